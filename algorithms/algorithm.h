@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "src/plan/builder.h"
+#include "src/topology/tiers.h"
+
+namespace seto {
+
+// What each member of a group is to end up with, or begins with, in a phase that scatters or gathers.
+using Parts = std::vector<std::vector<Range>>;
+
+// A constant row of the catalog. All functions are pure.
+struct Algorithm {
+  std::string_view name;
+  Collective collective;
+  // Empty if the plan exists for this shape on these tiers; else the reason why not, for `seto explain`.
+  std::string_view (*refuses)(const Shape& shape, const Tiers& tiers);
+  // Logical chunks a part.
+  std::uint32_t (*pieces)(const Shape& shape);
+  void (*build)(Builder& builder, const Tiers& tiers);
+};
+
+std::span<const Algorithm> algorithms();
+const Algorithm* find_algorithm(std::string_view name, Collective collective);
+
+// One rank's plain program.
+Program build_program(const Algorithm& algorithm, const Shape& shape, const Tiers& tiers, Rank rank, InPlace in_place);
+// All ranks': for the verifier and tools.
+Plan build_plan(const Algorithm& algorithm, const Shape& shape, const Tiers& tiers, std::span<const InPlace> in_place);
+
+}  // namespace seto

@@ -1,0 +1,92 @@
+#include <array>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/direct.h"
+#include "algorithms/halving_doubling.h"
+#include "algorithms/hierarchical.h"
+#include "algorithms/pairwise.h"
+#include "algorithms/ring.h"
+#include "algorithms/tree.h"
+
+namespace seto {
+namespace {
+
+constexpr std::string_view kAnywhere{};
+
+std::string_view never(const Shape&, const Tiers&) { return kAnywhere; }
+
+std::string_view unless_alone(const Shape& shape, const Tiers&) {
+  return shape.ranks > 1 ? kAnywhere : std::string_view("there is one rank");
+}
+
+std::string_view unless_tiered(const Shape&, const Tiers& tiers) {
+  if (!tiers.uniform()) return "nodes or sites differ in size";
+  return tiers.count() > 1 ? kAnywhere : std::string_view("there is one tier");
+}
+
+std::uint32_t one(const Shape&) { return 1; }
+std::uint32_t two(const Shape&) { return 2; }
+std::uint32_t one_each(const Shape& shape) { return static_cast<std::uint32_t>(shape.ranks); }
+
+using C = Collective;
+
+// In the order in which `seto explain` prints them. Nothing registers itself.
+constexpr std::array kAlgorithms = {
+    Algorithm{"one_shot", C::all_reduce, never, one, build_one_shot_all_reduce},
+    Algorithm{"two_shot", C::all_reduce, unless_alone, one_each, build_two_shot_all_reduce},
+    Algorithm{"ring", C::all_reduce, unless_alone, one_each, build_ring_all_reduce},
+    Algorithm{"double_tree", C::all_reduce, unless_alone, two, build_double_tree_all_reduce},
+    Algorithm{"halving_doubling", C::all_reduce, unless_alone, one_each, build_halving_doubling_all_reduce},
+    Algorithm{"recursive_doubling", C::all_reduce, unless_alone, one, build_recursive_doubling_all_reduce},
+    Algorithm{"hierarchical", C::all_reduce, unless_tiered, one_each, build_hierarchical_all_reduce},
+    Algorithm{"direct", C::all_gather, never, one, build_direct_all_gather},
+    Algorithm{"ring", C::all_gather, unless_alone, one, build_ring_all_gather},
+    Algorithm{"doubling", C::all_gather, unless_alone, one, build_doubling_all_gather},
+    Algorithm{"hierarchical", C::all_gather, unless_tiered, one, build_hierarchical_all_gather},
+    Algorithm{"direct", C::reduce_scatter, never, one, build_direct_reduce_scatter},
+    Algorithm{"ring", C::reduce_scatter, unless_alone, one, build_ring_reduce_scatter},
+    Algorithm{"halving", C::reduce_scatter, unless_alone, one, build_halving_reduce_scatter},
+    Algorithm{"hierarchical", C::reduce_scatter, unless_tiered, one, build_hierarchical_reduce_scatter},
+    Algorithm{"direct", C::broadcast, never, one, build_direct_broadcast},
+    Algorithm{"tree", C::broadcast, unless_alone, one, build_tree_broadcast},
+    Algorithm{"ring", C::broadcast, unless_alone, one, build_ring_broadcast},
+    Algorithm{"hierarchical", C::broadcast, unless_tiered, one, build_hierarchical_broadcast},
+    Algorithm{"direct", C::reduce, never, one, build_direct_reduce},
+    Algorithm{"tree", C::reduce, unless_alone, one, build_tree_reduce},
+    Algorithm{"ring", C::reduce, unless_alone, one, build_ring_reduce},
+    Algorithm{"hierarchical", C::reduce, unless_tiered, one, build_hierarchical_reduce},
+    Algorithm{"direct", C::all_to_all, never, one, build_direct_all_to_all},
+    Algorithm{"pairwise", C::all_to_all, unless_alone, one, build_pairwise_all_to_all},
+    Algorithm{"direct", C::gather, never, one, build_direct_gather},
+    Algorithm{"direct", C::scatter, never, one, build_direct_scatter},
+    Algorithm{"one_shot", C::barrier, never, one, build_one_shot_all_reduce},
+    Algorithm{"recursive_doubling", C::barrier, unless_alone, one, build_recursive_doubling_all_reduce},
+};
+
+}  // namespace
+
+std::span<const Algorithm> algorithms() { return kAlgorithms; }
+
+const Algorithm* find_algorithm(std::string_view name, Collective collective) {
+  for (const Algorithm& algorithm : kAlgorithms)
+    if (algorithm.collective == collective && algorithm.name == name) return &algorithm;
+  return nullptr;
+}
+
+Program build_program(const Algorithm& algorithm, const Shape& shape, const Tiers& tiers, Rank rank, InPlace in_place) {
+  Builder builder(shape, rank, in_place);
+  algorithm.build(builder, tiers);
+  return std::move(builder).build();
+}
+
+Plan build_plan(const Algorithm& algorithm, const Shape& shape, const Tiers& tiers, std::span<const InPlace> in_place) {
+  Plan plan;
+  plan.name = algorithm.name;
+  plan.shape = shape;
+  for (Rank rank = 0; rank < shape.ranks; ++rank)
+    plan.programs.push_back(
+        build_program(algorithm, shape, tiers, rank, in_place.empty() ? InPlace::no : in_place[static_cast<std::size_t>(rank)]));
+  return plan;
+}
+
+}  // namespace seto

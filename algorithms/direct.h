@@ -1,0 +1,21 @@
+#pragma once
+
+#include "algorithms/algorithm.h"
+
+namespace seto {
+
+// Everybody talks to everybody: one hop, and one pass over all n contributions in the group's order.
+void direct_reduce_scatter(Builder& builder, const Group& group, const Parts& parts);
+void direct_all_gather(Builder& builder, const Group& group, const Parts& parts);
+
+void build_one_shot_all_reduce(Builder& builder, const Tiers& tiers);  // everything to everybody: one hop, n times the bytes
+void build_two_shot_all_reduce(Builder& builder, const Tiers& tiers);  // shards, then results: two hops, fewest bytes
+void build_direct_reduce_scatter(Builder& builder, const Tiers& tiers);
+void build_direct_all_gather(Builder& builder, const Tiers& tiers);
+void build_direct_broadcast(Builder& builder, const Tiers& tiers);
+void build_direct_reduce(Builder& builder, const Tiers& tiers);
+void build_direct_gather(Builder& builder, const Tiers& tiers);
+void build_direct_scatter(Builder& builder, const Tiers& tiers);
+void build_direct_all_to_all(Builder& builder, const Tiers& tiers);
+
+}  // namespace seto

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/common/sizes.h"
+#include "bench/common/types.h"
+
+namespace seto::bench {
+
+enum class Issue : std::uint8_t {
+  back_to_back,        // -z 0: blocking calls, one after another
+  barrier_after_each,  // -z 1: blocking calls, a barrier of the bench after each
+  queued,              // -z 2: all queued on a host stream, one wait at the end
+  queued_one_by_one,   // -z 3: queued on a host stream, a wait after each
+};
+
+enum class Average : std::uint8_t { rank_0, mean, min, max };
+
+inline constexpr int kAllRoots = -1;
+
+struct Options {
+  SizeRange sizes;
+  int iterations = 20;
+  int aggregated = 1;
+  int warmups = 1;
+  int cycles = 1;
+  int checks = 1;
+  int threads = 1;
+  int processes = 1;
+  std::vector<setoDataType_t> types = {setoFloat32};
+  std::vector<Op> ops = {Op::sum};
+  int root = 0;
+  Issue issue = Issue::back_to_back;
+  Average average = Average::mean;
+  bool report_cpu_time = false;
+  bool report_timestamps = false;
+  bool report_iterations = false;
+  bool registered = false;  // -R 1: setoMemAlloc and setoCommRegister
+  int timeout_s = 0;        // 0: none but the library's own deadlines
+  double min_bandwidth = 0;
+  bool deterministic = false;
+  std::string algorithm;
+  std::string json_path;
+  std::string plot_path;
+  std::vector<std::string> plot_add;  // JSON files of earlier runs, "path" or "path=label"
+
+  int ranks() const { return processes * threads; }
+};
+
+struct Parsed {
+  Options options;
+  bool run = true;  // false: print `text` and exit with `exit_code`
+  int exit_code = 0;
+  std::string text;
+};
+
+// argv as main gets it. Not thread-safe (getopt).
+Parsed parse_options(int argc, char** argv);
+
+}  // namespace seto::bench

@@ -1,0 +1,277 @@
+#include "bench/common/verify.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "bench/common/formats.h"
+
+namespace seto::bench {
+namespace {
+
+// The finalizer of a multiply-xorshift generator: every input bit reaches every output bit.
+std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
+  x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
+  return x ^ (x >> 32);
+}
+std::uint64_t element_hash(std::uint64_t seed, std::size_t index) { return mix(seed + 0x9e3779b97f4a7c15u * (index + 1)); }
+std::uint64_t rank_hash(std::uint64_t hash, int rank) {
+  return mix(hash ^ (0xc2b2ae3d27d4eb4fu * (static_cast<std::uint64_t>(rank) + 1)));
+}
+
+// Ranks take turns at the first positions, which matter where not all can contribute.
+int position_of(std::uint64_t hash, int rank, int ranks) {
+  return static_cast<int>((hash % static_cast<std::uint64_t>(ranks) + static_cast<std::uint64_t>(rank)) %
+                          static_cast<std::uint64_t>(ranks));
+}
+
+// This position's part of a budget that all parts together never exceed; never zero while the budget lasts.
+std::int64_t share_of(std::uint64_t budget, int position, int ranks, std::uint64_t random) {
+  if (static_cast<std::uint64_t>(position) >= budget) return 0;
+  const std::uint64_t most = std::max<std::uint64_t>(1, budget / static_cast<std::uint64_t>(ranks));
+  const auto amount = static_cast<std::int64_t>(1 + (random >> 1) % most);
+  return (random & 1) != 0 ? -amount : amount;
+}
+
+int exponent_between(int low, int high, std::uint64_t random) {
+  if (high <= low) return high;
+  return low + static_cast<int>(random % static_cast<std::uint64_t>(high - low + 1));
+}
+
+double significand(const FloatFormat& format, std::uint64_t random) {
+  const int bits = format.precision - 1;
+  return 1.0 + std::ldexp(static_cast<double>(random & ((std::uint64_t{1} << bits) - 1)), -bits);
+}
+
+// Wide formats do not need their whole range: this much varies every exponent bit that matters and stays far from the ends.
+constexpr int kExponentReach = 20;
+
+double float_scalar(int rank) { return rank % 2 == 0 ? 1.0 : 2.0; }
+
+double float_sum_input(const Pattern& pattern, const FloatFormat& format, std::uint64_t hash, int rank) {
+  const int precision = pattern.op == Op::mul_sum ? format.precision - 1 : format.precision;
+  const std::uint64_t budget = std::uint64_t{1} << precision;
+  const std::int64_t share = share_of(budget, position_of(hash, rank, pattern.ranks), pattern.ranks, rank_hash(hash, rank));
+  const int low = std::max(format.min_exponent, -kExponentReach);
+  const int high = std::min(format.max_exponent - format.precision, kExponentReach);
+  return std::ldexp(static_cast<double>(share), exponent_between(low, high, hash >> 40));
+}
+
+double float_prod_input(const Pattern& pattern, const FloatFormat& format, std::uint64_t hash, int rank) {
+  const int reach = std::min(-format.min_exponent, format.max_exponent - 1);
+  const int position = position_of(hash, rank, pattern.ranks);
+  const std::uint64_t random = rank_hash(hash, rank);
+  const std::int64_t exponent = share_of(static_cast<std::uint64_t>(reach), position, pattern.ranks, random);
+  const double factor = position == 0 ? significand(format, random >> 8) : 1.0;
+  return std::ldexp((random >> 62 & 1) != 0 ? -factor : factor, static_cast<int>(exponent));
+}
+
+double float_any_input(const FloatFormat& format, std::uint64_t random) {
+  const int low = std::max(format.min_exponent, -kExponentReach);
+  const int high = std::min(format.max_exponent - 1, kExponentReach);
+  const double value = std::ldexp(significand(format, random), exponent_between(low, high, random >> 54));
+  return (random >> 53 & 1) != 0 ? -value : value;
+}
+
+int contributors_to_avg(int ranks) { return std::min(ranks, 2); }
+
+double float_avg_input(const Pattern& pattern, const FloatFormat& format, std::uint64_t hash, int rank) {
+  if (position_of(hash, rank, pattern.ranks) >= contributors_to_avg(pattern.ranks)) return 0;
+  // Neither the quotient may leave the normal range nor the sum of two overflow.
+  const int quotient_bits = std::bit_width(static_cast<unsigned>(pattern.ranks - 1));
+  const int low = std::max(format.min_exponent + 1 + quotient_bits, -kExponentReach);
+  const int high = std::min(format.max_exponent - 2, kExponentReach);
+  const std::uint64_t random = mix(hash);
+  const double value = std::ldexp(significand(format, random), exponent_between(low, high, random >> 54));
+  return (random >> 53 & 1) != 0 ? -value : value;
+}
+
+double float_input(const Pattern& pattern, const FloatFormat& format, std::uint64_t hash, int rank) {
+  switch (pattern.op) {
+    case Op::prod:
+      return float_prod_input(pattern, format, hash, rank);
+    case Op::max:
+    case Op::min:
+      return float_any_input(format, rank_hash(hash, rank));
+    case Op::avg:
+      return float_avg_input(pattern, format, hash, rank);
+    default:
+      return float_sum_input(pattern, format, hash, rank);
+  }
+}
+
+// Exact in double: sums have at most 53 significant bits, products one significand.
+double float_expected(const Pattern& pattern, const FloatFormat& format, std::uint64_t hash) {
+  double result = float_input(pattern, format, hash, 0);
+  for (int rank = 1; rank < pattern.ranks; ++rank) {
+    const double value = float_input(pattern, format, hash, rank);
+    switch (pattern.op) {
+      case Op::prod:
+        result *= value;
+        break;
+      case Op::max:
+        result = std::max(result, value);
+        break;
+      case Op::min:
+        result = std::min(result, value);
+        break;
+      case Op::mul_sum:
+        result += value * float_scalar(rank);
+        break;
+      default:
+        result += value;
+    }
+  }
+  return pattern.op == Op::avg ? result / pattern.ranks : result;
+}
+
+template <class T>
+T integer_scalar(int rank) {
+  return static_cast<T>(1 + rank % 5);
+}
+
+template <class T>
+T integer_input(const Pattern& pattern, std::uint64_t hash, int rank) {
+  const std::uint64_t random = rank_hash(hash, rank);
+  if (pattern.op == Op::prod) return static_cast<T>(random | 1);
+  if (pattern.op != Op::avg) return static_cast<T>(random);
+  // Half of the range: the sum fits a signed 64-bit integer for every type.
+  const auto budget = static_cast<std::uint64_t>(std::numeric_limits<T>::max()) / 2;
+  const std::int64_t share = share_of(budget, position_of(hash, rank, pattern.ranks), pattern.ranks, random);
+  return static_cast<T>(std::is_signed_v<T> ? share : std::abs(share));
+}
+
+template <class T>
+T integer_expected(const Pattern& pattern, std::uint64_t hash) {
+  // Unsigned and 64 bits wide: wraps as two's complement does, without the promotion of small types to int.
+  const T first = integer_input<T>(pattern, hash, 0);
+  auto wrapped = static_cast<std::uint64_t>(first);
+  T extreme = first;
+  for (int rank = 1; rank < pattern.ranks; ++rank) {
+    const T value = integer_input<T>(pattern, hash, rank);
+    if (pattern.op == Op::max) extreme = std::max(extreme, value);
+    if (pattern.op == Op::min) extreme = std::min(extreme, value);
+    if (pattern.op == Op::prod) wrapped *= static_cast<std::uint64_t>(value);
+    if (pattern.op == Op::sum || pattern.op == Op::avg) wrapped += static_cast<std::uint64_t>(value);
+    if (pattern.op == Op::mul_sum) wrapped += static_cast<std::uint64_t>(value) * integer_scalar<std::uint64_t>(rank);
+  }
+  if (pattern.op == Op::max || pattern.op == Op::min) return extreme;
+  const T sum = static_cast<T>(wrapped);
+  return pattern.op == Op::avg ? static_cast<T>(static_cast<std::int64_t>(sum) / pattern.ranks) : sum;
+}
+
+template <class Value>
+void store(std::span<std::byte> target, std::size_t index, Value value) {
+  std::memcpy(target.data() + index * sizeof(Value), &value, sizeof(Value));
+}
+
+void store_bits(std::span<std::byte> target, std::size_t index, std::size_t size, std::uint64_t bits) {
+  std::memcpy(target.data() + index * size, &bits, size);
+}
+
+// In place of a rank: the reduction over all of them.
+constexpr int kExpected = -1;
+
+template <class T>
+void fill_integers(const Pattern& pattern, int rank, std::size_t first, std::span<std::byte> target) {
+  for (std::size_t i = 0; i < target.size() / sizeof(T); ++i) {
+    const std::uint64_t hash = element_hash(pattern.seed, first + i);
+    store(target, i, rank == kExpected ? integer_expected<T>(pattern, hash) : integer_input<T>(pattern, hash, rank));
+  }
+}
+
+void fill_floats(const Pattern& pattern, int rank, std::size_t first, std::span<std::byte> target) {
+  const FloatFormat& format = format_of(pattern.type);
+  const std::size_t size = size_of(pattern.type);
+  for (std::size_t i = 0; i < target.size() / size; ++i) {
+    const std::uint64_t hash = element_hash(pattern.seed, first + i);
+    const double value = rank == kExpected ? float_expected(pattern, format, hash) : float_input(pattern, format, hash, rank);
+    store_bits(target, i, size, encode_float(pattern.type, value));
+  }
+}
+
+void fill(const Pattern& pattern, int rank, std::size_t first, std::span<std::byte> target) {
+  switch (pattern.type) {
+    case setoInt8:
+      return fill_integers<std::int8_t>(pattern, rank, first, target);
+    case setoUint8:
+      return fill_integers<std::uint8_t>(pattern, rank, first, target);
+    case setoInt32:
+      return fill_integers<std::int32_t>(pattern, rank, first, target);
+    case setoUint32:
+      return fill_integers<std::uint32_t>(pattern, rank, first, target);
+    case setoInt64:
+      return fill_integers<std::int64_t>(pattern, rank, first, target);
+    case setoUint64:
+      return fill_integers<std::uint64_t>(pattern, rank, first, target);
+    default:
+      return fill_floats(pattern, rank, first, target);
+  }
+}
+
+std::uint64_t load_bits(std::span<const std::byte> source, std::size_t index, std::size_t size) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, source.data() + index * size, size);
+  return bits;
+}
+
+// Sign and magnitude to a number line on which neighbours differ by one and both zeros are 0.
+std::int64_t number_line(std::uint64_t bits, std::size_t size) {
+  const std::uint64_t sign = std::uint64_t{1} << (size * 8 - 1);
+  const auto magnitude = static_cast<std::int64_t>(bits & (sign - 1));
+  return (bits & sign) != 0 ? -magnitude : magnitude;
+}
+
+}  // namespace
+
+void fill_reduce_input(const Pattern& pattern, int rank, std::size_t first, std::span<std::byte> target) {
+  fill(pattern, rank, first, target);
+}
+
+void fill_reduce_expected(const Pattern& pattern, std::size_t first, std::span<std::byte> target) {
+  fill(pattern, kExpected, first, target);
+}
+
+void fill_moved_input(std::uint64_t seed, int rank, std::size_t element_size, std::size_t first, std::span<std::byte> target) {
+  for (std::size_t i = 0; i < target.size() / element_size; ++i) {
+    store_bits(target, i, element_size, rank_hash(element_hash(seed, first + i), rank));
+  }
+}
+
+void write_scalar(const Pattern& pattern, int rank, void* target) {
+  const std::size_t size = size_of(pattern.type);
+  const std::uint64_t bits =
+      is_float(pattern.type) ? encode_float(pattern.type, float_scalar(rank)) : integer_scalar<std::uint64_t>(rank);
+  std::memcpy(target, &bits, size);
+}
+
+std::uint64_t count_differing(std::size_t element_size, std::span<const std::byte> expected, std::span<const std::byte> actual) {
+  if (std::memcmp(expected.data(), actual.data(), expected.size()) == 0) return 0;
+  std::uint64_t wrong = 0;
+  for (std::size_t at = 0; at < expected.size(); at += element_size) {
+    wrong += std::memcmp(expected.data() + at, actual.data() + at, element_size) != 0 ? 1 : 0;
+  }
+  return wrong;
+}
+
+std::uint64_t count_wrong(const Pattern& pattern, std::span<const std::byte> expected, std::span<const std::byte> actual) {
+  const std::size_t size = size_of(pattern.type);
+  if (pattern.op != Op::avg || !is_float(pattern.type)) return count_differing(size, expected, actual);
+  constexpr std::uint64_t kUlps = 2;
+  std::uint64_t wrong = 0;
+  for (std::size_t i = 0; i < expected.size() / size; ++i) {
+    const std::uint64_t bits = load_bits(actual, i, size);
+    const std::int64_t want = number_line(load_bits(expected, i, size), size);
+    const std::int64_t have = number_line(bits, size);
+    const std::uint64_t distance = have > want ? static_cast<std::uint64_t>(have) - static_cast<std::uint64_t>(want)
+                                               : static_cast<std::uint64_t>(want) - static_cast<std::uint64_t>(have);
+    wrong += distance > kUlps || !std::isfinite(decode_float(pattern.type, bits)) ? 1 : 0;
+  }
+  return wrong;
+}
+
+}  // namespace seto::bench

@@ -1,0 +1,291 @@
+"""What is measured and what is asked of it: groups, goals, states of the cores, ratios, verdicts. Only data and pure functions."""
+import math
+import statistics
+from dataclasses import dataclass, field
+
+KIB, MIB = 1 << 10, 1 << 20
+
+NEAR, FAR = "near", "far"
+STATES = (NEAR, FAR)
+NEAR_BELOW_NS, FAR_ABOVE_NS = 120.0, 200.0
+
+OURS, PLACEBO, THREADS = "Seto", "Seto again", "Seto threads"
+LIMIT, YARDSTICK = "limit", "yardstick"
+PEERS = ("Open MPI", "MPICH", "Intel MPI", "gloo")
+
+
+def state_of(exchange_ns):
+    """Where the two cores are, from one flag exchange; None between the states."""
+    if exchange_ns < NEAR_BELOW_NS:
+        return NEAR
+    return FAR if exchange_ns > FAR_ABOVE_NS else None
+
+
+def state_of_bracket(before_ns, after_ns):
+    """The state of a sample between two probes; None if either lies between the states or they differ."""
+    before, after = state_of(before_ns), state_of(after_ns)
+    return before if before == after else None
+
+
+def sizes_of(lower, upper):
+    """Every second power of two from the lower bound, and the upper bound."""
+    sizes = []
+    size = lower
+    while size < upper:
+        sizes.append(size)
+        size *= 4
+    return sizes + [upper]
+
+
+def geometric_mean(values):
+    values = list(values)
+    return math.exp(sum(math.log(value) for value in values) / len(values))
+
+
+def name_of_size(size):
+    for unit, letter in ((1 << 30, "G"), (MIB, "M"), (KIB, "K")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit}{letter}"
+    return f"{size}"
+
+
+@dataclass(frozen=True)
+class Group:
+    """One collective, number of ranks and range of sizes: everything that is measured side by side."""
+    collective: str
+    ranks: int
+    lower: int
+    upper: int
+    extra_sizes: tuple = ()      # named by a goal although not in the range's series; never part of a geometric mean
+    calls: tuple = ()            # (up to this size, calls per size) for our own programs, which take one number per launch
+    with_limit: bool = False
+    with_threads: bool = False
+
+    @property
+    def sizes(self):
+        return sizes_of(self.lower, self.upper)
+
+    @property
+    def all_sizes(self):
+        return sorted(set(self.sizes) | set(self.extra_sizes))
+
+    @property
+    def title(self):
+        return f"{self.collective} {self.ranks} ranks {name_of_size(self.lower)}-{name_of_size(self.upper)}"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One launch: microseconds per size, and the state of the cores around it."""
+    group: Group
+    contender: str
+    round: int
+    state: str
+    times: dict
+    probes: tuple = ()
+
+
+@dataclass(frozen=True)
+class Floor:
+    """A bound that each single size must keep, from a size on, in some states."""
+    from_size: int
+    bound: float
+    below_size: int = 1 << 62
+    states: tuple = STATES
+
+
+@dataclass(frozen=True)
+class Row:
+    """A goal on groups. measure `time`: ours / theirs, at most the bound. `speed`: theirs / ours in time, at least the bound."""
+    key: str
+    what: str
+    goal: str
+    groups: tuple
+    measure: str
+    mean: float = 0.0            # bound of the geometric mean; 0: none
+    each: tuple = ()             # Floors
+    ours: str = OURS
+    against: tuple = PEERS       # the best of these at each size
+    limit_mean: float = 0.0      # share of the limit program, as a geometric mean
+    limit_each: float = 0.0      # and at each size
+
+
+@dataclass
+class Judgement:
+    """A row in one state."""
+    state: str
+    text: str
+    met: bool
+    figures: dict = field(default_factory=dict)
+
+
+def medians(samples, group, contender, state):
+    """Size -> median microseconds over the samples of one contender in one state."""
+    chosen = [s for s in samples if s.group == group and s.contender == contender and s.state == state]
+    sizes = set().union(*(s.times for s in chosen)) if chosen else set()
+    return {size: statistics.median(s.times[size] for s in chosen if size in s.times) for size in sorted(sizes)}
+
+
+def count_samples(samples, group, contender, state=None):
+    return sum(1 for s in samples if s.group == group and s.contender == contender and state in (None, s.state))
+
+
+def best_of(samples, group, contenders, state):
+    """Size -> (microseconds, who) of the fastest; None if one that was seen in another state was never seen in this one."""
+    best = {}
+    for contender in contenders:
+        if not count_samples(samples, group, contender):
+            continue
+        times = medians(samples, group, contender, state)
+        if not times:
+            return None
+        for size, time in times.items():
+            if size not in best or time < best[size][0]:
+                best[size] = (time, contender)
+    return best or None
+
+
+def ratios_against(ours, theirs, measure):
+    """Size -> ratio, in the direction of the measure."""
+    common = [size for size in ours if size in theirs]
+    return {size: ours[size] / theirs[size] if measure == "time" else theirs[size] / ours[size] for size in common}
+
+
+def keeps(ratio, bound, measure):
+    return ratio <= bound if measure == "time" else ratio >= bound
+
+
+def broken_floors(ratios, row, state):
+    """Sizes whose ratio breaks a floor, worst first."""
+    broken = []
+    for floor in row.each:
+        if state not in floor.states:
+            continue
+        broken += [size for size, ratio in ratios.items()
+                   if floor.from_size <= size < floor.below_size and not keeps(ratio, floor.bound, row.measure)]
+    return sorted(set(broken), key=lambda size: ratios[size], reverse=row.measure == "time")
+
+
+def worst_of(ratios, measure):
+    pick = max if measure == "time" else min
+    size = pick(ratios, key=ratios.get)
+    return f"worst {ratios[size]:.2f} at {name_of_size(size)}"
+
+
+def judge_limit(samples, row, group, state, ours):
+    """(text, met, mean) of the share of the limit program; None if there is no figure of it in this state."""
+    limit = medians(samples, group, LIMIT, state)
+    shares = {size: limit[size] / ours[size] for size in group.sizes if size in limit and size in ours}
+    if not shares:
+        return None
+    mean = geometric_mean(shares.values())
+    met = mean >= row.limit_mean and min(shares.values()) >= row.limit_each
+    return f"{mean:.0%} of the limit ({worst_of(shares, 'speed')})", met, mean
+
+
+def judge_group(samples, row, group, state, least_samples):
+    """One row's group in one state, or None when the state was not seen."""
+    if count_samples(samples, group, row.ours, state) < least_samples:
+        return None
+    ours = medians(samples, group, row.ours, state)
+    best = best_of(samples, group, row.against, state)
+    if not best:
+        return None
+    ratios = ratios_against(ours, {size: time for size, (time, _) in best.items()}, row.measure)
+    series = [ratios[size] for size in group.sizes if size in ratios]
+    if len(series) < len(group.sizes):
+        return None
+    mean = geometric_mean(series)
+    broken = broken_floors(ratios, row, state)
+    met = (not row.mean or keeps(mean, row.mean, row.measure)) and not broken
+    text = f"{mean:.2f}x ({worst_of(ratios, row.measure)})"
+    figures = {"mean": mean, "ratios": ratios, "best": {size: who for size, (_, who) in best.items()}}
+    if broken:
+        text += " below the bound at " + " ".join(name_of_size(size) for size in broken) if row.measure == "speed" \
+            else " above the bound at " + " ".join(name_of_size(size) for size in broken)
+    if row.limit_mean or row.limit_each:
+        share = judge_limit(samples, row, group, state, ours)
+        if share is None:
+            return None
+        text += ", " + share[0]
+        met = met and share[1]
+        figures["limit_mean"] = share[2]
+    return Judgement(state, text, met, figures)
+
+
+def judge(samples, row, least_samples=2):
+    """State -> Judgement or None (not seen). A row of several groups is judged over all of them together."""
+    result = {}
+    for state in STATES:
+        parts = [judge_group(samples, row, group, state, least_samples) for group in row.groups]
+        if any(part is None for part in parts):
+            result[state] = None
+        elif len(parts) == 1:
+            result[state] = parts[0]
+        else:
+            text = "; ".join(f"{name_of_size(g.lower)}-{name_of_size(g.upper)} {p.text}" for g, p in zip(row.groups, parts))
+            result[state] = Judgement(state, text, all(p.met for p in parts), {g.title: p.figures for g, p in zip(row.groups, parts)})
+    return result
+
+
+def judge_single(figures_by_state, bounds, unit, least_samples=1):
+    """A row with one number: {state: [figures]} against {state: bound}; the median must be at most the bound."""
+    result = {}
+    for state in STATES:
+        figures = figures_by_state.get(state, [])
+        if len(figures) < least_samples:
+            result[state] = None
+            continue
+        figure, bound = statistics.median(figures), bounds[state]
+        result[state] = Judgement(state, f"{figure:.1f} {unit} (bound {bound:.1f})", figure <= bound, {"figure": figure, "bound": bound})
+    return result
+
+
+def verdict(judgements):
+    """The last word of a row: over the states that were seen."""
+    seen = [judgement for judgement in judgements.values() if judgement is not None]
+    return "met" if seen and all(judgement.met for judgement in seen) else "missed"
+
+
+def line_of(what, goal, judgements):
+    """What, goal, figure of each state or `not seen`, and the last word."""
+    figures = " | ".join(f"{state}: {judgements[state].text if judgements[state] else 'not seen'}" for state in STATES)
+    return f"{what} | {goal} | {figures} | {verdict(judgements)}"
+
+
+def rotated(items, by):
+    items = list(items)
+    return items[by % len(items):] + items[:by % len(items)] if items else items
+
+
+ALL_REDUCE_2_SMALL = Group("all_reduce", 2, 8, 4 * KIB, calls=((4 * KIB, 20000),), with_threads=True)
+ALL_REDUCE_2_MEDIUM = Group("all_reduce", 2, 16 * KIB, MIB, extra_sizes=(32 * KIB,), calls=((64 * KIB, 3000), (MIB, 500)), with_threads=True)
+ALL_REDUCE_2_LARGE = Group("all_reduce", 2, 8 * MIB, 256 * MIB, calls=((32 * MIB, 20), (256 * MIB, 5)), with_limit=True, with_threads=True)
+ALL_REDUCE_4_SMALL = Group("all_reduce", 4, 8, 64 * KIB, calls=((64 * KIB, 2000),))
+ALL_REDUCE_4_LARGE = Group("all_reduce", 4, MIB, 256 * MIB, calls=((16 * MIB, 20), (256 * MIB, 4)), with_limit=True)
+OTHERS = tuple(Group(collective, ranks, 64 * KIB, 64 * MIB, calls=((MIB, 300), (64 * MIB, 8)))
+               for collective in ("all_gather", "reduce_scatter", "broadcast", "all_to_all") for ranks in (2, 4))
+YARDSTICKS = tuple(Group("yardstick", ranks, 32 * KIB, 256 * MIB) for ranks in (2, 4))
+
+ROWS = (
+    Row("ar2-small", "all_reduce, 2 processes, 8 B - 4 KiB", "time <= 0.7x the best peer (mean), <= 1.0x at every size",
+        (ALL_REDUCE_2_SMALL,), "time", 0.7, (Floor(0, 1.0),)),
+    Row("ar2-medium", "all_reduce, 2 processes, 16 KiB - 1 MiB", ">= 1.1x (mean), >= 0.95x from 64 KiB, >= 0.7x at 16 and 32 KiB near",
+        (ALL_REDUCE_2_MEDIUM,), "speed", 1.1, (Floor(64 * KIB, 0.95), Floor(0, 0.7, 64 * KIB, (NEAR,)))),
+    Row("ar2-large", "all_reduce, 2 processes, 8 - 256 MiB", ">= 2.5x (mean) and >= 85 % of the limit program",
+        (ALL_REDUCE_2_LARGE,), "speed", 2.5, limit_each=0.85),
+    Row("ar4-small", "all_reduce, 4 processes, 8 B - 64 KiB", "time <= 1.0x (mean)", (ALL_REDUCE_4_SMALL,), "time", 1.0),
+    Row("ar4-large", "all_reduce, 4 processes, 1 - 256 MiB", ">= 1.6x (mean), >= 1.1x at each size, >= 90 % of the limit (mean)",
+        (ALL_REDUCE_4_LARGE,), "speed", 1.6, (Floor(0, 1.1),), limit_mean=0.9),
+) + tuple(
+    Row(f"{group.collective.replace('_', '-')}-{group.ranks}", f"{group.collective}, {group.ranks} processes, 64 KiB - 64 MiB",
+        ">= 1.5x (mean)", (group,), "speed", 1.5) for group in OTHERS
+) + (
+    Row("threads", "2 threads against 2 processes of our own", ">= 1.0x at each size from 8 MiB, >= 0.95x below",
+        (ALL_REDUCE_2_SMALL, ALL_REDUCE_2_MEDIUM, ALL_REDUCE_2_LARGE), "speed", 0.0, (Floor(8 * MIB, 1.0), Floor(0, 0.95, 8 * MIB)),
+        ours=THREADS, against=(OURS,)),
+)
+
+# Rows with a program of their own; run.py measures them.
+CALL_ROW, STEP_ROW, FIRST_ROW, YARDSTICK_ROW = "call-8", "step", "first-call", "yardstick"
+YARDSTICK_BOUND = 0.95

@@ -1,0 +1,439 @@
+#!/usr/bin/env python3
+"""Measures the table of goals for host memory on one machine and ends each row in `met` or `missed`.
+
+    bench/host/run.py [--quick] [--rows KEY,...] [--json FILE] [--svg FILE] [--build DIR] [--yardstick FILE.cc]
+
+Every round starts fresh processes of every contender in rotated order; our own program runs twice under two names, so that the
+difference between equal things is known. Each sample lies between two flag exchanges that tell whether the two cores share a
+cache at that moment; a sample taken across a change is repeated at most three times, then dropped and counted. README.md of this
+folder says how each row is measured and what its floor is.
+
+Needs from the build: bench/{all_reduce,all_gather,reduce_scatter,broadcast,alltoall}_perf with nccl-tests' flags -b -e -f -n -w
+-c -t -J and --ranks, the JSON of version 3; bench/host_limit_program, bench/flag_probe, bench/first_call; and a Google Benchmark
+whose name contains `fused_step` in bench/*_bench, in time per step.
+"""
+import argparse
+import dataclasses
+import json
+import re
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import contenders as parties
+import picture
+import rows
+
+ROOT = Path(__file__).resolve().parents[2]
+ROUNDS, REPEATS = 7, 3
+RESERVE_S = 60
+FIRST_CALL_BOUNDS = {8: 10_000.0, rows.MIB: 100_000.0}
+OVER_EXCHANGE_NS = {rows.NEAR: 40.0, rows.FAR: 80.0}
+STEP_BOUND_NS = 8.0
+
+
+class Progress:
+    """Where the run is and when it will end: one line rewritten on a terminal, a line for each group elsewhere."""
+
+    def __init__(self, limit_s):
+        self.start, self.limit_s, self.done, self.total, self.last_title = time.monotonic(), limit_s, 0, 1, ""
+
+    def elapsed(self):
+        return time.monotonic() - self.start
+
+    def left(self):
+        """Seconds to go, from the mean of what is done; None at the beginning."""
+        return self.elapsed() * (self.total - self.done) / self.done if self.done else None
+
+    def show(self, round_index, rounds, title, contender):
+        left = self.left()
+        eta = f"about {left / 60:.1f} min left" if left is not None else f"at most {self.limit_s / 60:.0f} min"
+        text = f"round {round_index + 1}/{rounds}  {title}: {contender}  [{self.elapsed() / 60:.1f} min, {eta}]"
+        if sys.stderr.isatty():
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+        elif title != self.last_title:
+            print(f"# {text}", file=sys.stderr, flush=True)
+        self.last_title = title
+
+    def note(self, text):
+        lead = "\r\033[K" if sys.stderr.isatty() else ""
+        print(f"{lead}# {text}", file=sys.stderr, flush=True)
+
+
+class Session:
+    """The samples of a run and how they are taken."""
+
+    def __init__(self, options, progress):
+        self.options, self.progress = options, progress
+        self.build = Path(options.build).resolve()
+        self.probe_program = self.build / "bench" / "flag_probe"
+        self.samples, self.singles = [], []
+        self.dropped, self.failures = {}, {}
+        self.scale = 0.4 if options.quick else 1.0
+        self.rounds_done = 0
+
+    def probe(self):
+        return json.loads(parties.run_process([self.probe_program], limit_s=20))
+
+    def bracketed(self, measure):
+        """(state, figures, probes) of a measurement whose two probes agree; None after the last repetition."""
+        for _ in range(1 + REPEATS):
+            before = self.probe()
+            figures = measure()
+            after = self.probe()
+            state = rows.state_of_bracket(before["exchange_ns"], after["exchange_ns"])
+            if state is not None:
+                return state, figures, (before, after)
+        return None
+
+    def drop(self, what):
+        self.dropped[what] = self.dropped.get(what, 0) + 1
+
+    def fail(self, what, error):
+        self.failures.setdefault(what, []).append(str(error))
+        if len(self.failures[what]) == 1:
+            self.progress.note(f"{what}: {error}")
+
+    def given_up(self, what):
+        return len(self.failures.get(what, [])) >= 2
+
+    def sample(self, group, contender, round_index):
+        what = f"{contender.name}, {group.title}"
+        if self.given_up(what):
+            return
+        try:
+            taken = self.bracketed(lambda: contender.measure(group, self.scale))
+        except parties.Unavailable as error:
+            self.fail(what, error)
+            return
+        if taken is None:
+            self.drop(what)
+            return
+        state, times, probes = taken
+        pair = tuple(probe["exchange_ns"] for probe in probes)
+        self.samples.append(rows.Sample(group, contender.name, round_index, state, times, pair))
+
+    def single(self, key, command, read):
+        """One figure of a program of its own, kept as (key, state, figure, probes)."""
+        if self.given_up(key):
+            return
+        try:
+            taken = self.bracketed(lambda: read(parties.run_process(command)))
+        except (parties.Unavailable, OSError) as error:
+            self.fail(key, error)
+            return
+        if taken is None:
+            self.drop(key)
+            return
+        state, figure, probes = taken
+        self.singles.append((key, state, figure, probes))
+
+
+class Plan:
+    """Which groups, contenders and single programs a run has."""
+
+    def __init__(self, options, setup):
+        keys = [row.key for row in rows.ROWS] + [rows.CALL_ROW, rows.STEP_ROW, rows.FIRST_ROW]
+        keys += [rows.YARDSTICK_ROW] if options.yardstick else []
+        self.keys = wanted_keys(options.rows, keys)
+        self.rows = [row for row in rows.ROWS if row.key in self.keys]
+        self.quick = options.quick
+        self.groups = list(dict.fromkeys(self.shortened(group) for row in self.rows for group in row.groups))
+        build = Path(options.build).resolve()
+        self.build, self.setup = build, setup
+        self.peers = setup.peers() if any(row.against == rows.PEERS for row in self.rows) else []
+        self.ours = [parties.Ours(rows.OURS, build), parties.Ours(rows.PLACEBO, build)]
+        self.threads = parties.Ours(rows.THREADS, build, "-t")
+        self.limit = parties.Limit(build / "bench" / "host_limit_program")
+        self.yardstick = setup.yardstick(options.yardstick) if rows.YARDSTICK_ROW in self.keys else None
+        self.broken = {}
+
+    def shortened(self, group):
+        """In a quick run only the ends of a range, and nothing above 16 MiB."""
+        if not self.quick:
+            return group
+        upper = max(group.lower, min(group.upper, 16 * rows.MIB))
+        return dataclasses.replace(group, upper=upper, extra_sizes=(), calls=tuple((min(top, upper), calls) for top, calls in group.calls
+                                                                                  if top <= upper or top == group.calls[-1][0]))
+
+    def judged_rows(self):
+        return [dataclasses.replace(row, groups=tuple(self.shortened(group) for group in row.groups)) for row in self.rows]
+
+    def contenders(self, group):
+        chosen = list(self.peers) if any(row.against == rows.PEERS and group in map(self.shortened, row.groups) for row in self.rows) else []
+        if self.ours_works(group):
+            chosen = [self.ours[0], *chosen, self.ours[1]]
+            if group.with_threads and any(row.ours == rows.THREADS for row in self.rows):
+                chosen.append(self.threads)
+        if group.with_limit and self.limit.program.exists():
+            chosen.append(self.limit)
+        return chosen
+
+    def ours_works(self, group):
+        """Whether our program exists and gives right results in this group; tried once, before anything is timed."""
+        if group not in self.broken:
+            try:
+                if not self.ours[0].program(group).exists():
+                    raise parties.Unavailable(f"{self.ours[0].program(group).name} is not built")
+                self.ours[0].check(group)
+                self.broken[group] = ""
+            except (parties.Unavailable, OSError, KeyError, ValueError) as error:
+                self.broken[group] = str(error)
+        return not self.broken[group]
+
+
+def wanted_keys(text, known):
+    if not text:
+        return known
+    chosen = []
+    for key in text.split(","):
+        matching = [name for name in known if name == key or re.fullmatch(key.replace("*", ".*"), name)]
+        if not matching:
+            raise SystemExit(f"no row `{key}`; rows: {' '.join(known)}")
+        chosen += matching
+    return chosen
+
+
+def measure_singles(session, plan):
+    build = plan.build / "bench"
+    if rows.CALL_ROW in plan.keys:
+        command = [build / "first_call", "--ranks", "2", "--sizes", "8", "--calls", "200000"]
+        session.single(rows.CALL_ROW, command, lambda text: json.loads(text)["back_to_back_us"] * 1e3)
+    if rows.FIRST_ROW in plan.keys:
+        command = [build / "first_call", "--ranks", "4", "--sizes", ",".join(str(size) for size in FIRST_CALL_BOUNDS)]
+        session.single(rows.FIRST_ROW, command, lambda text: {entry["size"]: entry["first_call_us"] for entry in map(json.loads, text.splitlines())})
+    if rows.STEP_ROW in plan.keys:
+        programs = sorted(build.glob("*_bench"))
+        command = [find_step_program(programs) or build / "plan_bench", "--benchmark_filter=fused_step", "--benchmark_format=json"]
+        session.single(rows.STEP_ROW, command, read_step)
+
+
+def find_step_program(programs):
+    for program in programs:
+        try:
+            if "fused_step" in parties.run_process([program, "--benchmark_list_tests=true"], limit_s=20):
+                return program
+        except (parties.Unavailable, OSError):
+            continue
+    return None
+
+
+def read_step(text):
+    """Nanoseconds per fused step: the counter `step_ns` if the benchmark has one, else its time."""
+    factor = {"ns": 1, "us": 1e3, "ms": 1e6}
+    figures = [entry.get("step_ns", entry["real_time"] * factor[entry["time_unit"]]) for entry in json.loads(text)["benchmarks"]]
+    if not figures:
+        raise parties.Unavailable("no benchmark named fused_step")
+    return max(figures)
+
+
+def measure_yardstick(session, plan, round_index):
+    for group in rows.YARDSTICKS:
+        limit = parties.Limit(plan.limit.program, "each", rows.sizes_of(group.lower, group.upper) if False else YARDSTICK_SIZES)
+        for contender in rows.rotated([limit, plan.yardstick], round_index):
+            session.progress.show(round_index, session.options.rounds, group.title, contender.name)
+            session.sample(group, contender, round_index)
+
+
+YARDSTICK_SIZES = [32 * rows.KIB, 256 * rows.KIB, rows.MIB, 8 * rows.MIB, 64 * rows.MIB, 256 * rows.MIB]
+
+
+def run_rounds(session, plan):
+    """All rounds, as far as the time goes. The budgets shrink once when the first round shows that they are too large."""
+    rounds, progress = session.options.rounds, session.progress
+    slots = [(group, len(plan.contenders(group))) for group in plan.groups]
+    progress.total = rounds * max(sum(count for _, count in slots), 1)
+    for round_index in range(rounds):
+        started = progress.elapsed()
+        for group in plan.groups:
+            for contender in rows.rotated(plan.contenders(group), round_index):
+                if progress.elapsed() > progress.limit_s - RESERVE_S:
+                    progress.note(f"stopped after {session.rounds_done} whole rounds: the time is up")
+                    return
+                progress.show(round_index, rounds, group.title, contender.name)
+                session.sample(group, contender, round_index)
+                progress.done += 1
+        measure_singles(session, plan)
+        if plan.yardstick:
+            measure_yardstick(session, plan, round_index)
+        session.rounds_done = round_index + 1
+        left = progress.limit_s - RESERVE_S - progress.elapsed()
+        need = (progress.elapsed() - started) * (rounds - session.rounds_done)
+        if round_index == 0 and need > left > 0:
+            session.scale *= max(0.3, left / need * 0.9)
+            progress.note(f"a round takes {progress.elapsed() - started:.0f} s: budgets scaled to {session.scale:.2f} to fit {rounds} rounds")
+
+
+# --- the report ---
+
+def judge_call(session):
+    figures = {state: [figure - statistics.fmean(p["exchange_ns"] for p in probes) for key, at, figure, probes in session.singles
+                       if key == rows.CALL_ROW and at == state] for state in rows.STATES}
+    judgements = rows.judge_single(figures, OVER_EXCHANGE_NS, "ns over the exchange")
+    for state, judgement in judgements.items():
+        calls = [figure for key, at, figure, _ in session.singles if key == rows.CALL_ROW and at == state]
+        if judgement:
+            judgement.text = f"{statistics.median(calls):.0f} ns, {judgement.text}"
+    return judgements
+
+
+def judge_singles(session, plan):
+    """(key, what, goal, judgements) of the rows with a program of their own."""
+    result = []
+    by_state = lambda key, pick: {state: [pick(figure) for name, at, figure, _ in session.singles if name == key and at == state]
+                                  for state in rows.STATES}
+    if rows.CALL_ROW in plan.keys:
+        result.append((rows.CALL_ROW, "8 B call, 2 processes, back to back", "<= flag exchange + 40 ns near, + 80 ns far", judge_call(session)))
+    if rows.STEP_ROW in plan.keys:
+        bounds = dict.fromkeys(rows.STATES, STEP_BOUND_NS)
+        judgements = rows.judge_single(by_state(rows.STEP_ROW, float), bounds, "ns")
+        result.append((rows.STEP_ROW, "interpretation of one fused step", "<= 8 ns", judgements))
+    if rows.FIRST_ROW in plan.keys:
+        for size, bound in FIRST_CALL_BOUNDS.items():
+            figures = by_state(rows.FIRST_ROW, lambda figure, size=size: figure[size] / 1e3)
+            judgements = rows.judge_single(figures, dict.fromkeys(rows.STATES, bound / 1e3), "ms")
+            result.append((f"{rows.FIRST_ROW}-{rows.name_of_size(size)}", f"first call after init, 4 processes, {rows.name_of_size(size)}",
+                           f"<= {bound / 1e3:.0f} ms", judgements))
+    return result
+
+
+def judge_all(session, plan):
+    least = 1 if session.options.quick else 2
+    judged = [(row.key, row.what, row.goal, rows.judge(session.samples, row, least)) for row in plan.judged_rows()]
+    judged += judge_singles(session, plan)
+    if plan.yardstick:
+        for group in rows.YARDSTICKS:
+            row = rows.Row(f"{rows.YARDSTICK_ROW}-{group.ranks}", f"limit program against the yardstick, {group.ranks} processes",
+                           ">= 0.95x (mean)", (YardstickGroup(**vars(group)),), "speed", rows.YARDSTICK_BOUND, ours=rows.LIMIT,
+                           against=(rows.YARDSTICK,))
+            judged.append((row.key, row.what, row.goal, rows.judge(session.samples, row, 1)))
+    return judged
+
+
+class YardstickGroup(rows.Group):
+    """The yardstick prints sizes of its own choice."""
+
+    @property
+    def sizes(self):
+        return YARDSTICK_SIZES
+
+    def __eq__(self, other):
+        return vars(self) == vars(other)
+
+    __hash__ = rows.Group.__hash__
+
+
+def table_of_times(session, group):
+    """Every contender's median at every size, for each state that was seen."""
+    lines = []
+    names = list(dict.fromkeys(sample.contender for sample in session.samples if sample.group == group))
+    for state in rows.STATES:
+        medians = {name: rows.medians(session.samples, group, name, state) for name in names}
+        if not any(medians.values()):
+            continue
+        sizes = sorted(set().union(*medians.values()))
+        lines.append(f"  {group.title}, {state}: us (GB/s)".ljust(52) + "".join(f"{rows.name_of_size(size):>18}" for size in sizes))
+        for name in names:
+            count = rows.count_samples(session.samples, group, name, state)
+            cells = "".join(f"{medians[name][s]:>11.2f} ({s / medians[name][s] / 1e3:4.1f})" if s in medians[name] else " " * 17 + "-"
+                            for s in sizes)
+            lines.append(f"    {name} ({count} samples)".ljust(52) + cells)
+    return lines
+
+
+def placebo_line(session, group):
+    ratios = []
+    for state in rows.STATES:
+        first, second = (rows.medians(session.samples, group, name, state) for name in (rows.OURS, rows.PLACEBO))
+        ratios += [first[size] / second[size] for size in first if size in second]
+    if not ratios:
+        return None
+    return f"  placebo, {group.title}: {rows.geometric_mean(ratios):.3f} (from {min(ratios):.2f} to {max(ratios):.2f})"
+
+
+def report(session, plan, judged):
+    print("\nMedian times")
+    for group in [*plan.groups, *(rows.YARDSTICKS if plan.yardstick else ())]:
+        for line in table_of_times(session, group):
+            print(line)
+    placebos = [line for line in (placebo_line(session, group) for group in plan.groups) if line]
+    print("\nThe same program twice (1.00 when nothing but chance differs)" if placebos else "", *placebos, sep="\n")
+    dropped = sum(session.dropped.values())
+    print(f"\n{session.rounds_done} whole rounds of {session.options.rounds}, {session.progress.elapsed() / 60:.1f} min, "
+          f"{len(session.samples) + len(session.singles)} samples kept, {dropped} dropped because the cores changed state")
+    for name, why in plan.setup.missing.items():
+        print(f"not measured: {name}: {why}")
+    for group, why in plan.broken.items():
+        if why:
+            print(f"not measured: {rows.OURS}, {group.title}: {why}")
+    for what, errors in session.failures.items():
+        print(f"failed {len(errors)} times: {what}: {errors[-1]}")
+    print("\nwhat | goal | figure | met or missed")
+    for _, what, goal, judgements in judged:
+        print(rows.line_of(what, goal, judgements))
+
+
+def write_json(path, session, plan, judged):
+    document = {
+        "rounds": session.rounds_done, "minutes": session.progress.elapsed() / 60, "dropped": session.dropped,
+        "failed": session.failures, "not_available": plan.setup.missing,
+        "rows": [{"key": key, "what": what, "goal": goal, "verdict": rows.verdict(judgements),
+                  "states": {state: dataclasses.asdict(j) if j else "not seen" for state, j in judgements.items()}}
+                 for key, what, goal, judgements in judged],
+        "samples": [{"group": s.group.title, "contender": s.contender, "round": s.round, "state": s.state, "exchange_ns": s.probes,
+                     "time_us": s.times} for s in session.samples],
+        "single_figures": [{"key": key, "state": state, "figure": figure, "probes": probes} for key, state, figure, probes in session.singles],
+    }
+    Path(path).write_text(json.dumps(document, indent=1) + "\n")
+
+
+def write_picture(path, session):
+    """The state with more samples is drawn."""
+    counts = {state: sum(1 for sample in session.samples if sample.state == state) for state in rows.STATES}
+    text = picture.draw(session.samples, max(counts, key=counts.get))
+    if text is None:
+        print("no picture: no all_reduce was measured", file=sys.stderr)
+    else:
+        Path(path).write_text(text)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="two rounds, few sizes: does it work at all")
+    parser.add_argument("--rows", "--only", dest="rows", metavar="KEY,...", help="only these rows; * matches anything")
+    parser.add_argument("--rounds", type=int, help=f"interleaved rounds ({ROUNDS})")
+    parser.add_argument("--limit-minutes", type=float, default=40, help="bound of the whole run (40)")
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--svg", metavar="FILE")
+    parser.add_argument("--build", metavar="DIR", default=ROOT / "build", help="build folder with our programs in bench/")
+    parser.add_argument("--peers", metavar="DIR", default=ROOT / "build-peers", help="where peers are installed and compiled")
+    parser.add_argument("--no-install", action="store_true", help="measure only the peers that are here")
+    parser.add_argument("--yardstick", metavar="FILE.cc", help="another limit program to compare ours with")
+    options = parser.parse_args()
+    options.rounds = options.rounds or (2 if options.quick else ROUNDS)
+    return options
+
+
+def main():
+    options = parse()
+    progress = Progress(options.limit_minutes * 60)
+    session = Session(options, progress)
+    if not session.probe_program.exists():
+        raise SystemExit(f"{session.probe_program} is missing: build the bench programs first, or name their folder with --build")
+    plan = Plan(options, parties.Setup(session.build, Path(options.peers).resolve(), not options.no_install))
+    try:
+        run_rounds(session, plan)
+    except KeyboardInterrupt:
+        progress.note("interrupted: reporting what was measured")
+    judged = judge_all(session, plan)
+    report(session, plan, judged)
+    if options.json:
+        write_json(options.json, session, plan, judged)
+    if options.svg:
+        write_picture(options.svg, session)
+    return 0 if all(rows.verdict(judgements) == "met" for *_, judgements in judged) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+# What comes from the system. The library needs threads, highway and hwloc; the rest is for tests, tools and benchmarks.
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+# The packages of some distributions state no imported target for highway, all state a pkg-config file.
+if(NOT TARGET hwy::hwy)
+  pkg_check_modules(SETO_HWY REQUIRED IMPORTED_TARGET libhwy>=1.0)
+  add_library(hwy::hwy ALIAS PkgConfig::SETO_HWY)
+endif()
+pkg_check_modules(SETO_HWLOC IMPORTED_TARGET hwloc)
+
+if(SETO_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+if(SETO_BENCH)
+  find_package(benchmark QUIET)
+endif()
+find_package(CLI11 QUIET)
+find_package(nlohmann_json QUIET)
+
+# Header-only tools of the command and the benchmarks: one name whether or not they were found.
+add_library(seto_tool_headers INTERFACE)
+if(TARGET CLI11::CLI11)
+  target_link_libraries(seto_tool_headers INTERFACE CLI11::CLI11)
+endif()
+if(TARGET nlohmann_json::nlohmann_json)
+  target_link_libraries(seto_tool_headers INTERFACE nlohmann_json::nlohmann_json)
+endif()

@@ -1,0 +1,59 @@
+# Options, and the compile flags that every target of the project has.
+
+option(SETO_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(SETO_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(SETO_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(SETO_FUZZ "Build the fuzzers, and of the tests only those (clang)" OFF)
+option(SETO_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+set(SETO_SANITIZE "" CACHE STRING "Sanitizers: empty, address,undefined or thread")
+set(SETO_TEST_PREFIX "" CACHE STRING "Put before each test's name, so that several build trees can be tested as one")
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 99)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+# -g1 keeps function names and line tables for a profiler. No -march: the kernels choose their instruction set at run time.
+foreach(language C CXX)
+  set(CMAKE_${language}_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
+  set(CMAKE_${language}_FLAGS_DEBUG "-O0 -g")
+  set(CMAKE_${language}_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
+endforeach()
+
+# Everything of the project links this; nothing of it reaches a user of the installed library.
+add_library(seto_flags INTERFACE)
+target_include_directories(seto_flags INTERFACE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
+# -ffp-contract=off: a fused multiply-add would round elsewhere than the plan says.
+target_compile_options(seto_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -ffp-contract=off -fvisibility=hidden
+                                            $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>)
+if(SETO_WERROR)
+  target_compile_options(seto_flags INTERFACE -Werror)
+endif()
+
+if(SETO_SANITIZE)
+  target_compile_options(seto_flags INTERFACE -fsanitize=${SETO_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(seto_flags INTERFACE -fsanitize=${SETO_SANITIZE})
+  target_compile_definitions(seto_flags INTERFACE SETO_SANITIZED=1)
+  if(SETO_FUZZ)
+    target_compile_options(seto_flags INTERFACE -fsanitize=fuzzer-no-link)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Both warn of what instrumentation does to correct code: fences that only order atomics, and values behind checks.
+    target_compile_options(seto_flags INTERFACE -Wno-maybe-uninitialized $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
+  endif()
+endif()
+
+find_program(SETO_CCACHE ccache)
+if(SETO_CCACHE)
+  foreach(language C CXX)
+    if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER "${SETO_CCACHE}")
+    endif()
+  endforeach()
+endif()

@@ -1,0 +1,12 @@
+#pragma once
+
+namespace seto {
+
+[[noreturn]] void check_failed(const char* condition, const char* file, int line);
+
+}  // namespace seto
+
+// A programming error of the library itself: always on, prints and aborts. Never for what a user or a peer can cause.
+#define SETO_CHECK(condition)                                               \
+  (__builtin_expect(static_cast<bool>(condition), 1) ? static_cast<void>(0) \
+                                                     : ::seto::check_failed(#condition, __FILE__, __LINE__))

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "src/base/log.h"
+#include "src/base/result.h"
+
+namespace seto {
+
+enum class Memory : std::uint8_t { automatic, host, device };
+enum class SlotStore : std::uint8_t { automatic, cached, streamed };
+enum class Calibrate : std::uint8_t { automatic, off, on };
+
+// Where an effective value came from; a later one wins.
+enum class Origin : std::uint8_t { default_value, environment, config_struct };
+std::string_view name_of(Origin origin);
+
+// One for each row of the table in config_table.h, in its order.
+enum class ConfigField : std::uint8_t {
+  log,
+  log_file,
+  host_id,
+  site_id,
+  memory,
+  operation_timeout_ms,
+  init_timeout_ms,
+  algorithm,
+  deterministic,
+  calibrate,
+  tuning_file,
+  slice_bytes,
+  slot_depth,
+  slot_store,
+  spin,
+  recorder,
+};
+inline constexpr std::size_t kConfigFieldCount = 16;
+
+// What a number holds when its text is "auto".
+inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
+
+// The effective settings. Values made here are the defaults of the table; a test compares them.
+struct Config {
+  LogLevel log = LogLevel::warn;
+  std::string log_file;
+  std::string host_id;
+  std::string site_id;
+  Memory memory = Memory::automatic;
+  std::uint64_t operation_timeout_ms = 1'800'000;
+  std::uint64_t init_timeout_ms = 120'000;
+  std::string algorithm;  // empty: chosen
+  bool deterministic = false;
+  Calibrate calibrate = Calibrate::automatic;
+  std::string tuning_file;
+  std::uint64_t slice_bytes = kAutomatic;
+  std::uint64_t slot_depth = kAutomatic;
+  SlotStore slot_store = SlotStore::automatic;
+  std::uint64_t spin = kAutomatic;
+  std::uint64_t recorder = 256;
+
+  std::array<Origin, kConfigFieldCount> origins{};
+
+  [[nodiscard]] Origin origin(ConfigField field) const { return origins[static_cast<std::size_t>(field)]; }
+};
+
+// The defaults, overridden by the SETO_* variables of a null-terminated environment ("NAME=value" each). A value out of
+// its range and a SETO_* name that is not in the table are failures; the text names variable, value and what is allowed.
+// An empty value means unset.
+Result<Config> load_config(const char* const* environment);
+
+// One field from text, with the same checks. Whoever sets a field directly (the C API) calls mark() after it.
+Status set_field(Config& config, ConfigField field, std::string_view text, Origin origin);
+void mark(Config& config, ConfigField field, Origin origin);
+
+// The effective value as set_field would read it.
+std::string value_text(const Config& config, ConfigField field);
+
+}  // namespace seto

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+#include "src/base/config.h"
+
+namespace seto {
+
+enum class Scope : std::uint8_t { process, communicator };
+std::string_view name_of(Scope scope);
+
+// A setting with named values: access by position in `names`, which is the order of its enumeration.
+struct ChoiceAccess {
+  std::span<const std::string_view> names;
+  void (*set)(Config& config, std::size_t index);
+  std::size_t (*get)(const Config& config);
+};
+
+template <auto Member>
+constexpr ChoiceAccess choice(std::span<const std::string_view> names) {
+  using Enumeration = std::remove_cvref_t<decltype(Config{}.*Member)>;
+  return {names, [](Config& config, std::size_t index) { config.*Member = static_cast<Enumeration>(index); },
+          [](const Config& config) { return static_cast<std::size_t>(config.*Member); }};
+}
+
+// Numbers of one kind are read and printed alike. Limits are inclusive.
+struct NumberAccess {
+  std::uint64_t Config::*member;
+  std::uint64_t least;
+  std::uint64_t most;
+};
+struct CountAccess : NumberAccess {};
+struct BytesAccess : NumberAccess {};
+struct DurationAccess : NumberAccess {};  // milliseconds
+struct TextAccess {
+  std::string Config::*member;
+  std::size_t longest;
+};
+struct BoolAccess {
+  bool Config::*member;
+};
+using FieldAccess = std::variant<CountAccess, BytesAccess, DurationAccess, TextAccess, BoolAccess, ChoiceAccess>;
+
+struct FieldRow {
+  std::string_view name;
+  FieldAccess access;
+  std::string_view default_text;
+  Scope scope;
+  std::string_view help;
+};
+
+inline constexpr std::string_view kLogNames[] = {"error", "warn", "info", "debug"};
+inline constexpr std::string_view kMemoryNames[] = {"auto", "host", "device"};
+inline constexpr std::string_view kSlotStoreNames[] = {"auto", "cached", "streamed"};
+inline constexpr std::string_view kCalibrateNames[] = {"auto", "off", "on"};
+
+inline constexpr std::size_t kPathLimit = 4095;
+inline constexpr std::size_t kNameLimit = 255;
+inline constexpr std::uint64_t kLongestTimeoutMs = 7ULL * 24 * 3600 * 1000;
+
+// Every SETO_* variable there is. Rows in the order of ConfigField.
+inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
+    {"SETO_LOG", choice<&Config::log>(kLogNames), "warn", Scope::process, "which lines are logged: this level and graver ones"},
+    {"SETO_LOG_FILE", TextAccess{&Config::log_file, kPathLimit}, "", Scope::process,
+     "file that log lines are appended to; empty: standard error"},
+    {"SETO_HOST_ID", TextAccess{&Config::host_id, kNameLimit}, "", Scope::process,
+     "ranks with equal text are one node; empty: found by a probe of shared memory"},
+    {"SETO_SITE_ID", TextAccess{&Config::site_id, kNameLimit}, "", Scope::process,
+     "nodes with equal text are one site; empty: all nodes are one site"},
+    {"SETO_MEMORY", choice<&Config::memory>(kMemoryNames), "auto", Scope::communicator,
+     "memory of the buffers; auto: device if the calling thread has a current CUDA context"},
+    {"SETO_OPERATION_TIMEOUT_MS", DurationAccess{{&Config::operation_timeout_ms, 1, kLongestTimeoutMs}}, "1800000",
+     Scope::communicator, "an operation fails after this time, naming the ranks that it waits for"},
+    {"SETO_INIT_TIMEOUT_MS", DurationAccess{{&Config::init_timeout_ms, 1, kLongestTimeoutMs}}, "120000", Scope::communicator,
+     "making a communicator fails after this time, naming the missing ranks"},
+    {"SETO_ALGORITHM", TextAccess{&Config::algorithm, kNameLimit}, "", Scope::communicator,
+     "pins the algorithm by name (seto explain lists them); empty: chosen for each call"},
+    {"SETO_DETERMINISTIC", BoolAccess{&Config::deterministic}, "off", Scope::communicator,
+     "choose by shipped constants only, so that every run rounds alike"},
+    {"SETO_CALIBRATE", choice<&Config::calibrate>(kCalibrateNames), "auto", Scope::communicator,
+     "measure this machine before the first large collective; auto: once for each host and job"},
+    {"SETO_TUNING_FILE", TextAccess{&Config::tuning_file, kPathLimit}, "", Scope::communicator,
+     "read the constants of choice from this file instead of measuring them"},
+    {"SETO_SLICE_BYTES", BytesAccess{{&Config::slice_bytes, 1024, 64ULL << 20}}, "auto", Scope::communicator,
+     "size of a pipelined piece of a message"},
+    {"SETO_SLOT_DEPTH", CountAccess{{&Config::slot_depth, 1, 64}}, "auto", Scope::communicator, "slots in the ring of a channel"},
+    {"SETO_SLOT_STORE", choice<&Config::slot_store>(kSlotStoreNames), "auto", Scope::process,
+     "how slots are filled: through the cache or past it; auto: as measured for each pair of cores"},
+    {"SETO_SPIN", CountAccess{{&Config::spin, 0, 1'000'000'000}}, "auto", Scope::process,
+     "pause instructions of a wait before it yields; auto: 0 when ranks outnumber cores"},
+    {"SETO_RECORDER", CountAccess{{&Config::recorder, 0, 1'048'576}}, "256", Scope::communicator,
+     "operations that the flight recorder remembers"},
+}};
+
+// "a number from 1 to 64 or auto": what a row accepts, for messages and for the documentation.
+std::string allowed_text(const FieldRow& row);
+
+}  // namespace seto

@@ -1,0 +1,118 @@
+#include "src/base/log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <span>
+
+#include "src/base/check.h"
+#include "src/base/fd.h"
+
+namespace seto {
+namespace {
+
+std::atomic<LogLevel> log_level{LogLevel::warn};
+
+// Guards both below. Never destroyed, because threads may log while the process exits.
+struct Sink {
+  std::mutex mutex;
+  Fd file;  // empty: standard error
+  LogCapture* capture = nullptr;
+};
+
+Sink& sink() {
+  static Sink& instance = *new Sink;
+  return instance;
+}
+
+void write_whole(int fd, std::span<const char> line) {
+  // A short write happens when the disk is full or a pipe's reader is gone; a log has nobody to tell it to.
+  [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
+}
+
+// snprintf says what it would have written; the place after it never leaves the buffer.
+std::size_t advanced(std::size_t used, int printed) {
+  if (printed < 0) return used;
+  return std::min<std::size_t>(used + static_cast<std::size_t>(printed), kLogLineLimit - 1);
+}
+
+}  // namespace
+
+std::string_view name_of(LogLevel level) {
+  switch (level) {
+    case LogLevel::error:
+      return "error";
+    case LogLevel::warn:
+      return "warn";
+    case LogLevel::info:
+      return "info";
+    case LogLevel::debug:
+      return "debug";
+  }
+  return "unknown";
+}
+
+bool log_enabled(LogLevel level) { return level <= log_level.load(std::memory_order_relaxed); }
+void set_log_level(LogLevel level) { log_level.store(level, std::memory_order_relaxed); }
+
+Status open_log(const std::string& path) {
+  Fd file;
+  if (!path.empty()) {
+    file = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (!file.valid()) return system_failure(Code::invalid_argument, "cannot open the log file '%s'", path.c_str());
+  }
+  const std::lock_guard lock(sink().mutex);
+  sink().file = std::move(file);
+  return {};
+}
+
+void log_line(LogLevel level, LogOrigin origin, const char* format, ...) {
+  char line[kLogLineLimit + 1];  // one more for the newline
+  std::size_t used = advanced(0, std::snprintf(line, kLogLineLimit, "seto %s: ", name_of(level).data()));
+  if (origin.rank >= 0) {
+    used = advanced(used, std::snprintf(line + used, kLogLineLimit - used, "[rank %d epoch %u] ", origin.rank, origin.epoch));
+  }
+  std::va_list arguments;
+  va_start(arguments, format);
+  used = advanced(used, std::vsnprintf(line + used, kLogLineLimit - used, format, arguments));
+  va_end(arguments);
+
+  const std::lock_guard lock(sink().mutex);
+  if (sink().capture != nullptr) {
+    sink().capture->add(std::string(line, used));
+    return;
+  }
+  line[used] = '\n';
+  write_whole(sink().file.valid() ? sink().file.get() : STDERR_FILENO, {line, used + 1});
+}
+
+LogCapture::LogCapture() {
+  const std::lock_guard lock(sink().mutex);
+  SETO_CHECK(sink().capture == nullptr);
+  sink().capture = this;
+}
+
+LogCapture::~LogCapture() {
+  const std::lock_guard lock(sink().mutex);
+  sink().capture = nullptr;
+}
+
+std::vector<std::string> LogCapture::lines() const {
+  const std::lock_guard lock(mutex_);
+  return lines_;
+}
+
+bool LogCapture::contains(std::string_view part) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(lines_.begin(), lines_.end(), [&](const std::string& line) { return line.find(part) != std::string::npos; });
+}
+
+void LogCapture::add(std::string line) {
+  const std::lock_guard lock(mutex_);
+  lines_.push_back(std::move(line));
+}
+
+}  // namespace seto

@@ -1,0 +1,90 @@
+#include "src/base/text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <vector>
+
+namespace seto {
+namespace {
+
+struct Unit {
+  char letter;
+  int shift;
+};
+constexpr Unit kUnits[] = {{'T', 40}, {'G', 30}, {'M', 20}, {'K', 10}};
+
+char upper(char letter) { return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter; }
+
+// The shift of what follows the digits; nothing if it is no unit.
+std::optional<int> shift_of(std::string_view suffix) {
+  if (suffix.empty() || suffix == "B") return 0;
+  const std::string_view tail = suffix.substr(1);
+  if (!tail.empty() && tail != "B" && tail != "iB") return std::nullopt;
+  for (const Unit& unit : kUnits) {
+    if (unit.letter == upper(suffix.front())) return unit.shift;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> parse_uint(std::string_view text) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stopped != end) return std::nullopt;
+  return value;
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto number = parse_uint(text.substr(0, digits));
+  const auto shift = shift_of(text.substr(digits));
+  if (!number || !shift) return std::nullopt;
+  if (*number > (std::numeric_limits<std::uint64_t>::max() >> *shift)) return std::nullopt;
+  return *number << *shift;
+}
+
+std::string size_text(std::uint64_t size) {
+  for (const Unit& unit : kUnits) {
+    const std::uint64_t one = std::uint64_t{1} << unit.shift;
+    if (size != 0 && size % one == 0) return std::to_string(size >> unit.shift) + unit.letter;
+  }
+  return std::to_string(size);
+}
+
+std::size_t edit_distance(std::string_view left, std::string_view right) {
+  // Three rows of the usual table: a swap looks back two of them.
+  std::vector<std::size_t> before_last(right.size() + 1);
+  std::vector<std::size_t> last(right.size() + 1);
+  std::vector<std::size_t> row(right.size() + 1);
+  for (std::size_t column = 0; column <= right.size(); ++column) row[column] = column;
+  for (std::size_t i = 1; i <= left.size(); ++i) {
+    before_last.swap(last);
+    last.swap(row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= right.size(); ++j) {
+      const std::size_t substitution = last[j - 1] + (left[i - 1] == right[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, substitution});
+      const bool swapped = i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1];
+      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+  }
+  return row[right.size()];
+}
+
+std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates) {
+  std::string_view best;
+  std::size_t smallest = std::numeric_limits<std::size_t>::max();
+  for (const std::string_view candidate : candidates) {
+    const std::size_t distance = edit_distance(text, candidate);
+    if (distance < smallest) {
+      smallest = distance;
+      best = candidate;
+    }
+  }
+  return smallest <= (best.size() + 2) / 3 ? best : std::string_view();
+}
+
+}  // namespace seto

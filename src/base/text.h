@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace seto {
+
+// Decimal digits only: no sign, no spaces, no overflow.
+[[nodiscard]] std::optional<std::uint64_t> parse_uint(std::string_view text);
+
+// Digits and at most one of K, M, G, T (powers of 1024, either case, an optional B or iB after it): "64M", "8", "1KiB".
+[[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
+
+// The shortest text that parse_size reads back exactly: 67108864 -> "64M", 1000 -> "1000".
+[[nodiscard]] std::string size_text(std::uint64_t size);
+
+// Insertions, deletions, substitutions and swaps of neighbours that turn one text into the other.
+[[nodiscard]] std::size_t edit_distance(std::string_view left, std::string_view right);
+
+// The candidate with the smallest edit distance; empty if even that differs in more than a third of its letters.
+[[nodiscard]] std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates);
+
+}  // namespace seto

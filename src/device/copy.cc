@@ -1,0 +1,57 @@
+#include "src/device/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "src/device/copy.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "src/device/pass-inl.h"
+
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace seto {
+namespace HWY_NAMESPACE {
+
+void copy_pass(const void* source, const ReduceTarget* targets, std::uint32_t target_count, std::size_t size) {
+  using Byte = Itself<std::uint8_t>;
+  const FixedFold<Byte, Sum, 1> fold{static_cast<const std::uint8_t*>(source), nullptr, nullptr, nullptr};
+  if (size < lanes<Byte>()) return walk_small<lanes<Byte>() / 2>(fold, AnySink<Byte>{targets, target_count, 0}, size);
+  if (target_count <= 2) return walk_to_few(fold, targets, target_count, size);
+  walk_to_any(fold, targets, target_count, size);
+}
+
+CopyFunction choose_copy() { return copy_pass; }
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace seto
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace seto {
+
+HWY_EXPORT(choose_copy);
+
+CopyFunction copy_function() { return HWY_DYNAMIC_DISPATCH(choose_copy)(); }
+
+namespace {
+
+// Below this a streamed copy costs more in its fence than it spares, and one pass for several targets gains nothing.
+constexpr std::size_t kSmallCopy = 512;
+
+}  // namespace
+
+void copy_bytes(const void* source, const ReduceTarget* targets, std::uint32_t target_count, std::size_t size) {
+  if (size == 0) return;
+  if (size < kSmallCopy || (target_count == 1 && targets[0].store == Store::cached)) {
+    for (std::uint32_t k = 0; k < target_count; ++k) {
+      if (targets[k].data != source) std::memcpy(targets[k].data, source, size);
+    }
+    return;
+  }
+  static const CopyFunction chosen = copy_function();
+  chosen(source, targets, target_count, size);
+}
+
+}  // namespace seto
+#endif

@@ -1,0 +1,147 @@
+#include "src/engine/lowering.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "src/engine/value_graph.h"
+#include "src/plan/scratch.h"
+
+namespace seto {
+namespace {
+
+struct Fused {
+  Step step;  // verb, stage, order, chunk and count are right; its pools are not filled yet
+  std::vector<Operand> sources;
+  std::vector<Operand> targets;
+  std::uint32_t value = kNoValue;
+};
+
+class Lowering {
+ public:
+  Lowering(const Program& plain, const Shape& shape, InPlace in_place, LoweringRules rules)
+      : plain_(plain), graph_(plain, shape, in_place, rules), hazards_(shape, plain.rank, in_place) {}
+
+  Program run() {
+    for (const std::uint32_t step : graph_.order()) visit(step);
+    std::stable_sort(fused_.begin(), fused_.end(), [](const Fused& a, const Fused& b) {
+      return a.step.stage != b.step.stage ? a.step.stage < b.step.stage : a.step.order < b.step.order;
+    });
+    Program program;
+    program.rank = plain_.rank;
+    program.scratch_chunks = plain_.scratch_chunks;
+    program.fan = plain_.fan;
+    program.channels = plain_.channels;
+    program.receivers = plain_.receivers;
+    for (const Fused& fused : fused_) append(program, fused);
+    compact_scratch(program);
+    return program;
+  }
+
+ private:
+  void visit(std::uint32_t index) {
+    const Step& step = plain_.steps[index];
+    if (step.verb == Verb::send) return visit_send(index);
+    const std::uint32_t id = graph_.value_of_step(index);
+    const Value& value = graph_.value(id);
+    if (value.inlined || value.alias_of != kNoValue) return;
+    const bool of_own_input = graph_.read(index, 0).own_input && (step.verb == Verb::copy || step.verb == Verb::scale);
+    Fused& fused = of_own_input ? pass_over(step, sources_of(index)) : fresh(step, sources_of(index));
+    fused.value = id;
+    fused.step.finishes = value.finishes || step.verb == Verb::finish;
+    add_targets(fused, id);
+    for (const std::uint32_t alias : graph_.aliases_of(id)) add_targets(fused, alias);
+  }
+
+  void visit_send(std::uint32_t index) {
+    const Step& step = plain_.steps[index];
+    const std::uint32_t id = graph_.read(index, 0).value;
+    if (id != kNoValue) {
+      const Value& value = graph_.value(id);
+      const Value& made = value.alias_of == kNoValue ? value : graph_.value(value.alias_of);
+      const bool made_now = !made.inlined && plain_.steps[made.step].stage == step.stage;
+      if (made_now) return;  // a target of the pass that makes it
+    }
+    pass_over(step, sources_of(index)).targets.push_back(plain_.targets(step).front());
+  }
+
+  // What a step reads, seen through values that are not made: messages in their slots, chains of sums, scaled input.
+  std::vector<Operand> sources_of(std::uint32_t index) {
+    const Step& step = plain_.steps[index];
+    std::vector<Operand> all;
+    for (std::uint32_t i = 0; i < step.source_count; ++i) {
+      const std::uint32_t id = graph_.read(index, i).value;
+      if (id != kNoValue && graph_.value(id).inlined) {
+        const std::vector<Operand> inner = sources_of(graph_.value(id).step);
+        all.insert(all.end(), inner.begin(), inner.end());
+      } else {
+        all.push_back(plain_.sources(step)[i]);
+      }
+    }
+    if (step.verb == Verb::scale) all.front().scaled = true;
+    return all;
+  }
+
+  void add_targets(Fused& fused, std::uint32_t id) {
+    const Value& value = graph_.value(id);
+    if (value.stored || value.live_out) fused.targets.push_back(value.place);
+    for (const std::uint32_t reader : value.readers) {
+      const Step& step = plain_.steps[reader];
+      if (step.verb == Verb::send && step.stage == fused.step.stage) fused.targets.push_back(plain_.targets(step).front());
+    }
+  }
+
+  Fused& fresh(const Step& step, std::vector<Operand> sources) {
+    Fused fused;
+    fused.step = step;
+    const bool moves = step.verb == Verb::send || step.verb == Verb::receive || step.verb == Verb::scale || step.verb == Verb::finish;
+    if (moves) fused.step.verb = Verb::copy;
+    fused.sources = std::move(sources);
+    fused_.push_back(std::move(fused));
+    return fused_.back();
+  }
+
+  // Copies of the same source in the same stage are one pass with several targets.
+  Fused& pass_over(const Step& step, std::vector<Operand> sources) {
+    for (Fused& fused : fused_)
+      if (fused.step.verb == Verb::copy && fused.step.stage == step.stage && fused.step.chunk == step.chunk &&
+          fused.step.count == step.count && fused.sources == sources && !fused.step.finishes)
+        return fused;
+    return fresh(step, std::move(sources));
+  }
+
+  void append(Program& program, const Fused& fused) {
+    if (fused.targets.empty()) return;  // made for nobody
+    const auto lane = static_cast<std::uint32_t>(program.lanes.size());
+    Step step = fused.step;
+    step.first_operand = static_cast<std::uint32_t>(program.operands.size());
+    step.source_count = static_cast<std::uint16_t>(fused.sources.size());
+    step.target_count = static_cast<std::uint16_t>(fused.targets.size());
+    for (const Operand& source : fused.sources) hazards_.read(source.space, source.index, step.count);
+    for (const Operand& target : fused.targets) hazards_.write(target.space, target.index, step.count);
+    const std::vector<Dependency> needed = hazards_.take({lane, 0});
+    step.first_dependency = static_cast<std::uint32_t>(program.dependencies.size());
+    step.dependency_count = static_cast<std::uint32_t>(needed.size());
+    program.operands.insert(program.operands.end(), fused.sources.begin(), fused.sources.end());
+    program.operands.insert(program.operands.end(), fused.targets.begin(), fused.targets.end());
+    program.dependencies.insert(program.dependencies.end(), needed.begin(), needed.end());
+    program.lanes.push_back({lane, 1});
+    program.steps.push_back(step);
+  }
+
+  const Program& plain_;
+  ValueGraph graph_;
+  HazardTracker hazards_;
+  std::vector<Fused> fused_;
+};
+
+}  // namespace
+
+LoweringRules rules_for(DataType type) {
+  return {accumulates_in_itself(type) ? LoweringRules::Chains::fold : LoweringRules::Chains::keep};
+}
+
+Program lower(const Program& plain, const Shape& shape, InPlace in_place, LoweringRules rules) {
+  return Lowering(plain, shape, in_place, rules).run();
+}
+
+}  // namespace seto

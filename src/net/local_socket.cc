@@ -1,0 +1,114 @@
+#include "src/net/local_socket.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "src/base/check.h"
+
+namespace seto {
+namespace {
+
+struct Address {
+  sockaddr_un value{};
+  socklen_t size = 0;
+};
+
+Address abstract_address(const std::string& name) {
+  Address address;
+  SETO_CHECK(!name.empty() && name.size() + 1 <= sizeof address.value.sun_path);
+  address.value.sun_family = AF_UNIX;
+  std::memcpy(address.value.sun_path + 1, name.data(), name.size());
+  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return address;
+}
+
+int type_of(SocketKind kind) { return kind == SocketKind::stream ? SOCK_STREAM : SOCK_SEQPACKET; }
+
+// The kernel waits for room in the listener's queue at most this long: connect(2) knows no other deadline for unix sockets.
+void set_connect_timeout(int fd, Deadline until) {
+  const int left = std::max(1, until.remaining_ms());
+  timeval timeout{};
+  timeout.tv_sec = left / 1000;
+  timeout.tv_usec = (left % 1000) * 1000;
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+}
+
+}  // namespace
+
+Status socket_failure(const char* what) {
+  const int error = errno;
+  if (error == EMFILE) {
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return failure(Code::unavailable, "%s: this process is out of file descriptors (its limit is %llu); raise ulimit -n", what,
+                   static_cast<unsigned long long>(limit.rlim_cur));
+  }
+  if (error == ENFILE) {
+    return failure(Code::unavailable, "%s: the machine is out of file descriptors; raise sysctl fs.file-max", what);
+  }
+  errno = error;
+  return system_failure(Code::unavailable, "%s", what);
+}
+
+Result<PrivateFd> listen_local(const std::string& name, SocketKind kind) {
+  PrivateFd fd(Fd(socket(AF_UNIX, type_of(kind) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
+  if (!fd.valid()) return socket_failure("cannot open a local socket");
+  const Address address = abstract_address(name);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.value), address.size) != 0) {
+    return socket_failure("cannot name a local socket");
+  }
+  if (listen(fd.get(), SOMAXCONN) != 0) return socket_failure("cannot listen on a local socket");
+  return fd;
+}
+
+Result<PrivateFd> connect_local(const std::string& name, SocketKind kind, Deadline until) {
+  PrivateFd fd(Fd(socket(AF_UNIX, type_of(kind) | SOCK_CLOEXEC, 0)));
+  if (!fd.valid()) return socket_failure("cannot open a local socket");
+  const Address address = abstract_address(name);
+  int answer = 0;
+  do {
+    set_connect_timeout(fd.get(), until);
+    answer = connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.value), address.size);
+  } while (answer != 0 && (errno == EINTR || errno == EAGAIN) && !until.passed());
+  if (answer != 0) {
+    if (errno == ECONNREFUSED) return failure(Code::remote_error, "nobody listens at local socket @%s", name.c_str());
+    if (errno == EAGAIN || errno == EINTR) return failure(Code::timeout, "local socket @%s did not accept", name.c_str());
+    return socket_failure("cannot connect a local socket");
+  }
+  const int flags = fcntl(fd.get(), F_GETFL);
+  if (flags < 0 || fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) != 0) return socket_failure("cannot set up a local socket");
+  return fd;
+}
+
+Status check_same_user(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return socket_failure("cannot read who is at a local socket");
+  if (peer.uid != geteuid()) {
+    return failure(Code::remote_error, "process %d at a local socket runs as user %u, not as %u like this one", peer.pid,
+                   peer.uid, geteuid());
+  }
+  return {};
+}
+
+Status wait_for(int fd, short events, Deadline until) {
+  while (true) {
+    pollfd entry{fd, events, 0};
+    const int ready = poll(&entry, 1, until.remaining_ms());
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return system_failure(Code::internal, "poll failed");
+    if (ready <= 0 && until.passed()) return failure(Code::timeout, "a local socket was silent until the deadline");
+  }
+}
+
+}  // namespace seto

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "src/plan/plan.h"
+
+namespace seto {
+
+// Whether a rank passed the same memory as input and output. A property of one rank: it changes that rank's dependencies and
+// scratch, never what it tells others.
+enum class InPlace : std::uint8_t { no, yes };
+
+// Numbers the chunk-sized places of one rank. In place, an input chunk and the output chunk of the same data are one place.
+class PlaceTable {
+ public:
+  PlaceTable(const Shape& shape, Rank rank, InPlace in_place) : shape_(shape), rank_(rank), in_place_(in_place) {}
+
+  std::uint32_t id(Space space, std::uint32_t index);  // dense from 0, never for channels
+  [[nodiscard]] std::uint32_t size() const { return size_; }
+
+ private:
+  Shape shape_;
+  Rank rank_;
+  InPlace in_place_;
+  std::uint32_t size_ = 0;
+  std::array<std::vector<std::uint32_t>, 3> ids_;  // by space and index: id + 1, or 0
+};
+
+// Follows a program in an order in which it is right, and derives which earlier steps each step must wait for: the writer of
+// what it reads, the readers and the writer of what it overwrites. Chunk by chunk, slice for slice.
+class HazardTracker {
+ public:
+  struct Access {
+    std::uint32_t lane = 0;
+    std::uint32_t position = 0;  // of the step in its lane
+  };
+
+  HazardTracker(const Shape& shape, Rank rank, InPlace in_place) : table_(shape, rank, in_place) {}
+
+  // First every read of a step, then every write, then take().
+  void read(Space space, std::uint32_t index, std::uint32_t count);
+  void write(Space space, std::uint32_t index, std::uint32_t count);
+
+  // The dependencies of the step whose accesses were just reported, at most one a lane, none on its own.
+  std::vector<Dependency> take(Access step);
+
+ private:
+  struct Place {
+    bool written = false;
+    Access writer;
+    std::vector<Access> readers;  // since then
+  };
+  struct Touched {
+    std::uint32_t place;
+    bool writes;
+  };
+
+  void touch(Space space, std::uint32_t index, std::uint32_t count, bool writes);
+
+  PlaceTable table_;
+  std::vector<Place> places_;  // by id
+  std::vector<Touched> touched_;
+};
+
+}  // namespace seto

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "src/plan/plan.h"
+
+namespace seto {
+
+// Whether a left fold of a left fold is the same value as one longer fold. It is where the accumulator type is the element type.
+enum class Chains : std::uint8_t { separate, one_sum };
+
+// What a place holds while a plan is verified: an expression over the ranks' inputs.
+struct SymbolicValue {
+  struct Contribution {
+    std::uint32_t chunk;
+    Rank rank;
+    bool scaled;
+
+    friend auto operator<=>(const Contribution&, const Contribution&) = default;
+  };
+
+  bool defined = false;
+  std::uint64_t digest = 0;                  // of the expression, order of folding included
+  std::uint64_t chain = 0;                   // digest state of an open chain of sums: a left fold goes on from here
+  std::vector<Contribution> contributions;   // sorted; a repeated one was added twice
+  std::uint32_t finishes = 0;
+  std::uint32_t encodings = 0;  // lossy encodings passed through, the most of any path
+  std::uint8_t codec = 0;       // not 0: these are encoded bytes
+};
+
+SymbolicValue contribution_of(Rank rank, std::uint32_t chunk);
+SymbolicValue scaled(const SymbolicValue& value, Rank by);
+SymbolicValue finished(const SymbolicValue& value);
+SymbolicValue encoded(const SymbolicValue& value, std::uint8_t codec);
+SymbolicValue decoded(const SymbolicValue& value);
+SymbolicValue folded(std::span<const SymbolicValue> values, Chains chains);
+
+}  // namespace seto

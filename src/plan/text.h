@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "src/base/result.h"
+#include "src/plan/plan.h"
+
+// A plan as text, for people, tools and tests:
+//
+//   seto plan 1
+//   name ring
+//   shape all_reduce ranks 2 root 0 pieces 2 finish none
+//   program 0 scratch 1 fan 1
+//   channel 0 from 0 to 1 group 0 port 0 chunks 1+1 stage 0 codec 0
+//   channel 1 from 1 to 0 group 0 port 0 chunks 0+1 stage 0 codec 0
+//   lane 0
+//     send chunks 1+1 stage 0 order 0: input 1 -> channel 0
+//   lane 1
+//     reduce finishes chunks 0+1 stage 1 order 1: channel 1, scaled input 0 -> output 0, scratch 0 after 0:1
+//
+// `chunks 4+2` are two logical chunks from 4; `after 0:1` waits for one step of lane 0. A step may state `codec N` after its
+// verb and before `finishes`. Blank lines and lines that begin with # mean nothing.
+namespace seto {
+
+inline constexpr std::size_t kPlanTextLimit = std::size_t{1} << 28;  // bytes
+inline constexpr std::uint64_t kPlanTextRanks = 1 << 16;
+inline constexpr std::uint64_t kPlanTextChunks = 1 << 24;  // logical chunks, and scratch chunks of one rank
+inline constexpr std::uint64_t kPlanTextStages = 1 << 16;
+
+// Pools (operands, dependencies, receivers) are written where they are used: a program that holds them in the order of its
+// steps, as builder and lowering make it, comes back equal.
+std::string to_text(const Plan& plan);
+
+// What comes back is safe to look at: every index lies in what it points into. It need not be right: that is the verifier's.
+// Memory is at most a constant times the length of the text.
+Result<Plan> plan_from_text(std::string_view text);
+
+}  // namespace seto

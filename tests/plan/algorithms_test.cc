@@ -1,0 +1,112 @@
+// Every algorithm, plain and lowered, for 1 to 17 ranks, every root, in place on all, none and some ranks, one to three tiers.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "algorithms/algorithm.h"
+#include "src/engine/lowering.h"
+#include "src/plan/verify.h"
+
+namespace seto {
+namespace {
+
+struct Variant {
+  const char* name;
+  InPlace (*of)(Rank rank);
+};
+constexpr Variant kVariants[] = {
+    {"none", [](Rank) { return InPlace::no; }},
+    {"all", [](Rank) { return InPlace::yes; }},
+    {"some", [](Rank rank) { return rank % 3 == 1 ? InPlace::yes : InPlace::no; }},
+};
+
+std::vector<Tiers> tierings(int ranks) {
+  std::vector<Tiers> all = {Tiers::flat(ranks)};
+  for (const int per_node : {2, 3, 4}) {
+    if (ranks % per_node != 0 || ranks == per_node) continue;
+    std::vector<Home> two(static_cast<std::size_t>(ranks));
+    std::vector<Home> three(two.size());
+    for (std::size_t r = 0; r < two.size(); ++r) {
+      two[r].node = static_cast<std::uint32_t>(r) / static_cast<std::uint32_t>(per_node);
+      three[r] = {two[r].node, two[r].node / 2};
+    }
+    all.push_back(Tiers::of(two));
+    if (ranks % (2 * per_node) == 0 && ranks > 2 * per_node) all.push_back(Tiers::of(three));
+  }
+  if (ranks == 12) {  // numbered across the nodes, not along them
+    std::vector<Home> striped(12);
+    for (std::uint32_t r = 0; r < 12; ++r) striped[r] = {r % 4, r % 2};
+    all.push_back(Tiers::of(striped));
+  }
+  return all;
+}
+
+bool rooted(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||
+         collective == Collective::scatter;
+}
+
+Plan lowered(const Plan& plan, const std::vector<InPlace>& in_place, LoweringRules rules) {
+  Plan result{plan.name, plan.shape, {}};
+  for (const Program& program : plan.programs)
+    result.programs.push_back(lower(program, plan.shape, in_place[static_cast<std::size_t>(program.rank)], rules));
+  return result;
+}
+
+void check(const Algorithm& algorithm, const Shape& shape, const Tiers& tiers, const Variant& variant) {
+  SCOPED_TRACE(std::string(algorithm.name) + " " + std::string(name_of(shape.collective)) + " ranks " + std::to_string(shape.ranks) +
+               " root " + std::to_string(shape.root) + " tiers " + std::to_string(tiers.count()) + " in place " + variant.name);
+  std::vector<InPlace> in_place;
+  for (Rank rank = 0; rank < shape.ranks; ++rank)
+    in_place.push_back(shape.collective == Collective::all_to_all ? InPlace::no : variant.of(rank));
+  const Plan plan = build_plan(algorithm, shape, tiers, in_place);
+  VerifyRequest request;
+  request.in_place = in_place;
+  const Result<Outcome> strict = verify(plan, request);
+  ASSERT_TRUE(strict.ok()) << strict.status().text();
+  for (const bool folds : {false, true}) {
+    request.chains = folds ? Chains::one_sum : Chains::separate;
+    request.capacity = 1;
+    request.order = StepOrder::readiness;
+    const Result<Outcome> plain = verify(plan, request);
+    ASSERT_TRUE(plain.ok()) << plain.status().text();
+    const Plan fused = lowered(plan, in_place, {folds ? LoweringRules::Chains::fold : LoweringRules::Chains::keep});
+    const Result<Outcome> any_order = verify(fused, request);
+    ASSERT_TRUE(any_order.ok()) << "lowered: " << any_order.status().text();
+    EXPECT_EQ(any_order.value(), plain.value()) << "lowering moved a rounding";
+    request.capacity = 2;
+    request.order = StepOrder::skewed;
+    const Result<Outcome> skewed = verify(fused, request);
+    ASSERT_TRUE(skewed.ok()) << "lowered, skewed: " << skewed.status().text();
+  }
+}
+
+class EveryAlgorithm : public testing::TestWithParam<int> {};
+
+TEST_P(EveryAlgorithm, IsRightPlainAndLowered) {
+  const int ranks = GetParam();
+  int checked = 0;
+  for (const Tiers& tiers : tierings(ranks))
+    for (const Algorithm& algorithm : algorithms()) {
+      Shape shape{algorithm.collective, ranks, 0, 1, Finish::none};
+      shape.pieces = algorithm.pieces(shape);
+      if (!algorithm.refuses(shape, tiers).empty()) continue;
+      for (shape.root = 0; shape.root < (rooted(shape.collective) ? ranks : 1); ++shape.root)
+        for (const Variant& variant : kVariants) {
+          for (const Finish finish : {Finish::none, Finish::scale_contributions, Finish::divide_result}) {
+            if (finish != Finish::none && (shape.collective > Collective::reduce || shape.root > 1)) continue;
+            shape.finish = finish;
+            check(algorithm, shape, tiers, variant);
+            ++checked;
+            if (testing::Test::HasFatalFailure()) return;
+          }
+        }
+    }
+  RecordProperty("checked", checked);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, EveryAlgorithm, testing::Range(1, 18));
+
+}  // namespace
+}  // namespace seto

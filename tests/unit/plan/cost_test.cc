@@ -1,0 +1,44 @@
+#include "src/plan/cost.h"
+
+#include <gtest/gtest.h>
+
+namespace seto {
+namespace {
+
+TEST(Cost, CountsWhatAFusedStepTouches) {
+  Program program;
+  program.receivers = {1, 2, 3, 0};
+  program.channels = {{0, 0, 3, 1, 0, 4, 2, 0, 0}, {1, 3, 1, 0, 0, 4, 2, 0, 0}};
+  program.operands = {{Space::input, true, 4}, {Space::channel, false, 1}, {Space::scratch, false, 0},
+                      {Space::output, false, 4}, {Space::channel, false, 0}};
+  Step step;
+  step.verb = Verb::reduce;
+  step.count = 2;
+  step.source_count = 3;
+  step.target_count = 2;
+  const StepCost expected{.read = 4, .written = 2, .received = 2, .sent = 2, .delivered = 6, .folded = 4, .scaled = 2, .coded = 0};
+  EXPECT_EQ(cost_of(program, step), expected);
+
+  program.steps = {step, step};
+  EXPECT_EQ(cost_of(program).delivered, 12U);
+}
+
+TEST(Cost, TellsMovingFromFoldingAndCoding) {
+  Program program;
+  program.operands = {{Space::input, false, 0}, {Space::output, false, 0}};
+  Step step;
+  step.source_count = 1;
+  step.target_count = 1;
+  for (const auto& [verb, scaled, coded] : {std::tuple{Verb::copy, 0U, 0U}, {Verb::scale, 1U, 0U}, {Verb::encode, 0U, 1U}}) {
+    step.verb = verb;
+    const StepCost cost = cost_of(program, step);
+    EXPECT_EQ(cost.folded, 0U) << name_of(verb);
+    EXPECT_EQ(cost.scaled, scaled) << name_of(verb);
+    EXPECT_EQ(cost.coded, coded) << name_of(verb);
+    EXPECT_EQ(cost.read, 1U);
+    EXPECT_EQ(cost.written, 1U);
+  }
+}
+
+}  // namespace
+}  // namespace seto
