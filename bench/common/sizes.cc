@@ -43,7 +43,8 @@ std::vector<std::uint64_t> sizes_of(const SizeRange& range) {
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t size = range.min; size <= range.max;) {
     sizes.push_back(size);
-    const std::uint64_t next = range.factor > 1 ? std::max<std::uint64_t>(size, 1) * (size == 0 ? 1 : range.factor) : size + range.step;
+    const std::uint64_t next =
+        range.factor > 1 ? std::max<std::uint64_t>(size, 1) * (size == 0 ? 1 : range.factor) : size + range.step;
     if (next <= size) break;
     size = next;
   }

@@ -27,14 +27,16 @@ struct Alias {
   setoDataType_t type;
 };
 constexpr Alias kAliases[] = {
-    {"char", setoInt8},        {"int", setoInt32},         {"uint", setoUint32},          {"float16", setoFloat16},
-    {"fp16", setoFloat16},     {"f16", setoFloat16},       {"float32", setoFloat32},      {"fp32", setoFloat32},
-    {"f32", setoFloat32},      {"float64", setoFloat64},   {"fp64", setoFloat64},         {"f64", setoFloat64},
-    {"bf16", setoBfloat16},    {"e4m3", setoFloat8e4m3},   {"float8e4m3", setoFloat8e4m3}, {"fp8e4m3", setoFloat8e4m3},
-    {"e5m2", setoFloat8e5m2}, {"float8e5m2", setoFloat8e5m2}, {"fp8e5m2", setoFloat8e5m2},
+    {"char", setoInt8},          {"int", setoInt32},       {"uint", setoUint32},
+    {"float16", setoFloat16},    {"fp16", setoFloat16},    {"f16", setoFloat16},
+    {"float32", setoFloat32},    {"fp32", setoFloat32},    {"f32", setoFloat32},
+    {"float64", setoFloat64},    {"fp64", setoFloat64},    {"f64", setoFloat64},
+    {"bf16", setoBfloat16},      {"e4m3", setoFloat8e4m3}, {"float8e4m3", setoFloat8e4m3},
+    {"fp8e4m3", setoFloat8e4m3}, {"e5m2", setoFloat8e5m2}, {"float8e5m2", setoFloat8e5m2},
+    {"fp8e5m2", setoFloat8e5m2},
 };
 
-constexpr setoDataType_t kAllTypes[] = {setoInt8,   setoUint8,   setoInt32,   setoUint32,   setoInt64,      setoUint64,
+constexpr setoDataType_t kAllTypes[] = {setoInt8,    setoUint8,   setoInt32,   setoUint32,   setoInt64,      setoUint64,
                                         setoFloat16, setoFloat32, setoFloat64, setoBfloat16, setoFloat8e4m3, setoFloat8e5m2};
 constexpr Op kAllOps[] = {Op::sum, Op::prod, Op::max, Op::min, Op::avg, Op::mul_sum};
 constexpr std::string_view kOpNames[] = {"sum", "prod", "max", "min", "avg", "mulsum"};

@@ -56,7 +56,9 @@ double float_sum_input(const Pattern& pattern, const FloatFormat& format, std::u
   const int precision = pattern.op == Op::mul_sum ? format.precision - 1 : format.precision;
   const std::uint64_t budget = std::uint64_t{1} << precision;
   const std::int64_t share = share_of(budget, position_of(hash, rank, pattern.ranks), pattern.ranks, rank_hash(hash, rank));
-  const int low = std::max(format.min_exponent, -kExponentReach);
+  // An average of 2^k ranks scales by 2^-k, which must not leave the normal range.
+  const int scaling = pattern.op == Op::avg ? std::bit_width(static_cast<unsigned>(pattern.ranks)) - 1 : 0;
+  const int low = std::max(format.min_exponent + scaling, -kExponentReach);
   const int high = std::min(format.max_exponent - format.precision, kExponentReach);
   return std::ldexp(static_cast<double>(share), exponent_between(low, high, hash >> 40));
 }
@@ -77,10 +79,11 @@ double float_any_input(const FloatFormat& format, std::uint64_t random) {
   return (random >> 53 & 1) != 0 ? -value : value;
 }
 
-int contributors_to_avg(int ranks) { return std::min(ranks, 2); }
-
 double float_avg_input(const Pattern& pattern, const FloatFormat& format, std::uint64_t hash, int rank) {
-  if (position_of(hash, rank, pattern.ranks) >= contributors_to_avg(pattern.ranks)) return 0;
+  // Scaling by a power of two is exact, and so is the sum then.
+  if (std::has_single_bit(static_cast<unsigned>(pattern.ranks))) return float_sum_input(pattern, format, hash, rank);
+  constexpr int kContributors = 2;
+  if (position_of(hash, rank, pattern.ranks) >= kContributors) return 0;
   // Neither the quotient may leave the normal range nor the sum of two overflow.
   const int quotient_bits = std::bit_width(static_cast<unsigned>(pattern.ranks - 1));
   const int low = std::max(format.min_exponent + 1 + quotient_bits, -kExponentReach);
@@ -134,14 +137,24 @@ T integer_scalar(int rank) {
   return static_cast<T>(1 + rank % 5);
 }
 
+// So few contributors that each one changes the quotient, which truncates: at least `ranks` where the type's range allows that.
+template <class T>
+std::int64_t integer_avg_share(int position, int ranks, std::uint64_t random) {
+  constexpr auto kMost =
+      static_cast<std::int64_t>(std::min<std::uint64_t>(std::numeric_limits<T>::max(), std::uint64_t{1} << 62));
+  const std::int64_t contributors = std::clamp<std::int64_t>(kMost / 2 / ranks, 1, ranks);
+  if (position >= contributors) return 0;
+  const std::int64_t most = kMost / contributors;
+  const std::int64_t amount = most - static_cast<std::int64_t>((random >> 1) % static_cast<std::uint64_t>(most / 2));
+  return (random & 1) != 0 ? -amount : amount;
+}
+
 template <class T>
 T integer_input(const Pattern& pattern, std::uint64_t hash, int rank) {
   const std::uint64_t random = rank_hash(hash, rank);
   if (pattern.op == Op::prod) return static_cast<T>(random | 1);
   if (pattern.op != Op::avg) return static_cast<T>(random);
-  // Half of the range: the sum fits a signed 64-bit integer for every type.
-  const auto budget = static_cast<std::uint64_t>(std::numeric_limits<T>::max()) / 2;
-  const std::int64_t share = share_of(budget, position_of(hash, rank, pattern.ranks), pattern.ranks, random);
+  const std::int64_t share = integer_avg_share<T>(position_of(hash, rank, pattern.ranks), pattern.ranks, random);
   return static_cast<T>(std::is_signed_v<T> ? share : std::abs(share));
 }
 

@@ -14,9 +14,10 @@ namespace seto::bench {
 // - prod of floats: signed powers of two whose exponents stay in range whichever subset is multiplied first; one rank, another
 //   for each element, adds a full significand;
 // - min, max: any finite values but zeros, which have two representations;
-// - avg of floats: two ranks, others for each element, contribute the same value, so that scaling before or after the sum
-//   differs by at most two units in the last place, which is what count_wrong allows there and nowhere else;
-// - integers: any bits (sums and products wrap), odd factors, and for avg a sum that stays in range.
+// - avg of floats over 2^k ranks: as sum; over other counts two ranks, others for each element, contribute the same value, so
+//   that scaling before or after the sum differs by at most two units in the last place, which is what count_wrong allows there
+//   and nowhere else;
+// - integers: any bits (sums and products wrap), odd factors, and for avg a sum that stays in range of few large values.
 // Where the precision allows fewer contributors than there are ranks (8 for e5m2, 16 for e4m3, half of that for mulsum), the
 // others contribute zero to that element; which ones do changes from element to element.
 struct Pattern {

@@ -1,4 +1,5 @@
 """Who is measured: how each peer is installed, compiled and started, and how its output is read."""
+
 import json
 import os
 import re
@@ -20,8 +21,13 @@ PYTHON_PACKAGES = {"Intel MPI": ("impi-rt", "impi-devel"), "gloo": ("torch==2.13
 LAUNCH_LIMIT_S = 90
 INSTALL_LIMIT_S = 900
 
-OUR_PROGRAMS = {"all_reduce": "all_reduce_perf", "all_gather": "all_gather_perf", "reduce_scatter": "reduce_scatter_perf",
-                "broadcast": "broadcast_perf", "all_to_all": "alltoall_perf"}
+OUR_PROGRAMS = {
+    "all_reduce": "all_reduce_perf",
+    "all_gather": "all_gather_perf",
+    "reduce_scatter": "reduce_scatter_perf",
+    "broadcast": "broadcast_perf",
+    "all_to_all": "alltoall_perf",
+}
 
 
 class Unavailable(Exception):
@@ -30,8 +36,14 @@ class Unavailable(Exception):
 
 def run_process(command, environment=None, limit_s=LAUNCH_LIMIT_S):
     """Standard output of a command. Whatever it started is ended with it: an orphan that spins would spoil the next sample."""
-    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env={**os.environ, **(environment or {})}, start_new_session=True)
+    process = subprocess.Popen(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environment or {})},
+        start_new_session=True,
+    )
     try:
         output, errors = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
@@ -41,7 +53,7 @@ def run_process(command, environment=None, limit_s=LAUNCH_LIMIT_S):
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        process.wait()
+        process.communicate()
     if process.returncode != 0:
         last = (errors.strip() or output.strip() or "no output").splitlines()[-1][:200]
         raise Unavailable(f"{Path(str(command[0])).name} ended with {process.returncode}: {last}")
@@ -98,17 +110,19 @@ class Gloo:
 class Limit:
     name = rows.LIMIT
 
-    def __init__(self, program, timing="loop", sizes=None):
-        self.program, self.timing, self.sizes = program, timing, sizes
+    def __init__(self, program, timing="loop"):
+        self.program, self.timing = program, timing
 
     def measure(self, group, scale):
-        sizes = ",".join(str(size) for size in self.sizes or group.all_sizes)
-        return times_of_lines(run_process([self.program, "--ranks", group.ranks, "--sizes", sizes, "--json", "--timing", self.timing,
-                                           "--budget", f"{0.5 * scale:.3f}"]))
+        sizes = ",".join(str(size) for size in group.all_sizes)
+        budget = (1.0 if self.timing == "each" else 0.5) * scale
+        arguments = ["--ranks", group.ranks, "--sizes", sizes, "--json", "--timing", self.timing, "--budget", f"{budget:.3f}"]
+        return times_of_lines(run_process([self.program, *arguments]))
 
 
 class Yardstick:
     """Another limit program, by its printed table: `R ranks K KiB MODE slots T us`."""
+
     name = rows.YARDSTICK
     LINE = re.compile(r"^\s*\d+ ranks\s+(\d+) KiB\s+\w+\s+slots\s+([0-9.]+) us")
 
@@ -139,7 +153,9 @@ class Ours:
     def launch(self, group, lower, upper, extra):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "figures.json"
-            run_process([self.program(group), "-b", lower, "-e", upper, "-f", "2", self.ranks_flag, group.ranks, "-J", file, *extra])
+            run_process(
+                [self.program(group), "-b", lower, "-e", upper, "-f", "2", self.ranks_flag, group.ranks, "-J", file, *extra]
+            )
             return json.loads(file.read_text())["results"]
 
     def measure(self, group, scale):
@@ -159,7 +175,8 @@ class Ours:
         """One verified call of every size before anything is timed: a fast wrong answer must not count."""
         for entry in self.launch(group, group.lower, group.upper, ["-n", "1", "-w", "0", "-c", "1"]):
             for placement in ("out_of_place", "in_place"):
-                if float(entry[placement].get("nwrong") or 0):
+                wrong = entry[placement].get("nwrong")
+                if wrong not in (None, "N/A") and float(wrong):
                     raise Unavailable(f"{entry[placement]['nwrong']} wrong elements at {entry['size']} bytes {placement}")
 
 

@@ -2,8 +2,8 @@
 //
 //   first_call [--ranks N] [--sizes BYTES,...] [--calls N]
 //
-// One JSON object per size: init_us, first_call_us (calibration and page faults included), back_to_back_us (median of the means of
-// batches, over N further calls). Each figure is the slowest rank's.
+// One JSON object per size: init_us, first_call_us (calibration and page faults included), back_to_back_us (median of the means
+// of batches, over N further calls). Each figure is the slowest rank's.
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -38,7 +38,8 @@ bool succeeded(setoResult_t result, const char* what) {
 // A rank of one job: its processes never made another communicator before.
 class Rank final {
  public:
-  Rank(Shared* shared, int rank, int ranks) : shared_(shared), rank_(rank), ranks_(ranks), barrier_(&shared->barrier, rank, ranks) {}
+  Rank(Shared* shared, int rank, int ranks)
+      : shared_(shared), rank_(rank), ranks_(ranks), barrier_(&shared->barrier, rank, ranks) {}
 
   bool measure(std::size_t size, int calls) {
     const std::size_t count = std::max(size / sizeof(float), std::size_t{1});
@@ -55,8 +56,10 @@ class Rank final {
     const bool right = std::all_of(output.begin(), output.end(), [this](float sum) { return sum == static_cast<float>(ranks_); });
     const double repeated = slowest(calls > 0 ? back_to_back(call, calls) : 0);
     if (rank_ == 0) {
-      std::printf("{\"ranks\": %d, \"size\": %zu, \"init_us\": %.2f, \"first_call_us\": %.2f, \"back_to_back_us\": %.5f, \"wrong\": %d}\n",
-                  ranks_, size, init * 1e6, first * 1e6, repeated * 1e6, right ? 0 : 1);
+      std::printf(
+          "{\"ranks\": %d, \"size\": %zu, \"init_us\": %.2f, \"first_call_us\": %.2f, \"back_to_back_us\": %.5f, \"wrong\": "
+          "%d}\n",
+          ranks_, size, init * 1e6, first * 1e6, repeated * 1e6, right ? 0 : 1);
     }
     return succeeded(setoCommDestroy(comm), "destroy") && right;
   }

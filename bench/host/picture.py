@@ -1,11 +1,19 @@
 """Bandwidth over message size as an SVG: one panel per number of ranks, one line per contender."""
+
 import math
 from xml.sax.saxutils import escape
 
 import rows
 
-COLOURS = {rows.OURS: "#d1495b", rows.THREADS: "#e9a23b", rows.LIMIT: "#8d99ae", "Intel MPI": "#00798c", "Open MPI": "#30638e",
-           "MPICH": "#7a5c99", "gloo": "#5a9367"}
+COLOURS = {
+    rows.OURS: "#d1495b",
+    rows.THREADS: "#e9a23b",
+    rows.LIMIT: "#8d99ae",
+    "Intel MPI": "#00798c",
+    "Open MPI": "#30638e",
+    "MPICH": "#7a5c99",
+    "gloo": "#5a9367",
+}
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, GAP = 460, 300, 52, 40, 44, 24
 
 
@@ -21,11 +29,6 @@ def series_of(samples, ranks, state):
         if points:
             series[contender] = sorted(points.items())
     return series
-
-
-def tick_name(size):
-    name = rows.name_of_size(size)
-    return name if name[-1] in "KMG" else name + " B"
 
 
 class Panel:
@@ -49,13 +52,17 @@ class Panel:
     def axes(self):
         parts = [f'<text x="{self.left}" y="{TOP - 14}" class="title">{escape(self.title)}</text>']
         for exponent in range(self.low_y, self.high_y + 1):
-            y = self.y(10.0 ** exponent)
+            y = self.y(10.0**exponent)
             parts.append(f'<line x1="{self.left}" x2="{self.left + WIDTH - LEFT}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>')
-            parts.append(f'<text x="{self.left - 6}" y="{y + 4:.1f}" class="tick" text-anchor="end">{10.0 ** exponent:g}</text>')
+            parts.append(
+                f'<text x="{self.left - 6}" y="{y + 4:.1f}" class="tick" text-anchor="end">{10.0 ** exponent:g}</text>'
+            )
         for exponent in range(math.ceil(self.low_x), math.floor(self.high_x) + 1, 5):
-            x = self.x(2.0 ** exponent)
+            x, name = self.x(2.0**exponent), rows.name_of_size(2**exponent)
             parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" class="grid"/>')
-            parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" class="tick" text-anchor="middle">{tick_name(2 ** exponent)}</text>')
+            parts.append(
+                f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" class="tick" text-anchor="middle">{name}</text>'
+            )
         return parts
 
     def lines(self):
@@ -68,7 +75,7 @@ class Panel:
         return parts
 
 
-def legend(names, width):
+def legend(names):
     parts, x = [], LEFT
     for name in names:
         y = HEIGHT + 8
@@ -90,9 +97,11 @@ def draw(samples, state):
         return None
     names = [name for name in COLOURS if any(name in panel.series for panel in panels)]
     width = len(panels) * (WIDTH + GAP)
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT + 24}" font-family="sans-serif">',
-             "<style>.grid{stroke:#ddd}.tick{font-size:11px;fill:#444}.title{font-size:13px;fill:#222}</style>",
-             f'<rect width="{width}" height="{HEIGHT + 24}" fill="white"/>']
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT + 24}" font-family="sans-serif">',
+        "<style>.grid{stroke:#ddd}.tick{font-size:11px;fill:#444}.title{font-size:13px;fill:#222}</style>",
+        f'<rect width="{width}" height="{HEIGHT + 24}" fill="white"/>',
+    ]
     for panel in panels:
         parts += panel.axes() + panel.lines()
-    return "\n".join(parts + legend(names, width) + ["</svg>", ""])
+    return "\n".join(parts + legend(names) + ["</svg>", ""])

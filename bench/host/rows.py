@@ -1,4 +1,5 @@
-"""What is measured and what is asked of it: groups, goals, states of the cores, ratios, verdicts. Only data and pure functions."""
+"""What is measured and what is asked of it: groups, goals, states, ratios, verdicts. Only data and pure functions."""
+
 import math
 import statistics
 from dataclasses import dataclass, field
@@ -46,24 +47,26 @@ def name_of_size(size):
     for unit, letter in ((1 << 30, "G"), (MIB, "M"), (KIB, "K")):
         if size >= unit and size % unit == 0:
             return f"{size // unit}{letter}"
-    return f"{size}"
+    return f"{size}B"
 
 
 @dataclass(frozen=True)
 class Group:
     """One collective, number of ranks and range of sizes: everything that is measured side by side."""
+
     collective: str
     ranks: int
     lower: int
     upper: int
-    extra_sizes: tuple = ()      # named by a goal although not in the range's series; never part of a geometric mean
-    calls: tuple = ()            # (up to this size, calls per size) for our own programs, which take one number per launch
+    extra_sizes: tuple = ()  # named by a goal although not in the range's series; never part of a geometric mean
+    calls: tuple = ()  # (up to this size, calls per size) for our own programs, which take one number per launch
     with_limit: bool = False
     with_threads: bool = False
+    named_sizes: tuple = ()  # instead of the range's series
 
     @property
     def sizes(self):
-        return sizes_of(self.lower, self.upper)
+        return list(self.named_sizes) or sizes_of(self.lower, self.upper)
 
     @property
     def all_sizes(self):
@@ -77,6 +80,7 @@ class Group:
 @dataclass(frozen=True)
 class Sample:
     """One launch: microseconds per size, and the state of the cores around it."""
+
     group: Group
     contender: str
     round: int
@@ -88,6 +92,7 @@ class Sample:
 @dataclass(frozen=True)
 class Floor:
     """A bound that each single size must keep, from a size on, in some states."""
+
     from_size: int
     bound: float
     below_size: int = 1 << 62
@@ -97,22 +102,24 @@ class Floor:
 @dataclass(frozen=True)
 class Row:
     """A goal on groups. measure `time`: ours / theirs, at most the bound. `speed`: theirs / ours in time, at least the bound."""
+
     key: str
     what: str
     goal: str
     groups: tuple
     measure: str
-    mean: float = 0.0            # bound of the geometric mean; 0: none
-    each: tuple = ()             # Floors
+    mean: float = 0.0  # bound of the geometric mean; 0: none
+    each: tuple = ()  # Floors
     ours: str = OURS
-    against: tuple = PEERS       # the best of these at each size
-    limit_mean: float = 0.0      # share of the limit program, as a geometric mean
-    limit_each: float = 0.0      # and at each size
+    against: tuple = PEERS  # the best of these at each size
+    limit_mean: float = 0.0  # share of the limit program, as a geometric mean
+    limit_each: float = 0.0  # and at each size
 
 
 @dataclass
 class Judgement:
     """A row in one state."""
+
     state: str
     text: str
     met: bool
@@ -161,8 +168,11 @@ def broken_floors(ratios, row, state):
     for floor in row.each:
         if state not in floor.states:
             continue
-        broken += [size for size, ratio in ratios.items()
-                   if floor.from_size <= size < floor.below_size and not keeps(ratio, floor.bound, row.measure)]
+        broken += [
+            size
+            for size, ratio in ratios.items()
+            if floor.from_size <= size < floor.below_size and not keeps(ratio, floor.bound, row.measure)
+        ]
     return sorted(set(broken), key=lambda size: ratios[size], reverse=row.measure == "time")
 
 
@@ -201,8 +211,8 @@ def judge_group(samples, row, group, state, least_samples):
     text = f"{mean:.2f}x ({worst_of(ratios, row.measure)})"
     figures = {"mean": mean, "ratios": ratios, "best": {size: who for size, (_, who) in best.items()}}
     if broken:
-        text += " below the bound at " + " ".join(name_of_size(size) for size in broken) if row.measure == "speed" \
-            else " above the bound at " + " ".join(name_of_size(size) for size in broken)
+        side = "above" if row.measure == "time" else "below"
+        text += f" {side} the bound at " + " ".join(name_of_size(size) for size in broken)
     if row.limit_mean or row.limit_each:
         share = judge_limit(samples, row, group, state, ours)
         if share is None:
@@ -224,7 +234,9 @@ def judge(samples, row, least_samples=2):
             result[state] = parts[0]
         else:
             text = "; ".join(f"{name_of_size(g.lower)}-{name_of_size(g.upper)} {p.text}" for g, p in zip(row.groups, parts))
-            result[state] = Judgement(state, text, all(p.met for p in parts), {g.title: p.figures for g, p in zip(row.groups, parts)})
+            result[state] = Judgement(
+                state, text, all(p.met for p in parts), {g.title: p.figures for g, p in zip(row.groups, parts)}
+            )
     return result
 
 
@@ -237,7 +249,9 @@ def judge_single(figures_by_state, bounds, unit, least_samples=1):
             result[state] = None
             continue
         figure, bound = statistics.median(figures), bounds[state]
-        result[state] = Judgement(state, f"{figure:.1f} {unit} (bound {bound:.1f})", figure <= bound, {"figure": figure, "bound": bound})
+        result[state] = Judgement(
+            state, f"{figure:.1f} {unit} (bound {bound:.1f})", figure <= bound, {"figure": figure, "bound": bound}
+        )
     return result
 
 
@@ -255,37 +269,105 @@ def line_of(what, goal, judgements):
 
 def rotated(items, by):
     items = list(items)
-    return items[by % len(items):] + items[:by % len(items)] if items else items
+    return items[by % len(items) :] + items[: by % len(items)] if items else items
 
 
 ALL_REDUCE_2_SMALL = Group("all_reduce", 2, 8, 4 * KIB, calls=((4 * KIB, 20000),), with_threads=True)
-ALL_REDUCE_2_MEDIUM = Group("all_reduce", 2, 16 * KIB, MIB, extra_sizes=(32 * KIB,), calls=((64 * KIB, 3000), (MIB, 500)), with_threads=True)
-ALL_REDUCE_2_LARGE = Group("all_reduce", 2, 8 * MIB, 256 * MIB, calls=((32 * MIB, 20), (256 * MIB, 5)), with_limit=True, with_threads=True)
+ALL_REDUCE_2_MEDIUM = Group(
+    "all_reduce", 2, 16 * KIB, MIB, extra_sizes=(32 * KIB,), calls=((64 * KIB, 3000), (MIB, 500)), with_threads=True
+)
+ALL_REDUCE_2_LARGE = Group(
+    "all_reduce", 2, 8 * MIB, 256 * MIB, calls=((32 * MIB, 20), (256 * MIB, 5)), with_limit=True, with_threads=True
+)
 ALL_REDUCE_4_SMALL = Group("all_reduce", 4, 8, 64 * KIB, calls=((64 * KIB, 2000),))
 ALL_REDUCE_4_LARGE = Group("all_reduce", 4, MIB, 256 * MIB, calls=((16 * MIB, 20), (256 * MIB, 4)), with_limit=True)
-OTHERS = tuple(Group(collective, ranks, 64 * KIB, 64 * MIB, calls=((MIB, 300), (64 * MIB, 8)))
-               for collective in ("all_gather", "reduce_scatter", "broadcast", "all_to_all") for ranks in (2, 4))
-YARDSTICKS = tuple(Group("yardstick", ranks, 32 * KIB, 256 * MIB) for ranks in (2, 4))
+OTHERS = tuple(
+    Group(collective, ranks, 64 * KIB, 64 * MIB, calls=((MIB, 300), (64 * MIB, 8)))
+    for collective in ("all_gather", "reduce_scatter", "broadcast", "all_to_all")
+    for ranks in (2, 4)
+)
+YARDSTICK_SIZES = (32 * KIB, 256 * KIB, MIB, 8 * MIB, 64 * MIB, 256 * MIB)  # what such a program prints
+YARDSTICKS = tuple(Group("limit programs", ranks, 32 * KIB, 256 * MIB, named_sizes=YARDSTICK_SIZES) for ranks in (2, 4))
 
 ROWS = (
-    Row("ar2-small", "all_reduce, 2 processes, 8 B - 4 KiB", "time <= 0.7x the best peer (mean), <= 1.0x at every size",
-        (ALL_REDUCE_2_SMALL,), "time", 0.7, (Floor(0, 1.0),)),
-    Row("ar2-medium", "all_reduce, 2 processes, 16 KiB - 1 MiB", ">= 1.1x (mean), >= 0.95x from 64 KiB, >= 0.7x at 16 and 32 KiB near",
-        (ALL_REDUCE_2_MEDIUM,), "speed", 1.1, (Floor(64 * KIB, 0.95), Floor(0, 0.7, 64 * KIB, (NEAR,)))),
-    Row("ar2-large", "all_reduce, 2 processes, 8 - 256 MiB", ">= 2.5x (mean) and >= 85 % of the limit program",
-        (ALL_REDUCE_2_LARGE,), "speed", 2.5, limit_each=0.85),
-    Row("ar4-small", "all_reduce, 4 processes, 8 B - 64 KiB", "time <= 1.0x (mean)", (ALL_REDUCE_4_SMALL,), "time", 1.0),
-    Row("ar4-large", "all_reduce, 4 processes, 1 - 256 MiB", ">= 1.6x (mean), >= 1.1x at each size, >= 90 % of the limit (mean)",
-        (ALL_REDUCE_4_LARGE,), "speed", 1.6, (Floor(0, 1.1),), limit_mean=0.9),
-) + tuple(
-    Row(f"{group.collective.replace('_', '-')}-{group.ranks}", f"{group.collective}, {group.ranks} processes, 64 KiB - 64 MiB",
-        ">= 1.5x (mean)", (group,), "speed", 1.5) for group in OTHERS
-) + (
-    Row("threads", "2 threads against 2 processes of our own", ">= 1.0x at each size from 8 MiB, >= 0.95x below",
-        (ALL_REDUCE_2_SMALL, ALL_REDUCE_2_MEDIUM, ALL_REDUCE_2_LARGE), "speed", 0.0, (Floor(8 * MIB, 1.0), Floor(0, 0.95, 8 * MIB)),
-        ours=THREADS, against=(OURS,)),
+    (
+        Row(
+            "ar2-small",
+            "all_reduce, 2 processes, 8 B - 4 KiB",
+            "time <= 0.7x the best peer (mean), <= 1.0x at every size",
+            (ALL_REDUCE_2_SMALL,),
+            "time",
+            0.7,
+            (Floor(0, 1.0),),
+        ),
+        Row(
+            "ar2-medium",
+            "all_reduce, 2 processes, 16 KiB - 1 MiB",
+            ">= 1.1x (mean), >= 0.95x from 64 KiB, >= 0.7x at 16 and 32 KiB near",
+            (ALL_REDUCE_2_MEDIUM,),
+            "speed",
+            1.1,
+            (Floor(64 * KIB, 0.95), Floor(0, 0.7, 64 * KIB, (NEAR,))),
+        ),
+        Row(
+            "ar2-large",
+            "all_reduce, 2 processes, 8 - 256 MiB",
+            ">= 2.5x (mean) and >= 85 % of the limit program",
+            (ALL_REDUCE_2_LARGE,),
+            "speed",
+            2.5,
+            limit_each=0.85,
+        ),
+        Row("ar4-small", "all_reduce, 4 processes, 8 B - 64 KiB", "time <= 1.0x (mean)", (ALL_REDUCE_4_SMALL,), "time", 1.0),
+        Row(
+            "ar4-large",
+            "all_reduce, 4 processes, 1 - 256 MiB",
+            ">= 1.6x (mean), >= 1.1x at each size, >= 90 % of the limit (mean)",
+            (ALL_REDUCE_4_LARGE,),
+            "speed",
+            1.6,
+            (Floor(0, 1.1),),
+            limit_mean=0.9,
+        ),
+    )
+    + tuple(
+        Row(
+            f"{group.collective.replace('_', '-')}-{group.ranks}",
+            f"{group.collective}, {group.ranks} processes, 64 KiB - 64 MiB",
+            ">= 1.5x (mean)",
+            (group,),
+            "speed",
+            1.5,
+        )
+        for group in OTHERS
+    )
+    + (
+        Row(
+            "threads",
+            "2 threads against 2 processes of our own",
+            ">= 1.0x at each size from 8 MiB, >= 0.95x below",
+            (ALL_REDUCE_2_SMALL, ALL_REDUCE_2_MEDIUM, ALL_REDUCE_2_LARGE),
+            "speed",
+            0.0,
+            (Floor(8 * MIB, 1.0), Floor(0, 0.95, 8 * MIB)),
+            ours=THREADS,
+            against=(OURS,),
+        ),
+    )
 )
 
 # Rows with a program of their own; run.py measures them.
 CALL_ROW, STEP_ROW, FIRST_ROW, YARDSTICK_ROW = "call-8", "step", "first-call", "yardstick"
-YARDSTICK_BOUND = 0.95
+YARDSTICK_ROWS = tuple(
+    Row(
+        f"{YARDSTICK_ROW}-{group.ranks}",
+        f"limit program against the yardstick, {group.ranks} processes",
+        ">= 0.95x (mean)",
+        (group,),
+        "speed",
+        0.95,
+        ours=LIMIT,
+        against=(YARDSTICK,),
+    )
+    for group in YARDSTICKS
+)

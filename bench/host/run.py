@@ -12,6 +12,7 @@ Needs from the build: bench/{all_reduce,all_gather,reduce_scatter,broadcast,allt
 -c -t -J and --ranks, the JSON of version 3; bench/host_limit_program, bench/flag_probe, bench/first_call; and a Google Benchmark
 whose name contains `fused_step` in bench/*_bench, in time per step.
 """
+
 import argparse
 import dataclasses
 import json
@@ -61,6 +62,19 @@ class Progress:
         print(f"{lead}# {text}", file=sys.stderr, flush=True)
 
 
+def busy_share(seconds=2.0):
+    """Share of all cores that others used over a moment in which this run did nothing."""
+
+    def ticks():
+        fields = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        return sum(fields), fields[3] + fields[4]
+
+    total, idle = ticks()
+    time.sleep(seconds)
+    later_total, later_idle = ticks()
+    return 1 - (later_idle - idle) / max(later_total - total, 1)
+
+
 class Session:
     """The samples of a run and how they are taken."""
 
@@ -70,8 +84,15 @@ class Session:
         self.probe_program = self.build / "bench" / "flag_probe"
         self.samples, self.singles = [], []
         self.dropped, self.failures = {}, {}
-        self.scale = 0.4 if options.quick else 1.0
+        self.scale = 0.2 if options.quick else 1.0
         self.rounds_done = 0
+        self.busy = []
+
+    def look_around(self):
+        """Other work on the machine spoils every figure; the report says how much of it there was."""
+        self.busy.append(busy_share())
+        if self.busy[-1] > 0.05:
+            self.progress.note(f"the machine is not idle: {self.busy[-1]:.0%} of its cores are used by others")
 
     def probe(self):
         return json.loads(parties.run_process([self.probe_program], limit_s=20))
@@ -154,14 +175,22 @@ class Plan:
         if not self.quick:
             return group
         upper = max(group.lower, min(group.upper, 16 * rows.MIB))
-        return dataclasses.replace(group, upper=upper, extra_sizes=(), calls=tuple((min(top, upper), calls) for top, calls in group.calls
-                                                                                  if top <= upper or top == group.calls[-1][0]))
+        return dataclasses.replace(
+            group,
+            upper=upper,
+            extra_sizes=(),
+            calls=tuple((min(top, upper), calls) for top, calls in group.calls if top <= upper or top == group.calls[-1][0]),
+        )
 
     def judged_rows(self):
         return [dataclasses.replace(row, groups=tuple(self.shortened(group) for group in row.groups)) for row in self.rows]
 
     def contenders(self, group):
-        chosen = list(self.peers) if any(row.against == rows.PEERS and group in map(self.shortened, row.groups) for row in self.rows) else []
+        chosen = (
+            list(self.peers)
+            if any(row.against == rows.PEERS and group in map(self.shortened, row.groups) for row in self.rows)
+            else []
+        )
         if self.ours_works(group):
             chosen = [self.ours[0], *chosen, self.ours[1]]
             if group.with_threads and any(row.ours == rows.THREADS for row in self.rows):
@@ -202,10 +231,18 @@ def measure_singles(session, plan):
         session.single(rows.CALL_ROW, command, lambda text: json.loads(text)["back_to_back_us"] * 1e3)
     if rows.FIRST_ROW in plan.keys:
         command = [build / "first_call", "--ranks", "4", "--sizes", ",".join(str(size) for size in FIRST_CALL_BOUNDS)]
-        session.single(rows.FIRST_ROW, command, lambda text: {entry["size"]: entry["first_call_us"] for entry in map(json.loads, text.splitlines())})
+        session.single(
+            rows.FIRST_ROW,
+            command,
+            lambda text: {entry["size"]: entry["first_call_us"] for entry in map(json.loads, text.splitlines())},
+        )
     if rows.STEP_ROW in plan.keys:
         programs = sorted(build.glob("*_bench"))
-        command = [find_step_program(programs) or build / "plan_bench", "--benchmark_filter=fused_step", "--benchmark_format=json"]
+        command = [
+            find_step_program(programs) or build / "plan_bench",
+            "--benchmark_filter=fused_step",
+            "--benchmark_format=json",
+        ]
         session.single(rows.STEP_ROW, command, read_step)
 
 
@@ -222,21 +259,20 @@ def find_step_program(programs):
 def read_step(text):
     """Nanoseconds per fused step: the counter `step_ns` if the benchmark has one, else its time."""
     factor = {"ns": 1, "us": 1e3, "ms": 1e6}
-    figures = [entry.get("step_ns", entry["real_time"] * factor[entry["time_unit"]]) for entry in json.loads(text)["benchmarks"]]
+    figures = [
+        entry.get("step_ns", entry["real_time"] * factor[entry["time_unit"]]) for entry in json.loads(text)["benchmarks"]
+    ]
     if not figures:
         raise parties.Unavailable("no benchmark named fused_step")
     return max(figures)
 
 
 def measure_yardstick(session, plan, round_index):
+    limit = parties.Limit(plan.limit.program, "each")
     for group in rows.YARDSTICKS:
-        limit = parties.Limit(plan.limit.program, "each", rows.sizes_of(group.lower, group.upper) if False else YARDSTICK_SIZES)
         for contender in rows.rotated([limit, plan.yardstick], round_index):
             session.progress.show(round_index, session.options.rounds, group.title, contender.name)
             session.sample(group, contender, round_index)
-
-
-YARDSTICK_SIZES = [32 * rows.KIB, 256 * rows.KIB, rows.MIB, 8 * rows.MIB, 64 * rows.MIB, 256 * rows.MIB]
 
 
 def run_rounds(session, plan):
@@ -246,6 +282,7 @@ def run_rounds(session, plan):
     progress.total = rounds * max(sum(count for _, count in slots), 1)
     for round_index in range(rounds):
         started = progress.elapsed()
+        session.look_around()
         for group in plan.groups:
             for contender in rows.rotated(plan.contenders(group), round_index):
                 if progress.elapsed() > progress.limit_s - RESERVE_S:
@@ -262,14 +299,23 @@ def run_rounds(session, plan):
         need = (progress.elapsed() - started) * (rounds - session.rounds_done)
         if round_index == 0 and need > left > 0:
             session.scale *= max(0.3, left / need * 0.9)
-            progress.note(f"a round takes {progress.elapsed() - started:.0f} s: budgets scaled to {session.scale:.2f} to fit {rounds} rounds")
+            progress.note(
+                f"a round takes {progress.elapsed() - started:.0f} s: budgets scaled to {session.scale:.2f} to fit the time"
+            )
 
 
 # --- the report ---
 
+
 def judge_call(session):
-    figures = {state: [figure - statistics.fmean(p["exchange_ns"] for p in probes) for key, at, figure, probes in session.singles
-                       if key == rows.CALL_ROW and at == state] for state in rows.STATES}
+    figures = {
+        state: [
+            figure - statistics.fmean(p["exchange_ns"] for p in probes)
+            for key, at, figure, probes in session.singles
+            if key == rows.CALL_ROW and at == state
+        ]
+        for state in rows.STATES
+    }
     judgements = rows.judge_single(figures, OVER_EXCHANGE_NS, "ns over the exchange")
     for state, judgement in judgements.items():
         calls = [figure for key, at, figure, _ in session.singles if key == rows.CALL_ROW and at == state]
@@ -281,10 +327,22 @@ def judge_call(session):
 def judge_singles(session, plan):
     """(key, what, goal, judgements) of the rows with a program of their own."""
     result = []
-    by_state = lambda key, pick: {state: [pick(figure) for name, at, figure, _ in session.singles if name == key and at == state]
-                                  for state in rows.STATES}
+
+    def by_state(key, pick):
+        return {
+            state: [pick(figure) for name, at, figure, _ in session.singles if name == key and at == state]
+            for state in rows.STATES
+        }
+
     if rows.CALL_ROW in plan.keys:
-        result.append((rows.CALL_ROW, "8 B call, 2 processes, back to back", "<= flag exchange + 40 ns near, + 80 ns far", judge_call(session)))
+        result.append(
+            (
+                rows.CALL_ROW,
+                "8 B call, 2 processes, back to back",
+                "<= flag exchange + 40 ns near, + 80 ns far",
+                judge_call(session),
+            )
+        )
     if rows.STEP_ROW in plan.keys:
         bounds = dict.fromkeys(rows.STATES, STEP_BOUND_NS)
         judgements = rows.judge_single(by_state(rows.STEP_ROW, float), bounds, "ns")
@@ -293,8 +351,14 @@ def judge_singles(session, plan):
         for size, bound in FIRST_CALL_BOUNDS.items():
             figures = by_state(rows.FIRST_ROW, lambda figure, size=size: figure[size] / 1e3)
             judgements = rows.judge_single(figures, dict.fromkeys(rows.STATES, bound / 1e3), "ms")
-            result.append((f"{rows.FIRST_ROW}-{rows.name_of_size(size)}", f"first call after init, 4 processes, {rows.name_of_size(size)}",
-                           f"<= {bound / 1e3:.0f} ms", judgements))
+            result.append(
+                (
+                    f"{rows.FIRST_ROW}-{rows.name_of_size(size)}",
+                    f"first call after init, 4 processes, {rows.name_of_size(size)}",
+                    f"<= {bound / 1e3:.0f} ms",
+                    judgements,
+                )
+            )
     return result
 
 
@@ -303,25 +367,8 @@ def judge_all(session, plan):
     judged = [(row.key, row.what, row.goal, rows.judge(session.samples, row, least)) for row in plan.judged_rows()]
     judged += judge_singles(session, plan)
     if plan.yardstick:
-        for group in rows.YARDSTICKS:
-            row = rows.Row(f"{rows.YARDSTICK_ROW}-{group.ranks}", f"limit program against the yardstick, {group.ranks} processes",
-                           ">= 0.95x (mean)", (YardstickGroup(**vars(group)),), "speed", rows.YARDSTICK_BOUND, ours=rows.LIMIT,
-                           against=(rows.YARDSTICK,))
-            judged.append((row.key, row.what, row.goal, rows.judge(session.samples, row, 1)))
+        judged += [(row.key, row.what, row.goal, rows.judge(session.samples, row, 1)) for row in rows.YARDSTICK_ROWS]
     return judged
-
-
-class YardstickGroup(rows.Group):
-    """The yardstick prints sizes of its own choice."""
-
-    @property
-    def sizes(self):
-        return YARDSTICK_SIZES
-
-    def __eq__(self, other):
-        return vars(self) == vars(other)
-
-    __hash__ = rows.Group.__hash__
 
 
 def table_of_times(session, group):
@@ -333,11 +380,15 @@ def table_of_times(session, group):
         if not any(medians.values()):
             continue
         sizes = sorted(set().union(*medians.values()))
-        lines.append(f"  {group.title}, {state}: us (GB/s)".ljust(52) + "".join(f"{rows.name_of_size(size):>18}" for size in sizes))
+        lines.append(
+            f"  {group.title}, {state}: us (GB/s)".ljust(52) + "".join(f"{rows.name_of_size(size):>18}" for size in sizes)
+        )
         for name in names:
             count = rows.count_samples(session.samples, group, name, state)
-            cells = "".join(f"{medians[name][s]:>11.2f} ({s / medians[name][s] / 1e3:4.1f})" if s in medians[name] else " " * 17 + "-"
-                            for s in sizes)
+            cells = "".join(
+                f"{medians[name][s]:>11.2f} ({s / medians[name][s] / 1e3:4.1f})" if s in medians[name] else " " * 17 + "-"
+                for s in sizes
+            )
             lines.append(f"    {name} ({count} samples)".ljust(52) + cells)
     return lines
 
@@ -360,8 +411,12 @@ def report(session, plan, judged):
     placebos = [line for line in (placebo_line(session, group) for group in plan.groups) if line]
     print("\nThe same program twice (1.00 when nothing but chance differs)" if placebos else "", *placebos, sep="\n")
     dropped = sum(session.dropped.values())
-    print(f"\n{session.rounds_done} whole rounds of {session.options.rounds}, {session.progress.elapsed() / 60:.1f} min, "
-          f"{len(session.samples) + len(session.singles)} samples kept, {dropped} dropped because the cores changed state")
+    print(
+        f"\n{session.rounds_done} whole rounds of {session.options.rounds}, {session.progress.elapsed() / 60:.1f} min, "
+        f"{len(session.samples) + len(session.singles)} samples kept, {dropped} dropped because the cores changed state"
+    )
+    if session.busy:
+        print(f"cores used by others at the start of each round: {' '.join(f'{share:.0%}' for share in session.busy)}")
     for name, why in plan.setup.missing.items():
         print(f"not measured: {name}: {why}")
     for group, why in plan.broken.items():
@@ -369,6 +424,8 @@ def report(session, plan, judged):
             print(f"not measured: {rows.OURS}, {group.title}: {why}")
     for what, errors in session.failures.items():
         print(f"failed {len(errors)} times: {what}: {errors[-1]}")
+    if session.options.quick:
+        print("a quick run: ranges are cut and samples few; its last words say nothing about the goals")
     print("\nwhat | goal | figure | met or missed")
     for _, what, goal, judgements in judged:
         print(rows.line_of(what, goal, judgements))
@@ -376,14 +433,36 @@ def report(session, plan, judged):
 
 def write_json(path, session, plan, judged):
     document = {
-        "rounds": session.rounds_done, "minutes": session.progress.elapsed() / 60, "dropped": session.dropped,
-        "failed": session.failures, "not_available": plan.setup.missing,
-        "rows": [{"key": key, "what": what, "goal": goal, "verdict": rows.verdict(judgements),
-                  "states": {state: dataclasses.asdict(j) if j else "not seen" for state, j in judgements.items()}}
-                 for key, what, goal, judgements in judged],
-        "samples": [{"group": s.group.title, "contender": s.contender, "round": s.round, "state": s.state, "exchange_ns": s.probes,
-                     "time_us": s.times} for s in session.samples],
-        "single_figures": [{"key": key, "state": state, "figure": figure, "probes": probes} for key, state, figure, probes in session.singles],
+        "rounds": session.rounds_done,
+        "minutes": session.progress.elapsed() / 60,
+        "dropped": session.dropped,
+        "busy": session.busy,
+        "failed": session.failures,
+        "not_available": plan.setup.missing,
+        "rows": [
+            {
+                "key": key,
+                "what": what,
+                "goal": goal,
+                "verdict": rows.verdict(judgements),
+                "states": {state: dataclasses.asdict(j) if j else "not seen" for state, j in judgements.items()},
+            }
+            for key, what, goal, judgements in judged
+        ],
+        "samples": [
+            {
+                "group": s.group.title,
+                "contender": s.contender,
+                "round": s.round,
+                "state": s.state,
+                "exchange_ns": s.probes,
+                "time_us": s.times,
+            }
+            for s in session.samples
+        ],
+        "single_figures": [
+            {"key": key, "state": state, "figure": figure, "probes": probes} for key, state, figure, probes in session.singles
+        ],
     }
     Path(path).write_text(json.dumps(document, indent=1) + "\n")
 
@@ -420,7 +499,9 @@ def main():
     progress = Progress(options.limit_minutes * 60)
     session = Session(options, progress)
     if not session.probe_program.exists():
-        raise SystemExit(f"{session.probe_program} is missing: build the bench programs first, or name their folder with --build")
+        raise SystemExit(
+            f"{session.probe_program} is missing: build the bench programs first, or name their folder with --build"
+        )
     plan = Plan(options, parties.Setup(session.build, Path(options.peers).resolve(), not options.no_install))
     try:
         run_rounds(session, plan)

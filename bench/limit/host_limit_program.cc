@@ -7,8 +7,10 @@
 //   reduce  my part and the slots of all peers are added in one pass; the sum goes to my output and to my result slot together
 //   fetch   the owners' result slots are copied to my output
 // Stages run skewed by one slice, so that a rank has other work while a peer is late. For each size the best of all settings
-// (slice, depth, output cached or streamed) is reported twice: with slots left in the writer's cache and with slots written past it.
-// --timing each: median of single calls after a barrier. --timing loop: mean of back-to-back calls, as the benches time theirs.
+// (slice, depth, output cached or streamed) is reported twice: with slots left in the writer's cache and with slots written past
+// it.
+// --timing each: median of single calls of rank 0 after a barrier. --timing loop: mean of back-to-back calls, as the benches time
+// theirs.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -39,6 +41,7 @@ struct Setting {
   std::size_t slice = 0;  // bytes
   std::size_t depth = 0;
   Stores stores;
+  int spins = kSpins;
 };
 
 struct Shared {
@@ -76,6 +79,7 @@ class AllReduce final {
   // Only between two barriers: every slot of the previous setting must have been fetched by all.
   void use(const Setting& setting) {
     setting_ = setting;
+    waiter_.spin_before_yield(setting.spins);
     origin_ = done_;
   }
 
@@ -169,11 +173,14 @@ struct Outcome {
   double seconds = 1e30;
 };
 
-// One rank's side of the search. All ranks take the same decisions because every figure is the slowest rank's.
+// One rank's side of the search. All ranks take the same decisions because they agree on every figure.
 class Search final {
  public:
   Search(const Options& options, Shared* shared, const Slots& slots, int rank)
-      : options_(options), shared_(shared), rank_(rank), barrier_(&shared->barrier, rank, options.ranks),
+      : options_(options),
+        shared_(shared),
+        rank_(rank),
+        barrier_(&shared->barrier, rank, options.ranks),
         all_reduce_(shared, slots, rank, options.ranks) {
     const std::size_t largest = *std::max_element(options.sizes.begin(), options.sizes.end());
     input_ = allocate(largest, 1.0F + static_cast<float>(rank));
@@ -187,19 +194,15 @@ class Search final {
   Search& operator=(const Search&) = delete;
 
   Outcome best(std::size_t size, Store slot) {
-    std::vector<Outcome> tried;
-    for (const std::size_t slice : {std::size_t{8} << 10, std::size_t{32} << 10, std::size_t{128} << 10, kMaxSlice}) {
-      for (const std::size_t depth : {kMaxDepth / 2, kMaxDepth}) {
-        for (const Store output : {Store::cached, Store::streamed}) tried.push_back({{slice, depth, {slot, output}}, 0});
-      }
-    }
+    std::vector<Outcome> tried = candidates(slot);
     // A third of the time finds the promising settings, the rest measures them well.
-    for (Outcome& outcome : tried) outcome.seconds = time(size, outcome.setting, options_.budget / 3 / 16);
-    std::sort(tried.begin(), tried.end(), [](const Outcome& a, const Outcome& b) { return a.seconds < b.seconds; });
-    constexpr std::size_t kFinalists = 3;
+    const double first_look = options_.budget / 3 / static_cast<double>(tried.size());
+    for (Outcome& outcome : tried) outcome.seconds = time(size, outcome.setting, first_look);
+    std::sort(tried.begin(), tried.end(), faster);
+    constexpr std::size_t kFinalists = 4;
     tried.resize(kFinalists);
     for (Outcome& outcome : tried) outcome.seconds = time(size, outcome.setting, options_.budget * 2 / 3 / kFinalists);
-    return *std::min_element(tried.begin(), tried.end(), [](const Outcome& a, const Outcome& b) { return a.seconds < b.seconds; });
+    return *std::min_element(tried.begin(), tried.end(), faster);
   }
 
   // Every element is the same, so that the first, the last and one in each part tell whether the sum is right.
@@ -214,6 +217,23 @@ class Search final {
   }
 
  private:
+  static bool faster(const Outcome& a, const Outcome& b) { return a.seconds < b.seconds; }
+
+  std::vector<Outcome> candidates(Store slot) const {
+    std::vector<Outcome> result;
+    // Among ranks that share cores, yielding at once wins for short waits (1.7 times at 32 KiB), spinning first for long ones.
+    std::vector<int> spins = {kSpins};
+    if (oversubscribed(options_.ranks)) spins.push_back(0);
+    for (const std::size_t slice : {std::size_t{8} << 10, std::size_t{32} << 10, std::size_t{128} << 10, kMaxSlice}) {
+      for (const std::size_t depth : {kMaxDepth / 2, kMaxDepth}) {
+        for (const Store output : {Store::cached, Store::streamed}) {
+          for (const int spin : spins) result.push_back({{slice, depth, {slot, output}, spin}, 0});
+        }
+      }
+    }
+    return result;
+  }
+
   static float* allocate(std::size_t size, float value) {
     auto* memory = static_cast<float*>(std::aligned_alloc(4096, (size + 4095) / 4096 * 4096));
     if (memory == nullptr) {
@@ -233,7 +253,8 @@ class Search final {
     shared_->figure[rank_].store(mine, std::memory_order_release);
     barrier_.arrive_and_wait();
     double result = 0;
-    for (int peer = 0; peer < options_.ranks; ++peer) result = std::max(result, shared_->figure[peer].load(std::memory_order_acquire));
+    for (int peer = 0; peer < options_.ranks; ++peer)
+      result = std::max(result, shared_->figure[peer].load(std::memory_order_acquire));
     barrier_.arrive_and_wait();
     return result;
   }
@@ -243,13 +264,14 @@ class Search final {
     barrier_.arrive_and_wait();
     all_reduce_.use(setting);
     barrier_.arrive_and_wait();
-    all_reduce_.run(input_, output_, count);
-    barrier_.arrive_and_wait();
     const auto start = Clock::now();
     all_reduce_.run(input_, output_, count);
     const double once = slowest(seconds_since(start));
-    const int calls = static_cast<int>(std::clamp(budget / once, 1.0, 20'000.0));
-    return slowest(options_.timing == Timing::loop ? mean_of_loop(count, calls) : median_of_each(count, calls));
+    if (once >= budget) return once;  // a first look at a large message: one call tells enough
+    const int calls = static_cast<int>(std::clamp(budget / once, 2.0, 20'000.0));
+    if (options_.timing == Timing::loop) return slowest(mean_of_loop(count, calls));
+    const double median = median_of_each(count, calls);
+    return slowest(rank_ == 0 ? median : 0);  // all ranks learn rank 0's figure
   }
 
   double mean_of_loop(std::size_t count, int calls) {
@@ -294,14 +316,16 @@ void print(const Line& line) {
   const char* output = setting.stores.output == Store::streamed ? "streamed" : "cached";
   const double bandwidth = static_cast<double>(line.size) / line.outcome.seconds / 1e9;
   if (line.options.json) {
-    std::printf("{\"collective\": \"all_reduce\", \"ranks\": %d, \"size\": %zu, \"time_us\": %.4f, \"slots\": \"%s\", \"output\": \"%s\", "
-                "\"slice\": %zu, \"depth\": %zu, \"instructions\": \"%s\", \"wrong\": %d}\n",
-                line.options.ranks, line.size, line.outcome.seconds * 1e6, slots, output, setting.slice, setting.depth,
-                best_kernels().name, line.right ? 0 : 1);
+    std::printf(
+        "{\"collective\": \"all_reduce\", \"ranks\": %d, \"size\": %zu, \"time_us\": %.4f, \"slots\": \"%s\", \"output\": "
+        "\"%s\", "
+        "\"slice\": %zu, \"depth\": %zu, \"instructions\": \"%s\", \"wrong\": %d}\n",
+        line.options.ranks, line.size, line.outcome.seconds * 1e6, slots, output, setting.slice, setting.depth,
+        best_kernels().name, line.right ? 0 : 1);
   } else {
-    std::printf("%2d ranks %9zu KiB  %-8s slots %10.1f us  algbw %6.2f GB/s  slice %3zu KiB x%zu  output %-8s %s\n", line.options.ranks,
-                line.size >> 10, slots, line.outcome.seconds * 1e6, bandwidth, setting.slice >> 10, setting.depth, output,
-                line.right ? "right" : "WRONG");
+    std::printf("%2d ranks %9zu KiB  %-8s slots %10.1f us  algbw %6.2f GB/s  slice %3zu KiB x%zu  output %-8s %s\n",
+                line.options.ranks, line.size >> 10, slots, line.outcome.seconds * 1e6, bandwidth, setting.slice >> 10,
+                setting.depth, output, line.right ? "right" : "WRONG");
   }
   std::fflush(stdout);
 }
@@ -365,8 +389,8 @@ bool parse(int argc, char** argv, Options* options) {
 int main(int argc, char** argv) {
   seto::limit::Options options;
   if (!seto::limit::parse(argc, argv, &options)) {
-    std::fprintf(stderr, "usage: %s [--ranks 2..%d] [--sizes BYTES,...] [--budget SECONDS] [--timing each|loop] [--json]\n", argv[0],
-                 seto::limit::kMaxRanks);
+    std::fprintf(stderr, "usage: %s [--ranks 2..%d] [--sizes BYTES,...] [--budget SECONDS] [--timing each|loop] [--json]\n",
+                 argv[0], seto::limit::kMaxRanks);
     return 2;
   }
   return seto::limit::run(options);

@@ -56,50 +56,50 @@ inline constexpr Kernels kPlain = {"plain", copy_plain, {{reduce_plain, reduce_p
 
 // One body per instruction set: a target attribute belongs to a function and cannot depend on a template argument. The pointers
 // are copied to locals because vector stores may alias the job and would force a reload each time (2-9 % measured).
-#define SETO_LIMIT_REDUCE(NAME, TARGET, LANES, LOAD, ADD, STORE_SLOT, STORE_OUTPUT)                      \
-  __attribute__((target(TARGET))) inline void NAME(const ReduceJob& job) {                               \
-    float* const output = job.output;                                                                    \
-    float* const slot = job.slot;                                                                        \
-    const float* const first = job.inputs[0];                                                            \
-    const float* const second = job.inputs[1];                                                           \
-    const float* rest[kMaxInputs];                                                                       \
-    const int more = job.input_count - 2;                                                                \
-    for (int k = 0; k < more; ++k) rest[k] = job.inputs[k + 2];                                          \
-    if (more == 0) {                                                                                     \
-      for (std::size_t i = 0; i < job.count; i += LANES) {                                               \
-        const auto sum = ADD(LOAD(first + i), LOAD(second + i));                                         \
-        STORE_SLOT(slot + i, sum);                                                                       \
-        STORE_OUTPUT(output + i, sum);                                                                   \
-      }                                                                                                  \
-    } else if (more == 2) {                                                                              \
-      const float* const third = rest[0];                                                                \
-      const float* const fourth = rest[1];                                                               \
-      for (std::size_t i = 0; i < job.count; i += LANES) {                                               \
+#define SETO_LIMIT_REDUCE(NAME, TARGET, LANES, LOAD, ADD, STORE_SLOT, STORE_OUTPUT)                           \
+  __attribute__((target(TARGET))) inline void NAME(const ReduceJob& job) {                                    \
+    float* const output = job.output;                                                                         \
+    float* const slot = job.slot;                                                                             \
+    const float* const first = job.inputs[0];                                                                 \
+    const float* const second = job.inputs[1];                                                                \
+    const float* rest[kMaxInputs];                                                                            \
+    const int more = job.input_count - 2;                                                                     \
+    for (int k = 0; k < more; ++k) rest[k] = job.inputs[k + 2];                                               \
+    if (more == 0) {                                                                                          \
+      for (std::size_t i = 0; i < job.count; i += LANES) {                                                    \
+        const auto sum = ADD(LOAD(first + i), LOAD(second + i));                                              \
+        STORE_SLOT(slot + i, sum);                                                                            \
+        STORE_OUTPUT(output + i, sum);                                                                        \
+      }                                                                                                       \
+    } else if (more == 2) {                                                                                   \
+      const float* const third = rest[0];                                                                     \
+      const float* const fourth = rest[1];                                                                    \
+      for (std::size_t i = 0; i < job.count; i += LANES) {                                                    \
         const auto sum = ADD(ADD(ADD(LOAD(first + i), LOAD(second + i)), LOAD(third + i)), LOAD(fourth + i)); \
-        STORE_SLOT(slot + i, sum);                                                                       \
-        STORE_OUTPUT(output + i, sum);                                                                   \
-      }                                                                                                  \
-    } else {                                                                                             \
-      for (std::size_t i = 0; i < job.count; i += LANES) {                                               \
-        auto sum = ADD(LOAD(first + i), LOAD(second + i));                                               \
-        for (int k = 0; k < more; ++k) sum = ADD(sum, LOAD(rest[k] + i));                                \
-        STORE_SLOT(slot + i, sum);                                                                       \
-        STORE_OUTPUT(output + i, sum);                                                                   \
-      }                                                                                                  \
-    }                                                                                                    \
-    _mm_sfence();                                                                                        \
+        STORE_SLOT(slot + i, sum);                                                                            \
+        STORE_OUTPUT(output + i, sum);                                                                        \
+      }                                                                                                       \
+    } else {                                                                                                  \
+      for (std::size_t i = 0; i < job.count; i += LANES) {                                                    \
+        auto sum = ADD(LOAD(first + i), LOAD(second + i));                                                    \
+        for (int k = 0; k < more; ++k) sum = ADD(sum, LOAD(rest[k] + i));                                     \
+        STORE_SLOT(slot + i, sum);                                                                            \
+        STORE_OUTPUT(output + i, sum);                                                                        \
+      }                                                                                                       \
+    }                                                                                                         \
+    _mm_sfence();                                                                                             \
   }
 
-#define SETO_LIMIT_SET(SET, TARGET, LANES, LOAD, ADD, STORE, STREAM)                                     \
+#define SETO_LIMIT_SET(SET, TARGET, LANES, LOAD, ADD, STORE, STREAM)                                        \
   __attribute__((target(TARGET))) inline void copy_##SET(float* to, const float* from, std::size_t count) { \
-    for (std::size_t i = 0; i < count; i += LANES) STREAM(to + i, LOAD(from + i));                       \
-    _mm_sfence();                                                                                        \
-  }                                                                                                      \
-  SETO_LIMIT_REDUCE(reduce_##SET##_cc, TARGET, LANES, LOAD, ADD, STORE, STORE)                           \
-  SETO_LIMIT_REDUCE(reduce_##SET##_cs, TARGET, LANES, LOAD, ADD, STORE, STREAM)                          \
-  SETO_LIMIT_REDUCE(reduce_##SET##_sc, TARGET, LANES, LOAD, ADD, STREAM, STORE)                          \
-  SETO_LIMIT_REDUCE(reduce_##SET##_ss, TARGET, LANES, LOAD, ADD, STREAM, STREAM)                         \
-  inline constexpr Kernels kKernels_##SET = {                                                            \
+    for (std::size_t i = 0; i < count; i += LANES) STREAM(to + i, LOAD(from + i));                          \
+    _mm_sfence();                                                                                           \
+  }                                                                                                         \
+  SETO_LIMIT_REDUCE(reduce_##SET##_cc, TARGET, LANES, LOAD, ADD, STORE, STORE)                              \
+  SETO_LIMIT_REDUCE(reduce_##SET##_cs, TARGET, LANES, LOAD, ADD, STORE, STREAM)                             \
+  SETO_LIMIT_REDUCE(reduce_##SET##_sc, TARGET, LANES, LOAD, ADD, STREAM, STORE)                             \
+  SETO_LIMIT_REDUCE(reduce_##SET##_ss, TARGET, LANES, LOAD, ADD, STREAM, STREAM)                            \
+  inline constexpr Kernels kKernels_##SET = {                                                               \
       #SET, copy_##SET, {{reduce_##SET##_cc, reduce_##SET##_cs}, {reduce_##SET##_sc, reduce_##SET##_ss}}};
 
 SETO_LIMIT_SET(avx512, "avx512f", 16, _mm512_load_ps, _mm512_add_ps, _mm512_store_ps, _mm512_stream_ps)

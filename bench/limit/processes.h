@@ -37,15 +37,16 @@ inline void pause_core() {
 #endif
 }
 
-// With more ranks than cores the awaited peer probably waits for this very core: spinning only delays it (3 times at 8 B).
-inline int spins_before_yield(int ranks) {
-  constexpr int kSpins = 200;
-  return ranks > static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)) ? 0 : kSpins;
-}
+constexpr int kSpins = 200;
+
+// With more ranks than cores the awaited peer often waits for this very core: spinning only delays it (3 times at 8 B).
+inline bool oversubscribed(int ranks) { return ranks > static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
 
 class Waiter final {
  public:
-  explicit Waiter(int ranks) : spins_(spins_before_yield(ranks)) {}
+  explicit Waiter(int ranks) : spins_(oversubscribed(ranks) ? 0 : kSpins) {}
+
+  void spin_before_yield(int spins) { spins_ = spins; }
 
   // A peer that died would otherwise leave its partners spinning and spoil whatever is measured next.
   void wait_for(const std::atomic<std::uint64_t>& counter, std::uint64_t at_least) const {

@@ -1,5 +1,5 @@
-// Reduce and copy kernels alone: `reduce_bench --benchmark_filter=sum/float/`. bytes_per_second counts one source's bytes, so that a
-// row compares directly with a message size over its time.
+// Reduce and copy kernels alone. bytes_per_second counts one source's bytes, so
+// that a row compares directly with a message size over its time.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -55,8 +55,14 @@ void reduce_shape(benchmark::State& state, const Shape& shape) {
     targets.push_back({buffers.back().get(), shape.store});
   }
   const float scalar = 0.5f;
-  const seto::ReduceCall call{sources.data(),  shape.sources, targets.data(), shape.targets, shape.size / seto::size_of(shape.type),
-                              shape.scaled, &scalar,       1};
+  const seto::ReduceCall call{sources.data(),
+                              shape.sources,
+                              targets.data(),
+                              shape.targets,
+                              shape.size / seto::size_of(shape.type),
+                              shape.scaled,
+                              &scalar,
+                              1};
   const auto function = seto::reduce_function(shape.type, shape.op);
   for (auto _ : state) {
     function(call);
@@ -130,14 +136,14 @@ void add_all() {
   }
   for (const std::size_t size : {std::size_t{8}, std::size_t{256}, std::size_t{4} << 10, kInCache, kBeyondCache}) {
     const std::string tail = name_of_size(size);
-    benchmark::RegisterBenchmark(std::string("memcpy/").append(tail).c_str(), [size](benchmark::State& state) { memcpy_shape(state, size); });
+    benchmark::RegisterBenchmark(std::string("memcpy/").append(tail).c_str(),
+                                 [size](benchmark::State& state) { memcpy_shape(state, size); });
     for (const std::uint32_t targets : {1u, 2u}) {
       for (const Store store : {Store::cached, Store::past_cache}) {
         std::ostringstream text;
         text << "copy/1_to_" << targets << '/' << name_of_store(store) << '/' << tail;
         const std::string name = text.str();
-        benchmark::RegisterBenchmark(name.c_str(),
-                                     [=](benchmark::State& state) { copy_shape(state, size, targets, store); });
+        benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { copy_shape(state, size, targets, store); });
       }
     }
   }

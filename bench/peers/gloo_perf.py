@@ -5,6 +5,7 @@
 
 torch is loaded once and the ranks are forked from it: every run has fresh processes without paying for N imports.
 """
+
 import argparse
 import ctypes
 import json
@@ -69,8 +70,14 @@ def measure(rank, size, options):
     calls = int(min(max(options.budget / once, options.least), options.most))
     seconds = time_calls(call, count, calls)
     if rank == 0:
-        line = {"collective": options.collective, "ranks": ranks, "size": size, "time_us": seconds * 1e6, "calls": calls,
-                "wrong": 0 if right else 1}
+        line = {
+            "collective": options.collective,
+            "ranks": ranks,
+            "size": size,
+            "time_us": seconds * 1e6,
+            "calls": calls,
+            "wrong": 0 if right else 1,
+        }
         print(json.dumps(line), flush=True)
 
 

@@ -18,7 +18,7 @@
 enum { kMaxSizes = 64, kWarmUp = 2 };
 
 struct options {
-  const char *collective;
+  const char* collective;
   size_t sizes[kMaxSizes];
   int size_count;
   double budget;
@@ -27,8 +27,8 @@ struct options {
 };
 
 struct buffers {
-  float *input;
-  float *output;
+  float* input;
+  float* output;
 };
 
 static int rank, ranks;
@@ -50,26 +50,26 @@ static int call_all_to_all(struct buffers b, int count) {
 }
 
 struct collective {
-  const char *name;
+  const char* name;
   int (*call)(struct buffers, int);
   int divided; /* the buffer is cut into one part per rank */
 };
 
 static const struct collective kCollectives[] = {
-    {"all_reduce", call_all_reduce, 0},         {"all_gather", call_all_gather, 1}, {"reduce_scatter", call_reduce_scatter, 1},
-    {"broadcast", call_broadcast, 0},           {"all_to_all", call_all_to_all, 1},
+    {"all_reduce", call_all_reduce, 0}, {"all_gather", call_all_gather, 1}, {"reduce_scatter", call_reduce_scatter, 1},
+    {"broadcast", call_broadcast, 0},   {"all_to_all", call_all_to_all, 1},
 };
 
-static const struct collective *find_collective(const char *name) {
+static const struct collective* find_collective(const char* name) {
   for (size_t i = 0; i < sizeof kCollectives / sizeof *kCollectives; ++i) {
     if (strcmp(kCollectives[i].name, name) == 0) return &kCollectives[i];
   }
   return NULL;
 }
 
-static int parse_sizes(const char *text, struct options *options) {
+static int parse_sizes(const char* text, struct options* options) {
   while (*text != '\0' && options->size_count < kMaxSizes) {
-    char *end = NULL;
+    char* end = NULL;
     const unsigned long long size = strtoull(text, &end, 10);
     if (end == text || size < sizeof(float) || (*end != ',' && *end != '\0')) return 0;
     options->sizes[options->size_count++] = (size_t)size;
@@ -78,7 +78,7 @@ static int parse_sizes(const char *text, struct options *options) {
   return *text == '\0' && options->size_count > 0;
 }
 
-static int parse(int argc, char **argv, struct options *options) {
+static int parse(int argc, char** argv, struct options* options) {
   if (argc < 4 || argc % 2 != 0) return 0;
   options->collective = argv[1];
   for (int i = 2; i + 1 < argc; i += 2) {
@@ -105,7 +105,7 @@ static void fill(struct buffers b, size_t count) {
   }
 }
 
-static int wrong_elements(const char *name, struct buffers b, int count) {
+static int wrong_elements(const char* name, struct buffers b, int count) {
   const int reduces = strcmp(name, "all_reduce") == 0 || strcmp(name, "reduce_scatter") == 0;
   const int broadcasts = strcmp(name, "broadcast") == 0;
   const int part = count / ranks;
@@ -119,7 +119,7 @@ static int wrong_elements(const char *name, struct buffers b, int count) {
   return wrong;
 }
 
-static double time_calls(const struct collective *collective, struct buffers b, int count, int calls) {
+static double time_calls(const struct collective* collective, struct buffers b, int count, int calls) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double start = MPI_Wtime();
   for (int i = 0; i < calls; ++i) collective->call(b, count);
@@ -129,13 +129,13 @@ static double time_calls(const struct collective *collective, struct buffers b, 
   return slowest;
 }
 
-static int clamp_calls(double budget, double once, const struct options *options) {
+static int clamp_calls(double budget, double once, const struct options* options) {
   const double calls = once > 0 ? budget / once : options->most;
   if (calls < options->least) return options->least;
   return calls > options->most ? options->most : (int)calls;
 }
 
-static int measure(const struct collective *collective, size_t size, struct buffers b, const struct options *options) {
+static int measure(const struct collective* collective, size_t size, struct buffers b, const struct options* options) {
   const int granule = collective->divided ? ranks : 1;
   const int count = (int)(size / sizeof(float)) / granule * granule;
   if (count == 0) return 0;
@@ -156,8 +156,8 @@ static int measure(const struct collective *collective, size_t size, struct buff
   return wrong_anywhere;
 }
 
-static float *allocate(size_t size) {
-  void *memory = NULL;
+static float* allocate(size_t size) {
+  void* memory = NULL;
   if (posix_memalign(&memory, 4096, size) != 0) {
     fprintf(stderr, "rank %d: no memory for a buffer of %zu bytes\n", rank, size);
     MPI_Abort(MPI_COMM_WORLD, 2);
@@ -165,7 +165,7 @@ static float *allocate(size_t size) {
   return memory;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGKILL); /* a rank that outlives its launcher would spin and spoil later figures */
 #endif
@@ -173,7 +173,7 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   struct options options = {.budget = 0.1, .least = 3, .most = 100000};
-  const struct collective *collective = argc > 1 ? find_collective(argv[1]) : NULL;
+  const struct collective* collective = argc > 1 ? find_collective(argv[1]) : NULL;
   if (!parse(argc, argv, &options) || collective == NULL) {
     if (rank == 0) fprintf(stderr, "usage: %s COLLECTIVE --sizes BYTES,... [--budget SECONDS] [--least N] [--most N]\n", argv[0]);
     MPI_Finalize();

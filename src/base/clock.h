@@ -35,6 +35,7 @@ namespace seto {
 class Deadline final {
  public:
   static Deadline after_ms(std::uint64_t timeout_ms);
+  static Deadline never() { return Deadline(~std::uint64_t{0}); }
 
   [[nodiscard]] bool passed() const { return monotonic_ns() >= at_ns_; }
   // Rounded up, so that a wait of this length reaches the deadline; 0 once passed; fits the timeout of epoll_wait.

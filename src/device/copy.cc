@@ -1,3 +1,4 @@
+// Order matters to highway. clang-format off
 #include "src/device/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -5,6 +6,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "src/device/pass-inl.h"
+// clang-format on
 
 #include <cstring>
 

@@ -60,9 +60,9 @@ struct Format {
   static constexpr int kShift = 23 - kFractionBits;
   static constexpr std::uint32_t kMagnitude = (1u << (kExponentBits + kFractionBits)) - 1;
   static constexpr std::uint32_t kSign = kMagnitude + 1;
-  static constexpr std::uint32_t kInfinity = ((1u << kExponentBits) - 1) << kFractionBits;                // where it exists
+  static constexpr std::uint32_t kInfinity = ((1u << kExponentBits) - 1) << kFractionBits;  // where it exists
   static constexpr std::uint32_t kNan = kHasInfinity ? kInfinity | (1u << (kFractionBits - 1)) : kMagnitude;
-  static constexpr std::uint32_t kOverflow = kHasInfinity ? kInfinity : kMagnitude - 1;                   // what too large becomes
+  static constexpr std::uint32_t kOverflow = kHasInfinity ? kInfinity : kMagnitude - 1;  // what too large becomes
   static constexpr std::uint32_t kSmallestNormal = static_cast<std::uint32_t>(128 - kBias) << 23;
   static constexpr std::uint32_t kRebias = static_cast<std::uint32_t>(127 - kBias) << 23;
 
@@ -100,7 +100,8 @@ struct Format {
     const auto rounder = hn::Set(du, kLast);
     const auto summed = hn::Add(hn::BitCast(d, magnitude), hn::BitCast(d, rounder));
     const auto subnormal = hn::Sub(hn::BitCast(du, summed), rounder);
-    auto result = hn::IfThenElse(hn::Lt(magnitude, hn::Set(du, kSmallestNormal)), subnormal, hn::Min(normal, hn::Set(du, kOverflow)));
+    auto result =
+        hn::IfThenElse(hn::Lt(magnitude, hn::Set(du, kSmallestNormal)), subnormal, hn::Min(normal, hn::Set(du, kOverflow)));
     result = hn::Or(result, sign);
     return hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, 0x7F800000u)), hn::Set(du, kNan), result);
   }

@@ -1,3 +1,4 @@
+// Order matters to highway. clang-format off
 #include "src/device/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -5,6 +6,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "src/device/pass-inl.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace seto {
@@ -17,11 +19,11 @@ ReduceFunction choose_integer(DataType type, ReduceOp op) {
     case DataType::uint8:
       return function_for<Itself<std::uint8_t>, false>(op);
     case DataType::int32:
-      return function_for<Itself<std::int32_t>, true>(op);
+      return function_for<Itself<std::int32_t>, false>(op);
     case DataType::uint32:
       return function_for<Itself<std::uint32_t>, false>(op);
     case DataType::int64:
-      return function_for<Itself<std::int64_t>, true>(op);
+      return function_for<Itself<std::int64_t>, false>(op);
     default:
       return function_for<Itself<std::uint64_t>, false>(op);
   }

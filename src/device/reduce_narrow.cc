@@ -1,3 +1,4 @@
+// Order matters to highway. clang-format off
 #include "src/device/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -5,6 +6,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "src/device/pass-inl.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace seto {
@@ -13,9 +15,9 @@ namespace HWY_NAMESPACE {
 ReduceFunction choose_narrow(DataType type, ReduceOp op) {
   switch (type) {
     case DataType::float16:
-      return function_for<Float16, true>(op);
+      return function_for<Float16, false>(op);
     case DataType::bfloat16:
-      return function_for<Bfloat16, true>(op);
+      return function_for<Bfloat16, false>(op);
     case DataType::float8e4m3:
       return function_for<Float8e4m3, false>(op);
     default:

@@ -99,7 +99,8 @@ class Block {
     return i;
   }
 
-  // ---- waiting -----------------------------------------------------------------------------------------------------------------
+  // ---- waiting
+  // -----------------------------------------------------------------------------------------------------------------
 
   bool wait_for_everything(const Step& step) {
     for (const Dependency& dependency : program_.dependencies_of(step)) {
@@ -143,13 +144,15 @@ class Block {
   void report(const std::string& awaited, std::uint64_t has, std::uint64_t needed) {
     const Step& step = program_.steps[step_];
     const std::string_view verb = name_of(step.verb);
-    grid_.fail(failure(Code::timeout, "rank %d, lane %u, step %u (%.*s of chunks %u+%u), slice %ju: waited %ju ms for %s (at %ju of %ju)",
+    grid_.fail(failure(Code::timeout,
+                       "rank %d, lane %u, step %u (%.*s of chunks %u+%u), slice %ju: waited %ju ms for %s (at %ju of %ju)",
                        program_.rank, lane_, step_ - program_.lanes[lane_].first_step, static_cast<int>(verb.size()), verb.data(),
                        step.chunk, step.count, std::uintmax_t{slice_}, std::uintmax_t{grid_.run.timeout_ms}, awaited.c_str(),
                        std::uintmax_t{has}, std::uintmax_t{needed}));
   }
 
-  // ---- working -----------------------------------------------------------------------------------------------------------------
+  // ---- working
+  // -----------------------------------------------------------------------------------------------------------------
 
   // Chunk i of an operand, from the slice's begin on.
   std::byte* address(const Operand& operand, std::uint32_t i, const Extent& extent) const {
@@ -161,8 +164,10 @@ class Block {
       }
       case Space::output:
         return static_cast<std::byte*>(buffers_.output) + (layout_.output_offset(operand.index + i) + extent.begin) * size;
-      case Space::scratch: return memory_.scratch.data() + ((operand.index + i) * grid_.chunk_stride + extent.begin) * size;
-      case Space::channel: break;
+      case Space::scratch:
+        return memory_.scratch.data() + ((operand.index + i) * grid_.chunk_stride + extent.begin) * size;
+      case Space::channel:
+        break;
     }
     GlobalChannel& through = channel(operand);
     return through.slots.data() + slice_ % grid_.run.capacity * through.slot_size + i * grid_.slice_length * size;
@@ -216,7 +221,8 @@ Status check(const BlockRun& run) {
   SETO_TRY(check_structure(run.plan));
   const std::size_t ranks = run.plan.programs.size();
   if (run.layouts.size() != ranks || run.buffers.size() != ranks || run.slice_length == 0 || run.capacity == 0)
-    return failure(Code::invalid_argument, "blocks need a layout and buffers for each of %zu ranks, a slice length and a capacity", ranks);
+    return failure(Code::invalid_argument,
+                   "blocks need a layout and buffers for each of %zu ranks, a slice length and a capacity", ranks);
   std::size_t blocks = 0;
   for (const Program& program : run.plan.programs) {
     blocks += program.lanes.size();
@@ -228,7 +234,8 @@ Status check(const BlockRun& run) {
                        step.source_count, step.target_count, kMaxReduceSources, kMaxReduceTargets);
     }
   }
-  if (blocks > kMaxBlocks) return failure(Code::invalid_usage, "%zu lanes need a block each, the limit is %u", blocks, kMaxBlocks);
+  if (blocks > kMaxBlocks)
+    return failure(Code::invalid_usage, "%zu lanes need a block each, the limit is %u", blocks, kMaxBlocks);
   return {};
 }
 

@@ -1,6 +1,8 @@
 #include "src/engine/lowering.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <vector>
 
 #include "src/engine/value_graph.h"
@@ -45,7 +47,7 @@ class Lowering {
     const Value& value = graph_.value(id);
     if (value.inlined || value.alias_of != kNoValue) return;
     const bool of_own_input = graph_.read(index, 0).own_input && (step.verb == Verb::copy || step.verb == Verb::scale);
-    Fused& fused = of_own_input ? pass_over(step, sources_of(index)) : fresh(step, sources_of(index));
+    Fused& fused = of_own_input ? pass_over(index) : fresh(step, sources_of(index));
     fused.value = id;
     fused.step.finishes = value.finishes || step.verb == Verb::finish;
     add_targets(fused, id);
@@ -61,7 +63,7 @@ class Lowering {
       const bool made_now = !made.inlined && plain_.steps[made.step].stage == step.stage;
       if (made_now) return;  // a target of the pass that makes it
     }
-    pass_over(step, sources_of(index)).targets.push_back(plain_.targets(step).front());
+    pass_over(index).targets.push_back(plain_.targets(step).front());
   }
 
   // What a step reads, seen through values that are not made: messages in their slots, chains of sums, scaled input.
@@ -100,12 +102,17 @@ class Lowering {
     return fused_.back();
   }
 
-  // Copies of the same source in the same stage are one pass with several targets.
-  Fused& pass_over(const Step& step, std::vector<Operand> sources) {
-    for (Fused& fused : fused_)
-      if (fused.step.verb == Verb::copy && fused.step.stage == step.stage && fused.step.chunk == step.chunk &&
-          fused.step.count == step.count && fused.sources == sources && !fused.step.finishes)
-        return fused;
+  // Copies of the same value in the same stage are one pass with several targets.
+  Fused& pass_over(std::uint32_t index) {
+    const Step& step = plain_.steps[index];
+    const ValueRead& read = graph_.read(index, 0);
+    std::vector<Operand> sources = sources_of(index);
+    if (read.value == kNoValue && !read.own_input) return fresh(step, std::move(sources));  // several values: others may come between
+    const Operand& from = sources.front();
+    const PassKey key{step.stage, step.chunk, step.count, read.value, static_cast<std::uint32_t>(from.space), from.index, from.scaled ? 1U : 0U};
+    const auto [known, added] = passes_.try_emplace(key, fused_.size());
+    if (!added && !fused_[known->second].step.finishes) return fused_[known->second];
+    known->second = fused_.size();
     return fresh(step, std::move(sources));
   }
 
@@ -128,9 +135,12 @@ class Lowering {
     program.steps.push_back(step);
   }
 
+  using PassKey = std::array<std::uint32_t, 7>;  // stage, chunks, value, first source
+
   const Program& plain_;
   ValueGraph graph_;
   HazardTracker hazards_;
+  std::map<PassKey, std::size_t> passes_;
   std::vector<Fused> fused_;
 };
 

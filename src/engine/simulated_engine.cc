@@ -144,7 +144,8 @@ class Simulation {
   Simulation(const SimulatedRun& run, ChannelIndex index) : run_(run), index_(std::move(index)) {
     slices_ = run.layouts.front().slices(run.slice_length);
     for (const Program& program : run.plan.programs)
-      workers_.push_back({Agenda(program, slices_, run.order), std::vector<std::uint64_t>(program.steps.size(), 0), false, false, {}, 0, 0});
+      workers_.push_back(
+          {Agenda(program, slices_, run.order), std::vector<std::uint64_t>(program.steps.size(), 0), false, false, {}, 0, 0});
     for (const JoinedChannel& channel : index_.channels) {
       transits_.emplace_back();
       outcome_.channels.push_back({channel.sender.rank, {}, 0});
@@ -154,7 +155,8 @@ class Simulation {
       }
     }
     for (std::size_t rank = 0; rank < workers_.size(); ++rank)
-      nodes_.try_emplace(node_of(static_cast<Rank>(rank)), Node{run.machine.node_of.empty() ? 1 : run.machine.cores_per_node, {}});
+      nodes_.try_emplace(node_of(static_cast<Rank>(rank)),
+                         Node{run.machine.node_of.empty() ? 1 : run.machine.cores_per_node, {}});
   }
 
   Result<SimulatedOutcome> finish() && {
@@ -181,10 +183,13 @@ class Simulation {
   std::uint32_t node_of(Rank rank) const {
     return run_.machine.node_of.empty() ? static_cast<std::uint32_t>(rank) : run_.machine.node_of[static_cast<std::size_t>(rank)];
   }
-  std::uint32_t joined(Rank rank, const Operand& operand) const { return index_.of_program[static_cast<std::size_t>(rank)][operand.index]; }
+  std::uint32_t joined(Rank rank, const Operand& operand) const {
+    return index_.of_program[static_cast<std::size_t>(rank)][operand.index];
+  }
   std::size_t receiver_index(std::uint32_t channel, Rank rank) const {
     const auto& receivers = index_.channels[channel].receivers;
-    const auto here = std::find_if(receivers.begin(), receivers.end(), [&](const JoinedChannel::End& end) { return end.rank == rank; });
+    const auto here =
+        std::find_if(receivers.begin(), receivers.end(), [&](const JoinedChannel::End& end) { return end.rank == rank; });
     return static_cast<std::size_t>(here - receivers.begin());
   }
 
@@ -249,8 +254,8 @@ class Simulation {
     const Step& step = program(rank).steps[task.step];
     const StepCost cost = cost_of(program(rank), step);
     const double bytes = static_cast<double>(bytes_a_place(rank, task)) / step.count;  // of one chunk, on average
-    return run_.machine.step_ns + bytes * (cost.folded * run_.machine.reduce_ns_per_byte +
-                                           (cost.written + cost.sent) * run_.machine.copy_ns_per_byte);
+    return run_.machine.step_ns +
+           bytes * (cost.folded * run_.machine.reduce_ns_per_byte + (cost.written + cost.sent) * run_.machine.copy_ns_per_byte);
   }
 
   void end_task(Rank rank) {
@@ -295,8 +300,9 @@ class Simulation {
     const Step& step = program(rank).steps[task.step];
     const std::uint32_t lane = lane_of(program(rank), task.step);
     const std::string_view verb = name_of(step.verb);
-    return failure(Code::internal, "rank %d is stuck at lane %u, step %u (%.*s of chunks %u+%u), slice %ju with depth %u: it waits for %s",
-                   rank, lane, task.step - program(rank).lanes[lane].first_step, static_cast<int>(verb.size()), verb.data(), step.chunk,
+    return failure(Code::internal,
+                   "rank %d is stuck at lane %u, step %u (%.*s of chunks %u+%u), slice %ju with depth %u: it waits for %s", rank,
+                   lane, task.step - program(rank).lanes[lane].first_step, static_cast<int>(verb.size()), verb.data(), step.chunk,
                    step.count, std::uintmax_t{task.slice}, run_.depth, obstacle(rank, task).value_or("nothing").c_str());
   }
 
@@ -316,7 +322,9 @@ class Simulation {
 }  // namespace
 
 std::function<SimulatedLink(Rank, Rank)> uniform_links(int ranks, double latency_ns, double ns_per_byte) {
-  return [=](Rank from, Rank to) { return SimulatedLink{latency_ns, ns_per_byte, static_cast<std::uint32_t>(from * ranks + to)}; };
+  return [=](Rank from, Rank to) {
+    return SimulatedLink{latency_ns, ns_per_byte, static_cast<std::uint32_t>(from * ranks + to)};
+  };
 }
 
 double SimulatedOutcome::longest_ns() const { return *std::max_element(finish_ns.begin(), finish_ns.end()); }
@@ -326,8 +334,14 @@ Result<SimulatedOutcome> simulate(const SimulatedRun& run) {
   const std::size_t ranks = run.plan.programs.size();
   const bool nodes_known = run.machine.node_of.empty() || run.machine.node_of.size() == ranks;
   if (run.layouts.size() != ranks || !run.machine.link || !nodes_known || run.machine.cores_per_node == 0)
-    return failure(Code::invalid_argument, "a simulation needs links, a layout for each of %zu ranks, and a core on each node", ranks);
-  if (run.slice_length == 0 || run.depth == 0) return failure(Code::invalid_argument, "a simulation needs a slice length and a depth");
+    return failure(Code::invalid_argument, "a simulation needs links, a layout for each of %zu ranks, and a core on each node",
+                   ranks);
+  if (run.slice_length == 0 || run.depth == 0)
+    return failure(Code::invalid_argument, "a simulation needs a slice length and a depth");
+  for (const Program& program : run.plan.programs)
+    if (run.order == StepOrder::skewed && program.lanes.size() != program.steps.size())
+      return failure(Code::invalid_argument, "rank %d: the skewed order is for lowered programs, whose lanes hold one step",
+                     program.rank);
   SETO_ASSIGN(ChannelIndex index, join_channels(run.plan));
   return Simulation(run, std::move(index)).finish();
 }

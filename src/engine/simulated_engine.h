@@ -43,13 +43,13 @@ struct SimulatedEvent {  // one step of one slice
 };
 
 struct SimulatedRun {
-  const Plan& plan;  // all ranks' programs; lowered ones, where the times are to mean something
+  const Plan& plan;                 // all ranks' programs; lowered ones, where the times are to mean something
   std::span<const Layout> layouts;  // by rank
   const SimulatedMachine& machine;
   std::uint32_t element_size = 4;
-  std::uint64_t slice_length = 1;  // elements
-  std::uint32_t depth = 2;         // slots of each channel
-  StepOrder order = StepOrder::skewed;
+  std::uint64_t slice_length = 1;                // elements
+  std::uint32_t depth = 2;                       // slots of each channel
+  StepOrder order = StepOrder::skewed;           // skewed only for lowered programs: lanes of several steps may mix stages
   std::vector<SimulatedEvent>* trace = nullptr;  // in the order of their ends; null: not kept
 };
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <tuple>
+#include <utility>
 
 #include "src/plan/chunk_map.h"
 
@@ -55,18 +57,57 @@ Status check_operand(const Plan& plan, const Program& program, std::size_t index
   return {};
 }
 
+// What each verb may read and write. Copies and reduces may be fused: their operands are places and channels alike.
+Status check_verb(const Program& program, std::size_t index) {
+  const Step& step = program.steps[index];
+  const auto sources = program.sources(step);
+  const auto targets = program.targets(step);
+  const bool coded = step.verb == Verb::encode || step.verb == Verb::decode;
+  const bool fusable = step.verb == Verb::copy || step.verb == Verb::reduce;
+  if (sources.empty() || targets.empty()) return wrong(program, index, "has no source or no target");
+  if (sources.size() > 1 && step.verb != Verb::reduce) return wrong(program, index, "has several sources but does not reduce");
+  if (coded != (step.codec != 0)) return wrong(program, index, coded ? "names no codec" : "names a codec that it does not use");
+  if (step.finishes && !fusable) return wrong(program, index, "finishes but neither copies nor reduces");
+  for (const Operand& target : targets)
+    if (target.scaled) return wrong(program, index, "scales what it writes");
+  for (const Operand& source : sources)
+    if (source.scaled && !fusable) return wrong(program, index, "scales what it reads but neither copies nor reduces");
+  if (fusable || coded) return {};
+  if (targets.size() > 1) return wrong(program, index, "has several targets but neither copies nor reduces");
+  if ((sources.front().space == Space::channel) != (step.verb == Verb::receive))
+    return wrong(program, index, "receives from a place, or reads a channel without receiving");
+  if ((targets.front().space == Space::channel) != (step.verb == Verb::send))
+    return wrong(program, index, "sends to a place, or writes a channel without sending");
+  return {};
+}
+
+// A target must not lie across another operand: which chunk of the step is done first would change what the step means.
+// Only scratch can: elsewhere a place holds the chunk that the step names, so that it is the same place or none.
+Status check_overlap(const Program& program, std::size_t index) {
+  const Step& step = program.steps[index];
+  const std::span<const Operand> all(program.operands.data() + step.first_operand, std::size_t{step.source_count} + step.target_count);
+  for (const Operand& target : program.targets(step))
+    for (const Operand& other : all) {
+      if (target.space != Space::scratch || other.space != Space::scratch || target.index == other.index) continue;
+      const std::uint32_t apart = std::max(target.index, other.index) - std::min(target.index, other.index);
+      if (apart < step.count) return wrong(program, index, "writes across what it reads or writes elsewhere");
+    }
+  return {};
+}
+
 Status check_step(const Plan& plan, const Program& program, std::size_t index) {
   const Step& step = program.steps[index];
   const std::size_t operands = std::size_t{step.source_count} + step.target_count;
   if (step.first_operand + operands > program.operands.size()) return wrong(program, index, "has operands beyond the pool");
   if (step.first_dependency + std::size_t{step.dependency_count} > program.dependencies.size())
     return wrong(program, index, "has dependencies beyond the pool");
-  if (step.source_count == 0 || step.target_count == 0) return wrong(program, index, "has no source or no target");
-  if (step.source_count > 1 && step.verb != Verb::reduce) return wrong(program, index, "has several sources but does not reduce");
   if (step.count == 0) return wrong(program, index, "moves nothing");
-  if (step.chunk + step.count > logical_chunks(plan.shape)) return wrong(program, index, "is about chunks that do not exist");
+  if (step.chunk + std::uint64_t{step.count} > logical_chunks(plan.shape))
+    return wrong(program, index, "is about chunks that do not exist");
+  SETO_TRY(check_verb(program, index));
   for (const Operand& source : program.sources(step)) SETO_TRY(check_operand(plan, program, index, source, false));
   for (const Operand& target : program.targets(step)) SETO_TRY(check_operand(plan, program, index, target, true));
+  SETO_TRY(check_overlap(program, index));
   for (const Dependency& dependency : program.dependencies_of(step))
     if (dependency.lane >= program.lanes.size() || dependency.steps > program.lanes[dependency.lane].step_count)
       return wrong(program, index, "waits for a step that does not exist");
@@ -87,14 +128,14 @@ Status check_channel_uses(const Program& program) {
 }
 
 Status check_program(const Plan& plan, const Program& program) {
-  std::uint32_t next = 0;
+  std::uint64_t next = 0;
   for (const Lane& lane : program.lanes) {
     if (lane.first_step != next) return failure(Code::internal, "rank %d: its lanes do not follow one another", program.rank);
     next += lane.step_count;
   }
   if (next != program.steps.size()) return failure(Code::internal, "rank %d: its lanes do not hold all its steps", program.rank);
   for (const Channel& channel : program.channels) {
-    if (channel.receiver_count == 0 || channel.first_receiver + channel.receiver_count > program.receivers.size())
+    if (channel.receiver_count == 0 || channel.first_receiver + std::uint64_t{channel.receiver_count} > program.receivers.size())
       return failure(Code::internal, "rank %d: a channel without receivers", program.rank);
     const auto receivers = program.receivers_of(channel);
     const bool here = channel.sender == program.rank || std::find(receivers.begin(), receivers.end(), program.rank) != receivers.end();
@@ -137,6 +178,7 @@ Result<ChannelIndex> join_channels(const Plan& plan) {
   index.of_program.resize(plan.programs.size());
   std::map<Address, std::uint32_t> known;
   std::vector<std::pair<Rank, std::uint32_t>> first_end;  // by joined channel: whose description the others must match
+  std::vector<Rank> last_end;                             // by joined channel: who named it last
   for (const Program& program : plan.programs) {
     auto& mine = index.of_program[static_cast<std::size_t>(program.rank)];
     for (std::uint32_t c = 0; c < program.channels.size(); ++c) {
@@ -144,6 +186,9 @@ Result<ChannelIndex> join_channels(const Plan& plan) {
       if (added) {
         index.channels.emplace_back();
         first_end.emplace_back(program.rank, c);
+        last_end.push_back(program.rank);
+      } else if (std::exchange(last_end[entry->second], program.rank) == program.rank) {
+        return failure(Code::internal, "rank %d: two of its channels have the same address", program.rank);
       }
       const auto& [rank, number] = first_end[entry->second];
       const Program& other = plan.programs[static_cast<std::size_t>(rank)];

@@ -74,7 +74,7 @@ SymbolicValue folded(std::span<const SymbolicValue> values, Chains chains) {
     result.defined = result.defined && value.defined;
     if (i > 0) result.chain = mixed(result.chain, value.digest);
     result.contributions.insert(result.contributions.end(), value.contributions.begin(), value.contributions.end());
-    result.finishes = std::max(result.finishes, value.finishes);
+    result.finishes += value.finishes > 0 ? 2 : 0;  // a finished part makes a sum that no postcondition accepts
     result.encodings = std::max(result.encodings, value.encodings);
     result.codec = std::max(result.codec, value.codec);
   }

@@ -1,5 +1,6 @@
 #include "src/plan/text.h"
 
+#include <algorithm>
 #include <cctype>
 #include <limits>
 #include <optional>
@@ -17,14 +18,18 @@ constexpr Finish kFinishes[] = {Finish::none, Finish::scale_contributions, Finis
 
 std::string_view name_of_finish(Finish finish) {
   switch (finish) {
-    case Finish::none: return "none";
-    case Finish::scale_contributions: return "scale_contributions";
-    case Finish::divide_result: return "divide_result";
+    case Finish::none:
+      return "none";
+    case Finish::scale_contributions:
+      return "scale_contributions";
+    case Finish::divide_result:
+      return "divide_result";
   }
   return "?";
 }
 
-// ---- out -------------------------------------------------------------------------------------------------------------------------
+// ---- out
+// -------------------------------------------------------------------------------------------------------------------------
 
 class Writer {
  public:
@@ -116,7 +121,8 @@ class Writer {
   std::string text_;
 };
 
-// ---- in --------------------------------------------------------------------------------------------------------------------------
+// ---- in
+// --------------------------------------------------------------------------------------------------------------------------
 
 // Words, numbers and punctuation of one line. The first thing that is not as expected is the line's failure; everything after
 // it is answered with zeros, so that callers look once, at the end of what they read.
@@ -136,7 +142,7 @@ class Line {
   }
 
   void expect(std::string_view token) {
-    if (!accept(token)) fail("\"" + std::string(token) + "\"");
+    if (!accept(token)) fail(std::string("\"").append(token).append("\""));
   }
 
   std::uint32_t number(std::string_view what, std::uint64_t limit) {
@@ -265,11 +271,13 @@ class Reader {
                                            Collective::broadcast,  Collective::reduce,     Collective::all_to_all,
                                            Collective::gather,     Collective::scatter,    Collective::barrier};
     Shape& shape = plan_.shape;
-    shape.collective = line.one_of(kCollectives, [](Collective each) { return name_of(each); }, "a collective");
+    shape.collective = line.one_of(
+        kCollectives, [](Collective each) { return name_of(each); }, "a collective");
     shape.ranks = static_cast<int>(line.field("ranks", kPlanTextRanks));
     if (shape.ranks < 1) line.fail("at least one rank before this");
     shape.root = static_cast<Rank>(line.field("root", static_cast<std::uint64_t>(std::max(shape.ranks, 1)) - 1));
     shape.pieces = line.field("pieces", kPlanTextChunks);
+    line.expect("finish");
     shape.finish = line.one_of(kFinishes, name_of_finish, "a finish");
     const auto ranks = static_cast<std::uint64_t>(shape.ranks);
     const bool squared = shape.collective == Collective::all_to_all;
@@ -315,7 +323,8 @@ class Reader {
   }
 
   void read_channel(Line& line, Program& program) {
-    if (line.number("the number of the next channel", kAny32) != program.channels.size()) line.fail("the number of the next channel");
+    if (line.number("the number of the next channel", kAny32) != program.channels.size())
+      line.fail("the number of the next channel");
     Channel channel;
     line.expect("from");
     channel.sender = read_rank(line);
@@ -334,7 +343,8 @@ class Reader {
 
   void read_step(Line& line, Program& program) {
     Step step;
-    step.verb = line.one_of(kVerbs, [](Verb each) { return name_of(each); }, "\"lane\", \"program\" or a verb");
+    step.verb = line.one_of(
+        kVerbs, [](Verb each) { return name_of(each); }, "\"lane\", \"program\" or a verb");
     if (line.accept("codec")) step.codec = static_cast<std::uint8_t>(line.number("codec", kAny8));
     step.finishes = line.accept("finishes");
     read_chunks(line, step.chunk, step.count);
@@ -358,7 +368,8 @@ class Reader {
     do {
       Operand operand;
       operand.scaled = line.accept("scaled");
-      operand.space = line.one_of(kSpaces, [](Space each) { return name_of(each); }, "input, output, scratch or channel");
+      operand.space = line.one_of(
+          kSpaces, [](Space each) { return name_of(each); }, "input, output, scratch or channel");
       operand.index = line.number("an index", kAny32);
       const std::uint64_t all = size_of_space(program, operand.space);
       if (operand.index + std::uint64_t{operand.space == Space::channel ? 1 : count} > all)
@@ -371,10 +382,14 @@ class Reader {
 
   [[nodiscard]] std::uint64_t size_of_space(const Program& program, Space space) const {
     switch (space) {
-      case Space::input: return input_chunks(plan_.shape, program.rank);
-      case Space::output: return output_chunks(plan_.shape, program.rank);
-      case Space::scratch: return program.scratch_chunks;
-      case Space::channel: return program.channels.size();
+      case Space::input:
+        return input_chunks(plan_.shape, program.rank);
+      case Space::output:
+        return output_chunks(plan_.shape, program.rank);
+      case Space::scratch:
+        return program.scratch_chunks;
+      case Space::channel:
+        return program.channels.size();
     }
     return 0;
   }

@@ -20,6 +20,7 @@ class CountedRun {
   }
 
   Status run() {
+    if (request_.order == StepOrder::skewed) SETO_TRY(check_lanes());
     std::vector<std::uint64_t> position(plan_.programs.size(), 0);
     for (bool moved = true; moved;) {
       moved = false;
@@ -35,6 +36,16 @@ class CountedRun {
   }
 
  private:
+  // The skewed order takes a lane as one step.
+  Status check_lanes() const {
+    for (const Program& program : plan_.programs)
+      for (std::size_t lane = 0; lane < program.lanes.size(); ++lane)
+        if (program.lanes[lane].step_count != 1)
+          return failure(Code::internal, "rank %d: lane %zu has %u steps, a skewed order takes one", program.rank, lane,
+                         program.lanes[lane].step_count);
+    return {};
+  }
+
   bool advance_any(std::size_t rank) {
     const Program& program = plan_.programs[rank];
     bool moved = false;

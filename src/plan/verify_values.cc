@@ -166,11 +166,17 @@ class SymbolicRun {
         if (cell.stage > step.stage) return failure(Code::internal, "rank %d, step %u: its stage is below its value's", program.rank, index);
         values.push_back(cell.value);
       }
+      // Not only the data: the chunk that a step names says how many elements it moves.
+      if (values.back().contributions.front().chunk != step.chunk + i)
+        return failure(Code::internal, "rank %d, step %u: takes chunk %u for chunk %u", program.rank, index,
+                       values.back().contributions.front().chunk, step.chunk + i);
       if (source.scaled) values.back() = scaled(values.back(), program.rank);
     }
     SETO_ASSIGN(SymbolicValue result, apply(program, step, index, values));
     for (const Operand& target : program.targets(step)) {
       if (target.space == Space::channel) {
+        if (result.codec != program.channels[target.index].codec)
+          return failure(Code::internal, "rank %d, step %u: sends bytes of another codec than its channel's", program.rank, index);
         message(program, target.index).chunks.push_back(result);
       } else {
         Cell& cell = touch(program, target, i, node, true);

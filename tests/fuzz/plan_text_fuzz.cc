@@ -13,6 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const auto again = seto::plan_from_text(seto::to_text(plan.value()));
-  if (!again.ok() || !(again.value().programs == plan.value().programs) || !(again.value().shape == plan.value().shape)) std::abort();
+  if (!again.ok() || !(again.value().programs == plan.value().programs) || !(again.value().shape == plan.value().shape))
+    std::abort();
   return 0;
 }

@@ -28,7 +28,7 @@ std::string contents(const std::filesystem::path& path) {
 }
 
 std::filesystem::path fresh_path(const char* name) {
-  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / (std::string(name) + std::to_string(::getpid()));
+  std::filesystem::path path = std::filesystem::path(testing::TempDir()) / (std::string(name) + std::to_string(::getpid()));
   std::filesystem::remove(path);
   return path;
 }

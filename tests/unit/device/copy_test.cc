@@ -20,7 +20,8 @@ struct Case {
 };
 
 void check(CopyFunction copy, const Case& shape, std::mt19937& random) {
-  SCOPED_TRACE("size " + std::to_string(shape.size) + ", targets " + std::to_string(shape.targets) + ", seed " + std::to_string(kSeed));
+  SCOPED_TRACE("size " + std::to_string(shape.size) + ", targets " + std::to_string(shape.targets) + ", seed " +
+               std::to_string(kSeed));
   std::vector<std::uint8_t> source(shape.size + 64);
   for (auto& byte : source) byte = static_cast<std::uint8_t>(random());
   const std::uint8_t* const from = source.data() + random() % 64;

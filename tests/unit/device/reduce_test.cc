@@ -23,7 +23,8 @@ constexpr std::uint32_t kSeed = 20240611;
 constexpr std::size_t kMargin = 256;
 constexpr std::uint8_t kUntouched = 0xA5;
 
-// Half of the elements are any bits (NaN, infinity and subnormals among them), half near one, so that sums round and do not drown.
+// Half of the elements are any bits (NaN, infinity and subnormals among them), half near one, so that sums round and do not
+// drown.
 Bytes random_elements(DataType type, std::size_t count, std::mt19937& random) {
   Bytes bytes(count * size_of(type));
   for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
@@ -104,8 +105,8 @@ void check(const Fold& fold, const Shape& shape, std::mt19937& random) {
 
   for (std::size_t k = 0; k < shape.targets; ++k) {
     ASSERT_EQ(reference::difference(fold.type, expected, static_cast<const std::uint8_t*>(targets[k].data), shape.count), "")
-        << name_of(fold.type) << " " << name_of(fold.op) << " " << shape.sources << " sources, target " << k << " of " << shape.targets
-        << ", scaled " << fold.scaled_sources << ", divisor " << fold.divisor << ", seed " << kSeed;
+        << name_of(fold.type) << " " << name_of(fold.op) << " " << shape.sources << " sources, target " << k << " of "
+        << shape.targets << ", scaled " << fold.scaled_sources << ", divisor " << fold.divisor << ", seed " << kSeed;
     ASSERT_TRUE(outputs[k].surroundings_untouched(expected.size())) << "target " << k << ", " << shape.count << " elements";
   }
   for (auto& input : inputs) ASSERT_TRUE(input.surroundings_untouched(expected.size()));
@@ -157,7 +158,8 @@ TEST_P(Reduce, scaled_sources) {
       const std::size_t sources = 1 + random_() % 5;
       const std::uint64_t scaled = random_() % (std::uint64_t{1} << sources);
       const ReduceOp op = round % 2 == 0 ? ReduceOp::premul_sum : ReduceOp::avg;
-      ASSERT_NO_FATAL_FAILURE(check({type_, op, scaled, scalar, 1}, {any_count(), sources, 1 + random_() % 3, round % 4 == 0}, random_));
+      ASSERT_NO_FATAL_FAILURE(
+          check({type_, op, scaled, scalar, 1}, {any_count(), sources, 1 + random_() % 3, round % 4 == 0}, random_));
     }
   }
 }
@@ -176,7 +178,8 @@ TEST_P(ReduceFloats, a_third_is_rounded_before_it_is_added) {
 TEST_P(ReduceIntegers, divided_after_the_fold) {
   for (const std::uint32_t divisor : {2u, 3u, 7u, 100u, 4294967295u}) {
     for (std::size_t sources = 1; sources <= 5; ++sources) {
-      ASSERT_NO_FATAL_FAILURE(check({type_, ReduceOp::avg, 0, 1, divisor}, {any_count(), sources, 1 + random_() % 2, false}, random_));
+      ASSERT_NO_FATAL_FAILURE(
+          check({type_, ReduceOp::avg, 0, 1, divisor}, {any_count(), sources, 1 + random_() % 2, false}, random_));
     }
   }
 }
@@ -195,11 +198,12 @@ std::string parameter_name(const testing::TestParamInfo<Parameter>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, Reduce,
-                         testing::Combine(testing::ValuesIn(instruction_sets()), testing::Range(0, kDataTypeCount)), parameter_name);
+                         testing::Combine(testing::ValuesIn(instruction_sets()), testing::Range(0, kDataTypeCount)),
+                         parameter_name);
 INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, ReduceFloats, testing::Combine(testing::ValuesIn(instruction_sets()), types(false)),
                          parameter_name);
-INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, ReduceIntegers, testing::Combine(testing::ValuesIn(instruction_sets()), types(true)),
-                         parameter_name);
+INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, ReduceIntegers,
+                         testing::Combine(testing::ValuesIn(instruction_sets()), types(true)), parameter_name);
 
 TEST(ReduceDispatch, takes_the_widest_set) {
   const auto sets = instruction_sets();

@@ -212,8 +212,8 @@ std::string difference(DataType type, const Bytes& expected, const std::uint8_t*
     std::memcpy(&wanted, expected.data() + i * size, size);
     std::memcpy(&got, actual + i * size, size);
     char text[128];
-    std::snprintf(text, sizeof text, "element %zu of %zu: expected %#llx, got %#llx", i, count, static_cast<unsigned long long>(wanted),
-                  static_cast<unsigned long long>(got));
+    std::snprintf(text, sizeof text, "element %zu of %zu: expected %#llx, got %#llx", i, count,
+                  static_cast<unsigned long long>(wanted), static_cast<unsigned long long>(got));
     return text;
   }
   return {};

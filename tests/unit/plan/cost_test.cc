@@ -9,14 +9,18 @@ TEST(Cost, CountsWhatAFusedStepTouches) {
   Program program;
   program.receivers = {1, 2, 3, 0};
   program.channels = {{0, 0, 3, 1, 0, 4, 2, 0, 0}, {1, 3, 1, 0, 0, 4, 2, 0, 0}};
-  program.operands = {{Space::input, true, 4}, {Space::channel, false, 1}, {Space::scratch, false, 0},
-                      {Space::output, false, 4}, {Space::channel, false, 0}};
+  program.operands = {{Space::input, true, 4},
+                      {Space::channel, false, 1},
+                      {Space::scratch, false, 0},
+                      {Space::output, false, 4},
+                      {Space::channel, false, 0}};
   Step step;
   step.verb = Verb::reduce;
   step.count = 2;
   step.source_count = 3;
   step.target_count = 2;
-  const StepCost expected{.read = 4, .written = 2, .received = 2, .sent = 2, .delivered = 6, .folded = 4, .scaled = 2, .coded = 0};
+  const StepCost expected{
+      .read = 4, .written = 2, .received = 2, .sent = 2, .delivered = 6, .folded = 4, .scaled = 2, .coded = 0};
   EXPECT_EQ(cost_of(program, step), expected);
 
   program.steps = {step, step};

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <random>
 
 #include "src/plan/chunk_map.h"
@@ -34,7 +33,7 @@ TEST(Layout, LeavesTheLastPiecesEmptyWhenGrainsRunOut) {
 
 TEST(Layout, PlacesThePartsOfTheCollectivesOneAfterAnother) {
   const Layout gather = Layout::uniform(shape_of(Collective::all_gather, 3, 2), 2, 10, 1);
-  EXPECT_EQ(gather.input_offset(1), 5U);   // the own part alone
+  EXPECT_EQ(gather.input_offset(1), 5U);    // the own part alone
   EXPECT_EQ(gather.output_offset(5), 25U);  // rank 2's second piece
   EXPECT_EQ(gather.length(5), 5U);
 
@@ -86,7 +85,8 @@ TEST(Layout, TilesBuffersExactly) {
   SCOPED_TRACE(kSeed);
   std::mt19937 random(kSeed);
   for (int round = 0; round < 500; ++round) {
-    Shape shape = shape_of(static_cast<Collective>(random() % kCollectiveCount), 1 + static_cast<int>(random() % 6), 1 + random() % 5);
+    const auto collective = static_cast<Collective>(random() % kCollectiveCount);
+    Shape shape = shape_of(collective, 1 + static_cast<int>(random() % 6), 1 + static_cast<std::uint32_t>(random() % 5));
     shape.root = static_cast<Rank>(random() % static_cast<unsigned>(shape.ranks));
     const std::uint64_t count = random() % 200;
     const std::uint32_t grain = 1U << (random() % 6);

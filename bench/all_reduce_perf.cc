@@ -1,0 +1,26 @@
+#include "bench/common/program.h"
+
+using namespace seto::bench;
+
+namespace {
+
+setoResult_t call(const Call& c) {
+  return setoAllReduce(c.send, c.receive, c.shape.layout.count, c.type, c.op, c.comm, c.stream);
+}
+
+std::vector<Segment> expected(const Case& shape) { return {{0, shape.layout.count, kAllRanks, 0}}; }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Program program = {.name = "all_reduce_perf",
+                           .reduces = Reduces::yes,
+                           .rooted = Rooted::no,
+                           .in_place = InPlace::supported,
+                           .layout = whole_layout,
+                           .call = call,
+                           .expected = expected,
+                           .bytes = whole_bytes,
+                           .bus_factor = factor_twice_others};
+  return run_program(program, argc, argv);
+}

@@ -1,0 +1,319 @@
+#include "bench/common/rank_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "bench/common/verify.h"
+
+namespace seto::bench {
+namespace {
+
+// As float 0.0115, as fp16 1.06: neither denormal nor zero (some processors drop stores of zeros over zeros).
+constexpr int kIdleByte = 0x3c;
+// What no collective should write; behind the result and under it before the call.
+constexpr int kPoisonByte = 0xa5;
+constexpr std::size_t kGuardSize = 64;
+constexpr std::size_t kPageSize = 4096;
+constexpr std::size_t kCompareSize = 64 << 10;
+
+double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double combine(Average average, std::span<const double> values) {
+  switch (average) {
+    case Average::rank_0:
+      return values[0];
+    case Average::min:
+      return *std::min_element(values.begin(), values.end());
+    case Average::max:
+      return *std::max_element(values.begin(), values.end());
+    case Average::mean:
+      break;
+  }
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+struct RankRun::Prepared {
+  RowPlan row;
+  Call call;
+  Pattern pattern;
+  std::size_t element_size;
+  std::size_t row_size;  // bytes from one iteration's buffers to the next one's
+  Where where;
+};
+
+std::size_t largest_buffer(const Program& program, const Options& options) {
+  std::size_t largest = 0;
+  for (const setoDataType_t type : options.types) {
+    const std::size_t element_size = size_of(type);
+    const Layout layout = program.layout(options.sizes.max / element_size, element_size, options.ranks());
+    largest = std::max(largest, std::max(layout.send_count, layout.receive_count) * element_size);
+  }
+  return largest;
+}
+
+RankRun::RankRun(const Program& program, const Options& options, Job& job, int rank)
+    : program_(program), options_(options), job_(job), rank_(rank) {}
+
+RankRun::~RankRun() {
+  // Not closed: the job has failed, and destroy would wait for peers that may be gone.
+  if (comm_ != nullptr) (void)setoCommAbort(comm_);
+}
+
+bool RankRun::ok(setoResult_t result, const char* what) {
+  if (result == setoSuccess) return true;
+  std::fprintf(stderr, "%s: rank %d: %s: %s: %s\n", program_.name, rank_, what, setoGetErrorString(result),
+               setoGetLastError(comm_));
+  job_.fail();
+  return false;
+}
+
+bool RankRun::open() {
+  if (rank_ == 0 && !ok(setoGetUniqueId(&job_.id()), "unique id")) return false;
+  if (!job_.barrier()) return false;
+  setoConfig_t config = SETO_CONFIG_INITIALIZER;
+  config.commName = program_.name;
+  if (!options_.algorithm.empty()) config.algorithm = options_.algorithm.c_str();
+  if (options_.deterministic) config.deterministic = setoOn;
+  if (options_.timeout_s > 0) config.operationTimeoutMs = static_cast<std::uint32_t>(options_.timeout_s) * 1000;
+  if (!ok(setoCommInitRankConfig(&comm_, job_.ranks(), job_.id(), rank_, &config), "init")) return false;
+  const bool queued = options_.issue == Issue::queued || options_.issue == Issue::queued_one_by_one;
+  if (queued && !ok(setoStreamCreate(&stream_), "stream create")) return false;
+  return allocate() && job_.barrier();
+}
+
+bool RankRun::allocate() {
+  capacity_ = (largest_buffer(program_, options_) + kGuardSize + kPageSize - 1) / kPageSize * kPageSize;
+  return allocate_one(send_, send_handle_) && allocate_one(receive_, receive_handle_);
+}
+
+bool RankRun::allocate_one(std::byte*& buffer, void*& handle) {
+  void* memory = nullptr;
+  if (options_.registered) {
+    if (!ok(setoMemAlloc(&memory, capacity_), "memory alloc")) return false;
+    if (!ok(setoCommRegister(comm_, memory, capacity_, &handle), "register")) return false;
+  } else {
+    memory = std::aligned_alloc(kPageSize, capacity_);
+    if (memory == nullptr) {
+      std::fprintf(stderr, "%s: rank %d: no memory for a buffer of %zu bytes; use a smaller -e\n", program_.name, rank_,
+                   capacity_);
+      job_.fail();
+      return false;
+    }
+  }
+  std::memset(memory, kIdleByte, capacity_);
+  buffer = static_cast<std::byte*>(memory);
+  return true;
+}
+
+bool RankRun::close() {
+  if (!job_.barrier()) return false;
+  for (auto [buffer, handle] : {std::pair{send_, send_handle_}, std::pair{receive_, receive_handle_}}) {
+    if (!options_.registered) {
+      std::free(buffer);
+    } else if (!ok(setoCommDeregister(comm_, handle), "deregister") || !ok(setoMemFree(buffer), "memory free")) {
+      return false;
+    }
+  }
+  if (stream_ != nullptr && !ok(setoStreamDestroy(stream_), "stream destroy")) return false;
+  if (!ok(setoCommDestroy(comm_), "destroy")) return false;
+  comm_ = nullptr;
+  return true;
+}
+
+bool RankRun::prepare(const RowPlan& row, Where where, Prepared& prepared) {
+  const std::size_t element_size = size_of(row.type);
+  const int ranks = job_.ranks();
+  const Layout layout = program_.layout(row.size / element_size, element_size, ranks);
+  const auto index = static_cast<std::size_t>(rank_);
+  prepared = {.row = row,
+              .call = {.shape = {layout, rank_, ranks, row.root},
+                       .send = send_,
+                       .receive = receive_,
+                       .type = row.type,
+                       .op = static_cast<setoRedOp_t>(row.op),
+                       .comm = comm_,
+                       .stream = stream_},
+              .pattern = {row.type, row.op, ranks, 0},
+              .element_size = element_size,
+              .row_size = std::max(layout.send_count, layout.receive_count) * element_size,
+              .where = where};
+  if (where == Where::in_place) {
+    prepared.call.send = receive_ + index * layout.send_stride * element_size;
+    prepared.call.receive = receive_ + index * layout.receive_stride * element_size;
+  }
+  if (program_.reduces == Reduces::no || row.op != Op::mul_sum) return true;
+  std::uint64_t scalar = 0;
+  write_scalar(prepared.pattern, rank_, &scalar);
+  return ok(setoRedOpCreatePreMulSum(&prepared.call.op, &scalar, row.type, setoScalarHostImmediate, comm_), "create mulsum");
+}
+
+// Successive calls walk through the buffers, as in nccl-tests: data that one call leaves in a cache does not serve the next.
+bool RankRun::issue(const Prepared& prepared, std::size_t iteration) {
+  const std::size_t places = prepared.row_size > 0 ? std::max<std::size_t>(1, (capacity_ - kGuardSize) / prepared.row_size) : 1;
+  const auto aggregated = static_cast<std::size_t>(options_.aggregated);
+  if (aggregated > 1 && !ok(setoGroupStart(), "group start")) return false;
+  for (std::size_t index = 0; index < aggregated; ++index) {
+    const std::size_t shift = (iteration * aggregated + index) % places * prepared.row_size;
+    Call call = prepared.call;
+    call.send = static_cast<const std::byte*>(call.send) + shift;
+    call.receive = static_cast<std::byte*>(call.receive) + shift;
+    const setoResult_t result = program_.call(call);
+    if (result != setoSuccess) return ok(result, "call");
+  }
+  return aggregated == 1 || ok(setoGroupEnd(), "group end");
+}
+
+bool RankRun::wait_stream() {
+  std::uint64_t position = 0;
+  return ok(setoStreamPosition(stream_, &position), "stream position") && ok(setoStreamWait(stream_, position, 0), "stream wait");
+}
+
+bool RankRun::iterate(const Prepared& prepared, int iterations, Elapsed& elapsed) {
+  const Issue issue_mode = options_.issue;
+  const bool each = elapsed.iterations != nullptr || issue_mode == Issue::barrier_after_each ||
+                    (issue_mode == Issue::queued_one_by_one && options_.report_cpu_time);
+  double sum = 0;
+  const double start = seconds_now();
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    const double begin = each ? seconds_now() : 0;
+    if (!issue(prepared, static_cast<std::size_t>(iteration))) return false;
+    const double issued = each ? seconds_now() : 0;
+    if (issue_mode == Issue::queued_one_by_one && !wait_stream()) return false;
+    if (each) {
+      const double end = issue_mode == Issue::queued_one_by_one && !options_.report_cpu_time ? seconds_now() : issued;
+      if (elapsed.iterations != nullptr) elapsed.iterations[iteration] = end - begin;
+      sum += end - begin;
+    }
+    if (issue_mode == Issue::barrier_after_each && !job_.barrier()) return false;
+  }
+  double end = seconds_now();
+  if (issue_mode == Issue::queued) {
+    if (!wait_stream()) return false;
+    if (!options_.report_cpu_time) end = seconds_now();
+  }
+  elapsed.seconds = each && issue_mode != Issue::queued ? sum : end - start;
+  return true;
+}
+
+bool RankRun::exchange(double mine, std::span<double> all) {
+  job_.value(rank_) = mine;
+  if (!job_.barrier()) return false;
+  for (int rank = 0; rank < job_.ranks(); ++rank) all[static_cast<std::size_t>(rank)] = job_.value(rank);
+  return job_.barrier();
+}
+
+IterationStatistics RankRun::slowest_iterations() {
+  std::vector<double> slowest(static_cast<std::size_t>(options_.iterations), 0.0);
+  for (int rank = 0; rank < job_.ranks(); ++rank) {
+    const double* times = job_.iteration_times(rank);
+    for (std::size_t index = 0; index < slowest.size(); ++index) {
+      slowest[index] = std::max(slowest[index], times[index] * 1e6 / options_.aggregated);
+    }
+  }
+  return statistics_of(std::move(slowest));
+}
+
+bool RankRun::time_row(const Prepared& prepared, Placement& result) {
+  Elapsed elapsed = {0, nullptr};
+  if (!iterate(prepared, options_.warmups, elapsed)) return false;
+  elapsed.iterations = options_.report_iterations ? job_.iteration_times(rank_) : nullptr;
+  if (!job_.barrier() || !iterate(prepared, options_.iterations, elapsed) || !job_.barrier()) return false;
+  // Read before exchange() lets anybody go on to overwrite it.
+  if (options_.report_iterations && rank_ == 0) result.iterations = slowest_iterations();
+  std::vector<double> seconds(static_cast<std::size_t>(job_.ranks()));
+  if (!exchange(elapsed.seconds / options_.iterations / options_.aggregated, seconds)) return false;
+  const double time = combine(options_.average, seconds);
+  const Case& shape = prepared.call.shape;
+  const double bytes = program_.bytes(shape.layout, prepared.element_size, shape.ranks);
+  result.time_us = time * 1e6;
+  result.algorithm_bandwidth = time > 0 ? bytes / time / 1e9 : 0;
+  result.bus_bandwidth = result.algorithm_bandwidth * program_.bus_factor(shape.ranks);
+  return true;
+}
+
+void RankRun::fill_input(const Prepared& prepared) {
+  const Case& shape = prepared.call.shape;
+  auto* send = static_cast<std::byte*>(const_cast<void*>(prepared.call.send));
+  // Poison first: in place, the input lies inside what is poisoned.
+  std::memset(receive_, kPoisonByte, prepared.row_size + kGuardSize);
+  const std::span<std::byte> input(send, shape.layout.send_count * prepared.element_size);
+  if (program_.reduces == Reduces::yes) {
+    fill_reduce_input(prepared.pattern, rank_, 0, input);
+  } else {
+    fill_moved_input(prepared.pattern.seed, rank_, prepared.element_size, 0, input);
+  }
+}
+
+std::uint64_t RankRun::compare(const Prepared& prepared) const {
+  const Case& shape = prepared.call.shape;
+  const std::size_t size = prepared.element_size;
+  const auto* receive = static_cast<const std::byte*>(prepared.call.receive);
+  std::vector<std::byte> expected(kCompareSize);
+  std::uint64_t wrong = 0;
+  for (const Segment& segment : program_.expected(shape)) {
+    for (std::size_t done = 0; done < segment.count;) {
+      const std::size_t count = std::min(segment.count - done, kCompareSize / size);
+      const std::span<std::byte> want(expected.data(), count * size);
+      const std::span<const std::byte> have(receive + (segment.offset + done) * size, count * size);
+      if (segment.source == kAllRanks) {
+        fill_reduce_expected(prepared.pattern, segment.source_offset + done, want);
+        wrong += count_wrong(prepared.pattern, want, have);
+      } else if (program_.reduces == Reduces::yes) {
+        fill_reduce_input(prepared.pattern, segment.source, segment.source_offset + done, want);
+        wrong += count_differing(size, want, have);
+      } else {
+        fill_moved_input(prepared.pattern.seed, segment.source, size, segment.source_offset + done, want);
+        wrong += count_differing(size, want, have);
+      }
+      done += count;
+    }
+  }
+  const bool apart = prepared.where == Where::out_of_place;
+  const std::byte* guard = receive_ + (apart ? shape.layout.receive_count * size : prepared.row_size);
+  const bool intact = std::all_of(guard, guard + kGuardSize, [](std::byte b) { return b == std::byte{kPoisonByte}; });
+  return wrong + (intact ? 0 : 1);
+}
+
+bool RankRun::check_once(const Prepared& prepared, std::uint64_t& wrong) {
+  fill_input(prepared);
+  if (!job_.barrier()) return false;
+  if (!ok(program_.call(prepared.call), "call") || (stream_ != nullptr && !wait_stream())) return false;
+  wrong += compare(prepared);
+  return true;
+}
+
+bool RankRun::check_row(const Prepared& prepared, Placement& result) {
+  std::uint64_t wrong = 0;
+  Prepared checked = prepared;
+  for (int check = 0; check < options_.checks; ++check) {
+    checked.pattern.seed = seed_++;
+    if (!check_once(checked, wrong)) return false;
+  }
+  std::memset(send_, kIdleByte, prepared.row_size + kGuardSize);
+  std::memset(receive_, kIdleByte, prepared.row_size + kGuardSize);
+  std::vector<double> all(static_cast<std::size_t>(job_.ranks()));
+  if (!exchange(static_cast<double>(wrong), all)) return false;
+  double sum = 0;
+  for (const double value : all) sum += value;
+  result.wrong = static_cast<std::uint64_t>(sum);
+  return true;
+}
+
+bool RankRun::measure(const RowPlan& row, Where where, Placement& result) {
+  Prepared prepared;
+  result = {};
+  if (!prepare(row, where, prepared) || !time_row(prepared, result)) return false;
+  if (options_.checks > 0 && !check_row(prepared, result)) return false;
+  const bool custom = program_.reduces == Reduces::yes && row.op == Op::mul_sum;
+  return !custom || ok(setoRedOpDestroy(prepared.call.op, comm_), "destroy mulsum");
+}
+
+}  // namespace seto::bench

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "bench/common/job.h"
+#include "bench/common/options.h"
+#include "bench/common/program.h"
+#include "bench/common/result.h"
+
+namespace seto::bench {
+
+// One line of the table, before it is measured.
+struct RowPlan {
+  std::uint64_t size;
+  setoDataType_t type;
+  Op op;
+  int root;
+};
+
+enum class Where : std::uint8_t { out_of_place, in_place };
+
+// One rank's communicator, stream and buffers. Every function is called by all ranks in the same order; a false result or an
+// empty Placement means that the job has failed: the reason is on stderr and Job::fail was called.
+class RankRun final {
+ public:
+  RankRun(const Program& program, const Options& options, Job& job, int rank);
+  ~RankRun();
+  RankRun(const RankRun&) = delete;
+  RankRun& operator=(const RankRun&) = delete;
+
+  [[nodiscard]] bool open();
+  [[nodiscard]] bool close();
+  [[nodiscard]] bool measure(const RowPlan& row, Where where, Placement& result);
+
+ private:
+  struct Prepared;  // a row with its operation created and its pointers placed
+  struct Elapsed {
+    double seconds;
+    double* iterations;  // per iteration, or null
+  };
+
+  [[nodiscard]] bool ok(setoResult_t result, const char* what);
+  [[nodiscard]] bool allocate();
+  [[nodiscard]] bool allocate_one(std::byte*& buffer, void*& handle);
+  [[nodiscard]] bool prepare(const RowPlan& row, Where where, Prepared& prepared);
+  [[nodiscard]] bool issue(const Prepared& prepared, std::size_t iteration);
+  [[nodiscard]] bool iterate(const Prepared& prepared, int iterations, Elapsed& elapsed);
+  [[nodiscard]] bool time_row(const Prepared& prepared, Placement& result);
+  [[nodiscard]] bool check_row(const Prepared& prepared, Placement& result);
+  [[nodiscard]] bool check_once(const Prepared& prepared, std::uint64_t& wrong);
+  [[nodiscard]] bool exchange(double mine, std::span<double> all);
+  [[nodiscard]] bool wait_stream();
+  void fill_input(const Prepared& prepared);
+  std::uint64_t compare(const Prepared& prepared) const;
+  IterationStatistics slowest_iterations();
+
+  const Program& program_;
+  const Options& options_;
+  Job& job_;
+  int rank_;
+  setoComm_t comm_ = nullptr;
+  setoStream_t stream_ = nullptr;
+  std::byte* send_ = nullptr;
+  std::byte* receive_ = nullptr;
+  void* send_handle_ = nullptr;
+  void* receive_handle_ = nullptr;
+  std::size_t capacity_ = 0;
+  std::uint64_t seed_ = 1;
+};
+
+// Bytes that each buffer must hold for the largest row.
+std::size_t largest_buffer(const Program& program, const Options& options);
+
+}  // namespace seto::bench

@@ -1,0 +1,103 @@
+#include "bench/common/table.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace seto::bench {
+namespace {
+
+[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(text, sizeof(text), pattern, arguments);
+  va_end(arguments);
+  return text;
+}
+
+std::string time_text(double time_us) {
+  const int digits = time_us >= 10000 ? 0 : time_us >= 100 ? 1 : 2;
+  return format("%7.*f", digits, time_us);
+}
+
+std::string bandwidth_text(double bandwidth) {
+  return format("%6.*f", bandwidth >= 10000 ? 0 : bandwidth >= 1000 ? 1 : 2, bandwidth);
+}
+
+std::string placement_text(const Placement& placement, const Options& options) {
+  std::string text = "  " + time_text(placement.time_us) + "  " + bandwidth_text(placement.algorithm_bandwidth) + "  " +
+                     bandwidth_text(placement.bus_bandwidth);
+  text += placement.wrong ? format("  %6llu", static_cast<unsigned long long>(*placement.wrong)) : std::string("     N/A");
+  if (options.report_iterations && placement.iterations) {
+    const IterationStatistics& times = *placement.iterations;
+    text += "  " + time_text(times.min_us) + "  " + time_text(times.max_us) + "  " + time_text(times.p99_us);
+    text += format("  %6.1f", times.variation * 100);
+  }
+  return text;
+}
+
+constexpr char kMissing[] = "      N/A     N/A     N/A     N/A";
+constexpr char kMissingIterations[] = "      N/A      N/A      N/A     N/A";
+
+}  // namespace
+
+std::string heading_text(const Heading& heading, const Options& options) {
+  std::string text = format("# seto bench version %d.%d.%d seto-headers=%d seto-library=%d\n", SETO_MAJOR, SETO_MINOR, SETO_PATCH,
+                            heading.header_version, heading.library_version);
+  text += "# Collective test starting: " + heading.program + "\n";
+  const bool multiplies = options.sizes.factor > 1;
+  text += format(
+      "# nThread %d nGpus 1 nProcess %d minBytes %llu maxBytes %llu step: %llu(%s) warmup iters: %d iters: %d "
+      "agg iters: %d validation: %d graph: 0 unalign: 0\n",
+      options.threads, options.processes, static_cast<unsigned long long>(options.sizes.min),
+      static_cast<unsigned long long>(options.sizes.max),
+      static_cast<unsigned long long>(multiplies ? options.sizes.factor : options.sizes.step), multiplies ? "factor" : "bytes",
+      options.warmups, options.iterations, options.aggregated, options.checks);
+  text += "#\n# Using devices\n";
+  for (std::size_t rank = 0; rank < heading.process_ids.size(); ++rank) {
+    text += format("#  Rank %2zu Group  0 Pid %6ld on %10s device %2d [host] %s\n", rank, heading.process_ids[rank],
+                   heading.host.c_str(), static_cast<int>(rank) % options.threads, heading.machine.c_str());
+  }
+  return text;
+}
+
+std::string columns_text(const Options& options) {
+  const char* more[3] = {"", "", ""};
+  if (options.report_iterations) {
+    more[0] = "                                  ";
+    more[1] = "    i_min    i_max    i_p99   i_cv%";
+    more[2] = "     (us)     (us)     (us)     (%)";
+  }
+  const std::string stamp = options.report_timestamps ? "   timestamp" : "";
+  std::string text = "#\n";
+  text += format("# %10s  %12s  %8s  %6s  %6s           out-of-place           %s           in-place             %s\n", "", "",
+                 "", "", "", more[0], more[0]);
+  text += format("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s%s  %7s  %6s  %6s  %6s%s%s\n", "size", "count", "type", "redop",
+                 "root", "time", "algbw", "busbw", "#wrong", more[1], "time", "algbw", "busbw", "#wrong", more[1], stamp.c_str());
+  text += format("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s%s  %7s  %6s  %6s  %6s%s\n", "(B)", "(elements)", "", "", "",
+                 "(us)", "(GB/s)", "(GB/s)", "", more[2], "(us)", "(GB/s)", "(GB/s)", "", more[2]);
+  return text;
+}
+
+std::string row_text(const ResultRow& row, const Options& options) {
+  std::string text = format("%12llu  %12llu  %8s  %6s  %6d", static_cast<unsigned long long>(row.size),
+                            static_cast<unsigned long long>(row.count), row.type.c_str(), row.op.c_str(), row.root);
+  text += placement_text(row.out_of_place, options);
+  if (row.in_place) {
+    text += placement_text(*row.in_place, options);
+  } else {
+    text += kMissing;
+    if (options.report_iterations) text += kMissingIterations;
+  }
+  if (options.report_timestamps) text += "   " + row.timestamp;
+  return text + "\n";
+}
+
+std::string conclusion_text(const std::string& program, const Totals& totals) {
+  std::string text = format("# Out of bounds values : %llu %s\n", static_cast<unsigned long long>(totals.wrong),
+                            totals.wrong == 0 ? "OK" : "FAILED");
+  text += format("# Avg bus bandwidth    : %g\n#\n", totals.average_bus_bandwidth);
+  return text + "# Collective test concluded: " + program + "\n";
+}
+
+}  // namespace seto::bench

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/base/status.h"
+#include "src/base/types.h"
+#include "src/bootstrap/frames.h"
+
+namespace seto {
+
+// Who has come and what they said: the rendezvous of one communicator without its sockets. One thread.
+// Whatever goes wrong with a member breaks the room for all; what a stranger does wrong is told to the stranger only.
+class RendezvousRoom final {
+ public:
+  // `idle_until`: when a room that is not yet full breaks, unless a member has an earlier deadline.
+  RendezvousRoom(const Token& token, Deadline idle_until) : token_(token), until_(idle_until) {}
+
+  // Ok: the rank is a member. Otherwise the reason for this newcomer; broken() tells whether it is everybody's.
+  [[nodiscard]] Status admit(const Hello& hello);
+  void contribute(Rank rank, const Contribution& contribution);
+  void leave(Rank rank);
+  void look_at_deadline();
+  void break_with(Status reason);
+
+  // A frame for every member: ready, a result or a failure.
+  [[nodiscard]] std::optional<std::string> take_broadcast();
+
+  [[nodiscard]] const Status& broken() const { return broken_; }
+  // All have come and gone again: nobody can need the room any more.
+  [[nodiscard]] bool served() const { return full() && left_count_ == size_; }
+  // INT_MAX while nothing is being waited for.
+  [[nodiscard]] int remaining_ms() const;
+
+ private:
+  [[nodiscard]] bool full() const { return size_ > 0 && come_count_ == size_; }
+  [[nodiscard]] bool waiting() const { return broken_.ok() && (!full() || contributed_count_ > 0); }
+  [[nodiscard]] Status check(const Hello& hello) const;
+  void sooner(std::uint64_t remaining_ms);
+  [[nodiscard]] std::vector<Rank> absent(const std::vector<bool>& present) const;
+  void finish_round();
+
+  const Token token_;
+  Deadline until_;
+  int size_ = 0;         // as the first member said
+  Rank first_rank_ = 0;  // who said it
+  int come_count_ = 0;
+  int left_count_ = 0;
+  int contributed_count_ = 0;
+  std::vector<bool> come_;
+  std::vector<bool> left_;
+  std::vector<bool> contributed_;
+  std::vector<std::string> messages_;
+  std::size_t round_size_ = 0;
+  std::optional<std::string> broadcast_;
+  Status broken_;
+};
+
+}  // namespace seto

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "src/base/fork.h"
+#include "src/base/result.h"
+
+namespace seto {
+
+// The one thread of the process that watches peers: an epoll loop that never takes a progress token and never touches data.
+// Started on first use, joined at exit. In a forked child it is dead, and every call says so.
+class ControlThread final {
+ public:
+  // Called on the control thread with epoll's events, no lock held. Short, never blocking; may add and remove handlers.
+  using Handler = std::function<void(std::uint32_t events)>;
+
+  // A handler in place. Destroying it waits until its handler is not running (unless that is who destroys it): after that what
+  // the handler uses may go. Destroy it before the descriptor is closed, and keep neither in a forked child.
+  class Registration final {
+   public:
+    Registration() = default;
+    Registration(Registration&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)), id_(other.id_) {}
+    Registration& operator=(Registration&& other) noexcept;
+    Registration(const Registration&) = delete;
+    Registration& operator=(const Registration&) = delete;
+    ~Registration() { remove(); }
+
+    void remove();
+    [[nodiscard]] bool active() const { return owner_ != nullptr; }
+
+   private:
+    friend class ControlThread;
+    Registration(ControlThread* owner, std::uint64_t id) : owner_(owner), id_(id) {}
+    ControlThread* owner_ = nullptr;
+    std::uint64_t id_ = 0;
+  };
+
+  // The process's own; the pointer stays valid until the process ends, late calls of destructors included.
+  static Result<ControlThread*> of_process();
+  static Result<std::unique_ptr<ControlThread>> create();
+  ControlThread(const ControlThread&) = delete;
+  ControlThread& operator=(const ControlThread&) = delete;
+  ~ControlThread();
+
+  // Level-triggered: the handler runs again until it has taken away the reason. `events` as for epoll_ctl. Any thread.
+  [[nodiscard]] Result<Registration> add(int fd, std::uint32_t events, Handler handler);
+
+  // Calls back once, within milliseconds of the peer's end of the socket being closed, by kill -9 too; also if that was before.
+  // Reads nothing: the socket may be a doorbell, whose datagrams do not wake this thread.
+  [[nodiscard]] Result<Registration> watch(int socket, std::function<void()> on_hang_up);
+
+  // Ends and joins the thread; later calls fail. Any thread but the control thread; idempotent.
+  void stop();
+
+ private:
+  struct Entry {
+    int fd;
+    std::shared_ptr<const Handler> handler;
+  };
+
+  ControlThread() = default;
+  void loop();
+  void dispatch(std::uint64_t id, std::uint32_t events);
+  void remove(std::uint64_t id);
+  [[nodiscard]] bool dead() const { return generation_ != fork_generation(); }
+
+  const std::uint32_t generation_ = fork_generation();
+  PrivateFd epoll_;
+  PrivateFd stop_event_;
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  std::unordered_map<std::uint64_t, Entry> entries_;
+  std::uint64_t next_id_ = 1;
+  std::uint64_t running_id_ = 0;  // whose handler runs now
+  bool stopping_ = false;
+  std::thread thread_;
+  std::thread::id thread_id_;  // readable while stop() joins
+};
+
+using Watch = ControlThread::Registration;
+
+}  // namespace seto

@@ -1,0 +1,143 @@
+#include "src/control/handshake.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/check.h"
+#include "src/net/local_socket.h"
+
+namespace seto {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x5e70ee71;
+constexpr std::uint32_t kAddressMagic = 0x5e70add1;
+
+struct AddressLayout {
+  std::uint32_t magic;
+  std::uint32_t unused;
+  Token token;
+  char socket_name[40];  // ends in a zero
+};
+
+union Control {
+  cmsghdr header;  // for its alignment
+  char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+// Takes every descriptor that came, so that a peer that sends several leaves none behind.
+Fd take_fd(msghdr& message) {
+  Fd taken;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int))) continue;
+    int number = -1;
+    std::memcpy(&number, CMSG_DATA(header), sizeof number);
+    taken = Fd(number);
+  }
+  return taken;
+}
+
+Status peer_ended() {
+  return failure(Code::remote_error, "its process ended, or gave up, while the two were connecting");
+}
+
+}  // namespace
+
+std::string encode(const ProcessAddress& address) {
+  AddressLayout layout{};
+  layout.magic = kAddressMagic;
+  layout.token = address.token;
+  SETO_CHECK(address.socket_name.size() < sizeof layout.socket_name);
+  std::memcpy(layout.socket_name, address.socket_name.data(), address.socket_name.size());
+  return {reinterpret_cast<const char*>(&layout), sizeof layout};
+}
+
+Result<ProcessAddress> decode_address(const std::string& bytes) {
+  AddressLayout layout;
+  if (bytes.size() != sizeof layout) {
+    return failure(Code::remote_error, "a peer's address has %zu bytes instead of %zu: is it of the same version?", bytes.size(),
+                   sizeof layout);
+  }
+  std::memcpy(&layout, bytes.data(), sizeof layout);
+  const std::size_t length = strnlen(layout.socket_name, sizeof layout.socket_name);
+  if (layout.magic != kAddressMagic || length == 0 || length == sizeof layout.socket_name) {
+    return failure(Code::remote_error, "a peer's address is garbage: is it of the same version?");
+  }
+  return ProcessAddress{std::string(layout.socket_name, length), layout.token};
+}
+
+std::optional<HandshakeMessage> read_hello(const void* bytes, std::size_t size, const Token& token) {
+  HandshakeMessage message;
+  if (size != sizeof message) return std::nullopt;
+  std::memcpy(&message, bytes, sizeof message);
+  if (message.magic != kMagic || message.kind != HandshakeKind::hello) return std::nullopt;
+  if (!equal(message.of_receiver, token)) return std::nullopt;
+  return message;
+}
+
+Status send_handshake(int socket, HandshakeMessage message, int fd, Deadline until) {
+  message.magic = kMagic;
+  iovec part{&message, sizeof message};
+  Control control{};
+  msghdr datagram{};
+  datagram.msg_iov = &part;
+  datagram.msg_iovlen = 1;
+  if (fd >= 0) {
+    datagram.msg_control = control.bytes;
+    datagram.msg_controllen = sizeof control.bytes;
+    cmsghdr* header = CMSG_FIRSTHDR(&datagram);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof fd);
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  while (sendmsg(socket, &datagram, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+    if (errno == EPIPE || errno == ECONNRESET) return peer_ended();
+    if (errno == EAGAIN) {
+      SETO_TRY(wait_for(socket, POLLOUT, until));
+    } else if (errno == ETOOMANYREFS) {
+      return failure(Code::unavailable, "too many descriptors are under way to peers that do not read; raise ulimit -n");
+    } else if (errno != EINTR) {
+      return socket_failure("cannot send to the peer");
+    }
+  }
+  return {};
+}
+
+Result<ReceivedHandshake> receive_handshake(int socket, HandshakeKind kind, Deadline until) {
+  ReceivedHandshake received;
+  iovec part{&received.message, sizeof received.message};
+  Control control{};
+  msghdr datagram{};
+  ssize_t got = -1;
+  do {
+    SETO_TRY(wait_for(socket, POLLIN, until));
+    datagram = {};
+    datagram.msg_iov = &part;
+    datagram.msg_iovlen = 1;
+    datagram.msg_control = control.bytes;
+    datagram.msg_controllen = sizeof control.bytes;
+    got = recvmsg(socket, &datagram, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (got < 0 && (errno == EAGAIN || errno == EINTR));
+  if (got == 0 || (got < 0 && errno == ECONNRESET)) return peer_ended();
+  if (got < 0) return socket_failure("cannot hear the peer");
+  received.fd = take_fd(datagram);
+  if (static_cast<std::size_t>(got) != sizeof received.message || received.message.magic != kMagic ||
+      (datagram.msg_flags & MSG_TRUNC) != 0) {
+    return failure(Code::remote_error, "what it sent is no handshake: is it of the same version?");
+  }
+  if (received.message.kind == HandshakeKind::refusal) {
+    return failure(Code::unavailable, "its process is out of file descriptors; raise ulimit -n there");
+  }
+  if (received.message.kind != kind) return failure(Code::remote_error, "it sent its handshake in the wrong order");
+  if ((datagram.msg_flags & MSG_CTRUNC) != 0) {
+    errno = EMFILE;
+    return socket_failure("its memory cannot be taken");
+  }
+  return received;
+}
+
+}  // namespace seto

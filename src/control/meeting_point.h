@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "src/base/clock.h"
+#include "src/base/fd.h"
+#include "src/base/fork.h"
+#include "src/base/result.h"
+#include "src/control/control_thread.h"
+#include "src/control/handshake.h"
+#include "src/control/reception.h"
+
+namespace seto {
+
+// What two contexts of one machine have of each other after they met.
+struct Meeting {
+  PrivateFd socket;  // packets, non-blocking: its hang-up tells the peer's death, its datagrams are doorbells
+  Fd memory;         // the peer's
+};
+
+struct Appointment {
+  std::string remote_address;  // what the peer's address() said
+  ContextId mine = 0;
+  ContextId theirs = 0;
+  int memory = -1;  // handed to the peer; stays the caller's
+  Deadline until;
+};
+
+// Where contexts of this process meet contexts of this and other processes of the machine.
+class MeetingPoint final {
+ public:
+  static Result<MeetingPoint*> of_process();
+  // `control` outlives the result.
+  static Result<std::unique_ptr<MeetingPoint>> create(ControlThread& control);
+  MeetingPoint(const MeetingPoint&) = delete;
+  MeetingPoint& operator=(const MeetingPoint&) = delete;
+
+  // To be gathered by all ranks over a bootstrap that only members hear: it carries the token of this process.
+  [[nodiscard]] const std::string& address() const { return address_; }
+
+  // Both sides call it, each with the other's address and the contexts swapped; blocks until the other did. Any thread, several
+  // pairs at once. A thread with several peers must take the pairs in an order that all ranks share (ascending ranks will do),
+  // or ranks wait for each other in a circle. Failures say "its process ..."; the caller prepends which rank that is.
+  [[nodiscard]] Result<Meeting> meet(const Appointment& appointment);
+
+ private:
+  MeetingPoint() = default;
+  [[nodiscard]] Result<Meeting> call(const Appointment& appointment, const ProcessAddress& remote);
+  [[nodiscard]] Result<Meeting> answer(const Appointment& appointment, const ProcessAddress& remote);
+  [[nodiscard]] Result<PrivateFd> await_caller(const CallKey& key, const std::string& socket_name, Deadline until);
+
+  std::uint32_t generation_ = fork_generation();
+  ProcessAddress self_;
+  std::string address_;
+  std::unique_ptr<Reception> reception_;
+};
+
+}  // namespace seto

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "src/base/clock.h"
+#include "src/base/fork.h"
+#include "src/base/result.h"
+#include "src/control/control_thread.h"
+#include "src/control/handshake.h"
+
+namespace seto {
+
+// Callers that have not said hello: so many at most, and each has so long. Who waits beyond that waits in the kernel's queue.
+inline constexpr std::size_t kUngreetedLimit = 64;
+inline constexpr int kUngreetedMs = 2'000;
+// Callers whose context has not asked for them yet.
+inline constexpr std::size_t kParkedLimit = 65'536;
+
+// Who calls whom.
+struct CallKey {
+  Token caller_process{};
+  ContextId caller = 0;
+  ContextId answerer = 0;
+  auto operator<=>(const CallKey&) const = default;
+};
+
+// The listener of this process, served by the control thread: hears the hello of each caller, and parks it until the context
+// that it wants takes it. Strangers are closed. When descriptors run out callers are told, and so is whoever awaits them.
+class Reception final {
+ public:
+  static Result<std::unique_ptr<Reception>> create(ControlThread& control, const std::string& socket_name, const Token& token);
+  Reception(const Reception&) = delete;
+  Reception& operator=(const Reception&) = delete;
+  ~Reception();
+
+  // The socket of a caller that proved who it is. Any thread. Code::timeout if it has not come by `until`.
+  [[nodiscard]] Result<PrivateFd> take(const CallKey& key, Deadline until);
+
+ private:
+  struct Ungreeted {
+    PrivateFd fd;
+    Watch watch;
+    Deadline until = Deadline::after_ms(kUngreetedMs);
+    bool refused = false;  // sits on the reserve: it learns that there are no descriptors, and goes
+  };
+  struct Parked {
+    std::uint64_t id = 0;
+    PrivateFd fd;
+    Watch watch;
+  };
+
+  Reception(ControlThread& control, const Token& token) : control_(control), token_(token) {}
+
+  // All on the control thread, or before it knows of this object, with the mutex held.
+  [[nodiscard]] Status listen();
+  void accept_all();
+  [[nodiscard]] bool accept_one();
+  void admit(PrivateFd fd, bool on_reserve);
+  void hear(std::uint64_t id);
+  void park(const HandshakeMessage& hello, PrivateFd fd);
+  void refuse(const HandshakeMessage& hello, const PrivateFd& fd);
+  void forget(std::uint64_t id);
+  void pause();
+  void tick();
+  void set_timer(long period_ms);
+
+  ControlThread& control_;
+  const Token token_;
+  PrivateFd listener_;
+  PrivateFd timer_;
+  PrivateFd reserve_;  // given up to accept a caller when no other descriptor is left
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  bool closing_ = false;
+  std::uint64_t next_id_ = 1;
+  std::map<std::uint64_t, Ungreeted> ungreeted_;
+  std::map<CallKey, Parked> parked_;
+  std::set<CallKey> refused_;
+  Watch listening_;
+  Watch ticking_;
+};
+
+}  // namespace seto

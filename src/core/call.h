@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "src/base/result.h"
+#include "src/base/types.h"
+#include "src/plan/hazards.h"
+
+namespace seto {
+
+// One collective as the caller states it: sizes in elements, arrays alive until the call returns.
+struct Call {
+  Collective collective = Collective::all_reduce;
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::uint64_t count = 0;
+  DataType type = DataType::float32;
+  ReduceOp op = ReduceOp::sum;
+  Rank root = 0;
+  const void* scalar = nullptr;  // premul_sum: one value of the accumulator type
+  std::span<const std::uint64_t> counts;         // uneven parts; empty: `count` each
+  std::span<const std::uint64_t> displacements;  // of the output parts; empty: one after another
+  std::uint32_t deadline_ms = 0;                 // 0: the communicator's
+  int algorithm = 0;                             // id, 0: chosen
+  bool deterministic = false;
+};
+
+// Whether the call makes sense by itself, on this rank. The text names the argument.
+Status check(const Call& call, Rank rank, int ranks);
+
+// Same memory for input and output, as far as this rank has both. Only after check().
+InPlace in_place(const Call& call, Rank rank, int ranks);
+
+// Bytes of this rank's input and output.
+std::uint64_t input_bytes(const Call& call, Rank rank, int ranks);
+std::uint64_t output_bytes(const Call& call, Rank rank, int ranks);
+
+// "all_reduce of 1048576 float, sum": what a mismatch prints of both sides.
+std::string describe(Collective collective, std::uint64_t count, DataType type, ReduceOp op, Rank root);
+
+}  // namespace seto

@@ -1,0 +1,74 @@
+#include "src/core/collective_task.h"
+
+namespace seto {
+namespace {
+
+// Work of one advance: enough to keep a lone operation going, little enough that others of the context get their turn.
+constexpr std::uint32_t kStepsAtOnce = 64;
+
+}  // namespace
+
+CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, BoundShape* shape, std::uint64_t operation, TaskGate* gate)
+    : communicator_(communicator),
+      shape_(shape),
+      deadline_(Deadline::after_ms(call.deadline_ms > 0 ? call.deadline_ms : communicator.config().operation_timeout_ms)),
+      gate_(gate) {
+  if (shape != nullptr) note_ = shape->note;
+  note_.operation = operation;
+  run_.operands.input = call.input;
+  run_.operands.output = call.output;
+  run_.operands.scalar = call.op == ReduceOp::premul_sum ? call.scalar : shape != nullptr ? shape->scalar : nullptr;
+  run_.operands.operation = operation;
+}
+
+bool CollectiveTask::begin() {
+  if ((gate_ != nullptr && !gate_->open()) || !communicator_.may_begin(note_.operation)) return false;
+  if (!rejected_.ok()) {
+    note_.verdict = static_cast<std::uint32_t>(rejected_.code());
+    communicator_.begin(note_);
+    finish(rejected_);
+    return true;
+  }
+  communicator_.begin(note_);
+  const StoreChoice::Way way = shape_->stores->next(shape_->bytes);
+  run_.operands.slots = way.slots;
+  run_.operands.results = way.results;
+  started_ticks_ = ticks();
+  begun_ = true;
+  return true;
+}
+
+Task::Step CollectiveTask::advance() {
+  if (!begun_) {
+    if (!begin()) return Step::blocked;
+    if (ended()) return Step::ended;
+  }
+  const std::uint64_t round = run_.round;
+  const std::uint32_t lane = run_.lane;
+  if (shape_->launch->advance(run_, kStepsAtOnce)) {
+    shape_->stores->took(ticks() - started_ticks_);
+    finish({});
+    return Step::ended;
+  }
+  return round != run_.round || lane != run_.lane ? Step::moved : Step::blocked;
+}
+
+bool CollectiveTask::inspect() {
+  if (communicator_.failed()) {
+    finish(communicator_.first_failure());
+    return true;
+  }
+  if (!begun_) return false;
+  Status reason = communicator_.look_around(note_, deadline_);
+  if (reason.ok()) return false;
+  finish(std::move(reason));
+  return true;
+}
+
+void CollectiveTask::finish(Status status) {
+  if (!communicator_.failed()) communicator_.complete(note_.operation);
+  if (gate_ != nullptr) gate_->ended(status);
+  end(std::move(status));
+}
+
+}  // namespace seto

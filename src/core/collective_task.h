@@ -1,0 +1,41 @@
+#pragma once
+
+#include "src/core/communicator.h"
+
+namespace seto {
+
+// What must happen before a task may begin, and hears of its end: a stream's order.
+class TaskGate {
+ public:
+  virtual ~TaskGate() = default;
+  [[nodiscard]] virtual bool open() = 0;
+  virtual void ended(const Status& status) = 0;
+};
+
+// One operation of a communicator, on this rank.
+class CollectiveTask final : public Task {
+ public:
+  CollectiveTask(Communicator& communicator, const Call& call, BoundShape* shape, std::uint64_t operation, TaskGate* gate);
+
+  // A call that this rank rejects: it takes its number, and tells the others.
+  void reject(Status reason) { rejected_ = std::move(reason); }
+
+  Step advance() override;
+  bool inspect() override;
+
+ private:
+  bool begin();
+  void finish(Status status);
+
+  Communicator& communicator_;
+  BoundShape* shape_;
+  HostLaunch::Run run_;
+  Note note_;
+  Deadline deadline_;
+  TaskGate* gate_;
+  Status rejected_;
+  std::uint64_t started_ticks_ = 0;
+  bool begun_ = false;
+};
+
+}  // namespace seto

@@ -1,0 +1,288 @@
+#include "src/core/communicator.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "src/core/collective_task.h"
+#include "src/topology/host_identity.h"
+#include "transports/slots/slot_circle.h"
+
+namespace seto {
+namespace {
+
+constexpr std::uint32_t kFewestPorts = 16;
+
+// A ring uses two channels a hop between neighbours; nothing uses more.
+std::uint32_t ports_for(int ranks) { return std::max(kFewestPorts, std::bit_ceil(static_cast<std::uint32_t>(2 * ranks))); }
+
+Status from_peer(Rank rank, const Status& reason) {
+  return {reason.code(), "rank " + std::to_string(rank) + ": " + std::string(reason.text())};
+}
+
+std::string text_of(const Note& note) {
+  return describe(static_cast<Collective>(note.words[0] & 0xff), note.words[1], static_cast<DataType>(note.words[0] >> 8 & 0xff),
+                  static_cast<ReduceOp>(note.words[0] >> 16 & 0xff), static_cast<Rank>(note.words[2]));
+}
+
+}  // namespace
+
+// What a rank says of itself when a communicator is made.
+struct Introduction {
+  std::string host;
+  std::string site;
+  std::string process;
+  ContextId context = 0;
+  std::uint64_t board = 0;
+
+  [[nodiscard]] std::string encoded() const {
+    return host + '\0' + site + '\0' + std::to_string(context) + '\0' + std::to_string(board) + '\0' + process;
+  }
+  static Result<Introduction> decoded(const std::string& text) {
+    Introduction result;
+    std::string fields[4];
+    std::size_t at = 0;
+    for (std::string& field : fields) {
+      const std::size_t end = text.find('\0', at);
+      if (end == std::string::npos) return failure(Code::remote_error, "its introduction is cut short");
+      field = text.substr(at, end - at);
+      at = end + 1;
+    }
+    result.host = fields[0];
+    result.site = fields[1];
+    result.context = std::strtoull(fields[2].c_str(), nullptr, 10);
+    result.board = std::strtoull(fields[3].c_str(), nullptr, 10);
+    result.process = text.substr(at);
+    return result;
+  }
+};
+
+class Communicator::Bells final : public slots::Doorbell {
+ public:
+  explicit Bells(const std::vector<Member>& members) : members_(members) {}
+  void ring(std::uint32_t member) override { members_[member].connection->ring(); }
+
+ private:
+  const std::vector<Member>& members_;
+};
+
+Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap, const CommunicatorOptions& options) {
+  std::unique_ptr<Communicator> communicator(new Communicator());
+  communicator->rank_ = bootstrap.rank();
+  communicator->ranks_ = bootstrap.size();
+  communicator->name_ = options.name;
+  communicator->config_ = options.config;
+  communicator->context_ = options.context;
+  if (communicator->context_ == nullptr) {
+    SETO_ASSIGN(communicator->context_, Context::create(options.config));
+  }
+  SETO_TRY(communicator->meet(bootstrap));
+  communicator->launches_ = std::make_unique<LaunchCache>(
+      LaunchCache::Setup{communicator->rank_, communicator->ranks_, &communicator->tiers_, &communicator->costs_, &communicator->config_,
+                         communicator->circle_.get()});
+  return communicator;
+}
+
+Status Communicator::meet(Bootstrap& bootstrap) {
+  const Deadline until = Deadline::after_ms(config_.init_timeout_ms);
+  const std::uint32_t ports = ports_for(ranks_);
+  SETO_ASSIGN(board_, context_->pool().reserve(slots::BoardLayout(static_cast<std::uint32_t>(ranks_), ports).size()));
+  SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
+  Introduction own;
+  SETO_ASSIGN(own.host, host_identity(config_.host_id));
+  own.site = config_.site_id;
+  own.process = meetings->address();
+  own.context = context_->id();
+  own.board = board_;
+  SETO_ASSIGN(const std::vector<std::string> texts, bootstrap.all_gather(own.encoded(), until));
+  std::vector<Introduction> all;
+  std::vector<Home> homes;
+  int on_node = 0;
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    Result<Introduction> introduction = Introduction::decoded(texts[static_cast<std::size_t>(peer)]);
+    if (!introduction.ok()) return from_peer(peer, introduction.status());
+    all.push_back(std::move(introduction).value());
+    const auto same = [&](auto&& field) {
+      return static_cast<std::uint32_t>(
+          std::find_if(all.begin(), all.end(), [&](const Introduction& other) { return field(other) == field(all.back()); }) - all.begin());
+    };
+    homes.push_back({same([](const Introduction& i) { return i.host; }), same([](const Introduction& i) { return i.site; })});
+    if (all.back().host == own.host) ++on_node;
+  }
+  tiers_ = Tiers::of(homes);
+  context_->expect_ranks_on_node(on_node);
+  Status made = make_circle(all, ports, until);
+  // A second round, so that nobody goes on alone: whoever could not connect tells all.
+  SETO_ASSIGN(const std::vector<std::string> outcomes, bootstrap.all_gather(std::string(made.text()), until));
+  if (!made.ok()) return made;
+  for (Rank peer = 0; peer < ranks_; ++peer)
+    if (const std::string& text = outcomes[static_cast<std::size_t>(peer)]; !text.empty())
+      return failure(Code::remote_error, "rank %d could not connect: %s", peer, text.c_str());
+  return {};
+}
+
+Status Communicator::make_circle(const std::vector<Introduction>& all, std::uint32_t ports, Deadline until) {
+  slots::CircleSetup setup;
+  setup.own = static_cast<std::uint32_t>(rank_);
+  setup.ports = ports;
+  setup.pool = &context_->pool();
+  members_.resize(all.size());
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    const Introduction& introduction = all[static_cast<std::size_t>(peer)];
+    slots::Member member{context_->segment().segment.data(), context_->segment().segment.size(), introduction.board, nullptr};
+    if (peer != rank_) {
+      if (introduction.host != all[static_cast<std::size_t>(rank_)].host)
+        return failure(Code::invalid_usage, "rank %d is on another host; transports between hosts are not in this version", peer);
+      Result<std::shared_ptr<Connection>> connection = context_->connect({introduction.process, introduction.context}, until);
+      if (!connection.ok()) return from_peer(peer, connection.status());
+      members_[static_cast<std::size_t>(peer)].connection = std::move(connection).value();
+      const Connection& opened = *members_[static_cast<std::size_t>(peer)].connection;
+      member.segment = opened.memory();
+      member.segment_size = opened.size();
+      member.armed = &reinterpret_cast<SegmentHead*>(opened.memory())->armed;
+    }
+    setup.members.push_back(member);
+  }
+  bells_ = std::make_unique<Bells>(members_);
+  setup.doorbell = bells_.get();
+  SETO_ASSIGN(circle_, slots::SlotCircle::create(std::move(setup)));
+  return {};
+}
+
+Communicator::~Communicator() {
+  if (circle_ != nullptr) circle_->leave({static_cast<std::uint32_t>(Code::invalid_usage), static_cast<std::uint32_t>(rank_)});
+}
+
+// ---- operations ----------------------------------------------------------------------------------------------------------------
+
+Status Communicator::run(const Call& call) {
+  if (failed()) return first_failure();
+  const Status verdict = check(call, rank_, ranks_);
+  const std::uint64_t operation = count_operation();
+  BoundShape* shape = nullptr;
+  Status reason = verdict;
+  if (verdict.ok()) {
+    Result<BoundShape*> found = bound(call);
+    if (found.ok()) shape = found.value();
+    reason = found.status();
+  }
+  CollectiveTask task(*this, call, shape, operation, nullptr);
+  if (!reason.ok()) task.reject(reason);
+  context_->progress().run(task);
+  return task.status();
+}
+
+Result<BoundShape*> Communicator::bound(const Call& call) { return launches_->find(call, !context_->progress().idle()); }
+
+std::unique_ptr<Task> Communicator::issue(const Call& call, TaskGate* gate) {
+  const Status verdict = check(call, rank_, ranks_);
+  const std::uint64_t operation = count_operation();
+  BoundShape* shape = nullptr;
+  Status reason = verdict;
+  if (verdict.ok()) {
+    Result<BoundShape*> found = bound(call);
+    if (found.ok()) shape = found.value();
+    reason = found.status();
+  }
+  auto task = std::make_unique<CollectiveTask>(*this, call, shape, operation, gate);
+  if (!reason.ok()) task->reject(reason);
+  return task;
+}
+
+void Communicator::begin(const Note& note) {
+  begun_ = note.operation;
+  circle_->begin(note);
+}
+
+// Two operations may be under way, and the later may end first: others are told only of an unbroken row.
+void Communicator::complete(std::uint64_t operation) {
+  if (operation != done_ + 1) {
+    ended_early_[operation % ended_early_.size()] = operation;
+    return;
+  }
+  done_ = operation;
+  while (ended_early_[(done_ + 1) % ended_early_.size()] == done_ + 1) ++done_;
+  circle_->complete(done_);
+}
+
+Status Communicator::finalize() {
+  if (failed()) return first_failure();
+  Call barrier;
+  barrier.collective = Collective::barrier;
+  return run(barrier);
+}
+
+// ---- failures ------------------------------------------------------------------------------------------------------------------
+
+// Called while an operation has not moved for a while: is there a reason?
+Status Communicator::look_around(const Note& own, Deadline deadline) {
+  Status reason;
+  Rank culprit = rank_;
+  for (Rank peer = 0; peer < ranks_ && reason.ok(); ++peer) {
+    if (peer == rank_) continue;
+    Note theirs;
+    const auto member = static_cast<std::uint32_t>(peer);
+    if (circle_->note_of(member, own.operation, theirs) && theirs.verdict != 0)
+      return failure(Code::remote_error, "operation %llu: rank %d rejected its call (%s), so it cannot end anywhere",
+                     static_cast<unsigned long long>(own.operation), peer, name_of(static_cast<Code>(theirs.verdict)).data());
+    culprit = peer;
+    reason = judge(peer, own);
+  }
+  if (reason.ok()) {
+    reason = circle_->failure();
+    culprit = rank_;
+  }
+  if (reason.ok() && deadline.passed()) reason = overdue(own);
+  if (!reason.ok()) {
+    fail(reason, culprit);
+    return first_failure();
+  }
+  return {};
+}
+
+Status Communicator::judge(Rank peer, const Note& own) {
+  const auto member = static_cast<std::uint32_t>(peer);
+  const auto operation = static_cast<unsigned long long>(own.operation);
+  Note theirs;
+  if (circle_->note_of(member, own.operation, theirs) && theirs.digest != own.digest)
+    return failure(Code::remote_error, "operation %llu: rank %d calls %s, but rank %d calls %s", operation, rank_, text_of(own).c_str(), peer,
+                   text_of(theirs).c_str());
+  if (circle_->completed_by(member) >= own.operation) return {};  // whatever became of it, it owes nothing here
+  if (const Fate fate = circle_->fate_of(member); fate.reason != 0)
+    return failure(Code::remote_error, "operation %llu (%s): rank %d has left the communicator%s", operation, text_of(own).c_str(), peer,
+                   fate.culprit == member ? "" : (" because of rank " + std::to_string(fate.culprit)).c_str());
+  if (members_[static_cast<std::size_t>(peer)].connection->dead())
+    return failure(Code::remote_error, "operation %llu (%s): the process of rank %d has ended", operation, text_of(own).c_str(), peer);
+  return {};
+}
+
+Status Communicator::overdue(const Note& own) const {
+  std::vector<Rank> missing;
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    Note theirs;
+    const auto member = static_cast<std::uint32_t>(peer);
+    if (peer != rank_ && !circle_->note_of(member, own.operation, theirs) && circle_->completed_by(member) < own.operation)
+      missing.push_back(peer);
+  }
+  const std::string who = missing.empty() ? "all ranks came" : rank_list(missing) + " never came";
+  return failure(Code::timeout, "operation %llu (%s) did not end before its deadline: %s", static_cast<unsigned long long>(own.operation),
+                 text_of(own).c_str(), who.c_str());
+}
+
+void Communicator::fail(const Status& reason, Rank culprit) {
+  {
+    const std::lock_guard lock(failure_mutex_);
+    if (!failure_.ok()) return;
+    failure_ = reason;
+  }
+  failed_.store(true, std::memory_order_release);
+  circle_->leave({static_cast<std::uint32_t>(reason.code()), static_cast<std::uint32_t>(culprit)});
+  context_->wake();
+}
+
+Status Communicator::first_failure() const {
+  const std::lock_guard lock(failure_mutex_);
+  return failure_;
+}
+
+}  // namespace seto

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "src/bootstrap/bootstrap.h"
+#include "src/core/call.h"
+#include "src/core/context.h"
+#include "src/core/launch_cache.h"
+#include "src/core/planner.h"
+#include "src/core/task.h"
+#include "transports/transport.h"
+
+namespace seto {
+
+struct CommunicatorOptions {
+  Config config;
+  std::shared_ptr<Context> context;  // null: a new one
+  std::string name;
+};
+
+// One rank's end of a communicator. Calls come from one thread at a time; fail() and first_failure() from any.
+class Communicator final {
+ public:
+  static Result<std::unique_ptr<Communicator>> create(Bootstrap& bootstrap, const CommunicatorOptions& options);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  [[nodiscard]] Rank rank() const { return rank_; }
+  [[nodiscard]] int ranks() const { return ranks_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::shared_ptr<Context>& context() const { return context_; }
+  [[nodiscard]] const Tiers& tiers() const { return tiers_; }
+  [[nodiscard]] const Config& config() const { return config_; }
+
+  // A blocking collective.
+  Status run(const Call& call);
+  // The task of a collective that somebody else drives. Consumes an operation number, right call or wrong.
+  std::unique_ptr<Task> issue(const Call& call, class TaskGate* gate);
+
+  // Waits until every operation issued here has ended everywhere.
+  Status finalize();
+
+  // The first reason stays until destruction, and is told to the others.
+  void fail(const Status& reason, Rank culprit);
+  [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
+  [[nodiscard]] Status first_failure() const;
+
+ private:
+  friend class CollectiveTask;
+  struct Member {
+    std::shared_ptr<Connection> connection;  // null: this rank
+  };
+  class Bells;
+
+  Communicator() = default;
+  Status meet(Bootstrap& bootstrap);
+  Status make_circle(const std::vector<struct Introduction>& all, std::uint32_t ports, Deadline until);
+
+  Result<BoundShape*> bound(const Call& call);
+  std::uint64_t count_operation() { return ++issued_; }
+
+  // On the token holder.
+  [[nodiscard]] bool may_begin(std::uint64_t operation) const { return operation == begun_ + 1 && operation <= done_ + circle_->window(); }
+  void begin(const Note& note);
+  void complete(std::uint64_t operation);
+  Status look_around(const Note& own, Deadline deadline);
+  Status judge(Rank peer, const Note& own);
+  Status overdue(const Note& own) const;
+
+  Rank rank_ = 0;
+  int ranks_ = 1;
+  std::string name_;
+  Config config_;
+  std::shared_ptr<Context> context_;
+  std::size_t board_ = 0;
+  std::vector<Member> members_;
+  std::unique_ptr<Bells> bells_;
+  std::unique_ptr<Circle> circle_;
+  Tiers tiers_;
+  CostModel costs_;
+  std::unique_ptr<LaunchCache> launches_;
+
+  std::uint64_t issued_ = 0;  // operations, by the calling thread
+  std::uint64_t begun_ = 0;   // by the token holder, in order
+  std::uint64_t done_ = 0;    // all up to this one have ended here
+  std::array<std::uint64_t, 2> ended_early_{};  // beyond done_
+
+  std::atomic<bool> failed_{false};
+  mutable std::mutex failure_mutex_;
+  Status failure_;
+};
+
+}  // namespace seto

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "src/base/clock.h"
+#include "src/control/meeting_point.h"
+#include "transports/local/shared_segments.h"
+
+namespace seto {
+
+// How another context of this machine is reached.
+struct PeerAddress {
+  std::string process;  // MeetingPoint::address()
+  ContextId context = 0;
+};
+
+// A reliable way to another context, shared by all communicators of the two: its memory, its bell, and a watch on its life.
+class Connection final {
+ public:
+  struct Own {
+    ContextId context = 0;
+    const SharedSegment* segment = nullptr;
+  };
+
+  // Blocks until the peer's context does the same, at most until the deadline. A context of this process is reached directly.
+  static Result<std::shared_ptr<Connection>> open(const Own& own, const PeerAddress& peer, Deadline until);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  [[nodiscard]] std::byte* memory() const { return local_ != nullptr ? local_->segment.data() : remote_->data(); }
+  [[nodiscard]] std::size_t size() const { return local_ != nullptr ? local_->segment.size() : remote_->size(); }
+  // The peer's process has ended. Never of a context of this process.
+  [[nodiscard]] bool dead() const { return dead_.load(std::memory_order_acquire); }
+  // Bells of the peer arrive here; -1 of this process's, which ring the context's own bell.
+  [[nodiscard]] int socket() const { return meeting_ ? meeting_->socket.get() : -1; }
+  // Wakes the peer's context.
+  void ring() const;
+
+ private:
+  Connection() = default;
+
+  std::shared_ptr<SharedSegment> local_;
+  std::optional<Segment> remote_;
+  std::optional<Meeting> meeting_;
+  std::atomic<bool> dead_{false};
+  Watch watch_;  // last: gone before what its handler uses
+};
+
+// First page of every context's segment.
+struct SegmentHead {
+  std::atomic<std::uint32_t> armed;  // its context sleeps, or is about to
+};
+
+}  // namespace seto

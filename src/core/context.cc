@@ -1,0 +1,117 @@
+#include "src/core/context.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "src/control/doorbell.h"
+
+namespace seto {
+namespace {
+
+constexpr std::size_t kHeadSize = 4096;
+// Covers a peer's work on a slice; beyond it a yield costs less than what it may save.
+constexpr std::uint32_t kSpins = 4000;
+
+ContextId next_context_id() {
+  static std::atomic<ContextId> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Writers of counters look at `armed` after their store with no fence between: it would cost a third of a small all-reduce.
+// So who arms makes every core of every registered process pass a barrier instead.
+void barrier_everywhere() {
+  if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0) std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+}  // namespace
+
+std::uint32_t default_spins(int ranks_on_node) { return ranks_on_node <= usable_cores() ? kSpins : 0; }
+
+Result<std::shared_ptr<Context>> Context::create(const Config& config) {
+  (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
+  std::shared_ptr<Context> context(new Context(config));
+  context->id_ = next_context_id();
+  SETO_ASSIGN(Segment segment, Segment::create({}));
+  SETO_TRY(segment.populate(0, kHeadSize));
+  Fd bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!bell.valid()) return system_failure(Code::unavailable, "no descriptor for a context's bell (ulimit -n)");
+  context->segment_ = std::make_shared<SharedSegment>(SharedSegment{std::move(segment), std::move(bell)});
+  SharedSegment* const shared = context->segment_.get();
+  context->pool_ = std::make_unique<slots::Pool>(kHeadSize, shared->segment.size(),
+                                                 [shared](std::size_t offset, std::size_t size) { return shared->segment.populate(offset, size); });
+  context->epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  if (!context->epoll_.valid()) return system_failure(Code::unavailable, "no descriptor for a context to sleep on (ulimit -n)");
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = shared->bell.get();
+  if (epoll_ctl(context->epoll_.get(), EPOLL_CTL_ADD, shared->bell.get(), &event) != 0)
+    return system_failure(Code::unavailable, "epoll refuses a context's bell");
+  context->progress_ = std::make_unique<Progress>(*context, config.spin == kAutomatic ? kSpins : static_cast<std::uint32_t>(config.spin));
+  SharedSegments::of_process().add(context->id_, context->segment_);
+  return context;
+}
+
+Context::~Context() {
+  progress_.reset();  // joins its thread, which uses the rest
+  SharedSegments::of_process().remove(id_);
+}
+
+Result<std::shared_ptr<Connection>> Context::connect(const PeerAddress& peer, Deadline until) {
+  const std::pair<std::string, ContextId> key{peer.process, peer.context};
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = connections_.find(key); known != connections_.end() && !known->second->dead()) return known->second;
+  }
+  SETO_ASSIGN(std::shared_ptr<Connection> connection, Connection::open({id_, segment_.get()}, peer, until));
+  if (connection->socket() >= 0) {
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLET;  // a bell not yet taken by this thread must not keep another awake
+    event.data.fd = connection->socket();
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connection->socket(), &event) != 0)
+      return system_failure(Code::unavailable, "epoll refuses a peer's bell");
+  }
+  const std::lock_guard lock(mutex_);
+  connections_[key] = connection;
+  return connection;
+}
+
+void Context::expect_ranks_on_node(int ranks) {
+  if (config_.spin == kAutomatic) progress_->set_spins(default_spins(ranks));
+}
+
+void Context::arm() {
+  head().armed.store(1, std::memory_order_relaxed);
+  barrier_everywhere();
+}
+
+void Context::disarm() { head().armed.store(0, std::memory_order_relaxed); }
+
+void Context::sleep(int milliseconds) {
+  std::array<epoll_event, 16> events{};
+  const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), milliseconds);
+  for (int i = 0; i < count; ++i) {
+    const int fd = events[static_cast<std::size_t>(i)].data.fd;
+    if (fd == segment_->bell.get()) {
+      eventfd_t rung = 0;
+      (void)eventfd_read(fd, &rung);
+    } else {
+      (void)drain(fd);
+    }
+  }
+}
+
+void Context::wake() { (void)eventfd_write(segment_->bell.get(), 1); }
+
+}  // namespace seto

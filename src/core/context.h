@@ -1,0 +1,61 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "src/base/config.h"
+#include "src/base/result.h"
+#include "src/core/connection.h"
+#include "src/core/progress.h"
+#include "transports/slots/pool.h"
+
+namespace seto {
+
+// The progress domain of one rank in one process: its memory, its connections, its token. Communicators of one context share
+// all of them. Any thread.
+class Context final : public Sleeper {
+ public:
+  static Result<std::shared_ptr<Context>> create(const Config& config);
+  ~Context() override;
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  [[nodiscard]] ContextId id() const { return id_; }
+  [[nodiscard]] const Config& config() const { return config_; }
+  [[nodiscard]] SharedSegment& segment() { return *segment_; }
+  [[nodiscard]] slots::Pool& pool() { return *pool_; }
+  [[nodiscard]] Progress& progress() { return *progress_; }
+
+  // The connection to a peer, opened if this is the first communicator that needs it.
+  Result<std::shared_ptr<Connection>> connect(const PeerAddress& peer, Deadline until);
+
+  // Where ranks outnumber cores, nobody may spin: 3 times at 8 B.
+  void expect_ranks_on_node(int ranks);
+
+  // Sleeper
+  void arm() override;
+  void disarm() override;
+  void sleep(int milliseconds) override;
+  void wake() override;
+
+ private:
+  explicit Context(Config config) : config_(std::move(config)) {}
+  SegmentHead& head() { return *reinterpret_cast<SegmentHead*>(segment_->segment.data()); }
+
+  Config config_;
+  ContextId id_ = 0;
+  std::shared_ptr<SharedSegment> segment_;
+  std::unique_ptr<slots::Pool> pool_;
+  Fd epoll_;
+  std::mutex mutex_;
+  std::map<std::pair<std::string, ContextId>, std::shared_ptr<Connection>> connections_;
+  std::unique_ptr<Progress> progress_;
+};
+
+// What shipped constants say for this machine: looks before a wait gives up its core.
+std::uint32_t default_spins(int ranks_on_node);
+
+}  // namespace seto

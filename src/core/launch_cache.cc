@@ -1,0 +1,105 @@
+#include "src/core/launch_cache.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "algorithms/algorithm.h"
+#include "src/engine/lowering.h"
+#include "src/plan/chunk_map.h"
+
+namespace seto {
+namespace {
+
+constexpr std::size_t kMostShapes = 256;
+constexpr std::size_t kCacheLine = 64;
+
+std::uint32_t folded(std::uint32_t digest, std::uint64_t word) {
+  for (int byte = 0; byte < 8; ++byte) {
+    digest = (digest ^ static_cast<std::uint32_t>(word & 0xff)) * 16777619U;
+    word >>= 8;
+  }
+  return digest;
+}
+
+// What both ends of every stream must agree on.
+std::uint32_t digest_of(const Call& call, const Choice& choice, Finish finish) {
+  std::uint32_t digest = 2166136261U;
+  for (const std::uint64_t word : {static_cast<std::uint64_t>(call.collective), static_cast<std::uint64_t>(call.type),
+                                   static_cast<std::uint64_t>(call.op), static_cast<std::uint64_t>(call.root), call.count,
+                                   static_cast<std::uint64_t>(finish), choice.cut.slice_bytes, std::uint64_t{choice.cut.depth}})
+    digest = folded(digest, word);
+  for (const char letter : choice.algorithm->name) digest = folded(digest, static_cast<std::uint64_t>(letter));
+  for (const std::uint64_t count : call.counts) digest = folded(digest, count);
+  return digest;
+}
+
+bool is_rooted(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||
+         collective == Collective::scatter;
+}
+
+}  // namespace
+
+Finish LaunchCache::finish_of(const Call& call) const {
+  if (!reduces(call.collective)) return Finish::none;
+  if (call.op == ReduceOp::premul_sum) return Finish::scale_contributions;
+  if (call.op != ReduceOp::avg) return Finish::none;
+  return is_integer(call.type) ? Finish::divide_result : Finish::scale_contributions;
+}
+
+bool LaunchCache::same(const Key& key, const Call& call, InPlace in_place) {
+  return key.collective == call.collective && key.count == call.count && key.type == call.type && key.op == call.op &&
+         key.root == call.root && key.in_place == in_place && key.algorithm == call.algorithm &&
+         std::equal(key.counts.begin(), key.counts.end(), call.counts.begin(), call.counts.end()) &&
+         std::equal(key.displacements.begin(), key.displacements.end(), call.displacements.begin(), call.displacements.end());
+}
+
+Result<BoundShape*> LaunchCache::find(const Call& call, bool busy) {
+  const InPlace placed = in_place(call, setup_.rank, setup_.ranks);
+  if (last_ != nullptr && same(*last_key_, call, placed)) return last_;
+  const Key key{call.collective, call.type, call.op, placed, call.root, call.count, call.algorithm,
+                {call.counts.begin(), call.counts.end()}, {call.displacements.begin(), call.displacements.end()}};
+  auto found = shapes_.find(key);
+  if (found == shapes_.end()) {
+    if (shapes_.size() >= kMostShapes && !busy) shapes_.clear();
+    SETO_ASSIGN(std::unique_ptr<BoundShape> shape, bind(call, placed));
+    found = shapes_.emplace(key, std::move(shape)).first;
+  }
+  last_key_ = &found->first;
+  last_ = found->second.get();
+  return last_;
+}
+
+Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace in_place) {
+  const std::uint64_t most = call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end());
+  Question question{call.collective, setup_.ranks, call.root, most * size_of(call.type), call.type, setup_.config->algorithm};
+  SETO_ASSIGN(const Choice choice, choose(question, *setup_.tiers, *setup_.costs));
+  Shape shape{call.collective, setup_.ranks, call.root, 1, finish_of(call)};
+  shape.pieces = choice.algorithm->pieces(shape);
+
+  auto bound = std::make_unique<BoundShape>();
+  bound->algorithm = choice.algorithm;
+  bound->bytes = question.bytes;
+  bound->scalar = call.type == DataType::float64 ? static_cast<const void*>(&scalar_.wide) : &scalar_.narrow;
+  bound->stores = &stores_[{call.collective, std::bit_width(question.bytes)}];
+  bound->note.digest = digest_of(call, choice, shape.finish);
+  bound->note.words[0] = static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
+                         static_cast<std::uint64_t>(call.op) << 16;
+  bound->note.words[1] = call.count;
+  bound->note.words[2] = is_rooted(call.collective) ? static_cast<std::uint64_t>(call.root) : 0;
+
+  const std::size_t element = size_of(call.type);
+  const auto grain = static_cast<std::uint32_t>(kCacheLine / element);
+  const Layout layout = call.counts.empty() ? Layout::uniform(shape, setup_.rank, call.count, grain)
+                                            : Layout::table(shape, setup_.rank, call.counts, call.displacements, grain);
+  const Program plain = build_program(*choice.algorithm, shape, *setup_.tiers, setup_.rank, in_place);
+  const Program lowered = lower(plain, shape, in_place, rules_for(call.type));
+  BindRequest request{&lowered, shape, &layout, call.type, call.op, bound->note.digest, {}, StepOrder::skewed};
+  const std::uint64_t slice_bytes = setup_.config->slice_bytes == kAutomatic ? choice.cut.slice_bytes : setup_.config->slice_bytes;
+  request.tuning.slice_elements = std::max<std::uint64_t>(grain, slice_bytes / element);
+  request.tuning.depth = setup_.config->slot_depth == kAutomatic ? choice.cut.depth : static_cast<std::uint32_t>(setup_.config->slot_depth);
+  SETO_ASSIGN(bound->launch, HostLaunch::bind(request, *setup_.circle));
+  return bound;
+}
+
+}  // namespace seto

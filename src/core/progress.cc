@@ -1,0 +1,272 @@
+#include "src/core/progress.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <sched.h>
+
+#include "src/base/clock.h"
+#include "src/base/thread.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace seto {
+namespace {
+
+// How long yields go on before a wait sleeps in the kernel. A sleep and its wake cost some 10 us, so a wait that has already
+// taken twenty times that loses little.
+constexpr std::uint64_t kYieldNs = 200'000;
+// A sleeper that misses its bell finds out by itself; see Context::sleep.
+constexpr int kSleepMs = 5;
+constexpr std::uint32_t kPassesBetweenLooks = 64;
+// Waiters without the token look themselves this often, should a hand-over be missed.
+constexpr std::chrono::milliseconds kStandByTime{1};
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+}  // namespace
+
+// One thread's wait: spins, then yields, then sleeps; from the start again whenever something moved.
+class Progress::Patience {
+ public:
+  explicit Patience(Progress& progress) : progress_(progress) {}
+
+  void moved() {
+    spun_ = 0;
+    yielding_since_ = 0;
+  }
+
+  // Nothing moved. True: time to look around, it has lasted.
+  bool lasts() {
+    if (spun_ < progress_.spins_) {
+      ++spun_;
+      pause();
+      return false;
+    }
+    const std::uint64_t now = monotonic_ns();
+    if (yielding_since_ == 0) yielding_since_ = now;
+    if (!ready_to_sleep(now)) sched_yield();
+    return true;
+  }
+
+  // After lasts(), and after looking around: is it time to sleep?
+  [[nodiscard]] bool ready_to_sleep(std::uint64_t now) const { return yielding_since_ != 0 && now - yielding_since_ > kYieldNs; }
+
+ private:
+  Progress& progress_;
+  std::uint32_t spun_ = 0;
+  std::uint64_t yielding_since_ = 0;
+};
+
+Progress::~Progress() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  sleeper_.wake();
+  if (worker_.joinable()) worker_.join();
+}
+
+void Progress::release() {
+  token_.store(false, std::memory_order_release);
+  if (waiters_.load(std::memory_order_relaxed) == 0 && pending_.load(std::memory_order_relaxed) == 0) return;
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
+}
+
+void Progress::run(Task& task) {
+  if (pending_.load(std::memory_order_relaxed) == 0 && try_take()) {
+    drive_alone(task);
+    release();
+    return;
+  }
+  join(task);
+  wait(task, Deadline::never());
+}
+
+bool Progress::wait(Task& task, Deadline until) {
+  waiters_.fetch_add(1);
+  while (!task.ended() && !until.passed()) {
+    if (try_take()) {
+      drive(task, until);
+      release();
+    } else {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, kStandByTime, [&] { return task.ended() || !token_.load(std::memory_order_relaxed); });
+    }
+  }
+  if (waiters_.fetch_sub(1) == 1 && !idle()) {
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  }
+  return task.ended();
+}
+
+// Nothing else is under way: no list, no lock, just the task.
+void Progress::drive_alone(Task& task) {
+  Patience patience(*this);
+  for (;;) {
+    const Task::Step step = task.advance();
+    if (step == Task::Step::ended) return;
+    if (step == Task::Step::moved) {
+      patience.moved();
+      continue;
+    }
+    if (!patience.lasts()) continue;
+    if (task.inspect()) return;
+    if (arrived_.load(std::memory_order_relaxed) > 0) {
+      pending_.fetch_add(1);
+      active_.push_back(&task);
+      drive(task, Deadline::never());
+      return;
+    }
+    if (!patience.ready_to_sleep(monotonic_ns())) continue;
+    sleeper_.arm();
+    const Task::Step last = task.advance();
+    if (last == Task::Step::ended) {
+      sleeper_.disarm();
+      return;
+    }
+    if (last == Task::Step::blocked && arrived_.load(std::memory_order_relaxed) == 0) sleeper_.sleep(kSleepMs);
+    sleeper_.disarm();
+    if (last == Task::Step::moved) patience.moved();
+  }
+}
+
+// The general case, token held: every task of the context until this one has ended.
+bool Progress::drive(Task& task, Deadline until) {
+  Patience patience(*this);
+  while (!task.ended()) {
+    adopt();
+    if (round()) {
+      patience.moved();
+      continue;
+    }
+    if (task.ended() || !patience.lasts() || inspect_all()) continue;
+    if (until.passed()) return false;
+    if (!patience.ready_to_sleep(monotonic_ns())) continue;
+    sleeper_.arm();
+    if (!round() && arrived_.load(std::memory_order_relaxed) == 0) sleeper_.sleep(kSleepMs);
+    sleeper_.disarm();
+  }
+  return true;
+}
+
+void Progress::join(Task& task) {
+  {
+    const std::lock_guard lock(mutex_);
+    submitted_.push_back(&task);
+    pending_.fetch_add(1);
+    arrived_.fetch_add(1);
+  }
+  changed_.notify_all();
+  sleeper_.wake();
+}
+
+Status Progress::submit(Task& task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!worker_.joinable()) {
+      SETO_ASSIGN(worker_, start_thread("seto-progress", [this] { work(); }));
+    }
+  }
+  join(task);
+  return {};
+}
+
+void Progress::adopt() {
+  if (arrived_.load(std::memory_order_acquire) == 0) return;
+  const std::lock_guard lock(mutex_);
+  active_.insert(active_.end(), submitted_.begin(), submitted_.end());
+  arrived_.fetch_sub(static_cast<std::uint32_t>(submitted_.size()));
+  submitted_.clear();
+}
+
+bool Progress::round() {
+  bool moved = false;
+  std::size_t kept = 0;
+  for (Task* task : active_) {
+    const Task::Step step = task->advance();
+    moved = moved || step != Task::Step::blocked;
+    if (step == Task::Step::ended) {
+      pending_.fetch_sub(1);
+    } else {
+      active_[kept++] = task;
+    }
+  }
+  active_.resize(kept);
+  return moved;
+}
+
+bool Progress::inspect_all() {
+  const std::size_t before = active_.size();
+  std::erase_if(active_, [this](Task* task) {
+    if (!task->inspect()) return false;
+    pending_.fetch_sub(1);
+    return true;
+  });
+  return active_.size() != before;
+}
+
+bool Progress::pass() {
+  if (pending_.load(std::memory_order_acquire) == 0 || !try_take()) return false;
+  adopt();
+  bool moved = round();
+  if (!moved) moved = inspect_all();
+  release();
+  return moved;
+}
+
+void Progress::relax(std::uint32_t idle_passes) {
+  if (idle_passes < spins_) return pause();
+  if (idle_passes < spins_ + kPassesBetweenLooks) {
+    sched_yield();
+    return;
+  }
+  sleeper_.arm();
+  sleeper_.sleep(1);
+  sleeper_.disarm();
+}
+
+// The background thread: works only while there is work and nobody waits for it.
+void Progress::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] {
+      return stopping_ || (pending_.load() > 0 && waiters_.load() == 0 && !token_.load(std::memory_order_relaxed));
+    });
+    if (stopping_) return;
+    lock.unlock();
+    if (try_take()) {
+      Patience patience(*this);
+      for (std::uint32_t looks = 0; pending_.load(std::memory_order_relaxed) > 0 && waiters_.load(std::memory_order_relaxed) == 0;) {
+        adopt();
+        if (round()) {
+          patience.moved();
+          continue;
+        }
+        if (!patience.lasts() || inspect_all() || !patience.ready_to_sleep(monotonic_ns())) continue;
+        sleeper_.arm();
+        if (!round() && arrived_.load(std::memory_order_relaxed) == 0 && waiters_.load() == 0) sleeper_.sleep(kSleepMs);
+        sleeper_.disarm();
+        if (++looks % kPassesBetweenLooks == 0) {
+          lock.lock();
+          const bool stop = stopping_;
+          lock.unlock();
+          if (stop) break;
+        }
+      }
+      release();
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace seto

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/base/result.h"
+#include "src/core/task.h"
+
+namespace seto {
+
+// How a context sleeps when spinning and yielding found nothing.
+class Sleeper {
+ public:
+  virtual ~Sleeper() = default;
+  // From now on, whoever changes what this context waits for wakes it. Followed by one more look, then by sleep or disarm.
+  virtual void arm() = 0;
+  virtual void disarm() = 0;
+  // Until woken, or the time has passed.
+  virtual void sleep(int milliseconds) = 0;
+  // From any thread.
+  virtual void wake() = 0;
+};
+
+// Who waits, works. One token says which thread drives the tasks of a context: a waiter takes it and drives inline, alone where
+// it is alone; a background thread takes it only while nobody waits.
+class Progress final {
+ public:
+  // `spins`: looks in quick succession before a thread gives up its core; none where ranks outnumber cores.
+  Progress(Sleeper& sleeper, std::uint32_t spins) : sleeper_(sleeper), spins_(spins) {}
+  ~Progress();
+
+  // Drives a new task until it has ended: a blocking call.
+  void run(Task& task);
+  // The background thread takes care of it, unless somebody waits for it or for another.
+  Status submit(Task& task);
+  // Drives until a submitted task has ended, or the deadline has passed; true if it ended.
+  bool wait(Task& task, Deadline until);
+  // One round over all submitted tasks if nobody else is at it; false if there was nothing to do, or no token.
+  bool pass();
+  // Sleeps or yields, for a thread that makes passes over several contexts.
+  void relax(std::uint32_t idle_passes);
+
+  void set_spins(std::uint32_t spins) { spins_ = spins; }
+  [[nodiscard]] bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
+
+ private:
+  class Patience;
+
+  bool try_take() { return !token_.load(std::memory_order_relaxed) && !token_.exchange(true, std::memory_order_acquire); }
+  void release();
+  void drive_alone(Task& task);
+  bool drive(Task& task, Deadline until);
+  void join(Task& task);
+  bool round();          // token held: every task once; true if something moved
+  bool inspect_all();    // token held
+  void adopt();          // token held: takes over what was submitted
+  void work();
+
+  Sleeper& sleeper_;
+  std::uint32_t spins_;
+  std::atomic<bool> token_{false};
+  std::atomic<std::uint32_t> waiters_{0};
+  std::atomic<std::uint32_t> arrived_{0};   // submitted, not adopted
+  std::atomic<std::uint32_t> pending_{0};   // submitted, not ended
+  std::vector<Task*> active_;               // of the token holder
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Task*> submitted_;
+  bool stopping_ = false;
+  std::thread worker_;
+};
+
+}  // namespace seto

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "src/device/reduce.h"
+
+namespace seto {
+
+// How a rank writes slots and results: through its cache or past it. The right answer depends on where the cores of two ranks
+// are at the moment (a virtual machine moves them while you watch), on the size, and is worth a factor of five. It changes no
+// bits and needs no agreement, so every rank measures it as it goes: all try the same way at the same call, each keeps what was
+// fastest for it, and looks at the others again now and then.
+class StoreChoice final {
+ public:
+  struct Way {
+    Store slots = Store::cached;
+    Store results = Store::cached;
+  };
+
+  // Which way the next call of this size goes. Calls are counted alike on all ranks.
+  Way next(std::uint64_t bytes);
+  // How long that call took.
+  void took(std::uint64_t ticks);
+
+ private:
+  static constexpr int kWays = 3;
+
+  std::array<double, kWays> ticks_{};  // running means; 0: not tried
+  std::uint32_t calls_ = 0;
+  int now_ = 0;
+};
+
+}  // namespace seto

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "src/base/result.h"
+#include "src/device/reduce.h"
+#include "src/plan/layout.h"
+#include "src/plan/plan.h"
+#include "src/plan/verify.h"
+#include "transports/transport.h"
+
+namespace seto {
+
+// Geometry of a launch: what both ends of a stream agree on.
+struct LaunchTuning {
+  std::uint64_t slice_elements = 1;
+  std::uint32_t depth = 2;
+};
+
+struct BindRequest {
+  const Program* program = nullptr;  // lowered
+  Shape shape;
+  const Layout* layout = nullptr;
+  DataType type = DataType::float32;
+  ReduceOp op = ReduceOp::sum;
+  std::uint32_t digest = 0;
+  LaunchTuning tuning;
+  StepOrder order = StepOrder::skewed;
+};
+
+// The buffers and the number of one operation.
+struct Operands {
+  const void* input = nullptr;
+  void* output = nullptr;
+  const void* scalar = nullptr;  // of the contributor, in the accumulator type; null: nothing is scaled
+  std::uint64_t operation = 0;
+  // What this rank alone may choose, each time anew: how slots and the user's buffer are written.
+  Store slots = Store::cached;
+  Store results = Store::cached;
+};
+
+// A lowered program bound to streams, kernels and offsets: once for each (communicator, shape), then run for any number of
+// operations, of which two may be under way. Never blocks.
+class HostLaunch final {
+ public:
+  // The execution of one operation: cheap to make, kept by whoever waits for it.
+  struct Run {
+    Operands operands;
+    std::uint64_t round = 0;
+    std::uint32_t lane = 0;
+    bool finished = false;
+  };
+
+  static Result<std::unique_ptr<HostLaunch>> bind(const BindRequest& request, Circle& circle);
+
+  // Goes as far as it can without waiting; true once every step of every slice is done. Call again whenever something may have
+  // moved. `steps` bounds the work of one call, so that a progress pass can serve several launches.
+  bool advance(Run& run, std::uint32_t steps);
+
+  // The step that a blocked run waits at, in words, and the peer that it waits for (-1: none).
+  [[nodiscard]] std::string waits_at(const Run& run, Rank& peer) const;
+
+ private:
+  struct Source {
+    ReceiveStream* stream = nullptr;  // null: memory
+    Space space = Space::input;
+    Rank peer = -1;
+  };
+  struct Target {
+    SendStream* stream = nullptr;
+    Space space = Space::output;
+    Rank peer = -1;
+  };
+  struct BoundStep {
+    std::uint32_t stage = 0;
+    std::uint32_t pieces = 1;
+    std::uint32_t first_source = 0, source_count = 0;
+    std::uint32_t first_target = 0, target_count = 0;
+    std::uint32_t first_piece = 0;  // in lengths_: `pieces` of them
+    std::uint32_t first_offset = 0;  // in offsets_: for each piece, sources then targets
+    std::uint64_t scaled = 0;
+    std::uint32_t divisor = 1;
+    bool moves = false;  // a plain copy
+    std::uint32_t first_dependency = 0, dependency_count = 0;
+  };
+
+  struct AlignedDelete {
+    void operator()(std::byte* memory) const { ::operator delete(memory, kScratchAlignment); }
+  };
+  static constexpr std::align_val_t kScratchAlignment{64};
+
+  HostLaunch() = default;
+  Status bind_step(const BindRequest& request, const Step& step, Circle& circle);
+  Status bind_source(const BindRequest& request, const Operand& operand, Circle& circle);
+  Status bind_target(const BindRequest& request, const Operand& operand, Circle& circle);
+  StreamGeometry geometry_of(const BindRequest& request, const Channel& channel) const;
+  void bind_offsets(const BindRequest& request, const Step& step);
+  std::byte* memory(Space space, const Operands& operands) const;
+
+  bool advance_skewed(Run& run, std::uint32_t steps);
+  bool advance_ready(Run& run, std::uint32_t steps);
+  bool try_step(const BoundStep& step, const Operands& operands, std::uint64_t slice);
+  void perform(const BoundStep& step, const Operands& operands, std::uint64_t slice);
+
+  std::vector<BoundStep> steps_;  // one a lane, in static order
+  std::vector<Source> sources_;
+  std::vector<Target> targets_;
+  std::vector<std::uint64_t> lengths_;  // elements of each piece
+  std::vector<std::uint64_t> offsets_;  // bytes
+  std::vector<Dependency> dependencies_;
+  std::vector<std::unique_ptr<SendStream>> sends_;
+  std::vector<std::unique_ptr<ReceiveStream>> receives_;
+  std::array<std::vector<std::uint64_t>, 2> done_;  // readiness order: slices by lane, for each of two operations under way
+  std::array<std::unique_ptr<std::byte, AlignedDelete>, 2> scratch_;
+  // Of the step at hand: slots found so far. Kept here because a step may ask again many times before all its slots are there.
+  std::array<const std::byte*, kMaxReduceSources> fronts_{};
+  std::array<std::byte*, kMaxReduceTargets> slots_{};
+
+  StepOrder order_ = StepOrder::skewed;
+  std::uint32_t stages_ = 1;
+  std::uint64_t slices_ = 1;
+  std::uint64_t slice_elements_ = 1;
+  std::size_t element_size_ = 1;
+  std::size_t piece_stride_ = 0;  // bytes between the pieces of one message
+  std::size_t scratch_stride_ = 0;
+  ReduceFunction reduce_ = nullptr;
+  Rank rank_ = 0;
+};
+
+}  // namespace seto

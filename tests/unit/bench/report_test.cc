@@ -1,0 +1,149 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "bench/common/json.h"
+#include "bench/common/plot.h"
+#include "bench/common/table.h"
+
+namespace seto::bench {
+namespace {
+
+Parsed parse(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "all_reduce_perf");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  return parse_options(static_cast<int>(arguments.size()), argv.data());
+}
+
+ResultRow row_of(std::uint64_t size, double bandwidth) {
+  ResultRow row = {};
+  row.size = size;
+  row.count = size / 4;
+  row.type = "float";
+  row.op = "sum";
+  row.root = -1;
+  row.out_of_place = {
+      .time_us = 12.345, .algorithm_bandwidth = bandwidth / 1.5, .bus_bandwidth = bandwidth, .wrong = 0, .iterations = {}};
+  row.in_place = row.out_of_place;
+  return row;
+}
+
+TEST(Options, NcclTestsFlags) {
+  const Parsed parsed = parse({"-b",  "8",  "-e",         "64M", "-f",  "2",  "-n", "30", "-w", "5",       "-c", "1",       "-o",
+                               "all", "-d", "half,float", "-r",  "all", "-z", "1",  "-t", "2",  "--ranks", "3",  "-m",      "2",
+                               "-a",  "3",  "-C",         "1",   "-I",  "1",  "-S", "1",  "-T", "60",      "-J", "out.json"});
+  ASSERT_TRUE(parsed.run) << parsed.text;
+  const Options& options = parsed.options;
+  EXPECT_EQ(options.sizes.max, 64U << 20);
+  EXPECT_EQ(options.sizes.factor, 2U);
+  EXPECT_EQ(options.ops.size(), 6U);
+  EXPECT_EQ(options.types, (std::vector<setoDataType_t>{setoFloat16, setoFloat32}));
+  EXPECT_EQ(options.root, kAllRoots);
+  EXPECT_EQ(options.ranks(), 6);
+  EXPECT_EQ(options.issue, Issue::barrier_after_each);
+  EXPECT_EQ(options.average, Average::max);
+  EXPECT_EQ(options.json_path, "out.json");
+  EXPECT_TRUE(parse({"--minbytes=1K", "--json", "x"}).run);
+}
+
+TEST(Options, RefusalsNameWhatIsWrong) {
+  const auto expect = [](std::vector<std::string> arguments, const std::string& word) {
+    const Parsed parsed = parse(std::move(arguments));
+    EXPECT_FALSE(parsed.run);
+    EXPECT_EQ(parsed.exit_code, 2);
+    EXPECT_NE(parsed.text.find(word), std::string::npos) << parsed.text;
+  };
+  expect({"-n", "many"}, "many");
+  expect({"-b", "2M", "-e", "1M"}, "larger");
+  expect({"--bogus"}, "--bogus");
+  expect({"-n"}, "-n");
+  expect({"-d", "float,quad"}, "quad");
+  expect({"-r", "2", "--ranks", "2"}, "not a rank");
+  expect({"-i", "0"}, "stepbytes");
+  expect({"extra"}, "extra");
+  const Parsed help = parse({"-h"});
+  EXPECT_FALSE(help.run);
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_NE(help.text.find("--stepfactor"), std::string::npos);
+}
+
+TEST(Table, RowsMatchWhatParsersOfNcclTestsExpect) {
+  const std::regex pattern(
+      R"(^\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)\s+(-?\d+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\d+|N/A)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\d+|N/A)\n$)");
+  EXPECT_TRUE(std::regex_match(row_text(row_of(1024, 3.25), {}), pattern)) << row_text(row_of(1024, 3.25), {});
+  ResultRow unchecked = row_of(1 << 30, 12345.6);
+  unchecked.out_of_place.wrong.reset();
+  EXPECT_TRUE(std::regex_match(row_text(unchecked, {}), pattern)) << row_text(unchecked, {});
+}
+
+TEST(Table, ConclusionSaysOkOrFailed) {
+  EXPECT_EQ(conclusion_text("x_perf", {0, 2.5}),
+            "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 2.5\n#\n# Collective test concluded: x_perf\n");
+  EXPECT_NE(conclusion_text("x_perf", {3, 2.5}).find(": 3 FAILED\n"), std::string::npos);
+}
+
+TEST(Results, TotalsCountBothPlacements) {
+  std::vector<ResultRow> rows = {row_of(8, 2), row_of(16, 4)};
+  rows[1].in_place->wrong = 5;
+  rows[0].in_place.reset();
+  const Totals totals = totals_of(rows);
+  EXPECT_EQ(totals.wrong, 5U);
+  EXPECT_DOUBLE_EQ(totals.average_bus_bandwidth, 10.0 / 3);
+}
+
+TEST(Results, StatisticsOfIterations) {
+  std::vector<double> times;
+  for (int i = 100; i >= 1; --i) times.push_back(i);
+  const IterationStatistics statistics = statistics_of(times);
+  EXPECT_EQ(statistics.min_us, 1);
+  EXPECT_EQ(statistics.max_us, 100);
+  EXPECT_EQ(statistics.p50_us, 50);
+  EXPECT_EQ(statistics.p99_us, 99);
+  EXPECT_DOUBLE_EQ(statistics.mean_us, 50.5);
+  EXPECT_EQ(statistics.slowest_us, times);
+}
+
+TEST(Json, CarriesWhatNcclTestsReadersLookFor) {
+  Options options;
+  Report report;
+  report.heading = {"all_reduce_perf", 100, 100, "host", "cpu", {7, 8}};
+  report.rows = {row_of(1024, 3)};
+  const auto json = nlohmann::json::parse(json_text(report, options));
+  EXPECT_EQ(json["version"], 3);
+  EXPECT_EQ(json["results"][0]["size"], 1024);
+  EXPECT_EQ(json["results"][0]["out_of_place"]["bus_bw"], 3.0);
+  EXPECT_EQ(json["results"][0]["in_place"]["nwrong"], 0);
+  EXPECT_EQ(json["config"]["devices"].size(), 2U);
+  EXPECT_EQ(json["out_of_bounds"]["okay"], true);
+  EXPECT_EQ(json["average_bus_bandwidth"]["bandwidth"], 3.0);
+}
+
+TEST(Plot, ReadsBackWhatJsonWrote) {
+  Report report;
+  report.heading.program = "all_reduce_perf";
+  report.rows = {row_of(1024, 3), row_of(2048, 4)};
+  std::string label;
+  const auto rows = rows_from_json(json_text(report, {}), label);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(label, "all_reduce_perf");
+  const auto series = series_of(*rows, "run");
+  ASSERT_EQ(series.size(), 1U);
+  EXPECT_EQ(series[0].points[1].bandwidth, 4);
+  EXPECT_FALSE(rows_from_json("{", label));
+  EXPECT_FALSE(rows_from_json("[]", label));
+}
+
+TEST(Plot, DrawsPositivePointsAndEscapesLabels) {
+  const std::string svg = plot_svg("a & b", {{"one <1>", {{8, 0}, {1024, 1.5}, {2048, 2}}}});
+  EXPECT_NE(svg.find("a &amp; b"), std::string::npos);
+  EXPECT_NE(svg.find("one &lt;1&gt;"), std::string::npos);
+  const std::regex circle("<circle");
+  EXPECT_EQ(std::distance(std::sregex_iterator(svg.begin(), svg.end(), circle), std::sregex_iterator()), 2);
+  EXPECT_NE(plot_svg("empty", {}).find("</svg>"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace seto::bench

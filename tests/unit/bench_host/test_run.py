@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""The pure parts of the host bench: states, sizes, ratios, verdicts, what is read from the contenders."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench" / "host"))
+
+import contenders  # noqa: E402
+import picture  # noqa: E402
+import rows  # noqa: E402
+import run  # noqa: E402
+
+GROUP = rows.Group("all_reduce", 2, 8, 128, with_limit=True)
+
+
+def sample(contender, times, state=rows.NEAR, round_index=0, group=GROUP):
+    return rows.Sample(group, contender, round_index, state, times)
+
+
+def speed_row(**changes):
+    values = {"key": "k", "what": "w", "goal": "g", "groups": (GROUP,), "measure": "speed", "mean": 1.5, **changes}
+    return rows.Row(**values)
+
+
+def all_peers(time, state=rows.NEAR):
+    return [sample(peer, dict.fromkeys(GROUP.sizes, time), state) for peer in rows.PEERS]
+
+
+class States(unittest.TestCase):
+    def test_bounds_are_exclusive(self):
+        self.assertEqual(rows.state_of(119.9), rows.NEAR)
+        self.assertIsNone(rows.state_of(120))
+        self.assertIsNone(rows.state_of(200))
+        self.assertEqual(rows.state_of(200.1), rows.FAR)
+
+    def test_a_bracket_needs_two_equal_states(self):
+        self.assertEqual(rows.state_of_bracket(60, 100), rows.NEAR)
+        self.assertEqual(rows.state_of_bracket(250, 370), rows.FAR)
+        self.assertIsNone(rows.state_of_bracket(60, 250))
+        self.assertIsNone(rows.state_of_bracket(150, 150))
+
+
+class Sizes(unittest.TestCase):
+    def test_every_second_power_and_the_upper_bound(self):
+        self.assertEqual(rows.sizes_of(8, 4096), [8, 32, 128, 512, 2048, 4096])
+        self.assertEqual(rows.sizes_of(64 << 10, 64 << 20), [(64 << 10) << (2 * i) for i in range(6)])
+        self.assertEqual(rows.sizes_of(8, 8), [8])
+
+    def test_named_sizes_join_the_launch_but_not_the_series(self):
+        self.assertIn(32 << 10, rows.ALL_REDUCE_2_MEDIUM.all_sizes)
+        self.assertNotIn(32 << 10, rows.ALL_REDUCE_2_MEDIUM.sizes)
+
+    def test_the_call_numbers_cover_each_range(self):
+        for group in {group for row in rows.ROWS for group in row.groups}:
+            self.assertEqual(group.calls[-1][0], group.upper, group.title)
+
+    def test_names(self):
+        self.assertEqual(
+            [rows.name_of_size(size) for size in (8, 1024, 1536, 1 << 20, 256 << 20)], ["8B", "1K", "1536B", "1M", "256M"]
+        )
+
+
+class Ratios(unittest.TestCase):
+    def test_geometric_mean(self):
+        self.assertAlmostEqual(rows.geometric_mean([0.5, 2.0]), 1.0)
+        self.assertAlmostEqual(rows.geometric_mean([2.0, 8.0]), 4.0)
+
+    def test_medians_stay_within_a_state(self):
+        samples = [
+            sample("gloo", {8: 1.0}),
+            sample("gloo", {8: 3.0}),
+            sample("gloo", {8: 2.0}),
+            sample("gloo", {8: 99.0}, rows.FAR),
+        ]
+        self.assertEqual(rows.medians(samples, GROUP, "gloo", rows.NEAR), {8: 2.0})
+        self.assertEqual(rows.medians(samples, GROUP, "gloo", rows.FAR), {8: 99.0})
+
+    def test_the_best_peer_is_found_for_each_size(self):
+        samples = [sample("gloo", {8: 1.0, 32: 9.0}), sample("MPICH", {8: 2.0, 32: 3.0})]
+        self.assertEqual(rows.best_of(samples, GROUP, rows.PEERS, rows.NEAR), {8: (1.0, "gloo"), 32: (3.0, "MPICH")})
+
+    def test_no_best_while_a_measured_peer_is_missing_in_the_state(self):
+        samples = [sample("gloo", {8: 1.0}), sample("MPICH", {8: 2.0}, rows.FAR)]
+        self.assertIsNone(rows.best_of(samples, GROUP, rows.PEERS, rows.NEAR))
+
+    def test_direction_of_the_measures(self):
+        self.assertEqual(rows.ratios_against({8: 2.0}, {8: 4.0}, "time"), {8: 0.5})
+        self.assertEqual(rows.ratios_against({8: 2.0}, {8: 4.0}, "speed"), {8: 2.0})
+        self.assertTrue(rows.keeps(0.7, 0.7, "time") and rows.keeps(1.1, 1.1, "speed"))
+        self.assertFalse(rows.keeps(0.71, 0.7, "time") or rows.keeps(1.09, 1.1, "speed"))
+
+
+class Verdicts(unittest.TestCase):
+    def ours(self, time, state=rows.NEAR):
+        return [sample(rows.OURS, dict.fromkeys(GROUP.sizes, time), state, index) for index in range(2)]
+
+    def test_met_only_if_every_seen_state_keeps_the_goal(self):
+        near = self.ours(1.0) + all_peers(2.0)
+        judgements = rows.judge(near, speed_row())
+        self.assertIsNone(judgements[rows.FAR])
+        self.assertEqual(rows.verdict(judgements), "met")
+        both = near + self.ours(2.0, rows.FAR) + all_peers(2.0, rows.FAR)
+        self.assertEqual(rows.verdict(rows.judge(both, speed_row())), "missed")
+
+    def test_missed_if_nothing_was_seen(self):
+        line = rows.line_of("w", "g", rows.judge(all_peers(1.0), speed_row()))
+        self.assertEqual(line.count("not seen"), 2)
+        self.assertTrue(line.endswith("| missed"))
+
+    def test_one_sample_of_ours_is_not_enough(self):
+        self.assertIsNone(rows.judge(self.ours(1.0)[:1] + all_peers(2.0), speed_row())[rows.NEAR])
+        self.assertIsNotNone(rows.judge(self.ours(1.0)[:1] + all_peers(2.0), speed_row(), least_samples=1)[rows.NEAR])
+
+    def test_one_size_below_its_floor_misses_the_row(self):
+        ours = [sample(rows.OURS, {8: 0.1, 32: 0.1, 128: 2.5}, round_index=index) for index in range(2)]
+        row = speed_row(each=(rows.Floor(64, 0.95),))
+        judgement = rows.judge(ours + all_peers(2.0), row)[rows.NEAR]
+        self.assertFalse(judgement.met)
+        self.assertIn("below the bound at 128B", judgement.text)
+        far_only = speed_row(each=(rows.Floor(64, 0.95, states=(rows.FAR,)),))
+        self.assertTrue(rows.judge(ours + all_peers(2.0), far_only)[rows.NEAR].met)
+
+    def test_the_limit_binds_at_each_size_or_as_a_mean(self):
+        limit = [sample(rows.LIMIT, {8: 1.0, 32: 1.0, 128: 0.8})]
+        samples = self.ours(1.0) + all_peers(2.0) + limit
+        self.assertFalse(rows.judge(samples, speed_row(limit_each=0.85))[rows.NEAR].met)
+        self.assertTrue(rows.judge(samples, speed_row(limit_mean=0.9))[rows.NEAR].met)
+        self.assertIsNone(rows.judge(self.ours(1.0) + all_peers(2.0), speed_row(limit_mean=0.9))[rows.NEAR])
+
+    def test_a_row_of_several_groups_needs_all_of_them(self):
+        other = rows.Group("all_reduce", 2, 512, 512)
+        row = speed_row(groups=(GROUP, other), against=(rows.PLACEBO,))
+        samples = self.ours(1.0) + [sample(rows.PLACEBO, dict.fromkeys(GROUP.sizes, 2.0))]
+        self.assertIsNone(rows.judge(samples, row)[rows.NEAR])
+        samples += [sample(rows.OURS, {512: 1.0}, group=other, round_index=index) for index in range(2)]
+        samples += [sample(rows.PLACEBO, {512: 1.0}, group=other)]
+        self.assertFalse(rows.judge(samples, row)[rows.NEAR].met)
+
+    def test_single_figures(self):
+        judgements = rows.judge_single({rows.NEAR: [30.0, 90.0, 35.0]}, {rows.NEAR: 40.0, rows.FAR: 80.0}, "ns")
+        self.assertTrue(judgements[rows.NEAR].met)
+        self.assertIsNone(judgements[rows.FAR])
+
+    def test_rotation_gives_everybody_each_place(self):
+        self.assertEqual([rows.rotated("abc", by)[0] for by in range(4)], ["a", "b", "c", "a"])
+        self.assertEqual(rows.rotated([], 3), [])
+
+
+class Reading(unittest.TestCase):
+    def test_the_fastest_line_of_a_size_counts(self):
+        text = '# noise\n{"size": 8, "time_us": 3, "wrong": 0}\n{"size": 8, "time_us": 2, "wrong": 0}\n'
+        self.assertEqual(contenders.times_of_lines(text), {8: 2})
+
+    def test_wrong_results_and_silence_are_errors(self):
+        for text in ('{"size": 8, "time_us": 3, "wrong": 1}', ""):
+            with self.assertRaises(contenders.Unavailable):
+                contenders.times_of_lines(text)
+
+    def test_broadcast_is_compared_in_place(self):
+        entry = {"out_of_place": {"time": 2.0}, "in_place": {"time": 1.0}}
+        self.assertEqual(contenders.figure_of(entry, GROUP), 2.0)
+        self.assertEqual(contenders.figure_of(entry, rows.Group("broadcast", 2, 8, 8)), 1.0)
+
+    def test_a_failing_or_hanging_program_is_unavailable(self):
+        with self.assertRaisesRegex(contenders.Unavailable, "ended with 3: reason"):
+            contenders.run_process(["sh", "-c", "echo reason >&2; exit 3"])
+        with self.assertRaisesRegex(contenders.Unavailable, "did not end"):
+            contenders.run_process(["sh", "-c", "while :; do :; done"], limit_s=0.2)
+
+    def test_fused_step_in_nanoseconds(self):
+        text = '{"benchmarks": [{"real_time": 0.006, "time_unit": "us"}, {"real_time": 1, "time_unit": "ms", "step_ns": 7}]}'
+        self.assertEqual(run.read_step(text), 7)
+
+    def test_row_filter(self):
+        known = ["ar2-small", "ar2-large", "call-8"]
+        self.assertEqual(run.wanted_keys("ar2-*", known), known[:2])
+        self.assertEqual(run.wanted_keys(None, known), known)
+        with self.assertRaises(SystemExit):
+            run.wanted_keys("nothing", known)
+
+    def test_the_picture_holds_every_contender_that_was_measured(self):
+        text = picture.draw(all_peers(2.0) + [sample(rows.OURS, {8: 1.0, 32: 1.0})], rows.NEAR)
+        self.assertTrue(text.startswith("<svg"))
+        self.assertEqual(text.count("<polyline"), 5)
+        self.assertIsNone(picture.draw([], rows.NEAR))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,296 @@
+// The rendezvous of one machine over its real sockets, with ranks as threads and as processes.
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "src/base/log.h"
+#include "src/bootstrap/local_bootstrap.h"
+#include "src/bootstrap/rendezvous_server.h"
+#include "src/net/local_socket.h"
+#include "tests/support/child_process.h"
+#include "tests/unit/bootstrap/ranks.h"
+
+namespace seto {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using testing::Answer;
+using testing::as_threads;
+using testing::ChildProcess;
+using testing::text_of;
+
+constexpr std::uint64_t kLongMs = 30'000;
+
+Deadline later() { return Deadline::after_ms(kLongMs); }
+
+// A server that ends with the test, unlike one of create_unique_id, and its id.
+struct Place {
+  UniqueId id{random_socket_name(), random_token()};
+  UniqueIdBytes bytes = encode(id);
+  std::unique_ptr<RendezvousServer> server = RendezvousServer::start(id, later()).value();
+};
+
+Answer join_and_gather(const UniqueIdBytes& id, Rank rank, int size, Deadline until) {
+  auto bootstrap = LocalBootstrap::join(id, rank, size, until);
+  if (!bootstrap.ok()) return bootstrap.status();
+  return bootstrap->all_gather("rank " + std::to_string(rank), until);
+}
+
+bool ends_within(const RendezvousServer& server, std::uint64_t ms) {
+  const Deadline until = Deadline::after_ms(ms);
+  while (!server.finished() && !until.passed()) poll(nullptr, 0, 1);
+  return server.finished();
+}
+
+TEST(Rendezvous, ThreadsGatherManyRoundsAndServerEnds) {
+  Place place;
+  constexpr int kRanks = 4;
+  const auto answers = as_threads(kRanks, [&](Rank rank) -> Answer {
+    auto bootstrap = LocalBootstrap::join(place.bytes, rank, kRanks, later());
+    if (!bootstrap.ok()) return bootstrap.status();
+    for (int round = 0; round < 50; ++round) {
+      const std::string mine(static_cast<std::size_t>(rank * round), static_cast<char>('a' + rank));
+      auto all = bootstrap->all_gather(mine, later());
+      if (!all.ok()) return all;
+      for (int other = 0; other < kRanks; ++other) {
+        EXPECT_EQ((*all)[static_cast<std::size_t>(other)].size(), static_cast<std::size_t>(other * round));
+      }
+    }
+    return bootstrap->all_gather(std::string(kGatherMessageLimit, 'x'), later());
+  });
+  for (const Answer& answer : answers) {
+    ASSERT_TRUE(answer.ok()) << answer.status().text();
+    EXPECT_EQ(answer.value()[3].size(), kGatherMessageLimit);
+  }
+  EXPECT_TRUE(ends_within(*place.server, 5'000));
+}
+
+TEST(Rendezvous, OneRankAlone) {
+  Place place;
+  EXPECT_TRUE(join_and_gather(place.bytes, 0, 1, later()).ok());
+}
+
+TEST(Rendezvous, DeadlineNamesTheMissingOnEveryRankThatCame) {
+  Place place;
+  const auto answers = as_threads(2, [&](Rank rank) {
+    return join_and_gather(place.bytes, rank * 2, 5, Deadline::after_ms(rank == 0 ? 200 : kLongMs));
+  });
+  for (const Answer& answer : answers) {
+    EXPECT_EQ(answer.status().code(), Code::timeout);
+    EXPECT_THAT(text_of(answer), HasSubstr("ranks 1, 3 and 4 of 5 did not come"));
+  }
+  EXPECT_EQ(text_of(join_and_gather(place.bytes, 4, 5, later())), text_of(answers[0])) << "a latecomer hears the reason";
+}
+
+TEST(Rendezvous, DeadlineOfARoundNamesTheSilent) {
+  Place place;
+  std::atomic<int> done{0};
+  const auto answers = as_threads(3, [&](Rank rank) -> Answer {
+    auto bootstrap = LocalBootstrap::join(place.bytes, rank, 3, later());
+    if (!bootstrap.ok()) return bootstrap.status();
+    if (rank == 1) {
+      while (done.load() < 2) poll(nullptr, 0, 1);
+      return failure(Code::internal, "silent");
+    }
+    auto answer = bootstrap->all_gather("x", Deadline::after_ms(200));
+    ++done;
+    return answer;
+  });
+  EXPECT_THAT(text_of(answers[0]), HasSubstr("rank 1 of 3 did not come"));
+  EXPECT_THAT(text_of(answers[2]), HasSubstr("rank 1 of 3 did not come"));
+}
+
+struct Claim {
+  Rank rank;
+  int size;
+};
+
+std::vector<Answer> join_with(const Place& place, const std::vector<Claim>& claims) {
+  return as_threads(static_cast<int>(claims.size()), [&](Rank index) {
+    const Claim& claim = claims[static_cast<std::size_t>(index)];
+    return join_and_gather(place.bytes, claim.rank, claim.size, later());
+  });
+}
+
+TEST(Rendezvous, WrongRanksAndSizesAreNamedOnEveryRank) {
+  const struct {
+    std::vector<Claim> claims;
+    const char* text;
+  } cases[] = {
+      {{{0, 3}, {1, 3}, {1, 3}}, "rank 1 came twice"},
+      {{{0, 2}, {5, 2}}, "rank 5 is out of range: the communicator has 2 ranks"},
+      {{{0, 3}, {-1, 3}}, "rank -1 is out of range"},
+      {{{0, 3}, {1, 70'000}}, "rank 1 says that the communicator has 70000 ranks: it can have 1 to 65536"},
+  };
+  for (const auto& one : cases) {
+    const Place place;
+    for (const Answer& answer : join_with(place, one.claims)) EXPECT_THAT(text_of(answer), HasSubstr(one.text));
+  }
+  const Place place;
+  for (const Answer& answer : join_with(place, {{0, 3}, {1, 4}})) {
+    EXPECT_THAT(text_of(answer), AnyOf(HasSubstr("rank 1 says that the communicator has 4 ranks, rank 0 says 3"),
+                                       HasSubstr("rank 0 says that the communicator has 3 ranks, rank 1 says 4")));
+  }
+}
+
+TEST(Rendezvous, SecondUseSaysSo) {
+  Place place;
+  const auto answers = as_threads(2, [&](Rank rank) -> Answer {
+    auto bootstrap = LocalBootstrap::join(place.bytes, rank, 2, later());
+    if (!bootstrap.ok()) return bootstrap.status();
+    auto first = bootstrap->all_gather("x", later());
+    if (rank == 0) {
+      EXPECT_THAT(text_of(join_and_gather(place.bytes, 0, 2, later())), HasSubstr("an id serves one, make a new one"));
+    }
+    auto second = bootstrap->all_gather("y", later());
+    return first.ok() ? second : first;
+  });
+  for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << "the communicator is not hurt: " << answer.status().text();
+  ASSERT_TRUE(ends_within(*place.server, 5'000));
+  const Answer answer = join_and_gather(place.bytes, 0, 2, later());
+  EXPECT_EQ(answer.status().code(), Code::remote_error);
+  EXPECT_THAT(text_of(answer), HasSubstr("it was used before (an id serves one communicator)"));
+}
+
+TEST(Rendezvous, WrongTokenIsTurnedAwayAndHurtsNobody) {
+  Place place;
+  LogCapture log;
+  const UniqueIdBytes forged = encode(UniqueId{place.id.socket_name, random_token()});
+  EXPECT_THAT(text_of(join_and_gather(forged, 0, 2, later())), HasSubstr("a token that is not of this rendezvous"));
+  EXPECT_TRUE(log.contains("turned away a connection"));
+  for (const Answer& answer : join_with(place, {{0, 2}, {1, 2}})) EXPECT_TRUE(answer.ok()) << answer.status().text();
+}
+
+TEST(Rendezvous, StrangersAreClosedInBoundedTime) {
+  Place place;
+  LogCapture log;
+  auto garbage = connect_local(place.id.socket_name, SocketKind::stream, later());
+  auto silent = connect_local(place.id.socket_name, SocketKind::stream, later());
+  ASSERT_TRUE(garbage.ok() && silent.ok());
+  ASSERT_EQ(send(garbage->get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+  for (const PrivateFd* stranger : {&*garbage, &*silent}) {
+    char byte = 0;
+    ASSERT_TRUE(wait_for(stranger->get(), POLLIN, Deadline::after_ms(kStrangerMs + 3'000)).ok());
+    EXPECT_LE(recv(stranger->get(), &byte, 1, MSG_DONTWAIT), 0);
+  }
+  EXPECT_TRUE(log.contains("sent garbage"));
+  for (const Answer& answer : join_with(place, {{0, 2}, {1, 2}})) EXPECT_TRUE(answer.ok());
+}
+
+TEST(Rendezvous, ProcessesGather) {
+  const auto body = [](const UniqueIdBytes& id, Rank rank) {
+    return [&id, rank] {
+      const Answer answer = join_and_gather(id, rank, 4, later());
+      EXPECT_TRUE(answer.ok()) << answer.status().text();
+      return answer.ok() && answer.value()[3] == "rank 3";
+    };
+  };
+  Place place;
+  std::vector<ChildProcess> children;
+  for (Rank rank = 1; rank < 4; ++rank) children.emplace_back(body(place.bytes, rank));
+  EXPECT_TRUE(join_and_gather(place.bytes, 0, 4, later()).ok());
+  for (ChildProcess& child : children) EXPECT_TRUE(child.wait());
+}
+
+TEST(Rendezvous, KilledRankIsNamedAtOnce) {
+  Place place;
+  ChildProcess victim([&] {
+    auto bootstrap = LocalBootstrap::join(place.bytes, 2, 3, later());
+    if (!bootstrap.ok() || !bootstrap->all_gather("alive", later()).ok()) return false;
+    pause();
+    return false;
+  });
+  const auto answers = as_threads(2, [&](Rank rank) -> Answer {
+    auto bootstrap = LocalBootstrap::join(place.bytes, rank, 3, later());
+    if (!bootstrap.ok()) return bootstrap.status();
+    if (auto first = bootstrap->all_gather("x", later()); !first.ok()) return failure(Code::internal, "first round");
+    if (rank == 0) victim.kill_now();
+    const std::uint64_t start = monotonic_ns();
+    auto second = bootstrap->all_gather("y", later());
+    EXPECT_LT(monotonic_ns() - start, 5'000'000'000U);
+    return second;
+  });
+  for (const Answer& answer : answers) EXPECT_THAT(text_of(answer), HasSubstr("rank 2 has left the rendezvous"));
+}
+
+TEST(Rendezvous, DeadServerIsNoticedAtOnce) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  ChildProcess maker([&] {
+    const auto id = create_unique_id(later());
+    if (!id.ok() || write(pipe_ends[1], id.value().data(), kUniqueIdSize) != kUniqueIdSize) return false;
+    pause();
+    return false;
+  });
+  UniqueIdBytes id;
+  ASSERT_EQ(read(pipe_ends[0], id.data(), id.size()), static_cast<ssize_t>(id.size()));
+  const auto answers = as_threads(2, [&](Rank rank) -> Answer {
+    auto bootstrap = LocalBootstrap::join(id, rank, 2, later());
+    if (!bootstrap.ok()) return bootstrap.status();
+    if (rank == 0) maker.kill_now();
+    static_cast<void>(bootstrap->all_gather("x", later()).ok());
+    return bootstrap->all_gather("y", later());
+  });
+  for (const Answer& answer : answers) EXPECT_THAT(text_of(answer), HasSubstr("the process that made the unique id has ended"));
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+}
+
+TEST(Rendezvous, BootstrapIsDeadInAForkedChild) {
+  Place place;
+  auto bootstrap = LocalBootstrap::join(place.bytes, 0, 1, later());
+  ASSERT_TRUE(bootstrap.ok());
+  ChildProcess child([&] {
+    const Answer answer = bootstrap->all_gather("x", later());
+    EXPECT_THAT(text_of(answer), HasSubstr("made before fork()"));
+    return answer.status().code() == Code::invalid_usage;
+  });
+  EXPECT_TRUE(child.wait());
+  EXPECT_TRUE(bootstrap->all_gather("x", later()).ok());
+}
+
+TEST(Rendezvous, OutOfDescriptorsIsNamedOnTheRanksThatCame) {
+  ChildProcess child([] {
+    Place place;
+    auto first = std::make_unique<std::optional<Answer>>();
+    std::thread waiting([&] { first->emplace(join_and_gather(place.bytes, 0, 40, later())); });
+    // One descriptor each for the rank and for the server's side of it: the limit strikes on one side or the other.
+    const rlimit few{24, 24};
+    setrlimit(RLIMIT_NOFILE, &few);
+    const auto rest = as_threads(12, [&](Rank index) { return join_and_gather(place.bytes, index + 1, 40, Deadline::after_ms(3'000)); });
+    waiting.join();
+    EXPECT_FALSE((*first)->ok());
+    int told = 0;
+    for (const Answer& answer : rest) told += text_of(answer).find("raise ulimit -n") != std::string::npos ? 1 : 0;
+    EXPECT_GT(told, 0);
+    return true;
+  });
+  EXPECT_TRUE(child.wait());
+}
+
+TEST(Rendezvous, UniqueIdOfTheProcessAndUnusedOnesEnd) {
+  ChildProcess child([] {
+    const auto unused = create_unique_id(Deadline::after_ms(0));
+    const auto used = create_unique_id(later());
+    EXPECT_TRUE(unused.ok() && used.ok());
+    const auto answers = as_threads(2, [&](Rank rank) { return join_and_gather(used.value(), rank, 2, later()); });
+    for (const Answer& answer : answers) EXPECT_TRUE(answer.ok());
+    EXPECT_THAT(text_of(join_and_gather(unused.value(), 0, 2, later())), HasSubstr("no rank came before the deadline"));
+    std::fflush(nullptr);
+    exit(::testing::Test::HasFailure() ? 1 : 0);  // the servers that still run are ended by exit
+    return true;
+  });
+  EXPECT_TRUE(child.wait());
+}
+
+}  // namespace
+}  // namespace seto

@@ -1,0 +1,185 @@
+#include "transports/shm/segment.h"
+
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/base/text.h"
+
+// Newer than the headers of some systems that run kernels which know them.
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace seto {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+// Below this, asking the kernel how much memory is left costs more than it protects from.
+constexpr std::uint64_t kLargePopulate = std::uint64_t{8} << 20;
+constexpr std::uint64_t kStatBlock = 512;
+
+Fd new_memory() {
+  Fd fd(memfd_create("seto", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
+  if (!fd.valid() && errno == EINVAL) fd = Fd(memfd_create("seto", MFD_CLOEXEC | MFD_ALLOW_SEALING));  // before Linux 6.3
+  return fd;
+}
+
+std::uint64_t allocated(int fd) {
+  struct stat state{};
+  if (fstat(fd, &state) != 0) return 0;
+  return static_cast<std::uint64_t>(state.st_blocks) * kStatBlock;
+}
+
+// Shared memory has no limit of its own: a machine that runs out kills processes. 0: unknown.
+std::uint64_t available_memory() {
+  std::FILE* const file = std::fopen("/proc/meminfo", "re");
+  if (file == nullptr) return 0;
+  char line[256];
+  unsigned long long kibibytes = 0;
+  while (std::fgets(line, sizeof line, file) != nullptr && std::sscanf(line, "MemAvailable: %llu", &kibibytes) != 1) {
+  }
+  std::fclose(file);
+  return kibibytes * 1024;
+}
+
+Status out_of_memory(std::uint64_t size, std::uint64_t present, const char* why) {
+  return failure(Code::unavailable,
+                 "no %s more of shared memory beside the %s in use: %s; free memory, use fewer communicators, or set smaller buffers",
+                 size_text(size).c_str(), size_text(present).c_str(), why);
+}
+
+}  // namespace
+
+Result<Segment> Segment::create(const Options& options) {
+  SETO_CHECK(options.size > 0 && options.size % kSegmentPage == 0);
+  if (options.size > kSegmentLimit) {
+    return failure(Code::invalid_argument, "a shared segment of %s is over the limit of %s", size_text(options.size).c_str(),
+                   size_text(kSegmentLimit).c_str());
+  }
+  Segment segment;
+  segment.fd_ = new_memory();
+  if (!segment.fd_.valid()) return system_failure(Code::unavailable, "cannot make shared memory (memfd_create)");
+  const int fd = segment.fd_.get();
+  if (ftruncate(fd, static_cast<off_t>(options.size)) != 0) {
+    return system_failure(Code::unavailable, "cannot size shared memory to %s", size_text(options.size).c_str());
+  }
+  if (fcntl(fd, F_ADD_SEALS, kSeals) != 0) return system_failure(Code::unavailable, "cannot seal shared memory");
+  segment.size_ = options.size;
+  segment.limit_bytes_ = options.limit_bytes;
+  SETO_TRY(segment.map_whole(fd));
+  return segment;
+}
+
+Result<Segment> Segment::map(int fd, std::uint64_t largest) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    return failure(Code::remote_error, "the memory of a peer is not sealed against shrinking: it is not a segment of this library");
+  }
+  struct stat state{};
+  if (fstat(fd, &state) != 0) return system_failure(Code::unavailable, "cannot read the size of a peer's memory");
+  const auto size = static_cast<std::uint64_t>(state.st_size);
+  if (size == 0 || size > largest || size % kSegmentPage != 0) {
+    return failure(Code::remote_error, "the memory of a peer has %llu bytes: expected are pages, up to %s",
+                   static_cast<unsigned long long>(size), size_text(largest).c_str());
+  }
+  Segment segment;
+  segment.size_ = size;
+  SETO_TRY(segment.map_whole(fd));
+  return segment;
+}
+
+Status Segment::map_whole(int fd) {
+  void* const start = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (start == MAP_FAILED) {
+    return system_failure(Code::unavailable, "cannot map %s of shared memory; is ulimit -v set?", size_text(size_).c_str());
+  }
+  data_ = static_cast<std::byte*>(start);
+  // Used where /sys/kernel/mm/transparent_hugepage/shmem_enabled says advise, always or within_size; else without effect.
+  static_cast<void>(madvise(data_, size_, MADV_HUGEPAGE));
+  // A core file holds what the process owns, not what all ranks share.
+  static_cast<void>(madvise(data_, size_, MADV_DONTDUMP));
+  return {};
+}
+
+Segment::Segment(Segment&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      limit_bytes_(other.limit_bytes_) {}
+
+Segment& Segment::operator=(Segment&& other) noexcept {
+  if (this != &other) {
+    unmap();
+    fd_ = std::move(other.fd_);
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+    limit_bytes_ = other.limit_bytes_;
+  }
+  return *this;
+}
+
+Segment::~Segment() { unmap(); }
+
+void Segment::unmap() {
+  if (data_ != nullptr) munmap(data_, size_);
+  data_ = nullptr;
+}
+
+Status Segment::check_room(std::uint64_t size) const {
+  const std::uint64_t present = allocated(fd_.get());
+  if (size > limit_bytes_ || present > limit_bytes_ - size) {
+    return out_of_memory(size, present, ("its limit is " + size_text(limit_bytes_)).c_str());
+  }
+  if (size < kLargePopulate) return {};
+  const std::uint64_t available = available_memory();
+  if (available != 0 && size > available) {
+    return out_of_memory(size, present, ("the machine has " + size_text(available) + " left").c_str());
+  }
+  return {};
+}
+
+Status Segment::populate(std::uint64_t offset, std::uint64_t size) {
+  SETO_CHECK(fd_.valid() && offset % kSegmentPage == 0 && size % kSegmentPage == 0);
+  SETO_CHECK(offset <= size_ && size <= size_ - offset);
+  if (size == 0) return {};
+  SETO_TRY(check_room(size));
+  int answer = 0;
+  do {
+    answer = fallocate(fd_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(size));
+  } while (answer != 0 && errno == EINTR);
+  if (answer == 0) return {};
+  if (errno == ENOSPC || errno == ENOMEM) {
+    return out_of_memory(size, allocated(fd_.get()), errno == ENOSPC ? "no space is left" : "the kernel has no memory for it");
+  }
+  return system_failure(Code::unavailable, "cannot populate %s of shared memory", size_text(size).c_str());
+}
+
+Status Segment::release(std::uint64_t offset, std::uint64_t size) {
+  SETO_CHECK(fd_.valid() && offset % kSegmentPage == 0 && size % kSegmentPage == 0);
+  SETO_CHECK(offset <= size_ && size <= size_ - offset);
+  if (size == 0) return {};
+  if (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(size)) != 0) {
+    return system_failure(Code::unavailable, "cannot release %s of shared memory", size_text(size).c_str());
+  }
+  return {};
+}
+
+void Segment::prefault(std::uint64_t offset, std::uint64_t size) const {
+  SETO_CHECK(offset <= size_ && size <= size_ - offset);
+  static_cast<void>(madvise(data_ + offset, size, MADV_POPULATE_WRITE));
+}
+
+std::uint64_t Segment::populated() const { return fd_.valid() ? allocated(fd_.get()) : 0; }
+
+}  // namespace seto

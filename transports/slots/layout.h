@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "transports/transport.h"
+
+// What members of a circle share: every one owns a board in its own segment, which only it writes, and the others read it.
+//
+//   notes        [kNotes]                    what I am doing
+//   progress     1 line                      operations I have completed
+//   fate         1 line                      how I left, once I have
+//   outgoing     [window][port][target]      one line a stream end: how far it is, and where its slots are (or a short message itself)
+//   taken        [window][port][sender][source of the stream]   how far I have read a stream: its sender's credit
+//
+// A line is written by one member. Counters are marks and only grow, so no line is ever reset.
+namespace seto::slots {
+
+inline constexpr std::size_t kLineSize = 64;
+inline constexpr std::uint64_t kWindow = 2;  // operations whose streams may be in use at once
+inline constexpr std::uint64_t kNotes = 8;
+inline constexpr std::uint32_t kGroups = 4;  // multicast groups a sender may have
+inline constexpr std::uint32_t kInlineSize = 32;
+
+// The head of one stream of one operation. Short messages travel in it, beside their flag.
+struct alignas(kLineSize) StreamLine {
+  std::atomic<Mark> mark;  // slices committed; release-stored after everything they need
+  std::uint64_t done;      // operations the sender has completed: credit for the other direction
+  std::uint32_t digest;
+  std::uint32_t depth;
+  union {
+    struct {
+      std::uint64_t offset;  // of the slots, in the sender's segment
+      std::uint32_t stride;
+      std::uint32_t reserved;
+    } slots;
+    std::byte message[kInlineSize];
+  };
+};
+static_assert(sizeof(StreamLine) == kLineSize);
+
+struct alignas(kLineSize) CounterLine {
+  std::atomic<std::uint64_t> value;
+};
+static_assert(sizeof(CounterLine) == kLineSize);
+
+struct alignas(kLineSize) NoteLine {
+  std::atomic<std::uint64_t> sequence;  // 2 k + 1 while note k is being written, 2 k + 2 after
+  std::atomic<std::uint64_t> operation;
+  std::atomic<std::uint64_t> digest_and_verdict;
+  std::atomic<std::uint64_t> words[5];
+};
+static_assert(sizeof(NoteLine) == kLineSize);
+
+// Where things lie on a board; equal for all members of a circle.
+class BoardLayout {
+ public:
+  BoardLayout(std::uint32_t members, std::uint32_t ports) : members_(members), ports_(ports) {}
+
+  [[nodiscard]] std::uint32_t members() const { return members_; }
+  [[nodiscard]] std::uint32_t ports() const { return ports_; }
+  [[nodiscard]] std::size_t size() const { return taken_at() + kWindow * ports_ * members_ * sources() * kLineSize; }
+
+  [[nodiscard]] std::size_t note(std::uint64_t operation) const { return operation % kNotes * kLineSize; }
+  [[nodiscard]] std::size_t progress() const { return kNotes * kLineSize; }
+  [[nodiscard]] std::size_t fate() const { return progress() + kLineSize; }
+  // `target`: the receiving member, or members() + group - 1.
+  [[nodiscard]] std::size_t outgoing(std::uint64_t window, std::uint32_t port, std::uint32_t target) const {
+    return outgoing_at() + ((window * ports_ + port) * targets() + target) * kLineSize;
+  }
+  // `source`: 0 for a stream of one receiver, else the group.
+  [[nodiscard]] std::size_t taken(std::uint64_t window, std::uint32_t port, std::uint32_t sender, std::uint32_t source) const {
+    return taken_at() + (((window * ports_ + port) * members_ + sender) * sources() + source) * kLineSize;
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t targets() const { return members_ + kGroups; }
+  [[nodiscard]] static std::uint32_t sources() { return kGroups + 1; }
+  [[nodiscard]] std::size_t outgoing_at() const { return fate() + kLineSize; }
+  [[nodiscard]] std::size_t taken_at() const { return outgoing_at() + kWindow * ports_ * targets() * kLineSize; }
+
+  std::uint32_t members_;
+  std::uint32_t ports_;
+};
+
+}  // namespace seto::slots

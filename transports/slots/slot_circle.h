@@ -1,0 +1,90 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "transports/slots/layout.h"
+#include "transports/slots/pool.h"
+#include "transports/transport.h"
+
+namespace seto::slots {
+
+// Another member, as its memory is mapped here.
+struct Member {
+  std::byte* segment = nullptr;
+  std::size_t segment_size = 0;
+  std::size_t board = 0;  // offset of its board for this circle
+  // Its context sleeps: whoever writes what it may wait for rings. Null: it never sleeps in the kernel.
+  std::atomic<std::uint32_t>* armed = nullptr;
+};
+
+// Wakes a member that sleeps. Called from the data path, so it neither blocks nor allocates.
+class Doorbell {
+ public:
+  virtual ~Doorbell() = default;
+  virtual void ring(std::uint32_t member) = 0;
+};
+
+struct CircleSetup {
+  std::uint32_t own = 0;  // index of this member
+  std::uint32_t ports = 64;
+  std::vector<Member> members;
+  Pool* pool = nullptr;  // of the own segment
+  Doorbell* doorbell = nullptr;
+};
+
+// Streams as slot rings in the sender's segment and marks on the members' boards: what ranks of one machine share, threads and
+// processes alike. One slot serves every receiver of a multicast.
+class SlotCircle final : public Circle {
+ public:
+  static Result<std::unique_ptr<SlotCircle>> create(CircleSetup setup);
+  ~SlotCircle() override;
+
+  [[nodiscard]] std::uint32_t members() const override { return layout_.members(); }
+  Result<std::unique_ptr<SendStream>> open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
+                                                const StreamGeometry& geometry) override;
+  Result<std::unique_ptr<ReceiveStream>> open_receive(StreamAddress address, const StreamGeometry& geometry) override;
+  void begin(const Note& note) override;
+  void complete(std::uint64_t operation) override;
+  [[nodiscard]] std::uint64_t window() const override { return kWindow; }
+  bool note_of(std::uint32_t member, std::uint64_t operation, Note& note) const override;
+  [[nodiscard]] std::uint64_t completed_by(std::uint32_t member) const override;
+  void leave(Fate fate) override;
+  [[nodiscard]] Fate fate_of(std::uint32_t member) const override;
+  [[nodiscard]] Status failure() const override { return failure_; }
+
+ private:
+  friend class SlotSender;
+  friend class SlotReceiver;
+
+  // Slots of one outgoing stream of one window; kept from operation to operation.
+  struct Lease {
+    std::size_t offset = 0;
+    std::size_t size = 0;
+  };
+
+  explicit SlotCircle(CircleSetup setup);
+
+  template <class Line>
+  Line& line(std::uint32_t member, std::size_t at) const {
+    const Member& m = setup_.members[member];
+    return *reinterpret_cast<Line*>(m.segment + m.board + at);
+  }
+  // Have all these members completed everything up to that operation? Looks at their boards only if what is known does not do.
+  bool passed(std::span<const std::uint32_t> members, std::uint64_t operation);
+  void heard(std::uint32_t member, std::uint64_t done) { done_by_[member] = done > done_by_[member] ? done : done_by_[member]; }
+  void wake(std::uint32_t member) const;
+  void fail(Status reason) {
+    if (failure_.ok()) failure_ = std::move(reason);
+  }
+  Lease* lease(std::uint64_t window, std::uint32_t port, std::uint32_t target, std::size_t size);
+
+  CircleSetup setup_;
+  BoardLayout layout_;
+  std::uint64_t done_ = 0;             // operations this member has completed
+  std::vector<std::uint64_t> done_by_;  // as far as known here
+  std::vector<Lease> leases_;           // [window][port][target]
+  Status failure_;
+};
+
+}  // namespace seto::slots

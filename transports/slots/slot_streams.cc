@@ -1,0 +1,141 @@
+#include "transports/slots/slot_streams.h"
+
+#include <algorithm>
+
+namespace seto::slots {
+namespace {
+
+constexpr std::uint32_t kSlotAlignment = 64;
+
+std::uint32_t padded(std::uint32_t size) { return (size + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment; }
+
+bool fits_inline(const StreamGeometry& geometry) { return geometry.slot_size <= kInlineSize && geometry.slices == 1; }
+
+}  // namespace
+
+// ---- sender --------------------------------------------------------------------------------------------------------------------
+
+SlotSender::SlotSender(SlotCircle& circle, StreamAddress address, std::span<const std::uint32_t> receivers, const StreamGeometry& geometry)
+    : circle_(circle),
+      address_(address),
+      receivers_(receivers.begin(), receivers.end()),
+      geometry_(geometry),
+      stride_(padded(geometry.slot_size)),
+      inline_(fits_inline(geometry)) {
+  geometry_.depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(1U, geometry.depth), geometry.slices));
+  const BoardLayout& layout = circle_.layout_;
+  const std::uint32_t own = circle_.setup_.own;
+  const std::uint32_t target = address.group > 0 ? layout.members() + address.group - 1 : receivers_.front();
+  for (std::uint64_t w = 0; w < kWindow; ++w) {
+    windows_[w].line = &circle_.line<StreamLine>(own, layout.outgoing(w, address.port, target));
+    for (const std::uint32_t receiver : receivers_)
+      windows_[w].taken.push_back(&circle_.line<const CounterLine>(receiver, layout.taken(w, address.port, own, address.group)).value);
+  }
+}
+
+std::byte* SlotSender::acquire(Mark mark) {
+  const std::uint64_t operation = operation_of(mark);
+  const std::uint64_t slice = slice_of(mark);
+  Window& window = windows_[operation % kWindow];
+  if (window.opened != operation && !open(window, operation)) return nullptr;
+  if (inline_) return window.line->message;
+  if (slice >= geometry_.depth && !credit(window, mark - geometry_.depth + 1)) return nullptr;
+  return circle_.setup_.members[circle_.setup_.own].segment + window.slots + slice % geometry_.depth * stride_;
+}
+
+// The line and the slots of operation k are free for k + kWindow when every receiver has completed k.
+bool SlotSender::open(Window& window, std::uint64_t operation) {
+  if (operation > kWindow && !circle_.passed(receivers_, operation - kWindow)) return false;
+  if (!inline_) {
+    const std::uint32_t target = address_.group > 0 ? circle_.layout_.members() + address_.group - 1 : receivers_.front();
+    const auto* lease = circle_.lease(operation % kWindow, address_.port, target, std::size_t{stride_} * geometry_.depth);
+    if (lease == nullptr) return false;
+    window.slots = lease->offset;
+    window.line->slots.offset = lease->offset;
+    window.line->slots.stride = stride_;
+    window.line->depth = geometry_.depth;
+  }
+  window.line->digest = geometry_.digest;
+  window.opened = operation;
+  return true;
+}
+
+bool SlotSender::credit(Window& window, Mark needed) {
+  if (window.taken_by_all >= needed) return true;
+  Mark least = ~Mark{0};
+  for (const auto* taken : window.taken) least = std::min(least, taken->load(std::memory_order_acquire));
+  window.taken_by_all = least;
+  return least >= needed;
+}
+
+// Streams are filled in slice order, so the line's mark is a count of what is there.
+void SlotSender::commit(Mark mark) {
+  Window& window = windows_[operation_of(mark) % kWindow];
+  if (slice_of(mark) == 0) window.line->done = circle_.done_;
+  window.line->mark.store(mark + 1, std::memory_order_release);
+  for (const std::uint32_t receiver : receivers_) circle_.wake(receiver);
+}
+
+// ---- receiver ------------------------------------------------------------------------------------------------------------------
+
+SlotReceiver::SlotReceiver(SlotCircle& circle, StreamAddress address, const StreamGeometry& geometry)
+    : circle_(circle), sender_(address.sender), geometry_(geometry), inline_(fits_inline(geometry)) {
+  const BoardLayout& layout = circle_.layout_;
+  const std::uint32_t own = circle_.setup_.own;
+  const std::uint32_t target = address.group > 0 ? layout.members() + address.group - 1 : own;
+  for (std::uint64_t w = 0; w < kWindow; ++w) {
+    windows_[w].line = &circle_.line<const StreamLine>(sender_, layout.outgoing(w, address.port, target));
+    windows_[w].taken = &circle_.line<CounterLine>(own, layout.taken(w, address.port, sender_, address.group)).value;
+  }
+}
+
+const std::byte* SlotReceiver::front(Mark mark) {
+  const std::uint64_t operation = operation_of(mark);
+  Window& window = windows_[operation % kWindow];
+  if (window.committed <= mark) {
+    window.committed = window.line->mark.load(std::memory_order_acquire);
+    if (window.committed <= mark) return nullptr;
+  }
+  if (window.opened != operation && !open(window, operation)) return nullptr;
+  if (inline_) return window.line->message;
+  return window.slots + slice_of(mark) % window.depth * window.stride;
+}
+
+// Nothing of a header is believed before it was checked: a stray store of a peer must end in an error, not in a crash.
+bool SlotReceiver::open(Window& window, std::uint64_t operation) {
+  const StreamLine& line = *window.line;
+  if (operation_of(window.committed - 1) != operation || line.digest != geometry_.digest) {
+    circle_.fail(failure(Code::remote_error, "member %u sent operation %llu with digest %08x where operation %llu with digest %08x was due",
+                         sender_, static_cast<unsigned long long>(operation_of(window.committed - 1)), line.digest,
+                         static_cast<unsigned long long>(operation), geometry_.digest));
+    return false;
+  }
+  circle_.heard(sender_, line.done);
+  if (!inline_) {
+    const Member& sender = circle_.setup_.members[sender_];
+    const std::uint64_t offset = line.slots.offset;
+    const std::uint64_t size = std::uint64_t{line.slots.stride} * line.depth;
+    const bool sound = line.depth > 0 && line.slots.stride >= geometry_.slot_size && offset % kSlotAlignment == 0 &&
+                       size <= sender.segment_size && offset <= sender.segment_size - size;
+    if (!sound) {
+      circle_.fail(failure(Code::remote_error, "member %u: the header of its stream is garbage (offset %llu, stride %u, depth %u)", sender_,
+                           static_cast<unsigned long long>(offset), line.slots.stride, line.depth));
+      return false;
+    }
+    window.slots = sender.segment + offset;
+    window.stride = line.slots.stride;
+    window.depth = line.depth;
+  }
+  window.opened = operation;
+  return true;
+}
+
+void SlotReceiver::release(Mark mark) {
+  if (inline_) return;  // free when this member has completed the operation
+  Window& window = windows_[operation_of(mark) % kWindow];
+  if (slice_of(mark) + window.depth >= geometry_.slices) return;  // its slot is not used again in this operation
+  window.taken->store(mark + 1, std::memory_order_release);
+  circle_.wake(sender_);
+}
+
+}  // namespace seto::slots

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "transports/slots/slot_circle.h"
+
+namespace seto::slots {
+
+class SlotSender final : public SendStream {
+ public:
+  SlotSender(SlotCircle& circle, StreamAddress address, std::span<const std::uint32_t> receivers, const StreamGeometry& geometry);
+
+  std::byte* acquire(Mark mark) override;
+  void commit(Mark mark) override;
+
+ private:
+  struct Window {
+    StreamLine* line = nullptr;
+    std::vector<const std::atomic<std::uint64_t>*> taken;  // by receiver
+    Mark taken_by_all = 0;
+    std::uint64_t opened = 0;  // operation
+    std::size_t slots = 0;     // offset in the own segment
+  };
+
+  bool open(Window& window, std::uint64_t operation);
+  bool credit(Window& window, Mark needed);
+
+  SlotCircle& circle_;
+  StreamAddress address_;
+  std::vector<std::uint32_t> receivers_;
+  StreamGeometry geometry_;
+  std::uint32_t stride_;
+  bool inline_;
+  std::array<Window, kWindow> windows_;
+};
+
+class SlotReceiver final : public ReceiveStream {
+ public:
+  SlotReceiver(SlotCircle& circle, StreamAddress address, const StreamGeometry& geometry);
+
+  const std::byte* front(Mark mark) override;
+  void release(Mark mark) override;
+
+ private:
+  struct Window {
+    const StreamLine* line = nullptr;
+    std::atomic<std::uint64_t>* taken = nullptr;
+    Mark committed = 0;           // as last read
+    const std::byte* slots = nullptr;
+    std::uint32_t stride = 0;
+    std::uint32_t depth = 1;
+    std::uint64_t opened = 0;  // operation
+  };
+
+  bool open(Window& window, std::uint64_t operation);
+
+  SlotCircle& circle_;
+  std::uint32_t sender_;
+  StreamGeometry geometry_;
+  bool inline_;
+  std::array<Window, kWindow> windows_;
+};
+
+}  // namespace seto::slots

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "src/base/result.h"
+
+// What an engine sees of a medium. A transport moves opaque bytes between members 0 … n - 1 of a circle (the ranks of a
+// communicator that it reaches); it knows nothing of collectives.
+//
+// Nothing here blocks, allocates on the data path or calls back. All calls of one circle come from one thread at a time; that
+// thread may change between calls if the changes are ordered (the context's progress token orders them).
+namespace seto {
+
+// Which slice of which operation: operations count up from 1, a slice is a position within. Numbers only grow, so one 64-bit
+// comparison says "this far".
+using Mark = std::uint64_t;
+inline constexpr int kSliceBits = 24;
+inline constexpr std::uint64_t kMaxSlices = (std::uint64_t{1} << kSliceBits) - 2;
+constexpr Mark mark_of(std::uint64_t operation, std::uint64_t slice) { return operation << kSliceBits | slice; }
+constexpr std::uint64_t operation_of(Mark mark) { return mark >> kSliceBits; }
+constexpr std::uint64_t slice_of(Mark mark) { return mark & ((std::uint64_t{1} << kSliceBits) - 1); }
+
+// Both ends derive the same address from the plan.
+struct StreamAddress {
+  std::uint32_t sender = 0;  // member
+  std::uint8_t group = 0;    // 0: one receiver; else a multicast group of the sender
+  std::uint16_t port = 0;
+};
+
+struct StreamGeometry {
+  std::uint32_t slot_size = 0;  // bytes of the largest message
+  std::uint32_t depth = 2;      // slots, at least; the sender decides
+  std::uint64_t slices = 1;
+  std::uint32_t digest = 0;     // of everything that both ends must agree on; always compared
+};
+
+// The sending end. For each slice of an operation, in any order of slices that the receivers share: acquire, fill, commit.
+class SendStream {
+ public:
+  virtual ~SendStream() = default;
+
+  // Where the message is to be produced, or nullptr: not yet. Idempotent until the commit.
+  virtual std::byte* acquire(Mark mark) = 0;
+  // The message is complete. Streaming stores into it have been fenced.
+  virtual void commit(Mark mark) = 0;
+};
+
+// The receiving end: front, use in place, release.
+class ReceiveStream {
+ public:
+  virtual ~ReceiveStream() = default;
+
+  // The message, or nullptr: not yet, or never (see Circle::failure).
+  virtual const std::byte* front(Mark mark) = 0;
+  // Its bytes will not be looked at again.
+  virtual void release(Mark mark) = 0;
+};
+
+// What a member tells the others about an operation, for the case that they do not agree: opaque here, compared by digest.
+struct Note {
+  std::uint64_t operation = 0;
+  std::uint32_t digest = 0;
+  std::uint32_t verdict = 0;  // 0: taking part. Else why not
+  std::uint64_t words[5] = {};
+};
+
+// How a member left a circle. A plain number crosses the boundary, so unknown ones can come.
+struct Fate {
+  std::uint32_t reason = 0;   // 0: it has not left
+  std::uint32_t culprit = 0;  // the member at fault, as far as the one that left knows
+};
+
+// The streams of one communicator over one transport.
+class Circle {
+ public:
+  virtual ~Circle() = default;
+
+  [[nodiscard]] virtual std::uint32_t members() const = 0;
+
+  // Streams are opened when a launch is bound and used for any number of operations. `receivers` of a send stream are members.
+  virtual Result<std::unique_ptr<SendStream>> open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
+                                                        const StreamGeometry& geometry) = 0;
+  virtual Result<std::unique_ptr<ReceiveStream>> open_receive(StreamAddress address, const StreamGeometry& geometry) = 0;
+
+  // Before the first stream of an operation is touched.
+  virtual void begin(const Note& note) = 0;
+  // This member has finished all operations up to this one: it will read nothing of theirs again.
+  virtual void complete(std::uint64_t operation) = 0;
+  // The lowest operation that this member may begin only when the others are further: streams of operation k are reused by
+  // operation k + window().
+  [[nodiscard]] virtual std::uint64_t window() const = 0;
+
+  // Slow path. What a member last said it is doing about this operation; false if it has not come to it or left it long ago.
+  virtual bool note_of(std::uint32_t member, std::uint64_t operation, Note& note) const = 0;
+  [[nodiscard]] virtual std::uint64_t completed_by(std::uint32_t member) const = 0;
+  // This member leaves, for a reason that the others may look up: after it, no operation of theirs that needs it can end. Any
+  // thread; the first reason stays.
+  virtual void leave(Fate fate) = 0;
+  [[nodiscard]] virtual Fate fate_of(std::uint32_t member) const = 0;
+  // The first thing that went wrong on these streams: a header that disagrees, or bytes that cannot be one.
+  [[nodiscard]] virtual Status failure() const = 0;
+};
+
+}  // namespace seto
