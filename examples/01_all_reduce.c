@@ -1,5 +1,5 @@
-/* Four ranks, each a thread of this process, add up a vector: build with `cc 01_all_reduce.c $(pkg-config --cflags --libs seto)
- * -pthread`. */
+/* Four ranks, each a thread of this process, add up a vector.
+ * Build: cc 01_all_reduce.c $(pkg-config --cflags --libs seto) -pthread */
 #include <pthread.h>
 #include <seto/seto.h>
 #include <stdio.h>

@@ -36,7 +36,7 @@ class Job final {
 
   // The rest is for ranks.
 
-  // False if some rank has failed, also while waiting. Spins briefly where cores suffice, then yields.
+  // False if some rank failed before all had come. Spins briefly where cores suffice, then yields.
   [[nodiscard]] bool barrier();
   // Makes every barrier return false from now on.
   void fail();

@@ -47,6 +47,9 @@ double significand(const FloatFormat& format, std::uint64_t random) {
   return 1.0 + std::ldexp(static_cast<double>(random & ((std::uint64_t{1} << bits) - 1)), -bits);
 }
 
+// The standard one's result type differs between libraries.
+int bit_width(int value) { return static_cast<int>(std::bit_width(static_cast<unsigned>(value))); }
+
 // Wide formats do not need their whole range: this much varies every exponent bit that matters and stays far from the ends.
 constexpr int kExponentReach = 20;
 
@@ -57,7 +60,7 @@ double float_sum_input(const Pattern& pattern, const FloatFormat& format, std::u
   const std::uint64_t budget = std::uint64_t{1} << precision;
   const std::int64_t share = share_of(budget, position_of(hash, rank, pattern.ranks), pattern.ranks, rank_hash(hash, rank));
   // An average of 2^k ranks scales by 2^-k, which must not leave the normal range.
-  const int scaling = pattern.op == Op::avg ? std::bit_width(static_cast<unsigned>(pattern.ranks)) - 1 : 0;
+  const int scaling = pattern.op == Op::avg ? bit_width(pattern.ranks) - 1 : 0;
   const int low = std::max(format.min_exponent + scaling, -kExponentReach);
   const int high = std::min(format.max_exponent - format.precision, kExponentReach);
   return std::ldexp(static_cast<double>(share), exponent_between(low, high, hash >> 40));
@@ -85,7 +88,7 @@ double float_avg_input(const Pattern& pattern, const FloatFormat& format, std::u
   constexpr int kContributors = 2;
   if (position_of(hash, rank, pattern.ranks) >= kContributors) return 0;
   // Neither the quotient may leave the normal range nor the sum of two overflow.
-  const int quotient_bits = std::bit_width(static_cast<unsigned>(pattern.ranks - 1));
+  const int quotient_bits = bit_width(pattern.ranks - 1);
   const int low = std::max(format.min_exponent + 1 + quotient_bits, -kExponentReach);
   const int high = std::min(format.max_exponent - 2, kExponentReach);
   const std::uint64_t random = mix(hash);

@@ -61,12 +61,12 @@ Result<std::vector<std::size_t>> CallbackBootstrap::gather_lengths(std::size_t l
     Announcement one;
     std::memcpy(&one, flat.data() + static_cast<std::size_t>(index) * sizeof one, sizeof one);
     if (one.magic != kMagic) {
-      return failure(Code::remote_error, "the bootstrap's all_gather returned no message of rank %d: it must fill size bytes for each rank",
-                     index);
+      return failure(Code::remote_error,
+                     "the bootstrap's all_gather returned no message of rank %d: it must fill size bytes for each rank", index);
     }
     if (one.rank != index || one.size != size_) {
-      return failure(Code::remote_error, "the bootstrap's all_gather put rank %d of %d at the place of rank %d of %d", one.rank, one.size,
-                     index, size_);
+      return failure(Code::remote_error, "the bootstrap's all_gather put rank %d of %d at the place of rank %d of %d", one.rank,
+                     one.size, index, size_);
     }
     if (one.length > kGatherMessageLimit) {
       return failure(Code::invalid_argument, "rank %d: a bootstrap message of %llu bytes is over the limit of %zu", index,
@@ -76,14 +76,16 @@ Result<std::vector<std::size_t>> CallbackBootstrap::gather_lengths(std::size_t l
     lengths.push_back(one.length);
   }
   if (longest * lengths.size() > kGatherTotalLimit) {
-    return failure(Code::invalid_argument, "bootstrap messages of %llu bytes from each of %d ranks are over the limit of %zu in all",
+    return failure(Code::invalid_argument,
+                   "bootstrap messages of %llu bytes from each of %d ranks are over the limit of %zu in all",
                    static_cast<unsigned long long>(longest), size_, kGatherTotalLimit);
   }
   return lengths;
 }
 
 Result<std::string> CallbackBootstrap::call(const void* mine, std::size_t length, Deadline until) {
-  if (until.passed()) return failure(Code::timeout, "the deadline of the init passed between calls of the bootstrap's all_gather");
+  if (until.passed())
+    return failure(Code::timeout, "the deadline of the init passed between calls of the bootstrap's all_gather");
   std::string all(length * static_cast<std::size_t>(size_), '\0');
   const int answer = callback_.function(mine, all.data(), length, callback_.argument);
   if (answer != 0) return failure(Code::remote_error, "the bootstrap's all_gather returned %d on rank %d", answer, rank_);

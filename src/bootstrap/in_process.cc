@@ -40,8 +40,8 @@ Status InProcessHub::contribute(Round& round, Rank rank, std::string mine) {
   }
   if (round.came[index]) return failure(Code::invalid_argument, "rank %d came twice: each rank is given to one thread", rank);
   if (mine.size() > kGatherMessageLimit) {
-    return failure(Code::invalid_argument, "rank %d: a bootstrap message of %zu bytes is over the limit of %zu", rank, mine.size(),
-                   kGatherMessageLimit);
+    return failure(Code::invalid_argument, "rank %d: a bootstrap message of %zu bytes is over the limit of %zu", rank,
+                   mine.size(), kGatherMessageLimit);
   }
   for (Rank other = 0; other < size_; ++other) {
     if (!left_[static_cast<std::size_t>(other)] || round.came[static_cast<std::size_t>(other)]) continue;

@@ -33,10 +33,11 @@ Result<LocalBootstrap> LocalBootstrap::join(const UniqueIdBytes& id, Rank rank, 
   SETO_ASSIGN(const UniqueId where, decode(id));
   Result<PrivateFd> fd = connect_local(where.socket_name, SocketKind::stream, until);
   if (!fd.ok() && fd.status().code() == Code::remote_error) {
-    return failure(Code::remote_error,
-                   "rank %d: nobody answers for this unique id: it was used before (an id serves one communicator), the process that "
-                   "made it has ended, or it is on another machine or in another network namespace",
-                   rank);
+    return failure(
+        Code::remote_error,
+        "rank %d: nobody answers for this unique id: it was used before (an id serves one communicator), the process that "
+        "made it has ended, or it is on another machine or in another network namespace",
+        rank);
   }
   if (!fd.ok()) return fd.status();
   SETO_TRY(check_same_user(fd->get()));
@@ -62,8 +63,8 @@ Result<std::vector<std::string>> LocalBootstrap::all_gather(std::string mine, De
 
 Result<std::vector<std::string>> LocalBootstrap::gather(const std::string& mine, Deadline until) {
   if (mine.size() > kGatherMessageLimit) {
-    return failure(Code::invalid_argument, "rank %d: a bootstrap message of %zu bytes is over the limit of %zu", rank_, mine.size(),
-                   kGatherMessageLimit);
+    return failure(Code::invalid_argument, "rank %d: a bootstrap message of %zu bytes is over the limit of %zu", rank_,
+                   mine.size(), kGatherMessageLimit);
   }
   const std::string bytes = encode_contribution(static_cast<std::uint64_t>(until.remaining_ms()), mine);
   SETO_ASSIGN(const Frame result, exchange(bytes, FrameKind::result, until));
@@ -105,7 +106,8 @@ Result<Frame> LocalBootstrap::receive(Deadline until) {
     if (outcome == FrameReader::Outcome::frame) return frame;
     if (outcome == FrameReader::Outcome::garbage) return failure(Code::remote_error, "the rendezvous sent garbage");
     if (!wait_for(fd_.get(), POLLIN, until).ok()) {
-      return failure(Code::timeout, "rank %d: the rendezvous did not answer before the deadline; its process may be stopped", rank_);
+      return failure(Code::timeout, "rank %d: the rendezvous did not answer before the deadline; its process may be stopped",
+                     rank_);
     }
     const ssize_t got = recv(fd_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got > 0) reader_.append({bytes.data(), static_cast<std::size_t>(got)});

@@ -9,7 +9,8 @@ namespace seto {
 
 Status RendezvousRoom::admit(const Hello& hello) {
   if (!equal(hello.token, token_)) {
-    return failure(Code::invalid_argument, "rank %d shows a token that is not of this rendezvous: its unique id is damaged or of another job",
+    return failure(Code::invalid_argument,
+                   "rank %d shows a token that is not of this rendezvous: its unique id is damaged or of another job",
                    hello.rank);
   }
   if (!broken_.ok()) return broken_;
@@ -44,12 +45,12 @@ Status RendezvousRoom::check(const Hello& hello) const {
                    hello.size, kBootstrapRankLimit);
   }
   if (size_ != 0 && hello.size != size_) {
-    return failure(Code::invalid_argument, "rank %d says that the communicator has %d ranks, rank %d says %d", hello.rank, hello.size,
-                   first_rank_, size_);
+    return failure(Code::invalid_argument, "rank %d says that the communicator has %d ranks, rank %d says %d", hello.rank,
+                   hello.size, first_rank_, size_);
   }
   if (hello.rank < 0 || hello.rank >= hello.size) {
-    return failure(Code::invalid_argument, "rank %d is out of range: the communicator has %d ranks, 0 to %d", hello.rank, hello.size,
-                   hello.size - 1);
+    return failure(Code::invalid_argument, "rank %d is out of range: the communicator has %d ranks, 0 to %d", hello.rank,
+                   hello.size, hello.size - 1);
   }
   if (size_ != 0 && come_[static_cast<std::size_t>(hello.rank)]) {
     return failure(Code::invalid_argument, "rank %d came twice: each rank is given to one process or thread", hello.rank);
@@ -63,9 +64,10 @@ void RendezvousRoom::contribute(Rank rank, const Contribution& contribution) {
   if (!full() || contributed_[index]) return break_with(failure(Code::remote_error, "rank %d spoke out of turn", rank));
   round_size_ += contribution.message.size();
   if (contribution.message.size() > kGatherMessageLimit || round_size_ > kGatherTotalLimit) {
-    return break_with(failure(Code::invalid_argument,
-                              "rank %d: a bootstrap message of %zu bytes, %zu with those before it, is over the limit of %zu, or %zu in all",
-                              rank, contribution.message.size(), round_size_, kGatherMessageLimit, kGatherTotalLimit));
+    return break_with(
+        failure(Code::invalid_argument,
+                "rank %d: a bootstrap message of %zu bytes, %zu with those before it, is over the limit of %zu, or %zu in all",
+                rank, contribution.message.size(), round_size_, kGatherMessageLimit, kGatherTotalLimit));
   }
   if (contributed_count_ == 0) until_ = Deadline::after_ms(contribution.remaining_ms);
   sooner(contribution.remaining_ms);
@@ -75,7 +77,8 @@ void RendezvousRoom::contribute(Rank rank, const Contribution& contribution) {
   if (contributed_count_ == size_) return finish_round();
   for (Rank other = 0; left_count_ > 0 && other < size_; ++other) {
     if (!left_[static_cast<std::size_t>(other)] || contributed_[static_cast<std::size_t>(other)]) continue;
-    return break_with(failure(Code::remote_error, "rank %d has left the rendezvous: its process ended or its init failed", other));
+    return break_with(
+        failure(Code::remote_error, "rank %d has left the rendezvous: its process ended or its init failed", other));
   }
 }
 
@@ -91,7 +94,8 @@ void RendezvousRoom::leave(Rank rank) {
   left_[index] = true;
   ++left_count_;
   if (!full()) {
-    return break_with(failure(Code::remote_error, "rank %d left before all had come: its process ended or its init failed", rank));
+    return break_with(
+        failure(Code::remote_error, "rank %d left before all had come: its process ended or its init failed", rank));
   }
   if (contributed_count_ > 0 && !contributed_[index]) {
     break_with(failure(Code::remote_error, "rank %d has left the rendezvous: its process ended or its init failed", rank));

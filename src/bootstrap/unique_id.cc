@@ -42,11 +42,13 @@ Result<UniqueId> decode(const UniqueIdBytes& bytes) {
   std::memcpy(&layout, bytes.data(), sizeof layout);
   if (layout.magic != kMagic) {
     return failure(Code::invalid_argument,
-                   "this is no unique id: its first bytes are wrong; pass all %zu bytes from the rank that made it", kUniqueIdSize);
+                   "this is no unique id: its first bytes are wrong; pass all %zu bytes from the rank that made it",
+                   kUniqueIdSize);
   }
   if (layout.version != kVersion || layout.kind != kLocal) {
-    return failure(Code::invalid_argument, "a unique id of version %u and kind %u: this library knows version %u and kind %u only",
-                   layout.version, layout.kind, kVersion, kLocal);
+    return failure(Code::invalid_argument,
+                   "a unique id of version %u and kind %u: this library knows version %u and kind %u only", layout.version,
+                   layout.kind, kVersion, kLocal);
   }
   const std::size_t length = strnlen(layout.socket_name, sizeof layout.socket_name);
   if (length == 0 || length == sizeof layout.socket_name) {

@@ -28,7 +28,8 @@ struct StopAtExit {
 
 Result<ControlThread*> ControlThread::of_process() {
   if (process_was_forked()) {
-    return failure(Code::invalid_usage, "this process was forked from one that uses the library: only the parent may go on using it");
+    return failure(Code::invalid_usage,
+                   "this process was forked from one that uses the library: only the parent may go on using it");
   }
   Holder& one = holder();
   if (ControlThread* control = one.published.load(std::memory_order_acquire)) return control;

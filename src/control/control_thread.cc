@@ -18,7 +18,8 @@ constexpr std::uint64_t kStopId = 0;
 constexpr int kEventsPerWait = 64;
 
 Status dead_in_child() {
-  return failure(Code::invalid_usage, "this process was forked from one that uses the library: only the parent may go on using it");
+  return failure(Code::invalid_usage,
+                 "this process was forked from one that uses the library: only the parent may go on using it");
 }
 
 bool add_to_epoll(int epoll, int fd, std::uint32_t events, std::uint64_t id) {

@@ -32,7 +32,8 @@ union Control {
 Fd take_fd(msghdr& message) {
   Fd taken;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int))) continue;
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int)))
+      continue;
     int number = -1;
     std::memcpy(&number, CMSG_DATA(header), sizeof number);
     taken = Fd(number);
@@ -40,9 +41,7 @@ Fd take_fd(msghdr& message) {
   return taken;
 }
 
-Status peer_ended() {
-  return failure(Code::remote_error, "its process ended, or gave up, while the two were connecting");
-}
+Status peer_ended() { return failure(Code::remote_error, "its process ended, or gave up, while the two were connecting"); }
 
 }  // namespace
 

@@ -27,6 +27,13 @@ struct Call {
   bool deterministic = false;
 };
 
+// The same call once more, down to the buffers.
+inline bool repeats(const Call& last, const Call& call) {
+  return last.input == call.input && last.output == call.output && last.count == call.count && last.collective == call.collective &&
+         last.type == call.type && last.op == call.op && last.root == call.root && last.algorithm == call.algorithm &&
+         call.counts.empty() && call.displacements.empty() && last.counts.empty();
+}
+
 // Whether the call makes sense by itself, on this rank. The text names the argument.
 Status check(const Call& call, Rank rank, int ranks);
 

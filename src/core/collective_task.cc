@@ -11,7 +11,7 @@ constexpr std::uint32_t kStepsAtOnce = 64;
 CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, BoundShape* shape, std::uint64_t operation, TaskGate* gate)
     : communicator_(communicator),
       shape_(shape),
-      deadline_(Deadline::after_ms(call.deadline_ms > 0 ? call.deadline_ms : communicator.config().operation_timeout_ms)),
+      timeout_ms_(call.deadline_ms > 0 ? call.deadline_ms : communicator.config().operation_timeout_ms),
       gate_(gate) {
   if (shape != nullptr) note_ = shape->note;
   note_.operation = operation;
@@ -30,11 +30,12 @@ bool CollectiveTask::begin() {
     return true;
   }
   communicator_.begin(note_);
-  const StoreChoice::Way way = shape_->stores->next(shape_->bytes);
+  begun_ = true;
+  if (!StoreChoice::matters(shape_->bytes)) return true;
+  const StoreChoice::Way way = shape_->stores->next();
   run_.operands.slots = way.slots;
   run_.operands.results = way.results;
   started_ticks_ = ticks();
-  begun_ = true;
   return true;
 }
 
@@ -46,7 +47,7 @@ Task::Step CollectiveTask::advance() {
   const std::uint64_t round = run_.round;
   const std::uint32_t lane = run_.lane;
   if (shape_->launch->advance(run_, kStepsAtOnce)) {
-    shape_->stores->took(ticks() - started_ticks_);
+    if (started_ticks_ != 0) shape_->stores->took(ticks() - started_ticks_);
     finish({});
     return Step::ended;
   }
@@ -58,8 +59,9 @@ bool CollectiveTask::inspect() {
     finish(communicator_.first_failure());
     return true;
   }
+  if (!deadline_) deadline_ = Deadline::after_ms(timeout_ms_);
   if (!begun_) return false;
-  Status reason = communicator_.look_around(note_, deadline_);
+  Status reason = communicator_.look_around(note_, *deadline_);
   if (reason.ok()) return false;
   finish(std::move(reason));
   return true;

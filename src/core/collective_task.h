@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "src/core/communicator.h"
 
 namespace seto {
@@ -31,10 +33,11 @@ class CollectiveTask final : public Task {
   BoundShape* shape_;
   HostLaunch::Run run_;
   Note note_;
-  Deadline deadline_;
+  std::uint64_t timeout_ms_;
+  std::optional<Deadline> deadline_;  // set when somebody first looks around: reading the clock costs a third of a small call
   TaskGate* gate_;
   Status rejected_;
-  std::uint64_t started_ticks_ = 0;
+  std::uint64_t started_ticks_ = 0;  // 0: this size has no choice of stores to measure
   bool begun_ = false;
 };
 

@@ -157,35 +157,37 @@ Communicator::~Communicator() {
 
 Status Communicator::run(const Call& call) {
   if (failed()) return first_failure();
-  const Status verdict = check(call, rank_, ranks_);
-  const std::uint64_t operation = count_operation();
-  BoundShape* shape = nullptr;
-  Status reason = verdict;
-  if (verdict.ok()) {
-    Result<BoundShape*> found = bound(call);
-    if (found.ok()) shape = found.value();
-    reason = found.status();
-  }
-  CollectiveTask task(*this, call, shape, operation, nullptr);
-  if (!reason.ok()) task.reject(reason);
+  Status rejected;
+  BoundShape* const shape = prepared(call, rejected);
+  CollectiveTask task(*this, call, shape, count_operation(), nullptr);
+  if (shape == nullptr) task.reject(std::move(rejected));
   context_->progress().run(task);
   return task.status();
 }
 
-Result<BoundShape*> Communicator::bound(const Call& call) { return launches_->find(call, !context_->progress().idle()); }
+// Checked, chosen and bound. A call that repeats the last one, buffers included, was all of that before: a sixth of the time of
+// an 8-byte all-reduce.
+BoundShape* Communicator::prepared(const Call& call, Status& rejected) {
+  if (last_shape_ != nullptr && repeats(last_call_, call)) return last_shape_;
+  last_shape_ = nullptr;
+  rejected = check(call, rank_, ranks_);
+  if (!rejected.ok()) return nullptr;
+  Result<BoundShape*> found = launches_->find(call, !context_->progress().idle());
+  if (!found.ok()) {
+    rejected = found.status();
+    return nullptr;
+  }
+  last_call_ = call;
+  last_call_.counts = last_call_.displacements = {};
+  last_shape_ = call.counts.empty() ? found.value() : nullptr;
+  return found.value();
+}
 
 std::unique_ptr<Task> Communicator::issue(const Call& call, TaskGate* gate) {
-  const Status verdict = check(call, rank_, ranks_);
-  const std::uint64_t operation = count_operation();
-  BoundShape* shape = nullptr;
-  Status reason = verdict;
-  if (verdict.ok()) {
-    Result<BoundShape*> found = bound(call);
-    if (found.ok()) shape = found.value();
-    reason = found.status();
-  }
-  auto task = std::make_unique<CollectiveTask>(*this, call, shape, operation, gate);
-  if (!reason.ok()) task->reject(reason);
+  Status rejected;
+  BoundShape* const shape = prepared(call, rejected);
+  auto task = std::make_unique<CollectiveTask>(*this, call, shape, count_operation(), gate);
+  if (shape == nullptr) task->reject(std::move(rejected));
   return task;
 }
 

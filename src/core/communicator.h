@@ -64,7 +64,7 @@ class Communicator final {
   Status meet(Bootstrap& bootstrap);
   Status make_circle(const std::vector<struct Introduction>& all, std::uint32_t ports, Deadline until);
 
-  Result<BoundShape*> bound(const Call& call);
+  BoundShape* prepared(const Call& call, Status& rejected);
   std::uint64_t count_operation() { return ++issued_; }
 
   // On the token holder.
@@ -88,6 +88,8 @@ class Communicator final {
   CostModel costs_;
   std::unique_ptr<LaunchCache> launches_;
 
+  Call last_call_;
+  BoundShape* last_shape_ = nullptr;  // of last_call_
   std::uint64_t issued_ = 0;  // operations, by the calling thread
   std::uint64_t begun_ = 0;   // by the token holder, in order
   std::uint64_t done_ = 0;    // all up to this one have ended here

@@ -21,6 +21,9 @@ constexpr std::uint64_t kYieldNs = 200'000;
 // A sleeper that misses its bell finds out by itself; see Context::sleep.
 constexpr int kSleepMs = 5;
 constexpr std::uint32_t kPassesBetweenLooks = 64;
+constexpr std::uint32_t kYieldsBetweenLooks = 32;
+// A pause lasts some 10 ns, a sixth of a near flight.
+constexpr std::uint32_t kLooksWithoutPause = 32;
 // Waiters without the token look themselves this often, should a hand-over be missed.
 constexpr std::chrono::milliseconds kStandByTime{1};
 
@@ -32,35 +35,39 @@ void pause() {
 
 }  // namespace
 
-// One thread's wait: spins, then yields, then sleeps; from the start again whenever something moved.
+// One thread's wait: spins, then yields, then sleeps; from the start again whenever something moved. Looking around and reading
+// the clock cost as much as a yield, so they wait for many of those.
 class Progress::Patience {
  public:
   explicit Patience(Progress& progress) : progress_(progress) {}
 
   void moved() {
     spun_ = 0;
+    yields_ = 0;
     yielding_since_ = 0;
   }
 
-  // Nothing moved. True: time to look around, it has lasted.
+  // Nothing moved. True: it has lasted, time to look around.
   bool lasts() {
     if (spun_ < progress_.spins_) {
-      ++spun_;
-      pause();
+      if (++spun_ > kLooksWithoutPause) pause();
       return false;
     }
-    const std::uint64_t now = monotonic_ns();
-    if (yielding_since_ == 0) yielding_since_ = now;
-    if (!ready_to_sleep(now)) sched_yield();
-    return true;
+    sched_yield();
+    return ++yields_ % kYieldsBetweenLooks == 0;
   }
 
   // After lasts(), and after looking around: is it time to sleep?
-  [[nodiscard]] bool ready_to_sleep(std::uint64_t now) const { return yielding_since_ != 0 && now - yielding_since_ > kYieldNs; }
+  [[nodiscard]] bool ready_to_sleep() {
+    const std::uint64_t now = monotonic_ns();
+    if (yielding_since_ == 0) yielding_since_ = now;
+    return now - yielding_since_ > kYieldNs;
+  }
 
  private:
   Progress& progress_;
   std::uint32_t spun_ = 0;
+  std::uint32_t yields_ = 0;
   std::uint64_t yielding_since_ = 0;
 };
 
@@ -127,7 +134,7 @@ void Progress::drive_alone(Task& task) {
       drive(task, Deadline::never());
       return;
     }
-    if (!patience.ready_to_sleep(monotonic_ns())) continue;
+    if (!patience.ready_to_sleep()) continue;
     sleeper_.arm();
     const Task::Step last = task.advance();
     if (last == Task::Step::ended) {
@@ -151,7 +158,7 @@ bool Progress::drive(Task& task, Deadline until) {
     }
     if (task.ended() || !patience.lasts() || inspect_all()) continue;
     if (until.passed()) return false;
-    if (!patience.ready_to_sleep(monotonic_ns())) continue;
+    if (!patience.ready_to_sleep()) continue;
     sleeper_.arm();
     if (!round() && arrived_.load(std::memory_order_relaxed) == 0) sleeper_.sleep(kSleepMs);
     sleeper_.disarm();
@@ -252,7 +259,7 @@ void Progress::work() {
           patience.moved();
           continue;
         }
-        if (!patience.lasts() || inspect_all() || !patience.ready_to_sleep(monotonic_ns())) continue;
+        if (!patience.lasts() || inspect_all() || !patience.ready_to_sleep()) continue;
         sleeper_.arm();
         if (!round() && arrived_.load(std::memory_order_relaxed) == 0 && waiters_.load() == 0) sleeper_.sleep(kSleepMs);
         sleeper_.disarm();

@@ -5,8 +5,6 @@
 namespace seto {
 namespace {
 
-// Below this no way pays for a streaming store and its fence: measured, two ranks, near and far.
-constexpr std::uint64_t kWorthChoosing = 16 << 10;
 constexpr std::uint32_t kTriesEach = 2;      // the first call of a way pays for cold slots
 constexpr std::uint32_t kBetweenLooks = 24;  // calls; a look costs at most the difference of one
 constexpr double kNewest = 0.4;
@@ -19,8 +17,7 @@ constexpr StoreChoice::Way kWaysInOrder[] = {
 
 }  // namespace
 
-StoreChoice::Way StoreChoice::next(std::uint64_t bytes) {
-  if (bytes < kWorthChoosing) return {Store::cached, Store::cached};
+StoreChoice::Way StoreChoice::next() {
   const std::uint32_t call = calls_++;
   if (call < kTriesEach * kWays) {
     now_ = static_cast<int>(call / kTriesEach);

@@ -18,8 +18,12 @@ class StoreChoice final {
     Store results = Store::cached;
   };
 
+  // Below this no way pays for a streaming store and its fence: measured with two ranks, near and far.
+  static constexpr std::uint64_t kWorthChoosing = 16 << 10;
+  static constexpr bool matters(std::uint64_t bytes) { return bytes >= kWorthChoosing; }
+
   // Which way the next call of this size goes. Calls are counted alike on all ranks.
-  Way next(std::uint64_t bytes);
+  Way next();
   // How long that call took.
   void took(std::uint64_t ticks);
 

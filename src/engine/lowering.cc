@@ -95,7 +95,8 @@ class Lowering {
   Fused& fresh(const Step& step, std::vector<Operand> sources) {
     Fused fused;
     fused.step = step;
-    const bool moves = step.verb == Verb::send || step.verb == Verb::receive || step.verb == Verb::scale || step.verb == Verb::finish;
+    const bool moves =
+        step.verb == Verb::send || step.verb == Verb::receive || step.verb == Verb::scale || step.verb == Verb::finish;
     if (moves) fused.step.verb = Verb::copy;
     fused.sources = std::move(sources);
     fused_.push_back(std::move(fused));
@@ -107,9 +108,11 @@ class Lowering {
     const Step& step = plain_.steps[index];
     const ValueRead& read = graph_.read(index, 0);
     std::vector<Operand> sources = sources_of(index);
-    if (read.value == kNoValue && !read.own_input) return fresh(step, std::move(sources));  // several values: others may come between
+    if (read.value == kNoValue && !read.own_input)
+      return fresh(step, std::move(sources));  // several values: others may come between
     const Operand& from = sources.front();
-    const PassKey key{step.stage, step.chunk, step.count, read.value, static_cast<std::uint32_t>(from.space), from.index, from.scaled ? 1U : 0U};
+    const PassKey key{step.stage, step.chunk,           step.count, read.value, static_cast<std::uint32_t>(from.space),
+                      from.index, from.scaled ? 1U : 0U};
     const auto [known, added] = passes_.try_emplace(key, fused_.size());
     if (!added && !fused_[known->second].step.finishes) return fused_[known->second];
     known->second = fused_.size();

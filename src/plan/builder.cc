@@ -92,7 +92,8 @@ Builder::Place Builder::settle(Range range) {
     const Space space = home == Home::input ? Space::input : home == Home::output ? Space::output : Space::scratch;
     const Place from{space, place_index(home, chunk)};
     const Place to{target.space, target.index + i};
-    const bool in_output_already = home == Home::input && in_place_ == InPlace::yes && to.space == Space::output && !unscaled(home);
+    const bool in_output_already =
+        home == Home::input && in_place_ == InPlace::yes && to.space == Space::output && !unscaled(home);
     if (in_output_already || (from.space == to.space && from.index == to.index)) continue;
     local(unscaled(home) ? Verb::scale : Verb::copy, {&from, 1}, to, {chunk, 1}, stages_[chunk]);
   }
@@ -105,7 +106,8 @@ Builder::Place Builder::temporary(std::uint32_t count) {
   return {Space::scratch, temporaries_ - count};
 }
 
-// ---- statements ----------------------------------------------------------------------------------------------------------------
+// ---- statements
+// ----------------------------------------------------------------------------------------------------------------
 
 void Builder::copy(Rank from, Rank to, Range range) {
   if (from == to || range.count == 0) return;
@@ -114,6 +116,7 @@ void Builder::copy(Rank from, Rank to, Range range) {
   const Place place = write_place(range);
   receive(from, {&to, 1}, 0, range, place);
   set_home(range, place);
+  set_stage(range, round_ + 1);
 }
 
 void Builder::multicast(const Group& group, int from, Range range) {
@@ -124,6 +127,7 @@ void Builder::multicast(const Group& group, int from, Range range) {
   const Place place = write_place(range);
   receive(group[from], receivers, tag, range, place);
   set_home(range, place);
+  set_stage(range, round_ + 1);
 }
 
 void Builder::reduce(Rank to, std::span<const Rank> sources, Range range) {
@@ -134,12 +138,18 @@ void Builder::reduce(Rank to, std::span<const Rank> sources, Range range) {
   }
   std::vector<Place> places;
   Place own{};
-  if (std::find(sources.begin(), sources.end(), rank_) != sources.end()) own = settle(range);
+  std::uint32_t stage = 0;
+  if (std::find(sources.begin(), sources.end(), rank_) != sources.end()) {
+    own = settle(range);
+    stage = stage_of(range);
+  }
   for (const Rank source : sources) {
     places.push_back(source == rank_ ? own : temporary(range.count));
-    if (source != rank_) receive(source, {&to, 1}, 0, range, places.back());
+    if (source == rank_) continue;
+    receive(source, {&to, 1}, 0, range, places.back());
+    stage = std::max(stage, round_ + 1);
   }
-  fold(places, range);
+  fold(places, range, stage);
 }
 
 void Builder::reduce_all(const Group& group, int to, Range range) {
@@ -160,7 +170,7 @@ void Builder::exchange(const Group& group, Range range) {
     places.push_back(source == rank_ ? own : temporary(range.count));
     if (source != rank_) receive(source, others(group, member), tag, range, places.back());
   }
-  fold(places, range);
+  fold(places, range, std::max(stage_of(range), round_ + 1));
 }
 
 void Builder::exchange(Rank a, Rank b, Range range) {
@@ -171,7 +181,7 @@ void Builder::exchange(Rank a, Rank b, Range range) {
   const Place theirs = temporary(range.count);
   receive(peer, {&rank_, 1}, 0, range, theirs);
   const Place places[2] = {rank_ == a ? own : theirs, rank_ == a ? theirs : own};
-  fold(places, range);
+  fold(places, range, std::max(stage_of(range), round_ + 1));
 }
 
 void Builder::finish(Rank at, Range range) {
@@ -243,7 +253,8 @@ std::uint32_t Builder::fan() const {
   return most;
 }
 
-// ---- steps ---------------------------------------------------------------------------------------------------------------------
+// ---- steps
+// ---------------------------------------------------------------------------------------------------------------------
 
 std::uint32_t Builder::lane(LaneKey key) {
   const auto [entry, added] = lanes_.try_emplace(key, static_cast<std::uint32_t>(lane_lengths_.size()));
@@ -292,7 +303,6 @@ void Builder::receive(Rank sender, std::span<const Rank> receivers, std::uint8_t
   step.count = range.count;
   const Operand operands[2] = {{Space::channel, false, channel}, {into.space, false, into.index}};
   emit({2, sender}, step, operands);
-  set_stage(range, round_ + 1);
 }
 
 void Builder::local(Verb verb, std::span<const Place> sources, Place target, Range range, std::uint32_t stage) {
@@ -307,10 +317,11 @@ void Builder::local(Verb verb, std::span<const Place> sources, Place target, Ran
   emit({0, 0}, step, operands);
 }
 
-void Builder::fold(std::span<const Place> sources, Range range) {
+void Builder::fold(std::span<const Place> sources, Range range, std::uint32_t stage) {
   const Place target = write_place(range);
-  local(Verb::reduce, sources, target, range, stage_of(range));
+  local(Verb::reduce, sources, target, range, stage);
   set_home(range, target);
+  set_stage(range, stage);
 }
 
 void Builder::emit(LaneKey lane_key, Step step, std::span<const Operand> operands) {

@@ -26,7 +26,7 @@ class Builder {
 
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] Rank rank() const { return rank_; }
-  [[nodiscard]] Range everything() const;  // all logical chunks
+  [[nodiscard]] Range everything() const;                 // all logical chunks
   [[nodiscard]] Range part_of(Rank owner) const;          // of the collectives whose chunks have an owner
   [[nodiscard]] Range part_of(Rank from, Rank to) const;  // of all_to_all
 
@@ -89,7 +89,7 @@ class Builder {
   void receive(Rank sender, std::span<const Rank> receivers, std::uint8_t group, Range range, Place into);
   void local(Verb verb, std::span<const Place> sources, Place target, Range range, std::uint32_t stage);
   void emit(LaneKey lane_key, Step step, std::span<const Operand> operands);
-  void fold(std::span<const Place> sources, Range range);
+  void fold(std::span<const Place> sources, Range range, std::uint32_t stage);
   void deliver_own();
   std::uint32_t fan() const;
 
@@ -107,7 +107,7 @@ class Builder {
   std::vector<Pending> steps_;
   std::vector<Channel> channels_;
   std::vector<Rank> receivers_;
-  std::map<std::pair<Rank, int>, std::uint16_t> ports_;  // (sender, receiver or -tag): channels so far
+  std::map<std::pair<Rank, int>, std::uint16_t> ports_;   // (sender, receiver or -tag): channels so far
   std::vector<std::pair<std::uint32_t, Rank>> activity_;  // (round, peer)
 };
 

@@ -26,10 +26,14 @@ Status wrong(const Program& program, std::size_t step, const char* what) {
 
 std::uint32_t limit_of(const Plan& plan, const Program& program, Space space) {
   switch (space) {
-    case Space::input: return input_chunks(plan.shape, program.rank);
-    case Space::output: return output_chunks(plan.shape, program.rank);
-    case Space::scratch: return program.scratch_chunks;
-    case Space::channel: return static_cast<std::uint32_t>(program.channels.size());
+    case Space::input:
+      return input_chunks(plan.shape, program.rank);
+    case Space::output:
+      return output_chunks(plan.shape, program.rank);
+    case Space::scratch:
+      return program.scratch_chunks;
+    case Space::channel:
+      return static_cast<std::uint32_t>(program.channels.size());
   }
   return 0;
 }
@@ -40,10 +44,12 @@ Status check_operand(const Plan& plan, const Program& program, std::size_t index
   if (operand.space == Space::channel) {
     if (operand.index >= limit) return wrong(program, index, "names a channel that does not exist");
     const Channel& channel = program.channels[operand.index];
-    if (channel.count != step.count || channel.chunk != step.chunk) return wrong(program, index, "moves other chunks than its channel");
+    if (channel.count != step.count || channel.chunk != step.chunk)
+      return wrong(program, index, "moves other chunks than its channel");
     if (is_target != (channel.sender == program.rank)) return wrong(program, index, "uses the wrong end of its channel");
     if (is_target && step.stage != channel.stage) return wrong(program, index, "sends in another stage than its channel's");
-    if (!is_target && step.stage != channel.stage + 1) return wrong(program, index, "receives in another stage than its channel's + 1");
+    if (!is_target && step.stage != channel.stage + 1)
+      return wrong(program, index, "receives in another stage than its channel's + 1");
     return {};
   }
   if (step.count > limit || operand.index > limit - step.count) return wrong(program, index, "is out of bounds");
@@ -85,7 +91,8 @@ Status check_verb(const Program& program, std::size_t index) {
 // Only scratch can: elsewhere a place holds the chunk that the step names, so that it is the same place or none.
 Status check_overlap(const Program& program, std::size_t index) {
   const Step& step = program.steps[index];
-  const std::span<const Operand> all(program.operands.data() + step.first_operand, std::size_t{step.source_count} + step.target_count);
+  const std::span<const Operand> all(program.operands.data() + step.first_operand,
+                                     std::size_t{step.source_count} + step.target_count);
   for (const Operand& target : program.targets(step))
     for (const Operand& other : all) {
       if (target.space != Space::scratch || other.space != Space::scratch || target.index == other.index) continue;
@@ -123,7 +130,8 @@ Status check_channel_uses(const Program& program) {
       if (target.space == Space::channel) ++uses[target.index];
   }
   for (std::size_t i = 0; i < uses.size(); ++i)
-    if (uses[i] != 1) return failure(Code::internal, "rank %d: channel %zu is used by %d steps, not one", program.rank, i, uses[i]);
+    if (uses[i] != 1)
+      return failure(Code::internal, "rank %d: channel %zu is used by %d steps, not one", program.rank, i, uses[i]);
   return {};
 }
 
@@ -138,7 +146,8 @@ Status check_program(const Plan& plan, const Program& program) {
     if (channel.receiver_count == 0 || channel.first_receiver + std::uint64_t{channel.receiver_count} > program.receivers.size())
       return failure(Code::internal, "rank %d: a channel without receivers", program.rank);
     const auto receivers = program.receivers_of(channel);
-    const bool here = channel.sender == program.rank || std::find(receivers.begin(), receivers.end(), program.rank) != receivers.end();
+    const bool here =
+        channel.sender == program.rank || std::find(receivers.begin(), receivers.end(), program.rank) != receivers.end();
     const bool there = std::find(receivers.begin(), receivers.end(), channel.sender) != receivers.end();
     if (!here || there) return failure(Code::internal, "rank %d: a channel that is not its own, or to its sender", program.rank);
     if (channel.group == 0 && channel.receiver_count != 1)
@@ -167,7 +176,8 @@ Status check_structure(const Plan& plan) {
   if (plan.programs.size() != static_cast<std::size_t>(plan.shape.ranks))
     return failure(Code::internal, "%zu programs for %d ranks", plan.programs.size(), plan.shape.ranks);
   for (std::size_t rank = 0; rank < plan.programs.size(); ++rank) {
-    if (plan.programs[rank].rank != static_cast<Rank>(rank)) return failure(Code::internal, "program %zu is of another rank", rank);
+    if (plan.programs[rank].rank != static_cast<Rank>(rank))
+      return failure(Code::internal, "program %zu is of another rank", rank);
     SETO_TRY(check_program(plan, plan.programs[rank]));
   }
   return {};
@@ -193,7 +203,8 @@ Result<ChannelIndex> join_channels(const Plan& plan) {
       const auto& [rank, number] = first_end[entry->second];
       const Program& other = plan.programs[static_cast<std::size_t>(rank)];
       if (!agree(program, program.channels[c], other, other.channels[number]))
-        return failure(Code::internal, "ranks %d and %d disagree on a channel of rank %d", program.rank, rank, other.channels[number].sender);
+        return failure(Code::internal, "ranks %d and %d disagree on a channel of rank %d", program.rank, rank,
+                       other.channels[number].sender);
       mine.push_back(entry->second);
     }
     for (std::uint32_t s = 0; s < program.steps.size(); ++s) {

@@ -34,7 +34,8 @@ SymbolicValue contribution_of(Rank rank, std::uint32_t chunk) {
 SymbolicValue scaled(const SymbolicValue& value, Rank by) {
   SymbolicValue result = derived(value, kScale, static_cast<std::uint64_t>(by));
   // Only the contributor's own, unscaled contribution may be scaled; anything else leaves a value that no postcondition accepts.
-  const bool right = value.contributions.size() == 1 && value.contributions.front().rank == by && !value.contributions.front().scaled;
+  const bool right =
+      value.contributions.size() == 1 && value.contributions.front().rank == by && !value.contributions.front().scaled;
   if (right) {
     result.contributions.front().scaled = true;
   } else {

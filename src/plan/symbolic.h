@@ -22,12 +22,12 @@ struct SymbolicValue {
   };
 
   bool defined = false;
-  std::uint64_t digest = 0;                  // of the expression, order of folding included
-  std::uint64_t chain = 0;                   // digest state of an open chain of sums: a left fold goes on from here
-  std::vector<Contribution> contributions;   // sorted; a repeated one was added twice
-  std::uint32_t finishes = 0;   // 1: of the whole; more: of parts, or repeated
-  std::uint32_t encodings = 0;  // lossy encodings passed through, the most of any path
-  std::uint8_t codec = 0;       // not 0: these are encoded bytes
+  std::uint64_t digest = 0;                 // of the expression, order of folding included
+  std::uint64_t chain = 0;                  // digest state of an open chain of sums: a left fold goes on from here
+  std::vector<Contribution> contributions;  // sorted; a repeated one was added twice
+  std::uint32_t finishes = 0;               // 1: of the whole; more: of parts, or repeated
+  std::uint32_t encodings = 0;              // lossy encodings passed through, the most of any path
+  std::uint8_t codec = 0;                   // not 0: these are encoded bytes
 };
 
 SymbolicValue contribution_of(Rank rank, std::uint32_t chunk);

@@ -30,8 +30,8 @@ class CountedRun {
     for (std::size_t rank = 0; rank < plan_.programs.size(); ++rank)
       for (std::size_t lane = 0; lane < done_[rank].size(); ++lane)
         if (done_[rank][lane] < std::uint64_t{slices_} * plan_.programs[rank].lanes[lane].step_count)
-          return failure(Code::internal, "stuck at channel capacity %u: rank %zu, lane %zu, after %llu steps", request_.capacity, rank, lane,
-                         static_cast<unsigned long long>(done_[rank][lane]));
+          return failure(Code::internal, "stuck at channel capacity %u: rank %zu, lane %zu, after %llu steps", request_.capacity,
+                         rank, lane, static_cast<unsigned long long>(done_[rank][lane]));
     return {};
   }
 
@@ -113,9 +113,9 @@ class CountedRun {
   const Plan& plan_;
   const ChannelIndex& index_;
   const VerifyRequest& request_;
-  std::vector<std::uint64_t> sent_;                 // by channel: slices
-  std::vector<std::vector<std::uint64_t>> taken_;   // by channel and receiver
-  std::vector<std::vector<std::uint64_t>> done_;    // by rank and lane: steps over all slices
+  std::vector<std::uint64_t> sent_;                // by channel: slices
+  std::vector<std::vector<std::uint64_t>> taken_;  // by channel and receiver
+  std::vector<std::vector<std::uint64_t>> done_;   // by rank and lane: steps over all slices
   std::uint32_t slices_ = 1;
 };
 

@@ -39,7 +39,8 @@ class SymbolicRun {
     for (const Program& program : plan_.programs)
       for (std::uint32_t lane = 0; lane < program.lanes.size(); ++lane)
         if (state(program).done[lane] < program.lanes[lane].step_count)
-          return failure(Code::internal, "rank %d, lane %u: step %u never becomes ready", program.rank, lane, state(program).done[lane]);
+          return failure(Code::internal, "rank %d, lane %u: step %u never becomes ready", program.rank, lane,
+                         state(program).done[lane]);
     return {};
   }
 
@@ -162,8 +163,10 @@ class SymbolicRun {
         values.push_back(message(program, source.index).chunks[i]);
       } else {
         const Cell& cell = touch(program, source, i, node, false);
-        if (!cell.value.defined) return failure(Code::internal, "rank %d, step %u: reads what nothing wrote", program.rank, index);
-        if (cell.stage > step.stage) return failure(Code::internal, "rank %d, step %u: its stage is below its value's", program.rank, index);
+        if (!cell.value.defined)
+          return failure(Code::internal, "rank %d, step %u: reads what nothing wrote", program.rank, index);
+        if (cell.stage > step.stage)
+          return failure(Code::internal, "rank %d, step %u: its stage is below its value's", program.rank, index);
         values.push_back(cell.value);
       }
       // Not only the data: the chunk that a step names says how many elements it moves.
@@ -176,7 +179,8 @@ class SymbolicRun {
     for (const Operand& target : program.targets(step)) {
       if (target.space == Space::channel) {
         if (result.codec != program.channels[target.index].codec)
-          return failure(Code::internal, "rank %d, step %u: sends bytes of another codec than its channel's", program.rank, index);
+          return failure(Code::internal, "rank %d, step %u: sends bytes of another codec than its channel's", program.rank,
+                         index);
         message(program, target.index).chunks.push_back(result);
       } else {
         Cell& cell = touch(program, target, i, node, true);
@@ -187,10 +191,13 @@ class SymbolicRun {
     return {};
   }
 
-  Result<SymbolicValue> apply(const Program& program, const Step& step, std::uint32_t index, std::vector<SymbolicValue>& values) const {
+  Result<SymbolicValue> apply(const Program& program, const Step& step, std::uint32_t index,
+                              std::vector<SymbolicValue>& values) const {
     for (const SymbolicValue& value : values) {
-      const bool moves = step.verb == Verb::send || step.verb == Verb::receive || step.verb == Verb::copy || step.verb == Verb::decode;
-      if (value.codec != 0 && !moves) return failure(Code::internal, "rank %d, step %u: computes with encoded bytes", program.rank, index);
+      const bool moves =
+          step.verb == Verb::send || step.verb == Verb::receive || step.verb == Verb::copy || step.verb == Verb::decode;
+      if (value.codec != 0 && !moves)
+        return failure(Code::internal, "rank %d, step %u: computes with encoded bytes", program.rank, index);
     }
     SymbolicValue result = step.verb == Verb::reduce ? folded(values, request_.chains) : values.front();
     if (step.verb == Verb::scale) result = scaled(result, program.rank);
@@ -244,7 +251,8 @@ class SymbolicRun {
     if (value.encodings > request_.max_encodings) return wrong("was encoded too often");
     const bool sum = reduces(plan_.shape.collective);
     const bool scales = sum && plan_.shape.finish == Finish::scale_contributions;
-    if (value.finishes != (sum && plan_.shape.finish == Finish::divide_result ? 1U : 0U)) return wrong("is not finished exactly once");
+    if (value.finishes != (sum && plan_.shape.finish == Finish::divide_result ? 1U : 0U))
+      return wrong("is not finished exactly once");
     const std::size_t expected = sum ? static_cast<std::size_t>(plan_.shape.ranks) : 1;
     if (value.contributions.size() != expected) return wrong("has not one contribution of each rank that owes one");
     for (std::size_t i = 0; i < expected; ++i) {

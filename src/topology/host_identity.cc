@@ -20,7 +20,7 @@ constexpr const char* kNetworkFile = "/proc/self/ns/net";
 constexpr const char* kSharedMemory = "/dev/shm";
 
 std::string place_of(const char* path) {
-  struct stat state{};
+  struct stat state {};
   if (stat(path, &state) != 0) return "none";
   return std::to_string(major(state.st_dev)) + "." + std::to_string(minor(state.st_dev)) + "." + std::to_string(state.st_ino);
 }
@@ -32,13 +32,15 @@ bool can_share_memory() { return Fd(memfd_create("seto-probe", MFD_CLOEXEC)).val
 
 Result<std::string> host_identity(std::string_view override_id) {
   if (override_id.size() > kHostIdLimit) {
-    return failure(Code::invalid_argument, "a host id of %zu characters is over the limit of %zu", override_id.size(), kHostIdLimit);
+    return failure(Code::invalid_argument, "a host id of %zu characters is over the limit of %zu", override_id.size(),
+                   kHostIdLimit);
   }
   if (!override_id.empty()) return "id=" + std::string(override_id);
   std::string boot;
   std::ifstream(kBootIdFile) >> boot;
   if (boot.empty()) {
-    return failure(Code::unavailable, "cannot tell this machine from others: %s is not readable; set SETO_HOST_ID to a name of the machine",
+    return failure(Code::unavailable,
+                   "cannot tell this machine from others: %s is not readable; set SETO_HOST_ID to a name of the machine",
                    kBootIdFile);
   }
   std::string identity = "boot=" + boot + " net=" + place_of(kNetworkFile) + " user=" + std::to_string(geteuid());

@@ -82,7 +82,7 @@ void expect_sums(const Plan& plan, const std::vector<InPlace>& in_place, std::ui
   BlockRun run{.plan = plan, .layouts = layouts, .buffers = numbers.buffers};
   run.capacity = capacity;
   run.slice_length = std::max<std::uint64_t>(1, (layouts[0].longest() + slices - 1) / slices);
-  run.timeout_ms = 20000;
+  run.timeout_ms = 100000;  // a hundred blocks on two busy cores under a race detector wait long for their turn
   const Status status = run_blocks(run);
   ASSERT_TRUE(status.ok()) << status.text();
   for (const auto& output : numbers.outputs) ASSERT_EQ(output, numbers.sum);

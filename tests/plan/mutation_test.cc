@@ -87,9 +87,9 @@ class Adversary {
       subject.request.in_place.push_back(in_place ? InPlace::yes : InPlace::no);
     }
     subject.plan = build_plan(algorithm, shape, tiers, subject.request.in_place);
-    subject.text = std::string(algorithm.name) + " " + std::string(name_of(shape.collective)) + " ranks " + std::to_string(shape.ranks) +
-                   " root " + std::to_string(shape.root) + " tiers " + std::to_string(tiers.count()) + " in place " +
-                   std::to_string(variant);
+    subject.text = std::string(algorithm.name) + " " + std::string(name_of(shape.collective)) + " ranks " +
+                   std::to_string(shape.ranks) + " root " + std::to_string(shape.root) + " tiers " +
+                   std::to_string(tiers.count()) + " in place " + std::to_string(variant);
     const Plan plain = subject.plan;
     for (const Chains chains : {Chains::separate, Chains::one_sum}) {
       subject.plan = plain;
@@ -157,7 +157,8 @@ class Adversary {
     std::optional<std::string> trouble;
     for (int i = 0; i < kInterleavings && !trouble; ++i) trouble = run_once(run, random_);
     if (fate == kSurvived) {
-      if (trouble && tally.escaped++ == 0) ADD_FAILURE() << description(subject, request, kind) << *trouble << "\n" << to_text(mutant);
+      if (trouble && tally.escaped++ == 0)
+        ADD_FAILURE() << description(subject, request, kind) << *trouble << "\n" << to_text(mutant);
     } else {
       ++tally.killed_and_tried;
       tally.killed_and_wrong += trouble ? 1 : 0;
@@ -166,7 +167,8 @@ class Adversary {
 
   static std::string description(const Subject& subject, const VerifyRequest& request, std::size_t kind) {
     return std::string(name_of_kind(kind)) + " of " + subject.text + (subject.lowered ? ", lowered" : "") +
-           (request.order == StepOrder::skewed ? ", skewed" : "") + ", capacity " + std::to_string(request.capacity) + " survived: ";
+           (request.order == StepOrder::skewed ? ", skewed" : "") + ", capacity " + std::to_string(request.capacity) +
+           " survived: ";
   }
 
   std::mt19937_64 random_;
@@ -175,16 +177,16 @@ class Adversary {
 };
 
 void print(const std::vector<Tally>& tallies) {
-  std::printf("%-28s %8s %8s %8s %8s %8s %8s %7s  %s\n", "mutation", "mutants", "structure", "values", "progress", "bits", "survived", "caught",
-              "seen wrong by the oracle, of those caught and run");
+  std::printf("%-28s %8s %8s %8s %8s %8s %8s %7s  %s\n", "mutation", "mutants", "structure", "values", "progress", "bits",
+              "survived", "caught", "seen wrong by the oracle, of those caught and run");
   Tally all;
   const auto row = [](std::string_view name, const Tally& tally) {
     int total = 0;
     for (const int fate : tally.fates) total += fate;
     const double caught = total == 0 ? 0 : 100.0 * (total - tally.fates[kSurvived]) / total;
-    std::printf("%-28.*s %8d %8d %8d %8d %8d %8d %6.1f%%  %d of %d\n", static_cast<int>(name.size()), name.data(), total, tally.fates[kStructure],
-                tally.fates[kValues], tally.fates[kProgress], tally.fates[kBits], tally.fates[kSurvived], caught, tally.killed_and_wrong,
-                tally.killed_and_tried);
+    std::printf("%-28.*s %8d %8d %8d %8d %8d %8d %6.1f%%  %d of %d\n", static_cast<int>(name.size()), name.data(), total,
+                tally.fates[kStructure], tally.fates[kValues], tally.fates[kProgress], tally.fates[kBits], tally.fates[kSurvived],
+                caught, tally.killed_and_wrong, tally.killed_and_tried);
   };
   for (std::size_t kind = 0; kind < tallies.size(); ++kind) {
     row(name_of_kind(kind), tallies[kind]);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,8 +10,6 @@
 #include <exception>
 #include <functional>
 #include <utility>
-
-#include <gtest/gtest.h>
 
 namespace seto::testing {
 

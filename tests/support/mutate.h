@@ -4,6 +4,7 @@
 #include <random>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "src/plan/plan.h"
 
@@ -17,6 +18,6 @@ struct Mutation {
   bool (*apply)(Plan& plan, std::mt19937_64& random);
 };
 
-std::span<const Mutation> mutations();
+const std::vector<Mutation>& mutations();
 
 }  // namespace seto::support

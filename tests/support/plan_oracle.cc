@@ -36,7 +36,9 @@ OracleElement scaled(OracleElement value, Rank by) {
   const auto factor = static_cast<std::uint64_t>(by) * 2 + 3;
   return {value.exact * factor, value.rounded * (1.0F / (static_cast<float>(by) + 1.7F))};
 }
-OracleElement finished(OracleElement value, int ranks) { return {value.exact * 7 + 13, value.rounded / static_cast<float>(ranks)}; }
+OracleElement finished(OracleElement value, int ranks) {
+  return {value.exact * 7 + 13, value.rounded / static_cast<float>(ranks)};
+}
 
 struct Place {
   Elements elements;
@@ -69,7 +71,8 @@ class Interleaving {
 
   Elements output(std::uint32_t chunk) {
     for (const Program& program : plan_.programs)
-      if (const auto index = output_index(plan_.shape, program.rank, chunk)) return part(program, {Space::output, false, *index}, chunk);
+      if (const auto index = output_index(plan_.shape, program.rank, chunk))
+        return part(program, {Space::output, false, *index}, chunk);
     return {};
   }
 
@@ -98,7 +101,8 @@ class Interleaving {
   void add_rank(const Program& program) {
     RankState state;
     const Shape& shape = plan_.shape;
-    for (const std::uint32_t count : {input_chunks(shape, program.rank), output_chunks(shape, program.rank), program.scratch_chunks}) {
+    for (const std::uint32_t count :
+         {input_chunks(shape, program.rank), output_chunks(shape, program.rank), program.scratch_chunks}) {
       state.spaces.emplace_back(count);
       for (Place& place : state.spaces.back())
         for (std::uint64_t i = 0; i < room_; ++i) place.elements.push_back({random_(), -static_cast<float>(i) - 5.0F});
@@ -128,7 +132,8 @@ class Interleaving {
     return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(length_of(chunk))};
   }
 
-  // ---- which steps can go on -----------------------------------------------------------------------------------------------------
+  // ---- which steps can go on
+  // -----------------------------------------------------------------------------------------------------
 
   void collect(std::size_t rank, std::vector<std::pair<std::size_t, std::uint32_t>>& ready) {
     const Program& program = plan_.programs[rank];
@@ -196,7 +201,8 @@ class Interleaving {
     return *std::max_element(ready.begin(), ready.end(), [&](const auto& a, const auto& b) { return weight(a) < weight(b); });
   }
 
-  // ---- one step of one slice ------------------------------------------------------------------------------------------------------
+  // ---- one step of one slice
+  // ------------------------------------------------------------------------------------------------------
 
   void advance(std::pair<std::size_t, std::uint32_t> at) {
     const auto [rank, which] = at;
@@ -283,7 +289,8 @@ class Interleaving {
       if (target.space == Space::channel) {
         message(rank, target).slices[flight.slice][i] = elements;
       } else {
-        std::copy(elements.begin(), elements.end(), place(program, {target.space, false, target.index + i}).elements.begin() + begin);
+        std::copy(elements.begin(), elements.end(),
+                  place(program, {target.space, false, target.index + i}).elements.begin() + begin);
       }
     }
   }
@@ -293,7 +300,8 @@ class Interleaving {
     return {static_cast<std::ptrdiff_t>(begin), std::min(kSlice, length_of(chunk) - begin)};
   }
 
-  // ---- what came of it -----------------------------------------------------------------------------------------------------------
+  // ---- what came of it
+  // -----------------------------------------------------------------------------------------------------------
 
   std::optional<std::string> verdict() {
     for (const Program& program : plan_.programs)

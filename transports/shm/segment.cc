@@ -36,7 +36,7 @@ Fd new_memory() {
 }
 
 std::uint64_t allocated(int fd) {
-  struct stat state{};
+  struct stat state {};
   if (fstat(fd, &state) != 0) return 0;
   return static_cast<std::uint64_t>(state.st_blocks) * kStatBlock;
 }
@@ -54,9 +54,10 @@ std::uint64_t available_memory() {
 }
 
 Status out_of_memory(std::uint64_t size, std::uint64_t present, const char* why) {
-  return failure(Code::unavailable,
-                 "no %s more of shared memory beside the %s in use: %s; free memory, use fewer communicators, or set smaller buffers",
-                 size_text(size).c_str(), size_text(present).c_str(), why);
+  return failure(
+      Code::unavailable,
+      "no %s more of shared memory beside the %s in use: %s; free memory, use fewer communicators, or set smaller buffers",
+      size_text(size).c_str(), size_text(present).c_str(), why);
 }
 
 }  // namespace
@@ -84,9 +85,10 @@ Result<Segment> Segment::create(const Options& options) {
 Result<Segment> Segment::map(int fd, std::uint64_t largest) {
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-    return failure(Code::remote_error, "the memory of a peer is not sealed against shrinking: it is not a segment of this library");
+    return failure(Code::remote_error,
+                   "the memory of a peer is not sealed against shrinking: it is not a segment of this library");
   }
-  struct stat state{};
+  struct stat state {};
   if (fstat(fd, &state) != 0) return system_failure(Code::unavailable, "cannot read the size of a peer's memory");
   const auto size = static_cast<std::uint64_t>(state.st_size);
   if (size == 0 || size > largest || size % kSegmentPage != 0) {
@@ -169,7 +171,8 @@ Status Segment::release(std::uint64_t offset, std::uint64_t size) {
   SETO_CHECK(fd_.valid() && offset % kSegmentPage == 0 && size % kSegmentPage == 0);
   SETO_CHECK(offset <= size_ && size <= size_ - offset);
   if (size == 0) return {};
-  if (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(size)) != 0) {
+  if (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(size)) !=
+      0) {
     return system_failure(Code::unavailable, "cannot release %s of shared memory", size_text(size).c_str());
   }
   return {};

@@ -11,7 +11,7 @@
 //   notes        [kNotes]                    what I am doing
 //   progress     1 line                      operations I have completed
 //   fate         1 line                      how I left, once I have
-//   outgoing     [window][port][target]      one line a stream end: how far it is, and where its slots are (or a short message itself)
+//   outgoing     [window][port][target]      eight lines a stream end: how far it is, where its slots are, or a short message
 //   taken        [window][port][sender][source of the stream]   how far I have read a stream: its sender's credit
 //
 // A line is written by one member. Counters are marks and only grow, so no line is ever reset.
@@ -21,9 +21,15 @@ inline constexpr std::size_t kLineSize = 64;
 inline constexpr std::uint64_t kWindow = 2;  // operations whose streams may be in use at once
 inline constexpr std::uint64_t kNotes = 8;
 inline constexpr std::uint32_t kGroups = 4;  // multicast groups a sender may have
-inline constexpr std::uint32_t kInlineSize = 32;
 
-// The head of one stream of one operation. Short messages travel in it, beside their flag.
+// Short messages travel in the lines themselves, each part beside a flag of its own: a reader that has the flag has the data,
+// which saves one flight of a cache line (60 ns near, 250 ns far) over a flag here and data there.
+inline constexpr std::uint32_t kHeadBytes = 32;
+inline constexpr std::uint32_t kTailBytes = 56;
+inline constexpr std::uint32_t kTailLines = 7;
+inline constexpr std::uint32_t kInlineSize = kHeadBytes + kTailLines * kTailBytes;
+
+// The head of one stream of one operation.
 struct alignas(kLineSize) StreamLine {
   std::atomic<Mark> mark;  // slices committed; release-stored after everything they need
   std::uint64_t done;      // operations the sender has completed: credit for the other direction
@@ -35,10 +41,22 @@ struct alignas(kLineSize) StreamLine {
       std::uint32_t stride;
       std::uint32_t reserved;
     } slots;
-    std::byte message[kInlineSize];
+    std::byte message[kHeadBytes];
   };
 };
 static_assert(sizeof(StreamLine) == kLineSize);
+
+// The rest of a short message.
+struct alignas(kLineSize) TailLine {
+  std::byte message[kTailBytes];
+  std::atomic<Mark> mark;
+};
+static_assert(sizeof(TailLine) == kLineSize);
+
+struct StreamLines {
+  StreamLine head;
+  TailLine tail[kTailLines];
+};
 
 struct alignas(kLineSize) CounterLine {
   std::atomic<std::uint64_t> value;
@@ -67,7 +85,7 @@ class BoardLayout {
   [[nodiscard]] std::size_t fate() const { return progress() + kLineSize; }
   // `target`: the receiving member, or members() + group - 1.
   [[nodiscard]] std::size_t outgoing(std::uint64_t window, std::uint32_t port, std::uint32_t target) const {
-    return outgoing_at() + ((window * ports_ + port) * targets() + target) * kLineSize;
+    return outgoing_at() + ((window * ports_ + port) * targets() + target) * sizeof(StreamLines);
   }
   // `source`: 0 for a stream of one receiver, else the group.
   [[nodiscard]] std::size_t taken(std::uint64_t window, std::uint32_t port, std::uint32_t sender, std::uint32_t source) const {
@@ -78,7 +96,7 @@ class BoardLayout {
   [[nodiscard]] std::uint32_t targets() const { return members_ + kGroups; }
   [[nodiscard]] static std::uint32_t sources() { return kGroups + 1; }
   [[nodiscard]] std::size_t outgoing_at() const { return fate() + kLineSize; }
-  [[nodiscard]] std::size_t taken_at() const { return outgoing_at() + kWindow * ports_ * targets() * kLineSize; }
+  [[nodiscard]] std::size_t taken_at() const { return outgoing_at() + kWindow * ports_ * targets() * sizeof(StreamLines); }
 
   std::uint32_t members_;
   std::uint32_t ports_;

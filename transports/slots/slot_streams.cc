@@ -1,6 +1,7 @@
 #include "transports/slots/slot_streams.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace seto::slots {
 namespace {
@@ -8,6 +9,9 @@ namespace {
 constexpr std::uint32_t kSlotAlignment = 64;
 
 std::uint32_t padded(std::uint32_t size) { return (size + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment; }
+
+// Lines beyond the head.
+std::uint32_t tail_lines(std::uint32_t size) { return size <= kHeadBytes ? 0 : (size - kHeadBytes + kTailBytes - 1) / kTailBytes; }
 
 bool fits_inline(const StreamGeometry& geometry) { return geometry.slot_size <= kInlineSize && geometry.slices == 1; }
 
@@ -21,13 +25,16 @@ SlotSender::SlotSender(SlotCircle& circle, StreamAddress address, std::span<cons
       receivers_(receivers.begin(), receivers.end()),
       geometry_(geometry),
       stride_(padded(geometry.slot_size)),
-      inline_(fits_inline(geometry)) {
+      inline_(fits_inline(geometry)),
+      tails_(inline_ ? tail_lines(geometry.slot_size) : 0) {
   geometry_.depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(1U, geometry.depth), geometry.slices));
   const BoardLayout& layout = circle_.layout_;
   const std::uint32_t own = circle_.setup_.own;
   const std::uint32_t target = address.group > 0 ? layout.members() + address.group - 1 : receivers_.front();
   for (std::uint64_t w = 0; w < kWindow; ++w) {
-    windows_[w].line = &circle_.line<StreamLine>(own, layout.outgoing(w, address.port, target));
+    auto& lines = circle_.line<StreamLines>(own, layout.outgoing(w, address.port, target));
+    windows_[w].line = &lines.head;
+    windows_[w].tail = lines.tail;
     for (const std::uint32_t receiver : receivers_)
       windows_[w].taken.push_back(&circle_.line<const CounterLine>(receiver, layout.taken(w, address.port, own, address.group)).value);
   }
@@ -38,7 +45,7 @@ std::byte* SlotSender::acquire(Mark mark) {
   const std::uint64_t slice = slice_of(mark);
   Window& window = windows_[operation % kWindow];
   if (window.opened != operation && !open(window, operation)) return nullptr;
-  if (inline_) return window.line->message;
+  if (inline_) return tails_ == 0 ? window.line->message : staging_.data();
   if (slice >= geometry_.depth && !credit(window, mark - geometry_.depth + 1)) return nullptr;
   return circle_.setup_.members[circle_.setup_.own].segment + window.slots + slice % geometry_.depth * stride_;
 }
@@ -72,6 +79,13 @@ bool SlotSender::credit(Window& window, Mark needed) {
 void SlotSender::commit(Mark mark) {
   Window& window = windows_[operation_of(mark) % kWindow];
   if (slice_of(mark) == 0) window.line->done = circle_.done_;
+  if (tails_ > 0) {
+    std::memcpy(window.line->message, staging_.data(), kHeadBytes);
+    for (std::uint32_t i = 0; i < tails_; ++i) {
+      std::memcpy(window.tail[i].message, staging_.data() + kHeadBytes + i * kTailBytes, kTailBytes);
+      window.tail[i].mark.store(mark + 1, std::memory_order_release);
+    }
+  }
   window.line->mark.store(mark + 1, std::memory_order_release);
   for (const std::uint32_t receiver : receivers_) circle_.wake(receiver);
 }
@@ -79,12 +93,14 @@ void SlotSender::commit(Mark mark) {
 // ---- receiver ------------------------------------------------------------------------------------------------------------------
 
 SlotReceiver::SlotReceiver(SlotCircle& circle, StreamAddress address, const StreamGeometry& geometry)
-    : circle_(circle), sender_(address.sender), geometry_(geometry), inline_(fits_inline(geometry)) {
+    : circle_(circle), sender_(address.sender), geometry_(geometry), inline_(fits_inline(geometry)), tails_(inline_ ? tail_lines(geometry.slot_size) : 0) {
   const BoardLayout& layout = circle_.layout_;
   const std::uint32_t own = circle_.setup_.own;
   const std::uint32_t target = address.group > 0 ? layout.members() + address.group - 1 : own;
   for (std::uint64_t w = 0; w < kWindow; ++w) {
-    windows_[w].line = &circle_.line<const StreamLine>(sender_, layout.outgoing(w, address.port, target));
+    const auto& lines = circle_.line<const StreamLines>(sender_, layout.outgoing(w, address.port, target));
+    windows_[w].line = &lines.head;
+    windows_[w].tail = lines.tail;
     windows_[w].taken = &circle_.line<CounterLine>(own, layout.taken(w, address.port, sender_, address.group)).value;
   }
 }
@@ -93,11 +109,16 @@ const std::byte* SlotReceiver::front(Mark mark) {
   const std::uint64_t operation = operation_of(mark);
   Window& window = windows_[operation % kWindow];
   if (window.committed <= mark) {
-    window.committed = window.line->mark.load(std::memory_order_acquire);
-    if (window.committed <= mark) return nullptr;
+    // All lines of a short message are asked for at once, so that their flights overlap: one after another they cost as much as
+    // a slot (256 B far: 540 ns).
+    bool whole = true;
+    for (std::uint32_t i = 0; i < tails_; ++i) whole &= window.tail[i].mark.load(std::memory_order_acquire) > mark;
+    const Mark committed = window.line->mark.load(std::memory_order_acquire);
+    if (committed <= mark || (!whole && window.line->digest == geometry_.digest)) return nullptr;
+    window.committed = committed;
   }
   if (window.opened != operation && !open(window, operation)) return nullptr;
-  if (inline_) return window.line->message;
+  if (inline_) return tails_ == 0 ? window.line->message : unpack(window);
   return window.slots + slice_of(mark) % window.depth * window.stride;
 }
 
@@ -128,6 +149,13 @@ bool SlotReceiver::open(Window& window, std::uint64_t operation) {
   }
   window.opened = operation;
   return true;
+}
+
+const std::byte* SlotReceiver::unpack(const Window& window) {
+  std::memcpy(staging_.data(), window.line->message, kHeadBytes);
+  for (std::uint32_t i = 0; i < tails_; ++i)
+    std::memcpy(staging_.data() + kHeadBytes + i * kTailBytes, window.tail[i].message, kTailBytes);
+  return staging_.data();
 }
 
 void SlotReceiver::release(Mark mark) {

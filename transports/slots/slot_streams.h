@@ -17,6 +17,7 @@ class SlotSender final : public SendStream {
  private:
   struct Window {
     StreamLine* line = nullptr;
+    TailLine* tail = nullptr;
     std::vector<const std::atomic<std::uint64_t>*> taken;  // by receiver
     Mark taken_by_all = 0;
     std::uint64_t opened = 0;  // operation
@@ -32,6 +33,8 @@ class SlotSender final : public SendStream {
   StreamGeometry geometry_;
   std::uint32_t stride_;
   bool inline_;
+  std::uint32_t tails_ = 0;  // lines beyond the head that a short message needs
+  alignas(kLineSize) std::array<std::byte, kInlineSize> staging_{};  // a short message of several lines, in one piece
   std::array<Window, kWindow> windows_;
 };
 
@@ -45,6 +48,7 @@ class SlotReceiver final : public ReceiveStream {
  private:
   struct Window {
     const StreamLine* line = nullptr;
+    const TailLine* tail = nullptr;
     std::atomic<std::uint64_t>* taken = nullptr;
     Mark committed = 0;           // as last read
     const std::byte* slots = nullptr;
@@ -54,11 +58,14 @@ class SlotReceiver final : public ReceiveStream {
   };
 
   bool open(Window& window, std::uint64_t operation);
+  const std::byte* unpack(const Window& window);
 
   SlotCircle& circle_;
   std::uint32_t sender_;
   StreamGeometry geometry_;
   bool inline_;
+  std::uint32_t tails_ = 0;
+  alignas(kLineSize) std::array<std::byte, kInlineSize> staging_{};
   std::array<Window, kWindow> windows_;
 };
 

@@ -1,9 +1,8 @@
 #include "src/base/fork.h"
 
 #include <fcntl.h>
-#include <unistd.h>
-
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tests/support/child_process.h"
 

@@ -1,10 +1,9 @@
 #include "src/base/thread.h"
 
+#include <gtest/gtest.h>
 #include <pthread.h>
 
 #include <csignal>
-
-#include <gtest/gtest.h>
 
 namespace seto {
 namespace {

@@ -71,8 +71,9 @@ TEST(Options, RefusalsNameWhatIsWrong) {
 }
 
 TEST(Table, RowsMatchWhatParsersOfNcclTestsExpect) {
-  const std::regex pattern(
-      R"(^\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)\s+(-?\d+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\d+|N/A)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\d+|N/A)\n$)");
+  const std::regex pattern(R"(^\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)\s+(-?\d+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\d+|N/A))"
+                           R"(\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\d+|N/A)\n$)");
+  ;
   EXPECT_TRUE(std::regex_match(row_text(row_of(1024, 3.25), {}), pattern)) << row_text(row_of(1024, 3.25), {});
   ResultRow unchecked = row_of(1 << 30, 12345.6);
   unchecked.out_of_place.wrong.reset();

@@ -1,12 +1,12 @@
 // The bootstraps that need no socket: one rank, a callback, threads of one process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <barrier>
 #include <cstring>
 #include <memory>
 #include <thread>
 #include <vector>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "src/bootstrap/callback.h"
 #include "src/bootstrap/in_process.h"
@@ -17,10 +17,10 @@
 namespace seto {
 namespace {
 
+using testing::Answer;
+using testing::as_threads;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::as_threads;
-using testing::Answer;
 using testing::text_of;
 
 Deadline soon() { return Deadline::after_ms(20'000); }

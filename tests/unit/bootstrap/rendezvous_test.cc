@@ -1,4 +1,6 @@
 // The rendezvous of one machine over its real sockets, with ranks as threads and as processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -7,9 +9,6 @@
 #include <atomic>
 #include <memory>
 #include <vector>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "src/base/log.h"
 #include "src/bootstrap/local_bootstrap.h"
@@ -21,11 +20,11 @@
 namespace seto {
 namespace {
 
-using ::testing::AnyOf;
-using ::testing::HasSubstr;
 using testing::Answer;
+using ::testing::AnyOf;
 using testing::as_threads;
 using testing::ChildProcess;
+using ::testing::HasSubstr;
 using testing::text_of;
 
 constexpr std::uint64_t kLongMs = 30'000;
@@ -81,9 +80,8 @@ TEST(Rendezvous, OneRankAlone) {
 
 TEST(Rendezvous, DeadlineNamesTheMissingOnEveryRankThatCame) {
   Place place;
-  const auto answers = as_threads(2, [&](Rank rank) {
-    return join_and_gather(place.bytes, rank * 2, 5, Deadline::after_ms(rank == 0 ? 200 : kLongMs));
-  });
+  const auto answers = as_threads(
+      2, [&](Rank rank) { return join_and_gather(place.bytes, rank * 2, 5, Deadline::after_ms(rank == 0 ? 200 : kLongMs)); });
   for (const Answer& answer : answers) {
     EXPECT_EQ(answer.status().code(), Code::timeout);
     EXPECT_THAT(text_of(answer), HasSubstr("ranks 1, 3 and 4 of 5 did not come"));
@@ -266,7 +264,8 @@ TEST(Rendezvous, OutOfDescriptorsIsNamedOnTheRanksThatCame) {
     // One descriptor each for the rank and for the server's side of it: the limit strikes on one side or the other.
     const rlimit few{24, 24};
     setrlimit(RLIMIT_NOFILE, &few);
-    const auto rest = as_threads(12, [&](Rank index) { return join_and_gather(place.bytes, index + 1, 40, Deadline::after_ms(3'000)); });
+    const auto rest =
+        as_threads(12, [&](Rank index) { return join_and_gather(place.bytes, index + 1, 40, Deadline::after_ms(3'000)); });
     waiting.join();
     EXPECT_FALSE((*first)->ok());
     int told = 0;

@@ -1,5 +1,7 @@
 #include "src/control/control_thread.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -11,9 +13,6 @@
 #include <optional>
 #include <vector>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "src/base/clock.h"
 #include "src/control/doorbell.h"
 #include "tests/support/child_process.h"
@@ -21,8 +20,8 @@
 namespace seto {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::ChildProcess;
+using ::testing::HasSubstr;
 
 constexpr auto kPatience = std::chrono::seconds(10);
 

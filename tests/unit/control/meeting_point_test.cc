@@ -1,6 +1,8 @@
 #include "src/control/meeting_point.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -15,9 +17,6 @@
 #include <thread>
 #include <vector>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "src/base/log.h"
 #include "src/control/doorbell.h"
 #include "src/net/local_socket.h"
@@ -26,8 +25,8 @@
 namespace seto {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::ChildProcess;
+using ::testing::HasSubstr;
 
 Deadline later() { return Deadline::after_ms(30'000); }
 
@@ -45,7 +44,7 @@ Fd memory_of(ContextId context) {
 }
 
 ContextId context_of(const Fd& memory) {
-  struct stat state{};
+  struct stat state {};
   return fstat(memory.get(), &state) == 0 ? static_cast<ContextId>(state.st_size) : 0;
 }
 

@@ -1,19 +1,18 @@
 #include "src/topology/host_identity.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <sched.h>
 
 #include <string>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/support/child_process.h"
 
 namespace seto {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::ChildProcess;
+using ::testing::HasSubstr;
 
 TEST(HostIdentity, SameInEveryProcessOfAUser) {
   const std::string mine = host_identity("").value();
