@@ -38,7 +38,8 @@ struct StreamGeometry {
   std::uint32_t digest = 0;     // of everything that both ends must agree on; always compared
 };
 
-// The sending end. For each slice of an operation, in any order of slices that the receivers share: acquire, fill, commit.
+// The sending end. For each slice of an operation, in slice order: acquire, fill, commit. Slices of one operation and the next may
+// be under way at once.
 class SendStream {
  public:
   virtual ~SendStream() = default;
@@ -68,6 +69,12 @@ struct Note {
   std::uint64_t words[5] = {};
 };
 
+// Memory of another member as it is mapped here.
+struct Mapping {
+  const std::byte* data = nullptr;
+  std::size_t size = 0;
+};
+
 // How a member left a circle. A plain number crosses the boundary, so unknown ones can come.
 struct Fate {
   std::uint32_t reason = 0;   // 0: it has not left
@@ -85,6 +92,13 @@ class Circle {
   virtual Result<std::unique_ptr<SendStream>> open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
                                                         const StreamGeometry& geometry) = 0;
   virtual Result<std::unique_ptr<ReceiveStream>> open_receive(StreamAddress address, const StreamGeometry& geometry) = 0;
+
+  // The memory face: what a member shares, to be read in place (never written: access is pull). What a message names by its offset
+  // in it may be read once that message is there, and until its owner hears that it was. Empty where the medium has no such thing.
+  [[nodiscard]] virtual Mapping direct(std::uint32_t member) const {
+    (void)member;
+    return {};
+  }
 
   // Before the first stream of an operation is touched.
   virtual void begin(const Note& note) = 0;

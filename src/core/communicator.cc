@@ -34,13 +34,15 @@ struct Introduction {
   std::string process;
   ContextId context = 0;
   std::uint64_t board = 0;
+  int cores = 1;  // that it may run on
 
   [[nodiscard]] std::string encoded() const {
-    return host + '\0' + site + '\0' + std::to_string(context) + '\0' + std::to_string(board) + '\0' + process;
+    return host + '\0' + site + '\0' + std::to_string(context) + '\0' + std::to_string(board) + '\0' +
+           std::to_string(cores) + '\0' + process;
   }
   static Result<Introduction> decoded(const std::string& text) {
     Introduction result;
-    std::string fields[4];
+    std::string fields[5];
     std::size_t at = 0;
     for (std::string& field : fields) {
       const std::size_t end = text.find('\0', at);
@@ -52,10 +54,25 @@ struct Introduction {
     result.site = fields[1];
     result.context = std::strtoull(fields[2].c_str(), nullptr, 10);
     result.board = std::strtoull(fields[3].c_str(), nullptr, 10);
+    result.cores = std::max(1, std::atoi(fields[4].c_str()));
     result.process = text.substr(at);
     return result;
   }
 };
+
+namespace {
+
+// Ranks a core on the most crowded node, from what all ranks said, so that all get the same.
+double crowding(const std::vector<Introduction>& all) {
+  double most = 1;
+  for (const Introduction& one : all) {
+    const auto ranks = std::count_if(all.begin(), all.end(), [&](const Introduction& other) { return other.host == one.host; });
+    most = std::max(most, static_cast<double>(ranks) / one.cores);
+  }
+  return most;
+}
+
+}  // namespace
 
 class Communicator::Bells final : public slots::Doorbell {
  public:
@@ -79,7 +96,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   SETO_TRY(communicator->meet(bootstrap));
   communicator->launches_ = std::make_unique<LaunchCache>(
       LaunchCache::Setup{communicator->rank_, communicator->ranks_, &communicator->tiers_, &communicator->costs_, &communicator->config_,
-                         communicator->circle_.get()});
+                         communicator->circle_.get(), communicator->crowding_});
   return communicator;
 }
 
@@ -94,6 +111,7 @@ Status Communicator::meet(Bootstrap& bootstrap) {
   own.process = meetings->address();
   own.context = context_->id();
   own.board = board_;
+  own.cores = usable_cores();
   SETO_ASSIGN(const std::vector<std::string> texts, bootstrap.all_gather(own.encoded(), until));
   std::vector<Introduction> all;
   std::vector<Home> homes;
@@ -110,6 +128,7 @@ Status Communicator::meet(Bootstrap& bootstrap) {
     if (all.back().host == own.host) ++on_node;
   }
   tiers_ = Tiers::of(homes);
+  crowding_ = crowding(all);
   context_->expect_ranks_on_node(on_node);
   Status made = make_circle(all, ports, until);
   // A second round, so that nobody goes on alone: whoever could not connect tells all.

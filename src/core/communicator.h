@@ -86,6 +86,7 @@ class Communicator final {
   std::unique_ptr<Circle> circle_;
   Tiers tiers_;
   CostModel costs_;
+  double crowding_ = 1;
   std::unique_ptr<LaunchCache> launches_;
 
   Call last_call_;

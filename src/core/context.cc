@@ -29,13 +29,13 @@ void barrier_everywhere() {
   if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0) std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
+}  // namespace
+
 int usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
-
-}  // namespace
 
 std::uint32_t default_spins(int ranks_on_node) { return ranks_on_node <= usable_cores() ? kSpins : 0; }
 

@@ -55,6 +55,9 @@ class Context final : public Sleeper {
   std::unique_ptr<Progress> progress_;
 };
 
+// Cores that this process may run on.
+int usable_cores();
+
 // What shipped constants say for this machine: looks before a wait gives up its core.
 std::uint32_t default_spins(int ranks_on_node);
 

@@ -72,7 +72,8 @@ Result<BoundShape*> LaunchCache::find(const Call& call, bool busy) {
 
 Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace in_place) {
   const std::uint64_t most = call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end());
-  Question question{call.collective, setup_.ranks, call.root, most * size_of(call.type), call.type, setup_.config->algorithm};
+  Question question{call.collective, setup_.ranks, call.root, most * size_of(call.type), call.type, setup_.config->algorithm,
+                    setup_.crowding};
   SETO_ASSIGN(const Choice choice, choose(question, *setup_.tiers, *setup_.costs));
   Shape shape{call.collective, setup_.ranks, call.root, 1, finish_of(call)};
   shape.pieces = choice.algorithm->pieces(shape);
@@ -81,7 +82,7 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
   bound->algorithm = choice.algorithm;
   bound->bytes = question.bytes;
   bound->scalar = call.type == DataType::float64 ? static_cast<const void*>(&scalar_.wide) : &scalar_.narrow;
-  bound->stores = &stores_[{call.collective, std::bit_width(question.bytes)}];
+  bound->stores = &stores_.try_emplace({call.collective, std::bit_width(question.bytes)}, question.bytes).first->second;
   bound->note.digest = digest_of(call, choice, shape.finish);
   bound->note.words[0] = static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
                          static_cast<std::uint64_t>(call.op) << 16;

@@ -35,6 +35,7 @@ class LaunchCache final {
     const CostModel* costs = nullptr;
     const Config* config = nullptr;
     Circle* circle = nullptr;
+    double crowding = 1;
   };
 
   explicit LaunchCache(const Setup& setup) : setup_(setup) {

@@ -3,50 +3,51 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 namespace seto {
 namespace {
 
-// Closed cost forms: hops times latency, plus bytes that the busiest rank passes over, divided by its rate. `n` ranks, `s` bytes
-// of one part.
+// Closed cost forms over `n` ranks and parts of `s` bytes: hops times what a hop costs, plus the bytes that the busiest rank
+// passes over, in copies of one part: copying counts 1, adding k vectors into one (1 + k) / 3.
 struct Form {
   std::string_view algorithm;
   Collective collective;
   double (*hops)(double n);
-  double (*passes)(double n);  // bytes that the busiest rank passes over, in parts
+  double (*copies)(double n);
 };
 
+double adding(double k) { return (1 + k) / 3; }
 double log2_up(double n) { return std::ceil(std::log2(std::max(n, 1.0))); }
 double none(double) { return 0; }
 
 using C = Collective;
 
 constexpr Form kForms[] = {
-    // One-shot: each rank writes its vector once and reads n; reading n - 1 foreign vectors is one pass.
-    {"one_shot", C::all_reduce, [](double n) { return n > 1 ? 1.0 : 0.0; }, [](double n) { return 1 + n; }},
-    {"two_shot", C::all_reduce, [](double) { return 2.0; }, [](double n) { return 1 + 1 + (n - 1) / n + 1 / n; }},
-    {"ring", C::all_reduce, [](double n) { return 2 * (n - 1); }, [](double n) { return 4 * (n - 1) / n; }},
-    {"double_tree", C::all_reduce, [](double n) { return 2 * log2_up(n); }, [](double) { return 5.0; }},
-    {"halving_doubling", C::all_reduce, [](double n) { return 2 * log2_up(n); }, [](double n) { return 4.5 * (n - 1) / n; }},
+    {"one_shot", C::all_reduce, [](double n) { return n > 1 ? 1.0 : 0.0; }, [](double n) { return n > 1 ? 1 + adding(n) : 1; }},
+    {"two_shot", C::all_reduce, [](double) { return 2.0; }, [](double n) { return 2 * (n - 1) / n + (adding(n) + 0.5) / n; }},
+    {"ring", C::all_reduce, [](double n) { return 2 * (n - 1); }, [](double n) { return (n - 1) / n * (0.5 + adding(2)) + 1.5 * (n - 1) / n; }},
+    {"double_tree", C::all_reduce, [](double n) { return 2 * log2_up(n); }, [](double) { return 3.3; }},
+    {"halving_doubling", C::all_reduce, [](double n) { return 2 * log2_up(n); }, [](double n) { return 4.2 * (n - 1) / n; }},
     {"recursive_doubling", C::all_reduce, [](double n) { return log2_up(n) + (std::has_single_bit(static_cast<unsigned>(n)) ? 0 : 2); },
-     [](double n) { return 3 * log2_up(n); }},
-    {"hierarchical", C::all_reduce, [](double) { return 2.0; }, [](double n) { return 2 + 2 * (n - 1) / n; }},
+     [](double n) { return (1.2 + adding(2)) * log2_up(n); }},
+    {"hierarchical", C::all_reduce, [](double) { return 2.0; }, [](double n) { return 2.5 * (n - 1) / n; }},
     {"direct", C::all_gather, [](double) { return 1.0; }, [](double n) { return 1 + n; }},
-    {"ring", C::all_gather, [](double n) { return n - 1; }, [](double n) { return 2 * n; }},
+    {"ring", C::all_gather, [](double n) { return n - 1; }, [](double n) { return 1.5 * n; }},
     {"doubling", C::all_gather, log2_up, [](double n) { return 2 * n; }},
     {"hierarchical", C::all_gather, [](double) { return 2.0; }, [](double n) { return 1.5 * n; }},
-    {"direct", C::reduce_scatter, [](double) { return 1.0; }, [](double n) { return 2 * n; }},
-    {"ring", C::reduce_scatter, [](double n) { return n - 1; }, [](double n) { return 3 * n; }},
-    {"halving", C::reduce_scatter, log2_up, [](double n) { return 3 * n; }},
-    {"hierarchical", C::reduce_scatter, [](double) { return 2.0; }, [](double n) { return 2.5 * n; }},
-    {"direct", C::broadcast, [](double) { return 1.0; }, [](double) { return 2.0; }},
-    {"tree", C::broadcast, log2_up, [](double) { return 3.0; }},
-    {"ring", C::broadcast, [](double n) { return n - 1; }, [](double) { return 2.5; }},
-    {"hierarchical", C::broadcast, [](double) { return 2.0; }, [](double) { return 2.5; }},
-    {"direct", C::reduce, [](double) { return 1.0; }, [](double n) { return n; }},
-    {"tree", C::reduce, log2_up, [](double) { return 4.0; }},
-    {"ring", C::reduce, [](double n) { return n - 1; }, [](double) { return 3.0; }},
-    {"hierarchical", C::reduce, [](double) { return 2.0; }, [](double n) { return 1 + n / 2; }},
+    {"direct", C::reduce_scatter, [](double) { return 1.0; }, [](double n) { return n - 1 + adding(n); }},
+    {"ring", C::reduce_scatter, [](double n) { return n - 1; }, [](double n) { return 1.5 * n; }},
+    {"halving", C::reduce_scatter, log2_up, [](double n) { return 2 * n; }},
+    {"hierarchical", C::reduce_scatter, [](double) { return 2.0; }, [](double n) { return 1.5 * n; }},
+    {"direct", C::broadcast, [](double) { return 1.0; }, [](double) { return 1.0; }},
+    {"tree", C::broadcast, log2_up, [](double) { return 2.5; }},
+    {"ring", C::broadcast, [](double n) { return n - 1; }, [](double) { return 1.5; }},
+    {"hierarchical", C::broadcast, [](double) { return 2.0; }, [](double) { return 1.5; }},
+    {"direct", C::reduce, [](double) { return 1.0; }, [](double n) { return adding(n); }},
+    {"tree", C::reduce, log2_up, [](double) { return 2.5; }},
+    {"ring", C::reduce, [](double n) { return n - 1; }, [](double) { return 1.5; }},
+    {"hierarchical", C::reduce, [](double) { return 2.0; }, [](double n) { return adding(n) * 0.8; }},
     {"direct", C::all_to_all, [](double) { return 1.0; }, [](double n) { return 2 * n; }},
     {"pairwise", C::all_to_all, [](double n) { return n - 1; }, [](double n) { return 2 * n; }},
     {"direct", C::gather, [](double) { return 1.0; }, [](double n) { return n; }},
@@ -55,25 +56,31 @@ constexpr Form kForms[] = {
     {"recursive_doubling", C::barrier, log2_up, none},
 };
 
+// A slice is long enough that its synchronisation does not show and short enough that its slots stay in the second-level cache
+// of the core that fills or empties them; a chunk makes at least four where it can, so that stages overlap. Where ranks share a
+// core every slice costs a switch: fewer, longer ones (measured, 4 ranks on 2 cores: 128 KiB to 256 KiB).
+Cut cut_for(const Question& question, const Algorithm& algorithm) {
+  constexpr std::uint64_t kSmallest = 16 << 10;
+  const std::uint64_t largest = question.crowding > 1 ? 256 << 10 : 128 << 10;
+  const Shape shape{question.collective, question.ranks, question.root, 1, Finish::none};
+  const std::uint64_t chunk = question.bytes / std::max(1U, algorithm.pieces(shape));
+  if (question.crowding > 1) return {std::clamp(std::bit_ceil(std::max<std::uint64_t>(1, chunk / 2)), 4 * kSmallest, largest), 2};
+  return {std::clamp(std::bit_ceil(std::max<std::uint64_t>(1, chunk / 4)), kSmallest, largest), 2};
+}
+
 double seconds(const Algorithm& algorithm, const Question& question, const Tiers& tiers, const CostModel& model) {
   const TierCost& tier = tiers.count() > 2 ? model.world : tiers.count() > 1 ? model.site : model.node;
   const auto n = static_cast<double>(question.ranks);
+  const auto bytes = static_cast<double>(question.bytes);
+  const double rate = tier.bytes_per_second / question.crowding;
+  const Shape shape{question.collective, question.ranks, question.root, 1, Finish::none};
+  const double chunk = bytes / std::max(1U, algorithm.pieces(shape));
+  // The first slice has to pass each hop before anything can overlap.
+  const double filling = std::min(chunk, static_cast<double>(cut_for(question, algorithm).slice_bytes)) / rate;
+  const double hop = tier.latency_seconds + filling + (question.crowding > 1 ? model.switch_seconds : 0);
   for (const Form& form : kForms)
-    if (form.collective == algorithm.collective && form.algorithm == algorithm.name)
-      return form.hops(n) * tier.latency_seconds + form.passes(n) * static_cast<double>(question.bytes) / tier.bytes_per_second;
-  return 1e9;
-}
-
-// A slice is short enough that its slots stay in the second-level cache of the core that fills or empties them, and long enough
-// that its synchronisation does not show; at least four slices where the chunk allows, so that stages overlap.
-Cut cut_for(const Question& question, const Algorithm& algorithm, const Tiers& tiers) {
-  constexpr std::uint64_t kSmallest = 16 << 10;
-  constexpr std::uint64_t kLargest = 128 << 10;
-  Shape shape{question.collective, question.ranks, question.root, 1, Finish::none};
-  const std::uint64_t chunk = question.bytes / std::max(1U, algorithm.pieces(shape));
-  (void)tiers;
-  const std::uint64_t quarter = std::bit_ceil(std::max<std::uint64_t>(1, chunk / 4));
-  return {std::clamp(quarter, kSmallest, kLargest), 2};
+    if (form.collective == algorithm.collective && form.algorithm == algorithm.name) return form.hops(n) * hop + form.copies(n) * bytes / rate;
+  return std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
@@ -97,7 +104,7 @@ Result<Choice> choose(const Question& question, const Tiers& tiers, const CostMo
   }
   if (best == nullptr) return failure(Code::internal, "no algorithm for %s", name_of(question.collective).data());
   choice.algorithm = best->algorithm;
-  choice.cut = cut_for(question, *best->algorithm, tiers);
+  choice.cut = cut_for(question, *best->algorithm);
   return choice;
 }
 

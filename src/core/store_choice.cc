@@ -13,26 +13,27 @@ constexpr StoreChoice::Way kWaysInOrder[] = {
     {Store::past_cache, Store::cached},
     {Store::cached, Store::cached},
     {Store::past_cache, Store::past_cache},
+    {Store::cached, Store::past_cache},
 };
 
 }  // namespace
 
 StoreChoice::Way StoreChoice::next() {
   const std::uint32_t call = calls_++;
-  if (call < kTriesEach * kWays) {
-    now_ = static_cast<int>(call / kTriesEach);
+  if (call < kTriesEach * ways_) {
+    now_ = call / kTriesEach;
   } else if (call % kBetweenLooks == 0) {
-    now_ = static_cast<int>(call / kBetweenLooks % kWays);
+    now_ = call / kBetweenLooks % ways_;
   } else {
-    now_ = static_cast<int>(std::min_element(ticks_.begin(), ticks_.end()) - ticks_.begin());
+    now_ = static_cast<std::uint32_t>(std::min_element(ticks_.begin(), ticks_.begin() + ways_) - ticks_.begin());
   }
   return kWaysInOrder[now_];
 }
 
 void StoreChoice::took(std::uint64_t ticks) {
-  double& mean = ticks_[static_cast<std::size_t>(now_)];
+  double& mean = ticks_[now_];
   const auto latest = static_cast<double>(ticks);
-  const bool warming = calls_ <= kTriesEach * kWays;
+  const bool warming = calls_ <= kTriesEach * ways_;
   mean = mean == 0 || warming ? latest : mean + kNewest * (latest - mean);
 }
 

@@ -22,17 +22,22 @@ class StoreChoice final {
   static constexpr std::uint64_t kWorthChoosing = 16 << 10;
   static constexpr bool matters(std::uint64_t bytes) { return bytes >= kWorthChoosing; }
 
+  // Results go past the cache only where they would not stay in it anyway.
+  explicit StoreChoice(std::uint64_t bytes) : ways_(bytes >= kBeyondCache ? 4 : 2) {}
+
   // Which way the next call of this size goes. Calls are counted alike on all ranks.
   Way next();
   // How long that call took.
   void took(std::uint64_t ticks);
 
  private:
-  static constexpr int kWays = 3;
+  static constexpr std::uint64_t kBeyondCache = 1 << 20;
+  static constexpr int kMostWays = 4;
 
-  std::array<double, kWays> ticks_{};  // running means; 0: not tried
+  std::uint32_t ways_;
+  std::array<double, kMostWays> ticks_{};  // running means; 0: not tried
   std::uint32_t calls_ = 0;
-  int now_ = 0;
+  std::uint32_t now_ = 0;
 };
 
 }  // namespace seto

@@ -74,7 +74,8 @@ Status HostLaunch::bind_step(const BindRequest& request, const Step& step, Circl
 StreamGeometry HostLaunch::geometry_of(const BindRequest& request, const Channel& channel) const {
   const std::uint64_t piece = std::min(slice_elements_, request.layout->longest()) * element_size_;
   const std::uint64_t size = channel.count == 1 ? piece : piece_stride_ * channel.count;
-  return {static_cast<std::uint32_t>(size), request.tuning.depth, slices_, request.digest};
+  constexpr std::uint64_t kMost = ~std::uint32_t{0};  // no transport takes a slot of this size: it says so, instead of a wrapped one
+  return {static_cast<std::uint32_t>(std::min(size, kMost)), request.tuning.depth, slices_, request.digest};
 }
 
 Status HostLaunch::bind_source(const BindRequest& request, const Operand& operand, Circle& circle) {

@@ -115,7 +115,7 @@ bool merge_lanes(OpenProgram& program, Random& random) {
   for (auto& lane : program.lanes)
     for (OpenStep& step : lane)
       for (Dependency& dependency : step.dependencies)
-        for (const std::size_t side : {0, 1})
+        for (const std::size_t side : {std::size_t{0}, std::size_t{1}})
           if (dependency.steps > 0 && dependency.lane == (side == 0 ? a : b)) {
             const std::uint32_t steps = dependency.steps - 1;
             if (steps >= position[side].size()) break;

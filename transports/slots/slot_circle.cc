@@ -1,11 +1,30 @@
 #include "transports/slots/slot_circle.h"
 
+#include <algorithm>
+
 #include "transports/slots/slot_streams.h"
 
 namespace seto::slots {
+namespace {
+
+// Offsets within a ring of slots are computed in 64 bits, the padded size of one slot in 32.
+constexpr std::uint32_t kLargestSlot = std::uint32_t{1} << 31;
+
+Status check(const StreamGeometry& geometry) {
+  if (geometry.slices < 1 || geometry.slices > kMaxSlices)
+    return seto::failure(Code::invalid_argument, "%llu slices: a mark counts from 1 to %llu of them",
+                         static_cast<unsigned long long>(geometry.slices), static_cast<unsigned long long>(kMaxSlices));
+  if (geometry.slot_size > kLargestSlot)
+    return seto::failure(Code::invalid_argument, "slots of %u bytes are beyond the limit of %u", geometry.slot_size, kLargestSlot);
+  return {};
+}
+
+}  // namespace
 
 Result<std::unique_ptr<SlotCircle>> SlotCircle::create(CircleSetup setup) {
   const BoardLayout layout(static_cast<std::uint32_t>(setup.members.size()), setup.ports);
+  if (setup.own >= setup.members.size())
+    return seto::failure(Code::invalid_argument, "member %u of a circle of %zu", setup.own, setup.members.size());
   for (std::size_t i = 0; i < setup.members.size(); ++i) {
     const Member& member = setup.members[i];
     if (member.board % kLineSize != 0 || member.segment_size < layout.size() || member.board > member.segment_size - layout.size())
@@ -19,11 +38,20 @@ SlotCircle::SlotCircle(CircleSetup setup)
     : setup_(std::move(setup)),
       layout_(static_cast<std::uint32_t>(setup_.members.size()), setup_.ports),
       done_by_(setup_.members.size(), 0),
-      leases_(kWindow * setup_.ports * (setup_.members.size() + kGroups)) {}
+      leases_(kWindow * setup_.ports * (setup_.members.size() + kGroups)) {
+  for (std::uint32_t member = 0; member < members(); ++member)
+    if (member != setup_.own) others_.push_back(member);
+}
 
+// A sender is done when its slots are filled, and may be gone before they are read. Such slots stay leased for as long as the
+// pool lives: nobody is left who could hear of their last reader.
 SlotCircle::~SlotCircle() {
-  for (const Lease& lease : leases_)
-    if (lease.size > 0) setup_.pool->give_back(lease.offset, lease.size);
+  const std::uint32_t targets = layout_.members() + kGroups;
+  for (std::size_t i = 0; i < leases_.size(); ++i) {
+    const Lease& lease = leases_[i];
+    if (lease.size == 0 || still_read(static_cast<std::uint32_t>(i % targets), lease.operation)) continue;
+    setup_.pool->give_back(lease.offset, lease.size);
+  }
 }
 
 Result<std::unique_ptr<SendStream>> SlotCircle::open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
@@ -31,14 +59,18 @@ Result<std::unique_ptr<SendStream>> SlotCircle::open_send(StreamAddress address,
   if (address.port >= layout_.ports() || address.group > kGroups)
     return seto::failure(Code::invalid_usage, "port %u or group %u is beyond the board's %u ports and %u groups", address.port, address.group,
                    layout_.ports(), kGroups);
-  if (geometry.slices > kMaxSlices) return seto::failure(Code::invalid_argument, "%llu slices are more than a mark can count",
-                                                   static_cast<unsigned long long>(geometry.slices));
+  const auto foreign = [this](std::uint32_t member) { return member >= members(); };
+  if (receivers.empty() || (address.group == 0 && receivers.size() > 1) || std::any_of(receivers.begin(), receivers.end(), foreign))
+    return seto::failure(Code::invalid_usage, "a stream of group %u cannot have %zu receivers, or not those: members are 0 to %u", address.group,
+                         receivers.size(), members() - 1);
+  SETO_TRY(check(geometry));
   return std::unique_ptr<SendStream>(new SlotSender(*this, address, receivers, geometry));
 }
 
 Result<std::unique_ptr<ReceiveStream>> SlotCircle::open_receive(StreamAddress address, const StreamGeometry& geometry) {
   if (address.port >= layout_.ports() || address.group > kGroups || address.sender >= members())
     return seto::failure(Code::invalid_usage, "port %u, group %u or sender %u is beyond the board", address.port, address.group, address.sender);
+  SETO_TRY(check(geometry));
   return std::unique_ptr<ReceiveStream>(new SlotReceiver(*this, address, geometry));
 }
 
@@ -104,17 +136,30 @@ void SlotCircle::wake(std::uint32_t member) const {
   if (peer.armed != nullptr && peer.armed->load(std::memory_order_relaxed) != 0) setup_.doorbell->ring(member);
 }
 
-SlotCircle::Lease* SlotCircle::lease(std::uint64_t window, std::uint32_t port, std::uint32_t target, std::size_t size) {
-  Lease& lease = leases_[(window * layout_.ports() + port) * (layout_.members() + kGroups) + target];
-  if (lease.size >= size) return &lease;
+SlotCircle::Lease& SlotCircle::lease(std::uint64_t window, std::uint32_t port, std::uint32_t target) {
+  return leases_[(window * layout_.ports() + port) * (layout_.members() + kGroups) + target];
+}
+
+bool SlotCircle::grow(Lease& lease, std::size_t size) {
+  if (lease.size >= size) return true;
   Result<std::size_t> larger = setup_.pool->lease(size);
   if (!larger.ok()) {
     fail(larger.status());
-    return nullptr;
+    return false;
   }
   if (lease.size > 0) setup_.pool->give_back(lease.offset, lease.size);
-  lease = {larger.value(), size};
-  return &lease;
+  lease.offset = larger.value();
+  lease.size = size;
+  return true;
+}
+
+// May a receiver still look at slots that were filled in this operation? One that has left has an error for a result.
+bool SlotCircle::still_read(std::uint32_t target, std::uint64_t operation) const {
+  for (const std::uint32_t member : others_) {
+    if (target < members() && target != member) continue;
+    if (completed_by(member) < operation && fate_of(member).reason == 0) return true;
+  }
+  return false;
 }
 
 }  // namespace seto::slots

@@ -44,6 +44,9 @@ class SlotCircle final : public Circle {
   Result<std::unique_ptr<SendStream>> open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
                                                 const StreamGeometry& geometry) override;
   Result<std::unique_ptr<ReceiveStream>> open_receive(StreamAddress address, const StreamGeometry& geometry) override;
+  [[nodiscard]] Mapping direct(std::uint32_t member) const override {
+    return {setup_.members[member].segment, setup_.members[member].segment_size};
+  }
   void begin(const Note& note) override;
   void complete(std::uint64_t operation) override;
   [[nodiscard]] std::uint64_t window() const override { return kWindow; }
@@ -57,10 +60,12 @@ class SlotCircle final : public Circle {
   friend class SlotSender;
   friend class SlotReceiver;
 
-  // Slots of one outgoing stream of one window; kept from operation to operation.
+  // Slots of one outgoing line of one window; kept from operation to operation, whichever stream uses the line.
   struct Lease {
     std::size_t offset = 0;
     std::size_t size = 0;
+    std::uint64_t operation = 0;  // the last that filled them
+    std::uint64_t user = 0;       // multicast: the stream that used the line last
   };
 
   explicit SlotCircle(CircleSetup setup);
@@ -77,13 +82,17 @@ class SlotCircle final : public Circle {
   void fail(Status reason) {
     if (failure_.ok()) failure_ = std::move(reason);
   }
-  Lease* lease(std::uint64_t window, std::uint32_t port, std::uint32_t target, std::size_t size);
+  Lease& lease(std::uint64_t window, std::uint32_t port, std::uint32_t target);
+  bool grow(Lease& lease, std::size_t size);
+  [[nodiscard]] bool still_read(std::uint32_t target, std::uint64_t operation) const;
 
   CircleSetup setup_;
   BoardLayout layout_;
   std::uint64_t done_ = 0;             // operations this member has completed
   std::vector<std::uint64_t> done_by_;  // as far as known here
   std::vector<Lease> leases_;           // [window][port][target]
+  std::vector<std::uint32_t> others_;   // all members but this one
+  std::uint64_t streams_ = 0;           // opened so far, to tell them apart
   Status failure_;
 };
 

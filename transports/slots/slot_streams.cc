@@ -24,15 +24,16 @@ SlotSender::SlotSender(SlotCircle& circle, StreamAddress address, std::span<cons
       address_(address),
       receivers_(receivers.begin(), receivers.end()),
       geometry_(geometry),
+      target_(address.group > 0 ? circle.layout_.members() + address.group - 1 : receivers_.front()),
+      serial_(++circle.streams_),
       stride_(padded(geometry.slot_size)),
       inline_(fits_inline(geometry)),
       tails_(inline_ ? tail_lines(geometry.slot_size) : 0) {
   geometry_.depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(1U, geometry.depth), geometry.slices));
   const BoardLayout& layout = circle_.layout_;
   const std::uint32_t own = circle_.setup_.own;
-  const std::uint32_t target = address.group > 0 ? layout.members() + address.group - 1 : receivers_.front();
   for (std::uint64_t w = 0; w < kWindow; ++w) {
-    auto& lines = circle_.line<StreamLines>(own, layout.outgoing(w, address.port, target));
+    auto& lines = circle_.line<StreamLines>(own, layout.outgoing(w, address.port, target_));
     windows_[w].line = &lines.head;
     windows_[w].tail = lines.tail;
     for (const std::uint32_t receiver : receivers_)
@@ -45,20 +46,23 @@ std::byte* SlotSender::acquire(Mark mark) {
   const std::uint64_t slice = slice_of(mark);
   Window& window = windows_[operation % kWindow];
   if (window.opened != operation && !open(window, operation)) return nullptr;
-  if (inline_) return tails_ == 0 ? window.line->message : staging_.data();
+  if (inline_) return tails_ == 0 ? window.line->message : window.staging.data();
   if (slice >= geometry_.depth && !credit(window, mark - geometry_.depth + 1)) return nullptr;
   return circle_.setup_.members[circle_.setup_.own].segment + window.slots + slice % geometry_.depth * stride_;
 }
 
-// The line and the slots of operation k are free for k + kWindow when every receiver has completed k.
+// The line and the slots of operation k are free for k + kWindow when every receiver has completed k: every receiver of
+// whatever stream used the line in k, and another stream may have multicast to others through it.
 bool SlotSender::open(Window& window, std::uint64_t operation) {
-  if (operation > kWindow && !circle_.passed(receivers_, operation - kWindow)) return false;
+  auto& lease = circle_.lease(operation % kWindow, address_.port, target_);
+  const bool taken_over = address_.group > 0 && lease.user != serial_;
+  if (operation > kWindow && !circle_.passed(taken_over ? circle_.others_ : receivers_, operation - kWindow)) return false;
+  lease.user = serial_;
   if (!inline_) {
-    const std::uint32_t target = address_.group > 0 ? circle_.layout_.members() + address_.group - 1 : receivers_.front();
-    const auto* lease = circle_.lease(operation % kWindow, address_.port, target, std::size_t{stride_} * geometry_.depth);
-    if (lease == nullptr) return false;
-    window.slots = lease->offset;
-    window.line->slots.offset = lease->offset;
+    if (!circle_.grow(lease, std::size_t{stride_} * geometry_.depth)) return false;
+    lease.operation = operation;
+    window.slots = lease.offset;
+    window.line->slots.offset = lease.offset;
     window.line->slots.stride = stride_;
     window.line->depth = geometry_.depth;
   }
@@ -80,9 +84,9 @@ void SlotSender::commit(Mark mark) {
   Window& window = windows_[operation_of(mark) % kWindow];
   if (slice_of(mark) == 0) window.line->done = circle_.done_;
   if (tails_ > 0) {
-    std::memcpy(window.line->message, staging_.data(), kHeadBytes);
+    std::memcpy(window.line->message, window.staging.data(), kHeadBytes);
     for (std::uint32_t i = 0; i < tails_; ++i) {
-      std::memcpy(window.tail[i].message, staging_.data() + kHeadBytes + i * kTailBytes, kTailBytes);
+      std::memcpy(window.tail[i].message, window.staging.data() + kHeadBytes + i * kTailBytes, kTailBytes);
       window.tail[i].mark.store(mark + 1, std::memory_order_release);
     }
   }
@@ -116,6 +120,7 @@ const std::byte* SlotReceiver::front(Mark mark) {
     const Mark committed = window.line->mark.load(std::memory_order_acquire);
     if (committed <= mark || (!whole && window.line->digest == geometry_.digest)) return nullptr;
     window.committed = committed;
+    if (window.opened == operation && !plausible(window, operation)) return nullptr;
   }
   if (window.opened != operation && !open(window, operation)) return nullptr;
   if (inline_) return tails_ == 0 ? window.line->message : unpack(window);
@@ -131,31 +136,49 @@ bool SlotReceiver::open(Window& window, std::uint64_t operation) {
                          static_cast<unsigned long long>(operation), geometry_.digest));
     return false;
   }
-  circle_.heard(sender_, line.done);
+  if (!plausible(window, operation)) return false;
+  const std::uint64_t done = line.done;
+  if (done >= operation) {  // believed, it would be credit for slots that are still read
+    circle_.fail(failure(Code::remote_error, "member %u: the header of its stream is garbage (%llu operations completed during operation %llu)",
+                         sender_, static_cast<unsigned long long>(done), static_cast<unsigned long long>(operation)));
+    return false;
+  }
+  circle_.heard(sender_, done);
   if (!inline_) {
     const Member& sender = circle_.setup_.members[sender_];
-    const std::uint64_t offset = line.slots.offset;
-    const std::uint64_t size = std::uint64_t{line.slots.stride} * line.depth;
-    const bool sound = line.depth > 0 && line.slots.stride >= geometry_.slot_size && offset % kSlotAlignment == 0 &&
+    const std::uint64_t offset = line.slots.offset;  // copied once: what was checked is what is used
+    const std::uint32_t stride = line.slots.stride;
+    const std::uint32_t depth = line.depth;
+    const std::uint64_t size = std::uint64_t{stride} * depth;
+    const bool sound = depth > 0 && stride >= geometry_.slot_size && stride % kSlotAlignment == 0 && offset % kSlotAlignment == 0 &&
                        size <= sender.segment_size && offset <= sender.segment_size - size;
     if (!sound) {
       circle_.fail(failure(Code::remote_error, "member %u: the header of its stream is garbage (offset %llu, stride %u, depth %u)", sender_,
-                           static_cast<unsigned long long>(offset), line.slots.stride, line.depth));
+                           static_cast<unsigned long long>(offset), stride, depth));
       return false;
     }
     window.slots = sender.segment + offset;
-    window.stride = line.slots.stride;
-    window.depth = line.depth;
+    window.stride = stride;
+    window.depth = depth;
   }
   window.opened = operation;
   return true;
 }
 
-const std::byte* SlotReceiver::unpack(const Window& window) {
-  std::memcpy(staging_.data(), window.line->message, kHeadBytes);
+// More slices than there are cannot have been committed.
+bool SlotReceiver::plausible(Window& window, std::uint64_t operation) {
+  if (window.committed <= mark_of(operation, geometry_.slices)) return true;
+  circle_.fail(failure(Code::remote_error, "member %u: the header of its stream is garbage (%llu slices sent of %llu)", sender_,
+                       static_cast<unsigned long long>(slice_of(window.committed)), static_cast<unsigned long long>(geometry_.slices)));
+  window.committed = 0;
+  return false;
+}
+
+const std::byte* SlotReceiver::unpack(Window& window) {
+  std::memcpy(window.staging.data(), window.line->message, kHeadBytes);
   for (std::uint32_t i = 0; i < tails_; ++i)
-    std::memcpy(staging_.data() + kHeadBytes + i * kTailBytes, window.tail[i].message, kTailBytes);
-  return staging_.data();
+    std::memcpy(window.staging.data() + kHeadBytes + i * kTailBytes, window.tail[i].message, kTailBytes);
+  return window.staging.data();
 }
 
 void SlotReceiver::release(Mark mark) {

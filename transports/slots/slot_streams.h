@@ -22,6 +22,7 @@ class SlotSender final : public SendStream {
     Mark taken_by_all = 0;
     std::uint64_t opened = 0;  // operation
     std::size_t slots = 0;     // offset in the own segment
+    alignas(kLineSize) std::array<std::byte, kInlineSize> staging{};  // a short message of several lines, in one piece
   };
 
   bool open(Window& window, std::uint64_t operation);
@@ -31,10 +32,11 @@ class SlotSender final : public SendStream {
   StreamAddress address_;
   std::vector<std::uint32_t> receivers_;
   StreamGeometry geometry_;
+  std::uint32_t target_;  // which of this member's lines of the port
+  std::uint64_t serial_;
   std::uint32_t stride_;
   bool inline_;
   std::uint32_t tails_ = 0;  // lines beyond the head that a short message needs
-  alignas(kLineSize) std::array<std::byte, kInlineSize> staging_{};  // a short message of several lines, in one piece
   std::array<Window, kWindow> windows_;
 };
 
@@ -55,17 +57,18 @@ class SlotReceiver final : public ReceiveStream {
     std::uint32_t stride = 0;
     std::uint32_t depth = 1;
     std::uint64_t opened = 0;  // operation
+    alignas(kLineSize) std::array<std::byte, kInlineSize> staging{};
   };
 
   bool open(Window& window, std::uint64_t operation);
-  const std::byte* unpack(const Window& window);
+  bool plausible(Window& window, std::uint64_t operation);
+  const std::byte* unpack(Window& window);
 
   SlotCircle& circle_;
   std::uint32_t sender_;
   StreamGeometry geometry_;
   bool inline_;
   std::uint32_t tails_ = 0;
-  alignas(kLineSize) std::array<std::byte, kInlineSize> staging_{};
   std::array<Window, kWindow> windows_;
 };
 

@@ -1,0 +1,150 @@
+#include "src/api/handles.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <thread>
+#include <utility>
+
+#include "src/base/clock.h"
+#include "src/base/thread.h"
+
+using seto::Code;
+using seto::Communicator;
+using seto::Deadline;
+using seto::failure;
+using seto::Status;
+
+namespace {
+
+// A pending call sees an abort within milliseconds. One that does not is stuck, and its memory is left to it.
+constexpr std::uint64_t kCloseMs = 10'000;
+
+void barrier_on_every_core() {
+  if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0) (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator> setoComm::communicator() const {
+  const std::lock_guard lock(mutex_);
+  return communicator_;
+}
+
+bool setoComm::working() const {
+  const std::lock_guard lock(mutex_);
+  return working_;
+}
+
+Status setoComm::asynchronous_failure() const {
+  const std::lock_guard lock(mutex_);
+  if (communicator_ != nullptr && communicator_->failed()) return communicator_->first_failure();
+  return failure_;
+}
+
+Status setoComm::why_unusable() const {
+  const std::lock_guard lock(mutex_);
+  if (working_)
+    return failure(Code::invalid_usage, "comm: it is still being %s; ask setoCommGetAsyncError until it is no longer setoInProgress",
+                   finalized_ ? "finalized" : "made");
+  if (communicator_ != nullptr && communicator_->failed()) return communicator_->first_failure();
+  if (!failure_.ok()) return failure_;
+  return failure(Code::invalid_usage, "comm: it was %s; only queries and setoCommDestroy are left",
+                 finalized_ ? "finalized" : "ended by another thread");
+}
+
+void setoComm::begin_work() {
+  const std::lock_guard lock(mutex_);
+  working_ = true;
+}
+
+void setoComm::end_work(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  working_ = false;
+  if (failure_.ok()) failure_ = status;
+}
+
+Status setoComm::run_or_start(std::function<Status()> work) {
+  begin_work();
+  if (settings.blocking) {
+    Status status = work();
+    end_work(status);
+    return status;
+  }
+  auto share = handle;
+  auto thread = seto::start_thread("seto-setup", [share = std::move(share), work = std::move(work)]() mutable {
+    Status status;
+    try {
+      status = work();
+    } catch (const std::exception& error) {
+      status = failure(Code::internal, "unexpected: %s", error.what());
+    }
+    work = nullptr;  // before anybody hears that it is over: it may hold what they destroy next
+    share->end_work(status);
+  });
+  if (!thread.ok()) {
+    end_work(thread.status());
+    return thread.status();
+  }
+  std::move(thread).value().detach();
+  return {Code::in_progress, "in progress"};
+}
+
+Status setoComm::made(seto::Result<std::unique_ptr<Communicator>> result) {
+  if (!result.ok()) return result.status();
+  const std::lock_guard lock(mutex_);
+  communicator_ = std::move(result).value();
+  if (magic.load(std::memory_order_relaxed) == kMagic) usable.store(communicator_.get(), std::memory_order_release);
+  return {};
+}
+
+Status setoComm::finalize() {
+  std::shared_ptr<Communicator> communicator;
+  {
+    const std::lock_guard lock(mutex_);
+    if (communicator_ == nullptr || finalized_) return failure_;
+    finalized_ = true;
+    communicator = communicator_;
+  }
+  usable.store(nullptr, std::memory_order_release);
+  return run_or_start([communicator] { return communicator->finalize(); });
+}
+
+bool setoComm::close() {
+  usable.store(nullptr, std::memory_order_seq_cst);
+  barrier_on_every_core();
+  const Deadline until = Deadline::after_ms(kCloseMs);
+  while (inside.load(std::memory_order_acquire) > 0) {
+    if (until.passed()) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+namespace seto::api {
+
+Status null_argument(const char* name) { return failure(Code::invalid_argument, "%s: NULL", name); }
+
+Status check_handle(const setoComm* comm) {
+  if (comm == nullptr) return null_argument("comm");
+  if (!is_alive(comm)) return failure(Code::invalid_argument, "comm: %p is no communicator; was it destroyed?", static_cast<const void*>(comm));
+  return {};
+}
+
+Status check_handle(const setoContext* context) {
+  if (context == nullptr) return null_argument("context");
+  if (context->magic.load(std::memory_order_relaxed) != setoContext::kMagic)
+    return failure(Code::invalid_argument, "context: %p is no context; was it destroyed?", static_cast<const void*>(context));
+  return {};
+}
+
+Result<Communicator*> usable(const setoComm* comm) {
+  SETO_TRY(check_handle(comm));
+  Communicator* const communicator = comm->usable.load(std::memory_order_acquire);
+  if (communicator == nullptr) return comm->why_unusable();
+  return communicator;
+}
+
+}  // namespace seto::api

@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "src/api/making.h"
+#include "src/base/fork.h"
+#include "src/bootstrap/rendezvous_server.h"
+
+using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
+using namespace seto::api;  // NOLINT
+
+namespace {
+
+// Ranks may be started by hand, one after another.
+constexpr std::uint64_t kIdLifeMs = 3'600'000;
+
+Status check_size(int ranks) {
+  if (ranks >= 1 && ranks <= kBootstrapRankLimit) return {};
+  return failure(Code::invalid_argument, "nranks: %d is not one of 1 to %d", ranks, kBootstrapRankLimit);
+}
+
+Status check_rank(Rank rank, int ranks) {
+  if (rank >= 0 && rank < ranks) return {};
+  return failure(Code::invalid_argument, "rank: %d is not one of 0 to %d", rank, ranks - 1);
+}
+
+// The failed handle is freed and the user sees none; one that is still being made is the user's already.
+Status finish(std::shared_ptr<setoComm> comm, setoComm_t* where, Status status) {
+  if (status.ok() || status.code() == Code::in_progress) {
+    hand_over(std::move(comm), where);
+  } else {
+    comm->handle = nullptr;
+  }
+  return status;
+}
+
+Status init_rank(setoComm_t* where, std::shared_ptr<setoComm> comm, const Meeting& meeting) {
+  Status status = comm->run_or_start([shared = comm.get(), meeting] { return make(*shared, meeting); });
+  return finish(std::move(comm), where, std::move(status));
+}
+
+Status init_rank(setoComm_t* where, int ranks, const setoUniqueId& id, Rank rank, const setoConfig_t* config) {
+  if (where == nullptr) return null_argument("comm");
+  *where = nullptr;
+  SETO_TRY(check_size(ranks));
+  SETO_TRY(check_rank(rank, ranks));
+  SETO_ASSIGN(Settings settings, settings_of_environment());
+  SETO_ASSIGN(settings, with_struct(std::move(settings), config));
+  refuse_forked_children();
+  Meeting meeting;
+  std::copy(std::begin(id.internal), std::end(id.internal), meeting.id.begin());
+  auto comm = new_handle(rank, ranks, std::move(settings));
+  return now_or_at_group_end([where, comm, meeting] { return init_rank(where, comm, meeting); });
+}
+
+Status init_all(setoComm_t* comms, int ranks) {
+  if (comms == nullptr) return null_argument("comms");
+  SETO_TRY(check_size(ranks));
+  std::fill_n(comms, ranks, nullptr);
+  SETO_ASSIGN(const Settings settings, settings_of_environment());
+  refuse_forked_children();
+  const Meeting meeting{{}, std::make_shared<InProcessHub>(ranks)};
+  std::vector<std::function<Status()>> work;
+  std::vector<setoComm_t> made(static_cast<std::size_t>(ranks));
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    auto comm = new_handle(rank, ranks, settings);
+    work.emplace_back([&place = made[static_cast<std::size_t>(rank)], comm, &meeting] { return init_rank(&place, comm, meeting); });
+  }
+  Status status = run_together(std::move(work));
+  if (status.ok()) {
+    std::copy(made.begin(), made.end(), comms);
+    return status;
+  }
+  for (setoComm_t comm : made)
+    if (comm != nullptr) std::exchange(comm->handle, nullptr);
+  return status;
+}
+
+}  // namespace
+
+extern "C" {
+
+setoResult_t setoGetUniqueId(setoUniqueId* uniqueId) {
+  return enter([&]() -> Status {
+    if (uniqueId == nullptr) return null_argument("uniqueId");
+    SETO_ASSIGN(const UniqueIdBytes bytes, create_unique_id(Deadline::after_ms(kIdLifeMs)));
+    static_assert(sizeof uniqueId->internal == kUniqueIdSize);
+    std::memcpy(uniqueId->internal, bytes.data(), bytes.size());
+    return {};
+  });
+}
+
+setoResult_t setoCommInitRank(setoComm_t* comm, int nranks, setoUniqueId commId, int rank) {
+  return enter([&] { return init_rank(comm, nranks, commId, rank, nullptr); });
+}
+
+setoResult_t setoCommInitRankConfig(setoComm_t* comm, int nranks, setoUniqueId commId, int rank, setoConfig_t* config) {
+  return enter([&] { return init_rank(comm, nranks, commId, rank, config); });
+}
+
+setoResult_t setoCommInitRankScalable(setoComm_t* newcomm, int nranks, int myrank, int nId, setoUniqueId* commIds,
+                                      setoConfig_t* config) {
+  return enter([&]() -> Status {
+    if (commIds == nullptr) return null_argument("commIds");
+    if (nId < 1) return failure(Code::invalid_argument, "nId: %d; at least one id is needed", nId);
+    if (nId > 1) return failure(Code::invalid_usage, "nId: %d; a rendezvous over several ids is not in this version, pass one", nId);
+    return init_rank(newcomm, nranks, *commIds, myrank, config);
+  });
+}
+
+setoResult_t setoCommInitAll(setoComm_t* comms, int ndev, const int* devlist) {
+  (void)devlist;
+  return enter([&] { return init_all(comms, ndev); });
+}
+
+}  // extern "C"

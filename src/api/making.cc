@@ -1,0 +1,91 @@
+#include "src/api/making.h"
+
+#include <thread>
+#include <utility>
+
+#include "src/api/group_depth.h"
+#include "src/base/thread.h"
+#include "src/bootstrap/local_bootstrap.h"
+#include "src/bootstrap/solo.h"
+
+namespace seto::api {
+namespace {
+
+std::vector<std::function<Status()>>& collected() {
+  thread_local std::vector<std::function<Status()>> work;
+  return work;
+}
+
+Status guarded(const std::function<Status()>& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    return failure(Code::internal, "unexpected: %s", error.what());
+  }
+}
+
+Status make_over(setoComm& comm, Bootstrap& bootstrap) {
+  return comm.made(Communicator::create(bootstrap, {comm.settings.config, comm.settings.context, comm.settings.name}));
+}
+
+}  // namespace
+
+std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings) {
+  auto comm = std::make_shared<setoComm>(rank, ranks, std::move(settings));
+  comm->handle = comm;
+  return comm;
+}
+
+Status make(setoComm& comm, const Meeting& meeting) {
+  const Deadline until = Deadline::after_ms(comm.settings.config.init_timeout_ms);
+  if (meeting.hub != nullptr) {
+    InProcessBootstrap bootstrap(meeting.hub, comm.rank);
+    return make_over(comm, bootstrap);
+  }
+  if (comm.settings.bootstrap.function != nullptr) {
+    SETO_ASSIGN(CallbackBootstrap bootstrap, CallbackBootstrap::create(comm.settings.bootstrap, comm.rank, comm.ranks));
+    return make_over(comm, bootstrap);
+  }
+  if (comm.ranks == 1) {
+    SoloBootstrap bootstrap;
+    return make_over(comm, bootstrap);
+  }
+  SETO_ASSIGN(LocalBootstrap bootstrap, LocalBootstrap::join(meeting.id, comm.rank, comm.ranks, until));
+  return make_over(comm, bootstrap);
+}
+
+void hand_over(std::shared_ptr<setoComm> comm, setoComm_t* where) { *where = comm.get(); }
+
+Status now_or_at_group_end(std::function<Status()> work) {
+  if (group_depth() == 0) return work();
+  collected().push_back(std::move(work));
+  return {};
+}
+
+Status run_together(std::vector<std::function<Status()>> work) {
+  if (work.size() == 1) return work.front()();
+  std::vector<Status> outcomes(work.size());
+  std::vector<std::thread> threads;
+  Status first;
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    auto thread = start_thread("seto-setup", [&, i] { outcomes[i] = guarded(work[i]); });
+    if (!thread.ok()) {
+      first = thread.status();  // the others end at the deadline of what they wait for
+      break;
+    }
+    threads.push_back(std::move(thread).value());
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Status& outcome : outcomes)
+    if (first.ok()) first = outcome;
+  return first;
+}
+
+Status run_collected() {
+  std::vector<std::function<Status()>> work = std::exchange(collected(), {});
+  return work.empty() ? Status() : run_together(std::move(work));
+}
+
+void drop_collected() { collected().clear(); }
+
+}  // namespace seto::api

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "src/base/result.h"
+#include "src/base/types.h"
+
+namespace seto::api {
+
+// The custom operations of one communicator. Its calling thread's.
+class PremulSums final {
+ public:
+  struct Entry {
+    alignas(8) unsigned char scalar[8] = {};  // in the accumulator type
+    DataType type = DataType::float32;
+    bool alive = false;
+  };
+
+  // An operation as the C API names it. `scalar` is one value of the type.
+  Result<int> add(const void* scalar, DataType type);
+  Status remove(int op);
+  // Null if it is none of this communicator's.
+  [[nodiscard]] const Entry* find(int op) const;
+
+ private:
+  std::deque<Entry> entries_;  // places do not move
+  std::deque<std::size_t> free_;
+};
+
+}  // namespace seto::api

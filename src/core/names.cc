@@ -1,0 +1,45 @@
+#include "src/core/names.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+
+namespace seto {
+namespace {
+
+constexpr std::string_view kNoCodec = "none";
+
+// One name serves several collectives. In the catalog's order.
+const std::vector<std::string_view>& names() {
+  static const std::vector<std::string_view> all = [] {
+    std::vector<std::string_view> found;
+    for (const Algorithm& algorithm : algorithms())
+      if (std::find(found.begin(), found.end(), algorithm.name) == found.end()) found.push_back(algorithm.name);
+    return found;
+  }();
+  return all;
+}
+
+}  // namespace
+
+int algorithm_id(std::string_view name) {
+  const auto found = std::find(names().begin(), names().end(), name);
+  return found == names().end() ? 0 : static_cast<int>(found - names().begin()) + 1;
+}
+
+std::string_view algorithm_name(int id) {
+  return id < 1 || id > static_cast<int>(names().size()) ? std::string_view() : names()[static_cast<std::size_t>(id - 1)];
+}
+
+int codec_id(std::string_view name) { return name == kNoCodec ? 1 : 0; }
+
+std::string known_algorithms() {
+  std::string text;
+  for (const std::string_view name : names()) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+std::string known_codecs() { return std::string(kNoCodec); }
+
+}  // namespace seto

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace seto {
+
+// Ids of names, for calls: 0 is none. Of one version of the library, the same on all ranks.
+int algorithm_id(std::string_view name);
+// Empty for what is no id.
+std::string_view algorithm_name(int id);
+int codec_id(std::string_view name);
+
+// "ring, direct, ...": for the text of a failure.
+std::string known_algorithms();
+std::string known_codecs();
+
+}  // namespace seto

@@ -1,0 +1,47 @@
+#include "transports/copy_face.h"
+
+#include <cstring>
+
+#include "src/base/check.h"
+
+namespace seto {
+
+Post CopySender::post_send(Mark mark, const SegmentView<const std::byte>& segment) {
+  SETO_CHECK(segment.size <= slot_size_);
+  progress();
+  if (posted_.full()) return Post::full;
+  posted_.push({mark, segment});
+  progress();
+  return Post::accepted;
+}
+
+void CopySender::progress() {
+  for (; !posted_.empty(); posted_.pop()) {
+    const auto& [mark, segment] = posted_.front();
+    std::byte* const slot = stream_.acquire(mark);
+    if (slot == nullptr) return;
+    if (segment.size > 0) std::memcpy(slot, segment.data, segment.size);
+    stream_.commit(mark);
+  }
+}
+
+Post CopyReceiver::post_receive(Mark mark, const SegmentView<std::byte>& segment) {
+  SETO_CHECK(segment.size <= slot_size_);
+  progress();
+  if (posted_.full()) return Post::full;
+  posted_.push({mark, segment});
+  progress();
+  return Post::accepted;
+}
+
+void CopyReceiver::progress() {
+  for (; !posted_.empty(); posted_.pop()) {
+    const auto& [mark, segment] = posted_.front();
+    const std::byte* const message = stream_.front(mark);
+    if (message == nullptr) return;
+    if (segment.size > 0) std::memcpy(segment.data, message, segment.size);
+    stream_.release(mark);
+  }
+}
+
+}  // namespace seto
