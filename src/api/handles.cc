@@ -73,8 +73,7 @@ Status setoComm::run_or_start(std::function<Status()> work) {
     end_work(status);
     return status;
   }
-  auto share = handle;
-  auto thread = seto::start_thread("seto-setup", [share = std::move(share), work = std::move(work)]() mutable {
+  auto thread = seto::start_thread("seto-setup", [share = shared_from_this(), work = std::move(work)]() mutable {
     Status status;
     try {
       status = work();
@@ -100,16 +99,24 @@ Status setoComm::made(seto::Result<std::unique_ptr<Communicator>> result) {
   return {};
 }
 
-Status setoComm::finalize() {
-  std::shared_ptr<Communicator> communicator;
-  {
-    const std::lock_guard lock(mutex_);
-    if (communicator_ == nullptr || finalized_) return failure_;
-    finalized_ = true;
-    communicator = communicator_;
-  }
+// Null if there is nothing left to finalize.
+std::shared_ptr<Communicator> setoComm::take_to_finalize() {
+  const std::lock_guard lock(mutex_);
+  if (communicator_ == nullptr || finalized_) return nullptr;
+  finalized_ = true;
   usable.store(nullptr, std::memory_order_release);
-  return run_or_start([communicator] { return communicator->finalize(); });
+  return communicator_;
+}
+
+Status setoComm::finalize() {
+  std::shared_ptr<Communicator> communicator = take_to_finalize();
+  if (communicator == nullptr) return {};
+  return run_or_start([communicator = std::move(communicator)] { return communicator->finalize(); });
+}
+
+Status setoComm::finish() {
+  const std::shared_ptr<Communicator> communicator = take_to_finalize();
+  return communicator == nullptr ? Status() : communicator->finalize();
 }
 
 bool setoComm::close() {

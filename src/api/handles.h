@@ -23,8 +23,7 @@ struct setoContext final {
 
 // One rank's end, from the call that makes it to the call that frees it. A thread that makes or finalizes it in the background
 // holds it too, so that it may outlive its handle by that long.
-struct setoComm final {
- public:
+struct setoComm final : std::enable_shared_from_this<setoComm> {
   static constexpr std::uint64_t kMagic = 0x5e70c0de0000c033;
 
   setoComm(seto::Rank own_rank, int rank_count, seto::api::Settings its_settings)
@@ -40,7 +39,7 @@ struct setoComm final {
   const int ranks;
   const seto::api::Settings settings;
   seto::api::PremulSums premul_sums;
-  std::shared_ptr<setoComm> handle;  // the user's share
+  std::shared_ptr<setoComm> handle;  // the user's share; null before and after
 
   // These: any thread.
   [[nodiscard]] std::shared_ptr<seto::Communicator> communicator() const;
@@ -53,10 +52,13 @@ struct setoComm final {
   seto::Status run_or_start(std::function<seto::Status()> work);
   seto::Status made(seto::Result<std::unique_ptr<seto::Communicator>> result);
   seto::Status finalize();
+  // The same on this thread, whatever the settings say; nothing to do where it was done.
+  seto::Status finish();
   // No call gets in any more. Waits for those inside; false if one does not end in time, and the communicator must be left alone.
   bool close();
 
  private:
+  std::shared_ptr<seto::Communicator> take_to_finalize();
   void begin_work();
   void end_work(const seto::Status& status);
 

@@ -25,19 +25,11 @@ Status check_rank(Rank rank, int ranks) {
   return failure(Code::invalid_argument, "rank: %d is not one of 0 to %d", rank, ranks - 1);
 }
 
-// The failed handle is freed and the user sees none; one that is still being made is the user's already.
-Status finish(std::shared_ptr<setoComm> comm, setoComm_t* where, Status status) {
-  if (status.ok() || status.code() == Code::in_progress) {
-    hand_over(std::move(comm), where);
-  } else {
-    comm->handle = nullptr;
-  }
-  return status;
-}
-
-Status init_rank(setoComm_t* where, std::shared_ptr<setoComm> comm, const Meeting& meeting) {
+// The user gets a communicator that works, or one that is still being made.
+Status init_rank(setoComm_t* where, const std::shared_ptr<setoComm>& comm, const Meeting& meeting) {
   Status status = comm->run_or_start([shared = comm.get(), meeting] { return make(*shared, meeting); });
-  return finish(std::move(comm), where, std::move(status));
+  if (status.ok() || status.code() == Code::in_progress) hand_over(comm, where);
+  return status;
 }
 
 Status init_rank(setoComm_t* where, int ranks, const setoUniqueId& id, Rank rank, const setoConfig_t* config) {

@@ -31,9 +31,7 @@ Status make_over(setoComm& comm, Bootstrap& bootstrap) {
 }  // namespace
 
 std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings) {
-  auto comm = std::make_shared<setoComm>(rank, ranks, std::move(settings));
-  comm->handle = comm;
-  return comm;
+  return std::make_shared<setoComm>(rank, ranks, std::move(settings));
 }
 
 Status make(setoComm& comm, const Meeting& meeting) {
@@ -54,7 +52,10 @@ Status make(setoComm& comm, const Meeting& meeting) {
   return make_over(comm, bootstrap);
 }
 
-void hand_over(std::shared_ptr<setoComm> comm, setoComm_t* where) { *where = comm.get(); }
+void hand_over(const std::shared_ptr<setoComm>& comm, setoComm_t* where) {
+  comm->handle = comm;
+  *where = comm.get();
+}
 
 Status now_or_at_group_end(std::function<Status()> work) {
   if (group_depth() == 0) return work();

@@ -19,7 +19,7 @@ struct Meeting {
 // A handle for a communicator to be made, not yet the user's.
 std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings);
 Status make(setoComm& comm, const Meeting& meeting);
-void hand_over(std::shared_ptr<setoComm> comm, setoComm_t* where);
+void hand_over(const std::shared_ptr<setoComm>& comm, setoComm_t* where);
 
 // Work that blocks until other ranks do theirs: at once on this thread, or, inside a group, at its end, beside that of the other
 // ranks of this thread.

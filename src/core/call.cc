@@ -117,6 +117,7 @@ std::uint64_t output_bytes(const Call& call, Rank rank, int ranks) {
 }
 
 Status check(const Call& call, Rank rank, int ranks) {
+  if (!call.wrong.ok()) return call.wrong;
   if (static_cast<int>(call.type) >= kDataTypeCount) return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(call.type));
   if (static_cast<int>(call.op) >= kReduceOpCount) return failure(Code::invalid_argument, "op: %d is none", static_cast<int>(call.op));
   if (rooted(call.collective) && (call.root < 0 || call.root >= ranks))

@@ -25,6 +25,7 @@ struct Call {
   std::uint32_t deadline_ms = 0;                 // 0: the communicator's
   int algorithm = 0;                             // id, 0: chosen
   bool deterministic = false;
+  Status wrong;  // found before it came here: it is rejected under its number, so that the other ranks hear of it
 };
 
 // The same call once more, down to the buffers.

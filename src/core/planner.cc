@@ -57,15 +57,15 @@ constexpr Form kForms[] = {
 };
 
 // A slice is long enough that its synchronisation does not show and short enough that its slots stay in the second-level cache
-// of the core that fills or empties them; a chunk makes at least four where it can, so that stages overlap. Where ranks share a
-// core every slice costs a switch: fewer, longer ones (measured, 4 ranks on 2 cores: 128 KiB to 256 KiB).
+// of the core that fills or empties them; a chunk makes eight where it can, so that stages overlap. Where ranks share a core
+// every slice costs a switch: fewer, longer ones (measured, 4 ranks on 2 cores: 128 KiB to 256 KiB).
 Cut cut_for(const Question& question, const Algorithm& algorithm) {
   constexpr std::uint64_t kSmallest = 16 << 10;
-  const std::uint64_t largest = question.crowding > 1 ? 256 << 10 : 128 << 10;
+  constexpr std::uint64_t kLargest = 256 << 10;
   const Shape shape{question.collective, question.ranks, question.root, 1, Finish::none};
   const std::uint64_t chunk = question.bytes / std::max(1U, algorithm.pieces(shape));
-  if (question.crowding > 1) return {std::clamp(std::bit_ceil(std::max<std::uint64_t>(1, chunk / 2)), 4 * kSmallest, largest), 2};
-  return {std::clamp(std::bit_ceil(std::max<std::uint64_t>(1, chunk / 4)), kSmallest, largest), 2};
+  if (question.crowding > 1) return {std::clamp(std::bit_ceil(std::max<std::uint64_t>(1, chunk / 2)), 4 * kSmallest, kLargest), 2};
+  return {std::clamp(std::bit_ceil(std::max<std::uint64_t>(1, chunk / 8)), kSmallest, kLargest), 2};
 }
 
 double seconds(const Algorithm& algorithm, const Question& question, const Tiers& tiers, const CostModel& model) {

@@ -1,0 +1,84 @@
+#include "src/api/issue.h"
+
+#include "src/api/settings.h"
+#include "src/core/names.h"
+
+namespace seto::api {
+namespace {
+
+constexpr auto kNoType = static_cast<DataType>(0xff);
+constexpr auto kNoOp = static_cast<ReduceOp>(0xff);
+
+// In the order of the rank's own calls, so that a rejection takes the number of the call that was wrong.
+Status check_config(const setoCallConfig_t& config) {
+  SETO_TRY(check_struct(&config, {"config", sizeof(setoCallConfig_t), sizeof(setoCallConfig_t), SETO_CALL_CONFIG_MAGIC}));
+  if (config.errorFeedback != nullptr) return failure(Code::invalid_usage, "errorFeedback: lossy codecs are not in this version");
+  if (config.codec != 0 && config.codec != codec_id("none"))
+    return failure(Code::invalid_argument, "codec: %d is no id; ask setoCodecId (%s)", config.codec, known_codecs().c_str());
+  if (config.algorithm != 0 && algorithm_name(config.algorithm).empty())
+    return failure(Code::invalid_argument, "algorithm: %d is no id; ask setoAlgorithmId (%s)", config.algorithm, known_algorithms().c_str());
+  if (config.deterministic < 0 || config.deterministic > setoOff)
+    return failure(Code::invalid_argument, "deterministic: %d is neither setoOn nor setoOff", static_cast<int>(config.deterministic));
+  return {};
+}
+
+// The premultiplied sum, if it is one of this communicator and type.
+Status find_premul_sum(Call& call, int op, setoComm_t comm) {
+  const PremulSums::Entry* const entry = is_alive(comm) ? comm->premul_sums.find(op) : nullptr;
+  if (entry == nullptr) return failure(Code::invalid_argument, "op: %d is neither built in nor a custom operation of this communicator", op);
+  if (call.wrong.ok() && entry->type != call.type)
+    return failure(Code::invalid_argument, "op: the custom operation %d was made for %s, not for %s", op, name_of(entry->type).data(),
+                   name_of(call.type).data());
+  call.op = ReduceOp::premul_sum;
+  call.scalar = entry->scalar;
+  return {};
+}
+
+}  // namespace
+
+void set_type(Call& call, setoDataType_t type) {
+  if (static_cast<unsigned>(type) < kDataTypeCount) [[likely]] {
+    call.type = static_cast<DataType>(type);
+  } else {
+    call.type = kNoType;  // wrong even if there is no memory for the text
+    call.wrong = failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(type));
+  }
+}
+
+void set_op(Call& call, setoRedOp_t op, setoComm_t comm) {
+  if (static_cast<unsigned>(op) < setoNumOps) [[likely]] {
+    call.op = static_cast<ReduceOp>(op);
+    return;
+  }
+  call.op = kNoOp;
+  Status status = find_premul_sum(call, static_cast<int>(op), comm);
+  if (!status.ok() && call.wrong.ok()) call.wrong = std::move(status);
+}
+
+Call with_config(const Call& call, const setoCallConfig_t* config) {
+  Call with = call;
+  if (config == nullptr) return with;
+  if (Status status = check_config(*config); !status.ok()) {
+    if (with.wrong.ok()) with.wrong = std::move(status);
+    return with;
+  }
+  with.deadline_ms = config->deadlineMs;
+  with.algorithm = config->algorithm;
+  with.deterministic = config->deterministic == setoOn;
+  return with;
+}
+
+setoResult_t issue(setoComm_t comm, const Call& call, setoStream_t stream, const setoCallConfig_t* config) noexcept {
+  return enter([&]() -> Status {
+    if (!is_alive(comm)) [[unlikely]]
+      return check_handle(comm);
+    const Inside inside(*comm);
+    Communicator* const communicator = comm->usable.load(std::memory_order_acquire);
+    if (communicator == nullptr) return comm->why_unusable();
+    if (stream != nullptr) return failure(Code::invalid_usage, "stream: host streams are not in this build");
+    if (config == nullptr) return communicator->run(call);
+    return communicator->run(with_config(call, config));
+  });
+}
+
+}  // namespace seto::api

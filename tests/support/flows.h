@@ -1,0 +1,129 @@
+#pragma once
+
+#include <sched.h>
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "src/base/clock.h"
+#include "tests/support/circles.h"
+
+// Messages with contents that tell them apart, over the streams of one member.
+namespace seto::support {
+
+inline constexpr std::uint64_t kPatienceMs = 30'000;  // several members on two busy cores under a race detector
+
+inline std::uint64_t mixed(std::uint64_t value) {
+  value += 0x9e3779b97f4a7c15U;
+  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9U;
+  value = (value ^ value >> 27) * 0x94d049bb133111ebU;
+  return value ^ value >> 31;
+}
+
+inline void write_pattern(std::byte* data, std::size_t size, std::uint64_t key) {
+  for (std::size_t at = 0; at < size; at += sizeof key) {
+    const std::uint64_t word = mixed(key + at);
+    std::memcpy(data + at, &word, std::min(sizeof word, size - at));
+  }
+}
+
+inline bool has_pattern(const std::byte* data, std::size_t size, std::uint64_t key) {
+  for (std::size_t at = 0; at < size; at += sizeof key) {
+    const std::uint64_t word = mixed(key + at);
+    if (std::memcmp(data + at, &word, std::min(sizeof word, size - at)) != 0) return false;
+  }
+  return true;
+}
+
+// One end of a stream; `key` tells its contents from those of other streams.
+struct Flow {
+  std::unique_ptr<SendStream> send;
+  std::unique_ptr<ReceiveStream> receive;
+  std::uint32_t size = 0;
+  std::uint64_t slices = 1;
+  std::uint64_t key = 0;
+  std::uint64_t next = 0;
+
+  [[nodiscard]] std::uint64_t key_of(Mark mark) const { return mixed(key) ^ mixed(mark); }
+  [[nodiscard]] bool done() const { return next == slices; }
+
+  // The next slice, if it can go; false: not yet.
+  bool step(std::uint64_t operation) {
+    if (done()) return false;
+    const Mark mark = mark_of(operation, next);
+    if (send != nullptr) {
+      std::byte* const slot = send->acquire(mark);
+      if (slot == nullptr) return false;
+      write_pattern(slot, size, key_of(mark));
+      send->commit(mark);
+    } else {
+      const std::byte* const message = receive->front(mark);
+      if (message == nullptr) return false;
+      EXPECT_TRUE(has_pattern(message, size, key_of(mark))) << "operation " << operation << " slice " << next << " of " << slices << ", " << size
+                                                            << " bytes";
+      receive->release(mark);
+    }
+    ++next;
+    return true;
+  }
+};
+
+// Polls; false: it never came true.
+template <class Condition>
+bool eventually(Condition condition) {
+  const Deadline until = Deadline::after_ms(kPatienceMs);
+  while (!condition()) {
+    if (until.passed()) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+// All slices of all flows, in whatever order they can go.
+inline bool drive(std::span<Flow> flows, std::uint64_t operation) {
+  for (Flow& flow : flows) flow.next = 0;
+  return eventually([&] {
+    bool all = true;
+    for (Flow& flow : flows) {
+      while (flow.step(operation)) {
+      }
+      all = all && flow.done();
+    }
+    return all;
+  });
+}
+
+// A whole operation of one member.
+inline bool operate(Circle& circle, std::span<Flow> flows, std::uint64_t operation) {
+  Note note;
+  note.operation = operation;
+  circle.begin(note);
+  const bool driven = drive(flows, operation);
+  EXPECT_TRUE(driven) << "operation " << operation << " never ended: " << circle.failure().text();
+  circle.complete(operation);
+  return driven && circle.failure().ok();
+}
+
+inline Flow sending(Circle& circle, StreamAddress address, const std::vector<std::uint32_t>& receivers, const StreamGeometry& geometry) {
+  Flow flow;
+  flow.send = circle.open_send(address, receivers, geometry).value();
+  flow.size = geometry.slot_size;
+  flow.slices = geometry.slices;
+  flow.key = mixed(address.sender) + address.port + (address.group > 0 ? 1000U + address.group : receivers.front() * 7919U);
+  return flow;
+}
+
+inline Flow receiving(Circle& circle, std::uint32_t own, StreamAddress address, const StreamGeometry& geometry) {
+  Flow flow;
+  flow.receive = circle.open_receive(address, geometry).value();
+  flow.size = geometry.slot_size;
+  flow.slices = geometry.slices;
+  flow.key = mixed(address.sender) + address.port + (address.group > 0 ? 1000U + address.group : own * 7919U);
+  return flow;
+}
+
+}  // namespace seto::support
