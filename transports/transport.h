@@ -61,6 +61,54 @@ class ReceiveStream {
   virtual void release(Mark mark) = 0;
 };
 
+// What a message between two members is: stated by its sender, compared with what the receiver expects.
+struct Letter {
+  std::uint64_t size = 0;     // bytes
+  std::uint64_t label = 0;    // the rest of what both ends must agree on; opaque here
+  std::uint32_t verdict = 0;  // not 0: this end rejected its own call, and nothing moves
+
+  friend bool operator==(const Letter&, const Letter&) = default;
+};
+
+// Bytes of one message that may be written or read now.
+struct PairPiece {
+  // refused: this message is over, and the ends do not agree about it; see other_end().
+  enum class State : std::uint8_t { waiting, ready, refused };
+
+  State state = State::waiting;
+  std::byte* data = nullptr;
+  std::size_t size = 0;
+};
+
+// Messages of any length from one member to another, in order, beside all operations. Both ends count them from 1. A message is
+// sent, or received, piece by piece; an empty one has one empty piece.
+class PairSender {
+ public:
+  virtual ~PairSender() = default;
+
+  // The message that is next, or under way.
+  [[nodiscard]] virtual std::uint64_t current() const = 0;
+  // Room for its next bytes. The same letter until the message is over.
+  virtual PairPiece acquire(const Letter& letter) = 0;
+  // The piece is filled; streaming stores into it have been fenced. True: that was the last.
+  virtual bool commit() = 0;
+  // After a refusal: what the receiver says that it expects.
+  [[nodiscard]] virtual Letter other_end() const = 0;
+};
+
+class PairReceiver {
+ public:
+  virtual ~PairReceiver() = default;
+
+  [[nodiscard]] virtual std::uint64_t current() const = 0;
+  // Its next bytes. With a verdict in the letter the message is refused, whatever it is.
+  virtual PairPiece front(const Letter& letter) = 0;
+  virtual bool release() = 0;
+  [[nodiscard]] virtual Letter other_end() const = 0;
+  // A message has begun to arrive that nobody receives yet.
+  [[nodiscard]] virtual bool knocks() const = 0;
+};
+
 // What a member tells the others about an operation, for the case that they do not agree: opaque here, compared by digest.
 struct Note {
   std::uint64_t operation = 0;
@@ -92,6 +140,16 @@ class Circle {
   virtual Result<std::unique_ptr<SendStream>> open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
                                                         const StreamGeometry& geometry) = 0;
   virtual Result<std::unique_ptr<ReceiveStream>> open_receive(StreamAddress address, const StreamGeometry& geometry) = 0;
+
+  // Messages to and from one member: at most one of each for a member. Gone before the circle.
+  virtual Result<std::unique_ptr<PairSender>> open_pair_send(std::uint32_t receiver) {
+    (void)receiver;
+    return seto::failure(Code::invalid_usage, "this transport carries no messages between two members");
+  }
+  virtual Result<std::unique_ptr<PairReceiver>> open_pair_receive(std::uint32_t sender) {
+    (void)sender;
+    return seto::failure(Code::invalid_usage, "this transport carries no messages between two members");
+  }
 
   // The memory face: what a member shares, to be read in place (never written: access is pull). What a message names by its offset
   // in it may be read once that message is there, and until its owner hears that it was. Empty where the medium has no such thing.

@@ -230,7 +230,8 @@ SETO_API setoResult_t setoCommGrow(setoComm_t comm, int nRanks, const setoUnique
 
 /* Collective: waits until everything issued on comm has ended everywhere, then only queries and destroy are legal. */
 SETO_API setoResult_t setoCommFinalize(setoComm_t comm);
-/* Local. Finalizes first if that was not done and nothing failed; else drops. comm is invalid afterwards. */
+/* Local: waits until what this rank has issued has ended here, unless something failed, and never for a peer that is still at it.
+ * comm is invalid afterwards. */
 SETO_API setoResult_t setoCommDestroy(setoComm_t comm);
 /* Any thread. Ends pending operations on every rank it reaches, frees comm; never waits for a peer. */
 SETO_API setoResult_t setoCommAbort(setoComm_t comm);
@@ -309,8 +310,7 @@ SETO_API setoResult_t setoAllGather(const void *sendbuff, void *recvbuff, size_t
 SETO_API setoResult_t setoAllGatherConfig(const void *sendbuff, void *recvbuff, size_t sendcount, setoDataType_t datatype,
                                           setoComm_t comm, setoStream_t stream, const setoCallConfig_t *config);
 
-/* Both buffers hold nranks parts of count: part r of recvbuff is part `rank` of rank r's sendbuff. In place: sendbuff == recvbuff
- * (beyond NCCL). */
+/* Both buffers hold nranks parts of count: part r of recvbuff is part `rank` of rank r's sendbuff. No in place. */
 SETO_API setoResult_t setoAlltoAll(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype, setoComm_t comm,
                                    setoStream_t stream);
 SETO_API setoResult_t setoAlltoAllConfig(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype,

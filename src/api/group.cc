@@ -1,5 +1,6 @@
-#include "src/api/making.h"
 #include "src/api/group_depth.h"
+#include "src/api/making.h"
+#include "src/api/queued.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
@@ -8,16 +9,23 @@ extern "C" {
 
 setoResult_t setoGroupStart(void) {
   return enter([]() -> Status {
-    set_group_depth(group_depth() + 1);
+    CallGroup::of_thread().start();
     return {};
   });
 }
 
 setoResult_t setoGroupEnd(void) {
   return enter([]() -> Status {
-    if (group_depth() == 0) return failure(Code::invalid_usage, "setoGroupEnd: this thread has started no group");
-    set_group_depth(group_depth() - 1);
-    return group_depth() == 0 ? run_collected() : Status();
+    const bool outermost = group_depth() == 1;
+    if (outermost && has_collected() && !CallGroup::of_thread().empty()) {
+      drop_collected();
+      drop_group();
+      return failure(Code::invalid_usage,
+                     "setoGroupEnd: one group holds both operations and calls that make or finalize communicators; nothing was issued, "
+                     "use a group for each");
+    }
+    SETO_TRY(end_group());
+    return outermost ? run_collected() : Status();
   });
 }
 

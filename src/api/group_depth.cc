@@ -1,13 +1,9 @@
 #include "src/api/group_depth.h"
 
+#include "src/core/group.h"
+
 namespace seto::api {
-namespace {
 
-thread_local int depth_of_thread = 0;
-
-}  // namespace
-
-int group_depth() { return depth_of_thread; }
-void set_group_depth(int depth) { depth_of_thread = depth; }
+int group_depth() { return CallGroup::of_thread().depth(); }
 
 }  // namespace seto::api

@@ -26,8 +26,8 @@ Status check_rank(Rank rank, int ranks) {
 }
 
 // The user gets a communicator that works, or one that is still being made.
-Status init_rank(setoComm_t* where, const std::shared_ptr<setoComm>& comm, const Meeting& meeting) {
-  Status status = comm->run_or_start([shared = comm.get(), meeting] { return make(*shared, meeting); });
+Status init_rank(setoComm_t* where, const std::shared_ptr<setoComm>& comm, const Rendezvous& rendezvous) {
+  Status status = comm->run_or_start([shared = comm.get(), rendezvous] { return make(*shared, rendezvous); });
   if (status.ok() || status.code() == Code::in_progress) hand_over(comm, where);
   return status;
 }
@@ -40,10 +40,10 @@ Status init_rank(setoComm_t* where, int ranks, const setoUniqueId& id, Rank rank
   SETO_ASSIGN(Settings settings, settings_of_environment());
   SETO_ASSIGN(settings, with_struct(std::move(settings), config));
   refuse_forked_children();
-  Meeting meeting;
-  std::copy(std::begin(id.internal), std::end(id.internal), meeting.id.begin());
+  Rendezvous rendezvous;
+  std::copy(std::begin(id.internal), std::end(id.internal), rendezvous.id.begin());
   auto comm = new_handle(rank, ranks, std::move(settings));
-  return now_or_at_group_end([where, comm, meeting] { return init_rank(where, comm, meeting); });
+  return now_or_at_group_end([where, comm, rendezvous] { return init_rank(where, comm, rendezvous); });
 }
 
 Status init_all(setoComm_t* comms, int ranks) {
@@ -52,12 +52,12 @@ Status init_all(setoComm_t* comms, int ranks) {
   std::fill_n(comms, ranks, nullptr);
   SETO_ASSIGN(const Settings settings, settings_of_environment());
   refuse_forked_children();
-  const Meeting meeting{{}, std::make_shared<InProcessHub>(ranks)};
+  const Rendezvous rendezvous{{}, std::make_shared<InProcessHub>(ranks)};
   std::vector<std::function<Status()>> work;
   std::vector<setoComm_t> made(static_cast<std::size_t>(ranks));
   for (Rank rank = 0; rank < ranks; ++rank) {
     auto comm = new_handle(rank, ranks, settings);
-    work.emplace_back([&place = made[static_cast<std::size_t>(rank)], comm, &meeting] { return init_rank(&place, comm, meeting); });
+    work.emplace_back([&place = made[static_cast<std::size_t>(rank)], comm, &rendezvous] { return init_rank(&place, comm, rendezvous); });
   }
   Status status = run_together(std::move(work));
   if (status.ok()) {

@@ -1,5 +1,7 @@
 #include "src/api/issue.h"
 
+#include "src/api/group_depth.h"
+#include "src/api/queued.h"
 #include "src/api/settings.h"
 #include "src/core/names.h"
 
@@ -32,6 +34,22 @@ Status find_premul_sum(Call& call, int op, setoComm_t comm) {
   call.op = ReduceOp::premul_sum;
   call.scalar = entry->scalar;
   return {};
+}
+
+// To the end of this thread's group. What cannot be queued is the group's result, too.
+Status queue(setoComm_t comm, const Call& call, setoStream_t stream) {
+  Result<CallGroup::Place> place = place_in_group(comm, stream);
+  if (!place.ok()) {
+    CallGroup::of_thread().add_failure(place.status());
+    return place.status();
+  }
+  CallGroup::of_thread().add(std::move(place).value(), call);
+  return {};
+}
+
+Status issue_on_stream(Communicator& communicator, const Call& call, setoStream_t stream) {
+  SETO_ASSIGN(const std::shared_ptr<HostStream> host_stream, stream_of(stream));
+  return host_stream->enqueue(communicator, call);
 }
 
 }  // namespace
@@ -72,10 +90,12 @@ setoResult_t issue(setoComm_t comm, const Call& call, setoStream_t stream, const
   return enter([&]() -> Status {
     if (!is_alive(comm)) [[unlikely]]
       return check_handle(comm);
+    if (group_depth() > 0) [[unlikely]]
+      return queue(comm, with_config(call, config), stream);
     const Inside inside(*comm);
     Communicator* const communicator = comm->usable.load(std::memory_order_acquire);
     if (communicator == nullptr) return comm->why_unusable();
-    if (stream != nullptr) return failure(Code::invalid_usage, "stream: host streams are not in this build");
+    if (stream != nullptr) return issue_on_stream(*communicator, with_config(call, config), stream);
     if (config == nullptr) return communicator->run(call);
     return communicator->run(with_config(call, config));
   });

@@ -24,20 +24,20 @@ Status guarded(const std::function<Status()>& work) {
   }
 }
 
-Status make_over(setoComm& comm, Bootstrap& bootstrap) {
-  return comm.made(Communicator::create(bootstrap, {comm.settings.config, comm.settings.context, comm.settings.name}));
-}
-
 }  // namespace
 
 std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings) {
   return std::make_shared<setoComm>(rank, ranks, std::move(settings));
 }
 
-Status make(setoComm& comm, const Meeting& meeting) {
+Status make_over(setoComm& comm, Bootstrap& bootstrap) {
+  return comm.made(Communicator::create(bootstrap, {comm.settings.config, comm.settings.context, comm.settings.name}));
+}
+
+Status make(setoComm& comm, const Rendezvous& rendezvous) {
   const Deadline until = Deadline::after_ms(comm.settings.config.init_timeout_ms);
-  if (meeting.hub != nullptr) {
-    InProcessBootstrap bootstrap(meeting.hub, comm.rank);
+  if (rendezvous.hub != nullptr) {
+    InProcessBootstrap bootstrap(rendezvous.hub, comm.rank);
     return make_over(comm, bootstrap);
   }
   if (comm.settings.bootstrap.function != nullptr) {
@@ -48,7 +48,7 @@ Status make(setoComm& comm, const Meeting& meeting) {
     SoloBootstrap bootstrap;
     return make_over(comm, bootstrap);
   }
-  SETO_ASSIGN(LocalBootstrap bootstrap, LocalBootstrap::join(meeting.id, comm.rank, comm.ranks, until));
+  SETO_ASSIGN(LocalBootstrap bootstrap, LocalBootstrap::join(rendezvous.id, comm.rank, comm.ranks, until));
   return make_over(comm, bootstrap);
 }
 
@@ -88,5 +88,7 @@ Status run_collected() {
 }
 
 void drop_collected() { collected().clear(); }
+
+bool has_collected() { return !collected().empty(); }
 
 }  // namespace seto::api

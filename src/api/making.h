@@ -11,14 +11,15 @@
 namespace seto::api {
 
 // How the ranks of a new communicator find each other.
-struct Meeting {
+struct Rendezvous {
   UniqueIdBytes id{};
   std::shared_ptr<InProcessHub> hub;  // instead of the id
 };
 
 // A handle for a communicator to be made, not yet the user's.
 std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings);
-Status make(setoComm& comm, const Meeting& meeting);
+Status make(setoComm& comm, const Rendezvous& rendezvous);
+Status make_over(setoComm& comm, Bootstrap& bootstrap);
 void hand_over(const std::shared_ptr<setoComm>& comm, setoComm_t* where);
 
 // Work that blocks until other ranks do theirs: at once on this thread, or, inside a group, at its end, beside that of the other
@@ -31,5 +32,6 @@ Status run_together(std::vector<std::function<Status()>> work);
 // What this thread's group has collected. For setoGroupEnd, before it issues operations; the other, where a group is dropped.
 Status run_collected();
 void drop_collected();
+bool has_collected();
 
 }  // namespace seto::api

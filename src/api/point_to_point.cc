@@ -1,17 +1,72 @@
-#include "src/api/handles.h"
+#include "src/api/group_depth.h"
+#include "src/api/issue.h"
+#include "src/api/queued.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
 
 namespace {
-setoResult_t missing() {
-  return enter([] { return failure(Code::invalid_usage, "send and receive: not in this build"); });
+
+// In a group a call is only queued: what is wrong with it is also the group's result.
+Status queue(Transfer transfer, std::uint32_t deadline_ms, setoComm_t comm, setoStream_t stream) {
+  Result<CallGroup::Place> place = place_in_group(comm, stream);
+  if (!place.ok()) {
+    CallGroup::of_thread().add_failure(place.status());
+    return place.status();
+  }
+  CallGroup::of_thread().add(std::move(place).value(), std::move(transfer), deadline_ms);
+  return {};
 }
+
+setoResult_t transfer(Transfer transfer, setoDataType_t type, setoComm_t comm, setoStream_t stream, const setoCallConfig_t* config) {
+  return enter([&]() -> Status {
+    Call call;  // what a type and a config mean is known there
+    set_type(call, type);
+    call = with_config(call, config);
+    transfer.type = call.type;
+    transfer.wrong = call.wrong;
+    SETO_TRY(check_handle(comm));
+    if (group_depth() > 0) return queue(std::move(transfer), call.deadline_ms, comm, stream);
+    const Inside inside(*comm);
+    SETO_ASSIGN(Communicator* const communicator, usable(comm));
+    SETO_TRY(refuse_lone_self(transfer, communicator->rank()));
+    const TransferCall alone{std::span(&transfer, 1), TransferKind::point_to_point, call.deadline_ms};
+    if (stream == nullptr) return communicator->run(alone);
+    SETO_ASSIGN(const std::shared_ptr<HostStream> host_stream, stream_of(stream));
+    return host_stream->enqueue(*communicator, alone);
+  });
+}
+
 }  // namespace
 
 extern "C" {
-setoResult_t setoSend(const void*, size_t, setoDataType_t, int, setoComm_t, setoStream_t) { return missing(); }
-setoResult_t setoRecv(void*, size_t, setoDataType_t, int, setoComm_t, setoStream_t) { return missing(); }
-setoResult_t setoSendConfig(const void*, size_t, setoDataType_t, int, setoComm_t, setoStream_t, const setoCallConfig_t*) { return missing(); }
-setoResult_t setoRecvConfig(void*, size_t, setoDataType_t, int, setoComm_t, setoStream_t, const setoCallConfig_t*) { return missing(); }
+
+setoResult_t setoSendConfig(const void* sendbuff, size_t count, setoDataType_t datatype, int peer, setoComm_t comm, setoStream_t stream,
+                            const setoCallConfig_t* config) {
+  Transfer call;
+  call.direction = LocalTransfer::Direction::send;
+  call.peer = peer;
+  call.source = sendbuff;
+  call.count = count;
+  return transfer(std::move(call), datatype, comm, stream, config);
 }
+
+setoResult_t setoRecvConfig(void* recvbuff, size_t count, setoDataType_t datatype, int peer, setoComm_t comm, setoStream_t stream,
+                            const setoCallConfig_t* config) {
+  Transfer call;
+  call.direction = LocalTransfer::Direction::receive;
+  call.peer = peer;
+  call.target = recvbuff;
+  call.count = count;
+  return transfer(std::move(call), datatype, comm, stream, config);
+}
+
+setoResult_t setoSend(const void* sendbuff, size_t count, setoDataType_t datatype, int peer, setoComm_t comm, setoStream_t stream) {
+  return setoSendConfig(sendbuff, count, datatype, peer, comm, stream, nullptr);
+}
+
+setoResult_t setoRecv(void* recvbuff, size_t count, setoDataType_t datatype, int peer, setoComm_t comm, setoStream_t stream) {
+  return setoRecvConfig(recvbuff, count, datatype, peer, comm, stream, nullptr);
+}
+
+}  // extern "C"

@@ -43,11 +43,9 @@ Status check_algorithm(std::string_view name) {
 }
 
 Result<bool> switch_of(setoSwitch_t value, bool inherited_value, const char* name) {
-  switch (value) {
-    case 0: return inherited_value;
-    case setoOn: return true;
-    case setoOff: return false;
-  }
+  if (value == 0) return inherited_value;
+  if (value == setoOn) return true;
+  if (value == setoOff) return false;
   return failure(Code::invalid_argument, "%s: %d is neither setoOn nor setoOff", name, static_cast<int>(value));
 }
 

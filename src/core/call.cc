@@ -1,5 +1,7 @@
 #include "src/core/call.h"
 
+#include <algorithm>
+
 #include "src/plan/chunk_map.h"
 
 namespace seto {
@@ -131,6 +133,11 @@ Status check(const Call& call, Rank rank, int ranks) {
 InPlace in_place(const Call& call, Rank rank, int ranks) {
   if (input_bytes(call, rank, ranks) == 0 || output_bytes(call, rank, ranks) == 0 || call.collective == Collective::all_to_all) return InPlace::no;
   return call.input == in_place_input(call, rank) ? InPlace::yes : InPlace::no;
+}
+
+std::size_t scalar_size(DataType type) {
+  if (static_cast<int>(type) >= kDataTypeCount) return 0;
+  return is_integer(type) ? size_of(type) : std::max(sizeof(float), size_of(type));
 }
 
 std::string describe(Collective collective, std::uint64_t count, DataType type, ReduceOp op, Rank root) {

@@ -28,11 +28,14 @@ struct Call {
   Status wrong;  // found before it came here: it is rejected under its number, so that the other ranks hear of it
 };
 
+// Bytes of a scalar of pre-multiplied sums: one value of the type's accumulator.
+std::size_t scalar_size(DataType type);
+
 // The same call once more, down to the buffers.
 inline bool repeats(const Call& last, const Call& call) {
   return last.input == call.input && last.output == call.output && last.count == call.count && last.collective == call.collective &&
          last.type == call.type && last.op == call.op && last.root == call.root && last.algorithm == call.algorithm &&
-         call.counts.empty() && call.displacements.empty() && last.counts.empty();
+         call.counts.empty() && call.displacements.empty() && last.counts.empty() && call.wrong.ok();
 }
 
 // Whether the call makes sense by itself, on this rank. The text names the argument.

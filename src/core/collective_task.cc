@@ -1,10 +1,16 @@
 #include "src/core/collective_task.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace seto {
 namespace {
 
 // Work of one advance: enough to keep a lone operation going, little enough that others of the context get their turn.
 constexpr std::uint32_t kStepsAtOnce = 64;
+
+// Floats of 16 and 8 bits accumulate in float.
+std::size_t accumulator_size(DataType type) { return is_integer(type) ? size_of(type) : std::max(size_of(type), sizeof(float)); }
 
 }  // namespace
 
@@ -17,33 +23,35 @@ CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, Bou
   note_.operation = operation;
   run_.operands.input = call.input;
   run_.operands.output = call.output;
-  run_.operands.scalar = call.op == ReduceOp::premul_sum ? call.scalar : shape != nullptr ? shape->scalar : nullptr;
+  run_.operands.scalar = shape != nullptr ? shape->scalar : nullptr;
+  if (call.op == ReduceOp::premul_sum && call.scalar != nullptr) {
+    std::memcpy(scalar_, call.scalar, accumulator_size(call.type));
+    run_.operands.scalar = scalar_;
+  }
   run_.operands.operation = operation;
 }
 
-bool CollectiveTask::begin() {
-  if ((gate_ != nullptr && !gate_->open()) || !communicator_.may_begin(note_.operation)) return false;
+Task::Step CollectiveTask::begin() {
+  if ((gate_ != nullptr && !gate_->open()) || !communicator_.may_begin(note_.operation)) return Step::blocked;
   if (!rejected_.ok()) {
     note_.verdict = static_cast<std::uint32_t>(rejected_.code());
     communicator_.begin(note_);
-    finish(rejected_);
-    return true;
+    finish(std::move(rejected_));
+    return Step::ended;
   }
   communicator_.begin(note_);
   begun_ = true;
-  if (!StoreChoice::matters(shape_->bytes)) return true;
+  if (!StoreChoice::matters(shape_->bytes)) return Step::moved;
   const StoreChoice::Way way = shape_->stores->next();
   run_.operands.slots = way.slots;
   run_.operands.results = way.results;
   started_ticks_ = ticks();
-  return true;
+  return Step::moved;
 }
 
 Task::Step CollectiveTask::advance() {
-  if (!begun_) {
-    if (!begin()) return Step::blocked;
-    if (ended()) return Step::ended;
-  }
+  if (!begun_)
+    if (const Step step = begin(); step != Step::moved) return step;
   const std::uint64_t round = run_.round;
   const std::uint32_t lane = run_.lane;
   if (shape_->launch->advance(run_, kStepsAtOnce)) {
@@ -69,7 +77,10 @@ bool CollectiveTask::inspect() {
 
 void CollectiveTask::finish(Status status) {
   if (!communicator_.failed()) communicator_.complete(note_.operation);
-  if (gate_ != nullptr) gate_->ended(status);
+  if (gate_ != nullptr) {
+    communicator_.task_ended();
+    gate_->ended(status);
+  }
   end(std::move(status));
 }
 

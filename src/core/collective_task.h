@@ -26,7 +26,7 @@ class CollectiveTask final : public Task {
   bool inspect() override;
 
  private:
-  bool begin();
+  Step begin();  // moved: it may go on
   void finish(Status status);
 
   Communicator& communicator_;
@@ -37,6 +37,7 @@ class CollectiveTask final : public Task {
   std::optional<Deadline> deadline_;  // set when somebody first looks around: reading the clock costs a third of a small call
   TaskGate* gate_;
   Status rejected_;
+  alignas(8) unsigned char scalar_[8];  // of pre-multiplied sums: the caller's may be gone when the task runs
   std::uint64_t started_ticks_ = 0;  // 0: this size has no choice of stores to measure
   bool begun_ = false;
 };

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "src/core/collective_task.h"
+#include "src/core/drain_task.h"
+#include "src/core/transfer_task.h"
 #include "src/topology/host_identity.h"
 #include "transports/slots/slot_circle.h"
 
@@ -97,6 +99,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   communicator->launches_ = std::make_unique<LaunchCache>(
       LaunchCache::Setup{communicator->rank_, communicator->ranks_, &communicator->tiers_, &communicator->costs_, &communicator->config_,
                          communicator->circle_.get(), communicator->crowding_});
+  communicator->transfers_ = std::make_unique<Transfers>(communicator->rank_, communicator->ranks_, *communicator->circle_);
   return communicator;
 }
 
@@ -126,6 +129,8 @@ Status Communicator::meet(Bootstrap& bootstrap) {
     };
     homes.push_back({same([](const Introduction& i) { return i.host; }), same([](const Introduction& i) { return i.site; })});
     if (all.back().host == own.host) ++on_node;
+    if (peer != rank_ && all.back().process == own.process && all.back().context == own.context)
+      return failure(Code::invalid_usage, "rank %d joins the context of rank %d: ranks of one process need one each", rank_, peer);
   }
   tiers_ = Tiers::of(homes);
   crowding_ = crowding(all);
@@ -168,8 +173,37 @@ Status Communicator::make_circle(const std::vector<Introduction>& all, std::uint
   return {};
 }
 
+// What a slower peer may still look at, in a context that others go on using: the lines and slots of this rank's last operations.
+class Communicator::Remains final : public Context::Retired {
+ public:
+  Remains(std::vector<Member> members, std::unique_ptr<Circle> circle, std::unique_ptr<Transfers> transfers, std::uint64_t issued)
+      : members_(std::move(members)), circle_(std::move(circle)), transfers_(std::move(transfers)), issued_(issued) {}
+
+  [[nodiscard]] bool over() const override {
+    for (std::uint32_t peer = 0; peer < members_.size(); ++peer) {
+      const std::shared_ptr<Connection>& connection = members_[peer].connection;
+      const bool gone = connection == nullptr || connection->dead() || circle_->fate_of(peer).reason != 0;
+      if (!gone && circle_->completed_by(peer) < issued_) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<Member> members_;
+  std::unique_ptr<Circle> circle_;
+  std::unique_ptr<Transfers> transfers_;
+  std::uint64_t issued_;
+};
+
 Communicator::~Communicator() {
-  if (circle_ != nullptr) circle_->leave({static_cast<std::uint32_t>(Code::invalid_usage), static_cast<std::uint32_t>(rank_)});
+  if (circle_ == nullptr) return;
+  if (under_way_.load(std::memory_order_acquire) > 0) {
+    fail(failure(Code::aborted, "rank %d destroyed the communicator before its operations had ended", rank_), rank_);
+    drain();
+  }
+  launches_.reset();
+  circle_->leave({static_cast<std::uint32_t>(Code::invalid_usage), static_cast<std::uint32_t>(rank_)});
+  context_->retire(std::make_unique<Remains>(std::move(members_), std::move(circle_), std::move(transfers_), issued_));
 }
 
 // ---- operations ----------------------------------------------------------------------------------------------------------------
@@ -207,7 +241,31 @@ std::unique_ptr<Task> Communicator::issue(const Call& call, TaskGate* gate) {
   BoundShape* const shape = prepared(call, rejected);
   auto task = std::make_unique<CollectiveTask>(*this, call, shape, count_operation(), gate);
   if (shape == nullptr) task->reject(std::move(rejected));
+  if (gate != nullptr) under_way_.fetch_add(1, std::memory_order_relaxed);
   return task;
+}
+
+Status Communicator::run(const TransferCall& call) {
+  if (failed()) return first_failure();
+  TransferTask task(*this, transfers_->prepare(call), call.deadline_ms, nullptr);
+  context_->progress().run(task);
+  return task.status();
+}
+
+std::unique_ptr<Task> Communicator::issue(const TransferCall& call, TaskGate* gate) {
+  auto task = std::make_unique<TransferTask>(*this, transfers_->prepare(call), call.deadline_ms, gate);
+  if (gate != nullptr) under_way_.fetch_add(1, std::memory_order_relaxed);
+  return task;
+}
+
+void Communicator::drain() {
+  Progress& progress = context_->progress();
+  for (std::uint32_t idle = 0; under_way_.load(std::memory_order_acquire) > 0;) {
+    if (progress.pass())
+      idle = 0;
+    else
+      progress.relax(idle++);
+  }
 }
 
 void Communicator::begin(const Note& note) {
@@ -217,20 +275,23 @@ void Communicator::begin(const Note& note) {
 
 // Two operations may be under way, and the later may end first: others are told only of an unbroken row.
 void Communicator::complete(std::uint64_t operation) {
-  if (operation != done_ + 1) {
+  std::uint64_t done = done_.load(std::memory_order_relaxed);
+  if (operation != done + 1) {
     ended_early_[operation % ended_early_.size()] = operation;
     return;
   }
-  done_ = operation;
-  while (ended_early_[(done_ + 1) % ended_early_.size()] == done_ + 1) ++done_;
-  circle_->complete(done_);
+  ++done;
+  while (ended_early_[(done + 1) % ended_early_.size()] == done + 1) ++done;
+  circle_->complete(done);
+  done_.store(done, std::memory_order_release);
 }
 
 Status Communicator::finalize() {
+  drain();
   if (failed()) return first_failure();
-  Call barrier;
-  barrier.collective = Collective::barrier;
-  return run(barrier);
+  DrainTask task(*this);
+  context_->progress().run(task);
+  return task.status();
 }
 
 // ---- failures ------------------------------------------------------------------------------------------------------------------
@@ -274,6 +335,15 @@ Status Communicator::judge(Rank peer, const Note& own) {
                    fate.culprit == member ? "" : (" because of rank " + std::to_string(fate.culprit)).c_str());
   if (members_[static_cast<std::size_t>(peer)].connection->dead())
     return failure(Code::remote_error, "operation %llu (%s): the process of rank %d has ended", operation, text_of(own).c_str(), peer);
+  return {};
+}
+
+Status Communicator::why_gone(Rank peer) const {
+  const auto member = static_cast<std::uint32_t>(peer);
+  if (const Fate fate = circle_->fate_of(member); fate.reason != 0)
+    return failure(Code::remote_error, "rank %d has left the communicator%s", peer,
+                   fate.culprit == member ? "" : (" because of rank " + std::to_string(fate.culprit)).c_str());
+  if (members_[static_cast<std::size_t>(peer)].connection->dead()) return failure(Code::remote_error, "the process of rank %d has ended", peer);
   return {};
 }
 

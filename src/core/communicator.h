@@ -15,6 +15,7 @@
 #include "src/core/launch_cache.h"
 #include "src/core/planner.h"
 #include "src/core/task.h"
+#include "src/core/transfers.h"
 #include "transports/transport.h"
 
 namespace seto {
@@ -39,13 +40,20 @@ class Communicator final {
   [[nodiscard]] const std::shared_ptr<Context>& context() const { return context_; }
   [[nodiscard]] const Tiers& tiers() const { return tiers_; }
   [[nodiscard]] const Config& config() const { return config_; }
+  [[nodiscard]] const CostModel& costs() const { return costs_; }
+  [[nodiscard]] double ranks_a_core() const { return crowding_; }
 
   // A blocking collective.
   Status run(const Call& call);
   // The task of a collective that somebody else drives. Consumes an operation number, right call or wrong.
   std::unique_ptr<Task> issue(const Call& call, class TaskGate* gate);
+  // The same for sends and receives, which have no operation number. A task with a gate counts as under way until it has ended.
+  Status run(const TransferCall& call);
+  std::unique_ptr<Task> issue(const TransferCall& call, class TaskGate* gate);
+  // Drives until no task with a gate is under way: they end even after a failure.
+  void drain();
 
-  // Waits until every operation issued here has ended everywhere.
+  // Waits until every operation issued here has ended everywhere. Local: other ranks need not call it.
   Status finalize();
 
   // The first reason stays until destruction, and is told to the others.
@@ -55,10 +63,13 @@ class Communicator final {
 
  private:
   friend class CollectiveTask;
+  friend class DrainTask;
+  friend class TransferTask;
   struct Member {
     std::shared_ptr<Connection> connection;  // null: this rank
   };
   class Bells;
+  class Remains;
 
   Communicator() = default;
   Status meet(Bootstrap& bootstrap);
@@ -68,12 +79,15 @@ class Communicator final {
   std::uint64_t count_operation() { return ++issued_; }
 
   // On the token holder.
-  [[nodiscard]] bool may_begin(std::uint64_t operation) const { return operation == begun_ + 1 && operation <= done_ + circle_->window(); }
+  [[nodiscard]] bool may_begin(std::uint64_t operation) const { return operation == begun_ + 1 && operation <= done_.load(std::memory_order_relaxed) + circle_->window(); }
   void begin(const Note& note);
   void complete(std::uint64_t operation);
   Status look_around(const Note& own, Deadline deadline);
   Status judge(Rank peer, const Note& own);
   Status overdue(const Note& own) const;
+  // Why that peer will send nothing more, if so.
+  Status why_gone(Rank peer) const;
+  void task_ended() { under_way_.fetch_sub(1, std::memory_order_release); }
 
   Rank rank_ = 0;
   int ranks_ = 1;
@@ -88,12 +102,14 @@ class Communicator final {
   CostModel costs_;
   double crowding_ = 1;
   std::unique_ptr<LaunchCache> launches_;
+  std::unique_ptr<Transfers> transfers_;
+  std::atomic<std::uint32_t> under_way_{0};  // tasks with a gate
 
   Call last_call_;
   BoundShape* last_shape_ = nullptr;  // of last_call_
   std::uint64_t issued_ = 0;  // operations, by the calling thread
   std::uint64_t begun_ = 0;   // by the token holder, in order
-  std::uint64_t done_ = 0;    // all up to this one have ended here
+  std::atomic<std::uint64_t> done_{0};  // all up to this one have ended here
   std::array<std::uint64_t, 2> ended_early_{};  // beyond done_
 
   std::atomic<bool> failed_{false};

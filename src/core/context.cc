@@ -87,6 +87,12 @@ Result<std::shared_ptr<Connection>> Context::connect(const PeerAddress& peer, De
   return connection;
 }
 
+void Context::retire(std::unique_ptr<Retired> remains) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(retired_, [](const std::unique_ptr<Retired>& one) { return one->over(); });
+  if (!remains->over()) retired_.push_back(std::move(remains));
+}
+
 void Context::expect_ranks_on_node(int ranks) {
   if (config_.spin == kAutomatic) progress_->set_spins(default_spins(ranks));
 }

@@ -32,6 +32,14 @@ class Context final : public Sleeper {
   // The connection to a peer, opened if this is the first communicator that needs it.
   Result<std::shared_ptr<Connection>> connect(const PeerAddress& peer, Deadline until);
 
+  // What must stay until peers are done with it; looked at whenever a communicator comes or goes.
+  class Retired {
+   public:
+    virtual ~Retired() = default;
+    [[nodiscard]] virtual bool over() const = 0;
+  };
+  void retire(std::unique_ptr<Retired> remains);
+
   // Where ranks outnumber cores, nobody may spin: 3 times at 8 B.
   void expect_ranks_on_node(int ranks);
 
@@ -52,6 +60,7 @@ class Context final : public Sleeper {
   Fd epoll_;
   std::mutex mutex_;
   std::map<std::pair<std::string, ContextId>, std::shared_ptr<Connection>> connections_;
+  std::vector<std::unique_ptr<Retired>> retired_;
   std::unique_ptr<Progress> progress_;
 };
 

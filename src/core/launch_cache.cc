@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "algorithms/algorithm.h"
+#include "src/core/names.h"
 #include "src/engine/lowering.h"
 #include "src/plan/chunk_map.h"
 
@@ -72,7 +73,8 @@ Result<BoundShape*> LaunchCache::find(const Call& call, bool busy) {
 
 Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace in_place) {
   const std::uint64_t most = call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end());
-  Question question{call.collective, setup_.ranks, call.root, most * size_of(call.type), call.type, setup_.config->algorithm,
+  Question question{call.collective, setup_.ranks, call.root, most * size_of(call.type), call.type,
+                    call.algorithm != 0 ? algorithm_name(call.algorithm) : std::string_view(setup_.config->algorithm),
                     setup_.crowding};
   SETO_ASSIGN(const Choice choice, choose(question, *setup_.tiers, *setup_.costs));
   Shape shape{call.collective, setup_.ranks, call.root, 1, finish_of(call)};

@@ -49,7 +49,7 @@ class Progress::Patience {
 
   // Nothing moved. True: it has lasted, time to look around.
   bool lasts() {
-    if (spun_ < progress_.spins_) {
+    if (spun_ < progress_.spins_.load(std::memory_order_relaxed)) {
       if (++spun_ > kLooksWithoutPause) pause();
       return false;
     }
@@ -99,21 +99,25 @@ void Progress::run(Task& task) {
 }
 
 bool Progress::wait(Task& task, Deadline until) {
-  waiters_.fetch_add(1);
+  attend();
   while (!task.ended() && !until.passed()) {
     if (try_take()) {
       drive(task, until);
       release();
     } else {
+      if (working_.load(std::memory_order_relaxed)) sleeper_.wake();  // it may sleep in the kernel
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, kStandByTime, [&] { return task.ended() || !token_.load(std::memory_order_relaxed); });
     }
   }
-  if (waiters_.fetch_sub(1) == 1 && !idle()) {
-    const std::lock_guard lock(mutex_);
-    changed_.notify_all();
-  }
+  depart();
   return task.ended();
+}
+
+void Progress::depart() {
+  if (waiters_.fetch_sub(1) > 1 || idle()) return;
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
 }
 
 // Nothing else is under way: no list, no lock, just the task.
@@ -126,14 +130,16 @@ void Progress::drive_alone(Task& task) {
       patience.moved();
       continue;
     }
-    if (!patience.lasts()) continue;
-    if (task.inspect()) return;
-    if (arrived_.load(std::memory_order_relaxed) > 0) {
+    if (arrived_.load(std::memory_order_relaxed) > 0) {  // no longer alone
+      attend();
       pending_.fetch_add(1);
       active_.push_back(&task);
       drive(task, Deadline::never());
+      depart();
       return;
     }
+    if (!patience.lasts()) continue;
+    if (task.inspect()) return;
     if (!patience.ready_to_sleep()) continue;
     sleeper_.arm();
     const Task::Step last = task.advance();
@@ -166,6 +172,8 @@ bool Progress::drive(Task& task, Deadline until) {
   return true;
 }
 
+// Whoever holds the token may be about to sleep: it looks at `arrived_` after it has armed, and the bell stays rung. Where nobody
+// holds it, whoever takes it next looks too.
 void Progress::join(Task& task) {
   {
     const std::lock_guard lock(mutex_);
@@ -174,16 +182,18 @@ void Progress::join(Task& task) {
     arrived_.fetch_add(1);
   }
   changed_.notify_all();
-  sleeper_.wake();
+  if (token_.load()) sleeper_.wake();
+}
+
+Status Progress::prepare() {
+  const std::lock_guard lock(mutex_);
+  if (worker_.joinable()) return {};
+  SETO_ASSIGN(worker_, start_thread("seto-progress", [this] { work(); }));
+  return {};
 }
 
 Status Progress::submit(Task& task) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!worker_.joinable()) {
-      SETO_ASSIGN(worker_, start_thread("seto-progress", [this] { work(); }));
-    }
-  }
+  SETO_TRY(prepare());
   join(task);
   return {};
 }
@@ -208,8 +218,18 @@ bool Progress::round() {
       active_[kept++] = task;
     }
   }
-  active_.resize(kept);
+  if (kept < active_.size()) {
+    active_.resize(kept);
+    tell_waiters();
+  }
   return moved;
+}
+
+// Others wait for tasks that the holder ends. The holder is a waiter itself, unless it is the background thread.
+void Progress::tell_waiters() {
+  if (waiters_.load(std::memory_order_relaxed) < 2) return;
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
 }
 
 bool Progress::inspect_all() {
@@ -219,7 +239,9 @@ bool Progress::inspect_all() {
     pending_.fetch_sub(1);
     return true;
   });
-  return active_.size() != before;
+  if (active_.size() == before) return false;
+  tell_waiters();
+  return true;
 }
 
 bool Progress::pass() {
@@ -232,47 +254,57 @@ bool Progress::pass() {
 }
 
 void Progress::relax(std::uint32_t idle_passes) {
-  if (idle_passes < spins_) return pause();
-  if (idle_passes < spins_ + kPassesBetweenLooks) {
+  const std::uint32_t spins = spins_.load(std::memory_order_relaxed);
+  if (idle_passes < spins) return pause();
+  if (idle_passes < spins + kPassesBetweenLooks || !try_take()) {
     sched_yield();
     return;
   }
   sleeper_.arm();
-  sleeper_.sleep(1);
+  adopt();
+  if (!round()) sleeper_.sleep(1);
   sleeper_.disarm();
+  release();
 }
 
-// The background thread: works only while there is work and nobody waits for it.
+// The background thread: works only while there is work and nobody waits for it. A release of the token and an arrival may miss
+// each other (the token is given up without a barrier, which every small call would pay for), so while there is work this thread
+// looks by itself now and then.
 void Progress::work() {
   std::unique_lock lock(mutex_);
+  const auto wanted = [this] { return stopping_ || (pending_.load() > 0 && waiters_.load() == 0 && !token_.load(std::memory_order_relaxed)); };
   for (;;) {
-    changed_.wait(lock, [this] {
-      return stopping_ || (pending_.load() > 0 && waiters_.load() == 0 && !token_.load(std::memory_order_relaxed));
-    });
+    while (!wanted()) {
+      if (pending_.load() > 0)
+        changed_.wait_for(lock, kStandByTime);
+      else
+        changed_.wait(lock);
+    }
     if (stopping_) return;
     lock.unlock();
     if (try_take()) {
-      Patience patience(*this);
-      for (std::uint32_t looks = 0; pending_.load(std::memory_order_relaxed) > 0 && waiters_.load(std::memory_order_relaxed) == 0;) {
-        adopt();
-        if (round()) {
-          patience.moved();
-          continue;
-        }
-        if (!patience.lasts() || inspect_all() || !patience.ready_to_sleep()) continue;
-        sleeper_.arm();
-        if (!round() && arrived_.load(std::memory_order_relaxed) == 0 && waiters_.load() == 0) sleeper_.sleep(kSleepMs);
-        sleeper_.disarm();
-        if (++looks % kPassesBetweenLooks == 0) {
-          lock.lock();
-          const bool stop = stopping_;
-          lock.unlock();
-          if (stop) break;
-        }
-      }
+      working_.store(true, std::memory_order_relaxed);
+      work_until_wanted();
+      working_.store(false, std::memory_order_relaxed);
       release();
     }
     lock.lock();
+  }
+}
+
+// Token held: until there is nothing left to do, somebody waits, or the end has come.
+void Progress::work_until_wanted() {
+  Patience patience(*this);
+  while (pending_.load(std::memory_order_relaxed) > 0 && waiters_.load() == 0 && !stopping_) {
+    adopt();
+    if (round()) {
+      patience.moved();
+      continue;
+    }
+    if (!patience.lasts() || inspect_all() || !patience.ready_to_sleep()) continue;
+    sleeper_.arm();
+    if (!round() && arrived_.load(std::memory_order_relaxed) == 0 && waiters_.load() == 0 && !stopping_) sleeper_.sleep(kSleepMs);
+    sleeper_.disarm();
   }
 }
 

@@ -39,14 +39,21 @@ class Progress final {
   void run(Task& task);
   // The background thread takes care of it, unless somebody waits for it or for another.
   Status submit(Task& task);
+  // Makes sure that there is a background thread: after it, submit cannot fail.
+  Status prepare();
+  // As submit, for a task that the caller is going to wait for, or makes passes for.
+  void join(Task& task);
   // Drives until a submitted task has ended, or the deadline has passed; true if it ended.
   bool wait(Task& task, Deadline until);
   // One round over all submitted tasks if nobody else is at it; false if there was nothing to do, or no token.
   bool pass();
-  // Sleeps or yields, for a thread that makes passes over several contexts.
+  // Sleeps or yields, for a thread that makes passes over several contexts. Between attend and depart it counts as a waiter, and
+  // the background thread leaves the work to it.
   void relax(std::uint32_t idle_passes);
+  void attend() { waiters_.fetch_add(1); }
+  void depart();
 
-  void set_spins(std::uint32_t spins) { spins_ = spins; }
+  void set_spins(std::uint32_t spins) { spins_.store(spins, std::memory_order_relaxed); }
   [[nodiscard]] bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
 
  private:
@@ -56,14 +63,15 @@ class Progress final {
   void release();
   void drive_alone(Task& task);
   bool drive(Task& task, Deadline until);
-  void join(Task& task);
+  void tell_waiters();
   bool round();          // token held: every task once; true if something moved
   bool inspect_all();    // token held
   void adopt();          // token held: takes over what was submitted
   void work();
+  void work_until_wanted();
 
   Sleeper& sleeper_;
-  std::uint32_t spins_;
+  std::atomic<std::uint32_t> spins_;
   std::atomic<bool> token_{false};
   std::atomic<std::uint32_t> waiters_{0};
   std::atomic<std::uint32_t> arrived_{0};   // submitted, not adopted
@@ -73,7 +81,8 @@ class Progress final {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Task*> submitted_;
-  bool stopping_ = false;
+  std::atomic<bool> working_{false};  // the background thread has the token
+  std::atomic<bool> stopping_{false};
   std::thread worker_;
 };
 

@@ -21,6 +21,9 @@ struct VerifyRequest {
   StepOrder order = StepOrder::readiness;
   Chains chains = Chains::separate;
   std::uint32_t max_encodings = 2;  // lossy encodings a result may have been through
+  // Local programs, joined as one all_to_all: [from * ranks + to] is how many messages go that way. Chunks beyond are nobody's:
+  // they must stay untouched. Empty: a collective, all of whose chunks are owed.
+  std::vector<std::uint32_t> messages;
 };
 
 // What the outputs are, as digests of the expressions that make them: equal digests mean equal bits.

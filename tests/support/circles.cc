@@ -32,7 +32,8 @@ struct SlotHome {
   SlotHome(const CirclesWanted& wanted)
       : segment(Segment::create({kTestSegment, wanted.limit_bytes}).value()),
         bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-        pool(kSegmentPage, kTestSegment, [this](std::size_t offset, std::size_t size) { return segment.populate(offset, size); }) {
+        pool(kSegmentPage, kTestSegment,
+             [this](std::size_t offset, std::size_t size) { return segment.populate(offset, size); }) {
     must(bell.valid(), "eventfd");
     const slots::BoardLayout layout(wanted.members, wanted.ports);
     for (std::uint32_t i = 0; i < wanted.circles; ++i) boards.push_back(pool.reserve(layout.size()).value());
@@ -68,7 +69,8 @@ class SlotMember final : public CircleMember, private slots::Doorbell {
     for (std::uint32_t i = 0; i < wanted.circles; ++i) {
       slots::CircleSetup setup{index, wanted.ports, {}, &home().pool, this};
       for (std::uint32_t peer = 0; peer < wanted.members; ++peer)
-        setup.members.push_back({at[peer], kTestSegment, home().boards[i], reinterpret_cast<std::atomic<std::uint32_t>*>(at[peer])});
+        setup.members.push_back(
+            {at[peer], kTestSegment, home().boards[i], reinterpret_cast<std::atomic<std::uint32_t>*>(at[peer])});
       circles_.push_back(slots::SlotCircle::create(std::move(setup)).value());
     }
   }
@@ -85,7 +87,7 @@ class SlotMember final : public CircleMember, private slots::Doorbell {
     must(syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0, "membarrier");
   }
   void disarm() override { armed().store(0, std::memory_order_relaxed); }
-  bool sleep(int milliseconds) override {
+  bool await_bell(int milliseconds) override {
     pollfd bell{home().bell.get(), POLLIN, 0};
     if (poll(&bell, 1, milliseconds) <= 0) return false;
     eventfd_t rung = 0;
@@ -96,14 +98,28 @@ class SlotMember final : public CircleMember, private slots::Doorbell {
     const std::uint32_t target = stream.address.group > 0 ? layout_.members() + stream.address.group - 1 : stream.receiver;
     const std::size_t at = layout_.outgoing(stream.operation % slots::kWindow, stream.address.port, target);
     auto& line = *reinterpret_cast<slots::StreamLine*>(home().segment.data() + home().boards[0] + at);
-    const std::uint64_t noise = stream.random | 1U << 31;  // never what was there
+    // Near what was there and aligned, so that bounds alone do not find it; marks and credit far, as what is near comes next.
+    const std::uint64_t noise = stream.random | 1U;
+    const std::uint64_t far = std::uint64_t{1} << 31 | noise;
     switch (stream.damage) {
-      case Damage::offset: line.slots.offset ^= noise; break;
-      case Damage::stride: line.slots.stride ^= static_cast<std::uint32_t>(noise); break;
-      case Damage::depth: line.depth ^= static_cast<std::uint32_t>(noise); break;
-      case Damage::digest: line.digest ^= static_cast<std::uint32_t>(noise); break;
-      case Damage::mark: line.mark.fetch_add(noise); break;
-      case Damage::done: line.done += noise; break;
+      case Damage::offset:
+        line.slots.offset ^= (noise & 0xff) * slots::kLineSize;
+        break;
+      case Damage::stride:
+        line.slots.stride += static_cast<std::uint32_t>((noise & 7) * slots::kLineSize);
+        break;
+      case Damage::depth:
+        line.depth ^= static_cast<std::uint32_t>(noise & 7);
+        break;
+      case Damage::digest:
+        line.digest ^= static_cast<std::uint32_t>(noise);
+        break;
+      case Damage::mark:
+        line.mark.fetch_add(far);
+        break;
+      case Damage::done:
+        line.done += far;
+        break;
     }
   }
 
@@ -126,8 +142,12 @@ std::shared_ptr<SlotHomes> homes_for(const CirclesWanted& wanted) {
 }
 
 std::vector<std::uint32_t> slot_boundaries() {
-  return {slots::kHeadBytes,      slots::kHeadBytes + slots::kTailBytes, slots::kHeadBytes + slots::kTailBytes + 1,
-          slots::kInlineSize - 1, slots::kInlineSize,                    slots::kInlineSize + 1};
+  return {slots::kHeadBytes,
+          slots::kHeadBytes + slots::kTailBytes,
+          slots::kHeadBytes + slots::kTailBytes + 1,
+          slots::kInlineSize - 1,
+          slots::kInlineSize,
+          slots::kInlineSize + 1};
 }
 
 class ThreadTransport final : public CircleTransport {
@@ -162,6 +182,7 @@ class ProcessTransport final : public CircleTransport {
   [[nodiscard]] std::vector<std::unique_ptr<CircleMember>> make(const CirclesWanted&) const override { return {}; }
   [[nodiscard]] bool run(const CirclesWanted& wanted, const Body& body) const override {
     const std::shared_ptr<SlotHomes> homes = homes_for(wanted);
+    std::fflush(nullptr);  // or every child prints what is buffered here
     std::vector<testing::ChildProcess> children;
     for (std::uint32_t i = 0; i < wanted.members; ++i)
       children.emplace_back([&, i] {

@@ -52,7 +52,7 @@ class CircleMember {
   virtual void arm() = 0;
   virtual void disarm() = 0;
   // After arm(). False: nobody rang within the time.
-  virtual bool sleep(int milliseconds) = 0;
+  virtual bool await_bell(int milliseconds) = 0;
 
   // Damages what this member has sent. Never while a receiver runs.
   virtual void damage(const DamagedStream& stream) = 0;

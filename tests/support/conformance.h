@@ -1,10 +1,10 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <string>
 #include <tuple>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "tests/support/circles.h"
 #include "tests/support/flows.h"
@@ -43,7 +43,8 @@ inline std::string name_of_both(const ::testing::TestParamInfo<TransportAndMembe
 inline std::string name_of_one(const ::testing::TestParamInfo<const CircleTransport*>& info) { return info.param->name(); }
 
 inline auto every_transport(std::vector<std::uint32_t> members) {
-  return ::testing::Combine(::testing::ValuesIn(circle_transports().begin(), circle_transports().end()), ::testing::ValuesIn(members));
+  return ::testing::Combine(::testing::ValuesIn(circle_transports().begin(), circle_transports().end()),
+                            ::testing::ValuesIn(members));
 }
 
 }  // namespace seto::support

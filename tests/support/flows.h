@@ -1,13 +1,12 @@
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sched.h>
 
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "src/base/clock.h"
 #include "tests/support/circles.h"
@@ -63,8 +62,8 @@ struct Flow {
     } else {
       const std::byte* const message = receive->front(mark);
       if (message == nullptr) return false;
-      EXPECT_TRUE(has_pattern(message, size, key_of(mark))) << "operation " << operation << " slice " << next << " of " << slices << ", " << size
-                                                            << " bytes";
+      EXPECT_TRUE(has_pattern(message, size, key_of(mark)))
+          << "operation " << operation << " slice " << next << " of " << slices << ", " << size << " bytes";
       receive->release(mark);
     }
     ++next;
@@ -108,7 +107,8 @@ inline bool operate(Circle& circle, std::span<Flow> flows, std::uint64_t operati
   return driven && circle.failure().ok();
 }
 
-inline Flow sending(Circle& circle, StreamAddress address, const std::vector<std::uint32_t>& receivers, const StreamGeometry& geometry) {
+inline Flow sending(Circle& circle, StreamAddress address, const std::vector<std::uint32_t>& receivers,
+                    const StreamGeometry& geometry) {
   Flow flow;
   flow.send = circle.open_send(address, receivers, geometry).value();
   flow.size = geometry.slot_size;

@@ -14,6 +14,9 @@
 //   outgoing     [window][port][target]      eight lines a stream end: how far it is, where its slots are, or a short message
 //   taken        [window][port][sender][source of the stream]   how far I have read a stream: its sender's credit
 //
+//   messages     [receiver][kPairLines]      messages to one member: the header of each, or a short one itself
+//   received     [sender]                    how far I have received the messages of a member
+//
 // A line is written by one member. Counters are marks and only grow, so no line is ever reset.
 namespace seto::slots {
 
@@ -39,12 +42,21 @@ struct alignas(kLineSize) StreamLine {
     struct {
       std::uint64_t offset;  // of the slots, in the sender's segment
       std::uint32_t stride;
-      std::uint32_t reserved;
+      std::uint32_t check;  // of the fields beside it: see check_of
     } slots;
     std::byte message[kHeadBytes];
   };
 };
 static_assert(sizeof(StreamLine) == kLineSize);
+
+// A stray store could leave numbers that are wrong and yet possible: slots of another stream, say.
+inline std::uint32_t check_of(std::uint64_t offset, std::uint32_t stride, std::uint32_t depth) {
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
+  std::uint64_t sum = (offset + 1) * kOdd;
+  sum = (sum ^ sum >> 32 ^ stride) * kOdd;
+  sum = (sum ^ sum >> 32 ^ depth) * kOdd;
+  return static_cast<std::uint32_t>(sum >> 32);
+}
 
 // The rest of a short message.
 struct alignas(kLineSize) TailLine {
@@ -63,6 +75,36 @@ struct alignas(kLineSize) CounterLine {
 };
 static_assert(sizeof(CounterLine) == kLineSize);
 
+// Messages between two members.
+inline constexpr std::uint32_t kPairLines = 4;  // messages to one member that may be under way at once
+inline constexpr std::uint64_t kWhole = (std::uint64_t{1} << kSliceBits) - 1;  // of a mark: all slices of the message
+
+struct alignas(kLineSize) PairLine {
+  std::atomic<Mark> mark;  // pieces committed; kWhole with the last
+  std::uint64_t size;
+  std::uint64_t label;
+  std::uint32_t verdict;
+  std::uint32_t depth;  // 0: the message is in this line
+  union {
+    struct {
+      std::uint64_t offset;  // of the ring, in the sender's segment
+      std::uint32_t stride;
+      std::uint32_t first;   // slot of the first piece
+    } slots;
+    std::byte message[kHeadBytes];
+  };
+};
+static_assert(sizeof(PairLine) == kLineSize);
+
+// The receiver's line. Size, label and verdict are those of the receiver where it refused; stored before `taken`.
+struct alignas(kLineSize) PairTakenLine {
+  std::atomic<Mark> taken;
+  std::atomic<std::uint64_t> size;
+  std::atomic<std::uint64_t> label;
+  std::atomic<std::uint32_t> verdict;
+};
+static_assert(sizeof(PairTakenLine) == kLineSize);
+
 struct alignas(kLineSize) NoteLine {
   std::atomic<std::uint64_t> sequence;  // 2 k + 1 while note k is being written, 2 k + 2 after
   std::atomic<std::uint64_t> operation;
@@ -78,7 +120,7 @@ class BoardLayout {
 
   [[nodiscard]] std::uint32_t members() const { return members_; }
   [[nodiscard]] std::uint32_t ports() const { return ports_; }
-  [[nodiscard]] std::size_t size() const { return taken_at() + kWindow * ports_ * members_ * sources() * kLineSize; }
+  [[nodiscard]] std::size_t size() const { return received_at() + members_ * kLineSize; }
 
   [[nodiscard]] std::size_t note(std::uint64_t operation) const { return operation % kNotes * kLineSize; }
   [[nodiscard]] std::size_t progress() const { return kNotes * kLineSize; }
@@ -91,8 +133,12 @@ class BoardLayout {
   [[nodiscard]] std::size_t taken(std::uint64_t window, std::uint32_t port, std::uint32_t sender, std::uint32_t source) const {
     return taken_at() + (((window * ports_ + port) * members_ + sender) * sources() + source) * kLineSize;
   }
+  [[nodiscard]] std::size_t messages(std::uint32_t receiver) const { return messages_at() + receiver * kPairLines * kLineSize; }
+  [[nodiscard]] std::size_t received(std::uint32_t sender) const { return received_at() + sender * kLineSize; }
 
  private:
+  [[nodiscard]] std::size_t messages_at() const { return taken_at() + kWindow * ports_ * members_ * sources() * kLineSize; }
+  [[nodiscard]] std::size_t received_at() const { return messages_at() + members_ * kPairLines * kLineSize; }
   [[nodiscard]] std::uint32_t targets() const { return members_ + kGroups; }
   [[nodiscard]] static std::uint32_t sources() { return kGroups + 1; }
   [[nodiscard]] std::size_t outgoing_at() const { return fate() + kLineSize; }

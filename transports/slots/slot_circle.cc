@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "transports/slots/pair_streams.h"
 #include "transports/slots/slot_streams.h"
 
 namespace seto::slots {
@@ -72,6 +73,18 @@ Result<std::unique_ptr<ReceiveStream>> SlotCircle::open_receive(StreamAddress ad
     return seto::failure(Code::invalid_usage, "port %u, group %u or sender %u is beyond the board", address.port, address.group, address.sender);
   SETO_TRY(check(geometry));
   return std::unique_ptr<ReceiveStream>(new SlotReceiver(*this, address, geometry));
+}
+
+Result<std::unique_ptr<PairSender>> SlotCircle::open_pair_send(std::uint32_t receiver) {
+  if (receiver >= members() || receiver == setup_.own)
+    return seto::failure(Code::invalid_usage, "messages to member %u: the others are 0 to %u without %u", receiver, members() - 1, setup_.own);
+  return std::unique_ptr<PairSender>(new SlotPairSender(*this, receiver));
+}
+
+Result<std::unique_ptr<PairReceiver>> SlotCircle::open_pair_receive(std::uint32_t sender) {
+  if (sender >= members() || sender == setup_.own)
+    return seto::failure(Code::invalid_usage, "messages of member %u: the others are 0 to %u without %u", sender, members() - 1, setup_.own);
+  return std::unique_ptr<PairReceiver>(new SlotPairReceiver(*this, sender));
 }
 
 // A seqlock, because a slow reader may come while a later operation takes the line over.

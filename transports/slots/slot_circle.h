@@ -44,6 +44,8 @@ class SlotCircle final : public Circle {
   Result<std::unique_ptr<SendStream>> open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
                                                 const StreamGeometry& geometry) override;
   Result<std::unique_ptr<ReceiveStream>> open_receive(StreamAddress address, const StreamGeometry& geometry) override;
+  Result<std::unique_ptr<PairSender>> open_pair_send(std::uint32_t receiver) override;
+  Result<std::unique_ptr<PairReceiver>> open_pair_receive(std::uint32_t sender) override;
   [[nodiscard]] Mapping direct(std::uint32_t member) const override {
     return {setup_.members[member].segment, setup_.members[member].segment_size};
   }
@@ -59,6 +61,8 @@ class SlotCircle final : public Circle {
  private:
   friend class SlotSender;
   friend class SlotReceiver;
+  friend class SlotPairSender;
+  friend class SlotPairReceiver;
 
   // Slots of one outgoing line of one window; kept from operation to operation, whichever stream uses the line.
   struct Lease {

@@ -64,6 +64,7 @@ bool SlotSender::open(Window& window, std::uint64_t operation) {
     window.slots = lease.offset;
     window.line->slots.offset = lease.offset;
     window.line->slots.stride = stride_;
+    window.line->slots.check = check_of(lease.offset, stride_, geometry_.depth);
     window.line->depth = geometry_.depth;
   }
   window.line->digest = geometry_.digest;
@@ -150,7 +151,7 @@ bool SlotReceiver::open(Window& window, std::uint64_t operation) {
     const std::uint32_t stride = line.slots.stride;
     const std::uint32_t depth = line.depth;
     const std::uint64_t size = std::uint64_t{stride} * depth;
-    const bool sound = depth > 0 && stride >= geometry_.slot_size && stride % kSlotAlignment == 0 && offset % kSlotAlignment == 0 &&
+    const bool sound = line.slots.check == check_of(offset, stride, depth) && depth > 0 && stride >= geometry_.slot_size && stride % kSlotAlignment == 0 && offset % kSlotAlignment == 0 &&
                        size <= sender.segment_size && offset <= sender.segment_size - size;
     if (!sound) {
       circle_.fail(failure(Code::remote_error, "member %u: the header of its stream is garbage (offset %llu, stride %u, depth %u)", sender_,

@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <cstring>
+
+#include "src/api/handles.h"
+#include "src/core/explain.h"
+#include "src/core/info.h"
+
+using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
+using namespace seto::api;  // NOLINT
+
+namespace {
+
+struct Target {
+  char* text;
+  size_t capacity;
+  size_t* size;
+};
+
+Status check(const Target& target, setoFormat_t format) {
+  if (target.text == nullptr && target.capacity > 0) return null_argument("text");
+  if (format != setoFormatText && format != setoFormatJson)
+    return failure(Code::invalid_argument, "format: %d is neither setoFormatText nor setoFormatJson", static_cast<int>(format));
+  return {};
+}
+
+Status write(const Target& target, const Result<std::string>& text) {
+  if (!text.ok()) return text.status();
+  if (target.size != nullptr) *target.size = text.value().size();
+  if (target.capacity == 0) return {};
+  const size_t taken = std::min(target.capacity - 1, text.value().size());
+  std::memcpy(target.text, text.value().data(), taken);
+  target.text[taken] = '\0';
+  return {};
+}
+
+ReportFormat format_of(setoFormat_t format) { return format == setoFormatJson ? ReportFormat::json : ReportFormat::text; }
+
+std::string version_text() {
+  return std::to_string(SETO_MAJOR) + "." + std::to_string(SETO_MINOR) + "." + std::to_string(SETO_PATCH);
+}
+
+Result<std::string> answer(const setoQuestion_t& asked, ReportFormat format) {
+  SETO_TRY(check_struct(&asked, {"question", sizeof(setoQuestion_t), sizeof(setoQuestion_t), SETO_QUESTION_MAGIC}));
+  if (asked.collective == nullptr) return null_argument("collective");
+  if (asked.topologyFile != nullptr) return failure(Code::invalid_usage, "topologyFile: topology files are not in this version");
+  if (static_cast<unsigned>(asked.datatype) >= setoNumTypes)
+    return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(asked.datatype));
+  Question question;
+  SETO_ASSIGN(question.collective, collective_of(asked.collective));
+  question.type = static_cast<DataType>(asked.datatype);
+  if (asked.comm != nullptr) {
+    SETO_TRY(check_handle(asked.comm));
+    const std::shared_ptr<Communicator> communicator = asked.comm->communicator();
+    if (communicator == nullptr) return asked.comm->why_unusable();
+    return explain_on(*communicator, question, asked.bytes, format);
+  }
+  question.ranks = asked.ranks == 0 ? 2 : asked.ranks;
+  SETO_ASSIGN(const Tiers tiers, made_up_tiers(question.ranks, std::max(1, asked.nodes), std::max(1, asked.sites)));
+  question.bytes = part_bytes(question.collective, asked.bytes, question.ranks);
+  SETO_ASSIGN(const Settings settings, settings_of_environment());
+  question.pin = settings.config.algorithm;
+  return explain(question, tiers, CostModel{}, format);
+}
+
+}  // namespace
+
+extern "C" {
+
+setoResult_t setoInfo(const char* topic, setoFormat_t format, char* text, size_t capacity, size_t* size) {
+  return enter([&]() -> Status {
+    const Target target{text, capacity, size};
+    SETO_TRY(check(target, format));
+    SETO_ASSIGN(const Settings settings, settings_of_environment());
+    return write(target, info(topic == nullptr ? "" : topic, version_text(), settings.config, format_of(format)));
+  });
+}
+
+setoResult_t setoExplain(const setoQuestion_t* question, setoFormat_t format, char* text, size_t capacity, size_t* size) {
+  return enter([&]() -> Status {
+    if (question == nullptr) return null_argument("question");
+    const Target target{text, capacity, size};
+    SETO_TRY(check(target, format));
+    return write(target, answer(*question, format_of(format)));
+  });
+}
+
+setoResult_t setoCommDump(setoComm_t comm, setoFormat_t format, char* text, size_t capacity, size_t* size) {
+  return enter([&]() -> Status {
+    SETO_TRY(check_handle(comm));
+    const Target target{text, capacity, size};
+    SETO_TRY(check(target, format));
+    const std::shared_ptr<Communicator> communicator = comm->communicator();
+    if (communicator == nullptr) return comm->why_unusable();
+    return write(target, dump(*communicator, format_of(format)));
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,116 @@
+#include "src/core/explain.h"
+
+#include <cstdio>
+
+#include "src/base/text.h"
+#include "src/core/json.h"
+
+namespace seto {
+namespace {
+
+std::string duration(double seconds) {
+  char text[32];
+  if (seconds < 1e-3)
+    std::snprintf(text, sizeof text, "%.2f us", seconds * 1e6);
+  else if (seconds < 1)
+    std::snprintf(text, sizeof text, "%.3f ms", seconds * 1e3);
+  else
+    std::snprintf(text, sizeof text, "%.3f s", seconds);
+  return text;
+}
+
+std::string verdict(const Candidate& candidate, const Choice& choice) {
+  if (candidate.algorithm == choice.algorithm) return "chosen";
+  if (!candidate.refused.empty()) return std::string(candidate.refused);
+  double best = 0;
+  for (const Candidate& other : choice.candidates)
+    if (other.algorithm == choice.algorithm) best = other.seconds;
+  char text[64];
+  std::snprintf(text, sizeof text, "%.2f times the time of the chosen one", candidate.seconds / best);
+  return text;
+}
+
+std::string as_text(const Question& question, const Tiers& tiers, const Choice& choice) {
+  char line[256];
+  std::string text = std::string(name_of(question.collective)) + ", " + size_text(question.bytes) + " a part, " +
+                     std::to_string(question.ranks) + (question.ranks == 1 ? " rank, " : " ranks, ") + std::to_string(tiers.count()) +
+                     (tiers.count() == 1 ? " tier\n" : " tiers\n");
+  std::snprintf(line, sizeof line, "  %-20s %14s  %s\n", "algorithm", "estimate", "verdict");
+  text += line;
+  for (const Candidate& candidate : choice.candidates) {
+    std::snprintf(line, sizeof line, "%s %-20s %14s  %s\n", candidate.algorithm == choice.algorithm ? "*" : " ",
+                  std::string(candidate.algorithm->name).c_str(), candidate.refused.empty() ? duration(candidate.seconds).c_str() : "-",
+                  verdict(candidate, choice).c_str());
+    text += line;
+  }
+  return text + "slices of " + size_text(choice.cut.slice_bytes) + ", " + std::to_string(choice.cut.depth) + " in flight\n";
+}
+
+std::string as_json(const Question& question, const Tiers& tiers, const Choice& choice) {
+  JsonWriter json;
+  json.open('{').key("collective").value(name_of(question.collective)).key("part_bytes").number(question.bytes);
+  json.key("ranks").number(static_cast<std::uint64_t>(question.ranks));
+  json.key("tiers").number(static_cast<std::uint64_t>(tiers.count()));
+  json.key("chosen").value(choice.algorithm->name).key("slice_bytes").number(choice.cut.slice_bytes);
+  json.key("slots").number(std::uint64_t{choice.cut.depth}).key("candidates").open('[');
+  for (const Candidate& candidate : choice.candidates) {
+    json.open('{').key("algorithm").value(candidate.algorithm->name);
+    if (candidate.refused.empty()) json.key("seconds").number(candidate.seconds);
+    json.key("verdict").value(verdict(candidate, choice)).close('}');
+  }
+  json.close(']').close('}');
+  return std::move(json).text();
+}
+
+}  // namespace
+
+Result<Tiers> made_up_tiers(int ranks, int nodes, int sites) {
+  if (ranks < 1 || ranks > kBootstrapRankLimit)
+    return failure(Code::invalid_argument, "ranks: %d is not one of 1 to %d", ranks, kBootstrapRankLimit);
+  if (nodes < 1 || nodes > ranks || ranks % nodes != 0)
+    return failure(Code::invalid_argument, "nodes: %d ranks cannot be spread evenly over %d nodes", ranks, nodes);
+  if (sites < 1 || sites > nodes || nodes % sites != 0)
+    return failure(Code::invalid_argument, "sites: %d nodes cannot be spread evenly over %d sites", nodes, sites);
+  std::vector<Home> homes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int node = rank / (ranks / nodes);
+    homes.push_back({static_cast<std::uint32_t>(node), static_cast<std::uint32_t>(node / (nodes / sites))});
+  }
+  return Tiers::of(homes);
+}
+
+Result<std::string> explain(const Question& question, const Tiers& tiers, const CostModel& costs, ReportFormat format) {
+  SETO_ASSIGN(const Choice choice, choose(question, tiers, costs));
+  return format == ReportFormat::text ? as_text(question, tiers, choice) : as_json(question, tiers, choice);
+}
+
+Result<std::string> explain_on(const Communicator& communicator, Question question, std::uint64_t bytes, ReportFormat format) {
+  question.ranks = communicator.ranks();
+  question.bytes = part_bytes(question.collective, bytes, question.ranks);
+  question.pin = communicator.config().algorithm;
+  question.crowding = communicator.ranks_a_core();
+  return explain(question, communicator.tiers(), communicator.costs(), format);
+}
+
+Result<Collective> collective_of(std::string_view name) {
+  std::string known;
+  for (int value = 0; value < kCollectiveCount; ++value) {
+    const auto collective = static_cast<Collective>(value);
+    if (name == name_of(collective)) return collective;
+    known += (known.empty() ? "" : ", ") + std::string(name_of(collective));
+  }
+  return failure(Code::invalid_argument, "collective: '%.64s' is none; there are %s", std::string(name).c_str(), known.c_str());
+}
+
+std::uint64_t part_bytes(Collective collective, std::uint64_t bytes, int ranks) {
+  switch (collective) {
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all:
+    case Collective::gather:
+    case Collective::scatter: return bytes / static_cast<std::uint64_t>(ranks);
+    default: return bytes;
+  }
+}
+
+}  // namespace seto

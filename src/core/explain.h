@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "src/core/communicator.h"
+#include "src/core/planner.h"
+
+namespace seto {
+
+enum class ReportFormat : std::uint8_t { text, json };
+
+// A made-up communicator: ranks spread evenly over nodes, nodes over sites.
+Result<Tiers> made_up_tiers(int ranks, int nodes, int sites);
+
+// How the choice for a question falls: every candidate, its time, why it lost.
+Result<std::string> explain(const Question& question, const Tiers& tiers, const CostModel& costs, ReportFormat format);
+
+// The same for a communicator that is there: `bytes` of the size column.
+Result<std::string> explain_on(const Communicator& communicator, Question question, std::uint64_t bytes, ReportFormat format);
+
+Result<Collective> collective_of(std::string_view name);
+
+// Bytes of one part of a collective whose size column says `bytes`.
+std::uint64_t part_bytes(Collective collective, std::uint64_t bytes, int ranks);
+
+}  // namespace seto

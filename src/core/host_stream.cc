@@ -1,0 +1,243 @@
+#include "src/core/host_stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace seto {
+namespace {
+
+// A waiter whose head is run by somebody else looks by itself this often.
+constexpr std::chrono::milliseconds kStandByTime{1};
+
+}  // namespace
+
+struct HostStream::Item final : TaskGate {
+  explicit Item(HostStream& its_stream) : stream(its_stream) {}
+
+  [[nodiscard]] bool open() override { return true; }  // it is started when it may begin
+  void ended(const Status& status) override { stream.ended(*this, status); }
+
+  HostStream& stream;
+  std::uint64_t position = 0;
+  // One of three.
+  std::unique_ptr<Task> task;
+  Function function = nullptr;
+  std::shared_ptr<HostStream> other;
+
+  std::shared_ptr<Context> context;  // of the task
+  bool started = false;
+  void* argument = nullptr;
+  std::uint64_t other_position = 0;
+};
+
+HostStream::~HostStream() = default;
+
+template <class AnyCall>
+Status HostStream::enqueue_task(Communicator& communicator, const AnyCall& call) {
+  SETO_TRY(communicator.context()->progress().prepare());
+  auto item = std::make_shared<Item>(*this);
+  item->context = communicator.context();
+  item->task = communicator.issue(call, item.get());
+  append(std::move(item));
+  return {};
+}
+
+Status HostStream::enqueue(Communicator& communicator, const Call& call) { return enqueue_task(communicator, call); }
+Status HostStream::enqueue(Communicator& communicator, const TransferCall& call) { return enqueue_task(communicator, call); }
+
+void HostStream::enqueue_function(Function function, void* argument) {
+  auto item = std::make_shared<Item>(*this);
+  item->function = function;
+  item->argument = argument;
+  append(std::move(item));
+}
+
+Status HostStream::enqueue_wait(const std::shared_ptr<HostStream>& other, std::uint64_t position) {
+  {
+    const std::lock_guard lock(other->mutex_);
+    SETO_TRY(other->check_position(position));
+  }
+  if (other.get() == this) return {};  // what is queued here is waited for anyway
+  auto item = std::make_shared<Item>(*this);
+  item->other = other;
+  item->other_position = position;
+  append(std::move(item));
+  return {};
+}
+
+void HostStream::append(std::shared_ptr<Item> item) {
+  {
+    const std::lock_guard lock(mutex_);
+    forget_ended();
+    item->position = ++queued_;
+    items_.push_back(std::move(item));
+  }
+  go_on();
+}
+
+std::uint64_t HostStream::position() const {
+  const std::lock_guard lock(mutex_);
+  return queued_;
+}
+
+// ---- going on ------------------------------------------------------------------------------------------------------------------
+
+// On the thread that drives the item's context, in the last breath of its task.
+void HostStream::ended(const Item& item, const Status& status) {
+  const std::shared_ptr<HostStream> self = shared_from_this();  // whoever waits for the last item may drop this stream
+  Streams others;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!status.ok() && first_failure_.ok()) {
+      first_failure_ = status;
+      failed_at_ = item.position;
+    }
+    head_ended(others);
+  }
+  others.push_back(self);
+  while (!others.empty()) {
+    const std::shared_ptr<HostStream> next = std::move(others.back());
+    others.pop_back();
+    next->go_on(others);
+  }
+}
+
+void HostStream::go_on() {
+  Streams others;
+  go_on(others);
+  while (!others.empty()) {
+    const std::shared_ptr<HostStream> next = std::move(others.back());
+    others.pop_back();
+    next->go_on(others);
+  }
+}
+
+void HostStream::go_on(Streams& others) {
+  std::unique_lock lock(mutex_);
+  if (busy_) {
+    again_ = true;
+    return;
+  }
+  while (const std::shared_ptr<Item> item = head()) {
+    if (item->task != nullptr) {
+      if (std::exchange(item->started, true)) return;
+      lock.unlock();
+      item->context->progress().join(*item->task);
+      return;
+    }
+    busy_ = true;
+    again_ = false;
+    lock.unlock();
+    bool done = true;
+    if (item->function != nullptr)
+      item->function(item->argument);
+    else
+      done = item->other->reached_or_tell(item->other_position, shared_from_this());
+    lock.lock();
+    busy_ = false;
+    if (done)
+      head_ended(others);
+    else if (!again_)
+      return;
+  }
+}
+
+void HostStream::head_ended(Streams& others) {
+  ++ended_;
+  std::erase_if(followers_, [&](const Follower& follower) {
+    if (follower.position > ended_) return false;
+    if (auto stream = follower.stream.lock()) others.push_back(std::move(stream));
+    return true;
+  });
+  changed_.notify_all();
+}
+
+bool HostStream::reached_or_tell(std::uint64_t position, const std::shared_ptr<HostStream>& other) {
+  const std::lock_guard lock(mutex_);
+  if (ended_ >= position) return true;
+  followers_.push_back({position, other});
+  return false;
+}
+
+std::shared_ptr<HostStream::Item> HostStream::head() const {
+  const std::uint64_t gone = queued_ - items_.size();  // positions no longer kept
+  if (ended_ == queued_) return nullptr;
+  return items_[static_cast<std::size_t>(ended_ - gone)];
+}
+
+// A task calls ended() a moment before it lets go of itself.
+void HostStream::forget_ended() {
+  while (!items_.empty() && items_.front()->position <= ended_ && (items_.front()->task == nullptr || items_.front()->task->ended()))
+    items_.pop_front();
+}
+
+// ---- waiting -------------------------------------------------------------------------------------------------------------------
+
+Status HostStream::check_position(std::uint64_t position) const {
+  if (position <= queued_) return {};
+  return failure(Code::invalid_argument, "position: %llu is beyond the last item, %llu", static_cast<unsigned long long>(position),
+                 static_cast<unsigned long long>(queued_));
+}
+
+Status HostStream::result_up_to(std::uint64_t position) const {
+  return !first_failure_.ok() && failed_at_ <= position ? first_failure_ : Status();
+}
+
+Status HostStream::wait(std::uint64_t position, Deadline until) {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      SETO_TRY(check_position(position));
+      forget_ended();
+      const bool reached = ended_ >= position;
+      // The last task is a few instructions from letting go of itself: the caller may destroy this stream next.
+      const bool let_go = items_.empty() || items_.front()->position > position;
+      if (reached && let_go) return result_up_to(position);
+      if (reached) {
+        std::this_thread::yield();
+        continue;
+      }
+    }
+    if (drive_head(until)) continue;
+    if (until.passed()) return failure(Code::timeout, "the stream did not reach position %llu in time", static_cast<unsigned long long>(position));
+  }
+}
+
+// Once towards the end of the head, by whatever it needs. False: nobody here can do anything, or the time is over.
+bool HostStream::drive_head(Deadline until) {
+  std::shared_ptr<Item> item;
+  {
+    std::unique_lock lock(mutex_);
+    item = head();
+    if (item == nullptr) return !until.passed();
+    const bool foreign = item->task == nullptr && item->other == nullptr;
+    if (foreign) {
+      changed_.wait_for(lock, kStandByTime);
+      return false;
+    }
+  }
+  if (item->task != nullptr) return item->context->progress().wait(*item->task, until);
+  const Status awaited = item->other->wait(item->other_position, until);
+  if (awaited.code() == Code::timeout && until.passed()) return false;
+  go_on();
+  return true;
+}
+
+Status HostStream::poll(std::uint64_t position) {
+  std::shared_ptr<Item> item;
+  {
+    const std::lock_guard lock(mutex_);
+    SETO_TRY(check_position(position));
+    forget_ended();
+    if (ended_ >= position) return result_up_to(position);
+    item = head();
+  }
+  if (item != nullptr && item->task != nullptr) (void)item->context->progress().pass();
+  const std::lock_guard lock(mutex_);
+  if (ended_ >= position) return result_up_to(position);
+  return {Code::in_progress, "in progress"};
+}
+
+}  // namespace seto

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "src/core/collective_task.h"
+#include "src/core/communicator.h"
+
+namespace seto {
+
+// A queue of operations that run in order, of any communicators of this process. A position is the number of items ever queued.
+// Any thread. An item is handed to its context when the one before it has ended, by the thread that ended that one; the queue
+// keeps what it runs until a caller comes by after the end.
+class HostStream final : public std::enable_shared_from_this<HostStream> {
+ public:
+  using Function = void (*)(void*);
+
+  HostStream() = default;
+  ~HostStream();
+  HostStream(const HostStream&) = delete;
+  HostStream& operator=(const HostStream&) = delete;
+
+  Status enqueue(Communicator& communicator, const Call& call);
+  Status enqueue(Communicator& communicator, const TransferCall& call);
+  // Must not block, and must not come back here.
+  void enqueue_function(Function function, void* argument);
+  // Later items start after `other` has reached the position, which it must know already.
+  Status enqueue_wait(const std::shared_ptr<HostStream>& other, std::uint64_t position);
+
+  [[nodiscard]] std::uint64_t position() const;
+  // Drives the work inline. The first failure up to the position.
+  Status wait(std::uint64_t position, Deadline until);
+  Status poll(std::uint64_t position);
+
+ private:
+  struct Item;
+  using Streams = std::vector<std::shared_ptr<HostStream>>;
+
+  template <class AnyCall>
+  Status enqueue_task(Communicator& communicator, const AnyCall& call);
+  void append(std::shared_ptr<Item> item);
+  void ended(const Item& item, const Status& status);
+  // Starts the item whose turn it is, and goes on with what others waited for.
+  void go_on();
+  void go_on(Streams& others);
+  void head_ended(Streams& others);  // locked
+  bool reached_or_tell(std::uint64_t position, const std::shared_ptr<HostStream>& other);
+  Status check_position(std::uint64_t position) const;     // locked
+  Status result_up_to(std::uint64_t position) const;       // locked
+  [[nodiscard]] std::shared_ptr<Item> head() const;        // locked: null where all has ended
+  void forget_ended();                                     // locked; never on a thread that drives
+  bool drive_head(Deadline until);
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Item>> items_;  // those before `ended_` are kept until their tasks have let go
+  std::uint64_t queued_ = 0;
+  std::uint64_t ended_ = 0;
+  bool busy_ = false;   // somebody runs the head, without the lock
+  bool again_ = false;  // and is to look once more
+  Status first_failure_;
+  std::uint64_t failed_at_ = 0;
+  struct Follower {
+    std::uint64_t position;
+    std::weak_ptr<HostStream> stream;
+  };
+  std::vector<Follower> followers_;
+};
+
+}  // namespace seto

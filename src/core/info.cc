@@ -1,0 +1,160 @@
+#include "src/core/info.h"
+
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "src/base/config_table.h"
+#include "src/core/json.h"
+#include "src/core/names.h"
+#include "src/device/reduce.h"
+
+namespace seto {
+namespace {
+
+struct Row {
+  std::string name;
+  std::string value;
+  std::string remark;
+};
+struct Section {
+  std::string_view title;
+  std::vector<Row> rows;
+};
+
+Section build_section() {
+  std::string compiler = "g++ ";
+#if defined(__clang__)
+  compiler = "clang ";
+#endif
+  Section section{"build", {{"compiler", compiler + __VERSION__, ""}}};
+#if defined(NDEBUG)
+  section.rows.push_back({"assertions", "off", ""});
+#else
+  section.rows.push_back({"assertions", "on", ""});
+#endif
+  section.rows.push_back({"device memory", "no", "not in this version"});
+  return section;
+}
+
+Section machine_section() {
+  utsname names{};
+  (void)uname(&names);
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return {"machine",
+          {{"system", std::string(names.sysname) + " " + names.release, ""},
+           {"processor", names.machine, ""},
+           {"usable cores", std::to_string(usable), ""},
+           {"page bytes", std::to_string(sysconf(_SC_PAGESIZE)), ""},
+           {"reduction kernels", instruction_set(), ""}}};
+}
+
+Section config_section(const Config& config) {
+  Section section{"config", {}};
+  for (std::size_t field = 0; field < kConfigFieldCount; ++field)
+    section.rows.push_back({std::string(kConfigTable[field].name), value_text(config, static_cast<ConfigField>(field)),
+                            std::string(name_of(config.origins[field]))});
+  return section;
+}
+
+Section algorithms_section() {
+  Section section{"algorithms", {}};
+  for (int value = 0; value < kCollectiveCount; ++value) {
+    Row row{std::string(name_of(static_cast<Collective>(value))), "", ""};
+    for (const Algorithm& algorithm : algorithms())
+      if (algorithm.collective == static_cast<Collective>(value)) row.value += (row.value.empty() ? "" : ", ") + std::string(algorithm.name);
+    section.rows.push_back(std::move(row));
+  }
+  return section;
+}
+
+Section status_section() {
+  return {"status",
+          {{"host memory, one machine", "works", ""},
+           {"several machines", "not yet", "needs the transport between machines"},
+           {"device memory", "not yet", ""},
+           {"lossy codecs", "not yet", "with them error feedback"},
+           {"shrink, grow, revoke", "not yet", "setoCommAbort ends this rank's communicator"},
+           {"heartbeats", "not yet", "a process that ends is seen at once, one that is stopped at the deadline"}}};
+}
+
+std::vector<Section> sections(std::string_view version, const Config& config) {
+  return {{"version", {{"seto", std::string(version), ""}}},
+          build_section(),
+          machine_section(),
+          config_section(config),
+          {"transports", {{"local", "yes", "ranks of one process"}, {"shm", "yes", "processes of one machine"}}},
+          algorithms_section(),
+          {"codecs", {{"none", "yes", ""}}},
+          status_section()};
+}
+
+std::string as_text(const std::vector<Section>& all) {
+  std::string text;
+  for (const Section& section : all) {
+    if (all.size() > 1) {
+      if (!text.empty()) text += '\n';
+      text.append(section.title).append("\n");
+    }
+    std::size_t width = 0;
+    for (const Row& row : section.rows) width = std::max(width, row.name.size());
+    for (const Row& row : section.rows) {
+      text.append(all.size() > 1 ? 2 : 0, ' ').append(row.name).append(width - row.name.size() + 2, ' ').append(row.value);
+      if (!row.remark.empty()) text.append("  (").append(row.remark).append(")");
+      text += '\n';
+    }
+  }
+  return text;
+}
+
+std::string as_json(const std::vector<Section>& all) {
+  JsonWriter json;
+  json.open('{');
+  for (const Section& section : all) {
+    json.key(section.title).open('{');
+    for (const Row& row : section.rows) {
+      json.key(row.name).open('{').key("value").value(row.value);
+      if (!row.remark.empty()) json.key("remark").value(row.remark);
+      json.close('}');
+    }
+    json.close('}');
+  }
+  json.close('}');
+  return std::move(json).text();
+}
+
+std::string formatted(const std::vector<Section>& all, ReportFormat format) {
+  return format == ReportFormat::text ? as_text(all) : as_json(all);
+}
+
+}  // namespace
+
+Result<std::string> info(std::string_view topic, std::string_view version, const Config& config, ReportFormat format) {
+  std::vector<Section> all = sections(version, config);
+  if (topic.empty()) return formatted(all, format);
+  std::string known;
+  for (Section& section : all) {
+    if (section.title == topic) return formatted({std::move(section)}, format);
+    known += (known.empty() ? "" : ", ") + std::string(section.title);
+  }
+  return failure(Code::invalid_argument, "topic: '%.64s' is none; there are %s", std::string(topic).c_str(), known.c_str());
+}
+
+std::string dump(const Communicator& communicator, ReportFormat format) {
+  const Status failure = communicator.first_failure();
+  return formatted({{"communicator",
+                     {{"name", communicator.name().empty() ? "(none)" : communicator.name(), ""},
+                      {"rank", std::to_string(communicator.rank()), ""},
+                      {"ranks", std::to_string(communicator.ranks()), ""},
+                      {"tiers", std::to_string(communicator.tiers().count()), ""},
+                      {"state", failure.ok() ? "usable" : "failed", std::string(failure.text())}}}},
+                   format);
+}
+
+}  // namespace seto

@@ -1,0 +1,127 @@
+#include "src/core/transfer_task.h"
+
+#include <utility>
+
+namespace seto {
+namespace {
+
+// 64 KiB each at most: enough to keep a lone task going, little enough that others of the context get their turn.
+constexpr std::uint32_t kPiecesAtOnce = 16;
+
+using Direction = LocalTransfer::Direction;
+
+}  // namespace
+
+TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepared, std::uint32_t deadline_ms, TaskGate* gate)
+    : communicator_(communicator),
+      prepared_(std::move(prepared)),
+      timeout_ms_(deadline_ms > 0 ? deadline_ms : communicator.config().operation_timeout_ms),
+      gate_(gate) {}
+
+Task::Step TransferTask::advance() {
+  if (!begun_) {
+    if (gate_ != nullptr && !gate_->open()) return Step::blocked;
+    begun_ = true;
+    if (prepared_.launch == nullptr) {
+      finish(std::move(prepared_.first_wrong));
+      return Step::ended;
+    }
+    if (prepared_.stores != nullptr) {
+      const StoreChoice::Way way = prepared_.stores->next();
+      prepared_.launch->set_stores(way.slots, way.results);
+      started_ticks_ = ticks();
+    }
+  }
+  const std::uint64_t moved = prepared_.launch->moved();
+  if (prepared_.launch->advance(kPiecesAtOnce)) {
+    finish(outcome());
+    return Step::ended;
+  }
+  return prepared_.launch->moved() != moved ? Step::moved : Step::blocked;
+}
+
+Status TransferTask::outcome() {
+  if (started_ticks_ != 0) prepared_.stores->took(ticks() - started_ticks_);
+  Status first = std::move(prepared_.first_wrong);
+  for (const TransferLaunch::Refused& refused : prepared_.launch->refused()) {
+    const bool rejected = !prepared_.rejections[refused.transfer].ok();  // by this rank: said already
+    const bool disagree = !rejected && refused.theirs.verdict == 0;
+    Status status = rejected ? prepared_.rejections[refused.transfer] : refusal(refused);
+    // After a disagreement nobody knows which messages belong together.
+    if (disagree) communicator_.fail(status, prepared_.transfers[refused.transfer].peer);
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
+Status TransferTask::refusal(const TransferLaunch::Refused& refused) const {
+  const LocalTransfer& transfer = prepared_.transfers[refused.transfer];
+  const Direction theirs = transfer.direction == Direction::send ? Direction::receive : Direction::send;
+  const std::string own = describe(transfer.direction, prepared_.letters[refused.transfer], transfer.peer);
+  if (refused.theirs.verdict != 0)
+    return failure(Code::remote_error, "%s: rank %d rejected its call (%s), so this one cannot end", own.c_str(), transfer.peer,
+                   name_of(static_cast<Code>(refused.theirs.verdict)).data());
+  return failure(Code::remote_error, "rank %d calls %s, but rank %d calls %s", communicator_.rank(), own.c_str(), transfer.peer,
+                 describe(theirs, refused.theirs, communicator_.rank()).c_str());
+}
+
+bool TransferTask::inspect() {
+  if (communicator_.failed()) {
+    finish(communicator_.first_failure());
+    return true;
+  }
+  if (!deadline_) deadline_ = Deadline::after_ms(timeout_ms_);
+  if (!begun_) return false;
+  Rank culprit = communicator_.rank();
+  Status reason = look_around(culprit);
+  if (reason.ok()) return false;
+  // What a peer did before it left counts: looked at again, now that nothing more can come.
+  const std::uint64_t moved = prepared_.launch->moved();
+  if (prepared_.launch->advance(kPiecesAtOnce)) {
+    finish(outcome());
+    return true;
+  }
+  if (prepared_.launch->moved() != moved) return false;
+  communicator_.fail(reason, culprit);
+  finish(communicator_.first_failure());
+  return true;
+}
+
+Status TransferTask::look_around(Rank& culprit) {
+  for (const std::uint32_t i : prepared_.launch->waiting()) {
+    const LocalTransfer& transfer = prepared_.transfers[i];
+    if (transfer.peer == communicator_.rank()) continue;
+    Status gone = communicator_.why_gone(transfer.peer);
+    if (gone.ok()) continue;
+    culprit = transfer.peer;
+    return failure(gone.code(), "%s: %s", describe(transfer.direction, prepared_.letters[i], transfer.peer).c_str(), std::string(gone.text()).c_str());
+  }
+  if (Status broken = communicator_.circle_->failure(); !broken.ok()) return broken;
+  return deadline_->passed() ? overdue() : Status();
+}
+
+Status TransferTask::overdue() const {
+  std::string text;
+  for (const std::uint32_t i : prepared_.launch->waiting()) {
+    const LocalTransfer& transfer = prepared_.transfers[i];
+    text += (text.empty() ? "" : "; ") + describe(transfer.direction, prepared_.letters[i], transfer.peer);
+    const bool facing = transfer.direction == Direction::send && communicator_.transfers_->knocks(transfer.peer);
+    if (facing)
+      text += " faces a send of that rank which nobody receives (sends that face each other belong into a group)";
+    else
+      text += transfer.direction == Direction::send ? " was not received" : " was not sent";
+  }
+  return failure(Code::timeout, "not ended before the deadline: %s", text.c_str());
+}
+
+void TransferTask::finish(Status status) {
+  Communicator& communicator = communicator_;
+  TaskGate* const gate = gate_;
+  if (gate != nullptr) {
+    communicator.task_ended();
+    gate->ended(status);
+  }
+  end(std::move(status));
+}
+
+}  // namespace seto

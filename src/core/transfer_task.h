@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+
+#include "src/core/collective_task.h"
+#include "src/core/communicator.h"
+#include "src/core/transfers.h"
+
+namespace seto {
+
+// The sends and receives that one rank issued together, as one task.
+class TransferTask final : public Task {
+ public:
+  TransferTask(Communicator& communicator, PreparedTransfers prepared, std::uint32_t deadline_ms, TaskGate* gate);
+
+  Step advance() override;
+  bool inspect() override;
+
+ private:
+  void finish(Status status);
+  // After the last step: what became of it.
+  Status outcome();
+  Status refusal(const TransferLaunch::Refused& refused) const;
+  Status look_around(Rank& culprit);
+  Status overdue() const;
+
+  Communicator& communicator_;
+  PreparedTransfers prepared_;
+  std::uint64_t timeout_ms_;
+  std::optional<Deadline> deadline_;
+  TaskGate* gate_;
+  std::uint64_t started_ticks_ = 0;
+  bool begun_ = false;
+};
+
+}  // namespace seto

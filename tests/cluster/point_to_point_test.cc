@@ -1,0 +1,186 @@
+// Sends and receives through the C API, between ranks that are threads and between processes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "tests/support/api_ranks.h"
+
+namespace seto::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Floats = std::vector<float>;
+
+class PointToPoint : public ::testing::TestWithParam<Ranks> {};
+INSTANTIATE_TEST_SUITE_P(, PointToPoint, ::testing::Values(Ranks::as_threads, Ranks::as_processes),
+                         [](const auto& tested) { return tested.param == Ranks::as_threads ? "Threads" : "Processes"; });
+
+constexpr const char* kGood = "setoSuccess";
+
+float value(int from, int to, std::size_t message, std::size_t index) {
+  return static_cast<float>((from * 31 + to * 7 + static_cast<int>(message) * 5 + static_cast<int>(index % 1009)) % 251);
+}
+
+Floats message_of(int from, int to, std::size_t message, std::size_t count) {
+  Floats values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = value(from, to, message, i);
+  return values;
+}
+
+// In a line of 32 bytes, in one slot, in several, round the ring several times.
+const std::size_t kCounts[] = {0, 1, 8, 9, 1000, 1024, 16'384, 16'385, 100'000, 1'000'003};
+
+TEST_P(PointToPoint, CarriesEverySizeBothWaysOneAfterTheOther) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    for (int round = 0; round < 3; ++round)
+      for (std::size_t i = 0; i < std::size(kCounts); ++i) {
+        const std::size_t count = kCounts[i];
+        const int other = 1 - own.rank;
+        const Floats out = message_of(own.rank, other, i, count);
+        Floats in(count, -1);
+        const auto send = [&] { return outcome(setoSend(out.data(), count, setoFloat32, other, own.comm, nullptr)); };
+        const auto receive = [&] { return outcome(setoRecv(in.data(), count, setoFloat32, other, own.comm, nullptr)); };
+        EXPECT_EQ(own.rank == 0 ? send() : receive(), kGood);
+        EXPECT_EQ(own.rank == 0 ? receive() : send(), kGood);
+        EXPECT_EQ(in, message_of(other, own.rank, i, count)) << count;
+      }
+  }));
+}
+
+TEST_P(PointToPoint, ShortSendsDoNotWaitForTheirReceiver) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    // Both send first, several times: what fits the library's slots needs nobody.
+    for (std::size_t i = 0; i < 3; ++i) {
+      const Floats out = message_of(own.rank, 1 - own.rank, i, 1000);
+      EXPECT_EQ(outcome(setoSend(out.data(), out.size(), setoFloat32, 1 - own.rank, own.comm, nullptr)), kGood);
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      Floats in(1000);
+      EXPECT_EQ(outcome(setoRecv(in.data(), in.size(), setoFloat32, 1 - own.rank, own.comm, nullptr)), kGood);
+      EXPECT_EQ(in, message_of(1 - own.rank, own.rank, i, 1000));
+    }
+  }));
+}
+
+TEST_P(PointToPoint, SendersMayLeaveBeforeTheirMessagesAreRead) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    const Floats out = message_of(0, 1, 4, 5000);
+    if (own.rank == 0) {
+      EXPECT_EQ(outcome(setoSend(out.data(), out.size(), setoFloat32, 1, own.comm, nullptr)), kGood);
+      EXPECT_EQ(outcome(setoSend(out.data(), 3, setoFloat32, 1, own.comm, nullptr)), kGood);
+      return;
+    }
+    Floats in(5000);
+    EXPECT_EQ(outcome(setoRecv(in.data(), in.size(), setoFloat32, 0, own.comm, nullptr)), kGood);
+    EXPECT_EQ(in, out);
+    EXPECT_EQ(outcome(setoRecv(in.data(), 3, setoFloat32, 0, own.comm, nullptr)), kGood);
+    EXPECT_EQ(outcome(setoRecv(in.data(), 3, setoFloat32, 0, own.comm, nullptr)).find("setoSuccess"), std::string::npos);
+  }));
+}
+
+TEST_P(PointToPoint, NamesACountThatDiffers) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    Floats data(600'000, 1);
+    const std::string result = own.rank == 0 ? outcome(setoSend(data.data(), 600'000, setoFloat32, 1, own.comm, nullptr))
+                                             : outcome(setoRecv(data.data(), 599'999, setoFloat32, 0, own.comm, nullptr));
+    EXPECT_THAT(result, HasSubstr("600000"));
+    EXPECT_THAT(result, HasSubstr("599999"));
+  }));
+}
+
+TEST_P(PointToPoint, NamesATypeThatDiffersEvenOfAShortMessage) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    Floats data(4, 1);
+    if (own.rank == 0) {
+      EXPECT_EQ(outcome(setoSend(data.data(), 4, setoFloat32, 1, own.comm, nullptr)), kGood);
+      Floats back(4);
+      EXPECT_NE(outcome(setoRecv(back.data(), 4, setoFloat32, 1, own.comm, nullptr)), kGood);
+    } else {
+      const std::string result = outcome(setoRecv(data.data(), 4, setoInt32, 0, own.comm, nullptr));
+      EXPECT_THAT(result, HasSubstr("receive of 4 int32 from rank 0"));
+      EXPECT_THAT(result, HasSubstr("send of 4 float32 to rank 1"));
+      EXPECT_EQ(data, Floats(4, 1));
+    }
+  }));
+}
+
+TEST_P(PointToPoint, TellsThePeerOfARejectedCallAndGoesOn) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    Floats data(200'000, 1);
+    const std::size_t count = data.size();
+    if (own.rank == 0) {
+      EXPECT_THAT(outcome(setoSend(nullptr, count, setoFloat32, 1, own.comm, nullptr)), HasSubstr("sendbuff"));
+      EXPECT_THAT(outcome(setoSend(data.data(), count, setoFloat32, 1, own.comm, nullptr)), HasSubstr("rank 1 rejected"));
+      EXPECT_EQ(outcome(setoSend(data.data(), count, setoFloat32, 1, own.comm, nullptr)), kGood);
+    } else {
+      EXPECT_THAT(outcome(setoRecv(data.data(), count, setoFloat32, 0, own.comm, nullptr)), HasSubstr("rank 0 rejected"));
+      EXPECT_THAT(outcome(setoRecv(nullptr, count, setoFloat32, 0, own.comm, nullptr)), HasSubstr("recvbuff"));
+      EXPECT_EQ(outcome(setoRecv(data.data(), count, setoFloat32, 0, own.comm, nullptr)), kGood);
+    }
+  }));
+}
+
+TEST_P(PointToPoint, NamesSendsThatFaceEachOther) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    const Floats data(1'000'000, 1);
+    setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
+    config.deadlineMs = own.rank == 0 ? 100 : 60'000;
+    const setoResult_t result = setoSendConfig(data.data(), data.size(), setoFloat32, 1 - own.rank, own.comm, nullptr, &config);
+    EXPECT_EQ(result, own.rank == 0 ? setoTimeout : setoRemoteError);
+    if (own.rank == 0) {
+      EXPECT_THAT(setoGetLastError(nullptr), HasSubstr("faces a send of that rank"));
+    }
+  }));
+}
+
+TEST_P(PointToPoint, NamesASenderThatNeverComes) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    if (own.rank == 1) {
+      Floats wait(1);
+      EXPECT_NE(setoRecv(wait.data(), 1, setoFloat32, 0, own.comm, nullptr), setoSuccess);  // until rank 0 has given up
+      return;
+    }
+    Floats data(10);
+    setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
+    config.deadlineMs = 50;
+    EXPECT_EQ(setoRecvConfig(data.data(), 10, setoFloat32, 1, own.comm, nullptr, &config), setoTimeout);
+    EXPECT_THAT(setoGetLastError(nullptr), HasSubstr("receive of 10 float32 from rank 1 was not sent"));
+  }));
+}
+
+TEST_P(PointToPoint, RefusesWhatCannotBe) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    Floats data(4);
+    EXPECT_THAT(outcome(setoSend(data.data(), 4, setoFloat32, 2, own.comm, nullptr)), HasSubstr("peer: 2"));
+    EXPECT_THAT(outcome(setoRecv(data.data(), 4, setoFloat32, -1, own.comm, nullptr)), HasSubstr("peer: -1"));
+    EXPECT_THAT(outcome(setoSend(data.data(), 4, setoFloat32, own.rank, own.comm, nullptr)), HasSubstr("one group"));
+    EXPECT_THAT(outcome(setoSend(data.data(), 4, setoFloat32, 1 - own.rank, nullptr, nullptr)), HasSubstr("comm"));
+    // And none of it has put the ranks out of step.
+    EXPECT_EQ(outcome(setoAllReduce(data.data(), data.data(), 4, setoFloat32, setoSum, own.comm, nullptr)), kGood);
+  }));
+}
+
+TEST_P(PointToPoint, GoesBesideCollectives) {
+  EXPECT_TRUE(run_ranks(GetParam(), 3, [](ApiRank& own) {
+    const int next = (own.rank + 1) % 3;
+    const int last = (own.rank + 2) % 3;
+    for (int round = 0; round < 20; ++round) {
+      const Floats out = message_of(own.rank, next, 1, 20'000);
+      Floats in(20'000), sum(1000, 1);
+      EXPECT_EQ(setoGroupStart(), setoSuccess);
+      EXPECT_EQ(setoSend(out.data(), out.size(), setoFloat32, next, own.comm, nullptr), setoSuccess);
+      EXPECT_EQ(setoAllReduce(sum.data(), sum.data(), sum.size(), setoFloat32, setoSum, own.comm, nullptr), setoSuccess);
+      EXPECT_EQ(setoRecv(in.data(), in.size(), setoFloat32, last, own.comm, nullptr), setoSuccess);
+      EXPECT_EQ(outcome(setoGroupEnd()), kGood);
+      EXPECT_EQ(in, message_of(last, own.rank, 1, 20'000));
+      EXPECT_EQ(sum, Floats(1000, 3));
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace seto::testing

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "include/seto/seto.h"
+
+namespace seto::testing {
+
+// How the ranks of a job run. Threads are those of one process that is forked for them: the test's own process never uses the
+// library, so that one job may follow another.
+enum class Kind : std::uint8_t { processes, threads };
+std::string name_of(Kind kind);
+
+inline constexpr int kMostRanks = 16;
+
+// Memory that the ranks of a job share with the test.
+struct JobBoard {
+  std::atomic<std::uint32_t> id_ready{0};
+  setoUniqueId id{};
+  std::array<std::atomic<std::uint64_t>, kMostRanks> counter{};   // whatever the body counts, by rank
+  std::array<std::atomic<std::uint64_t>, kMostRanks> time_ns{};   // of the monotonic clock
+  std::array<std::atomic<std::uint64_t>, kMostRanks> figure{};
+  std::atomic<std::uint64_t> signal{0};                           // from the test to the ranks
+};
+
+// One rank's place in a job.
+struct Seat {
+  int rank = 0;
+  int ranks = 1;
+  JobBoard& board;
+
+  // The unique id of the job, which rank 0 makes. Blocks until it has.
+  [[nodiscard]] setoUniqueId id() const;
+  // A communicator of all ranks; null after a failure, which it has reported.
+  [[nodiscard]] setoComm_t join() const;
+  [[nodiscard]] setoComm_t join(setoConfig_t config) const;
+  // Until every rank has said the same thing. Not through the library. False after 30 s.
+  bool meet(std::uint64_t count) const;
+};
+
+// With an init deadline that is shorter than that of the test.
+setoConfig_t config_of_test();
+
+// A call's result with its text.
+struct Answer {
+  setoResult_t code = setoSuccess;
+  std::string text;
+
+  [[nodiscard]] bool says(std::string_view part) const { return text.find(part) != std::string::npos; }
+};
+Answer answer(setoResult_t code);
+std::ostream& operator<<(std::ostream& stream, const Answer& one);
+
+// A blocking all_reduce of ints with a right result: the communicator works.
+void expect_works(setoComm_t comm, const Seat& seat);
+
+// Forks the ranks and runs the body in each. A rank passes if its body reports no failure and it exits with 0. Everything ends
+// with the test. Use it while the test's process has one thread.
+class Job final {
+ public:
+  using Body = std::function<void(const Seat&)>;
+
+  Job(Kind kind, int ranks, const Body& body);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  [[nodiscard]] JobBoard& board() { return *board_; }
+  [[nodiscard]] pid_t pid(int rank) const { return children_[static_cast<std::size_t>(rank)].pid; }
+  // Blocks until the counter of a rank is at least so much; false at the end of the job's time.
+  bool reached(int rank, std::uint64_t count);
+  // SIGKILL; that end is then the right one.
+  void kill(int rank);
+  // Until all have ended. Whoever has not at the end of the job's time has its stacks printed, and the test fails.
+  void finish();
+  // Of the living ranks, by name: local sockets, as /proc/net/unix shows them.
+  [[nodiscard]] std::set<std::string> sockets() const;
+
+ private:
+  struct Child {
+    pid_t pid = -1;
+    bool killed = false;
+  };
+  [[noreturn]] void run_child(int rank, pid_t parent, const Body& body);
+  [[nodiscard]] int remaining_ms() const;
+  void dump_stacks(pid_t pid) const;
+
+  Kind kind_;
+  int ranks_;
+  JobBoard* board_;
+  std::uint64_t until_ns_;
+  std::vector<Child> children_;
+};
+
+// Both at once: run and finish.
+void run_ranks(Kind kind, int ranks, const Job::Body& body);
+
+}  // namespace seto::testing
