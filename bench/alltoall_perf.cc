@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   const Program program = {.name = "alltoall_perf",
                            .reduces = Reduces::no,
                            .rooted = Rooted::no,
-                           .in_place = InPlace::supported,
+                           .in_place = InPlace::unsupported,
                            .layout = exchange_layout,
                            .call = call,
                            .expected = expected,

@@ -102,7 +102,7 @@ TEST_P(PointToPoint, NamesATypeThatDiffersEvenOfAShortMessage) {
     } else {
       const std::string result = outcome(setoRecv(data.data(), 4, setoInt32, 0, own.comm, nullptr));
       EXPECT_THAT(result, HasSubstr("receive of 4 int32 from rank 0"));
-      EXPECT_THAT(result, HasSubstr("send of 4 float32 to rank 1"));
+      EXPECT_THAT(result, HasSubstr("send of 4 float to rank 1"));
       EXPECT_EQ(data, Floats(4, 1));
     }
   }));
@@ -148,7 +148,7 @@ TEST_P(PointToPoint, NamesASenderThatNeverComes) {
     setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
     config.deadlineMs = 50;
     EXPECT_EQ(setoRecvConfig(data.data(), 10, setoFloat32, 1, own.comm, nullptr, &config), setoTimeout);
-    EXPECT_THAT(setoGetLastError(nullptr), HasSubstr("receive of 10 float32 from rank 1 was not sent"));
+    EXPECT_THAT(setoGetLastError(nullptr), HasSubstr("receive of 10 float from rank 1 was not sent"));
   }));
 }
 

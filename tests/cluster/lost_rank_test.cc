@@ -1,0 +1,393 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <ctime>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/ranks.h"
+
+namespace seto::testing {
+namespace {
+
+#ifdef SETO_SANITIZED
+constexpr std::uint64_t kNoticeMs = 5000;  // instrumented code on shared cores
+#else
+constexpr std::uint64_t kNoticeMs = 1000;
+#endif
+constexpr std::size_t kSmall = 2;
+constexpr std::size_t kLarge = std::size_t{16} << 20;  // 64 MiB of floats
+
+std::uint64_t now_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// Repeats until it fails, counting, and gives the failure with its time.
+Answer repeat(const std::function<setoResult_t()>& operation, const Seat& seat) {
+  const auto rank = static_cast<std::size_t>(seat.rank);
+  for (;;) {
+    const Answer one = answer(operation());
+    if (one.code != setoSuccess) {
+      seat.board.time_ns[rank] = now_ns();
+      return one;
+    }
+    seat.board.counter[rank].fetch_add(1, std::memory_order_release);
+  }
+}
+
+void expect_named(const Answer& heard, const Seat& seat, int lost) {
+  EXPECT_EQ(heard.code, setoRemoteError) << "rank " << seat.rank << ": " << heard;
+  EXPECT_TRUE(heard.says("rank " + std::to_string(lost))) << "rank " << seat.rank << ": " << heard;
+}
+
+// Gives how long the slowest took to notice.
+std::uint64_t slowest_ms(Job& job, int ranks, int lost, std::uint64_t since_ns) {
+  std::uint64_t slowest = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (rank == lost) continue;
+    const std::uint64_t at = job.board().time_ns[static_cast<std::size_t>(rank)];
+    EXPECT_GT(at, since_ns) << "rank " << rank << " failed before anything was wrong, or never";
+    if (at > since_ns) slowest = std::max(slowest, (at - since_ns) / 1'000'000);
+  }
+  return slowest;
+}
+
+using Parameters = std::tuple<int, int, std::size_t>;  // ranks, who is lost, count
+class KilledRank : public ::testing::TestWithParam<Parameters> {};
+
+TEST_P(KilledRank, IsNamedByAllOthersWithinASecond) {
+  const auto [ranks, lost, count] = GetParam();
+  if (lost >= ranks) GTEST_SKIP() << "no such rank";
+  Job job(Kind::processes, ranks, [&, count = count, lost = lost](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    std::vector<float> in(count, 1.0F);
+    std::vector<float> out(count);
+    const Answer heard = repeat([&] { return setoAllReduce(in.data(), out.data(), count, setoFloat32, setoSum, comm, nullptr); }, seat);
+    expect_named(heard, seat, lost);
+    const Answer again = answer(setoAllReduce(in.data(), out.data(), count, setoFloat32, setoSum, comm, nullptr));
+    EXPECT_EQ(again.text, heard.text) << "the first reason stays";
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+  ASSERT_TRUE(job.reached(lost, count == kSmall ? 1000 : 3));
+  const std::uint64_t killed_ns = now_ns();
+  job.kill(lost);
+  job.finish();
+  const std::uint64_t took_ms = slowest_ms(job, ranks, lost, killed_ns);
+  std::printf("%d ranks, %zu B: all others named rank %d within %llu ms\n", ranks, count * sizeof(float), lost, static_cast<unsigned long long>(took_ms));
+  EXPECT_LT(took_ms, kNoticeMs);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cluster, KilledRank, ::testing::Combine(::testing::Values(2, 3, 4), ::testing::Values(0, 1, 3), ::testing::Values(kSmall, kLarge)),
+                         [](const auto& one) {
+                           return std::to_string(std::get<0>(one.param)) + "RanksLose" + std::to_string(std::get<1>(one.param)) +
+                                  (std::get<2>(one.param) == kSmall ? "Small" : "Large");
+                         });
+
+// Other collectives wait in other ways; the sleeping ranks must be woken too.
+class KilledIn : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(KilledIn, CollectiveIsNamedByAllOthers) {
+  const std::string collective = GetParam();
+  constexpr int kRanks = 3;
+  Job job(Kind::processes, kRanks, [&](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    const std::size_t count = 100'000;
+    std::vector<float> in(count * kRanks, 1.0F);
+    std::vector<float> out(count * kRanks);
+    int root = 0;
+    const auto operation = [&] {
+      root = (root + 1) % kRanks;  // so that the lost rank is the root in turn
+      if (collective == "AllGather") return setoAllGather(in.data(), out.data(), count, setoFloat32, comm, nullptr);
+      if (collective == "AllToAll") return setoAlltoAll(in.data(), out.data(), count, setoFloat32, comm, nullptr);
+      if (collective == "Broadcast") return setoBroadcast(in.data(), out.data(), count, setoFloat32, root, comm, nullptr);
+      if (collective == "Reduce") return setoReduce(in.data(), out.data(), count, setoFloat32, setoSum, root, comm, nullptr);
+      if (collective == "Barrier") return setoBarrier(comm, nullptr);
+      return setoReduceScatter(in.data(), out.data(), count, setoFloat32, setoSum, comm, nullptr);
+    };
+    expect_named(repeat(operation, seat), seat, 1);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+  ASSERT_TRUE(job.reached(1, 20));
+  const std::uint64_t killed_ns = now_ns();
+  job.kill(1);
+  job.finish();
+  EXPECT_LT(slowest_ms(job, kRanks, 1, killed_ns), kNoticeMs);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cluster, KilledIn, ::testing::Values("AllGather", "AllToAll", "Broadcast", "Reduce", "Barrier", "ReduceScatter"),
+                         [](const auto& one) { return one.param; });
+
+// A rank that stands still (stopped, or busy elsewhere) while the others sleep in the kernel, and then dies.
+TEST(KilledRankLate, WakesSleepers) {
+  constexpr int kRanks = 4;
+  Job job(Kind::processes, kRanks, [](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    expect_works(comm, seat);
+    seat.meet(1);
+    if (seat.rank == 2)
+      for (;;) pause();
+    float value = 1;
+    const Answer heard = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr));
+    seat.board.time_ns[static_cast<std::size_t>(seat.rank)] = now_ns();
+    expect_named(heard, seat, 2);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+  for (int rank = 0; rank < kRanks; ++rank) ASSERT_TRUE(job.reached(rank, 1));
+  // Asleep by then: that is what is tested, not what the test waits for.
+  const std::uint64_t asleep_ns = now_ns() + 300'000'000;
+  while (now_ns() < asleep_ns) std::this_thread::yield();
+  const std::uint64_t killed_ns = now_ns();
+  job.kill(2);
+  job.finish();
+  const std::uint64_t took_ms = slowest_ms(job, kRanks, 2, killed_ns);
+  std::printf("sleeping ranks named the killed one within %llu ms\n", static_cast<unsigned long long>(took_ms));
+  EXPECT_LT(took_ms, kNoticeMs);
+}
+
+class LeavingRank : public ::testing::TestWithParam<std::string> {};
+
+// A rank that ends properly while the others go on.
+TEST_P(LeavingRank, IsNamed) {
+  const std::string way = GetParam();
+  run_ranks(Kind::processes, 3, [&](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    expect_works(comm, seat);
+    if (seat.rank == 1) {
+      if (way == "Exit") std::exit(0);
+      if (way == "QuickExit") _exit(0);
+      if (way == "Destroy") EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+      if (way == "Abort") EXPECT_EQ(setoCommAbort(comm), setoSuccess);
+      seat.meet(1);
+      return;
+    }
+    std::vector<float> values(10'000, 1.0F);
+    expect_named(answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr)), seat, 1);
+    seat.board.counter[static_cast<std::size_t>(seat.rank)] = 1;
+    if (way == "Destroy" || way == "Abort") seat.meet(1);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+TEST_P(LeavingRank, ThreadIsNamed) {
+  const std::string way = GetParam();
+  if (way != "Destroy" && way != "Abort") GTEST_SKIP() << "ends all threads";
+  run_ranks(Kind::threads, 3, [&](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    expect_works(comm, seat);
+    if (seat.rank == 1) {
+      EXPECT_EQ(way == "Destroy" ? setoCommDestroy(comm) : setoCommAbort(comm), setoSuccess);
+      return;
+    }
+    std::vector<float> values(10'000, 1.0F);
+    expect_named(answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr)), seat, 1);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Cluster, LeavingRank, ::testing::Values("Exit", "QuickExit", "Destroy", "Abort"), [](const auto& one) { return one.param; });
+
+class LateRank : public ::testing::TestWithParam<Kind> {};
+
+TEST_P(LateRank, IsNamedAtTheDeadline) {
+  run_ranks(GetParam(), 4, [](const Seat& seat) {
+    setoConfig_t config = config_of_test();
+    config.operationTimeoutMs = 500;
+    const setoComm_t comm = seat.join(config);
+    ASSERT_NE(comm, nullptr);
+    expect_works(comm, seat);
+    if (seat.rank != 1 && seat.rank != 2) {
+      float value = 1;
+      const std::uint64_t begin_ns = now_ns();
+      const Answer late = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr));
+      const std::uint64_t took_ms = (now_ns() - begin_ns) / 1'000'000;
+      // The first that gives up leaves, and the other may hear of that before its own deadline.
+      EXPECT_TRUE(late.code == setoTimeout || late.code == setoRemoteError) << late;
+      EXPECT_TRUE(late.says("1") && late.says("2") && late.says("never came")) << "rank " << seat.rank << ": " << late;
+      EXPECT_GE(took_ms, 400U);
+      EXPECT_LT(took_ms, 5000U);
+    }
+    seat.meet(1);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+// The deadline of one call, and the rank comes at last: what it is told names the reason.
+TEST_P(LateRank, IsToldWhenItComes) {
+  run_ranks(GetParam(), 2, [](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    std::vector<float> values(50'000, 1.0F);
+    if (seat.rank == 1) {
+      while (seat.board.counter[0].load() < 1) std::this_thread::yield();
+      const Answer heard = answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr));
+      EXPECT_EQ(heard.code, setoRemoteError) << heard;
+      EXPECT_TRUE(heard.says("rank 0")) << heard;
+    } else {
+      setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
+      call.deadlineMs = 200;
+      const Answer late = answer(setoAllReduceConfig(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr, &call));
+      EXPECT_EQ(late.code, setoTimeout) << late;
+      EXPECT_TRUE(late.says("rank 1")) << late;
+      seat.board.counter[0] = 1;
+    }
+    seat.meet(2);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Cluster, LateRank, ::testing::Values(Kind::processes, Kind::threads), [](const auto& one) { return name_of(one.param); });
+
+// ---- work pending at the end ---------------------------------------------------------------------------------------------------
+
+// Rank 0 destroys what it has queued: the others never come to it, or have left.
+TEST(PendingWork, AbortEndsIt) {
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    expect_works(comm, seat);
+    if (seat.rank == 0) {
+      setoStream_t stream = nullptr;
+      ASSERT_EQ(setoStreamCreate(&stream), setoSuccess);
+      std::vector<float> values(1 << 20, 1.0F);
+      for (int i = 0; i < 5; ++i)
+        ASSERT_EQ(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, stream), setoSuccess);
+      EXPECT_EQ(setoStreamPoll(stream, 5), setoInProgress);
+      EXPECT_EQ(setoCommAbort(comm), setoSuccess);
+      const Answer ended = answer(setoStreamWait(stream, 5, 10'000));
+      EXPECT_NE(ended.code, setoSuccess) << ended;
+      EXPECT_NE(ended.code, setoTimeout) << "the queued operations hang after the abort";
+      EXPECT_NE(setoStreamDestroy(stream), setoInternalError);
+      seat.meet(1);
+      return;
+    }
+    seat.meet(1);
+    float value = 1;
+    expect_named(answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr)), seat, 0);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+// Destroy waits for what this rank has queued: the deadline bounds it.
+TEST(PendingWork, DestroyWaitsForItWithinTheDeadline) {
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    setoConfig_t config = config_of_test();
+    config.operationTimeoutMs = 400;
+    const setoComm_t comm = seat.join(config);
+    ASSERT_NE(comm, nullptr);
+    expect_works(comm, seat);
+    if (seat.rank == 0) {
+      setoStream_t stream = nullptr;
+      ASSERT_EQ(setoStreamCreate(&stream), setoSuccess);
+      std::vector<float> values(1 << 20, 1.0F);
+      ASSERT_EQ(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, stream), setoSuccess);
+      const Answer ended = answer(setoCommDestroy(comm));
+      EXPECT_EQ(ended.code, setoTimeout) << ended;
+      EXPECT_TRUE(ended.says("rank 1")) << ended;
+      (void)setoStreamDestroy(stream);
+      seat.meet(1);
+      return;
+    }
+    seat.meet(1);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+// The same with ranks that come: destroy completes the work first.
+TEST(PendingWork, DestroyCompletesIt) {
+  run_ranks(Kind::processes, 3, [](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    setoStream_t stream = nullptr;
+    ASSERT_EQ(setoStreamCreate(&stream), setoSuccess);
+    std::vector<int> values(300'000, 1);
+    for (int i = 0; i < 3; ++i)
+      ASSERT_EQ(setoAllReduce(values.data(), values.data(), values.size(), setoInt32, setoSum, comm, stream), setoSuccess);
+    const Answer ended = answer(setoCommDestroy(comm));
+    EXPECT_EQ(ended.code, setoSuccess) << "rank " << seat.rank << ": " << ended;
+    EXPECT_EQ(values.front(), 27);
+    EXPECT_EQ(values.back(), 27);
+    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  });
+}
+
+TEST(PendingWork, AbortFromAnotherThreadEndsABlockingCall) {
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    expect_works(comm, seat);
+    if (seat.rank == 0) {
+      std::atomic<bool> inside{false};
+      std::thread other([&] {
+        while (!inside) std::this_thread::yield();
+        EXPECT_EQ(setoCommAbort(comm), setoSuccess);
+      });
+      float value = 1;
+      inside = true;
+      const Answer ended = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr));
+      other.join();
+      EXPECT_NE(ended.code, setoSuccess) << ended;
+    }
+    seat.meet(1);
+    if (seat.rank == 1) {
+      float value = 1;
+      expect_named(answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr)), seat, 0);
+      EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+    }
+  });
+}
+
+// ---- group misuse --------------------------------------------------------------------------------------------------------------
+
+TEST(GroupMisuse, IsNamedAndHarmless) {
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    EXPECT_EQ(setoGroupEnd(), setoInvalidUsage) << "never started";
+    // A wrong call within: the group's result is the failure, on every rank.
+    std::vector<float> values(100, 1.0F);
+    ASSERT_EQ(setoGroupStart(), setoSuccess);
+    (void)setoAllReduce(values.data(), values.data(), values.size(), static_cast<setoDataType_t>(55), setoSum, comm, nullptr);
+    const Answer ended = answer(setoGroupEnd());
+    EXPECT_EQ(ended.code, setoInvalidArgument) << ended;
+    EXPECT_TRUE(ended.says("datatype")) << ended;
+    // An empty one, nested.
+    ASSERT_EQ(setoGroupStart(), setoSuccess);
+    ASSERT_EQ(setoGroupStart(), setoSuccess);
+    EXPECT_EQ(setoGroupEnd(), setoSuccess);
+    EXPECT_EQ(setoGroupEnd(), setoSuccess);
+    // To a peer that is none.
+    ASSERT_EQ(setoGroupStart(), setoSuccess);
+    (void)setoSend(values.data(), 1, setoFloat32, 2, comm, nullptr);
+    const Answer peer = answer(setoGroupEnd());
+    EXPECT_EQ(peer.code, setoInvalidArgument) << peer;
+    expect_works(comm, seat);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+TEST(GroupMisuse, DestroyWithinAGroupIsNamedAndNoCrash) {
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    std::vector<float> values(100, 1.0F);
+    ASSERT_EQ(setoGroupStart(), setoSuccess);
+    ASSERT_EQ(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr), setoSuccess);
+    (void)setoCommDestroy(comm);
+    const Answer ended = answer(setoGroupEnd());
+    EXPECT_NE(ended.code, setoSuccess) << "its communicator is gone";
+    EXPECT_NE(ended.code, setoInternalError) << ended;
+  });
+}
+
+}  // namespace
+}  // namespace seto::testing
