@@ -37,10 +37,11 @@ enum class ConfigField : std::uint8_t {
   slice_bytes,
   slot_depth,
   slot_store,
+  shared_memory_limit,
   spin,
   recorder,
 };
-inline constexpr std::size_t kConfigFieldCount = 16;
+inline constexpr std::size_t kConfigFieldCount = 17;
 
 // What a number holds when its text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -61,6 +62,7 @@ struct Config {
   std::uint64_t slice_bytes = kAutomatic;
   std::uint64_t slot_depth = kAutomatic;
   SlotStore slot_store = SlotStore::automatic;
+  std::uint64_t shared_memory_limit = kAutomatic;
   std::uint64_t spin = kAutomatic;
   std::uint64_t recorder = 256;
 

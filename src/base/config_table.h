@@ -93,6 +93,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
     {"SETO_SLOT_DEPTH", CountAccess{{&Config::slot_depth, 1, 64}}, "auto", Scope::communicator, "slots in the ring of a channel"},
     {"SETO_SLOT_STORE", choice<&Config::slot_store>(kSlotStoreNames), "auto", Scope::process,
      "how slots are filled: through the cache or past it; auto: as measured for each pair of cores"},
+    {"SETO_SHARED_MEMORY_LIMIT", BytesAccess{{&Config::shared_memory_limit, 64ULL << 10, 1ULL << 40}}, "auto", Scope::process,
+     "shared memory that a rank may use for its slots; auto: what the machine has"},
     {"SETO_SPIN", CountAccess{{&Config::spin, 0, 1'000'000'000}}, "auto", Scope::process,
      "pause instructions of a wait before it yields; auto: 0 when ranks outnumber cores"},
     {"SETO_RECORDER", CountAccess{{&Config::recorder, 0, 1'048'576}}, "256", Scope::communicator,

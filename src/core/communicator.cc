@@ -22,7 +22,10 @@ Status from_peer(Rank rank, const Status& reason) {
   return {reason.code(), "rank " + std::to_string(rank) + ": " + std::string(reason.text())};
 }
 
+// The note may be garbage.
 std::string text_of(const Note& note) {
+  if ((note.words[0] & 0xff) >= kCollectiveCount || (note.words[0] >> 8 & 0xff) >= kDataTypeCount || (note.words[0] >> 16 & 0xff) >= kReduceOpCount)
+    return "what is no collective: its note is garbage";
   return describe(static_cast<Collective>(note.words[0] & 0xff), note.words[1], static_cast<DataType>(note.words[0] >> 8 & 0xff),
                   static_cast<ReduceOp>(note.words[0] >> 16 & 0xff), static_cast<Rank>(note.words[2]));
 }

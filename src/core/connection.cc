@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 
 #include "src/control/doorbell.h"
+#include "transports/local/local_contexts.h"
 
 namespace seto {
 
@@ -10,7 +11,7 @@ Result<std::shared_ptr<Connection>> Connection::open(const Own& own, const PeerA
   SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
   std::shared_ptr<Connection> connection(new Connection());
   if (peer.process == meetings->address()) {
-    connection->local_ = SharedSegments::of_process().find(peer.context);
+    connection->local_ = std::static_pointer_cast<SharedSegment>(LocalContexts::of_process().find(peer.context));
     if (connection->local_ == nullptr) return failure(Code::remote_error, "its context in this process is gone already");
     return connection;
   }

@@ -8,9 +8,15 @@
 
 #include "src/base/clock.h"
 #include "src/control/meeting_point.h"
-#include "transports/local/shared_segments.h"
+#include "transports/shm/segment.h"
 
 namespace seto {
+
+// A context's memory and its bell, as other contexts see them. Lives as long as any of them uses it.
+struct SharedSegment {
+  Segment segment;
+  Fd bell;  // eventfd
+};
 
 // How another context of this machine is reached.
 struct PeerAddress {

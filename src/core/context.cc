@@ -10,6 +10,7 @@
 #include <array>
 
 #include "src/control/doorbell.h"
+#include "transports/local/local_contexts.h"
 
 namespace seto {
 namespace {
@@ -43,7 +44,9 @@ Result<std::shared_ptr<Context>> Context::create(const Config& config) {
   (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
   std::shared_ptr<Context> context(new Context(config));
   context->id_ = next_context_id();
-  SETO_ASSIGN(Segment segment, Segment::create({}));
+  Segment::Options options;
+  if (config.shared_memory_limit != kAutomatic) options.limit_bytes = config.shared_memory_limit;
+  SETO_ASSIGN(Segment segment, Segment::create(options));
   SETO_TRY(segment.populate(0, kHeadSize));
   Fd bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!bell.valid()) return system_failure(Code::unavailable, "no descriptor for a context's bell (ulimit -n)");
@@ -59,13 +62,13 @@ Result<std::shared_ptr<Context>> Context::create(const Config& config) {
   if (epoll_ctl(context->epoll_.get(), EPOLL_CTL_ADD, shared->bell.get(), &event) != 0)
     return system_failure(Code::unavailable, "epoll refuses a context's bell");
   context->progress_ = std::make_unique<Progress>(*context, config.spin == kAutomatic ? kSpins : static_cast<std::uint32_t>(config.spin));
-  SharedSegments::of_process().add(context->id_, context->segment_);
+  LocalContexts::of_process().add(context->id_, context->segment_);
   return context;
 }
 
 Context::~Context() {
   progress_.reset();  // joins its thread, which uses the rest
-  SharedSegments::of_process().remove(id_);
+  LocalContexts::of_process().remove(id_);
 }
 
 Result<std::shared_ptr<Connection>> Context::connect(const PeerAddress& peer, Deadline until) {
@@ -104,7 +107,7 @@ void Context::arm() {
 
 void Context::disarm() { head().armed.store(0, std::memory_order_relaxed); }
 
-void Context::sleep(int milliseconds) {
+void Context::await_bell(int milliseconds) {
   std::array<epoll_event, 16> events{};
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), milliseconds);
   for (int i = 0; i < count; ++i) {

@@ -46,7 +46,7 @@ class Context final : public Sleeper {
   // Sleeper
   void arm() override;
   void disarm() override;
-  void sleep(int milliseconds) override;
+  void await_bell(int milliseconds) override;
   void wake() override;
 
  private:

@@ -18,7 +18,7 @@ namespace {
 // How long yields go on before a wait sleeps in the kernel. A sleep and its wake cost some 10 us, so a wait that has already
 // taken twenty times that loses little.
 constexpr std::uint64_t kYieldNs = 200'000;
-// A sleeper that misses its bell finds out by itself; see Context::sleep.
+// A sleeper that misses its bell finds out by itself; see Context::await_bell.
 constexpr int kSleepMs = 5;
 constexpr std::uint32_t kPassesBetweenLooks = 64;
 constexpr std::uint32_t kYieldsBetweenLooks = 32;
@@ -58,7 +58,7 @@ class Progress::Patience {
   }
 
   // After lasts(), and after looking around: is it time to sleep?
-  [[nodiscard]] bool ready_to_sleep() {
+  [[nodiscard]] bool tired() {
     const std::uint64_t now = monotonic_ns();
     if (yielding_since_ == 0) yielding_since_ = now;
     return now - yielding_since_ > kYieldNs;
@@ -140,14 +140,14 @@ void Progress::drive_alone(Task& task) {
     }
     if (!patience.lasts()) continue;
     if (task.inspect()) return;
-    if (!patience.ready_to_sleep()) continue;
+    if (!patience.tired()) continue;
     sleeper_.arm();
     const Task::Step last = task.advance();
     if (last == Task::Step::ended) {
       sleeper_.disarm();
       return;
     }
-    if (last == Task::Step::blocked && arrived_.load(std::memory_order_relaxed) == 0) sleeper_.sleep(kSleepMs);
+    if (last == Task::Step::blocked && arrived_.load(std::memory_order_relaxed) == 0) sleeper_.await_bell(kSleepMs);
     sleeper_.disarm();
     if (last == Task::Step::moved) patience.moved();
   }
@@ -164,9 +164,9 @@ bool Progress::drive(Task& task, Deadline until) {
     }
     if (task.ended() || !patience.lasts() || inspect_all()) continue;
     if (until.passed()) return false;
-    if (!patience.ready_to_sleep()) continue;
+    if (!patience.tired()) continue;
     sleeper_.arm();
-    if (!round() && arrived_.load(std::memory_order_relaxed) == 0) sleeper_.sleep(kSleepMs);
+    if (!round() && arrived_.load(std::memory_order_relaxed) == 0) sleeper_.await_bell(kSleepMs);
     sleeper_.disarm();
   }
   return true;
@@ -262,7 +262,7 @@ void Progress::relax(std::uint32_t idle_passes) {
   }
   sleeper_.arm();
   adopt();
-  if (!round()) sleeper_.sleep(1);
+  if (!round()) sleeper_.await_bell(1);
   sleeper_.disarm();
   release();
 }
@@ -301,9 +301,9 @@ void Progress::work_until_wanted() {
       patience.moved();
       continue;
     }
-    if (!patience.lasts() || inspect_all() || !patience.ready_to_sleep()) continue;
+    if (!patience.lasts() || inspect_all() || !patience.tired()) continue;
     sleeper_.arm();
-    if (!round() && arrived_.load(std::memory_order_relaxed) == 0 && waiters_.load() == 0 && !stopping_) sleeper_.sleep(kSleepMs);
+    if (!round() && arrived_.load(std::memory_order_relaxed) == 0 && waiters_.load() == 0 && !stopping_) sleeper_.await_bell(kSleepMs);
     sleeper_.disarm();
   }
 }

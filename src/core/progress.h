@@ -22,7 +22,7 @@ class Sleeper {
   virtual void arm() = 0;
   virtual void disarm() = 0;
   // Until woken, or the time has passed.
-  virtual void sleep(int milliseconds) = 0;
+  virtual void await_bell(int milliseconds) = 0;
   // From any thread.
   virtual void wake() = 0;
 };

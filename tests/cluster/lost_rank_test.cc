@@ -164,8 +164,7 @@ TEST_P(LeavingRank, IsNamed) {
     if (seat.rank == 1) {
       if (way == "Exit") std::exit(0);
       if (way == "QuickExit") _exit(0);
-      if (way == "Destroy") EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
-      if (way == "Abort") EXPECT_EQ(setoCommAbort(comm), setoSuccess);
+      EXPECT_EQ(way == "Destroy" ? setoCommDestroy(comm) : setoCommAbort(comm), setoSuccess);
       seat.meet(1);
       return;
     }
@@ -356,7 +355,7 @@ TEST(GroupMisuse, IsNamedAndHarmless) {
     // A wrong call within: the group's result is the failure, on every rank.
     std::vector<float> values(100, 1.0F);
     ASSERT_EQ(setoGroupStart(), setoSuccess);
-    (void)setoAllReduce(values.data(), values.data(), values.size(), static_cast<setoDataType_t>(55), setoSum, comm, nullptr);
+    (void)setoAllReduce(values.data(), values.data(), values.size(), static_cast<setoDataType_t>(13), setoSum, comm, nullptr);
     const Answer ended = answer(setoGroupEnd());
     EXPECT_EQ(ended.code, setoInvalidArgument) << ended;
     EXPECT_TRUE(ended.says("datatype")) << ended;

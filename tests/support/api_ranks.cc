@@ -16,6 +16,7 @@ namespace {
 
 struct SharedId {
   std::atomic<int> there{0};
+  std::atomic<int> joined{0};  // whoever made the id stays until all have
   setoUniqueId id;
 };
 
@@ -45,6 +46,8 @@ bool run_process(int rank, int ranks, SharedId& shared, const std::function<void
   while (shared.there.load(std::memory_order_acquire) == 0) sched_yield();
   ApiRank own{rank, ranks, nullptr};
   EXPECT_EQ(outcome(setoCommInitRank(&own.comm, ranks, shared.id, rank)), "setoSuccess");
+  shared.joined.fetch_add(1);
+  while (rank == 0 && shared.joined.load() < ranks) sched_yield();
   if (own.comm == nullptr) return false;
   body(own);
   if (own.comm != nullptr) setoCommDestroy(own.comm);

@@ -11,7 +11,7 @@ _BASE = {"src/base"}
 _LEAVES = _BASE | {"src/device", "src/topology"}
 _TRANSPORT = _LEAVES | {"transports"}
 _ENGINE = _TRANSPORT | {"src/plan"}
-_CORE = _ENGINE | {"src/engine", "algorithms", "transports/local", "transports/shm", "src/bootstrap", "src/control"}
+_CORE = _ENGINE | {"src/engine", "algorithms", "transports/slots", "transports/local", "transports/shm", "src/net", "src/bootstrap", "src/control"}
 ALLOWED = {
     "include": set(),
     "src/base": set(),

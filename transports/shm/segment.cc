@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,6 +42,14 @@ std::uint64_t allocated(int fd) {
   return static_cast<std::uint64_t>(state.st_blocks) * kStatBlock;
 }
 
+// Beyond it the kernel would raise SIGXFSZ, which ends a process that does not expect it.
+Status check_file_size_limit(std::uint64_t size) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= size) return {};
+  return failure(Code::unavailable, "shared memory of %s is over this process's limit for files, %s; raise ulimit -f", size_text(size).c_str(),
+                 size_text(limit.rlim_cur).c_str());
+}
+
 // Shared memory has no limit of its own: a machine that runs out kills processes. 0: unknown.
 std::uint64_t available_memory() {
   std::FILE* const file = std::fopen("/proc/meminfo", "re");
@@ -72,6 +81,7 @@ Result<Segment> Segment::create(const Options& options) {
   segment.fd_ = new_memory();
   if (!segment.fd_.valid()) return system_failure(Code::unavailable, "cannot make shared memory (memfd_create)");
   const int fd = segment.fd_.get();
+  SETO_TRY(check_file_size_limit(options.size));
   if (ftruncate(fd, static_cast<off_t>(options.size)) != 0) {
     return system_failure(Code::unavailable, "cannot size shared memory to %s", size_text(options.size).c_str());
   }

@@ -1,0 +1,161 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "tests/cluster/thread_ranks.h"
+#include "tests/support/child_process.h"
+
+namespace seto::testing {
+namespace {
+
+SETO_TEST_ALONE(ApiEnding, abort_ends_a_pending_call_at_once) {
+  ThreadRanks ranks(2);
+  std::atomic<bool> called{false};
+  std::atomic<std::uint64_t> returned{0};
+  setoResult_t result = setoSuccess;
+  std::string text;
+  std::thread caller([&] {
+    std::vector<float> values(1 << 16);
+    called.store(true);
+    result = setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, ranks[0], nullptr);
+    returned.store(monotonic_ns());
+    text = setoGetLastError(nullptr);
+  });
+  while (!called.load()) std::this_thread::yield();
+  const std::uint64_t aborted = monotonic_ns();
+  EXPECT_TRUE(succeeded(setoCommAbort(ranks[0])));
+  caller.join();
+  ranks[0] = nullptr;
+  EXPECT_NE(result, setoSuccess);
+  EXPECT_TRUE(text.find("setoCommAbort") != std::string::npos || text.find("ended by another thread") != std::string::npos ||
+              text.find("no communicator") != std::string::npos)
+      << text;
+  EXPECT_LT(static_cast<double>(returned.load()) - static_cast<double>(aborted), 1e8);
+  float value = 1;
+  EXPECT_TRUE(failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, ranks[1], nullptr), setoRemoteError, "rank 0"));
+  setoResult_t asynchronous = setoSuccess;
+  EXPECT_TRUE(succeeded(setoCommGetAsyncError(ranks[1], &asynchronous)));
+  EXPECT_EQ(asynchronous, setoRemoteError);
+  EXPECT_NE(std::string(setoGetLastError(ranks[1])).find("rank 0"), std::string::npos);
+}
+
+SETO_TEST_ALONE(ApiEnding, one_thread_destroys_its_ranks_one_after_another) {
+  std::vector<setoComm_t> comms(4);
+  ASSERT_TRUE(succeeded(setoCommInitAll(comms.data(), 4, nullptr)));
+  std::vector<std::thread> threads;
+  for (const setoComm_t comm : comms)
+    threads.emplace_back([comm] {
+      std::vector<float> values(100'000, 1);
+      EXPECT_TRUE(succeeded(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr)));
+      EXPECT_EQ(values[99'999], 4);
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const setoComm_t comm : comms) EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
+}
+
+// A child whose parent uses the library hears of it in every call, and its parent goes on.
+SETO_TEST_ALONE(ApiEnding, forked_children_are_refused) {
+  ThreadRanks ranks(2);
+  const setoComm_t comm = ranks[0];
+  ChildProcess child([comm] {
+    setoUniqueId id;
+    setoComm_t other = nullptr;
+    float value = 0;
+    const bool refused = failed(setoBarrier(comm, nullptr), setoInvalidUsage, "forked") && failed(setoGetUniqueId(&id), setoInvalidUsage, "forked") &&
+                         failed(setoCommInitRank(&other, 1, id, 0), setoInvalidUsage, "forked") &&
+                         failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr), setoInvalidUsage, "forked") &&
+                         failed(setoCommDestroy(comm), setoInvalidUsage, "forked");
+    if (!refused) std::printf("%s\n", setoGetLastError(comm));
+    return refused;
+  });
+  EXPECT_TRUE(child.wait());
+  ranks.each([](setoComm_t own, int) {
+    float value = 1;
+    EXPECT_TRUE(succeeded(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, own, nullptr)));
+    EXPECT_EQ(value, 2);
+  });
+}
+
+// What forked ranks share before they have a communicator.
+struct Shared {
+  std::atomic<int> ready{0};
+  setoUniqueId id;
+};
+
+class SharedPage final {
+ public:
+  SharedPage() : memory_(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    new (memory_) Shared;
+  }
+  ~SharedPage() { munmap(memory_, sizeof(Shared)); }
+  SharedPage(const SharedPage&) = delete;
+  SharedPage& operator=(const SharedPage&) = delete;
+  Shared& operator*() const { return *static_cast<Shared*>(memory_); }
+
+ private:
+  void* memory_;
+};
+
+bool join(Shared& shared, int rank, int ranks, setoComm_t* comm) {
+  if (rank == 0) {
+    if (!succeeded(setoGetUniqueId(&shared.id))) return false;
+    shared.ready.store(1);
+  }
+  const Deadline until = Deadline::after_ms(20'000);
+  while (shared.ready.load() == 0 && !until.passed()) std::this_thread::yield();
+  const setoResult_t result = setoCommInitRank(comm, ranks, shared.id, rank);
+  if (result != setoSuccess) std::printf("rank %d: %s\n", rank, setoGetLastError(nullptr));
+  return result == setoSuccess;
+}
+
+// In their own process group of tests: the parent has used the library by now, and its children would be refused.
+class ApiProcesses : public ::testing::Test {
+ protected:
+  static std::vector<ChildProcess> start(Shared& shared, int ranks, const std::function<bool(setoComm_t, int)>& body) {
+    std::vector<ChildProcess> children;
+    for (int rank = 0; rank < ranks; ++rank)
+      children.emplace_back([&shared, &body, rank, ranks] {
+        setoComm_t comm = nullptr;
+        return join(shared, rank, ranks, &comm) && body(comm, rank);
+      });
+    return children;
+  }
+};
+
+TEST_F(ApiProcesses, work_together) {
+  const SharedPage page;
+  const std::function<bool(setoComm_t, int)> body = [](setoComm_t comm, int rank) {
+    std::vector<float> values(50'000, static_cast<float>(rank));
+    return setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr) == setoSuccess &&
+           values[49'999] == 3 && setoCommDestroy(comm) == setoSuccess;
+  };
+  for (ChildProcess& child : start(*page, 3, body)) EXPECT_TRUE(child.wait());
+}
+
+TEST_F(ApiProcesses, a_killed_rank_is_named) {
+  const SharedPage page;
+  const std::function<bool(setoComm_t, int)> body = [](setoComm_t comm, int rank) {
+    float value = 1;
+    if (setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr) != setoSuccess) return false;
+    if (rank == 1) raise(SIGKILL);
+    const std::uint64_t before = monotonic_ns();
+    const bool named = failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr), setoRemoteError, "rank 1");
+    const bool soon = monotonic_ns() - before < 1'000'000'000U;
+    if (!named || !soon) std::printf("rank %d: %s\n", rank, setoGetLastError(comm));
+    return named && soon && setoCommDestroy(comm) == setoSuccess;
+  };
+  std::vector<ChildProcess> children = start(*page, 3, body);
+  EXPECT_TRUE(children[0].wait());
+  EXPECT_FALSE(children[1].wait());
+  EXPECT_TRUE(children[2].wait());
+}
+
+}  // namespace
+}  // namespace seto::testing

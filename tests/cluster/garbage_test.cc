@@ -1,0 +1,105 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/api/handles.h"
+#include "tests/support/ranks.h"
+#include "transports/slots/layout.h"
+
+namespace seto::testing {
+namespace {
+
+constexpr int kRanks = 3;
+constexpr std::size_t kBoard = 4096;   // of the first communicator of a context: after the head page
+constexpr std::uint32_t kPorts = 16;  // of boards of so few ranks
+
+// Where a rank may scribble on its own board.
+struct Range {
+  std::size_t begin;
+  std::size_t end;
+};
+
+Range lines_of(const std::string& what) {
+  const slots::BoardLayout board(kRanks, kPorts);
+  if (what == "Notes") return {0, board.progress()};
+  if (what == "Progress") return {board.progress(), board.fate()};
+  if (what == "Fate") return {board.fate(), board.outgoing(0, 0, 0)};
+  if (what == "Headers") return {board.outgoing(0, 0, 0), board.taken(0, 0, 0, 0)};
+  if (what == "Credits") return {board.taken(0, 0, 0, 0), board.messages(0)};
+  if (what == "Messages") return {board.messages(0), board.size()};
+  return {0, board.size()};
+}
+
+void scribble(std::byte* board, Range range, std::mt19937_64& random) {
+  for (std::size_t at = range.begin; at + 8 <= range.end; at += 8) {
+    std::uint64_t word = random();
+    if (word % 8 == 0) word = ~std::uint64_t{0};
+    if (word % 8 == 1) word &= 0xffff;
+    reinterpret_cast<std::atomic<std::uint64_t>*>(board + at)->store(word, std::memory_order_relaxed);
+  }
+}
+
+using Parameters = std::tuple<Kind, std::string, std::uint64_t>;
+class Garbage : public ::testing::TestWithParam<Parameters> {};
+
+// Rank 1's board is overwritten while all operate, again and again. Results may be wrong or missing, but every call of every rank
+// ends, and nobody crashes.
+TEST_P(Garbage, IsAnErrorAndNoCrash) {
+  const auto& [kind, what, seed] = GetParam();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  run_ranks(kind, kRanks, [&](const Seat& seat) {
+    setoConfig_t config = config_of_test();
+    config.operationTimeoutMs = 1500;
+    const setoComm_t comm = seat.join(config);
+    ASSERT_NE(comm, nullptr);
+    expect_works(comm, seat);
+    seat.meet(1);
+    std::atomic<bool> over{false};
+    std::thread vandal;
+    if (seat.rank == 1)
+      vandal = std::thread([&, &area = what, start = seed] {
+        std::byte* const board = comm->communicator()->context()->segment().segment.data() + kBoard;
+        std::mt19937_64 random(start);
+        while (!over) {
+          scribble(board, lines_of(area), random);
+          std::this_thread::yield();
+        }
+      });
+    std::vector<float> in(kRanks * 50'000, 1.0F);
+    std::vector<float> out(in.size());
+    Answer heard;
+    for (int i = 0; i < 300 && heard.code == setoSuccess; ++i) {
+      const std::size_t count = i % 3 == 0 ? 1 : i % 3 == 1 ? 90 : 50'000;
+      if (i % 7 == 3)
+        heard = answer(setoBroadcast(in.data(), out.data(), count, setoFloat32, i % kRanks, comm, nullptr));
+      else if (i % 7 == 5)
+        heard = answer(setoAlltoAll(in.data(), out.data(), count, setoFloat32, comm, nullptr));
+      else if (i % 7 == 6)
+        heard = answer(seat.rank == 2 ? setoRecv(out.data(), count, setoFloat32, 1, comm, nullptr)
+                                      : seat.rank == 1 ? setoSend(in.data(), count, setoFloat32, 2, comm, nullptr) : setoSuccess);
+      else
+        heard = answer(setoAllReduce(in.data(), out.data(), count, setoFloat32, setoSum, comm, nullptr));
+    }
+    if (what == "Headers" || what == "Everything") {
+      EXPECT_NE(heard.code, setoSuccess) << "rank " << seat.rank << " noticed nothing";
+    }
+    EXPECT_NE(heard.code, setoInternalError) << heard;
+    over = true;
+    if (vandal.joinable()) vandal.join();
+    (void)setoCommDestroy(comm);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Cluster, Garbage,
+                         ::testing::Combine(::testing::Values(Kind::processes),
+                                            ::testing::Values("Notes", "Progress", "Fate", "Headers", "Credits", "Messages", "Everything"),
+                                            ::testing::Values(std::uint64_t{1}, std::uint64_t{2})),
+                         [](const auto& one) { return std::get<1>(one.param) + std::to_string(std::get<2>(one.param)); });
+
+}  // namespace
+}  // namespace seto::testing

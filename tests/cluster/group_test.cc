@@ -1,0 +1,217 @@
+// Groups through the C API: what is queued, issued as one, and refused.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/support/api_ranks.h"
+
+namespace seto::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Floats = std::vector<float>;
+constexpr const char* kGood = "setoSuccess";
+
+class Groups : public ::testing::TestWithParam<Ranks> {};
+INSTANTIATE_TEST_SUITE_P(, Groups, ::testing::Values(Ranks::as_threads, Ranks::as_processes),
+                         [](const auto& tested) { return tested.param == Ranks::as_threads ? "Threads" : "Processes"; });
+
+Floats filled(int from, int to, std::size_t message, std::size_t count) {
+  return Floats(count, static_cast<float>(from * 100 + to * 10) + static_cast<float>(message));
+}
+
+struct Message {
+  int from;
+  int to;
+  std::size_t count;
+};
+
+// Every rank draws the same messages and queues its own ends of them.
+TEST_P(Groups, OfRandomMessagesDeliverThemAll) {
+  constexpr std::uint64_t kSeed = 11;
+  RecordProperty("seed", kSeed);
+  EXPECT_TRUE(run_ranks(GetParam(), 4, [](ApiRank& own) {
+    std::mt19937_64 random(kSeed);
+    for (int round = 0; round < 30; ++round) {
+      std::vector<Message> messages(random() % 30);
+      for (Message& message : messages)
+        message = {static_cast<int>(random() % 4), static_cast<int>(random() % 4), random() % (random() % 4 == 0 ? 200'000 : 100)};
+      std::vector<Floats> out(messages.size()), in(messages.size());
+      EXPECT_EQ(setoGroupStart(), setoSuccess);
+      for (std::size_t i = 0; i < messages.size(); ++i) {
+        const Message& m = messages[i];
+        out[i] = filled(m.from, m.to, i, m.count);
+        in[i].assign(m.count, -1);
+        if (m.from == own.rank) {
+          EXPECT_EQ(setoSend(out[i].data(), m.count, setoFloat32, m.to, own.comm, nullptr), setoSuccess);
+        }
+        if (m.to == own.rank) {
+          EXPECT_EQ(setoRecv(in[i].data(), m.count, setoFloat32, m.from, own.comm, nullptr), setoSuccess);
+        }
+      }
+      EXPECT_EQ(outcome(setoGroupEnd()), kGood) << "round " << round << " of seed " << kSeed;
+      for (std::size_t i = 0; i < messages.size(); ++i)
+        if (messages[i].to == own.rank) {
+          EXPECT_EQ(in[i], out[i]) << "round " << round << " of seed " << kSeed;
+        }
+    }
+  }));
+}
+
+TEST_P(Groups, NestAndBlockOnlyAtTheOutermostEnd) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    Floats a(10, 1), b(10, 2);
+    EXPECT_EQ(setoGroupStart(), setoSuccess);
+    EXPECT_EQ(setoGroupStart(), setoSuccess);
+    EXPECT_EQ(setoAllReduce(a.data(), a.data(), 10, setoFloat32, setoSum, own.comm, nullptr), setoSuccess);
+    EXPECT_EQ(outcome(setoGroupEnd()), kGood);
+    EXPECT_EQ(a, Floats(10, 1));
+    EXPECT_EQ(setoAllReduce(b.data(), b.data(), 10, setoFloat32, setoMax, own.comm, nullptr), setoSuccess);
+    EXPECT_EQ(outcome(setoGroupEnd()), kGood);
+    EXPECT_EQ(a, Floats(10, 2));
+    EXPECT_EQ(b, Floats(10, 2));
+  }));
+}
+
+TEST_P(Groups, CopyWhatACallPointsAt) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    Floats sum(4, 3), in(3, static_cast<float>(own.rank)), all(3, -1);
+    setoRedOp_t twice{};
+    float two = 2;
+    EXPECT_EQ(setoRedOpCreatePreMulSum(&twice, &two, setoFloat32, setoScalarHostImmediate, own.comm), setoSuccess);
+    EXPECT_EQ(setoGroupStart(), setoSuccess);
+    EXPECT_EQ(setoAllReduce(sum.data(), sum.data(), 4, setoFloat32, twice, own.comm, nullptr), setoSuccess);
+    EXPECT_EQ(setoRedOpDestroy(twice, own.comm), setoSuccess);
+    {
+      std::vector<std::size_t> counts = {1, 2};
+      EXPECT_EQ(setoAllGatherv(in.data(), own.rank == 0 ? 1 : 2, all.data(), counts.data(), nullptr, setoFloat32, own.comm, nullptr), setoSuccess);
+      counts = {77, 77};
+    }
+    EXPECT_EQ(outcome(setoGroupEnd()), kGood);
+    EXPECT_EQ(sum, Floats(4, 12));
+    EXPECT_EQ(all, (Floats{0, 1, 1}));
+  }));
+}
+
+TEST_P(Groups, GiveTheFirstFailureAndDoTheRest) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    Floats data(4, 1);
+    EXPECT_EQ(setoGroupStart(), setoSuccess);
+    EXPECT_EQ(setoSend(data.data(), 4, setoFloat32, 9, own.comm, nullptr), setoSuccess);
+    EXPECT_EQ(setoAllReduce(data.data(), data.data(), 4, setoFloat32, setoSum, own.comm, nullptr), setoSuccess);
+    EXPECT_THAT(outcome(setoGroupEnd()), HasSubstr("peer: 9"));
+    EXPECT_EQ(data, Floats(4, 2));
+  }));
+}
+
+TEST_P(Groups, MatchMessagesToOneselfInOrder) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    Floats a(3, 1), b(2, 2), c(3), d(2);
+    EXPECT_EQ(setoGroupStart(), setoSuccess);
+    EXPECT_EQ(setoRecv(c.data(), 3, setoFloat32, own.rank, own.comm, nullptr), setoSuccess);
+    EXPECT_EQ(setoSend(a.data(), 3, setoFloat32, own.rank, own.comm, nullptr), setoSuccess);
+    EXPECT_EQ(setoSend(b.data(), 2, setoFloat32, own.rank, own.comm, nullptr), setoSuccess);
+    EXPECT_EQ(setoRecv(d.data(), 2, setoFloat32, own.rank, own.comm, nullptr), setoSuccess);
+    EXPECT_EQ(outcome(setoGroupEnd()), kGood);
+    EXPECT_EQ(c, a);
+    EXPECT_EQ(d, b);
+
+    EXPECT_EQ(setoGroupStart(), setoSuccess);
+    EXPECT_EQ(setoSend(a.data(), 3, setoFloat32, own.rank, own.comm, nullptr), setoSuccess);
+    EXPECT_EQ(setoRecv(c.data(), 2, setoFloat32, own.rank, own.comm, nullptr), setoSuccess);
+    EXPECT_THAT(outcome(setoGroupEnd()), HasSubstr("sends itself 3 float and receives 2 float"));
+
+    EXPECT_EQ(setoGroupStart(), setoSuccess);
+    EXPECT_EQ(setoSend(a.data(), 3, setoFloat32, own.rank, own.comm, nullptr), setoSuccess);
+    EXPECT_THAT(outcome(setoGroupEnd()), HasSubstr("to itself"));
+  }));
+}
+
+TEST(Group, EndedWithoutAStartIsNamed) {
+  EXPECT_TRUE(run_alone([] { EXPECT_THAT(outcome(setoGroupEnd()), HasSubstr("has started no group")); }));
+}
+
+// One thread drives all ranks, whose contexts are their own.
+TEST(Group, OfOneThreadDrivesAllRanks) {
+  EXPECT_TRUE(run_alone([] {
+    constexpr int kRanks = 4;
+    std::vector<setoComm_t> comms(kRanks);
+    ASSERT_EQ(outcome(setoCommInitAll(comms.data(), kRanks, nullptr)), kGood);
+    for (const std::size_t count : {std::size_t{1}, std::size_t{5000}, std::size_t{300'000}}) {
+      std::vector<Floats> data(kRanks, Floats(count, 1)), in(kRanks, Floats(count, 0));
+      ASSERT_EQ(setoGroupStart(), setoSuccess);
+      for (int rank = 0; rank < kRanks; ++rank) {
+        const auto r = static_cast<std::size_t>(rank);
+        EXPECT_EQ(setoAllReduce(data[r].data(), data[r].data(), count, setoFloat32, setoSum, comms[r], nullptr), setoSuccess);
+        EXPECT_EQ(setoSend(data[r].data(), 0, setoFloat32, (rank + 1) % kRanks, comms[r], nullptr), setoSuccess);
+        EXPECT_EQ(setoRecv(in[r].data(), 0, setoFloat32, (rank + kRanks - 1) % kRanks, comms[r], nullptr), setoSuccess);
+      }
+      ASSERT_EQ(outcome(setoGroupEnd()), kGood);
+      for (const Floats& result : data) EXPECT_EQ(result, Floats(count, kRanks));
+    }
+    for (setoComm_t comm : comms) EXPECT_EQ(outcome(setoCommDestroy(comm)), kGood);
+  }));
+}
+
+TEST(Group, HoldingCallsOfADestroyedCommunicatorIsNamed) {
+  EXPECT_TRUE(run_alone([] {
+    setoComm_t comm = nullptr;
+    ASSERT_EQ(outcome(setoCommInitAll(&comm, 1, nullptr)), kGood);
+    Floats data(4, 1);
+    ASSERT_EQ(setoGroupStart(), setoSuccess);
+    EXPECT_EQ(setoAllReduce(data.data(), data.data(), 4, setoFloat32, setoSum, comm, nullptr), setoSuccess);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+    EXPECT_THAT(outcome(setoGroupEnd()), HasSubstr("ended before them"));
+  }));
+}
+
+TEST(Group, MixingMakingAndUsingIsNamed) {
+  EXPECT_TRUE(run_alone([] {
+    setoComm_t comm = nullptr, other = nullptr;
+    ASSERT_EQ(outcome(setoCommInitAll(&comm, 1, nullptr)), kGood);
+    setoUniqueId id;
+    ASSERT_EQ(setoGetUniqueId(&id), setoSuccess);
+    Floats data(4, 1);
+    ASSERT_EQ(setoGroupStart(), setoSuccess);
+    EXPECT_EQ(setoAllReduce(data.data(), data.data(), 4, setoFloat32, setoSum, comm, nullptr), setoSuccess);
+    EXPECT_EQ(setoCommInitRank(&other, 1, id, 0), setoSuccess);
+    EXPECT_THAT(outcome(setoGroupEnd()), HasSubstr("use a group for each"));
+    EXPECT_EQ(other, nullptr);
+    EXPECT_EQ(outcome(setoAllReduce(data.data(), data.data(), 4, setoFloat32, setoSum, comm, nullptr)), kGood);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  }));
+}
+
+// Several communicators, each used by a thread of its own, at once.
+TEST(Group, OfSeveralThreadsAndCommunicatorsDoNotMeet) {
+  EXPECT_TRUE(run_alone([] {
+    constexpr int kRanks = 2, kJobs = 3;
+    std::vector<std::thread> threads;
+    std::vector<std::vector<setoComm_t>> comms(kJobs, std::vector<setoComm_t>(kRanks));
+    for (auto& job : comms) ASSERT_EQ(outcome(setoCommInitAll(job.data(), kRanks, nullptr)), kGood);
+    for (auto& job : comms)
+      for (int rank = 0; rank < kRanks; ++rank)
+        threads.emplace_back([&job, rank] {
+          setoComm_t comm = job[static_cast<std::size_t>(rank)];
+          for (int round = 0; round < 50; ++round) {
+            Floats data(1000, 1), in(10);
+            ASSERT_EQ(setoGroupStart(), setoSuccess);
+            ASSERT_EQ(setoAllReduce(data.data(), data.data(), 1000, setoFloat32, setoSum, comm, nullptr), setoSuccess);
+            ASSERT_EQ(setoSend(data.data(), 0, setoFloat32, 1 - rank, comm, nullptr), setoSuccess);
+            ASSERT_EQ(setoRecv(in.data(), 0, setoFloat32, 1 - rank, comm, nullptr), setoSuccess);
+            ASSERT_EQ(outcome(setoGroupEnd()), kGood);
+            ASSERT_EQ(data, Floats(1000, kRanks));
+          }
+        });
+    for (std::thread& thread : threads) thread.join();
+    for (auto& job : comms)
+      for (setoComm_t comm : job) EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  }));
+}
+
+}  // namespace
+}  // namespace seto::testing

@@ -1,0 +1,146 @@
+// What communicators cost in time and memory.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/api/handles.h"
+#include "tests/support/ranks.h"
+
+namespace seto::testing {
+namespace {
+
+constexpr int kRanks = 4;
+constexpr int kCommunicators = 100;
+
+std::uint64_t now_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+double ms_since(std::uint64_t begin_ns) { return static_cast<double>(now_ns() - begin_ns) / 1e6; }
+
+// KiB that the process holds for itself, shared pages not among them.
+std::uint64_t anonymous_kib() {
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  for (std::string row; std::getline(rollup, row);)
+    if (unsigned long kib = 0; std::sscanf(row.c_str(), "Anonymous: %lu", &kib) == 1) return kib;
+  return 0;
+}
+
+std::uint64_t segment_kib(setoComm_t comm) { return comm->communicator()->context()->segment().segment.populated() / 1024; }
+
+void use(setoComm_t comm, int ranks) {
+  float value = 1;
+  const Answer done = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr));
+  ASSERT_EQ(done.code, setoSuccess) << done;
+  ASSERT_EQ(value, static_cast<float>(ranks));
+}
+
+#ifdef SETO_SANITIZED
+constexpr double kMakeMs = 60'000;
+#else
+constexpr double kMakeMs = 1000;
+#endif
+
+// As a user makes them: an id for each, a context for each, or one that all of a rank share.
+class HundredCommunicators : public ::testing::TestWithParam<std::tuple<Kind, bool>> {};
+
+TEST_P(HundredCommunicators, AreMadeAndUsedInASecond) {
+  const auto [kind, shared] = GetParam();
+  Job job(kind, kRanks, [&, shared = shared](const Seat& seat) {
+    setoContext_t context = nullptr;
+    if (shared) {
+      ASSERT_EQ(setoContextCreate(&context, nullptr), setoSuccess);
+    }
+    std::vector<setoComm_t> comms(kCommunicators);
+    (void)seat.id();
+    seat.meet(1);
+    const std::uint64_t begin_ns = now_ns();
+    for (int i = 0; i < kCommunicators; ++i) {
+      setoConfig_t config = config_of_test();
+      config.context = context;
+      // The job's board carries the id of each in turn.
+      if (i > 0) {
+        if (seat.rank == 0) {
+          ASSERT_EQ(setoGetUniqueId(&seat.board.id), setoSuccess);
+        }
+        ASSERT_TRUE(seat.meet(static_cast<std::uint64_t>(2 * i)));
+      }
+      setoUniqueId id = seat.board.id;
+      ASSERT_TRUE(seat.meet(static_cast<std::uint64_t>(2 * i + 1)));
+      const Answer made = answer(setoCommInitRankConfig(&comms[static_cast<std::size_t>(i)], kRanks, id, seat.rank, &config));
+      ASSERT_EQ(made.code, setoSuccess) << "communicator " << i << ", rank " << seat.rank << ": " << made;
+      use(comms[static_cast<std::size_t>(i)], kRanks);
+    }
+    const double took_ms = ms_since(begin_ns);
+    if (seat.rank == 0) std::printf("%d communicators of %d %s, %s: %.0f ms\n", kCommunicators, kRanks, name_of(kind).c_str(), shared ? "one context a rank" : "a context each", took_ms);
+    EXPECT_LT(took_ms, kMakeMs) << "rank " << seat.rank;
+    for (setoComm_t comm : comms) EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+    if (context != nullptr) {
+      EXPECT_EQ(setoContextDestroy(context), setoSuccess);
+    }
+  });
+  job.finish();
+}
+
+INSTANTIATE_TEST_SUITE_P(Cluster, HundredCommunicators,
+                         ::testing::Combine(::testing::Values(Kind::processes, Kind::threads), ::testing::Bool()),
+                         [](const auto& one) { return name_of(std::get<0>(one.param)) + (std::get<1>(one.param) ? "SharedContext" : "OwnContexts"); });
+
+constexpr std::uint64_t kMostKib = 2048;
+
+TEST(CommunicatorMemory, IsUnderTwoMebibytesARank) {
+  run_ranks(Kind::processes, kRanks, [](const Seat& seat) {
+    // The first brings what the process has once: threads, tables, the allocator's arenas.
+    const std::uint64_t before_all = anonymous_kib();
+    const setoComm_t first = seat.join();
+    ASSERT_NE(first, nullptr);
+    use(first, seat.ranks);
+    const std::uint64_t after_first = anonymous_kib();
+    if (seat.rank == 0) std::printf("the first: %llu KiB of its own, %llu KiB shared\n", static_cast<unsigned long long>(after_first - before_all), static_cast<unsigned long long>(segment_kib(first)));
+    EXPECT_LT(after_first - before_all + segment_kib(first), kMostKib);
+    constexpr std::uint64_t kMore = 10;
+    std::vector<setoComm_t> more(kMore);
+    std::uint64_t shared_kib = 0;
+    for (std::size_t i = 0; i < kMore; ++i) {
+      ASSERT_EQ(setoCommSplit(first, 0, seat.rank, &more[i], nullptr), setoSuccess) << setoGetLastError(nullptr);
+      use(more[i], seat.ranks);
+    }
+    shared_kib = segment_kib(first);
+    const std::uint64_t own = (anonymous_kib() - after_first) / kMore;
+    if (seat.rank == 0) std::printf("each of %llu more in its context: %llu KiB of its own; %llu KiB shared by all\n", static_cast<unsigned long long>(kMore), static_cast<unsigned long long>(own), static_cast<unsigned long long>(shared_kib));
+    EXPECT_LT(own + shared_kib / (kMore + 1), kMostKib);
+    for (setoComm_t comm : more) EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+    EXPECT_EQ(setoCommDestroy(first), setoSuccess);
+  });
+}
+
+// The first call binds a plan, gets its memory and may measure the machine.
+TEST(FirstCall, IsPrintedAndBounded) {
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 20}) {
+    run_ranks(Kind::processes, kRanks, [bytes](const Seat& seat) {
+      const setoComm_t comm = seat.join();
+      ASSERT_NE(comm, nullptr);
+      std::vector<float> values(bytes / 4, 1.0F);
+      seat.meet(1);
+      const std::uint64_t begin_ns = now_ns();
+      ASSERT_EQ(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr), setoSuccess);
+      const double took_ms = ms_since(begin_ns);
+      if (seat.rank == 0) std::printf("first all_reduce of %zu B between %d processes: %.2f ms\n", bytes, kRanks, took_ms);
+#ifndef SETO_SANITIZED
+      EXPECT_LE(took_ms, bytes == 8 ? 10 : 100);
+#endif
+      EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace seto::testing

@@ -1,0 +1,237 @@
+// Host streams through the C API.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "tests/support/api_ranks.h"
+
+namespace seto::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Floats = std::vector<float>;
+constexpr const char* kGood = "setoSuccess";
+
+class Streams : public ::testing::TestWithParam<Ranks> {};
+INSTANTIATE_TEST_SUITE_P(, Streams, ::testing::Values(Ranks::as_threads, Ranks::as_processes),
+                         [](const auto& tested) { return tested.param == Ranks::as_threads ? "Threads" : "Processes"; });
+
+std::uint64_t position_of(setoStream_t stream) {
+  std::uint64_t position = 0;
+  EXPECT_EQ(setoStreamPosition(stream, &position), setoSuccess);
+  return position;
+}
+
+TEST_P(Streams, RunOperationsInTheirOrder) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    setoStream_t stream = nullptr;
+    EXPECT_EQ(outcome(setoStreamCreate(&stream)), kGood);
+    for (const std::size_t count : {std::size_t{2}, std::size_t{3000}, std::size_t{200'000}}) {
+      Floats data(count, 1);
+      for (int i = 0; i < 5; ++i) EXPECT_EQ(outcome(setoAllReduce(data.data(), data.data(), count, setoFloat32, setoSum, own.comm, stream)), kGood);
+      EXPECT_EQ(outcome(setoStreamWait(stream, position_of(stream), 0)), kGood);
+      EXPECT_EQ(data, Floats(count, 32));
+    }
+    EXPECT_EQ(position_of(stream), 15U);
+    EXPECT_EQ(outcome(setoStreamDestroy(stream)), kGood);
+  }));
+}
+
+TEST_P(Streams, GoOnWithoutAWaiter) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    setoStream_t stream = nullptr;
+    EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
+    Floats data(1000, 1);
+    std::atomic<bool> called{false};
+    EXPECT_EQ(setoAllReduce(data.data(), data.data(), 1000, setoFloat32, setoSum, own.comm, stream), setoSuccess);
+    EXPECT_EQ(setoLaunchHostFunction(stream, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }, &called), setoSuccess);
+    while (!called.load()) std::this_thread::yield();
+    EXPECT_EQ(data, Floats(1000, 2));
+    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  }));
+}
+
+TEST_P(Streams, PollUntilTheEnd) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    setoStream_t stream = nullptr;
+    EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
+    Floats data(50'000, 1);
+    EXPECT_EQ(setoAllReduce(data.data(), data.data(), data.size(), setoFloat32, setoSum, own.comm, stream), setoSuccess);
+    setoResult_t result = setoInProgress;
+    while ((result = setoStreamPoll(stream, 1)) == setoInProgress) std::this_thread::yield();
+    EXPECT_EQ(outcome(result), kGood);
+    EXPECT_EQ(data, Floats(50'000, 2));
+    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  }));
+}
+
+TEST_P(Streams, SendsMayFaceEachOther) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    setoStream_t sends = nullptr, receives = nullptr;
+    EXPECT_EQ(setoStreamCreate(&sends), setoSuccess);
+    EXPECT_EQ(setoStreamCreate(&receives), setoSuccess);
+    const Floats out(500'000, static_cast<float>(own.rank));
+    Floats in(500'000, -1);
+    EXPECT_EQ(setoSend(out.data(), out.size(), setoFloat32, 1 - own.rank, own.comm, sends), setoSuccess);
+    EXPECT_EQ(setoRecv(in.data(), in.size(), setoFloat32, 1 - own.rank, own.comm, receives), setoSuccess);
+    EXPECT_EQ(outcome(setoStreamWait(sends, 1, 0)), kGood);
+    EXPECT_EQ(outcome(setoStreamWait(receives, 1, 0)), kGood);
+    EXPECT_EQ(in, Floats(500'000, static_cast<float>(1 - own.rank)));
+    EXPECT_EQ(setoStreamDestroy(sends), setoSuccess);
+    EXPECT_EQ(setoStreamDestroy(receives), setoSuccess);
+  }));
+}
+
+TEST_P(Streams, WaitForEachOther) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    setoStream_t first = nullptr, second = nullptr;
+    EXPECT_EQ(setoStreamCreate(&first), setoSuccess);
+    EXPECT_EQ(setoStreamCreate(&second), setoSuccess);
+    Floats data(20'000, 1);
+    for (int i = 0; i < 6; ++i) {
+      const setoStream_t one = i % 2 == 0 ? first : second, other = i % 2 == 0 ? second : first;
+      EXPECT_EQ(setoStreamWaitFor(one, other, position_of(other)), setoSuccess);
+      EXPECT_EQ(setoAllReduce(data.data(), data.data(), data.size(), setoFloat32, setoSum, own.comm, one), setoSuccess);
+    }
+    EXPECT_EQ(outcome(setoStreamWait(second, position_of(second), 0)), kGood);
+    EXPECT_EQ(data, Floats(20'000, 64));
+    EXPECT_EQ(setoStreamDestroy(first), setoSuccess);
+    EXPECT_EQ(setoStreamDestroy(second), setoSuccess);
+  }));
+}
+
+TEST_P(Streams, TimeOutAndGoOn) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    setoStream_t stream = nullptr;
+    EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
+    Floats data(10, 1), token(1);
+    if (own.rank == 0) {
+      EXPECT_EQ(setoAllReduce(data.data(), data.data(), 10, setoFloat32, setoSum, own.comm, stream), setoSuccess);
+      EXPECT_EQ(setoStreamWait(stream, 1, 20), setoTimeout);
+      EXPECT_EQ(setoStreamPoll(stream, 1), setoInProgress);
+      EXPECT_EQ(setoSend(token.data(), 1, setoFloat32, 1, own.comm, nullptr), setoSuccess);
+    } else {
+      EXPECT_EQ(setoRecv(token.data(), 1, setoFloat32, 0, own.comm, nullptr), setoSuccess);
+      EXPECT_EQ(setoAllReduce(data.data(), data.data(), 10, setoFloat32, setoSum, own.comm, stream), setoSuccess);
+    }
+    EXPECT_EQ(outcome(setoStreamWait(stream, 1, 0)), kGood);
+    EXPECT_EQ(data, Floats(10, 2));
+    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  }));
+}
+
+TEST_P(Streams, GiveTheFirstFailureUpToAPosition) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    setoStream_t stream = nullptr;
+    EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
+    Floats data(10, 1);
+    const auto reduce = [&](void* buffer) { return setoAllReduce(buffer, buffer, 10, setoFloat32, setoSum, own.comm, stream); };
+    EXPECT_EQ(reduce(data.data()), setoSuccess);
+    EXPECT_EQ(reduce(nullptr), setoSuccess);  // rejected under its number, on every rank
+    EXPECT_EQ(reduce(data.data()), setoSuccess);
+    EXPECT_EQ(outcome(setoStreamWait(stream, 1, 0)), kGood);
+    EXPECT_THAT(outcome(setoStreamWait(stream, 3, 0)), HasSubstr("sendbuff"));
+    EXPECT_EQ(outcome(setoStreamPoll(stream, 1)), kGood);
+    EXPECT_EQ(data, Floats(10, 4));
+    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  }));
+}
+
+TEST_P(Streams, BelongIntoGroupsToo) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    setoStream_t stream = nullptr;
+    EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
+    Floats queued(1000, 1), blocking(1000, 1), in(100'000), out(100'000, 3);
+    EXPECT_EQ(setoGroupStart(), setoSuccess);
+    EXPECT_EQ(setoAllReduce(queued.data(), queued.data(), 1000, setoFloat32, setoSum, own.comm, stream), setoSuccess);
+    EXPECT_EQ(setoSend(out.data(), out.size(), setoFloat32, 1 - own.rank, own.comm, stream), setoSuccess);
+    EXPECT_EQ(setoRecv(in.data(), in.size(), setoFloat32, 1 - own.rank, own.comm, stream), setoSuccess);
+    EXPECT_EQ(setoAllReduce(blocking.data(), blocking.data(), 1000, setoFloat32, setoSum, own.comm, nullptr), setoSuccess);
+    EXPECT_EQ(outcome(setoGroupEnd()), kGood);
+    EXPECT_EQ(blocking, Floats(1000, 2));
+    EXPECT_EQ(position_of(stream), 2U);
+    EXPECT_EQ(outcome(setoStreamWait(stream, 2, 0)), kGood);
+    EXPECT_EQ(queued, Floats(1000, 2));
+    EXPECT_EQ(in, out);
+    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  }));
+}
+
+TEST_P(Streams, EndWithTheirCommunicator) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    setoStream_t stream = nullptr;
+    EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
+    Floats data(300'000, 1);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(setoAllReduce(data.data(), data.data(), data.size(), setoFloat32, setoSum, own.comm, stream), setoSuccess);
+    EXPECT_EQ(outcome(setoCommDestroy(own.comm)), kGood);  // waits
+    own.comm = nullptr;
+    EXPECT_EQ(outcome(setoStreamPoll(stream, 4)), kGood);
+    EXPECT_EQ(data, Floats(300'000, 16));
+    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  }));
+}
+
+// Waiters of one context, on streams and blocking, while the background thread is at work, too.
+TEST_P(Streams, AreWaitedForByManyThreads) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    setoStream_t stream = nullptr;
+    EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
+    for (int round = 0; round < 30; ++round) {
+      Floats data(5000, 1);
+      const std::uint64_t before = position_of(stream);
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(setoAllReduce(data.data(), data.data(), 5000, setoFloat32, setoSum, own.comm, stream), setoSuccess);
+      std::vector<std::thread> waiters;
+      for (std::uint64_t i = 1; i <= 3; ++i)
+        waiters.emplace_back([&, i] { EXPECT_EQ(outcome(setoStreamWait(stream, before + i, 0)), kGood); });
+      Floats more(10, 1);
+      EXPECT_EQ(outcome(setoAllReduce(more.data(), more.data(), 10, setoFloat32, setoSum, own.comm, nullptr)), kGood);
+      for (std::thread& waiter : waiters) waiter.join();
+      EXPECT_EQ(data, Floats(5000, 8));
+      EXPECT_EQ(more, Floats(10, 2));
+    }
+    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  }));
+}
+
+TEST(Stream, FunctionsRunInOrder) {
+  EXPECT_TRUE(run_alone([] {
+    setoStream_t stream = nullptr;
+    ASSERT_EQ(setoStreamCreate(&stream), setoSuccess);
+    static std::vector<int> order;
+    static int numbers[100];
+    for (int i = 0; i < 100; ++i) {
+      numbers[i] = i;
+      EXPECT_EQ(setoLaunchHostFunction(stream, [](void* number) { order.push_back(*static_cast<int*>(number)); }, &numbers[i]), setoSuccess);
+    }
+    EXPECT_EQ(outcome(setoStreamWait(stream, 100, 1000)), kGood);
+    EXPECT_EQ(order.size(), 100U);
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  }));
+}
+
+TEST(Stream, HandlesOfDestroyedStreamsAreNamed) {
+  EXPECT_TRUE(run_alone([] {
+    setoStream_t first = nullptr, second = nullptr;
+    std::uint64_t position = 0;
+    ASSERT_EQ(setoStreamCreate(&first), setoSuccess);
+    ASSERT_EQ(setoStreamDestroy(first), setoSuccess);
+    ASSERT_EQ(setoStreamCreate(&second), setoSuccess);
+    EXPECT_NE(first, second);
+    EXPECT_THAT(outcome(setoStreamPosition(first, &position)), HasSubstr("was it destroyed?"));
+    EXPECT_THAT(outcome(setoStreamDestroy(first)), HasSubstr("was it destroyed?"));
+    EXPECT_THAT(outcome(setoStreamWait(second, 1, 0)), HasSubstr("position: 1"));
+    EXPECT_THAT(outcome(setoStreamPoll(nullptr, 0)), HasSubstr("stream"));
+    EXPECT_THAT(outcome(setoStreamWaitFor(second, first, 0)), HasSubstr("was it destroyed?"));
+    EXPECT_THAT(outcome(setoLaunchHostFunction(second, nullptr, nullptr)), HasSubstr("function"));
+    EXPECT_EQ(setoStreamDestroy(second), setoSuccess);
+  }));
+}
+
+}  // namespace
+}  // namespace seto::testing
