@@ -45,7 +45,7 @@ if(SETO_SANITIZE)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Both warn of what instrumentation does to correct code: fences that only order atomics, and values behind checks.
-    target_compile_options(seto_flags INTERFACE -Wno-maybe-uninitialized $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
+    target_compile_options(seto_flags INTERFACE -Wno-maybe-uninitialized -Wno-uninitialized $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
   endif()
 endif()
 

@@ -22,6 +22,19 @@ std::uint64_t label_of(DataType type, TransferKind kind, std::uint64_t number) {
 
 bool sends(const Transfer& transfer) { return transfer.direction == Direction::send; }
 
+// Of parts read and parts written, which may lie between one another.
+Status check_overlap(std::span<const Transfer> out, std::span<const Transfer> in, std::uint64_t element) {
+  for (const Transfer& read : out)
+    for (const Transfer& written : in) {
+      const auto* const source = static_cast<const std::byte*>(read.source);
+      const auto* const target = static_cast<const std::byte*>(written.target);
+      if (source == nullptr || target == nullptr) continue;
+      if (source < target + written.count * element && target < source + read.count * element)
+        return failure(Code::invalid_argument, "sendbuff and recvbuff overlap: the part for rank %d and the part of rank %d", read.peer, written.peer);
+    }
+  return {};
+}
+
 bool overlap(const std::byte* a, const std::byte* b, std::uint64_t size) { return a != b && a < b + size && b < a + size; }
 
 }  // namespace
@@ -84,7 +97,12 @@ std::vector<Transfer> transfers_of(const ExchangeCall& call, int ranks) {
     }
   };
   add(call.sends, Direction::send);
+  const std::size_t outgoing = transfers.size();
   add(call.receives, Direction::receive);
+  Status wrong = check_overlap(std::span(transfers).first(outgoing), std::span(transfers).subspan(outgoing), element);
+  if (!wrong.ok())
+    for (Transfer& transfer : transfers)
+      if (transfer.wrong.ok()) transfer.wrong = wrong;
   return transfers;
 }
 

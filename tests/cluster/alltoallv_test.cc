@@ -34,7 +34,7 @@ Sizes offsets_of(const Sizes& counts, std::size_t gap) {
 }
 
 // counts[from][to]; the receiver's parts have gaps of three between them, the sender's none.
-void exchange(ApiRank& own, const std::vector<Sizes>& counts) {
+void exchange_once(ApiRank& own, const std::vector<Sizes>& counts) {
   const auto rank = static_cast<std::size_t>(own.rank);
   const auto ranks = static_cast<std::size_t>(own.ranks);
   Sizes receives;
@@ -51,7 +51,7 @@ void exchange(ApiRank& own, const std::vector<Sizes>& counts) {
 }
 
 TEST_P(AllToAllv, MovesPartsOfEveryLength) {
-  constexpr std::uint64_t kSeed = 5;
+  static constexpr std::uint64_t kSeed = 5;
   RecordProperty("seed", kSeed);
   for (const int ranks : {1, 2, 3, 5})
     EXPECT_TRUE(run_ranks(GetParam(), ranks, [](ApiRank& own) {
@@ -60,7 +60,7 @@ TEST_P(AllToAllv, MovesPartsOfEveryLength) {
         std::vector<Sizes> counts(static_cast<std::size_t>(own.ranks), Sizes(static_cast<std::size_t>(own.ranks)));
         for (Sizes& row : counts)
           for (std::size_t& count : row) count = random() % 3 == 0 ? 0 : random() % (round % 3 == 0 ? 90'000 : 200);
-        exchange(own, counts);
+        exchange_once(own, counts);
       }
     })) << ranks
         << " ranks, seed " << kSeed;

@@ -30,8 +30,14 @@ struct WrongCall {
   std::function<setoResult_t(const Desk&)> call;
 };
 
+// C programs may pass any int. Sanitizers stop at what the bits of the enumeration cannot hold.
+#ifdef SETO_SANITIZED
+setoDataType_t type_of(int value) { return static_cast<setoDataType_t>(12 + (value & 3)); }
+setoRedOp_t op_of(int value) { return static_cast<setoRedOp_t>(value < 0 ? 0x7ffffff0 : value); }
+#else
 setoDataType_t type_of(int value) { return static_cast<setoDataType_t>(value); }
 setoRedOp_t op_of(int value) { return static_cast<setoRedOp_t>(value); }
+#endif
 
 // A table on the heap, so that no destructor runs late.
 const std::vector<WrongCall>& wrong_calls() {

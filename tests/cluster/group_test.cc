@@ -32,7 +32,7 @@ struct Message {
 
 // Every rank draws the same messages and queues its own ends of them.
 TEST_P(Groups, OfRandomMessagesDeliverThemAll) {
-  constexpr std::uint64_t kSeed = 11;
+  static constexpr std::uint64_t kSeed = 11;
   RecordProperty("seed", kSeed);
   EXPECT_TRUE(run_ranks(GetParam(), 4, [](ApiRank& own) {
     std::mt19937_64 random(kSeed);

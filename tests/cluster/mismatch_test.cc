@@ -154,7 +154,7 @@ TEST_P(LoneRejection, EndsEverywhereAndHarmsNothing) {
       Buffers buffers;
       for (int round = 0; round < 3; ++round) {
         Shape shape = one.shape;
-        if (seat.rank == wrong_rank) shape.type = static_cast<setoDataType_t>(77);
+        if (seat.rank == wrong_rank) shape.type = static_cast<setoDataType_t>(13);
         const Answer refused = answer(call(shape, buffers, comm));
         if (seat.rank == wrong_rank) {
           EXPECT_EQ(refused.code, setoInvalidArgument) << refused;
@@ -179,7 +179,7 @@ TEST_P(LoneRejection, ManyInARow) {
     Buffers buffers;
     for (int round = 0; round < 25; ++round) {
       Shape shape = one.shape;
-      if (seat.rank == 0) shape.op = static_cast<setoRedOp_t>(-3);
+      if (seat.rank == 0) shape.op = static_cast<setoRedOp_t>(1000);
       if (seat.rank == 0 && (one.name == std::string("AllGather") || one.name == std::string("AllToAll"))) shape.type = setoNumTypes;
       const Answer refused = answer(call(shape, buffers, comm));
       ASSERT_EQ(refused.code, seat.rank == 0 ? setoInvalidArgument : setoRemoteError) << "round " << round << ", rank " << seat.rank << ": " << refused;
