@@ -26,8 +26,8 @@ setoResult_t setoAllReduceConfig(const void* sendbuff, void* recvbuff, size_t co
   return issue(comm, call, stream, config);
 }
 
-setoResult_t setoReduceConfig(const void* sendbuff, void* recvbuff, size_t count, setoDataType_t datatype, setoRedOp_t op, int root,
-                              setoComm_t comm, setoStream_t stream, const setoCallConfig_t* config) {
+setoResult_t setoReduceConfig(const void* sendbuff, void* recvbuff, size_t count, setoDataType_t datatype, setoRedOp_t op,
+                              int root, setoComm_t comm, setoStream_t stream, const setoCallConfig_t* config) {
   Call call = call_of(Collective::reduce, sendbuff, recvbuff, count, datatype);
   set_op(call, op, comm);
   call.root = root;
@@ -41,8 +41,8 @@ setoResult_t setoBroadcastConfig(const void* sendbuff, void* recvbuff, size_t co
   return issue(comm, call, stream, config);
 }
 
-setoResult_t setoReduceScatterConfig(const void* sendbuff, void* recvbuff, size_t recvcount, setoDataType_t datatype, setoRedOp_t op,
-                                     setoComm_t comm, setoStream_t stream, const setoCallConfig_t* config) {
+setoResult_t setoReduceScatterConfig(const void* sendbuff, void* recvbuff, size_t recvcount, setoDataType_t datatype,
+                                     setoRedOp_t op, setoComm_t comm, setoStream_t stream, const setoCallConfig_t* config) {
   Call call = call_of(Collective::reduce_scatter, sendbuff, recvbuff, recvcount, datatype);
   set_op(call, op, comm);
   return issue(comm, call, stream, config);
@@ -58,15 +58,15 @@ setoResult_t setoAlltoAllConfig(const void* sendbuff, void* recvbuff, size_t cou
   return issue(comm, call_of(Collective::all_to_all, sendbuff, recvbuff, count, datatype), stream, config);
 }
 
-setoResult_t setoGatherConfig(const void* sendbuff, void* recvbuff, size_t count, setoDataType_t datatype, int root, setoComm_t comm,
-                              setoStream_t stream, const setoCallConfig_t* config) {
+setoResult_t setoGatherConfig(const void* sendbuff, void* recvbuff, size_t count, setoDataType_t datatype, int root,
+                              setoComm_t comm, setoStream_t stream, const setoCallConfig_t* config) {
   Call call = call_of(Collective::gather, sendbuff, recvbuff, count, datatype);
   call.root = root;
   return issue(comm, call, stream, config);
 }
 
-setoResult_t setoScatterConfig(const void* sendbuff, void* recvbuff, size_t count, setoDataType_t datatype, int root, setoComm_t comm,
-                               setoStream_t stream, const setoCallConfig_t* config) {
+setoResult_t setoScatterConfig(const void* sendbuff, void* recvbuff, size_t count, setoDataType_t datatype, int root,
+                               setoComm_t comm, setoStream_t stream, const setoCallConfig_t* config) {
   Call call = call_of(Collective::scatter, sendbuff, recvbuff, count, datatype);
   call.root = root;
   return issue(comm, call, stream, config);

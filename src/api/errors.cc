@@ -40,15 +40,24 @@ const char* last_text() {
 
 setoResult_t result_of(Code code) {
   switch (code) {
-    case Code::ok: return setoSuccess;
-    case Code::invalid_argument: return setoInvalidArgument;
-    case Code::invalid_usage: return setoInvalidUsage;
-    case Code::unavailable: return setoSystemError;
-    case Code::remote_error: return setoRemoteError;
-    case Code::timeout: return setoTimeout;
-    case Code::aborted: return setoInvalidUsage;
-    case Code::in_progress: return setoInProgress;
-    case Code::internal: return setoInternalError;
+    case Code::ok:
+      return setoSuccess;
+    case Code::invalid_argument:
+      return setoInvalidArgument;
+    case Code::invalid_usage:
+      return setoInvalidUsage;
+    case Code::unavailable:
+      return setoSystemError;
+    case Code::remote_error:
+      return setoRemoteError;
+    case Code::timeout:
+      return setoTimeout;
+    case Code::aborted:
+      return setoInvalidUsage;
+    case Code::in_progress:
+      return setoInProgress;
+    case Code::internal:
+      return setoInternalError;
   }
   return setoInternalError;
 }
@@ -101,16 +110,26 @@ setoResult_t setoGetVersion(int* version) {
 
 const char* setoGetErrorString(setoResult_t result) {
   switch (result) {
-    case setoSuccess: return "success";
-    case setoUnhandledCudaError: return "CUDA error";
-    case setoSystemError: return "system error";
-    case setoInternalError: return "internal error";
-    case setoInvalidArgument: return "invalid argument";
-    case setoInvalidUsage: return "invalid usage";
-    case setoRemoteError: return "remote error";
-    case setoInProgress: return "in progress";
-    case setoTimeout: return "timeout";
-    case setoNumResults: break;
+    case setoSuccess:
+      return "success";
+    case setoUnhandledCudaError:
+      return "CUDA error";
+    case setoSystemError:
+      return "system error";
+    case setoInternalError:
+      return "internal error";
+    case setoInvalidArgument:
+      return "invalid argument";
+    case setoInvalidUsage:
+      return "invalid usage";
+    case setoRemoteError:
+      return "remote error";
+    case setoInProgress:
+      return "in progress";
+    case setoTimeout:
+      return "timeout";
+    case setoNumResults:
+      break;
   }
   return "unknown result code";
 }

@@ -5,27 +5,41 @@
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
 
+namespace {
+
+Status end() {
+  const bool outermost = group_depth() == 1;
+  if (outermost && has_collected() && !CallGroup::of_thread().empty()) {
+    drop_collected();
+    drop_group();
+    return failure(
+        Code::invalid_usage,
+        "setoGroupEnd: one group holds both operations and calls that make or finalize communicators; nothing was issued, "
+        "use a group for each");
+  }
+  return end_group();
+}
+
+}  // namespace
+
 extern "C" {
 
 setoResult_t setoGroupStart(void) {
   return enter([]() -> Status {
     CallGroup::of_thread().start();
+    note_group_depth();
     return {};
   });
 }
 
 setoResult_t setoGroupEnd(void) {
   return enter([]() -> Status {
-    const bool outermost = group_depth() == 1;
-    if (outermost && has_collected() && !CallGroup::of_thread().empty()) {
-      drop_collected();
-      drop_group();
-      return failure(Code::invalid_usage,
-                     "setoGroupEnd: one group holds both operations and calls that make or finalize communicators; nothing was issued, "
-                     "use a group for each");
-    }
-    SETO_TRY(end_group());
-    return outermost ? run_collected() : Status();
+    const Status ended = end();
+    note_group_depth();
+    if (group_depth() > 0) return ended;
+    if (ended.ok()) return run_collected();
+    drop_collected();
+    return ended;
   });
 }
 

@@ -4,6 +4,6 @@
 
 namespace seto::api {
 
-int group_depth() { return CallGroup::of_thread().depth(); }
+void note_group_depth() { open_groups = CallGroup::of_thread().depth(); }
 
 }  // namespace seto::api

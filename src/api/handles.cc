@@ -23,7 +23,8 @@ namespace {
 constexpr std::uint64_t kCloseMs = 10'000;
 
 void barrier_on_every_core() {
-  if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0) (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+  if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0)
+    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 }
 
 }  // namespace
@@ -47,7 +48,8 @@ Status setoComm::asynchronous_failure() const {
 Status setoComm::why_unusable() const {
   const std::lock_guard lock(mutex_);
   if (working_)
-    return failure(Code::invalid_usage, "comm: it is still being %s; ask setoCommGetAsyncError until it is no longer setoInProgress",
+    return failure(Code::invalid_usage,
+                   "comm: it is still being %s; ask setoCommGetAsyncError until it is no longer setoInProgress",
                    finalized_ ? "finalized" : "made");
   if (communicator_ != nullptr && communicator_->failed()) return communicator_->first_failure();
   if (!failure_.ok()) return failure_;
@@ -136,7 +138,8 @@ Status null_argument(const char* name) { return failure(Code::invalid_argument, 
 
 Status check_handle(const setoComm* comm) {
   if (comm == nullptr) return null_argument("comm");
-  if (!is_alive(comm)) return failure(Code::invalid_argument, "comm: %p is no communicator; was it destroyed?", static_cast<const void*>(comm));
+  if (!is_alive(comm))
+    return failure(Code::invalid_argument, "comm: %p is no communicator; was it destroyed?", static_cast<const void*>(comm));
   return {};
 }
 

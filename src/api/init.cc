@@ -57,7 +57,8 @@ Status init_all(setoComm_t* comms, int ranks) {
   std::vector<setoComm_t> made(static_cast<std::size_t>(ranks));
   for (Rank rank = 0; rank < ranks; ++rank) {
     auto comm = new_handle(rank, ranks, settings);
-    work.emplace_back([&place = made[static_cast<std::size_t>(rank)], comm, &rendezvous] { return init_rank(&place, comm, rendezvous); });
+    work.emplace_back(
+        [&place = made[static_cast<std::size_t>(rank)], comm, &rendezvous] { return init_rank(&place, comm, rendezvous); });
   }
   Status status = run_together(std::move(work));
   if (status.ok()) {
@@ -96,7 +97,8 @@ setoResult_t setoCommInitRankScalable(setoComm_t* newcomm, int nranks, int myran
   return enter([&]() -> Status {
     if (commIds == nullptr) return null_argument("commIds");
     if (nId < 1) return failure(Code::invalid_argument, "nId: %d; at least one id is needed", nId);
-    if (nId > 1) return failure(Code::invalid_usage, "nId: %d; a rendezvous over several ids is not in this version, pass one", nId);
+    if (nId > 1)
+      return failure(Code::invalid_usage, "nId: %d; a rendezvous over several ids is not in this version, pass one", nId);
     return init_rank(newcomm, nranks, *commIds, myrank, config);
   });
 }

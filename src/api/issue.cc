@@ -18,19 +18,22 @@ Status check_config(const setoCallConfig_t& config) {
   if (config.codec != 0 && config.codec != codec_id("none"))
     return failure(Code::invalid_argument, "codec: %d is no id; ask setoCodecId (%s)", config.codec, known_codecs().c_str());
   if (config.algorithm != 0 && algorithm_name(config.algorithm).empty())
-    return failure(Code::invalid_argument, "algorithm: %d is no id; ask setoAlgorithmId (%s)", config.algorithm, known_algorithms().c_str());
+    return failure(Code::invalid_argument, "algorithm: %d is no id; ask setoAlgorithmId (%s)", config.algorithm,
+                   known_algorithms().c_str());
   if (config.deterministic < 0 || config.deterministic > setoOff)
-    return failure(Code::invalid_argument, "deterministic: %d is neither setoOn nor setoOff", static_cast<int>(config.deterministic));
+    return failure(Code::invalid_argument, "deterministic: %d is neither setoOn nor setoOff",
+                   static_cast<int>(config.deterministic));
   return {};
 }
 
 // The premultiplied sum, if it is one of this communicator and type.
 Status find_premul_sum(Call& call, int op, setoComm_t comm) {
   const PremulSums::Entry* const entry = is_alive(comm) ? comm->premul_sums.find(op) : nullptr;
-  if (entry == nullptr) return failure(Code::invalid_argument, "op: %d is neither built in nor a custom operation of this communicator", op);
+  if (entry == nullptr)
+    return failure(Code::invalid_argument, "op: %d is neither built in nor a custom operation of this communicator", op);
   if (call.wrong.ok() && entry->type != call.type)
-    return failure(Code::invalid_argument, "op: the custom operation %d was made for %s, not for %s", op, name_of(entry->type).data(),
-                   name_of(call.type).data());
+    return failure(Code::invalid_argument, "op: the custom operation %d was made for %s, not for %s", op,
+                   name_of(entry->type).data(), name_of(call.type).data());
   call.op = ReduceOp::premul_sum;
   call.scalar = entry->scalar;
   return {};

@@ -27,7 +27,8 @@ Mappings& mappings() {
 
 // From a huge page on, begins at one: else the kernel can back the middle only.
 Result<void*> allocate(std::size_t size) {
-  if (size > std::size_t{1} << 62) return failure(Code::invalid_argument, "size: %zu bytes are more than there are addresses", size);
+  if (size > std::size_t{1} << 62)
+    return failure(Code::invalid_argument, "size: %zu bytes are more than there are addresses", size);
   const std::size_t alignment = size >= kHugePage ? kHugePage : kPage;
   const std::size_t whole = (size + alignment - 1) / alignment * alignment;
   const std::size_t spare = alignment == kHugePage ? kHugePage : 0;
@@ -49,7 +50,8 @@ Status release(void* memory) {
   {
     const std::lock_guard lock(mappings().mutex);
     const auto found = mappings().sizes.find(memory);
-    if (found == mappings().sizes.end()) return failure(Code::invalid_argument, "ptr: %p is not from setoMemAlloc, or was freed", memory);
+    if (found == mappings().sizes.end())
+      return failure(Code::invalid_argument, "ptr: %p is not from setoMemAlloc, or was freed", memory);
     size = found->second;
     mappings().sizes.erase(found);
   }

@@ -46,8 +46,8 @@ setoResult_t setoScatter(const void* sendbuff, void* recvbuff, size_t count, set
 
 setoResult_t setoBarrier(setoComm_t comm, setoStream_t stream) { return setoBarrierConfig(comm, stream, nullptr); }
 
-setoResult_t setoAllGatherv(const void* sendbuff, size_t sendcount, void* recvbuff, const size_t recvcounts[], const size_t rdispls[],
-                            setoDataType_t datatype, setoComm_t comm, setoStream_t stream) {
+setoResult_t setoAllGatherv(const void* sendbuff, size_t sendcount, void* recvbuff, const size_t recvcounts[],
+                            const size_t rdispls[], setoDataType_t datatype, setoComm_t comm, setoStream_t stream) {
   return setoAllGathervConfig(sendbuff, sendcount, recvbuff, recvcounts, rdispls, datatype, comm, stream, nullptr);
 }
 

@@ -16,7 +16,8 @@ Result<int> PremulSums::add(const void* scalar, DataType type) {
     index = free_.front();
     free_.pop_front();
   } else if (index >= kMostOperations) {
-    return failure(Code::invalid_usage, "op: a communicator has room for %zu custom operations; destroy those that are done", kMostOperations);
+    return failure(Code::invalid_usage, "op: a communicator has room for %zu custom operations; destroy those that are done",
+                   kMostOperations);
   } else {
     entries_.emplace_back();
   }

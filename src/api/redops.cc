@@ -9,9 +9,11 @@ Status create(setoRedOp_t* op, const void* scalar, setoDataType_t datatype, seto
   SETO_TRY(check_handle(comm));
   if (op == nullptr) return null_argument("op");
   if (scalar == nullptr) return null_argument("scalar");
-  if (static_cast<unsigned>(datatype) >= setoNumTypes) return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(datatype));
+  if (static_cast<unsigned>(datatype) >= setoNumTypes)
+    return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(datatype));
   if (residence == setoScalarDevice) return failure(Code::invalid_usage, "residence: device memory is not in this version");
-  if (residence != setoScalarHostImmediate) return failure(Code::invalid_argument, "residence: %d is none", static_cast<int>(residence));
+  if (residence != setoScalarHostImmediate)
+    return failure(Code::invalid_argument, "residence: %d is none", static_cast<int>(residence));
   SETO_ASSIGN(const int made, comm->premul_sums.add(scalar, static_cast<DataType>(datatype)));
   *op = static_cast<setoRedOp_t>(made);
   return {};

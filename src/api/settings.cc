@@ -1,9 +1,9 @@
 #include "src/api/settings.h"
 
+#include <unistd.h>
+
 #include <cstring>
 #include <mutex>
-
-#include <unistd.h>
 
 #include "src/api/handles.h"
 #include "src/base/config_table.h"
@@ -39,7 +39,8 @@ Status check_codec(std::string_view name) {
 
 Status check_algorithm(std::string_view name) {
   if (name.empty() || algorithm_id(name) != 0) return {};
-  return failure(Code::invalid_argument, "algorithm: '%.64s' is none; there are %s", std::string(name).c_str(), known_algorithms().c_str());
+  return failure(Code::invalid_argument, "algorithm: '%.64s' is none; there are %s", std::string(name).c_str(),
+                 known_algorithms().c_str());
 }
 
 Result<bool> switch_of(setoSwitch_t value, bool inherited_value, const char* name) {
@@ -94,17 +95,18 @@ Status check_struct(const void* data, const StructShape& shape) {
   Head head;
   std::memcpy(&head, data, sizeof head);
   if (head.magic != shape.magic)
-    return failure(Code::invalid_argument, "%s: magic is %#x, not %#x: begin with the initializer", shape.name, head.magic, shape.magic);
+    return failure(Code::invalid_argument, "%s: magic is %#x, not %#x: begin with the initializer", shape.name, head.magic,
+                   shape.magic);
   if (head.size < shape.least_size || head.size > std::size_t{1} << 16)
-    return failure(Code::invalid_argument, "%s: a size of %zu, but it has %zu bytes: begin with the initializer", shape.name, head.size,
-                   shape.known_size);
+    return failure(Code::invalid_argument, "%s: a size of %zu, but it has %zu bytes: begin with the initializer", shape.name,
+                   head.size, shape.known_size);
   if (head.version < SETO_VERSION(0, 1, 0))
     return failure(Code::invalid_argument, "%s: version %u is older than any release", shape.name, head.version);
   const auto* bytes = static_cast<const unsigned char*>(data);
   for (std::size_t at = shape.known_size; at < head.size; ++at)
     if (bytes[at] != 0)
-      return failure(Code::invalid_argument, "%s: byte %zu is set, but this library (%d.%d.%d) knows only %zu bytes of it", shape.name, at,
-                     SETO_MAJOR, SETO_MINOR, SETO_PATCH, shape.known_size);
+      return failure(Code::invalid_argument, "%s: byte %zu is set, but this library (%d.%d.%d) knows only %zu bytes of it",
+                     shape.name, at, SETO_MAJOR, SETO_MINOR, SETO_PATCH, shape.known_size);
   return {};
 }
 

@@ -1,9 +1,10 @@
+#include "src/core/split.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "src/api/making.h"
 #include "src/core/communicator_bootstrap.h"
-#include "src/core/split.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT

@@ -11,7 +11,8 @@ namespace {
 static_assert(std::is_same_v<size_t, std::uint64_t>, "arrays of counts are handed on as they are");
 
 std::span<const std::uint64_t> view(const size_t* values, setoComm_t comm) {
-  return values == nullptr || !is_alive(comm) ? std::span<const std::uint64_t>() : std::span(values, static_cast<std::size_t>(comm->ranks));
+  return values == nullptr || !is_alive(comm) ? std::span<const std::uint64_t>()
+                                              : std::span(values, static_cast<std::size_t>(comm->ranks));
 }
 
 // `count` is their sum, the same on every rank, so that a text that names the call says how much it moves.

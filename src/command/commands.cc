@@ -35,7 +35,8 @@ setoFormat_t format(bool json) { return json ? setoFormatJson : setoFormatText; 
 
 int run(const InfoOptions& options) {
   const char* const topic = options.topic.empty() ? nullptr : options.topic.c_str();
-  return print([&](char* text, size_t capacity, size_t* size) { return setoInfo(topic, format(options.json), text, capacity, size); });
+  return print(
+      [&](char* text, size_t capacity, size_t* size) { return setoInfo(topic, format(options.json), text, capacity, size); });
 }
 
 int run(const ExplainOptions& options) {
@@ -50,7 +51,9 @@ int run(const ExplainOptions& options) {
   question.ranks = options.ranks;
   question.nodes = options.nodes;
   question.sites = options.sites;
-  return print([&](char* text, size_t capacity, size_t* size) { return setoExplain(&question, format(options.json), text, capacity, size); });
+  return print([&](char* text, size_t capacity, size_t* size) {
+    return setoExplain(&question, format(options.json), text, capacity, size);
+  });
 }
 
 }  // namespace seto::command

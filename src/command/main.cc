@@ -10,7 +10,8 @@ int main(int argc, char** argv) {
 
   seto::command::InfoOptions info;
   CLI::App* const info_command = app.add_subcommand("info", "what this library is and how it is configured");
-  info_command->add_option("topic", info.topic, "version, build, machine, config, transports, algorithms, codecs or status; all if left out");
+  info_command->add_option("topic", info.topic,
+                           "version, build, machine, config, transports, algorithms, codecs or status; all if left out");
   info_command->add_flag("--json", info.json, "as JSON");
   info_command->add_flag_callback(
       "--config", [&info] { info.topic = "config"; }, "the effective settings and where each comes from: topic config");

@@ -34,8 +34,9 @@ CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, Bou
 Task::Step CollectiveTask::begin() {
   if ((gate_ != nullptr && !gate_->open()) || !communicator_.may_begin(note_.operation)) return Step::blocked;
   if (!rejected_.ok()) {
-    note_.verdict = static_cast<std::uint32_t>(rejected_.code());
-    communicator_.begin(note_);
+    // It waits for nothing else, so that many in a row would take each other's notes away before the others read them.
+    if (!communicator_.others_follow(note_.operation) && !(deadline_ && deadline_->passed())) return Step::blocked;
+    communicator_.begin_rejected(note_, rejected_);
     finish(std::move(rejected_));
     return Step::ended;
   }
@@ -56,7 +57,7 @@ Task::Step CollectiveTask::advance() {
   const std::uint32_t lane = run_.lane;
   if (shape_->launch->advance(run_, kStepsAtOnce)) {
     if (started_ticks_ != 0) shape_->stores->took(ticks() - started_ticks_);
-    finish({});
+    finish(shape_->launch->receives() ? Status() : communicator_.compare_notes(note_));
     return Step::ended;
   }
   return round != run_.round || lane != run_.lane ? Step::moved : Step::blocked;

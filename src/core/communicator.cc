@@ -22,6 +22,21 @@ Status from_peer(Rank rank, const Status& reason) {
   return {reason.code(), "rank " + std::to_string(rank) + ": " + std::string(reason.text())};
 }
 
+// The reason of a rejection travels in the words of its note, as far as there is room.
+void put_reason(Note& note, std::string_view reason) {
+  if (reason.size() > sizeof note.words) reason = reason.substr(0, std::min(reason.find(':'), sizeof note.words));
+  std::memcpy(note.words, reason.data(), reason.size());
+}
+
+std::string reason_of(const Note& note) {
+  char text[sizeof note.words];
+  std::memcpy(text, note.words, sizeof text);
+  std::string reason(text, strnlen(text, sizeof text));
+  for (char& letter : reason)
+    if (letter < ' ' || letter > '~') letter = '?';  // garbage, or a text that was cut
+  return reason;
+}
+
 // The note may be garbage.
 std::string text_of(const Note& note) {
   if ((note.words[0] & 0xff) >= kCollectiveCount || (note.words[0] >> 8 & 0xff) >= kDataTypeCount || (note.words[0] >> 16 & 0xff) >= kReduceOpCount)
@@ -276,6 +291,12 @@ void Communicator::begin(const Note& note) {
   circle_->begin(note);
 }
 
+void Communicator::begin_rejected(Note note, const Status& reason) {
+  note.verdict = static_cast<std::uint32_t>(reason.code());
+  put_reason(note, reason.text());
+  begin(note);
+}
+
 // Two operations may be under way, and the later may end first: others are told only of an unbroken row.
 void Communicator::complete(std::uint64_t operation) {
   std::uint64_t done = done_.load(std::memory_order_relaxed);
@@ -301,18 +322,17 @@ Status Communicator::finalize() {
 
 // Called while an operation has not moved for a while: is there a reason?
 Status Communicator::look_around(const Note& own, Deadline deadline) {
-  Status reason;
+  // Who is gone is asked before the notes are compared: who left because of a note has seen it, so it is there to be seen.
   Rank culprit = rank_;
+  Status reason;
   for (Rank peer = 0; peer < ranks_ && reason.ok(); ++peer) {
     if (peer == rank_) continue;
-    Note theirs;
-    const auto member = static_cast<std::uint32_t>(peer);
-    if (circle_->note_of(member, own.operation, theirs) && theirs.verdict != 0)
-      return failure(Code::remote_error, "operation %llu: rank %d rejected its call (%s), so it cannot end anywhere",
-                     static_cast<unsigned long long>(own.operation), peer, name_of(static_cast<Code>(theirs.verdict)).data());
     culprit = peer;
     reason = judge(peer, own);
   }
+  for (Rank peer = 0; peer < ranks_; ++peer)
+    if (peer != rank_) SETO_TRY(heed(peer, own));
+  if (!reason.ok()) SETO_TRY(heed_earlier(own.operation));
   if (reason.ok()) {
     reason = circle_->failure();
     culprit = rank_;
@@ -325,13 +345,58 @@ Status Communicator::look_around(const Note& own, Deadline deadline) {
   return {};
 }
 
-Status Communicator::judge(Rank peer, const Note& own) {
+// What a peer's note says against this rank's. That it rejected the call ends the operation; that it makes another call ends the
+// communicator.
+Status Communicator::heed(Rank peer, const Note& own) {
+  Note theirs;
+  if (!circle_->note_of(static_cast<std::uint32_t>(peer), own.operation, theirs)) return {};
+  const auto operation = static_cast<unsigned long long>(own.operation);
+  if (theirs.verdict != 0)
+    return failure(Code::remote_error, "operation %llu: rank %d rejected its call (%s), so it ends on every rank", operation, peer,
+                   reason_of(theirs).c_str());
+  if (theirs.digest == own.digest) return {};
+  fail(failure(Code::remote_error, "operation %llu: rank %d calls %s, but rank %d calls %s", operation, rank_, text_of(own).c_str(), peer,
+               text_of(theirs).c_str()),
+       peer);
+  return first_failure();
+}
+
+// A rank that only sends may have gone on from an operation before another came to it with a different call.
+Status Communicator::heed_earlier(std::uint64_t before) {
+  for (std::uint64_t operation = before - 1; operation > 0; --operation) {
+    Note own;
+    if (!circle_->note_of(static_cast<std::uint32_t>(rank_), operation, own)) return {};
+    for (Rank peer = 0; peer < ranks_; ++peer) {
+      Note theirs;
+      const bool told = peer != rank_ && circle_->note_of(static_cast<std::uint32_t>(peer), operation, theirs);
+      if (told && own.verdict == 0 && theirs.verdict == 0) SETO_TRY(heed(peer, own));
+    }
+  }
+  return {};
+}
+
+// For an operation in which nothing comes here whose header would tell of another call. Of two ranks that disagree at least one
+// sees the other's note: both write their own before they look.
+Status Communicator::compare_notes(const Note& own) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (Rank peer = 0; peer < ranks_; ++peer)
+    if (peer != rank_) SETO_TRY(heed(peer, own));
+  return {};
+}
+
+bool Communicator::others_follow(std::uint64_t operation) const {
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    const auto member = static_cast<std::uint32_t>(peer);
+    if (peer != rank_ && circle_->completed_by(member) + circle_->window() < operation && circle_->fate_of(member).reason == 0 &&
+        !members_[member].connection->dead())
+      return false;
+  }
+  return true;
+}
+
+Status Communicator::judge(Rank peer, const Note& own) const {
   const auto member = static_cast<std::uint32_t>(peer);
   const auto operation = static_cast<unsigned long long>(own.operation);
-  Note theirs;
-  if (circle_->note_of(member, own.operation, theirs) && theirs.digest != own.digest)
-    return failure(Code::remote_error, "operation %llu: rank %d calls %s, but rank %d calls %s", operation, rank_, text_of(own).c_str(), peer,
-                   text_of(theirs).c_str());
   if (circle_->completed_by(member) >= own.operation) return {};  // whatever became of it, it owes nothing here
   if (const Fate fate = circle_->fate_of(member); fate.reason != 0)
     return failure(Code::remote_error, "operation %llu (%s): rank %d has left the communicator%s", operation, text_of(own).c_str(), peer,

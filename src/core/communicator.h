@@ -81,9 +81,15 @@ class Communicator final {
   // On the token holder.
   [[nodiscard]] bool may_begin(std::uint64_t operation) const { return operation == begun_ + 1 && operation <= done_.load(std::memory_order_relaxed) + circle_->window(); }
   void begin(const Note& note);
+  void begin_rejected(Note note, const Status& reason);
   void complete(std::uint64_t operation);
   Status look_around(const Note& own, Deadline deadline);
-  Status judge(Rank peer, const Note& own);
+  Status heed(Rank peer, const Note& own);
+  Status heed_earlier(std::uint64_t before);
+  Status compare_notes(const Note& own);
+  Status judge(Rank peer, const Note& own) const;
+  // Others are near enough to find what this rank notes of the operation. One that is gone is not waited for.
+  [[nodiscard]] bool others_follow(std::uint64_t operation) const;
   Status overdue(const Note& own) const;
   // Why that peer will send nothing more, if so.
   Status why_gone(Rank peer) const;

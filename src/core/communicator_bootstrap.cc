@@ -43,15 +43,16 @@ CommunicatorBootstrap::~CommunicatorBootstrap() {
 Result<std::vector<std::string>> CommunicatorBootstrap::all_gather(std::string mine, Deadline until) {
   if (!broken_.ok()) return broken_;
   if (mine.size() > kGatherMessageLimit) {
-    return failure(Code::invalid_argument, "rank %d: a bootstrap message of %zu bytes is over the limit of %zu", rank_, mine.size(),
-                   kGatherMessageLimit);
+    return failure(Code::invalid_argument, "rank %d: a bootstrap message of %zu bytes is over the limit of %zu", rank_,
+                   mine.size(), kGatherMessageLimit);
   }
   Result<Round> whole = round({&mine}, until);
   if (!whole.ok()) return broken_ = whole.status();
   std::vector<std::string> messages;
   for (std::size_t index = 0; index < members_.size(); ++index) {
     const auto member = static_cast<std::size_t>(members_[index]);
-    if (whole->left[member]) return broken_ = failure(Code::remote_error, "rank %zu has left: its init failed or was given up", index);
+    if (whole->left[member])
+      return broken_ = failure(Code::remote_error, "rank %zu has left: its init failed or was given up", index);
     messages.push_back(std::move(whole->messages[member]));
   }
   return messages;
@@ -71,7 +72,8 @@ Result<CommunicatorBootstrap::Round> CommunicatorBootstrap::round(Contribution m
     result.left[rank] = lengths[rank] == kLeft;
     if (result.left[rank]) continue;
     if (lengths[rank] > kGatherMessageLimit)
-      return failure(Code::remote_error, "rank %zu: a bootstrap message of %llu bytes", rank, static_cast<unsigned long long>(lengths[rank]));
+      return failure(Code::remote_error, "rank %zu: a bootstrap message of %llu bytes", rank,
+                     static_cast<unsigned long long>(lengths[rank]));
     longest = std::max(longest, lengths[rank]);
   }
   if (longest == 0) return result;

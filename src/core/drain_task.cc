@@ -3,7 +3,8 @@
 namespace seto {
 
 bool DrainTask::all_done() {
-  while (next_ < communicator_.ranks_ && communicator_.circle_->completed_by(static_cast<std::uint32_t>(next_)) >= communicator_.issued_)
+  while (next_ < communicator_.ranks_ &&
+         communicator_.circle_->completed_by(static_cast<std::uint32_t>(next_)) >= communicator_.issued_)
     ++next_;
   return next_ == communicator_.ranks_;
 }

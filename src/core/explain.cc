@@ -33,14 +33,14 @@ std::string verdict(const Candidate& candidate, const Choice& choice) {
 std::string as_text(const Question& question, const Tiers& tiers, const Choice& choice) {
   char line[256];
   std::string text = std::string(name_of(question.collective)) + ", " + size_text(question.bytes) + " a part, " +
-                     std::to_string(question.ranks) + (question.ranks == 1 ? " rank, " : " ranks, ") + std::to_string(tiers.count()) +
-                     (tiers.count() == 1 ? " tier\n" : " tiers\n");
+                     std::to_string(question.ranks) + (question.ranks == 1 ? " rank, " : " ranks, ") +
+                     std::to_string(tiers.count()) + (tiers.count() == 1 ? " tier\n" : " tiers\n");
   std::snprintf(line, sizeof line, "  %-20s %14s  %s\n", "algorithm", "estimate", "verdict");
   text += line;
   for (const Candidate& candidate : choice.candidates) {
     std::snprintf(line, sizeof line, "%s %-20s %14s  %s\n", candidate.algorithm == choice.algorithm ? "*" : " ",
-                  std::string(candidate.algorithm->name).c_str(), candidate.refused.empty() ? duration(candidate.seconds).c_str() : "-",
-                  verdict(candidate, choice).c_str());
+                  std::string(candidate.algorithm->name).c_str(),
+                  candidate.refused.empty() ? duration(candidate.seconds).c_str() : "-", verdict(candidate, choice).c_str());
     text += line;
   }
   return text + "slices of " + size_text(choice.cut.slice_bytes) + ", " + std::to_string(choice.cut.depth) + " in flight\n";
@@ -108,8 +108,10 @@ std::uint64_t part_bytes(Collective collective, std::uint64_t bytes, int ranks) 
     case Collective::reduce_scatter:
     case Collective::all_to_all:
     case Collective::gather:
-    case Collective::scatter: return bytes / static_cast<std::uint64_t>(ranks);
-    default: return bytes;
+    case Collective::scatter:
+      return bytes / static_cast<std::uint64_t>(ranks);
+    default:
+      return bytes;
   }
 }
 

@@ -68,7 +68,8 @@ Section algorithms_section() {
   for (int value = 0; value < kCollectiveCount; ++value) {
     Row row{std::string(name_of(static_cast<Collective>(value))), "", ""};
     for (const Algorithm& algorithm : algorithms())
-      if (algorithm.collective == static_cast<Collective>(value)) row.value += (row.value.empty() ? "" : ", ") + std::string(algorithm.name);
+      if (algorithm.collective == static_cast<Collective>(value))
+        row.value += (row.value.empty() ? "" : ", ") + std::string(algorithm.name);
     section.rows.push_back(std::move(row));
   }
   return section;

@@ -22,16 +22,31 @@ std::uint64_t label_of(DataType type, TransferKind kind, std::uint64_t number) {
 
 bool sends(const Transfer& transfer) { return transfer.direction == Direction::send; }
 
+// Where transfers lie, all of them.
+struct Span {
+  std::uintptr_t begin = ~std::uintptr_t{0};
+  std::uintptr_t end = 0;
+
+  [[nodiscard]] bool meets(const Span& other) const { return begin < other.end && other.begin < end; }
+  void cover(const Span& other) { *this = {std::min(begin, other.begin), std::max(end, other.end)}; }
+};
+
+Span span_of(const Transfer& transfer, std::uint64_t element) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(sends(transfer) ? transfer.source : transfer.target);
+  if (begin == 0 || transfer.count > kMostBytes / element) return {};  // wrong by itself
+  return {begin, begin + transfer.count * element};
+}
+
 // Of parts read and parts written, which may lie between one another.
 Status check_overlap(std::span<const Transfer> out, std::span<const Transfer> in, std::uint64_t element) {
-  for (const Transfer& read : out)
-    for (const Transfer& written : in) {
-      const auto* const source = static_cast<const std::byte*>(read.source);
-      const auto* const target = static_cast<const std::byte*>(written.target);
-      if (source == nullptr || target == nullptr) continue;
-      if (source < target + written.count * element && target < source + read.count * element)
-        return failure(Code::invalid_argument, "sendbuff and recvbuff overlap: the part for rank %d and the part of rank %d", read.peer, written.peer);
-    }
+  Span read, written;
+  for (const Transfer& transfer : out) read.cover(span_of(transfer, element));
+  for (const Transfer& transfer : in) written.cover(span_of(transfer, element));
+  if (!read.meets(written)) return {};
+  for (const Transfer& from : out)
+    for (const Transfer& to : in)
+      if (span_of(from, element).meets(span_of(to, element)))
+        return failure(Code::invalid_argument, "sendbuff and recvbuff overlap: the part for rank %d and the part of rank %d", from.peer, to.peer);
   return {};
 }
 

@@ -23,7 +23,8 @@ float decoded(std::uint32_t bits, const Format& format) {
   const int bias = (1 << (format.exponent_bits - 1)) - 1;
   float magnitude;
   if (exponent == exponent_mask && (format.infinities || mantissa == mantissa_mask)) {
-    magnitude = format.infinities && mantissa == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+    magnitude =
+        format.infinities && mantissa == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
   } else {
     const std::uint32_t whole = exponent == 0 ? mantissa : mantissa | (1U << format.mantissa_bits);
     const int power = (exponent == 0 ? 1 : static_cast<int>(exponent)) - bias - format.mantissa_bits;
@@ -40,11 +41,16 @@ void widen(const void* value, DataType type, void* accumulator) {
   std::uint32_t bits = 0;
   if (size_of(type) <= sizeof bits) std::memcpy(&bits, value, size_of(type));
   switch (type) {
-    case DataType::float16: return write_float(decoded(bits, {5, 10, true}), accumulator);
-    case DataType::bfloat16: return write_float(decoded(bits, {8, 7, true}), accumulator);
-    case DataType::float8e4m3: return write_float(decoded(bits, {4, 3, false}), accumulator);
-    case DataType::float8e5m2: return write_float(decoded(bits, {5, 2, true}), accumulator);
-    default: std::memcpy(accumulator, value, size_of(type));
+    case DataType::float16:
+      return write_float(decoded(bits, {5, 10, true}), accumulator);
+    case DataType::bfloat16:
+      return write_float(decoded(bits, {8, 7, true}), accumulator);
+    case DataType::float8e4m3:
+      return write_float(decoded(bits, {4, 3, false}), accumulator);
+    case DataType::float8e5m2:
+      return write_float(decoded(bits, {5, 2, true}), accumulator);
+    default:
+      std::memcpy(accumulator, value, size_of(type));
   }
 }
 

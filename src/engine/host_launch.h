@@ -63,6 +63,9 @@ class HostLaunch final {
   // moved. `steps` bounds the work of one call, so that a progress pass can serve several launches.
   bool advance(Run& run, std::uint32_t steps);
 
+  // Whether anything comes here from a peer.
+  [[nodiscard]] bool receives() const { return !receives_.empty(); }
+
   // The step that a blocked run waits at, in words, and the peer that it waits for (-1: none).
   [[nodiscard]] std::string waits_at(const Run& run, Rank& peer) const;
 

@@ -97,19 +97,24 @@ SETO_TEST_ALONE(ApiCollectives, rooted_ones_need_no_buffer_elsewhere) {
     for (int root = 0; root < kRanks; ++root) {
       const std::vector<float> mine = own(rank, kCount);
       std::vector<float> out(kCount * kRanks);
-      EXPECT_TRUE(succeeded(setoReduce(mine.data(), rank == root ? out.data() : nullptr, kCount, setoFloat32, setoSum, root, comm, nullptr)));
+      EXPECT_TRUE(succeeded(
+          setoReduce(mine.data(), rank == root ? out.data() : nullptr, kCount, setoFloat32, setoSum, root, comm, nullptr)));
       if (rank == root) {
         EXPECT_EQ(std::vector<float>(out.begin(), out.begin() + kCount), sums(0, kCount));
       }
-      EXPECT_TRUE(succeeded(setoBroadcast(rank == root ? mine.data() : nullptr, out.data(), kCount, setoFloat32, root, comm, nullptr)));
+      EXPECT_TRUE(
+          succeeded(setoBroadcast(rank == root ? mine.data() : nullptr, out.data(), kCount, setoFloat32, root, comm, nullptr)));
       EXPECT_EQ(std::vector<float>(out.begin(), out.begin() + kCount), own(root, kCount));
-      EXPECT_TRUE(succeeded(setoGather(mine.data(), rank == root ? out.data() : nullptr, kCount, setoFloat32, root, comm, nullptr)));
+      EXPECT_TRUE(
+          succeeded(setoGather(mine.data(), rank == root ? out.data() : nullptr, kCount, setoFloat32, root, comm, nullptr)));
       for (int from = 0; rank == root && from < kRanks; ++from)
-        EXPECT_EQ(std::vector<float>(out.begin() + from * static_cast<int>(kCount), out.begin() + (from + 1) * static_cast<int>(kCount)),
+        EXPECT_EQ(std::vector<float>(out.begin() + from * static_cast<int>(kCount),
+                                     out.begin() + (from + 1) * static_cast<int>(kCount)),
                   own(from, kCount));
       std::vector<float> part(kCount);
       const std::vector<float> parts = own(root, kCount * kRanks);
-      EXPECT_TRUE(succeeded(setoScatter(rank == root ? parts.data() : nullptr, part.data(), kCount, setoFloat32, root, comm, nullptr)));
+      EXPECT_TRUE(
+          succeeded(setoScatter(rank == root ? parts.data() : nullptr, part.data(), kCount, setoFloat32, root, comm, nullptr)));
       EXPECT_EQ(part[1], element(root, static_cast<std::size_t>(rank) * kCount + 1));
       std::vector<float> bcast = rank == root ? own(root, kCount) : std::vector<float>(kCount);
       EXPECT_TRUE(succeeded(setoBcast(bcast.data(), kCount, setoFloat32, root, comm, nullptr)));
@@ -144,8 +149,8 @@ SETO_TEST_ALONE(ApiCollectives, uneven_parts) {
     const auto self = static_cast<std::size_t>(rank);
     std::vector<float> mine = own(rank, 310);
     std::vector<float> all(500, -1);
-    EXPECT_TRUE(
-        succeeded(setoAllGatherv(mine.data(), counts[self], all.data(), counts.data(), displacements.data(), setoFloat32, comm, nullptr)));
+    EXPECT_TRUE(succeeded(
+        setoAllGatherv(mine.data(), counts[self], all.data(), counts.data(), displacements.data(), setoFloat32, comm, nullptr)));
     EXPECT_EQ(all[400], element(0, 0));
     EXPECT_EQ(all[409], element(0, 9));
     EXPECT_EQ(all[410], -1);
@@ -154,8 +159,8 @@ SETO_TEST_ALONE(ApiCollectives, uneven_parts) {
     std::vector<float> part(300, -1);
     EXPECT_TRUE(succeeded(setoReduceScatterv(mine.data(), part.data(), counts.data(), setoFloat32, setoSum, comm, nullptr)));
     EXPECT_EQ(part[9], counts[self] == 0 ? -1 : sum(self == 0 ? 9 : 19));
-    EXPECT_TRUE(failed(setoAllGatherv(mine.data(), 7, all.data(), counts.data(), nullptr, setoFloat32, comm, nullptr), setoInvalidArgument,
-                       "sendcount: 7"));
+    EXPECT_TRUE(failed(setoAllGatherv(mine.data(), 7, all.data(), counts.data(), nullptr, setoFloat32, comm, nullptr),
+                       setoInvalidArgument, "sendcount: 7"));
   });
 }
 

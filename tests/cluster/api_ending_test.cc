@@ -68,10 +68,12 @@ SETO_TEST_ALONE(ApiEnding, forked_children_are_refused) {
     setoUniqueId id;
     setoComm_t other = nullptr;
     float value = 0;
-    const bool refused = failed(setoBarrier(comm, nullptr), setoInvalidUsage, "forked") && failed(setoGetUniqueId(&id), setoInvalidUsage, "forked") &&
-                         failed(setoCommInitRank(&other, 1, id, 0), setoInvalidUsage, "forked") &&
-                         failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr), setoInvalidUsage, "forked") &&
-                         failed(setoCommDestroy(comm), setoInvalidUsage, "forked");
+    const bool refused =
+        failed(setoBarrier(comm, nullptr), setoInvalidUsage, "forked") &&
+        failed(setoGetUniqueId(&id), setoInvalidUsage, "forked") &&
+        failed(setoCommInitRank(&other, 1, id, 0), setoInvalidUsage, "forked") &&
+        failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr), setoInvalidUsage, "forked") &&
+        failed(setoCommDestroy(comm), setoInvalidUsage, "forked");
     if (!refused) std::printf("%s\n", setoGetLastError(comm));
     return refused;
   });

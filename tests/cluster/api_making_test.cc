@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "src/bootstrap/in_process.h"
 #include "src/base/clock.h"
+#include "src/bootstrap/in_process.h"
 #include "tests/cluster/thread_ranks.h"
 
 namespace seto::testing {
@@ -71,7 +71,8 @@ struct Exchange {
 
 int gather_through_hub(const void* mine, void* all, std::size_t size, void* argument) {
   const auto* const exchange = static_cast<Exchange*>(argument);
-  const auto result = exchange->hub->all_gather(exchange->rank, std::string(static_cast<const char*>(mine), size), Deadline::after_ms(20'000));
+  const auto result =
+      exchange->hub->all_gather(exchange->rank, std::string(static_cast<const char*>(mine), size), Deadline::after_ms(20'000));
   if (!result.ok()) return 1;
   char* where = static_cast<char*>(all);
   for (const std::string& message : result.value()) {
@@ -138,7 +139,8 @@ SETO_TEST_ALONE(ApiMaking, several_ranks_of_one_thread_in_a_group) {
   ASSERT_TRUE(succeeded(setoGetUniqueId(&id)));
   std::vector<setoComm_t> comms(3);
   ASSERT_TRUE(succeeded(setoGroupStart()));
-  for (int rank = 0; rank < 3; ++rank) EXPECT_TRUE(succeeded(setoCommInitRank(&comms[static_cast<std::size_t>(rank)], 3, id, rank)));
+  for (int rank = 0; rank < 3; ++rank)
+    EXPECT_TRUE(succeeded(setoCommInitRank(&comms[static_cast<std::size_t>(rank)], 3, id, rank)));
   ASSERT_TRUE(succeeded(setoGroupEnd()));
   on_threads(3, [&](int rank) { expect_works(comms[static_cast<std::size_t>(rank)], 3); });
   std::vector<setoComm_t> children(3);

@@ -138,13 +138,18 @@ SETO_TEST_ALONE(ApiMisuse, a_call_that_all_reject_leaves_the_communicator_usable
     float out = 0;
     setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
     config.algorithm = 999;
-    EXPECT_TRUE(failed(setoAllReduce(&value, &out, 1, none_of<setoDataType_t>(300), setoSum, comm, nullptr), setoInvalidArgument, "datatype: 300"));
-    EXPECT_TRUE(failed(setoAllReduce(&value, &out, 1, setoFloat32, none_of<setoRedOp_t>(77), comm, nullptr), setoInvalidArgument, "op: 77"));
+    EXPECT_TRUE(failed(setoAllReduce(&value, &out, 1, none_of<setoDataType_t>(300), setoSum, comm, nullptr), setoInvalidArgument,
+                       "datatype: 300"));
+    EXPECT_TRUE(failed(setoAllReduce(&value, &out, 1, setoFloat32, none_of<setoRedOp_t>(77), comm, nullptr), setoInvalidArgument,
+                       "op: 77"));
     EXPECT_TRUE(failed(setoAllReduce(nullptr, &out, 1, setoFloat32, setoSum, comm, nullptr), setoInvalidArgument, "sendbuff"));
     EXPECT_TRUE(failed(setoBroadcast(&value, &out, 1, setoFloat32, 2, comm, nullptr), setoInvalidArgument, "root: 2"));
-    EXPECT_TRUE(failed(setoAllReduce(&value, &out, ~std::size_t{0}, setoFloat32, setoSum, comm, nullptr), setoInvalidArgument, "count"));
-    EXPECT_TRUE(failed(setoAllReduceConfig(&value, &out, 1, setoFloat32, setoSum, comm, nullptr, &config), setoInvalidArgument, "algorithm: 999"));
-    EXPECT_TRUE(failed(setoReduceScatterv(&value, &out, nullptr, setoFloat32, setoSum, comm, nullptr), setoInvalidArgument, "recvcounts"));
+    EXPECT_TRUE(
+        failed(setoAllReduce(&value, &out, ~std::size_t{0}, setoFloat32, setoSum, comm, nullptr), setoInvalidArgument, "count"));
+    EXPECT_TRUE(failed(setoAllReduceConfig(&value, &out, 1, setoFloat32, setoSum, comm, nullptr, &config), setoInvalidArgument,
+                       "algorithm: 999"));
+    EXPECT_TRUE(failed(setoReduceScatterv(&value, &out, nullptr, setoFloat32, setoSum, comm, nullptr), setoInvalidArgument,
+                       "recvcounts"));
     EXPECT_TRUE(succeeded(setoAllReduce(&value, &out, 1, setoFloat32, setoSum, comm, nullptr)));
     EXPECT_EQ(out, 2);
   });
@@ -173,8 +178,10 @@ SETO_TEST_ALONE(ApiMisuse, custom_operations_belong_to_a_type) {
   double value = 1;
   setoRedOp_t op{};
   ASSERT_TRUE(succeeded(setoRedOpCreatePreMulSum(&op, &scalar, setoFloat32, setoScalarHostImmediate, ranks[0])));
-  EXPECT_TRUE(failed(setoAllReduce(&value, &value, 1, setoFloat64, op, ranks[0], nullptr), setoInvalidArgument, "was made for float"));
-  EXPECT_TRUE(failed(setoRedOpCreatePreMulSum(&op, &scalar, setoFloat32, setoScalarDevice, ranks[0]), setoInvalidUsage, "device"));
+  EXPECT_TRUE(
+      failed(setoAllReduce(&value, &value, 1, setoFloat64, op, ranks[0], nullptr), setoInvalidArgument, "was made for float"));
+  EXPECT_TRUE(
+      failed(setoRedOpCreatePreMulSum(&op, &scalar, setoFloat32, setoScalarDevice, ranks[0]), setoInvalidUsage, "device"));
   EXPECT_TRUE(failed(setoRedOpDestroy(setoSum, ranks[0]), setoInvalidArgument, "op: 0"));
 }
 

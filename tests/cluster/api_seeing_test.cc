@@ -81,7 +81,8 @@ SETO_TEST_ALONE(ApiSeeing, names_have_ids) {
 }
 
 SETO_TEST_ALONE(ApiSeeing, every_result_has_a_text) {
-  for (int code = 0; code < setoNumResults; ++code) EXPECT_STRNE(setoGetErrorString(static_cast<setoResult_t>(code)), "unknown result code");
+  for (int code = 0; code < setoNumResults; ++code)
+    EXPECT_STRNE(setoGetErrorString(static_cast<setoResult_t>(code)), "unknown result code");
   EXPECT_STREQ(setoGetErrorString(none_of<setoResult_t>(-3)), "unknown result code");
   EXPECT_STREQ(setoGetErrorString(none_of<setoResult_t>(99)), "unknown result code");
 }

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "include/seto/seto.h"
 #include "tests/support/api_ranks.h"
@@ -23,8 +23,8 @@ inline ::testing::AssertionResult succeeded(setoResult_t result) {
 inline ::testing::AssertionResult failed(setoResult_t result, setoResult_t expected, const std::string& part) {
   const std::string text = setoGetLastError(nullptr);
   if (result == expected && text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << setoGetErrorString(result) << ": " << text << " (expected " << setoGetErrorString(expected)
-                                       << " and \"" << part << "\")";
+  return ::testing::AssertionFailure() << setoGetErrorString(result) << ": " << text << " (expected "
+                                       << setoGetErrorString(expected) << " and \"" << part << "\")";
 }
 
 // A value that the enumeration does not have.
@@ -64,8 +64,8 @@ class ThreadRanks final {
 };
 
 // A test whose body runs in a child process: the test's own never uses the library, so that other tests may fork.
-#define SETO_TEST_ALONE(suite, name)                                        \
-  static void suite##_##name();                                             \
+#define SETO_TEST_ALONE(suite, name)                                           \
+  static void suite##_##name();                                                \
   TEST(suite, name) { EXPECT_TRUE(seto::testing::run_alone(suite##_##name)); } \
   static void suite##_##name()
 
