@@ -326,9 +326,12 @@ Status Communicator::look_around(const Note& own, Deadline deadline) {
   Rank culprit = rank_;
   Status reason;
   for (Rank peer = 0; peer < ranks_ && reason.ok(); ++peer) {
-    if (peer == rank_) continue;
     culprit = peer;
-    reason = judge(peer, own);
+    reason = died(peer, own);
+  }
+  for (Rank peer = 0; peer < ranks_ && reason.ok(); ++peer) {
+    culprit = blamed_by(peer);
+    reason = left(peer, own);
   }
   for (Rank peer = 0; peer < ranks_; ++peer)
     if (peer != rank_) SETO_TRY(heed(peer, own));
@@ -394,16 +397,31 @@ bool Communicator::others_follow(std::uint64_t operation) const {
   return true;
 }
 
-Status Communicator::judge(Rank peer, const Note& own) const {
+// A peer that has completed the operation owes nothing here, whatever became of it.
+Status Communicator::died(Rank peer, const Note& own) const {
+  if (peer == rank_ || !members_[static_cast<std::size_t>(peer)].connection->dead()) return {};
+  if (circle_->completed_by(static_cast<std::uint32_t>(peer)) >= own.operation) return {};
+  return failure(Code::remote_error, "operation %llu (%s): the process of rank %d has ended", static_cast<unsigned long long>(own.operation),
+                 text_of(own).c_str(), peer);
+}
+
+Status Communicator::left(Rank peer, const Note& own) const {
   const auto member = static_cast<std::uint32_t>(peer);
-  const auto operation = static_cast<unsigned long long>(own.operation);
-  if (circle_->completed_by(member) >= own.operation) return {};  // whatever became of it, it owes nothing here
-  if (const Fate fate = circle_->fate_of(member); fate.reason != 0)
-    return failure(Code::remote_error, "operation %llu (%s): rank %d has left the communicator%s", operation, text_of(own).c_str(), peer,
-                   fate.culprit == member ? "" : (" because of rank " + std::to_string(fate.culprit)).c_str());
-  if (members_[static_cast<std::size_t>(peer)].connection->dead())
-    return failure(Code::remote_error, "operation %llu (%s): the process of rank %d has ended", operation, text_of(own).c_str(), peer);
-  return {};
+  const Fate fate = circle_->fate_of(member);
+  if (peer == rank_ || fate.reason == 0 || circle_->completed_by(member) >= own.operation) return {};
+  std::string why;
+  if (fate.reason == static_cast<std::uint32_t>(Code::timeout))
+    why = " at a deadline: " + absentees(own);
+  else if (fate.culprit != member)
+    why = " because of rank " + std::to_string(fate.culprit);
+  return failure(Code::remote_error, "operation %llu (%s): rank %d has left the communicator%s", static_cast<unsigned long long>(own.operation),
+                 text_of(own).c_str(), peer, why.c_str());
+}
+
+// Whom a rank that left blames, so that all blame the same one however the news travelled.
+Rank Communicator::blamed_by(Rank peer) const {
+  const Fate fate = circle_->fate_of(static_cast<std::uint32_t>(peer));
+  return fate.culprit < static_cast<std::uint32_t>(ranks_) ? static_cast<Rank>(fate.culprit) : peer;
 }
 
 Status Communicator::why_gone(Rank peer) const {
@@ -415,7 +433,7 @@ Status Communicator::why_gone(Rank peer) const {
   return {};
 }
 
-Status Communicator::overdue(const Note& own) const {
+std::string Communicator::absentees(const Note& own) const {
   std::vector<Rank> missing;
   for (Rank peer = 0; peer < ranks_; ++peer) {
     Note theirs;
@@ -423,9 +441,12 @@ Status Communicator::overdue(const Note& own) const {
     if (peer != rank_ && !circle_->note_of(member, own.operation, theirs) && circle_->completed_by(member) < own.operation)
       missing.push_back(peer);
   }
-  const std::string who = missing.empty() ? "all ranks came" : rank_list(missing) + " never came";
+  return missing.empty() ? "all ranks came" : rank_list(missing) + " never came";
+}
+
+Status Communicator::overdue(const Note& own) const {
   return failure(Code::timeout, "operation %llu (%s) did not end before its deadline: %s", static_cast<unsigned long long>(own.operation),
-                 text_of(own).c_str(), who.c_str());
+                 text_of(own).c_str(), absentees(own).c_str());
 }
 
 void Communicator::fail(const Status& reason, Rank culprit) {

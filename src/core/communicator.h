@@ -87,9 +87,12 @@ class Communicator final {
   Status heed(Rank peer, const Note& own);
   Status heed_earlier(std::uint64_t before);
   Status compare_notes(const Note& own);
-  Status judge(Rank peer, const Note& own) const;
+  Status died(Rank peer, const Note& own) const;
+  Status left(Rank peer, const Note& own) const;
+  [[nodiscard]] Rank blamed_by(Rank peer) const;
   // Others are near enough to find what this rank notes of the operation. One that is gone is not waited for.
   [[nodiscard]] bool others_follow(std::uint64_t operation) const;
+  [[nodiscard]] std::string absentees(const Note& own) const;
   Status overdue(const Note& own) const;
   // Why that peer will send nothing more, if so.
   Status why_gone(Rank peer) const;

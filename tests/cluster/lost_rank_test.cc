@@ -339,7 +339,10 @@ TEST(PendingWork, AbortFromAnotherThreadEndsABlockingCall) {
     seat.meet(1);
     if (seat.rank == 1) {
       float value = 1;
-      expect_named(answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr)), seat, 0);
+      // What rank 0 had sent before it was aborted may be enough for the first.
+      Answer heard = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr));
+      if (heard.code == setoSuccess) heard = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr));
+      expect_named(heard, seat, 0);
       EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
     }
   });
