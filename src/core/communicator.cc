@@ -153,10 +153,13 @@ Status Communicator::meet(Bootstrap& bootstrap) {
   tiers_ = Tiers::of(homes);
   crowding_ = crowding(all);
   context_->expect_ranks_on_node(on_node);
-  Status made = make_circle(all, ports, until);
-  // A second round, so that nobody goes on alone: whoever could not connect tells all.
-  SETO_ASSIGN(const std::vector<std::string> outcomes, bootstrap.all_gather(std::string(made.text()), until));
+  Status made = make_circle(all, ports, Deadline::after_ms(static_cast<std::uint64_t>(until.remaining_ms()) / 10 * 9));
+  // A second round, so that nobody goes on alone: whoever could not connect tells all. It needs time that is left after the
+  // deadline of those who wait for one that gave up.
+  const Result<std::vector<std::string>> gathered = bootstrap.all_gather(std::string(made.text()), until);
   if (!made.ok()) return made;
+  if (!gathered.ok()) return gathered.status();
+  const std::vector<std::string>& outcomes = gathered.value();
   for (Rank peer = 0; peer < ranks_; ++peer)
     if (const std::string& text = outcomes[static_cast<std::size_t>(peer)]; !text.empty())
       return failure(Code::remote_error, "rank %d could not connect: %s", peer, text.c_str());
@@ -397,10 +400,11 @@ bool Communicator::others_follow(std::uint64_t operation) const {
   return true;
 }
 
-// A peer that has completed the operation owes nothing here, whatever became of it.
+// A peer that has completed the operation owes nothing here, whatever became of it; one that said why it left did not die of it.
 Status Communicator::died(Rank peer, const Note& own) const {
-  if (peer == rank_ || !members_[static_cast<std::size_t>(peer)].connection->dead()) return {};
-  if (circle_->completed_by(static_cast<std::uint32_t>(peer)) >= own.operation) return {};
+  const auto member = static_cast<std::uint32_t>(peer);
+  if (peer == rank_ || !members_[member].connection->dead()) return {};
+  if (circle_->completed_by(member) >= own.operation || circle_->fate_of(member).reason != 0) return {};
   return failure(Code::remote_error, "operation %llu (%s): the process of rank %d has ended", static_cast<unsigned long long>(own.operation),
                  text_of(own).c_str(), peer);
 }

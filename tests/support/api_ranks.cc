@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
-#include <cstring>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -20,6 +20,9 @@ struct SharedId {
   setoUniqueId id;
 };
 
+// As a program ends, so that the library's own end at exit is part of what is tested.
+bool leave(bool passed) { std::exit(passed && !::testing::Test::HasFailure() ? 0 : 1); }
+
 bool run_threads(int ranks, const std::function<void(ApiRank&)>& body) {
   ChildProcess child([&] {
     std::vector<setoComm_t> comms(static_cast<std::size_t>(ranks));
@@ -33,7 +36,7 @@ bool run_threads(int ranks, const std::function<void(ApiRank&)>& body) {
         if (own.comm != nullptr) setoCommDestroy(own.comm);
       });
     for (std::thread& thread : threads) thread.join();
-    return true;
+    return leave(true);
   });
   return child.wait();
 }
@@ -60,7 +63,7 @@ bool run_processes(int ranks, const std::function<void(ApiRank&)>& body) {
   auto* const shared = new (page) SharedId;
   std::vector<ChildProcess> children;
   children.reserve(static_cast<std::size_t>(ranks));
-  for (int rank = 0; rank < ranks; ++rank) children.emplace_back([&, rank] { return run_process(rank, ranks, *shared, body); });
+  for (int rank = 0; rank < ranks; ++rank) children.emplace_back([&, rank] { return leave(run_process(rank, ranks, *shared, body)); });
   bool passed = true;
   for (ChildProcess& child : children) passed = child.wait() && passed;
   munmap(page, sizeof(SharedId));
@@ -76,7 +79,7 @@ bool run_ranks(Ranks kind, int ranks, const std::function<void(ApiRank&)>& body)
 bool run_alone(const std::function<void()>& body) {
   ChildProcess child([&] {
     body();
-    return true;
+    return leave(true);
   });
   return child.wait();
 }

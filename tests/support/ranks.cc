@@ -50,6 +50,13 @@ void print_own_stack(int) {
   backtrace_symbols_fd(frames, count, STDERR_FILENO);
 }
 
+int failed_parts() {
+  const ::testing::TestResult& result = *::testing::UnitTest::GetInstance()->current_test_info()->result();
+  int failed = 0;
+  for (int part = 0; part < result.total_part_count(); ++part) failed += result.GetTestPartResult(part).failed() ? 1 : 0;
+  return failed;
+}
+
 std::vector<std::string> names_in(const std::string& directory) {
   std::vector<std::string> names;
   DIR* const open = opendir(directory.c_str());
@@ -139,6 +146,7 @@ Job::Job(Kind kind, int ranks, const Body& body)
 void Job::run_child(int rank, pid_t parent, const Body& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(3);
+  const int inherited = failed_parts();
   void* first[1];
   (void)backtrace(first, 1);  // loads what the handler must not load
   std::signal(SIGUSR2, print_own_stack);
@@ -150,7 +158,7 @@ void Job::run_child(int rank, pid_t parent, const Body& body) {
     for (std::thread& thread : threads) thread.join();
   }
   std::fflush(nullptr);
-  std::exit(::testing::Test::HasFailure() ? 1 : 0);
+  std::exit(failed_parts() > inherited ? 1 : 0);
 }
 
 Job::~Job() {
