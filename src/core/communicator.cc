@@ -92,6 +92,24 @@ double crowding(const std::vector<Introduction>& all) {
   return most;
 }
 
+// A code, then what happened; empty if all is well.
+std::string outcome_text(const Status& made) {
+  return made.ok() ? std::string() : std::string(1, static_cast<char>(made.code())) + std::string(made.text());
+}
+
+// Who waited in vain waited for somebody with a reason: that one is told, wherever it came from.
+Status common_outcome(const Status& own, const std::vector<std::string>& outcomes) {
+  if (!own.ok() && own.code() != Code::timeout) return own;
+  Status late = own;
+  for (std::size_t peer = 0; peer < outcomes.size(); ++peer) {
+    if (outcomes[peer].empty()) continue;
+    Status theirs = failure(Code::remote_error, "rank %zu could not connect: %s", peer, outcomes[peer].c_str() + 1);
+    if (outcomes[peer].front() != static_cast<char>(Code::timeout)) return theirs;
+    if (late.ok()) late = std::move(theirs);
+  }
+  return late;
+}
+
 }  // namespace
 
 class Communicator::Bells final : public slots::Doorbell {
@@ -156,14 +174,9 @@ Status Communicator::meet(Bootstrap& bootstrap) {
   Status made = make_circle(all, ports, Deadline::after_ms(static_cast<std::uint64_t>(until.remaining_ms()) / 10 * 9));
   // A second round, so that nobody goes on alone: whoever could not connect tells all. It needs time that is left after the
   // deadline of those who wait for one that gave up.
-  const Result<std::vector<std::string>> gathered = bootstrap.all_gather(std::string(made.text()), until);
-  if (!made.ok()) return made;
-  if (!gathered.ok()) return gathered.status();
-  const std::vector<std::string>& outcomes = gathered.value();
-  for (Rank peer = 0; peer < ranks_; ++peer)
-    if (const std::string& text = outcomes[static_cast<std::size_t>(peer)]; !text.empty())
-      return failure(Code::remote_error, "rank %d could not connect: %s", peer, text.c_str());
-  return {};
+  const Result<std::vector<std::string>> gathered = bootstrap.all_gather(outcome_text(made), until);
+  if (!gathered.ok()) return made.ok() ? gathered.status() : made;
+  return common_outcome(made, gathered.value());
 }
 
 Status Communicator::make_circle(const std::vector<Introduction>& all, std::uint32_t ports, Deadline until) {

@@ -15,7 +15,7 @@ namespace seto::testing {
 namespace {
 
 constexpr int kRanks = 3;
-constexpr std::size_t kBoard = 4096;   // of the first communicator of a context: after the head page
+constexpr std::size_t kBoard = 4096;  // of the first communicator of a context: after the head page
 constexpr std::uint32_t kPorts = 16;  // of boards of so few ranks
 
 // Where a rank may scribble on its own board.
@@ -80,8 +80,9 @@ TEST_P(Garbage, IsAnErrorAndNoCrash) {
       else if (i % 7 == 5)
         heard = answer(setoAlltoAll(in.data(), out.data(), count, setoFloat32, comm, nullptr));
       else if (i % 7 == 6)
-        heard = answer(seat.rank == 2 ? setoRecv(out.data(), count, setoFloat32, 1, comm, nullptr)
-                                      : seat.rank == 1 ? setoSend(in.data(), count, setoFloat32, 2, comm, nullptr) : setoSuccess);
+        heard = answer(seat.rank == 2   ? setoRecv(out.data(), count, setoFloat32, 1, comm, nullptr)
+                       : seat.rank == 1 ? setoSend(in.data(), count, setoFloat32, 2, comm, nullptr)
+                                        : setoSuccess);
       else
         heard = answer(setoAllReduce(in.data(), out.data(), count, setoFloat32, setoSum, comm, nullptr));
     }
@@ -97,7 +98,8 @@ TEST_P(Garbage, IsAnErrorAndNoCrash) {
 
 INSTANTIATE_TEST_SUITE_P(Cluster, Garbage,
                          ::testing::Combine(::testing::Values(Kind::processes),
-                                            ::testing::Values("Notes", "Progress", "Fate", "Headers", "Credits", "Messages", "Everything"),
+                                            ::testing::Values("Notes", "Progress", "Fate", "Headers", "Credits", "Messages",
+                                                              "Everything"),
                                             ::testing::Values(std::uint64_t{1}, std::uint64_t{2})),
                          [](const auto& one) { return std::get<1>(one.param) + std::to_string(std::get<2>(one.param)); });
 

@@ -23,14 +23,15 @@ setoResult_t abort_it(setoComm_t comm, const Seat&) { return setoCommAbort(comm)
 setoResult_t leave_it(setoComm_t, const Seat&) { return setoSuccess; }
 setoResult_t disagree(setoComm_t comm, const Seat& seat) {
   std::vector<float> values(100'000, 1.0F);
-  EXPECT_EQ(setoAllReduce(values.data(), values.data(), values.size() - static_cast<std::size_t>(seat.rank), setoFloat32, setoSum, comm, nullptr),
+  EXPECT_EQ(setoAllReduce(values.data(), values.data(), values.size() - static_cast<std::size_t>(seat.rank), setoFloat32, setoSum,
+                          comm, nullptr),
             setoRemoteError);
   return setoCommDestroy(comm);
 }
 
 const Ending kEndings[] = {
-    {"Destroy", 0, destroy}, {"Abort", 0, abort_it}, {"ExitWithout", 0, leave_it}, {"Disagreement", 0, disagree},
-    {"OneKilled", 1, destroy}, {"AllKilled", 4, destroy},
+    {"Destroy", 0, destroy},       {"Abort", 0, abort_it},    {"ExitWithout", 0, leave_it},
+    {"Disagreement", 0, disagree}, {"OneKilled", 1, destroy}, {"AllKilled", 4, destroy},
 };
 
 class LeftBehind : public ::testing::TestWithParam<Ending> {};
@@ -60,11 +61,11 @@ TEST_P(LeftBehind, Nothing) {
   for (int rank = 0; rank < ending.killed; ++rank) job.kill(rank);
   job.finish();
   for (const std::string& name : still_open(sockets)) ADD_FAILURE() << "local socket " << name << " is left";
-  for (const std::string& name : shared_memory_files())
-    EXPECT_EQ(before.count(name), 1U) << name << " is left";
+  for (const std::string& name : shared_memory_files()) EXPECT_EQ(before.count(name), 1U) << name << " is left";
 }
 
-INSTANTIATE_TEST_SUITE_P(Cluster, LeftBehind, ::testing::ValuesIn(kEndings), [](const auto& one) { return std::string(one.param.name); });
+INSTANTIATE_TEST_SUITE_P(Cluster, LeftBehind, ::testing::ValuesIn(kEndings),
+                         [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace
 }  // namespace seto::testing

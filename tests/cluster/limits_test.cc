@@ -32,7 +32,8 @@ TEST_P(Descriptors, SixtyFourSufficeForFourRanks) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Cluster, Descriptors, ::testing::Values(Kind::processes, Kind::threads), [](const auto& one) { return name_of(one.param); });
+INSTANTIATE_TEST_SUITE_P(Cluster, Descriptors, ::testing::Values(Kind::processes, Kind::threads),
+                         [](const auto& one) { return name_of(one.param); });
 
 // Whatever the number at which they run out: an error that says so on the rank that has none, one that names it on the others.
 TEST(DescriptorsRunOut, IsNamedOnEveryRank) {
@@ -51,7 +52,8 @@ TEST(DescriptorsRunOut, IsNamedOnEveryRank) {
         EXPECT_TRUE(made.says("descriptor") || made.says("Too many open files")) << limit << ": " << made;
       }
       seat.meet(2);
-      EXPECT_EQ(seat.board.figure[0].load(), seat.board.figure[static_cast<std::size_t>(seat.rank)].load()) << limit << ": all or none have a communicator: " << made;
+      EXPECT_EQ(seat.board.figure[0].load(), seat.board.figure[static_cast<std::size_t>(seat.rank)].load())
+          << limit << ": all or none have a communicator: " << made;
       if (seat.rank != 1 && made.code != setoSuccess) {
         EXPECT_TRUE(made.says("rank 1")) << limit << ", rank " << seat.rank << ": " << made;
       }
@@ -87,7 +89,8 @@ TEST_P(SharedMemory, ExhaustedIsNamedOnEveryRank) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Cluster, SharedMemory, ::testing::Values(Kind::processes, Kind::threads), [](const auto& one) { return name_of(one.param); });
+INSTANTIATE_TEST_SUITE_P(Cluster, SharedMemory, ::testing::Values(Kind::processes, Kind::threads),
+                         [](const auto& one) { return name_of(one.param); });
 
 TEST(SharedMemoryLimits, TooLittleForAnythingIsNamedAtInit) {
   run_ranks(Kind::processes, 2, [](const Seat& seat) {

@@ -80,7 +80,9 @@ TEST_P(HundredCommunicators, AreMadeAndUsedInASecond) {
       use(comms[static_cast<std::size_t>(i)], kRanks);
     }
     const double took_ms = ms_since(begin_ns);
-    if (seat.rank == 0) std::printf("%d communicators of %d %s, %s: %.0f ms\n", kCommunicators, kRanks, name_of(kind).c_str(), shared ? "one context a rank" : "a context each", took_ms);
+    if (seat.rank == 0)
+      std::printf("%d communicators of %d %s, %s: %.0f ms\n", kCommunicators, kRanks, name_of(kind).c_str(),
+                  shared ? "one context a rank" : "a context each", took_ms);
     EXPECT_LT(took_ms, kMakeMs) << "rank " << seat.rank;
     for (setoComm_t comm : comms) EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
     if (context != nullptr) {
@@ -92,7 +94,9 @@ TEST_P(HundredCommunicators, AreMadeAndUsedInASecond) {
 
 INSTANTIATE_TEST_SUITE_P(Cluster, HundredCommunicators,
                          ::testing::Combine(::testing::Values(Kind::processes, Kind::threads), ::testing::Bool()),
-                         [](const auto& one) { return name_of(std::get<0>(one.param)) + (std::get<1>(one.param) ? "SharedContext" : "OwnContexts"); });
+                         [](const auto& one) {
+                           return name_of(std::get<0>(one.param)) + (std::get<1>(one.param) ? "SharedContext" : "OwnContexts");
+                         });
 
 constexpr std::uint64_t kMostKib = 2048;
 
@@ -104,7 +108,9 @@ TEST(CommunicatorMemory, IsUnderTwoMebibytesARank) {
     ASSERT_NE(first, nullptr);
     use(first, seat.ranks);
     const std::uint64_t after_first = anonymous_kib();
-    if (seat.rank == 0) std::printf("the first: %llu KiB of its own, %llu KiB shared\n", static_cast<unsigned long long>(after_first - before_all), static_cast<unsigned long long>(segment_kib(first)));
+    if (seat.rank == 0)
+      std::printf("the first: %llu KiB of its own, %llu KiB shared\n", static_cast<unsigned long long>(after_first - before_all),
+                  static_cast<unsigned long long>(segment_kib(first)));
     EXPECT_LT(after_first - before_all + segment_kib(first), kMostKib);
     constexpr std::uint64_t kMore = 10;
     std::vector<setoComm_t> more(kMore);
@@ -115,7 +121,10 @@ TEST(CommunicatorMemory, IsUnderTwoMebibytesARank) {
     }
     shared_kib = segment_kib(first);
     const std::uint64_t own = (anonymous_kib() - after_first) / kMore;
-    if (seat.rank == 0) std::printf("each of %llu more in its context: %llu KiB of its own; %llu KiB shared by all\n", static_cast<unsigned long long>(kMore), static_cast<unsigned long long>(own), static_cast<unsigned long long>(shared_kib));
+    if (seat.rank == 0)
+      std::printf("each of %llu more in its context: %llu KiB of its own; %llu KiB shared by all\n",
+                  static_cast<unsigned long long>(kMore), static_cast<unsigned long long>(own),
+                  static_cast<unsigned long long>(shared_kib));
     EXPECT_LT(own + shared_kib / (kMore + 1), kMostKib);
     for (setoComm_t comm : more) EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
     EXPECT_EQ(setoCommDestroy(first), setoSuccess);

@@ -68,7 +68,8 @@ TEST_P(KilledRank, IsNamedByAllOthersWithinASecond) {
     ASSERT_NE(comm, nullptr);
     std::vector<float> in(count, 1.0F);
     std::vector<float> out(count);
-    const Answer heard = repeat([&] { return setoAllReduce(in.data(), out.data(), count, setoFloat32, setoSum, comm, nullptr); }, seat);
+    const Answer heard =
+        repeat([&] { return setoAllReduce(in.data(), out.data(), count, setoFloat32, setoSum, comm, nullptr); }, seat);
     expect_named(heard, seat, lost);
     const Answer again = answer(setoAllReduce(in.data(), out.data(), count, setoFloat32, setoSum, comm, nullptr));
     EXPECT_EQ(again.text, heard.text) << "the first reason stays";
@@ -79,11 +80,14 @@ TEST_P(KilledRank, IsNamedByAllOthersWithinASecond) {
   job.kill(lost);
   job.finish();
   const std::uint64_t took_ms = slowest_ms(job, ranks, lost, killed_ns);
-  std::printf("%d ranks, %zu B: all others named rank %d within %llu ms\n", ranks, count * sizeof(float), lost, static_cast<unsigned long long>(took_ms));
+  std::printf("%d ranks, %zu B: all others named rank %d within %llu ms\n", ranks, count * sizeof(float), lost,
+              static_cast<unsigned long long>(took_ms));
   EXPECT_LT(took_ms, kNoticeMs);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cluster, KilledRank, ::testing::Combine(::testing::Values(2, 3, 4), ::testing::Values(0, 1, 3), ::testing::Values(kSmall, kLarge)),
+INSTANTIATE_TEST_SUITE_P(Cluster, KilledRank,
+                         ::testing::Combine(::testing::Values(2, 3, 4), ::testing::Values(0, 1, 3),
+                                            ::testing::Values(kSmall, kLarge)),
                          [](const auto& one) {
                            return std::to_string(std::get<0>(one.param)) + "RanksLose" + std::to_string(std::get<1>(one.param)) +
                                   (std::get<2>(one.param) == kSmall ? "Small" : "Large");
@@ -121,7 +125,8 @@ TEST_P(KilledIn, CollectiveIsNamedByAllOthers) {
   EXPECT_LT(slowest_ms(job, kRanks, 1, killed_ns), kNoticeMs);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cluster, KilledIn, ::testing::Values("AllGather", "AllToAll", "Broadcast", "Reduce", "Barrier", "ReduceScatter"),
+INSTANTIATE_TEST_SUITE_P(Cluster, KilledIn,
+                         ::testing::Values("AllGather", "AllToAll", "Broadcast", "Reduce", "Barrier", "ReduceScatter"),
                          [](const auto& one) { return one.param; });
 
 // A rank that stands still (stopped, or busy elsewhere) while the others sleep in the kernel, and then dies.
@@ -169,7 +174,8 @@ TEST_P(LeavingRank, IsNamed) {
       return;
     }
     std::vector<float> values(10'000, 1.0F);
-    expect_named(answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr)), seat, 1);
+    expect_named(answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr)), seat,
+                 1);
     seat.board.counter[static_cast<std::size_t>(seat.rank)] = 1;
     if (way == "Destroy" || way == "Abort") seat.meet(1);
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
@@ -188,12 +194,14 @@ TEST_P(LeavingRank, ThreadIsNamed) {
       return;
     }
     std::vector<float> values(10'000, 1.0F);
-    expect_named(answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr)), seat, 1);
+    expect_named(answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr)), seat,
+                 1);
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Cluster, LeavingRank, ::testing::Values("Exit", "QuickExit", "Destroy", "Abort"), [](const auto& one) { return one.param; });
+INSTANTIATE_TEST_SUITE_P(Cluster, LeavingRank, ::testing::Values("Exit", "QuickExit", "Destroy", "Abort"),
+                         [](const auto& one) { return one.param; });
 
 class LateRank : public ::testing::TestWithParam<Kind> {};
 
@@ -228,13 +236,15 @@ TEST_P(LateRank, IsToldWhenItComes) {
     std::vector<float> values(50'000, 1.0F);
     if (seat.rank == 1) {
       while (seat.board.counter[0].load() < 1) std::this_thread::yield();
-      const Answer heard = answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr));
+      const Answer heard =
+          answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr));
       EXPECT_EQ(heard.code, setoRemoteError) << heard;
       EXPECT_TRUE(heard.says("rank 0")) << heard;
     } else {
       setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
       call.deadlineMs = 200;
-      const Answer late = answer(setoAllReduceConfig(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr, &call));
+      const Answer late =
+          answer(setoAllReduceConfig(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr, &call));
       EXPECT_EQ(late.code, setoTimeout) << late;
       EXPECT_TRUE(late.says("rank 1")) << late;
       seat.board.counter[0] = 1;
@@ -244,9 +254,11 @@ TEST_P(LateRank, IsToldWhenItComes) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Cluster, LateRank, ::testing::Values(Kind::processes, Kind::threads), [](const auto& one) { return name_of(one.param); });
+INSTANTIATE_TEST_SUITE_P(Cluster, LateRank, ::testing::Values(Kind::processes, Kind::threads),
+                         [](const auto& one) { return name_of(one.param); });
 
-// ---- work pending at the end ---------------------------------------------------------------------------------------------------
+// ---- work pending at the end
+// ---------------------------------------------------------------------------------------------------
 
 // Rank 0 destroys what it has queued: the others never come to it, or have left.
 TEST(PendingWork, AbortEndsIt) {
@@ -348,7 +360,8 @@ TEST(PendingWork, AbortFromAnotherThreadEndsABlockingCall) {
   });
 }
 
-// ---- group misuse --------------------------------------------------------------------------------------------------------------
+// ---- group misuse
+// --------------------------------------------------------------------------------------------------------------
 
 TEST(GroupMisuse, IsNamedAndHarmless) {
   run_ranks(Kind::processes, 2, [](const Seat& seat) {

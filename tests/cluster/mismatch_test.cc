@@ -106,7 +106,8 @@ TEST_P(Mismatch, IsNamedOnEveryRank) {
     const int odd_rank = seat.ranks - 1;
     const bool odd = seat.rank == odd_rank;
     const Shape& shape = odd ? one.odd : one.usual;
-    const Answer refused = one_way(one.usual) || one_way(one.odd) ? call_and_settle(shape, buffers, comm) : answer(call(shape, buffers, comm));
+    const Answer refused =
+        one_way(one.usual) || one_way(one.odd) ? call_and_settle(shape, buffers, comm) : answer(call(shape, buffers, comm));
     EXPECT_EQ(refused.code, setoRemoteError) << "rank " << seat.rank << ": " << refused;
     EXPECT_TRUE(refused.says("rank " + std::to_string(odd_rank))) << "rank " << seat.rank << ": " << refused;
     EXPECT_TRUE(refused.says(one.said)) << "rank " << seat.rank << ": " << refused;
@@ -121,14 +122,24 @@ TEST_P(Mismatch, IsNamedOnEveryRank) {
 }
 
 std::string test_name(const ::testing::TestParamInfo<Parameters>& one) {
-  return std::get<2>(one.param).name + std::string("_") + name_of(std::get<0>(one.param)) + std::to_string(std::get<1>(one.param));
+  return std::get<2>(one.param).name + std::string("_") + name_of(std::get<0>(one.param)) +
+         std::to_string(std::get<1>(one.param));
 }
 
-INSTANTIATE_TEST_SUITE_P(TwoProcesses, Mismatch, ::testing::Combine(::testing::Values(Kind::processes), ::testing::Values(2), ::testing::ValuesIn(kCases)), test_name);
-INSTANTIATE_TEST_SUITE_P(ThreeThreads, Mismatch, ::testing::Combine(::testing::Values(Kind::threads), ::testing::Values(3), ::testing::ValuesIn(kCases)), test_name);
-INSTANTIATE_TEST_SUITE_P(FourProcesses, Mismatch, ::testing::Combine(::testing::Values(Kind::processes), ::testing::Values(4), ::testing::ValuesIn(kCases)), test_name);
+INSTANTIATE_TEST_SUITE_P(TwoProcesses, Mismatch,
+                         ::testing::Combine(::testing::Values(Kind::processes), ::testing::Values(2),
+                                            ::testing::ValuesIn(kCases)),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(ThreeThreads, Mismatch,
+                         ::testing::Combine(::testing::Values(Kind::threads), ::testing::Values(3), ::testing::ValuesIn(kCases)),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(FourProcesses, Mismatch,
+                         ::testing::Combine(::testing::Values(Kind::processes), ::testing::Values(4),
+                                            ::testing::ValuesIn(kCases)),
+                         test_name);
 
-// ---- a call that one rank alone rejects ----------------------------------------------------------------------------------------
+// ---- a call that one rank alone rejects
+// ----------------------------------------------------------------------------------------
 
 struct Rejected {
   const char* name;
@@ -136,9 +147,10 @@ struct Rejected {
 };
 
 const Rejected kRejected[] = {
-    {"AllReduce", {"all_reduce", 1000}},       {"AllReduceOne", {"all_reduce", 1}}, {"AllReduceLarge", {"all_reduce", 1 << 20}},
-    {"AllGather", {"all_gather", 1000}},       {"ReduceScatter", {"reduce_scatter", 1000}},
-    {"ReduceScatterLarge", {"reduce_scatter", 200'000}}, {"AllToAll", {"all_to_all", 1000}},
+    {"AllReduce", {"all_reduce", 1000}},         {"AllReduceOne", {"all_reduce", 1}},
+    {"AllReduceLarge", {"all_reduce", 1 << 20}}, {"AllGather", {"all_gather", 1000}},
+    {"ReduceScatter", {"reduce_scatter", 1000}}, {"ReduceScatterLarge", {"reduce_scatter", 200'000}},
+    {"AllToAll", {"all_to_all", 1000}},
 };
 
 using RejectedParameters = std::tuple<Kind, int, Rejected>;
@@ -180,9 +192,11 @@ TEST_P(LoneRejection, ManyInARow) {
     for (int round = 0; round < 25; ++round) {
       Shape shape = one.shape;
       if (seat.rank == 0) shape.op = static_cast<setoRedOp_t>(1000);
-      if (seat.rank == 0 && (one.name == std::string("AllGather") || one.name == std::string("AllToAll"))) shape.type = setoNumTypes;
+      if (seat.rank == 0 && (one.name == std::string("AllGather") || one.name == std::string("AllToAll")))
+        shape.type = setoNumTypes;
       const Answer refused = answer(call(shape, buffers, comm));
-      ASSERT_EQ(refused.code, seat.rank == 0 ? setoInvalidArgument : setoRemoteError) << "round " << round << ", rank " << seat.rank << ": " << refused;
+      ASSERT_EQ(refused.code, seat.rank == 0 ? setoInvalidArgument : setoRemoteError)
+          << "round " << round << ", rank " << seat.rank << ": " << refused;
     }
     expect_works(comm, seat);
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
@@ -190,12 +204,22 @@ TEST_P(LoneRejection, ManyInARow) {
 }
 
 std::string rejected_name(const ::testing::TestParamInfo<RejectedParameters>& one) {
-  return std::get<2>(one.param).name + std::string("_") + name_of(std::get<0>(one.param)) + std::to_string(std::get<1>(one.param));
+  return std::get<2>(one.param).name + std::string("_") + name_of(std::get<0>(one.param)) +
+         std::to_string(std::get<1>(one.param));
 }
 
-INSTANTIATE_TEST_SUITE_P(TwoProcesses, LoneRejection, ::testing::Combine(::testing::Values(Kind::processes), ::testing::Values(2), ::testing::ValuesIn(kRejected)), rejected_name);
-INSTANTIATE_TEST_SUITE_P(ThreeProcesses, LoneRejection, ::testing::Combine(::testing::Values(Kind::processes), ::testing::Values(3), ::testing::ValuesIn(kRejected)), rejected_name);
-INSTANTIATE_TEST_SUITE_P(FourThreads, LoneRejection, ::testing::Combine(::testing::Values(Kind::threads), ::testing::Values(4), ::testing::ValuesIn(kRejected)), rejected_name);
+INSTANTIATE_TEST_SUITE_P(TwoProcesses, LoneRejection,
+                         ::testing::Combine(::testing::Values(Kind::processes), ::testing::Values(2),
+                                            ::testing::ValuesIn(kRejected)),
+                         rejected_name);
+INSTANTIATE_TEST_SUITE_P(ThreeProcesses, LoneRejection,
+                         ::testing::Combine(::testing::Values(Kind::processes), ::testing::Values(3),
+                                            ::testing::ValuesIn(kRejected)),
+                         rejected_name);
+INSTANTIATE_TEST_SUITE_P(FourThreads, LoneRejection,
+                         ::testing::Combine(::testing::Values(Kind::threads), ::testing::Values(4),
+                                            ::testing::ValuesIn(kRejected)),
+                         rejected_name);
 
 // Two ranks disagree in a send and its receive.
 TEST(MismatchOfMessages, LengthIsNamedOnBothSides) {

@@ -83,7 +83,8 @@ std::ostream& operator<<(std::ostream& stream, const Answer& one) {
   return stream << setoGetErrorString(one.code) << " (" << one.text << ")";
 }
 
-// ---- a rank --------------------------------------------------------------------------------------------------------------------
+// ---- a rank
+// --------------------------------------------------------------------------------------------------------------------
 
 setoUniqueId Seat::id() const {
   if (rank == 0 && board.id_ready.load(std::memory_order_acquire) == 0) {
@@ -126,10 +127,14 @@ void expect_works(setoComm_t comm, const Seat& seat) {
   }
 }
 
-// ---- a job ---------------------------------------------------------------------------------------------------------------------
+// ---- a job
+// ---------------------------------------------------------------------------------------------------------------------
 
 Job::Job(Kind kind, int ranks, const Body& body)
-    : kind_(kind), ranks_(ranks), until_ns_(now_ns() + kJobSeconds * 1'000'000'000), children_(static_cast<std::size_t>(kind == Kind::processes ? ranks : 1)) {
+    : kind_(kind),
+      ranks_(ranks),
+      until_ns_(now_ns() + kJobSeconds * 1'000'000'000),
+      children_(static_cast<std::size_t>(kind == Kind::processes ? ranks : 1)) {
   void* const shared = mmap(nullptr, sizeof(JobBoard), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) std::abort();
   board_ = new (shared) JobBoard;
@@ -216,11 +221,13 @@ void Job::finish() {
     child.pid = -1;
     if (ended == 0) continue;
     if (child.killed)
-      EXPECT_TRUE(WIFSIGNALED(state) && WTERMSIG(state) == SIGKILL) << "rank " << rank << " ended before it was killed: state " << state;
+      EXPECT_TRUE(WIFSIGNALED(state) && WTERMSIG(state) == SIGKILL)
+          << "rank " << rank << " ended before it was killed: state " << state;
     else
       EXPECT_TRUE(WIFEXITED(state) && WEXITSTATUS(state) == 0)
           << (kind_ == Kind::processes ? "rank " + std::to_string(rank) : "the process of all ranks") << " ended with "
-          << (WIFSIGNALED(state) ? "signal " + std::to_string(WTERMSIG(state)) : "exit status " + std::to_string(WEXITSTATUS(state)));
+          << (WIFSIGNALED(state) ? "signal " + std::to_string(WTERMSIG(state))
+                                 : "exit status " + std::to_string(WEXITSTATUS(state)));
   }
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a process is left over";
 }

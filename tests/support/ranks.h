@@ -26,10 +26,10 @@ inline constexpr int kMostRanks = 16;
 struct JobBoard {
   std::atomic<std::uint32_t> id_ready{0};
   setoUniqueId id{};
-  std::array<std::atomic<std::uint64_t>, kMostRanks> counter{};   // whatever the body counts, by rank
-  std::array<std::atomic<std::uint64_t>, kMostRanks> time_ns{};   // of the monotonic clock
+  std::array<std::atomic<std::uint64_t>, kMostRanks> counter{};  // whatever the body counts, by rank
+  std::array<std::atomic<std::uint64_t>, kMostRanks> time_ns{};  // of the monotonic clock
   std::array<std::atomic<std::uint64_t>, kMostRanks> figure{};
-  std::atomic<std::uint64_t> signal{0};                           // from the test to the ranks
+  std::atomic<std::uint64_t> signal{0};  // from the test to the ranks
 };
 
 // One rank's place in a job.
