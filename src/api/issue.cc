@@ -20,9 +20,8 @@ Status check_config(const setoCallConfig_t& config) {
   if (config.algorithm != 0 && algorithm_name(config.algorithm).empty())
     return failure(Code::invalid_argument, "algorithm: %d is no id; ask setoAlgorithmId (%s)", config.algorithm,
                    known_algorithms().c_str());
-  if (config.deterministic < 0 || config.deterministic > setoOff)
-    return failure(Code::invalid_argument, "deterministic: %d is neither setoOn nor setoOff",
-                   static_cast<int>(config.deterministic));
+  if (const int deterministic = number_in(config.deterministic); deterministic < 0 || deterministic > setoOff)
+    return failure(Code::invalid_argument, "deterministic: %d is neither setoOn nor setoOff", deterministic);
   return {};
 }
 
@@ -85,7 +84,7 @@ Call with_config(const Call& call, const setoCallConfig_t* config) {
   }
   with.deadline_ms = config->deadlineMs;
   with.algorithm = config->algorithm;
-  with.deterministic = config->deterministic == setoOn;
+  with.deterministic = number_in(config->deterministic) == setoOn;
   return with;
 }
 

@@ -16,10 +16,10 @@ struct Target {
   size_t* size;
 };
 
-Status check(const Target& target, setoFormat_t format) {
+Status check(const Target& target, int format) {
   if (target.text == nullptr && target.capacity > 0) return null_argument("text");
   if (format != setoFormatText && format != setoFormatJson)
-    return failure(Code::invalid_argument, "format: %d is neither setoFormatText nor setoFormatJson", static_cast<int>(format));
+    return failure(Code::invalid_argument, "format: %d is neither setoFormatText nor setoFormatJson", format);
   return {};
 }
 
@@ -43,11 +43,11 @@ Result<std::string> answer(const setoQuestion_t& asked, ReportFormat format) {
   SETO_TRY(check_struct(&asked, {"question", sizeof(setoQuestion_t), sizeof(setoQuestion_t), SETO_QUESTION_MAGIC}));
   if (asked.collective == nullptr) return null_argument("collective");
   if (asked.topologyFile != nullptr) return failure(Code::invalid_usage, "topologyFile: topology files are not in this version");
-  if (static_cast<unsigned>(asked.datatype) >= setoNumTypes)
-    return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(asked.datatype));
+  const int datatype = number_in(asked.datatype);
+  if (datatype < 0 || datatype >= setoNumTypes) return failure(Code::invalid_argument, "datatype: %d is none", datatype);
   Question question;
   SETO_ASSIGN(question.collective, collective_of(asked.collective));
-  question.type = static_cast<DataType>(asked.datatype);
+  question.type = static_cast<DataType>(datatype);
   if (asked.comm != nullptr) {
     SETO_TRY(check_handle(asked.comm));
     const std::shared_ptr<Communicator> communicator = asked.comm->communicator();
@@ -69,7 +69,7 @@ extern "C" {
 setoResult_t setoInfo(const char* topic, setoFormat_t format, char* text, size_t capacity, size_t* size) {
   return enter([&]() -> Status {
     const Target target{text, capacity, size};
-    SETO_TRY(check(target, format));
+    SETO_TRY(check(target, number_in(format)));
     SETO_ASSIGN(const Settings settings, settings_of_environment());
     return write(target, info(topic == nullptr ? "" : topic, version_text(), settings.config, format_of(format)));
   });
@@ -79,7 +79,7 @@ setoResult_t setoExplain(const setoQuestion_t* question, setoFormat_t format, ch
   return enter([&]() -> Status {
     if (question == nullptr) return null_argument("question");
     const Target target{text, capacity, size};
-    SETO_TRY(check(target, format));
+    SETO_TRY(check(target, number_in(format)));
     return write(target, answer(*question, format_of(format)));
   });
 }
@@ -88,7 +88,7 @@ setoResult_t setoCommDump(setoComm_t comm, setoFormat_t format, char* text, size
   return enter([&]() -> Status {
     SETO_TRY(check_handle(comm));
     const Target target{text, capacity, size};
-    SETO_TRY(check(target, format));
+    SETO_TRY(check(target, number_in(format)));
     const std::shared_ptr<Communicator> communicator = comm->communicator();
     if (communicator == nullptr) return comm->why_unusable();
     return write(target, dump(*communicator, format_of(format)));

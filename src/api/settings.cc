@@ -43,16 +43,16 @@ Status check_algorithm(std::string_view name) {
                  known_algorithms().c_str());
 }
 
-Result<bool> switch_of(setoSwitch_t value, bool inherited_value, const char* name) {
+Result<bool> switch_of(int value, bool inherited_value, const char* name) {
   if (value == 0) return inherited_value;
   if (value == setoOn) return true;
   if (value == setoOff) return false;
-  return failure(Code::invalid_argument, "%s: %d is neither setoOn nor setoOff", name, static_cast<int>(value));
+  return failure(Code::invalid_argument, "%s: %d is neither setoOn nor setoOff", name, value);
 }
 
 // Fields of the struct that this version cannot honour. Silence would be a lie.
 Status check_absent(const setoConfig_t& config) {
-  if (config.memory == setoMemoryDevice)
+  if (number_in(config.memory) == setoMemoryDevice)
     return failure(Code::invalid_usage, "memory: device memory is not in this version; use setoMemoryHost");
   if (config.livenessTimeoutMs != 0)
     return failure(Code::invalid_usage, "livenessTimeoutMs: heartbeats are not in this version; a peer's death is seen at once");
@@ -76,14 +76,13 @@ Status take_values(Config& config, const setoConfig_t& from) {
   SETO_TRY(take_text(config, ConfigField::algorithm, from.algorithm));
   SETO_TRY(take_text(config, ConfigField::host_id, from.hostId));
   SETO_TRY(take_text(config, ConfigField::site_id, from.siteId));
-  if (from.memory != 0) {
-    if (from.memory < 0 || from.memory > setoMemoryAuto)
-      return failure(Code::invalid_argument, "memory: %d is none", static_cast<int>(from.memory));
-    config.memory = from.memory == setoMemoryHost ? Memory::host : Memory::automatic;
+  if (const int memory = number_in(from.memory); memory != 0) {
+    if (memory < 0 || memory > setoMemoryAuto) return failure(Code::invalid_argument, "memory: %d is none", memory);
+    config.memory = memory == setoMemoryHost ? Memory::host : Memory::automatic;
     mark(config, ConfigField::memory, Origin::config_struct);
   }
-  if (from.deterministic != 0) {
-    SETO_ASSIGN(config.deterministic, switch_of(from.deterministic, config.deterministic, "deterministic"));
+  if (const int deterministic = number_in(from.deterministic); deterministic != 0) {
+    SETO_ASSIGN(config.deterministic, switch_of(deterministic, config.deterministic, "deterministic"));
     mark(config, ConfigField::deterministic, Origin::config_struct);
   }
   return {};
@@ -127,8 +126,8 @@ Result<Settings> with_struct(Settings base, const setoConfig_t* config) {
   SETO_TRY(take_values(base.config, *config));
   SETO_TRY(check_algorithm(base.config.algorithm));
   if (config->codec != nullptr) SETO_TRY(check_codec(config->codec));
-  SETO_ASSIGN(base.blocking, switch_of(config->blocking, base.blocking, "blocking"));
-  SETO_ASSIGN(base.share_context, switch_of(config->splitShare, base.share_context, "splitShare"));
+  SETO_ASSIGN(base.blocking, switch_of(number_in(config->blocking), base.blocking, "blocking"));
+  SETO_ASSIGN(base.share_context, switch_of(number_in(config->splitShare), base.share_context, "splitShare"));
   if (config->commName != nullptr) base.name = std::string(config->commName, strnlen(config->commName, kNameLimit));
   if (config->context != nullptr) {
     SETO_TRY(check_handle(config->context));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -29,6 +30,15 @@ Result<Settings> with_struct(Settings base, const setoConfig_t* config);
 
 // What a child communicator begins with.
 Settings inherited(const Settings& parent, const std::shared_ptr<Context>& context);
+
+// A C program may put any number into an enumeration; reading it as one would be undefined.
+template <class Enumeration>
+int number_in(const Enumeration& value) {
+  int number;
+  static_assert(sizeof number == sizeof value);
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
 
 // Size, magic and version of a versioned struct, before its fields are looked at. A struct of a newer header is longer: it is
 // accepted if what this library does not know is zero. `name` is for the text.

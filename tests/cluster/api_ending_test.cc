@@ -33,7 +33,8 @@ SETO_TEST_ALONE(ApiEnding, abort_ends_a_pending_call_at_once) {
   caller.join();
   ranks[0] = nullptr;
   EXPECT_NE(result, setoSuccess);
-  EXPECT_TRUE(text.find("setoCommAbort") != std::string::npos || text.find("ended by another thread") != std::string::npos) << text;
+  EXPECT_TRUE(text.find("setoCommAbort") != std::string::npos || text.find("ended by another thread") != std::string::npos)
+      << text;
   EXPECT_LT(static_cast<double>(returned.load()) - static_cast<double>(aborted), 1e8);
   float value = 1;
   EXPECT_TRUE(failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, ranks[1], nullptr), setoRemoteError, "rank 0"));

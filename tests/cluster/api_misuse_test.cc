@@ -100,6 +100,12 @@ SETO_TEST_ALONE(ApiMisuse, config_structs_are_checked) {
   config.blocking = none_of<setoSwitch_t>(3);
   EXPECT_TRUE(failed(init(config), setoInvalidArgument, "blocking: 3"));
   config = fresh();
+  config.memory = none_of<setoMemory_t>(1000);
+  EXPECT_TRUE(failed(init(config), setoInvalidArgument, "memory: 1000"));
+  config = fresh();
+  config.deterministic = none_of<setoSwitch_t>(-1);
+  EXPECT_TRUE(failed(init(config), setoInvalidArgument, "deterministic: -1"));
+  config = fresh();
   config.algorithm = "rong";
   EXPECT_TRUE(failed(init(config), setoInvalidArgument, "'rong'"));
   config = fresh();
@@ -182,6 +188,8 @@ SETO_TEST_ALONE(ApiMisuse, custom_operations_belong_to_a_type) {
       failed(setoAllReduce(&value, &value, 1, setoFloat64, op, ranks[0], nullptr), setoInvalidArgument, "was made for float"));
   EXPECT_TRUE(
       failed(setoRedOpCreatePreMulSum(&op, &scalar, setoFloat32, setoScalarDevice, ranks[0]), setoInvalidUsage, "device"));
+  EXPECT_TRUE(failed(setoRedOpCreatePreMulSum(&op, &scalar, none_of<setoDataType_t>(500), setoScalarHostImmediate, ranks[0]),
+                     setoInvalidArgument, "datatype: 500"));
   EXPECT_TRUE(failed(setoRedOpDestroy(setoSum, ranks[0]), setoInvalidArgument, "op: 0"));
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct Desk {
 struct WrongCall {
   const char* what;
   const char* named;  // what the text must name
-  std::function<setoResult_t(const Desk&)> call;
+  setoResult_t (*call)(const Desk&);
 };
 
 // C programs may pass any int. Sanitizers stop at what the bits of the enumeration cannot hold.
@@ -39,147 +40,140 @@ setoDataType_t type_of(int value) { return static_cast<setoDataType_t>(value); }
 setoRedOp_t op_of(int value) { return static_cast<setoRedOp_t>(value); }
 #endif
 
-// A table on the heap, so that no destructor runs late.
-const std::vector<WrongCall>& wrong_calls() {
-  static const auto* const calls = new std::vector<WrongCall>{
-      {"all_reduce of null", "sendbuff",
-       [](const Desk& d) { return setoAllReduce(nullptr, d.out, kCount, setoFloat32, setoSum, d.comm, nullptr); }},
-      {"all_reduce to null", "recvbuff",
-       [](const Desk& d) { return setoAllReduce(d.in, nullptr, kCount, setoFloat32, setoSum, d.comm, nullptr); }},
-      {"all_reduce, misaligned input", "sendbuff",
-       [](const Desk& d) { return setoAllReduce(d.misaligned(d.in), d.out, kCount, setoFloat32, setoSum, d.comm, nullptr); }},
-      {"all_reduce, misaligned output", "recvbuff",
-       [](const Desk& d) { return setoAllReduce(d.in, d.misaligned(d.out), kCount, setoFloat32, setoSum, d.comm, nullptr); }},
-      {"all_reduce, negative count", "count",
-       [](const Desk& d) { return setoAllReduce(d.in, d.out, kNegative, setoFloat32, setoSum, d.comm, nullptr); }},
-      {"all_reduce, negative count of bytes", "count",
-       [](const Desk& d) { return setoAllReduce(d.in, d.out, kNegative, setoInt8, setoSum, d.comm, nullptr); }},
-      {"all_reduce, count that overflows to a small one", "count",
-       [](const Desk& d) {
-         return setoAllReduce(d.in, d.out, (std::size_t{1} << 62) + 1, setoFloat32, setoSum, d.comm, nullptr);
-       }},
-      {"all_reduce past the end of memory", "sendbuff",
-       [](const Desk& d) {
-         return setoAllReduce(reinterpret_cast<float*>(~std::uintptr_t{0} - 63), d.out, kCount, setoFloat32, setoSum, d.comm,
-                              nullptr);
-       }},
-      {"all_reduce, type -1", "datatype",
-       [](const Desk& d) { return setoAllReduce(d.in, d.out, kCount, type_of(-1), setoSum, d.comm, nullptr); }},
-      {"all_reduce, type beyond the last", "datatype",
-       [](const Desk& d) { return setoAllReduce(d.in, d.out, kCount, setoNumTypes, setoSum, d.comm, nullptr); }},
-      {"all_reduce, type 263", "datatype",
-       [](const Desk& d) { return setoAllReduce(d.in, d.out, kCount, type_of(263), setoSum, d.comm, nullptr); }},
-      {"all_reduce, op -1", "op",
-       [](const Desk& d) { return setoAllReduce(d.in, d.out, kCount, setoFloat32, op_of(-1), d.comm, nullptr); }},
-      {"all_reduce, op beyond the last", "op",
-       [](const Desk& d) { return setoAllReduce(d.in, d.out, kCount, setoFloat32, setoNumOps, d.comm, nullptr); }},
-      {"all_reduce, op 1000", "op",
-       [](const Desk& d) { return setoAllReduce(d.in, d.out, kCount, setoFloat32, op_of(1000), d.comm, nullptr); }},
-      {"all_reduce, the greatest op", "op",
-       [](const Desk& d) { return setoAllReduce(d.in, d.out, kCount, setoFloat32, setoMaxRedOp, d.comm, nullptr); }},
-      {"all_reduce, overlap", "overlap",
-       [](const Desk& d) { return setoAllReduce(d.in, d.in + 1, kCount, setoFloat32, setoSum, d.comm, nullptr); }},
-      {"reduce, root -1", "root",
-       [](const Desk& d) { return setoReduce(d.in, d.out, kCount, setoFloat32, setoSum, -1, d.comm, nullptr); }},
-      {"reduce, root beyond the last", "root",
-       [](const Desk& d) { return setoReduce(d.in, d.out, kCount, setoFloat32, setoSum, d.ranks, d.comm, nullptr); }},
-      {"reduce of null", "sendbuff",
-       [](const Desk& d) { return setoReduce(nullptr, d.out, kCount, setoFloat32, setoSum, 0, d.comm, nullptr); }},
-      {"broadcast, root -1", "root",
-       [](const Desk& d) { return setoBroadcast(d.in, d.out, kCount, setoFloat32, -1, d.comm, nullptr); }},
-      {"broadcast, root beyond the last", "root",
-       [](const Desk& d) { return setoBroadcast(d.in, d.out, kCount, setoFloat32, d.ranks, d.comm, nullptr); }},
-      {"broadcast to null", "recvbuff",
-       [](const Desk& d) { return setoBroadcast(d.in, nullptr, kCount, setoFloat32, 0, d.comm, nullptr); }},
-      {"broadcast, negative count", "count",
-       [](const Desk& d) { return setoBroadcast(d.in, d.out, kNegative, setoFloat32, 0, d.comm, nullptr); }},
-      {"bcast of null", "buff", [](const Desk& d) { return setoBcast(nullptr, kCount, setoFloat32, 0, d.comm, nullptr); }},
-      {"all_gather of null", "sendbuff",
-       [](const Desk& d) { return setoAllGather(nullptr, d.out, kCount, setoFloat32, d.comm, nullptr); }},
-      {"all_gather to null", "recvbuff",
-       [](const Desk& d) { return setoAllGather(d.in, nullptr, kCount, setoFloat32, d.comm, nullptr); }},
-      {"all_gather, count that overflows with the ranks", "count",
-       [](const Desk& d) {
-         return setoAllGather(d.in, d.out, (std::size_t{1} << 62) / static_cast<std::size_t>(d.ranks) + 1, setoFloat32, d.comm,
-                              nullptr);
-       }},
-      {"all_gather, overlap that is not in place", "overlap",
-       [](const Desk& d) {
-         return setoAllGather(d.out + static_cast<std::size_t>(d.rank) * kCount + 1, d.out, kCount, setoFloat32, d.comm, nullptr);
-       }},
-      {"reduce_scatter of null", "sendbuff",
-       [](const Desk& d) { return setoReduceScatter(nullptr, d.out, kCount, setoFloat32, setoSum, d.comm, nullptr); }},
-      {"reduce_scatter, overlap that is not in place", "overlap",
-       [](const Desk& d) {
-         return setoReduceScatter(d.in, d.in + static_cast<std::size_t>(d.rank) * kCount + 1, kCount, setoFloat32, setoSum,
-                                  d.comm, nullptr);
-       }},
-      {"reduce_scatter, op 7", "op",
-       [](const Desk& d) { return setoReduceScatter(d.in, d.out, kCount, setoFloat32, op_of(7), d.comm, nullptr); }},
-      {"all_to_all of null", "sendbuff",
-       [](const Desk& d) { return setoAlltoAll(nullptr, d.out, kCount, setoFloat32, d.comm, nullptr); }},
-      {"all_to_all in place", "overlap",
-       [](const Desk& d) { return setoAlltoAll(d.in, d.in, kCount, setoFloat32, d.comm, nullptr); }},
-      {"all_to_all, type 99", "datatype",
-       [](const Desk& d) { return setoAlltoAll(d.in, d.out, kCount, type_of(99), d.comm, nullptr); }},
-      {"gather, root 99", "root",
-       [](const Desk& d) { return setoGather(d.in, d.out, kCount, setoFloat32, 99, d.comm, nullptr); }},
-      {"gather of null", "sendbuff",
-       [](const Desk& d) { return setoGather(nullptr, d.out, kCount, setoFloat32, 0, d.comm, nullptr); }},
-      {"scatter, root -7", "root",
-       [](const Desk& d) { return setoScatter(d.in, d.out, kCount, setoFloat32, -7, d.comm, nullptr); }},
-      {"scatter to null", "recvbuff",
-       [](const Desk& d) { return setoScatter(d.in, nullptr, kCount, setoFloat32, 0, d.comm, nullptr); }},
-      {"all_gatherv without counts", "recvcounts",
-       [](const Desk& d) { return setoAllGatherv(d.in, kCount, d.out, nullptr, nullptr, setoFloat32, d.comm, nullptr); }},
-      {"all_gatherv, a negative count", "count",
-       [](const Desk& d) {
-         std::vector<std::size_t> counts(static_cast<std::size_t>(d.ranks), kCount);
-         counts.back() = kNegative;
-         return setoAllGatherv(d.in, counts[static_cast<std::size_t>(d.rank)], d.out, counts.data(), nullptr, setoFloat32, d.comm,
-                               nullptr);
-       }},
-      {"all_gatherv, another own count", "sendcount",
-       [](const Desk& d) {
-         const std::vector<std::size_t> counts(static_cast<std::size_t>(d.ranks), kCount);
-         return setoAllGatherv(d.in, kCount - 1, d.out, counts.data(), nullptr, setoFloat32, d.comm, nullptr);
-       }},
-      {"all_gatherv, a displacement beyond all addresses", "counts",
-       [](const Desk& d) {
-         const std::vector<std::size_t> counts(static_cast<std::size_t>(d.ranks), kCount);
-         std::vector<std::size_t> displacements(static_cast<std::size_t>(d.ranks), 0);
-         displacements.back() = kNegative;
-         return setoAllGatherv(d.in, kCount, d.out, counts.data(), displacements.data(), setoFloat32, d.comm, nullptr);
-       }},
-      {"reduce_scatterv without counts", "recvcounts",
-       [](const Desk& d) { return setoReduceScatterv(d.in, d.out, nullptr, setoFloat32, setoSum, d.comm, nullptr); }},
-      {"config without magic", "magic",
-       [](const Desk& d) {
-         setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
-         config.magic = 0;
-         return setoAllReduceConfig(d.in, d.out, kCount, setoFloat32, setoSum, d.comm, nullptr, &config);
-       }},
-      {"config of no size", "size",
-       [](const Desk& d) {
-         setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
-         config.size = 0;
-         return setoAllReduceConfig(d.in, d.out, kCount, setoFloat32, setoSum, d.comm, nullptr, &config);
-       }},
-      {"algorithm 12345", "algorithm",
-       [](const Desk& d) {
-         setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
-         config.algorithm = 12345;
-         return setoAllReduceConfig(d.in, d.out, kCount, setoFloat32, setoSum, d.comm, nullptr, &config);
-       }},
-      {"codec 12345", "codec",
-       [](const Desk& d) {
-         setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
-         config.codec = 12345;
-         return setoAllReduceConfig(d.in, d.out, kCount, setoFloat32, setoSum, d.comm, nullptr, &config);
-       }},
-  };
-  return *calls;
-}
+const WrongCall kWrongCalls[] = {
+    {"all_reduce of null", "sendbuff",
+     [](const Desk& d) { return setoAllReduce(nullptr, d.out, kCount, setoFloat32, setoSum, d.comm, nullptr); }},
+    {"all_reduce to null", "recvbuff",
+     [](const Desk& d) { return setoAllReduce(d.in, nullptr, kCount, setoFloat32, setoSum, d.comm, nullptr); }},
+    {"all_reduce, misaligned input", "sendbuff",
+     [](const Desk& d) { return setoAllReduce(d.misaligned(d.in), d.out, kCount, setoFloat32, setoSum, d.comm, nullptr); }},
+    {"all_reduce, misaligned output", "recvbuff",
+     [](const Desk& d) { return setoAllReduce(d.in, d.misaligned(d.out), kCount, setoFloat32, setoSum, d.comm, nullptr); }},
+    {"all_reduce, negative count", "count",
+     [](const Desk& d) { return setoAllReduce(d.in, d.out, kNegative, setoFloat32, setoSum, d.comm, nullptr); }},
+    {"all_reduce, negative count of bytes", "count",
+     [](const Desk& d) { return setoAllReduce(d.in, d.out, kNegative, setoInt8, setoSum, d.comm, nullptr); }},
+    {"all_reduce, count that overflows to a small one", "count",
+     [](const Desk& d) { return setoAllReduce(d.in, d.out, (std::size_t{1} << 62) + 1, setoFloat32, setoSum, d.comm, nullptr); }},
+    {"all_reduce past the end of memory", "sendbuff",
+     [](const Desk& d) {
+       return setoAllReduce(reinterpret_cast<float*>(~std::uintptr_t{0} - 63), d.out, kCount, setoFloat32, setoSum, d.comm,
+                            nullptr);
+     }},
+    {"all_reduce, type -1", "datatype",
+     [](const Desk& d) { return setoAllReduce(d.in, d.out, kCount, type_of(-1), setoSum, d.comm, nullptr); }},
+    {"all_reduce, type beyond the last", "datatype",
+     [](const Desk& d) { return setoAllReduce(d.in, d.out, kCount, setoNumTypes, setoSum, d.comm, nullptr); }},
+    {"all_reduce, type 263", "datatype",
+     [](const Desk& d) { return setoAllReduce(d.in, d.out, kCount, type_of(263), setoSum, d.comm, nullptr); }},
+    {"all_reduce, op -1", "op",
+     [](const Desk& d) { return setoAllReduce(d.in, d.out, kCount, setoFloat32, op_of(-1), d.comm, nullptr); }},
+    {"all_reduce, op beyond the last", "op",
+     [](const Desk& d) { return setoAllReduce(d.in, d.out, kCount, setoFloat32, setoNumOps, d.comm, nullptr); }},
+    {"all_reduce, op 1000", "op",
+     [](const Desk& d) { return setoAllReduce(d.in, d.out, kCount, setoFloat32, op_of(1000), d.comm, nullptr); }},
+    {"all_reduce, the greatest op", "op",
+     [](const Desk& d) { return setoAllReduce(d.in, d.out, kCount, setoFloat32, setoMaxRedOp, d.comm, nullptr); }},
+    {"all_reduce, overlap", "overlap",
+     [](const Desk& d) { return setoAllReduce(d.in, d.in + 1, kCount, setoFloat32, setoSum, d.comm, nullptr); }},
+    {"reduce, root -1", "root",
+     [](const Desk& d) { return setoReduce(d.in, d.out, kCount, setoFloat32, setoSum, -1, d.comm, nullptr); }},
+    {"reduce, root beyond the last", "root",
+     [](const Desk& d) { return setoReduce(d.in, d.out, kCount, setoFloat32, setoSum, d.ranks, d.comm, nullptr); }},
+    {"reduce of null", "sendbuff",
+     [](const Desk& d) { return setoReduce(nullptr, d.out, kCount, setoFloat32, setoSum, 0, d.comm, nullptr); }},
+    {"broadcast, root -1", "root",
+     [](const Desk& d) { return setoBroadcast(d.in, d.out, kCount, setoFloat32, -1, d.comm, nullptr); }},
+    {"broadcast, root beyond the last", "root",
+     [](const Desk& d) { return setoBroadcast(d.in, d.out, kCount, setoFloat32, d.ranks, d.comm, nullptr); }},
+    {"broadcast to null", "recvbuff",
+     [](const Desk& d) { return setoBroadcast(d.in, nullptr, kCount, setoFloat32, 0, d.comm, nullptr); }},
+    {"broadcast, negative count", "count",
+     [](const Desk& d) { return setoBroadcast(d.in, d.out, kNegative, setoFloat32, 0, d.comm, nullptr); }},
+    {"bcast of null", "buff", [](const Desk& d) { return setoBcast(nullptr, kCount, setoFloat32, 0, d.comm, nullptr); }},
+    {"all_gather of null", "sendbuff",
+     [](const Desk& d) { return setoAllGather(nullptr, d.out, kCount, setoFloat32, d.comm, nullptr); }},
+    {"all_gather to null", "recvbuff",
+     [](const Desk& d) { return setoAllGather(d.in, nullptr, kCount, setoFloat32, d.comm, nullptr); }},
+    {"all_gather, count that overflows with the ranks", "count",
+     [](const Desk& d) {
+       return setoAllGather(d.in, d.out, (std::size_t{1} << 62) / static_cast<std::size_t>(d.ranks) + 1, setoFloat32, d.comm,
+                            nullptr);
+     }},
+    {"all_gather, overlap that is not in place", "overlap",
+     [](const Desk& d) {
+       return setoAllGather(d.out + static_cast<std::size_t>(d.rank) * kCount + 1, d.out, kCount, setoFloat32, d.comm, nullptr);
+     }},
+    {"reduce_scatter of null", "sendbuff",
+     [](const Desk& d) { return setoReduceScatter(nullptr, d.out, kCount, setoFloat32, setoSum, d.comm, nullptr); }},
+    {"reduce_scatter, overlap that is not in place", "overlap",
+     [](const Desk& d) {
+       return setoReduceScatter(d.in, d.in + static_cast<std::size_t>(d.rank) * kCount + 1, kCount, setoFloat32, setoSum, d.comm,
+                                nullptr);
+     }},
+    {"reduce_scatter, op 7", "op",
+     [](const Desk& d) { return setoReduceScatter(d.in, d.out, kCount, setoFloat32, op_of(7), d.comm, nullptr); }},
+    {"all_to_all of null", "sendbuff",
+     [](const Desk& d) { return setoAlltoAll(nullptr, d.out, kCount, setoFloat32, d.comm, nullptr); }},
+    {"all_to_all in place", "overlap",
+     [](const Desk& d) { return setoAlltoAll(d.in, d.in, kCount, setoFloat32, d.comm, nullptr); }},
+    {"all_to_all, type 99", "datatype",
+     [](const Desk& d) { return setoAlltoAll(d.in, d.out, kCount, type_of(99), d.comm, nullptr); }},
+    {"gather, root 99", "root", [](const Desk& d) { return setoGather(d.in, d.out, kCount, setoFloat32, 99, d.comm, nullptr); }},
+    {"gather of null", "sendbuff",
+     [](const Desk& d) { return setoGather(nullptr, d.out, kCount, setoFloat32, 0, d.comm, nullptr); }},
+    {"scatter, root -7", "root",
+     [](const Desk& d) { return setoScatter(d.in, d.out, kCount, setoFloat32, -7, d.comm, nullptr); }},
+    {"scatter to null", "recvbuff",
+     [](const Desk& d) { return setoScatter(d.in, nullptr, kCount, setoFloat32, 0, d.comm, nullptr); }},
+    {"all_gatherv without counts", "recvcounts",
+     [](const Desk& d) { return setoAllGatherv(d.in, kCount, d.out, nullptr, nullptr, setoFloat32, d.comm, nullptr); }},
+    {"all_gatherv, a negative count", "count",
+     [](const Desk& d) {
+       std::vector<std::size_t> counts(static_cast<std::size_t>(d.ranks), kCount);
+       counts.back() = kNegative;
+       return setoAllGatherv(d.in, counts[static_cast<std::size_t>(d.rank)], d.out, counts.data(), nullptr, setoFloat32, d.comm,
+                             nullptr);
+     }},
+    {"all_gatherv, another own count", "sendcount",
+     [](const Desk& d) {
+       const std::vector<std::size_t> counts(static_cast<std::size_t>(d.ranks), kCount);
+       return setoAllGatherv(d.in, kCount - 1, d.out, counts.data(), nullptr, setoFloat32, d.comm, nullptr);
+     }},
+    {"all_gatherv, a displacement beyond all addresses", "counts",
+     [](const Desk& d) {
+       const std::vector<std::size_t> counts(static_cast<std::size_t>(d.ranks), kCount);
+       std::vector<std::size_t> displacements(static_cast<std::size_t>(d.ranks), 0);
+       displacements.back() = kNegative;
+       return setoAllGatherv(d.in, kCount, d.out, counts.data(), displacements.data(), setoFloat32, d.comm, nullptr);
+     }},
+    {"reduce_scatterv without counts", "recvcounts",
+     [](const Desk& d) { return setoReduceScatterv(d.in, d.out, nullptr, setoFloat32, setoSum, d.comm, nullptr); }},
+    {"config without magic", "magic",
+     [](const Desk& d) {
+       setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
+       config.magic = 0;
+       return setoAllReduceConfig(d.in, d.out, kCount, setoFloat32, setoSum, d.comm, nullptr, &config);
+     }},
+    {"config of no size", "size",
+     [](const Desk& d) {
+       setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
+       config.size = 0;
+       return setoAllReduceConfig(d.in, d.out, kCount, setoFloat32, setoSum, d.comm, nullptr, &config);
+     }},
+    {"algorithm 12345", "algorithm",
+     [](const Desk& d) {
+       setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
+       config.algorithm = 12345;
+       return setoAllReduceConfig(d.in, d.out, kCount, setoFloat32, setoSum, d.comm, nullptr, &config);
+     }},
+    {"codec 12345", "codec",
+     [](const Desk& d) {
+       setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
+       config.codec = 12345;
+       return setoAllReduceConfig(d.in, d.out, kCount, setoFloat32, setoSum, d.comm, nullptr, &config);
+     }},
+};
 
 class BadArguments : public ::testing::TestWithParam<std::tuple<Kind, int>> {};
 
@@ -192,7 +186,7 @@ TEST_P(BadArguments, AreNamedAndHarmless) {
     std::vector<float> in(kCount * static_cast<std::size_t>(seat.ranks + 1));
     std::vector<float> out(in.size());
     const Desk desk{comm, seat.rank, seat.ranks, in.data(), out.data()};
-    for (const WrongCall& wrong : wrong_calls()) {
+    for (const WrongCall& wrong : kWrongCalls) {
       const Answer refused = answer(wrong.call(desk));
       EXPECT_EQ(refused.code, setoInvalidArgument) << wrong.what << ": " << refused;
       EXPECT_TRUE(refused.says(wrong.named)) << wrong.what << ": " << refused;
