@@ -43,7 +43,7 @@ TEST(DescriptorsRunOut, IsNamedOnEveryRank) {
   for (rlim_t limit = 6; limit <= 24; limit += 2) {
     run_ranks(Kind::processes, 3, [limit](const Seat& seat) {
       setoConfig_t config = config_of_test();
-      config.initTimeoutMs = 1500;
+      config.initTimeoutMs = 4000;
       const setoUniqueId id = seat.id();
       seat.meet(1);
       if (seat.rank == 1) lower_limit(RLIMIT_NOFILE, limit);
