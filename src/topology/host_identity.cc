@@ -1,5 +1,6 @@
 #include "src/topology/host_identity.h"
 
+#include <cerrno>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -37,9 +38,10 @@ Result<std::string> host_identity(std::string_view override_id) {
   }
   if (!override_id.empty()) return "id=" + std::string(override_id);
   std::string boot;
+  errno = 0;
   std::ifstream(kBootIdFile) >> boot;
   if (boot.empty()) {
-    return failure(Code::unavailable,
+    return system_failure(Code::unavailable,
                    "cannot tell this machine from others: %s is not readable; set SETO_HOST_ID to a name of the machine",
                    kBootIdFile);
   }
