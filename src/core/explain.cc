@@ -30,7 +30,21 @@ std::string verdict(const Candidate& candidate, const Choice& choice) {
   return text;
 }
 
-std::string as_text(const Question& question, const Tiers& tiers, const Choice& choice) {
+// "node 0.25 us, 15 GB/s (shipped)" for each tier there is.
+std::string constants_text(const Tiers& tiers, const CostModel& costs) {
+  static constexpr const char* kKinds[] = {"node", "site", "world"};
+  std::string text = std::string(name_of(costs.source)) + " constants:";
+  for (int tier = 0; tier < tiers.count(); ++tier) {
+    const TierCost& cost = costs.of(tiers.kind(tier));
+    char one[96];
+    std::snprintf(one, sizeof one, "%s %s %.3g us, %.3g GB/s", tier == 0 ? "" : ";",
+                  kKinds[static_cast<std::size_t>(tiers.kind(tier))], cost.latency_seconds * 1e6, cost.bytes_per_second * 1e-9);
+    text += one;
+  }
+  return text + "\n";
+}
+
+std::string as_text(const Question& question, const Tiers& tiers, const CostModel& costs, const Choice& choice) {
   char line[256];
   std::string text = std::string(name_of(question.collective)) + ", " + size_text(question.bytes) + " a part, " +
                      std::to_string(question.ranks) + (question.ranks == 1 ? " rank, " : " ranks, ") +
@@ -43,16 +57,22 @@ std::string as_text(const Question& question, const Tiers& tiers, const Choice& 
                   candidate.refused.empty() ? duration(candidate.seconds).c_str() : "-", verdict(candidate, choice).c_str());
     text += line;
   }
-  return text + "slices of " + size_text(choice.cut.slice_bytes) + ", " + std::to_string(choice.cut.depth) + " in flight\n";
+  return text + "slices of " + size_text(choice.cut.slice_bytes) + ", " + std::to_string(choice.cut.depth) + " in flight\n" +
+         constants_text(tiers, costs);
 }
 
-std::string as_json(const Question& question, const Tiers& tiers, const Choice& choice) {
+std::string as_json(const Question& question, const Tiers& tiers, const CostModel& costs, const Choice& choice) {
   JsonWriter json;
   json.open('{').key("collective").value(name_of(question.collective)).key("part_bytes").number(question.bytes);
   json.key("ranks").number(static_cast<std::uint64_t>(question.ranks));
   json.key("tiers").number(static_cast<std::uint64_t>(tiers.count()));
   json.key("chosen").value(choice.algorithm->name).key("slice_bytes").number(choice.cut.slice_bytes);
-  json.key("slots").number(std::uint64_t{choice.cut.depth}).key("candidates").open('[');
+  json.key("slots")
+      .number(std::uint64_t{choice.cut.depth})
+      .key("constants")
+      .value(name_of(costs.source))
+      .key("candidates")
+      .open('[');
   for (const Candidate& candidate : choice.candidates) {
     json.open('{').key("algorithm").value(candidate.algorithm->name);
     if (candidate.refused.empty()) json.key("seconds").number(candidate.seconds);
@@ -81,7 +101,7 @@ Result<Tiers> made_up_tiers(int ranks, int nodes, int sites) {
 
 Result<std::string> explain(const Question& question, const Tiers& tiers, const CostModel& costs, ReportFormat format) {
   SETO_ASSIGN(const Choice choice, choose(question, tiers, costs));
-  return format == ReportFormat::text ? as_text(question, tiers, choice) : as_json(question, tiers, choice);
+  return format == ReportFormat::text ? as_text(question, tiers, costs, choice) : as_json(question, tiers, costs, choice);
 }
 
 Result<std::string> explain_on(const Communicator& communicator, Question question, std::uint64_t bytes, ReportFormat format) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 namespace seto {
@@ -26,10 +27,12 @@ using C = Collective;
 constexpr Form kForms[] = {
     {"one_shot", C::all_reduce, [](double n) { return n > 1 ? 1.0 : 0.0; }, [](double n) { return n > 1 ? 1 + adding(n) : 1; }},
     {"two_shot", C::all_reduce, [](double) { return 2.0; }, [](double n) { return 2 * (n - 1) / n + (adding(n) + 0.5) / n; }},
-    {"ring", C::all_reduce, [](double n) { return 2 * (n - 1); }, [](double n) { return (n - 1) / n * (0.5 + adding(2)) + 1.5 * (n - 1) / n; }},
+    {"ring", C::all_reduce, [](double n) { return 2 * (n - 1); },
+     [](double n) { return (n - 1) / n * (0.5 + adding(2)) + 1.5 * (n - 1) / n; }},
     {"double_tree", C::all_reduce, [](double n) { return 2 * log2_up(n); }, [](double) { return 3.3; }},
     {"halving_doubling", C::all_reduce, [](double n) { return 2 * log2_up(n); }, [](double n) { return 4.2 * (n - 1) / n; }},
-    {"recursive_doubling", C::all_reduce, [](double n) { return log2_up(n) + (std::has_single_bit(static_cast<unsigned>(n)) ? 0 : 2); },
+    {"recursive_doubling", C::all_reduce,
+     [](double n) { return log2_up(n) + (std::has_single_bit(static_cast<unsigned>(n)) ? 0 : 2); },
      [](double n) { return (1.2 + adding(2)) * log2_up(n); }},
     {"hierarchical", C::all_reduce, [](double) { return 2.0; }, [](double n) { return 2.5 * (n - 1) / n; }},
     {"direct", C::all_gather, [](double) { return 1.0; }, [](double n) { return 1 + n; }},
@@ -64,23 +67,47 @@ Cut cut_for(const Question& question, const Algorithm& algorithm) {
   constexpr std::uint64_t kLargest = 256 << 10;
   const Shape shape{question.collective, question.ranks, question.root, 1, Finish::none};
   const std::uint64_t chunk = question.bytes / std::max(1U, algorithm.pieces(shape));
-  if (question.crowding > 1) return {std::clamp(std::bit_ceil(std::max<std::uint64_t>(1, chunk / 2)), 4 * kSmallest, kLargest), 2};
+  if (question.crowding > 1)
+    return {std::clamp(std::bit_ceil(std::max<std::uint64_t>(1, chunk / 2)), 4 * kSmallest, kLargest), 2};
   return {std::clamp(std::bit_ceil(std::max<std::uint64_t>(1, chunk / 8)), kSmallest, kLargest), 2};
 }
 
-double seconds(const Algorithm& algorithm, const Question& question, const Tiers& tiers, const CostModel& model) {
-  const TierCost& tier = tiers.count() > 2 ? model.world : tiers.count() > 1 ? model.site : model.node;
-  const auto n = static_cast<double>(question.ranks);
-  const auto bytes = static_cast<double>(question.bytes);
+// What one form costs among `n` ranks that a tier joins, with parts of `bytes`, sent in slices of up to `slice`.
+struct TierLoad {
+  double n = 1;
+  double bytes = 0;
+  double slice = 0;
+};
+
+double seconds(const Form& form, const TierLoad& load, const TierCost& tier, const Question& question, const CostModel& model) {
   const double rate = tier.bytes_per_second / question.crowding;
-  const Shape shape{question.collective, question.ranks, question.root, 1, Finish::none};
-  const double chunk = bytes / std::max(1U, algorithm.pieces(shape));
   // The first slice has to pass each hop before anything can overlap.
-  const double filling = std::min(chunk, static_cast<double>(cut_for(question, algorithm).slice_bytes)) / rate;
-  const double hop = tier.latency_seconds + filling + (question.crowding > 1 ? model.switch_seconds : 0);
-  for (const Form& form : kForms)
-    if (form.collective == algorithm.collective && form.algorithm == algorithm.name) return form.hops(n) * hop + form.copies(n) * bytes / rate;
-  return std::numeric_limits<double>::infinity();
+  const double hop = tier.latency_seconds + load.slice / rate + (question.crowding > 1 ? model.switch_seconds : 0);
+  return form.hops(load.n) * hop + form.copies(load.n) * load.bytes / rate;
+}
+
+double seconds(const Algorithm& algorithm, const Question& question, const Tiers& tiers, const CostModel& model) {
+  const auto form = std::find_if(std::begin(kForms), std::end(kForms), [&](const Form& each) {
+    return each.collective == algorithm.collective && each.algorithm == algorithm.name;
+  });
+  if (form == std::end(kForms)) return std::numeric_limits<double>::infinity();
+  const Shape shape{question.collective, question.ranks, question.root, 1, Finish::none};
+  const auto bytes = static_cast<double>(question.bytes);
+  const double slice =
+      std::min(bytes / std::max(1U, algorithm.pieces(shape)), static_cast<double>(cut_for(question, algorithm).slice_bytes));
+  if (algorithm.name != "hierarchical")
+    return seconds(*form, {static_cast<double>(question.ranks), bytes, slice}, model.of(tiers.widest()), question, model);
+  // Each tier moves what the tiers within it have scattered already; rooted ones scatter nothing.
+  const bool parts = question.collective == Collective::all_gather || question.collective == Collective::reduce_scatter;
+  double left = parts ? bytes * question.ranks : bytes;
+  double sum = 0;
+  for (int tier = 0; tier < tiers.count(); ++tier) {
+    const double members = tiers.size(tier);
+    const double load = parts ? left / members : left;
+    sum += seconds(*form, {members, load, std::min(slice, load)}, model.of(tiers.kind(tier)), question, model);
+    if (parts || question.collective == Collective::all_reduce) left /= members;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -92,7 +119,8 @@ Result<Choice> choose(const Question& question, const Tiers& tiers, const CostMo
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.collective != question.collective) continue;
     Candidate candidate{&algorithm, seconds(algorithm, question, tiers, model), algorithm.refuses(shape, tiers)};
-    if (candidate.refused.empty() && !question.pin.empty() && algorithm.name != question.pin) candidate.refused = "another one is pinned";
+    if (candidate.refused.empty() && !question.pin.empty() && algorithm.name != question.pin)
+      candidate.refused = "another one is pinned";
     choice.candidates.push_back(candidate);
   }
   for (const Candidate& candidate : choice.candidates)

@@ -37,12 +37,18 @@ Tiers Tiers::of(const std::vector<Home>& homes) {
   if (!tiers.uniform_) {
     std::iota(tiers.by_cell_.begin(), tiers.by_cell_.end(), 0);
     tiers.sizes_ = {tiers.ranks_};
+    tiers.kinds_ = {sites.size() > 1 ? TierKind::world : nodes.size() > 1 ? TierKind::site : TierKind::node};
   } else {
     tiers.by_cell_.clear();
     for (const auto& [key, members] : nodes) tiers.by_cell_.insert(tiers.by_cell_.end(), members.begin(), members.end());
-    for (const int size : {in_node, in_site, static_cast<int>(sites.size())})
-      if (size > 1) tiers.sizes_.push_back(size);
-    if (tiers.sizes_.empty()) tiers.sizes_ = {1};
+    const std::pair<int, TierKind> all[] = {
+        {in_node, TierKind::node}, {in_site, TierKind::site}, {static_cast<int>(sites.size()), TierKind::world}};
+    for (const auto& [size, kind] : all) {
+      if (size == 1 && tiers.ranks_ > 1) continue;
+      if (tiers.ranks_ == 1 && kind != TierKind::node) continue;
+      tiers.sizes_.push_back(size);
+      tiers.kinds_.push_back(kind);
+    }
   }
   tiers.cell_of_.resize(homes.size());
   for (std::uint32_t cell = 0; cell < tiers.by_cell_.size(); ++cell)

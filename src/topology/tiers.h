@@ -15,6 +15,9 @@ struct Home {
   friend bool operator==(const Home&, const Home&) = default;
 };
 
+// What the members of a group have in common: they share a node, nodes share a site, sites share the world.
+enum class TierKind : std::uint8_t { node, site, world };
+
 // node < site < world, as coordinates: every rank has an index within its node, its node an index within its site, its site an
 // index in the world. Only tiers that hold more than one member are kept.
 class Tiers {
@@ -29,6 +32,9 @@ class Tiers {
   [[nodiscard]] bool uniform() const { return uniform_; }
   // Members of a group of this tier; 0 is the innermost.
   [[nodiscard]] int size(int tier) const { return sizes_[static_cast<std::size_t>(tier)]; }
+  [[nodiscard]] TierKind kind(int tier) const { return kinds_[static_cast<std::size_t>(tier)]; }
+  // Of the outermost tier: what a message to any rank may have to cross.
+  [[nodiscard]] TierKind widest() const { return kinds_.back(); }
 
   [[nodiscard]] int coordinate(Rank rank, int tier) const;
   // The ranks that differ from `rank` in no other coordinate, in order of this one.
@@ -41,8 +47,9 @@ class Tiers {
  private:
   int ranks_ = 1;
   bool uniform_ = true;
-  std::vector<int> sizes_;       // by tier
-  std::vector<Rank> by_cell_;    // rank at (outermost … innermost) coordinates, innermost fastest
+  std::vector<int> sizes_;              // by tier
+  std::vector<TierKind> kinds_;         // by tier
+  std::vector<Rank> by_cell_;           // rank at (outermost … innermost) coordinates, innermost fastest
   std::vector<std::uint32_t> cell_of_;  // the inverse
 };
 

@@ -92,5 +92,23 @@ TEST(Tiers, NodesOrSitesOfDifferentSizesAreNotUniform) {
   EXPECT_FALSE(Tiers::of(sites).uniform());
 }
 
+TEST(Tiers, KindsSayWhatAMessageCrosses) {
+  const auto kinds = [](const std::vector<Home>& homes) {
+    const Tiers tiers = Tiers::of(homes);
+    std::vector<TierKind> all;
+    for (int tier = 0; tier < tiers.count(); ++tier) all.push_back(tiers.kind(tier));
+    EXPECT_EQ(tiers.widest(), all.back());
+    return all;
+  };
+  EXPECT_THAT(kinds({{0, 0}}), ElementsAre(TierKind::node));
+  EXPECT_THAT(kinds({{0, 0}, {0, 0}}), ElementsAre(TierKind::node));
+  EXPECT_THAT(kinds({{0, 0}, {1, 0}}), ElementsAre(TierKind::site));  // one rank a node
+  EXPECT_THAT(kinds({{0, 0}, {1, 1}}), ElementsAre(TierKind::world));
+  EXPECT_THAT(kinds({{0, 0}, {0, 0}, {1, 0}, {1, 0}}), ElementsAre(TierKind::node, TierKind::site));
+  EXPECT_THAT(kinds({{0, 0}, {0, 0}, {1, 1}, {1, 1}}), ElementsAre(TierKind::node, TierKind::world));
+  EXPECT_THAT(kinds({{0, 0}, {0, 0}, {1, 0}}), ElementsAre(TierKind::site));  // not uniform
+  EXPECT_THAT(kinds({{0, 0}, {1, 0}, {2, 1}}), ElementsAre(TierKind::world));
+}
+
 }  // namespace
 }  // namespace seto

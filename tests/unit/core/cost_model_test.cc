@@ -1,0 +1,70 @@
+#include "src/core/cost_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <random>
+
+namespace seto {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(CostModel, TextIsReadBackInSixDigits) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> exponent(-2, 2);
+  for (int i = 0; i < 200; ++i) {
+    CostModel costs;
+    for (TierCost* tier : {&costs.node, &costs.site, &costs.world}) {
+      tier->latency_seconds *= std::pow(10, exponent(random));
+      tier->bytes_per_second *= std::pow(10, exponent(random));
+    }
+    costs.switch_seconds *= std::pow(10, exponent(random));
+    const Result<CostModel> read = parse_costs(costs_text(costs), CostSource::measured);
+    ASSERT_TRUE(read.ok()) << read.status().text();
+    EXPECT_EQ(read.value().source, CostSource::measured);
+    EXPECT_NEAR(read.value().site.latency_seconds / costs.site.latency_seconds, 1, 1e-5);
+    EXPECT_NEAR(read.value().world.bytes_per_second / costs.world.bytes_per_second, 1, 1e-5);
+    // Whoever read a text says the same text: what ranks compare.
+    EXPECT_EQ(costs_text(read.value()), costs_text(costs));
+  }
+}
+
+TEST(CostModel, CommentsBlanksAndEqualSignsAreRead) {
+  const Result<CostModel> read = parse_costs("# a machine\n\n node.latency_us=0.5 # near\nswitch_us =  3\r\n", CostSource::file);
+  ASSERT_TRUE(read.ok()) << read.status().text();
+  EXPECT_DOUBLE_EQ(read.value().node.latency_seconds, 0.5e-6);
+  EXPECT_DOUBLE_EQ(read.value().switch_seconds, 3e-6);
+  EXPECT_EQ(read.value().site, CostModel().site);
+}
+
+TEST(CostModel, WhatIsWrongIsNamedWithItsLine) {
+  const auto text_of = [](std::string_view text) { return std::string(parse_costs(text, CostSource::file).status().text()); };
+  EXPECT_THAT(text_of("switch_us 1\nnode.latancy_us 1\n"),
+              HasSubstr("line 2: 'node.latancy_us' is no constant; did you mean node.latency_us"));
+  EXPECT_THAT(text_of("zebra 1"), HasSubstr("'zebra' is no constant ("));
+  for (const char* value : {"", "fast", "1x", "-1", "0", "nan", "inf", "1e300", "1 2"})
+    EXPECT_THAT(text_of(std::string("switch_us ") + value), HasSubstr("line 1: switch_us")) << value;
+  EXPECT_FALSE(parse_costs("=", CostSource::file).ok());
+}
+
+TEST(CostModel, AFileThatIsMissingOrTooLongIsNamed) {
+  EXPECT_THAT(std::string(read_costs("/nowhere/at/all").status().text()),
+              HasSubstr("SETO_TUNING_FILE: /nowhere/at/all cannot be read"));
+  const std::string path = ::testing::TempDir() + "seto_costs_" + std::to_string(std::random_device{}());
+  std::ofstream(path) << std::string(70'000, '\n');
+  EXPECT_THAT(std::string(read_costs(path).status().text()), HasSubstr("longer than 64 KiB"));
+  std::ofstream(path) << "node.latency_us x\n";
+  EXPECT_THAT(std::string(read_costs(path).status().text()), HasSubstr(path + ", line 1"));
+  std::ofstream(path) << costs_text({});
+  EXPECT_TRUE(read_costs(path).ok());
+  std::remove(path.c_str());
+}
+
+}  // namespace
+}  // namespace seto

@@ -1,0 +1,70 @@
+#include "src/core/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "src/core/explain.h"
+
+namespace seto {
+namespace {
+
+std::string_view chosen(Collective collective, std::uint64_t bytes, const Tiers& tiers, const CostModel& costs = {}) {
+  Question question;
+  question.collective = collective;
+  question.ranks = tiers.ranks();
+  question.bytes = bytes;
+  const Result<Choice> choice = choose(question, tiers, costs);
+  EXPECT_TRUE(choice.ok()) << choice.status().text();
+  return choice.value().algorithm->name;
+}
+
+TEST(Planner, LatencyDecidesSmallAndBytesDecideLarge) {
+  const Tiers tiers = Tiers::flat(8);
+  EXPECT_EQ(chosen(Collective::all_reduce, 8, tiers), "one_shot");
+  EXPECT_EQ(chosen(Collective::all_reduce, 64 << 20, tiers), "two_shot");
+}
+
+TEST(Planner, ConstantsMoveTheBorder) {
+  const Tiers tiers = Tiers::flat(8);
+  CostModel slow_to_start;
+  slow_to_start.node.latency_seconds = 1e-3;
+  CostModel slow_to_move;
+  slow_to_move.node.bytes_per_second = 1e6;
+  EXPECT_EQ(chosen(Collective::all_reduce, 64 << 10, tiers, slow_to_start), "one_shot");
+  EXPECT_EQ(chosen(Collective::all_reduce, 64 << 10, tiers, slow_to_move), "two_shot");
+}
+
+TEST(Planner, TiersAreWorthCrossingOnce) {
+  const Tiers tiers = made_up_tiers(32, 4, 1).value();
+  EXPECT_EQ(tiers.widest(), TierKind::site);
+  EXPECT_EQ(chosen(Collective::all_reduce, 64 << 20, tiers), "hierarchical");
+  EXPECT_EQ(chosen(Collective::all_reduce, 64 << 20, made_up_tiers(32, 4, 2).value()), "hierarchical");
+}
+
+TEST(Planner, EveryCollectiveHasAChoiceAndEveryAlgorithmAForm) {
+  for (int value = 0; value < kCollectiveCount; ++value)
+    for (const int ranks : {1, 2, 3, 8}) {
+      Question question;
+      question.collective = static_cast<Collective>(value);
+      question.ranks = ranks;
+      question.bytes = 1 << 20;
+      const Result<Choice> choice = choose(question, Tiers::flat(ranks), {});
+      ASSERT_TRUE(choice.ok()) << choice.status().text();
+      for (const Candidate& candidate : choice.value().candidates)
+        EXPECT_TRUE(!candidate.refused.empty() || std::isfinite(candidate.seconds)) << candidate.algorithm->name;
+    }
+}
+
+TEST(Planner, APinIsKeptWhereItIsPossible) {
+  Question question;
+  question.ranks = 4;
+  question.bytes = 8;
+  question.pin = "ring";
+  EXPECT_EQ(choose(question, Tiers::flat(4), {}).value().algorithm->name, "ring");
+  question.pin = "hierarchical";  // there is one tier
+  EXPECT_EQ(choose(question, Tiers::flat(4), {}).value().algorithm->name, "one_shot");
+}
+
+}  // namespace
+}  // namespace seto
