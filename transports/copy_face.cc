@@ -5,14 +5,22 @@
 #include "src/base/check.h"
 
 namespace seto {
+namespace {
+
+template <class Face, class Queue>
+Post post(Face& face, Queue& posted, const typename Queue::Item& item) {
+  face.progress();
+  if (posted.full()) return Post::full;
+  posted.push(item);
+  face.progress();
+  return Post::accepted;
+}
+
+}  // namespace
 
 Post CopySender::post_send(Mark mark, const SegmentView<const std::byte>& segment) {
   SETO_CHECK(segment.size <= slot_size_);
-  progress();
-  if (posted_.full()) return Post::full;
-  posted_.push({mark, segment});
-  progress();
-  return Post::accepted;
+  return post(*this, posted_, {mark, segment});
 }
 
 void CopySender::progress() {
@@ -27,11 +35,7 @@ void CopySender::progress() {
 
 Post CopyReceiver::post_receive(Mark mark, const SegmentView<std::byte>& segment) {
   SETO_CHECK(segment.size <= slot_size_);
-  progress();
-  if (posted_.full()) return Post::full;
-  posted_.push({mark, segment});
-  progress();
-  return Post::accepted;
+  return post(*this, posted_, {mark, segment});
 }
 
 void CopyReceiver::progress() {

@@ -35,11 +35,11 @@ struct StreamGeometry {
   std::uint32_t slot_size = 0;  // bytes of the largest message
   std::uint32_t depth = 2;      // slots, at least; the sender decides
   std::uint64_t slices = 1;
-  std::uint32_t digest = 0;     // of everything that both ends must agree on; always compared
+  std::uint32_t digest = 0;  // of everything that both ends must agree on; always compared
 };
 
-// The sending end. For each slice of an operation, in slice order: acquire, fill, commit. Slices of one operation and the next may
-// be under way at once.
+// The sending end. For each slice of an operation, in slice order: acquire, fill, commit. Slices of one operation and the next
+// may be under way at once.
 class SendStream {
  public:
   virtual ~SendStream() = default;
@@ -48,6 +48,25 @@ class SendStream {
   virtual std::byte* acquire(Mark mark) = 0;
   // The message is complete. Streaming stores into it have been fenced.
   virtual void commit(Mark mark) = 0;
+
+  // Lending: where receivers can read this member's memory, a message need not be moved. In place of acquire, for every slice of
+  // the operation, with the same memory: the message of slice s lies, once committed, at `first + s * stride`, and does not
+  // change until all of them are taken. False: not yet.
+  [[nodiscard]] virtual bool lends() const { return false; }
+  virtual bool lend(Mark mark, const std::byte* first, std::size_t stride) {
+    (void)mark, (void)first, (void)stride;
+    return false;
+  }
+  // Every receiver has released all slices of the operation.
+  [[nodiscard]] virtual bool taken(std::uint64_t operation) {
+    (void)operation;
+    return true;
+  }
+  // Takes back what the operation lent, because it failed. True: nobody reads it, nor ever will.
+  virtual bool revoke(std::uint64_t operation) {
+    (void)operation;
+    return true;
+  }
 };
 
 // The receiving end: front, use in place, release.
@@ -59,6 +78,15 @@ class ReceiveStream {
   virtual const std::byte* front(Mark mark) = 0;
   // Its bytes will not be looked at again.
   virtual void release(Mark mark) = 0;
+
+  // What this stream brings may be lent. Then every look at a message lies between hold and release (or let_go, if it is to be
+  // looked at again). False: it was revoked.
+  [[nodiscard]] virtual bool borrows() const { return false; }
+  virtual bool hold(Mark mark) {
+    (void)mark;
+    return true;
+  }
+  virtual void let_go(Mark mark) { (void)mark; }
 };
 
 // What a message between two members is: stated by its sender, compared with what the receiver expects.
@@ -151,8 +179,9 @@ class Circle {
     return seto::failure(Code::invalid_usage, "this transport carries no messages between two members");
   }
 
-  // The memory face: what a member shares, to be read in place (never written: access is pull). What a message names by its offset
-  // in it may be read once that message is there, and until its owner hears that it was. Empty where the medium has no such thing.
+  // The memory face: what a member shares, to be read in place (never written: access is pull). What a message names by its
+  // offset in it may be read once that message is there, and until its owner hears that it was. Empty where the medium has no
+  // such thing.
   [[nodiscard]] virtual Mapping direct(std::uint32_t member) const {
     (void)member;
     return {};
@@ -173,6 +202,11 @@ class Circle {
   // thread; the first reason stays.
   virtual void leave(Fate fate) = 0;
   [[nodiscard]] virtual Fate fate_of(std::uint32_t member) const = 0;
+  // The last word, after leave and when all streams are gone: this member looks only at fates from here on. Memory that nobody
+  // reads any more goes back; said again, it looks once more.
+  virtual void depart() {}
+  // That member has, and will look at nothing of this one's but its fate.
+  [[nodiscard]] virtual bool departed(std::uint32_t member) const { return fate_of(member).reason != 0; }
   // The first thing that went wrong on these streams: a header that disagrees, or bytes that cannot be one.
   [[nodiscard]] virtual Status failure() const = 0;
 };

@@ -10,6 +10,7 @@
 
 #include "src/base/result.h"
 #include "src/device/reduce.h"
+#include "src/plan/hazards.h"
 #include "src/plan/layout.h"
 #include "src/plan/plan.h"
 #include "src/plan/verify.h"
@@ -26,6 +27,7 @@ struct LaunchTuning {
 struct BindRequest {
   const Program* program = nullptr;  // lowered
   Shape shape;
+  InPlace in_place = InPlace::no;
   const Layout* layout = nullptr;
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;
@@ -63,6 +65,9 @@ class HostLaunch final {
   // moved. `steps` bounds the work of one call, so that a progress pass can serve several launches.
   bool advance(Run& run, std::uint32_t steps);
 
+  // After a failure, before the caller may have its buffers back: takes back what this operation lent. True: nobody reads it.
+  bool withdraw(const Run& run);
+
   // Whether anything comes here from a peer.
   [[nodiscard]] bool receives() const { return !receives_.empty(); }
 
@@ -74,18 +79,21 @@ class HostLaunch final {
     ReceiveStream* stream = nullptr;  // null: memory
     Space space = Space::input;
     Rank peer = -1;
+    bool borrows = false;
   };
   struct Target {
     SendStream* stream = nullptr;
     Space space = Space::output;
     Rank peer = -1;
+    bool lends = false;  // space and lent_offset say what
+    std::uint64_t lent_offset = 0;
   };
   struct BoundStep {
     std::uint32_t stage = 0;
     std::uint32_t pieces = 1;
     std::uint32_t first_source = 0, source_count = 0;
     std::uint32_t first_target = 0, target_count = 0;
-    std::uint32_t first_piece = 0;  // in lengths_: `pieces` of them
+    std::uint32_t first_piece = 0;   // in lengths_: `pieces` of them
     std::uint32_t first_offset = 0;  // in offsets_: for each piece, sources then targets
     std::uint64_t scaled = 0;
     std::uint32_t divisor = 1;
@@ -99,9 +107,10 @@ class HostLaunch final {
   static constexpr std::align_val_t kScratchAlignment{64};
 
   HostLaunch() = default;
-  Status bind_step(const BindRequest& request, const Step& step, Circle& circle);
+  Status bind_step(const BindRequest& request, const Step& step, Circle& circle, class Lending& lending);
   Status bind_source(const BindRequest& request, const Operand& operand, Circle& circle);
   Status bind_target(const BindRequest& request, const Operand& operand, Circle& circle);
+  void bind_lending(const BindRequest& request, const Step& step, Lending& lending);
   StreamGeometry geometry_of(const BindRequest& request, const Channel& channel) const;
   void bind_offsets(const BindRequest& request, const Step& step);
   std::byte* memory(Space space, const Operands& operands) const;
@@ -109,6 +118,8 @@ class HostLaunch final {
   bool advance_skewed(Run& run, std::uint32_t steps);
   bool advance_ready(Run& run, std::uint32_t steps);
   bool try_step(const BoundStep& step, const Operands& operands, std::uint64_t slice);
+  bool hold(const BoundStep& step, Mark mark);
+  [[nodiscard]] bool all_taken(std::uint64_t operation) const;
   void perform(const BoundStep& step, const Operands& operands, std::uint64_t slice);
 
   std::vector<BoundStep> steps_;  // one a lane, in static order
@@ -119,6 +130,7 @@ class HostLaunch final {
   std::vector<Dependency> dependencies_;
   std::vector<std::unique_ptr<SendStream>> sends_;
   std::vector<std::unique_ptr<ReceiveStream>> receives_;
+  std::vector<SendStream*> lending_;                // those of sends_ that lend
   std::array<std::vector<std::uint64_t>, 2> done_;  // readiness order: slices by lane, for each of two operations under way
   std::array<std::unique_ptr<std::byte, AlignedDelete>, 2> scratch_;
   // Of the step at hand: slots found so far. Kept here because a step may ask again many times before all its slots are there.

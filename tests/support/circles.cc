@@ -69,8 +69,8 @@ class SlotMember final : public CircleMember, private slots::Doorbell {
     for (std::uint32_t i = 0; i < wanted.circles; ++i) {
       slots::CircleSetup setup{index, wanted.ports, {}, &home().pool, this};
       for (std::uint32_t peer = 0; peer < wanted.members; ++peer)
-        setup.members.push_back(
-            {at[peer], kTestSegment, home().boards[i], reinterpret_cast<std::atomic<std::uint32_t>*>(at[peer])});
+        setup.members.push_back({at[peer], kTestSegment, home().boards[i],
+                                 reinterpret_cast<std::atomic<std::uint32_t>*>(at[peer]), mapped == Mapped::once});
       circles_.push_back(slots::SlotCircle::create(std::move(setup)).value());
     }
   }
@@ -119,6 +119,38 @@ class SlotMember final : public CircleMember, private slots::Doorbell {
         break;
       case Damage::done:
         line.done += far;
+        break;
+    }
+  }
+
+  void damage(const DamagedMessage& message) override {
+    const std::size_t at = layout_.messages(message.receiver) + message.message % slots::kPairLines * slots::kLineSize;
+    auto& line = *reinterpret_cast<slots::PairLine*>(home().segment.data() + home().boards[0] + at);
+    const std::uint64_t noise = message.random | 1U;
+    switch (message.damage) {
+      case PairDamage::mark:
+        line.mark.fetch_add(std::uint64_t{1} << 31 | noise);
+        break;
+      case PairDamage::size:
+        line.size ^= noise;
+        break;
+      case PairDamage::label:
+        line.label ^= noise;
+        break;
+      case PairDamage::verdict:
+        line.verdict ^= static_cast<std::uint32_t>(noise);
+        break;
+      case PairDamage::depth:
+        line.depth ^= static_cast<std::uint32_t>(noise & 7);
+        break;
+      case PairDamage::offset:
+        line.slots.offset ^= (noise & 0xff) * slots::kLineSize;
+        break;
+      case PairDamage::stride:
+        line.slots.stride += static_cast<std::uint32_t>((noise & 7) * slots::kLineSize);
+        break;
+      case PairDamage::first:
+        line.slots.first ^= static_cast<std::uint32_t>(noise & 3);
         break;
     }
   }

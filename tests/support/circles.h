@@ -34,6 +34,18 @@ struct DamagedStream {
   std::uint64_t random = 0;
 };
 
+// And of what it says of a message to one member. The last three are of messages that have slots.
+enum class PairDamage : std::uint8_t { mark, size, label, verdict, depth, offset, stride, first };
+inline constexpr PairDamage kPairDamages[] = {PairDamage::mark,  PairDamage::size,   PairDamage::label,  PairDamage::verdict,
+                                              PairDamage::depth, PairDamage::offset, PairDamage::stride, PairDamage::first};
+
+struct DamagedMessage {
+  std::uint32_t receiver = 0;
+  std::uint64_t message = 1;
+  PairDamage damage = PairDamage::mark;
+  std::uint64_t random = 0;
+};
+
 // One member's part. Calls come from the member's thread.
 class CircleMember {
  public:
@@ -56,6 +68,7 @@ class CircleMember {
 
   // Damages what this member has sent. Never while a receiver runs.
   virtual void damage(const DamagedStream& stream) = 0;
+  virtual void damage(const DamagedMessage& message) = 0;
 };
 
 class CircleTransport {

@@ -11,13 +11,15 @@
 //   notes        [kNotes]                    what I am doing
 //   progress     1 line                      operations I have completed
 //   fate         1 line                      how I left, once I have
+//   identity     1 line                      whose board this is: 0 once I look at no stream any more
 //   outgoing     [window][port][target]      eight lines a stream end: how far it is, where its slots are, or a short message
 //   taken        [window][port][sender][source of the stream]   how far I have read a stream: its sender's credit
 //
 //   messages     [receiver][kPairLines]      messages to one member: the header of each, or a short one itself
 //   received     [sender]                    how far I have received the messages of a member
 //
-// A line is written by one member. Counters are marks and only grow, so no line is ever reset.
+// A line is written by one member. Counters are marks and only grow: no line is reset while the board is one member's. A board
+// that is given back is cleared as a whole, and its next owner has another identity.
 namespace seto::slots {
 
 inline constexpr std::size_t kLineSize = 64;
@@ -37,15 +39,16 @@ struct alignas(kLineSize) StreamLine {
   std::atomic<Mark> mark;  // slices committed; release-stored after everything they need
   std::uint64_t done;      // operations the sender has completed: credit for the other direction
   std::uint32_t digest;
-  std::uint32_t depth;
+  std::uint32_t depth;  // 0: lent
   union {
     struct {
-      std::uint64_t offset;  // of the slots, in the sender's segment
+      std::uint64_t offset;  // of the slots, in the sender's segment; of what is lent, in the address space
       std::uint32_t stride;
       std::uint32_t check;  // of the fields beside it: see check_of
     } slots;
     std::byte message[kHeadBytes];
   };
+  std::atomic<std::uint64_t> revoked;  // the last operation whose lent memory was taken back
 };
 static_assert(sizeof(StreamLine) == kLineSize);
 
@@ -72,6 +75,7 @@ struct StreamLines {
 
 struct alignas(kLineSize) CounterLine {
   std::atomic<std::uint64_t> value;
+  std::atomic<std::uint64_t> held;  // the operation whose lent memory is being read at this moment; 0: none
 };
 static_assert(sizeof(CounterLine) == kLineSize);
 
@@ -89,12 +93,17 @@ struct alignas(kLineSize) PairLine {
     struct {
       std::uint64_t offset;  // of the ring, in the sender's segment
       std::uint32_t stride;
-      std::uint32_t first;   // slot of the first piece
+      std::uint32_t first;  // slot of the first piece
+      std::uint32_t check;  // of the fields beside it: see check_of_pair
     } slots;
     std::byte message[kHeadBytes];
   };
 };
 static_assert(sizeof(PairLine) == kLineSize);
+
+inline std::uint32_t check_of_pair(std::uint64_t offset, std::uint32_t stride, std::uint32_t depth, std::uint32_t first) {
+  return check_of(offset, stride, depth) ^ check_of(first, depth, stride);
+}
 
 // The receiver's line. Size, label and verdict are those of the receiver where it refused; stored before `taken`.
 struct alignas(kLineSize) PairTakenLine {
@@ -125,6 +134,7 @@ class BoardLayout {
   [[nodiscard]] std::size_t note(std::uint64_t operation) const { return operation % kNotes * kLineSize; }
   [[nodiscard]] std::size_t progress() const { return kNotes * kLineSize; }
   [[nodiscard]] std::size_t fate() const { return progress() + kLineSize; }
+  [[nodiscard]] std::size_t identity() const { return fate() + kLineSize; }
   // `target`: the receiving member, or members() + group - 1.
   [[nodiscard]] std::size_t outgoing(std::uint64_t window, std::uint32_t port, std::uint32_t target) const {
     return outgoing_at() + ((window * ports_ + port) * targets() + target) * sizeof(StreamLines);
@@ -141,7 +151,7 @@ class BoardLayout {
   [[nodiscard]] std::size_t received_at() const { return messages_at() + members_ * kPairLines * kLineSize; }
   [[nodiscard]] std::uint32_t targets() const { return members_ + kGroups; }
   [[nodiscard]] static std::uint32_t sources() { return kGroups + 1; }
-  [[nodiscard]] std::size_t outgoing_at() const { return fate() + kLineSize; }
+  [[nodiscard]] std::size_t outgoing_at() const { return identity() + kLineSize; }
   [[nodiscard]] std::size_t taken_at() const { return outgoing_at() + kWindow * ports_ * targets() * sizeof(StreamLines); }
 
   std::uint32_t members_;

@@ -13,7 +13,8 @@ constexpr std::uint32_t kSlotAlignment = 64;
 
 }  // namespace
 
-// ---- sender --------------------------------------------------------------------------------------------------------------------
+// ---- sender
+// --------------------------------------------------------------------------------------------------------------------
 
 SlotPairSender::SlotPairSender(SlotCircle& circle, std::uint32_t receiver)
     : circle_(circle),
@@ -67,6 +68,7 @@ PairPiece::State SlotPairSender::open(const Letter& letter) {
     line.slots.offset = ring_;
     line.slots.stride = stride_;
     line.slots.first = static_cast<std::uint32_t>(position_ % kDepth);
+    line.slots.check = check_of_pair(ring_, stride_, kDepth, line.slots.first);
   }
   opened_ = true;
   done_ = pieces_ = 0;
@@ -112,7 +114,8 @@ Letter SlotPairSender::other_end() const {
           taken_line_->verdict.load(std::memory_order_relaxed)};
 }
 
-// ---- receiver ------------------------------------------------------------------------------------------------------------------
+// ---- receiver
+// ------------------------------------------------------------------------------------------------------------------
 
 SlotPairReceiver::SlotPairReceiver(SlotCircle& circle, std::uint32_t sender)
     : circle_(circle),
@@ -133,8 +136,9 @@ PairPiece SlotPairReceiver::front(const Letter& letter) {
     committed_ = lines_[message_ % kPairLines].mark.load(std::memory_order_acquire);
     if (committed_ <= mark_of(message_, pieces_)) return {};
     if (operation_of(committed_) != message_) {
-      circle_.fail(failure(Code::remote_error, "member %u: the header of its message is garbage (message %llu where %llu was due)", sender_,
-                           static_cast<unsigned long long>(operation_of(committed_)), static_cast<unsigned long long>(message_)));
+      circle_.fail(failure(Code::remote_error, "%s %u: the header of its message is garbage (message %llu where %llu was due)",
+                           circle_.setup_.called, sender_, static_cast<unsigned long long>(operation_of(committed_)),
+                           static_cast<unsigned long long>(message_)));
       committed_ = 0;
       return {};
     }
@@ -148,7 +152,8 @@ PairPiece SlotPairReceiver::front(const Letter& letter) {
     return {PairPiece::State::ready, const_cast<std::byte*>(lines_[message_ % kPairLines].message), piece_};
   }
   piece_ = static_cast<std::size_t>(std::min<std::uint64_t>(stride_, theirs_.size - done_));
-  return {PairPiece::State::ready, circle_.setup_.members[sender_].segment + offset_ + (first_ + pieces_) % depth_ * stride_, piece_};
+  return {PairPiece::State::ready, circle_.setup_.members[sender_].segment + offset_ + (first_ + pieces_) % depth_ * stride_,
+          piece_};
 }
 
 PairPiece::State SlotPairReceiver::open(const Letter& letter) {
@@ -160,8 +165,10 @@ PairPiece::State SlotPairReceiver::open(const Letter& letter) {
     return PairPiece::State::refused;
   }
   if (!sound()) {
-    circle_.fail(failure(Code::remote_error, "member %u: the header of its message is garbage (%llu bytes, offset %llu, stride %u, depth %u)",
-                         sender_, static_cast<unsigned long long>(theirs_.size), static_cast<unsigned long long>(offset_), stride_, depth_));
+    circle_.fail(failure(Code::remote_error,
+                         "%s %u: the header of its message is garbage (%llu bytes, offset %llu, stride %u, depth %u)",
+                         circle_.setup_.called, sender_, static_cast<unsigned long long>(theirs_.size),
+                         static_cast<unsigned long long>(offset_), stride_, depth_));
     return PairPiece::State::waiting;
   }
   opened_ = true;
@@ -178,6 +185,7 @@ bool SlotPairReceiver::sound() {
   first_ = line.slots.first;
   const std::uint64_t size = std::uint64_t{stride_} * depth_;
   const std::size_t segment = circle_.setup_.members[sender_].segment_size;
+  if (line.slots.check != check_of_pair(offset_, stride_, depth_, first_)) return false;
   return theirs_.size > 0 && stride_ > 0 && stride_ % kSlotAlignment == 0 && offset_ % kSlotAlignment == 0 && first_ < depth_ &&
          size <= segment && offset_ <= segment - size;
 }

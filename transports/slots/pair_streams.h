@@ -46,7 +46,7 @@ class SlotPairSender final : public PairSender {
   std::size_t ring_ = 0;  // offset in the own segment
   std::size_t ring_size_ = 0;
   std::uint32_t stride_ = 0;
-  std::uint64_t position_ = 0;          // slots filled so far
+  std::uint64_t position_ = 0;           // slots filled so far
   std::array<Mark, kDepth> last_use_{};  // by slot: free once the receiver has taken that much
 };
 

@@ -16,21 +16,27 @@ Status check(const StreamGeometry& geometry) {
     return seto::failure(Code::invalid_argument, "%llu slices: a mark counts from 1 to %llu of them",
                          static_cast<unsigned long long>(geometry.slices), static_cast<unsigned long long>(kMaxSlices));
   if (geometry.slot_size > kLargestSlot)
-    return seto::failure(Code::invalid_argument, "slots of %u bytes are beyond the limit of %u", geometry.slot_size, kLargestSlot);
+    return seto::failure(Code::invalid_argument, "slots of %u bytes are beyond the limit of %u", geometry.slot_size,
+                         kLargestSlot);
   return {};
 }
 
 }  // namespace
 
+void put_identity(std::byte* board, const BoardLayout& layout, std::uint64_t identity) {
+  reinterpret_cast<CounterLine*>(board + layout.identity())->value.store(identity, std::memory_order_release);
+}
+
 Result<std::unique_ptr<SlotCircle>> SlotCircle::create(CircleSetup setup) {
   const BoardLayout layout(static_cast<std::uint32_t>(setup.members.size()), setup.ports);
   if (setup.own >= setup.members.size())
-    return seto::failure(Code::invalid_argument, "member %u of a circle of %zu", setup.own, setup.members.size());
+    return seto::failure(Code::invalid_argument, "%s %u of a circle of %zu", setup.called, setup.own, setup.members.size());
   for (std::size_t i = 0; i < setup.members.size(); ++i) {
     const Member& member = setup.members[i];
-    if (member.board % kLineSize != 0 || member.segment_size < layout.size() || member.board > member.segment_size - layout.size())
-      return seto::failure(Code::remote_error, "member %zu: its board at offset %zu is not within its segment of %zu bytes", i, member.board,
-                     member.segment_size);
+    if (member.board % kLineSize != 0 || member.segment_size < layout.size() ||
+        member.board > member.segment_size - layout.size())
+      return seto::failure(Code::remote_error, "%s %zu: its board at offset %zu is not within its segment of %zu bytes",
+                           setup.called, i, member.board, member.segment_size);
   }
   return std::unique_ptr<SlotCircle>(new SlotCircle(std::move(setup)));
 }
@@ -44,46 +50,53 @@ SlotCircle::SlotCircle(CircleSetup setup)
     if (member != setup_.own) others_.push_back(member);
 }
 
+SlotCircle::~SlotCircle() { give_back_slots(); }
+
 // A sender is done when its slots are filled, and may be gone before they are read. Such slots stay leased for as long as the
-// pool lives: nobody is left who could hear of their last reader.
-SlotCircle::~SlotCircle() {
+// pool lives, unless somebody comes back who has heard of their last reader.
+void SlotCircle::give_back_slots() {
   const std::uint32_t targets = layout_.members() + kGroups;
   for (std::size_t i = 0; i < leases_.size(); ++i) {
-    const Lease& lease = leases_[i];
+    Lease& lease = leases_[i];
     if (lease.size == 0 || still_read(static_cast<std::uint32_t>(i % targets), lease.operation)) continue;
     setup_.pool->give_back(lease.offset, lease.size);
+    lease.size = 0;
   }
 }
 
 Result<std::unique_ptr<SendStream>> SlotCircle::open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
                                                           const StreamGeometry& geometry) {
   if (address.port >= layout_.ports() || address.group > kGroups)
-    return seto::failure(Code::invalid_usage, "port %u or group %u is beyond the board's %u ports and %u groups", address.port, address.group,
-                   layout_.ports(), kGroups);
+    return seto::failure(Code::invalid_usage, "port %u or group %u is beyond the board's %u ports and %u groups", address.port,
+                         address.group, layout_.ports(), kGroups);
   const auto foreign = [this](std::uint32_t member) { return member >= members(); };
-  if (receivers.empty() || (address.group == 0 && receivers.size() > 1) || std::any_of(receivers.begin(), receivers.end(), foreign))
-    return seto::failure(Code::invalid_usage, "a stream of group %u cannot have %zu receivers, or not those: members are 0 to %u", address.group,
-                         receivers.size(), members() - 1);
+  if (receivers.empty() || (address.group == 0 && receivers.size() > 1) ||
+      std::any_of(receivers.begin(), receivers.end(), foreign))
+    return seto::failure(Code::invalid_usage, "a stream of group %u cannot have %zu receivers, or not those: %ss are 0 to %u",
+                         address.group, receivers.size(), setup_.called, members() - 1);
   SETO_TRY(check(geometry));
   return std::unique_ptr<SendStream>(new SlotSender(*this, address, receivers, geometry));
 }
 
 Result<std::unique_ptr<ReceiveStream>> SlotCircle::open_receive(StreamAddress address, const StreamGeometry& geometry) {
   if (address.port >= layout_.ports() || address.group > kGroups || address.sender >= members())
-    return seto::failure(Code::invalid_usage, "port %u, group %u or sender %u is beyond the board", address.port, address.group, address.sender);
+    return seto::failure(Code::invalid_usage, "port %u, group %u or sender %u is beyond the board", address.port, address.group,
+                         address.sender);
   SETO_TRY(check(geometry));
   return std::unique_ptr<ReceiveStream>(new SlotReceiver(*this, address, geometry));
 }
 
 Result<std::unique_ptr<PairSender>> SlotCircle::open_pair_send(std::uint32_t receiver) {
   if (receiver >= members() || receiver == setup_.own)
-    return seto::failure(Code::invalid_usage, "messages to member %u: the others are 0 to %u without %u", receiver, members() - 1, setup_.own);
+    return seto::failure(Code::invalid_usage, "messages to %s %u: the others are 0 to %u without %u", setup_.called, receiver,
+                         members() - 1, setup_.own);
   return std::unique_ptr<PairSender>(new SlotPairSender(*this, receiver));
 }
 
 Result<std::unique_ptr<PairReceiver>> SlotCircle::open_pair_receive(std::uint32_t sender) {
   if (sender >= members() || sender == setup_.own)
-    return seto::failure(Code::invalid_usage, "messages of member %u: the others are 0 to %u without %u", sender, members() - 1, setup_.own);
+    return seto::failure(Code::invalid_usage, "messages of %s %u: the others are 0 to %u without %u", setup_.called, sender,
+                         members() - 1, setup_.own);
   return std::unique_ptr<PairReceiver>(new SlotPairReceiver(*this, sender));
 }
 
@@ -129,9 +142,25 @@ void SlotCircle::leave(Fate fate) {
     if (member != setup_.own) wake(member);
 }
 
+// The fate is read before the identity: a board that was given back has lost that first or both.
 Fate SlotCircle::fate_of(std::uint32_t member) const {
   const std::uint64_t value = line<const CounterLine>(member, layout_.fate()).value.load(std::memory_order_acquire);
+  const std::uint64_t identity = identity_on_board(member);
+  const bool cleared = identity == 0 && value == 0;
+  if (identity != setup_.members[member].identity && (identity != 0 || cleared))
+    return {static_cast<std::uint32_t>(Code::invalid_usage), member};
   return {static_cast<std::uint32_t>(value >> 32), static_cast<std::uint32_t>(value)};
+}
+
+void SlotCircle::depart() {
+  line<CounterLine>(setup_.own, layout_.identity()).value.store(0, std::memory_order_release);
+  give_back_slots();
+}
+
+bool SlotCircle::departed(std::uint32_t member) const { return identity_on_board(member) != setup_.members[member].identity; }
+
+std::uint64_t SlotCircle::identity_on_board(std::uint32_t member) const {
+  return line<const CounterLine>(member, layout_.identity()).value.load(std::memory_order_acquire);
 }
 
 bool SlotCircle::passed(std::span<const std::uint32_t> members, std::uint64_t operation) {

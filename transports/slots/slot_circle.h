@@ -16,6 +16,8 @@ struct Member {
   std::size_t board = 0;  // offset of its board for this circle
   // Its context sleeps: whoever writes what it may wait for rings. Null: it never sleeps in the kernel.
   std::atomic<std::uint32_t>* armed = nullptr;
+  bool same_process = false;   // reads what is lent at its address
+  std::uint64_t identity = 0;  // what it wrote on that board; 0: boards are never given back
 };
 
 // Wakes a member that sleeps. Called from the data path, so it neither blocks nor allocates.
@@ -31,7 +33,11 @@ struct CircleSetup {
   std::vector<Member> members;
   Pool* pool = nullptr;  // of the own segment
   Doorbell* doorbell = nullptr;
+  const char* called = "member";  // what texts call a member: a user knows it by another name
 };
+
+// The owner of a new board, before others hear of it.
+void put_identity(std::byte* board, const BoardLayout& layout, std::uint64_t identity);
 
 // Streams as slot rings in the sender's segment and marks on the members' boards: what ranks of one machine share, threads and
 // processes alike. One slot serves every receiver of a multicast.
@@ -56,6 +62,8 @@ class SlotCircle final : public Circle {
   [[nodiscard]] std::uint64_t completed_by(std::uint32_t member) const override;
   void leave(Fate fate) override;
   [[nodiscard]] Fate fate_of(std::uint32_t member) const override;
+  void depart() override;
+  [[nodiscard]] bool departed(std::uint32_t member) const override;
   [[nodiscard]] Status failure() const override { return failure_; }
 
  private:
@@ -88,11 +96,13 @@ class SlotCircle final : public Circle {
   }
   Lease& lease(std::uint64_t window, std::uint32_t port, std::uint32_t target);
   bool grow(Lease& lease, std::size_t size);
+  void give_back_slots();
+  [[nodiscard]] std::uint64_t identity_on_board(std::uint32_t member) const;
   [[nodiscard]] bool still_read(std::uint32_t target, std::uint64_t operation) const;
 
   CircleSetup setup_;
   BoardLayout layout_;
-  std::uint64_t done_ = 0;             // operations this member has completed
+  std::uint64_t done_ = 0;              // operations this member has completed
   std::vector<std::uint64_t> done_by_;  // as far as known here
   std::vector<Lease> leases_;           // [window][port][target]
   std::vector<std::uint32_t> others_;   // all members but this one

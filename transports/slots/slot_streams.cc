@@ -11,15 +11,18 @@ constexpr std::uint32_t kSlotAlignment = 64;
 std::uint32_t padded(std::uint32_t size) { return (size + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment; }
 
 // Lines beyond the head.
-std::uint32_t tail_lines(std::uint32_t size) { return size <= kHeadBytes ? 0 : (size - kHeadBytes + kTailBytes - 1) / kTailBytes; }
+std::uint32_t tail_lines(std::uint32_t size) {
+  return size <= kHeadBytes ? 0 : (size - kHeadBytes + kTailBytes - 1) / kTailBytes;
+}
 
 bool fits_inline(const StreamGeometry& geometry) { return geometry.slot_size <= kInlineSize && geometry.slices == 1; }
 
 }  // namespace
 
-// ---- sender --------------------------------------------------------------------------------------------------------------------
+// ---- sender ----
 
-SlotSender::SlotSender(SlotCircle& circle, StreamAddress address, std::span<const std::uint32_t> receivers, const StreamGeometry& geometry)
+SlotSender::SlotSender(SlotCircle& circle, StreamAddress address, std::span<const std::uint32_t> receivers,
+                       const StreamGeometry& geometry)
     : circle_(circle),
       address_(address),
       receivers_(receivers.begin(), receivers.end()),
@@ -28,6 +31,8 @@ SlotSender::SlotSender(SlotCircle& circle, StreamAddress address, std::span<cons
       serial_(++circle.streams_),
       stride_(padded(geometry.slot_size)),
       inline_(fits_inline(geometry)),
+      lends_(!inline_ && std::all_of(receivers_.begin(), receivers_.end(),
+                                     [&](std::uint32_t receiver) { return circle.setup_.members[receiver].same_process; })),
       tails_(inline_ ? tail_lines(geometry.slot_size) : 0) {
   geometry_.depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(1U, geometry.depth), geometry.slices));
   const BoardLayout& layout = circle_.layout_;
@@ -37,7 +42,7 @@ SlotSender::SlotSender(SlotCircle& circle, StreamAddress address, std::span<cons
     windows_[w].line = &lines.head;
     windows_[w].tail = lines.tail;
     for (const std::uint32_t receiver : receivers_)
-      windows_[w].taken.push_back(&circle_.line<const CounterLine>(receiver, layout.taken(w, address.port, own, address.group)).value);
+      windows_[w].taken.push_back(&circle_.line<const CounterLine>(receiver, layout.taken(w, address.port, own, address.group)));
   }
 }
 
@@ -45,7 +50,7 @@ std::byte* SlotSender::acquire(Mark mark) {
   const std::uint64_t operation = operation_of(mark);
   const std::uint64_t slice = slice_of(mark);
   Window& window = windows_[operation % kWindow];
-  if (window.opened != operation && !open(window, operation)) return nullptr;
+  if (window.opened != operation && !open(window, operation, {})) return nullptr;
   if (inline_) return tails_ == 0 ? window.line->message : window.staging.data();
   if (slice >= geometry_.depth && !credit(window, mark - geometry_.depth + 1)) return nullptr;
   return circle_.setup_.members[circle_.setup_.own].segment + window.slots + slice % geometry_.depth * stride_;
@@ -53,12 +58,17 @@ std::byte* SlotSender::acquire(Mark mark) {
 
 // The line and the slots of operation k are free for k + kWindow when every receiver has completed k: every receiver of
 // whatever stream used the line in k, and another stream may have multicast to others through it.
-bool SlotSender::open(Window& window, std::uint64_t operation) {
+bool SlotSender::open(Window& window, std::uint64_t operation, const Lent& lent) {
   auto& lease = circle_.lease(operation % kWindow, address_.port, target_);
   const bool taken_over = address_.group > 0 && lease.user != serial_;
   if (operation > kWindow && !circle_.passed(taken_over ? circle_.others_ : receivers_, operation - kWindow)) return false;
   lease.user = serial_;
-  if (!inline_) {
+  if (lent.first != nullptr) {
+    window.line->slots.offset = reinterpret_cast<std::uintptr_t>(lent.first);
+    window.line->slots.stride = static_cast<std::uint32_t>(lent.stride);
+    window.line->slots.check = check_of(window.line->slots.offset, window.line->slots.stride, 0);
+    window.line->depth = 0;
+  } else if (!inline_) {
     if (!circle_.grow(lease, std::size_t{stride_} * geometry_.depth)) return false;
     lease.operation = operation;
     window.slots = lease.offset;
@@ -75,9 +85,28 @@ bool SlotSender::open(Window& window, std::uint64_t operation) {
 bool SlotSender::credit(Window& window, Mark needed) {
   if (window.taken_by_all >= needed) return true;
   Mark least = ~Mark{0};
-  for (const auto* taken : window.taken) least = std::min(least, taken->load(std::memory_order_acquire));
+  for (const CounterLine* taken : window.taken) least = std::min(least, taken->value.load(std::memory_order_acquire));
   window.taken_by_all = least;
   return least >= needed;
+}
+
+bool SlotSender::lend(Mark mark, const std::byte* first, std::size_t stride) {
+  const std::uint64_t operation = operation_of(mark);
+  Window& window = windows_[operation % kWindow];
+  return window.opened == operation || open(window, operation, {first, stride});
+}
+
+bool SlotSender::taken(std::uint64_t operation) {
+  return credit(windows_[operation % kWindow], mark_of(operation, geometry_.slices - 1) + 1);
+}
+
+// A receiver says that it reads and then asks whether it still may; this end says that it may not and then asks who reads. At
+// least one of them sees the other.
+bool SlotSender::revoke(std::uint64_t operation) {
+  const Window& window = windows_[operation % kWindow];
+  window.line->revoked.store(operation, std::memory_order_seq_cst);
+  return std::none_of(window.taken.begin(), window.taken.end(),
+                      [&](const CounterLine* receiver) { return receiver->held.load(std::memory_order_seq_cst) == operation; });
 }
 
 // Streams are filled in slice order, so the line's mark is a count of what is there.
@@ -95,10 +124,15 @@ void SlotSender::commit(Mark mark) {
   for (const std::uint32_t receiver : receivers_) circle_.wake(receiver);
 }
 
-// ---- receiver ------------------------------------------------------------------------------------------------------------------
+// ---- receiver ----
 
 SlotReceiver::SlotReceiver(SlotCircle& circle, StreamAddress address, const StreamGeometry& geometry)
-    : circle_(circle), sender_(address.sender), geometry_(geometry), inline_(fits_inline(geometry)), tails_(inline_ ? tail_lines(geometry.slot_size) : 0) {
+    : circle_(circle),
+      sender_(address.sender),
+      geometry_(geometry),
+      inline_(fits_inline(geometry)),
+      borrows_(!inline_ && circle.setup_.members[sender_].same_process),
+      tails_(inline_ ? tail_lines(geometry.slot_size) : 0) {
   const BoardLayout& layout = circle_.layout_;
   const std::uint32_t own = circle_.setup_.own;
   const std::uint32_t target = address.group > 0 ? layout.members() + address.group - 1 : own;
@@ -106,7 +140,7 @@ SlotReceiver::SlotReceiver(SlotCircle& circle, StreamAddress address, const Stre
     const auto& lines = circle_.line<const StreamLines>(sender_, layout.outgoing(w, address.port, target));
     windows_[w].line = &lines.head;
     windows_[w].tail = lines.tail;
-    windows_[w].taken = &circle_.line<CounterLine>(own, layout.taken(w, address.port, sender_, address.group)).value;
+    windows_[w].taken = &circle_.line<CounterLine>(own, layout.taken(w, address.port, sender_, address.group));
   }
 }
 
@@ -125,6 +159,7 @@ const std::byte* SlotReceiver::front(Mark mark) {
   }
   if (window.opened != operation && !open(window, operation)) return nullptr;
   if (inline_) return tails_ == 0 ? window.line->message : unpack(window);
+  if (window.depth == 0) return window.slots + slice_of(mark) * window.stride;
   return window.slots + slice_of(mark) % window.depth * window.stride;
 }
 
@@ -132,45 +167,53 @@ const std::byte* SlotReceiver::front(Mark mark) {
 bool SlotReceiver::open(Window& window, std::uint64_t operation) {
   const StreamLine& line = *window.line;
   if (operation_of(window.committed - 1) != operation || line.digest != geometry_.digest) {
-    circle_.fail(failure(Code::remote_error, "member %u sent operation %llu with digest %08x where operation %llu with digest %08x was due",
-                         sender_, static_cast<unsigned long long>(operation_of(window.committed - 1)), line.digest,
-                         static_cast<unsigned long long>(operation), geometry_.digest));
+    circle_.fail(failure(Code::remote_error,
+                         "%s %u sent operation %llu with digest %08x where operation %llu with digest %08x was due",
+                         circle_.setup_.called, sender_, static_cast<unsigned long long>(operation_of(window.committed - 1)),
+                         line.digest, static_cast<unsigned long long>(operation), geometry_.digest));
     return false;
   }
   if (!plausible(window, operation)) return false;
   const std::uint64_t done = line.done;
   if (done >= operation) {  // believed, it would be credit for slots that are still read
-    circle_.fail(failure(Code::remote_error, "member %u: the header of its stream is garbage (%llu operations completed during operation %llu)",
-                         sender_, static_cast<unsigned long long>(done), static_cast<unsigned long long>(operation)));
+    circle_.fail(failure(
+        Code::remote_error, "%s %u: the header of its stream is garbage (%llu operations completed during operation %llu)",
+        circle_.setup_.called, sender_, static_cast<unsigned long long>(done), static_cast<unsigned long long>(operation)));
     return false;
   }
   circle_.heard(sender_, done);
-  if (!inline_) {
-    const Member& sender = circle_.setup_.members[sender_];
-    const std::uint64_t offset = line.slots.offset;  // copied once: what was checked is what is used
-    const std::uint32_t stride = line.slots.stride;
-    const std::uint32_t depth = line.depth;
-    const std::uint64_t size = std::uint64_t{stride} * depth;
-    const bool sound = line.slots.check == check_of(offset, stride, depth) && depth > 0 && stride >= geometry_.slot_size && stride % kSlotAlignment == 0 && offset % kSlotAlignment == 0 &&
-                       size <= sender.segment_size && offset <= sender.segment_size - size;
-    if (!sound) {
-      circle_.fail(failure(Code::remote_error, "member %u: the header of its stream is garbage (offset %llu, stride %u, depth %u)", sender_,
-                           static_cast<unsigned long long>(offset), stride, depth));
-      return false;
-    }
-    window.slots = sender.segment + offset;
-    window.stride = stride;
-    window.depth = depth;
-  }
+  if (!inline_ && !find_slots(window)) return false;
   window.opened = operation;
+  return true;
+}
+
+bool SlotReceiver::find_slots(Window& window) {
+  const StreamLine& line = *window.line;
+  const Member& sender = circle_.setup_.members[sender_];
+  const std::uint64_t offset = line.slots.offset;  // copied once: what was checked is what is used
+  const std::uint32_t stride = line.slots.stride;
+  const std::uint32_t depth = line.depth;
+  const std::uint64_t size = std::uint64_t{stride} * depth;
+  const bool lent = borrows_ && depth == 0;
+  const bool within = lent || (depth > 0 && stride % kSlotAlignment == 0 && offset % kSlotAlignment == 0 &&
+                               size <= sender.segment_size && offset <= sender.segment_size - size);
+  if (!within || line.slots.check != check_of(offset, stride, depth) || stride < geometry_.slot_size) {
+    circle_.fail(failure(Code::remote_error, "%s %u: the header of its stream is garbage (offset %llu, stride %u, depth %u)",
+                         circle_.setup_.called, sender_, static_cast<unsigned long long>(offset), stride, depth));
+    return false;
+  }
+  window.slots = lent ? reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(offset)) : sender.segment + offset;
+  window.stride = stride;
+  window.depth = depth;
   return true;
 }
 
 // More slices than there are cannot have been committed.
 bool SlotReceiver::plausible(Window& window, std::uint64_t operation) {
   if (window.committed <= mark_of(operation, geometry_.slices)) return true;
-  circle_.fail(failure(Code::remote_error, "member %u: the header of its stream is garbage (%llu slices sent of %llu)", sender_,
-                       static_cast<unsigned long long>(slice_of(window.committed)), static_cast<unsigned long long>(geometry_.slices)));
+  circle_.fail(failure(Code::remote_error, "%s %u: the header of its stream is garbage (%llu slices sent of %llu)",
+                       circle_.setup_.called, sender_, static_cast<unsigned long long>(slice_of(window.committed)),
+                       static_cast<unsigned long long>(geometry_.slices)));
   window.committed = 0;
   return false;
 }
@@ -182,11 +225,27 @@ const std::byte* SlotReceiver::unpack(Window& window) {
   return window.staging.data();
 }
 
+bool SlotReceiver::hold(Mark mark) {
+  const Window& window = windows_[operation_of(mark) % kWindow];
+  if (window.depth > 0) return true;
+  window.taken->held.store(operation_of(mark), std::memory_order_seq_cst);
+  if (window.line->revoked.load(std::memory_order_seq_cst) != operation_of(mark)) return true;
+  let_go(mark);
+  return false;
+}
+
+void SlotReceiver::let_go(Mark mark) { windows_[operation_of(mark) % kWindow].taken->held.store(0, std::memory_order_release); }
+
 void SlotReceiver::release(Mark mark) {
   if (inline_) return;  // free when this member has completed the operation
   Window& window = windows_[operation_of(mark) % kWindow];
-  if (slice_of(mark) + window.depth >= geometry_.slices) return;  // its slot is not used again in this operation
-  window.taken->store(mark + 1, std::memory_order_release);
+  if (window.depth == 0) {
+    let_go(mark);
+    if (slice_of(mark) + 1 < geometry_.slices) return;  // the sender waits for the last alone
+  } else if (slice_of(mark) + window.depth >= geometry_.slices) {
+    return;  // its slot is not used again in this operation
+  }
+  window.taken->value.store(mark + 1, std::memory_order_release);
   circle_.wake(sender_);
 }
 

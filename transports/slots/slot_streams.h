@@ -14,18 +14,29 @@ class SlotSender final : public SendStream {
   std::byte* acquire(Mark mark) override;
   void commit(Mark mark) override;
 
+  [[nodiscard]] bool lends() const override { return lends_; }
+  bool lend(Mark mark, const std::byte* first, std::size_t stride) override;
+  [[nodiscard]] bool taken(std::uint64_t operation) override;
+  bool revoke(std::uint64_t operation) override;
+
  private:
   struct Window {
     StreamLine* line = nullptr;
     TailLine* tail = nullptr;
-    std::vector<const std::atomic<std::uint64_t>*> taken;  // by receiver
+    std::vector<const CounterLine*> taken;  // by receiver
     Mark taken_by_all = 0;
-    std::uint64_t opened = 0;  // operation
-    std::size_t slots = 0;     // offset in the own segment
+    std::uint64_t opened = 0;                                         // operation
+    std::size_t slots = 0;                                            // offset in the own segment
     alignas(kLineSize) std::array<std::byte, kInlineSize> staging{};  // a short message of several lines, in one piece
   };
 
-  bool open(Window& window, std::uint64_t operation);
+  // What the slots of an operation are: leased ones, or memory of the caller.
+  struct Lent {
+    const std::byte* first = nullptr;
+    std::size_t stride = 0;
+  };
+
+  bool open(Window& window, std::uint64_t operation, const Lent& lent);
   bool credit(Window& window, Mark needed);
 
   SlotCircle& circle_;
@@ -36,6 +47,7 @@ class SlotSender final : public SendStream {
   std::uint64_t serial_;
   std::uint32_t stride_;
   bool inline_;
+  bool lends_;
   std::uint32_t tails_ = 0;  // lines beyond the head that a short message needs
   std::array<Window, kWindow> windows_;
 };
@@ -47,20 +59,25 @@ class SlotReceiver final : public ReceiveStream {
   const std::byte* front(Mark mark) override;
   void release(Mark mark) override;
 
+  [[nodiscard]] bool borrows() const override { return borrows_; }
+  bool hold(Mark mark) override;
+  void let_go(Mark mark) override;
+
  private:
   struct Window {
     const StreamLine* line = nullptr;
     const TailLine* tail = nullptr;
-    std::atomic<std::uint64_t>* taken = nullptr;
-    Mark committed = 0;           // as last read
+    CounterLine* taken = nullptr;
+    Mark committed = 0;  // as last read
     const std::byte* slots = nullptr;
     std::uint32_t stride = 0;
-    std::uint32_t depth = 1;
+    std::uint32_t depth = 1;   // 0: lent
     std::uint64_t opened = 0;  // operation
     alignas(kLineSize) std::array<std::byte, kInlineSize> staging{};
   };
 
   bool open(Window& window, std::uint64_t operation);
+  bool find_slots(Window& window);
   bool plausible(Window& window, std::uint64_t operation);
   const std::byte* unpack(Window& window);
 
@@ -68,6 +85,7 @@ class SlotReceiver final : public ReceiveStream {
   std::uint32_t sender_;
   StreamGeometry geometry_;
   bool inline_;
+  bool borrows_;
   std::uint32_t tails_ = 0;
   std::array<Window, kWindow> windows_;
 };
