@@ -1,5 +1,6 @@
 #include "src/base/clock.h"
 
+#include <algorithm>
 #include <ctime>
 #include <limits>
 
@@ -10,6 +11,7 @@ constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr double kNsPerSecond = 1e9;
 constexpr std::uint64_t kCalibrationNs = 2 * kNsPerMs;
 constexpr int kBrackets = 8;
+constexpr int kLookMs = 20;  // between looks at the flag of a deadline
 
 struct Sample {
   std::uint64_t ns;
@@ -63,9 +65,18 @@ Deadline Deadline::after_ms(std::uint64_t timeout_ms) {
   return Deadline(timeout_ms < room / kNsPerMs ? now + timeout_ms * kNsPerMs : std::numeric_limits<std::uint64_t>::max());
 }
 
+Deadline Deadline::sooner_ms(std::uint64_t timeout_ms) const { return {std::min(at_ns_, after_ms(timeout_ms).at_ns_), stop_}; }
+
+Deadline Deadline::later_ms(std::uint64_t more_ms) const {
+  const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - at_ns_;
+  return {more_ms < room / kNsPerMs ? at_ns_ + more_ms * kNsPerMs : std::numeric_limits<std::uint64_t>::max(), stop_};
+}
+
+int Deadline::wait_ms() const { return stop_ == nullptr ? remaining_ms() : std::min(remaining_ms(), kLookMs); }
+
 int Deadline::remaining_ms() const {
   const std::uint64_t now = monotonic_ns();
-  if (now >= at_ns_) return 0;
+  if (stopped() || now >= at_ns_) return 0;
   const std::uint64_t left = (at_ns_ - now) / kNsPerMs + 1;
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
   return static_cast<int>(left < kMost ? left : kMost);

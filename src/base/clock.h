@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #if defined(__x86_64__)
@@ -37,13 +38,24 @@ class Deadline final {
   static Deadline after_ms(std::uint64_t timeout_ms);
   static Deadline never() { return Deadline(~std::uint64_t{0}); }
 
-  [[nodiscard]] bool passed() const { return monotonic_ns() >= at_ns_; }
+  // The same, but it has also passed once the flag is set, which outlives it and its copies. Null: no flag.
+  [[nodiscard]] Deadline unless(const std::atomic<bool>* stop) const { return {at_ns_, stop}; }
+  // With the same flag: at most so much from now; so much later.
+  [[nodiscard]] Deadline sooner_ms(std::uint64_t timeout_ms) const;
+  [[nodiscard]] Deadline later_ms(std::uint64_t more_ms) const;
+
+  [[nodiscard]] bool passed() const { return stopped() || monotonic_ns() >= at_ns_; }
+  [[nodiscard]] bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_acquire); }
   // Rounded up, so that a wait of this length reaches the deadline; 0 once passed; fits the timeout of epoll_wait.
   [[nodiscard]] int remaining_ms() const;
+  // How long a wait may take before it looks at passed() again: where there is a flag, nobody wakes whoever waits.
+  [[nodiscard]] int wait_ms() const;
 
  private:
+  Deadline(std::uint64_t at_ns, const std::atomic<bool>* stop) : at_ns_(at_ns), stop_(stop) {}
   explicit Deadline(std::uint64_t at_ns) : at_ns_(at_ns) {}
   std::uint64_t at_ns_;
+  const std::atomic<bool>* stop_ = nullptr;
 };
 
 }  // namespace seto

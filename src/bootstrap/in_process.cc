@@ -6,6 +6,11 @@
 #include "src/base/check.h"
 
 namespace seto {
+namespace {
+
+Status has_left(Rank rank) { return failure(Code::remote_error, "rank %d has left: its init failed or was given up", rank); }
+
+}  // namespace
 
 InProcessHub::InProcessHub(int size) : size_(size), left_(static_cast<std::size_t>(size), false) {
   SETO_CHECK(size >= 1 && size <= kBootstrapRankLimit);
@@ -45,7 +50,7 @@ Status InProcessHub::contribute(Round& round, Rank rank, std::string mine) {
   }
   for (Rank other = 0; other < size_; ++other) {
     if (!left_[static_cast<std::size_t>(other)] || round.came[static_cast<std::size_t>(other)]) continue;
-    return failure(Code::remote_error, "rank %d has left: its init failed or was given up", other);
+    return has_left(other);
   }
   round.messages[index] = std::move(mine);
   round.came[index] = true;
@@ -56,6 +61,7 @@ Status InProcessHub::contribute(Round& round, Rank rank, std::string mine) {
 Result<std::vector<std::string>> InProcessHub::all_gather(Rank rank, std::string mine, Deadline until) {
   std::unique_lock lock(mutex_);
   if (!broken_.ok()) return broken_;
+  if (until.stopped()) return break_with(has_left(rank));
   const std::shared_ptr<Round> round = current_;
   if (Status wrong = contribute(*round, rank, std::move(mine)); !wrong.ok()) return break_with(std::move(wrong));
   if (round->count == size_) {
@@ -64,8 +70,9 @@ Result<std::vector<std::string>> InProcessHub::all_gather(Rank rank, std::string
     return round->messages;
   }
   while (round->count < size_ && broken_.ok()) {
+    if (until.stopped()) return break_with(has_left(rank));
     if (until.passed()) return break_with(missing_ranks(absent(*round), size_));
-    changed_.wait_for(lock, std::chrono::milliseconds(until.remaining_ms()));
+    changed_.wait_for(lock, std::chrono::milliseconds(until.wait_ms()));
   }
   if (round->count < size_) return broken_;
   return round->messages;
@@ -76,7 +83,7 @@ void InProcessHub::leave(Rank rank) {
   if (rank < 0 || rank >= size_) return;
   left_[static_cast<std::size_t>(rank)] = true;
   if (current_->count > 0 && !current_->came[static_cast<std::size_t>(rank)]) {
-    static_cast<void>(break_with(failure(Code::remote_error, "rank %d has left: its init failed or was given up", rank)));
+    static_cast<void>(break_with(has_left(rank)));
   }
 }
 

@@ -23,6 +23,14 @@ std::size_t result_limit(int size) {
   return kGatherTotalLimit + sizeof(std::uint64_t) * static_cast<std::size_t>(std::clamp(size, 1, kBootstrapRankLimit));
 }
 
+// Long enough for a few bytes that fit any socket.
+constexpr std::uint64_t kLastWordMs = 100;
+
+// What is told of a deadline is never that it was stopped: that would end the round for all, and blame those who have not come.
+std::uint64_t stated_ms(Deadline until) { return static_cast<std::uint64_t>(until.unless(nullptr).remaining_ms()); }
+
+Status given_up(Rank rank) { return failure(Code::invalid_usage, "rank %d: its init was given up", rank); }
+
 }  // namespace
 
 LocalBootstrap::LocalBootstrap(PrivateFd fd, Rank rank, int size)
@@ -42,7 +50,11 @@ Result<LocalBootstrap> LocalBootstrap::join(const UniqueIdBytes& id, Rank rank, 
   if (!fd.ok()) return fd.status();
   SETO_TRY(check_same_user(fd->get()));
   LocalBootstrap self(std::move(fd).value(), rank, size);
-  const Hello hello{where.token, rank, size, static_cast<std::uint64_t>(until.remaining_ms())};
+  const Hello hello{where.token, rank, size, stated_ms(until)};
+  if (until.stopped()) {  // the others hear of a rank that came and left
+    (void)self.send_all(encode_hello(hello), Deadline::after_ms(kLastWordMs)).ok();
+    return given_up(rank);
+  }
   const Result<Frame> ready = self.exchange(encode_hello(hello), FrameKind::ready, until);
   if (!ready.ok()) return ready.status();
   return self;
@@ -66,7 +78,8 @@ Result<std::vector<std::string>> LocalBootstrap::gather(const std::string& mine,
     return failure(Code::invalid_argument, "rank %d: a bootstrap message of %zu bytes is over the limit of %zu", rank_,
                    mine.size(), kGatherMessageLimit);
   }
-  const std::string bytes = encode_contribution(static_cast<std::uint64_t>(until.remaining_ms()), mine);
+  const std::string bytes = encode_contribution(stated_ms(until), mine);
+  if (until.stopped()) return given_up(rank_);
   SETO_ASSIGN(const Frame result, exchange(bytes, FrameKind::result, until));
   auto all = decode_result(result.body, size_);
   if (!all) return failure(Code::internal, "the rendezvous sent a result that cannot be read");
@@ -74,7 +87,7 @@ Result<std::vector<std::string>> LocalBootstrap::gather(const std::string& mine,
 }
 
 Result<Frame> LocalBootstrap::exchange(const std::string& bytes, FrameKind answer, Deadline until) {
-  const Deadline patience = Deadline::after_ms(static_cast<std::uint64_t>(until.remaining_ms()) + kAnswerGraceMs);
+  const Deadline patience = until.later_ms(kAnswerGraceMs);
   // A server that closed may have said why before: its last words are read even if ours were not taken.
   const Status sent = send_all(bytes, patience);
   if (!sent.ok() && sent.code() != Code::remote_error) return sent;

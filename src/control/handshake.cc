@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -72,9 +73,25 @@ std::optional<HandshakeMessage> read_hello(const void* bytes, std::size_t size, 
   HandshakeMessage message;
   if (size != sizeof message) return std::nullopt;
   std::memcpy(&message, bytes, sizeof message);
-  if (message.magic != kMagic || message.kind != HandshakeKind::hello) return std::nullopt;
+  if (message.magic != kMagic) return std::nullopt;
+  if (message.kind != HandshakeKind::hello && message.kind != HandshakeKind::question) return std::nullopt;
   if (!equal(message.of_receiver, token)) return std::nullopt;
   return message;
+}
+
+void put_text(HandshakeMessage& refusal, const Status& reason) {
+  refusal.code = static_cast<std::uint32_t>(reason.code());
+  const std::size_t length = std::min(reason.text().size(), sizeof refusal.text - 1);
+  std::memcpy(refusal.text, reason.text().data(), length);
+  refusal.text[length] = '\0';
+}
+
+Status reason_of(const HandshakeMessage& refusal) {
+  std::string text(refusal.text, strnlen(refusal.text, sizeof refusal.text));
+  for (char& letter : text)
+    if (letter < ' ' || letter > '~') letter = '?';
+  const bool gave_up = refusal.code == static_cast<std::uint32_t>(Code::aborted);
+  return {gave_up ? Code::aborted : Code::remote_error, std::move(text)};
 }
 
 Status send_handshake(int socket, HandshakeMessage message, int fd, Deadline until) {
@@ -128,9 +145,7 @@ Result<ReceivedHandshake> receive_handshake(int socket, HandshakeKind kind, Dead
       (datagram.msg_flags & MSG_TRUNC) != 0) {
     return failure(Code::remote_error, "what it sent is no handshake: is it of the same version?");
   }
-  if (received.message.kind == HandshakeKind::refusal) {
-    return failure(Code::unavailable, "its process is out of file descriptors; raise ulimit -n there");
-  }
+  if (received.message.kind == HandshakeKind::refusal) return received;
   if (received.message.kind != kind) return failure(Code::remote_error, "it sent its handshake in the wrong order");
   if ((datagram.msg_flags & MSG_CTRUNC) != 0) {
     errno = EMFILE;

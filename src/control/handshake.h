@@ -15,12 +15,20 @@ namespace seto {
 // A context of a process; never given twice by one process.
 using ContextId = std::uint64_t;
 
+// One making of a communicator: the same number on all of its ranks, another one for every other.
+using AttemptId = std::uint64_t;
+
 // How two contexts prove to each other who they are before anything else is heard. One datagram each:
 //   caller -> answerer: hello    (the answerer's token, the caller's token, both contexts)
 //   answerer -> caller: welcome  (the caller's token, both contexts; the answerer's memory)
 //   caller -> answerer: memory   (the caller's memory)
-// or, instead of welcome, refusal: the answerer has run out of descriptors. Of one machine, so in the machine's byte order.
-enum class HandshakeKind : std::uint32_t { hello = 1, welcome, memory, refusal };
+// or, instead of welcome, refusal: the answerer has run out of descriptors, or its context has given up, and the text says why.
+// An answerer that waits for a call asks with a question whether it will come: a refusal, or the end of the socket if it may.
+// Of one machine, so in the machine's byte order.
+enum class HandshakeKind : std::uint32_t { hello = 1, welcome, memory, refusal, question };
+
+// Of a refusal's text, its end included.
+inline constexpr std::size_t kRefusalSize = 240;
 
 struct HandshakeMessage {
   std::uint32_t magic = 0;
@@ -29,9 +37,17 @@ struct HandshakeMessage {
   Token of_sender{};
   ContextId caller = 0;
   ContextId answerer = 0;
+  AttemptId attempt = 0;
+  std::uint32_t code = 0;  // of a refusal: seto::Code
+  char text[kRefusalSize] = {};
 };
 
-// A hello that waits at the listener; nothing if these bytes are none or not meant for `token`.
+// As a refusal carries it: cut where there is no room.
+void put_text(HandshakeMessage& refusal, const Status& reason);
+// What came may be garbage: letters only, and a code that is one of a peer.
+[[nodiscard]] Status reason_of(const HandshakeMessage& refusal);
+
+// A hello, or a question, that waits at the listener; nothing if these bytes are none or not meant for `token`.
 [[nodiscard]] std::optional<HandshakeMessage> read_hello(const void* bytes, std::size_t size, const Token& token);
 
 // A process's address: where it listens and its token.
@@ -49,7 +65,8 @@ struct ReceivedHandshake {
   HandshakeMessage message;
   Fd fd;
 };
-// Code::unavailable if this process had no descriptor left for the one that came.
+// Code::unavailable if this process had no descriptor left for the one that came. A refusal comes instead of any kind: the caller
+// checks who sent it.
 [[nodiscard]] Result<ReceivedHandshake> receive_handshake(int socket, HandshakeKind kind, Deadline until);
 
 }  // namespace seto

@@ -11,8 +11,8 @@
 namespace seto {
 namespace {
 
-// How often one that waits for a call asks whether the caller's process still lives.
-constexpr std::uint64_t kProbeMs = 200;
+// The first time it asks: a peer that is as fast has called by then.
+constexpr std::uint64_t kFirstProbeMs = 25;
 
 constexpr const char* kPeerGone = "its process has ended";
 
@@ -22,9 +22,26 @@ Status late(const Status& status, const char* what) {
   return failure(Code::timeout, "its process %s before the deadline of the init", what);
 }
 
-bool proves(const HandshakeMessage& message, const Token& receiver, const Token& sender, const HandshakeMessage& expected) {
-  return equal(message.of_receiver, receiver) && equal(message.of_sender, sender) && message.caller == expected.caller &&
-         message.answerer == expected.answerer;
+struct Proof {
+  Token receiver;
+  Token sender;
+  CallKey key;
+};
+
+bool proves(const HandshakeMessage& message, const Proof& proof) {
+  return equal(message.of_receiver, proof.receiver) && equal(message.of_sender, proof.sender) &&
+         message.caller == proof.key.caller && message.answerer == proof.key.answerer && message.attempt == proof.key.attempt;
+}
+
+HandshakeMessage message_of(HandshakeKind kind, const Proof& proof) {
+  HandshakeMessage message;
+  message.kind = kind;
+  message.of_receiver = proof.receiver;
+  message.of_sender = proof.sender;
+  message.caller = proof.key.caller;
+  message.answerer = proof.key.answerer;
+  message.attempt = proof.key.attempt;
+  return message;
 }
 
 Status unproven() { return failure(Code::remote_error, "its process could not prove that it is the one of this job"); }
@@ -75,55 +92,66 @@ Result<Meeting> MeetingPoint::call(const Appointment& appointment, const Process
     return late(socket.status(), "did not accept a connection");
   }
   SETO_TRY(check_same_user(socket->get()));
-  HandshakeMessage message;
-  message.kind = HandshakeKind::hello;
-  message.of_receiver = remote.token;
-  message.of_sender = self_.token;
-  message.caller = appointment.mine;
-  message.answerer = appointment.theirs;
+  const CallKey key{self_.token, appointment.mine, appointment.theirs, appointment.attempt};
+  const Proof ours{remote.token, self_.token, key};
+  const Proof theirs{self_.token, remote.token, key};
   // A refusal may lie in the socket although our hello was not taken.
-  const Status sent = send_handshake(socket->get(), message, -1, appointment.until);
+  const Status sent = send_handshake(socket->get(), message_of(HandshakeKind::hello, ours), -1, appointment.until);
   if (!sent.ok() && sent.code() != Code::remote_error) return late(sent, "did not hear the hello");
   Result<ReceivedHandshake> welcome = receive_handshake(socket->get(), HandshakeKind::welcome, appointment.until);
   if (!welcome.ok()) return late(welcome.status(), "did not answer");
-  if (!proves(welcome->message, self_.token, remote.token, message)) return unproven();
+  if (!proves(welcome->message, theirs)) return unproven();
+  if (welcome->message.kind == HandshakeKind::refusal) return reason_of(welcome->message);
   if (!welcome->fd.valid()) return no_memory();
-  message.kind = HandshakeKind::memory;
-  if (Status given = send_handshake(socket->get(), message, appointment.memory, appointment.until); !given.ok()) {
+  const HandshakeMessage memory = message_of(HandshakeKind::memory, ours);
+  if (Status given = send_handshake(socket->get(), memory, appointment.memory, appointment.until); !given.ok()) {
     return late(given, "did not take our memory");
   }
   return Meeting{std::move(socket).value(), std::move(welcome->fd)};
 }
 
 Result<Meeting> MeetingPoint::answer(const Appointment& appointment, const ProcessAddress& remote) {
-  const CallKey key{remote.token, appointment.theirs, appointment.mine};
-  SETO_ASSIGN(PrivateFd socket, await_caller(key, remote.socket_name, appointment.until));
-  HandshakeMessage message;
-  message.kind = HandshakeKind::welcome;
-  message.of_receiver = remote.token;
-  message.of_sender = self_.token;
-  message.caller = appointment.theirs;
-  message.answerer = appointment.mine;
-  if (Status given = send_handshake(socket.get(), message, appointment.memory, appointment.until); !given.ok()) {
+  const CallKey key{remote.token, appointment.theirs, appointment.mine, appointment.attempt};
+  SETO_ASSIGN(PrivateFd socket, await_caller(key, remote, appointment.until));
+  const HandshakeMessage welcome = message_of(HandshakeKind::welcome, {remote.token, self_.token, key});
+  if (Status given = send_handshake(socket.get(), welcome, appointment.memory, appointment.until); !given.ok()) {
     return late(given, "did not take our memory");
   }
   Result<ReceivedHandshake> memory = receive_handshake(socket.get(), HandshakeKind::memory, appointment.until);
   if (!memory.ok()) return late(memory.status(), "did not give its memory");
-  if (!proves(memory->message, self_.token, remote.token, message)) return unproven();
+  if (!proves(memory->message, {self_.token, remote.token, key})) return unproven();
+  if (memory->message.kind == HandshakeKind::refusal) return reason_of(memory->message);
   if (!memory->fd.valid()) return no_memory();
   return Meeting{std::move(socket), std::move(memory->fd)};
 }
 
-// A process that dies before it calls leaves nothing that hangs up: so its listener is tried now and then.
-Result<PrivateFd> MeetingPoint::await_caller(const CallKey& key, const std::string& socket_name, Deadline until) {
-  while (true) {
-    const auto slice = std::min<std::uint64_t>(kProbeMs, static_cast<std::uint64_t>(until.remaining_ms()));
+// A process that died, or gave up, before it calls leaves nothing that hangs up: so it is asked now and then.
+Result<PrivateFd> MeetingPoint::await_caller(const CallKey& key, const ProcessAddress& remote, Deadline until) {
+  for (std::uint64_t patience = kFirstProbeMs;; patience = std::min(2 * patience, kProbeMs)) {
+    const auto slice = std::min<std::uint64_t>(patience, static_cast<std::uint64_t>(until.remaining_ms()));
     Result<PrivateFd> socket = reception_->take(key, Deadline::after_ms(slice));
     if (socket.ok() || socket.status().code() != Code::timeout) return socket;
     if (until.passed()) return failure(Code::timeout, "its process did not call before the deadline of the init");
-    const Result<PrivateFd> probe = connect_local(socket_name, SocketKind::packets, Deadline::after_ms(1));
-    if (!probe.ok() && probe.status().code() == Code::remote_error) return failure(Code::remote_error, "%s", kPeerGone);
+    SETO_TRY(ask(key, remote));
   }
+}
+
+// Why no call will come, if so. Silence is no answer, and neither is what only happened to the question.
+Status MeetingPoint::ask(const CallKey& key, const ProcessAddress& remote) const {
+  Result<PrivateFd> socket = connect_local(remote.socket_name, SocketKind::packets, Deadline::after_ms(1));
+  if (!socket.ok()) return socket.status().code() == Code::remote_error ? failure(Code::remote_error, "%s", kPeerGone) : Status();
+  if (!check_same_user(socket->get()).ok()) return {};
+  // In the question it is the asker who calls.
+  const CallKey asking{self_.token, key.answerer, key.caller, key.attempt};
+  const HandshakeMessage question = message_of(HandshakeKind::question, {remote.token, self_.token, asking});
+  if (!send_handshake(socket->get(), question, -1, Deadline::after_ms(0)).ok()) return {};
+  const auto answer = receive_handshake(socket->get(), HandshakeKind::refusal, Deadline::after_ms(kProbeMs));
+  if (!answer.ok() || !proves(answer.value().message, {self_.token, remote.token, asking})) return {};
+  return reason_of(answer.value().message);
+}
+
+void MeetingPoint::decline(AttemptId attempt, ContextId mine, const Status& reason) {
+  reception_->decline(attempt, mine, {Code::aborted, std::string(reason.text())});
 }
 
 }  // namespace seto

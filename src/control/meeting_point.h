@@ -13,6 +13,9 @@
 
 namespace seto {
 
+// How often at least one that waits for a call asks whether it will come.
+inline constexpr std::uint64_t kProbeMs = 200;
+
 // What two contexts of one machine have of each other after they met.
 struct Meeting {
   PrivateFd socket;  // packets, non-blocking: its hang-up tells the peer's death, its datagrams are doorbells
@@ -25,6 +28,7 @@ struct Appointment {
   ContextId theirs = 0;
   int memory = -1;  // handed to the peer; stays the caller's
   Deadline until;
+  AttemptId attempt = 0;  // both say the same
 };
 
 // Where contexts of this process meet contexts of this and other processes of the machine.
@@ -42,13 +46,19 @@ class MeetingPoint final {
   // Both sides call it, each with the other's address and the contexts swapped; blocks until the other did. Any thread, several
   // pairs at once. A thread with several peers must take the pairs in an order that all ranks share (ascending ranks will do),
   // or ranks wait for each other in a circle. Failures say "its process ..."; the caller prepends which rank that is.
+  // Code::aborted: the other side has declined, and the text is its reason.
   [[nodiscard]] Result<Meeting> meet(const Appointment& appointment);
+
+  // This context meets nobody any more in this attempt: whoever waits for it, or will, gets the reason as Code::aborted within
+  // kProbeMs. Needs no descriptor. Any thread.
+  void decline(AttemptId attempt, ContextId mine, const Status& reason);
 
  private:
   MeetingPoint() = default;
   [[nodiscard]] Result<Meeting> call(const Appointment& appointment, const ProcessAddress& remote);
   [[nodiscard]] Result<Meeting> answer(const Appointment& appointment, const ProcessAddress& remote);
-  [[nodiscard]] Result<PrivateFd> await_caller(const CallKey& key, const std::string& socket_name, Deadline until);
+  [[nodiscard]] Result<PrivateFd> await_caller(const CallKey& key, const ProcessAddress& remote, Deadline until);
+  [[nodiscard]] Status ask(const CallKey& key, const ProcessAddress& remote) const;
 
   std::uint32_t generation_ = fork_generation();
   ProcessAddress self_;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "src/base/log.h"
 #include "src/net/local_socket.h"
@@ -83,6 +84,42 @@ Result<PrivateFd> Reception::take(const CallKey& key, Deadline until) {
   }
 }
 
+// Removing a watch waits for its handler, which takes the mutex: so what is parked is taken out first.
+void Reception::decline(AttemptId attempt, ContextId context, const Status& reason) {
+  std::vector<std::pair<CallKey, Parked>> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    if (declined_.size() >= kDeclinedLimit) declined_.pop_front();
+    declined_.push_back({attempt, context, reason});
+    for (auto entry = parked_.begin(); entry != parked_.end();) {
+      const CallKey& key = entry->first;
+      const bool in_vain = key.attempt == attempt && key.answerer == context;
+      if (in_vain) waiting.emplace_back(key, std::move(entry->second));
+      entry = in_vain ? parked_.erase(entry) : std::next(entry);
+    }
+  }
+  for (const auto& [key, parked] : waiting) refuse(key, parked.fd, reason);
+}
+
+const Reception::Declined* Reception::declined(AttemptId attempt, ContextId context) const {
+  const auto found = std::find_if(declined_.begin(), declined_.end(),
+                                  [&](const Declined& one) { return one.attempt == attempt && one.context == context; });
+  return found == declined_.end() ? nullptr : &*found;
+}
+
+void Reception::refuse(const CallKey& key, const PrivateFd& fd, const Status& reason) const {
+  HandshakeMessage refusal;
+  refusal.kind = HandshakeKind::refusal;
+  refusal.of_receiver = key.caller_process;
+  refusal.of_sender = token_;
+  refusal.caller = key.caller;
+  refusal.answerer = key.answerer;
+  refusal.attempt = key.attempt;
+  put_text(refusal, reason);
+  // A fresh socket has room for one datagram, so that this does not wait; the caller sees the hang-up in any case.
+  static_cast<void>(send_handshake(fd.get(), refusal, -1, Deadline::after_ms(0)).ok());
+}
+
 Status Reception::listen() {
   SETO_ASSIGN(listening_, control_.add(listener_.get(), EPOLLIN, [this](std::uint32_t) {
     const std::lock_guard held(mutex_);
@@ -148,14 +185,31 @@ void Reception::hear(std::uint64_t id) {
   const auto hello = read_hello(bytes, static_cast<std::size_t>(got), token_);
   if (!hello) {
     SETO_LOG(warn, "closed a local connection that did not prove that it belongs to this job");
-  } else if (one.refused) {
-    refuse(*hello, one.fd);
   } else {
-    park(*hello, std::move(one.fd));
+    const bool on_reserve = one.refused;
+    greet(*hello, std::move(one));
+    if (on_reserve) restore();  // at once: a whole node may be waiting for its refusal
   }
 }
 
-void Reception::park(const HandshakeMessage& hello, PrivateFd fd) {
+// A question that gets no answer is one whose asker may go on waiting.
+void Reception::greet(const HandshakeMessage& hello, Ungreeted one) {
+  const CallKey key{hello.of_sender, hello.caller, hello.answerer, hello.attempt};
+  if (const Declined* const given_up = declined(hello.attempt, hello.answerer); given_up != nullptr) {
+    refuse(key, one.fd, given_up->reason);
+  } else if (hello.kind == HandshakeKind::question) {
+    return;
+  } else if (one.refused) {
+    if (refused_.size() >= kParkedLimit) refused_.clear();
+    refused_.insert(key);
+    refuse(key, one.fd, failure(Code::unavailable, "its process is out of file descriptors; raise ulimit -n there"));
+    arrived_.notify_all();
+  } else {
+    park(key, std::move(one.fd));
+  }
+}
+
+void Reception::park(const CallKey& key, PrivateFd fd) {
   if (parked_.size() >= kParkedLimit) return;
   const std::uint64_t id = next_id_++;
   auto watch = control_.watch(fd.get(), [this, id] {
@@ -164,19 +218,8 @@ void Reception::park(const HandshakeMessage& hello, PrivateFd fd) {
   });
   if (!watch.ok()) return;
   // A later call of the same pair replaces an earlier one, which its caller must have given up.
-  const CallKey key{hello.of_sender, hello.caller, hello.answerer};
   parked_.erase(key);
   parked_.emplace(key, Parked{id, std::move(fd), std::move(watch).value()});
-  arrived_.notify_all();
-}
-
-void Reception::refuse(const HandshakeMessage& hello, const PrivateFd& fd) {
-  if (refused_.size() >= kParkedLimit) refused_.clear();
-  refused_.insert({hello.of_sender, hello.caller, hello.answerer});
-  HandshakeMessage refusal;
-  refusal.kind = HandshakeKind::refusal;
-  // A fresh socket has room for one datagram, so that this does not wait; the caller sees the hang-up in any case.
-  static_cast<void>(send_handshake(fd.get(), refusal, -1, Deadline::after_ms(0)).ok());
   arrived_.notify_all();
 }
 
@@ -194,11 +237,16 @@ void Reception::tick() {
   static_cast<void>(!read(timer_.get(), &expirations, sizeof expirations));
   if (closing_) return;
   std::erase_if(ungreeted_, [](const auto& entry) { return entry.second.until.passed(); });
+  restore();
+  if (ungreeted_.empty() && listening_.active()) set_timer(0);
+}
+
+// What was given up for a caller that has gone.
+void Reception::restore() {
   const bool reserve_in_use =
       std::any_of(ungreeted_.begin(), ungreeted_.end(), [](const auto& entry) { return entry.second.refused; });
   if (!reserve_.valid() && !reserve_in_use) reserve_ = new_reserve();
   if (!listening_.active() && !reserve_in_use) static_cast<void>(listen().ok());
-  if (ungreeted_.empty() && listening_.active()) set_timer(0);
 }
 
 void Reception::set_timer(long period_ms) {

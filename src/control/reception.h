@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,12 +23,15 @@ inline constexpr std::size_t kUngreetedLimit = 64;
 inline constexpr int kUngreetedMs = 2'000;
 // Callers whose context has not asked for them yet.
 inline constexpr std::size_t kParkedLimit = 65'536;
+// Attempts that contexts of this process gave up, and whose latecomers are still told why.
+inline constexpr std::size_t kDeclinedLimit = 256;
 
 // Who calls whom.
 struct CallKey {
   Token caller_process{};
   ContextId caller = 0;
   ContextId answerer = 0;
+  AttemptId attempt = 0;
   auto operator<=>(const CallKey&) const = default;
 };
 
@@ -43,6 +47,9 @@ class Reception final {
   // The socket of a caller that proved who it is. Any thread. Code::timeout if it has not come by `until`.
   [[nodiscard]] Result<PrivateFd> take(const CallKey& key, Deadline until);
 
+  // Whoever calls this context in this attempt, or asks whether it will call, is told this text from now on. Any thread.
+  void decline(AttemptId attempt, ContextId context, const Status& reason);
+
  private:
   struct Ungreeted {
     PrivateFd fd;
@@ -55,6 +62,11 @@ class Reception final {
     PrivateFd fd;
     Watch watch;
   };
+  struct Declined {
+    AttemptId attempt;
+    ContextId context;
+    Status reason;
+  };
 
   Reception(ControlThread& control, const Token& token) : control_(control), token_(token) {}
 
@@ -64,10 +76,13 @@ class Reception final {
   [[nodiscard]] bool accept_one();
   void admit(PrivateFd fd, bool on_reserve);
   void hear(std::uint64_t id);
-  void park(const HandshakeMessage& hello, PrivateFd fd);
-  void refuse(const HandshakeMessage& hello, const PrivateFd& fd);
+  void park(const CallKey& key, PrivateFd fd);
+  void refuse(const CallKey& key, const PrivateFd& fd, const Status& reason) const;
+  void greet(const HandshakeMessage& hello, Ungreeted one);
+  [[nodiscard]] const Declined* declined(AttemptId attempt, ContextId context) const;
   void forget(std::uint64_t id);
   void pause();
+  void restore();
   void tick();
   void set_timer(long period_ms);
 
@@ -84,6 +99,7 @@ class Reception final {
   std::map<std::uint64_t, Ungreeted> ungreeted_;
   std::map<CallKey, Parked> parked_;
   std::set<CallKey> refused_;
+  std::deque<Declined> declined_;  // the oldest first
   Watch listening_;
   Watch ticking_;
 };

@@ -36,7 +36,7 @@ int type_of(SocketKind kind) { return kind == SocketKind::stream ? SOCK_STREAM :
 
 // The kernel waits for room in the listener's queue at most this long: connect(2) knows no other deadline for unix sockets.
 void set_connect_timeout(int fd, Deadline until) {
-  const int left = std::max(1, until.remaining_ms());
+  const int left = std::max(1, until.wait_ms());
   timeval timeout{};
   timeout.tv_sec = left / 1000;
   timeout.tv_usec = (left % 1000) * 1000;
@@ -104,7 +104,7 @@ Status check_same_user(int fd) {
 Status wait_for(int fd, short events, Deadline until) {
   while (true) {
     pollfd entry{fd, events, 0};
-    const int ready = poll(&entry, 1, until.remaining_ms());
+    const int ready = poll(&entry, 1, until.wait_ms());
     if (ready > 0) return {};
     if (ready < 0 && errno != EINTR) return system_failure(Code::internal, "poll failed");
     if (ready <= 0 && until.passed()) return failure(Code::timeout, "a local socket was silent until the deadline");

@@ -172,6 +172,68 @@ TEST(MeetingPoint, ImpostorAtTheAddressIsRefused) {
   answering.join();
 }
 
+// Both sides of a pair, whoever calls, before and after the other gave up.
+TEST(MeetingPoint, WhoDeclinesIsHeardByWhoeverWaitsAndByLatecomers) {
+  constexpr AttemptId kAttempt = 7;
+  for (int round = 0; round < 6; ++round) {  // names are random, so that the caller is now the one, now the other
+    Plane here;
+    Plane there;
+    const Fd memory = memory_of(1);
+    auto waiting = std::async(std::launch::async, [&] {
+      return here.point->meet({there.point->address(), 1, 2, memory.get(), later(), kAttempt});
+    });
+    poll(nullptr, 0, round % 2 * 60);
+    const std::uint64_t declined = monotonic_ns();
+    there.point->decline(kAttempt, 2,
+                         failure(Code::unavailable, "rank 3 could not connect: \x01 %s", std::string(500, 'x').c_str()));
+    const Result<Meeting> heard = waiting.get();
+    EXPECT_LT(monotonic_ns() - declined, 1'000'000'000U);
+    EXPECT_EQ(heard.status().code(), Code::aborted) << text_of(heard);
+    EXPECT_THAT(text_of(heard), HasSubstr("rank 3 could not connect: ? xxx"));
+    EXPECT_LT(text_of(heard).size(), kRefusalSize);
+    const Result<Meeting> late = here.point->meet({there.point->address(), 1, 2, memory.get(), later(), kAttempt});
+    EXPECT_EQ(late.status().code(), Code::aborted) << text_of(late);
+    EXPECT_LT(monotonic_ns() - declined, 2'000'000'000U);
+  }
+}
+
+TEST(MeetingPoint, WhatWasDeclinedIsOneAttemptOfOneContext) {
+  Plane here;
+  Plane there;
+  there.point->decline(7, 2, failure(Code::unavailable, "no"));
+  const Fd mine = memory_of(1);
+  const Fd theirs = memory_of(2);
+  auto right = std::async(std::launch::async, [&] {
+    return there.point->meet({here.point->address(), 2, 1, theirs.get(), later(), 8});
+  });
+  const auto left = here.point->meet({there.point->address(), 1, 2, mine.get(), later(), 8});
+  expect_joined(left, right.get(), 1, 2);
+}
+
+TEST(MeetingPoint, ARefusalWithoutTheProofIsNotBelieved) {
+  Plane here;
+  const ProcessAddress impostor{"seto-zzzz-liar", [] {
+                                  Token token{};
+                                  token.fill(0xff);
+                                  return token;
+                                }()};
+  auto listener = listen_local(impostor.socket_name, SocketKind::packets);
+  ASSERT_TRUE(listener.ok());
+  std::thread answering([&] {
+    ASSERT_TRUE(wait_for(listener->get(), POLLIN, later()).ok());
+    const Fd socket(accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    ASSERT_TRUE(receive_handshake(socket.get(), HandshakeKind::hello, later()).ok());
+    HandshakeMessage refusal;
+    refusal.kind = HandshakeKind::refusal;
+    refusal.of_receiver = random_token();
+    put_text(refusal, failure(Code::aborted, "rank 5 is to blame"));
+    EXPECT_TRUE(send_handshake(socket.get(), refusal, -1, later()).ok());
+  });
+  const std::string heard = text_of(meet(*here.point, encode(impostor), 1, 2));
+  EXPECT_THAT(heard, HasSubstr("could not prove"));
+  answering.join();
+}
+
 TEST(MeetingPoint, SilentStrangersAreClosedAndTheFloodDoesNotStopMeetings) {
   Plane here;
   Plane there;

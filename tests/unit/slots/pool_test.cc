@@ -1,0 +1,101 @@
+#include "transports/slots/pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace seto::slots {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::size_t kHead = 4096;
+
+// A segment as the pool sees one: what was released reads as zeros.
+struct Memory {
+  explicit Memory(std::size_t size, std::size_t limit = ~std::size_t{0})
+      : bytes(size),
+        pool(
+            kHead, size,
+            [this](std::size_t, std::size_t bytes_more) {
+              populated += bytes_more;
+              return Status();
+            },
+            [this](std::size_t offset, std::size_t bytes_less) {
+              std::memset(bytes.data() + offset, 0, bytes_less);
+              ++releases;
+              return refuses ? failure(Code::unavailable, "no") : Status();
+            },
+            limit) {}
+  std::vector<std::byte> bytes;
+  std::size_t populated = 0;
+  int releases = 0;
+  bool refuses = false;
+  Pool pool;
+};
+
+TEST(Pool, TenThousandCommunicatorsWorthOfBoardsDoNotGrowIt) {
+  Memory memory(1 << 20);
+  for (int i = 0; i < 10'000; ++i) {
+    const std::size_t size = 100'000 + static_cast<std::size_t>(i % 3) * 4096;
+    const Result<std::size_t> board = memory.pool.reserve(size);
+    const Result<std::size_t> slots = memory.pool.lease(5000);
+    ASSERT_TRUE(board.ok()) << i << ": " << board.status().text();
+    ASSERT_TRUE(slots.ok()) << i << ": " << slots.status().text();
+    std::byte* const begin = memory.bytes.data() + board.value();
+    ASSERT_TRUE(std::all_of(begin, begin + size, [](std::byte one) { return one == std::byte{0}; })) << "board " << i;
+    std::memset(begin, 0xee, size);
+    memory.pool.give_back(slots.value(), 5000);
+    memory.pool.give_back_board(board.value(), size);
+  }
+  EXPECT_EQ(memory.populated, 8192U);
+}
+
+TEST(Pool, BoardsHeldAtOnceDoNotOverlap) {
+  Memory memory(1 << 20);
+  const std::size_t first = memory.pool.reserve(10'000).value();
+  const std::size_t second = memory.pool.reserve(10'000).value();
+  EXPECT_GE(second, first + 10'000);
+  memory.pool.give_back_board(first, 10'000);
+  EXPECT_GE(memory.pool.reserve(20'000).value(), second + 10'000) << "a board of another size";
+  EXPECT_EQ(memory.pool.reserve(10'000).value(), first);
+}
+
+TEST(Pool, ABoardThatCannotBeClearedIsNotHandedOutAgain) {
+  Memory memory(1 << 20);
+  const std::size_t first = memory.pool.reserve(10'000).value();
+  memory.refuses = true;
+  memory.pool.give_back_board(first, 10'000);
+  EXPECT_EQ(memory.releases, 1);
+  EXPECT_NE(memory.pool.reserve(10'000).value(), first);
+}
+
+TEST(Pool, ALimitTooSmallForABoardNamesItsVariable) {
+  Memory memory(1 << 20, 64 << 10);
+  const Result<std::size_t> board = memory.pool.reserve(100'000);
+  ASSERT_FALSE(board.ok());
+  EXPECT_EQ(board.status().code(), Code::unavailable);
+  EXPECT_THAT(std::string(board.status().text()), HasSubstr("SETO_SHARED_MEMORY_LIMIT"));
+  EXPECT_EQ(memory.pool.used(), kHead) << "what was refused does not count";
+}
+
+TEST(Pool, BoardsAndSlotsCountUnderOneLimit) {
+  Memory memory(1 << 20, kHead + 64 * 1024);
+  const std::size_t board = memory.pool.reserve(32 * 1024).value();
+  const std::size_t slots = memory.pool.lease(32 * 1024).value();
+  EXPECT_THAT(std::string(memory.pool.lease(4096).status().text()), HasSubstr("SETO_SHARED_MEMORY_LIMIT"));
+  EXPECT_THAT(std::string(memory.pool.reserve(4096).status().text()), HasSubstr("SETO_SHARED_MEMORY_LIMIT"));
+  memory.pool.give_back(slots, 32 * 1024);
+  EXPECT_EQ(memory.pool.lease(32 * 1024).value(), slots) << "what is there already needs no room";
+  memory.pool.give_back_board(board, 32 * 1024);
+  EXPECT_TRUE(memory.pool.lease(4096).ok());
+  EXPECT_EQ(memory.pool.used(), kHead + 32 * 1024 + 4096);
+}
+
+}  // namespace
+}  // namespace seto::slots
