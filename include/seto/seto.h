@@ -211,7 +211,8 @@ SETO_API setoResult_t setoCommInitRankScalable(setoComm_t *newcomm, int nranks, 
 SETO_API setoResult_t setoCommInitAll(setoComm_t *comms, int ndev, const int *devlist);
 
 /* Collective over comm. Ranks with the same color form a communicator, ordered by key, then rank; with SETO_SPLIT_NOCOLOR
- * *newcomm is SETO_COMM_NULL. config NULL inherits everything. */
+ * *newcomm is SETO_COMM_NULL. config NULL inherits everything. If comm does not block, it is in progress until the split has
+ * ended, takes no other call until then, and *newcomm is written before that end. */
 #define SETO_SPLIT_NOCOLOR (-1)
 SETO_API setoResult_t setoCommSplit(setoComm_t comm, int color, int key, setoComm_t *newcomm, setoConfig_t *config);
 /* Called by the survivors only: a communicator without the ranks of the list. SETO_SHRINK_ABORT ends pending operations of comm
@@ -383,13 +384,15 @@ SETO_API setoResult_t setoRecvConfig(void *recvbuff, size_t count, setoDataType_
 SETO_API setoResult_t setoGroupStart(void);
 SETO_API setoResult_t setoGroupEnd(void);
 
-/* Ends a group without issuing it and estimates its time. */
+/* Ends a group without issuing it and estimates its time: operations of one communicator one after another, those of several
+ * side by side. What would be rejected is the result here, too. Local: other ranks need not call it. The end of an inner group
+ * leaves its calls to the outer one. */
 #define SETO_SIM_INFO_MAGIC 0x5e705130u
 typedef struct {
   size_t size;
   unsigned int magic;
   unsigned int version;
-  float estimatedTime; /* seconds; negative if unknown */
+  float estimatedTime; /* microseconds; negative if unknown */
 } setoSimInfo_t;
 #define SETO_SIM_INFO_INITIALIZER \
   { sizeof(setoSimInfo_t), SETO_SIM_INFO_MAGIC, SETO_VERSION_CODE, -1.0f }
@@ -462,7 +465,8 @@ typedef struct {
 SETO_API setoResult_t setoExplain(const setoQuestion_t *question, setoFormat_t format, char *text, size_t capacity,
                                   size_t *size);
 
-/* The flight recorder of comm: the last operations and their state, one number per lane, and the step that waits. */
+/* What a communicator knows of itself, any thread, also while a call waits: operations issued, begun and done here; the first
+ * failure; of every rank whether it is alive, has left or is dead, how many operations it has done and what it said last. */
 SETO_API setoResult_t setoCommDump(setoComm_t comm, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
 #ifdef __cplusplus

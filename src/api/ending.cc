@@ -7,22 +7,35 @@ using namespace seto::api;  // NOLINT
 
 namespace {
 
-// The handle is dead from here on; its memory lives as long as a background thread or a call inside uses it.
+// The handle is dead from here on; its memory lives as long as a call inside, or a thread that does not end, uses it. What works
+// in the background ends first: nothing but it could make the communicator usable again.
 void free_handle(setoComm& comm) {
   comm.magic.store(0, std::memory_order_release);
-  if (comm.close()) std::exchange(comm.handle, nullptr).reset();
+  const bool ended = comm.join_work();
+  if (comm.close() && ended) std::exchange(comm.handle, nullptr).reset();
+}
+
+// Whatever is under way ends soon, here and then on the others.
+void give_up(setoComm& comm, const char* call) {
+  comm.given_up.store(true, std::memory_order_release);
+  if (const std::shared_ptr<Communicator> communicator = comm.communicator(); communicator != nullptr)
+    communicator->fail(failure(Code::aborted, "%s was called on rank %d", call, comm.rank), comm.rank);
 }
 
 Status destroy(setoComm& comm) {
   Status status;
-  if (!comm.working() && comm.asynchronous_failure().ok()) status = comm.finish();
+  (void)comm.await_finalize();
+  const std::shared_ptr<Communicator> communicator = comm.communicator();
+  if (comm.working())
+    give_up(comm, "setoCommDestroy");
+  else if (communicator != nullptr && !communicator->failed())
+    status = comm.finish();
   free_handle(comm);
   return status;
 }
 
 void abort(setoComm& comm) {
-  if (const std::shared_ptr<Communicator> communicator = comm.communicator(); communicator != nullptr)
-    communicator->fail(failure(Code::aborted, "setoCommAbort was called on rank %d", comm.rank), comm.rank);
+  give_up(comm, "setoCommAbort");
   free_handle(comm);
 }
 

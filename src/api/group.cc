@@ -20,6 +20,26 @@ Status end() {
   return end_group();
 }
 
+// The group ends whatever is wrong with the call.
+Status simulate(setoSimInfo_t* info) {
+  Status wrong = info == nullptr
+                     ? null_argument("simInfo")
+                     : check_struct(info, {"simInfo", sizeof(setoSimInfo_t), sizeof(setoSimInfo_t), SETO_SIM_INFO_MAGIC});
+  if (wrong.ok()) info->estimatedTime = -1.0F;
+  if (wrong.ok() && group_depth() == 1 && has_collected())
+    wrong = failure(Code::invalid_usage,
+                    "setoGroupSimulateEnd: this group holds calls that make or finalize communicators, which have no estimate; "
+                    "nothing was done");
+  if (!wrong.ok()) {
+    if (group_depth() <= 1) drop_collected();
+    drop_group();
+    return wrong;
+  }
+  SETO_ASSIGN(const double microseconds, simulate_group());
+  info->estimatedTime = static_cast<float>(microseconds);
+  return {};
+}
+
 }  // namespace
 
 extern "C" {
@@ -39,6 +59,14 @@ setoResult_t setoGroupEnd(void) {
     if (group_depth() > 0) return ended;
     if (ended.ok()) return run_collected();
     drop_collected();
+    return ended;
+  });
+}
+
+setoResult_t setoGroupSimulateEnd(setoSimInfo_t* simInfo) {
+  return enter([&]() -> Status {
+    Status ended = simulate(simInfo);
+    note_group_depth();
     return ended;
   });
 }

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -50,31 +51,54 @@ Status setoComm::why_unusable() const {
   if (working_)
     return failure(Code::invalid_usage,
                    "comm: it is still being %s; ask setoCommGetAsyncError until it is no longer setoInProgress",
-                   finalized_ ? "finalized" : "made");
+                   kind_ == Work::making      ? "made"
+                   : kind_ == Work::splitting ? "split"
+                                              : "finalized");
   if (communicator_ != nullptr && communicator_->failed()) return communicator_->first_failure();
   if (!failure_.ok()) return failure_;
   return failure(Code::invalid_usage, "comm: it was %s; only queries and setoCommDestroy are left",
                  finalized_ ? "finalized" : "ended by another thread");
 }
 
-void setoComm::begin_work() {
+// A split that failed leaves the communicator usable.
+void setoComm::begin_work(Work kind) {
   const std::lock_guard lock(mutex_);
   working_ = true;
+  if (kind_ == Work::splitting) failure_ = Status();
+  kind_ = kind;
 }
 
 void setoComm::end_work(const Status& status) {
   const std::lock_guard lock(mutex_);
   working_ = false;
   if (failure_.ok()) failure_ = status;
+  work_ended_.notify_all();
 }
 
-Status setoComm::run_or_start(std::function<Status()> work) {
-  begin_work();
-  if (settings.blocking) {
-    Status status = work();
-    end_work(status);
-    return status;
-  }
+Status setoComm::run_or_start(Work kind, std::function<Status()> work) {
+  begin_work(kind);
+  if (!settings.blocking) return start(std::move(work));
+  Status status = work();
+  end_work(status);
+  return status;
+}
+
+// The calling thread is the one that may call, so none is inside.
+Status setoComm::start_split(std::function<Status()> work) {
+  begin_work(Work::splitting);
+  seto::Communicator* const open = usable.exchange(nullptr, std::memory_order_acq_rel);
+  Status status = start([this, open, work = std::move(work)]() mutable {
+    Status done = work();
+    work = nullptr;
+    usable.store(open, std::memory_order_release);
+    return done;
+  });
+  if (status.code() != Code::in_progress) usable.store(open, std::memory_order_release);
+  return status;
+}
+
+Status setoComm::start(std::function<Status()> work) {
+  if (worker_.joinable()) worker_.join();  // of earlier work, which has ended
   auto thread = seto::start_thread("seto-setup", [share = shared_from_this(), work = std::move(work)]() mutable {
     Status status;
     try {
@@ -89,8 +113,27 @@ Status setoComm::run_or_start(std::function<Status()> work) {
     end_work(thread.status());
     return thread.status();
   }
-  std::move(thread).value().detach();
+  worker_ = std::move(thread).value();
   return {Code::in_progress, "in progress"};
+}
+
+bool setoComm::join_work() {
+  {
+    std::unique_lock lock(mutex_);
+    if (!work_ended_.wait_for(lock, std::chrono::milliseconds(kCloseMs), [this] { return !working_; })) {
+      if (worker_.joinable()) worker_.detach();
+      return false;
+    }
+  }
+  if (worker_.joinable()) worker_.join();
+  return true;
+}
+
+bool setoComm::await_finalize() {
+  std::unique_lock lock(mutex_);
+  if (!working_ || kind_ != Work::finalizing) return false;
+  work_ended_.wait(lock, [this] { return !working_; });
+  return true;
 }
 
 Status setoComm::made(seto::Result<std::unique_ptr<Communicator>> result) {
@@ -113,7 +156,7 @@ std::shared_ptr<Communicator> setoComm::take_to_finalize() {
 Status setoComm::finalize() {
   std::shared_ptr<Communicator> communicator = take_to_finalize();
   if (communicator == nullptr) return {};
-  return run_or_start([communicator = std::move(communicator)] { return communicator->finalize(); });
+  return run_or_start(Work::finalizing, [communicator = std::move(communicator)] { return communicator->finalize(); });
 }
 
 Status setoComm::finish() {

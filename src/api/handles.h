@@ -1,10 +1,12 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include "include/seto/seto.h"
 #include "src/api/errors.h"
@@ -22,7 +24,7 @@ struct setoContext final {
 };
 
 // One rank's end, from the call that makes it to the call that frees it. A thread that makes or finalizes it in the background
-// holds it too, so that it may outlive its handle by that long.
+// holds it too; whoever frees the handle waits for that.
 struct setoComm final : std::enable_shared_from_this<setoComm> {
   static constexpr std::uint64_t kMagic = 0x5e70c0de0000c033;
 
@@ -32,6 +34,8 @@ struct setoComm final : std::enable_shared_from_this<setoComm> {
   std::atomic<std::uint64_t> magic{kMagic};
   // Null while it is made, and from the moment when calls are over: finalized, aborted, destroyed.
   std::atomic<seto::Communicator*> usable{nullptr};
+  // Set by whoever ends it: what is still being made or split ends soon.
+  std::atomic<bool> given_up{false};
   // Calls under way; written by the one thread that may call.
   std::atomic<int> inside{0};
 
@@ -48,8 +52,16 @@ struct setoComm final : std::enable_shared_from_this<setoComm> {
   // Why there is no `usable`.
   [[nodiscard]] seto::Status why_unusable() const;
 
+  enum class Work : std::uint8_t { making, splitting, finalizing };
   // Runs work that makes or ends the communicator, on this thread or, if the settings say so, on one of its own.
-  seto::Status run_or_start(std::function<seto::Status()> work);
+  seto::Status run_or_start(Work kind, std::function<seto::Status()> work);
+  // Work that makes calls of its own: on a thread of its own, while calls of the user are refused.
+  seto::Status start_split(std::function<seto::Status()> work);
+  // Until that thread has ended. False if it does not in time, which only a user's own bootstrap function can cause: then it goes
+  // on, and holds what it uses.
+  bool join_work();
+  // Is it being finalized? Then waits for the end of that.
+  bool await_finalize();
   seto::Status made(seto::Result<std::unique_ptr<seto::Communicator>> result);
   seto::Status finalize();
   // The same on this thread, whatever the settings say; nothing to do where it was done.
@@ -59,13 +71,17 @@ struct setoComm final : std::enable_shared_from_this<setoComm> {
 
  private:
   std::shared_ptr<seto::Communicator> take_to_finalize();
-  void begin_work();
+  void begin_work(Work kind);
   void end_work(const seto::Status& status);
+  seto::Status start(std::function<seto::Status()> work);
 
   mutable std::mutex mutex_;
+  std::condition_variable work_ended_;
+  std::thread worker_;  // of the user's threads
   std::shared_ptr<seto::Communicator> communicator_;
-  seto::Status failure_;  // of making or finalizing
+  seto::Status failure_;  // of making, finalizing, or the last split
   bool working_ = false;
+  Work kind_ = Work::making;  // of what is, or was, being done
   bool finalized_ = false;
 };
 

@@ -27,7 +27,8 @@ Status check_rank(Rank rank, int ranks) {
 
 // The user gets a communicator that works, or one that is still being made.
 Status init_rank(setoComm_t* where, const std::shared_ptr<setoComm>& comm, const Rendezvous& rendezvous) {
-  Status status = comm->run_or_start([shared = comm.get(), rendezvous] { return make(*shared, rendezvous); });
+  Status status =
+      comm->run_or_start(setoComm::Work::making, [shared = comm.get(), rendezvous] { return make(*shared, rendezvous); });
   if (status.ok() || status.code() == Code::in_progress) hand_over(comm, where);
   return status;
 }

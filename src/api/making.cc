@@ -30,26 +30,26 @@ std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings) {
   return std::make_shared<setoComm>(rank, ranks, std::move(settings));
 }
 
-Status make_over(setoComm& comm, Bootstrap& bootstrap) {
-  return comm.made(Communicator::create(bootstrap, {comm.settings.config, comm.settings.context, comm.settings.name}));
+Status make_over(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up) {
+  return comm.made(Communicator::create(bootstrap, {comm.settings.config, comm.settings.context, comm.settings.name, &given_up}));
 }
 
 Status make(setoComm& comm, const Rendezvous& rendezvous) {
-  const Deadline until = Deadline::after_ms(comm.settings.config.init_timeout_ms);
+  const Deadline until = Deadline::after_ms(comm.settings.config.init_timeout_ms).unless(&comm.given_up);
   if (rendezvous.hub != nullptr) {
     InProcessBootstrap bootstrap(rendezvous.hub, comm.rank);
-    return make_over(comm, bootstrap);
+    return make_over(comm, bootstrap, comm.given_up);
   }
   if (comm.settings.bootstrap.function != nullptr) {
     SETO_ASSIGN(CallbackBootstrap bootstrap, CallbackBootstrap::create(comm.settings.bootstrap, comm.rank, comm.ranks));
-    return make_over(comm, bootstrap);
+    return make_over(comm, bootstrap, comm.given_up);
   }
   if (comm.ranks == 1) {
     SoloBootstrap bootstrap;
-    return make_over(comm, bootstrap);
+    return make_over(comm, bootstrap, comm.given_up);
   }
   SETO_ASSIGN(LocalBootstrap bootstrap, LocalBootstrap::join(rendezvous.id, comm.rank, comm.ranks, until));
-  return make_over(comm, bootstrap);
+  return make_over(comm, bootstrap, comm.given_up);
 }
 
 void hand_over(const std::shared_ptr<setoComm>& comm, setoComm_t* where) {

@@ -19,7 +19,8 @@ struct Rendezvous {
 // A handle for a communicator to be made, not yet the user's.
 std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings);
 Status make(setoComm& comm, const Rendezvous& rendezvous);
-Status make_over(setoComm& comm, Bootstrap& bootstrap);
+// `given_up`: see CommunicatorOptions.
+Status make_over(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up);
 void hand_over(const std::shared_ptr<setoComm>& comm, setoComm_t* where);
 
 // Work that blocks until other ranks do theirs: at once on this thread, or, inside a group, at its end, beside that of the other

@@ -38,11 +38,6 @@ setoResult_t setoCommRevoke(setoComm_t comm, int) {
   return missing(comm, "setoCommRevoke: ending operations on every rank is (setoCommAbort ends this rank's)");
 }
 
-setoResult_t setoGroupSimulateEnd(setoSimInfo_t* simInfo) {
-  if (simInfo != nullptr) simInfo->estimatedTime = -1.0F;
-  return missing("setoGroupSimulateEnd: an estimate of a group is");
-}
-
 setoResult_t setoErrorFeedbackCreate(setoErrorFeedback_t* state, size_t, setoDataType_t, setoComm_t comm) {
   if (state != nullptr) *state = nullptr;
   return missing(comm, "setoErrorFeedbackCreate: lossy codecs are");

@@ -14,6 +14,8 @@ Result<CallGroup::Place> place_in_group(setoComm_t comm, setoStream_t stream);
 
 // Ends this thread's group, as a call inside each of its communicators.
 Status end_group();
+// As setoGroupSimulateEnd gives it: microseconds, negative if unknown.
+Result<double> simulate_group();
 void drop_group();
 
 }  // namespace seto::api

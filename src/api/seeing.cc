@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "src/api/handles.h"
+#include "src/core/dump.h"
 #include "src/core/explain.h"
 #include "src/core/info.h"
 
@@ -59,7 +60,11 @@ Result<std::string> answer(const setoQuestion_t& asked, ReportFormat format) {
   question.bytes = part_bytes(question.collective, asked.bytes, question.ranks);
   SETO_ASSIGN(const Settings settings, settings_of_environment());
   question.pin = settings.config.algorithm;
-  return explain(question, tiers, CostModel{}, format);
+  CostModel costs;
+  if (!settings.config.tuning_file.empty()) {
+    SETO_ASSIGN(costs, read_costs(settings.config.tuning_file));
+  }
+  return explain(question, tiers, costs, format);
 }
 
 }  // namespace

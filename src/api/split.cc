@@ -21,9 +21,8 @@ struct Split {
   setoComm_t* where = nullptr;
 };
 
-// The calls of the parent are made here and now: they are ordered like every other. So a child is never made in the background.
+// The calls of the parent are ordered like every other: they are made here and now, or while it takes no others.
 Status run(Split& split) {
-  const Inside inside(*split.parent);
   Communicator& parent = *split.communicator;
   SETO_ASSIGN(std::vector<Rank> members, agree_on_parts(parent, split.choice, split.verdict));
   const auto own = std::find(members.begin(), members.end(), parent.rank());
@@ -33,10 +32,17 @@ Status run(Split& split) {
   Status status;
   {
     CommunicatorBootstrap bootstrap(parent, std::move(members));
-    if (ranks > 0) status = make_over(*child, bootstrap);
+    if (ranks > 0) status = make_over(*child, bootstrap, split.parent->given_up);
   }
   if (status.ok() && ranks > 0) hand_over(child, split.where);
   return status;
+}
+
+Status run_or_start(const std::shared_ptr<Split>& split) {
+  setoComm& parent = *split->parent;
+  if (!parent.settings.blocking) return parent.start_split([split] { return run(*split); });
+  const Inside inside(parent);
+  return run(*split);
 }
 
 Status check_color(int color) {
@@ -56,7 +62,7 @@ Status split(setoComm_t comm, const SplitChoice& choice, setoComm_t* newcomm, co
   Result<Settings> settings = with_struct(inherited(comm->settings, parent->context()), config);
   if (settings.ok()) work->settings = std::move(settings).value();
   if (work->verdict.ok()) work->verdict = settings.status();
-  return now_or_at_group_end([work] { return run(*work); });
+  return now_or_at_group_end([work] { return run_or_start(work); });
 }
 
 }  // namespace

@@ -2,19 +2,23 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 namespace seto {
 namespace {
 
 // Work of one advance: enough to keep a lone operation going, little enough that others of the context get their turn.
 constexpr std::uint32_t kStepsAtOnce = 64;
+// A slice takes microseconds; a peer that was stopped in the middle of one cannot be waited for.
+constexpr std::uint64_t kLongestSliceMs = 1000;
 
 // Floats of 16 and 8 bits accumulate in float.
 std::size_t accumulator_size(DataType type) { return is_integer(type) ? size_of(type) : std::max(size_of(type), sizeof(float)); }
 
 }  // namespace
 
-CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, BoundShape* shape, std::uint64_t operation, TaskGate* gate)
+CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, BoundShape* shape, std::uint64_t operation,
+                               TaskGate* gate)
     : communicator_(communicator),
       shape_(shape),
       timeout_ms_(call.deadline_ms > 0 ? call.deadline_ms : communicator.config().operation_timeout_ms),
@@ -63,6 +67,12 @@ Task::Step CollectiveTask::advance() {
   return round != run_.round || lane != run_.lane ? Step::moved : Step::blocked;
 }
 
+// The caller may free its buffers once the call has failed. A peer that still reads them is in the middle of a slice.
+void CollectiveTask::withdraw() {
+  for (const Deadline until = Deadline::after_ms(kLongestSliceMs); !shape_->launch->withdraw(run_) && !until.passed();)
+    std::this_thread::yield();
+}
+
 bool CollectiveTask::inspect() {
   if (communicator_.failed()) {
     finish(communicator_.first_failure());
@@ -77,6 +87,7 @@ bool CollectiveTask::inspect() {
 }
 
 void CollectiveTask::finish(Status status) {
+  if (begun_ && !status.ok()) withdraw();
   if (!communicator_.failed()) communicator_.complete(note_.operation);
   if (gate_ != nullptr) {
     communicator_.task_ended();

@@ -28,6 +28,7 @@ class CollectiveTask final : public Task {
  private:
   Step begin();  // moved: it may go on
   void finish(Status status);
+  void withdraw();
 
   Communicator& communicator_;
   BoundShape* shape_;
@@ -38,7 +39,7 @@ class CollectiveTask final : public Task {
   TaskGate* gate_;
   Status rejected_;
   alignas(8) unsigned char scalar_[8];  // of pre-multiplied sums: the caller's may be gone when the task runs
-  std::uint64_t started_ticks_ = 0;  // 0: this size has no choice of stores to measure
+  std::uint64_t started_ticks_ = 0;     // 0: this size has no choice of stores to measure
   bool begun_ = false;
 };
 

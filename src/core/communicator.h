@@ -11,19 +11,25 @@
 
 #include "src/bootstrap/bootstrap.h"
 #include "src/core/call.h"
+#include "src/core/communicator_state.h"
 #include "src/core/context.h"
 #include "src/core/launch_cache.h"
 #include "src/core/planner.h"
+#include "src/core/remains.h"
 #include "src/core/task.h"
 #include "src/core/transfers.h"
 #include "transports/transport.h"
 
 namespace seto {
 
+class Bells;
+struct Introduction;
+
 struct CommunicatorOptions {
   Config config;
   std::shared_ptr<Context> context;  // null: a new one
   std::string name;
+  const std::atomic<bool>* given_up = nullptr;  // once set, from any thread, create() ends soon; others hear of it
 };
 
 // One rank's end of a communicator. Calls come from one thread at a time; fail() and first_failure() from any.
@@ -60,26 +66,31 @@ class Communicator final {
   void fail(const Status& reason, Rank culprit);
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] Status first_failure() const;
+  // Any thread, until destruction begins.
+  [[nodiscard]] CommunicatorState state() const;
 
  private:
   friend class CollectiveTask;
   friend class DrainTask;
   friend class TransferTask;
-  struct Member {
-    std::shared_ptr<Connection> connection;  // null: this rank
-  };
-  class Bells;
-  class Remains;
-
   Communicator() = default;
-  Status meet(Bootstrap& bootstrap);
-  Status make_circle(const std::vector<struct Introduction>& all, std::uint32_t ports, Deadline until);
+  Status meet(Bootstrap& bootstrap, Deadline until);
+  Status introduce(Introduction& own);
+  Status make_circle(const std::vector<Introduction>& all, AttemptId attempt, Deadline until);
 
   BoundShape* prepared(const Call& call, Status& rejected);
-  std::uint64_t count_operation() { return ++issued_; }
+  [[nodiscard]] PeerState state_of(Rank rank) const;
+  std::uint64_t count_operation() {
+    issued_.store(issued() + 1, std::memory_order_relaxed);
+    return issued();
+  }
+  [[nodiscard]] std::uint64_t issued() const { return issued_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t begun() const { return begun_.load(std::memory_order_relaxed); }
 
   // On the token holder.
-  [[nodiscard]] bool may_begin(std::uint64_t operation) const { return operation == begun_ + 1 && operation <= done_.load(std::memory_order_relaxed) + circle_->window(); }
+  [[nodiscard]] bool may_begin(std::uint64_t operation) const {
+    return operation == begun() + 1 && operation <= done_.load(std::memory_order_relaxed) + circle_->window();
+  }
   void begin(const Note& note);
   void begin_rejected(Note note, const Status& reason);
   void complete(std::uint64_t operation);
@@ -103,8 +114,8 @@ class Communicator final {
   std::string name_;
   Config config_;
   std::shared_ptr<Context> context_;
-  std::size_t board_ = 0;
-  std::vector<Member> members_;
+  Board board_;
+  std::vector<std::shared_ptr<Connection>> connections_;  // by rank; null: this rank
   std::unique_ptr<Bells> bells_;
   std::unique_ptr<Circle> circle_;
   Tiers tiers_;
@@ -116,9 +127,10 @@ class Communicator final {
 
   Call last_call_;
   BoundShape* last_shape_ = nullptr;  // of last_call_
-  std::uint64_t issued_ = 0;  // operations, by the calling thread
-  std::uint64_t begun_ = 0;   // by the token holder, in order
-  std::atomic<std::uint64_t> done_{0};  // all up to this one have ended here
+  // Written by one thread at a time; a dump reads them beside it.
+  std::atomic<std::uint64_t> issued_{0};        // operations, by the calling thread
+  std::atomic<std::uint64_t> begun_{0};         // by the token holder, in order
+  std::atomic<std::uint64_t> done_{0};          // all up to this one have ended here
   std::array<std::uint64_t, 2> ended_early_{};  // beyond done_
 
   std::atomic<bool> failed_{false};

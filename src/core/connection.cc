@@ -15,7 +15,8 @@ Result<std::shared_ptr<Connection>> Connection::open(const Own& own, const PeerA
     if (connection->local_ == nullptr) return failure(Code::remote_error, "its context in this process is gone already");
     return connection;
   }
-  SETO_ASSIGN(Meeting meeting, meetings->meet({peer.process, own.context, peer.context, own.segment->segment.fd(), until}));
+  SETO_ASSIGN(Meeting meeting,
+              meetings->meet({peer.process, own.context, peer.context, own.segment->segment.fd(), until, peer.attempt}));
   SETO_ASSIGN(Segment memory, Segment::map(meeting.memory.get(), kSegmentLimit));
   meeting.memory.close();
   connection->meeting_.emplace(std::move(meeting));

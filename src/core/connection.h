@@ -22,6 +22,7 @@ struct SharedSegment {
 struct PeerAddress {
   std::string process;  // MeetingPoint::address()
   ContextId context = 0;
+  AttemptId attempt = 0;  // of both ends
 };
 
 // A reliable way to another context, shared by all communicators of the two: its memory, its bell, and a watch on its life.
@@ -37,6 +38,8 @@ class Connection final {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  // Both contexts are of this process: what is memory there is memory here.
+  [[nodiscard]] bool within_process() const { return local_ != nullptr; }
   [[nodiscard]] std::byte* memory() const { return local_ != nullptr ? local_->segment.data() : remote_->data(); }
   [[nodiscard]] std::size_t size() const { return local_ != nullptr ? local_->segment.size() : remote_->size(); }
   // The peer's process has ended. Never of a context of this process.

@@ -44,16 +44,18 @@ Result<std::shared_ptr<Context>> Context::create(const Config& config) {
   (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
   std::shared_ptr<Context> context(new Context(config));
   context->id_ = next_context_id();
-  Segment::Options options;
-  if (config.shared_memory_limit != kAutomatic) options.limit_bytes = config.shared_memory_limit;
-  SETO_ASSIGN(Segment segment, Segment::create(options));
+  SETO_ASSIGN(Segment segment, Segment::create({}));
   SETO_TRY(segment.populate(0, kHeadSize));
   Fd bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!bell.valid()) return system_failure(Code::unavailable, "no descriptor for a context's bell (ulimit -n)");
   context->segment_ = std::make_shared<SharedSegment>(SharedSegment{std::move(segment), std::move(bell)});
   SharedSegment* const shared = context->segment_.get();
-  context->pool_ = std::make_unique<slots::Pool>(kHeadSize, shared->segment.size(),
-                                                 [shared](std::size_t offset, std::size_t size) { return shared->segment.populate(offset, size); });
+  // Until the pool is gone nobody else takes the segment's last share: see the order of members.
+  context->pool_ = std::make_unique<slots::Pool>(
+      kHeadSize, shared->segment.size(),
+      [shared](std::size_t offset, std::size_t size) { return shared->segment.populate(offset, size); },
+      [shared](std::size_t offset, std::size_t size) { return shared->segment.release(offset, size); },
+      config.shared_memory_limit == kAutomatic ? shared->segment.size() : config.shared_memory_limit);
   context->epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
   if (!context->epoll_.valid()) return system_failure(Code::unavailable, "no descriptor for a context to sleep on (ulimit -n)");
   epoll_event event{};
@@ -61,7 +63,8 @@ Result<std::shared_ptr<Context>> Context::create(const Config& config) {
   event.data.fd = shared->bell.get();
   if (epoll_ctl(context->epoll_.get(), EPOLL_CTL_ADD, shared->bell.get(), &event) != 0)
     return system_failure(Code::unavailable, "epoll refuses a context's bell");
-  context->progress_ = std::make_unique<Progress>(*context, config.spin == kAutomatic ? kSpins : static_cast<std::uint32_t>(config.spin));
+  context->progress_ =
+      std::make_unique<Progress>(*context, config.spin == kAutomatic ? kSpins : static_cast<std::uint32_t>(config.spin));
   LocalContexts::of_process().add(context->id_, context->segment_);
   return context;
 }
@@ -94,6 +97,21 @@ void Context::retire(std::unique_ptr<Retired> remains) {
   const std::lock_guard lock(mutex_);
   std::erase_if(retired_, [](const std::unique_ptr<Retired>& one) { return one->over(); });
   if (!remains->over()) retired_.push_back(std::move(remains));
+}
+
+void Context::tidy() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(retired_, [](const std::unique_ptr<Retired>& one) { return one->over(); });
+}
+
+std::optional<CostModel> Context::costs() const {
+  const std::lock_guard lock(mutex_);
+  return costs_;
+}
+
+void Context::remember(const CostModel& costs) {
+  const std::lock_guard lock(mutex_);
+  costs_ = costs;
 }
 
 void Context::expect_ranks_on_node(int ranks) {

@@ -3,12 +3,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "src/base/config.h"
 #include "src/base/result.h"
 #include "src/core/connection.h"
+#include "src/core/cost_model.h"
 #include "src/core/progress.h"
 #include "transports/slots/pool.h"
 
@@ -36,9 +38,15 @@ class Context final : public Sleeper {
   class Retired {
    public:
     virtual ~Retired() = default;
-    [[nodiscard]] virtual bool over() const = 0;
+    // Nobody needs it any more. Not asked again after that.
+    [[nodiscard]] virtual bool over() = 0;
   };
   void retire(std::unique_ptr<Retired> remains);
+  void tidy();
+
+  // What an earlier communicator measured.
+  [[nodiscard]] std::optional<CostModel> costs() const;
+  void remember(const CostModel& costs);
 
   // Where ranks outnumber cores, nobody may spin: 3 times at 8 B.
   void expect_ranks_on_node(int ranks);
@@ -58,7 +66,8 @@ class Context final : public Sleeper {
   std::shared_ptr<SharedSegment> segment_;
   std::unique_ptr<slots::Pool> pool_;
   Fd epoll_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::optional<CostModel> costs_;
   std::map<std::pair<std::string, ContextId>, std::shared_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Retired>> retired_;
   std::unique_ptr<Progress> progress_;

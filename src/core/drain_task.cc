@@ -22,7 +22,7 @@ bool DrainTask::inspect() {
   } else {
     const auto member = static_cast<std::uint32_t>(next_);
     const auto issued = static_cast<unsigned long long>(communicator_.issued_);
-    const bool dead = next_ != communicator_.rank_ && communicator_.members_[member].connection->dead();
+    const bool dead = next_ != communicator_.rank_ && communicator_.connections_[member]->dead();
     const bool left = next_ != communicator_.rank_ && communicator_.circle_->fate_of(member).reason != 0;
     if (all_done()) return false;  // it ended what it had to before it left
     if (dead || left) {

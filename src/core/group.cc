@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
+
+#include "src/core/estimate.h"
 
 namespace seto {
 namespace {
@@ -77,7 +80,8 @@ void CallGroup::add(Place place, const Call& call) {
 
 void CallGroup::add(Place place, Transfer transfer, std::uint32_t deadline_ms) {
   auto same = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.kind == Kind::point_to_point && entry.place.communicator == place.communicator && entry.place.stream == place.stream;
+    return entry.kind == Kind::point_to_point && entry.place.communicator == place.communicator &&
+           entry.place.stream == place.stream;
   });
   if (same == entries_.end()) {
     same = entries_.emplace(entries_.end());
@@ -119,17 +123,42 @@ void CallGroup::drop() {
 Status CallGroup::run_one(Entry& entry) {
   Communicator& communicator = *entry.place.communicator;
   if (entry.kind == Kind::collective) return communicator.run(entry.call);
-  return communicator.run(TransferCall{entry.transfers, entry.kind == Kind::exchange ? TransferKind::all_to_all_v : TransferKind::point_to_point,
+  return communicator.run(TransferCall{entry.transfers,
+                                       entry.kind == Kind::exchange ? TransferKind::all_to_all_v : TransferKind::point_to_point,
                                        entry.deadline_ms});
 }
 
-Status CallGroup::issue_all(std::vector<Entry>& entries) {
-  Status first;
+Result<double> CallGroup::simulate() {
+  if (depth_ == 0) return failure(Code::invalid_usage, "setoGroupSimulateEnd: this thread has started no group");
+  if (--depth_ > 0) return -1.0;
+  std::vector<Entry> entries = std::exchange(entries_, {});
+  SETO_TRY(std::exchange(failure_, Status()));
+  settle(entries);
+  std::map<const Communicator*, double> seconds;
+  for (const Entry& entry : entries) {
+    if (entry.place.alive) SETO_TRY(entry.place.alive());
+    const Communicator& communicator = *entry.place.communicator;
+    if (communicator.failed()) return communicator.first_failure();
+    SETO_ASSIGN(const double one, entry.kind == Kind::collective ? estimated_seconds(communicator, entry.call)
+                                                                 : estimated_seconds(communicator, std::span(entry.transfers)));
+    seconds[&communicator] += one;
+  }
+  double longest = 0;
+  for (const auto& [communicator, sum] : seconds) longest = std::max(longest, sum);
+  return longest;
+}
+
+void CallGroup::settle(std::vector<Entry>& entries) {
   for (Entry& entry : entries) {
     entry.call.counts = entry.counts;
     entry.call.displacements = entry.displacements;
     if (entry.call.scalar != nullptr) entry.call.scalar = entry.scalar;
   }
+}
+
+Status CallGroup::issue_all(std::vector<Entry>& entries) {
+  Status first;
+  settle(entries);
   if (entries.size() == 1 && entries.front().place.stream == nullptr) {
     if (entries.front().place.alive) SETO_TRY(entries.front().place.alive());
     return run_one(entries.front());
@@ -147,12 +176,15 @@ Status CallGroup::issue_all(std::vector<Entry>& entries) {
       keep_first(first, communicator.first_failure());
       continue;
     }
-    const TransferCall transfers{entry.transfers, entry.kind == Kind::exchange ? TransferKind::all_to_all_v : TransferKind::point_to_point,
+    const TransferCall transfers{entry.transfers,
+                                 entry.kind == Kind::exchange ? TransferKind::all_to_all_v : TransferKind::point_to_point,
                                  entry.deadline_ms};
     if (HostStream* const stream = entry.place.stream.get())
-      keep_first(first, entry.kind == Kind::collective ? stream->enqueue(communicator, entry.call) : stream->enqueue(communicator, transfers));
+      keep_first(first, entry.kind == Kind::collective ? stream->enqueue(communicator, entry.call)
+                                                       : stream->enqueue(communicator, transfers));
     else
-      crew.add(communicator.context(), entry.kind == Kind::collective ? communicator.issue(entry.call, nullptr) : communicator.issue(transfers, nullptr));
+      crew.add(communicator.context(),
+               entry.kind == Kind::collective ? communicator.issue(entry.call, nullptr) : communicator.issue(transfers, nullptr));
   }
   keep_first(first, crew.run());
   return first;

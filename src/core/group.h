@@ -21,6 +21,9 @@ class CallGroup final {
   void start() { ++depth_; }
   // The outermost end issues, blocks for what is on no stream, and gives the first failure.
   Status end();
+  // As end, but nothing is issued: how long it would have taken, in seconds. Operations of one communicator follow one another,
+  // those of several go on side by side. Negative at the end of an inner group.
+  Result<double> simulate();
   // The outermost end comes, but issues nothing.
   void drop();
 
@@ -53,6 +56,8 @@ class CallGroup final {
 
   static Status issue_all(std::vector<Entry>& entries);
   static Status run_one(Entry& entry);
+  // Points the calls at their own copies.
+  static void settle(std::vector<Entry>& entries);
 
   int depth_ = 0;
   std::vector<Entry> entries_;

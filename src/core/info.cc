@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <sstream>
 #include <vector>
 
 #include "algorithms/algorithm.h"
@@ -63,6 +64,14 @@ Section config_section(const Config& config) {
   return section;
 }
 
+// As a SETO_TUNING_FILE would state them.
+Section constants_section() {
+  Section section{"constants", {}};
+  std::istringstream lines(costs_text({}));
+  for (Row row; lines >> row.name >> row.value;) section.rows.push_back(row);
+  return section;
+}
+
 Section algorithms_section() {
   Section section{"algorithms", {}};
   for (int value = 0; value < kCollectiveCount; ++value) {
@@ -90,6 +99,7 @@ std::vector<Section> sections(std::string_view version, const Config& config) {
           build_section(),
           machine_section(),
           config_section(config),
+          constants_section(),
           {"transports", {{"local", "yes", "ranks of one process"}, {"shm", "yes", "processes of one machine"}}},
           algorithms_section(),
           {"codecs", {{"none", "yes", ""}}},
@@ -145,17 +155,6 @@ Result<std::string> info(std::string_view topic, std::string_view version, const
     known += (known.empty() ? "" : ", ") + std::string(section.title);
   }
   return failure(Code::invalid_argument, "topic: '%.64s' is none; there are %s", std::string(topic).c_str(), known.c_str());
-}
-
-std::string dump(const Communicator& communicator, ReportFormat format) {
-  const Status failure = communicator.first_failure();
-  return formatted({{"communicator",
-                     {{"name", communicator.name().empty() ? "(none)" : communicator.name(), ""},
-                      {"rank", std::to_string(communicator.rank()), ""},
-                      {"ranks", std::to_string(communicator.ranks()), ""},
-                      {"tiers", std::to_string(communicator.tiers().count()), ""},
-                      {"state", failure.ok() ? "usable" : "failed", std::string(failure.text())}}}},
-                   format);
 }
 
 }  // namespace seto

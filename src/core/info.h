@@ -12,7 +12,4 @@ namespace seto {
 // What the library says of itself and of the machine. topic: one of kInfoTopics, or empty for all. `version` is the release.
 Result<std::string> info(std::string_view topic, std::string_view version, const Config& config, ReportFormat format);
 
-// The state of one communicator, for a person who asks why it waits.
-std::string dump(const Communicator& communicator, ReportFormat format);
-
 }  // namespace seto

@@ -58,8 +58,15 @@ bool LaunchCache::same(const Key& key, const Call& call, InPlace in_place) {
 Result<BoundShape*> LaunchCache::find(const Call& call, bool busy) {
   const InPlace placed = in_place(call, setup_.rank, setup_.ranks);
   if (last_ != nullptr && same(*last_key_, call, placed)) return last_;
-  const Key key{call.collective, call.type, call.op, placed, call.root, call.count, call.algorithm,
-                {call.counts.begin(), call.counts.end()}, {call.displacements.begin(), call.displacements.end()}};
+  const Key key{call.collective,
+                call.type,
+                call.op,
+                placed,
+                call.root,
+                call.count,
+                call.algorithm,
+                {call.counts.begin(), call.counts.end()},
+                {call.displacements.begin(), call.displacements.end()}};
   auto found = shapes_.find(key);
   if (found == shapes_.end()) {
     if (shapes_.size() >= kMostShapes && !busy) shapes_.clear();
@@ -71,11 +78,21 @@ Result<BoundShape*> LaunchCache::find(const Call& call, bool busy) {
   return last_;
 }
 
+StoreChoice& LaunchCache::stores_for(Collective collective, std::uint64_t bytes) {
+  const auto width = static_cast<int>(std::bit_width(bytes));
+  const auto [found, added] = stores_.try_emplace({collective, width}, bytes);
+  const auto half = stores_.find({collective, width - 1});
+  if (added && StoreChoice::inherits(bytes) && half != stores_.end()) found->second.inherit(half->second);
+  return found->second;
+}
+
 Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace in_place) {
   const std::uint64_t most = call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end());
-  Question question{call.collective, setup_.ranks, call.root, most * size_of(call.type), call.type,
-                    call.algorithm != 0 ? algorithm_name(call.algorithm) : std::string_view(setup_.config->algorithm),
-                    setup_.crowding};
+  Question question{
+      call.collective, setup_.ranks,
+      call.root,       most * size_of(call.type),
+      call.type,       call.algorithm != 0 ? algorithm_name(call.algorithm) : std::string_view(setup_.config->algorithm),
+      setup_.crowding};
   SETO_ASSIGN(const Choice choice, choose(question, *setup_.tiers, *setup_.costs));
   Shape shape{call.collective, setup_.ranks, call.root, 1, finish_of(call)};
   shape.pieces = choice.algorithm->pieces(shape);
@@ -84,7 +101,7 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
   bound->algorithm = choice.algorithm;
   bound->bytes = question.bytes;
   bound->scalar = call.type == DataType::float64 ? static_cast<const void*>(&scalar_.wide) : &scalar_.narrow;
-  bound->stores = &stores_.try_emplace({call.collective, std::bit_width(question.bytes)}, question.bytes).first->second;
+  bound->stores = &stores_for(call.collective, question.bytes);
   bound->note.digest = digest_of(call, choice, shape.finish);
   bound->note.words[0] = static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
                          static_cast<std::uint64_t>(call.op) << 16;
@@ -97,10 +114,12 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
                                             : Layout::table(shape, setup_.rank, call.counts, call.displacements, grain);
   const Program plain = build_program(*choice.algorithm, shape, *setup_.tiers, setup_.rank, in_place);
   const Program lowered = lower(plain, shape, in_place, rules_for(call.type));
-  BindRequest request{&lowered, shape, &layout, call.type, call.op, bound->note.digest, {}, StepOrder::skewed};
-  const std::uint64_t slice_bytes = setup_.config->slice_bytes == kAutomatic ? choice.cut.slice_bytes : setup_.config->slice_bytes;
+  BindRequest request{&lowered, shape, in_place, &layout, call.type, call.op, bound->note.digest, {}, StepOrder::skewed};
+  const std::uint64_t slice_bytes =
+      setup_.config->slice_bytes == kAutomatic ? choice.cut.slice_bytes : setup_.config->slice_bytes;
   request.tuning.slice_elements = std::max<std::uint64_t>(grain, slice_bytes / element);
-  request.tuning.depth = setup_.config->slot_depth == kAutomatic ? choice.cut.depth : static_cast<std::uint32_t>(setup_.config->slot_depth);
+  request.tuning.depth =
+      setup_.config->slot_depth == kAutomatic ? choice.cut.depth : static_cast<std::uint32_t>(setup_.config->slot_depth);
   SETO_ASSIGN(bound->launch, HostLaunch::bind(request, *setup_.circle));
   return bound;
 }

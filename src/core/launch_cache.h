@@ -61,6 +61,7 @@ class LaunchCache final {
     auto operator<=>(const Key&) const = default;
   };
 
+  StoreChoice& stores_for(Collective collective, std::uint64_t bytes);
   Result<std::unique_ptr<BoundShape>> bind(const Call& call, InPlace in_place);
   [[nodiscard]] Finish finish_of(const Call& call) const;
   static bool same(const Key& key, const Call& call, InPlace in_place);

@@ -1,9 +1,9 @@
 #include "src/core/progress.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
-
-#include <sched.h>
 
 #include "src/base/clock.h"
 #include "src/base/thread.h"
@@ -22,6 +22,8 @@ constexpr std::uint64_t kYieldNs = 200'000;
 constexpr int kSleepMs = 5;
 constexpr std::uint32_t kPassesBetweenLooks = 64;
 constexpr std::uint32_t kYieldsBetweenLooks = 32;
+// Traffic that never stops hides neither a deadline nor a lost peer of the others; an advance of data takes at least some 100 ns.
+constexpr std::uint32_t kMovesBetweenLooks = 1024;
 // A pause lasts some 10 ns, a sixth of a near flight.
 constexpr std::uint32_t kLooksWithoutPause = 32;
 // Waiters without the token look themselves this often, should a hand-over be missed.
@@ -41,10 +43,12 @@ class Progress::Patience {
  public:
   explicit Patience(Progress& progress) : progress_(progress) {}
 
-  void moved() {
+  // True: it has moved for long, time to look around all the same.
+  bool moved() {
     spun_ = 0;
     yields_ = 0;
     yielding_since_ = 0;
+    return ++moves_ % kMovesBetweenLooks == 0;
   }
 
   // Nothing moved. True: it has lasted, time to look around.
@@ -68,6 +72,7 @@ class Progress::Patience {
   Progress& progress_;
   std::uint32_t spun_ = 0;
   std::uint32_t yields_ = 0;
+  std::uint32_t moves_ = 0;
   std::uint64_t yielding_since_ = 0;
 };
 
@@ -126,10 +131,6 @@ void Progress::drive_alone(Task& task) {
   for (;;) {
     const Task::Step step = task.advance();
     if (step == Task::Step::ended) return;
-    if (step == Task::Step::moved) {
-      patience.moved();
-      continue;
-    }
     if (arrived_.load(std::memory_order_relaxed) > 0) {  // no longer alone
       attend();
       pending_.fetch_add(1);
@@ -137,6 +138,10 @@ void Progress::drive_alone(Task& task) {
       drive(task, Deadline::never());
       depart();
       return;
+    }
+    if (step == Task::Step::moved) {
+      if (patience.moved() && task.inspect()) return;
+      continue;
     }
     if (!patience.lasts()) continue;
     if (task.inspect()) return;
@@ -159,7 +164,9 @@ bool Progress::drive(Task& task, Deadline until) {
   while (!task.ended()) {
     adopt();
     if (round()) {
-      patience.moved();
+      if (!patience.moved() || task.ended()) continue;
+      inspect_all();
+      if (until.passed()) return task.ended();
       continue;
     }
     if (task.ended() || !patience.lasts() || inspect_all()) continue;
@@ -248,7 +255,7 @@ bool Progress::pass() {
   if (pending_.load(std::memory_order_acquire) == 0 || !try_take()) return false;
   adopt();
   bool moved = round();
-  if (!moved) moved = inspect_all();
+  if (!moved || ++passes_ % kMovesBetweenLooks == 0) moved = inspect_all() || moved;
   release();
   return moved;
 }
@@ -272,7 +279,9 @@ void Progress::relax(std::uint32_t idle_passes) {
 // looks by itself now and then.
 void Progress::work() {
   std::unique_lock lock(mutex_);
-  const auto wanted = [this] { return stopping_ || (pending_.load() > 0 && waiters_.load() == 0 && !token_.load(std::memory_order_relaxed)); };
+  const auto wanted = [this] {
+    return stopping_ || (pending_.load() > 0 && waiters_.load() == 0 && !token_.load(std::memory_order_relaxed));
+  };
   for (;;) {
     while (!wanted()) {
       if (pending_.load() > 0)
@@ -298,12 +307,13 @@ void Progress::work_until_wanted() {
   while (pending_.load(std::memory_order_relaxed) > 0 && waiters_.load() == 0 && !stopping_) {
     adopt();
     if (round()) {
-      patience.moved();
+      if (patience.moved()) inspect_all();
       continue;
     }
     if (!patience.lasts() || inspect_all() || !patience.tired()) continue;
     sleeper_.arm();
-    if (!round() && arrived_.load(std::memory_order_relaxed) == 0 && waiters_.load() == 0 && !stopping_) sleeper_.await_bell(kSleepMs);
+    if (!round() && arrived_.load(std::memory_order_relaxed) == 0 && waiters_.load() == 0 && !stopping_)
+      sleeper_.await_bell(kSleepMs);
     sleeper_.disarm();
   }
 }

@@ -64,9 +64,9 @@ class Progress final {
   void drive_alone(Task& task);
   bool drive(Task& task, Deadline until);
   void tell_waiters();
-  bool round();          // token held: every task once; true if something moved
-  bool inspect_all();    // token held
-  void adopt();          // token held: takes over what was submitted
+  bool round();        // token held: every task once; true if something moved
+  bool inspect_all();  // token held
+  void adopt();        // token held: takes over what was submitted
   void work();
   void work_until_wanted();
 
@@ -74,9 +74,10 @@ class Progress final {
   std::atomic<std::uint32_t> spins_;
   std::atomic<bool> token_{false};
   std::atomic<std::uint32_t> waiters_{0};
-  std::atomic<std::uint32_t> arrived_{0};   // submitted, not adopted
-  std::atomic<std::uint32_t> pending_{0};   // submitted, not ended
-  std::vector<Task*> active_;               // of the token holder
+  std::atomic<std::uint32_t> arrived_{0};  // submitted, not adopted
+  std::atomic<std::uint32_t> pending_{0};  // submitted, not ended
+  std::vector<Task*> active_;              // of the token holder
+  std::uint32_t passes_ = 0;               // as well: those that moved something
 
   std::mutex mutex_;
   std::condition_variable changed_;

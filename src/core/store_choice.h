@@ -25,6 +25,11 @@ class StoreChoice final {
   // Results go past the cache only where they would not stay in it anyway.
   explicit StoreChoice(std::uint64_t bytes) : ways_(bytes >= kBeyondCache ? 4 : 2) {}
 
+  // Begins with what was found for half as much. Beyond every cache one size is like the next, and trying them all again would
+  // cost the eight longest calls there are.
+  static constexpr bool inherits(std::uint64_t bytes) { return bytes >= kBeyondEveryCache; }
+  void inherit(const StoreChoice& half);
+
   // Which way the next call of this size goes. Calls are counted alike on all ranks.
   Way next();
   // How long that call took.
@@ -32,6 +37,7 @@ class StoreChoice final {
 
  private:
   static constexpr std::uint64_t kBeyondCache = 1 << 20;
+  static constexpr std::uint64_t kBeyondEveryCache = 16 << 20;
   static constexpr int kMostWays = 4;
 
   std::uint32_t ways_;

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/base/result.h"
+#include "src/base/types.h"
+#include "src/control/handshake.h"
+
+namespace seto {
+
+// What a rank says of itself when a communicator is made.
+struct Introduction {
+  std::string host;
+  std::string site;
+  std::string process;
+  ContextId context = 0;
+  std::uint64_t board = 0;
+  std::uint64_t identity = 0;  // of the board: random, never 0
+  int cores = 1;               // that it may run on
+  std::string outcome;         // outcome_text of what has failed already
+
+  [[nodiscard]] std::string encoded() const;
+  static Result<Introduction> decoded(const std::string& text);
+};
+
+// Those of all ranks; the text names the rank whose is wrong.
+Result<std::vector<Introduction>> introductions_of(const std::vector<std::string>& texts);
+
+// The number of this making: the same on all ranks, and no other's, because identities are random.
+AttemptId attempt_of(const std::vector<std::string>& texts);
+
+// Ranks a core on the most crowded node, from what all ranks said, so that all get the same.
+double crowding(const std::vector<Introduction>& all);
+
+// How a step that all ranks take ended on one of them, as it travels: a code, then what happened; empty if all is well.
+std::string outcome_text(const Status& made);
+// The same text on every rank, from what all said: of those that failed, the one that is nearest to the cause. Who only waited,
+// or heard that another gave up, is not.
+Status common_outcome(Rank own, const Status& mine, const std::vector<std::string>& outcomes);
+// A rank that could not connect, in the words that all ranks get. What it only heard stays as it was said.
+Status gave_up(Rank rank, const Status& reason);
+
+}  // namespace seto

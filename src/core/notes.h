@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "transports/transport.h"
+
+namespace seto {
+
+// The words of a note of a collective. Those of others may be garbage: what is read of them is letters only.
+
+// The reason of a rejection, as far as there is room.
+void put_reason(Note& note, std::string_view reason);
+std::string reason_of(const Note& note);
+
+// "all_reduce of 8 float, sum".
+std::string text_of(const Note& note);
+
+}  // namespace seto
