@@ -6,24 +6,11 @@ namespace {
 
 setoResult_t call(const Call& c) { return setoAllGather(c.send, c.receive, c.shape.layout.count, c.type, c.comm, c.stream); }
 
-std::vector<Segment> expected(const Case& shape) {
-  std::vector<Segment> segments;
-  const std::size_t part = shape.layout.count;
-  for (int rank = 0; rank < shape.ranks; ++rank) segments.push_back({static_cast<std::size_t>(rank) * part, part, rank, 0});
-  return segments;
-}
+std::vector<Segment> expected(const Case& shape) { return part_of_each(shape, 0); }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Program program = {.name = "all_gather_perf",
-                           .reduces = Reduces::no,
-                           .rooted = Rooted::no,
-                           .in_place = InPlace::supported,
-                           .layout = gather_layout,
-                           .call = call,
-                           .expected = expected,
-                           .bytes = parts_bytes,
-                           .bus_factor = factor_others};
+  const Program program = {.name = "all_gather_perf", .layout = gather_layout, .call = call, .expected = expected};
   return run_program(program, argc, argv);
 }

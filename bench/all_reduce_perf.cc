@@ -15,8 +15,6 @@ std::vector<Segment> expected(const Case& shape) { return {{0, shape.layout.coun
 int main(int argc, char** argv) {
   const Program program = {.name = "all_reduce_perf",
                            .reduces = Reduces::yes,
-                           .rooted = Rooted::no,
-                           .in_place = InPlace::supported,
                            .layout = whole_layout,
                            .call = call,
                            .expected = expected,

@@ -58,14 +58,7 @@ std::vector<Segment> expected(const Case& shape) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Program program = {.name = "alltoallv_perf",
-                           .reduces = Reduces::no,
-                           .rooted = Rooted::no,
-                           .in_place = InPlace::unsupported,
-                           .layout = exchange_layout,
-                           .call = call,
-                           .expected = expected,
-                           .bytes = parts_bytes,
-                           .bus_factor = factor_others};
+  const Program program = {
+      .name = "alltoallv_perf", .in_place = InPlace::unsupported, .layout = exchange_layout, .call = call, .expected = expected};
   return run_program(program, argc, argv);
 }

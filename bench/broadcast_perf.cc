@@ -14,9 +14,7 @@ std::vector<Segment> expected(const Case& shape) { return {{0, shape.layout.coun
 
 int main(int argc, char** argv) {
   const Program program = {.name = "broadcast_perf",
-                           .reduces = Reduces::no,
                            .rooted = Rooted::yes,
-                           .in_place = InPlace::supported,
                            .layout = whole_layout,
                            .call = call,
                            .expected = expected,

@@ -19,7 +19,6 @@ int main(int argc, char** argv) {
   const Program program = {.name = "reduce_perf",
                            .reduces = Reduces::yes,
                            .rooted = Rooted::yes,
-                           .in_place = InPlace::supported,
                            .layout = whole_layout,
                            .call = call,
                            .expected = expected,

@@ -16,14 +16,7 @@ std::vector<Segment> expected(const Case& shape) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Program program = {.name = "reduce_scatter_perf",
-                           .reduces = Reduces::yes,
-                           .rooted = Rooted::no,
-                           .in_place = InPlace::supported,
-                           .layout = scatter_layout,
-                           .call = call,
-                           .expected = expected,
-                           .bytes = parts_bytes,
-                           .bus_factor = factor_others};
+  const Program program = {
+      .name = "reduce_scatter_perf", .reduces = Reduces::yes, .layout = scatter_layout, .call = call, .expected = expected};
   return run_program(program, argc, argv);
 }

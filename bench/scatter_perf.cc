@@ -16,14 +16,7 @@ std::vector<Segment> expected(const Case& shape) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Program program = {.name = "scatter_perf",
-                           .reduces = Reduces::no,
-                           .rooted = Rooted::yes,
-                           .in_place = InPlace::supported,
-                           .layout = scatter_layout,
-                           .call = call,
-                           .expected = expected,
-                           .bytes = parts_bytes,
-                           .bus_factor = factor_others};
+  const Program program = {
+      .name = "scatter_perf", .rooted = Rooted::yes, .layout = scatter_layout, .call = call, .expected = expected};
   return run_program(program, argc, argv);
 }

@@ -23,8 +23,6 @@ std::vector<Segment> expected(const Case& shape) { return {{0, shape.layout.coun
 
 int main(int argc, char** argv) {
   const Program program = {.name = "sendrecv_perf",
-                           .reduces = Reduces::no,
-                           .rooted = Rooted::no,
                            .in_place = InPlace::unsupported,
                            .layout = whole_layout,
                            .call = call,

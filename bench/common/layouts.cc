@@ -34,4 +34,12 @@ double factor_one(int /*ranks*/) { return 1.0; }
 double factor_others(int ranks) { return static_cast<double>(ranks - 1) / ranks; }
 double factor_twice_others(int ranks) { return 2.0 * factor_others(ranks); }
 
+std::vector<Segment> part_of_each(const Case& shape, std::size_t source_offset) {
+  const std::size_t part = shape.layout.count;
+  std::vector<Segment> segments;
+  for (int rank = 0; rank < shape.ranks; ++rank)
+    segments.push_back({static_cast<std::size_t>(rank) * part, part, rank, source_offset});
+  return segments;
+}
+
 }  // namespace seto::bench

@@ -50,20 +50,6 @@ enum class InPlace : std::uint8_t { supported, unsupported };
 enum class Reduces : std::uint8_t { yes, no };
 enum class Rooted : std::uint8_t { yes, no };
 
-// All that distinguishes one benchmark program from another: constants and pure functions, and the call.
-struct Program {
-  const char* name;
-  Reduces reduces;
-  Rooted rooted;
-  InPlace in_place;
-  Layout (*layout)(std::size_t elements, std::size_t element_size, int ranks);
-  setoResult_t (*call)(const Call& call);
-  std::vector<Segment> (*expected)(const Case& shape);
-  // Bytes that count for the algorithm bandwidth, and what the bus bandwidth multiplies it by.
-  double (*bytes)(const Layout& layout, std::size_t element_size, int ranks);
-  double (*bus_factor)(int ranks);
-};
-
 // Layouts, byte counts and factors that several programs share.
 Layout whole_layout(std::size_t elements, std::size_t element_size, int ranks);     // count in, count out
 Layout exchange_layout(std::size_t elements, std::size_t element_size, int ranks);  // n parts in, n parts out
@@ -74,6 +60,23 @@ double parts_bytes(const Layout& layout, std::size_t element_size, int ranks);  
 double factor_one(int ranks);
 double factor_others(int ranks);        // (n - 1) / n
 double factor_twice_others(int ranks);  // 2 (n - 1) / n
+// Every rank's part in turn, each from that place of its send buffer.
+std::vector<Segment> part_of_each(const Case& shape, std::size_t source_offset);
+
+// All that distinguishes one benchmark program from another: constants and pure functions, and the call. What most share, those
+// over parts of all ranks, need not be said.
+struct Program {
+  const char* name;
+  Reduces reduces = Reduces::no;
+  Rooted rooted = Rooted::no;
+  InPlace in_place = InPlace::supported;
+  Layout (*layout)(std::size_t elements, std::size_t element_size, int ranks);
+  setoResult_t (*call)(const Call& call);
+  std::vector<Segment> (*expected)(const Case& shape);
+  // Bytes that count for the algorithm bandwidth, and what the bus bandwidth multiplies it by.
+  double (*bytes)(const Layout& layout, std::size_t element_size, int ranks) = parts_bytes;
+  double (*bus_factor)(int ranks) = factor_others;
+};
 
 // Parses the arguments, starts the ranks, prints the table; the exit code of main.
 int run_program(const Program& program, int argc, char** argv);

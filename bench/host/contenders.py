@@ -162,7 +162,7 @@ class Ours:
         times, lower = {}, group.lower
         for upper, calls in group.calls:
             count = max(int(calls * min(scale, 1.0)), 2)
-            for entry in self.launch(group, lower, upper, ["-n", count, "-w", max(2, min(count // 10, 100)), "-c", "0"]):
+            for entry in self.launch(group, lower, upper, ["-n", count, "-w", max(10, min(count // 10, 100)), "-c", "0"]):
                 if entry["size"] in group.all_sizes:
                     times[entry["size"]] = figure_of(entry, group)
             lower = upper * 2

@@ -2,8 +2,8 @@
 //
 //   first_call [--ranks N] [--sizes BYTES,...] [--calls N]
 //
-// One JSON object per size: init_us, first_call_us (calibration and page faults included), back_to_back_us (median of the means
-// of batches, over N further calls). Each figure is the slowest rank's.
+// One JSON object per size: init_us (calibration included), first_call_us (page faults included), back_to_back_us (median of the
+// means of batches, over N further calls). Each figure is the slowest rank's.
 #include <algorithm>
 #include <string_view>
 #include <vector>

@@ -277,12 +277,12 @@ ALL_REDUCE_2_MEDIUM = Group(
     "all_reduce", 2, 16 * KIB, MIB, extra_sizes=(32 * KIB,), calls=((64 * KIB, 3000), (MIB, 500)), with_threads=True
 )
 ALL_REDUCE_2_LARGE = Group(
-    "all_reduce", 2, 8 * MIB, 256 * MIB, calls=((32 * MIB, 20), (256 * MIB, 5)), with_limit=True, with_threads=True
+    "all_reduce", 2, 8 * MIB, 256 * MIB, calls=((32 * MIB, 30), (256 * MIB, 8)), with_limit=True, with_threads=True
 )
 ALL_REDUCE_4_SMALL = Group("all_reduce", 4, 8, 64 * KIB, calls=((64 * KIB, 2000),))
-ALL_REDUCE_4_LARGE = Group("all_reduce", 4, MIB, 256 * MIB, calls=((16 * MIB, 20), (256 * MIB, 4)), with_limit=True)
+ALL_REDUCE_4_LARGE = Group("all_reduce", 4, MIB, 256 * MIB, calls=((16 * MIB, 30), (256 * MIB, 6)), with_limit=True)
 OTHERS = tuple(
-    Group(collective, ranks, 64 * KIB, 64 * MIB, calls=((MIB, 300), (64 * MIB, 8)))
+    Group(collective, ranks, 64 * KIB, 64 * MIB, calls=((MIB, 300), (64 * MIB, 20)))
     for collective in ("all_gather", "reduce_scatter", "broadcast", "all_to_all")
     for ranks in (2, 4)
 )

@@ -1,9 +1,15 @@
-// What it costs to build, lower and verify programs, by rank count.
+// What it costs to build, lower, verify and interpret programs, by rank count.
 
 #include <benchmark/benchmark.h>
 
+#include <ctime>
+#include <memory>
+#include <vector>
+
 #include "algorithms/algorithm.h"
+#include "bench/micro/ready_circle.h"
 #include "src/base/check.h"
+#include "src/engine/host_launch.h"
 #include "src/engine/lowering.h"
 #include "src/plan/verify.h"
 
@@ -63,12 +69,64 @@ void verify_all(benchmark::State& state, const char* name) {
   for (auto _ : state) SETO_CHECK(verify(plan, request).ok());
 }
 
+// Of this thread alone: interpretation waits for nobody, so that other load of the machine is not counted.
+double thread_ns() {
+  timespec time{};
+  SETO_CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0);
+  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
+// The host engine over streams that are always ready. Without elements no kernel is called: what is left is interpretation, the
+// calls of the streams included.
+void interpret(benchmark::State& state, const char* name, std::uint64_t elements) {
+  const Subject of = subject(name, static_cast<int>(state.range(0)));
+  const Rank rank = of.shape.ranks / 2;
+  const Program plain = build_program(*of.algorithm, of.shape, of.tiers, rank, InPlace::no);
+  const Program program = lower(plain, of.shape, InPlace::no, rules_for(DataType::float32));
+  const Layout layout = Layout::uniform(of.shape, rank, elements * of.shape.pieces, 1);
+  ReadyCircle circle(static_cast<std::uint32_t>(of.shape.ranks));
+  BindRequest request;
+  request.program = &program;
+  request.shape = of.shape;
+  request.layout = &layout;
+  request.tuning = {1, 2};
+  const std::unique_ptr<HostLaunch> launch = std::move(HostLaunch::bind(request, circle)).value();
+  std::vector<float> input(elements * of.shape.pieces + 1), output(elements * of.shape.pieces + 1);
+  std::uint64_t operation = 0;
+  const double start_ns = thread_ns();
+  for (auto _ : state) {
+    HostLaunch::Run run;
+    run.operands.input = input.data();
+    run.operands.output = output.data();
+    run.operands.operation = ++operation;
+    while (!launch->advance(run, 64)) {
+    }
+  }
+  const double ns = thread_ns() - start_ns;
+  const auto steps = static_cast<double>(program.steps.size() * layout.slices(request.tuning.slice_elements));
+  state.counters["steps"] = steps;
+  state.counters["step_ns"] = ns / static_cast<double>(state.iterations()) / steps;
+}
+
+void fused_step(benchmark::State& state, const char* name) { interpret(state, name, 0); }
+// With kernels, over slices of one element: their calls are on top.
+void with_kernels(benchmark::State& state, const char* name) { interpret(state, name, 64); }
+
 void few(benchmark::internal::Benchmark* bench) {
   bench->Arg(2)->Arg(4)->Arg(8)->Arg(16)->Arg(64)->Unit(benchmark::kMicrosecond);
 }
 void many(benchmark::internal::Benchmark* bench) { bench->Arg(64)->Arg(256)->Arg(1024)->Unit(benchmark::kMicrosecond); }
 void verified(benchmark::internal::Benchmark* bench) { bench->Arg(2)->Arg(4)->Arg(8)->Arg(16)->Unit(benchmark::kMicrosecond); }
 
+void small(benchmark::internal::Benchmark* bench) { bench->Arg(2)->Arg(4)->Arg(8); }
+
+BENCHMARK_CAPTURE(fused_step, one_shot, "one_shot")->Apply(small);
+BENCHMARK_CAPTURE(fused_step, two_shot, "two_shot")->Apply(small);
+BENCHMARK_CAPTURE(fused_step, ring, "ring")->Apply(small);
+BENCHMARK_CAPTURE(fused_step, double_tree, "double_tree")->Apply(small);
+BENCHMARK_CAPTURE(with_kernels, one_shot, "one_shot")->Apply(small);
+BENCHMARK_CAPTURE(with_kernels, two_shot, "two_shot")->Apply(small);
+BENCHMARK_CAPTURE(with_kernels, ring, "ring")->Apply(small);
 BENCHMARK_CAPTURE(build, two_shot, "two_shot")->Apply(few);
 BENCHMARK_CAPTURE(build, ring, "ring")->Apply(few);
 BENCHMARK_CAPTURE(build, double_tree, "double_tree")->Apply(few);
