@@ -93,6 +93,10 @@ TEST_P(Garbage, IsAnErrorAndNoCrash) {
       EXPECT_NE(heard.code, setoSuccess) << "rank " << seat.rank << " noticed nothing";
     }
     EXPECT_NE(heard.code, setoInternalError) << heard;
+    EXPECT_FALSE(heard.says("member")) << "users know ranks only: " << heard;
+    if (heard.says("its stream is garbage") || heard.says("was due")) {
+      EXPECT_TRUE(heard.says("rank ")) << heard;
+    }
     over = true;
     if (vandal.joinable()) vandal.join();
     (void)setoCommDestroy(comm);

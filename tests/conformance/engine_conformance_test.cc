@@ -132,7 +132,7 @@ class Worker {
     const Layout layout = Layout::uniform(shape, rank, job.count, static_cast<std::uint32_t>(64 / size_of(job.type)));
     const Program plain = build_program(*job.algorithm, shape, tiers_for(job), rank, InPlace::no);
     const Program program = lower(plain, shape, InPlace::no, rules_for(job.type));
-    const BindRequest request{&program, shape, &layout, job.type, job.op, 77, {job.slice_elements, 2}, job.order};
+    const BindRequest request{&program, shape, InPlace::no, &layout, job.type, job.op, 77, {job.slice_elements, 2}, job.order};
     launch_ = std::move(HostLaunch::bind(request, circle)).value();
   }
 

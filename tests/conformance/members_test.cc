@@ -8,8 +8,6 @@ namespace seto::support {
 namespace {
 
 constexpr std::uint64_t kSeed = 21;
-// A woken member may wait for a core, behind the other tests of a busy machine; a lost bell takes this long to be noticed.
-constexpr int kLostMs = 20'000;
 
 using Members = EveryTransport;
 
@@ -114,21 +112,6 @@ TEST_P(Members, ReadEachOthersMemoryInPlace) {
 
 // ---- sleep
 // ---------------------------------------------------------------------------------------------------------------------
-
-// Looks, and sleeps only if there is still nothing once the others have been told. False: it was there, and nobody rang.
-template <class Condition>
-bool awaited(CircleMember& member, Condition condition, std::uint64_t looks) {
-  for (; looks > 0; --looks)
-    if (condition()) return true;
-  while (true) {
-    member.arm();
-    const bool there = condition();
-    const bool rung = there || member.await_bell(kLostMs);
-    member.disarm();
-    if (there) return true;
-    if (!rung) return false;
-  }
-}
 
 // Messages go round; whoever has none sleeps. Members look for a random while first, so that arming and ringing meet in every
 // way.

@@ -37,6 +37,24 @@ class OneThread : public ::testing::TestWithParam<const CircleTransport*> {
   std::vector<std::unique_ptr<CircleMember>> make(const CirclesWanted& wanted) const { return GetParam()->make(wanted); }
 };
 
+// A woken member may wait for a core, behind the other tests of a busy machine; a lost bell takes this long to be noticed.
+inline constexpr int kLostMs = 20'000;
+
+// Looks, and sleeps only if there is still nothing once the others have been told. False: it was there, and nobody rang.
+template <class Condition>
+bool awaited(CircleMember& member, Condition condition, std::uint64_t looks) {
+  for (; looks > 0; --looks)
+    if (condition()) return true;
+  while (true) {
+    member.arm();
+    const bool there = condition();
+    const bool rung = there || member.await_bell(kLostMs);
+    member.disarm();
+    if (there) return true;
+    if (!rung) return false;
+  }
+}
+
 inline std::string name_of_both(const ::testing::TestParamInfo<TransportAndMembers>& info) {
   return std::get<0>(info.param)->name() + "_" + std::to_string(std::get<1>(info.param));
 }

@@ -38,15 +38,94 @@ class FaultyReceiver final : public ReceiveStream {
   FaultyCircle::Gate gate_;
 };
 
+// Messages between two members. What is asked for again and again until it is there is a piece: each has its delay.
+class FaultyPairSender final : public PairSender {
+ public:
+  FaultyPairSender(FaultyCircle& circle, std::unique_ptr<PairSender> stream, std::uint32_t receiver)
+      : circle_(circle), stream_(std::move(stream)), sent_{{}, receiver, 0, Way::pair}, gate_{++circle.streams_, {}, {}} {}
+
+  [[nodiscard]] std::uint64_t current() const override { return stream_->current() + lost_; }
+  PairPiece acquire(const Letter& letter) override {
+    const Mark mark = mark_of(current(), pieces_);
+    if (circle_.cut() || !circle_.opens(gate_, mark)) return {};
+    const PairPiece piece = stream_->acquire(letter);
+    if (piece.state == PairPiece::State::refused) pieces_ = done_ = 0;
+    piece_ = piece.size;
+    size_ = letter.verdict == 0 ? letter.size : 0;
+    sent_.mark = mark;
+    return piece;
+  }
+  bool commit() override {
+    done_ += piece_;
+    ++pieces_;
+    const bool last = done_ == size_;
+    if (last) pieces_ = done_ = 0;
+    if (circle_.cut()) {
+      if (last) ++lost_;
+      return last;
+    }
+    EXPECT_EQ(stream_->commit(), last);
+    circle_.went_out(sent_);
+    return last;
+  }
+  [[nodiscard]] Letter other_end() const override { return stream_->other_end(); }
+
+ private:
+  FaultyCircle& circle_;
+  std::unique_ptr<PairSender> stream_;
+  Sent sent_;
+  FaultyCircle::Gate gate_;
+  std::uint64_t lost_ = 0;  // messages that are over here, and not below
+  std::uint64_t size_ = 0, done_ = 0, pieces_ = 0;
+  std::size_t piece_ = 0;
+};
+
+class FaultyPairReceiver final : public PairReceiver {
+ public:
+  FaultyPairReceiver(FaultyCircle& circle, std::unique_ptr<PairReceiver> stream)
+      : circle_(circle), stream_(std::move(stream)), gate_{++circle.streams_, {}, {}} {}
+
+  [[nodiscard]] std::uint64_t current() const override { return stream_->current(); }
+  PairPiece front(const Letter& letter) override {
+    if (!circle_.opens(gate_, mark_of(current(), pieces_))) return {};
+    const PairPiece piece = stream_->front(letter);
+    if (piece.state == PairPiece::State::refused) pieces_ = 0;
+    return piece;
+  }
+  bool release() override {
+    const bool last = stream_->release();
+    pieces_ = last ? 0 : pieces_ + 1;
+    return last;
+  }
+  [[nodiscard]] Letter other_end() const override { return stream_->other_end(); }
+  [[nodiscard]] bool knocks() const override { return stream_->knocks(); }
+
+ private:
+  FaultyCircle& circle_;
+  std::unique_ptr<PairReceiver> stream_;
+  FaultyCircle::Gate gate_;
+  std::uint64_t pieces_ = 0;
+};
+
 Result<std::unique_ptr<SendStream>> FaultyCircle::open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
                                                             const StreamGeometry& geometry) {
   SETO_ASSIGN(auto stream, circle_.open_send(address, receivers, geometry));
-  return std::unique_ptr<SendStream>(new FaultySender(*this, std::move(stream), {address, receivers.front(), 0}));
+  return std::unique_ptr<SendStream>(new FaultySender(*this, std::move(stream), {address, receivers.front(), 0, Way::stream}));
 }
 
 Result<std::unique_ptr<ReceiveStream>> FaultyCircle::open_receive(StreamAddress address, const StreamGeometry& geometry) {
   SETO_ASSIGN(auto stream, circle_.open_receive(address, geometry));
   return std::unique_ptr<ReceiveStream>(new FaultyReceiver(*this, std::move(stream)));
+}
+
+Result<std::unique_ptr<PairSender>> FaultyCircle::open_pair_send(std::uint32_t receiver) {
+  SETO_ASSIGN(auto stream, circle_.open_pair_send(receiver));
+  return std::unique_ptr<PairSender>(new FaultyPairSender(*this, std::move(stream), receiver));
+}
+
+Result<std::unique_ptr<PairReceiver>> FaultyCircle::open_pair_receive(std::uint32_t sender) {
+  SETO_ASSIGN(auto stream, circle_.open_pair_receive(sender));
+  return std::unique_ptr<PairReceiver>(new FaultyPairReceiver(*this, std::move(stream)));
 }
 
 bool FaultyCircle::opens(Gate& gate, Mark mark) {

@@ -12,10 +12,13 @@
 // seed and the calls, so a failing seed fails again.
 namespace seto::support {
 
+enum class Way : std::uint8_t { stream, pair };
+
 struct Sent {
   StreamAddress address;
   std::uint32_t receiver = 0;  // the first one of a multicast
-  Mark mark = 0;
+  Mark mark = 0;               // of a pair: the message, and pieces sent before
+  Way way = Way::stream;
 };
 
 struct Faults {
@@ -35,11 +38,8 @@ class FaultyCircle final : public Circle {
   Result<std::unique_ptr<SendStream>> open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
                                                 const StreamGeometry& geometry) override;
   Result<std::unique_ptr<ReceiveStream>> open_receive(StreamAddress address, const StreamGeometry& geometry) override;
-  // Not disturbed.
-  Result<std::unique_ptr<PairSender>> open_pair_send(std::uint32_t receiver) override { return circle_.open_pair_send(receiver); }
-  Result<std::unique_ptr<PairReceiver>> open_pair_receive(std::uint32_t sender) override {
-    return circle_.open_pair_receive(sender);
-  }
+  Result<std::unique_ptr<PairSender>> open_pair_send(std::uint32_t receiver) override;
+  Result<std::unique_ptr<PairReceiver>> open_pair_receive(std::uint32_t sender) override;
   [[nodiscard]] Mapping direct(std::uint32_t member) const override { return circle_.direct(member); }
   void begin(const Note& note) override { circle_.begin(note); }
   void complete(std::uint64_t operation) override { circle_.complete(operation); }
@@ -50,6 +50,8 @@ class FaultyCircle final : public Circle {
   [[nodiscard]] std::uint64_t completed_by(std::uint32_t member) const override { return circle_.completed_by(member); }
   void leave(Fate fate) override { circle_.leave(fate); }
   [[nodiscard]] Fate fate_of(std::uint32_t member) const override { return circle_.fate_of(member); }
+  void depart() override { circle_.depart(); }
+  [[nodiscard]] bool departed(std::uint32_t member) const override { return circle_.departed(member); }
   [[nodiscard]] Status failure() const override { return circle_.failure(); }
 
   [[nodiscard]] std::uint64_t withheld() const { return withheld_; }  // answers: what a test looks at to know that it tested
@@ -58,6 +60,8 @@ class FaultyCircle final : public Circle {
  private:
   friend class FaultySender;
   friend class FaultyReceiver;
+  friend class FaultyPairSender;
+  friend class FaultyPairReceiver;
 
   // What one stream has answered: an answer given stays given, as the contract asks.
   struct Gate {

@@ -1,0 +1,117 @@
+// setoCommDump: valid JSON whose figures move.
+
+#if __has_include(<nlohmann/json.hpp>)
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "tests/cluster/thread_ranks.h"
+
+namespace seto::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string text_of(setoComm_t comm, setoFormat_t format) {
+  std::size_t size = 0;
+  EXPECT_TRUE(succeeded(setoCommDump(comm, format, nullptr, 0, &size)));
+  std::string text(size + 512, '\0');  // figures may have grown meanwhile
+  EXPECT_TRUE(succeeded(setoCommDump(comm, format, text.data(), text.size(), &size)));
+  text.resize(size);
+  return text;
+}
+
+Json dump_of(setoComm_t comm) {
+  const std::string text = text_of(comm, setoFormatJson);
+  Json json = Json::parse(text, nullptr, false);
+  EXPECT_FALSE(json.is_discarded()) << text;
+  return json;
+}
+
+void all_reduce(setoComm_t comm, std::size_t count) {
+  std::vector<float> values(count, 1.0F);
+  EXPECT_TRUE(succeeded(setoAllReduce(values.data(), values.data(), count, setoFloat32, setoSum, comm, nullptr)));
+}
+
+SETO_TEST_ALONE(ApiDump, figures_move) {
+  ThreadRanks ranks(3);
+  const Json before = dump_of(ranks[1]);
+  EXPECT_EQ(before.at("rank"), 1);
+  EXPECT_EQ(before.at("ranks"), 3);
+  EXPECT_EQ(before.at("state"), "usable");
+  EXPECT_EQ(before.at("operations").at("issued"), 0);
+  EXPECT_EQ(before.at("peers").size(), 3U);
+  EXPECT_FALSE(before.at("peers").at(0).contains("note"));
+  ranks.each([](setoComm_t comm, int) {
+    for (int i = 0; i < 20; ++i) all_reduce(comm, 8);
+    all_reduce(comm, 1 << 20);
+  });
+  const Json after = dump_of(ranks[1]);
+  EXPECT_EQ(after.at("operations").at("issued"), 21);
+  EXPECT_EQ(after.at("operations").at("begun"), 21);
+  EXPECT_EQ(after.at("operations").at("done"), 21);
+  EXPECT_GT(after.at("leased_bytes"), before.at("leased_bytes"));
+  EXPECT_GE(after.at("used_bytes"), after.at("leased_bytes"));
+  for (const Json& peer : after.at("peers")) {
+    EXPECT_EQ(peer.at("state"), peer.at("rank") == 1 ? "this rank" : "alive");
+    EXPECT_EQ(peer.at("done"), 21);
+    EXPECT_EQ(peer.at("note").at("operation"), 21);
+    EXPECT_NE(peer.at("note").at("text").get<std::string>().find("all_reduce of 1048576 float"), std::string::npos) << peer;
+  }
+}
+
+// What a person asks while a call hangs: who has not come?
+SETO_TEST_ALONE(ApiDump, shows_who_waits_and_who_never_came) {
+  ThreadRanks ranks(2);
+  std::thread waiting([&] { all_reduce(ranks[0], 77); });
+  const Deadline until = Deadline::after_ms(20'000);
+  Json seen;
+  do {
+    seen = dump_of(ranks[0]);
+  } while (seen.at("operations").at("begun") == 0 && !until.passed());
+  EXPECT_EQ(seen.at("operations").at("issued"), 1);
+  EXPECT_EQ(seen.at("operations").at("done"), 0);
+  EXPECT_EQ(dump_of(ranks[1]).at("peers").at(0).at("note").at("operation"), 1) << "seen by the one that did not come";
+  EXPECT_FALSE(seen.at("peers").at(1).contains("note"));
+  all_reduce(ranks[1], 77);
+  waiting.join();
+}
+
+SETO_TEST_ALONE(ApiDump, keeps_the_first_failure_and_names_who_left) {
+  ThreadRanks ranks(3);
+  ranks.each([](setoComm_t comm, int) { all_reduce(comm, 5); });
+  EXPECT_TRUE(succeeded(setoCommAbort(ranks[2])));
+  ranks[2] = nullptr;
+  float value = 1;
+  EXPECT_TRUE(failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, ranks[0], nullptr), setoRemoteError, "rank 2"));
+  const Json json = dump_of(ranks[0]);
+  EXPECT_EQ(json.at("state"), "failed");
+  EXPECT_NE(json.at("failure").get<std::string>().find("rank 2"), std::string::npos);
+  EXPECT_EQ(json.at("peers").at(2).at("state"), "left");
+  EXPECT_EQ(json.at("peers").at(1).at("state"), "alive");
+  const std::string text = text_of(ranks[0], setoFormatText);
+  EXPECT_NE(text.find("failed"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 2: left"), std::string::npos) << text;
+}
+
+SETO_TEST_ALONE(ApiDump, shows_names_and_pins) {
+  setoConfig_t config = SETO_CONFIG_INITIALIZER;
+  config.commName = "a \"name\"\n";
+  config.algorithm = "ring";
+  setoComm_t comm = nullptr;
+  ASSERT_TRUE(succeeded(setoCommInitRankConfig(&comm, 1, setoUniqueId{}, 0, &config)));
+  const Json json = dump_of(comm);
+  EXPECT_EQ(json.at("name"), "a \"name\"\n");
+  EXPECT_EQ(json.at("algorithm"), "ring");
+  EXPECT_GE(json.at("tiers"), 0);
+  EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
+}
+
+}  // namespace
+}  // namespace seto::testing
+
+#endif

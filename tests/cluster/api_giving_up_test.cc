@@ -1,0 +1,169 @@
+// Ending what is still being made or split in the background.
+
+#include <dirent.h>
+
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "tests/cluster/thread_ranks.h"
+
+namespace seto::testing {
+namespace {
+
+constexpr std::uint32_t kInitMs = 30'000;
+
+// Threads of this process that make something in the background.
+int setup_threads() {
+  int count = 0;
+  DIR* const tasks = opendir("/proc/self/task");
+  while (const dirent* entry = readdir(tasks)) {
+    std::string name;
+    std::ifstream("/proc/self/task/" + std::string(entry->d_name) + "/comm") >> name;
+    if (name == "seto-setup") ++count;
+  }
+  closedir(tasks);
+  return count;
+}
+
+setoConfig_t in_background() {
+  setoConfig_t config = SETO_CONFIG_INITIALIZER;
+  config.blocking = setoOff;
+  config.initTimeoutMs = kInitMs;
+  return config;
+}
+
+double seconds_since(std::uint64_t begin_ns) { return static_cast<double>(monotonic_ns() - begin_ns) / 1e9; }
+
+setoResult_t poll(setoComm_t comm) {
+  const Deadline until = Deadline::after_ms(20'000);
+  setoResult_t state = setoInProgress;
+  while (state == setoInProgress && !until.passed()) {
+    EXPECT_TRUE(succeeded(setoCommGetAsyncError(comm, &state)));
+    std::this_thread::yield();
+  }
+  return state;
+}
+
+void expect_works(setoComm_t comm, int ranks) {
+  float value = 1;
+  EXPECT_TRUE(succeeded(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr)));
+  EXPECT_EQ(value, static_cast<float>(ranks));
+}
+
+void ends_at_once(setoResult_t (*end)(setoComm_t)) {
+  setoUniqueId id;
+  ASSERT_TRUE(succeeded(setoGetUniqueId(&id)));
+  setoConfig_t config = in_background();
+  std::vector<setoComm_t> comms(2);
+  for (int rank = 0; rank < 2; ++rank)  // the third never comes
+    ASSERT_EQ(setoCommInitRankConfig(&comms[static_cast<std::size_t>(rank)], 3, id, rank, &config), setoInProgress);
+  EXPECT_EQ(setup_threads(), 2);
+  const std::uint64_t begin = monotonic_ns();
+  EXPECT_TRUE(succeeded(end(comms[0])));
+  EXPECT_LT(seconds_since(begin), 1);
+  EXPECT_LE(setup_threads(), 1) << "the thread that made it is still there";
+  // The other one hears of it, instead of waiting for the deadline.
+  EXPECT_EQ(poll(comms[1]), setoRemoteError);
+  EXPECT_NE(std::string(setoGetLastError(comms[1])).find("rank 0"), std::string::npos) << setoGetLastError(comms[1]);
+  EXPECT_LT(seconds_since(begin), 5);
+  EXPECT_TRUE(succeeded(end(comms[1])));
+  EXPECT_EQ(setup_threads(), 0);
+}
+
+SETO_TEST_ALONE(ApiGivingUp, abort_ends_an_init) { ends_at_once(setoCommAbort); }
+SETO_TEST_ALONE(ApiGivingUp, destroy_ends_an_init) { ends_at_once(setoCommDestroy); }
+
+// Where a rank waits for a peer that has gathered but does not connect.
+SETO_TEST_ALONE(ApiGivingUp, an_abort_at_any_moment_leaves_no_thread) {
+  for (int microseconds = 0; microseconds < 20'000; microseconds += 1'000) {
+    setoUniqueId id;
+    ASSERT_TRUE(succeeded(setoGetUniqueId(&id)));
+    setoConfig_t config = in_background();
+    std::vector<setoComm_t> comms(3);
+    for (int rank = 0; rank < 3; ++rank)
+      ASSERT_EQ(setoCommInitRankConfig(&comms[static_cast<std::size_t>(rank)], 3, id, rank, &config), setoInProgress);
+    const std::uint64_t moment = monotonic_ns() + static_cast<std::uint64_t>(microseconds) * 1'000;
+    while (monotonic_ns() < moment) std::this_thread::yield();
+    const std::uint64_t begin = monotonic_ns();
+    for (const setoComm_t comm : comms) EXPECT_TRUE(succeeded(setoCommAbort(comm)));
+    EXPECT_LT(seconds_since(begin), 5) << "after " << microseconds << " us";
+    ASSERT_EQ(setup_threads(), 0) << "after " << microseconds << " us";
+  }
+}
+
+std::vector<setoComm_t> made_in_background(int ranks) {
+  setoUniqueId id;
+  EXPECT_TRUE(succeeded(setoGetUniqueId(&id)));
+  setoConfig_t config = in_background();
+  std::vector<setoComm_t> comms(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank)
+    EXPECT_EQ(setoCommInitRankConfig(&comms[static_cast<std::size_t>(rank)], ranks, id, rank, &config), setoInProgress);
+  for (const setoComm_t comm : comms) EXPECT_EQ(poll(comm), setoSuccess);
+  return comms;
+}
+
+void on_all(const std::vector<setoComm_t>& comms, int ranks) {
+  std::vector<std::thread> threads;
+  for (const setoComm_t comm : comms)
+    if (comm != nullptr) threads.emplace_back([comm, ranks] { expect_works(comm, ranks); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+// One thread splits all its ranks, one after another: none of the calls may wait for the next.
+SETO_TEST_ALONE(ApiGivingUp, a_split_in_the_background_does_not_block) {
+  const std::vector<setoComm_t> comms = made_in_background(3);
+  std::vector<setoComm_t> children(3);
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    ASSERT_EQ(setoCommSplit(comms[at], rank == 2 ? SETO_SPLIT_NOCOLOR : 0, 0, &children[at], nullptr), setoInProgress);
+    if (rank == 0) {
+      EXPECT_TRUE(failed(setoBarrier(comms[0], nullptr), setoInvalidUsage, "still being split"));
+    }
+  }
+  for (const setoComm_t comm : comms) EXPECT_EQ(poll(comm), setoSuccess);
+  ASSERT_NE(children[0], nullptr);
+  ASSERT_NE(children[1], nullptr);
+  EXPECT_EQ(children[2], nullptr);
+  on_all(children, 2);
+  on_all(comms, 3);
+  for (const setoComm_t comm : {children[0], children[1], comms[0], comms[1], comms[2]})
+    EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
+  EXPECT_EQ(setup_threads(), 0);
+}
+
+SETO_TEST_ALONE(ApiGivingUp, a_split_that_fails_in_the_background_leaves_its_parent) {
+  const std::vector<setoComm_t> comms = made_in_background(2);
+  std::vector<setoComm_t> children(2);
+  ASSERT_EQ(setoCommSplit(comms[0], -5, 0, &children[0], nullptr), setoInProgress);
+  ASSERT_EQ(setoCommSplit(comms[1], 0, 0, &children[1], nullptr), setoInProgress);
+  EXPECT_EQ(poll(comms[0]), setoInvalidArgument);
+  EXPECT_EQ(poll(comms[1]), setoRemoteError);
+  EXPECT_EQ(children[1], nullptr);
+  on_all(comms, 2);
+  for (int rank = 0; rank < 2; ++rank)
+    ASSERT_EQ(setoCommSplit(comms[static_cast<std::size_t>(rank)], 0, 0, &children[static_cast<std::size_t>(rank)], nullptr),
+              setoInProgress);
+  for (const setoComm_t comm : comms) EXPECT_EQ(poll(comm), setoSuccess);
+  on_all(children, 2);
+  for (const setoComm_t comm : {children[0], children[1], comms[0], comms[1]}) EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
+}
+
+SETO_TEST_ALONE(ApiGivingUp, abort_ends_a_split) {
+  const std::vector<setoComm_t> comms = made_in_background(2);
+  setoComm_t child = nullptr;
+  ASSERT_EQ(setoCommSplit(comms[0], 0, 0, &child, nullptr), setoInProgress);  // the other one never splits
+  const std::uint64_t begin = monotonic_ns();
+  EXPECT_TRUE(succeeded(setoCommAbort(comms[0])));
+  EXPECT_LT(seconds_since(begin), 1);
+  EXPECT_EQ(child, nullptr);
+  EXPECT_EQ(setup_threads(), 0);
+  float value = 1;
+  EXPECT_TRUE(failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comms[1], nullptr), setoRemoteError, "rank 0"));
+  EXPECT_TRUE(succeeded(setoCommDestroy(comms[1])));
+}
+
+}  // namespace
+}  // namespace seto::testing

@@ -1,0 +1,304 @@
+// Progress alone, with several threads: who drives, who is told, who rests. The sleeper never wakes by itself, so that every bell
+// that Progress owes is needed.
+
+#include <pthread.h>
+
+#include <ctime>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "src/core/progress.h"
+#include "tests/support/seed.h"
+#include "tests/unit/core/scripted.h"
+
+namespace seto::testing {
+namespace {
+
+using Step = Task::Step;
+
+constexpr std::uint32_t kSpins = 8;
+constexpr std::uint64_t kSeed = 30;
+#ifdef SETO_SANITIZED
+constexpr int kRounds = 100;
+#else
+constexpr int kRounds = 1000;
+#endif
+
+class OnThreads : public ::testing::Test {
+ protected:
+  // Ends once the flag is set, on whatever thread.
+  ScriptedTask gated(const std::atomic<bool>& open) {
+    return ScriptedTask({[&open] { return open.load() ? Step::ended : Step::blocked; }, [] { return false; }, &one_, nullptr});
+  }
+  // Ends once the thread of that id drives it.
+  ScriptedTask bound_to(const std::atomic<std::thread::id>& thread) {
+    return ScriptedTask({[&thread] { return thread.load() == std::this_thread::get_id() ? Step::ended : Step::blocked; },
+                         [] { return false; }, &one_, nullptr});
+  }
+  void open(std::atomic<bool>& gate) {
+    gate.store(true);
+    sleeper_.wake();
+  }
+
+  OneAtATime one_;
+  ScriptedSleeper sleeper_;
+  std::atomic<bool> never_{false};
+};
+
+TEST_F(OnThreads, TheBackgroundThreadEndsWhatNobodyWaitsFor) {
+  Progress progress(sleeper_, kSpins);
+  std::atomic<std::thread::id> driver{};
+  std::atomic<bool> gate{false};
+  ScriptedTask task({[&] {
+                       driver.store(std::this_thread::get_id());
+                       return gate.load() ? Step::ended : Step::blocked;
+                     },
+                     [] { return false; }, &one_, nullptr});
+  ASSERT_TRUE(progress.submit(task).ok());
+  ASSERT_TRUE(eventually([&] { return sleeper_.sleeps() > 0; })) << "it sleeps while nothing moves";
+  open(gate);
+  ASSERT_TRUE(eventually([&] { return task.ended(); }));
+  EXPECT_NE(driver.load(), std::this_thread::get_id());
+  EXPECT_TRUE(eventually([&] { return progress.idle(); }));
+}
+
+TEST_F(OnThreads, TheBackgroundThreadInspects) {
+  Progress progress(sleeper_, kSpins);
+  ScriptedTask task({[] { return Step::blocked; }, [] { return true; }, &one_, nullptr});
+  ASSERT_TRUE(progress.submit(task).ok());
+  ASSERT_TRUE(eventually([&] { return task.ended(); }));
+  EXPECT_EQ(task.status().code(), Code::aborted);
+}
+
+// It would sleep for ever; who waits rings it and takes its place.
+TEST_F(OnThreads, AWaiterTakesOverFromTheBackgroundThread) {
+  Progress progress(sleeper_, kSpins);
+  const std::atomic<std::thread::id> own{std::this_thread::get_id()};
+  for (int round = 0; round < kRounds / 10; ++round) {
+    const std::uint64_t sleeps = sleeper_.sleeps();
+    ScriptedTask task = bound_to(own);
+    ASSERT_TRUE(progress.submit(task).ok());
+    if (round % 2 == 0) {
+      ASSERT_TRUE(eventually([&] { return sleeper_.sleeps() > sleeps; }));
+    }
+    ASSERT_TRUE(progress.wait(task, Deadline::after_ms(kPatienceMs))) << "round " << round;
+  }
+}
+
+// What is submitted while a thread attends is driven by nobody else.
+TEST_F(OnThreads, TheBackgroundThreadRestsWhileSomebodyWaits) {
+  Progress progress(sleeper_, kSpins);
+  ASSERT_TRUE(progress.prepare().ok());
+  std::mt19937_64 random(kSeed);
+  progress.attend();
+  for (int round = 0; round < kRounds; ++round) {
+    std::uint64_t left = random() % 4, foreign = 0;
+    const std::thread::id own = std::this_thread::get_id();
+    ScriptedTask task({[&] {
+                         if (std::this_thread::get_id() != own) ++foreign;
+                         return left-- == 0 ? Step::ended : Step::moved;
+                       },
+                       [] { return false; }, &one_, nullptr});
+    ASSERT_TRUE(progress.submit(task).ok());
+    for (std::uint64_t turns = random() % 8; turns > 0; --turns) sched_yield();  // time for the other to do wrong
+    while (!task.ended()) progress.pass();
+    ASSERT_EQ(foreign, 0U) << "seed " << kSeed << ", round " << round;
+  }
+  std::atomic<bool> gate{true};
+  ScriptedTask left = gated(gate);
+  ASSERT_TRUE(progress.submit(left).ok());
+  progress.depart();
+  EXPECT_TRUE(eventually([&] { return left.ended(); })) << "once nobody attends, it goes on";
+}
+
+// The holder's own task ends while that of another, which only the other can end, is under way.
+TEST_F(OnThreads, TheTokenGoesToANamedWaiter) {
+  for (int round = 0; round < kRounds / 10; ++round) {
+    Progress progress(sleeper_, kSpins);
+    std::atomic<bool> gate{false};
+    std::atomic<std::thread::id> other{};
+    ScriptedTask first = gated(gate);
+    ScriptedTask second = bound_to(other);
+    progress.join(second);  // the holder drives both
+    std::thread holder([&] {
+      progress.join(first);
+      EXPECT_TRUE(progress.wait(first, Deadline::after_ms(kPatienceMs)));
+    });
+    ASSERT_TRUE(eventually([&] { return first.advances() > 0; }));
+    std::thread waiter([&] {
+      other.store(std::this_thread::get_id());
+      EXPECT_TRUE(progress.wait(second, Deadline::after_ms(kPatienceMs)));
+    });
+    ASSERT_TRUE(eventually([&] { return other.load() != std::thread::id{}; }));
+    open(gate);
+    holder.join();
+    waiter.join();
+    EXPECT_TRUE(second.ended());
+  }
+}
+
+TEST_F(OnThreads, AHolderEndsWhatOthersWaitFor) {
+  Progress progress(sleeper_, kSpins);
+  std::atomic<std::thread::id> holder_id{};
+  ScriptedTask first = gated(never_);
+  ScriptedTask second = bound_to(holder_id);
+  std::atomic<bool> gate{false};
+  ScriptedTask third = gated(gate);
+  progress.join(first);
+  progress.join(third);
+  std::thread holder([&] {
+    holder_id.store(std::this_thread::get_id());
+    EXPECT_TRUE(progress.wait(third, Deadline::after_ms(kPatienceMs)));
+  });
+  ASSERT_TRUE(eventually([&] { return third.advances() > 0; }));
+  progress.join(second);  // wakes the holder, that may sleep
+  EXPECT_TRUE(progress.wait(second, Deadline::after_ms(kPatienceMs)));
+  EXPECT_FALSE(progress.wait(first, Deadline::after_ms(3))) << "a deadline without the token";
+  EXPECT_FALSE(third.ended());
+  open(gate);
+  holder.join();
+}
+
+TEST_F(OnThreads, ARunThatIsNoLongerAloneDrivesTheOthers) {
+  Progress progress(sleeper_, kSpins);
+  std::atomic<bool> gate{false};
+  std::atomic<std::thread::id> runner_id{};
+  ScriptedTask alone = gated(gate);
+  ScriptedTask added = bound_to(runner_id);
+  std::thread runner([&] {
+    runner_id.store(std::this_thread::get_id());
+    progress.run(alone);
+  });
+  ASSERT_TRUE(eventually([&] { return sleeper_.sleeps() > 0; })) << "asleep in its run";
+  ASSERT_TRUE(progress.submit(added).ok());
+  EXPECT_TRUE(eventually([&] { return added.ended(); }));
+  open(gate);
+  runner.join();
+}
+
+TEST_F(OnThreads, ItsEndInterruptsASleepAndLeavesTasksAlone) {
+  ScriptedTask pending = gated(never_);
+  {
+    Progress progress(sleeper_, kSpins);
+    ASSERT_TRUE(progress.submit(pending).ok());
+    ASSERT_TRUE(eventually([&] { return sleeper_.sleeps() > 0; }));
+  }
+  EXPECT_FALSE(pending.ended());
+  EXPECT_FALSE(sleeper_.armed());
+  for (int round = 0; round < kRounds / 10; ++round) {  // wherever the thread is just then
+    ScriptedTask each = gated(never_);
+    Progress progress(sleeper_, 0);
+    ASSERT_TRUE(progress.submit(each).ok());
+    for (int turns = round % 7; turns > 0; --turns) sched_yield();
+  }
+}
+
+std::uint64_t cpu_ns(clockid_t clock) {
+  timespec time{};
+  EXPECT_EQ(clock_gettime(clock, &time), 0);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// What the background thread uses of its core while a fifth of a second passes.
+TEST_F(OnThreads, AnIdleDomainUsesNoCore) {
+  constexpr std::chrono::milliseconds kWatched{200};
+  // What is measured takes place while nothing does.
+  const auto pass_time = [](std::chrono::milliseconds time) {
+    std::mutex mutex;
+    std::condition_variable nothing;
+    std::unique_lock lock(mutex);
+    nothing.wait_for(lock, time, [] { return false; });
+  };
+  sleeper_.instead_of_sleep = [&] { pass_time(std::chrono::milliseconds(5)); };  // as a context does that nobody rings
+  Progress progress(sleeper_, 1000);
+  std::atomic<bool> gate{false};
+  std::atomic<clockid_t> clock{0};
+  ScriptedTask task({[&] {
+                       clockid_t own{};
+                       pthread_getcpuclockid(pthread_self(), &own);
+                       clock.store(own);
+                       return gate.load() ? Step::ended : Step::blocked;
+                     },
+                     [] { return false; }, &one_, nullptr});
+  ASSERT_TRUE(progress.submit(task).ok());
+  ASSERT_TRUE(eventually([&] { return sleeper_.sleeps() > 2; }));
+  std::uint64_t before = cpu_ns(clock.load());
+  pass_time(kWatched);
+  EXPECT_LT(cpu_ns(clock.load()) - before, 40'000'000U) << "with a task that is blocked, a fifth of a core at most";
+  open(gate);
+  ASSERT_TRUE(eventually([&] { return progress.idle(); }));
+  before = cpu_ns(clock.load());
+  pass_time(kWatched);
+  EXPECT_LT(cpu_ns(clock.load()) - before, 2'000'000U) << "with nothing to do";
+}
+
+// Ends after some steps, or by inspection alone.
+std::unique_ptr<ScriptedTask> short_task(std::uint64_t left, bool inspected, std::atomic<std::uint64_t>& ended, OneAtATime& one) {
+  ScriptedTask::Script script;
+  script.one = &one;
+  script.advance = [left, inspected, &ended]() mutable {
+    if (inspected) return Step::blocked;
+    if (left-- > 0) return left % 2 == 0 ? Step::moved : Step::blocked;
+    ended.fetch_add(1);
+    return Step::ended;
+  };
+  script.inspect = [inspected, &ended] {
+    if (inspected) ended.fetch_add(1);
+    return inspected;
+  };
+  return std::make_unique<ScriptedTask>(std::move(script));
+}
+
+// In one of the ways in which a task can be brought to its end.
+void bring_to_its_end(Progress& progress, ScriptedTask& task, std::mt19937_64& random) {
+  switch (random() % 5) {
+    case 0:
+      return progress.run(task);
+    case 1:
+      EXPECT_TRUE(progress.submit(task).ok());
+      EXPECT_TRUE(progress.wait(task, Deadline::after_ms(kPatienceMs)));
+      return;
+    case 2:
+      progress.join(task);
+      while (!progress.wait(task, Deadline::after_ms(random() % 2))) {
+      }
+      return;
+    case 3:
+      EXPECT_TRUE(progress.submit(task).ok());
+      EXPECT_TRUE(eventually([&] { return task.ended(); })) << "left to the background thread";
+      return;
+    default:
+      progress.join(task);
+      progress.attend();
+      for (std::uint32_t idle = 0; !task.ended(); idle = progress.pass() ? 0 : idle + 1) progress.relax(idle % kSpins);
+      progress.depart();
+  }
+}
+
+// Everything at once: every task ends, once, and may be gone in the same moment.
+TEST_F(OnThreads, ManyUseItAtOnce) {
+  constexpr int kThreads = 4;
+  Progress progress(sleeper_, kSpins);
+  std::atomic<std::uint64_t> ended{0};
+  const auto work = [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (int round = 0; round < kRounds && !HasFailure(); ++round) {
+      const bool inspected = random() % 8 == 0;
+      const std::unique_ptr<ScriptedTask> task = short_task(random() % 6, inspected, ended, one_);
+      bring_to_its_end(progress, *task, random);
+      EXPECT_EQ(task->status().ok(), !inspected);
+    }
+  };
+  const std::uint64_t seed = chosen_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::vector<std::thread> threads;
+  for (std::uint64_t i = 0; i < kThreads; ++i) threads.emplace_back(work, seed * kThreads + i);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(ended.load(), static_cast<std::uint64_t>(kThreads) * kRounds);
+  EXPECT_TRUE(eventually([&] { return progress.idle(); }));
+}
+
+}  // namespace
+}  // namespace seto::testing

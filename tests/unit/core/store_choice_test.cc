@@ -1,0 +1,63 @@
+#include "src/core/store_choice.h"
+
+#include <gtest/gtest.h>
+
+namespace seto {
+namespace {
+
+bool same(StoreChoice::Way a, StoreChoice::Way b) { return a.slots == b.slots && a.results == b.results; }
+
+// Calls the choice `calls` times on a machine where one way takes `best` ticks and every other twice that; how often that one
+// ran.
+int times_chosen(StoreChoice& choice, StoreChoice::Way good, int calls) {
+  int chosen = 0;
+  for (int i = 0; i < calls; ++i) {
+    const StoreChoice::Way way = choice.next();
+    choice.took(same(way, good) ? 1000 : 2000);
+    if (same(way, good)) ++chosen;
+  }
+  return chosen;
+}
+
+constexpr StoreChoice::Way kGood{Store::past_cache, Store::past_cache};
+constexpr StoreChoice::Way kOther{Store::cached, Store::cached};
+
+TEST(StoreChoice, FindsTheFastestAndLooksAroundNowAndThen) {
+  StoreChoice choice(4 << 20);
+  EXPECT_EQ(times_chosen(choice, kGood, 8), 2) << "four ways, two tries each";
+  const int chosen = times_chosen(choice, kGood, 960);
+  EXPECT_GE(chosen, 920);
+  EXPECT_LT(chosen, 960);
+}
+
+TEST(StoreChoice, FollowsAMachineThatChanges) {
+  StoreChoice choice(4 << 20);
+  (void)times_chosen(choice, kGood, 500);
+  (void)times_chosen(choice, kOther, 500);
+  EXPECT_GE(times_chosen(choice, kOther, 96), 90);
+}
+
+TEST(StoreChoice, ResultsThatStayInTheCacheAreNotStreamed) {
+  StoreChoice choice(256 << 10);
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_EQ(choice.next().results, Store::cached);
+    choice.took(1000);
+  }
+}
+
+TEST(StoreChoice, BeyondEveryCacheBeginsWithWhatHalfTheSizeFound) {
+  StoreChoice half(16 << 20);
+  (void)times_chosen(half, kGood, 20);
+  StoreChoice whole(32 << 20);
+  whole.inherit(half);
+  EXPECT_EQ(times_chosen(whole, kGood, 3), 3);
+  EXPECT_FALSE(StoreChoice::inherits(8 << 20));
+  EXPECT_TRUE(StoreChoice::inherits(16 << 20));
+  StoreChoice fresh(16 << 20);
+  StoreChoice other(32 << 20);
+  other.inherit(fresh);  // knows nothing yet
+  EXPECT_EQ(times_chosen(other, kGood, 8), 2);
+}
+
+}  // namespace
+}  // namespace seto
