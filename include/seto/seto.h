@@ -40,7 +40,7 @@ extern "C" {
 #define SETO_MAJOR 0
 #define SETO_MINOR 1
 #define SETO_PATCH 0
-#define SETO_VERSION(major, minor, patch) ((major) * 10000 + (minor) * 100 + (patch))
+#define SETO_VERSION(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
 #define SETO_VERSION_CODE SETO_VERSION(SETO_MAJOR, SETO_MINOR, SETO_PATCH)
 
 /* ---- Types ------------------------------------------------------------------------------------------------------- */
@@ -154,10 +154,10 @@ typedef struct {
   const char *topologyFile;   /* read instead of discovered and measured */
 } setoConfig_t;
 
-#define SETO_CONFIG_INITIALIZER                                                                                        \
-  {                                                                                                                    \
-    sizeof(setoConfig_t), SETO_CONFIG_MAGIC, SETO_VERSION_CODE, (setoSwitch_t)0, (setoSwitch_t)0, NULL,                \
-        (setoMemory_t)0, NULL, {NULL, NULL}, 0, 0, 0, (setoSwitch_t)0, NULL, NULL, NULL, NULL, NULL, NULL              \
+#define SETO_CONFIG_INITIALIZER                                                                                                \
+  {                                                                                                                            \
+    sizeof(setoConfig_t), SETO_CONFIG_MAGIC, SETO_VERSION_CODE, (setoSwitch_t)0, (setoSwitch_t)0, NULL, (setoMemory_t)0, NULL, \
+        {NULL, NULL}, 0, 0, 0, (setoSwitch_t)0, NULL, NULL, NULL, NULL, NULL, NULL                                             \
   }
 
 #define SETO_CALL_CONFIG_MAGIC 0x5e70ca11u
@@ -176,7 +176,7 @@ typedef struct {
   uint64_t tag; /* shown in dumps and traces, never compared */
 } setoCallConfig_t;
 
-#define SETO_CALL_CONFIG_INITIALIZER                                                                                   \
+#define SETO_CALL_CONFIG_INITIALIZER \
   { sizeof(setoCallConfig_t), SETO_CALL_CONFIG_MAGIC, SETO_VERSION_CODE, 0, 0, NULL, 0, (setoSwitch_t)0, 0 }
 
 /* Ids of names, for setoCallConfig_t. An unknown name is setoInvalidArgument; the text lists the known ones. Any thread. */
@@ -201,8 +201,7 @@ SETO_API setoResult_t setoGetUniqueId(setoUniqueId *uniqueId);
 /* Blocks until all nranks have called, or the init deadline. Inside a group one thread may init several ranks. */
 SETO_API setoResult_t setoCommInitRank(setoComm_t *comm, int nranks, setoUniqueId commId, int rank);
 /* The same with a config, which may be NULL. With config.bootstrap the id is ignored. Not blocking if config.blocking is off. */
-SETO_API setoResult_t setoCommInitRankConfig(setoComm_t *comm, int nranks, setoUniqueId commId, int rank,
-                                             setoConfig_t *config);
+SETO_API setoResult_t setoCommInitRankConfig(setoComm_t *comm, int nranks, setoUniqueId commId, int rank, setoConfig_t *config);
 /* Several ids, made by several ranks, share the load of the rendezvous. */
 SETO_API setoResult_t setoCommInitRankScalable(setoComm_t *newcomm, int nranks, int myrank, int nId, setoUniqueId *commIds,
                                                setoConfig_t *config);
@@ -275,11 +274,10 @@ SETO_API setoResult_t setoRedOpDestroy(setoRedOp_t op, setoComm_t comm);
  * "in place" says so. sendbuff and recvbuff that a rank does not use may be NULL. */
 
 /* Every recvbuff: the reduction of count elements. In place: sendbuff == recvbuff. */
-SETO_API setoResult_t setoAllReduce(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype,
-                                    setoRedOp_t op, setoComm_t comm, setoStream_t stream);
+SETO_API setoResult_t setoAllReduce(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype, setoRedOp_t op,
+                                    setoComm_t comm, setoStream_t stream);
 SETO_API setoResult_t setoAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype,
-                                          setoRedOp_t op, setoComm_t comm, setoStream_t stream,
-                                          const setoCallConfig_t *config);
+                                          setoRedOp_t op, setoComm_t comm, setoStream_t stream, const setoCallConfig_t *config);
 
 /* The root's recvbuff: the reduction. In place on the root: sendbuff == recvbuff. */
 SETO_API setoResult_t setoReduce(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype, setoRedOp_t op,
@@ -345,23 +343,22 @@ SETO_API setoResult_t setoBarrierConfig(setoComm_t comm, setoStream_t stream, co
 SETO_API setoResult_t setoAllToAllv(const void *sendbuff, const size_t sendcounts[], const size_t sdispls[], void *recvbuff,
                                     const size_t recvcounts[], const size_t rdispls[], setoDataType_t datatype, setoComm_t comm,
                                     setoStream_t stream);
-SETO_API setoResult_t setoAllToAllvConfig(const void *sendbuff, const size_t sendcounts[], const size_t sdispls[],
-                                          void *recvbuff, const size_t recvcounts[], const size_t rdispls[],
-                                          setoDataType_t datatype, setoComm_t comm, setoStream_t stream,
-                                          const setoCallConfig_t *config);
+SETO_API setoResult_t setoAllToAllvConfig(const void *sendbuff, const size_t sendcounts[], const size_t sdispls[], void *recvbuff,
+                                          const size_t recvcounts[], const size_t rdispls[], setoDataType_t datatype,
+                                          setoComm_t comm, setoStream_t stream, const setoCallConfig_t *config);
 
 /* recvcounts is the same on all ranks and sendcount == recvcounts[rank]; displacements are local.
  * In place: sendbuff == recvbuff + rdispls[rank]. */
 SETO_API setoResult_t setoAllGatherv(const void *sendbuff, size_t sendcount, void *recvbuff, const size_t recvcounts[],
                                      const size_t rdispls[], setoDataType_t datatype, setoComm_t comm, setoStream_t stream);
 SETO_API setoResult_t setoAllGathervConfig(const void *sendbuff, size_t sendcount, void *recvbuff, const size_t recvcounts[],
-                                           const size_t rdispls[], setoDataType_t datatype, setoComm_t comm,
-                                           setoStream_t stream, const setoCallConfig_t *config);
+                                           const size_t rdispls[], setoDataType_t datatype, setoComm_t comm, setoStream_t stream,
+                                           const setoCallConfig_t *config);
 
 /* recvcounts is the same on all ranks; sendbuff holds the parts one after another and recvbuff gets the reduction of part `rank`.
  * In place: recvbuff == sendbuff + recvcounts[0] + ... + recvcounts[rank - 1]. */
-SETO_API setoResult_t setoReduceScatterv(const void *sendbuff, void *recvbuff, const size_t recvcounts[],
-                                         setoDataType_t datatype, setoRedOp_t op, setoComm_t comm, setoStream_t stream);
+SETO_API setoResult_t setoReduceScatterv(const void *sendbuff, void *recvbuff, const size_t recvcounts[], setoDataType_t datatype,
+                                         setoRedOp_t op, setoComm_t comm, setoStream_t stream);
 SETO_API setoResult_t setoReduceScattervConfig(const void *sendbuff, void *recvbuff, const size_t recvcounts[],
                                                setoDataType_t datatype, setoRedOp_t op, setoComm_t comm, setoStream_t stream,
                                                const setoCallConfig_t *config);
@@ -427,8 +424,7 @@ SETO_API setoResult_t setoContextCreate(setoContext_t *context, const setoConfig
 SETO_API setoResult_t setoContextDestroy(setoContext_t context);
 
 /* What a lossy codec dropped from count elements of one tensor, to be added to the next call's input. Zero at first. */
-SETO_API setoResult_t setoErrorFeedbackCreate(setoErrorFeedback_t *state, size_t count, setoDataType_t datatype,
-                                              setoComm_t comm);
+SETO_API setoResult_t setoErrorFeedbackCreate(setoErrorFeedback_t *state, size_t count, setoDataType_t datatype, setoComm_t comm);
 SETO_API setoResult_t setoErrorFeedbackReset(setoErrorFeedback_t state);
 SETO_API setoResult_t setoErrorFeedbackDestroy(setoErrorFeedback_t state);
 
@@ -458,12 +454,9 @@ typedef struct {
   int sites; /* 0: 1 */
   const char *topologyFile;
 } setoQuestion_t;
-#define SETO_QUESTION_INITIALIZER                                                                                      \
-  {                                                                                                                    \
-    sizeof(setoQuestion_t), SETO_QUESTION_MAGIC, SETO_VERSION_CODE, NULL, 0, setoFloat32, setoSum, NULL, 0, 0, 0, NULL \
-  }
-SETO_API setoResult_t setoExplain(const setoQuestion_t *question, setoFormat_t format, char *text, size_t capacity,
-                                  size_t *size);
+#define SETO_QUESTION_INITIALIZER \
+  { sizeof(setoQuestion_t), SETO_QUESTION_MAGIC, SETO_VERSION_CODE, NULL, 0, setoFloat32, setoSum, NULL, 0, 0, 0, NULL }
+SETO_API setoResult_t setoExplain(const setoQuestion_t *question, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
 /* What a communicator knows of itself, any thread, also while a call waits: operations issued, begun and done here; the first
  * failure; of every rank whether it is alive, has left or is dead, how many operations it has done and what it said last. */

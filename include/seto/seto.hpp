@@ -19,7 +19,7 @@ inline namespace cxx {
 
 class Error final : public std::runtime_error {
  public:
-  Error(setoResult_t result, const std::string& text) : std::runtime_error(text), result_(result) {}
+  Error(setoResult_t result, const std::string &text) : std::runtime_error(text), result_(result) {}
   setoResult_t result() const { return result_; }
 
  private:
@@ -49,8 +49,8 @@ class Group final {
   ~Group() {
     if (open_) (void)setoGroupEnd();
   }
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
+  Group(const Group &) = delete;
+  Group &operator=(const Group &) = delete;
 
   void end() {
     open_ = false;
@@ -61,24 +61,24 @@ class Group final {
   bool open_ = true;
 };
 
-template <class Handle, setoResult_t (*destroy)(Handle*)>
+template <class Handle, setoResult_t (*destroy)(Handle *)>
 struct Destroy {
-  using pointer = Handle*;
-  void operator()(Handle* handle) const { (void)destroy(handle); }
+  using pointer = Handle *;
+  void operator()(Handle *handle) const { (void)destroy(handle); }
 };
 using OwnedComm = std::unique_ptr<setoComm, Destroy<setoComm, setoCommDestroy>>;
 using OwnedContext = std::unique_ptr<setoContext, Destroy<setoContext, setoContextDestroy>>;
 
 struct FreeMemory {
-  void operator()(void* memory) const { (void)setoMemFree(memory); }
+  void operator()(void *memory) const { (void)setoMemFree(memory); }
 };
 // Memory from setoMemAlloc; its elements are not initialized.
 template <class T>
 std::unique_ptr<T[], FreeMemory> allocate(std::size_t count) {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
-  void* memory = nullptr;
+  void *memory = nullptr;
   check(setoMemAlloc(&memory, count * sizeof(T)));
-  return std::unique_ptr<T[], FreeMemory>(static_cast<T*>(memory));
+  return std::unique_ptr<T[], FreeMemory>(static_cast<T *>(memory));
 }
 
 class Stream final {
@@ -87,8 +87,8 @@ class Stream final {
   ~Stream() {
     if (stream_ != nullptr) (void)setoStreamDestroy(stream_);
   }
-  Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
-  Stream& operator=(Stream&& other) noexcept {
+  Stream(Stream &&other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  Stream &operator=(Stream &&other) noexcept {
     std::swap(stream_, other.stream_);
     return *this;
   }
@@ -110,7 +110,7 @@ class Stream final {
 class Communicator final {
  public:
   explicit Communicator(setoComm_t comm) : comm_(comm) {}
-  Communicator(int ranks, const setoUniqueId& id, int rank, setoConfig_t config = SETO_CONFIG_INITIALIZER) {
+  Communicator(int ranks, const setoUniqueId &id, int rank, setoConfig_t config = SETO_CONFIG_INITIALIZER) {
     setoComm_t comm = nullptr;
     check(setoCommInitRankConfig(&comm, ranks, id, rank, &config));
     comm_.reset(comm);
@@ -146,32 +146,32 @@ class Communicator final {
   void barrier(setoStream_t stream = nullptr) const { check(setoBarrier(get(), stream), get()); }
 
   template <class T>
-  void all_reduce(const T* send, T* receive, std::size_t count, setoRedOp_t op = setoSum, setoStream_t stream = nullptr) const {
+  void all_reduce(const T *send, T *receive, std::size_t count, setoRedOp_t op = setoSum, setoStream_t stream = nullptr) const {
     check(setoAllReduce(send, receive, count, type_of<T>(), op, get(), stream), get());
   }
   template <class T>
-  void all_gather(const T* send, T* receive, std::size_t count_per_rank, setoStream_t stream = nullptr) const {
+  void all_gather(const T *send, T *receive, std::size_t count_per_rank, setoStream_t stream = nullptr) const {
     check(setoAllGather(send, receive, count_per_rank, type_of<T>(), get(), stream), get());
   }
   template <class T>
-  void reduce_scatter(const T* send, T* receive, std::size_t count_per_rank, setoRedOp_t op = setoSum,
+  void reduce_scatter(const T *send, T *receive, std::size_t count_per_rank, setoRedOp_t op = setoSum,
                       setoStream_t stream = nullptr) const {
     check(setoReduceScatter(send, receive, count_per_rank, type_of<T>(), op, get(), stream), get());
   }
   template <class T>
-  void broadcast(T* data, std::size_t count, int root = 0, setoStream_t stream = nullptr) const {
+  void broadcast(T *data, std::size_t count, int root = 0, setoStream_t stream = nullptr) const {
     check(setoBroadcast(data, data, count, type_of<T>(), root, get(), stream), get());
   }
   template <class T>
-  void all_to_all(const T* send, T* receive, std::size_t count_per_rank, setoStream_t stream = nullptr) const {
+  void all_to_all(const T *send, T *receive, std::size_t count_per_rank, setoStream_t stream = nullptr) const {
     check(setoAlltoAll(send, receive, count_per_rank, type_of<T>(), get(), stream), get());
   }
   template <class T>
-  void send(const T* data, std::size_t count, int peer, setoStream_t stream = nullptr) const {
+  void send(const T *data, std::size_t count, int peer, setoStream_t stream = nullptr) const {
     check(setoSend(data, count, type_of<T>(), peer, get(), stream), get());
   }
   template <class T>
-  void receive(T* data, std::size_t count, int peer, setoStream_t stream = nullptr) const {
+  void receive(T *data, std::size_t count, int peer, setoStream_t stream = nullptr) const {
     check(setoRecv(data, count, type_of<T>(), peer, get(), stream), get());
   }
 
