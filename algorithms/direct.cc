@@ -68,7 +68,8 @@ void build_direct_scatter(Builder& builder, const Tiers&) {
 void build_direct_all_to_all(Builder& builder, const Tiers&) {
   const Group all = Group::all(builder.shape(), builder.rank());
   for (int distance = 1; distance < all.size(); ++distance)
-    for (const int from : all.touching({0, distance})) builder.copy(all[from], all[from + distance], builder.part_of(all[from], all[from + distance]));
+    for (const int from : all.touching({0, distance}))
+      builder.copy(all[from], all[from + distance], builder.part_of(all[from], all[from + distance]));
 }
 
 }  // namespace seto

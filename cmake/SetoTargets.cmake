@@ -2,10 +2,11 @@
 
 include(GoogleTest)
 
-# seto_library(NAME folder [DIRECTORY path] [LINK targets...])
-# makes seto_<folder> from every .cc below the folder: a static library, or an interface while there is none.
+# seto_library(NAME folder [HOT] [DIRECTORY path] [LINK targets...])
+# makes seto_<folder> from every .cc below the folder: a static library, or an interface while there is none. HOT: a short call runs
+# through it, so libseto.so inlines across its files when it is linked.
 function(seto_library)
-  cmake_parse_arguments(ARG "" "NAME;DIRECTORY" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "HOT" "NAME;DIRECTORY" "LINK" ${ARGN})
   set(directory "${CMAKE_CURRENT_SOURCE_DIR}")
   if(ARG_DIRECTORY)
     set(directory "${PROJECT_SOURCE_DIR}/${ARG_DIRECTORY}")
@@ -14,6 +15,9 @@ function(seto_library)
   if(sources)
     add_library(seto_${ARG_NAME} STATIC ${sources})
     target_link_libraries(seto_${ARG_NAME} PUBLIC seto_flags ${ARG_LINK} Threads::Threads)
+    if(ARG_HOT AND SETO_LINK_TIME_INLINING)
+      target_compile_options(seto_${ARG_NAME} PRIVATE -flto -ffat-lto-objects)
+    endif()
   else()
     add_library(seto_${ARG_NAME} INTERFACE)
     target_link_libraries(seto_${ARG_NAME} INTERFACE seto_flags ${ARG_LINK} Threads::Threads)
@@ -25,6 +29,9 @@ function(seto_program)
   cmake_parse_arguments(ARG "" "NAME;OUTPUT" "SOURCES;LINK" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE seto_flags ${ARG_LINK} Threads::Threads)
+  if(SETO_LINK_TIME_INLINING)
+    target_link_options(${ARG_NAME} PRIVATE -fno-lto)  # tests link the archives: the machine code in them does
+  endif()
   if(ARG_OUTPUT)
     set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${ARG_OUTPUT}")
   endif()

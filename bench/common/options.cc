@@ -120,6 +120,8 @@ const std::vector<Row>& rows() {
          return !v.empty();
        }},
       {260, "algorithm", "NAME", "pin an algorithm", [](O& o, S& v) { return !(o.algorithm = v).empty(); }},
+      {263, "one-place", "0|1", "each call uses the same part of the buffers, warm in the cache (0)",
+       [](O& o, S& v) { return to_flag(v, o.one_place); }},
       {261, "deterministic", "0|1", "choose by shipped constants only (0)",
        [](O& o, S& v) { return to_flag(v, o.deterministic); }},
       {262, "min-bw", "GB/S", "fail below 0.9 of this average",

@@ -41,6 +41,7 @@ struct Options {
   int timeout_s = 0;        // 0: none but the library's own deadlines
   double min_bandwidth = 0;
   bool deterministic = false;
+  bool one_place = false;  // every call uses the same part of the buffers
   std::string algorithm;
   std::string json_path;
   std::string plot_path;

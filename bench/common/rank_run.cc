@@ -156,8 +156,10 @@ bool RankRun::prepare(const RowPlan& row, Where where, Prepared& prepared) {
 }
 
 // Successive calls walk through the buffers, as in nccl-tests: data that one call leaves in a cache does not serve the next.
+// Other benchmarks stay in one place.
 bool RankRun::issue(const Prepared& prepared, std::size_t iteration) {
-  const std::size_t places = prepared.row_size > 0 ? std::max<std::size_t>(1, (capacity_ - kGuardSize) / prepared.row_size) : 1;
+  const std::size_t places =
+      prepared.row_size > 0 && !options_.one_place ? std::max<std::size_t>(1, (capacity_ - kGuardSize) / prepared.row_size) : 1;
   const auto aggregated = static_cast<std::size_t>(options_.aggregated);
   if (aggregated > 1 && !ok(setoGroupStart(), "group start")) return false;
   for (std::size_t index = 0; index < aggregated; ++index) {

@@ -154,7 +154,7 @@ class Ours:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "figures.json"
             run_process(
-                [self.program(group), "-b", lower, "-e", upper, "-f", "2", self.ranks_flag, group.ranks, "-J", file, *extra]
+                [self.program(group), "-b", lower, "-e", upper, "-f", "2", "--one-place", 1, self.ranks_flag, group.ranks, "-J", file, *extra]
             )
             return json.loads(file.read_text())["results"]
 

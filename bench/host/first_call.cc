@@ -2,9 +2,10 @@
 //
 //   first_call [--ranks N] [--sizes BYTES,...] [--calls N]
 //
-// One JSON object per size: init_us (calibration included), first_call_us (page faults included), back_to_back_us (median of the
+// One JSON object per size: init_us, of it calibration_us, first_call_us (page faults included), back_to_back_us (median of the
 // means of batches, over N further calls). Each figure is the slowest rank's.
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +36,15 @@ bool succeeded(setoResult_t result, const char* what) {
   return false;
 }
 
+// What the communicator says of itself.
+double calibration_us(setoComm_t comm) {
+  std::string text(1 << 16, '\0');
+  if (!succeeded(setoCommDump(comm, setoFormatJson, text.data(), text.size(), nullptr), "dump")) return 0;
+  constexpr std::string_view kKey = "\"agreed_in_us\":";
+  const std::size_t at = text.find(kKey);
+  return at == std::string::npos ? 0 : std::strtod(text.c_str() + at + kKey.size(), nullptr);
+}
+
 // A rank of one job: its processes never made another communicator before.
 class Rank final {
  public:
@@ -54,12 +64,14 @@ class Rank final {
     if (!succeeded(call(), "first all_reduce")) return false;
     const double first = slowest(seconds_since(start));
     const bool right = std::all_of(output.begin(), output.end(), [this](float sum) { return sum == static_cast<float>(ranks_); });
+    const double calibration = slowest(calibration_us(comm));
     const double repeated = slowest(calls > 0 ? back_to_back(call, calls) : 0);
     if (rank_ == 0) {
       std::printf(
-          "{\"ranks\": %d, \"size\": %zu, \"init_us\": %.2f, \"first_call_us\": %.2f, \"back_to_back_us\": %.5f, \"wrong\": "
+          "{\"ranks\": %d, \"size\": %zu, \"init_us\": %.2f, \"calibration_us\": %.2f, \"first_call_us\": %.2f, "
+          "\"back_to_back_us\": %.5f, \"wrong\": "
           "%d}\n",
-          ranks_, size, init * 1e6, first * 1e6, repeated * 1e6, right ? 0 : 1);
+          ranks_, size, init * 1e6, calibration, first * 1e6, repeated * 1e6, right ? 0 : 1);
     }
     return succeeded(setoCommDestroy(comm), "destroy") && right;
   }

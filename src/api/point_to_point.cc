@@ -18,7 +18,8 @@ Status queue(Transfer transfer, std::uint32_t deadline_ms, setoComm_t comm, seto
   return {};
 }
 
-setoResult_t transfer(Transfer transfer, setoDataType_t type, setoComm_t comm, setoStream_t stream, const setoCallConfig_t* config) {
+setoResult_t transfer(Transfer transfer, setoDataType_t type, setoComm_t comm, setoStream_t stream,
+                      const setoCallConfig_t* config) {
   return enter([&]() -> Status {
     Call call;  // what a type and a config mean is known there
     set_type(call, type);
@@ -41,8 +42,8 @@ setoResult_t transfer(Transfer transfer, setoDataType_t type, setoComm_t comm, s
 
 extern "C" {
 
-setoResult_t setoSendConfig(const void* sendbuff, size_t count, setoDataType_t datatype, int peer, setoComm_t comm, setoStream_t stream,
-                            const setoCallConfig_t* config) {
+setoResult_t setoSendConfig(const void* sendbuff, size_t count, setoDataType_t datatype, int peer, setoComm_t comm,
+                            setoStream_t stream, const setoCallConfig_t* config) {
   Transfer call;
   call.direction = LocalTransfer::Direction::send;
   call.peer = peer;
@@ -61,7 +62,8 @@ setoResult_t setoRecvConfig(void* recvbuff, size_t count, setoDataType_t datatyp
   return transfer(std::move(call), datatype, comm, stream, config);
 }
 
-setoResult_t setoSend(const void* sendbuff, size_t count, setoDataType_t datatype, int peer, setoComm_t comm, setoStream_t stream) {
+setoResult_t setoSend(const void* sendbuff, size_t count, setoDataType_t datatype, int peer, setoComm_t comm,
+                      setoStream_t stream) {
   return setoSendConfig(sendbuff, count, datatype, peer, comm, stream, nullptr);
 }
 

@@ -15,8 +15,8 @@ bool rooted(Collective collective) {
 }
 
 bool has_parts(Collective collective) {
-  return collective == Collective::all_gather || collective == Collective::reduce_scatter || collective == Collective::all_to_all ||
-         collective == Collective::gather || collective == Collective::scatter;
+  return collective == Collective::all_gather || collective == Collective::reduce_scatter ||
+         collective == Collective::all_to_all || collective == Collective::gather || collective == Collective::scatter;
 }
 
 std::uint64_t total(const Call& call, int ranks) {
@@ -26,7 +26,9 @@ std::uint64_t total(const Call& call, int ranks) {
   return sum;
 }
 
-std::uint64_t own_count(const Call& call, Rank rank) { return call.counts.empty() ? call.count : call.counts[static_cast<std::size_t>(rank)]; }
+std::uint64_t own_count(const Call& call, Rank rank) {
+  return call.counts.empty() ? call.count : call.counts[static_cast<std::size_t>(rank)];
+}
 
 std::uint64_t offset_of(const Call& call, Rank part) {
   if (!call.displacements.empty()) return call.displacements[static_cast<std::size_t>(part)];
@@ -42,14 +44,16 @@ Status check_sizes(const Call& call, int ranks) {
     return failure(Code::invalid_argument, "count: %llu elements of %s on %d ranks are more bytes than there are addresses",
                    static_cast<unsigned long long>(call.count), name_of(call.type).data(), ranks);
   for (std::size_t r = 0; r < call.counts.size(); ++r)
-    if (call.counts[r] > limit || (!call.displacements.empty() && call.displacements[r] > limit * static_cast<std::uint64_t>(ranks)))
+    if (call.counts[r] > limit ||
+        (!call.displacements.empty() && call.displacements[r] > limit * static_cast<std::uint64_t>(ranks)))
       return failure(Code::invalid_argument, "counts: entry %zu is more bytes than there are addresses", r);
   return {};
 }
 
 Status check_buffer(const Call& call, const void* buffer, std::uint64_t bytes, const char* name) {
   if (bytes == 0) return {};
-  if (buffer == nullptr) return failure(Code::invalid_argument, "%s: null, but %llu bytes are needed", name, static_cast<unsigned long long>(bytes));
+  if (buffer == nullptr)
+    return failure(Code::invalid_argument, "%s: null, but %llu bytes are needed", name, static_cast<unsigned long long>(bytes));
   const auto address = reinterpret_cast<std::uintptr_t>(buffer);
   if (address % size_of(call.type) != 0)
     return failure(Code::invalid_argument, "%s: %p is not aligned for %s", name, buffer, name_of(call.type).data());
@@ -62,11 +66,16 @@ const std::byte* in_place_input(const Call& call, Rank rank) {
   const auto* output = static_cast<const std::byte*>(call.output);
   const std::uint64_t shift = offset_of(call, rank) * size_of(call.type);
   switch (call.collective) {
-    case Collective::all_gather: return output + shift;
-    case Collective::gather: return rank == call.root ? output + shift : nullptr;
-    case Collective::reduce_scatter: return output - shift;
-    case Collective::scatter: return rank == call.root ? output - shift : nullptr;
-    default: return output;
+    case Collective::all_gather:
+      return output + shift;
+    case Collective::gather:
+      return rank == call.root ? output + shift : nullptr;
+    case Collective::reduce_scatter:
+      return output - shift;
+    case Collective::scatter:
+      return rank == call.root ? output - shift : nullptr;
+    default:
+      return output;
   }
 }
 
@@ -79,7 +88,8 @@ Status check_overlap(const Call& call, Rank rank, int ranks) {
   const bool overlaps = input < output + out && output < input + in;
   if (!overlaps) return {};
   if (call.collective != Collective::all_to_all && input == in_place_input(call, rank)) return {};
-  return failure(Code::invalid_argument, "sendbuff and recvbuff overlap, and not as %s in place allows", name_of(call.collective).data());
+  return failure(Code::invalid_argument, "sendbuff and recvbuff overlap, and not as %s in place allows",
+                 name_of(call.collective).data());
 }
 
 }  // namespace
@@ -87,15 +97,21 @@ Status check_overlap(const Call& call, Rank rank, int ranks) {
 std::uint64_t input_bytes(const Call& call, Rank rank, int ranks) {
   const std::uint64_t element = size_of(call.type);
   switch (call.collective) {
-    case Collective::barrier: return 0;
+    case Collective::barrier:
+      return 0;
     case Collective::all_reduce:
-    case Collective::reduce: return call.count * element;
-    case Collective::broadcast: return rank == call.root ? call.count * element : 0;
+    case Collective::reduce:
+      return call.count * element;
+    case Collective::broadcast:
+      return rank == call.root ? call.count * element : 0;
     case Collective::all_gather:
-    case Collective::gather: return own_count(call, rank) * element;
+    case Collective::gather:
+      return own_count(call, rank) * element;
     case Collective::reduce_scatter:
-    case Collective::all_to_all: return total(call, ranks) * element;
-    case Collective::scatter: return rank == call.root ? total(call, ranks) * element : 0;
+    case Collective::all_to_all:
+      return total(call, ranks) * element;
+    case Collective::scatter:
+      return rank == call.root ? total(call, ranks) * element : 0;
   }
   return 0;
 }
@@ -103,25 +119,34 @@ std::uint64_t input_bytes(const Call& call, Rank rank, int ranks) {
 std::uint64_t output_bytes(const Call& call, Rank rank, int ranks) {
   const std::uint64_t element = size_of(call.type);
   switch (call.collective) {
-    case Collective::barrier: return 0;
+    case Collective::barrier:
+      return 0;
     case Collective::all_reduce:
-    case Collective::broadcast: return call.count * element;
-    case Collective::reduce: return rank == call.root ? call.count * element : 0;
+    case Collective::broadcast:
+      return call.count * element;
+    case Collective::reduce:
+      return rank == call.root ? call.count * element : 0;
     case Collective::all_gather:
-      return call.displacements.empty() ? total(call, ranks) * element
-                                        : (call.displacements[static_cast<std::size_t>(ranks - 1)] + own_count(call, ranks - 1)) * element;
-    case Collective::gather: return rank == call.root ? total(call, ranks) * element : 0;
+      return call.displacements.empty()
+                 ? total(call, ranks) * element
+                 : (call.displacements[static_cast<std::size_t>(ranks - 1)] + own_count(call, ranks - 1)) * element;
+    case Collective::gather:
+      return rank == call.root ? total(call, ranks) * element : 0;
     case Collective::reduce_scatter:
-    case Collective::scatter: return own_count(call, rank) * element;
-    case Collective::all_to_all: return total(call, ranks) * element;
+    case Collective::scatter:
+      return own_count(call, rank) * element;
+    case Collective::all_to_all:
+      return total(call, ranks) * element;
   }
   return 0;
 }
 
 Status check(const Call& call, Rank rank, int ranks) {
   if (!call.wrong.ok()) return call.wrong;
-  if (static_cast<int>(call.type) >= kDataTypeCount) return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(call.type));
-  if (static_cast<int>(call.op) >= kReduceOpCount) return failure(Code::invalid_argument, "op: %d is none", static_cast<int>(call.op));
+  if (static_cast<int>(call.type) >= kDataTypeCount)
+    return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(call.type));
+  if (static_cast<int>(call.op) >= kReduceOpCount)
+    return failure(Code::invalid_argument, "op: %d is none", static_cast<int>(call.op));
   if (rooted(call.collective) && (call.root < 0 || call.root >= ranks))
     return failure(Code::invalid_argument, "root: %d is not one of the ranks 0 to %d", call.root, ranks - 1);
   SETO_TRY(check_sizes(call, ranks));
@@ -131,7 +156,8 @@ Status check(const Call& call, Rank rank, int ranks) {
 }
 
 InPlace in_place(const Call& call, Rank rank, int ranks) {
-  if (input_bytes(call, rank, ranks) == 0 || output_bytes(call, rank, ranks) == 0 || call.collective == Collective::all_to_all) return InPlace::no;
+  if (input_bytes(call, rank, ranks) == 0 || output_bytes(call, rank, ranks) == 0 || call.collective == Collective::all_to_all)
+    return InPlace::no;
   return call.input == in_place_input(call, rank) ? InPlace::yes : InPlace::no;
 }
 

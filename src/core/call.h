@@ -19,7 +19,7 @@ struct Call {
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;
   Rank root = 0;
-  const void* scalar = nullptr;  // premul_sum: one value of the accumulator type
+  const void* scalar = nullptr;                  // premul_sum: one value of the accumulator type
   std::span<const std::uint64_t> counts;         // uneven parts; empty: `count` each
   std::span<const std::uint64_t> displacements;  // of the output parts; empty: one after another
   std::uint32_t deadline_ms = 0;                 // 0: the communicator's
@@ -33,9 +33,10 @@ std::size_t scalar_size(DataType type);
 
 // The same call once more, down to the buffers.
 inline bool repeats(const Call& last, const Call& call) {
-  return last.input == call.input && last.output == call.output && last.count == call.count && last.collective == call.collective &&
-         last.type == call.type && last.op == call.op && last.root == call.root && last.algorithm == call.algorithm &&
-         call.counts.empty() && call.displacements.empty() && last.counts.empty() && call.wrong.ok();
+  return last.input == call.input && last.output == call.output && last.count == call.count &&
+         last.collective == call.collective && last.type == call.type && last.op == call.op && last.root == call.root &&
+         last.algorithm == call.algorithm && call.counts.empty() && call.displacements.empty() && last.counts.empty() &&
+         call.wrong.ok();
 }
 
 // Whether the call makes sense by itself, on this rank. The text names the argument.

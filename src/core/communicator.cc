@@ -27,8 +27,11 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   communicator->launches_ = std::make_unique<LaunchCache>(
       LaunchCache::Setup{communicator->rank_, communicator->ranks_, &communicator->tiers_, &communicator->costs_,
                          &communicator->config_, communicator->circle_.get(), communicator->crowding_});
-  communicator->transfers_ = std::make_unique<Transfers>(communicator->rank_, communicator->ranks_, *communicator->circle_);
+  communicator->transfers_ =
+      std::make_unique<Transfers>(communicator->rank_, communicator->ranks_, *communicator->circle_, options.config.slot_store);
+  const std::uint64_t start_ns = monotonic_ns();
   SETO_ASSIGN(communicator->costs_, agree_on_costs(*communicator, bootstrap, until));
+  communicator->calibration_ns_ = monotonic_ns() - start_ns;
   return communicator;
 }
 
@@ -48,8 +51,7 @@ Communicator::~Communicator() {
       Remains::Parts{std::move(connections_), std::move(circle_), std::move(transfers_), issued(), &context_->pool(), board_}));
 }
 
-// ---- operations
-// ----------------------------------------------------------------------------------------------------------------
+// ---- operations ----
 
 Status Communicator::run(const Call& call) {
   if (failed()) return first_failure();
@@ -145,8 +147,7 @@ Status Communicator::finalize() {
   return task.status();
 }
 
-// ---- failures
-// ------------------------------------------------------------------------------------------------------------------
+// ---- failures ----
 
 // Called while an operation has not moved for a while: is there a reason?
 Status Communicator::look_around(const Note& own, Deadline deadline) {

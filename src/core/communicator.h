@@ -47,6 +47,7 @@ class Communicator final {
   [[nodiscard]] const Tiers& tiers() const { return tiers_; }
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] const CostModel& costs() const { return costs_; }
+  [[nodiscard]] std::uint64_t calibration_ns() const { return calibration_ns_; }
   [[nodiscard]] double ranks_a_core() const { return crowding_; }
 
   // A blocking collective.
@@ -120,6 +121,7 @@ class Communicator final {
   std::unique_ptr<Circle> circle_;
   Tiers tiers_;
   CostModel costs_;
+  std::uint64_t calibration_ns_ = 0;  // what agreeing on them took
   double crowding_ = 1;
   std::unique_ptr<LaunchCache> launches_;
   std::unique_ptr<Transfers> transfers_;

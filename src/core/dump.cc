@@ -28,6 +28,8 @@ std::string as_text(const Communicator& communicator, const CommunicatorState& s
                      (state.failure.ok() ? "usable" : "failed: " + std::string(state.failure.text())) + "\n";
   text += "tiers " + std::to_string(communicator.tiers().count()) + ", algorithm " +
           (communicator.config().algorithm.empty() ? "chosen for each call" : communicator.config().algorithm) + "\n";
+  text += "constants of choice: " + std::string(name_of(communicator.costs().source)) + ", agreed on in " +
+          std::to_string(communicator.calibration_ns() / 1000) + " us\n";
   text += "operations: " + std::to_string(state.issued) + " issued, " + std::to_string(state.begun) + " begun, " +
           std::to_string(state.done) + " done; " + std::to_string(state.under_way) + " tasks of streams under way\n";
   text += "shared memory: " + std::to_string(state.leased_bytes) + " bytes of slots leased, " + std::to_string(state.used_bytes) +
@@ -60,6 +62,9 @@ std::string as_json(const Communicator& communicator, const CommunicatorState& s
   json.key("state").value(state.failure.ok() ? "usable" : "failed").key("failure").value(state.failure.text());
   json.key("tiers").number(static_cast<std::uint64_t>(communicator.tiers().count()));
   json.key("algorithm").value(communicator.config().algorithm);
+  json.key("constants").open('{').key("source").value(name_of(communicator.costs().source));
+  json.key("agreed_in_us").number(static_cast<double>(communicator.calibration_ns()) * 1e-3);
+  json.key("text").value(costs_text(communicator.costs())).close('}');
   json.key("operations").open('{').key("issued").number(state.issued).key("begun").number(state.begun);
   json.key("done").number(state.done).close('}').key("stream_tasks").number(std::uint64_t{state.under_way});
   json.key("leased_bytes").number(state.leased_bytes).key("used_bytes").number(state.used_bytes).key("peers").open('[');

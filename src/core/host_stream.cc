@@ -82,7 +82,7 @@ std::uint64_t HostStream::position() const {
   return queued_;
 }
 
-// ---- going on ------------------------------------------------------------------------------------------------------------------
+// ---- going on ----
 
 // On the thread that drives the item's context, in the last breath of its task.
 void HostStream::ended(const Item& item, const Status& status) {
@@ -169,16 +169,17 @@ std::shared_ptr<HostStream::Item> HostStream::head() const {
 
 // A task calls ended() a moment before it lets go of itself.
 void HostStream::forget_ended() {
-  while (!items_.empty() && items_.front()->position <= ended_ && (items_.front()->task == nullptr || items_.front()->task->ended()))
+  while (!items_.empty() && items_.front()->position <= ended_ &&
+         (items_.front()->task == nullptr || items_.front()->task->ended()))
     items_.pop_front();
 }
 
-// ---- waiting -------------------------------------------------------------------------------------------------------------------
+// ---- waiting ----
 
 Status HostStream::check_position(std::uint64_t position) const {
   if (position <= queued_) return {};
-  return failure(Code::invalid_argument, "position: %llu is beyond the last item, %llu", static_cast<unsigned long long>(position),
-                 static_cast<unsigned long long>(queued_));
+  return failure(Code::invalid_argument, "position: %llu is beyond the last item, %llu",
+                 static_cast<unsigned long long>(position), static_cast<unsigned long long>(queued_));
 }
 
 Status HostStream::result_up_to(std::uint64_t position) const {
@@ -201,7 +202,8 @@ Status HostStream::wait(std::uint64_t position, Deadline until) {
       }
     }
     if (drive_head(until)) continue;
-    if (until.passed()) return failure(Code::timeout, "the stream did not reach position %llu in time", static_cast<unsigned long long>(position));
+    if (until.passed())
+      return failure(Code::timeout, "the stream did not reach position %llu in time", static_cast<unsigned long long>(position));
   }
 }
 

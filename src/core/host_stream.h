@@ -49,10 +49,10 @@ class HostStream final : public std::enable_shared_from_this<HostStream> {
   void go_on(Streams& others);
   void head_ended(Streams& others);  // locked
   bool reached_or_tell(std::uint64_t position, const std::shared_ptr<HostStream>& other);
-  Status check_position(std::uint64_t position) const;     // locked
-  Status result_up_to(std::uint64_t position) const;       // locked
-  [[nodiscard]] std::shared_ptr<Item> head() const;        // locked: null where all has ended
-  void forget_ended();                                     // locked; never on a thread that drives
+  Status check_position(std::uint64_t position) const;  // locked
+  Status result_up_to(std::uint64_t position) const;    // locked
+  [[nodiscard]] std::shared_ptr<Item> head() const;     // locked: null where all has ended
+  void forget_ended();                                  // locked; never on a thread that drives
   bool drive_head(Deadline until);
 
   mutable std::mutex mutex_;

@@ -25,7 +25,8 @@ Result<HostStreams::Handle> HostStreams::create() {
   const std::lock_guard lock(mutex_);
   auto place = std::find_if(places_.begin(), places_.end(), [](const Place& p) { return p.stream == nullptr; });
   if (place == places_.end()) {
-    if (places_.size() == kMostStreams) return failure(Code::unavailable, "%zu host streams exist already; destroy some", kMostStreams);
+    if (places_.size() == kMostStreams)
+      return failure(Code::unavailable, "%zu host streams exist already; destroy some", kMostStreams);
     place = places_.emplace(places_.end());
   }
   ++place->generation;
@@ -41,7 +42,8 @@ Result<std::shared_ptr<HostStream>> HostStreams::find(Handle handle) const {
 Result<std::shared_ptr<HostStream>> HostStreams::find_locked(Handle handle) const {
   const std::size_t place = (handle & 0xffffffffU) >> 4;
   if (place >= places_.size() || places_[place].stream == nullptr || handle_of(place, places_[place].generation) != handle)
-    return failure(Code::invalid_argument, "stream: %#llx is no host stream; was it destroyed? (CUDA streams need a device communicator)",
+    return failure(Code::invalid_argument,
+                   "stream: %#llx is no host stream; was it destroyed? (CUDA streams need a device communicator)",
                    static_cast<unsigned long long>(handle));
   return places_[place].stream;
 }

@@ -80,7 +80,7 @@ Result<BoundShape*> LaunchCache::find(const Call& call, bool busy) {
 
 StoreChoice& LaunchCache::stores_for(Collective collective, std::uint64_t bytes) {
   const auto width = static_cast<int>(std::bit_width(bytes));
-  const auto [found, added] = stores_.try_emplace({collective, width}, bytes);
+  const auto [found, added] = stores_.try_emplace({collective, width}, bytes, setup_.config->slot_store);
   const auto half = stores_.find({collective, width - 1});
   if (added && StoreChoice::inherits(bytes) && half != stores_.end()) found->second.inherit(half->second);
   return found->second;

@@ -18,6 +18,14 @@ constexpr StoreChoice::Way kWaysInOrder[] = {
 
 }  // namespace
 
+StoreChoice::StoreChoice(std::uint64_t bytes, SlotStore slots) {
+  for (const Way& way : kWaysInOrder) {
+    if (way.results == Store::past_cache && bytes < kBeyondCache) continue;
+    if (slots != SlotStore::automatic && (way.slots == Store::cached) != (slots == SlotStore::cached)) continue;
+    way_[ways_++] = way;
+  }
+}
+
 void StoreChoice::inherit(const StoreChoice& half) {
   if (half.calls_ < kTriesEach * half.ways_ || half.ways_ != ways_) return;
   calls_ = half.calls_;
@@ -33,7 +41,7 @@ StoreChoice::Way StoreChoice::next() {
   } else {
     now_ = static_cast<std::uint32_t>(std::min_element(ticks_.begin(), ticks_.begin() + ways_) - ticks_.begin());
   }
-  return kWaysInOrder[now_];
+  return way_[now_];
 }
 
 void StoreChoice::took(std::uint64_t ticks) {

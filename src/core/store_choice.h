@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 
+#include "src/base/config.h"
 #include "src/device/reduce.h"
 
 namespace seto {
@@ -22,8 +23,8 @@ class StoreChoice final {
   static constexpr std::uint64_t kWorthChoosing = 16 << 10;
   static constexpr bool matters(std::uint64_t bytes) { return bytes >= kWorthChoosing; }
 
-  // Results go past the cache only where they would not stay in it anyway.
-  explicit StoreChoice(std::uint64_t bytes) : ways_(bytes >= kBeyondCache ? 4 : 2) {}
+  // Results go past the cache only where they would not stay in it anyway. `slots` may be settled by SETO_SLOT_STORE.
+  explicit StoreChoice(std::uint64_t bytes, SlotStore slots = SlotStore::automatic);
 
   // Begins with what was found for half as much. Beyond every cache one size is like the next, and trying them all again would
   // cost the eight longest calls there are.
@@ -40,7 +41,8 @@ class StoreChoice final {
   static constexpr std::uint64_t kBeyondEveryCache = 16 << 20;
   static constexpr int kMostWays = 4;
 
-  std::uint32_t ways_;
+  std::array<Way, kMostWays> way_{};
+  std::uint32_t ways_ = 0;
   std::array<double, kMostWays> ticks_{};  // running means; 0: not tried
   std::uint32_t calls_ = 0;
   std::uint32_t now_ = 0;

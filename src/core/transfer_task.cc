@@ -94,7 +94,8 @@ Status TransferTask::look_around(Rank& culprit) {
     Status gone = communicator_.why_gone(transfer.peer);
     if (gone.ok()) continue;
     culprit = transfer.peer;
-    return failure(gone.code(), "%s: %s", describe(transfer.direction, prepared_.letters[i], transfer.peer).c_str(), std::string(gone.text()).c_str());
+    return failure(gone.code(), "%s: %s", describe(transfer.direction, prepared_.letters[i], transfer.peer).c_str(),
+                   std::string(gone.text()).c_str());
   }
   if (Status broken = communicator_.circle_->failure(); !broken.ok()) return broken;
   return deadline_->passed() ? overdue() : Status();

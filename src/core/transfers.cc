@@ -46,7 +46,8 @@ Status check_overlap(std::span<const Transfer> out, std::span<const Transfer> in
   for (const Transfer& from : out)
     for (const Transfer& to : in)
       if (span_of(from, element).meets(span_of(to, element)))
-        return failure(Code::invalid_argument, "sendbuff and recvbuff overlap: the part for rank %d and the part of rank %d", from.peer, to.peer);
+        return failure(Code::invalid_argument, "sendbuff and recvbuff overlap: the part for rank %d and the part of rank %d",
+                       from.peer, to.peer);
   return {};
 }
 
@@ -59,7 +60,8 @@ std::string describe(Direction direction, const Letter& letter, Rank peer) {
   const std::uint64_t type = letter.label & 0xff;
   const bool known = type < kDataTypeCount;
   std::string text = direction == Direction::send ? "send of " : "receive of ";
-  text += known ? std::to_string(letter.size / size_of(static_cast<DataType>(type))) + " " + std::string(name_of(static_cast<DataType>(type)))
+  text += known ? std::to_string(letter.size / size_of(static_cast<DataType>(type))) + " " +
+                      std::string(name_of(static_cast<DataType>(type)))
                 : std::to_string(letter.size) + " bytes of an unknown type";
   text += way + std::to_string(peer);
   if ((letter.label >> 8 & 0xff) == static_cast<std::uint64_t>(TransferKind::all_to_all_v))
@@ -78,19 +80,24 @@ Status check(const Transfer& transfer, int ranks) {
   const std::size_t element = size_of(transfer.type);
   if (transfer.count > kMostBytes / element)
     return failure(Code::invalid_argument, "count: %llu elements of %s are more than one message carries (%llu bytes)",
-                   static_cast<unsigned long long>(transfer.count), name_of(transfer.type).data(), static_cast<unsigned long long>(kMostBytes));
+                   static_cast<unsigned long long>(transfer.count), name_of(transfer.type).data(),
+                   static_cast<unsigned long long>(kMostBytes));
   if (transfer.count == 0) return {};
   if (buffer == nullptr)
-    return failure(Code::invalid_argument, "%s: null, but %llu bytes are needed", name, static_cast<unsigned long long>(transfer.count * element));
+    return failure(Code::invalid_argument, "%s: null, but %llu bytes are needed", name,
+                   static_cast<unsigned long long>(transfer.count * element));
   const auto address = reinterpret_cast<std::uintptr_t>(buffer);
-  if (address % element != 0) return failure(Code::invalid_argument, "%s: %p is not aligned for %s", name, buffer, name_of(transfer.type).data());
-  if (address + transfer.count * element < address) return failure(Code::invalid_argument, "%s: runs past the end of memory", name);
+  if (address % element != 0)
+    return failure(Code::invalid_argument, "%s: %p is not aligned for %s", name, buffer, name_of(transfer.type).data());
+  if (address + transfer.count * element < address)
+    return failure(Code::invalid_argument, "%s: runs past the end of memory", name);
   return {};
 }
 
 Status refuse_lone_self(const Transfer& transfer, Rank rank) {
   if (transfer.peer != rank) return {};
-  return failure(Code::invalid_usage, "peer: %d is this rank itself; a send to oneself and its receive belong into one group", rank);
+  return failure(Code::invalid_usage, "peer: %d is this rank itself; a send to oneself and its receive belong into one group",
+                 rank);
 }
 
 std::vector<Transfer> transfers_of(const ExchangeCall& call, int ranks) {
@@ -106,8 +113,10 @@ std::vector<Transfer> transfers_of(const ExchangeCall& call, int ranks) {
       next += count;
       if (count == 0) continue;
       Transfer transfer{direction, peer, nullptr, nullptr, count, call.type, call.wrong};
-      if (direction == Direction::send && call.input != nullptr) transfer.source = static_cast<const std::byte*>(call.input) + offset * element;
-      if (direction == Direction::receive && call.output != nullptr) transfer.target = static_cast<std::byte*>(call.output) + offset * element;
+      if (direction == Direction::send && call.input != nullptr)
+        transfer.source = static_cast<const std::byte*>(call.input) + offset * element;
+      if (direction == Direction::receive && call.output != nullptr)
+        transfer.target = static_cast<std::byte*>(call.output) + offset * element;
       transfers.push_back(std::move(transfer));
     }
   };
@@ -121,8 +130,8 @@ std::vector<Transfer> transfers_of(const ExchangeCall& call, int ranks) {
   return transfers;
 }
 
-Transfers::Transfers(Rank rank, int ranks, Circle& circle)
-    : rank_(rank), ranks_(ranks), circle_(circle), pairs_(static_cast<std::size_t>(ranks)) {}
+Transfers::Transfers(Rank rank, int ranks, Circle& circle, SlotStore slots)
+    : rank_(rank), ranks_(ranks), circle_(circle), pairs_(static_cast<std::size_t>(ranks)), slot_store_(slots) {}
 
 bool Transfers::knocks(Rank peer) const {
   const Pair& pair = pairs_[static_cast<std::size_t>(peer)];
@@ -132,7 +141,8 @@ bool Transfers::knocks(Rank peer) const {
 PreparedTransfers Transfers::prepare(const TransferCall& call) {
   PreparedTransfers prepared;
   if (call.transfers.size() > kMostTransfers) {  // before any has its number
-    prepared.first_wrong = failure(Code::invalid_usage, "%zu sends and receives in one group: the limit is %zu", call.transfers.size(), kMostTransfers);
+    prepared.first_wrong = failure(Code::invalid_usage, "%zu sends and receives in one group: the limit is %zu",
+                                   call.transfers.size(), kMostTransfers);
     return prepared;
   }
   const std::uint64_t number = call.kind == TransferKind::all_to_all_v ? ++exchanges_ : 0;
@@ -155,7 +165,8 @@ PreparedTransfers Transfers::prepare(const TransferCall& call) {
     prepared.letters.push_back(bound.letter);
     bytes = std::max(bytes, bound.letter.size);
   }
-  if (StoreChoice::matters(bytes)) prepared.stores = &stores_.try_emplace(static_cast<int>(std::bit_width(bytes)), bytes).first->second;
+  if (StoreChoice::matters(bytes))
+    prepared.stores = &stores_.try_emplace(static_cast<int>(std::bit_width(bytes)), bytes, slot_store_).first->second;
   prepared.launch = std::make_unique<TransferLaunch>(std::move(program).value(), std::exchange(bound_, {}));
   return prepared;
 }
@@ -199,7 +210,8 @@ Status Transfers::check_self(const TransferCall& call) const {
   for (const Transfer& transfer : call.transfers)
     if (transfer.peer == rank_) (sends(transfer) ? out : in).push_back(&transfer);
   if (out.size() != in.size())
-    return failure(Code::invalid_argument, "rank %d sends %zu messages to itself in this group and receives %zu", rank_, out.size(), in.size());
+    return failure(Code::invalid_argument, "rank %d sends %zu messages to itself in this group and receives %zu", rank_,
+                   out.size(), in.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
     SETO_TRY(check(*out[i], ranks_));
     SETO_TRY(check(*in[i], ranks_));
@@ -207,7 +219,8 @@ Status Transfers::check_self(const TransferCall& call) const {
       return failure(Code::invalid_argument, "rank %d sends itself %llu %s and receives %llu %s", rank_,
                      static_cast<unsigned long long>(out[i]->count), name_of(out[i]->type).data(),
                      static_cast<unsigned long long>(in[i]->count), name_of(in[i]->type).data());
-    if (overlap(static_cast<const std::byte*>(out[i]->source), static_cast<const std::byte*>(in[i]->target), out[i]->count * size_of(out[i]->type)))
+    if (overlap(static_cast<const std::byte*>(out[i]->source), static_cast<const std::byte*>(in[i]->target),
+                out[i]->count * size_of(out[i]->type)))
       return failure(Code::invalid_argument, "rank %d sends itself a message whose sendbuff and recvbuff overlap", rank_);
   }
   return {};

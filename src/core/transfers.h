@@ -65,16 +65,16 @@ struct PreparedTransfers {
   std::unique_ptr<TransferLaunch> launch;  // null: nothing can be run
   std::vector<LocalTransfer> transfers;    // those that run
   std::vector<Letter> letters;
-  std::vector<Status> rejections;          // by transfer; ok where it was not rejected
-  Status first_wrong;                      // of all that the caller passed
-  StoreChoice* stores = nullptr;           // null: too small to matter
+  std::vector<Status> rejections;  // by transfer; ok where it was not rejected
+  Status first_wrong;              // of all that the caller passed
+  StoreChoice* stores = nullptr;   // null: too small to matter
 };
 
 // The messages between this rank and the others of one communicator: their streams and numbers. The calling thread's; the streams
 // themselves are the token holder's once a task runs.
 class Transfers final {
  public:
-  Transfers(Rank rank, int ranks, Circle& circle);
+  Transfers(Rank rank, int ranks, Circle& circle, SlotStore slots);
 
   PreparedTransfers prepare(const TransferCall& call);
 
@@ -85,7 +85,7 @@ class Transfers final {
   struct Pair {
     std::unique_ptr<PairSender> sender;
     std::unique_ptr<PairReceiver> receiver;
-    std::uint64_t sent = 0;      // numbers given
+    std::uint64_t sent = 0;  // numbers given
     std::uint64_t received = 0;
   };
 
@@ -103,6 +103,7 @@ class Transfers final {
   // Programs repeat, and cost more than a short message to make.
   std::vector<LocalTransfer> last_transfers_;
   std::shared_ptr<const LocalProgram> last_program_;
+  SlotStore slot_store_;
   std::map<int, StoreChoice> stores_;  // by power of two of the bytes of a call
 };
 

@@ -1,8 +1,8 @@
 #include "src/device/reduce.h"
 
 // Order matters to highway. clang-format off
-#include "src/device/simd.h"
 #include "hwy/highway.h"
+#include "src/device/simd.h"
 // clang-format on
 
 namespace seto {

@@ -31,7 +31,8 @@ struct ReduceCall {
   std::size_t count;           // elements
   // Bit k: source k is first multiplied by `scalar` in the accumulator type and rounded to the element type.
   std::uint64_t scaled_sources;
-  // Points at one value of the accumulator type: float for the 16- and 8-bit floats, else the element type. Null if nothing is scaled.
+  // Points at one value of the accumulator type: float for the 16- and 8-bit floats, else the element type. Null if nothing is
+  // scaled.
   const void* scalar;
   // > 1: the folded integer is divided by it (avg over integers), truncating toward zero. 1 for every float type.
   std::uint32_t divisor;
@@ -39,8 +40,8 @@ struct ReduceCall {
 
 using ReduceFunction = void (*)(const ReduceCall&);
 
-// The kernel for one type and operation on this machine, chosen once. avg and premul_sum fold like sum: their scaling is in the call.
-// Never null.
+// The kernel for one type and operation on this machine, chosen once. avg and premul_sum fold like sum: their scaling is in the
+// call. Never null.
 ReduceFunction reduce_function(DataType type, ReduceOp op);
 
 // size bytes to every target; no overlap.

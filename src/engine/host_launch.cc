@@ -13,6 +13,16 @@ constexpr std::size_t kAlignment = 64;
 // Below it a copy into a slot costs less than waiting until the other has read.
 constexpr std::uint64_t kWorthLending = 16 << 10;
 
+// A message is most often waited for right here: the way out of the engine and back in takes as long as ten looks, and half of it
+// is lost when the message comes meanwhile.
+constexpr int kLooks = 16;
+
+const std::byte* look(ReceiveStream& stream, Mark mark) {
+  const std::byte* message = stream.front(mark);
+  for (int looks = 1; message == nullptr && looks < kLooks; ++looks) message = stream.front(mark);
+  return message;
+}
+
 std::size_t padded(std::size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
@@ -41,6 +51,7 @@ Result<std::unique_ptr<HostLaunch>> HostLaunch::bind(const BindRequest& request,
       scratch.reset(static_cast<std::byte*>(::operator new(size, kScratchAlignment, std::nothrow)));
       if (scratch == nullptr) return failure(Code::unavailable, "out of memory: %zu bytes of scratch", size);
     }
+  SETO_TRY(launch->bind_stages());
   for (auto& done : launch->done_) done.assign(launch->steps_.size(), 0);
   return launch;
 }
@@ -70,6 +81,8 @@ Status HostLaunch::bind_step(const BindRequest& request, const Step& step, Circl
   bound.first_offset = static_cast<std::uint32_t>(offsets_.size());
   bind_offsets(request, step);
   bind_lending(request, step, lending);
+  bound.borrows =
+      std::any_of(sources_.begin() + bound.first_source, sources_.end(), [](const Source& source) { return source.borrows; });
   bound.first_dependency = static_cast<std::uint32_t>(dependencies_.size());
   bound.dependency_count = step.dependency_count;
   for (const Dependency& dependency : program.dependencies_of(step)) dependencies_.push_back(dependency);
@@ -153,15 +166,28 @@ void HostLaunch::bind_lending(const BindRequest& request, const Step& step, Lend
     target.lends = true;
     target.space = place->space;
     target.lent_offset = at * element_size_;
-    lending_.push_back(target.stream);
+    lending_.push_back(target);
   }
 }
 
-std::byte* HostLaunch::memory(Space space, const Operands& operands) const {
-  // The input is only ever a source; one pointer type keeps the loop below free of branches.
-  if (space == Space::input) return static_cast<std::byte*>(const_cast<void*>(operands.input));
-  if (space == Space::output) return static_cast<std::byte*>(operands.output);
-  return scratch_[operands.operation % 2].get();
+Status HostLaunch::bind_stages() {
+  std::uint32_t lane = 0;
+  for (std::uint32_t stage = 0; stage < stages_; ++stage) {
+    stage_lanes_.push_back(lane);
+    while (lane < steps_.size() && steps_[lane].stage == stage) ++lane;
+  }
+  stage_lanes_.push_back(lane);
+  if (lane < steps_.size()) return failure(Code::internal, "a lowered program's lanes are not in the order of their stages");
+  return {};
+}
+
+HostLaunch::Frame HostLaunch::frame_of(const Operands& operands) const {
+  // The input is only ever a source; one pointer type keeps the loops below free of branches.
+  auto* const input = static_cast<std::byte*>(const_cast<void*>(operands.input));
+  return {operands.operation,
+          {input, static_cast<std::byte*>(operands.output), scratch_[operands.operation % 2].get(), nullptr},
+          {Store::cached, operands.results, Store::cached, operands.slots},
+          operands.scalar};
 }
 
 bool HostLaunch::advance(Run& run, std::uint32_t steps) {
@@ -171,27 +197,31 @@ bool HostLaunch::advance(Run& run, std::uint32_t steps) {
   return run.finished;
 }
 
+bool HostLaunch::ran_through(const Run& run) const {
+  if (order_ == StepOrder::skewed) return run.round == slices_ + stages_ - 1;
+  const std::vector<std::uint64_t>& done = done_[run.operands.operation % 2];
+  return std::all_of(done.begin(), done.end(), [&](std::uint64_t slices) { return slices == slices_; });
+}
+
 bool HostLaunch::all_taken(std::uint64_t operation) const {
-  for (SendStream* stream : lending_)
-    if (!stream->taken(operation)) return false;
-  return true;
+  return std::all_of(lending_.begin(), lending_.end(), [&](const Target& target) { return target.stream->taken(operation); });
 }
 
 bool HostLaunch::withdraw(const Run& run) {
   bool all = true;
-  for (SendStream* stream : lending_) all &= stream->revoke(run.operands.operation);
+  for (const Target& target : lending_) all &= target.stream->revoke(run.operands.operation);
   return all;
 }
 
 bool HostLaunch::advance_skewed(Run& run, std::uint32_t steps) {
-  const std::uint64_t rounds = slices_ + stages_ - 1;
-  const auto lanes = static_cast<std::uint32_t>(steps_.size());
-  for (; run.round < rounds; ++run.round, run.lane = 0) {
-    for (; run.lane < lanes; ++run.lane) {
+  const Frame frame = frame_of(run.operands);
+  for (const std::uint64_t rounds = slices_ + stages_ - 1; run.round < rounds; ++run.round, run.lane = 0) {
+    // Only the stages that have a slice in this round.
+    const std::uint32_t first = stage_lanes_[run.round < slices_ ? 0 : run.round - slices_ + 1];
+    const std::uint32_t end = stage_lanes_[std::min<std::uint64_t>(run.round + 1, stages_)];
+    for (run.lane = std::max(run.lane, first); run.lane < end; ++run.lane, --steps) {
       const BoundStep& step = steps_[run.lane];
-      if (run.round < step.stage || run.round - step.stage >= slices_) continue;
-      if (steps == 0 || !try_step(step, run.operands, run.round - step.stage)) return false;
-      --steps;
+      if (steps == 0 || !try_step(step, frame, run.round - step.stage)) return false;
     }
   }
   return true;
@@ -203,6 +233,7 @@ bool HostLaunch::advance_ready(Run& run, std::uint32_t steps) {
     std::fill(done.begin(), done.end(), 0);
     run.round = 1;
   }
+  const Frame frame = frame_of(run.operands);
   for (bool moved = true; moved;) {
     moved = false;
     bool all = true;
@@ -216,7 +247,7 @@ bool HostLaunch::advance_ready(Run& run, std::uint32_t steps) {
         ready = dependency.steps == 0 || done[dependency.lane] > done[lane];
       }
       run.lane = lane;
-      if (!ready || !try_step(step, run.operands, done[lane])) continue;
+      if (!ready || !try_step(step, frame, done[lane])) continue;
       ++done[lane];
       --steps;
       moved = true;
@@ -226,31 +257,36 @@ bool HostLaunch::advance_ready(Run& run, std::uint32_t steps) {
   return false;
 }
 
-bool HostLaunch::try_step(const BoundStep& step, const Operands& operands, std::uint64_t slice) {
-  const Mark mark = mark_of(operands.operation, slice);
+// Looks for all slots before it touches one.
+bool HostLaunch::try_step(const BoundStep& step, const Frame& frame, std::uint64_t slice) {
+  const Mark mark = mark_of(frame.operation, slice);
+  const std::uint64_t begin = slice * slice_elements_ * element_size_;
+  const Source* const sources = &sources_[step.first_source];
+  const Target* const targets = &targets_[step.first_target];
+  Places places;
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
-    const Source& source = sources_[step.first_source + i];
-    if (source.stream == nullptr) continue;
-    fronts_[i] = source.stream->front(mark);
-    if (fronts_[i] == nullptr) return false;
+    places.sources[i] = sources[i].stream != nullptr ? look(*sources[i].stream, mark) : frame.memory(sources[i].space) + begin;
+    if (places.sources[i] == nullptr && sources[i].stream != nullptr) return false;
   }
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
-    const Target& target = targets_[step.first_target + i];
-    if (target.stream == nullptr) continue;
-    if (target.lends) {
-      if (!target.stream->lend(mark, memory(target.space, operands) + target.lent_offset, slice_elements_ * element_size_))
-        return false;
-      continue;
+    SendStream* const stream = targets[i].stream;
+    std::byte* const memory = frame.memory(targets[i].space);
+    if (stream == nullptr) {
+      places.write(i, {memory + begin, frame.store(targets[i].space)});
+    } else if (targets[i].lends) {
+      if (!stream->lend(mark, memory + targets[i].lent_offset, slice_elements_ * element_size_)) return false;
+    } else {
+      std::byte* const slot = stream->acquire(mark);
+      if (slot == nullptr) return false;
+      places.write(i, {slot, frame.store(Space::channel)});
     }
-    slots_[i] = target.stream->acquire(mark);
-    if (slots_[i] == nullptr) return false;
   }
-  if (!hold(step, mark)) return false;
-  perform(step, operands, slice);
+  if (step.borrows && !hold(step, mark)) return false;
+  if (places.written > 0) perform(step, frame, places, slice);
   for (std::uint32_t i = 0; i < step.target_count; ++i)
-    if (SendStream* stream = targets_[step.first_target + i].stream) stream->commit(mark);
+    if (targets[i].stream != nullptr) targets[i].stream->commit(mark);
   for (std::uint32_t i = 0; i < step.source_count; ++i)
-    if (ReceiveStream* stream = sources_[step.first_source + i].stream) stream->release(mark);
+    if (sources[i].stream != nullptr) sources[i].stream->release(mark);
   return true;
 }
 
@@ -265,42 +301,34 @@ bool HostLaunch::hold(const BoundStep& step, Mark mark) {
   return true;
 }
 
-void HostLaunch::perform(const BoundStep& step, const Operands& operands, std::uint64_t slice) {
-  const void* sources[kMaxReduceSources];
-  ReduceTarget targets[kMaxReduceTargets];
+void HostLaunch::perform(const BoundStep& step, const Frame& frame, const Places& places, std::uint64_t slice) {
+  const void* from[kMaxReduceSources];
+  ReduceTarget to[kMaxReduceTargets];
   const std::uint64_t begin = slice * slice_elements_;
   const std::uint64_t* offset = &offsets_[step.first_offset];
-  for (std::uint32_t piece = 0; piece < step.pieces; ++piece) {
+  for (std::uint32_t piece = 0; piece < step.pieces; ++piece, offset += step.source_count + step.target_count) {
     const std::uint64_t length = lengths_[step.first_piece + piece];
-    const std::uint64_t count = length > begin ? std::min(slice_elements_, length - begin) : 0;
-    for (std::uint32_t i = 0; i < step.source_count; ++i, ++offset) {
-      const Source& source = sources_[step.first_source + i];
-      sources[i] =
-          source.stream != nullptr ? fronts_[i] + *offset : memory(source.space, operands) + *offset + begin * element_size_;
-    }
-    std::uint32_t written = 0;
-    for (std::uint32_t i = 0; i < step.target_count; ++i, ++offset) {
-      const Target& target = targets_[step.first_target + i];
-      if (target.lends) continue;
-      targets[written].data =
-          target.stream != nullptr ? slots_[i] + *offset : memory(target.space, operands) + *offset + begin * element_size_;
-      targets[written].store = target.stream != nullptr        ? operands.slots
-                               : target.space == Space::output ? operands.results
-                                                               : Store::cached;
-      ++written;
-    }
-    if (count == 0 || written == 0) continue;
+    if (length <= begin) continue;
+    const std::uint64_t count = std::min(slice_elements_, length - begin);
+    for (std::uint32_t i = 0; i < step.source_count; ++i) from[i] = places.sources[i] + offset[i];
+    for (std::uint32_t i = 0; i < places.written; ++i)
+      to[i] = {places.targets[i].data + offset[step.source_count + places.target_index[i]], places.targets[i].store};
     if (step.moves) {
-      if (sources[0] != targets[0].data || written > 1) copy_bytes(sources[0], targets, written, count * element_size_);
+      if (from[0] != to[0].data || places.written > 1) copy_bytes(from[0], to, places.written, count * element_size_);
     } else {
-      const void* scalar = step.scaled != 0 ? operands.scalar : nullptr;
-      reduce_({sources, step.source_count, targets, written, count, step.scaled, scalar, step.divisor});
+      const void* scalar = step.scaled != 0 ? frame.scalar : nullptr;
+      reduce_({from, step.source_count, to, places.written, count, step.scaled, scalar, step.divisor});
     }
   }
 }
 
 std::string HostLaunch::waits_at(const Run& run, Rank& peer) const {
   peer = -1;
+  for (const Target& target : lending_) {
+    if (!ran_through(run) || target.stream->taken(run.operands.operation)) continue;
+    peer = target.peer;
+    return "all steps are done; waits until rank " + std::to_string(peer) + " has read their results";
+  }
   if (run.lane >= steps_.size()) return "between steps";
   const BoundStep& step = steps_[run.lane];
   const std::uint64_t slice = order_ == StepOrder::skewed ? run.round - step.stage : done_[run.operands.operation % 2][run.lane];

@@ -98,7 +98,35 @@ class HostLaunch final {
     std::uint64_t scaled = 0;
     std::uint32_t divisor = 1;
     bool moves = false;  // a plain copy
+    bool borrows = false;
     std::uint32_t first_dependency = 0, dependency_count = 0;
+  };
+
+  // One operation, as its steps look at it.
+  struct Frame {
+    std::uint64_t operation;
+    std::array<std::byte*, 4> memories;  // by space
+    std::array<Store, 4> stores;
+    const void* scalar;
+
+    [[nodiscard]] std::byte* memory(Space space) const { return memories[static_cast<std::size_t>(space)]; }
+    [[nodiscard]] Store store(Space space) const { return stores[static_cast<std::size_t>(space)]; }
+  };
+  // Where a step reads and writes a slice, before the offset of a piece. Not cleared: it costs more than a short message.
+  struct Places {
+    struct Written {
+      std::byte* data;
+      Store store;
+    };
+    void write(std::uint32_t target, Written place) {
+      target_index[written] = target;
+      targets[written++] = place;
+    }
+
+    std::array<const std::byte*, kMaxReduceSources> sources;
+    std::array<Written, kMaxReduceTargets> targets;
+    std::array<std::uint32_t, kMaxReduceTargets> target_index;
+    std::uint32_t written = 0;
   };
 
   struct AlignedDelete {
@@ -113,14 +141,16 @@ class HostLaunch final {
   void bind_lending(const BindRequest& request, const Step& step, Lending& lending);
   StreamGeometry geometry_of(const BindRequest& request, const Channel& channel) const;
   void bind_offsets(const BindRequest& request, const Step& step);
-  std::byte* memory(Space space, const Operands& operands) const;
+  Status bind_stages();
 
   bool advance_skewed(Run& run, std::uint32_t steps);
   bool advance_ready(Run& run, std::uint32_t steps);
-  bool try_step(const BoundStep& step, const Operands& operands, std::uint64_t slice);
+  Frame frame_of(const Operands& operands) const;
+  bool try_step(const BoundStep& step, const Frame& frame, std::uint64_t slice);
   bool hold(const BoundStep& step, Mark mark);
+  [[nodiscard]] bool ran_through(const Run& run) const;
   [[nodiscard]] bool all_taken(std::uint64_t operation) const;
-  void perform(const BoundStep& step, const Operands& operands, std::uint64_t slice);
+  void perform(const BoundStep& step, const Frame& frame, const Places& places, std::uint64_t slice);
 
   std::vector<BoundStep> steps_;  // one a lane, in static order
   std::vector<Source> sources_;
@@ -130,12 +160,10 @@ class HostLaunch final {
   std::vector<Dependency> dependencies_;
   std::vector<std::unique_ptr<SendStream>> sends_;
   std::vector<std::unique_ptr<ReceiveStream>> receives_;
-  std::vector<SendStream*> lending_;                // those of sends_ that lend
+  std::vector<Target> lending_;                     // those of targets_ that lend
   std::array<std::vector<std::uint64_t>, 2> done_;  // readiness order: slices by lane, for each of two operations under way
   std::array<std::unique_ptr<std::byte, AlignedDelete>, 2> scratch_;
-  // Of the step at hand: slots found so far. Kept here because a step may ask again many times before all its slots are there.
-  std::array<const std::byte*, kMaxReduceSources> fronts_{};
-  std::array<std::byte*, kMaxReduceTargets> slots_{};
+  std::vector<std::uint32_t> stage_lanes_;  // the first lane of each stage, and the number of lanes
 
   StepOrder order_ = StepOrder::skewed;
   std::uint32_t stages_ = 1;

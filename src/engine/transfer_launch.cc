@@ -30,8 +30,10 @@ bool TransferLaunch::advance_lane(const Lane& lane, LaneState& state) {
   const std::uint32_t index = lane.first_step + state.step;
   const LocalProgram::Moved& moved = local_->moved[index];
   switch (local_->program.steps[index].verb) {
-    case Verb::send: return send(moved.source, state);
-    case Verb::receive: return receive(moved.target, state);
+    case Verb::send:
+      return send(moved.source, state);
+    case Verb::receive:
+      return receive(moved.target, state);
     default: {
       const BoundTransfer& from = transfers_[moved.source];
       const ReduceTarget target{transfers_[moved.target].target, results_};

@@ -59,10 +59,10 @@ class ValueGraph {
   LoweringRules rules_;
   PlaceTable table_;
   std::vector<std::uint32_t> order_;
-  std::vector<Version> versions_;                 // by place
+  std::vector<Version> versions_;  // by place
   std::vector<Value> values_;
-  std::vector<std::uint32_t> defined_;            // by step: the value it makes, or kNoValue
-  std::vector<std::vector<ValueRead>> reads_;     // by step and source
+  std::vector<std::uint32_t> defined_;               // by step: the value it makes, or kNoValue
+  std::vector<std::vector<ValueRead>> reads_;        // by step and source
   std::vector<std::vector<std::uint32_t>> aliases_;  // by value
 };
 

@@ -33,7 +33,7 @@ Range Builder::part_of(Rank owner) const { return {static_cast<std::uint32_t>(ow
 
 Range Builder::part_of(Rank from, Rank to) const { return part_of(from * shape_.ranks + to); }
 
-// ---- cells: where the current version of each lies --------------------------------------------------------------------------
+// ---- cells: where the current version of each lies ----
 
 Builder::Home Builder::home_of(std::uint32_t chunk) const {
   if (homes_[chunk] != Home::untouched) return homes_[chunk];
@@ -106,8 +106,7 @@ Builder::Place Builder::temporary(std::uint32_t count) {
   return {Space::scratch, temporaries_ - count};
 }
 
-// ---- statements
-// ----------------------------------------------------------------------------------------------------------------
+// ---- statements ----
 
 void Builder::copy(Rank from, Rank to, Range range) {
   if (from == to || range.count == 0) return;
@@ -253,8 +252,7 @@ std::uint32_t Builder::fan() const {
   return most;
 }
 
-// ---- steps
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- steps ----
 
 std::uint32_t Builder::lane(LaneKey key) {
   const auto [entry, added] = lanes_.try_emplace(key, static_cast<std::uint32_t>(lane_lengths_.size()));

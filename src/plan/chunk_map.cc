@@ -34,12 +34,15 @@ std::uint32_t logical_chunks(const Shape& shape) {
     case Collective::all_reduce:
     case Collective::barrier:
     case Collective::reduce:
-    case Collective::broadcast: return shape.pieces;
+    case Collective::broadcast:
+      return shape.pieces;
     case Collective::all_gather:
     case Collective::gather:
     case Collective::reduce_scatter:
-    case Collective::scatter: return rank_count(shape) * shape.pieces;
-    case Collective::all_to_all: return rank_count(shape) * rank_count(shape) * shape.pieces;
+    case Collective::scatter:
+      return rank_count(shape) * shape.pieces;
+    case Collective::all_to_all:
+      return rank_count(shape) * rank_count(shape) * shape.pieces;
   }
   return 0;
 }
@@ -49,12 +52,16 @@ Index input_index(const Shape& shape, Rank rank, std::uint32_t chunk) {
     case Collective::all_reduce:
     case Collective::barrier:
     case Collective::reduce:
-    case Collective::reduce_scatter: return chunk;
+    case Collective::reduce_scatter:
+      return chunk;
     case Collective::broadcast:
-    case Collective::scatter: return at_root(shape, rank, chunk);
+    case Collective::scatter:
+      return at_root(shape, rank, chunk);
     case Collective::all_gather:
-    case Collective::gather: return own_part(shape, rank, chunk);
-    case Collective::all_to_all: return sent_part(shape, rank, chunk);
+    case Collective::gather:
+      return own_part(shape, rank, chunk);
+    case Collective::all_to_all:
+      return sent_part(shape, rank, chunk);
   }
   return std::nullopt;
 }
@@ -64,12 +71,16 @@ Index output_index(const Shape& shape, Rank rank, std::uint32_t chunk) {
     case Collective::all_reduce:
     case Collective::barrier:
     case Collective::broadcast:
-    case Collective::all_gather: return chunk;
+    case Collective::all_gather:
+      return chunk;
     case Collective::reduce:
-    case Collective::gather: return at_root(shape, rank, chunk);
+    case Collective::gather:
+      return at_root(shape, rank, chunk);
     case Collective::reduce_scatter:
-    case Collective::scatter: return own_part(shape, rank, chunk);
-    case Collective::all_to_all: return received_part(shape, rank, chunk);
+    case Collective::scatter:
+      return own_part(shape, rank, chunk);
+    case Collective::all_to_all:
+      return received_part(shape, rank, chunk);
   }
   return std::nullopt;
 }
@@ -77,41 +88,54 @@ Index output_index(const Shape& shape, Rank rank, std::uint32_t chunk) {
 std::uint32_t input_chunks(const Shape& shape, Rank rank) {
   switch (shape.collective) {
     case Collective::broadcast:
-    case Collective::scatter: return rank == shape.root ? logical_chunks(shape) : 0;
+    case Collective::scatter:
+      return rank == shape.root ? logical_chunks(shape) : 0;
     case Collective::all_gather:
-    case Collective::gather: return shape.pieces;
-    case Collective::all_to_all: return rank_count(shape) * shape.pieces;
-    default: return logical_chunks(shape);
+    case Collective::gather:
+      return shape.pieces;
+    case Collective::all_to_all:
+      return rank_count(shape) * shape.pieces;
+    default:
+      return logical_chunks(shape);
   }
 }
 
 std::uint32_t output_chunks(const Shape& shape, Rank rank) {
   switch (shape.collective) {
     case Collective::reduce:
-    case Collective::gather: return rank == shape.root ? logical_chunks(shape) : 0;
+    case Collective::gather:
+      return rank == shape.root ? logical_chunks(shape) : 0;
     case Collective::reduce_scatter:
-    case Collective::scatter: return shape.pieces;
-    case Collective::all_to_all: return rank_count(shape) * shape.pieces;
-    default: return logical_chunks(shape);
+    case Collective::scatter:
+      return shape.pieces;
+    case Collective::all_to_all:
+      return rank_count(shape) * shape.pieces;
+    default:
+      return logical_chunks(shape);
   }
 }
 
 std::uint32_t chunk_of_output(const Shape& shape, Rank rank, std::uint32_t index) {
   switch (shape.collective) {
     case Collective::reduce_scatter:
-    case Collective::scatter: return static_cast<std::uint32_t>(rank) * shape.pieces + index;
+    case Collective::scatter:
+      return static_cast<std::uint32_t>(rank) * shape.pieces + index;
     case Collective::all_to_all:
       return (index / shape.pieces * rank_count(shape) + static_cast<std::uint32_t>(rank)) * shape.pieces + index % shape.pieces;
-    default: return index;
+    default:
+      return index;
   }
 }
 
 std::uint32_t chunk_of_input(const Shape& shape, Rank rank, std::uint32_t index) {
   switch (shape.collective) {
     case Collective::all_gather:
-    case Collective::gather: return static_cast<std::uint32_t>(rank) * shape.pieces + index;
-    case Collective::all_to_all: return static_cast<std::uint32_t>(rank) * rank_count(shape) * shape.pieces + index;
-    default: return index;
+    case Collective::gather:
+      return static_cast<std::uint32_t>(rank) * shape.pieces + index;
+    case Collective::all_to_all:
+      return static_cast<std::uint32_t>(rank) * rank_count(shape) * shape.pieces + index;
+    default:
+      return index;
   }
 }
 
@@ -123,11 +147,15 @@ bool reduces(Collective collective) {
 Rank owner_of(const Shape& shape, std::uint32_t chunk) {
   switch (shape.collective) {
     case Collective::broadcast:
-    case Collective::scatter: return shape.root;
+    case Collective::scatter:
+      return shape.root;
     case Collective::all_gather:
-    case Collective::gather: return static_cast<Rank>(chunk / shape.pieces);
-    case Collective::all_to_all: return static_cast<Rank>(chunk / (rank_count(shape) * shape.pieces));
-    default: return -1;
+    case Collective::gather:
+      return static_cast<Rank>(chunk / shape.pieces);
+    case Collective::all_to_all:
+      return static_cast<Rank>(chunk / (rank_count(shape) * shape.pieces));
+    default:
+      return -1;
   }
 }
 

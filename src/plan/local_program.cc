@@ -12,7 +12,8 @@ constexpr std::size_t kMostMessages = 65'536;
 
 class Assembly {
  public:
-  Assembly(Rank rank, int ranks) : rank_(rank), ranks_(ranks), sends_(static_cast<std::size_t>(ranks)), receives_(static_cast<std::size_t>(ranks)) {
+  Assembly(Rank rank, int ranks)
+      : rank_(rank), ranks_(ranks), sends_(static_cast<std::size_t>(ranks)), receives_(static_cast<std::size_t>(ranks)) {
     local_.program.rank = rank;
   }
 
@@ -29,8 +30,8 @@ class Assembly {
       return failure(Code::invalid_usage, "%zu messages to one rank in one group: the limit is %zu", most_, kMostMessages);
     const auto self = static_cast<std::size_t>(rank_);
     if (sends_[self].size() != receives_[self].size())
-      return failure(Code::invalid_argument, "rank %d sends %zu messages to itself in this group and receives %zu", rank_, sends_[self].size(),
-                     receives_[self].size());
+      return failure(Code::invalid_argument, "rank %d sends %zu messages to itself in this group and receives %zu", rank_,
+                     sends_[self].size(), receives_[self].size());
     return {};
   }
 

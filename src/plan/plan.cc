@@ -12,24 +12,36 @@ std::uint32_t Program::stages() const {
 
 std::string_view name_of(Verb verb) {
   switch (verb) {
-    case Verb::send: return "send";
-    case Verb::receive: return "receive";
-    case Verb::copy: return "copy";
-    case Verb::reduce: return "reduce";
-    case Verb::scale: return "scale";
-    case Verb::finish: return "finish";
-    case Verb::encode: return "encode";
-    case Verb::decode: return "decode";
+    case Verb::send:
+      return "send";
+    case Verb::receive:
+      return "receive";
+    case Verb::copy:
+      return "copy";
+    case Verb::reduce:
+      return "reduce";
+    case Verb::scale:
+      return "scale";
+    case Verb::finish:
+      return "finish";
+    case Verb::encode:
+      return "encode";
+    case Verb::decode:
+      return "decode";
   }
   return "?";
 }
 
 std::string_view name_of(Space space) {
   switch (space) {
-    case Space::input: return "input";
-    case Space::output: return "output";
-    case Space::scratch: return "scratch";
-    case Space::channel: return "channel";
+    case Space::input:
+      return "input";
+    case Space::output:
+      return "output";
+    case Space::scratch:
+      return "scratch";
+    case Space::channel:
+      return "channel";
   }
   return "?";
 }

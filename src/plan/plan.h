@@ -42,12 +42,12 @@ struct Dependency {
 
 struct Step {
   Verb verb = Verb::copy;
-  bool finishes = false;    // lowered: `finish` applied to the result before it is stored
-  std::uint8_t codec = 0;   // encode and decode: which; 0 is none
-  std::uint16_t stage = 0;  // message hops behind the value; a closed function of the author's round
-  std::uint32_t order = 0;  // the author's order, across the lanes of this rank
-  std::uint32_t chunk = 0;  // first logical chunk: says how long each chunk is, the same on every rank
-  std::uint32_t count = 1;  // chunks, contiguous in every operand
+  bool finishes = false;            // lowered: `finish` applied to the result before it is stored
+  std::uint8_t codec = 0;           // encode and decode: which; 0 is none
+  std::uint16_t stage = 0;          // message hops behind the value; a closed function of the author's round
+  std::uint32_t order = 0;          // the author's order, across the lanes of this rank
+  std::uint32_t chunk = 0;          // first logical chunk: says how long each chunk is, the same on every rank
+  std::uint32_t count = 1;          // chunks, contiguous in every operand
   std::uint32_t first_operand = 0;  // sources, then targets
   std::uint16_t source_count = 0;
   std::uint16_t target_count = 0;

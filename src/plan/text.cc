@@ -28,8 +28,7 @@ std::string_view name_of_finish(Finish finish) {
   return "?";
 }
 
-// ---- out
-// -------------------------------------------------------------------------------------------------------------------------
+// ---- out ----
 
 class Writer {
  public:
@@ -121,8 +120,7 @@ class Writer {
   std::string text_;
 };
 
-// ---- in
-// --------------------------------------------------------------------------------------------------------------------------
+// ---- in ----
 
 // Words, numbers and punctuation of one line. The first thing that is not as expected is the line's failure; everything after
 // it is answered with zeros, so that callers look once, at the end of what they read.

@@ -12,7 +12,8 @@ namespace seto {
 
 // In which order an engine takes the steps of a program.
 //   readiness: every lane goes on as soon as its next step can
-//   skewed:    one worker a rank, slice s of a stage-t step in round s + t, lanes in order within a round; it blocks where it must
+//   skewed:    one worker a rank, slice s of a stage-t step in round s + t, lanes in order within a round; it blocks where it
+//   must
 enum class StepOrder : std::uint8_t { readiness, skewed };
 
 struct VerifyRequest {

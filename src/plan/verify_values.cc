@@ -69,7 +69,8 @@ class SymbolicRun {
         const SymbolicValue& value = at(program, Space::output, i);
         const std::uint32_t chunk = chunk_of_output(plan_.shape, program.rank, i);
         if (!is_owed(chunk)) {
-          if (value.defined) return failure(Code::internal, "rank %d: chunk %u of its output is written, and nobody's", program.rank, chunk);
+          if (value.defined)
+            return failure(Code::internal, "rank %d: chunk %u of its output is written, and nobody's", program.rank, chunk);
           continue;
         }
         SETO_TRY(check_output(program, chunk, value));

@@ -1,6 +1,5 @@
 #include "src/topology/host_identity.h"
 
-#include <cerrno>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -8,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 
@@ -42,8 +42,8 @@ Result<std::string> host_identity(std::string_view override_id) {
   std::ifstream(kBootIdFile) >> boot;
   if (boot.empty()) {
     return system_failure(Code::unavailable,
-                   "cannot tell this machine from others: %s is not readable; set SETO_HOST_ID to a name of the machine",
-                   kBootIdFile);
+                          "cannot tell this machine from others: %s is not readable; set SETO_HOST_ID to a name of the machine",
+                          kBootIdFile);
   }
   std::string identity = "boot=" + boot + " net=" + place_of(kNetworkFile) + " user=" + std::to_string(geteuid());
   // Separate /dev/shm mounts mean separate containers: their ranks were not meant to share.

@@ -39,7 +39,8 @@ TEST_P(Groups, OfRandomMessagesDeliverThemAll) {
     for (int round = 0; round < 30; ++round) {
       std::vector<Message> messages(random() % 30);
       for (Message& message : messages)
-        message = {static_cast<int>(random() % 4), static_cast<int>(random() % 4), random() % (random() % 4 == 0 ? 200'000 : 100)};
+        message = {static_cast<int>(random() % 4), static_cast<int>(random() % 4),
+                   random() % (random() % 4 == 0 ? 200'000 : 100)};
       std::vector<Floats> out(messages.size()), in(messages.size());
       EXPECT_EQ(setoGroupStart(), setoSuccess);
       for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -88,7 +89,9 @@ TEST_P(Groups, CopyWhatACallPointsAt) {
     EXPECT_EQ(setoRedOpDestroy(twice, own.comm), setoSuccess);
     {
       std::vector<std::size_t> counts = {1, 2};
-      EXPECT_EQ(setoAllGatherv(in.data(), own.rank == 0 ? 1 : 2, all.data(), counts.data(), nullptr, setoFloat32, own.comm, nullptr), setoSuccess);
+      EXPECT_EQ(
+          setoAllGatherv(in.data(), own.rank == 0 ? 1 : 2, all.data(), counts.data(), nullptr, setoFloat32, own.comm, nullptr),
+          setoSuccess);
       counts = {77, 77};
     }
     EXPECT_EQ(outcome(setoGroupEnd()), kGood);

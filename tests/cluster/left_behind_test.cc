@@ -39,7 +39,8 @@ class LeftBehind : public ::testing::TestWithParam<Ending> {};
 TEST_P(LeftBehind, Nothing) {
   const Ending& ending = GetParam();
 #ifdef SETO_SANITIZED
-  if (std::string(ending.name) == "ExitWithout") GTEST_SKIP() << "skipped: a communicator is left on purpose, which the leak checker reports";
+  if (std::string(ending.name) == "ExitWithout")
+    GTEST_SKIP() << "skipped: a communicator is left on purpose, which the leak checker reports";
 #endif
   constexpr int kRanks = 4;
   const std::set<std::string> before = shared_memory_files();

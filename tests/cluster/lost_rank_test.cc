@@ -204,7 +204,8 @@ TEST_P(LeavingThread, IsNamed) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Cluster, LeavingThread, ::testing::Values("Destroy", "Abort"), [](const auto& one) { return one.param; });
+INSTANTIATE_TEST_SUITE_P(Cluster, LeavingThread, ::testing::Values("Destroy", "Abort"),
+                         [](const auto& one) { return one.param; });
 INSTANTIATE_TEST_SUITE_P(Cluster, LeavingRank, ::testing::Values("Exit", "QuickExit", "Destroy", "Abort"),
                          [](const auto& one) { return one.param; });
 
@@ -262,8 +263,7 @@ TEST_P(LateRank, IsToldWhenItComes) {
 INSTANTIATE_TEST_SUITE_P(Cluster, LateRank, ::testing::Values(Kind::processes, Kind::threads),
                          [](const auto& one) { return name_of(one.param); });
 
-// ---- work pending at the end
-// ---------------------------------------------------------------------------------------------------
+// ---- work pending at the end ----
 
 // Rank 0 destroys what it has queued: the others never come to it, or have left.
 TEST(PendingWork, AbortEndsIt) {
@@ -365,8 +365,7 @@ TEST(PendingWork, AbortFromAnotherThreadEndsABlockingCall) {
   });
 }
 
-// ---- group misuse
-// --------------------------------------------------------------------------------------------------------------
+// ---- group misuse ----
 
 TEST(GroupMisuse, IsNamedAndHarmless) {
   run_ranks(Kind::processes, 2, [](const Seat& seat) {

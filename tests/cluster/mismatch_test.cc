@@ -138,8 +138,7 @@ INSTANTIATE_TEST_SUITE_P(FourProcesses, Mismatch,
                                             ::testing::ValuesIn(kCases)),
                          test_name);
 
-// ---- a call that one rank alone rejects
-// ----------------------------------------------------------------------------------------
+// ---- a call that one rank alone rejects ----
 
 struct Rejected {
   const char* name;

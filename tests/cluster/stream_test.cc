@@ -33,7 +33,8 @@ TEST_P(Streams, RunOperationsInTheirOrder) {
     EXPECT_EQ(outcome(setoStreamCreate(&stream)), kGood);
     for (const std::size_t count : {std::size_t{2}, std::size_t{3000}, std::size_t{200'000}}) {
       Floats data(count, 1);
-      for (int i = 0; i < 5; ++i) EXPECT_EQ(outcome(setoAllReduce(data.data(), data.data(), count, setoFloat32, setoSum, own.comm, stream)), kGood);
+      for (int i = 0; i < 5; ++i)
+        EXPECT_EQ(outcome(setoAllReduce(data.data(), data.data(), count, setoFloat32, setoSum, own.comm, stream)), kGood);
       EXPECT_EQ(outcome(setoStreamWait(stream, position_of(stream), 0)), kGood);
       EXPECT_EQ(data, Floats(count, 32));
     }
@@ -49,7 +50,9 @@ TEST_P(Streams, GoOnWithoutAWaiter) {
     Floats data(1000, 1);
     std::atomic<bool> called{false};
     EXPECT_EQ(setoAllReduce(data.data(), data.data(), 1000, setoFloat32, setoSum, own.comm, stream), setoSuccess);
-    EXPECT_EQ(setoLaunchHostFunction(stream, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }, &called), setoSuccess);
+    EXPECT_EQ(setoLaunchHostFunction(
+                  stream, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }, &called),
+              setoSuccess);
     while (!called.load()) std::this_thread::yield();
     EXPECT_EQ(data, Floats(1000, 2));
     EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
@@ -167,7 +170,8 @@ TEST_P(Streams, EndWithTheirCommunicator) {
     setoStream_t stream = nullptr;
     EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
     Floats data(300'000, 1);
-    for (int i = 0; i < 4; ++i) EXPECT_EQ(setoAllReduce(data.data(), data.data(), data.size(), setoFloat32, setoSum, own.comm, stream), setoSuccess);
+    for (int i = 0; i < 4; ++i)
+      EXPECT_EQ(setoAllReduce(data.data(), data.data(), data.size(), setoFloat32, setoSum, own.comm, stream), setoSuccess);
     EXPECT_EQ(outcome(setoCommDestroy(own.comm)), kGood);  // waits
     own.comm = nullptr;
     EXPECT_EQ(outcome(setoStreamPoll(stream, 4)), kGood);
@@ -184,7 +188,8 @@ TEST_P(Streams, AreWaitedForByManyThreads) {
     for (int round = 0; round < 30; ++round) {
       Floats data(5000, 1);
       const std::uint64_t before = position_of(stream);
-      for (int i = 0; i < 3; ++i) EXPECT_EQ(setoAllReduce(data.data(), data.data(), 5000, setoFloat32, setoSum, own.comm, stream), setoSuccess);
+      for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(setoAllReduce(data.data(), data.data(), 5000, setoFloat32, setoSum, own.comm, stream), setoSuccess);
       std::vector<std::thread> waiters;
       for (std::uint64_t i = 1; i <= 3; ++i)
         waiters.emplace_back([&, i] { EXPECT_EQ(outcome(setoStreamWait(stream, before + i, 0)), kGood); });
@@ -206,7 +211,9 @@ TEST(Stream, FunctionsRunInOrder) {
     static int numbers[100];
     for (int i = 0; i < 100; ++i) {
       numbers[i] = i;
-      EXPECT_EQ(setoLaunchHostFunction(stream, [](void* number) { order.push_back(*static_cast<int*>(number)); }, &numbers[i]), setoSuccess);
+      EXPECT_EQ(setoLaunchHostFunction(
+                    stream, [](void* number) { order.push_back(*static_cast<int*>(number)); }, &numbers[i]),
+                setoSuccess);
     }
     EXPECT_EQ(outcome(setoStreamWait(stream, 100, 1000)), kGood);
     EXPECT_EQ(order.size(), 100U);

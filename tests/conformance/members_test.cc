@@ -110,8 +110,7 @@ TEST_P(Members, ReadEachOthersMemoryInPlace) {
   });
 }
 
-// ---- sleep
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- sleep ----
 
 // Messages go round; whoever has none sleeps. Members look for a random while first, so that arming and ringing meet in every
 // way.

@@ -236,8 +236,7 @@ TEST_P(Pairs, WakeWhoeverSleeps) {
 
 INSTANTIATE_TEST_SUITE_P(All, Pairs, every_transport({2, 3}), name_of_both);
 
-// ---- one step at a time
-// --------------------------------------------------------------------------------------------------------
+// ---- one step at a time ----
 
 class PairSteps : public OneThread {};
 

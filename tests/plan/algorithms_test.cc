@@ -55,8 +55,9 @@ Plan lowered(const Plan& plan, const std::vector<InPlace>& in_place, LoweringRul
 }
 
 void check(const Algorithm& algorithm, const Shape& shape, const Tiers& tiers, const Variant& variant) {
-  SCOPED_TRACE(std::string(algorithm.name) + " " + std::string(name_of(shape.collective)) + " ranks " + std::to_string(shape.ranks) +
-               " root " + std::to_string(shape.root) + " tiers " + std::to_string(tiers.count()) + " in place " + variant.name);
+  SCOPED_TRACE(std::string(algorithm.name) + " " + std::string(name_of(shape.collective)) + " ranks " +
+               std::to_string(shape.ranks) + " root " + std::to_string(shape.root) + " tiers " + std::to_string(tiers.count()) +
+               " in place " + variant.name);
   std::vector<InPlace> in_place;
   for (Rank rank = 0; rank < shape.ranks; ++rank)
     in_place.push_back(shape.collective == Collective::all_to_all ? InPlace::no : variant.of(rank));

@@ -48,8 +48,7 @@ std::vector<Layout> layouts_of(const Shape& shape, std::uint64_t count) {
   return layouts;
 }
 
-// ---- blocks
-// ----------------------------------------------------------------------------------------------------------------------
+// ---- blocks ----
 
 struct Numbers {  // every rank's buffers; whole numbers, so that any order of a sum is exact
   Numbers(int ranks, std::uint64_t count, const std::vector<InPlace>& in_place) : sum(count, 0) {
@@ -180,8 +179,7 @@ TEST(BlockInterpreter, RefusesWhatItCannotRun) {
   EXPECT_FALSE(run_blocks({.plan = plan, .layouts = layouts, .buffers = numbers.buffers}).ok());
 }
 
-// ---- virtual time
-// ----------------------------------------------------------------------------------------------------------------
+// ---- virtual time ----
 
 constexpr std::uint64_t kElements = 1 << 20;
 constexpr double kNsPerByte = 0.1;

@@ -1,12 +1,13 @@
 // Local programs, which each rank makes alone, joined and given to the verifier.
 
+#include "src/plan/local_program.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "src/plan/local_program.h"
 #include "src/plan/verify.h"
 
 namespace seto {
@@ -21,7 +22,9 @@ struct Job {
   std::vector<std::uint32_t> messages;            // [from * ranks + to]
 
   explicit Job(int rank_count)
-      : ranks(rank_count), calls(static_cast<std::size_t>(ranks)), messages(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)) {}
+      : ranks(rank_count),
+        calls(static_cast<std::size_t>(ranks)),
+        messages(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)) {}
 
   void add(Rank from, Rank to) {
     calls[static_cast<std::size_t>(from)].push_back({Direction::send, to});
@@ -57,7 +60,8 @@ Status verdict(const Plan& plan, const Job& job) {
 Job random_job(std::mt19937_64& random) {
   Job job(1 + static_cast<int>(random() % 6));
   const auto ranks = static_cast<std::uint64_t>(job.ranks);
-  for (std::uint64_t i = random() % 40; i > 0; --i) job.add(static_cast<Rank>(random() % ranks), static_cast<Rank>(random() % ranks));
+  for (std::uint64_t i = random() % 40; i > 0; --i)
+    job.add(static_cast<Rank>(random() % ranks), static_cast<Rank>(random() % ranks));
   job.shuffle(random);
   return job;
 }
@@ -90,8 +94,9 @@ TEST(LocalProgram, ALostReceiveOrASwappedPairIsFound) {
     Job job = random_job(random);
     auto& calls = job.calls[random() % job.calls.size()];
     const auto rank = static_cast<Rank>(&calls - job.calls.data());
-    const auto receive = std::find_if(calls.begin(), calls.end(),
-                                      [&](const LocalTransfer& call) { return call.direction == Direction::receive && call.peer != rank; });
+    const auto receive = std::find_if(calls.begin(), calls.end(), [&](const LocalTransfer& call) {
+      return call.direction == Direction::receive && call.peer != rank;
+    });
     if (receive == calls.end()) continue;
     calls.erase(receive);
     EXPECT_FALSE(verdict(joined(job), job).ok());
@@ -117,7 +122,8 @@ TEST(LocalProgram, WhatIsNobodysMustNotBeWritten) {
 }
 
 TEST(LocalProgram, KeepsTheOrderOfEachPairInItsLane) {
-  const std::vector<LocalTransfer> calls = {{Direction::send, 1}, {Direction::receive, 2}, {Direction::send, 1}, {Direction::send, 2}};
+  const std::vector<LocalTransfer> calls = {
+      {Direction::send, 1}, {Direction::receive, 2}, {Direction::send, 1}, {Direction::send, 2}};
   Result<LocalProgram> local = local_program(0, 3, calls, 0);
   ASSERT_TRUE(local.ok());
   const Program& program = local.value().program;

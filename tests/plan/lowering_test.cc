@@ -133,7 +133,7 @@ TEST(Lowering, SendsOfOnePlaceWithAChangeBetweenThemStayTwo) {
               1);
 }
 
-// ---- authors that nobody would write ------------------------------------------------------------------------------------------
+// ---- authors that nobody would write ----
 
 // The same statements on every rank: for each range of chunks, sums along a random tree and results back along another, with
 // the statements of all ranges interleaved.

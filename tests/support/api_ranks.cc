@@ -63,7 +63,8 @@ bool run_processes(int ranks, const std::function<void(ApiRank&)>& body) {
   auto* const shared = new (page) SharedId;
   std::vector<ChildProcess> children;
   children.reserve(static_cast<std::size_t>(ranks));
-  for (int rank = 0; rank < ranks; ++rank) children.emplace_back([&, rank] { return leave(run_process(rank, ranks, *shared, body)); });
+  for (int rank = 0; rank < ranks; ++rank)
+    children.emplace_back([&, rank] { return leave(run_process(rank, ranks, *shared, body)); });
   bool passed = true;
   for (ChildProcess& child : children) passed = child.wait() && passed;
   munmap(page, sizeof(SharedId));

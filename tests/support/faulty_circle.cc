@@ -10,6 +10,12 @@ class FaultySender final : public SendStream {
       : circle_(circle), stream_(std::move(stream)), sent_(sent), gate_{++circle.streams_, {}, {}} {}
 
   std::byte* acquire(Mark mark) override { return circle_.opens(gate_, mark) ? stream_->acquire(mark) : nullptr; }
+  [[nodiscard]] bool lends() const override { return stream_->lends(); }
+  bool lend(Mark mark, const std::byte* first, std::size_t stride) override {
+    return circle_.opens(gate_, mark) && stream_->lend(mark, first, stride);
+  }
+  [[nodiscard]] bool taken(std::uint64_t operation) override { return stream_->taken(operation); }
+  bool revoke(std::uint64_t operation) override { return stream_->revoke(operation); }
   void commit(Mark mark) override {
     if (circle_.cut()) return;
     stream_->commit(mark);
@@ -31,6 +37,9 @@ class FaultyReceiver final : public ReceiveStream {
 
   const std::byte* front(Mark mark) override { return circle_.opens(gate_, mark) ? stream_->front(mark) : nullptr; }
   void release(Mark mark) override { stream_->release(mark); }
+  [[nodiscard]] bool borrows() const override { return stream_->borrows(); }
+  bool hold(Mark mark) override { return stream_->hold(mark); }
+  void let_go(Mark mark) override { stream_->let_go(mark); }
 
  private:
   FaultyCircle& circle_;

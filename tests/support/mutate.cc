@@ -7,8 +7,7 @@
 namespace seto::support {
 namespace {
 
-// ---- chunks
-// ----------------------------------------------------------------------------------------------------------------------
+// ---- chunks ----
 
 bool operand_chunk(OpenProgram& program, Random& random) {
   Operand* operand = find_operand(program, random, [](const Operand& o) { return o.space != Space::channel; });
@@ -86,8 +85,7 @@ bool receive_as_other_chunk(Programs& programs, Random& random) {
   return !ends.empty();
 }
 
-// ---- dependencies
-// ---------------------------------------------------------------------------------------------------------------
+// ---- dependencies ----
 
 bool waits(const OpenStep& step) { return !step.dependencies.empty(); }
 
@@ -118,8 +116,7 @@ bool other_dependency(OpenProgram& program, Random& random) {
   return true;
 }
 
-// ---- stages
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- stages ----
 
 bool stage_of_step(OpenProgram& program, Random& random) {
   OpenStep* step = any_step(program, random);
@@ -138,8 +135,7 @@ bool stage_of_message(Programs& programs, Random& random) {
   return !ends.empty();
 }
 
-// ---- values
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- values ----
 
 bool folds(const OpenStep& step) { return step.sources.size() > 1; }
 
@@ -214,8 +210,7 @@ bool change_verb(OpenProgram& program, Random& random) {
   return changes;
 }
 
-// ---- places
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- places ----
 
 bool other_scratch(OpenProgram& program, Random& random) {
   Operand* operand = find_operand(program, random, [](const Operand& o) { return o.space == Space::scratch; });

@@ -6,8 +6,7 @@
 namespace seto::support {
 namespace {
 
-// ---- steps and their order
-// ------------------------------------------------------------------------------------------------------
+// ---- steps and their order ----
 
 bool drop_step(OpenProgram& program, Random& random) {
   const auto site = find_site(program, random, [](const OpenStep&) { return true; });
@@ -150,8 +149,7 @@ bool split_lane(OpenProgram& program, Random& random) {
   return true;
 }
 
-// ---- who talks to whom
-// ----------------------------------------------------------------------------------------------------------
+// ---- who talks to whom ----
 
 bool wrong_root(Plan& plan, Random& random) {
   const Collective what = plan.shape.collective;

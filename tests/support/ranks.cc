@@ -83,8 +83,7 @@ std::ostream& operator<<(std::ostream& stream, const Answer& one) {
   return stream << setoGetErrorString(one.code) << " (" << one.text << ")";
 }
 
-// ---- a rank
-// --------------------------------------------------------------------------------------------------------------------
+// ---- a rank ----
 
 setoUniqueId Seat::id() const {
   if (rank == 0 && board.id_ready.load(std::memory_order_acquire) == 0) {
@@ -127,8 +126,7 @@ void expect_works(setoComm_t comm, const Seat& seat) {
   }
 }
 
-// ---- a job
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- a job ----
 
 Job::Job(Kind kind, int ranks, const Body& body)
     : kind_(kind),

@@ -46,8 +46,8 @@ std::uint64_t allocated(int fd) {
 Status check_file_size_limit(std::uint64_t size) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= size) return {};
-  return failure(Code::unavailable, "shared memory of %s is over this process's limit for files, %s; raise ulimit -f", size_text(size).c_str(),
-                 size_text(limit.rlim_cur).c_str());
+  return failure(Code::unavailable, "shared memory of %s is over this process's limit for files, %s; raise ulimit -f",
+                 size_text(size).c_str(), size_text(limit.rlim_cur).c_str());
 }
 
 // Shared memory has no limit of its own: a machine that runs out kills processes. 0: unknown.

@@ -13,8 +13,7 @@ constexpr std::uint32_t kSlotAlignment = 64;
 
 }  // namespace
 
-// ---- sender
-// --------------------------------------------------------------------------------------------------------------------
+// ---- sender ----
 
 SlotPairSender::SlotPairSender(SlotCircle& circle, std::uint32_t receiver)
     : circle_(circle),
@@ -114,8 +113,7 @@ Letter SlotPairSender::other_end() const {
           taken_line_->verdict.load(std::memory_order_relaxed)};
 }
 
-// ---- receiver
-// ------------------------------------------------------------------------------------------------------------------
+// ---- receiver ----
 
 SlotPairReceiver::SlotPairReceiver(SlotCircle& circle, std::uint32_t sender)
     : circle_(circle),

@@ -45,6 +45,20 @@ TEST(StoreChoice, ResultsThatStayInTheCacheAreNotStreamed) {
   }
 }
 
+TEST(StoreChoice, SlotsCanBeSettled) {
+  for (const SlotStore slots : {SlotStore::cached, SlotStore::streamed}) {
+    StoreChoice choice(4 << 20, slots);
+    bool streamed_results = false;
+    for (int i = 0; i < 100; ++i) {
+      const StoreChoice::Way way = choice.next();
+      EXPECT_EQ(way.slots == Store::cached, slots == SlotStore::cached);
+      streamed_results = streamed_results || way.results == Store::past_cache;
+      choice.took(1000);
+    }
+    EXPECT_TRUE(streamed_results);
+  }
+}
+
 TEST(StoreChoice, BeyondEveryCacheBeginsWithWhatHalfTheSizeFound) {
   StoreChoice half(16 << 20);
   (void)times_chosen(half, kGood, 20);

@@ -4,8 +4,8 @@
 #include <vector>
 
 // Order matters to highway. clang-format off
-#include "src/device/simd.h"
 #include "hwy/highway.h"
+#include "src/device/simd.h"
 // clang-format on
 
 namespace seto {
