@@ -1,8 +1,9 @@
 #include "src/device/reduce.h"
 
-// Order matters to highway. clang-format off
-#include "hwy/highway.h"
+// Order matters to highway.
+// clang-format off
 #include "src/device/simd.h"
+#include "hwy/highway.h"
 // clang-format on
 
 namespace seto {

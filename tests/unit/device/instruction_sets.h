@@ -3,9 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-// Order matters to highway. clang-format off
-#include "hwy/highway.h"
+// Order matters to highway.
+// clang-format off
 #include "src/device/simd.h"
+#include "hwy/highway.h"
 // clang-format on
 
 namespace seto {
