@@ -145,6 +145,9 @@ struct Note {
   std::uint64_t words[5] = {};
 };
 
+// Operations for which a note can be read after it was written.
+inline constexpr std::uint64_t kNotesKept = 8;
+
 // Memory of another member as it is mapped here.
 struct Mapping {
   const std::byte* data = nullptr;

@@ -38,6 +38,14 @@ std::uint64_t offset_of(const Call& call, Rank part) {
   return sum;
 }
 
+// Where the last part ends: they may lie in any order.
+std::uint64_t end_of_parts(const Call& call) {
+  std::uint64_t end = 0;
+  for (std::size_t part = 0; part < call.counts.size(); ++part)
+    if (call.counts[part] > 0) end = std::max(end, call.displacements[part] + call.counts[part]);
+  return end;
+}
+
 Status check_sizes(const Call& call, int ranks) {
   const std::uint64_t limit = kMostBytes / size_of(call.type) / static_cast<std::uint64_t>(ranks);
   if (call.count > limit)
@@ -127,9 +135,7 @@ std::uint64_t output_bytes(const Call& call, Rank rank, int ranks) {
     case Collective::reduce:
       return rank == call.root ? call.count * element : 0;
     case Collective::all_gather:
-      return call.displacements.empty()
-                 ? total(call, ranks) * element
-                 : (call.displacements[static_cast<std::size_t>(ranks - 1)] + own_count(call, ranks - 1)) * element;
+      return call.displacements.empty() ? total(call, ranks) * element : end_of_parts(call) * element;
     case Collective::gather:
       return rank == call.root ? total(call, ranks) * element : 0;
     case Collective::reduce_scatter:

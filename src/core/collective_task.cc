@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 namespace seto {
 namespace {
 
 // Work of one advance: enough to keep a lone operation going, little enough that others of the context get their turn.
 constexpr std::uint32_t kStepsAtOnce = 64;
-// A slice takes microseconds; a peer that was stopped in the middle of one cannot be waited for.
-constexpr std::uint64_t kLongestSliceMs = 1000;
 
 // Floats of 16 and 8 bits accumulate in float.
 std::size_t accumulator_size(DataType type) { return is_integer(type) ? size_of(type) : std::max(size_of(type), sizeof(float)); }
@@ -44,50 +41,53 @@ Task::Step CollectiveTask::begin() {
     finish(std::move(rejected_));
     return Step::ended;
   }
+  // Nor may calls that are right overwrite the note of a rejection that a late rank has not read.
+  if (!communicator_.rejection_was_read(note_.operation) && !(deadline_ && deadline_->passed())) return Step::blocked;
   communicator_.begin(note_);
   begun_ = true;
   if (!StoreChoice::matters(shape_->bytes)) return Step::moved;
-  const StoreChoice::Way way = shape_->stores->next();
-  run_.operands.slots = way.slots;
-  run_.operands.results = way.results;
+  way_ = shape_->stores->next();
+  run_.operands.slots = way_.slots;
+  run_.operands.results = way_.results;
   started_ticks_ = ticks();
   return Step::moved;
 }
 
 Task::Step CollectiveTask::advance() {
+  if (!failed_.ok()) return ends_with_failure() ? Step::ended : Step::blocked;
   if (!begun_)
     if (const Step step = begin(); step != Step::moved) return step;
   const std::uint64_t round = run_.round;
   const std::uint32_t lane = run_.lane;
   if (shape_->launch->advance(run_, kStepsAtOnce)) {
-    if (started_ticks_ != 0) shape_->stores->took(ticks() - started_ticks_);
+    if (started_ticks_ != 0) shape_->stores->took(way_, ticks() - started_ticks_);
     finish(shape_->launch->receives() ? Status() : communicator_.compare_notes(note_));
     return Step::ended;
   }
   return round != run_.round || lane != run_.lane ? Step::moved : Step::blocked;
 }
 
-// The caller may free its buffers once the call has failed. A peer that still reads them is in the middle of a slice.
-void CollectiveTask::withdraw() {
-  for (const Deadline until = Deadline::after_ms(kLongestSliceMs); !shape_->launch->withdraw(run_) && !until.passed();)
-    std::this_thread::yield();
-}
-
-bool CollectiveTask::inspect() {
-  if (communicator_.failed()) {
-    finish(communicator_.first_failure());
-    return true;
-  }
-  if (!deadline_) deadline_ = Deadline::after_ms(timeout_ms_);
-  if (!begun_) return false;
-  Status reason = communicator_.look_around(note_, *deadline_);
-  if (reason.ok()) return false;
-  finish(std::move(reason));
+// The caller may free its buffers once the call has failed. A peer that still reads them is in the middle of a slice, and needs
+// nobody to end it.
+bool CollectiveTask::ends_with_failure() {
+  if (begun_ && !shape_->launch->withdraw(run_)) return false;
+  finish(std::move(failed_));
   return true;
 }
 
+bool CollectiveTask::inspect() {
+  if (!failed_.ok()) return ends_with_failure();
+  if (!deadline_) deadline_ = Deadline::after_ms(timeout_ms_);
+  if (communicator_.failed())
+    failed_ = communicator_.first_failure();
+  else if (begun_)
+    failed_ = communicator_.look_around(note_, *deadline_);
+  return !failed_.ok() && ends_with_failure();
+}
+
 void CollectiveTask::finish(Status status) {
-  if (begun_ && !status.ok()) withdraw();
+  // Who aborts has told the others that they may use their slots again: what was read of them since may be anything.
+  if (communicator_.failed() && status.ok()) status = communicator_.first_failure();
   if (!communicator_.failed()) communicator_.complete(note_.operation);
   if (gate_ != nullptr) {
     communicator_.task_ended();

@@ -28,7 +28,7 @@ class CollectiveTask final : public Task {
  private:
   Step begin();  // moved: it may go on
   void finish(Status status);
-  void withdraw();
+  bool ends_with_failure();
 
   Communicator& communicator_;
   BoundShape* shape_;
@@ -38,6 +38,8 @@ class CollectiveTask final : public Task {
   std::optional<Deadline> deadline_;  // set when somebody first looks around: reading the clock costs a third of a small call
   TaskGate* gate_;
   Status rejected_;
+  Status failed_;  // it ends with this as soon as nobody reads what it lent
+  StoreChoice::Way way_;
   alignas(8) unsigned char scalar_[8];  // of pre-multiplied sums: the caller's may be gone when the task runs
   std::uint64_t started_ticks_ = 0;     // 0: this size has no choice of stores to measure
   bool begun_ = false;

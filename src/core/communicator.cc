@@ -123,6 +123,7 @@ void Communicator::begin(const Note& note) {
 void Communicator::begin_rejected(Note note, const Status& reason) {
   note.verdict = static_cast<std::uint32_t>(reason.code());
   put_reason(note, reason.text());
+  rejected_ = note.operation;
   begin(note);
 }
 
@@ -187,6 +188,15 @@ Status Communicator::heed(Rank peer, const Note& own) {
     return failure(Code::remote_error, "operation %llu: rank %d rejected its call (%s), so it ends on every rank", operation,
                    peer, reason_of(theirs).c_str());
   if (theirs.digest == own.digest) return {};
+  if (text_of(own) == text_of(theirs)) {
+    fail(failure(Code::remote_error,
+                 "operation %llu: ranks %d and %d call %s, but plan it differently: parts, algorithm, slice bytes and slot depth "
+                 "(SETO_* "
+                 "variables too) must be the same on all ranks",
+                 operation, rank_, peer, text_of(own).c_str()),
+         peer);
+    return first_failure();
+  }
   fail(failure(Code::remote_error, "operation %llu: rank %d calls %s, but rank %d calls %s", operation, rank_,
                text_of(own).c_str(), peer, text_of(theirs).c_str()),
        peer);
@@ -216,13 +226,24 @@ Status Communicator::compare_notes(const Note& own) {
   return {};
 }
 
-bool Communicator::others_follow(std::uint64_t operation) const {
+bool Communicator::all_have_completed(std::uint64_t operation) const {
   for (Rank peer = 0; peer < ranks_; ++peer) {
     const auto member = static_cast<std::uint32_t>(peer);
-    if (peer != rank_ && circle_->completed_by(member) + circle_->window() < operation && circle_->fate_of(member).reason == 0 &&
+    if (peer != rank_ && circle_->completed_by(member) < operation && circle_->fate_of(member).reason == 0 &&
         !connections_[member]->dead())
       return false;
   }
+  return true;
+}
+
+bool Communicator::others_follow(std::uint64_t operation) const {
+  return operation <= circle_->window() || all_have_completed(operation - circle_->window());
+}
+
+bool Communicator::rejection_was_read(std::uint64_t before) {
+  if (rejected_ == 0 || before < rejected_ + kNotesKept) return true;
+  if (!all_have_completed(rejected_)) return false;
+  rejected_ = 0;
   return true;
 }
 

@@ -104,6 +104,9 @@ class Communicator final {
   [[nodiscard]] Rank blamed_by(Rank peer) const;
   // Others are near enough to find what this rank notes of the operation. One that is gone is not waited for.
   [[nodiscard]] bool others_follow(std::uint64_t operation) const;
+  // Everybody has seen that this rank rejected a call, or the note of it is not yet overwritten by that operation.
+  [[nodiscard]] bool rejection_was_read(std::uint64_t before);
+  [[nodiscard]] bool all_have_completed(std::uint64_t operation) const;  // who is gone does not count
   [[nodiscard]] std::string absentees(const Note& own) const;
   Status overdue(const Note& own) const;
   // Why that peer will send nothing more, if so.
@@ -133,6 +136,7 @@ class Communicator final {
   std::atomic<std::uint64_t> issued_{0};        // operations, by the calling thread
   std::atomic<std::uint64_t> begun_{0};         // by the token holder, in order
   std::atomic<std::uint64_t> done_{0};          // all up to this one have ended here
+  std::uint64_t rejected_ = 0;                  // the last operation that this rank rejected, while others may not know; 0: none
   std::array<std::uint64_t, 2> ended_early_{};  // beyond done_
 
   std::atomic<bool> failed_{false};

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "src/control/doorbell.h"
@@ -115,7 +116,10 @@ void Context::remember(const CostModel& costs) {
 }
 
 void Context::expect_ranks_on_node(int ranks) {
-  if (config_.spin == kAutomatic) progress_->set_spins(default_spins(ranks));
+  const std::lock_guard lock(mutex_);
+  // The largest communicator counts: one of few ranks that shares the context does not make more cores.
+  most_ranks_on_node_ = std::max(most_ranks_on_node_, ranks);
+  if (config_.spin == kAutomatic) progress_->set_spins(default_spins(most_ranks_on_node_));
 }
 
 void Context::arm() {

@@ -68,6 +68,7 @@ class Context final : public Sleeper {
   Fd epoll_;
   mutable std::mutex mutex_;
   std::optional<CostModel> costs_;
+  int most_ranks_on_node_ = 1;
   std::map<std::pair<std::string, ContextId>, std::shared_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Retired>> retired_;
   std::unique_ptr<Progress> progress_;

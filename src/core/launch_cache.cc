@@ -23,11 +23,11 @@ std::uint32_t folded(std::uint32_t digest, std::uint64_t word) {
 }
 
 // What both ends of every stream must agree on.
-std::uint32_t digest_of(const Call& call, const Choice& choice, Finish finish) {
+std::uint32_t digest_of(const Call& call, const Choice& choice, Finish finish, const LaunchTuning& tuning) {
   std::uint32_t digest = 2166136261U;
   for (const std::uint64_t word : {static_cast<std::uint64_t>(call.collective), static_cast<std::uint64_t>(call.type),
                                    static_cast<std::uint64_t>(call.op), static_cast<std::uint64_t>(call.root), call.count,
-                                   static_cast<std::uint64_t>(finish), choice.cut.slice_bytes, std::uint64_t{choice.cut.depth}})
+                                   static_cast<std::uint64_t>(finish), tuning.slice_elements, std::uint64_t{tuning.depth}})
     digest = folded(digest, word);
   for (const char letter : choice.algorithm->name) digest = folded(digest, static_cast<std::uint64_t>(letter));
   for (const std::uint64_t count : call.counts) digest = folded(digest, count);
@@ -69,7 +69,11 @@ Result<BoundShape*> LaunchCache::find(const Call& call, bool busy) {
                 {call.displacements.begin(), call.displacements.end()}};
   auto found = shapes_.find(key);
   if (found == shapes_.end()) {
-    if (shapes_.size() >= kMostShapes && !busy) shapes_.clear();
+    if (shapes_.size() >= kMostShapes && !busy) {
+      last_ = nullptr;
+      last_key_ = nullptr;
+      shapes_.clear();
+    }
     SETO_ASSIGN(std::unique_ptr<BoundShape> shape, bind(call, placed));
     found = shapes_.emplace(key, std::move(shape)).first;
   }
@@ -80,10 +84,10 @@ Result<BoundShape*> LaunchCache::find(const Call& call, bool busy) {
 
 StoreChoice& LaunchCache::stores_for(Collective collective, std::uint64_t bytes) {
   const auto width = static_cast<int>(std::bit_width(bytes));
-  const auto [found, added] = stores_.try_emplace({collective, width}, bytes, setup_.config->slot_store);
   const auto half = stores_.find({collective, width - 1});
-  if (added && StoreChoice::inherits(bytes) && half != stores_.end()) found->second.inherit(half->second);
-  return found->second;
+  return stores_
+      .try_emplace({collective, width}, bytes, setup_.config->slot_store, half == stores_.end() ? nullptr : &half->second)
+      .first->second;
 }
 
 Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace in_place) {
@@ -102,7 +106,6 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
   bound->bytes = question.bytes;
   bound->scalar = call.type == DataType::float64 ? static_cast<const void*>(&scalar_.wide) : &scalar_.narrow;
   bound->stores = &stores_for(call.collective, question.bytes);
-  bound->note.digest = digest_of(call, choice, shape.finish);
   bound->note.words[0] = static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
                          static_cast<std::uint64_t>(call.op) << 16;
   bound->note.words[1] = call.count;
@@ -114,12 +117,13 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
                                             : Layout::table(shape, setup_.rank, call.counts, call.displacements, grain);
   const Program plain = build_program(*choice.algorithm, shape, *setup_.tiers, setup_.rank, in_place);
   const Program lowered = lower(plain, shape, in_place, rules_for(call.type));
-  BindRequest request{&lowered, shape, in_place, &layout, call.type, call.op, bound->note.digest, {}, StepOrder::skewed};
+  BindRequest request{&lowered, shape, in_place, &layout, call.type, call.op, 0, {}, StepOrder::skewed};
   const std::uint64_t slice_bytes =
       setup_.config->slice_bytes == kAutomatic ? choice.cut.slice_bytes : setup_.config->slice_bytes;
   request.tuning.slice_elements = std::max<std::uint64_t>(grain, slice_bytes / element);
   request.tuning.depth =
       setup_.config->slot_depth == kAutomatic ? choice.cut.depth : static_cast<std::uint32_t>(setup_.config->slot_depth);
+  request.digest = bound->note.digest = digest_of(call, choice, shape.finish, request.tuning);
   SETO_ASSIGN(bound->launch, HostLaunch::bind(request, *setup_.circle));
   return bound;
 }

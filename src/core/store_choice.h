@@ -13,10 +13,13 @@ namespace seto {
 // bits and needs no agreement, so every rank measures it as it goes: all try the same way at the same call, each keeps what was
 // fastest for it, and looks at the others again now and then.
 class StoreChoice final {
+  static constexpr int kMostWays = 4;
+
  public:
   struct Way {
     Store slots = Store::cached;
     Store results = Store::cached;
+    std::uint32_t index = 0;  // of the choice that gave it
   };
 
   // Below this no way pays for a streaming store and its fence: measured with two ranks, near and far.
@@ -24,28 +27,24 @@ class StoreChoice final {
   static constexpr bool matters(std::uint64_t bytes) { return bytes >= kWorthChoosing; }
 
   // Results go past the cache only where they would not stay in it anyway. `slots` may be settled by SETO_SLOT_STORE.
-  explicit StoreChoice(std::uint64_t bytes, SlotStore slots = SlotStore::automatic);
-
-  // Begins with what was found for half as much. Beyond every cache one size is like the next, and trying them all again would
-  // cost the eight longest calls there are.
-  static constexpr bool inherits(std::uint64_t bytes) { return bytes >= kBeyondEveryCache; }
-  void inherit(const StoreChoice& half);
+  // `half`: the choice for half the bytes, which lives as long as this one; or null.
+  explicit StoreChoice(std::uint64_t bytes, SlotStore slots = SlotStore::automatic, const StoreChoice* half = nullptr);
 
   // Which way the next call of this size goes. Calls are counted alike on all ranks.
   Way next();
-  // How long that call took.
-  void took(std::uint64_t ticks);
+  // How long that call took, from next() on. Several may be under way.
+  void took(const Way& way, std::uint64_t ticks);
 
  private:
   static constexpr std::uint64_t kBeyondCache = 1 << 20;
   static constexpr std::uint64_t kBeyondEveryCache = 16 << 20;
-  static constexpr int kMostWays = 4;
 
+  void inherit();
   std::array<Way, kMostWays> way_{};
   std::uint32_t ways_ = 0;
   std::array<double, kMostWays> ticks_{};  // running means; 0: not tried
   std::uint32_t calls_ = 0;
-  std::uint32_t now_ = 0;
+  const StoreChoice* half_ = nullptr;  // what to begin with
 };
 
 }  // namespace seto

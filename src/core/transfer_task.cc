@@ -27,8 +27,8 @@ Task::Step TransferTask::advance() {
       return Step::ended;
     }
     if (prepared_.stores != nullptr) {
-      const StoreChoice::Way way = prepared_.stores->next();
-      prepared_.launch->set_stores(way.slots, way.results);
+      way_ = prepared_.stores->next();
+      prepared_.launch->set_stores(way_.slots, way_.results);
       started_ticks_ = ticks();
     }
   }
@@ -41,7 +41,7 @@ Task::Step TransferTask::advance() {
 }
 
 Status TransferTask::outcome() {
-  if (started_ticks_ != 0) prepared_.stores->took(ticks() - started_ticks_);
+  if (started_ticks_ != 0) prepared_.stores->took(way_, ticks() - started_ticks_);
   Status first = std::move(prepared_.first_wrong);
   for (const TransferLaunch::Refused& refused : prepared_.launch->refused()) {
     const bool rejected = !prepared_.rejections[refused.transfer].ok();  // by this rank: said already

@@ -30,6 +30,7 @@ class TransferTask final : public Task {
   std::optional<Deadline> deadline_;
   TaskGate* gate_;
   std::uint64_t started_ticks_ = 0;
+  StoreChoice::Way way_;
   bool begun_ = false;
 };
 

@@ -343,7 +343,7 @@ std::string HostLaunch::waits_at(const Run& run, Rank& peer) const {
   }
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
     const Target& target = targets_[step.first_target + i];
-    if (target.stream == nullptr || target.stream->acquire(mark) != nullptr) continue;
+    if (target.stream == nullptr || target.lends || target.stream->acquire(mark) != nullptr) continue;
     peer = target.peer;
     return where + " waits for rank " + std::to_string(peer) + " to take earlier data";
   }

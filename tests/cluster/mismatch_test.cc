@@ -235,5 +235,41 @@ TEST(MismatchOfMessages, LengthIsNamedOnBothSides) {
   });
 }
 
+// Settings that decide how a call is cut are a part of it.
+TEST(MismatchOfSettings, OfSliceBytesIsNamedOnEveryRank) {
+  run_ranks(Kind::processes, 3, [](const Seat& seat) {
+    if (seat.rank == 1) setenv("SETO_SLICE_BYTES", "64K", 1);
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    Buffers buffers;
+    const Answer refused = call_and_settle({"broadcast", 1 << 20}, buffers, comm);
+    EXPECT_EQ(refused.code, setoRemoteError) << refused;
+    EXPECT_TRUE(refused.says("plan it differently") || refused.says("has left the communicator")) << refused;
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+// A call that is wrong on the root, and then as many right ones as the root can get ahead: who comes late still hears of it.
+TEST(LateRank, HearsOfARejectionThoughOthersWentOn) {
+  run_ranks(Kind::processes, 6, [](const Seat& seat) {
+    setenv("SETO_ALGORITHM", "ring", 1);
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    Buffers buffers;
+    if (seat.rank == 5) {
+      ASSERT_TRUE(seat.meet(1));
+    }
+    const Answer first = seat.rank == 0 ? answer(setoBroadcast(nullptr, nullptr, 10, setoFloat32, 0, comm, nullptr))
+                                        : answer(call({"broadcast", 10}, buffers, comm));
+    EXPECT_NE(first.code, setoSuccess) << first;
+    EXPECT_TRUE(seat.rank == 0 || first.says("rank 0 rejected its call")) << first;
+    if (seat.rank != 5) {
+      ASSERT_TRUE(seat.meet(1));
+    }
+    for (int i = 0; i < 30; ++i) EXPECT_EQ(answer(call({"broadcast", 10}, buffers, comm)).code, setoSuccess);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
 }  // namespace
 }  // namespace seto::testing

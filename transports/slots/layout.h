@@ -24,7 +24,7 @@ namespace seto::slots {
 
 inline constexpr std::size_t kLineSize = 64;
 inline constexpr std::uint64_t kWindow = 2;  // operations whose streams may be in use at once
-inline constexpr std::uint64_t kNotes = 8;
+inline constexpr std::uint64_t kNotes = kNotesKept;
 inline constexpr std::uint32_t kGroups = 4;  // multicast groups a sender may have
 
 // Short messages travel in the lines themselves, each part beside a flag of its own: a reader that has the flag has the data,

@@ -142,13 +142,15 @@ void SlotCircle::leave(Fate fate) {
     if (member != setup_.own) wake(member);
 }
 
-// The fate is read before the identity: a board that was given back has lost that first or both.
+// Who departs has left: its fate is on its board before its identity goes, and stays until the board is given back.
 Fate SlotCircle::fate_of(std::uint32_t member) const {
-  const std::uint64_t value = line<const CounterLine>(member, layout_.fate()).value.load(std::memory_order_acquire);
+  const auto& fate = line<const CounterLine>(member, layout_.fate()).value;
+  std::uint64_t value = fate.load(std::memory_order_acquire);
   const std::uint64_t identity = identity_on_board(member);
-  const bool cleared = identity == 0 && value == 0;
-  if (identity != setup_.members[member].identity && (identity != 0 || cleared))
-    return {static_cast<std::uint32_t>(Code::invalid_usage), member};
+  const bool own = identity == setup_.members[member].identity;
+  if (!own && identity == 0 && value == 0) value = fate.load(std::memory_order_acquire);  // it left between the two looks
+  const bool given_back = !own && (identity != 0 || value == 0);
+  if (given_back) return {static_cast<std::uint32_t>(Code::invalid_usage), member};
   return {static_cast<std::uint32_t>(value >> 32), static_cast<std::uint32_t>(value)};
 }
 

@@ -13,14 +13,14 @@ int times_chosen(StoreChoice& choice, StoreChoice::Way good, int calls) {
   int chosen = 0;
   for (int i = 0; i < calls; ++i) {
     const StoreChoice::Way way = choice.next();
-    choice.took(same(way, good) ? 1000 : 2000);
+    choice.took(way, same(way, good) ? 1000 : 2000);
     if (same(way, good)) ++chosen;
   }
   return chosen;
 }
 
-constexpr StoreChoice::Way kGood{Store::past_cache, Store::past_cache};
-constexpr StoreChoice::Way kOther{Store::cached, Store::cached};
+constexpr StoreChoice::Way kGood{Store::past_cache, Store::past_cache, 0};
+constexpr StoreChoice::Way kOther{Store::cached, Store::cached, 0};
 
 TEST(StoreChoice, FindsTheFastestAndLooksAroundNowAndThen) {
   StoreChoice choice(4 << 20);
@@ -40,8 +40,9 @@ TEST(StoreChoice, FollowsAMachineThatChanges) {
 TEST(StoreChoice, ResultsThatStayInTheCacheAreNotStreamed) {
   StoreChoice choice(256 << 10);
   for (int i = 0; i < 200; ++i) {
-    EXPECT_EQ(choice.next().results, Store::cached);
-    choice.took(1000);
+    const StoreChoice::Way way = choice.next();
+    EXPECT_EQ(way.results, Store::cached);
+    choice.took(way, 1000);
   }
 }
 
@@ -53,7 +54,7 @@ TEST(StoreChoice, SlotsCanBeSettled) {
       const StoreChoice::Way way = choice.next();
       EXPECT_EQ(way.slots == Store::cached, slots == SlotStore::cached);
       streamed_results = streamed_results || way.results == Store::past_cache;
-      choice.took(1000);
+      choice.took(way, 1000);
     }
     EXPECT_TRUE(streamed_results);
   }
@@ -61,15 +62,13 @@ TEST(StoreChoice, SlotsCanBeSettled) {
 
 TEST(StoreChoice, BeyondEveryCacheBeginsWithWhatHalfTheSizeFound) {
   StoreChoice half(16 << 20);
+  StoreChoice whole(32 << 20, SlotStore::automatic, &half);  // asks only when it is used
   (void)times_chosen(half, kGood, 20);
-  StoreChoice whole(32 << 20);
-  whole.inherit(half);
   EXPECT_EQ(times_chosen(whole, kGood, 3), 3);
-  EXPECT_FALSE(StoreChoice::inherits(8 << 20));
-  EXPECT_TRUE(StoreChoice::inherits(16 << 20));
-  StoreChoice fresh(16 << 20);
-  StoreChoice other(32 << 20);
-  other.inherit(fresh);  // knows nothing yet
+  StoreChoice small(8 << 20, SlotStore::automatic, &half);
+  EXPECT_EQ(times_chosen(small, kGood, 8), 2) << "another size is another matter there";
+  const StoreChoice fresh(16 << 20);
+  StoreChoice other(32 << 20, SlotStore::automatic, &fresh);  // knows nothing yet
   EXPECT_EQ(times_chosen(other, kGood, 8), 2);
 }
 

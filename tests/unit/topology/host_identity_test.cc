@@ -23,7 +23,7 @@ TEST(HostIdentity, SameInEveryProcessOfAUser) {
 
 TEST(HostIdentity, AnotherNetworkNamespaceIsAnotherHost) {
   ChildProcess probe([] { return unshare(CLONE_NEWNET) == 0; });
-  if (!probe.wait()) GTEST_SKIP() << "this user may not make a network namespace";
+  if (!probe.wait()) GTEST_SKIP() << "skipped: needs root, to make a network namespace";
   const std::string mine = host_identity("").value();
   ChildProcess child([&] { return unshare(CLONE_NEWNET) == 0 && host_identity("").value() != mine; });
   EXPECT_TRUE(child.wait());
