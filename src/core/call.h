@@ -35,8 +35,8 @@ std::size_t scalar_size(DataType type);
 inline bool repeats(const Call& last, const Call& call) {
   return last.input == call.input && last.output == call.output && last.count == call.count &&
          last.collective == call.collective && last.type == call.type && last.op == call.op && last.root == call.root &&
-         last.algorithm == call.algorithm && call.counts.empty() && call.displacements.empty() && last.counts.empty() &&
-         call.wrong.ok();
+         last.algorithm == call.algorithm && last.deterministic == call.deterministic && call.counts.empty() &&
+         call.displacements.empty() && last.counts.empty() && call.wrong.ok();
 }
 
 // Whether the call makes sense by itself, on this rank. The text names the argument.

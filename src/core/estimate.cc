@@ -8,11 +8,7 @@ namespace seto {
 
 Result<double> estimated_seconds(const Communicator& communicator, const Call& call) {
   SETO_TRY(check(call, communicator.rank(), communicator.ranks()));
-  const std::uint64_t most = call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end());
-  const std::string_view pin =
-      call.algorithm != 0 ? algorithm_name(call.algorithm) : std::string_view(communicator.config().algorithm);
-  const Question question{
-      call.collective, communicator.ranks(), call.root, most * size_of(call.type), call.type, pin, communicator.ranks_a_core()};
+  const Question question = question_of(call, {communicator.ranks(), &communicator.config(), communicator.ranks_a_core()});
   SETO_ASSIGN(const Choice choice, choose(question, communicator.tiers(), communicator.costs()));
   for (const Candidate& candidate : choice.candidates)
     if (candidate.algorithm == choice.algorithm) return candidate.seconds;

@@ -109,6 +109,7 @@ Result<std::string> explain_on(const Communicator& communicator, Question questi
   question.bytes = part_bytes(question.collective, bytes, question.ranks);
   question.pin = communicator.config().algorithm;
   question.crowding = communicator.ranks_a_core();
+  question.deterministic = communicator.config().deterministic;
   return explain(question, communicator.tiers(), communicator.costs(), format);
 }
 

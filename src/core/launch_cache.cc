@@ -51,6 +51,7 @@ Finish LaunchCache::finish_of(const Call& call) const {
 bool LaunchCache::same(const Key& key, const Call& call, InPlace in_place) {
   return key.collective == call.collective && key.count == call.count && key.type == call.type && key.op == call.op &&
          key.root == call.root && key.in_place == in_place && key.algorithm == call.algorithm &&
+         key.deterministic == call.deterministic &&
          std::equal(key.counts.begin(), key.counts.end(), call.counts.begin(), call.counts.end()) &&
          std::equal(key.displacements.begin(), key.displacements.end(), call.displacements.begin(), call.displacements.end());
 }
@@ -65,6 +66,7 @@ Result<BoundShape*> LaunchCache::find(const Call& call, bool busy) {
                 call.root,
                 call.count,
                 call.algorithm,
+                call.deterministic,
                 {call.counts.begin(), call.counts.end()},
                 {call.displacements.begin(), call.displacements.end()}};
   auto found = shapes_.find(key);
@@ -91,12 +93,7 @@ StoreChoice& LaunchCache::stores_for(Collective collective, std::uint64_t bytes)
 }
 
 Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace in_place) {
-  const std::uint64_t most = call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end());
-  Question question{
-      call.collective, setup_.ranks,
-      call.root,       most * size_of(call.type),
-      call.type,       call.algorithm != 0 ? algorithm_name(call.algorithm) : std::string_view(setup_.config->algorithm),
-      setup_.crowding};
+  const Question question = question_of(call, {setup_.ranks, setup_.config, setup_.crowding});
   SETO_ASSIGN(const Choice choice, choose(question, *setup_.tiers, *setup_.costs));
   Shape shape{call.collective, setup_.ranks, call.root, 1, finish_of(call)};
   shape.pieces = choice.algorithm->pieces(shape);

@@ -55,6 +55,7 @@ class LaunchCache final {
     Rank root;
     std::uint64_t count;
     int algorithm;
+    bool deterministic;
     std::vector<std::uint64_t> counts;
     std::vector<std::uint64_t> displacements;
 

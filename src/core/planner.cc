@@ -6,6 +6,8 @@
 #include <iterator>
 #include <limits>
 
+#include "src/core/names.h"
+
 namespace seto {
 namespace {
 
@@ -112,7 +114,22 @@ double seconds(const Algorithm& algorithm, const Question& question, const Tiers
 
 }  // namespace
 
-Result<Choice> choose(const Question& question, const Tiers& tiers, const CostModel& model) {
+Question question_of(const Call& call, const Surroundings& here) {
+  const std::uint64_t most = call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end());
+  Question question;
+  question.collective = call.collective;
+  question.ranks = here.ranks;
+  question.root = call.root;
+  question.bytes = most * size_of(call.type);
+  question.type = call.type;
+  question.pin = call.algorithm != 0 ? algorithm_name(call.algorithm) : std::string_view(here.config->algorithm);
+  question.crowding = here.crowding;
+  question.deterministic = call.deterministic || here.config->deterministic;
+  return question;
+}
+
+Result<Choice> choose(const Question& question, const Tiers& tiers, const CostModel& costs) {
+  const CostModel model = question.deterministic ? CostModel() : costs;
   Choice choice;
   const Shape shape{question.collective, question.ranks, question.root, 1, Finish::none};
   const Candidate* best = nullptr;

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "src/base/config.h"
 #include "src/base/result.h"
+#include "src/core/call.h"
 #include "src/core/cost_model.h"
 #include "src/topology/tiers.h"
 
@@ -19,9 +21,20 @@ struct Question {
   Rank root = 0;
   std::uint64_t bytes = 0;  // of one part
   DataType type = DataType::float32;
-  std::string_view pin;  // an algorithm by name, or empty
-  double crowding = 1;   // ranks a core, of the most crowded node; 1 if every rank has its own
+  std::string_view pin;        // an algorithm by name, or empty
+  double crowding = 1;         // ranks a core, of the most crowded node; 1 if every rank has its own
+  bool deterministic = false;  // by shipped constants, whatever was measured or read
 };
+
+// Where a call is made.
+struct Surroundings {
+  int ranks = 1;
+  const Config* config = nullptr;
+  double crowding = 1;
+};
+
+// What a call asks. Its pin is a view of a table or of the config.
+Question question_of(const Call& call, const Surroundings& here);
 
 // How a launch is cut: agreed between ranks because it follows from the question alone.
 struct Cut {

@@ -108,7 +108,7 @@ TEST(SharedMemoryLimits, TooLittleForAnythingIsNamedAtInit) {
 
 TEST(SharedMemoryLimits, NoAddressesAreNamedAtInit) {
 #ifdef SETO_SANITIZED
-  GTEST_SKIP() << "sanitizers reserve more addresses than any such limit";
+  GTEST_SKIP() << "skipped: sanitizers reserve more addresses than any such limit";
 #endif
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     (void)seat.id();

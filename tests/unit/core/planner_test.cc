@@ -35,6 +35,23 @@ TEST(Planner, ConstantsMoveTheBorder) {
   EXPECT_EQ(chosen(Collective::all_reduce, 64 << 10, tiers, slow_to_move), "two_shot");
 }
 
+TEST(Planner, ADeterministicCallGoesByShippedConstants) {
+  const Tiers tiers = Tiers::flat(8);
+  CostModel slow_to_start;
+  slow_to_start.node.latency_seconds = 1e-3;
+  Config config;
+  Call call;
+  call.count = 1 << 20;
+  const auto name = [&] { return choose(question_of(call, {8, &config, 1}), tiers, slow_to_start).value().algorithm->name; };
+  const std::string_view shipped = chosen(Collective::all_reduce, call.count * sizeof(float), tiers);
+  ASSERT_NE(name(), shipped) << "a hop of a millisecond decides otherwise";
+  call.deterministic = true;
+  EXPECT_EQ(name(), shipped);
+  call.deterministic = false;
+  config.deterministic = true;
+  EXPECT_EQ(name(), shipped);
+}
+
 TEST(Planner, TiersAreWorthCrossingOnce) {
   const Tiers tiers = made_up_tiers(32, 4, 1).value();
   EXPECT_EQ(tiers.widest(), TierKind::site);

@@ -65,7 +65,7 @@ TEST(Segment, LimitIsAnErrorThatSaysWhatToDo) {
 
 TEST(Segment, MoreThanTheMachineHasIsAnErrorAndNoSignal) {
   auto segment = Segment::create({.size = kSegmentLimit});
-  if (!segment.ok()) GTEST_SKIP() << segment.status().text();
+  ASSERT_TRUE(segment.ok()) << segment.status().text();
   const Status full = segment->populate(0, kSegmentLimit);
   EXPECT_EQ(full.code(), Code::unavailable);
   EXPECT_THAT(std::string(full.text()), HasSubstr("the machine has"));
@@ -75,7 +75,7 @@ TEST(Segment, MoreThanTheMachineHasIsAnErrorAndNoSignal) {
 
 TEST(Segment, AddressSpaceLimitIsAnError) {
 #ifdef SETO_SANITIZED
-  GTEST_SKIP() << "sanitizers need the address space themselves";
+  GTEST_SKIP() << "skipped: sanitizers need the address space themselves";
 #endif
   ChildProcess child([] {
     const rlimit little{256 * kMiB, 256 * kMiB};
