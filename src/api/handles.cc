@@ -1,15 +1,13 @@
 #include "src/api/handles.h"
 
-#include <linux/membarrier.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include "src/base/clock.h"
+#include "src/base/core_barrier.h"
 #include "src/base/thread.h"
 
 using seto::Code;
@@ -22,11 +20,6 @@ namespace {
 
 // A pending call sees an abort within milliseconds. One that does not is stuck, and its memory is left to it.
 constexpr std::uint64_t kCloseMs = 10'000;
-
-void barrier_on_every_core() {
-  if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0)
-    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
-}
 
 }  // namespace
 
@@ -166,7 +159,7 @@ Status setoComm::finish() {
 
 bool setoComm::close() {
   usable.store(nullptr, std::memory_order_seq_cst);
-  barrier_on_every_core();
+  (void)seto::pass_barrier_on_every_core();
   const Deadline until = Deadline::after_ms(kCloseMs);
   while (inside.load(std::memory_order_acquire) > 0) {
     if (until.passed()) return false;

@@ -1,15 +1,14 @@
 #include "src/core/context.h"
 
-#include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 
+#include "src/base/core_barrier.h"
 #include "src/control/doorbell.h"
 #include "transports/local/local_contexts.h"
 
@@ -25,12 +24,6 @@ ContextId next_context_id() {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Writers of counters look at `armed` after their store with no fence between: it would cost a third of a small all-reduce.
-// So who arms makes every core of every registered process pass a barrier instead.
-void barrier_everywhere() {
-  if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0) std::atomic_thread_fence(std::memory_order_seq_cst);
-}
-
 }  // namespace
 
 int usable_cores() {
@@ -42,7 +35,7 @@ int usable_cores() {
 std::uint32_t default_spins(int ranks_on_node) { return ranks_on_node <= usable_cores() ? kSpins : 0; }
 
 Result<std::shared_ptr<Context>> Context::create(const Config& config) {
-  (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
+  (void)every_core_can_be_reached();
   std::shared_ptr<Context> context(new Context(config));
   context->id_ = next_context_id();
   SETO_ASSIGN(Segment segment, Segment::create({}));
@@ -123,8 +116,9 @@ void Context::expect_ranks_on_node(int ranks) {
 }
 
 void Context::arm() {
+  // Writers of counters look at `armed` after their store with no fence between: it would cost a third of a small all-reduce.
   head().armed.store(1, std::memory_order_relaxed);
-  barrier_everywhere();
+  (void)pass_barrier_on_every_core();
 }
 
 void Context::disarm() { head().armed.store(0, std::memory_order_relaxed); }

@@ -45,7 +45,8 @@ SlotCircle::SlotCircle(CircleSetup setup)
     : setup_(std::move(setup)),
       layout_(static_cast<std::uint32_t>(setup_.members.size()), setup_.ports),
       done_by_(setup_.members.size(), 0),
-      leases_(kWindow * setup_.ports * (setup_.members.size() + kGroups)) {
+      leases_(kWindow * setup_.ports * (setup_.members.size() + kGroups)),
+      users_(leases_.size(), 0) {
   for (std::uint32_t member = 0; member < members(); ++member)
     if (member != setup_.own) others_.push_back(member);
 }
@@ -180,8 +181,12 @@ void SlotCircle::wake(std::uint32_t member) const {
   if (peer.armed != nullptr && peer.armed->load(std::memory_order_relaxed) != 0) setup_.doorbell->ring(member);
 }
 
-SlotCircle::Lease& SlotCircle::lease(std::uint64_t window, std::uint32_t port, std::uint32_t target) {
-  return leases_[(window * layout_.ports() + port) * (layout_.members() + kGroups) + target];
+SlotCircle::Lease& SlotCircle::lease(std::uint64_t which, std::uint32_t port, std::uint32_t target) {
+  return leases_[(which * layout_.ports() + port) * (layout_.members() + kGroups) + target];
+}
+
+std::uint64_t& SlotCircle::line_user(std::uint64_t window, std::uint32_t port, std::uint32_t target) {
+  return users_[(window * layout_.ports() + port) * (layout_.members() + kGroups) + target];
 }
 
 bool SlotCircle::grow(Lease& lease, std::size_t size) {

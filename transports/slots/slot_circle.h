@@ -72,12 +72,13 @@ class SlotCircle final : public Circle {
   friend class SlotPairSender;
   friend class SlotPairReceiver;
 
-  // Slots of one outgoing line of one window; kept from operation to operation, whichever stream uses the line.
+  // Slots for one target of a port; kept from operation to operation, whichever stream uses them. Of each there are two, as many
+  // as operations under way; a stream that goes on in its own slots leaves the other one alone.
   struct Lease {
     std::size_t offset = 0;
     std::size_t size = 0;
     std::uint64_t operation = 0;  // the last that filled them
-    std::uint64_t user = 0;       // multicast: the stream that used the line last
+    std::uint64_t user = 0;       // the stream that did
   };
 
   explicit SlotCircle(CircleSetup setup);
@@ -94,7 +95,8 @@ class SlotCircle final : public Circle {
   void fail(Status reason) {
     if (failure_.ok()) failure_ = std::move(reason);
   }
-  Lease& lease(std::uint64_t window, std::uint32_t port, std::uint32_t target);
+  Lease& lease(std::uint64_t which, std::uint32_t port, std::uint32_t target);
+  std::uint64_t& line_user(std::uint64_t window, std::uint32_t port, std::uint32_t target);
   bool grow(Lease& lease, std::size_t size);
   void give_back_slots();
   [[nodiscard]] std::uint64_t identity_on_board(std::uint32_t member) const;
@@ -104,7 +106,8 @@ class SlotCircle final : public Circle {
   BoardLayout layout_;
   std::uint64_t done_ = 0;              // operations this member has completed
   std::vector<std::uint64_t> done_by_;  // as far as known here
-  std::vector<Lease> leases_;           // [window][port][target]
+  std::vector<Lease> leases_;           // [which of two][port][target]
+  std::vector<std::uint64_t> users_;    // [window][port][target]: the stream that used the line last
   std::vector<std::uint32_t> others_;   // all members but this one
   std::uint64_t streams_ = 0;           // opened so far, to tell them apart
   Status failure_;

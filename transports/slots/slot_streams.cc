@@ -17,6 +17,11 @@ std::uint32_t tail_lines(std::uint32_t size) {
 
 bool fits_inline(const StreamGeometry& geometry) { return geometry.slot_size <= kInlineSize && geometry.slices == 1; }
 
+// Of a stream that uses its slots more than once in an operation the receivers give every slot back at once, so that the next
+// operation may go on in the same ones: half the memory, and half of what the caches hold. For a stream of few slices the reply
+// would cost a flight that the headers of the other direction save.
+bool gives_every_slot_back(std::uint64_t slices, std::uint64_t depth) { return slices > depth; }
+
 }  // namespace
 
 // ---- sender ----
@@ -35,6 +40,7 @@ SlotSender::SlotSender(SlotCircle& circle, StreamAddress address, std::span<cons
                                      [&](std::uint32_t receiver) { return circle.setup_.members[receiver].same_process; })),
       tails_(inline_ ? tail_lines(geometry.slot_size) : 0) {
   geometry_.depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(1U, geometry.depth), geometry.slices));
+  returns_ = gives_every_slot_back(geometry_.slices, geometry_.depth);
   const BoardLayout& layout = circle_.layout_;
   const std::uint32_t own = circle_.setup_.own;
   for (std::uint64_t w = 0; w < kWindow; ++w) {
@@ -52,34 +58,61 @@ std::byte* SlotSender::acquire(Mark mark) {
   Window& window = windows_[operation % kWindow];
   if (window.opened != operation && !open(window, operation, {})) return nullptr;
   if (inline_) return tails_ == 0 ? window.line->message : window.staging.data();
-  if (slice >= geometry_.depth && !credit(window, mark - geometry_.depth + 1)) return nullptr;
+  if (!free_again(window, mark)) return nullptr;
   return circle_.setup_.members[circle_.setup_.own].segment + window.slots + slice % geometry_.depth * stride_;
 }
 
-// The line and the slots of operation k are free for k + kWindow when every receiver has completed k: every receiver of
-// whatever stream used the line in k, and another stream may have multicast to others through it.
+// The line of operation k is free for k + kWindow when every receiver has completed k: every receiver of whatever stream used
+// it in k, and another stream may have multicast to others through it.
 bool SlotSender::open(Window& window, std::uint64_t operation, const Lent& lent) {
-  auto& lease = circle_.lease(operation % kWindow, address_.port, target_);
-  const bool taken_over = address_.group > 0 && lease.user != serial_;
+  std::uint64_t& user = circle_.line_user(operation % kWindow, address_.port, target_);
+  const bool taken_over = address_.group > 0 && user != serial_;
   if (operation > kWindow && !circle_.passed(taken_over ? circle_.others_ : receivers_, operation - kWindow)) return false;
-  lease.user = serial_;
   if (lent.first != nullptr) {
     window.line->slots.offset = reinterpret_cast<std::uintptr_t>(lent.first);
     window.line->slots.stride = static_cast<std::uint32_t>(lent.stride);
     window.line->slots.check = check_of(window.line->slots.offset, window.line->slots.stride, 0);
     window.line->depth = 0;
   } else if (!inline_) {
-    if (!circle_.grow(lease, std::size_t{stride_} * geometry_.depth)) return false;
-    lease.operation = operation;
-    window.slots = lease.offset;
-    window.line->slots.offset = lease.offset;
+    if (!choose_slots(window, operation)) return false;
+    window.line->slots.offset = window.slots;
     window.line->slots.stride = stride_;
-    window.line->slots.check = check_of(lease.offset, stride_, geometry_.depth);
+    window.line->slots.check = check_of(window.slots, stride_, geometry_.depth);
     window.line->depth = geometry_.depth;
   }
+  user = serial_;
   window.line->digest = geometry_.digest;
   window.opened = operation;
   return true;
+}
+
+// The own ones of the last time, where every slot says when it is free; else those whose operation is longer ago. Of two
+// operations under way the later one may come here first.
+bool SlotSender::choose_slots(Window& window, std::uint64_t operation) {
+  auto* lease = &circle_.lease(0, address_.port, target_);
+  auto* newer = &circle_.lease(1, address_.port, target_);
+  if (lease->operation > newer->operation) std::swap(lease, newer);
+  if (returns_ && newer->user == serial_ && newer->operation < operation) lease = newer;
+  const bool own = lease->user == serial_;
+  window.goes_on = returns_ && own && lease->operation + 1 == operation;
+  const auto& readers = own || address_.group == 0 ? receivers_ : circle_.others_;
+  if (!window.goes_on && !circle_.passed(readers, lease->operation)) return false;
+  if (!circle_.grow(*lease, std::size_t{stride_} * geometry_.depth)) return false;
+  lease->operation = operation;
+  lease->user = serial_;
+  window.slots = lease->offset;
+  return true;
+}
+
+bool SlotSender::free_again(Window& window, Mark mark) {
+  const std::uint64_t slice = slice_of(mark);
+  if (slice >= geometry_.depth) return credit(window, mark - geometry_.depth + 1);
+  if (!window.goes_on) return true;
+  // The last slice of the operation before that lay in this slot.
+  const std::uint64_t last = geometry_.slices - 1;
+  const std::uint64_t before = last - (last - slice) % geometry_.depth;
+  const std::uint64_t operation = operation_of(mark) - 1;
+  return credit(windows_[operation % kWindow], mark_of(operation, before) + 1);
 }
 
 bool SlotSender::credit(Window& window, Mark needed) {
@@ -242,7 +275,7 @@ void SlotReceiver::release(Mark mark) {
   if (window.depth == 0) {
     let_go(mark);
     if (slice_of(mark) + 1 < geometry_.slices) return;  // the sender waits for the last alone
-  } else if (slice_of(mark) + window.depth >= geometry_.slices) {
+  } else if (!gives_every_slot_back(geometry_.slices, window.depth)) {
     return;  // its slot is not used again in this operation
   }
   window.taken->value.store(mark + 1, std::memory_order_release);

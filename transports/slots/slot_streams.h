@@ -27,6 +27,7 @@ class SlotSender final : public SendStream {
     Mark taken_by_all = 0;
     std::uint64_t opened = 0;                                         // operation
     std::size_t slots = 0;                                            // offset in the own segment
+    bool goes_on = false;                                             // in the slots of the operation before
     alignas(kLineSize) std::array<std::byte, kInlineSize> staging{};  // a short message of several lines, in one piece
   };
 
@@ -37,7 +38,9 @@ class SlotSender final : public SendStream {
   };
 
   bool open(Window& window, std::uint64_t operation, const Lent& lent);
+  bool choose_slots(Window& window, std::uint64_t operation);
   bool credit(Window& window, Mark needed);
+  bool free_again(Window& window, Mark mark);
 
   SlotCircle& circle_;
   StreamAddress address_;
@@ -48,6 +51,7 @@ class SlotSender final : public SendStream {
   std::uint32_t stride_;
   bool inline_;
   bool lends_;
+  bool returns_ = false;     // receivers say of every slot that they have read it
   std::uint32_t tails_ = 0;  // lines beyond the head that a short message needs
   std::array<Window, kWindow> windows_;
 };
