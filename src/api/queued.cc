@@ -35,6 +35,8 @@ Result<std::shared_ptr<HostStream>> stream_of(setoStream_t stream) {
 }
 
 Result<CallGroup::Place> place_in_group(setoComm_t comm, setoStream_t stream) {
+  SETO_TRY(check_handle(comm));
+  const Inside inside(*comm);
   SETO_ASSIGN(Communicator* const communicator, usable(comm));
   SETO_ASSIGN(std::shared_ptr<HostStream> host_stream, stream_of(stream));
   const std::shared_ptr<setoComm> share = comm->shared_from_this();

@@ -50,7 +50,10 @@ Status check_color(int color) {
   return failure(Code::invalid_argument, "color: %d is negative and not SETO_SPLIT_NOCOLOR", color);
 }
 
-Status split(setoComm_t comm, const SplitChoice& choice, setoComm_t* newcomm, const setoConfig_t* config) {
+Result<std::shared_ptr<Split>> new_split(setoComm_t comm, const SplitChoice& choice, setoComm_t* newcomm,
+                                         const setoConfig_t* config) {
+  SETO_TRY(check_handle(comm));
+  const Inside inside(*comm);
   SETO_ASSIGN(Communicator* const parent, usable(comm));
   auto work = std::make_shared<Split>();
   work->parent = comm->shared_from_this();
@@ -62,6 +65,11 @@ Status split(setoComm_t comm, const SplitChoice& choice, setoComm_t* newcomm, co
   Result<Settings> settings = with_struct(inherited(comm->settings, parent->context()), config);
   if (settings.ok()) work->settings = std::move(settings).value();
   if (work->verdict.ok()) work->verdict = settings.status();
+  return work;
+}
+
+Status split(setoComm_t comm, const SplitChoice& choice, setoComm_t* newcomm, const setoConfig_t* config) {
+  SETO_ASSIGN(const std::shared_ptr<Split> work, new_split(comm, choice, newcomm, config));
   return now_or_at_group_end([work] { return run_or_start(work); });
 }
 

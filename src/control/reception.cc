@@ -89,8 +89,11 @@ void Reception::decline(AttemptId attempt, ContextId context, const Status& reas
   std::vector<std::pair<CallKey, Parked>> waiting;
   {
     const std::lock_guard lock(mutex_);
-    if (declined_.size() >= kDeclinedLimit) declined_.pop_front();
-    declined_.push_back({attempt, context, reason});
+    if (declined_.try_emplace({attempt, context}, reason).second) declined_order_.push_back({attempt, context});
+    if (declined_order_.size() > kDeclinedLimit) {
+      declined_.erase(declined_order_.front());
+      declined_order_.pop_front();
+    }
     for (auto entry = parked_.begin(); entry != parked_.end();) {
       const CallKey& key = entry->first;
       const bool in_vain = key.attempt == attempt && key.answerer == context;
@@ -99,12 +102,6 @@ void Reception::decline(AttemptId attempt, ContextId context, const Status& reas
     }
   }
   for (const auto& [key, parked] : waiting) refuse(key, parked.fd, reason);
-}
-
-const Reception::Declined* Reception::declined(AttemptId attempt, ContextId context) const {
-  const auto found = std::find_if(declined_.begin(), declined_.end(),
-                                  [&](const Declined& one) { return one.attempt == attempt && one.context == context; });
-  return found == declined_.end() ? nullptr : &*found;
 }
 
 void Reception::refuse(const CallKey& key, const PrivateFd& fd, const Status& reason) const {
@@ -195,8 +192,8 @@ void Reception::hear(std::uint64_t id) {
 // A question that gets no answer is one whose asker may go on waiting.
 void Reception::greet(const HandshakeMessage& hello, Ungreeted one) {
   const CallKey key{hello.of_sender, hello.caller, hello.answerer, hello.attempt};
-  if (const Declined* const given_up = declined(hello.attempt, hello.answerer); given_up != nullptr) {
-    refuse(key, one.fd, given_up->reason);
+  if (const auto given_up = declined_.find({hello.attempt, hello.answerer}); given_up != declined_.end()) {
+    refuse(key, one.fd, given_up->second);
   } else if (hello.kind == HandshakeKind::question) {
     return;
   } else if (one.refused) {

@@ -23,8 +23,11 @@ inline constexpr std::size_t kUngreetedLimit = 64;
 inline constexpr int kUngreetedMs = 2'000;
 // Callers whose context has not asked for them yet.
 inline constexpr std::size_t kParkedLimit = 65'536;
-// Attempts that contexts of this process gave up, and whose latecomers are still told why.
-inline constexpr std::size_t kDeclinedLimit = 256;
+// Attempts that contexts of this process gave up, and whose latecomers are still told why. Only inits of this process that fail
+// add to them, so a peer cannot crowd out what others need; and as all ranks of one communicator may be contexts of one process,
+// and fail together, it holds a few of those. Who asks for one that is forgotten all the same is told nothing, as for one that
+// lives: it waits until its own deadline.
+inline constexpr std::size_t kDeclinedLimit = 4'096;
 
 // Who calls whom.
 struct CallKey {
@@ -62,10 +65,10 @@ class Reception final {
     PrivateFd fd;
     Watch watch;
   };
-  struct Declined {
+  struct Attempt {
     AttemptId attempt;
     ContextId context;
-    Status reason;
+    auto operator<=>(const Attempt&) const = default;
   };
 
   Reception(ControlThread& control, const Token& token) : control_(control), token_(token) {}
@@ -79,7 +82,6 @@ class Reception final {
   void park(const CallKey& key, PrivateFd fd);
   void refuse(const CallKey& key, const PrivateFd& fd, const Status& reason) const;
   void greet(const HandshakeMessage& hello, Ungreeted one);
-  [[nodiscard]] const Declined* declined(AttemptId attempt, ContextId context) const;
   void forget(std::uint64_t id);
   void pause();
   void restore();
@@ -99,7 +101,8 @@ class Reception final {
   std::map<std::uint64_t, Ungreeted> ungreeted_;
   std::map<CallKey, Parked> parked_;
   std::set<CallKey> refused_;
-  std::deque<Declined> declined_;  // the oldest first
+  std::map<Attempt, Status> declined_;
+  std::deque<Attempt> declined_order_;  // the oldest first
   Watch listening_;
   Watch ticking_;
 };

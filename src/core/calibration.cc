@@ -61,7 +61,7 @@ class Line final {
   Status move(const Transfer& transfer) {
     TransferCall call;
     call.transfers = {&transfer, 1};
-    call.deadline_ms = static_cast<std::uint32_t>(std::max(1, until_.remaining_ms()));
+    call.until = until_;
     return communicator_.run(call);
   }
 
@@ -186,9 +186,11 @@ Result<CostModel> agree_on_costs(Communicator& communicator, Bootstrap& bootstra
   SETO_ASSIGN(const std::optional<CostModel> agreed, common(statements));
   if (agreed) return *agreed;
   const Result<CostModel> measured = measure(communicator, until);
-  SETO_ASSIGN(const std::vector<std::string> figures,
-              bootstrap.all_gather(measured.ok() ? costs_text(measured.value()) : "", until));
+  const Result<std::vector<std::string>> gathered =
+      bootstrap.all_gather(measured.ok() ? costs_text(measured.value()) : "", until);
   if (!measured.ok()) return measured.status();
+  if (!gathered.ok()) return gathered.status();
+  const std::vector<std::string>& figures = gathered.value();
   // Each tier's constants are those of its leader.
   CostModel costs;
   costs.source = CostSource::measured;

@@ -81,8 +81,16 @@ bool CollectiveTask::inspect() {
   if (communicator_.failed())
     failed_ = communicator_.first_failure();
   else if (begun_)
-    failed_ = communicator_.look_around(note_, *deadline_);
+    failed_ = communicator_.look_around(note_);
+  if (failed_.ok() && begun_ && deadline_->passed()) failed_ = communicator_.overdue(note_, waits_for());
   return !failed_.ok() && ends_with_failure();
+}
+
+std::string CollectiveTask::waits_for() const {
+  const HostLaunch::Wait wait = shape_->launch->waits_at(run_);
+  const Algorithm& algorithm = *shape_->algorithm;
+  const std::string plan = std::string(algorithm.name) + " " + std::string(name_of(algorithm.collective));
+  return wait.text + " (" + (wait.step.empty() ? "" : wait.step + ", ") + plan + ")";
 }
 
 void CollectiveTask::finish(Status status) {

@@ -29,6 +29,7 @@ class CollectiveTask final : public Task {
   Step begin();  // moved: it may go on
   void finish(Status status);
   bool ends_with_failure();
+  [[nodiscard]] std::string waits_for() const;
 
   Communicator& communicator_;
   BoundShape* shape_;

@@ -11,6 +11,12 @@
 #include "src/core/transfer_task.h"
 
 namespace seto {
+namespace {
+
+// Of a drain. One that finds nothing to do soon sleeps for a millisecond.
+constexpr std::uint32_t kIdlePassesBetweenLooks = 16;
+
+}  // namespace
 
 Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap, const CommunicatorOptions& options) {
   std::unique_ptr<Communicator> communicator(new Communicator());
@@ -88,26 +94,33 @@ std::unique_ptr<Task> Communicator::issue(const Call& call, TaskGate* gate) {
   BoundShape* const shape = prepared(call, rejected);
   auto task = std::make_unique<CollectiveTask>(*this, call, shape, count_operation(), gate);
   if (shape == nullptr) task->reject(std::move(rejected));
-  if (gate != nullptr) under_way_.fetch_add(1, std::memory_order_relaxed);
+  if (gate != nullptr) await_turn(*task);
   return task;
 }
 
 Status Communicator::run(const TransferCall& call) {
   if (failed()) return first_failure();
-  TransferTask task(*this, transfers_->prepare(call), call.deadline_ms, nullptr);
+  TransferTask task(*this, transfers_->prepare(call), call, nullptr);
   context_->progress().run(task);
   return task.status();
 }
 
 std::unique_ptr<Task> Communicator::issue(const TransferCall& call, TaskGate* gate) {
-  auto task = std::make_unique<TransferTask>(*this, transfers_->prepare(call), call.deadline_ms, gate);
-  if (gate != nullptr) under_way_.fetch_add(1, std::memory_order_relaxed);
+  auto task = std::make_unique<TransferTask>(*this, transfers_->prepare(call), call, gate);
+  if (gate != nullptr) await_turn(*task);
   return task;
+}
+
+void Communicator::await_turn(Task& task) {
+  under_way_.fetch_add(1, std::memory_order_relaxed);
+  waiting_->add(task);
 }
 
 void Communicator::drain() {
   Progress& progress = context_->progress();
   for (std::uint32_t idle = 0; under_way_.load(std::memory_order_acquire) > 0;) {
+    if (idle % kIdlePassesBetweenLooks == 0) miss_the_gone();
+    if (failed()) under_way_.fetch_sub(waiting_->end_all(first_failure()), std::memory_order_release);
     if (progress.pass())
       idle = 0;
     else
@@ -151,7 +164,7 @@ Status Communicator::finalize() {
 // ---- failures ----
 
 // Called while an operation has not moved for a while: is there a reason?
-Status Communicator::look_around(const Note& own, Deadline deadline) {
+Status Communicator::look_around(const Note& own) {
   // Who is gone is asked before the notes are compared: who left because of a note has seen it, so it is there to be seen.
   Rank culprit = rank_;
   Status reason;
@@ -170,7 +183,6 @@ Status Communicator::look_around(const Note& own, Deadline deadline) {
     reason = circle_->failure();
     culprit = rank_;
   }
-  if (reason.ok() && deadline.passed()) reason = overdue(own);
   if (!reason.ok()) {
     fail(reason, culprit);
     return first_failure();
@@ -285,6 +297,20 @@ Status Communicator::why_gone(Rank peer) const {
   return {};
 }
 
+void Communicator::miss_the_gone() {
+  const std::uint64_t next = begun() + 1;
+  if (failed() || next > issued() || next != done_.load(std::memory_order_acquire) + 1) return;  // others look, or will
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (peer == rank_) continue;
+    const auto member = static_cast<std::uint32_t>(peer);
+    const Status gone = why_gone(peer);
+    if (gone.ok() || circle_->completed_by(member) >= next) continue;
+    return fail(failure(gone.code(), "operation %llu cannot begin any more: %s", static_cast<unsigned long long>(next),
+                        std::string(gone.text()).c_str()),
+                circle_->fate_of(member).reason != 0 ? blamed_by(peer) : peer);
+  }
+}
+
 std::string Communicator::absentees(const Note& own) const {
   std::vector<Rank> missing;
   for (Rank peer = 0; peer < ranks_; ++peer) {
@@ -296,9 +322,12 @@ std::string Communicator::absentees(const Note& own) const {
   return missing.empty() ? "all ranks came" : rank_list(missing) + " never came";
 }
 
-Status Communicator::overdue(const Note& own) const {
-  return failure(Code::timeout, "operation %llu (%s) did not end before its deadline: %s",
-                 static_cast<unsigned long long>(own.operation), text_of(own).c_str(), absentees(own).c_str());
+Status Communicator::overdue(const Note& own, const std::string& where) {
+  fail(
+      failure(Code::timeout, "operation %llu (%s) did not end before its deadline: %s; rank %d %s",
+              static_cast<unsigned long long>(own.operation), text_of(own).c_str(), absentees(own).c_str(), rank_, where.c_str()),
+      rank_);
+  return first_failure();
 }
 
 void Communicator::fail(const Status& reason, Rank culprit) {

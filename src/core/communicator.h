@@ -18,6 +18,7 @@
 #include "src/core/remains.h"
 #include "src/core/task.h"
 #include "src/core/transfers.h"
+#include "src/core/waiting_tasks.h"
 #include "transports/transport.h"
 
 namespace seto {
@@ -57,8 +58,11 @@ class Communicator final {
   // The same for sends and receives, which have no operation number. A task with a gate counts as under way until it has ended.
   Status run(const TransferCall& call);
   std::unique_ptr<Task> issue(const TransferCall& call, class TaskGate* gate);
-  // Drives until no task with a gate is under way: they end even after a failure.
+  // Drives until no task with a gate is under way: they end even after a failure. Those that a stream has not come to end then
+  // where they stand, whatever stands before them.
   void drain();
+  // Which tasks those are. A stream that comes to a task with a gate has to claim it.
+  [[nodiscard]] const std::shared_ptr<WaitingTasks>& waiting() const { return waiting_; }
 
   // Waits until every operation issued here has ended everywhere. Local: other ranks need not call it.
   Status finalize();
@@ -79,6 +83,7 @@ class Communicator final {
   Status introduce(Introduction& own);
   Status make_circle(const std::vector<Introduction>& all, AttemptId attempt, Deadline until);
 
+  void await_turn(Task& task);
   BoundShape* prepared(const Call& call, Status& rejected);
   [[nodiscard]] PeerState state_of(Rank rank) const;
   std::uint64_t count_operation() {
@@ -95,7 +100,7 @@ class Communicator final {
   void begin(const Note& note);
   void begin_rejected(Note note, const Status& reason);
   void complete(std::uint64_t operation);
-  Status look_around(const Note& own, Deadline deadline);
+  Status look_around(const Note& own);
   Status heed(Rank peer, const Note& own);
   Status heed_earlier(std::uint64_t before);
   Status compare_notes(const Note& own);
@@ -108,9 +113,12 @@ class Communicator final {
   [[nodiscard]] bool rejection_was_read(std::uint64_t before);
   [[nodiscard]] bool all_have_completed(std::uint64_t operation) const;  // who is gone does not count
   [[nodiscard]] std::string absentees(const Note& own) const;
-  Status overdue(const Note& own) const;
+  // `where`: what this rank itself waits for.
+  Status overdue(const Note& own, const std::string& where);
   // Why that peer will send nothing more, if so.
   Status why_gone(Rank peer) const;
+  // For operations that a stream has not come to, so that none looks around: fails where a peer will never take part in the next.
+  void miss_the_gone();
   void task_ended() { under_way_.fetch_sub(1, std::memory_order_release); }
 
   Rank rank_ = 0;
@@ -129,6 +137,7 @@ class Communicator final {
   std::unique_ptr<LaunchCache> launches_;
   std::unique_ptr<Transfers> transfers_;
   std::atomic<std::uint32_t> under_way_{0};  // tasks with a gate
+  const std::shared_ptr<WaitingTasks> waiting_ = std::make_shared<WaitingTasks>();
 
   Call last_call_;
   BoundShape* last_shape_ = nullptr;  // of last_call_

@@ -17,7 +17,7 @@ struct HostStream::Item final : TaskGate {
   explicit Item(HostStream& its_stream) : stream(its_stream) {}
 
   [[nodiscard]] bool open() override { return true; }  // it is started when it may begin
-  void ended(const Status& status) override { stream.ended(*this, status); }
+  void ended(const Status& status) override { stream.ended(status); }
 
   HostStream& stream;
   std::uint64_t position = 0;
@@ -26,7 +26,8 @@ struct HostStream::Item final : TaskGate {
   Function function = nullptr;
   std::shared_ptr<HostStream> other;
 
-  std::shared_ptr<Context> context;  // of the task
+  std::shared_ptr<Context> context;       // of the task
+  std::shared_ptr<WaitingTasks> waiting;  // of its communicator
   bool started = false;
   void* argument = nullptr;
   std::uint64_t other_position = 0;
@@ -39,6 +40,7 @@ Status HostStream::enqueue_task(Communicator& communicator, const AnyCall& call)
   SETO_TRY(communicator.context()->progress().prepare());
   auto item = std::make_shared<Item>(*this);
   item->context = communicator.context();
+  item->waiting = communicator.waiting();
   item->task = communicator.issue(call, item.get());
   append(std::move(item));
   return {};
@@ -84,17 +86,13 @@ std::uint64_t HostStream::position() const {
 
 // ---- going on ----
 
-// On the thread that drives the item's context, in the last breath of its task.
-void HostStream::ended(const Item& item, const Status& status) {
+// On the thread that drives the head's context, in the last breath of its task.
+void HostStream::ended(const Status& status) {
   const std::shared_ptr<HostStream> self = shared_from_this();  // whoever waits for the last item may drop this stream
   Streams others;
   {
     const std::lock_guard lock(mutex_);
-    if (!status.ok() && first_failure_.ok()) {
-      first_failure_ = status;
-      failed_at_ = item.position;
-    }
-    head_ended(others);
+    head_ended(status, others);
   }
   others.push_back(self);
   while (!others.empty()) {
@@ -123,6 +121,10 @@ void HostStream::go_on(Streams& others) {
   while (const std::shared_ptr<Item> item = head()) {
     if (item->task != nullptr) {
       if (std::exchange(item->started, true)) return;
+      if (!item->waiting->claim(*item->task)) {
+        head_ended(item->task->status(), others);
+        continue;
+      }
       lock.unlock();
       item->context->progress().join(*item->task);
       return;
@@ -138,14 +140,18 @@ void HostStream::go_on(Streams& others) {
     lock.lock();
     busy_ = false;
     if (done)
-      head_ended(others);
+      head_ended({}, others);
     else if (!again_)
       return;
   }
 }
 
-void HostStream::head_ended(Streams& others) {
+void HostStream::head_ended(const Status& status, Streams& others) {
   ++ended_;
+  if (!status.ok() && first_failure_.ok()) {
+    first_failure_ = status;
+    failed_at_ = ended_;
+  }
   std::erase_if(followers_, [&](const Follower& follower) {
     if (follower.position > ended_) return false;
     if (auto stream = follower.stream.lock()) others.push_back(std::move(stream));

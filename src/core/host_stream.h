@@ -14,7 +14,8 @@ namespace seto {
 
 // A queue of operations that run in order, of any communicators of this process. A position is the number of items ever queued.
 // Any thread. An item is handed to its context when the one before it has ended, by the thread that ended that one; the queue
-// keeps what it runs until a caller comes by after the end.
+// keeps what it runs until a caller comes by after the end. A task that its failed communicator has ended before counts as ended
+// when its turn comes.
 class HostStream final : public std::enable_shared_from_this<HostStream> {
  public:
   using Function = void (*)(void*);
@@ -43,11 +44,11 @@ class HostStream final : public std::enable_shared_from_this<HostStream> {
   template <class AnyCall>
   Status enqueue_task(Communicator& communicator, const AnyCall& call);
   void append(std::shared_ptr<Item> item);
-  void ended(const Item& item, const Status& status);
+  void ended(const Status& status);
   // Starts the item whose turn it is, and goes on with what others waited for.
   void go_on();
   void go_on(Streams& others);
-  void head_ended(Streams& others);  // locked
+  void head_ended(const Status& status, Streams& others);  // locked
   bool reached_or_tell(std::uint64_t position, const std::shared_ptr<HostStream>& other);
   Status check_position(std::uint64_t position) const;  // locked
   Status result_up_to(std::uint64_t position) const;    // locked

@@ -21,6 +21,8 @@ class Task {
   virtual bool inspect() = 0;
 
   [[nodiscard]] bool ended() const { return ended_.load(std::memory_order_acquire); }
+  // In place of all that, for a task that nobody drives.
+  void end_unbegun(const Status& reason) { end(reason); }
   // Only after the end.
   [[nodiscard]] const Status& status() const { return status_; }
 

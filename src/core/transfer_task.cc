@@ -12,10 +12,11 @@ using Direction = LocalTransfer::Direction;
 
 }  // namespace
 
-TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepared, std::uint32_t deadline_ms, TaskGate* gate)
+TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepared, const TransferCall& call, TaskGate* gate)
     : communicator_(communicator),
       prepared_(std::move(prepared)),
-      timeout_ms_(deadline_ms > 0 ? deadline_ms : communicator.config().operation_timeout_ms),
+      timeout_ms_(call.deadline_ms > 0 ? call.deadline_ms : communicator.config().operation_timeout_ms),
+      deadline_(call.until),
       gate_(gate) {}
 
 Task::Step TransferTask::advance() {
@@ -98,6 +99,7 @@ Status TransferTask::look_around(Rank& culprit) {
                    std::string(gone.text()).c_str());
   }
   if (Status broken = communicator_.circle_->failure(); !broken.ok()) return broken;
+  if (deadline_->stopped()) return failure(Code::aborted, "rank %d gave up", communicator_.rank());
   return deadline_->passed() ? overdue() : Status();
 }
 

@@ -11,7 +11,7 @@ namespace seto {
 // The sends and receives that one rank issued together, as one task.
 class TransferTask final : public Task {
  public:
-  TransferTask(Communicator& communicator, PreparedTransfers prepared, std::uint32_t deadline_ms, TaskGate* gate);
+  TransferTask(Communicator& communicator, PreparedTransfers prepared, const TransferCall& call, TaskGate* gate);
 
   Step advance() override;
   bool inspect() override;

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "src/base/clock.h"
 #include "src/base/result.h"
 #include "src/base/types.h"
 #include "src/core/store_choice.h"
@@ -33,7 +35,8 @@ enum class TransferKind : std::uint8_t { point_to_point, all_to_all_v };
 struct TransferCall {
   std::span<const Transfer> transfers;
   TransferKind kind = TransferKind::point_to_point;
-  std::uint32_t deadline_ms = 0;  // 0: the communicator's
+  std::uint32_t deadline_ms = 0;    // 0: the communicator's
+  std::optional<Deadline> until{};  // in place of that, and it may be given up
 };
 
 // Whether a transfer makes sense by itself. The text names the argument.

@@ -322,32 +322,43 @@ void HostLaunch::perform(const BoundStep& step, const Frame& frame, const Places
   }
 }
 
-std::string HostLaunch::waits_at(const Run& run, Rank& peer) const {
-  peer = -1;
-  for (const Target& target : lending_) {
-    if (!ran_through(run) || target.stream->taken(run.operands.operation)) continue;
-    peer = target.peer;
-    return "all steps are done; waits until rank " + std::to_string(peer) + " has read their results";
+HostLaunch::Wait HostLaunch::waits_at(const Run& run) const {
+  if (ran_through(run)) {
+    for (const Target& target : lending_)
+      if (!target.stream->taken(run.operands.operation))
+        return {target.peer, "waits until rank " + std::to_string(target.peer) + " has read its data", ""};
+    return {-1, "has done all its steps", ""};
   }
-  if (run.lane >= steps_.size()) return "between steps";
-  const BoundStep& step = steps_[run.lane];
-  const std::uint64_t slice = order_ == StepOrder::skewed ? run.round - step.stage : done_[run.operands.operation % 2][run.lane];
+  if (order_ == StepOrder::skewed) {
+    if (run.lane >= steps_.size()) return {-1, "is between two steps", ""};
+    return waits_at(run, run.lane, run.round - steps_[run.lane].stage);
+  }
+  // In readiness order many lanes wait: the first that waits for a peer keeps others waiting, too.
+  const std::vector<std::uint64_t>& done = done_[run.operands.operation % 2];
+  for (std::uint32_t lane = 0; lane < steps_.size(); ++lane) {
+    if (done[lane] == slices_) continue;
+    Wait wait = waits_at(run, lane, done[lane]);
+    if (wait.peer >= 0) return wait;
+  }
+  return {-1, "is between two steps", ""};
+}
+
+HostLaunch::Wait HostLaunch::waits_at(const Run& run, std::uint32_t lane, std::uint64_t slice) const {
+  const BoundStep& step = steps_[lane];
   const Mark mark = mark_of(run.operands.operation, slice);
-  const std::string where = "step " + std::to_string(run.lane) + " of " + std::to_string(steps_.size()) + ", slice " +
-                            std::to_string(slice) + " of " + std::to_string(slices_);
+  const std::string where = "step " + std::to_string(lane + 1) + " of " + std::to_string(steps_.size());
+  const std::string which = "slice " + std::to_string(slice + 1) + " of " + std::to_string(slices_);
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
     const Source& source = sources_[step.first_source + i];
     if (source.stream == nullptr || source.stream->front(mark) != nullptr) continue;
-    peer = source.peer;
-    return where + " waits for data of rank " + std::to_string(peer);
+    return {source.peer, "waits for " + which + " from rank " + std::to_string(source.peer), where};
   }
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
     const Target& target = targets_[step.first_target + i];
     if (target.stream == nullptr || target.lends || target.stream->acquire(mark) != nullptr) continue;
-    peer = target.peer;
-    return where + " waits for rank " + std::to_string(peer) + " to take earlier data";
+    return {target.peer, "waits for rank " + std::to_string(target.peer) + " to take what came before " + which, where};
   }
-  return where;
+  return {-1, "is at " + which, where};
 }
 
 }  // namespace seto

@@ -71,8 +71,13 @@ class HostLaunch final {
   // Whether anything comes here from a peer.
   [[nodiscard]] bool receives() const { return !receives_.empty(); }
 
-  // The step that a blocked run waits at, in words, and the peer that it waits for (-1: none).
-  [[nodiscard]] std::string waits_at(const Run& run, Rank& peer) const;
+  // What a blocked run waits for, in words of a user: slices and steps count from 1.
+  struct Wait {
+    Rank peer = -1;    // -1: for none
+    std::string text;  // "waits for slice 3 of 4 from rank 2"
+    std::string step;  // "step 14 of 30"; empty: it waits at none
+  };
+  [[nodiscard]] Wait waits_at(const Run& run) const;
 
  private:
   struct Source {
@@ -142,6 +147,9 @@ class HostLaunch final {
   StreamGeometry geometry_of(const BindRequest& request, const Channel& channel) const;
   void bind_offsets(const BindRequest& request, const Step& step);
   Status bind_stages();
+
+  // Peer -1: this step waits for none.
+  [[nodiscard]] Wait waits_at(const Run& run, std::uint32_t lane, std::uint64_t slice) const;
 
   bool advance_skewed(Run& run, std::uint32_t steps);
   bool advance_ready(Run& run, std::uint32_t steps);

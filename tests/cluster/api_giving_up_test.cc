@@ -2,8 +2,14 @@
 
 #include <dirent.h>
 
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
 #include <fstream>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -14,6 +20,11 @@ namespace seto::testing {
 namespace {
 
 constexpr std::uint32_t kInitMs = 30'000;
+#ifdef SETO_SANITIZED
+constexpr double kSoon = 3;  // instrumented code on shared cores
+#else
+constexpr double kSoon = 0.5;
+#endif
 
 // Threads of this process that make something in the background.
 int setup_threads() {
@@ -91,6 +102,87 @@ SETO_TEST_ALONE(ApiGivingUp, an_abort_at_any_moment_leaves_no_thread) {
     for (const setoComm_t comm : comms) EXPECT_TRUE(succeeded(setoCommAbort(comm)));
     EXPECT_LT(seconds_since(begin), 5) << "after " << microseconds << " us";
     ASSERT_EQ(setup_threads(), 0) << "after " << microseconds << " us";
+  }
+}
+
+// The rendezvous of two ranks of this process, of which one does not come out of the round in which both say that the costs must
+// be measured: the other is then in the middle of measuring, and alone.
+class StoppedPeer final {
+ public:
+  struct Seat {
+    StoppedPeer* rendezvous;
+    std::size_t rank;
+  };
+  static int all_gather(const void* mine, void* all, size_t size, void* argument) {
+    const auto& seat = *static_cast<const Seat*>(argument);
+    return seat.rendezvous->gather(seat.rank, std::string_view(static_cast<const char*>(mine), size), static_cast<char*>(all));
+  }
+
+  [[nodiscard]] bool stopped() {
+    const std::lock_guard lock(mutex_);
+    return stopped_;
+  }
+  // And comes to no later round.
+  void go_on() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  int gather(std::size_t rank, std::string_view mine, char* all) {
+    constexpr auto kPatience = std::chrono::milliseconds(kInitMs);
+    std::unique_lock lock(mutex_);
+    const std::uint64_t round = rounds_[rank]++;
+    messages_[rank] = mine;
+    changed_.notify_all();
+    if (!changed_.wait_for(lock, kPatience, [&] { return rounds_[1 - rank] > round || open_; })) return 1;
+    if (rounds_[1 - rank] <= round) return 1;
+    std::memcpy(all + mine.size() * rank, mine.data(), mine.size());
+    std::memcpy(all + mine.size() * (1 - rank), messages_[1 - rank].data(), mine.size());
+    taken_[rank] = round + 1;
+    changed_.notify_all();
+    // The next round's message takes the place of this one's.
+    if (!changed_.wait_for(lock, kPatience, [&] { return taken_[1 - rank] > round; })) return 1;
+    if (rank == 0 || mine.find("shipped") == std::string_view::npos) return 0;
+    stopped_ = true;
+    return changed_.wait_for(lock, kPatience, [&] { return open_; }) ? 0 : 1;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::array<std::string, 2> messages_;
+  std::array<std::uint64_t, 2> rounds_{};
+  std::array<std::uint64_t, 2> taken_{};
+  bool stopped_ = false;
+  bool open_ = false;
+};
+
+SETO_TEST_ALONE(ApiGivingUp, abort_ends_a_measurement) {
+  for (const int milliseconds : {0, 1, 3, 20, 100}) {
+    StoppedPeer rendezvous;
+    std::array<StoppedPeer::Seat, 2> seats{{{&rendezvous, 0}, {&rendezvous, 1}}};
+    std::array<setoComm_t, 2> comms{};
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      setoConfig_t config = in_background();
+      config.bootstrap = {StoppedPeer::all_gather, &seats[rank]};
+      ASSERT_EQ(setoCommInitRankConfig(&comms[rank], 2, setoUniqueId{}, static_cast<int>(rank), &config), setoInProgress);
+    }
+    const Deadline patience = Deadline::after_ms(kInitMs);
+    while (!rendezvous.stopped() && !patience.passed()) std::this_thread::yield();
+    ASSERT_TRUE(rendezvous.stopped());
+    const std::uint64_t moment = monotonic_ns() + static_cast<std::uint64_t>(milliseconds) * 1'000'000;
+    while (monotonic_ns() < moment) std::this_thread::yield();
+    const std::uint64_t begin = monotonic_ns();
+    EXPECT_TRUE(succeeded(setoCommAbort(comms[0])));
+    EXPECT_LT(seconds_since(begin), kSoon) << "after " << milliseconds << " ms";
+    EXPECT_EQ(setup_threads(), 1) << "after " << milliseconds << " ms";
+    rendezvous.go_on();
+    EXPECT_EQ(poll(comms[1]), setoRemoteError);
+    EXPECT_NE(std::string(setoGetLastError(comms[1])).find("rank 0"), std::string::npos) << setoGetLastError(comms[1]);
+    EXPECT_LT(seconds_since(begin), 2 * kSoon) << "after " << milliseconds << " ms";
+    EXPECT_TRUE(succeeded(setoCommDestroy(comms[1])));
+    if (::testing::Test::HasFailure()) return;
   }
 }
 

@@ -234,6 +234,32 @@ TEST_P(LateRank, IsNamedAtTheDeadline) {
   });
 }
 
+// In a ring a rank waits for the one before it, whoever is missing: the first that gives up says for what.
+TEST_P(LateRank, IsWaitedForAtAStepThatIsNamed) {
+  run_ranks(GetParam(), 4, [](const Seat& seat) {
+    setoConfig_t config = config_of_test();
+    config.algorithm = "ring";
+    const setoComm_t comm = seat.join(config);
+    ASSERT_NE(comm, nullptr);
+    expect_works(comm, seat);
+    if (seat.rank != 3) {
+      std::vector<float> values(1000, 1.0F);
+      setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
+      call.deadlineMs = seat.rank == 1 ? 300 : 0;
+      const Answer late =
+          answer(setoAllReduceConfig(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr, &call));
+      EXPECT_EQ(late.code, seat.rank == 1 ? setoTimeout : setoRemoteError) << late;
+      // Rank 0 sent its part on, and nothing after it: rank 1 waits for what rank 0 must have of rank 3.
+      if (seat.rank == 1) {
+        EXPECT_TRUE(late.says("rank 3 never came; rank 1 waits for slice 1 of 1 from rank 0 (step 3 of ")) << late;
+        EXPECT_TRUE(late.says(", ring all_reduce)")) << late;
+      }
+    }
+    seat.meet(1);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
 // The deadline of one call, and the rank comes at last: what it is told names the reason.
 TEST_P(LateRank, IsToldWhenItComes) {
   run_ranks(GetParam(), 2, [](const Seat& seat) {

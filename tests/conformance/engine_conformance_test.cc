@@ -172,9 +172,9 @@ class Worker {
   }
 
   [[nodiscard]] std::uint64_t done() const { return done_; }
-  [[nodiscard]] std::string waits_at(Rank& peer) const {
-    peer = -1;
-    return begun_ == done_ ? "has not begun" : launch_->waits_at(operations_[done_].run, peer);
+  [[nodiscard]] HostLaunch::Wait waits_at() const {
+    if (begun_ == done_) return {-1, "has not begun", ""};
+    return launch_->waits_at(operations_[done_].run);
   }
 
  private:
@@ -282,8 +282,8 @@ class Engine : public OneThread {
         World world(*GetParam(), job, [&](CircleMember& member) { return faults(seed * 8 + member.index()); });
         if (!world.drive(4, seed, kPatience)) {
           for (const auto& worker : world.workers_) {
-            Rank peer = -1;
-            ADD_FAILURE() << "done " << worker->done() << ": " << worker->waits_at(peer);
+            const HostLaunch::Wait wait = worker->waits_at();
+            ADD_FAILURE() << "done " << worker->done() << ": " << wait.text << ", " << wait.step;
           }
           return;
         }
@@ -333,9 +333,10 @@ TEST_P(Engine, NamesWhomItWaitsForWhenARankIsCutOff) {
       bool named = ended;
       for (const auto& worker : world.workers_) {
         EXPECT_EQ(worker->wrong(), 0U);
-        Rank peer = -1;
-        const std::string where = worker->done() < 2 ? worker->waits_at(peer) : "";
-        if (where.find("waits for data of rank " + std::to_string(culprit)) != std::string::npos) named = true;
+        if (worker->done() == 2) continue;
+        const HostLaunch::Wait wait = worker->waits_at();
+        if (wait.peer != static_cast<Rank>(culprit)) continue;
+        named = named || wait.text.find("from rank " + std::to_string(culprit)) != std::string::npos;
       }
       EXPECT_TRUE(named) << "nobody waits for rank " << culprit;
       if (ended) continue;

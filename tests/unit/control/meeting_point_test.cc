@@ -197,6 +197,22 @@ TEST(MeetingPoint, WhoDeclinesIsHeardByWhoeverWaitsAndByLatecomers) {
   }
 }
 
+// All ranks of a large communicator may be contexts of one process, and others retry meanwhile.
+TEST(MeetingPoint, WhatWasDeclinedIsNotCrowdedOut) {
+  Plane here;
+  Plane there;
+  const Fd memory = memory_of(1);
+  there.point->decline(7, 2, failure(Code::unavailable, "rank 3 could not connect"));
+  for (ContextId context = 3; context < 2003; ++context) {
+    there.point->decline(8 + context % 50, context, failure(Code::unavailable, "another"));
+    there.point->decline(7, context, failure(Code::unavailable, "another"));
+    there.point->decline(7, context, failure(Code::unavailable, "again"));  // takes no place of its own
+  }
+  const Result<Meeting> late = here.point->meet({there.point->address(), 1, 2, memory.get(), later(), 7});
+  EXPECT_EQ(late.status().code(), Code::aborted) << text_of(late);
+  EXPECT_THAT(text_of(late), HasSubstr("rank 3 could not connect"));
+}
+
 TEST(MeetingPoint, WhatWasDeclinedIsOneAttemptOfOneContext) {
   Plane here;
   Plane there;

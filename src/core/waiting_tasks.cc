@@ -1,0 +1,24 @@
+#include "src/core/waiting_tasks.h"
+
+namespace seto {
+
+void WaitingTasks::add(Task& task) {
+  const std::lock_guard lock(mutex_);
+  tasks_.insert(&task);
+}
+
+bool WaitingTasks::claim(Task& task) {
+  const std::lock_guard lock(mutex_);
+  return tasks_.erase(&task) > 0;
+}
+
+// A stream keeps a task until its turn, and asks here then: none is destroyed meanwhile.
+std::uint32_t WaitingTasks::end_all(const Status& reason) {
+  const std::lock_guard lock(mutex_);
+  for (Task* const task : tasks_) task->end_unbegun(reason);
+  const auto count = static_cast<std::uint32_t>(tasks_.size());
+  tasks_.clear();
+  return count;
+}
+
+}  // namespace seto
