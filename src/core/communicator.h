@@ -24,7 +24,7 @@
 namespace seto {
 
 class Bells;
-struct Introduction;
+struct Joining;
 
 struct CommunicatorOptions {
   Config config;
@@ -80,8 +80,9 @@ class Communicator final {
   friend class TransferTask;
   Communicator() = default;
   Status meet(Bootstrap& bootstrap, Deadline until);
-  Status introduce(Introduction& own);
-  Status make_circle(const std::vector<Introduction>& all, AttemptId attempt, Deadline until);
+  Status introduce(Joining& joining);
+  Status make_circle(const Joining& joining, Deadline until);
+  Result<std::shared_ptr<Connection>> connect(Rank peer, const Joining& joining, Deadline until);
 
   void await_turn(Task& task);
   BoundShape* prepared(const Call& call, Status& rejected);

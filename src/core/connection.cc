@@ -9,7 +9,7 @@ namespace seto {
 
 Result<std::shared_ptr<Connection>> Connection::open(const Own& own, const PeerAddress& peer, Deadline until) {
   SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
-  std::shared_ptr<Connection> connection(new Connection());
+  std::shared_ptr<Connection> connection(new Connection(peer));
   if (peer.process == meetings->address()) {
     connection->local_ = std::static_pointer_cast<SharedSegment>(LocalContexts::of_process().find(peer.context));
     if (connection->local_ == nullptr) return failure(Code::remote_error, "its context in this process is gone already");

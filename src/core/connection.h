@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "src/base/clock.h"
 #include "src/control/meeting_point.h"
@@ -38,20 +39,25 @@ class Connection final {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  // With the attempt that opened it.
+  [[nodiscard]] const PeerAddress& peer() const { return peer_; }
   // Both contexts are of this process: what is memory there is memory here.
   [[nodiscard]] bool within_process() const { return local_ != nullptr; }
   [[nodiscard]] std::byte* memory() const { return local_ != nullptr ? local_->segment.data() : remote_->data(); }
   [[nodiscard]] std::size_t size() const { return local_ != nullptr ? local_->segment.size() : remote_->size(); }
   // The peer's process has ended. Never of a context of this process.
   [[nodiscard]] bool dead() const { return dead_.load(std::memory_order_acquire); }
+  // The same, for who looks without knowing of connections.
+  [[nodiscard]] const std::atomic<bool>& death() const { return dead_; }
   // Bells of the peer arrive here; -1 of this process's, which ring the context's own bell.
   [[nodiscard]] int socket() const { return meeting_ ? meeting_->socket.get() : -1; }
   // Wakes the peer's context.
   void ring() const;
 
  private:
-  Connection() = default;
+  explicit Connection(PeerAddress peer) : peer_(std::move(peer)) {}
 
+  const PeerAddress peer_;
   std::shared_ptr<SharedSegment> local_;
   std::optional<Segment> remote_;
   std::optional<Meeting> meeting_;

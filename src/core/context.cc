@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kHeadSize = 4096;
 // Covers a peer's work on a slice; beyond it a yield costs less than what it may save.
 constexpr std::uint32_t kSpins = 4000;
+constexpr std::uint64_t kOwnBell = 0;  // of epoll's data; connections count from 1
 
 ContextId next_context_id() {
   static std::atomic<ContextId> next{1};
@@ -54,7 +55,7 @@ Result<std::shared_ptr<Context>> Context::create(const Config& config) {
   if (!context->epoll_.valid()) return system_failure(Code::unavailable, "no descriptor for a context to sleep on (ulimit -n)");
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.fd = shared->bell.get();
+  event.data.u64 = kOwnBell;
   if (epoll_ctl(context->epoll_.get(), EPOLL_CTL_ADD, shared->bell.get(), &event) != 0)
     return system_failure(Code::unavailable, "epoll refuses a context's bell");
   context->progress_ =
@@ -68,23 +69,32 @@ Context::~Context() {
   LocalContexts::of_process().remove(id_);
 }
 
-Result<std::shared_ptr<Connection>> Context::connect(const PeerAddress& peer, Deadline until) {
-  const std::pair<std::string, ContextId> key{peer.process, peer.context};
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = connections_.find(key); known != connections_.end() && !known->second->dead()) return known->second;
-  }
+Result<std::shared_ptr<Connection>> Context::open(const PeerAddress& peer, Deadline until) {
   SETO_ASSIGN(std::shared_ptr<Connection> connection, Connection::open({id_, segment_.get()}, peer, until));
-  if (connection->socket() >= 0) {
-    epoll_event event{};
-    event.events = EPOLLIN | EPOLLET;  // a bell not yet taken by this thread must not keep another awake
-    event.data.fd = connection->socket();
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connection->socket(), &event) != 0)
-      return system_failure(Code::unavailable, "epoll refuses a peer's bell");
-  }
-  const std::lock_guard lock(mutex_);
-  connections_[key] = connection;
+  if (connection->socket() >= 0) SETO_TRY(listen_to(connection));
   return connection;
+}
+
+Status Context::listen_to(const std::shared_ptr<Connection>& connection) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(ringers_, [](const auto& entry) { return entry.second.expired(); });
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;  // a bell not yet taken by this thread must not keep another awake
+  event.data.u64 = next_ringer_;
+  ringers_.emplace(next_ringer_++, connection);
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connection->socket(), &event) == 0) return {};
+  return system_failure(Code::unavailable, "epoll refuses a peer's bell");
+}
+
+KnownConnections Context::known() {
+  Connections dead;  // closed without the lock
+  const std::lock_guard lock(mutex_);
+  return acquaintances_.known(dead);
+}
+
+void Context::keep(const Connections& met) {
+  const std::lock_guard lock(mutex_);
+  acquaintances_.keep(met);
 }
 
 void Context::retire(std::unique_ptr<Retired> remains) {
@@ -127,14 +137,20 @@ void Context::await_bell(int milliseconds) {
   std::array<epoll_event, 16> events{};
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), milliseconds);
   for (int i = 0; i < count; ++i) {
-    const int fd = events[static_cast<std::size_t>(i)].data.fd;
-    if (fd == segment_->bell.get()) {
+    const std::uint64_t ringer = events[static_cast<std::size_t>(i)].data.u64;
+    if (ringer == kOwnBell) {
       eventfd_t rung = 0;
-      (void)eventfd_read(fd, &rung);
-    } else {
-      (void)drain(fd);
+      (void)eventfd_read(segment_->bell.get(), &rung);
+    } else if (const std::shared_ptr<Connection> connection = ringer_of(ringer)) {
+      (void)drain(connection->socket());
     }
   }
+}
+
+std::shared_ptr<Connection> Context::ringer_of(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto found = ringers_.find(number);
+  return found == ringers_.end() ? nullptr : found->second.lock();
 }
 
 void Context::wake() { (void)eventfd_write(segment_->bell.get(), 1); }

@@ -1,14 +1,16 @@
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "src/base/config.h"
 #include "src/base/result.h"
+#include "src/core/acquaintances.h"
 #include "src/core/connection.h"
 #include "src/core/cost_model.h"
 #include "src/core/progress.h"
@@ -31,8 +33,11 @@ class Context final : public Sleeper {
   [[nodiscard]] slots::Pool& pool() { return *pool_; }
   [[nodiscard]] Progress& progress() { return *progress_; }
 
-  // The connection to a peer, opened if this is the first communicator that needs it.
-  Result<std::shared_ptr<Connection>> connect(const PeerAddress& peer, Deadline until);
+  // A new connection; the peer's context opens its end for the same attempt.
+  Result<std::shared_ptr<Connection>> open(const PeerAddress& peer, Deadline until);
+  // Acquaintances, under a lock.
+  [[nodiscard]] KnownConnections known();
+  void keep(const Connections& met);
 
   // What must stay until peers are done with it; looked at whenever a communicator comes or goes.
   class Retired {
@@ -58,6 +63,9 @@ class Context final : public Sleeper {
   void wake() override;
 
  private:
+  Status listen_to(const std::shared_ptr<Connection>& connection);
+  // Null: it is gone, and so is its descriptor.
+  std::shared_ptr<Connection> ringer_of(std::uint64_t number);
   explicit Context(Config config) : config_(std::move(config)) {}
   SegmentHead& head() { return *reinterpret_cast<SegmentHead*>(segment_->segment.data()); }
 
@@ -69,7 +77,10 @@ class Context final : public Sleeper {
   mutable std::mutex mutex_;
   std::optional<CostModel> costs_;
   int most_ranks_on_node_ = 1;
-  std::map<std::pair<std::string, ContextId>, std::shared_ptr<Connection>> connections_;
+  Acquaintances acquaintances_;
+  // Whose bell an event of epoll is: its descriptor may be closed by then, and the number another's.
+  std::unordered_map<std::uint64_t, std::weak_ptr<Connection>> ringers_;
+  std::uint64_t next_ringer_ = 1;  // 0: the own bell
   std::vector<std::unique_ptr<Retired>> retired_;
   std::unique_ptr<Progress> progress_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 
 namespace seto {
 namespace {
@@ -21,17 +22,23 @@ int distance(Code code) {
   }
 }
 
+// Of one machine, so in the machine's byte order.
+std::string bytes_of(const Attempts& attempts) {
+  return {reinterpret_cast<const char*>(attempts.data()), attempts.size() * sizeof(AttemptId)};
+}
+
 Code code_in(const std::string& outcome) { return static_cast<Code>(outcome.front()); }
 
 }  // namespace
 
 std::string Introduction::encoded() const {
   return host + '\0' + site + '\0' + std::to_string(context) + '\0' + std::to_string(board) + '\0' + std::to_string(identity) +
-         '\0' + std::to_string(cores) + '\0' + outcome + '\0' + process;
+         '\0' + std::to_string(cores) + '\0' + outcome + '\0' + std::to_string(offered.size()) + '\0' + bytes_of(offered) +
+         process;
 }
 
 Result<Introduction> Introduction::decoded(const std::string& text) {
-  std::array<std::string, 7> fields;
+  std::array<std::string, 8> fields;
   std::size_t at = 0;
   for (std::string& field : fields) {
     const std::size_t end = text.find('\0', at);
@@ -47,7 +54,12 @@ Result<Introduction> Introduction::decoded(const std::string& text) {
   result.identity = std::strtoull(fields[4].c_str(), nullptr, 10);
   result.cores = std::max(1, std::atoi(fields[5].c_str()));
   result.outcome = fields[6];
-  result.process = text.substr(at);
+  const std::size_t offers = std::strtoull(fields[7].c_str(), nullptr, 10);
+  if (offers > kOffersLimit || text.size() - at < offers * sizeof(AttemptId))
+    return failure(Code::remote_error, "its introduction offers %zu connections: that is garbage", offers);
+  result.offered.resize(offers);
+  if (offers > 0) std::memcpy(result.offered.data(), text.data() + at, offers * sizeof(AttemptId));
+  result.process = text.substr(at + offers * sizeof(AttemptId));
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include "src/base/result.h"
 #include "src/base/types.h"
 #include "src/control/handshake.h"
+#include "src/core/acquaintances.h"
 
 namespace seto {
 
@@ -20,6 +21,7 @@ struct Introduction {
   std::uint64_t identity = 0;  // of the board: random, never 0
   int cores = 1;               // that it may run on
   std::string outcome;         // outcome_text of what has failed already
+  Attempts offered;            // whose connections it holds open for those of the others that know them too
 
   [[nodiscard]] std::string encoded() const;
   static Result<Introduction> decoded(const std::string& text);

@@ -12,6 +12,15 @@
 #include "transports/slots/slot_circle.h"
 
 namespace seto {
+
+// What a rank brings to the making of a communicator, and what it hears from all.
+struct Joining {
+  Introduction own;
+  KnownConnections known;  // as the introduction says
+  std::vector<Introduction> all;
+  AttemptId attempt = 0;
+};
+
 namespace {
 
 constexpr std::uint32_t kFewestPorts = 16;
@@ -55,7 +64,8 @@ Result<std::vector<Home>> homes_of(const std::vector<Introduction>& all) {
 
 }  // namespace
 
-Status Communicator::introduce(Introduction& own) {
+Status Communicator::introduce(Joining& joining) {
+  Introduction& own = joining.own;
   own.site = config_.site_id;
   own.context = context_->id();
   own.cores = usable_cores();
@@ -64,6 +74,8 @@ Status Communicator::introduce(Introduction& own) {
   SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
   own.process = meetings->address();
   context_->tidy();  // boards of communicators that are gone
+  joining.known = context_->known();
+  own.offered = joining.known.offered();
   const slots::BoardLayout layout = layout_for(ranks_);
   SETO_ASSIGN(board_.offset, context_->pool().reserve(layout.size()));
   board_.size = layout.size();
@@ -74,12 +86,14 @@ Status Communicator::introduce(Introduction& own) {
 
 // All ranks go through both rounds whatever has failed on one of them, so that nobody goes on alone and all hear the same.
 Status Communicator::meet(Bootstrap& bootstrap, Deadline until) {
-  Introduction own;
-  Status made = introduce(own);
+  Joining joining;
+  Introduction& own = joining.own;
+  const std::vector<Introduction>& all = joining.all;
+  Status made = introduce(joining);
   own.outcome = outcome_text(made);
   const Result<std::vector<std::string>> texts = bootstrap.all_gather(own.encoded(), until);
   if (!texts.ok()) return made.ok() ? texts.status() : made;
-  SETO_ASSIGN(const std::vector<Introduction> all, introductions_of(texts.value()));
+  SETO_ASSIGN(joining.all, introductions_of(texts.value()));
   std::vector<std::string> outcomes;
   for (const Introduction& one : all) outcomes.push_back(one.outcome);
   SETO_TRY(common_outcome(rank_, made, outcomes));
@@ -90,13 +104,13 @@ Status Communicator::meet(Bootstrap& bootstrap, Deadline until) {
   context_->expect_ranks_on_node(static_cast<int>(on_node));
   // The second round needs time that is left after the deadline of those who wait in vain.
   const Deadline connected = until.sooner_ms(static_cast<std::uint64_t>(until.remaining_ms()) / 10 * 9);
-  const AttemptId attempt = attempt_of(texts.value());
-  made = make_circle(all, attempt, connected);
+  joining.attempt = attempt_of(texts.value());
+  made = make_circle(joining, connected);
   if (!made.ok() && until.stopped())
     made = failure(Code::invalid_usage, "its init was given up (setoCommAbort or setoCommDestroy)");
   if (!made.ok()) {
     SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
-    meetings->decline(attempt, context_->id(), gave_up(rank_, made));
+    meetings->decline(joining.attempt, context_->id(), gave_up(rank_, made));
   }
   const Result<std::vector<std::string>> gathered = bootstrap.all_gather(outcome_text(made), until);
   if (gathered.ok()) return common_outcome(rank_, made, gathered.value());
@@ -104,7 +118,21 @@ Status Communicator::meet(Bootstrap& bootstrap, Deadline until) {
   return {made.code() == Code::aborted ? Code::remote_error : made.code(), std::string(made.text())};
 }
 
-Status Communicator::make_circle(const std::vector<Introduction>& all, AttemptId attempt, Deadline until) {
+// What both ends know already, or a new one that both open.
+Result<std::shared_ptr<Connection>> Communicator::connect(Rank peer, const Joining& joining, Deadline until) {
+  const Introduction& theirs = joining.all[static_cast<std::size_t>(peer)];
+  if (theirs.host != joining.own.host)
+    return failure(Code::invalid_usage, "rank %d is on another host; transports between hosts are not in this version", peer);
+  const PeerAddress address{theirs.process, theirs.context, joining.attempt};
+  std::shared_ptr<Connection> known = joining.known.shared_with(address, theirs.offered);
+  Result<std::shared_ptr<Connection>> found = known != nullptr ? Result(std::move(known)) : context_->open(address, until);
+  if (!found.ok()) return from_peer(peer, found.status());
+  if (found.value()->dead()) return from_peer(peer, failure(Code::remote_error, "its process has ended"));
+  return found;
+}
+
+Status Communicator::make_circle(const Joining& joining, Deadline until) {
+  const std::vector<Introduction>& all = joining.all;
   slots::CircleSetup setup;
   setup.own = static_cast<std::uint32_t>(rank_);
   setup.ports = ports_for(ranks_);
@@ -119,21 +147,20 @@ Status Communicator::make_circle(const std::vector<Introduction>& all, AttemptId
     member.board = introduction.board;
     member.identity = introduction.identity;
     if (peer != rank_) {
-      if (introduction.host != all[static_cast<std::size_t>(rank_)].host)
-        return failure(Code::invalid_usage, "rank %d is on another host; transports between hosts are not in this version", peer);
-      auto connection = context_->connect({introduction.process, introduction.context, attempt}, until);
-      if (!connection.ok()) return from_peer(peer, connection.status());
-      const std::shared_ptr<Connection>& opened = connections_[static_cast<std::size_t>(peer)] = std::move(connection).value();
+      std::shared_ptr<Connection>& opened = connections_[static_cast<std::size_t>(peer)];
+      SETO_ASSIGN(opened, connect(peer, joining, until));
       member.segment = opened->memory();
       member.segment_size = opened->size();
       member.armed = &reinterpret_cast<SegmentHead*>(opened->memory())->armed;
       member.same_process = opened->within_process();
+      member.dead = &opened->death();
     }
     setup.members.push_back(member);
   }
   bells_ = std::make_unique<Bells>(connections_);
   setup.doorbell = bells_.get();
   SETO_ASSIGN(circle_, slots::SlotCircle::create(std::move(setup)));
+  context_->keep(connections_);
   return {};
 }
 

@@ -23,7 +23,7 @@ SlotPairSender::SlotPairSender(SlotCircle& circle, std::uint32_t receiver)
 
 // Slots that are still to be read stay leased for as long as the pool lives: nobody is left who could hear of their reader.
 SlotPairSender::~SlotPairSender() {
-  const bool read = taken(*std::max_element(last_use_.begin(), last_use_.end())) || circle_.fate_of(receiver_).reason != 0;
+  const bool read = taken(*std::max_element(last_use_.begin(), last_use_.end())) || circle_.gone(receiver_);
   if (ring_size_ > 0 && read) circle_.setup_.pool->give_back(ring_, ring_size_);
 }
 

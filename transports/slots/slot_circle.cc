@@ -202,11 +202,16 @@ bool SlotCircle::grow(Lease& lease, std::size_t size) {
   return true;
 }
 
+bool SlotCircle::gone(std::uint32_t member) const {
+  const std::atomic<bool>* const dead = setup_.members[member].dead;
+  return (dead != nullptr && dead->load(std::memory_order_acquire)) || fate_of(member).reason != 0;
+}
+
 // May a receiver still look at slots that were filled in this operation? One that has left has an error for a result.
 bool SlotCircle::still_read(std::uint32_t target, std::uint64_t operation) const {
   for (const std::uint32_t member : others_) {
     if (target < members() && target != member) continue;
-    if (completed_by(member) < operation && fate_of(member).reason == 0) return true;
+    if (completed_by(member) < operation && !gone(member)) return true;
   }
   return false;
 }

@@ -18,6 +18,8 @@ struct Member {
   std::atomic<std::uint32_t>* armed = nullptr;
   bool same_process = false;   // reads what is lent at its address
   std::uint64_t identity = 0;  // what it wrote on that board; 0: boards are never given back
+  // Set when its process has ended: it reads nothing any more. Outlives the circle. Null: it never ends before this one.
+  const std::atomic<bool>* dead = nullptr;
 };
 
 // Wakes a member that sleeps. Called from the data path, so it neither blocks nor allocates.
@@ -99,6 +101,8 @@ class SlotCircle final : public Circle {
   std::uint64_t& line_user(std::uint64_t window, std::uint32_t port, std::uint32_t target);
   bool grow(Lease& lease, std::size_t size);
   void give_back_slots();
+  // It has left, or its process has ended: what it has not read by now it never will.
+  [[nodiscard]] bool gone(std::uint32_t member) const;
   [[nodiscard]] std::uint64_t identity_on_board(std::uint32_t member) const;
   [[nodiscard]] bool still_read(std::uint32_t target, std::uint64_t operation) const;
 

@@ -1,0 +1,91 @@
+// Which connections a context offers, and which of several two contexts use. Real connections to one other process.
+
+#include "src/core/acquaintances.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "src/core/context.h"
+#include "tests/support/ranks.h"
+#include "tests/support/room.h"
+
+namespace seto::testing {
+namespace {
+
+constexpr std::uint64_t kInitMs = 10'000;
+constexpr std::size_t kLimit = 2;
+
+struct Met {
+  PeerAddress peer;
+  Connections by;  // by the number of the attempt; null for 0
+};
+
+Result<Met> meet_other(Context& context, Room& room, const Seat& seat) {
+  const Deadline until = Deadline::after_ms(kInitMs);
+  RoomBootstrap bootstrap(room, {seat.rank, seat.ranks});
+  SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
+  SETO_ASSIGN(const auto processes, bootstrap.all_gather(meetings->address(), until));
+  SETO_ASSIGN(const auto contexts, bootstrap.all_gather(std::to_string(context.id()), until));
+  const auto other = static_cast<std::size_t>(1 - seat.rank);
+  Met met{{processes[other], std::stoull(contexts[other]), 0}, {nullptr}};
+  for (AttemptId attempt = 1; attempt <= 3; ++attempt) {
+    SETO_ASSIGN(std::shared_ptr<Connection> one, context.open({met.peer.process, met.peer.context, attempt}, until));
+    met.by.push_back(std::move(one));
+  }
+  return met;
+}
+
+void check(const Met& met) {
+  Acquaintances acquaintances(kLimit);
+  Connections dead;
+  EXPECT_EQ(acquaintances.known(dead).offered(), Attempts{});
+  acquaintances.keep({nullptr, met.by[3]});
+  acquaintances.keep({met.by[2]});
+  const KnownConnections two = acquaintances.known(dead);
+  EXPECT_EQ(two.offered(), (Attempts{2, 3}));
+  EXPECT_EQ(two.shared_with(met.peer, {1, 2, 3}), met.by[2]) << "the smallest number, whichever came first";
+  EXPECT_EQ(two.shared_with(met.peer, {1, 3}), met.by[3]);
+  EXPECT_EQ(two.shared_with(met.peer, {1}), nullptr);
+  EXPECT_EQ(two.shared_with({met.peer.process, met.peer.context + 1, 0}, {2, 3}), nullptr) << "another context's";
+  EXPECT_EQ(two.shared_with({met.peer.process + "x", met.peer.context, 0}, {2, 3}), nullptr) << "another process's";
+
+  acquaintances.keep({met.by[1]});
+  const KnownConnections newest = acquaintances.known(dead);
+  EXPECT_EQ(newest.offered(), (Attempts{1, 2})) << "what was of no use for longest is left out";
+  EXPECT_EQ(newest.shared_with(met.peer, {3}), nullptr) << "not offered";
+  acquaintances.keep({met.by[3]});
+  EXPECT_EQ(acquaintances.known(dead).offered(), (Attempts{1, 3})) << "of use again";
+  EXPECT_EQ(two.offered(), (Attempts{2, 3})) << "what was said stays";
+  EXPECT_TRUE(dead.empty());
+  EXPECT_GT(met.by[1].use_count(), 1);
+}
+
+TEST(Acquaintances, OfferWhatBothEndsMayUse) {
+  const Shared<Room> room;
+  Job job(Kind::processes, 2, [&](const Seat& seat) {
+    Result<std::shared_ptr<Context>> context = Context::create({});
+    ASSERT_TRUE(context.ok()) << context.status().text();
+    Result<Met> met = meet_other(*context.value(), *room, seat);
+    ASSERT_TRUE(met.ok()) << met.status().text();
+    check(met.value());
+    ASSERT_TRUE(seat.meet(1));
+    if (seat.rank == 1)
+      for (;;) pause();
+    Acquaintances acquaintances;
+    acquaintances.keep(met->by);
+    seat.board.counter[0] = 2;
+    Connections dead;
+    EXPECT_TRUE(eventually([&] { return met->by[1]->dead() && met->by[2]->dead() && met->by[3]->dead(); }));
+    EXPECT_EQ(acquaintances.known(dead).offered(), Attempts{});
+    EXPECT_EQ(dead.size(), 3U);
+  });
+  ASSERT_TRUE(job.reached(0, 2));
+  job.kill(1);
+  job.finish();
+}
+
+}  // namespace
+}  // namespace seto::testing
