@@ -46,6 +46,7 @@ class RankRun final {
   [[nodiscard]] bool allocate();
   [[nodiscard]] bool allocate_one(std::byte*& buffer, void*& handle);
   [[nodiscard]] bool prepare(const RowPlan& row, Where where, Prepared& prepared);
+  static Call moved(const Prepared& prepared, std::size_t place);
   [[nodiscard]] bool issue(const Prepared& prepared, std::size_t iteration);
   [[nodiscard]] bool iterate(const Prepared& prepared, int iterations, Elapsed& elapsed);
   [[nodiscard]] bool time_row(const Prepared& prepared, Placement& result);

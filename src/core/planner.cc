@@ -61,17 +61,26 @@ constexpr Form kForms[] = {
     {"recursive_doubling", C::barrier, log2_up, none},
 };
 
+// Where a message passes through one rank after another, or to a rank that has nothing else to do, the next slice travels
+// meanwhile. In the other algorithms every rank is busy all the time, and slices only cost their synchronisation.
+bool passes_on(const Algorithm& algorithm) {
+  constexpr Collective kRooted[] = {Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter};
+  return algorithm.name == "double_tree" ||
+         std::find(std::begin(kRooted), std::end(kRooted), algorithm.collective) != std::end(kRooted);
+}
+
 // A slice is long enough that its synchronisation does not show and short enough that its slots stay in the second-level cache
-// of the core that fills or empties them; a chunk makes eight where it can, so that stages overlap. Where ranks share a core
-// every slice costs a switch: fewer, longer ones (measured, 4 ranks on 2 cores: 128 KiB to 256 KiB).
+// of the core that fills or empties them; a message that is passed on makes eight where it can, so that stages overlap. Measured
+// for the others, 2 ranks, 1 MiB, slices of 64 / 128 / 256 / 512 KiB: 58, 55, 49, 51 us near, 85, 79, 84, 74 far; at 4 MiB 248,
+// 217, 217, 201 and 330, 318, 303, 306. Where ranks share a core every slice costs a switch (4 ranks on 2 cores: 128 to 256 KiB).
 Cut cut_for(const Question& question, const Algorithm& algorithm) {
   constexpr std::uint64_t kSmallest = 16 << 10;
   constexpr std::uint64_t kLargest = 256 << 10;
   const Shape shape{question.collective, question.ranks, question.root, 1, Finish::none};
-  const std::uint64_t chunk = question.bytes / std::max(1U, algorithm.pieces(shape));
-  if (question.crowding > 1)
-    return {std::clamp(std::bit_ceil(std::max<std::uint64_t>(1, chunk / 2)), 4 * kSmallest, kLargest), 2};
-  return {std::clamp(std::bit_ceil(std::max<std::uint64_t>(1, chunk / 8)), kSmallest, kLargest), 2};
+  const std::uint64_t chunk = std::max<std::uint64_t>(1, question.bytes / std::max(1U, algorithm.pieces(shape)));
+  if (question.crowding > 1) return {std::clamp(std::bit_ceil(chunk / 2), 4 * kSmallest, kLargest), 2};
+  if (passes_on(algorithm)) return {std::clamp(std::bit_ceil(chunk / 8), kSmallest, kLargest), 2};
+  return {std::clamp(std::bit_ceil(chunk), kSmallest, kLargest), 2};
 }
 
 // What one form costs among `n` ranks that a tier joins, with parts of `bytes`, sent in slices of up to `slice`.
@@ -95,8 +104,9 @@ double seconds(const Algorithm& algorithm, const Question& question, const Tiers
   if (form == std::end(kForms)) return std::numeric_limits<double>::infinity();
   const Shape shape{question.collective, question.ranks, question.root, 1, Finish::none};
   const auto bytes = static_cast<double>(question.bytes);
-  const double slice =
-      std::min(bytes / std::max(1U, algorithm.pieces(shape)), static_cast<double>(cut_for(question, algorithm).slice_bytes));
+  const double slice = !passes_on(algorithm) ? 0
+                                             : std::min(bytes / std::max(1U, algorithm.pieces(shape)),
+                                                        static_cast<double>(cut_for(question, algorithm).slice_bytes));
   if (algorithm.name != "hierarchical")
     return seconds(*form, {static_cast<double>(question.ranks), bytes, slice}, model.of(tiers.widest()), question, model);
   // Each tier moves what the tiers within it have scattered already; rooted ones scatter nothing.

@@ -87,14 +87,14 @@ Progress::~Progress() {
 }
 
 void Progress::release() {
-  token_.give_up();
+  token_.store(false, std::memory_order_release);
   if (waiters_.load(std::memory_order_relaxed) == 0 && pending_.load(std::memory_order_relaxed) == 0) return;
   const std::lock_guard lock(mutex_);
   changed_.notify_all();
 }
 
 void Progress::run(Task& task) {
-  if (pending_.load(std::memory_order_relaxed) == 0 && token_.try_take()) {
+  if (pending_.load(std::memory_order_relaxed) == 0 && try_take()) {
     drive_alone(task);
     release();
     return;
@@ -106,13 +106,13 @@ void Progress::run(Task& task) {
 bool Progress::wait(Task& task, Deadline until) {
   attend();
   while (!task.ended() && !until.passed()) {
-    if (token_.try_take()) {
+    if (try_take()) {
       drive(task, until);
       release();
     } else {
       if (working_.load(std::memory_order_relaxed)) sleeper_.wake();  // it may sleep in the kernel
       std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, kStandByTime, [&] { return task.ended() || !token_.taken(); });
+      changed_.wait_for(lock, kStandByTime, [&] { return task.ended() || !token_.load(std::memory_order_relaxed); });
     }
   }
   depart();
@@ -189,7 +189,7 @@ void Progress::join(Task& task) {
     arrived_.fetch_add(1);
   }
   changed_.notify_all();
-  if (token_.taken()) sleeper_.wake();
+  if (token_.load()) sleeper_.wake();
 }
 
 Status Progress::prepare() {
@@ -252,7 +252,7 @@ bool Progress::inspect_all() {
 }
 
 bool Progress::pass() {
-  if (pending_.load(std::memory_order_acquire) == 0 || !token_.try_take()) return false;
+  if (pending_.load(std::memory_order_acquire) == 0 || !try_take()) return false;
   adopt();
   bool moved = round();
   if (!moved || ++passes_ % kMovesBetweenLooks == 0) moved = inspect_all() || moved;
@@ -263,7 +263,7 @@ bool Progress::pass() {
 void Progress::relax(std::uint32_t idle_passes) {
   const std::uint32_t spins = spins_.load(std::memory_order_relaxed);
   if (idle_passes < spins) return pause();
-  if (idle_passes < spins + kPassesBetweenLooks || !token_.try_take()) {
+  if (idle_passes < spins + kPassesBetweenLooks || !try_take()) {
     sched_yield();
     return;
   }
@@ -280,7 +280,7 @@ void Progress::relax(std::uint32_t idle_passes) {
 void Progress::work() {
   std::unique_lock lock(mutex_);
   const auto wanted = [this] {
-    return stopping_ || (pending_.load() > 0 && waiters_.load() == 0 && !token_.taken());
+    return stopping_ || (pending_.load() > 0 && waiters_.load() == 0 && !token_.load(std::memory_order_relaxed));
   };
   for (;;) {
     while (!wanted()) {
@@ -291,7 +291,7 @@ void Progress::work() {
     }
     if (stopping_) return;
     lock.unlock();
-    if (token_.try_take()) {
+    if (try_take()) {
       working_.store(true, std::memory_order_relaxed);
       work_until_wanted();
       working_.store(false, std::memory_order_relaxed);

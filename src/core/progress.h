@@ -11,7 +11,6 @@
 #include "src/base/clock.h"
 #include "src/base/result.h"
 #include "src/core/task.h"
-#include "src/core/turn.h"
 
 namespace seto {
 
@@ -60,6 +59,7 @@ class Progress final {
  private:
   class Patience;
 
+  bool try_take() { return !token_.load(std::memory_order_relaxed) && !token_.exchange(true, std::memory_order_acquire); }
   void release();
   void drive_alone(Task& task);
   bool drive(Task& task, Deadline until);
@@ -72,7 +72,7 @@ class Progress final {
 
   Sleeper& sleeper_;
   std::atomic<std::uint32_t> spins_;
-  Turn token_;
+  std::atomic<bool> token_{false};
   std::atomic<std::uint32_t> waiters_{0};
   std::atomic<std::uint32_t> arrived_{0};  // submitted, not adopted
   std::atomic<std::uint32_t> pending_{0};  // submitted, not ended

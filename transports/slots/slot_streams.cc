@@ -17,10 +17,14 @@ std::uint32_t tail_lines(std::uint32_t size) {
 
 bool fits_inline(const StreamGeometry& geometry) { return geometry.slot_size <= kInlineSize && geometry.slices == 1; }
 
-// Of a stream that uses its slots more than once in an operation the receivers give every slot back at once, so that the next
-// operation may go on in the same ones: half the memory, and half of what the caches hold. For a stream of few slices the reply
-// would cost a flight that the headers of the other direction save.
-bool gives_every_slot_back(std::uint64_t slices, std::uint64_t depth) { return slices > depth; }
+// Of a stream whose messages fill much of a cache the receivers give every slot back at once, so that the next operation may go
+// on in the same ones: half the memory, and half of what the caches hold (1 MiB between 2 ranks near: 57.5 -> 49.3 us; 4 MiB
+// between 4: 737 -> 574 us). For a shorter one the reply costs more than it saves: a flight, where the headers of the other
+// direction bring credit for nothing (64 KiB: 3.6 -> 4.1 us).
+bool gives_every_slot_back(std::uint64_t slices, std::uint64_t stride) {
+  constexpr std::uint64_t kMuch = 256 << 10;
+  return slices * stride >= kMuch;
+}
 
 }  // namespace
 
@@ -40,7 +44,7 @@ SlotSender::SlotSender(SlotCircle& circle, StreamAddress address, std::span<cons
                                      [&](std::uint32_t receiver) { return circle.setup_.members[receiver].same_process; })),
       tails_(inline_ ? tail_lines(geometry.slot_size) : 0) {
   geometry_.depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(1U, geometry.depth), geometry.slices));
-  returns_ = gives_every_slot_back(geometry_.slices, geometry_.depth);
+  returns_ = gives_every_slot_back(geometry_.slices, stride_);
   const BoardLayout& layout = circle_.layout_;
   const std::uint32_t own = circle_.setup_.own;
   for (std::uint64_t w = 0; w < kWindow; ++w) {
@@ -109,7 +113,7 @@ bool SlotSender::free_again(Window& window, Mark mark) {
   if (slice >= geometry_.depth) return credit(window, mark - geometry_.depth + 1);
   if (!window.goes_on) return true;
   // The last slice of the operation before that lay in this slot.
-  const std::uint64_t last = geometry_.slices - 1;
+  const std::uint64_t last = geometry_.slices - 1;  // depth is at most the number of slices
   const std::uint64_t before = last - (last - slice) % geometry_.depth;
   const std::uint64_t operation = operation_of(mark) - 1;
   return credit(windows_[operation % kWindow], mark_of(operation, before) + 1);
@@ -275,7 +279,7 @@ void SlotReceiver::release(Mark mark) {
   if (window.depth == 0) {
     let_go(mark);
     if (slice_of(mark) + 1 < geometry_.slices) return;  // the sender waits for the last alone
-  } else if (!gives_every_slot_back(geometry_.slices, window.depth)) {
+  } else if (slice_of(mark) + window.depth >= geometry_.slices && !gives_every_slot_back(geometry_.slices, window.stride)) {
     return;  // its slot is not used again in this operation
   }
   window.taken->value.store(mark + 1, std::memory_order_release);
