@@ -45,7 +45,7 @@ struct RankRun::Prepared {
   Call call;
   Pattern pattern;
   std::size_t element_size;
-  std::size_t row_size;  // bytes from one iteration's buffers to the next one's
+  std::size_t row_size;    // bytes from one iteration's buffers to the next one's
   std::size_t places = 1;  // that iterations take in turn
   Where where;
 };

@@ -48,16 +48,6 @@ setoConfig_t in_background() {
 
 double seconds_since(std::uint64_t begin_ns) { return static_cast<double>(monotonic_ns() - begin_ns) / 1e9; }
 
-setoResult_t poll(setoComm_t comm) {
-  const Deadline until = Deadline::after_ms(20'000);
-  setoResult_t state = setoInProgress;
-  while (state == setoInProgress && !until.passed()) {
-    EXPECT_TRUE(succeeded(setoCommGetAsyncError(comm, &state)));
-    std::this_thread::yield();
-  }
-  return state;
-}
-
 void expect_works(setoComm_t comm, int ranks) {
   float value = 1;
   EXPECT_TRUE(succeeded(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr)));
@@ -77,7 +67,7 @@ void ends_at_once(setoResult_t (*end)(setoComm_t)) {
   EXPECT_LT(seconds_since(begin), 1);
   EXPECT_LE(setup_threads(), 1) << "the thread that made it is still there";
   // The other one hears of it, instead of waiting for the deadline.
-  EXPECT_EQ(poll(comms[1]), setoRemoteError);
+  EXPECT_EQ(settled(comms[1]), setoRemoteError);
   EXPECT_NE(std::string(setoGetLastError(comms[1])).find("rank 0"), std::string::npos) << setoGetLastError(comms[1]);
   EXPECT_LT(seconds_since(begin), 5);
   EXPECT_TRUE(succeeded(end(comms[1])));
@@ -178,7 +168,7 @@ SETO_TEST_ALONE(ApiGivingUp, abort_ends_a_measurement) {
     EXPECT_LT(seconds_since(begin), kSoon) << "after " << milliseconds << " ms";
     EXPECT_EQ(setup_threads(), 1) << "after " << milliseconds << " ms";
     rendezvous.go_on();
-    EXPECT_EQ(poll(comms[1]), setoRemoteError);
+    EXPECT_EQ(settled(comms[1]), setoRemoteError);
     EXPECT_NE(std::string(setoGetLastError(comms[1])).find("rank 0"), std::string::npos) << setoGetLastError(comms[1]);
     EXPECT_LT(seconds_since(begin), 2 * kSoon) << "after " << milliseconds << " ms";
     EXPECT_TRUE(succeeded(setoCommDestroy(comms[1])));
@@ -193,7 +183,7 @@ std::vector<setoComm_t> made_in_background(int ranks) {
   std::vector<setoComm_t> comms(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
     EXPECT_EQ(setoCommInitRankConfig(&comms[static_cast<std::size_t>(rank)], ranks, id, rank, &config), setoInProgress);
-  for (const setoComm_t comm : comms) EXPECT_EQ(poll(comm), setoSuccess);
+  for (const setoComm_t comm : comms) EXPECT_EQ(settled(comm), setoSuccess);
   return comms;
 }
 
@@ -215,7 +205,7 @@ SETO_TEST_ALONE(ApiGivingUp, a_split_in_the_background_does_not_block) {
       EXPECT_TRUE(failed(setoBarrier(comms[0], nullptr), setoInvalidUsage, "still being split"));
     }
   }
-  for (const setoComm_t comm : comms) EXPECT_EQ(poll(comm), setoSuccess);
+  for (const setoComm_t comm : comms) EXPECT_EQ(settled(comm), setoSuccess);
   ASSERT_NE(children[0], nullptr);
   ASSERT_NE(children[1], nullptr);
   EXPECT_EQ(children[2], nullptr);
@@ -231,14 +221,14 @@ SETO_TEST_ALONE(ApiGivingUp, a_split_that_fails_in_the_background_leaves_its_par
   std::vector<setoComm_t> children(2);
   ASSERT_EQ(setoCommSplit(comms[0], -5, 0, &children[0], nullptr), setoInProgress);
   ASSERT_EQ(setoCommSplit(comms[1], 0, 0, &children[1], nullptr), setoInProgress);
-  EXPECT_EQ(poll(comms[0]), setoInvalidArgument);
-  EXPECT_EQ(poll(comms[1]), setoRemoteError);
+  EXPECT_EQ(settled(comms[0]), setoInvalidArgument);
+  EXPECT_EQ(settled(comms[1]), setoRemoteError);
   EXPECT_EQ(children[1], nullptr);
   on_all(comms, 2);
   for (int rank = 0; rank < 2; ++rank)
     ASSERT_EQ(setoCommSplit(comms[static_cast<std::size_t>(rank)], 0, 0, &children[static_cast<std::size_t>(rank)], nullptr),
               setoInProgress);
-  for (const setoComm_t comm : comms) EXPECT_EQ(poll(comm), setoSuccess);
+  for (const setoComm_t comm : comms) EXPECT_EQ(settled(comm), setoSuccess);
   on_all(children, 2);
   for (const setoComm_t comm : {children[0], children[1], comms[0], comms[1]}) EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
 }

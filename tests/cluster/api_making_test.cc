@@ -27,16 +27,6 @@ void on_threads(int ranks, const std::function<void(int rank)>& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-setoResult_t poll(setoComm_t comm) {
-  const Deadline until = Deadline::after_ms(20'000);
-  setoResult_t state = setoInProgress;
-  while (state == setoInProgress && !until.passed()) {
-    EXPECT_TRUE(succeeded(setoCommGetAsyncError(comm, &state)));
-    std::this_thread::yield();
-  }
-  return state;
-}
-
 SETO_TEST_ALONE(ApiMaking, by_unique_id) {
   setoUniqueId id;
   ASSERT_TRUE(succeeded(setoGetUniqueId(&id)));
@@ -104,10 +94,10 @@ SETO_TEST_ALONE(ApiMaking, without_blocking) {
   ASSERT_EQ(setoCommInitRankConfig(&comms[0], 2, id, 0, &config), setoInProgress);
   EXPECT_TRUE(failed(setoBarrier(comms[0], nullptr), setoInvalidUsage, "still being made"));  // the other rank has not even begun
   ASSERT_EQ(setoCommInitRankConfig(&comms[1], 2, id, 1, &config), setoInProgress);
-  for (const setoComm_t comm : comms) EXPECT_EQ(poll(comm), setoSuccess);
+  for (const setoComm_t comm : comms) EXPECT_EQ(settled(comm), setoSuccess);
   on_threads(2, [&](int rank) { expect_works(comms[static_cast<std::size_t>(rank)], 2); });
   for (const setoComm_t comm : comms) EXPECT_EQ(setoCommFinalize(comm), setoInProgress);
-  for (const setoComm_t comm : comms) EXPECT_EQ(poll(comm), setoSuccess);
+  for (const setoComm_t comm : comms) EXPECT_EQ(settled(comm), setoSuccess);
   for (const setoComm_t comm : comms) EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "include/seto/seto.h"
+#include "src/base/clock.h"
 #include "tests/support/api_ranks.h"
 
 namespace seto::testing {
@@ -25,6 +26,17 @@ inline ::testing::AssertionResult failed(setoResult_t result, setoResult_t expec
   if (result == expected && text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << setoGetErrorString(result) << ": " << text << " (expected "
                                        << setoGetErrorString(expected) << " and \"" << part << "\")";
+}
+
+// The state of the communicator once nothing is under way in it any more.
+inline setoResult_t settled(setoComm_t comm) {
+  const Deadline until = Deadline::after_ms(20'000);
+  setoResult_t state = setoInProgress;
+  while (state == setoInProgress && !until.passed()) {
+    EXPECT_TRUE(succeeded(setoCommGetAsyncError(comm, &state)));
+    std::this_thread::yield();
+  }
+  return state;
 }
 
 // A value that the enumeration does not have.

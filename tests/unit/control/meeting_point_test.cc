@@ -68,6 +68,13 @@ void expect_joined(const Result<Meeting>& left, const Result<Meeting>& right, Co
   EXPECT_TRUE(wait_for(left.value().socket.get(), POLLIN, later()).ok());
 }
 
+// One that every other process calls: its bytes sort behind.
+ProcessAddress impostors_address(const char* name) {
+  ProcessAddress address{name, {}};
+  address.token.fill(0xff);
+  return address;
+}
+
 TEST(MeetingPoint, TwoContextsMeetWhoeverComesFirst) {
   Plane here;
   Plane there;
@@ -147,12 +154,7 @@ TEST(MeetingPoint, WrongTokenIsNotHeard) {
 
 TEST(MeetingPoint, ImpostorAtTheAddressIsRefused) {
   Plane here;
-  // An address that `here` calls: its bytes sort behind.
-  const ProcessAddress impostor{"seto-zzzz-impostor", [] {
-                                  Token token{};
-                                  token.fill(0xff);
-                                  return token;
-                                }()};
+  const ProcessAddress impostor = impostors_address("seto-zzzz-impostor");
   auto listener = listen_local(impostor.socket_name, SocketKind::packets);
   ASSERT_TRUE(listener.ok());
   std::thread answering([&] {
@@ -228,11 +230,7 @@ TEST(MeetingPoint, WhatWasDeclinedIsOneAttemptOfOneContext) {
 
 TEST(MeetingPoint, ARefusalWithoutTheProofIsNotBelieved) {
   Plane here;
-  const ProcessAddress impostor{"seto-zzzz-liar", [] {
-                                  Token token{};
-                                  token.fill(0xff);
-                                  return token;
-                                }()};
+  const ProcessAddress impostor = impostors_address("seto-zzzz-liar");
   auto listener = listen_local(impostor.socket_name, SocketKind::packets);
   ASSERT_TRUE(listener.ok());
   std::thread answering([&] {
