@@ -298,6 +298,7 @@ Status Communicator::why_gone(Rank peer) const {
 }
 
 void Communicator::miss_the_gone() {
+  if (const Status reason = waiting_->in_vain(); !reason.ok()) return fail(reason, rank_);
   const std::uint64_t next = begun() + 1;
   if (failed() || next > issued() || next != done_.load(std::memory_order_acquire) + 1) return;  // others look, or will
   for (Rank peer = 0; peer < ranks_; ++peer) {

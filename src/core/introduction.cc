@@ -59,6 +59,8 @@ Result<Introduction> Introduction::decoded(const std::string& text) {
     return failure(Code::remote_error, "its introduction offers %zu connections: that is garbage", offers);
   result.offered.resize(offers);
   if (offers > 0) std::memcpy(result.offered.data(), text.data() + at, offers * sizeof(AttemptId));
+  if (!std::is_sorted(result.offered.begin(), result.offered.end()))
+    return failure(Code::remote_error, "its introduction offers connections out of order: that is garbage");
   result.process = text.substr(at + offers * sizeof(AttemptId));
   return result;
 }

@@ -21,8 +21,10 @@ class Task {
   virtual bool inspect() = 0;
 
   [[nodiscard]] bool ended() const { return ended_.load(std::memory_order_acquire); }
-  // In place of all that, for a task that nobody drives.
+  // For a task that nobody drives yet, by WaitingTasks under its lock. In place of all that:
   void end_unbegun(const Status& reason) { end(reason); }
+  // Why it cannot end well any more, whenever its turn comes.
+  [[nodiscard]] virtual Status in_vain() const { return {}; }
   // Only after the end.
   [[nodiscard]] const Status& status() const { return status_; }
 

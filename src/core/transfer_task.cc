@@ -103,6 +103,19 @@ Status TransferTask::look_around(Rank& culprit) {
   return deadline_->passed() ? overdue() : Status();
 }
 
+// What a peer sent before it left can still be received; nobody will take what is sent to it now.
+Status TransferTask::in_vain() const {
+  for (std::size_t i = 0; prepared_.launch != nullptr && i < prepared_.transfers.size(); ++i) {
+    const LocalTransfer& transfer = prepared_.transfers[i];
+    if (transfer.direction != Direction::send || transfer.peer == communicator_.rank()) continue;
+    const Status gone = communicator_.why_gone(transfer.peer);
+    if (gone.ok()) continue;
+    return failure(gone.code(), "%s: %s", describe(transfer.direction, prepared_.letters[i], transfer.peer).c_str(),
+                   std::string(gone.text()).c_str());
+  }
+  return {};
+}
+
 Status TransferTask::overdue() const {
   std::string text;
   for (const std::uint32_t i : prepared_.launch->waiting()) {
@@ -120,6 +133,8 @@ Status TransferTask::overdue() const {
 void TransferTask::finish(Status status) {
   Communicator& communicator = communicator_;
   TaskGate* const gate = gate_;
+  // Who aborts has told the others that they may use their slots again: what was read of them since may be anything.
+  if (communicator.failed() && status.ok()) status = communicator.first_failure();
   if (gate != nullptr) {
     communicator.task_ended();
     gate->ended(status);

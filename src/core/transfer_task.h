@@ -15,6 +15,7 @@ class TransferTask final : public Task {
 
   Step advance() override;
   bool inspect() override;
+  [[nodiscard]] Status in_vain() const override;
 
  private:
   void finish(Status status);

@@ -1,5 +1,7 @@
 #include "src/core/waiting_tasks.h"
 
+#include "src/base/result.h"
+
 namespace seto {
 
 void WaitingTasks::add(Task& task) {
@@ -10,6 +12,12 @@ void WaitingTasks::add(Task& task) {
 bool WaitingTasks::claim(Task& task) {
   const std::lock_guard lock(mutex_);
   return tasks_.erase(&task) > 0;
+}
+
+Status WaitingTasks::in_vain() {
+  const std::lock_guard lock(mutex_);
+  for (const Task* const task : tasks_) SETO_TRY(task->in_vain());
+  return {};
 }
 
 // A stream keeps a task until its turn, and asks here then: none is destroyed meanwhile.

@@ -16,7 +16,9 @@ class WaitingTasks final {
   void add(Task& task);
   // By the stream, which drives the task if it gets it. False: it has ended, and its communicator may be gone.
   [[nodiscard]] bool claim(Task& task);
-  // By the communicator. How many they were.
+  // By the communicator. Why one of them cannot end well any more, if so.
+  [[nodiscard]] Status in_vain();
+  // How many they were.
   std::uint32_t end_all(const Status& reason);
 
  private:

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "src/core/context.h"
+#include "tests/support/other_context.h"
 #include "tests/support/ranks.h"
 #include "tests/support/room.h"
 
@@ -25,14 +26,10 @@ struct Met {
 
 Result<Met> meet_other(Context& context, Room& room, const Seat& seat) {
   const Deadline until = Deadline::after_ms(kInitMs);
-  RoomBootstrap bootstrap(room, {seat.rank, seat.ranks});
-  SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
-  SETO_ASSIGN(const auto processes, bootstrap.all_gather(meetings->address(), until));
-  SETO_ASSIGN(const auto contexts, bootstrap.all_gather(std::to_string(context.id()), until));
-  const auto other = static_cast<std::size_t>(1 - seat.rank);
-  Met met{{processes[other], std::stoull(contexts[other]), 0}, {nullptr}};
-  for (AttemptId attempt = 1; attempt <= 3; ++attempt) {
-    SETO_ASSIGN(std::shared_ptr<Connection> one, context.open({met.peer.process, met.peer.context, attempt}, until));
+  SETO_ASSIGN(PeerAddress other, other_context(context, room, seat, until));
+  Met met{other, {nullptr}};
+  for (other.attempt = 1; other.attempt <= 3; ++other.attempt) {
+    SETO_ASSIGN(std::shared_ptr<Connection> one, context.open(other, until));
     met.by.push_back(std::move(one));
   }
   return met;

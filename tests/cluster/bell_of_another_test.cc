@@ -7,6 +7,7 @@
 #include <array>
 
 #include "src/core/context.h"
+#include "tests/support/other_context.h"
 #include "tests/support/ranks.h"
 #include "tests/support/room.h"
 
@@ -16,7 +17,7 @@ namespace {
 constexpr std::uint64_t kInitMs = 10'000;
 constexpr AttemptId kAttempt = 77;
 
-struct Meeting2 {
+struct Stage {
   Room room;
   std::atomic<bool> rung{false};
   std::atomic<bool> closed{false};
@@ -25,18 +26,15 @@ struct Meeting2 {
 
 Result<std::shared_ptr<Connection>> meet_other(Context& context, Room& room, const Seat& seat) {
   const Deadline until = Deadline::after_ms(kInitMs);
-  RoomBootstrap bootstrap(room, {seat.rank, seat.ranks});
-  SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
-  SETO_ASSIGN(const auto processes, bootstrap.all_gather(meetings->address(), until));
-  SETO_ASSIGN(const auto contexts, bootstrap.all_gather(std::to_string(context.id()), until));
-  const auto other = static_cast<std::size_t>(1 - seat.rank);
-  return context.open({processes[other], std::stoull(contexts[other]), kAttempt}, until);
+  SETO_ASSIGN(PeerAddress other, other_context(context, room, seat, until));
+  other.attempt = kAttempt;
+  return context.open(other, until);
 }
 
 // A copy of the descriptor keeps the socket in the epoll set, as one in another process would, so that the bell still arrives
 // under its old name.
 TEST(BellOfAnother, IsNotReadFromTheDescriptorThatHasItsNumberNow) {
-  const Shared<Meeting2> shared;
+  const Shared<Stage> shared;
   run_ranks(Kind::processes, 2, [&](const Seat& seat) {
     Result<std::shared_ptr<Context>> made = Context::create({});
     ASSERT_TRUE(made.ok()) << made.status().text();

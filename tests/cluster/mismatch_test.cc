@@ -174,6 +174,9 @@ TEST_P(LoneRejection, EndsEverywhereAndHarmsNothing) {
           EXPECT_TRUE(refused.says("rank " + std::to_string(wrong_rank))) << "rank " << seat.rank << ": " << refused;
         }
         EXPECT_TRUE(refused.says("datatype")) << "rank " << seat.rank << ": " << refused;
+        // The same shape again: its streams stand where the refused call left them.
+        const Answer right = answer(call(one.shape, buffers, comm));
+        EXPECT_EQ(right.code, setoSuccess) << "rank " << seat.rank << ": " << right;
         expect_works(comm, seat);
       }
       EXPECT_EQ(setoCommDestroy(comm), setoSuccess);

@@ -123,7 +123,7 @@ TEST_P(Credit, LeasesGrowWithTheStreamAndGoBackAtTheEnd) {
 
 // A stream of long messages goes on in its slots in the next operation.
 TEST_P(Credit, TheNextOperationLeavesWhatIsUnread) {
-  constexpr StreamGeometry kLong{100'000, 2, 8, 2};
+  constexpr StreamGeometry kLong{100'000, 3, 7, 2};
   const auto members = make({.members = 2});
   const auto send = members[0]->circle().open_send({0, 0, 0}, std::vector{1U}, kLong).value();
   const auto receive = members[1]->circle().open_receive({0, 0, 0}, kLong).value();
@@ -167,6 +167,64 @@ TEST_P(Credit, TheNextOperationLeavesWhatIsUnread) {
     }
   }
   EXPECT_LT(members[0]->leased(), std::size_t{kLong.slot_size} * kLong.depth * 2) << "each operation has slots of its own";
+}
+
+// Two operations may be under way, and the later one may fill its slots first.
+TEST_P(Credit, OfTwoOperationsTheLaterMayComeFirst) {
+  constexpr StreamGeometry kLong{100'000, 2, 5, 2};
+  const auto members = make({.members = 2});
+  const auto send = members[0]->circle().open_send({0, 0, 0}, std::vector{1U}, kLong).value();
+  const auto receive = members[1]->circle().open_receive({0, 0, 0}, kLong).value();
+  std::vector<std::uint64_t> put(9), taken(9);  // slices, by operation
+  const auto fill = [&](std::uint64_t operation) {
+    while (put[operation] < kLong.slices) {
+      const Mark mark = mark_of(operation, put[operation]);
+      std::byte* const slot = send->acquire(mark);
+      if (slot == nullptr) return;
+      write_pattern(slot, kLong.slot_size, mark);
+      send->commit(mark);
+      ++put[operation];
+    }
+  };
+  const auto empty = [&](std::uint64_t operation) {
+    while (taken[operation] < put[operation]) {
+      const Mark mark = mark_of(operation, taken[operation]);
+      const std::byte* const message = receive->front(mark);
+      ASSERT_NE(message, nullptr);
+      ASSERT_TRUE(has_pattern(message, kLong.slot_size, mark)) << "slice " << taken[operation] << " of " << operation;
+      receive->release(mark);
+      ++taken[operation];
+    }
+  };
+  for (std::uint64_t first = 1; first + 1 < put.size(); first += 2) {
+    begin(members, first);
+    begin(members, first + 1);
+    fill(first + 1);
+    for (std::uint64_t turn = 0; turn < 2 * kLong.slices; ++turn) {
+      fill(first);
+      fill(first + 1);
+      empty(first + turn % 2);
+    }
+    for (const std::uint64_t operation : {first, first + 1}) {
+      EXPECT_EQ(taken[operation], kLong.slices) << "operation " << operation;
+      for (const auto& member : members) member->circle().complete(operation);
+    }
+  }
+  for (const auto& member : members) EXPECT_TRUE(member->circle().failure().ok()) << member->circle().failure().text();
+}
+
+// A member that rejects its call ends the operation without having read anything of it.
+TEST_P(Credit, OfAnEndedOperationNothingIsMissed) {
+  constexpr StreamGeometry kLong{100'000, 2, 5, 2};
+  const auto members = make({.members = 2});
+  Flow send = sending(members[0]->circle(), {0, 0, 0}, {1}, kLong);
+  begin(members, 1);
+  EXPECT_TRUE(send.step(1));
+  for (const auto& member : members) member->circle().complete(1);
+  Flow receive = receiving(members[1]->circle(), 1, {0, 0, 0}, kLong);
+  begin(members, 2);
+  send.next = 0;
+  for (std::uint64_t slice = 0; slice < kLong.slices; ++slice) transfer(send, receive, 2);
 }
 
 // The next user of the pool must not write where a reader of the circle that ended still is.

@@ -97,7 +97,7 @@ class SlotCircle final : public Circle {
   void fail(Status reason) {
     if (failure_.ok()) failure_ = std::move(reason);
   }
-  Lease& lease(std::uint64_t which, std::uint32_t port, std::uint32_t target);
+  Lease& lease(std::uint64_t which, std::uint32_t port, std::uint32_t target);  // of the two: no window has one for itself
   std::uint64_t& line_user(std::uint64_t window, std::uint32_t port, std::uint32_t target);
   bool grow(Lease& lease, std::size_t size);
   void give_back_slots();

@@ -116,7 +116,8 @@ bool SlotSender::free_again(Window& window, Mark mark) {
   const std::uint64_t last = geometry_.slices - 1;  // depth is at most the number of slices
   const std::uint64_t before = last - (last - slice) % geometry_.depth;
   const std::uint64_t operation = operation_of(mark) - 1;
-  return credit(windows_[operation % kWindow], mark_of(operation, before) + 1);
+  // Who has ended that operation reads nothing of it any more, even if it rejected its call and never read anything.
+  return credit(windows_[operation % kWindow], mark_of(operation, before) + 1) || circle_.passed(receivers_, operation);
 }
 
 bool SlotSender::credit(Window& window, Mark needed) {
