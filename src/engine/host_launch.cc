@@ -213,7 +213,17 @@ bool HostLaunch::withdraw(const Run& run) {
   return all;
 }
 
+// Lanes stand in the order of their stages.
+bool HostLaunch::advance_only_slice(Run& run, std::uint32_t steps) {
+  const Frame frame = frame_of(run.operands);
+  for (; run.lane < steps_.size(); ++run.lane, --steps)
+    if (steps == 0 || !try_step(steps_[run.lane], frame, 0)) return false;
+  run.round = stages_;
+  return true;
+}
+
 bool HostLaunch::advance_skewed(Run& run, std::uint32_t steps) {
+  if (slices_ == 1) return advance_only_slice(run, steps);
   const Frame frame = frame_of(run.operands);
   for (const std::uint64_t rounds = slices_ + stages_ - 1; run.round < rounds; ++run.round, run.lane = 0) {
     // Only the stages that have a slice in this round.
@@ -331,7 +341,7 @@ HostLaunch::Wait HostLaunch::waits_at(const Run& run) const {
   }
   if (order_ == StepOrder::skewed) {
     if (run.lane >= steps_.size()) return {-1, "is between two steps", ""};
-    return waits_at(run, run.lane, run.round - steps_[run.lane].stage);
+    return waits_at(run, run.lane, slices_ == 1 ? 0 : run.round - steps_[run.lane].stage);
   }
   // In readiness order many lanes wait: the first that waits for a peer keeps others waiting, too.
   const std::vector<std::uint64_t>& done = done_[run.operands.operation % 2];

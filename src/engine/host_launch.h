@@ -152,6 +152,7 @@ class HostLaunch final {
   [[nodiscard]] Wait waits_at(const Run& run, std::uint32_t lane, std::uint64_t slice) const;
 
   bool advance_skewed(Run& run, std::uint32_t steps);
+  bool advance_only_slice(Run& run, std::uint32_t steps);
   bool advance_ready(Run& run, std::uint32_t steps);
   Frame frame_of(const Operands& operands) const;
   bool try_step(const BoundStep& step, const Frame& frame, std::uint64_t slice);
