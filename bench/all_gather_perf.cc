@@ -11,6 +11,7 @@ std::vector<Segment> expected(const Case& shape) { return part_of_each(shape, 0)
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Program program = {.name = "all_gather_perf", .layout = gather_layout, .call = call, .expected = expected};
+  const Program program = {
+      .name = "all_gather_perf", .collective = "all_gather", .layout = gather_layout, .call = call, .expected = expected};
   return run_program(program, argc, argv);
 }

@@ -13,7 +13,11 @@ std::vector<Segment> expected(const Case& shape) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Program program = {
-      .name = "alltoall_perf", .in_place = InPlace::unsupported, .layout = exchange_layout, .call = call, .expected = expected};
+  const Program program = {.name = "alltoall_perf",
+                           .collective = "all_to_all",
+                           .in_place = InPlace::unsupported,
+                           .layout = exchange_layout,
+                           .call = call,
+                           .expected = expected};
   return run_program(program, argc, argv);
 }

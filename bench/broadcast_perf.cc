@@ -14,6 +14,7 @@ std::vector<Segment> expected(const Case& shape) { return {{0, shape.layout.coun
 
 int main(int argc, char** argv) {
   const Program program = {.name = "broadcast_perf",
+                           .collective = "broadcast",
                            .rooted = Rooted::yes,
                            .layout = whole_layout,
                            .call = call,

@@ -15,7 +15,11 @@ std::vector<Segment> expected(const Case& shape) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Program program = {
-      .name = "gather_perf", .rooted = Rooted::yes, .layout = gather_layout, .call = call, .expected = expected};
+  const Program program = {.name = "gather_perf",
+                           .collective = "gather",
+                           .rooted = Rooted::yes,
+                           .layout = gather_layout,
+                           .call = call,
+                           .expected = expected};
   return run_program(program, argc, argv);
 }

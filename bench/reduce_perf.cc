@@ -17,6 +17,7 @@ std::vector<Segment> expected(const Case& shape) {
 
 int main(int argc, char** argv) {
   const Program program = {.name = "reduce_perf",
+                           .collective = "reduce",
                            .reduces = Reduces::yes,
                            .rooted = Rooted::yes,
                            .layout = whole_layout,

@@ -16,7 +16,11 @@ std::vector<Segment> expected(const Case& shape) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Program program = {
-      .name = "reduce_scatter_perf", .reduces = Reduces::yes, .layout = scatter_layout, .call = call, .expected = expected};
+  const Program program = {.name = "reduce_scatter_perf",
+                           .collective = "reduce_scatter",
+                           .reduces = Reduces::yes,
+                           .layout = scatter_layout,
+                           .call = call,
+                           .expected = expected};
   return run_program(program, argc, argv);
 }

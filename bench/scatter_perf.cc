@@ -16,7 +16,11 @@ std::vector<Segment> expected(const Case& shape) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Program program = {
-      .name = "scatter_perf", .rooted = Rooted::yes, .layout = scatter_layout, .call = call, .expected = expected};
+  const Program program = {.name = "scatter_perf",
+                           .collective = "scatter",
+                           .rooted = Rooted::yes,
+                           .layout = scatter_layout,
+                           .call = call,
+                           .expected = expected};
   return run_program(program, argc, argv);
 }

@@ -1,5 +1,8 @@
 #include "bench/common/json.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -108,6 +111,17 @@ std::string json_text(const Report& report, const Options& options) {
   json["errors"] = totals.wrong;
   json["end_time"] = report.end_time;
   return json.dump(2) + "\n";
+}
+
+std::string check_writable(const std::string& path) {
+  struct stat found {};
+  const bool there = stat(path.c_str(), &found) == 0;
+  int error = there || errno == ENOENT ? 0 : errno;
+  if (there && S_ISDIR(found.st_mode)) error = EISDIR;
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (error == 0 && access(there ? path.c_str() : folder.c_str(), there ? W_OK : W_OK | X_OK) != 0) error = errno;
+  return error == 0 ? std::string() : "cannot write " + path + ": " + std::strerror(error);
 }
 
 std::string write_file(const std::string& path, const std::string& text) {

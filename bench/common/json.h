@@ -19,6 +19,8 @@ struct Report {
 
 // The document of nccl-tests, version 3. An empty string is success, else what went wrong.
 std::string json_text(const Report& report, const Options& options);
+// Whether write_file can do it, said before a long run. Changes nothing.
+[[nodiscard]] std::string check_writable(const std::string& path);
 [[nodiscard]] std::string write_file(const std::string& path, const std::string& text);
 
 }  // namespace seto::bench

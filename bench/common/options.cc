@@ -10,12 +10,23 @@
 namespace seto::bench {
 namespace {
 
-// One row per option: what getopt needs, what the help says, and what it does. Long names follow nccl-tests.
+constexpr std::string_view kSvg = ".svg";
+
+// What an option takes, for the text of a refusal: "give ...".
+constexpr char kFromOne[] = "a whole number, 1 or more";
+constexpr char kFromZero[] = "a whole number, 0 or more";
+constexpr char kSwitch[] = "0 or 1";
+constexpr char kOneOfFour[] = "0, 1, 2 or 3";
+constexpr char kSize[] = "a size such as 8, 64K, 1.5M or 2G";
+constexpr char kFile[] = "the name of a file";
+
+// One row per option: what getopt needs, what the help says, what it takes, and what it does. Long names follow nccl-tests.
 struct Row {
   int key;  // the letter, or from 256 where there is none
   const char* name;
   const char* argument;  // null: takes none
   const char* help;
+  std::string allowed;
   std::function<bool(Options&, const std::string&)> apply;
 };
 
@@ -70,63 +81,82 @@ bool to_seconds_or_bandwidth(const std::string& text, double& target) {
   return !text.empty() && *end == '\0' && target >= 0;
 }
 
+bool to_svg(const std::string& text, std::string& target) {
+  target = text;
+  return text.size() > kSvg.size() && text.ends_with(kSvg);
+}
+
+template <class All>
+std::string names_in(const All& all) {
+  std::string text;
+  for (const auto value : all) text += std::string(name_of(value)) + ", ";
+  return text + "several with commas between, or all";
+}
+
 const std::vector<Row>& rows() {
   using O = Options;
   using S = const std::string;
   static const std::vector<Row> table = {
-      {256, "ranks", "N", "processes to fork, each a rank (1)", [](O& o, S& v) { return to_int(v, 1, o.processes); }},
-      {'t', "nthreads", "N", "threads per process, each a rank (1)", [](O& o, S& v) { return to_int(v, 1, o.threads); }},
-      {'g', "ngpus", "N", "must be 1 on host memory", [](O&, S& v) { return v == "1"; }},
-      {'b', "minbytes", "SIZE", "smallest size (32M); K, M, G are binary", [](O& o, S& v) { return to_size(v, o.sizes.min); }},
-      {'e', "maxbytes", "SIZE", "largest size (32M)", [](O& o, S& v) { return to_size(v, o.sizes.max); }},
-      {'i', "stepbytes", "SIZE", "added from size to size (1M)",
+      {256, "ranks", "N", "processes to fork, each a rank (1)", kFromOne, [](O& o, S& v) { return to_int(v, 1, o.processes); }},
+      {'t', "nthreads", "N", "threads per process, each a rank (1)", kFromOne,
+       [](O& o, S& v) { return to_int(v, 1, o.threads); }},
+      {'g', "ngpus", "N", "must be 1 on host memory", "1", [](O&, S& v) { return v == "1"; }},
+      {'b', "minbytes", "SIZE", "smallest size (32M); K, M, G are binary", kSize,
+       [](O& o, S& v) { return to_size(v, o.sizes.min); }},
+      {'e', "maxbytes", "SIZE", "largest size (32M)", kSize, [](O& o, S& v) { return to_size(v, o.sizes.max); }},
+      {'i', "stepbytes", "SIZE", "added from size to size (1M)", "a size of 1 or more, such as 64K",
        [](O& o, S& v) { return to_size(v, o.sizes.step) && o.sizes.step > 0; }},
-      {'f', "stepfactor", "N", "multiplies from size to size", [](O& o, S& v) { return to_size(v, o.sizes.factor); }},
-      {'n', "iters", "N", "timed iterations (20)", [](O& o, S& v) { return to_int(v, 1, o.iterations); }},
-      {'m', "agg_iters", "N", "calls per iteration, in one group (1)", [](O& o, S& v) { return to_int(v, 1, o.aggregated); }},
-      {'w', "warmup_iters", "N", "iterations before the clock starts (1)", [](O& o, S& v) { return to_int(v, 0, o.warmups); }},
-      {'N', "run_cycles", "N", "repeat the whole table (1)", [](O& o, S& v) { return to_int(v, 1, o.cycles); }},
-      {'c', "check", "N", "checked calls per row; 0: none (1)", [](O& o, S& v) { return to_int(v, 0, o.checks); }},
-      {'o', "op", "OP,...|all", "sum prod max min avg mulsum (sum)",
+      {'f', "stepfactor", "N", "multiplies from size to size", "a whole number; below 2, -i is added instead",
+       [](O& o, S& v) { return to_size(v, o.sizes.factor); }},
+      {'n', "iters", "N", "timed iterations (20)", kFromOne, [](O& o, S& v) { return to_int(v, 1, o.iterations); }},
+      {'m', "agg_iters", "N", "calls per iteration, in one group (1)", kFromOne,
+       [](O& o, S& v) { return to_int(v, 1, o.aggregated); }},
+      {'w', "warmup_iters", "N", "iterations before the clock starts (1)", kFromZero,
+       [](O& o, S& v) { return to_int(v, 0, o.warmups); }},
+      {'N', "run_cycles", "N", "repeat the whole table (1)", kFromOne, [](O& o, S& v) { return to_int(v, 1, o.cycles); }},
+      {'c', "check", "N", "checked calls per row; 0: none (1)", kFromZero, [](O& o, S& v) { return to_int(v, 0, o.checks); }},
+      {'o', "op", "OP,...|all", "sum prod max min avg mulsum (sum)", names_in(all_ops()),
        [](O& o, S& v) { return to_list(v, parse_op, all_ops(), o.ops); }},
-      {'d', "datatype", "TYPE,...|all", "element type (float)",
+      {'d', "datatype", "TYPE,...|all", "element type (float)", names_in(all_types()),
        [](O& o, S& v) { return to_list(v, parse_type, all_types(), o.types); }},
-      {'r', "root", "RANK|all", "root of rooted collectives (0)",
+      {'r', "root", "RANK|all", "root of rooted collectives (0)", "the number of a rank, or all",
        [](O& o, S& v) {
          if (v != "all") return to_int(v, 0, o.root);
          o.root = kAllRoots;
          return true;
        }},
       {'z', "blocking", "0..3", "0 blocking calls, 1 a barrier after each, 2 queued on a stream, 3 queued, a wait after each (0)",
-       [](O& o, S& v) { return to_enum(v, 4, o.issue); }},
-      {'a', "average", "0..3", "time of rank 0, mean, min or max over ranks (1)",
+       kOneOfFour, [](O& o, S& v) { return to_enum(v, 4, o.issue); }},
+      {'a', "average", "0..3", "time of rank 0, mean, min or max over ranks (1)", kOneOfFour,
        [](O& o, S& v) { return to_enum(v, 4, o.average); }},
-      {'C', "report_cputime", "0|1", "time until calls return, not until they end (0)",
+      {'C', "report_cputime", "0|1", "time until calls return, not until they end (0)", kSwitch,
        [](O& o, S& v) { return to_flag(v, o.report_cpu_time); }},
-      {'I', "report_iterations", "0|1", "time every iteration: min, max, p99, variation (0)",
+      {'I', "report_iterations", "0|1", "time every iteration: min, max, p99, variation (0)", kSwitch,
        [](O& o, S& v) { return to_flag(v, o.report_iterations); }},
-      {'S', "report_timestamps", "0|1", "a time stamp on each row (0)",
+      {'S', "report_timestamps", "0|1", "a time stamp on each row (0)", kSwitch,
        [](O& o, S& v) { return to_flag(v, o.report_timestamps); }},
-      {'R', "local_register", "0|1", "buffers from setoMemAlloc, registered (0)",
+      {'R', "local_register", "0|1", "buffers from setoMemAlloc, registered (0)", kSwitch,
        [](O& o, S& v) { return to_flag(v, o.registered); }},
-      {'T', "timeout", "SECONDS", "give up when a row takes longer; 0: never (0)",
+      {'T', "timeout", "SECONDS", "give up when a row takes longer; 0: never (0)", "whole seconds, 0 or more",
        [](O& o, S& v) { return to_int(v, 0, o.timeout_s); }},
-      {'J', "output_file", "FILE", "write results as JSON", [](O& o, S& v) { return !(o.json_path = v).empty(); }},
-      {257, "json", "FILE", "the same", [](O& o, S& v) { return !(o.json_path = v).empty(); }},
-      {258, "plot", "FILE.svg", "draw bus bandwidth over size", [](O& o, S& v) { return !(o.plot_path = v).empty(); }},
-      {259, "plot-add", "FILE[=LABEL]", "overlay an earlier run's JSON; repeatable",
+      {'J', "output_file", "FILE", "write results as JSON", kFile, [](O& o, S& v) { return !(o.json_path = v).empty(); }},
+      {257, "json", "FILE", "the same", kFile, [](O& o, S& v) { return !(o.json_path = v).empty(); }},
+      {258, "plot", "FILE.svg", "draw bus bandwidth over size", "the name of a file that ends in .svg: that is what is written",
+       [](O& o, S& v) { return to_svg(v, o.plot_path); }},
+      {259, "plot-add", "FILE[=LABEL]", "overlay an earlier run's JSON; repeatable", kFile,
        [](O& o, S& v) {
          o.plot_add.push_back(v);
          return !v.empty();
        }},
-      {260, "algorithm", "NAME", "pin an algorithm", [](O& o, S& v) { return !(o.algorithm = v).empty(); }},
-      {263, "one-place", "0|1", "each call uses the same part of the buffers, warm in the cache (0)",
+      {260, "algorithm", "NAME", "pin an algorithm", "a name; seto info algorithms lists them",
+       [](O& o, S& v) { return !(o.algorithm = v).empty(); }},
+      {263, "one-place", "0|1", "each call uses the same part of the buffers, warm in the cache (0)", kSwitch,
        [](O& o, S& v) { return to_flag(v, o.one_place); }},
-      {261, "deterministic", "0|1", "choose by shipped constants only (0)",
+      {261, "deterministic", "0|1", "choose by shipped constants only (0)", kSwitch,
        [](O& o, S& v) { return to_flag(v, o.deterministic); }},
-      {262, "min-bw", "GB/S", "fail below 0.9 of this average",
+      {262, "min-bw", "GB/S", "fail below 0.9 of this average", "a number, 0 or more",
        [](O& o, S& v) { return to_seconds_or_bandwidth(v, o.min_bandwidth); }},
-      {'h', "help", nullptr, "this text", {}},
+      {'h', "help", nullptr, "this text", "", {}},
   };
   return table;
 }
@@ -151,8 +181,17 @@ Parsed refuse(std::string reason, const char* program) {
   return parsed;
 }
 
+// With the value that was not given, because it is the one that surprises.
+std::string size_order(const SizeRange& sizes) {
+  const SizeRange usual;
+  const std::string text = "-b " + size_text(sizes.min) + " is larger than -e " + size_text(sizes.max);
+  if (sizes.min == usual.min) return text + ": give -b too";
+  if (sizes.max == usual.max) return text + ": give -e too";
+  return text;
+}
+
 std::string inconsistency(const Options& options) {
-  if (options.sizes.min > options.sizes.max) return "-b is larger than -e";
+  if (options.sizes.min > options.sizes.max) return size_order(options.sizes);
   if (options.root >= options.ranks()) {
     return "-r " + std::to_string(options.root) + " is not a rank: there are " + std::to_string(options.ranks());
   }
@@ -186,7 +225,7 @@ Parsed parse_options(int argc, char** argv) {
     }
     for (const Row& row : rows()) {
       if (row.key == key && !row.apply(parsed.options, optarg)) {
-        return refuse(std::string("--") + row.name + " does not take '" + optarg + "': " + row.help, argv[0]);
+        return refuse(std::string("--") + row.name + " does not take '" + optarg + "': give " + row.allowed, argv[0]);
       }
     }
   }

@@ -1,12 +1,16 @@
 #include "bench/common/plot.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "bench/common/sizes.h"
 
@@ -182,6 +186,22 @@ std::optional<std::vector<ResultRow>> rows_from_json(const std::string& text, st
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+std::string add_series(const std::string& entry, std::vector<PlotSeries>& series) {
+  const std::size_t equals = entry.find('=');
+  const std::string path = entry.substr(0, equals);
+  std::ifstream file(path);
+  if (!file) return "cannot read " + path + ": " + std::strerror(errno);
+  std::stringstream text;
+  text << file.rdbuf();
+  std::string label = path;
+  const auto rows = rows_from_json(text.str(), label);
+  if (!rows) return path + " is not a result file of -J";
+  if (equals != std::string::npos) label = entry.substr(equals + 1);
+  const std::vector<PlotSeries> added = series_of(*rows, label);
+  series.insert(series.end(), added.begin(), added.end());
+  return {};
 }
 
 std::string plot_svg(const std::string& title, const std::vector<PlotSeries>& series) {

@@ -67,6 +67,7 @@ std::vector<Segment> part_of_each(const Case& shape, std::size_t source_offset);
 // over parts of all ranks, need not be said.
 struct Program {
   const char* name;
+  const char* collective = nullptr;  // as setoInfo calls it; null: there are no algorithms to choose from
   Reduces reduces = Reduces::no;
   Rooted rooted = Rooted::no;
   InPlace in_place = InPlace::supported;

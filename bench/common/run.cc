@@ -4,8 +4,9 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <sstream>
+#include <utility>
 
+#include "bench/common/algorithms.h"
 #include "bench/common/job.h"
 #include "bench/common/json.h"
 #include "bench/common/options.h"
@@ -19,6 +20,7 @@ namespace {
 
 // nccl-tests' distinction: the run worked, but its data or its speed is not what it must be.
 constexpr int kWrongResult = 1;
+constexpr int kMisused = 2;
 constexpr int kFailed = 3;
 
 std::vector<RowPlan> plan_rows(const Program& program, const Options& options) {
@@ -86,7 +88,30 @@ struct Run {
   const Options& options;
   Job& job;
   std::vector<std::string> arguments;
+  std::vector<PlotSeries> earlier;  // of --plot-add
 };
+
+// What can be known to fail is said before anything is measured.
+std::string prepare_files(const Options& options, std::vector<PlotSeries>& earlier) {
+  for (const auto& [option, path] : {std::pair{"-J", options.json_path}, std::pair{"--plot", options.plot_path}}) {
+    if (path.empty()) continue;
+    if (std::string problem = check_writable(path); !problem.empty()) return std::string(option) + ": " + problem;
+  }
+  for (const std::string& entry : options.plot_add)
+    if (std::string problem = add_series(entry, earlier); !problem.empty()) return "--plot-add: " + problem;
+  return {};
+}
+
+// Only the library knows, and it is not asked before the fork. A library that does not answer says why at init.
+std::string pin_problem(const Run& run) {
+  if (run.options.algorithm.empty()) return {};
+  std::size_t size = 0;
+  if (setoInfo("algorithms", setoFormatJson, nullptr, 0, &size) != setoSuccess) return {};
+  std::string json(size + 1, '\0');
+  if (setoInfo("algorithms", setoFormatJson, json.data(), json.size(), nullptr) != setoSuccess) return {};
+  json.resize(size);
+  return check_algorithm(run.program, run.options.algorithm, json);
+}
 
 // What rank 0 does beside being a rank.
 class Reporter final {
@@ -151,22 +176,7 @@ class Reporter final {
     const std::string mine = std::string(run_.program.name) + ", " + std::to_string(run_.job.ranks()) +
                              (run_.options.processes == 1 ? " threads" : " ranks");
     std::vector<PlotSeries> all = series_of(report_.rows, mine);
-    for (const std::string& entry : run_.options.plot_add) {
-      const std::size_t equals = entry.find('=');
-      const std::string path = entry.substr(0, equals);
-      std::ifstream file(path);
-      std::stringstream text;
-      text << file.rdbuf();
-      std::string label = path;
-      const auto rows = rows_from_json(text.str(), label);
-      if (!rows) {
-        std::fprintf(stderr, "%s: --plot-add: %s is not a result file of -J\n", run_.program.name, path.c_str());
-        return kFailed;
-      }
-      if (equals != std::string::npos) label = entry.substr(equals + 1);
-      const std::vector<PlotSeries> added = series_of(*rows, label);
-      all.insert(all.end(), added.begin(), added.end());
-    }
+    all.insert(all.end(), run_.earlier.begin(), run_.earlier.end());
     return write(run_.options.plot_path, plot_svg("Bus bandwidth on " + report_.heading.machine, all));
   }
 
@@ -178,6 +188,10 @@ int run_rank(const Run& run, int rank) {
   const Options& options = run.options;
   const bool watches = rank % options.threads == 0 && options.timeout_s > 0;
   run.job.process_id(rank) = getpid();
+  if (const std::string problem = pin_problem(run); !problem.empty()) {
+    if (rank == 0) std::fprintf(stderr, "%s: %s\n", run.program.name, problem.c_str());
+    return kMisused;
+  }
   if (watches) Job::arm_watchdog(options.timeout_s + 2);
   RankRun mine(run.program, options, run.job, rank);
   if (!mine.open()) return kFailed;
@@ -214,13 +228,18 @@ int run_program(const Program& program, int argc, char** argv) {
     return parsed.exit_code;
   }
   const Options& options = parsed.options;
+  std::vector<PlotSeries> earlier;
+  if (const std::string problem = prepare_files(options, earlier); !problem.empty()) {
+    std::fprintf(stderr, "%s: %s\n", program.name, problem.c_str());
+    return kMisused;
+  }
   const std::size_t slots = options.report_iterations ? static_cast<std::size_t>(options.iterations) : 0;
   const auto job = Job::create({options.processes, options.threads, slots});
   if (job == nullptr) {
     std::fprintf(stderr, "%s: no shared memory for %d ranks: %s\n", program.name, options.ranks(), std::strerror(errno));
     return kFailed;
   }
-  const Run run = {program, options, *job, std::vector<std::string>(argv, argv + argc)};
+  const Run run = {program, options, *job, std::vector<std::string>(argv, argv + argc), std::move(earlier)};
   return job->run([&](int rank) { return run_rank(run, rank); });
 }
 

@@ -173,14 +173,14 @@ namespace seto::api {
 Status null_argument(const char* name) { return failure(Code::invalid_argument, "%s: NULL", name); }
 
 Status check_handle(const setoComm* comm) {
-  if (comm == nullptr) return null_argument("comm");
+  if (comm == nullptr) return failure(Code::invalid_argument, "comm is NULL: make it with setoCommInitRank");
   if (!is_alive(comm))
     return failure(Code::invalid_argument, "comm: %p is no communicator; was it destroyed?", static_cast<const void*>(comm));
   return {};
 }
 
 Status check_handle(const setoContext* context) {
-  if (context == nullptr) return null_argument("context");
+  if (context == nullptr) return failure(Code::invalid_argument, "context is NULL: make it with setoContextCreate");
   if (context->magic.load(std::memory_order_relaxed) != setoContext::kMagic)
     return failure(Code::invalid_argument, "context: %p is no context; was it destroyed?", static_cast<const void*>(context));
   return {};

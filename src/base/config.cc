@@ -15,10 +15,17 @@ constexpr std::string_view kTrueTexts[] = {"1", "on", "true", "yes"};
 constexpr std::string_view kFalseTexts[] = {"0", "off", "false", "no"};
 constexpr int kShownValueLimit = 80;
 
+// What other libraries call them, after the prefix: too far from our names for a guess by spelling.
+struct Synonym {
+  std::string_view theirs;
+  std::string_view ours;
+};
+constexpr Synonym kSynonyms[] = {{"DEBUG", "LOG"}, {"DEBUG_FILE", "LOG_FILE"}};
+
 const FieldRow& row_of(ConfigField field) { return kConfigTable[static_cast<std::size_t>(field)]; }
 
 std::optional<std::size_t> index_in(std::span<const std::string_view> texts, std::string_view text) {
-  const auto found = std::find(texts.begin(), texts.end(), text);
+  const auto found = std::find(texts.begin(), texts.end(), lower_case(text));
   if (found == texts.end()) return std::nullopt;
   return static_cast<std::size_t>(found - texts.begin());
 }
@@ -38,7 +45,7 @@ struct Store {
   std::string_view text;
 
   bool number(const NumberAccess& access, std::optional<std::uint64_t> value) const {
-    if (text == kAutomaticText && accepts_automatic(row)) {
+    if (lower_case(text) == kAutomaticText && accepts_automatic(row)) {
       config.*access.member = kAutomatic;
       return true;
     }
@@ -52,6 +59,11 @@ struct Store {
   bool operator()(const TextAccess& access) const {
     if (text.size() > access.longest) return false;
     config.*access.member = text;
+    return true;
+  }
+  bool operator()(const WordAccess& access) const {
+    if (text.size() > access.longest) return false;
+    config.*access.member = lower_case(text);
     return true;
   }
   bool operator()(const BoolAccess& access) const {
@@ -102,16 +114,24 @@ struct Allowed {
   std::string operator()(const ChoiceAccess& access) const { return "one of " + join(access.names); }
 };
 
-Status unknown_variable(std::string_view name) {
+// Both without the prefix, which would make all names alike.
+std::string_view meant(std::string_view name) {
+  for (const Synonym& synonym : kSynonyms)
+    if (synonym.theirs == name) return synonym.ours;
   std::array<std::string_view, kConfigFieldCount> names;
-  std::transform(kConfigTable.begin(), kConfigTable.end(), names.begin(), [](const FieldRow& row) { return row.name; });
-  const std::string_view guess = nearest(name, names);
+  std::transform(kConfigTable.begin(), kConfigTable.end(), names.begin(),
+                 [](const FieldRow& row) { return row.name.substr(kPrefix.size()); });
+  return nearest(name, names);
+}
+
+Status unknown_variable(std::string_view name) {
+  const std::string guess(meant(name.substr(kPrefix.size())));
   const std::string wrong(name);
   if (guess.empty()) {
     return failure(Code::invalid_argument, "%s is no variable of Seto: unset it (seto info --config lists them all)",
                    wrong.c_str());
   }
-  return failure(Code::invalid_argument, "%s is no variable of Seto; did you mean %s?", wrong.c_str(), guess.data());
+  return failure(Code::invalid_argument, "%s is no variable of Seto; did you mean SETO_%s?", wrong.c_str(), guess.c_str());
 }
 
 // An empty text means that the variable is not set, as scripts write it.

@@ -73,7 +73,7 @@ struct Config {
 
 // The defaults, overridden by the SETO_* variables of a null-terminated environment ("NAME=value" each). A value out of
 // its range and a SETO_* name that is not in the table are failures; the text names variable, value and what is allowed.
-// An empty value means unset.
+// An empty value means unset. Words are taken in any case.
 Result<Config> load_config(const char* const* environment);
 
 // One field from text, with the same checks. Whoever sets a field directly (the C API) calls mark() after it.

@@ -43,10 +43,11 @@ struct TextAccess {
   std::string Config::*member;
   std::size_t longest;
 };
+struct WordAccess : TextAccess {};  // a name of ours: kept in small letters
 struct BoolAccess {
   bool Config::*member;
 };
-using FieldAccess = std::variant<CountAccess, BytesAccess, DurationAccess, TextAccess, BoolAccess, ChoiceAccess>;
+using FieldAccess = std::variant<CountAccess, BytesAccess, DurationAccess, TextAccess, WordAccess, BoolAccess, ChoiceAccess>;
 
 struct FieldRow {
   std::string_view name;
@@ -80,7 +81,7 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      Scope::communicator, "an operation fails after this time, naming the ranks that it waits for"},
     {"SETO_INIT_TIMEOUT_MS", DurationAccess{{&Config::init_timeout_ms, 1, kLongestTimeoutMs}}, "120000", Scope::communicator,
      "making a communicator fails after this time, naming the missing ranks"},
-    {"SETO_ALGORITHM", TextAccess{&Config::algorithm, kNameLimit}, "", Scope::communicator,
+    {"SETO_ALGORITHM", WordAccess{{&Config::algorithm, kNameLimit}}, "", Scope::communicator,
      "pins the algorithm by name (seto explain lists them); empty: chosen for each call"},
     {"SETO_DETERMINISTIC", BoolAccess{&Config::deterministic}, "off", Scope::communicator,
      "choose by shipped constants only, so that every run rounds alike"},

@@ -14,7 +14,12 @@ struct Unit {
 };
 constexpr Unit kUnits[] = {{'T', 40}, {'G', 30}, {'M', 20}, {'K', 10}};
 
+// Less says nothing of what was meant.
+constexpr std::size_t kLeastPrefix = 3;
+constexpr std::size_t kTypos = 2;
+
 char upper(char letter) { return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter; }
+char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
 
 // The shift of what follows the digits; nothing if it is no unit.
 std::optional<int> shift_of(std::string_view suffix) {
@@ -54,6 +59,12 @@ std::string size_text(std::uint64_t size) {
   return std::to_string(size);
 }
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), lower);
+  return result;
+}
+
 std::size_t edit_distance(std::string_view left, std::string_view right) {
   // Three rows of the usual table: a swap looks back two of them.
   std::vector<std::size_t> before_last(right.size() + 1);
@@ -75,6 +86,8 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
 }
 
 std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates) {
+  std::string_view begun;   // the shortest that the text begins
+  std::string_view begins;  // the longest that begins the text
   std::string_view best;
   std::size_t smallest = std::numeric_limits<std::size_t>::max();
   for (const std::string_view candidate : candidates) {
@@ -83,8 +96,15 @@ std::string_view nearest(std::string_view text, std::span<const std::string_view
       smallest = distance;
       best = candidate;
     }
+    const bool starts = text.size() >= kLeastPrefix && candidate.starts_with(text);
+    if (starts && (begun.empty() || candidate.size() < begun.size())) begun = candidate;
+    if (candidate.size() >= kLeastPrefix && text.starts_with(candidate) && candidate.size() > begins.size()) begins = candidate;
   }
-  return smallest <= (best.size() + 2) / 3 ? best : std::string_view();
+  if (!begun.empty()) return begun;
+  const bool near = smallest <= (best.size() + 2) / 3;
+  if (near && smallest <= kTypos) return best;
+  if (!begins.empty()) return begins;
+  return near ? best : std::string_view();
 }
 
 }  // namespace seto

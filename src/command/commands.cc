@@ -1,18 +1,20 @@
 #include "src/command/commands.h"
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "include/seto/seto.h"
 #include "src/base/text.h"
 
 namespace seto::command {
 namespace {
-
-constexpr int kFailed = 1;
-constexpr int kMisused = 2;
 
 // Asks for the length, then for the text. It may have grown in between: then it is cut, which is no harm in a terminal.
 int print(const std::function<setoResult_t(char*, size_t, size_t*)>& ask) {
@@ -29,20 +31,57 @@ int print(const std::function<setoResult_t(char*, size_t, size_t*)>& ask) {
   return std::fputs(text.c_str(), stdout) < 0 ? kFailed : 0;
 }
 
+std::vector<std::pair<std::string, std::string>> variables_of_seto() {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string variable(*entry);
+    const std::size_t equals = variable.find('=');
+    if (variable.starts_with("SETO_") && equals != std::string::npos)
+      found.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
+  }
+  return found;
+}
+
+// The library stops at the first variable that it refuses. Takes all those out of the environment, and gives what it said of
+// each.
+std::vector<std::string> set_refused_aside() {
+  const std::vector<std::pair<std::string, std::string>> variables = variables_of_seto();
+  for (const auto& [name, value] : variables) unsetenv(name.c_str());
+  std::vector<std::string> refusals;
+  for (const auto& [name, value] : variables) {
+    setenv(name.c_str(), value.c_str(), 1);
+    if (setoInfo("version", setoFormatText, nullptr, 0, nullptr) == setoSuccess) continue;
+    refusals.emplace_back(setoGetLastError(nullptr));
+    unsetenv(name.c_str());
+  }
+  return refusals;
+}
+
 setoFormat_t format(bool json) { return json ? setoFormatJson : setoFormatText; }
 
 }  // namespace
 
+std::string version_text() {
+  int code = 0;
+  (void)setoGetVersion(&code);
+  return std::to_string(code / 10000) + "." + std::to_string(code / 100 % 100) + "." + std::to_string(code % 100);
+}
+
 int run(const InfoOptions& options) {
+  const std::vector<std::string> refusals = set_refused_aside();
   const char* const topic = options.topic.empty() ? nullptr : options.topic.c_str();
-  return print(
+  const int status = print(
       [&](char* text, size_t capacity, size_t* size) { return setoInfo(topic, format(options.json), text, capacity, size); });
+  std::fflush(stdout);
+  for (const std::string& refusal : refusals) std::fprintf(stderr, "seto: left out: %s\n", refusal.c_str());
+  return status == 0 && !refusals.empty() ? kMisused : status;
 }
 
 int run(const ExplainOptions& options) {
-  const std::optional<std::uint64_t> bytes = parse_size(options.size);
+  const bool sizeless = options.size.empty() && options.collective == "barrier";
+  const std::optional<std::uint64_t> bytes = sizeless ? std::uint64_t{0} : parse_size(options.size);
   if (!bytes) {
-    std::fprintf(stderr, "seto: size: '%s' is none; write 8, 64K or 64M\n", options.size.c_str());
+    std::fprintf(stderr, "seto: size: '%s' is none; write 8, 64K or 64M after the collective\n", options.size.c_str());
     return kMisused;
   }
   setoQuestion_t question = SETO_QUESTION_INITIALIZER;

@@ -4,6 +4,12 @@
 
 namespace seto::command {
 
+inline constexpr int kFailed = 1;
+inline constexpr int kMisused = 2;
+
+// As setoExplain; a test compares.
+inline constexpr int kMostRanks = 65'536;
+
 struct InfoOptions {
   std::string topic;
   bool json = false;
@@ -11,14 +17,18 @@ struct InfoOptions {
 
 struct ExplainOptions {
   std::string collective;
-  std::string size;
-  int ranks = 0;
-  int nodes = 0;
-  int sites = 0;
+  std::string size;  // a barrier has none
+  int ranks = 2;
+  int nodes = 1;
+  int sites = 1;
   bool json = false;
 };
 
-// Print to standard output; a failure to standard error. Give the exit status.
+// "0.1.0": of the library that runs, whatever the settings say.
+std::string version_text();
+
+// Print to standard output; a failure to standard error. Give the exit status. Where a variable is refused, info says all that it
+// can, and fails at the end.
 int run(const InfoOptions& options);
 int run(const ExplainOptions& options);
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 #include "src/base/text.h"
 
@@ -44,6 +46,13 @@ Status unknown(std::string_view key, int line) {
   const std::string_view guess = nearest(key, keys);
   return failure(Code::invalid_argument, "line %d: '%.64s' is no constant%s%s (seto info constants prints them all)", line,
                  std::string(key).c_str(), guess.empty() ? "" : "; did you mean ", guess.data() == nullptr ? "" : guess.data());
+}
+
+Status unreadable(const std::string& path) {
+  const std::string reason = std::generic_category().message(errno);
+  return failure(Code::invalid_argument,
+                 "SETO_TUNING_FILE: %s cannot be read: %s; name a file such as seto info constants prints, or unset it",
+                 path.c_str(), reason.c_str());
 }
 
 Status take(CostModel& costs, std::string_view line, int number) {
@@ -105,9 +114,10 @@ Result<CostModel> parse_costs(std::string_view text, CostSource source) {
 
 Result<CostModel> read_costs(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return system_failure(Code::invalid_argument, "SETO_TUNING_FILE: %s cannot be read", path.c_str());
+  if (!file) return unreadable(path);
   std::string text(kLongestFile + 1, '\0');
   file.read(text.data(), kLongestFile + 1);
+  if (file.bad()) return unreadable(path);  // a directory opens
   if (file.gcount() > kLongestFile)
     return failure(Code::invalid_argument, "SETO_TUNING_FILE: %s is longer than 64 KiB: no file of constants", path.c_str());
   text.resize(static_cast<std::size_t>(file.gcount()));

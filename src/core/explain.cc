@@ -1,8 +1,10 @@
 #include "src/core/explain.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "src/base/text.h"
+#include "src/core/context.h"
 #include "src/core/json.h"
 
 namespace seto {
@@ -30,6 +32,47 @@ std::string verdict(const Candidate& candidate, const Choice& choice) {
   return text;
 }
 
+// There, a rank has a part of its own; elsewhere every rank holds the whole.
+bool over_parts(Collective collective) {
+  switch (collective) {
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all:
+    case Collective::gather:
+    case Collective::scatter:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// "all_reduce, 64M", "all_gather, parts of 16M", "barrier"
+std::string call_text(const Question& question) {
+  const std::string name(name_of(question.collective));
+  if (question.collective == Collective::barrier) return name;
+  return name + (over_parts(question.collective) ? ", parts of " : ", ") + size_text(question.bytes);
+}
+
+// Why the pinned algorithm is not the one that was chosen; empty if it is, or none is pinned.
+std::string pin_ignored(const Question& question, const Choice& choice) {
+  if (question.pin.empty() || choice.algorithm->name == question.pin) return {};
+  std::string_view refused;
+  for (const Candidate& candidate : choice.candidates)
+    if (candidate.algorithm->name == question.pin) refused = candidate.refused;
+  const std::string why = refused.empty() ? std::string(name_of(question.collective)) + " has none"
+                                          : "it is impossible here (" + std::string(refused) + ")";
+  return std::string(question.pin) + " is pinned, but " + why + ": chosen freely";
+}
+
+// What is reported. The remark is on the constants.
+struct Report {
+  const Question& question;
+  const Tiers& tiers;
+  const CostModel& costs;
+  const Choice& choice;
+  std::string_view remark;
+};
+
 // "node 0.25 us, 15 GB/s (shipped)" for each tier there is.
 std::string constants_text(const Tiers& tiers, const CostModel& costs) {
   static constexpr const char* kKinds[] = {"node", "site", "world"};
@@ -41,14 +84,15 @@ std::string constants_text(const Tiers& tiers, const CostModel& costs) {
                   kKinds[static_cast<std::size_t>(tiers.kind(tier))], cost.latency_seconds * 1e6, cost.bytes_per_second * 1e-9);
     text += one;
   }
-  return text + "\n";
+  return text;
 }
 
-std::string as_text(const Question& question, const Tiers& tiers, const CostModel& costs, const Choice& choice) {
+std::string as_text(const Report& report) {
+  const auto& [question, tiers, costs, choice, remark] = report;
   char line[256];
-  std::string text = std::string(name_of(question.collective)) + ", " + size_text(question.bytes) + " a part, " +
-                     std::to_string(question.ranks) + (question.ranks == 1 ? " rank, " : " ranks, ") +
-                     std::to_string(tiers.count()) + (tiers.count() == 1 ? " tier\n" : " tiers\n");
+  std::string text = call_text(question) + ", " + std::to_string(question.ranks) +
+                     (question.ranks == 1 ? " rank, " : " ranks, ") + std::to_string(tiers.count()) +
+                     (tiers.count() == 1 ? " tier\n" : " tiers\n");
   std::snprintf(line, sizeof line, "  %-20s %14s  %s\n", "algorithm", "estimate", "verdict");
   text += line;
   for (const Candidate& candidate : choice.candidates) {
@@ -57,15 +101,25 @@ std::string as_text(const Question& question, const Tiers& tiers, const CostMode
                   candidate.refused.empty() ? duration(candidate.seconds).c_str() : "-", verdict(candidate, choice).c_str());
     text += line;
   }
-  return text + "slices of " + size_text(choice.cut.slice_bytes) + ", " + std::to_string(choice.cut.depth) + " in flight\n" +
-         constants_text(tiers, costs);
+  if (const std::string ignored = pin_ignored(question, choice); !ignored.empty()) text += ignored + "\n";
+  if (question.collective != Collective::barrier)
+    text += "slices of " + size_text(choice.cut.slice_bytes) + ", " + std::to_string(choice.cut.depth) + " in flight\n";
+  text += constants_text(tiers, costs);
+  text.append(remark).append("\n");
+  if (question.crowding > 1) {
+    std::snprintf(line, sizeof line, "%.3g ranks a core: they take turns, which is counted\n", question.crowding);
+    text += line;
+  }
+  return text;
 }
 
-std::string as_json(const Question& question, const Tiers& tiers, const CostModel& costs, const Choice& choice) {
+std::string as_json(const Report& report) {
+  const auto& [question, tiers, costs, choice, remark] = report;
   JsonWriter json;
   json.open('{').key("collective").value(name_of(question.collective)).key("part_bytes").number(question.bytes);
   json.key("ranks").number(static_cast<std::uint64_t>(question.ranks));
-  json.key("tiers").number(static_cast<std::uint64_t>(tiers.count()));
+  json.key("tiers").number(static_cast<std::uint64_t>(tiers.count())).key("ranks_a_core").number(question.crowding);
+  if (const std::string ignored = pin_ignored(question, choice); !ignored.empty()) json.key("pin_ignored").value(ignored);
   json.key("chosen").value(choice.algorithm->name).key("slice_bytes").number(choice.cut.slice_bytes);
   json.key("slots")
       .number(std::uint64_t{choice.cut.depth})
@@ -80,6 +134,13 @@ std::string as_json(const Question& question, const Tiers& tiers, const CostMode
   }
   json.close(']').close('}');
   return std::move(json).text();
+}
+
+Result<std::string> text_of(const Question& question, const Tiers& tiers, const CostModel& costs, ReportFormat format,
+                            std::string_view remark) {
+  SETO_ASSIGN(const Choice choice, choose(question, tiers, costs));
+  const Report report{question, tiers, costs, choice, remark};
+  return format == ReportFormat::text ? as_text(report) : as_json(report);
 }
 
 }  // namespace
@@ -99,9 +160,11 @@ Result<Tiers> made_up_tiers(int ranks, int nodes, int sites) {
   return Tiers::of(homes);
 }
 
-Result<std::string> explain(const Question& question, const Tiers& tiers, const CostModel& costs, ReportFormat format) {
-  SETO_ASSIGN(const Choice choice, choose(question, tiers, costs));
-  return format == ReportFormat::text ? as_text(question, tiers, costs, choice) : as_json(question, tiers, costs, choice);
+Result<std::string> explain(Question question, const Tiers& tiers, const CostModel& costs, ReportFormat format) {
+  const int on_a_node = tiers.kind(0) == TierKind::node ? tiers.size(0) : 1;
+  question.crowding = std::max(1.0, static_cast<double>(on_a_node) / usable_cores());
+  const bool shipped = costs.source == CostSource::shipped;
+  return text_of(question, tiers, costs, format, shipped ? "; a communicator measures its own, or reads SETO_TUNING_FILE" : "");
 }
 
 Result<std::string> explain_on(const Communicator& communicator, Question question, std::uint64_t bytes, ReportFormat format) {
@@ -110,7 +173,7 @@ Result<std::string> explain_on(const Communicator& communicator, Question questi
   question.pin = communicator.config().algorithm;
   question.crowding = communicator.ranks_a_core();
   question.deterministic = communicator.config().deterministic;
-  return explain(question, communicator.tiers(), communicator.costs(), format);
+  return text_of(question, communicator.tiers(), communicator.costs(), format, "");
 }
 
 Result<Collective> collective_of(std::string_view name) {
@@ -124,16 +187,7 @@ Result<Collective> collective_of(std::string_view name) {
 }
 
 std::uint64_t part_bytes(Collective collective, std::uint64_t bytes, int ranks) {
-  switch (collective) {
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::all_to_all:
-    case Collective::gather:
-    case Collective::scatter:
-      return bytes / static_cast<std::uint64_t>(ranks);
-    default:
-      return bytes;
-  }
+  return over_parts(collective) ? bytes / static_cast<std::uint64_t>(ranks) : bytes;
 }
 
 }  // namespace seto

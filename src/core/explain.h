@@ -12,8 +12,9 @@ enum class ReportFormat : std::uint8_t { text, json };
 // A made-up communicator: ranks spread evenly over nodes, nodes over sites.
 Result<Tiers> made_up_tiers(int ranks, int nodes, int sites);
 
-// How the choice for a question falls: every candidate, its time, why it lost.
-Result<std::string> explain(const Question& question, const Tiers& tiers, const CostModel& costs, ReportFormat format);
+// How the choice for a made-up communicator falls: every candidate, its time, why it lost. Its machines have as many usable
+// cores as this one.
+Result<std::string> explain(Question question, const Tiers& tiers, const CostModel& costs, ReportFormat format);
 
 // The same for a communicator that is there: `bytes` of the size column.
 Result<std::string> explain_on(const Communicator& communicator, Question question, std::uint64_t bytes, ReportFormat format);

@@ -141,7 +141,27 @@ TEST(Config, UnknownNameSuggestsTheNearest) {
   EXPECT_EQ(rejection("SETO_LOGG="), "SETO_LOGG is no variable of Seto; did you mean SETO_LOG?");
 }
 
+TEST(Config, ABeginningAndTheNamesOfOthersAreUnderstood) {
+  EXPECT_EQ(rejection("SETO_ALGO=ring"), "SETO_ALGO is no variable of Seto; did you mean SETO_ALGORITHM?");
+  EXPECT_EQ(rejection("SETO_LOG_LEVEL=info"), "SETO_LOG_LEVEL is no variable of Seto; did you mean SETO_LOG?");
+  EXPECT_EQ(rejection("SETO_DEBUG=INFO"), "SETO_DEBUG is no variable of Seto; did you mean SETO_LOG?");
+  EXPECT_EQ(rejection("SETO_DEBUG_FILE=x"), "SETO_DEBUG_FILE is no variable of Seto; did you mean SETO_LOG_FILE?");
+}
+
+TEST(Config, WordsAreTakenInAnyCase) {
+  const auto config =
+      load({"SETO_LOG=INFO", "SETO_MEMORY=Host", "SETO_DETERMINISTIC=ON", "SETO_SPIN=AUTO", "SETO_ALGORITHM=Two_Shot"});
+  ASSERT_TRUE(config.ok()) << config.status().text();
+  EXPECT_EQ(config.value().log, LogLevel::info);
+  EXPECT_EQ(config.value().memory, Memory::host);
+  EXPECT_TRUE(config.value().deterministic);
+  EXPECT_EQ(config.value().spin, kAutomatic);
+  EXPECT_EQ(config.value().algorithm, "two_shot");
+  EXPECT_EQ(load({"SETO_HOST_ID=Kyoto"}).value().host_id, "Kyoto") << "a text is the user's own";
+}
+
 TEST(Config, UnknownNameFarFromAllIsToldWhereToLook) {
+  EXPECT_EQ(rejection("SETO_TYPO=1"), "SETO_TYPO is no variable of Seto: unset it (seto info --config lists them all)");
   EXPECT_EQ(rejection("SETO_CHRYSANTHEMUM_GARDEN=1"),
             "SETO_CHRYSANTHEMUM_GARDEN is no variable of Seto: unset it (seto info --config lists them all)");
 }

@@ -87,6 +87,17 @@ TEST(Nearest, FindsTheTypo) {
   EXPECT_EQ(nearest("driect", kNames), "direct");
 }
 
+TEST(Nearest, PrefersWhatTheTextBegins) {
+  constexpr std::array<std::string_view, 4> kNames = {"LOG", "LOG_FILE", "ALGORITHM", "SPIN"};
+  EXPECT_EQ(nearest("ALGO", kNames), "ALGORITHM") << "two edits from LOG";
+  EXPECT_EQ(nearest("LOG_FIEL", kNames), "LOG_FILE") << "a typo counts more than a beginning";
+  EXPECT_EQ(nearest("LOG_LEVEL", kNames), "LOG");
+  EXPECT_EQ(nearest("LOG_", kNames), "LOG_FILE");
+  EXPECT_EQ(nearest("AL", kNames), "") << "too short to mean anything";
+}
+
+TEST(LowerCase, ChangesLettersOnly) { EXPECT_EQ(lower_case("One_SHOT-4[Z"), "one_shot-4[z"); }
+
 TEST(Nearest, SaysNothingWhenNothingIsNear) {
   constexpr std::array<std::string_view, 2> kNames = {"ring", "tree"};
   EXPECT_EQ(nearest("hierarchical", kNames), "");

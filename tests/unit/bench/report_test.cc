@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "bench/common/algorithms.h"
 #include "bench/common/json.h"
 #include "bench/common/plot.h"
 #include "bench/common/table.h"
@@ -57,7 +60,13 @@ TEST(Options, RefusalsNameWhatIsWrong) {
     EXPECT_NE(parsed.text.find(word), std::string::npos) << parsed.text;
   };
   expect({"-n", "many"}, "many");
-  expect({"-b", "2M", "-e", "1M"}, "larger");
+  expect({"-n", "0"}, "--iters does not take '0': give a whole number, 1 or more (");
+  expect({"-C", "yes"}, "give 0 or 1");
+  expect({"-o", "sun"}, "give sum, prod, max, min, avg, mulsum, several");
+  expect({"-b", "2M", "-e", "1M"}, "-b 2M is larger than -e 1M (");
+  expect({"-e", "1K"}, "-b 32M is larger than -e 1K: give -b too");
+  expect({"-b", "64M"}, "-b 64M is larger than -e 32M: give -e too");
+  expect({"--plot", "x.png"}, "ends in .svg");
   expect({"--bogus"}, "--bogus");
   expect({"-n"}, "-n");
   expect({"-d", "float,quad"}, "quad");
@@ -78,6 +87,25 @@ TEST(Table, RowsMatchWhatParsersOfNcclTestsExpect) {
   ResultRow unchecked = row_of(1 << 30, 12345.6);
   unchecked.out_of_place.wrong.reset();
   EXPECT_TRUE(std::regex_match(row_text(unchecked, {}), pattern)) << row_text(unchecked, {});
+}
+
+TEST(Table, OneRankIsSaidToSendNothing) {
+  Options options;
+  EXPECT_NE(heading_text({}, options).find("# one rank: nothing is sent; try --ranks 2\n"), std::string::npos);
+  options.threads = 2;
+  EXPECT_EQ(heading_text({}, options).find("one rank"), std::string::npos);
+}
+
+TEST(Algorithms, APinIsRefusedWhereTheCollectiveHasNoSuchOne) {
+  const Program program = {
+      .name = "all_reduce_perf", .collective = "all_reduce", .layout = whole_layout, .call = nullptr, .expected = nullptr};
+  const std::string json = R"({"algorithms":{"all_reduce":{"value":"one_shot, ring, double_tree"},"reduce":{"value":"tree"}}})";
+  EXPECT_EQ(check_algorithm(program, "ring", json), "");
+  EXPECT_EQ(check_algorithm(program, "tree", json), "--algorithm: all_reduce has no tree; it has one_shot, ring, double_tree");
+  EXPECT_EQ(check_algorithm(program, "tree", "what?"), "") << "then the library decides";
+  Program without = program;
+  without.collective = nullptr;
+  EXPECT_NE(check_algorithm(without, "ring", json).find("none to choose from"), std::string::npos);
 }
 
 TEST(Table, ConclusionSaysOkOrFailed) {
@@ -135,6 +163,28 @@ TEST(Plot, ReadsBackWhatJsonWrote) {
   EXPECT_EQ(series[0].points[1].bandwidth, 4);
   EXPECT_FALSE(rows_from_json("{", label));
   EXPECT_FALSE(rows_from_json("[]", label));
+}
+
+TEST(Files, WhatCannotBeWrittenOrReadIsKnownBefore) {
+  const std::string folder = testing::TempDir();
+  const std::string path = folder + "seto_report_test_" + std::to_string(getpid());
+  EXPECT_EQ(check_writable(path), "");
+  EXPECT_NE(access(path.c_str(), F_OK), 0) << "asking made a file";
+  EXPECT_NE(check_writable(folder).find("directory"), std::string::npos);
+  EXPECT_EQ(check_writable("/nowhere/x.json"), "cannot write /nowhere/x.json: No such file or directory");
+
+  std::vector<PlotSeries> series;
+  EXPECT_EQ(add_series(path, series), "cannot read " + path + ": No such file or directory");
+  ASSERT_EQ(write_file(path, "{}"), "");
+  EXPECT_EQ(check_writable(path), "");
+  EXPECT_EQ(add_series(path, series), path + " is not a result file of -J");
+  Report report = {};
+  report.rows = {row_of(1024, 3)};
+  ASSERT_EQ(write_file(path, json_text(report, {})), "");
+  EXPECT_EQ(add_series(path + "=before", series), "");
+  ASSERT_EQ(series.size(), 1U);
+  EXPECT_EQ(series[0].label, "before");
+  std::remove(path.c_str());
 }
 
 TEST(Plot, DrawsPositivePointsAndEscapesLabels) {

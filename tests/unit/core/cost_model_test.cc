@@ -55,7 +55,8 @@ TEST(CostModel, WhatIsWrongIsNamedWithItsLine) {
 
 TEST(CostModel, AFileThatIsMissingOrTooLongIsNamed) {
   EXPECT_THAT(std::string(read_costs("/nowhere/at/all").status().text()),
-              HasSubstr("SETO_TUNING_FILE: /nowhere/at/all cannot be read"));
+              HasSubstr("SETO_TUNING_FILE: /nowhere/at/all cannot be read: No such file or directory; name a file"));
+  EXPECT_THAT(std::string(read_costs("/").status().text()), HasSubstr("SETO_TUNING_FILE: / cannot be read"));
   const std::string path = ::testing::TempDir() + "seto_costs_" + std::to_string(std::random_device{}());
   std::ofstream(path) << std::string(70'000, '\n');
   EXPECT_THAT(std::string(read_costs(path).status().text()), HasSubstr("longer than 64 KiB"));

@@ -1,0 +1,117 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "tests/cluster/thread_ranks.h"
+
+// What users run from a shell, as they run it.
+namespace seto::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct Ended {
+  int status = -1;
+  std::string text;  // of both streams
+};
+
+// By its place in the build directory.
+std::filesystem::path program_at(const char* place) {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / place;
+}
+
+// `variables`: "NAME=value", or empty.
+Ended run_program(const char* place, const std::string& arguments, const std::string& variables = "") {
+  const std::string line = "env " + variables + " '" + program_at(place).string() + "' " + arguments + " 2>&1";
+  Ended ended;
+  std::FILE* const output = popen(line.c_str(), "r");
+  if (output == nullptr) return ended;
+  char part[4096];
+  for (std::size_t size = 0; (size = std::fread(part, 1, sizeof part, output)) > 0;) ended.text.append(part, size);
+  const int state = pclose(output);
+  if (WIFEXITED(state)) ended.status = WEXITSTATUS(state);
+  return ended;
+}
+
+Ended seto(const std::string& arguments, const std::string& variables = "") { return run_program("seto", arguments, variables); }
+
+TEST(Command, HelpIsOfTheProgramOrOfACommand) {
+  for (const char* arguments : {"", "help", "--help"}) {
+    const Ended all = seto(arguments);
+    EXPECT_EQ(all.status, 0) << all.text;
+    EXPECT_THAT(all.text, AllOf(HasSubstr("info"), HasSubstr("explain"), HasSubstr("--version"))) << arguments;
+  }
+  const Ended one = seto("help explain");
+  EXPECT_EQ(one.status, 0) << one.text;
+  EXPECT_THAT(one.text, AllOf(HasSubstr("seto explain"), HasSubstr("--ranks")));
+  EXPECT_EQ(seto("help weather").status, 2);
+}
+
+TEST(Command, VersionIsThatOfTheLibraryWhateverTheSettings) {
+  const Ended version = seto("--version", "SETO_TYPO=1");
+  EXPECT_EQ(version.status, 0);
+  EXPECT_EQ(version.text, "seto 0.1.0\n");
+}
+
+TEST(Command, WrongVariablesDoNotHideTheList) {
+  const Ended listed = seto("info --config", "SETO_TYPO=1 SETO_LOG=INFO SETO_SPIN=many");
+  EXPECT_EQ(listed.status, 2);
+  EXPECT_THAT(listed.text, HasSubstr("SETO_OPERATION_TIMEOUT_MS"));
+  EXPECT_THAT(listed.text, HasSubstr("info  (environment)"));
+  EXPECT_THAT(listed.text, HasSubstr("left out: SETO_TYPO is no variable of Seto"));
+  EXPECT_THAT(listed.text, HasSubstr("left out: SETO_SPIN=many is not allowed"));
+  const Ended right = seto("info --config", "SETO_LOG=info");
+  EXPECT_EQ(right.status, 0);
+  EXPECT_THAT(right.text, Not(HasSubstr("left out")));
+}
+
+TEST(Command, UsageErrorsEndWithTwoAndSayWhatIsAllowed) {
+  const Ended none = seto("explain all_reduce 1K --ranks 0");
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.text, HasSubstr("'0' is not one of 1 to 65536"));
+  for (const char* wrong :
+       {"weather", "explain", "explain all_reduce", "explain all_reduce 1X", "explain all_reduce 1K --ranks two",
+        "explain all_redcue 1K", "explain all_reduce 1K --bogus", "info weather", "--bogus"}) {
+    const Ended ended = seto(wrong);
+    EXPECT_EQ(ended.status, 2) << wrong << ": " << ended.text;
+  }
+  EXPECT_EQ(seto("explain barrier --ranks 4").status, 0);
+}
+
+SETO_TEST_ALONE(Command, MostRanksAreThoseOfTheLibrary) {
+  setoQuestion_t question = SETO_QUESTION_INITIALIZER;
+  question.collective = "all_reduce";
+  question.ranks = 65'537;
+  EXPECT_TRUE(failed(setoExplain(&question, setoFormatText, nullptr, 0, nullptr), setoInvalidArgument, "1 to 65536"));
+}
+
+TEST(Command, ExplainSaysThatAPinIsIgnored) {
+  const Ended ended = seto("explain all_reduce 1K --ranks 4", "SETO_ALGORITHM=TREE");
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  EXPECT_THAT(ended.text, StartsWith("all_reduce, 1K, 4 ranks"));
+  EXPECT_THAT(ended.text, HasSubstr("tree is pinned, but all_reduce has none: chosen freely"));
+}
+
+TEST(Benchmark, RefusesWhatCouldOnlyFailLater) {
+  if (!std::filesystem::exists(program_at("bench/all_reduce_perf"))) GTEST_SKIP() << "built without SETO_BENCH";
+  const auto refusal = [](const std::string& arguments) {
+    const Ended ended = run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 " + arguments);
+    EXPECT_EQ(ended.status, 2) << ended.text;
+    EXPECT_THAT(ended.text, Not(HasSubstr("out-of-place"))) << "it measured before it failed";
+    return ended.text;
+  };
+  EXPECT_THAT(refusal("--algorithm tree"), HasSubstr("all_reduce has no tree; it has "));
+  EXPECT_THAT(refusal("-J /nowhere/x.json"), HasSubstr("-J: cannot write /nowhere/x.json"));
+  EXPECT_THAT(refusal("--plot x.svg --plot-add /nowhere/x.json"), HasSubstr("--plot-add: cannot read /nowhere/x.json"));
+  EXPECT_EQ(run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 --algorithm ring").status, 0);
+}
+
+}  // namespace
+}  // namespace seto::testing
