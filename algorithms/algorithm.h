@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct Algorithm {
   std::string_view name;
   Collective collective;
   // Empty if the plan exists for this shape on these tiers; else the reason why not, for `seto explain`.
-  std::string_view (*refuses)(const Shape& shape, const Tiers& tiers);
+  std::string (*refuses)(const Shape& shape, const Tiers& tiers);
   // Logical chunks a part.
   std::uint32_t (*pieces)(const Shape& shape);
   void (*build)(Builder& builder, const Tiers& tiers);

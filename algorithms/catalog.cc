@@ -11,17 +11,31 @@
 namespace seto {
 namespace {
 
-constexpr std::string_view kAnywhere{};
+std::string never(const Shape&, const Tiers&) { return {}; }
 
-std::string_view never(const Shape&, const Tiers&) { return kAnywhere; }
+std::string unless_alone(const Shape& shape, const Tiers&) { return shape.ranks > 1 ? "" : "there is one rank"; }
 
-std::string_view unless_alone(const Shape& shape, const Tiers&) {
-  return shape.ranks > 1 ? kAnywhere : std::string_view("there is one rank");
+std::string unless_tiered(const Shape&, const Tiers& tiers) {
+  if (!tiers.uniform()) return "nodes or sites differ in size";
+  return tiers.count() > 1 ? "" : "there is one tier";
 }
 
-std::string_view unless_tiered(const Shape&, const Tiers& tiers) {
-  if (!tiers.uniform()) return "nodes or sites differ in size";
-  return tiers.count() > 1 ? kAnywhere : std::string_view("there is one tier");
+// For those that add in one step what all members of a group have.
+std::string beyond_a_step(int members) {
+  if (static_cast<std::uint32_t>(members) <= kMostSources) return {};
+  return "adds " + std::to_string(members) + " parts in one step, the engine at most " + std::to_string(kMostSources);
+}
+
+std::string if_too_many(const Shape& shape, const Tiers&) { return beyond_a_step(shape.ranks); }
+
+std::string if_alone_or_too_many(const Shape& shape, const Tiers& tiers) {
+  return shape.ranks > 1 ? if_too_many(shape, tiers) : unless_alone(shape, tiers);
+}
+
+std::string unless_tiered_by_few(const Shape& shape, const Tiers& tiers) {
+  std::string refused = unless_tiered(shape, tiers);
+  for (int tier = 0; tier < tiers.count() && refused.empty(); ++tier) refused = beyond_a_step(tiers.size(tier));
+  return refused;
 }
 
 std::uint32_t one(const Shape&) { return 1; }
@@ -32,34 +46,34 @@ using C = Collective;
 
 // In the order in which `seto explain` prints them. Nothing registers itself.
 constexpr std::array kAlgorithms = {
-    Algorithm{"one_shot", C::all_reduce, never, one, build_one_shot_all_reduce},
-    Algorithm{"two_shot", C::all_reduce, unless_alone, one_each, build_two_shot_all_reduce},
+    Algorithm{"one_shot", C::all_reduce, if_too_many, one, build_one_shot_all_reduce},
+    Algorithm{"two_shot", C::all_reduce, if_alone_or_too_many, one_each, build_two_shot_all_reduce},
     Algorithm{"ring", C::all_reduce, unless_alone, one_each, build_ring_all_reduce},
     Algorithm{"double_tree", C::all_reduce, unless_alone, two, build_double_tree_all_reduce},
     Algorithm{"halving_doubling", C::all_reduce, unless_alone, one_each, build_halving_doubling_all_reduce},
     Algorithm{"recursive_doubling", C::all_reduce, unless_alone, one, build_recursive_doubling_all_reduce},
-    Algorithm{"hierarchical", C::all_reduce, unless_tiered, one_each, build_hierarchical_all_reduce},
+    Algorithm{"hierarchical", C::all_reduce, unless_tiered_by_few, one_each, build_hierarchical_all_reduce},
     Algorithm{"direct", C::all_gather, never, one, build_direct_all_gather},
     Algorithm{"ring", C::all_gather, unless_alone, one, build_ring_all_gather},
     Algorithm{"doubling", C::all_gather, unless_alone, one, build_doubling_all_gather},
     Algorithm{"hierarchical", C::all_gather, unless_tiered, one, build_hierarchical_all_gather},
-    Algorithm{"direct", C::reduce_scatter, never, one, build_direct_reduce_scatter},
+    Algorithm{"direct", C::reduce_scatter, if_too_many, one, build_direct_reduce_scatter},
     Algorithm{"ring", C::reduce_scatter, unless_alone, one, build_ring_reduce_scatter},
     Algorithm{"halving", C::reduce_scatter, unless_alone, one, build_halving_reduce_scatter},
-    Algorithm{"hierarchical", C::reduce_scatter, unless_tiered, one, build_hierarchical_reduce_scatter},
+    Algorithm{"hierarchical", C::reduce_scatter, unless_tiered_by_few, one, build_hierarchical_reduce_scatter},
     Algorithm{"direct", C::broadcast, never, one, build_direct_broadcast},
     Algorithm{"tree", C::broadcast, unless_alone, one, build_tree_broadcast},
     Algorithm{"ring", C::broadcast, unless_alone, one, build_ring_broadcast},
     Algorithm{"hierarchical", C::broadcast, unless_tiered, one, build_hierarchical_broadcast},
-    Algorithm{"direct", C::reduce, never, one, build_direct_reduce},
+    Algorithm{"direct", C::reduce, if_too_many, one, build_direct_reduce},
     Algorithm{"tree", C::reduce, unless_alone, one, build_tree_reduce},
     Algorithm{"ring", C::reduce, unless_alone, one, build_ring_reduce},
-    Algorithm{"hierarchical", C::reduce, unless_tiered, one, build_hierarchical_reduce},
+    Algorithm{"hierarchical", C::reduce, unless_tiered_by_few, one, build_hierarchical_reduce},
     Algorithm{"direct", C::all_to_all, never, one, build_direct_all_to_all},
     Algorithm{"pairwise", C::all_to_all, unless_alone, one, build_pairwise_all_to_all},
     Algorithm{"direct", C::gather, never, one, build_direct_gather},
     Algorithm{"direct", C::scatter, never, one, build_direct_scatter},
-    Algorithm{"one_shot", C::barrier, never, one, build_one_shot_all_reduce},
+    Algorithm{"one_shot", C::barrier, if_too_many, one, build_one_shot_all_reduce},
     Algorithm{"recursive_doubling", C::barrier, unless_alone, one, build_recursive_doubling_all_reduce},
 };
 

@@ -9,14 +9,17 @@
  * - Threads: different communicators may be used from different threads at once. One communicator takes calls from one thread at
  *   a time; query functions, setoCommAbort and setoGetLastError may run beside them, from any thread, until destroy begins.
  * - Order: every rank of a communicator issues the same collectives in the same order. What differs between ranks (collective,
- *   count, type, op, root, codec) is found, named on every rank, and ends that operation everywhere.
+ *   count, type, op, root, codec) is found, named on every rank, and ends that operation everywhere. A call that is rejected
+ *   (setoInvalidArgument) takes its place in the order all the same, so it is not to be repeated on this rank alone: the matching
+ *   call of every other rank ends with setoRemoteError and names this rank and the reason, and the calls after it match again.
  * - Blocking, host communicator: with stream NULL a call returns when the operation has ended on this rank, successful or not,
  *   and no peer can still write into its buffers. With a host stream it queues the operation and returns.
  * - Blocking, device communicator: every call queues on the CUDA stream; NULL is the legacy default stream.
  * - Lifetime: buffers, of any alignment that suits the type, belong to the operation until it has ended. Arrays, strings and
  *   config structs are copied before the call returns.
  * - Counts are elements, never bytes. Zero elements is legal: the operation still matches and orders.
- * - Every wait has a deadline: operations 30 minutes, liveness of a peer 5 seconds, both by config.
+ * - Every wait has a deadline: operations 30 minutes, liveness of a peer 5 seconds, both by config. What has not ended after
+ *   10 seconds, or half its deadline if that is less, is said once in the log: for whom and for what it waits.
  * - After fork() every call in the child fails with setoInvalidUsage.
  */
 #ifndef SETO_SETO_H_
@@ -64,9 +67,9 @@ typedef enum {
   setoUnhandledCudaError = 1,
   setoSystemError = 2,     /* the environment lacks something: memory, descriptors, a device */
   setoInternalError = 3,   /* a bug in the library */
-  setoInvalidArgument = 4, /* this call is wrong; the communicator stays usable */
+  setoInvalidArgument = 4, /* this call is wrong; the communicator stays usable. A collective takes its place: see Order */
   setoInvalidUsage = 5,    /* right elsewhere, or its time has not come */
-  setoRemoteError = 6,     /* a peer failed, rejected or disagreed */
+  setoRemoteError = 6,     /* a peer failed, rejected its call or disagreed */
   setoInProgress = 7,      /* not an error: ask again */
   setoTimeout = 8,         /* a deadline passed */
   setoNumResults = 9
@@ -230,8 +233,8 @@ SETO_API setoResult_t setoCommGrow(setoComm_t comm, int nRanks, const setoUnique
 
 /* Collective: waits until everything issued on comm has ended everywhere, then only queries and destroy are legal. */
 SETO_API setoResult_t setoCommFinalize(setoComm_t comm);
-/* Local: waits until what this rank has issued has ended here, unless something failed, and never for a peer that is still at it.
- * comm is invalid afterwards. */
+/* Local: waits until what this rank has issued has ended here, unless something failed, and never for a peer that is still at it:
+ * peers end what this rank has ended, and hear of a call that it rejected. comm is invalid afterwards. */
 SETO_API setoResult_t setoCommDestroy(setoComm_t comm);
 /* Any thread. Ends pending operations on every rank it reaches, frees comm; never waits for a peer. */
 SETO_API setoResult_t setoCommAbort(setoComm_t comm);
@@ -377,7 +380,11 @@ SETO_API setoResult_t setoRecvConfig(void *recvbuff, size_t count, setoDataType_
                                      setoStream_t stream, const setoCallConfig_t *config);
 
 /* Calls of this thread between start and end are queued and issued as one, over any number of communicators. Groups nest; the
- * outermost end issues, and blocks for operations on stream NULL of host communicators. The first failure is its result. */
+ * outermost end issues, and blocks for operations on stream NULL of host communicators. The first failure is its result.
+ * What a group holds for one host stream is one item of it: all of it starts together, so no call may read what another one
+ * writes, and the item has ended when all has. So one thread may drive every rank of a communicator through one stream; without a
+ * group they would wait for each other, one behind the other. A rejected call does no harm to the rest of its group, and takes
+ * its place in the order as ever. */
 SETO_API setoResult_t setoGroupStart(void);
 SETO_API setoResult_t setoGroupEnd(void);
 
@@ -397,8 +404,9 @@ SETO_API setoResult_t setoGroupSimulateEnd(setoSimInfo_t *simInfo);
 
 /* ---- Host streams: beyond NCCL ----------------------------------------------------------------------------------- */
 
-/* A queue of operations that run in order, of any host communicators of this process. A position is the number of items ever
- * queued on the stream. All functions of this section from any thread; a destroyed or foreign handle is setoInvalidArgument. */
+/* A queue of operations that run in order, of any host communicators of this process. An item is a call, or all calls of a group
+ * on this stream; a position is the number of items ever queued on it. All functions of this section from any thread; a destroyed
+ * or foreign handle is setoInvalidArgument. */
 SETO_API setoResult_t setoStreamCreate(setoStream_t *stream);
 /* Waits for what is queued, within the operation deadlines. */
 SETO_API setoResult_t setoStreamDestroy(setoStream_t stream);

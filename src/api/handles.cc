@@ -154,7 +154,7 @@ Status setoComm::finalize() {
 
 Status setoComm::finish() {
   const std::shared_ptr<Communicator> communicator = take_to_finalize();
-  return communicator == nullptr ? Status() : communicator->finalize();
+  return communicator == nullptr ? Status() : communicator->drain();
 }
 
 bool setoComm::close() {

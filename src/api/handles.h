@@ -64,7 +64,7 @@ struct setoComm final : std::enable_shared_from_this<setoComm> {
   bool await_finalize();
   seto::Status made(seto::Result<std::unique_ptr<seto::Communicator>> result);
   seto::Status finalize();
-  // The same on this thread, whatever the settings say; nothing to do where it was done.
+  // In place of that, for who destroys it: waits, on this thread, for what this rank has issued, and for no other rank.
   seto::Status finish();
   // No call gets in any more. Waits for those inside; false if one does not end in time, and the communicator must be left alone.
   bool close();

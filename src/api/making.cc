@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "src/api/group_depth.h"
+#include "src/base/log.h"
 #include "src/base/thread.h"
 #include "src/bootstrap/local_bootstrap.h"
 #include "src/bootstrap/solo.h"
+#include "src/core/info.h"
 
 namespace seto::api {
 namespace {
@@ -31,7 +33,11 @@ std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings) {
 }
 
 Status make_over(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up) {
-  return comm.made(Communicator::create(bootstrap, {comm.settings.config, comm.settings.context, comm.settings.name, &given_up}));
+  SETO_TRY(
+      comm.made(Communicator::create(bootstrap, {comm.settings.config, comm.settings.context, comm.settings.name, &given_up})));
+  if (comm.rank == 0)
+    SETO_LOG_AS(info, (LogOrigin{0, 0}), "Seto %s, %s", version_text().c_str(), makeup_of(*comm.communicator()).c_str());
+  return {};
 }
 
 Status make(setoComm& comm, const Rendezvous& rendezvous) {

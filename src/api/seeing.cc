@@ -36,10 +36,6 @@ Status write(const Target& target, const Result<std::string>& text) {
 
 ReportFormat format_of(setoFormat_t format) { return format == setoFormatJson ? ReportFormat::json : ReportFormat::text; }
 
-std::string version_text() {
-  return std::to_string(SETO_MAJOR) + "." + std::to_string(SETO_MINOR) + "." + std::to_string(SETO_PATCH);
-}
-
 Result<std::string> answer(const setoQuestion_t& asked, ReportFormat format) {
   SETO_TRY(check_struct(&asked, {"question", sizeof(setoQuestion_t), sizeof(setoQuestion_t), SETO_QUESTION_MAGIC}));
   if (asked.collective == nullptr) return null_argument("collective");

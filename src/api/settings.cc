@@ -109,6 +109,10 @@ Status check_struct(const void* data, const StructShape& shape) {
   return {};
 }
 
+std::string version_text() {
+  return std::to_string(SETO_MAJOR) + "." + std::to_string(SETO_MINOR) + "." + std::to_string(SETO_PATCH);
+}
+
 Result<Settings> settings_of_environment() {
   Settings settings;
   SETO_ASSIGN(settings.config, load_config(environ));

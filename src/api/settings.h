@@ -22,6 +22,9 @@ struct Settings {
   bool share_context = true;  // with communicators split from it
 };
 
+// Of the release: "0.1.0".
+std::string version_text();
+
 // The environment, with the log as it says. Failures name the variable.
 Result<Settings> settings_of_environment();
 

@@ -83,7 +83,15 @@ bool CollectiveTask::inspect() {
   else if (begun_)
     failed_ = communicator_.look_around(note_);
   if (failed_.ok() && begun_ && deadline_->passed()) failed_ = communicator_.overdue(note_, waits_for());
+  if (failed_.ok()) warn_if_late();
   return !failed_.ok() && ends_with_failure();
+}
+
+void CollectiveTask::warn_if_late() {
+  const bool at_the_front = begun_ || (shape_ != nullptr && note_.operation == communicator_.begun() + 1);
+  if (!late_.due(timeout_ms_) || !at_the_front) return;
+  communicator_.warn_of(note_, begun_ ? waits_for() : "has not begun it", late_.seconds(timeout_ms_));
+  late_.silence();
 }
 
 std::string CollectiveTask::waits_for() const {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "src/core/communicator.h"
+#include "src/core/late_warning.h"
 
 namespace seto {
 
@@ -29,6 +30,8 @@ class CollectiveTask final : public Task {
   Step begin();  // moved: it may go on
   void finish(Status status);
   bool ends_with_failure();
+  // It has not ended for long, and nothing before it is to blame.
+  void warn_if_late();
   [[nodiscard]] std::string waits_for() const;
 
   Communicator& communicator_;
@@ -37,6 +40,7 @@ class CollectiveTask final : public Task {
   Note note_;
   std::uint64_t timeout_ms_;
   std::optional<Deadline> deadline_;  // set when somebody first looks around: reading the clock costs a third of a small call
+  LateWarning late_;
   TaskGate* gate_;
   Status rejected_;
   Status failed_;  // it ends with this as soon as nobody reads what it lent

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/base/log.h"
 #include "src/core/bells.h"
 #include "src/core/calibration.h"
 #include "src/core/collective_task.h"
@@ -48,13 +49,19 @@ Communicator::~Communicator() {
   }
   if (under_way_.load(std::memory_order_acquire) > 0) {
     fail(failure(Code::aborted, "rank %d destroyed the communicator before its operations had ended", rank_), rank_);
-    drain();
+    (void)drain();
   }
   launches_.reset();
   circle_->leave({static_cast<std::uint32_t>(Code::invalid_usage), static_cast<std::uint32_t>(rank_)});
   circle_->depart();
   context_->retire(std::make_unique<Remains>(
       Remains::Parts{std::move(connections_), std::move(circle_), std::move(transfers_), issued(), &context_->pool(), board_}));
+}
+
+int Communicator::others_of_process() const {
+  return static_cast<int>(std::count_if(connections_.begin(), connections_.end(), [](const auto& connection) {
+    return connection != nullptr && connection->within_process();
+  }));
 }
 
 // ---- operations ----
@@ -116,7 +123,7 @@ void Communicator::await_turn(Task& task) {
   waiting_->add(task);
 }
 
-void Communicator::drain() {
+Status Communicator::drain() {
   Progress& progress = context_->progress();
   for (std::uint32_t idle = 0; under_way_.load(std::memory_order_acquire) > 0;) {
     if (idle % kIdlePassesBetweenLooks == 0) miss_the_gone();
@@ -126,6 +133,7 @@ void Communicator::drain() {
     else
       progress.relax(idle++);
   }
+  return failed() ? first_failure() : Status();
 }
 
 void Communicator::begin(const Note& note) {
@@ -154,8 +162,7 @@ void Communicator::complete(std::uint64_t operation) {
 }
 
 Status Communicator::finalize() {
-  drain();
-  if (failed()) return first_failure();
+  SETO_TRY(drain());
   DrainTask task(*this);
   context_->progress().run(task);
   return task.status();
@@ -323,12 +330,20 @@ std::string Communicator::absentees(const Note& own) const {
   return missing.empty() ? "all ranks came" : rank_list(missing) + " never came";
 }
 
+std::string Communicator::standing(const Note& own, const std::string& where) const {
+  return absentees(own) + "; rank " + std::to_string(rank_) + " " + where;
+}
+
 Status Communicator::overdue(const Note& own, const std::string& where) {
-  fail(
-      failure(Code::timeout, "operation %llu (%s) did not end before its deadline: %s; rank %d %s",
-              static_cast<unsigned long long>(own.operation), text_of(own).c_str(), absentees(own).c_str(), rank_, where.c_str()),
-      rank_);
+  fail(failure(Code::timeout, "operation %llu (%s) did not end before its deadline: %s",
+               static_cast<unsigned long long>(own.operation), text_of(own).c_str(), standing(own, where).c_str()),
+       rank_);
   return first_failure();
+}
+
+void Communicator::warn_of(const Note& own, const std::string& where, double seconds) const {
+  SETO_LOG_AS(warn, (LogOrigin{rank_, 0}), "operation %llu (%s) has not ended after %.3g s: %s",
+              static_cast<unsigned long long>(own.operation), text_of(own).c_str(), seconds, standing(own, where).c_str());
 }
 
 void Communicator::fail(const Status& reason, Rank culprit) {

@@ -50,6 +50,7 @@ class Communicator final {
   [[nodiscard]] const CostModel& costs() const { return costs_; }
   [[nodiscard]] std::uint64_t calibration_ns() const { return calibration_ns_; }
   [[nodiscard]] double ranks_a_core() const { return crowding_; }
+  [[nodiscard]] int others_of_process() const;  // ranks that are threads of this one
 
   // A blocking collective.
   Status run(const Call& call);
@@ -59,12 +60,13 @@ class Communicator final {
   Status run(const TransferCall& call);
   std::unique_ptr<Task> issue(const TransferCall& call, class TaskGate* gate);
   // Drives until no task with a gate is under way: they end even after a failure. Those that a stream has not come to end then
-  // where they stand, whatever stands before them.
-  void drain();
+  // where they stand, whatever stands before them. Gives the first failure. Local: what peers still read of this rank's stays
+  // when it is gone.
+  Status drain();
   // Which tasks those are. A stream that comes to a task with a gate has to claim it.
   [[nodiscard]] const std::shared_ptr<WaitingTasks>& waiting() const { return waiting_; }
 
-  // Waits until every operation issued here has ended everywhere. Local: other ranks need not call it.
+  // The same, and waits until every operation issued here has ended everywhere. Other ranks need not call it.
   Status finalize();
 
   // The first reason stays until destruction, and is told to the others.
@@ -114,8 +116,10 @@ class Communicator final {
   [[nodiscard]] bool rejection_was_read(std::uint64_t before);
   [[nodiscard]] bool all_have_completed(std::uint64_t operation) const;  // who is gone does not count
   [[nodiscard]] std::string absentees(const Note& own) const;
-  // `where`: what this rank itself waits for.
+  // How an operation stands that does not end. `where`: what this rank itself waits for.
+  [[nodiscard]] std::string standing(const Note& own, const std::string& where) const;
   Status overdue(const Note& own, const std::string& where);
+  void warn_of(const Note& own, const std::string& where, double seconds) const;
   // Why that peer will send nothing more, if so.
   Status why_gone(Rank peer) const;
   // For operations that a stream has not come to, so that none looks around: fails where a peer will never take part in the next.

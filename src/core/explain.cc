@@ -23,7 +23,7 @@ std::string duration(double seconds) {
 
 std::string verdict(const Candidate& candidate, const Choice& choice) {
   if (candidate.algorithm == choice.algorithm) return "chosen";
-  if (!candidate.refused.empty()) return std::string(candidate.refused);
+  if (!candidate.refused.empty()) return candidate.refused;
   double best = 0;
   for (const Candidate& other : choice.candidates)
     if (other.algorithm == choice.algorithm) best = other.seconds;
@@ -72,20 +72,6 @@ struct Report {
   const Choice& choice;
   std::string_view remark;
 };
-
-// "node 0.25 us, 15 GB/s (shipped)" for each tier there is.
-std::string constants_text(const Tiers& tiers, const CostModel& costs) {
-  static constexpr const char* kKinds[] = {"node", "site", "world"};
-  std::string text = std::string(name_of(costs.source)) + " constants:";
-  for (int tier = 0; tier < tiers.count(); ++tier) {
-    const TierCost& cost = costs.of(tiers.kind(tier));
-    char one[96];
-    std::snprintf(one, sizeof one, "%s %s %.3g us, %.3g GB/s", tier == 0 ? "" : ";",
-                  kKinds[static_cast<std::size_t>(tiers.kind(tier))], cost.latency_seconds * 1e6, cost.bytes_per_second * 1e-9);
-    text += one;
-  }
-  return text;
-}
 
 std::string as_text(const Report& report) {
   const auto& [question, tiers, costs, choice, remark] = report;
@@ -144,6 +130,19 @@ Result<std::string> text_of(const Question& question, const Tiers& tiers, const 
 }
 
 }  // namespace
+
+std::string constants_text(const Tiers& tiers, const CostModel& costs) {
+  static constexpr const char* kKinds[] = {"node", "site", "world"};
+  std::string text = std::string(name_of(costs.source)) + " constants:";
+  for (int tier = 0; tier < tiers.count(); ++tier) {
+    const TierCost& cost = costs.of(tiers.kind(tier));
+    char one[96];
+    std::snprintf(one, sizeof one, "%s %s %.3g us, %.3g GB/s", tier == 0 ? "" : ";",
+                  kKinds[static_cast<std::size_t>(tiers.kind(tier))], cost.latency_seconds * 1e6, cost.bytes_per_second * 1e-9);
+    text += one;
+  }
+  return text;
+}
 
 Result<Tiers> made_up_tiers(int ranks, int nodes, int sites) {
   if (ranks < 1 || ranks > kBootstrapRankLimit)

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <utility>
 
+#include "src/core/crew.h"
 #include "src/core/estimate.h"
 
 namespace seto {
@@ -14,53 +16,12 @@ void keep_first(Status& first, Status status) {
   if (first.ok()) first = std::move(status);
 }
 
-// Tasks of several contexts, driven by this one thread.
-class Crew {
- public:
-  void add(const std::shared_ptr<Context>& context, std::unique_ptr<Task> task) {
-    if (std::find(contexts_.begin(), contexts_.end(), context) == contexts_.end()) contexts_.push_back(context);
-    jobs_.push_back({context.get(), std::move(task)});
-  }
-
-  Status run() {
-    for (const auto& context : contexts_) context->progress().attend();
-    for (const Job& job : jobs_) job.context->progress().join(*job.task);
-    if (contexts_.size() == 1)
-      for (const Job& job : jobs_) contexts_.front()->progress().wait(*job.task, Deadline::never());
-    else
-      make_passes();
-    for (const auto& context : contexts_) context->progress().depart();
-    Status first;
-    for (const Job& job : jobs_) keep_first(first, job.task->status());
-    return first;
-  }
-
- private:
-  struct Job {
-    Context* context;
-    std::unique_ptr<Task> task;
-  };
-
-  // Each context's turn to sleep comes round while none of them moves.
-  void relax(std::uint32_t idle) { contexts_[idle % contexts_.size()]->progress().relax(idle); }
-
-  void make_passes() {
-    std::size_t first = 0;
-    for (std::uint32_t idle = 0;;) {
-      while (first < jobs_.size() && jobs_[first].task->ended()) ++first;
-      if (first == jobs_.size()) return;
-      bool moved = false;
-      for (const auto& context : contexts_) moved = context->progress().pass() || moved;
-      if (moved)
-        idle = 0;
-      else
-        relax(idle++);
-    }
-  }
-
-  std::vector<std::shared_ptr<Context>> contexts_;
-  std::vector<Job> jobs_;
-};
+// The calls that stand on this stream, of which there are few in a group.
+HostStream::Batch& batch_of(std::deque<HostStream::Batch>& batches, HostStream& stream) {
+  const auto known =
+      std::find_if(batches.begin(), batches.end(), [&](const HostStream::Batch& batch) { return &batch.stream() == &stream; });
+  return known == batches.end() ? batches.emplace_back(stream) : *known;
+}
 
 }  // namespace
 
@@ -163,6 +124,9 @@ Status CallGroup::issue_all(std::vector<Entry>& entries) {
     if (entries.front().place.alive) SETO_TRY(entries.front().place.alive());
     return run_one(entries.front());
   }
+  // Operations get their numbers in the order of the calls, wherever these stand.
+  std::deque<HostStream::Batch> batches;
+  std::vector<std::unique_ptr<Task>> blocking;
   Crew crew;
   for (Entry& entry : entries) {
     if (entry.place.alive) {
@@ -179,14 +143,19 @@ Status CallGroup::issue_all(std::vector<Entry>& entries) {
     const TransferCall transfers{entry.transfers,
                                  entry.kind == Kind::exchange ? TransferKind::all_to_all_v : TransferKind::point_to_point,
                                  entry.deadline_ms};
-    if (HostStream* const stream = entry.place.stream.get())
-      keep_first(first, entry.kind == Kind::collective ? stream->enqueue(communicator, entry.call)
-                                                       : stream->enqueue(communicator, transfers));
-    else
-      crew.add(communicator.context(),
-               entry.kind == Kind::collective ? communicator.issue(entry.call, nullptr) : communicator.issue(transfers, nullptr));
+    if (HostStream* const stream = entry.place.stream.get()) {
+      HostStream::Batch& batch = batch_of(batches, *stream);
+      keep_first(first,
+                 entry.kind == Kind::collective ? batch.add(communicator, entry.call) : batch.add(communicator, transfers));
+    } else {
+      blocking.push_back(entry.kind == Kind::collective ? communicator.issue(entry.call, nullptr)
+                                                        : communicator.issue(transfers, nullptr));
+      crew.add(communicator.context(), *blocking.back());
+    }
   }
-  keep_first(first, crew.run());
+  for (HostStream::Batch& batch : batches) batch.queue();
+  crew.run();
+  for (const std::unique_ptr<Task>& task : blocking) keep_first(first, task->status());
   return first;
 }
 

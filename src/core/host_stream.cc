@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <list>
 #include <thread>
 #include <utility>
+
+#include "src/core/crew.h"
 
 namespace seto {
 namespace {
@@ -13,41 +16,116 @@ constexpr std::chrono::milliseconds kStandByTime{1};
 
 }  // namespace
 
-struct HostStream::Item final : TaskGate {
+struct HostStream::Item final {
+  // A task of it.
+  struct Part final : TaskGate {
+    explicit Part(Item& its_item) : item(its_item) {}
+    [[nodiscard]] bool open() override { return true; }  // it is started when it may begin
+    void ended(const Status& status) override { item.stream.ended(item, status); }
+
+    Item& item;
+    std::unique_ptr<Task> task;
+    std::shared_ptr<Context> context;
+    std::shared_ptr<WaitingTasks> waiting;  // of its communicator
+    bool claimed = false;
+  };
+
   explicit Item(HostStream& its_stream) : stream(its_stream) {}
 
-  [[nodiscard]] bool open() override { return true; }  // it is started when it may begin
-  void ended(const Status& status) override { stream.ended(status); }
+  [[nodiscard]] bool claim();  // locked
+  void start();
+  [[nodiscard]] bool drive(Deadline until) const;
+  void pass() const;
+  [[nodiscard]] bool let_go() const {
+    return std::all_of(parts.begin(), parts.end(), [](const Part& part) { return part.task->ended(); });
+  }
+  void keep_first(const Status& status) {
+    if (outcome.ok()) outcome = status;
+  }
 
   HostStream& stream;
   std::uint64_t position = 0;
   // One of three.
-  std::unique_ptr<Task> task;
+  std::list<Part> parts;
   Function function = nullptr;
   std::shared_ptr<HostStream> other;
 
-  std::shared_ptr<Context> context;       // of the task
-  std::shared_ptr<WaitingTasks> waiting;  // of its communicator
   bool started = false;
+  std::size_t under_way = 0;  // parts
+  Status outcome;             // of the parts that have ended
   void* argument = nullptr;
   std::uint64_t other_position = 0;
 };
 
+// Its turn has come. False: none of its tasks is left to run.
+bool HostStream::Item::claim() {
+  for (Part& part : parts) {
+    part.claimed = part.waiting->claim(*part.task);
+    if (part.claimed)
+      ++under_way;
+    else
+      keep_first(part.task->status());
+  }
+  return under_way > 0;
+}
+
+void HostStream::Item::start() {
+  for (const Part& part : parts)
+    if (part.claimed) part.context->progress().join(*part.task);
+}
+
+bool HostStream::Item::drive(Deadline until) const {
+  if (parts.size() == 1) return parts.front().context->progress().wait(*parts.front().task, until);
+  Crew crew;
+  for (const Part& part : parts) crew.add(part.context, *part.task);
+  return crew.wait(until);
+}
+
+// Calls of one communicator follow each other, as a rule.
+void HostStream::Item::pass() const {
+  const Context* last = nullptr;
+  for (const Part& part : parts) {
+    if (part.context.get() != last) (void)part.context->progress().pass();
+    last = part.context.get();
+  }
+}
+
 HostStream::~HostStream() = default;
 
+// ---- queueing ----
+
+HostStream::Batch::Batch(HostStream& stream) : stream_(stream), item_(std::make_shared<Item>(stream)) {}
+
 template <class AnyCall>
-Status HostStream::enqueue_task(Communicator& communicator, const AnyCall& call) {
+Status HostStream::Batch::add_task(Communicator& communicator, const AnyCall& call) {
   SETO_TRY(communicator.context()->progress().prepare());
-  auto item = std::make_shared<Item>(*this);
-  item->context = communicator.context();
-  item->waiting = communicator.waiting();
-  item->task = communicator.issue(call, item.get());
-  append(std::move(item));
+  Item::Part& part = item_->parts.emplace_back(*item_);
+  part.context = communicator.context();
+  part.waiting = communicator.waiting();
+  part.task = communicator.issue(call, &part);
   return {};
 }
 
-Status HostStream::enqueue(Communicator& communicator, const Call& call) { return enqueue_task(communicator, call); }
-Status HostStream::enqueue(Communicator& communicator, const TransferCall& call) { return enqueue_task(communicator, call); }
+Status HostStream::Batch::add(Communicator& communicator, const Call& call) { return add_task(communicator, call); }
+Status HostStream::Batch::add(Communicator& communicator, const TransferCall& call) { return add_task(communicator, call); }
+
+void HostStream::Batch::queue() {
+  if (!item_->parts.empty()) stream_.append(std::move(item_));
+}
+
+Status HostStream::enqueue(Communicator& communicator, const Call& call) {
+  Batch batch(*this);
+  SETO_TRY(batch.add(communicator, call));
+  batch.queue();
+  return {};
+}
+
+Status HostStream::enqueue(Communicator& communicator, const TransferCall& call) {
+  Batch batch(*this);
+  SETO_TRY(batch.add(communicator, call));
+  batch.queue();
+  return {};
+}
 
 void HostStream::enqueue_function(Function function, void* argument) {
   auto item = std::make_shared<Item>(*this);
@@ -86,13 +164,15 @@ std::uint64_t HostStream::position() const {
 
 // ---- going on ----
 
-// On the thread that drives the head's context, in the last breath of its task.
-void HostStream::ended(const Status& status) {
+// On the thread that drives a context of the head, in the last breath of one of its tasks.
+void HostStream::ended(Item& item, const Status& status) {
   const std::shared_ptr<HostStream> self = shared_from_this();  // whoever waits for the last item may drop this stream
   Streams others;
   {
     const std::lock_guard lock(mutex_);
-    head_ended(status, others);
+    item.keep_first(status);
+    if (--item.under_way > 0) return;
+    head_ended(item.outcome, others);
   }
   others.push_back(self);
   while (!others.empty()) {
@@ -119,14 +199,14 @@ void HostStream::go_on(Streams& others) {
     return;
   }
   while (const std::shared_ptr<Item> item = head()) {
-    if (item->task != nullptr) {
+    if (!item->parts.empty()) {
       if (std::exchange(item->started, true)) return;
-      if (!item->waiting->claim(*item->task)) {
-        head_ended(item->task->status(), others);
+      if (!item->claim()) {
+        head_ended(item->outcome, others);
         continue;
       }
       lock.unlock();
-      item->context->progress().join(*item->task);
+      item->start();
       return;
     }
     busy_ = true;
@@ -175,9 +255,7 @@ std::shared_ptr<HostStream::Item> HostStream::head() const {
 
 // A task calls ended() a moment before it lets go of itself.
 void HostStream::forget_ended() {
-  while (!items_.empty() && items_.front()->position <= ended_ &&
-         (items_.front()->task == nullptr || items_.front()->task->ended()))
-    items_.pop_front();
+  while (!items_.empty() && items_.front()->position <= ended_ && items_.front()->let_go()) items_.pop_front();
 }
 
 // ---- waiting ----
@@ -220,13 +298,13 @@ bool HostStream::drive_head(Deadline until) {
     std::unique_lock lock(mutex_);
     item = head();
     if (item == nullptr) return !until.passed();
-    const bool foreign = item->task == nullptr && item->other == nullptr;
+    const bool foreign = item->parts.empty() && item->other == nullptr;
     if (foreign) {
       changed_.wait_for(lock, kStandByTime);
       return false;
     }
   }
-  if (item->task != nullptr) return item->context->progress().wait(*item->task, until);
+  if (!item->parts.empty()) return item->drive(until);
   const Status awaited = item->other->wait(item->other_position, until);
   if (awaited.code() == Code::timeout && until.passed()) return false;
   go_on();
@@ -242,7 +320,7 @@ Status HostStream::poll(std::uint64_t position) {
     if (ended_ >= position) return result_up_to(position);
     item = head();
   }
-  if (item != nullptr && item->task != nullptr) (void)item->context->progress().pass();
+  if (item != nullptr) item->pass();
   const std::lock_guard lock(mutex_);
   if (ended_ >= position) return result_up_to(position);
   return {Code::in_progress, "in progress"};

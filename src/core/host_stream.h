@@ -13,12 +13,13 @@
 namespace seto {
 
 // A queue of operations that run in order, of any communicators of this process. A position is the number of items ever queued.
-// Any thread. An item is handed to its context when the one before it has ended, by the thread that ended that one; the queue
+// Any thread. An item is handed to its contexts when the one before it has ended, by the thread that ended that one; the queue
 // keeps what it runs until a caller comes by after the end. A task that its failed communicator has ended before counts as ended
 // when its turn comes.
 class HostStream final : public std::enable_shared_from_this<HostStream> {
  public:
   using Function = void (*)(void*);
+  class Batch;
 
   HostStream() = default;
   ~HostStream();
@@ -41,10 +42,9 @@ class HostStream final : public std::enable_shared_from_this<HostStream> {
   struct Item;
   using Streams = std::vector<std::shared_ptr<HostStream>>;
 
-  template <class AnyCall>
-  Status enqueue_task(Communicator& communicator, const AnyCall& call);
   void append(std::shared_ptr<Item> item);
-  void ended(const Status& status);
+  // One task of it.
+  void ended(Item& item, const Status& status);
   // Starts the item whose turn it is, and goes on with what others waited for.
   void go_on();
   void go_on(Streams& others);
@@ -70,6 +70,28 @@ class HostStream final : public std::enable_shared_from_this<HostStream> {
     std::weak_ptr<HostStream> stream;
   };
   std::vector<Follower> followers_;
+};
+
+// Calls that become one item: all start when it is their turn, so that they may wait for each other, and it has ended when all
+// have, with the first failure of them. Operations take their numbers as they are added; the stream outlives the batch.
+class HostStream::Batch final {
+ public:
+  explicit Batch(HostStream& stream);
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  [[nodiscard]] const HostStream& stream() const { return stream_; }
+  Status add(Communicator& communicator, const Call& call);
+  Status add(Communicator& communicator, const TransferCall& call);
+  // Once, after all.
+  void queue();
+
+ private:
+  template <class AnyCall>
+  Status add_task(Communicator& communicator, const AnyCall& call);
+
+  HostStream& stream_;
+  std::shared_ptr<Item> item_;
 };
 
 }  // namespace seto

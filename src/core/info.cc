@@ -146,6 +146,20 @@ std::string formatted(const std::vector<Section>& all, ReportFormat format) {
 
 }  // namespace
 
+std::string makeup_of(const Communicator& communicator) {
+  static constexpr const char* kPlaces[] = {" a node", " nodes a site", " sites"};
+  const Tiers& tiers = communicator.tiers();
+  std::string spread;
+  for (int tier = 0; tier < tiers.count(); ++tier)
+    spread +=
+        (spread.empty() ? "" : ", ") + std::to_string(tiers.size(tier)) + kPlaces[static_cast<std::size_t>(tiers.kind(tier))];
+  const int threads = communicator.others_of_process();
+  return "communicator '" + communicator.name() + "' of " + std::to_string(communicator.ranks()) + " ranks (" +
+         (tiers.uniform() ? spread : "on nodes or sites of different sizes") + "); of the others " + std::to_string(threads) +
+         " are threads of this process and " + std::to_string(communicator.ranks() - 1 - threads) +
+         " other processes of this host; " + constants_text(tiers, communicator.costs());
+}
+
 Result<std::string> info(std::string_view topic, std::string_view version, const Config& config, ReportFormat format) {
   std::vector<Section> all = sections(version, config);
   if (topic.empty()) return formatted(all, format);

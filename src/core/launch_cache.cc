@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "algorithms/algorithm.h"
+#include "src/base/log.h"
 #include "src/core/names.h"
 #include "src/engine/lowering.h"
 #include "src/plan/chunk_map.h"
@@ -122,6 +123,9 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
       setup_.config->slot_depth == kAutomatic ? choice.cut.depth : static_cast<std::uint32_t>(setup_.config->slot_depth);
   request.digest = bound->note.digest = digest_of(call, choice, shape.finish, request.tuning);
   SETO_ASSIGN(bound->launch, HostLaunch::bind(request, *setup_.circle));
+  SETO_LOG_AS(debug, (LogOrigin{setup_.rank, 0}), "%s runs as %s, in slices of %llu elements, %u in flight",
+              describe(call.collective, call.count, call.type, call.op, call.root).c_str(), choice.algorithm->name.data(),
+              static_cast<unsigned long long>(request.tuning.slice_elements), request.tuning.depth);
   return bound;
 }
 

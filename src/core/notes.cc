@@ -1,6 +1,5 @@
 #include "src/core/notes.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "src/core/call.h"
@@ -8,8 +7,18 @@
 namespace seto {
 
 void put_reason(Note& note, std::string_view reason) {
-  if (reason.size() > sizeof note.words) reason = reason.substr(0, std::min(reason.find(':'), sizeof note.words));
-  std::memcpy(note.words, reason.data(), reason.size());
+  constexpr std::string_view kMore = "...";
+  constexpr std::size_t kRoom = sizeof note.words;
+  auto* const text = reinterpret_cast<char*>(note.words);
+  if (reason.size() <= kRoom) {
+    std::memcpy(text, reason.data(), reason.size());
+    return;
+  }
+  std::string_view whole = reason.substr(0, kRoom - kMore.size());
+  if (reason[whole.size()] != ' ') whole = whole.substr(0, whole.rfind(' '));  // one word alone is cut where the room ends
+  while (!whole.empty() && std::string_view(" ,:;").find(whole.back()) != std::string_view::npos) whole.remove_suffix(1);
+  std::memcpy(text, whole.data(), whole.size());
+  std::memcpy(text + whole.size(), kMore.data(), kMore.size());
 }
 
 std::string reason_of(const Note& note) {

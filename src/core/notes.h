@@ -9,7 +9,7 @@ namespace seto {
 
 // The words of a note of a collective. Those of others may be garbage: what is read of them is letters only.
 
-// The reason of a rejection, as far as there is room.
+// The reason of a rejection: if there is not room for all of it, the words for which there is, and "...".
 void put_reason(Note& note, std::string_view reason);
 std::string reason_of(const Note& note);
 

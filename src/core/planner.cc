@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "src/core/names.h"
 
@@ -148,7 +149,7 @@ Result<Choice> choose(const Question& question, const Tiers& tiers, const CostMo
     Candidate candidate{&algorithm, seconds(algorithm, question, tiers, model), algorithm.refuses(shape, tiers)};
     if (candidate.refused.empty() && !question.pin.empty() && algorithm.name != question.pin)
       candidate.refused = "another one is pinned";
-    choice.candidates.push_back(candidate);
+    choice.candidates.push_back(std::move(candidate));
   }
   for (const Candidate& candidate : choice.candidates)
     if (candidate.refused.empty() && (best == nullptr || candidate.seconds < best->seconds)) best = &candidate;

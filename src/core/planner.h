@@ -44,8 +44,8 @@ struct Cut {
 
 struct Candidate {
   const Algorithm* algorithm = nullptr;
-  double seconds = 0;        // estimated
-  std::string_view refused;  // why it cannot be had; empty: it can
+  double seconds = 0;   // estimated
+  std::string refused;  // why it cannot be had; empty: it can
 };
 
 struct Choice {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "src/base/log.h"
+
 namespace seto {
 namespace {
 
@@ -17,7 +19,9 @@ TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepare
       prepared_(std::move(prepared)),
       timeout_ms_(call.deadline_ms > 0 ? call.deadline_ms : communicator.config().operation_timeout_ms),
       deadline_(call.until),
-      gate_(gate) {}
+      gate_(gate) {
+  if (call.until) late_.silence();
+}
 
 Task::Step TransferTask::advance() {
   if (!begun_) {
@@ -75,7 +79,10 @@ bool TransferTask::inspect() {
   if (!begun_) return false;
   Rank culprit = communicator_.rank();
   Status reason = look_around(culprit);
-  if (reason.ok()) return false;
+  if (reason.ok()) {
+    warn_if_late();
+    return false;
+  }
   // What a peer did before it left counts: looked at again, now that nothing more can come.
   const std::uint64_t moved = prepared_.launch->moved();
   if (prepared_.launch->advance(kPiecesAtOnce)) {
@@ -100,7 +107,15 @@ Status TransferTask::look_around(Rank& culprit) {
   }
   if (Status broken = communicator_.circle_->failure(); !broken.ok()) return broken;
   if (deadline_->stopped()) return failure(Code::aborted, "rank %d gave up", communicator_.rank());
-  return deadline_->passed() ? overdue() : Status();
+  if (!deadline_->passed()) return {};
+  return failure(Code::timeout, "not ended before the deadline: %s", pending().c_str());
+}
+
+void TransferTask::warn_if_late() {
+  if (!late_.due(timeout_ms_)) return;
+  SETO_LOG_AS(warn, (LogOrigin{communicator_.rank(), 0}), "sends and receives have not ended after %.3g s: %s",
+              late_.seconds(timeout_ms_), pending().c_str());
+  late_.silence();
 }
 
 // What a peer sent before it left can still be received; nobody will take what is sent to it now.
@@ -116,7 +131,7 @@ Status TransferTask::in_vain() const {
   return {};
 }
 
-Status TransferTask::overdue() const {
+std::string TransferTask::pending() const {
   std::string text;
   for (const std::uint32_t i : prepared_.launch->waiting()) {
     const LocalTransfer& transfer = prepared_.transfers[i];
@@ -127,7 +142,7 @@ Status TransferTask::overdue() const {
     else
       text += transfer.direction == Direction::send ? " was not received" : " was not sent";
   }
-  return failure(Code::timeout, "not ended before the deadline: %s", text.c_str());
+  return text;
 }
 
 void TransferTask::finish(Status status) {

@@ -4,6 +4,7 @@
 
 #include "src/core/collective_task.h"
 #include "src/core/communicator.h"
+#include "src/core/late_warning.h"
 #include "src/core/transfers.h"
 
 namespace seto {
@@ -23,12 +24,15 @@ class TransferTask final : public Task {
   Status outcome();
   Status refusal(const TransferLaunch::Refused& refused) const;
   Status look_around(Rank& culprit);
-  Status overdue() const;
+  // "receive of 4 float from rank 1 was not sent; ...": what has not ended.
+  [[nodiscard]] std::string pending() const;
+  void warn_if_late();
 
   Communicator& communicator_;
   PreparedTransfers prepared_;
   std::uint64_t timeout_ms_;
   std::optional<Deadline> deadline_;
+  LateWarning late_;
   TaskGate* gate_;
   std::uint64_t started_ticks_ = 0;
   StoreChoice::Way way_;

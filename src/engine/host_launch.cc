@@ -56,6 +56,8 @@ Result<std::unique_ptr<HostLaunch>> HostLaunch::bind(const BindRequest& request,
   return launch;
 }
 
+static_assert(kMostSources <= kMaxReduceSources && kMostTargets <= kMaxReduceTargets, "plans rely on it");
+
 Status HostLaunch::bind_step(const BindRequest& request, const Step& step, Circle& circle, Lending& lending) {
   const Program& program = *request.program;
   if (step.verb == Verb::encode || step.verb == Verb::decode)

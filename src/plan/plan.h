@@ -81,6 +81,10 @@ struct Lane {
   friend bool operator==(const Lane&, const Lane&) = default;
 };
 
+// What a step reads at most, and what it writes: one pass of the kernels. Whoever makes a plan with more refuses instead.
+inline constexpr std::uint32_t kMostSources = 64;
+inline constexpr std::uint32_t kMostTargets = 64;
+
 // One rank's part.
 struct Program {
   Rank rank = 0;

@@ -203,15 +203,42 @@ SETO_TEST_ALONE(StreamEnding, abort_of_a_child_waits_for_nothing_of_its_parent) 
     EXPECT_TRUE(succeeded(setoCommSplit(comm, 0, rank, &own[static_cast<std::size_t>(rank)], nullptr)));
   });
   Blocked blocked;
-  EXPECT_TRUE(succeeded(setoGroupStart()));
   blocked.by_collective(before[0], blocked.stream());
   blocked.follow(own[0]);
-  EXPECT_TRUE(succeeded(setoGroupEnd()));
   ends_at_once(setoCommAbort, own[0]);
   blocked.expect_pending(1, 3);
   blocked.let_go(before[1]);
   blocked.expect_failed("setoCommAbort");
   EXPECT_TRUE(succeeded(setoCommDestroy(own[1])));
+}
+
+// What a group holds for a stream is one item: a communicator's end is the end of its part, under way or not, and the item's when
+// the rest has ended.
+SETO_TEST_ALONE(StreamEnding, abort_ends_its_part_of_a_group) {
+  for (const bool started : {true, false}) {
+    ThreadRanks first(2), before(2), own(2);
+    Blocked blocked;
+    Floats late(10, 1);
+    std::uint64_t item = 1;
+    if (!started) {
+      EXPECT_TRUE(succeeded(setoAllReduce(late.data(), late.data(), 10, setoFloat32, setoSum, first[0], blocked.stream())));
+      item = 2;
+    }
+    EXPECT_TRUE(succeeded(setoGroupStart()));
+    blocked.by_collective(before[0], blocked.stream());
+    blocked.follow(own[0]);
+    EXPECT_TRUE(succeeded(setoGroupEnd()));
+    ends_at_once(setoCommAbort, own[0]);
+    blocked.expect_pending(1, item);
+    if (!started) {
+      Floats peer(10, 1);
+      EXPECT_TRUE(succeeded(setoAllReduce(peer.data(), peer.data(), 10, setoFloat32, setoSum, first[1], nullptr)));
+      EXPECT_TRUE(succeeded(setoStreamWait(blocked.stream(), 1, kBlockedMs)));
+    }
+    blocked.let_go(before[1]);
+    EXPECT_TRUE(failed(setoStreamWait(blocked.stream(), item, kBlockedMs), setoInvalidUsage, "setoCommAbort"));
+    blocked.expect_whole();
+  }
 }
 
 // The end of a communicator against the stream that comes to its operations: whoever is first, all positions are reached, and

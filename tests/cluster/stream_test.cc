@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -157,10 +158,28 @@ TEST_P(Streams, BelongIntoGroupsToo) {
     EXPECT_EQ(setoAllReduce(blocking.data(), blocking.data(), 1000, setoFloat32, setoSum, own.comm, nullptr), setoSuccess);
     EXPECT_EQ(outcome(setoGroupEnd()), kGood);
     EXPECT_EQ(blocking, Floats(1000, 2));
-    EXPECT_EQ(position_of(stream), 2U);
-    EXPECT_EQ(outcome(setoStreamWait(stream, 2, 0)), kGood);
+    EXPECT_EQ(position_of(stream), 1U);
+    EXPECT_EQ(outcome(setoStreamWait(stream, 1, 0)), kGood);
     EXPECT_EQ(queued, Floats(1000, 2));
     EXPECT_EQ(in, out);
+    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  }));
+}
+
+TEST_P(Streams, GiveTheFirstFailureOfAGroupAndDoTheRest) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    setoStream_t stream = nullptr;
+    EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
+    Floats before(10, 1), after(10, 1);
+    const auto reduce = [&](void* buffer) { return setoAllReduce(buffer, buffer, 10, setoFloat32, setoSum, own.comm, stream); };
+    EXPECT_EQ(setoGroupStart(), setoSuccess);
+    EXPECT_EQ(reduce(before.data()), setoSuccess);
+    EXPECT_EQ(reduce(nullptr), setoSuccess);
+    EXPECT_EQ(reduce(after.data()), setoSuccess);
+    EXPECT_EQ(outcome(setoGroupEnd()), kGood);
+    EXPECT_THAT(outcome(setoStreamWait(stream, 1, 0)), HasSubstr("sendbuff"));
+    EXPECT_EQ(before, Floats(10, 2));
+    EXPECT_EQ(after, Floats(10, 2));
     EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
   }));
 }
@@ -200,6 +219,75 @@ TEST_P(Streams, AreWaitedForByManyThreads) {
       EXPECT_EQ(more, Floats(10, 2));
     }
     EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  }));
+}
+
+// Queued one behind the other they would wait for each other.
+TEST(Stream, CarriesAllRanksOfOneThreadInAGroup) {
+  EXPECT_TRUE(run_alone([] {
+    setenv("SETO_OPERATION_TIMEOUT_MS", "5000", 1);
+    constexpr int kRanks = 4;
+    std::vector<setoComm_t> comms(kRanks);
+    ASSERT_EQ(outcome(setoCommInitAll(comms.data(), kRanks, nullptr)), kGood);
+    setoStream_t stream = nullptr;
+    ASSERT_EQ(setoStreamCreate(&stream), setoSuccess);
+    const std::size_t counts[] = {1, 5000, 300'000};
+    std::vector<Floats> sums(kRanks), tops(kRanks), in(kRanks), out(kRanks);
+    for (const std::size_t count : counts) {
+      const std::uint64_t before = position_of(stream);
+      ASSERT_EQ(setoGroupStart(), setoSuccess);
+      for (int rank = 0; rank < kRanks; ++rank) {
+        const auto r = static_cast<std::size_t>(rank);
+        sums[r].assign(count, 1);
+        in[r].assign(count, -1);
+        out[r].assign(count, static_cast<float>(rank));
+        tops[r].assign(count, static_cast<float>(rank));
+        EXPECT_EQ(setoAllReduce(sums[r].data(), sums[r].data(), count, setoFloat32, setoSum, comms[r], stream), setoSuccess);
+        EXPECT_EQ(setoAllReduce(tops[r].data(), tops[r].data(), count, setoFloat32, setoMax, comms[r], stream), setoSuccess);
+        EXPECT_EQ(setoSend(out[r].data(), count, setoFloat32, (rank + 1) % kRanks, comms[r], stream), setoSuccess);
+        EXPECT_EQ(setoRecv(in[r].data(), count, setoFloat32, (rank + kRanks - 1) % kRanks, comms[r], stream), setoSuccess);
+      }
+      ASSERT_EQ(outcome(setoGroupEnd()), kGood);
+      EXPECT_EQ(position_of(stream), before + 1);
+      bool called = false;
+      EXPECT_EQ(setoLaunchHostFunction(
+                    stream, [](void* flag) { *static_cast<bool*>(flag) = true; }, &called),
+                setoSuccess);
+      ASSERT_EQ(outcome(setoStreamWait(stream, before + 1, 0)), kGood);
+      for (std::size_t r = 0; r < kRanks; ++r) {
+        EXPECT_EQ(sums[r], Floats(count, kRanks));
+        EXPECT_EQ(tops[r], Floats(count, kRanks - 1));
+        EXPECT_EQ(in[r], Floats(count, static_cast<float>((r + kRanks - 1) % kRanks)));
+      }
+      ASSERT_EQ(outcome(setoStreamWait(stream, before + 2, 0)), kGood);
+      EXPECT_TRUE(called);
+    }
+    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+    for (setoComm_t comm : comms) EXPECT_EQ(outcome(setoCommDestroy(comm)), kGood);
+  }));
+}
+
+TEST(Stream, WaitsForARankThatAGroupLacksAndGoesOn) {
+  EXPECT_TRUE(run_alone([] {
+    std::vector<setoComm_t> comms(3);
+    ASSERT_EQ(outcome(setoCommInitAll(comms.data(), 3, nullptr)), kGood);
+    setoStream_t stream = nullptr;
+    ASSERT_EQ(setoStreamCreate(&stream), setoSuccess);
+    std::vector<Floats> data(3, Floats(100, 1));
+    const auto reduce = [&](std::size_t rank, setoStream_t on) {
+      return setoAllReduce(data[rank].data(), data[rank].data(), 100, setoFloat32, setoSum, comms[rank], on);
+    };
+    ASSERT_EQ(setoGroupStart(), setoSuccess);
+    EXPECT_EQ(reduce(0, stream), setoSuccess);
+    EXPECT_EQ(reduce(1, stream), setoSuccess);
+    ASSERT_EQ(outcome(setoGroupEnd()), kGood);
+    EXPECT_EQ(setoStreamWait(stream, 1, 20), setoTimeout);
+    EXPECT_EQ(setoStreamPoll(stream, 1), setoInProgress);
+    EXPECT_EQ(outcome(reduce(2, nullptr)), kGood);
+    EXPECT_EQ(outcome(setoStreamWait(stream, 1, 0)), kGood);
+    for (const Floats& result : data) EXPECT_EQ(result, Floats(100, 3));
+    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+    for (setoComm_t comm : comms) EXPECT_EQ(outcome(setoCommDestroy(comm)), kGood);
   }));
 }
 

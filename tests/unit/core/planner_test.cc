@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "src/core/explain.h"
+#include "src/engine/lowering.h"
 
 namespace seto {
 namespace {
@@ -71,6 +72,44 @@ TEST(Planner, EveryCollectiveHasAChoiceAndEveryAlgorithmAForm) {
       for (const Candidate& candidate : choice.value().candidates)
         EXPECT_TRUE(!candidate.refused.empty() || std::isfinite(candidate.seconds)) << candidate.algorithm->name;
     }
+}
+
+// What rank 0 runs, whether chains of sums are folded into one step or not.
+void expect_steps_that_fit(const Algorithm& algorithm, Shape shape, const Tiers& tiers) {
+  shape.pieces = algorithm.pieces(shape);
+  const Program plain = build_program(algorithm, shape, tiers, 0, InPlace::no);
+  for (const LoweringRules rules : {LoweringRules{LoweringRules::Chains::keep}, LoweringRules{LoweringRules::Chains::fold}})
+    for (const Step& step : lower(plain, shape, InPlace::no, rules).steps) {
+      ASSERT_LE(step.source_count, kMostSources) << algorithm.name << " " << name_of(shape.collective) << ", " << shape.ranks;
+      ASSERT_LE(step.target_count, kMostTargets) << algorithm.name << " " << name_of(shape.collective) << ", " << shape.ranks;
+    }
+}
+
+TEST(Planner, NothingIsOnOfferWhoseStepsAreBeyondTheEngine) {
+  for (int value = 0; value < kCollectiveCount; ++value)
+    for (const int ranks : {64, 65, 100, 1000})
+      for (const int nodes : {1, ranks % 5 == 0 ? 5 : 4}) {
+        const Tiers tiers = made_up_tiers(ranks, nodes, 1).value();
+        Question question;
+        question.collective = static_cast<Collective>(value);
+        question.ranks = ranks;
+        question.bytes = ranks % 2 == 0 ? 8U : 1U << 20;
+        const Result<Choice> choice = choose(question, tiers, {});
+        ASSERT_TRUE(choice.ok()) << choice.status().text();
+        for (const Candidate& candidate : choice.value().candidates)
+          if (candidate.refused.empty())
+            expect_steps_that_fit(*candidate.algorithm, {question.collective, ranks, 0, 1, Finish::none}, tiers);
+      }
+}
+
+TEST(Planner, SaysHowManyPartsAreTooMany) {
+  Question question;
+  question.ranks = 65;
+  question.bytes = 8;
+  const std::string text = explain(question, Tiers::flat(65), {}, ReportFormat::text).value();
+  EXPECT_NE(text.find("adds 65 parts in one step, the engine at most 64"), std::string::npos) << text;
+  question.ranks = 64;
+  EXPECT_EQ(explain(question, Tiers::flat(64), {}, ReportFormat::text).value().find("parts in one step"), std::string::npos);
 }
 
 TEST(Planner, APinIsKeptWhereItIsPossible) {

@@ -1,0 +1,72 @@
+// A rank that destroys its end waits for no other rank.
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "src/base/clock.h"
+#include "tests/support/ranks.h"
+
+namespace seto::testing {
+namespace {
+
+constexpr std::uint32_t kDeadlineMs = 5000;
+constexpr double kAtOnce = 2;
+
+class Destroying : public ::testing::TestWithParam<Kind> {};
+
+void destroy_at_once(setoComm_t comm) {
+  const std::uint64_t begin = monotonic_ns();
+  const Answer destroyed = answer(setoCommDestroy(comm));
+  EXPECT_EQ(destroyed.code, setoSuccess) << destroyed;
+  EXPECT_LT(static_cast<double>(monotonic_ns() - begin) / 1e9, kAtOnce);
+}
+
+// The others have not come to the call, and hear of it when that rank is gone.
+TEST_P(Destroying, AfterACallWasRejected) {
+  run_ranks(GetParam(), 3, [](const Seat& seat) {
+    setoConfig_t config = config_of_test();
+    config.operationTimeoutMs = kDeadlineMs;
+    const setoComm_t comm = seat.join(config);
+    ASSERT_NE(comm, nullptr);
+    expect_works(comm, seat);
+    float value = 1;
+    if (seat.rank == 0) {
+      const auto wrong = static_cast<setoDataType_t>(13);
+      const Answer refused = answer(setoAllReduce(&value, &value, 1, wrong, setoSum, comm, nullptr));
+      EXPECT_EQ(refused.code, setoInvalidArgument) << refused;
+      destroy_at_once(comm);
+      seat.meet(1);
+      return;
+    }
+    seat.meet(1);
+    const Answer heard = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr));
+    EXPECT_EQ(heard.code, setoRemoteError) << heard;
+    EXPECT_TRUE(heard.says("rank 0 rejected its call (datatype: 13 is none)")) << heard;
+    destroy_at_once(comm);
+  });
+}
+
+// What it sent is read when it is gone.
+TEST_P(Destroying, AfterARootThatNobodyHasRead) {
+  run_ranks(GetParam(), 3, [](const Seat& seat) {
+    setoConfig_t config = config_of_test();
+    config.operationTimeoutMs = kDeadlineMs;
+    const setoComm_t comm = seat.join(config);
+    ASSERT_NE(comm, nullptr);
+    expect_works(comm, seat);
+    std::vector<int> values(10, seat.rank == 0 ? 7 : 0);
+    if (seat.rank > 0) seat.meet(1);
+    const Answer cast = answer(setoBroadcast(values.data(), values.data(), values.size(), setoInt32, 0, comm, nullptr));
+    EXPECT_EQ(cast.code, setoSuccess) << cast;
+    EXPECT_EQ(values, std::vector<int>(10, 7));
+    destroy_at_once(comm);
+    if (seat.rank == 0) seat.meet(1);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Cluster, Destroying, ::testing::Values(Kind::processes, Kind::threads),
+                         [](const auto& one) { return name_of(one.param); });
+
+}  // namespace
+}  // namespace seto::testing

@@ -1,0 +1,67 @@
+// What the log says of communicators and of operations that do not end.
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "src/base/log.h"
+#include "tests/cluster/thread_ranks.h"
+
+namespace seto::testing {
+namespace {
+
+std::vector<std::string> lines_with(const LogCapture& log, const std::string& part) {
+  std::vector<std::string> lines = log.lines();
+  std::erase_if(lines, [&](const std::string& line) { return line.find(part) == std::string::npos; });
+  return lines;
+}
+
+SETO_TEST_ALONE(LogLines, a_collective_that_does_not_end_is_warned_of_once) {
+  setenv("SETO_OPERATION_TIMEOUT_MS", "800", 1);
+  ThreadRanks ranks(2);
+  LogCapture log;
+  float value = 1;
+  EXPECT_TRUE(failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, ranks[0], nullptr), setoTimeout, "never came"));
+  const std::vector<std::string> late = lines_with(log, "has not ended");
+  ASSERT_EQ(late.size(), 1U);
+  EXPECT_NE(late[0].find("seto warn: [rank 0 "), std::string::npos) << late[0];
+  EXPECT_NE(
+      late[0].find("operation 1 (all_reduce of 1 float, sum) has not ended after 0.4 s: rank 1 never came; rank 0 waits for "
+                   "slice 1 of 1 from rank 1 (step "),
+      std::string::npos)
+      << late[0];
+}
+
+SETO_TEST_ALONE(LogLines, a_receive_that_does_not_end_is_warned_of_once) {
+  setenv("SETO_OPERATION_TIMEOUT_MS", "800", 1);
+  ThreadRanks ranks(2);
+  LogCapture log;
+  float value = 1;
+  EXPECT_TRUE(failed(setoRecv(&value, 1, setoFloat32, 1, ranks[0], nullptr), setoTimeout, "was not sent"));
+  const std::vector<std::string> late = lines_with(log, "have not ended");
+  ASSERT_EQ(late.size(), 1U);
+  EXPECT_NE(late[0].find("sends and receives have not ended after 0.4 s: receive of 1 float from rank 1 was not sent"),
+            std::string::npos)
+      << late[0];
+}
+
+SETO_TEST_ALONE(LogLines, a_communicator_and_its_choices_are_told_where_asked_for) {
+  setenv("SETO_LOG", "debug", 1);
+  LogCapture log;
+  ThreadRanks ranks(3);
+  const std::vector<std::string> made = lines_with(log, " of 3 ranks (3 a node); of the others 2 are threads of this process");
+  ASSERT_EQ(made.size(), 1U);
+  EXPECT_NE(made[0].find("Seto " + std::to_string(SETO_MAJOR) + "."), std::string::npos) << made[0];
+  EXPECT_NE(made[0].find(" constants: node "), std::string::npos) << made[0];
+  ranks.each([](setoComm_t comm, int) {
+    std::vector<float> values(5, 1);
+    for (int i = 0; i < 3; ++i)
+      EXPECT_TRUE(succeeded(setoAllReduce(values.data(), values.data(), 5, setoFloat32, setoSum, comm, nullptr)));
+  });
+  EXPECT_EQ(lines_with(log, "all_reduce of 5 float, sum runs as ").size(), 3U) << "each rank once";
+  EXPECT_TRUE(lines_with(log, "not ended").empty());
+}
+
+}  // namespace
+}  // namespace seto::testing
