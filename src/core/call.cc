@@ -9,11 +9,6 @@ namespace {
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 
-bool rooted(Collective collective) {
-  return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||
-         collective == Collective::scatter;
-}
-
 bool has_parts(Collective collective) {
   return collective == Collective::all_gather || collective == Collective::reduce_scatter ||
          collective == Collective::all_to_all || collective == Collective::gather || collective == Collective::scatter;
@@ -102,6 +97,11 @@ Status check_overlap(const Call& call, Rank rank, int ranks) {
 
 }  // namespace
 
+bool is_rooted(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||
+         collective == Collective::scatter;
+}
+
 std::uint64_t input_bytes(const Call& call, Rank rank, int ranks) {
   const std::uint64_t element = size_of(call.type);
   switch (call.collective) {
@@ -153,7 +153,7 @@ Status check(const Call& call, Rank rank, int ranks) {
     return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(call.type));
   if (static_cast<int>(call.op) >= kReduceOpCount)
     return failure(Code::invalid_argument, "op: %d is none", static_cast<int>(call.op));
-  if (rooted(call.collective) && (call.root < 0 || call.root >= ranks))
+  if (is_rooted(call.collective) && (call.root < 0 || call.root >= ranks))
     return failure(Code::invalid_argument, "root: %d is not one of the ranks 0 to %d", call.root, ranks - 1);
   SETO_TRY(check_sizes(call, ranks));
   SETO_TRY(check_buffer(call, call.input, input_bytes(call, rank, ranks), "sendbuff"));
@@ -177,7 +177,7 @@ std::string describe(Collective collective, std::uint64_t count, DataType type, 
   if (collective == Collective::barrier) return text;
   text += " of " + std::to_string(count) + " " + std::string(name_of(type));
   if (reduces(collective)) text += ", " + std::string(name_of(op));
-  if (rooted(collective)) text += ", root " + std::to_string(root);
+  if (is_rooted(collective)) text += ", root " + std::to_string(root);
   return text;
 }
 

@@ -28,6 +28,9 @@ struct Call {
   Status wrong;  // found before it came here: it is rejected under its number, so that the other ranks hear of it
 };
 
+// One rank gives, or gets, what all others get or give.
+bool is_rooted(Collective collective);
+
 // Bytes of a scalar of pre-multiplied sums: one value of the type's accumulator.
 std::size_t scalar_size(DataType type);
 

@@ -35,11 +35,6 @@ std::uint32_t digest_of(const Call& call, const Choice& choice, Finish finish, c
   return digest;
 }
 
-bool is_rooted(Collective collective) {
-  return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||
-         collective == Collective::scatter;
-}
-
 }  // namespace
 
 Finish LaunchCache::finish_of(const Call& call) const {

@@ -64,11 +64,7 @@ constexpr Form kForms[] = {
 
 // Where a message passes through one rank after another, or to a rank that has nothing else to do, the next slice travels
 // meanwhile. In the other algorithms every rank is busy all the time, and slices only cost their synchronisation.
-bool passes_on(const Algorithm& algorithm) {
-  constexpr Collective kRooted[] = {Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter};
-  return algorithm.name == "double_tree" ||
-         std::find(std::begin(kRooted), std::end(kRooted), algorithm.collective) != std::end(kRooted);
-}
+bool passes_on(const Algorithm& algorithm) { return algorithm.name == "double_tree" || is_rooted(algorithm.collective); }
 
 // A slice is long enough that its synchronisation does not show and short enough that its slots stay in the second-level cache
 // of the core that fills or empties them; a message that is passed on makes eight where it can, so that stages overlap. Measured

@@ -15,6 +15,14 @@ constexpr double kAtOnce = 2;
 
 class Destroying : public ::testing::TestWithParam<Kind> {};
 
+setoComm_t join_and_use(const Seat& seat) {
+  setoConfig_t config = config_of_test();
+  config.operationTimeoutMs = kDeadlineMs;
+  const setoComm_t comm = seat.join(config);
+  if (comm != nullptr) expect_works(comm, seat);
+  return comm;
+}
+
 void destroy_at_once(setoComm_t comm) {
   const std::uint64_t begin = monotonic_ns();
   const Answer destroyed = answer(setoCommDestroy(comm));
@@ -25,11 +33,8 @@ void destroy_at_once(setoComm_t comm) {
 // The others have not come to the call, and hear of it when that rank is gone.
 TEST_P(Destroying, AfterACallWasRejected) {
   run_ranks(GetParam(), 3, [](const Seat& seat) {
-    setoConfig_t config = config_of_test();
-    config.operationTimeoutMs = kDeadlineMs;
-    const setoComm_t comm = seat.join(config);
+    const setoComm_t comm = join_and_use(seat);
     ASSERT_NE(comm, nullptr);
-    expect_works(comm, seat);
     float value = 1;
     if (seat.rank == 0) {
       const auto wrong = static_cast<setoDataType_t>(13);
@@ -50,11 +55,8 @@ TEST_P(Destroying, AfterACallWasRejected) {
 // What it sent is read when it is gone.
 TEST_P(Destroying, AfterARootThatNobodyHasRead) {
   run_ranks(GetParam(), 3, [](const Seat& seat) {
-    setoConfig_t config = config_of_test();
-    config.operationTimeoutMs = kDeadlineMs;
-    const setoComm_t comm = seat.join(config);
+    const setoComm_t comm = join_and_use(seat);
     ASSERT_NE(comm, nullptr);
-    expect_works(comm, seat);
     std::vector<int> values(10, seat.rank == 0 ? 7 : 0);
     if (seat.rank > 0) seat.meet(1);
     const Answer cast = answer(setoBroadcast(values.data(), values.data(), values.size(), setoInt32, 0, comm, nullptr));

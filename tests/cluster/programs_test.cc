@@ -100,7 +100,7 @@ TEST(Command, ExplainSaysThatAPinIsIgnored) {
 }
 
 TEST(Benchmark, RefusesWhatCouldOnlyFailLater) {
-  if (!std::filesystem::exists(program_at("bench/all_reduce_perf"))) GTEST_SKIP() << "built without SETO_BENCH";
+  if (!std::filesystem::exists(program_at("bench/all_reduce_perf"))) GTEST_SKIP() << "skipped: built without SETO_BENCH";
   const auto refusal = [](const std::string& arguments) {
     const Ended ended = run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 " + arguments);
     EXPECT_EQ(ended.status, 2) << ended.text;
