@@ -9,11 +9,6 @@ namespace {
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 
-bool has_parts(Collective collective) {
-  return collective == Collective::all_gather || collective == Collective::reduce_scatter ||
-         collective == Collective::all_to_all || collective == Collective::gather || collective == Collective::scatter;
-}
-
 std::uint64_t total(const Call& call, int ranks) {
   if (call.counts.empty()) return call.count * (has_parts(call.collective) ? static_cast<std::uint64_t>(ranks) : 1);
   std::uint64_t sum = 0;
@@ -96,6 +91,11 @@ Status check_overlap(const Call& call, Rank rank, int ranks) {
 }
 
 }  // namespace
+
+bool has_parts(Collective collective) {
+  return collective == Collective::all_gather || collective == Collective::reduce_scatter ||
+         collective == Collective::all_to_all || collective == Collective::gather || collective == Collective::scatter;
+}
 
 bool is_rooted(Collective collective) {
   return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||

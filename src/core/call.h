@@ -30,6 +30,8 @@ struct Call {
 
 // One rank gives, or gets, what all others get or give.
 bool is_rooted(Collective collective);
+// A rank has a part of the whole on one side, or on both.
+bool has_parts(Collective collective);
 
 // Bytes of a scalar of pre-multiplied sums: one value of the type's accumulator.
 std::size_t scalar_size(DataType type);

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "src/base/text.h"
+#include "src/core/call.h"
 #include "src/core/context.h"
 #include "src/core/json.h"
 
@@ -32,25 +33,11 @@ std::string verdict(const Candidate& candidate, const Choice& choice) {
   return text;
 }
 
-// There, a rank has a part of its own; elsewhere every rank holds the whole.
-bool over_parts(Collective collective) {
-  switch (collective) {
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::all_to_all:
-    case Collective::gather:
-    case Collective::scatter:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // "all_reduce, 64M", "all_gather, parts of 16M", "barrier"
 std::string call_text(const Question& question) {
   const std::string name(name_of(question.collective));
   if (question.collective == Collective::barrier) return name;
-  return name + (over_parts(question.collective) ? ", parts of " : ", ") + size_text(question.bytes);
+  return name + (has_parts(question.collective) ? ", parts of " : ", ") + size_text(question.bytes);
 }
 
 // Why the pinned algorithm is not the one that was chosen; empty if it is, or none is pinned.
@@ -186,7 +173,7 @@ Result<Collective> collective_of(std::string_view name) {
 }
 
 std::uint64_t part_bytes(Collective collective, std::uint64_t bytes, int ranks) {
-  return over_parts(collective) ? bytes / static_cast<std::uint64_t>(ranks) : bytes;
+  return has_parts(collective) ? bytes / static_cast<std::uint64_t>(ranks) : bytes;
 }
 
 }  // namespace seto
