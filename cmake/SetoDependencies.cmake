@@ -1,4 +1,4 @@
-# What comes from the system. The library needs threads, highway and hwloc; the rest is for tests, tools and benchmarks.
+# What comes from the system. The library needs threads, highway, hwloc and OpenSSL; the rest is for tests, tools and benchmarks.
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -10,6 +10,7 @@ if(NOT TARGET hwy::hwy)
   add_library(hwy::hwy ALIAS PkgConfig::SETO_HWY)
 endif()
 pkg_check_modules(SETO_HWLOC IMPORTED_TARGET hwloc)
+find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)
 
 if(SETO_TESTS)
   find_package(GTest REQUIRED)

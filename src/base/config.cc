@@ -66,6 +66,7 @@ struct Store {
     config.*access.member = lower_case(text);
     return true;
   }
+  bool operator()(const SecretAccess& access) const { return (*this)(static_cast<const TextAccess&>(access)); }
   bool operator()(const BoolAccess& access) const {
     const bool yes = index_in(kTrueTexts, text).has_value();
     if (!yes && !index_in(kFalseTexts, text)) return false;
@@ -89,6 +90,7 @@ struct Print {
     return value == kAutomatic ? std::string(kAutomaticText) : size_text(value);
   }
   std::string operator()(const TextAccess& access) const { return config.*access.member; }
+  std::string operator()(const SecretAccess& access) const { return (config.*access.member).empty() ? "" : "(not shown)"; }
   std::string operator()(const BoolAccess& access) const { return config.*access.member ? "on" : "off"; }
   std::string operator()(const ChoiceAccess& access) const { return std::string(access.names[access.get(config)]); }
 
@@ -168,7 +170,8 @@ std::string allowed_text(const FieldRow& row) {
 Status set_field(Config& config, ConfigField field, std::string_view text, Origin origin) {
   const FieldRow& row = row_of(field);
   if (!std::visit(Store{config, row, text}, row.access)) {
-    const std::string shown(text.substr(0, kShownValueLimit));
+    const bool secret = std::holds_alternative<SecretAccess>(row.access);
+    const std::string shown(secret ? "(not shown)" : text.substr(0, kShownValueLimit));
     return failure(Code::invalid_argument, "%s=%s is not allowed: give %s", row.name.data(), shown.c_str(),
                    allowed_text(row).c_str());
   }

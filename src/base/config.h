@@ -16,6 +16,7 @@ namespace seto {
 enum class Memory : std::uint8_t { automatic, host, device };
 enum class SlotStore : std::uint8_t { automatic, cached, streamed };
 enum class Calibrate : std::uint8_t { automatic, off, on };
+enum class Medium : std::uint8_t { automatic, tcp };
 
 // Where an effective value came from; a later one wins.
 enum class Origin : std::uint8_t { default_value, environment, config_struct };
@@ -40,8 +41,22 @@ enum class ConfigField : std::uint8_t {
   shared_memory_limit,
   spin,
   recorder,
+  dump_file,
+  dump_signal,
+  transport,
+  interface,
+  ports,
+  tcp_streams,
+  root,
+  rank,
+  ranks,
+  secret_file,
+  secret,
+  allow_no_secret,
+  heartbeat_ms,
+  liveness_timeout_ms,
 };
-inline constexpr std::size_t kConfigFieldCount = 17;
+inline constexpr std::size_t kConfigFieldCount = 31;
 
 // What a number holds when its text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -64,7 +79,21 @@ struct Config {
   SlotStore slot_store = SlotStore::automatic;
   std::uint64_t shared_memory_limit = kAutomatic;
   std::uint64_t spin = kAutomatic;
-  std::uint64_t recorder = 256;
+  std::uint64_t recorder = 1024;
+  std::string dump_file;
+  std::uint64_t dump_signal = 0;
+  Medium transport = Medium::automatic;
+  std::string interface;
+  std::string ports;
+  std::uint64_t tcp_streams = kAutomatic;
+  std::string root;
+  std::uint64_t rank = kAutomatic;
+  std::uint64_t ranks = kAutomatic;
+  std::string secret_file;
+  std::string secret;  // never shown
+  bool allow_no_secret = false;
+  std::uint64_t heartbeat_ms = 1'000;
+  std::uint64_t liveness_timeout_ms = 5'000;
 
   std::array<Origin, kConfigFieldCount> origins{};
 
@@ -80,7 +109,7 @@ Result<Config> load_config(const char* const* environment);
 Status set_field(Config& config, ConfigField field, std::string_view text, Origin origin);
 void mark(Config& config, ConfigField field, Origin origin);
 
-// The effective value as set_field would read it.
+// The effective value as set_field would read it; of a secret only whether there is one.
 std::string value_text(const Config& config, ConfigField field);
 
 }  // namespace seto

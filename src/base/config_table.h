@@ -43,11 +43,13 @@ struct TextAccess {
   std::string Config::*member;
   std::size_t longest;
 };
-struct WordAccess : TextAccess {};  // a name of ours: kept in small letters
+struct WordAccess : TextAccess {};    // a name of ours: kept in small letters
+struct SecretAccess : TextAccess {};  // never printed
 struct BoolAccess {
   bool Config::*member;
 };
-using FieldAccess = std::variant<CountAccess, BytesAccess, DurationAccess, TextAccess, WordAccess, BoolAccess, ChoiceAccess>;
+using FieldAccess =
+    std::variant<CountAccess, BytesAccess, DurationAccess, TextAccess, WordAccess, SecretAccess, BoolAccess, ChoiceAccess>;
 
 struct FieldRow {
   std::string_view name;
@@ -61,6 +63,7 @@ inline constexpr std::string_view kLogNames[] = {"error", "warn", "info", "debug
 inline constexpr std::string_view kMemoryNames[] = {"auto", "host", "device"};
 inline constexpr std::string_view kSlotStoreNames[] = {"auto", "cached", "streamed"};
 inline constexpr std::string_view kCalibrateNames[] = {"auto", "off", "on"};
+inline constexpr std::string_view kMediumNames[] = {"auto", "tcp"};
 
 inline constexpr std::size_t kPathLimit = 4095;
 inline constexpr std::size_t kNameLimit = 255;
@@ -98,8 +101,36 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "shared memory that a rank may use for its slots; auto: what the machine has"},
     {"SETO_SPIN", CountAccess{{&Config::spin, 0, 1'000'000'000}}, "auto", Scope::process,
      "pause instructions of a wait before it yields; auto: 0 when ranks outnumber cores"},
-    {"SETO_RECORDER", CountAccess{{&Config::recorder, 0, 1'048'576}}, "256", Scope::communicator,
-     "operations that the flight recorder remembers"},
+    {"SETO_RECORDER", CountAccess{{&Config::recorder, 0, 1'048'576}}, "1024", Scope::communicator,
+     "operations that the flight recorder remembers; 0: it is off"},
+    {"SETO_DUMP_FILE", TextAccess{&Config::dump_file, kPathLimit}, "", Scope::process,
+     "where a communicator that fails writes its flight recorder, as JSON: %h host, %p process, %r rank; empty: nowhere"},
+    {"SETO_DUMP_SIGNAL", CountAccess{{&Config::dump_signal, 0, 64}}, "0", Scope::process,
+     "a signal of this number writes every flight recorder to SETO_DUMP_FILE, or the log without one; 0: none does"},
+    {"SETO_TRANSPORT", choice<&Config::transport>(kMediumNames), "auto", Scope::communicator,
+     "auto: shared memory within a node, TCP beyond; tcp: TCP between all ranks, as if each were a node"},
+    {"SETO_INTERFACE", TextAccess{&Config::interface, kNameLimit}, "", Scope::process,
+     "network interfaces for TCP: names, prefixes or address blocks (eth,10.1.0.0/16), after ^ those not to use; empty: chosen"},
+    {"SETO_PORTS", TextAccess{&Config::ports, kNameLimit}, "", Scope::process,
+     "ports to listen on, as first-last; empty: any that is free"},
+    {"SETO_TCP_STREAMS", CountAccess{{&Config::tcp_streams, 1, 16}}, "auto", Scope::communicator,
+     "TCP sockets between two ranks; auto: as measured"},
+    {"SETO_ROOT", TextAccess{&Config::root, kPathLimit}, "", Scope::process,
+     "where ranks that nobody introduces meet: host:port of rank 0, or file:PATH on a shared file system"},
+    {"SETO_RANK", CountAccess{{&Config::rank, 0, 65'535}}, "auto", Scope::process,
+     "this process's rank where SETO_ROOT is set; auto: from the launcher's environment"},
+    {"SETO_RANKS", CountAccess{{&Config::ranks, 1, 65'536}}, "auto", Scope::process,
+     "number of ranks where SETO_ROOT is set; auto: from the launcher's environment"},
+    {"SETO_SECRET_FILE", TextAccess{&Config::secret_file, kPathLimit}, "", Scope::process,
+     "file with the job's secret, readable by its owner alone; the same content for every rank"},
+    {"SETO_SECRET", SecretAccess{{&Config::secret, kNameLimit}}, "", Scope::process,
+     "the job's secret itself, as a launcher hands it to its processes"},
+    {"SETO_ALLOW_NO_SECRET", BoolAccess{&Config::allow_no_secret}, "off", Scope::process,
+     "meet over a network although no secret proves who belongs to the job"},
+    {"SETO_HEARTBEAT_MS", DurationAccess{{&Config::heartbeat_ms, 0, kLongestTimeoutMs}}, "1000", Scope::process,
+     "time between signs of life to processes of the same job; 0: none are sent or expected"},
+    {"SETO_LIVENESS_TIMEOUT_MS", DurationAccess{{&Config::liveness_timeout_ms, 10, kLongestTimeoutMs}}, "5000", Scope::process,
+     "a process that gives no sign of life for this time is lost"},
 }};
 
 // "a number from 1 to 64 or auto": what a row accepts, for messages and for the documentation.

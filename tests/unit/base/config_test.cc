@@ -126,6 +126,14 @@ TEST(Config, LongTextIsRefusedAndShownShort) {
   EXPECT_NE(text.find("a text of at most 255 bytes"), std::string::npos);
 }
 
+TEST(Config, ASecretIsNeverShown) {
+  const Config config = load({"SETO_SECRET=cormorant"}).value();
+  EXPECT_EQ(config.secret, "cormorant");
+  EXPECT_EQ(value_text(config, ConfigField::secret), "(not shown)");
+  const std::string variable = "SETO_SECRET=" + std::string(1000, 'c');
+  EXPECT_EQ(rejection(variable.c_str()), "SETO_SECRET=(not shown) is not allowed: give a text of at most 255 bytes");
+}
+
 TEST(Config, BooleansHaveTheUsualTexts) {
   for (const char* yes : {"SETO_DETERMINISTIC=1", "SETO_DETERMINISTIC=on", "SETO_DETERMINISTIC=true", "SETO_DETERMINISTIC=yes"}) {
     EXPECT_TRUE(load({yes}).value().deterministic) << yes;
