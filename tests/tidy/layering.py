@@ -11,7 +11,7 @@ _BASE = {"src/base"}
 _LEAVES = _BASE | {"src/device", "src/topology"}
 _TRANSPORT = _LEAVES | {"transports"}
 _ENGINE = _TRANSPORT | {"src/plan"}
-_CORE = _ENGINE | {"src/engine", "algorithms", "transports/slots", "transports/local", "transports/shm", "src/net", "src/bootstrap", "src/control"}
+_CORE = _ENGINE | {"src/engine", "algorithms", "transports/slots", "transports/local", "transports/shm", "transports/tcp", "src/net", "src/bootstrap", "src/control"}
 ALLOWED = {
     "include": set(),
     "src/base": set(),
@@ -26,6 +26,7 @@ ALLOWED = {
     "transports/slots": _TRANSPORT,
     "transports/local": _TRANSPORT | {"transports/slots"},
     "transports/shm": _TRANSPORT | {"transports/slots"},
+    "transports/tcp": _TRANSPORT | {"src/net"},
     "src/engine": _ENGINE,
     "src/core": _CORE,
     "src/api": _CORE | {"src/core", "include"},
