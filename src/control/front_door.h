@@ -2,15 +2,14 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "src/base/clock.h"
 #include "src/base/fork.h"
 #include "src/base/result.h"
+#include "src/control/address_book.h"
 #include "src/control/control_thread.h"
 #include "src/control/door_address.h"
 #include "src/control/key_ring.h"
@@ -18,6 +17,7 @@
 
 namespace seto {
 
+class Inquiry;
 class Porch;
 class Visitors;
 
@@ -58,8 +58,8 @@ class FrontDoor final {
   [[nodiscard]] Result<PrivateFd> meet(const Visit& visit);
 
   // This context meets nobody any more in this attempt: whoever waits for it, or will, gets the reason as Code::aborted.
-  // Needs no descriptor.
-  void decline(AttemptId attempt, ContextId mine, const Status& reason);
+  // Needs no descriptor. The key stays admitted for as long as the attempt is remembered: who asks for it must be heard.
+  void decline(AttemptId attempt, ContextId mine, const Secret& key, const Status& reason);
 
   // The rest is for Wires, which shares its connections.
 
@@ -67,26 +67,33 @@ class FrontDoor final {
   // held. An attempt that was declined is refused as ever. One for each purpose; an empty one ends it, and none runs after that.
   using Greeter = std::function<void(const VisitKey& caller, PrivateFd socket)>;
   void greet(std::uint8_t purpose, Greeter greeter);
-  // Of meet(): which it would do, and the half of who calls.
-  [[nodiscard]] Result<bool> calls(const Visit& visit) const;
-  [[nodiscard]] Result<PrivateFd> call(const Visit& visit);
+
+  // A visit with what its address says.
+  struct Plan {
+    Visit visit;
+    DoorAddress remote;
+    bool calls = false;  // this side does
+    Claim claim;
+  };
+  [[nodiscard]] Result<Plan> plan(const Visit& visit) const;
+  // Of meet(), the half of who calls.
+  [[nodiscard]] Result<PrivateFd> call(const Plan& plan);
+  // For who waits to be called: finds out now and then whether that will be.
+  [[nodiscard]] std::unique_ptr<Inquiry> inquire(const Plan& plan);
   // The reason with which an attempt of this process was declined.
   [[nodiscard]] std::optional<Status> declined(AttemptId attempt, ContextId mine) const;
 
  private:
-  explicit FrontDoor(ControlThread& control);
-  [[nodiscard]] Result<DoorAddress> remote_of(const Visit& visit) const;
-  [[nodiscard]] Result<PrivateFd> answer(const Visit& visit, const DoorAddress& remote);
+  FrontDoor();
+  [[nodiscard]] Result<PrivateFd> answer(const Plan& plan);
 
-  ControlThread& control_;
   const std::uint32_t generation_ = fork_generation();
   DoorAddress self_;
   std::string address_;
   KeyRing keys_;
   std::unique_ptr<Visitors> visitors_;
   std::unique_ptr<Porch> porch_;
-  std::mutex mutex_;
-  std::map<Token, SocketAddress> found_;  // which address of a process did
+  AddressBook book_;
 };
 
 }  // namespace seto
