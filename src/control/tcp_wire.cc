@@ -49,6 +49,7 @@ Result<std::shared_ptr<TcpWire>> TcpWire::create(WireKeeper& keeper, const WireP
     static_cast<void>(setsockopt(wire->socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms));
   }
   // Edges: what is not writable yet, or has hung up, must not be told all the time.
+  keeper.made();
   auto watch = keeper.control().add(wire->socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
                                     [weak = std::weak_ptr<TcpWire>(wire)](std::uint32_t events) {
                                       if (const auto strong = weak.lock()) strong->on_events(events);
@@ -61,9 +62,11 @@ Result<std::shared_ptr<TcpWire>> TcpWire::create(WireKeeper& keeper, const WireP
 TcpWire::~TcpWire() {
   if (generation_ != fork_generation()) return;
   watch_.remove();
-  if (state_ != State::live) return;
-  out_.push_back(encode({FrameKind::bye}));
-  if (flush() && out_.empty()) keeper_.linger(std::move(socket_));
+  if (state_ == State::live) {
+    out_.push_back(encode({FrameKind::bye}));
+    if (flush() && out_.empty()) keeper_.linger(std::move(socket_));
+  }
+  keeper_.gone();
 }
 
 std::string TcpWire::why() const {
