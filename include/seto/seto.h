@@ -211,6 +211,13 @@ SETO_API setoResult_t setoCommInitRankConfig(setoComm_t *comm, int nranks, setoU
 /* Several ids, made by several ranks, the same on all: one of them serves, and the ranks share its load. */
 SETO_API setoResult_t setoCommInitRankScalable(setoComm_t *newcomm, int nranks, int myrank, int nId, setoUniqueId *commIds,
                                                setoConfig_t *config);
+/* Beyond NCCL: all processes of the job that this one was started in, one rank each, found from the environment: SETO_ROOT with
+ * SETO_RANK and SETO_RANKS (seto run sets them), else the variables of torchrun, Open MPI's mpirun, MPICH's and Intel MPI's
+ * mpiexec, or srun; with none of them one rank alone. What contradicts itself is setoInvalidArgument, naming the variables. Ranks
+ * that meet over a network want SETO_SECRET_FILE or SETO_SECRET. config may be NULL; its bootstrap must not be set. A later call
+ * makes another communicator of the same ranks; all ranks call in the same order. A program that calls MPI_Init uses
+ * setoCommInitMPI of seto/mpi.h instead: mpiexec speaks to one library of a process only. */
+SETO_API setoResult_t setoCommInitEnvironment(setoComm_t *comm, setoConfig_t *config);
 /* All ranks of a communicator in this process: comms[0..ndev). devlist may be NULL (0, 1, ...; on hosts it is not looked at).
  * Each rank may then be driven by a thread of its own, or all by one inside a group. */
 SETO_API setoResult_t setoCommInitAll(setoComm_t *comms, int ndev, const int *devlist);
