@@ -467,7 +467,9 @@ typedef struct {
 SETO_API setoResult_t setoExplain(const setoQuestion_t *question, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
 /* What a communicator knows of itself, any thread, also while a call waits: operations issued, begun and done here; the first
- * failure; of every rank whether it is alive, has left or is dead, how many operations it has done and what it said last. */
+ * failure; of every rank whether it is alive, has left or is dead, how many operations it has done and what it said last; the
+ * last calls with their times, and what those under way wait for, which they are given some 20 ms to say. As JSON it is what
+ * setoReport reads, of format docs/flight_recorder.md. */
 SETO_API setoResult_t setoCommDump(setoComm_t comm, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
 #ifdef __cplusplus
