@@ -39,6 +39,13 @@ CLI::App* add_explain(CLI::App& app, seto::command::ExplainOptions& explain) {
   return command;
 }
 
+CLI::App* add_report(CLI::App& app, seto::command::ReportOptions& report) {
+  CLI::App* const command = app.add_subcommand("report", "who keeps whom waiting, from dumps of several ranks");
+  command->add_option("dumps", report.files, "files of SETO_DUMP_FILE or setoCommDump as JSON; - is standard input")->required();
+  command->add_flag("--json", report.json, "as JSON");
+  return command;
+}
+
 }  // namespace
 
 // seto: what a user asks the library from a shell. Over the C API alone.
@@ -51,10 +58,12 @@ int main(int argc, char** argv) {
   const CLI::App* const info_command = add_info(app, info);
   seto::command::ExplainOptions explain;
   const CLI::App* const explain_command = add_explain(app, explain);
+  seto::command::ReportOptions report;
+  const CLI::App* const report_command = add_report(app, report);
   std::string topic;
   app.add_subcommand("help", "this text, or that of a command")
-      ->add_option("command", topic, "info, explain or help")
-      ->check(CLI::IsMember({"info", "explain", "help"}));
+      ->add_option("command", topic, "info, explain, report or help")
+      ->check(CLI::IsMember({"info", "explain", "report", "help"}));
   const std::string help = app.help();  // once a command is parsed, it would be that command's
 
   try {
@@ -64,6 +73,7 @@ int main(int argc, char** argv) {
   }
   if (info_command->parsed()) return seto::command::run(info);
   if (explain_command->parsed()) return seto::command::run(explain);
+  if (report_command->parsed()) return seto::command::run(report);
   std::fputs(topic.empty() ? help.c_str() : app.get_subcommand(topic)->help("seto").c_str(), stdout);
   return 0;
 }
