@@ -31,6 +31,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   }
   const Deadline until = Deadline::after_ms(options.config.init_timeout_ms).unless(options.given_up);
   SETO_TRY(communicator->meet(bootstrap, until));
+  SETO_TRY(communicator->seeing_.start(*communicator));
   communicator->launches_ = std::make_unique<LaunchCache>(
       LaunchCache::Setup{communicator->rank_, communicator->ranks_, &communicator->tiers_, &communicator->costs_,
                          &communicator->config_, communicator->circle_.get(), communicator->crowding_});
@@ -43,6 +44,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
 }
 
 Communicator::~Communicator() {
+  seeing_.stop();
   if (circle_ == nullptr) {
     if (board_.size > 0) context_->pool().give_back_board(board_.offset, board_.size);
     return;
@@ -355,6 +357,7 @@ void Communicator::fail(const Status& reason, Rank culprit) {
   failed_.store(true, std::memory_order_release);
   circle_->leave({static_cast<std::uint32_t>(reason.code()), static_cast<std::uint32_t>(culprit)});
   context_->wake();
+  seeing_.failed();
 }
 
 Status Communicator::first_failure() const {

@@ -16,6 +16,7 @@
 #include "src/core/launch_cache.h"
 #include "src/core/planner.h"
 #include "src/core/remains.h"
+#include "src/core/seeing.h"
 #include "src/core/task.h"
 #include "src/core/transfers.h"
 #include "src/core/waiting_tasks.h"
@@ -75,6 +76,9 @@ class Communicator final {
   [[nodiscard]] Status first_failure() const;
   // Any thread, until destruction begins.
   [[nodiscard]] CommunicatorState state() const;
+  [[nodiscard]] Seeing& seeing() { return seeing_; }
+  [[nodiscard]] const Seeing& seeing() const { return seeing_; }
+  [[nodiscard]] AttemptId attempt() const { return attempt_; }  // which making of a communicator it comes from
 
  private:
   friend class CollectiveTask;
@@ -89,6 +93,7 @@ class Communicator final {
   void await_turn(Task& task);
   BoundShape* prepared(const Call& call, Status& rejected);
   [[nodiscard]] PeerState state_of(Rank rank) const;
+  void put_records(CommunicatorState& state) const;
   std::uint64_t count_operation() {
     issued_.store(issued() + 1, std::memory_order_relaxed);
     return issued();
@@ -131,6 +136,8 @@ class Communicator final {
   std::string name_;
   Config config_;
   std::shared_ptr<Context> context_;
+  AttemptId attempt_ = 0;
+  Seeing seeing_;
   Board board_;
   std::vector<std::shared_ptr<Connection>> connections_;  // by rank; null: this rank
   std::unique_ptr<Bells> bells_;

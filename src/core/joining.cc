@@ -104,7 +104,7 @@ Status Communicator::meet(Bootstrap& bootstrap, Deadline until) {
   context_->expect_ranks_on_node(static_cast<int>(on_node));
   // The second round needs time that is left after the deadline of those who wait in vain.
   const Deadline connected = until.sooner_ms(static_cast<std::uint64_t>(until.remaining_ms()) / 10 * 9);
-  joining.attempt = attempt_of(texts.value());
+  joining.attempt = attempt_ = attempt_of(texts.value());
   made = make_circle(joining, connected);
   if (!made.ok() && until.stopped())
     made = failure(Code::invalid_usage, "its init was given up (setoCommAbort or setoCommDestroy)");
