@@ -8,7 +8,7 @@ import goals
 COLOURS = {
     goals.OURS: "#d1495b",
     goals.THREADS: "#e9a23b",
-    goals.LIMIT: "#8d99ae",
+    goals.LIMIT: "#8d99ae",  # of the table: a program of our own, or iperf3
     "Intel MPI": "#00798c",
     "Open MPI": "#30638e",
     "MPICH": "#7a5c99",
