@@ -10,6 +10,8 @@
 #include <cstring>
 #include <string>
 
+#include "src/base/clock.h"
+
 namespace seto::tcp {
 namespace {
 
@@ -326,6 +328,7 @@ void Link::break_with(const Status& reason) {
     if (!why_.ok()) return;
     why_ = reason;
   }
+  broken_since_.store(monotonic_ns(), std::memory_order_release);
   broken_.store(true, std::memory_order_release);
   // Nobody waits for memory whose frames will never be written.
   const auto forget = [](Outgoing& outgoing) {

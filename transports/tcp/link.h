@@ -81,7 +81,8 @@ class Link final {
 
   // Any thread: it carries nothing any more, and why.
   [[nodiscard]] bool broken() const { return broken_.load(std::memory_order_acquire); }
-  [[nodiscard]] const std::atomic<bool>& breakage() const { return broken_; }
+  // monotonic_ns of the moment; 0: it is not.
+  [[nodiscard]] std::uint64_t broken_since() const { return broken_since_.load(std::memory_order_acquire); }
   [[nodiscard]] Status why() const;
   void break_with(const Status& reason);
 
@@ -133,6 +134,7 @@ class Link final {
   std::unordered_map<std::uint64_t, Circle> circles_;
   std::unordered_set<std::uint64_t> opened_;  // by the peer, with proof
   std::atomic<bool> broken_{false};
+  std::atomic<std::uint64_t> broken_since_{0};
   mutable std::mutex why_mutex_;
   Status why_;
 };

@@ -130,6 +130,11 @@ Status TcpCircle::renew(std::uint32_t member, std::string_view bulletin) {
   return copies_[member]->renew(bulletin);
 }
 
+void TcpCircle::lose(std::uint32_t member) {
+  if (member < members() && member != setup_.own)
+    copies_[member]->leave({static_cast<std::uint32_t>(Code::invalid_usage), member});
+}
+
 // ---- frames ----
 
 Frame TcpCircle::frame_of(FrameKind kind) const {

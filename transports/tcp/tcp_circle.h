@@ -51,6 +51,8 @@ class TcpCircle final : public Circle, private Sink {
   // For the plane that carries bulletins. Any thread.
   [[nodiscard]] std::string bulletin() const { return bulletin_.encoded(); }
   Status renew(std::uint32_t member, std::string_view bulletin);
+  // It keeps none any more: it has left, unless it said how.
+  void lose(std::uint32_t member);
 
  private:
   friend class TcpSender;
