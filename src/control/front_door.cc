@@ -168,7 +168,15 @@ Result<PrivateFd> FrontDoor::answer(const Plan& plan) {
 std::unique_ptr<Inquiry> FrontDoor::inquire(const Plan& plan) { return std::make_unique<Inquiry>(plan, book_); }
 
 void FrontDoor::decline(AttemptId attempt, ContextId mine, const Secret& key, const Status& reason) {
-  visitors_->decline({attempt, mine}, admit(key), {Code::aborted, std::string(reason.text())});
+  const Status given{Code::aborted, std::string(reason.text())};
+  visitors_->decline({attempt, mine}, admit(key), given);
+  const std::lock_guard lock(listener_mutex_);
+  if (decline_listener_) decline_listener_(attempt, mine, given);
+}
+
+void FrontDoor::hear_declines(DeclineListener listener) {
+  const std::lock_guard lock(listener_mutex_);
+  decline_listener_ = std::move(listener);
 }
 
 void FrontDoor::greet(std::uint8_t purpose, Greeter greeter) { visitors_->greet(purpose, std::move(greeter)); }

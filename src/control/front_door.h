@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -80,6 +81,9 @@ class FrontDoor final {
   [[nodiscard]] Result<PrivateFd> call(const Plan& plan);
   // For who waits to be called: finds out now and then whether that will be.
   [[nodiscard]] std::unique_ptr<Inquiry> inquire(const Plan& plan);
+  // Called with each attempt that is declined from now on, before decline() returns, by who declines. An empty one ends it.
+  using DeclineListener = std::function<void(AttemptId attempt, ContextId mine, const Status& reason)>;
+  void hear_declines(DeclineListener listener);
   // The reason with which an attempt of this process was declined.
   [[nodiscard]] std::optional<Status> declined(AttemptId attempt, ContextId mine) const;
 
@@ -94,6 +98,8 @@ class FrontDoor final {
   std::unique_ptr<Visitors> visitors_;
   std::unique_ptr<Porch> porch_;
   AddressBook book_;
+  std::mutex listener_mutex_;
+  DeclineListener decline_listener_;
 };
 
 }  // namespace seto

@@ -10,8 +10,8 @@ namespace {
 // The first time it asks: a peer that is as fast has called by then.
 constexpr int kFirstMs = 25;
 constexpr int kLookMs = 5;  // for the answer to a question under way
-// A question goes round the world three times at most in that.
-constexpr std::uint64_t kQuestionMs = 2'000;
+// Longer than a front door waits for a key to come before it says that it has none.
+constexpr std::uint64_t kQuestionMs = 3'000;
 // Who could never be reached may yet be able to reach us: it is not taken for dead at once.
 constexpr std::uint64_t kDoubtMs = 1'500;
 

@@ -54,7 +54,7 @@ class Mailboxes final {
   [[nodiscard]] Registration add(const MailboxName& name, Handlers handlers);
 
  private:
-  friend class Wires;
+  friend class TcpWire;
   // On the control thread. False: there is no such mailbox.
   bool answer(const MailboxName& name, std::string& bytes);
   bool hear(const MailboxName& name, std::uint32_t from_member, std::string_view bytes);

@@ -8,22 +8,15 @@
 #include <string>
 #include <string_view>
 
-#include "src/base/clock.h"
 #include "src/base/result.h"
 #include "src/control/front_door.h"
 #include "src/control/mailboxes.h"
+#include "src/control/pulse.h"
 
 namespace seto {
 
 // Of one news, or one answer.
 inline constexpr std::size_t kNewsLimit = 4'000;
-
-// SETO_HEARTBEAT_MS and SETO_LIVENESS_TIMEOUT_MS. The clock is the monotonic one but in tests.
-struct LivenessSettings {
-  std::uint64_t heartbeat_ms = 1'000;  // 0: no sign of life is sent or expected
-  std::uint64_t timeout_ms = 5'000;
-  std::uint64_t (*now_ns)() = monotonic_ns;
-};
 
 // The control connection to another process of the job, shared by all who talk to it. The control thread drives it; all calls
 // from any thread, none blocks. Lives while somebody holds it; its end is told to the other side, which then does not take it for
@@ -62,7 +55,7 @@ class Wires {
   virtual ~Wires() = default;
 
   // As FrontDoor::meet, with its guarantees and texts: both contexts call it, and both get their end of one wire, an old one if
-  // there is. The purpose of the visit does not matter. The front door's admission for its key lives as long as the wires.
+  // there is. The purpose of the visit does not matter. Holds the key admitted until it returns, and no longer.
   [[nodiscard]] virtual Result<std::shared_ptr<Wire>> meet(const Visit& visit) = 0;
 
   [[nodiscard]] virtual Mailboxes& mailboxes() = 0;
