@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "transports/slots/slot_circle.h"
 #include "src/core/remote_ranks.h"
+#include "transports/slots/slot_circle.h"
 #include "transports/transport.h"
 
 namespace seto {
@@ -16,9 +16,9 @@ class JoinedCircle final : public Circle {
  public:
   struct Setup {
     std::uint32_t own = 0;
-    std::vector<std::uint32_t> node;           // ranks of this node, ascending
-    std::unique_ptr<slots::SlotCircle> near;   // of those; null: this rank is alone on its node
-    std::unique_ptr<RemoteRanks> far;          // the others
+    std::vector<std::uint32_t> node;          // ranks of this node, ascending
+    std::unique_ptr<slots::SlotCircle> near;  // of those; null: this rank is alone on its node
+    std::unique_ptr<RemoteRanks> far;         // the others
   };
   explicit JoinedCircle(Setup setup);
 

@@ -16,13 +16,14 @@ Result<std::unique_ptr<RemoteRanks>> RemoteRanks::create(Setup setup, Wires& wir
   circle.domain = ranks->setup_.domain;
   circle.herald = ranks.get();
   circle.called = "rank";
-  for (const auto& connection : ranks->setup_.connections) circle.links.push_back(connection == nullptr ? nullptr : connection->link());
+  for (const auto& connection : ranks->setup_.connections)
+    circle.links.push_back(connection == nullptr ? nullptr : connection->link());
   SETO_ASSIGN(ranks->circle_, tcp::TcpCircle::create(std::move(circle)));
   RemoteRanks* const self = ranks.get();
-  ranks->mailbox_ = wires.mailboxes().add(
-      {self->setup_.attempt, self->setup_.own},
-      {[self] { return self->circle_->bulletin(); },
-       [self](std::uint32_t member, std::string_view bulletin) { self->hear(member, bulletin); }});
+  ranks->mailbox_ =
+      wires.mailboxes().add({self->setup_.attempt, self->setup_.own},
+                            {[self] { return self->circle_->bulletin(); },
+                             [self](std::uint32_t member, std::string_view bulletin) { self->hear(member, bulletin); }});
   return ranks;
 }
 
@@ -42,7 +43,8 @@ void RemoteRanks::ask(std::uint32_t member) {
   if (connection == nullptr || connection->wire() == nullptr) return;
   const std::uint64_t now = monotonic_ns();
   std::uint64_t before = asked_[member].load(std::memory_order_relaxed);
-  if (now - before < kBetweenQuestionsNs || !asked_[member].compare_exchange_strong(before, now, std::memory_order_relaxed)) return;
+  if (now - before < kBetweenQuestionsNs || !asked_[member].compare_exchange_strong(before, now, std::memory_order_relaxed))
+    return;
   connection->wire()->ask(setup_.attempt, member, setup_.own);
 }
 

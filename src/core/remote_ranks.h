@@ -2,11 +2,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "src/control/wires.h"
-#include "src/core/connection.h"
+#include "src/core/acquaintances.h"
 #include "transports/tcp/tcp_circle.h"
 
 namespace seto {

@@ -135,8 +135,8 @@ PairPiece SlotPairReceiver::front(const Letter& letter) {
     if (committed_ <= mark_of(message_, pieces_)) return {};
     if (operation_of(committed_) != message_) {
       circle_.fail(failure(Code::remote_error, "%s %u: the header of its message is garbage (message %llu where %llu was due)",
-                           circle_.setup_.called, circle_.number_of(sender_), static_cast<unsigned long long>(operation_of(committed_)),
-                           static_cast<unsigned long long>(message_)));
+                           circle_.setup_.called, circle_.number_of(sender_),
+                           static_cast<unsigned long long>(operation_of(committed_)), static_cast<unsigned long long>(message_)));
       committed_ = 0;
       return {};
     }
