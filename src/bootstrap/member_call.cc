@@ -125,13 +125,17 @@ void MemberCall::end(Attempt& attempt, Status reason) {
   ++ended_;
 }
 
-// A text that was heard is worth more than any number of addresses at which nobody was.
+bool MemberCall::heard() const {
+  return member_.valid() || std::any_of(attempts_.begin(), attempts_.end(), [](const Attempt& one) { return one.answered; });
+}
+
+// A text that was heard, or that this machine lacks something, is worth more than any number of addresses at which nobody was.
 Result<PrivateFd> MemberCall::take() {
   if (member_.valid()) return std::move(member_);
   if (attempts_.size() == 1 && !attempts_.front().reason.ok()) return attempts_.front().reason;
   std::string texts;
   for (const Attempt& attempt : attempts_) {
-    if (attempt.answered && !attempt.reason.ok()) return attempt.reason;
+    if (!attempt.reason.ok() && (attempt.answered || attempt.reason.code() == Code::unavailable)) return attempt.reason;
     if (!texts.empty()) texts += "; ";
     if (!attempt.reason.ok()) {
       texts += attempt.reason.text();

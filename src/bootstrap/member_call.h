@@ -17,7 +17,7 @@
 namespace seto {
 
 // What connections of the rendezvous are for, as their membership claims say.
-enum class MeetingPurpose : std::uint8_t { rendezvous = 1, result_tree };
+enum class GatheringPurpose : std::uint8_t { rendezvous = 1, result_tree };
 
 // A call to a member: the local socket if there is one under that name, else every address, the best first and the next whenever
 // one has failed or is slow. The first that proves its membership is taken. Does not block, but for a local queue that is full.
@@ -38,6 +38,8 @@ class MemberCall final {
   [[nodiscard]] bool over() const { return member_.valid() || ended_ == attempts_.size(); }
   // Something listened: a failure is more than that nobody was there yet.
   [[nodiscard]] bool reached() const { return reached_; }
+  // A process of this library answered, member or not.
+  [[nodiscard]] bool heard() const;
   // Once over: the socket, or each address with what was wrong there. Not over: what is known by now.
   [[nodiscard]] Result<PrivateFd> take();
 

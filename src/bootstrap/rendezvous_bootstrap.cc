@@ -18,6 +18,10 @@ namespace {
 // The server ends a round at the deadline and says who is missing: its answer may come a little after our own clock.
 constexpr std::uint64_t kAnswerGraceMs = 1'000;
 
+constexpr int kFirstPauseMs = 10;
+constexpr int kLongestPauseMs = 200;
+constexpr std::uint64_t kAttemptMs = 3'000;
+
 constexpr const char* kServerEnded =
     "the rendezvous ended in the middle of the init: the process that made the unique id, or of rank 0, has ended or was killed";
 
@@ -39,7 +43,7 @@ std::string nobody_text(const UniqueId& id) {
 
 Claim claim_of(Rank rank, std::uint64_t number) {
   Claim claim;
-  claim.purpose = static_cast<std::uint8_t>(MeetingPurpose::rendezvous);
+  claim.purpose = static_cast<std::uint8_t>(GatheringPurpose::rendezvous);
   claim.caller_context = static_cast<std::uint64_t>(rank);
   claim.attempt = number;
   return claim;
@@ -50,9 +54,9 @@ Claim claim_of(Rank rank, std::uint64_t number) {
 RendezvousBootstrap::RendezvousBootstrap(Request request) : request_(std::move(request)), reader_(result_limit(request_.size)) {}
 
 // Rank and size are judged by the server, so that every rank hears of a wrong one.
-Result<RendezvousBootstrap> RendezvousBootstrap::join(Request request, Deadline until) {
+Result<RendezvousBootstrap> RendezvousBootstrap::join(Request request, Deadline until, const Again& again) {
   RendezvousBootstrap self(std::move(request));
-  SETO_TRY(self.connect(until));
+  SETO_TRY(self.reach(until, again));
   SETO_TRY(self.enter(until));
   return self;
 }
@@ -72,8 +76,23 @@ Result<RendezvousBootstrap> RendezvousBootstrap::join(const UniqueIdBytes& bytes
   return join(std::move(request), until);
 }
 
+// There is nothing to wait on for a server that is not there yet: it is looked for again and again, ever more seldom.
+Status RendezvousBootstrap::reach(Deadline until, const Again& again) {
+  for (int pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
+    bool nobody = false;
+    // What was reached by an address of old must not use up the time in which a new one appears.
+    const Deadline attempt = again ? until.sooner_ms(kAttemptMs) : until;
+    Status connected = connect(attempt, &nobody);
+    if (connected.ok() || !nobody || !again || until.passed()) return connected;
+    const Deadline pause = until.sooner_ms(static_cast<std::uint64_t>(pause_ms));
+    while (!pause.passed()) static_cast<void>(poll(nullptr, 0, pause.wait_ms()));
+    if (until.stopped()) return given_up(request_.rank);
+    if (until.passed() || !again(request_)) return connected;
+  }
+}
+
 // Once given up, it still tries for as long as a last word takes.
-Status RendezvousBootstrap::connect(Deadline until) {
+Status RendezvousBootstrap::connect(Deadline until, bool* nobody_there) {
   Deadline patience = until.stopped() ? Deadline::after_ms(kLastWordMs) : until;
   MemberCall call(request_.server, request_.key, claim_of(request_.rank, request_.number));
   call.begin(patience);
@@ -84,7 +103,7 @@ Status RendezvousBootstrap::connect(Deadline until) {
     call.advance();
     if (patience.stopped()) patience = Deadline::after_ms(kLastWordMs);
   }
-  const bool nobody = !call.reached();
+  *nobody_there = !call.reached();
   auto fd = call.take();
   if (fd.ok()) {
     fd_ = std::move(fd).value();
@@ -92,7 +111,7 @@ Status RendezvousBootstrap::connect(Deadline until) {
   }
   if (until.stopped()) return given_up(request_.rank);
   const Code code = fd.status().code();
-  if (nobody && code != Code::unavailable) {
+  if (*nobody_there && code != Code::unavailable) {
     return failure(code, "rank %d: %s (%s)", request_.rank, request_.nobody.c_str(), std::string(fd.status().text()).c_str());
   }
   if (code == Code::timeout) return no_word();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,8 +28,10 @@ class RendezvousBootstrap final : public Bootstrap {
     std::string nobody;
     std::optional<Secret> job_secret;
   };
+  // Where nobody answers it is asked, after a while, what to try next, and may change the request; false: nothing.
+  using Again = std::function<bool(Request&)>;
   // Blocks until all `size` ranks have joined. Whatever is wrong with one of them fails it on every rank that came.
-  static Result<RendezvousBootstrap> join(Request request, Deadline until);
+  static Result<RendezvousBootstrap> join(Request request, Deadline until, const Again& again = {});
   // By the bytes of an id, which one of setoGetJobId may serve often.
   static Result<RendezvousBootstrap> join(const UniqueIdBytes& id, Rank rank, int size, Deadline until,
                                           const NetworkChoice& network = {});
@@ -50,7 +53,9 @@ class RendezvousBootstrap final : public Bootstrap {
 
   explicit RendezvousBootstrap(Request request);
 
-  [[nodiscard]] Status connect(Deadline until);
+  [[nodiscard]] Status reach(Deadline until, const Again& again);
+  // Tells also whether nobody was there.
+  [[nodiscard]] Status connect(Deadline until, bool* nobody);
   [[nodiscard]] Status enter(Deadline until);
   [[nodiscard]] Result<std::vector<std::string>> gather(const std::string& mine, Deadline until);
   [[nodiscard]] Result<std::string> wait_for_result(Deadline until);

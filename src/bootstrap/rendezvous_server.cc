@@ -2,6 +2,7 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,12 +25,19 @@ constexpr std::uint64_t kFirstConnectionId = 1'000;
 constexpr int kEventsAtOnce = 256;
 constexpr int kPauseMs = 100;
 
+std::size_t stranger_limit() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return std::clamp(static_cast<std::size_t>(limit.rlim_cur / 4), std::size_t{1}, kStrangerLimit);
+}
+
 }  // namespace
 
 RendezvousServer::RendezvousServer(Doors doors, Options options)
     : doors_(std::move(doors)),
       options_(std::move(options)),
-      meetings_(options_.serves, options_.idle_until),
+      stranger_limit_(stranger_limit()),
+      gatherings_(options_.serves, options_.idle_until),
       next_id_(kFirstConnectionId) {}
 
 Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(Doors doors, Options options) {
@@ -59,7 +67,7 @@ void RendezvousServer::serve() {
     look_at_deadlines();
     sweep();
   }
-  for (const auto& [number, meeting] : meetings_.open()) close_meeting(*meeting);
+  for (const auto& [number, gathering] : gatherings_.open()) close_gathering(*gathering);
   connections_.clear();
   doors_.close();
   finished_.store(true, std::memory_order_release);
@@ -72,7 +80,7 @@ bool RendezvousServer::ended() {
     return all_said || end_until_.passed();
   }
   if (options_.serves == UniqueId::Serves::job) return false;
-  const RendezvousRoom& room = meetings_.open().begin()->second->room;
+  const RendezvousRoom& room = gatherings_.open().begin()->second->room;
   if (room.served() && connections_.empty()) return true;
   if (!room.broken().ok() && !failed_) {
     failed_ = true;
@@ -100,14 +108,14 @@ void RendezvousServer::wait_for_events() {
 
 int RendezvousServer::sleep_ms() const {
   int sleep = std::numeric_limits<int>::max();
-  for (const auto& [number, meeting] : meetings_.open()) {
-    sleep = std::min({sleep, meeting->room.remaining_ms(), meeting->forget_at.remaining_ms()});
+  for (const auto& [number, gathering] : gatherings_.open()) {
+    sleep = std::min({sleep, gathering->room.remaining_ms(), gathering->forget_at.remaining_ms()});
   }
   if (failed_ || stopping_) sleep = std::min(sleep, end_until_.remaining_ms());
   if (!pause_until_.passed()) sleep = std::min(sleep, pause_until_.remaining_ms());
   if (strangers_.empty()) return sleep;
   sleep = std::min(sleep, connections_.at(*strangers_.begin())->hello_until.remaining_ms());
-  return strangers_.size() < kStrangerLimit ? sleep : std::min(sleep, kStrangerTurnMs);
+  return strangers_.size() < stranger_limit_ ? sleep : std::min(sleep, kStrangerTurnMs);
 }
 
 void RendezvousServer::look_at_deadlines() {
@@ -115,27 +123,27 @@ void RendezvousServer::look_at_deadlines() {
     const ServerConnection& stranger = *connections_.at(id);
     if (!stranger.hello_until.passed()) break;
     gone_.insert(id);
-    if (!stranger_log_.wants(stranger.who)) continue;
+    if (!said_of_strangers_.due(stranger.who)) continue;
     SETO_LOG(warn, "rendezvous: closed a connection from %s that did not say in %d ms who it is", stranger.who.c_str(),
              kStrangerMs);
   }
   std::vector<std::uint64_t> over;
-  for (const auto& [number, meeting] : meetings_.open()) {
-    meeting->room.look_at_deadline();
-    announce(*meeting);
-    if (meeting->room.served() || meeting->forget_at.passed()) over.push_back(number);
+  for (const auto& [number, gathering] : gatherings_.open()) {
+    gathering->room.look_at_deadline();
+    announce(*gathering);
+    if (gathering->room.served() || gathering->forget_at.passed()) over.push_back(number);
   }
   if (options_.serves == UniqueId::Serves::communicator) return;
   for (const std::uint64_t number : over) {
-    close_meeting(*meetings_.open().at(number));
-    meetings_.forget(number);
+    close_gathering(*gatherings_.open().at(number));
+    gatherings_.forget(number);
   }
 }
 
 // Strangers that wait in the kernel's queue must not wake this thread for nothing.
 void RendezvousServer::listen_or_not() {
   bool wanted = !stopping_ && pause_until_.passed();
-  if (strangers_.size() >= kStrangerLimit) {
+  if (strangers_.size() >= stranger_limit_) {
     wanted = wanted && connections_.at(*strangers_.begin())->stranger_age_ms() >= kStrangerTurnMs;
   }
   if (wanted == listening_) return;
@@ -163,7 +171,7 @@ void RendezvousServer::knock(std::size_t door) {
 }
 
 bool RendezvousServer::make_room() {
-  if (strangers_.size() < kStrangerLimit) return true;
+  if (strangers_.size() < stranger_limit_) return true;
   const std::uint64_t oldest = *strangers_.begin();
   if (connections_.at(oldest)->stranger_age_ms() < kStrangerTurnMs) return false;
   gone_.insert(oldest);
@@ -179,10 +187,10 @@ void RendezvousServer::out_of_descriptors() {
     sweep();
     return;
   }
-  for (const auto& [number, meeting] : meetings_.open()) {
-    if (meeting->room.full()) continue;
-    meeting->room.break_with(reason);
-    announce(*meeting);
+  for (const auto& [number, gathering] : gatherings_.open()) {
+    if (gathering->room.full()) continue;
+    gathering->room.break_with(reason);
+    announce(*gathering);
   }
   // Those in the kernel's queue are hung up on rather than left to their deadlines; those of a job may come again.
   if (options_.serves == UniqueId::Serves::communicator) doors_.close();
@@ -191,8 +199,8 @@ void RendezvousServer::out_of_descriptors() {
 
 void RendezvousServer::count(ServerConnection& connection, std::uint64_t bytes) {
   traffic_.fetch_add(bytes, std::memory_order_relaxed);
-  if (connection.meeting != nullptr) {
-    connection.meeting->bytes += bytes;
+  if (connection.gathering != nullptr) {
+    connection.gathering->bytes += bytes;
   } else {
     connection.stranger_bytes += bytes;
   }
@@ -217,24 +225,24 @@ void RendezvousServer::sweep() {
     const std::unique_ptr<ServerConnection> connection = std::move(found->second);
     connections_.erase(found);
     strangers_.erase(id);
-    if (connection->meeting == nullptr) continue;
-    connection->meeting->connections.erase(connection->rank);
-    connection->meeting->room.leave(connection->rank);
-    announce(*connection->meeting);
+    if (connection->gathering == nullptr) continue;
+    connection->gathering->connections.erase(connection->rank);
+    connection->gathering->room.leave(connection->rank);
+    announce(*connection->gathering);
   }
 }
 
-void RendezvousServer::close_meeting(Meeting& meeting) {
-  if (meeting.room.size() > 0) {
-    SETO_LOG(info, "rendezvous of %d ranks: %llu bytes sent and received, %llu for each rank", meeting.room.size(),
-             static_cast<unsigned long long>(meeting.bytes),
-             static_cast<unsigned long long>(meeting.bytes / static_cast<std::uint64_t>(meeting.room.size())));
+void RendezvousServer::close_gathering(Gathering& gathering) {
+  if (gathering.room.size() > 0) {
+    SETO_LOG(info, "rendezvous of %d ranks: %llu bytes sent and received, %llu for each rank", gathering.room.size(),
+             static_cast<unsigned long long>(gathering.bytes),
+             static_cast<unsigned long long>(gathering.bytes / static_cast<std::uint64_t>(gathering.room.size())));
   }
-  for (const auto& [rank, id] : meeting.connections) {
-    connections_.at(id)->meeting = nullptr;
+  for (const auto& [rank, id] : gathering.connections) {
+    connections_.at(id)->gathering = nullptr;
     gone_.insert(id);
   }
-  meeting.connections.clear();
+  gathering.connections.clear();
 }
 
 }  // namespace seto

@@ -13,9 +13,9 @@
 #include "src/base/result.h"
 #include "src/bootstrap/doors.h"
 #include "src/bootstrap/frames.h"
-#include "src/bootstrap/meetings.h"
+#include "src/bootstrap/gatherings.h"
+#include "src/bootstrap/once_a_minute.h"
 #include "src/bootstrap/server_connection.h"
-#include "src/bootstrap/stranger_log.h"
 #include "src/bootstrap/unique_id.h"
 
 namespace seto {
@@ -69,26 +69,27 @@ class RendezvousServer final {
   void give_result(ServerConnection& connection);
   void drop_garbage(ServerConnection& connection);
 
-  void announce(Meeting& meeting);
-  void announce_result(Meeting& meeting, const RendezvousRoom::Announcement& announcement);
-  [[nodiscard]] std::string ready_for(const Meeting& meeting, Rank rank) const;
-  void say(Meeting& meeting, Rank rank, std::shared_ptr<const std::string> bytes);
+  void announce(Gathering& gathering);
+  void announce_result(Gathering& gathering, const RendezvousRoom::Announcement& announcement);
+  [[nodiscard]] std::string ready_for(const Gathering& gathering, Rank rank) const;
+  void say(Gathering& gathering, Rank rank, std::shared_ptr<const std::string> bytes);
   void flush(ServerConnection& connection);
   void count(ServerConnection& connection, std::uint64_t bytes);
   void watch(ServerConnection& connection);
   void sweep();
-  void close_meeting(Meeting& meeting);
+  void close_gathering(Gathering& gathering);
 
   Doors doors_;
   const Options options_;
-  Meetings meetings_;
+  const std::size_t stranger_limit_;
+  Gatherings gatherings_;
   PrivateFd stop_;
   PrivateFd poll_;
   std::map<std::uint64_t, std::unique_ptr<ServerConnection>> connections_;
   std::set<std::uint64_t> strangers_;  // the oldest first: ids grow
   std::set<std::uint64_t> gone_;
   std::uint64_t next_id_ = 0;
-  StrangerLog stranger_log_;
+  OnceAMinute said_of_strangers_;
   bool listening_ = false;
   Deadline pause_until_ = Deadline::after_ms(0);  // descriptors have run out
   bool stopping_ = false;

@@ -30,7 +30,7 @@ void RendezvousServer::advance_stranger(ServerConnection& connection) {
   if (outcome == MemberAnswer::Outcome::more) return;
   if (outcome == MemberAnswer::Outcome::gone) {
     gone_.insert(connection.id);
-    if (stranger.reason().ok() || !stranger_log_.wants(connection.who)) return;
+    if (stranger.reason().ok() || !said_of_strangers_.due(connection.who)) return;
     SETO_LOG(warn, "rendezvous: closed a connection from %s that did not prove that it belongs to this job: %s",
              connection.who.c_str(), std::string(stranger.reason().text()).c_str());
     return;
@@ -64,34 +64,34 @@ void RendezvousServer::read_from(ServerConnection& connection) {
 
 void RendezvousServer::handle(ServerConnection& connection, const Frame& frame) {
   if (connection.last_words) return;
-  if (connection.meeting == nullptr) return greet(connection, frame);
-  Meeting& meeting = *connection.meeting;
+  if (connection.gathering == nullptr) return greet(connection, frame);
+  Gathering& gathering = *connection.gathering;
   if (frame.kind == FrameKind::ask && frame.body.empty()) return give_result(connection);
   const auto contribution = decode_contribution(frame.body);
   if (frame.kind != FrameKind::contribution || !contribution) return drop_garbage(connection);
-  meeting.room.contribute(connection.rank, *contribution);
-  announce(meeting);
+  gathering.room.contribute(connection.rank, *contribution);
+  announce(gathering);
 }
 
 void RendezvousServer::greet(ServerConnection& connection, const Frame& frame) {
   const auto hello = decode_hello(frame.body);
   if (frame.kind != FrameKind::hello || !hello) return drop_garbage(connection);
-  auto meeting = meetings_.find(*hello);
-  if (!meeting.ok()) return turn_away(connection, meeting.status());
-  RendezvousRoom& room = (*meeting)->room;
+  auto gathering = gatherings_.find(*hello);
+  if (!gathering.ok()) return turn_away(connection, gathering.status());
+  RendezvousRoom& room = (*gathering)->room;
   const Status answer = room.admit(*hello);
   if (answer.ok()) {
-    connection.meeting = *meeting;
+    connection.gathering = *gathering;
     connection.rank = hello->rank;
     connection.reader.set_body_limit(kGatherMessageLimit + kContributionOverhead);
     strangers_.erase(connection.id);
-    (*meeting)->bytes += connection.stranger_bytes;
-    (*meeting)->connections[hello->rank] = connection.id;
-    if (!hello->contact.empty()) (*meeting)->contacts[hello->rank] = hello->contact;
+    (*gathering)->bytes += connection.stranger_bytes;
+    (*gathering)->connections[hello->rank] = connection.id;
+    if (!hello->contact.empty()) (*gathering)->contacts[hello->rank] = hello->contact;
   } else {
     turn_away(connection, answer);
   }
-  announce(**meeting);
+  announce(**gathering);
 }
 
 void RendezvousServer::turn_away(ServerConnection& connection, const Status& reason) {
@@ -104,67 +104,67 @@ void RendezvousServer::turn_away(ServerConnection& connection, const Status& rea
 // A rank whose parent does not deliver. It has contributed to no later round, so the last result is what it lacks; it gets it
 // even if the room has broken since, because the round had ended well for everybody.
 void RendezvousServer::give_result(ServerConnection& connection) {
-  Meeting& meeting = *connection.meeting;
-  if (meeting.result == nullptr) return drop_garbage(connection);
+  Gathering& gathering = *connection.gathering;
+  if (gathering.result == nullptr) return drop_garbage(connection);
   const Rank parent = tree_parent(connection.rank);
-  if (!meeting.orphans[connection.rank]) {
-    meeting.orphans[connection.rank] = true;
+  if (!gathering.orphans[connection.rank]) {
+    gathering.orphans[connection.rank] = true;
     SETO_LOG(info, "rendezvous: rank %d gets results from the root, as rank %d does not deliver them", connection.rank, parent);
-    say(meeting, parent, std::make_shared<const std::string>(encode_orphan(connection.rank)));
+    say(gathering, parent, std::make_shared<const std::string>(encode_orphan(connection.rank)));
   }
-  say(meeting, connection.rank, meeting.result);
+  say(gathering, connection.rank, gathering.result);
 }
 
 void RendezvousServer::drop_garbage(ServerConnection& connection) {
   if (!gone_.insert(connection.id).second) return;
-  if (connection.meeting != nullptr) {
-    connection.meeting->room.break_with(failure(Code::remote_error, "rank %d sent garbage to the rendezvous", connection.rank));
-    announce(*connection.meeting);
-  } else if (stranger_log_.wants(connection.who)) {
+  if (connection.gathering != nullptr) {
+    connection.gathering->room.break_with(failure(Code::remote_error, "rank %d sent garbage to the rendezvous", connection.rank));
+    announce(*connection.gathering);
+  } else if (said_of_strangers_.due(connection.who)) {
     SETO_LOG(warn, "rendezvous: closed a connection from %s that sent garbage", connection.who.c_str());
   }
 }
 
-void RendezvousServer::announce(Meeting& meeting) {
-  const auto announcement = meeting.room.take_announcement();
+void RendezvousServer::announce(Gathering& gathering) {
+  const auto announcement = gathering.room.take_announcement();
   if (!announcement) return;
-  if (announcement->kind == FrameKind::result) return announce_result(meeting, *announcement);
+  if (announcement->kind == FrameKind::result) return announce_result(gathering, *announcement);
   const bool ready = announcement->kind == FrameKind::ready;
-  if (!ready) meeting.forget_at = Deadline::after_ms(kLatecomerMs);
-  const auto shared = std::make_shared<const std::string>(ready ? encode_ready({}) : encode_failure(meeting.room.broken()));
-  const auto members = meeting.connections;
+  if (!ready) gathering.forget_at = Deadline::after_ms(kLatecomerMs);
+  const auto shared = std::make_shared<const std::string>(ready ? encode_ready({}) : encode_failure(gathering.room.broken()));
+  const auto members = gathering.connections;
   for (const auto& [rank, id] : members) {
-    const std::string own = ready ? ready_for(meeting, rank) : std::string();
-    say(meeting, rank, own.empty() ? shared : std::make_shared<const std::string>(own));
+    const std::string own = ready ? ready_for(gathering, rank) : std::string();
+    say(gathering, rank, own.empty() ? shared : std::make_shared<const std::string>(own));
   }
 }
 
 // Empty where there is nothing of its own to say.
-std::string RendezvousServer::ready_for(const Meeting& meeting, Rank rank) const {
-  if (!has_tree(meeting.room.size())) return {};
-  const auto parent = meeting.contacts.find(tree_parent(rank));
-  return parent == meeting.contacts.end() ? std::string() : encode_ready(parent->second);
+std::string RendezvousServer::ready_for(const Gathering& gathering, Rank rank) const {
+  if (!has_tree(gathering.room.size())) return {};
+  const auto parent = gathering.contacts.find(tree_parent(rank));
+  return parent == gathering.contacts.end() ? std::string() : encode_ready(parent->second);
 }
 
-void RendezvousServer::announce_result(Meeting& meeting, const RendezvousRoom::Announcement& announcement) {
+void RendezvousServer::announce_result(Gathering& gathering, const RendezvousRoom::Announcement& announcement) {
   auto bytes = std::make_shared<const std::string>(encode_result(FrameKind::result, announcement.messages));
-  const bool by_tree = has_tree(meeting.room.size()) && bytes->size() > kStarResultSize;
-  meeting.result.reset();
+  const bool by_tree = has_tree(gathering.room.size()) && bytes->size() > kStarResultSize;
+  gathering.result.reset();
   if (by_tree) {
     bytes = std::make_shared<const std::string>(encode_result(FrameKind::tree_result, announcement.messages));
-    meeting.result = bytes;
+    gathering.result = bytes;
   }
   const auto complete = std::make_shared<const std::string>(encode_frame(FrameKind::complete, {}));
-  const auto members = meeting.connections;
+  const auto members = gathering.connections;
   for (const auto& [rank, id] : members) {
-    const bool direct = !by_tree || tree_parent(rank) < 0 || meeting.orphans.contains(rank);
-    say(meeting, rank, direct ? bytes : complete);
+    const bool direct = !by_tree || tree_parent(rank) < 0 || gathering.orphans.contains(rank);
+    say(gathering, rank, direct ? bytes : complete);
   }
 }
 
-void RendezvousServer::say(Meeting& meeting, Rank rank, std::shared_ptr<const std::string> bytes) {
-  const auto member = meeting.connections.find(rank);
-  if (member == meeting.connections.end()) return;
+void RendezvousServer::say(Gathering& gathering, Rank rank, std::shared_ptr<const std::string> bytes) {
+  const auto member = gathering.connections.find(rank);
+  if (member == gathering.connections.end()) return;
   ServerConnection& connection = *connections_.at(member->second);
   if (gone_.contains(connection.id)) return;
   connection.out.push_back(std::move(bytes));

@@ -9,7 +9,7 @@
 #include "src/base/fork.h"
 #include "src/bootstrap/doors.h"
 #include "src/bootstrap/frames.h"
-#include "src/bootstrap/meetings.h"
+#include "src/bootstrap/gatherings.h"
 #include "src/bootstrap/member_answer.h"
 
 namespace seto {
@@ -26,7 +26,7 @@ struct ServerConnection {
   PrivateFd fd;  // from then on
   Deadline hello_until = Deadline::after_ms(kStrangerMs);
   FrameReader reader{kHelloBodySize};
-  Meeting* meeting = nullptr;  // once it has said hello
+  Gathering* gathering = nullptr;  // once it has said hello
   Rank rank = -1;
   std::deque<std::shared_ptr<const std::string>> out;  // one copy of a result serves every rank
   std::size_t out_offset = 0;

@@ -23,6 +23,7 @@ namespace seto {
 struct RootServer {
   std::unique_ptr<RendezvousServer> server;
   std::function<void()> at_exit;
+  Contact contact;     // for this process itself
   UniqueIdBytes id{};  // if the root is a file
 };
 [[nodiscard]] Result<const RootServer*> root_server(const std::string& root, const std::function<Result<RootServer>()>& start);

@@ -16,7 +16,7 @@ namespace {
 
 Claim claim_of(Rank child, std::uint64_t number) {
   Claim claim;
-  claim.purpose = static_cast<std::uint8_t>(MeetingPurpose::result_tree);
+  claim.purpose = static_cast<std::uint8_t>(GatheringPurpose::result_tree);
   claim.caller_context = static_cast<std::uint64_t>(child);
   claim.attempt = number;
   return claim;
@@ -126,7 +126,7 @@ void TreeSeat::welcome_children() {
     if (outcome == MemberAnswer::Outcome::more) continue;
     PrivateFd fd = one.take_fd();  // closed unless it is a child's
     if (outcome == MemberAnswer::Outcome::gone || one.claim().attempt != place_.number) continue;
-    if (one.claim().purpose != static_cast<std::uint8_t>(MeetingPurpose::result_tree)) continue;
+    if (one.claim().purpose != static_cast<std::uint8_t>(GatheringPurpose::result_tree)) continue;
     const auto child = children_.find(static_cast<Rank>(one.claim().caller_context));
     if (child == children_.end() || child->second.lost || child->second.fd.valid()) continue;
     child->second.fd = std::move(fd);

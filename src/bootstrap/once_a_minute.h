@@ -7,10 +7,10 @@
 namespace seto {
 
 // Strangers may come by thousands: one line for each address in a minute. One thread.
-class StrangerLog final {
+class OnceAMinute final {
  public:
   // True if a line about this address is due, which is then taken as written.
-  [[nodiscard]] bool wants(const std::string& who);
+  [[nodiscard]] bool due(const std::string& who);
 
  private:
   static constexpr std::uint64_t kPeriodNs = 60'000'000'000;

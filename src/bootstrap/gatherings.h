@@ -17,8 +17,8 @@ namespace seto {
 inline constexpr int kLatecomerMs = 10'000;
 
 // One init by an id: its room, and what the server keeps for its members.
-struct Meeting {
-  Meeting(std::uint64_t its_number, Deadline idle_until) : number(its_number), room(idle_until) {}
+struct Gathering {
+  Gathering(std::uint64_t its_number, Deadline idle_until) : number(its_number), room(idle_until) {}
 
   std::uint64_t number;
   RendezvousRoom room;
@@ -31,17 +31,17 @@ struct Meeting {
 };
 
 // Those of one id, by number: rank r's n-th init meets the n-th of the others. One thread.
-class Meetings final {
+class Gatherings final {
  public:
-  // An id for one communicator has one meeting, which fails if nobody has come by `idle_until`.
-  Meetings(UniqueId::Serves serves, Deadline idle_until);
+  // An id for one communicator has one gathering, which fails if nobody has come by `idle_until`.
+  Gatherings(UniqueId::Serves serves, Deadline idle_until);
 
   // Where this newcomer belongs; a failure for him alone.
-  [[nodiscard]] Result<Meeting*> find(const Hello& hello);
+  [[nodiscard]] Result<Gathering*> find(const Hello& hello);
   // Its number goes on to say how it ended.
   void forget(std::uint64_t number);
 
-  [[nodiscard]] const std::map<std::uint64_t, std::unique_ptr<Meeting>>& open() const { return open_; }
+  [[nodiscard]] const std::map<std::uint64_t, std::unique_ptr<Gathering>>& open() const { return open_; }
 
  private:
   // More at one time, or kept ends, are of no job.
@@ -49,7 +49,7 @@ class Meetings final {
   static constexpr std::size_t kEndLimit = 1'024;
 
   UniqueId::Serves serves_;
-  std::map<std::uint64_t, std::unique_ptr<Meeting>> open_;
+  std::map<std::uint64_t, std::unique_ptr<Gathering>> open_;
   std::map<std::uint64_t, Status> ends_;
 };
 

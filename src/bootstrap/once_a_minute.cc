@@ -1,10 +1,10 @@
-#include "src/bootstrap/stranger_log.h"
+#include "src/bootstrap/once_a_minute.h"
 
 #include "src/base/clock.h"
 
 namespace seto {
 
-bool StrangerLog::wants(const std::string& who) {
+bool OnceAMinute::due(const std::string& who) {
   const std::uint64_t now = monotonic_ns();
   const auto found = last_ns_.find(who);
   if (found != last_ns_.end() && now - found->second < kPeriodNs) return false;

@@ -1,4 +1,4 @@
-#include "src/bootstrap/meetings.h"
+#include "src/bootstrap/gatherings.h"
 
 namespace seto {
 namespace {
@@ -7,11 +7,11 @@ unsigned long long printed(std::uint64_t number) { return number + 1; }
 
 }  // namespace
 
-Meetings::Meetings(UniqueId::Serves serves, Deadline idle_until) : serves_(serves) {
-  if (serves == UniqueId::Serves::communicator) open_[0] = std::make_unique<Meeting>(0, idle_until);
+Gatherings::Gatherings(UniqueId::Serves serves, Deadline idle_until) : serves_(serves) {
+  if (serves == UniqueId::Serves::communicator) open_[0] = std::make_unique<Gathering>(0, idle_until);
 }
 
-Result<Meeting*> Meetings::find(const Hello& hello) {
+Result<Gathering*> Gatherings::find(const Hello& hello) {
   const bool one_only = serves_ == UniqueId::Serves::communicator;
   if (const auto found = open_.find(one_only ? 0 : hello.number); found != open_.end()) {
     if (one_only || !found->second->room.full() || !found->second->room.broken().ok()) return found->second.get();
@@ -32,11 +32,11 @@ Result<Meeting*> Meetings::find(const Hello& hello) {
     return failure(Code::unavailable, "rank %d: %zu inits by one id are under way already", hello.rank, kOpenLimit);
   }
   auto& made = open_[hello.number];
-  made = std::make_unique<Meeting>(hello.number, Deadline::never());
+  made = std::make_unique<Gathering>(hello.number, Deadline::never());
   return made.get();
 }
 
-void Meetings::forget(std::uint64_t number) {
+void Gatherings::forget(std::uint64_t number) {
   const auto found = open_.find(number);
   if (found == open_.end()) return;
   ends_[number] = found->second->room.broken();
