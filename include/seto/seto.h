@@ -201,13 +201,23 @@ SETO_API const char *setoGetLastError(setoComm_t comm);
 /* An id for one communicator, made on one rank and handed to the others by any means. Does not block; the process that made it
  * must stay alive until every rank's init has returned. */
 SETO_API setoResult_t setoGetUniqueId(setoUniqueId *uniqueId);
+/* The same for any number of communicators, one after another, until the process that made it ends: a rank's n-th init by it
+ * meets the n-th of the others, also after a failure. Beyond NCCL. */
+SETO_API setoResult_t setoGetJobId(setoUniqueId *jobId);
 /* Blocks until all nranks have called, or the init deadline. Inside a group one thread may init several ranks. */
 SETO_API setoResult_t setoCommInitRank(setoComm_t *comm, int nranks, setoUniqueId commId, int rank);
 /* The same with a config, which may be NULL. With config.bootstrap the id is ignored. Not blocking if config.blocking is off. */
 SETO_API setoResult_t setoCommInitRankConfig(setoComm_t *comm, int nranks, setoUniqueId commId, int rank, setoConfig_t *config);
-/* Several ids, made by several ranks, share the load of the rendezvous. */
+/* Several ids, made by several ranks, the same on all: one of them serves, and the ranks share its load. */
 SETO_API setoResult_t setoCommInitRankScalable(setoComm_t *newcomm, int nranks, int myrank, int nId, setoUniqueId *commIds,
                                                setoConfig_t *config);
+/* Beyond NCCL: all processes of the job that this one was started in, one rank each, found from the environment: SETO_ROOT with
+ * SETO_RANK and SETO_RANKS (seto run sets them), else the variables of torchrun, Open MPI's mpirun, MPICH's and Intel MPI's
+ * mpiexec, or srun; with none of them one rank alone. What contradicts itself is setoInvalidArgument, naming the variables. Ranks
+ * that meet over a network want SETO_SECRET_FILE or SETO_SECRET. config may be NULL; its bootstrap must not be set. A later call
+ * makes another communicator of the same ranks; all ranks call in the same order. A program that calls MPI_Init uses
+ * setoCommInitMPI of seto/mpi.h instead: mpiexec speaks to one library of a process only. */
+SETO_API setoResult_t setoCommInitEnvironment(setoComm_t *comm, setoConfig_t *config);
 /* All ranks of a communicator in this process: comms[0..ndev). devlist may be NULL (0, 1, ...; on hosts it is not looked at).
  * Each rank may then be driven by a thread of its own, or all by one inside a group. */
 SETO_API setoResult_t setoCommInitAll(setoComm_t *comms, int ndev, const int *devlist);
@@ -467,8 +477,20 @@ typedef struct {
 SETO_API setoResult_t setoExplain(const setoQuestion_t *question, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
 /* What a communicator knows of itself, any thread, also while a call waits: operations issued, begun and done here; the first
- * failure; of every rank whether it is alive, has left or is dead, how many operations it has done and what it said last. */
+ * failure; of every rank whether it is alive, has left or is dead, how many operations it has done and what it said last; the
+ * last calls with their times, and what those under way wait for, which they are given some 20 ms to say. As JSON it is what
+ * setoReport reads (docs/flight_recorder.md). */
 SETO_API setoResult_t setoCommDump(setoComm_t comm, setoFormat_t format, char *text, size_t capacity, size_t *size);
+
+/* Puts together what several ranks dumped as JSON, of one communicator or of several, and says who keeps whom waiting: the first line
+ * is the verdict. What cannot be used is left out and named; setoInvalidArgument if nothing is left. Needs no communicator. */
+typedef struct {
+  const char *name; /* for messages: its file */
+  const char *text;
+  size_t size;
+} setoDumpText_t;
+SETO_API setoResult_t setoReport(const setoDumpText_t *dumps, size_t count, setoFormat_t format, char *text, size_t capacity,
+                                 size_t *size);
 
 #ifdef __cplusplus
 }

@@ -1,11 +1,17 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "src/base/text.h"
 #include "src/command/commands.h"
+#include "src/command/completion.h"
+#include "src/command/run/agent.h"
+#include "src/command/run/run.h"
 
 namespace {
 
@@ -39,6 +45,69 @@ CLI::App* add_explain(CLI::App& app, seto::command::ExplainOptions& explain) {
   return command;
 }
 
+// What follows the options, program and all, is left over: the program's own options are none of ours.
+CLI::App* add_run(CLI::App& app, seto::command::RunOptions& run) {
+  CLI::App* const command =
+      app.add_subcommand("run", "start the ranks of a job, here or on other hosts: seto run -n 4 -- program ...");
+  command->add_option("-n,--ranks", run.ranks, "ranks; left out: as many as the hosts have slots")->check(refuse_count);
+  CLI::Option* const hosts =
+      command->add_option("--hosts", run.hosts, "hosts, with slots or without: a:2,b:2; left out: this machine");
+  command->add_option("--hostfile", run.host_file, "the same from a file, a line for each host: a:2 or a slots=2")
+      ->excludes(hosts);
+  command->add_option("--env", run.variables, "NAME=VALUE, or NAME with its value here: a variable of every rank")
+      ->allow_extra_args(false);
+  command->add_option("--timeout", run.timeout_s, "seconds after which the job is ended, with status 124")
+      ->check(CLI::Range(0.001, 1e9));
+  command->add_option("--grace", run.grace_s, "seconds between SIGTERM and SIGKILL for ranks to be ended (5)")
+      ->check(CLI::Range(0.0, 1e6));
+  command->add_option("--ssh", run.remote_shell, "the command that reaches a host (ssh); its name and the agent's are added");
+  command->add_option("--remote-seto", run.remote_seto, "where this command lies on the other hosts; left out: as here");
+  CLI::Option* const prefix =
+      command->add_flag("--prefix-output", run.prefix, "each line with its rank, even if there is one only");
+  command->add_flag("--no-prefix", run.no_prefix, "lines as the ranks write them")->excludes(prefix);
+  command->prefix_command();
+  return command;
+}
+
+CLI::App* add_completion(CLI::App& app, std::string& shell) {
+  CLI::App* const command = app.add_subcommand("completion", "a script that makes bash, zsh or fish complete all this");
+  command->add_option("shell", shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  return command;
+}
+
+std::vector<std::string> words_after(const std::string& command) {
+  if (command == "info")
+    return {"version", "build", "machine", "config", "constants", "transports", "algorithms", "codecs", "status"};
+  if (command == "explain")
+    return {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "gather", "scatter", "barrier"};
+  if (command == "completion") return {"bash", "zsh", "fish"};
+  if (command == "help") return {"info", "explain", "run", "report", "completion"};
+  return {};
+}
+
+std::vector<seto::command::CommandDescription> describe(const CLI::App& app) {
+  std::vector<seto::command::CommandDescription> all;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); })) {
+    seto::command::CommandDescription one{command->get_name(), command->get_description(), {}, words_after(command->get_name())};
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->get_positional()) continue;
+      seto::command::OptionDescription described{{}, option->get_description(), option->get_items_expected_max() > 0};
+      for (const std::string& name : option->get_snames()) described.names.push_back("-" + name);
+      for (const std::string& name : option->get_lnames()) described.names.push_back("--" + name);
+      one.options.push_back(std::move(described));
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+CLI::App* add_report(CLI::App& app, seto::command::ReportOptions& report) {
+  CLI::App* const command = app.add_subcommand("report", "who keeps whom waiting, from dumps of several ranks");
+  command->add_option("dumps", report.files, "files of SETO_DUMP_FILE or setoCommDump as JSON; - is standard input")->required();
+  command->add_flag("--json", report.json, "as JSON");
+  return command;
+}
+
 }  // namespace
 
 // seto: what a user asks the library from a shell. Over the C API alone.
@@ -51,19 +120,37 @@ int main(int argc, char** argv) {
   const CLI::App* const info_command = add_info(app, info);
   seto::command::ExplainOptions explain;
   const CLI::App* const explain_command = add_explain(app, explain);
+  seto::command::RunOptions run;
+  const CLI::App* const run_command = add_run(app, run);
+  const CLI::App* const agent_command = app.add_subcommand("agent", "the end of seto run on another host")->group("");
+  std::string shell;
+  const CLI::App* const completion_command = add_completion(app, shell);
+  seto::command::ReportOptions report;
+  const CLI::App* const report_command = add_report(app, report);
   std::string topic;
   app.add_subcommand("help", "this text, or that of a command")
-      ->add_option("command", topic, "info, explain or help")
-      ->check(CLI::IsMember({"info", "explain", "help"}));
+      ->add_option("command", topic, "info, explain, run, report, completion or help")
+      ->check(CLI::IsMember({"info", "explain", "run", "report", "completion", "help"}));
   const std::string help = app.help();  // once a command is parsed, it would be that command's
 
+  // After "--" stands the program of seto run, which CLI11 would take for arguments of ours.
+  char** const end = argv + argc;
+  char** const program = argc > 1 && std::string(argv[1]) == "run" ? std::find(argv, end, std::string("--")) : end;
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(program - argv), argv);
   } catch (const CLI::ParseError& error) {  // help and version too, which end well
     return app.exit(error) == 0 ? 0 : seto::command::kMisused;
   }
   if (info_command->parsed()) return seto::command::run(info);
   if (explain_command->parsed()) return seto::command::run(explain);
+  if (agent_command->parsed()) return seto::command::run_agent();
+  if (run_command->parsed()) {
+    run.program = run_command->remaining();
+    if (program != end) run.program.insert(run.program.end(), program + 1, end);
+    return seto::command::run(run);
+  }
+  if (completion_command->parsed()) return std::fputs(seto::command::completion(describe(app), shell).c_str(), stdout) < 0;
+  if (report_command->parsed()) return seto::command::run(report);
   std::fputs(topic.empty() ? help.c_str() : app.get_subcommand(topic)->help("seto").c_str(), stdout);
   return 0;
 }

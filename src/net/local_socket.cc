@@ -65,6 +65,7 @@ Result<PrivateFd> listen_local(const std::string& name, SocketKind kind) {
   if (!fd.valid()) return socket_failure("cannot open a local socket");
   const Address address = abstract_address(name);
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.value), address.size) != 0) {
+    if (errno == EADDRINUSE) return failure(Code::invalid_usage, "somebody listens at local socket @%s already", name.c_str());
     return socket_failure("cannot name a local socket");
   }
   if (listen(fd.get(), SOMAXCONN) != 0) return socket_failure("cannot listen on a local socket");

@@ -14,6 +14,7 @@ namespace seto {
 
 enum class SocketKind : std::uint8_t { stream, packets };
 
+// Code::invalid_usage where the name is taken.
 [[nodiscard]] Result<PrivateFd> listen_local(const std::string& name, SocketKind kind);
 
 // Waits while the listener's queue is full, until the deadline. Nobody listening is Code::remote_error, at once.

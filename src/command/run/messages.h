@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/result.h"
+#include "src/command/run/rank_events.h"
+
+namespace seto::command {
+
+// What `seto run` and its agent on another host say to each other over a remote shell's standard input and output.
+struct Message {
+  enum class Kind : std::uint32_t {
+    // To the agent.
+    start,   // body: of encode(Assignment)
+    signal,  // number
+    input,   // body: for rank 0
+    input_end,
+    // From it.
+    output,  // rank, body
+    error,   // rank, body
+    ended,   // rank; body: wait status as text
+    failed,  // body: why it cannot start its ranks
+  };
+  Kind kind = Kind::start;
+  std::int32_t number = 0;  // a rank or a signal
+  std::string body;
+};
+inline constexpr std::size_t kMessageLimit = std::size_t{1} << 22;
+
+std::string encode(Message::Kind kind, int number, std::string_view body);
+
+// Cuts a stream into messages.
+class MessageReader final {
+ public:
+  void append(std::string_view bytes) { unread_.append(bytes); }
+  // None yet; a failure where these are no messages.
+  Result<std::optional<Message>> next();
+
+ private:
+  std::string unread_;
+  std::size_t offset_ = 0;
+};
+
+// The ranks that an agent runs.
+struct Assignment {
+  RankProgram program;
+  std::vector<int> ranks;
+  std::uint64_t grace_ms = 0;
+};
+std::string encode(const Assignment& assignment);
+Result<Assignment> decode_assignment(std::string_view bytes);
+
+// What an agent says first, before messages; whatever stands before it was written by the shell's start-up files.
+std::string agent_greeting();
+inline constexpr std::string_view kGreetingMark = "\001seto agent ";
+
+}  // namespace seto::command

@@ -1,0 +1,179 @@
+#include "src/command/run/remote_ranks.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <optional>
+#include <utility>
+
+#include "src/base/text.h"
+#include "src/command/run/spawn.h"
+
+namespace seto::command {
+namespace {
+
+constexpr std::size_t kNoiseLimit = std::size_t{1} << 20;
+
+struct Ends {
+  Fd ours;
+  Fd theirs;
+};
+
+enum class Direction : unsigned char { from_child, to_child };
+
+Result<Ends> open_ends(Direction direction) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return system_failure(Code::unavailable, "cannot talk to a remote shell");
+  const bool reading = direction == Direction::from_child;
+  Ends pair{Fd(ends[reading ? 0 : 1]), Fd(ends[reading ? 1 : 0])};
+  if (reading) fcntl(pair.ours.get(), F_SETFL, O_NONBLOCK);
+  return pair;
+}
+
+}  // namespace
+
+RemoteRanks::~RemoteRanks() {
+  loop_.forget(from_.get());
+  loop_.forget(remarks_.get());
+}
+
+Status RemoteRanks::start(const RemoteShell& shell, const Assignment& assignment) {
+  SETO_ASSIGN(Ends input, open_ends(Direction::to_child));
+  SETO_ASSIGN(Ends output, open_ends(Direction::from_child));
+  SETO_ASSIGN(Ends error, open_ends(Direction::from_child));
+  SpawnOptions options;
+  options.arguments = shell.words;
+  options.arguments.insert(options.arguments.end(), {host_, shell.seto, "agent"});
+  options.environment = environment_with({});
+  options.input = input.theirs.get();
+  options.output = output.theirs.get();
+  options.error = error.theirs.get();
+  SETO_ASSIGN(shell_, spawn(options));
+  to_ = std::move(input.ours);
+  from_ = std::move(output.ours);
+  remarks_ = std::move(error.ours);
+  running_.insert(assignment.ranks.begin(), assignment.ranks.end());
+  sink_ = std::make_unique<Sink>(loop_, to_.get());
+  loop_.watch(remarks_.get(), POLLIN, [this] { (void)read_remarks(); });
+  resume_reading();
+  sink_->write(encode(Message::Kind::start, 0, encode(assignment)));
+  return {};
+}
+
+void RemoteRanks::resume_reading() {
+  if (from_.valid()) loop_.watch(from_.get(), POLLIN, [this] { (void)read_messages(); });
+}
+
+void RemoteRanks::signal(int number) {
+  if (sink_ != nullptr && !running_.empty()) sink_->write(encode(Message::Kind::signal, number, {}));
+}
+
+void RemoteRanks::input(std::string_view bytes) { sink_->write(encode(Message::Kind::input, 0, bytes)); }
+void RemoteRanks::input_end() { sink_->write(encode(Message::Kind::input_end, 0, {})); }
+
+void RemoteRanks::kill_shell() {
+  if (shell_ > 0) kill(shell_, SIGKILL);
+}
+
+bool RemoteRanks::reaped(pid_t process, int wait_status) {
+  if (process != shell_) return false;
+  shell_ = -1;
+  while (read_remarks()) {
+  }
+  while (read_messages()) {
+  }
+  loop_.forget(from_.get());
+  loop_.forget(remarks_.get());
+  if (!running_.empty()) give_up("the remote shell " + end_text(wait_status));
+  return true;
+}
+
+bool RemoteRanks::read_messages() {
+  static thread_local std::array<char, 65'536> bytes;
+  const ssize_t got = read(from_.get(), bytes.data(), bytes.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
+  if (got <= 0) {
+    loop_.forget(from_.get());  // the end of the shell says why
+    return false;
+  }
+  take_in({bytes.data(), static_cast<std::size_t>(got)});
+  return true;
+}
+
+bool RemoteRanks::read_remarks() {
+  std::array<char, 4096> bytes;
+  const ssize_t got = read(remarks_.get(), bytes.data(), bytes.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
+  if (got <= 0) {
+    loop_.forget(remarks_.get());
+    return false;
+  }
+  hosts_.remark(host_, {bytes.data(), static_cast<std::size_t>(got)});
+  return true;
+}
+
+void RemoteRanks::take_in(std::string_view bytes) {
+  if (greeted_) {
+    reader_.append(bytes);
+  } else {
+    before_greeting_.append(bytes);
+    take_greeting();
+  }
+  while (greeted_ && !running_.empty()) {
+    Result<std::optional<Message>> message = reader_.next();
+    if (!message.ok()) return give_up(std::string(message.status().text()));
+    if (!message.value().has_value()) return;
+    handle(**message);
+  }
+}
+
+void RemoteRanks::take_greeting() {
+  const std::size_t begin = before_greeting_.find(kGreetingMark);
+  const std::size_t end = begin == std::string::npos ? begin : before_greeting_.find('\n', begin);
+  if (end == std::string::npos) {
+    if (before_greeting_.size() > kNoiseLimit) give_up("the remote shell writes, but no agent of seto greets");
+    return;
+  }
+  if (begin > 0) hosts_.remark(host_, std::string_view(before_greeting_).substr(0, begin));
+  const std::string greeting = before_greeting_.substr(begin, end + 1 - begin);
+  if (greeting != agent_greeting()) {
+    const std::string theirs = greeting.substr(kGreetingMark.size(), greeting.size() - kGreetingMark.size() - 1);
+    const std::string ours = agent_greeting().substr(kGreetingMark.size());
+    return give_up("it has seto " + theirs + ", here it is " + ours.substr(0, ours.size() - 1));
+  }
+  greeted_ = true;
+  reader_.append(std::string_view(before_greeting_).substr(end + 1));
+  before_greeting_.clear();
+}
+
+void RemoteRanks::handle(const Message& message) {
+  switch (message.kind) {
+    case Message::Kind::output:
+      return ranks_.wrote(message.number, Stream::output, message.body);
+    case Message::Kind::error:
+      return ranks_.wrote(message.number, Stream::error, message.body);
+    case Message::Kind::ended:
+      if (running_.erase(message.number) > 0)
+        ranks_.ended(message.number, static_cast<int>(parse_uint(message.body).value_or(0)));
+      return;
+    case Message::Kind::failed:
+      return give_up(message.body);
+    default:
+      return give_up("its agent speaks out of turn");
+  }
+}
+
+// Other ranks of it may go on there: without its standard input the agent ends them.
+void RemoteRanks::give_up(const std::string& reason) {
+  const std::set<int> ranks = std::exchange(running_, {});
+  if (sink_ != nullptr) sink_.reset();
+  to_.close();
+  hosts_.lost(host_, ranks, reason);
+}
+
+}  // namespace seto::command

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/fd.h"
+#include "src/base/result.h"
+#include "src/command/run/event_loop.h"
+#include "src/command/run/messages.h"
+#include "src/command/run/rank_events.h"
+#include "src/command/run/sink.h"
+
+namespace seto::command {
+
+// How another host is reached: the words of the remote shell, to which the host's name and those of the agent are added.
+struct RemoteShell {
+  std::vector<std::string> words;  // "ssh"
+  std::string seto;                // where the command lies there
+};
+
+// What happens to a host rather than to one of its ranks.
+class HostEvents {
+ public:
+  virtual ~HostEvents() = default;
+  // A line of the remote shell itself, or of the start-up files there.
+  virtual void remark(const std::string& host, std::string_view line) = 0;
+  // Ranks that will never be heard of again, and why.
+  virtual void lost(const std::string& host, const std::set<int>& ranks, const std::string& reason) = 0;
+};
+
+// The ranks of a job on another host, through an agent there that a remote shell has started. What is secret goes over the
+// shell's standard input.
+class RemoteRanks final {
+ public:
+  RemoteRanks(EventLoop& loop, RankEvents& ranks, HostEvents& hosts, std::string host)
+      : loop_(loop), ranks_(ranks), hosts_(hosts), host_(std::move(host)) {}
+  RemoteRanks(const RemoteRanks&) = delete;
+  RemoteRanks& operator=(const RemoteRanks&) = delete;
+  ~RemoteRanks();
+
+  [[nodiscard]] Status start(const RemoteShell& shell, const Assignment& assignment);
+  void signal(int number);
+  void input(std::string_view bytes);
+  void input_end();
+  // True if the process was this host's remote shell.
+  bool reaped(pid_t process, int wait_status);
+  // Of the remote shell, whatever goes on there: the agent ends its ranks when it loses us.
+  void kill_shell();
+
+  void pause_reading() { loop_.forget(from_.get()); }
+  void resume_reading();
+
+  [[nodiscard]] bool shell_runs() const { return shell_ > 0; }
+  [[nodiscard]] bool holds(int rank) const { return running_.contains(rank); }
+  [[nodiscard]] std::size_t running() const { return running_.size(); }
+
+ private:
+  bool read_messages();
+  bool read_remarks();
+  void take_in(std::string_view bytes);
+  void take_greeting();
+  void handle(const Message& message);
+  void give_up(const std::string& reason);
+
+  EventLoop& loop_;
+  RankEvents& ranks_;
+  HostEvents& hosts_;
+  const std::string host_;
+  pid_t shell_ = -1;
+  Fd to_;
+  Fd from_;
+  Fd remarks_;
+  std::unique_ptr<Sink> sink_;
+  std::set<int> running_;
+  std::string before_greeting_;
+  bool greeted_ = false;
+  MessageReader reader_;
+};
+
+}  // namespace seto::command
