@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -29,12 +28,6 @@ class DeathCallback final : public Wire::OnDeath {
   Deaths& deaths_;
   const std::uint64_t id_;
 };
-
-std::string seconds_text(std::uint64_t ns) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(ns) * 1e-9);
-  return text;
-}
 
 }  // namespace
 
@@ -237,7 +230,7 @@ void TcpWire::beat() {
   const Pulse& pulse = keeper_.pulse();
   const std::uint64_t silent_ns = silence_.lasted_ns(pulse.time());
   if (silent_ns > pulse.timeout_ns()) {
-    const std::string what = "gave no sign of life for " + seconds_text(silent_ns) + " (SETO_LIVENESS_TIMEOUT_MS)";
+    const std::string what = silence_text(silent_ns);
     send({FrameKind::lost, 0, 0, 0, what});
     return die("its process " + what);
   }
