@@ -68,7 +68,6 @@ class Context final : public Sleeper {
   bool pump() override;
 
  private:
-
   Status listen_to(const std::shared_ptr<Connection>& connection);
   // Null: it is gone, and so is its descriptor.
   std::shared_ptr<Connection> ringer_of(std::uint64_t number);

@@ -127,6 +127,7 @@ Status Communicator::meet(Bootstrap& bootstrap, Deadline until) {
   // The second round needs time that is left after the deadline of those who wait in vain.
   const Deadline connected = until.sooner_ms(static_cast<std::uint64_t>(until.remaining_ms()) / 10 * 9);
   joining.attempt = attempt_ = attempt_of(texts.value());
+  if (several_nodes(all)) SETO_TRY(exchange_doors(bootstrap, joining, until));
   made = make_circle(joining, connected);
   if (!made.ok() && until.stopped())
     made = failure(Code::invalid_usage, "its init was given up (setoCommAbort or setoCommDestroy)");
@@ -212,7 +213,9 @@ Status Communicator::make_circle(const Joining& joining, Deadline until) {
   for (std::uint32_t rank = 0; rank < joining.all.size(); ++rank)
     if (joining.all[rank].host == joining.own.host) joined.node.push_back(rank);
   std::unique_ptr<slots::SlotCircle> near;
-  if (joined.node.size() > 1 || ranks_ == 1) SETO_ASSIGN(near, make_near_circle(joining, joined.node));
+  if (joined.node.size() > 1 || ranks_ == 1) {
+    SETO_ASSIGN(near, make_near_circle(joining, joined.node));
+  }
   if (joined.node.size() == joining.all.size()) {
     circle_ = std::move(near);
   } else {
