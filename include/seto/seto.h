@@ -201,11 +201,14 @@ SETO_API const char *setoGetLastError(setoComm_t comm);
 /* An id for one communicator, made on one rank and handed to the others by any means. Does not block; the process that made it
  * must stay alive until every rank's init has returned. */
 SETO_API setoResult_t setoGetUniqueId(setoUniqueId *uniqueId);
+/* The same for any number of communicators, one after another, until the process that made it ends: a rank's n-th init by it
+ * meets the n-th of the others, also after a failure. Beyond NCCL. */
+SETO_API setoResult_t setoGetJobId(setoUniqueId *jobId);
 /* Blocks until all nranks have called, or the init deadline. Inside a group one thread may init several ranks. */
 SETO_API setoResult_t setoCommInitRank(setoComm_t *comm, int nranks, setoUniqueId commId, int rank);
 /* The same with a config, which may be NULL. With config.bootstrap the id is ignored. Not blocking if config.blocking is off. */
 SETO_API setoResult_t setoCommInitRankConfig(setoComm_t *comm, int nranks, setoUniqueId commId, int rank, setoConfig_t *config);
-/* Several ids, made by several ranks, share the load of the rendezvous. */
+/* Several ids, made by several ranks, the same on all: one of them serves, and the ranks share its load. */
 SETO_API setoResult_t setoCommInitRankScalable(setoComm_t *newcomm, int nranks, int myrank, int nId, setoUniqueId *commIds,
                                                setoConfig_t *config);
 /* Beyond NCCL: all processes of the job that this one was started in, one rank each, found from the environment: SETO_ROOT with

@@ -5,7 +5,7 @@
 
 #include "src/api/making.h"
 #include "src/base/fork.h"
-#include "src/bootstrap/rendezvous_server.h"
+#include "src/bootstrap/servers.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
@@ -47,6 +47,16 @@ Status init_rank(setoComm_t* where, int ranks, const setoUniqueId& id, Rank rank
   return now_or_at_group_end([where, comm, rendezvous] { return init_rank(where, comm, rendezvous); });
 }
 
+Status make_id(setoUniqueId* where, UniqueId::Serves serves, const char* name) {
+  if (where == nullptr) return null_argument(name);
+  SETO_ASSIGN(const Settings settings, settings_of_environment());
+  SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(settings.config.interface, settings.config.ports));
+  SETO_ASSIGN(const UniqueIdBytes bytes, create_unique_id(serves, network, Deadline::after_ms(kIdLifeMs)));
+  static_assert(sizeof where->internal == kUniqueIdSize);
+  std::memcpy(where->internal, bytes.data(), bytes.size());
+  return {};
+}
+
 Status init_all(setoComm_t* comms, int ranks) {
   if (comms == nullptr) return null_argument("comms");
   SETO_TRY(check_size(ranks));
@@ -76,13 +86,11 @@ Status init_all(setoComm_t* comms, int ranks) {
 extern "C" {
 
 setoResult_t setoGetUniqueId(setoUniqueId* uniqueId) {
-  return enter([&]() -> Status {
-    if (uniqueId == nullptr) return null_argument("uniqueId");
-    SETO_ASSIGN(const UniqueIdBytes bytes, create_unique_id(Deadline::after_ms(kIdLifeMs)));
-    static_assert(sizeof uniqueId->internal == kUniqueIdSize);
-    std::memcpy(uniqueId->internal, bytes.data(), bytes.size());
-    return {};
-  });
+  return enter([&] { return make_id(uniqueId, UniqueId::Serves::communicator, "uniqueId"); });
+}
+
+setoResult_t setoGetJobId(setoUniqueId* jobId) {
+  return enter([&] { return make_id(jobId, UniqueId::Serves::job, "jobId"); });
 }
 
 setoResult_t setoCommInitRank(setoComm_t* comm, int nranks, setoUniqueId commId, int rank) {
@@ -98,8 +106,7 @@ setoResult_t setoCommInitRankScalable(setoComm_t* newcomm, int nranks, int myran
   return enter([&]() -> Status {
     if (commIds == nullptr) return null_argument("commIds");
     if (nId < 1) return failure(Code::invalid_argument, "nId: %d; at least one id is needed", nId);
-    if (nId > 1)
-      return failure(Code::invalid_usage, "nId: %d; a rendezvous over several ids is not in this version, pass one", nId);
+    // All ranks pass the same ids: one is enough, because its server gives results to a few ranks, which hand them on.
     return init_rank(newcomm, nranks, *commIds, myrank, config);
   });
 }

@@ -6,7 +6,7 @@
 #include "src/api/group_depth.h"
 #include "src/base/log.h"
 #include "src/base/thread.h"
-#include "src/bootstrap/local_bootstrap.h"
+#include "src/bootstrap/rendezvous_bootstrap.h"
 #include "src/bootstrap/solo.h"
 #include "src/core/info.h"
 
@@ -54,7 +54,8 @@ Status make(setoComm& comm, const Rendezvous& rendezvous) {
     SoloBootstrap bootstrap;
     return make_over(comm, bootstrap, comm.given_up);
   }
-  SETO_ASSIGN(LocalBootstrap bootstrap, LocalBootstrap::join(rendezvous.id, comm.rank, comm.ranks, until));
+  SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(comm.settings.config.interface, comm.settings.config.ports));
+  SETO_ASSIGN(RendezvousBootstrap bootstrap, RendezvousBootstrap::join(rendezvous.id, comm.rank, comm.ranks, until, network));
   return make_over(comm, bootstrap, comm.given_up);
 }
 

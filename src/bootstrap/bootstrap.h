@@ -8,6 +8,7 @@
 #include "src/base/clock.h"
 #include "src/base/result.h"
 #include "src/base/types.h"
+#include "src/net/secret.h"
 
 namespace seto {
 
@@ -28,6 +29,10 @@ class Bootstrap {
   // order. After a failure every later call fails with the same reason; the ranks that came hear the same text, which at a
   // deadline names those who did not. The earliest deadline of the ranks ends a round for all.
   [[nodiscard]] virtual Result<std::vector<std::string>> all_gather(std::string mine, Deadline until) = 0;
+
+  // What only the ranks that meet here know, the same on all of them. Null: there is none, but the messages travel on a channel
+  // that can be trusted with one.
+  [[nodiscard]] virtual const Secret* secret() const { return nullptr; }
 };
 
 // "rank 2", "ranks 2, 5 and 7", "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more".

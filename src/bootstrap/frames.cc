@@ -1,5 +1,7 @@
 #include "src/bootstrap/frames.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <type_traits>
 
@@ -8,13 +10,18 @@
 namespace seto {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x5e70b007;
+static_assert(std::endian::native == std::endian::little, "numbers travel as they lie in memory");
+
+constexpr std::uint32_t kMagic = 0x5e70b008;
+using Length = std::uint32_t;  // of one message
+static_assert(kGatherMessageLimit <= UINT32_MAX);
 
 struct Header {
   std::uint32_t magic;
   FrameKind kind;
   std::uint64_t size;
 };
+static_assert(sizeof(Header) == kFrameHeaderSize);
 
 template <class T>
 void put(std::string& bytes, const T& value) {
@@ -43,8 +50,19 @@ std::string encode_frame(FrameKind kind, std::string_view body) {
 
 std::string encode_hello(const Hello& hello) {
   std::string body;
-  put(body, hello);
+  put(body, hello.number);
+  put(body, hello.rank);
+  put(body, hello.size);
+  put(body, hello.remaining_ms);
+  put(body, encode(hello.contact));
   return encode_frame(FrameKind::hello, body);
+}
+
+std::string encode_ready(const Contact& parent) {
+  if (parent.empty()) return encode_frame(FrameKind::ready, {});
+  std::string body;
+  put(body, encode(parent));
+  return encode_frame(FrameKind::ready, body);
 }
 
 std::string encode_contribution(std::uint64_t remaining_ms, std::string_view message) {
@@ -54,11 +72,11 @@ std::string encode_contribution(std::uint64_t remaining_ms, std::string_view mes
   return encode_frame(FrameKind::contribution, body);
 }
 
-std::string encode_result(const std::vector<std::string>& messages) {
+std::string encode_result(FrameKind kind, const std::vector<std::string>& messages) {
   std::string body;
-  for (const std::string& message : messages) put(body, static_cast<std::uint64_t>(message.size()));
+  for (const std::string& message : messages) put(body, static_cast<Length>(message.size()));
   for (const std::string& message : messages) body += message;
-  return encode_frame(FrameKind::result, body);
+  return encode_frame(kind, body);
 }
 
 std::string encode_failure(const Status& status) {
@@ -68,10 +86,30 @@ std::string encode_failure(const Status& status) {
   return encode_frame(FrameKind::failure, body);
 }
 
+std::string encode_orphan(Rank child) {
+  std::string body;
+  put(body, child);
+  return encode_frame(FrameKind::orphan, body);
+}
+
 std::optional<Hello> decode_hello(std::string_view body) {
   Hello hello;
-  if (!take(body, hello) || !body.empty()) return std::nullopt;
+  ContactBytes contact;
+  if (!take(body, hello.number) || !take(body, hello.rank) || !take(body, hello.size) || !take(body, hello.remaining_ms) ||
+      !take(body, contact) || !body.empty()) {
+    return std::nullopt;
+  }
+  auto known = decode_contact(contact);
+  if (!known) return std::nullopt;
+  hello.contact = std::move(*known);
   return hello;
+}
+
+std::optional<Contact> decode_ready(std::string_view body) {
+  if (body.empty()) return Contact{};
+  ContactBytes contact;
+  if (!take(body, contact) || !body.empty()) return std::nullopt;
+  return decode_contact(contact);
 }
 
 std::optional<Contribution> decode_contribution(std::string_view body) {
@@ -82,12 +120,12 @@ std::optional<Contribution> decode_contribution(std::string_view body) {
 }
 
 std::optional<std::vector<std::string>> decode_result(std::string_view body, int size) {
-  std::vector<std::uint64_t> lengths(static_cast<std::size_t>(size));
-  for (std::uint64_t& length : lengths) {
-    if (!take(body, length)) return std::nullopt;
-  }
+  const auto count = static_cast<std::size_t>(size);
+  if (body.size() / sizeof(Length) < count) return std::nullopt;
+  std::vector<Length> lengths(count);
+  for (Length& length : lengths) static_cast<void>(take(body, length));
   std::vector<std::string> messages;
-  for (const std::uint64_t length : lengths) {
+  for (const Length length : lengths) {
     if (length > body.size()) return std::nullopt;
     messages.emplace_back(body.substr(0, length));
     body.remove_prefix(length);
@@ -102,6 +140,16 @@ Status decode_failure(std::string_view body) {
     return failure(Code::remote_error, "the rendezvous failed, and said why in a way that cannot be read");
   }
   return {code, std::string(body)};
+}
+
+std::optional<Rank> decode_orphan(std::string_view body) {
+  Rank child = 0;
+  if (!take(body, child) || !body.empty()) return std::nullopt;
+  return child;
+}
+
+std::size_t result_limit(int size) {
+  return kGatherTotalLimit + sizeof(Length) * static_cast<std::size_t>(std::clamp(size, 1, kBootstrapRankLimit));
 }
 
 FrameReader::Outcome FrameReader::next(Frame& frame) {

@@ -8,11 +8,6 @@
 namespace seto {
 
 Status RendezvousRoom::admit(const Hello& hello) {
-  if (!equal(hello.token, token_)) {
-    return failure(Code::invalid_argument,
-                   "rank %d shows a token that is not of this rendezvous: its unique id is damaged or of another job",
-                   hello.rank);
-  }
   if (!broken_.ok()) return broken_;
   if (full()) {
     return failure(Code::invalid_usage,
@@ -35,7 +30,7 @@ Status RendezvousRoom::admit(const Hello& hello) {
   come_[static_cast<std::size_t>(hello.rank)] = true;
   ++come_count_;
   sooner(hello.remaining_ms);
-  if (full()) broadcast_ = encode_frame(FrameKind::ready, {});
+  if (full()) announcement_ = Announcement{FrameKind::ready, {}};
   return {};
 }
 
@@ -53,7 +48,8 @@ Status RendezvousRoom::check(const Hello& hello) const {
                    hello.size, hello.size - 1);
   }
   if (size_ != 0 && come_[static_cast<std::size_t>(hello.rank)]) {
-    return failure(Code::invalid_argument, "rank %d came twice: each rank is given to one process or thread", hello.rank);
+    return failure(Code::invalid_argument,
+                   "rank %d came twice: each rank is given to one process or thread, and each id or root to one job", hello.rank);
   }
   return {};
 }
@@ -83,7 +79,7 @@ void RendezvousRoom::contribute(Rank rank, const Contribution& contribution) {
 }
 
 void RendezvousRoom::finish_round() {
-  broadcast_ = encode_result(messages_);
+  announcement_ = Announcement{FrameKind::result, std::exchange(messages_, std::vector<std::string>(messages_.size()))};
   contributed_.assign(contributed_.size(), false);
   contributed_count_ = 0;
   round_size_ = 0;
@@ -111,10 +107,13 @@ void RendezvousRoom::look_at_deadline() {
 void RendezvousRoom::break_with(Status reason) {
   if (!broken_.ok()) return;
   broken_ = std::move(reason);
-  broadcast_ = encode_failure(broken_);
+  announcement_ = Announcement{FrameKind::failure, {}};
+  messages_.clear();
 }
 
-std::optional<std::string> RendezvousRoom::take_broadcast() { return std::exchange(broadcast_, std::nullopt); }
+std::optional<RendezvousRoom::Announcement> RendezvousRoom::take_announcement() {
+  return std::exchange(announcement_, std::nullopt);
+}
 
 int RendezvousRoom::remaining_ms() const { return waiting() ? until_.remaining_ms() : std::numeric_limits<int>::max(); }
 

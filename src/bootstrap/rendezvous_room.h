@@ -16,7 +16,7 @@ namespace seto {
 class RendezvousRoom final {
  public:
   // `idle_until`: when a room that is not yet full breaks, unless a member has an earlier deadline.
-  RendezvousRoom(const Token& token, Deadline idle_until) : token_(token), until_(idle_until) {}
+  explicit RendezvousRoom(Deadline idle_until) : until_(idle_until) {}
 
   // Ok: the rank is a member. Otherwise the reason for this newcomer; broken() tells whether it is everybody's.
   [[nodiscard]] Status admit(const Hello& hello);
@@ -25,24 +25,28 @@ class RendezvousRoom final {
   void look_at_deadline();
   void break_with(Status reason);
 
-  // A frame for every member: ready, a result or a failure.
-  [[nodiscard]] std::optional<std::string> take_broadcast();
+  // What every member is to hear: that all are there, the messages of a round, or a failure.
+  struct Announcement {
+    FrameKind kind{};
+    std::vector<std::string> messages;  // of a result
+  };
+  [[nodiscard]] std::optional<Announcement> take_announcement();
 
   [[nodiscard]] const Status& broken() const { return broken_; }
+  [[nodiscard]] bool full() const { return size_ > 0 && come_count_ == size_; }
+  [[nodiscard]] int size() const { return size_; }
   // All have come and gone again: nobody can need the room any more.
   [[nodiscard]] bool served() const { return full() && left_count_ == size_; }
   // INT_MAX while nothing is being waited for.
   [[nodiscard]] int remaining_ms() const;
 
  private:
-  [[nodiscard]] bool full() const { return size_ > 0 && come_count_ == size_; }
   [[nodiscard]] bool waiting() const { return broken_.ok() && (!full() || contributed_count_ > 0); }
   [[nodiscard]] Status check(const Hello& hello) const;
   void sooner(std::uint64_t remaining_ms);
   [[nodiscard]] std::vector<Rank> absent(const std::vector<bool>& present) const;
   void finish_round();
 
-  const Token token_;
   Deadline until_;
   int size_ = 0;         // as the first member said
   Rank first_rank_ = 0;  // who said it
@@ -54,7 +58,7 @@ class RendezvousRoom final {
   std::vector<bool> contributed_;
   std::vector<std::string> messages_;
   std::size_t round_size_ = 0;
-  std::optional<std::string> broadcast_;
+  std::optional<Announcement> announcement_;
   Status broken_;
 };
 

@@ -1,27 +1,54 @@
 #include "src/bootstrap/rendezvous_server.h"
 
-#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <limits>
 #include <utility>
 
 #include "src/base/log.h"
 #include "src/base/thread.h"
-#include "src/bootstrap/bootstrap.h"
 #include "src/net/local_socket.h"
 
 namespace seto {
+namespace {
 
-Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(const UniqueId& id, Deadline idle_until) {
-  std::unique_ptr<RendezvousServer> server(new RendezvousServer(id, idle_until));
-  SETO_ASSIGN(server->listener_, listen_local(id.socket_name, SocketKind::stream));
+// What an event is of: the stop, a door, or a connection, whose ids come after.
+constexpr std::uint64_t kStopId = 0;
+constexpr std::uint64_t kFirstDoorId = 1;
+constexpr std::uint64_t kFirstConnectionId = 1'000;
+constexpr int kEventsAtOnce = 256;
+constexpr int kPauseMs = 100;
+
+std::size_t stranger_limit() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return std::clamp(static_cast<std::size_t>(limit.rlim_cur / 4), std::size_t{1}, kStrangerLimit);
+}
+
+}  // namespace
+
+RendezvousServer::RendezvousServer(Doors doors, Options options)
+    : doors_(std::move(doors)),
+      options_(std::move(options)),
+      stranger_limit_(stranger_limit()),
+      gatherings_(options_.serves, options_.idle_until),
+      next_id_(kFirstConnectionId) {}
+
+Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(Doors doors, Options options) {
+  std::unique_ptr<RendezvousServer> server(new RendezvousServer(std::move(doors), std::move(options)));
   server->stop_ = PrivateFd(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
-  if (!server->stop_.valid()) return socket_failure("cannot start the rendezvous");
+  server->poll_ = PrivateFd(Fd(epoll_create1(EPOLL_CLOEXEC)));
+  epoll_event event{EPOLLIN, {.u64 = kStopId}};
+  if (!server->stop_.valid() || !server->poll_.valid() ||
+      epoll_ctl(server->poll_.get(), EPOLL_CTL_ADD, server->stop_.get(), &event) != 0) {
+    return socket_failure("cannot start the rendezvous");
+  }
   SETO_ASSIGN(server->thread_, start_thread("seto-rendezvous", [raw = server.get()] { raw->serve(); }));
   return server;
 }
@@ -35,177 +62,187 @@ RendezvousServer::~RendezvousServer() {
 
 void RendezvousServer::serve() {
   while (!ended()) {
+    listen_or_not();
     wait_for_events();
-    for (auto& connection : connections_) {
-      if (connection->rank < 0 && !connection->last_words && connection->hello_until.passed()) connection->gone = true;
-    }
-    room_.look_at_deadline();
-    broadcast();
-    for (auto& connection : connections_) flush(*connection);
+    look_at_deadlines();
     sweep();
   }
+  for (const auto& [number, gathering] : gatherings_.open()) close_gathering(*gathering);
   connections_.clear();
-  listener_.close();
+  doors_.close();
   finished_.store(true, std::memory_order_release);
 }
 
 bool RendezvousServer::ended() {
-  if (room_.served() && connections_.empty()) return true;
-  if (!room_.broken().ok() && !failed_) {
+  if (stopping_) {
+    const bool all_said =
+        std::all_of(connections_.begin(), connections_.end(), [](const auto& entry) { return !entry.second->wants_to_write(); });
+    return all_said || end_until_.passed();
+  }
+  if (options_.serves == UniqueId::Serves::job) return false;
+  const RendezvousRoom& room = gatherings_.open().begin()->second->room;
+  if (room.served() && connections_.empty()) return true;
+  if (!room.broken().ok() && !failed_) {
     failed_ = true;
     end_until_ = Deadline::after_ms(kLatecomerMs);
   }
-  if (stopping_) return everything_sent() || end_until_.passed();
   return failed_ && end_until_.passed();
 }
 
 void RendezvousServer::wait_for_events() {
-  std::vector<pollfd> entries;
-  const bool accepting = listener_.valid() && !stopping_ && stranger_count() < kStrangerLimit;
-  entries.push_back({stopping_ ? -1 : stop_.get(), POLLIN, 0});
-  entries.push_back({accepting ? listener_.get() : -1, POLLIN, 0});
-  for (const auto& connection : connections_) {
-    const int events = connection->out.empty() ? POLLIN : POLLIN | POLLOUT;
-    entries.push_back({connection->fd.get(), static_cast<short>(events), 0});
-  }
-  if (poll(entries.data(), entries.size(), sleep_ms()) <= 0) return;
-  for (std::size_t index = 2; index < entries.size(); ++index) {
-    if ((entries[index].revents & ~POLLOUT) != 0) read_from(*connections_[index - 2]);
-  }
-  if (entries[1].revents != 0) accept_all();
-  if (entries[0].revents != 0) {
-    stopping_ = true;
-    end_until_ = Deadline::after_ms(kLastWordsMs);
+  std::array<epoll_event, kEventsAtOnce> events;
+  const int count = epoll_wait(poll_.get(), events.data(), kEventsAtOnce, sleep_ms());
+  for (int index = 0; index < count; ++index) {
+    const std::uint64_t id = events[static_cast<std::size_t>(index)].data.u64;
+    if (id == kStopId) {
+      stopping_ = true;
+      end_until_ = Deadline::after_ms(kLastWordsMs);
+      epoll_ctl(poll_.get(), EPOLL_CTL_DEL, stop_.get(), nullptr);
+    } else if (id < kFirstConnectionId) {
+      knock(static_cast<std::size_t>(id - kFirstDoorId));
+    } else if (const auto found = connections_.find(id); found != connections_.end() && !gone_.contains(id)) {
+      advance(*found->second);
+    }
   }
 }
 
 int RendezvousServer::sleep_ms() const {
-  int sleep = room_.remaining_ms();
+  int sleep = std::numeric_limits<int>::max();
+  for (const auto& [number, gathering] : gatherings_.open()) {
+    sleep = std::min({sleep, gathering->room.remaining_ms(), gathering->forget_at.remaining_ms()});
+  }
   if (failed_ || stopping_) sleep = std::min(sleep, end_until_.remaining_ms());
-  for (const auto& connection : connections_) {
-    if (connection->rank < 0) sleep = std::min(sleep, connection->hello_until.remaining_ms());
+  if (!pause_until_.passed()) sleep = std::min(sleep, pause_until_.remaining_ms());
+  if (strangers_.empty()) return sleep;
+  sleep = std::min(sleep, connections_.at(*strangers_.begin())->hello_until.remaining_ms());
+  return strangers_.size() < stranger_limit_ ? sleep : std::min(sleep, kStrangerTurnMs);
+}
+
+void RendezvousServer::look_at_deadlines() {
+  for (const std::uint64_t id : strangers_) {
+    const ServerConnection& stranger = *connections_.at(id);
+    if (!stranger.hello_until.passed()) break;
+    gone_.insert(id);
+    if (!said_of_strangers_.due(stranger.who)) continue;
+    SETO_LOG(warn, "rendezvous: closed a connection from %s that did not say in %d ms who it is", stranger.who.c_str(),
+             kStrangerMs);
   }
-  return sleep;
+  std::vector<std::uint64_t> over;
+  for (const auto& [number, gathering] : gatherings_.open()) {
+    gathering->room.look_at_deadline();
+    announce(*gathering);
+    if (gathering->room.served() || gathering->forget_at.passed()) over.push_back(number);
+  }
+  if (options_.serves == UniqueId::Serves::communicator) return;
+  for (const std::uint64_t number : over) {
+    close_gathering(*gatherings_.open().at(number));
+    gatherings_.forget(number);
+  }
 }
 
-int RendezvousServer::stranger_count() const {
-  return static_cast<int>(std::count_if(connections_.begin(), connections_.end(), [](const auto& one) { return one->rank < 0; }));
+// Strangers that wait in the kernel's queue must not wake this thread for nothing.
+void RendezvousServer::listen_or_not() {
+  bool wanted = !stopping_ && pause_until_.passed();
+  if (strangers_.size() >= stranger_limit_) {
+    wanted = wanted && connections_.at(*strangers_.begin())->stranger_age_ms() >= kStrangerTurnMs;
+  }
+  if (wanted == listening_) return;
+  listening_ = wanted;
+  for (std::size_t door = 0; door < doors_.sockets().size(); ++door) {
+    epoll_event event{EPOLLIN, {.u64 = kFirstDoorId + door}};
+    epoll_ctl(poll_.get(), wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, doors_.sockets()[door].get(), &event);
+  }
 }
 
-bool RendezvousServer::everything_sent() const {
-  return std::all_of(connections_.begin(), connections_.end(), [](const auto& one) { return one->out.empty(); });
-}
-
-void RendezvousServer::accept_all() {
-  while (stranger_count() < kStrangerLimit) {
-    PrivateFd fd(Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
-    if (!fd.valid()) {
-      if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) return;
-      // Those in the kernel's queue are hung up on rather than left to their deadlines.
-      room_.break_with(socket_failure("the rendezvous, in the process that made the unique id, cannot take more ranks"));
-      listener_.close();
+void RendezvousServer::knock(std::size_t door) {
+  while (door < doors_.sockets().size() && make_room()) {
+    Doors::Caller caller = doors_.accept(door);
+    if (!caller.fd.valid()) {
+      if (errno == ECONNABORTED || errno == EINTR) continue;
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) out_of_descriptors();
       return;
     }
-    if (!check_same_user(fd.get()).ok()) continue;
-    connections_.push_back(std::make_unique<Connection>());
-    connections_.back()->fd = std::move(fd);
-    read_from(*connections_.back());
+    const std::uint64_t id = next_id_++;
+    ServerConnection& connection = *(connections_[id] = std::make_unique<ServerConnection>(id, std::move(caller)));
+    strangers_.insert(id);
+    watch(connection);
+    advance(connection);
   }
 }
 
-void RendezvousServer::read_from(Connection& connection) {
-  std::array<char, 65'536> bytes;
-  while (!connection.gone) {
-    const ssize_t got = recv(connection.fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return;
-    if (got <= 0) {
-      connection.gone = true;
-      return;
-    }
-    connection.reader.append({bytes.data(), static_cast<std::size_t>(got)});
-    Frame frame;
-    auto outcome = connection.reader.next(frame);
-    for (; outcome == FrameReader::Outcome::frame && !connection.gone; outcome = connection.reader.next(frame)) {
-      handle(connection, frame);
-    }
-    if (outcome == FrameReader::Outcome::garbage) drop_garbage(connection);
+bool RendezvousServer::make_room() {
+  if (strangers_.size() < stranger_limit_) return true;
+  const std::uint64_t oldest = *strangers_.begin();
+  if (connections_.at(oldest)->stranger_age_ms() < kStrangerTurnMs) return false;
+  gone_.insert(oldest);
+  sweep();
+  return true;
+}
+
+// Strangers must not cost a job its descriptors. Without any, it is the members that are too many.
+void RendezvousServer::out_of_descriptors() {
+  const Status reason = socket_failure("the rendezvous, in the process that made the unique id, cannot take more ranks");
+  if (!strangers_.empty()) {
+    gone_.insert(*strangers_.begin());
+    sweep();
+    return;
   }
+  for (const auto& [number, gathering] : gatherings_.open()) {
+    if (gathering->room.full()) continue;
+    gathering->room.break_with(reason);
+    announce(*gathering);
+  }
+  // Those in the kernel's queue are hung up on rather than left to their deadlines; those of a job may come again.
+  if (options_.serves == UniqueId::Serves::communicator) doors_.close();
+  pause_until_ = Deadline::after_ms(kPauseMs);
 }
 
-void RendezvousServer::handle(Connection& connection, const Frame& frame) {
-  if (connection.last_words) return;
-  if (connection.rank < 0) return greet(connection, frame);
-  const auto contribution = decode_contribution(frame.body);
-  if (frame.kind != FrameKind::contribution || !contribution) return drop_garbage(connection);
-  room_.contribute(connection.rank, *contribution);
-  broadcast();
-}
-
-void RendezvousServer::greet(Connection& connection, const Frame& frame) {
-  const auto hello = decode_hello(frame.body);
-  if (frame.kind != FrameKind::hello || !hello) return drop_garbage(connection);
-  const Status answer = room_.admit(*hello);
-  if (answer.ok()) {
-    connection.rank = hello->rank;
-    connection.reader.set_body_limit(kGatherMessageLimit + kContributionOverhead);
+void RendezvousServer::count(ServerConnection& connection, std::uint64_t bytes) {
+  traffic_.fetch_add(bytes, std::memory_order_relaxed);
+  if (connection.gathering != nullptr) {
+    connection.gathering->bytes += bytes;
   } else {
-    if (room_.broken().ok()) SETO_LOG(warn, "rendezvous: turned away a connection: %s", std::string(answer.text()).c_str());
-    connection.out.push_back(std::make_shared<const std::string>(encode_failure(answer)));
-    connection.last_words = true;
-  }
-  broadcast();
-}
-
-void RendezvousServer::drop_garbage(Connection& connection) {
-  if (connection.gone) return;
-  connection.gone = true;
-  if (connection.rank >= 0) {
-    room_.break_with(failure(Code::remote_error, "rank %d sent garbage to the rendezvous", connection.rank));
-  } else {
-    SETO_LOG(warn, "rendezvous: closed a connection that sent garbage");
+    connection.stranger_bytes += bytes;
   }
 }
 
-void RendezvousServer::broadcast() {
-  auto bytes = room_.take_broadcast();
-  if (!bytes) return;
-  const auto shared = std::make_shared<const std::string>(std::move(*bytes));
-  for (auto& connection : connections_) {
-    if (connection->rank < 0 || connection->gone) continue;
-    connection->out.push_back(shared);
-    flush(*connection);
-  }
+void RendezvousServer::watch(ServerConnection& connection) {
+  const bool room = connection.wants_to_write();
+  if (connection.watched && connection.watched_for_room == room) return;
+  epoll_event event{room ? EPOLLIN | EPOLLOUT : EPOLLIN, {.u64 = connection.id}};
+  epoll_ctl(poll_.get(), connection.watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, connection.number(), &event);
+  connection.watched = true;
+  connection.watched_for_room = room;
 }
 
-void RendezvousServer::flush(Connection& connection) {
-  while (!connection.out.empty() && !connection.gone) {
-    const std::string& bytes = *connection.out.front();
-    const ssize_t sent = send(connection.fd.get(), bytes.data() + connection.out_offset, bytes.size() - connection.out_offset,
-                              MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) return;
-    if (sent < 0) {
-      connection.gone = true;
-      return;
-    }
-    connection.out_offset += static_cast<std::size_t>(sent);
-    if (connection.out_offset < bytes.size()) continue;
-    connection.out.pop_front();
-    connection.out_offset = 0;
-  }
-}
-
-// Whoever is gone leaves the room; that may break it for the others.
+// Whoever is gone leaves the room; that may break it for the others, some of whom may be found gone by that.
 void RendezvousServer::sweep() {
-  for (auto& connection : connections_) {
-    if (connection->last_words && connection->out.empty()) connection->gone = true;
-    if (!connection->gone || connection->rank < 0) continue;
-    room_.leave(connection->rank);
-    connection->rank = -1;
+  while (!gone_.empty()) {
+    const std::uint64_t id = *gone_.begin();
+    gone_.erase(gone_.begin());
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) continue;
+    const std::unique_ptr<ServerConnection> connection = std::move(found->second);
+    connections_.erase(found);
+    strangers_.erase(id);
+    if (connection->gathering == nullptr) continue;
+    connection->gathering->connections.erase(connection->rank);
+    connection->gathering->room.leave(connection->rank);
+    announce(*connection->gathering);
   }
-  std::erase_if(connections_, [](const auto& connection) { return connection->gone; });
-  broadcast();
+}
+
+void RendezvousServer::close_gathering(Gathering& gathering) {
+  if (gathering.room.size() > 0) {
+    SETO_LOG(info, "rendezvous of %d ranks: %llu bytes sent and received, %llu for each rank", gathering.room.size(),
+             static_cast<unsigned long long>(gathering.bytes),
+             static_cast<unsigned long long>(gathering.bytes / static_cast<std::uint64_t>(gathering.room.size())));
+  }
+  for (const auto& [rank, id] : gathering.connections) {
+    connections_.at(id)->gathering = nullptr;
+    gone_.insert(id);
+  }
+  gathering.connections.clear();
 }
 
 }  // namespace seto

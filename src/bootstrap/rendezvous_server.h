@@ -1,83 +1,103 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
-#include <string_view>
 #include <thread>
-#include <vector>
 
 #include "src/base/clock.h"
 #include "src/base/fork.h"
 #include "src/base/result.h"
+#include "src/bootstrap/doors.h"
 #include "src/bootstrap/frames.h"
-#include "src/bootstrap/rendezvous_room.h"
+#include "src/bootstrap/gatherings.h"
+#include "src/bootstrap/once_a_minute.h"
+#include "src/bootstrap/server_connection.h"
 #include "src/bootstrap/unique_id.h"
 
 namespace seto {
 
-// Strangers: connections that have not shown the token. More than these wait in the kernel's queue; each has this long.
-inline constexpr int kStrangerLimit = 64;
-inline constexpr int kStrangerMs = 2'000;
-// How long a failed rendezvous stays to tell latecomers the reason, and an ending process waits to deliver its last words.
-inline constexpr int kLatecomerMs = 10'000;
+// Strangers: connections that have not proved their membership and said hello. More than these wait in the kernel's queue; one
+// that has had kStrangerTurnMs makes room for the next.
+inline constexpr std::size_t kStrangerLimit = 64;
+inline constexpr int kStrangerTurnMs = 250;
+// How long an ending process waits to deliver its last words.
 inline constexpr int kLastWordsMs = 1'000;
 
-// The rendezvous of one communicator between ranks of one machine, on a thread of the process that made the unique id. Ends by
-// itself when all ranks have come and gone, or some time after a failure.
+// The rendezvous of the ranks that share an id, on a thread of the process that made it. One for a communicator ends by itself
+// when all ranks have come and gone, or some time after a failure; one for a job when it is destroyed.
 class RendezvousServer final {
  public:
-  static Result<std::unique_ptr<RendezvousServer>> start(const UniqueId& id, Deadline idle_until);
+  struct Options {
+    Secret key;  // that members prove
+    UniqueId::Serves serves = UniqueId::Serves::communicator;
+    Deadline idle_until = Deadline::never();  // for a communicator: when somebody must have come
+  };
+  static Result<std::unique_ptr<RendezvousServer>> start(Doors doors, Options options);
   RendezvousServer(const RendezvousServer&) = delete;
   RendezvousServer& operator=(const RendezvousServer&) = delete;
   // Blocks for kLastWordsMs at most.
   ~RendezvousServer();
 
   [[nodiscard]] bool finished() const { return finished_.load(std::memory_order_acquire); }
+  // Bytes received and sent so far, handshakes and strangers included. Any thread.
+  [[nodiscard]] std::uint64_t traffic() const { return traffic_.load(std::memory_order_relaxed); }
 
  private:
-  struct Connection {
-    PrivateFd fd;
-    FrameReader reader{kHelloBodySize};
-    Deadline hello_until = Deadline::after_ms(kStrangerMs);
-    Rank rank = -1;
-    std::deque<std::shared_ptr<const std::string>> out;  // one copy of a result serves every rank
-    std::size_t out_offset = 0;
-    bool last_words = false;  // closed once `out` is written
-    bool gone = false;
-  };
-
-  RendezvousServer(const UniqueId& id, Deadline idle_until) : room_(id.token, idle_until) {}
+  RendezvousServer(Doors doors, Options options);
 
   void serve();
   [[nodiscard]] bool ended();
   void wait_for_events();
   [[nodiscard]] int sleep_ms() const;
-  [[nodiscard]] int stranger_count() const;
-  [[nodiscard]] bool everything_sent() const;
-  void accept_all();
-  void read_from(Connection& connection);
-  void handle(Connection& connection, const Frame& frame);
-  void greet(Connection& connection, const Frame& frame);
-  void drop_garbage(Connection& connection);
-  void broadcast();
-  void flush(Connection& connection);
-  void sweep();
+  void look_at_deadlines();
 
-  PrivateFd listener_;
+  void knock(std::size_t door);
+  [[nodiscard]] bool make_room();
+  void out_of_descriptors();
+  void listen_or_not();
+
+  void advance(ServerConnection& connection);
+  void advance_stranger(ServerConnection& connection);
+  void read_from(ServerConnection& connection);
+  void handle(ServerConnection& connection, const Frame& frame);
+  void greet(ServerConnection& connection, const Frame& frame);
+  void turn_away(ServerConnection& connection, const Status& reason);
+  void give_result(ServerConnection& connection);
+  void drop_garbage(ServerConnection& connection);
+
+  void announce(Gathering& gathering);
+  void announce_result(Gathering& gathering, const RendezvousRoom::Announcement& announcement);
+  [[nodiscard]] std::string ready_for(const Gathering& gathering, Rank rank) const;
+  void say(Gathering& gathering, Rank rank, std::shared_ptr<const std::string> bytes);
+  void flush(ServerConnection& connection);
+  void count(ServerConnection& connection, std::uint64_t bytes);
+  void watch(ServerConnection& connection);
+  void sweep();
+  void close_gathering(Gathering& gathering);
+
+  Doors doors_;
+  const Options options_;
+  const std::size_t stranger_limit_;
+  Gatherings gatherings_;
   PrivateFd stop_;
-  RendezvousRoom room_;
-  std::vector<std::unique_ptr<Connection>> connections_;
+  PrivateFd poll_;
+  std::map<std::uint64_t, std::unique_ptr<ServerConnection>> connections_;
+  std::set<std::uint64_t> strangers_;  // the oldest first: ids grow
+  std::set<std::uint64_t> gone_;
+  std::uint64_t next_id_ = 0;
+  OnceAMinute said_of_strangers_;
+  bool listening_ = false;
+  Deadline pause_until_ = Deadline::after_ms(0);  // descriptors have run out
   bool stopping_ = false;
   bool failed_ = false;
   Deadline end_until_ = Deadline::after_ms(0);  // once stopping or failed
+  std::atomic<std::uint64_t> traffic_{0};
   std::atomic<bool> finished_{false};
   std::thread thread_;
 };
-
-// Makes an id and starts its rendezvous in this process, which must live until every rank has its communicator. Ids not used by
-// `idle_until` end. Any thread.
-[[nodiscard]] Result<UniqueIdBytes> create_unique_id(Deadline idle_until);
 
 }  // namespace seto

@@ -1,6 +1,5 @@
 #include "src/bootstrap/unique_id.h"
 
-#include <cstdint>
 #include <cstring>
 
 #include "src/base/check.h"
@@ -9,18 +8,23 @@ namespace seto {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31644965'6f746553;  // "SetoeId1" in the bytes of a little-endian machine
-constexpr std::uint32_t kVersion = 1;
-constexpr std::uint32_t kLocal = 1;  // kinds of rendezvous: of this machine; one over TCP will have host and port in `room`
+constexpr std::uint32_t kVersion = 2;                  // 1 knew the local socket alone
 
 struct Layout {
   std::uint64_t magic;
   std::uint32_t version;
-  std::uint32_t kind;
+  std::uint32_t serves;
   Token token;
-  char socket_name[32];  // ends in a zero
-  char room[64];
+  ContactBytes contact;
 };
 static_assert(sizeof(Layout) == kUniqueIdSize);
+
+int digit_of(char letter) {
+  if (letter >= '0' && letter <= '9') return letter - '0';
+  if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
+  if (letter >= 'A' && letter <= 'F') return letter - 'A' + 10;
+  return -1;
+}
 
 }  // namespace
 
@@ -28,10 +32,10 @@ UniqueIdBytes encode(const UniqueId& id) {
   Layout layout{};
   layout.magic = kMagic;
   layout.version = kVersion;
-  layout.kind = kLocal;
+  layout.serves = static_cast<std::uint32_t>(id.serves);
   layout.token = id.token;
-  SETO_CHECK(id.socket_name.size() < sizeof layout.socket_name);
-  std::memcpy(layout.socket_name, id.socket_name.data(), id.socket_name.size());
+  SETO_CHECK(!id.contact.empty());
+  layout.contact = encode(id.contact);
   UniqueIdBytes bytes;
   std::memcpy(bytes.data(), &layout, sizeof layout);
   return bytes;
@@ -45,16 +49,52 @@ Result<UniqueId> decode(const UniqueIdBytes& bytes) {
                    "this is no unique id: its first bytes are wrong; pass all %zu bytes from the rank that made it",
                    kUniqueIdSize);
   }
-  if (layout.version != kVersion || layout.kind != kLocal) {
+  if (layout.version != kVersion) {
     return failure(Code::invalid_argument,
-                   "a unique id of version %u and kind %u: this library knows version %u and kind %u only", layout.version,
-                   layout.kind, kVersion, kLocal);
+                   "a unique id of version %u, made by another version of the library: this one knows version %u only; install "
+                   "the same version on every machine",
+                   layout.version, kVersion);
   }
-  const std::size_t length = strnlen(layout.socket_name, sizeof layout.socket_name);
-  if (length == 0 || length == sizeof layout.socket_name) {
-    return failure(Code::invalid_argument, "this unique id is damaged: it names no socket");
+  UniqueId id;
+  id.serves = static_cast<UniqueId::Serves>(layout.serves);
+  const bool known = id.serves == UniqueId::Serves::communicator || id.serves == UniqueId::Serves::job;
+  auto contact = decode_contact(layout.contact);
+  if (!known || !contact || contact->empty()) {
+    return failure(Code::invalid_argument, "this unique id is damaged: it does not say where its rendezvous is");
   }
-  return UniqueId{std::string(layout.socket_name, length), layout.token};
+  id.token = layout.token;
+  id.contact = std::move(*contact);
+  return id;
+}
+
+std::string hex_text(const UniqueIdBytes& bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const char byte : bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    text += kDigits[value >> 4];
+    text += kDigits[value & 15];
+  }
+  return text;
+}
+
+Result<UniqueIdBytes> parse_unique_id(std::string_view hex) {
+  UniqueIdBytes bytes{};
+  bool fits = hex.size() == 2 * bytes.size();
+  for (std::size_t index = 0; fits && index < bytes.size(); ++index) {
+    const int high = digit_of(hex[2 * index]);
+    const int low = digit_of(hex[2 * index + 1]);
+    fits = high >= 0 && low >= 0;
+    bytes[index] = static_cast<char>(high * 16 + low);
+  }
+  if (fits) return bytes;
+  return failure(Code::invalid_argument,
+                 "a unique id as text has %zu hexadecimal digits: this one has %zu letters or others than digits",
+                 2 * bytes.size(), hex.size());
+}
+
+Secret rendezvous_key(const Token& token) {
+  return Secret::of_text({reinterpret_cast<const char*>(token.data()), token.size()}).derive("seto rendezvous");
 }
 
 }  // namespace seto

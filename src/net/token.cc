@@ -11,7 +11,6 @@
 #include "src/base/check.h"
 
 namespace seto {
-namespace {
 
 // Requests of up to 256 bytes come whole; only a signal during the boot of the machine interrupts them.
 void fill_random(void* bytes, std::size_t size) {
@@ -21,8 +20,6 @@ void fill_random(void* bytes, std::size_t size) {
   } while (got < 0 && errno == EINTR);
   SETO_CHECK(got == static_cast<ssize_t>(size));
 }
-
-}  // namespace
 
 Token random_token() {
   Token token{};

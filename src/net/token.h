@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -8,6 +9,9 @@ namespace seto {
 
 // 128 random bits that only members of a job know.
 using Token = std::array<std::uint8_t, 16>;
+
+// From the kernel's generator, at most 256 bytes.
+void fill_random(void* bytes, std::size_t size);
 
 // From the kernel's generator, which cannot fail once the machine has booted.
 [[nodiscard]] Token random_token();

@@ -11,7 +11,6 @@
 #include "src/bootstrap/callback.h"
 #include "src/bootstrap/in_process.h"
 #include "src/bootstrap/solo.h"
-#include "src/bootstrap/unique_id.h"
 #include "tests/unit/bootstrap/ranks.h"
 
 namespace seto {
@@ -166,19 +165,6 @@ TEST(InProcess, WrongRanks) {
   auto other = std::make_shared<InProcessHub>(3);
   const auto answers = as_threads(2, [&](Rank) -> Answer { return other->all_gather(1, "x", soon()); });
   for (const Answer& answer : answers) EXPECT_THAT(text_of(answer), HasSubstr("rank 1 came twice"));
-}
-
-TEST(UniqueId, RoundTripAndGarbage) {
-  const UniqueId id{random_socket_name(), random_token()};
-  UniqueIdBytes bytes = encode(id);
-  const UniqueId back = decode(bytes).value();
-  EXPECT_EQ(back.socket_name, id.socket_name);
-  EXPECT_TRUE(equal(back.token, id.token));
-  bytes[8] = 9;
-  EXPECT_THAT(std::string(decode(bytes).status().text()), HasSubstr("version 9"));
-  bytes[0] = 'x';
-  EXPECT_THAT(std::string(decode(bytes).status().text()), HasSubstr("this is no unique id"));
-  EXPECT_FALSE(decode(UniqueIdBytes{}).ok());
 }
 
 }  // namespace

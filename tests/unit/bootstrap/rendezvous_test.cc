@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "src/base/log.h"
-#include "src/bootstrap/local_bootstrap.h"
-#include "src/bootstrap/rendezvous_server.h"
+#include "src/bootstrap/rendezvous_bootstrap.h"
+#include "src/bootstrap/servers.h"
 #include "src/net/local_socket.h"
 #include "tests/support/child_process.h"
-#include "tests/unit/bootstrap/ranks.h"
+#include "tests/unit/bootstrap/place.h"
 
 namespace seto {
 namespace {
@@ -27,34 +27,17 @@ using testing::ChildProcess;
 using ::testing::HasSubstr;
 using testing::text_of;
 
-constexpr std::uint64_t kLongMs = 30'000;
-
-Deadline later() { return Deadline::after_ms(kLongMs); }
-
-// A server that ends with the test, unlike one of create_unique_id, and its id.
-struct Place {
-  UniqueId id{random_socket_name(), random_token()};
-  UniqueIdBytes bytes = encode(id);
-  std::unique_ptr<RendezvousServer> server = RendezvousServer::start(id, later()).value();
-};
-
-Answer join_and_gather(const UniqueIdBytes& id, Rank rank, int size, Deadline until) {
-  auto bootstrap = LocalBootstrap::join(id, rank, size, until);
-  if (!bootstrap.ok()) return bootstrap.status();
-  return bootstrap->all_gather("rank " + std::to_string(rank), until);
-}
-
-bool ends_within(const RendezvousServer& server, std::uint64_t ms) {
-  const Deadline until = Deadline::after_ms(ms);
-  while (!server.finished() && !until.passed()) poll(nullptr, 0, 1);
-  return server.finished();
-}
+using testing::ends_within;
+using testing::join_and_gather;
+using testing::kLongMs;
+using testing::later;
+using testing::Place;
 
 TEST(Rendezvous, ThreadsGatherManyRoundsAndServerEnds) {
   Place place;
   constexpr int kRanks = 4;
   const auto answers = as_threads(kRanks, [&](Rank rank) -> Answer {
-    auto bootstrap = LocalBootstrap::join(place.bytes, rank, kRanks, later());
+    auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, kRanks, later());
     if (!bootstrap.ok()) return bootstrap.status();
     for (int round = 0; round < 50; ++round) {
       const std::string mine(static_cast<std::size_t>(rank * round), static_cast<char>('a' + rank));
@@ -93,7 +76,7 @@ TEST(Rendezvous, DeadlineOfARoundNamesTheSilent) {
   Place place;
   std::atomic<int> done{0};
   const auto answers = as_threads(3, [&](Rank rank) -> Answer {
-    auto bootstrap = LocalBootstrap::join(place.bytes, rank, 3, later());
+    auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 3, later());
     if (!bootstrap.ok()) return bootstrap.status();
     if (rank == 1) {
       while (done.load() < 2) poll(nullptr, 0, 1);
@@ -143,7 +126,7 @@ TEST(Rendezvous, WrongRanksAndSizesAreNamedOnEveryRank) {
 TEST(Rendezvous, SecondUseSaysSo) {
   Place place;
   const auto answers = as_threads(2, [&](Rank rank) -> Answer {
-    auto bootstrap = LocalBootstrap::join(place.bytes, rank, 2, later());
+    auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 2, later());
     if (!bootstrap.ok()) return bootstrap.status();
     auto first = bootstrap->all_gather("x", later());
     if (rank == 0) {
@@ -162,25 +145,26 @@ TEST(Rendezvous, SecondUseSaysSo) {
 TEST(Rendezvous, WrongTokenIsTurnedAwayAndHurtsNobody) {
   Place place;
   LogCapture log;
-  const UniqueIdBytes forged = encode(UniqueId{place.id.socket_name, random_token()});
-  EXPECT_THAT(text_of(join_and_gather(forged, 0, 2, later())), HasSubstr("a token that is not of this rendezvous"));
-  EXPECT_TRUE(log.contains("turned away a connection"));
+  UniqueId forged = place.id;
+  forged.token = random_token();
+  EXPECT_THAT(text_of(join_and_gather(encode(forged), 0, 2, later())), HasSubstr("knows no job with this secret"));
+  EXPECT_TRUE(log.contains("it has another secret than this job"));
   for (const Answer& answer : join_with(place, {{0, 2}, {1, 2}})) EXPECT_TRUE(answer.ok()) << answer.status().text();
 }
 
 TEST(Rendezvous, StrangersAreClosedInBoundedTime) {
   Place place;
   LogCapture log;
-  auto garbage = connect_local(place.id.socket_name, SocketKind::stream, later());
-  auto silent = connect_local(place.id.socket_name, SocketKind::stream, later());
+  auto garbage = connect_local(place.id.contact.socket_name, SocketKind::stream, later());
+  auto silent = connect_local(place.id.contact.socket_name, SocketKind::stream, later());
   ASSERT_TRUE(garbage.ok() && silent.ok());
-  ASSERT_EQ(send(garbage->get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+  ASSERT_EQ(send(garbage->get(), "GET /metrics HTTP/1.1\r\n\r\n", 25, MSG_NOSIGNAL), 25);
   for (const PrivateFd* stranger : {&*garbage, &*silent}) {
     char byte = 0;
     ASSERT_TRUE(wait_for(stranger->get(), POLLIN, Deadline::after_ms(kStrangerMs + 3'000)).ok());
     EXPECT_LE(recv(stranger->get(), &byte, 1, MSG_DONTWAIT), 0);
   }
-  EXPECT_TRUE(log.contains("sent garbage"));
+  EXPECT_TRUE(log.contains("is not the greeting of a process of this library"));
   for (const Answer& answer : join_with(place, {{0, 2}, {1, 2}})) EXPECT_TRUE(answer.ok());
 }
 
@@ -202,13 +186,13 @@ TEST(Rendezvous, ProcessesGather) {
 TEST(Rendezvous, KilledRankIsNamedAtOnce) {
   Place place;
   ChildProcess victim([&] {
-    auto bootstrap = LocalBootstrap::join(place.bytes, 2, 3, later());
+    auto bootstrap = RendezvousBootstrap::join(place.bytes, 2, 3, later());
     if (!bootstrap.ok() || !bootstrap->all_gather("alive", later()).ok()) return false;
     pause();
     return false;
   });
   const auto answers = as_threads(2, [&](Rank rank) -> Answer {
-    auto bootstrap = LocalBootstrap::join(place.bytes, rank, 3, later());
+    auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 3, later());
     if (!bootstrap.ok()) return bootstrap.status();
     if (auto first = bootstrap->all_gather("x", later()); !first.ok()) return failure(Code::internal, "first round");
     if (rank == 0) victim.kill_now();
@@ -224,7 +208,7 @@ TEST(Rendezvous, DeadServerIsNoticedAtOnce) {
   int pipe_ends[2];
   ASSERT_EQ(pipe(pipe_ends), 0);
   ChildProcess maker([&] {
-    const auto id = create_unique_id(later());
+    const auto id = create_unique_id(UniqueId::Serves::communicator, {}, later());
     if (!id.ok() || write(pipe_ends[1], id.value().data(), kUniqueIdSize) != kUniqueIdSize) return false;
     pause();
     return false;
@@ -232,20 +216,21 @@ TEST(Rendezvous, DeadServerIsNoticedAtOnce) {
   UniqueIdBytes id;
   ASSERT_EQ(read(pipe_ends[0], id.data(), id.size()), static_cast<ssize_t>(id.size()));
   const auto answers = as_threads(2, [&](Rank rank) -> Answer {
-    auto bootstrap = LocalBootstrap::join(id, rank, 2, later());
+    auto bootstrap = RendezvousBootstrap::join(id, rank, 2, later());
     if (!bootstrap.ok()) return bootstrap.status();
     if (rank == 0) maker.kill_now();
     static_cast<void>(bootstrap->all_gather("x", later()).ok());
     return bootstrap->all_gather("y", later());
   });
-  for (const Answer& answer : answers) EXPECT_THAT(text_of(answer), HasSubstr("the process that made the unique id has ended"));
+  for (const Answer& answer : answers)
+    EXPECT_THAT(text_of(answer), HasSubstr("the process that made the unique id, or of rank 0, has ended"));
   close(pipe_ends[0]);
   close(pipe_ends[1]);
 }
 
 TEST(Rendezvous, BootstrapIsDeadInAForkedChild) {
   Place place;
-  auto bootstrap = LocalBootstrap::join(place.bytes, 0, 1, later());
+  auto bootstrap = RendezvousBootstrap::join(place.bytes, 0, 1, later());
   ASSERT_TRUE(bootstrap.ok());
   ChildProcess child([&] {
     const Answer answer = bootstrap->all_gather("x", later());
@@ -278,8 +263,8 @@ TEST(Rendezvous, OutOfDescriptorsIsNamedOnTheRanksThatCame) {
 
 TEST(Rendezvous, UniqueIdOfTheProcessAndUnusedOnesEnd) {
   ChildProcess child([] {
-    const auto unused = create_unique_id(Deadline::after_ms(0));
-    const auto used = create_unique_id(later());
+    const auto unused = create_unique_id(UniqueId::Serves::communicator, {}, Deadline::after_ms(0));
+    const auto used = create_unique_id(UniqueId::Serves::communicator, {}, later());
     EXPECT_TRUE(unused.ok() && used.ok());
     const auto answers = as_threads(2, [&](Rank rank) { return join_and_gather(used.value(), rank, 2, later()); });
     for (const Answer& answer : answers) EXPECT_TRUE(answer.ok());

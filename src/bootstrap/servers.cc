@@ -1,9 +1,11 @@
+#include "src/bootstrap/servers.h"
+
 #include <list>
-#include <memory>
+#include <map>
 #include <mutex>
+#include <utility>
 
 #include "src/base/fork.h"
-#include "src/bootstrap/rendezvous_server.h"
 
 namespace seto {
 namespace {
@@ -15,6 +17,7 @@ struct Servers {
   std::mutex mutex;
   bool exiting = false;
   std::list<std::unique_ptr<RendezvousServer>> running;
+  std::map<std::string, RootServer> roots;
 };
 
 std::atomic<Servers*> present_servers{nullptr};
@@ -34,24 +37,46 @@ struct EndAtExit {
     Servers* present = present_servers.load(std::memory_order_acquire);
     if (present == nullptr || present->generation != fork_generation()) return;
     std::list<std::unique_ptr<RendezvousServer>> last;
+    std::map<std::string, RootServer> last_roots;
     const std::lock_guard lock(present->mutex);
     present->exiting = true;
     last.swap(present->running);
+    last_roots.swap(present->roots);
+    for (const auto& [root, one] : last_roots) {
+      if (one.at_exit) one.at_exit();
+    }
   }
 };
 
-}  // namespace
-
-Result<UniqueIdBytes> create_unique_id(Deadline idle_until) {
+Servers& servers_until_exit() {
   Servers& all = servers();
   static const EndAtExit end_at_exit;
+  return all;
+}
+
+Status process_ends() { return failure(Code::invalid_usage, "a rendezvous was asked for while the process ends"); }
+
+}  // namespace
+
+Result<UniqueIdBytes> create_unique_id(UniqueId::Serves serves, const NetworkChoice& network, Deadline idle_until) {
+  Servers& all = servers_until_exit();
   const std::lock_guard lock(all.mutex);
-  if (all.exiting) return failure(Code::invalid_usage, "a unique id was asked for while the process ends");
+  if (all.exiting) return process_ends();
   std::erase_if(all.running, [](const auto& server) { return server->finished(); });
-  const UniqueId id{random_socket_name(), random_token()};
-  SETO_ASSIGN(auto server, RendezvousServer::start(id, idle_until));
+  SETO_ASSIGN(Doors doors, Doors::open(network, Doors::Reach::network));
+  const UniqueId id{serves, random_token(), doors.contact()};
+  SETO_ASSIGN(auto server, RendezvousServer::start(std::move(doors), {rendezvous_key(id.token), serves, idle_until}));
   all.running.push_back(std::move(server));
   return encode(id);
+}
+
+Result<const RootServer*> root_server(const std::string& root, const std::function<Result<RootServer>()>& start) {
+  Servers& all = servers_until_exit();
+  const std::lock_guard lock(all.mutex);
+  if (all.exiting) return process_ends();
+  if (const auto found = all.roots.find(root); found != all.roots.end()) return &found->second;
+  SETO_ASSIGN(RootServer made, start());
+  return &all.roots.emplace(root, std::move(made)).first->second;
 }
 
 }  // namespace seto

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "src/base/fork.h"
+#include "src/net/membership.h"
+#include "src/net/secret.h"
+
+namespace seto {
+
+// How long a connection may take to prove its membership.
+inline constexpr int kStrangerMs = 2'000;
+
+// A connection that has not proved yet that it belongs here. It is heard for a few hundred bytes, and by
+// whoever holds it for kStrangerMs.
+class MemberAnswer final {
+ public:
+  explicit MemberAnswer(PrivateFd fd) : fd_(std::move(fd)) {}
+
+  enum class Outcome : std::uint8_t { more, proven, gone };
+  // Reads and writes what can be without waiting.
+  [[nodiscard]] Outcome advance(const Secret& key);
+  [[nodiscard]] bool wants_to_write() const { return !out_.empty(); }
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  // Once gone. Ok: it only hung up, as a probe does, or a member that was quicker by another way.
+  [[nodiscard]] const Status& reason() const { return reason_; }
+  // Once proven.
+  [[nodiscard]] const Claim& claim() const { return handshake_.claim(); }
+  [[nodiscard]] PrivateFd take_fd() { return std::move(fd_); }
+  // So far, both ways.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  [[nodiscard]] Status hear(std::string_view bytes, const Secret& key);
+  [[nodiscard]] bool flush();
+
+  PrivateFd fd_;
+  AnswererHandshake handshake_{Token{}};
+  std::string out_;
+  std::uint64_t bytes_ = 0;
+  Status reason_;
+};
+
+}  // namespace seto

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/fork.h"
+#include "src/bootstrap/bootstrap.h"
+#include "src/bootstrap/frames.h"
+#include "src/bootstrap/tree_seat.h"
+#include "src/bootstrap/unique_id.h"
+#include "src/net/peer_listener.h"
+
+namespace seto {
+
+// One rank at a rendezvous, whose server it reaches by a local socket or TCP. Destroying it tells the others that it has left.
+class RendezvousBootstrap final : public Bootstrap {
+ public:
+  struct Request {
+    Contact server;
+    Secret key;
+    std::uint64_t number = 0;  // which init of this rank by this id
+    Rank rank = 0;
+    int size = 1;
+    NetworkChoice network;  // for the sockets of a rank that hands results on
+    // Said where nobody is reached, after the rank: "nobody answers for this unique id: ...". What was tried follows.
+    std::string nobody;
+    std::optional<Secret> job_secret;
+  };
+  // Where nobody answers it is asked, after a while, what to try next, and may change the request; false: nothing.
+  using Again = std::function<bool(Request&)>;
+  // Blocks until all `size` ranks have joined. Whatever is wrong with one of them fails it on every rank that came.
+  static Result<RendezvousBootstrap> join(Request request, Deadline until, const Again& again = {});
+  // By the bytes of an id, which one of setoGetJobId may serve often.
+  static Result<RendezvousBootstrap> join(const UniqueIdBytes& id, Rank rank, int size, Deadline until,
+                                          const NetworkChoice& network = {});
+
+  [[nodiscard]] Rank rank() const override { return request_.rank; }
+  [[nodiscard]] int size() const override { return request_.size; }
+  [[nodiscard]] Result<std::vector<std::string>> all_gather(std::string mine, Deadline until) override;
+  [[nodiscard]] const Secret* secret() const override { return request_.job_secret ? &*request_.job_secret : nullptr; }
+
+ private:
+  // What a round has brought so far.
+  struct Round {
+    bool complete = false;  // its result comes by the tree
+    bool asked = false;     // or from the server after all
+    bool handing_down = false;
+    bool server_gone = false;  // which does not undo a round that was complete
+    std::optional<std::string> result;
+  };
+
+  explicit RendezvousBootstrap(Request request);
+
+  [[nodiscard]] Status reach(Deadline until, const Again& again);
+  // Tells also whether nobody was there.
+  [[nodiscard]] Status connect(Deadline until, bool* nobody);
+  [[nodiscard]] Status enter(Deadline until);
+  [[nodiscard]] Result<std::vector<std::string>> gather(const std::string& mine, Deadline until);
+  [[nodiscard]] Result<std::string> wait_for_result(Deadline until);
+  [[nodiscard]] Status hear_server(Round& round);
+  [[nodiscard]] Status hear(Round& round, Frame& frame);
+  [[nodiscard]] Status ask(Round& round);
+  [[nodiscard]] Status send_all(const std::string& bytes, Deadline until);
+  // Takes what the server has sent; false: it sent nothing more for now.
+  [[nodiscard]] Result<bool> read_some();
+  [[nodiscard]] Status no_word() const;
+
+  Request request_;
+  PrivateFd fd_;
+  std::uint32_t generation_ = fork_generation();
+  FrameReader reader_;
+  TreeSeat seat_;
+  Status broken_;
+};
+
+}  // namespace seto

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "src/base/result.h"
+#include "src/net/interfaces.h"
+#include "src/net/tcp_socket.h"
+
+namespace seto {
+
+// Where this process may listen: SETO_INTERFACE and SETO_PORTS.
+struct NetworkChoice {
+  InterfaceFilter interfaces;
+  PortRange ports;
+  static Result<NetworkChoice> parse(std::string_view interfaces, std::string_view ports);
+};
+
+struct PeerListener {
+  TcpListener listener;
+  std::vector<SocketAddress> reachable;  // what peers are told, best first; all with the listener's port
+};
+
+// Listens for peers of other machines. Without a filter on every address, with one descriptor; with one only on what it allows.
+[[nodiscard]] Result<PeerListener> listen_for_peers(const NetworkChoice& network, int backlog);
+
+}  // namespace seto

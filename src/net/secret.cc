@@ -1,0 +1,132 @@
+#include "src/net/secret.h"
+
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "src/base/check.h"
+#include "src/base/fd.h"
+#include "src/net/token.h"
+
+namespace seto {
+namespace {
+
+constexpr std::string_view kTextLabel = "seto secret of text";
+
+// A buffer for what must not stay in memory.
+struct Wiped {
+  std::array<char, kSecretFileLimit + 1> bytes{};
+  ~Wiped() { OPENSSL_cleanse(bytes.data(), bytes.size()); }
+};
+
+Status check_owner_alone(int fd, const char* path) {
+  struct stat state {};
+  if (fstat(fd, &state) != 0) return system_failure(Code::unavailable, "cannot look at the secret file '%s'", path);
+  if (!S_ISREG(state.st_mode)) return failure(Code::invalid_argument, "the secret file '%s' is no regular file", path);
+  if ((state.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return failure(Code::invalid_argument,
+                   "the secret file '%s' is open to others than its owner (mode %03o): run chmod 600 on it", path,
+                   static_cast<unsigned>(state.st_mode & 0777));
+  }
+  return {};
+}
+
+Result<std::size_t> read_all(int fd, const char* path, Wiped& into) {
+  std::size_t size = 0;
+  while (size < into.bytes.size()) {
+    const ssize_t got = read(fd, into.bytes.data() + size, into.bytes.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_failure(Code::unavailable, "cannot read the secret file '%s'", path);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  return size;
+}
+
+std::string_view without_end_of_line(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+Digest hmac_sha256(std::string_view key, std::string_view data) {
+  Digest digest{};
+  unsigned size = 0;
+  const unsigned char* made = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+                                   reinterpret_cast<const unsigned char*>(data.data()), data.size(), digest.data(), &size);
+  SETO_CHECK(made != nullptr && size == digest.size());
+  return digest;
+}
+
+bool equal(std::string_view left, std::string_view right) {
+  return left.size() == right.size() && CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
+}
+
+bool equal(const Secret& left, const Secret& right) { return equal(left.bytes(), right.bytes()); }
+
+Secret::Secret(Secret&& other) noexcept : bytes_(other.bytes_) { OPENSSL_cleanse(other.bytes_.data(), kSize); }
+
+Secret& Secret::operator=(Secret&& other) noexcept {
+  if (this != &other) {
+    bytes_ = other.bytes_;
+    OPENSSL_cleanse(other.bytes_.data(), kSize);
+  }
+  return *this;
+}
+
+Secret::~Secret() { OPENSSL_cleanse(bytes_.data(), kSize); }
+
+Secret Secret::random() {
+  Secret secret;
+  fill_random(secret.bytes_.data(), kSize);
+  return secret;
+}
+
+Secret Secret::of_text(std::string_view text) {
+  Secret secret;
+  secret.bytes_ = hmac_sha256(kTextLabel, text);
+  return secret;
+}
+
+Result<Secret> Secret::of_file(const std::string& path) {
+  // Without O_NONBLOCK a pipe of that name would hold the process until somebody writes.
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid() && errno == ENOENT) {
+    return failure(
+        Code::invalid_argument,
+        "the secret file '%s' does not exist here: make it once (openssl rand -hex 32 > FILE; chmod 600 FILE) and copy "
+        "it to every machine of the job",
+        path.c_str());
+  }
+  if (!fd.valid()) return system_failure(Code::invalid_argument, "cannot open the secret file '%s'", path.c_str());
+  SETO_TRY(check_owner_alone(fd.get(), path.c_str()));
+  Wiped content;
+  SETO_ASSIGN(const std::size_t size, read_all(fd.get(), path.c_str(), content));
+  if (size > kSecretFileLimit) {
+    return failure(Code::invalid_argument, "the secret file '%s' is longer than %zu bytes: is it the right file?", path.c_str(),
+                   kSecretFileLimit);
+  }
+  const std::string_view text = without_end_of_line({content.bytes.data(), size});
+  if (text.empty()) return failure(Code::invalid_argument, "the secret file '%s' is empty", path.c_str());
+  return of_text(text);
+}
+
+bool Secret::none() const { return equal(*this, Secret()); }
+
+Secret Secret::derive(std::string_view label, std::string_view context) const {
+  std::string data(label);
+  data += '\0';
+  data += context;
+  Secret derived;
+  derived.bytes_ = hmac_sha256(bytes(), data);
+  return derived;
+}
+
+}  // namespace seto

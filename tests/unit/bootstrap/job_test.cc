@@ -1,0 +1,180 @@
+// Ids that serve many inits, and results that travel down a tree.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "src/base/log.h"
+#include "src/bootstrap/tree.h"
+#include "tests/unit/bootstrap/place.h"
+
+namespace seto {
+namespace {
+
+using testing::Answer;
+using testing::as_threads;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::join_and_gather;
+using testing::later;
+using testing::loopback_network;
+using testing::Place;
+using testing::text_of;
+
+constexpr auto kJob = UniqueId::Serves::job;
+
+TEST(JobId, ServesOneInitAfterAnother) {
+  Place place(kJob);
+  const auto answers = as_threads(3, [&](Rank rank) -> Answer {
+    for (int round = 0; round < 20; ++round) {
+      auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 3, later());
+      if (!bootstrap.ok()) return bootstrap.status();
+      auto all = bootstrap->all_gather(std::to_string(round), later());
+      if (!all.ok()) return all;
+      for (const std::string& one : *all) EXPECT_EQ(one, std::to_string(round));
+    }
+    return std::vector<std::string>{};
+  });
+  for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
+  EXPECT_FALSE(place.server->finished());
+}
+
+TEST(JobId, SeveralInitsAtOnce) {
+  Place place(kJob);
+  const auto answers = as_threads(2, [&](Rank rank) -> Answer {
+    std::vector<RendezvousBootstrap> held;
+    for (int round = 0; round < 5; ++round) {
+      auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 2, later());
+      if (!bootstrap.ok()) return bootstrap.status();
+      held.push_back(std::move(bootstrap).value());
+    }
+    for (std::size_t round = held.size(); round-- > 0;) {
+      auto all = held[round].all_gather(std::to_string(round), later());
+      if (!all.ok()) return all;
+      EXPECT_THAT(*all, ElementsAre(std::to_string(round), std::to_string(round)));
+    }
+    return std::vector<std::string>{};
+  });
+  for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
+}
+
+TEST(JobId, AFailedInitDoesNotSpoilTheNext) {
+  Place place(kJob);
+  for (int round = 0; round < 3; ++round) {
+    const auto failed = as_threads(2, [&](Rank rank) -> Answer {
+      return join_and_gather(place.bytes, rank, 3, Deadline::after_ms(rank == 0 ? 100 : testing::kLongMs));
+    });
+    for (const Answer& answer : failed) EXPECT_THAT(text_of(answer), HasSubstr("rank 2 of 3 did not come"));
+    EXPECT_THAT(text_of(join_and_gather(place.bytes, 2, 3, later())), HasSubstr("rank 2 of 3 did not come")) << "it hears why";
+    const auto answers = as_threads(3, [&](Rank rank) { return join_and_gather(place.bytes, rank, 3, later()); });
+    for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
+  }
+}
+
+TEST(JobId, ARankOfAnotherCountIsToldSo) {
+  Place place(kJob);
+  const auto first = as_threads(2, [&](Rank rank) { return join_and_gather(place.bytes, rank, 2, later()); });
+  for (const Answer& answer : first) EXPECT_TRUE(answer.ok());
+  RendezvousBootstrap::Request stale;
+  stale.server = place.id.contact;
+  stale.key = rendezvous_key(place.id.token);
+  stale.size = 2;
+  const auto late = RendezvousBootstrap::join(stale, later());
+  EXPECT_THAT(std::string(late.status().text()), HasSubstr("rank 0 comes to init 1 of this job, wh"));
+  EXPECT_THAT(std::string(late.status().text()), HasSubstr("another job uses the same root, or its process was restarted"));
+}
+
+TEST(Tree, EveryRankHasOneParentThatKnowsIt) {
+  for (const int size : {1, 32, 33, 64, 1'000, 65'536}) {
+    std::vector<int> fathered(static_cast<std::size_t>(size));
+    for (Rank rank = 0; rank < size; ++rank) {
+      for (const Rank child : tree_children(rank, size)) {
+        EXPECT_EQ(tree_parent(child), rank);
+        ++fathered[static_cast<std::size_t>(child)];
+      }
+    }
+    const int total = std::accumulate(fathered.begin(), fathered.end(), 0);
+    EXPECT_EQ(total, has_tree(size) ? size - kTreeTops : 0);
+  }
+  EXPECT_THAT(tree_children(40, 33), IsEmpty());
+  EXPECT_THAT(tree_children(-1, 64), IsEmpty());
+}
+
+int log2_of(int size) {
+  int bits = 0;
+  while ((1 << bits) < size) ++bits;
+  return bits;
+}
+
+// Messages as long as those of real ranks, then short ones, as an init has them.
+void expect_gathers_cheaply(Place& place, const UniqueIdBytes& id, int size) {
+  const std::string mine(400, 'm');
+  const auto answers = as_threads(size, [&](Rank rank) -> Answer {
+    auto bootstrap = RendezvousBootstrap::join(id, rank, size, later(), loopback_network());
+    if (!bootstrap.ok()) return bootstrap.status();
+    auto all = bootstrap->all_gather(mine + std::to_string(rank), later());
+    if (!all.ok()) return all;
+    auto again = bootstrap->all_gather(std::to_string(rank), later());
+    if (!again.ok()) return again;
+    EXPECT_EQ((*again)[static_cast<std::size_t>(size - 1)], std::to_string(size - 1));
+    return all;
+  });
+  for (const Answer& answer : answers) {
+    ASSERT_TRUE(answer.ok()) << answer.status().text();
+    for (Rank rank = 0; rank < size; ++rank)
+      EXPECT_EQ(answer.value()[static_cast<std::size_t>(rank)], mine + std::to_string(rank));
+  }
+  const std::uint64_t each = place.server->traffic() / static_cast<std::uint64_t>(size);
+  EXPECT_LE(each, static_cast<std::uint64_t>(log2_of(size)) * 1'024) << "bytes of the root for each rank";
+  std::printf("%d ranks: %llu bytes of the root for each rank\n", size, static_cast<unsigned long long>(each));
+}
+
+TEST(Tree, TheRootSendsLittle) {
+  for (const int size : {64, 256}) {
+    Place place;
+    expect_gathers_cheaply(place, place.bytes, size);
+  }
+}
+
+TEST(Tree, TheRootSendsLittleOverTcp) {
+  Place place(UniqueId::Serves::communicator, Doors::Reach::network);
+  expect_gathers_cheaply(place, place.from_afar(), 64);
+}
+
+// Rank 0 has eight children, and believes itself in another init.
+TEST(Tree, WhoseParentDoesNotDeliverAsksTheRoot) {
+  constexpr int kRanks = 40;
+  Place place;
+  LogCapture log;
+  set_log_level(LogLevel::info);
+  const auto answers = as_threads(kRanks, [&](Rank rank) -> Answer {
+    RendezvousBootstrap::Request request;
+    request.server = place.id.contact;
+    request.key = rendezvous_key(place.id.token);
+    // Links to ranks of another init prove nothing to each other.
+    request.number = rank == 0 ? 1 : 0;
+    request.rank = rank;
+    request.size = kRanks;
+    auto bootstrap = RendezvousBootstrap::join(request, later());
+    if (!bootstrap.ok()) return bootstrap.status();
+    auto first = bootstrap->all_gather(std::string(100, 'a'), later());
+    if (!first.ok()) return first;
+    return bootstrap->all_gather(std::string(100, 'b'), later());
+  });
+  for (const Answer& answer : answers) {
+    ASSERT_TRUE(answer.ok()) << answer.status().text();
+    EXPECT_EQ(answer.value()[39], std::string(100, 'b'));
+  }
+  set_log_level(LogLevel::warn);
+  const auto orphans = log.lines();
+  EXPECT_EQ(std::count_if(orphans.begin(), orphans.end(),
+                          [](const std::string& line) { return line.find("as rank 0 does not deliver") != std::string::npos; }),
+            kTreeFan);
+}
+
+}  // namespace
+}  // namespace seto

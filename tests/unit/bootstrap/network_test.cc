@@ -1,0 +1,234 @@
+// The rendezvous over TCP: what holds on one machine holds between machines.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "src/base/log.h"
+#include "src/net/local_socket.h"
+#include "src/net/tcp_socket.h"
+#include "tests/support/child_process.h"
+#include "tests/unit/bootstrap/place.h"
+
+namespace seto {
+namespace {
+
+using testing::Answer;
+using testing::as_threads;
+using testing::ChildProcess;
+using ::testing::HasSubstr;
+using testing::join_and_gather;
+using testing::later;
+using testing::loopback_network;
+using testing::Place;
+using testing::text_of;
+
+constexpr auto kCommunicator = UniqueId::Serves::communicator;
+
+struct FarPlace : Place {
+  explicit FarPlace(UniqueId::Serves serves = kCommunicator) : Place(serves, Doors::Reach::network), far(from_afar()) {}
+  [[nodiscard]] const SocketAddress& address() const { return id.contact.addresses.front(); }
+  UniqueIdBytes far;
+};
+
+TEST(NetworkRendezvous, SomeComeByTcpAndSomeByTheLocalSocket) {
+  FarPlace place;
+  const auto answers =
+      as_threads(4, [&](Rank rank) { return join_and_gather(rank % 2 == 0 ? place.bytes : place.far, rank, 4, later()); });
+  for (const Answer& answer : answers) {
+    ASSERT_TRUE(answer.ok()) << answer.status().text();
+    EXPECT_EQ(answer.value()[3], "rank 3");
+  }
+  EXPECT_TRUE(testing::ends_within(*place.server, 5'000));
+}
+
+TEST(NetworkRendezvous, AllAgreeOnASecretThatIsNotTheToken) {
+  FarPlace place;
+  std::vector<Secret> secrets(3);
+  const auto answers = as_threads(3, [&](Rank rank) -> Answer {
+    auto bootstrap = RendezvousBootstrap::join(place.far, rank, 3, later(), loopback_network());
+    if (!bootstrap.ok()) return bootstrap.status();
+    secrets[static_cast<std::size_t>(rank)] = *bootstrap->secret();
+    return bootstrap->all_gather("", later());
+  });
+  for (const Answer& answer : answers) ASSERT_TRUE(answer.ok()) << answer.status().text();
+  EXPECT_TRUE(equal(secrets[0], secrets[1]) && equal(secrets[1], secrets[2]));
+  EXPECT_FALSE(equal(secrets[0], rendezvous_key(place.id.token)));
+}
+
+TEST(NetworkRendezvous, DeadlineNamesTheMissing) {
+  FarPlace place;
+  const auto answers = as_threads(
+      2, [&](Rank rank) { return join_and_gather(place.far, rank, 4, Deadline::after_ms(rank == 0 ? 200 : testing::kLongMs)); });
+  for (const Answer& answer : answers) {
+    EXPECT_EQ(answer.status().code(), Code::timeout);
+    EXPECT_THAT(text_of(answer), HasSubstr("ranks 2 and 3 of 4 did not come"));
+  }
+}
+
+TEST(NetworkRendezvous, WrongRankAndSizeAreNamed) {
+  for (const auto& [rank, size, text] :
+       {std::tuple{0, 3, "rank 0 came twice"}, {5, 3, "rank 5 is out of range"}, {1, 4, "the communicator has 4 ranks"}}) {
+    FarPlace place;
+    auto first = std::make_unique<std::optional<Answer>>();
+    std::atomic<bool> in{false};
+    std::thread waiting([&] {
+      in = true;
+      first->emplace(join_and_gather(place.far, 0, 3, later()));
+    });
+    while (!in) std::this_thread::yield();
+    const Answer second = join_and_gather(place.far, rank, size, later());
+    waiting.join();
+    const bool told = text_of(second).find(text) != std::string::npos || text_of(**first).find("ranks") != std::string::npos;
+    EXPECT_TRUE(told) << text_of(second) << " / " << text_of(**first);
+    EXPECT_FALSE(second.ok() || (*first)->ok());
+  }
+}
+
+TEST(NetworkRendezvous, KilledRankIsNamedAtOnce) {
+  FarPlace place;
+  ChildProcess victim([&] {
+    auto bootstrap = RendezvousBootstrap::join(place.far, 2, 3, later(), loopback_network());
+    if (!bootstrap.ok() || !bootstrap->all_gather("alive", later()).ok()) return false;
+    pause();
+    return false;
+  });
+  const auto answers = as_threads(2, [&](Rank rank) -> Answer {
+    auto bootstrap = RendezvousBootstrap::join(place.far, rank, 3, later(), loopback_network());
+    if (!bootstrap.ok()) return bootstrap.status();
+    if (auto first = bootstrap->all_gather("x", later()); !first.ok()) return failure(Code::internal, "first round");
+    if (rank == 0) victim.kill_now();
+    const std::uint64_t start = monotonic_ns();
+    auto second = bootstrap->all_gather("y", later());
+    EXPECT_LT(monotonic_ns() - start, 5'000'000'000U);
+    return second;
+  });
+  for (const Answer& answer : answers) EXPECT_THAT(text_of(answer), HasSubstr("rank 2 has left the rendezvous"));
+}
+
+TEST(NetworkRendezvous, AnotherTokenIsRefused) {
+  FarPlace place;
+  LogCapture log;
+  UniqueId forged = decode(place.far).value();
+  forged.token = random_token();
+  EXPECT_THAT(text_of(join_and_gather(encode(forged), 0, 2, later())), HasSubstr("knows no job with this secret"));
+  EXPECT_TRUE(log.contains("closed a connection from 127.0.0.1 that did not prove"));
+  const auto answers = as_threads(2, [&](Rank rank) { return join_and_gather(place.far, rank, 2, later()); });
+  for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
+}
+
+// A unique id names the addresses of a machine, some of which are dead, or somebody else's, seen from here.
+TEST(NetworkRendezvous, DeadAndForeignAddressesAreTriedAndListed) {
+  FarPlace place;
+  auto foreign = listen_tcp({parse_host("127.0.0.9").value()}, {place.address().port, place.address().port}, 16);
+  ASSERT_TRUE(foreign.ok()) << foreign.status().text();
+  UniqueId id = decode(place.far).value();
+  const SocketAddress dead = parse_host("127.0.0.8")->with_port(place.address().port);
+  id.contact.addresses = {dead, foreign->addresses[0], place.address()};
+  const auto answers = as_threads(2, [&](Rank rank) { return join_and_gather(encode(id), rank, 2, later()); });
+  for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
+  place.server.reset();
+  id.contact.addresses = {dead, place.address()};
+  const Answer nobody = join_and_gather(encode(id), 0, 2, later());
+  EXPECT_THAT(text_of(nobody), HasSubstr("rank 0: nobody answers for this unique id"));
+  EXPECT_THAT(text_of(nobody), HasSubstr("(nobody listens at " + to_text(dead) + "; nobody listens at 127.0.0.1:"));
+}
+
+TEST(NetworkRendezvous, Ipv6Only) {
+  auto probe = listen_tcp({parse_host("::1").value()}, {}, 1);
+  if (!probe.ok()) GTEST_SKIP() << "skipped: needs IPv6";
+  const UniqueId base{kCommunicator, random_token(), {}};
+  auto doors = Doors::open(NetworkChoice::parse("::1", "").value(), Doors::Reach::network);
+  ASSERT_TRUE(doors.ok()) << doors.status().text();
+  UniqueId id = base;
+  id.contact.addresses = doors->contact().addresses;
+  ASSERT_EQ(host_text(id.contact.addresses.front()), "::1");
+  const auto server = RendezvousServer::start(std::move(doors).value(), {rendezvous_key(id.token), kCommunicator, later()});
+  ASSERT_TRUE(server.ok());
+  const auto answers = as_threads(3, [&](Rank rank) { return join_and_gather(encode(id), rank, 3, later()); });
+  for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
+}
+
+// Each says something wrong, or nothing, and many stay until they are thrown out.
+TEST(NetworkRendezvous, TenThousandStrangersHoldUpNobody) {
+  FarPlace place(UniqueId::Serves::job);
+  LogCapture log;
+  std::atomic<int> strangers{0};
+  std::thread crowd([&] {
+    std::vector<PrivateFd> held;
+    const std::string words[] = {"", "GET / HTTP/1.1\r\nHost: nobody\r\n\r\n", std::string(4'000, '\xff'), std::string(24, '\0')};
+    while (strangers < 10'000) {
+      auto fd = connect_tcp(place.address(), later());
+      if (!fd.ok()) break;
+      const std::string& word = words[strangers % 4];
+      static_cast<void>(send(fd->get(), word.data(), word.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+      held.push_back(std::move(fd).value());
+      if (held.size() > 100) held.clear();
+      ++strangers;
+    }
+  });
+  while (strangers < 200) std::this_thread::yield();
+  constexpr int kRanks = 12;
+  const auto answers = as_threads(kRanks, [&](Rank rank) { return join_and_gather(place.far, rank, kRanks, later()); });
+  const int came_meanwhile = strangers;
+  crowd.join();
+  for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
+  EXPECT_LT(came_meanwhile, 10'000) << "the init was under way while they came";
+  EXPECT_EQ(strangers, 10'000);
+  EXPECT_LE(log.lines().size(), 10U) << "one line for an address in a minute";
+}
+
+// More silent connections than the server hears at once: each keeps a place for a quarter of a second.
+TEST(NetworkRendezvous, SlowStrangersHoldUpNobodyForLong) {
+  FarPlace place;
+  LogCapture log;
+  std::vector<PrivateFd> loris;
+  for (std::size_t count = 0; count < 3 * kStrangerLimit; ++count) {
+    auto fd = connect_tcp(place.address(), later());
+    ASSERT_TRUE(fd.ok()) << fd.status().text();
+    ASSERT_EQ(send(fd->get(), "P", 1, MSG_NOSIGNAL), 1);
+    loris.push_back(std::move(fd).value());
+  }
+  const std::uint64_t start = monotonic_ns();
+  const auto answers = as_threads(3, [&](Rank rank) { return join_and_gather(place.far, rank, 3, later()); });
+  for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
+  EXPECT_LT(monotonic_ns() - start, 8'000'000'000U);
+}
+
+// The process of the server has few descriptors, and strangers want them all.
+TEST(NetworkRendezvous, StrangersDoNotCostAJobItsDescriptors) {
+  int ports[2];
+  int go[2];
+  ASSERT_EQ(pipe(ports) | pipe(go), 0);
+  ChildProcess child([&] {
+    const rlimit few{60, 60};
+    setrlimit(RLIMIT_NOFILE, &few);
+    const FarPlace place;
+    const std::uint16_t port = place.address().port;
+    char byte = 0;
+    if (write(ports[1], &port, sizeof port) != sizeof port || read(go[0], &byte, 1) != 1) return false;
+    const auto answers = as_threads(8, [&](Rank rank) { return join_and_gather(place.far, rank, 8, later()); });
+    for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
+    return true;
+  });
+  std::uint16_t port = 0;
+  ASSERT_EQ(read(ports[0], &port, sizeof port), static_cast<ssize_t>(sizeof port));
+  std::vector<PrivateFd> strangers;
+  for (int count = 0; count < 150; ++count) {
+    auto fd = connect_tcp(parse_host("127.0.0.1")->with_port(port), later());
+    if (fd.ok()) strangers.push_back(std::move(fd).value());
+  }
+  ASSERT_EQ(write(go[1], "g", 1), 1);
+  EXPECT_TRUE(child.wait());
+  for (const int end : {ports[0], ports[1], go[0], go[1]}) close(end);
+}
+
+}  // namespace
+}  // namespace seto

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <poll.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "src/bootstrap/rendezvous_bootstrap.h"
+#include "src/bootstrap/rendezvous_server.h"
+#include "tests/unit/bootstrap/ranks.h"
+
+namespace seto::testing {
+
+constexpr std::uint64_t kLongMs = 30'000;
+
+inline Deadline later() { return Deadline::after_ms(kLongMs); }
+
+inline NetworkChoice loopback_network() { return NetworkChoice::parse("lo", "").value(); }
+
+// A server that ends with the test, unlike one of create_unique_id, and its id.
+struct Place {
+  explicit Place(UniqueId::Serves serves = UniqueId::Serves::communicator, Doors::Reach reach = Doors::Reach::machine)
+      : doors(Doors::open(loopback_network(), reach).value()), id{serves, random_token(), doors.contact()} {
+    server = RendezvousServer::start(std::move(doors), {rendezvous_key(id.token), serves, later()}).value();
+    bytes = encode(id);
+  }
+  // As another machine sees it, which has no such local socket: everything goes over TCP.
+  [[nodiscard]] UniqueIdBytes from_afar() const {
+    UniqueId far = id;
+    far.contact.socket_name.clear();
+    return encode(far);
+  }
+
+  Doors doors;
+  UniqueId id;
+  UniqueIdBytes bytes{};
+  std::unique_ptr<RendezvousServer> server;
+};
+
+inline Answer join_and_gather(const UniqueIdBytes& id, Rank rank, int size, Deadline until) {
+  auto bootstrap = RendezvousBootstrap::join(id, rank, size, until, loopback_network());
+  if (!bootstrap.ok()) return bootstrap.status();
+  return bootstrap->all_gather("rank " + std::to_string(rank), until);
+}
+
+inline bool ends_within(const RendezvousServer& server, std::uint64_t ms) {
+  const Deadline until = Deadline::after_ms(ms);
+  while (!server.finished() && !until.passed()) poll(nullptr, 0, 1);
+  return server.finished();
+}
+
+}  // namespace seto::testing

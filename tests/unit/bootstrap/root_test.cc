@@ -1,0 +1,227 @@
+// Roots by address, file and id, with ranks as threads and as processes.
+#include "src/bootstrap/root.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "src/bootstrap/root_file.h"
+#include "src/bootstrap/servers.h"
+#include "src/net/tcp_socket.h"
+#include "tests/support/child_process.h"
+#include "tests/unit/bootstrap/place.h"
+
+namespace seto {
+namespace {
+
+using testing::Answer;
+using testing::as_threads;
+using testing::ChildProcess;
+using ::testing::HasSubstr;
+using testing::later;
+using testing::loopback_network;
+using testing::text_of;
+
+// A port that nobody listens on, until this is closed by whoever wants it.
+std::uint16_t free_port() { return listen_tcp({parse_host("127.0.0.1").value()}, {}, 1).value().addresses.front().port; }
+
+RootJoin at(const std::string& root, Rank rank, int ranks) {
+  RootJoin join;
+  join.root = root;
+  join.rank = rank;
+  join.ranks = ranks;
+  join.network = loopback_network();
+  return join;
+}
+
+Answer gather(const RootJoin& join, Deadline until) {
+  auto bootstrap = join_root(join, until);
+  if (!bootstrap.ok()) return bootstrap.status();
+  return (*bootstrap)->all_gather("rank " + std::to_string(join.rank), until);
+}
+
+void expect_all(const std::vector<Answer>& answers) {
+  for (const Answer& answer : answers) {
+    ASSERT_TRUE(answer.ok()) << answer.status().text();
+    EXPECT_EQ(answer.value().back(), "rank " + std::to_string(answers.size() - 1));
+  }
+}
+
+// Everything here runs in children: what rank 0 opens stays until its process ends.
+void in_child(const std::function<void()>& body) {
+  ChildProcess child([&] {
+    body();
+    std::fflush(nullptr);
+    exit(::testing::Test::HasFailure() ? 1 : 0);
+    return true;
+  });
+  EXPECT_TRUE(child.wait());
+}
+
+std::string temporary_folder() {
+  std::string path = ::testing::TempDir() + "seto-root-XXXXXX";
+  EXPECT_NE(mkdtemp(path.data()), nullptr);
+  return path;
+}
+
+TEST(Root, ByAddressAgainAndAgain) {
+  in_child([] {
+    const std::string port = std::to_string(free_port());
+    for (const std::string& root : {"127.0.0.1:" + port, "localhost:" + std::to_string(free_port())}) {
+      for (int round = 0; round < 3; ++round) {
+        expect_all(as_threads(3, [&](Rank rank) { return gather(at(root, rank, 3), later()); }));
+      }
+    }
+  });
+}
+
+TEST(Root, OthersWaitForRankZero) {
+  in_child([] {
+    const std::string root = "127.0.0.1:" + std::to_string(free_port());
+    std::thread late;
+    Answer second = failure(Code::internal, "not yet");
+    std::thread early([&] { second = gather(at(root, 1, 2), later()); });
+    usleep(100'000);  // so that it finds nobody at first; nothing depends on it
+    const Answer first = gather(at(root, 0, 2), later());
+    early.join();
+    expect_all({first, second});
+  });
+}
+
+TEST(Root, NobodyThereIsSaid) {
+  const std::string root = "127.0.0.1:" + std::to_string(free_port());
+  const Answer answer = gather(at(root, 1, 2), Deadline::after_ms(100));
+  EXPECT_THAT(text_of(answer), HasSubstr("rank 1: rank 0 does not answer at SETO_ROOT=" + root));
+}
+
+TEST(Root, TwoJobsAtOneAddress) {
+  in_child([] {
+    const std::string root = "127.0.0.1:" + std::to_string(free_port());
+    const auto of_job = [&](const char* job, Rank rank) {
+      RootJoin join = at(root, rank, 2);
+      join.job = job;
+      return join;
+    };
+    expect_all(as_threads(2, [&](Rank rank) { return gather(of_job("16", rank), later()); }));
+    ChildProcess other([&] {
+      EXPECT_THAT(text_of(gather(of_job("16", 0), later())), HasSubstr("is taken: another process listens on it"));
+      EXPECT_THAT(text_of(gather(of_job("16", 1), later())), HasSubstr("another job uses the same root"));
+      EXPECT_THAT(text_of(gather(of_job("17", 1), later())), HasSubstr("is of another job"));
+      return true;
+    });
+    EXPECT_TRUE(other.wait());
+    expect_all(as_threads(2, [&](Rank rank) { return gather(of_job("16", rank), later()); }));
+  });
+}
+
+TEST(Root, SecretsAreAskedForAndChecked) {
+  for (const char* root : {"10.0.0.1:4711", "node1:4711", "[2001:db8::1]:4711"}) {
+    const Answer answer = gather(at(root, 1, 2), later());
+    EXPECT_THAT(text_of(answer), HasSubstr("SETO_SECRET_FILE"));
+    EXPECT_THAT(text_of(answer), HasSubstr("SETO_ALLOW_NO_SECRET=1"));
+  }
+  in_child([] {
+    const std::string root = "127.0.0.1:" + std::to_string(free_port());
+    const auto with = [&](Rank rank, const char* text) {
+      RootJoin join = at(root, rank, 2);
+      if (*text != '\0') join.secret = Secret::of_text(text);
+      return join;
+    };
+    std::vector<Secret> secrets(2);
+    const auto answers = as_threads(2, [&](Rank rank) -> Answer {
+      auto bootstrap = join_root(with(rank, "open sesame"), later());
+      if (!bootstrap.ok()) return bootstrap.status();
+      EXPECT_NE((*bootstrap)->secret(), nullptr);
+      secrets[static_cast<std::size_t>(rank)] = *(*bootstrap)->secret();
+      return std::vector<std::string>{};
+    });
+    for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
+    EXPECT_TRUE(equal(secrets[0], secrets[1]));
+    EXPECT_THAT(text_of(gather(with(1, "open barley"), later())), HasSubstr("SETO_SECRET_FILE or SETO_SECRET differ"));
+    EXPECT_THAT(text_of(gather(with(1, ""), later())), HasSubstr("there is a secret there and none here"));
+  });
+}
+
+TEST(Root, ByFileWhichGoesWithItsJob) {
+  const std::string folder = temporary_folder();
+  const std::string path = folder + "/root";
+  in_child([&] {
+    for (int round = 0; round < 2; ++round) {
+      expect_all(as_threads(3, [&](Rank rank) { return gather(at("file:" + path, rank, 3), later()); }));
+    }
+    struct stat state {};
+    EXPECT_EQ(stat(path.c_str(), &state), 0);
+    EXPECT_EQ(state.st_mode & 0777, 0600U);
+    ChildProcess other([&] {
+      EXPECT_THAT(text_of(gather(at("file:" + path, 0, 2), later())),
+                  HasSubstr("another job that is running uses SETO_ROOT=file:"));
+      return true;
+    });
+    EXPECT_TRUE(other.wait());
+  });
+  EXPECT_TRUE(std::filesystem::is_empty(folder)) << "nothing stays";
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Root, AFileOfADeadJobIsReplaced) {
+  const std::string folder = temporary_folder();
+  const std::string path = folder + "/root";
+  const UniqueId dead{UniqueId::Serves::job, random_token(), {random_socket_name(), {parse_address("127.0.0.1:1").value()}}};
+  ASSERT_TRUE(write_root_file(path, encode(dead)).ok());
+  in_child([&] {
+    Answer second = failure(Code::internal, "not yet");
+    std::thread early([&] { second = gather(at("file:" + path, 1, 2), later()); });
+    usleep(50'000);  // so that it reads the old file first; nothing depends on it
+    const Answer first = gather(at("file:" + path, 0, 2), later());
+    early.join();
+    expect_all({first, second});
+  });
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Root, FilesThatAreNone) {
+  const std::string folder = temporary_folder();
+  const std::string path = folder + "/root";
+  EXPECT_THAT(text_of(gather(at("file:" + path, 1, 2), Deadline::after_ms(50))),
+              HasSubstr("rank 0 has not written SETO_ROOT=file:"));
+  EXPECT_THAT(text_of(gather(at("file:" + folder + "/none/root", 0, 2), later())), HasSubstr("cannot write the root file"));
+  std::ofstream(path) << "my diary";
+  for (const Rank rank : {0, 1}) {
+    EXPECT_THAT(text_of(gather(at("file:" + path, rank, 2), later())), HasSubstr("is not this user's alone"));
+  }
+  chmod(path.c_str(), 0600);
+  for (const Rank rank : {0, 1}) {
+    EXPECT_THAT(text_of(gather(at("file:" + path, rank, 2), later())), HasSubstr("is not of this library"));
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Root, ById) {
+  in_child([] {
+    const auto id = create_unique_id(UniqueId::Serves::job, loopback_network(), later());
+    const std::string root = "id:" + hex_text(id.value());
+    for (int round = 0; round < 2; ++round) {
+      expect_all(as_threads(3, [&](Rank rank) { return gather(at(root, rank, 3), later()); }));
+    }
+  });
+  EXPECT_THAT(text_of(gather(at("id:12", 0, 2), later())), HasSubstr("256 hexadecimal digits"));
+}
+
+TEST(Root, WhatIsNone) {
+  for (const char* root : {"", "node1", "node1:0", ":80", "file"}) {
+    EXPECT_THAT(text_of(gather(at(root, 1, 2), later())), HasSubstr("write host:port of rank 0, file:PATH or id:HEX")) << root;
+  }
+  RootJoin join = at("no-such-host.invalid:80", 1, 2);
+  join.allow_no_secret = true;
+  EXPECT_THAT(text_of(gather(join, Deadline::after_ms(3'000))), HasSubstr("'no-such-host.invalid'"));
+  EXPECT_TRUE(gather(at("anything", 0, 1), later()).ok()) << "one rank meets nobody";
+}
+
+}  // namespace
+}  // namespace seto
