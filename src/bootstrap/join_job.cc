@@ -1,85 +1,76 @@
 #include "src/bootstrap/join_job.h"
 
-#include <cstring>
+#include <mutex>
 #include <string>
-#include <string_view>
 #include <utility>
 
-#include "src/bootstrap/local_bootstrap.h"
-#include "src/bootstrap/named_bootstrap.h"
+#include "src/bootstrap/named_root.h"
 #include "src/bootstrap/pmi.h"
-#include "src/bootstrap/rendezvous_server.h"
+#include "src/bootstrap/root.h"
+#include "src/bootstrap/servers.h"
 #include "src/bootstrap/solo.h"
 #include "src/bootstrap/unique_id.h"
 
 namespace seto {
 namespace {
 
-constexpr std::string_view kDigits = "0123456789abcdef";
-
-std::string hex_of(const UniqueIdBytes& id) {
-  std::string text;
-  for (const char byte : id) {
-    text += kDigits[static_cast<unsigned char>(byte) >> 4];
-    text += kDigits[static_cast<unsigned char>(byte) & 15];
+Result<std::optional<Secret>> secret_of(const Config& config) {
+  if (!config.secret_file.empty()) {
+    SETO_ASSIGN(const Secret secret, Secret::of_file(config.secret_file));
+    return std::optional<Secret>(secret);
   }
-  return text;
+  if (!config.secret.empty()) return std::optional<Secret>(Secret::of_text(config.secret));
+  return std::optional<Secret>();
 }
 
-Result<UniqueIdBytes> id_of_hex(std::string_view text) {
-  UniqueIdBytes id{};
-  bool right = text.size() == 2 * id.size();
-  for (std::size_t at = 0; right && at < id.size(); ++at) {
-    const std::size_t high = kDigits.find(text[2 * at]);
-    const std::size_t low = kDigits.find(text[2 * at + 1]);
-    right = high != std::string_view::npos && low != std::string_view::npos;
-    id[at] = static_cast<char>(high << 4 | low);
-  }
-  if (right) return id;
-  return failure(Code::invalid_argument, "a unique id of %zu letters: it has %zu, of 0 to 9 and a to f", text.size(),
-                 2 * id.size());
+Result<std::unique_ptr<Bootstrap>> join_at(const std::string& root, const Launch& launch, const Config& config, Deadline until) {
+  RootJoin join;
+  join.root = root;
+  join.job = launch.job;
+  join.rank = launch.rank;
+  join.ranks = launch.ranks;
+  SETO_ASSIGN(join.secret, secret_of(config));
+  join.allow_no_secret = config.allow_no_secret;
+  SETO_ASSIGN(join.network, NetworkChoice::parse(config.interface, config.ports));
+  return join_root(join, until);
 }
 
-Result<std::unique_ptr<Bootstrap>> join_id(std::string_view hex, const Launch& launch, Deadline until) {
-  SETO_ASSIGN(const UniqueIdBytes id, id_of_hex(hex));
-  SETO_ASSIGN(LocalBootstrap joined, LocalBootstrap::join(id, launch.rank, launch.ranks, until));
-  return std::unique_ptr<Bootstrap>(std::make_unique<LocalBootstrap>(std::move(joined)));
-}
-
-Result<std::unique_ptr<Bootstrap>> join_pmi(const Launch& launch, Deadline until) {
+Result<std::string> ask_launcher(const Launch& launch, const Config& config, Deadline until) {
   std::string mine;
   if (launch.rank == 0) {
-    SETO_ASSIGN(const UniqueIdBytes id, create_unique_id(until));
-    mine = hex_of(id);
+    SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(config.interface, config.ports));
+    SETO_ASSIGN(const UniqueIdBytes id, create_unique_id(UniqueId::Serves::job, network, until));
+    mine = hex_text(id);
   }
-  SETO_ASSIGN(const std::string hex, broadcast_over_pmi(launch.pmi_fd, launch.rank, mine, until));
-  return join_id(hex, launch, until);
+  SETO_ASSIGN(std::string hex, broadcast_over_pmi(launch.pmi_fd, launch.rank, mine, until));
+  return std::string("id:").append(hex);
 }
 
-Result<std::unique_ptr<Bootstrap>> join_root(const Launch& launch, Deadline until) {
-  constexpr std::string_view kId = "id:";
-  if (launch.where.starts_with(kId)) return join_id(std::string_view(launch.where).substr(kId.size()), launch, until);
-  return failure(Code::invalid_usage, "root %s: a rendezvous over TCP is not in this version", launch.where.c_str());
-}
-
-Result<std::unique_ptr<Bootstrap>> join_name(const Launch& launch, Deadline until) {
-  SETO_ASSIGN(std::unique_ptr<NamedBootstrap> joined, NamedBootstrap::join(launch.where, launch.rank, launch.ranks, until));
-  return std::unique_ptr<Bootstrap>(std::move(joined));
+// Mutable state of the process: a launcher carries one text, and then never again. So it is an id for any number of meetings.
+Result<std::string> root_over_pmi(const Launch& launch, const Config& config, Deadline until) {
+  static std::mutex mutex;
+  static std::string& root = *new std::string;
+  const std::lock_guard lock(mutex);
+  if (root.empty()) {
+    SETO_ASSIGN(root, ask_launcher(launch, config, until));
+  }
+  return root;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Bootstrap>> join_job(const Launch& launch, const Config& config, Deadline until) {
-  static_cast<void>(config);
   switch (launch.way) {
     case MeetingWay::alone:
       break;
     case MeetingWay::root:
-      return join_root(launch, until);
+      return join_at(launch.where, launch, config, until);
     case MeetingWay::locally:
-      return join_name(launch, until);
-    case MeetingWay::pmi:
-      return join_pmi(launch, until);
+      return join_named(launch.where, launch.rank, launch.ranks, until);
+    case MeetingWay::pmi: {
+      SETO_ASSIGN(const std::string root, root_over_pmi(launch, config, until));
+      return join_at(root, launch, config, until);
+    }
   }
   return std::unique_ptr<Bootstrap>(std::make_unique<SoloBootstrap>());
 }
