@@ -42,6 +42,15 @@ Result<Doors> Doors::open(const NetworkChoice& network, Reach reach) {
   return doors;
 }
 
+Result<Doors> Doors::open_named(const std::string& name) {
+  Doors doors;
+  SETO_ASSIGN(PrivateFd local, listen_local(name, SocketKind::stream));
+  doors.contact_.socket_name = name;
+  doors.sockets_.push_back(std::move(local));
+  doors.local_count_ = 1;
+  return doors;
+}
+
 Result<Doors> Doors::open_at(const std::vector<SocketAddress>& addresses) {
   Doors doors;
   SETO_ASSIGN(TcpListener listener, listen_tcp(addresses, {addresses.front().port, addresses.front().port}, kBacklog));

@@ -21,6 +21,8 @@ class Doors final {
   // A local socket, and for the network a TCP listener. A machine without a usable interface has the local one only, unless
   // SETO_INTERFACE names one.
   static Result<Doors> open(const NetworkChoice& network, Reach reach);
+  // One local socket of this name, for ranks of this machine that know it. Code::invalid_usage where the name is taken.
+  static Result<Doors> open_named(const std::string& name);
   // TCP alone, on one given port.
   static Result<Doors> open_at(const std::vector<SocketAddress>& addresses);
 

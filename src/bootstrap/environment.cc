@@ -184,8 +184,21 @@ Status find_slurm(Launch& launch, const Variables& variables) {
   return {};
 }
 
+std::string job_of(Launcher launcher, const Variables& variables) {
+  std::string job(name_of(launcher));
+  const auto add = [&](std::string_view name) { job.append(" ").append(variables.text(name)); };
+  if (launcher == Launcher::slurm) {
+    add("SLURM_JOB_ID");
+    add("SLURM_STEP_ID");
+  } else if (launcher == Launcher::torchrun) {
+    add("TORCHELASTIC_RUN_ID");
+    add("TORCHELASTIC_RESTART_COUNT");
+  }
+  return job;
+}
+
 // The first launcher whose variables are there; not how its ranks meet.
-Result<Launch> find_place(const Variables& variables) {
+Result<Launch> find_rank(const Variables& variables) {
   if (is_torchrun(variables)) return place(kTorchrun, variables);
   for (const Names* names : {&kOpenMpi, &kPmi}) {
     SETO_ASSIGN(const bool found, whole(*names, variables));
@@ -199,6 +212,12 @@ Result<Launch> find_place(const Variables& variables) {
   }
   SETO_TRY(refuse_half_of_torchrun(variables));
   return Launch();
+}
+
+Result<Launch> find_place(const Variables& variables) {
+  SETO_ASSIGN(Launch launch, find_rank(variables));
+  if (launch.launcher != Launcher::none) launch.job = job_of(launch.launcher, variables);
+  return launch;
 }
 
 Status find_way(Launch& launch, const Variables& variables) {

@@ -30,20 +30,14 @@ struct Launch {
   int local_ranks = 0;   // 0: the launcher does not say
   MeetingWay way = MeetingWay::alone;
   std::string where;
+  std::string job;  // what the launcher calls the job, so that two of them do not meet at one root; empty: it does not say
   int pmi_fd = -1;
 };
 
 // A pure function of the settings SETO_ROOT, SETO_RANK, SETO_RANKS and of a null-terminated environment ("NAME=value" each; an
 // empty value means unset). With nothing set: one rank. What contradicts itself is a failure that names the variables:
 // a rank beyond the number of ranks, half a set, ranks of several nodes without a place to meet.
-//
-// | launcher | variables | ranks meet |
-// |---|---|---|
-// | SETO_ROOT | SETO_RANK and SETO_RANKS, or those of one of the launchers below | at the root |
-// | torchrun | RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT | at the port after MASTER_PORT, where torch itself listens; on one
-// machine locally | | Open MPI | OMPI_COMM_WORLD_RANK and _SIZE | locally; several nodes are a failure | | MPICH, Intel MPI, srun
-// --mpi=pmi2 | PMI_RANK, PMI_SIZE, PMI_FD | over PMI | | Slurm | SLURM_PROCID, SLURM_STEP_NUM_TASKS or SLURM_NTASKS,
-// SLURM_STEP_ID | at the first node of the step; on one node locally |
+// README.md lists the variables.
 Result<Launch> launch_of(const Config& config, const char* const* environment);
 
 // "rack[1-2]n[07,09],other" -> "rack1n07". Empty if the text is no list of hosts.

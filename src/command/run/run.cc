@@ -82,7 +82,7 @@ Result<std::vector<std::string>> variables_of(const RunOptions& options) {
 
 Result<std::string> root_of_job() {
   setoUniqueId id;
-  if (setoGetUniqueId(&id) != setoSuccess) return failure(Code::unavailable, "%s", setoGetLastError(nullptr));
+  if (setoGetJobId(&id) != setoSuccess) return failure(Code::unavailable, "%s", setoGetLastError(nullptr));
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text = "id:";
   for (const char byte : id.internal) {

@@ -73,6 +73,7 @@ TEST(Environment, RootWithTheRankOfALauncher) {
   const Launch found = launch(kSlurm + Variables{"SETO_ROOT=file:/shared/job"});
   EXPECT_EQ(found.launcher, Launcher::root);
   EXPECT_EQ(found.where, "file:/shared/job");
+  EXPECT_EQ(found.job, "Slurm 77 1");
   EXPECT_EQ(found.rank, 3);
   EXPECT_EQ(found.ranks, 4);
   EXPECT_THAT(refusal({"SETO_ROOT=a:1"}), AllOf(HasSubstr("SETO_ROOT is set"), HasSubstr("SETO_RANK")));

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "src/bootstrap/bootstrap.h"
+
+namespace seto {
+
+// Meets ranks of one machine and one user that share nothing but the name of their job. Whoever comes first serves, until its
+// process ends, so that nobody waits for a certain rank to listen. The name is public: others are kept out by their user, on both
+// sides. Any number of times, as join_root. Blocks until all `size` ranks have come, or the deadline.
+[[nodiscard]] Result<std::unique_ptr<Bootstrap>> join_named(std::string_view job, Rank rank, int size, Deadline until);
+
+}  // namespace seto

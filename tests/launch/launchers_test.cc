@@ -1,0 +1,193 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/launch/program.h"
+
+// The examples under launchers of others, and by hand. Under a sanitizer MPI itself is not run: its libraries leak and race.
+namespace seto::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+using Words = std::vector<std::string>;
+
+struct Mpi {
+  std::string name;
+  std::string package;  // what installs it
+  Words launcher;       // before the number of ranks; empty: it is not here
+  Words variables;
+};
+
+// In build-peers/venv, a folder of the repository, in whose root tests run.
+Mpi intel_mpi() {
+  const std::string root = std::filesystem::absolute("build-peers/venv").string();
+  Mpi mpi{"intel", "Intel MPI (./dev bench host installs it)", {}, {}};
+  if (!is_there(root + "/bin/mpiexec.hydra")) return mpi;
+  mpi.launcher = {root + "/bin/mpiexec.hydra", "-n"};
+  mpi.variables = {"I_MPI_ROOT=" + root, "I_MPI_FABRICS=shm",
+                   "LD_LIBRARY_PATH=" + root + "/lib:" + root + "/opt/mpi/libfabric/lib",
+                   "FI_PROVIDER_PATH=" + root + "/opt/mpi/libfabric/lib/prov"};
+  return mpi;
+}
+
+Mpi mpi_of(const std::string& name) {
+  if (name == "intel") return intel_mpi();
+  Mpi mpi{name, name == "openmpi" ? "Open MPI (./dev test installs it)" : "MPICH (./dev test installs it)", {}, {}};
+  const std::string launcher = found({"mpiexec." + name});
+  if (launcher.empty()) return mpi;
+  mpi.launcher = {launcher};
+  if (name == "openmpi") {
+    mpi.launcher.emplace_back("--oversubscribe");
+    mpi.variables = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
+  }
+  mpi.launcher.emplace_back("-n");
+  return mpi;
+}
+
+class UnderMpi : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (mpi_.launcher.empty()) GTEST_SKIP() << "skipped: needs " << mpi_.package;
+  }
+  [[nodiscard]] Ended run_ranks(int ranks, const Words& program, const Words& variables = {}) const {
+    Words words = mpi_.launcher;
+    words.push_back(std::to_string(ranks));
+    words.insert(words.end(), program.begin(), program.end());
+    Words all = mpi_.variables;
+    all.insert(all.end(), variables.begin(), variables.end());
+    return run(words, all);
+  }
+  [[nodiscard]] std::string mpi_example() const { return built("examples/02_mpi." + mpi_.name); }
+
+  Mpi mpi_ = mpi_of(GetParam());
+};
+
+TEST_P(UnderMpi, CommunicatorOfMpi) {
+#ifdef SETO_SANITIZED
+  GTEST_SKIP() << "skipped: needs a build without sanitizers";
+#endif
+  if (!is_there(mpi_example())) GTEST_SKIP() << "skipped: needs the compiler of " << mpi_.package << " at configure time";
+  const Ended ended = run_ranks(4, {mpi_example()});
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  EXPECT_THAT(ended.text,
+              AllOf(HasSubstr("rank 0 of 4: sum[0] = 6, MPI says 6\n"), HasSubstr("rank 3 of 4: sum[0] = 6, MPI says 6\n")));
+}
+
+TEST_P(UnderMpi, EnvironmentIsEnough) {
+  const Ended ended = run_ranks(4, {built("examples/03_env")});
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  EXPECT_THAT(ended.text, AllOf(HasSubstr("rank 0 of 4: sum[0] = 10, expected 10\n"), HasSubstr("rank 3 of 4: sum[0] = 10")));
+}
+
+TEST_P(UnderMpi, ThreadsOfProcesses) {
+  const Ended ended = run_ranks(2, {built("examples/04_threads")});
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("rank 5 of 6: sum = 15, expected 15\n"));
+}
+
+TEST_P(UnderMpi, SolverAgreesWithASerialRun) {
+  const Ended ended = run_ranks(2, {built("examples/hpc_cg"), "--size", "120", "--check"});
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("the same solution"));
+}
+
+TEST_P(UnderMpi, TwoJobsAtOnceDoNotMeet) {
+  Words words = mpi_.launcher;
+  words.insert(words.end(), {"2", built("examples/03_env")});
+  Program first(words, mpi_.variables);
+  Program second(words, mpi_.variables);
+  for (Program* job : {&first, &second}) {
+    const Ended ended = job->wait();
+    EXPECT_EQ(ended.status, 0) << ended.text;
+    EXPECT_THAT(ended.text, HasSubstr("rank 1 of 2: sum[0] = 3, expected 3\n"));
+  }
+}
+
+TEST_P(UnderMpi, ARankThatNeverComesIsNamed) {
+  const Ended ended = run_ranks(
+      3,
+      {"sh", "-c",
+       std::string("case $OMPI_COMM_WORLD_RANK$PMI_RANK in 1) sleep 4 ;; *) exec '") + built("examples/03_env") + "' ;; esac"},
+      {"SETO_INIT_TIMEOUT_MS=700"});
+  EXPECT_NE(ended.status, 0);
+  EXPECT_THAT(ended.text, ::testing::AnyOf(HasSubstr("rank 1 of 3 did not come"), HasSubstr("PMI_FD"))) << ended.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Launchers, UnderMpi, ::testing::Values("openmpi", "mpich", "intel"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+// One process for each rank, each with the variables of its rank.
+std::vector<Ended> by_hand(const std::string& program, int ranks, const std::vector<Words>& variables) {
+  std::vector<std::unique_ptr<Program>> programs;
+  for (int rank = 0; rank < ranks; ++rank)
+    programs.push_back(std::make_unique<Program>(Words{program}, variables[static_cast<std::size_t>(rank)]));
+  std::vector<Ended> ends;
+  for (const auto& started : programs) ends.push_back(started->wait());
+  return ends;
+}
+
+TEST(ByHand, TorchrunsVariables) {
+  const std::string port = std::to_string(free_port());
+  std::vector<Words> variables;
+  for (const char* rank : {"0", "1", "2"})
+    variables.push_back(
+        {std::string("RANK=") + rank, "WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", std::string("MASTER_PORT=") + port});
+  for (const Ended& ended : by_hand(built("examples/03_env"), 3, variables)) {
+    EXPECT_EQ(ended.status, 0) << ended.text;
+    EXPECT_THAT(ended.text, HasSubstr("of 3: sum[0] = 6, expected 6\n"));
+  }
+}
+
+TEST(ByHand, NobodyAroundIsOneRank) {
+  const Ended ended = run({built("examples/03_env")});
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("rank 0 of 1: sum[0] = 1, expected 1\n"));
+}
+
+TEST(ByHand, WrongAndHalfEnvironmentsAreNamed) {
+  const auto refusal = [](const Words& variables) {
+    const Ended ended = run({built("examples/03_env")}, variables);
+    EXPECT_EQ(ended.status, 1) << ended.text;
+    return ended.text;
+  };
+  EXPECT_THAT(refusal({"SETO_ROOT=127.0.0.1:1", "SETO_RANK=0"}), HasSubstr("SETO_RANK is set, but SETO_RANKS is not"));
+  EXPECT_THAT(refusal({"SETO_ROOT=127.0.0.1:1", "SETO_RANK=2", "SETO_RANKS=2"}),
+              HasSubstr("SETO_RANK=2 is not below SETO_RANKS=2"));
+  EXPECT_THAT(refusal({"SETO_RANK=x"}), HasSubstr("SETO_RANK=x"));
+  EXPECT_THAT(refusal({"SETO_ROOT=id:00ff", "SETO_RANK=1", "SETO_RANKS=2"}), HasSubstr("unique id"));
+  EXPECT_THAT(refusal({"RANK=0", "WORLD_SIZE=2"}), HasSubstr("MASTER_ADDR, MASTER_PORT"));
+  EXPECT_THAT(refusal({"OMPI_COMM_WORLD_SIZE=2"}), HasSubstr("OMPI_COMM_WORLD_RANK is not"));
+  EXPECT_THAT(refusal({"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_SIZE=1"}),
+              HasSubstr("seto/mpi.h"));
+  EXPECT_THAT(refusal({"PMI_RANK=0", "PMI_SIZE=2", "PMI_FD=77"}), HasSubstr("PMI_FD=77 is no socket"));
+}
+
+TEST(ByHand, ARankGivenTwiceBreaksAll) {
+  const Words same = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1",
+                      std::string("MASTER_PORT=") + std::to_string(free_port())};
+  for (const Ended& ended : by_hand(built("examples/03_env"), 2, {same, same})) {
+    EXPECT_EQ(ended.status, 1);
+    EXPECT_THAT(ended.text, HasSubstr("rank 0 came twice"));
+  }
+}
+
+TEST(ByHand, DifferentNumbersOfRanksBreakAll) {
+  const std::string port = std::string("MASTER_PORT=") + std::to_string(free_port());
+  const Words first = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", port};
+  const Words second = {"RANK=1", "WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", port};
+  for (const Ended& ended : by_hand(built("examples/03_env"), 2, {first, second})) {
+    EXPECT_EQ(ended.status, 1);
+    EXPECT_THAT(ended.text, HasSubstr("says that the communicator has"));
+  }
+}
+
+}  // namespace
+}  // namespace seto::testing

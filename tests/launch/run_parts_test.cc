@@ -1,0 +1,138 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "src/command/run/hosts.h"
+#include "src/command/run/lines.h"
+#include "src/command/run/messages.h"
+#include "tests/support/seed.h"
+
+// The parts of `seto run` that touch no process.
+namespace seto::command {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string text_of(const std::vector<Placement>& placements) {
+  std::string text;
+  for (const Placement& placement : placements) {
+    text += placement.host + ":";
+    for (const int rank : placement.ranks) text.append(" ").append(std::to_string(rank));
+    text += "; ";
+  }
+  return text;
+}
+
+std::string placed(const std::string& hosts, int ranks) {
+  const Result<std::vector<HostSlots>> list = parse_hosts(hosts);
+  if (!list.ok()) return std::string(list.status().text());
+  const Result<std::vector<Placement>> placements = place_ranks(list.value(), ranks);
+  return placements.ok() ? text_of(placements.value()) : std::string(placements.status().text());
+}
+
+TEST(Hosts, RanksFollowSlotsOrAreSpread) {
+  EXPECT_EQ(placed("a:2,b:2", 4), "a: 0 1; b: 2 3; ");
+  EXPECT_EQ(placed("a:2,b:2", 3), "a: 0 1; b: 2; ");
+  EXPECT_EQ(placed("a:2,b:2", 2), "a: 0 1; ");
+  EXPECT_EQ(placed("a:2,b:3", 0), "a: 0 1; b: 2 3 4; ");
+  EXPECT_EQ(placed("a,b", 5), "a: 0 1 2; b: 3 4; ");
+  EXPECT_EQ(placed("a,b,c", 2), "a: 0; b: 1; ");
+  EXPECT_EQ(placed("a,b", 0), "a: 0; b: 1; ");
+  EXPECT_EQ(placed("a:1,b:1,a:1", 3), "a: 0 1; b: 2; ") << "a host has all its ranks in one place";
+  EXPECT_EQ(placed("[fd00::1]:2,fd00::2", 3), "fd00::1: 0 1; fd00::2: 2; ");
+  EXPECT_THAT(placed("a:2,b:2", 5), HasSubstr("5 ranks, but the hosts have 4 slots"));
+}
+
+TEST(Hosts, WhatIsNoHostIsNamed) {
+  for (const char* wrong : {"", ",", "a:0", "a:x", "a:-1", ":2", "-oProxyCommand=x", "a;b", "$(a)", "a:99999999"})
+    EXPECT_FALSE(parse_hosts(wrong).ok()) << wrong;
+}
+
+TEST(Hosts, FilesHaveALineForEach) {
+  const Result<std::vector<HostSlots>> hosts = parse_host_file("# ours\n a slots=2 # fast\n\nb:3\r\nc\n");
+  ASSERT_TRUE(hosts.ok()) << hosts.status().text();
+  std::vector<std::string> text;
+  for (const HostSlots& host : hosts.value()) text.push_back(host.host + " " + std::to_string(host.slots));
+  EXPECT_THAT(text, ElementsAre("a 2", "b 3", "c 0"));
+  EXPECT_FALSE(parse_host_file("# none\n").ok());
+}
+
+TEST(Lines, PiecesBecomeWholeLines) {
+  Lines lines(Prefix::plain, 12);
+  EXPECT_EQ(lines.add(3, Stream::output, "a"), "");
+  EXPECT_EQ(lines.add(11, Stream::output, "x\n"), "[11] x\n");
+  EXPECT_EQ(lines.add(3, Stream::error, "e\n"), "[ 3] e\n");
+  EXPECT_EQ(lines.add(3, Stream::output, "b\n\nc"), "[ 3] ab\n[ 3] \n");
+  EXPECT_EQ(lines.finish(3, Stream::output), "[ 3] c\n");
+  EXPECT_EQ(lines.finish(3, Stream::output), "");
+  EXPECT_EQ(Lines(Prefix::none, 2).add(0, Stream::output, "a"), "a");
+  EXPECT_THAT(Lines(Prefix::coloured, 2).add(0, Stream::output, "a\n"), HasSubstr("\033["));
+}
+
+TEST(Lines, ALineWithoutEndIsCut) {
+  Lines lines(Prefix::plain, 1);
+  std::string text;
+  for (int piece = 0; piece < 40; ++piece) text += lines.add(0, Stream::output, std::string(4096, 'x'));
+  EXPECT_GE(text.size(), 2 * kLineLimit);
+  EXPECT_EQ(text.back(), '\n');
+}
+
+TEST(Messages, ComeThroughInPieces) {
+  std::mt19937_64 random(testing::chosen_seed());
+  std::string stream;
+  std::vector<std::string> sent;
+  for (int index = 0; index < 200; ++index) {
+    sent.emplace_back(random() % 300, static_cast<char>('a' + index % 26));
+    stream += encode(Message::Kind::output, index, sent.back());
+  }
+  MessageReader reader;
+  std::size_t got = 0;
+  for (std::size_t at = 0; at < stream.size();) {
+    const std::size_t size = std::min<std::size_t>(1 + random() % 500, stream.size() - at);
+    reader.append(std::string_view(stream).substr(at, size));
+    at += size;
+    while (true) {
+      const Result<std::optional<Message>> message = reader.next();
+      ASSERT_TRUE(message.ok());
+      if (!message.value()) break;
+      EXPECT_EQ(message.value()->number, static_cast<int>(got));
+      EXPECT_EQ(message.value()->body, sent[got++]);
+    }
+  }
+  EXPECT_EQ(got, sent.size());
+}
+
+TEST(Messages, GarbageIsNoMessage) {
+  MessageReader reader;
+  reader.append("Last login: yesterday, from elsewhere\n");
+  EXPECT_FALSE(reader.next().ok());
+  MessageReader large;
+  large.append(encode(Message::Kind::output, 0, {}).substr(0, 8) + "\xff\xff\xff\x7f");
+  EXPECT_FALSE(large.next().ok()) << "a size from the wire must be judged before memory is taken";
+}
+
+TEST(Messages, AssignmentsComeThrough) {
+  Assignment sent;
+  sent.program = {{"prog", "a b", ""}, {"X=y\nz"}, "/tmp", "id:00", 7};
+  sent.ranks = {2, 5};
+  sent.grace_ms = 300;
+  const std::string bytes = encode(sent);
+  const Result<Assignment> got = decode_assignment(bytes);
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ(got.value().program.arguments, sent.program.arguments);
+  EXPECT_EQ(got.value().program.variables, sent.program.variables);
+  EXPECT_EQ(got.value().program.directory, "/tmp");
+  EXPECT_EQ(got.value().program.root, "id:00");
+  EXPECT_EQ(got.value().program.ranks, 7);
+  EXPECT_EQ(got.value().ranks, sent.ranks);
+  EXPECT_EQ(got.value().grace_ms, 300U);
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(decode_assignment(std::string_view(bytes).substr(0, size)).ok()) << size;
+}
+
+}  // namespace
+}  // namespace seto::command
