@@ -60,7 +60,9 @@ void Dial::start(Line& line) {
     line.fd = std::move(fd).value();
     return;
   }
-  if (fd.status().code() == Code::unavailable) broken_ = fd.status();
+  const bool alone =
+      std::none_of(lines_.begin(), lines_.end(), [&](const Line& other) { return &other != &line && other.active(); });
+  if (alone && fd.status().code() == Code::unavailable) broken_ = fd.status();
   line.nobody = true;
   end(line, fd.status());
 }

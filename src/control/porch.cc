@@ -24,6 +24,7 @@ constexpr int kOnReserveMs = 200;
 // Then the control thread looks at others; epoll says again that there are more.
 constexpr int kAcceptsAtOnce = 64;
 constexpr std::uint64_t kNobody = 0;
+constexpr std::uint64_t kHastyForALine = 256;
 
 PrivateFd new_reserve() { return PrivateFd(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
 
@@ -111,7 +112,7 @@ PrivateFd Porch::next_caller(std::size_t listener, bool& on_reserve) {
   if (fd.valid() || !out_of_descriptors()) return fd;
   const auto stranger = std::find_if(crowd_.begin(), crowd_.end(), [](const auto& entry) { return !entry.second.named(); });
   if (stranger != crowd_.end()) {
-    see_off(stranger, "it was silent while descriptors were wanted");
+    make_way(stranger, "it was silent while descriptors were wanted");
     return accept_tcp(socket);
   }
   if (!reserve_.valid()) return fd;
@@ -145,7 +146,7 @@ bool Porch::make_room() {
   auto which = std::find_if(crowd_.begin(), crowd_.end(), [](const auto& entry) { return !entry.second.named(); });
   if (which == crowd_.end()) which = crowd_.begin();
   if (which->second.named() && !which->second.grace.passed()) return false;
-  see_off(which, "too many others were waiting");
+  make_way(which, "too many others were waiting");
   return true;
 }
 
@@ -156,7 +157,7 @@ void Porch::make_room_of(const SocketAddress& from) {
     if (entry->second.named() || !same_place(entry->second.from, from)) continue;
     if (count++ == 0) oldest = entry;
   }
-  if (count >= kHalfOpenLimitOfAddress) see_off(oldest, "too many of that address were silent");
+  if (count >= kHalfOpenLimitOfAddress) make_way(oldest, "too many of that address were silent");
 }
 
 void Porch::hear_one(std::uint64_t id) {
@@ -233,6 +234,12 @@ void Porch::see_off(Crowd::iterator which, const std::string& why) {
     if (const auto line = log_.note(one.from, monotonic_ns(), why)) SETO_LOG(warn, "%s", line->c_str());
   }
   crowd_.erase(which);
+}
+
+// On a crowded machine members are slow to speak too: they call again, and are no news unless there are many.
+void Porch::make_way(Crowd::iterator which, const std::string& why) {
+  const bool young = !which->second.grace.passed();
+  see_off(which, young && ++hasty_ % kHastyForALine != 0 ? std::string() : why);
 }
 
 void Porch::pause() {

@@ -72,6 +72,7 @@ class Porch final {
   void look_for_key(HalfOpen& one);
   // With no reason it is not worth a line: whoever hangs up, as members do that found another way.
   void see_off(Crowd::iterator which, const std::string& why);
+  void make_way(Crowd::iterator which, const std::string& why);
   void pause();
   void restore();
   void tick();
@@ -90,6 +91,7 @@ class Porch final {
   std::uint64_t next_id_ = 1;
   Crowd crowd_;
   StrangerLog log_;
+  std::uint64_t hasty_ = 0;  // seen off before they had much time
   std::vector<Watch> listening_;
   Watch ticking_;
 };

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "src/net/local_socket.h"
@@ -23,6 +24,13 @@ void OwnTime::tick() {
   const std::uint64_t most = period_ns_ + period_ns_ / 2;
   last_ns_ = now;
   if (passed > most) stolen_ns_.fetch_add(passed - most, std::memory_order_relaxed);
+}
+
+std::string silence_text(std::uint64_t lasted_ns) {
+  char text[80];
+  std::snprintf(text, sizeof text, "gave no sign of life for %.1f s (SETO_LIVENESS_TIMEOUT_MS)",
+                static_cast<double>(lasted_ns) * 1e-9);
+  return text;
 }
 
 Pulse::Pulse(std::uint64_t period_ns, const LivenessSettings& settings)
@@ -45,8 +53,15 @@ Result<std::unique_ptr<Pulse>> Pulse::create(ControlThread& control, const Liven
   return pulse;
 }
 
-void Pulse::start() { set_timer(period_ns_); }
-void Pulse::stop() { set_timer(0); }
+void Pulse::start() {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(started_, true)) set_timer(period_ns_);
+}
+
+void Pulse::stop() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(started_, false)) set_timer(0);
+}
 
 void Pulse::set_timer(std::uint64_t period_ns) {
   if (!on()) return;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <string>
 
 #include "src/base/clock.h"
 #include "src/base/fork.h"
@@ -52,6 +54,9 @@ class Silence final {
   std::uint64_t heard_ns_;
 };
 
+// "gave no sign of life for 5.0 s (SETO_LIVENESS_TIMEOUT_MS)".
+[[nodiscard]] std::string silence_text(std::uint64_t lasted_ns);
+
 // A beat on the control thread each period, while somebody wants it.
 class Pulse final {
  public:
@@ -60,7 +65,7 @@ class Pulse final {
   static Result<std::unique_ptr<Pulse>> create(ControlThread& control, const LivenessSettings& settings,
                                                std::function<void()> beat);
 
-  // Any thread.
+  // Any thread. Started again, it goes on in its rhythm.
   void start();
   void stop();
 
@@ -76,6 +81,8 @@ class Pulse final {
   const std::uint64_t period_ns_;
   const std::uint64_t timeout_ns_;
   OwnTime time_;
+  std::mutex mutex_;
+  bool started_ = false;
   PrivateFd timer_;
   Watch ticking_;
 };

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -30,12 +29,6 @@ class DeathCallback final : public Wire::OnDeath {
   const std::uint64_t id_;
 };
 
-std::string seconds_text(std::uint64_t ns) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(ns) * 1e-9);
-  return text;
-}
-
 }  // namespace
 
 TcpWire::TcpWire(WireKeeper& keeper, const WirePeer& peer, PrivateFd socket)
@@ -49,6 +42,7 @@ Result<std::shared_ptr<TcpWire>> TcpWire::create(WireKeeper& keeper, const WireP
     static_cast<void>(setsockopt(wire->socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms));
   }
   // Edges: what is not writable yet, or has hung up, must not be told all the time.
+  keeper.made();
   auto watch = keeper.control().add(wire->socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
                                     [weak = std::weak_ptr<TcpWire>(wire)](std::uint32_t events) {
                                       if (const auto strong = weak.lock()) strong->on_events(events);
@@ -61,9 +55,11 @@ Result<std::shared_ptr<TcpWire>> TcpWire::create(WireKeeper& keeper, const WireP
 TcpWire::~TcpWire() {
   if (generation_ != fork_generation()) return;
   watch_.remove();
-  if (state_ != State::live) return;
-  out_.push_back(encode({FrameKind::bye}));
-  if (flush() && out_.empty()) keeper_.linger(std::move(socket_));
+  if (state_ == State::live) {
+    out_.push_back(encode({FrameKind::bye}));
+    if (flush() && out_.empty()) keeper_.linger(std::move(socket_));
+  }
+  keeper_.gone();
 }
 
 std::string TcpWire::why() const {
@@ -234,7 +230,7 @@ void TcpWire::beat() {
   const Pulse& pulse = keeper_.pulse();
   const std::uint64_t silent_ns = silence_.lasted_ns(pulse.time());
   if (silent_ns > pulse.timeout_ns()) {
-    const std::string what = "gave no sign of life for " + seconds_text(silent_ns) + " (SETO_LIVENESS_TIMEOUT_MS)";
+    const std::string what = silence_text(silent_ns);
     send({FrameKind::lost, 0, 0, 0, what});
     return die("its process " + what);
   }

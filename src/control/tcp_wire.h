@@ -46,6 +46,10 @@ class WireKeeper {
   // On the control thread: join, joined or refused came; and: it is dead, or the other end has left it.
   virtual void negotiate(const std::shared_ptr<TcpWire>& wire, const Frame& frame) = 0;
   virtual void ended(const TcpWire& wire) = 0;
+  // A wire exists from now on.
+  virtual void made() = 0;
+  // The last thing a wire says to its keeper. Any thread.
+  virtual void gone() = 0;
   // Until the other end has closed too: closed at once, it might not hear the last words. Any thread.
   virtual void linger(PrivateFd socket) = 0;
 };

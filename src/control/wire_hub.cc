@@ -30,14 +30,34 @@ WireHub::~WireHub() {
   if (generation_ != fork_generation()) return;
   door_.hear_declines({});
   door_.greet(kPurposeControl, {});
+  {
+    std::map<Union, std::shared_ptr<TcpWire>> proposed;
+    std::unique_lock lock(mutex_);
+    proposed.swap(proposed_);
+    lock.unlock();
+  }
+  {
+    // The control thread may be the last that holds one, in a handler.
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return alive_ == 0; });
+  }
   called_.remove();
   pulse_.reset();
-  // Handlers of what goes here take the mutex.
-  std::deque<Lingering> lingering;
-  std::map<Union, std::shared_ptr<TcpWire>> proposed;
+  std::deque<Lingering> lingering;  // its handlers take the mutex
   const std::lock_guard lock(mutex_);
   lingering.swap(lingering_);
-  proposed.swap(proposed_);
+}
+
+void WireHub::made() {
+  const std::lock_guard lock(mutex_);
+  ++alive_;
+}
+
+// Notified under the lock: who waits for it may destroy this.
+void WireHub::gone() {
+  const std::lock_guard lock(mutex_);
+  --alive_;
+  changed_.notify_all();
 }
 
 void WireHub::enter(const std::shared_ptr<TcpWire>& wire) {

@@ -70,6 +70,8 @@ class WireHub final : public Wires, private WireKeeper {
   void needs_attention(std::weak_ptr<TcpWire> wire) override;
   void negotiate(const std::shared_ptr<TcpWire>& wire, const Frame& frame) override;
   void ended(const TcpWire& wire) override;
+  void made() override;
+  void gone() override;
   void linger(PrivateFd socket) override;
 
   // Who calls.
@@ -104,6 +106,7 @@ class WireHub final : public Wires, private WireKeeper {
   std::map<Union, std::shared_ptr<TcpWire>> proposed_;  // of others, until a context here asks
   std::vector<std::weak_ptr<TcpWire>> wires_;
   std::vector<std::weak_ptr<TcpWire>> waiting_;  // for attend()
+  std::size_t alive_ = 0;                        // wires that may still call
   std::uint64_t next_id_ = 1;
   std::deque<Lingering> lingering_;
 };

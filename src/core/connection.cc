@@ -30,6 +30,13 @@ Result<std::shared_ptr<Connection>> Connection::open(const Own& own, const PeerA
     raw->dead_.store(true, std::memory_order_release);
     (void)eventfd_write(own_bell, 1);
   }));
+  if (own.heartbeats == nullptr) return connection;
+  const SegmentHead& head = *reinterpret_cast<const SegmentHead*>(connection->memory());
+  connection->beats_watched_ = own.heartbeats->watch(head.beats, [raw, own_bell](const std::string& why) {
+    raw->silence_ = why;
+    raw->frozen_.store(true, std::memory_order_release);
+    (void)eventfd_write(own_bell, 1);
+  });
   return connection;
 }
 
@@ -76,6 +83,7 @@ bool Connection::cut() const {
 std::string Connection::why_dead() const {
   if (wire_ != nullptr && wire_->dead()) return wire_->why();
   if (link_ != nullptr && link_->broken()) return std::string(link_->why().text());
+  if (!ended() && frozen_.load(std::memory_order_acquire)) return silence_;
   return "its process has ended";
 }
 

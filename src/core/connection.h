@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "src/base/clock.h"
+#include "src/control/heartbeats.h"
 #include "src/control/meeting_point.h"
 #include "src/control/wires.h"
 #include "transports/shm/segment.h"
@@ -42,6 +43,7 @@ class Connection final {
   struct Own {
     ContextId context = 0;
     const SharedSegment* segment = nullptr;
+    Heartbeats* heartbeats = nullptr;  // of contexts of this machine; null: nobody looks whether they are frozen
     // For links:
     tcp::Domain* domain = nullptr;
     FrontDoor* doors = nullptr;
@@ -64,11 +66,13 @@ class Connection final {
   // The link and the wire of a context of another machine; null of this one's.
   [[nodiscard]] const std::shared_ptr<tcp::Link>& link() const { return link_; }
   [[nodiscard]] Wire* wire() const { return wire_.get(); }
-  // The peer's process has ended, or cannot be reached any more. Never of a context of this process.
-  [[nodiscard]] bool dead() const { return dead_.load(std::memory_order_acquire) || cut(); }
+  // The peer's process has ended, is frozen, or cannot be reached any more. Never of a context of this process.
+  [[nodiscard]] bool dead() const { return ended() || frozen_.load(std::memory_order_acquire); }
+  // Nothing of the peer will look at our memory again: a frozen process may, once it goes on.
+  [[nodiscard]] bool ended() const { return dead_.load(std::memory_order_acquire) || cut(); }
   // "its process has ended", or what else became of it.
   [[nodiscard]] std::string why_dead() const;
-  // The same, for who looks without knowing of connections.
+  // That it has ended, for who looks without knowing of connections.
   [[nodiscard]] const std::atomic<bool>& death() const { return dead_; }
   // Bells of the peer arrive here; -1 of this process's, which ring the context's own bell.
   [[nodiscard]] int socket() const { return meeting_ ? meeting_->socket.get() : -1; }
@@ -87,13 +91,18 @@ class Connection final {
   std::shared_ptr<tcp::Link> link_;
   std::shared_ptr<Wire> wire_;
   std::atomic<bool> dead_{false};
+  std::string silence_;  // fixed once frozen_ is seen
+  std::atomic<bool> frozen_{false};
   Watch watch_;  // last: gone before what its handler uses
+  Heartbeats::Registration beats_watched_;
   std::unique_ptr<Wire::OnDeath> on_death_;
 };
 
 // First page of every context's segment.
 struct SegmentHead {
   std::atomic<std::uint32_t> armed;  // its context sleeps, or is about to
+  // Signs of life of its process, on a line that only the control threads touch.
+  alignas(64) std::atomic<std::uint64_t> beats;
 };
 
 }  // namespace seto

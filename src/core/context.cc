@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "src/base/core_barrier.h"
 #include "src/control/doorbell.h"
@@ -73,8 +74,14 @@ Context::~Context() {
 }
 
 Result<std::shared_ptr<Connection>> Context::open(const PeerAddress& peer, Deadline until) {
-  SETO_ASSIGN(std::shared_ptr<Connection> connection, Connection::open({id_, segment_.get()}, peer, until));
-  if (connection->socket() >= 0) SETO_TRY(listen_to(connection));
+  SETO_ASSIGN(Heartbeats* const heartbeats, Heartbeats::of_process(liveness_of(config_)));
+  SETO_ASSIGN(std::shared_ptr<Connection> connection, Connection::open({id_, segment_.get(), heartbeats}, peer, until));
+  if (connection->socket() < 0) return connection;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(beating_, true)) beat_ = heartbeats->beat(head().beats);
+  }
+  SETO_TRY(listen_to(connection));
   return connection;
 }
 
@@ -82,7 +89,7 @@ Result<std::shared_ptr<Connection>> Context::open(const PeerAddress& peer, const
   SETO_ASSIGN(tcp::Domain* const links, domain());
   SETO_ASSIGN(FrontDoor* const doors, FrontDoor::of_process({config_.interface, config_.ports}));
   SETO_ASSIGN(Wires* const wires, Wires::of_process(*doors, liveness_of(config_)));
-  return Connection::open({id_, segment_.get(), links, doors, wires}, peer, door, until);
+  return Connection::open({id_, segment_.get(), nullptr, links, doors, wires}, peer, door, until);
 }
 
 Result<tcp::Domain*> Context::domain() {

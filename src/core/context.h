@@ -90,6 +90,8 @@ class Context final : public Sleeper {
   std::unique_ptr<tcp::Domain> domain_;
   std::vector<std::unique_ptr<Retired>> retired_;  // gone before the domain, which then delivers what they sent
   std::unique_ptr<OutputTask> output_;
+  bool beating_ = false;
+  Heartbeats::Registration beat_;  // of the segment's head
   std::unique_ptr<Progress> progress_;
 };
 

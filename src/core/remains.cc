@@ -10,7 +10,7 @@ bool Remains::over() {
   bool all_departed = true;
   for (std::uint32_t peer = 0; peer < parts_.connections.size(); ++peer) {
     const std::shared_ptr<Connection>& connection = parts_.connections[peer];
-    if (connection == nullptr || connection->dead() || parts_.circle->departed(peer)) continue;
+    if (connection == nullptr || connection->ended() || parts_.circle->departed(peer)) continue;
     if (!past(peer)) return false;
     all_departed = false;
   }

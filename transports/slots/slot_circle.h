@@ -36,7 +36,7 @@ struct CircleSetup {
   Pool* pool = nullptr;  // of the own segment
   Doorbell* doorbell = nullptr;
   const char* called = "member";       // what texts call a member: a user knows it by another name
-  std::vector<std::uint32_t> numbers;  // and by another number, which fates name too; empty: they are the same
+  std::vector<std::uint32_t> numbers{};  // and by another number, which fates name too; empty: they are the same
 };
 
 // The owner of a new board, before others hear of it.

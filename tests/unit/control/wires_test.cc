@@ -365,12 +365,17 @@ TEST(Wires, DeathCallbackThatIsGoneIsNotCalledAndMayEndItself) {
   const auto wire = other.join(here);
   std::atomic<int> called{0};
   wire->on_death([&] { ++called; }).reset();
+  std::mutex mutex;
   std::unique_ptr<Wire::OnDeath> itself;
   std::atomic<bool> done{false};
-  itself = wire->on_death([&] {
-    itself.reset();
-    done = true;
-  });
+  {
+    const std::lock_guard lock(mutex);
+    itself = wire->on_death([&] {
+      const std::lock_guard held(mutex);
+      itself.reset();
+      done = true;
+    });
+  }
   other.process().kill_now();
   EXPECT_TRUE(eventually([&] { return done.load(); }));
   EXPECT_EQ(called, 0);

@@ -1,0 +1,225 @@
+#include "src/control/heartbeats.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <csignal>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "tests/support/child_process.h"
+
+namespace seto {
+namespace {
+
+using testing::ChildProcess;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr LivenessSettings kQuick{20, 300};
+
+// A page that a test shares with its children.
+struct SharedCounter {
+  std::atomic<std::uint64_t>& counter;
+  SharedCounter()
+      : counter(*new (mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+                    std::atomic<std::uint64_t>(0)) {}
+  ~SharedCounter() { munmap(&counter, 4096); }
+  SharedCounter(const SharedCounter&) = delete;
+  SharedCounter& operator=(const SharedCounter&) = delete;
+};
+
+struct Told {
+  std::mutex mutex;
+  std::string why;
+  std::atomic<int> times{0};
+  Heartbeats::OnSilence hear() {
+    return [this](const std::string& text) {
+      const std::lock_guard lock(mutex);
+      why = text;
+      ++times;
+    };
+  }
+};
+
+bool eventually(const std::function<bool()>& condition, std::uint64_t limit_ms = 20'000) {
+  const Deadline until = Deadline::after_ms(limit_ms);
+  while (!condition()) {
+    if (until.passed()) return false;
+    poll(nullptr, 0, 1);
+  }
+  return true;
+}
+
+// A process whose control thread beats until it is killed.
+ChildProcess beating(std::atomic<std::uint64_t>& counter) {
+  return ChildProcess([&] {
+    const auto control = ControlThread::create().value();
+    const auto hearts = Heartbeats::create(*control, kQuick).value();
+    const auto registration = hearts->beat(counter);
+    poll(nullptr, 0, 60'000);
+    return true;
+  });
+}
+
+TEST(Heartbeats, FrozenProcessIsFoundAndALivingOneIsNot) {
+  SharedCounter shared;
+  ChildProcess child = beating(shared.counter);
+  const auto control = ControlThread::create().value();
+  const auto hearts = Heartbeats::create(*control, kQuick).value();
+  Told told;
+  const auto registration = hearts->watch(shared.counter, told.hear());
+  ASSERT_TRUE(eventually([&] { return shared.counter.load() > 40; }));
+  EXPECT_EQ(told.times, 0);
+  const std::uint64_t start = monotonic_ns();
+  kill(child.pid(), SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return told.times.load() == 1; }));
+  std::printf("found after %.1f ms\n", static_cast<double>(monotonic_ns() - start) * 1e-6);
+  EXPECT_THAT(told.why, StartsWith("its process gave no sign of life for 0.3 s"));
+  poll(nullptr, 0, 100);
+  EXPECT_EQ(told.times, 1);
+}
+
+TEST(Heartbeats, ProcessThatWasStoppedItselfBlamesNobody) {
+  SharedCounter beats;
+  SharedCounter verdict;
+  const auto control = ControlThread::create();
+  ChildProcess watcher([&] {
+    const auto own = ControlThread::create().value();
+    const auto hearts = Heartbeats::create(*own, kQuick).value();
+    const auto registration = hearts->watch(beats.counter, [&](const std::string&) { ++verdict.counter; });
+    poll(nullptr, 0, 60'000);
+    return true;
+  });
+  const auto hearts = Heartbeats::create(*control.value(), kQuick).value();
+  const auto registration = hearts->beat(beats.counter);
+  for (int round = 0; round < 3; ++round) {
+    poll(nullptr, 0, 80);
+    kill(watcher.pid(), SIGSTOP);
+    poll(nullptr, 0, 600);
+    kill(watcher.pid(), SIGCONT);
+    poll(nullptr, 0, 100);
+  }
+  EXPECT_EQ(verdict.counter.load(), 0U);
+}
+
+TEST(Heartbeats, OrderlyEndAndNoBeginningAreNoSilence) {
+  SharedCounter shared;
+  const auto control = ControlThread::create().value();
+  const auto hearts = Heartbeats::create(*control, kQuick).value();
+  Told told;
+  const auto registration = hearts->watch(shared.counter, told.hear());
+  poll(nullptr, 0, 500);
+  EXPECT_EQ(told.times, 0);
+  {
+    const auto beat = hearts->beat(shared.counter);
+    ASSERT_TRUE(eventually([&] { return shared.counter.load() > 3; }));
+  }
+  EXPECT_EQ(shared.counter.load(), 0U);
+  poll(nullptr, 0, 500);
+  EXPECT_EQ(told.times, 0);
+}
+
+TEST(Heartbeats, OffTheyCostNothing) {
+  SharedCounter shared;
+  const auto control = ControlThread::create().value();
+  const auto hearts = Heartbeats::create(*control, {0, 300}).value();
+  Told told;
+  const auto beat = hearts->beat(shared.counter);
+  const auto watch = hearts->watch(shared.counter, told.hear());
+  shared.counter = 1;
+  poll(nullptr, 0, 450);
+  EXPECT_EQ(shared.counter.load(), 1U);
+  EXPECT_EQ(told.times, 0);
+}
+
+TEST(Heartbeats, EndedWatchIsNotCalledAndMayEndItself) {
+  SharedCounter shared;
+  const auto control = ControlThread::create().value();
+  const auto hearts = Heartbeats::create(*control, {5, 20}).value();
+  shared.counter = 1;
+  for (int round = 0; round < 50; ++round) {
+    auto told = std::make_unique<Told>();
+    auto registration = hearts->watch(shared.counter, told->hear());
+    poll(nullptr, 0, round % 7 * 5);
+    registration.remove();
+  }
+  Heartbeats::Registration itself;
+  std::mutex mutex;
+  std::atomic<bool> done{false};
+  {
+    const std::lock_guard lock(mutex);
+    itself = hearts->watch(shared.counter, [&](const std::string&) {
+      const std::lock_guard held(mutex);
+      itself.remove();
+      done = true;
+    });
+  }
+  EXPECT_TRUE(eventually([&] { return done.load(); }));
+}
+
+// Time as the control thread lives it, by an injected clock.
+std::uint64_t fake_now = 0;
+std::uint64_t fake_clock() { return fake_now; }
+
+TEST(OwnTime, WhatWasNotLivedDoesNotCount) {
+  fake_now = 1'000'000;
+  OwnTime time(1000, fake_clock);
+  Silence silence(time);
+  for (int tick = 0; tick < 10; ++tick) {
+    fake_now += 1000;
+    time.tick();
+  }
+  EXPECT_EQ(silence.lasted_ns(time), 10'000U);
+  // Stopped for an hour: at most half a period more than one of it counts.
+  fake_now += 3'600'000'000'000;
+  time.tick();
+  EXPECT_EQ(silence.lasted_ns(time), 11'500U);
+  silence.end(time);
+  EXPECT_EQ(silence.lasted_ns(time), 0U);
+}
+
+TEST(OwnTime, PeerHeardJustBeforeALateTickIsNotHeardInTheFuture) {
+  fake_now = 1'000'000;
+  OwnTime time(1000, fake_clock);
+  Silence silence(time);
+  fake_now += 1'000'000;
+  silence.end(time);  // before the tick that finds out
+  time.tick();
+  EXPECT_EQ(silence.lasted_ns(time), 0U);
+  for (int tick = 0; tick < 5; ++tick) {
+    fake_now += 1000;
+    time.tick();
+  }
+  EXPECT_EQ(silence.lasted_ns(time), 5'000U);
+}
+
+TEST(Pulse, LongIntervalIsShortenedSoThatASignCanComeInTime) {
+  const auto control = ControlThread::create().value();
+  const auto pulse = Pulse::create(*control, {60'000, 300}, [] {}).value();
+  EXPECT_EQ(pulse->period_ns(), 100'000'000U);
+  EXPECT_FALSE(Pulse::create(*control, {0, 300}, [] {}).value()->on());
+}
+
+TEST(Pulse, BeatsOnlyWhileItIsWanted) {
+  const auto control = ControlThread::create().value();
+  std::atomic<int> beats{0};
+  const auto pulse = Pulse::create(*control, {5, 300}, [&] { ++beats; }).value();
+  poll(nullptr, 0, 30);
+  EXPECT_EQ(beats, 0);
+  pulse->start();
+  EXPECT_TRUE(eventually([&] { return beats.load() > 3; }));
+  pulse->stop();
+  poll(nullptr, 0, 10);
+  const int before = beats;
+  poll(nullptr, 0, 40);
+  EXPECT_EQ(beats, before);
+}
+
+}  // namespace
+}  // namespace seto
