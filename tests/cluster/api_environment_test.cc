@@ -99,7 +99,9 @@ TEST(ApiEnvironment, AfterAFailureTheRanksMeetAgain) {
     config.initTimeoutMs = 300;
     setoComm_t comm = nullptr;
     char mark = 0;
-    if (rank == 1) ASSERT_EQ(read(failed_first[0], &mark, 1), 1);
+    if (rank == 1) {
+      ASSERT_EQ(read(failed_first[0], &mark, 1), 1);
+    }
     const setoResult_t first = setoCommInitEnvironment(&comm, &config);
     if (rank == 0) {
       EXPECT_TRUE(failed(first, setoTimeout, "rank 1 of 2 did not come"));
