@@ -48,6 +48,9 @@ class SendStream {
   virtual std::byte* acquire(Mark mark) = 0;
   // The message is complete. Streaming stores into it have been fenced.
   virtual void commit(Mark mark) = 0;
+  // Where bytes have to be moved one by one it matters how many of a slot there are: then it is said before each commit.
+  [[nodiscard]] virtual bool asks_size() const { return false; }
+  virtual void tell_size(Mark mark, std::size_t size) { (void)mark, (void)size; }
 
   // Lending: where receivers can read this member's memory, a message need not be moved. In place of acquire, for every slice of
   // the operation, with the same memory: the message of slice s lies, once committed, at `first + s * stride`, and does not

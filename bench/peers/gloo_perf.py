@@ -3,7 +3,8 @@
 
     gloo_perf.py COLLECTIVE --ranks N --sizes BYTES,... [--budget SECONDS] [--least CALLS] [--most CALLS]
 
-torch is loaded once and the ranks are forked from it: every run has fresh processes without paying for N imports.
+torch is loaded once and the ranks are forked from it: every run has fresh processes without paying for N imports. With --rank R
+--rendezvous FILE it is one rank only, of hosts that share a file system; GLOO_SOCKET_IFNAME names their interface.
 """
 
 import argparse
@@ -112,7 +113,12 @@ def main():
     parser.add_argument("--budget", type=float, default=0.1)
     parser.add_argument("--least", type=int, default=3)
     parser.add_argument("--most", type=int, default=100000)
+    parser.add_argument("--rank", type=int)
+    parser.add_argument("--rendezvous")
     options = parser.parse_args()
+    if options.rank is not None:
+        run_rank(options.rank, options.rendezvous, options)
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         rendezvous = os.path.join(folder, "rendezvous")
         children = [fork_rank(rank, rendezvous, options) for rank in range(options.ranks)]

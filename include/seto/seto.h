@@ -477,8 +477,20 @@ typedef struct {
 SETO_API setoResult_t setoExplain(const setoQuestion_t *question, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
 /* What a communicator knows of itself, any thread, also while a call waits: operations issued, begun and done here; the first
- * failure; of every rank whether it is alive, has left or is dead, how many operations it has done and what it said last. */
+ * failure; of every rank whether it is alive, has left or is dead, how many operations it has done and what it said last; the
+ * last calls with their times, and what those under way wait for, which they are given some 20 ms to say. As JSON it is what
+ * setoReport reads (docs/flight_recorder.md). */
 SETO_API setoResult_t setoCommDump(setoComm_t comm, setoFormat_t format, char *text, size_t capacity, size_t *size);
+
+/* Puts together what several ranks dumped as JSON, of one communicator or of several, and says who keeps whom waiting: the first line
+ * is the verdict. What cannot be used is left out and named; setoInvalidArgument if nothing is left. Needs no communicator. */
+typedef struct {
+  const char *name; /* for messages: its file */
+  const char *text;
+  size_t size;
+} setoDumpText_t;
+SETO_API setoResult_t setoReport(const setoDumpText_t *dumps, size_t count, setoFormat_t format, char *text, size_t capacity,
+                                 size_t *size);
 
 #ifdef __cplusplus
 }

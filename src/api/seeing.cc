@@ -5,6 +5,7 @@
 #include "src/core/dump.h"
 #include "src/core/explain.h"
 #include "src/core/info.h"
+#include "src/core/report.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
@@ -63,6 +64,16 @@ Result<std::string> answer(const setoQuestion_t& asked, ReportFormat format) {
   return explain(question, tiers, costs, format);
 }
 
+Result<std::string> report_on(const setoDumpText_t* dumps, size_t count, ReportFormat format) {
+  if (dumps == nullptr && count > 0) return null_argument("dumps");
+  std::vector<DumpText> texts;
+  for (size_t i = 0; i < count; ++i) {
+    if (dumps[i].text == nullptr && dumps[i].size > 0) return failure(Code::invalid_argument, "dumps: text %zu is NULL", i);
+    texts.push_back({dumps[i].name == nullptr ? std::string_view("a dump") : dumps[i].name, {dumps[i].text, dumps[i].size}});
+  }
+  return report(texts, format);
+}
+
 }  // namespace
 
 extern "C" {
@@ -93,6 +104,15 @@ setoResult_t setoCommDump(setoComm_t comm, setoFormat_t format, char* text, size
     const std::shared_ptr<Communicator> communicator = comm->communicator();
     if (communicator == nullptr) return comm->why_unusable();
     return write(target, dump(*communicator, format_of(format)));
+  });
+}
+
+setoResult_t setoReport(const setoDumpText_t* dumps, size_t count, setoFormat_t format, char* text, size_t capacity,
+                        size_t* size) {
+  return enter([&]() -> Status {
+    const Target target{text, capacity, size};
+    SETO_TRY(check(target, number_in(format)));
+    return write(target, report_on(dumps, count, format_of(format)));
   });
 }
 

@@ -5,31 +5,16 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "include/seto/seto.h"
 #include "src/base/text.h"
+#include "src/command/output.h"
 
 namespace seto::command {
 namespace {
-
-// Asks for the length, then for the text. It may have grown in between: then it is cut, which is no harm in a terminal.
-int print(const std::function<setoResult_t(char*, size_t, size_t*)>& ask) {
-  size_t size = 0;
-  setoResult_t result = ask(nullptr, 0, &size);
-  std::string text(size + 1, '\0');
-  if (result == setoSuccess) result = ask(text.data(), text.size(), nullptr);
-  if (result != setoSuccess) {
-    std::fprintf(stderr, "seto: %s: %s\n", setoGetErrorString(result), setoGetLastError(nullptr));
-    return result == setoInvalidArgument ? kMisused : kFailed;
-  }
-  text.resize(size);
-  if (text.empty() || text.back() != '\n') text += '\n';
-  return std::fputs(text.c_str(), stdout) < 0 ? kFailed : 0;
-}
 
 std::vector<std::pair<std::string, std::string>> variables_of_seto() {
   std::vector<std::pair<std::string, std::string>> found;
@@ -56,8 +41,6 @@ std::vector<std::string> set_refused_aside() {
   }
   return refusals;
 }
-
-setoFormat_t format(bool json) { return json ? setoFormatJson : setoFormatText; }
 
 }  // namespace
 

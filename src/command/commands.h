@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace seto::command {
 
@@ -24,6 +25,11 @@ struct ExplainOptions {
   bool json = false;
 };
 
+struct ReportOptions {
+  std::vector<std::string> files;  // "-": standard input
+  bool json = false;
+};
+
 // "0.1.0": of the library that runs, whatever the settings say.
 std::string version_text();
 
@@ -31,5 +37,6 @@ std::string version_text();
 // can, and fails at the end.
 int run(const InfoOptions& options);
 int run(const ExplainOptions& options);
+int run(const ReportOptions& options);
 
 }  // namespace seto::command

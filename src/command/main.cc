@@ -81,7 +81,7 @@ std::vector<std::string> words_after(const std::string& command) {
   if (command == "explain")
     return {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "gather", "scatter", "barrier"};
   if (command == "completion") return {"bash", "zsh", "fish"};
-  if (command == "help") return {"info", "explain", "run", "completion"};
+  if (command == "help") return {"info", "explain", "run", "report", "completion"};
   return {};
 }
 
@@ -101,6 +101,13 @@ std::vector<seto::command::CommandDescription> describe(const CLI::App& app) {
   return all;
 }
 
+CLI::App* add_report(CLI::App& app, seto::command::ReportOptions& report) {
+  CLI::App* const command = app.add_subcommand("report", "who keeps whom waiting, from dumps of several ranks");
+  command->add_option("dumps", report.files, "files of SETO_DUMP_FILE or setoCommDump as JSON; - is standard input")->required();
+  command->add_flag("--json", report.json, "as JSON");
+  return command;
+}
+
 }  // namespace
 
 // seto: what a user asks the library from a shell. Over the C API alone.
@@ -118,10 +125,12 @@ int main(int argc, char** argv) {
   const CLI::App* const agent_command = app.add_subcommand("agent", "the end of seto run on another host")->group("");
   std::string shell;
   const CLI::App* const completion_command = add_completion(app, shell);
+  seto::command::ReportOptions report;
+  const CLI::App* const report_command = add_report(app, report);
   std::string topic;
   app.add_subcommand("help", "this text, or that of a command")
-      ->add_option("command", topic, "info, explain, run, completion or help")
-      ->check(CLI::IsMember({"info", "explain", "run", "completion", "help"}));
+      ->add_option("command", topic, "info, explain, run, report, completion or help")
+      ->check(CLI::IsMember({"info", "explain", "run", "report", "completion", "help"}));
   const std::string help = app.help();  // once a command is parsed, it would be that command's
 
   // After "--" stands the program of seto run, which CLI11 would take for arguments of ours.
@@ -141,6 +150,7 @@ int main(int argc, char** argv) {
     return seto::command::run(run);
   }
   if (completion_command->parsed()) return std::fputs(seto::command::completion(describe(app), shell).c_str(), stdout) < 0;
+  if (report_command->parsed()) return seto::command::run(report);
   std::fputs(topic.empty() ? help.c_str() : app.get_subcommand(topic)->help("seto").c_str(), stdout);
   return 0;
 }

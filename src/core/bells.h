@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "src/core/connection.h"
@@ -8,14 +9,14 @@
 
 namespace seto {
 
-// Wakes the contexts of a communicator's other ranks.
+// Wakes the contexts of the ranks that share memory, by their places in the circle; the own one is null.
 class Bells final : public slots::Doorbell {
  public:
-  explicit Bells(const std::vector<std::shared_ptr<Connection>>& connections) : connections_(connections) {}
+  explicit Bells(std::vector<std::shared_ptr<Connection>> connections) : connections_(std::move(connections)) {}
   void ring(std::uint32_t member) override { connections_[member]->ring(); }
 
  private:
-  const std::vector<std::shared_ptr<Connection>>& connections_;
+  std::vector<std::shared_ptr<Connection>> connections_;
 };
 
 }  // namespace seto

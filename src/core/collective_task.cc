@@ -30,6 +30,10 @@ CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, Bou
     run_.operands.scalar = scalar_;
   }
   run_.operands.operation = operation;
+  if (shape != nullptr) [[likely]]
+    record_.issue(communicator.seeing(), shape->recorded, operation);
+  else
+    record_.issue(communicator.seeing(), recorded(call, {}), operation);
 }
 
 Task::Step CollectiveTask::begin() {
@@ -45,6 +49,7 @@ Task::Step CollectiveTask::begin() {
   if (!communicator_.rejection_was_read(note_.operation) && !(deadline_ && deadline_->passed())) return Step::blocked;
   communicator_.begin(note_);
   begun_ = true;
+  record_.begin(gate_ != nullptr || deadline_.has_value());
   if (!StoreChoice::matters(shape_->bytes)) return Step::moved;
   way_ = shape_->stores->next();
   run_.operands.slots = way_.slots;
@@ -82,7 +87,9 @@ bool CollectiveTask::inspect() {
     failed_ = communicator_.first_failure();
   else if (begun_)
     failed_ = communicator_.look_around(note_);
-  if (failed_.ok() && begun_ && deadline_->passed()) failed_ = communicator_.overdue(note_, waits_for());
+  const bool overdue = failed_.ok() && begun_ && deadline_->passed();
+  if (begun_ && record_.wanted(overdue || communicator_.failed())) record_.tell(wait());
+  if (overdue) failed_ = communicator_.overdue(note_, waits_for());
   if (failed_.ok()) warn_if_late();
   return !failed_.ok() && ends_with_failure();
 }
@@ -92,6 +99,11 @@ void CollectiveTask::warn_if_late() {
   if (!late_.due(timeout_ms_) || !at_the_front) return;
   communicator_.warn_of(note_, begun_ ? waits_for() : "has not begun it", late_.seconds(timeout_ms_));
   late_.silence();
+}
+
+WaitOfCall CollectiveTask::wait() const {
+  const HostLaunch::Wait wait = shape_->launch->waits_at(run_);
+  return {wait.peer, wait.text, wait.step};
 }
 
 std::string CollectiveTask::waits_for() const {
@@ -105,6 +117,7 @@ void CollectiveTask::finish(Status status) {
   // Who aborts has told the others that they may use their slots again: what was read of them since may be anything.
   if (communicator_.failed() && status.ok()) status = communicator_.first_failure();
   if (!communicator_.failed()) communicator_.complete(note_.operation);
+  record_.end(status, communicator_.failed(), deadline_.has_value() || started_ticks_ != 0);
   if (gate_ != nullptr) {
     communicator_.task_ended();
     gate_->ended(status);

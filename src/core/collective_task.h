@@ -4,6 +4,7 @@
 
 #include "src/core/communicator.h"
 #include "src/core/late_warning.h"
+#include "src/core/task_record.h"
 
 namespace seto {
 
@@ -33,6 +34,7 @@ class CollectiveTask final : public Task {
   // It has not ended for long, and nothing before it is to blame.
   void warn_if_late();
   [[nodiscard]] std::string waits_for() const;
+  [[nodiscard]] WaitOfCall wait() const;
 
   Communicator& communicator_;
   BoundShape* shape_;
@@ -47,6 +49,7 @@ class CollectiveTask final : public Task {
   StoreChoice::Way way_;
   alignas(8) unsigned char scalar_[8];  // of pre-multiplied sums: the caller's may be gone when the task runs
   std::uint64_t started_ticks_ = 0;     // 0: this size has no choice of stores to measure
+  TaskRecord record_;
   bool begun_ = false;
 };
 

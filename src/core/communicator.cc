@@ -31,6 +31,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   }
   const Deadline until = Deadline::after_ms(options.config.init_timeout_ms).unless(options.given_up);
   SETO_TRY(communicator->meet(bootstrap, until));
+  SETO_TRY(communicator->seeing_.start(*communicator));
   communicator->launches_ = std::make_unique<LaunchCache>(
       LaunchCache::Setup{communicator->rank_, communicator->ranks_, &communicator->tiers_, &communicator->costs_,
                          &communicator->config_, communicator->circle_.get(), communicator->crowding_});
@@ -43,6 +44,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
 }
 
 Communicator::~Communicator() {
+  seeing_.stop();
   if (circle_ == nullptr) {
     if (board_.size > 0) context_->pool().give_back_board(board_.offset, board_.size);
     return;
@@ -271,8 +273,8 @@ Status Communicator::died(Rank peer, const Note& own) const {
   const auto member = static_cast<std::uint32_t>(peer);
   if (peer == rank_ || !connections_[member]->dead()) return {};
   if (circle_->completed_by(member) >= own.operation || circle_->fate_of(member).reason != 0) return {};
-  return failure(Code::remote_error, "operation %llu (%s): the process of rank %d has ended",
-                 static_cast<unsigned long long>(own.operation), text_of(own).c_str(), peer);
+  return failure(Code::remote_error, "operation %llu (%s): rank %d (%s): %s", static_cast<unsigned long long>(own.operation),
+                 text_of(own).c_str(), peer, place_of(peer).c_str(), connections_[member]->why_dead().c_str());
 }
 
 Status Communicator::left(Rank peer, const Note& own) const {
@@ -300,7 +302,8 @@ Status Communicator::why_gone(Rank peer) const {
     return failure(Code::remote_error, "rank %d has left the communicator%s", peer,
                    fate.culprit == member ? "" : (" because of rank " + std::to_string(fate.culprit)).c_str());
   if (connections_[static_cast<std::size_t>(peer)]->dead())
-    return failure(Code::remote_error, "the process of rank %d has ended", peer);
+    return failure(Code::remote_error, "rank %d (%s): %s", peer, place_of(peer).c_str(),
+                   connections_[static_cast<std::size_t>(peer)]->why_dead().c_str());
   return {};
 }
 
@@ -355,6 +358,7 @@ void Communicator::fail(const Status& reason, Rank culprit) {
   failed_.store(true, std::memory_order_release);
   circle_->leave({static_cast<std::uint32_t>(reason.code()), static_cast<std::uint32_t>(culprit)});
   context_->wake();
+  seeing_.failed();
 }
 
 Status Communicator::first_failure() const {

@@ -10,20 +10,24 @@
 #include <vector>
 
 #include "src/bootstrap/bootstrap.h"
+#include "src/control/front_door.h"
 #include "src/core/call.h"
 #include "src/core/communicator_state.h"
 #include "src/core/context.h"
 #include "src/core/launch_cache.h"
 #include "src/core/planner.h"
 #include "src/core/remains.h"
+#include "src/core/seeing.h"
 #include "src/core/task.h"
 #include "src/core/transfers.h"
 #include "src/core/waiting_tasks.h"
+#include "transports/slots/slot_circle.h"
 #include "transports/transport.h"
 
 namespace seto {
 
 class Bells;
+class RemoteRanks;
 struct Joining;
 
 struct CommunicatorOptions {
@@ -50,6 +54,10 @@ class Communicator final {
   [[nodiscard]] const CostModel& costs() const { return costs_; }
   [[nodiscard]] std::uint64_t calibration_ns() const { return calibration_ns_; }
   [[nodiscard]] double ranks_a_core() const { return crowding_; }
+  // "tokyo-3:4711": host and process of a rank.
+  [[nodiscard]] const std::string& place_of(Rank rank) const { return places_[static_cast<std::size_t>(rank)]; }
+  // What the ranks know and nobody else; null: they are on one node, and their channel can be trusted.
+  [[nodiscard]] const Secret* secret() const { return door_ == nullptr ? nullptr : &key_; }
   [[nodiscard]] int others_of_process() const;  // ranks that are threads of this one
 
   // A blocking collective.
@@ -75,6 +83,9 @@ class Communicator final {
   [[nodiscard]] Status first_failure() const;
   // Any thread, until destruction begins.
   [[nodiscard]] CommunicatorState state() const;
+  [[nodiscard]] Seeing& seeing() { return seeing_; }
+  [[nodiscard]] const Seeing& seeing() const { return seeing_; }
+  [[nodiscard]] AttemptId attempt() const { return attempt_; }  // which making of a communicator it comes from
 
  private:
   friend class CollectiveTask;
@@ -83,12 +94,16 @@ class Communicator final {
   Communicator() = default;
   Status meet(Bootstrap& bootstrap, Deadline until);
   Status introduce(Joining& joining);
+  Status exchange_doors(Bootstrap& bootstrap, Joining& joining, Deadline until);
   Status make_circle(const Joining& joining, Deadline until);
+  Result<std::unique_ptr<slots::SlotCircle>> make_near_circle(const Joining& joining, const std::vector<std::uint32_t>& node);
+  Result<std::unique_ptr<RemoteRanks>> make_far_ranks(const Joining& joining);
   Result<std::shared_ptr<Connection>> connect(Rank peer, const Joining& joining, Deadline until);
 
   void await_turn(Task& task);
   BoundShape* prepared(const Call& call, Status& rejected);
   [[nodiscard]] PeerState state_of(Rank rank) const;
+  void put_records(CommunicatorState& state) const;
   std::uint64_t count_operation() {
     issued_.store(issued() + 1, std::memory_order_relaxed);
     return issued();
@@ -131,8 +146,14 @@ class Communicator final {
   std::string name_;
   Config config_;
   std::shared_ptr<Context> context_;
+  AttemptId attempt_ = 0;
+  Seeing seeing_;
   Board board_;
   std::vector<std::shared_ptr<Connection>> connections_;  // by rank; null: this rank
+  std::vector<std::string> places_;                       // by rank: host and process
+  FrontDoor* door_ = nullptr;                             // of the process; null: all ranks are on one node
+  Secret key_;                                            // of the ranks that meet through doors
+  Admission admission_;
   std::unique_ptr<Bells> bells_;
   std::unique_ptr<Circle> circle_;
   Tiers tiers_;

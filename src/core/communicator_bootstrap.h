@@ -22,6 +22,7 @@ class CommunicatorBootstrap final : public Bootstrap {
   [[nodiscard]] Rank rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return static_cast<int>(members_.size()); }
   [[nodiscard]] Result<std::vector<std::string>> all_gather(std::string mine, Deadline until) override;
+  [[nodiscard]] const Secret* secret() const override { return parent_.secret(); }
 
  private:
   struct Round {

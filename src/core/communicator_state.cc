@@ -1,8 +1,25 @@
 #include "src/core/communicator_state.h"
 
+#include <algorithm>
+
+#include "src/base/clock.h"
 #include "src/core/communicator.h"
 
 namespace seto {
+namespace {
+
+// A rank that waits looks around many times in this; one that computes does not answer at all.
+constexpr int kAnswerMs = 20;
+// Calls that begin early keep the others waiting.
+constexpr std::size_t kMostAsked = 16;
+
+bool under_way(const RecordedOperation& operation) { return operation.state == RecordedState::begun; }
+
+}  // namespace
+
+std::uint64_t CommunicatorState::wall_us(std::uint64_t ticks) const {
+  return ticks == 0 || ticks > now_ticks ? now_us : now_us - std::min(now_us, ticks_to_ns(now_ticks - ticks) / 1000);
+}
 
 PeerState Communicator::state_of(Rank rank) const {
   const auto member = static_cast<std::uint32_t>(rank);
@@ -27,8 +44,32 @@ PeerState Communicator::state_of(Rank rank) const {
   return peer;
 }
 
+// Asks those that are under way what they wait for.
+void Communicator::put_records(CommunicatorState& state) const {
+  const Recorder& recorder = seeing_.recorder();
+  std::vector<Recorder::Ticket> asked;
+  for (const RecordedOperation& operation : recorder.read())
+    if (under_way(operation) && asked.size() < kMostAsked) asked.push_back(operation.sequence);
+  if (!asked.empty() && !failed()) {
+    const Waits::Question question = seeing_.waits().ask();
+    context_->wake();
+    seeing_.waits().await(asked, question, kAnswerMs);
+  }
+  state.recorded = recorder.recorded();
+  for (const RecordedOperation& operation : recorder.read()) {
+    RecordedEntry entry{operation, {}};
+    WaitOfCall wait;
+    const bool waits = under_way(operation) || operation.state == RecordedState::failed;
+    if (waits && seeing_.waits().find(operation.sequence, wait)) entry.wait = std::move(wait);
+    state.entries.push_back(std::move(entry));
+  }
+  state.now_ticks = ticks();
+  state.now_us = seto::wall_us();
+}
+
 CommunicatorState Communicator::state() const {
   CommunicatorState state;
+  put_records(state);
   state.done = done_.load(std::memory_order_acquire);
   state.begun = begun();
   state.issued = issued();
@@ -36,6 +77,9 @@ CommunicatorState Communicator::state() const {
   state.leased_bytes = context_->pool().leased();
   state.used_bytes = context_->pool().used();
   state.failure = first_failure();
+  state.failed_at_us = seeing_.failed_at_us();
+  const Fate own = circle_->fate_of(static_cast<std::uint32_t>(rank_));
+  if (failed() && own.culprit < static_cast<std::uint32_t>(ranks_)) state.culprit = static_cast<Rank>(own.culprit);
   for (Rank rank = 0; rank < ranks_; ++rank) state.peers.push_back(state_of(rank));
   return state;
 }

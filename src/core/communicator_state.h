@@ -6,6 +6,8 @@
 
 #include "src/base/result.h"
 #include "src/base/types.h"
+#include "src/core/recorder.h"
+#include "src/core/waits.h"
 #include "transports/transport.h"
 
 namespace seto {
@@ -20,6 +22,12 @@ struct PeerState {
   std::optional<Note> note;  // the last that it wrote, if it is still there
 };
 
+// A call that the flight recorder remembers, with what it waits for if it said so.
+struct RecordedEntry {
+  RecordedOperation operation;
+  std::optional<WaitOfCall> wait;
+};
+
 struct CommunicatorState {
   std::uint64_t issued = 0;
   std::uint64_t begun = 0;
@@ -28,7 +36,17 @@ struct CommunicatorState {
   std::uint64_t leased_bytes = 0;  // slots, of the whole context
   std::uint64_t used_bytes = 0;    // boards too
   Status failure;
+  Rank culprit = -1;               // of the failure, as this rank knows; -1: nobody, or none
+  std::uint64_t failed_at_us = 0;  // wall clock
   std::vector<PeerState> peers;
+  std::uint64_t recorded = 0;  // calls ever
+  std::vector<RecordedEntry> entries;
+  // Two readings at once: what converts the ticks of entries.
+  std::uint64_t now_ticks = 0;
+  std::uint64_t now_us = 0;
+
+  // Ticks as a time of the wall clock.
+  [[nodiscard]] std::uint64_t wall_us(std::uint64_t ticks) const;
 };
 
 }  // namespace seto

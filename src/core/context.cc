@@ -18,7 +18,8 @@ namespace {
 constexpr std::size_t kHeadSize = 4096;
 // Covers a peer's work on a slice; beyond it a yield costs less than what it may save.
 constexpr std::uint32_t kSpins = 4000;
-constexpr std::uint64_t kOwnBell = 0;  // of epoll's data; connections count from 1
+constexpr std::uint64_t kOwnBell = 0;                // of epoll's data; connections count from 1
+constexpr std::uint64_t kLinks = ~std::uint64_t{0};  // the sockets of all links
 
 ContextId next_context_id() {
   static std::atomic<ContextId> next{1};
@@ -26,6 +27,8 @@ ContextId next_context_id() {
 }
 
 }  // namespace
+
+LivenessSettings liveness_of(const Config& config) { return {config.heartbeat_ms, config.liveness_timeout_ms}; }
 
 int usable_cores() {
   cpu_set_t set;
@@ -73,6 +76,35 @@ Result<std::shared_ptr<Connection>> Context::open(const PeerAddress& peer, Deadl
   SETO_ASSIGN(std::shared_ptr<Connection> connection, Connection::open({id_, segment_.get()}, peer, until));
   if (connection->socket() >= 0) SETO_TRY(listen_to(connection));
   return connection;
+}
+
+Result<std::shared_ptr<Connection>> Context::open(const PeerAddress& peer, const RemoteDoor& door, Deadline until) {
+  SETO_ASSIGN(tcp::Domain* const links, domain());
+  SETO_ASSIGN(FrontDoor* const doors, FrontDoor::of_process({config_.interface, config_.ports}));
+  SETO_ASSIGN(Wires* const wires, Wires::of_process(*doors, liveness_of(config_)));
+  return Connection::open({id_, segment_.get(), links, doors, wires}, peer, door, until);
+}
+
+Result<tcp::Domain*> Context::domain() {
+  const std::lock_guard lock(mutex_);
+  if (domain_ != nullptr) return domain_.get();
+  SETO_ASSIGN(std::unique_ptr<tcp::Domain> made, tcp::Domain::create());
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kLinks;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, made->descriptor(), &event) != 0)
+    return system_failure(Code::unavailable, "epoll refuses the links of a context");
+  SETO_TRY(progress_->prepare());
+  domain_ = std::move(made);
+  output_ = std::make_unique<OutputTask>(*domain_);
+  domain_->on_output([this] { output_->begin(*progress_); });
+  tcp_.store(domain_.get(), std::memory_order_release);
+  return domain_.get();
+}
+
+bool Context::pump() {
+  tcp::Domain* const links = tcp_.load(std::memory_order_acquire);
+  return links != nullptr && links->pump();
 }
 
 Status Context::listen_to(const std::shared_ptr<Connection>& connection) {
@@ -129,6 +161,7 @@ void Context::arm() {
   // Writers of counters look at `armed` after their store with no fence between: it would cost a third of a small all-reduce.
   head().armed.store(1, std::memory_order_relaxed);
   (void)pass_barrier_on_every_core();
+  if (tcp::Domain* const links = tcp_.load(std::memory_order_acquire)) links->prepare_to_sleep();
 }
 
 void Context::disarm() { head().armed.store(0, std::memory_order_relaxed); }
@@ -138,6 +171,7 @@ void Context::await_bell(int milliseconds) {
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), milliseconds);
   for (int i = 0; i < count; ++i) {
     const std::uint64_t ringer = events[static_cast<std::size_t>(i)].data.u64;
+    if (ringer == kLinks) continue;  // whoever is woken pumps
     if (ringer == kOwnBell) {
       eventfd_t rung = 0;
       (void)eventfd_read(segment_->bell.get(), &rung);

@@ -13,6 +13,7 @@
 #include "src/core/acquaintances.h"
 #include "src/core/connection.h"
 #include "src/core/cost_model.h"
+#include "src/core/output_task.h"
 #include "src/core/progress.h"
 #include "transports/slots/pool.h"
 
@@ -35,6 +36,9 @@ class Context final : public Sleeper {
 
   // A new connection; the peer's context opens its end for the same attempt.
   Result<std::shared_ptr<Connection>> open(const PeerAddress& peer, Deadline until);
+  Result<std::shared_ptr<Connection>> open(const PeerAddress& peer, const RemoteDoor& door, Deadline until);
+  // Its links over TCP; made when the first is needed.
+  Result<tcp::Domain*> domain();
   // Acquaintances, under a lock.
   [[nodiscard]] KnownConnections known();
   void keep(const Connections& met);
@@ -61,6 +65,7 @@ class Context final : public Sleeper {
   void disarm() override;
   void await_bell(int milliseconds) override;
   void wake() override;
+  bool pump() override;
 
  private:
   Status listen_to(const std::shared_ptr<Connection>& connection);
@@ -80,10 +85,16 @@ class Context final : public Sleeper {
   Acquaintances acquaintances_;
   // Whose bell an event of epoll is: its descriptor may be closed by then, and the number another's.
   std::unordered_map<std::uint64_t, std::weak_ptr<Connection>> ringers_;
-  std::uint64_t next_ringer_ = 1;  // 0: the own bell
-  std::vector<std::unique_ptr<Retired>> retired_;
+  std::uint64_t next_ringer_ = 1;           // 0: the own bell
+  std::atomic<tcp::Domain*> tcp_{nullptr};  // domain_, for who may not lock
+  std::unique_ptr<tcp::Domain> domain_;
+  std::vector<std::unique_ptr<Retired>> retired_;  // gone before the domain, which then delivers what they sent
+  std::unique_ptr<OutputTask> output_;
   std::unique_ptr<Progress> progress_;
 };
+
+// What wires go by.
+LivenessSettings liveness_of(const Config& config);
 
 // Cores that this process may run on.
 int usable_cores();

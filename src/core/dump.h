@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "src/core/communicator.h"
@@ -7,8 +8,12 @@
 
 namespace seto {
 
+// Of the JSON form. Grows when a reader of an older one would misunderstand; keys that are added do not count.
+inline constexpr std::uint64_t kDumpSchema = 1;
+
 // The state of one communicator, for a person who asks why it waits: how far this rank is, what became of the others and what
-// each said last, the first failure. Any thread, while others operate: figures may be of slightly different moments.
+// each said last, the first failure, and the last calls with what they wait for. Any thread, while others operate: figures may be
+// of slightly different moments. Takes some 20 ms where a call is under way that does not say what it waits for.
 std::string dump(const Communicator& communicator, ReportFormat format);
 
 }  // namespace seto

@@ -1,12 +1,17 @@
 #include "src/core/introduction.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "src/net/secret.h"
 
 namespace seto {
 namespace {
+
+constexpr std::uint64_t kMostCores = 1 << 20;
+constexpr std::uint64_t kMostSockets = 16;
 
 // How far a failure of that kind is from its cause: a peer's end is felt by many, and a wait in vain by all.
 int distance(Code code) {
@@ -22,46 +27,97 @@ int distance(Code code) {
   }
 }
 
-// Of one machine, so in the machine's byte order.
 std::string bytes_of(const Attempts& attempts) {
   return {reinterpret_cast<const char*>(attempts.data()), attempts.size() * sizeof(AttemptId)};
 }
+
+// Numbers of eight bytes, texts after their length; little-endian, as every machine that this library runs on.
+class Writer {
+ public:
+  void number(std::uint64_t value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  void text(const std::string& text) {
+    number(text.size());
+    bytes_ += text;
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+// What comes of a peer may be garbage: once something is missing, everything is.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  void number(std::uint64_t& value) {
+    sound_ = sound_ && bytes_.size() >= sizeof value;
+    if (!sound_) return;
+    std::memcpy(&value, bytes_.data(), sizeof value);
+    bytes_.remove_prefix(sizeof value);
+  }
+  void text(std::string& text) {
+    std::uint64_t size = 0;
+    number(size);
+    sound_ = sound_ && size <= bytes_.size();
+    if (!sound_) return;
+    text = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+  }
+  [[nodiscard]] bool whole() const { return sound_ && bytes_.empty(); }
+
+ private:
+  std::string_view bytes_;
+  bool sound_ = true;
+};
 
 Code code_in(const std::string& outcome) { return static_cast<Code>(outcome.front()); }
 
 }  // namespace
 
 std::string Introduction::encoded() const {
-  return host + '\0' + site + '\0' + std::to_string(context) + '\0' + std::to_string(board) + '\0' + std::to_string(identity) +
-         '\0' + std::to_string(cores) + '\0' + outcome + '\0' + std::to_string(offered.size()) + '\0' + bytes_of(offered) +
-         process;
+  Writer writer;
+  for (const std::string* text : {&host, &site, &process, &place, &outcome}) writer.text(*text);
+  for (const std::uint64_t number : {context, board, identity, static_cast<std::uint64_t>(cores)}) writer.number(number);
+  writer.text(bytes_of(offered));
+  return writer.take();
 }
 
 Result<Introduction> Introduction::decoded(const std::string& text) {
-  std::array<std::string, 8> fields;
-  std::size_t at = 0;
-  for (std::string& field : fields) {
-    const std::size_t end = text.find('\0', at);
-    if (end == std::string::npos) return failure(Code::remote_error, "its introduction is cut short");
-    field = text.substr(at, end - at);
-    at = end + 1;
-  }
   Introduction result;
-  result.host = fields[0];
-  result.site = fields[1];
-  result.context = std::strtoull(fields[2].c_str(), nullptr, 10);
-  result.board = std::strtoull(fields[3].c_str(), nullptr, 10);
-  result.identity = std::strtoull(fields[4].c_str(), nullptr, 10);
-  result.cores = std::max(1, std::atoi(fields[5].c_str()));
-  result.outcome = fields[6];
-  const std::size_t offers = std::strtoull(fields[7].c_str(), nullptr, 10);
-  if (offers > kOffersLimit || text.size() - at < offers * sizeof(AttemptId))
-    return failure(Code::remote_error, "its introduction offers %zu connections: that is garbage", offers);
-  result.offered.resize(offers);
-  if (offers > 0) std::memcpy(result.offered.data(), text.data() + at, offers * sizeof(AttemptId));
+  Reader reader(text);
+  std::uint64_t cores = 0;
+  std::string offers;
+  for (std::string* field : {&result.host, &result.site, &result.process, &result.place, &result.outcome}) reader.text(*field);
+  for (std::uint64_t* number : {&result.context, &result.board, &result.identity, &cores}) reader.number(*number);
+  reader.text(offers);
+  if (!reader.whole()) return failure(Code::remote_error, "its introduction is cut short, or longer than it says");
+  result.cores = static_cast<int>(std::clamp<std::uint64_t>(cores, 1, kMostCores));
+  if (offers.size() % sizeof(AttemptId) != 0 || offers.size() / sizeof(AttemptId) > kOffersLimit)
+    return failure(Code::remote_error, "its introduction offers connections in %zu bytes: that is garbage", offers.size());
+  result.offered.resize(offers.size() / sizeof(AttemptId));
+  if (!offers.empty()) std::memcpy(result.offered.data(), offers.data(), offers.size());
   if (!std::is_sorted(result.offered.begin(), result.offered.end()))
     return failure(Code::remote_error, "its introduction offers connections out of order: that is garbage");
-  result.process = text.substr(at + offers * sizeof(AttemptId));
+  return result;
+}
+
+std::string DoorNotice::encoded() const {
+  Writer writer;
+  for (const std::string* text : {&door, &secret, &outcome}) writer.text(*text);
+  writer.number(sockets);
+  return writer.take();
+}
+
+Result<DoorNotice> DoorNotice::decoded(const std::string& text) {
+  DoorNotice result;
+  Reader reader(text);
+  for (std::string* field : {&result.door, &result.secret, &result.outcome}) reader.text(*field);
+  std::uint64_t sockets = 0;
+  reader.number(sockets);
+  if (!reader.whole() || sockets < 1 || sockets > kMostSockets ||
+      (!result.secret.empty() && result.secret.size() != Secret::kSize))
+    return failure(Code::remote_error, "what it says of how it is reached is garbage");
+  result.sockets = static_cast<std::uint32_t>(sockets);
   return result;
 }
 

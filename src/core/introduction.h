@@ -20,11 +20,24 @@ struct Introduction {
   std::uint64_t board = 0;
   std::uint64_t identity = 0;  // of the board: random, never 0
   int cores = 1;               // that it may run on
+  std::string place;           // host and process as a person knows them: "tokyo-3:4711"
   std::string outcome;         // outcome_text of what has failed already
   Attempts offered;            // whose connections it holds open for those of the others that know them too
 
   [[nodiscard]] std::string encoded() const;
   static Result<Introduction> decoded(const std::string& text);
+};
+
+// What a rank says where not all share memory: how it is reached over TCP, and, where the ranks have no secret yet but their
+// channel can be trusted with one, rank 0's proposal.
+struct DoorNotice {
+  std::string door;  // FrontDoor::address()
+  std::string secret;
+  std::uint32_t sockets = 1;
+  std::string outcome;
+
+  [[nodiscard]] std::string encoded() const;
+  static Result<DoorNotice> decoded(const std::string& text);
 };
 
 // Those of all ranks; the text names the rank whose is wrong.

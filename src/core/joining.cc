@@ -1,4 +1,7 @@
-// How the ranks of a new communicator come to share memory.
+// How the ranks of a new communicator come to be connected.
+
+#include <limits.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -7,6 +10,7 @@
 #include "src/core/bells.h"
 #include "src/core/communicator.h"
 #include "src/core/introduction.h"
+#include "src/core/joined_circle.h"
 #include "src/net/token.h"
 #include "src/topology/host_identity.h"
 #include "transports/slots/slot_circle.h"
@@ -19,6 +23,9 @@ struct Joining {
   KnownConnections known;  // as the introduction says
   std::vector<Introduction> all;
   AttemptId attempt = 0;
+  // Where not all are on one node:
+  std::vector<DoorNotice> doors;
+  std::uint32_t sockets = 1;  // of each link
 };
 
 namespace {
@@ -62,6 +69,19 @@ Result<std::vector<Home>> homes_of(const std::vector<Introduction>& all) {
   return homes;
 }
 
+bool several_nodes(const std::vector<Introduction>& all) {
+  return std::any_of(all.begin(), all.end(), [&](const Introduction& one) { return one.host != all.front().host; });
+}
+
+std::string place_of_process() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown:" + std::to_string(getpid());
+  return std::string(name.data()) + ":" + std::to_string(getpid());
+}
+
+// A few streams share what one core can move; more cost more than they bring within a site.
+constexpr std::uint32_t kSiteSockets = 1;
+
 }  // namespace
 
 Status Communicator::introduce(Joining& joining) {
@@ -71,6 +91,8 @@ Status Communicator::introduce(Joining& joining) {
   own.cores = usable_cores();
   own.identity = random_identity();
   SETO_ASSIGN(own.host, host_identity(config_.host_id));
+  if (config_.transport == Medium::tcp) own.host += " rank " + std::to_string(rank_);
+  own.place = place_of_process();
   SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
   own.process = meetings->address();
   context_->tidy();  // boards of communicators that are gone
@@ -104,13 +126,15 @@ Status Communicator::meet(Bootstrap& bootstrap, Deadline until) {
   context_->expect_ranks_on_node(static_cast<int>(on_node));
   // The second round needs time that is left after the deadline of those who wait in vain.
   const Deadline connected = until.sooner_ms(static_cast<std::uint64_t>(until.remaining_ms()) / 10 * 9);
-  joining.attempt = attempt_of(texts.value());
+  joining.attempt = attempt_ = attempt_of(texts.value());
+  if (several_nodes(all)) SETO_TRY(exchange_doors(bootstrap, joining, until));
   made = make_circle(joining, connected);
   if (!made.ok() && until.stopped())
     made = failure(Code::invalid_usage, "its init was given up (setoCommAbort or setoCommDestroy)");
   if (!made.ok()) {
     SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
     meetings->decline(joining.attempt, context_->id(), gave_up(rank_, made));
+    if (door_ != nullptr) door_->decline(joining.attempt, context_->id(), key_, gave_up(rank_, made));
   }
   const Result<std::vector<std::string>> gathered = bootstrap.all_gather(outcome_text(made), until);
   if (gathered.ok()) return common_outcome(rank_, made, gathered.value());
@@ -118,37 +142,110 @@ Status Communicator::meet(Bootstrap& bootstrap, Deadline until) {
   return {made.code() == Code::aborted ? Code::remote_error : made.code(), std::string(made.text())};
 }
 
+// Ranks of several nodes: how each is reached over TCP, and the secret with which they know each other. Jobs of one node never
+// listen to a network.
+Status Communicator::exchange_doors(Bootstrap& bootstrap, Joining& joining, Deadline until) {
+  DoorNotice own;
+  Status made;
+  const Result<FrontDoor*> door = FrontDoor::of_process({config_.interface, config_.ports});
+  if (door.ok()) {
+    door_ = door.value();
+    own.door = door_->address();
+  } else {
+    made = door.status();
+  }
+  const Secret* const known = bootstrap.secret();
+  if (known == nullptr && rank_ == 0) own.secret = Secret::random().bytes();
+  own.sockets = config_.tcp_streams == kAutomatic ? kSiteSockets : static_cast<std::uint32_t>(config_.tcp_streams);
+  own.outcome = outcome_text(made);
+  SETO_ASSIGN(const std::vector<std::string> texts, bootstrap.all_gather(own.encoded(), until));
+  std::vector<std::string> outcomes;
+  for (std::size_t peer = 0; peer < texts.size(); ++peer) {
+    Result<DoorNotice> notice = DoorNotice::decoded(texts[peer]);
+    if (!notice.ok()) return failure(Code::remote_error, "rank %zu: %s", peer, std::string(notice.status().text()).c_str());
+    joining.doors.push_back(std::move(notice).value());
+    outcomes.push_back(joining.doors.back().outcome);
+    joining.sockets = std::max(joining.sockets, joining.doors.back().sockets);
+  }
+  SETO_TRY(common_outcome(rank_, made, outcomes));
+  if (known != nullptr) {
+    key_ = known->derive("communicator");
+  } else {
+    const std::string& proposed = joining.doors.front().secret;
+    if (proposed.size() != Secret::kSize) return failure(Code::remote_error, "rank 0 proposed no secret for the job");
+    std::array<std::uint8_t, Secret::kSize> bytes;
+    std::copy(proposed.begin(), proposed.end(), bytes.begin());
+    key_ = Secret(bytes);
+  }
+  admission_ = door_->admit(key_);
+  return {};
+}
+
 // What both ends know already, or a new one that both open.
 Result<std::shared_ptr<Connection>> Communicator::connect(Rank peer, const Joining& joining, Deadline until) {
   const Introduction& theirs = joining.all[static_cast<std::size_t>(peer)];
-  if (theirs.host != joining.own.host)
-    return failure(Code::invalid_usage, "rank %d is on another host; transports between hosts are not in this version", peer);
   const PeerAddress address{theirs.process, theirs.context, joining.attempt};
   std::shared_ptr<Connection> known = joining.known.shared_with(address, theirs.offered);
-  Result<std::shared_ptr<Connection>> found = known != nullptr ? Result(std::move(known)) : context_->open(address, until);
+  const bool near = theirs.host == joining.own.host;
+  if (known != nullptr && (known->link() == nullptr) != near) known = nullptr;  // another communicator chose another medium
+  Result<std::shared_ptr<Connection>> found = std::move(known);
+  if (found.value() == nullptr) {
+    if (near)
+      found = context_->open(address, until);
+    else
+      found = context_->open(address, {joining.doors[static_cast<std::size_t>(peer)].door, key_, joining.sockets}, until);
+  }
   if (!found.ok()) return from_peer(peer, found.status());
-  if (found.value()->dead()) return from_peer(peer, failure(Code::remote_error, "its process has ended"));
+  if (found.value()->dead()) return from_peer(peer, failure(Code::remote_error, "%s", found.value()->why_dead().c_str()));
   return found;
 }
 
 Status Communicator::make_circle(const Joining& joining, Deadline until) {
-  const std::vector<Introduction>& all = joining.all;
+  connections_.resize(joining.all.size());
+  places_.clear();
+  for (const Introduction& one : joining.all) places_.push_back(one.place);
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (peer == rank_) continue;
+    SETO_ASSIGN(connections_[static_cast<std::size_t>(peer)], connect(peer, joining, until));
+  }
+  JoinedCircle::Setup joined;
+  joined.own = static_cast<std::uint32_t>(rank_);
+  for (std::uint32_t rank = 0; rank < joining.all.size(); ++rank)
+    if (joining.all[rank].host == joining.own.host) joined.node.push_back(rank);
+  std::unique_ptr<slots::SlotCircle> near;
+  if (joined.node.size() > 1 || ranks_ == 1) {
+    SETO_ASSIGN(near, make_near_circle(joining, joined.node));
+  }
+  if (joined.node.size() == joining.all.size()) {
+    circle_ = std::move(near);
+  } else {
+    joined.near = std::move(near);
+    SETO_ASSIGN(joined.far, make_far_ranks(joining));
+    circle_ = std::make_unique<JoinedCircle>(std::move(joined));
+  }
+  context_->keep(connections_);
+  return {};
+}
+
+Result<std::unique_ptr<slots::SlotCircle>> Communicator::make_near_circle(const Joining& joining,
+                                                                          const std::vector<std::uint32_t>& node) {
   slots::CircleSetup setup;
-  setup.own = static_cast<std::uint32_t>(rank_);
   setup.ports = ports_for(ranks_);
   setup.pool = &context_->pool();
   setup.called = "rank";
-  connections_.resize(all.size());
-  for (Rank peer = 0; peer < ranks_; ++peer) {
-    const Introduction& introduction = all[static_cast<std::size_t>(peer)];
+  setup.numbers = node;
+  Connections others;
+  for (const std::uint32_t rank : node) {
+    const Introduction& introduction = joining.all[rank];
+    const std::shared_ptr<Connection>& opened = connections_[rank];
     slots::Member member;
     member.segment = context_->segment().segment.data();
     member.segment_size = context_->segment().segment.size();
     member.board = introduction.board;
     member.identity = introduction.identity;
-    if (peer != rank_) {
-      std::shared_ptr<Connection>& opened = connections_[static_cast<std::size_t>(peer)];
-      SETO_ASSIGN(opened, connect(peer, joining, until));
+    if (opened == nullptr) {
+      setup.own = static_cast<std::uint32_t>(setup.members.size());
+    } else {
       member.segment = opened->memory();
       member.segment_size = opened->size();
       member.armed = &reinterpret_cast<SegmentHead*>(opened->memory())->armed;
@@ -156,12 +253,23 @@ Status Communicator::make_circle(const Joining& joining, Deadline until) {
       member.dead = &opened->death();
     }
     setup.members.push_back(member);
+    others.push_back(opened);
   }
-  bells_ = std::make_unique<Bells>(connections_);
+  bells_ = std::make_unique<Bells>(std::move(others));
   setup.doorbell = bells_.get();
-  SETO_ASSIGN(circle_, slots::SlotCircle::create(std::move(setup)));
-  context_->keep(connections_);
-  return {};
+  return slots::SlotCircle::create(std::move(setup));
+}
+
+Result<std::unique_ptr<RemoteRanks>> Communicator::make_far_ranks(const Joining& joining) {
+  RemoteRanks::Setup setup;
+  setup.own = static_cast<std::uint32_t>(rank_);
+  setup.attempt = joining.attempt;
+  for (const auto& connection : connections_)
+    setup.connections.push_back(connection != nullptr && connection->link() != nullptr ? connection : nullptr);
+  SETO_ASSIGN(setup.domain, context_->domain());
+  setup.wake = [context = context_.get()] { context->wake(); };
+  SETO_ASSIGN(Wires* const wires, Wires::of_process(*door_, liveness_of(config_)));
+  return RemoteRanks::create(std::move(setup), *wires);
 }
 
 }  // namespace seto

@@ -10,6 +10,7 @@
 #include "src/base/config.h"
 #include "src/core/call.h"
 #include "src/core/planner.h"
+#include "src/core/recorder.h"
 #include "src/core/store_choice.h"
 #include "src/engine/host_launch.h"
 
@@ -23,6 +24,7 @@ struct BoundShape {
   const void* scalar = nullptr;  // avg over floats: 1 / ranks, in the accumulator type
   StoreChoice* stores = nullptr;
   std::uint64_t bytes = 0;
+  RecordedCall recorded;
 };
 
 // The bound shapes of one communicator. Shapes that come back cost a comparison; of the rest a bounded number is kept.

@@ -139,7 +139,7 @@ void Progress::drive_alone(Task& task) {
       depart();
       return;
     }
-    if (step == Task::Step::moved) {
+    if (step == Task::Step::moved || sleeper_.pump()) {
       if (patience.moved() && task.inspect()) return;
       continue;
     }
@@ -147,12 +147,13 @@ void Progress::drive_alone(Task& task) {
     if (task.inspect()) return;
     if (!patience.tired()) continue;
     sleeper_.arm();
+    const bool pumped = sleeper_.pump();
     const Task::Step last = task.advance();
     if (last == Task::Step::ended) {
       sleeper_.disarm();
       return;
     }
-    if (last == Task::Step::blocked && arrived_.load(std::memory_order_relaxed) == 0) sleeper_.await_bell(kSleepMs);
+    if (last == Task::Step::blocked && !pumped && arrived_.load(std::memory_order_relaxed) == 0) sleeper_.await_bell(kSleepMs);
     sleeper_.disarm();
     if (last == Task::Step::moved) patience.moved();
   }
@@ -163,7 +164,7 @@ bool Progress::drive(Task& task, Deadline until) {
   Patience patience(*this);
   while (!task.ended()) {
     adopt();
-    if (round()) {
+    if (round() || sleeper_.pump()) {
       if (!patience.moved() || task.ended()) continue;
       inspect_all();
       if (until.passed()) return task.ended();
@@ -173,7 +174,7 @@ bool Progress::drive(Task& task, Deadline until) {
     if (until.passed()) return false;
     if (!patience.tired()) continue;
     sleeper_.arm();
-    if (!round() && arrived_.load(std::memory_order_relaxed) == 0) sleeper_.await_bell(kSleepMs);
+    if (!round() && !sleeper_.pump() && arrived_.load(std::memory_order_relaxed) == 0) sleeper_.await_bell(kSleepMs);
     sleeper_.disarm();
   }
   return true;
@@ -254,7 +255,7 @@ bool Progress::inspect_all() {
 bool Progress::pass() {
   if (pending_.load(std::memory_order_acquire) == 0 || !try_take()) return false;
   adopt();
-  bool moved = round();
+  bool moved = round() || sleeper_.pump();
   if (!moved || ++passes_ % kMovesBetweenLooks == 0) moved = inspect_all() || moved;
   release();
   return moved;
@@ -269,7 +270,7 @@ void Progress::relax(std::uint32_t idle_passes) {
   }
   sleeper_.arm();
   adopt();
-  if (!round()) sleeper_.await_bell(1);
+  if (!round() && !sleeper_.pump()) sleeper_.await_bell(1);
   sleeper_.disarm();
   release();
 }
@@ -306,13 +307,13 @@ void Progress::work_until_wanted() {
   Patience patience(*this);
   while (pending_.load(std::memory_order_relaxed) > 0 && waiters_.load() == 0 && !stopping_) {
     adopt();
-    if (round()) {
+    if (round() || sleeper_.pump()) {
       if (patience.moved()) inspect_all();
       continue;
     }
     if (!patience.lasts() || inspect_all() || !patience.tired()) continue;
     sleeper_.arm();
-    if (!round() && arrived_.load(std::memory_order_relaxed) == 0 && waiters_.load() == 0 && !stopping_)
+    if (!round() && !sleeper_.pump() && arrived_.load(std::memory_order_relaxed) == 0 && waiters_.load() == 0 && !stopping_)
       sleeper_.await_bell(kSleepMs);
     sleeper_.disarm();
   }

@@ -25,6 +25,9 @@ class Sleeper {
   virtual void await_bell(int milliseconds) = 0;
   // From any thread.
   virtual void wake() = 0;
+  // On the holder of the token, when no task moves: what has to be moved by hand, as bytes between sockets and streams. True:
+  // something was, so tasks may go on.
+  virtual bool pump() { return false; }
 };
 
 // Who waits, works. One token says which thread drives the tasks of a context: a waiter takes it and drives inline, alone where

@@ -12,6 +12,23 @@ constexpr std::uint32_t kPiecesAtOnce = 16;
 
 using Direction = LocalTransfer::Direction;
 
+// A lone send or receive as such; several as their number and their bytes.
+RecordedCall recorded(const TransferCall& call) {
+  RecordedCall::Parts parts;
+  for (const Transfer& transfer : call.transfers)
+    if (static_cast<int>(transfer.type) < kDataTypeCount) parts.bytes += transfer.count * size_of(transfer.type);
+  parts.count = call.transfers.size();
+  parts.kind = call.kind == TransferKind::all_to_all_v ? RecordedKind::all_to_all_v : RecordedKind::transfers;
+  if (call.transfers.size() == 1 && call.kind == TransferKind::point_to_point) {
+    const Transfer& only = call.transfers.front();
+    parts.kind = only.direction == Direction::send ? RecordedKind::send : RecordedKind::receive;
+    parts.type = only.type;
+    parts.count = only.count;
+    parts.root = only.peer;
+  }
+  return RecordedCall::of(parts);
+}
+
 }  // namespace
 
 TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepared, const TransferCall& call, TaskGate* gate)
@@ -21,12 +38,14 @@ TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepare
       deadline_(call.until),
       gate_(gate) {
   if (call.until) late_.silence();
+  record_.issue(communicator.seeing(), recorded(call), 0);
 }
 
 Task::Step TransferTask::advance() {
   if (!begun_) {
     if (gate_ != nullptr && !gate_->open()) return Step::blocked;
     begun_ = true;
+    record_.begin(gate_ != nullptr || deadline_.has_value());
     if (prepared_.launch == nullptr) {
       finish(std::move(prepared_.first_wrong));
       return Step::ended;
@@ -71,6 +90,7 @@ Status TransferTask::refusal(const TransferLaunch::Refused& refused) const {
 }
 
 bool TransferTask::inspect() {
+  if (begun_ && prepared_.launch != nullptr && record_.wanted(communicator_.failed())) record_.tell(wait());
   if (communicator_.failed()) {
     finish(communicator_.first_failure());
     return true;
@@ -90,6 +110,7 @@ bool TransferTask::inspect() {
     return true;
   }
   if (prepared_.launch->moved() != moved) return false;
+  if (record_.wanted(true)) record_.tell(wait());
   communicator_.fail(reason, culprit);
   finish(communicator_.first_failure());
   return true;
@@ -145,11 +166,17 @@ std::string TransferTask::pending() const {
   return text;
 }
 
+WaitOfCall TransferTask::wait() const {
+  const std::vector<std::uint32_t> waiting = prepared_.launch->waiting();
+  return {waiting.empty() ? -1 : prepared_.transfers[waiting.front()].peer, pending(), ""};
+}
+
 void TransferTask::finish(Status status) {
   Communicator& communicator = communicator_;
   TaskGate* const gate = gate_;
   // Who aborts has told the others that they may use their slots again: what was read of them since may be anything.
   if (communicator.failed() && status.ok()) status = communicator.first_failure();
+  record_.end(status, communicator.failed(), deadline_.has_value() || started_ticks_ != 0);
   if (gate != nullptr) {
     communicator.task_ended();
     gate->ended(status);

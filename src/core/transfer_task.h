@@ -5,6 +5,7 @@
 #include "src/core/collective_task.h"
 #include "src/core/communicator.h"
 #include "src/core/late_warning.h"
+#include "src/core/task_record.h"
 #include "src/core/transfers.h"
 
 namespace seto {
@@ -26,6 +27,7 @@ class TransferTask final : public Task {
   Status look_around(Rank& culprit);
   // "receive of 4 float from rank 1 was not sent; ...": what has not ended.
   [[nodiscard]] std::string pending() const;
+  [[nodiscard]] WaitOfCall wait() const;
   void warn_if_late();
 
   Communicator& communicator_;
@@ -36,6 +38,7 @@ class TransferTask final : public Task {
   TaskGate* gate_;
   std::uint64_t started_ticks_ = 0;
   StoreChoice::Way way_;
+  TaskRecord record_;
   bool begun_ = false;
 };
 

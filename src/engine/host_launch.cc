@@ -125,6 +125,7 @@ Status HostLaunch::bind_target(const BindRequest& request, const Operand& operan
     SETO_ASSIGN(auto stream, circle.open_send(address, receivers, geometry_of(request, channel)));
     target.stream = stream.get();
     target.peer = static_cast<Rank>(receivers.front());
+    target.asks_size = stream->asks_size();
     sends_.push_back(std::move(stream));
   }
   targets_.push_back(target);
@@ -296,10 +297,23 @@ bool HostLaunch::try_step(const BoundStep& step, const Frame& frame, std::uint64
   if (step.borrows && !hold(step, mark)) return false;
   if (places.written > 0) perform(step, frame, places, slice);
   for (std::uint32_t i = 0; i < step.target_count; ++i)
-    if (targets[i].stream != nullptr) targets[i].stream->commit(mark);
+    if (targets[i].stream != nullptr) {
+      if (targets[i].asks_size) targets[i].stream->tell_size(mark, message_size(step, slice));
+      targets[i].stream->commit(mark);
+    }
   for (std::uint32_t i = 0; i < step.source_count; ++i)
     if (sources[i].stream != nullptr) sources[i].stream->release(mark);
   return true;
+}
+
+// Pieces of one message stand piece_stride_ apart, and the later ones may be shorter, or have no part in the last slice.
+std::size_t HostLaunch::message_size(const BoundStep& step, std::uint64_t slice) const {
+  const std::uint64_t begin = slice * slice_elements_;
+  for (std::uint32_t piece = step.pieces; piece-- > 0;) {
+    const std::uint64_t length = lengths_[step.first_piece + piece];
+    if (length > begin) return piece * piece_stride_ + std::min(slice_elements_, length - begin) * element_size_;
+  }
+  return 0;
 }
 
 bool HostLaunch::hold(const BoundStep& step, Mark mark) {

@@ -91,6 +91,7 @@ class HostLaunch final {
     Space space = Space::output;
     Rank peer = -1;
     bool lends = false;  // space and lent_offset say what
+    bool asks_size = false;
     std::uint64_t lent_offset = 0;
   };
   struct BoundStep {
@@ -157,6 +158,8 @@ class HostLaunch final {
   Frame frame_of(const Operands& operands) const;
   bool try_step(const BoundStep& step, const Frame& frame, std::uint64_t slice);
   bool hold(const BoundStep& step, Mark mark);
+  // Bytes that the message of a step to a channel fills in a slice.
+  [[nodiscard]] std::size_t message_size(const BoundStep& step, std::uint64_t slice) const;
   [[nodiscard]] bool ran_through(const Run& run) const;
   [[nodiscard]] bool all_taken(std::uint64_t operation) const;
   void perform(const BoundStep& step, const Frame& frame, const Places& places, std::uint64_t slice);

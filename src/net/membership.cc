@@ -177,7 +177,11 @@ Status CallerHandshake::hear() {
 Status CallerHandshake::hear_challenge() {
   std::string_view rest = std::string_view(in_).substr(kGreetingSize);
   const auto kind = take<std::uint32_t>(rest);
-  if (kind == kNotice) return reason_of_notice(take<std::uint32_t>(rest));
+  if (kind == kNotice) {
+    const auto what = take<std::uint32_t>(rest);
+    key_unknown_ = what != kNoticeOtherProtocol;
+    return reason_of_notice(what);
+  }
   if (kind != kChallenge) return failure(Code::remote_error, "what answers there sent its handshake in the wrong order");
   rest.remove_prefix(kNonceSize);
   const auto process = take<Token>(rest);
@@ -209,11 +213,12 @@ Status CallerHandshake::hear_verdict() {
   if (take<std::uint32_t>(rest) != kVerdict) {
     return failure(Code::remote_error, "what answers there sent its handshake in the wrong order");
   }
-  if (their_library_ != versions_.library) return other_library(their_library_, versions_.library);
   stage_ = Stage::over;
   const auto code = take<std::uint32_t>(rest);
-  accepted_ = code == kAccepted;
+  accepted_ = code == kAccepted && their_library_ == versions_.library;
+  refused_ = !accepted_;
   if (accepted_) return {};
+  if (their_library_ != versions_.library) return other_library(their_library_, versions_.library);
   return {code == kRefusedAborted ? Code::aborted : Code::remote_error, readable(rest)};
 }
 

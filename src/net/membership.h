@@ -72,8 +72,11 @@ class CallerHandshake final {
 
   // The peer has shown that it has the key and is who was wanted: what it says from then on is a member's.
   [[nodiscard]] bool proven() const { return proven_; }
-  // Accepted: success. Refused by a member: what feed() said, and believed. Once over.
+  // A notice said that the key is not known there: it may be a moment later.
+  [[nodiscard]] bool key_unknown() const { return key_unknown_; }
+  // Once over: accepted, or refused by a member, in the words that feed() gave.
   [[nodiscard]] bool accepted() const { return accepted_; }
+  [[nodiscard]] bool refused() const { return refused_; }
   // Known to both ends, and to nobody else, once accepted.
   [[nodiscard]] Secret session() const;
 
@@ -92,7 +95,9 @@ class CallerHandshake final {
   std::string transcript_;  // every byte so far, both ways
   std::string their_library_;
   bool proven_ = false;
+  bool key_unknown_ = false;
   bool accepted_ = false;
+  bool refused_ = false;
 };
 
 // The side that was connected to. After the hello its owner looks for the key and gives it, or refuses; after the proof it

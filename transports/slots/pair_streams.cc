@@ -135,8 +135,8 @@ PairPiece SlotPairReceiver::front(const Letter& letter) {
     if (committed_ <= mark_of(message_, pieces_)) return {};
     if (operation_of(committed_) != message_) {
       circle_.fail(failure(Code::remote_error, "%s %u: the header of its message is garbage (message %llu where %llu was due)",
-                           circle_.setup_.called, sender_, static_cast<unsigned long long>(operation_of(committed_)),
-                           static_cast<unsigned long long>(message_)));
+                           circle_.setup_.called, circle_.number_of(sender_),
+                           static_cast<unsigned long long>(operation_of(committed_)), static_cast<unsigned long long>(message_)));
       committed_ = 0;
       return {};
     }
@@ -165,7 +165,7 @@ PairPiece::State SlotPairReceiver::open(const Letter& letter) {
   if (!sound()) {
     circle_.fail(failure(Code::remote_error,
                          "%s %u: the header of its message is garbage (%llu bytes, offset %llu, stride %u, depth %u)",
-                         circle_.setup_.called, sender_, static_cast<unsigned long long>(theirs_.size),
+                         circle_.setup_.called, circle_.number_of(sender_), static_cast<unsigned long long>(theirs_.size),
                          static_cast<unsigned long long>(offset_), stride_, depth_));
     return PairPiece::State::waiting;
   }

@@ -151,7 +151,7 @@ Fate SlotCircle::fate_of(std::uint32_t member) const {
   const bool own = identity == setup_.members[member].identity;
   if (!own && identity == 0 && value == 0) value = fate.load(std::memory_order_acquire);  // it left between the two looks
   const bool given_back = !own && (identity != 0 || value == 0);
-  if (given_back) return {static_cast<std::uint32_t>(Code::invalid_usage), member};
+  if (given_back) return {static_cast<std::uint32_t>(Code::invalid_usage), number_of(member)};
   return {static_cast<std::uint32_t>(value >> 32), static_cast<std::uint32_t>(value)};
 }
 

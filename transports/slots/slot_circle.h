@@ -35,7 +35,8 @@ struct CircleSetup {
   std::vector<Member> members;
   Pool* pool = nullptr;  // of the own segment
   Doorbell* doorbell = nullptr;
-  const char* called = "member";  // what texts call a member: a user knows it by another name
+  const char* called = "member";       // what texts call a member: a user knows it by another name
+  std::vector<std::uint32_t> numbers;  // and by another number, which fates name too; empty: they are the same
 };
 
 // The owner of a new board, before others hear of it.
@@ -94,6 +95,9 @@ class SlotCircle final : public Circle {
   bool passed(std::span<const std::uint32_t> members, std::uint64_t operation);
   void heard(std::uint32_t member, std::uint64_t done) { done_by_[member] = done > done_by_[member] ? done : done_by_[member]; }
   void wake(std::uint32_t member) const;
+  [[nodiscard]] std::uint32_t number_of(std::uint32_t member) const {
+    return setup_.numbers.empty() ? member : setup_.numbers[member];
+  }
   void fail(Status reason) {
     if (failure_.ok()) failure_ = std::move(reason);
   }

@@ -205,18 +205,19 @@ const std::byte* SlotReceiver::front(Mark mark) {
 bool SlotReceiver::open(Window& window, std::uint64_t operation) {
   const StreamLine& line = *window.line;
   if (operation_of(window.committed - 1) != operation || line.digest != geometry_.digest) {
-    circle_.fail(failure(Code::remote_error,
-                         "%s %u sent operation %llu with digest %08x where operation %llu with digest %08x was due",
-                         circle_.setup_.called, sender_, static_cast<unsigned long long>(operation_of(window.committed - 1)),
-                         line.digest, static_cast<unsigned long long>(operation), geometry_.digest));
+    circle_.fail(failure(
+        Code::remote_error, "%s %u sent operation %llu with digest %08x where operation %llu with digest %08x was due",
+        circle_.setup_.called, circle_.number_of(sender_), static_cast<unsigned long long>(operation_of(window.committed - 1)),
+        line.digest, static_cast<unsigned long long>(operation), geometry_.digest));
     return false;
   }
   if (!plausible(window, operation)) return false;
   const std::uint64_t done = line.done;
   if (done >= operation) {  // believed, it would be credit for slots that are still read
-    circle_.fail(failure(
-        Code::remote_error, "%s %u: the header of its stream is garbage (%llu operations completed during operation %llu)",
-        circle_.setup_.called, sender_, static_cast<unsigned long long>(done), static_cast<unsigned long long>(operation)));
+    circle_.fail(failure(Code::remote_error,
+                         "%s %u: the header of its stream is garbage (%llu operations completed during operation %llu)",
+                         circle_.setup_.called, circle_.number_of(sender_), static_cast<unsigned long long>(done),
+                         static_cast<unsigned long long>(operation)));
     return false;
   }
   circle_.heard(sender_, done);
@@ -237,7 +238,8 @@ bool SlotReceiver::find_slots(Window& window) {
                                size <= sender.segment_size && offset <= sender.segment_size - size);
   if (!within || line.slots.check != check_of(offset, stride, depth) || stride < geometry_.slot_size) {
     circle_.fail(failure(Code::remote_error, "%s %u: the header of its stream is garbage (offset %llu, stride %u, depth %u)",
-                         circle_.setup_.called, sender_, static_cast<unsigned long long>(offset), stride, depth));
+                         circle_.setup_.called, circle_.number_of(sender_), static_cast<unsigned long long>(offset), stride,
+                         depth));
     return false;
   }
   window.slots = lent ? reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(offset)) : sender.segment + offset;
@@ -250,7 +252,8 @@ bool SlotReceiver::find_slots(Window& window) {
 bool SlotReceiver::plausible(Window& window, std::uint64_t operation) {
   if (window.committed <= mark_of(operation, geometry_.slices)) return true;
   circle_.fail(failure(Code::remote_error, "%s %u: the header of its stream is garbage (%llu slices sent of %llu)",
-                       circle_.setup_.called, sender_, static_cast<unsigned long long>(slice_of(window.committed)),
+                       circle_.setup_.called, circle_.number_of(sender_),
+                       static_cast<unsigned long long>(slice_of(window.committed)),
                        static_cast<unsigned long long>(geometry_.slices)));
   window.committed = 0;
   return false;

@@ -1,0 +1,188 @@
+"""Who is measured over TCP, and how each is forced onto it."""
+
+import json
+import tempfile
+from pathlib import Path
+
+import rows  # first: it knows where the common parts are
+from peers import GLOO_SOURCE, Setup, Unavailable, peer_arguments, times_of_lines
+from places import Hosts, LabError, output_of
+
+IPERF_SECONDS = 1  # it takes whole ones
+MOST_STREAMS = 4
+
+
+def measured(contender, place, group, times):
+    """Calls measure and makes sure that the bytes went where they should: shared memory would be a fast lie."""
+    before = place.carried_bytes()
+    figures = times()
+    carried = place.carried_bytes() - before
+    if carried < group.upper:
+        raise Unavailable(f"{contender} sent {carried} bytes over {place.interface}: it did not use TCP")
+    return figures
+
+
+class Ours:
+    """all_reduce_perf. On loopback SETO_TRANSPORT=tcp makes every rank a node of its own; over hosts nothing has to be set."""
+
+    def __init__(self, name, place, build, arguments=(), environment=None):
+        self.name, self.place, self.arguments, self.environment = name, place, list(arguments), environment or {}
+        self.program = build / "bench" / "all_reduce_perf"
+
+    def launch(self, group, lower, upper, extra):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "figures.json"
+            command = [self.program, "-b", lower, "-e", upper, "-f", "2", "--one-place", 1, *self.arguments, *extra]
+            self.place.run_ours([str(word) for word in command], group.ranks, self.environment, str(file))
+            return json.loads(file.read_text())["results"]
+
+    def measure(self, group, scale):
+        return measured(self.name, self.place, group, lambda: self.times(group, scale))
+
+    def times(self, group, scale):
+        times, lower = {}, group.lower
+        for upper, calls in group.calls:
+            count = max(int(calls * min(scale, 1.0)), 2)
+            for entry in self.launch(group, lower, upper, ["-n", count, "-w", max(2, count // 10), "-c", "0"]):
+                if entry["size"] in group.all_sizes:
+                    times[entry["size"]] = time_of(entry)
+            lower = upper * 2
+        missing = [size for size in group.all_sizes if size not in times]
+        if missing:
+            raise Unavailable(f"its JSON lacks the sizes {missing}")
+        return times
+
+    def check(self, group):
+        """One verified call of every size before anything is timed: a fast wrong answer must not count."""
+        for entry in self.launch(group, group.lower, group.upper, ["-n", "1", "-w", "0", "-c", "1"]):
+            wrong = entry["out_of_place"].get("nwrong")
+            if wrong not in (None, "N/A") and float(wrong):
+                raise Unavailable(f"{wrong} wrong elements at {entry['size']} bytes")
+
+
+def time_of(entry):
+    figures = entry["out_of_place"]
+    return float(figures["time"] if "time" in figures else figures["cpu_time"])
+
+
+class Mpi:
+    """An MPI over TCP at one place. `settings` gives the launcher's words and the environment for a place."""
+
+    def __init__(self, name, place, binary, settings):
+        self.name, self.place, self.binary, self.settings = name, place, binary, settings
+
+    def measure(self, group, scale):
+        launcher, environment = self.settings(self.place)
+        command = [*launcher, "-n", group.ranks, self.binary, *peer_arguments(group, scale)]
+        run = lambda: times_of_lines(output_of([self.place.start(0, command, environment)]))  # noqa: E731
+        return measured(self.name, self.place, group, run)
+
+
+class Gloo:
+    name = "gloo"
+
+    def __init__(self, place, python):
+        self.place, self.python = place, python
+
+    def measure(self, group, scale):
+        return measured(self.name, self.place, group, lambda: self.times(group, scale))
+
+    def times(self, group, scale):
+        command = [self.python, "-W", "ignore", GLOO_SOURCE, *peer_arguments(group, scale), "--ranks", group.ranks]
+        environment = {"GLOO_SOCKET_IFNAME": self.place.interface}
+        if not isinstance(self.place, Hosts):
+            return times_of_lines(output_of([self.place.start(0, command, environment)]))
+        with tempfile.TemporaryDirectory() as folder:
+            alone = [*command, "--rendezvous", f"{folder}/rendezvous", "--rank"]
+            ranks = [self.place.start(rank, [*alone, rank], environment) for rank in range(group.ranks)]
+            return times_of_lines(output_of(ranks))
+
+
+class Iperf:
+    """What a tuned TCP stream program moves both ways at once, at its best of 1 to 4 streams or processes. An all_reduce of two
+    ranks moves each byte once in each direction."""
+
+    name = rows.LIMIT
+
+    def __init__(self, place):
+        self.place = place
+
+    def measure(self, group, _):
+        ways = [(1, streams) for streams in range(1, MOST_STREAMS + 1)]
+        ways += [(processes, 1) for processes in range(2, MOST_STREAMS + 1)]
+        best = max(self.bytes_per_second(processes, streams) for processes, streams in ways)
+        return {size: 2 * size / best * 1e6 for size in group.all_sizes}
+
+    def bytes_per_second(self, processes, streams):
+        ports = [self.place.free_port() for _ in range(processes)]
+        address = self.place.addresses[1]
+        servers, clients = [], []
+        try:
+            for port in ports:
+                servers.append(self.place.start(1, ["iperf3", "-s", "-1", "-p", port, "-B", address, "--forceflush"]))
+                servers[-1].line("Server listening")
+            for port in ports:
+                words = ["-c", address, "-p", port, "--bidir", "-P", streams, "-t", IPERF_SECONDS, "-J"]
+                clients.append(self.place.start(0, ["iperf3", *words]))
+            for client in clients:
+                if client.wait(30) != 0:
+                    raise Unavailable(f"iperf3: {(client.errors or client.output)[-200:]}")
+            return sum(both_directions(json.loads(client.output)) for client in clients)
+        except (LabError, FileNotFoundError) as error:
+            raise Unavailable(str(error).splitlines()[0]) from None
+        finally:
+            for process in servers + clients:
+                process.close()
+
+
+def both_directions(report):
+    """Bytes in a second of iperf3's JSON of a run with --bidir."""
+    end = report["end"]
+    return (end["sum_received"]["bits_per_second"] + end["sum_received_bidir_reverse"]["bits_per_second"]) / 8
+
+
+class TcpPeers(Setup):
+    """The peers at a place, each with what forces it onto TCP there."""
+
+    place = None
+
+    def at(self, place):
+        self.place = place
+        return self.peers()
+
+    def open_mpi(self):
+        return Mpi("Open MPI", self.place, self.debian_mpi("openmpi"), open_mpi_settings)
+
+    def mpich(self):
+        return Mpi("MPICH", self.place, self.debian_mpi("mpich"), mpich_settings)
+
+    def intel_mpi(self):
+        shared = super().intel_mpi()
+        return Mpi("Intel MPI", self.place, shared.binary, lambda place: intel_settings(place, shared.environment, shared.launcher))
+
+    def gloo(self):
+        return Gloo(self.place, super().gloo().python)
+
+
+def open_mpi_settings(place):
+    words = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1"]
+    words += ["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", place.interface, "--mca", "oob_tcp_if_include", place.interface]
+    if isinstance(place, Hosts):
+        words += ["--mca", "plm_rsh_agent", place.agent, "--host", ",".join(f"{address}:1" for address in place.addresses)]
+    return words, {}
+
+
+def hydra_words(place, launcher):
+    if not isinstance(place, Hosts):
+        return []
+    return [f"-{launcher}", "ssh", f"-{launcher}-exec", place.agent, "-hosts", ",".join(place.addresses), "-ppn", 1, "-iface", place.interface]
+
+
+def mpich_settings(place):
+    environment = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": place.interface, "MPIR_CVAR_NOLOCAL": 1}
+    return ["mpirun.mpich", *hydra_words(place, "launcher")], environment
+
+
+def intel_settings(place, environment, launcher):
+    forced = {"I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": place.interface}
+    return [*launcher, *hydra_words(place, "bootstrap")], {**environment, **forced}

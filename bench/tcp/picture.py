@@ -1,0 +1,15 @@
+"""Bandwidth over message size as an SVG: one panel per place, for the state of the cores with more samples."""
+
+import rows  # first: it knows where the common parts are
+from panels import Panel, drawn, left_of, series_of
+
+
+def draw(samples):
+    """None if there is nothing to draw."""
+    counts = {state: sum(1 for sample in samples if sample.state == state) for state in rows.STATES}
+    state, panels = max(counts, key=counts.get), []
+    for place in (rows.LOOPBACK, rows.VETH):
+        series = series_of(samples, {sample.group for sample in samples if sample.group.place == place}, state)
+        if series:
+            panels.append(Panel(left_of(len(panels)), f"all_reduce fp32, 2 ranks, TCP over {place}, cores {state}: GB/s", series))
+    return drawn(panels) if panels else None

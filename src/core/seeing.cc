@@ -1,0 +1,37 @@
+#include "src/core/seeing.h"
+
+#include <ctime>
+
+#include "src/base/fork.h"
+#include "src/core/communicator.h"
+#include "src/core/dump_service.h"
+
+namespace seto {
+
+std::uint64_t wall_us() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000U + static_cast<std::uint64_t>(now.tv_nsec) / 1000U;
+}
+
+Status Seeing::start(const Communicator& communicator) {
+  recorder_ = Recorder(communicator.config().recorder);
+  if (communicator.config().dump_file.empty() && communicator.config().dump_signal == 0) return {};
+  SETO_TRY(DumpService::of_process().add(communicator));
+  communicator_ = &communicator;
+  return {};
+}
+
+void Seeing::stop() {
+  if (communicator_ == nullptr || process_was_forked()) return;
+  DumpService::of_process().remove(*communicator_);
+  communicator_ = nullptr;
+}
+
+void Seeing::failed() {
+  failed_at_us_.store(wall_us(), std::memory_order_release);
+  if (communicator_ == nullptr || process_was_forked() || communicator_->config().dump_file.empty()) return;
+  DumpService::of_process().request(*communicator_);
+}
+
+}  // namespace seto

@@ -1,0 +1,37 @@
+#include "src/core/waits.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace seto {
+
+void Waits::tell(Recorder::Ticket ticket, Question question, WaitOfCall wait) {
+  if (ticket == 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    answers_[ticket] = {question, std::move(wait)};
+    if (answers_.size() > kMostAnswers) answers_.erase(answers_.begin());
+  }
+  changed_.notify_all();
+}
+
+void Waits::await(const std::vector<Recorder::Ticket>& tickets, Question question, int milliseconds) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::milliseconds(milliseconds), [&] {
+    return std::all_of(tickets.begin(), tickets.end(), [&](Recorder::Ticket ticket) {
+      const auto found = answers_.find(ticket);
+      return found != answers_.end() && found->second.question >= question;
+    });
+  });
+}
+
+bool Waits::find(Recorder::Ticket ticket, WaitOfCall& wait) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = answers_.find(ticket);
+  if (found == answers_.end()) return false;
+  wait = found->second.wait;
+  return true;
+}
+
+}  // namespace seto

@@ -1,0 +1,38 @@
+"""What the tests over the lab share: where the programs are, waiting for a state, one exit status for skipped tests."""
+
+import os
+import sys
+import time
+import unittest
+from pathlib import Path
+
+from lab import ROOT
+from namespaces import why_not
+
+SKIPPED = 77  # what ctest takes as skipped
+BUILD = Path(os.environ.get("LAB_BUILD", ROOT / "build"))
+
+
+class LabCase(unittest.TestCase):
+    def setUp(self):
+        reason = why_not()
+        if reason:
+            self.skipTest(f"skipped: {reason}")
+
+    def wait_for(self, condition, limit_s=20):
+        """Where no event can be waited for, only a state asked about."""
+        end = time.monotonic() + limit_s
+        while not condition():
+            self.assertLess(time.monotonic(), end, "waited in vain")
+            time.sleep(0.005)
+
+
+def main():
+    """Runs the tests that the command line names; prints why any was skipped, and says so if all were."""
+    program = unittest.main(argv=[sys.argv[0], *sys.argv[1:]], module="__main__", exit=False)
+    result = program.result
+    for test, reason in result.skipped:
+        print(f"{test}: {reason}", file=sys.stderr)
+    if not result.wasSuccessful():
+        return 1
+    return SKIPPED if result.testsRun and len(result.skipped) == result.testsRun else 0

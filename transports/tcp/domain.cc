@@ -1,0 +1,125 @@
+#include "transports/tcp/domain.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+
+namespace seto::tcp {
+namespace {
+
+constexpr int kEventsAtOnce = 64;
+
+}  // namespace
+
+Result<std::unique_ptr<Domain>> Domain::create() {
+  std::unique_ptr<Domain> domain(new Domain());
+  domain->epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  if (!domain->epoll_.valid()) return system_failure(Code::unavailable, "no descriptor to wait for TCP on (ulimit -n)");
+  return domain;
+}
+
+Domain::~Domain() { deliver(); }
+
+// Links that nobody else holds stay until what they have sent is delivered: a rank may be gone when its peers still read.
+void Domain::deliver() {
+  const Deadline until = Deadline::after_ms(kLastWordsMs);
+  const std::lock_guard lock(mutex_);
+  for (;;) {
+    bool all = true;
+    for (const Member& member : links_) {
+      (void)member.link->receive();  // unread bytes at the close would reset the connection, and take our last ones along
+      (void)member.link->flush();
+      all = all && member.link->delivered();
+    }
+    if (all || until.passed()) return;
+    (void)poll(nullptr, 0, 1);  // nothing tells when the peer's kernel has acknowledged
+  }
+}
+
+Result<std::shared_ptr<Link>> Domain::add(Link::Setup setup) {
+  auto link = std::make_shared<Link>(std::move(setup));
+  const std::lock_guard lock(mutex_);
+  drop_unused();
+  for (std::size_t i = 0; i < link->sockets(); ++i) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.ptr = link.get();
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link->descriptor(i), &event) != 0)
+      return system_failure(Code::unavailable, "epoll refuses a TCP connection");
+  }
+  links_.push_back({link, std::vector<bool>(link->sockets())});
+  sockets_.fetch_add(link->sockets(), std::memory_order_relaxed);
+  return link;
+}
+
+// Of links that this domain alone holds, those that have nothing more to say.
+void Domain::drop_unused() {
+  std::erase_if(links_, [this](const Member& member) {
+    if (member.link.use_count() > 1 || !member.link->delivered()) return false;
+    sockets_.fetch_sub(member.link->sockets(), std::memory_order_relaxed);
+    return true;
+  });
+}
+
+bool Domain::pump() {
+  if (empty()) return false;
+  const std::lock_guard lock(mutex_);
+  bool moved = false;
+  if (sockets_.load(std::memory_order_relaxed) > kReadInTurn) {
+    moved = pump_ready();
+  } else {
+    for (const Member& member : links_) moved = (!member.link->broken() && member.link->receive()) || moved;
+  }
+  bool unsent = false;
+  for (const Member& member : links_) {
+    if (!member.link->unsent()) continue;
+    moved = member.link->flush() || moved;
+    unsent = unsent || member.link->unsent();
+  }
+  unsent_.store(unsent, std::memory_order_release);
+  return moved;
+}
+
+bool Domain::pump_ready() {
+  std::array<epoll_event, kEventsAtOnce> events;
+  const int count = epoll_wait(epoll_.get(), events.data(), kEventsAtOnce, 0);
+  bool moved = false;
+  for (int i = 0; i < count; ++i) {
+    auto* const link = static_cast<Link*>(events[static_cast<std::size_t>(i)].data.ptr);
+    if ((events[static_cast<std::size_t>(i)].events & ~static_cast<std::uint32_t>(EPOLLOUT)) == 0 || link->broken()) continue;
+    moved = link->receive() || moved;
+  }
+  return moved;
+}
+
+bool Domain::note_output() {
+  const bool unsent = std::any_of(links_.begin(), links_.end(), [](const Member& member) { return member.link->unsent(); });
+  const bool before = unsent_.exchange(unsent, std::memory_order_acq_rel);
+  if (unsent && !before && on_output_) on_output_();
+  return unsent && !before;
+}
+
+// A sleeper wakes for room only where it waits for room. A broken link is always readable, and nobody reads it any more.
+void Domain::prepare_to_sleep() {
+  if (empty()) return;
+  const std::lock_guard lock(mutex_);
+  for (Member& member : links_) {
+    for (std::size_t i = 0; i < member.link->sockets(); ++i) {
+      const int descriptor = member.link->descriptor(i);
+      if (member.link->broken()) {
+        (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
+        continue;
+      }
+      const bool wants = member.link->wants_to_write(i);
+      if (wants == member.listens_for_room[i]) continue;
+      epoll_event event{};
+      event.events = EPOLLIN | (wants ? EPOLLOUT : 0U);
+      event.data.ptr = member.link.get();
+      if (epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event) == 0) member.listens_for_room[i] = wants;
+    }
+  }
+}
+
+}  // namespace seto::tcp

@@ -1,0 +1,220 @@
+#include "transports/tcp/tcp_circle.h"
+
+#include <algorithm>
+
+#include "transports/tcp/pairs.h"
+#include "transports/tcp/streams.h"
+
+namespace seto::tcp {
+namespace {
+
+// Streams that a member may announce before anybody here has opened them.
+constexpr std::size_t kMostStreams = 65'536;
+constexpr std::uint32_t kLargestSlot = std::uint32_t{1} << 31;
+
+Status garbage(const char* what) {
+  return seto::failure(Code::remote_error, "what came over its connection is garbage (%s): the connection is given up", what);
+}
+
+Status check(const StreamGeometry& geometry) {
+  if (geometry.slices < 1 || geometry.slices > kMaxSlices)
+    return seto::failure(Code::invalid_argument, "%llu slices: a mark counts from 1 to %llu of them",
+                         static_cast<unsigned long long>(geometry.slices), static_cast<unsigned long long>(kMaxSlices));
+  if (geometry.slot_size > kLargestSlot)
+    return seto::failure(Code::invalid_argument, "slots of %u bytes are beyond the limit of %u", geometry.slot_size,
+                         kLargestSlot);
+  return {};
+}
+
+}  // namespace
+
+TcpCircle::TcpCircle(CircleSetup setup) : setup_(std::move(setup)), peers_(setup_.links.size()) {
+  for (std::size_t i = 0; i < setup_.links.size(); ++i) copies_.push_back(std::make_unique<Bulletin>());
+}
+
+Result<std::unique_ptr<TcpCircle>> TcpCircle::create(CircleSetup setup) {
+  std::unique_ptr<TcpCircle> circle(new TcpCircle(std::move(setup)));
+  TcpCircle& self = *circle;
+  const std::lock_guard lock(self.setup_.domain->lock());
+  for (std::uint32_t member = 0; member < self.members(); ++member) {
+    if (self.link(member) == nullptr) continue;
+    self.peers_[member].pair = std::make_unique<InPair>(self.setup_.domain->landing());
+    self.link(member)->enter(self.setup_.number, self, member, self.setup_.own);
+  }
+  (void)self.setup_.domain->note_output();
+  return circle;
+}
+
+TcpCircle::~TcpCircle() {
+  const std::lock_guard lock(setup_.domain->lock());
+  for (const auto& each : setup_.links)
+    if (each != nullptr) each->leave(setup_.number);
+  peers_.clear();  // gives its memory back
+}
+
+Result<std::unique_ptr<SendStream>> TcpCircle::open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
+                                                         const StreamGeometry& geometry) {
+  const auto unreached = [this](std::uint32_t member) { return member >= members() || link(member) == nullptr; };
+  if (receivers.empty() || (address.group == 0 && receivers.size() > 1) ||
+      std::any_of(receivers.begin(), receivers.end(), unreached))
+    return seto::failure(Code::invalid_usage, "a stream of group %u cannot have %zu receivers, or not those, over TCP",
+                         address.group, receivers.size());
+  SETO_TRY(check(geometry));
+  return std::unique_ptr<SendStream>(new TcpSender(*this, address, receivers, geometry));
+}
+
+Result<std::unique_ptr<ReceiveStream>> TcpCircle::open_receive(StreamAddress address, const StreamGeometry& geometry) {
+  if (address.sender >= members() || link(address.sender) == nullptr)
+    return seto::failure(Code::invalid_usage, "%s %u is not reached over TCP", setup_.called, address.sender);
+  SETO_TRY(check(geometry));
+  return std::unique_ptr<ReceiveStream>(new TcpReceiver(*this, address, geometry));
+}
+
+Result<std::unique_ptr<PairSender>> TcpCircle::open_pair_send(std::uint32_t receiver) {
+  if (receiver >= members() || link(receiver) == nullptr)
+    return seto::failure(Code::invalid_usage, "messages to %s %u: it is not reached over TCP", setup_.called, receiver);
+  return std::unique_ptr<PairSender>(new TcpPairSender(*this, receiver));
+}
+
+Result<std::unique_ptr<PairReceiver>> TcpCircle::open_pair_receive(std::uint32_t sender) {
+  if (sender >= members() || link(sender) == nullptr)
+    return seto::failure(Code::invalid_usage, "messages of %s %u: it is not reached over TCP", setup_.called, sender);
+  return std::unique_ptr<PairReceiver>(new TcpPairReceiver(*this, sender));
+}
+
+// ---- what members say of themselves ----
+
+void TcpCircle::begin(const Note& note) { bulletin_.write(note); }
+
+void TcpCircle::complete(std::uint64_t operation) {
+  done_ = operation;
+  bulletin_.complete(operation);
+  for (std::uint32_t member = 0; member < members(); ++member)
+    if (peers_[member].awaits_progress) tell_progress(member);
+}
+
+void TcpCircle::tell_progress(std::uint32_t member) {
+  const std::lock_guard lock(setup_.domain->lock());
+  peers_[member].awaits_progress = false;
+  link(member)->queue_urgent(frame_of(FrameKind::progress));
+  push_out(*link(member));
+}
+
+bool TcpCircle::note_of(std::uint32_t member, std::uint64_t operation, Note& note) const {
+  if (member == setup_.own) return bulletin_.note_of(operation, note);
+  if (copies_[member]->note_of(operation, note)) return true;
+  setup_.herald->ask(member);
+  return false;
+}
+
+std::uint64_t TcpCircle::done_by(std::uint32_t member) const {
+  return std::max(peers_[member].done, copies_[member]->completed());
+}
+
+// A copy may be old: who looks again finds a newer one.
+std::uint64_t TcpCircle::completed_by(std::uint32_t member) const {
+  if (member == setup_.own) return bulletin_.completed();
+  setup_.herald->ask(member);
+  return copies_[member]->completed();
+}
+
+void TcpCircle::leave(Fate fate) {
+  bulletin_.leave(fate);
+  setup_.herald->announce();
+}
+
+Fate TcpCircle::fate_of(std::uint32_t member) const { return member == setup_.own ? bulletin_.fate() : copies_[member]->fate(); }
+
+Status TcpCircle::renew(std::uint32_t member, std::string_view bulletin) {
+  if (member >= members() || member == setup_.own) return garbage("a bulletin of no member");
+  return copies_[member]->renew(bulletin);
+}
+
+void TcpCircle::lose(std::uint32_t member) {
+  if (member < members() && member != setup_.own)
+    copies_[member]->leave({static_cast<std::uint32_t>(Code::invalid_usage), member});
+}
+
+// ---- frames ----
+
+Frame TcpCircle::frame_of(FrameKind kind) const {
+  Frame frame;
+  frame.set_kind(kind);
+  frame.circle = setup_.number;
+  frame.done = done_;
+  return frame;
+}
+
+void TcpCircle::push_out(Link& link) {
+  (void)link.flush();
+  if (link.unsent()) (void)setup_.domain->note_output();
+}
+
+// In steps, so that small messages cost no reply each.
+void TcpCircle::give_pair_credit(std::uint32_t member) {
+  Peer& peer = peers_[member];
+  if (peer.pair->released() < peer.pair_told + kPairCredit / 4) return;
+  peer.pair_told = peer.pair->released();
+  Frame frame = frame_of(FrameKind::pair_taken);
+  frame.mark = peer.pair_told;
+  link(member)->queue_urgent(frame);
+}
+
+InStream& TcpCircle::stream_of(std::uint32_t member, std::uint32_t key) {
+  auto& stream = peers_[member].streams[key];
+  if (stream == nullptr) stream = std::make_unique<InStream>(setup_.domain->landing());
+  return *stream;
+}
+
+Result<std::byte*> TcpCircle::place(std::uint32_t member, const Frame& frame) {
+  Peer& peer = peers_[member];
+  if (frame.kind() == FrameKind::data) {
+    if (peer.streams.size() >= kMostStreams) return garbage("more streams than there can be");
+    return stream_of(member, key_of(frame.port, frame.group)).place(frame, done_);
+  }
+  if (frame.kind() == FrameKind::pair) return peer.pair->place(frame);
+  if (frame.length > 0 && frame.kind() != FrameKind::pair_refused) return garbage("bytes where there are none");
+  if (frame.kind() != FrameKind::pair_refused) return static_cast<std::byte*>(nullptr);
+  if (frame.length != kLetterSize) return garbage("a letter of another size");
+  return setup_.domain->landing().take(kLetterSize);
+}
+
+Status TcpCircle::arrived(std::uint32_t member, const Frame& frame, std::byte* at) {
+  Peer& peer = peers_[member];
+  peer.done = std::max(peer.done, frame.done);
+  switch (frame.kind()) {
+    case FrameKind::data:
+      if (frame.flags & kTellProgress) {
+        peer.awaits_progress = true;
+        if (operation_of(frame.mark) <= done_) {
+          peer.awaits_progress = false;
+          link(member)->queue_urgent(frame_of(FrameKind::progress));
+        }
+      }
+      if (at != nullptr) stream_of(member, key_of(frame.port, frame.group)).arrived(frame, at);
+      return {};
+    case FrameKind::credit: {
+      Mark& taken = peer.taken[key_of(frame.port, frame.group)][operation_of(frame.mark) % kMostOperations];
+      taken = std::max(taken, frame.mark);
+      return {};
+    }
+    case FrameKind::pair:
+      if (at != nullptr)
+        peer.pair->arrived(frame, at);
+      else
+        give_pair_credit(member);
+      return {};
+    case FrameKind::pair_taken:
+      peer.pair_taken = std::max(peer.pair_taken, frame.mark);
+      return {};
+    case FrameKind::pair_refused:
+      if (at == nullptr) return {};
+      peer.pair_refused[frame.mark] = letter_in(at);
+      setup_.domain->landing().give_back(at, kLetterSize);
+      return {};
+    default:
+      return {};
+  }
+}
+
+}  // namespace seto::tcp

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "transports/tcp/bulletin.h"
+#include "transports/tcp/domain.h"
+#include "transports/tcp/inbox.h"
+#include "transports/transport.h"
+
+namespace seto::tcp {
+
+struct CircleSetup {
+  std::uint32_t own = 0;
+  std::uint64_t number = 0;                  // of the communicator: the same at all members, no other's
+  std::vector<std::shared_ptr<Link>> links;  // by member; null: not reached by this transport
+  Domain* domain = nullptr;
+  Herald* herald = nullptr;  // outlives the circle
+  const char* called = "member";
+};
+
+// Streams as frames on the links of a context. A message is whole when all its bytes have come, over whichever sockets; streams
+// have credit of their own, so none waits for another.
+class TcpCircle final : public Circle, private Sink {
+ public:
+  static Result<std::unique_ptr<TcpCircle>> create(CircleSetup setup);
+  ~TcpCircle() override;
+
+  [[nodiscard]] std::uint32_t members() const override { return static_cast<std::uint32_t>(setup_.links.size()); }
+  Result<std::unique_ptr<SendStream>> open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
+                                                const StreamGeometry& geometry) override;
+  Result<std::unique_ptr<ReceiveStream>> open_receive(StreamAddress address, const StreamGeometry& geometry) override;
+  Result<std::unique_ptr<PairSender>> open_pair_send(std::uint32_t receiver) override;
+  Result<std::unique_ptr<PairReceiver>> open_pair_receive(std::uint32_t sender) override;
+  void begin(const Note& note) override;
+  void complete(std::uint64_t operation) override;
+  [[nodiscard]] std::uint64_t window() const override { return kWindow; }
+  bool note_of(std::uint32_t member, std::uint64_t operation, Note& note) const override;
+  [[nodiscard]] std::uint64_t completed_by(std::uint32_t member) const override;
+  void leave(Fate fate) override;
+  [[nodiscard]] Fate fate_of(std::uint32_t member) const override;
+  [[nodiscard]] Status failure() const override { return failure_; }
+
+  // For the plane that carries bulletins. Any thread.
+  [[nodiscard]] std::string bulletin() const { return bulletin_.encoded(); }
+  Status renew(std::uint32_t member, std::string_view bulletin);
+  // It keeps none any more: it has left, unless it said how.
+  void lose(std::uint32_t member);
+
+ private:
+  friend class TcpSender;
+  friend class TcpReceiver;
+  friend class TcpPairSender;
+  friend class TcpPairReceiver;
+  static constexpr std::uint64_t kWindow = 2;
+
+  // What a member's frames say, and what this one owes it.
+  struct Peer {
+    std::unordered_map<std::uint32_t, std::unique_ptr<InStream>> streams;        // by port and group
+    std::unordered_map<std::uint32_t, std::array<Mark, kMostOperations>> taken;  // of this member's streams, by operation
+    std::unique_ptr<InPair> pair;
+    std::uint64_t pair_told = 0;                   // bytes of messages from it that it knows to be let go
+    std::uint64_t pair_taken = 0;                  // bytes of messages to it that it has let go
+    std::map<std::uint64_t, Letter> pair_refused;  // messages to it, and what it expected instead
+    std::uint64_t done = 0;                        // operations, as its frames say
+    std::uint64_t heard = 0;                       // frames of it
+    bool awaits_progress = false;
+  };
+
+  explicit TcpCircle(CircleSetup setup);
+
+  Result<std::byte*> place(std::uint32_t member, const Frame& frame) override;
+  Status arrived(std::uint32_t member, const Frame& frame, std::byte* at) override;
+
+  static std::uint32_t key_of(std::uint16_t port, std::uint8_t group) { return std::uint32_t{port} << 8 | group; }
+  InStream& stream_of(std::uint32_t member, std::uint32_t key);
+  [[nodiscard]] Frame frame_of(FrameKind kind) const;
+  // Under the domain's lock: what was queued goes as far as it can.
+  void push_out(Link& link);
+  void tell_progress(std::uint32_t member);
+  void give_pair_credit(std::uint32_t member);  // queues
+  [[nodiscard]] Link* link(std::uint32_t member) const { return setup_.links[member].get(); }
+  [[nodiscard]] std::uint64_t done_by(std::uint32_t member) const;
+  void fail(Status reason) {
+    if (failure_.ok()) failure_ = std::move(reason);
+  }
+
+  CircleSetup setup_;
+  Bulletin bulletin_;
+  std::vector<std::unique_ptr<Bulletin>> copies_;  // by member
+  std::vector<Peer> peers_;
+  std::uint64_t done_ = 0;
+  Status failure_;
+};
+
+}  // namespace seto::tcp
