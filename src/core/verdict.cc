@@ -52,6 +52,12 @@ const Field* first_difference(const ReadCall& left, const ReadCall& right) {
   return nullptr;
 }
 
+std::string all_fields(const ReadCall& call) {
+  std::string all;
+  for (const Field& field : kFields) all += field.of(call) + "\n";
+  return all;
+}
+
 // A call that was rejected was never bound: it has no digest, and its rejection was told.
 bool comparable(const ReadCall& call) { return call.operation != 0 && !call.digest.empty() && call.digest != "0x0"; }
 
@@ -60,7 +66,7 @@ using Stated = std::pair<Rank, const ReadCall*>;
 Verdict difference(const std::vector<Stated>& stated) {
   // Who stands alone is named: the others agree with the most frequent call.
   std::map<std::string, std::vector<Stated>> kinds;
-  for (const Stated& one : stated) kinds[one.second->text + one.second->algorithm + one.second->digest].push_back(one);
+  for (const Stated& one : stated) kinds[all_fields(*one.second)].push_back(one);
   const auto most = std::max_element(
       kinds.begin(), kinds.end(), [](const auto& left, const auto& right) { return left.second.size() < right.second.size(); });
   Verdict verdict{"differ", "", stated.front().second->operation, {}};
@@ -114,6 +120,8 @@ std::vector<Rank> ranks_that(const Case& one, const char* state) {
 
 Found somebody_died(const Case& one) {
   std::vector<Rank> dead = ranks_that(one, "dead");
+  // Who failed, and said why, has ended after that.
+  std::erase_if(dead, [&](Rank rank) { return one.of(rank) != nullptr && one.of(rank)->failed; });
   if (dead.empty()) return {};
   const ReadDump* const first = first_to_fail(one);
   Verdict verdict{"died", "", 0, dead};
