@@ -135,7 +135,7 @@ Found somebody_died(const Case& one) {
                  (verdict.culprits.size() == 1 ? " has ended" : " have ended");
   const ReadPeer& seen =
       (first != nullptr ? *first : one.dumps.front()).peers[static_cast<std::size_t>(verdict.culprits.front())];
-  verdict.text += ", after " + std::to_string(seen.done) + " operations";
+  verdict.text += (seen.place.empty() ? "" : " (" + seen.place + ")") + ", after " + std::to_string(seen.done) + " operations";
   if (first != nullptr) verdict.text += "; rank " + std::to_string(first->rank) + " said so first: " + first->failure;
   return verdict;
 }
@@ -231,14 +231,16 @@ std::string as_others_see(const Case& one, Rank rank) {
   std::uint64_t done = 0;
   std::uint64_t noted = 0;
   std::string state;
+  std::string place;
   for (const ReadDump& dump : one.dumps) {
     const ReadPeer& peer = dump.peers[static_cast<std::size_t>(rank)];
     done = std::max(done, peer.done);
     noted = std::max(noted, peer.noted);
     if (state.empty() || peer.state != "alive") state = peer.state;
+    if (place.empty()) place = peer.place;
   }
-  return "the others see it " + state + " with " + std::to_string(done) + " operations done" +
-         (noted > done ? ", in operation " + std::to_string(noted) : "");
+  return (place.empty() ? "" : place + ", ") + "the others see it " + state + " with " + std::to_string(done) +
+         " operations done" + (noted > done ? ", in operation " + std::to_string(noted) : "");
 }
 
 Found has_no_dump(const Case& one) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "src/base/clock.h"
+#include "src/core/dump_file.h"
 #include "tests/support/ranks.h"
 
 namespace seto::testing {
@@ -217,7 +218,8 @@ TEST(ReportOfProcesses, names_the_rank_that_was_killed_and_who_said_so) {
   EXPECT_EQ(place.written().size(), 3U);
   const Json report = report_on(place);
   EXPECT_VERDICT(report, "died", std::vector{1});
-  EXPECT_SAYS(report, "the process of rank 1 has ended, after 5 operations; rank ");
+  EXPECT_SAYS(report, "), after 5 operations; rank ");
+  EXPECT_SAYS(report, "the process of rank 1 has ended (" + host_name() + ":");
   EXPECT_SAYS(report, " said so first: ");
   EXPECT_EQ(report.at("communicators").at(0).at("missing"), Json(std::vector{1}));
 }
