@@ -203,7 +203,7 @@ SETO_TEST_ALONE(ApiMisuse, what_is_missing_says_so) {
   EXPECT_TRUE(failed(setoCommRevoke(ranks[0], 0), setoInvalidUsage, "not in this version"));
   EXPECT_TRUE(failed(setoCommGetUniqueId(ranks[0], ids), setoInvalidUsage, "not in this version"));
   EXPECT_TRUE(failed(setoErrorFeedbackCreate(&state, 8, setoFloat32, ranks[0]), setoInvalidUsage, "not in this version"));
-  EXPECT_TRUE(failed(setoCommInitRankScalable(&other, 2, 0, 2, ids, nullptr), setoInvalidUsage, "not in this version"));
+  EXPECT_TRUE(failed(setoCommInitRankScalable(&other, 2, 0, 2, ids, nullptr), setoInvalidArgument, "this is no unique id"));
 }
 
 }  // namespace
