@@ -53,8 +53,9 @@ class Dumps final {
     EXPECT_TRUE(run_alone([&] {
       ThreadRanks ranks(2);
       for (int rank = 0; rank < 2; ++rank) {
-        std::string text(65'536, '\0');
         std::size_t size = 0;
+        EXPECT_TRUE(succeeded(setoCommDump(ranks[rank], setoFormatJson, nullptr, 0, &size)));
+        std::string text(size + 4096, '\0');
         EXPECT_TRUE(succeeded(setoCommDump(ranks[rank], setoFormatJson, text.data(), text.size(), &size)));
         std::ofstream(path_ / ("dump" + std::to_string(rank) + ".json")) << text.substr(0, size);
       }
