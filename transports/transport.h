@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "src/base/result.h"
 
@@ -208,6 +209,12 @@ class Circle {
   // thread; the first reason stays.
   virtual void leave(Fate fate) = 0;
   [[nodiscard]] virtual Fate fate_of(std::uint32_t member) const = 0;
+  // Before it leaves: why, in words for the others. Theirs, where the medium carries words; else empty.
+  virtual void explain(std::string_view why) { (void)why; }
+  [[nodiscard]] virtual std::string explanation_of(std::uint32_t member) const {
+    (void)member;
+    return {};
+  }
   // The last word, after leave and when all streams are gone: this member looks only at fates from here on. Memory that nobody
   // reads any more goes back; said again, it looks once more.
   virtual void depart() {}
@@ -215,6 +222,8 @@ class Circle {
   [[nodiscard]] virtual bool departed(std::uint32_t member) const { return fate_of(member).reason != 0; }
   // The first thing that went wrong on these streams: a header that disagrees, or bytes that cannot be one.
   [[nodiscard]] virtual Status failure() const = 0;
+  // Something came that fits no call of this member: failure() will say what, or soon.
+  [[nodiscard]] virtual bool suspects() const { return false; }
 };
 
 }  // namespace seto

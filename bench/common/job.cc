@@ -15,6 +15,7 @@
 #include <cstring>
 #include <new>
 #include <thread>
+#include <utility>
 
 namespace seto::bench {
 namespace {
@@ -40,6 +41,7 @@ void relax() {
 struct alignas(128) RankSlot {
   double value;
   long process_id;
+  char host[64];
 };
 
 }  // namespace
@@ -72,11 +74,21 @@ Job::Job(const JobShape& shape, void* mapping, std::size_t size) : shape_(shape)
   spins_ = known && ranks() <= CPU_COUNT(&cores) ? kSpins : 0;
 }
 
+std::unique_ptr<Job> Job::create(const JobShape& shape, std::unique_ptr<Launched> launched) {
+  auto job = create(shape);
+  if (job != nullptr) job->launched_ = std::move(launched);
+  return job;
+}
+
 Job::~Job() { munmap(mapping_, size_); }
 
 bool Job::barrier() {
   auto* shared = static_cast<Shared*>(mapping_);
   if (shared->failed.load(std::memory_order_acquire) != 0) return false;
+  if (launched_ != nullptr) {
+    return launched_->gather(shared->slots, sizeof(RankSlot)) &&
+           (shape_.iterations == 0 || launched_->gather(shared->times, shape_.iterations * sizeof(double)));
+  }
   const unsigned generation = shared->generation.load(std::memory_order_acquire);
   if (shared->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks()) {
     shared->arrived.store(0, std::memory_order_relaxed);
@@ -98,10 +110,21 @@ bool Job::barrier() {
   return true;
 }
 
-void Job::fail() { static_cast<Shared*>(mapping_)->failed.store(1, std::memory_order_release); }
+void Job::fail() {
+  static_cast<Shared*>(mapping_)->failed.store(1, std::memory_order_release);
+  if (launched_ != nullptr) launched_->give_up();
+}
+
 setoUniqueId& Job::id() { return static_cast<Shared*>(mapping_)->id; }
 double& Job::value(int rank) { return static_cast<Shared*>(mapping_)->slots[rank].value; }
-long& Job::process_id(int rank) { return static_cast<Shared*>(mapping_)->slots[rank].process_id; }
+long Job::process_id(int rank) { return static_cast<Shared*>(mapping_)->slots[rank].process_id; }
+std::string Job::host(int rank) { return static_cast<Shared*>(mapping_)->slots[rank].host; }
+
+void Job::introduce(int rank) {
+  RankSlot& slot = static_cast<Shared*>(mapping_)->slots[rank];
+  slot.process_id = getpid();
+  if (gethostname(slot.host, sizeof(slot.host) - 1) != 0) std::strcpy(slot.host, "host");
+}
 double* Job::iteration_times(int rank) {
   return static_cast<Shared*>(mapping_)->times + static_cast<std::size_t>(rank) * shape_.iterations;
 }
@@ -125,6 +148,7 @@ int Job::run_threads(const std::function<int(int rank)>& body, int process) {
 }
 
 int Job::run(const std::function<int(int rank)>& body) {
+  if (launched_ != nullptr) return body(launched_->rank());
   if (shape_.processes == 1) return run_threads(body, 0);
   sigset_t child_signal;
   sigset_t before;

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "bench/common/launched.h"
 #include "seto/seto.h"
 
 namespace seto::bench {
@@ -23,6 +25,9 @@ class Job final {
  public:
   // Null with errno set if the mapping cannot be had.
   static std::unique_ptr<Job> create(const JobShape& shape);
+  // The same for ranks that a launcher started: one process of one thread each, and this one is among them. Nothing is shared:
+  // each barrier brings what the others wrote.
+  static std::unique_ptr<Job> create(const JobShape& shape, std::unique_ptr<Launched> launched);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -33,6 +38,8 @@ class Job final {
   int run(const std::function<int(int rank)>& body);
 
   int ranks() const { return shape_.processes * shape_.threads; }
+  // Whether the environment, and not id(), says how the ranks meet.
+  bool launched() const { return launched_ != nullptr; }
 
   // The rest is for ranks.
 
@@ -44,7 +51,10 @@ class Job final {
   setoUniqueId& id();
   // One value per rank; written by that rank, read by others after a barrier.
   double& value(int rank);
-  long& process_id(int rank);
+  // Says where the calling process is, for process_id() and host() of this rank.
+  void introduce(int rank);
+  long process_id(int rank);
+  std::string host(int rank);
   double* iteration_times(int rank);
 
   // Ends this process with exit code 3 after so many seconds, with a text on stderr; 0 disarms. For one thread of a process.
@@ -61,6 +71,7 @@ class Job final {
   void* mapping_;
   std::size_t size_;
   int spins_;
+  std::unique_ptr<Launched> launched_;
 };
 
 }  // namespace seto::bench

@@ -55,7 +55,7 @@ Json devices_json(const Heading& heading, const Options& options) {
     devices.push_back({{"rank", rank},
                        {"group", 0},
                        {"pid", heading.process_ids[rank]},
-                       {"hostname", heading.host},
+                       {"hostname", heading.hosts[rank]},
                        {"device", static_cast<int>(rank) % options.threads},
                        {"device_hex", "host"},
                        {"device_name", heading.machine}});

@@ -97,7 +97,8 @@ const std::vector<Row>& rows() {
   using O = Options;
   using S = const std::string;
   static const std::vector<Row> table = {
-      {256, "ranks", "N", "processes to fork, each a rank (1)", kFromOne, [](O& o, S& v) { return to_int(v, 1, o.processes); }},
+      {256, "ranks", "N", "processes to fork, each a rank (1, or those of a launcher)", kFromOne,
+       [](O& o, S& v) { return to_int(v, 1, o.processes); }},
       {'t', "nthreads", "N", "threads per process, each a rank (1)", kFromOne,
        [](O& o, S& v) { return to_int(v, 1, o.threads); }},
       {'g', "ngpus", "N", "must be 1 on host memory", "1", [](O&, S& v) { return v == "1"; }},

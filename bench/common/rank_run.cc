@@ -77,14 +77,16 @@ bool RankRun::ok(setoResult_t result, const char* what) {
 }
 
 bool RankRun::open() {
-  if (rank_ == 0 && !ok(setoGetUniqueId(&job_.id()), "unique id")) return false;
+  if (rank_ == 0 && !job_.launched() && !ok(setoGetUniqueId(&job_.id()), "unique id")) return false;
   if (!job_.barrier()) return false;
   setoConfig_t config = SETO_CONFIG_INITIALIZER;
   config.commName = program_.name;
   if (!options_.algorithm.empty()) config.algorithm = options_.algorithm.c_str();
   if (options_.deterministic) config.deterministic = setoOn;
   if (options_.timeout_s > 0) config.operationTimeoutMs = static_cast<std::uint32_t>(options_.timeout_s) * 1000;
-  if (!ok(setoCommInitRankConfig(&comm_, job_.ranks(), job_.id(), rank_, &config), "init")) return false;
+  const setoResult_t made = job_.launched() ? setoCommInitEnvironment(&comm_, &config)
+                                            : setoCommInitRankConfig(&comm_, job_.ranks(), job_.id(), rank_, &config);
+  if (!ok(made, "init")) return false;
   const bool queued = options_.issue == Issue::queued || options_.issue == Issue::queued_one_by_one;
   if (queued && !ok(setoStreamCreate(&stream_), "stream create")) return false;
   return allocate() && job_.barrier();

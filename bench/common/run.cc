@@ -121,8 +121,11 @@ class Reporter final {
   void begin() {
     int library = 0;
     (void)setoGetVersion(&library);
-    report_.heading = {run_.program.name, SETO_VERSION_CODE, library, host_name(), processor_name(), {}};
-    for (int rank = 0; rank < run_.job.ranks(); ++rank) report_.heading.process_ids.push_back(run_.job.process_id(rank));
+    report_.heading = {run_.program.name, SETO_VERSION_CODE, library, host_name(), processor_name(), {}, {}};
+    for (int rank = 0; rank < run_.job.ranks(); ++rank) {
+      report_.heading.process_ids.push_back(run_.job.process_id(rank));
+      report_.heading.hosts.push_back(run_.job.host(rank));
+    }
     report_.arguments = run_.arguments;
     report_.start_time = timestamp_now();
     print(heading_text(report_.heading, run_.options) + columns_text(run_.options));
@@ -187,7 +190,7 @@ class Reporter final {
 int run_rank(const Run& run, int rank) {
   const Options& options = run.options;
   const bool watches = rank % options.threads == 0 && options.timeout_s > 0;
-  run.job.process_id(rank) = getpid();
+  run.job.introduce(rank);
   if (const std::string problem = pin_problem(run); !problem.empty()) {
     if (rank == 0) std::fprintf(stderr, "%s: %s\n", run.program.name, problem.c_str());
     return kMisused;
@@ -227,14 +230,25 @@ int run_program(const Program& program, int argc, char** argv) {
     std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
     return parsed.exit_code;
   }
-  const Options& options = parsed.options;
+  Options options = parsed.options;
+  // Only where the flags ask for one rank: what they ask for is of this machine.
+  std::unique_ptr<Launched> launched;
+  if (options.ranks() == 1) {
+    std::string problem;
+    launched = Launched::join(problem);
+    if (!problem.empty()) {
+      std::fprintf(stderr, "%s: init: %s\n", program.name, problem.c_str());
+      return kFailed;
+    }
+    if (launched != nullptr) options.processes = launched->ranks();
+  }
   std::vector<PlotSeries> earlier;
   if (const std::string problem = prepare_files(options, earlier); !problem.empty()) {
     std::fprintf(stderr, "%s: %s\n", program.name, problem.c_str());
     return kMisused;
   }
   const std::size_t slots = options.report_iterations ? static_cast<std::size_t>(options.iterations) : 0;
-  const auto job = Job::create({options.processes, options.threads, slots});
+  const auto job = Job::create({options.processes, options.threads, slots}, std::move(launched));
   if (job == nullptr) {
     std::fprintf(stderr, "%s: no shared memory for %d ranks: %s\n", program.name, options.ranks(), std::strerror(errno));
     return kFailed;

@@ -56,7 +56,7 @@ std::string heading_text(const Heading& heading, const Options& options) {
   text += "#\n# Using devices\n";
   for (std::size_t rank = 0; rank < heading.process_ids.size(); ++rank) {
     text += format("#  Rank %2zu Group  0 Pid %6ld on %10s device %2d [host] %s\n", rank, heading.process_ids[rank],
-                   heading.host.c_str(), static_cast<int>(rank) % options.threads, heading.machine.c_str());
+                   heading.hosts[rank].c_str(), static_cast<int>(rank) % options.threads, heading.machine.c_str());
   }
   if (options.ranks() == 1) text += "# one rank: nothing is sent; try --ranks 2\n";
   return text;

@@ -14,8 +14,9 @@ struct Heading {
   int header_version;
   int library_version;
   std::string host;
-  std::string machine;            // what ranks run on, for the "Using devices" lines
-  std::vector<long> process_ids;  // per rank
+  std::string machine;             // what ranks run on, for the "Using devices" lines
+  std::vector<long> process_ids;   // per rank
+  std::vector<std::string> hosts;  // per rank
 };
 std::string heading_text(const Heading& heading, const Options& options);
 std::string columns_text(const Options& options);

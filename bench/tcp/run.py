@@ -142,8 +142,8 @@ class Links:
         return entry["size"] / parties.time_of(entry) * 1e6
 
     def memory(self):
-        output = run_process([self.plan.build / "bench" / "comm_memory", "--ranks", 64, "--processes", 8], {"SETO_TRANSPORT": "tcp"})
-        return json.loads(output)["first_bytes_per_rank"] / rows.MIB
+        output = run_process([self.plan.build / "bench" / "comm_cost", "--ranks", 64, "--processes", 8], {"SETO_TRANSPORT": "tcp"})
+        return json.loads(output)["bytes_per_rank"][0] / rows.MIB
 
 
 def run_rounds(session, plan, links):

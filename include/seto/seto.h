@@ -455,6 +455,10 @@ typedef enum { setoFormatText = 1, setoFormatJson = 2 } setoFormat_t;
 /* topic: "version", "build", "machine", "config", "transports", "algorithms", "codecs", "status"; NULL: all. */
 SETO_API setoResult_t setoInfo(const char *topic, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
+/* Checks this host for `ranks` ranks (0: one for each usable core): what it has, whether that is well, and what to mend. Each line
+ * begins with ok, warn or bad; *bad (may be NULL) is how many are bad. Changes nothing, and needs no communicator. */
+SETO_API setoResult_t setoDoctor(int ranks, setoFormat_t format, char *text, size_t capacity, size_t *size, int *bad);
+
 /* Every candidate for a call, its estimated time and why it lost. With comm the question is about that communicator and the
  * shape is ignored; without, about a made-up one of `ranks` ranks spread over `nodes` nodes and `sites` sites. */
 #define SETO_QUESTION_MAGIC 0x5e70a5c0u

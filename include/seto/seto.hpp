@@ -185,5 +185,12 @@ inline setoUniqueId make_unique_id() {
   return id;
 }
 
+// For any number of communicators, one after another.
+inline setoUniqueId make_job_id() {
+  setoUniqueId id;
+  check(setoGetJobId(&id));
+  return id;
+}
+
 }  // namespace cxx
 }  // namespace seto

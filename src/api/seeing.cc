@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "src/api/handles.h"
+#include "src/core/doctor.h"
 #include "src/core/dump.h"
 #include "src/core/explain.h"
 #include "src/core/info.h"
@@ -84,6 +85,20 @@ setoResult_t setoInfo(const char* topic, setoFormat_t format, char* text, size_t
     SETO_TRY(check(target, number_in(format)));
     SETO_ASSIGN(const Settings settings, settings_of_environment());
     return write(target, info(topic == nullptr ? "" : topic, version_text(), settings.config, format_of(format)));
+  });
+}
+
+setoResult_t setoDoctor(int ranks, setoFormat_t format, char* text, size_t capacity, size_t* size, int* bad) {
+  return enter([&]() -> Status {
+    const Target target{text, capacity, size};
+    SETO_TRY(check(target, number_in(format)));
+    if (ranks < 0 || ranks > kBootstrapRankLimit)
+      return failure(Code::invalid_argument, "ranks: %d is not one of 0 to %d", ranks, kBootstrapRankLimit);
+    SETO_ASSIGN(const Settings settings, settings_of_environment());
+    const HostFacts facts = facts_of_host(settings.config);
+    const std::vector<Finding> findings = examine(facts, ranks == 0 ? facts.usable_cores : ranks);
+    if (bad != nullptr) *bad = count_bad(findings);
+    return write(target, findings_text(findings, format_of(format)));
   });
 }
 

@@ -35,6 +35,7 @@ Status MemberAnswer::hear(std::string_view bytes, const Secret& key) {
       return failure(Code::remote_error, "it has another secret than this job");
     }
     handshake_.give(key);
+    greeted_ = true;
   } else if (handshake_.stage() == AnswererHandshake::Stage::verdict_wanted) {
     handshake_.accept();
   }

@@ -12,11 +12,7 @@
 
 namespace seto {
 
-// How long a connection may take to prove its membership.
-inline constexpr int kStrangerMs = 2'000;
-
-// A connection that has not proved yet that it belongs here. It is heard for a few hundred bytes, and by
-// whoever holds it for kStrangerMs.
+// A connection that has not proved yet that it belongs here. It is heard for a few hundred bytes.
 class MemberAnswer final {
  public:
   explicit MemberAnswer(PrivateFd fd) : fd_(std::move(fd)) {}
@@ -27,6 +23,8 @@ class MemberAnswer final {
   [[nodiscard]] bool wants_to_write() const { return !out_.empty(); }
 
   [[nodiscard]] int fd() const { return fd_.get(); }
+  // It named the right key: a member, or somebody who has overheard one.
+  [[nodiscard]] bool greeted() const { return greeted_; }
   // Once gone. Ok: it only hung up, as a probe does, or a member that was quicker by another way.
   [[nodiscard]] const Status& reason() const { return reason_; }
   // Once proven.
@@ -43,6 +41,7 @@ class MemberAnswer final {
   AnswererHandshake handshake_{Token{}};
   std::string out_;
   std::uint64_t bytes_ = 0;
+  bool greeted_ = false;
   Status reason_;
 };
 

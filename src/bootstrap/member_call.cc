@@ -96,6 +96,7 @@ void MemberCall::advance(Attempt& attempt) {
     const ssize_t got = recv(attempt.fd.get(), bytes.data(), wanted, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
+    hung_up_ = hung_up_ || got <= 0;
     if (got <= 0) return end(attempt, failure(Code::remote_error, "it hung up in the middle of the handshake"));
     attempt.answered = true;
     Status heard = attempt.handshake->feed({bytes.data(), static_cast<std::size_t>(got)});

@@ -38,6 +38,8 @@ class MemberCall final {
   [[nodiscard]] bool over() const { return member_.valid() || ended_ == attempts_.size(); }
   // Something listened: a failure is more than that nobody was there yet.
   [[nodiscard]] bool reached() const { return reached_; }
+  // Somebody hung up without a reason: a server that has too many callers does.
+  [[nodiscard]] bool hung_up() const { return hung_up_; }
   // A process of this library answered, member or not.
   [[nodiscard]] bool heard() const;
   // Once over: the socket, or each address with what was wrong there. Not over: what is known by now.
@@ -71,6 +73,7 @@ class MemberCall final {
   Deadline next_ = Deadline::after_ms(0);
   PrivateFd member_;
   bool reached_ = false;
+  bool hung_up_ = false;
 };
 
 }  // namespace seto

@@ -21,6 +21,7 @@ constexpr std::uint64_t kAnswerGraceMs = 1'000;
 constexpr int kFirstPauseMs = 10;
 constexpr int kLongestPauseMs = 200;
 constexpr std::uint64_t kAttemptMs = 3'000;
+constexpr int kHangUpLimit = 20;
 
 constexpr const char* kServerEnded =
     "the rendezvous ended in the middle of the init: the process that made the unique id, or of rank 0, has ended or was killed";
@@ -76,23 +77,26 @@ Result<RendezvousBootstrap> RendezvousBootstrap::join(const UniqueIdBytes& bytes
   return join(std::move(request), until);
 }
 
-// There is nothing to wait on for a server that is not there yet: it is looked for again and again, ever more seldom.
+// There is nothing to wait on for a server that is not there yet, or has too many callers: it is looked for again and again, ever
+// more seldom.
 Status RendezvousBootstrap::reach(Deadline until, const Again& again) {
+  int hang_ups = 0;
   for (int pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
-    bool nobody = false;
+    Miss miss = Miss::none;
     // What was reached by an address of old must not use up the time in which a new one appears.
     const Deadline attempt = again ? until.sooner_ms(kAttemptMs) : until;
-    Status connected = connect(attempt, &nobody);
-    if (connected.ok() || !nobody || !again || until.passed()) return connected;
+    Status connected = connect(attempt, miss);
+    const bool try_again = miss == Miss::hung_up ? ++hang_ups < kHangUpLimit : miss == Miss::nobody && again;
+    if (connected.ok() || !try_again || until.passed()) return connected;
     const Deadline pause = until.sooner_ms(static_cast<std::uint64_t>(pause_ms));
     while (!pause.passed()) static_cast<void>(poll(nullptr, 0, pause.wait_ms()));
     if (until.stopped()) return given_up(request_.rank);
-    if (until.passed() || !again(request_)) return connected;
+    if (until.passed() || (miss == Miss::nobody && !again(request_))) return connected;
   }
 }
 
 // Once given up, it still tries for as long as a last word takes.
-Status RendezvousBootstrap::connect(Deadline until, bool* nobody_there) {
+Status RendezvousBootstrap::connect(Deadline until, Miss& miss) {
   Deadline patience = until.stopped() ? Deadline::after_ms(kLastWordMs) : until;
   MemberCall call(request_.server, request_.key, claim_of(request_.rank, request_.number));
   call.begin(patience);
@@ -103,7 +107,6 @@ Status RendezvousBootstrap::connect(Deadline until, bool* nobody_there) {
     call.advance();
     if (patience.stopped()) patience = Deadline::after_ms(kLastWordMs);
   }
-  *nobody_there = !call.reached();
   auto fd = call.take();
   if (fd.ok()) {
     fd_ = std::move(fd).value();
@@ -111,7 +114,8 @@ Status RendezvousBootstrap::connect(Deadline until, bool* nobody_there) {
   }
   if (until.stopped()) return given_up(request_.rank);
   const Code code = fd.status().code();
-  if (*nobody_there && code != Code::unavailable) {
+  miss = !call.reached() ? Miss::nobody : call.hung_up() ? Miss::hung_up : Miss::none;
+  if (miss == Miss::nobody && code != Code::unavailable) {
     return failure(code, "rank %d: %s (%s)", request_.rank, request_.nobody.c_str(), std::string(fd.status().text()).c_str());
   }
   if (code == Code::timeout) return no_word();

@@ -54,8 +54,8 @@ class RendezvousBootstrap final : public Bootstrap {
   explicit RendezvousBootstrap(Request request);
 
   [[nodiscard]] Status reach(Deadline until, const Again& again);
-  // Tells also whether nobody was there.
-  [[nodiscard]] Status connect(Deadline until, bool* nobody);
+  enum class Miss : std::uint8_t { none, nobody, hung_up };
+  [[nodiscard]] Status connect(Deadline until, Miss& miss);
   [[nodiscard]] Status enter(Deadline until);
   [[nodiscard]] Result<std::vector<std::string>> gather(const std::string& mine, Deadline until);
   [[nodiscard]] Result<std::string> wait_for_result(Deadline until);

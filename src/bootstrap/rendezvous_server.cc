@@ -25,10 +25,10 @@ constexpr std::uint64_t kFirstConnectionId = 1'000;
 constexpr int kEventsAtOnce = 256;
 constexpr int kPauseMs = 100;
 
-std::size_t stranger_limit() {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  return std::clamp(static_cast<std::size_t>(limit.rlim_cur / 4), std::size_t{1}, kStrangerLimit);
+Crowd::Manners manners(std::size_t limit, int turn_ms, int stay_ms) {
+  rlimit descriptors{};
+  getrlimit(RLIMIT_NOFILE, &descriptors);
+  return {std::clamp(static_cast<std::size_t>(descriptors.rlim_cur / 4), std::size_t{1}, limit), turn_ms, stay_ms};
 }
 
 }  // namespace
@@ -36,8 +36,9 @@ std::size_t stranger_limit() {
 RendezvousServer::RendezvousServer(Doors doors, Options options)
     : doors_(std::move(doors)),
       options_(std::move(options)),
-      stranger_limit_(stranger_limit()),
       gatherings_(options_.serves, options_.idle_until),
+      strangers_(manners(kStrangerLimit, kStrangerTurnMs, kStrangerMs)),
+      guests_(manners(kGuestLimit, kGuestTurnMs, kGuestMs)),
       next_id_(kFirstConnectionId) {}
 
 Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(Doors doors, Options options) {
@@ -113,20 +114,12 @@ int RendezvousServer::sleep_ms() const {
   }
   if (failed_ || stopping_) sleep = std::min(sleep, end_until_.remaining_ms());
   if (!pause_until_.passed()) sleep = std::min(sleep, pause_until_.remaining_ms());
-  if (strangers_.empty()) return sleep;
-  sleep = std::min(sleep, connections_.at(*strangers_.begin())->hello_until.remaining_ms());
-  return strangers_.size() < stranger_limit_ ? sleep : std::min(sleep, kStrangerTurnMs);
+  return std::min({sleep, strangers_.remaining_ms(), guests_.remaining_ms()});
 }
 
 void RendezvousServer::look_at_deadlines() {
-  for (const std::uint64_t id : strangers_) {
-    const ServerConnection& stranger = *connections_.at(id);
-    if (!stranger.hello_until.passed()) break;
-    gone_.insert(id);
-    if (!said_of_strangers_.due(stranger.who)) continue;
-    SETO_LOG(warn, "rendezvous: closed a connection from %s that did not say in %d ms who it is", stranger.who.c_str(),
-             kStrangerMs);
-  }
+  close_late(strangers_);
+  close_late(guests_);
   std::vector<std::uint64_t> over;
   for (const auto& [number, gathering] : gatherings_.open()) {
     gathering->room.look_at_deadline();
@@ -140,12 +133,18 @@ void RendezvousServer::look_at_deadlines() {
   }
 }
 
+void RendezvousServer::close_late(Crowd& crowd) {
+  for (const std::uint64_t id : crowd.overstayed()) {
+    gone_.insert(id);
+    const std::string& who = connections_.at(id)->who;
+    if (!said_of_strangers_.due(who)) continue;
+    SETO_LOG(warn, "rendezvous: closed a connection from %s that did not say in time who it is", who.c_str());
+  }
+}
+
 // Strangers that wait in the kernel's queue must not wake this thread for nothing.
 void RendezvousServer::listen_or_not() {
-  bool wanted = !stopping_ && pause_until_.passed();
-  if (strangers_.size() >= stranger_limit_) {
-    wanted = wanted && connections_.at(*strangers_.begin())->stranger_age_ms() >= kStrangerTurnMs;
-  }
+  const bool wanted = !stopping_ && pause_until_.passed() && strangers_.takes() && guests_.takes();
   if (wanted == listening_) return;
   listening_ = wanted;
   for (std::size_t door = 0; door < doors_.sockets().size(); ++door) {
@@ -155,7 +154,9 @@ void RendezvousServer::listen_or_not() {
 }
 
 void RendezvousServer::knock(std::size_t door) {
-  while (door < doors_.sockets().size() && make_room()) {
+  while (door < doors_.sockets().size() && strangers_.takes() && guests_.takes()) {
+    make_room(strangers_);
+    make_room(guests_);
     Doors::Caller caller = doors_.accept(door);
     if (!caller.fd.valid()) {
       if (errno == ECONNABORTED || errno == EINTR) continue;
@@ -164,26 +165,24 @@ void RendezvousServer::knock(std::size_t door) {
     }
     const std::uint64_t id = next_id_++;
     ServerConnection& connection = *(connections_[id] = std::make_unique<ServerConnection>(id, std::move(caller)));
-    strangers_.insert(id);
+    strangers_.add(id);
     watch(connection);
     advance(connection);
   }
 }
 
-bool RendezvousServer::make_room() {
-  if (strangers_.size() < stranger_limit_) return true;
-  const std::uint64_t oldest = *strangers_.begin();
-  if (connections_.at(oldest)->stranger_age_ms() < kStrangerTurnMs) return false;
-  gone_.insert(oldest);
+void RendezvousServer::make_room(Crowd& crowd) {
+  if (!crowd.full()) return;
+  gone_.insert(crowd.oldest());
   sweep();
-  return true;
 }
 
 // Strangers must not cost a job its descriptors. Without any, it is the members that are too many.
 void RendezvousServer::out_of_descriptors() {
   const Status reason = socket_failure("the rendezvous, in the process that made the unique id, cannot take more ranks");
-  if (!strangers_.empty()) {
-    gone_.insert(*strangers_.begin());
+  for (Crowd* crowd : {&strangers_, &guests_}) {
+    if (crowd->empty()) continue;
+    gone_.insert(crowd->oldest());
     sweep();
     return;
   }
@@ -224,7 +223,8 @@ void RendezvousServer::sweep() {
     if (found == connections_.end()) continue;
     const std::unique_ptr<ServerConnection> connection = std::move(found->second);
     connections_.erase(found);
-    strangers_.erase(id);
+    strangers_.remove(id);
+    guests_.remove(id);
     if (connection->gathering == nullptr) continue;
     connection->gathering->connections.erase(connection->rank);
     connection->gathering->room.leave(connection->rank);

@@ -11,6 +11,7 @@
 #include "src/base/clock.h"
 #include "src/base/fork.h"
 #include "src/base/result.h"
+#include "src/bootstrap/crowd.h"
 #include "src/bootstrap/doors.h"
 #include "src/bootstrap/frames.h"
 #include "src/bootstrap/gatherings.h"
@@ -20,10 +21,16 @@
 
 namespace seto {
 
-// Strangers: connections that have not proved their membership and said hello. More than these wait in the kernel's queue; one
-// that has had kStrangerTurnMs makes room for the next.
+// Strangers: connections that have not named the key of this rendezvous. More than these, or than a quarter of the process's
+// descriptors, wait in the kernel's queue; one that has had its turn makes room for the next.
 inline constexpr std::size_t kStrangerLimit = 64;
 inline constexpr int kStrangerTurnMs = 250;
+inline constexpr int kStrangerMs = 2'000;
+// Guests: those that have, and have not yet proved that they hold it. They are members that wait for a core of a crowded machine,
+// or somebody who has overheard one: so they have longer.
+inline constexpr std::size_t kGuestLimit = 256;
+inline constexpr int kGuestTurnMs = 2'000;
+inline constexpr int kGuestMs = 20'000;
 // How long an ending process waits to deliver its last words.
 inline constexpr int kLastWordsMs = 1'000;
 
@@ -56,7 +63,8 @@ class RendezvousServer final {
   void look_at_deadlines();
 
   void knock(std::size_t door);
-  [[nodiscard]] bool make_room();
+  void make_room(Crowd& crowd);
+  void close_late(Crowd& crowd);
   void out_of_descriptors();
   void listen_or_not();
 
@@ -81,12 +89,12 @@ class RendezvousServer final {
 
   Doors doors_;
   const Options options_;
-  const std::size_t stranger_limit_;
   Gatherings gatherings_;
   PrivateFd stop_;
   PrivateFd poll_;
   std::map<std::uint64_t, std::unique_ptr<ServerConnection>> connections_;
-  std::set<std::uint64_t> strangers_;  // the oldest first: ids grow
+  Crowd strangers_;
+  Crowd guests_;
   std::set<std::uint64_t> gone_;
   std::uint64_t next_id_ = 0;
   OnceAMinute said_of_strangers_;

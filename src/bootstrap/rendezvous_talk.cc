@@ -27,6 +27,10 @@ void RendezvousServer::advance_stranger(ServerConnection& connection) {
   const std::uint64_t before = stranger.bytes();
   const MemberAnswer::Outcome outcome = stranger.advance(options_.key);
   count(connection, stranger.bytes() - before);
+  if (stranger.greeted() && !std::exchange(connection.greeted, true)) {
+    strangers_.remove(connection.id);
+    guests_.add(connection.id);
+  }
   if (outcome == MemberAnswer::Outcome::more) return;
   if (outcome == MemberAnswer::Outcome::gone) {
     gone_.insert(connection.id);
@@ -84,7 +88,7 @@ void RendezvousServer::greet(ServerConnection& connection, const Frame& frame) {
     connection.gathering = *gathering;
     connection.rank = hello->rank;
     connection.reader.set_body_limit(kGatherMessageLimit + kContributionOverhead);
-    strangers_.erase(connection.id);
+    guests_.remove(connection.id);
     (*gathering)->bytes += connection.stranger_bytes;
     (*gathering)->connections[hello->rank] = connection.id;
     if (!hello->contact.empty()) (*gathering)->contacts[hello->rank] = hello->contact;

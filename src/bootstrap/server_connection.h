@@ -24,19 +24,16 @@ struct ServerConnection {
   std::optional<MemberAnswer> stranger;  // until it has proved its membership
   std::uint64_t stranger_bytes = 0;
   PrivateFd fd;  // from then on
-  Deadline hello_until = Deadline::after_ms(kStrangerMs);
   FrameReader reader{kHelloBodySize};
   Gathering* gathering = nullptr;  // once it has said hello
   Rank rank = -1;
   std::deque<std::shared_ptr<const std::string>> out;  // one copy of a result serves every rank
   std::size_t out_offset = 0;
+  bool greeted = false;
   bool last_words = false;  // closed once `out` is written
   bool watched = false;
   bool watched_for_room = false;
 
-  std::uint64_t since_ns = monotonic_ns();
-
-  [[nodiscard]] int stranger_age_ms() const { return static_cast<int>((monotonic_ns() - since_ns) / 1'000'000); }
   [[nodiscard]] int number() const { return stranger ? stranger->fd() : fd.get(); }
   [[nodiscard]] bool wants_to_write() const { return stranger ? stranger->wants_to_write() : !out.empty(); }
 };

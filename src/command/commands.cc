@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,15 @@ std::vector<std::string> set_refused_aside() {
   return refusals;
 }
 
+// Of all topics, the lines that name one.
+std::string with_titles(const std::string& text) {
+  std::istringstream lines(text);
+  std::string result;
+  for (std::string line; std::getline(lines, line);)
+    result += (line.empty() || line.front() == ' ' ? line : coloured(Colour::bold, line)) + "\n";
+  return result;
+}
+
 }  // namespace
 
 std::string version_text() {
@@ -53,8 +64,11 @@ std::string version_text() {
 int run(const InfoOptions& options) {
   const std::vector<std::string> refusals = set_refused_aside();
   const char* const topic = options.topic.empty() ? nullptr : options.topic.c_str();
-  const int status = print(
-      [&](char* text, size_t capacity, size_t* size) { return setoInfo(topic, format(options.json), text, capacity, size); });
+  int status = 0;
+  const std::string text = ask(
+      [&](char* where, size_t capacity, size_t* size) { return setoInfo(topic, format(options.json), where, capacity, size); },
+      status);
+  if (status == 0) status = put(topic == nullptr && !options.json ? with_titles(text) : text);
   std::fflush(stdout);
   for (const std::string& refusal : refusals) std::fprintf(stderr, "seto: left out: %s\n", refusal.c_str());
   return status == 0 && !refusals.empty() ? kMisused : status;

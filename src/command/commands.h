@@ -30,6 +30,11 @@ struct ReportOptions {
   bool json = false;
 };
 
+struct DoctorOptions {
+  int ranks = 0;  // of this host; 0: one for each core
+  bool json = false;
+};
+
 // "0.1.0": of the library that runs, whatever the settings say.
 std::string version_text();
 
@@ -38,5 +43,7 @@ std::string version_text();
 int run(const InfoOptions& options);
 int run(const ExplainOptions& options);
 int run(const ReportOptions& options);
+// 1 where something is bad.
+int run(const DoctorOptions& options);
 
 }  // namespace seto::command

@@ -81,7 +81,7 @@ std::vector<std::string> words_after(const std::string& command) {
   if (command == "explain")
     return {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "gather", "scatter", "barrier"};
   if (command == "completion") return {"bash", "zsh", "fish"};
-  if (command == "help") return {"info", "explain", "run", "report", "completion"};
+  if (command == "help") return {"info", "explain", "run", "report", "doctor", "completion"};
   return {};
 }
 
@@ -108,6 +108,14 @@ CLI::App* add_report(CLI::App& app, seto::command::ReportOptions& report) {
   return command;
 }
 
+CLI::App* add_doctor(CLI::App& app, seto::command::DoctorOptions& doctor) {
+  CLI::App* const command =
+      app.add_subcommand("doctor", "checks this host, and under a launcher the job: what is wrong and how to mend it");
+  command->add_option("--ranks", doctor.ranks, "ranks that this host is to run (one for each usable core)")->check(refuse_count);
+  command->add_flag("--json", doctor.json, "as JSON");
+  return command;
+}
+
 }  // namespace
 
 // seto: what a user asks the library from a shell. Over the C API alone.
@@ -127,10 +135,12 @@ int main(int argc, char** argv) {
   const CLI::App* const completion_command = add_completion(app, shell);
   seto::command::ReportOptions report;
   const CLI::App* const report_command = add_report(app, report);
+  seto::command::DoctorOptions doctor;
+  const CLI::App* const doctor_command = add_doctor(app, doctor);
   std::string topic;
   app.add_subcommand("help", "this text, or that of a command")
-      ->add_option("command", topic, "info, explain, run, report, completion or help")
-      ->check(CLI::IsMember({"info", "explain", "run", "report", "completion", "help"}));
+      ->add_option("command", topic, "info, explain, run, report, doctor, completion or help")
+      ->check(CLI::IsMember({"info", "explain", "run", "report", "doctor", "completion", "help"}));
   const std::string help = app.help();  // once a command is parsed, it would be that command's
 
   // After "--" stands the program of seto run, which CLI11 would take for arguments of ours.
@@ -151,6 +161,7 @@ int main(int argc, char** argv) {
   }
   if (completion_command->parsed()) return std::fputs(seto::command::completion(describe(app), shell).c_str(), stdout) < 0;
   if (report_command->parsed()) return seto::command::run(report);
+  if (doctor_command->parsed()) return seto::command::run(doctor);
   std::fputs(topic.empty() ? help.c_str() : app.get_subcommand(topic)->help("seto").c_str(), stdout);
   return 0;
 }

@@ -65,6 +65,7 @@ Task::Step CollectiveTask::advance() {
   const std::uint64_t round = run_.round;
   const std::uint32_t lane = run_.lane;
   if (shape_->launch->advance(run_, kStepsAtOnce)) {
+    if (communicator_.suspects()) return Step::blocked;  // the next look around knows more
     if (started_ticks_ != 0) shape_->stores->took(way_, ticks() - started_ticks_);
     finish(shape_->launch->receives() ? Status() : communicator_.compare_notes(note_));
     return Step::ended;

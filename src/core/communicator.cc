@@ -191,6 +191,7 @@ Status Communicator::look_around(const Note& own) {
   if (reason.ok()) {
     reason = circle_->failure();
     culprit = rank_;
+    if (!reason.ok()) SETO_TRY(heed_earlier(own.operation));
   }
   if (!reason.ok()) {
     fail(reason, culprit);
@@ -281,6 +282,9 @@ Status Communicator::left(Rank peer, const Note& own) const {
   const auto member = static_cast<std::uint32_t>(peer);
   const Fate fate = circle_->fate_of(member);
   if (peer == rank_ || fate.reason == 0 || circle_->completed_by(member) >= own.operation) return {};
+  // Over a network its reason comes along, and is everybody's.
+  if (const std::string reason = circle_->explanation_of(member); !reason.empty())
+    return failure(Code::remote_error, "%s", reason.c_str());
   std::string why;
   if (fate.reason == static_cast<std::uint32_t>(Code::timeout))
     why = " at a deadline: " + absentees(own);
@@ -356,6 +360,7 @@ void Communicator::fail(const Status& reason, Rank culprit) {
     failure_ = reason;
   }
   failed_.store(true, std::memory_order_release);
+  circle_->explain(reason.text());
   circle_->leave({static_cast<std::uint32_t>(reason.code()), static_cast<std::uint32_t>(culprit)});
   context_->wake();
   seeing_.failed();

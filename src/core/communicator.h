@@ -115,6 +115,8 @@ class Communicator final {
   [[nodiscard]] bool may_begin(std::uint64_t operation) const {
     return operation == begun() + 1 && operation <= done_.load(std::memory_order_relaxed) + circle_->window();
   }
+  // Over a network what another rank calls is not seen at once: what it sent may fit no call of this one.
+  [[nodiscard]] bool suspects() const { return door_ != nullptr && circle_->suspects(); }
   void begin(const Note& note);
   void begin_rejected(Note note, const Status& reason);
   void complete(std::uint64_t operation);

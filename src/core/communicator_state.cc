@@ -28,10 +28,10 @@ PeerState Communicator::state_of(Rank rank) const {
   const Fate fate = circle_->fate_of(member);
   if (rank == rank_)
     peer.life = PeerState::Life::own;
+  else if (fate.reason != 0)  // who said why it left did not die of it
+    peer.life = PeerState::Life::left;
   else if (connection->dead())
     peer.life = PeerState::Life::dead;
-  else if (fate.reason != 0)
-    peer.life = PeerState::Life::left;
   if (fate.reason != 0 && fate.culprit != member && fate.culprit < static_cast<std::uint32_t>(ranks_))
     peer.blames = static_cast<Rank>(fate.culprit);
   peer.done = circle_->completed_by(member);

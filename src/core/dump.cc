@@ -120,7 +120,8 @@ std::string as_text(const Communicator& communicator, const CommunicatorState& s
           " bytes in use by the context\n";
   for (std::size_t rank = 0; rank < state.peers.size(); ++rank) {
     const PeerState& peer = state.peers[rank];
-    text += "  rank " + std::to_string(rank) + ": " + name_of(peer.life) + ", " + std::to_string(peer.done) + " done";
+    text += "  rank " + std::to_string(rank) + " (" + communicator.place_of(static_cast<Rank>(rank)) +
+            "): " + name_of(peer.life) + ", " + std::to_string(peer.done) + " done";
     if (peer.blames >= 0) text += ", blames rank " + std::to_string(peer.blames);
     if (peer.note) text += ", last said: operation " + std::to_string(peer.note->operation) + ", " + verdict_of(*peer.note);
     text += "\n";
@@ -128,8 +129,9 @@ std::string as_text(const Communicator& communicator, const CommunicatorState& s
   return text + recorder_text(state);
 }
 
-void put_peer(JsonWriter& json, std::size_t rank, const PeerState& peer) {
-  json.open('{').key("rank").number(std::uint64_t{rank}).key("state").value(name_of(peer.life)).key("done").number(peer.done);
+void put_peer(JsonWriter& json, std::size_t rank, const PeerState& peer, const std::string& place) {
+  json.open('{').key("rank").number(std::uint64_t{rank}).key("place").value(place);
+  json.key("state").value(name_of(peer.life)).key("done").number(peer.done);
   if (peer.blames >= 0) json.key("blames").number(static_cast<std::uint64_t>(peer.blames));
   if (peer.note) {
     json.key("note").open('{').key("operation").number(peer.note->operation).key("digest").value(hex(peer.note->digest));
@@ -190,7 +192,8 @@ std::string as_json(const Communicator& communicator, const CommunicatorState& s
   json.key("operations").open('{').key("issued").number(state.issued).key("begun").number(state.begun);
   json.key("done").number(state.done).close('}').key("stream_tasks").number(std::uint64_t{state.under_way});
   json.key("leased_bytes").number(state.leased_bytes).key("used_bytes").number(state.used_bytes).key("peers").open('[');
-  for (std::size_t rank = 0; rank < state.peers.size(); ++rank) put_peer(json, rank, state.peers[rank]);
+  for (std::size_t rank = 0; rank < state.peers.size(); ++rank)
+    put_peer(json, rank, state.peers[rank], communicator.place_of(static_cast<Rank>(rank)));
   json.close(']').key("recorder").open('{').key("capacity").number(communicator.seeing().recorder().capacity());
   json.key("recorded").number(state.recorded).key("calls").open('[');
   for (const RecordedEntry& entry : state.entries) put_entry(json, state, entry);

@@ -39,6 +39,7 @@ struct ReadPeer {
   std::uint64_t done = 0;
   std::uint64_t noted = 0;  // the operation of its last note; 0: none was seen
   Rank blames = -1;
+  std::string place;  // host and process
 };
 
 struct ReadDump {

@@ -1,6 +1,6 @@
 #include "src/core/info.h"
 
-#include <sched.h>
+#include <openssl/crypto.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -10,6 +10,7 @@
 
 #include "algorithms/algorithm.h"
 #include "src/base/config_table.h"
+#include "src/core/host_facts.h"
 #include "src/core/json.h"
 #include "src/core/names.h"
 #include "src/device/reduce.h"
@@ -38,22 +39,36 @@ Section build_section() {
 #else
   section.rows.push_back({"assertions", "on", ""});
 #endif
+  section.rows.push_back({"OpenSSL", OpenSSL_version(OPENSSL_VERSION), "proves who belongs to a job"});
+#if __has_include(<nlohmann/json.hpp>)
+  section.rows.push_back({"reports on dumps", "yes", ""});
+#else
+  section.rows.push_back({"reports on dumps", "no", "built without nlohmann-json"});
+#endif
   section.rows.push_back({"device memory", "no", "not in this version"});
   return section;
 }
 
-Section machine_section() {
+std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+Section machine_section(const Config& config) {
+  const HostFacts facts = facts_of_host(config);
   utsname names{};
   (void)uname(&names);
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  return {"machine",
-          {{"system", std::string(names.sysname) + " " + names.release, ""},
-           {"processor", names.machine, ""},
-           {"usable cores", std::to_string(usable), ""},
-           {"page bytes", std::to_string(sysconf(_SC_PAGESIZE)), ""},
-           {"reduction kernels", instruction_set(), ""}}};
+  Section section{"machine",
+                  {{"system", std::string(names.sysname) + " " + names.release, ""},
+                   {"processor", names.machine, ""},
+                   {"usable cores", std::to_string(facts.usable_cores), "of " + std::to_string(facts.online_cores)},
+                   {"memory", mebibytes(facts.memory), mebibytes(facts.free_memory) + " free"},
+                   {"page bytes", std::to_string(sysconf(_SC_PAGESIZE)), "huge pages: " + facts.huge_pages},
+                   {"reduction kernels", instruction_set(), ""},
+                   {"clock", facts.clock_source, facts.steady_ticks ? "steady time stamps" : "time stamps may be uneven"},
+                   {"shared memory", facts.has_memfd ? "yes" : "no", facts.has_membarrier ? "" : "without membarrier"},
+                   {"congestion control", facts.congestion, facts.congestion_choice}}};
+  for (const HostFacts::Network& one : facts.networks)
+    section.rows.push_back({"interface " + one.name, one.addresses, one.kind + (one.up ? "" : ", down")});
+  section.rows.push_back({"reached at", facts.network_trouble.empty() ? facts.chosen : facts.network_trouble, ""});
+  return section;
 }
 
 Section config_section(const Config& config) {
@@ -88,6 +103,7 @@ Section status_section() {
   return {"status",
           {{"host memory, one machine", "works", ""},
            {"several machines", "not yet", "needs the transport between machines"},
+           {"flight recorder, report, doctor", "works", ""},
            {"device memory", "not yet", ""},
            {"lossy codecs", "not yet", "with them error feedback"},
            {"shrink, grow, revoke", "not yet", "setoCommAbort ends this rank's communicator"},
@@ -97,7 +113,7 @@ Section status_section() {
 std::vector<Section> sections(std::string_view version, const Config& config) {
   return {{"version", {{"seto", std::string(version), ""}}},
           build_section(),
-          machine_section(),
+          machine_section(config),
           config_section(config),
           constants_section(),
           {"transports", {{"local", "yes", "ranks of one process"}, {"shm", "yes", "processes of one machine"}}},

@@ -36,9 +36,14 @@ class JoinedCircle final : public Circle {
   [[nodiscard]] std::uint64_t completed_by(std::uint32_t member) const override;
   void leave(Fate fate) override;
   [[nodiscard]] Fate fate_of(std::uint32_t member) const override;
+  void explain(std::string_view why) override { far().explain(why); }
+  [[nodiscard]] std::string explanation_of(std::uint32_t member) const override {
+    return is_near(member) ? std::string() : far().explanation_of(member);
+  }
   void depart() override;
   [[nodiscard]] bool departed(std::uint32_t member) const override;
   [[nodiscard]] Status failure() const override;
+  [[nodiscard]] bool suspects() const override { return far().suspects(); }
 
  private:
   static constexpr std::uint32_t kFar = ~std::uint32_t{0};

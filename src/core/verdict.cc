@@ -52,6 +52,12 @@ const Field* first_difference(const ReadCall& left, const ReadCall& right) {
   return nullptr;
 }
 
+std::string all_fields(const ReadCall& call) {
+  std::string all;
+  for (const Field& field : kFields) all += field.of(call) + "\n";
+  return all;
+}
+
 // A call that was rejected was never bound: it has no digest, and its rejection was told.
 bool comparable(const ReadCall& call) { return call.operation != 0 && !call.digest.empty() && call.digest != "0x0"; }
 
@@ -60,7 +66,7 @@ using Stated = std::pair<Rank, const ReadCall*>;
 Verdict difference(const std::vector<Stated>& stated) {
   // Who stands alone is named: the others agree with the most frequent call.
   std::map<std::string, std::vector<Stated>> kinds;
-  for (const Stated& one : stated) kinds[one.second->text + one.second->algorithm + one.second->digest].push_back(one);
+  for (const Stated& one : stated) kinds[all_fields(*one.second)].push_back(one);
   const auto most = std::max_element(
       kinds.begin(), kinds.end(), [](const auto& left, const auto& right) { return left.second.size() < right.second.size(); });
   Verdict verdict{"differ", "", stated.front().second->operation, {}};
@@ -114,6 +120,8 @@ std::vector<Rank> ranks_that(const Case& one, const char* state) {
 
 Found somebody_died(const Case& one) {
   std::vector<Rank> dead = ranks_that(one, "dead");
+  // Who failed, and said why, has ended after that.
+  std::erase_if(dead, [&](Rank rank) { return one.of(rank) != nullptr && one.of(rank)->failed; });
   if (dead.empty()) return {};
   const ReadDump* const first = first_to_fail(one);
   Verdict verdict{"died", "", 0, dead};
@@ -127,7 +135,7 @@ Found somebody_died(const Case& one) {
                  (verdict.culprits.size() == 1 ? " has ended" : " have ended");
   const ReadPeer& seen =
       (first != nullptr ? *first : one.dumps.front()).peers[static_cast<std::size_t>(verdict.culprits.front())];
-  verdict.text += ", after " + std::to_string(seen.done) + " operations";
+  verdict.text += (seen.place.empty() ? "" : " (" + seen.place + ")") + ", after " + std::to_string(seen.done) + " operations";
   if (first != nullptr) verdict.text += "; rank " + std::to_string(first->rank) + " said so first: " + first->failure;
   return verdict;
 }
@@ -223,14 +231,16 @@ std::string as_others_see(const Case& one, Rank rank) {
   std::uint64_t done = 0;
   std::uint64_t noted = 0;
   std::string state;
+  std::string place;
   for (const ReadDump& dump : one.dumps) {
     const ReadPeer& peer = dump.peers[static_cast<std::size_t>(rank)];
     done = std::max(done, peer.done);
     noted = std::max(noted, peer.noted);
     if (state.empty() || peer.state != "alive") state = peer.state;
+    if (place.empty()) place = peer.place;
   }
-  return "the others see it " + state + " with " + std::to_string(done) + " operations done" +
-         (noted > done ? ", in operation " + std::to_string(noted) : "");
+  return (place.empty() ? "" : place + ", ") + "the others see it " + state + " with " + std::to_string(done) +
+         " operations done" + (noted > done ? ", in operation " + std::to_string(noted) : "");
 }
 
 Found has_no_dump(const Case& one) {

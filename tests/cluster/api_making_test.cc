@@ -47,6 +47,35 @@ SETO_TEST_ALONE(ApiMaking, by_unique_id) {
   });
 }
 
+SETO_TEST_ALONE(ApiMaking, by_job_id_again_and_again) {
+  setoUniqueId id;
+  ASSERT_TRUE(succeeded(setoGetJobId(&id)));
+  on_threads(3, [&](int rank) {
+    setoComm_t before = nullptr;
+    for (int round = 0; round < 4; ++round) {
+      setoComm_t comm = nullptr;
+      ASSERT_TRUE(succeeded(setoCommInitRank(&comm, 3, id, rank)));
+      expect_works(comm, 3);
+      if (before != nullptr) {
+        EXPECT_TRUE(succeeded(setoCommDestroy(before)));
+      }
+      before = comm;
+    }
+    EXPECT_TRUE(succeeded(setoCommDestroy(before)));
+  });
+}
+
+SETO_TEST_ALONE(ApiMaking, by_several_ids) {
+  setoUniqueId ids[2];
+  for (setoUniqueId& id : ids) ASSERT_TRUE(succeeded(setoGetUniqueId(&id)));
+  on_threads(2, [&](int rank) {
+    setoComm_t comm = nullptr;
+    ASSERT_TRUE(succeeded(setoCommInitRankScalable(&comm, 2, rank, 2, ids, nullptr)));
+    expect_works(comm, 2);
+    EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
+  });
+}
+
 SETO_TEST_ALONE(ApiMaking, one_rank_alone) {
   setoComm_t comm = nullptr;
   ASSERT_TRUE(succeeded(setoCommInitRank(&comm, 1, setoUniqueId{}, 0)));

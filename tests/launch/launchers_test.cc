@@ -146,6 +146,49 @@ TEST(ByHand, TorchrunsVariables) {
   }
 }
 
+std::vector<Words> rooted(const std::string& root, int ranks, const Words& more = {}) {
+  std::vector<Words> variables;
+  for (int rank = 0; rank < ranks; ++rank) {
+    variables.push_back({std::string("SETO_ROOT=") + root, std::string("SETO_RANK=") + std::to_string(rank),
+                         std::string("SETO_RANKS=") + std::to_string(ranks)});
+    variables.back().insert(variables.back().end(), more.begin(), more.end());
+  }
+  return variables;
+}
+
+TEST(ByHand, RootsOfAllKinds) {
+  const Scratch scratch;
+  const std::string port = std::to_string(free_port());
+  for (const std::string& root :
+       {std::string("127.0.0.1:") + port, std::string("localhost:") + port, std::string("file:") + (scratch / "root")}) {
+    for (const Ended& ended : by_hand(built("examples/03_env"), 3, rooted(root, 3))) {
+      EXPECT_EQ(ended.status, 0) << root << ": " << ended.text;
+      EXPECT_THAT(ended.text, HasSubstr("of 3: sum[0] = 6, expected 6\n")) << root;
+    }
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(scratch.path())) << "a root file was left behind";
+}
+
+TEST(ByHand, ASecretIsWantedBeyondLoopback) {
+  const Words refused = rooted("192.0.2.1:1", 2)[1];
+  const Ended ended = run({built("examples/03_env")}, refused);
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.text, AllOf(HasSubstr("SETO_SECRET_FILE"), HasSubstr("SETO_ALLOW_NO_SECRET")));
+  const Ended torchrun = run({built("examples/03_env")}, {"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=192.0.2.1", "MASTER_PORT=1"});
+  EXPECT_EQ(torchrun.status, 1);
+  EXPECT_THAT(torchrun.text, AllOf(HasSubstr("192.0.2.1:2"), HasSubstr("SETO_SECRET_FILE")));
+}
+
+TEST(ByHand, ASecretMustBeTheSame) {
+  const std::string root = std::string("127.0.0.1:") + std::to_string(free_port());
+  const std::vector<Words> right = rooted(root, 2, {"SETO_SECRET=of this job"});
+  for (const Ended& ended : by_hand(built("examples/03_env"), 2, right)) EXPECT_EQ(ended.status, 0) << ended.text;
+  std::vector<Words> wrong = rooted(root, 2, {"SETO_INIT_TIMEOUT_MS=3000"});
+  wrong[0].emplace_back("SETO_SECRET=of this job");
+  wrong[1].emplace_back("SETO_SECRET=of another");
+  for (const Ended& ended : by_hand(built("examples/03_env"), 2, wrong)) EXPECT_EQ(ended.status, 1) << ended.text;
+}
+
 TEST(ByHand, NobodyAroundIsOneRank) {
   const Ended ended = run({built("examples/03_env")});
   EXPECT_EQ(ended.status, 0) << ended.text;

@@ -68,7 +68,11 @@ class SlotMember final : public CircleMember, private slots::Doorbell {
       }
     }
     for (std::uint32_t i = 0; i < wanted.circles; ++i) {
-      slots::CircleSetup setup{index, wanted.ports, {}, &home().pool, this};
+      slots::CircleSetup setup;
+      setup.own = index;
+      setup.ports = wanted.ports;
+      setup.pool = &home().pool;
+      setup.doorbell = this;
       for (std::uint32_t peer = 0; peer < wanted.members; ++peer)
         setup.members.push_back({at[peer], kTestSegment, home().boards[i],
                                  reinterpret_cast<std::atomic<std::uint32_t>*>(at[peer]), mapped == Mapped::once});

@@ -17,6 +17,14 @@ std::uint64_t take(std::string_view& bytes) {
   return word;
 }
 
+// What a peer says may be garbage: letters only.
+std::string printable(std::string_view words) {
+  std::string text(words);
+  for (char& letter : text)
+    if (letter < ' ' || letter > '~') letter = '?';
+  return text;
+}
+
 std::uint64_t word_of(Fate fate) { return std::uint64_t{fate.reason} << 32 | fate.culprit; }
 
 }  // namespace
@@ -35,6 +43,16 @@ void Bulletin::write(const Note& note) {
 void Bulletin::leave(Fate fate) {
   std::uint64_t none = 0;
   fate_.compare_exchange_strong(none, word_of(fate), std::memory_order_acq_rel);
+}
+
+void Bulletin::explain(std::string_view why) {
+  const std::lock_guard lock(mutex_);
+  if (words_.empty()) words_ = why.substr(0, kMostWords);
+}
+
+std::string Bulletin::words() const {
+  const std::lock_guard lock(mutex_);
+  return words_;
 }
 
 // A note that changes while it is read is one that its writer has left behind.
@@ -59,7 +77,7 @@ Fate Bulletin::fate() const {
 
 std::string Bulletin::encoded() const {
   std::string bytes;
-  bytes.reserve(kEncodedSize);
+  bytes.reserve(kFixedSize);
   // How it left before how far it is: who reads both must not see an end without what came before it.
   const std::uint64_t fate = fate_.load(std::memory_order_acquire);
   put(bytes, fate);
@@ -74,12 +92,13 @@ std::string Bulletin::encoded() const {
     for (const std::uint64_t word : note.words) put(bytes, word);
     put(bytes, 0);  // room
   }
-  return bytes;
+  return fate == 0 ? bytes : bytes + words();
 }
 
 Status Bulletin::renew(std::string_view encoded) {
-  if (encoded.size() != kEncodedSize)
-    return seto::failure(Code::remote_error, "a bulletin of %zu bytes, where %zu were due", encoded.size(), kEncodedSize);
+  if (encoded.size() < kFixedSize || encoded.size() > kFixedSize + kMostWords)
+    return seto::failure(Code::remote_error, "a bulletin of %zu bytes, where %zu and some words were due", encoded.size(),
+                         kFixedSize);
   const std::uint64_t fate = take(encoded);
   const std::uint64_t completed = take(encoded);
   if (take(encoded) != kNotesKept) return seto::failure(Code::remote_error, "a bulletin of another number of notes");
@@ -94,6 +113,7 @@ Status Bulletin::renew(std::string_view encoded) {
     const bool its_place = &slot == &notes_[note.operation % kNotesKept];
     if (its_place && note.operation > slot.operation.load(std::memory_order_relaxed)) write(note);
   }
+  if (fate != 0) explain(printable(encoded));
   if (completed > completed_.load(std::memory_order_relaxed)) complete(completed);
   if (fate != 0) leave({static_cast<std::uint32_t>(fate >> 32), static_cast<std::uint32_t>(fate)});
   return {};

@@ -120,5 +120,7 @@ Letter letter_in(const std::byte* at);
 // Bytes that a sender may have on their way to one member, in pieces of at most this size.
 inline constexpr std::size_t kPieceSize = std::size_t{128} << 10;
 inline constexpr std::uint64_t kPairCredit = std::uint64_t{4} << 20;
+// Of a message that its receiver has not begun to take.
+inline constexpr std::uint64_t kUnasked = 2 * kPieceSize;
 
 }  // namespace seto::tcp

@@ -28,6 +28,9 @@ PairPiece TcpPairSender::acquire(const Letter& letter) {
     done_ = 0;
     opened_ = true;
   }
+  // A long message goes on when its receiver has begun to take it: sends that face each other, or a receiver that expects
+  // something else, are found out before all of it is on its way.
+  if (done_ >= kUnasked && circle_.peers_[receiver_].pair_opened < message_) return {};
   piece_ = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceSize, size_ - done_));
   if (sent_ + piece_ + kLetterSize > circle_.peers_[receiver_].pair_taken + kPairCredit) return {};
   auto& slot = slots_->slots[position_ % kSlots];
@@ -77,6 +80,7 @@ PairPiece TcpPairReceiver::front(const Letter& letter) {
     }
     opened_ = true;
     done_ = 0;
+    if (theirs_.size > kUnasked) tell_opened();
   }
   const InPair::Piece* const piece = pair().piece_at(message_, done_);
   if (piece == nullptr) return {};
@@ -97,6 +101,15 @@ bool TcpPairReceiver::release() {
   circle_.give_pair_credit(sender_);
   circle_.push_out(*circle_.link(sender_));
   return last;
+}
+
+void TcpPairReceiver::tell_opened() {
+  const std::lock_guard lock(circle_.setup_.domain->lock());
+  Frame frame = circle_.frame_of(FrameKind::pair_taken);
+  frame.mark = circle_.peers_[sender_].pair_told;
+  frame.set_position(message_);
+  circle_.link(sender_)->queue_urgent(frame);
+  circle_.push_out(*circle_.link(sender_));
 }
 
 void TcpPairReceiver::refuse(const Letter& letter) {

@@ -56,6 +56,7 @@ class TcpPairReceiver final : public PairReceiver {
 
  private:
   [[nodiscard]] InPair& pair() const { return *circle_.peers_[sender_].pair; }
+  void tell_opened();
   void refuse(const Letter& letter);
   void next();
 

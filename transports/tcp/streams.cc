@@ -137,9 +137,10 @@ const std::byte* TcpReceiver::front(Mark mark) {
   const InStream::Message* const message = stream_.whole(mark);
   if (message == nullptr) return nullptr;
   if (message->digest == geometry_.digest && message->size <= geometry_.slot_size) return message->data;
-  circle_.fail(failure(Code::remote_error, "%s %u sent operation %llu with digest %08x where digest %08x was due",
-                       circle_.setup_.called, address_.sender, static_cast<unsigned long long>(operation_of(mark)),
-                       message->digest, geometry_.digest));
+  circle_.disagree(
+      address_.sender, operation_of(mark),
+      failure(Code::remote_error, "%s %u sent operation %llu with digest %08x where digest %08x was due", circle_.setup_.called,
+              address_.sender, static_cast<unsigned long long>(operation_of(mark)), message->digest, geometry_.digest));
   return nullptr;
 }
 
@@ -147,6 +148,7 @@ const std::byte* TcpReceiver::front(Mark mark) {
 void TcpReceiver::release(Mark mark) {
   const std::lock_guard lock(circle_.setup_.domain->lock());
   stream_.drop(mark);
+  --circle_.peers_[address_.sender].unread[operation_of(mark) % kMostOperations];
   const std::uint64_t taken = slice_of(mark) + 1;
   const std::uint64_t step = std::max<std::uint64_t>(1, ahead_ / 2);
   if (geometry_.slices <= ahead_ || taken % step != 0 || taken >= geometry_.slices) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/base/clock.h"
 #include "transports/tcp/pairs.h"
 #include "transports/tcp/streams.h"
 
@@ -10,6 +11,8 @@ namespace {
 
 // Streams that a member may announce before anybody here has opened them.
 constexpr std::size_t kMostStreams = 65'536;
+// How long a header that disagrees waits for the note that says why.
+constexpr std::uint64_t kNoteNs = 2'000'000'000;
 constexpr std::uint32_t kLargestSlot = std::uint32_t{1} << 31;
 
 Status garbage(const char* what) {
@@ -84,13 +87,28 @@ Result<std::unique_ptr<PairReceiver>> TcpCircle::open_pair_receive(std::uint32_t
 
 // ---- what members say of themselves ----
 
-void TcpCircle::begin(const Note& note) { bulletin_.write(note); }
+void TcpCircle::begin(const Note& note) {
+  if (note.verdict != 0) rejected_[note.operation % kMostOperations] = note.operation;
+  bulletin_.write(note);
+}
 
 void TcpCircle::complete(std::uint64_t operation) {
+  for (std::uint64_t each = done_ + 1; each <= operation; ++each) look_for_unread(each);
   done_ = operation;
   bulletin_.complete(operation);
   for (std::uint32_t member = 0; member < members(); ++member)
     if (peers_[member].awaits_progress) tell_progress(member);
+}
+
+void TcpCircle::look_for_unread(std::uint64_t operation) {
+  if (rejected_[operation % kMostOperations] == operation) return;
+  for (std::uint32_t member = 0; member < members(); ++member) {
+    if (peers_[member].unread[operation % kMostOperations] == 0) continue;
+    peers_[member].unread[operation % kMostOperations] = 0;
+    disagree(member, operation,
+             seto::failure(Code::remote_error, "%s %u sent something in operation %llu where nothing was due", setup_.called,
+                           member, static_cast<unsigned long long>(operation)));
+  }
 }
 
 void TcpCircle::tell_progress(std::uint32_t member) {
@@ -124,6 +142,25 @@ void TcpCircle::leave(Fate fate) {
 }
 
 Fate TcpCircle::fate_of(std::uint32_t member) const { return member == setup_.own ? bulletin_.fate() : copies_[member]->fate(); }
+
+void TcpCircle::disagree(std::uint32_t member, std::uint64_t operation, Status reason) {
+  if (disagreement_.reason.ok()) disagreement_ = {member, operation, monotonic_ns(), false, std::move(reason)};
+}
+
+// Who looks for failures has compared the notes just before: the second time that it looks with the note here, that did not tell.
+Status TcpCircle::failure() const {
+  Disagreement& open = disagreement_;
+  if (!failure_.ok() || open.reason.ok()) return failure_;
+  Note note;
+  const bool late = monotonic_ns() - open.since_ns > kNoteNs;
+  if (open.told || late) return open.reason;
+  open.told = note_of(open.member, open.operation, note);
+  return {};
+}
+
+std::string TcpCircle::explanation_of(std::uint32_t member) const {
+  return member == setup_.own ? bulletin_.words() : copies_[member]->words();
+}
 
 Status TcpCircle::renew(std::uint32_t member, std::string_view bulletin) {
   if (member >= members() || member == setup_.own) return garbage("a bulletin of no member");
@@ -170,6 +207,12 @@ Result<std::byte*> TcpCircle::place(std::uint32_t member, const Frame& frame) {
   Peer& peer = peers_[member];
   if (frame.kind() == FrameKind::data) {
     if (peer.streams.size() >= kMostStreams) return garbage("more streams than there can be");
+    const std::uint64_t operation = operation_of(frame.mark);
+    if (operation <= done_ && rejected_[operation % kMostOperations] != operation)
+      disagree(member, operation,
+               seto::failure(Code::remote_error, "%s %u sent something in operation %llu, which had ended here", setup_.called,
+                             member, static_cast<unsigned long long>(operation)));
+    if (operation > done_ && frame.offset == 0) ++peer.unread[operation % kMostOperations];
     return stream_of(member, key_of(frame.port, frame.group)).place(frame, done_);
   }
   if (frame.kind() == FrameKind::pair) return peer.pair->place(frame);
@@ -206,6 +249,7 @@ Status TcpCircle::arrived(std::uint32_t member, const Frame& frame, std::byte* a
       return {};
     case FrameKind::pair_taken:
       peer.pair_taken = std::max(peer.pair_taken, frame.mark);
+      peer.pair_opened = std::max(peer.pair_opened, frame.position());
       return {};
     case FrameKind::pair_refused:
       if (at == nullptr) return {};

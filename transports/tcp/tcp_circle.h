@@ -46,7 +46,10 @@ class TcpCircle final : public Circle, private Sink {
   [[nodiscard]] std::uint64_t completed_by(std::uint32_t member) const override;
   void leave(Fate fate) override;
   [[nodiscard]] Fate fate_of(std::uint32_t member) const override;
-  [[nodiscard]] Status failure() const override { return failure_; }
+  void explain(std::string_view why) override { bulletin_.explain(why); }
+  [[nodiscard]] std::string explanation_of(std::uint32_t member) const override;
+  [[nodiscard]] Status failure() const override;
+  [[nodiscard]] bool suspects() const override { return !disagreement_.reason.ok(); }
 
   // For the plane that carries bulletins. Any thread.
   [[nodiscard]] std::string bulletin() const { return bulletin_.encoded(); }
@@ -65,8 +68,10 @@ class TcpCircle final : public Circle, private Sink {
   struct Peer {
     std::unordered_map<std::uint32_t, std::unique_ptr<InStream>> streams;        // by port and group
     std::unordered_map<std::uint32_t, std::array<Mark, kMostOperations>> taken;  // of this member's streams, by operation
+    std::array<std::uint32_t, kMostOperations> unread{};  // messages that came for an operation and were not released
     std::unique_ptr<InPair> pair;
     std::uint64_t pair_told = 0;                   // bytes of messages from it that it knows to be let go
+    std::uint64_t pair_opened = 0;                 // the last long message to it that it has begun to take
     std::uint64_t pair_taken = 0;                  // bytes of messages to it that it has let go
     std::map<std::uint64_t, Letter> pair_refused;  // messages to it, and what it expected instead
     std::uint64_t done = 0;                        // operations, as its frames say
@@ -91,13 +96,29 @@ class TcpCircle final : public Circle, private Sink {
   void fail(Status reason) {
     if (failure_.ok()) failure_ = std::move(reason);
   }
+  // A header of that member says that it makes another call: not yet a failure, for its note will say which.
+  void disagree(std::uint32_t member, std::uint64_t operation, Status reason);
 
   CircleSetup setup_;
   Bulletin bulletin_;
   std::vector<std::unique_ptr<Bulletin>> copies_;  // by member
   std::vector<Peer> peers_;
+  // A header that disagrees, until the notes have told more.
+  struct Disagreement {
+    std::uint32_t member = 0;
+    std::uint64_t operation = 0;
+    std::uint64_t since_ns = 0;
+    bool told = false;  // the note was here when somebody looked
+    Status reason;
+  };
+
+  // Messages came for that operation which nobody here has read, and it has ended well: that member makes another call.
+  void look_for_unread(std::uint64_t operation);
+
   std::uint64_t done_ = 0;
+  std::array<std::uint64_t, kMostOperations> rejected_{};  // operations whose call this member rejected
   Status failure_;
+  mutable Disagreement disagreement_;
 };
 
 }  // namespace seto::tcp

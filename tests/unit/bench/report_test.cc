@@ -138,7 +138,7 @@ TEST(Results, StatisticsOfIterations) {
 TEST(Json, CarriesWhatNcclTestsReadersLookFor) {
   Options options;
   Report report;
-  report.heading = {"all_reduce_perf", 100, 100, "host", "cpu", {7, 8}};
+  report.heading = {"all_reduce_perf", 100, 100, "host", "cpu", {7, 8}, {"host", "host"}};
   report.rows = {row_of(1024, 3)};
   const auto json = nlohmann::json::parse(json_text(report, options));
   EXPECT_EQ(json["version"], 3);

@@ -156,6 +156,31 @@ TEST(NetworkRendezvous, Ipv6Only) {
   for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
 }
 
+// A process of another version of the library, which holds the key.
+TEST(NetworkRendezvous, AnotherVersionIsRefusedAndBothAreNamed) {
+  FarPlace place;
+  LogCapture log;
+  auto fd = connect_tcp(place.address(), later());
+  ASSERT_TRUE(fd.ok()) << fd.status().text();
+  CallerHandshake old(rendezvous_key(place.id.token), Claim{}, {kMembershipProtocol, "0.0.7"});
+  Status heard;
+  while (!old.over() && heard.ok()) {
+    const std::string out = old.take_out();
+    ASSERT_EQ(send(fd->get(), out.data(), out.size(), MSG_NOSIGNAL), static_cast<ssize_t>(out.size()));
+    ASSERT_TRUE(wait_for(fd->get(), POLLIN, later()).ok());
+    char bytes[512];
+    const ssize_t got = recv(fd->get(), bytes, old.wanted(), 0);
+    ASSERT_GT(got, 0);
+    heard = old.feed({bytes, static_cast<std::size_t>(got)});
+  }
+  const std::string version(library_version());
+  EXPECT_THAT(std::string(heard.text()),
+              HasSubstr("the library there is version " + version + ", the one here is version 0.0.7"));
+  const auto answers = as_threads(2, [&](Rank rank) { return join_and_gather(place.far, rank, 2, later()); });
+  for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
+  EXPECT_TRUE(log.contains("the library there is version 0.0.7, the one here is version " + version));
+}
+
 // Each says something wrong, or nothing, and many stay until they are thrown out.
 TEST(NetworkRendezvous, TenThousandStrangersHoldUpNobody) {
   FarPlace place(UniqueId::Serves::job);

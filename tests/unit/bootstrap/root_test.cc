@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +13,7 @@
 
 #include "src/bootstrap/root_file.h"
 #include "src/bootstrap/servers.h"
+#include "src/net/local_socket.h"
 #include "src/net/tcp_socket.h"
 #include "tests/support/child_process.h"
 #include "tests/unit/bootstrap/place.h"
@@ -81,13 +82,28 @@ TEST(Root, ByAddressAgainAndAgain) {
   });
 }
 
+// Somebody listens at the address, hears the first caller and hangs up: what an ending process does.
+class Ghost final {
+ public:
+  [[nodiscard]] SocketAddress address() const { return listener_.addresses.front(); }
+  void hear_and_vanish() {
+    ASSERT_TRUE(wait_for(listener_.sockets.front().get(), POLLIN, later()).ok());
+    PrivateFd caller = accept_tcp(listener_.sockets.front());
+    listener_.sockets.clear();
+    ASSERT_TRUE(wait_for(caller.get(), POLLIN, later()).ok());
+  }
+
+ private:
+  TcpListener listener_ = listen_tcp({parse_host("127.0.0.1").value()}, {}, 16).value();
+};
+
 TEST(Root, OthersWaitForRankZero) {
   in_child([] {
-    const std::string root = "127.0.0.1:" + std::to_string(free_port());
-    std::thread late;
+    Ghost ghost;
+    const std::string root = to_text(ghost.address());
     Answer second = failure(Code::internal, "not yet");
     std::thread early([&] { second = gather(at(root, 1, 2), later()); });
-    usleep(100'000);  // so that it finds nobody at first; nothing depends on it
+    ghost.hear_and_vanish();
     const Answer first = gather(at(root, 0, 2), later());
     early.join();
     expect_all({first, second});
@@ -172,12 +188,13 @@ TEST(Root, ByFileWhichGoesWithItsJob) {
 TEST(Root, AFileOfADeadJobIsReplaced) {
   const std::string folder = temporary_folder();
   const std::string path = folder + "/root";
-  const UniqueId dead{UniqueId::Serves::job, random_token(), {random_socket_name(), {parse_address("127.0.0.1:1").value()}}};
-  ASSERT_TRUE(write_root_file(path, encode(dead)).ok());
   in_child([&] {
+    Ghost ghost;
+    const UniqueId dead{UniqueId::Serves::job, random_token(), {random_socket_name(), {ghost.address()}}};
+    ASSERT_TRUE(write_root_file(path, encode(dead)).ok());
     Answer second = failure(Code::internal, "not yet");
     std::thread early([&] { second = gather(at("file:" + path, 1, 2), later()); });
-    usleep(50'000);  // so that it reads the old file first; nothing depends on it
+    ghost.hear_and_vanish();
     const Answer first = gather(at("file:" + path, 0, 2), later());
     early.join();
     expect_all({first, second});

@@ -57,7 +57,7 @@ TEST(Introduction, WithMoreOffersThanOneMayMakeIsRefused) {
   one.offered.assign(kOffersLimit + 1, 12);
   const Result<Introduction> other = Introduction::decoded(one.encoded());
   ASSERT_FALSE(other.ok());
-  EXPECT_NE(other.status().text().find("1025"), std::string::npos) << other.status().text();
+  EXPECT_NE(other.status().text().find("8200 bytes"), std::string::npos) << other.status().text();
 }
 
 }  // namespace

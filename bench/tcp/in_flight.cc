@@ -1,0 +1,131 @@
+// Keeps a fixed number of all_reduces in flight on one stream and says how many bytes they moved.
+//
+//   in_flight [--size BYTES] [--depth N] [--calls N]        one process for each rank; the environment says which
+//
+// Rank 0 prints JSON: bytes_per_second is what a rank sends, which for two ranks is what crosses the link in each direction.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "seto/seto.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr unsigned kTimeoutMs = 60'000;
+
+struct Options {
+  std::size_t size = std::size_t{1} << 20;
+  std::size_t depth = 16;
+  std::size_t calls = 256;
+};
+
+bool succeeded(setoResult_t result, const char* what) {
+  if (result == setoSuccess) return true;
+  std::fprintf(stderr, "in_flight: %s: %s\n", what, setoGetLastError(nullptr));
+  return false;
+}
+
+bool parse(int count, char** words, Options* options) {
+  for (int i = 1; i + 1 < count; i += 2) {
+    const std::string_view name = words[i];
+    const std::size_t value = std::strtoull(words[i + 1], nullptr, 10);
+    if (value == 0) return false;
+    if (name == "--size") {
+      options->size = value;
+    } else if (name == "--depth") {
+      options->depth = value;
+    } else if (name == "--calls") {
+      options->calls = value;
+    } else {
+      return false;
+    }
+  }
+  return count % 2 == 1;
+}
+
+// Buffers in turn, each used again once the call that used it before has ended.
+class Window final {
+ public:
+  Window(const Options& options, setoComm_t comm, setoStream_t stream)
+      : count_(options.size / sizeof(float)),
+        comm_(comm),
+        stream_(stream),
+        inputs_(options.depth, std::vector<float>(count_, 1.0F)),
+        outputs_(options.depth, std::vector<float>(count_)),
+        positions_(options.depth, 0) {}
+
+  bool run(std::size_t calls) {
+    for (std::size_t call = 0; call < calls; ++call) {
+      const std::size_t place = call % positions_.size();
+      if (call >= positions_.size() && !wait_for(place)) return false;
+      if (!succeeded(setoAllReduce(inputs_[place].data(), outputs_[place].data(), count_, setoFloat32, setoSum, comm_, stream_),
+                     "all_reduce") ||
+          !succeeded(setoStreamPosition(stream_, &positions_[place]), "position")) {
+        return false;
+      }
+    }
+    for (std::size_t place = 0; place < std::min(calls, positions_.size()); ++place) {
+      if (!wait_for(place)) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool is_right(int ranks) const {
+    return std::all_of(outputs_.begin(), outputs_.end(), [ranks](const std::vector<float>& output) {
+      return std::all_of(output.begin(), output.end(), [ranks](float sum) { return sum == static_cast<float>(ranks); });
+    });
+  }
+
+ private:
+  bool wait_for(std::size_t place) { return succeeded(setoStreamWait(stream_, positions_[place], kTimeoutMs), "wait"); }
+
+  std::size_t count_;
+  setoComm_t comm_;
+  setoStream_t stream_;
+  std::vector<std::vector<float>> inputs_;
+  std::vector<std::vector<float>> outputs_;
+  std::vector<uint64_t> positions_;
+};
+
+bool measure(const Options& options, setoComm_t comm) {
+  int rank = 0;
+  int ranks = 0;
+  setoStream_t stream = nullptr;
+  if (!succeeded(setoCommUserRank(comm, &rank), "rank") || !succeeded(setoCommCount(comm, &ranks), "count") ||
+      !succeeded(setoStreamCreate(&stream), "stream")) {
+    return false;
+  }
+  Window window(options, comm, stream);
+  if (!window.run(options.depth) || !succeeded(setoBarrier(comm, nullptr), "barrier")) return false;
+  const auto start = Clock::now();
+  if (!window.run(options.calls)) return false;
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double factor = 2.0 * (ranks - 1) / ranks;
+  if (rank == 0) {
+    std::printf("{\"size\": %zu, \"depth\": %zu, \"calls\": %zu, \"seconds\": %.6f, \"bytes_per_second\": %.0f, \"wrong\": %d}\n",
+                options.size, options.depth, options.calls, seconds,
+                static_cast<double>(options.size * options.calls) * factor / seconds, window.is_right(ranks) ? 0 : 1);
+  }
+  return window.is_right(ranks) && succeeded(setoStreamDestroy(stream), "stream");
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  Options options;
+  if (!parse(count, words, &options)) {
+    std::fprintf(stderr, "usage: %s [--size BYTES] [--depth N] [--calls N]\n", words[0]);
+    return 2;
+  }
+  setoConfig_t config = SETO_CONFIG_INITIALIZER;
+  config.memory = setoMemoryHost;
+  setoComm_t comm = nullptr;
+  if (!succeeded(setoCommInitEnvironment(&comm, &config), "init")) return 1;
+  const bool good = measure(options, comm);
+  return succeeded(setoCommDestroy(comm), "destroy") && good ? 0 : 1;
+}

@@ -1,0 +1,341 @@
+// The doctor of a job: over the C API alone, as any program of the job could.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "src/command/commands.h"
+#include "src/command/doctor.h"
+
+namespace seto::command {
+namespace {
+
+using Json = nlohmann::json;
+
+// Hosts beyond this many are checked, but not measured against each other.
+constexpr std::size_t kMostHosts = 32;
+constexpr std::size_t kMostChecks = std::size_t{1} << 16;  // bytes of what a rank tells
+constexpr double kAllSeconds = 60;                         // for all pairs
+constexpr double kLatencySeconds = 0.05;
+constexpr double kTransferSeconds = 0.25;  // one way
+constexpr std::size_t kPiece = std::size_t{1} << 20;
+constexpr std::uint64_t kMostPieces = 64;
+constexpr std::uint64_t kMostRounds = 2000;
+constexpr std::uint64_t kFirstRounds = 10;
+constexpr std::uint32_t kCallMs = 30'000;
+constexpr double kClocksApartUs = 1e5;
+
+std::uint64_t now_ns(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// The first failure stays, and everything after it does nothing.
+class Talk final {
+ public:
+  explicit Talk(setoComm_t comm) : comm_(comm) { config_.deadlineMs = kCallMs; }
+
+  void send(const void* data, std::size_t size, int peer) {
+    note(ok() ? setoSendConfig(data, size, setoUint8, peer, comm_, nullptr, &config_) : setoSuccess);
+  }
+  void receive(void* data, std::size_t size, int peer) {
+    note(ok() ? setoRecvConfig(data, size, setoUint8, peer, comm_, nullptr, &config_) : setoSuccess);
+  }
+  void barrier() { note(ok() ? setoBarrierConfig(comm_, nullptr, &config_) : setoSuccess); }
+  void gather(const void* own, void* all, std::size_t size) {
+    note(ok() ? setoAllGatherConfig(own, all, size, setoUint8, comm_, nullptr, &config_) : setoSuccess);
+  }
+  void add(double* values, std::size_t count) {
+    note(ok() ? setoAllReduceConfig(values, values, count, setoFloat64, setoSum, comm_, nullptr, &config_) : setoSuccess);
+  }
+
+  [[nodiscard]] bool ok() const { return failure_.empty(); }
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+
+ private:
+  void note(setoResult_t result) {
+    if (result != setoSuccess && ok()) failure_ = std::string(setoGetErrorString(result)) + ": " + setoGetLastError(nullptr);
+  }
+
+  setoComm_t comm_;
+  setoCallConfig_t config_ = SETO_CALL_CONFIG_INITIALIZER;
+  std::string failure_;
+};
+
+// What one end of a pair measures of the other.
+struct Pair {
+  double latency_us = -1;
+  double offset_us = 0;
+  double there = -1;  // bytes a second
+  double back = -1;
+};
+
+// ---- the two ends of a pair ----
+
+double transfer(Talk& talk, int peer, std::vector<unsigned char>& piece, std::uint64_t pieces) {
+  unsigned char done = 0;
+  const std::uint64_t start = now_ns(CLOCK_MONOTONIC);
+  for (std::uint64_t i = 0; i < pieces; ++i) talk.send(piece.data(), piece.size(), peer);
+  talk.receive(&done, 1, peer);
+  return static_cast<double>(now_ns(CLOCK_MONOTONIC) - start) * 1e-9;
+}
+
+void take(Talk& talk, int peer, std::vector<unsigned char>& piece, std::uint64_t pieces) {
+  const unsigned char done = 1;
+  for (std::uint64_t i = 0; i < pieces; ++i) talk.receive(piece.data(), piece.size(), peer);
+  talk.send(&done, 1, peer);
+}
+
+// Pieces until so much time has passed, by how long one took; both ends have to know.
+double send_measured(Talk& talk, int peer, double seconds) {
+  std::vector<unsigned char> piece(kPiece, 1);
+  const double one = std::max(transfer(talk, peer, piece, 1), 1e-6);
+  const std::uint64_t pieces = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(seconds / one), 1, kMostPieces - 1);
+  talk.send(&pieces, sizeof pieces, peer);
+  const double took = std::max(transfer(talk, peer, piece, pieces), 1e-9);
+  return static_cast<double>(pieces * kPiece) / took;
+}
+
+void receive_measured(Talk& talk, int peer) {
+  std::vector<unsigned char> piece(kPiece);
+  take(talk, peer, piece, 1);
+  std::uint64_t pieces = 0;
+  talk.receive(&pieces, sizeof pieces, peer);
+  take(talk, peer, piece, std::min(pieces, kMostPieces));
+}
+
+struct Rounds {
+  std::vector<double> round_us;
+  double offset_us = 0;  // of the quickest round, whose answer came from nearest the middle
+};
+
+Rounds ask_rounds(Talk& talk, int peer, std::uint64_t count) {
+  Rounds rounds;
+  for (std::uint64_t i = 0; i < count && talk.ok(); ++i) {
+    std::uint64_t theirs = 0;
+    const std::uint64_t wall = now_ns(CLOCK_REALTIME);
+    const std::uint64_t start = now_ns(CLOCK_MONOTONIC);
+    talk.send(&theirs, sizeof theirs, peer);
+    talk.receive(&theirs, sizeof theirs, peer);
+    const double took = static_cast<double>(now_ns(CLOCK_MONOTONIC) - start) * 1e-3;
+    if (rounds.round_us.empty() || took < *std::min_element(rounds.round_us.begin(), rounds.round_us.end()))
+      rounds.offset_us = static_cast<double>(static_cast<std::int64_t>(theirs - wall)) * 1e-3 - took / 2;
+    rounds.round_us.push_back(took);
+  }
+  std::sort(rounds.round_us.begin(), rounds.round_us.end());
+  return rounds;
+}
+
+void answer_rounds(Talk& talk, int peer, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count && talk.ok(); ++i) {
+    std::uint64_t nothing = 0;
+    talk.receive(&nothing, sizeof nothing, peer);
+    const std::uint64_t wall = now_ns(CLOCK_REALTIME);
+    talk.send(&wall, sizeof wall, peer);
+  }
+}
+
+Pair measure(Talk& talk, int peer, double share) {
+  Pair pair;
+  const Rounds first = ask_rounds(talk, peer, kFirstRounds);
+  if (!talk.ok()) return pair;
+  const double quickest = std::max(first.round_us.front(), 0.1);
+  const std::uint64_t count =
+      std::clamp<std::uint64_t>(static_cast<std::uint64_t>(kLatencySeconds * share * 1e6 / quickest), kFirstRounds, kMostRounds);
+  talk.send(&count, sizeof count, peer);
+  const Rounds rounds = ask_rounds(talk, peer, count);
+  if (!talk.ok()) return pair;
+  pair.latency_us = rounds.round_us[rounds.round_us.size() / 2] / 2;
+  pair.offset_us = rounds.round_us.front() < first.round_us.front() ? rounds.offset_us : first.offset_us;
+  pair.there = send_measured(talk, peer, kTransferSeconds * share);
+  receive_measured(talk, peer);
+  talk.receive(&pair.back, sizeof pair.back, peer);
+  return pair;
+}
+
+void be_measured(Talk& talk, int peer, double share) {
+  answer_rounds(talk, peer, kFirstRounds);
+  std::uint64_t count = 0;
+  talk.receive(&count, sizeof count, peer);
+  answer_rounds(talk, peer, std::min(count, kMostRounds));
+  receive_measured(talk, peer);
+  const double rate = send_measured(talk, peer, kTransferSeconds * share);
+  talk.send(&rate, sizeof rate, peer);
+}
+
+// ---- all ranks ----
+
+std::vector<HostReport> gather_reports(Talk& talk, const HostReport& own, int ranks) {
+  const Json json = {{"host", own.host}, {"version", own.version}, {"checks", own.checks}};
+  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.resize(kMostChecks, ' ');  // a longer one is no JSON any more, and is told apart below
+  std::string all(kMostChecks * static_cast<std::size_t>(ranks), '\0');
+  talk.gather(text.data(), all.data(), kMostChecks);
+  std::vector<HostReport> reports;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Json read = Json::parse(all.substr(kMostChecks * static_cast<std::size_t>(rank), kMostChecks), nullptr, false);
+    const auto text_in = [&](const char* key) {
+      return read.is_object() && read.contains(key) ? read[key].get<std::string>() : "";
+    };
+    reports.push_back({text_in("host"), text_in("version"), text_in("checks")});
+  }
+  return reports;
+}
+
+// One rank speaks for each host; on one host alone each rank speaks for itself.
+HostMatrix speakers(const std::vector<HostReport>& reports) {
+  HostMatrix matrix;
+  std::map<std::string, int> first;
+  for (std::size_t rank = 0; rank < reports.size(); ++rank) first.try_emplace(reports[rank].host, static_cast<int>(rank));
+  for (std::size_t rank = 0; rank < reports.size() && matrix.size() < kMostHosts; ++rank) {
+    const std::string& host = reports[rank].host;
+    if (first.size() > 1 && first[host] != static_cast<int>(rank)) continue;
+    matrix.ranks.push_back(static_cast<int>(rank));
+    matrix.hosts.push_back(first.size() > 1 ? host : "rank " + std::to_string(rank));
+  }
+  const std::size_t cells = matrix.size() * matrix.size();
+  matrix.latency_us.assign(cells, 0);
+  matrix.bytes_per_second.assign(cells, 0);
+  matrix.offset_us.assign(cells, 0);
+  return matrix;
+}
+
+// One pair after another, so that none disturbs the next.
+void measure_pairs(Talk& talk, int own, HostMatrix& matrix) {
+  const std::size_t count = matrix.size();
+  const double pairs = static_cast<double>(count * (count - 1)) / 2;
+  const double share = pairs > kAllSeconds ? kAllSeconds / pairs : 1;
+  for (std::size_t a = 0; a < count; ++a)
+    for (std::size_t b = a + 1; b < count; ++b) {
+      if (own == matrix.ranks[a]) {
+        const Pair pair = measure(talk, matrix.ranks[b], share);
+        matrix.latency_us[a * count + b] = matrix.latency_us[b * count + a] = pair.latency_us;
+        matrix.bytes_per_second[a * count + b] = pair.there;
+        matrix.bytes_per_second[b * count + a] = pair.back;
+        matrix.offset_us[a * count + b] = pair.offset_us;
+        matrix.offset_us[b * count + a] = -pair.offset_us;
+      } else if (own == matrix.ranks[b]) {
+        be_measured(talk, matrix.ranks[a], share);
+      }
+      talk.barrier();
+    }
+  talk.add(matrix.latency_us.data(), matrix.latency_us.size());
+  talk.add(matrix.bytes_per_second.data(), matrix.bytes_per_second.size());
+  talk.add(matrix.offset_us.data(), matrix.offset_us.size());
+}
+
+// "kernel differs: Linux 6.1 on a, b; Linux 5.4 on c".
+void compare(const std::map<std::string, std::vector<std::string>>& hosts_by_value, const std::string& what, JobReport& report) {
+  if (hosts_by_value.size() < 2) return;
+  std::string text = "warn  " + what + " differs:";
+  for (const auto& [value, hosts] : hosts_by_value) {
+    text += (text.back() == ':' ? " " : "; ") + value + " on ";
+    for (std::size_t i = 0; i < hosts.size(); ++i) text += (i == 0 ? "" : ", ") + hosts[i];
+  }
+  report.differences.push_back(text);
+}
+
+void compare_hosts(const std::vector<HostReport>& reports, JobReport& report) {
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> topics;
+  std::map<std::string, bool> seen;
+  for (const HostReport& one : reports) {
+    if (!seen.emplace(one.host, true).second) continue;
+    topics["version of Seto"][one.version].push_back(one.host);
+    const Json json = Json::parse(one.checks, nullptr, false);
+    if (!json.is_object() || !json.contains("checks")) {
+      report.differences.push_back("warn  " + one.host + " told nothing that can be read");
+      continue;
+    }
+    for (const Json& check : json["checks"]) {
+      if (check.value("same", 0) == 1) topics[check.value("topic", "")][check.value("found", "")].push_back(one.host);
+      if (check.value("level", "") != "bad") continue;
+      ++report.bad;
+      report.differences.push_back("bad   " + one.host + ", " + check.value("topic", "") + ": " + check.value("found", "") +
+                                   "; mend: " + check.value("fix", ""));
+    }
+  }
+  for (const auto& [topic, values] : topics) compare(values, topic, report);
+  const HostMatrix& matrix = report.matrix;
+  for (std::size_t i = 1; i < matrix.size(); ++i)
+    if (std::abs(matrix.offset_us[i]) > kClocksApartUs)
+      report.differences.push_back("warn  the clock of " + matrix.hosts[i] + " is " + std::to_string(matrix.offset_us[i] * 1e-6) +
+                                   " s ahead of that of " + matrix.hosts[0] + ": synchronise them (chronyd)");
+}
+
+// ---- as text ----
+
+std::string cell(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, value < 100 ? "%.2f" : "%.0f", value);
+  return text;
+}
+
+std::string table(const HostMatrix& matrix, const std::vector<double>& values, double unit) {
+  std::size_t width = 8;
+  for (const std::string& host : matrix.hosts) width = std::max(width, host.size());
+  std::string text(width + 2, ' ');
+  const auto put = [&](const std::string& one) { text.append(width - std::min(width, one.size()) + 2, ' ').append(one); };
+  for (const std::string& host : matrix.hosts) put(host);
+  for (std::size_t row = 0; row < matrix.size(); ++row) {
+    text += "\n  " + matrix.hosts[row] + std::string(width - matrix.hosts[row].size(), ' ');
+    for (std::size_t column = 0; column < matrix.size(); ++column)
+      put(row == column ? "-" : cell(values[row * matrix.size() + column] * unit));
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+int examine_job(setoComm_t comm, const HostReport& own, JobReport& report) {
+  int rank = 0;
+  (void)setoCommUserRank(comm, &rank);
+  (void)setoCommCount(comm, &report.ranks);
+  Talk talk(comm);
+  const std::vector<HostReport> reports = gather_reports(talk, own, report.ranks);
+  report.matrix = speakers(reports);
+  measure_pairs(talk, rank, report.matrix);
+  if (!talk.ok()) {
+    std::fprintf(stderr, "bad   job  rank %d: %s\n", rank, talk.failure().c_str());
+    return kFailed;
+  }
+  compare_hosts(reports, report);
+  return 0;
+}
+
+std::string text_of(const JobReport& report) {
+  std::string text = "\njob of " + std::to_string(report.ranks) + " ranks: all reach each other\n";
+  text += "latency, us (half a round trip of 8 bytes, median)\n" + table(report.matrix, report.matrix.latency_us, 1);
+  text += "bandwidth, MB/s (row to column)\n" + table(report.matrix, report.matrix.bytes_per_second, 1e-6);
+  text += "clock of the column less that of the row, us\n" + table(report.matrix, report.matrix.offset_us, 1);
+  for (const std::string& line : report.differences) text += line + "\n";
+  if (report.differences.empty()) text += "ok    hosts agree in what they should agree in\n";
+  return text;
+}
+
+std::string json_of(const JobReport& report) {
+  const HostMatrix& matrix = report.matrix;
+  const auto rows = [&](const std::vector<double>& values) {
+    Json all = Json::array();
+    for (std::size_t row = 0; row < matrix.size(); ++row)
+      all.push_back(Json(std::vector<double>(values.begin() + static_cast<std::ptrdiff_t>(row * matrix.size()),
+                                             values.begin() + static_cast<std::ptrdiff_t>((row + 1) * matrix.size()))));
+    return all;
+  };
+  return Json{{"ranks", report.ranks},
+              {"bad", report.bad},
+              {"hosts", matrix.hosts},
+              {"speakers", matrix.ranks},
+              {"latency_us", rows(matrix.latency_us)},
+              {"bytes_per_second", rows(matrix.bytes_per_second)},
+              {"clock_offset_us", rows(matrix.offset_us)},
+              {"differences", report.differences}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace seto::command

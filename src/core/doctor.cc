@@ -1,0 +1,224 @@
+#include "src/core/doctor.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "src/base/text.h"
+#include "src/core/json.h"
+
+namespace seto {
+namespace {
+
+using Level = Finding::Level;
+
+// What a rank takes before it moves large messages, and what a process opens beside its connections.
+constexpr std::uint64_t kMemoryPerRank = 64ULL << 20;
+constexpr std::uint64_t kFilesOfProcess = 64;
+constexpr std::uint64_t kFilesPerPeer = 8;  // two for a rank of this host, and up to four streams and a wire for others
+// 1 Gbit/s over a round trip of 50 ms keeps 6.25 MB on the way.
+constexpr std::uint64_t kFarBuffer = 6ULL << 20;
+constexpr std::uint64_t kDockerShm = 64ULL << 20;
+
+std::string amount(std::uint64_t bytes) {
+  if (bytes == RLIM_INFINITY) return "unlimited";
+  std::array<char, 32> text{};
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= (1ULL << 30))
+    std::snprintf(text.data(), text.size(), "%.1f GiB", value / (1ULL << 30));
+  else
+    std::snprintf(text.data(), text.size(), "%.1f MiB", value / (1ULL << 20));
+  return text.data();
+}
+
+std::string count_text(std::uint64_t count) { return count == RLIM_INFINITY ? "unlimited" : std::to_string(count); }
+
+class Checkup final {
+ public:
+  Checkup(const HostFacts& facts, int ranks) : facts_(facts), ranks_(ranks) {}
+
+  std::vector<Finding> findings() && {
+    cores();
+    clocks();
+    memory();
+    limits();
+    shared_memory();
+    networks();
+    tcp();
+    return std::move(findings_);
+  }
+
+ private:
+  void add(std::string topic, std::string found) {
+    findings_.push_back({std::move(topic), Level::ok, std::move(found), "", false});
+  }
+  // The last one is not well.
+  void mend(Level level, std::string fix) {
+    findings_.back().level = level;
+    findings_.back().fix = std::move(fix);
+  }
+  void alike() { findings_.back().same = true; }
+
+  void cores() {
+    add("kernel", facts_.kernel);
+    alike();
+    add("cores", std::to_string(facts_.usable_cores) + " usable of " + std::to_string(facts_.online_cores) + ", for " +
+                     std::to_string(ranks_) + (ranks_ == 1 ? " rank" : " ranks"));
+    alike();
+    if (ranks_ > facts_.usable_cores)
+      mend(Level::warn, facts_.usable_cores < facts_.online_cores
+                            ? "widen the affinity of the process (taskset, --cpus-per-task, cpuset), or run fewer ranks here"
+                            : "run fewer ranks here: ranks that outnumber cores give theirs up in every wait");
+    add("cpu quota", facts_.quota_cores == 0 ? "none" : std::to_string(facts_.quota_cores).substr(0, 6) + " cores");
+    if (facts_.quota_cores > 0 && facts_.quota_cores < std::min(ranks_, facts_.usable_cores))
+      mend(Level::warn,
+           "raise the limit of the control group (docker --cpus, Kubernetes limits.cpu): its ranks are stopped in the "
+           "middle of operations, and all others wait for them");
+    add("hyperthreads", facts_.hyperthreads ? "on" : "off, or none");
+    if (facts_.hyperthreads && ranks_ > facts_.usable_cores / 2)
+      mend(Level::warn, "run at most a rank for each physical core: two that wait on one share its units");
+    add("cpu governor", facts_.governor.empty() ? "none (the host or a hypervisor decides)" : facts_.governor);
+    alike();
+    if (facts_.governor == "powersave" || facts_.governor == "conservative" || facts_.governor == "ondemand")
+      mend(Level::warn, "cpupower frequency-set -g performance: short waits let the clock of the core fall");
+  }
+
+  void clocks() {
+    add("clock source", facts_.clock_source.empty() ? "not known" : facts_.clock_source);
+    alike();
+    if (facts_.clock_source == "hpet" || facts_.clock_source == "acpi_pm" || facts_.clock_source == "jiffies")
+      mend(Level::warn, "boot with clocksource=tsc if the firmware allows it: every look at a deadline takes a microsecond");
+    add("time stamps", facts_.steady_ticks ? "steady" : "not known to be steady");
+    if (!facts_.steady_ticks) mend(Level::warn, "nothing to do on this machine: times of the flight recorder may be wrong");
+    add("wall clock", facts_.synchronised ? "synchronised" : "not synchronised");
+    if (!facts_.synchronised)
+      mend(Level::warn, "start chronyd or systemd-timesyncd: dumps and logs of several hosts are compared by their clocks");
+  }
+
+  void memory() {
+    const std::uint64_t wanted = kMemoryPerRank * static_cast<std::uint64_t>(ranks_);
+    add("memory", amount(facts_.free_memory) + " free of " + amount(facts_.memory));
+    if (facts_.free_memory > 0 && facts_.free_memory < wanted)
+      mend(Level::bad, "free memory or run fewer ranks: " + amount(wanted) + " is the least that they want");
+    add("memory limit", facts_.memory_limit == 0 ? "none" : amount(facts_.memory_limit));
+    if (facts_.memory_limit > 0 && facts_.memory_limit < wanted)
+      mend(Level::bad, "raise the limit of the control group (docker --memory, Kubernetes limits.memory): slots count in it");
+    add("huge pages", (facts_.huge_pages.empty() ? "not known" : facts_.huge_pages) + ", of shared memory " +
+                          (facts_.shared_huge_pages.empty() ? "not known" : facts_.shared_huge_pages) + ", " +
+                          std::to_string(facts_.reserved_huge_pages) + " reserved");
+    alike();
+    if (facts_.huge_pages == "never")
+      mend(Level::warn, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled: large buffers of setoMemAlloc want them");
+  }
+
+  void limits() {
+    add("locked memory", amount(facts_.locked_limit));
+    alike();
+    const std::uint64_t wanted = kFilesOfProcess + kFilesPerPeer * static_cast<std::uint64_t>(ranks_);
+    add("open files", count_text(facts_.files_limit) + ", at most " + count_text(facts_.files_hard_limit));
+    alike();
+    const std::string what = std::to_string(wanted) + " for " + std::to_string(ranks_) + " ranks";
+    if (facts_.files_hard_limit < wanted)
+      mend(Level::bad,
+           "raise nofile in limits.conf, LimitNOFILE of the service, or docker --ulimit: a process wants up to " + what);
+    else if (facts_.files_limit < wanted)
+      mend(Level::bad, "ulimit -n " + std::to_string(wanted) + ": a process wants up to " + what);
+  }
+
+  void shared_memory() {
+    add("memfd", facts_.has_memfd ? "works" : "refused");
+    if (!facts_.has_memfd) mend(Level::bad, "allow memfd_create in the sandbox (seccomp): ranks of a host share memory by it");
+    add("membarrier", facts_.has_membarrier ? "works" : "refused");
+    if (!facts_.has_membarrier)
+      mend(Level::warn,
+           "allow membarrier in the sandbox (seccomp), or Linux 4.16: without it a sleeping rank may wake 5 ms late");
+    add("/dev/shm", facts_.has_shm ? amount(facts_.shm_free) + " free of " + amount(facts_.shm_size) : "none");
+    if (!facts_.has_shm || facts_.shm_size <= kDockerShm)
+      mend(Level::warn, "docker --shm-size=1g: Seto does not use it, but data loaders and other libraries do");
+  }
+
+  void networks() {
+    for (const HostFacts::Network& one : facts_.networks) {
+      std::string found = one.kind + (one.up ? "" : ", down") + ", " + (one.addresses.empty() ? "no address" : one.addresses);
+      if (one.speed_mbit > 0) found += ", " + std::to_string(one.speed_mbit) + " Mbit/s";
+      if (one.mtu > 0) found += ", MTU " + std::to_string(one.mtu);
+      add("interface " + one.name, found);
+    }
+    add("reached at", facts_.network_trouble.empty() ? facts_.chosen : facts_.network_trouble);
+    if (!facts_.network_trouble.empty())
+      mend(Level::bad, "see SETO_INTERFACE");
+    else if (facts_.chosen.empty() || facts_.chosen.starts_with("127.") || facts_.chosen == "::1")
+      mend(Level::warn, "bring up a network: other machines cannot reach this one");
+  }
+
+  void tcp() {
+    add("tcp buffers", "receive up to " + amount(facts_.receive_buffer) + ", send up to " + amount(facts_.send_buffer));
+    alike();
+    if (std::min(facts_.receive_buffer, facts_.send_buffer) < kFarBuffer)
+      mend(Level::warn,
+           "between sites: sysctl -w net.ipv4.tcp_rmem='4096 131072 67108864' net.ipv4.tcp_wmem='4096 65536 67108864'");
+    add("congestion control", facts_.congestion + " of " + facts_.congestion_choice);
+    alike();
+    if ((" " + facts_.congestion_choice + " ").find(" bbr ") == std::string::npos)
+      mend(Level::warn, "between sites: modprobe tcp_bbr; cubic takes every lost packet of a long link for a full one");
+    add("listen backlog", std::to_string(facts_.backlog));
+    if (facts_.backlog > 0 && facts_.backlog < 128)
+      mend(Level::warn, "sysctl -w net.core.somaxconn=4096: ranks that come at once are turned away and try again");
+  }
+
+  const HostFacts& facts_;
+  int ranks_;
+  std::vector<Finding> findings_;
+};
+
+std::string as_text(const std::vector<Finding>& findings) {
+  std::size_t width = 0;
+  for (const Finding& one : findings) width = std::max(width, one.topic.size());
+  std::string text;
+  for (const Finding& one : findings) {
+    const std::string_view level = name_of(one.level);
+    text.append(level)
+        .append(6 - level.size(), ' ')
+        .append(one.topic)
+        .append(width - one.topic.size() + 2, ' ')
+        .append(one.found);
+    if (!one.fix.empty()) text.append("\n").append(8 + width, ' ').append("mend: ").append(one.fix);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string as_json(const std::vector<Finding>& findings) {
+  JsonWriter json;
+  json.open('{').key("seto_doctor").number(std::uint64_t{1}).key("bad").number(static_cast<std::uint64_t>(count_bad(findings)));
+  json.key("checks").open('[');
+  for (const Finding& one : findings) {
+    json.open('{').key("topic").value(one.topic).key("level").value(name_of(one.level)).key("found").value(one.found);
+    if (!one.fix.empty()) json.key("fix").value(one.fix);
+    json.key("same").number(std::uint64_t{one.same ? 1U : 0U}).close('}');
+  }
+  json.close(']').close('}');
+  return std::move(json).text();
+}
+
+}  // namespace
+
+std::string_view name_of(Finding::Level level) {
+  static constexpr std::string_view kNames[] = {"ok", "warn", "bad"};
+  return kNames[static_cast<std::size_t>(level)];
+}
+
+std::vector<Finding> examine(const HostFacts& facts, int ranks) { return Checkup(facts, ranks).findings(); }
+
+int count_bad(const std::vector<Finding>& findings) {
+  return static_cast<int>(
+      std::count_if(findings.begin(), findings.end(), [](const Finding& one) { return one.level == Level::bad; }));
+}
+
+std::string findings_text(const std::vector<Finding>& findings, ReportFormat format) {
+  return format == ReportFormat::text ? as_text(findings) : as_json(findings);
+}
+
+}  // namespace seto

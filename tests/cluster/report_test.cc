@@ -1,0 +1,410 @@
+// What dumps of jobs that really hang say together: of ranks that are late, differ, die or are stopped, as threads and as
+// processes.
+
+#if __has_include(<nlohmann/json.hpp>)
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/core/dump_file.h"
+#include "tests/support/ranks.h"
+
+namespace seto::testing {
+namespace {
+
+using Json = nlohmann::json;
+namespace files = std::filesystem;
+
+constexpr std::uint32_t kTimeoutMs = 700;
+constexpr int kBefore = 5;  // operations that end well
+
+// A directory that goes with the test, and the variables of its jobs.
+class DumpPlace final {
+ public:
+  explicit DumpPlace(int signal = 0) {
+    std::string pattern = (files::temp_directory_path() / "seto-report-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+    setenv("SETO_DUMP_FILE", (path_ / "dump-%h-%p-%r.json").c_str(), 1);
+    if (signal != 0) setenv("SETO_DUMP_SIGNAL", std::to_string(signal).c_str(), 1);
+  }
+  ~DumpPlace() {
+    unsetenv("SETO_DUMP_FILE");
+    unsetenv("SETO_DUMP_SIGNAL");
+    files::remove_all(path_);
+  }
+  DumpPlace(const DumpPlace&) = delete;
+  DumpPlace& operator=(const DumpPlace&) = delete;
+
+  [[nodiscard]] const files::path& path() const { return path_; }
+  [[nodiscard]] std::vector<files::path> written() const {
+    std::vector<files::path> found;
+    for (const auto& entry : files::directory_iterator(path_))
+      if (entry.path().extension() == ".json") found.push_back(entry.path());
+    return found;
+  }
+  bool await(std::size_t count) const {
+    const Deadline until = Deadline::after_ms(20'000);
+    while (written().size() < count && !until.passed()) std::this_thread::yield();
+    return written().size() >= count;
+  }
+
+ private:
+  files::path path_;
+};
+
+std::string content(const files::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+Json report_on(const std::vector<std::string>& texts) {
+  std::vector<setoDumpText_t> dumps;
+  for (const std::string& text : texts) dumps.push_back({"a.json", text.data(), text.size()});
+  std::size_t size = 0;
+  const Answer asked = answer(setoReport(dumps.data(), dumps.size(), setoFormatJson, nullptr, 0, &size));
+  EXPECT_EQ(asked.code, setoSuccess) << asked;
+  std::string text(size + 1, '\0');
+  EXPECT_EQ(setoReport(dumps.data(), dumps.size(), setoFormatJson, text.data(), text.size(), nullptr), setoSuccess);
+  text.resize(size);
+  Json json = Json::parse(text, nullptr, false);
+  EXPECT_FALSE(json.is_discarded()) << text;
+  return json;
+}
+
+Json report_on(const DumpPlace& place) {
+  std::vector<std::string> texts;
+  for (const files::path& path : place.written()) texts.push_back(content(path));
+  return report_on(texts);
+}
+
+#define EXPECT_VERDICT(report, expected, blamed)                             \
+  do {                                                                       \
+    const Json& first = (report).at("communicators").at(0);                  \
+    EXPECT_EQ(first.at("kind"), expected) << (report).dump(1);               \
+    EXPECT_EQ(first.at("culprits"), Json(blamed)) << (report).at("verdict"); \
+  } while (false)
+#define EXPECT_SAYS(report, part) \
+  EXPECT_NE((report).at("verdict").get<std::string>().find(part), std::string::npos) << (report).at("verdict")
+
+Answer all_reduce(setoComm_t comm, std::size_t count = 8) {
+  std::vector<float> values(count, 1.0F);
+  return answer(setoAllReduce(values.data(), values.data(), count, setoFloat32, setoSum, comm, nullptr));
+}
+
+setoComm_t join(const Seat& seat, std::uint32_t timeout_ms) {
+  setoConfig_t config = config_of_test();
+  config.operationTimeoutMs = timeout_ms;
+  config.commName = "world";
+  const setoComm_t comm = seat.join(config);
+  for (int i = 0; comm != nullptr && i < kBefore; ++i) EXPECT_EQ(all_reduce(comm).code, setoSuccess);
+  return comm;
+}
+
+// By call, as a program would.
+void dump_to(setoComm_t comm, const files::path& path) {
+  std::size_t size = 0;
+  EXPECT_EQ(setoCommDump(comm, setoFormatJson, nullptr, 0, &size), setoSuccess);
+  std::string text(size + 4096, '\0');
+  EXPECT_EQ(setoCommDump(comm, setoFormatJson, text.data(), text.size(), &size), setoSuccess);
+  text.resize(std::min(size, text.size() - 1));
+  std::ofstream(path) << text;
+}
+
+class Report : public ::testing::TestWithParam<Kind> {};
+INSTANTIATE_TEST_SUITE_P(Of, Report, ::testing::Values(Kind::processes, Kind::threads),
+                         [](const auto& parameter) { return name_of(parameter.param); });
+
+TEST_P(Report, names_the_rank_that_never_issued_and_then_that_it_came_late) {
+  const DumpPlace place;
+  run_ranks(GetParam(), 4, [&](const Seat& seat) {
+    const setoComm_t comm = join(seat, kTimeoutMs);
+    ASSERT_NE(comm, nullptr);
+    if (seat.rank == 2) {
+      // The others have given up when their dumps are there.
+      EXPECT_TRUE(place.await(3));
+      dump_to(comm, place.path() / "late.json");
+      seat.meet(1);
+      seat.meet(2);
+      (void)all_reduce(comm, 300);  // it may end well: the others had sent what they had
+      dump_to(comm, place.path() / "late.json");
+    } else {
+      EXPECT_NE(all_reduce(comm, 300).code, setoSuccess);
+      seat.meet(1);
+      if (seat.rank == 0) {
+        const Json report = report_on(place);
+        EXPECT_VERDICT(report, "never_issued", std::vector{2});
+        EXPECT_SAYS(report, "rank 2 never issued operation 6 (all_reduce of 300 float, sum), in which ranks 0, 1 and 3 wait");
+        EXPECT_SAYS(report, "it has made no call for ");
+        const Json& table = report.at("communicators").at(0).at("table");
+        EXPECT_EQ(table.at(0).at("operation"), 6);
+        EXPECT_NE(table.at(0).at("waits").get<std::string>().find("waits for slice 1 of 1 from rank "), std::string::npos)
+            << table;
+        EXPECT_EQ(table.at(2).at("issued"), kBefore);
+        EXPECT_EQ(report.at("communicators").at(0).at("name"), "world");
+        EXPECT_TRUE(report.at("left_out").empty());
+      }
+      seat.meet(2);
+    }
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+  const Json report = report_on(place);
+  EXPECT_VERDICT(report, "late", std::vector{2});
+  EXPECT_SAYS(report, "rank 2 issued operation 6 (all_reduce of 300 float, sum) ");
+}
+
+TEST_P(Report, names_the_call_that_differs_and_how) {
+  const DumpPlace place;
+  run_ranks(GetParam(), 3, [&](const Seat& seat) {
+    const setoComm_t comm = join(seat, 20'000);
+    ASSERT_NE(comm, nullptr);
+    std::vector<float> in(64, 1.0F);
+    std::vector<float> out(64 * 3);
+    if (seat.rank == 1)
+      EXPECT_NE(setoAllGather(in.data(), out.data(), 8, setoFloat32, comm, nullptr), setoSuccess);
+    else
+      EXPECT_NE(all_reduce(comm, 8).code, setoSuccess);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+  EXPECT_EQ(place.written().size(), 3U);
+  const Json report = report_on(place);
+  EXPECT_VERDICT(report, "differ", std::vector{1});
+  EXPECT_SAYS(report, "operation 6 differs between ranks: rank 1 calls all_gather of 8 float (collective all_gather)");
+  EXPECT_SAYS(report, "ranks 0 and 2 call all_reduce of 8 float, sum (collective all_reduce)");
+}
+
+TEST_P(Report, names_the_count_that_differs) {
+  const DumpPlace place;
+  run_ranks(GetParam(), 3, [&](const Seat& seat) {
+    const setoComm_t comm = join(seat, 20'000);
+    ASSERT_NE(comm, nullptr);
+    EXPECT_NE(all_reduce(comm, seat.rank == 2 ? 9 : 8).code, setoSuccess);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+  const Json report = report_on(place);
+  EXPECT_VERDICT(report, "differ", std::vector{2});
+  EXPECT_SAYS(report, "(count 9)");
+  EXPECT_SAYS(report, "(count 8)");
+}
+
+TEST(ReportOfProcesses, names_the_rank_that_was_killed_and_who_said_so) {
+  const DumpPlace place;
+  {
+    Job job(Kind::processes, 4, [&](const Seat& seat) {
+      const setoComm_t comm = join(seat, 20'000);
+      ASSERT_NE(comm, nullptr);
+      seat.board.counter[static_cast<std::size_t>(seat.rank)] = 1;
+      while (seat.rank == 1) pause();
+      EXPECT_NE(all_reduce(comm, 300).code, setoSuccess);
+      EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+    });
+    for (int rank = 0; rank < 4; ++rank) ASSERT_TRUE(job.reached(rank, 1));
+    job.kill(1);
+    job.finish();
+  }
+  EXPECT_EQ(place.written().size(), 3U);
+  const Json report = report_on(place);
+  EXPECT_VERDICT(report, "died", std::vector{1});
+  EXPECT_SAYS(report, "), after 5 operations; rank ");
+  EXPECT_SAYS(report, "the process of rank 1 has ended (" + host_name() + ":");
+  EXPECT_SAYS(report, " said so first: ");
+  EXPECT_EQ(report.at("communicators").at(0).at("missing"), Json(std::vector{1}));
+}
+
+TEST(ReportOfProcesses, names_the_rank_that_was_stopped) {
+  const DumpPlace place;
+  {
+    Job job(Kind::processes, 3, [&](const Seat& seat) {
+      const setoComm_t comm = join(seat, kTimeoutMs);
+      ASSERT_NE(comm, nullptr);
+      seat.board.counter[static_cast<std::size_t>(seat.rank)] = 1;
+      while (seat.board.signal == 0) std::this_thread::yield();
+      const Answer heard = all_reduce(comm, 300);
+      EXPECT_EQ(heard.code != setoSuccess || seat.rank == 2, true) << heard;
+      EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+    });
+    for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(job.reached(rank, 1));
+    ASSERT_EQ(kill(job.pid(2), SIGSTOP), 0);
+    job.board().signal = 1;
+    EXPECT_TRUE(place.await(2));
+    const Json report = report_on(place);
+    EXPECT_VERDICT(report, "no_dump", std::vector{2});
+    EXPECT_SAYS(report, "rank 2 never came to operation 6 (all_reduce of 300 float, sum) and left no dump");
+    ASSERT_EQ(kill(job.pid(2), SIGCONT), 0);
+    job.finish();
+  }
+}
+
+std::atomic<int> own_handler_ran{0};
+
+// Nothing has failed: the job goes on and ends well.
+TEST(ReportOfProcesses, a_signal_dumps_all_and_the_programs_own_handler_runs_too) {
+  const DumpPlace place(SIGUSR2);
+  {
+    Job job(Kind::processes, 3, [&](const Seat& seat) {
+      struct sigaction own {};
+      own.sa_handler = [](int) { own_handler_ran.fetch_add(1); };
+      ASSERT_EQ(sigaction(SIGUSR2, &own, nullptr), 0);
+      const setoComm_t comm = join(seat, 30'000);
+      ASSERT_NE(comm, nullptr);
+      seat.board.counter[static_cast<std::size_t>(seat.rank)] = 1;
+      while (seat.rank == 1 && seat.board.signal == 0) std::this_thread::yield();
+      EXPECT_EQ(all_reduce(comm, 300).code, setoSuccess);
+      EXPECT_EQ(own_handler_ran, 1);
+      EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+    });
+    for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(job.reached(rank, 1));
+    for (int rank = 0; rank < 3; ++rank) ASSERT_EQ(kill(job.pid(rank), SIGUSR2), 0);
+    EXPECT_TRUE(place.await(3));
+    job.board().signal = 1;
+    job.finish();
+  }
+  for (const files::path& path : place.written()) {
+    struct stat state {};
+    ASSERT_EQ(stat(path.c_str(), &state), 0);
+    EXPECT_EQ(state.st_mode & 0777U, 0600U) << path;
+  }
+  EXPECT_EQ(std::distance(files::directory_iterator(place.path()), files::directory_iterator()), 3) << "drafts are gone";
+  // A rank may have been on its way into the call when it was told to dump.
+  const Json report = report_on(place);
+  const std::string kind = report.at("communicators").at(0).at("kind");
+  EXPECT_TRUE(kind == "never_issued" || kind == "behind" || kind == "well") << report.dump(1);
+  if (kind == "well") return;
+  EXPECT_EQ(report.at("communicators").at(0).at("culprits"), Json(std::vector{1})) << report.dump(1);
+}
+
+TEST_P(Report, prints_a_circle_as_one) {
+  const DumpPlace place;
+  run_ranks(GetParam(), 2, [&](const Seat& seat) {
+    const setoComm_t comm = join(seat, kTimeoutMs);
+    ASSERT_NE(comm, nullptr);
+    float value = 0;
+    EXPECT_NE(setoRecv(&value, 1, setoFloat32, 1 - seat.rank, comm, nullptr), setoSuccess);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+  const Json report = report_on(place);
+  ASSERT_EQ(report.at("communicators").at(0).at("kind"), "circle") << report.dump(1);
+  EXPECT_SAYS(report, "wait for each other in a circle: rank ");
+  EXPECT_SAYS(report, "receive of 1 float from rank ");
+}
+
+// 0 waits for 1, which waits for 2, which is elsewhere.
+TEST_P(Report, follows_the_chain_to_who_waits_for_nobody) {
+  const DumpPlace place;
+  run_ranks(GetParam(), 3, [&](const Seat& seat) {
+    const setoComm_t comm = join(seat, kTimeoutMs);
+    ASSERT_NE(comm, nullptr);
+    float value = 0;
+    if (seat.rank == 2) {
+      EXPECT_TRUE(place.await(2));
+      dump_to(comm, place.path() / "own.json");
+    } else {
+      EXPECT_NE(setoRecv(&value, 1, setoFloat32, seat.rank + 1, comm, nullptr), setoSuccess);
+    }
+    seat.meet(1);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+  const Json report = report_on(place);
+  EXPECT_VERDICT(report, "behind", std::vector{2});
+  EXPECT_SAYS(report, "a receive of 1 float from rank 2 waits at the link from rank 2 to rank 1");
+}
+
+// ---- what is no good ----
+
+std::vector<std::string> good_dumps() {
+  static std::vector<std::string> texts;
+  if (!texts.empty()) return texts;
+  const DumpPlace place;
+  run_ranks(Kind::threads, 2, [&](const Seat& seat) {
+    const setoComm_t comm = join(seat, 20'000);
+    dump_to(comm, place.path() / ("dump" + std::to_string(seat.rank) + ".json"));
+    seat.meet(1);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+  for (const files::path& path : place.written()) texts.push_back(content(path));
+  return texts;
+}
+
+std::string with(const std::string& text, const std::function<void(Json&)>& change) {
+  Json json = Json::parse(text);
+  change(json);
+  return json.dump();
+}
+
+TEST(ReportOnBadInput, leaves_out_what_it_cannot_use_and_says_why) {
+  std::vector<std::string> texts = good_dumps();
+  ASSERT_EQ(texts.size(), 2U);
+  const std::string truncated = texts[0].substr(0, texts[0].size() / 2);
+  const std::string newer = with(texts[0], [](Json& json) { json["seto_dump"] = 2; });
+  const std::string nonsense = with(texts[0], [](Json& json) { json["rank"] = 7; });
+  const std::string older = with(texts[1], [](Json& json) { json["time_us"] = 1; });
+  const std::string other = with(texts[1], [](Json& json) {
+    json["attempt"] = "0xabc";
+    json["name"] = "other\n\033[31m";
+  });
+  for (const std::string* one : {&truncated, &newer, &nonsense, &older, &other}) texts.push_back(*one);
+  texts.emplace_back("{}");
+  texts.emplace_back("");
+  const Json report = report_on(texts);
+  EXPECT_VERDICT(report, "well", std::vector<int>{});
+  EXPECT_SAYS(report, "nobody waits: all ranks with a dump have ended operation 5");
+  ASSERT_EQ(report.at("communicators").size(), 2U) << "two jobs";
+  EXPECT_EQ(report.at("communicators").at(0).at("table").size(), 2U) << "the fuller one first";
+  EXPECT_EQ(report.at("communicators").at(1).at("name"), "other??[31m") << "it goes to a terminal";
+  const std::string all = report.at("left_out").dump();
+  ASSERT_EQ(report.at("left_out").size(), 6U) << all;
+  for (const char* part : {"only the beginning of it", "schema 2, but this version reads 1", "make no sense", "has a later dump",
+                           "no dump of Seto", "(0 bytes)"})
+    EXPECT_NE(all.find(part), std::string::npos) << part << " in " << all;
+}
+
+TEST(ReportOnBadInput, fails_where_nothing_is_left) {
+  const setoDumpText_t dump = {"x.json", "[1]", 3};
+  const Answer none = answer(setoReport(&dump, 1, setoFormatText, nullptr, 0, nullptr));
+  EXPECT_EQ(none.code, setoInvalidArgument);
+  EXPECT_TRUE(none.says("x.json: no dump of Seto")) << none;
+  EXPECT_EQ(setoReport(nullptr, 0, setoFormatText, nullptr, 0, nullptr), setoInvalidArgument);
+  EXPECT_EQ(setoReport(nullptr, 1, setoFormatText, nullptr, 0, nullptr), setoInvalidArgument);
+}
+
+// Values of any kind in any place: it may say anything, and must end.
+TEST(ReportOnBadInput, survives_any_value_anywhere) {
+  std::vector<std::string> texts = good_dumps();
+  texts[0] = with(texts[0], [](Json& json) {  // one call stands for all
+    Json& calls = json["recorder"]["calls"];
+    calls = Json::array({calls.back()});
+    json.erase("constants");
+  });
+  const std::vector<Json> values = {Json(),       Json(-1),      Json(1e300),   Json(~std::uint64_t{0}),
+                                    Json("x"),    Json::array(), Json(0),       Json::object(),
+                                    Json(65'535), Json(true),    Json("failed")};
+  const Json flat = Json::parse(texts[0]).flatten();
+  std::size_t reports = 0;
+  for (const auto& [pointer, old] : flat.items())
+    for (const Json& value : values) {
+      const std::string changed = with(texts[0], [&, at = pointer](Json& json) { json[Json::json_pointer(at)] = value; });
+      const std::vector<setoDumpText_t> dumps = {{"a", changed.data(), changed.size()}, {"b", texts[1].data(), texts[1].size()}};
+      std::size_t size = 0;
+      EXPECT_EQ(setoReport(dumps.data(), dumps.size(), setoFormatText, nullptr, 0, &size), setoSuccess);
+      reports += size > 0 ? 1 : 0;
+    }
+  EXPECT_EQ(reports, flat.size() * values.size());
+}
+
+}  // namespace
+}  // namespace seto::testing
+
+#endif

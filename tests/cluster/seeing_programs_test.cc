@@ -1,0 +1,155 @@
+// seto report and seto doctor, as a user runs them.
+
+#if __has_include(<nlohmann/json.hpp>)
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/cluster/thread_ranks.h"
+
+namespace seto::testing {
+namespace {
+
+namespace files = std::filesystem;
+using Json = nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct Ended {
+  int status = -1;
+  std::string text;  // of both streams
+};
+
+Ended seto(const std::string& arguments, const std::string& variables = "") {
+  const files::path program = files::read_symlink("/proc/self/exe").parent_path().parent_path() / "seto";
+  const std::string line = "env " + variables + " '" + program.string() + "' " + arguments + " 2>&1";
+  Ended ended;
+  std::FILE* const output = popen(line.c_str(), "r");
+  if (output == nullptr) return ended;
+  char part[4096];
+  for (std::size_t size = 0; (size = std::fread(part, 1, sizeof part, output)) > 0;) ended.text.append(part, size);
+  const int state = pclose(output);
+  if (WIFEXITED(state)) ended.status = WEXITSTATUS(state);
+  return ended;
+}
+
+// A directory with a dump of each rank of a communicator of two.
+class Dumps final {
+ public:
+  Dumps() {
+    std::string pattern = (files::temp_directory_path() / "seto-seeing-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+    EXPECT_TRUE(run_alone([&] {
+      ThreadRanks ranks(2);
+      for (int rank = 0; rank < 2; ++rank) {
+        std::size_t size = 0;
+        EXPECT_TRUE(succeeded(setoCommDump(ranks[rank], setoFormatJson, nullptr, 0, &size)));
+        std::string text(size + 4096, '\0');
+        EXPECT_TRUE(succeeded(setoCommDump(ranks[rank], setoFormatJson, text.data(), text.size(), &size)));
+        std::ofstream(path_ / ("dump" + std::to_string(rank) + ".json")) << text.substr(0, size);
+      }
+    }));
+  }
+  ~Dumps() { files::remove_all(path_); }
+  Dumps(const Dumps&) = delete;
+  Dumps& operator=(const Dumps&) = delete;
+
+  [[nodiscard]] std::string at(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  files::path path_;
+};
+
+TEST(ReportCommand, prints_the_verdict_first_then_the_table) {
+  const Dumps dumps;
+  const Ended text = seto("report " + dumps.at("dump0.json") + " " + dumps.at("dump1.json"));
+  EXPECT_EQ(text.status, 0) << text.text;
+  EXPECT_THAT(text.text, StartsWith("nobody waits: all ranks with a dump have ended operation 0\n"));
+  EXPECT_THAT(text.text, AllOf(HasSubstr("dumps of 2 of 2 ranks"), HasSubstr("rank  process")));
+  EXPECT_THAT(text.text, Not(HasSubstr("\033["))) << "this is no terminal";
+  const Ended none = seto("report --json '" + dumps.at("dump*.json") + "'");
+  EXPECT_EQ(none.status, 2) << "the shell did not make files of it: " << none.text;
+}
+
+TEST(ReportCommand, names_what_it_cannot_read_and_goes_on) {
+  const Dumps dumps;
+  std::ofstream(dumps.at("torn.json")) << R"({"seto_dump":1,"ra)";
+  const Ended ended = seto("report --json " + dumps.at("none.json") + " " + dumps.at("dump0.json") + " " + dumps.at("torn.json"));
+  EXPECT_EQ(ended.status, 1) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("cannot read " + dumps.at("none.json") + ": No such file"));
+  const Json json = Json::parse(ended.text.substr(ended.text.find('{')), nullptr, false);
+  ASSERT_FALSE(json.is_discarded()) << ended.text;
+  EXPECT_EQ(json.at("communicators").at(0).at("missing"), Json(std::vector{1}));
+  EXPECT_THAT(json.at("left_out").at(0).get<std::string>(), StartsWith(dumps.at("torn.json")));
+  EXPECT_EQ(seto("report " + dumps.at("torn.json")).status, 2);
+  EXPECT_EQ(seto("report").status, 2);
+}
+
+TEST(DoctorCommand, says_what_is_wrong_and_ends_accordingly) {
+  const Ended json = seto("doctor --json");
+  const Json checks = Json::parse(json.text, nullptr, false);
+  ASSERT_FALSE(checks.is_discarded()) << json.text;
+  EXPECT_EQ(json.status, checks.at("bad") == 0 ? 0 : 1);
+  EXPECT_GT(checks.at("checks").size(), 15U);
+  const Ended text = seto("doctor");
+  EXPECT_THAT(text.text, AllOf(HasSubstr(" memfd "), HasSubstr(" open files "), Not(HasSubstr("\033["))));
+}
+
+// More than any limit allows.
+TEST(DoctorCommand, fails_where_something_is_bad) {
+  const Ended ended = seto("doctor --ranks 65536", "SETO_INTERFACE=no_such_interface");
+  EXPECT_EQ(ended.status, 1) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("bad   reached at"));
+  EXPECT_THAT(ended.text, HasSubstr("mend: see SETO_INTERFACE"));
+  EXPECT_EQ(seto("doctor --ranks 0").status, 2);
+  EXPECT_EQ(seto("doctor --bogus").status, 2);
+}
+
+// Three ranks of one host: each speaks for itself.
+TEST(DoctorCommand, measures_a_job) {
+  const files::path program = files::read_symlink("/proc/self/exe").parent_path().parent_path() / "seto";
+  const Ended ended = seto("run -n 3 --no-prefix --timeout 60 -- '" + program.string() + "' doctor --json");
+  const std::size_t begin = ended.text.find('{');
+  ASSERT_NE(begin, std::string::npos) << ended.text;
+  const Json all = Json::parse(ended.text.substr(begin), nullptr, false);
+  ASSERT_FALSE(all.is_discarded()) << ended.text;
+  EXPECT_EQ(ended.status, all.at("job").at("bad") == 0 ? 0 : 1) << ended.text;
+  const Json& job = all.at("job");
+  EXPECT_EQ(job.at("ranks"), 3);
+  EXPECT_EQ(job.at("hosts"), Json({"rank 0", "rank 1", "rank 2"}));
+  for (std::size_t row = 0; row < 3; ++row)
+    for (std::size_t column = 0; column < 3; ++column) {
+      if (row == column) continue;
+      EXPECT_GT(job.at("latency_us").at(row).at(column), 0) << ended.text;
+      EXPECT_GT(job.at("bytes_per_second").at(row).at(column), 1e6) << ended.text;
+      EXPECT_LT(std::abs(job.at("clock_offset_us").at(row).at(column).get<double>()), 1e5) << "one clock: " << ended.text;
+    }
+  EXPECT_TRUE(all.at("host").contains("checks"));
+}
+
+SETO_TEST_ALONE(ApiDoctor, counts_what_is_bad) {
+  int bad = -1;
+  std::size_t size = 0;
+  EXPECT_TRUE(succeeded(setoDoctor(1, setoFormatJson, nullptr, 0, &size, &bad)));
+  EXPECT_GE(bad, 0);
+  EXPECT_GT(size, 500U);
+  EXPECT_TRUE(succeeded(setoDoctor(0, setoFormatText, nullptr, 0, nullptr, nullptr)));
+  EXPECT_TRUE(failed(setoDoctor(-1, setoFormatText, nullptr, 0, nullptr, nullptr), setoInvalidArgument, "ranks: -1"));
+  EXPECT_TRUE(failed(setoDoctor(1, none_of<setoFormat_t>(7), nullptr, 0, nullptr, nullptr), setoInvalidArgument, "format: 7"));
+}
+
+}  // namespace
+}  // namespace seto::testing
+
+#endif

@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""The whole library over hosts made of namespaces: real links, cut and frozen for real. Needs root.
+
+    cluster_test.py [TEST...]     LAB_BUILD names the build folder; exit 77 if all were skipped
+"""
+
+import os
+import signal
+import sys
+import time
+
+from lab import IPV4, IPV6, Lab
+from lab_support import BUILD, LabCase, main
+
+MIB = 1 << 20
+QUIET = {"SETO_LOG": "error"}
+# By default a silent process is lost after 5 s; the issue of the heartbeats and of the news takes some more.
+SILENCE_LIMIT_S = 10
+DEATH_LIMIT_S = 1
+
+
+class Job:
+    """One lab_rank on each host, or several."""
+
+    def __init__(self, lab, per_host=1, extra=None):
+        self.lab = lab
+        self.ranks = lab.start_job([BUILD / "tests" / "lab_rank"], per_host, {**QUIET, **(extra or {})})
+        self.heard = [0] * len(self.ranks)
+
+    def expect(self, pattern, limit_s=20, ranks=None):
+        """The next line of each rank that matches; earlier ones are passed over."""
+        found = []
+        for rank in self.all(ranks):
+            process = self.ranks[rank]
+            match = process.line(pattern, limit_s, after=self.heard[rank])
+            self.heard[rank] = 1 + next(
+                number for number, text in enumerate(process.lines) if number >= self.heard[rank] and text == match.string
+            )
+            found.append(match)
+        return found
+
+    def say(self, line, ranks=None):
+        for rank in self.all(ranks):
+            self.ranks[rank].say(line)
+
+    def all(self, ranks):
+        return range(len(self.ranks)) if ranks is None else ranks
+
+    def work(self, size=MIB, calls=5, limit_s=30):
+        self.say(f"run {size} {calls}")
+        self.expect("^done$", limit_s)
+
+    def leave(self):
+        """All end well."""
+        for process in self.ranks:
+            process.popen.stdin.close()
+        codes = [process.wait(30) for process in self.ranks]
+        assert codes == [0] * len(codes), (codes, [process.lines[-3:] + process.error_lines[-3:] for process in self.ranks])
+
+
+class Clusters(LabCase):
+    """Ranks on several hosts find each other and add up right."""
+
+    def perf(self, lab, per_host=1):
+        command = [BUILD / "bench" / "all_reduce_perf", "-b", "8", "-e", "4M", "-f", "8", "-n", "3", "-w", "1", "-c", "1"]
+        processes = lab.start_job(command, per_host, QUIET)
+        codes = [process.wait(60) for process in processes]
+        self.assertEqual(codes, [0] * len(codes), [process.error_lines for process in processes])
+        return processes[0].output
+
+    def test_all_reduce_perf_over_two_and_four_hosts(self):
+        for hosts in (2, 4):
+            with Lab(hosts, None, build=BUILD) as lab:
+                output = self.perf(lab)
+            self.assertIn("4194304", output)
+            for rank in range(hosts):
+                self.assertRegex(output, rf"(?mi)rank\s+{rank}\b.*(pid|process)\s+\d+", "the header names every rank's process")
+
+    def test_two_hosts_with_two_ranks_each(self):
+        with Lab(2, None, build=BUILD) as lab:
+            self.perf(lab, per_host=2)
+            job = Job(lab, per_host=2)
+            job.expect("^ready$")
+            job.work()
+            job.leave()
+
+    def test_small_packets_and_ipv6_only(self):
+        for mtu, families in ((1280, (IPV4, IPV6)), (1500, (IPV6,)), (1280, (IPV6,))):
+            with Lab(2, ["rate=1g", "delay=1ms"], mtu, families, BUILD) as lab:
+                job = Job(lab)
+                job.expect("^ready$")
+                job.work()
+                job.leave()
+
+    def test_loss_and_jitter_change_no_bit(self):
+        with Lab(3, ["rate=500m", "delay=1ms", "jitter=1ms", "burst-loss=0.1%,20%"], build=BUILD) as lab:
+            job = Job(lab)
+            job.expect("^ready$")
+            job.work(4 * MIB, 3)
+            job.leave()
+        self.assertGreater(lab.counted["links"]["0>1"]["lost"], 0)
+
+    def test_interfaces_that_lead_nowhere_are_passed_over(self):
+        with Lab(2, None, build=BUILD) as lab:
+            for host in lab.hosts:
+                host.add_decoy("docker0", "172.17.0.1/16")
+                host.add_decoy("aaa0", f"192.168.{host.index}.1/24")
+            job = Job(lab)
+            job.expect("^ready$")
+            job.work()
+            job.leave()
+
+    def test_names_that_cannot_be_resolved_are_said(self):
+        for hangs in (False, True):
+            with Lab(2, [], build=BUILD) as lab:
+                if hangs:  # questions leave and nothing ever answers
+                    for host in lab.hosts:
+                        host.ip("route", "add", "default", "dev", "wan0")
+                start = time.monotonic()
+                job = Job(lab, extra={"SETO_ROOT": "no-such-host.invalid:7000", "SETO_INIT_TIMEOUT_MS": 3000})
+                # Rank 0 opens the root itself and need not look its name up: it misses the other.
+                said = [match[0] for match in job.expect("^failed after (.*)", 20)]
+                self.assertRegex(said[0], r"no-such-host\.invalid|\brank 1\b")
+                self.assertIn("no-such-host.invalid", said[1])
+                self.assertLess(time.monotonic() - start, 12)
+                fine = Job(lab)
+                fine.expect("^ready$")
+                fine.work(calls=1)
+                fine.leave()
+
+
+class Faults(LabCase):
+    """Links cut and processes stopped in the middle of an operation: all ranks hear why, soon, and go on with another one."""
+
+    LINK = ("rate=1g", "delay=1ms")
+
+    def started(self, lab, size=16 * MIB, **more):
+        job = Job(lab, **more)
+        job.expect("^ready$")
+        job.say(f"loop {size}")
+        job.expect("^working$", 30)
+        return job
+
+    def expect_failure(self, job, limit_s, ranks, culprit):
+        """Every rank fails within the limit with a text that names the culprit."""
+        start = time.monotonic()
+        for match in job.expect("^failed after (.*)", limit_s, ranks):
+            self.assertRegex(match[0], rf"\brank {culprit}\b" if culprit is not None else r"\brank \d+\b")
+        self.assertLess(time.monotonic() - start, limit_s)
+
+    def go_on(self, job):
+        """In the same processes."""
+        job.say("again")
+        job.expect("^ready$", 30)
+        job.work()
+        job.leave()
+
+    def broken_link(self, broken, healed):
+        with Lab(2, self.LINK, build=BUILD) as lab:
+            job = self.started(lab)
+            lab.link(broken)
+            for rank in (0, 1):
+                self.expect_failure(job, SILENCE_LIMIT_S, [rank], 1 - rank)
+            lab.link(healed)
+            self.go_on(job)
+
+    def test_a_cut_link(self):
+        self.broken_link("0-1 cut=on", "0-1 cut=off")
+
+    def test_a_black_hole(self):
+        self.broken_link("0-1 hole=on", "0-1 hole=off")
+
+    def test_a_black_hole_in_one_direction(self):
+        self.broken_link("1>0 hole=on", "1>0 hole=off")
+
+    def test_a_host_without_carrier(self):
+        self.broken_link("site 1 carrier=off", "site 1 carrier=on")
+
+    def test_a_short_cut_is_survived(self):
+        with Lab(2, self.LINK, build=BUILD) as lab:
+            job = Job(lab)
+            job.expect("^ready$")
+            job.say(f"run {16 * MIB} 8")
+            self.wait_for(lambda: lab.emulator.statistics()["links"].get("0>1", {}).get("passed_bytes", 0) > 16 * MIB)
+            lab.link("0-1 cut=on")
+            swallowed = lambda: lab.emulator.statistics()["links"]["0>1"]["swallowed"]  # noqa: E731
+            self.wait_for(lambda: swallowed() > 0)
+            lab.link("0-1 cut=off")
+            job.expect("^done$", 30)
+            job.leave()
+
+    def test_a_frozen_process(self):
+        with Lab(3, None, build=BUILD) as lab:
+            job = self.started(lab)
+            job.ranks[2].signal(signal.SIGSTOP)
+            self.expect_failure(job, SILENCE_LIMIT_S, [0, 1], 2)
+            job.ranks[2].signal(signal.SIGCONT)
+            self.expect_failure(job, SILENCE_LIMIT_S, [2], None)
+            self.go_on(job)
+
+    def test_timing_a_killed_process_is_found_at_once(self):
+        with Lab(3, None, build=BUILD) as lab:
+            job = self.started(lab)
+            job.ranks[1].kill()
+            self.expect_failure(job, DEATH_LIMIT_S + 1, [0, 2], 1)
+            for rank in (0, 2):
+                job.ranks[rank].popen.stdin.close()
+                self.assertEqual(job.ranks[rank].wait(20), 0)
+
+    def test_no_link_at_all_is_said_in_time(self):
+        with Lab(2, self.LINK, build=BUILD) as lab:
+            lab.link("0-1 hole=on")
+            job = Job(lab, extra={"SETO_INIT_TIMEOUT_MS": 3000})
+            self.expect_failure(job, 15, [0, 1], None)
+
+    def test_strangers_without_the_secret_stay_outside(self):
+        with Lab(3, None, build=BUILD) as lab:
+            host_and_environment = lab.job_environments(1, QUIET)
+            ranks = []
+            for rank, (host, environment) in enumerate(host_and_environment):
+                secret = "wrong" * 8 if rank == 2 else environment["SETO_SECRET"]
+                words = {**environment, "SETO_SECRET": secret, "SETO_INIT_TIMEOUT_MS": 3000}
+                ranks.append(host.start([BUILD / "tests" / "lab_rank"], words))
+            for rank in ranks:
+                rank.line("^failed after ", 20)
+            self.assertRegex(ranks[2].output, "(?i)secret")
+            self.assertRegex(ranks[0].output, r"\brank 2\b|\b2 of 3\b")
+
+
+if __name__ == "__main__":
+    os.environ.pop("SETO_LOG", None)
+    sys.exit(main())

@@ -1,0 +1,114 @@
+// One rank of a job over the lab's hosts, led by lines on standard input; what happens is said in lines on standard output.
+//
+//   run BYTES CALLS   all_reduces, each result compared               done | failed after N ms: WHY
+//   loop BYTES        until one fails; `working` once one went well    working ... failed after N ms: WHY
+//   again             gives the communicator up and makes another      ready | failed after N ms: WHY
+//
+// The environment says which rank this is. N counts from the start of the call that failed. The end of the input ends it well.
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "seto/seto.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void say(const std::string& line) { std::cout << line << std::endl; }
+
+class Rank final {
+ public:
+  bool connect() {
+    start_ = Clock::now();
+    setoConfig_t config = SETO_CONFIG_INITIALIZER;
+    config.memory = setoMemoryHost;
+    if (!succeeded(setoCommInitEnvironment(&comm_, &config))) return false;
+    if (!succeeded(setoCommUserRank(comm_, &rank_)) || !succeeded(setoCommCount(comm_, &ranks_))) return false;
+    say("ready");
+    return true;
+  }
+
+  void run(std::size_t size, std::uint64_t calls) {
+    for (std::uint64_t call = 0; call < calls; ++call) {
+      if (!call_once(size, call)) return;
+    }
+    say("done");
+  }
+
+  void loop(std::size_t size) {
+    for (std::uint64_t call = 0; call_once(size, call); ++call) {
+      if (call == 0) say("working");
+    }
+  }
+
+  void give_up() {
+    if (comm_ != nullptr) static_cast<void>(setoCommAbort(comm_));
+    comm_ = nullptr;
+  }
+
+  bool leave() { return comm_ == nullptr || succeeded(setoCommDestroy(comm_)); }
+
+ private:
+  bool succeeded(setoResult_t result) {
+    if (result == setoSuccess) return true;
+    const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start_);
+    std::string why = setoGetLastError(comm_);
+    std::replace(why.begin(), why.end(), '\n', ' ');
+    say("failed after " + std::to_string(elapsed.count()) + " ms: " + why);
+    return false;
+  }
+
+  bool call_once(std::size_t size, std::uint64_t call) {
+    const std::size_t count = std::max(size / sizeof(std::int32_t), std::size_t{1});
+    const auto turn = static_cast<std::int32_t>(call % 1000);
+    input_.assign(count, rank_ + turn);
+    output_.assign(count, -1);
+    start_ = Clock::now();
+    if (!succeeded(setoAllReduce(input_.data(), output_.data(), count, setoInt32, setoSum, comm_, nullptr))) return false;
+    const std::int32_t wanted = ranks_ * (ranks_ - 1) / 2 + ranks_ * turn;
+    const auto wrong = std::count_if(output_.begin(), output_.end(), [wanted](std::int32_t value) { return value != wanted; });
+    if (wrong != 0) say("wrong: " + std::to_string(wrong) + " elements in call " + std::to_string(call));
+    return wrong == 0;
+  }
+
+  setoComm_t comm_ = nullptr;
+  int rank_ = 0;
+  int ranks_ = 0;
+  Clock::time_point start_;
+  std::vector<std::int32_t> input_;
+  std::vector<std::int32_t> output_;
+};
+
+}  // namespace
+
+int main() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  Rank rank;
+  if (!rank.connect()) return 1;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    std::string verb;
+    std::size_t size = 0;
+    std::uint64_t calls = 1;
+    words >> verb >> size >> calls;
+    if (verb == "run") {
+      rank.run(size, calls);
+    } else if (verb == "loop") {
+      rank.loop(size);
+    } else if (verb == "again") {
+      rank.give_up();
+      static_cast<void>(rank.connect());
+    } else {
+      say("what is '" + line + "'?");
+    }
+  }
+  return rank.leave() ? 0 : 1;
+}
