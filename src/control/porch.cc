@@ -44,6 +44,25 @@ void read_away(int fd) {
 
 }  // namespace
 
+// While one lives the porch does.
+class Porch::Busy final {
+ public:
+  explicit Busy(Porch& porch) : porch_(porch) {
+    const std::lock_guard lock(porch_.mutex_);
+    ++porch_.busy_;
+  }
+  ~Busy() {
+    const std::lock_guard lock(porch_.mutex_);
+    --porch_.busy_;
+    porch_.idle_.notify_all();
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  Porch& porch_;
+};
+
 Result<std::unique_ptr<Porch>> Porch::create(ControlThread& control, TcpListener listener, const Token& self, KeyRing& keys,
                                              Visitors& visitors) {
   std::unique_ptr<Porch> porch(new Porch(control, self, keys, visitors));
@@ -67,8 +86,9 @@ Porch::~Porch() {
   Crowd crowd;
   std::vector<Watch> listening;
   Watch ticking;
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   closing_ = true;
+  idle_.wait(lock, [this] { return busy_ == 0; });
   crowd.swap(crowd_);
   listening.swap(listening_);
   ticking = std::move(ticking_);
@@ -87,6 +107,7 @@ Status Porch::listen() {
 }
 
 void Porch::accept_some(std::size_t listener) {
+  const Busy busy(*this);
   for (int count = 0; count < kAcceptsAtOnce; ++count) {
     std::uint64_t id = kNobody;
     {
@@ -161,6 +182,7 @@ void Porch::make_room_of(const SocketAddress& from) {
 }
 
 void Porch::hear_one(std::uint64_t id) {
+  const Busy busy(*this);
   std::unique_lock lock(mutex_);
   const auto found = crowd_.find(id);
   if (found == crowd_.end()) return;

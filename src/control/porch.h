@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -59,7 +60,8 @@ class Porch final {
   Porch(ControlThread& control, const Token& self, KeyRing& keys, Visitors& visitors)
       : control_(control), self_(self), keys_(keys), visitors_(visitors) {}
 
-  // On the control thread, with no lock held.
+  // On the control thread, with no lock held. Each lets go of its own registration and goes on: so the destructor waits for it.
+  class Busy;
   void accept_some(std::size_t listener);
   void hear_one(std::uint64_t id);
   // On the control thread, or before it knows of this object, with the mutex held.
@@ -87,6 +89,8 @@ class Porch final {
   PrivateFd reserve_;  // given up to accept a caller when no other descriptor is left
 
   std::mutex mutex_;
+  std::condition_variable idle_;
+  int busy_ = 0;
   bool closing_ = false;
   std::uint64_t next_id_ = 1;
   Crowd crowd_;

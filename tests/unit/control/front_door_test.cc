@@ -29,6 +29,12 @@ using testing::later;
 using testing::meet_at;
 using testing::Pairing;
 
+#ifdef SETO_SANITIZED
+constexpr std::uint64_t kNoticeNs = 5'000'000'000;  // instrumented code on shared cores
+#else
+constexpr std::uint64_t kNoticeNs = 1'000'000'000;
+#endif
+
 // Bytes go both ways, and none was read past the handshake.
 void expect_joined(const Result<PrivateFd>& left, const Result<PrivateFd>& right) {
   ASSERT_TRUE(left.ok()) << left.status().text();
@@ -249,7 +255,7 @@ TEST(FrontDoor, KilledProcessIsNoticedByWhoWaitsForIt) {
     const std::uint64_t start = monotonic_ns();
     child.kill_now();
     EXPECT_THAT(failure_text(waiting.get()), HasSubstr("its process has ended"));
-    EXPECT_LT(monotonic_ns() - start, 1'000'000'000U);
+    EXPECT_LT(monotonic_ns() - start, kNoticeNs);
     close(pipe_ends[0]);
     close(pipe_ends[1]);
   }
