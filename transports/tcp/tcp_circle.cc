@@ -1,6 +1,7 @@
 #include "transports/tcp/tcp_circle.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "src/base/clock.h"
 #include "transports/tcp/pairs.h"
@@ -87,10 +88,7 @@ Result<std::unique_ptr<PairReceiver>> TcpCircle::open_pair_receive(std::uint32_t
 
 // ---- what members say of themselves ----
 
-void TcpCircle::begin(const Note& note) {
-  if (note.verdict != 0) rejected_[note.operation % kMostOperations] = note.operation;
-  bulletin_.write(note);
-}
+void TcpCircle::begin(const Note& note) { bulletin_.write(note); }
 
 void TcpCircle::complete(std::uint64_t operation) {
   for (std::uint64_t each = done_ + 1; each <= operation; ++each) look_for_unread(each);
@@ -101,10 +99,10 @@ void TcpCircle::complete(std::uint64_t operation) {
 }
 
 void TcpCircle::look_for_unread(std::uint64_t operation) {
-  if (rejected_[operation % kMostOperations] == operation) return;
+  const bool disregarded = disregarded_[operation % kMostOperations] == operation;
   for (std::uint32_t member = 0; member < members(); ++member) {
-    if (peers_[member].unread[operation % kMostOperations] == 0) continue;
-    peers_[member].unread[operation % kMostOperations] = 0;
+    const std::uint32_t unread = std::exchange(peers_[member].unread[operation % kMostOperations], 0);
+    if (unread == 0 || disregarded) continue;
     disagree(member, operation,
              seto::failure(Code::remote_error, "%s %u sent something in operation %llu where nothing was due", setup_.called,
                            member, static_cast<unsigned long long>(operation)));
@@ -208,7 +206,7 @@ Result<std::byte*> TcpCircle::place(std::uint32_t member, const Frame& frame) {
   if (frame.kind() == FrameKind::data) {
     if (peer.streams.size() >= kMostStreams) return garbage("more streams than there can be");
     const std::uint64_t operation = operation_of(frame.mark);
-    if (operation <= done_ && rejected_[operation % kMostOperations] != operation)
+    if (operation <= done_ && disregarded_[operation % kMostOperations] != operation)
       disagree(member, operation,
                seto::failure(Code::remote_error, "%s %u sent something in operation %llu, which had ended here", setup_.called,
                              member, static_cast<unsigned long long>(operation)));

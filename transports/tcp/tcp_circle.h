@@ -40,6 +40,7 @@ class TcpCircle final : public Circle, private Sink {
   Result<std::unique_ptr<PairSender>> open_pair_send(std::uint32_t receiver) override;
   Result<std::unique_ptr<PairReceiver>> open_pair_receive(std::uint32_t sender) override;
   void begin(const Note& note) override;
+  void disregard(std::uint64_t operation) override { disregarded_[operation % kMostOperations] = operation; }
   void complete(std::uint64_t operation) override;
   [[nodiscard]] std::uint64_t window() const override { return kWindow; }
   bool note_of(std::uint32_t member, std::uint64_t operation, Note& note) const override;
@@ -116,7 +117,7 @@ class TcpCircle final : public Circle, private Sink {
   void look_for_unread(std::uint64_t operation);
 
   std::uint64_t done_ = 0;
-  std::array<std::uint64_t, kMostOperations> rejected_{};  // operations whose call this member rejected
+  std::array<std::uint64_t, kMostOperations> disregarded_{};  // operations that did not end well here
   Status failure_;
   mutable Disagreement disagreement_;
 };
