@@ -12,6 +12,7 @@ namespace {
 
 // Streams that a member may announce before anybody here has opened them.
 constexpr std::size_t kMostStreams = 65'536;
+constexpr std::size_t kMostRefusals = 1'024;
 // How long a header that disagrees waits for the note that says why.
 constexpr std::uint64_t kNoteNs = 2'000'000'000;
 constexpr std::uint32_t kLargestSlot = std::uint32_t{1} << 31;
@@ -217,7 +218,9 @@ Result<std::byte*> TcpCircle::place(std::uint32_t member, const Frame& frame) {
   if (frame.length > 0 && frame.kind() != FrameKind::pair_refused) return garbage("bytes where there are none");
   if (frame.kind() != FrameKind::pair_refused) return static_cast<std::byte*>(nullptr);
   if (frame.length != kLetterSize) return garbage("a letter of another size");
-  return setup_.domain->landing().take(kLetterSize);
+  if (peer.refusals.size() >= kMostRefusals || peer.pair_refused.size() >= kMostStreams || peer.refusals.count(frame.mark) > 0)
+    return garbage("more refusals than messages");
+  return peer.refusals[frame.mark].data();
 }
 
 Status TcpCircle::arrived(std::uint32_t member, const Frame& frame, std::byte* at) {
@@ -250,9 +253,9 @@ Status TcpCircle::arrived(std::uint32_t member, const Frame& frame, std::byte* a
       peer.pair_opened = std::max(peer.pair_opened, frame.position());
       return {};
     case FrameKind::pair_refused:
-      if (at == nullptr) return {};
+      if (at == nullptr || peer.refusals.count(frame.mark) == 0) return {};
       peer.pair_refused[frame.mark] = letter_in(at);
-      setup_.domain->landing().give_back(at, kLetterSize);
+      peer.refusals.erase(frame.mark);
       return {};
     default:
       return {};

@@ -71,12 +71,13 @@ class TcpCircle final : public Circle, private Sink {
     std::unordered_map<std::uint32_t, std::array<Mark, kMostOperations>> taken;  // of this member's streams, by operation
     std::array<std::uint32_t, kMostOperations> unread{};  // messages that came for an operation and were not released
     std::unique_ptr<InPair> pair;
-    std::uint64_t pair_told = 0;                   // bytes of messages from it that it knows to be let go
-    std::uint64_t pair_opened = 0;                 // the last long message to it that it has begun to take
-    std::uint64_t pair_taken = 0;                  // bytes of messages to it that it has let go
-    std::map<std::uint64_t, Letter> pair_refused;  // messages to it, and what it expected instead
-    std::uint64_t done = 0;                        // operations, as its frames say
-    std::uint64_t heard = 0;                       // frames of it
+    std::uint64_t pair_told = 0;    // bytes of messages from it that it knows to be let go
+    std::uint64_t pair_opened = 0;  // the last long message to it that it has begun to take
+    std::uint64_t pair_taken = 0;   // bytes of messages to it that it has let go
+    std::map<std::uint64_t, std::array<std::byte, kLetterSize>> refusals;  // letters that are being read, by message
+    std::map<std::uint64_t, Letter> pair_refused;                          // messages to it, and what it expected instead
+    std::uint64_t done = 0;                                                // operations, as its frames say
+    std::uint64_t heard = 0;                                               // frames of it
     bool awaits_progress = false;
   };
 
