@@ -196,6 +196,8 @@ class Circle {
 
   // Before the first stream of an operation is touched.
   virtual void begin(const Note& note) = 0;
+  // Before complete: the operation did not end well here, and what others sent for it is nobody's.
+  virtual void disregard(std::uint64_t operation) { (void)operation; }
   // This member has finished all operations up to this one: it will read nothing of theirs again.
   virtual void complete(std::uint64_t operation) = 0;
   // The lowest operation that this member may begin only when the others are further: streams of operation k are reused by

@@ -455,8 +455,8 @@ typedef enum { setoFormatText = 1, setoFormatJson = 2 } setoFormat_t;
 /* topic: "version", "build", "machine", "config", "transports", "algorithms", "codecs", "status"; NULL: all. */
 SETO_API setoResult_t setoInfo(const char *topic, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
-/* Checks this host for `ranks` ranks (0: one for each usable core): what it has, whether that is well, and what to mend. Each line
- * begins with ok, warn or bad; *bad (may be NULL) is how many are bad. Changes nothing, and needs no communicator. */
+/* Checks this host for `ranks` ranks (0: one for each usable core): what it has, whether that is well, and what to mend. Each
+ * line begins with ok, warn or bad; *bad (may be NULL) is how many are bad. Changes nothing, and needs no communicator. */
 SETO_API setoResult_t setoDoctor(int ranks, setoFormat_t format, char *text, size_t capacity, size_t *size, int *bad);
 
 /* Every candidate for a call, its estimated time and why it lost. With comm the question is about that communicator and the
@@ -486,8 +486,9 @@ SETO_API setoResult_t setoExplain(const setoQuestion_t *question, setoFormat_t f
  * setoReport reads (docs/flight_recorder.md). */
 SETO_API setoResult_t setoCommDump(setoComm_t comm, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
-/* Puts together what several ranks dumped as JSON, of one communicator or of several, and says who keeps whom waiting: the first line
- * is the verdict. What cannot be used is left out and named; setoInvalidArgument if nothing is left. Needs no communicator. */
+/* Puts together what several ranks dumped as JSON, of one communicator or of several, and says who keeps whom waiting: the first
+ * line is the verdict. What cannot be used is left out and named; setoInvalidArgument if nothing is left. Needs no communicator.
+ */
 typedef struct {
   const char *name; /* for messages: its file */
   const char *text;

@@ -56,7 +56,7 @@ TcpWire::~TcpWire() {
   if (generation_ != fork_generation()) return;
   watch_.remove();
   if (state_ == State::live) {
-    out_.push_back(encode({FrameKind::bye}));
+    out_.push_back(encode({WireFrameKind::bye}));
     if (flush() && out_.empty()) keeper_.linger(std::move(socket_));
   }
   keeper_.gone();
@@ -87,14 +87,14 @@ std::unique_ptr<Wire::OnDeath> TcpWire::on_death(std::function<void()> callback)
 }
 
 void TcpWire::ask(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member) {
-  send({FrameKind::ask, from_member, key, to_member});
+  send({WireFrameKind::ask, from_member, key, to_member});
 }
 
 void TcpWire::news(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member, std::string_view bytes) {
-  send({FrameKind::news, from_member, key, to_member, bytes});
+  send({WireFrameKind::news, from_member, key, to_member, bytes});
 }
 
-void TcpWire::send(const Frame& frame) {
+void TcpWire::send(const WireFrame& frame) {
   if (generation_ != fork_generation()) return;
   bool sound = true;
   bool overflow = false;
@@ -102,7 +102,7 @@ void TcpWire::send(const Frame& frame) {
     const std::lock_guard lock(mutex_);
     if (state_ != State::live) return;
     std::string bytes = encode(frame);
-    if (frame.kind == FrameKind::ask && std::find(out_.begin(), out_.end(), bytes) != out_.end()) return;
+    if (frame.kind == WireFrameKind::ask && std::find(out_.begin(), out_.end(), bytes) != out_.end()) return;
     overflow = out_size_ + bytes.size() > kWireQueueLimit;
     if (!overflow) {
       out_size_ += bytes.size();
@@ -153,41 +153,42 @@ void TcpWire::read_some() {
     if (got < 0) return break_off(errno);
     if (got == 0) return hang_up();
     silence_.end(keeper_.pulse().time());
-    const Status cut = reader_.feed({bytes.data(), static_cast<std::size_t>(got)}, [this](const Frame& frame) { take(frame); });
+    const Status cut =
+        reader_.feed({bytes.data(), static_cast<std::size_t>(got)}, [this](const WireFrame& frame) { take(frame); });
     if (!cut.ok()) return die(std::string(cut.text()));
   }
   keeper_.needs_attention(weak_from_this());
 }
 
-void TcpWire::take(const Frame& frame) {
+void TcpWire::take(const WireFrame& frame) {
   switch (frame.kind) {
-    case FrameKind::ping:
-      return send({FrameKind::pong});
-    case FrameKind::pong:
+    case WireFrameKind::ping:
+      return send({WireFrameKind::pong});
+    case WireFrameKind::pong:
       return;
-    case FrameKind::ask:
+    case WireFrameKind::ask:
       return answer(frame);
-    case FrameKind::news:
+    case WireFrameKind::news:
       static_cast<void>(keeper_.mailboxes_of_wires().hear({frame.key, frame.to}, frame.from, frame.bytes));
       return;
-    case FrameKind::gone:
+    case WireFrameKind::gone:
       static_cast<void>(keeper_.mailboxes_of_wires().hear({frame.key, frame.to}, frame.from, {}));
       return;
-    case FrameKind::join:
-    case FrameKind::joined:
-    case FrameKind::refused:
+    case WireFrameKind::join:
+    case WireFrameKind::joined:
+    case WireFrameKind::refused:
       return keeper_.negotiate(shared_from_this(), frame);
-    case FrameKind::bye:
+    case WireFrameKind::bye:
       return leave();
-    case FrameKind::lost:
+    case WireFrameKind::lost:
       return die("its process has given up this one, which " + std::string(frame.bytes.substr(0, 200)));
   }
 }
 
-void TcpWire::answer(const Frame& frame) {
+void TcpWire::answer(const WireFrame& frame) {
   std::string bytes;
   if (keeper_.mailboxes_of_wires().answer({frame.key, frame.to}, bytes)) return news(frame.key, frame.from, frame.to, bytes);
-  send({FrameKind::gone, frame.to, frame.key, frame.from});
+  send({WireFrameKind::gone, frame.to, frame.key, frame.from});
 }
 
 // Closed here too, so that the other end need not linger.
@@ -231,10 +232,10 @@ void TcpWire::beat() {
   const std::uint64_t silent_ns = silence_.lasted_ns(pulse.time());
   if (silent_ns > pulse.timeout_ns()) {
     const std::string what = silence_text(silent_ns);
-    send({FrameKind::lost, 0, 0, 0, what});
+    send({WireFrameKind::lost, 0, 0, 0, what});
     return die("its process " + what);
   }
-  if (silent_ns >= pulse.period_ns() / 2) send({FrameKind::ping});
+  if (silent_ns >= pulse.period_ns() / 2) send({WireFrameKind::ping});
 }
 
 void TcpWire::attend() {

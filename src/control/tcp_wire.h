@@ -44,7 +44,7 @@ class WireKeeper {
   // Has the control thread call attend() soon. Any thread.
   virtual void needs_attention(std::weak_ptr<TcpWire> wire) = 0;
   // On the control thread: join, joined or refused came; and: it is dead, or the other end has left it.
-  virtual void negotiate(const std::shared_ptr<TcpWire>& wire, const Frame& frame) = 0;
+  virtual void negotiate(const std::shared_ptr<TcpWire>& wire, const WireFrame& frame) = 0;
   virtual void ended(const TcpWire& wire) = 0;
   // A wire exists from now on.
   virtual void made() = 0;
@@ -74,7 +74,7 @@ class TcpWire final : public Wire, public std::enable_shared_from_this<TcpWire> 
   // Neither dead nor left by the other end.
   [[nodiscard]] bool live() const;
   // Any thread, never blocks. Of a wire that is not live nothing comes.
-  void send(const Frame& frame);
+  void send(const WireFrame& frame);
 
   // On the control thread.
   void beat();
@@ -86,8 +86,8 @@ class TcpWire final : public Wire, public std::enable_shared_from_this<TcpWire> 
   TcpWire(WireKeeper& keeper, const WirePeer& peer, PrivateFd socket);
   void on_events(std::uint32_t events);
   void read_some();
-  void take(const Frame& frame);
-  void answer(const Frame& frame);
+  void take(const WireFrame& frame);
+  void answer(const WireFrame& frame);
   void leave();
   void hang_up();
   void break_off(int error);
@@ -99,8 +99,8 @@ class TcpWire final : public Wire, public std::enable_shared_from_this<TcpWire> 
   const WirePeer peer_;
   const std::uint32_t generation_ = fork_generation();
   PrivateFd socket_;
-  FrameReader reader_;  // the control thread's
-  Silence silence_;     // the control thread's
+  WireFrameReader reader_;  // the control thread's
+  Silence silence_;         // the control thread's
 
   mutable std::mutex mutex_;
   State state_ = State::live;

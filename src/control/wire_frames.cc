@@ -28,13 +28,14 @@ Head head_of(std::string_view bytes) {
 }
 
 bool valid(const Head& head) {
-  return head.kind >= static_cast<std::uint16_t>(FrameKind::ping) && head.kind <= static_cast<std::uint16_t>(FrameKind::lost) &&
-         head.size <= kFrameLimit - kFrameHeadSize && head.unused == 0;
+  return head.kind >= static_cast<std::uint16_t>(WireFrameKind::ping) &&
+         head.kind <= static_cast<std::uint16_t>(WireFrameKind::lost) && head.size <= kFrameLimit - kFrameHeadSize &&
+         head.unused == 0;
 }
 
 }  // namespace
 
-std::string encode(const Frame& frame) {
+std::string encode(const WireFrame& frame) {
   SETO_CHECK(frame.bytes.size() <= kFrameLimit - kFrameHeadSize);
   const Head head{
       static_cast<std::uint16_t>(frame.kind), static_cast<std::uint16_t>(frame.bytes.size()), frame.from, frame.key, frame.to, 0};
@@ -42,7 +43,7 @@ std::string encode(const Frame& frame) {
   return bytes.append(frame.bytes);
 }
 
-Status FrameReader::feed(std::string_view bytes, const std::function<void(const Frame&)>& take) {
+Status WireFrameReader::feed(std::string_view bytes, const std::function<void(const WireFrame&)>& take) {
   while (!bytes.empty()) {
     const std::size_t size = std::min(wanted(), bytes.size());
     part_.append(bytes.substr(0, size));
@@ -51,14 +52,14 @@ Status FrameReader::feed(std::string_view bytes, const std::function<void(const 
     const Head head = head_of(part_);
     if (!valid(head)) return failure(Code::remote_error, "its process sent what is no frame of control");
     if (wanted() > 0) continue;
-    take({static_cast<FrameKind>(head.kind), head.from, head.key, head.to, std::string_view(part_).substr(kFrameHeadSize)});
+    take({static_cast<WireFrameKind>(head.kind), head.from, head.key, head.to, std::string_view(part_).substr(kFrameHeadSize)});
     part_.clear();
   }
   return {};
 }
 
 // Of the head, and then of the frame.
-std::size_t FrameReader::wanted() const {
+std::size_t WireFrameReader::wanted() const {
   if (part_.size() < kFrameHeadSize) return kFrameHeadSize - part_.size();
   return kFrameHeadSize + head_of(part_).size - part_.size();
 }

@@ -11,7 +11,7 @@
 namespace seto {
 
 // What travels on a wire, after the handshake. Little-endian: kind, size of the bytes that follow the head, from, key, to.
-enum class FrameKind : std::uint16_t {
+enum class WireFrameKind : std::uint16_t {
   ping = 1,  // answered at once
   pong,
   ask,      // has the mailbox (key, to) answer (key, from)
@@ -27,21 +27,21 @@ enum class FrameKind : std::uint16_t {
 inline constexpr std::size_t kFrameLimit = 4096;
 inline constexpr std::size_t kFrameHeadSize = 24;
 
-struct Frame {
-  FrameKind kind{};
+struct WireFrame {
+  WireFrameKind kind{};
   std::uint32_t from = 0;
   std::uint64_t key = 0;
   std::uint32_t to = 0;
   std::string_view bytes{};
 };
 
-[[nodiscard]] std::string encode(const Frame& frame);
+[[nodiscard]] std::string encode(const WireFrame& frame);
 
 // Cuts what comes into frames; holds at most one.
-class FrameReader final {
+class WireFrameReader final {
  public:
   // Calls back for each whole frame, whose bytes are valid during the call. Fails for what is no frame, and is of no use then.
-  [[nodiscard]] Status feed(std::string_view bytes, const std::function<void(const Frame&)>& take);
+  [[nodiscard]] Status feed(std::string_view bytes, const std::function<void(const WireFrame&)>& take);
 
  private:
   [[nodiscard]] std::size_t wanted() const;

@@ -68,7 +68,7 @@ class WireHub final : public Wires, private WireKeeper {
   [[nodiscard]] Mailboxes& mailboxes_of_wires() override { return mailboxes_; }
   [[nodiscard]] Deaths& deaths() override { return deaths_; }
   void needs_attention(std::weak_ptr<TcpWire> wire) override;
-  void negotiate(const std::shared_ptr<TcpWire>& wire, const Frame& frame) override;
+  void negotiate(const std::shared_ptr<TcpWire>& wire, const WireFrame& frame) override;
   void ended(const TcpWire& wire) override;
   void made() override;
   void gone() override;
@@ -84,7 +84,7 @@ class WireHub final : public Wires, private WireKeeper {
   void welcome(const VisitKey& caller, PrivateFd socket);
   void hear_join(const std::shared_ptr<TcpWire>& wire, const Union& which);
   void decline(AttemptId attempt, ContextId mine, const Status& reason);
-  static void say(TcpWire& wire, FrameKind kind, const Union& which, const Status& reason = {});
+  static void say(TcpWire& wire, WireFrameKind kind, const Union& which, const Status& reason = {});
 
   void enter(const std::shared_ptr<TcpWire>& wire);
   void attend();

@@ -107,7 +107,7 @@ Result<std::shared_ptr<TcpWire>> WireHub::connect(const FrontDoor::Plan& plan) {
 Result<bool> WireHub::propose(const FrontDoor::Plan& plan, const Dialed& dialed) {
   const Union which = union_of(plan);
   const Deadline& until = plan.visit.until;
-  if (!dialed.fresh) say(*dialed.wire, FrameKind::join, which);
+  if (!dialed.fresh) say(*dialed.wire, WireFrameKind::join, which);
   std::unique_lock lock(mutex_);
   while (true) {
     const Proposal& proposal = proposals_[which];
@@ -138,7 +138,7 @@ Result<std::shared_ptr<Wire>> WireHub::answer(const FrontDoor::Plan& plan) {
       }
     }
     if (wire != nullptr && wire->live()) {
-      say(*wire, FrameKind::joined, which);
+      say(*wire, WireFrameKind::joined, which);
       return std::shared_ptr<Wire>(std::move(wire));
     }
     if (until.passed()) return too_late("did not call", inquiry->doubts());
@@ -156,17 +156,17 @@ void WireHub::welcome(const VisitKey& caller, PrivateFd socket) {
 }
 
 // On the control thread. A frame's key is the attempt.
-void WireHub::negotiate(const std::shared_ptr<TcpWire>& wire, const Frame& frame) {
+void WireHub::negotiate(const std::shared_ptr<TcpWire>& wire, const WireFrame& frame) {
   Contexts contexts{};
   if (frame.bytes.size() < sizeof contexts) return;
   std::memcpy(&contexts, frame.bytes.data(), sizeof contexts);
   const Union which{wire->peer(), contexts.caller, contexts.answerer, frame.key};
-  if (frame.kind == FrameKind::join) return hear_join(wire, which);
+  if (frame.kind == WireFrameKind::join) return hear_join(wire, which);
   {
     const std::lock_guard lock(mutex_);
     const auto found = proposals_.find(which);
     if (found == proposals_.end()) return;
-    const bool joined = frame.kind == FrameKind::joined;
+    const bool joined = frame.kind == WireFrameKind::joined;
     found->second.answer = joined ? Proposal::Answer::joined : Proposal::Answer::refused;
     if (!joined) found->second.reason = reason_in(frame.bytes.substr(sizeof contexts));
   }
@@ -184,7 +184,7 @@ void WireHub::hear_join(const std::shared_ptr<TcpWire>& wire, const Union& which
     if (!reason) replaced = std::exchange(proposed_[which], wire);
   }
   changed_.notify_all();
-  if (reason) say(*wire, FrameKind::refused, which, *reason);
+  if (reason) say(*wire, WireFrameKind::refused, which, *reason);
 }
 
 void WireHub::decline(AttemptId attempt, ContextId mine, const Status& reason) {
@@ -197,10 +197,10 @@ void WireHub::decline(AttemptId attempt, ContextId mine, const Status& reason) {
       entry = meant ? proposed_.erase(entry) : std::next(entry);
     }
   }
-  for (const auto& [which, wire] : in_vain) say(*wire, FrameKind::refused, which, reason);
+  for (const auto& [which, wire] : in_vain) say(*wire, WireFrameKind::refused, which, reason);
 }
 
-void WireHub::say(TcpWire& wire, FrameKind kind, const Union& which, const Status& reason) {
+void WireHub::say(TcpWire& wire, WireFrameKind kind, const Union& which, const Status& reason) {
   const Contexts contexts{which.caller, which.answerer};
   std::string bytes(reinterpret_cast<const char*>(&contexts), sizeof contexts);
   if (!reason.ok()) {

@@ -117,6 +117,7 @@ std::string CollectiveTask::waits_for() const {
 void CollectiveTask::finish(Status status) {
   // Who aborts has told the others that they may use their slots again: what was read of them since may be anything.
   if (communicator_.failed() && status.ok()) status = communicator_.first_failure();
+  if (!status.ok()) communicator_.circle_->disregard(note_.operation);
   if (!communicator_.failed()) communicator_.complete(note_.operation);
   record_.end(status, communicator_.failed(), deadline_.has_value() || started_ticks_ != 0);
   if (gate_ != nullptr) {

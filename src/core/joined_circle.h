@@ -30,6 +30,7 @@ class JoinedCircle final : public Circle {
   Result<std::unique_ptr<PairReceiver>> open_pair_receive(std::uint32_t sender) override;
   [[nodiscard]] Mapping direct(std::uint32_t member) const override;
   void begin(const Note& note) override;
+  void disregard(std::uint64_t operation) override { far().disregard(operation); }
   void complete(std::uint64_t operation) override;
   [[nodiscard]] std::uint64_t window() const override { return far().window(); }
   bool note_of(std::uint32_t member, std::uint64_t operation, Note& note) const override;

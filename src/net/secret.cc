@@ -54,9 +54,13 @@ std::string_view without_end_of_line(std::string_view text) {
   return text;
 }
 
+// OpenSSL would free its tables when the process exits, while the control thread may still prove something with them.
+bool stays_until_the_end() { return OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1; }
+
 }  // namespace
 
 Digest hmac_sha256(std::string_view key, std::string_view data) {
+  [[maybe_unused]] static const bool stays = stays_until_the_end();
   Digest digest{};
   unsigned size = 0;
   const unsigned char* made = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),

@@ -15,12 +15,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   std::string whole;
   std::string cut;
-  FrameReader one;
-  FrameReader many;
-  const bool sound = one.feed(bytes, [&](const Frame& frame) { whole += encode(frame); }).ok();
+  WireFrameReader one;
+  WireFrameReader many;
+  const bool sound = one.feed(bytes, [&](const WireFrame& frame) { whole += encode(frame); }).ok();
   bool still_sound = true;
   for (std::size_t at = 0; at < bytes.size() && still_sound; at += piece) {
-    still_sound = many.feed(bytes.substr(at, piece), [&](const Frame& frame) { cut += encode(frame); }).ok();
+    still_sound = many.feed(bytes.substr(at, piece), [&](const WireFrame& frame) { cut += encode(frame); }).ok();
   }
   if (sound != still_sound || whole != cut || bytes.substr(0, whole.size()) != whole) std::abort();
   return 0;

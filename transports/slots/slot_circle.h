@@ -35,7 +35,7 @@ struct CircleSetup {
   std::vector<Member> members;
   Pool* pool = nullptr;  // of the own segment
   Doorbell* doorbell = nullptr;
-  const char* called = "member";       // what texts call a member: a user knows it by another name
+  const char* called = "member";         // what texts call a member: a user knows it by another name
   std::vector<std::uint32_t> numbers{};  // and by another number, which fates name too; empty: they are the same
 };
 

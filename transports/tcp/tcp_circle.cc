@@ -1,6 +1,7 @@
 #include "transports/tcp/tcp_circle.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "src/base/clock.h"
 #include "transports/tcp/pairs.h"
@@ -11,6 +12,7 @@ namespace {
 
 // Streams that a member may announce before anybody here has opened them.
 constexpr std::size_t kMostStreams = 65'536;
+constexpr std::size_t kMostRefusals = 1'024;
 // How long a header that disagrees waits for the note that says why.
 constexpr std::uint64_t kNoteNs = 2'000'000'000;
 constexpr std::uint32_t kLargestSlot = std::uint32_t{1} << 31;
@@ -87,10 +89,7 @@ Result<std::unique_ptr<PairReceiver>> TcpCircle::open_pair_receive(std::uint32_t
 
 // ---- what members say of themselves ----
 
-void TcpCircle::begin(const Note& note) {
-  if (note.verdict != 0) rejected_[note.operation % kMostOperations] = note.operation;
-  bulletin_.write(note);
-}
+void TcpCircle::begin(const Note& note) { bulletin_.write(note); }
 
 void TcpCircle::complete(std::uint64_t operation) {
   for (std::uint64_t each = done_ + 1; each <= operation; ++each) look_for_unread(each);
@@ -101,10 +100,10 @@ void TcpCircle::complete(std::uint64_t operation) {
 }
 
 void TcpCircle::look_for_unread(std::uint64_t operation) {
-  if (rejected_[operation % kMostOperations] == operation) return;
+  const bool disregarded = disregarded_[operation % kMostOperations] == operation;
   for (std::uint32_t member = 0; member < members(); ++member) {
-    if (peers_[member].unread[operation % kMostOperations] == 0) continue;
-    peers_[member].unread[operation % kMostOperations] = 0;
+    const std::uint32_t unread = std::exchange(peers_[member].unread[operation % kMostOperations], 0);
+    if (unread == 0 || disregarded) continue;
     disagree(member, operation,
              seto::failure(Code::remote_error, "%s %u sent something in operation %llu where nothing was due", setup_.called,
                            member, static_cast<unsigned long long>(operation)));
@@ -208,7 +207,7 @@ Result<std::byte*> TcpCircle::place(std::uint32_t member, const Frame& frame) {
   if (frame.kind() == FrameKind::data) {
     if (peer.streams.size() >= kMostStreams) return garbage("more streams than there can be");
     const std::uint64_t operation = operation_of(frame.mark);
-    if (operation <= done_ && rejected_[operation % kMostOperations] != operation)
+    if (operation <= done_ && disregarded_[operation % kMostOperations] != operation)
       disagree(member, operation,
                seto::failure(Code::remote_error, "%s %u sent something in operation %llu, which had ended here", setup_.called,
                              member, static_cast<unsigned long long>(operation)));
@@ -219,7 +218,9 @@ Result<std::byte*> TcpCircle::place(std::uint32_t member, const Frame& frame) {
   if (frame.length > 0 && frame.kind() != FrameKind::pair_refused) return garbage("bytes where there are none");
   if (frame.kind() != FrameKind::pair_refused) return static_cast<std::byte*>(nullptr);
   if (frame.length != kLetterSize) return garbage("a letter of another size");
-  return setup_.domain->landing().take(kLetterSize);
+  if (peer.refusals.size() >= kMostRefusals || peer.pair_refused.size() >= kMostStreams || peer.refusals.count(frame.mark) > 0)
+    return garbage("more refusals than messages");
+  return peer.refusals[frame.mark].data();
 }
 
 Status TcpCircle::arrived(std::uint32_t member, const Frame& frame, std::byte* at) {
@@ -252,9 +253,9 @@ Status TcpCircle::arrived(std::uint32_t member, const Frame& frame, std::byte* a
       peer.pair_opened = std::max(peer.pair_opened, frame.position());
       return {};
     case FrameKind::pair_refused:
-      if (at == nullptr) return {};
+      if (at == nullptr || peer.refusals.count(frame.mark) == 0) return {};
       peer.pair_refused[frame.mark] = letter_in(at);
-      setup_.domain->landing().give_back(at, kLetterSize);
+      peer.refusals.erase(frame.mark);
       return {};
     default:
       return {};

@@ -40,6 +40,7 @@ class TcpCircle final : public Circle, private Sink {
   Result<std::unique_ptr<PairSender>> open_pair_send(std::uint32_t receiver) override;
   Result<std::unique_ptr<PairReceiver>> open_pair_receive(std::uint32_t sender) override;
   void begin(const Note& note) override;
+  void disregard(std::uint64_t operation) override { disregarded_[operation % kMostOperations] = operation; }
   void complete(std::uint64_t operation) override;
   [[nodiscard]] std::uint64_t window() const override { return kWindow; }
   bool note_of(std::uint32_t member, std::uint64_t operation, Note& note) const override;
@@ -70,12 +71,13 @@ class TcpCircle final : public Circle, private Sink {
     std::unordered_map<std::uint32_t, std::array<Mark, kMostOperations>> taken;  // of this member's streams, by operation
     std::array<std::uint32_t, kMostOperations> unread{};  // messages that came for an operation and were not released
     std::unique_ptr<InPair> pair;
-    std::uint64_t pair_told = 0;                   // bytes of messages from it that it knows to be let go
-    std::uint64_t pair_opened = 0;                 // the last long message to it that it has begun to take
-    std::uint64_t pair_taken = 0;                  // bytes of messages to it that it has let go
-    std::map<std::uint64_t, Letter> pair_refused;  // messages to it, and what it expected instead
-    std::uint64_t done = 0;                        // operations, as its frames say
-    std::uint64_t heard = 0;                       // frames of it
+    std::uint64_t pair_told = 0;    // bytes of messages from it that it knows to be let go
+    std::uint64_t pair_opened = 0;  // the last long message to it that it has begun to take
+    std::uint64_t pair_taken = 0;   // bytes of messages to it that it has let go
+    std::map<std::uint64_t, std::array<std::byte, kLetterSize>> refusals;  // letters that are being read, by message
+    std::map<std::uint64_t, Letter> pair_refused;                          // messages to it, and what it expected instead
+    std::uint64_t done = 0;                                                // operations, as its frames say
+    std::uint64_t heard = 0;                                               // frames of it
     bool awaits_progress = false;
   };
 
@@ -116,7 +118,7 @@ class TcpCircle final : public Circle, private Sink {
   void look_for_unread(std::uint64_t operation);
 
   std::uint64_t done_ = 0;
-  std::array<std::uint64_t, kMostOperations> rejected_{};  // operations whose call this member rejected
+  std::array<std::uint64_t, kMostOperations> disregarded_{};  // operations that did not end well here
   Status failure_;
   mutable Disagreement disagreement_;
 };

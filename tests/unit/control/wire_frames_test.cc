@@ -19,17 +19,17 @@ TEST(WireFrames, ComeOutAsTheyWentInHoweverTheyAreCut) {
   std::vector<std::string> frames;
   for (int count = 0; count < 200; ++count) {
     const std::string load(random() % (kFrameLimit - kFrameHeadSize + 1), static_cast<char>('a' + count % 26));
-    const auto kind = static_cast<FrameKind>(1 + random() % 10);
+    const auto kind = static_cast<WireFrameKind>(1 + random() % 10);
     frames.push_back(encode({kind, static_cast<std::uint32_t>(random()), random(), static_cast<std::uint32_t>(random()), load}));
     bytes += frames.back();
   }
-  FrameReader reader;
+  WireFrameReader reader;
   std::size_t next = 0;
   for (std::size_t at = 0; at < bytes.size();) {
     const std::size_t size = std::min<std::size_t>(1 + random() % 5000, bytes.size() - at);
     ASSERT_TRUE(reader
                     .feed(std::string_view(bytes).substr(at, size),
-                          [&](const Frame& frame) {
+                          [&](const WireFrame& frame) {
                             ASSERT_LT(next, frames.size());
                             EXPECT_EQ(encode(frame), frames[next++]);
                           })
@@ -41,18 +41,18 @@ TEST(WireFrames, ComeOutAsTheyWentInHoweverTheyAreCut) {
 
 TEST(WireFrames, WhatIsNoneIsRefusedAtItsHead) {
   const auto refused = [](std::string bytes) {
-    FrameReader reader;
-    return !reader.feed(bytes, [](const Frame&) { FAIL(); }).ok();
+    WireFrameReader reader;
+    return !reader.feed(bytes, [](const WireFrame&) { FAIL(); }).ok();
   };
-  std::string head = encode({FrameKind::ping});
+  std::string head = encode({WireFrameKind::ping});
   head[0] = 11;
   EXPECT_TRUE(refused(head));
   head[0] = 0;
   EXPECT_TRUE(refused(head));
-  head = encode({FrameKind::news, 1, 2, 3});
+  head = encode({WireFrameKind::news, 1, 2, 3});
   head[3] = 0x10;  // 4096 bytes after the head
   EXPECT_TRUE(refused(head));
-  head = encode({FrameKind::ping});
+  head = encode({WireFrameKind::ping});
   head[20] = 1;
   EXPECT_TRUE(refused(head));
 }

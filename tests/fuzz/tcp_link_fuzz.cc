@@ -1,0 +1,119 @@
+// What a member of the job may send over a link once it has proven itself: any headers, any bytes. Nothing crashes, nothing reads
+// or writes outside; the link breaks, or the circle says what is wrong.
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "src/net/secret.h"
+#include "transports/tcp/tcp_circle.h"
+
+namespace {
+
+using namespace seto;       // NOLINT
+using namespace seto::tcp;  // NOLINT
+
+constexpr std::uint64_t kCircle = 77;
+
+class NoHerald final : public Herald {
+ public:
+  void ask(std::uint32_t) override {}
+  void announce() override {}
+};
+
+// As link.cc makes it, so that what follows is heard.
+std::string opening(const Secret& session) {
+  const std::uint64_t circle = kCircle;
+  const std::uint32_t member = 1;
+  std::string context(reinterpret_cast<const char*>(&circle), sizeof circle);
+  context.append(reinterpret_cast<const char*>(&member), sizeof member);
+  const Secret proof = session.derive("open communicator", context);
+  Frame frame;
+  frame.set_kind(FrameKind::open);
+  frame.circle = kCircle;
+  frame.digest = member;
+  frame.sequence = 1;
+  frame.length = Secret::kSize;
+  return std::string(reinterpret_cast<const char*>(&frame), sizeof frame).append(proof.bytes());
+}
+
+// The first byte of the input says how much of each header is made right: numbers in order, so that fuzzing gets past them.
+std::string frames_of(const std::uint8_t* data, std::size_t size) {
+  std::string bytes;
+  std::uint64_t sequence = 1;
+  while (size >= sizeof(Frame)) {
+    Frame frame;
+    std::memcpy(&frame, data, sizeof frame);
+    data += sizeof frame;
+    size -= sizeof frame;
+    const std::uint8_t wish = static_cast<std::uint8_t>(frame.magic >> 24);
+    if (wish % 8 != 0) {
+      frame.set_kind(static_cast<FrameKind>(2 + frame.magic % 6));
+      frame.circle = kCircle;
+      frame.sequence = ++sequence;
+      frame.mark %= std::uint64_t{8} << kSliceBits;
+      frame.length %= 300;
+      if (wish % 4 != 0) {
+        frame.size = frame.length + frame.size % 1000;
+        frame.offset %= frame.size - frame.length + 1;
+      }
+    }
+    bytes.append(reinterpret_cast<const char*>(&frame), sizeof frame);
+    const std::size_t payload = std::min<std::size_t>(size, frame.length);
+    bytes.append(reinterpret_cast<const char*>(data), payload);
+    data += payload;
+    size -= payload;
+  }
+  return bytes.append(reinterpret_cast<const char*>(data), size);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size > 16'384) return 0;
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return 0;
+  const Fd peer(ends[1]);
+  auto domain = Domain::create();
+  if (!domain.ok()) return 0;
+  domain.value()->landing().set_limit(std::size_t{64} << 20);
+  Link::Setup setup;
+  setup.sockets.push_back(PrivateFd(Fd(ends[0])));
+  const Secret session = Secret::of_text("fuzz");
+  setup.session = session;
+  auto link = domain.value()->add(std::move(setup));
+  if (!link.ok()) return 0;
+  NoHerald herald;
+  CircleSetup circle_setup;
+  circle_setup.number = kCircle;
+  circle_setup.links = {nullptr, link.value()};
+  circle_setup.domain = domain.value().get();
+  circle_setup.herald = &herald;
+  auto circle = TcpCircle::create(std::move(circle_setup));
+  if (!circle.ok()) return 0;
+  auto stream = circle.value()->open_receive({1, 0, 0}, {1024, 2, 4, 7});
+  auto pair = circle.value()->open_pair_receive(1);
+  const std::string bytes = opening(session) + frames_of(data, size);
+  std::size_t sent = 0;
+  while (sent < bytes.size() && !link.value()->broken()) {
+    const ssize_t wrote = write(peer.get(), bytes.data() + sent, bytes.size() - sent);
+    if (wrote > 0) sent += static_cast<std::size_t>(wrote);
+    (void)domain.value()->pump();
+    for (std::uint64_t slice = 0; slice < 4; ++slice)
+      if (stream.value()->front(mark_of(1, slice)) != nullptr) stream.value()->release(mark_of(1, slice));
+    if (pair.value()->front({100, 5, 0}).state == PairPiece::State::ready) (void)pair.value()->release();
+    char drained[4096];
+    while (read(peer.get(), drained, sizeof drained) > 0) {
+    }
+  }
+  circle.value()->complete(1);
+  (void)domain.value()->pump();
+  (void)circle.value()->failure();
+  link.value()->break_with(failure(Code::aborted, "the end of this run"));
+  return 0;
+}
