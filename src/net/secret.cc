@@ -1,12 +1,16 @@
 #include "src/net/secret.h"
 
+// The hash by its own functions: those of providers take locks of the whole process, which a child that is forked meanwhile
+// inherits as they are, and free tables at exit that a thread may still use.
+#define OPENSSL_SUPPRESS_DEPRECATED
+
 #include <fcntl.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <openssl/sha.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "src/base/check.h"
@@ -54,19 +58,36 @@ std::string_view without_end_of_line(std::string_view text) {
   return text;
 }
 
-// OpenSSL would free its tables when the process exits, while the control thread may still prove something with them.
-bool stays_until_the_end() { return OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1; }
+// Of HMAC (RFC 2104): the key, or its hash if it is longer than a block of the hash, padded to one, under one of two masks.
+struct Block {
+  std::array<unsigned char, SHA256_CBLOCK> bytes{};
+  Block(std::string_view key, unsigned char mask) {
+    if (key.size() > bytes.size())
+      SHA256(reinterpret_cast<const unsigned char*>(key.data()), key.size(), bytes.data());
+    else
+      std::copy(key.begin(), key.end(), bytes.begin());
+    for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(byte ^ mask);
+  }
+  ~Block() { OPENSSL_cleanse(bytes.data(), bytes.size()); }
+};
+
+Digest hash(const Block& block, const void* data, std::size_t size) {
+  Digest digest{};
+  static_assert(sizeof digest == SHA256_DIGEST_LENGTH);
+  SHA256_CTX state;
+  SHA256_Init(&state);
+  SHA256_Update(&state, block.bytes.data(), block.bytes.size());
+  SHA256_Update(&state, data, size);
+  SHA256_Final(digest.data(), &state);
+  OPENSSL_cleanse(&state, sizeof state);
+  return digest;
+}
 
 }  // namespace
 
 Digest hmac_sha256(std::string_view key, std::string_view data) {
-  [[maybe_unused]] static const bool stays = stays_until_the_end();
-  Digest digest{};
-  unsigned size = 0;
-  const unsigned char* made = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-                                   reinterpret_cast<const unsigned char*>(data.data()), data.size(), digest.data(), &size);
-  SETO_CHECK(made != nullptr && size == digest.size());
-  return digest;
+  const Digest inner = hash(Block(key, 0x36), data.data(), data.size());
+  return hash(Block(key, 0x5c), inner.data(), inner.size());
 }
 
 bool equal(std::string_view left, std::string_view right) {
