@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -278,12 +279,13 @@ TEST(ReportOfProcesses, a_signal_dumps_all_and_the_programs_own_handler_runs_too
     EXPECT_EQ(state.st_mode & 0777U, 0600U) << path;
   }
   EXPECT_EQ(std::distance(files::directory_iterator(place.path()), files::directory_iterator()), 3) << "drafts are gone";
-  // A rank may have been on its way into the call when it was told to dump.
+  // Others than rank 1 may have been on their way into the call when they were told to dump.
   const Json report = report_on(place);
   const std::string kind = report.at("communicators").at(0).at("kind");
   EXPECT_TRUE(kind == "never_issued" || kind == "behind" || kind == "well") << report.dump(1);
   if (kind == "well") return;
-  EXPECT_EQ(report.at("communicators").at(0).at("culprits"), Json(std::vector{1})) << report.dump(1);
+  const Json& culprits = report.at("communicators").at(0).at("culprits");
+  EXPECT_NE(std::find(culprits.begin(), culprits.end(), Json(1)), culprits.end()) << report.dump(1);
 }
 
 TEST_P(Report, prints_a_circle_as_one) {
