@@ -42,7 +42,7 @@ class Agent final : public RankEvents {
         to_rank_.close();
       }
     }
-    if (lost_) kill_orphans();
+    if (lost_ || failing_) kill_orphans();
     out_.flush_within(lost_ ? 0 : 10'000);
     return 0;
   }
@@ -50,7 +50,10 @@ class Agent final : public RankEvents {
   void wrote(int rank, Stream stream, std::string_view bytes) override {
     out_.write(encode(stream == Stream::output ? Message::Kind::output : Message::Kind::error, rank, bytes));
   }
-  void ended(int rank, int wait_status) override { out_.write(encode(Message::Kind::ended, rank, std::to_string(wait_status))); }
+  void ended(int rank, int wait_status) override {
+    failing_ = failing_ || wait_status != 0;
+    out_.write(encode(Message::Kind::ended, rank, std::to_string(wait_status)));
+  }
 
  private:
   [[nodiscard]] bool done() const { return (started_ || lost_) && ranks_.running() == 0; }
@@ -150,6 +153,7 @@ class Agent final : public RankEvents {
   MessageReader orders_;
   Fd to_rank_;
   std::unique_ptr<Sink> input_;
+  bool failing_ = false;  // a rank has failed, or was ended: what it leaves behind is ended too
   std::optional<Deadline> kill_at_;
   std::uint64_t grace_ms_ = 0;
   bool started_ = false;
