@@ -87,7 +87,7 @@ std::unique_ptr<Wire::OnDeath> TcpWire::on_death(std::function<void()> callback)
 }
 
 void TcpWire::ask(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member) {
-  send({WireFrameKind::ask, from_member, key, to_member});
+  queue({WireFrameKind::ask, from_member, key, to_member}, kWireQuestionsLimit);
 }
 
 void TcpWire::news(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member, std::string_view bytes) {
@@ -95,23 +95,24 @@ void TcpWire::news(std::uint64_t key, std::uint32_t to_member, std::uint32_t fro
 }
 
 void TcpWire::send(const WireFrame& frame) {
-  if (generation_ != fork_generation()) return;
+  if (!queue(frame, kWireQueueLimit))
+    die("its process takes nothing in: " + std::to_string(kWireQueueLimit >> 20) + " MiB of control messages wait");
+}
+
+bool TcpWire::queue(const WireFrame& frame, std::size_t limit) {
+  if (generation_ != fork_generation()) return true;
   bool sound = true;
-  bool overflow = false;
   {
     const std::lock_guard lock(mutex_);
-    if (state_ != State::live) return;
+    if (state_ != State::live) return true;
     std::string bytes = encode(frame);
-    if (frame.kind == WireFrameKind::ask && std::find(out_.begin(), out_.end(), bytes) != out_.end()) return;
-    overflow = out_size_ + bytes.size() > kWireQueueLimit;
-    if (!overflow) {
-      out_size_ += bytes.size();
-      out_.push_back(std::move(bytes));
-      sound = flush();
-    }
+    if (out_size_ + bytes.size() > limit) return false;
+    out_size_ += bytes.size();
+    out_.push_back(std::move(bytes));
+    sound = flush();
   }
   if (!sound) keeper_.needs_attention(weak_from_this());
-  if (overflow) die("its process takes nothing in: " + std::to_string(kWireQueueLimit >> 10) + " KiB of control messages wait");
+  return true;
 }
 
 bool TcpWire::flush() {
@@ -187,8 +188,8 @@ void TcpWire::take(const WireFrame& frame) {
 
 void TcpWire::answer(const WireFrame& frame) {
   std::string bytes;
-  if (keeper_.mailboxes_of_wires().answer({frame.key, frame.to}, bytes)) return news(frame.key, frame.from, frame.to, bytes);
-  send({WireFrameKind::gone, frame.to, frame.key, frame.from});
+  const bool there = keeper_.mailboxes_of_wires().answer({frame.key, frame.to}, bytes);
+  queue({there ? WireFrameKind::news : WireFrameKind::gone, frame.to, frame.key, frame.from, bytes}, kWireQuestionsLimit);
 }
 
 // Closed here too, so that the other end need not linger.

@@ -54,8 +54,10 @@ class WireKeeper {
   virtual void linger(PrivateFd socket) = 0;
 };
 
-// What waits to be sent at most; a process that takes in less is lost.
-inline constexpr std::size_t kWireQueueLimit = 256 * 1024;
+// Bytes that wait to be sent. Beyond the first limit questions and answers are dropped, for who wants to know asks again. Beyond
+// the second the process is lost: hundreds of ranks here that tell hundreds there how they ended stay far below.
+inline constexpr std::size_t kWireQuestionsLimit = 256 * 1024;
+inline constexpr std::size_t kWireQueueLimit = 32 * 1024 * 1024;
 
 class TcpWire final : public Wire, public std::enable_shared_from_this<TcpWire> {
  public:
@@ -84,6 +86,8 @@ class TcpWire final : public Wire, public std::enable_shared_from_this<TcpWire> 
   enum class State : std::uint8_t { live, left, dead };
 
   TcpWire(WireKeeper& keeper, const WirePeer& peer, PrivateFd socket);
+  // False: too much waits already, and it was not taken.
+  bool queue(const WireFrame& frame, std::size_t limit);
   void on_events(std::uint32_t events);
   void read_some();
   void take(const WireFrame& frame);

@@ -38,8 +38,8 @@ class Wire {
   // Called once, on the control thread, no lock held; soon, if it is dead already.
   [[nodiscard]] virtual std::unique_ptr<OnDeath> on_death(std::function<void()> callback) = 0;
 
-  // Has the mailbox (key, to_member) of the other process say its answer to the mailbox (key, from_member) of this one. Asked
-  // again before the first was sent, it is asked once.
+  // Has the mailbox (key, to_member) of the other process say its answer to the mailbox (key, from_member) of this one. Where
+  // much waits to be sent, a question or its answer is dropped: ask again.
   virtual void ask(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member) = 0;
   // To the mailbox (key, to_member) of the other process; at most kNewsLimit bytes. In order.
   virtual void news(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member, std::string_view bytes) = 0;

@@ -5,6 +5,8 @@ namespace {
 
 // A waiter looks around thousands of times a second; a reply takes some 100 us on a fast network.
 constexpr std::uint64_t kBetweenQuestionsNs = 500'000;
+// Until the answer has come; it may have been dropped where many ask.
+constexpr std::uint64_t kUnansweredNs = 20'000'000;
 
 }  // namespace
 
@@ -31,6 +33,7 @@ RemoteRanks::~RemoteRanks() { mailbox_.remove(); }
 
 // What cannot be read is not believed; the streams find out what is wrong with that peer.
 void RemoteRanks::hear(std::uint32_t member, std::string_view bulletin) {
+  if (member < answered_.size()) answered_[member].store(true, std::memory_order_relaxed);
   if (bulletin.empty())
     circle_->lose(member);
   else
@@ -43,8 +46,11 @@ void RemoteRanks::ask(std::uint32_t member) {
   if (connection == nullptr || connection->wire() == nullptr) return;
   const std::uint64_t now = monotonic_ns();
   std::uint64_t before = asked_[member].load(std::memory_order_relaxed);
-  if (now - before < kBetweenQuestionsNs || !asked_[member].compare_exchange_strong(before, now, std::memory_order_relaxed))
+  const bool answered = answered_[member].load(std::memory_order_relaxed);
+  if (now - before < (answered ? kBetweenQuestionsNs : kUnansweredNs) ||
+      !asked_[member].compare_exchange_strong(before, now, std::memory_order_relaxed))
     return;
+  answered_[member].store(false, std::memory_order_relaxed);
   connection->wire()->ask(setup_.attempt, member, setup_.own);
 }
 

@@ -30,7 +30,7 @@ class RemoteRanks final : private tcp::Herald {
   [[nodiscard]] Circle& circle() { return *circle_; }
 
  private:
-  explicit RemoteRanks(Setup setup) : setup_(std::move(setup)), asked_(setup_.connections.size()) {}
+  explicit RemoteRanks(Setup setup) : setup_(std::move(setup)), asked_(setup_.connections.size()), answered_(setup_.connections.size()) {}
 
   void ask(std::uint32_t member) override;
   void announce() override;
@@ -38,6 +38,7 @@ class RemoteRanks final : private tcp::Herald {
 
   Setup setup_;
   std::vector<std::atomic<std::uint64_t>> asked_;  // by rank: when
+  std::vector<std::atomic<bool>> answered_;        // by rank: since then
   std::unique_ptr<tcp::TcpCircle> circle_;
   Mailboxes::Registration mailbox_;  // gone before the circle
 };

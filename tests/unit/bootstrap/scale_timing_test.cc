@@ -21,6 +21,11 @@ using testing::loopback_network;
 using testing::Place;
 
 constexpr int kProcesses = 8;
+#ifdef SETO_SANITIZED
+constexpr int kSlower = 10;
+#else
+constexpr int kSlower = 1;
+#endif
 
 // A board on which processes see the id that the first of them makes.
 struct Board {
@@ -82,7 +87,7 @@ void expect_fast_and_cheap(const Shape& shape) {
   std::printf("%d ranks %s: %llu ms, %llu bytes of the root for each rank\n", shape.size,
               shape.over_tcp ? "over TCP" : "by local sockets", static_cast<unsigned long long>(took_ms),
               static_cast<unsigned long long>(each));
-  EXPECT_LT(took_ms, shape.limit_ms);
+  EXPECT_LT(took_ms, shape.limit_ms * kSlower);
   EXPECT_LE(each, shape.limit_bytes);
   munmap(board, sizeof(Board));
 }
@@ -91,7 +96,9 @@ TEST(Scale, OfMany) {
   for (const bool over_tcp : {false, true}) expect_fast_and_cheap({256, over_tcp, 3'000, 8 * 1'024});
 }
 
+#ifndef SETO_SANITIZED  // a thousand threads on few cores: such a build is not about time
 TEST(Scale, OfThousand) { expect_fast_and_cheap({1'024, true, 15'000, 10 * 1'024}); }
+#endif
 
 }  // namespace
 }  // namespace seto
