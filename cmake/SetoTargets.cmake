@@ -53,11 +53,15 @@ function(seto_gtest)
     PROPERTIES TIMEOUT 120 LABELS "${ARG_LABEL}" ENVIRONMENT "TSAN_OPTIONS=report_thread_leaks=0" ${ARG_PROPERTIES})
 endfunction()
 
-# seto_test_suite(NAME name LABEL label DIRECTORY path LINK targets...)
+# seto_test_suite(NAME name LABEL label DIRECTORY path LINK targets... [ONE_THREAD])
 # makes <name>_test of every *_test.cc below the folder. Files *_timing_test.cc measure time: they become
-# <name>_timing_test, whose tests run alone on the machine.
+# <name>_timing_test, whose tests run alone on the machine. ONE_THREAD: nothing in it starts a second one, so ThreadSanitizer
+# would see nothing in many minutes, and its tree goes without.
 function(seto_test_suite)
-  cmake_parse_arguments(ARG "" "NAME;LABEL;DIRECTORY" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD" "NAME;LABEL;DIRECTORY" "LINK" ${ARGN})
+  if(ARG_ONE_THREAD AND SETO_SANITIZE MATCHES "thread")
+    return()
+  endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${ARG_DIRECTORY}/*_test.cc")
   set(timing ${sources})
   list(FILTER timing INCLUDE REGEX "_timing_test\\.cc$")

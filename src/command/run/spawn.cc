@@ -1,5 +1,6 @@
 #include "src/command/run/spawn.h"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +9,8 @@
 #include <csignal>
 #include <cstring>
 #include <string_view>
+
+#include "src/base/fd.h"
 
 namespace seto::command {
 namespace {
@@ -21,9 +24,10 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
 
 bool put_in_place(int from, int to) { return from < 0 || from == to || dup2(from, to) == to; }
 
-// Runs in the memory of the parent, which stands still meanwhile: nothing but system calls.
+// Runs in the memory of the parent, which stands still meanwhile: nothing but system calls. `failure` closes where all is well,
+// else it says the error: a sanitizer makes a fork of this, and then nothing else is shared.
 [[noreturn]] void become(const SpawnOptions& options, char* const* arguments, char* const* environment, pid_t parent,
-                         volatile int* error) {
+                         int failure) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -33,7 +37,8 @@ bool put_in_place(int from, int to) { return from < 0 || from == to || dup2(from
   const bool placed = put_in_place(options.input, 0) && put_in_place(options.output, 1) && put_in_place(options.error, 2);
   if (placed && (options.directory.empty() || chdir(options.directory.c_str()) == 0))
     execvpe(arguments[0], arguments, environment);
-  *error = errno;
+  const int error = errno;
+  (void)!write(failure, &error, sizeof error);
   _exit(127);
 }
 
@@ -45,11 +50,16 @@ Result<pid_t> spawn(const SpawnOptions& options) {
   const std::vector<char*> arguments = pointers_to(options.arguments);
   const std::vector<char*> environment = pointers_to(options.environment);
   const pid_t parent = getpid();
-  volatile int error = 0;
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return system_failure(Code::unavailable, "cannot start a process");
+  const Fd hears(ends[0]);
+  Fd says(ends[1]);
   const pid_t child = vfork();
-  if (child == 0) become(options, arguments.data(), environment.data(), parent, &error);
+  if (child == 0) become(options, arguments.data(), environment.data(), parent, says.get());
   if (child < 0) return system_failure(Code::unavailable, "cannot start a process");
-  if (error == 0) return child;
+  says.close();
+  int error = 0;
+  if (TEMP_FAILURE_RETRY(read(hears.get(), &error, sizeof error)) == 0) return child;
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   errno = error;
