@@ -54,7 +54,7 @@ class ControlThread final {
   [[nodiscard]] Result<Registration> add(int fd, std::uint32_t events, Handler handler);
 
   // Calls back once, within milliseconds of the peer's end of the socket being closed, by kill -9 too; also if that was before.
-  // Reads nothing: the socket may be a doorbell, whose datagrams do not wake this thread.
+  // Reads nothing, and what comes does not wake this thread.
   [[nodiscard]] Result<Registration> watch(int socket, std::function<void()> on_hang_up);
 
   // Ends and joins the thread; later calls fail. Any thread but the control thread; idempotent.

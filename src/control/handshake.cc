@@ -26,18 +26,19 @@ struct AddressLayout {
 
 union Control {
   cmsghdr header;  // for its alignment
-  char bytes[CMSG_SPACE(sizeof(int))];
+  char bytes[CMSG_SPACE(kGiftsAtOnce * sizeof(int))];
 };
 
-// Takes every descriptor that came, so that a peer that sends several leaves none behind.
-Fd take_fd(msghdr& message) {
-  Fd taken;
+// Takes every descriptor that came, wanted or not, so that none is left behind.
+std::vector<Fd> take_gifts(msghdr& message) {
+  std::vector<Fd> taken;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int)))
-      continue;
-    int number = -1;
-    std::memcpy(&number, CMSG_DATA(header), sizeof number);
-    taken = Fd(number);
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
+      int number = -1;
+      std::memcpy(&number, reinterpret_cast<const char*>(header) + at, sizeof number);
+      taken.emplace_back(number);
+    }
   }
   return taken;
 }
@@ -94,21 +95,22 @@ Status reason_of(const HandshakeMessage& refusal) {
   return {gave_up ? Code::aborted : Code::remote_error, std::move(text)};
 }
 
-Status send_handshake(int socket, HandshakeMessage message, int fd, Deadline until) {
+Status send_handshake(int socket, HandshakeMessage message, std::span<const int> gifts, Deadline until) {
+  SETO_CHECK(gifts.size() <= kGiftsAtOnce);
   message.magic = kMagic;
   iovec part{&message, sizeof message};
   Control control{};
   msghdr datagram{};
   datagram.msg_iov = &part;
   datagram.msg_iovlen = 1;
-  if (fd >= 0) {
+  if (!gifts.empty()) {
     datagram.msg_control = control.bytes;
-    datagram.msg_controllen = sizeof control.bytes;
+    datagram.msg_controllen = CMSG_SPACE(gifts.size_bytes());
     cmsghdr* header = CMSG_FIRSTHDR(&datagram);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof fd);
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    header->cmsg_len = CMSG_LEN(gifts.size_bytes());
+    std::memcpy(CMSG_DATA(header), gifts.data(), gifts.size_bytes());
   }
   while (sendmsg(socket, &datagram, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
     if (errno == EPIPE || errno == ECONNRESET) return peer_ended();
@@ -140,7 +142,7 @@ Result<ReceivedHandshake> receive_handshake(int socket, HandshakeKind kind, Dead
   } while (got < 0 && (errno == EAGAIN || errno == EINTR));
   if (got == 0 || (got < 0 && errno == ECONNRESET)) return peer_ended();
   if (got < 0) return socket_failure("cannot hear the peer");
-  received.fd = take_fd(datagram);
+  received.gifts = take_gifts(datagram);
   if (static_cast<std::size_t>(got) != sizeof received.message || received.message.magic != kMagic ||
       (datagram.msg_flags & MSG_TRUNC) != 0) {
     return failure(Code::remote_error, "what it sent is no handshake: is it of the same version?");
@@ -149,7 +151,7 @@ Result<ReceivedHandshake> receive_handshake(int socket, HandshakeKind kind, Dead
   if (received.message.kind != kind) return failure(Code::remote_error, "it sent its handshake in the wrong order");
   if ((datagram.msg_flags & MSG_CTRUNC) != 0) {
     errno = EMFILE;
-    return socket_failure("its memory cannot be taken");
+    return socket_failure("what it shares cannot be taken");
   }
   return received;
 }

@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "src/base/clock.h"
 #include "src/base/fd.h"
@@ -20,12 +22,12 @@ using AttemptId = std::uint64_t;
 
 // How two contexts prove to each other who they are before anything else is heard. One datagram each:
 //   caller -> answerer: hello    (the answerer's token, the caller's token, both contexts)
-//   answerer -> caller: welcome  (the caller's token, both contexts; the answerer's memory)
-//   caller -> answerer: memory   (the caller's memory)
+//   answerer -> caller: welcome  (the caller's token, both contexts)
+// and then gifts in turn, the answerer first: so many descriptors of its own as one datagram carries, until both have given all;
 // or, instead of welcome, refusal: the answerer has run out of descriptors, or its context has given up, and the text says why.
 // An answerer that waits for a call asks with a question whether it will come: a refusal, or the end of the socket if it may.
 // Of one machine, so in the machine's byte order.
-enum class HandshakeKind : std::uint32_t { hello = 1, welcome, memory, refusal, question };
+enum class HandshakeKind : std::uint32_t { hello = 1, welcome, gifts, refusal, question };
 
 // Of a refusal's text, its end included.
 inline constexpr std::size_t kRefusalSize = 240;
@@ -38,7 +40,8 @@ struct HandshakeMessage {
   ContextId caller = 0;
   ContextId answerer = 0;
   AttemptId attempt = 0;
-  std::uint32_t code = 0;  // of a refusal: seto::Code
+  std::uint32_t gifts = 0;  // that its sender gives in all
+  std::uint32_t code = 0;   // of a refusal: seto::Code
   char text[kRefusalSize] = {};
 };
 
@@ -58,14 +61,17 @@ struct ProcessAddress {
 [[nodiscard]] std::string encode(const ProcessAddress& address);
 [[nodiscard]] Result<ProcessAddress> decode_address(const std::string& bytes);
 
-// Sends or receives one message, with a descriptor if `fd` >= 0. The socket is non-blocking; these wait until the deadline.
-[[nodiscard]] Status send_handshake(int socket, HandshakeMessage message, int fd, Deadline until);
+// Descriptors that one message carries at most.
+inline constexpr std::size_t kGiftsAtOnce = 128;
+
+// Sends or receives one message, with descriptors if there are. The socket is non-blocking; these wait until the deadline.
+[[nodiscard]] Status send_handshake(int socket, HandshakeMessage message, std::span<const int> gifts, Deadline until);
 
 struct ReceivedHandshake {
   HandshakeMessage message;
-  Fd fd;
+  std::vector<Fd> gifts;
 };
-// Code::unavailable if this process had no descriptor left for the one that came. A refusal comes instead of any kind: the caller
+// Code::unavailable if this process had no descriptors left for those that came. A refusal comes instead of any kind: the caller
 // checks who sent it.
 [[nodiscard]] Result<ReceivedHandshake> receive_handshake(int socket, HandshakeKind kind, Deadline until);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -46,7 +47,49 @@ HandshakeMessage message_of(HandshakeKind kind, const Proof& proof) {
 
 Status unproven() { return failure(Code::remote_error, "its process could not prove that it is the one of this job"); }
 
-Status no_memory() { return failure(Code::remote_error, "its process sent no memory"); }
+// What each end of a proven connection gives and expects.
+struct Exchange {
+  const Proof ours;
+  const Proof theirs;
+  const Appointment& appointment;
+};
+
+Status give(int socket, const Exchange& exchange, std::size_t round) {
+  const std::vector<int>& all = exchange.appointment.gifts;
+  const std::size_t from = std::min(round * kGiftsAtOnce, all.size());
+  const std::span<const int> part(all.data() + from, std::min(kGiftsAtOnce, all.size() - from));
+  HandshakeMessage message = message_of(HandshakeKind::gifts, exchange.ours);
+  message.gifts = static_cast<std::uint32_t>(all.size());
+  return late(send_handshake(socket, message, part, exchange.appointment.until), "did not take what we share");
+}
+
+Status take(int socket, const Exchange& exchange, std::vector<Fd>& gifts) {
+  Result<ReceivedHandshake> taken = receive_handshake(socket, HandshakeKind::gifts, exchange.appointment.until);
+  if (!taken.ok()) return late(taken.status(), "did not give what it shares");
+  if (!proves(taken->message, exchange.theirs)) return unproven();
+  if (taken->message.kind == HandshakeKind::refusal) return reason_of(taken->message);
+  if (taken->message.gifts != exchange.appointment.expected)
+    return failure(Code::remote_error, "its process shares %u descriptors where %zu are due", taken->message.gifts,
+                   exchange.appointment.expected);
+  for (Fd& gift : taken->gifts) gifts.push_back(std::move(gift));
+  return {};
+}
+
+// In turn, so that few are under way at any time.
+Result<Meeting> share(PrivateFd socket, const Exchange& exchange, bool begins) {
+  Meeting meeting;
+  const std::size_t most = std::max(exchange.appointment.gifts.size(), exchange.appointment.expected);
+  for (std::size_t round = 0; round * kGiftsAtOnce < most; ++round) {
+    if (begins) SETO_TRY(give(socket.get(), exchange, round));
+    SETO_TRY(take(socket.get(), exchange, meeting.gifts));
+    if (!begins) SETO_TRY(give(socket.get(), exchange, round));
+  }
+  if (meeting.gifts.size() != exchange.appointment.expected)
+    return failure(Code::remote_error, "its process gave %zu descriptors instead of %zu", meeting.gifts.size(),
+                   exchange.appointment.expected);
+  meeting.socket = std::move(socket);
+  return meeting;
+}
 
 // Of this process, as control_process.cc; leaked for the same reason.
 std::atomic<MeetingPoint*> present_point{nullptr};
@@ -96,33 +139,23 @@ Result<Meeting> MeetingPoint::call(const Appointment& appointment, const Process
   const Proof ours{remote.token, self_.token, key};
   const Proof theirs{self_.token, remote.token, key};
   // A refusal may lie in the socket although our hello was not taken.
-  const Status sent = send_handshake(socket->get(), message_of(HandshakeKind::hello, ours), -1, appointment.until);
+  const Status sent = send_handshake(socket->get(), message_of(HandshakeKind::hello, ours), {}, appointment.until);
   if (!sent.ok() && sent.code() != Code::remote_error) return late(sent, "did not hear the hello");
   Result<ReceivedHandshake> welcome = receive_handshake(socket->get(), HandshakeKind::welcome, appointment.until);
   if (!welcome.ok()) return late(welcome.status(), "did not answer");
   if (!proves(welcome->message, theirs)) return unproven();
   if (welcome->message.kind == HandshakeKind::refusal) return reason_of(welcome->message);
-  if (!welcome->fd.valid()) return no_memory();
-  const HandshakeMessage memory = message_of(HandshakeKind::memory, ours);
-  if (Status given = send_handshake(socket->get(), memory, appointment.memory, appointment.until); !given.ok()) {
-    return late(given, "did not take our memory");
-  }
-  return Meeting{std::move(socket).value(), std::move(welcome->fd)};
+  return share(std::move(socket).value(), {ours, theirs, appointment}, false);
 }
 
 Result<Meeting> MeetingPoint::answer(const Appointment& appointment, const ProcessAddress& remote) {
   const CallKey key{remote.token, appointment.theirs, appointment.mine, appointment.attempt};
   SETO_ASSIGN(PrivateFd socket, await_caller(key, remote, appointment.until));
-  const HandshakeMessage welcome = message_of(HandshakeKind::welcome, {remote.token, self_.token, key});
-  if (Status given = send_handshake(socket.get(), welcome, appointment.memory, appointment.until); !given.ok()) {
-    return late(given, "did not take our memory");
-  }
-  Result<ReceivedHandshake> memory = receive_handshake(socket.get(), HandshakeKind::memory, appointment.until);
-  if (!memory.ok()) return late(memory.status(), "did not give its memory");
-  if (!proves(memory->message, {self_.token, remote.token, key})) return unproven();
-  if (memory->message.kind == HandshakeKind::refusal) return reason_of(memory->message);
-  if (!memory->fd.valid()) return no_memory();
-  return Meeting{std::move(socket), std::move(memory->fd)};
+  const Proof ours{remote.token, self_.token, key};
+  const Proof theirs{self_.token, remote.token, key};
+  SETO_TRY(late(send_handshake(socket.get(), message_of(HandshakeKind::welcome, ours), {}, appointment.until),
+                "did not hear the welcome"));
+  return share(std::move(socket), {ours, theirs, appointment}, true);
 }
 
 // A process that died, or gave up, before it calls leaves nothing that hangs up: so it is asked now and then.
@@ -144,7 +177,7 @@ Status MeetingPoint::ask(const CallKey& key, const ProcessAddress& remote) const
   // In the question it is the asker who calls.
   const CallKey asking{self_.token, key.answerer, key.caller, key.attempt};
   const HandshakeMessage question = message_of(HandshakeKind::question, {remote.token, self_.token, asking});
-  if (!send_handshake(socket->get(), question, -1, Deadline::after_ms(0)).ok()) return {};
+  if (!send_handshake(socket->get(), question, {}, Deadline::after_ms(0)).ok()) return {};
   const auto answer = receive_handshake(socket->get(), HandshakeKind::refusal, Deadline::after_ms(kProbeMs));
   if (!answer.ok() || !proves(answer.value().message, {self_.token, remote.token, asking})) return {};
   return reason_of(answer.value().message);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "src/base/clock.h"
 #include "src/base/fd.h"
@@ -18,17 +20,18 @@ inline constexpr std::uint64_t kProbeMs = 200;
 
 // What two contexts of one machine have of each other after they met.
 struct Meeting {
-  PrivateFd socket;  // packets, non-blocking: its hang-up tells the peer's death, its datagrams are doorbells
-  Fd memory;         // the peer's
+  PrivateFd socket;       // packets, non-blocking: its hang-up tells the peer's death
+  std::vector<Fd> gifts;  // the peer's, in its order
 };
 
 struct Appointment {
   std::string remote_address;  // what the peer's address() said
   ContextId mine = 0;
   ContextId theirs = 0;
-  int memory = -1;  // handed to the peer; stays the caller's
+  std::vector<int> gifts;  // descriptors for the peer; they stay the caller's
   Deadline until;
-  AttemptId attempt = 0;  // both say the same
+  AttemptId attempt = 0;     // both say the same
+  std::size_t expected = 1;  // gifts of the peer
 };
 
 // Where contexts of this process meet contexts of this and other processes of the machine.

@@ -114,7 +114,7 @@ void Reception::refuse(const CallKey& key, const PrivateFd& fd, const Status& re
   refusal.attempt = key.attempt;
   put_text(refusal, reason);
   // A fresh socket has room for one datagram, so that this does not wait; the caller sees the hang-up in any case.
-  static_cast<void>(send_handshake(fd.get(), refusal, -1, Deadline::after_ms(0)).ok());
+  static_cast<void>(send_handshake(fd.get(), refusal, {}, Deadline::after_ms(0)).ok());
 }
 
 Status Reception::listen() {

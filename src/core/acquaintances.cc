@@ -27,11 +27,13 @@ std::shared_ptr<Connection> KnownConnections::shared_with(const PeerAddress& pee
   return nullptr;
 }
 
-KnownConnections Acquaintances::known(Connections& dead) {
-  const auto first_dead =
-      std::stable_partition(connections_.begin(), connections_.end(), [](const Pointer& one) { return !one->dead(); });
-  dead.insert(dead.end(), std::make_move_iterator(first_dead), std::make_move_iterator(connections_.end()));
-  connections_.erase(first_dead, connections_.end());
+KnownConnections Acquaintances::known(const std::string& host, Connections& gone) {
+  const bool elsewhere = host_ != host;
+  host_ = host;
+  const auto first_gone = std::stable_partition(connections_.begin(), connections_.end(),
+                                                [&](const Pointer& one) { return !elsewhere && !one->dead(); });
+  gone.insert(gone.end(), std::make_move_iterator(first_gone), std::make_move_iterator(connections_.end()));
+  connections_.erase(first_gone, connections_.end());
   std::unordered_set<AttemptId> living;
   for (const Pointer& one : connections_) living.insert(one->peer().attempt);
   std::erase_if(recent_, [&](AttemptId attempt) { return living.count(attempt) == 0; });
@@ -41,7 +43,8 @@ KnownConnections Acquaintances::known(Connections& dead) {
   return {connections_, std::move(offered)};
 }
 
-void Acquaintances::keep(const Connections& met) {
+void Acquaintances::keep(const Connections& met, const std::string& host) {
+  if (host != host_) return;  // two makings at once
   std::unordered_set<AttemptId> used;
   for (const Pointer& one : met) {
     if (one == nullptr || one->within_process()) continue;
@@ -53,6 +56,15 @@ void Acquaintances::keep(const Connections& met) {
   }
   std::erase_if(recent_, [&](AttemptId attempt) { return used.count(attempt) > 0; });
   recent_.insert(recent_.end(), used.begin(), used.end());
+}
+
+std::vector<std::shared_ptr<Neighbour>> Acquaintances::neighbours() const {
+  std::vector<std::shared_ptr<Neighbour>> all;
+  for (const Pointer& one : connections_)
+    if (one->neighbour() != nullptr) all.push_back(one->neighbour());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
 }
 
 }  // namespace seto

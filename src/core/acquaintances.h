@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "src/core/connection.h"
@@ -37,18 +38,23 @@ class KnownConnections final {
 // The connections of a context to those of other processes; there may be several to one, when communicators were made at the same
 // time. What both ends must see alike: a rank offers a making once it has met everybody in it, and never closes the connections
 // of one that it offered while its context lives. So if both ends offer a making, both have its connection, or neither has, and
-// of several both take the one of the smallest number. Not thread safe.
+// of several both take the one of the smallest number. Which medium a connection uses follows from the hosts that the two named
+// when it was made, so a rank that names another host offers nothing older. Not thread safe.
 class Acquaintances final {
  public:
   explicit Acquaintances(std::size_t limit = kOffersLimit) : limit_(limit) {}
 
-  // Forgets those whose peer has died: they are added to `dead`, for the caller to drop.
-  [[nodiscard]] KnownConnections known(Connections& dead);
+  // Of who names that host from now on. Forgets those whose peer has died, or whom another host led to: they are added to `gone`,
+  // for the caller to drop.
+  [[nodiscard]] KnownConnections known(const std::string& host, Connections& gone);
   // A communicator is made of these. Null, and what does not leave the process: passed over.
-  void keep(const Connections& met);
+  void keep(const Connections& met, const std::string& host);
+  // Of all connections, each once.
+  [[nodiscard]] std::vector<std::shared_ptr<Neighbour>> neighbours() const;
 
  private:
-  std::size_t limit_;              // of what is offered; what was of no use for longest is left out
+  std::size_t limit_;  // of what is offered; what was of no use for longest is left out
+  std::string host_;
   Connections connections_;        // by context, process, attempt
   std::vector<AttemptId> recent_;  // the one that was of use last is the last
 };

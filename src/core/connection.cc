@@ -4,40 +4,38 @@
 
 #include <algorithm>
 
-#include "src/control/doorbell.h"
+#include "src/core/neighbour.h"
 #include "transports/local/local_contexts.h"
 
 namespace seto {
 
-Result<std::shared_ptr<Connection>> Connection::open(const Own& own, const PeerAddress& peer, Deadline until) {
-  SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
+Result<std::shared_ptr<Connection>> Connection::within(const PeerAddress& peer) {
   std::shared_ptr<Connection> connection(new Connection(peer));
-  if (peer.process == meetings->address()) {
-    connection->local_ = std::static_pointer_cast<SharedSegment>(LocalContexts::of_process().find(peer.context));
-    if (connection->local_ == nullptr) return failure(Code::remote_error, "its context in this process is gone already");
-    return connection;
-  }
-  SETO_ASSIGN(Meeting meeting,
-              meetings->meet({peer.process, own.context, peer.context, own.segment->segment.fd(), until, peer.attempt}));
-  SETO_ASSIGN(Segment memory, Segment::map(meeting.memory.get(), kSegmentLimit));
-  meeting.memory.close();
-  connection->meeting_.emplace(std::move(meeting));
-  connection->remote_.emplace(std::move(memory));
-  SETO_ASSIGN(ControlThread* const control, ControlThread::of_process());
-  Connection* const raw = connection.get();
-  const int own_bell = own.segment->bell.get();
-  SETO_ASSIGN(connection->watch_, control->watch(raw->socket(), [raw, own_bell] {
-    raw->dead_.store(true, std::memory_order_release);
-    (void)eventfd_write(own_bell, 1);
-  }));
-  if (own.heartbeats == nullptr) return connection;
-  const SegmentHead& head = *reinterpret_cast<const SegmentHead*>(connection->memory());
-  connection->beats_watched_ = own.heartbeats->watch(head.beats, [raw, own_bell](const std::string& why) {
-    raw->silence_ = why;
-    raw->frozen_.store(true, std::memory_order_release);
-    (void)eventfd_write(own_bell, 1);
-  });
+  connection->shared_ = std::static_pointer_cast<SharedSegment>(LocalContexts::of_process().find(peer.context));
+  if (connection->shared_ == nullptr) return failure(Code::remote_error, "its context in this process is gone already");
   return connection;
+}
+
+std::shared_ptr<Connection> Connection::beside(const PeerAddress& peer, std::shared_ptr<Neighbour> neighbour,
+                                               SharedSegment shared) {
+  std::shared_ptr<Connection> connection(new Connection(peer));
+  connection->shared_ = std::make_shared<SharedSegment>(std::move(shared));
+  neighbour->remember(connection.get());
+  connection->neighbour_ = std::move(neighbour);
+  return connection;
+}
+
+Connection::~Connection() {
+  if (neighbour_ != nullptr) neighbour_->forget(this);
+}
+
+void Connection::watch_beats(Heartbeats& heartbeats) {
+  const SegmentHead& head = *reinterpret_cast<const SegmentHead*>(memory());
+  beats_watched_ = heartbeats.watch(head.beats, [this](const std::string& why) {
+    silence_ = why;
+    frozen_.store(true, std::memory_order_release);
+    neighbour_->wake_own();
+  });
 }
 
 namespace {
@@ -87,12 +85,6 @@ std::string Connection::why_dead() const {
   return "its process has ended";
 }
 
-void Connection::ring() const {
-  if (local_ != nullptr) {
-    (void)eventfd_write(local_->bell.get(), 1);
-  } else {
-    (void)seto::ring(meeting_->socket.get());
-  }
-}
+void Connection::ring() const { (void)eventfd_write(shared_->bell.get(), 1); }
 
 }  // namespace seto

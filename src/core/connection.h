@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -36,37 +35,44 @@ struct RemoteDoor {
   std::uint32_t sockets = 1;
 };
 
+class Neighbour;
+
 // A reliable way to another context, shared by all communicators of the two: its memory and its bell, or a link over TCP; and a
-// watch on its life.
+// watch on its life. What leads to memory of another process serves all contexts of this one.
 class Connection final {
  public:
   struct Own {
     ContextId context = 0;
     const SharedSegment* segment = nullptr;
-    Heartbeats* heartbeats = nullptr;  // of contexts of this machine; null: nobody looks whether they are frozen
-    // For links:
     tcp::Domain* domain = nullptr;
     FrontDoor* doors = nullptr;
     Wires* wires = nullptr;
   };
 
-  // Blocks until the peer's context does the same, at most until the deadline. A context of this process is reached directly.
-  static Result<std::shared_ptr<Connection>> open(const Own& own, const PeerAddress& peer, Deadline until);
+  // To a context of this process.
+  static Result<std::shared_ptr<Connection>> within(const PeerAddress& peer);
+  // To one of another process of this machine, which has been met.
+  static std::shared_ptr<Connection> beside(const PeerAddress& peer, std::shared_ptr<Neighbour> neighbour, SharedSegment shared);
+  // Over TCP. Blocks until the peer's context does the same, at most until the deadline.
   static Result<std::shared_ptr<Connection>> open(const Own& own, const PeerAddress& peer, const RemoteDoor& door,
                                                   Deadline until);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
+  ~Connection();
 
   // With the attempt that opened it.
   [[nodiscard]] const PeerAddress& peer() const { return peer_; }
   // Both contexts are of this process: what is memory there is memory here.
-  [[nodiscard]] bool within_process() const { return local_ != nullptr; }
-  [[nodiscard]] std::byte* memory() const { return local_ != nullptr ? local_->segment.data() : remote_->data(); }
-  [[nodiscard]] std::size_t size() const { return local_ != nullptr ? local_->segment.size() : remote_->size(); }
+  [[nodiscard]] bool within_process() const { return shared_ != nullptr && neighbour_ == nullptr; }
+  // Of a context of this machine.
+  [[nodiscard]] std::byte* memory() const { return shared_->segment.data(); }
+  [[nodiscard]] std::size_t size() const { return shared_->segment.size(); }
+  // The process of a context of this machine; null of this process's.
+  [[nodiscard]] const std::shared_ptr<Neighbour>& neighbour() const { return neighbour_; }
   // The link and the wire of a context of another machine; null of this one's.
   [[nodiscard]] const std::shared_ptr<tcp::Link>& link() const { return link_; }
   [[nodiscard]] Wire* wire() const { return wire_.get(); }
-  // The peer's process has ended, is frozen, or cannot be reached any more. Never of a context of this process.
+  // The peer, or its process, has ended, is frozen, or cannot be reached any more. Never of a context of this process.
   [[nodiscard]] bool dead() const { return ended() || frozen_.load(std::memory_order_acquire); }
   // Nothing of the peer will look at our memory again: a frozen process may, once it goes on.
   [[nodiscard]] bool ended() const { return dead_.load(std::memory_order_acquire) || cut(); }
@@ -74,27 +80,28 @@ class Connection final {
   [[nodiscard]] std::string why_dead() const;
   // That it has ended, for who looks without knowing of connections.
   [[nodiscard]] const std::atomic<bool>& death() const { return dead_; }
-  // Bells of the peer arrive here; -1 of this process's, which ring the context's own bell.
-  [[nodiscard]] int socket() const { return meeting_ ? meeting_->socket.get() : -1; }
-  // Wakes the peer's context.
+  // Wakes the peer's context, which shares memory.
   void ring() const;
+
+  // Of a neighbour's: notices when its process is frozen.
+  void watch_beats(Heartbeats& heartbeats);
+  // And: it has ended.
+  void end() { dead_.store(true, std::memory_order_release); }
 
  private:
   explicit Connection(PeerAddress peer) : peer_(std::move(peer)) {}
 
-  const PeerAddress peer_;
-  std::shared_ptr<SharedSegment> local_;
-  std::optional<Segment> remote_;
   [[nodiscard]] bool cut() const;
 
-  std::optional<Meeting> meeting_;
+  const PeerAddress peer_;
+  std::shared_ptr<Neighbour> neighbour_;
+  std::shared_ptr<const SharedSegment> shared_;
   std::shared_ptr<tcp::Link> link_;
   std::shared_ptr<Wire> wire_;
   std::atomic<bool> dead_{false};
   std::string silence_;  // fixed once frozen_ is seen
   std::atomic<bool> frozen_{false};
-  Watch watch_;  // last: gone before what its handler uses
-  Heartbeats::Registration beats_watched_;
+  Heartbeats::Registration beats_watched_;  // last: gone before what the callbacks use
   std::unique_ptr<Wire::OnDeath> on_death_;
 };
 

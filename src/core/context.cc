@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "src/base/core_barrier.h"
-#include "src/control/doorbell.h"
+#include "src/core/neighbour.h"
 #include "transports/local/local_contexts.h"
 
 namespace seto {
@@ -19,8 +19,9 @@ namespace {
 constexpr std::size_t kHeadSize = 4096;
 // Covers a peer's work on a slice; beyond it a yield costs less than what it may save.
 constexpr std::uint32_t kSpins = 4000;
-constexpr std::uint64_t kOwnBell = 0;                // of epoll's data; connections count from 1
-constexpr std::uint64_t kLinks = ~std::uint64_t{0};  // the sockets of all links
+// Of epoll's data: the bell that peers ring, and the sockets of all links.
+constexpr std::uint64_t kBell = 0;
+constexpr std::uint64_t kLinks = 1;
 
 ContextId next_context_id() {
   static std::atomic<ContextId> next{1};
@@ -59,7 +60,7 @@ Result<std::shared_ptr<Context>> Context::create(const Config& config) {
   if (!context->epoll_.valid()) return system_failure(Code::unavailable, "no descriptor for a context to sleep on (ulimit -n)");
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.u64 = kOwnBell;
+  event.data.u64 = kBell;
   if (epoll_ctl(context->epoll_.get(), EPOLL_CTL_ADD, shared->bell.get(), &event) != 0)
     return system_failure(Code::unavailable, "epoll refuses a context's bell");
   context->progress_ =
@@ -71,25 +72,21 @@ Result<std::shared_ptr<Context>> Context::create(const Config& config) {
 Context::~Context() {
   progress_.reset();  // joins its thread, which uses the rest
   LocalContexts::of_process().remove(id_);
+  for (const auto& neighbour : acquaintances_.neighbours()) neighbour->leave(id_);
 }
 
-Result<std::shared_ptr<Connection>> Context::open(const PeerAddress& peer, Deadline until) {
+Result<Heartbeats*> Context::beat() {
   SETO_ASSIGN(Heartbeats* const heartbeats, Heartbeats::of_process(liveness_of(config_)));
-  SETO_ASSIGN(std::shared_ptr<Connection> connection, Connection::open({id_, segment_.get(), heartbeats}, peer, until));
-  if (connection->socket() < 0) return connection;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!std::exchange(beating_, true)) beat_ = heartbeats->beat(head().beats);
-  }
-  SETO_TRY(listen_to(connection));
-  return connection;
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(beating_, true)) beat_ = heartbeats->beat(head().beats);
+  return heartbeats;
 }
 
 Result<std::shared_ptr<Connection>> Context::open(const PeerAddress& peer, const RemoteDoor& door, Deadline until) {
   SETO_ASSIGN(tcp::Domain* const links, domain());
   SETO_ASSIGN(FrontDoor* const doors, FrontDoor::of_process({config_.interface, config_.ports}));
   SETO_ASSIGN(Wires* const wires, Wires::of_process(*doors, liveness_of(config_)));
-  return Connection::open({id_, segment_.get(), nullptr, links, doors, wires}, peer, door, until);
+  return Connection::open({id_, segment_.get(), links, doors, wires}, peer, door, until);
 }
 
 Result<tcp::Domain*> Context::domain() {
@@ -114,26 +111,15 @@ bool Context::pump() {
   return links != nullptr && links->pump();
 }
 
-Status Context::listen_to(const std::shared_ptr<Connection>& connection) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(ringers_, [](const auto& entry) { return entry.second.expired(); });
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;  // a bell not yet taken by this thread must not keep another awake
-  event.data.u64 = next_ringer_;
-  ringers_.emplace(next_ringer_++, connection);
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connection->socket(), &event) == 0) return {};
-  return system_failure(Code::unavailable, "epoll refuses a peer's bell");
-}
-
-KnownConnections Context::known() {
+KnownConnections Context::known(const std::string& host) {
   Connections dead;  // closed without the lock
   const std::lock_guard lock(mutex_);
-  return acquaintances_.known(dead);
+  return acquaintances_.known(host, dead);
 }
 
-void Context::keep(const Connections& met) {
+void Context::keep(const Connections& met, const std::string& host) {
   const std::lock_guard lock(mutex_);
-  acquaintances_.keep(met);
+  acquaintances_.keep(met, host);
 }
 
 void Context::retire(std::unique_ptr<Retired> remains) {
@@ -174,24 +160,13 @@ void Context::arm() {
 void Context::disarm() { head().armed.store(0, std::memory_order_relaxed); }
 
 void Context::await_bell(int milliseconds) {
-  std::array<epoll_event, 16> events{};
+  std::array<epoll_event, 2> events{};
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), milliseconds);
   for (int i = 0; i < count; ++i) {
-    const std::uint64_t ringer = events[static_cast<std::size_t>(i)].data.u64;
-    if (ringer == kLinks) continue;  // whoever is woken pumps
-    if (ringer == kOwnBell) {
-      eventfd_t rung = 0;
-      (void)eventfd_read(segment_->bell.get(), &rung);
-    } else if (const std::shared_ptr<Connection> connection = ringer_of(ringer)) {
-      (void)drain(connection->socket());
-    }
+    if (events[static_cast<std::size_t>(i)].data.u64 != kBell) continue;  // links: whoever is woken pumps
+    eventfd_t rung = 0;
+    (void)eventfd_read(segment_->bell.get(), &rung);
   }
-}
-
-std::shared_ptr<Connection> Context::ringer_of(std::uint64_t number) {
-  const std::lock_guard lock(mutex_);
-  const auto found = ringers_.find(number);
-  return found == ringers_.end() ? nullptr : found->second.lock();
 }
 
 void Context::wake() { (void)eventfd_write(segment_->bell.get(), 1); }

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "src/base/config.h"
@@ -34,14 +33,15 @@ class Context final : public Sleeper {
   [[nodiscard]] slots::Pool& pool() { return *pool_; }
   [[nodiscard]] Progress& progress() { return *progress_; }
 
-  // A new connection; the peer's context opens its end for the same attempt.
-  Result<std::shared_ptr<Connection>> open(const PeerAddress& peer, Deadline until);
+  // A new connection over TCP; the peer's context opens its end for the same attempt.
   Result<std::shared_ptr<Connection>> open(const PeerAddress& peer, const RemoteDoor& door, Deadline until);
+  // Its process's signs of life stand in its memory from now on, for neighbours to see; who beats there sees theirs.
+  Result<Heartbeats*> beat();
   // Its links over TCP; made when the first is needed.
   Result<tcp::Domain*> domain();
   // Acquaintances, under a lock.
-  [[nodiscard]] KnownConnections known();
-  void keep(const Connections& met);
+  [[nodiscard]] KnownConnections known(const std::string& host);
+  void keep(const Connections& met, const std::string& host);
 
   // What must stay until peers are done with it; looked at whenever a communicator comes or goes.
   class Retired {
@@ -68,9 +68,6 @@ class Context final : public Sleeper {
   bool pump() override;
 
  private:
-  Status listen_to(const std::shared_ptr<Connection>& connection);
-  // Null: it is gone, and so is its descriptor.
-  std::shared_ptr<Connection> ringer_of(std::uint64_t number);
   explicit Context(Config config) : config_(std::move(config)) {}
   SegmentHead& head() { return *reinterpret_cast<SegmentHead*>(segment_->segment.data()); }
 
@@ -83,9 +80,6 @@ class Context final : public Sleeper {
   std::optional<CostModel> costs_;
   int most_ranks_on_node_ = 1;
   Acquaintances acquaintances_;
-  // Whose bell an event of epoll is: its descriptor may be closed by then, and the number another's.
-  std::unordered_map<std::uint64_t, std::weak_ptr<Connection>> ringers_;
-  std::uint64_t next_ringer_ = 1;           // 0: the own bell
   std::atomic<tcp::Domain*> tcp_{nullptr};  // domain_, for who may not lock
   std::unique_ptr<tcp::Domain> domain_;
   std::vector<std::unique_ptr<Retired>> retired_;  // gone before the domain, which then delivers what they sent

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "src/net/secret.h"
@@ -142,11 +143,10 @@ AttemptId attempt_of(const std::vector<std::string>& texts) {
 }
 
 double crowding(const std::vector<Introduction>& all) {
+  std::unordered_map<std::string_view, int> ranks;
+  for (const Introduction& one : all) ++ranks[one.host];
   double most = 1;
-  for (const Introduction& one : all) {
-    const auto ranks = std::count_if(all.begin(), all.end(), [&](const Introduction& other) { return other.host == one.host; });
-    most = std::max(most, static_cast<double>(ranks) / one.cores);
-  }
+  for (const Introduction& one : all) most = std::max(most, static_cast<double>(ranks[one.host]) / one.cores);
   return most;
 }
 

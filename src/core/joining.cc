@@ -6,11 +6,16 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
+#include <string_view>
+#include <unordered_map>
 
 #include "src/core/bells.h"
 #include "src/core/communicator.h"
+#include "src/core/encounters.h"
 #include "src/core/introduction.h"
 #include "src/core/joined_circle.h"
+#include "src/core/party.h"
 #include "src/net/token.h"
 #include "src/topology/host_identity.h"
 #include "transports/slots/slot_circle.h"
@@ -23,6 +28,7 @@ struct Joining {
   KnownConnections known;  // as the introduction says
   std::vector<Introduction> all;
   AttemptId attempt = 0;
+  std::shared_ptr<Party> party;  // the ranks of this process
   // Where not all are on one node:
   std::vector<DoorNotice> doors;
   std::uint32_t sockets = 1;  // of each link
@@ -53,18 +59,15 @@ Status from_peer(Rank rank, const Status& reason) {
 // Where all ranks are; wrong on all of them if two share a context.
 Result<std::vector<Home>> homes_of(const std::vector<Introduction>& all) {
   std::vector<Home> homes;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+  std::unordered_map<std::string_view, std::uint32_t> hosts;  // first rank of each
+  std::unordered_map<std::string_view, std::uint32_t> sites;
+  std::map<std::pair<std::string_view, ContextId>, std::uint32_t> users;
+  for (std::uint32_t rank = 0; rank < all.size(); ++rank) {
     const Introduction& own = all[rank];
-    const auto first = [&](auto&& same) {
-      return static_cast<std::uint32_t>(std::find_if(all.begin(), all.end(), same) - all.begin());
-    };
-    homes.push_back({first([&](const Introduction& other) { return other.host == own.host; }),
-                     first([&](const Introduction& other) { return other.site == own.site; })});
-    const std::uint32_t user =
-        first([&](const Introduction& other) { return other.process == own.process && other.context == own.context; });
+    homes.push_back({hosts.try_emplace(own.host, rank).first->second, sites.try_emplace(own.site, rank).first->second});
+    const std::uint32_t user = users.try_emplace({own.process, own.context}, rank).first->second;
     if (user != rank)
-      return failure(Code::invalid_usage, "rank %zu joins the context of rank %u: ranks of one process need one each", rank,
-                     user);
+      return failure(Code::invalid_usage, "rank %u joins the context of rank %u: ranks of one process need one each", rank, user);
   }
   return homes;
 }
@@ -77,6 +80,13 @@ std::string place_of_process() {
   std::array<char, HOST_NAME_MAX + 1> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "unknown:" + std::to_string(getpid());
   return std::string(name.data()) + ":" + std::to_string(getpid());
+}
+
+Rank first_rank_of(const Household& household, const std::vector<Introduction>& all) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Introduction& one) {
+    return one.process == household.process && one.context == household.contexts.front();
+  });
+  return static_cast<Rank>(found - all.begin());
 }
 
 // A few streams share what one core can move; more cost more than they bring within a site.
@@ -96,7 +106,7 @@ Status Communicator::introduce(Joining& joining) {
   SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
   own.process = meetings->address();
   context_->tidy();  // boards of communicators that are gone
-  joining.known = context_->known();
+  joining.known = context_->known(own.host);
   own.offered = joining.known.offered();
   const slots::BoardLayout layout = layout_for(ranks_);
   SETO_ASSIGN(board_.offset, context_->pool().reserve(layout.size()));
@@ -181,29 +191,51 @@ Status Communicator::exchange_doors(Bootstrap& bootstrap, Joining& joining, Dead
   return {};
 }
 
+// Of each other process of the machine one rank of this one meets all contexts at once. Processes are met in an order that all
+// share, or they would wait for each other in a circle.
+Status Communicator::meet_neighbours(Joining& joining, Deadline until) {
+  const auto guests = std::count_if(joining.all.begin(), joining.all.end(), [&](const Introduction& one) {
+    return one.process == joining.own.process && one.host == joining.own.host;
+  });
+  joining.party = Party::of_process(joining.attempt, static_cast<std::size_t>(guests), until);
+  Status outcome;
+  for (const Neighbour::Introduced& each : encounters(joining.all, joining.own, joining.attempt)) {
+    if (each.own.contexts.front() != context_->id()) continue;
+    Result<Heartbeats*> heartbeats = context_->beat();
+    if (outcome.ok() && !heartbeats.ok()) outcome = heartbeats.status();
+    // Who waits for this rank to bring them hears at once that it cannot.
+    const Result<Connections> met = outcome.ok() ? Neighbour::meet(each, *heartbeats.value(), until) : outcome;
+    joining.party->bring(each.theirs.process, met);
+    if (outcome.ok() && !met.ok()) outcome = from_peer(first_rank_of(each.theirs, joining.all), met.status());
+  }
+  return outcome;
+}
+
 // What both ends know already, or a new one that both open.
 Result<std::shared_ptr<Connection>> Communicator::connect(Rank peer, const Joining& joining, Deadline until) {
   const Introduction& theirs = joining.all[static_cast<std::size_t>(peer)];
   const PeerAddress address{theirs.process, theirs.context, joining.attempt};
-  std::shared_ptr<Connection> known = joining.known.shared_with(address, theirs.offered);
-  const bool near = theirs.host == joining.own.host;
-  if (known != nullptr && (known->link() == nullptr) != near) known = nullptr;  // another communicator chose another medium
-  Result<std::shared_ptr<Connection>> found = std::move(known);
+  Result<std::shared_ptr<Connection>> found = joining.known.shared_with(address, theirs.offered);
   if (found.value() == nullptr) {
-    if (near)
-      found = context_->open(address, until);
-    else
+    if (theirs.host != joining.own.host)
       found = context_->open(address, {joining.doors[static_cast<std::size_t>(peer)].door, key_, joining.sockets}, until);
+    else if (theirs.process == joining.own.process)
+      found = Connection::within(address);
+    else if (acquainted(joining.own, theirs))
+      found = failure(Code::remote_error, "the connection of earlier communicators to it has ended");
+    else
+      found = joining.party->connection_to(address, until);
   }
   if (!found.ok()) return from_peer(peer, found.status());
   if (found.value()->dead()) return from_peer(peer, failure(Code::remote_error, "%s", found.value()->why_dead().c_str()));
   return found;
 }
 
-Status Communicator::make_circle(const Joining& joining, Deadline until) {
+Status Communicator::make_circle(Joining& joining, Deadline until) {
   connections_.resize(joining.all.size());
   places_.clear();
   for (const Introduction& one : joining.all) places_.push_back(one.place);
+  SETO_TRY(meet_neighbours(joining, until));
   for (Rank peer = 0; peer < ranks_; ++peer) {
     if (peer == rank_) continue;
     SETO_ASSIGN(connections_[static_cast<std::size_t>(peer)], connect(peer, joining, until));
@@ -223,7 +255,7 @@ Status Communicator::make_circle(const Joining& joining, Deadline until) {
     SETO_ASSIGN(joined.far, make_far_ranks(joining));
     circle_ = std::make_unique<JoinedCircle>(std::move(joined));
   }
-  context_->keep(connections_);
+  context_->keep(connections_, joining.own.host);
   return {};
 }
 

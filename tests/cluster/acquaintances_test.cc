@@ -9,6 +9,7 @@
 #include <string>
 
 #include "src/core/context.h"
+#include "src/core/neighbour.h"
 #include "tests/support/other_context.h"
 #include "tests/support/ranks.h"
 #include "tests/support/room.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::uint64_t kInitMs = 10'000;
 constexpr std::size_t kLimit = 2;
+constexpr const char* kHost = "here";
 
 struct Met {
   PeerAddress peer;
@@ -27,10 +29,14 @@ struct Met {
 Result<Met> meet_other(Context& context, Room& room, const Seat& seat) {
   const Deadline until = Deadline::after_ms(kInitMs);
   SETO_ASSIGN(PeerAddress other, other_context(context, room, seat, until));
+  SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
+  SETO_ASSIGN(Heartbeats* const heartbeats, context.beat());
+  const std::string& mine = meetings->address();
   Met met{other, {nullptr}};
   for (other.attempt = 1; other.attempt <= 3; ++other.attempt) {
-    SETO_ASSIGN(std::shared_ptr<Connection> one, context.open(other, until));
-    met.by.push_back(std::move(one));
+    const Neighbour::Introduced both{{mine, {context.id()}}, {other.process, {other.context}}, other.attempt};
+    SETO_ASSIGN(const Connections one, Neighbour::meet(both, *heartbeats, until));
+    met.by.push_back(one.front());
   }
   return met;
 }
@@ -38,10 +44,10 @@ Result<Met> meet_other(Context& context, Room& room, const Seat& seat) {
 void check(const Met& met) {
   Acquaintances acquaintances(kLimit);
   Connections dead;
-  EXPECT_EQ(acquaintances.known(dead).offered(), Attempts{});
-  acquaintances.keep({nullptr, met.by[3]});
-  acquaintances.keep({met.by[2]});
-  const KnownConnections two = acquaintances.known(dead);
+  EXPECT_EQ(acquaintances.known(kHost, dead).offered(), Attempts{});
+  acquaintances.keep({nullptr, met.by[3]}, kHost);
+  acquaintances.keep({met.by[2]}, kHost);
+  const KnownConnections two = acquaintances.known(kHost, dead);
   EXPECT_EQ(two.offered(), (Attempts{2, 3}));
   EXPECT_EQ(two.shared_with(met.peer, {1, 2, 3}), met.by[2]) << "the smallest number, whichever came first";
   EXPECT_EQ(two.shared_with(met.peer, {1, 3}), met.by[3]);
@@ -49,15 +55,20 @@ void check(const Met& met) {
   EXPECT_EQ(two.shared_with({met.peer.process, met.peer.context + 1, 0}, {2, 3}), nullptr) << "another context's";
   EXPECT_EQ(two.shared_with({met.peer.process + "x", met.peer.context, 0}, {2, 3}), nullptr) << "another process's";
 
-  acquaintances.keep({met.by[1]});
-  const KnownConnections newest = acquaintances.known(dead);
+  acquaintances.keep({met.by[1]}, kHost);
+  const KnownConnections newest = acquaintances.known(kHost, dead);
   EXPECT_EQ(newest.offered(), (Attempts{1, 2})) << "what was of no use for longest is left out";
   EXPECT_EQ(newest.shared_with(met.peer, {3}), nullptr) << "not offered";
-  acquaintances.keep({met.by[3]});
-  EXPECT_EQ(acquaintances.known(dead).offered(), (Attempts{1, 3})) << "of use again";
+  acquaintances.keep({met.by[3]}, kHost);
+  EXPECT_EQ(acquaintances.known(kHost, dead).offered(), (Attempts{1, 3})) << "of use again";
   EXPECT_EQ(two.offered(), (Attempts{2, 3})) << "what was said stays";
   EXPECT_TRUE(dead.empty());
   EXPECT_GT(met.by[1].use_count(), 1);
+
+  acquaintances.keep({met.by[2]}, "elsewhere");
+  EXPECT_EQ(acquaintances.known(kHost, dead).offered(), (Attempts{1, 3})) << "of another medium, perhaps";
+  EXPECT_EQ(acquaintances.known("elsewhere", dead).offered(), Attempts{});
+  EXPECT_EQ(dead.size(), 3U);
 }
 
 TEST(Acquaintances, OfferWhatBothEndsMayUse) {
@@ -72,11 +83,12 @@ TEST(Acquaintances, OfferWhatBothEndsMayUse) {
     if (seat.rank == 1)
       for (;;) pause();
     Acquaintances acquaintances;
-    acquaintances.keep(met->by);
-    seat.board.counter[0] = 2;
     Connections dead;
+    EXPECT_EQ(acquaintances.known(kHost, dead).offered(), Attempts{});
+    acquaintances.keep(met->by, kHost);
+    seat.board.counter[0] = 2;
     EXPECT_TRUE(eventually([&] { return met->by[1]->dead() && met->by[2]->dead() && met->by[3]->dead(); }));
-    EXPECT_EQ(acquaintances.known(dead).offered(), Attempts{});
+    EXPECT_EQ(acquaintances.known(kHost, dead).offered(), Attempts{});
     EXPECT_EQ(dead.size(), 3U);
   });
   ASSERT_TRUE(job.reached(0, 2));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/core/communicator.h"
+#include "src/topology/host_identity.h"
 #include "tests/support/ranks.h"
 #include "tests/support/room.h"
 
@@ -67,6 +68,8 @@ int open_descriptors() {
   return count;
 }
 
+KnownConnections known_to(Context& context) { return context.known(host_identity({}).value()); }
+
 struct Rooms {
   Room talk;
   Room x;
@@ -84,7 +87,7 @@ std::vector<std::string> said(Room& room, const Seat& seat, std::string mine) {
 // Two ranks whose communicators of both rooms were made: both go on with the same connection, and are alive to each other once
 // these communicators are gone.
 void expect_agreement(Rooms& rooms, const Seat& seat, const std::shared_ptr<Context>& context, std::size_t connections) {
-  const KnownConnections known = context->known();
+  const KnownConnections known = known_to(*context);
   EXPECT_EQ(known.offered().size(), connections);
   std::string mine(reinterpret_cast<const char*>(known.offered().data()), known.offered().size() * sizeof(AttemptId));
   const std::vector<std::string> offers = said(rooms.talk, seat, mine);
@@ -98,7 +101,7 @@ void expect_agreement(Rooms& rooms, const Seat& seat, const std::shared_ptr<Cont
   EXPECT_EQ(choices[0], choices[1]);
   const std::unique_ptr<Communicator> next = make(RoomBootstrap(rooms.z, {seat.rank, seat.ranks}), context);
   EXPECT_TRUE(works(next));
-  EXPECT_EQ(context->known().offered().size(), connections) << "a communicator more, and no connection more";
+  EXPECT_EQ(known_to(*context).offered().size(), connections) << "a communicator more, and no connection more";
   said(rooms.talk, seat, {});  // nobody ends before that
 }
 
@@ -191,7 +194,7 @@ TEST_P(AtOnceStress, ThreadsMakeAndDestroyOverSharedContexts) {
         }
       });
     for (std::thread& thread : threads) thread.join();
-    const std::size_t offered = context->known().offered().size();
+    const std::size_t offered = known_to(*context).offered().size();
     EXPECT_LE(offered, kThreads) << "no more than were made before the first was done";
     EXPECT_EQ(offered > 0, GetParam() == Kind::processes);
     said(shared->talk, seat, {});  // nobody ends before all have seen the others alive

@@ -45,8 +45,7 @@ SlotCircle::SlotCircle(CircleSetup setup)
     : setup_(std::move(setup)),
       layout_(static_cast<std::uint32_t>(setup_.members.size()), setup_.ports),
       done_by_(setup_.members.size(), 0),
-      leases_(kWindow * setup_.ports * (setup_.members.size() + kGroups)),
-      users_(leases_.size(), 0) {
+      in_use_(kWindow * setup_.ports) {
   for (std::uint32_t member = 0; member < members(); ++member)
     if (member != setup_.own) others_.push_back(member);
 }
@@ -56,13 +55,13 @@ SlotCircle::~SlotCircle() { give_back_slots(); }
 // A sender is done when its slots are filled, and may be gone before they are read. Such slots stay leased for as long as the
 // pool lives, unless somebody comes back who has heard of their last reader.
 void SlotCircle::give_back_slots() {
-  const std::uint32_t targets = layout_.members() + kGroups;
-  for (std::size_t i = 0; i < leases_.size(); ++i) {
-    Lease& lease = leases_[i];
-    if (lease.size == 0 || still_read(static_cast<std::uint32_t>(i % targets), lease.operation)) continue;
-    setup_.pool->give_back(lease.offset, lease.size);
-    lease.size = 0;
-  }
+  for (PortUse& use : in_use_)
+    for (std::uint32_t target = 0; target < use.leases.size(); ++target) {
+      Lease& lease = use.leases[target];
+      if (lease.size == 0 || still_read(target, lease.operation)) continue;
+      setup_.pool->give_back(lease.offset, lease.size);
+      lease.size = 0;
+    }
 }
 
 Result<std::unique_ptr<SendStream>> SlotCircle::open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
@@ -182,11 +181,20 @@ void SlotCircle::wake(std::uint32_t member) const {
 }
 
 SlotCircle::Lease& SlotCircle::lease(std::uint64_t which, std::uint32_t port, std::uint32_t target) {
-  return leases_[(which * layout_.ports() + port) * (layout_.members() + kGroups) + target];
+  return use_of(which, port).leases[target];
 }
 
 std::uint64_t& SlotCircle::line_user(std::uint64_t window, std::uint32_t port, std::uint32_t target) {
-  return users_[(window * layout_.ports() + port) * (layout_.members() + kGroups) + target];
+  return use_of(window, port).users[target];
+}
+
+SlotCircle::PortUse& SlotCircle::use_of(std::uint64_t which, std::uint32_t port) {
+  PortUse& use = in_use_[which * layout_.ports() + port];
+  if (use.leases.empty()) {
+    use.leases.resize(layout_.members() + kGroups);
+    use.users.resize(use.leases.size());
+  }
+  return use;
 }
 
 bool SlotCircle::grow(Lease& lease, std::size_t size) {

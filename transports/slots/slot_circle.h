@@ -84,6 +84,12 @@ class SlotCircle final : public Circle {
     std::uint64_t user = 0;       // the stream that did
   };
 
+  // Of one port in one window. Empty until a stream uses it: a large circle has far more ports than any plan uses.
+  struct PortUse {
+    std::vector<Lease> leases;         // by target
+    std::vector<std::uint64_t> users;  // by target: the stream that used the line last
+  };
+
   explicit SlotCircle(CircleSetup setup);
 
   template <class Line>
@@ -102,6 +108,7 @@ class SlotCircle final : public Circle {
     if (failure_.ok()) failure_ = std::move(reason);
   }
   Lease& lease(std::uint64_t which, std::uint32_t port, std::uint32_t target);  // of the two: no window has one for itself
+  PortUse& use_of(std::uint64_t which, std::uint32_t port);
   std::uint64_t& line_user(std::uint64_t window, std::uint32_t port, std::uint32_t target);
   bool grow(Lease& lease, std::size_t size);
   void give_back_slots();
@@ -114,8 +121,7 @@ class SlotCircle final : public Circle {
   BoardLayout layout_;
   std::uint64_t done_ = 0;              // operations this member has completed
   std::vector<std::uint64_t> done_by_;  // as far as known here
-  std::vector<Lease> leases_;           // [which of two][port][target]
-  std::vector<std::uint64_t> users_;    // [window][port][target]: the stream that used the line last
+  std::vector<PortUse> in_use_;         // [which of two][port]
   std::vector<std::uint32_t> others_;   // all members but this one
   std::uint64_t streams_ = 0;           // opened so far, to tell them apart
   Status failure_;

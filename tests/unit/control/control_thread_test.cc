@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "src/base/clock.h"
-#include "src/control/doorbell.h"
 #include "tests/support/child_process.h"
 
 namespace seto {
@@ -24,6 +23,9 @@ using testing::ChildProcess;
 using ::testing::HasSubstr;
 
 constexpr auto kPatience = std::chrono::seconds(10);
+
+// A full queue is as good.
+bool say_something(int socket) { return send(socket, "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 || errno == EAGAIN; }
 
 struct Pair {
   Pair() {
@@ -43,7 +45,7 @@ struct Signal {
   [[nodiscard]] bool came() { return future.wait_for(kPatience) == std::future_status::ready; }
 };
 
-TEST(ControlThread, TellsHangUpOnceAndDoorbellsNever) {
+TEST(ControlThread, TellsHangUpOnceAndWhatComesNever) {
   auto control = ControlThread::create().value();
   Pair pair;
   Signal signal;
@@ -52,19 +54,17 @@ TEST(ControlThread, TellsHangUpOnceAndDoorbellsNever) {
     if (++calls == 1) signal.promise.set_value();
   });
   ASSERT_TRUE(watch.ok());
-  for (int index = 0; index < 100; ++index) EXPECT_TRUE(ring(pair.theirs.get()));
-  EXPECT_TRUE(ring(pair.mine.get()));
-  // The event of another descriptor, added later, is the proof that the loop has had its chance to see the doorbells.
+  for (int index = 0; index < 100; ++index) EXPECT_TRUE(say_something(pair.theirs.get()));
+  EXPECT_TRUE(say_something(pair.mine.get()));
+  // The event of another descriptor, added later, is the proof that the loop has had its chance to see what was said.
   const Fd event(eventfd(1, EFD_CLOEXEC));
   Signal seen;
   auto marker = control->add(event.get(), EPOLLIN | EPOLLONESHOT, [&](std::uint32_t) { seen.promise.set_value(); });
   ASSERT_TRUE(marker.ok() && seen.came());
   EXPECT_EQ(calls, 0);
-  EXPECT_TRUE(drain(pair.mine.get()));
   pair.theirs.close();
   EXPECT_TRUE(signal.came());
-  EXPECT_FALSE(drain(pair.mine.get()));
-  EXPECT_FALSE(ring(pair.mine.get()));
+  EXPECT_FALSE(say_something(pair.mine.get()));
   EXPECT_EQ(calls, 1);
 }
 
@@ -77,13 +77,13 @@ TEST(ControlThread, TellsHangUpOfThePast) {
   EXPECT_TRUE(signal.came());
 }
 
-TEST(ControlThread, KilledPeerIsNoticedQuicklyBehindUnreadDoorbells) {
+TEST(ControlThread, KilledPeerIsNoticedQuicklyBehindWhatNobodyRead) {
   Pair pair;
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   ChildProcess peer([&] {
     pair.mine.close();
-    if (!ring(pair.theirs.get()) || write(ready[1], "x", 1) != 1) return false;
+    if (!say_something(pair.theirs.get()) || write(ready[1], "x", 1) != 1) return false;
     pause();
     return false;
   });

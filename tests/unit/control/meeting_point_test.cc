@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "src/base/log.h"
-#include "src/control/doorbell.h"
 #include "src/net/local_socket.h"
 #include "tests/support/child_process.h"
 
@@ -50,22 +49,26 @@ ContextId context_of(const Fd& memory) {
 
 Result<Meeting> meet(MeetingPoint& point, const std::string& remote, ContextId mine, ContextId theirs, Deadline until = later()) {
   const Fd memory = memory_of(mine);
-  return point.meet({remote, mine, theirs, memory.get(), until});
+  return point.meet({remote, mine, theirs, {memory.get()}, until});
 }
 
 std::string text_of(const Result<Meeting>& meeting) { return std::string(meeting.status().text()); }
 
-// Both sides ring, hear the bell, and hold the other's memory.
+void expect_passes(const PrivateFd& from, const PrivateFd& to) {
+  char word[8] = {};
+  EXPECT_EQ(send(from.get(), "word", 4, MSG_DONTWAIT), 4);
+  EXPECT_TRUE(wait_for(to.get(), POLLIN, later()).ok());
+  EXPECT_EQ(recv(to.get(), word, sizeof word, MSG_DONTWAIT), 4);
+}
+
+// What one says the other hears, and both hold the other's memory.
 void expect_joined(const Result<Meeting>& left, const Result<Meeting>& right, ContextId left_context, ContextId right_context) {
   ASSERT_TRUE(left.ok()) << text_of(left);
   ASSERT_TRUE(right.ok()) << text_of(right);
-  EXPECT_EQ(context_of(left.value().memory), right_context);
-  EXPECT_EQ(context_of(right.value().memory), left_context);
-  EXPECT_TRUE(ring(left.value().socket.get()));
-  EXPECT_TRUE(wait_for(right.value().socket.get(), POLLIN, later()).ok());
-  EXPECT_TRUE(drain(right.value().socket.get()));
-  EXPECT_TRUE(ring(right.value().socket.get()));
-  EXPECT_TRUE(wait_for(left.value().socket.get(), POLLIN, later()).ok());
+  EXPECT_EQ(context_of(left.value().gifts.at(0)), right_context);
+  EXPECT_EQ(context_of(right.value().gifts.at(0)), left_context);
+  expect_passes(left.value().socket, right.value().socket);
+  expect_passes(right.value().socket, left.value().socket);
 }
 
 // One that every other process calls: its bytes sort behind.
@@ -89,6 +92,45 @@ TEST(MeetingPoint, TwoContextsMeetWhoeverComesFirst) {
   }
 }
 
+TEST(MeetingPoint, GiftsOfManyContextsArriveInOrder) {
+  Plane here;
+  Plane there;
+  for (const auto& [few, many] : {std::pair{std::size_t{0}, std::size_t{300}}, {std::size_t{257}, std::size_t{1}}}) {
+    const auto meet_with = [](MeetingPoint& point, const std::string& remote, ContextId mine, ContextId theirs, std::size_t given,
+                              std::size_t expected) {
+      std::vector<Fd> memories;
+      Appointment appointment{remote, mine, theirs, {}, later(), 5, expected};
+      for (std::size_t index = 0; index < given; ++index) {
+        memories.push_back(memory_of(index + 1));
+        appointment.gifts.push_back(memories.back().get());
+      }
+      return point.meet(appointment);
+    };
+    auto right = std::async(std::launch::async, [&, few = few, many = many] {
+      return meet_with(*there.point, here.point->address(), 2, 1, few, many);
+    });
+    const auto left = meet_with(*here.point, there.point->address(), 1, 2, many, few);
+    const auto theirs = right.get();
+    for (const auto& [meeting, count] : {std::pair{&left, few}, {&theirs, many}}) {
+      ASSERT_TRUE(meeting->ok()) << text_of(*meeting);
+      ASSERT_EQ(meeting->value().gifts.size(), count);
+      for (std::size_t index = 0; index < count; ++index) EXPECT_EQ(context_of(meeting->value().gifts[index]), index + 1);
+    }
+  }
+}
+
+TEST(MeetingPoint, AnotherNumberOfGiftsIsRefused) {
+  Plane here;
+  Plane there;
+  const Fd memory = memory_of(1);
+  auto right = std::async(std::launch::async, [&] {
+    return there.point->meet({here.point->address(), 2, 1, {memory.get(), memory.get()}, later()});
+  });
+  const auto left = here.point->meet({there.point->address(), 1, 2, {memory.get()}, later()});
+  EXPECT_THAT(text_of(left), HasSubstr("its process shares 2 descriptors where 1 are due"));
+  EXPECT_FALSE(right.get().ok());
+}
+
 TEST(MeetingPoint, ManyContextsOfOneProcessAtOnce) {
   Plane plane;
   constexpr ContextId kContexts = 6;
@@ -100,7 +142,7 @@ TEST(MeetingPoint, ManyContextsOfOneProcessAtOnce) {
         if (theirs == mine) continue;
         const auto meeting = meet(*plane.point, plane.point->address(), mine, theirs);
         ASSERT_TRUE(meeting.ok()) << text_of(meeting);
-        EXPECT_EQ(context_of(meeting.value().memory), theirs);
+        EXPECT_EQ(context_of(meeting.value().gifts.at(0)), theirs);
         ++met;
       }
     });
@@ -147,7 +189,7 @@ TEST(MeetingPoint, WrongTokenIsNotHeard) {
   HandshakeMessage hello;
   hello.kind = HandshakeKind::hello;
   hello.of_receiver = random_token();
-  ASSERT_TRUE(send_handshake(stranger->get(), hello, -1, later()).ok());
+  ASSERT_TRUE(send_handshake(stranger->get(), hello, {}, later()).ok());
   EXPECT_EQ(receive_handshake(stranger->get(), HandshakeKind::welcome, later()).status().code(), Code::remote_error);
   EXPECT_TRUE(log.contains("did not prove that it belongs to this job"));
 }
@@ -162,13 +204,12 @@ TEST(MeetingPoint, ImpostorAtTheAddressIsRefused) {
     const Fd socket(accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     const auto hello = receive_handshake(socket.get(), HandshakeKind::hello, later());
     ASSERT_TRUE(hello.ok());
-    EXPECT_FALSE(hello.value().fd.valid()) << "no memory before the proof";
+    EXPECT_TRUE(hello.value().gifts.empty()) << "no memory before the proof";
     HandshakeMessage welcome;
     welcome.kind = HandshakeKind::welcome;
     welcome.of_receiver = random_token();
-    const Fd memory = memory_of(1);
-    EXPECT_TRUE(send_handshake(socket.get(), welcome, memory.get(), later()).ok());
-    EXPECT_EQ(receive_handshake(socket.get(), HandshakeKind::memory, later()).status().code(), Code::remote_error);
+    EXPECT_TRUE(send_handshake(socket.get(), welcome, {}, later()).ok());
+    EXPECT_EQ(receive_handshake(socket.get(), HandshakeKind::gifts, later()).status().code(), Code::remote_error);
   });
   EXPECT_THAT(text_of(meet(*here.point, encode(impostor), 1, 2)), HasSubstr("could not prove"));
   answering.join();
@@ -182,7 +223,7 @@ TEST(MeetingPoint, WhoDeclinesIsHeardByWhoeverWaitsAndByLatecomers) {
     Plane there;
     const Fd memory = memory_of(1);
     auto waiting = std::async(std::launch::async, [&] {
-      return here.point->meet({there.point->address(), 1, 2, memory.get(), later(), kAttempt});
+      return here.point->meet({there.point->address(), 1, 2, {memory.get()}, later(), kAttempt});
     });
     poll(nullptr, 0, round % 2 * 60);
     const std::uint64_t declined = monotonic_ns();
@@ -193,7 +234,7 @@ TEST(MeetingPoint, WhoDeclinesIsHeardByWhoeverWaitsAndByLatecomers) {
     EXPECT_EQ(heard.status().code(), Code::aborted) << text_of(heard);
     EXPECT_THAT(text_of(heard), HasSubstr("rank 3 could not connect: ? xxx"));
     EXPECT_LT(text_of(heard).size(), kRefusalSize);
-    const Result<Meeting> late = here.point->meet({there.point->address(), 1, 2, memory.get(), later(), kAttempt});
+    const Result<Meeting> late = here.point->meet({there.point->address(), 1, 2, {memory.get()}, later(), kAttempt});
     EXPECT_EQ(late.status().code(), Code::aborted) << text_of(late);
     EXPECT_LT(monotonic_ns() - declined, 2'000'000'000U);
   }
@@ -210,7 +251,7 @@ TEST(MeetingPoint, WhatWasDeclinedIsNotCrowdedOut) {
     there.point->decline(7, context, failure(Code::unavailable, "another"));
     there.point->decline(7, context, failure(Code::unavailable, "again"));  // takes no place of its own
   }
-  const Result<Meeting> late = here.point->meet({there.point->address(), 1, 2, memory.get(), later(), 7});
+  const Result<Meeting> late = here.point->meet({there.point->address(), 1, 2, {memory.get()}, later(), 7});
   EXPECT_EQ(late.status().code(), Code::aborted) << text_of(late);
   EXPECT_THAT(text_of(late), HasSubstr("rank 3 could not connect"));
 }
@@ -222,9 +263,9 @@ TEST(MeetingPoint, WhatWasDeclinedIsOneAttemptOfOneContext) {
   const Fd mine = memory_of(1);
   const Fd theirs = memory_of(2);
   auto right = std::async(std::launch::async, [&] {
-    return there.point->meet({here.point->address(), 2, 1, theirs.get(), later(), 8});
+    return there.point->meet({here.point->address(), 2, 1, {theirs.get()}, later(), 8});
   });
-  const auto left = here.point->meet({there.point->address(), 1, 2, mine.get(), later(), 8});
+  const auto left = here.point->meet({there.point->address(), 1, 2, {mine.get()}, later(), 8});
   expect_joined(left, right.get(), 1, 2);
 }
 
@@ -241,7 +282,7 @@ TEST(MeetingPoint, ARefusalWithoutTheProofIsNotBelieved) {
     refusal.kind = HandshakeKind::refusal;
     refusal.of_receiver = random_token();
     put_text(refusal, failure(Code::aborted, "rank 5 is to blame"));
-    EXPECT_TRUE(send_handshake(socket.get(), refusal, -1, later()).ok());
+    EXPECT_TRUE(send_handshake(socket.get(), refusal, {}, later()).ok());
   });
   const std::string heard = text_of(meet(*here.point, encode(impostor), 1, 2));
   EXPECT_THAT(heard, HasSubstr("could not prove"));
@@ -355,7 +396,7 @@ TEST(MeetingPoint, OutOfDescriptorsIsSaidOnBothSidesAndNeverHangs) {
     // Nothing is left but what the reception keeps for this case.
     for (Fd fd(dup(0)); fd.valid(); fd = Fd(dup(0))) hoard.push_back(std::move(fd));
     static_cast<void>(send(wire.child.get(), "full", 4, 0));
-    const auto meeting = there.point->meet({remote, 2, 1, 0, Deadline::after_ms(20'000)});
+    const auto meeting = there.point->meet({remote, 2, 1, {0}, Deadline::after_ms(20'000)});
     EXPECT_EQ(meeting.status().code(), Code::unavailable) << text_of(meeting);
     EXPECT_THAT(text_of(meeting), HasSubstr("raise ulimit -n"));
     return true;

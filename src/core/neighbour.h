@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "src/base/fork.h"
+#include "src/base/result.h"
+#include "src/core/acquaintances.h"
+#include "src/core/connection.h"
+
+namespace seto {
+
+// Contexts of one process, in an order that all who speak of them share.
+struct Household {
+  std::string process;  // MeetingPoint::address()
+  std::vector<ContextId> contexts;
+};
+
+// Another process of this machine, as contexts of both met it in one making: one socket for all of them, which tells when it
+// ends. Lives while a connection does. Any thread.
+class Neighbour final {
+ public:
+  struct Introduced {
+    Household own;     // of this process; its first context makes the call
+    Household theirs;  // not empty either
+    AttemptId attempt = 0;
+  };
+  // The connections to `theirs`, in their order, for all of `own` to share. Blocks until the first of them does the same, at most
+  // until the deadline.
+  static Result<Connections> meet(const Introduced& introduced, Heartbeats& heartbeats, Deadline until);
+  Neighbour(const Neighbour&) = delete;
+  Neighbour& operator=(const Neighbour&) = delete;
+
+  // One of the own contexts ends, while its process goes on.
+  void leave(ContextId own);
+
+ private:
+  friend class Connection;
+
+  explicit Neighbour(PrivateFd socket) : socket_(std::move(socket)) {}
+  void hear();
+  // Connections come and go.
+  void remember(Connection* connection);
+  void forget(const Connection* connection);
+  void wake_own() const;
+
+  const std::uint32_t generation_ = fork_generation();
+  const PrivateFd socket_;                         // the other end's hang-up; its datagrams are contexts that have ended
+  std::vector<std::weak_ptr<SharedSegment>> own_;  // fixed before anybody listens
+  std::mutex mutex_;
+  std::vector<Connection*> theirs_;
+  Watch watch_;  // last: gone before what its handler uses
+};
+
+}  // namespace seto
