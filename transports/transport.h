@@ -39,6 +39,11 @@ struct StreamGeometry {
   std::uint32_t digest = 0;  // of everything that both ends must agree on; always compared
 };
 
+// What no transport carries is refused when a stream is opened. Offsets within a ring of slots are computed in 64 bits, the
+// padded size of one slot in 32.
+inline constexpr std::uint32_t kLargestSlot = std::uint32_t{1} << 31;
+[[nodiscard]] Status check(const StreamGeometry& geometry);
+
 // The sending end. For each slice of an operation, in slice order: acquire, fill, commit. Slices of one operation and the next
 // may be under way at once.
 class SendStream {
@@ -82,6 +87,14 @@ class ReceiveStream {
   virtual const std::byte* front(Mark mark) = 0;
   // Its bytes will not be looked at again.
   virtual void release(Mark mark) = 0;
+
+  // Where a message is as long as its sender said, that is compared with what is due before it is read. False: it is not that
+  // long (see Circle::failure).
+  [[nodiscard]] virtual bool asks_size() const { return false; }
+  virtual bool brings(Mark mark, std::size_t size) {
+    (void)mark, (void)size;
+    return true;
+  }
 
   // What this stream brings may be lent. Then every look at a message lies between hold and release (or let_go, if it is to be
   // looked at again). False: it was revoked.
@@ -211,6 +224,11 @@ class Circle {
   // thread; the first reason stays.
   virtual void leave(Fate fate) = 0;
   [[nodiscard]] virtual Fate fate_of(std::uint32_t member) const = 0;
+  // Of one that has left, or whose process has ended: all that it ever sent is here.
+  [[nodiscard]] virtual bool silent(std::uint32_t member) const {
+    (void)member;
+    return true;
+  }
   // Before it leaves: why, in words for the others. Theirs, where the medium carries words; else empty.
   virtual void explain(std::string_view why) { (void)why; }
   [[nodiscard]] virtual std::string explanation_of(std::uint32_t member) const {

@@ -54,6 +54,7 @@ Communicator::~Communicator() {
     (void)drain();
   }
   launches_.reset();
+  context_->ends(failed());
   circle_->leave({static_cast<std::uint32_t>(Code::invalid_usage), static_cast<std::uint32_t>(rank_)});
   circle_->depart();
   context_->retire(std::make_unique<Remains>(
@@ -309,6 +310,13 @@ Status Communicator::why_gone(Rank peer) const {
     return failure(Code::remote_error, "rank %d (%s): %s", peer, place_of(peer).c_str(),
                    connections_[static_cast<std::size_t>(peer)]->why_dead().c_str());
   return {};
+}
+
+// Over a network words travel faster than data. Who failed, or gave up, has taken back what it sent.
+bool Communicator::may_still_bring(Rank peer) const {
+  const auto member = static_cast<std::uint32_t>(peer);
+  const std::uint32_t reason = circle_->fate_of(member).reason;
+  return (reason == 0 || reason == static_cast<std::uint32_t>(Code::invalid_usage)) && !circle_->silent(member);
 }
 
 void Communicator::miss_the_gone() {

@@ -117,6 +117,8 @@ class Communicator final {
     return operation == begun() + 1 && operation <= done_.load(std::memory_order_relaxed) + circle_->window();
   }
   // Over a network what another rank calls is not seen at once: what it sent may fit no call of this one.
+  // It has left in peace, or its process has ended; what it sent before may not all be here.
+  [[nodiscard]] bool may_still_bring(Rank peer) const;
   [[nodiscard]] bool suspects() const { return door_ != nullptr && circle_->suspects(); }
   void begin(const Note& note);
   void begin_rejected(Note note, const Status& reason);

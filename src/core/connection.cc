@@ -67,6 +67,7 @@ Result<std::shared_ptr<Connection>> Connection::open(const Own& own, const PeerA
   Connection* const raw = connection.get();
   const int own_bell = own.segment->bell.get();
   connection->on_death_ = connection->wire_->on_death([raw, own_bell] {
+    raw->link_->give_up();
     raw->dead_.store(true, std::memory_order_release);
     (void)eventfd_write(own_bell, 1);
   });

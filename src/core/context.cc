@@ -106,6 +106,10 @@ Result<tcp::Domain*> Context::domain() {
   return domain_.get();
 }
 
+void Context::ends(bool failed) {
+  if (tcp::Domain* const links = tcp_.load(std::memory_order_acquire)) links->hurry(failed);
+}
+
 bool Context::pump() {
   tcp::Domain* const links = tcp_.load(std::memory_order_acquire);
   return links != nullptr && links->pump();

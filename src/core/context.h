@@ -39,6 +39,8 @@ class Context final : public Sleeper {
   Result<Heartbeats*> beat();
   // Its links over TCP; made when the first is needed.
   Result<tcp::Domain*> domain();
+  // A communicator over it ends, in peace or not.
+  void ends(bool failed);
   // Acquaintances, under a lock.
   [[nodiscard]] KnownConnections known(const std::string& host);
   void keep(const Connections& met, const std::string& host);

@@ -15,7 +15,6 @@ namespace seto {
 class JoinedCircle final : public Circle {
  public:
   struct Setup {
-    std::uint32_t own = 0;
     std::vector<std::uint32_t> node;          // ranks of this node, ascending
     std::unique_ptr<slots::SlotCircle> near;  // of those; null: this rank is alone on its node
     std::unique_ptr<RemoteRanks> far;         // the others
@@ -37,6 +36,7 @@ class JoinedCircle final : public Circle {
   [[nodiscard]] std::uint64_t completed_by(std::uint32_t member) const override;
   void leave(Fate fate) override;
   [[nodiscard]] Fate fate_of(std::uint32_t member) const override;
+  [[nodiscard]] bool silent(std::uint32_t member) const override { return is_near(member) || far().silent(member); }
   void explain(std::string_view why) override { far().explain(why); }
   [[nodiscard]] std::string explanation_of(std::uint32_t member) const override {
     return is_near(member) ? std::string() : far().explanation_of(member);

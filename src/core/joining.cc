@@ -241,7 +241,6 @@ Status Communicator::make_circle(Joining& joining, Deadline until) {
     SETO_ASSIGN(connections_[static_cast<std::size_t>(peer)], connect(peer, joining, until));
   }
   JoinedCircle::Setup joined;
-  joined.own = static_cast<std::uint32_t>(rank_);
   for (std::uint32_t rank = 0; rank < joining.all.size(); ++rank)
     if (joining.all[rank].host == joining.own.host) joined.node.push_back(rank);
   std::unique_ptr<slots::SlotCircle> near;

@@ -24,6 +24,7 @@ constexpr std::uint32_t kPassesBetweenLooks = 64;
 constexpr std::uint32_t kYieldsBetweenLooks = 32;
 // Traffic that never stops hides neither a deadline nor a lost peer of the others; an advance of data takes at least some 100 ns.
 constexpr std::uint32_t kMovesBetweenLooks = 1024;
+constexpr std::uint32_t kMovesBetweenPumps = 16;
 // A pause lasts some 10 ns, a sixth of a near flight.
 constexpr std::uint32_t kLooksWithoutPause = 32;
 // Waiters without the token look themselves this often, should a hand-over be missed.
@@ -139,7 +140,7 @@ void Progress::drive_alone(Task& task) {
       depart();
       return;
     }
-    if (step == Task::Step::moved || sleeper_.pump()) {
+    if (pump_too(step == Task::Step::moved)) {
       if (patience.moved() && task.inspect()) return;
       continue;
     }
@@ -159,12 +160,18 @@ void Progress::drive_alone(Task& task) {
   }
 }
 
+// Sockets are looked at when nothing else moves, and now and then when much does: shared memory must not starve them.
+bool Progress::pump_too(bool moved) {
+  if (moved && ++pumped_ % kMovesBetweenPumps != 0) return true;
+  return sleeper_.pump() || moved;
+}
+
 // The general case, token held: every task of the context until this one has ended.
 bool Progress::drive(Task& task, Deadline until) {
   Patience patience(*this);
   while (!task.ended()) {
     adopt();
-    if (round() || sleeper_.pump()) {
+    if (pump_too(round())) {
       if (!patience.moved() || task.ended()) continue;
       inspect_all();
       if (until.passed()) return task.ended();
@@ -255,7 +262,7 @@ bool Progress::inspect_all() {
 bool Progress::pass() {
   if (pending_.load(std::memory_order_acquire) == 0 || !try_take()) return false;
   adopt();
-  bool moved = round() || sleeper_.pump();
+  bool moved = pump_too(round());
   if (!moved || ++passes_ % kMovesBetweenLooks == 0) moved = inspect_all() || moved;
   release();
   return moved;
@@ -307,7 +314,7 @@ void Progress::work_until_wanted() {
   Patience patience(*this);
   while (pending_.load(std::memory_order_relaxed) > 0 && waiters_.load() == 0 && !stopping_) {
     adopt();
-    if (round() || sleeper_.pump()) {
+    if (pump_too(round())) {
       if (patience.moved()) inspect_all();
       continue;
     }

@@ -67,7 +67,8 @@ class Progress final {
   void drive_alone(Task& task);
   bool drive(Task& task, Deadline until);
   void tell_waiters();
-  bool round();        // token held: every task once; true if something moved
+  bool round();  // token held: every task once; true if something moved
+  bool pump_too(bool moved);
   bool inspect_all();  // token held
   void adopt();        // token held: takes over what was submitted
   void work();
@@ -80,6 +81,7 @@ class Progress final {
   std::atomic<std::uint32_t> arrived_{0};  // submitted, not adopted
   std::atomic<std::uint32_t> pending_{0};  // submitted, not ended
   std::vector<Task*> active_;              // of the token holder
+  std::uint32_t pumped_ = 0;               // token held: moves since the sockets were last looked at
   std::uint32_t passes_ = 0;               // as well: those that moved something
 
   std::mutex mutex_;

@@ -122,6 +122,7 @@ Status TransferTask::look_around(Rank& culprit) {
     if (transfer.peer == communicator_.rank()) continue;
     Status gone = communicator_.why_gone(transfer.peer);
     if (gone.ok()) continue;
+    if (transfer.direction == Direction::receive && communicator_.may_still_bring(transfer.peer)) continue;
     culprit = transfer.peer;
     return failure(gone.code(), "%s: %s", describe(transfer.direction, prepared_.letters[i], transfer.peer).c_str(),
                    std::string(gone.text()).c_str());

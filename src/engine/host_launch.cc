@@ -109,6 +109,7 @@ Status HostLaunch::bind_source(const BindRequest& request, const Operand& operan
     source.stream = stream.get();
     source.peer = channel.sender;
     source.borrows = stream->borrows();
+    source.asks_size = stream->asks_size();
     receives_.push_back(std::move(stream));
   }
   sources_.push_back(source);
@@ -280,6 +281,7 @@ bool HostLaunch::try_step(const BoundStep& step, const Frame& frame, std::uint64
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
     places.sources[i] = sources[i].stream != nullptr ? look(*sources[i].stream, mark) : frame.memory(sources[i].space) + begin;
     if (places.sources[i] == nullptr && sources[i].stream != nullptr) return false;
+    if (sources[i].asks_size && !sources[i].stream->brings(mark, message_size(step, slice))) return false;
   }
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
     SendStream* const stream = targets[i].stream;

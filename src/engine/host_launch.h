@@ -85,6 +85,7 @@ class HostLaunch final {
     Space space = Space::input;
     Rank peer = -1;
     bool borrows = false;
+    bool asks_size = false;
   };
   struct Target {
     SendStream* stream = nullptr;

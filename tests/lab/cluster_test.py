@@ -213,6 +213,26 @@ class Faults(LabCase):
             job = Job(lab, extra={"SETO_INIT_TIMEOUT_MS": 3000})
             self.expect_failure(job, 15, [0, 1], None)
 
+    def test_what_was_sent_arrives_though_its_sender_has_left(self):
+        with Lab(2, ["rate=3m", "delay=10ms"], build=BUILD) as lab:
+            job = Job(lab)
+            job.expect("^ready$")
+            job.say("receive 200000 0", [1])  # 0.5 s on that link; that the sender has left takes 10 ms
+            job.say("send 200000 1", [0])
+            job.say("leave", [0])
+            job.expect("^done$", 20)
+            job.expect("^left$", 20, [0])
+            job.leave()
+
+    def test_what_was_lost_after_its_sender_had_ended_is_said(self):
+        with Lab(2, ["rate=1m", "delay=5ms"], build=BUILD) as lab:
+            job = Job(lab)
+            job.expect("^ready$")
+            job.say("broadcast 60000")
+            job.expect("^done$", 20, [0])  # it is in the kernel; half a second is left of the way
+            lab.link("0-1 cut=on")
+            self.expect_failure(job, SILENCE_LIMIT_S + 5, [1], 0)
+
     def test_strangers_without_the_secret_stay_outside(self):
         with Lab(3, None, build=BUILD) as lab:
             host_and_environment = lab.job_environments(1, QUIET)

@@ -3,6 +3,9 @@
 //   run BYTES CALLS   all_reduces, each result compared               done | failed after N ms: WHY
 //   loop BYTES        until one fails; `working` once one went well    working ... failed after N ms: WHY
 //   again             gives the communicator up and makes another      ready | failed after N ms: WHY
+//   broadcast BYTES   from rank 0                                      done | failed after N ms: WHY
+//   send BYTES TO     and receive BYTES FROM, whose bytes are compared done | failed after N ms: WHY
+//   leave             destroys the communicator                        left
 //
 // The environment says which rank this is. N counts from the start of the call that failed. The end of the input ends it well.
 #include <sys/prctl.h>
@@ -49,12 +52,34 @@ class Rank final {
     }
   }
 
+  void broadcast(std::size_t size) {
+    bytes_.assign(size, rank_ == 0 ? 7 : 0);
+    start_ = Clock::now();
+    tell(setoBroadcast(bytes_.data(), bytes_.data(), size, setoUint8, 0, comm_, nullptr));
+  }
+
+  void send(std::size_t size, int to) {
+    bytes_.assign(size, 7);
+    start_ = Clock::now();
+    tell(setoSend(bytes_.data(), size, setoUint8, to, comm_, nullptr));
+  }
+
+  void receive(std::size_t size, int from) {
+    bytes_.assign(size, 0);
+    start_ = Clock::now();
+    tell(setoRecv(bytes_.data(), size, setoUint8, from, comm_, nullptr));
+  }
+
   void give_up() {
     if (comm_ != nullptr) static_cast<void>(setoCommAbort(comm_));
     comm_ = nullptr;
   }
 
-  bool leave() { return comm_ == nullptr || succeeded(setoCommDestroy(comm_)); }
+  bool leave() {
+    const bool left = comm_ == nullptr || succeeded(setoCommDestroy(comm_));
+    comm_ = nullptr;
+    return left;
+  }
 
  private:
   bool succeeded(setoResult_t result) {
@@ -64,6 +89,12 @@ class Rank final {
     std::replace(why.begin(), why.end(), '\n', ' ');
     say("failed after " + std::to_string(elapsed.count()) + " ms: " + why);
     return false;
+  }
+
+  void tell(setoResult_t result) {
+    if (!succeeded(result)) return;
+    const auto wrong = std::count_if(bytes_.begin(), bytes_.end(), [](std::uint8_t value) { return value != 7; });
+    say(wrong == 0 ? "done" : "wrong: " + std::to_string(wrong) + " bytes");
   }
 
   bool call_once(std::size_t size, std::uint64_t call) {
@@ -85,6 +116,7 @@ class Rank final {
   Clock::time_point start_;
   std::vector<std::int32_t> input_;
   std::vector<std::int32_t> output_;
+  std::vector<std::uint8_t> bytes_;
 };
 
 }  // namespace
@@ -106,6 +138,14 @@ int main() {
     } else if (verb == "again") {
       rank.give_up();
       static_cast<void>(rank.connect());
+    } else if (verb == "broadcast") {
+      rank.broadcast(size);
+    } else if (verb == "send") {
+      rank.send(size, static_cast<int>(calls));
+    } else if (verb == "receive") {
+      rank.receive(size, static_cast<int>(calls));
+    } else if (verb == "leave") {
+      if (rank.leave()) say("left");
     } else {
       say("what is '" + line + "'?");
     }

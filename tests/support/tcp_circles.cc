@@ -4,9 +4,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -60,6 +62,7 @@ class TcpMember final : public CircleMember {
  public:
   TcpMember(std::shared_ptr<Job> job, std::uint32_t index) : job_(std::move(job)), index_(index) {
     domain_ = tcp::Domain::create().value();
+    must(bell_.valid(), "eventfd");
   }
   ~TcpMember() override {
     const std::lock_guard lock(job_->mutex);
@@ -75,11 +78,17 @@ class TcpMember final : public CircleMember {
   [[nodiscard]] std::size_t leased() const override { return domain_->landing().in_use(); }
   std::byte* shared_memory(std::size_t) override { return nullptr; }
 
-  void arm() override { domain_->prepare_to_sleep(); }
+  void arm() override {
+    domain_->prepare_to_sleep();
+    domain_->pump();
+  }
   void disarm() override {}
   bool await_bell(int milliseconds) override {
-    pollfd bell{domain_->descriptor(), POLLIN, 0};
-    return poll(&bell, 1, milliseconds) > 0;
+    std::array<pollfd, 2> bells{pollfd{domain_->descriptor(), POLLIN, 0}, pollfd{bell_.get(), POLLIN, 0}};
+    const bool rung = poll(bells.data(), bells.size(), milliseconds) > 0;
+    eventfd_t count = 0;
+    if (bells[1].revents != 0) (void)eventfd_read(bell_.get(), &count);
+    return rung;
   }
   [[nodiscard]] bool shares_memory() const override { return false; }
   void damage(const DamagedStream&) override {}
@@ -104,6 +113,7 @@ class TcpMember final : public CircleMember {
       if (which_ >= source->circles_.size() || which_ >= target->circles_.size()) return;
       if (source->circles_[which_] == nullptr || target->circles_[which_] == nullptr) return;
       ASSERT_TRUE(target->circles_[which_]->renew(from, source->circles_[which_]->bulletin()).ok());
+      must(eventfd_write(target->bell_.get(), 1) == 0, "eventfd_write");
     }
 
     TcpMember& owner_;
@@ -113,6 +123,7 @@ class TcpMember final : public CircleMember {
   std::shared_ptr<Job> job_;
   std::uint32_t index_;
   std::unique_ptr<tcp::Domain> domain_;
+  Fd bell_{eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};  // rung when news has come
   std::vector<std::unique_ptr<Herald>> heralds_;
   std::vector<std::unique_ptr<tcp::TcpCircle>> circles_;
   std::vector<std::unique_ptr<PumpedCircle>> pumped_;
@@ -151,6 +162,8 @@ class PumpedReceiver final : public ReceiveStream {
     domain_.pump();
     return stream_->front(mark);
   }
+  [[nodiscard]] bool asks_size() const override { return stream_->asks_size(); }
+  bool brings(Mark mark, std::size_t size) override { return stream_->brings(mark, size); }
   void release(Mark mark) override { stream_->release(mark); }
 
  private:
@@ -217,6 +230,7 @@ class PumpedCircle final : public Circle {
     return std::unique_ptr<PairReceiver>(new PumpedPairReceiver(std::move(pair), domain_));
   }
   void begin(const Note& note) override { circle_.begin(note); }
+  void disregard(std::uint64_t operation) override { circle_.disregard(operation); }
   void complete(std::uint64_t operation) override { circle_.complete(operation); }
   [[nodiscard]] std::uint64_t window() const override { return circle_.window(); }
   bool note_of(std::uint32_t member, std::uint64_t operation, Note& note) const override {
@@ -230,7 +244,11 @@ class PumpedCircle final : public Circle {
   }
   void leave(Fate fate) override { circle_.leave(fate); }
   [[nodiscard]] Fate fate_of(std::uint32_t member) const override { return circle_.fate_of(member); }
+  [[nodiscard]] bool silent(std::uint32_t member) const override { return circle_.silent(member); }
+  void explain(std::string_view why) override { circle_.explain(why); }
+  [[nodiscard]] std::string explanation_of(std::uint32_t member) const override { return circle_.explanation_of(member); }
   [[nodiscard]] Status failure() const override { return circle_.failure(); }
+  [[nodiscard]] bool suspects() const override { return circle_.suspects(); }
 
  private:
   Circle& circle_;

@@ -6,23 +6,6 @@
 #include "transports/slots/slot_streams.h"
 
 namespace seto::slots {
-namespace {
-
-// Offsets within a ring of slots are computed in 64 bits, the padded size of one slot in 32.
-constexpr std::uint32_t kLargestSlot = std::uint32_t{1} << 31;
-
-Status check(const StreamGeometry& geometry) {
-  if (geometry.slices < 1 || geometry.slices > kMaxSlices)
-    return seto::failure(Code::invalid_argument, "%llu slices: a mark counts from 1 to %llu of them",
-                         static_cast<unsigned long long>(geometry.slices), static_cast<unsigned long long>(kMaxSlices));
-  if (geometry.slot_size > kLargestSlot)
-    return seto::failure(Code::invalid_argument, "slots of %u bytes are beyond the limit of %u", geometry.slot_size,
-                         kLargestSlot);
-  return {};
-}
-
-}  // namespace
-
 void put_identity(std::byte* board, const BoardLayout& layout, std::uint64_t identity) {
   reinterpret_cast<CounterLine*>(board + layout.identity())->value.store(identity, std::memory_order_release);
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace seto::tcp {
 namespace {
@@ -24,6 +25,7 @@ Domain::~Domain() { deliver(); }
 
 // Links that nobody else holds stay until what they have sent is delivered: a rank may be gone when its peers still read.
 void Domain::deliver() {
+  if (hurried_.load(std::memory_order_relaxed)) return;
   const Deadline until = Deadline::after_ms(kLastWordsMs);
   const std::lock_guard lock(mutex_);
   for (;;) {
@@ -31,6 +33,7 @@ void Domain::deliver() {
     for (const Member& member : links_) {
       (void)member.link->receive();  // unread bytes at the close would reset the connection, and take our last ones along
       (void)member.link->flush();
+      member.link->look_after();
       all = all && member.link->delivered();
     }
     if (all || until.passed()) return;
@@ -46,8 +49,10 @@ Result<std::shared_ptr<Link>> Domain::add(Link::Setup setup) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.ptr = link.get();
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link->descriptor(i), &event) != 0)
-      return system_failure(Code::unavailable, "epoll refuses a TCP connection");
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link->descriptor(i), &event) == 0) continue;
+    Status refused = system_failure(Code::unavailable, "epoll refuses a TCP connection");
+    while (i-- > 0) (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link->descriptor(i), nullptr);
+    return refused;
   }
   links_.push_back({link, std::vector<bool>(link->sockets())});
   sockets_.fetch_add(link->sockets(), std::memory_order_relaxed);
@@ -74,31 +79,37 @@ bool Domain::pump() {
   }
   bool unsent = false;
   for (const Member& member : links_) {
+    moved = member.link->look_after() || moved;
     if (!member.link->unsent()) continue;
     moved = member.link->flush() || moved;
     unsent = unsent || member.link->unsent();
   }
-  unsent_.store(unsent, std::memory_order_release);
+  set_unsent(unsent);
   return moved;
 }
 
+// Each link once, however many of its sockets have something.
 bool Domain::pump_ready() {
   std::array<epoll_event, kEventsAtOnce> events;
   const int count = epoll_wait(epoll_.get(), events.data(), kEventsAtOnce, 0);
+  std::array<Link*, kEventsAtOnce> ready;
+  std::size_t links = 0;
+  for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(0, count))))
+    if ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) ready[links++] = static_cast<Link*>(event.data.ptr);
+  std::sort(ready.begin(), ready.begin() + links);
   bool moved = false;
-  for (int i = 0; i < count; ++i) {
-    auto* const link = static_cast<Link*>(events[static_cast<std::size_t>(i)].data.ptr);
-    if ((events[static_cast<std::size_t>(i)].events & ~static_cast<std::uint32_t>(EPOLLOUT)) == 0 || link->broken()) continue;
-    moved = link->receive() || moved;
-  }
+  for (Link* const link : std::span(ready.begin(), std::unique(ready.begin(), ready.begin() + links)))
+    moved = (!link->broken() && link->receive()) || moved;
   return moved;
 }
 
-bool Domain::note_output() {
-  const bool unsent = std::any_of(links_.begin(), links_.end(), [](const Member& member) { return member.link->unsent(); });
+void Domain::note_output() {
+  set_unsent(std::any_of(links_.begin(), links_.end(), [](const Member& member) { return member.link->unsent(); }));
+}
+
+void Domain::set_unsent(bool unsent) {
   const bool before = unsent_.exchange(unsent, std::memory_order_acq_rel);
   if (unsent && !before && on_output_) on_output_();
-  return unsent && !before;
 }
 
 // A sleeper wakes for room only where it waits for room. A broken link is always readable, and nobody reads it any more.
@@ -108,7 +119,7 @@ void Domain::prepare_to_sleep() {
   for (Member& member : links_) {
     for (std::size_t i = 0; i < member.link->sockets(); ++i) {
       const int descriptor = member.link->descriptor(i);
-      if (member.link->broken()) {
+      if (member.link->ended(i)) {
         (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
         continue;
       }

@@ -21,8 +21,10 @@ class Domain final {
   static Result<std::unique_ptr<Domain>> create();
   Domain(const Domain&) = delete;
   Domain& operator=(const Domain&) = delete;
-  // What was sent is delivered first, or its receiver lost, for at most kLastWordsMs.
+  // What was sent is delivered first, or its receiver lost, for at most kLastWordsMs; unless nobody awaits it any more.
   ~Domain();
+  // Said when a communicator ends; the last one decides. Of one that has failed, the members have heard why on another plane.
+  void hurry(bool failed) { hurried_.store(failed, std::memory_order_relaxed); }
 
   Result<std::shared_ptr<Link>> add(Link::Setup setup);
 
@@ -36,9 +38,9 @@ class Domain final {
   [[nodiscard]] int descriptor() const { return epoll_.get(); }
   void prepare_to_sleep();
 
-  // Who sends from outside a pump says so when it is done. True: output waits that did not before.
-  bool note_output();
-  // Called, with the lock held, when output begins to wait.
+  // Who sends from outside a pump says so when it is done, the lock held.
+  void note_output();
+  // Called, with the lock held, when output begins to wait: somebody has to pump, though nobody calls.
   void on_output(std::function<void()> notify) { on_output_ = std::move(notify); }
 
   [[nodiscard]] std::mutex& lock() { return mutex_; }
@@ -56,6 +58,7 @@ class Domain final {
 
   Domain() = default;
   bool pump_ready();
+  void set_unsent(bool unsent);
   void drop_unused();
   void deliver();
 
@@ -65,6 +68,7 @@ class Domain final {
   std::vector<Member> links_;
   std::atomic<std::size_t> sockets_{0};
   std::atomic<bool> unsent_{false};
+  std::atomic<bool> hurried_{false};
   std::function<void()> on_output_;
 };
 

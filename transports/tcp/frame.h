@@ -3,22 +3,25 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/base/status.h"
+
 namespace seto::tcp {
 
 // What goes over a link: a header of 64 bytes, then `length` bytes. Little-endian, as every machine that this library runs on.
 //
-// Every frame has a sequence number and acknowledges what came the other way, so that one day a link can take up where another
-// socket broke off; a frame whose number has been seen is read and dropped.
+// Every frame has a sequence number and acknowledges what came the other way: over several sockets the numbers tell what is still
+// missing, and one day a link can take up where a socket broke off.
 enum class FrameKind : std::uint8_t {
-  open = 1,      // a communicator's streams from here on; the payload proves that the sender may
+  open = 1,      // a communicator's streams from here on; the payload proves that the sender knows the secret of the link
   data,          // a part of a message of a stream
   credit,        // so many slices of that stream's operation have been taken
   progress,      // nothing but how far the sender is
   pair,          // a part of a message between two members: its letter, then bytes
-  pair_taken,    // so many bytes of such messages have been taken
+  pair_taken,    // so many bytes of such messages have been taken; in position(), the last message that is being taken
   pair_refused,  // the receiver of that message expects another: its letter
+  left,          // the sender has left: nothing more of it comes for this communicator
 };
-inline constexpr std::uint8_t kLastFrameKind = static_cast<std::uint8_t>(FrameKind::pair_refused);
+inline constexpr std::uint8_t kLastFrameKind = static_cast<std::uint8_t>(FrameKind::left);
 
 inline constexpr std::uint32_t kFrameMagic = 0x0e70'5e00;  // and the kind
 inline constexpr std::size_t kFrameLimit = std::size_t{256} << 10;
@@ -56,5 +59,10 @@ struct Frame {
   }
 };
 static_assert(sizeof(Frame) == 64);
+
+// What breaks a link: it came over it, and can be nothing.
+inline Status garbage(const char* what) {
+  return failure(Code::remote_error, "what came over its connection is garbage (%s): the connection is given up", what);
+}
 
 }  // namespace seto::tcp

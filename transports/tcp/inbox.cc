@@ -15,10 +15,6 @@ constexpr std::size_t kMostMessages = 65'536;
 // Where messages without bytes lie.
 alignas(64) std::byte nowhere[64];
 
-Status garbage(const char* what) {
-  return seto::failure(Code::remote_error, "what came over its connection is garbage (%s): the connection is given up", what);
-}
-
 Status no_room(std::uint64_t size) {
   return seto::failure(Code::unavailable, "no memory to receive a message of %llu bytes", static_cast<unsigned long long>(size));
 }
@@ -148,6 +144,7 @@ InPair::~InPair() {
 
 void InPair::free(const Piece& piece) {
   released_ += piece.length;
+  in_use_ -= piece.length;
   if (piece.whole)
     landing_.give_back(piece.data, piece.length);
   else
@@ -161,11 +158,14 @@ Result<std::byte*> InPair::place(const Frame& frame) {
     return static_cast<std::byte*>(nullptr);
   }
   if (messages_.size() >= kMostMessages) return garbage("more messages than there is credit for");
+  if (in_use_ + frame.length > kPairCredit + kLetterSize) return garbage("more bytes of messages than there is credit for");
   Message& message = messages_[frame.mark];
   const auto [piece, fresh] = message.pieces.try_emplace(frame.position());
   if (!fresh) return garbage("a piece twice");
   piece->second = {landing_.take(frame.length), frame.length, false};
+  in_use_ += frame.length;
   if (piece->second.data != nullptr) return piece->second.data;
+  in_use_ -= frame.length;
   message.pieces.erase(piece);
   return no_room(frame.length);
 }

@@ -110,6 +110,7 @@ class InPair final {
   std::vector<Piece> abandoned_;  // into which a socket still reads
   std::uint64_t ended_ = 0;
   std::uint64_t released_ = 0;
+  std::uint64_t in_use_ = 0;  // bytes that came and are not released
 };
 
 // A letter as it travels in front of a piece.

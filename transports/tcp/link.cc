@@ -20,16 +20,18 @@ constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
 // Communicators that a peer may open on one link.
 constexpr std::size_t kMostOpened = 65'536;
 
+// Urgent frames, and numbers beyond a gap, of a peer that does not read, or sends what nobody awaits.
+constexpr std::size_t kMostUrgent = 65'536;
+constexpr std::size_t kMostBeyond = 65'536;
+// A peer closes all sockets at once; their ends may come one after another.
+constexpr std::uint64_t kPartlyEndedNs = 2'000'000'000;
+
 // In place of memory that its owner took back.
 alignas(64) constexpr std::byte kZeros[kFrameLimit] = {};
 
 Status peer_closed() { return failure(Code::remote_error, "its connection was closed"); }
 
 Status connection_failure(int error) { return failure(Code::remote_error, "its connection broke: %s", std::strerror(error)); }
-
-Status garbage(const char* what) {
-  return failure(Code::remote_error, "what came over its connection is garbage (%s): the connection is given up", what);
-}
 
 Secret proof_of(const Secret& session, std::uint64_t circle, std::uint32_t member) {
   std::string context(reinterpret_cast<const char*>(&circle), sizeof circle);
@@ -72,13 +74,13 @@ void Link::enter(std::uint64_t circle, Sink& sink, std::uint32_t member, std::ui
   frame.length = Secret::kSize;
   const std::byte* const payload = proof->data();
   queue({frame, payload, std::move(proof), nullptr});
-  flush();
 }
 
+// An opening is the link's own, whoever else leaves.
 void Link::leave(std::uint64_t circle) {
   circles_.erase(circle);
   for (const auto& socket : sockets_)
-    if (socket->in_payload && socket->frame.circle == circle) socket->at = nullptr;
+    if (socket->in_payload && socket->frame.circle == circle && socket->frame.kind() != FrameKind::open) socket->at = nullptr;
 }
 
 Link::Circle* Link::circle_of(std::uint64_t key) {
@@ -88,10 +90,22 @@ Link::Circle* Link::circle_of(std::uint64_t key) {
 
 // ---- out ----
 
-void Link::recall(const std::uint32_t* unwritten) {
+void Link::queue(Outgoing outgoing) {
+  if (broken()) return;
+  outgoing.count();
+  waiting_.push(std::move(outgoing));
+}
+
+void Link::queue_urgent(const Frame& frame) {
+  if (broken()) return;
+  if (urgent_.size() >= kMostUrgent) return break_with(failure(Code::remote_error, "it reads nothing of its connection"));
+  urgent_.push({frame, nullptr, nullptr, nullptr});
+}
+
+void Link::recall(const Unwritten* unwritten) {
   waiting_.drop_if([&](Outgoing& outgoing) {
     if (outgoing.unwritten != unwritten) return false;
-    --*outgoing.unwritten;
+    outgoing.done();
     return true;
   });
   for (const auto& socket : sockets_)
@@ -99,8 +113,7 @@ void Link::recall(const std::uint32_t* unwritten) {
       Outgoing& outgoing = socket->batch[i];
       if (outgoing.unwritten != unwritten) continue;
       outgoing.payload = kZeros;
-      --*outgoing.unwritten;
-      outgoing.unwritten = nullptr;
+      outgoing.done();
     }
 }
 
@@ -145,7 +158,7 @@ bool Link::flush(Socket& socket) {
     if (sent < 0 && errno == EINTR) continue;
     socket.full = sent < 0 ? (errno == EAGAIN || errno == ENOBUFS) : static_cast<std::size_t>(sent) < wanted;
     if (sent < 0) {
-      if (!socket.full) break_with(connection_failure(errno));
+      if (!socket.full) lose(connection_failure(errno));
       return moved;
     }
     moved = true;
@@ -160,7 +173,7 @@ void Link::wrote(Socket& socket, std::size_t bytes) {
   while (gone < socket.taken && socket.written >= sizeof(Frame) + socket.batch[gone].frame.length) {
     Outgoing& done = socket.batch[gone++];
     socket.written -= sizeof(Frame) + done.frame.length;
-    if (done.unwritten != nullptr) --*done.unwritten;
+    done.done();
     done = Outgoing{};
     --under_way_;
   }
@@ -191,14 +204,49 @@ bool Link::receive() {
   bool moved = false;
   for (const auto& socket : sockets_) {
     if (broken()) break;
-    moved = receive(*socket) || moved;
+    if (!socket->ended) moved = receive(*socket) || moved;
   }
   return moved;
 }
 
-// Into the message that is under way, and behind it into the staging area, where the next headers will be: one call for both.
+// One that has ended says nothing of what the others still bring.
 bool Link::receive(Socket& socket) {
-  bool moved = false;
+  const Dry dry = read(socket);
+  if (!dry.failure.ok()) {
+    lose(dry.failure);
+    return true;
+  }
+  if (dry.ended) {
+    socket.ended = true;
+    if (std::all_of(sockets_.begin(), sockets_.end(), [](const auto& each) { return each->ended; }))
+      break_with(peer_closed());
+    else if (partly_ended_since_ == 0)
+      partly_ended_since_ = monotonic_ns();
+  }
+  return dry.moved || dry.ended;
+}
+
+void Link::lose(const Status& reason) {
+  for (const auto& socket : sockets_)
+    while (!socket->ended && !broken()) {
+      const Dry dry = read(*socket);
+      if (!dry.moved || dry.ended || !dry.failure.ok()) break;
+    }
+  break_with(reason);
+}
+
+bool Link::look_after() {
+  if (broken()) return false;
+  if (given_up_.load(std::memory_order_acquire))
+    lose(failure(Code::remote_error, "its process is lost"));
+  else if (partly_ended_since_ != 0 && monotonic_ns() - partly_ended_since_ > kPartlyEndedNs)
+    lose(peer_closed());
+  return broken();
+}
+
+// Into the message that is under way, and behind it into the staging area, where the next headers will be: one call for both.
+Link::Dry Link::read(Socket& socket) {
+  Dry dry;
   std::byte dropped[4096];
   for (std::size_t total = 0; total < kReadAtOnce;) {
     iovec parts[2];
@@ -209,37 +257,35 @@ bool Link::receive(Socket& socket) {
       if (socket.at == nullptr) direct = std::min(direct, sizeof dropped);
       parts[count++] = {socket.at == nullptr ? dropped : socket.at + socket.got, direct};
     }
-    const bool rest = socket.in_payload && socket.got + direct == socket.frame.length;
-    if (!socket.in_payload || rest) parts[count++] = {socket.staging.data() + socket.end, kStaging - socket.end};
+    std::size_t asked = direct;
+    if (!socket.in_payload || socket.got + direct == socket.frame.length) {
+      parts[count++] = {socket.staging.data() + socket.end, kStaging - socket.end};
+      asked += kStaging - socket.end;
+    }
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = count;
     const ssize_t got = recvmsg(socket.fd.get(), &message, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return moved;
-    if (got <= 0) {
-      break_with(got == 0 ? peer_closed() : connection_failure(errno));
-      return true;
-    }
-    moved = true;
-    auto bytes = static_cast<std::size_t>(got);
+    if (got < 0 && errno == EAGAIN) return dry;
+    if (got < 0) dry.failure = connection_failure(errno);
+    dry.ended = got == 0;
+    if (got <= 0) return dry;
+    dry.moved = true;
+    const auto bytes = static_cast<std::size_t>(got);
     total += bytes;
-    std::size_t asked = direct;
-    for (std::size_t i = direct > 0 ? 1 : 0; i < count; ++i) asked += parts[i].iov_len;
-    const bool drained = bytes < asked;
-    const std::size_t to_message = std::min(direct, bytes);
-    socket.got += static_cast<std::uint32_t>(to_message);
-    socket.end += bytes - to_message;
-    Status heard;
-    if (socket.in_payload && socket.got == socket.frame.length) heard = end_frame(socket);
-    if (heard.ok()) heard = digest_staging(socket);
-    if (!heard.ok()) {
-      break_with(heard);
-      return true;
-    }
-    if (drained) return true;
+    dry.failure = take_in(socket, std::min(direct, bytes), bytes);
+    if (!dry.failure.ok() || bytes < asked) return dry;
   }
-  return moved;
+  return dry;
+}
+
+// So many of the bytes that came are of the message that is under way.
+Status Link::take_in(Socket& socket, std::size_t to_message, std::size_t bytes) {
+  socket.got += static_cast<std::uint32_t>(to_message);
+  socket.end += bytes - to_message;
+  if (socket.in_payload && socket.got == socket.frame.length) SETO_TRY(end_frame(socket));
+  return digest_staging(socket);
 }
 
 // Frames, as far as they are there.
@@ -269,12 +315,7 @@ Status Link::begin_frame(Socket& socket) {
   socket.in_payload = true;
   socket.at = nullptr;
   socket.got = 0;
-  if (seen(frame.sequence)) {
-    if (sockets_.size() == 1) return garbage("a sequence number twice");
-    socket.late = true;
-    return {};
-  }
-  socket.late = false;
+  SETO_TRY(number(frame.sequence));
   if (frame.kind() == FrameKind::open) {
     if (frame.length != Secret::kSize) return garbage("an opening of another size");
     socket.at = socket.opening.data();
@@ -290,7 +331,6 @@ Status Link::begin_frame(Socket& socket) {
 Status Link::end_frame(Socket& socket) {
   socket.in_payload = false;
   const Frame& frame = socket.frame;
-  if (socket.late) return {};
   if (frame.kind() == FrameKind::open) return hear_opening(socket);
   if (Circle* const circle = circle_of(frame.circle)) return circle->sink->arrived(circle->member, frame, socket.at);
   return {};
@@ -306,18 +346,19 @@ Status Link::hear_opening(const Socket& socket) {
 }
 
 // Of several sockets frames overtake each other; what is beyond a gap is remembered until the gap is filled.
-bool Link::seen(std::uint64_t sequence) {
-  if (sequence <= heard_ || beyond_.count(sequence) > 0) return true;
+Status Link::number(std::uint64_t sequence) {
+  if (sequence <= heard_ || beyond_.count(sequence) > 0) return garbage("a sequence number twice");
   if (sequence != heard_ + 1) {
+    if (sockets_.size() == 1 || beyond_.size() >= kMostBeyond) return garbage("a sequence number is left out");
     beyond_.insert(sequence);
-    return false;
+    return {};
   }
   ++heard_;
   while (!beyond_.empty() && *beyond_.begin() == heard_ + 1) {
     ++heard_;
     beyond_.erase(beyond_.begin());
   }
-  return false;
+  return {};
 }
 
 // ---- the end ----
@@ -332,7 +373,7 @@ void Link::break_with(const Status& reason) {
   broken_.store(true, std::memory_order_release);
   // Nobody waits for memory whose frames will never be written.
   const auto forget = [](Outgoing& outgoing) {
-    if (outgoing.unwritten != nullptr) --*outgoing.unwritten;
+    outgoing.done();
     return true;
   };
   waiting_.drop_if(forget);
@@ -343,6 +384,8 @@ void Link::break_with(const Status& reason) {
       socket->batch[i] = Outgoing{};
     }
     socket->taken = 0;
+    // The peer is not left to believe in a link that carries nothing: both ends would else judge it differently.
+    (void)shutdown(socket->fd.get(), SHUT_RDWR);
   }
   under_way_ = 0;
 }

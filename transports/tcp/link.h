@@ -25,12 +25,23 @@ class Source {
   virtual ~Source() = default;
 };
 
-// A frame that waits to be written. `unwritten` counts those of one piece of memory.
+// Frames of one piece of memory that are not yet in the kernel's hands. Read without the lock: what was counted has been written.
+using Unwritten = std::atomic<std::uint32_t>;
+
+// A frame that waits to be written.
 struct Outgoing {
   Frame frame;
   const std::byte* payload = nullptr;
   std::shared_ptr<Source> source;
-  std::uint32_t* unwritten = nullptr;  // within the source, or null
+  Unwritten* unwritten = nullptr;  // within the source, or null
+
+  void count() const {
+    if (unwritten != nullptr) unwritten->fetch_add(1, std::memory_order_relaxed);
+  }
+  void done() {
+    if (unwritten != nullptr) unwritten->fetch_sub(1, std::memory_order_release);
+    unwritten = nullptr;
+  }
 };
 
 // Who hears the frames of one communicator. Called with the domain's lock held.
@@ -50,23 +61,23 @@ class Link final {
  public:
   struct Setup {
     std::vector<PrivateFd> sockets;  // connected, non-blocking, proven
-    Secret session;                  // of the handshake: known to these two alone
+    Secret session;                  // of the two contexts, derived from the key of the job
   };
   explicit Link(Setup setup);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   ~Link();
 
-  // Frames of that communicator go to the sink from now on; the peer is `member` of it, this end `own`.
+  // Frames of that communicator go to the sink from now on; the peer is `member` of it, this end `own`. Queues an opening.
   void enter(std::uint64_t circle, Sink& sink, std::uint32_t member, std::uint32_t own);
   // Nothing of it is heard any more, not even the rest of a frame. What was queued still goes out.
   void leave(std::uint64_t circle);
 
-  // Before flush. Urgent frames, which have no payload, pass those that are not begun.
-  void queue(Outgoing outgoing) { waiting_.push(std::move(outgoing)); }
-  void queue_urgent(const Frame& frame) { urgent_.push({frame, nullptr, nullptr, nullptr}); }
+  // Before flush; a link that is broken takes nothing. Urgent frames, which have no payload, pass those that are not begun.
+  void queue(Outgoing outgoing);
+  void queue_urgent(const Frame& frame);
   // Frames of this memory that are not begun are dropped; one that is under way goes on with zeros.
-  void recall(const std::uint32_t* unwritten);
+  void recall(const Unwritten* unwritten);
 
   // Reads and writes as far as the sockets let it. True: something moved.
   bool receive();
@@ -75,16 +86,26 @@ class Link final {
   // The kernel has handed everything to the peer's.
   [[nodiscard]] bool delivered() const;
 
+  // All frames of the peer up to this one have come.
+  [[nodiscard]] std::uint64_t heard() const { return heard_; }
+
   [[nodiscard]] std::size_t sockets() const { return sockets_.size(); }
   [[nodiscard]] int descriptor(std::size_t socket) const;
   [[nodiscard]] bool wants_to_write(std::size_t socket) const;
+  // Nothing will be read of that socket any more.
+  [[nodiscard]] bool ended(std::size_t socket) const { return broken() || sockets_[socket]->ended; }
+
+  // Any thread: the process at the other end is lost, and who pumps next reads what is still there and breaks the link.
+  void give_up() { given_up_.store(true, std::memory_order_release); }
+  // Breaks it if it was given up, or if its peer closed a part of it long ago. True: it did.
+  bool look_after();
+  void break_with(const Status& reason);
 
   // Any thread: it carries nothing any more, and why.
   [[nodiscard]] bool broken() const { return broken_.load(std::memory_order_acquire); }
   // monotonic_ns of the moment; 0: it is not.
   [[nodiscard]] std::uint64_t broken_since() const { return broken_since_.load(std::memory_order_acquire); }
   [[nodiscard]] Status why() const;
-  void break_with(const Status& reason);
 
  private:
   static constexpr std::size_t kBatch = 8;
@@ -102,7 +123,7 @@ class Link final {
     std::size_t begin = 0, end = 0;
     Frame frame;
     bool in_payload = false;
-    bool late = false;  // it has come before, over another socket
+    bool ended = false;  // closed by the peer: nothing more to read
     std::array<std::byte, Secret::kSize> opening;
     std::byte* at = nullptr;
     std::uint32_t got = 0;
@@ -112,15 +133,26 @@ class Link final {
     std::uint32_t member = 0;
   };
 
+  // What a socket said when there was nothing more to read or write.
+  struct Dry {
+    bool moved = false;
+    bool ended = false;
+    Status failure;
+  };
+  Dry read(Socket& socket);
+  Status take_in(Socket& socket, std::size_t to_message, std::size_t bytes);
+  bool receive(Socket& socket);
+  // What has come over any socket is read before the link breaks.
+  void lose(const Status& reason);
+
   bool flush(Socket& socket);
   void fill(Socket& socket);
   void wrote(Socket& socket, std::size_t bytes);
-  bool receive(Socket& socket);
   Status digest_staging(Socket& socket);
   Status begin_frame(Socket& socket);
   Status end_frame(Socket& socket);
   Status hear_opening(const Socket& socket);
-  [[nodiscard]] bool seen(std::uint64_t sequence);
+  Status number(std::uint64_t sequence);
   [[nodiscard]] Circle* circle_of(std::uint64_t key);
 
   std::vector<std::unique_ptr<Socket>> sockets_;
@@ -133,6 +165,8 @@ class Link final {
   std::set<std::uint64_t> beyond_;
   std::unordered_map<std::uint64_t, Circle> circles_;
   std::unordered_set<std::uint64_t> opened_;  // by the peer, with proof
+  std::uint64_t partly_ended_since_ = 0;      // monotonic_ns
+  std::atomic<bool> given_up_{false};
   std::atomic<bool> broken_{false};
   std::atomic<std::uint64_t> broken_since_{0};
   mutable std::mutex why_mutex_;

@@ -35,7 +35,7 @@ PairPiece TcpPairSender::acquire(const Letter& letter) {
   if (sent_ + piece_ + kLetterSize > circle_.peers_[receiver_].pair_taken + kPairCredit) return {};
   auto& slot = slots_->slots[position_ % kSlots];
   if (slot == nullptr) slot = std::make_unique<Slots::Slot>();
-  if (slot->unwritten > 0) return {};
+  if (slot->unwritten.load(std::memory_order_acquire) > 0) return {};
   return {PairPiece::State::ready, slot->memory.data() + kLetterSize, piece_};
 }
 
@@ -48,11 +48,8 @@ bool TcpPairSender::commit() {
   frame.set_position(done_);
   const std::lock_guard lock(circle_.setup_.domain->lock());
   Link& link = *circle_.link(receiver_);
-  if (!link.broken()) {
-    ++slot.unwritten;
-    link.queue({frame, slot.memory.data(), slots_, &slot.unwritten});
-    circle_.push_out(link);
-  }
+  link.queue({frame, slot.memory.data(), slots_, &slot.unwritten});
+  circle_.push_out(link);
   sent_ += frame.length;
   done_ += piece_;
   const bool last = done_ == size_;

@@ -22,7 +22,7 @@ class TcpPairSender final : public PairSender {
   struct Slots final : Source {
     struct Slot {
       alignas(64) std::array<std::byte, kLetterSize + kPieceSize> memory;
-      std::uint32_t unwritten = 0;
+      Unwritten unwritten = 0;
     };
     std::array<std::unique_ptr<Slot>, kSlots> slots;
   };

@@ -1,6 +1,7 @@
 #include "transports/tcp/streams.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace seto::tcp {
 namespace {
@@ -23,10 +24,9 @@ TcpSender::TcpSender(TcpCircle& circle, StreamAddress address, std::span<const s
       geometry_(geometry),
       ahead_(slices_ahead(geometry)),
       operations_(operations_ahead(geometry)),
-      stride_(padded(geometry.slot_size)),
-      slots_(std::make_shared<Slots>()) {
+      stride_(padded(geometry.slot_size)) {
   geometry_.depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(1U, geometry.depth), geometry.slices));
-  slots_->unwritten.resize(2 * geometry_.depth);
+  slots_ = std::make_shared<Slots>(2 * std::size_t{geometry_.depth});
   const std::lock_guard lock(circle_.setup_.domain->lock());
   for (const std::uint32_t receiver : receivers_)
     taken_.push_back(&circle_.peers_[receiver].taken[TcpCircle::key_of(address.port, address.group)]);
@@ -37,6 +37,7 @@ TcpSender::TcpSender(TcpCircle& circle, StreamAddress address, std::span<const s
 bool TcpSender::open(Operation& operation, std::uint64_t number) {
   bool asks = false;
   for (const std::uint32_t receiver : receivers_) {
+    if (circle_.link(receiver)->broken()) continue;  // takes nothing, and is found out elsewhere
     const std::uint64_t done = circle_.done_by(receiver);
     if (done + operations_ < number) {
       circle_.setup_.herald->ask(receiver);
@@ -54,9 +55,9 @@ bool TcpSender::open(Operation& operation, std::uint64_t number) {
 bool TcpSender::has_credit(Mark mark) {
   if (slice_of(mark) < ahead_) return true;
   const Mark needed = mark - ahead_ + 1;
-  return std::all_of(taken_.begin(), taken_.end(), [&](const std::array<Mark, kMostOperations>* taken) {
-    return (*taken)[operation_of(mark) % kMostOperations] >= needed;
-  });
+  for (std::size_t i = 0; i < receivers_.size(); ++i)
+    if ((*taken_[i])[operation_of(mark) % kMostOperations] < needed && !circle_.link(receivers_[i])->broken()) return false;
+  return true;
 }
 
 std::size_t TcpSender::slot_of(Mark mark) const {
@@ -66,7 +67,7 @@ std::size_t TcpSender::slot_of(Mark mark) const {
 std::byte* TcpSender::acquire(Mark mark) {
   Operation& operation = under_way_[operation_of(mark) % 2];
   if (operation.number != operation_of(mark) && !open(operation, operation_of(mark))) return nullptr;
-  if (!has_credit(mark) || slots_->unwritten[slot_of(mark)] > 0) return nullptr;
+  if (!has_credit(mark) || slots_->unwritten[slot_of(mark)].load(std::memory_order_acquire) > 0) return nullptr;
   if (slots_->memory == nullptr)
     slots_->memory = std::make_unique_for_overwrite<std::byte[]>(2 * geometry_.depth * stride_ + kSlotAlignment);
   auto* const memory = slots_->memory.get();
@@ -92,7 +93,7 @@ void TcpSender::commit(Mark mark) {
     send(operation, mark, acquire(mark), &slots_->unwritten[slot_of(mark)]);
 }
 
-void TcpSender::send(const Operation& operation, Mark mark, const std::byte* message, std::uint32_t* unwritten) {
+void TcpSender::send(const Operation& operation, Mark mark, const std::byte* message, Unwritten* unwritten) {
   Frame frame = circle_.frame_of(FrameKind::data);
   frame.mark = mark;
   frame.size = static_cast<std::uint32_t>(operation.size);
@@ -102,13 +103,11 @@ void TcpSender::send(const Operation& operation, Mark mark, const std::byte* mes
   const std::lock_guard lock(circle_.setup_.domain->lock());
   for (const std::uint32_t receiver : receivers_) {
     Link& link = *circle_.link(receiver);
-    if (link.broken()) continue;
     std::size_t offset = 0;
     do {
       frame.offset = static_cast<std::uint32_t>(offset);
       frame.flags = operation.asks && slice_of(mark) == 0 && offset == 0 ? kTellProgress : 0;
       frame.length = static_cast<std::uint32_t>(std::min(kFrameLimit, operation.size - offset));
-      ++*unwritten;
       link.queue({frame, message + offset, slots_, unwritten});
       offset += frame.length;
     } while (offset < operation.size);
@@ -116,11 +115,11 @@ void TcpSender::send(const Operation& operation, Mark mark, const std::byte* mes
   }
 }
 
-bool TcpSender::taken(std::uint64_t operation) { return slots_->lent[operation % 2] == 0; }
+bool TcpSender::taken(std::uint64_t operation) { return slots_->lent[operation % 2].load(std::memory_order_acquire) == 0; }
 
 bool TcpSender::revoke(std::uint64_t operation) {
   const std::lock_guard lock(circle_.setup_.domain->lock());
-  std::uint32_t& lent = slots_->lent[operation % 2];
+  const Unwritten& lent = slots_->lent[operation % 2];
   for (const std::uint32_t receiver : receivers_) circle_.link(receiver)->recall(&lent);
   return true;
 }
@@ -133,15 +132,32 @@ TcpReceiver::TcpReceiver(TcpCircle& circle, StreamAddress address, const StreamG
         return circle.stream_of(address.sender, TcpCircle::key_of(address.port, address.group));
       }()) {}
 
+// What a broken link brought was read to the end before it broke.
 const std::byte* TcpReceiver::front(Mark mark) {
+  const bool over = circle_.link(address_.sender)->broken();
   const InStream::Message* const message = stream_.whole(mark);
-  if (message == nullptr) return nullptr;
+  if (message == nullptr) {
+    if (over) circle_.miss(address_.sender, operation_of(mark));
+    return nullptr;
+  }
   if (message->digest == geometry_.digest && message->size <= geometry_.slot_size) return message->data;
-  circle_.disagree(
-      address_.sender, operation_of(mark),
-      failure(Code::remote_error, "%s %u sent operation %llu with digest %08x where digest %08x was due", circle_.setup_.called,
-              address_.sender, static_cast<unsigned long long>(operation_of(mark)), message->digest, geometry_.digest));
+  std::array<char, 64> digests{};
+  (void)std::snprintf(digests.data(), digests.size(), "digest %08x where digest %08x was due", message->digest, geometry_.digest);
+  disagree(mark, digests.data());
   return nullptr;
+}
+
+bool TcpReceiver::brings(Mark mark, std::size_t size) {
+  const InStream::Message* const message = stream_.whole(mark);
+  if (message != nullptr && message->size == size) return true;
+  if (message != nullptr) disagree(mark, std::to_string(message->size) + " bytes where " + std::to_string(size) + " were due");
+  return false;
+}
+
+void TcpReceiver::disagree(Mark mark, const std::string& what) {
+  circle_.disagree(address_.sender, operation_of(mark),
+                   failure(Code::remote_error, "%s %u sent operation %llu with %s", circle_.setup_.called, address_.sender,
+                           static_cast<unsigned long long>(operation_of(mark)), what.c_str()));
 }
 
 // Its sender hears of it if it may have to wait for it, in steps of half of what it may be ahead.

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "transports/tcp/tcp_circle.h"
@@ -25,9 +26,10 @@ class TcpSender final : public SendStream {
  private:
   // Slots of two operations, and how many frames of each wait to be written.
   struct Slots final : Source {
+    explicit Slots(std::size_t count) : unwritten(count) {}
     std::unique_ptr<std::byte[]> memory;
-    std::vector<std::uint32_t> unwritten;  // by slot
-    std::array<std::uint32_t, 2> lent{};   // of all that an operation lent
+    std::vector<Unwritten> unwritten;  // by slot
+    std::array<Unwritten, 2> lent{};   // of all that an operation lent
   };
   struct Operation {
     std::uint64_t number = 0;
@@ -40,7 +42,7 @@ class TcpSender final : public SendStream {
   bool open(Operation& operation, std::uint64_t number);
   [[nodiscard]] bool has_credit(Mark mark);
   [[nodiscard]] std::size_t slot_of(Mark mark) const;
-  void send(const Operation& operation, Mark mark, const std::byte* message, std::uint32_t* unwritten);
+  void send(const Operation& operation, Mark mark, const std::byte* message, Unwritten* unwritten);
 
   TcpCircle& circle_;
   StreamAddress address_;
@@ -59,9 +61,13 @@ class TcpReceiver final : public ReceiveStream {
   TcpReceiver(TcpCircle& circle, StreamAddress address, const StreamGeometry& geometry);
 
   const std::byte* front(Mark mark) override;
+  [[nodiscard]] bool asks_size() const override { return true; }
+  bool brings(Mark mark, std::size_t size) override;
   void release(Mark mark) override;
 
  private:
+  void disagree(Mark mark, const std::string& what);
+
   TcpCircle& circle_;
   StreamAddress address_;
   StreamGeometry geometry_;

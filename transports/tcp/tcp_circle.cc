@@ -15,21 +15,6 @@ constexpr std::size_t kMostStreams = 65'536;
 constexpr std::size_t kMostRefusals = 1'024;
 // How long a header that disagrees waits for the note that says why.
 constexpr std::uint64_t kNoteNs = 2'000'000'000;
-constexpr std::uint32_t kLargestSlot = std::uint32_t{1} << 31;
-
-Status garbage(const char* what) {
-  return seto::failure(Code::remote_error, "what came over its connection is garbage (%s): the connection is given up", what);
-}
-
-Status check(const StreamGeometry& geometry) {
-  if (geometry.slices < 1 || geometry.slices > kMaxSlices)
-    return seto::failure(Code::invalid_argument, "%llu slices: a mark counts from 1 to %llu of them",
-                         static_cast<unsigned long long>(geometry.slices), static_cast<unsigned long long>(kMaxSlices));
-  if (geometry.slot_size > kLargestSlot)
-    return seto::failure(Code::invalid_argument, "slots of %u bytes are beyond the limit of %u", geometry.slot_size,
-                         kLargestSlot);
-  return {};
-}
 
 }  // namespace
 
@@ -46,7 +31,7 @@ Result<std::unique_ptr<TcpCircle>> TcpCircle::create(CircleSetup setup) {
     self.peers_[member].pair = std::make_unique<InPair>(self.setup_.domain->landing());
     self.link(member)->enter(self.setup_.number, self, member, self.setup_.own);
   }
-  (void)self.setup_.domain->note_output();
+  self.setup_.domain->note_output();
   return circle;
 }
 
@@ -96,23 +81,38 @@ void TcpCircle::complete(std::uint64_t operation) {
   done_ = operation;
   bulletin_.complete(operation);
   for (std::uint32_t member = 0; member < members(); ++member)
-    if (peers_[member].awaits_progress) tell_progress(member);
+    if (peers_[member].asked_from != 0 && peers_[member].asked_from <= done_) tell_progress(member);
 }
 
 void TcpCircle::look_for_unread(std::uint64_t operation) {
   const bool disregarded = disregarded_[operation % kMostOperations] == operation;
   for (std::uint32_t member = 0; member < members(); ++member) {
     const std::uint32_t unread = std::exchange(peers_[member].unread[operation % kMostOperations], 0);
-    if (unread == 0 || disregarded) continue;
+    if (unread == 0) continue;
+    forget(member, operation);
+    if (disregarded) continue;
     disagree(member, operation,
              seto::failure(Code::remote_error, "%s %u sent something in operation %llu where nothing was due", setup_.called,
                            member, static_cast<unsigned long long>(operation)));
   }
 }
 
+// Their memory goes back now, not when their place is used again.
+void TcpCircle::forget(std::uint32_t member, std::uint64_t operation) {
+  const std::lock_guard lock(setup_.domain->lock());
+  for (const auto& [key, stream] : peers_[member].streams) stream->forget_before(operation);
+}
+
+void TcpCircle::asked_for_progress(Peer& peer, std::uint32_t member, std::uint64_t operation) {
+  if (operation <= done_) return link(member)->queue_urgent(frame_of(FrameKind::progress));
+  peer.asked_from = peer.asked_from == 0 ? operation : std::min(peer.asked_from, operation);
+  peer.asked_to = std::max(peer.asked_to, operation);
+}
+
 void TcpCircle::tell_progress(std::uint32_t member) {
   const std::lock_guard lock(setup_.domain->lock());
-  peers_[member].awaits_progress = false;
+  Peer& peer = peers_[member];
+  peer.asked_from = peer.asked_to > done_ ? done_ + 1 : 0;
   link(member)->queue_urgent(frame_of(FrameKind::progress));
   push_out(*link(member));
 }
@@ -135,15 +135,39 @@ std::uint64_t TcpCircle::completed_by(std::uint32_t member) const {
   return copies_[member]->completed();
 }
 
+// In words beside the streams, and behind everything on them. Whoever holds the token sends it.
 void TcpCircle::leave(Fate fate) {
+  const bool first = bulletin_.fate().reason == 0;
   bulletin_.leave(fate);
   setup_.herald->announce();
+  if (!first) return;
+  const std::lock_guard lock(setup_.domain->lock());
+  Frame frame;
+  frame.set_kind(FrameKind::left);
+  frame.circle = setup_.number;
+  frame.done = bulletin_.completed();
+  for (const auto& each : setup_.links)
+    if (each != nullptr) each->queue({frame, nullptr, nullptr, nullptr});
+  setup_.domain->note_output();
+}
+
+bool TcpCircle::silent(std::uint32_t member) const {
+  if (member == setup_.own || link(member) == nullptr) return true;
+  const std::lock_guard lock(setup_.domain->lock());
+  const std::uint64_t left = peers_[member].left;
+  return link(member)->broken() || (left != 0 && link(member)->heard() >= left);
 }
 
 Fate TcpCircle::fate_of(std::uint32_t member) const { return member == setup_.own ? bulletin_.fate() : copies_[member]->fate(); }
 
 void TcpCircle::disagree(std::uint32_t member, std::uint64_t operation, Status reason) {
   if (disagreement_.reason.ok()) disagreement_ = {member, operation, monotonic_ns(), false, std::move(reason)};
+}
+
+void TcpCircle::miss(std::uint32_t member, std::uint64_t operation) {
+  if (done_by(member) < operation) return;
+  fail(seto::failure(Code::remote_error, "%s %u had ended operation %llu, and not all that it sent has come: %s", setup_.called,
+                     member, static_cast<unsigned long long>(operation), std::string(link(member)->why().text()).c_str()));
 }
 
 // Who looks for failures has compared the notes just before: the second time that it looks with the note here, that did not tell.
@@ -183,7 +207,7 @@ Frame TcpCircle::frame_of(FrameKind kind) const {
 
 void TcpCircle::push_out(Link& link) {
   (void)link.flush();
-  if (link.unsent()) (void)setup_.domain->note_output();
+  if (link.unsent()) setup_.domain->note_output();
 }
 
 // In steps, so that small messages cost no reply each.
@@ -228,16 +252,11 @@ Status TcpCircle::arrived(std::uint32_t member, const Frame& frame, std::byte* a
   peer.done = std::max(peer.done, frame.done);
   switch (frame.kind()) {
     case FrameKind::data:
-      if (frame.flags & kTellProgress) {
-        peer.awaits_progress = true;
-        if (operation_of(frame.mark) <= done_) {
-          peer.awaits_progress = false;
-          link(member)->queue_urgent(frame_of(FrameKind::progress));
-        }
-      }
+      if (frame.flags & kTellProgress) asked_for_progress(peer, member, operation_of(frame.mark));
       if (at != nullptr) stream_of(member, key_of(frame.port, frame.group)).arrived(frame, at);
       return {};
     case FrameKind::credit: {
+      if (peer.taken.size() >= kMostStreams) return garbage("credit for more streams than there can be");
       Mark& taken = peer.taken[key_of(frame.port, frame.group)][operation_of(frame.mark) % kMostOperations];
       taken = std::max(taken, frame.mark);
       return {};
@@ -256,6 +275,9 @@ Status TcpCircle::arrived(std::uint32_t member, const Frame& frame, std::byte* a
       if (at == nullptr || peer.refusals.count(frame.mark) == 0) return {};
       peer.pair_refused[frame.mark] = letter_in(at);
       peer.refusals.erase(frame.mark);
+      return {};
+    case FrameKind::left:
+      peer.left = frame.sequence;
       return {};
     default:
       return {};

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -47,6 +45,7 @@ class TcpCircle final : public Circle, private Sink {
   [[nodiscard]] std::uint64_t completed_by(std::uint32_t member) const override;
   void leave(Fate fate) override;
   [[nodiscard]] Fate fate_of(std::uint32_t member) const override;
+  [[nodiscard]] bool silent(std::uint32_t member) const override;
   void explain(std::string_view why) override { bulletin_.explain(why); }
   [[nodiscard]] std::string explanation_of(std::uint32_t member) const override;
   [[nodiscard]] Status failure() const override;
@@ -77,8 +76,17 @@ class TcpCircle final : public Circle, private Sink {
     std::map<std::uint64_t, std::array<std::byte, kLetterSize>> refusals;  // letters that are being read, by message
     std::map<std::uint64_t, Letter> pair_refused;                          // messages to it, and what it expected instead
     std::uint64_t done = 0;                                                // operations, as its frames say
-    std::uint64_t heard = 0;                                               // frames of it
-    bool awaits_progress = false;
+    std::uint64_t asked_from = 0;  // it is to hear when this one has completed that operation; 0: none
+    std::uint64_t asked_to = 0;    // and each one after it up to this
+    std::uint64_t left = 0;        // the frame that said that it has; 0: none yet
+  };
+  // A header that disagrees, until the notes have told more.
+  struct Disagreement {
+    std::uint32_t member = 0;
+    std::uint64_t operation = 0;
+    std::uint64_t since_ns = 0;
+    bool told = false;  // the note was here when somebody looked
+    Status reason;
   };
 
   explicit TcpCircle(CircleSetup setup);
@@ -89,9 +97,11 @@ class TcpCircle final : public Circle, private Sink {
   static std::uint32_t key_of(std::uint16_t port, std::uint8_t group) { return std::uint32_t{port} << 8 | group; }
   InStream& stream_of(std::uint32_t member, std::uint32_t key);
   [[nodiscard]] Frame frame_of(FrameKind kind) const;
-  // Under the domain's lock: what was queued goes as far as it can.
+  // Under the domain's lock, the token held: what was queued goes as far as it can.
   void push_out(Link& link);
+  void asked_for_progress(Peer& peer, std::uint32_t member, std::uint64_t operation);
   void tell_progress(std::uint32_t member);
+  void forget(std::uint32_t member, std::uint64_t operation);
   void give_pair_credit(std::uint32_t member);  // queues
   [[nodiscard]] Link* link(std::uint32_t member) const { return setup_.links[member].get(); }
   [[nodiscard]] std::uint64_t done_by(std::uint32_t member) const;
@@ -100,23 +110,15 @@ class TcpCircle final : public Circle, private Sink {
   }
   // A header of that member says that it makes another call: not yet a failure, for its note will say which.
   void disagree(std::uint32_t member, std::uint64_t operation, Status reason);
+  // A message of that member is due which a broken link did not bring. If it has not come as far itself, others will say why.
+  void miss(std::uint32_t member, std::uint64_t operation);
+  // Messages came for that operation which nobody here has read, and it has ended well: that member makes another call.
+  void look_for_unread(std::uint64_t operation);
 
   CircleSetup setup_;
   Bulletin bulletin_;
   std::vector<std::unique_ptr<Bulletin>> copies_;  // by member
   std::vector<Peer> peers_;
-  // A header that disagrees, until the notes have told more.
-  struct Disagreement {
-    std::uint32_t member = 0;
-    std::uint64_t operation = 0;
-    std::uint64_t since_ns = 0;
-    bool told = false;  // the note was here when somebody looked
-    Status reason;
-  };
-
-  // Messages came for that operation which nobody here has read, and it has ended well: that member makes another call.
-  void look_for_unread(std::uint64_t operation);
-
   std::uint64_t done_ = 0;
   std::array<std::uint64_t, kMostOperations> disregarded_{};  // operations that did not end well here
   Status failure_;

@@ -1,0 +1,101 @@
+// Over TCP a call may end while what it sent is still on its way: it arrives, or its receiver hears that it will not.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "tests/support/ranks.h"
+
+namespace seto::testing {
+namespace {
+
+class LastWords : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    setenv("SETO_TRANSPORT", "tcp", 1);
+    setenv("SETO_TCP_STREAMS", GetParam(), 1);
+    setenv("SETO_CALIBRATE", "off", 1);
+  }
+  void TearDown() override {
+    for (const char* name : {"SETO_TRANSPORT", "SETO_TCP_STREAMS", "SETO_CALIBRATE"}) unsetenv(name);
+  }
+};
+
+constexpr std::size_t kInts = std::size_t{1} << 20;
+
+TEST_P(LastWords, OfABroadcastAreReadByWhoComesWhenItsRootIsGone) {
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    std::vector<int> values(kInts, seat.rank == 0 ? 7 : 0);
+    if (seat.rank == 1) {
+      ASSERT_TRUE(seat.meet(1));
+    }
+    const Answer done = answer(setoBroadcast(values.data(), values.data(), kInts, setoInt32, 0, comm, nullptr));
+    EXPECT_EQ(done.code, setoSuccess) << done;
+    EXPECT_EQ(values, std::vector<int>(kInts, 7));
+    if (seat.rank == 0) {
+      EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+      ASSERT_TRUE(seat.meet(1));
+      return;
+    }
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+TEST_P(LastWords, OfAMessageAreReadByWhoComesWhenItsSenderIsGone) {
+  constexpr std::size_t kCount = 50'000;
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    std::vector<int> values(kCount, seat.rank == 0 ? 7 : 0);
+    if (seat.rank == 0) {
+      EXPECT_EQ(answer(setoSend(values.data(), kCount, setoInt32, 1, comm, nullptr)).code, setoSuccess);
+      EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+      ASSERT_TRUE(seat.meet(1));
+      return;
+    }
+    ASSERT_TRUE(seat.meet(1));
+    const Answer done = answer(setoRecv(values.data(), kCount, setoInt32, 0, comm, nullptr));
+    EXPECT_EQ(done.code, setoSuccess) << done;
+    EXPECT_EQ(values, std::vector<int>(kCount, 7));
+    const Answer more = answer(setoRecv(values.data(), kCount, setoInt32, 0, comm, nullptr));
+    EXPECT_EQ(more.code, setoRemoteError) << more;
+    EXPECT_TRUE(more.says("rank 0")) << more;
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+// The peer reads nothing at all, so what was sent stays where it is.
+TEST_P(LastWords, OfWhoAbortsKeepNobodyWaiting) {
+  constexpr std::size_t kMuch = std::size_t{32} << 20;
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    if (seat.rank == 1) {
+      ASSERT_TRUE(seat.meet(1));
+      EXPECT_EQ(setoCommAbort(comm), setoSuccess);
+      return;
+    }
+    std::vector<int> values(kMuch, 7);
+    std::atomic<bool> begun{false};
+    std::thread caller([&] {
+      begun = true;
+      EXPECT_NE(setoBroadcast(values.data(), values.data(), kMuch, setoInt32, 0, comm, nullptr), setoSuccess);
+    });
+    while (!begun) std::this_thread::yield();
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(setoCommAbort(comm), setoSuccess);
+    caller.join();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1'500)) << "2 s are what a farewell may take";
+    ASSERT_TRUE(seat.meet(1));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sockets, LastWords, ::testing::Values("1", "4"));
+
+}  // namespace
+}  // namespace seto::testing
