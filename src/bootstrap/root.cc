@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/bootstrap/init_counts.h"
+#include "src/bootstrap/named_root.h"
 #include "src/bootstrap/rendezvous_bootstrap.h"
 #include "src/bootstrap/root_file.h"
 #include "src/bootstrap/servers.h"
@@ -41,8 +42,8 @@ bool is_of_this_machine(const std::string& host) {
   return number ? number->is_loopback() : host == "localhost";
 }
 
-Status check_secret(const RootJoin& join, const HostPort& where) {
-  if (join.secret || join.allow_no_secret || is_of_this_machine(where.host)) return {};
+Status check_secret(const RootJoin& join) {
+  if (join.secret || join.allow_no_secret) return {};
   return failure(
       Code::invalid_usage,
       "SETO_ROOT=%s is reached over a network, and nothing proves who belongs to the job: name a file with a secret in "
@@ -50,7 +51,7 @@ Status check_secret(const RootJoin& join, const HostPort& where) {
       join.root.c_str());
 }
 
-// Without a secret jobs are told apart by their names, which prove nothing.
+// Without a secret, which was allowed, jobs are told apart by their names, which prove nothing.
 Secret key_of(const RootJoin& join) {
   if (join.secret) return join.secret->derive("seto root", name_of(join));
   return join.job.empty() ? Secret() : Secret::of_text("seto job " + join.job);
@@ -90,13 +91,24 @@ Result<RootServer> serve_at(const RootJoin& join, const HostPort& where) {
   return made;
 }
 
+// Every user of this machine reaches a port of it, and there is nothing to prove. Ranks of one user need no port: they meet at
+// local sockets, where the kernel says who is at the other end. Over these they may also agree on a secret.
+Result<std::unique_ptr<Bootstrap>> join_on_machine(const RootJoin& join, Deadline until) {
+  auto joined = join_named("root " + name_of(join), join.rank, join.ranks, until);
+  if (joined.ok() || joined.status().code() != Code::timeout) return joined;
+  return failure(Code::timeout,
+                 "%s (SETO_ROOT=%s without a secret is for ranks of one machine and user; none of them may have one)",
+                 std::string(joined.status().text()).c_str(), join.root.c_str());
+}
+
 Result<std::unique_ptr<Bootstrap>> join_at(const RootJoin& join, Deadline until) {
   auto where = parse_host_port(join.root);
   if (!where.ok() || where->port == 0) {
     return failure(Code::invalid_argument, "SETO_ROOT=%.200s is none: write host:port of rank 0, file:PATH or id:HEX",
                    join.root.c_str());
   }
-  SETO_TRY(check_secret(join, *where));
+  if (!join.secret && is_of_this_machine(where->host)) return join_on_machine(join, until);
+  SETO_TRY(check_secret(join));
   Request request = request_of(join);
   request.key = key_of(join);
   if (join.secret) request.job_secret = request.key.derive("seto job");

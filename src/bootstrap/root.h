@@ -14,7 +14,8 @@ namespace seto {
 
 // What a rank knows that nobody introduced: where to meet, and who it is.
 struct RootJoin {
-  // host:port  rank 0's process listens there, the others come to it, as soon as it is there
+  // host:port  rank 0's process listens there, the others come to it, as soon as it is there. Of loopback and without a secret it
+  //            is only a name, by which ranks of this machine and user meet (named_root.h)
   // file:PATH  rank 0 writes there how to reach it, the others read it: on a file system that all see
   // id:HEX     an id of setoGetJobId or setoGetUniqueId, as 256 hexadecimal digits: whoever made it serves all ranks
   std::string root;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -41,6 +42,13 @@ RootJoin at(const std::string& root, Rank rank, int ranks) {
   return join;
 }
 
+// Whoever has a secret meets over TCP, on one machine too.
+RootJoin over_tcp(const std::string& root, Rank rank, int ranks) {
+  RootJoin join = at(root, rank, ranks);
+  join.secret = Secret::of_text("open sesame");
+  return join;
+}
+
 Answer gather(const RootJoin& join, Deadline until) {
   auto bootstrap = join_root(join, until);
   if (!bootstrap.ok()) return bootstrap.status();
@@ -54,16 +62,17 @@ void expect_all(const std::vector<Answer>& answers) {
   }
 }
 
-// Everything here runs in children: what rank 0 opens stays until its process ends.
-void in_child(const std::function<void()>& body) {
-  ChildProcess child([&] {
+// Ends as programs do, so that whom it serves hears its last words.
+ChildProcess child_that(const std::function<void()>& body) {
+  return ChildProcess([&]() -> bool {
     body();
     std::fflush(nullptr);
     exit(::testing::Test::HasFailure() ? 1 : 0);
-    return true;
   });
-  EXPECT_TRUE(child.wait());
 }
+
+// Everything here runs in children: what rank 0 opens stays until its process ends.
+void in_child(const std::function<void()>& body) { EXPECT_TRUE(child_that(body).wait()); }
 
 std::string temporary_folder() {
   std::string path = ::testing::TempDir() + "seto-root-XXXXXX";
@@ -76,7 +85,7 @@ TEST(Root, ByAddressAgainAndAgain) {
     const std::string port = std::to_string(free_port());
     for (const std::string& root : {"127.0.0.1:" + port, "localhost:" + std::to_string(free_port())}) {
       for (int round = 0; round < 3; ++round) {
-        expect_all(as_threads(3, [&](Rank rank) { return gather(at(root, rank, 3), later()); }));
+        expect_all(as_threads(3, [&](Rank rank) { return gather(over_tcp(root, rank, 3), later()); }));
       }
     }
   });
@@ -102,9 +111,9 @@ TEST(Root, OthersWaitForRankZero) {
     Ghost ghost;
     const std::string root = to_text(ghost.address());
     Answer second = failure(Code::internal, "not yet");
-    std::thread early([&] { second = gather(at(root, 1, 2), later()); });
+    std::thread early([&] { second = gather(over_tcp(root, 1, 2), later()); });
     ghost.hear_and_vanish();
-    const Answer first = gather(at(root, 0, 2), later());
+    const Answer first = gather(over_tcp(root, 0, 2), later());
     early.join();
     expect_all({first, second});
   });
@@ -112,7 +121,7 @@ TEST(Root, OthersWaitForRankZero) {
 
 TEST(Root, NobodyThereIsSaid) {
   const std::string root = "127.0.0.1:" + std::to_string(free_port());
-  const Answer answer = gather(at(root, 1, 2), Deadline::after_ms(100));
+  const Answer answer = gather(over_tcp(root, 1, 2), Deadline::after_ms(100));
   EXPECT_THAT(text_of(answer), HasSubstr("rank 1: rank 0 does not answer at SETO_ROOT=" + root));
 }
 
@@ -120,7 +129,7 @@ TEST(Root, TwoJobsAtOneAddress) {
   in_child([] {
     const std::string root = "127.0.0.1:" + std::to_string(free_port());
     const auto of_job = [&](const char* job, Rank rank) {
-      RootJoin join = at(root, rank, 2);
+      RootJoin join = over_tcp(root, rank, 2);
       join.job = job;
       return join;
     };
@@ -134,6 +143,46 @@ TEST(Root, TwoJobsAtOneAddress) {
     EXPECT_TRUE(other.wait());
     expect_all(as_threads(2, [&](Rank rank) { return gather(of_job("16", rank), later()); }));
   });
+}
+
+// Nobody can come by the network, where anybody could: the ranks may agree on a secret, so none is needed.
+TEST(Root, LoopbackWithoutASecretIsOneUsersAndOpensNoPort) {
+  in_child([] {
+    const std::uint16_t port = free_port();
+    const std::string root = "127.0.0.1:" + std::to_string(port);
+    for (int round = 0; round < 2; ++round) {
+      expect_all(as_threads(2, [&](Rank rank) -> Answer {
+        auto bootstrap = join_root(at(root, rank, 2), later());
+        if (!bootstrap.ok()) return bootstrap.status();
+        EXPECT_EQ((*bootstrap)->secret(), nullptr) << "rank 0 proposes one";
+        const auto caller = connect_tcp(parse_host("127.0.0.1")->with_port(port), Deadline::after_ms(1'000));
+        EXPECT_EQ(caller.status().code(), Code::remote_error) << "somebody listens";
+        return (*bootstrap)->all_gather("rank " + std::to_string(rank), later());
+      }));
+    }
+  });
+}
+
+TEST(Root, LoopbackWithoutASecretKeepsOtherUsersOut) {
+  if (geteuid() != 0) GTEST_SKIP() << "skipped: needs root";
+  for (const bool own : {true, false}) {
+    const std::string root = "127.0.0.1:" + std::to_string(free_port());
+    const auto expect = [&](Rank rank) {
+      const Answer answer = gather(at(root, rank, 2), Deadline::after_ms(own ? testing::kLongMs : 500));
+      EXPECT_EQ(answer.ok(), own) << text_of(answer);
+      if (own || rank == 1) return;
+      EXPECT_THAT(text_of(answer), HasSubstr("rank 1 of 2 did not come"));
+      EXPECT_THAT(text_of(answer), HasSubstr("without a secret is for ranks of one machine and user"));
+    };
+    ChildProcess first = child_that([&] { expect(0); });
+    ChildProcess second = child_that([&] {
+      constexpr uid_t kNobody = 65'534;
+      ASSERT_TRUE(own || setuid(kNobody) == 0);
+      expect(1);
+    });
+    EXPECT_TRUE(second.wait());
+    EXPECT_TRUE(first.wait());
+  }
 }
 
 TEST(Root, SecretsAreAskedForAndChecked) {
@@ -160,7 +209,7 @@ TEST(Root, SecretsAreAskedForAndChecked) {
     for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
     EXPECT_TRUE(equal(secrets[0], secrets[1]));
     EXPECT_THAT(text_of(gather(with(1, "open barley"), later())), HasSubstr("SETO_SECRET_FILE or SETO_SECRET differ"));
-    EXPECT_THAT(text_of(gather(with(1, ""), later())), HasSubstr("there is a secret there and none here"));
+    EXPECT_THAT(text_of(gather(with(1, ""), Deadline::after_ms(50))), HasSubstr("none of them may have one"));
   });
 }
 
