@@ -42,6 +42,14 @@ std::string nobody_text(const UniqueId& id) {
   return text + "or no address of its machine can be reached from here";
 }
 
+RendezvousBootstrap::Miss miss_of(const MemberCall& call) {
+  using Miss = RendezvousBootstrap::Miss;
+  if (!call.reached()) return Miss::nobody;
+  if (!call.over()) return Miss::slow;
+  if (call.refused()) return Miss::none;
+  return call.hung_up() ? Miss::hung_up : Miss::stranger;
+}
+
 Claim claim_of(Rank rank, std::uint64_t number) {
   Claim claim;
   claim.purpose = static_cast<std::uint8_t>(GatheringPurpose::rendezvous);
@@ -81,17 +89,22 @@ Result<RendezvousBootstrap> RendezvousBootstrap::join(const UniqueIdBytes& bytes
 // more seldom.
 Status RendezvousBootstrap::reach(Deadline until, const Again& again) {
   int hang_ups = 0;
+  Status heard;
+  std::uint64_t attempt_ms = kAttemptMs;
   for (int pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     Miss miss = Miss::none;
     // What was reached by an address of old must not use up the time in which a new one appears.
-    const Deadline attempt = again ? until.sooner_ms(kAttemptMs) : until;
-    Status connected = connect(attempt, miss);
-    const bool try_again = miss == Miss::hung_up ? ++hang_ups < kHangUpLimit : miss == Miss::nobody && again;
-    if (connected.ok() || !try_again || until.passed()) return connected;
+    Status connected = connect(again ? until.sooner_ms(attempt_ms) : until, miss);
+    const bool crowded = miss == Miss::hung_up && ++hang_ups < kHangUpLimit;
+    if (connected.ok() || miss == Miss::none || !(crowded || again)) return connected;
+    if (miss == Miss::stranger) heard = connected;
+    if (until.passed()) return heard.ok() || until.stopped() ? connected : heard;  // more than that the last attempt was cut off
     const Deadline pause = until.sooner_ms(static_cast<std::uint64_t>(pause_ms));
     while (!pause.passed()) static_cast<void>(poll(nullptr, 0, pause.wait_ms()));
     if (until.stopped()) return given_up(request_.rank);
-    if (until.passed() || (miss == Miss::nobody && !again(request_))) return connected;
+    const bool worth_it = again && again(request_, miss);
+    if (until.passed() || !(crowded || worth_it)) return connected;
+    if (miss == Miss::slow) attempt_ms *= 2;  // or one that needs longer would never be heard
   }
 }
 
@@ -114,7 +127,7 @@ Status RendezvousBootstrap::connect(Deadline until, Miss& miss) {
   }
   if (until.stopped()) return given_up(request_.rank);
   const Code code = fd.status().code();
-  miss = !call.reached() ? Miss::nobody : call.hung_up() ? Miss::hung_up : Miss::none;
+  miss = miss_of(call);
   if (miss == Miss::nobody && code != Code::unavailable) {
     return failure(code, "rank %d: %s (%s)", request_.rank, request_.nobody.c_str(), std::string(fd.status().text()).c_str());
   }

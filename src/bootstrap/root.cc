@@ -17,6 +17,7 @@ constexpr std::string_view kFile = "file:";
 constexpr std::string_view kId = "id:";
 
 using Request = RendezvousBootstrap::Request;
+using Miss = RendezvousBootstrap::Miss;
 
 Result<std::unique_ptr<Bootstrap>> as_pointer(Result<RendezvousBootstrap> joined) {
   if (!joined.ok()) return joined.status();
@@ -119,7 +120,9 @@ Result<std::unique_ptr<Bootstrap>> join_at(const RootJoin& join, Deadline until)
     return as_pointer(RendezvousBootstrap::join(std::move(request), until));
   }
   SETO_ASSIGN(request.server.addresses, resolve(*where, until));
-  return as_pointer(RendezvousBootstrap::join(std::move(request), until, [](Request&) { return true; }));
+  return as_pointer(RendezvousBootstrap::join(std::move(request), until, [](Request&, Miss miss) {
+    return miss == Miss::nobody || miss == Miss::slow;  // whoever else listens there is no rank 0 that is late
+  }));
 }
 
 // ---- file:PATH
@@ -140,7 +143,8 @@ Result<RootServer> serve_by_file(const RootJoin& join, const std::string& path, 
   take_id(request, join, id);
   RootServer made;
   made.id = encode(id);
-  SETO_ASSIGN(made.server, RendezvousServer::start(std::move(doors), {request.key, UniqueId::Serves::job}));
+  SETO_ASSIGN(made.server, RendezvousServer::start(std::move(doors),
+                                                   {request.key, UniqueId::Serves::job, Deadline::never(), presence_key(id)}));
   SETO_TRY(write_root_file(path, made.id));
   made.at_exit = [path, bytes = made.id] { remove_root_file(path, bytes); };
   return made;
@@ -159,8 +163,8 @@ Result<std::unique_ptr<Bootstrap>> join_by_file(const RootJoin& join, Deadline u
   }
   SETO_ASSIGN(UniqueId id, wait_for_root_file(path, join.rank, until));
   take_id(request, join, id);
-  // A file of a job that has ended lies there until rank 0 of this one writes its own.
-  return as_pointer(RendezvousBootstrap::join(std::move(request), until, [&](Request& next) {
+  // A file of a job that has ended lies there until rank 0 of this one writes its own. Who listens where it leads may be anybody.
+  return as_pointer(RendezvousBootstrap::join(std::move(request), until, [&](Request& next, Miss) {
     auto now = read_root_file(path);
     if (now.ok()) take_id(next, join, *now);
     return true;

@@ -119,7 +119,7 @@ TEST(NetworkRendezvous, AnotherTokenIsRefused) {
   UniqueId forged = decode(place.far).value();
   forged.token = random_token();
   EXPECT_THAT(text_of(join_and_gather(encode(forged), 0, 2, later())), HasSubstr("knows no job with this secret"));
-  EXPECT_TRUE(log.contains("closed a connection from 127.0.0.1 that did not prove"));
+  EXPECT_TRUE(testing::comes_to_say(log, "closed a connection from 127.0.0.1 that did not prove"));
   const auto answers = as_threads(2, [&](Rank rank) { return join_and_gather(place.far, rank, 2, later()); });
   for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
 }
@@ -178,7 +178,7 @@ TEST(NetworkRendezvous, AnotherVersionIsRefusedAndBothAreNamed) {
               HasSubstr("the library there is version " + version + ", the one here is version 0.0.7"));
   const auto answers = as_threads(2, [&](Rank rank) { return join_and_gather(place.far, rank, 2, later()); });
   for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
-  EXPECT_TRUE(log.contains("the library there is version 0.0.7, the one here is version " + version));
+  EXPECT_TRUE(testing::comes_to_say(log, "the library there is version 0.0.7, the one here is version " + version));
 }
 
 // Each says something wrong, or nothing, and many stay until they are thrown out.

@@ -4,8 +4,10 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "src/base/log.h"
 #include "src/bootstrap/rendezvous_bootstrap.h"
 #include "src/bootstrap/rendezvous_server.h"
 #include "tests/unit/bootstrap/ranks.h"
@@ -42,6 +44,13 @@ inline Answer join_and_gather(const UniqueIdBytes& id, Rank rank, int size, Dead
   auto bootstrap = RendezvousBootstrap::join(id, rank, size, until, loopback_network());
   if (!bootstrap.ok()) return bootstrap.status();
   return bootstrap->all_gather("rank " + std::to_string(rank), until);
+}
+
+// What another thread has still to write.
+inline bool comes_to_say(LogCapture& log, const char* text) {
+  const Deadline until = later();
+  while (!log.contains(text) && !until.passed()) std::this_thread::yield();
+  return log.contains(text);
 }
 
 inline bool ends_within(const RendezvousServer& server, std::uint64_t ms) {

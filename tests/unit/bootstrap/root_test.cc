@@ -119,6 +119,26 @@ TEST(Root, OthersWaitForRankZero) {
   });
 }
 
+// Somebody takes the call and is silent for longer than an attempt may last: a stopped process, or a crowded machine.
+TEST(Root, OthersWaitForASlowRankZero) {
+  in_child([] {
+    TcpListener silent = listen_tcp({parse_host("127.0.0.1").value()}, {}, 16).value();
+    const std::string root = to_text(silent.addresses.front());
+    Answer second = failure(Code::internal, "not yet");
+    std::thread early([&] { second = gather(over_tcp(root, 1, 2), later()); });
+    std::vector<PrivateFd> callers;
+    for (int call = 0; call < 2; ++call) {
+      EXPECT_TRUE(wait_for(silent.sockets.front().get(), POLLIN, later()).ok()) << "call " << call;
+      callers.push_back(accept_tcp(silent.sockets.front()));
+    }
+    silent.sockets.clear();
+    callers.clear();
+    const Answer first = gather(over_tcp(root, 0, 2), later());
+    early.join();
+    expect_all({first, second});
+  });
+}
+
 TEST(Root, NobodyThereIsSaid) {
   const std::string root = "127.0.0.1:" + std::to_string(free_port());
   const Answer answer = gather(over_tcp(root, 1, 2), Deadline::after_ms(100));
@@ -224,8 +244,11 @@ TEST(Root, ByFileWhichGoesWithItsJob) {
     EXPECT_EQ(stat(path.c_str(), &state), 0);
     EXPECT_EQ(state.st_mode & 0777, 0600U);
     ChildProcess other([&] {
-      EXPECT_THAT(text_of(gather(at("file:" + path, 0, 2), later())),
-                  HasSubstr("another job that is running uses SETO_ROOT=file:"));
+      for (const char* job : {"", "of another name"}) {
+        RootJoin join = at("file:" + path, 0, 2);
+        join.job = job;
+        EXPECT_THAT(text_of(gather(join, later())), HasSubstr("another job that is running uses SETO_ROOT=file:"));
+      }
       return true;
     });
     EXPECT_TRUE(other.wait());
@@ -244,6 +267,25 @@ TEST(Root, AFileOfADeadJobIsReplaced) {
     Answer second = failure(Code::internal, "not yet");
     std::thread early([&] { second = gather(at("file:" + path, 1, 2), later()); });
     ghost.hear_and_vanish();
+    const Answer first = gather(at("file:" + path, 0, 2), later());
+    early.join();
+    expect_all({first, second});
+  });
+  std::filesystem::remove_all(folder);
+}
+
+// The port of a job that has ended belongs to another job now, which uses another file.
+TEST(Root, AFileOfADeadJobWhosePortIsInUseAgainIsReplaced) {
+  const std::string folder = temporary_folder();
+  const std::string path = folder + "/root";
+  in_child([&] {
+    LogCapture log;
+    const testing::Place other(UniqueId::Serves::job, Doors::Reach::network);
+    const UniqueId dead{UniqueId::Serves::job, random_token(), {random_socket_name(), other.id.contact.addresses}};
+    ASSERT_TRUE(write_root_file(path, encode(dead)).ok());
+    Answer second = failure(Code::internal, "not yet");
+    std::thread early([&] { second = gather(at("file:" + path, 1, 2), later()); });
+    EXPECT_TRUE(testing::comes_to_say(log, "it has another secret than this job"));
     const Answer first = gather(at("file:" + path, 0, 2), later());
     early.join();
     expect_all({first, second});
