@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "src/bootstrap/init_counts.h"
 #include "src/bootstrap/rendezvous_bootstrap.h"
 #include "src/bootstrap/servers.h"
 #include "src/net/local_socket.h"
@@ -55,11 +54,11 @@ Status have_a_server(const std::string& name, const Secret& key, Deadline until)
 
 }  // namespace
 
-Result<std::unique_ptr<Bootstrap>> join_named(std::string_view job, Rank rank, int size, Deadline until) {
+Result<std::unique_ptr<Bootstrap>> join_named(std::string_view job, Rank rank, int size, std::uint64_t number, Deadline until) {
   RendezvousBootstrap::Request request;
   request.server.socket_name = socket_name(job);
   request.key = key_of(job);
-  request.number = next_init(request.server.socket_name, rank);
+  request.number = number;
   request.rank = rank;
   request.size = size;
   request.nobody = "the process that served the ranks of this job on this machine has ended";

@@ -73,16 +73,21 @@ Result<RendezvousBootstrap> RendezvousBootstrap::join(Request request, Deadline 
 Result<RendezvousBootstrap> RendezvousBootstrap::join(const UniqueIdBytes& bytes, Rank rank, int size, Deadline until,
                                                       const NetworkChoice& network) {
   SETO_ASSIGN(const UniqueId id, decode(bytes));
-  Request request;
-  request.server = id.contact;
-  request.key = rendezvous_key(id.token);
+  Request request = request_by(id);
   if (id.serves == UniqueId::Serves::job) request.number = next_init(hex_text(bytes), rank);
   request.rank = rank;
   request.size = size;
   request.network = network;
+  return join(std::move(request), until);
+}
+
+RendezvousBootstrap::Request RendezvousBootstrap::request_by(const UniqueId& id) {
+  Request request;
+  request.server = id.contact;
+  request.key = rendezvous_key(id.token);
   request.nobody = nobody_text(id);
   request.job_secret = request.key.derive("seto job");
-  return join(std::move(request), until);
+  return request;
 }
 
 // There is nothing to wait on for a server that is not there yet, or has too many callers: it is looked for again and again, ever

@@ -40,9 +40,11 @@ class RendezvousBootstrap final : public Bootstrap {
   using Again = std::function<bool(Request&, Miss)>;
   // Blocks until all `size` ranks have joined. Whatever is wrong with one of them fails it on every rank that came.
   static Result<RendezvousBootstrap> join(Request request, Deadline until, const Again& again = {});
-  // By the bytes of an id, which one of setoGetJobId may serve often.
+  // By the bytes of an id. One of setoGetJobId may serve often: the n-th join of a rank meets the n-th of the others.
   static Result<RendezvousBootstrap> join(const UniqueIdBytes& id, Rank rank, int size, Deadline until,
                                           const NetworkChoice& network = {});
+  // What an id says; who asks is still to be filled in.
+  static Request request_by(const UniqueId& id);
 
   [[nodiscard]] Rank rank() const override { return request_.rank; }
   [[nodiscard]] int size() const override { return request_.size; }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/bootstrap/init_counts.h"
 #include "src/bootstrap/named_root.h"
 #include "src/bootstrap/rendezvous_bootstrap.h"
 #include "src/bootstrap/root_file.h"
@@ -27,9 +26,8 @@ Result<std::unique_ptr<Bootstrap>> as_pointer(Result<RendezvousBootstrap> joined
 // The name under which this process remembers what it has at a root.
 std::string name_of(const RootJoin& join) { return join.root + '\n' + join.job; }
 
-Request request_of(const RootJoin& join) {
-  Request request;
-  request.number = next_init(name_of(join), join.rank);
+Request request_of(const RootJoin& join, Request request = {}) {
+  request.number = join.number;
   request.rank = join.rank;
   request.size = join.ranks;
   request.network = join.network;
@@ -95,7 +93,7 @@ Result<RootServer> serve_at(const RootJoin& join, const HostPort& where) {
 // Every user of this machine reaches a port of it, and there is nothing to prove. Ranks of one user need no port: they meet at
 // local sockets, where the kernel says who is at the other end. Over these they may also agree on a secret.
 Result<std::unique_ptr<Bootstrap>> join_on_machine(const RootJoin& join, Deadline until) {
-  auto joined = join_named("root " + name_of(join), join.rank, join.ranks, until);
+  auto joined = join_named("root " + name_of(join), join.rank, join.ranks, join.number, until);
   if (joined.ok() || joined.status().code() != Code::timeout) return joined;
   return failure(Code::timeout,
                  "%s (SETO_ROOT=%s without a secret is for ranks of one machine and user; none of them may have one)",
@@ -174,9 +172,10 @@ Result<std::unique_ptr<Bootstrap>> join_by_file(const RootJoin& join, Deadline u
 // ---- id:HEX
 
 Result<std::unique_ptr<Bootstrap>> join_by_id(const RootJoin& join, Deadline until) {
-  auto id = parse_unique_id(std::string_view(join.root).substr(kId.size()));
+  auto bytes = parse_unique_id(std::string_view(join.root).substr(kId.size()));
+  auto id = bytes.ok() ? decode(*bytes) : Result<UniqueId>(bytes.status());
   if (!id.ok()) return failure(Code::invalid_argument, "SETO_ROOT: %s", std::string(id.status().text()).c_str());
-  return as_pointer(RendezvousBootstrap::join(*id, join.rank, join.ranks, until, join.network));
+  return as_pointer(RendezvousBootstrap::join(request_of(join, RendezvousBootstrap::request_by(*id)), until));
 }
 
 }  // namespace

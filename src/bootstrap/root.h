@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,14 +24,15 @@ struct RootJoin {
   std::string job;
   Rank rank = 0;
   int ranks = 1;
+  std::uint64_t number = 0;      // of this join among those of this rank, from 0
   std::optional<Secret> secret;  // of SETO_SECRET_FILE or SETO_SECRET
   bool allow_no_secret = false;
   NetworkChoice network;
 };
 
-// Meets the other ranks there. A root serves any number of communicators, one after another: the n-th join of a rank meets the
-// n-th of the others. What rank 0 opens stays until its process ends. Blocks until all have come, or the deadline.
-// Over a network a secret is needed, or the permission to go without.
+// Meets the other ranks there, in the joins that have the same number. A root serves any number of communicators. What rank 0
+// opens stays until its process ends. Blocks until all have come, or the deadline. Over a network a secret is needed, or the
+// permission to go without.
 [[nodiscard]] Result<std::unique_ptr<Bootstrap>> join_root(const RootJoin& join, Deadline until);
 
 }  // namespace seto

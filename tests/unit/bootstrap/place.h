@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -47,7 +48,7 @@ inline Answer join_and_gather(const UniqueIdBytes& id, Rank rank, int size, Dead
 }
 
 // What another thread has still to write.
-inline bool comes_to_say(LogCapture& log, const char* text) {
+inline bool comes_to_say(LogCapture& log, std::string_view text) {
   const Deadline until = later();
   while (!log.contains(text) && !until.passed()) std::this_thread::yield();
   return log.contains(text);

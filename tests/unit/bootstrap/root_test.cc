@@ -49,6 +49,11 @@ RootJoin over_tcp(const std::string& root, Rank rank, int ranks) {
   return join;
 }
 
+RootJoin numbered(int number, RootJoin join) {
+  join.number = static_cast<std::uint64_t>(number);
+  return join;
+}
+
 Answer gather(const RootJoin& join, Deadline until) {
   auto bootstrap = join_root(join, until);
   if (!bootstrap.ok()) return bootstrap.status();
@@ -85,7 +90,7 @@ TEST(Root, ByAddressAgainAndAgain) {
     const std::string port = std::to_string(free_port());
     for (const std::string& root : {"127.0.0.1:" + port, "localhost:" + std::to_string(free_port())}) {
       for (int round = 0; round < 3; ++round) {
-        expect_all(as_threads(3, [&](Rank rank) { return gather(over_tcp(root, rank, 3), later()); }));
+        expect_all(as_threads(3, [&](Rank rank) { return gather(numbered(round, over_tcp(root, rank, 3)), later()); }));
       }
     }
   });
@@ -161,7 +166,7 @@ TEST(Root, TwoJobsAtOneAddress) {
       return true;
     });
     EXPECT_TRUE(other.wait());
-    expect_all(as_threads(2, [&](Rank rank) { return gather(of_job("16", rank), later()); }));
+    expect_all(as_threads(2, [&](Rank rank) { return gather(numbered(1, of_job("16", rank)), later()); }));
   });
 }
 
@@ -172,7 +177,7 @@ TEST(Root, LoopbackWithoutASecretIsOneUsersAndOpensNoPort) {
     const std::string root = "127.0.0.1:" + std::to_string(port);
     for (int round = 0; round < 2; ++round) {
       expect_all(as_threads(2, [&](Rank rank) -> Answer {
-        auto bootstrap = join_root(at(root, rank, 2), later());
+        auto bootstrap = join_root(numbered(round, at(root, rank, 2)), later());
         if (!bootstrap.ok()) return bootstrap.status();
         EXPECT_EQ((*bootstrap)->secret(), nullptr) << "rank 0 proposes one";
         const auto caller = connect_tcp(parse_host("127.0.0.1")->with_port(port), Deadline::after_ms(1'000));
@@ -238,7 +243,7 @@ TEST(Root, ByFileWhichGoesWithItsJob) {
   const std::string path = folder + "/root";
   in_child([&] {
     for (int round = 0; round < 2; ++round) {
-      expect_all(as_threads(3, [&](Rank rank) { return gather(at("file:" + path, rank, 3), later()); }));
+      expect_all(as_threads(3, [&](Rank rank) { return gather(numbered(round, at("file:" + path, rank, 3)), later()); }));
     }
     struct stat state {};
     EXPECT_EQ(stat(path.c_str(), &state), 0);
@@ -315,7 +320,7 @@ TEST(Root, ById) {
     const auto id = create_unique_id(UniqueId::Serves::job, loopback_network(), later());
     const std::string root = "id:" + hex_text(id.value());
     for (int round = 0; round < 2; ++round) {
-      expect_all(as_threads(3, [&](Rank rank) { return gather(at(root, rank, 3), later()); }));
+      expect_all(as_threads(3, [&](Rank rank) { return gather(numbered(round, at(root, rank, 3)), later()); }));
     }
   });
   EXPECT_THAT(text_of(gather(at("id:12", 0, 2), later())), HasSubstr("256 hexadecimal digits"));
