@@ -45,7 +45,7 @@ Status have_a_server(const std::string& name, const Secret& key, Deadline until)
     const Result<PrivateFd> taken = connect_local(name, SocketKind::stream, until);
     if (taken.ok()) return {};
     if (taken.status().code() != Code::remote_error) return taken.status();
-    const Result<const RootServer*> server = root_server(name, [&] { return serve(name, key); });
+    const Result<const RootServer*> server = root_server(name, until, [&] { return serve(name, key); });
     if (server.ok()) return {};
     if (server.status().code() != Code::invalid_usage || until.passed()) return server.status();
     sched_yield();  // another rank is between taking the name and listening

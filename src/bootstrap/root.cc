@@ -113,7 +113,7 @@ Result<std::unique_ptr<Bootstrap>> join_at(const RootJoin& join, Deadline until)
   if (join.secret) request.job_secret = request.key.derive("seto job");
   request.nobody = "rank 0 does not answer at SETO_ROOT=" + join.root + "; see whether it was started, and on that host";
   if (join.rank == 0) {
-    SETO_ASSIGN(const RootServer* served, root_server(name_of(join), [&] { return serve_at(join, *where); }));
+    SETO_ASSIGN(const RootServer* served, root_server(name_of(join), until, [&] { return serve_at(join, *where); }));
     request.server = served->contact;
     return as_pointer(RendezvousBootstrap::join(std::move(request), until));
   }
@@ -154,7 +154,7 @@ Result<std::unique_ptr<Bootstrap>> join_by_file(const RootJoin& join, Deadline u
   Request request = request_of(join);
   request.nobody = "rank 0 does not answer by SETO_ROOT=" + join.root + "; see whether it was started, and sees the same file";
   if (join.rank == 0) {
-    SETO_ASSIGN(const RootServer* served, root_server(name_of(join), [&] { return serve_by_file(join, path, until); }));
+    SETO_ASSIGN(const RootServer* served, root_server(name_of(join), until, [&] { return serve_by_file(join, path, until); }));
     SETO_ASSIGN(const UniqueId id, decode(served->id));
     take_id(request, join, id);
     return as_pointer(RendezvousBootstrap::join(std::move(request), until));
