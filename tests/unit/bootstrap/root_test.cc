@@ -17,6 +17,7 @@
 #include "src/net/local_socket.h"
 #include "src/net/tcp_socket.h"
 #include "tests/support/child_process.h"
+#include "tests/support/free_port.h"
 #include "tests/unit/bootstrap/place.h"
 
 namespace seto {
@@ -25,13 +26,11 @@ namespace {
 using testing::Answer;
 using testing::as_threads;
 using testing::ChildProcess;
+using testing::free_port;
 using ::testing::HasSubstr;
 using testing::later;
 using testing::loopback_network;
 using testing::text_of;
-
-// A port that nobody listens on, until this is closed by whoever wants it.
-std::uint16_t free_port() { return listen_tcp({parse_host("127.0.0.1").value()}, {}, 1).value().addresses.front().port; }
 
 RootJoin at(const std::string& root, Rank rank, int ranks) {
   RootJoin join;
