@@ -26,6 +26,9 @@ constexpr int kHangUpLimit = 20;
 constexpr const char* kServerEnded =
     "the rendezvous ended in the middle of the init: the process that made the unique id, or of rank 0, has ended or was killed";
 
+// How often it is seen, while results are handed down, whether the init was given up: nobody wakes whoever waits.
+constexpr int kLookMs = 20;
+
 // Long enough for a few bytes that fit any socket.
 constexpr std::uint64_t kLastWordMs = 100;
 
@@ -210,10 +213,11 @@ Result<std::string> RendezvousBootstrap::wait_for_result(Deadline until) {
     }
     if (round.result && round.complete && !std::exchange(round.handing_down, true)) seat_.hand_down(*round.result);
     if (round.result && seat_.handed_down()) return std::move(*round.result);
+    if (until.stopped() && round.result) return given_up(request_.rank);  // whom it has not served asks the server
     if (patience.passed() && !round.result) return until.stopped() ? given_up(request_.rank) : no_word();
     std::vector<pollfd> entries{{round.server_gone ? -1 : fd_.get(), POLLIN, 0}};
     seat_.prepare(entries);
-    const int wait = round.result ? seat_.wait_ms() : std::min(seat_.wait_ms(), patience.wait_ms());
+    const int wait = std::min(seat_.wait_ms(), round.result ? kLookMs : patience.wait_ms());
     static_cast<void>(poll(entries.data(), entries.size(), wait));
   }
 }
