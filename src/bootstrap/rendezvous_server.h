@@ -52,7 +52,7 @@ class RendezvousServer final {
   ~RendezvousServer();
 
   [[nodiscard]] bool finished() const { return finished_.load(std::memory_order_acquire); }
-  // Bytes received and sent so far, handshakes and strangers included. Any thread.
+  // Bytes received and sent so far, handshakes and strangers included: for the tests, which hold the root to a limit. Any thread.
   [[nodiscard]] std::uint64_t traffic() const { return traffic_.load(std::memory_order_relaxed); }
 
  private:

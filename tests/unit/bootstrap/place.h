@@ -41,6 +41,14 @@ struct Place {
   std::unique_ptr<RendezvousServer> server;
 };
 
+// Ranks come to it from elsewhere.
+struct FarPlace : Place {
+  explicit FarPlace(UniqueId::Serves serves = UniqueId::Serves::communicator)
+      : Place(serves, Doors::Reach::network), far(from_afar()) {}
+  [[nodiscard]] const SocketAddress& address() const { return id.contact.addresses.front(); }
+  UniqueIdBytes far;
+};
+
 inline Answer join_and_gather(const UniqueIdBytes& id, Rank rank, int size, Deadline until) {
   auto bootstrap = RendezvousBootstrap::join(id, rank, size, until, loopback_network());
   if (!bootstrap.ok()) return bootstrap.status();

@@ -183,7 +183,7 @@ TEST(Rendezvous, ProcessesGather) {
   for (ChildProcess& child : children) EXPECT_TRUE(child.wait());
 }
 
-TEST(Rendezvous, KilledRankIsNamedAtOnce) {
+TEST(Rendezvous, KilledRankIsNamedWithoutADeadline) {
   Place place;
   ChildProcess victim([&] {
     auto bootstrap = RendezvousBootstrap::join(place.bytes, 2, 3, later());
@@ -196,10 +196,7 @@ TEST(Rendezvous, KilledRankIsNamedAtOnce) {
     if (!bootstrap.ok()) return bootstrap.status();
     if (auto first = bootstrap->all_gather("x", later()); !first.ok()) return failure(Code::internal, "first round");
     if (rank == 0) victim.kill_now();
-    const std::uint64_t start = monotonic_ns();
-    auto second = bootstrap->all_gather("y", later());
-    EXPECT_LT(monotonic_ns() - start, 5'000'000'000U);
-    return second;
+    return bootstrap->all_gather("y", Deadline::never());
   });
   for (const Answer& answer : answers) EXPECT_THAT(text_of(answer), HasSubstr("rank 2 has left the rendezvous"));
 }
