@@ -4,7 +4,6 @@
 
 #include "src/api/making.h"
 #include "src/base/fork.h"
-#include "src/bootstrap/job_turn.h"
 #include "src/bootstrap/join_job.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
@@ -14,8 +13,7 @@ namespace {
 
 Status make_of_job(setoComm& comm, const Launch& launch, const JobTurn& turn) {
   const Deadline until = Deadline::after_ms(comm.settings.config.init_timeout_ms).unless(&comm.given_up);
-  SETO_TRY(turn.wait(until));
-  SETO_ASSIGN(const std::unique_ptr<Bootstrap> job, join_job(launch, comm.settings.config, until));
+  SETO_ASSIGN(const std::unique_ptr<Bootstrap> job, join_job(launch, comm.settings.config, turn, until));
   return make_over(comm, *job, comm.given_up);
 }
 

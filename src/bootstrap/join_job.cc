@@ -23,12 +23,7 @@ Result<std::optional<Secret>> secret_of(const Config& config) {
   return std::optional<Secret>();
 }
 
-Result<std::unique_ptr<Bootstrap>> join_at(const std::string& root, const Launch& launch, const Config& config, Deadline until) {
-  RootJoin join;
-  join.root = root;
-  join.job = launch.job;
-  join.rank = launch.rank;
-  join.ranks = launch.ranks;
+Result<std::unique_ptr<Bootstrap>> join_at(RootJoin join, const Config& config, Deadline until) {
   SETO_ASSIGN(join.secret, secret_of(config));
   join.allow_no_secret = config.allow_no_secret;
   SETO_ASSIGN(join.network, NetworkChoice::parse(config.interface, config.ports));
@@ -59,17 +54,24 @@ Result<std::string> root_over_pmi(const Launch& launch, const Config& config, De
 
 }  // namespace
 
-Result<std::unique_ptr<Bootstrap>> join_job(const Launch& launch, const Config& config, Deadline until) {
+Result<std::unique_ptr<Bootstrap>> join_job(const Launch& launch, const Config& config, const JobTurn& turn, Deadline until) {
+  SETO_TRY(turn.wait(until));
+  RootJoin join;
+  join.job = launch.job;
+  join.rank = launch.rank;
+  join.ranks = launch.ranks;
+  join.number = turn.number();
   switch (launch.way) {
     case MeetingWay::alone:
       break;
     case MeetingWay::root:
-      return join_at(launch.where, launch, config, until);
+      join.root = launch.where;
+      return join_at(std::move(join), config, until);
     case MeetingWay::locally:
-      return join_named(launch.where, launch.rank, launch.ranks, until);
+      return join_named(launch.where, launch.rank, launch.ranks, turn.number(), until);
     case MeetingWay::pmi: {
-      SETO_ASSIGN(const std::string root, root_over_pmi(launch, config, until));
-      return join_at(root, launch, config, until);
+      SETO_ASSIGN(join.root, root_over_pmi(launch, config, until));
+      return join_at(std::move(join), config, until);
     }
   }
   return std::unique_ptr<Bootstrap>(std::make_unique<SoloBootstrap>());

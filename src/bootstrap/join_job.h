@@ -5,11 +5,13 @@
 #include "src/base/config.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/environment.h"
+#include "src/bootstrap/job_turn.h"
 
 namespace seto {
 
-// Meets the other ranks of the job that `launch` describes; the n-th call the n-th of the others. Blocks until all have come, or
-// the deadline. Calls of one rank come one after another.
-[[nodiscard]] Result<std::unique_ptr<Bootstrap>> join_job(const Launch& launch, const Config& config, Deadline until);
+// Waits for its turn and meets the other ranks of the job that `launch` describes, in the calls that have the same number. Blocks
+// until all have come, or the deadline.
+[[nodiscard]] Result<std::unique_ptr<Bootstrap>> join_job(const Launch& launch, const Config& config, const JobTurn& turn,
+                                                          Deadline until);
 
 }  // namespace seto

@@ -9,7 +9,7 @@
 
 namespace seto {
 
-MemberAnswer::Outcome MemberAnswer::advance(const Secret& key) {
+MemberAnswer::Outcome MemberAnswer::advance(const Secret& key, const Secret* presence) {
   while (reason_.ok()) {
     if (!flush()) return Outcome::more;
     if (handshake_.stage() == AnswererHandshake::Stage::over) return Outcome::proven;
@@ -20,23 +20,28 @@ MemberAnswer::Outcome MemberAnswer::advance(const Secret& key) {
     if (got < 0 && errno == EAGAIN) return Outcome::more;
     if (got <= 0) return Outcome::gone;
     bytes_ += static_cast<std::uint64_t>(got);
-    reason_ = hear({bytes.data(), static_cast<std::size_t>(got)}, key);
+    reason_ = hear({bytes.data(), static_cast<std::size_t>(got)}, key, presence);
+    if (asks_only_ && handshake_.proven()) return Outcome::gone;
     out_ += handshake_.take_out();
   }
   static_cast<void>(flush());  // why, for those who may be told
   return Outcome::gone;
 }
 
-Status MemberAnswer::hear(std::string_view bytes, const Secret& key) {
+Status MemberAnswer::hear(std::string_view bytes, const Secret& key, const Secret* presence) {
   SETO_TRY(handshake_.feed(bytes));
   if (handshake_.stage() == AnswererHandshake::Stage::key_wanted) {
-    if (handshake_.wanted_key() != key_id(key)) {
+    asks_only_ = presence != nullptr && handshake_.wanted_key() == key_id(*presence);
+    if (asks_only_) {
+      handshake_.give(*presence);
+    } else if (handshake_.wanted_key() == key_id(key)) {
+      handshake_.give(key);
+      greeted_ = true;
+    } else {
       handshake_.refuse_unknown(key.none() ? AnswererHandshake::Lack::of_any_key : AnswererHandshake::Lack::of_this_key);
       return failure(Code::remote_error, "it has another secret than this job");
     }
-    handshake_.give(key);
-    greeted_ = true;
-  } else if (handshake_.stage() == AnswererHandshake::Stage::verdict_wanted) {
+  } else if (handshake_.stage() == AnswererHandshake::Stage::verdict_wanted && !asks_only_) {
     handshake_.accept();
   }
   return {};

@@ -19,7 +19,8 @@ class MemberAnswer final {
 
   enum class Outcome : std::uint8_t { more, proven, gone };
   // Reads and writes what can be without waiting.
-  [[nodiscard]] Outcome advance(const Secret& key);
+  // Whoever names the key of `presence`, if there is one, only asks who is here: that is proved to him, and he is gone.
+  [[nodiscard]] Outcome advance(const Secret& key, const Secret* presence = nullptr);
   [[nodiscard]] bool wants_to_write() const { return !out_.empty(); }
 
   [[nodiscard]] int fd() const { return fd_.get(); }
@@ -34,7 +35,7 @@ class MemberAnswer final {
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
  private:
-  [[nodiscard]] Status hear(std::string_view bytes, const Secret& key);
+  [[nodiscard]] Status hear(std::string_view bytes, const Secret& key, const Secret* presence);
   [[nodiscard]] bool flush();
 
   PrivateFd fd_;
@@ -42,6 +43,7 @@ class MemberAnswer final {
   std::string out_;
   std::uint64_t bytes_ = 0;
   bool greeted_ = false;
+  bool asks_only_ = false;
   Status reason_;
 };
 

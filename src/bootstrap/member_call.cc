@@ -126,8 +126,14 @@ void MemberCall::end(Attempt& attempt, Status reason) {
   ++ended_;
 }
 
-bool MemberCall::heard() const {
-  return member_.valid() || std::any_of(attempts_.begin(), attempts_.end(), [](const Attempt& one) { return one.answered; });
+bool MemberCall::proven() const {
+  return std::any_of(attempts_.begin(), attempts_.end(),
+                     [](const Attempt& one) { return one.handshake && one.handshake->proven(); });
+}
+
+bool MemberCall::refused() const {
+  return std::any_of(attempts_.begin(), attempts_.end(),
+                     [](const Attempt& one) { return one.handshake && one.handshake->refused(); });
 }
 
 // A text that was heard, or that this machine lacks something, is worth more than any number of addresses at which nobody was.

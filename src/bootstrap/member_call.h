@@ -40,8 +40,10 @@ class MemberCall final {
   [[nodiscard]] bool reached() const { return reached_; }
   // Somebody hung up without a reason: a server that has too many callers does.
   [[nodiscard]] bool hung_up() const { return hung_up_; }
-  // A process of this library answered, member or not.
-  [[nodiscard]] bool heard() const;
+  // Somebody has proved that he has the key, whatever he said then.
+  [[nodiscard]] bool proven() const;
+  // And has refused the call.
+  [[nodiscard]] bool refused() const;
   // Once over: the socket, or each address with what was wrong there. Not over: what is known by now.
   [[nodiscard]] Result<PrivateFd> take();
 

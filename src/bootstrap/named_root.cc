@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "src/bootstrap/init_counts.h"
 #include "src/bootstrap/rendezvous_bootstrap.h"
 #include "src/bootstrap/servers.h"
 #include "src/net/local_socket.h"
@@ -46,7 +45,7 @@ Status have_a_server(const std::string& name, const Secret& key, Deadline until)
     const Result<PrivateFd> taken = connect_local(name, SocketKind::stream, until);
     if (taken.ok()) return {};
     if (taken.status().code() != Code::remote_error) return taken.status();
-    const Result<const RootServer*> server = root_server(name, [&] { return serve(name, key); });
+    const Result<const RootServer*> server = root_server(name, until, [&] { return serve(name, key); });
     if (server.ok()) return {};
     if (server.status().code() != Code::invalid_usage || until.passed()) return server.status();
     sched_yield();  // another rank is between taking the name and listening
@@ -55,11 +54,11 @@ Status have_a_server(const std::string& name, const Secret& key, Deadline until)
 
 }  // namespace
 
-Result<std::unique_ptr<Bootstrap>> join_named(std::string_view job, Rank rank, int size, Deadline until) {
+Result<std::unique_ptr<Bootstrap>> join_named(std::string_view job, Rank rank, int size, std::uint64_t number, Deadline until) {
   RendezvousBootstrap::Request request;
   request.server.socket_name = socket_name(job);
   request.key = key_of(job);
-  request.number = next_init(request.server.socket_name, rank);
+  request.number = number;
   request.rank = rank;
   request.size = size;
   request.nobody = "the process that served the ranks of this job on this machine has ended";

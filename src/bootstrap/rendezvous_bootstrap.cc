@@ -26,6 +26,9 @@ constexpr int kHangUpLimit = 20;
 constexpr const char* kServerEnded =
     "the rendezvous ended in the middle of the init: the process that made the unique id, or of rank 0, has ended or was killed";
 
+// How often it is seen, while results are handed down, whether the init was given up: nobody wakes whoever waits.
+constexpr int kLookMs = 20;
+
 // Long enough for a few bytes that fit any socket.
 constexpr std::uint64_t kLastWordMs = 100;
 
@@ -40,6 +43,14 @@ std::string nobody_text(const UniqueId& id) {
   if (id.contact.addresses.empty())
     return text + "or it is on another machine or in another network namespace, and has no network";
   return text + "or no address of its machine can be reached from here";
+}
+
+RendezvousBootstrap::Miss miss_of(const MemberCall& call) {
+  using Miss = RendezvousBootstrap::Miss;
+  if (!call.reached()) return Miss::nobody;
+  if (!call.over()) return Miss::slow;
+  if (call.refused()) return Miss::none;
+  return call.hung_up() ? Miss::hung_up : Miss::stranger;
 }
 
 Claim claim_of(Rank rank, std::uint64_t number) {
@@ -65,33 +76,43 @@ Result<RendezvousBootstrap> RendezvousBootstrap::join(Request request, Deadline 
 Result<RendezvousBootstrap> RendezvousBootstrap::join(const UniqueIdBytes& bytes, Rank rank, int size, Deadline until,
                                                       const NetworkChoice& network) {
   SETO_ASSIGN(const UniqueId id, decode(bytes));
-  Request request;
-  request.server = id.contact;
-  request.key = rendezvous_key(id.token);
+  Request request = request_by(id);
   if (id.serves == UniqueId::Serves::job) request.number = next_init(hex_text(bytes), rank);
   request.rank = rank;
   request.size = size;
   request.network = network;
+  return join(std::move(request), until);
+}
+
+RendezvousBootstrap::Request RendezvousBootstrap::request_by(const UniqueId& id) {
+  Request request;
+  request.server = id.contact;
+  request.key = rendezvous_key(id.token);
   request.nobody = nobody_text(id);
   request.job_secret = request.key.derive("seto job");
-  return join(std::move(request), until);
+  return request;
 }
 
 // There is nothing to wait on for a server that is not there yet, or has too many callers: it is looked for again and again, ever
 // more seldom.
 Status RendezvousBootstrap::reach(Deadline until, const Again& again) {
   int hang_ups = 0;
+  Status heard;
+  std::uint64_t attempt_ms = kAttemptMs;
   for (int pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     Miss miss = Miss::none;
     // What was reached by an address of old must not use up the time in which a new one appears.
-    const Deadline attempt = again ? until.sooner_ms(kAttemptMs) : until;
-    Status connected = connect(attempt, miss);
-    const bool try_again = miss == Miss::hung_up ? ++hang_ups < kHangUpLimit : miss == Miss::nobody && again;
-    if (connected.ok() || !try_again || until.passed()) return connected;
+    Status connected = connect(again ? until.sooner_ms(attempt_ms) : until, miss);
+    const bool crowded = miss == Miss::hung_up && ++hang_ups < kHangUpLimit;
+    if (connected.ok() || miss == Miss::none || !(crowded || again)) return connected;
+    if (miss == Miss::stranger) heard = connected;
+    if (until.passed()) return heard.ok() || until.stopped() ? connected : heard;  // more than that the last attempt was cut off
     const Deadline pause = until.sooner_ms(static_cast<std::uint64_t>(pause_ms));
     while (!pause.passed()) static_cast<void>(poll(nullptr, 0, pause.wait_ms()));
     if (until.stopped()) return given_up(request_.rank);
-    if (until.passed() || (miss == Miss::nobody && !again(request_))) return connected;
+    const bool worth_it = again && again(request_, miss);
+    if (until.passed() || !(crowded || worth_it)) return connected;
+    if (miss == Miss::slow) attempt_ms *= 2;  // or one that needs longer would never be heard
   }
 }
 
@@ -114,7 +135,7 @@ Status RendezvousBootstrap::connect(Deadline until, Miss& miss) {
   }
   if (until.stopped()) return given_up(request_.rank);
   const Code code = fd.status().code();
-  miss = !call.reached() ? Miss::nobody : call.hung_up() ? Miss::hung_up : Miss::none;
+  miss = miss_of(call);
   if (miss == Miss::nobody && code != Code::unavailable) {
     return failure(code, "rank %d: %s (%s)", request_.rank, request_.nobody.c_str(), std::string(fd.status().text()).c_str());
   }
@@ -192,10 +213,11 @@ Result<std::string> RendezvousBootstrap::wait_for_result(Deadline until) {
     }
     if (round.result && round.complete && !std::exchange(round.handing_down, true)) seat_.hand_down(*round.result);
     if (round.result && seat_.handed_down()) return std::move(*round.result);
+    if (until.stopped() && round.result) return given_up(request_.rank);  // whom it has not served asks the server
     if (patience.passed() && !round.result) return until.stopped() ? given_up(request_.rank) : no_word();
     std::vector<pollfd> entries{{round.server_gone ? -1 : fd_.get(), POLLIN, 0}};
     seat_.prepare(entries);
-    const int wait = round.result ? seat_.wait_ms() : std::min(seat_.wait_ms(), patience.wait_ms());
+    const int wait = std::min(seat_.wait_ms(), round.result ? kLookMs : patience.wait_ms());
     static_cast<void>(poll(entries.data(), entries.size(), wait));
   }
 }

@@ -28,13 +28,23 @@ class RendezvousBootstrap final : public Bootstrap {
     std::string nobody;
     std::optional<Secret> job_secret;
   };
-  // Where nobody answers it is asked, after a while, what to try next, and may change the request; false: nothing.
-  using Again = std::function<bool(Request&)>;
+  // Why an attempt reached no rendezvous.
+  enum class Miss : std::uint8_t {
+    none,      // a member said why: that is the answer
+    nobody,    // nobody listens there, or there is no way
+    slow,      // somebody took the call and was silent
+    hung_up,   // somebody hung up
+    stranger,  // somebody does not know this job
+  };
+  // It is asked, after a while, whether to try again, and may change the request.
+  using Again = std::function<bool(Request&, Miss)>;
   // Blocks until all `size` ranks have joined. Whatever is wrong with one of them fails it on every rank that came.
   static Result<RendezvousBootstrap> join(Request request, Deadline until, const Again& again = {});
-  // By the bytes of an id, which one of setoGetJobId may serve often.
+  // By the bytes of an id. One of setoGetJobId may serve often: the n-th join of a rank meets the n-th of the others.
   static Result<RendezvousBootstrap> join(const UniqueIdBytes& id, Rank rank, int size, Deadline until,
                                           const NetworkChoice& network = {});
+  // What an id says; who asks is still to be filled in.
+  static Request request_by(const UniqueId& id);
 
   [[nodiscard]] Rank rank() const override { return request_.rank; }
   [[nodiscard]] int size() const override { return request_.size; }
@@ -54,7 +64,6 @@ class RendezvousBootstrap final : public Bootstrap {
   explicit RendezvousBootstrap(Request request);
 
   [[nodiscard]] Status reach(Deadline until, const Again& again);
-  enum class Miss : std::uint8_t { none, nobody, hung_up };
   [[nodiscard]] Status connect(Deadline until, Miss& miss);
   [[nodiscard]] Status enter(Deadline until);
   [[nodiscard]] Result<std::vector<std::string>> gather(const std::string& mine, Deadline until);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -42,6 +43,7 @@ class RendezvousServer final {
     Secret key;  // that members prove
     UniqueId::Serves serves = UniqueId::Serves::communicator;
     Deadline idle_until = Deadline::never();  // for a communicator: when somebody must have come
+    std::optional<Secret> presence = {};      // that is proved to whoever only asks who is here
   };
   static Result<std::unique_ptr<RendezvousServer>> start(Doors doors, Options options);
   RendezvousServer(const RendezvousServer&) = delete;
@@ -50,7 +52,7 @@ class RendezvousServer final {
   ~RendezvousServer();
 
   [[nodiscard]] bool finished() const { return finished_.load(std::memory_order_acquire); }
-  // Bytes received and sent so far, handshakes and strangers included. Any thread.
+  // Bytes received and sent so far, handshakes and strangers included: for the tests, which hold the root to a limit. Any thread.
   [[nodiscard]] std::uint64_t traffic() const { return traffic_.load(std::memory_order_relaxed); }
 
  private:

@@ -25,7 +25,7 @@ void RendezvousServer::advance(ServerConnection& connection) {
 void RendezvousServer::advance_stranger(ServerConnection& connection) {
   MemberAnswer& stranger = *connection.stranger;
   const std::uint64_t before = stranger.bytes();
-  const MemberAnswer::Outcome outcome = stranger.advance(options_.key);
+  const MemberAnswer::Outcome outcome = stranger.advance(options_.key, options_.presence ? &*options_.presence : nullptr);
   count(connection, stranger.bytes() - before);
   if (stranger.greeted() && !std::exchange(connection.greeted, true)) {
     strangers_.remove(connection.id);

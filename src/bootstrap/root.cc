@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/bootstrap/init_counts.h"
+#include "src/bootstrap/named_root.h"
 #include "src/bootstrap/rendezvous_bootstrap.h"
 #include "src/bootstrap/root_file.h"
 #include "src/bootstrap/servers.h"
@@ -16,6 +16,7 @@ constexpr std::string_view kFile = "file:";
 constexpr std::string_view kId = "id:";
 
 using Request = RendezvousBootstrap::Request;
+using Miss = RendezvousBootstrap::Miss;
 
 Result<std::unique_ptr<Bootstrap>> as_pointer(Result<RendezvousBootstrap> joined) {
   if (!joined.ok()) return joined.status();
@@ -25,9 +26,8 @@ Result<std::unique_ptr<Bootstrap>> as_pointer(Result<RendezvousBootstrap> joined
 // The name under which this process remembers what it has at a root.
 std::string name_of(const RootJoin& join) { return join.root + '\n' + join.job; }
 
-Request request_of(const RootJoin& join) {
-  Request request;
-  request.number = next_init(name_of(join), join.rank);
+Request request_of(const RootJoin& join, Request request = {}) {
+  request.number = join.number;
   request.rank = join.rank;
   request.size = join.ranks;
   request.network = join.network;
@@ -41,8 +41,8 @@ bool is_of_this_machine(const std::string& host) {
   return number ? number->is_loopback() : host == "localhost";
 }
 
-Status check_secret(const RootJoin& join, const HostPort& where) {
-  if (join.secret || join.allow_no_secret || is_of_this_machine(where.host)) return {};
+Status check_secret(const RootJoin& join) {
+  if (join.secret || join.allow_no_secret) return {};
   return failure(
       Code::invalid_usage,
       "SETO_ROOT=%s is reached over a network, and nothing proves who belongs to the job: name a file with a secret in "
@@ -50,7 +50,7 @@ Status check_secret(const RootJoin& join, const HostPort& where) {
       join.root.c_str());
 }
 
-// Without a secret jobs are told apart by their names, which prove nothing.
+// Without a secret, which was allowed, jobs are told apart by their names, which prove nothing.
 Secret key_of(const RootJoin& join) {
   if (join.secret) return join.secret->derive("seto root", name_of(join));
   return join.job.empty() ? Secret() : Secret::of_text("seto job " + join.job);
@@ -90,24 +90,37 @@ Result<RootServer> serve_at(const RootJoin& join, const HostPort& where) {
   return made;
 }
 
+// Every user of this machine reaches a port of it, and there is nothing to prove. Ranks of one user need no port: they meet at
+// local sockets, where the kernel says who is at the other end. Over these they may also agree on a secret.
+Result<std::unique_ptr<Bootstrap>> join_on_machine(const RootJoin& join, Deadline until) {
+  auto joined = join_named("root " + name_of(join), join.rank, join.ranks, join.number, until);
+  if (joined.ok() || joined.status().code() != Code::timeout) return joined;
+  return failure(Code::timeout,
+                 "%s (SETO_ROOT=%s without a secret is for ranks of one machine and user; none of them may have one)",
+                 std::string(joined.status().text()).c_str(), join.root.c_str());
+}
+
 Result<std::unique_ptr<Bootstrap>> join_at(const RootJoin& join, Deadline until) {
   auto where = parse_host_port(join.root);
   if (!where.ok() || where->port == 0) {
     return failure(Code::invalid_argument, "SETO_ROOT=%.200s is none: write host:port of rank 0, file:PATH or id:HEX",
                    join.root.c_str());
   }
-  SETO_TRY(check_secret(join, *where));
+  if (!join.secret && is_of_this_machine(where->host)) return join_on_machine(join, until);
+  SETO_TRY(check_secret(join));
   Request request = request_of(join);
   request.key = key_of(join);
   if (join.secret) request.job_secret = request.key.derive("seto job");
   request.nobody = "rank 0 does not answer at SETO_ROOT=" + join.root + "; see whether it was started, and on that host";
   if (join.rank == 0) {
-    SETO_ASSIGN(const RootServer* served, root_server(name_of(join), [&] { return serve_at(join, *where); }));
+    SETO_ASSIGN(const RootServer* served, root_server(name_of(join), until, [&] { return serve_at(join, *where); }));
     request.server = served->contact;
     return as_pointer(RendezvousBootstrap::join(std::move(request), until));
   }
   SETO_ASSIGN(request.server.addresses, resolve(*where, until));
-  return as_pointer(RendezvousBootstrap::join(std::move(request), until, [](Request&) { return true; }));
+  return as_pointer(RendezvousBootstrap::join(std::move(request), until, [](Request&, Miss miss) {
+    return miss == Miss::nobody || miss == Miss::slow;  // whoever else listens there is no rank 0 that is late
+  }));
 }
 
 // ---- file:PATH
@@ -128,7 +141,8 @@ Result<RootServer> serve_by_file(const RootJoin& join, const std::string& path, 
   take_id(request, join, id);
   RootServer made;
   made.id = encode(id);
-  SETO_ASSIGN(made.server, RendezvousServer::start(std::move(doors), {request.key, UniqueId::Serves::job}));
+  SETO_ASSIGN(made.server, RendezvousServer::start(std::move(doors),
+                                                   {request.key, UniqueId::Serves::job, Deadline::never(), presence_key(id)}));
   SETO_TRY(write_root_file(path, made.id));
   made.at_exit = [path, bytes = made.id] { remove_root_file(path, bytes); };
   return made;
@@ -140,15 +154,15 @@ Result<std::unique_ptr<Bootstrap>> join_by_file(const RootJoin& join, Deadline u
   Request request = request_of(join);
   request.nobody = "rank 0 does not answer by SETO_ROOT=" + join.root + "; see whether it was started, and sees the same file";
   if (join.rank == 0) {
-    SETO_ASSIGN(const RootServer* served, root_server(name_of(join), [&] { return serve_by_file(join, path, until); }));
+    SETO_ASSIGN(const RootServer* served, root_server(name_of(join), until, [&] { return serve_by_file(join, path, until); }));
     SETO_ASSIGN(const UniqueId id, decode(served->id));
     take_id(request, join, id);
     return as_pointer(RendezvousBootstrap::join(std::move(request), until));
   }
   SETO_ASSIGN(UniqueId id, wait_for_root_file(path, join.rank, until));
   take_id(request, join, id);
-  // A file of a job that has ended lies there until rank 0 of this one writes its own.
-  return as_pointer(RendezvousBootstrap::join(std::move(request), until, [&](Request& next) {
+  // A file of a job that has ended lies there until rank 0 of this one writes its own. Who listens where it leads may be anybody.
+  return as_pointer(RendezvousBootstrap::join(std::move(request), until, [&](Request& next, Miss) {
     auto now = read_root_file(path);
     if (now.ok()) take_id(next, join, *now);
     return true;
@@ -158,9 +172,10 @@ Result<std::unique_ptr<Bootstrap>> join_by_file(const RootJoin& join, Deadline u
 // ---- id:HEX
 
 Result<std::unique_ptr<Bootstrap>> join_by_id(const RootJoin& join, Deadline until) {
-  auto id = parse_unique_id(std::string_view(join.root).substr(kId.size()));
+  auto bytes = parse_unique_id(std::string_view(join.root).substr(kId.size()));
+  auto id = bytes.ok() ? decode(*bytes) : Result<UniqueId>(bytes.status());
   if (!id.ok()) return failure(Code::invalid_argument, "SETO_ROOT: %s", std::string(id.status().text()).c_str());
-  return as_pointer(RendezvousBootstrap::join(*id, join.rank, join.ranks, until, join.network));
+  return as_pointer(RendezvousBootstrap::join(request_of(join, RendezvousBootstrap::request_by(*id)), until));
 }
 
 }  // namespace

@@ -90,20 +90,22 @@ Result<UniqueId> wait_for_root_file(const std::string& path, int rank, Deadline 
   }
 }
 
+Secret presence_key(const UniqueId& id) { return rendezvous_key(id.token).derive("seto root file"); }
+
 Status check_unused(const std::string& path, Deadline until) {
   auto id = read_root_file(path);
-  // What another version wrote may be replaced; what is somebody else's file may not.
+  // What this library cannot read is somebody else's, or of another version, whose job may run.
   if (!id.ok()) return id.status().code() == Code::remote_error ? Status() : id.status();
   const Deadline patience = until.sooner_ms(kProbeMs);
-  MemberCall call(id->contact, rendezvous_key(id->token), Claim{});
+  MemberCall call(id->contact, presence_key(*id), Claim{});
   call.begin(patience);
-  while (!call.over() && !patience.passed()) {
+  while (!call.over() && !call.proven() && !patience.passed()) {
     std::vector<pollfd> entries;
     call.prepare(entries);
     static_cast<void>(poll(entries.data(), entries.size(), std::min(call.wait_ms(), patience.wait_ms())));
     call.advance();
   }
-  if (!call.heard()) return {};
+  if (!call.proven()) return {};
   return failure(Code::invalid_usage, "another job that is running uses SETO_ROOT=file:%s: give each job a file of its own",
                  path.c_str());
 }

@@ -20,7 +20,9 @@ void remove_root_file(const std::string& path, const UniqueIdBytes& id);
 // Reads it as soon as it is there.
 [[nodiscard]] Result<UniqueId> wait_for_root_file(const std::string& path, int rank, Deadline until);
 
-// Fails if the file leads to a rendezvous that answers. One of a job that has ended is no obstacle.
+// What whoever serves by the file proves to have, whatever its job is called and whether it has a secret.
+[[nodiscard]] Secret presence_key(const UniqueId& id);
+// Fails if the file leads to whoever wrote it. One of a job that has ended is no obstacle, whoever listens now where it leads.
 [[nodiscard]] Status check_unused(const std::string& path, Deadline until);
 
 }  // namespace seto

@@ -1,8 +1,13 @@
 #include "src/bootstrap/servers.h"
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <iterator>
 #include <list>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "src/base/fork.h"
@@ -17,7 +22,8 @@ struct Servers {
   std::mutex mutex;
   bool exiting = false;
   std::list<std::unique_ptr<RendezvousServer>> running;
-  std::map<std::string, RootServer> roots;
+  std::map<std::string, std::optional<RootServer>> roots;  // none: it is being started
+  std::condition_variable started;                         // or has failed to
 };
 
 std::atomic<Servers*> present_servers{nullptr};
@@ -37,13 +43,13 @@ struct EndAtExit {
     Servers* present = present_servers.load(std::memory_order_acquire);
     if (present == nullptr || present->generation != fork_generation()) return;
     std::list<std::unique_ptr<RendezvousServer>> last;
-    std::map<std::string, RootServer> last_roots;
+    std::map<std::string, std::optional<RootServer>> last_roots;
     const std::lock_guard lock(present->mutex);
     present->exiting = true;
     last.swap(present->running);
     last_roots.swap(present->roots);
     for (const auto& [root, one] : last_roots) {
-      if (one.at_exit) one.at_exit();
+      if (one && one->at_exit) one->at_exit();
     }
   }
 };
@@ -58,25 +64,44 @@ Status process_ends() { return failure(Code::invalid_usage, "a rendezvous was as
 
 }  // namespace
 
+// Listening and starting take time that no other thread should have to wait for: they are done without the lock.
 Result<UniqueIdBytes> create_unique_id(UniqueId::Serves serves, const NetworkChoice& network, Deadline idle_until) {
   Servers& all = servers_until_exit();
-  const std::lock_guard lock(all.mutex);
-  if (all.exiting) return process_ends();
-  std::erase_if(all.running, [](const auto& server) { return server->finished(); });
   SETO_ASSIGN(Doors doors, Doors::open(network, Doors::Reach::network));
   const UniqueId id{serves, random_token(), doors.contact()};
   SETO_ASSIGN(auto server, RendezvousServer::start(std::move(doors), {rendezvous_key(id.token), serves, idle_until}));
+  std::list<std::unique_ptr<RendezvousServer>> finished;  // joined after the lock is released
+  const std::lock_guard lock(all.mutex);
+  if (all.exiting) return process_ends();
+  for (auto one = all.running.begin(); one != all.running.end();) {
+    const auto next = std::next(one);
+    if ((*one)->finished()) finished.splice(finished.end(), all.running, one);
+    one = next;
+  }
   all.running.push_back(std::move(server));
   return encode(id);
 }
 
-Result<const RootServer*> root_server(const std::string& root, const std::function<Result<RootServer>()>& start) {
+Result<const RootServer*> root_server(const std::string& root, Deadline until, const std::function<Result<RootServer>()>& start) {
   Servers& all = servers_until_exit();
-  const std::lock_guard lock(all.mutex);
+  std::unique_lock lock(all.mutex);
+  for (auto found = all.roots.find(root); found != all.roots.end(); found = all.roots.find(root)) {
+    if (found->second) return &*found->second;
+    if (until.passed()) return failure(Code::timeout, "the rendezvous of this process was still being started at the deadline");
+    all.started.wait_for(lock, std::chrono::milliseconds(std::max(1, until.wait_ms())));
+  }
   if (all.exiting) return process_ends();
-  if (const auto found = all.roots.find(root); found != all.roots.end()) return &found->second;
-  SETO_ASSIGN(RootServer made, start());
-  return &all.roots.emplace(root, std::move(made)).first->second;
+  all.roots.try_emplace(root);
+  lock.unlock();
+  Result<RootServer> made = start();
+  lock.lock();
+  all.started.notify_all();
+  if (made.ok() && !all.exiting) return &*(all.roots[root] = std::move(made).value());
+  all.roots.erase(root);
+  if (!made.ok()) return made.status();
+  lock.unlock();
+  if (made->at_exit) made->at_exit();
+  return process_ends();
 }
 
 }  // namespace seto

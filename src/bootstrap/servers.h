@@ -18,14 +18,16 @@ namespace seto {
 // communicator that are not used by `idle_until` end. Any thread.
 [[nodiscard]] Result<UniqueIdBytes> create_unique_id(UniqueId::Serves serves, const NetworkChoice& network, Deadline idle_until);
 
-// A server that serves a root of this process: the one that was started for it before, or the one that `start` makes now. What it
-// leaves behind, `at_exit` removes when the process ends.
+// A server that serves a root of this process: the one that was started for it before, or the one that `start` makes now, which
+// may block. Whoever wants the same root meanwhile waits for it, and starts one if that failed. What it leaves behind, `at_exit`
+// removes when the process ends.
 struct RootServer {
   std::unique_ptr<RendezvousServer> server;
   std::function<void()> at_exit;
   Contact contact;     // for this process itself
   UniqueIdBytes id{};  // if the root is a file
 };
-[[nodiscard]] Result<const RootServer*> root_server(const std::string& root, const std::function<Result<RootServer>()>& start);
+[[nodiscard]] Result<const RootServer*> root_server(const std::string& root, Deadline until,
+                                                    const std::function<Result<RootServer>()>& start);
 
 }  // namespace seto

@@ -14,6 +14,11 @@
 namespace seto {
 namespace {
 
+// As many as there are children, and one for each of them that tries several addresses: strangers beyond that wait, and a child
+// that they keep out asks the server.
+constexpr std::size_t kUnknownLimit = 2 * kTreeFan;
+constexpr std::uint64_t kPauseMs = 100;
+
 Claim claim_of(Rank child, std::uint64_t number) {
   Claim claim;
   claim.purpose = static_cast<std::uint8_t>(GatheringPurpose::result_tree);
@@ -85,9 +90,11 @@ void TreeSeat::orphaned(Rank child) {
 }
 
 void TreeSeat::prepare(std::vector<pollfd>& entries) const {
-  for (const PrivateFd& door : doors_.sockets()) entries.push_back({door.get(), POLLIN, 0});
-  for (const MemberAnswer& one : unknown_) {
-    entries.push_back({one.fd(), static_cast<short>(one.wants_to_write() ? POLLOUT : POLLIN), 0});
+  if (welcomes()) {
+    for (const PrivateFd& door : doors_.sockets()) entries.push_back({door.get(), POLLIN, 0});
+  }
+  for (const Unknown& one : unknown_) {
+    entries.push_back({one.answer.fd(), static_cast<short>(one.answer.wants_to_write() ? POLLOUT : POLLIN), 0});
   }
   for (const auto& [rank, child] : children_) {
     if (child.fd.valid() && !child.served) entries.push_back({child.fd.get(), POLLOUT, 0});
@@ -99,39 +106,57 @@ void TreeSeat::prepare(std::vector<pollfd>& entries) const {
 int TreeSeat::wait_ms() const {
   int wait = call_ ? call_->wait_ms() : std::numeric_limits<int>::max();
   if (expecting_ && !parent_lost_) wait = std::min(wait, parent_until_.remaining_ms());
+  if (!pause_until_.passed()) wait = std::min(wait, pause_until_.remaining_ms());
+  for (const Unknown& one : unknown_) wait = std::min(wait, one.until.remaining_ms());
   return handed_down() ? wait : std::min(wait, serve_until_.remaining_ms());
 }
 
 void TreeSeat::advance() {
   welcome_children();
+  hear_unknown();
   for (auto& [rank, child] : children_) {
     if (!child.served && !child.lost) serve(child);
   }
   advance_parent();
 }
 
-// As many as there are children, and one for each of them that tries several addresses: strangers beyond that wait in vain, and a
-// child that they keep out asks the server.
+// Doors at which nobody is taken are not waited for either: whoever stands there would wake this thread for ever.
+bool TreeSeat::welcomes() const { return unknown_.size() < kUnknownLimit && pause_until_.passed(); }
+
 void TreeSeat::welcome_children() {
-  constexpr std::size_t kUnknownLimit = 2 * kTreeFan;
   for (std::size_t door = 0; door < doors_.sockets().size(); ++door) {
-    while (unknown_.size() < kUnknownLimit) {
+    while (welcomes()) {
       Doors::Caller caller = doors_.accept(door);
-      if (!caller.fd.valid()) break;
-      unknown_.emplace_back(std::move(caller.fd));
+      if (caller.fd.valid()) {
+        unknown_.push_back({MemberAnswer(std::move(caller.fd)), Deadline::after_ms(kUnknownMs)});
+        continue;
+      }
+      if (errno == ECONNABORTED || errno == EINTR) continue;
+      if (errno != EAGAIN) pause_until_ = Deadline::after_ms(kPauseMs);
+      break;
     }
   }
-  for (MemberAnswer& one : unknown_) {
-    const MemberAnswer::Outcome outcome = one.advance(place_.key);
-    if (outcome == MemberAnswer::Outcome::more) continue;
-    PrivateFd fd = one.take_fd();  // closed unless it is a child's
-    if (outcome == MemberAnswer::Outcome::gone || one.claim().attempt != place_.number) continue;
-    if (one.claim().purpose != static_cast<std::uint8_t>(GatheringPurpose::result_tree)) continue;
-    const auto child = children_.find(static_cast<Rank>(one.claim().caller_context));
+}
+
+void TreeSeat::hear_unknown() {
+  for (Unknown& one : unknown_) {
+    const bool greeted = one.answer.greeted();
+    const MemberAnswer::Outcome outcome = one.answer.advance(place_.key);
+    if (outcome == MemberAnswer::Outcome::more) {
+      // A member may wait for a core of a crowded machine.
+      if (one.answer.greeted() && !greeted) one.until = Deadline::after_ms(kPatienceMs);
+      if (one.until.passed()) one.answer.take_fd().close();
+      continue;
+    }
+    PrivateFd fd = one.answer.take_fd();  // closed unless it is a child's
+    const Claim& claim = one.answer.claim();
+    if (outcome == MemberAnswer::Outcome::gone || claim.attempt != place_.number) continue;
+    if (claim.purpose != static_cast<std::uint8_t>(GatheringPurpose::result_tree)) continue;
+    const auto child = children_.find(static_cast<Rank>(claim.caller_context));
     if (child == children_.end() || child->second.lost || child->second.fd.valid()) continue;
     child->second.fd = std::move(fd);
   }
-  std::erase_if(unknown_, [](const MemberAnswer& one) { return one.fd() < 0; });
+  std::erase_if(unknown_, [](const Unknown& one) { return one.answer.fd() < 0; });
 }
 
 void TreeSeat::serve(Child& child) {

@@ -24,6 +24,8 @@ namespace seto {
 class TreeSeat final {
  public:
   static constexpr std::uint64_t kPatienceMs = 5'000;
+  // How long a connection may take to name the key, as at the rendezvous itself.
+  static constexpr std::uint64_t kUnknownMs = 2'000;
 
   struct Place {
     Rank rank = 0;
@@ -62,14 +64,22 @@ class TreeSeat final {
     bool lost = false;
   };
 
+  struct Unknown {
+    MemberAnswer answer;
+    Deadline until;
+  };
+
   void advance_parent();
   void lose_parent();
+  [[nodiscard]] bool welcomes() const;
   void welcome_children();
+  void hear_unknown();
   void serve(Child& child);
 
   Place place_{};
   Doors doors_;
-  std::vector<MemberAnswer> unknown_;
+  std::vector<Unknown> unknown_;
+  Deadline pause_until_ = Deadline::after_ms(0);  // descriptors have run out
   std::map<Rank, Child> children_;
   std::shared_ptr<const std::string> frame_;
   Deadline serve_until_ = Deadline::never();

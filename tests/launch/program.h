@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/fd.h"
+#include "tests/support/free_port.h"
 
 namespace seto::testing {
 
@@ -74,8 +75,5 @@ class Scratch final {
  private:
   std::filesystem::path path_;
 };
-
-// A port of loopback that nobody has at the moment.
-int free_port();
 
 }  // namespace seto::testing

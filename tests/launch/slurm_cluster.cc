@@ -50,7 +50,7 @@ SlurmCluster::SlurmCluster() {
       std::vector<std::string>{found({"setpriv"}), "--reuid", "munge", "--regid", "munge", "--clear-groups", found({"munged"}),
                                "--foreground", "--socket=" + munge + "/socket", "--key-file=" + munge + "/key",
                                "--pid-file=" + munge + "/pid", "--log-file=" + munge + "/log", "--seed-file=" + munge + "/seed"});
-  if (!munge_->writes("Created 2 work threads") && !munge_->writes("work thread")) return;
+  if (!munge_->writes("work thread")) return;
   controller_ = std::make_unique<Program>(std::vector<std::string>{found({"slurmctld"}), "-D", "-c", "-v"}, variables_);
   if (!controller_->writes("Running as primary controller")) return;
   node_ = std::make_unique<Program>(std::vector<std::string>{found({"slurmd"}), "-D", "-N", host_name()}, variables_);

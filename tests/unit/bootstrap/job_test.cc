@@ -1,14 +1,22 @@
 // Ids that serve many inits, and results that travel down a tree.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <numeric>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "src/base/log.h"
+#include "src/bootstrap/frames.h"
+#include "src/bootstrap/member_call.h"
 #include "src/bootstrap/tree.h"
+#include "src/net/local_socket.h"
 #include "tests/unit/bootstrap/place.h"
 
 namespace seto {
@@ -174,6 +182,64 @@ TEST(Tree, WhoseParentDoesNotDeliverAsksTheRoot) {
   EXPECT_EQ(std::count_if(orphans.begin(), orphans.end(),
                           [](const std::string& line) { return line.find("as rank 0 does not deliver") != std::string::npos; }),
             kTreeFan);
+}
+
+// A child that contributes and then takes nothing: a stopped process.
+class SilentRank final {
+ public:
+  SilentRank(const Place& place, Rank rank, int size) {
+    Claim claim;
+    claim.purpose = static_cast<std::uint8_t>(GatheringPurpose::rendezvous);
+    claim.caller_context = static_cast<std::uint64_t>(rank);
+    MemberCall call(place.id.contact, rendezvous_key(place.id.token), claim);
+    call.begin(later());
+    while (!call.over()) {
+      std::vector<pollfd> entries;
+      call.prepare(entries);
+      static_cast<void>(poll(entries.data(), entries.size(), call.wait_ms()));
+      call.advance();
+    }
+    fd_ = call.take().value();
+    say(encode_hello({0, rank, size, testing::kLongMs, {}}));
+    EXPECT_TRUE(wait_for(fd_.get(), POLLIN, later()).ok()) << "all have come";
+    say(encode_contribution(testing::kLongMs, "mine"));
+  }
+
+ private:
+  void say(const std::string& words) const {
+    EXPECT_EQ(send(fd_.get(), words.data(), words.size(), MSG_NOSIGNAL), static_cast<ssize_t>(words.size()));
+  }
+
+  PrivateFd fd_;
+};
+
+// Rank 0 has eight children. One is silent; that another has the result says that rank 0 has it and waits for the silent one.
+TEST(Tree, WhoeverIsGivenUpWhileItHandsDownLeaves) {
+  constexpr int kRanks = 40;
+  const std::vector<Rank> children = tree_children(0, kRanks);
+  const Rank silent = children.front();
+  Place place;
+  std::atomic<bool> given_up{false};
+  const Deadline later_than = later();
+  const auto answers = as_threads(kRanks, [&](Rank rank) -> Answer {
+    if (rank == silent) {
+      const SilentRank one(place, rank, kRanks);
+      while (!given_up && !later_than.passed()) std::this_thread::yield();
+      return failure(Code::internal, "silent");
+    }
+    const Deadline until = later();
+    auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, kRanks, until);
+    if (!bootstrap.ok()) return bootstrap.status();
+    auto all = bootstrap->all_gather(std::string(100, 'a'), rank == 0 ? until.unless(&given_up) : until);
+    if (rank == children.back()) given_up = true;
+    return all;
+  });
+  for (Rank rank = 1; rank < kRanks; ++rank) {
+    if (rank == silent) continue;
+    const Answer& answer = answers[static_cast<std::size_t>(rank)];
+    EXPECT_TRUE(answer.ok()) << text_of(answer);
+  }
+  EXPECT_THAT(text_of(answers[0]), HasSubstr("rank 0: its init was given up")) << "it waited for the silent one";
 }
 
 }  // namespace

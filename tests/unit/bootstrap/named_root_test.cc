@@ -29,7 +29,7 @@ std::string job_name() {
 
 bool meets(const std::string& job, Rank rank, int size, int times = 1) {
   for (int time = 0; time < times; ++time) {
-    Result<std::unique_ptr<Bootstrap>> joined = join_named(job, rank, size, soon());
+    Result<std::unique_ptr<Bootstrap>> joined = join_named(job, rank, size, static_cast<std::uint64_t>(time), soon());
     if (!joined.ok()) return ADD_FAILURE() << joined.status().text(), false;
     const Result<std::vector<std::string>> all = (*joined)->all_gather(std::to_string(time * 100 + rank), soon());
     if (!all.ok()) return ADD_FAILURE() << all.status().text(), false;
@@ -74,7 +74,7 @@ TEST(NamedRoot, ThreadsOfOneProcessMeetToo) {
 TEST(NamedRoot, WhoDoesNotComeIsNamed) {
   const std::string job = job_name();
   testing::ChildProcess alone([&] {
-    const Result<std::unique_ptr<Bootstrap>> joined = join_named(job, 1, 3, Deadline::after_ms(100));
+    const Result<std::unique_ptr<Bootstrap>> joined = join_named(job, 1, 3, 0, Deadline::after_ms(100));
     EXPECT_FALSE(joined.ok());
     EXPECT_THAT(std::string(joined.status().text()), HasSubstr("ranks 0 and 2 of 3 did not come"));
     return true;
@@ -85,7 +85,7 @@ TEST(NamedRoot, WhoDoesNotComeIsNamed) {
 TEST(NamedRoot, ServesNoNewJobWithTheNameOfADeadOne) {
   const std::string job = job_name();
   testing::ChildProcess first([&] {
-    (void)join_named(job, 0, 2, Deadline::after_ms(60'000));
+    (void)join_named(job, 0, 2, 0, Deadline::after_ms(60'000));
     return true;
   });
   first.kill_now();

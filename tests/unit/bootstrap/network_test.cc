@@ -23,20 +23,14 @@ namespace {
 using testing::Answer;
 using testing::as_threads;
 using testing::ChildProcess;
+using testing::FarPlace;
 using ::testing::HasSubstr;
 using testing::join_and_gather;
 using testing::later;
 using testing::loopback_network;
-using testing::Place;
 using testing::text_of;
 
 constexpr auto kCommunicator = UniqueId::Serves::communicator;
-
-struct FarPlace : Place {
-  explicit FarPlace(UniqueId::Serves serves = kCommunicator) : Place(serves, Doors::Reach::network), far(from_afar()) {}
-  [[nodiscard]] const SocketAddress& address() const { return id.contact.addresses.front(); }
-  UniqueIdBytes far;
-};
 
 TEST(NetworkRendezvous, SomeComeByTcpAndSomeByTheLocalSocket) {
   FarPlace place;
@@ -73,26 +67,22 @@ TEST(NetworkRendezvous, DeadlineNamesTheMissing) {
   }
 }
 
-TEST(NetworkRendezvous, WrongRankAndSizeAreNamed) {
-  for (const auto& [rank, size, text] :
-       {std::tuple{0, 3, "rank 0 came twice"}, {5, 3, "rank 5 is out of range"}, {1, 4, "the communicator has 4 ranks"}}) {
+TEST(NetworkRendezvous, WrongRankAndSizeAreNamedOnEveryRank) {
+  const auto expect = [](Rank rank, int size, const auto& text) {
     FarPlace place;
-    auto first = std::make_unique<std::optional<Answer>>();
-    std::atomic<bool> in{false};
-    std::thread waiting([&] {
-      in = true;
-      first->emplace(join_and_gather(place.far, 0, 3, later()));
-    });
-    while (!in) std::this_thread::yield();
-    const Answer second = join_and_gather(place.far, rank, size, later());
-    waiting.join();
-    const bool told = text_of(second).find(text) != std::string::npos || text_of(**first).find("ranks") != std::string::npos;
-    EXPECT_TRUE(told) << text_of(second) << " / " << text_of(**first);
-    EXPECT_FALSE(second.ok() || (*first)->ok());
-  }
+    const auto answers = as_threads(
+        2, [&](Rank index) { return join_and_gather(place.far, index == 0 ? 0 : rank, index == 0 ? 3 : size, later()); });
+    for (const Answer& answer : answers) EXPECT_THAT(text_of(answer), text);
+  };
+  expect(0, 3, HasSubstr("rank 0 came twice"));
+  expect(5, 3, HasSubstr("rank 5 is out of range: the communicator has 3 ranks"));
+  // Whoever comes second is the one that is wrong.
+  expect(1, 4,
+         ::testing::AnyOf(HasSubstr("rank 1 says that the communicator has 4 ranks, rank 0 says 3"),
+                          HasSubstr("rank 0 says that the communicator has 3 ranks, rank 1 says 4")));
 }
 
-TEST(NetworkRendezvous, KilledRankIsNamedAtOnce) {
+TEST(NetworkRendezvous, KilledRankIsNamedWithoutADeadline) {
   FarPlace place;
   ChildProcess victim([&] {
     auto bootstrap = RendezvousBootstrap::join(place.far, 2, 3, later(), loopback_network());
@@ -105,10 +95,7 @@ TEST(NetworkRendezvous, KilledRankIsNamedAtOnce) {
     if (!bootstrap.ok()) return bootstrap.status();
     if (auto first = bootstrap->all_gather("x", later()); !first.ok()) return failure(Code::internal, "first round");
     if (rank == 0) victim.kill_now();
-    const std::uint64_t start = monotonic_ns();
-    auto second = bootstrap->all_gather("y", later());
-    EXPECT_LT(monotonic_ns() - start, 5'000'000'000U);
-    return second;
+    return bootstrap->all_gather("y", Deadline::never());
   });
   for (const Answer& answer : answers) EXPECT_THAT(text_of(answer), HasSubstr("rank 2 has left the rendezvous"));
 }
@@ -119,7 +106,7 @@ TEST(NetworkRendezvous, AnotherTokenIsRefused) {
   UniqueId forged = decode(place.far).value();
   forged.token = random_token();
   EXPECT_THAT(text_of(join_and_gather(encode(forged), 0, 2, later())), HasSubstr("knows no job with this secret"));
-  EXPECT_TRUE(log.contains("closed a connection from 127.0.0.1 that did not prove"));
+  EXPECT_TRUE(testing::comes_to_say(log, "closed a connection from 127.0.0.1 that did not prove"));
   const auto answers = as_threads(2, [&](Rank rank) { return join_and_gather(place.far, rank, 2, later()); });
   for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
 }
@@ -178,7 +165,7 @@ TEST(NetworkRendezvous, AnotherVersionIsRefusedAndBothAreNamed) {
               HasSubstr("the library there is version " + version + ", the one here is version 0.0.7"));
   const auto answers = as_threads(2, [&](Rank rank) { return join_and_gather(place.far, rank, 2, later()); });
   for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
-  EXPECT_TRUE(log.contains("the library there is version 0.0.7, the one here is version " + version));
+  EXPECT_TRUE(testing::comes_to_say(log, "the library there is version 0.0.7, the one here is version " + version));
 }
 
 // Each says something wrong, or nothing, and many stay until they are thrown out.
@@ -208,23 +195,6 @@ TEST(NetworkRendezvous, TenThousandStrangersHoldUpNobody) {
   EXPECT_LT(came_meanwhile, 10'000) << "the init was under way while they came";
   EXPECT_EQ(strangers, 10'000);
   EXPECT_LE(log.lines().size(), 10U) << "one line for an address in a minute";
-}
-
-// More silent connections than the server hears at once: each keeps a place for a quarter of a second.
-TEST(NetworkRendezvous, SlowStrangersHoldUpNobodyForLong) {
-  FarPlace place;
-  LogCapture log;
-  std::vector<PrivateFd> loris;
-  for (std::size_t count = 0; count < 3 * kStrangerLimit; ++count) {
-    auto fd = connect_tcp(place.address(), later());
-    ASSERT_TRUE(fd.ok()) << fd.status().text();
-    ASSERT_EQ(send(fd->get(), "P", 1, MSG_NOSIGNAL), 1);
-    loris.push_back(std::move(fd).value());
-  }
-  const std::uint64_t start = monotonic_ns();
-  const auto answers = as_threads(3, [&](Rank rank) { return join_and_gather(place.far, rank, 3, later()); });
-  for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
-  EXPECT_LT(monotonic_ns() - start, 8'000'000'000U);
 }
 
 // The process of the server has few descriptors, and strangers want them all.

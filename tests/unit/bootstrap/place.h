@@ -4,8 +4,11 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 
+#include "src/base/log.h"
 #include "src/bootstrap/rendezvous_bootstrap.h"
 #include "src/bootstrap/rendezvous_server.h"
 #include "tests/unit/bootstrap/ranks.h"
@@ -38,10 +41,25 @@ struct Place {
   std::unique_ptr<RendezvousServer> server;
 };
 
+// Ranks come to it from elsewhere.
+struct FarPlace : Place {
+  explicit FarPlace(UniqueId::Serves serves = UniqueId::Serves::communicator)
+      : Place(serves, Doors::Reach::network), far(from_afar()) {}
+  [[nodiscard]] const SocketAddress& address() const { return id.contact.addresses.front(); }
+  UniqueIdBytes far;
+};
+
 inline Answer join_and_gather(const UniqueIdBytes& id, Rank rank, int size, Deadline until) {
   auto bootstrap = RendezvousBootstrap::join(id, rank, size, until, loopback_network());
   if (!bootstrap.ok()) return bootstrap.status();
   return bootstrap->all_gather("rank " + std::to_string(rank), until);
+}
+
+// What another thread has still to write.
+inline bool comes_to_say(LogCapture& log, std::string_view text) {
+  const Deadline until = later();
+  while (!log.contains(text) && !until.passed()) std::this_thread::yield();
+  return log.contains(text);
 }
 
 inline bool ends_within(const RendezvousServer& server, std::uint64_t ms) {

@@ -148,7 +148,7 @@ TEST(Rendezvous, WrongTokenIsTurnedAwayAndHurtsNobody) {
   UniqueId forged = place.id;
   forged.token = random_token();
   EXPECT_THAT(text_of(join_and_gather(encode(forged), 0, 2, later())), HasSubstr("knows no job with this secret"));
-  EXPECT_TRUE(log.contains("it has another secret than this job"));
+  EXPECT_TRUE(testing::comes_to_say(log, "it has another secret than this job"));
   for (const Answer& answer : join_with(place, {{0, 2}, {1, 2}})) EXPECT_TRUE(answer.ok()) << answer.status().text();
 }
 
@@ -164,7 +164,7 @@ TEST(Rendezvous, StrangersAreClosedInBoundedTime) {
     ASSERT_TRUE(wait_for(stranger->get(), POLLIN, Deadline::after_ms(kStrangerMs + 3'000)).ok());
     EXPECT_LE(recv(stranger->get(), &byte, 1, MSG_DONTWAIT), 0);
   }
-  EXPECT_TRUE(log.contains("is not the greeting of a process of this library"));
+  EXPECT_TRUE(testing::comes_to_say(log, "is not the greeting of a process of this library"));
   for (const Answer& answer : join_with(place, {{0, 2}, {1, 2}})) EXPECT_TRUE(answer.ok());
 }
 
@@ -183,7 +183,7 @@ TEST(Rendezvous, ProcessesGather) {
   for (ChildProcess& child : children) EXPECT_TRUE(child.wait());
 }
 
-TEST(Rendezvous, KilledRankIsNamedAtOnce) {
+TEST(Rendezvous, KilledRankIsNamedWithoutADeadline) {
   Place place;
   ChildProcess victim([&] {
     auto bootstrap = RendezvousBootstrap::join(place.bytes, 2, 3, later());
@@ -196,10 +196,7 @@ TEST(Rendezvous, KilledRankIsNamedAtOnce) {
     if (!bootstrap.ok()) return bootstrap.status();
     if (auto first = bootstrap->all_gather("x", later()); !first.ok()) return failure(Code::internal, "first round");
     if (rank == 0) victim.kill_now();
-    const std::uint64_t start = monotonic_ns();
-    auto second = bootstrap->all_gather("y", later());
-    EXPECT_LT(monotonic_ns() - start, 5'000'000'000U);
-    return second;
+    return bootstrap->all_gather("y", Deadline::never());
   });
   for (const Answer& answer : answers) EXPECT_THAT(text_of(answer), HasSubstr("rank 2 has left the rendezvous"));
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include "src/net/local_socket.h"
 #include "src/net/tcp_socket.h"
 #include "tests/support/child_process.h"
+#include "tests/support/free_port.h"
 #include "tests/unit/bootstrap/place.h"
 
 namespace seto {
@@ -24,13 +26,11 @@ namespace {
 using testing::Answer;
 using testing::as_threads;
 using testing::ChildProcess;
+using testing::free_port;
 using ::testing::HasSubstr;
 using testing::later;
 using testing::loopback_network;
 using testing::text_of;
-
-// A port that nobody listens on, until this is closed by whoever wants it.
-std::uint16_t free_port() { return listen_tcp({parse_host("127.0.0.1").value()}, {}, 1).value().addresses.front().port; }
 
 RootJoin at(const std::string& root, Rank rank, int ranks) {
   RootJoin join;
@@ -38,6 +38,18 @@ RootJoin at(const std::string& root, Rank rank, int ranks) {
   join.rank = rank;
   join.ranks = ranks;
   join.network = loopback_network();
+  return join;
+}
+
+// Whoever has a secret meets over TCP, on one machine too.
+RootJoin over_tcp(const std::string& root, Rank rank, int ranks) {
+  RootJoin join = at(root, rank, ranks);
+  join.secret = Secret::of_text("open sesame");
+  return join;
+}
+
+RootJoin numbered(int number, RootJoin join) {
+  join.number = static_cast<std::uint64_t>(number);
   return join;
 }
 
@@ -54,16 +66,17 @@ void expect_all(const std::vector<Answer>& answers) {
   }
 }
 
-// Everything here runs in children: what rank 0 opens stays until its process ends.
-void in_child(const std::function<void()>& body) {
-  ChildProcess child([&] {
+// Ends as programs do, so that whom it serves hears its last words.
+ChildProcess child_that(const std::function<void()>& body) {
+  return ChildProcess([&]() -> bool {
     body();
     std::fflush(nullptr);
     exit(::testing::Test::HasFailure() ? 1 : 0);
-    return true;
   });
-  EXPECT_TRUE(child.wait());
 }
+
+// Everything here runs in children: what rank 0 opens stays until its process ends.
+void in_child(const std::function<void()>& body) { EXPECT_TRUE(child_that(body).wait()); }
 
 std::string temporary_folder() {
   std::string path = ::testing::TempDir() + "seto-root-XXXXXX";
@@ -76,7 +89,7 @@ TEST(Root, ByAddressAgainAndAgain) {
     const std::string port = std::to_string(free_port());
     for (const std::string& root : {"127.0.0.1:" + port, "localhost:" + std::to_string(free_port())}) {
       for (int round = 0; round < 3; ++round) {
-        expect_all(as_threads(3, [&](Rank rank) { return gather(at(root, rank, 3), later()); }));
+        expect_all(as_threads(3, [&](Rank rank) { return gather(numbered(round, over_tcp(root, rank, 3)), later()); }));
       }
     }
   });
@@ -102,9 +115,29 @@ TEST(Root, OthersWaitForRankZero) {
     Ghost ghost;
     const std::string root = to_text(ghost.address());
     Answer second = failure(Code::internal, "not yet");
-    std::thread early([&] { second = gather(at(root, 1, 2), later()); });
+    std::thread early([&] { second = gather(over_tcp(root, 1, 2), later()); });
     ghost.hear_and_vanish();
-    const Answer first = gather(at(root, 0, 2), later());
+    const Answer first = gather(over_tcp(root, 0, 2), later());
+    early.join();
+    expect_all({first, second});
+  });
+}
+
+// Somebody takes the call and is silent for longer than an attempt may last: a stopped process, or a crowded machine.
+TEST(Root, OthersWaitForASlowRankZero) {
+  in_child([] {
+    TcpListener silent = listen_tcp({parse_host("127.0.0.1").value()}, {}, 16).value();
+    const std::string root = to_text(silent.addresses.front());
+    Answer second = failure(Code::internal, "not yet");
+    std::thread early([&] { second = gather(over_tcp(root, 1, 2), later()); });
+    std::vector<PrivateFd> callers;
+    for (int call = 0; call < 2; ++call) {
+      EXPECT_TRUE(wait_for(silent.sockets.front().get(), POLLIN, later()).ok()) << "call " << call;
+      callers.push_back(accept_tcp(silent.sockets.front()));
+    }
+    silent.sockets.clear();
+    callers.clear();
+    const Answer first = gather(over_tcp(root, 0, 2), later());
     early.join();
     expect_all({first, second});
   });
@@ -112,7 +145,7 @@ TEST(Root, OthersWaitForRankZero) {
 
 TEST(Root, NobodyThereIsSaid) {
   const std::string root = "127.0.0.1:" + std::to_string(free_port());
-  const Answer answer = gather(at(root, 1, 2), Deadline::after_ms(100));
+  const Answer answer = gather(over_tcp(root, 1, 2), Deadline::after_ms(100));
   EXPECT_THAT(text_of(answer), HasSubstr("rank 1: rank 0 does not answer at SETO_ROOT=" + root));
 }
 
@@ -120,7 +153,7 @@ TEST(Root, TwoJobsAtOneAddress) {
   in_child([] {
     const std::string root = "127.0.0.1:" + std::to_string(free_port());
     const auto of_job = [&](const char* job, Rank rank) {
-      RootJoin join = at(root, rank, 2);
+      RootJoin join = over_tcp(root, rank, 2);
       join.job = job;
       return join;
     };
@@ -132,8 +165,48 @@ TEST(Root, TwoJobsAtOneAddress) {
       return true;
     });
     EXPECT_TRUE(other.wait());
-    expect_all(as_threads(2, [&](Rank rank) { return gather(of_job("16", rank), later()); }));
+    expect_all(as_threads(2, [&](Rank rank) { return gather(numbered(1, of_job("16", rank)), later()); }));
   });
+}
+
+// Nobody can come by the network, where anybody could: the ranks may agree on a secret, so none is needed.
+TEST(Root, LoopbackWithoutASecretIsOneUsersAndOpensNoPort) {
+  in_child([] {
+    const std::uint16_t port = free_port();
+    const std::string root = "127.0.0.1:" + std::to_string(port);
+    for (int round = 0; round < 2; ++round) {
+      expect_all(as_threads(2, [&](Rank rank) -> Answer {
+        auto bootstrap = join_root(numbered(round, at(root, rank, 2)), later());
+        if (!bootstrap.ok()) return bootstrap.status();
+        EXPECT_EQ((*bootstrap)->secret(), nullptr) << "rank 0 proposes one";
+        const auto caller = connect_tcp(parse_host("127.0.0.1")->with_port(port), Deadline::after_ms(1'000));
+        EXPECT_EQ(caller.status().code(), Code::remote_error) << "somebody listens";
+        return (*bootstrap)->all_gather("rank " + std::to_string(rank), later());
+      }));
+    }
+  });
+}
+
+TEST(Root, LoopbackWithoutASecretKeepsOtherUsersOut) {
+  if (geteuid() != 0) GTEST_SKIP() << "skipped: needs root";
+  for (const bool own : {true, false}) {
+    const std::string root = "127.0.0.1:" + std::to_string(free_port());
+    const auto expect = [&](Rank rank) {
+      const Answer answer = gather(at(root, rank, 2), Deadline::after_ms(own ? testing::kLongMs : 500));
+      EXPECT_EQ(answer.ok(), own) << text_of(answer);
+      if (own || rank == 1) return;
+      EXPECT_THAT(text_of(answer), HasSubstr("rank 1 of 2 did not come"));
+      EXPECT_THAT(text_of(answer), HasSubstr("without a secret is for ranks of one machine and user"));
+    };
+    ChildProcess first = child_that([&] { expect(0); });
+    ChildProcess second = child_that([&] {
+      constexpr uid_t kNobody = 65'534;
+      ASSERT_TRUE(own || setuid(kNobody) == 0);
+      expect(1);
+    });
+    EXPECT_TRUE(second.wait());
+    EXPECT_TRUE(first.wait());
+  }
 }
 
 TEST(Root, SecretsAreAskedForAndChecked) {
@@ -160,7 +233,7 @@ TEST(Root, SecretsAreAskedForAndChecked) {
     for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
     EXPECT_TRUE(equal(secrets[0], secrets[1]));
     EXPECT_THAT(text_of(gather(with(1, "open barley"), later())), HasSubstr("SETO_SECRET_FILE or SETO_SECRET differ"));
-    EXPECT_THAT(text_of(gather(with(1, ""), later())), HasSubstr("there is a secret there and none here"));
+    EXPECT_THAT(text_of(gather(with(1, ""), Deadline::after_ms(50))), HasSubstr("none of them may have one"));
   });
 }
 
@@ -169,14 +242,17 @@ TEST(Root, ByFileWhichGoesWithItsJob) {
   const std::string path = folder + "/root";
   in_child([&] {
     for (int round = 0; round < 2; ++round) {
-      expect_all(as_threads(3, [&](Rank rank) { return gather(at("file:" + path, rank, 3), later()); }));
+      expect_all(as_threads(3, [&](Rank rank) { return gather(numbered(round, at("file:" + path, rank, 3)), later()); }));
     }
     struct stat state {};
     EXPECT_EQ(stat(path.c_str(), &state), 0);
     EXPECT_EQ(state.st_mode & 0777, 0600U);
     ChildProcess other([&] {
-      EXPECT_THAT(text_of(gather(at("file:" + path, 0, 2), later())),
-                  HasSubstr("another job that is running uses SETO_ROOT=file:"));
+      for (const char* job : {"", "of another name"}) {
+        RootJoin join = at("file:" + path, 0, 2);
+        join.job = job;
+        EXPECT_THAT(text_of(gather(join, later())), HasSubstr("another job that is running uses SETO_ROOT=file:"));
+      }
       return true;
     });
     EXPECT_TRUE(other.wait());
@@ -195,6 +271,25 @@ TEST(Root, AFileOfADeadJobIsReplaced) {
     Answer second = failure(Code::internal, "not yet");
     std::thread early([&] { second = gather(at("file:" + path, 1, 2), later()); });
     ghost.hear_and_vanish();
+    const Answer first = gather(at("file:" + path, 0, 2), later());
+    early.join();
+    expect_all({first, second});
+  });
+  std::filesystem::remove_all(folder);
+}
+
+// The port of a job that has ended belongs to another job now, which uses another file.
+TEST(Root, AFileOfADeadJobWhosePortIsInUseAgainIsReplaced) {
+  const std::string folder = temporary_folder();
+  const std::string path = folder + "/root";
+  in_child([&] {
+    LogCapture log;
+    const testing::Place other(UniqueId::Serves::job, Doors::Reach::network);
+    const UniqueId dead{UniqueId::Serves::job, random_token(), {random_socket_name(), other.id.contact.addresses}};
+    ASSERT_TRUE(write_root_file(path, encode(dead)).ok());
+    Answer second = failure(Code::internal, "not yet");
+    std::thread early([&] { second = gather(at("file:" + path, 1, 2), later()); });
+    EXPECT_TRUE(testing::comes_to_say(log, "it has another secret than this job"));
     const Answer first = gather(at("file:" + path, 0, 2), later());
     early.join();
     expect_all({first, second});
@@ -224,7 +319,7 @@ TEST(Root, ById) {
     const auto id = create_unique_id(UniqueId::Serves::job, loopback_network(), later());
     const std::string root = "id:" + hex_text(id.value());
     for (int round = 0; round < 2; ++round) {
-      expect_all(as_threads(3, [&](Rank rank) { return gather(at(root, rank, 3), later()); }));
+      expect_all(as_threads(3, [&](Rank rank) { return gather(numbered(round, at(root, rank, 3)), later()); }));
     }
   });
   EXPECT_THAT(text_of(gather(at("id:12", 0, 2), later())), HasSubstr("256 hexadecimal digits"));
