@@ -31,7 +31,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   }
   const Deadline until = Deadline::after_ms(options.config.init_timeout_ms).unless(options.given_up);
   SETO_TRY(communicator->meet(bootstrap, until));
-  SETO_TRY(communicator->seeing_.start(*communicator));
+  SETO_TRY(Seeing::prepare(communicator->config_));
   communicator->launches_ = std::make_unique<LaunchCache>(
       LaunchCache::Setup{communicator->rank_, communicator->ranks_, &communicator->tiers_, &communicator->costs_,
                          &communicator->config_, communicator->circle_.get(), communicator->crowding_});
@@ -40,6 +40,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   const std::uint64_t start_ns = monotonic_ns();
   SETO_ASSIGN(communicator->costs_, agree_on_costs(*communicator, bootstrap, until));
   communicator->calibration_ns_ = monotonic_ns() - start_ns;
+  communicator->seeing_.start(*communicator);
   return communicator;
 }
 

@@ -17,6 +17,7 @@ namespace seto {
 
 struct StopDumpService {
   ~StopDumpService() { DumpService::of_process().stop(); }
+  static void at_exit() { static const StopDumpService only; }
 };
 
 DumpService& DumpService::of_process() {
@@ -24,15 +25,14 @@ DumpService& DumpService::of_process() {
   return *only;
 }
 
-Status DumpService::add(const Communicator& communicator) {
-  static const StopDumpService stop_at_exit;
-  if (const auto signal = static_cast<int>(communicator.config().dump_signal); signal != 0) SETO_TRY(listen_to(signal));
+void DumpService::add(const Communicator& communicator) {
+  StopDumpService::at_exit();
   const std::lock_guard lock(mutex_);
   entries_.try_emplace(&communicator);
-  return {};
 }
 
 Status DumpService::listen_to(int signal) {
+  StopDumpService::at_exit();
   SETO_ASSIGN(ControlThread* const control, ControlThread::of_process());
   const std::lock_guard lock(mutex_);
   if (signal_ == signal) return {};

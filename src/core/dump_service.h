@@ -2,9 +2,7 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -25,8 +23,11 @@ class DumpService final {
   // Stays until the process has ended; what was asked for is written before.
   static DumpService& of_process();
 
-  // Communicators are known from add to remove, which waits for a dump of it, and writes what is still to be written.
-  Status add(const Communicator& communicator);
+  // From now on that signal asks for all. A process has one.
+  Status listen_to(int signal);
+  // Communicators are known from add, when nothing of them is still being made, to remove, which waits for a dump of it, and
+  // writes what is still to be written.
+  void add(const Communicator& communicator);
   void remove(const Communicator& communicator);
   // Soon.
   void request(const Communicator& communicator);
@@ -42,7 +43,6 @@ class DumpService final {
   };
 
   DumpService() = default;
-  Status listen_to(int signal);
   void start_writer();  // locked
   void work();
   void stop();

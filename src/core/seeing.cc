@@ -14,12 +14,16 @@ std::uint64_t wall_us() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000U + static_cast<std::uint64_t>(now.tv_nsec) / 1000U;
 }
 
-Status Seeing::start(const Communicator& communicator) {
+Status Seeing::prepare(const Config& config) {
+  if (config.dump_signal == 0) return {};
+  return DumpService::of_process().listen_to(static_cast<int>(config.dump_signal));
+}
+
+void Seeing::start(const Communicator& communicator) {
   recorder_ = Recorder(communicator.config().recorder);
-  if (communicator.config().dump_file.empty() && communicator.config().dump_signal == 0) return {};
-  SETO_TRY(DumpService::of_process().add(communicator));
+  if (communicator.config().dump_file.empty() && communicator.config().dump_signal == 0) return;
+  DumpService::of_process().add(communicator);
   communicator_ = &communicator;
-  return {};
 }
 
 void Seeing::stop() {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/base/config.h"
 #include "src/base/result.h"
 #include "src/core/recorder.h"
 #include "src/core/waits.h"
@@ -19,8 +20,11 @@ class Seeing final {
   Seeing(const Seeing&) = delete;
   Seeing& operator=(const Seeing&) = delete;
 
-  // Once the communicator has its members. Fails for a signal that cannot be had.
-  Status start(const Communicator& communicator);
+  // Before any rank is done with its init, so that all hear of it. Fails for a signal that cannot be had.
+  static Status prepare(const Config& config);
+  // The last thing that makes a communicator: from now on any thread may dump it, and its calls are recorded. What it measured by
+  // calls of its own is no call of its user.
+  void start(const Communicator& communicator);
   // Before anything of it goes: a dump that was asked for is written now, and none is after this.
   void stop();
   // Once, when the others have been told. Any thread; does not wait.

@@ -46,6 +46,7 @@ SETO_TEST_ALONE(ApiDump, figures_move) {
   EXPECT_EQ(before.at("operations").at("issued"), 0);
   EXPECT_EQ(before.at("peers").size(), 3U);
   EXPECT_FALSE(before.at("peers").at(0).contains("note"));
+  EXPECT_EQ(before.at("recorder").at("recorded"), 0) << "what the init measured is no call of the user";
   ranks.each([](setoComm_t comm, int) {
     for (int i = 0; i < 20; ++i) all_reduce(comm, 8);
     all_reduce(comm, 1 << 20);
