@@ -21,18 +21,21 @@ class TaskRecord final {
   [[nodiscard]] bool wanted(bool ending) const { return ticket_ != 0 && (ending || seeing_->waits().wanted(answered_)); }
   void tell(WaitOfCall wait) {
     answered_ = seeing_->waits().question();
+    told_ = true;
     seeing_->waits().tell(ticket_, answered_, std::move(wait));
   }
   // `failed`: with the communicator.
   void end(const Status& status, bool failed, bool later) {
     const RecordedState how = status.ok() ? RecordedState::ended : failed ? RecordedState::failed : RecordedState::rejected;
     seeing_->recorder().end(ticket_, how, later ? ticks() : 0);
+    if (told_ && how != RecordedState::failed) seeing_->waits().forget(ticket_);
   }
 
  private:
   Seeing* seeing_ = nullptr;
   Recorder::Ticket ticket_ = 0;
   Waits::Question answered_ = 0;
+  bool told_ = false;
 };
 
 }  // namespace seto

@@ -11,9 +11,23 @@ void Waits::tell(Recorder::Ticket ticket, Question question, WaitOfCall wait) {
   {
     const std::lock_guard lock(mutex_);
     answers_[ticket] = {question, std::move(wait)};
-    if (answers_.size() > kMostAnswers) answers_.erase(answers_.begin());
+    if (answers_.size() > kMostAnswers) make_room_beside(ticket);
   }
   changed_.notify_all();
+}
+
+void Waits::forget(Recorder::Ticket ticket) {
+  const std::lock_guard lock(mutex_);
+  answers_.erase(ticket);
+}
+
+// The call that hangs longest is the one that is asked about: it answers every question, so what goes is the answer to the oldest
+// one, and of those the youngest call's.
+void Waits::make_room_beside(Recorder::Ticket ticket) {
+  auto least = answers_.end();
+  for (auto one = answers_.begin(); one != answers_.end(); ++one)
+    if (one->first != ticket && (least == answers_.end() || one->second.question <= least->second.question)) least = one;
+  answers_.erase(least);
 }
 
 void Waits::await(const std::vector<Recorder::Ticket>& tickets, Question question, int milliseconds) {

@@ -18,6 +18,8 @@ struct WaitOfCall {
   Rank peer = -1;    // -1: for none
   std::string text;  // "waits for slice 3 of 4 from rank 2"
   std::string step;  // "step 14 of 30"; empty: it waits at none
+
+  [[nodiscard]] std::string with_step() const { return step.empty() ? text : text + " (" + step + ")"; }
 };
 
 // Only who drives a call can say what it waits for, and saying it costs as much as a small call: so it is asked for. Tasks see
@@ -30,6 +32,8 @@ class Waits final {
   [[nodiscard]] bool wanted(Question answered) const { return asked_.load(std::memory_order_relaxed) != answered; }
   [[nodiscard]] Question question() const { return asked_.load(std::memory_order_relaxed); }
   void tell(Recorder::Ticket ticket, Question question, WaitOfCall wait);
+  // It waits no more. A call that failed is not forgotten: what it waited for is asked afterwards.
+  void forget(Recorder::Ticket ticket);
 
   Question ask() { return asked_.fetch_add(1, std::memory_order_relaxed) + 1; }
   // Until all of them have answered that question or a later one, at most so long. A rank that computes answers nothing.
@@ -38,12 +42,15 @@ class Waits final {
   [[nodiscard]] bool find(Recorder::Ticket ticket, WaitOfCall& wait) const;
 
  private:
+  // Of calls that failed, or that are more than anybody asks at once.
   static constexpr std::size_t kMostAnswers = 64;
 
   struct Answer {
     Question question = 0;
     WaitOfCall wait;
   };
+
+  void make_room_beside(Recorder::Ticket ticket);  // locked
 
   std::atomic<Question> asked_{0};
   mutable std::mutex mutex_;
