@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -32,17 +31,17 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   }
 }
 
-// Those that a program cannot catch, those that it causes itself by going on, and those that end it if it is to end.
-constexpr std::array kNotThese = {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGCHLD, SIGPIPE};
+// Every other one means something to the program or to whoever sends it: SIGTERM would no longer end it, SIGTSTP not stop it.
+bool is_free(int signal) { return signal == SIGUSR1 || signal == SIGUSR2 || (signal >= SIGRTMIN && signal <= SIGRTMAX); }
 
 }  // namespace
 
 Status add_to_on_signal(int eventfd, int signal) {
-  for (const int reserved : kNotThese)
-    if (signal == reserved)
-      return failure(Code::invalid_argument,
-                     "SETO_DUMP_SIGNAL=%d: that signal has a meaning already; take SIGUSR1 (%d) or SIGUSR2 (%d)", signal, SIGUSR1,
-                     SIGUSR2);
+  if (!is_free(signal))
+    return failure(Code::invalid_argument,
+                   "SETO_DUMP_SIGNAL=%d: that signal has a meaning already; take SIGUSR1 (%d), SIGUSR2 (%d), or one of SIGRTMIN "
+                   "to SIGRTMAX (%d to %d)",
+                   signal, SIGUSR1, SIGUSR2, SIGRTMIN, SIGRTMAX);
   struct sigaction action {};
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
