@@ -55,7 +55,7 @@ Status check_absent(const setoConfig_t& config) {
   if (number_in(config.memory) == setoMemoryDevice)
     return failure(Code::invalid_usage, "memory: device memory is not in this version; use setoMemoryHost");
   if (config.livenessTimeoutMs != 0)
-    return failure(Code::invalid_usage, "livenessTimeoutMs: heartbeats are not in this version; a peer's death is seen at once");
+    return failure(Code::invalid_usage, "livenessTimeoutMs: signs of life are the process's: set SETO_LIVENESS_TIMEOUT_MS");
   if (config.affinity != nullptr)
     return failure(Code::invalid_usage, "affinity: not in this version; threads of the library inherit that of their maker");
   if (config.topologyFile != nullptr) return failure(Code::invalid_usage, "topologyFile: topology files are not in this version");

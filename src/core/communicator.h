@@ -59,6 +59,7 @@ class Communicator final {
   // What the ranks know and nobody else; null: they are on one node, and their channel can be trusted.
   [[nodiscard]] const Secret* secret() const { return door_ == nullptr ? nullptr : &key_; }
   [[nodiscard]] int others_of_process() const;  // ranks that are threads of this one
+  [[nodiscard]] int others_over_tcp() const;
 
   // A blocking collective.
   Status run(const Call& call);

@@ -44,6 +44,12 @@ PeerState Communicator::state_of(Rank rank) const {
   return peer;
 }
 
+int Communicator::others_over_tcp() const {
+  return static_cast<int>(std::count_if(connections_.begin(), connections_.end(), [](const auto& connection) {
+    return connection != nullptr && connection->link() != nullptr;
+  }));
+}
+
 // Asks those that are under way what they wait for.
 void Communicator::put_records(CommunicatorState& state) const {
   const Recorder& recorder = seeing_.recorder();

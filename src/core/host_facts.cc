@@ -1,7 +1,6 @@
 #include "src/core/host_facts.h"
 
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -16,6 +15,7 @@
 
 #include "src/base/fd.h"
 #include "src/base/text.h"
+#include "src/core/context.h"
 #include "src/net/interfaces.h"
 
 namespace seto {
@@ -154,11 +154,10 @@ void put_limits(HostFacts& facts) {
 void put_kernel(HostFacts& facts) {
   utsname names{};
   (void)uname(&names);
-  facts.kernel = std::string(names.sysname) + " " + names.release + " " + names.machine;
+  facts.kernel = std::string(names.sysname) + " " + names.release;
+  facts.processor = names.machine;
   facts.online_cores = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  facts.usable_cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : facts.online_cores;
+  facts.usable_cores = usable_cores();
   facts.has_memfd = Fd(memfd_create("seto", MFD_CLOEXEC)).valid();
   const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
   facts.has_membarrier = commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0;

@@ -19,7 +19,8 @@ struct HostFacts {
     std::uint64_t mtu = 0;
   };
 
-  std::string kernel;
+  std::string kernel;     // "Linux 6.1.0"
+  std::string processor;  // "x86_64"
   int online_cores = 1;
   int usable_cores = 1;    // of this process
   double quota_cores = 0;  // of its control groups; 0: none

@@ -1,7 +1,6 @@
 #include "src/core/info.h"
 
 #include <openssl/crypto.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,11 +52,9 @@ std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) 
 
 Section machine_section(const Config& config) {
   const HostFacts facts = facts_of_host(config);
-  utsname names{};
-  (void)uname(&names);
   Section section{"machine",
-                  {{"system", std::string(names.sysname) + " " + names.release, ""},
-                   {"processor", names.machine, ""},
+                  {{"system", facts.kernel, ""},
+                   {"processor", facts.processor, ""},
                    {"usable cores", std::to_string(facts.usable_cores), "of " + std::to_string(facts.online_cores)},
                    {"memory", mebibytes(facts.memory), mebibytes(facts.free_memory) + " free"},
                    {"page bytes", std::to_string(sysconf(_SC_PAGESIZE)), "huge pages: " + facts.huge_pages},
@@ -102,12 +99,13 @@ Section algorithms_section() {
 Section status_section() {
   return {"status",
           {{"host memory, one machine", "works", ""},
-           {"several machines", "not yet", "needs the transport between machines"},
+           {"several machines", "works", "over TCP; a link that is cut is not resumed, nothing is encrypted"},
+           {"heartbeats", "works", "a process that ends is seen at once, one that is frozen after SETO_LIVENESS_TIMEOUT_MS"},
            {"flight recorder, report, doctor", "works", ""},
            {"device memory", "not yet", ""},
            {"lossy codecs", "not yet", "with them error feedback"},
            {"shrink, grow, revoke", "not yet", "setoCommAbort ends this rank's communicator"},
-           {"heartbeats", "not yet", "a process that ends is seen at once, one that is stopped at the deadline"}}};
+           {"RDMA", "not yet", ""}}};
 }
 
 std::vector<Section> sections(std::string_view version, const Config& config) {
@@ -116,7 +114,10 @@ std::vector<Section> sections(std::string_view version, const Config& config) {
           machine_section(config),
           config_section(config),
           constants_section(),
-          {"transports", {{"local", "yes", "ranks of one process"}, {"shm", "yes", "processes of one machine"}}},
+          {"transports",
+           {{"local", "yes", "ranks of one process"},
+            {"shm", "yes", "processes of one machine"},
+            {"tcp", "yes", "processes of several machines"}}},
           algorithms_section(),
           {"codecs", {{"none", "yes", ""}}},
           status_section()};
@@ -170,10 +171,12 @@ std::string makeup_of(const Communicator& communicator) {
     spread +=
         (spread.empty() ? "" : ", ") + std::to_string(tiers.size(tier)) + kPlaces[static_cast<std::size_t>(tiers.kind(tier))];
   const int threads = communicator.others_of_process();
+  const int beyond = communicator.others_over_tcp();
   return "communicator '" + communicator.name() + "' of " + std::to_string(communicator.ranks()) + " ranks (" +
          (tiers.uniform() ? spread : "on nodes or sites of different sizes") + "); of the others " + std::to_string(threads) +
-         " are threads of this process and " + std::to_string(communicator.ranks() - 1 - threads) +
-         " other processes of this host; " + constants_text(tiers, communicator.costs());
+         " are threads of this process and " + std::to_string(communicator.ranks() - 1 - threads - beyond) +
+         " other processes of this host" + (beyond > 0 ? ", " + std::to_string(beyond) + " are reached over TCP; " : "; ") +
+         constants_text(tiers, communicator.costs());
 }
 
 Result<std::string> info(std::string_view topic, std::string_view version, const Config& config, ReportFormat format) {
