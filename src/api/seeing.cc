@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -95,8 +97,8 @@ setoResult_t setoDoctor(int ranks, setoFormat_t format, char* text, size_t capac
     if (ranks < 0 || ranks > kBootstrapRankLimit)
       return failure(Code::invalid_argument, "ranks: %d is not one of 0 to %d", ranks, kBootstrapRankLimit);
     SETO_ASSIGN(const Settings settings, settings_of_environment());
-    const HostFacts facts = facts_of_host(settings.config);
-    const std::vector<Finding> findings = examine(facts, ranks == 0 ? facts.usable_cores : ranks);
+    const Load load = load_of(settings.config, environ, ranks);
+    const std::vector<Finding> findings = examine(facts_of_host(settings.config), load);
     if (bad != nullptr) *bad = count_bad(findings);
     return write(target, findings_text(findings, format_of(format)));
   });

@@ -7,6 +7,8 @@
 #include <cstdio>
 
 #include "src/base/text.h"
+#include "src/bootstrap/environment.h"
+#include "src/core/context.h"
 #include "src/core/json.h"
 
 namespace seto {
@@ -17,7 +19,8 @@ using Level = Finding::Level;
 // What a rank takes before it moves large messages, and what a process opens beside its connections.
 constexpr std::uint64_t kMemoryPerRank = 64ULL << 20;
 constexpr std::uint64_t kFilesOfProcess = 64;
-constexpr std::uint64_t kFilesPerPeer = 8;  // two for a rank of this host, and up to four streams and a wire for others
+constexpr std::uint64_t kFilesPerNeighbour = 2;  // a socket for each process of this host, and a bell for each rank of it
+constexpr int kWires = 1;                        // of the two processes, beside the streams of the two ranks
 // 1 Gbit/s over a round trip of 50 ms keeps 6.25 MB on the way.
 constexpr std::uint64_t kFarBuffer = 6ULL << 20;
 constexpr std::uint64_t kDockerShm = 64ULL << 20;
@@ -37,7 +40,7 @@ std::string count_text(std::uint64_t count) { return count == RLIM_INFINITY ? "u
 
 class Checkup final {
  public:
-  Checkup(const HostFacts& facts, int ranks) : facts_(facts), ranks_(ranks) {}
+  Checkup(const HostFacts& facts, const Load& load) : facts_(facts), load_(load), ranks_(load.ranks_here) {}
 
   std::vector<Finding> findings() && {
     cores();
@@ -62,7 +65,7 @@ class Checkup final {
   void alike() { findings_.back().same = true; }
 
   void cores() {
-    add("kernel", facts_.kernel);
+    add("kernel", facts_.kernel + " " + facts_.processor);
     alike();
     add("cores", std::to_string(facts_.usable_cores) + " usable of " + std::to_string(facts_.online_cores) + ", for " +
                      std::to_string(ranks_) + (ranks_ == 1 ? " rank" : " ranks"));
@@ -113,13 +116,21 @@ class Checkup final {
       mend(Level::warn, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled: large buffers of setoMemAlloc want them");
   }
 
+  // Of a process with one rank; with several, each has its own sockets to ranks beyond TCP.
+  [[nodiscard]] std::uint64_t wanted_files() const {
+    const int near = load_.only_tcp ? 0 : ranks_ - 1;
+    const int far = std::max(0, load_.ranks - 1 - near);
+    return kFilesOfProcess + kFilesPerNeighbour * static_cast<std::uint64_t>(near) +
+           static_cast<std::uint64_t>(load_.tcp_sockets) * static_cast<std::uint64_t>(far);
+  }
+
   void limits() {
     add("locked memory", amount(facts_.locked_limit));
     alike();
-    const std::uint64_t wanted = kFilesOfProcess + kFilesPerPeer * static_cast<std::uint64_t>(ranks_);
+    const std::uint64_t wanted = wanted_files();
     add("open files", count_text(facts_.files_limit) + ", at most " + count_text(facts_.files_hard_limit));
     alike();
-    const std::string what = std::to_string(wanted) + " for " + std::to_string(ranks_) + " ranks";
+    const std::string what = std::to_string(wanted) + " in a job of " + std::to_string(load_.ranks) + " ranks";
     if (facts_.files_hard_limit < wanted)
       mend(Level::bad,
            "raise nofile in limits.conf, LimitNOFILE of the service, or docker --ulimit: a process wants up to " + what);
@@ -169,7 +180,8 @@ class Checkup final {
   }
 
   const HostFacts& facts_;
-  int ranks_;
+  const Load& load_;
+  const int ranks_;
   std::vector<Finding> findings_;
 };
 
@@ -210,7 +222,17 @@ std::string_view name_of(Finding::Level level) {
   return kNames[static_cast<std::size_t>(level)];
 }
 
-std::vector<Finding> examine(const HostFacts& facts, int ranks) { return Checkup(facts, ranks).findings(); }
+Load load_of(const Config& config, const char* const* environment, int ranks_here) {
+  Load load;
+  load.ranks_here = ranks_here == 0 ? usable_cores() : ranks_here;
+  const Result<Launch> launch = launch_of(config, environment);
+  load.ranks = std::max(load.ranks_here, launch.ok() ? launch.value().ranks : 1);
+  load.tcp_sockets = kWires + (config.tcp_streams == kAutomatic ? 1 : static_cast<int>(config.tcp_streams));
+  load.only_tcp = config.transport == Medium::tcp;
+  return load;
+}
+
+std::vector<Finding> examine(const HostFacts& facts, const Load& load) { return Checkup(facts, load).findings(); }
 
 int count_bad(const std::vector<Finding>& findings) {
   return static_cast<int>(

@@ -8,16 +8,21 @@
 #include <fstream>
 #include <functional>
 
+#include "src/core/context.h"
+
 namespace seto {
 namespace {
 
 namespace files = std::filesystem;
 using Level = Finding::Level;
 
+constexpr Load kFour = {4, 4, 2, false};
+
 // A host with which nothing is wrong, for four ranks.
 HostFacts healthy() {
   HostFacts facts;
-  facts.kernel = "Linux 6.1.0 x86_64";
+  facts.kernel = "Linux 6.1.0";
+  facts.processor = "x86_64";
   facts.online_cores = facts.usable_cores = 8;
   facts.clock_source = "tsc";
   facts.steady_ticks = facts.synchronised = true;
@@ -43,7 +48,7 @@ Finding finding(const std::vector<Finding>& all, const std::string& topic) {
 }
 
 TEST(Doctor, finds_nothing_wrong_with_a_healthy_host) {
-  for (const Finding& one : examine(healthy(), 4)) {
+  for (const Finding& one : examine(healthy(), kFour)) {
     EXPECT_EQ(one.level, Level::ok) << one.topic << ": " << one.found << "; " << one.fix;
     EXPECT_TRUE(one.fix.empty()) << one.topic;
     EXPECT_FALSE(one.found.empty()) << one.topic;
@@ -86,7 +91,7 @@ TEST(Doctor, finds_each_thing_that_is_wrong_and_only_that) {
   for (const Ill& ill : all) {
     HostFacts facts = healthy();
     ill.make(facts);
-    const std::vector<Finding> found = examine(facts, 4);
+    const std::vector<Finding> found = examine(facts, kFour);
     EXPECT_EQ(finding(found, ill.topic).level, ill.level) << ill.topic;
     EXPECT_FALSE(finding(found, ill.topic).fix.empty()) << ill.topic;
     EXPECT_EQ(std::count_if(found.begin(), found.end(), [](const Finding& one) { return one.level != Level::ok; }), 1)
@@ -95,10 +100,45 @@ TEST(Doctor, finds_each_thing_that_is_wrong_and_only_that) {
   }
 }
 
+std::string fix_of_files(const Load& load) {
+  HostFacts facts = healthy();
+  facts.files_limit = 66;
+  return finding(examine(facts, load), "open files").fix;
+}
+
+// A process opens more for ranks of other hosts than for those of its own.
+TEST(Doctor, counts_the_sockets_of_the_whole_job) {
+  EXPECT_EQ(fix_of_files({2, 2, 2, false}), "");
+  EXPECT_EQ(fix_of_files({4, 4, 2, false}), "ulimit -n 70: a process wants up to 70 in a job of 4 ranks");
+  EXPECT_EQ(fix_of_files({4, 64, 2, false}), "ulimit -n 190: a process wants up to 190 in a job of 64 ranks");
+  EXPECT_EQ(fix_of_files({4, 64, 5, false}), "ulimit -n 370: a process wants up to 370 in a job of 64 ranks");
+  EXPECT_EQ(fix_of_files({4, 64, 5, true}), "ulimit -n 379: a process wants up to 379 in a job of 64 ranks");
+}
+
+TEST(Doctor, takes_the_jobs_size_from_its_launcher) {
+  Config config;
+  const char* const nothing[] = {nullptr};
+  EXPECT_EQ(load_of(config, nothing, 3).ranks, 3);
+  EXPECT_EQ(load_of(config, nothing, 0).ranks_here, usable_cores());
+  const char* const torchrun[] = {
+      "RANK=5", "WORLD_SIZE=48", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=4", "MASTER_ADDR=10.0.0.1", "MASTER_PORT=29500", nullptr};
+  const Load far = load_of(config, torchrun, 4);
+  EXPECT_EQ(far.ranks_here, 4);
+  EXPECT_EQ(far.ranks, 48);
+  EXPECT_EQ(far.tcp_sockets, 2);
+  EXPECT_FALSE(far.only_tcp);
+  config.tcp_streams = 4;
+  config.transport = Medium::tcp;
+  EXPECT_EQ(load_of(config, torchrun, 4).tcp_sockets, 5);
+  EXPECT_TRUE(load_of(config, torchrun, 4).only_tcp);
+  const char* const broken[] = {"RANK=50", "WORLD_SIZE=48", nullptr};
+  EXPECT_EQ(load_of(config, broken, 2).ranks, 2);
+}
+
 TEST(Doctor, writes_a_line_for_each_and_the_fix_below) {
   HostFacts facts = healthy();
   facts.has_memfd = false;
-  const std::vector<Finding> found = examine(facts, 4);
+  const std::vector<Finding> found = examine(facts, kFour);
   const std::string text = findings_text(found, ReportFormat::text);
   EXPECT_NE(text.find("\nbad   memfd "), std::string::npos) << text;
   EXPECT_NE(text.find(" mend: allow memfd_create"), std::string::npos) << text;
