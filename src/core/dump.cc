@@ -72,21 +72,15 @@ std::string text_of(const RecordedCall::Parts& call) {
   }
 }
 
-std::string seconds(std::uint64_t microseconds) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.6g s", static_cast<double>(microseconds) * 1e-6);
-  return text.data();
-}
-
 std::string as_text(const CommunicatorState& state, const RecordedEntry& entry) {
   const RecordedOperation& one = entry.operation;
   std::string text =
       "  " + (one.operation == 0 ? "call " + std::to_string(one.sequence) : "operation " + std::to_string(one.operation)) + ": " +
       text_of(one.call);
   if (one.call.algorithm != 0) text += " by " + std::string(algorithm_name(one.call.algorithm));
-  text += ", " + std::string(name_of(one.state)) + ", issued " + seconds(state.now_us - state.wall_us(one.issued)) + " ago";
-  if (one.ended > one.issued) text += ", took " + seconds(state.wall_us(one.ended) - state.wall_us(one.issued));
-  if (entry.wait) text += "; " + entry.wait->text + (entry.wait->step.empty() ? "" : " (" + entry.wait->step + ")");
+  text += ", " + std::string(name_of(one.state)) + ", issued " + seconds_text(state.wall_us(one.issued), state.now_us) + " ago";
+  if (one.ended > one.issued) text += ", took " + seconds_text(state.wall_us(one.issued), state.wall_us(one.ended));
+  if (entry.wait) text += "; " + entry.wait->with_step();
   return text + "\n";
 }
 

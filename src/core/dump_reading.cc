@@ -30,14 +30,26 @@ std::uint64_t number(const Json& object, const char* key, std::uint64_t otherwis
   return value != nullptr && value->is_number_unsigned() ? value->get<std::uint64_t>() : otherwise;
 }
 
-// It is going to be printed on a terminal.
+// Of valid UTF-8, so many bytes and no part of a character. It is going to be printed on a terminal, and there are control
+// characters beyond ASCII: U+0080 to U+009F, U+009B begins a sequence as ESC [ does.
+std::string printable(std::string text) {
+  std::size_t end = std::min(text.size(), kLongestText);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
+  text.resize(end);
+  std::string clean;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto letter = static_cast<unsigned char>(text[i]);
+    const bool beyond = letter == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    clean += beyond || letter < ' ' || letter == 0x7f ? '?' : text[i];
+    i += beyond ? 1 : 0;
+  }
+  return clean;
+}
+
 std::string text(const Json& object, const char* key) {
   const Json* const value = find(object, key);
   if (value == nullptr || !value->is_string()) return {};
-  std::string found = value->get<std::string>().substr(0, kLongestText);
-  for (char& letter : found)
-    if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7f') letter = '?';
-  return found;
+  return printable(value->get<std::string>());
 }
 
 Rank rank_in(const Json& object, const char* key, int ranks) {

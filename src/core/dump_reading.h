@@ -32,6 +32,7 @@ struct ReadCall {
   std::optional<WaitOfCall> wait;
 
   [[nodiscard]] bool waits() const { return state == "begun" || state == "failed"; }
+  [[nodiscard]] std::uint64_t since_us() const { return begun_us != 0 ? begun_us : issued_us; }
 };
 
 struct ReadPeer {

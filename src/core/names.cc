@@ -1,6 +1,8 @@
 #include "src/core/names.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <vector>
 
 #include "algorithms/algorithm.h"
@@ -41,5 +43,12 @@ std::string known_algorithms() {
 }
 
 std::string known_codecs() { return std::string(kNoCodec); }
+
+std::string seconds_text(std::uint64_t from_us, std::uint64_t to_us) {
+  std::array<char, 32> text{};
+  const double seconds = to_us > from_us ? static_cast<double>(to_us - from_us) * 1e-6 : 0.0;
+  std::snprintf(text.data(), text.size(), seconds < 1000 ? "%.3g s" : "%.0f s", seconds);
+  return text.data();
+}
 
 }  // namespace seto

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,5 +15,8 @@ int codec_id(std::string_view name);
 // "ring, direct, ...": for the text of a failure.
 std::string known_algorithms();
 std::string known_codecs();
+
+// "0.7 s", of two times in microseconds; 0 where the second is before the first.
+std::string seconds_text(std::uint64_t from_us, std::uint64_t to_us);
 
 }  // namespace seto

@@ -31,11 +31,8 @@ std::vector<std::string> remarks_on(const Case& one) {
     remarks.push_back("these dumps were taken up to " + std::to_string((last->time_us - first->time_us) / 1'000'000) +
                       " s apart (by the clocks of their hosts)");
   if (!one.missing.empty()) remarks.push_back("no dump of " + rank_list(one.missing));
-  // Who failed first knows why; the others heard of it.
-  const ReadDump* earliest = nullptr;
-  for (const ReadDump& dump : one.dumps)
-    if (dump.failed && (earliest == nullptr || dump.failed_at_us < earliest->failed_at_us)) earliest = &dump;
-  if (earliest != nullptr) remarks.push_back("rank " + std::to_string(earliest->rank) + " failed first: " + earliest->failure);
+  if (const ReadDump* const knows = first_to_fail(one); knows != nullptr)
+    remarks.push_back("rank " + std::to_string(knows->rank) + " failed first: " + knows->failure);
   for (const ReadDump& dump : one.dumps)
     if (dump.calls.empty() && dump.issued > 0)
       remarks.push_back("rank " + std::to_string(dump.rank) + " ran without a flight recorder (SETO_RECORDER=0)");
@@ -58,6 +55,13 @@ const ReadCall* call_of(const ReadDump& dump, std::uint64_t operation) {
   const auto found =
       std::find_if(dump.calls.rbegin(), dump.calls.rend(), [&](const ReadCall& call) { return call.operation == operation; });
   return operation == 0 || found == dump.calls.rend() ? nullptr : &*found;
+}
+
+const ReadDump* first_to_fail(const Case& one) {
+  const ReadDump* first = nullptr;
+  for (const ReadDump& dump : one.dumps)
+    if (dump.failed && (first == nullptr || dump.failed_at_us < first->failed_at_us)) first = &dump;
+  return first;
 }
 
 std::vector<Case> cases_of(std::vector<ReadDump> dumps, std::vector<std::string>& left_out) {

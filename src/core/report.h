@@ -15,7 +15,7 @@ namespace seto {
 
 // What went wrong, as far as dumps of several ranks tell together.
 struct Verdict {
-  // differ, died, left, rejected, never_issued, late, no_dump, link, waits_for_nobody, circle, behind, well
+  // differ, died, left, late, never_issued, no_dump, link, waits_for_nobody, circle, behind, failed, well
   std::string kind;
   std::string text;  // one line for a person
   std::uint64_t operation = 0;
@@ -37,6 +37,9 @@ struct Case {
 const ReadCall* stuck_call(const ReadDump& dump);
 // That operation, if it is still remembered.
 const ReadCall* call_of(const ReadDump& dump, std::uint64_t operation);
+
+// Who failed first knows why, the others heard of it; null: none has failed.
+const ReadDump* first_to_fail(const Case& one);
 
 // Pure. Puts together what belongs together, keeps the latest dump of each rank, judges; those in trouble come first. `left_out`:
 // why something was.

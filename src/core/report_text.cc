@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 #include "src/bootstrap/bootstrap.h"
 #include "src/core/json.h"
+#include "src/core/names.h"
 #include "src/core/report.h"
 
 namespace seto {
@@ -20,11 +20,7 @@ struct Row {
 };
 
 std::string since_text(const ReadDump& dump, const ReadCall& call) {
-  const std::uint64_t from = call.begun_us != 0 ? call.begun_us : call.issued_us;
-  const std::uint64_t to = call.ended_us != 0 ? call.ended_us : dump.time_us;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3g s", to > from ? static_cast<double>(to - from) * 1e-6 : 0.0);
-  return text.data();
+  return seconds_text(call.since_us(), call.ended_us != 0 ? call.ended_us : dump.time_us);
 }
 
 Row row_of(const ReadDump& dump) {
@@ -38,7 +34,7 @@ Row row_of(const ReadDump& dump) {
   if (call == nullptr) return row;
   row.since = since_text(dump, *call);
   row.doing = (call->operation == 0 ? "" : std::to_string(call->operation) + ": ") + call->text;
-  if (call->wait) row.doing += "; " + call->wait->text + (call->wait->step.empty() ? "" : " (" + call->wait->step + ")");
+  if (call->wait) row.doing += "; " + call->wait->with_step();
   return row;
 }
 
@@ -96,8 +92,7 @@ void put_row(JsonWriter& json, const ReadDump& dump) {
   json.key("issued").number(dump.issued).key("begun").number(dump.begun).key("done").number(dump.done);
   if (const ReadCall* const call = stuck_call(dump); call != nullptr) {
     json.key("doing").value(call->text).key("operation").number(call->operation);
-    const std::uint64_t from = call->begun_us != 0 ? call->begun_us : call->issued_us;
-    json.key("for_us").number(std::max(dump.time_us, from) - from);
+    json.key("for_us").number(std::max(dump.time_us, call->since_us()) - call->since_us());
     if (call->wait) json.key("waits").value(call->wait->text).key("step").value(call->wait->step);
     if (call->wait && call->wait->peer >= 0) json.key("peer").number(static_cast<std::uint64_t>(call->wait->peer));
   }

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "src/bootstrap/bootstrap.h"
+#include "src/core/names.h"
 #include "src/core/report.h"
 
 namespace seto {
@@ -18,15 +18,9 @@ using Found = std::optional<Verdict>;
 
 std::string named(Rank rank) { return "rank " + std::to_string(rank); }
 
-std::string numbered(const ReadCall& call) {
+std::string with_number(const ReadCall& call) {
   return (call.operation == 0 ? "a " : "operation " + std::to_string(call.operation) + " (") + call.text +
          (call.operation == 0 ? "" : ")");
-}
-
-std::string seconds(std::uint64_t from_us, std::uint64_t to_us) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3g s", to_us > from_us ? static_cast<double>(to_us - from_us) * 1e-6 : 0.0);
-  return text.data();
 }
 
 // ---- calls that differ ----
@@ -74,6 +68,8 @@ Verdict difference(const std::vector<Stated>& stated) {
   for (const Stated& one : most->second) agreed.push_back(one.first);
   const ReadCall& usual = *most->second.front().second;
   verdict.text = "operation " + std::to_string(usual.operation) + " differs between ranks: ";
+  std::string said;  // of the usual call: each field that one of the others has another of
+  std::set<const Field*> fields;
   for (const auto& [key, ranks] : kinds) {
     if (key == most->first) continue;
     std::vector<Rank> others;
@@ -82,11 +78,10 @@ Verdict difference(const std::vector<Stated>& stated) {
     const Field& field = *first_difference(other, usual);
     verdict.text += rank_list(others) + (others.size() == 1 ? " calls " : " call ") + other.text + " (" + field.name + " " +
                     field.of(other) + "), ";
+    if (fields.insert(&field).second) said += (said.empty() ? "" : ", ") + std::string(field.name) + " " + field.of(usual);
     verdict.culprits.insert(verdict.culprits.end(), others.begin(), others.end());
   }
-  const Field& field = *first_difference(*kinds.begin()->second.front().second, *kinds.rbegin()->second.front().second);
-  verdict.text += "but " + rank_list(agreed) + (agreed.size() == 1 ? " calls " : " call ") + usual.text + " (" + field.name +
-                  " " + field.of(usual) + ")";
+  verdict.text += "but " + rank_list(agreed) + (agreed.size() == 1 ? " calls " : " call ") + usual.text + " (" + said + ")";
   return verdict;
 }
 
@@ -102,13 +97,6 @@ Found calls_differ(const Case& one) {
 }
 
 // ---- ranks that are gone ----
-
-const ReadDump* first_to_fail(const Case& one) {
-  const ReadDump* first = nullptr;
-  for (const ReadDump& dump : one.dumps)
-    if (dump.failed && (first == nullptr || dump.failed_at_us < first->failed_at_us)) first = &dump;
-  return first;
-}
 
 std::vector<Rank> ranks_that(const Case& one, const char* state) {
   std::set<Rank> found;
@@ -182,12 +170,12 @@ std::vector<Rank> waiting_in(const Case& one, std::uint64_t operation) {
 
 std::string where_it_is(const ReadDump& dump) {
   if (const ReadCall* const call = stuck_call(dump); call != nullptr)
-    return "it is in " + numbered(*call) + (call->wait ? ", and " + call->wait->text : "");
+    return "it is in " + with_number(*call) + (call->wait ? ", and " + call->wait->text : "");
   if (dump.issued > dump.done) return "it has issued " + std::to_string(dump.issued - dump.done) + " that have not begun";
   std::uint64_t last = 0;
   for (const ReadCall& call : dump.calls) last = std::max({last, call.ended_us, call.issued_us});
   if (last == 0) return "it has called nothing at all";
-  return "it has made no call for " + seconds(last, dump.time_us) + ": it computes, or waits for something else";
+  return "it has made no call for " + seconds_text(last, dump.time_us) + ": it computes, or waits for something else";
 }
 
 Found never_issued(const Case& one) {
@@ -198,7 +186,7 @@ Found never_issued(const Case& one) {
   for (const ReadDump& dump : one.dumps)
     if (dump.issued < operation) late.push_back(dump.rank);
   if (late.empty()) return {};
-  std::string text = rank_list(late) + " never issued " + numbered(*call) + ", in which " +
+  std::string text = rank_list(late) + " never issued " + with_number(*call) + ", in which " +
                      rank_list(waiting_in(one, operation)) + (waiting_in(one, operation).size() == 1 ? " waits" : " wait");
   const ReadDump& first = *one.of(late.front());
   text += "; " + named(first.rank) + " is at operation " + std::to_string(first.issued) + ", " + where_it_is(first);
@@ -221,8 +209,8 @@ Found came_late(const Case& one) {
   }
   if (late.empty()) return {};
   return Verdict{"late",
-                 rank_list(late) + " issued " + numbered(*awaited) + " " + seconds(awaited->issued_us, since) + " after " +
-                     named(first->rank) + ", which had given up by then (by the clocks of their hosts)",
+                 rank_list(late) + " issued " + with_number(*awaited) + " " + seconds_text(awaited->issued_us, since) +
+                     " after " + named(first->rank) + ", which had given up by then (by the clocks of their hosts)",
                  awaited->operation, late};
 }
 
@@ -257,7 +245,7 @@ Found has_no_dump(const Case& one) {
   }
   if (absent.empty()) return {};
   return Verdict{"no_dump",
-                 rank_list(absent) + " never came to " + numbered(*call) + " and left no dump (" +
+                 rank_list(absent) + " never came to " + with_number(*call) + " and left no dump (" +
                      as_others_see(one, absent.front()) + "): stopped, cut off, or computing",
                  operation, absent};
 }
@@ -295,7 +283,7 @@ Verdict verdict_on(const Case& one, const Walk& walk, std::size_t walkers) {
     const ReadCall& call = *stuck_call(*one.of(end));
     verdict = {"circle",
                "ranks wait for each other in a circle: " + way_of(circle) + "; rank " + std::to_string(end) + " in " +
-                   numbered(call) + " " + call.wait->text,
+                   with_number(call) + " " + call.wait->text,
                call.operation,
                {circle.begin(), circle.end() - 1}};
     return verdict;
@@ -304,8 +292,8 @@ Verdict verdict_on(const Case& one, const Walk& walk, std::size_t walkers) {
   const ReadCall& call = *stuck_call(*one.of(waiter));
   const ReadDump* const dump = one.of(end);
   verdict.operation = call.operation;
-  verdict.text = numbered(call) + " waits at the link from rank " + std::to_string(end) + " to rank " + std::to_string(waiter) +
-                 ": " + named(waiter) + " " + call.wait->text + (call.wait->step.empty() ? "" : " (" + call.wait->step + ")");
+  verdict.text = with_number(call) + " waits at the link from rank " + std::to_string(end) + " to rank " +
+                 std::to_string(waiter) + ": " + named(waiter) + " " + call.wait->with_step();
   if (walkers > 1) verdict.text += "; " + std::to_string(walkers) + " ranks wait for that";
   if (dump == nullptr) {
     verdict.kind = "no_dump";
@@ -316,7 +304,7 @@ Verdict verdict_on(const Case& one, const Walk& walk, std::size_t walkers) {
     verdict.text += "; rank " + std::to_string(end) + " has ended it, so what it sent is on the way, or lost";
   } else if (const ReadCall* const own = stuck_call(*dump); own != nullptr) {
     verdict.kind = "waits_for_nobody";
-    verdict.text += "; rank " + std::to_string(end) + " waits for nobody in " + numbered(*own) + ": it works, or did not say";
+    verdict.text += "; rank " + std::to_string(end) + " waits for nobody in " + with_number(*own) + ": it works, or did not say";
   } else {
     verdict.kind = "behind";
     verdict.text += "; rank " + std::to_string(end) + " is not there: " + where_it_is(*dump);
@@ -359,7 +347,7 @@ Found somebody_waits(const Case& one) {
   const ReadCall* const call = somebodys_call(one, operation);
   if (call == nullptr) return {};
   return Verdict{"waits_for_nobody",
-                 rank_list(waiting_in(one, operation)) + " have not ended " + numbered(*call) +
+                 rank_list(waiting_in(one, operation)) + " have not ended " + with_number(*call) +
                      ", and say of no rank that they wait for it: they work, or did not say",
                  operation, waiting_in(one, operation)};
 }

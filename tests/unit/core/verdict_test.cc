@@ -1,0 +1,113 @@
+// Verdicts on dumps that no job of a test writes on demand.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "src/core/dump.h"
+#include "src/core/names.h"
+#include "src/core/report.h"
+
+namespace seto {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+ReadDump dump_of(Rank rank, int ranks, const ReadCall& call) {
+  ReadDump dump;
+  dump.rank = rank;
+  dump.ranks = ranks;
+  dump.issued = dump.begun = call.operation;
+  dump.peers.resize(static_cast<std::size_t>(ranks));
+  dump.calls = {call};
+  return dump;
+}
+
+ReadCall all_reduce(std::uint64_t count, const std::string& type) {
+  ReadCall call;
+  call.sequence = call.operation = 3;
+  call.what = "all_reduce";
+  call.text = "all_reduce of " + std::to_string(count) + " " + type;
+  call.count = count;
+  call.type = type;
+  call.digest = "0x1";
+  call.state = "begun";
+  return call;
+}
+
+Case judged(std::vector<ReadDump> dumps) {
+  std::vector<std::string> left_out;
+  return cases_of(std::move(dumps), left_out).front();
+}
+
+// Whichever of the calls comes first when they are sorted: each difference is told with both values.
+TEST(Verdict, of_three_calls_gives_the_usual_ones_value_of_each_field) {
+  const std::vector<ReadCall> calls = {all_reduce(8, "float"), all_reduce(8, "float"), all_reduce(9, "float"),
+                                       all_reduce(8, "int32")};
+  std::vector<ReadDump> dumps;
+  for (Rank rank = 0; rank < 4; ++rank) dumps.push_back(dump_of(rank, 4, calls[static_cast<std::size_t>(rank)]));
+  const Verdict verdict = judged(dumps).verdict;
+  EXPECT_EQ(verdict.kind, "differ");
+  EXPECT_THAT(verdict.text, HasSubstr("rank 2 calls all_reduce of 9 float (count 9), "));
+  EXPECT_THAT(verdict.text, HasSubstr("rank 3 calls all_reduce of 8 int32 (type int32), "));
+  EXPECT_THAT(verdict.text, ::testing::AnyOf(EndsWith("but ranks 0 and 1 call all_reduce of 8 float (count 8, type float)"),
+                                             EndsWith("but ranks 0 and 1 call all_reduce of 8 float (type float, count 8)")));
+}
+
+TEST(Verdict, of_others_that_differ_alike_names_the_field_once) {
+  std::vector<ReadDump> dumps;
+  for (Rank rank = 0; rank < 4; ++rank) dumps.push_back(dump_of(rank, 4, all_reduce(rank < 2 ? 8 : 8U + rank, "float")));
+  EXPECT_THAT(judged(dumps).verdict.text, EndsWith("but ranks 0 and 1 call all_reduce of 8 float (count 8)"));
+}
+
+TEST(Verdict, the_first_to_fail_is_the_one_in_the_remark) {
+  std::vector<ReadDump> dumps;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    dumps.push_back(dump_of(rank, 3, all_reduce(8, "float")));
+    dumps.back().failed = rank > 0;
+    dumps.back().failed_at_us = 9'000'000 - static_cast<std::uint64_t>(rank);
+    dumps.back().failure = "reason " + std::to_string(rank);
+  }
+  const Case one = judged(dumps);
+  ASSERT_NE(first_to_fail(one), nullptr);
+  EXPECT_EQ(first_to_fail(one)->rank, 2);
+  EXPECT_THAT(one.remarks, ::testing::Contains("rank 2 failed first: reason 2"));
+}
+
+TEST(SecondsText, has_as_many_digits_as_a_person_wants) {
+  EXPECT_EQ(seconds_text(1'000'000, 1'712'345), "0.712 s");
+  EXPECT_EQ(seconds_text(0, 12'345'678'901), "12346 s");
+  EXPECT_EQ(seconds_text(5, 3), "0 s") << "clocks of two hosts";
+}
+
+#if __has_include(<nlohmann/json.hpp>)
+
+std::string name_read(const std::string& name) {
+  const Result<ReadDump> read =
+      read_dump("a", R"({"seto_dump":1,"rank":0,"ranks":1,"peers":[{}],"recorder":{"calls":[]},"name":")" + name + "\"}");
+  EXPECT_TRUE(read.ok()) << read.status().text();
+  return read.ok() ? read.value().name : "";
+}
+
+// U+0080 to U+009F are control characters of a terminal, too: U+009B begins what ESC [ begins.
+TEST(DumpReading, keeps_control_characters_from_the_terminal) {
+  EXPECT_EQ(name_read("a\xc2\x9b"
+                      "31m\xc2\x80\xc2\x85\x7f\\u001b\\u009b[\\n"),
+            "a?31m????\?[?");
+  EXPECT_EQ(name_read("caf\xc3\xa9 \xc2\xa0\xc3\x82\xe7\x80\xac\xe6\x88\xb8"),
+            "caf\xc3\xa9 \xc2\xa0\xc3\x82\xe7\x80\xac\xe6\x88\xb8");
+}
+
+TEST(DumpReading, cuts_a_long_text_between_characters) {
+  std::string inland_sea;
+  while (inland_sea.size() < 5000) inland_sea += "\xe7\x80\xac";  // three bytes
+  const std::string read = name_read(inland_sea);
+  EXPECT_EQ(read.size(), 4095U);
+  EXPECT_EQ(read, inland_sea.substr(0, read.size()));
+  EXPECT_EQ(name_read(std::string(5000, 'a')).size(), 4096U);
+}
+
+#endif
+
+}  // namespace
+}  // namespace seto
