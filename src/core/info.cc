@@ -174,8 +174,8 @@ std::string makeup_of(const Communicator& communicator) {
   const int beyond = communicator.others_over_tcp();
   return "communicator '" + communicator.name() + "' of " + std::to_string(communicator.ranks()) + " ranks (" +
          (tiers.uniform() ? spread : "on nodes or sites of different sizes") + "); of the others " + std::to_string(threads) +
-         " are threads of this process and " + std::to_string(communicator.ranks() - 1 - threads - beyond) +
-         " other processes of this host" + (beyond > 0 ? ", " + std::to_string(beyond) + " are reached over TCP; " : "; ") +
+         " are threads of this process, " + std::to_string(communicator.ranks() - 1 - threads - beyond) +
+         " other processes of this host, " + std::to_string(beyond) + " reached over TCP; " +
          constants_text(tiers, communicator.costs());
 }
 

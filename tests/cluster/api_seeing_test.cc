@@ -36,6 +36,13 @@ SETO_TEST_ALONE(ApiSeeing, every_topic_in_both_formats) {
   EXPECT_TRUE(failed(setoInfo(nullptr, setoFormatText, nullptr, 5, nullptr), setoInvalidArgument, "text"));
 }
 
+SETO_TEST_ALONE(ApiSeeing, what_works_is_not_said_to_come) {
+  const std::string status = info("status", setoFormatJson);
+  for (const char* row : {R"("several machines":{"value":"works")", R"("heartbeats":{"value":"works")"})
+    EXPECT_NE(status.find(row), std::string::npos) << status;
+  EXPECT_NE(info("transports", setoFormatJson).find(R"("tcp":{"value":"yes")"), std::string::npos);
+}
+
 SETO_TEST_ALONE(ApiSeeing, a_text_that_is_cut_ends_with_zero) {
   char text[6] = "?????";
   std::size_t size = 0;

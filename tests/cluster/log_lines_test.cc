@@ -46,6 +46,15 @@ SETO_TEST_ALONE(LogLines, a_receive_that_does_not_end_is_warned_of_once) {
       << late[0];
 }
 
+SETO_TEST_ALONE(LogLines, ranks_beyond_tcp_are_not_said_to_be_of_this_host) {
+  setenv("SETO_LOG", "info", 1);
+  setenv("SETO_TRANSPORT", "tcp", 1);
+  LogCapture log;
+  const ThreadRanks ranks(3);
+  const std::string expected = "0 are threads of this process, 0 other processes of this host, 2 reached over TCP; ";
+  EXPECT_EQ(lines_with(log, expected).size(), 1U);
+}
+
 SETO_TEST_ALONE(LogLines, a_communicator_and_its_choices_are_told_where_asked_for) {
   setenv("SETO_LOG", "debug", 1);
   LogCapture log;
