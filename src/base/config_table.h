@@ -114,7 +114,7 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
     {"SETO_PORTS", TextAccess{&Config::ports, kNameLimit}, "", Scope::process,
      "ports to listen on, as first-last; empty: any that is free"},
     {"SETO_TCP_STREAMS", CountAccess{{&Config::tcp_streams, 1, 16}}, "auto", Scope::communicator,
-     "TCP sockets between two ranks; auto: as measured"},
+     "TCP sockets between two ranks; auto: 1"},
     {"SETO_ROOT", TextAccess{&Config::root, kPathLimit}, "", Scope::process,
      "where ranks that nobody introduces meet: host:port of rank 0, or file:PATH on a shared file system"},
     {"SETO_RANK", CountAccess{{&Config::rank, 0, 65'535}}, "auto", Scope::process,
