@@ -61,7 +61,8 @@ CLI::App* add_run(CLI::App& app, seto::command::RunOptions& run) {
   command->add_option("--grace", run.grace_s, "seconds between SIGTERM and SIGKILL for ranks to be ended (5)")
       ->check(CLI::Range(0.0, 1e6));
   command->add_option("--ssh", run.remote_shell, "the command that reaches a host (ssh); its name and the agent's are added");
-  command->add_option("--remote-seto", run.remote_seto, "where this command lies on the other hosts; left out: as here");
+  command->add_option("--remote-seto", run.remote_seto,
+                      "this command on the other hosts, as a shell there reads it; left out: where it lies here");
   CLI::Option* const prefix =
       command->add_flag("--prefix-output", run.prefix, "each line with its rank, even if there is one only");
   command->add_flag("--no-prefix", run.no_prefix, "lines as the ranks write them")->excludes(prefix);

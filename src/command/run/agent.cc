@@ -16,6 +16,7 @@
 #include "src/command/commands.h"
 #include "src/command/run/local_ranks.h"
 #include "src/command/run/messages.h"
+#include "src/command/run/orphans.h"
 #include "src/command/run/signals.h"
 #include "src/command/run/sink.h"
 
@@ -34,15 +35,15 @@ class Agent final : public RankEvents {
     loop_.watch(signals_.fd(), POLLIN, [this] { handle_signals(); });
     out_.write(agent_greeting());
     while (!done()) {
-      loop_.run_once(kill_at_ ? kill_at_->remaining_ms() : -1);
-      if (kill_at_ && kill_at_->passed()) kill_all();
-      throttle();
+      loop_.run_once(until_.remaining_ms());
+      if (until_.passed()) insist();
+      ranks_.let(out_.full() ? Flow::held : Flow::open);
       if (input_ended_ && input_ != nullptr && (input_->empty() || input_->broken())) {
         input_.reset();
         to_rank_.close();
       }
     }
-    if (lost_ || failing_) kill_orphans();
+    if (lost_ || failing_) end_orphans({}, Deadline::after_ms(kUnkillableMs));
     out_.flush_within(lost_ ? 0 : 10'000);
     return 0;
   }
@@ -76,9 +77,8 @@ class Agent final : public RankEvents {
       case Message::Kind::start:
         return start(order.body);
       case Message::Kind::signal:
-        ranks_.signal(order.number);
-        if (order.number == SIGKILL) kill_orphans();
-        return;
+        if (order.number == SIGKILL) return kill_all();
+        return ranks_.signal(order.number);
       case Message::Kind::input:
         if (input_ != nullptr) input_->write(order.body);
         if (input_ != nullptr && input_->waiting() > kInputLimit) fail("rank 0 does not read its standard input");
@@ -118,13 +118,19 @@ class Agent final : public RankEvents {
     if (std::exchange(lost_, true)) return;
     loop_.forget(STDIN_FILENO);
     ranks_.signal(SIGTERM);
-    kill_at_ = Deadline::after_ms(grace_ms_);
+    if (!killed_) until_ = Deadline::after_ms(grace_ms_);
   }
 
   void kill_all() {
     ranks_.signal(SIGKILL);
-    kill_orphans();
-    kill_at_ = std::nullopt;
+    killed_ = failing_ = true;
+    until_ = Deadline::after_ms(kUnkillableMs);
+  }
+
+  void insist() {
+    if (!killed_) return kill_all();
+    until_ = Deadline::never();
+    (void)ranks_.abandon();
   }
 
   void handle_signals() {
@@ -135,17 +141,6 @@ class Agent final : public RankEvents {
     for (pid_t process = 0; (process = waitpid(-1, &status, WNOHANG)) > 0;) (void)ranks_.reaped(process, status);
   }
 
-  void throttle() {
-    const bool full = out_.full();
-    if (full == paused_) return;
-    paused_ = full;
-    if (full) {
-      ranks_.pause_reading();
-    } else {
-      ranks_.resume_reading();
-    }
-  }
-
   EventLoop loop_;
   Signals signals_;
   Sink out_;
@@ -154,12 +149,12 @@ class Agent final : public RankEvents {
   Fd to_rank_;
   std::unique_ptr<Sink> input_;
   bool failing_ = false;  // a rank has failed, or was ended: what it leaves behind is ended too
-  std::optional<Deadline> kill_at_;
+  Deadline until_ = Deadline::never();
   std::uint64_t grace_ms_ = 0;
   bool started_ = false;
   bool input_ended_ = false;
   bool lost_ = false;
-  bool paused_ = false;
+  bool killed_ = false;
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -62,10 +61,12 @@ class Job final : public RankEvents, public HostEvents {
   void handle_ending(const signalfd_siginfo& info);
   void reap();
   void died(const std::string& what, int code);
+  void abandon();
   void throttle();
   void read_input();
   void say(const std::string& line);
   void finish();
+  [[nodiscard]] std::set<pid_t> shells() const;
   [[nodiscard]] std::string host_of(int rank) const;
 
   const JobOptions options_;
@@ -81,7 +82,6 @@ class Job final : public RankEvents, public HostEvents {
   Deadline phase_until_ = Deadline::never();
   Deadline timeout_;
   int code_ = 0;
-  bool paused_ = false;
 };
 
 }  // namespace seto::command

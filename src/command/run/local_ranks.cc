@@ -6,8 +6,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
-#include <fstream>
 #include <utility>
 
 #include "src/command/run/spawn.h"
@@ -40,8 +38,7 @@ std::vector<std::string> names_of_rank(const RankProgram& program, int rank, std
 }  // namespace
 
 LocalRanks::~LocalRanks() {
-  for (auto& [process, child] : running_)
-    for (Fd& fd : child.from) loop_.forget(fd.get());
+  for (const auto& [process, child] : running_) forget(child);
 }
 
 Status LocalRanks::start(const RankProgram& program, const std::vector<int>& ranks, Output output, int input) {
@@ -73,6 +70,10 @@ Status LocalRanks::start(const RankProgram& program, const std::vector<int>& ran
     watch(process);
   }
   return {};
+}
+
+void LocalRanks::forget(const Child& child) {
+  for (const Fd& fd : child.from) loop_.forget(fd.get());
 }
 
 void LocalRanks::watch(pid_t process) {
@@ -119,18 +120,25 @@ void LocalRanks::signal(int number) {
   for (const auto& [process, child] : running_) kill(process, number);
 }
 
-void LocalRanks::pause_reading() {
-  for (auto& [process, child] : running_)
-    for (Fd& fd : child.from) loop_.forget(fd.get());
+std::set<int> LocalRanks::abandon() {
+  std::set<int> ranks;
+  for (const auto& [process, child] : running_) {
+    ranks.insert(child.rank);
+    forget(child);
+  }
+  running_.clear();
+  return ranks;
 }
 
-void LocalRanks::resume_reading() {
-  for (auto& [process, child] : running_) watch(process);
-}
-
-void kill_orphans() {
-  std::ifstream children("/proc/self/task/" + std::to_string(getpid()) + "/children");
-  for (pid_t process = 0; children >> process;) kill(process, SIGKILL);
+void LocalRanks::let(Flow flow) {
+  if (std::exchange(flow_, flow) == flow) return;
+  for (const auto& [process, child] : running_) {
+    if (flow == Flow::open) {
+      watch(process);
+    } else {
+      forget(child);
+    }
+  }
 }
 
 }  // namespace seto::command

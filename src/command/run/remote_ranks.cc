@@ -60,13 +60,22 @@ Status RemoteRanks::start(const RemoteShell& shell, const Assignment& assignment
   running_.insert(assignment.ranks.begin(), assignment.ranks.end());
   sink_ = std::make_unique<Sink>(loop_, to_.get());
   loop_.watch(remarks_.get(), POLLIN, [this] { (void)read_remarks(); });
-  resume_reading();
+  watch_messages();
   sink_->write(encode(Message::Kind::start, 0, encode(assignment)));
   return {};
 }
 
-void RemoteRanks::resume_reading() {
-  if (from_.valid()) loop_.watch(from_.get(), POLLIN, [this] { (void)read_messages(); });
+void RemoteRanks::watch_messages() {
+  loop_.watch(from_.get(), POLLIN, [this] { (void)read_messages(); });
+}
+
+void RemoteRanks::let(Flow flow) {
+  if (std::exchange(flow_, flow) == flow || !shell_runs()) return;
+  if (flow == Flow::open) {
+    watch_messages();
+  } else {
+    loop_.forget(from_.get());
+  }
 }
 
 void RemoteRanks::signal(int number) {
@@ -78,6 +87,11 @@ void RemoteRanks::input_end() { sink_->write(encode(Message::Kind::input_end, 0,
 
 void RemoteRanks::kill_shell() {
   if (shell_ > 0) kill(shell_, SIGKILL);
+}
+
+void RemoteRanks::abandon() {
+  kill_shell();
+  if (!running_.empty()) give_up("it does not end");
 }
 
 bool RemoteRanks::reaped(pid_t process, int wait_status) {

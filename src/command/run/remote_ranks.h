@@ -52,14 +52,18 @@ class RemoteRanks final {
   // Of the remote shell, whatever goes on there: the agent ends its ranks when it loses us.
   void kill_shell();
 
-  void pause_reading() { loop_.forget(from_.get()); }
-  void resume_reading();
+  // Its ranks, and the shell with them.
+  void abandon();
 
+  void let(Flow flow);
+
+  [[nodiscard]] pid_t shell() const { return shell_; }
   [[nodiscard]] bool shell_runs() const { return shell_ > 0; }
   [[nodiscard]] bool holds(int rank) const { return running_.contains(rank); }
   [[nodiscard]] std::size_t running() const { return running_.size(); }
 
  private:
+  void watch_messages();
   bool read_messages();
   bool read_remarks();
   void take_in(std::string_view bytes);
@@ -79,6 +83,7 @@ class RemoteRanks final {
   std::set<int> running_;
   std::string before_greeting_;
   bool greeted_ = false;
+  Flow flow_ = Flow::open;
   MessageReader reader_;
 };
 
