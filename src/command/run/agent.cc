@@ -23,8 +23,8 @@
 namespace seto::command {
 namespace {
 
-// What waits for a rank that does not read.
-constexpr std::size_t kInputLimit = std::size_t{64} << 20;
+// What rank 0 takes is told in parts of this size, or once it has all.
+constexpr std::size_t kTakenStep = kInputWindow / 16;
 
 class Agent final : public RankEvents {
  public:
@@ -38,6 +38,7 @@ class Agent final : public RankEvents {
       loop_.run_once(until_.remaining_ms());
       if (until_.passed()) insist();
       ranks_.let(out_.full() ? Flow::held : Flow::open);
+      tell_taken();
       if (input_ended_ && input_ != nullptr && (input_->empty() || input_->broken())) {
         input_.reset();
         to_rank_.close();
@@ -80,8 +81,8 @@ class Agent final : public RankEvents {
         if (order.number == SIGKILL) return kill_all();
         return ranks_.signal(order.number);
       case Message::Kind::input:
+        input_untold_ += order.body.size();
         if (input_ != nullptr) input_->write(order.body);
-        if (input_ != nullptr && input_->waiting() > kInputLimit) fail("rank 0 does not read its standard input");
         return;
       case Message::Kind::input_end:
         input_ended_ = true;
@@ -133,6 +134,15 @@ class Agent final : public RankEvents {
     (void)ranks_.abandon();
   }
 
+  // What a rank that reads no more does not get is taken too.
+  void tell_taken() {
+    const std::size_t waiting = input_ == nullptr ? 0 : input_->waiting();
+    const std::size_t taken = input_untold_ - waiting;
+    if (taken == 0 || (taken < kTakenStep && waiting > 0)) return;
+    out_.write(encode(Message::Kind::taken, 0, std::to_string(taken)));
+    input_untold_ = waiting;
+  }
+
   void handle_signals() {
     while (const std::optional<signalfd_siginfo> info = signals_.next()) {
       if (ends_job(static_cast<int>(info->ssi_signo))) lose();
@@ -148,6 +158,7 @@ class Agent final : public RankEvents {
   MessageReader orders_;
   Fd to_rank_;
   std::unique_ptr<Sink> input_;
+  std::size_t input_untold_ = 0;
   bool failing_ = false;  // a rank has failed, or was ended: what it leaves behind is ended too
   Deadline until_ = Deadline::never();
   std::uint64_t grace_ms_ = 0;

@@ -37,6 +37,7 @@ int Job::run() {
     enter(Phase::killing);
   }
   while (running() > 0) {
+    watch_input();
     loop_.run_once(wait_ms());
     look_at_deadlines();
     throttle();
@@ -59,7 +60,6 @@ bool Job::start() {
     say(std::string(status.text()));
     return false;
   }
-  if (reads_input_ != nullptr) loop_.watch(STDIN_FILENO, POLLIN, [this] { read_input(); });
   return true;
 }
 
@@ -187,12 +187,22 @@ void Job::throttle() {
   for (const auto& host : remote_) host->let(flow);
 }
 
+void Job::watch_input() {
+  const bool wanted = reads_input_ != nullptr && reads_input_->wants_input();
+  if (std::exchange(input_watched_, wanted) == wanted) return;
+  if (wanted) {
+    loop_.watch(STDIN_FILENO, POLLIN, [this] { read_input(); });
+  } else {
+    loop_.forget(STDIN_FILENO);
+  }
+}
+
 void Job::read_input() {
   std::array<char, 65'536> bytes;
   const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
-  if (got > 0 && reads_input_->holds(0)) return reads_input_->input({bytes.data(), static_cast<std::size_t>(got)});
-  loop_.forget(STDIN_FILENO);
-  if (reads_input_->holds(0)) reads_input_->input_end();
+  if (!reads_input_->holds(0)) return;
+  if (got > 0) return reads_input_->input({bytes.data(), static_cast<std::size_t>(got)});
+  std::exchange(reads_input_, nullptr)->input_end();
 }
 
 void Job::say(const std::string& line) { error_.write("seto run: " + line + "\n"); }

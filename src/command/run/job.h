@@ -63,6 +63,7 @@ class Job final : public RankEvents, public HostEvents {
   void died(const std::string& what, int code);
   void abandon();
   void throttle();
+  void watch_input();
   void read_input();
   void say(const std::string& line);
   void finish();
@@ -77,7 +78,8 @@ class Job final : public RankEvents, public HostEvents {
   Lines lines_;
   LocalRanks local_;
   std::vector<std::unique_ptr<RemoteRanks>> remote_;
-  RemoteRanks* reads_input_ = nullptr;  // the host of rank 0, if it is another one
+  RemoteRanks* reads_input_ = nullptr;  // the host of rank 0, if it is another one, until our input ends
+  bool input_watched_ = false;
   Phase phase_ = Phase::running;
   Deadline phase_until_ = Deadline::never();
   Deadline timeout_;

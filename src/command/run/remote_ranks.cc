@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -82,7 +83,11 @@ void RemoteRanks::signal(int number) {
   if (sink_ != nullptr && !running_.empty()) sink_->write(encode(Message::Kind::signal, number, {}));
 }
 
-void RemoteRanks::input(std::string_view bytes) { sink_->write(encode(Message::Kind::input, 0, bytes)); }
+void RemoteRanks::input(std::string_view bytes) {
+  input_on_its_way_ += bytes.size();
+  sink_->write(encode(Message::Kind::input, 0, bytes));
+}
+
 void RemoteRanks::input_end() { sink_->write(encode(Message::Kind::input_end, 0, {})); }
 
 void RemoteRanks::kill_shell() {
@@ -174,6 +179,9 @@ void RemoteRanks::handle(const Message& message) {
     case Message::Kind::ended:
       if (running_.erase(message.number) > 0)
         ranks_.ended(message.number, static_cast<int>(parse_uint(message.body).value_or(0)));
+      return;
+    case Message::Kind::taken:
+      input_on_its_way_ -= std::min<std::uint64_t>(input_on_its_way_, parse_uint(message.body).value_or(0));
       return;
     case Message::Kind::failed:
       return give_up(message.body);

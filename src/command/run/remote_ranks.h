@@ -47,6 +47,8 @@ class RemoteRanks final {
   void signal(int number);
   void input(std::string_view bytes);
   void input_end();
+  // False while rank 0 has enough to read, and where it is gone.
+  [[nodiscard]] bool wants_input() const { return holds(0) && input_on_its_way_ < kInputWindow; }
   // True if the process was this host's remote shell.
   bool reaped(pid_t process, int wait_status);
   // Of the remote shell, whatever goes on there: the agent ends its ranks when it loses us.
@@ -81,6 +83,7 @@ class RemoteRanks final {
   Fd remarks_;
   std::unique_ptr<Sink> sink_;
   std::set<int> running_;
+  std::size_t input_on_its_way_ = 0;
   std::string before_greeting_;
   bool greeted_ = false;
   Flow flow_ = Flow::open;
