@@ -16,7 +16,6 @@ whose name contains `fused_step` in bench/*_bench, in time per step.
 import argparse
 import dataclasses
 import json
-import re
 import statistics
 import sys
 from pathlib import Path
@@ -24,6 +23,7 @@ from pathlib import Path
 import contenders as parties
 import picture
 import rows
+from panels import write_picture
 from session import Progress, Session, placebo_line, table_of_times, wanted_keys
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -311,16 +311,6 @@ def write_json(path, session, plan, judged):
     Path(path).write_text(json.dumps(document, indent=1) + "\n")
 
 
-def write_picture(path, session):
-    """The state with more samples is drawn."""
-    counts = {state: sum(1 for sample in session.samples if sample.state == state) for state in rows.STATES}
-    text = picture.draw(session.samples, max(counts, key=counts.get))
-    if text is None:
-        print("no picture: no all_reduce was measured", file=sys.stderr)
-    else:
-        Path(path).write_text(text)
-
-
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="two rounds, few sizes: does it work at all")
@@ -356,7 +346,7 @@ def main():
     if options.json:
         write_json(options.json, session, plan, judged)
     if options.svg:
-        write_picture(options.svg, session)
+        write_picture(options.svg, picture.draw(session.samples))
     return 0 if all(rows.verdict(judgements) == "met" for *_, judgements in judged) else 1
 
 

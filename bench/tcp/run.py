@@ -16,6 +16,7 @@ from pathlib import Path
 import rows  # first: it knows where the common parts are
 import contenders as parties
 import picture
+from panels import write_picture
 from peers import Unavailable, run_process
 from places import Hosts, LabError, Loopback
 from session import Progress, Session, placebo_line, table_of_times, wanted_keys
@@ -265,7 +266,7 @@ def main():
     if options.json:
         write_json(options.json, session, plan, links, judged)
     if options.svg:
-        Path(options.svg).write_text(picture.draw(session.samples) or "")
+        write_picture(options.svg, picture.draw(session.samples))
     return 0 if all(rows.verdict(judgements) == "met" for *_, judgements in judged) else 1
 
 

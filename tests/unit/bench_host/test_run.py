@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """The pure parts of the host bench: states, sizes, ratios, verdicts, what is read from the contenders."""
 
+import contextlib
+import io
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -181,10 +184,18 @@ class Reading(unittest.TestCase):
             run.wanted_keys("nothing", known)
 
     def test_the_picture_holds_every_contender_that_was_measured(self):
-        text = picture.draw(all_peers(2.0) + [sample(rows.OURS, {8: 1.0, 32: 1.0})], rows.NEAR)
+        text = picture.draw(all_peers(2.0) + [sample(rows.OURS, {8: 1.0, 32: 1.0})])
         self.assertTrue(text.startswith("<svg"))
         self.assertEqual(text.count("<polyline"), 5)
-        self.assertIsNone(picture.draw([], rows.NEAR))
+        self.assertIsNone(picture.draw([]))
+
+    def test_no_picture_leaves_the_old_one(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said:
+            path = Path(folder) / "a.svg"
+            path.write_text("old")
+            run.write_picture(path, picture.draw([]))
+            self.assertEqual(path.read_text(), "old")
+        self.assertIn("no picture", said.getvalue())
 
 
 if __name__ == "__main__":
