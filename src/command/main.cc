@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -70,9 +71,11 @@ CLI::App* add_run(CLI::App& app, seto::command::RunOptions& run) {
   return command;
 }
 
+std::vector<std::string> shells() { return {std::begin(seto::command::kShells), std::end(seto::command::kShells)}; }
+
 CLI::App* add_completion(CLI::App& app, std::string& shell) {
   CLI::App* const command = app.add_subcommand("completion", "a script that makes bash, zsh or fish complete all this");
-  command->add_option("shell", shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command->add_option("shell", shell, "bash, zsh or fish")->required()->check(CLI::IsMember(shells()));
   return command;
 }
 
@@ -81,7 +84,7 @@ std::vector<std::string> words_after(const std::string& command) {
     return {"version", "build", "machine", "config", "constants", "transports", "algorithms", "codecs", "status"};
   if (command == "explain")
     return {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "gather", "scatter", "barrier"};
-  if (command == "completion") return {"bash", "zsh", "fish"};
+  if (command == "completion") return shells();
   if (command == "help") return {"info", "explain", "run", "report", "doctor", "completion"};
   return {};
 }

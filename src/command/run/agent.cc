@@ -1,6 +1,5 @@
 #include "src/command/run/agent.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "src/command/run/local_ranks.h"
 #include "src/command/run/messages.h"
 #include "src/command/run/orphans.h"
+#include "src/command/run/pipe.h"
 #include "src/command/run/signals.h"
 #include "src/command/run/sink.h"
 
@@ -106,12 +106,10 @@ class Agent final : public RankEvents {
   Status try_to_start(std::string_view body) {
     SETO_ASSIGN(const Assignment assignment, decode_assignment(body));
     grace_ms_ = assignment.grace_ms;
-    int ends[2] = {-1, -1};
-    if (pipe2(ends, O_CLOEXEC) != 0) return system_failure(Code::unavailable, "cannot give a rank its input");
-    const Fd from_us(ends[0]);
-    to_rank_ = Fd(ends[1]);
+    SETO_ASSIGN(Pipe input, open_pipe("cannot give a rank its input"));
+    to_rank_ = std::move(input.to);
     input_ = std::make_unique<Sink>(loop_, to_rank_.get());
-    return ranks_.start(assignment.program, assignment.ranks, Output::collected, from_us.get());
+    return ranks_.start(assignment.program, assignment.ranks, Output::collected, input.from.get());
   }
 
   // Whoever started this job cannot be heard any more, or should not be.

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <utility>
 
+#include "src/command/run/pipe.h"
 #include "src/command/run/spawn.h"
 
 namespace seto::command {
@@ -16,19 +17,6 @@ namespace {
 constexpr std::size_t kReadSize = 65'536;
 // What is read of a rank that has ended; a child that it left may go on writing.
 constexpr std::size_t kRestLimit = std::size_t{1} << 20;
-
-struct Pipe {
-  Fd from;
-  Fd to;
-};
-
-Result<Pipe> open_pipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
-    return system_failure(Code::unavailable, "cannot read what a rank writes (ulimit -n, two for each rank)");
-  fcntl(ends[0], F_SETFL, O_NONBLOCK);  // of our end only
-  return Pipe{Fd(ends[0]), Fd(ends[1])};
-}
 
 std::vector<std::string> names_of_rank(const RankProgram& program, int rank, std::size_t local_rank, std::size_t local_ranks) {
   return {"SETO_ROOT=" + program.root, "SETO_RANK=" + std::to_string(rank), "SETO_RANKS=" + std::to_string(program.ranks),
@@ -59,7 +47,7 @@ Status LocalRanks::start(const RankProgram& program, const std::vector<int>& ran
     std::array<Pipe, 2> pipes;
     if (output == Output::collected) {
       for (Pipe& pipe : pipes) {
-        SETO_ASSIGN(pipe, open_pipe());
+        SETO_ASSIGN(pipe, open_pipe_to_us("cannot read what a rank writes (ulimit -n, two for each rank)"));
       }
       options.output = pipes[0].to.get();
       options.error = pipes[1].to.get();
