@@ -29,9 +29,6 @@ from session import Progress, Session, placebo_line, table_of_times, wanted_keys
 ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = 7
 RESERVE_S = 60
-FIRST_CALL_BOUNDS = {8: 10_000.0, rows.MIB: 100_000.0}
-OVER_EXCHANGE_NS = {rows.NEAR: 40.0, rows.FAR: 80.0}
-STEP_BOUND_NS = 8.0
 
 
 class Plan:
@@ -101,7 +98,7 @@ def measure_singles(session, plan):
         command = [build / "first_call", "--ranks", "2", "--sizes", "8", "--calls", "200000"]
         session.single(rows.CALL_ROW, command, lambda text: json.loads(text)["back_to_back_us"] * 1e3)
     if rows.FIRST_ROW in plan.keys:
-        command = [build / "first_call", "--ranks", "4", "--sizes", ",".join(str(size) for size in FIRST_CALL_BOUNDS)]
+        command = [build / "first_call", "--ranks", "4", "--sizes", ",".join(str(size) for size in rows.FIRST_CALL_BOUNDS)]
         session.single(
             rows.FIRST_ROW,
             command,
@@ -192,7 +189,7 @@ def judge_call(session):
         ]
         for state in rows.STATES
     }
-    judgements = rows.judge_single(figures, OVER_EXCHANGE_NS, "ns over the exchange")
+    judgements = rows.judge_single(figures, rows.OVER_EXCHANGE_NS, "ns over the exchange")
     for state, judgement in judgements.items():
         calls = [figure for key, at, figure, _ in session.singles if key == rows.CALL_ROW and at == state]
         if judgement:
@@ -215,16 +212,16 @@ def judge_singles(session, plan):
             (
                 rows.CALL_ROW,
                 "8 B call, 2 processes, back to back",
-                "<= flag exchange + 40 ns near, + 80 ns far",
+                "<= flag exchange " + ", ".join(f"+ {bound:g} ns {state}" for state, bound in rows.OVER_EXCHANGE_NS.items()),
                 judge_call(session),
             )
         )
     if rows.STEP_ROW in plan.keys:
-        bounds = dict.fromkeys(rows.STATES, STEP_BOUND_NS)
+        bounds = dict.fromkeys(rows.STATES, rows.STEP_BOUND_NS)
         judgements = rows.judge_single(by_state(rows.STEP_ROW, float), bounds, "ns")
-        result.append((rows.STEP_ROW, "interpretation of one fused step", "<= 8 ns", judgements))
+        result.append((rows.STEP_ROW, "interpretation of one fused step", f"<= {rows.STEP_BOUND_NS:g} ns", judgements))
     if rows.FIRST_ROW in plan.keys:
-        for size, bound in FIRST_CALL_BOUNDS.items():
+        for size, bound in rows.FIRST_CALL_BOUNDS.items():
             figures = by_state(rows.FIRST_ROW, lambda figure, size=size: figure[size] / 1e3)
             judgements = rows.judge_single(figures, dict.fromkeys(rows.STATES, bound / 1e3), "ms")
             result.append(

@@ -82,8 +82,8 @@ def judge_all(session, wanted):
         figures, what = session.scales.get(ranks, []), f"init of {ranks} ranks, threads of 8 processes"
         by_time = rows.judge_plain([seconds for seconds, _ in figures], bound, "s", True)
         by_size = rows.judge_plain([size for _, size in figures], rows.root_bytes_bound(ranks), "bytes a rank at the root", True)
-        judged.append((f"ranks-{ranks}", what, f"< {bound:g} s", by_time))
-        judged.append((f"ranks-{ranks}-bytes", what, "<= log2(n) x 1 KiB a rank at the root", by_size))
+        judged.append((f"ranks-{ranks}", what, f"<= {bound:g} s", by_time))
+        judged.append((f"ranks-{ranks}-bytes", what, f"<= log2(n) x {rows.name_of_size(rows.ROOT_BYTES_STEP)} a rank at the root", by_size))
     return judged
 
 

@@ -173,7 +173,7 @@ def judge_all(session, plan, links):
         judged.append((row.key, row.what, row.goal, rows.judge_plain(links.figures.get(row.key), row.share, "of the payload", False)))
     if rows.MEMORY_ROW in plan.keys:
         judgements = rows.judge_plain(links.figures.get(rows.MEMORY_ROW), rows.MEMORY_BOUND_MIB, "MiB a rank", True)
-        judged.append((rows.MEMORY_ROW, "a communicator of 64 ranks over TCP before use", "< 4 MiB a rank", judgements))
+        judged.append((rows.MEMORY_ROW, "a communicator of 64 ranks over TCP before use", f"<= {rows.MEMORY_BOUND_MIB:g} MiB a rank", judgements))
     return judged
 
 

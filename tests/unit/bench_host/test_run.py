@@ -23,7 +23,7 @@ def sample(contender, times, state=rows.NEAR, round_index=0, group=GROUP):
 
 
 def speed_row(**changes):
-    values = {"key": "k", "what": "w", "goal": "g", "groups": (GROUP,), "measure": "speed", "mean": 1.5, **changes}
+    values = {"key": "k", "what": "w", "groups": (GROUP,), "measure": "speed", "mean": 1.5, **changes}
     return rows.Row(**values)
 
 
@@ -63,6 +63,16 @@ class Sizes(unittest.TestCase):
         self.assertEqual(
             [rows.name_of_size(size) for size in (8, 1024, 1536, 1 << 20, 256 << 20)], ["8B", "1K", "1536B", "1M", "256M"]
         )
+
+
+class Goals(unittest.TestCase):
+    def test_words_and_bounds_are_one(self):
+        goals = {row.key: row.goal for row in rows.ROWS + rows.YARDSTICK_ROWS}
+        self.assertEqual(goals["ar2-small"], "time <= 0.7x the best peer (mean), time <= 1.0x at each size")
+        self.assertEqual(goals["ar2-medium"], ">= 1.1x the best peer (mean), >= 0.95x from 64K, >= 0.7x below 64K near")
+        self.assertEqual(goals["ar2-large"], ">= 2.5x the best peer (mean), >= 85% of the limit at each size")
+        self.assertEqual(goals["threads"], ">= 1.0x Seto from 8M, >= 0.95x below 8M")
+        self.assertEqual(goals["yardstick-2"], ">= 0.95x yardstick (mean)")
 
 
 class Ratios(unittest.TestCase):
