@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 KIB, MIB = 1 << 10, 1 << 20
 NO_SIZE = 1 << 62
@@ -73,6 +73,12 @@ class Group:
     @property
     def all_sizes(self):
         return sorted(set(self.sizes) | set(self.extra_sizes))
+
+    def shortened(self, most):
+        """For a quick run: nothing above so many bytes, and no sizes out of the series."""
+        upper = max(self.lower, min(self.upper, most))
+        calls = tuple((min(top, upper), count) for top, count in self.calls if top <= upper or top == self.calls[-1][0])
+        return replace(self, upper=upper, extra_sizes=(), calls=calls)
 
     @property
     def title(self):

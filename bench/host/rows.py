@@ -87,6 +87,7 @@ ROWS = (
 
 # Rows with a program of their own; run.py measures them.
 CALL_ROW, STEP_ROW, FIRST_ROW, YARDSTICK_ROW = "call-8", "step", "first-call", "yardstick"
+KEYS = (*(row.key for row in ROWS), CALL_ROW, STEP_ROW, FIRST_ROW)
 FIRST_CALL_BOUNDS = {8: 10_000.0, MIB: 100_000.0}  # size -> microseconds
 OVER_EXCHANGE_NS = {NEAR: 40.0, FAR: 80.0}
 STEP_BOUND_NS = 8.0

@@ -3,8 +3,10 @@
 
 import contextlib
 import io
+import json
 import sys
 import tempfile
+import types
 import unittest
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import contenders  # noqa: E402
 import picture  # noqa: E402
 import rows  # noqa: E402
 import run  # noqa: E402
+import session as common  # noqa: E402
 
 GROUP = rows.Group("all_reduce", 2, 8, 128, with_limit=True)
 
@@ -161,6 +164,52 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(rows.rotated([], 3), [])
 
 
+class Rounds(unittest.TestCase):
+    def session(self, limit_s):
+        options = types.SimpleNamespace(build="build", rounds=3, quick=False)
+        session = common.Run(options, common.Progress(limit_s))
+        session.look_around = lambda: session.busy.append(0.0)
+        return session
+
+    def steps(self, session):
+        taken = []
+        with contextlib.redirect_stderr(io.StringIO()):
+            for index in session.rounds(2):
+                for name in "ab":
+                    session.step(index, "group", name, lambda: taken.append((index, name)))
+        return taken
+
+    def test_every_step_of_every_round_is_taken(self):
+        session = self.session(1000)
+        self.assertEqual(self.steps(session), [(index, name) for index in range(3) for name in "ab"])
+        self.assertEqual((session.rounds_done, session.progress.done, session.progress.total), (3, 6, 6))
+
+    def test_a_round_without_time_does_not_count(self):
+        session = self.session(0)
+        self.assertEqual(self.steps(session), [])
+        self.assertEqual((session.rounds_done, session.stopped), (0, True))
+
+    def test_what_fails_twice_is_left_alone(self):
+        def fail():
+            tried.append(1)
+            raise contenders.Unavailable("no")
+
+        session, tried = self.session(1000), []
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual([session.attempt("x", fail) for _ in range(4)], [None] * 4)
+        self.assertEqual((len(tried), said.getvalue().count("x: no")), (2, 1))
+
+    def test_the_document_holds_every_row(self):
+        session, judged = self.session(1000), [("k", "w", "g", rows.judge_plain([3.0], 4, "MiB", True)), ("l", "w", "g", {})]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "a.json"
+            run.write_json(path, session, {"gloo": "no"}, judged, {"more": 1})
+            document = json.loads(path.read_text())
+        self.assertEqual([row["verdict"] for row in document["rows"]], ["met", "missed"])
+        self.assertEqual((document["not_available"], document["more"]), ({"gloo": "no"}, 1))
+        self.assertEqual((run.exit_status(judged), run.exit_status(judged[:1])), (1, 0))
+
+
 class Reading(unittest.TestCase):
     def test_the_fastest_line_of_a_size_counts(self):
         text = '# noise\n{"size": 8, "time_us": 3, "wrong": 0}\n{"size": 8, "time_us": 2, "wrong": 0}\n'
@@ -173,8 +222,9 @@ class Reading(unittest.TestCase):
 
     def test_broadcast_is_compared_in_place(self):
         entry = {"out_of_place": {"time": 2.0}, "in_place": {"time": 1.0}}
-        self.assertEqual(contenders.figure_of(entry, GROUP), 2.0)
-        self.assertEqual(contenders.figure_of(entry, rows.Group("broadcast", 2, 8, 8)), 1.0)
+        ours = contenders.Ours("X", Path("build"))
+        self.assertEqual(ours.figure_of(entry, GROUP), 2.0)
+        self.assertEqual(ours.figure_of(entry, rows.Group("broadcast", 2, 8, 8)), 1.0)
 
     def test_a_failing_or_hanging_program_is_unavailable(self):
         with self.assertRaisesRegex(contenders.Unavailable, "ended with 3: reason"):

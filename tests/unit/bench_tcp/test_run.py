@@ -25,7 +25,7 @@ class Goals(unittest.TestCase):
     def test_a_quick_run_keeps_calls_for_every_size(self):
         for row in rows.ROWS:
             for group in row.groups:
-                short = run.shortened_group(group)
+                short = group.shortened(run.QUICK_MOST)
                 self.assertLessEqual(short.upper, 4 * rows.MIB)
                 self.assertEqual(short.calls[-1][0], short.upper)
 
@@ -99,7 +99,8 @@ class Reading(unittest.TestCase):
 
     def test_out_of_place_is_read_also_as_cpu_time(self):
         entry = {"out_of_place": {"cpu_time": "3.5"}, "in_place": {"time": 1}}
-        self.assertEqual(contenders.time_of(entry), 3.5)
+        ours = contenders.Ours("X", None, Path("build"))
+        self.assertEqual(ours.figure_of(entry, rows.small(rows.LOOPBACK)), 3.5)
 
     def test_every_mpi_is_forced_onto_the_interface(self):
         class Place:
