@@ -200,9 +200,12 @@ void Job::watch_input() {
 void Job::read_input() {
   std::array<char, 65'536> bytes;
   const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
-  if (!reads_input_->holds(0)) return;
-  if (got > 0) return reads_input_->input({bytes.data(), static_cast<std::size_t>(got)});
-  std::exchange(reads_input_, nullptr)->input_end();
+  if (got > 0 && reads_input_->holds(0)) {
+    reads_input_->input({bytes.data(), static_cast<std::size_t>(got)});
+  } else if (RemoteRanks* const host = std::exchange(reads_input_, nullptr); host->holds(0)) {
+    host->input_end();
+  }
+  watch_input();
 }
 
 void Job::say(const std::string& line) { error_.write("seto run: " + line + "\n"); }
