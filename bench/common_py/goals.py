@@ -2,9 +2,10 @@
 
 import math
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 KIB, MIB = 1 << 10, 1 << 20
+NO_SIZE = 1 << 62
 
 NEAR, FAR = "near", "far"
 STATES = (NEAR, FAR)
@@ -73,6 +74,12 @@ class Group:
     def all_sizes(self):
         return sorted(set(self.sizes) | set(self.extra_sizes))
 
+    def shortened(self, most):
+        """For a quick run: nothing above so many bytes, and no sizes out of the series."""
+        upper = max(self.lower, min(self.upper, most))
+        calls = tuple((min(top, upper), count) for top, count in self.calls if top <= upper or top == self.calls[-1][0])
+        return replace(self, upper=upper, extra_sizes=(), calls=calls)
+
     @property
     def title(self):
         text = f"{self.collective} {self.ranks} ranks {name_of_size(self.lower)}-{name_of_size(self.upper)}"
@@ -97,8 +104,15 @@ class Floor:
 
     from_size: int
     bound: float
-    below_size: int = 1 << 62
+    below_size: int = NO_SIZE
     states: tuple = STATES
+
+    @property
+    def where(self):
+        """`at each size`, `from 64K`, `below 64K near`."""
+        parts = [f"from {name_of_size(self.from_size)}"] if self.from_size else []
+        parts += [f"below {name_of_size(self.below_size)}"] if self.below_size < NO_SIZE else []
+        return " ".join([*(parts or ["at each size"]), *(self.states if self.states != STATES else ())])
 
 
 @dataclass(frozen=True)
@@ -107,7 +121,6 @@ class Row:
 
     key: str
     what: str
-    goal: str
     groups: tuple
     measure: str
     mean: float = 0.0  # bound of the geometric mean; 0: none
@@ -117,6 +130,17 @@ class Row:
     limit_mean: float = 0.0  # share of the limit program, as a geometric mean
     limit_each: float = 0.0  # and at each size
     limit_name: str = "the limit"
+
+    @property
+    def goal(self):
+        """All bounds in words."""
+        sign = "time <=" if self.measure == "time" else ">="
+        parts = [f"{sign} {self.mean}x (mean)"] if self.mean else []
+        parts += [f"{sign} {floor.bound}x {floor.where}" for floor in self.each]
+        parts[0] = parts[0].replace("x ", f"x {'the best peer' if self.against == PEERS else self.against[0]} ", 1)
+        parts += [f">= {self.limit_mean:.0%} of {self.limit_name} (mean)"] if self.limit_mean else []
+        parts += [f">= {self.limit_each:.0%} of {self.limit_name} at each size"] if self.limit_each else []
+        return ", ".join(parts)
 
 
 @dataclass

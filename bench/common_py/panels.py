@@ -1,6 +1,8 @@
 """Lines over message size on logarithmic axes, as an SVG: panels side by side, one line per contender."""
 
 import math
+import sys
+from pathlib import Path
 from xml.sax.saxutils import escape
 
 import goals
@@ -87,6 +89,20 @@ def legend(names):
         parts.append(f'<text x="{x + 28}" y="{y + 4}" class="tick">{escape(name)}</text>')
         x += 52 + 8 * len(name)
     return parts
+
+
+def write_picture(path, text):
+    """An older picture stays if there is nothing to draw."""
+    if text is None:
+        print("no picture: no all_reduce was measured", file=sys.stderr)
+    else:
+        Path(path).write_text(text)
+
+
+def state_with_most(samples):
+    """What is drawn."""
+    counts = {state: sum(1 for sample in samples if sample.state == state) for state in goals.STATES}
+    return max(counts, key=counts.get)
 
 
 def drawn(panels):

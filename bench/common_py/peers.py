@@ -96,6 +96,11 @@ class Gloo:
         return times_of_lines(run_process(command))
 
 
+def open_mpi_launcher(transports):
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    return ["mpirun.openmpi", *root, "--oversubscribe", "--bind-to", "none", "--mca", "btl", transports]
+
+
 class Setup:
     """Installs and builds the contenders under one folder; remembers why one is missing."""
 
@@ -156,10 +161,7 @@ class Setup:
         return self.compile_mpi(name, [f"mpicc.{name}"])
 
     def open_mpi(self):
-        launcher = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "self,vader"]
-        if os.geteuid() == 0:
-            launcher.append("--allow-run-as-root")
-        return Mpi("Open MPI", self.debian_mpi("openmpi"), launcher)
+        return Mpi("Open MPI", self.debian_mpi("openmpi"), open_mpi_launcher("self,vader"))
 
     def mpich(self):
         return Mpi("MPICH", self.debian_mpi("mpich"), ["mpirun.mpich"])

@@ -53,24 +53,70 @@ def busy_share(seconds=2.0):
     return 1 - (later_idle - idle) / max(later_total - total, 1)
 
 
-class Session:
-    """The samples of a run and how they are taken."""
+class Run:
+    """The rounds of a run as far as the time goes, and what failed in them. What fails twice is left alone."""
+
+    reserve_s = 60
+    errors = (Unavailable, OSError, KeyError, ValueError)
 
     def __init__(self, options, progress):
         self.options, self.progress = options, progress
         self.build = Path(options.build).resolve()
-        self.probe_program = self.build / "bench" / "flag_probe"
-        self.samples, self.singles = [], []
-        self.dropped, self.failures = {}, {}
-        self.scale = 0.2 if options.quick else 1.0
-        self.rounds_done = 0
-        self.busy = []
+        self.failures, self.busy, self.rounds_done, self.stopped = {}, [], 0, False
+
+    def is_late(self):
+        return self.progress.elapsed() > self.progress.limit_s - self.reserve_s
+
+    def rounds(self, steps):
+        """The number of each round, of so many steps. One that the time did not reach for is not counted."""
+        self.progress.total = self.options.rounds * max(steps, 1)
+        for index in range(self.options.rounds):
+            self.look_around()
+            yield index
+            if self.stopped:
+                return
+            self.rounds_done = index + 1
+
+    def step(self, index, title, name, take):
+        """A step of a round, unless the time is up."""
+        if self.is_late() and not self.stopped:
+            self.stopped = True
+            self.progress.note(f"stopped after {self.rounds_done} whole rounds: the time is up")
+        if self.stopped:
+            return
+        self.progress.show(index, self.options.rounds, title, name)
+        take()
+        self.progress.done += 1
 
     def look_around(self):
         """Other work on the machine spoils every figure; the report says how much of it there was."""
         self.busy.append(busy_share())
         if self.busy[-1] > 0.05:
             self.progress.note(f"the machine is not idle: {self.busy[-1]:.0%} of its cores are used by others")
+
+    def attempt(self, what, measure):
+        """The figure, or None; errors are kept and said once."""
+        if len(self.failures.get(what, [])) >= 2:
+            return None
+        try:
+            return measure()
+        except self.errors as error:
+            self.failures.setdefault(what, []).append(str(error))
+            if len(self.failures[what]) == 1:
+                self.progress.note(f"{what}: {error}")
+            return None
+
+
+class Session(Run):
+    """Samples, each between two looks at where the cores are."""
+
+    def __init__(self, options, progress):
+        super().__init__(options, progress)
+        self.probe_program = self.build / "bench" / "flag_probe"
+        if not self.probe_program.exists():
+            raise SystemExit(f"{self.probe_program} is missing: build the bench programs, or name their folder with --build")
+        self.samples, self.singles, self.dropped = [], [], {}
+        self.scale = 0.2 if options.quick else 1.0
 
     def probe(self):
         return json.loads(run_process([self.probe_program], limit_s=20))
@@ -86,47 +132,55 @@ class Session:
                 return state, figures, (before, after)
         return None
 
-    def drop(self, what):
-        self.dropped[what] = self.dropped.get(what, 0) + 1
+    def bracketed_attempt(self, what, measure):
+        """The same, or None; what fails or is dropped is counted."""
+        dropped = object()
+        taken = self.attempt(what, lambda: self.bracketed(measure) or dropped)
+        if taken is dropped:
+            self.dropped[what] = self.dropped.get(what, 0) + 1
+            return None
+        return taken
 
-    def fail(self, what, error):
-        self.failures.setdefault(what, []).append(str(error))
-        if len(self.failures[what]) == 1:
-            self.progress.note(f"{what}: {error}")
+    def sample_all(self, groups, contenders_of, index):
+        """Each contender of each group once, in rotated order."""
+        for group in groups:
+            for contender in goals.rotated(contenders_of(group), index):
+                self.step(index, group.title, contender.name, lambda: self.sample(group, contender, index))
 
-    def given_up(self, what):
-        return len(self.failures.get(what, [])) >= 2
-
-    def sample(self, group, contender, round_index):
+    def sample(self, group, contender, index):
         what = f"{contender.name}, {group.title}"
-        if self.given_up(what):
-            return
-        try:
-            taken = self.bracketed(lambda: contender.measure(group, self.scale))
-        except Unavailable as error:
-            self.fail(what, error)
-            return
-        if taken is None:
-            self.drop(what)
-            return
-        state, times, probes = taken
-        pair = tuple(probe["exchange_ns"] for probe in probes)
-        self.samples.append(goals.Sample(group, contender.name, round_index, state, times, pair))
+        taken = self.bracketed_attempt(what, lambda: contender.measure(group, self.scale))
+        if taken:
+            state, times, probes = taken
+            pair = tuple(probe["exchange_ns"] for probe in probes)
+            self.samples.append(goals.Sample(group, contender.name, index, state, times, pair))
 
     def single(self, key, command, read):
         """One figure of a program of its own, kept as (key, state, figure, probes)."""
-        if self.given_up(key):
-            return
-        try:
-            taken = self.bracketed(lambda: read(run_process(command)))
-        except (Unavailable, OSError) as error:
-            self.fail(key, error)
-            return
-        if taken is None:
-            self.drop(key)
-            return
-        state, figure, probes = taken
-        self.singles.append((key, state, figure, probes))
+        taken = self.bracketed_attempt(key, lambda: read(run_process(command)))
+        if taken:
+            self.singles.append((key, *taken))
+
+    def kept(self):
+        """For the report."""
+        count = len(self.samples) + len(self.singles)
+        return f", {count} samples kept, {sum(self.dropped.values())} dropped because the cores changed state"
+
+    def sample_records(self):
+        """For the JSON."""
+        names = ("contender", "round", "state")
+        return [
+            {"group": s.group.title, **{name: getattr(s, name) for name in names}, "exchange_ns": s.probes, "time_us": s.times}
+            for s in self.samples
+        ]
+
+    def print_tables(self, groups, head):
+        print(f"\n{head}")
+        for group in groups:
+            for line in table_of_times(self, group):
+                print(line)
+        placebos = [line for line in (placebo_line(self, group) for group in groups) if line]
+        print("\nThe same program twice (1.00 when nothing but chance differs)" if placebos else "", *placebos, sep="\n")
 
 
 def wanted_keys(text, known):

@@ -1,21 +1,11 @@
 """Our own programs and the limit programs, for the table of host memory; the peers are in common_py/peers.py."""
 
-import json
 import re
-import tempfile
-from pathlib import Path
 
 import rows  # first: it knows where the common parts are
+from ours import OurProgram, time_of
 from peers import Setup as Peers
 from peers import Unavailable, run_process, times_of_lines
-
-OUR_PROGRAMS = {
-    "all_reduce": "all_reduce_perf",
-    "all_gather": "all_gather_perf",
-    "reduce_scatter": "reduce_scatter_perf",
-    "broadcast": "broadcast_perf",
-    "all_to_all": "alltoall_perf",
-}
 
 
 class Limit:
@@ -52,49 +42,22 @@ class Yardstick:
         return times
 
 
-class Ours:
-    """Our own programs. --ranks forks processes, -t starts threads. One launch for each of the group's call numbers."""
+class Ours(OurProgram):
+    """--ranks forks processes, -t starts threads."""
 
     def __init__(self, name, build, ranks_flag="--ranks"):
-        self.name, self.build, self.ranks_flag = name, build, ranks_flag
+        super().__init__(name, build)
+        self.ranks_flag = ranks_flag
 
-    def program(self, group):
-        return self.build / "bench" / OUR_PROGRAMS[group.collective]
+    def start(self, group, command, file):
+        run_process([*command, self.ranks_flag, group.ranks, "-J", file])
 
-    def launch(self, group, lower, upper, extra):
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "figures.json"
-            run_process(
-                [self.program(group), "-b", lower, "-e", upper, "-f", "2", "--one-place", 1, self.ranks_flag, group.ranks, "-J", file, *extra]
-            )
-            return json.loads(file.read_text())["results"]
+    def warm_ups(self, count):
+        return max(10, min(count // 10, 100))
 
-    def measure(self, group, scale):
-        times, lower = {}, group.lower
-        for upper, calls in group.calls:
-            count = max(int(calls * min(scale, 1.0)), 2)
-            for entry in self.launch(group, lower, upper, ["-n", count, "-w", max(10, min(count // 10, 100)), "-c", "0"]):
-                if entry["size"] in group.all_sizes:
-                    times[entry["size"]] = figure_of(entry, group)
-            lower = upper * 2
-        missing = [size for size in group.all_sizes if size not in times]
-        if missing:
-            raise Unavailable(f"its JSON lacks the sizes {missing}")
-        return times
-
-    def check(self, group):
-        """One verified call of every size before anything is timed: a fast wrong answer must not count."""
-        for entry in self.launch(group, group.lower, group.upper, ["-n", "1", "-w", "0", "-c", "1"]):
-            for placement in {"out_of_place", "in_place"} & entry.keys():  # all_to_all has no in-place form
-                wrong = entry[placement].get("nwrong")
-                if wrong not in (None, "N/A") and float(wrong):
-                    raise Unavailable(f"{entry[placement]['nwrong']} wrong elements at {entry['size']} bytes {placement}")
-
-
-def figure_of(entry, group):
-    """Microseconds of one nccl-tests result. MPI's and gloo's broadcast have one buffer, so ours is compared in place."""
-    placement = entry["in_place" if group.collective == "broadcast" else "out_of_place"]
-    return float(placement["time"] if "time" in placement else placement["cpu_time"])
+    def figure_of(self, entry, group):
+        """MPI's and gloo's broadcast have one buffer, so ours is compared in place."""
+        return time_of(entry["in_place" if group.collective == "broadcast" else "out_of_place"])
 
 
 class Setup(Peers):

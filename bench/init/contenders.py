@@ -1,8 +1,8 @@
 """What starts a job: our launcher, and each MPI's with a program of its own and with one of ours."""
 
 import json
-import os
 import re
+import tempfile
 import time
 from pathlib import Path
 
@@ -88,13 +88,11 @@ def scale(build, ranks):
     program = build / "bench" / "comm_cost"
     if not program.exists():
         raise Unavailable("comm_cost is not built")
-    log = Path(os.environ.get("TMPDIR", "/tmp")) / f"seto-init-{os.getpid()}.log"
-    environment = {"SETO_LOG": "info", "SETO_LOG_FILE": str(log)}
-    try:
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        environment = {"SETO_LOG": "info", "SETO_LOG_FILE": str(log)}
         output = run_process([program, "--ranks", ranks, "--processes", 8, "--communicators", 1], environment, 180)
         return figures_of(output, log.read_text(), ranks)
-    finally:
-        log.unlink(missing_ok=True)
 
 
 def figures_of(output, log, ranks):

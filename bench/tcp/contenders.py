@@ -2,14 +2,19 @@
 
 import json
 import tempfile
-from pathlib import Path
 
 import rows  # first: it knows where the common parts are
-from peers import GLOO_SOURCE, Setup, Unavailable, peer_arguments, times_of_lines
+from ours import OurProgram, time_of  # noqa: F401  time_of is for run.py
+from peers import GLOO_SOURCE, Setup, Unavailable, open_mpi_launcher, peer_arguments, times_of_lines
 from places import Hosts, LabError, output_of
 
 IPERF_SECONDS = 1  # it takes whole ones
 MOST_STREAMS = 4
+
+
+def least_bytes(group):
+    """What two calls of each size move, which is what every contender makes at least. Starting a job moves less."""
+    return 2 * sum(group.all_sizes)
 
 
 def measured(contender, place, group, times):
@@ -17,52 +22,28 @@ def measured(contender, place, group, times):
     before = place.carried_bytes()
     figures = times()
     carried = place.carried_bytes() - before
-    if carried < group.upper:
+    if carried < least_bytes(group):
         raise Unavailable(f"{contender} sent {carried} bytes over {place.interface}: it did not use TCP")
     return figures
 
 
-class Ours:
-    """all_reduce_perf. On loopback SETO_TRANSPORT=tcp makes every rank a node of its own; over hosts nothing has to be set."""
+class Ours(OurProgram):
+    """On loopback SETO_TRANSPORT=tcp makes every rank a node of its own; over hosts nothing has to be set."""
+
+    errors = (*OurProgram.errors, LabError)
 
     def __init__(self, name, place, build, arguments=(), environment=None):
-        self.name, self.place, self.arguments, self.environment = name, place, list(arguments), environment or {}
-        self.program = build / "bench" / "all_reduce_perf"
+        super().__init__(name, build, arguments)
+        self.place, self.environment = place, environment or {}
 
-    def launch(self, group, lower, upper, extra):
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "figures.json"
-            command = [self.program, "-b", lower, "-e", upper, "-f", "2", "--one-place", 1, *self.arguments, *extra]
-            self.place.run_ours([str(word) for word in command], group.ranks, self.environment, str(file))
-            return json.loads(file.read_text())["results"]
+    def start(self, group, command, file):
+        self.place.run_ours(command, group.ranks, self.environment, file)
+
+    def warm_ups(self, count):
+        return max(2, count // 10)
 
     def measure(self, group, scale):
         return measured(self.name, self.place, group, lambda: self.times(group, scale))
-
-    def times(self, group, scale):
-        times, lower = {}, group.lower
-        for upper, calls in group.calls:
-            count = max(int(calls * min(scale, 1.0)), 2)
-            for entry in self.launch(group, lower, upper, ["-n", count, "-w", max(2, count // 10), "-c", "0"]):
-                if entry["size"] in group.all_sizes:
-                    times[entry["size"]] = time_of(entry)
-            lower = upper * 2
-        missing = [size for size in group.all_sizes if size not in times]
-        if missing:
-            raise Unavailable(f"its JSON lacks the sizes {missing}")
-        return times
-
-    def check(self, group):
-        """One verified call of every size before anything is timed: a fast wrong answer must not count."""
-        for entry in self.launch(group, group.lower, group.upper, ["-n", "1", "-w", "0", "-c", "1"]):
-            wrong = entry["out_of_place"].get("nwrong")
-            if wrong not in (None, "N/A") and float(wrong):
-                raise Unavailable(f"{wrong} wrong elements at {entry['size']} bytes")
-
-
-def time_of(entry):
-    figures = entry["out_of_place"]
-    return float(figures["time"] if "time" in figures else figures["cpu_time"])
 
 
 class Mpi:
@@ -165,8 +146,8 @@ class TcpPeers(Setup):
 
 
 def open_mpi_settings(place):
-    words = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1"]
-    words += ["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", place.interface, "--mca", "oob_tcp_if_include", place.interface]
+    words = [*open_mpi_launcher("tcp,self"), "--mca", "pml", "ob1"]
+    words += ["--mca", "btl_tcp_if_include", place.interface, "--mca", "oob_tcp_if_include", place.interface]
     if isinstance(place, Hosts):
         words += ["--mca", "plm_rsh_agent", place.agent, "--host", ",".join(f"{address}:1" for address in place.addresses)]
     return words, {}

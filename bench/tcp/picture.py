@@ -1,13 +1,12 @@
 """Bandwidth over message size as an SVG: one panel per place, for the state of the cores with more samples."""
 
 import rows  # first: it knows where the common parts are
-from panels import Panel, drawn, left_of, series_of
+from panels import Panel, drawn, left_of, series_of, state_with_most
 
 
 def draw(samples):
     """None if there is nothing to draw."""
-    counts = {state: sum(1 for sample in samples if sample.state == state) for state in rows.STATES}
-    state, panels = max(counts, key=counts.get), []
+    state, panels = state_with_most(samples), []
     for place in (rows.LOOPBACK, rows.VETH):
         series = series_of(samples, {sample.group for sample in samples if sample.group.place == place}, state)
         if series:

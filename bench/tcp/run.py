@@ -7,7 +7,6 @@ Every round starts fresh processes of every contender in rotated order, ours twi
 (root); without them those rows say so. README.md of this folder says how each row is measured.
 """
 
-import argparse
 import dataclasses
 import json
 import sys
@@ -16,14 +15,19 @@ from pathlib import Path
 import rows  # first: it knows where the common parts are
 import contenders as parties
 import picture
+from panels import write_picture
 from peers import Unavailable, run_process
 from places import Hosts, LabError, Loopback
-from session import Progress, Session, placebo_line, table_of_times, wanted_keys
+from report import exit_status, options_of, parser_of, print_end, write_json
+from session import Progress, Session, wanted_keys
 
-ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = 5
-RESERVE_S = 60
+QUICK_MOST = 4 * rows.MIB
 IN_FLIGHT_DEPTH, IN_FLIGHT_CALLS = 16, 256
+
+
+class LabSession(Session):
+    errors = (*Session.errors, LabError)
 
 
 class Plan:
@@ -38,10 +42,9 @@ class Plan:
         self.places, self.broken, self.by_group = {}, {}, {}
 
     def shortened(self, row):
-        """In a quick run nothing above 4 MiB."""
         if not self.options.quick:
             return row
-        return dataclasses.replace(row, groups=tuple(shortened_group(group) for group in row.groups))
+        return dataclasses.replace(row, groups=tuple(group.shortened(QUICK_MOST) for group in row.groups))
 
     def open(self):
         for name in dict.fromkeys(group.place for group in self.groups):
@@ -76,21 +79,11 @@ class Plan:
         return [ours[0], *peers, ours[1]] if self.works(group, ours[0]) else peers
 
     def works(self, group, ours):
-        """Whether our program is there and gives right results; tried once, before anything is timed."""
-        try:
-            if not ours.program.exists():
-                raise Unavailable(f"{ours.program.name} is not built")
-            ours.check(group)
-            return True
-        except (Unavailable, LabError, OSError, KeyError, ValueError) as error:
-            self.broken[group] = str(error)
-            return False
-
-
-def shortened_group(group):
-    upper = max(group.lower, min(group.upper, 4 * rows.MIB))
-    calls = tuple((min(top, upper), count) for top, count in group.calls if top <= upper or top == group.calls[-1][0])
-    return dataclasses.replace(group, upper=upper, calls=calls)
+        """Tried once, before anything is timed."""
+        why = ours.why_not(group)
+        if why:
+            self.broken[group] = why
+        return not why
 
 
 class Links:
@@ -106,13 +99,7 @@ class Links:
             self.attempt(rows.MEMORY_ROW, self.memory)
 
     def attempt(self, key, measure):
-        if self.session.given_up(key):
-            return
-        try:
-            figure = measure()
-        except (Unavailable, LabError, OSError, KeyError, ValueError) as error:
-            self.session.fail(key, error)
-            return
+        figure = self.session.attempt(key, measure)
         if figure is not None:
             self.figures.setdefault(key, []).append(figure)
 
@@ -139,7 +126,7 @@ class Links:
         group = rows.Group("all_reduce", 2, rows.SLOW_SIZE, rows.SLOW_SIZE)
         calls = ["-n", "2" if row.rate < 1e8 else "8", "-w", "1", "-c", "0"]
         entry = ours.launch(group, rows.SLOW_SIZE, rows.SLOW_SIZE, calls)[0]
-        return entry["size"] / parties.time_of(entry) * 1e6
+        return entry["size"] / parties.time_of(entry["out_of_place"]) * 1e6
 
     def memory(self):
         output = run_process([self.plan.build / "bench" / "comm_cost", "--ranks", 64, "--processes", 8], {"SETO_TRANSPORT": "tcp"})
@@ -147,21 +134,10 @@ class Links:
 
 
 def run_rounds(session, plan, links):
-    rounds, progress = session.options.rounds, session.progress
-    progress.total = rounds * max(sum(len(plan.by_group[group]) for group in plan.groups), 1)
-    for round_index in range(rounds):
-        session.look_around()
-        for group in plan.groups:
-            for contender in rows.rotated(plan.by_group[group], round_index):
-                if progress.elapsed() > progress.limit_s - RESERVE_S:
-                    progress.note(f"stopped after {session.rounds_done} whole rounds: the time is up")
-                    return
-                progress.show(round_index, rounds, group.title, contender.name)
-                session.sample(group, contender, round_index)
-                progress.done += 1
-        if progress.elapsed() < progress.limit_s - RESERVE_S:
+    for index in session.rounds(sum(len(plan.by_group[group]) for group in plan.groups)):
+        session.sample_all(plan.groups, plan.by_group.__getitem__, index)
+        if not session.is_late():
             links.measure_all()
-        session.rounds_done = round_index + 1
 
 
 def judge_all(session, plan, links):
@@ -172,85 +148,33 @@ def judge_all(session, plan, links):
         judged.append((row.key, row.what, row.goal, rows.judge_plain(links.figures.get(row.key), row.share, "of the payload", False)))
     if rows.MEMORY_ROW in plan.keys:
         judgements = rows.judge_plain(links.figures.get(rows.MEMORY_ROW), rows.MEMORY_BOUND_MIB, "MiB a rank", True)
-        judged.append((rows.MEMORY_ROW, "a communicator of 64 ranks over TCP before use", "< 4 MiB a rank", judgements))
+        judged.append((rows.MEMORY_ROW, "a communicator of 64 ranks over TCP before use", f"<= {rows.MEMORY_BOUND_MIB:g} MiB a rank", judgements))
     return judged
 
 
 def report(session, plan, links, judged):
-    print("\nMedian times (iperf3: the time that its bytes of both directions would take)")
-    for group in plan.groups:
-        for line in table_of_times(session, group):
-            print(line)
-    placebos = [line for line in (placebo_line(session, group) for group in plan.groups) if line]
-    print("\nThe same program twice (1.00 when nothing but chance differs)" if placebos else "", *placebos, sep="\n")
-    print(f"\n{session.rounds_done} whole rounds of {session.options.rounds}, {session.progress.elapsed() / 60:.1f} min, ", end="")
-    print(f"{len(session.samples)} samples kept, {sum(session.dropped.values())} dropped because the cores changed state")
-    if session.busy:
-        print(f"cores used by others at the start of each round: {' '.join(f'{share:.0%}' for share in session.busy)}")
-    for name, why in plan.setup.missing.items():
-        print(f"not measured: {name}: {why}")
-    for group, why in plan.broken.items():
-        print(f"not measured: {rows.OURS}, {group.title}: {why}")
-    for key, count in links.too_late.items():
-        print(f"not counted: {key}, {count} times: the emulator was late, the machine too busy")
-    for what, errors in session.failures.items():
-        print(f"failed {len(errors)} times: {what}: {errors[-1]}")
-    if session.options.quick:
-        print("a quick run: ranges are cut and samples few; its last words say nothing about the goals")
-    print("\nwhat | goal | figure | met or missed")
-    for _, what, goal, judgements in judged:
-        print(rows.line_of(what, goal, judgements))
+    session.print_tables(plan.groups, "Median times (iperf3: the time that its bytes of both directions would take)")
+    missing = [*plan.setup.missing.items()]
+    missing += [(f"{rows.OURS}, {group.title}", why) for group, why in plan.broken.items()]
+    missing += [(f"{key}, {count} times", "the emulator was late, the machine too busy") for key, count in links.too_late.items()]
+    print_end(session, session.kept(), missing, "ranges are cut and samples few", judged)
 
 
-def write_json(path, session, plan, links, judged):
-    document = {
-        "rounds": session.rounds_done,
-        "minutes": session.progress.elapsed() / 60,
-        "dropped": session.dropped,
-        "busy": session.busy,
-        "failed": session.failures,
-        "not_available": plan.setup.missing,
-        "too_late": links.too_late,
-        "rows": [
-            {
-                "key": key,
-                "what": what,
-                "goal": goal,
-                "verdict": rows.verdict(judgements),
-                "states": {state: dataclasses.asdict(j) if j else "not seen" for state, j in judgements.items()},
-            }
-            for key, what, goal, judgements in judged
-        ],
-        "samples": [
-            {"group": s.group.title, "contender": s.contender, "round": s.round, "state": s.state, "time_us": s.times}
-            for s in session.samples
-        ],
-        "figures": links.figures,
-    }
-    Path(path).write_text(json.dumps(document, indent=1) + "\n")
+def figures_of(session, links):
+    """For the JSON."""
+    figures = {"too_late": links.too_late, "figures": links.figures}
+    return {"dropped": session.dropped, "samples": session.sample_records(), **figures}
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one round, small sizes: does it work at all")
-    parser.add_argument("--rows", metavar="KEY,...", help=f"only these; * matches anything: {' '.join(rows.KEYS)}")
-    parser.add_argument("--rounds", type=int, help=f"interleaved rounds ({ROUNDS})")
-    parser.add_argument("--limit-minutes", type=float, default=40, help="bound of the whole run (40)")
-    parser.add_argument("--json", metavar="FILE")
+    parser = parser_of(__doc__, rows.KEYS, ROUNDS, "one round, small sizes")
     parser.add_argument("--svg", metavar="FILE")
-    parser.add_argument("--build", metavar="DIR", default=ROOT / "build", help="build folder with our programs")
-    parser.add_argument("--peers", metavar="DIR", default=ROOT / "build-peers", help="where peers are installed and compiled")
-    parser.add_argument("--no-install", action="store_true", help="measure only the peers that are here")
-    options = parser.parse_args()
-    options.rounds = options.rounds or (1 if options.quick else ROUNDS)
-    return options
+    return options_of(parser, ROUNDS, 1)
 
 
 def main():
     options = parse()
-    session = Session(options, Progress(options.limit_minutes * 60))
-    if not session.probe_program.exists():
-        raise SystemExit(f"{session.probe_program} is missing: build the bench programs, or name their folder with --build")
+    session = LabSession(options, Progress(options.limit_minutes * 60))
     plan = Plan(options, parties.TcpPeers(session.build, Path(options.peers).resolve(), not options.no_install))
     links = Links(session, plan)
     try:
@@ -263,10 +187,10 @@ def main():
     judged = judge_all(session, plan, links)
     report(session, plan, links, judged)
     if options.json:
-        write_json(options.json, session, plan, links, judged)
+        write_json(options.json, session, plan.setup.missing, judged, figures_of(session, links))
     if options.svg:
-        Path(options.svg).write_text(picture.draw(session.samples) or "")
-    return 0 if all(rows.verdict(judgements) == "met" for *_, judgements in judged) else 1
+        write_picture(options.svg, picture.draw(session.samples))
+    return exit_status(judged)
 
 
 if __name__ == "__main__":

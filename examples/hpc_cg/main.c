@@ -104,7 +104,7 @@ static int check(double* x, const Grid* grid, const Options* options, const Outc
   double* const all = gathered(x, grid);
   int wrong = 0;
   if (grid->rank == 0 && all != NULL) {
-    Outcome alone;
+    Outcome alone = {0};
     const double apart = difference(all, options, &alone);
     wrong = !(apart >= 0 && apart <= 100 * options->limits.tolerance) || alone.residual > 2 * outcome->residual;
     printf("serial: %d iterations, residual %.3e, %.3f s; largest difference %.1e: %s\n", alone.iterations, alone.residual,

@@ -13,6 +13,8 @@ constexpr std::string_view kPrefix = "SETO_";
 constexpr std::string_view kAutomaticText = "auto";
 constexpr std::string_view kTrueTexts[] = {"1", "on", "true", "yes"};
 constexpr std::string_view kFalseTexts[] = {"0", "off", "false", "no"};
+constexpr std::string_view kNotShown = "(not shown)";
+constexpr std::string_view kIdPrefix = "id:";  // of a root
 constexpr int kShownValueLimit = 80;
 
 // What other libraries call them, after the prefix: too far from our names for a guess by spelling.
@@ -67,6 +69,7 @@ struct Store {
     return true;
   }
   bool operator()(const SecretAccess& access) const { return (*this)(static_cast<const TextAccess&>(access)); }
+  bool operator()(const RootAccess& access) const { return (*this)(static_cast<const TextAccess&>(access)); }
   bool operator()(const BoolAccess& access) const {
     const bool yes = index_in(kTrueTexts, text).has_value();
     if (!yes && !index_in(kFalseTexts, text)) return false;
@@ -80,6 +83,20 @@ struct Store {
   }
 };
 
+// A text as messages and lists may hold it.
+struct Shown {
+  std::string_view text;
+
+  std::string operator()(const SecretAccess&) const { return std::string(text.empty() ? "" : kNotShown); }
+  std::string operator()(const RootAccess&) const {
+    return text.starts_with(kIdPrefix) ? std::string(kIdPrefix).append(kNotShown) : std::string(text);
+  }
+  template <typename Access>
+  std::string operator()(const Access&) const {
+    return std::string(text);
+  }
+};
+
 struct Print {
   const Config& config;
 
@@ -90,7 +107,8 @@ struct Print {
     return value == kAutomatic ? std::string(kAutomaticText) : size_text(value);
   }
   std::string operator()(const TextAccess& access) const { return config.*access.member; }
-  std::string operator()(const SecretAccess& access) const { return (config.*access.member).empty() ? "" : "(not shown)"; }
+  std::string operator()(const SecretAccess& access) const { return Shown{config.*access.member}(access); }
+  std::string operator()(const RootAccess& access) const { return Shown{config.*access.member}(access); }
   std::string operator()(const BoolAccess& access) const { return config.*access.member ? "on" : "off"; }
   std::string operator()(const ChoiceAccess& access) const { return std::string(access.names[access.get(config)]); }
 
@@ -170,8 +188,7 @@ std::string allowed_text(const FieldRow& row) {
 Status set_field(Config& config, ConfigField field, std::string_view text, Origin origin) {
   const FieldRow& row = row_of(field);
   if (!std::visit(Store{config, row, text}, row.access)) {
-    const bool secret = std::holds_alternative<SecretAccess>(row.access);
-    const std::string shown(secret ? "(not shown)" : text.substr(0, kShownValueLimit));
+    const std::string shown = std::visit(Shown{text}, row.access).substr(0, kShownValueLimit);
     return failure(Code::invalid_argument, "%s=%s is not allowed: give %s", row.name.data(), shown.c_str(),
                    allowed_text(row).c_str());
   }

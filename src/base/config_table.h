@@ -45,11 +45,12 @@ struct TextAccess {
 };
 struct WordAccess : TextAccess {};    // a name of ours: kept in small letters
 struct SecretAccess : TextAccess {};  // never printed
+struct RootAccess : TextAccess {};    // an id holds the job's token, and is never printed
 struct BoolAccess {
   bool Config::*member;
 };
-using FieldAccess =
-    std::variant<CountAccess, BytesAccess, DurationAccess, TextAccess, WordAccess, SecretAccess, BoolAccess, ChoiceAccess>;
+using FieldAccess = std::variant<CountAccess, BytesAccess, DurationAccess, TextAccess, WordAccess, SecretAccess, RootAccess,
+                                 BoolAccess, ChoiceAccess>;
 
 struct FieldRow {
   std::string_view name;
@@ -115,8 +116,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "ports to listen on, as first-last; empty: any that is free"},
     {"SETO_TCP_STREAMS", CountAccess{{&Config::tcp_streams, 1, 16}}, "auto", Scope::communicator,
      "TCP sockets between two ranks; auto: 1"},
-    {"SETO_ROOT", TextAccess{&Config::root, kPathLimit}, "", Scope::process,
-     "where ranks that nobody introduces meet: host:port of rank 0, or file:PATH on a shared file system"},
+    {"SETO_ROOT", RootAccess{{&Config::root, kPathLimit}}, "", Scope::process,
+     "where ranks that nobody introduces meet: host:port of rank 0, file:PATH on a shared file system, or id:HEX of a job id"},
     {"SETO_RANK", CountAccess{{&Config::rank, 0, 65'535}}, "auto", Scope::process,
      "this process's rank where SETO_ROOT is set; auto: from the launcher's environment"},
     {"SETO_RANKS", CountAccess{{&Config::ranks, 1, 65'536}}, "auto", Scope::process,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/command/shell_word.h"
+
 namespace seto::command {
 namespace {
 
@@ -15,12 +17,6 @@ std::vector<std::string> names_of(const CommandDescription& command) {
   std::vector<std::string> names;
   for (const OptionDescription& option : command.options) names.insert(names.end(), option.names.begin(), option.names.end());
   return names;
-}
-
-// In single quotes of a shell.
-std::string quoted(std::string text) {
-  for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4) text.replace(at, 1, "'\\''");
-  return text.insert(0, 1, '\'').append(1, '\'');
 }
 
 // Names whose value is a word of the user's own: nothing is offered.

@@ -33,8 +33,8 @@ struct JobReport {
   int bad = 0;
 };
 
-// Of all ranks, together: meets, measures for at most a second a pair, and compares. Rank 0 gets the report. The exit status of a
-// failure, which is printed; 0 otherwise.
+// Of all ranks, together: meets, measures for at most a second a pair and some round trips, and compares. Rank 0 gets the report.
+// The exit status of a failure, which is printed; 0 otherwise.
 int examine_job(setoComm_t comm, const HostReport& own, JobReport& report);
 
 // For rank 0.

@@ -11,6 +11,7 @@
 
 #include "src/command/commands.h"
 #include "src/command/doctor.h"
+#include "src/command/transfer.h"
 
 namespace seto::command {
 namespace {
@@ -22,9 +23,8 @@ constexpr std::size_t kMostHosts = 32;
 constexpr std::size_t kMostChecks = std::size_t{1} << 16;  // bytes of what a rank tells
 constexpr double kAllSeconds = 60;                         // for all pairs
 constexpr double kLatencySeconds = 0.05;
-constexpr double kTransferSeconds = 0.25;  // one way
+constexpr double kTransferSeconds = 0.25;  // one way, and a round trip for each transfer
 constexpr std::size_t kPiece = std::size_t{1} << 20;
-constexpr std::uint64_t kMostPieces = 64;
 constexpr std::uint64_t kMostRounds = 2000;
 constexpr std::uint64_t kFirstRounds = 10;
 constexpr std::uint32_t kCallMs = 30'000;
@@ -78,36 +78,47 @@ struct Pair {
 
 // ---- the two ends of a pair ----
 
-double transfer(Talk& talk, int peer, std::vector<unsigned char>& piece, std::uint64_t pieces) {
+double transfer(Talk& talk, int peer, std::vector<unsigned char>& piece, std::size_t bytes) {
   unsigned char done = 0;
   const std::uint64_t start = now_ns(CLOCK_MONOTONIC);
-  for (std::uint64_t i = 0; i < pieces; ++i) talk.send(piece.data(), piece.size(), peer);
+  for (std::size_t left = bytes; left > 0; left -= std::min(left, piece.size()))
+    talk.send(piece.data(), std::min(left, piece.size()), peer);
   talk.receive(&done, 1, peer);
   return static_cast<double>(now_ns(CLOCK_MONOTONIC) - start) * 1e-9;
 }
 
-void take(Talk& talk, int peer, std::vector<unsigned char>& piece, std::uint64_t pieces) {
+void take(Talk& talk, int peer, std::vector<unsigned char>& piece, std::size_t bytes) {
   const unsigned char done = 1;
-  for (std::uint64_t i = 0; i < pieces; ++i) talk.receive(piece.data(), piece.size(), peer);
+  for (std::size_t left = bytes; left > 0; left -= std::min(left, piece.size()))
+    talk.receive(piece.data(), std::min(left, piece.size()), peer);
   talk.send(&done, 1, peer);
 }
 
-// Pieces until so much time has passed, by how long one took; both ends have to know.
-double send_measured(Talk& talk, int peer, double seconds) {
+// Bytes a second of the last and largest transfer, without the round trip that it ends with, of which a part may be in a time
+// that is hardly longer.
+double send_measured(Talk& talk, int peer, double seconds, double round_s) {
   std::vector<unsigned char> piece(kPiece, 1);
-  const double one = std::max(transfer(talk, peer, piece, 1), 1e-6);
-  const std::uint64_t pieces = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(seconds / one), 1, kMostPieces - 1);
-  talk.send(&pieces, sizeof pieces, peer);
-  const double took = std::max(transfer(talk, peer, piece, pieces), 1e-9);
-  return static_cast<double>(pieces * kPiece) / took;
+  double rate = -1;
+  std::uint64_t bytes = kFirstTransfer;
+  while (talk.ok() && bytes > 0) {
+    talk.send(&bytes, sizeof bytes, peer);
+    const double took = transfer(talk, peer, piece, bytes);
+    const double net = std::max({took - round_s, took / 4, 1e-9});
+    rate = static_cast<double>(bytes) / net;
+    bytes = next_transfer(bytes, net, seconds);
+  }
+  talk.send(&bytes, sizeof bytes, peer);
+  return rate;
 }
 
 void receive_measured(Talk& talk, int peer) {
   std::vector<unsigned char> piece(kPiece);
-  take(talk, peer, piece, 1);
-  std::uint64_t pieces = 0;
-  talk.receive(&pieces, sizeof pieces, peer);
-  take(talk, peer, piece, std::min(pieces, kMostPieces));
+  while (talk.ok()) {
+    std::uint64_t bytes = 0;
+    talk.receive(&bytes, sizeof bytes, peer);
+    if (bytes == 0) return;
+    take(talk, peer, piece, std::min<std::uint64_t>(bytes, kMostTransfer));
+  }
 }
 
 struct Rounds {
@@ -153,7 +164,9 @@ Pair measure(Talk& talk, int peer, double share) {
   if (!talk.ok()) return pair;
   pair.latency_us = rounds.round_us[rounds.round_us.size() / 2] / 2;
   pair.offset_us = rounds.round_us.front() < first.round_us.front() ? rounds.offset_us : first.offset_us;
-  pair.there = send_measured(talk, peer, kTransferSeconds * share);
+  const double round_s = std::min(rounds.round_us.front(), first.round_us.front()) * 1e-6;
+  talk.send(&round_s, sizeof round_s, peer);
+  pair.there = send_measured(talk, peer, kTransferSeconds * share, round_s);
   receive_measured(talk, peer);
   talk.receive(&pair.back, sizeof pair.back, peer);
   return pair;
@@ -164,8 +177,10 @@ void be_measured(Talk& talk, int peer, double share) {
   std::uint64_t count = 0;
   talk.receive(&count, sizeof count, peer);
   answer_rounds(talk, peer, std::min(count, kMostRounds));
+  double round_s = 0;
+  talk.receive(&round_s, sizeof round_s, peer);
   receive_measured(talk, peer);
-  const double rate = send_measured(talk, peer, kTransferSeconds * share);
+  const double rate = send_measured(talk, peer, kTransferSeconds * share, round_s);
   talk.send(&rate, sizeof rate, peer);
 }
 

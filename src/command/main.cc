@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,7 +62,8 @@ CLI::App* add_run(CLI::App& app, seto::command::RunOptions& run) {
   command->add_option("--grace", run.grace_s, "seconds between SIGTERM and SIGKILL for ranks to be ended (5)")
       ->check(CLI::Range(0.0, 1e6));
   command->add_option("--ssh", run.remote_shell, "the command that reaches a host (ssh); its name and the agent's are added");
-  command->add_option("--remote-seto", run.remote_seto, "where this command lies on the other hosts; left out: as here");
+  command->add_option("--remote-seto", run.remote_seto,
+                      "this command on the other hosts, as a shell there reads it; left out: where it lies here");
   CLI::Option* const prefix =
       command->add_flag("--prefix-output", run.prefix, "each line with its rank, even if there is one only");
   command->add_flag("--no-prefix", run.no_prefix, "lines as the ranks write them")->excludes(prefix);
@@ -69,9 +71,11 @@ CLI::App* add_run(CLI::App& app, seto::command::RunOptions& run) {
   return command;
 }
 
+std::vector<std::string> shells() { return {std::begin(seto::command::kShells), std::end(seto::command::kShells)}; }
+
 CLI::App* add_completion(CLI::App& app, std::string& shell) {
   CLI::App* const command = app.add_subcommand("completion", "a script that makes bash, zsh or fish complete all this");
-  command->add_option("shell", shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command->add_option("shell", shell, "bash, zsh or fish")->required()->check(CLI::IsMember(shells()));
   return command;
 }
 
@@ -80,7 +84,7 @@ std::vector<std::string> words_after(const std::string& command) {
     return {"version", "build", "machine", "config", "constants", "transports", "algorithms", "codecs", "status"};
   if (command == "explain")
     return {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "gather", "scatter", "barrier"};
-  if (command == "completion") return {"bash", "zsh", "fish"};
+  if (command == "completion") return shells();
   if (command == "help") return {"info", "explain", "run", "report", "doctor", "completion"};
   return {};
 }

@@ -1,9 +1,8 @@
+#include "tests/cluster/programs.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
-#include <filesystem>
 #include <string>
 
 #include "tests/cluster/thread_ranks.h"
@@ -16,31 +15,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-struct Ended {
-  int status = -1;
-  std::string text;  // of both streams
-};
-
-// By its place in the build directory.
-std::filesystem::path program_at(const char* place) {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / place;
-}
-
-// `variables`: "NAME=value", or empty.
-Ended run_program(const char* place, const std::string& arguments, const std::string& variables = "") {
-  const std::string line = "env " + variables + " '" + program_at(place).string() + "' " + arguments + " 2>&1";
-  Ended ended;
-  std::FILE* const output = popen(line.c_str(), "r");
-  if (output == nullptr) return ended;
-  char part[4096];
-  for (std::size_t size = 0; (size = std::fread(part, 1, sizeof part, output)) > 0;) ended.text.append(part, size);
-  const int state = pclose(output);
-  if (WIFEXITED(state)) ended.status = WEXITSTATUS(state);
-  return ended;
-}
-
-Ended seto(const std::string& arguments, const std::string& variables = "") { return run_program("seto", arguments, variables); }
 
 TEST(Command, HelpIsOfTheProgramOrOfACommand) {
   for (const char* arguments : {"", "help", "--help"}) {
@@ -100,7 +74,7 @@ TEST(Command, ExplainSaysThatAPinIsIgnored) {
 }
 
 TEST(Benchmark, RefusesWhatCouldOnlyFailLater) {
-  if (!std::filesystem::exists(program_at("bench/all_reduce_perf"))) GTEST_SKIP() << "skipped: built without SETO_BENCH";
+  if (!is_there(built("bench/all_reduce_perf"))) GTEST_SKIP() << "skipped: built without SETO_BENCH";
   const auto refusal = [](const std::string& arguments) {
     const Ended ended = run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 " + arguments);
     EXPECT_EQ(ended.status, 2) << ended.text;

@@ -4,16 +4,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/cluster/programs.h"
 #include "tests/cluster/thread_ranks.h"
 
 namespace seto::testing {
@@ -25,24 +24,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-struct Ended {
-  int status = -1;
-  std::string text;  // of both streams
-};
-
-Ended seto(const std::string& arguments, const std::string& variables = "") {
-  const files::path program = files::read_symlink("/proc/self/exe").parent_path().parent_path() / "seto";
-  const std::string line = "env " + variables + " '" + program.string() + "' " + arguments + " 2>&1";
-  Ended ended;
-  std::FILE* const output = popen(line.c_str(), "r");
-  if (output == nullptr) return ended;
-  char part[4096];
-  for (std::size_t size = 0; (size = std::fread(part, 1, sizeof part, output)) > 0;) ended.text.append(part, size);
-  const int state = pclose(output);
-  if (WIFEXITED(state)) ended.status = WEXITSTATUS(state);
-  return ended;
-}
 
 // A directory with a dump of each rank of a communicator of two.
 class Dumps final {
@@ -118,8 +99,7 @@ TEST(DoctorCommand, fails_where_something_is_bad) {
 
 // Three ranks of one host: each speaks for itself.
 TEST(DoctorCommand, measures_a_job) {
-  const files::path program = files::read_symlink("/proc/self/exe").parent_path().parent_path() / "seto";
-  const Ended ended = seto("run -n 3 --no-prefix --timeout 60 -- '" + program.string() + "' doctor --json");
+  const Ended ended = seto("run -n 3 --no-prefix --timeout 60 -- '" + built("seto") + "' doctor --json");
   const std::size_t begin = ended.text.find('{');
   ASSERT_NE(begin, std::string::npos) << ended.text;
   const Json all = Json::parse(ended.text.substr(begin), nullptr, false);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The checks of the lab itself: do its links do what they say, and is everything gone afterwards. Needs root.
 
-    lab_test.py [--build DIR] [TEST...]     exit 77 if all were skipped
+    lab_test.py [TEST...]     LAB_BUILD names the build folder; exit 77 if all were skipped
 """
 
 import json

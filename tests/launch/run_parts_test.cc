@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "src/command/run/hosts.h"
 #include "src/command/run/lines.h"
 #include "src/command/run/messages.h"
+#include "src/command/transfer.h"
 #include "tests/support/seed.h"
 
 // The parts of `seto run` that touch no process.
@@ -79,6 +81,34 @@ TEST(Lines, ALineWithoutEndIsCut) {
   for (int piece = 0; piece < 40; ++piece) text += lines.add(0, Stream::output, std::string(4096, 'x'));
   EXPECT_GE(text.size(), 2 * kLineLimit);
   EXPECT_EQ(text.back(), '\n');
+}
+
+// Moves the bytes that a link of this speed would have to, as the doctor does.
+struct Moved {
+  double seconds = 0;
+  std::size_t last = 0;
+  int transfers = 0;
+};
+Moved moved_at(double bytes_per_second, double budget_s) {
+  Moved moved;
+  for (std::size_t bytes = kFirstTransfer; bytes > 0; ++moved.transfers) {
+    const double took = static_cast<double>(bytes) / bytes_per_second;
+    moved.last = bytes;
+    moved.seconds += took;
+    bytes = next_transfer(bytes, took, budget_s);
+  }
+  return moved;
+}
+
+TEST(Transfer, EveryLinkIsMeasuredInTime) {
+  for (double rate = 1e4; rate < 1e11; rate *= 1.3) {
+    const Moved moved = moved_at(rate, 0.25);
+    EXPECT_LE(moved.seconds, std::max(0.25, static_cast<double>(kFirstTransfer) / rate)) << rate;
+    EXPECT_LE(moved.transfers, 5) << rate;
+    EXPECT_LE(moved.last, kMostTransfer) << rate;
+  }
+  EXPECT_GT(moved_at(1.25e6, 0.25).last, 100'000U) << "10 Mbit/s: a figure of a tenth of a second";
+  EXPECT_EQ(moved_at(1e10, 0.25).last, kMostTransfer);
 }
 
 TEST(Messages, ComeThroughInPieces) {

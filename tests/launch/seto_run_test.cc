@@ -1,8 +1,15 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -16,6 +23,7 @@ namespace seto::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -35,9 +43,32 @@ std::string quoted_seto() { return std::string("'").append(built("seto")).append
 
 Words script(const Words& options, const std::string& text) { return seto_run(options, {"sh", "-c", text}); }
 
-// Takes the place of ssh: here, and says so.
+// Takes the place of ssh: here, and says so. As there, a shell reads the command, and the last line is not the agent's.
 constexpr const char* kShell =
-    "#!/bin/sh\necho \"$@\" >> \"$STUB_LOG\"\necho welcome to $1\nexport STUB_HOST=$1\nshift\nexec \"$@\"\n";
+    "#!/bin/sh\necho \"$@\" >> \"$STUB_LOG\"\necho welcome to $1\nexport STUB_HOST=$1\nshift\n"
+    "[ \"$STUB_GOODBYE\" ] || eval \"exec $*\"\neval \"$*\"\necho goodbye from $STUB_HOST >&2\n";
+
+// Holds a process so that even SIGKILL does not end it for its parent: it is a zombie that its tracer alone may reap.
+class Held final {
+ public:
+  explicit Held(pid_t process) : process_(process), held_(ptrace(PTRACE_SEIZE, process, nullptr, nullptr) == 0) {}
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() {
+    if (!held_) return;
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, __WALL);
+  }
+  [[nodiscard]] bool held() const { return held_; }
+
+ private:
+  pid_t process_;
+  bool held_;
+};
+
+pid_t number_after(const std::string& text, const std::string& mark) {
+  return static_cast<pid_t>(std::stol(text.substr(text.find(mark) + mark.size())));
+}
 
 class OtherHosts : public ::testing::Test {
  protected:
@@ -116,7 +147,29 @@ TEST(SetoRun, ARankThatDiesEndsTheOthers) {
   const Ended ended = program.wait(20);
   EXPECT_EQ(ended.status, 128 + SIGKILL) << ended.text;
   EXPECT_THAT(ended.text, HasSubstr("seto run: rank 1 was killed by signal 9 (SIGKILL); ending the other 2\n"));
-  EXPECT_THAT(program.family(), ::testing::IsEmpty()) << "a child of a rank was left behind";
+  EXPECT_TRUE(program.family_ends(10)) << "a child of a rank was left behind";
+}
+
+// Every generation, and before the launcher ends.
+TEST(SetoRun, WhatDescendsFromAFailedRankIsEnded) {
+  const Words tree = {"sh", "-c", "sh -c 'sh -c \"sleep 60; true\"; true' & echo up; exit 3"};
+  for (int round = 0; round < 3; ++round) {
+    Program program(seto_run({"-n", "2"}, tree));
+    const Ended ended = program.wait(20);
+    EXPECT_EQ(ended.status, 3) << ended.text;
+    EXPECT_THAT(program.family(), ::testing::IsEmpty()) << "left behind";
+  }
+}
+
+TEST(SetoRun, ARankThatCannotBeKilledHoldsNobodyUp) {
+  Program program(script({"-n", "2", "--grace", "0.1"}, "echo rank$SETO_RANK=$$.; exec sleep 60"));
+  ASSERT_TRUE(program.writes("[1] rank1=") && program.writes(".\n")) << program.text();
+  const Held rank(number_after(program.text(), "rank1="));
+  if (!rank.held()) GTEST_SKIP() << "skipped: this system lets nobody trace";
+  program.signal(SIGTERM);
+  const Ended ended = program.wait(30);
+  EXPECT_EQ(ended.status, 128 + SIGTERM) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("seto run: rank 1 cannot be killed: left behind\n"));
 }
 
 TEST(SetoRun, ARankThatIgnoresTheRequestIsKilled) {
@@ -127,7 +180,7 @@ TEST(SetoRun, ARankThatIgnoresTheRequestIsKilled) {
   EXPECT_EQ(ended.status, 7) << ended.text;
   EXPECT_THAT(ended.text, HasSubstr("rank 0 exited with status 7; ending the other 1"));
   EXPECT_LT(monotonic_ns() - began, 10'000'000'000U);
-  EXPECT_THAT(program.family(), ::testing::IsEmpty());
+  EXPECT_TRUE(program.family_ends(10));
 }
 
 TEST(SetoRun, TimeoutEndsTheJob) {
@@ -152,7 +205,7 @@ TEST(SetoRun, InterruptAndTerminateEndTheJob) {
     program.signal(number);
     const Ended ended = program.wait(20);
     EXPECT_EQ(ended.status, 128 + number) << ended.text;
-    EXPECT_THAT(program.family(), ::testing::IsEmpty());
+    EXPECT_TRUE(program.family_ends(10));
   }
 }
 
@@ -207,12 +260,64 @@ TEST_F(OtherHosts, NothingSecretIsOnACommandLine) {
   EXPECT_THAT(ended.text, HasSubstr("id:")) << "the rank has it";
 }
 
+TEST(SetoRun, TheTokenOfTheJobIsNotPrinted) {
+  const Ended ended = run(seto_run({"-n", "1"}, {"sh", "-c", quoted_seto() + " info config; " + quoted_seto() + " info --json"}));
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  EXPECT_THAT(ended.text, ContainsRegex("SETO_ROOT +id:\\(not shown\\)"));
+  EXPECT_THAT(ended.text, Not(ContainsRegex("id:[0-9a-f]{8}")));
+}
+
 TEST_F(OtherHosts, ARankThatDiesThereEndsAll) {
   Program program(script(hosts("localhost:1,b:2"), "[ $SETO_RANK = 2 ] && exit 5; sleep 60 & wait"), variables_);
   const Ended ended = program.wait(20);
   EXPECT_EQ(ended.status, 5) << ended.text;
   EXPECT_THAT(ended.text, HasSubstr("rank 2 on b exited with status 5; ending the other 2"));
   EXPECT_TRUE(program.family_ends(10));
+}
+
+TEST_F(OtherHosts, TheLastWordOfARemoteShellIsHeard) {
+  Words variables = variables_;
+  variables.emplace_back("STUB_GOODBYE=1");
+  for (int round = 0; round < 5; ++round) {
+    Program program(script(hosts("b:2"), "[ $SETO_RANK = 1 ] && exit 5; sleep 60 & wait"), variables);
+    const Ended ended = program.wait(20);
+    EXPECT_EQ(ended.status, 5) << ended.text;
+    EXPECT_THAT(ended.text, HasSubstr("seto run: b: goodbye from b\n"));
+    EXPECT_TRUE(program.family_ends(10));
+  }
+}
+
+TEST_F(OtherHosts, ThePathOfTheAgentMayHoldAnything) {
+  const std::filesystem::path seto = scratch_ / "its $own 'place";
+  std::filesystem::copy_file(built("seto"), seto);
+  Words words = {seto.string(), "run"};
+  for (const std::string& option : hosts("b:1")) words.push_back(option);
+  words.insert(words.end(), {"--", "echo", "arrived"});
+  const Ended ended = run(words, variables_);
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("arrived"));
+}
+
+// 64 MiB are more than all pipes on the way hold.
+TEST_F(OtherHosts, InputWaitsUntilRankZeroReads) {
+  const std::string path = scratch_ / "input";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  Fd input(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  Words words = {"sh", "-c", "exec \"$@\" < '" + path + "'", "sh"};
+  for (const std::string& word : script(hosts("b:1"), "trap 'wc -c; exit 0' USR1; echo ready; while :; do sleep 0.05; done"))
+    words.push_back(word);
+  Program program(words, variables_);
+  ASSERT_TRUE(program.writes("ready")) << program.text();
+  const std::string bytes(65'536, 'x');
+  std::size_t written = 0;
+  for (pollfd entry{input.get(), POLLOUT, 0}; written < (std::size_t{80} << 20) && poll(&entry, 1, 1'000) > 0;)
+    written += static_cast<std::size_t>(std::max<ssize_t>(0, write(input.get(), bytes.data(), bytes.size())));
+  EXPECT_LT(written, std::size_t{8} << 20) << "somebody takes it, although rank 0 does not";
+  program.signal(SIGUSR1);
+  input.close();
+  const Ended ended = program.wait(30);
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr(std::string("\n").append(std::to_string(written)).append("\n")));
 }
 
 TEST_F(OtherHosts, ALostHostEndsAll) {

@@ -1,6 +1,5 @@
 #include "src/command/run/agent.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,14 +15,16 @@
 #include "src/command/commands.h"
 #include "src/command/run/local_ranks.h"
 #include "src/command/run/messages.h"
+#include "src/command/run/orphans.h"
+#include "src/command/run/pipe.h"
 #include "src/command/run/signals.h"
 #include "src/command/run/sink.h"
 
 namespace seto::command {
 namespace {
 
-// What waits for a rank that does not read.
-constexpr std::size_t kInputLimit = std::size_t{64} << 20;
+// What rank 0 takes is told in parts of this size, or once it has all.
+constexpr std::size_t kTakenStep = kInputWindow / 16;
 
 class Agent final : public RankEvents {
  public:
@@ -34,15 +35,16 @@ class Agent final : public RankEvents {
     loop_.watch(signals_.fd(), POLLIN, [this] { handle_signals(); });
     out_.write(agent_greeting());
     while (!done()) {
-      loop_.run_once(kill_at_ ? kill_at_->remaining_ms() : -1);
-      if (kill_at_ && kill_at_->passed()) kill_all();
-      throttle();
+      loop_.run_once(until_.remaining_ms());
+      if (until_.passed()) insist();
+      ranks_.let(out_.full() ? Flow::held : Flow::open);
+      tell_taken();
       if (input_ended_ && input_ != nullptr && (input_->empty() || input_->broken())) {
         input_.reset();
         to_rank_.close();
       }
     }
-    if (lost_ || failing_) kill_orphans();
+    if (lost_ || failing_) end_orphans({}, Deadline::after_ms(kUnkillableMs));
     out_.flush_within(lost_ ? 0 : 10'000);
     return 0;
   }
@@ -76,12 +78,11 @@ class Agent final : public RankEvents {
       case Message::Kind::start:
         return start(order.body);
       case Message::Kind::signal:
-        ranks_.signal(order.number);
-        if (order.number == SIGKILL) kill_orphans();
-        return;
+        if (order.number == SIGKILL) return kill_all();
+        return ranks_.signal(order.number);
       case Message::Kind::input:
+        input_untold_ += order.body.size();
         if (input_ != nullptr) input_->write(order.body);
-        if (input_ != nullptr && input_->waiting() > kInputLimit) fail("rank 0 does not read its standard input");
         return;
       case Message::Kind::input_end:
         input_ended_ = true;
@@ -105,12 +106,10 @@ class Agent final : public RankEvents {
   Status try_to_start(std::string_view body) {
     SETO_ASSIGN(const Assignment assignment, decode_assignment(body));
     grace_ms_ = assignment.grace_ms;
-    int ends[2] = {-1, -1};
-    if (pipe2(ends, O_CLOEXEC) != 0) return system_failure(Code::unavailable, "cannot give a rank its input");
-    const Fd from_us(ends[0]);
-    to_rank_ = Fd(ends[1]);
+    SETO_ASSIGN(Pipe input, open_pipe("cannot give a rank its input"));
+    to_rank_ = std::move(input.to);
     input_ = std::make_unique<Sink>(loop_, to_rank_.get());
-    return ranks_.start(assignment.program, assignment.ranks, Output::collected, from_us.get());
+    return ranks_.start(assignment.program, assignment.ranks, Output::collected, input.from.get());
   }
 
   // Whoever started this job cannot be heard any more, or should not be.
@@ -118,13 +117,28 @@ class Agent final : public RankEvents {
     if (std::exchange(lost_, true)) return;
     loop_.forget(STDIN_FILENO);
     ranks_.signal(SIGTERM);
-    kill_at_ = Deadline::after_ms(grace_ms_);
+    if (!killed_) until_ = Deadline::after_ms(grace_ms_);
   }
 
   void kill_all() {
     ranks_.signal(SIGKILL);
-    kill_orphans();
-    kill_at_ = std::nullopt;
+    killed_ = failing_ = true;
+    until_ = Deadline::after_ms(kUnkillableMs);
+  }
+
+  void insist() {
+    if (!killed_) return kill_all();
+    until_ = Deadline::never();
+    (void)ranks_.abandon();
+  }
+
+  // What a rank that reads no more does not get is taken too.
+  void tell_taken() {
+    const std::size_t waiting = input_ == nullptr ? 0 : input_->waiting();
+    const std::size_t taken = input_untold_ - waiting;
+    if (taken == 0 || (taken < kTakenStep && waiting > 0)) return;
+    out_.write(encode(Message::Kind::taken, 0, std::to_string(taken)));
+    input_untold_ = waiting;
   }
 
   void handle_signals() {
@@ -135,17 +149,6 @@ class Agent final : public RankEvents {
     for (pid_t process = 0; (process = waitpid(-1, &status, WNOHANG)) > 0;) (void)ranks_.reaped(process, status);
   }
 
-  void throttle() {
-    const bool full = out_.full();
-    if (full == paused_) return;
-    paused_ = full;
-    if (full) {
-      ranks_.pause_reading();
-    } else {
-      ranks_.resume_reading();
-    }
-  }
-
   EventLoop loop_;
   Signals signals_;
   Sink out_;
@@ -153,13 +156,14 @@ class Agent final : public RankEvents {
   MessageReader orders_;
   Fd to_rank_;
   std::unique_ptr<Sink> input_;
+  std::size_t input_untold_ = 0;
   bool failing_ = false;  // a rank has failed, or was ended: what it leaves behind is ended too
-  std::optional<Deadline> kill_at_;
+  Deadline until_ = Deadline::never();
   std::uint64_t grace_ms_ = 0;
   bool started_ = false;
   bool input_ended_ = false;
   bool lost_ = false;
-  bool paused_ = false;
+  bool killed_ = false;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "src/command/commands.h"
+#include "src/command/run/orphans.h"
 #include "src/command/run/spawn.h"
 
 namespace seto::command {
@@ -17,7 +18,6 @@ namespace {
 
 constexpr int kTimedOut = 124;  // as timeout(1)
 constexpr int kHostLost = 255;  // as ssh
-constexpr std::uint64_t kUnkillableMs = 2'000;
 
 }  // namespace
 
@@ -37,6 +37,7 @@ int Job::run() {
     enter(Phase::killing);
   }
   while (running() > 0) {
+    watch_input();
     loop_.run_once(wait_ms());
     look_at_deadlines();
     throttle();
@@ -59,7 +60,6 @@ bool Job::start() {
     say(std::string(status.text()));
     return false;
   }
-  if (reads_input_ != nullptr) loop_.watch(STDIN_FILENO, POLLIN, [this] { read_input(); });
   return true;
 }
 
@@ -99,9 +99,12 @@ void Job::enter(Phase phase) {
     signal_all(SIGKILL);
     phase_until_ = Deadline::after_ms(kUnkillableMs);
   }
-  // Whoever cannot be killed even so is a process in the kernel's hands, and holds nobody up.
-  if (phase == Phase::abandoning)
-    for (const auto& host : remote_) host->kill_shell();
+  if (phase == Phase::abandoning) abandon();
+}
+
+void Job::abandon() {
+  for (const int rank : local_.abandon()) say("rank " + std::to_string(rank) + " cannot be killed: left behind");
+  for (const auto& host : remote_) host->abandon();
 }
 
 void Job::signal_all(int number) {
@@ -174,36 +177,42 @@ void Job::died(const std::string& what, int code) {
 }
 
 void Job::throttle() {
-  const bool full = out_.full() || error_.full();
   if (out_.broken() && phase_ == Phase::running) {  // as a process that writes into a pipe without a reader
     code_ = 128 + SIGPIPE;
     signal_all(SIGTERM);
     enter(Phase::terminating);
   }
-  if (full == paused_) return;
-  paused_ = full;
-  if (full) {
-    local_.pause_reading();
-    for (const auto& host : remote_) host->pause_reading();
+  const Flow flow = out_.full() || error_.full() ? Flow::held : Flow::open;
+  local_.let(flow);
+  for (const auto& host : remote_) host->let(flow);
+}
+
+void Job::watch_input() {
+  const bool wanted = reads_input_ != nullptr && reads_input_->wants_input();
+  if (std::exchange(input_watched_, wanted) == wanted) return;
+  if (wanted) {
+    loop_.watch(STDIN_FILENO, POLLIN, [this] { read_input(); });
   } else {
-    local_.resume_reading();
-    for (const auto& host : remote_) host->resume_reading();
+    loop_.forget(STDIN_FILENO);
   }
 }
 
 void Job::read_input() {
   std::array<char, 65'536> bytes;
   const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
-  if (got > 0 && reads_input_->holds(0)) return reads_input_->input({bytes.data(), static_cast<std::size_t>(got)});
-  loop_.forget(STDIN_FILENO);
-  if (reads_input_->holds(0)) reads_input_->input_end();
+  if (got > 0 && reads_input_->holds(0)) {
+    reads_input_->input({bytes.data(), static_cast<std::size_t>(got)});
+  } else if (RemoteRanks* const host = std::exchange(reads_input_, nullptr); host->holds(0)) {
+    host->input_end();
+  }
+  watch_input();
 }
 
 void Job::say(const std::string& line) { error_.write("seto run: " + line + "\n"); }
 
 // A reader that takes its time gets everything; one that has been told to stop is not waited for.
 void Job::finish() {
-  if (phase_ != Phase::running) kill_orphans();
+  if (phase_ != Phase::running) end_orphans(shells(), Deadline::after_ms(kUnkillableMs));
   while ((!out_.empty() && !out_.broken()) || (!error_.empty() && !error_.broken())) {
     if (phase_ >= Phase::terminating) {
       out_.flush_within(1'000);
@@ -218,6 +227,13 @@ void Job::finish() {
     loop_.run_once(until.remaining_ms());
   for (const auto& host : remote_) host->kill_shell();
   reap();
+}
+
+std::set<pid_t> Job::shells() const {
+  std::set<pid_t> running;
+  for (const auto& host : remote_)
+    if (host->shell_runs()) running.insert(host->shell());
+  return running;
 }
 
 std::string Job::host_of(int rank) const {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -62,10 +61,13 @@ class Job final : public RankEvents, public HostEvents {
   void handle_ending(const signalfd_siginfo& info);
   void reap();
   void died(const std::string& what, int code);
+  void abandon();
   void throttle();
+  void watch_input();
   void read_input();
   void say(const std::string& line);
   void finish();
+  [[nodiscard]] std::set<pid_t> shells() const;
   [[nodiscard]] std::string host_of(int rank) const;
 
   const JobOptions options_;
@@ -76,12 +78,12 @@ class Job final : public RankEvents, public HostEvents {
   Lines lines_;
   LocalRanks local_;
   std::vector<std::unique_ptr<RemoteRanks>> remote_;
-  RemoteRanks* reads_input_ = nullptr;  // the host of rank 0, if it is another one
+  RemoteRanks* reads_input_ = nullptr;  // the host of rank 0, if it is another one, until our input ends
+  bool input_watched_ = false;
   Phase phase_ = Phase::running;
   Deadline phase_until_ = Deadline::never();
   Deadline timeout_;
   int code_ = 0;
-  bool paused_ = false;
 };
 
 }  // namespace seto::command

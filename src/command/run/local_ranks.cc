@@ -6,10 +6,9 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
-#include <fstream>
 #include <utility>
 
+#include "src/command/run/pipe.h"
 #include "src/command/run/spawn.h"
 
 namespace seto::command {
@@ -19,19 +18,6 @@ constexpr std::size_t kReadSize = 65'536;
 // What is read of a rank that has ended; a child that it left may go on writing.
 constexpr std::size_t kRestLimit = std::size_t{1} << 20;
 
-struct Pipe {
-  Fd from;
-  Fd to;
-};
-
-Result<Pipe> open_pipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
-    return system_failure(Code::unavailable, "cannot read what a rank writes (ulimit -n, two for each rank)");
-  fcntl(ends[0], F_SETFL, O_NONBLOCK);  // of our end only
-  return Pipe{Fd(ends[0]), Fd(ends[1])};
-}
-
 std::vector<std::string> names_of_rank(const RankProgram& program, int rank, std::size_t local_rank, std::size_t local_ranks) {
   return {"SETO_ROOT=" + program.root, "SETO_RANK=" + std::to_string(rank), "SETO_RANKS=" + std::to_string(program.ranks),
           "LOCAL_RANK=" + std::to_string(local_rank), "LOCAL_WORLD_SIZE=" + std::to_string(local_ranks)};
@@ -40,8 +26,7 @@ std::vector<std::string> names_of_rank(const RankProgram& program, int rank, std
 }  // namespace
 
 LocalRanks::~LocalRanks() {
-  for (auto& [process, child] : running_)
-    for (Fd& fd : child.from) loop_.forget(fd.get());
+  for (const auto& [process, child] : running_) forget(child);
 }
 
 Status LocalRanks::start(const RankProgram& program, const std::vector<int>& ranks, Output output, int input) {
@@ -62,7 +47,7 @@ Status LocalRanks::start(const RankProgram& program, const std::vector<int>& ran
     std::array<Pipe, 2> pipes;
     if (output == Output::collected) {
       for (Pipe& pipe : pipes) {
-        SETO_ASSIGN(pipe, open_pipe());
+        SETO_ASSIGN(pipe, open_pipe_to_us("cannot read what a rank writes (ulimit -n, two for each rank)"));
       }
       options.output = pipes[0].to.get();
       options.error = pipes[1].to.get();
@@ -73,6 +58,10 @@ Status LocalRanks::start(const RankProgram& program, const std::vector<int>& ran
     watch(process);
   }
   return {};
+}
+
+void LocalRanks::forget(const Child& child) {
+  for (const Fd& fd : child.from) loop_.forget(fd.get());
 }
 
 void LocalRanks::watch(pid_t process) {
@@ -119,18 +108,25 @@ void LocalRanks::signal(int number) {
   for (const auto& [process, child] : running_) kill(process, number);
 }
 
-void LocalRanks::pause_reading() {
-  for (auto& [process, child] : running_)
-    for (Fd& fd : child.from) loop_.forget(fd.get());
+std::set<int> LocalRanks::abandon() {
+  std::set<int> ranks;
+  for (const auto& [process, child] : running_) {
+    ranks.insert(child.rank);
+    forget(child);
+  }
+  running_.clear();
+  return ranks;
 }
 
-void LocalRanks::resume_reading() {
-  for (auto& [process, child] : running_) watch(process);
-}
-
-void kill_orphans() {
-  std::ifstream children("/proc/self/task/" + std::to_string(getpid()) + "/children");
-  for (pid_t process = 0; children >> process;) kill(process, SIGKILL);
+void LocalRanks::let(Flow flow) {
+  if (std::exchange(flow_, flow) == flow) return;
+  for (const auto& [process, child] : running_) {
+    if (flow == Flow::open) {
+      watch(process);
+    } else {
+      forget(child);
+    }
+  }
 }
 
 }  // namespace seto::command

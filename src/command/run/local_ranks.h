@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,9 @@ namespace seto::command {
 
 // Where the output of ranks goes: to us, or where ours goes.
 enum class Output : unsigned char { collected, inherited };
+
+// A process that lives so long after SIGKILL is in the kernel's hands, and nobody waits for it.
+inline constexpr std::uint64_t kUnkillableMs = 2'000;
 
 // The ranks of a job that are children of this process.
 class LocalRanks final {
@@ -32,9 +37,10 @@ class LocalRanks final {
   // True if the process was one of these ranks.
   bool reaped(pid_t process, int wait_status);
 
-  // While nobody takes what they write, they wait.
-  void pause_reading();
-  void resume_reading();
+  // Those that SIGKILL did not end, which are none of ours from here on.
+  std::set<int> abandon();
+
+  void let(Flow flow);
 
   [[nodiscard]] std::size_t running() const { return running_.size(); }
 
@@ -44,6 +50,7 @@ class LocalRanks final {
     std::array<Fd, 2> from;  // by stream; none: inherited, or at its end
   };
   void watch(pid_t process);
+  void forget(const Child& child);
   // False at the end of the stream.
   bool read_some(Child& child, std::size_t stream);
   void read_rest(Child& child);
@@ -51,9 +58,7 @@ class LocalRanks final {
   EventLoop& loop_;
   RankEvents& events_;
   std::map<pid_t, Child> running_;
+  Flow flow_ = Flow::open;
 };
-
-// Ends what processes of a job left behind: children of ours that we did not start, since this process is their reaper.
-void kill_orphans();
 
 }  // namespace seto::command

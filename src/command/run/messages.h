@@ -23,6 +23,7 @@ struct Message {
     output,  // rank, body
     error,   // rank, body
     ended,   // rank; body: wait status as text
+    taken,   // body: how many more bytes of its input rank 0 has taken, as text
     failed,  // body: why it cannot start its ranks
   };
   Kind kind = Kind::start;
@@ -30,6 +31,8 @@ struct Message {
   std::string body;
 };
 inline constexpr std::size_t kMessageLimit = std::size_t{1} << 22;
+// Of rank 0's input, what may be on its way: 4 MiB fill a link of 100 MB/s and 40 ms.
+inline constexpr std::size_t kInputWindow = std::size_t{4} << 20;
 
 std::string encode(Message::Kind kind, int number, std::string_view body);
 

@@ -8,6 +8,9 @@
 
 namespace seto::command {
 
+// While nobody takes what ranks write, they wait.
+enum class Flow : unsigned char { open, held };
+
 // What the ranks of a job do, wherever they run.
 class RankEvents {
  public:

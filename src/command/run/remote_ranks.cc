@@ -1,10 +1,10 @@
 #include "src/command/run/remote_ranks.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -12,28 +12,16 @@
 #include <utility>
 
 #include "src/base/text.h"
+#include "src/command/run/pipe.h"
 #include "src/command/run/spawn.h"
 
 namespace seto::command {
 namespace {
 
 constexpr std::size_t kNoiseLimit = std::size_t{1} << 20;
+constexpr std::size_t kRemarkSize = 4096;
 
-struct Ends {
-  Fd ours;
-  Fd theirs;
-};
-
-enum class Direction : unsigned char { from_child, to_child };
-
-Result<Ends> open_ends(Direction direction) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return system_failure(Code::unavailable, "cannot talk to a remote shell");
-  const bool reading = direction == Direction::from_child;
-  Ends pair{Fd(ends[reading ? 0 : 1]), Fd(ends[reading ? 1 : 0])};
-  if (reading) fcntl(pair.ours.get(), F_SETFL, O_NONBLOCK);
-  return pair;
-}
+constexpr char kNoTalk[] = "cannot talk to a remote shell";
 
 }  // namespace
 
@@ -43,47 +31,65 @@ RemoteRanks::~RemoteRanks() {
 }
 
 Status RemoteRanks::start(const RemoteShell& shell, const Assignment& assignment) {
-  SETO_ASSIGN(Ends input, open_ends(Direction::to_child));
-  SETO_ASSIGN(Ends output, open_ends(Direction::from_child));
-  SETO_ASSIGN(Ends error, open_ends(Direction::from_child));
+  SETO_ASSIGN(Pipe input, open_pipe(kNoTalk));
+  SETO_ASSIGN(Pipe output, open_pipe_to_us(kNoTalk));
+  SETO_ASSIGN(Pipe error, open_pipe_to_us(kNoTalk));
   SpawnOptions options;
   options.arguments = shell.words;
   options.arguments.insert(options.arguments.end(), {host_, shell.seto, "agent"});
   options.environment = environment_with({});
-  options.input = input.theirs.get();
-  options.output = output.theirs.get();
-  options.error = error.theirs.get();
+  options.input = input.from.get();
+  options.output = output.to.get();
+  options.error = error.to.get();
   SETO_ASSIGN(shell_, spawn(options));
-  to_ = std::move(input.ours);
-  from_ = std::move(output.ours);
-  remarks_ = std::move(error.ours);
+  to_ = std::move(input.to);
+  from_ = std::move(output.from);
+  remarks_ = std::move(error.from);
   running_.insert(assignment.ranks.begin(), assignment.ranks.end());
   sink_ = std::make_unique<Sink>(loop_, to_.get());
   loop_.watch(remarks_.get(), POLLIN, [this] { (void)read_remarks(); });
-  resume_reading();
+  watch_messages();
   sink_->write(encode(Message::Kind::start, 0, encode(assignment)));
   return {};
 }
 
-void RemoteRanks::resume_reading() {
-  if (from_.valid()) loop_.watch(from_.get(), POLLIN, [this] { (void)read_messages(); });
+void RemoteRanks::watch_messages() {
+  loop_.watch(from_.get(), POLLIN, [this] { (void)read_messages(); });
+}
+
+void RemoteRanks::let(Flow flow) {
+  if (std::exchange(flow_, flow) == flow || !from_.valid() || !shell_runs()) return;
+  if (flow == Flow::open) {
+    watch_messages();
+  } else {
+    loop_.forget(from_.get());
+  }
 }
 
 void RemoteRanks::signal(int number) {
   if (sink_ != nullptr && !running_.empty()) sink_->write(encode(Message::Kind::signal, number, {}));
 }
 
-void RemoteRanks::input(std::string_view bytes) { sink_->write(encode(Message::Kind::input, 0, bytes)); }
+void RemoteRanks::input(std::string_view bytes) {
+  input_on_its_way_ += bytes.size();
+  sink_->write(encode(Message::Kind::input, 0, bytes));
+}
+
 void RemoteRanks::input_end() { sink_->write(encode(Message::Kind::input_end, 0, {})); }
 
 void RemoteRanks::kill_shell() {
   if (shell_ > 0) kill(shell_, SIGKILL);
 }
 
+void RemoteRanks::abandon() {
+  kill_shell();
+  if (!running_.empty()) give_up("it does not end");
+}
+
 bool RemoteRanks::reaped(pid_t process, int wait_status) {
   if (process != shell_) return false;
   shell_ = -1;
-  while (read_remarks()) {
+  for (std::size_t read = 0; read < kNoiseLimit && read_remarks(); read += kRemarkSize) {
   }
   while (read_messages()) {
   }
@@ -106,7 +112,7 @@ bool RemoteRanks::read_messages() {
 }
 
 bool RemoteRanks::read_remarks() {
-  std::array<char, 4096> bytes;
+  std::array<char, kRemarkSize> bytes;
   const ssize_t got = read(remarks_.get(), bytes.data(), bytes.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
   if (got <= 0) {
@@ -118,6 +124,7 @@ bool RemoteRanks::read_remarks() {
 }
 
 void RemoteRanks::take_in(std::string_view bytes) {
+  if (running_.empty()) return;
   if (greeted_) {
     reader_.append(bytes);
   } else {
@@ -161,6 +168,9 @@ void RemoteRanks::handle(const Message& message) {
       if (running_.erase(message.number) > 0)
         ranks_.ended(message.number, static_cast<int>(parse_uint(message.body).value_or(0)));
       return;
+    case Message::Kind::taken:
+      input_on_its_way_ -= std::min<std::uint64_t>(input_on_its_way_, parse_uint(message.body).value_or(0));
+      return;
     case Message::Kind::failed:
       return give_up(message.body);
     default:
@@ -168,11 +178,14 @@ void RemoteRanks::handle(const Message& message) {
   }
 }
 
-// Other ranks of it may go on there: without its standard input the agent ends them.
+// Other ranks of it may go on there: without its standard input the agent ends them. Whoever is at the other end of its output
+// may write without end.
 void RemoteRanks::give_up(const std::string& reason) {
   const std::set<int> ranks = std::exchange(running_, {});
   if (sink_ != nullptr) sink_.reset();
   to_.close();
+  loop_.forget(from_.get());
+  from_.close();
   hosts_.lost(host_, ranks, reason);
 }
 

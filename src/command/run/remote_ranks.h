@@ -47,19 +47,25 @@ class RemoteRanks final {
   void signal(int number);
   void input(std::string_view bytes);
   void input_end();
+  // False while rank 0 has enough to read, and where it is gone.
+  [[nodiscard]] bool wants_input() const { return holds(0) && input_on_its_way_ < kInputWindow; }
   // True if the process was this host's remote shell.
   bool reaped(pid_t process, int wait_status);
   // Of the remote shell, whatever goes on there: the agent ends its ranks when it loses us.
   void kill_shell();
 
-  void pause_reading() { loop_.forget(from_.get()); }
-  void resume_reading();
+  // Its ranks, and the shell with them.
+  void abandon();
 
+  void let(Flow flow);
+
+  [[nodiscard]] pid_t shell() const { return shell_; }
   [[nodiscard]] bool shell_runs() const { return shell_ > 0; }
   [[nodiscard]] bool holds(int rank) const { return running_.contains(rank); }
   [[nodiscard]] std::size_t running() const { return running_.size(); }
 
  private:
+  void watch_messages();
   bool read_messages();
   bool read_remarks();
   void take_in(std::string_view bytes);
@@ -77,8 +83,10 @@ class RemoteRanks final {
   Fd remarks_;
   std::unique_ptr<Sink> sink_;
   std::set<int> running_;
+  std::size_t input_on_its_way_ = 0;
   std::string before_greeting_;
   bool greeted_ = false;
+  Flow flow_ = Flow::open;
   MessageReader reader_;
 };
 

@@ -16,6 +16,7 @@
 #include "src/command/run/hosts.h"
 #include "src/command/run/job.h"
 #include "src/command/run/signals.h"
+#include "src/command/shell_word.h"
 
 namespace seto::command {
 namespace {
@@ -118,7 +119,7 @@ Result<JobOptions> job_of(const RunOptions& options) {
   if (beyond && getcwd(directory, sizeof directory) != nullptr) job.program.directory = directory;
   job.shell.words = words_of(options.remote_shell);
   if (job.shell.words.empty()) return failure(Code::invalid_argument, "--ssh names no command");
-  job.shell.seto = options.remote_seto.empty() ? own_path() : options.remote_seto;
+  job.shell.seto = options.remote_seto.empty() ? quoted_at_need(own_path()) : options.remote_seto;
   job.prefix = prefix_of(options, job.program.ranks);
   job.output = job.prefix == Prefix::none ? Output::inherited : Output::collected;
   job.timeout_ms = static_cast<std::uint64_t>(options.timeout_s * 1000);

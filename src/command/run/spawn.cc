@@ -1,6 +1,5 @@
 #include "src/command/run/spawn.h"
 
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,7 +9,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "src/base/fd.h"
+#include "src/command/run/pipe.h"
 
 namespace seto::command {
 namespace {
@@ -50,16 +49,13 @@ Result<pid_t> spawn(const SpawnOptions& options) {
   const std::vector<char*> arguments = pointers_to(options.arguments);
   const std::vector<char*> environment = pointers_to(options.environment);
   const pid_t parent = getpid();
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return system_failure(Code::unavailable, "cannot start a process");
-  const Fd hears(ends[0]);
-  Fd says(ends[1]);
+  SETO_ASSIGN(Pipe failing, open_pipe("cannot start a process"));
   const pid_t child = vfork();
-  if (child == 0) become(options, arguments.data(), environment.data(), parent, says.get());
+  if (child == 0) become(options, arguments.data(), environment.data(), parent, failing.to.get());
   if (child < 0) return system_failure(Code::unavailable, "cannot start a process");
-  says.close();
+  failing.to.close();
   int error = 0;
-  if (TEMP_FAILURE_RETRY(read(hears.get(), &error, sizeof error)) == 0) return child;
+  if (TEMP_FAILURE_RETRY(read(failing.from.get(), &error, sizeof error)) == 0) return child;
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   errno = error;

@@ -134,6 +134,16 @@ TEST(Config, ASecretIsNeverShown) {
   EXPECT_EQ(rejection(variable.c_str()), "SETO_SECRET=(not shown) is not allowed: give a text of at most 255 bytes");
 }
 
+// The token in an id is what makes a process a member of the job.
+TEST(Config, AnIdIsNeverShown) {
+  const Config config = load({"SETO_ROOT=id:0123abcd"}).value();
+  EXPECT_EQ(config.root, "id:0123abcd");
+  EXPECT_EQ(value_text(config, ConfigField::root), "id:(not shown)");
+  EXPECT_EQ(value_text(load({"SETO_ROOT=a:1"}).value(), ConfigField::root), "a:1");
+  const std::string variable = "SETO_ROOT=id:" + std::string(5000, 'c');
+  EXPECT_EQ(rejection(variable.c_str()), "SETO_ROOT=id:(not shown) is not allowed: give a text of at most 4095 bytes");
+}
+
 TEST(Config, BooleansHaveTheUsualTexts) {
   for (const char* yes : {"SETO_DETERMINISTIC=1", "SETO_DETERMINISTIC=on", "SETO_DETERMINISTIC=true", "SETO_DETERMINISTIC=yes"}) {
     EXPECT_TRUE(load({yes}).value().deterministic) << yes;

@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
 """The pure parts of the host bench: states, sizes, ratios, verdicts, what is read from the contenders."""
 
+import contextlib
+import io
+import json
 import sys
+import tempfile
+import types
 import unittest
 from pathlib import Path
 
@@ -11,6 +16,7 @@ import contenders  # noqa: E402
 import picture  # noqa: E402
 import rows  # noqa: E402
 import run  # noqa: E402
+import session as common  # noqa: E402
 
 GROUP = rows.Group("all_reduce", 2, 8, 128, with_limit=True)
 
@@ -20,7 +26,7 @@ def sample(contender, times, state=rows.NEAR, round_index=0, group=GROUP):
 
 
 def speed_row(**changes):
-    values = {"key": "k", "what": "w", "goal": "g", "groups": (GROUP,), "measure": "speed", "mean": 1.5, **changes}
+    values = {"key": "k", "what": "w", "groups": (GROUP,), "measure": "speed", "mean": 1.5, **changes}
     return rows.Row(**values)
 
 
@@ -60,6 +66,16 @@ class Sizes(unittest.TestCase):
         self.assertEqual(
             [rows.name_of_size(size) for size in (8, 1024, 1536, 1 << 20, 256 << 20)], ["8B", "1K", "1536B", "1M", "256M"]
         )
+
+
+class Goals(unittest.TestCase):
+    def test_words_and_bounds_are_one(self):
+        goals = {row.key: row.goal for row in rows.ROWS + rows.YARDSTICK_ROWS}
+        self.assertEqual(goals["ar2-small"], "time <= 0.7x the best peer (mean), time <= 1.0x at each size")
+        self.assertEqual(goals["ar2-medium"], ">= 1.1x the best peer (mean), >= 0.95x from 64K, >= 0.7x below 64K near")
+        self.assertEqual(goals["ar2-large"], ">= 2.5x the best peer (mean), >= 85% of the limit at each size")
+        self.assertEqual(goals["threads"], ">= 1.0x Seto from 8M, >= 0.95x below 8M")
+        self.assertEqual(goals["yardstick-2"], ">= 0.95x yardstick (mean)")
 
 
 class Ratios(unittest.TestCase):
@@ -148,6 +164,52 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(rows.rotated([], 3), [])
 
 
+class Rounds(unittest.TestCase):
+    def session(self, limit_s):
+        options = types.SimpleNamespace(build="build", rounds=3, quick=False)
+        session = common.Run(options, common.Progress(limit_s))
+        session.look_around = lambda: session.busy.append(0.0)
+        return session
+
+    def steps(self, session):
+        taken = []
+        with contextlib.redirect_stderr(io.StringIO()):
+            for index in session.rounds(2):
+                for name in "ab":
+                    session.step(index, "group", name, lambda: taken.append((index, name)))
+        return taken
+
+    def test_every_step_of_every_round_is_taken(self):
+        session = self.session(1000)
+        self.assertEqual(self.steps(session), [(index, name) for index in range(3) for name in "ab"])
+        self.assertEqual((session.rounds_done, session.progress.done, session.progress.total), (3, 6, 6))
+
+    def test_a_round_without_time_does_not_count(self):
+        session = self.session(0)
+        self.assertEqual(self.steps(session), [])
+        self.assertEqual((session.rounds_done, session.stopped), (0, True))
+
+    def test_what_fails_twice_is_left_alone(self):
+        def fail():
+            tried.append(1)
+            raise contenders.Unavailable("no")
+
+        session, tried = self.session(1000), []
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual([session.attempt("x", fail) for _ in range(4)], [None] * 4)
+        self.assertEqual((len(tried), said.getvalue().count("x: no")), (2, 1))
+
+    def test_the_document_holds_every_row(self):
+        session, judged = self.session(1000), [("k", "w", "g", rows.judge_plain([3.0], 4, "MiB", True)), ("l", "w", "g", {})]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "a.json"
+            run.write_json(path, session, {"gloo": "no"}, judged, {"more": 1})
+            document = json.loads(path.read_text())
+        self.assertEqual([row["verdict"] for row in document["rows"]], ["met", "missed"])
+        self.assertEqual((document["not_available"], document["more"]), ({"gloo": "no"}, 1))
+        self.assertEqual((run.exit_status(judged), run.exit_status(judged[:1])), (1, 0))
+
+
 class Reading(unittest.TestCase):
     def test_the_fastest_line_of_a_size_counts(self):
         text = '# noise\n{"size": 8, "time_us": 3, "wrong": 0}\n{"size": 8, "time_us": 2, "wrong": 0}\n'
@@ -160,8 +222,9 @@ class Reading(unittest.TestCase):
 
     def test_broadcast_is_compared_in_place(self):
         entry = {"out_of_place": {"time": 2.0}, "in_place": {"time": 1.0}}
-        self.assertEqual(contenders.figure_of(entry, GROUP), 2.0)
-        self.assertEqual(contenders.figure_of(entry, rows.Group("broadcast", 2, 8, 8)), 1.0)
+        ours = contenders.Ours("X", Path("build"))
+        self.assertEqual(ours.figure_of(entry, GROUP), 2.0)
+        self.assertEqual(ours.figure_of(entry, rows.Group("broadcast", 2, 8, 8)), 1.0)
 
     def test_a_failing_or_hanging_program_is_unavailable(self):
         with self.assertRaisesRegex(contenders.Unavailable, "ended with 3: reason"):
@@ -181,10 +244,18 @@ class Reading(unittest.TestCase):
             run.wanted_keys("nothing", known)
 
     def test_the_picture_holds_every_contender_that_was_measured(self):
-        text = picture.draw(all_peers(2.0) + [sample(rows.OURS, {8: 1.0, 32: 1.0})], rows.NEAR)
+        text = picture.draw(all_peers(2.0) + [sample(rows.OURS, {8: 1.0, 32: 1.0})])
         self.assertTrue(text.startswith("<svg"))
         self.assertEqual(text.count("<polyline"), 5)
-        self.assertIsNone(picture.draw([], rows.NEAR))
+        self.assertIsNone(picture.draw([]))
+
+    def test_no_picture_leaves_the_old_one(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said:
+            path = Path(folder) / "a.svg"
+            path.write_text("old")
+            run.write_picture(path, picture.draw([]))
+            self.assertEqual(path.read_text(), "old")
+        self.assertIn("no picture", said.getvalue())
 
 
 if __name__ == "__main__":

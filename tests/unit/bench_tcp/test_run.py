@@ -25,7 +25,7 @@ class Goals(unittest.TestCase):
     def test_a_quick_run_keeps_calls_for_every_size(self):
         for row in rows.ROWS:
             for group in row.groups:
-                short = run.shortened_group(group)
+                short = group.shortened(run.QUICK_MOST)
                 self.assertLessEqual(short.upper, 4 * rows.MIB)
                 self.assertEqual(short.calls[-1][0], short.upper)
 
@@ -88,12 +88,19 @@ class Reading(unittest.TestCase):
             def carried_bytes(self):
                 return next(self.counted)
 
+        group = rows.small(rows.LOOPBACK)
         with self.assertRaisesRegex(contenders.Unavailable, "did not use TCP"):
-            contenders.measured("X", Place(), rows.small(rows.LOOPBACK), dict)
+            contenders.measured("X", Place(), group, dict)
+        Place.counted = iter((0, 100_000))  # what starts a job, over loopback too
+        with self.assertRaisesRegex(contenders.Unavailable, "sent 100000 bytes over lo"):
+            contenders.measured("X", Place(), group, dict)
+        Place.counted = iter((0, 2 * sum(group.all_sizes)))
+        self.assertEqual(contenders.measured("X", Place(), group, dict), {})
 
-    def test_the_slower_placement_is_not_read(self):
+    def test_out_of_place_is_read_also_as_cpu_time(self):
         entry = {"out_of_place": {"cpu_time": "3.5"}, "in_place": {"time": 1}}
-        self.assertEqual(contenders.time_of(entry), 3.5)
+        ours = contenders.Ours("X", None, Path("build"))
+        self.assertEqual(ours.figure_of(entry, rows.small(rows.LOOPBACK)), 3.5)
 
     def test_every_mpi_is_forced_onto_the_interface(self):
         class Place:
