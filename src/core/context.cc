@@ -38,7 +38,7 @@ int usable_cores() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-std::uint32_t default_spins(int ranks_on_node) { return ranks_on_node <= usable_cores() ? kSpins : 0; }
+std::uint32_t default_spins(double ranks_a_core) { return ranks_a_core <= 1 ? kSpins : 0; }
 
 Result<std::shared_ptr<Context>> Context::create(const Config& config) {
   (void)every_core_can_be_reached();
@@ -147,11 +147,11 @@ void Context::remember(const CostModel& costs) {
   costs_ = costs;
 }
 
-void Context::expect_ranks_on_node(int ranks) {
+void Context::expect_crowding(double ranks_a_core) {
   const std::lock_guard lock(mutex_);
   // The largest communicator counts: one of few ranks that shares the context does not make more cores.
-  most_ranks_on_node_ = std::max(most_ranks_on_node_, ranks);
-  if (config_.spin == kAutomatic) progress_->set_spins(default_spins(most_ranks_on_node_));
+  crowding_ = std::max(crowding_, ranks_a_core);
+  if (config_.spin == kAutomatic) progress_->set_spins(default_spins(crowding_));
 }
 
 void Context::arm() {

@@ -60,7 +60,7 @@ class Context final : public Sleeper {
   void remember(const CostModel& costs);
 
   // Where ranks outnumber cores, nobody may spin: 3 times at 8 B.
-  void expect_ranks_on_node(int ranks);
+  void expect_crowding(double ranks_a_core);
 
   // Sleeper
   void arm() override;
@@ -80,7 +80,7 @@ class Context final : public Sleeper {
   Fd epoll_;
   mutable std::mutex mutex_;
   std::optional<CostModel> costs_;
-  int most_ranks_on_node_ = 1;
+  double crowding_ = 1;
   Acquaintances acquaintances_;
   std::atomic<tcp::Domain*> tcp_{nullptr};  // domain_, for who may not lock
   std::unique_ptr<tcp::Domain> domain_;
@@ -98,6 +98,6 @@ LivenessSettings liveness_of(const Config& config);
 int usable_cores();
 
 // What shipped constants say for this machine: looks before a wait gives up its core.
-std::uint32_t default_spins(int ranks_on_node);
+std::uint32_t default_spins(double ranks_a_core);
 
 }  // namespace seto

@@ -78,7 +78,9 @@ Code code_in(const std::string& outcome) { return static_cast<Code>(outcome.fron
 std::string Introduction::encoded() const {
   Writer writer;
   for (const std::string* text : {&host, &site, &process, &place, &outcome}) writer.text(*text);
-  for (const std::uint64_t number : {context, board, identity, static_cast<std::uint64_t>(cores)}) writer.number(number);
+  for (const std::uint64_t number : {context, board, identity, static_cast<std::uint64_t>(cores), machine,
+                                     static_cast<std::uint64_t>(machine_cores)})
+    writer.number(number);
   writer.text(bytes_of(offered));
   return writer.take();
 }
@@ -87,12 +89,15 @@ Result<Introduction> Introduction::decoded(const std::string& text) {
   Introduction result;
   Reader reader(text);
   std::uint64_t cores = 0;
+  std::uint64_t machine_cores = 0;
   std::string offers;
   for (std::string* field : {&result.host, &result.site, &result.process, &result.place, &result.outcome}) reader.text(*field);
-  for (std::uint64_t* number : {&result.context, &result.board, &result.identity, &cores}) reader.number(*number);
+  for (std::uint64_t* number : {&result.context, &result.board, &result.identity, &cores, &result.machine, &machine_cores})
+    reader.number(*number);
   reader.text(offers);
   if (!reader.whole()) return failure(Code::remote_error, "its introduction is cut short, or longer than it says");
   result.cores = static_cast<int>(std::clamp<std::uint64_t>(cores, 1, kMostCores));
+  result.machine_cores = static_cast<int>(std::clamp<std::uint64_t>(machine_cores, 1, kMostCores));
   if (offers.size() % sizeof(AttemptId) != 0 || offers.size() / sizeof(AttemptId) > kOffersLimit)
     return failure(Code::remote_error, "its introduction offers connections in %zu bytes: that is garbage", offers.size());
   result.offered.resize(offers.size() / sizeof(AttemptId));
@@ -142,11 +147,21 @@ AttemptId attempt_of(const std::vector<std::string>& texts) {
   return sum;
 }
 
+double crowding_at(const Introduction& one, const std::vector<Introduction>& all) {
+  const auto on_host = std::count_if(all.begin(), all.end(), [&](const Introduction& other) { return other.host == one.host; });
+  const auto on_machine = std::count_if(
+      all.begin(), all.end(), [&](const Introduction& other) { return other.machine != 0 && other.machine == one.machine; });
+  return std::max({1.0, static_cast<double>(on_host) / one.cores, static_cast<double>(on_machine) / one.machine_cores});
+}
+
 double crowding(const std::vector<Introduction>& all) {
-  std::unordered_map<std::string_view, int> ranks;
-  for (const Introduction& one : all) ++ranks[one.host];
+  std::unordered_map<std::string_view, const Introduction*> places;  // one rank of each host
+  for (const Introduction& one : all) {
+    const Introduction*& least = places[one.host];
+    if (least == nullptr || one.cores < least->cores) least = &one;
+  }
   double most = 1;
-  for (const Introduction& one : all) most = std::max(most, static_cast<double>(ranks[one.host]) / one.cores);
+  for (const auto& [host, one] : places) most = std::max(most, crowding_at(*one, all));
   return most;
 }
 

@@ -20,6 +20,8 @@ struct Introduction {
   std::uint64_t board = 0;
   std::uint64_t identity = 0;  // of the board: random, never 0
   int cores = 1;               // that it may run on
+  std::uint64_t machine = 0;   // machine_number()
+  int machine_cores = 1;       // of all that run there
   std::string place;           // host and process as a person knows them: "tokyo-3:4711"
   std::string outcome;         // outcome_text of what has failed already
   Attempts offered;            // whose connections it holds open for those of the others that know them too
@@ -46,7 +48,10 @@ Result<std::vector<Introduction>> introductions_of(const std::vector<std::string
 // The number of this making: the same on all ranks, and no other's, because identities are random.
 AttemptId attempt_of(const std::vector<std::string>& texts);
 
-// Ranks a core on the most crowded node, from what all ranks said, so that all get the same.
+// Ranks a core where that rank runs: of those of its host, or of all on its machine if that is more. Ranks of one machine that do
+// not share memory take turns all the same.
+double crowding_at(const Introduction& one, const std::vector<Introduction>& all);
+// Of the most crowded of all, from what all ranks said, so that all get the same.
 double crowding(const std::vector<Introduction>& all);
 
 // How a step that all ranks take ended on one of them, as it travels: a code, then what happened; empty if all is well.

@@ -99,6 +99,8 @@ Status Communicator::introduce(Joining& joining) {
   own.site = config_.site_id;
   own.context = context_->id();
   own.cores = usable_cores();
+  own.machine = machine_number();
+  own.machine_cores = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   own.identity = random_identity();
   SETO_ASSIGN(own.host, host_identity(config_.host_id));
   if (config_.transport == Medium::tcp) own.host += " rank " + std::to_string(rank_);
@@ -132,8 +134,7 @@ Status Communicator::meet(Bootstrap& bootstrap, Deadline until) {
   SETO_ASSIGN(const std::vector<Home> homes, homes_of(all));
   tiers_ = Tiers::of(homes);
   crowding_ = crowding(all);
-  const auto on_node = std::count_if(all.begin(), all.end(), [&](const Introduction& one) { return one.host == own.host; });
-  context_->expect_ranks_on_node(static_cast<int>(on_node));
+  context_->expect_crowding(crowding_at(own, all));
   // The second round needs time that is left after the deadline of those who wait in vain.
   const Deadline connected = until.sooner_ms(static_cast<std::uint64_t>(until.remaining_ms()) / 10 * 9);
   joining.attempt = attempt_ = attempt_of(texts.value());

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 
 #include "src/base/fd.h"
 
@@ -29,7 +30,18 @@ std::string place_of(const char* path) {
 // A container that forbids memfd_create shares no memory, whatever else it shares.
 bool can_share_memory() { return Fd(memfd_create("seto-probe", MFD_CLOEXEC)).valid(); }
 
+std::string boot_of_kernel() {
+  std::string boot;
+  std::ifstream(kBootIdFile) >> boot;
+  return boot;
+}
+
 }  // namespace
+
+std::uint64_t machine_number() {
+  const std::string boot = boot_of_kernel();
+  return boot.empty() ? 0 : std::max<std::uint64_t>(1, std::hash<std::string>{}(boot));
+}
 
 Result<std::string> host_identity(std::string_view override_id) {
   if (override_id.size() > kHostIdLimit) {
@@ -37,9 +49,8 @@ Result<std::string> host_identity(std::string_view override_id) {
                    kHostIdLimit);
   }
   if (!override_id.empty()) return "id=" + std::string(override_id);
-  std::string boot;
   errno = 0;
-  std::ifstream(kBootIdFile) >> boot;
+  const std::string boot = boot_of_kernel();
   if (boot.empty()) {
     return system_failure(Code::unavailable,
                           "cannot tell this machine from others: %s is not readable; set SETO_HOST_ID to a name of the machine",

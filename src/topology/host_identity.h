@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,5 +14,8 @@ namespace seto {
 [[nodiscard]] Result<std::string> host_identity(std::string_view override_id);
 
 inline constexpr std::size_t kHostIdLimit = 256;
+
+// Equal on all processes that take turns on the same cores, whatever separates them: containers, users. 0: it cannot be known.
+[[nodiscard]] std::uint64_t machine_number();
 
 }  // namespace seto
