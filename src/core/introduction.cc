@@ -78,8 +78,8 @@ Code code_in(const std::string& outcome) { return static_cast<Code>(outcome.fron
 std::string Introduction::encoded() const {
   Writer writer;
   for (const std::string* text : {&host, &site, &process, &place, &outcome}) writer.text(*text);
-  for (const std::uint64_t number : {context, board, identity, static_cast<std::uint64_t>(cores), machine,
-                                     static_cast<std::uint64_t>(machine_cores)})
+  for (const std::uint64_t number :
+       {context, board, identity, static_cast<std::uint64_t>(cores), machine, static_cast<std::uint64_t>(machine_cores)})
     writer.number(number);
   writer.text(bytes_of(offered));
   return writer.take();
