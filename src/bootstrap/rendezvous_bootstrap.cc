@@ -30,7 +30,7 @@ constexpr const char* kServerEnded =
 constexpr int kLookMs = 20;
 
 // Long enough for a few bytes that fit any socket.
-constexpr std::uint64_t kLastWordMs = 100;
+constexpr std::uint64_t kLastWordMs = 300;
 
 // What is told of a deadline is never that it was stopped: that would end the round for all, and blame those who have not come.
 std::uint64_t stated_ms(Deadline until) { return static_cast<std::uint64_t>(until.unless(nullptr).remaining_ms()); }

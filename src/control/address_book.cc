@@ -30,6 +30,10 @@ Result<std::vector<SocketAddress>> AddressBook::addresses_of(const DoorAddress& 
     for (const SocketAddress& address : with_scopes(candidate, own))
       if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) addresses.push_back(address);
   }
+  if (addresses.empty())
+    return failure(Code::remote_error,
+                   "its process gave link-local addresses only, and no interface here has one: set "
+                   "SETO_INTERFACE there, or here");
   return addresses;
 }
 

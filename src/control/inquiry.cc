@@ -44,7 +44,7 @@ Status Inquiry::ask() {
   if (answer.ok() && !answer.value() && !dial_until_.passed()) return {};
   if (!answer.ok() && dial_->refused()) return answer.status();
   const bool nobody = !answer.ok() && dial_->nobody_there();
-  doubts_ = answer.ok() ? std::string() : dial_->report();
+  doubts_ = answer.ok() && answer.value() ? std::string() : dial_->report();
   if (!nobody && !dial_->key_unknown()) {
     given_up_at_.reset();
   } else if (!given_up_at_) {

@@ -196,6 +196,8 @@ TEST(Strangers, OutOfDescriptorsBothSidesAreToldAndItListensAgain) {
     Doorway& caller = here_calls ? here : there;
     Doorway& answerer = here_calls ? there : here;
     const Admission heard = answerer.door->admit(testing::key_of_test());
+    const rlimit few{64, 64};
+    setrlimit(RLIMIT_NOFILE, &few);
     std::vector<Fd> hoard;
     for (int fd = 0; (fd = dup(0)) >= 0;) hoard.emplace_back(fd);
     hoard.pop_back();  // the caller's own socket
