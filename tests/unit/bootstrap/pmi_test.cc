@@ -59,8 +59,8 @@ class Launcher final {
       unread.clear();
       // In two pieces, as a stream may bring it.
       const std::size_t half = answer.size() / 2;
-      if (answer.empty() || write(ours_.get(), answer.data(), half) < 0) continue;
-      if (write(ours_.get(), answer.data() + half, answer.size() - half) < 0) return;
+      if (answer.empty() || send(ours_.get(), answer.data(), half, MSG_NOSIGNAL) < 0) continue;
+      if (send(ours_.get(), answer.data() + half, answer.size() - half, MSG_NOSIGNAL) < 0) return;
     }
   }
 
