@@ -285,19 +285,21 @@ Status HostStream::wait(std::uint64_t position, Deadline until) {
         continue;
       }
     }
-    if (drive_head(until)) continue;
+    if (drive_head(position, until)) continue;
     if (until.passed())
       return failure(Code::timeout, "the stream did not reach position %llu in time", static_cast<unsigned long long>(position));
   }
 }
 
-// Once towards the end of the head, by whatever it needs. False: nobody here can do anything, or the time is over.
-bool HostStream::drive_head(Deadline until) {
+// Once towards the end of the head, by whatever it needs. False: nobody here can do anything, or the time is over. What comes
+// after that position is nobody's to wait for: the head may have ended since it was looked at.
+bool HostStream::drive_head(std::uint64_t position, Deadline until) {
   std::shared_ptr<Item> item;
   {
     std::unique_lock lock(mutex_);
     item = head();
     if (item == nullptr) return !until.passed();
+    if (item->position > position) return true;
     const bool foreign = item->parts.empty() && item->other == nullptr;
     if (foreign) {
       changed_.wait_for(lock, kStandByTime);

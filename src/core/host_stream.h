@@ -54,7 +54,7 @@ class HostStream final : public std::enable_shared_from_this<HostStream> {
   Status result_up_to(std::uint64_t position) const;    // locked
   [[nodiscard]] std::shared_ptr<Item> head() const;     // locked: null where all has ended
   void forget_ended();                                  // locked; never on a thread that drives
-  bool drive_head(Deadline until);
+  bool drive_head(std::uint64_t position, Deadline until);
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

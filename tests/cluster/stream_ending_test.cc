@@ -241,6 +241,30 @@ SETO_TEST_ALONE(StreamEnding, abort_ends_its_part_of_a_group) {
   }
 }
 
+// The item before may end, by the hand of another thread, between two looks of who waits for it: what follows is then the head.
+SETO_TEST_ALONE(StreamEnding, a_wait_drives_nothing_behind_its_position) {
+  setenv("SETO_CALIBRATE", "off", 1);
+  constexpr int kRounds = 300;
+  ThreadRanks first(2), before(2);
+  for (int round = 0; round < kRounds; ++round) {
+    Blocked blocked;
+    float own = 1;
+    float others = 1;
+    EXPECT_TRUE(succeeded(setoAllReduce(&own, &own, 1, setoFloat32, setoSum, first[0], blocked.stream())));
+    blocked.by_collective(before[0], blocked.stream());
+    std::thread peer([&, comm = first[1]] {
+      EXPECT_TRUE(succeeded(setoAllReduce(&others, &others, 1, setoFloat32, setoSum, comm, nullptr)));
+    });
+    const std::uint64_t begin = monotonic_ns();
+    EXPECT_TRUE(succeeded(setoStreamWait(blocked.stream(), 1, kBlockedMs)));
+    ASSERT_LT(seconds_since(begin), kAtOnce) << "in round " << round;
+    peer.join();
+    blocked.let_go(before[1]);
+    EXPECT_TRUE(succeeded(setoStreamWait(blocked.stream(), 2, kBlockedMs)));
+    blocked.expect_whole();
+  }
+}
+
 // The end of a communicator against the stream that comes to its operations: whoever is first, all positions are reached, and
 // the other communicator's results are right.
 SETO_TEST_ALONE(StreamEnding, at_any_moment) {
