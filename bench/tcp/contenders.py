@@ -165,5 +165,6 @@ def mpich_settings(place):
 
 
 def intel_settings(place, environment, launcher):
-    forced = {"I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": place.interface}
+    # Its collectives within a host would else go through shared memory, whatever the fabric.
+    forced = {"I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": place.interface, "I_MPI_COLL_INTRANODE": "pt2pt"}
     return [*launcher, *hydra_words(place, "bootstrap")], {**environment, **forced}

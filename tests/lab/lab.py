@@ -18,7 +18,7 @@ import sys
 import time
 from pathlib import Path
 
-from namespaces import LabError, command_output, names_of, reap, remove_namespaces, remove_stale, why_not
+from namespaces import LabError, command_output, names_with, reap, remove_namespaces, remove_stale, why_not
 from process import QUIT_LIMIT_S, Process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,7 +127,7 @@ class Lab:
     def __enter__(self):
         remove_stale()
         self.reaper = subprocess.Popen(
-            [sys.executable, "-B", __file__, "--reap", str(os.getpid())], stdin=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-B", __file__, "--reap", self.prefix + "-"], stdin=subprocess.PIPE, start_new_session=True
         )
         try:
             for host in self.hosts:
@@ -157,7 +157,7 @@ class Lab:
             self.reaper.wait()
 
     def _names(self):
-        return [name for name in names_of(os.getpid()) if name.startswith(self.prefix)]
+        return names_with(self.prefix + "-")
 
     def _make_namespace(self, name):
         command_output(["ip", "netns", "add", name])
@@ -262,7 +262,7 @@ def run(options):
 
 def main(words):
     if words[:1] == ["--reap"]:
-        reap(int(words[1]))
+        reap(words[1])
         return 0
     options = parse(words)
     reason = why_not()

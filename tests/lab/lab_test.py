@@ -191,6 +191,13 @@ class Traces(LabCase):
             lab.close()
             self.assertEqual(names_of(lab.pid), [])
 
+    def test_a_lab_that_ends_leaves_another_of_its_process_alone(self):
+        with Lab(2, None, build=BUILD) as lasting:
+            with Lab(2, None, build=BUILD):
+                pass
+            self.assertEqual(len(names_of(os.getpid())), 2)
+            lasting.hosts[1].ip("link", "show", "dev", "wan0")
+
     def test_what_a_killed_reaper_left_is_found_later(self):
         gone = subprocess.Popen(["true"])
         gone.wait()

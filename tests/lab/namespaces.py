@@ -38,7 +38,10 @@ def command_output(command, stdin=""):
 
 
 def names_of(pid):
-    prefix = f"seto-lab-{pid}-"
+    return names_with(f"seto-lab-{pid}-")
+
+
+def names_with(prefix):
     return sorted(path.name for path in NAMESPACES.glob(prefix + "*")) if NAMESPACES.is_dir() else []
 
 
@@ -64,9 +67,9 @@ def remove_stale():
             remove_namespaces([path.name])
 
 
-def reap(pid):
-    """The reaper: waits until the lab closes the pipe, by its end or otherwise, and removes what is left."""
+def reap(prefix):
+    """The reaper: waits until its lab closes the pipe, by its end or otherwise, and removes what is left of that one."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.stdin.buffer.read()
-    remove_namespaces(names_of(pid))
+    remove_namespaces(names_with(prefix))
