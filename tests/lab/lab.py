@@ -243,7 +243,9 @@ def parse(words):
 
 def run(options):
     def echo(rank, line, error):
-        print(f"{rank}| {line}", file=sys.stderr if error else sys.stdout, flush=True)
+        to = sys.stderr if error else sys.stdout
+        to.write(f"{rank}| {line}\n")  # in one piece: print() gives text and newline apart, and every rank has its own thread
+        to.flush()
 
     families = (IPV6,) if options.ipv6_only else (IPV4, IPV6)
     end = time.monotonic() + options.limit
