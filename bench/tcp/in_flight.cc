@@ -1,6 +1,7 @@
-// Keeps a fixed number of all_reduces in flight on one stream and says how many bytes they moved.
+// Keeps a fixed number of all_reduces in flight, on streams in turn, and says how many bytes they moved. Those of one stream
+// follow each other; those of two overlap.
 //
-//   in_flight [--size BYTES] [--depth N] [--calls N]        one process for each rank; the environment says which
+//   in_flight [--size BYTES] [--depth N] [--calls N] [--streams N]        one process for each rank; the environment says which
 //
 // Rank 0 prints JSON: bytes_per_second is what a rank sends, which for two ranks is what crosses the link in each direction.
 #include <algorithm>
@@ -22,6 +23,7 @@ struct Options {
   std::size_t size = std::size_t{1} << 20;
   std::size_t depth = 16;
   std::size_t calls = 256;
+  std::size_t streams = 1;
 };
 
 bool succeeded(setoResult_t result, const char* what) {
@@ -41,6 +43,8 @@ bool parse(int count, char** words, Options* options) {
       options->depth = value;
     } else if (name == "--calls") {
       options->calls = value;
+    } else if (name == "--streams") {
+      options->streams = value;
     } else {
       return false;
     }
@@ -51,10 +55,10 @@ bool parse(int count, char** words, Options* options) {
 // Buffers in turn, each used again once the call that used it before has ended.
 class Window final {
  public:
-  Window(const Options& options, setoComm_t comm, setoStream_t stream)
+  Window(const Options& options, setoComm_t comm, const std::vector<setoStream_t>& streams)
       : count_(options.size / sizeof(float)),
         comm_(comm),
-        stream_(stream),
+        streams_(streams),
         inputs_(options.depth, std::vector<float>(count_, 1.0F)),
         outputs_(options.depth, std::vector<float>(count_)),
         positions_(options.depth, 0) {}
@@ -63,9 +67,10 @@ class Window final {
     for (std::size_t call = 0; call < calls; ++call) {
       const std::size_t place = call % positions_.size();
       if (call >= positions_.size() && !wait_for(place)) return false;
-      if (!succeeded(setoAllReduce(inputs_[place].data(), outputs_[place].data(), count_, setoFloat32, setoSum, comm_, stream_),
-                     "all_reduce") ||
-          !succeeded(setoStreamPosition(stream_, &positions_[place]), "position")) {
+      if (!succeeded(
+              setoAllReduce(inputs_[place].data(), outputs_[place].data(), count_, setoFloat32, setoSum, comm_, stream(place)),
+              "all_reduce") ||
+          !succeeded(setoStreamPosition(stream(place), &positions_[place]), "position")) {
         return false;
       }
     }
@@ -82,11 +87,12 @@ class Window final {
   }
 
  private:
-  bool wait_for(std::size_t place) { return succeeded(setoStreamWait(stream_, positions_[place], kTimeoutMs), "wait"); }
+  setoStream_t stream(std::size_t place) { return streams_[place % streams_.size()]; }
+  bool wait_for(std::size_t place) { return succeeded(setoStreamWait(stream(place), positions_[place], kTimeoutMs), "wait"); }
 
   std::size_t count_;
   setoComm_t comm_;
-  setoStream_t stream_;
+  std::vector<setoStream_t> streams_;
   std::vector<std::vector<float>> inputs_;
   std::vector<std::vector<float>> outputs_;
   std::vector<uint64_t> positions_;
@@ -95,12 +101,13 @@ class Window final {
 bool measure(const Options& options, setoComm_t comm) {
   int rank = 0;
   int ranks = 0;
-  setoStream_t stream = nullptr;
-  if (!succeeded(setoCommUserRank(comm, &rank), "rank") || !succeeded(setoCommCount(comm, &ranks), "count") ||
-      !succeeded(setoStreamCreate(&stream), "stream")) {
+  std::vector<setoStream_t> streams(options.streams);
+  if (!succeeded(setoCommUserRank(comm, &rank), "rank") || !succeeded(setoCommCount(comm, &ranks), "count")) {
     return false;
   }
-  Window window(options, comm, stream);
+  for (setoStream_t& stream : streams)
+    if (!succeeded(setoStreamCreate(&stream), "stream")) return false;
+  Window window(options, comm, streams);
   if (!window.run(options.depth) || !succeeded(setoBarrier(comm, nullptr), "barrier")) return false;
   const auto start = Clock::now();
   if (!window.run(options.calls)) return false;
@@ -111,7 +118,7 @@ bool measure(const Options& options, setoComm_t comm) {
                 options.size, options.depth, options.calls, seconds,
                 static_cast<double>(options.size * options.calls) * factor / seconds, window.is_right(ranks) ? 0 : 1);
   }
-  return window.is_right(ranks) && succeeded(setoStreamDestroy(stream), "stream");
+  return window.is_right(ranks);
 }
 
 }  // namespace
@@ -119,7 +126,7 @@ bool measure(const Options& options, setoComm_t comm) {
 int main(int count, char** words) {
   Options options;
   if (!parse(count, words, &options)) {
-    std::fprintf(stderr, "usage: %s [--size BYTES] [--depth N] [--calls N]\n", words[0]);
+    std::fprintf(stderr, "usage: %s [--size BYTES] [--depth N] [--calls N] [--streams N]\n", words[0]);
     return 2;
   }
   setoConfig_t config = SETO_CONFIG_INITIALIZER;

@@ -23,7 +23,7 @@ from session import Progress, Session, wanted_keys
 
 ROUNDS = 5
 QUICK_MOST = 4 * rows.MIB
-IN_FLIGHT_DEPTH, IN_FLIGHT_CALLS = 16, 256
+IN_FLIGHT_DEPTH, IN_FLIGHT_CALLS, IN_FLIGHT_STREAMS = 16, 256, 2
 
 
 class LabSession(Session):
@@ -117,7 +117,7 @@ class Links:
 
     def in_flight(self, hosts):
         program = self.plan.build / "bench" / "in_flight"
-        command = [program, "--size", rows.MIB, "--depth", IN_FLIGHT_DEPTH, "--calls", IN_FLIGHT_CALLS]
+        command = [program, "--size", rows.MIB, "--depth", IN_FLIGHT_DEPTH, "--calls", IN_FLIGHT_CALLS, "--streams", IN_FLIGHT_STREAMS]
         output = hosts.run_ours([str(word) for word in command], 2, {}, None)
         return json.loads(output)["bytes_per_second"]
 

@@ -68,6 +68,10 @@ class LinkRows(unittest.TestCase):
         self.assertTrue(row.counts(99))
         self.assertFalse(row.counts(101))
 
+    def test_a_late_bucket_only_passes_less(self):
+        row = next(row for row in rows.LINK_ROWS if row.key == "slow-25")
+        self.assertTrue(row.counts(1e6))
+
     def test_one_figure_is_judged_by_its_median(self):
         self.assertEqual(rows.verdict(rows.judge_plain([0.8, 0.96, 0.97], 0.95, "x", False)), "met")
         self.assertEqual(rows.verdict(rows.judge_plain([0.8, 0.9, 0.97], 0.95, "x", False)), "missed")
