@@ -2,9 +2,12 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <csignal>
+#include <mutex>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace seto {
 
@@ -27,6 +30,56 @@ Result<std::thread> start_thread(const char* name, std::function<void()> body) {
   }
   pthread_setname_np(thread.native_handle(), name);
   return thread;
+}
+
+namespace {
+
+// The numbers that are left, and the first failure by number.
+class Work final {
+ public:
+  Work(std::size_t count, const std::function<Status(std::size_t)>& work) : count_(count), work_(work) {}
+
+  void do_some() {
+    for (std::size_t number = 0; next(number);) {
+      Status done = work_(number);
+      if (done.ok()) continue;
+      const std::lock_guard lock(mutex_);
+      if (first_failure_.ok() || number < failed_) {
+        first_failure_ = std::move(done);
+        failed_ = number;
+      }
+    }
+  }
+  [[nodiscard]] const Status& outcome() const { return first_failure_; }
+
+ private:
+  bool next(std::size_t& number) {
+    const std::lock_guard lock(mutex_);
+    number = next_;
+    return first_failure_.ok() && next_++ < count_;
+  }
+
+  const std::size_t count_;
+  const std::function<Status(std::size_t)>& work_;
+  std::mutex mutex_;
+  std::size_t next_ = 0;
+  Status first_failure_;
+  std::size_t failed_ = 0;
+};
+
+}  // namespace
+
+Status side_by_side(std::size_t count, std::size_t most, const std::function<Status(std::size_t)>& work) {
+  Work all(count, work);
+  std::vector<std::thread> helpers;
+  while (helpers.size() + 1 < std::min(count, most)) {
+    Result<std::thread> helper = start_thread("seto-helper", [&all] { all.do_some(); });
+    if (!helper.ok()) break;
+    helpers.push_back(std::move(helper).value());
+  }
+  all.do_some();
+  for (std::thread& helper : helpers) helper.join();
+  return all.outcome();
 }
 
 }  // namespace seto

@@ -98,6 +98,7 @@ class Communicator final {
   Status exchange_doors(Bootstrap& bootstrap, Joining& joining, Deadline until);
   Status make_circle(Joining& joining, Deadline until);
   Status meet_neighbours(Joining& joining, Deadline until);
+  Status connect_all(const Joining& joining, Deadline until);
   Result<std::unique_ptr<slots::SlotCircle>> make_near_circle(const Joining& joining, const std::vector<std::uint32_t>& node);
   Result<std::unique_ptr<RemoteRanks>> make_far_ranks(const Joining& joining);
   Result<std::shared_ptr<Connection>> connect(Rank peer, const Joining& joining, Deadline until);

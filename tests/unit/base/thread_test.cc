@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <csignal>
+#include <latch>
+#include <vector>
 
 namespace seto {
 namespace {
@@ -21,6 +24,50 @@ TEST(Thread, IsDeafToSignalsAndItsMakerIsNot) {
   sigset_t mine;
   pthread_sigmask(SIG_SETMASK, nullptr, &mine);
   EXPECT_EQ(sigismember(&mine, SIGUSR1), 0);
+}
+
+TEST(SideBySide, EachNumberIsDoneOnceAndTogether) {
+  std::latch all_under_way(4);
+  std::vector<std::atomic<int>> done(4);
+  const Status outcome = side_by_side(done.size(), 4, [&](std::size_t number) {
+    all_under_way.arrive_and_wait();  // hangs unless all four are under way at once
+    ++done[number];
+    return Status();
+  });
+  EXPECT_TRUE(outcome.ok());
+  for (const std::atomic<int>& times : done) EXPECT_EQ(times, 1);
+}
+
+TEST(SideBySide, OneAtATimeKeepsTheOrder) {
+  std::vector<std::size_t> order;
+  EXPECT_TRUE(side_by_side(5, 1, [&](std::size_t number) {
+                order.push_back(number);
+                return Status();
+              }).ok());
+  EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(SideBySide, NothingIsBegunAfterAFailure) {
+  std::atomic<int> begun = 0;
+  const Status outcome = side_by_side(100, 1, [&](std::size_t number) {
+    ++begun;
+    return number == 3 ? failure(Code::remote_error, "three") : Status();
+  });
+  EXPECT_EQ(outcome.text(), "three");
+  EXPECT_EQ(begun, 4);
+}
+
+TEST(SideBySide, OfSeveralFailuresTheFirstNumbersIsTold) {
+  std::latch both(2);
+  const Status outcome = side_by_side(2, 2, [&](std::size_t number) {
+    both.arrive_and_wait();
+    return failure(Code::remote_error, "%zu", number);
+  });
+  EXPECT_EQ(outcome.text(), "0");
+}
+
+TEST(SideBySide, NothingToDoIsDone) {
+  EXPECT_TRUE(side_by_side(0, 8, [](std::size_t) { return failure(Code::internal, "called"); }).ok());
 }
 
 }  // namespace
