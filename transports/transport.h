@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -78,6 +79,20 @@ class SendStream {
   }
 };
 
+// Where the messages of an operation are wanted: that of slice s at `first + s * stride`, and all together fill `size` bytes.
+struct Placement {
+  std::uint64_t operation = 0;
+  std::byte* first = nullptr;
+  std::size_t stride = 0;
+  std::size_t size = 0;
+  std::uint64_t until = 0;  // slices below it; those may be written from now on, and nobody else touches their places
+
+  // Of a slice.
+  [[nodiscard]] std::size_t size_of(std::uint64_t slice) const {
+    return slice < until && slice * stride < size ? std::min(stride, size - slice * stride) : 0;
+  }
+};
+
 // The receiving end: front, use in place, release.
 class ReceiveStream {
  public:
@@ -104,6 +119,13 @@ class ReceiveStream {
     return true;
   }
   virtual void let_go(Mark mark) { (void)mark; }
+
+  // Placing: where bytes are moved one by one they may as well be moved to where they are wanted. Said before or while they come,
+  // and again with a larger `until`; what came earlier, or is not as long as it should be, lies elsewhere: front() says where.
+  [[nodiscard]] virtual bool places() const { return false; }
+  virtual void place(const Placement& placement) { (void)placement; }
+  // The operation has failed: from now on nothing of it is written there.
+  virtual void displace(std::uint64_t operation) { (void)operation; }
 };
 
 // What a message between two members is: stated by its sender, compared with what the receiver expects.

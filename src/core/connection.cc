@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/core/neighbour.h"
+#include "src/net/congestion.h"
 #include "transports/local/local_contexts.h"
 
 namespace seto {
@@ -58,6 +59,7 @@ Result<std::shared_ptr<Connection>> Connection::open(const Own& own, const PeerA
   tcp::Link::Setup setup;
   for (; visit.index < door.sockets; ++visit.index) {
     SETO_ASSIGN(PrivateFd socket, own.doors->meet(visit));
+    choose_congestion_control(socket.get());
     setup.sockets.push_back(std::move(socket));
   }
   visit.index = 0;

@@ -56,6 +56,7 @@ class HostLaunch final {
     Operands operands;
     std::uint64_t round = 0;
     std::uint32_t lane = 0;
+    std::uint64_t placed = 0;  // 1 + how far it was when it last said where messages belong
     bool finished = false;
   };
 
@@ -65,7 +66,8 @@ class HostLaunch final {
   // moved. `steps` bounds the work of one call, so that a progress pass can serve several launches.
   bool advance(Run& run, std::uint32_t steps);
 
-  // After a failure, before the caller may have its buffers back: takes back what this operation lent. True: nobody reads it.
+  // After a failure, before the caller may have its buffers back: takes back what this operation lent, and nothing comes into
+  // them any more. True: nobody reads it.
   bool withdraw(const Run& run);
 
   // Whether anything comes here from a peer.
@@ -109,6 +111,15 @@ class HostLaunch final {
     std::uint32_t first_dependency = 0, dependency_count = 0;
   };
 
+  // A message that a step only copies to the caller's buffer: it may come there by itself once the step's hazards are past.
+  struct Placing {
+    ReceiveStream* stream = nullptr;
+    std::uint32_t lane = 0;
+    Space space = Space::output;
+    std::uint64_t offset = 0;  // bytes
+    std::size_t size = 0;
+  };
+
   // One operation, as its steps look at it.
   struct Frame {
     std::uint64_t operation;
@@ -146,6 +157,7 @@ class HostLaunch final {
   Status bind_source(const BindRequest& request, const Operand& operand, Circle& circle);
   Status bind_target(const BindRequest& request, const Operand& operand, Circle& circle);
   void bind_lending(const BindRequest& request, const Step& step, Lending& lending);
+  void bind_placing(const BoundStep& step);
   StreamGeometry geometry_of(const BindRequest& request, const Channel& channel) const;
   void bind_offsets(const BindRequest& request, const Step& step);
   Status bind_stages();
@@ -158,6 +170,10 @@ class HostLaunch final {
   bool advance_ready(Run& run, std::uint32_t steps);
   Frame frame_of(const Operands& operands) const;
   bool try_step(const BoundStep& step, const Frame& frame, std::uint64_t slice);
+  // Says where messages belong, as far ahead as the run is.
+  void place_ahead(Run& run, const Frame& frame);
+  // Slices whose place no step before that lane's will touch any more.
+  [[nodiscard]] std::uint64_t slices_past_hazards(const BoundStep& step, const Run& run) const;
   bool hold(const BoundStep& step, Mark mark);
   // Bytes that the message of a step to a channel fills in a slice.
   [[nodiscard]] std::size_t message_size(const BoundStep& step, std::uint64_t slice) const;
@@ -173,7 +189,8 @@ class HostLaunch final {
   std::vector<Dependency> dependencies_;
   std::vector<std::unique_ptr<SendStream>> sends_;
   std::vector<std::unique_ptr<ReceiveStream>> receives_;
-  std::vector<Target> lending_;                     // those of targets_ that lend
+  std::vector<Target> lending_;  // those of targets_ that lend
+  std::vector<Placing> placing_;
   std::array<std::vector<std::uint64_t>, 2> done_;  // readiness order: slices by lane, for each of two operations under way
   std::array<std::unique_ptr<std::byte, AlignedDelete>, 2> scratch_;
   std::vector<std::uint32_t> stage_lanes_;  // the first lane of each stage, and the number of lanes

@@ -1,239 +1,12 @@
 // The host engine over circles that behave, dawdle, reorder, break off or lie. One thread drives all ranks in a random order of
 // turns; whatever the medium does, a rank ends with the right result, an error, or a wait that it can name.
 
-#include <bit>
-#include <cstring>
-#include <optional>
-
-#include "algorithms/algorithm.h"
-#include "src/engine/host_launch.h"
-#include "src/engine/lowering.h"
+#include "tests/conformance/engine_world.h"
 #include "tests/support/conformance.h"
-#include "tests/support/faulty_circle.h"
+#include "tests/support/tcp_circles.h"
 
 namespace seto::support {
 namespace {
-
-struct Job {
-  const Algorithm* algorithm = nullptr;
-  int ranks = 2;
-  DataType type = DataType::float32;
-  ReduceOp op = ReduceOp::sum;
-  std::uint64_t count = 0;
-  std::uint64_t slice_elements = 16;
-  StepOrder order = StepOrder::skewed;
-  Rank root = 0;
-  InPlace in_place = InPlace::no;
-
-  [[nodiscard]] std::string text() const {
-    return std::string(name_of(algorithm->collective)) + "/" + std::string(algorithm->name) + " of " + std::to_string(ranks) +
-           " ranks, " + std::to_string(count) + " " + std::string(name_of(type)) + ", slices of " +
-           std::to_string(slice_elements);
-  }
-};
-
-// Two nodes a site where the algorithm wants tiers.
-Tiers tiers_for(const Job& job) {
-  if (job.algorithm->name != "hierarchical") return Tiers::flat(job.ranks);
-  std::vector<Home> homes;
-  for (std::uint32_t rank = 0; rank < static_cast<std::uint32_t>(job.ranks); ++rank) homes.push_back({rank / 2, 0});
-  return Tiers::of(homes);
-}
-
-// Small whole numbers, so that every type holds them and their results, in any order, exactly.
-int value(Rank rank, std::uint64_t index, std::uint64_t operation) {
-  return 1 + static_cast<int>(mixed(index * 64 + static_cast<std::uint64_t>(rank) + operation * 7919) % 2);
-}
-
-void store(DataType type, std::byte* at, int number) {
-  const auto put = [at](auto typed) { std::memcpy(at, &typed, sizeof typed); };
-  const auto single = static_cast<float>(number);
-  switch (type) {
-    case DataType::uint8:
-      return put(static_cast<std::uint8_t>(number));
-    case DataType::int32:
-      return put(number);
-    case DataType::float64:
-      return put(static_cast<double>(number));
-    case DataType::bfloat16:
-      return put(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(single) >> 16));
-    default:
-      return put(single);
-  }
-}
-
-struct Sizes {
-  std::uint64_t input, output;  // elements
-};
-
-Sizes sizes_of(const Job& job) {
-  const std::uint64_t all = job.count * static_cast<std::uint64_t>(job.ranks);
-  switch (job.algorithm->collective) {
-    case Collective::all_gather:
-    case Collective::gather:
-      return {job.count, all};
-    case Collective::reduce_scatter:
-    case Collective::scatter:
-      return {all, job.count};
-    case Collective::all_to_all:
-      return {all, all};
-    default:
-      return {job.count, job.count};
-  }
-}
-
-int folded(const Job& job, std::uint64_t index, std::uint64_t operation) {
-  int result = value(0, index, operation);
-  for (Rank rank = 1; rank < job.ranks; ++rank) {
-    const int other = value(rank, index, operation);
-    result = job.op == ReduceOp::sum ? result + other : job.op == ReduceOp::prod ? result * other : std::max(result, other);
-  }
-  return result;
-}
-
-// What that element of the output is to be; nothing: it is nobody's business.
-std::optional<int> expected(const Job& job, Rank rank, std::uint64_t index, std::uint64_t operation) {
-  const auto part = static_cast<Rank>(job.count == 0 ? 0 : index / job.count);
-  const std::uint64_t within = job.count == 0 ? 0 : index % job.count;
-  const std::uint64_t own = static_cast<std::uint64_t>(rank) * job.count + index;
-  switch (job.algorithm->collective) {
-    case Collective::all_reduce:
-      return folded(job, index, operation);
-    case Collective::reduce:
-      return rank == job.root ? std::optional(folded(job, index, operation)) : std::nullopt;
-    case Collective::broadcast:
-      return value(job.root, index, operation);
-    case Collective::all_gather:
-      return value(part, within, operation);
-    case Collective::gather:
-      return rank == job.root ? std::optional(value(part, within, operation)) : std::nullopt;
-    case Collective::reduce_scatter:
-      return folded(job, own, operation);
-    case Collective::scatter:
-      return value(job.root, own, operation);
-    case Collective::all_to_all:
-      return value(part, static_cast<std::uint64_t>(rank) * job.count + within, operation);
-    case Collective::barrier:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-// One rank: a launch, and up to two operations of it under way.
-class Worker {
- public:
-  struct Operation {
-    HostLaunch::Run run;
-    std::vector<std::byte> input, output, result;
-  };
-
-  Worker(const Job& job, Rank rank, Circle& circle) : job_(job), rank_(rank), circle_(circle) {
-    Shape shape{job.algorithm->collective, job.ranks, job.root, 1, Finish::none};
-    shape.pieces = job.algorithm->pieces(shape);
-    const Layout layout = Layout::uniform(shape, rank, job.count, static_cast<std::uint32_t>(64 / size_of(job.type)));
-    const Program plain = build_program(*job.algorithm, shape, tiers_for(job), rank, job.in_place);
-    const Program program = lower(plain, shape, job.in_place, rules_for(job.type));
-    const BindRequest request{&program, shape, job.in_place, &layout, job.type, job.op, 77, {job.slice_elements, 2}, job.order};
-    launch_ = std::move(HostLaunch::bind(request, circle)).value();
-  }
-
-  // A turn: a bounded piece of work of one of the operations under way. True: something ended.
-  bool turn(std::uint64_t last, std::uint64_t random) {
-    if (begun_ < last && begun_ < done_ + circle_.window() && random % 3 == 0) begin(++begun_);
-    const std::uint64_t under_way = begun_ - done_;
-    if (under_way == 0) return false;
-    const std::uint64_t operation = done_ + 1 + random / 3 % under_way;
-    Operation& each = operations_[operation - 1];
-    if (each.run.finished || !launch_->advance(each.run, static_cast<std::uint32_t>(1 + random / 9 % 5))) return false;
-    // The caller may do with its buffers what it likes from here on: whoever reads them late reads this.
-    each.result = each.output;
-    std::fill(each.input.begin(), each.input.end(), std::byte{0xdd});
-    std::fill(each.output.begin(), each.output.end(), std::byte{0xdd});
-    while (done_ < begun_ && operations_[done_].run.finished) ++done_;
-    circle_.complete(done_);
-    return true;
-  }
-
-  // Elements that are not what they should be, in operations that ended.
-  [[nodiscard]] std::uint64_t wrong() const {
-    std::uint64_t count = 0;
-    for (std::uint64_t operation = 1; operation <= done_; ++operation) {
-      const std::size_t element = size_of(job_.type);
-      const auto& output = operations_[operation - 1].result;
-      for (std::uint64_t i = 0; i < output.size() / element; ++i) {
-        const std::optional<int> number = expected(job_, rank_, i, operation);
-        if (!number.has_value()) continue;
-        std::byte bytes[8];
-        store(job_.type, bytes, *number);
-        if (std::memcmp(bytes, &output[i * element], element) != 0) ++count;
-      }
-    }
-    return count;
-  }
-
-  [[nodiscard]] std::uint64_t done() const { return done_; }
-  [[nodiscard]] HostLaunch::Wait waits_at() const {
-    if (begun_ == done_) return {-1, "has not begun", ""};
-    return launch_->waits_at(operations_[done_].run);
-  }
-
- private:
-  void begin(std::uint64_t operation) {
-    const std::size_t element = size_of(job_.type);
-    const Sizes sizes = sizes_of(job_);
-    Operation& each = operations_.emplace_back();
-    each.input.resize(sizes.input * element);
-    each.output.resize(sizes.output * element, std::byte{0xee});
-    for (std::uint64_t i = 0; i < sizes.input; ++i) store(job_.type, &each.input[i * element], value(rank_, i, operation));
-    if (job_.in_place == InPlace::yes) each.output = each.input;
-    each.run.operands.input = job_.in_place == InPlace::yes ? each.output.data() : each.input.data();
-    each.run.operands.output = each.output.data();
-    each.run.operands.operation = operation;
-    circle_.begin({operation, 77, 0, {}});
-  }
-
-  Job job_;
-  Rank rank_;
-  Circle& circle_;
-  std::unique_ptr<HostLaunch> launch_;
-  std::vector<Operation> operations_;
-  std::uint64_t begun_ = 0;
-  std::uint64_t done_ = 0;
-};
-
-// All ranks of a job over the (faulty) circles of a transport.
-class World {
- public:
-  World(const CircleTransport& transport, const Job& job, const std::function<Faults(CircleMember&)>& faults)
-      : members_(transport.make({.members = static_cast<std::uint32_t>(job.ranks), .circles = 2})) {
-    for (const auto& member : members_) circles_.push_back(std::make_unique<FaultyCircle>(member->circle(), faults(*member)));
-    for (Rank rank = 0; rank < job.ranks; ++rank)
-      workers_.push_back(std::make_unique<Worker>(job, rank, *circles_[static_cast<std::size_t>(rank)]));
-  }
-
-  // Random turns until all operations have ended everywhere, or nothing has for so many turns that nothing will.
-  bool drive(std::uint64_t last, std::uint64_t seed, std::uint64_t patience) {
-    std::mt19937_64 random(seed);
-    for (std::uint64_t idle = 0; idle < patience; ++idle) {
-      const std::uint64_t before = sent();
-      if (workers_[random() % workers_.size()]->turn(last, random()) || sent() != before) idle = 0;
-      bool all = true;
-      for (const auto& worker : workers_) all = all && worker->done() == last;
-      if (all) return true;
-    }
-    return false;
-  }
-
-  [[nodiscard]] std::uint64_t sent() const {
-    std::uint64_t sum = 0;
-    for (const auto& circle : circles_) sum += circle->sent();
-    return sum;
-  }
-
-  std::vector<std::unique_ptr<CircleMember>> members_;
-  std::vector<std::unique_ptr<FaultyCircle>> circles_;
-  std::vector<std::unique_ptr<Worker>> workers_;
-};
 
 constexpr std::uint64_t kPatience = 200'000;  // turns; a delayed message needs some tens
 
@@ -287,7 +60,10 @@ class Engine : public OneThread {
           }
           return;
         }
-        for (const auto& worker : world.workers_) ASSERT_EQ(worker->wrong(), 0U);
+        for (const auto& worker : world.workers_) {
+          ASSERT_EQ(worker->wrong(), 0U);
+          ASSERT_FALSE(worker->touched_late());
+        }
         for (const auto& circle : world.circles_) {
           ASSERT_TRUE(circle->failure().ok()) << circle->failure().text();
           withheld += circle->withheld();
@@ -394,6 +170,19 @@ TEST_P(Engine, TakesGarbageForAnErrorNotForAHeader) {
   EXPECT_GT(found, 100U);
 }
 
+// Where bytes arrive by themselves, in pieces, and where they are wanted.
+class EngineOverSockets : public Engine {};
+
+TEST_P(EngineOverSockets, IsRightWhenAnswersAreLate) {
+  expect_right([](std::uint64_t seed) { return Faults{.seed = seed, .most_delay = 5}; }, true);
+}
+
+TEST_P(EngineOverSockets, IsRightWhereMessagesComeToTheirPlace) {
+  expect_right(
+      long_jobs, [](std::uint64_t seed) { return Faults{.seed = seed, .most_delay = 3, .hold = 13}; }, true);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EngineOverSockets, ::testing::Values(&tcp_transport(1), &tcp_transport(3)), name_of_one);
 INSTANTIATE_TEST_SUITE_P(All, Engine, ::testing::ValuesIn(one_thread_transports()), name_of_one);
 
 }  // namespace

@@ -16,6 +16,8 @@ class FaultySender final : public SendStream {
   }
   [[nodiscard]] bool taken(std::uint64_t operation) override { return stream_->taken(operation); }
   bool revoke(std::uint64_t operation) override { return stream_->revoke(operation); }
+  [[nodiscard]] bool asks_size() const override { return stream_->asks_size(); }
+  void tell_size(Mark mark, std::size_t size) override { stream_->tell_size(mark, size); }
   void commit(Mark mark) override {
     if (circle_.cut()) return;
     stream_->commit(mark);
@@ -40,6 +42,11 @@ class FaultyReceiver final : public ReceiveStream {
   [[nodiscard]] bool borrows() const override { return stream_->borrows(); }
   bool hold(Mark mark) override { return stream_->hold(mark); }
   void let_go(Mark mark) override { stream_->let_go(mark); }
+  [[nodiscard]] bool asks_size() const override { return stream_->asks_size(); }
+  bool brings(Mark mark, std::size_t size) override { return stream_->brings(mark, size); }
+  [[nodiscard]] bool places() const override { return stream_->places(); }
+  void place(const Placement& placement) override { stream_->place(placement); }
+  void displace(std::uint64_t operation) override { stream_->displace(operation); }
 
  private:
   FaultyCircle& circle_;

@@ -165,6 +165,9 @@ class PumpedReceiver final : public ReceiveStream {
   [[nodiscard]] bool asks_size() const override { return stream_->asks_size(); }
   bool brings(Mark mark, std::size_t size) override { return stream_->brings(mark, size); }
   void release(Mark mark) override { stream_->release(mark); }
+  [[nodiscard]] bool places() const override { return stream_->places(); }
+  void place(const Placement& placement) override { stream_->place(placement); }
+  void displace(std::uint64_t operation) override { stream_->displace(operation); }
 
  private:
   std::unique_ptr<ReceiveStream> stream_;
@@ -280,7 +283,7 @@ class TcpTransport final : public CircleTransport {
   [[nodiscard]] std::vector<std::uint32_t> boundaries() const override {
     return {static_cast<std::uint32_t>(tcp::kFrameLimit), static_cast<std::uint32_t>(tcp::kFrameLimit) + 1};
   }
-  [[nodiscard]] std::vector<std::unique_ptr<CircleMember>> make(const CirclesWanted& wanted) const override {
+  [[nodiscard]] static std::vector<std::unique_ptr<CircleMember>> make_all(const CirclesWanted& wanted, std::size_t sockets) {
     auto job = std::make_shared<Job>();
     std::vector<std::unique_ptr<TcpMember>> made;
     std::vector<std::vector<std::shared_ptr<tcp::Link>>> links(wanted.members);
@@ -294,7 +297,7 @@ class TcpTransport final : public CircleTransport {
         tcp::Link::Setup of_a;
         tcp::Link::Setup of_b;
         of_a.session = of_b.session = Secret::random();
-        for (std::size_t i = 0; i < sockets_; ++i) {
+        for (std::size_t i = 0; i < sockets; ++i) {
           auto [one, other] = connected();
           of_a.sockets.push_back(std::move(one));
           of_b.sockets.push_back(std::move(other));
@@ -309,8 +312,14 @@ class TcpTransport final : public CircleTransport {
     }
     return members;
   }
+  [[nodiscard]] std::vector<std::unique_ptr<CircleMember>> make(const CirclesWanted& wanted) const override {
+    auto members = make_all(wanted, sockets_);
+    // One end after the other, and nobody is left to read: none waits to see its last words acknowledged.
+    for (const auto& member : members) static_cast<TcpMember&>(*member).domain().hurry(true);
+    return members;
+  }
   [[nodiscard]] bool run(const CirclesWanted& wanted, const Body& body) const override {
-    auto members = make(wanted);
+    auto members = make_all(wanted, sockets_);
     std::vector<std::thread> threads;
     for (const auto& member : members) threads.emplace_back([&body, &member] { body(*member); });
     for (std::thread& thread : threads) thread.join();

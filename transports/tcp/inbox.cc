@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace seto::tcp {
 namespace {
@@ -41,7 +42,7 @@ InStream::~InStream() {
 }
 
 void InStream::free(Message& message) {
-  if (message.data != nullptr && message.data != nowhere) {
+  if (message.data != nullptr && message.data != nowhere && !message.placed) {
     if (message.pending > 0)
       abandoned_.push_back(message);
     else
@@ -60,6 +61,35 @@ void InStream::forget_before(std::uint64_t operation) {
       clear(*each);
       each->number = 0;
     }
+}
+
+// What the caller does not expect is not written to its memory.
+void InStream::find_memory(Message& message, const Frame& frame) {
+  if (frame.size == 0) {
+    message.data = nowhere;
+    return;
+  }
+  const Wanted& wanted = wanted_[operation_of(frame.mark) % wanted_.size()];
+  const std::uint64_t slice = slice_of(frame.mark);
+  message.placed = wanted.where.operation == operation_of(frame.mark) && wanted.digest == frame.digest &&
+                   slice >= wanted.released && wanted.where.size_of(slice) == frame.size;
+  message.data = message.placed ? wanted.where.first + slice * wanted.where.stride : landing_.take(frame.size);
+}
+
+void InStream::want(const Placement& placement, std::uint32_t digest) {
+  Wanted& wanted = wanted_[placement.operation % wanted_.size()];
+  if (wanted.where.operation != placement.operation) wanted.released = 0;
+  wanted.where = placement;
+  wanted.digest = digest;
+}
+
+Placement InStream::displace(std::uint64_t number) {
+  Wanted& wanted = wanted_[number % wanted_.size()];
+  if (wanted.where.operation != number) return {};
+  if (Operation* const operation = operation_of_mark(mark_of(number, 0)))
+    for (Message& message : operation->messages)
+      if (message.placed) message = Message{};
+  return std::exchange(wanted, Wanted{}).where;
 }
 
 InStream::Operation* InStream::operation_of_mark(Mark mark) {
@@ -81,7 +111,7 @@ Result<std::byte*> InStream::place(const Frame& frame, std::uint64_t done) {
   }
   Message& message = slot->messages[slice_of(frame.mark) % kMostAhead];
   if (!message.announced) {
-    message.data = frame.size == 0 ? nowhere : landing_.take(frame.size);
+    find_memory(message, frame);
     if (message.data == nullptr) return no_room(frame.size);
     message.size = frame.size;
     message.digest = frame.digest;
@@ -120,6 +150,8 @@ InStream::Message* InStream::whole(Mark mark) {
 }
 
 void InStream::drop(Mark mark) {
+  Wanted& wanted = wanted_[operation_of(mark) % wanted_.size()];
+  if (wanted.where.operation == operation_of(mark)) wanted.released = slice_of(mark) + 1;
   if (Operation* const operation = operation_of_mark(mark)) free(operation->messages[slice_of(mark) % kMostAhead]);
 }
 

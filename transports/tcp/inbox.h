@@ -41,6 +41,7 @@ class InStream final {
     std::uint32_t pending = 0;  // frames of it that are being read into its memory
     bool there = false;         // some of it at least
     bool announced = false;
+    bool placed = false;  // its memory is the caller's
   };
 
   // Where bytes of a message go. Null: nobody wants them.
@@ -54,18 +55,32 @@ class InStream final {
   // What came of operations up to this one is not wanted any more.
   void forget_before(std::uint64_t operation);
 
+  // Messages of that digest whose first byte has not come belong there.
+  void want(const Placement& placement, std::uint32_t digest);
+  // Where no message belongs any more. Who reads into it stops before the owner has it back.
+  Placement displace(std::uint64_t operation);
+
  private:
   struct Operation {
     std::uint64_t number = 0;
     std::array<Message, kMostAhead> messages;
   };
 
+  struct Wanted {
+    Placement where;
+    std::uint32_t digest = 0;
+    std::uint64_t released = 0;  // slices: their places are the caller's again
+  };
+
+  // Of the caller, or of this stream. Null: there is none.
+  void find_memory(Message& message, const Frame& frame);
   Operation* operation_of_mark(Mark mark);
   void clear(Operation& operation);
   void free(Message& message);
 
   Landing& landing_;
   std::array<std::unique_ptr<Operation>, kMostOperations> operations_;
+  std::array<Wanted, 2> wanted_;    // of two operations under way
   std::vector<Message> abandoned_;  // into which a socket still reads
 };
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <string>
 
 #include "src/base/clock.h"
@@ -17,6 +18,8 @@ namespace {
 
 // What one pass reads of a socket before others, and the engine, get their turn.
 constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
+// A frame of which so much is still to come is worth a call of its own.
+constexpr std::size_t kLongFrame = std::size_t{32} << 10;
 // Communicators that a peer may open on one link.
 constexpr std::size_t kMostOpened = 65'536;
 
@@ -200,6 +203,13 @@ bool Link::delivered() const {
 
 // ---- in ----
 
+void Link::turn_away(const std::byte* memory, std::size_t size) {
+  const std::less<> before;
+  for (const auto& socket : sockets_)
+    if (socket->in_payload && socket->at != nullptr && !before(socket->at, memory) && before(socket->at, memory + size))
+      socket->at = nullptr;
+}
+
 bool Link::receive() {
   bool moved = false;
   for (const auto& socket : sockets_) {
@@ -259,8 +269,10 @@ Link::Dry Link::read(Socket& socket) {
     }
     std::size_t asked = direct;
     if (!socket.in_payload || socket.got + direct == socket.frame.length) {
-      parts[count++] = {socket.staging.data() + socket.end, kStaging - socket.end};
-      asked += kStaging - socket.end;
+      // Behind a long frame comes another, as a rule, whose bytes belong where they are wanted: of it the header alone.
+      const std::size_t room = direct >= kLongFrame ? sizeof(Frame) : kStaging - socket.end;
+      parts[count++] = {socket.staging.data() + socket.end, room};
+      asked += room;
     }
     msghdr message{};
     message.msg_iov = parts;

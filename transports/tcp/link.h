@@ -79,6 +79,9 @@ class Link final {
   // Frames of this memory that are not begun are dropped; one that is under way goes on with zeros.
   void recall(const Unwritten* unwritten);
 
+  // Nothing is read into that memory any more: the rest of what goes there is dropped.
+  void turn_away(const std::byte* memory, std::size_t size);
+
   // Reads and writes as far as the sockets let it. True: something moved.
   bool receive();
   bool flush();

@@ -160,6 +160,12 @@ void TcpReceiver::disagree(Mark mark, const std::string& what) {
                            static_cast<unsigned long long>(operation_of(mark)), what.c_str()));
 }
 
+void TcpReceiver::displace(std::uint64_t operation) {
+  const std::lock_guard lock(circle_.setup_.domain->lock());
+  const Placement over = stream_.displace(operation);
+  if (over.size > 0) circle_.link(address_.sender)->turn_away(over.first, over.size);
+}
+
 // Its sender hears of it if it may have to wait for it, in steps of half of what it may be ahead.
 void TcpReceiver::release(Mark mark) {
   const std::lock_guard lock(circle_.setup_.domain->lock());

@@ -64,6 +64,9 @@ class TcpReceiver final : public ReceiveStream {
   [[nodiscard]] bool asks_size() const override { return true; }
   bool brings(Mark mark, std::size_t size) override;
   void release(Mark mark) override;
+  [[nodiscard]] bool places() const override { return true; }
+  void place(const Placement& placement) override { stream_.want(placement, geometry_.digest); }
+  void displace(std::uint64_t operation) override;
 
  private:
   void disagree(Mark mark, const std::string& what);

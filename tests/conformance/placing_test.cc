@@ -1,0 +1,148 @@
+// Messages that come to where they are wanted: which do, which lie elsewhere, and until when anything is written there.
+
+#include <cstring>
+
+#include "tests/support/conformance.h"
+#include "tests/support/tcp_circles.h"
+
+namespace seto::support {
+namespace {
+
+constexpr std::size_t kSlice = std::size_t{512} << 10;  // two frames
+constexpr StreamGeometry kGeometry{kSlice, 2, 4, 5};
+constexpr std::size_t kAll = 3 * kSlice + 1000;
+
+class Placing : public OneThread {
+ protected:
+  void SetUp() override {
+    members_ = make({});
+    send_ = members_[0]->circle().open_send({0, 0, 0}, receivers_, kGeometry).value();
+    receive_ = members_[1]->circle().open_receive({0, 0, 0}, kGeometry).value();
+    ASSERT_TRUE(receive_->places());
+    begin(1);
+  }
+
+  void begin(std::uint64_t operation) const {
+    for (const auto& member : members_) member->circle().begin({operation, 0, 0, {}});
+  }
+  [[nodiscard]] Placement placement(std::uint64_t until) { return {1, wanted_.data(), kSlice, kAll, until}; }
+  // Sent as far as the sockets take it.
+  void send(std::uint64_t slice, std::size_t size = kSlice) const {
+    const Mark mark = mark_of(1, slice);
+    std::byte* memory = send_->acquire(mark);
+    while (memory == nullptr) memory = turn(mark);
+    std::memset(memory, static_cast<int>(slice) + 1, size);
+    send_->tell_size(mark, size);
+    send_->commit(mark);
+  }
+  const std::byte* receive(std::uint64_t slice) const {
+    const Mark mark = mark_of(1, slice);
+    for (int looks = 0; looks < 1'000'000; ++looks) {
+      if (const std::byte* const message = receive_->front(mark)) return message;
+      (void)send_->taken(1);  // pumps
+    }
+    return nullptr;
+  }
+  [[nodiscard]] bool untouched(std::size_t from = 0) const {
+    for (std::size_t i = from; i < wanted_.size(); ++i)
+      if (wanted_[i] != std::byte{0xee}) return false;
+    return true;
+  }
+
+  std::vector<std::byte> wanted_ = std::vector<std::byte>(kAll, std::byte{0xee});
+  std::vector<std::unique_ptr<CircleMember>> members_;
+  std::unique_ptr<SendStream> send_;
+  std::unique_ptr<ReceiveStream> receive_;
+
+ private:
+  std::byte* turn(Mark mark) const {
+    (void)receive_->front(mark);
+    return send_->acquire(mark);
+  }
+
+  const std::vector<std::uint32_t> receivers_ = {1};
+};
+
+TEST_P(Placing, AMessageComesToItsPlace) {
+  receive_->place(placement(4));
+  for (std::uint64_t slice = 0; slice < 4; ++slice) {
+    const std::size_t size = std::min(kSlice, kAll - slice * kSlice);
+    send(slice, size);
+    EXPECT_EQ(receive(slice), wanted_.data() + slice * kSlice);
+    EXPECT_TRUE(receive_->brings(mark_of(1, slice), size));
+    EXPECT_EQ(wanted_[slice * kSlice + size - 1], static_cast<std::byte>(slice + 1));
+    receive_->release(mark_of(1, slice));
+  }
+  EXPECT_EQ(members_[1]->leased(), 0U) << "no memory of the transport is needed";
+}
+
+TEST_P(Placing, WhatIsNotExpectedYetLiesElsewhere) {
+  receive_->place(placement(1));
+  send(0);
+  ASSERT_NE(receive(0), nullptr);
+  send(1);
+  const std::byte* const second = receive(1);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second[0], std::byte{2});
+  EXPECT_TRUE(untouched(kSlice));
+  receive_->place(placement(4));
+  EXPECT_EQ(receive(1), second) << "the same answer until the release";
+  send(2);
+  EXPECT_EQ(receive(2), wanted_.data() + 2 * kSlice);
+}
+
+TEST_P(Placing, WhatIsNotAsLongAsItShouldBeLiesElsewhere) {
+  receive_->place(placement(4));
+  send(0, kSlice - 8);
+  const std::byte* const message = receive(0);
+  ASSERT_NE(message, nullptr);
+  EXPECT_TRUE(untouched());
+  EXPECT_FALSE(receive_->brings(mark_of(1, 0), kSlice));
+}
+
+TEST_P(Placing, WhatIsOfAnotherShapeLiesElsewhere) {
+  StreamGeometry other = kGeometry;
+  other.digest = 6;
+  const std::uint32_t receivers[] = {1};
+  send_ = members_[0]->circle().open_send({0, 0, 0}, receivers, other).value();
+  receive_->place(placement(4));
+  send(0);
+  for (int looks = 0; looks < 1000 && !members_[1]->circle().suspects(); ++looks) (void)receive_->front(mark_of(1, 0));
+  EXPECT_TRUE(members_[1]->circle().suspects());
+  EXPECT_TRUE(untouched());
+}
+
+TEST_P(Placing, NothingIsWrittenOnceItIsTakenBack) {
+  receive_->place(placement(4));
+  send(0);
+  send(1);
+  send(2);  // more than one look reads of a socket: some is on its way
+  (void)receive_->front(mark_of(1, 0));
+  receive_->displace(1);
+  std::fill(wanted_.begin(), wanted_.end(), std::byte{0xee});
+  send(3, kAll - 3 * kSlice);
+  // Whole messages that came afterwards are read as ever.
+  const std::byte* const last = receive(3);
+  ASSERT_NE(last, nullptr);
+  EXPECT_EQ(last[0], std::byte{4});
+  EXPECT_TRUE(untouched());
+  members_[1]->circle().disregard(1);
+  for (const auto& member : members_) member->circle().complete(1);
+  begin(2);
+  const Mark mark = mark_of(2, 0);
+  std::byte* memory = nullptr;
+  for (int looks = 0; looks < 1000 && memory == nullptr; ++looks) memory = send_->acquire(mark);
+  ASSERT_NE(memory, nullptr);
+  std::memset(memory, 9, kSlice);
+  send_->commit(mark);
+  const std::byte* message = nullptr;
+  for (int looks = 0; looks < 1'000'000 && message == nullptr; ++looks) message = receive_->front(mark);
+  ASSERT_NE(message, nullptr);
+  EXPECT_EQ(message[kSlice - 1], std::byte{9});
+  EXPECT_TRUE(untouched());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Placing, ::testing::Values(&tcp_transport(1), &tcp_transport(3)), name_of_one);
+
+}  // namespace
+}  // namespace seto::support
