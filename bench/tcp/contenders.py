@@ -80,8 +80,8 @@ class Gloo:
 
 
 class Iperf:
-    """What a tuned TCP stream program moves both ways at once, at its best of 1 to 4 streams or processes. An all_reduce of two
-    ranks moves each byte once in each direction."""
+    """What a tuned TCP stream program moves both ways at once, at its best of 1 to 4 streams or processes, with the system's
+    congestion control or the one that we take between near hosts. An all_reduce of two ranks moves each byte once in each direction."""
 
     name = rows.LIMIT
 
@@ -91,10 +91,12 @@ class Iperf:
     def measure(self, group, _):
         ways = [(1, streams) for streams in range(1, MOST_STREAMS + 1)]
         ways += [(processes, 1) for processes in range(2, MOST_STREAMS + 1)]
-        best = max(self.bytes_per_second(processes, streams) for processes, streams in ways)
-        return {size: 2 * size / best * 1e6 for size in group.all_sizes}
+        speeds = {way: self.bytes_per_second(*way) for way in ways}
+        best = max(speeds, key=speeds.get)
+        unpaced = self.bytes_per_second(*best, ["-C", "cubic"])
+        return {size: 2 * size / max(speeds[best], unpaced) * 1e6 for size in group.all_sizes}
 
-    def bytes_per_second(self, processes, streams):
+    def bytes_per_second(self, processes, streams, options=()):
         ports = [self.place.free_port() for _ in range(processes)]
         address = self.place.addresses[1]
         servers, clients = [], []
@@ -103,7 +105,7 @@ class Iperf:
                 servers.append(self.place.start(1, ["iperf3", "-s", "-1", "-p", port, "-B", address, "--forceflush"]))
                 servers[-1].line("Server listening")
             for port in ports:
-                words = ["-c", address, "-p", port, "--bidir", "-P", streams, "-t", IPERF_SECONDS, "-J"]
+                words = ["-c", address, "-p", port, "--bidir", "-P", streams, "-t", IPERF_SECONDS, "-J", *options]
                 clients.append(self.place.start(0, ["iperf3", *words]))
             for client in clients:
                 if client.wait(30) != 0:

@@ -62,6 +62,11 @@ void refuse_forked_children() {
 
 bool process_was_forked() { return was_forked.load(std::memory_order_relaxed); }
 
+Status used_in_forked_child() {
+  return failure(Code::invalid_usage,
+                 "this process was forked from one that uses the library: only the parent may go on using it");
+}
+
 PrivateFd::PrivateFd(Fd fd) : fd_(std::move(fd)), generation_(fork_generation()) { track(fd_.get()); }
 
 PrivateFd& PrivateFd::operator=(PrivateFd&& other) noexcept {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/base/fd.h"
+#include "src/base/status.h"
 
 namespace seto {
 
@@ -20,6 +21,9 @@ void refuse_forked_children();
 
 // One relaxed load.
 [[nodiscard]] bool process_was_forked();
+
+// Why an object of another generation refuses to work.
+[[nodiscard]] Status used_in_forked_child();
 
 // A descriptor that no forked child keeps (nor an exec'ed one: it is opened close-on-exec by whoever makes it). In the child
 // its number is already closed, and this object leaves it alone: the number may belong to somebody else by then.

@@ -136,9 +136,7 @@ void RendezvousServer::look_at_deadlines() {
 void RendezvousServer::close_late(Crowd& crowd) {
   for (const std::uint64_t id : crowd.overstayed()) {
     gone_.insert(id);
-    const std::string& who = connections_.at(id)->who;
-    if (!said_of_strangers_.due(who)) continue;
-    SETO_LOG(warn, "rendezvous: closed a connection from %s that did not say in time who it is", who.c_str());
+    say_of_stranger(connections_.at(id)->who, "it did not say in time who it is");
   }
 }
 

@@ -16,9 +16,9 @@
 #include "src/bootstrap/doors.h"
 #include "src/bootstrap/frames.h"
 #include "src/bootstrap/gatherings.h"
-#include "src/bootstrap/once_a_minute.h"
 #include "src/bootstrap/server_connection.h"
 #include "src/bootstrap/unique_id.h"
+#include "src/net/stranger_log.h"
 
 namespace seto {
 
@@ -78,6 +78,7 @@ class RendezvousServer final {
   void turn_away(ServerConnection& connection, const Status& reason);
   void give_result(ServerConnection& connection);
   void drop_garbage(ServerConnection& connection);
+  void say_of_stranger(const std::string& who, const std::string& why);
 
   void announce(Gathering& gathering);
   void announce_result(Gathering& gathering, const RendezvousRoom::Announcement& announcement);
@@ -99,7 +100,7 @@ class RendezvousServer final {
   Crowd guests_;
   std::set<std::uint64_t> gone_;
   std::uint64_t next_id_ = 0;
-  OnceAMinute said_of_strangers_;
+  StrangerLog stranger_log_;
   bool listening_ = false;
   Deadline pause_until_ = Deadline::after_ms(0);  // descriptors have run out
   bool stopping_ = false;

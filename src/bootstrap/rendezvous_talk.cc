@@ -34,9 +34,7 @@ void RendezvousServer::advance_stranger(ServerConnection& connection) {
   if (outcome == MemberAnswer::Outcome::more) return;
   if (outcome == MemberAnswer::Outcome::gone) {
     gone_.insert(connection.id);
-    if (stranger.reason().ok() || !said_of_strangers_.due(connection.who)) return;
-    SETO_LOG(warn, "rendezvous: closed a connection from %s that did not prove that it belongs to this job: %s",
-             connection.who.c_str(), std::string(stranger.reason().text()).c_str());
+    if (!stranger.reason().ok()) say_of_stranger(connection.who, std::string(stranger.reason().text()));
     return;
   }
   connection.fd = stranger.take_fd();
@@ -124,9 +122,13 @@ void RendezvousServer::drop_garbage(ServerConnection& connection) {
   if (connection.gathering != nullptr) {
     connection.gathering->room.break_with(failure(Code::remote_error, "rank %d sent garbage to the rendezvous", connection.rank));
     announce(*connection.gathering);
-  } else if (said_of_strangers_.due(connection.who)) {
-    SETO_LOG(warn, "rendezvous: closed a connection from %s that sent garbage", connection.who.c_str());
+  } else {
+    say_of_stranger(connection.who, "it sent garbage");
   }
+}
+
+void RendezvousServer::say_of_stranger(const std::string& who, const std::string& why) {
+  if (const auto line = stranger_log_.note(who, monotonic_ns(), why)) SETO_LOG(warn, "rendezvous: %s", line->c_str());
 }
 
 void RendezvousServer::announce(Gathering& gathering) {

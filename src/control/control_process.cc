@@ -27,10 +27,7 @@ struct StopAtExit {
 }  // namespace
 
 Result<ControlThread*> ControlThread::of_process() {
-  if (process_was_forked()) {
-    return failure(Code::invalid_usage,
-                   "this process was forked from one that uses the library: only the parent may go on using it");
-  }
+  if (process_was_forked()) return used_in_forked_child();
   Holder& one = holder();
   if (ControlThread* control = one.published.load(std::memory_order_acquire)) return control;
   const std::lock_guard lock(one.mutex);

@@ -17,11 +17,6 @@ namespace {
 constexpr std::uint64_t kStopId = 0;
 constexpr int kEventsPerWait = 64;
 
-Status dead_in_child() {
-  return failure(Code::invalid_usage,
-                 "this process was forked from one that uses the library: only the parent may go on using it");
-}
-
 bool add_to_epoll(int epoll, int fd, std::uint32_t events, std::uint64_t id) {
   epoll_event event{};
   event.events = events;
@@ -59,7 +54,7 @@ Result<std::unique_ptr<ControlThread>> ControlThread::create() {
 }
 
 Result<ControlThread::Registration> ControlThread::add(int fd, std::uint32_t events, Handler handler) {
-  if (dead()) return dead_in_child();
+  if (dead()) return used_in_forked_child();
   const std::lock_guard lock(mutex_);
   if (stopping_) return failure(Code::invalid_usage, "the control thread has ended, as the process is doing");
   const std::uint64_t id = next_id_++;

@@ -23,11 +23,6 @@ constexpr int kLongestPauseMs = 200;
 constexpr int kLookMs = 200;  // at what changes with time alone
 constexpr int kBacklog = 4096;
 
-Status dead_in_child() {
-  return failure(Code::invalid_usage,
-                 "this process was forked from one that uses the library: only the parent may go on using it");
-}
-
 Status too_late(const char* what, const std::string& report) {
   return failure(Code::timeout, "its process %s before the deadline of the init%s%s", what, report.empty() ? "" : ": ",
                  report.c_str());
@@ -101,7 +96,7 @@ FrontDoor::~FrontDoor() = default;
 
 // The smaller of the two contexts calls, by process and number: both sides see it alike.
 Result<FrontDoor::Plan> FrontDoor::plan(const Visit& visit) const {
-  if (generation_ != fork_generation()) return dead_in_child();
+  if (generation_ != fork_generation()) return used_in_forked_child();
   SETO_ASSIGN(DoorAddress remote, decode_door_address(visit.remote_address));
   if (remote.library != self_.library) {
     return failure(Code::remote_error,

@@ -117,10 +117,7 @@ Result<std::unique_ptr<MeetingPoint>> MeetingPoint::create(ControlThread& contro
 
 // The smaller of the two contexts calls, by address and number: both sides see it alike.
 Result<Meeting> MeetingPoint::meet(const Appointment& appointment) {
-  if (generation_ != fork_generation()) {
-    return failure(Code::invalid_usage,
-                   "this process was forked from one that uses the library: only the parent may go on using it");
-  }
+  if (generation_ != fork_generation()) return used_in_forked_child();
   SETO_ASSIGN(const ProcessAddress remote, decode_address(appointment.remote_address));
   const auto mine = std::tie(address_, appointment.mine);
   const auto theirs = std::tie(appointment.remote_address, appointment.theirs);

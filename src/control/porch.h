@@ -14,7 +14,7 @@
 #include "src/base/result.h"
 #include "src/control/control_thread.h"
 #include "src/control/key_ring.h"
-#include "src/control/stranger_log.h"
+#include "src/net/stranger_log.h"
 #include "src/control/visitors.h"
 #include "src/net/membership.h"
 #include "src/net/tcp_socket.h"

@@ -23,10 +23,10 @@ bool is_near(int fd) {
 }
 
 std::string control_of(int fd) {
-  std::array<char, 16> name{};  // TCP_CA_NAME_MAX
-  socklen_t size = name.size();
+  std::array<char, 17> name{};  // TCP_CA_NAME_MAX, and a zero at the end
+  socklen_t size = name.size() - 1;
   if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) != 0) return {};
-  return {name.data(), strnlen(name.data(), size)};
+  return name.data();
 }
 
 }  // namespace

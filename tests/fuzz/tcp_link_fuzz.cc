@@ -19,12 +19,22 @@ using namespace seto;       // NOLINT
 using namespace seto::tcp;  // NOLINT
 
 constexpr std::uint64_t kCircle = 77;
+constexpr std::uint32_t kDigest = 7;
+constexpr std::uint32_t kSlice = 256;
 
 class NoHerald final : public Herald {
  public:
   void ask(std::uint32_t) override {}
   void announce() override {}
 };
+
+// All that may be read is read: what lies outside is found by the sanitizer.
+volatile unsigned read_to_the_end = 0;
+
+unsigned sum_of(const std::byte* bytes, std::size_t size, unsigned sum) {
+  for (std::size_t i = 0; i < size; ++i) sum += static_cast<unsigned>(bytes[i]);
+  return sum;
+}
 
 // As link.cc makes it, so that what follows is heard.
 std::string opening(const Secret& session) {
@@ -58,7 +68,12 @@ std::string frames_of(const std::uint8_t* data, std::size_t size) {
       frame.sequence = ++sequence;
       frame.mark %= std::uint64_t{8} << kSliceBits;
       frame.length %= 300;
-      if (wish % 4 != 0) {
+      if (wish % 16 == 1) {  // a part of what is wanted
+        frame.size = kSlice;
+        frame.digest = kDigest;
+        frame.offset %= kSlice;
+        frame.length = std::min(frame.length, kSlice - frame.offset);
+      } else if (wish % 4 != 0) {
         frame.size = frame.length + frame.size % 1000;
         frame.offset %= frame.size - frame.length + 1;
       }
@@ -96,21 +111,39 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   circle_setup.herald = &herald;
   auto circle = TcpCircle::create(std::move(circle_setup));
   if (!circle.ok()) return 0;
-  auto stream = circle.value()->open_receive({1, 0, 0}, {1024, 2, 4, 7});
+  auto stream = circle.value()->open_receive({1, 0, 0}, {kSlice, 2, 4, kDigest});
+  // Of operation 1 messages come to the caller's memory; how soon it is taken back is the input's choice.
+  auto wanted = std::make_unique<std::byte[]>(std::size_t{3} * kSlice);
+  stream.value()->place({1, wanted.get(), kSlice, std::size_t{3} * kSlice, 3});
+  std::size_t kept_for = size == 0 ? 0 : data[size - 1] % 8;
   auto pair = circle.value()->open_pair_receive(1);
   const std::string bytes = opening(session) + frames_of(data, size);
   std::size_t sent = 0;
+  unsigned sum = 0;
   while (sent < bytes.size() && !link.value()->broken()) {
     const ssize_t wrote = write(peer.get(), bytes.data() + sent, bytes.size() - sent);
     if (wrote > 0) sent += static_cast<std::size_t>(wrote);
     (void)domain.value()->pump();
-    for (std::uint64_t slice = 0; slice < 4; ++slice)
-      if (stream.value()->front(mark_of(1, slice)) != nullptr) stream.value()->release(mark_of(1, slice));
-    if (pair.value()->front({100, 5, 0}).state == PairPiece::State::ready) (void)pair.value()->release();
+    if (kept_for-- == 0) {
+      stream.value()->displace(1);
+      wanted.reset();
+    }
+    for (std::uint64_t slice = 0; slice < 4; ++slice) {
+      const std::byte* const message = stream.value()->front(mark_of(1, slice));
+      if (message == nullptr) continue;
+      if (stream.value()->brings(mark_of(1, slice), kSlice)) sum = sum_of(message, kSlice, sum);
+      stream.value()->release(mark_of(1, slice));
+    }
+    if (const PairPiece piece = pair.value()->front({100, 5, 0}); piece.state == PairPiece::State::ready) {
+      sum = sum_of(piece.data, piece.size, sum);
+      (void)pair.value()->release();
+    }
     char drained[4096];
     while (read(peer.get(), drained, sizeof drained) > 0) {
     }
   }
+  read_to_the_end = sum;
+  stream.value()->displace(1);
   circle.value()->complete(1);
   (void)domain.value()->pump();
   (void)circle.value()->failure();

@@ -16,7 +16,6 @@
 
 #include "src/base/log.h"
 #include "src/control/porch.h"
-#include "src/control/stranger_log.h"
 #include "src/net/local_socket.h"
 #include "src/net/tcp_socket.h"
 #include "tests/support/child_process.h"
@@ -211,18 +210,6 @@ TEST(Strangers, OutOfDescriptorsBothSidesAreToldAndItListensAgain) {
     return true;
   });
   EXPECT_TRUE(child.wait());
-}
-
-TEST(StrangerLog, OneLineForAnAddressInAMinuteWithHowManyThereWere) {
-  StrangerLog log;
-  const SocketAddress one = parse_address("10.0.0.1:1000").value();
-  const SocketAddress other = parse_address("10.0.0.2:1000").value();
-  std::uint64_t now = 1;
-  EXPECT_THAT(log.note(one, now, "it was silent").value(), HasSubstr("from 10.0.0.1 that did not prove"));
-  for (int count = 0; count < 10; ++count) EXPECT_FALSE(log.note(one.with_port(2000), now += 1'000'000'000, "x").has_value());
-  EXPECT_TRUE(log.note(other, now, "x").has_value());
-  now += StrangerLog::kMinuteNs;
-  EXPECT_THAT(log.note(one, now, "why").value(), HasSubstr("why (and 10 more from there since the last line like this)"));
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
-#include "src/control/stranger_log.h"
+#include "src/net/stranger_log.h"
 
 #include <algorithm>
 
 namespace seto {
 
-std::optional<std::string> StrangerLog::note(const SocketAddress& from, std::uint64_t now_ns, const std::string& why) {
-  const std::string host = host_text(from);
+std::optional<std::string> StrangerLog::note(const std::string& host, std::uint64_t now_ns, const std::string& why) {
   auto found = entries_.find(host);
   if (found != entries_.end() && now_ns - found->second.said_ns < kMinuteNs) {
     ++found->second.unsaid;

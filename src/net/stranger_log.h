@@ -6,8 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "src/net/address.h"
-
 namespace seto {
 
 // Of connections that proved nothing: one line for each address in a minute, however many there are. Not thread safe.
@@ -18,7 +16,7 @@ class StrangerLog final {
   static constexpr std::size_t kAddressLimit = 1024;
 
   // The line that is due, if one is: with how many others of that address there were since the last.
-  [[nodiscard]] std::optional<std::string> note(const SocketAddress& from, std::uint64_t now_ns, const std::string& why);
+  [[nodiscard]] std::optional<std::string> note(const std::string& host, std::uint64_t now_ns, const std::string& why);
 
  private:
   struct Entry {
