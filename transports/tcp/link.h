@@ -54,6 +54,8 @@ class Sink {
   virtual Status arrived(std::uint32_t member, const Frame& frame, std::byte* at) = 0;
 };
 
+[[nodiscard]] Status connection_failure(int error);
+
 // A reliable way to one context over one or several sockets, shared by all communicators of the two. Sockets take frames from one
 // queue when they have room, so that a slow one holds up nothing but what it has taken. All under the lock of its domain, but for
 // what is marked.
@@ -156,6 +158,7 @@ class Link final {
   Status end_frame(Socket& socket);
   Status hear_opening(const Socket& socket);
   Status number(std::uint64_t sequence);
+  [[nodiscard]] Secret proof_of(std::uint64_t circle, std::uint32_t member) const;
   [[nodiscard]] Circle* circle_of(std::uint64_t key);
 
   std::vector<std::unique_ptr<Socket>> sockets_;
