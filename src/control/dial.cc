@@ -63,7 +63,7 @@ void Dial::start(Line& line) {
   const bool alone =
       std::none_of(lines_.begin(), lines_.end(), [&](const Line& other) { return &other != &line && other.active(); });
   if (alone && fd.status().code() == Code::unavailable) broken_ = fd.status();
-  line.nobody = true;
+  line.nobody = fd.status().code() != Code::unavailable;  // who has no descriptor has asked nobody
   end(line, fd.status());
 }
 
