@@ -40,19 +40,25 @@ void CallGroup::add(Place place, const Call& call) {
 }
 
 void CallGroup::add(Place place, Transfer transfer, std::uint32_t deadline_ms) {
-  auto same = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.kind == Kind::point_to_point && entry.place.communicator == place.communicator &&
-           entry.place.stream == place.stream;
-  });
-  if (same == entries_.end()) {
-    same = entries_.emplace(entries_.end());
-    same->place = std::move(place);
-    same->kind = Kind::point_to_point;
-    same->deadline_ms = deadline_ms;
+  // What follows an exchange, or a message on another stream, stands behind it: peers match what they hear of each other in the
+  // order of the calls, and one that has no part in the first message would not put the later ones there. Of messages to oneself
+  // both ends must be in one program.
+  const bool to_oneself = transfer.peer == place.communicator->rank();
+  Entry* last = nullptr;
+  for (Entry& entry : entries_) {
+    if (entry.kind == Kind::collective || entry.place.communicator != place.communicator) continue;
+    const bool joins = entry.kind == Kind::point_to_point && entry.place.stream == place.stream;
+    if (!to_oneself || (joins && last == nullptr)) last = joins ? &entry : nullptr;
+  }
+  if (last == nullptr) {
+    last = &entries_.emplace_back();
+    last->place = std::move(place);
+    last->kind = Kind::point_to_point;
+    last->deadline_ms = deadline_ms;
   }
   // The longest of all, and none is the communicator's.
-  same->deadline_ms = same->deadline_ms == 0 || deadline_ms == 0 ? 0 : std::max(same->deadline_ms, deadline_ms);
-  same->transfers.push_back(std::move(transfer));
+  last->deadline_ms = last->deadline_ms == 0 || deadline_ms == 0 ? 0 : std::max(last->deadline_ms, deadline_ms);
+  last->transfers.push_back(std::move(transfer));
 }
 
 void CallGroup::add(Place place, std::vector<Transfer> exchange, std::uint32_t deadline_ms) {

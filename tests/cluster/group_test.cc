@@ -63,6 +63,42 @@ TEST_P(Groups, OfRandomMessagesDeliverThemAll) {
   }));
 }
 
+// Rank 2 has no part in the first message, so that its first call is the exchange. The last message may not overtake the exchange
+// there either. A message to oneself may have its ends on both sides of it.
+TEST_P(Groups, KeepMessagesAndExchangesInOrder) {
+  EXPECT_TRUE(run_ranks(GetParam(), 3, [](ApiRank& own) {
+    constexpr std::size_t kLong = 500'000, kPart = 100;
+    const int right = (own.rank + 1) % 3, left = (own.rank + 2) % 3;
+    const std::vector<std::size_t> counts(3, kPart);
+    const Floats first = filled(0, 1, 0, 10), mine = filled(own.rank, own.rank, 7, 5);
+    const Floats out = filled(own.rank, right, 1, kLong), parts(3 * kPart, static_cast<float>(own.rank));
+    for (int round = 0; round < 3; ++round) {
+      Floats first_in(10), parts_in(3 * kPart), in(kLong), mine_in(5);
+      EXPECT_EQ(setoGroupStart(), setoSuccess);
+      if (own.rank == 0) {
+        EXPECT_EQ(setoSend(first.data(), 10, setoFloat32, 1, own.comm, nullptr), setoSuccess);
+      }
+      if (own.rank == 1) {
+        EXPECT_EQ(setoRecv(first_in.data(), 10, setoFloat32, 0, own.comm, nullptr), setoSuccess);
+      }
+      EXPECT_EQ(setoSend(mine.data(), 5, setoFloat32, own.rank, own.comm, nullptr), setoSuccess);
+      EXPECT_EQ(setoAllToAllv(parts.data(), counts.data(), nullptr, parts_in.data(), counts.data(), nullptr, setoFloat32,
+                              own.comm, nullptr),
+                setoSuccess);
+      EXPECT_EQ(setoRecv(mine_in.data(), 5, setoFloat32, own.rank, own.comm, nullptr), setoSuccess);
+      EXPECT_EQ(setoSend(out.data(), kLong, setoFloat32, right, own.comm, nullptr), setoSuccess);
+      EXPECT_EQ(setoRecv(in.data(), kLong, setoFloat32, left, own.comm, nullptr), setoSuccess);
+      EXPECT_EQ(outcome(setoGroupEnd()), kGood) << "rank " << own.rank << ", round " << round;
+      EXPECT_EQ(in, filled(left, own.rank, 1, kLong));
+      EXPECT_EQ(mine_in, mine);
+      EXPECT_EQ(parts_in[2 * kPart], 2);
+      if (own.rank == 1) {
+        EXPECT_EQ(first_in, first);
+      }
+    }
+  }));
+}
+
 TEST_P(Groups, NestAndBlockOnlyAtTheOutermostEnd) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     Floats a(10, 1), b(10, 2);
