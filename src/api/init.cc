@@ -25,6 +25,12 @@ Status check_rank(Rank rank, int ranks) {
   return failure(Code::invalid_argument, "rank: %d is not one of 0 to %d", rank, ranks - 1);
 }
 
+UniqueIdBytes bytes_of(const setoUniqueId& id) {
+  UniqueIdBytes bytes;
+  std::copy(std::begin(id.internal), std::end(id.internal), bytes.begin());
+  return bytes;
+}
+
 // The user gets a communicator that works, or one that is still being made.
 Status init_rank(setoComm_t* where, const std::shared_ptr<setoComm>& comm, const Rendezvous& rendezvous) {
   Status status =
@@ -42,7 +48,7 @@ Status init_rank(setoComm_t* where, int ranks, const setoUniqueId& id, Rank rank
   SETO_ASSIGN(settings, with_struct(std::move(settings), config));
   refuse_forked_children();
   Rendezvous rendezvous;
-  std::copy(std::begin(id.internal), std::end(id.internal), rendezvous.id.begin());
+  rendezvous.id = bytes_of(id);
   auto comm = new_handle(rank, ranks, std::move(settings));
   return now_or_at_group_end([where, comm, rendezvous] { return init_rank(where, comm, rendezvous); });
 }
@@ -106,7 +112,10 @@ setoResult_t setoCommInitRankScalable(setoComm_t* newcomm, int nranks, int myran
   return enter([&]() -> Status {
     if (commIds == nullptr) return null_argument("commIds");
     if (nId < 1) return failure(Code::invalid_argument, "nId: %d; at least one id is needed", nId);
-    // All ranks pass the same ids: one is enough, because its server gives results to a few ranks, which hand them on.
+    // All ranks pass the same ids: one is enough, because its server gives results to a few ranks, which hand them on. The others
+    // would be served for nobody.
+    for (int i = 1; i < nId; ++i)
+      if (std::memcmp(&commIds[i], commIds, sizeof *commIds) != 0) give_up_unique_id(bytes_of(commIds[i]));
     return init_rank(newcomm, nranks, *commIds, myrank, config);
   });
 }

@@ -21,7 +21,11 @@ struct Servers {
   const std::uint32_t generation = fork_generation();
   std::mutex mutex;
   bool exiting = false;
-  std::list<std::unique_ptr<RendezvousServer>> running;
+  struct OfId {
+    Token token;
+    std::unique_ptr<RendezvousServer> server;
+  };
+  std::list<OfId> running;
   std::map<std::string, std::optional<RootServer>> roots;  // none: it is being started
   std::condition_variable started;                         // or has failed to
 };
@@ -42,7 +46,7 @@ struct EndAtExit {
   ~EndAtExit() {
     Servers* present = present_servers.load(std::memory_order_acquire);
     if (present == nullptr || present->generation != fork_generation()) return;
-    std::list<std::unique_ptr<RendezvousServer>> last;
+    std::list<Servers::OfId> last;
     std::map<std::string, std::optional<RootServer>> last_roots;
     const std::lock_guard lock(present->mutex);
     present->exiting = true;
@@ -70,16 +74,27 @@ Result<UniqueIdBytes> create_unique_id(UniqueId::Serves serves, const NetworkCho
   SETO_ASSIGN(Doors doors, Doors::open(network, Doors::Reach::network));
   const UniqueId id{serves, random_token(), doors.contact()};
   SETO_ASSIGN(auto server, RendezvousServer::start(std::move(doors), {rendezvous_key(id.token), serves, idle_until}));
-  std::list<std::unique_ptr<RendezvousServer>> finished;  // joined after the lock is released
+  std::list<Servers::OfId> finished;  // joined after the lock is released
   const std::lock_guard lock(all.mutex);
   if (all.exiting) return process_ends();
   for (auto one = all.running.begin(); one != all.running.end();) {
     const auto next = std::next(one);
-    if ((*one)->finished()) finished.splice(finished.end(), all.running, one);
+    if (one->server->finished()) finished.splice(finished.end(), all.running, one);
     one = next;
   }
-  all.running.push_back(std::move(server));
+  all.running.push_back({id.token, std::move(server)});
   return encode(id);
+}
+
+void give_up_unique_id(const UniqueIdBytes& id) {
+  const Result<UniqueId> known = decode(id);
+  if (!known.ok()) return;
+  Servers& all = servers();
+  std::list<Servers::OfId> given_up;  // joined after the lock is released
+  const std::lock_guard lock(all.mutex);
+  const auto found =
+      std::find_if(all.running.begin(), all.running.end(), [&](const auto& one) { return one.token == known.value().token; });
+  if (found != all.running.end()) given_up.splice(given_up.end(), all.running, found);
 }
 
 Result<const RootServer*> root_server(const std::string& root, Deadline until, const std::function<Result<RootServer>()>& start) {

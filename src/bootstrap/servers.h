@@ -18,6 +18,9 @@ namespace seto {
 // communicator that are not used by `idle_until` end. Any thread.
 [[nodiscard]] Result<UniqueIdBytes> create_unique_id(UniqueId::Serves serves, const NetworkChoice& network, Deadline idle_until);
 
+// Ends the rendezvous of an id that nobody will use, if this process made it. Blocks briefly. Any thread.
+void give_up_unique_id(const UniqueIdBytes& id);
+
 // A server that serves a root of this process: the one that was started for it before, or the one that `start` makes now, which
 // may block. Whoever wants the same root meanwhile waits for it, and starts one if that failed. What it leaves behind, `at_exit`
 // removes when the process ends.

@@ -2,6 +2,8 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -65,15 +67,27 @@ SETO_TEST_ALONE(ApiMaking, by_job_id_again_and_again) {
   });
 }
 
+int threads_of_process() {
+  std::error_code none;
+  const auto all = std::filesystem::directory_iterator("/proc/self/task", none);
+  return static_cast<int>(std::distance(begin(all), end(all)));
+}
+
+// The ids that serve nobody are not served for an hour, by a thread and five descriptors each.
 SETO_TEST_ALONE(ApiMaking, by_several_ids) {
-  setoUniqueId ids[2];
+  setoUniqueId ids[4];
   for (setoUniqueId& id : ids) ASSERT_TRUE(succeeded(setoGetUniqueId(&id)));
+  const int with_servers = threads_of_process();
   on_threads(2, [&](int rank) {
     setoComm_t comm = nullptr;
-    ASSERT_TRUE(succeeded(setoCommInitRankScalable(&comm, 2, rank, 2, ids, nullptr)));
+    ASSERT_TRUE(succeeded(setoCommInitRankScalable(&comm, 2, rank, 4, ids, nullptr)));
     expect_works(comm, 2);
     EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
   });
+  // Started meanwhile: the control thread, which stays.
+  const Deadline until = Deadline::after_ms(5'000);
+  while (threads_of_process() > with_servers - 2 && !until.passed()) std::this_thread::yield();
+  EXPECT_LE(threads_of_process(), with_servers - 2);
 }
 
 SETO_TEST_ALONE(ApiMaking, one_rank_alone) {
