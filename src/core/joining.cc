@@ -57,6 +57,10 @@ Status from_peer(Rank rank, const Status& reason) {
   return {reason.code(), "rank " + std::to_string(rank) + ": " + std::string(reason.text())};
 }
 
+bool blames_a_peer(const Status& status) {
+  return status.code() == Code::remote_error || status.code() == Code::timeout || status.code() == Code::aborted;
+}
+
 // Where all ranks are; wrong on all of them if two share a context.
 Result<std::vector<Home>> homes_of(const std::vector<Introduction>& all) {
   std::vector<Home> homes;
@@ -155,6 +159,9 @@ Status Communicator::meet(Bootstrap& bootstrap, Deadline until) {
   const Result<std::vector<std::string>> gathered = bootstrap.all_gather(outcome_text(made), until);
   if (gathered.ok()) return common_outcome(rank_, made, gathered.value());
   if (made.ok()) return gathered.status();
+  // Who blames a peer may blame one that has given up for the same reason, and is gone; the bootstrap knows who was gone first.
+  if (const Status& first = gathered.status(); first.code() == Code::remote_error && blames_a_peer(made))
+    return failure(Code::remote_error, "%s (%s)", std::string(first.text()).c_str(), std::string(made.text()).c_str());
   return {made.code() == Code::aborted ? Code::remote_error : made.code(), std::string(made.text())};
 }
 
