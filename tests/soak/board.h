@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "include/seto/seto.h"
+#include "tests/soak/limits.h"
+
+namespace seto::soak {
+
+std::uint64_t now_ns();
+
+// Gives the processor away until it is true; false at the deadline.
+bool eventually(const std::function<bool()>& true_at_last, std::uint64_t within_ms);
+
+// What was done, by all processes together.
+struct Tally {
+  std::atomic<std::uint64_t> communicators{0}, operations{0}, bytes{0}, checks{0}, splits{0}, aborts{0}, kills{0}, wrong_calls{0},
+      dumps{0};
+  std::atomic<std::uint64_t> slowest_abort_us{0}, slowest_kill_us{0}, slowest_mismatch_us{0};
+};
+
+void raise_to(std::atomic<std::uint64_t>& greatest, std::uint64_t value);
+
+// Memory that all processes share. The parent clears it between generations, when nobody runs.
+struct Board {
+  static constexpr std::size_t kIds = 2;
+  static constexpr std::size_t kGatherBytes = std::size_t{64} << 10;
+
+  Tally tally;
+  std::array<setoUniqueId, kIds> ids{};
+  std::array<std::atomic<bool>, kIds> id_ready{};
+  std::atomic<bool> given_up{false};                             // somebody has failed: nobody waits for anybody any more
+  std::atomic<int> at_ending{0};                                 // ranks that have done with the acts: no fault before
+  std::atomic<std::uint64_t> fault_ns{0};                        // when the ending that was drawn began
+  std::array<std::atomic<std::uint64_t>, kMostRanks> arrived{};  // rounds of the callback, by rank
+  std::array<std::array<std::array<std::byte, kGatherBytes>, kMostRanks>, 2> gathered{};
+
+  void clear();
+};
+
+// The board of this run, zeroed, which children inherit.
+Board& make_board();
+
+}  // namespace seto::soak

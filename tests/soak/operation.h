@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/soak/element.h"
+#include "tests/soak/random.h"
+
+namespace seto::soak {
+
+enum class Kind : std::uint8_t {
+  all_reduce,
+  reduce,
+  broadcast,
+  bcast,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  gather,
+  scatter,
+  barrier,
+  all_to_allv,
+  all_gatherv,
+  reduce_scatterv,
+  shift,  // everybody sends to one rank and receives from another, in a group
+  pair,   // every second rank sends to the next one, alone
+};
+inline constexpr int kKinds = 15;
+const char* name_of(Kind kind);
+
+// One call, the same on every rank of its communicator.
+struct Operation {
+  Kind kind = Kind::barrier;
+  Fold fold = Fold::sum;
+  int type = 0;
+  int root = 0;
+  std::size_t count = 0;
+  std::uint64_t key = 0;
+
+  [[nodiscard]] std::string text() const;
+};
+Operation drawn(Random& random, int ranks, std::size_t most_bytes);
+
+// Elements [at, at + count) of a rank's result: those of rank `source` from `from` on, or the reduction of all ranks there.
+inline constexpr int kAllRanks = -1;
+struct Piece {
+  std::size_t at;
+  std::size_t count;
+  int source;
+  std::size_t from;
+};
+
+// One rank's part in a call, in elements. Of what is in place, the input begins at input_at and the output at output_at of one
+// area.
+struct Layout {
+  std::size_t input = 0;
+  std::size_t output = 0;
+  bool in_place = false;
+  std::size_t input_at = 0;
+  std::size_t output_at = 0;
+  std::vector<Piece> pieces;
+};
+Layout layout_of(const Operation& operation, int rank, int ranks);
+
+// What the uneven forms are given.
+struct Parts {
+  std::vector<std::size_t> counts;
+  std::vector<std::size_t> at;
+  std::size_t extent = 0;
+  bool gaps = false;  // else the parts follow each other
+};
+// all_to_allv: what a rank sends to each, and receives from each.
+Parts sent_parts(const Operation& operation, int rank, int ranks);
+Parts received_parts(const Operation& operation, int rank, int ranks);
+// The other two: the same counts on all ranks; where all_gatherv puts them is each rank's own affair.
+Parts common_parts(const Operation& operation, int rank, int ranks);
+
+}  // namespace seto::soak

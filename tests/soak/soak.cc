@@ -1,0 +1,171 @@
+// Random collectives of random sizes, splits, aborts and kills, for as long as asked. README.md of this folder.
+//
+//   soak [--seconds N] [--seed S] [--ranks N] [--processes N] [--transport auto|tcp|mixed] [--from G] [--generations N]
+//        [--patience N]: limits of time are so many times as long; [--ending NAME]: all generations end so (Ending in plan.h)
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <set>
+#include <string>
+
+#include "tests/soak/crew.h"
+#include "tests/support/leavings.h"
+
+namespace seto::soak {
+namespace {
+
+constexpr int kMostFailures = 10;
+
+volatile sig_atomic_t stop_asked = 0;
+void ask_stop(int) { stop_asked = 1; }
+
+struct Options {
+  Shape shape;
+  std::uint64_t seconds = 15;
+  std::uint64_t from = 0;
+  std::uint64_t generations = ~std::uint64_t{0};
+};
+
+bool number(const char* text, std::uint64_t least, std::uint64_t most, std::uint64_t& value) {
+  char* end = nullptr;
+  value = std::strtoull(text, &end, 10);
+  return *text != 0 && *end == 0 && value >= least && value <= most;
+}
+
+bool transport(const std::string& name, Transport& value) {
+  value = name == "tcp" ? Transport::tcp : name == "mixed" ? Transport::mixed : Transport::automatic;
+  return name == "tcp" || name == "mixed" || name == "auto";
+}
+
+bool ending(const std::string& name, int& value) {
+  value = 0;
+  while (value < kEndings && name != name_of(static_cast<Ending>(value))) ++value;
+  return value < kEndings;
+}
+
+bool read_option(const std::string& name, const char* text, Options& options) {
+  std::uint64_t value = 0;
+  constexpr std::uint64_t kAny = ~std::uint64_t{0};
+  if (name == "--transport") return transport(text, options.shape.transport);
+  if (name == "--seconds") return number(text, 0, kAny, options.seconds);
+  if (name == "--seed") return number(text, 0, kAny, options.shape.seed);
+  if (name == "--ending") return ending(text, options.shape.ending);
+  if (name == "--patience") return number(text, 1, 100, options.shape.patience);
+  if (name == "--from") return number(text, 0, kAny, options.from);
+  if (name == "--generations") return number(text, 1, kAny, options.generations);
+  if (name == "--ranks" && number(text, 2, kMostRanks, value)) options.shape.ranks = static_cast<int>(value);
+  if (name == "--processes" && number(text, 1, kMostRanks, value)) options.shape.processes = static_cast<int>(value);
+  return value != 0;
+}
+
+bool read_options(int count, char** arguments, Options& options) {
+  options.shape.seed = std::random_device{}();
+  for (int i = 1; i < count; i += 2)
+    if (i + 1 == count || !read_option(arguments[i], arguments[i + 1], options)) return false;
+  return options.shape.processes <= options.shape.ranks;
+}
+
+unsigned long long plain(std::uint64_t value) { return value; }
+
+void print_progress(const char* head, const Options& options, std::uint64_t seconds, std::uint64_t played, int failures) {
+  std::printf("%s: seed %llu, %llu s, %llu generations, failures: %d\n", head, plain(options.shape.seed), plain(seconds),
+              plain(played), failures);
+  std::fflush(stdout);
+}
+
+void print_summary(const Tally& tally) {
+  std::printf(
+      "%llu communicators of a rank, %llu operations, %llu MiB, %llu splits, %llu aborts, %llu kills, %llu wrong calls, "
+      "%llu dumps, %llu results checked\n",
+      plain(tally.communicators), plain(tally.operations), plain(tally.bytes >> 20), plain(tally.splits), plain(tally.aborts),
+      plain(tally.kills), plain(tally.wrong_calls), plain(tally.dumps), plain(tally.checks));
+  std::printf("the slowest rank heard of an abort after %.1f ms, of a kill after %.1f ms, of a disagreement after %.1f ms\n",
+              static_cast<double>(tally.slowest_abort_us) / 1e3, static_cast<double>(tally.slowest_kill_us) / 1e3,
+              static_cast<double>(tally.slowest_mismatch_us) / 1e3);
+}
+
+bool nothing_left(const std::set<std::string>& before) {
+  bool nothing = true;
+  for (const std::string& name : testing::shared_memory_files())
+    if (before.count(name) == 0) {
+      std::printf("soak: %s is left\n", name.c_str());
+      nothing = false;
+    }
+  if (waitpid(-1, nullptr, WNOHANG) == -1) return nothing;
+  std::printf("soak: a process is left\n");
+  return false;
+}
+
+// What processes inherit, unless the caller has set it otherwise.
+void set_environment(const std::string& directory) {
+  setenv("SETO_DUMP_FILE", (directory + "/dump-%p-%r.json").c_str(), 0);
+  setenv("SETO_DUMP_SIGNAL", std::to_string(SIGUSR1).c_str(), 0);
+  setenv("SETO_LOG", "error", 0);
+  setenv("SETO_INIT_TIMEOUT_MS", std::to_string(kIdleIdMs).c_str(), 0);  // of ids alone: each communicator has its own
+}
+
+int run(const Options& options, const std::string& directory) {
+  const std::set<std::string> before = testing::shared_memory_files();
+  Board& board = make_board();
+  const Setting setting{options.shape, board, directory};
+  int failures = 0, judged = 0;
+  std::uint64_t played = 0;
+  const std::uint64_t begun = now_ns(), every = isatty(STDOUT_FILENO) != 0 ? 5 : 60;
+  const auto seconds = [&] { return (now_ns() - begun) / 1'000'000'000; };
+  {
+    Crew crew(setting);
+    std::uint64_t said = 0;
+    while (played < options.generations && seconds() < options.seconds && failures < kMostFailures && stop_asked == 0) {
+      failures += crew.play(options.from + played++) ? 0 : 1;
+      if (seconds() / every <= said) continue;
+      said = seconds() / every;
+      print_progress("soak", options, seconds(), played, failures);
+    }
+    failures += crew.account(judged) ? 0 : 1;
+    failures += crew.end() ? 0 : 1;
+  }
+  failures += nothing_left(before) ? 0 : 1;
+  print_summary(board.tally);
+  std::printf("%d processes lived long enough to compare what they hold\n", judged);
+  print_progress("soak ended", options, seconds(), played, failures);
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace seto::soak
+
+// Races and leaks end the process in which they are found, and so fail the run. Ranks that are killed join no threads.
+extern "C" const char* __tsan_default_options() { return "halt_on_error=1:report_thread_leaks=0"; }
+
+int main(int count, char** arguments) {
+  using namespace seto::soak;
+  Options options;
+  if (!read_options(count, arguments, options)) {
+    std::fprintf(stderr,
+                 "usage: soak [--seconds N] [--seed S] [--ranks 2-%d] [--processes N] [--transport auto|tcp|mixed]\n"
+                 "            [--patience N] [--ending NAME] [--from GENERATION] [--generations N]\n",
+                 kMostRanks);
+    return 2;
+  }
+  struct sigaction action {};
+  action.sa_handler = ask_stop;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // what processes leave behind becomes ours, where it is found
+  std::string directory = std::filesystem::temp_directory_path() / "seto-soak-XXXXXX";
+  if (mkdtemp(directory.data()) == nullptr) return 2;
+  set_environment(directory);
+  print_progress("soak begins", options, 0, 0, 0);
+  const int result = run(options, directory);
+  std::filesystem::remove_all(directory);
+  return result;
+}
