@@ -14,9 +14,9 @@
 #include "src/base/result.h"
 #include "src/control/control_thread.h"
 #include "src/control/key_ring.h"
-#include "src/net/stranger_log.h"
 #include "src/control/visitors.h"
 #include "src/net/membership.h"
+#include "src/net/stranger_log.h"
 #include "src/net/tcp_socket.h"
 
 namespace seto {
