@@ -123,7 +123,9 @@ Status TransferTask::look_around(Rank& culprit) {
     Status gone = communicator_.why_gone(transfer.peer);
     if (gone.ok()) continue;
     if (transfer.direction == Direction::receive && communicator_.may_still_bring(transfer.peer)) continue;
-    culprit = transfer.peer;
+    // Who left because of another is not the cause; who died has said nothing.
+    const bool left = communicator_.circle_->fate_of(static_cast<std::uint32_t>(transfer.peer)).reason != 0;
+    culprit = left ? communicator_.blamed_by(transfer.peer) : transfer.peer;
     return failure(gone.code(), "%s: %s", describe(transfer.direction, prepared_.letters[i], transfer.peer).c_str(),
                    std::string(gone.text()).c_str());
   }

@@ -184,6 +184,28 @@ TEST_P(LeavingRank, IsNamed) {
   });
 }
 
+// Each rank waits for a message of the next one, and the last one leaves: the news travels from rank to rank, and all name the
+// last.
+TEST(LostRank, IsNamedByAllWhoWaitForEachOther) {
+  run_ranks(Kind::processes, 5, [](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    expect_works(comm, seat);
+    const int last = seat.ranks - 1;
+    if (seat.rank == last) {
+      EXPECT_EQ(setoCommAbort(comm), setoSuccess);
+      ASSERT_TRUE(seat.meet(1));
+      return;
+    }
+    float value = 0;
+    const Answer heard = answer(setoRecv(&value, 1, setoFloat32, seat.rank + 1, comm, nullptr));
+    EXPECT_EQ(heard.code, setoRemoteError) << heard;
+    EXPECT_TRUE(heard.says("rank " + std::to_string(last))) << "rank " << seat.rank << ": " << heard;
+    ASSERT_TRUE(seat.meet(1));
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
 // The ways that end one rank and not the process of all.
 class LeavingThread : public ::testing::TestWithParam<std::string> {};
 
