@@ -56,8 +56,11 @@ Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(Doors doors, O
 
 RendezvousServer::~RendezvousServer() {
   if (!thread_.joinable()) return;
-  const std::uint64_t one = 1;
-  static_cast<void>(!write(stop_.get(), &one, sizeof one));
+  {
+    const std::lock_guard lock(end_mutex_);
+    const std::uint64_t one = 1;
+    if (stop_.valid()) static_cast<void>(!write(stop_.get(), &one, sizeof one));
+  }
   thread_.join();
 }
 
@@ -71,6 +74,12 @@ void RendezvousServer::serve() {
   for (const auto& [number, gathering] : gatherings_.open()) close_gathering(*gathering);
   connections_.clear();
   doors_.close();
+  {
+    // Nobody may ask for another id, which is when the finished are joined.
+    const std::lock_guard lock(end_mutex_);
+    poll_.close();
+    stop_.close();
+  }
   finished_.store(true, std::memory_order_release);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -93,6 +94,7 @@ class RendezvousServer final {
   Doors doors_;
   const Options options_;
   Gatherings gatherings_;
+  std::mutex end_mutex_;  // who ends the server, and the server that ends by itself, over the next two
   PrivateFd stop_;
   PrivateFd poll_;
   std::map<std::uint64_t, std::unique_ptr<ServerConnection>> connections_;
