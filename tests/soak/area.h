@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,9 @@ class Area final {
   Area(std::size_t elements, std::size_t element, std::uint64_t key);
 
   [[nodiscard]] std::byte* at(std::size_t index) const { return memory_.get() + begin_ + index * element_; }
-  [[nodiscard]] std::byte* expected(std::size_t index) { return expected_.data() + begin_ + index * element_; }
+  [[nodiscard]] std::span<std::byte> expected(std::size_t index, std::size_t count) {
+    return std::span(expected_).subspan(begin_ + index * element_, count * element_);
+  }
   // What is expected so far becomes what the buffer holds.
   void fill() const;
   // Empty if all is as expected; else where the first difference is.

@@ -131,10 +131,13 @@ Word Numbers::folded(std::size_t index) const {
   return result;
 }
 
-void Numbers::store_one(int rank, std::size_t index, std::byte* at) const { store(type_, of(rank, index), 1, at); }
+void Numbers::store_own(int rank, std::size_t from, std::span<std::byte> target) const {
+  for (std::size_t at = 0; at < target.size(); at += type_.size) store(type_, of(rank, from++), 1, &target[at]);
+}
 
-void Numbers::store_folded(std::size_t index, std::byte* at) const {
-  store(type_, folded(index), fold_ == Fold::average ? ranks_ : 1, at);
+void Numbers::store_folded(std::size_t from, std::span<std::byte> target) const {
+  const int divisor = fold_ == Fold::average ? ranks_ : 1;
+  for (std::size_t at = 0; at < target.size(); at += type_.size) store(type_, folded(from++), divisor, &target[at]);
 }
 
 }  // namespace seto::soak

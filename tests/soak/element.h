@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "include/seto/seto.h"
 
@@ -33,8 +34,9 @@ class Numbers final {
   Numbers(const Type& type, Fold fold, int ranks, std::uint64_t key);
 
   [[nodiscard]] Word of(int rank, std::size_t index) const;
-  void store_one(int rank, std::size_t index, std::byte* at) const;
-  void store_folded(std::size_t index, std::byte* at) const;
+  // Those of one rank, or of the reduction of all, from index `from` on.
+  void store_own(int rank, std::size_t from, std::span<std::byte> target) const;
+  void store_folded(std::size_t from, std::span<std::byte> target) const;
   [[nodiscard]] static Word scale_of(int rank) { return 1 + static_cast<Word>(rank) % 2; }
 
  private:

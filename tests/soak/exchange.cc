@@ -16,7 +16,7 @@ Exchange::Exchange(const Seat& seat, const Operation& operation)
   output_ = std::make_unique<Area>(layout_.in_place ? std::max(end_of_input, end_of_output) : layout_.output, type_.size, key);
   if (!layout_.in_place) input_ = std::make_unique<Area>(layout_.input, type_.size, mixed(key));
   Area& source = layout_.in_place ? *output_ : *input_;
-  for (std::size_t i = 0; i < layout_.input; ++i) numbers_.store_one(seat.rank, i, source.expected(layout_.input_at + i));
+  numbers_.store_own(seat.rank, 0, source.expected(layout_.input_at, layout_.input));
   source.fill();
   output_->fill();
   // What a rank does not use may be null.
@@ -27,14 +27,13 @@ Exchange::Exchange(const Seat& seat, const Operation& operation)
 }
 
 void Exchange::expect_pieces() {
-  for (const Piece& piece : layout_.pieces)
-    for (std::size_t i = 0; i < piece.count; ++i) {
-      std::byte* const at = output_->expected(layout_.output_at + piece.at + i);
-      if (piece.source == kAllRanks)
-        numbers_.store_folded(piece.from + i, at);
-      else
-        numbers_.store_one(piece.source, piece.from + i, at);
-    }
+  for (const Piece& piece : layout_.pieces) {
+    const std::span<std::byte> target = output_->expected(layout_.output_at + piece.at, piece.count);
+    if (piece.source == kAllRanks)
+      numbers_.store_folded(piece.from, target);
+    else
+      numbers_.store_own(piece.source, piece.from, target);
+  }
 }
 
 std::string Exchange::difference() const {

@@ -211,7 +211,7 @@ Trouble Finale::abort_pending() {
   const std::uint64_t late_ms = (returned - std::min(returned, job_.board.fault_ns.load())) / 1'000'000;
   if (late_ms > kNoticeMs * job_.shape.patience / 10)
     return "a pending call ended " + std::to_string(late_ms) + " ms after the abort: " + waited.told();
-  if (waited.well() && absent >= 0) return "a call ended well that one rank never came to";
+  if (waited.well() && absent >= 0 && returned < job_.board.fault_ns) return "a call ended well that one rank never came to";
   return {};
 }
 
