@@ -118,7 +118,9 @@ bool measure(const Options& options, setoComm_t comm) {
                 options.size, options.depth, options.calls, seconds,
                 static_cast<double>(options.size * options.calls) * factor / seconds, window.is_right(ranks) ? 0 : 1);
   }
-  return window.is_right(ranks);
+  const bool ended = std::all_of(streams.begin(), streams.end(),
+                                 [](setoStream_t stream) { return succeeded(setoStreamDestroy(stream), "stream"); });
+  return ended && window.is_right(ranks);
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ void RendezvousServer::look_at_deadlines() {
 void RendezvousServer::close_late(Crowd& crowd) {
   for (const std::uint64_t id : crowd.overstayed()) {
     gone_.insert(id);
-    say_of_stranger(connections_.at(id)->who, "it did not say in time who it is");
+    say_of_stranger(connections_.at(id)->who, "that did not say in time who it is");
   }
 }
 

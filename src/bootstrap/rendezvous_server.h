@@ -79,7 +79,7 @@ class RendezvousServer final {
   void turn_away(ServerConnection& connection, const Status& reason);
   void give_result(ServerConnection& connection);
   void drop_garbage(ServerConnection& connection);
-  void say_of_stranger(const std::string& who, const std::string& why);
+  void say_of_stranger(const std::string& who, const std::string& what);
 
   void announce(Gathering& gathering);
   void announce_result(Gathering& gathering, const RendezvousRoom::Announcement& announcement);

@@ -34,7 +34,7 @@ void RendezvousServer::advance_stranger(ServerConnection& connection) {
   if (outcome == MemberAnswer::Outcome::more) return;
   if (outcome == MemberAnswer::Outcome::gone) {
     gone_.insert(connection.id);
-    if (!stranger.reason().ok()) say_of_stranger(connection.who, std::string(stranger.reason().text()));
+    if (!stranger.reason().ok()) say_of_stranger(connection.who, kUnproven + std::string(stranger.reason().text()));
     return;
   }
   connection.fd = stranger.take_fd();
@@ -123,12 +123,12 @@ void RendezvousServer::drop_garbage(ServerConnection& connection) {
     connection.gathering->room.break_with(failure(Code::remote_error, "rank %d sent garbage to the rendezvous", connection.rank));
     announce(*connection.gathering);
   } else {
-    say_of_stranger(connection.who, "it sent garbage");
+    say_of_stranger(connection.who, "that sent garbage");
   }
 }
 
-void RendezvousServer::say_of_stranger(const std::string& who, const std::string& why) {
-  if (const auto line = stranger_log_.note(who, monotonic_ns(), why)) SETO_LOG(warn, "rendezvous: %s", line->c_str());
+void RendezvousServer::say_of_stranger(const std::string& who, const std::string& what) {
+  if (const auto line = stranger_log_.note(who, monotonic_ns(), what)) SETO_LOG(warn, "rendezvous: %s", line->c_str());
 }
 
 void RendezvousServer::announce(Gathering& gathering) {

@@ -253,7 +253,7 @@ void Porch::see_off(Crowd::iterator which, const std::string& why) {
     read_away(one.fd.get());
   }
   if (!why.empty()) {
-    if (const auto line = log_.note(host_text(one.from), monotonic_ns(), why)) SETO_LOG(warn, "%s", line->c_str());
+    if (const auto line = log_.note(host_text(one.from), monotonic_ns(), kUnproven + why)) SETO_LOG(warn, "%s", line->c_str());
   }
   crowd_.erase(which);
 }

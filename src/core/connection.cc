@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "src/base/log.h"
 #include "src/core/neighbour.h"
 #include "src/net/congestion.h"
 #include "transports/local/local_contexts.h"
@@ -59,7 +60,8 @@ Result<std::shared_ptr<Connection>> Connection::open(const Own& own, const PeerA
   tcp::Link::Setup setup;
   for (; visit.index < door.sockets; ++visit.index) {
     SETO_ASSIGN(PrivateFd socket, own.doors->meet(visit));
-    choose_congestion_control(socket.get());
+    const std::string control = choose_congestion_control(socket.get());
+    SETO_LOG(debug, "a data socket has the congestion control %s", control.c_str());
     setup.sockets.push_back(std::move(socket));
   }
   visit.index = 0;

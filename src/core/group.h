@@ -11,7 +11,8 @@
 namespace seto {
 
 // The calls of one thread between the start and the end of a group. They are queued, copied, and issued as one by the outermost
-// end: collectives one by one, sends and receives of a communicator and a stream as one local program. What stands on one stream
+// end: collectives one by one, sends and receives of a communicator and a stream, up to the next exchange of that communicator or
+// its next message on another stream, as one local program. What stands on one stream
 // is one item of it.
 class CallGroup final {
  public:

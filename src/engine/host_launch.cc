@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 namespace seto {
 namespace {
@@ -66,8 +67,9 @@ std::uint64_t HostLaunch::slices_past_hazards(const BoundStep& step, const Run& 
 void HostLaunch::place_ahead(Run& run, const Frame& frame) {
   const std::uint64_t reached = 1 + (slices_ == 1 ? run.lane : run.round);
   if (placing_.empty() || run.placed == reached) return;
+  const std::size_t first = run.placed == 0 ? 0 : placed_at_once_;
   run.placed = reached;
-  for (const Placing& placing : placing_)
+  for (const Placing& placing : std::span(placing_).subspan(first))
     placing.stream->place({frame.operation, frame.memory(placing.space) + placing.offset, slice_elements_ * element_size_,
                            placing.size, slices_past_hazards(steps_[placing.lane], run)});
 }

@@ -189,8 +189,9 @@ class HostLaunch final {
   std::vector<Dependency> dependencies_;
   std::vector<std::unique_ptr<SendStream>> sends_;
   std::vector<std::unique_ptr<ReceiveStream>> receives_;
-  std::vector<Target> lending_;  // those of targets_ that lend
-  std::vector<Placing> placing_;
+  std::vector<Target> lending_;   // those of targets_ that lend
+  std::vector<Placing> placing_;  // those without hazards first
+  std::size_t placed_at_once_ = 0;
   std::array<std::vector<std::uint64_t>, 2> done_;  // readiness order: slices by lane, for each of two operations under way
   std::array<std::unique_ptr<std::byte, AlignedDelete>, 2> scratch_;
   std::vector<std::uint32_t> stage_lanes_;  // the first lane of each stage, and the number of lanes

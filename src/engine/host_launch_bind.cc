@@ -44,6 +44,12 @@ Result<std::unique_ptr<HostLaunch>> HostLaunch::bind(const BindRequest& request,
       if (scratch == nullptr) return failure(Code::unavailable, "out of memory: %zu bytes of scratch", size);
     }
   SETO_TRY(launch->bind_stages());
+  const auto hazards = std::stable_partition(launch->placing_.begin(), launch->placing_.end(), [&](const Placing& placing) {
+    const BoundStep& step = launch->steps_[placing.lane];
+    const auto first = launch->dependencies_.begin() + step.first_dependency;
+    return std::none_of(first, first + step.dependency_count, [](const Dependency& dependency) { return dependency.steps > 0; });
+  });
+  launch->placed_at_once_ = static_cast<std::size_t>(hazards - launch->placing_.begin());
   for (auto& done : launch->done_) done.assign(launch->steps_.size(), 0);
   return launch;
 }

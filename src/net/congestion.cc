@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstddef>
 #include <cstring>
 
 namespace seto {

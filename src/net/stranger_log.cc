@@ -4,7 +4,7 @@
 
 namespace seto {
 
-std::optional<std::string> StrangerLog::note(const std::string& host, std::uint64_t now_ns, const std::string& why) {
+std::optional<std::string> StrangerLog::note(const std::string& host, std::uint64_t now_ns, const std::string& what) {
   auto found = entries_.find(host);
   if (found != entries_.end() && now_ns - found->second.said_ns < kMinuteNs) {
     ++found->second.unsaid;
@@ -18,7 +18,7 @@ std::optional<std::string> StrangerLog::note(const std::string& host, std::uint6
     }
     found = entries_.try_emplace(host).first;
   }
-  std::string line = "closed a connection from " + host + " that did not prove that it belongs to this job: " + why;
+  std::string line = "closed a connection from " + host + " " + what;
   if (found->second.unsaid > 0) {
     line += " (and " + std::to_string(found->second.unsaid) + " more from there since the last line like this)";
   }

@@ -137,7 +137,34 @@ TEST(EnginePlacing, InPlaceNothingIsNamedBeforeItWasSent) {
 TEST(EnginePlacing, NorOfOneSlice) {
   const Outcome outcome = run_ring(InPlace::yes, 100'000);
   EXPECT_EQ(outcome.slices, 1U);
-  for (const Seen& seen : outcome.seen) EXPECT_FALSE(seen.ahead);
+  for (const Seen& seen : outcome.seen) {
+    EXPECT_FALSE(seen.ahead);
+    EXPECT_EQ(seen.last_until, 1U);
+  }
+}
+
+// Over a run that is given up nothing comes any more, whatever its peer still sends.
+TEST(EnginePlacing, AWithdrawnRunIsLeftAlone) {
+  const auto broadcast = std::find_if(algorithms().begin(), algorithms().end(),
+                                      [](const Algorithm& algorithm) { return algorithm.collective == Collective::broadcast; });
+  Job job{&*broadcast, 2, DataType::uint8, ReduceOp::sum, 3'000'000};
+  job.slice_elements = 512 << 10;
+  const auto members = tcp_transport(1).make({});
+  Worker root(job, 0, members[0]->circle());
+  Worker other(job, 1, members[1]->circle());
+  std::mt19937_64 random(1);
+  for (int turns = 0; turns < 1'000'000 && !other.has_output(); ++turns) {
+    root.turn(1, random());
+    other.turn(1, random());
+  }
+  ASSERT_TRUE(other.has_output());
+  ASSERT_EQ(other.done(), 0U);
+  ASSERT_TRUE(other.withdraw());
+  for (int turns = 0; turns < 10'000; ++turns) {
+    root.turn(1, random());
+    (void)members[1]->circle().completed_by(0);  // pumps
+  }
+  EXPECT_FALSE(other.withdrawn_is_touched());
 }
 
 }  // namespace

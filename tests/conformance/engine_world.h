@@ -184,6 +184,25 @@ class Worker {
     return count;
   }
 
+  // Gives the operation under way up, and its buffers back to the caller, who writes to them. True: nobody reads them any more.
+  bool withdraw() {
+    Operation& each = operations_[done_];
+    if (!launch_->withdraw(each.run)) return false;
+    std::fill(each.input.begin(), each.input.end(), std::byte{0xdd});
+    std::fill(each.output.begin(), each.output.end(), std::byte{0xdd});
+    return true;
+  }
+  [[nodiscard]] bool withdrawn_is_touched() const {
+    const Operation& each = operations_[done_];
+    return std::any_of(each.output.begin(), each.output.end(), [](std::byte byte) { return byte != std::byte{0xdd}; });
+  }
+  // Of its output something has come, or been computed.
+  [[nodiscard]] bool has_output() const {
+    if (begun_ == done_) return false;
+    const Operation& each = operations_[done_];
+    return std::any_of(each.output.begin(), each.output.end(), [](std::byte byte) { return byte != std::byte{0xee}; });
+  }
+
   [[nodiscard]] std::uint64_t done() const { return done_; }
   [[nodiscard]] HostLaunch::Wait waits_at() const {
     if (begun_ == done_) return {-1, "has not begun", ""};

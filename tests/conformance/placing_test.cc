@@ -1,5 +1,6 @@
 // Messages that come to where they are wanted: which do, which lie elsewhere, and until when anything is written there.
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/support/conformance.h"
@@ -117,7 +118,8 @@ TEST_P(Placing, NothingIsWrittenOnceItIsTakenBack) {
   send(0);
   send(1);
   send(2);  // more than one look reads of a socket: some is on its way
-  (void)receive_->front(mark_of(1, 0));
+  while (untouched()) (void)receive_->front(mark_of(1, 0));
+  EXPECT_EQ(wanted_[3 * kSlice - 1], std::byte{0xee}) << "and some is not";
   receive_->displace(1);
   std::fill(wanted_.begin(), wanted_.end(), std::byte{0xee});
   send(3, kAll - 3 * kSlice);
@@ -140,6 +142,63 @@ TEST_P(Placing, NothingIsWrittenOnceItIsTakenBack) {
   ASSERT_NE(message, nullptr);
   EXPECT_EQ(message[kSlice - 1], std::byte{9});
   EXPECT_TRUE(untouched());
+}
+
+// What its owner takes back is right where it arrives, or never whole.
+TEST_P(Placing, WhatIsRevokedArrivesRightOrNever) {
+  constexpr std::size_t kLong = std::size_t{4} << 20;
+  constexpr std::uint64_t kSlices = 2;
+  constexpr StreamGeometry kLent{kLong, 2, kSlices, 5};
+  const std::uint32_t receivers[] = {1};
+  send_ = members_[0]->circle().open_send({0, 0, 1}, receivers, kLent).value();
+  receive_ = members_[1]->circle().open_receive({0, 0, 1}, kLent).value();
+  std::vector<std::byte> memory(kSlices * kLong, std::byte{7});
+  for (std::uint64_t slice = 0; slice < kSlices; ++slice) {
+    ASSERT_TRUE(send_->lend(mark_of(1, slice), memory.data(), kLong));
+    send_->tell_size(mark_of(1, slice), kLong);
+    send_->commit(mark_of(1, slice));
+  }
+  ASSERT_FALSE(send_->taken(1)) << "the sockets took all of it: nothing is left to take back";
+  EXPECT_TRUE(send_->revoke(1));
+  EXPECT_TRUE(send_->taken(1));
+  std::fill(memory.begin(), memory.end(), std::byte{0xdd});
+  members_[0]->circle().complete(1);
+  members_[0]->circle().begin({2, 0, 0, {}});
+  std::byte* next = send_->acquire(mark_of(2, 0));
+  ASSERT_NE(next, nullptr);
+  std::memset(next, 8, kLong);
+  send_->commit(mark_of(2, 0));
+  const std::byte* after = nullptr;
+  for (int looks = 0; looks < 1'000'000 && after == nullptr; ++looks) {
+    (void)send_->taken(1);  // pumps
+    after = receive_->front(mark_of(2, 0));
+  }
+  ASSERT_NE(after, nullptr) << "what was sent later has come";
+  EXPECT_EQ(after[kLong - 1], std::byte{8});
+  std::uint64_t whole = 0;
+  for (std::uint64_t slice = 0; slice < kSlices; ++slice) {
+    const std::byte* const message = receive_->front(mark_of(1, slice));
+    if (message == nullptr) continue;
+    ++whole;
+    EXPECT_EQ(std::count(message, message + kLong, std::byte{7}), static_cast<std::ptrdiff_t>(kLong)) << "slice " << slice;
+  }
+  EXPECT_LT(whole, kSlices);
+}
+
+TEST_P(Placing, APartThatComesTwiceIsGarbage) {
+  // Sent as two operations of one stream would not be: the same message twice.
+  receive_->place(placement(4));
+  send(0);
+  ASSERT_NE(receive(0), nullptr);
+  const std::uint32_t receivers[] = {1};
+  const auto again = members_[0]->circle().open_send({0, 0, 0}, receivers, kGeometry).value();
+  std::byte* const memory = again->acquire(mark_of(1, 0));
+  ASSERT_NE(memory, nullptr);
+  std::memset(memory, 0x55, kSlice);
+  again->tell_size(mark_of(1, 0), kSlice);
+  again->commit(mark_of(1, 0));
+  for (int looks = 0; looks < 1000; ++looks) (void)receive_->front(mark_of(1, 1));
+  EXPECT_EQ(std::count(wanted_.begin(), wanted_.begin() + kSlice, std::byte{1}), static_cast<std::ptrdiff_t>(kSlice));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Placing, ::testing::Values(&tcp_transport(1), &tcp_transport(3)), name_of_one);

@@ -90,7 +90,7 @@ std::string frames_of(const std::uint8_t* data, std::size_t size) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size > 16'384) return 0;
+  if (size == 0 || size > 16'384) return 0;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return 0;
   const Fd peer(ends[1]);
@@ -115,24 +115,30 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // Of operation 1 messages come to the caller's memory; how soon it is taken back is the input's choice.
   auto wanted = std::make_unique<std::byte[]>(std::size_t{3} * kSlice);
   stream.value()->place({1, wanted.get(), kSlice, std::size_t{3} * kSlice, 3});
-  std::size_t kept_for = size == 0 ? 0 : data[size - 1] % 8;
+  std::size_t kept_for = data[size - 1] % 8;
   auto pair = circle.value()->open_pair_receive(1);
   const std::string bytes = opening(session) + frames_of(data, size);
   std::size_t sent = 0;
   unsigned sum = 0;
+  std::uint64_t next = 0;  // slice
   while (sent < bytes.size() && !link.value()->broken()) {
-    const ssize_t wrote = write(peer.get(), bytes.data() + sent, bytes.size() - sent);
+    // In pieces of any length, so that messages are half there when something happens to them.
+    const std::size_t piece = std::min<std::size_t>(bytes.size() - sent, 1 + data[sent % size] % 200 * 8);
+    const ssize_t wrote = write(peer.get(), bytes.data() + sent, piece);
     if (wrote > 0) sent += static_cast<std::size_t>(wrote);
     (void)domain.value()->pump();
-    if (kept_for-- == 0) {
+    if (kept_for-- == 0 && wanted != nullptr) {
       stream.value()->displace(1);
       wanted.reset();
     }
-    for (std::uint64_t slice = 0; slice < 4; ++slice) {
-      const std::byte* const message = stream.value()->front(mark_of(1, slice));
-      if (message == nullptr) continue;
-      if (stream.value()->brings(mark_of(1, slice), kSlice)) sum = sum_of(message, kSlice, sum);
-      stream.value()->release(mark_of(1, slice));
+    while (const std::byte* const message = next < 3 ? stream.value()->front(mark_of(1, next)) : nullptr) {
+      if (stream.value()->brings(mark_of(1, next), kSlice)) sum = sum_of(message, kSlice, sum);
+      stream.value()->release(mark_of(1, next++));
+    }
+    // All was read: the operation has ended well, and the caller frees its memory.
+    if (next == 3) {
+      circle.value()->complete(1);
+      wanted.reset();
     }
     if (const PairPiece piece = pair.value()->front({100, 5, 0}); piece.state == PairPiece::State::ready) {
       sum = sum_of(piece.data, piece.size, sum);

@@ -120,6 +120,9 @@ Result<std::byte*> InStream::place(const Frame& frame, std::uint64_t done) {
   } else if (message.slice != slice_of(frame.mark) || message.size != frame.size || message.digest != frame.digest) {
     return garbage("more slices than there is credit for, or parts that do not belong together");
   }
+  // Once all bytes have come none is on its way: a message that is let go is written by nobody.
+  if (frame.length > message.size - message.promised) return garbage("a part of a message twice");
+  message.promised += frame.length;
   ++message.pending;
   return message.data + frame.offset;
 }

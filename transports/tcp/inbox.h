@@ -32,14 +32,18 @@ class InStream final {
   InStream& operator=(const InStream&) = delete;
   ~InStream();
 
+  // Operations that may want messages at once.
+  static constexpr std::size_t kUnderWay = 2;
+
   struct Message {
     std::byte* data = nullptr;
     std::uint32_t size = 0;
     std::uint32_t got = 0;  // bytes that have come
     std::uint32_t digest = 0;
     std::uint64_t slice = 0;
-    std::uint32_t pending = 0;  // frames of it that are being read into its memory
-    bool there = false;         // some of it at least
+    std::uint32_t promised = 0;  // bytes of frames whose header has come
+    std::uint32_t pending = 0;   // frames of it that are being read into its memory
+    bool there = false;          // some of it at least
     bool announced = false;
     bool placed = false;  // its memory is the caller's
   };
@@ -80,7 +84,7 @@ class InStream final {
 
   Landing& landing_;
   std::array<std::unique_ptr<Operation>, kMostOperations> operations_;
-  std::array<Wanted, 2> wanted_;    // of two operations under way
+  std::array<Wanted, kUnderWay> wanted_;
   std::vector<Message> abandoned_;  // into which a socket still reads
 };
 

@@ -19,9 +19,6 @@ namespace {
 // Urgent frames of a peer that does not read.
 constexpr std::size_t kMostUrgent = 65'536;
 
-// In place of memory that its owner took back.
-alignas(64) constexpr std::byte kZeros[kFrameLimit] = {};
-
 // The kernel looks at a list of parts for as long as it copies a kilobyte: what is short goes in one.
 ssize_t write_parts(int fd, std::span<const iovec> parts, std::size_t size) {
   constexpr std::size_t kShort = 1024;
@@ -48,6 +45,16 @@ class ProofSource final : public Source {
 
  private:
   Secret proof_;
+};
+
+// A copy of a payload whose owner wants its memory back.
+class CopySource final : public Source {
+ public:
+  CopySource(const std::byte* from, std::size_t size) : bytes_(from, from + size) {}
+  [[nodiscard]] const std::byte* data() const { return bytes_.data(); }
+
+ private:
+  std::vector<std::byte> bytes_;
 };
 
 }  // namespace
@@ -121,9 +128,25 @@ void Link::recall(const Unwritten* unwritten) {
     for (std::size_t i = 0; i < socket->taken; ++i) {
       Outgoing& outgoing = socket->batch[i];
       if (outgoing.unwritten != unwritten) continue;
-      outgoing.payload = kZeros;
-      outgoing.done();
+      take_back(outgoing, i == 0 && socket->written > 0);
     }
+}
+
+// Its number is given: a frame that is not begun goes out without its message, and that is never whole. One that is begun goes on
+// with what the memory holds now, for its receiver cannot tell.
+void Link::take_back(Outgoing& outgoing, bool begun) {
+  if (begun) {
+    auto copy = std::make_shared<CopySource>(outgoing.payload, outgoing.frame.length);
+    outgoing.payload = copy->data();
+    outgoing.source = std::move(copy);
+  } else {
+    Frame& frame = outgoing.frame;
+    frame.set_kind(FrameKind::progress);
+    frame.length = frame.offset = frame.size = 0;
+    frame.flags = 0;
+    outgoing.payload = nullptr;
+  }
+  outgoing.done();
 }
 
 // Where there are several sockets each takes little at a time, so that what a slow one holds is little.

@@ -78,7 +78,8 @@ class Link final {
   // Before flush; a link that is broken takes nothing. Urgent frames, which have no payload, pass those that are not begun.
   void queue(Outgoing outgoing);
   void queue_urgent(const Frame& frame);
-  // Frames of this memory that are not begun are dropped; one that is under way goes on with zeros.
+  // Of frames of this memory nothing more is read from there: those that are not begun are left out, so their messages are never
+  // whole; of those that are, the rest is copied.
   void recall(const Unwritten* unwritten);
 
   // Nothing is read into that memory any more: the rest of what goes there is dropped.
@@ -153,6 +154,7 @@ class Link final {
   bool flush(Socket& socket);
   void fill(Socket& socket);
   void wrote(Socket& socket, std::size_t bytes);
+  static void take_back(Outgoing& outgoing, bool begun);
   Status digest_staging(Socket& socket);
   Status begin_frame(Socket& socket);
   Status end_frame(Socket& socket);

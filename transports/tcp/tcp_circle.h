@@ -62,7 +62,7 @@ class TcpCircle final : public Circle, private Sink {
   friend class TcpReceiver;
   friend class TcpPairSender;
   friend class TcpPairReceiver;
-  static constexpr std::uint64_t kWindow = 2;
+  static constexpr std::uint64_t kWindow = InStream::kUnderWay;
 
   // What a member's frames say, and what this one owes it.
   struct Peer {

@@ -13,7 +13,7 @@ TEST(StrangerLog, OneLineForAnAddressInAMinuteWithHowManyThereWere) {
   const std::string one = "10.0.0.1";
   const std::string other = "10.0.0.2";
   std::uint64_t now = 1;
-  EXPECT_THAT(log.note(one, now, "it was silent").value(), HasSubstr("from 10.0.0.1 that did not prove"));
+  EXPECT_THAT(log.note(one, now, "that was silent").value(), HasSubstr("closed a connection from 10.0.0.1 that was silent"));
   for (int count = 0; count < 10; ++count) EXPECT_FALSE(log.note(one, now += 1'000'000'000, "x").has_value());
   EXPECT_TRUE(log.note(other, now, "x").has_value());
   now += StrangerLog::kMinuteNs;
