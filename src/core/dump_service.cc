@@ -2,6 +2,7 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <sstream>
 #include <utility>
@@ -124,6 +125,7 @@ void DumpService::write(const Communicator& communicator, Entry& entry, std::uni
     for (std::string line; std::getline(lines, line);) SETO_LOG_AS(warn, (LogOrigin{communicator.rank(), 0}), "%s", line.c_str());
   }
   lock.lock();
+  if (const auto named = paths_.find(path); named != paths_.end()) named->second.written = true;
   entry.busy = false;
   changed_.notify_all();
 }
@@ -133,8 +135,15 @@ std::string DumpService::path_for(const Communicator& communicator) {
   // Ranks that are threads and share a name of file are told apart, too.
   const std::uint64_t owner = communicator.attempt() + static_cast<std::uint64_t>(communicator.rank());
   std::string path = wanted;
-  for (unsigned number = 2; paths_.try_emplace(path, owner).first->second != owner; ++number) path = numbered(wanted, number);
-  return path;
+  for (unsigned number = 2;; ++number) {
+    Name& name = paths_.try_emplace(path, Name{owner, false}).first->second;
+    if (name.owner == owner) return path;
+    if (name.written && access(path.c_str(), F_OK) != 0) {
+      name = {owner, false};
+      return path;
+    }
+    path = numbered(wanted, number);
+  }
 }
 
 void DumpService::write_to_file(const Communicator& communicator, const std::string& path) {

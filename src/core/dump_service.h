@@ -56,7 +56,12 @@ class DumpService final {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<const Communicator*, Entry> entries_;
-  std::map<std::string, std::uint64_t> paths_;  // whose they are: the attempt that made the communicator
+  // Whose a file is: that communicator's, by the attempt that made it, until somebody has taken the file away.
+  struct Name {
+    std::uint64_t owner;
+    bool written;
+  };
+  std::map<std::string, Name> paths_;
   int signal_ = 0;
   PrivateFd asked_;
   Watch watch_;

@@ -346,6 +346,36 @@ std::string with(const std::string& text, const std::function<void(Json&)>& chan
   return json.dump();
 }
 
+// No communicator writes over what another one wrote; a file that was taken away makes room, and is forgotten.
+TEST(ReportFiles, have_the_name_that_was_asked_for_unless_it_is_taken) {
+  const DumpPlace place;
+  run_ranks(Kind::processes, 1, [&](const Seat&) {
+    setenv("SETO_OPERATION_TIMEOUT_MS", "50", 1);
+    for (const bool taken_away : {true, true, false, false}) {
+      setoComm_t comms[2] = {};
+      ASSERT_EQ(setoCommInitAll(comms, 2, nullptr), setoSuccess);
+      const Answer late = all_reduce(comms[0]);
+      EXPECT_EQ(late.code, setoTimeout) << late;
+      for (setoComm_t const comm : comms) EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+      std::size_t of_rank_0 = 0, second_names = 0;
+      for (const files::path& path : place.written()) {
+        const std::string name = path.filename();
+        of_rank_0 += name.find("-0.json") != std::string::npos ? 1 : 0;
+        second_names += name.find("-0.2.json") != std::string::npos ? 1 : 0;
+        if (taken_away) files::remove(path);
+      }
+      EXPECT_EQ(of_rank_0, 1U);
+      if (taken_away) {
+        EXPECT_EQ(second_names, 0U);
+      }
+    }
+    std::size_t second_names = 0;
+    for (const files::path& path : place.written())
+      second_names += path.filename().string().find("-0.2.json") != std::string::npos ? 1 : 0;
+    EXPECT_EQ(second_names, 1U);
+  });
+}
+
 TEST(ReportOnBadInput, leaves_out_what_it_cannot_use_and_says_why) {
   std::vector<std::string> texts = good_dumps();
   ASSERT_EQ(texts.size(), 2U);

@@ -161,7 +161,7 @@ int main(int count, char** arguments) {
   sigaction(SIGTERM, &action, nullptr);
   signal(SIGPIPE, SIG_IGN);
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // what processes leave behind becomes ours, where it is found
-  std::string directory = std::filesystem::temp_directory_path() / "seto-soak-XXXXXX";
+  std::string directory = std::filesystem::temp_directory_path() / "soak-XXXXXX";
   if (mkdtemp(directory.data()) == nullptr) return 2;
   set_environment(directory);
   print_progress("soak begins", options, 0, 0, 0);
