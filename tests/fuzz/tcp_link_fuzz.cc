@@ -123,8 +123,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::uint64_t next = 0;  // slice
   while (sent < bytes.size() && !link.value()->broken()) {
     // In pieces of any length, so that messages are half there when something happens to them.
-    const std::size_t piece = std::min<std::size_t>(bytes.size() - sent, 1 + data[sent % size] % 200 * 8);
-    const ssize_t wrote = write(peer.get(), bytes.data() + sent, piece);
+    const std::size_t some = std::min<std::size_t>(bytes.size() - sent, 1 + data[sent % size] % 200 * 8);
+    const ssize_t wrote = write(peer.get(), bytes.data() + sent, some);
     if (wrote > 0) sent += static_cast<std::size_t>(wrote);
     (void)domain.value()->pump();
     if (kept_for-- == 0 && wanted != nullptr) {
