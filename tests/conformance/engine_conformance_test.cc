@@ -12,7 +12,7 @@ constexpr std::uint64_t kPatience = 200'000;  // turns; a delayed message needs 
 
 class Engine : public OneThread {
  protected:
-  explicit Engine(int most_ranks = 5) : most_ranks_(most_ranks) {}
+  explicit Engine(int most_ranks = kLess > 1 ? 4 : 5) : most_ranks_(most_ranks) {}
 
   // Jobs of every algorithm that exists for that many ranks, with types and sizes in turn.
   static std::vector<Job> jobs(int ranks, const std::vector<std::uint64_t>& counts) {

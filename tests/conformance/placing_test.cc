@@ -45,9 +45,7 @@ class Placing : public OneThread {
     return nullptr;
   }
   [[nodiscard]] bool untouched(std::size_t from = 0) const {
-    for (std::size_t i = from; i < wanted_.size(); ++i)
-      if (wanted_[i] != std::byte{0xee}) return false;
-    return true;
+    return wanted_[from] == std::byte{0xee} && std::memcmp(&wanted_[from], &wanted_[from + 1], wanted_.size() - from - 1) == 0;
   }
 
   std::vector<std::byte> wanted_ = std::vector<std::byte>(kAll, std::byte{0xee});
