@@ -30,7 +30,8 @@ class RemoteRanks final : private tcp::Herald {
   [[nodiscard]] Circle& circle() { return *circle_; }
 
  private:
-  explicit RemoteRanks(Setup setup) : setup_(std::move(setup)), asked_(setup_.connections.size()), answered_(setup_.connections.size()) {}
+  explicit RemoteRanks(Setup setup)
+      : setup_(std::move(setup)), asked_(setup_.connections.size()), answered_(setup_.connections.size()) {}
 
   void ask(std::uint32_t member) override;
   void announce() override;
