@@ -9,6 +9,9 @@ if(NOT TARGET hwy::hwy)
   pkg_check_modules(SETO_HWY REQUIRED IMPORTED_TARGET libhwy>=1.0)
   add_library(hwy::hwy ALIAS PkgConfig::SETO_HWY)
 endif()
+# Its headers, and not its library (src/device/instruction_sets.h says why).
+add_library(seto_highway INTERFACE)
+target_include_directories(seto_highway SYSTEM INTERFACE $<TARGET_PROPERTY:hwy::hwy,INTERFACE_INCLUDE_DIRECTORIES>)
 pkg_check_modules(SETO_HWLOC IMPORTED_TARGET hwloc)
 find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)
 

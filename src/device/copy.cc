@@ -5,6 +5,7 @@
 #define HWY_TARGET_INCLUDE "src/device/copy.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "src/device/instruction_sets.h"
 #include "src/device/pass-inl.h"
 // clang-format on
 
@@ -22,8 +23,6 @@ void copy_pass(const void* source, const ReduceTarget* targets, std::uint32_t ta
   walk_to_any(fold, targets, target_count, size);
 }
 
-CopyFunction choose_copy() { return copy_pass; }
-
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace seto
@@ -32,9 +31,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace seto {
 
-HWY_EXPORT(choose_copy);
-
-CopyFunction copy_function() { return HWY_DYNAMIC_DISPATCH(choose_copy)(); }
+CopyFunction copy_function() {
+  static constexpr CopyFunction kCopies[] = SETO_EVERY_SET(copy_pass);
+  return kCopies[chosen_set()];
+}
 
 namespace {
 

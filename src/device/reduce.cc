@@ -1,10 +1,6 @@
 #include "src/device/reduce.h"
 
-// Order matters to highway.
-// clang-format off
-#include "src/device/simd.h"
-#include "hwy/highway.h"
-// clang-format on
+#include "src/device/instruction_sets.h"
 
 namespace seto {
 
@@ -16,8 +12,8 @@ ReduceFunction reduce_function(DataType type, ReduceOp op) {
 }
 
 const char* instruction_set() {
-  const std::int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
-  return hwy::TargetName(usable == 0 ? HWY_STATIC_TARGET : usable & -usable);
+  const std::int64_t usable = usable_sets();
+  return hwy::TargetName(usable & -usable);
 }
 
 }  // namespace seto

@@ -5,6 +5,7 @@
 #define HWY_TARGET_INCLUDE "src/device/reduce_float.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "src/device/instruction_sets.h"
 #include "src/device/pass-inl.h"
 // clang-format on
 
@@ -29,9 +30,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace seto {
 
-HWY_EXPORT(choose_float);
-
-ReduceFunction float_reduce_function(DataType type, ReduceOp op) { return HWY_DYNAMIC_DISPATCH(choose_float)(type, op); }
+ReduceFunction float_reduce_function(DataType type, ReduceOp op) {
+  static constexpr ReduceFunction (*kChoose[])(DataType, ReduceOp) = SETO_EVERY_SET(choose_float);
+  return kChoose[chosen_set()](type, op);
+}
 
 }  // namespace seto
 #endif

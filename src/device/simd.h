@@ -11,7 +11,7 @@ namespace seto {
 
 using CopyFunction = void (*)(const void* source, const ReduceTarget* targets, std::uint32_t target_count, std::size_t size);
 
-// Each is the final function for the instruction set that highway has chosen: nothing is looked up again in a call.
+// Each is the final function for the best set of this machine: nothing is looked up again in a call.
 // avg and premul_sum have become sum before they come here.
 ReduceFunction integer_reduce_function(DataType type, ReduceOp op);
 ReduceFunction float_reduce_function(DataType type, ReduceOp op);   // float32, float64
