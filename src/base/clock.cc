@@ -65,14 +65,26 @@ Deadline Deadline::after_ms(std::uint64_t timeout_ms) {
   return Deadline(timeout_ms < room / kNsPerMs ? now + timeout_ms * kNsPerMs : std::numeric_limits<std::uint64_t>::max());
 }
 
-Deadline Deadline::sooner_ms(std::uint64_t timeout_ms) const { return {std::min(at_ns_, after_ms(timeout_ms).at_ns_), stop_}; }
+Deadline Deadline::unless(const std::atomic<bool>* stop) const {
+  Deadline either = *this;
+  either.stops_[either.stops_[0] == nullptr ? 0 : 1] = stop;
+  return either;
+}
+
+Deadline Deadline::at(std::uint64_t at_ns) const {
+  Deadline other = *this;
+  other.at_ns_ = at_ns;
+  return other;
+}
+
+Deadline Deadline::sooner_ms(std::uint64_t timeout_ms) const { return at(std::min(at_ns_, after_ms(timeout_ms).at_ns_)); }
 
 Deadline Deadline::later_ms(std::uint64_t more_ms) const {
   const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - at_ns_;
-  return {more_ms < room / kNsPerMs ? at_ns_ + more_ms * kNsPerMs : std::numeric_limits<std::uint64_t>::max(), stop_};
+  return at(more_ms < room / kNsPerMs ? at_ns_ + more_ms * kNsPerMs : std::numeric_limits<std::uint64_t>::max());
 }
 
-int Deadline::wait_ms() const { return stop_ == nullptr ? remaining_ms() : std::min(remaining_ms(), kLookMs); }
+int Deadline::wait_ms() const { return stops_[0] == nullptr ? remaining_ms() : std::min(remaining_ms(), kLookMs); }
 
 int Deadline::remaining_ms() const {
   const std::uint64_t now = monotonic_ns();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -38,24 +39,28 @@ class Deadline final {
   static Deadline after_ms(std::uint64_t timeout_ms);
   static Deadline never() { return Deadline(~std::uint64_t{0}); }
 
-  // The same, but it has also passed once the flag is set, which outlives it and its copies. Null: no flag.
-  [[nodiscard]] Deadline unless(const std::atomic<bool>* stop) const { return {at_ns_, stop}; }
-  // With the same flag: at most so much from now; so much later.
+  // The same, but it has also passed once the flag is set, which outlives it and its copies. Null: no flag. Two flags at most:
+  // the user's, and that of the part of the work which this deadline bounds.
+  [[nodiscard]] Deadline unless(const std::atomic<bool>* stop) const;
+  // With the same flags: at most so much from now; so much later.
   [[nodiscard]] Deadline sooner_ms(std::uint64_t timeout_ms) const;
   [[nodiscard]] Deadline later_ms(std::uint64_t more_ms) const;
 
   [[nodiscard]] bool passed() const { return stopped() || monotonic_ns() >= at_ns_; }
-  [[nodiscard]] bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_acquire); }
+  [[nodiscard]] bool stopped() const { return is_set(stops_[0]) || is_set(stops_[1]); }
   // Rounded up, so that a wait of this length reaches the deadline; 0 once passed; fits the timeout of epoll_wait.
   [[nodiscard]] int remaining_ms() const;
   // How long a wait may take before it looks at passed() again: where there is a flag, nobody wakes whoever waits.
   [[nodiscard]] int wait_ms() const;
 
  private:
-  Deadline(std::uint64_t at_ns, const std::atomic<bool>* stop) : at_ns_(at_ns), stop_(stop) {}
+  using Flag = const std::atomic<bool>*;
+  static bool is_set(Flag flag) { return flag != nullptr && flag->load(std::memory_order_acquire); }
+
   explicit Deadline(std::uint64_t at_ns) : at_ns_(at_ns) {}
+  [[nodiscard]] Deadline at(std::uint64_t at_ns) const;
   std::uint64_t at_ns_;
-  const std::atomic<bool>* stop_ = nullptr;
+  std::array<Flag, 2> stops_{};
 };
 
 }  // namespace seto

@@ -34,20 +34,18 @@ Result<std::thread> start_thread(const char* name, std::function<void()> body) {
 
 namespace {
 
-// The numbers that are left, and the first failure by number.
+// The numbers that are left, and the failure that came first.
 class Work final {
  public:
-  Work(std::size_t count, const std::function<Status(std::size_t)>& work) : count_(count), work_(work) {}
+  Work(std::size_t count, const SideWork& work) : count_(count), work_(work) {}
 
   void do_some() {
     for (std::size_t number = 0; next(number);) {
-      Status done = work_(number);
+      Status done = work_(number, hopeless_);
       if (done.ok()) continue;
       const std::lock_guard lock(mutex_);
-      if (first_failure_.ok() || number < failed_) {
-        first_failure_ = std::move(done);
-        failed_ = number;
-      }
+      if (first_failure_.ok()) first_failure_ = std::move(done);
+      hopeless_.store(true, std::memory_order_release);
     }
   }
   [[nodiscard]] const Status& outcome() const { return first_failure_; }
@@ -60,16 +58,16 @@ class Work final {
   }
 
   const std::size_t count_;
-  const std::function<Status(std::size_t)>& work_;
+  const SideWork& work_;
+  std::atomic<bool> hopeless_ = false;
   std::mutex mutex_;
   std::size_t next_ = 0;
   Status first_failure_;
-  std::size_t failed_ = 0;
 };
 
 }  // namespace
 
-Status side_by_side(std::size_t count, std::size_t most, const std::function<Status(std::size_t)>& work) {
+Status side_by_side(std::size_t count, std::size_t most, const SideWork& work) {
   Work all(count, work);
   std::vector<std::thread> helpers;
   while (helpers.size() + 1 < std::min(count, most)) {

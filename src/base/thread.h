@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <thread>
@@ -14,7 +15,8 @@ namespace seto {
 
 // Calls work(0) to work(count - 1), begun in this order, at most `most` of them at once, each on a thread of its own or the
 // caller's: for what waits longer than it computes. Where no thread can be had it takes longer. After a failure nothing more is
-// begun; gives the failure of the smallest number.
-[[nodiscard]] Status side_by_side(std::size_t count, std::size_t most, const std::function<Status(std::size_t)>& work);
+// begun and `hopeless` is set, so that what is under way may end; gives the failure that came first.
+using SideWork = std::function<Status(std::size_t number, const std::atomic<bool>& hopeless)>;
+[[nodiscard]] Status side_by_side(std::size_t count, std::size_t most, const SideWork& work);
 
 }  // namespace seto

@@ -116,16 +116,13 @@ Result<std::unique_ptr<MeetingPoint>> MeetingPoint::create(ControlThread& contro
 }
 
 // The smaller of the two contexts calls, by address and number: both sides see it alike.
-Result<Meeting> MeetingPoint::meet(const Appointment& appointment) {
+Result<PrivateFd> MeetingPoint::call(const Appointment& appointment) {
   if (generation_ != fork_generation()) return used_in_forked_child();
   SETO_ASSIGN(const ProcessAddress remote, decode_address(appointment.remote_address));
   const auto mine = std::tie(address_, appointment.mine);
   const auto theirs = std::tie(appointment.remote_address, appointment.theirs);
   if (mine == theirs) return failure(Code::invalid_argument, "a context was to meet itself");
-  return mine < theirs ? call(appointment, remote) : answer(appointment, remote);
-}
-
-Result<Meeting> MeetingPoint::call(const Appointment& appointment, const ProcessAddress& remote) {
+  if (mine > theirs) return PrivateFd();
   Result<PrivateFd> socket = connect_local(remote.socket_name, SocketKind::packets, appointment.until);
   if (!socket.ok()) {
     if (socket.status().code() == Code::remote_error) return failure(Code::remote_error, "%s", kPeerGone);
@@ -133,16 +130,29 @@ Result<Meeting> MeetingPoint::call(const Appointment& appointment, const Process
   }
   SETO_TRY(check_same_user(socket->get()));
   const CallKey key{self_.token, appointment.mine, appointment.theirs, appointment.attempt};
+  // A refusal may lie in the socket although our hello was not taken.
+  const HandshakeMessage hello = message_of(HandshakeKind::hello, {remote.token, self_.token, key});
+  const Status sent = send_handshake(socket->get(), hello, {}, appointment.until);
+  if (!sent.ok() && sent.code() != Code::remote_error) return late(sent, "did not hear the hello");
+  return socket;
+}
+
+Result<Meeting> MeetingPoint::meet(const Appointment& appointment, Result<PrivateFd> called) {
+  if (generation_ != fork_generation()) return used_in_forked_child();
+  if (!called.ok()) return called.status();
+  SETO_ASSIGN(const ProcessAddress remote, decode_address(appointment.remote_address));
+  return called.value().valid() ? be_answered(appointment, remote, std::move(called).value()) : answer(appointment, remote);
+}
+
+Result<Meeting> MeetingPoint::be_answered(const Appointment& appointment, const ProcessAddress& remote, PrivateFd socket) {
+  const CallKey key{self_.token, appointment.mine, appointment.theirs, appointment.attempt};
   const Proof ours{remote.token, self_.token, key};
   const Proof theirs{self_.token, remote.token, key};
-  // A refusal may lie in the socket although our hello was not taken.
-  const Status sent = send_handshake(socket->get(), message_of(HandshakeKind::hello, ours), {}, appointment.until);
-  if (!sent.ok() && sent.code() != Code::remote_error) return late(sent, "did not hear the hello");
-  Result<ReceivedHandshake> welcome = receive_handshake(socket->get(), HandshakeKind::welcome, appointment.until);
+  Result<ReceivedHandshake> welcome = receive_handshake(socket.get(), HandshakeKind::welcome, appointment.until);
   if (!welcome.ok()) return late(welcome.status(), "did not answer");
   if (!proves(welcome->message, theirs)) return unproven();
   if (welcome->message.kind == HandshakeKind::refusal) return reason_of(welcome->message);
-  return share(std::move(socket).value(), {ours, theirs, appointment}, false);
+  return share(std::move(socket), {ours, theirs, appointment}, false);
 }
 
 Result<Meeting> MeetingPoint::answer(const Appointment& appointment, const ProcessAddress& remote) {

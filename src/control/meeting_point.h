@@ -50,7 +50,12 @@ class MeetingPoint final {
   // pairs at once. A thread with several peers must take the pairs in an order that all ranks share (ascending ranks will do),
   // or ranks wait for each other in a circle. Failures say "its process ..."; the caller prepends which rank that is.
   // Code::aborted: the other side has declined, and the text is its reason.
-  [[nodiscard]] Result<Meeting> meet(const Appointment& appointment);
+  [[nodiscard]] Result<Meeting> meet(const Appointment& appointment) { return meet(appointment, call(appointment)); }
+
+  // The same in two steps, for a thread with several peers: it calls all before it meets the first, and nobody waits for
+  // another's turn. No socket: it is the other side that calls.
+  [[nodiscard]] Result<PrivateFd> call(const Appointment& appointment);
+  [[nodiscard]] Result<Meeting> meet(const Appointment& appointment, Result<PrivateFd> called);
 
   // This context meets nobody any more in this attempt: whoever waits for it, or will, gets the reason as Code::aborted within
   // kProbeMs. Needs no descriptor. Any thread.
@@ -58,7 +63,7 @@ class MeetingPoint final {
 
  private:
   MeetingPoint() = default;
-  [[nodiscard]] Result<Meeting> call(const Appointment& appointment, const ProcessAddress& remote);
+  [[nodiscard]] Result<Meeting> be_answered(const Appointment& appointment, const ProcessAddress& remote, PrivateFd socket);
   [[nodiscard]] Result<Meeting> answer(const Appointment& appointment, const ProcessAddress& remote);
   [[nodiscard]] Result<PrivateFd> await_caller(const CallKey& key, const ProcessAddress& remote, Deadline until);
   [[nodiscard]] Status ask(const CallKey& key, const ProcessAddress& remote) const;

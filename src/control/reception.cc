@@ -153,33 +153,46 @@ bool Reception::accept_one() {
   return false;
 }
 
+// Who calls speaks at once, so that its hello often lies there already.
 void Reception::admit(PrivateFd fd, bool on_reserve) {
   if (!check_same_user(fd.get()).ok()) return;
+  Ungreeted one;
+  one.fd = std::move(fd);
+  one.refused = on_reserve;
+  if (const auto words = words_of(one.fd)) return hear(*words, std::move(one));
   const std::uint64_t id = next_id_++;
-  auto watch = control_.add(fd.get(), EPOLLIN | EPOLLRDHUP, [this, id](std::uint32_t) {
+  auto watch = control_.add(one.fd.get(), EPOLLIN | EPOLLRDHUP, [this, id](std::uint32_t) {
     const std::lock_guard held(mutex_);
     hear(id);
   });
   if (!watch.ok()) return;
-  Ungreeted& one = ungreeted_[id];
-  one.fd = std::move(fd);
   one.watch = std::move(watch).value();
-  one.refused = on_reserve;
+  ungreeted_.emplace(id, std::move(one));
   set_timer(kTickMs);
+}
+
+// Descriptors that a stranger sends along are dropped by the kernel: nothing here asks for them.
+std::optional<Reception::Words> Reception::words_of(const PrivateFd& fd) {
+  Words words;
+  words.size = recv(fd.get(), words.bytes.data(), words.bytes.size(), MSG_DONTWAIT);
+  if (words.size < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
+  return words;
 }
 
 void Reception::hear(std::uint64_t id) {
   const auto found = ungreeted_.find(id);
   if (found == ungreeted_.end()) return;
-  char bytes[sizeof(HandshakeMessage) + 1];
-  // Descriptors that a stranger sends along are dropped by the kernel: nothing here asks for them.
-  const ssize_t got = recv(found->second.fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  const auto words = words_of(found->second.fd);
+  if (!words) return;
   Ungreeted one = std::move(found->second);
   ungreeted_.erase(found);
   one.watch.remove();
-  if (got <= 0) return;  // a probe, or one that died
-  const auto hello = read_hello(bytes, static_cast<std::size_t>(got), token_);
+  hear(*words, std::move(one));
+}
+
+void Reception::hear(const Words& words, Ungreeted one) {
+  if (words.size <= 0) return;  // a probe, or one that died
+  const auto hello = read_hello(words.bytes.data(), static_cast<std::size_t>(words.size), token_);
   if (!hello) {
     SETO_LOG(warn, "closed a local connection that did not prove that it belongs to this job");
   } else {

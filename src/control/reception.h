@@ -1,11 +1,15 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -60,6 +64,11 @@ class Reception final {
     Deadline until = Deadline::after_ms(kUngreetedMs);
     bool refused = false;  // sits on the reserve: it learns that there are no descriptors, and goes
   };
+  // One datagram, or why there is none. A byte too long: it is none of ours.
+  struct Words {
+    std::array<char, sizeof(HandshakeMessage) + 1> bytes;
+    ssize_t size = 0;
+  };
   struct Parked {
     std::uint64_t id = 0;
     PrivateFd fd;
@@ -73,12 +82,16 @@ class Reception final {
 
   Reception(ControlThread& control, const Token& token) : control_(control), token_(token) {}
 
+  // Nothing: it has said nothing yet.
+  static std::optional<Words> words_of(const PrivateFd& fd);
+
   // All on the control thread, or before it knows of this object, with the mutex held.
   [[nodiscard]] Status listen();
   void accept_all();
   [[nodiscard]] bool accept_one();
   void admit(PrivateFd fd, bool on_reserve);
   void hear(std::uint64_t id);
+  void hear(const Words& words, Ungreeted one);
   void park(const CallKey& key, PrivateFd fd);
   void refuse(const CallKey& key, const PrivateFd& fd, const Status& reason) const;
   void greet(const HandshakeMessage& hello, Ungreeted one);

@@ -39,17 +39,26 @@ void CallGroup::add(Place place, const Call& call) {
   if (call.scalar != nullptr) std::memcpy(entry.scalar, call.scalar, scalar_size(call.type));
 }
 
-void CallGroup::add(Place place, Transfer transfer, std::uint32_t deadline_ms) {
-  // What follows an exchange, or a message on another stream, stands behind it: peers match what they hear of each other in the
-  // order of the calls, and one that has no part in the first message would not put the later ones there. Of messages to oneself
-  // both ends must be in one program.
-  const bool to_oneself = transfer.peer == place.communicator->rank();
-  Entry* last = nullptr;
-  for (Entry& entry : entries_) {
-    if (entry.kind == Kind::collective || entry.place.communicator != place.communicator) continue;
-    const bool joins = entry.kind == Kind::point_to_point && entry.place.stream == place.stream;
-    if (!to_oneself || (joins && last == nullptr)) last = joins ? &entry : nullptr;
+// What follows an exchange, or a message on another stream, stands behind it: peers match what they hear of each other in the
+// order of the calls, and one that has no part in the first message would not put the later ones there. Of messages to oneself
+// both ends must be in one program.
+CallGroup::Entry* CallGroup::messages_at(const Place& place, bool to_oneself) {
+  const auto of_communicator = [&](const Entry& entry) {
+    return entry.kind != Kind::collective && entry.place.communicator == place.communicator;
+  };
+  const auto joins = [&](const Entry& entry) {
+    return of_communicator(entry) && entry.kind == Kind::point_to_point && entry.place.stream == place.stream;
+  };
+  if (to_oneself) {
+    const auto first = std::find_if(entries_.begin(), entries_.end(), joins);
+    return first == entries_.end() ? nullptr : &*first;
   }
+  const auto last = std::find_if(entries_.rbegin(), entries_.rend(), of_communicator);
+  return last == entries_.rend() || !joins(*last) ? nullptr : &*last;
+}
+
+void CallGroup::add(Place place, Transfer transfer, std::uint32_t deadline_ms) {
+  Entry* last = messages_at(place, transfer.peer == place.communicator->rank());
   if (last == nullptr) {
     last = &entries_.emplace_back();
     last->place = std::move(place);

@@ -56,6 +56,8 @@ class CallGroup final {
     std::uint32_t deadline_ms = 0;
   };
 
+  // Where a message of this place goes, if it joins those before it.
+  Entry* messages_at(const Place& place, bool to_oneself);
   static Status issue_all(std::vector<Entry>& entries);
   static Status run_one(Entry& entry);
   // Points the calls at their own copies.

@@ -204,22 +204,31 @@ Status Communicator::exchange_doors(Bootstrap& bootstrap, Joining& joining, Dead
   return {};
 }
 
-// Of each other process of the machine one rank of this one meets all contexts at once. Processes are met in an order that all
-// share, or they would wait for each other in a circle.
+// Of each other process of the machine one rank of this one meets all contexts at once. All are called first; then they are met
+// in an order that all share, or they would wait for each other in a circle. Who waits for this rank to bring them hears of a
+// failure at once.
 Status Communicator::meet_neighbours(Joining& joining, Deadline until) {
   const auto guests = std::count_if(joining.all.begin(), joining.all.end(), [&](const Introduction& one) {
     return one.process == joining.own.process && one.host == joining.own.host;
   });
   joining.party = Party::of_process(joining.attempt, static_cast<std::size_t>(guests), until);
-  Status outcome;
-  for (const Neighbour::Introduced& each : encounters(joining.all, joining.own, joining.attempt)) {
-    if (each.own.contexts.front() != context_->id()) continue;
-    Result<Heartbeats*> heartbeats = context_->beat();
-    if (outcome.ok() && !heartbeats.ok()) outcome = heartbeats.status();
-    // Who waits for this rank to bring them hears at once that it cannot.
-    const Result<Connections> met = outcome.ok() ? Neighbour::meet(each, *heartbeats.value(), until) : outcome;
-    joining.party->bring(each.theirs.process, met);
-    if (outcome.ok() && !met.ok()) outcome = from_peer(first_rank_of(each.theirs, joining.all), met.status());
+  std::vector<Neighbour::Introduced> ours = encounters(joining.all, joining.own, joining.attempt);
+  std::erase_if(ours, [&](const Neighbour::Introduced& one) { return one.own.contexts.front() != context_->id(); });
+  if (ours.empty()) return {};
+  const Result<Heartbeats*> heartbeats = context_->beat();
+  std::vector<Result<Neighbour::Approach>> approaches;
+  for (const Neighbour::Introduced& one : ours)
+    approaches.push_back(heartbeats.ok() ? Neighbour::approach(one, until) : heartbeats.status());
+  Status outcome = heartbeats.ok() ? Status() : heartbeats.status();
+  const auto meet_one = [&](Result<Neighbour::Approach>& approach) -> Result<Connections> {
+    SETO_TRY(outcome);
+    SETO_ASSIGN(Neighbour::Approach arrived, std::move(approach));
+    return Neighbour::meet(std::move(arrived), *heartbeats.value());
+  };
+  for (std::size_t index = 0; index < ours.size(); ++index) {
+    const Result<Connections> met = meet_one(approaches[index]);
+    joining.party->bring(ours[index].theirs.process, met);
+    if (outcome.ok() && !met.ok()) outcome = from_peer(first_rank_of(ours[index].theirs, joining.all), met.status());
   }
   return outcome;
 }
@@ -259,8 +268,8 @@ Status Communicator::connect_all(const Joining& joining, Deadline until) {
     }
   }
   const auto at_once = static_cast<std::size_t>(std::max(1.0, kConnectedAtOnce / crowding_));
-  return side_by_side(far.size(), at_once, [&](std::size_t index) -> Status {
-    SETO_ASSIGN(connections_[static_cast<std::size_t>(far[index])], connect(far[index], joining, until));
+  return side_by_side(far.size(), at_once, [&](std::size_t index, const std::atomic<bool>& hopeless) -> Status {
+    SETO_ASSIGN(connections_[static_cast<std::size_t>(far[index])], connect(far[index], joining, until.unless(&hopeless)));
     return {};
   });
 }

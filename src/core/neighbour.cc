@@ -26,22 +26,28 @@ Result<std::vector<std::shared_ptr<SharedSegment>>> segments_of(const std::vecto
 
 }  // namespace
 
-Result<Connections> Neighbour::meet(const Introduced& introduced, Heartbeats& heartbeats, Deadline until) {
+Result<Neighbour::Approach> Neighbour::approach(const Introduced& introduced, Deadline until) {
   const auto& [own, theirs, attempt] = introduced;
-  SETO_ASSIGN(const auto segments, segments_of(own.contexts));
+  SETO_ASSIGN(auto segments, segments_of(own.contexts));
   Appointment appointment{theirs.process, own.contexts.front(), theirs.contexts.front(), {}, until, attempt};
   for (const auto& one : segments) appointment.gifts.insert(appointment.gifts.end(), {one->segment.fd(), one->bell.get()});
   appointment.expected = kGiftsOfOne * theirs.contexts.size();
   SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
-  SETO_ASSIGN(Meeting meeting, meetings->meet(appointment));
+  Result<PrivateFd> called = meetings->call(appointment);
+  return Approach{theirs.process, std::move(appointment), theirs.contexts, std::move(segments), std::move(called)};
+}
+
+Result<Connections> Neighbour::meet(Approach approach, Heartbeats& heartbeats) {
+  SETO_ASSIGN(MeetingPoint* const meetings, MeetingPoint::of_process());
+  SETO_ASSIGN(Meeting meeting, meetings->meet(approach.appointment, std::move(approach.called)));
 
   std::shared_ptr<Neighbour> neighbour(new Neighbour(std::move(meeting.socket)));
-  neighbour->own_.assign(segments.begin(), segments.end());
+  neighbour->own_.assign(approach.own.begin(), approach.own.end());
   Connections connections;
-  for (std::size_t index = 0; index < theirs.contexts.size(); ++index) {
+  for (std::size_t index = 0; index < approach.theirs.size(); ++index) {
     Fd memory = std::move(meeting.gifts[kGiftsOfOne * index]);
     SETO_ASSIGN(Segment segment, Segment::map(memory.get(), kSegmentLimit));
-    connections.push_back(Connection::beside({theirs.process, theirs.contexts[index], attempt}, neighbour,
+    connections.push_back(Connection::beside({approach.process, approach.theirs[index], approach.appointment.attempt}, neighbour,
                                              {std::move(segment), std::move(meeting.gifts[kGiftsOfOne * index + 1])}));
   }
   SETO_ASSIGN(ControlThread* const control, ControlThread::of_process());

@@ -8,6 +8,7 @@
 
 #include "src/base/fork.h"
 #include "src/base/result.h"
+#include "src/control/meeting_point.h"
 #include "src/core/acquaintances.h"
 #include "src/core/connection.h"
 
@@ -28,9 +29,18 @@ class Neighbour final {
     Household theirs;  // not empty either
     AttemptId attempt = 0;
   };
+  // Under way to the other process. Who has several approaches all of them before it meets the first.
+  struct Approach {
+    std::string process;  // theirs
+    Appointment appointment;
+    std::vector<ContextId> theirs;
+    std::vector<std::shared_ptr<SharedSegment>> own;
+    Result<PrivateFd> called;
+  };
+  static Result<Approach> approach(const Introduced& introduced, Deadline until);
   // The connections to `theirs`, in their order, for all of `own` to share. Blocks until the first of them does the same, at most
   // until the deadline.
-  static Result<Connections> meet(const Introduced& introduced, Heartbeats& heartbeats, Deadline until);
+  static Result<Connections> meet(Approach approach, Heartbeats& heartbeats);
   Neighbour(const Neighbour&) = delete;
   Neighbour& operator=(const Neighbour&) = delete;
 

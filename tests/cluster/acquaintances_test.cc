@@ -35,7 +35,8 @@ Result<Met> meet_other(Context& context, Room& room, const Seat& seat) {
   Met met{other, {nullptr}};
   for (other.attempt = 1; other.attempt <= 3; ++other.attempt) {
     const Neighbour::Introduced both{{mine, {context.id()}}, {other.process, {other.context}}, other.attempt};
-    SETO_ASSIGN(const Connections one, Neighbour::meet(both, *heartbeats, until));
+    SETO_ASSIGN(Neighbour::Approach approach, Neighbour::approach(both, until));
+    SETO_ASSIGN(const Connections one, Neighbour::meet(std::move(approach), *heartbeats));
     met.by.push_back(one.front());
   }
   return met;

@@ -99,6 +99,39 @@ TEST_P(Groups, KeepMessagesAndExchangesInOrder) {
   }));
 }
 
+// The receiver has one stream, so that it takes the messages in the order of its calls; the third may not join the first, whose
+// stream it shares.
+TEST_P(Groups, KeepTheOrderOfMessagesAcrossStreams) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    constexpr std::size_t kMessages = 5;
+    setoStream_t streams[2] = {};
+    for (setoStream_t& stream : streams) EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
+    std::vector<Floats> out, in;
+    for (std::size_t i = 0; i < kMessages; ++i) {
+      out.push_back(filled(0, 1, i, 10'000));
+      in.emplace_back(10'000);
+    }
+    EXPECT_EQ(setoGroupStart(), setoSuccess);
+    for (std::size_t i = 0; i < kMessages; ++i) {
+      if (own.rank == 0) {
+        EXPECT_EQ(setoSend(out[i].data(), out[i].size(), setoFloat32, 1, own.comm, streams[i % 2]), setoSuccess);
+      } else {
+        EXPECT_EQ(setoRecv(in[i].data(), in[i].size(), setoFloat32, 0, own.comm, streams[0]), setoSuccess);
+      }
+    }
+    EXPECT_EQ(outcome(setoGroupEnd()), kGood);
+    for (const setoStream_t stream : streams) {
+      std::uint64_t position = 0;
+      EXPECT_EQ(setoStreamPosition(stream, &position), setoSuccess);
+      EXPECT_EQ(outcome(setoStreamWait(stream, position, 0)), kGood);
+    }
+    if (own.rank == 1) {
+      EXPECT_EQ(in, out);
+    }
+    for (const setoStream_t stream : streams) EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  }));
+}
+
 TEST_P(Groups, NestAndBlockOnlyAtTheOutermostEnd) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     Floats a(10, 1), b(10, 2);

@@ -113,7 +113,9 @@ TEST(ManyContexts, OneThatEndsIsGoneForTheOtherProcess) {
     Neighbour::Introduced both{{MeetingPoint::of_process().value()->address(), {(*first)->id(), (*second)->id()}},
                                {one->process, {one->context, two->context}},
                                9};
-    auto met = Neighbour::meet(both, **heartbeats, until);
+    auto approach = Neighbour::approach(both, until);
+    ASSERT_TRUE(approach.ok()) << approach.status().text();
+    auto met = Neighbour::meet(std::move(approach).value(), **heartbeats);
     ASSERT_TRUE(met.ok()) << met.status().text();
     (*first)->keep(met.value(), {});
     ASSERT_TRUE(seat.meet(1));

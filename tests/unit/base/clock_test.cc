@@ -67,6 +67,21 @@ TEST(Deadline, RemainingIsRoundedUpSoThatAWaitReachesIt) {
   EXPECT_LE(deadline.remaining_ms(), 1001);
 }
 
+TEST(Deadline, EitherOfTwoFlagsEndsIt) {
+  std::atomic<bool> first = false;
+  std::atomic<bool> second = false;
+  const Deadline one = Deadline::never().unless(nullptr).unless(&first);
+  const Deadline both = one.unless(&second).sooner_ms(1'000'000);
+  EXPECT_FALSE(both.passed());
+  second = true;
+  EXPECT_TRUE(both.stopped() && both.passed());
+  EXPECT_EQ(both.remaining_ms(), 0);
+  EXPECT_FALSE(one.passed());
+  second = false;
+  first = true;
+  EXPECT_TRUE(one.passed() && both.later_ms(1000).passed());
+}
+
 TEST(Deadline, HugeTimeoutDoesNotOverflow) {
   const Deadline deadline = Deadline::after_ms(std::numeric_limits<std::uint64_t>::max());
   EXPECT_FALSE(deadline.passed());

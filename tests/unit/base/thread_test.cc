@@ -6,7 +6,10 @@
 #include <atomic>
 #include <csignal>
 #include <latch>
+#include <thread>
 #include <vector>
+
+#include "src/base/clock.h"
 
 namespace seto {
 namespace {
@@ -29,7 +32,7 @@ TEST(Thread, IsDeafToSignalsAndItsMakerIsNot) {
 TEST(SideBySide, EachNumberIsDoneOnceAndTogether) {
   std::latch all_under_way(4);
   std::vector<std::atomic<int>> done(4);
-  const Status outcome = side_by_side(done.size(), 4, [&](std::size_t number) {
+  const Status outcome = side_by_side(done.size(), 4, [&](std::size_t number, const std::atomic<bool>&) {
     all_under_way.arrive_and_wait();  // hangs unless all four are under way at once
     ++done[number];
     return Status();
@@ -40,7 +43,7 @@ TEST(SideBySide, EachNumberIsDoneOnceAndTogether) {
 
 TEST(SideBySide, OneAtATimeKeepsTheOrder) {
   std::vector<std::size_t> order;
-  EXPECT_TRUE(side_by_side(5, 1, [&](std::size_t number) {
+  EXPECT_TRUE(side_by_side(5, 1, [&](std::size_t number, const std::atomic<bool>&) {
                 order.push_back(number);
                 return Status();
               }).ok());
@@ -49,7 +52,7 @@ TEST(SideBySide, OneAtATimeKeepsTheOrder) {
 
 TEST(SideBySide, NothingIsBegunAfterAFailure) {
   std::atomic<int> begun = 0;
-  const Status outcome = side_by_side(100, 1, [&](std::size_t number) {
+  const Status outcome = side_by_side(100, 1, [&](std::size_t number, const std::atomic<bool>&) {
     ++begun;
     return number == 3 ? failure(Code::remote_error, "three") : Status();
   });
@@ -57,17 +60,21 @@ TEST(SideBySide, NothingIsBegunAfterAFailure) {
   EXPECT_EQ(begun, 4);
 }
 
-TEST(SideBySide, OfSeveralFailuresTheFirstNumbersIsTold) {
+// The one that waits ends because the other has failed, and what it says of that is not what is told.
+TEST(SideBySide, TheFirstFailureEndsTheOthersAndIsTold) {
   std::latch both(2);
-  const Status outcome = side_by_side(2, 2, [&](std::size_t number) {
+  const Status outcome = side_by_side(2, 2, [&](std::size_t number, const std::atomic<bool>& hopeless) {
     both.arrive_and_wait();
-    return failure(Code::remote_error, "%zu", number);
+    if (number == 1) return failure(Code::remote_error, "the cause");
+    const Deadline until = Deadline::after_ms(20'000).unless(&hopeless);
+    while (!until.passed()) std::this_thread::yield();
+    return failure(Code::timeout, "%s", until.stopped() ? "what follows" : "nobody said anything");
   });
-  EXPECT_EQ(outcome.text(), "0");
+  EXPECT_EQ(outcome.text(), "the cause");
 }
 
 TEST(SideBySide, NothingToDoIsDone) {
-  EXPECT_TRUE(side_by_side(0, 8, [](std::size_t) { return failure(Code::internal, "called"); }).ok());
+  EXPECT_TRUE(side_by_side(0, 8, [](std::size_t, const std::atomic<bool>&) { return failure(Code::internal, "called"); }).ok());
 }
 
 }  // namespace
