@@ -32,13 +32,13 @@ class Engine : public OneThread {
     return jobs;
   }
 
-  // Chunks long enough to be lent where members share an address space; an all_reduce also in place.
+  // Chunks long enough to be lent where members share an address space; those that can also in place.
   static std::vector<Job> long_jobs(int ranks) {
     std::vector<Job> all;
     for (Job job : jobs(ranks, {std::uint64_t{17'000} * static_cast<std::uint64_t>(ranks)})) {
       job.slice_elements *= 64;
       all.push_back(job);
-      if (job.algorithm->collective != Collective::all_reduce) continue;
+      if (!shared_at(job, job.root)) continue;
       job.in_place = InPlace::yes;
       all.push_back(job);
     }

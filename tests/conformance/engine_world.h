@@ -34,7 +34,7 @@ struct Job {
   [[nodiscard]] std::string text() const {
     return std::string(name_of(algorithm->collective)) + "/" + std::string(algorithm->name) + " of " + std::to_string(ranks) +
            " ranks, " + std::to_string(count) + " " + std::string(name_of(type)) + ", slices of " +
-           std::to_string(slice_elements);
+           std::to_string(slice_elements) + (in_place == InPlace::yes ? ", in place" : "");
   }
 };
 
@@ -88,6 +88,25 @@ inline Sizes sizes_of(const Job& job) {
   }
 }
 
+// Of a call in place: where the smaller buffer lies in the larger one, in elements; nothing where the collective knows no such
+// call.
+inline std::optional<std::uint64_t> shared_at(const Job& job, Rank rank) {
+  const std::uint64_t own = static_cast<std::uint64_t>(rank) * job.count;
+  switch (job.algorithm->collective) {
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+      return own;
+    case Collective::gather:
+    case Collective::scatter:
+      return rank == job.root ? std::optional(own) : std::nullopt;
+    case Collective::all_to_all:
+    case Collective::barrier:
+      return std::nullopt;
+    default:
+      return 0;
+  }
+}
+
 inline int folded(const Job& job, std::uint64_t index, std::uint64_t operation) {
   int result = value(0, index, operation);
   for (Rank rank = 1; rank < job.ranks; ++rank) {
@@ -135,16 +154,18 @@ class Worker {
  public:
   struct Operation {
     HostLaunch::Run run;
-    std::vector<std::byte> input, output, result;
+    std::vector<std::byte> input, output, result;  // in place all is in output
   };
 
   Worker(const Job& job, Rank rank, Circle& circle) : job_(job), rank_(rank), circle_(circle) {
     Shape shape{job.algorithm->collective, job.ranks, job.root, 1, Finish::none};
     shape.pieces = job.algorithm->pieces(shape);
     const Layout layout = Layout::uniform(shape, rank, job.count, static_cast<std::uint32_t>(64 / size_of(job.type)));
-    const Program plain = build_program(*job.algorithm, shape, tiers_for(job), rank, job.in_place);
-    const Program program = lower(plain, shape, job.in_place, rules_for(job.type));
-    const BindRequest request{&program, shape, job.in_place, &layout, job.type, job.op, 77, {job.slice_elements, 2}, job.order};
+    if (job.in_place == InPlace::yes && !shared_at(job, rank)) job_.in_place = InPlace::no;
+    const InPlace in_place = job_.in_place;
+    const Program plain = build_program(*job.algorithm, shape, tiers_for(job), rank, in_place);
+    const Program program = lower(plain, shape, in_place, rules_for(job.type));
+    const BindRequest request{&program, shape, in_place, &layout, job.type, job.op, 77, {job.slice_elements, 2}, job.order};
     launch_ = std::move(HostLaunch::bind(request, circle)).value();
   }
 
@@ -157,7 +178,8 @@ class Worker {
     Operation& each = operations_[operation - 1];
     if (each.run.finished || !launch_->advance(each.run, static_cast<std::uint32_t>(1 + random / 9 % 5))) return false;
     // The caller may do with its buffers what it likes from here on: whoever reads them late reads this.
-    each.result = each.output;
+    const auto* const output = static_cast<const std::byte*>(each.run.operands.output);
+    each.result.assign(output, output + sizes_of(job_).output * size_of(job_.type));
     std::fill(each.input.begin(), each.input.end(), std::byte{0xdd});
     std::fill(each.output.begin(), each.output.end(), std::byte{0xdd});
     while (done_ < begun_ && operations_[done_].run.finished) ++done_;
@@ -211,12 +233,14 @@ class Worker {
     const std::size_t element = size_of(job_.type);
     const Sizes sizes = sizes_of(job_);
     Operation& each = operations_.emplace_back();
-    each.input.resize(sizes.input * element);
-    each.output.resize(sizes.output * element, std::byte{0xee});
-    for (std::uint64_t i = 0; i < sizes.input; ++i) store(job_.type, &each.input[i * element], value(rank_, i, operation));
-    if (job_.in_place == InPlace::yes) each.output = each.input;
-    each.run.operands.input = job_.in_place == InPlace::yes ? each.output.data() : each.input.data();
-    each.run.operands.output = each.output.data();
+    const bool in_place = job_.in_place == InPlace::yes;
+    const std::uint64_t shift = in_place ? *shared_at(job_, rank_) * element : 0;
+    each.input.resize(in_place ? 0 : sizes.input * element);
+    each.output.resize((in_place ? std::max(sizes.input, sizes.output) : sizes.output) * element, std::byte{0xee});
+    std::byte* const input = in_place ? each.output.data() + (sizes.input < sizes.output ? shift : 0) : each.input.data();
+    for (std::uint64_t i = 0; i < sizes.input; ++i) store(job_.type, input + i * element, value(rank_, i, operation));
+    each.run.operands.input = input;
+    each.run.operands.output = each.output.data() + (sizes.output < sizes.input ? shift : 0);
     each.run.operands.operation = operation;
     circle_.begin({operation, 77, 0, {}});
   }
