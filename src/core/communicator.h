@@ -106,6 +106,7 @@ class Communicator final {
   void await_turn(Task& task);
   BoundShape* prepared(const Call& call, Status& rejected);
   [[nodiscard]] PeerState state_of(Rank rank) const;
+  void ask_calls() const;
   void put_records(CommunicatorState& state) const;
   std::uint64_t count_operation() {
     issued_.store(issued() + 1, std::memory_order_relaxed);

@@ -10,6 +10,8 @@ namespace {
 
 // A rank that waits looks around many times in this; one that computes does not answer at all.
 constexpr int kAnswerMs = 20;
+// Calls of a communicator that has failed end, and say so before, as soon as anybody drives them.
+constexpr std::uint64_t kLastWordsMs = 1000;
 // Calls that begin early keep the others waiting.
 constexpr std::size_t kMostAsked = 16;
 
@@ -50,17 +52,32 @@ int Communicator::others_over_tcp() const {
   }));
 }
 
-// Asks those that are under way what they wait for.
-void Communicator::put_records(CommunicatorState& state) const {
-  const Recorder& recorder = seeing_.recorder();
-  std::vector<Recorder::Ticket> asked;
-  for (const RecordedOperation& operation : recorder.read())
-    if (under_way(operation) && asked.size() < kMostAsked) asked.push_back(operation.sequence);
-  if (!asked.empty() && !failed()) {
-    const Waits::Question question = seeing_.waits().ask();
+// Asks those that are under way what they wait for. Who has failed is not asked: a dump may come between the failure and the last
+// words of its calls.
+void Communicator::ask_calls() const {
+  Waits& waits = seeing_.waits();
+  const auto calls = [&](bool silent) {
+    std::vector<Recorder::Ticket> some;
+    WaitOfCall said;
+    for (const RecordedOperation& operation : seeing_.recorder().read())
+      if (under_way(operation) && some.size() < kMostAsked && !(silent && waits.find(operation.sequence, said)))
+        some.push_back(operation.sequence);
+    return some;
+  };
+  if (!failed()) {
+    const std::vector<Recorder::Ticket> asked = calls(false);
+    if (asked.empty()) return;
+    const Waits::Question question = waits.ask();
     context_->wake();
-    seeing_.waits().await(asked, question, kAnswerMs);
+    return waits.await(asked, question, kAnswerMs);
   }
+  const Deadline patience = Deadline::after_ms(kLastWordsMs);
+  for (auto silent = calls(true); !silent.empty() && !patience.passed(); silent = calls(true)) waits.await(silent, 0, kAnswerMs);
+}
+
+void Communicator::put_records(CommunicatorState& state) const {
+  ask_calls();
+  const Recorder& recorder = seeing_.recorder();
   state.recorded = recorder.recorded();
   for (const RecordedOperation& operation : recorder.read()) {
     RecordedEntry entry{operation, {}};
