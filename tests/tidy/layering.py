@@ -16,6 +16,7 @@ ALLOWED = {
     "include": set(),
     "src/base": set(),
     "src/device": _BASE,
+    "src/codec": _BASE | {"src/device"},
     "src/topology": _BASE,
     "src/plan": _BASE,
     "src/net": _BASE,

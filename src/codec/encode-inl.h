@@ -1,0 +1,146 @@
+// A block of numbers becomes a block of codes. Included once for each instruction set.
+#if defined(SETO_CODEC_ENCODE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SETO_CODEC_ENCODE_INL_H
+#undef SETO_CODEC_ENCODE_INL_H
+#else
+#define SETO_CODEC_ENCODE_INL_H
+#endif
+
+#include <cstring>
+
+#include "src/codec/float-inl.h"
+#include "src/codec/integer-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace seto {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class N>
+using FloatTag = hn::ScalableTag<typename N::Float>;
+
+// The largest magnitude, as a word: what is not finite is larger than what is.
+template <class F, class N>
+HWY_INLINE WordOf<typename N::Float> largest_of(const typename N::Storage* numbers) {
+  const FloatTag<N> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const hn::RebindToSigned<decltype(d)> di;
+  constexpr std::size_t kStep = hn::MaxLanes(FloatTag<N>());
+  const auto mask = hn::Set(du, Lane<typename N::Float>::kMagnitude);
+  const auto magnitude = [&](std::size_t i) { return hn::And(words_of(d, N::load(d, numbers + i)), mask); };
+  auto even = magnitude(0);
+  auto odd = magnitude(kStep);
+  for (std::size_t i = 2 * kStep; i < F::kElements; i += 2 * kStep) {
+    even = larger_of(d, even, magnitude(i));
+    odd = larger_of(d, odd, magnitude(i + kStep));
+  }
+  const auto largest = hn::MaxOfLanes(di, hn::BitCast(di, larger_of(d, even, odd)));
+  return static_cast<WordOf<typename N::Float>>(hn::GetLane(largest));
+}
+
+template <class F, class N>
+HWY_INLINE WordOf<typename N::Float> largest_finite_of(const typename N::Storage* numbers) {
+  using L = Lane<typename N::Float>;
+  const hn::CappedTag<typename N::Float, 1> d;
+  typename L::Word largest = 0;
+  for (std::size_t i = 0; i < F::kElements; ++i) {
+    const auto magnitude = static_cast<typename L::Word>(hn::GetLane(words_of(d, N::load(d, numbers + i))) & L::kMagnitude);
+    if (magnitude < L::kInfinity && magnitude > largest) largest = magnitude;
+  }
+  return largest;
+}
+
+// By integers: a comparison of floats may take a denormal for zero.
+template <class D>
+HWY_INLINE Words<D> at_most(D, Words<D> magnitude, float most) {
+  const hn::RebindToSigned<D> di;
+  using L = Lane<hn::TFromD<D>>;
+  const auto bound = static_cast<hwy::MakeSigned<hn::TFromD<D>>>(L::word_of(static_cast<hn::TFromD<D>>(most)));
+  return hn::BitCast(hn::RebindToUnsigned<D>(), hn::Min(hn::BitCast(di, magnitude), hn::Set(di, bound)));
+}
+
+inline void put_header(BlockHeader header, std::uint8_t* encoded) { std::memcpy(encoded, &header, sizeof header); }
+
+template <class F, class N>
+struct CarefulScale {
+  using Float = typename N::Float;
+  Float factor;
+  bool lifts;
+
+  // Writes the header.
+  static CarefulScale of(WordOf<Float> largest, std::uint8_t* encoded) {
+    using L = Lane<Float>;
+    if constexpr (F::kHeader == 0) {
+      return {1, false};
+    } else {
+      const bool lifts = largest < kSmallestUsual<Float>;
+      const int lifted = lifts ? L::kLift : 0;
+      Scaling scaling{1, {0, 0}};
+      if (largest != 0) {
+        const hn::CappedTag<Float, 1> d;
+        const auto words = hn::Set(hn::RebindToUnsigned<decltype(d)>(), largest);
+        scaling = F::template scaling<Float>(lifts ? hn::GetLane(words_of(d, lift(d, words))) : largest, lifted);
+      }
+      put_header(scaling.header, encoded);
+      const int power = largest == 0 ? 0 : -scaling.header.exponent - lifted;
+      return {static_cast<Float>(scaling.factor) * L::power(power), lifts};
+    }
+  }
+};
+
+// Blocks with infinities, NaNs, numbers too large for the format, nothing but zeros, or nothing but numbers close to where fp32
+// ends: the same codes as encode_block where both can be used.
+template <class F, class N, class Rounding>
+HWY_NOINLINE void encode_careful(const typename N::Storage* numbers, std::uint8_t* encoded, Rounding rounding,
+                                 WordOf<typename N::Float> largest) {
+  using L = Lane<typename N::Float>;
+  const FloatTag<N> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  if (largest >= L::kInfinity) {
+    if constexpr (!F::kHoldsSpecials) {
+      put_header({kNotFinite, 0}, encoded);
+      std::memset(encoded + F::kHeader, 0, F::kPayload);
+      return;
+    }
+    largest = largest_finite_of<F, N>(numbers);
+  }
+  const auto scale = CarefulScale<F, N>::of(largest, encoded);
+  const auto factor = hn::Set(d, scale.factor);
+  for (std::size_t i = 0; i < F::kElements; i += hn::MaxLanes(d)) {
+    const auto v = N::load(d, numbers + i);
+    const auto words = words_of(d, v);
+    const auto special = not_finite(d, words);
+    const auto magnitude = hn::IfThenZeroElse(special, hn::And(words, hn::Set(du, L::kMagnitude)));
+    const auto scaled = F::kHeader == 0 ? hn::BitCast(d, at_most(d, magnitude, Brain::kLargest))
+                                        : hn::Mul(scale.lifts ? lift(d, magnitude) : hn::BitCast(d, magnitude), factor);
+    auto codes = F::code(d, hn::CopySignToAbs(scaled, v), rounding, i);
+    if constexpr (F::kHoldsSpecials) codes = hn::IfThenElse(special, special_code<typename F::Format>(d, words), codes);
+    F::store(d, codes, encoded + F::kHeader, i);
+  }
+}
+
+template <class F, class N, class Rounding>
+HWY_INLINE void encode_block(const typename N::Storage* numbers, std::uint8_t* encoded, Rounding rounding) {
+  using L = Lane<typename N::Float>;
+  const FloatTag<N> d;
+  const auto largest = largest_of<F, N>(numbers);
+  if (HWY_UNLIKELY(!F::template is_usual<typename N::Float>(largest)))
+    return encode_careful<F, N>(numbers, encoded, rounding, largest);
+  if constexpr (F::kHeader == 0) {
+    for (std::size_t i = 0; i < F::kElements; i += hn::MaxLanes(d)) F::put(d, N::load(d, numbers + i), rounding, encoded, i);
+  } else {
+    const Scaling scaling = F::template scaling<typename N::Float>(largest, 0);
+    put_header(scaling.header, encoded);
+    const auto factor = hn::Set(d, static_cast<typename N::Float>(scaling.factor) * L::power(-scaling.header.exponent));
+    for (std::size_t i = 0; i < F::kElements; i += hn::MaxLanes(d))
+      F::put(d, hn::Mul(N::load(d, numbers + i), factor), rounding, encoded + F::kHeader, i);
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace seto
+HWY_AFTER_NAMESPACE();
+
+#endif

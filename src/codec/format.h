@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+
+namespace seto {
+
+// What of a codec is arithmetic and the same for every instruction set: here, so that bounds and kernels cannot disagree.
+
+// A float of sign, exponent and fraction with subnormals.
+template <int kExponentBits, int kFractionBits, bool kInfinite>
+struct FloatFormat {
+  static constexpr bool kHasInfinity = kInfinite;
+  static constexpr int kFraction = kFractionBits;
+  static constexpr int kBits = 1 + kExponentBits + kFractionBits;
+  static constexpr int kBias = (1 << (kExponentBits - 1)) - 1;
+  static constexpr int kLowest = 1 - kBias;                      // exponent of the smallest normal number
+  static constexpr int kTop = kHasInfinity ? kBias : kBias + 1;  // and of the largest
+  static constexpr std::uint32_t kSign = 1u << (kBits - 1);
+  static constexpr std::uint32_t kInfinity = ((1u << kExponentBits) - 1) << kFractionBits;  // where it exists
+  static constexpr std::uint32_t kNan = kHasInfinity ? kInfinity | (1u << (kFractionBits - 1)) : kSign - 1;
+  static constexpr std::uint32_t kLargest = kHasInfinity ? kInfinity - 1 : kSign - 2;
+  static constexpr std::uint32_t kLargestFraction = kLargest & ((1u << kFractionBits) - 1);
+};
+
+using HalfFormat = FloatFormat<5, 10, true>;
+using BrainFloatFormat = FloatFormat<8, 7, true>;
+using E4m3Format = FloatFormat<4, 3, false>;
+using E5m2Format = FloatFormat<5, 2, true>;
+
+// Integers from -kMost to kMost, in two's complement.
+template <int kWidth>
+struct IntegerFormat {
+  static constexpr int kBits = kWidth;
+  static constexpr int kMost = (1 << (kWidth - 1)) - 1;
+};
+
+// A block is its elements' codes times (1 + fraction / 2^16) x 2^exponent, in little endian. Float formats have no fraction.
+struct BlockHeader {
+  std::int16_t exponent;
+  std::uint16_t fraction;
+};
+
+// The exponent that says of a block of integers that a value was not finite: all of them become NaN.
+inline constexpr std::int16_t kNotFinite = INT16_MAX;
+
+inline constexpr std::uint32_t kBlock = 256;
+inline constexpr std::uint32_t kInt4Block = 64;
+
+}  // namespace seto

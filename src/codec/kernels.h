@@ -1,0 +1,19 @@
+#pragma once
+
+#include "src/codec/codec.h"
+
+namespace seto {
+
+// Each is the final function for the best set of this machine: nothing is looked up again in a call.
+struct CodecKernels {
+  EncodeFunction nearest;
+  EncodeFunction stochastic;
+  DecodeFunction decode;
+  DecodeFunction accumulate;
+};
+
+CodecKernels half_kernels(Codec codec, DataType type);     // fp16, bf16
+CodecKernels float8_kernels(Codec codec, DataType type);   // e4m3, e5m2
+CodecKernels integer_kernels(Codec codec, DataType type);  // int8, int4
+
+}  // namespace seto

@@ -1,0 +1,70 @@
+// How an element that lies between two codes gets one of them. Included once for each instruction set.
+#if defined(SETO_CODEC_ROUNDING_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SETO_CODEC_ROUNDING_INL_H
+#undef SETO_CODEC_ROUNDING_INL_H
+#else
+#define SETO_CODEC_ROUNDING_INL_H
+#endif
+
+#include "src/base/check.h"
+#include "src/codec/codec.h"
+#include "src/codec/lane-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace seto {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// To nearest, ties to even.
+struct ToNearest {
+  static constexpr bool kByChance = false;
+  static ToNearest of(const EncodeCall&, std::uint64_t) { return {}; }
+};
+
+// Up as often as the element is near to what lies above it: adds what random() says and cuts.
+struct ByChance {
+  static constexpr bool kByChance = true;
+  std::uint32_t start;
+  std::uint32_t twist;
+
+  // For the block at elements [done, done + block) of the call.
+  static ByChance of(const EncodeCall& call, std::uint64_t done) {
+    const std::uint64_t key = mixed(mixed(call.seed) ^ (call.first + done));
+    return {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
+  }
+
+  // 32 random bits for each of the elements of the block from i on, as words of the lanes.
+  template <class D>
+  HWY_INLINE Words<D> random(D, std::size_t i) const {
+    const hn::Rebind<std::uint32_t, D> d32;
+    auto v = hn::Mul(hn::Iota(d32, static_cast<std::uint32_t>(i)), hn::Set(d32, 0x9E3779B1u));
+    v = hn::Add(v, hn::Set(d32, start));
+    v = hn::Mul(hn::Xor(v, hn::ShiftRight<16>(v)), hn::Set(d32, 0x7A8F2C6Bu));
+    v = hn::Xor(v, hn::Set(d32, twist));
+    v = hn::Mul(hn::Xor(v, hn::ShiftRight<15>(v)), hn::Set(d32, 0xC2D36A4Du));
+    v = hn::Xor(v, hn::ShiftRight<16>(v));
+    if constexpr (sizeof(hn::TFromD<D>) == 4) {
+      return v;
+    } else {
+      return hn::PromoteTo(hn::RebindToUnsigned<D>(), v);
+    }
+  }
+
+ private:
+  static std::uint64_t mixed(std::uint64_t key) {
+    key += 0x9E3779B97F4A7C15u;
+    for (const std::uint64_t factor : {0xD6E8FEB86659FD93u, 0xA3B195354A39B70Du}) {
+      key ^= key >> 32;
+      key *= factor;
+    }
+    return key ^ (key >> 32);
+  }
+};
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace seto
+HWY_AFTER_NAMESPACE();
+
+#endif

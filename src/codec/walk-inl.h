@@ -1,0 +1,148 @@
+// The walk over blocks: whole ones where they lie, a short last one by way of a whole one. Included once for each instruction
+// set.
+#if defined(SETO_CODEC_WALK_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SETO_CODEC_WALK_INL_H
+#undef SETO_CODEC_WALK_INL_H
+#else
+#define SETO_CODEC_WALK_INL_H
+#endif
+
+#include <algorithm>
+#include <cstring>
+
+#include "hwy/cache_control.h"
+#include "src/codec/decode-inl.h"
+#include "src/codec/encode-inl.h"
+#include "src/codec/kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace seto {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Where results go, piece by piece: straight to the target, or past the cache. Blocks with their headers share no alignment with
+// lines, so those on their way past the cache are gathered here and leave by whole lines.
+class Output final {
+ public:
+  Output(void* target, std::size_t size, Store store)
+      : target_(static_cast<std::uint8_t*>(target)), streams_(store == Store::past_cache && size >= kSmallest) {
+    if (!streams_) return;
+    lead_ = filled_ = reinterpret_cast<std::uintptr_t>(target_) % kLine;
+    target_ -= lead_;
+  }
+
+  // Room for a piece of at most kMost bytes.
+  HWY_INLINE std::uint8_t* room() { return streams_ ? lines_ + filled_ : target_; }
+
+  HWY_INLINE void advance(std::size_t size) {
+    if (!streams_) {
+      target_ += size;
+      return;
+    }
+    filled_ += size;
+    if (filled_ >= kGathered) flush();
+  }
+
+  void close() {
+    if (!streams_) return;
+    flush();
+    std::memcpy(target_ + lead_, lines_ + lead_, filled_ - lead_);
+    hwy::FlushStream();
+  }
+
+  static constexpr std::size_t kMost = 2048;
+
+ private:
+  static constexpr std::size_t kLine = 64;
+  // Enough that what is read back has left the store buffer; far less than the first-level cache.
+  static constexpr std::size_t kGathered = 4096;
+  // Under this the fence costs more than the lines that it spares.
+  static constexpr std::size_t kSmallest = 4096;
+
+  // Whole lines leave. A first one that is not all ours is written through the cache.
+  void flush() {
+    const hn::ScalableTag<std::uint8_t> d;
+    const std::size_t whole = filled_ / kLine * kLine;
+    std::size_t i = 0;
+    if (lead_ != 0 && whole != 0) {
+      std::memcpy(target_ + lead_, lines_ + lead_, kLine - lead_);
+      lead_ = 0;
+      i = kLine;
+    }
+    for (; i < whole; i += hn::MaxLanes(d)) hn::Stream(hn::Load(d, lines_ + i), d, target_ + i);
+    if (whole != 0) std::memcpy(lines_, lines_ + whole, kLine);
+    target_ += whole;
+    filled_ -= whole;
+  }
+
+  std::uint8_t* target_;  // streaming: of the first line that is gathered
+  const bool streams_;
+  std::size_t lead_ = 0;  // bytes of the first line that are not ours
+  std::size_t filled_ = 0;
+  alignas(kLine) std::uint8_t lines_[kGathered + kMost + kLine];
+};
+
+template <class F, class N, class Rounding>
+void encode(const EncodeCall& call) {
+  using Storage = typename N::Storage;
+  constexpr std::size_t kSize = F::kHeader + F::kPayload;
+  const auto* numbers = static_cast<const Storage*>(call.source);
+  const std::size_t rest = call.count % F::kElements;
+  const std::size_t whole = call.count - rest;
+  const std::size_t rest_size = rest == 0 ? 0 : F::kHeader + (rest * static_cast<std::size_t>(F::Format::kBits) + 7) / 8;
+  if constexpr (Rounding::kByChance) SETO_CHECK(call.first % F::kElements == 0);
+  Output output(call.encoded, whole / F::kElements * kSize + rest_size, call.store);
+  for (std::size_t done = 0; done < whole; done += F::kElements) {
+    encode_block<F, N>(numbers + done, output.room(), Rounding::of(call, done));
+    output.advance(kSize);
+  }
+  if (rest != 0) {
+    Storage padded[F::kElements] = {};
+    std::uint8_t encoded[kSize];
+    std::memcpy(padded, numbers + whole, rest * sizeof(Storage));
+    encode_block<F, N>(padded, encoded, Rounding::of(call, whole));
+    std::memcpy(output.room(), encoded, rest_size);
+    output.advance(rest_size);
+  }
+  output.close();
+}
+
+template <class F, class N, bool kAdds>
+void decode(const DecodeCall& call) {
+  using Storage = typename N::Storage;
+  constexpr std::size_t kSize = F::kHeader + F::kPayload;
+  const auto* encoded = static_cast<const std::uint8_t*>(call.encoded);
+  const auto* source = static_cast<const Storage*>(kAdds ? call.source : nullptr);
+  const std::size_t rest = call.count % F::kElements;
+  const std::size_t whole = call.count - rest;
+  // What was just read is in the cache already.
+  const Store store = kAdds && call.source == call.target ? Store::cached : call.store;
+  Output output(call.target, call.count * sizeof(Storage), store);
+  for (std::size_t done = 0; done < whole; done += F::kElements, encoded += kSize) {
+    decode_block<F, N, kAdds>(encoded, kAdds ? source + done : nullptr, reinterpret_cast<Storage*>(output.room()));
+    output.advance(F::kElements * sizeof(Storage));
+  }
+  if (rest != 0) {
+    std::uint8_t padded[kSize] = {};
+    Storage numbers[F::kElements] = {};
+    std::memcpy(padded, encoded, F::kHeader + (rest * static_cast<std::size_t>(F::Format::kBits) + 7) / 8);
+    if constexpr (kAdds) std::memcpy(numbers, source + whole, rest * sizeof(Storage));
+    decode_block<F, N, kAdds>(padded, numbers, numbers);
+    std::memcpy(output.room(), numbers, rest * sizeof(Storage));
+    output.advance(rest * sizeof(Storage));
+  }
+  output.close();
+}
+
+template <class F, class N>
+CodecKernels kernels_of() {
+  return {encode<F, N, ToNearest>, encode<F, N, ByChance>, decode<F, N, false>, decode<F, N, true>};
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace seto
+HWY_AFTER_NAMESPACE();
+
+#endif
