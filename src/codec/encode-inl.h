@@ -120,23 +120,66 @@ HWY_NOINLINE void encode_careful(const typename N::Storage* numbers, std::uint8_
   }
 }
 
+// What must be known of a block before its codes can be made.
+template <class F, class N>
+struct Measure {
+  WordOf<typename N::Float> largest;
+  typename N::Float factor;
+  BlockHeader header;
+
+  // Of unusual blocks only `largest` has a meaning.
+  static HWY_INLINE Measure of(const typename N::Storage* numbers) {
+    using T = typename N::Float;
+    Measure measure{largest_of<F, N>(numbers), 1, {0, 0}};
+    if constexpr (F::kHeader != 0) {
+      const Scaling scaling = F::template scaling<T>(measure.largest, 0);
+      measure.factor = static_cast<T>(scaling.factor) * Lane<T>::power(-scaling.header.exponent);
+      measure.header = scaling.header;
+    }
+    return measure;
+  }
+};
+
 template <class F, class N, class Rounding>
-HWY_INLINE void encode_block(const typename N::Storage* numbers, std::uint8_t* encoded, Rounding rounding) {
-  using L = Lane<typename N::Float>;
+HWY_INLINE void encode_block(const typename N::Storage* numbers, std::uint8_t* encoded, Rounding rounding,
+                             const Measure<F, N>& measure) {
   const FloatTag<N> d;
-  const auto largest = largest_of<F, N>(numbers);
-  if (HWY_UNLIKELY(!F::template is_usual<typename N::Float>(largest)))
-    return encode_careful<F, N>(numbers, encoded, rounding, largest);
+  if (HWY_UNLIKELY(!F::template is_usual<typename N::Float>(measure.largest)))
+    return encode_careful<F, N>(numbers, encoded, rounding, measure.largest);
   if constexpr (F::kHeader == 0) {
     for (std::size_t i = 0; i < F::kElements; i += hn::MaxLanes(d)) F::put(d, N::load(d, numbers + i), rounding, encoded, i);
   } else {
-    const Scaling scaling = F::template scaling<typename N::Float>(largest, 0);
-    put_header(scaling.header, encoded);
-    const auto factor = hn::Set(d, static_cast<typename N::Float>(scaling.factor) * L::power(-scaling.header.exponent));
+    put_header(measure.header, encoded);
+    const auto factor = hn::Set(d, measure.factor);
     for (std::size_t i = 0; i < F::kElements; i += hn::MaxLanes(d))
       F::put(d, hn::Mul(N::load(d, numbers + i), factor), rounding, encoded + F::kHeader, i);
   }
 }
+
+// As many blocks as the largest has elements, so that short blocks are measured side by side. From the largest magnitude to the
+// first code it is a long way of single instructions (for int8 about 100 cycles), which a machine can only hide behind the codes
+// of other blocks: so blocks are measured while those before them are encoded.
+template <class F, class N>
+struct Group {
+  static constexpr std::size_t kBlocks = kBlock / F::kElements;
+  static constexpr std::size_t kSize = kBlocks * (F::kHeader + F::kPayload);
+  Measure<F, N> measures[kBlocks];
+
+  static HWY_INLINE Group of(const typename N::Storage* numbers) {
+    Group group;
+    for (std::size_t k = 0; k < kBlocks; ++k) group.measures[k] = Measure<F, N>::of(numbers + k * F::kElements);
+    return group;
+  }
+
+  template <class Rounding>
+  HWY_INLINE void encode(const typename N::Storage* numbers, std::uint8_t* encoded, const EncodeCall& call,
+                         std::size_t done) const {
+    for (std::size_t k = 0; k < kBlocks; ++k) {
+      const std::size_t at = k * F::kElements;
+      encode_block<F, N>(numbers + at, encoded + k * (F::kHeader + F::kPayload), Rounding::of(call, done + at), measures[k]);
+    }
+  }
+};
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE

@@ -16,34 +16,37 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The code of a finite float no larger than the format's largest. Every exponent has its own grid, the subnormals that of the
-// lowest: adding a power of two whose last place is a step of the grid lets the adder count steps. Codes count on from one grid
-// to the next, so a carry needs no care.
+// The code of a finite float no larger than the format's largest, in the low bits of a word; what stands above them is cut when
+// they are stored. Every exponent has its own grid, the subnormals that of the lowest: adding a power of two whose last place is
+// a step of the grid lets the adder count steps. Codes count on from one grid to the next, so a carry needs no care.
 template <class F, class D, class Rounding>
 HWY_INLINE Words<D> float_code(D d, hn::Vec<D> v, const Rounding& rounding, std::size_t i) {
-  using T = hn::TFromD<D>;
-  using L = Lane<T>;
+  using L = Lane<hn::TFromD<D>>;
+  using Word = typename L::Word;
   const hn::RebindToUnsigned<D> du;
+  constexpr int kRest = L::kFraction - F::kFraction;
+  constexpr Word kLowest = L::power_word(F::kLowest);
   const auto words = words_of(d, v);
-  const auto sign = hn::ShiftRight<L::kWidth - F::kBits>(hn::And(words, hn::Set(du, L::kSign)));
-  const auto magnitude = hn::And(words, hn::Set(du, L::kMagnitude));
-  const auto lowest = hn::Set(du, L::power_word(F::kLowest));
-  const auto grid = larger_of(d, hn::And(magnitude, hn::Set(du, L::kInfinity)), lowest);
-  const auto first = hn::ShiftRight<L::kFraction - F::kFraction>(hn::Sub(grid, lowest));
+  const auto magnitude = hn::BitCast(d, hn::And(words, hn::Set(du, L::kMagnitude)));
+  const auto grid = larger_of(d, hn::And(words, hn::Set(du, L::kInfinity)), hn::Set(du, kLowest));
+  const auto grids = hn::ShiftRight<kRest>(grid);
   auto steps = hn::Undefined(du);
+  // Both count what the grids below the lowest would have had; the low bits of its negative take it off again.
+  constexpr Word kFirst = (0 - (kLowest >> kRest)) & ((Word{1} << F::kBits) - 1);
+  static_assert(kFirst % 2 == 0);  // an odd one would turn ties around
   if constexpr (Rounding::kByChance) {
     constexpr int kFine = 29 - F::kFraction;  // bits of a step that chance sees
-    constexpr auto kUnits = static_cast<typename L::Word>(2 * L::kBias + F::kFraction + kFine) << L::kFraction;
+    constexpr Word kUnits = Word{2 * L::kBias + F::kFraction + kFine} << L::kFraction;
     const auto units = hn::BitCast(d, hn::Sub(hn::Set(du, kUnits), grid));
-    const auto fine = to_integer(d, hn::Mul(hn::BitCast(d, magnitude), units));
-    steps = hn::ShiftRight<kFine>(hn::Add(fine, hn::ShiftRight<32 - kFine>(rounding.random(d, i))));
+    const auto fine = to_integer(d, hn::Mul(magnitude, units));
+    const auto cut = hn::ShiftRight<kFine>(hn::Add(fine, hn::ShiftRight<32 - kFine>(rounding.random(d, i))));
+    steps = hn::Add(cut, hn::Set(du, kFirst));
   } else {
-    constexpr auto kDistance = static_cast<typename L::Word>(L::kFraction - F::kFraction) << L::kFraction;
-    const auto anchor = hn::Add(grid, hn::Set(du, kDistance));
-    const auto sum = hn::Add(hn::BitCast(d, magnitude), hn::BitCast(d, anchor));
-    steps = hn::Sub(words_of(d, sum), anchor);
+    const auto anchor = hn::BitCast(d, hn::Add(grid, hn::Set(du, (Word{kRest} << L::kFraction) + kFirst)));
+    steps = words_of(d, hn::Add(magnitude, anchor));
   }
-  return hn::Or(hn::Add(first, steps), sign);
+  const auto sign = hn::ShiftRight<L::kWidth - F::kBits>(words);
+  return hn::OrAnd(hn::Add(grids, steps), sign, hn::Set(du, Word{F::kSign}));
 }
 
 // Whether the machine converts halves.

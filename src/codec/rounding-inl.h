@@ -22,6 +22,13 @@ struct ToNearest {
   static ToNearest of(const EncodeCall&, std::uint64_t) { return {}; }
 };
 
+// Neighbours start far apart: multiples of an odd number without pattern.
+inline constexpr std::uint32_t kStride = 0x9E3779B1u;
+inline constexpr std::uint32_t kPlaces[] = {
+    0,           kStride,     2 * kStride,  3 * kStride,  4 * kStride,  5 * kStride,  6 * kStride,  7 * kStride,
+    8 * kStride, 9 * kStride, 10 * kStride, 11 * kStride, 12 * kStride, 13 * kStride, 14 * kStride, 15 * kStride};
+static_assert(hn::MaxLanes(hn::ScalableTag<std::uint32_t>()) <= 16);
+
 // Up as often as the element is near to what lies above it: adds what random() says and cuts.
 struct ByChance {
   static constexpr bool kByChance = true;
@@ -38,8 +45,8 @@ struct ByChance {
   template <class D>
   HWY_INLINE Words<D> random(D, std::size_t i) const {
     const hn::Rebind<std::uint32_t, D> d32;
-    auto v = hn::Mul(hn::Iota(d32, static_cast<std::uint32_t>(i)), hn::Set(d32, 0x9E3779B1u));
-    v = hn::Add(v, hn::Set(d32, start));
+    const auto place = static_cast<std::uint32_t>(i) * kStride;
+    auto v = hn::Add(hn::LoadU(d32, kPlaces), hn::Set(d32, start + place));
     v = hn::Mul(hn::Xor(v, hn::ShiftRight<16>(v)), hn::Set(d32, 0x7A8F2C6Bu));
     v = hn::Xor(v, hn::Set(d32, twist));
     v = hn::Mul(hn::Xor(v, hn::ShiftRight<15>(v)), hn::Set(d32, 0xC2D36A4Du));

@@ -83,27 +83,39 @@ class Output final {
   alignas(kLine) std::uint8_t lines_[kGathered + kMost + kLine];
 };
 
+// Of fewer elements than a group.
+template <class F>
+constexpr std::size_t size_of_rest(std::size_t rest) {
+  const std::size_t whole = rest / F::kElements * (F::kHeader + F::kPayload);
+  rest %= F::kElements;
+  return rest == 0 ? whole : whole + F::kHeader + (rest * static_cast<std::size_t>(F::Format::kBits) + 7) / 8;
+}
+
 template <class F, class N, class Rounding>
 void encode(const EncodeCall& call) {
   using Storage = typename N::Storage;
-  constexpr std::size_t kSize = F::kHeader + F::kPayload;
+  using Blocks = Group<F, N>;
   const auto* numbers = static_cast<const Storage*>(call.source);
-  const std::size_t rest = call.count % F::kElements;
+  const std::size_t rest = call.count % kBlock;
   const std::size_t whole = call.count - rest;
-  const std::size_t rest_size = rest == 0 ? 0 : F::kHeader + (rest * static_cast<std::size_t>(F::Format::kBits) + 7) / 8;
   if constexpr (Rounding::kByChance) SETO_CHECK(call.first % F::kElements == 0);
-  Output output(call.encoded, whole / F::kElements * kSize + rest_size, call.store);
-  for (std::size_t done = 0; done < whole; done += F::kElements) {
-    encode_block<F, N>(numbers + done, output.room(), Rounding::of(call, done));
-    output.advance(kSize);
+  Output output(call.encoded, whole / kBlock * Blocks::kSize + size_of_rest<F>(rest), call.store);
+  if (whole != 0) {
+    Blocks blocks = Blocks::of(numbers);
+    for (std::size_t done = 0; done < whole; done += kBlock) {
+      const Blocks next = Blocks::of(numbers + std::min(done + kBlock, whole - kBlock));
+      blocks.template encode<Rounding>(numbers + done, output.room(), call, done);
+      output.advance(Blocks::kSize);
+      blocks = next;
+    }
   }
   if (rest != 0) {
-    Storage padded[F::kElements] = {};
-    std::uint8_t encoded[kSize];
+    Storage padded[kBlock] = {};
+    std::uint8_t encoded[Blocks::kSize];
     std::memcpy(padded, numbers + whole, rest * sizeof(Storage));
-    encode_block<F, N>(padded, encoded, Rounding::of(call, whole));
-    std::memcpy(output.room(), encoded, rest_size);
-    output.advance(rest_size);
+    Blocks::of(padded).template encode<Rounding>(padded, encoded, call, whole);
+    std::memcpy(output.room(), encoded, size_of_rest<F>(rest));
+    output.advance(size_of_rest<F>(rest));
   }
   output.close();
 }
@@ -126,7 +138,7 @@ void decode(const DecodeCall& call) {
   if (rest != 0) {
     std::uint8_t padded[kSize] = {};
     Storage numbers[F::kElements] = {};
-    std::memcpy(padded, encoded, F::kHeader + (rest * static_cast<std::size_t>(F::Format::kBits) + 7) / 8);
+    std::memcpy(padded, encoded, size_of_rest<F>(rest));
     if constexpr (kAdds) std::memcpy(numbers, source + whole, rest * sizeof(Storage));
     decode_block<F, N, kAdds>(padded, numbers, numbers);
     std::memcpy(output.room(), numbers, rest * sizeof(Storage));
