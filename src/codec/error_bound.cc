@@ -44,7 +44,7 @@ double integer_bound(int most, DataType type, Rounding rounding, double largest,
     case DataType::float64:
       return of_code + power(-1074);
     case DataType::bfloat16:
-      return of_code + power(-134) + power(-150) + (magnitude + of_code) * power(-9) * (1 + power(-14));
+      return of_code + power(-150) + power(std::max(exponent_of(magnitude + of_code), BrainFloatFormat::kLowest) - 8);
     default:
       return of_code + power(-150);
   }
