@@ -1,0 +1,79 @@
+"""The goals for codecs on one core, and the pure part of judging them."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common_py"))
+
+from goals import *  # noqa: E402, F403
+from goals import OURS, judge_plain  # noqa: E402
+
+CODECS = ("fp16", "bf16", "e4m3", "e5m2", "int8", "int4")
+WORKS = ("encode", "decode")
+IN_CACHE, BEYOND = "256KiB", "64MiB"
+OF_MEMCPY = {"fp16": 0.8, "bf16": 0.8, "e4m3": 0.5, "e5m2": 0.5, "int8": 0.5, "int4": 0.4}
+OF_PEERS = {IN_CACHE: 1.5, BEYOND: 1.0}
+MEMCPY = "memcpy"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Gigabytes of fp32 a second, as a multiple of something else's in the same round."""
+
+    key: str
+    what: str
+    codec: str
+    work: str
+    size: str
+    bound: float
+    against_memcpy: bool
+
+    @property
+    def goal(self):
+        return f">= {self.bound}x " + ("memcpy of the fp32 side" if self.against_memcpy else "the best peer")
+
+
+def where(size):
+    return "in cache" if size == IN_CACHE else "beyond the cache"
+
+
+ROWS = tuple(
+    Row(f"memcpy-{codec}-{work}", f"{work} {codec}, {where(BEYOND)}", codec, work, BEYOND, OF_MEMCPY[codec], True)
+    for codec in CODECS
+    for work in WORKS
+) + tuple(
+    Row(f"peers-{codec}-{work}-{size}", f"{work} {codec}, {where(size)}", codec, work, size, OF_PEERS[size], False)
+    for size in (IN_CACHE, BEYOND)
+    for codec in CODECS
+    for work in WORKS
+)
+KEYS = tuple(row.key for row in ROWS)
+
+
+def ours_of(document):
+    """{(codec, work, size): GB/s}, with (memcpy, "", size), from the JSON of codec_bench. Beyond the cache the stores are past it."""
+    figures = {}
+    for entry in document["benchmarks"]:
+        name, speed = entry["name"].split("/"), entry["bytes_per_second"] / 1e9
+        if name[0] == MEMCPY:
+            figures[MEMCPY, "", name[1]] = speed
+        elif name[2] == "float" and name[0] in WORKS and (name[3] == IN_CACHE) == (name[4] == "cached"):
+            figures[name[1], name[0], name[3]] = speed
+    return figures
+
+
+def ratio_of(row, ours, peers):
+    """ours: {(codec, work, size): GB/s}; peers: {name: the same}. None without a figure of both."""
+    own = ours.get((row.codec, row.work, row.size))
+    if row.against_memcpy:
+        other = ours.get((MEMCPY, "", row.size))
+    else:
+        other = max((figures.get((row.codec, row.work, row.size), 0) for figures in peers.values()), default=0)
+    return own / other if own and other else None
+
+
+def judge(row, rounds):
+    """rounds: (ours, peers) of each."""
+    ratios = [ratio_of(row, ours, peers) for ours, peers in rounds]
+    return judge_plain([ratio for ratio in ratios if ratio], row.bound, "x", False)

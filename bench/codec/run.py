@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Measures the table of goals for codecs on one core and ends each row in `met` or `missed`.
+
+    bench/codec/run [--quick] [--rows KEY,...] [--rounds N] [--limit-minutes M] [--json FILE] [--build DIR]
+
+Every round starts our program and the peers' once each, in rotated order. README.md of this folder says more.
+"""
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+import rows  # first: it knows where the common parts are
+from goals import rotated
+from peers import BENCH, PYTHON_PACKAGES, Setup, Unavailable, run_process
+from report import exit_status, options_of, parser_of, print_end, write_json
+from session import Progress, Run, wanted_keys
+
+ROUNDS = 7
+PEERS_SOURCE = BENCH / "peers" / "codec_perf.py"
+PEER_NAMES = ("numpy", "torch", "FBGEMM", "plain cast")
+PYTHON_PACKAGES.setdefault("torch", ("torch==2.13.0", "numpy"))
+
+
+class Codecs(Run):
+    reserve_s = 60
+
+    def __init__(self, options, progress):
+        super().__init__(options, progress)
+        self.taken = []
+
+    def ours(self):
+        time = 0.02 if self.options.quick else 0.2
+        works = "|".join(rows.WORKS)
+        command = [self.build / "bench" / "codec_bench", f"--benchmark_filter=memcpy|^({works})/.*/float/", "--benchmark_format=json"]
+        return rows.ours_of(json.loads(run_process([*command, f"--benchmark_min_time={time}"], limit_s=300)))
+
+    def peers(self, python):
+        """{name: {(codec, work, size): GB/s}}"""
+        budget = 0.02 if self.options.quick else 0.2
+        found = {}
+        for line in run_process([python, "-W", "ignore", PEERS_SOURCE, str(budget)], limit_s=300).splitlines():
+            entry = json.loads(line)
+            found.setdefault(entry["name"], {})[entry["codec"], entry["work"], entry["size"]] = entry["gb_s"]
+        return found
+
+    def round(self, index, python):
+        figures = {"ours": {}, "peers": {}}
+        takes = {"ours": self.ours, "peers": lambda: self.peers(python)}
+        for name in rotated([name for name in takes if name == "ours" or python], index):
+            self.step(index, "codecs", name, lambda: figures.update({name: self.attempt(name, takes[name]) or {}}))
+        self.taken.append((figures["ours"], figures["peers"]))
+
+
+def medians(figures):
+    """Of the rounds that have the key."""
+    keys = dict.fromkeys(key for found in figures for key in found)
+    return {key: statistics.median(found[key] for found in figures if key in found) for key in keys}
+
+
+def report(session, missing, judged):
+    own = medians([ours for ours, _ in session.taken])
+    others = {name: medians([peers.get(name, {}) for _, peers in session.taken]) for name in PEER_NAMES}
+    print("\nMedian GB/s of fp32" + "".join(f"{name:>12}" for name in (rows.OURS, *others)))
+    for size in (rows.IN_CACHE, rows.BEYOND):
+        print(f"    memcpy {size:12}{own.get((rows.MEMCPY, '', size), 0):>12.1f}")
+        for key in ((codec, work, size) for codec in rows.CODECS for work in rows.WORKS):
+            cells = "".join(f"{found[key]:>12.1f}" if key in found else " " * 11 + "-" for found in (own, *others.values()))
+            print(f"    {' '.join(key):19}{cells}")
+    print("plain cast: the machine's conversion without blocks or scales, which is less work; it is in no ratio")
+    print_end(session, "", missing.items(), "few samples", judged)
+
+
+def figures_of(session):
+    """For the JSON."""
+    named = lambda found: {"/".join(key): value for key, value in found.items()}  # noqa: E731
+    return {"rounds_taken": [{"ours": named(o), **{name: named(found) for name, found in p.items()}} for o, p in session.taken]}
+
+
+def main():
+    options = options_of(parser_of(__doc__, rows.KEYS, ROUNDS, "one short round", 20), ROUNDS, 1)
+    keys = wanted_keys(options.rows, rows.KEYS)
+    session = Codecs(options, Progress(options.limit_minutes * 60))
+    setup = Setup(session.build, Path(options.peers).resolve(), not options.no_install)
+    python = None
+    try:
+        python = setup.python("torch", "lib/python3*/site-packages/torch")
+    except (Unavailable, OSError) as error:
+        setup.missing["numpy, torch, FBGEMM"] = str(error)
+    try:
+        for index in session.rounds(2 if python else 1):
+            session.round(index, python)
+    except KeyboardInterrupt:
+        session.progress.note("interrupted: reporting what was measured")
+    # A plain cast does less: it is shown and judged against nothing but bf16, where it is the same work.
+    rounds = [(ours, {name: found for name, found in peers.items() if name != "plain cast"}) for ours, peers in session.taken]
+    judged = [(row.key, row.what, row.goal, rows.judge(row, rounds)) for row in rows.ROWS if row.key in keys]
+    report(session, setup.missing, judged)
+    if options.json:
+        write_json(options.json, session, setup.missing, judged, figures_of(session))
+    return exit_status(judged)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
