@@ -93,7 +93,7 @@ def main():
             session.round(index, python)
     except KeyboardInterrupt:
         session.progress.note("interrupted: reporting what was measured")
-    # A plain cast does less: it is shown and judged against nothing but bf16, where it is the same work.
+    # A plain cast does less: it is shown, and judged against nothing.
     rounds = [(ours, {name: found for name, found in peers.items() if name != "plain cast"}) for ours, peers in session.taken]
     judged = [(row.key, row.what, row.goal, rows.judge(row, rounds)) for row in rows.ROWS if row.key in keys]
     report(session, setup.missing, judged)

@@ -18,7 +18,7 @@ constexpr std::string_view kBlockIsNan = "the whole block becomes NaN";
 
 constexpr std::array<CodecFacts, kCodecCount> kFacts = {{
     {"fp16", 16, kBlock, sizeof(BlockHeader), kKept, kKept, kSignKept, kScaled},
-    {"bf16", 16, kBlock, 0, kKept, kKept, kSignKept, "kept to 7 bits below the highest"},
+    {"bf16", 16, kBlock, 0, kKept, kKept, kSignKept, "rounded to multiples of 2^-133"},
     {"e4m3", 8, kBlock, sizeof(BlockHeader), kKept, "becomes NaN", kSignKept, kScaled},
     {"e5m2", 8, kBlock, sizeof(BlockHeader), kKept, kKept, kSignKept, kScaled},
     {"int8", 8, kBlock, sizeof(BlockHeader), kBlockIsNan, kBlockIsNan, "becomes +0", kScaled},

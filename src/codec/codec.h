@@ -43,9 +43,10 @@ struct CodecFacts {
 // How far decode(encode(x)) may be from a finite x of this magnitude, in a block whose largest finite magnitude is `largest`.
 [[nodiscard]] double error_bound(Codec codec, DataType type, Rounding rounding, double largest, double magnitude);
 
+// Numbers are aligned as their type is, encoded bytes not at all. Store::past_cache also reads ahead.
 struct EncodeCall {
   const void* source;
-  void* encoded;      // encoded_size bytes, of any alignment, away from the source
+  void* encoded;      // encoded_size bytes, away from the source
   std::size_t count;  // elements
   Store store;
   // Of stochastic rounding alone: the same seed and place give the same bits.

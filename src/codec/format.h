@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace seto {
@@ -39,6 +40,7 @@ struct BlockHeader {
   std::int16_t exponent;
   std::uint16_t fraction;
 };
+static_assert(std::endian::native == std::endian::little);  // headers and codes are written as they lie in memory
 
 // The exponent that says of a block of integers that a value was not finite: all of them become NaN.
 inline constexpr std::int16_t kNotFinite = INT16_MAX;

@@ -91,6 +91,14 @@ constexpr std::size_t size_of_rest(std::size_t rest) {
   return rest == 0 ? whole : whole + F::kHeader + (rest * static_cast<std::size_t>(F::Format::kBits) + 7) / 8;
 }
 
+// Beyond the cache the machine's own reading ahead does not keep up with pieces that are measured, encoded and gathered in turn:
+// 64 MiB of fp32 to bf16 20 GB/s without, 25 with, 4 KiB and 16 KiB ahead 21.
+constexpr std::size_t kAhead = 8192;
+
+inline void read_ahead(const void* data, std::size_t size) {
+  for (std::size_t at = 0; at < size; at += 64) hwy::Prefetch(static_cast<const std::uint8_t*>(data) + at);
+}
+
 template <class F, class N, class Rounding>
 void encode(const EncodeCall& call) {
   using Storage = typename N::Storage;
@@ -103,6 +111,8 @@ void encode(const EncodeCall& call) {
   if (whole != 0) {
     Blocks blocks = Blocks::of(numbers);
     for (std::size_t done = 0; done < whole; done += kBlock) {
+      const std::size_t later = done + kAhead / sizeof(Storage);
+      if (call.store == Store::past_cache && later < whole) read_ahead(numbers + later, kBlock * sizeof(Storage));
       const Blocks next = Blocks::of(numbers + std::min(done + kBlock, whole - kBlock));
       blocks.template encode<Rounding>(numbers + done, output.room(), call, done);
       output.advance(Blocks::kSize);
