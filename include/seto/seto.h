@@ -246,7 +246,8 @@ SETO_API setoResult_t setoCommFinalize(setoComm_t comm);
 /* Local: waits until what this rank has issued has ended here, unless something failed, and never for a peer that is still at it:
  * peers end what this rank has ended, and hear of a call that it rejected. comm is invalid afterwards. */
 SETO_API setoResult_t setoCommDestroy(setoComm_t comm);
-/* Any thread. Ends pending operations on every rank it reaches, frees comm; never waits for a peer. */
+/* Any thread. Ends pending operations on every rank it reaches, frees comm; never waits for a peer. An operation for which all
+ * that a rank needs had come may still end well there, with the right result; its next call fails. */
 SETO_API setoResult_t setoCommAbort(setoComm_t comm);
 /* Any thread. As abort, but comm stays for queries, dump, shrink and destroy. Flags: SETO_REVOKE_DEFAULT. */
 #define SETO_REVOKE_DEFAULT 0x00
@@ -254,7 +255,8 @@ SETO_API setoResult_t setoCommRevoke(setoComm_t comm, int revokeFlags);
 
 /* ---- Queries: any thread, never block ---------------------------------------------------------------------------- */
 
-/* setoInProgress while a non-blocking call is under way, setoSuccess, or the first failure, which stays until destroy. */
+/* setoInProgress while a non-blocking call is under way, setoSuccess, or the first failure, which stays until destroy. What
+ * became of peers is noticed by calls: a rank that makes none does not hear of a death here yet. */
 SETO_API setoResult_t setoCommGetAsyncError(setoComm_t comm, setoResult_t *asyncError);
 SETO_API setoResult_t setoCommCount(const setoComm_t comm, int *count);
 /* CUDA device of the rank; -1 on a host communicator. */
