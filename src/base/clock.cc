@@ -67,6 +67,10 @@ Deadline Deadline::after_ms(std::uint64_t timeout_ms) {
 
 Deadline Deadline::unless(const std::atomic<bool>* stop) const {
   Deadline either = *this;
+  if (stop == nullptr) {
+    either.stops_ = {};
+    return either;
+  }
   either.stops_[either.stops_[0] == nullptr ? 0 : 1] = stop;
   return either;
 }

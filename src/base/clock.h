@@ -39,8 +39,8 @@ class Deadline final {
   static Deadline after_ms(std::uint64_t timeout_ms);
   static Deadline never() { return Deadline(~std::uint64_t{0}); }
 
-  // The same, but it has also passed once the flag is set, which outlives it and its copies. Null: no flag. Two flags at most:
-  // the user's, and that of the part of the work which this deadline bounds.
+  // The same, but it has also passed once the flag is set, which outlives it and its copies. Two flags at most: the user's, and
+  // that of the part of the work which this deadline bounds. Null: the same without any.
   [[nodiscard]] Deadline unless(const std::atomic<bool>* stop) const;
   // With the same flags: at most so much from now; so much later.
   [[nodiscard]] Deadline sooner_ms(std::uint64_t timeout_ms) const;

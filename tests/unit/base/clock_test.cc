@@ -80,6 +80,8 @@ TEST(Deadline, EitherOfTwoFlagsEndsIt) {
   second = false;
   first = true;
   EXPECT_TRUE(one.passed() && both.later_ms(1000).passed());
+  EXPECT_FALSE(both.unless(nullptr).stopped());
+  EXPECT_GT(both.unless(nullptr).remaining_ms(), 0);
 }
 
 TEST(Deadline, HugeTimeoutDoesNotOverflow) {
