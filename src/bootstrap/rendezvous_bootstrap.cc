@@ -118,7 +118,8 @@ Status RendezvousBootstrap::reach(Deadline until, const Again& again) {
 
 // Once given up, it still tries for as long as a last word takes.
 Status RendezvousBootstrap::connect(Deadline until, Miss& miss) {
-  Deadline patience = until.stopped() ? Deadline::after_ms(kLastWordMs) : until;
+  bool last_word = until.stopped();
+  Deadline patience = last_word ? Deadline::after_ms(kLastWordMs) : until;
   MemberCall call(request_.server, request_.key, claim_of(request_.rank, request_.number));
   call.begin(patience);
   while (!call.over() && !patience.passed()) {
@@ -126,14 +127,16 @@ Status RendezvousBootstrap::connect(Deadline until, Miss& miss) {
     call.prepare(entries);
     static_cast<void>(poll(entries.data(), entries.size(), std::min(call.wait_ms(), patience.wait_ms())));
     call.advance();
-    if (patience.stopped()) patience = Deadline::after_ms(kLastWordMs);
+    if (!patience.stopped()) continue;
+    patience = Deadline::after_ms(kLastWordMs);
+    last_word = true;
   }
   auto fd = call.take();
   if (fd.ok()) {
     fd_ = std::move(fd).value();
     return {};
   }
-  if (until.stopped()) return given_up(request_.rank);
+  if (until.stopped()) return last_word ? given_up(request_.rank) : connect(until, miss);
   const Code code = fd.status().code();
   miss = miss_of(call);
   if (miss == Miss::nobody && code != Code::unavailable) {
