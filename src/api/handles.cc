@@ -33,6 +33,15 @@ bool setoComm::working() const {
   return working_;
 }
 
+void setoComm::miss_the_lost() const {
+  std::shared_ptr<Communicator> idle;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!working_ && !finalized_) idle = communicator_;
+  }
+  if (idle != nullptr) idle->miss_the_lost();
+}
+
 Status setoComm::asynchronous_failure() const {
   const std::lock_guard lock(mutex_);
   if (communicator_ != nullptr && communicator_->failed()) return communicator_->first_failure();

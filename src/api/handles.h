@@ -48,6 +48,8 @@ struct setoComm final : std::enable_shared_from_this<setoComm> {
   // These: any thread.
   [[nodiscard]] std::shared_ptr<seto::Communicator> communicator() const;
   [[nodiscard]] seto::Status asynchronous_failure() const;
+  // Notices, if no call is under way, that a peer is lost: an asynchronous failure from then on.
+  void miss_the_lost() const;
   [[nodiscard]] bool working() const;
   // Why there is no `usable`.
   [[nodiscard]] seto::Status why_unusable() const;

@@ -33,6 +33,7 @@ setoResult_t setoCommGetAsyncError(setoComm_t comm, setoResult_t* asyncError) {
   return enter([&]() -> Status {
     SETO_TRY(check_handle(comm));
     if (asyncError == nullptr) return null_argument("asyncError");
+    comm->miss_the_lost();
     *asyncError = comm->working() ? setoInProgress : result_of(comm->asynchronous_failure().code());
     return {};
   });

@@ -65,6 +65,13 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
+std::string plain_ascii(std::string_view text) {
+  std::string plain(text);
+  for (char& letter : plain)
+    if (letter < ' ' || letter > '~') letter = '?';
+  return plain;
+}
+
 std::size_t edit_distance(std::string_view left, std::string_view right) {
   // Three rows of the usual table: a swap looks back two of them.
   std::vector<std::size_t> before_last(right.size() + 1);

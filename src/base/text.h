@@ -21,6 +21,9 @@ namespace seto {
 // ASCII letters as small ones.
 [[nodiscard]] std::string lower_case(std::string_view text);
 
+// What a peer says may be garbage: one line, fit to print; a question mark stands for what is not.
+[[nodiscard]] std::string plain_ascii(std::string_view text);
+
 // Insertions, deletions, substitutions and swaps of neighbours that turn one text into the other.
 [[nodiscard]] std::size_t edit_distance(std::string_view left, std::string_view right);
 

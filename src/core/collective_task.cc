@@ -16,10 +16,7 @@ std::size_t accumulator_size(DataType type) { return is_integer(type) ? size_of(
 
 CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, BoundShape* shape, std::uint64_t operation,
                                TaskGate* gate)
-    : communicator_(communicator),
-      shape_(shape),
-      timeout_ms_(call.deadline_ms > 0 ? call.deadline_ms : communicator.config().operation_timeout_ms),
-      gate_(gate) {
+    : communicator_(communicator), shape_(shape), limit_(call.deadline_ms, communicator.config()), gate_(gate) {
   if (shape != nullptr) note_ = shape->note;
   note_.operation = operation;
   run_.operands.input = call.input;
@@ -83,22 +80,22 @@ bool CollectiveTask::ends_with_failure() {
 
 bool CollectiveTask::inspect() {
   if (!failed_.ok()) return ends_with_failure();
-  if (!deadline_) deadline_ = Deadline::after_ms(timeout_ms_);
+  if (!deadline_) deadline_ = Deadline::after_ms(limit_.ms());
   if (communicator_.failed())
     failed_ = communicator_.first_failure();
   else if (begun_)
     failed_ = communicator_.look_around(note_);
   const bool overdue = failed_.ok() && begun_ && deadline_->passed();
   if (begun_ && record_.wanted(overdue || communicator_.failed())) record_.tell(wait());
-  if (overdue) failed_ = communicator_.overdue(note_, waits_for());
+  if (overdue) failed_ = communicator_.overdue(note_, limit_, waits_for());
   if (failed_.ok()) warn_if_late();
   return !failed_.ok() && ends_with_failure();
 }
 
 void CollectiveTask::warn_if_late() {
   const bool at_the_front = begun_ || (shape_ != nullptr && note_.operation == communicator_.begun() + 1);
-  if (!late_.due(timeout_ms_) || !at_the_front) return;
-  communicator_.warn_of(note_, begun_ ? waits_for() : "has not begun it", late_.seconds(timeout_ms_));
+  if (!late_.due(limit_.ms()) || !at_the_front) return;
+  communicator_.warn_of(note_, begun_ ? waits_for() : "has not begun it", late_.seconds(limit_.ms()));
   late_.silence();
 }
 

@@ -5,6 +5,7 @@
 #include "src/core/communicator.h"
 #include "src/core/late_warning.h"
 #include "src/core/task_record.h"
+#include "src/core/time_limit.h"
 
 namespace seto {
 
@@ -40,7 +41,7 @@ class CollectiveTask final : public Task {
   BoundShape* shape_;
   HostLaunch::Run run_;
   Note note_;
-  std::uint64_t timeout_ms_;
+  TimeLimit limit_;
   std::optional<Deadline> deadline_;  // set when somebody first looks around: reading the clock costs a third of a small call
   LateWarning late_;
   TaskGate* gate_;

@@ -9,6 +9,7 @@
 #include "src/core/drain_task.h"
 #include "src/core/notes.h"
 #include "src/core/remains.h"
+#include "src/core/time_limit.h"
 #include "src/core/transfer_task.h"
 
 namespace seto {
@@ -284,7 +285,7 @@ Status Communicator::left(Rank peer, const Note& own) const {
   const auto member = static_cast<std::uint32_t>(peer);
   const Fate fate = circle_->fate_of(member);
   if (peer == rank_ || fate.reason == 0 || circle_->completed_by(member) >= own.operation) return {};
-  // Over a network its reason comes along, and is everybody's.
+  // Its reason is everybody's.
   if (const std::string reason = circle_->explanation_of(member); !reason.empty())
     return failure(Code::remote_error, "%s", reason.c_str());
   std::string why;
@@ -304,9 +305,12 @@ Rank Communicator::blamed_by(Rank peer) const {
 
 Status Communicator::why_gone(Rank peer) const {
   const auto member = static_cast<std::uint32_t>(peer);
-  if (const Fate fate = circle_->fate_of(member); fate.reason != 0)
+  if (const Fate fate = circle_->fate_of(member); fate.reason != 0) {
+    if (const std::string reason = circle_->explanation_of(member); !reason.empty())
+      return failure(Code::remote_error, "%s", reason.c_str());
     return failure(Code::remote_error, "rank %d has left the communicator%s", peer,
                    fate.culprit == member ? "" : (" because of rank " + std::to_string(fate.culprit)).c_str());
+  }
   if (connections_[static_cast<std::size_t>(peer)]->dead())
     return failure(Code::remote_error, "rank %d (%s): %s", peer, place_of(peer).c_str(),
                    connections_[static_cast<std::size_t>(peer)]->why_dead().c_str());
@@ -329,9 +333,26 @@ void Communicator::miss_the_gone() {
     const auto member = static_cast<std::uint32_t>(peer);
     const Status gone = why_gone(peer);
     if (gone.ok() || circle_->completed_by(member) >= next) continue;
+    const Rank culprit = circle_->fate_of(member).reason != 0 ? blamed_by(peer) : peer;
+    if (said_why(peer)) return fail(gone, culprit);
     return fail(failure(gone.code(), "operation %llu cannot begin any more: %s", static_cast<unsigned long long>(next),
                         std::string(gone.text()).c_str()),
-                circle_->fate_of(member).reason != 0 ? blamed_by(peer) : peer);
+                culprit);
+  }
+}
+
+// Who left in peace may have done all that was to be done. What a dead process had ended before may be all that this rank still
+// wants of it.
+void Communicator::miss_the_lost() {
+  const std::uint64_t done = done_.load(std::memory_order_acquire);
+  if (failed() || issued() != done || under_way_.load(std::memory_order_acquire) != 0) return;
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (peer == rank_) continue;
+    const auto member = static_cast<std::uint32_t>(peer);
+    const std::uint32_t left = circle_->fate_of(member).reason;
+    const bool lost = left != 0 ? left != static_cast<std::uint32_t>(Code::invalid_usage)
+                                : connections_[member]->dead() && circle_->completed_by(member) <= done;
+    if (lost) return fail(why_gone(peer), left != 0 ? blamed_by(peer) : peer);
   }
 }
 
@@ -350,9 +371,9 @@ std::string Communicator::standing(const Note& own, const std::string& where) co
   return absentees(own) + "; rank " + std::to_string(rank_) + " " + where;
 }
 
-Status Communicator::overdue(const Note& own, const std::string& where) {
-  fail(failure(Code::timeout, "operation %llu (%s) did not end before its deadline: %s",
-               static_cast<unsigned long long>(own.operation), text_of(own).c_str(), standing(own, where).c_str()),
+Status Communicator::overdue(const Note& own, const TimeLimit& limit, const std::string& where) {
+  fail(failure(Code::timeout, "operation %llu (%s) did not end within %s: %s", static_cast<unsigned long long>(own.operation),
+               text_of(own).c_str(), limit.text().c_str(), standing(own, where).c_str()),
        rank_);
   return first_failure();
 }

@@ -28,6 +28,7 @@ namespace seto {
 
 class Bells;
 class RemoteRanks;
+class TimeLimit;
 struct Joining;
 
 struct CommunicatorOptions {
@@ -82,6 +83,9 @@ class Communicator final {
   void fail(const Status& reason, Rank culprit);
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] Status first_failure() const;
+  // Any thread, for who makes no call and asks how the communicator is: fails if one of the others is lost to it. While calls are
+  // under way these look.
+  void miss_the_lost();
   // Any thread, until destruction begins.
   [[nodiscard]] CommunicatorState state() const;
   [[nodiscard]] Seeing& seeing() { return seeing_; }
@@ -141,10 +145,11 @@ class Communicator final {
   [[nodiscard]] std::string absentees(const Note& own) const;
   // How an operation stands that does not end. `where`: what this rank itself waits for.
   [[nodiscard]] std::string standing(const Note& own, const std::string& where) const;
-  Status overdue(const Note& own, const std::string& where);
+  Status overdue(const Note& own, const TimeLimit& limit, const std::string& where);
   void warn_of(const Note& own, const std::string& where, double seconds) const;
-  // Why that peer will send nothing more, if so.
+  // Why that peer will send nothing more, if so: in its own words where it left some.
   Status why_gone(Rank peer) const;
+  [[nodiscard]] bool said_why(Rank peer) const { return !circle_->explanation_of(static_cast<std::uint32_t>(peer)).empty(); }
   // For operations that a stream has not come to, so that none looks around: fails where a peer will never take part in the next.
   void miss_the_gone();
   void task_ended() { under_way_.fetch_sub(1, std::memory_order_release); }

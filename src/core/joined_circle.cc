@@ -105,6 +105,15 @@ Fate JoinedCircle::fate_of(std::uint32_t member) const {
   return is_near(member) ? setup_.near->fate_of(place_[member]) : far().fate_of(member);
 }
 
+void JoinedCircle::explain(std::string_view why) {
+  if (setup_.near != nullptr) setup_.near->explain(why);
+  far().explain(why);
+}
+
+std::string JoinedCircle::explanation_of(std::uint32_t member) const {
+  return is_near(member) ? setup_.near->explanation_of(place_[member]) : far().explanation_of(member);
+}
+
 void JoinedCircle::depart() {
   if (setup_.near != nullptr) setup_.near->depart();
 }

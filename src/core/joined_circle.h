@@ -37,10 +37,8 @@ class JoinedCircle final : public Circle {
   void leave(Fate fate) override;
   [[nodiscard]] Fate fate_of(std::uint32_t member) const override;
   [[nodiscard]] bool silent(std::uint32_t member) const override { return is_near(member) || far().silent(member); }
-  void explain(std::string_view why) override { far().explain(why); }
-  [[nodiscard]] std::string explanation_of(std::uint32_t member) const override {
-    return is_near(member) ? std::string() : far().explanation_of(member);
-  }
+  void explain(std::string_view why) override;
+  [[nodiscard]] std::string explanation_of(std::uint32_t member) const override;
   void depart() override;
   [[nodiscard]] bool departed(std::uint32_t member) const override;
   [[nodiscard]] Status failure() const override;

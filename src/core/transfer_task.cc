@@ -34,10 +34,11 @@ RecordedCall recorded(const TransferCall& call) {
 TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepared, const TransferCall& call, TaskGate* gate)
     : communicator_(communicator),
       prepared_(std::move(prepared)),
-      timeout_ms_(call.deadline_ms > 0 ? call.deadline_ms : communicator.config().operation_timeout_ms),
+      limit_(call.deadline_ms, communicator.config()),
       deadline_(call.until),
+      of_init_(call.until.has_value()),
       gate_(gate) {
-  if (call.until) late_.silence();
+  if (of_init_) late_.silence();
   record_.issue(communicator.seeing(), recorded(call), 0);
 }
 
@@ -95,7 +96,7 @@ bool TransferTask::inspect() {
     finish(communicator_.first_failure());
     return true;
   }
-  if (!deadline_) deadline_ = Deadline::after_ms(timeout_ms_);
+  if (!deadline_) deadline_ = Deadline::after_ms(limit_.ms());
   if (!begun_) return false;
   Rank culprit = communicator_.rank();
   Status reason = look_around(culprit);
@@ -126,19 +127,21 @@ Status TransferTask::look_around(Rank& culprit) {
     // Who left because of another is not the cause; who died has said nothing.
     const bool left = communicator_.circle_->fate_of(static_cast<std::uint32_t>(transfer.peer)).reason != 0;
     culprit = left ? communicator_.blamed_by(transfer.peer) : transfer.peer;
+    if (communicator_.said_why(transfer.peer)) return gone;
     return failure(gone.code(), "%s: %s", describe(transfer.direction, prepared_.letters[i], transfer.peer).c_str(),
                    std::string(gone.text()).c_str());
   }
   if (Status broken = communicator_.circle_->failure(); !broken.ok()) return broken;
   if (deadline_->stopped()) return failure(Code::aborted, "rank %d gave up", communicator_.rank());
   if (!deadline_->passed()) return {};
-  return failure(Code::timeout, "not ended before the deadline: %s", pending().c_str());
+  if (of_init_) return failure(Code::timeout, "not ended before the deadline of the init: %s", pending().c_str());
+  return failure(Code::timeout, "not ended within %s: %s", limit_.text().c_str(), pending().c_str());
 }
 
 void TransferTask::warn_if_late() {
-  if (!late_.due(timeout_ms_)) return;
+  if (!late_.due(limit_.ms())) return;
   SETO_LOG_AS(warn, (LogOrigin{communicator_.rank(), 0}), "sends and receives have not ended after %.3g s: %s",
-              late_.seconds(timeout_ms_), pending().c_str());
+              late_.seconds(limit_.ms()), pending().c_str());
   late_.silence();
 }
 

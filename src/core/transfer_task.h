@@ -6,6 +6,7 @@
 #include "src/core/communicator.h"
 #include "src/core/late_warning.h"
 #include "src/core/task_record.h"
+#include "src/core/time_limit.h"
 #include "src/core/transfers.h"
 
 namespace seto {
@@ -32,8 +33,9 @@ class TransferTask final : public Task {
 
   Communicator& communicator_;
   PreparedTransfers prepared_;
-  std::uint64_t timeout_ms_;
+  TimeLimit limit_;
   std::optional<Deadline> deadline_;
+  bool of_init_;  // that deadline is
   LateWarning late_;
   TaskGate* gate_;
   std::uint64_t started_ticks_ = 0;

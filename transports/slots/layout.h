@@ -12,6 +12,7 @@
 //   progress     1 line                      operations I have completed
 //   fate         1 line                      how I left, once I have
 //   identity     1 line                      whose board this is: 0 once I look at no stream any more
+//   words        16 lines                    why I left, for people
 //   outgoing     [window][port][target]      eight lines a stream end: how far it is, where its slots are, or a short message
 //   taken        [window][port][sender][source of the stream]   how far I have read a stream: its sender's credit
 //
@@ -122,6 +123,15 @@ struct alignas(kLineSize) NoteLine {
 };
 static_assert(sizeof(NoteLine) == kLineSize);
 
+// Why a member left: written once, before its fate. The check is of size and text: a reader may come when the board is another's.
+struct alignas(kLineSize) WordLines {
+  static constexpr std::size_t kMostBytes = 16 * kLineSize - sizeof(std::uint64_t);
+
+  std::atomic<std::uint64_t> size_and_check;
+  std::atomic<std::uint64_t> text[kMostBytes / sizeof(std::uint64_t)];
+};
+static_assert(sizeof(WordLines) == 16 * kLineSize);
+
 // Where things lie on a board; equal for all members of a circle.
 class BoardLayout {
  public:
@@ -135,6 +145,7 @@ class BoardLayout {
   [[nodiscard]] std::size_t progress() const { return kNotes * kLineSize; }
   [[nodiscard]] std::size_t fate() const { return progress() + kLineSize; }
   [[nodiscard]] std::size_t identity() const { return fate() + kLineSize; }
+  [[nodiscard]] std::size_t words() const { return identity() + kLineSize; }
   // `target`: the receiving member, or members() + group - 1.
   [[nodiscard]] std::size_t outgoing(std::uint64_t window, std::uint32_t port, std::uint32_t target) const {
     return outgoing_at() + ((window * ports_ + port) * targets() + target) * sizeof(StreamLines);
@@ -151,7 +162,7 @@ class BoardLayout {
   [[nodiscard]] std::size_t received_at() const { return messages_at() + members_ * kPairLines * kLineSize; }
   [[nodiscard]] std::uint32_t targets() const { return members_ + kGroups; }
   [[nodiscard]] static std::uint32_t sources() { return kGroups + 1; }
-  [[nodiscard]] std::size_t outgoing_at() const { return identity() + kLineSize; }
+  [[nodiscard]] std::size_t outgoing_at() const { return words() + sizeof(WordLines); }
   [[nodiscard]] std::size_t taken_at() const { return outgoing_at() + kWindow * ports_ * targets() * sizeof(StreamLines); }
 
   std::uint32_t members_;

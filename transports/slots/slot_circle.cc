@@ -4,6 +4,7 @@
 
 #include "transports/slots/pair_streams.h"
 #include "transports/slots/slot_streams.h"
+#include "transports/slots/words.h"
 
 namespace seto::slots {
 void put_identity(std::byte* board, const BoardLayout& layout, std::uint64_t identity) {
@@ -135,6 +136,12 @@ Fate SlotCircle::fate_of(std::uint32_t member) const {
   const bool given_back = !own && (identity != 0 || value == 0);
   if (given_back) return {static_cast<std::uint32_t>(Code::invalid_usage), number_of(member)};
   return {static_cast<std::uint32_t>(value >> 32), static_cast<std::uint32_t>(value)};
+}
+
+void SlotCircle::explain(std::string_view why) { put_words(line<WordLines>(setup_.own, layout_.words()), why); }
+
+std::string SlotCircle::explanation_of(std::uint32_t member) const {
+  return fate_of(member).reason == 0 ? std::string() : words_in(line<const WordLines>(member, layout_.words()));
 }
 
 void SlotCircle::depart() {

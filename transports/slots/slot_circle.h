@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "transports/slots/layout.h"
@@ -65,6 +67,8 @@ class SlotCircle final : public Circle {
   [[nodiscard]] std::uint64_t completed_by(std::uint32_t member) const override;
   void leave(Fate fate) override;
   [[nodiscard]] Fate fate_of(std::uint32_t member) const override;
+  void explain(std::string_view why) override;
+  [[nodiscard]] std::string explanation_of(std::uint32_t member) const override;
   void depart() override;
   [[nodiscard]] bool departed(std::uint32_t member) const override;
   [[nodiscard]] Status failure() const override { return failure_; }

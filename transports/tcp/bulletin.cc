@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "src/base/text.h"
+
 namespace seto::tcp {
 namespace {
 
@@ -15,14 +17,6 @@ std::uint64_t take(std::string_view& bytes) {
   std::memcpy(&word, bytes.data(), sizeof word);
   bytes.remove_prefix(sizeof word);
   return word;
-}
-
-// What a peer says may be garbage: letters only.
-std::string printable(std::string_view words) {
-  std::string text(words);
-  for (char& letter : text)
-    if (letter < ' ' || letter > '~') letter = '?';
-  return text;
 }
 
 std::uint64_t word_of(Fate fate) { return std::uint64_t{fate.reason} << 32 | fate.culprit; }
@@ -113,7 +107,7 @@ Status Bulletin::renew(std::string_view encoded) {
     const bool its_place = &slot == &notes_[note.operation % kNotesKept];
     if (its_place && note.operation > slot.operation.load(std::memory_order_relaxed)) write(note);
   }
-  if (fate != 0) explain(printable(encoded));
+  if (fate != 0) explain(plain_ascii(encoded));
   if (completed > completed_.load(std::memory_order_relaxed)) complete(completed);
   if (fate != 0) leave({static_cast<std::uint32_t>(fate >> 32), static_cast<std::uint32_t>(fate)});
   return {};

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "src/base/config.h"
+
+namespace seto {
+
+// How long a call may take, and who said so.
+class TimeLimit final {
+ public:
+  // `of_call`: what the call itself says; 0: nothing.
+  TimeLimit(std::uint32_t of_call, const Config& config)
+      : ms_(of_call > 0 ? of_call : config.operation_timeout_ms), of_call_(of_call > 0) {}
+
+  [[nodiscard]] std::uint64_t ms() const { return ms_; }
+  // "500 ms (SETO_OPERATION_TIMEOUT_MS)"
+  [[nodiscard]] std::string text() const {
+    return std::to_string(ms_) + (of_call_ ? " ms (its deadlineMs)" : " ms (SETO_OPERATION_TIMEOUT_MS)");
+  }
+
+ private:
+  std::uint64_t ms_;
+  bool of_call_;
+};
+
+}  // namespace seto

@@ -1,0 +1,70 @@
+#include "transports/slots/words.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace seto::slots {
+namespace {
+
+class Words : public ::testing::Test {
+ protected:
+  std::unique_ptr<WordLines> lines = std::make_unique<WordLines>();
+};
+
+TEST_F(Words, AreReadAsTheyWereWritten) {
+  EXPECT_EQ(words_in(*lines), "");
+  for (const std::size_t size : {1, 7, 8, 9, 63, 64, 65, 500}) {
+    lines = std::make_unique<WordLines>();
+    std::string text(size, 'x');
+    text.back() = '.';
+    put_words(*lines, text);
+    EXPECT_EQ(words_in(*lines), text) << size;
+  }
+}
+
+TEST_F(Words, AreCutOffWhereTheLinesEnd) {
+  put_words(*lines, std::string(WordLines::kMostBytes + 1, 'x'));
+  EXPECT_EQ(words_in(*lines), std::string(WordLines::kMostBytes, 'x'));
+}
+
+TEST_F(Words, OfAnotherProcessCannotHarm) {
+  lines->size_and_check = ~std::uint64_t{0};
+  EXPECT_EQ(words_in(*lines), "");
+  put_words(*lines, "line\nand \x1b[31m red");
+  EXPECT_EQ(words_in(*lines).find_first_of("\n\x1b"), std::string::npos);
+}
+
+TEST_F(Words, ThatAreBeingClearedAreNone) {
+  put_words(*lines, "rank 2 never came");
+  lines->text[1] = 0;
+  EXPECT_EQ(words_in(*lines), "");
+}
+
+// A reader that comes while they are written, or cleared, has all or nothing.
+TEST_F(Words, AreWholeUnderEveryInterleaving) {
+  const std::string text = "operation 7 did not end before its deadline";
+  std::atomic<bool> over{false};
+  std::thread writer([&] {
+    for (int round = 0; round < 20'000; ++round) {
+      put_words(*lines, text);
+      for (auto& word : lines->text) word.store(0, std::memory_order_relaxed);
+      lines->size_and_check.store(0, std::memory_order_relaxed);
+    }
+    over = true;
+  });
+  while (!over) {
+    const std::string seen = words_in(*lines);
+    if (!seen.empty()) {
+      EXPECT_EQ(seen, text);
+    }
+  }
+  writer.join();
+}
+
+}  // namespace
+}  // namespace seto::slots
