@@ -17,9 +17,11 @@ std::string rank_list(const std::vector<Rank>& ranks) {
 }
 
 Status missing_ranks(const std::vector<Rank>& missing, int size) {
-  return failure(Code::timeout,
-                 "%s of %d did not come before the deadline of the init; see whether they were started and what they wrote",
-                 rank_list(missing).c_str(), size);
+  return failure(
+      Code::timeout,
+      "%s of %d did not come before the deadline of the init (SETO_INIT_TIMEOUT_MS); see whether they were started and "
+      "what they wrote",
+      rank_list(missing).c_str(), size);
 }
 
 }  // namespace seto

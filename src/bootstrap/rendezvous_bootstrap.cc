@@ -302,8 +302,10 @@ Result<bool> RendezvousBootstrap::read_some() {
 }
 
 Status RendezvousBootstrap::no_word() const {
-  return failure(Code::timeout, "rank %d: the rendezvous did not answer before the deadline; its process may be stopped",
-                 request_.rank);
+  return failure(
+      Code::timeout,
+      "rank %d: the rendezvous did not answer before the deadline of the init (SETO_INIT_TIMEOUT_MS); its process may be stopped",
+      request_.rank);
 }
 
 }  // namespace seto

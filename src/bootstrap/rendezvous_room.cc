@@ -8,7 +8,10 @@
 namespace seto {
 
 Status RendezvousRoom::admit(const Hello& hello) {
-  if (!broken_.ok()) return broken_;
+  if (!broken_.ok()) {
+    if (check(hello).ok() && size_ != 0) note(hello.rank);
+    return broken_;
+  }
   if (full()) {
     return failure(Code::invalid_usage,
                    "rank %d comes to a unique id that a communicator of %d ranks already uses: an id serves one, make a new one",
@@ -27,11 +30,15 @@ Status RendezvousRoom::admit(const Hello& hello) {
     contributed_.resize(count);
     messages_.resize(count);
   }
-  come_[static_cast<std::size_t>(hello.rank)] = true;
-  ++come_count_;
+  note(hello.rank);
   sooner(hello.remaining_ms);
   if (full()) announcement_ = Announcement{FrameKind::ready, {}};
   return {};
+}
+
+void RendezvousRoom::note(Rank rank) {
+  come_[static_cast<std::size_t>(rank)] = true;
+  ++come_count_;
 }
 
 Status RendezvousRoom::check(const Hello& hello) const {
@@ -98,10 +105,12 @@ void RendezvousRoom::leave(Rank rank) {
   }
 }
 
-void RendezvousRoom::look_at_deadline() {
+void RendezvousRoom::look_at_deadline(const std::string& hint) {
   if (!waiting() || !until_.passed()) return;
   if (size_ == 0) return break_with(failure(Code::timeout, "no rank came before the deadline of the init"));
-  break_with(missing_ranks(absent(full() ? contributed_ : come_), size_));
+  const Status missing = missing_ranks(absent(full() ? contributed_ : come_), size_);
+  if (full() || hint.empty()) return break_with(missing);
+  break_with(failure(missing.code(), "%s; %s", std::string(missing.text()).c_str(), hint.c_str()));
 }
 
 void RendezvousRoom::break_with(Status reason) {

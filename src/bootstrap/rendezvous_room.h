@@ -22,7 +22,8 @@ class RendezvousRoom final {
   [[nodiscard]] Status admit(const Hello& hello);
   void contribute(Rank rank, const Contribution& contribution);
   void leave(Rank rank);
-  void look_at_deadline();
+  // `hint`: what may be why somebody has not come; empty: nothing.
+  void look_at_deadline(const std::string& hint = {});
   void break_with(Status reason);
 
   // What every member is to hear: that all are there, the messages of a round, or a failure.
@@ -37,12 +38,15 @@ class RendezvousRoom final {
   [[nodiscard]] int size() const { return size_; }
   // All have come and gone again: nobody can need the room any more.
   [[nodiscard]] bool served() const { return full() && left_count_ == size_; }
+  // It broke because ranks were started wrongly, and some have not come to hear it.
+  [[nodiscard]] bool awaits_latecomers() const { return broken_.code() == Code::invalid_argument && come_count_ < size_; }
   // INT_MAX while nothing is being waited for.
   [[nodiscard]] int remaining_ms() const;
 
  private:
   [[nodiscard]] bool waiting() const { return broken_.ok() && (!full() || contributed_count_ > 0); }
   [[nodiscard]] Status check(const Hello& hello) const;
+  void note(Rank rank);  // has come
   void sooner(std::uint64_t remaining_ms);
   [[nodiscard]] std::vector<Rank> absent(const std::vector<bool>& present) const;
   void finish_round();

@@ -87,7 +87,7 @@ bool RendezvousServer::ended() {
   if (stopping_) {
     const bool all_said =
         std::all_of(connections_.begin(), connections_.end(), [](const auto& entry) { return !entry.second->wants_to_write(); });
-    return all_said || end_until_.passed();
+    return (all_said && !awaits_latecomers()) || end_until_.passed();
   }
   if (options_.serves == UniqueId::Serves::job) return false;
   const RendezvousRoom& room = gatherings_.open().begin()->second->room;
@@ -97,6 +97,11 @@ bool RendezvousServer::ended() {
     end_until_ = Deadline::after_ms(kLatecomerMs);
   }
   return failed_ && end_until_.passed();
+}
+
+bool RendezvousServer::awaits_latecomers() const {
+  return std::any_of(gatherings_.open().begin(), gatherings_.open().end(),
+                     [](const auto& entry) { return entry.second->room.awaits_latecomers(); });
 }
 
 void RendezvousServer::wait_for_events() {
@@ -131,7 +136,7 @@ void RendezvousServer::look_at_deadlines() {
   close_late(guests_);
   std::vector<std::uint64_t> over;
   for (const auto& [number, gathering] : gatherings_.open()) {
-    gathering->room.look_at_deadline();
+    gathering->room.look_at_deadline(unproven_);
     announce(*gathering);
     if (gathering->room.served() || gathering->forget_at.passed()) over.push_back(number);
   }
@@ -151,7 +156,7 @@ void RendezvousServer::close_late(Crowd& crowd) {
 
 // Strangers that wait in the kernel's queue must not wake this thread for nothing.
 void RendezvousServer::listen_or_not() {
-  const bool wanted = !stopping_ && pause_until_.passed() && strangers_.takes() && guests_.takes();
+  const bool wanted = (!stopping_ || awaits_latecomers()) && pause_until_.passed() && strangers_.takes() && guests_.takes();
   if (wanted == listening_) return;
   listening_ = wanted;
   for (std::size_t door = 0; door < doors_.sockets().size(); ++door) {

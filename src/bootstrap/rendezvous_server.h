@@ -33,7 +33,8 @@ inline constexpr int kStrangerMs = 2'000;
 inline constexpr std::size_t kGuestLimit = 256;
 inline constexpr int kGuestTurnMs = 2'000;
 inline constexpr int kGuestMs = 20'000;
-// How long an ending process waits to deliver its last words.
+// How long an ending process waits to deliver its last words, and to be asked for them by ranks that were started wrongly with
+// it.
 inline constexpr int kLastWordsMs = 1'000;
 
 // The rendezvous of the ranks that share an id, on a thread of the process that made it. One for a communicator ends by itself
@@ -61,6 +62,7 @@ class RendezvousServer final {
 
   void serve();
   [[nodiscard]] bool ended();
+  [[nodiscard]] bool awaits_latecomers() const;
   void wait_for_events();
   [[nodiscard]] int sleep_ms() const;
   void look_at_deadlines();
@@ -103,6 +105,7 @@ class RendezvousServer final {
   std::set<std::uint64_t> gone_;
   std::uint64_t next_id_ = 0;
   StrangerLog stranger_log_;
+  std::string unproven_;  // of the last that had another secret, or none
   bool listening_ = false;
   Deadline pause_until_ = Deadline::after_ms(0);  // descriptors have run out
   bool stopping_ = false;

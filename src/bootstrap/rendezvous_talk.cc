@@ -34,7 +34,9 @@ void RendezvousServer::advance_stranger(ServerConnection& connection) {
   if (outcome == MemberAnswer::Outcome::more) return;
   if (outcome == MemberAnswer::Outcome::gone) {
     gone_.insert(connection.id);
-    if (!stranger.reason().ok()) say_of_stranger(connection.who, kUnproven + std::string(stranger.reason().text()));
+    if (stranger.reason().ok()) return;
+    unproven_ = "somebody at " + connection.who + " did not prove to be of this job: " + std::string(stranger.reason().text());
+    say_of_stranger(connection.who, kUnproven + std::string(stranger.reason().text()));
     return;
   }
   connection.fd = stranger.take_fd();

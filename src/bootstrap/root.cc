@@ -178,13 +178,20 @@ Result<std::unique_ptr<Bootstrap>> join_by_id(const RootJoin& join, Deadline unt
   return as_pointer(RendezvousBootstrap::join(request_of(join, RendezvousBootstrap::request_by(*id)), until));
 }
 
+// A rank that was started with the wrong one sees it here.
+Status with_root(const Status& failed, const std::string& root) {
+  if (failed.text().find(root) != std::string_view::npos) return failed;
+  return {failed.code(), std::string(failed.text()) + " (the ranks meet at " + root + ")"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Bootstrap>> join_root(const RootJoin& join, Deadline until) {
   if (join.ranks == 1 && join.rank == 0) return std::unique_ptr<Bootstrap>(std::make_unique<SoloBootstrap>());
   if (join.root.starts_with(kId)) return join_by_id(join, until);
-  if (join.root.starts_with(kFile)) return join_by_file(join, until);
-  return join_at(join, until);
+  auto joined = join.root.starts_with(kFile) ? join_by_file(join, until) : join_at(join, until);
+  if (!joined.ok()) return with_root(joined.status(), join.root);
+  return joined;
 }
 
 }  // namespace seto

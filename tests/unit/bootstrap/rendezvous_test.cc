@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "src/base/log.h"
@@ -102,6 +103,16 @@ std::vector<Answer> join_with(const Place& place, const std::vector<Claim>& clai
   });
 }
 
+// The process that serves fails with the others, and ends: not before those that were started beside it have heard why.
+TEST(Rendezvous, AnEndingServerTellsLatecomersWhatWasWrong) {
+  Place place;
+  for (const Answer& answer : join_with(place, {{0, 4}, {0, 4}})) EXPECT_THAT(text_of(answer), HasSubstr("rank 0 came twice"));
+  std::thread end([&] { place.server.reset(); });
+  for (const Rank late : {1, 2, 3})
+    EXPECT_THAT(text_of(join_and_gather(place.bytes, late, 4, later())), HasSubstr("rank 0 came twice"));
+  end.join();
+}
+
 TEST(Rendezvous, WrongRanksAndSizesAreNamedOnEveryRank) {
   const struct {
     std::vector<Claim> claims;
@@ -150,6 +161,16 @@ TEST(Rendezvous, WrongTokenIsTurnedAwayAndHurtsNobody) {
   EXPECT_THAT(text_of(join_and_gather(encode(forged), 0, 2, later())), HasSubstr("knows no job with this secret"));
   EXPECT_TRUE(testing::comes_to_say(log, "it has another secret than this job"));
   for (const Answer& answer : join_with(place, {{0, 2}, {1, 2}})) EXPECT_TRUE(answer.ok()) << answer.status().text();
+}
+
+TEST(Rendezvous, AnotherSecretIsToldToThoseWhoMissARank) {
+  Place place;
+  UniqueId forged = place.id;
+  forged.token = random_token();
+  EXPECT_FALSE(join_and_gather(encode(forged), 1, 2, later()).ok());
+  const std::string missing = text_of(join_and_gather(place.bytes, 0, 2, Deadline::after_ms(200)));
+  EXPECT_THAT(missing, HasSubstr("rank 1 of 2 did not come"));
+  EXPECT_THAT(missing, HasSubstr("did not prove to be of this job: it has another secret than this job"));
 }
 
 TEST(Rendezvous, StrangersAreClosedInBoundedTime) {
