@@ -18,6 +18,7 @@ struct HostReport {
 struct HostMatrix {
   std::vector<int> ranks;          // who spoke for the host
   std::vector<std::string> hosts;  // its name, and whatever tells it from another of that name
+  std::vector<std::string> ways;   // "shared memory", "TCP 10.0.0.1 -> 10.0.0.2", as the row sees it; empty: to itself
   std::vector<double> latency_us;  // half a round trip of 8 bytes, the median
   std::vector<double> bytes_per_second;
   std::vector<double> offset_us;  // the clock of the column less that of the row

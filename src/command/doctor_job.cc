@@ -20,10 +20,11 @@ using Json = nlohmann::json;
 
 // Hosts beyond this many are checked, but not measured against each other.
 constexpr std::size_t kMostHosts = 32;
+constexpr std::size_t kMostWay = 96;                       // bytes of what names the way of a pair
 constexpr std::size_t kMostChecks = std::size_t{1} << 16;  // bytes of what a rank tells
 constexpr double kAllSeconds = 60;                         // for all pairs
 constexpr double kLatencySeconds = 0.05;
-constexpr double kTransferSeconds = 0.25;  // one way, and a round trip for each transfer
+constexpr double kTransferSeconds = 0.15;  // one way, and a round trip for each transfer; its repetitions take half of it each
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 constexpr std::uint64_t kMostRounds = 2000;
 constexpr std::uint64_t kFirstRounds = 10;
@@ -94,19 +95,24 @@ void take(Talk& talk, int peer, std::vector<unsigned char>& piece, std::size_t b
   talk.send(&done, 1, peer);
 }
 
-// Bytes a second of the last and largest transfer, without the round trip that it ends with, of which a part may be in a time
-// that is hardly longer.
+// Bytes a second of the largest transfer, the best of a few of it, without the round trip that it ends with, of which a part may
+// be in a time that is hardly longer.
 double send_measured(Talk& talk, int peer, double seconds, double round_s) {
   std::vector<unsigned char> piece(kPiece, 1);
   double rate = -1;
   std::uint64_t bytes = kFirstTransfer;
-  while (talk.ok() && bytes > 0) {
+  for (int left = kBestOf; talk.ok() && left > 0;) {
     talk.send(&bytes, sizeof bytes, peer);
     const double took = transfer(talk, peer, piece, bytes);
     const double net = std::max({took - round_s, took / 4, 1e-9});
-    rate = static_cast<double>(bytes) / net;
-    bytes = next_transfer(bytes, net, seconds);
+    const std::uint64_t next = left == kBestOf ? next_transfer(bytes, net, seconds) : 0;
+    rate = next > 0 ? 0 : std::max(rate, static_cast<double>(bytes) / net);
+    if (next > 0)
+      bytes = next;
+    else
+      --left;
   }
+  bytes = 0;
   talk.send(&bytes, sizeof bytes, peer);
   return rate;
 }
@@ -218,7 +224,40 @@ HostMatrix speakers(const std::vector<HostReport>& reports) {
   matrix.latency_us.assign(cells, 0);
   matrix.bytes_per_second.assign(cells, 0);
   matrix.offset_us.assign(cells, 0);
+  matrix.ways.assign(cells, "");
   return matrix;
+}
+
+// By which way this rank reaches each other, as its flight recorder says.
+std::vector<std::string> own_ways(setoComm_t comm, int ranks) {
+  std::vector<std::string> ways(static_cast<std::size_t>(ranks));
+  std::size_t size = 0;
+  if (setoCommDump(comm, setoFormatJson, nullptr, 0, &size) != setoSuccess) return ways;
+  std::string text(size + kMostChecks, '\0');  // it may have grown
+  if (setoCommDump(comm, setoFormatJson, text.data(), text.size(), &size) != setoSuccess) return ways;
+  text.resize(std::min(size, text.size() - 1));
+  const Json dump = Json::parse(text, nullptr, false);
+  if (!dump.is_object() || !dump.contains("peers")) return ways;
+  for (std::size_t rank = 0; rank < ways.size() && rank < dump["peers"].size(); ++rank)
+    ways[rank] = dump["peers"][rank].value("way", "");
+  return ways;
+}
+
+void gather_ways(Talk& talk, const std::vector<std::string>& own, HostMatrix& matrix) {
+  std::string mine;
+  for (const int rank : matrix.ranks) {
+    mine += own[static_cast<std::size_t>(rank)].substr(0, kMostWay);
+    mine.resize((mine.size() + kMostWay - 1) / kMostWay * kMostWay, ' ');
+  }
+  mine.resize(matrix.size() * kMostWay, ' ');
+  std::string all(mine.size() * own.size(), ' ');
+  talk.gather(mine.data(), all.data(), mine.size());
+  for (std::size_t row = 0; row < matrix.size(); ++row)
+    for (std::size_t column = 0; column < matrix.size(); ++column) {
+      const std::size_t at = static_cast<std::size_t>(matrix.ranks[row]) * mine.size() + column * kMostWay;
+      const std::string way = all.substr(at, kMostWay);
+      matrix.ways[row * matrix.size() + column] = way.substr(0, way.find_last_not_of(' ') + 1);
+    }
 }
 
 // One pair after another, so that none disturbs the next.
@@ -283,28 +322,6 @@ void compare_hosts(const std::vector<HostReport>& reports, JobReport& report) {
                                    " s ahead of that of " + matrix.hosts[0] + ": synchronise them (chronyd)");
 }
 
-// ---- as text ----
-
-std::string cell(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, value < 100 ? "%.2f" : "%.0f", value);
-  return text;
-}
-
-std::string table(const HostMatrix& matrix, const std::vector<double>& values, double unit) {
-  std::size_t width = 8;
-  for (const std::string& host : matrix.hosts) width = std::max(width, host.size());
-  std::string text(width + 2, ' ');
-  const auto put = [&](const std::string& one) { text.append(width - std::min(width, one.size()) + 2, ' ').append(one); };
-  for (const std::string& host : matrix.hosts) put(host);
-  for (std::size_t row = 0; row < matrix.size(); ++row) {
-    text += "\n  " + matrix.hosts[row] + std::string(width - matrix.hosts[row].size(), ' ');
-    for (std::size_t column = 0; column < matrix.size(); ++column)
-      put(row == column ? "-" : cell(values[row * matrix.size() + column] * unit));
-  }
-  return text + "\n";
-}
-
 }  // namespace
 
 int examine_job(setoComm_t comm, const HostReport& own, JobReport& report) {
@@ -314,6 +331,7 @@ int examine_job(setoComm_t comm, const HostReport& own, JobReport& report) {
   Talk talk(comm);
   const std::vector<HostReport> reports = gather_reports(talk, own, report.ranks);
   report.matrix = speakers(reports);
+  gather_ways(talk, own_ways(comm, report.ranks), report.matrix);
   measure_pairs(talk, rank, report.matrix);
   if (!talk.ok()) {
     std::fprintf(stderr, "bad   job  rank %d: %s\n", rank, talk.failure().c_str());
@@ -321,36 +339,6 @@ int examine_job(setoComm_t comm, const HostReport& own, JobReport& report) {
   }
   compare_hosts(reports, report);
   return 0;
-}
-
-std::string text_of(const JobReport& report) {
-  std::string text = "\njob of " + std::to_string(report.ranks) + " ranks: all reach each other\n";
-  text += "latency, us (half a round trip of 8 bytes, median)\n" + table(report.matrix, report.matrix.latency_us, 1);
-  text += "bandwidth, MB/s (row to column)\n" + table(report.matrix, report.matrix.bytes_per_second, 1e-6);
-  text += "clock of the column less that of the row, us\n" + table(report.matrix, report.matrix.offset_us, 1);
-  for (const std::string& line : report.differences) text += line + "\n";
-  if (report.differences.empty()) text += "ok    hosts agree in what they should agree in\n";
-  return text;
-}
-
-std::string json_of(const JobReport& report) {
-  const HostMatrix& matrix = report.matrix;
-  const auto rows = [&](const std::vector<double>& values) {
-    Json all = Json::array();
-    for (std::size_t row = 0; row < matrix.size(); ++row)
-      all.push_back(Json(std::vector<double>(values.begin() + static_cast<std::ptrdiff_t>(row * matrix.size()),
-                                             values.begin() + static_cast<std::ptrdiff_t>((row + 1) * matrix.size()))));
-    return all;
-  };
-  return Json{{"ranks", report.ranks},
-              {"bad", report.bad},
-              {"hosts", matrix.hosts},
-              {"speakers", matrix.ranks},
-              {"latency_us", rows(matrix.latency_us)},
-              {"bytes_per_second", rows(matrix.bytes_per_second)},
-              {"clock_offset_us", rows(matrix.offset_us)},
-              {"differences", report.differences}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace seto::command

@@ -5,6 +5,8 @@
 namespace seto::command {
 
 inline constexpr std::size_t kFirstTransfer = std::size_t{16} << 10;
+// Of the largest transfer: one alone tells of whatever else ran just then.
+inline constexpr int kBestOf = 3;
 inline constexpr std::size_t kMostTransfer = std::size_t{64} << 20;
 
 // Bytes of the next transfer of a measurement that is to take so long in all, from what the last one took beyond a round trip;

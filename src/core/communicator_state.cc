@@ -27,6 +27,7 @@ PeerState Communicator::state_of(Rank rank) const {
   const auto member = static_cast<std::uint32_t>(rank);
   PeerState peer;
   const std::shared_ptr<Connection>& connection = connections_[member];
+  if (connection != nullptr) peer.way = connection->way();
   const Fate fate = circle_->fate_of(member);
   if (rank == rank_)
     peer.life = PeerState::Life::own;

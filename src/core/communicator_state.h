@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "src/base/result.h"
@@ -17,6 +18,7 @@ struct PeerState {
   enum class Life : std::uint8_t { own, alive, left, dead };
 
   Life life = Life::alive;
+  std::string way;           // as its connection says; empty: this rank
   std::uint64_t done = 0;    // operations, as it says
   Rank blames = -1;          // once it has left: the rank at fault; -1: itself, or nobody
   std::optional<Note> note;  // the last that it wrote, if it is still there

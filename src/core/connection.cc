@@ -7,12 +7,13 @@
 #include "src/base/log.h"
 #include "src/core/neighbour.h"
 #include "src/net/congestion.h"
+#include "src/net/tcp_socket.h"
 #include "transports/local/local_contexts.h"
 
 namespace seto {
 
 Result<std::shared_ptr<Connection>> Connection::within(const PeerAddress& peer) {
-  std::shared_ptr<Connection> connection(new Connection(peer));
+  std::shared_ptr<Connection> connection(new Connection(peer, "this process"));
   connection->shared_ = std::static_pointer_cast<SharedSegment>(LocalContexts::of_process().find(peer.context));
   if (connection->shared_ == nullptr) return failure(Code::remote_error, "its context in this process is gone already");
   return connection;
@@ -20,7 +21,7 @@ Result<std::shared_ptr<Connection>> Connection::within(const PeerAddress& peer) 
 
 std::shared_ptr<Connection> Connection::beside(const PeerAddress& peer, std::shared_ptr<Neighbour> neighbour,
                                                SharedSegment shared) {
-  std::shared_ptr<Connection> connection(new Connection(peer));
+  std::shared_ptr<Connection> connection(new Connection(peer, "shared memory"));
   connection->shared_ = std::make_shared<SharedSegment>(std::move(shared));
   neighbour->remember(connection.get());
   connection->neighbour_ = std::move(neighbour);
@@ -51,17 +52,24 @@ Secret session_of(const Secret& key, const Connection::Own& own, const PeerAddre
   return key.derive("link", {reinterpret_cast<const char*>(words), sizeof words});
 }
 
+std::string way_of(int socket) {
+  const Result<SocketAddress> here = local_address(socket);
+  const Result<SocketAddress> there = remote_address(socket);
+  return here.ok() && there.ok() ? "TCP " + host_text(here.value()) + " -> " + host_text(there.value()) : "TCP";
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Connection>> Connection::open(const Own& own, const PeerAddress& peer, const RemoteDoor& door,
                                                      Deadline until) {
-  std::shared_ptr<Connection> connection(new Connection(peer));
+  std::shared_ptr<Connection> connection(new Connection(peer, "TCP"));
   Visit visit{door.address, kPurposeData, own.context, peer.context, peer.attempt, 0, door.key, until};
   tcp::Link::Setup setup;
   for (; visit.index < door.sockets; ++visit.index) {
     SETO_ASSIGN(PrivateFd socket, own.doors->meet(visit));
     const std::string control = choose_congestion_control(socket.get());
     SETO_LOG(debug, "a data socket has the congestion control %s", control.c_str());
+    if (visit.index == 0) connection->way_ = way_of(socket.get());
     setup.sockets.push_back(std::move(socket));
   }
   visit.index = 0;

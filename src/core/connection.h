@@ -64,6 +64,8 @@ class Connection final {
   [[nodiscard]] const PeerAddress& peer() const { return peer_; }
   // Both contexts are of this process: what is memory there is memory here.
   [[nodiscard]] bool within_process() const { return shared_ != nullptr && neighbour_ == nullptr; }
+  // For people: "this process", "shared memory" or "TCP 10.0.0.1 -> 10.0.0.2".
+  [[nodiscard]] const std::string& way() const { return way_; }
   // Of a context of this machine.
   [[nodiscard]] std::byte* memory() const { return shared_->segment.data(); }
   [[nodiscard]] std::size_t size() const { return shared_->segment.size(); }
@@ -89,11 +91,12 @@ class Connection final {
   void end() { dead_.store(true, std::memory_order_release); }
 
  private:
-  explicit Connection(PeerAddress peer) : peer_(std::move(peer)) {}
+  Connection(PeerAddress peer, std::string way) : peer_(std::move(peer)), way_(std::move(way)) {}
 
   [[nodiscard]] bool cut() const;
 
   const PeerAddress peer_;
+  std::string way_;
   std::shared_ptr<Neighbour> neighbour_;
   std::shared_ptr<const SharedSegment> shared_;
   std::shared_ptr<tcp::Link> link_;

@@ -79,6 +79,11 @@ class Checkup final {
       mend(Level::warn,
            "raise the limit of the control group (docker --cpus, Kubernetes limits.cpu): its ranks are stopped in the "
            "middle of operations, and all others wait for them");
+    std::array<char, 16> load{};
+    std::snprintf(load.data(), load.size(), "%.2f", facts_.load);
+    add("load", std::string(load.data()) + " over the last minute");
+    if (facts_.load > facts_.usable_cores / 2.0)
+      mend(Level::warn, "see what else runs here (top): ranks that share cores wait for it, and what is measured tells little");
     add("hyperthreads", facts_.hyperthreads ? "on" : "off, or none");
     if (facts_.hyperthreads && ranks_ > facts_.usable_cores / 2)
       mend(Level::warn, "run at most a rank for each physical core: two that wait on one share its units");

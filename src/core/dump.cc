@@ -115,7 +115,8 @@ std::string as_text(const Communicator& communicator, const CommunicatorState& s
   for (std::size_t rank = 0; rank < state.peers.size(); ++rank) {
     const PeerState& peer = state.peers[rank];
     text += "  rank " + std::to_string(rank) + " (" + communicator.place_of(static_cast<Rank>(rank)) +
-            "): " + name_of(peer.life) + ", " + std::to_string(peer.done) + " done";
+            (peer.way.empty() ? "" : ", by " + peer.way) + "): " + name_of(peer.life) + ", " + std::to_string(peer.done) +
+            " done";
     if (peer.blames >= 0) text += ", blames rank " + std::to_string(peer.blames);
     if (peer.note) text += ", last said: operation " + std::to_string(peer.note->operation) + ", " + verdict_of(*peer.note);
     text += "\n";
@@ -125,6 +126,7 @@ std::string as_text(const Communicator& communicator, const CommunicatorState& s
 
 void put_peer(JsonWriter& json, std::size_t rank, const PeerState& peer, const std::string& place) {
   json.open('{').key("rank").number(std::uint64_t{rank}).key("place").value(place);
+  if (!peer.way.empty()) json.key("way").value(peer.way);
   json.key("state").value(name_of(peer.life)).key("done").number(peer.done);
   if (peer.blames >= 0) json.key("blames").number(static_cast<std::uint64_t>(peer.blames));
   if (peer.note) {

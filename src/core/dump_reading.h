@@ -41,6 +41,7 @@ struct ReadPeer {
   std::uint64_t noted = 0;  // the operation of its last note; 0: none was seen
   Rank blames = -1;
   std::string place;  // host and process
+  std::string way;    // by which it is reached; empty: it was not said
 };
 
 struct ReadDump {

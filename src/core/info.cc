@@ -21,6 +21,7 @@ struct Row {
   std::string name;
   std::string value;
   std::string remark;
+  std::string meaning{};  // a line of its own, where a section is shown alone
 };
 struct Section {
   std::string_view title;
@@ -72,7 +73,8 @@ Section config_section(const Config& config) {
   Section section{"config", {}};
   for (std::size_t field = 0; field < kConfigFieldCount; ++field)
     section.rows.push_back({std::string(kConfigTable[field].name), value_text(config, static_cast<ConfigField>(field)),
-                            std::string(name_of(config.origins[field]))});
+                            std::string(name_of(config.origins[field])),
+                            std::string(kConfigTable[field].help) + "; " + allowed_text(kConfigTable[field])});
   return section;
 }
 
@@ -136,6 +138,7 @@ std::string as_text(const std::vector<Section>& all) {
       text.append(all.size() > 1 ? 2 : 0, ' ').append(row.name).append(width - row.name.size() + 2, ' ').append(row.value);
       if (!row.remark.empty()) text.append("  (").append(row.remark).append(")");
       text += '\n';
+      if (all.size() == 1 && !row.meaning.empty()) text.append("    ").append(row.meaning).append("\n");
     }
   }
   return text;
@@ -149,6 +152,7 @@ std::string as_json(const std::vector<Section>& all) {
     for (const Row& row : section.rows) {
       json.key(row.name).open('{').key("value").value(row.value);
       if (!row.remark.empty()) json.key("remark").value(row.remark);
+      if (!row.meaning.empty()) json.key("meaning").value(row.meaning);
       json.close('}');
     }
     json.close('}');

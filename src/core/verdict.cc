@@ -10,18 +10,12 @@
 #include "src/bootstrap/bootstrap.h"
 #include "src/core/names.h"
 #include "src/core/report.h"
+#include "src/core/verdict_words.h"
 
 namespace seto {
 namespace {
 
 using Found = std::optional<Verdict>;
-
-std::string named(Rank rank) { return "rank " + std::to_string(rank); }
-
-std::string with_number(const ReadCall& call) {
-  return (call.operation == 0 ? "a " : "operation " + std::to_string(call.operation) + " (") + call.text +
-         (call.operation == 0 ? "" : ")");
-}
 
 // ---- calls that differ ----
 
@@ -143,6 +137,38 @@ Found somebody_left(const Case& one) {
       {first->culprit}};
 }
 
+// ---- a job that moves ----
+
+// Waits of this length are the usual way of a collective.
+constexpr std::uint64_t kSoonUs = 300'000;
+
+// Dumps are of different moments: what is younger than the time between them may have gone on before the last was taken.
+std::uint64_t young_us(const Case& one) {
+  const auto [first, last] =
+      std::minmax_element(one.dumps.begin(), one.dumps.end(),
+                          [](const ReadDump& left, const ReadDump& right) { return left.time_us < right.time_us; });
+  return kSoonUs + (last->time_us - first->time_us);
+}
+
+std::uint64_t age_us(const ReadDump& dump, std::uint64_t since_us) { return dump.time_us - std::min(dump.time_us, since_us); }
+
+Found all_move(const Case& one) {
+  if (first_to_fail(one) != nullptr) return {};
+  std::uint64_t longest = 0;
+  for (const ReadDump& dump : one.dumps)
+    if (const ReadCall* const call = stuck_call(dump); call != nullptr)
+      longest = std::max(longest, age_us(dump, call->since_us()));
+  if (longest == 0 || longest > young_us(one)) return {};
+  const auto [behind, ahead] = std::minmax_element(
+      one.dumps.begin(), one.dumps.end(), [](const ReadDump& left, const ReadDump& right) { return left.issued < right.issued; });
+  return Verdict{"well",
+                 "the job seems to move: no rank has waited for longer than " + seconds_text(0, longest) + ", in dumps taken " +
+                     seconds_text(kSoonUs, young_us(one)) + " apart at operations " + std::to_string(behind->issued) + " to " +
+                     std::to_string(ahead->issued) + "; if it stands still, take them again, all at once",
+                 ahead->issued,
+                 {}};
+}
+
 // ---- who waits for whom ----
 
 // The operation that the slowest of those that wait have begun; 0: nobody waits in one.
@@ -166,16 +192,6 @@ std::vector<Rank> waiting_in(const Case& one, std::uint64_t operation) {
     if (const ReadCall* const call = stuck_call(dump); call != nullptr && call->operation == operation)
       ranks.push_back(dump.rank);
   return ranks;
-}
-
-std::string where_it_is(const ReadDump& dump) {
-  if (const ReadCall* const call = stuck_call(dump); call != nullptr)
-    return "it is in " + with_number(*call) + (call->wait ? ", and " + call->wait->text : "");
-  if (dump.issued > dump.done) return "it has issued " + std::to_string(dump.issued - dump.done) + " that have not begun";
-  std::uint64_t last = 0;
-  for (const ReadCall& call : dump.calls) last = std::max({last, call.ended_us, call.issued_us});
-  if (last == 0) return "it has called nothing at all";
-  return "it has made no call for " + seconds_text(last, dump.time_us) + ": it computes, or waits for something else";
 }
 
 Found never_issued(const Case& one) {
@@ -212,23 +228,6 @@ Found came_late(const Case& one) {
                  rank_list(late) + " issued " + with_number(*awaited) + " " + seconds_text(awaited->issued_us, since) +
                      " after " + named(first->rank) + ", which had given up by then (by the clocks of their hosts)",
                  awaited->operation, late};
-}
-
-// As others see a rank of which there is no dump.
-std::string as_others_see(const Case& one, Rank rank) {
-  std::uint64_t done = 0;
-  std::uint64_t noted = 0;
-  std::string state;
-  std::string place;
-  for (const ReadDump& dump : one.dumps) {
-    const ReadPeer& peer = dump.peers[static_cast<std::size_t>(rank)];
-    done = std::max(done, peer.done);
-    noted = std::max(noted, peer.noted);
-    if (state.empty() || peer.state != "alive") state = peer.state;
-    if (place.empty()) place = peer.place;
-  }
-  return (place.empty() ? "" : place + ", ") + "the others see it " + state + " with " + std::to_string(done) +
-         " operations done" + (noted > done ? ", in operation " + std::to_string(noted) : "");
 }
 
 Found has_no_dump(const Case& one) {
@@ -292,8 +291,10 @@ Verdict verdict_on(const Case& one, const Walk& walk, std::size_t walkers) {
   const ReadCall& call = *stuck_call(*one.of(waiter));
   const ReadDump* const dump = one.of(end);
   verdict.operation = call.operation;
+  const std::string& way = one.of(waiter)->peers[static_cast<std::size_t>(end)].way;
   verdict.text = with_number(call) + " waits at the link from rank " + std::to_string(end) + " to rank " +
-                 std::to_string(waiter) + ": " + named(waiter) + " " + call.wait->with_step();
+                 std::to_string(waiter) + (way.empty() ? "" : " (which sees it as " + way + ")") + ": " + named(waiter) + " " +
+                 call.wait->with_step();
   if (walkers > 1) verdict.text += "; " + std::to_string(walkers) + " ranks wait for that";
   if (dump == nullptr) {
     verdict.kind = "no_dump";
@@ -358,6 +359,12 @@ Verdict all_is_well(const Case& one) {
   if (behind->issued == ahead->issued)
     return {
         "well", "nobody waits: all ranks with a dump have ended operation " + std::to_string(ahead->issued), ahead->issued, {}};
+  if (age_us(*behind, last_sign_us(*behind)) <= young_us(one))
+    return {"well",
+            "nobody waits: ranks are at operations " + std::to_string(behind->issued) + " to " + std::to_string(ahead->issued) +
+                ", in dumps taken " + seconds_text(kSoonUs, young_us(one)) + " apart",
+            ahead->issued,
+            {}};
   return {"behind",
           "nobody waits, but rank " + std::to_string(behind->rank) + " is at operation " + std::to_string(behind->issued) +
               " and rank " + std::to_string(ahead->rank) + " at " + std::to_string(ahead->issued) + "; of rank " +
@@ -369,7 +376,7 @@ Verdict all_is_well(const Case& one) {
 }  // namespace
 
 Verdict judge(const Case& one) {
-  for (const auto look : {calls_differ, somebody_died, somebody_left, came_late, never_issued, has_no_dump, the_chain,
+  for (const auto look : {calls_differ, somebody_died, somebody_left, all_move, came_late, never_issued, has_no_dump, the_chain,
                           somebody_waits, failed_otherwise})
     if (Found found = look(one); found) return *std::move(found);
   return all_is_well(one);

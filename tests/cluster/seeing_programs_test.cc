@@ -111,6 +111,7 @@ TEST(DoctorCommand, measures_a_job) {
   for (std::size_t row = 0; row < 3; ++row)
     for (std::size_t column = 0; column < 3; ++column) {
       if (row == column) continue;
+      EXPECT_EQ(job.at("ways").at(row).at(column), "shared memory") << ended.text;
       EXPECT_GT(job.at("latency_us").at(row).at(column), 0) << ended.text;
       EXPECT_GT(job.at("bytes_per_second").at(row).at(column), 1e6) << ended.text;
       EXPECT_LT(std::abs(job.at("clock_offset_us").at(row).at(column).get<double>()), 1e5) << "one clock: " << ended.text;

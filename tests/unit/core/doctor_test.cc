@@ -86,6 +86,7 @@ TEST(Doctor, finds_each_thing_that_is_wrong_and_only_that) {
       {"reached at", Level::bad, [](HostFacts& host) { host.network_trouble = "SETO_INTERFACE=ib0 leaves nothing"; }},
       {"tcp buffers", Level::warn, [](HostFacts& host) { host.send_buffer = 4ULL << 20; }},
       {"congestion control", Level::warn, [](HostFacts& host) { host.congestion_choice = "reno cubic"; }},
+      {"load", Level::warn, [](HostFacts& host) { host.load = 5; }},
       {"listen backlog", Level::warn, [](HostFacts& host) { host.backlog = 5; }},
   };
   for (const Ill& ill : all) {
@@ -200,6 +201,7 @@ TEST(HostFacts, knows_the_first_version_of_control_groups) {
 
 TEST(HostFacts, reads_what_the_kernel_writes) {
   const MadeUpHost host;
+  host.put("proc/loadavg", "1.50 0.70 0.10 2/345 6789");
   host.put("proc/meminfo", "MemTotal:       24000000 kB\nMemAvailable:   12000000 kB\nHugePages_Total:       3");
   host.put("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456");
   host.put("proc/sys/net/ipv4/tcp_available_congestion_control", "reno bbr cubic");

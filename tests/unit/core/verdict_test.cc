@@ -54,6 +54,41 @@ TEST(Verdict, of_three_calls_gives_the_usual_ones_value_of_each_field) {
                                              EndsWith("but ranks 0 and 1 call all_reduce of 8 float (type float, count 8)")));
 }
 
+// Dumps by signal, one after another: the ranks have gone on between them.
+class Moving : public ::testing::Test {
+ protected:
+  // Rank 0 waits for rank 1 since so long; rank 1, seen later, has ended that operation and many more.
+  static Verdict verdict(std::uint64_t waited_us, std::uint64_t apart_us) {
+    constexpr std::uint64_t kNow = 1'000'000'000;
+    ReadCall waits = all_reduce(8, "float");
+    waits.issued_us = waits.begun_us = kNow - waited_us;
+    waits.wait = WaitOfCall{1, "waits for slice 1 of 1 from rank 1", "step 2"};
+    ReadCall later = all_reduce(8, "float");
+    later.operation = later.sequence = 9'000;
+    later.state = "ended";
+    later.ended_us = kNow + apart_us;
+    std::vector<ReadDump> dumps = {dump_of(0, 2, waits), dump_of(1, 2, later)};
+    dumps[1].done = 9'000;
+    dumps[0].time_us = kNow;
+    dumps[1].time_us = kNow + apart_us;
+    return judged(std::move(dumps)).verdict;
+  }
+};
+
+TEST_F(Moving, JobsAreWell) {
+  for (const auto& [waited_us, apart_us] : {std::pair{3'000U, 2'000'000U}, {200'000U, 0U}, {1'900'000U, 2'000'000U}}) {
+    const Verdict found = verdict(waited_us, apart_us);
+    EXPECT_EQ(found.kind, "well") << found.text;
+    EXPECT_THAT(found.text, HasSubstr("operations 3 to 9000"));
+  }
+}
+
+TEST_F(Moving, IsNoNameForAWaitThatIsOlderThanTheTimeBetweenDumps) {
+  const Verdict found = verdict(3'000'000, 2'000'000);
+  EXPECT_EQ(found.kind, "link") << found.text;
+  EXPECT_THAT(found.text, HasSubstr("rank 1 has ended it"));
+}
+
 TEST(Verdict, of_others_that_differ_alike_names_the_field_once) {
   std::vector<ReadDump> dumps;
   for (Rank rank = 0; rank < 4; ++rank) dumps.push_back(dump_of(rank, 4, all_reduce(rank < 2 ? 8 : 8U + rank, "float")));

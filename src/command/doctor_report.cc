@@ -1,0 +1,84 @@
+// What the doctor of a job says, for people and as JSON.
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "src/command/doctor.h"
+#include "src/command/transfer.h"
+
+namespace seto::command {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostPairsShown = 16;
+
+std::string cell(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, value < 100 ? "%.2f" : "%.0f", value);
+  return text;
+}
+
+std::string table(const HostMatrix& matrix, const std::vector<double>& values, double unit) {
+  std::size_t width = 8;
+  for (const std::string& host : matrix.hosts) width = std::max(width, host.size());
+  std::string text(width + 2, ' ');
+  const auto put = [&](const std::string& one) { text.append(width - std::min(width, one.size()) + 2, ' ').append(one); };
+  for (const std::string& host : matrix.hosts) put(host);
+  for (std::size_t row = 0; row < matrix.size(); ++row) {
+    text += "\n  " + matrix.hosts[row] + std::string(width - matrix.hosts[row].size(), ' ');
+    for (std::size_t column = 0; column < matrix.size(); ++column)
+      put(row == column ? "-" : cell(values[row * matrix.size() + column] * unit));
+  }
+  return text + "\n";
+}
+
+// Each pair once, from its first.
+std::string ways_text(const HostMatrix& matrix) {
+  std::string text;
+  std::size_t shown = 0;
+  for (std::size_t row = 0; row < matrix.size(); ++row)
+    for (std::size_t column = row + 1; column < matrix.size(); ++column)
+      if (++shown <= kMostPairsShown)
+        text +=
+            "  " + matrix.hosts[row] + " to " + matrix.hosts[column] + ": " + matrix.ways[row * matrix.size() + column] + "\n";
+  if (shown > kMostPairsShown) text += "  and " + std::to_string(shown - kMostPairsShown) + " more: see --json\n";
+  return shown == 0 ? "" : "ways\n" + text;
+}
+
+}  // namespace
+
+std::string text_of(const JobReport& report) {
+  std::string text = "\njob of " + std::to_string(report.ranks) + " ranks: all reach each other\n";
+  text += ways_text(report.matrix);
+  text += "latency, us (half a round trip of 8 bytes, median)\n" + table(report.matrix, report.matrix.latency_us, 1);
+  text += "bandwidth, MB/s (row to column, the best of " + std::to_string(kBestOf) + ")\n" +
+          table(report.matrix, report.matrix.bytes_per_second, 1e-6);
+  text += "clock of the column less that of the row, us\n" + table(report.matrix, report.matrix.offset_us, 1);
+  for (const std::string& line : report.differences) text += line + "\n";
+  if (report.differences.empty()) text += "ok    hosts agree in what they should agree in\n";
+  return text;
+}
+
+std::string json_of(const JobReport& report) {
+  const HostMatrix& matrix = report.matrix;
+  const auto rows = [&](const auto& values) {
+    Json all = Json::array();
+    for (auto row = values.begin(); row != values.end(); row += static_cast<std::ptrdiff_t>(matrix.size()))
+      all.push_back(Json(std::vector(row, row + static_cast<std::ptrdiff_t>(matrix.size()))));
+    return all;
+  };
+  return Json{{"ranks", report.ranks},
+              {"bad", report.bad},
+              {"hosts", matrix.hosts},
+              {"speakers", matrix.ranks},
+              {"ways", rows(matrix.ways)},
+              {"latency_us", rows(matrix.latency_us)},
+              {"bytes_per_second", rows(matrix.bytes_per_second)},
+              {"clock_offset_us", rows(matrix.offset_us)},
+              {"differences", report.differences}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace seto::command
