@@ -7,7 +7,7 @@
 
 enum { kCount = 1024 };
 #define DO(call) \
-  if ((call) != setoSuccess) return fprintf(stderr, "rank %d: %s\n", rank, setoGetLastError(comm)), 1
+  if ((call) != setoSuccess) return fprintf(stderr, "03_env: %s\n", setoGetLastError(comm)), 1
 
 int main(void) {
   setoComm_t comm = SETO_COMM_NULL, again = SETO_COMM_NULL;

@@ -44,6 +44,7 @@ TEST(Command, WrongVariablesDoNotHideTheList) {
   const Ended right = seto("info --config", "SETO_LOG=info");
   EXPECT_EQ(right.status, 0);
   EXPECT_THAT(right.text, Not(HasSubstr("left out")));
+  EXPECT_THAT(right.text, HasSubstr("naming the missing ranks; milliseconds from 1 to"));
 }
 
 TEST(Command, UsageErrorsEndWithTwoAndSayWhatIsAllowed) {

@@ -183,6 +183,18 @@ TEST(SetoRun, ARankThatIgnoresTheRequestIsKilled) {
   EXPECT_TRUE(program.family_ends(10));
 }
 
+// A program that leaves early is why the others fail, although its own status is 0.
+TEST(SetoRun, WhoLeftEarlierAndWellIsNamedToo) {
+  const std::string file = ::testing::TempDir() + "seto_left_early_" + std::to_string(getpid());
+  const Ended ended =
+      run(script({"-n", "2", "--timeout", "20"}, "if [ $SETO_RANK = 1 ]; then echo $$ > " + file + "; exit 0; fi; until [ -s " +
+                                                     file + " ]; do sleep 0.01; done; while kill -0 $(cat " + file +
+                                                     ") 2>/dev/null; do sleep 0.01; done; exit 3"));
+  unlink(file.c_str());
+  EXPECT_EQ(ended.status, 3) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("rank 0 exited with status 3, after rank 1 had ended with status 0"));
+}
+
 TEST(SetoRun, TimeoutEndsTheJob) {
   const Ended ended = run(seto_run({"-n", "2", "--timeout", "0.2"}, {"sleep", "60"}));
   EXPECT_EQ(ended.status, 124) << ended.text;

@@ -151,7 +151,16 @@ void Job::ended(int rank, int wait_status) {
   out_.write(lines_.finish(rank, Stream::output));
   error_.write(lines_.finish(rank, Stream::error));
   const int code = exit_code(wait_status);
-  if (code != 0) died("rank " + std::to_string(rank) + host_of(rank) + " " + end_text(wait_status), code);
+  if (code != 0)
+    died("rank " + std::to_string(rank) + host_of(rank) + " " + end_text(wait_status) + earlier_end(), code);
+  else if (!ended_well_)
+    ended_well_ = rank;
+}
+
+// Who misses a rank fails because of it; a program that left early and well is the cause that nobody sees.
+std::string Job::earlier_end() const {
+  if (!ended_well_) return {};
+  return ", after rank " + std::to_string(*ended_well_) + host_of(*ended_well_) + " had ended with status 0";
 }
 
 void Job::remark(const std::string& host, std::string_view line) {

@@ -69,6 +69,7 @@ class Job final : public RankEvents, public HostEvents {
   void finish();
   [[nodiscard]] std::set<pid_t> shells() const;
   [[nodiscard]] std::string host_of(int rank) const;
+  [[nodiscard]] std::string earlier_end() const;
 
   const JobOptions options_;
   EventLoop loop_;
@@ -84,6 +85,7 @@ class Job final : public RankEvents, public HostEvents {
   Deadline phase_until_ = Deadline::never();
   Deadline timeout_;
   int code_ = 0;
+  std::optional<int> ended_well_;  // the first rank that did
 };
 
 }  // namespace seto::command
