@@ -245,11 +245,11 @@ std::vector<std::string> own_ways(setoComm_t comm, int ranks) {
 
 void gather_ways(Talk& talk, const std::vector<std::string>& own, HostMatrix& matrix) {
   std::string mine;
+  std::size_t told = 0;
   for (const int rank : matrix.ranks) {
     mine += own[static_cast<std::size_t>(rank)].substr(0, kMostWay);
-    mine.resize((mine.size() + kMostWay - 1) / kMostWay * kMostWay, ' ');
+    mine.resize(++told * kMostWay, ' ');
   }
-  mine.resize(matrix.size() * kMostWay, ' ');
   std::string all(mine.size() * own.size(), ' ');
   talk.gather(mine.data(), all.data(), mine.size());
   for (std::size_t row = 0; row < matrix.size(); ++row)
