@@ -24,8 +24,8 @@ class LastWords : public ::testing::TestWithParam<const char*> {
   }
 };
 
-// More than a call keeps to itself, and less than the kernel takes for somebody who does not read: 2.7 MB over loopback where a socket
-// may have 4 MiB to send.
+// More than a call keeps to itself, and less than the kernel takes for somebody who does not read: 2.7 MB over loopback where a
+// socket may have 4 MiB to send.
 constexpr std::size_t kInts = std::size_t{1} << 18;
 
 TEST_P(LastWords, OfABroadcastAreReadByWhoComesWhenItsRootIsGone) {
