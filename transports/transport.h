@@ -186,6 +186,8 @@ struct Note {
 
 // Operations for which a note can be read after it was written.
 inline constexpr std::uint64_t kNotesKept = 8;
+// Bytes of what one that leaves says to the others.
+inline constexpr std::size_t kMostWords = 1'000;
 
 // Memory of another member as it is mapped here.
 struct Mapping {
@@ -251,7 +253,7 @@ class Circle {
     (void)member;
     return true;
   }
-  // Before it leaves: why, in words for the others. Theirs, where the medium carries words; else empty.
+  // Before it leaves: why, in words for the others, kMostWords bytes of them. Theirs, where the medium carries words; else empty.
   virtual void explain(std::string_view why) { (void)why; }
   [[nodiscard]] virtual std::string explanation_of(std::uint32_t member) const {
     (void)member;

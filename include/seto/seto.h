@@ -255,9 +255,10 @@ SETO_API setoResult_t setoCommRevoke(setoComm_t comm, int revokeFlags);
 
 /* ---- Queries: any thread, never block ---------------------------------------------------------------------------- */
 
-/* setoInProgress while a non-blocking call is under way, setoSuccess, or the first failure, which stays until destroy. A rank
- * that has no call under way hears here of a peer that died, stopped answering, or gave up; one that destroyed the communicator
- * in peace is not missed before a call needs it. */
+/* setoInProgress while a non-blocking call is under way, setoSuccess, or the first failure, which stays until destroy. A
+ * rank that has no call under way hears here of a peer that died, stopped answering, or gave up. One that destroyed the
+ * communicator is not missed before a call needs it; one whose process ended without that is lost, with messages of it that
+ * nobody had asked for. */
 SETO_API setoResult_t setoCommGetAsyncError(setoComm_t comm, setoResult_t *asyncError);
 SETO_API setoResult_t setoCommCount(const setoComm_t comm, int *count);
 /* CUDA device of the rank; -1 on a host communicator. */

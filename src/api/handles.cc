@@ -39,7 +39,7 @@ void setoComm::miss_the_lost() const {
     const std::lock_guard lock(mutex_);
     if (!working_ && !finalized_) idle = communicator_;
   }
-  if (idle != nullptr) idle->miss_the_lost();
+  if (idle != nullptr && inside.load(std::memory_order_acquire) == 0) idle->miss_the_lost();
 }
 
 Status setoComm::asynchronous_failure() const {

@@ -48,7 +48,7 @@ struct setoComm final : std::enable_shared_from_this<setoComm> {
   // These: any thread.
   [[nodiscard]] std::shared_ptr<seto::Communicator> communicator() const;
   [[nodiscard]] seto::Status asynchronous_failure() const;
-  // Notices, if no call is under way, that a peer is lost: an asynchronous failure from then on.
+  // Notices, if no call is inside, that a peer is lost: an asynchronous failure from then on. Calls look for themselves.
   void miss_the_lost() const;
   [[nodiscard]] bool working() const;
   // Why there is no `usable`.

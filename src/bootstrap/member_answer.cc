@@ -39,6 +39,7 @@ Status MemberAnswer::hear(std::string_view bytes, const Secret& key, const Secre
       greeted_ = true;
     } else {
       handshake_.refuse_unknown(key.none() ? AnswererHandshake::Lack::of_any_key : AnswererHandshake::Lack::of_this_key);
+      another_key_ = true;
       return failure(Code::remote_error, "it has another secret than this job");
     }
   } else if (handshake_.stage() == AnswererHandshake::Stage::verdict_wanted && !asks_only_) {

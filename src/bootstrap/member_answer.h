@@ -26,6 +26,8 @@ class MemberAnswer final {
   [[nodiscard]] int fd() const { return fd_.get(); }
   // It named the right key: a member, or somebody who has overheard one.
   [[nodiscard]] bool greeted() const { return greeted_; }
+  // It named a wrong one.
+  [[nodiscard]] bool has_another_key() const { return another_key_; }
   // Once gone. Ok: it only hung up, as a probe does, or a member that was quicker by another way.
   [[nodiscard]] const Status& reason() const { return reason_; }
   // Once proven.
@@ -44,6 +46,7 @@ class MemberAnswer final {
   std::uint64_t bytes_ = 0;
   bool greeted_ = false;
   bool asks_only_ = false;
+  bool another_key_ = false;
   Status reason_;
 };
 

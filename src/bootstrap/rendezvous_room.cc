@@ -8,10 +8,8 @@
 namespace seto {
 
 Status RendezvousRoom::admit(const Hello& hello) {
-  if (!broken_.ok()) {
-    if (check(hello).ok() && size_ != 0) note(hello.rank);
-    return broken_;
-  }
+  ++callers_;
+  if (!broken_.ok()) return broken_;
   if (full()) {
     return failure(Code::invalid_usage,
                    "rank %d comes to a unique id that a communicator of %d ranks already uses: an id serves one, make a new one",
@@ -30,15 +28,11 @@ Status RendezvousRoom::admit(const Hello& hello) {
     contributed_.resize(count);
     messages_.resize(count);
   }
-  note(hello.rank);
+  come_[static_cast<std::size_t>(hello.rank)] = true;
+  ++come_count_;
   sooner(hello.remaining_ms);
   if (full()) announcement_ = Announcement{FrameKind::ready, {}};
   return {};
-}
-
-void RendezvousRoom::note(Rank rank) {
-  come_[static_cast<std::size_t>(rank)] = true;
-  ++come_count_;
 }
 
 Status RendezvousRoom::check(const Hello& hello) const {

@@ -39,14 +39,13 @@ class RendezvousRoom final {
   // All have come and gone again: nobody can need the room any more.
   [[nodiscard]] bool served() const { return full() && left_count_ == size_; }
   // It broke because ranks were started wrongly, and some have not come to hear it.
-  [[nodiscard]] bool awaits_latecomers() const { return broken_.code() == Code::invalid_argument && come_count_ < size_; }
+  [[nodiscard]] bool awaits_latecomers() const { return broken_.code() == Code::invalid_argument && callers_ < size_; }
   // INT_MAX while nothing is being waited for.
   [[nodiscard]] int remaining_ms() const;
 
  private:
   [[nodiscard]] bool waiting() const { return broken_.ok() && (!full() || contributed_count_ > 0); }
   [[nodiscard]] Status check(const Hello& hello) const;
-  void note(Rank rank);  // has come
   void sooner(std::uint64_t remaining_ms);
   [[nodiscard]] std::vector<Rank> absent(const std::vector<bool>& present) const;
   void finish_round();
@@ -55,6 +54,7 @@ class RendezvousRoom final {
   int size_ = 0;         // as the first member said
   Rank first_rank_ = 0;  // who said it
   int come_count_ = 0;
+  int callers_ = 0;  // those that were turned away among them
   int left_count_ = 0;
   int contributed_count_ = 0;
   std::vector<bool> come_;

@@ -56,12 +56,14 @@ Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(Doors doors, O
 
 RendezvousServer::~RendezvousServer() {
   if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(end_mutex_);
-    const std::uint64_t one = 1;
-    if (stop_.valid()) static_cast<void>(!write(stop_.get(), &one, sizeof one));
-  }
+  stop();
   thread_.join();
+}
+
+void RendezvousServer::stop() {
+  const std::lock_guard lock(end_mutex_);
+  const std::uint64_t one = 1;
+  if (stop_.valid()) static_cast<void>(!write(stop_.get(), &one, sizeof one));
 }
 
 void RendezvousServer::serve() {
@@ -100,8 +102,9 @@ bool RendezvousServer::ended() {
 }
 
 bool RendezvousServer::awaits_latecomers() const {
-  return std::any_of(gatherings_.open().begin(), gatherings_.open().end(),
-                     [](const auto& entry) { return entry.second->room.awaits_latecomers(); });
+  return std::any_of(gatherings_.open().begin(), gatherings_.open().end(), [](const auto& entry) {
+    return entry.second->room.awaits_latecomers() && !entry.second->forget_at.passed();
+  });
 }
 
 void RendezvousServer::wait_for_events() {
@@ -111,7 +114,7 @@ void RendezvousServer::wait_for_events() {
     const std::uint64_t id = events[static_cast<std::size_t>(index)].data.u64;
     if (id == kStopId) {
       stopping_ = true;
-      end_until_ = Deadline::after_ms(kLastWordsMs);
+      end_until_ = Deadline::after_ms(static_cast<std::uint64_t>(options_.last_words_ms));
       epoll_ctl(poll_.get(), EPOLL_CTL_DEL, stop_.get(), nullptr);
     } else if (id < kFirstConnectionId) {
       knock(static_cast<std::size_t>(id - kFirstDoorId));

@@ -46,12 +46,16 @@ class RendezvousServer final {
     UniqueId::Serves serves = UniqueId::Serves::communicator;
     Deadline idle_until = Deadline::never();  // for a communicator: when somebody must have come
     std::optional<Secret> presence = {};      // that is proved to whoever only asks who is here
+    int last_words_ms = kLastWordsMs;
   };
   static Result<std::unique_ptr<RendezvousServer>> start(Doors doors, Options options);
   RendezvousServer(const RendezvousServer&) = delete;
   RendezvousServer& operator=(const RendezvousServer&) = delete;
-  // Blocks for kLastWordsMs at most.
+  // Blocks for last_words_ms at most.
   ~RendezvousServer();
+
+  // The destructor has less to wait for then: of several, all end at the same time.
+  void stop();
 
   [[nodiscard]] bool finished() const { return finished_.load(std::memory_order_acquire); }
   // Bytes received and sent so far, handshakes and strangers included: for the tests, which hold the root to a limit. Any thread.
@@ -105,7 +109,7 @@ class RendezvousServer final {
   std::set<std::uint64_t> gone_;
   std::uint64_t next_id_ = 0;
   StrangerLog stranger_log_;
-  std::string unproven_;  // of the last that had another secret, or none
+  std::string unproven_;  // since all ranks of some init were there: who came with another secret, last
   bool listening_ = false;
   Deadline pause_until_ = Deadline::after_ms(0);  // descriptors have run out
   bool stopping_ = false;

@@ -35,7 +35,8 @@ void RendezvousServer::advance_stranger(ServerConnection& connection) {
   if (outcome == MemberAnswer::Outcome::gone) {
     gone_.insert(connection.id);
     if (stranger.reason().ok()) return;
-    unproven_ = "somebody at " + connection.who + " did not prove to be of this job: " + std::string(stranger.reason().text());
+    if (stranger.has_another_key())
+      unproven_ = "somebody at " + connection.who + " came with another secret than this job's, or for another job";
     say_of_stranger(connection.who, kUnproven + std::string(stranger.reason().text()));
     return;
   }
@@ -138,6 +139,7 @@ void RendezvousServer::announce(Gathering& gathering) {
   if (!announcement) return;
   if (announcement->kind == FrameKind::result) return announce_result(gathering, *announcement);
   const bool ready = announcement->kind == FrameKind::ready;
+  if (ready) unproven_.clear();  // whoever it was is not missed
   if (!ready) gathering.forget_at = Deadline::after_ms(kLatecomerMs);
   const auto shared = std::make_shared<const std::string>(ready ? encode_ready({}) : encode_failure(gathering.room.broken()));
   const auto members = gathering.connections;

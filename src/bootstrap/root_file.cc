@@ -82,8 +82,7 @@ Result<UniqueId> wait_for_root_file(const std::string& path, int rank, Deadline 
     if (until.passed()) {
       return failure(Code::timeout,
                      "rank %d: rank 0 has not written SETO_ROOT=file:%s before the deadline of the init (SETO_INIT_TIMEOUT_MS); "
-                     "see whether it was "
-                     "started, and whether all machines see the same file",
+                     "see whether it was started, and whether all machines see the same file",
                      rank, path.c_str());
     }
     static_cast<void>(poll(nullptr, 0, std::min(kLookMs, until.wait_ms())));

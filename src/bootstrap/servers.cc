@@ -54,7 +54,9 @@ struct EndAtExit {
     last_roots.swap(present->roots);
     for (const auto& [root, one] : last_roots) {
       if (one && one->at_exit) one->at_exit();
+      if (one && one->server) one->server->stop();
     }
+    for (const auto& one : last) one.server->stop();
   }
 };
 

@@ -83,8 +83,8 @@ class Communicator final {
   void fail(const Status& reason, Rank culprit);
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] Status first_failure() const;
-  // Any thread, for who makes no call and asks how the communicator is: fails if one of the others is lost to it. While calls are
-  // under way these look.
+  // Any thread, while no call is inside, for who asks how the communicator is: fails if one of the others is lost to it. What a
+  // stream has begun looks for itself.
   void miss_the_lost();
   // Any thread, until destruction begins.
   [[nodiscard]] CommunicatorState state() const;

@@ -81,8 +81,9 @@ class Checkup final {
            "middle of operations, and all others wait for them");
     std::array<char, 16> load{};
     std::snprintf(load.data(), load.size(), "%.2f", facts_.load);
-    add("load", std::string(load.data()) + " over the last minute");
-    if (facts_.load > facts_.usable_cores / 2.0)
+    add("load", facts_.load < 0 ? "not known"
+                                : load.data() + (" on " + std::to_string(facts_.online_cores)) + " cores over the last minute");
+    if (facts_.load > facts_.online_cores / 2.0)
       mend(Level::warn, "see what else runs here (top): ranks that share cores wait for it, and what is measured tells little");
     add("hyperthreads", facts_.hyperthreads ? "on" : "off, or none");
     if (facts_.hyperthreads && ranks_ > facts_.usable_cores / 2)

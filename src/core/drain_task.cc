@@ -26,8 +26,9 @@ bool DrainTask::inspect() {
     const bool left = next_ != communicator_.rank_ && communicator_.circle_->fate_of(member).reason != 0;
     if (all_done()) return false;  // it ended what it had to before it left
     if (dead || left) {
-      reason = failure(Code::remote_error, "finalize: rank %d %s before it ended operation %llu", next_,
-                       dead ? "died" : "left the communicator", issued);
+      reason = communicator_.said_why(next_) ? communicator_.why_gone(next_)
+                                             : failure(Code::remote_error, "finalize: rank %d %s before it ended operation %llu",
+                                                       next_, dead ? "died" : "left the communicator", issued);
     } else if (deadline_.passed()) {
       reason = failure(Code::timeout, "finalize: rank %d did not end operation %llu before the deadline", next_, issued);
     }

@@ -184,7 +184,7 @@ void put_files(HostFacts& facts, const std::string& root) {
   facts.huge_pages = chosen_word(line_of(huge + "enabled"));
   facts.shared_huge_pages = chosen_word(line_of(huge + "shmem_enabled"));
   put_memory(facts, root);
-  std::istringstream(line_of(root + "/proc/loadavg")) >> facts.load;
+  if (double load = 0; std::istringstream(line_of(root + "/proc/loadavg")) >> load) facts.load = load;
   put_group_limits(facts, root);
   const std::string ipv4 = root + "/proc/sys/net/ipv4/";
   facts.receive_buffer = last_number(line_of(ipv4 + "tcp_rmem"));

@@ -24,7 +24,7 @@ struct HostFacts {
   int online_cores = 1;
   int usable_cores = 1;    // of this process
   double quota_cores = 0;  // of its control groups; 0: none
-  double load = 0;         // threads that ran or wanted to, over the last minute
+  double load = -1;        // threads of the machine that ran or wanted to, over the last minute; negative: not known
   bool hyperthreads = false;
   std::string governor;  // empty: the machine has none to choose
   std::string clock_source;

@@ -150,8 +150,9 @@ Status TransferTask::in_vain() const {
   for (std::size_t i = 0; prepared_.launch != nullptr && i < prepared_.transfers.size(); ++i) {
     const LocalTransfer& transfer = prepared_.transfers[i];
     if (transfer.direction != Direction::send || transfer.peer == communicator_.rank()) continue;
-    const Status gone = communicator_.why_gone(transfer.peer);
+    Status gone = communicator_.why_gone(transfer.peer);
     if (gone.ok()) continue;
+    if (communicator_.said_why(transfer.peer)) return gone;
     return failure(gone.code(), "%s: %s", describe(transfer.direction, prepared_.letters[i], transfer.peer).c_str(),
                    std::string(gone.text()).c_str());
   }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "src/bootstrap/bootstrap.h"
+#include "src/core/moving.h"
 #include "src/core/names.h"
 #include "src/core/report.h"
 #include "src/core/verdict_words.h"
@@ -137,38 +138,6 @@ Found somebody_left(const Case& one) {
       {first->culprit}};
 }
 
-// ---- a job that moves ----
-
-// Waits of this length are the usual way of a collective.
-constexpr std::uint64_t kSoonUs = 300'000;
-
-// Dumps are of different moments: what is younger than the time between them may have gone on before the last was taken.
-std::uint64_t young_us(const Case& one) {
-  const auto [first, last] =
-      std::minmax_element(one.dumps.begin(), one.dumps.end(),
-                          [](const ReadDump& left, const ReadDump& right) { return left.time_us < right.time_us; });
-  return kSoonUs + (last->time_us - first->time_us);
-}
-
-std::uint64_t age_us(const ReadDump& dump, std::uint64_t since_us) { return dump.time_us - std::min(dump.time_us, since_us); }
-
-Found all_move(const Case& one) {
-  if (first_to_fail(one) != nullptr) return {};
-  std::uint64_t longest = 0;
-  for (const ReadDump& dump : one.dumps)
-    if (const ReadCall* const call = stuck_call(dump); call != nullptr)
-      longest = std::max(longest, age_us(dump, call->since_us()));
-  if (longest == 0 || longest > young_us(one)) return {};
-  const auto [behind, ahead] = std::minmax_element(
-      one.dumps.begin(), one.dumps.end(), [](const ReadDump& left, const ReadDump& right) { return left.issued < right.issued; });
-  return Verdict{"well",
-                 "the job seems to move: no rank has waited for longer than " + seconds_text(0, longest) + ", in dumps taken " +
-                     seconds_text(kSoonUs, young_us(one)) + " apart at operations " + std::to_string(behind->issued) + " to " +
-                     std::to_string(ahead->issued) + "; if it stands still, take them again, all at once",
-                 ahead->issued,
-                 {}};
-}
-
 // ---- who waits for whom ----
 
 // The operation that the slowest of those that wait have begun; 0: nobody waits in one.
@@ -267,7 +236,7 @@ Walk walk_from(const Case& one, Rank start) {
   }
 }
 
-std::string way_of(std::vector<Rank> ranks) {
+std::string chain_of(std::vector<Rank> ranks) {
   std::string text;
   for (const Rank rank : ranks) text += (text.empty() ? "rank " : " -> rank ") + std::to_string(rank);
   return text;
@@ -281,7 +250,7 @@ Verdict verdict_on(const Case& one, const Walk& walk, std::size_t walkers) {
     const std::vector<Rank> circle(entry, walk.ranks.end());
     const ReadCall& call = *stuck_call(*one.of(end));
     verdict = {"circle",
-               "ranks wait for each other in a circle: " + way_of(circle) + "; rank " + std::to_string(end) + " in " +
+               "ranks wait for each other in a circle: " + chain_of(circle) + "; rank " + std::to_string(end) + " in " +
                    with_number(call) + " " + call.wait->text,
                call.operation,
                {circle.begin(), circle.end() - 1}};
@@ -359,12 +328,6 @@ Verdict all_is_well(const Case& one) {
   if (behind->issued == ahead->issued)
     return {
         "well", "nobody waits: all ranks with a dump have ended operation " + std::to_string(ahead->issued), ahead->issued, {}};
-  if (age_us(*behind, last_sign_us(*behind)) <= young_us(one))
-    return {"well",
-            "nobody waits: ranks are at operations " + std::to_string(behind->issued) + " to " + std::to_string(ahead->issued) +
-                ", in dumps taken " + seconds_text(kSoonUs, young_us(one)) + " apart",
-            ahead->issued,
-            {}};
   return {"behind",
           "nobody waits, but rank " + std::to_string(behind->rank) + " is at operation " + std::to_string(behind->issued) +
               " and rank " + std::to_string(ahead->rank) + " at " + std::to_string(ahead->issued) + "; of rank " +
@@ -376,7 +339,7 @@ Verdict all_is_well(const Case& one) {
 }  // namespace
 
 Verdict judge(const Case& one) {
-  for (const auto look : {calls_differ, somebody_died, somebody_left, all_move, came_late, never_issued, has_no_dump, the_chain,
+  for (const auto look : {calls_differ, somebody_died, somebody_left, moving, came_late, never_issued, has_no_dump, the_chain,
                           somebody_waits, failed_otherwise})
     if (Found found = look(one); found) return *std::move(found);
   return all_is_well(one);

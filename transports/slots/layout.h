@@ -123,12 +123,11 @@ struct alignas(kLineSize) NoteLine {
 };
 static_assert(sizeof(NoteLine) == kLineSize);
 
-// Why a member left: written once, before its fate. The check is of size and text: a reader may come when the board is another's.
+// Why a member left: written once, before its fate, and there until all others have departed or died. The check is of size and
+// text, as a process that dies may have written half of it.
 struct alignas(kLineSize) WordLines {
-  static constexpr std::size_t kMostBytes = 16 * kLineSize - sizeof(std::uint64_t);
-
   std::atomic<std::uint64_t> size_and_check;
-  std::atomic<std::uint64_t> text[kMostBytes / sizeof(std::uint64_t)];
+  std::atomic<std::uint64_t> text[kMostWords / sizeof(std::uint64_t)];
 };
 static_assert(sizeof(WordLines) == 16 * kLineSize);
 

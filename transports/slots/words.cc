@@ -28,7 +28,7 @@ class Check {
 }  // namespace
 
 void put_words(WordLines& lines, std::string_view why) {
-  why = why.substr(0, WordLines::kMostBytes);
+  why = why.substr(0, kMostWords);
   Check check(why.size());
   for (std::size_t at = 0; at < words_for(why.size()); ++at) {
     std::uint64_t word = 0;
@@ -43,7 +43,7 @@ void put_words(WordLines& lines, std::string_view why) {
 std::string words_in(const WordLines& lines) {
   const std::uint64_t said = lines.size_and_check.load(std::memory_order_acquire);
   const auto size = static_cast<std::size_t>(said >> 32);
-  if (size == 0 || size > WordLines::kMostBytes) return {};
+  if (size == 0 || size > kMostWords) return {};
   Check check(size);
   std::string text(words_for(size) * kWord, 0);
   for (std::size_t at = 0; at < words_for(size); ++at) {

@@ -21,7 +21,6 @@ class Bulletin final {
  public:
   // As it travels: so much, and the words.
   static constexpr std::size_t kFixedSize = (3 + kNotesKept * 8) * sizeof(std::uint64_t);
-  static constexpr std::size_t kMostWords = 1'000;
 
   void write(const Note& note);
   void complete(std::uint64_t operation) { completed_.store(operation, std::memory_order_release); }

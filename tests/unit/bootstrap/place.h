@@ -23,9 +23,10 @@ inline NetworkChoice loopback_network() { return NetworkChoice::parse("lo", "").
 
 // A server that ends with the test, unlike one of create_unique_id, and its id.
 struct Place {
-  explicit Place(UniqueId::Serves serves = UniqueId::Serves::communicator, Doors::Reach reach = Doors::Reach::machine)
+  explicit Place(UniqueId::Serves serves = UniqueId::Serves::communicator, Doors::Reach reach = Doors::Reach::machine,
+                 int last_words_ms = kLastWordsMs)
       : doors(Doors::open(loopback_network(), reach).value()), id{serves, random_token(), doors.contact()} {
-    server = RendezvousServer::start(std::move(doors), {rendezvous_key(id.token), serves, later()}).value();
+    server = RendezvousServer::start(std::move(doors), {rendezvous_key(id.token), serves, later(), {}, last_words_ms}).value();
     bytes = encode(id);
   }
   // As another machine sees it, which has no such local socket: everything goes over TCP.

@@ -17,6 +17,7 @@ ReadDump dump_of(Rank rank, int ranks, const ReadCall& call) {
   ReadDump dump;
   dump.rank = rank;
   dump.ranks = ranks;
+  dump.time_us = 100'000'000;
   dump.issued = dump.begun = call.operation;
   dump.peers.resize(static_cast<std::size_t>(ranks));
   dump.calls = {call};
@@ -32,6 +33,7 @@ ReadCall all_reduce(std::uint64_t count, const std::string& type) {
   call.type = type;
   call.digest = "0x1";
   call.state = "begun";
+  call.issued_us = call.begun_us = 1;
   return call;
 }
 
@@ -87,6 +89,36 @@ TEST_F(Moving, IsNoNameForAWaitThatIsOlderThanTheTimeBetweenDumps) {
   const Verdict found = verdict(3'000'000, 2'000'000);
   EXPECT_EQ(found.kind, "link") << found.text;
   EXPECT_THAT(found.text, HasSubstr("rank 1 has ended it"));
+}
+
+// Clocks an hour apart: which dump was the last nobody knows.
+TEST_F(Moving, IsNoNameForAnOldWaitOfHostsWhoseClocksAreApart) {
+  EXPECT_EQ(verdict(3'000'000, 3'600'000'000).kind, "link");
+  EXPECT_EQ(verdict(3'000, 3'600'000'000).kind, "well") << "by its own clock it has just begun";
+}
+
+// Each dump is younger than the next, and all stand still: the last one shows it.
+TEST(Verdict, of_a_job_that_stands_still_is_not_hidden_by_dumps_one_after_another) {
+  std::vector<ReadDump> dumps;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    ReadCall waits = all_reduce(8, "float");
+    waits.issued_us = waits.begun_us = 99'900'000;
+    waits.wait = WaitOfCall{(rank + 1) % 3, "waits", "step 2"};
+    dumps.push_back(dump_of(rank, 3, waits));
+    dumps.back().time_us += 5'000'000ULL * static_cast<std::uint64_t>(rank);
+  }
+  EXPECT_EQ(judged(dumps).verdict.kind, "circle");
+}
+
+TEST(Verdict, of_ranks_that_are_in_no_call_asks_how_long_the_last_has_made_none) {
+  for (const bool long_ago : {false, true}) {
+    ReadCall ended = all_reduce(8, "float");
+    ended.state = "ended";
+    ended.ended_us = 100'000'000 - (long_ago ? 60'000'000 : 100'000);
+    std::vector<ReadDump> dumps = {dump_of(0, 2, ended), dump_of(1, 2, ended)};
+    dumps[1].issued = 5;
+    EXPECT_EQ(judged(dumps).verdict.kind, long_ago ? "behind" : "well");
+  }
 }
 
 TEST(Verdict, of_others_that_differ_alike_names_the_field_once) {
