@@ -80,8 +80,11 @@ void build_recursive_doubling_all_reduce(Builder& builder, const Tiers&) {
       if (i < core) builder.exchange(all[i & ~distance], all[i | distance], whole);
     builder.next_round();
   }
-  for (const int i : all.own())
+  for (const int i : all.own()) {
     if (i < core) builder.finish(all[i], whole);
+    if (i < core && extra > 0)
+      builder.round(all[i], whole);  // all of them: those without one behind them must have the same bits
+  }
   for (const int i : all.touching({0, core}))
     if (i < extra) builder.copy(all[i], all[core + i], whole);
 }

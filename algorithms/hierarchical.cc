@@ -41,14 +41,18 @@ Parts parts_at(const Builder& builder, const Tiers& tiers, int tier, PartOf part
 }
 
 void scatter_sums(Builder& builder, const Tiers& tiers, PartOf part_of) {
-  for (int tier = 0; tier < tiers.count(); ++tier)
+  for (int tier = 0; tier < tiers.count(); ++tier) {
+    builder.at_tier(tier);
     direct_reduce_scatter(builder, group_at(builder, tiers, tier), parts_at(builder, tiers, tier, part_of));
+  }
   builder.finish(builder.rank(), part_of(builder, tiers, builder.rank()));
 }
 
 void gather_back(Builder& builder, const Tiers& tiers, PartOf part_of) {
-  for (int tier = tiers.count() - 1; tier >= 0; --tier)
+  for (int tier = tiers.count() - 1; tier >= 0; --tier) {
+    builder.at_tier(tier);
     direct_all_gather(builder, group_at(builder, tiers, tier), parts_at(builder, tiers, tier, part_of));
+  }
 }
 
 // The built rank takes part at a tier of a rooted collective if all its inner coordinates are the root's.
@@ -62,6 +66,7 @@ bool stands_for_root(const Builder& builder, const Tiers& tiers, int tier) {
 
 void build_hierarchical_all_reduce(Builder& builder, const Tiers& tiers) {
   scatter_sums(builder, tiers, by_position);
+  builder.round(builder.rank(), by_position(builder, tiers, builder.rank()));
   gather_back(builder, tiers, by_position);
 }
 
@@ -79,6 +84,7 @@ void build_hierarchical_broadcast(Builder& builder, const Tiers& tiers) {
 
 void build_hierarchical_reduce(Builder& builder, const Tiers& tiers) {
   for (int tier = 0; tier < tiers.count(); ++tier) {
+    builder.at_tier(tier);
     if (stands_for_root(builder, tiers, tier))
       builder.reduce_all(group_at(builder, tiers, tier), tiers.coordinate(builder.shape().root, tier), builder.everything());
     builder.next_round();

@@ -25,7 +25,10 @@ void build_ring_all_reduce(Builder& builder, const Tiers&) {
   const Parts parts = even_parts(builder.everything(), all.size());
   ring_reduce_scatter(builder, all, parts);
   for (const int own : all.own())
-    for (const Range range : part(parts, own)) builder.finish(all[own], range);
+    for (const Range range : part(parts, own)) {
+      builder.finish(all[own], range);
+      builder.round(all[own], range);
+    }
   ring_all_gather(builder, all, parts);
 }
 

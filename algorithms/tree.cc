@@ -93,6 +93,7 @@ void build_double_tree_all_reduce(Builder& builder, const Tiers&) {
     builder.set_round(begin);
     tree_reduce(builder, all, tree, half);
     builder.finish(all[tree_root(all.size()) + tree], half);
+    builder.round(all[tree_root(all.size()) + tree], half);
     tree_broadcast(builder, all, tree, half);
   }
 }

@@ -219,6 +219,7 @@ class Block {
 
 Status check(const BlockRun& run) {
   SETO_TRY(check_structure(run.plan));
+  if (run.plan.shape.codec != 0) return failure(Code::invalid_usage, "the block interpreter has no codecs yet");
   const std::size_t ranks = run.plan.programs.size();
   if (run.layouts.size() != ranks || run.buffers.size() != ranks || run.slice_length == 0 || run.capacity == 0)
     return failure(Code::invalid_argument,
@@ -227,8 +228,6 @@ Status check(const BlockRun& run) {
   for (const Program& program : run.plan.programs) {
     blocks += program.lanes.size();
     for (const Step& step : program.steps) {
-      if (step.verb == Verb::encode || step.verb == Verb::decode)
-        return failure(Code::invalid_usage, "rank %d: the block interpreter has no codec %u", program.rank, step.codec);
       if (step.source_count > kMaxReduceSources || step.target_count > kMaxReduceTargets)
         return failure(Code::invalid_usage, "rank %d: a step of %u sources and %u targets, limits %u and %u", program.rank,
                        step.source_count, step.target_count, kMaxReduceSources, kMaxReduceTargets);

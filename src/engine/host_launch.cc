@@ -140,7 +140,7 @@ bool HostLaunch::try_step(const BoundStep& step, const Frame& frame, std::uint64
   for (std::uint32_t i = 0; i < step.source_count; ++i) {
     places.sources[i] = sources[i].stream != nullptr ? look(*sources[i].stream, mark) : frame.memory(sources[i].space) + begin;
     if (places.sources[i] == nullptr && sources[i].stream != nullptr) return false;
-    if (sources[i].asks_size && !sources[i].stream->brings(mark, message_size(step, slice))) return false;
+    if (sources[i].asks_size && !sources[i].stream->brings(mark, message_size(step, slice, sources[i].coded))) return false;
   }
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
     SendStream* const stream = targets[i].stream;
@@ -159,7 +159,7 @@ bool HostLaunch::try_step(const BoundStep& step, const Frame& frame, std::uint64
   if (places.written > 0) perform(step, frame, places, slice);
   for (std::uint32_t i = 0; i < step.target_count; ++i)
     if (targets[i].stream != nullptr) {
-      if (targets[i].asks_size) targets[i].stream->tell_size(mark, message_size(step, slice));
+      if (targets[i].asks_size) targets[i].stream->tell_size(mark, message_size(step, slice, targets[i].coded));
       targets[i].stream->commit(mark);
     }
   for (std::uint32_t i = 0; i < step.source_count; ++i)
@@ -167,12 +167,13 @@ bool HostLaunch::try_step(const BoundStep& step, const Frame& frame, std::uint64
   return true;
 }
 
-// Pieces of one message stand piece_stride_ apart, and the later ones may be shorter, or have no part in the last slice.
-std::size_t HostLaunch::message_size(const BoundStep& step, std::uint64_t slice) const {
+// Pieces of one message stand a stride apart, and the later ones may be shorter, or have no part in the last slice.
+std::size_t HostLaunch::message_size(const BoundStep& step, std::uint64_t slice, bool coded) const {
   const std::uint64_t begin = slice * slice_elements_;
   for (std::uint32_t piece = step.pieces; piece-- > 0;) {
     const std::uint64_t length = lengths_[step.first_piece + piece];
-    if (length > begin) return piece * piece_stride_ + std::min(slice_elements_, length - begin) * element_size_;
+    if (length <= begin) continue;
+    return piece * stride_of(coded) + size_of_elements(std::min(slice_elements_, length - begin), coded);
   }
   return 0;
 }
@@ -200,11 +201,16 @@ void HostLaunch::perform(const BoundStep& step, const Frame& frame, const Places
     for (std::uint32_t i = 0; i < step.source_count; ++i) from[i] = places.sources[i] + offset[i];
     for (std::uint32_t i = 0; i < places.written; ++i)
       to[i] = {places.targets[i].data + offset[step.source_count + places.target_index[i]], places.targets[i].store};
-    if (step.moves) {
+    const void* const scalar = step.scaled != 0 ? frame.scalar : nullptr;
+    const ReduceCall call{from, step.source_count, to, places.written, count, step.scaled, scalar, step.divisor};
+    if ((step.coded_sources | step.coded_targets) != 0 || step.rounds) {
+      std::uint64_t coded_targets = 0;  // of those that are written: what is lent is not
+      for (std::uint32_t i = 0; i < places.written; ++i) coded_targets |= (step.coded_targets >> places.target_index[i] & 1) << i;
+      coding_->perform({call, step.coded_sources, coded_targets, step.moves, step.rounds});
+    } else if (step.moves) {
       if (from[0] != to[0].data || places.written > 1) copy_bytes(from[0], to, places.written, count * element_size_);
     } else {
-      const void* scalar = step.scaled != 0 ? frame.scalar : nullptr;
-      reduce_({from, step.source_count, to, places.written, count, step.scaled, scalar, step.divisor});
+      reduce_(call);
     }
   }
 }

@@ -10,6 +10,7 @@
 
 #include "src/base/result.h"
 #include "src/device/reduce.h"
+#include "src/engine/coding.h"
 #include "src/plan/hazards.h"
 #include "src/plan/layout.h"
 #include "src/plan/plan.h"
@@ -88,6 +89,7 @@ class HostLaunch final {
     Rank peer = -1;
     bool borrows = false;
     bool asks_size = false;
+    bool coded = false;
   };
   struct Target {
     SendStream* stream = nullptr;
@@ -95,6 +97,7 @@ class HostLaunch final {
     Rank peer = -1;
     bool lends = false;  // space and lent_offset say what
     bool asks_size = false;
+    bool coded = false;
     std::uint64_t lent_offset = 0;
   };
   struct BoundStep {
@@ -107,6 +110,8 @@ class HostLaunch final {
     std::uint64_t scaled = 0;
     std::uint32_t divisor = 1;
     bool moves = false;  // a plain copy
+    bool rounds = false;
+    std::uint64_t coded_sources = 0, coded_targets = 0;
     bool borrows = false;
     std::uint32_t first_dependency = 0, dependency_count = 0;
   };
@@ -153,6 +158,7 @@ class HostLaunch final {
   static constexpr std::align_val_t kScratchAlignment{64};
 
   HostLaunch() = default;
+  Status bind_codec(const BindRequest& request);
   Status bind_step(const BindRequest& request, const Step& step, Circle& circle, class Lending& lending);
   Status bind_source(const BindRequest& request, const Operand& operand, Circle& circle);
   Status bind_target(const BindRequest& request, const Operand& operand, Circle& circle);
@@ -176,7 +182,11 @@ class HostLaunch final {
   [[nodiscard]] std::uint64_t slices_past_hazards(const BoundStep& step, const Run& run) const;
   bool hold(const BoundStep& step, Mark mark);
   // Bytes that the message of a step to a channel fills in a slice.
-  [[nodiscard]] std::size_t message_size(const BoundStep& step, std::uint64_t slice) const;
+  [[nodiscard]] std::size_t message_size(const BoundStep& step, std::uint64_t slice, bool coded) const;
+  [[nodiscard]] std::size_t size_of_elements(std::uint64_t count, bool coded) const {
+    return coded ? coding_->size(count) : count * element_size_;
+  }
+  [[nodiscard]] std::size_t stride_of(bool coded) const { return coded ? coded_stride_ : piece_stride_; }
   [[nodiscard]] bool ran_through(const Run& run) const;
   [[nodiscard]] bool all_taken(std::uint64_t operation) const;
   void perform(const BoundStep& step, const Frame& frame, const Places& places, std::uint64_t slice);
@@ -202,7 +212,9 @@ class HostLaunch final {
   std::uint64_t slice_elements_ = 1;
   std::size_t element_size_ = 1;
   std::size_t piece_stride_ = 0;  // bytes between the pieces of one message
+  std::size_t coded_stride_ = 0;  // the same where they are encoded
   std::size_t scratch_stride_ = 0;
+  std::unique_ptr<Coding> coding_;  // null: the plan has no codec
   ReduceFunction reduce_ = nullptr;
   Rank rank_ = 0;
 };

@@ -27,9 +27,11 @@ Result<std::unique_ptr<HostLaunch>> HostLaunch::bind(const BindRequest& request,
   launch->stages_ = program.stages();
   launch->element_size_ = size_of(request.type);
   launch->slice_elements_ = std::max<std::uint64_t>(1, request.tuning.slice_elements);
+  if (request.shape.codec != 0) SETO_TRY(launch->bind_codec(request));
   launch->slices_ = request.layout->slices(launch->slice_elements_);
   const std::uint64_t slice = std::min(launch->slice_elements_, request.layout->longest());
   launch->piece_stride_ = padded(slice * launch->element_size_);
+  if (launch->coding_ != nullptr) launch->coded_stride_ = padded(launch->coding_->size(slice));
   launch->scratch_stride_ = padded(request.layout->longest() * launch->element_size_);
   launch->reduce_ = reduce_function(request.type, request.op);
   Lending lending(program, request.shape, request.in_place);
@@ -56,10 +58,17 @@ Result<std::unique_ptr<HostLaunch>> HostLaunch::bind(const BindRequest& request,
 
 static_assert(kMostSources <= kMaxReduceSources && kMostTargets <= kMaxReduceTargets, "plans rely on it");
 
+// Slices end where blocks do: how long they are changes no bits.
+Status HostLaunch::bind_codec(const BindRequest& request) {
+  std::uint32_t most_sources = 1;
+  for (const Step& step : request.program->steps) most_sources = std::max<std::uint32_t>(most_sources, step.source_count);
+  SETO_ASSIGN(coding_, Coding::create({request.shape.codec, request.type, request.op, most_sources}));
+  slice_elements_ = (slice_elements_ + coding_->block() - 1) / coding_->block() * coding_->block();
+  return {};
+}
+
 Status HostLaunch::bind_step(const BindRequest& request, const Step& step, Circle& circle, Lending& lending) {
   const Program& program = *request.program;
-  if (step.verb == Verb::encode || step.verb == Verb::decode)
-    return failure(Code::invalid_usage, "this build has no codecs yet: plans with encode or decode cannot run");
   if (step.source_count > kMaxReduceSources || step.target_count > kMaxReduceTargets)
     return failure(Code::invalid_usage, "a step with %u sources and %u targets is beyond the kernels' limits", step.source_count,
                    step.target_count);
@@ -77,6 +86,11 @@ Status HostLaunch::bind_step(const BindRequest& request, const Step& step, Circl
   bound.moves = step.source_count == 1 && bound.scaled == 0 && bound.divisor == 1;
   for (const Operand& source : sources) SETO_TRY(bind_source(request, source, circle));
   for (const Operand& target : program.targets(step)) SETO_TRY(bind_target(request, target, circle));
+  bound.rounds = step.rounds;
+  for (std::uint32_t i = 0; i < step.source_count; ++i)
+    bound.coded_sources |= std::uint64_t{sources_[bound.first_source + i].coded ? 1U : 0U} << i;
+  for (std::uint32_t i = 0; i < step.target_count; ++i)
+    bound.coded_targets |= std::uint64_t{targets_[bound.first_target + i].coded ? 1U : 0U} << i;
   bound.first_piece = static_cast<std::uint32_t>(lengths_.size());
   bound.first_offset = static_cast<std::uint32_t>(offsets_.size());
   bind_offsets(request, step);
@@ -92,8 +106,8 @@ Status HostLaunch::bind_step(const BindRequest& request, const Step& step, Circl
 }
 
 StreamGeometry HostLaunch::geometry_of(const BindRequest& request, const Channel& channel) const {
-  const std::uint64_t piece = std::min(slice_elements_, request.layout->longest()) * element_size_;
-  const std::uint64_t size = channel.count == 1 ? piece : piece_stride_ * channel.count;
+  const std::uint64_t piece = size_of_elements(std::min(slice_elements_, request.layout->longest()), channel.coded);
+  const std::uint64_t size = channel.count == 1 ? piece : stride_of(channel.coded) * channel.count;
   constexpr std::uint64_t kMost =
       ~std::uint32_t{0};  // no transport takes a slot of this size: it says so, instead of a wrapped one
   return {static_cast<std::uint32_t>(std::min(size, kMost)), request.tuning.depth, slices_, request.digest};
@@ -109,6 +123,7 @@ Status HostLaunch::bind_source(const BindRequest& request, const Operand& operan
     source.peer = channel.sender;
     source.borrows = stream->borrows();
     source.asks_size = stream->asks_size();
+    source.coded = channel.coded;
     receives_.push_back(std::move(stream));
   }
   sources_.push_back(source);
@@ -126,6 +141,7 @@ Status HostLaunch::bind_target(const BindRequest& request, const Operand& operan
     target.stream = stream.get();
     target.peer = static_cast<Rank>(receivers.front());
     target.asks_size = stream->asks_size();
+    target.coded = channel.coded;
     sends_.push_back(std::move(stream));
   }
   targets_.push_back(target);
@@ -144,7 +160,7 @@ void HostLaunch::bind_offsets(const BindRequest& request, const Step& step) {
       case Space::scratch:
         return (operand.index + piece) * scratch_stride_;
       case Space::channel:
-        return piece * piece_stride_;
+        return piece * stride_of(program.channels[operand.index].coded);
     }
     return 0;
   };
@@ -165,7 +181,7 @@ void HostLaunch::bind_lending(const BindRequest& request, const Step& step, Lend
       place->space == Space::input ? request.layout->input_offset(place->index) : request.layout->output_offset(place->index);
   for (std::size_t i = targets_.size() - step.target_count; i < targets_.size(); ++i) {
     Target& target = targets_[i];
-    if (target.stream == nullptr || !target.stream->lends()) continue;
+    if (target.stream == nullptr || target.coded || !target.stream->lends()) continue;
     target.lends = true;
     target.space = place->space;
     target.lent_offset = at * element_size_;
@@ -177,7 +193,9 @@ void HostLaunch::bind_lending(const BindRequest& request, const Step& step, Lend
 void HostLaunch::bind_placing(const BoundStep& step) {
   const std::size_t size = lengths_[step.first_piece] * element_size_;
   const Source& source = sources_[step.first_source];
-  if (!step.moves || step.pieces != 1 || size < kWorthPlacing || source.stream == nullptr || !source.stream->places()) return;
+  if (!step.moves || (step.coded_sources | step.coded_targets) != 0 || step.pieces != 1 || size < kWorthPlacing ||
+      source.stream == nullptr || !source.stream->places())
+    return;
   Placing placing{source.stream, static_cast<std::uint32_t>(steps_.size() - 1), Space::channel, 0, size};
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
     const Target& target = targets_[step.first_target + i];

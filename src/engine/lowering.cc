@@ -50,6 +50,7 @@ class Lowering {
     Fused& fused = of_own_input ? pass_over(index) : fresh(step, sources_of(index));
     fused.value = id;
     fused.step.finishes = value.finishes || step.verb == Verb::finish;
+    fused.step.rounds = value.rounds || step.verb == Verb::round;
     add_targets(fused, id);
     for (const std::uint32_t alias : graph_.aliases_of(id)) add_targets(fused, alias);
   }
@@ -95,9 +96,7 @@ class Lowering {
   Fused& fresh(const Step& step, std::vector<Operand> sources) {
     Fused fused;
     fused.step = step;
-    const bool moves =
-        step.verb == Verb::send || step.verb == Verb::receive || step.verb == Verb::scale || step.verb == Verb::finish;
-    if (moves) fused.step.verb = Verb::copy;
+    if (step.verb != Verb::reduce) fused.step.verb = Verb::copy;
     fused.sources = std::move(sources);
     fused_.push_back(std::move(fused));
     return fused_.back();
@@ -114,7 +113,7 @@ class Lowering {
     const PassKey key{step.stage, step.chunk,           step.count, read.value, static_cast<std::uint32_t>(from.space),
                       from.index, from.scaled ? 1U : 0U};
     const auto [known, added] = passes_.try_emplace(key, fused_.size());
-    if (!added && !fused_[known->second].step.finishes) return fused_[known->second];
+    if (!added && !fused_[known->second].step.finishes && !fused_[known->second].step.rounds) return fused_[known->second];
     known->second = fused_.size();
     return fresh(step, std::move(sources));
   }

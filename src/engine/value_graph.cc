@@ -82,11 +82,11 @@ void ValueGraph::mark_live_out(const Shape& shape) {
   }
 }
 
-// A copy, or a finish, of a value that is made in the same stage needs no pass of its own: the first pass stores twice.
+// A copy, a finish or a round of a value that is made in the same stage needs no pass of its own: the first pass stores twice.
 void ValueGraph::join_aliases(std::uint32_t id) {
   Value& copy = values_[id];
   const Step& step = plain_.steps[copy.step];
-  if (step.verb != Verb::copy && step.verb != Verb::finish) return;
+  if (step.verb != Verb::copy && step.verb != Verb::finish && step.verb != Verb::round) return;
   const ValueRead& read = reads_[copy.step].front();
   if (read.value == kNoValue) return;
   const std::uint32_t original = values_[read.value].alias_of == kNoValue ? read.value : values_[read.value].alias_of;
@@ -94,18 +94,20 @@ void ValueGraph::join_aliases(std::uint32_t id) {
   const Step& made_by = plain_.steps[source.step];
   const bool computed = made_by.verb == Verb::reduce || made_by.verb == Verb::receive;
   if (!computed || made_by.stage != step.stage) return;
-  if (step.verb == Verb::finish) {
-    // From here on only the finished value exists.
-    if (source.readers.size() != 1 || source.live_out || source.stored) return;
-    source.finishes = true;
+  if (step.verb != Verb::copy) {
+    // From here on only the changed value exists.
+    const Value& before = values_[read.value];
+    const bool as_made = read.value == original || plain_.steps[before.step].verb == Verb::finish;
+    if (!as_made || before.readers.size() != 1 || before.live_out || before.stored || source.rounds) return;
+    (step.verb == Verb::finish ? source.finishes : source.rounds) = true;
   }
   copy.alias_of = original;
   aliases_[original].push_back(id);
 }
 
 bool ValueGraph::alone_read_by(const Value& value, Verb verb) const {
-  return value.readers.size() == 1 && !value.live_out && !value.stored && !value.finishes && value.alias_of == kNoValue &&
-         plain_.steps[value.readers.front()].verb == verb &&
+  return value.readers.size() == 1 && !value.live_out && !value.stored && !value.finishes && !value.rounds &&
+         value.alias_of == kNoValue && plain_.steps[value.readers.front()].verb == verb &&
          plain_.steps[value.readers.front()].stage == plain_.steps[value.step].stage;
 }
 
@@ -113,7 +115,7 @@ void ValueGraph::decide(std::uint32_t id) {
   Value& value = values_[id];
   const Verb verb = plain_.steps[value.step].verb;
   if (verb == Verb::receive) {
-    value.inlined = alone_read_by(value, Verb::reduce) || alone_read_by(value, Verb::decode);
+    value.inlined = alone_read_by(value, Verb::reduce);
   } else if (verb == Verb::scale) {
     value.inlined = !value.live_out && !value.stored;  // recomputed by each reader; a multiplication costs nothing beside a pass
   } else if (verb == Verb::reduce && rules_.chains == LoweringRules::Chains::fold && alone_read_by(value, Verb::reduce)) {

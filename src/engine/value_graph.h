@@ -20,11 +20,12 @@ struct Value {
   std::uint32_t step = 0;  // in Program::steps
   Operand place;
   std::uint32_t count = 1;
-  std::uint32_t alias_of = kNoValue;  // a copy or a finish of another value, made in the pass that makes that one
+  std::uint32_t alias_of = kNoValue;  // a copy, finish or round of another value, made in the pass that makes that one
   bool live_out = false;              // what the caller finds in the output
   bool stored = false;                // some step reads it from memory
   bool inlined = false;               // never exists as such: part of its one reader's pass, or recomputed by each reader
   bool finishes = false;
+  bool rounds = false;                 // after that
   std::vector<std::uint32_t> readers;  // steps that read exactly this value
 };
 

@@ -21,6 +21,7 @@ std::vector<Rank> others(const Group& group, int index) {
 Builder::Builder(const Shape& shape, Rank rank, InPlace in_place)
     : shape_(shape),
       rank_(rank),
+      codes_(shape.codec != 0 && shape.coded_tiers != 0),
       temporaries_(logical_chunks(shape)),
       homes_(logical_chunks(shape), Home::untouched),
       stages_(logical_chunks(shape), 0),
@@ -158,9 +159,11 @@ void Builder::reduce_all(const Group& group, int to, Range range) {
   send({&owner, 1}, 0, range);
 }
 
+// The others know only what its message says: so that all fold the same, this rank does, too.
 void Builder::exchange(const Group& group, Range range) {
   if (!group.includes_built() || group.size() == 1 || range.count == 0) return;
   const std::uint8_t tag = group.size() > 2 ? group.tag() : std::uint8_t{0};
+  if (codes_) rounded(range);
   send(others(group, group.built_index()), tag, range);
   const Place own = settle(range);
   std::vector<Place> places;
@@ -175,6 +178,7 @@ void Builder::exchange(const Group& group, Range range) {
 void Builder::exchange(Rank a, Rank b, Range range) {
   if ((rank_ != a && rank_ != b) || a == b || range.count == 0) return;
   const Rank peer = rank_ == a ? b : a;
+  if (codes_) rounded(range);
   send({&peer, 1}, 0, range);
   const Place own = settle(range);
   const Place theirs = temporary(range.count);
@@ -190,6 +194,21 @@ void Builder::finish(Rank at, Range range) {
   local(Verb::finish, {&from, 1}, to, range, stage_of(range));
   set_home(range, to);
 }
+
+void Builder::round(Rank at, Range range) {
+  if (rank_ == at && codes_ && range.count > 0) rounded(range);
+}
+
+// Of this round, whatever the value's own: its bytes are at hand only in the pass that makes them.
+void Builder::rounded(Range range) {
+  const Place from = settle(range);
+  const Place to = write_place(range);
+  local(Verb::round, {&from, 1}, to, range, round_);
+  set_home(range, to);
+  set_stage(range, round_);
+}
+
+void Builder::at_tier(int tier) { codes_ = shape_.codec != 0 && (shape_.coded_tiers >> tier & 1) != 0; }
 
 Program Builder::build() && {
   deliver_own();
@@ -270,6 +289,7 @@ std::uint32_t Builder::open_channel(Rank sender, std::span<const Rank> receivers
   channel.chunk = range.first;
   channel.count = range.count;
   channel.stage = static_cast<std::uint16_t>(round_);
+  channel.coded = codes_;
   receivers_.insert(receivers_.end(), receivers.begin(), receivers.end());
   channels_.push_back(channel);
   for (const Rank receiver : receivers) {

@@ -51,6 +51,10 @@ class Builder {
   void exchange(Rank a, Rank b, Range range);
   // The sum of this cell is complete: what an average over integers still needs is done here, once.
   void finish(Rank at, Range range);
+  // What is handed on from here are the bytes of this cell, and its owner keeps what they decode to. Nothing without a codec.
+  void round(Rank at, Range range);
+  // Messages of the statements that follow are those of this tier: coded if the shape says so. Before: if any are.
+  void at_tier(int tier);
 
   // Ends the program: own contributions that belong in the output and were never moved are copied.
   Program build() &&;
@@ -89,6 +93,7 @@ class Builder {
   void receive(Rank sender, std::span<const Rank> receivers, std::uint8_t group, Range range, Place into);
   void local(Verb verb, std::span<const Place> sources, Place target, Range range, std::uint32_t stage);
   void emit(LaneKey lane_key, Step step, std::span<const Operand> operands);
+  void rounded(Range range);
   void fold(std::span<const Place> sources, Range range, std::uint32_t stage);
   void deliver_own();
   std::uint32_t fan() const;
@@ -96,6 +101,7 @@ class Builder {
   Shape shape_;
   Rank rank_;
   std::uint32_t round_ = 0;
+  bool codes_;  // messages, from here on
   std::uint32_t order_ = 0;
   std::uint32_t temporaries_;  // scratch beyond one place for each logical chunk
   std::vector<Home> homes_;

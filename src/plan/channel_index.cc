@@ -68,17 +68,16 @@ Status check_verb(const Program& program, std::size_t index) {
   const Step& step = program.steps[index];
   const auto sources = program.sources(step);
   const auto targets = program.targets(step);
-  const bool coded = step.verb == Verb::encode || step.verb == Verb::decode;
   const bool fusable = step.verb == Verb::copy || step.verb == Verb::reduce;
   if (sources.empty() || targets.empty()) return wrong(program, index, "has no source or no target");
   if (sources.size() > 1 && step.verb != Verb::reduce) return wrong(program, index, "has several sources but does not reduce");
-  if (coded != (step.codec != 0)) return wrong(program, index, coded ? "names no codec" : "names a codec that it does not use");
-  if (step.finishes && !fusable) return wrong(program, index, "finishes but neither copies nor reduces");
+  if ((step.finishes || step.rounds) && !fusable)
+    return wrong(program, index, "finishes or rounds but neither copies nor reduces");
   for (const Operand& target : targets)
     if (target.scaled) return wrong(program, index, "scales what it writes");
   for (const Operand& source : sources)
     if (source.scaled && !fusable) return wrong(program, index, "scales what it reads but neither copies nor reduces");
-  if (fusable || coded) return {};
+  if (fusable) return {};
   if (targets.size() > 1) return wrong(program, index, "has several targets but neither copies nor reduces");
   if ((sources.front().space == Space::channel) != (step.verb == Verb::receive))
     return wrong(program, index, "receives from a place, or reads a channel without receiving");
@@ -112,6 +111,8 @@ Status check_step(const Plan& plan, const Program& program, std::size_t index) {
   if (step.chunk + std::uint64_t{step.count} > logical_chunks(plan.shape))
     return wrong(program, index, "is about chunks that do not exist");
   SETO_TRY(check_verb(program, index));
+  if (plan.shape.codec == 0 && (step.verb == Verb::round || step.rounds))
+    return wrong(program, index, "rounds, but the plan has no codec");
   for (const Operand& source : program.sources(step)) SETO_TRY(check_operand(plan, program, index, source, false));
   for (const Operand& target : program.targets(step)) SETO_TRY(check_operand(plan, program, index, target, true));
   SETO_TRY(check_overlap(program, index));
@@ -150,6 +151,8 @@ Status check_program(const Plan& plan, const Program& program) {
         channel.sender == program.rank || std::find(receivers.begin(), receivers.end(), program.rank) != receivers.end();
     const bool there = std::find(receivers.begin(), receivers.end(), channel.sender) != receivers.end();
     if (!here || there) return failure(Code::internal, "rank %d: a channel that is not its own, or to its sender", program.rank);
+    if (channel.coded && plan.shape.codec == 0)
+      return failure(Code::internal, "rank %d: a coded channel of a plan without a codec", program.rank);
     if (channel.group == 0 && channel.receiver_count != 1)
       return failure(Code::internal, "rank %d: several receivers but no multicast group", program.rank);
   }
@@ -160,7 +163,7 @@ Status check_program(const Plan& plan, const Program& program) {
 bool agree(const Program& a, const Channel& left, const Program& b, const Channel& right) {
   const auto x = a.receivers_of(left);
   const auto y = b.receivers_of(right);
-  return left.chunk == right.chunk && left.count == right.count && left.stage == right.stage && left.codec == right.codec &&
+  return left.chunk == right.chunk && left.count == right.count && left.stage == right.stage && left.coded == right.coded &&
          std::equal(x.begin(), x.end(), y.begin(), y.end());
 }
 

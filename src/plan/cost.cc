@@ -1,5 +1,8 @@
 #include "src/plan/cost.h"
 
+#include <algorithm>
+#include <span>
+
 namespace seto {
 
 StepCost& StepCost::operator+=(const StepCost& other) {
@@ -14,6 +17,26 @@ StepCost& StepCost::operator+=(const StepCost& other) {
   return *this;
 }
 
+namespace {
+
+// Each coded source is decoded, and what is sent coded is encoded once, for all; rounded, it is decoded again for this rank.
+// Bytes that are only handed on are decoded for places alone.
+std::uint32_t times_coded(const Program& program, const Step& step) {
+  const auto coded = [&](const Operand& operand) {
+    return operand.space == Space::channel && program.channels[operand.index].coded;
+  };
+  const auto count = [&](std::span<const Operand> operands) {
+    return static_cast<std::uint32_t>(std::count_if(operands.begin(), operands.end(), coded));
+  };
+  const bool rounds = step.verb == Verb::round || step.rounds;
+  const std::uint32_t decoded = count(program.sources(step));
+  const std::uint32_t encoded = count(program.targets(step));
+  if (step.source_count == 1 && decoded == 1 && !rounds && !step.finishes) return step.target_count - encoded;
+  return decoded + (encoded > 0 || rounds ? 1 : 0) + (rounds ? 1 : 0);
+}
+
+}  // namespace
+
 StepCost cost_of(const Program& program, const Step& step) {
   StepCost cost;
   for (const Operand& source : program.sources(step)) {
@@ -26,7 +49,7 @@ StepCost cost_of(const Program& program, const Step& step) {
   }
   if (step.verb == Verb::reduce && step.source_count > 0) cost.folded = (step.source_count - std::uint32_t{1}) * step.count;
   if (step.verb == Verb::scale || step.verb == Verb::finish || step.finishes) cost.scaled += step.count;
-  if (step.verb == Verb::encode || step.verb == Verb::decode) cost.coded = step.count;
+  cost.coded = times_coded(program, step) * step.count;
   return cost;
 }
 

@@ -24,10 +24,8 @@ std::string_view name_of(Verb verb) {
       return "scale";
     case Verb::finish:
       return "finish";
-    case Verb::encode:
-      return "encode";
-    case Verb::decode:
-      return "decode";
+    case Verb::round:
+      return "round";
   }
   return "?";
 }

@@ -18,9 +18,9 @@ namespace seto {
 // copy     place -> place                reduce   ordered places -> place, rounded once a fold step of the element type
 // scale    place -> place, times the rank's own scalar, rounded to the element type
 // finish   place -> place, divided by the rank count (avg over integers)
-// encode   place -> place of encoded bytes      decode   the way back
+// round    place -> place, as the codec of the shape leaves it: what is sent of it from here on are its bytes
 // A fused step is a copy or a reduce whose operands are channels as well as places.
-enum class Verb : std::uint8_t { send, receive, copy, reduce, scale, finish, encode, decode };
+enum class Verb : std::uint8_t { send, receive, copy, reduce, scale, finish, round };
 
 enum class Space : std::uint8_t { input, output, scratch, channel };
 
@@ -43,7 +43,7 @@ struct Dependency {
 struct Step {
   Verb verb = Verb::copy;
   bool finishes = false;            // lowered: `finish` applied to the result before it is stored
-  std::uint8_t codec = 0;           // encode and decode: which; 0 is none
+  bool rounds = false;              // lowered: `round` applied after that
   std::uint16_t stage = 0;          // message hops behind the value; a closed function of the author's round
   std::uint32_t order = 0;          // the author's order, across the lanes of this rank
   std::uint32_t chunk = 0;          // first logical chunk: says how long each chunk is, the same on every rank
@@ -69,7 +69,8 @@ struct Channel {
   std::uint32_t chunk = 0;
   std::uint32_t count = 1;
   std::uint16_t stage = 0;  // of the step that sends; it is read at stage + 1
-  std::uint8_t codec = 0;   // what its bytes are encoded with
+  // Its bytes are encoded: of a value that was rounded, or came so, they are the same bytes; any other is rounded on its way.
+  bool coded = false;
 
   friend bool operator==(const Channel&, const Channel&) = default;
 };
@@ -127,6 +128,8 @@ struct Shape {
   Rank root = 0;
   std::uint32_t pieces = 1;  // logical chunks a part
   Finish finish = Finish::none;
+  std::uint8_t codec = 0;        // of coded messages, as the engine numbers them; 0: none are
+  std::uint8_t coded_tiers = 0;  // bit t: those of tier t are
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };

@@ -5,7 +5,7 @@
 namespace seto {
 namespace {
 
-enum Tag : std::uint64_t { kLeaf = 1, kScale, kFinish, kEncode, kDecode, kFold };
+enum Tag : std::uint64_t { kLeaf = 1, kScale, kFinish, kRound, kFold };
 
 std::uint64_t mixed(std::uint64_t state, std::uint64_t word) {
   std::uint64_t x = state ^ (word + 0x9e3779b97f4a7c15ULL + (state << 6) + (state >> 2));
@@ -18,6 +18,7 @@ SymbolicValue derived(const SymbolicValue& value, std::uint64_t tag, std::uint64
   SymbolicValue result = value;
   result.digest = mixed(mixed(value.digest, tag), detail);
   result.chain = 0;
+  result.has_bytes = false;
   return result;
 }
 
@@ -51,16 +52,10 @@ SymbolicValue finished(const SymbolicValue& value) {
   return result;
 }
 
-SymbolicValue encoded(const SymbolicValue& value, std::uint8_t codec) {
-  SymbolicValue result = derived(value, kEncode, codec);
-  result.codec = codec;
+SymbolicValue rounded(const SymbolicValue& value) {
+  SymbolicValue result = derived(value, kRound, 0);
+  result.has_bytes = true;
   ++result.encodings;
-  return result;
-}
-
-SymbolicValue decoded(const SymbolicValue& value) {
-  SymbolicValue result = derived(value, kDecode, value.codec);
-  result.codec = 0;
   return result;
 }
 
@@ -77,7 +72,6 @@ SymbolicValue folded(std::span<const SymbolicValue> values, Chains chains) {
     result.contributions.insert(result.contributions.end(), value.contributions.begin(), value.contributions.end());
     result.finishes += value.finishes > 0 ? 2 : 0;  // a finished part makes a sum that no postcondition accepts
     result.encodings = std::max(result.encodings, value.encodings);
-    result.codec = std::max(result.codec, value.codec);
   }
   std::sort(result.contributions.begin(), result.contributions.end());
   result.digest = mixed(result.chain, kFold);

@@ -27,14 +27,13 @@ struct SymbolicValue {
   std::vector<Contribution> contributions;  // sorted; a repeated one was added twice
   std::uint32_t finishes = 0;               // 1: of the whole; more: of parts, or repeated
   std::uint32_t encodings = 0;              // lossy encodings passed through, the most of any path
-  std::uint8_t codec = 0;                   // not 0: these are encoded bytes
+  bool has_bytes = false;                   // it is what its codec left of it, and the bytes are at hand
 };
 
 SymbolicValue contribution_of(Rank rank, std::uint32_t chunk);
 SymbolicValue scaled(const SymbolicValue& value, Rank by);
 SymbolicValue finished(const SymbolicValue& value);
-SymbolicValue encoded(const SymbolicValue& value, std::uint8_t codec);
-SymbolicValue decoded(const SymbolicValue& value);
+SymbolicValue rounded(const SymbolicValue& value);
 SymbolicValue folded(std::span<const SymbolicValue> values, Chains chains);
 
 }  // namespace seto

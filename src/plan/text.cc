@@ -11,8 +11,7 @@
 namespace seto {
 namespace {
 
-constexpr Verb kVerbs[] = {Verb::send,  Verb::receive, Verb::copy,   Verb::reduce,
-                           Verb::scale, Verb::finish,  Verb::encode, Verb::decode};
+constexpr Verb kVerbs[] = {Verb::send, Verb::receive, Verb::copy, Verb::reduce, Verb::scale, Verb::finish, Verb::round};
 constexpr Space kSpaces[] = {Space::input, Space::output, Space::scratch, Space::channel};
 constexpr Finish kFinishes[] = {Finish::none, Finish::scale_contributions, Finish::divide_result};
 
@@ -34,12 +33,14 @@ class Writer {
  public:
   std::string run(const Plan& plan) && {
     text_ = "seto plan 1\nname ";
-    for (const char letter : plan.name) text_ += std::isprint(static_cast<unsigned char>(letter)) != 0 ? letter : '?';
+    text_ += plain_ascii(plan.name);
     add("\nshape ", name_of(plan.shape.collective));
     add(" ranks ", plan.shape.ranks);
     add(" root ", plan.shape.root);
     add(" pieces ", plan.shape.pieces);
     add(" finish ", name_of_finish(plan.shape.finish));
+    if (plan.shape.codec != 0) add(" codec ", plan.shape.codec);
+    if (plan.shape.codec != 0) add(" tiers ", plan.shape.coded_tiers);
     text_ += '\n';
     for (const Program& program : plan.programs) write(program);
     return std::move(text_);
@@ -84,14 +85,14 @@ class Writer {
     add(" port ", channel.port);
     add_chunks(channel.chunk, channel.count);
     add(" stage ", channel.stage);
-    add(" codec ", channel.codec);
+    if (channel.coded) text_ += " coded";
     text_ += '\n';
   }
 
   void write(const Program& program, const Step& step) {
     add("  ", name_of(step.verb));
-    if (step.codec != 0) add(" codec ", step.codec);
     if (step.finishes) text_ += " finishes";
+    if (step.rounds) text_ += " rounds";
     add_chunks(step.chunk, step.count);
     add(" stage ", step.stage);
     add(" order ", step.order);
@@ -258,7 +259,7 @@ class Reader {
   void read_name(Line& line) {
     line.expect("name");
     if (line.failed()) return;
-    plan_.name = line.rest();
+    plan_.name = plain_ascii(line.rest());
     while (!plan_.name.empty() && std::isspace(static_cast<unsigned char>(plan_.name.back())) != 0) plan_.name.pop_back();
     line = Line("", line_number_);
   }
@@ -277,6 +278,11 @@ class Reader {
     shape.pieces = line.field("pieces", kPlanTextChunks);
     line.expect("finish");
     shape.finish = line.one_of(kFinishes, name_of_finish, "a finish");
+    if (line.accept("codec")) {
+      shape.codec = static_cast<std::uint8_t>(line.number("codec", kAny8));
+      shape.coded_tiers = static_cast<std::uint8_t>(line.field("tiers", kAny8));
+      if (shape.codec == 0) line.fail("a codec from 1 before this");
+    }
     const auto ranks = static_cast<std::uint64_t>(shape.ranks);
     const bool squared = shape.collective == Collective::all_to_all;
     if (shape.pieces < 1 || shape.pieces * ranks * (squared ? ranks : 1) > kPlanTextChunks)
@@ -335,7 +341,7 @@ class Reader {
     channel.port = static_cast<std::uint16_t>(line.field("port", kAny16));
     read_chunks(line, channel.chunk, channel.count);
     channel.stage = static_cast<std::uint16_t>(line.field("stage", kPlanTextStages - 1));
-    channel.codec = static_cast<std::uint8_t>(line.field("codec", kAny8));
+    channel.coded = line.accept("coded");
     program.channels.push_back(channel);
   }
 
@@ -343,8 +349,8 @@ class Reader {
     Step step;
     step.verb = line.one_of(
         kVerbs, [](Verb each) { return name_of(each); }, "\"lane\", \"program\" or a verb");
-    if (line.accept("codec")) step.codec = static_cast<std::uint8_t>(line.number("codec", kAny8));
     step.finishes = line.accept("finishes");
+    step.rounds = line.accept("rounds");
     read_chunks(line, step.chunk, step.count);
     step.stage = static_cast<std::uint16_t>(line.field("stage", kPlanTextStages - 1));
     step.order = line.field("order", kAny32);

@@ -14,10 +14,10 @@
 //   shape all_reduce ranks 2 root 0 pieces 2 finish scale_contributions
 //
 //   program 0 scratch 1 fan 1
-//   channel 0 from 1 to 0 group 0 port 0 chunks 0+1 stage 0 codec 0
-//   channel 1 from 0 to 1 group 0 port 0 chunks 1+1 stage 0 codec 0
-//   channel 2 from 0 to 1 group 0 port 1 chunks 0+1 stage 1 codec 0
-//   channel 3 from 1 to 0 group 0 port 1 chunks 1+1 stage 1 codec 0
+//   channel 0 from 1 to 0 group 0 port 0 chunks 0+1 stage 0
+//   channel 1 from 0 to 1 group 0 port 0 chunks 1+1 stage 0
+//   channel 2 from 0 to 1 group 0 port 1 chunks 0+1 stage 1
+//   channel 3 from 1 to 0 group 0 port 1 chunks 1+1 stage 1
 //   lane 0
 //     copy chunks 1+1 stage 0 order 4: scaled input 1 -> channel 1
 //   lane 1
@@ -25,8 +25,9 @@
 //   lane 2
 //     copy chunks 1+1 stage 2 order 6: channel 3 -> output 1 after 0:1 1:1
 //
-// `chunks 4+2` are two logical chunks from 4; `after 0:1` waits for one step of lane 0. A step may state `codec N` after its
-// verb and before `finishes`. Blank lines and lines that begin with # mean nothing.
+// `chunks 4+2` are two logical chunks from 4; `after 0:1` waits for one step of lane 0. A plan with a codec states
+// `codec N tiers N` at the end of its shape; then channels may end in `coded`, and steps state `rounds` after `finishes`. Blank
+// lines and lines that begin with # mean nothing.
 namespace seto {
 
 inline constexpr std::size_t kPlanTextLimit = std::size_t{1} << 28;  // bytes

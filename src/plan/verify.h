@@ -22,6 +22,9 @@ struct VerifyRequest {
   StepOrder order = StepOrder::readiness;
   Chains chains = Chains::separate;
   std::uint32_t max_encodings = 2;  // lossy encodings a result may have been through
+  // A plain program's place remembers the bytes of what was rounded or came coded. An engine has them only within a pass: then
+  // what is sent later was encoded once more.
+  bool places_keep_bytes = true;
   // Local programs, joined as one all_to_all: [from * ranks + to] is how many messages go that way. Chunks beyond are nobody's:
   // they must stay untouched. Empty: a collective, all of whose chunks are owed.
   std::vector<std::uint32_t> messages;

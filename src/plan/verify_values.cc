@@ -183,40 +183,33 @@ class SymbolicRun {
                        values.back().contributions.front().chunk, step.chunk + i);
       if (source.scaled) values.back() = scaled(values.back(), program.rank);
     }
-    SETO_ASSIGN(SymbolicValue result, apply(program, step, index, values));
+    const SymbolicValue result = apply(step, program.rank, values);
     for (const Operand& target : program.targets(step)) {
       if (target.space == Space::channel) {
-        if (result.codec != program.channels[target.index].codec)
-          return failure(Code::internal, "rank %d, step %u: sends bytes of another codec than its channel's", program.rank,
-                         index);
-        message(program, target.index).chunks.push_back(result);
+        message(program, target.index).chunks.push_back(as_sent(result, program.channels[target.index]));
       } else {
         Cell& cell = touch(program, target, i, node, true);
         cell.value = result;
+        cell.value.has_bytes = result.has_bytes && request_.places_keep_bytes;
         cell.stage = step.stage;
       }
     }
     return {};
   }
 
-  Result<SymbolicValue> apply(const Program& program, const Step& step, std::uint32_t index,
-                              std::vector<SymbolicValue>& values) const {
-    for (const SymbolicValue& value : values) {
-      const bool moves =
-          step.verb == Verb::send || step.verb == Verb::receive || step.verb == Verb::copy || step.verb == Verb::decode;
-      if (value.codec != 0 && !moves)
-        return failure(Code::internal, "rank %d, step %u: computes with encoded bytes", program.rank, index);
-    }
+  SymbolicValue apply(const Step& step, Rank rank, const std::vector<SymbolicValue>& values) const {
     SymbolicValue result = step.verb == Verb::reduce ? folded(values, request_.chains) : values.front();
-    if (step.verb == Verb::scale) result = scaled(result, program.rank);
+    if (step.verb == Verb::scale) result = scaled(result, rank);
     if (step.verb == Verb::finish || step.finishes) result = finished(result);
-    if (step.verb == Verb::encode) result = encoded(result, step.codec);
-    if (step.verb == Verb::decode) {
-      if (result.codec != step.codec || result.codec == 0)
-        return failure(Code::internal, "rank %d, step %u: decodes what codec %u did not encode", program.rank, index, step.codec);
-      result = decoded(result);
-    }
+    if (step.verb == Verb::round || step.rounds) result = rounded(result);
     return result;
+  }
+
+  static SymbolicValue as_sent(const SymbolicValue& value, const Channel& channel) {
+    if (channel.coded) return value.has_bytes ? value : rounded(value);
+    SymbolicValue plain = value;
+    plain.has_bytes = false;
+    return plain;
   }
 
   Cell& touch(const Program& program, const Operand& operand, std::uint32_t i, std::uint32_t node, bool writes) {
@@ -255,7 +248,6 @@ class SymbolicRun {
       return failure(Code::internal, "rank %d: chunk %u of its output %s", program.rank, chunk, what);
     };
     if (!value.defined) return wrong("is never written");
-    if (value.codec != 0) return wrong("is left encoded");
     if (value.encodings > request_.max_encodings) return wrong("was encoded too often");
     const bool sum = reduces(plan_.shape.collective);
     const bool scales = sum && plan_.shape.finish == Finish::scale_contributions;

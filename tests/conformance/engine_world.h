@@ -30,11 +30,13 @@ struct Job {
   StepOrder order = StepOrder::skewed;
   Rank root = 0;
   InPlace in_place = InPlace::no;
+  std::optional<Codec> codec{};
 
   [[nodiscard]] std::string text() const {
     return std::string(name_of(algorithm->collective)) + "/" + std::string(algorithm->name) + " of " + std::to_string(ranks) +
            " ranks, " + std::to_string(count) + " " + std::string(name_of(type)) + ", slices of " +
-           std::to_string(slice_elements) + (in_place == InPlace::yes ? ", in place" : "");
+           std::to_string(slice_elements) + (in_place == InPlace::yes ? ", in place" : "") +
+           (codec ? ", in " + std::string(facts_of(*codec).name) : "");
   }
 };
 
@@ -44,6 +46,15 @@ inline Tiers tiers_for(const Job& job) {
   std::vector<Home> homes;
   for (std::uint32_t rank = 0; rank < static_cast<std::uint32_t>(job.ranks); ++rank) homes.push_back({rank / 2, 0});
   return Tiers::of(homes);
+}
+
+inline Shape shape_of(const Job& job) {
+  Shape shape{job.algorithm->collective, job.ranks, job.root, 1, Finish::none};
+  shape.pieces = job.algorithm->pieces(shape);
+  if (!job.codec) return shape;
+  shape.codec = plan_number(*job.codec);
+  shape.coded_tiers = static_cast<std::uint8_t>(1U << (tiers_for(job).count() - 1));
+  return shape;
 }
 
 // Small whole numbers, so that every type holds them and their results, in any order, exactly.
@@ -158,8 +169,7 @@ class Worker {
   };
 
   Worker(const Job& job, Rank rank, Circle& circle) : job_(job), rank_(rank), circle_(circle) {
-    Shape shape{job.algorithm->collective, job.ranks, job.root, 1, Finish::none};
-    shape.pieces = job.algorithm->pieces(shape);
+    const Shape shape = shape_of(job);
     const Layout layout = Layout::uniform(shape, rank, job.count, static_cast<std::uint32_t>(64 / size_of(job.type)));
     if (job.in_place == InPlace::yes && !shared_at(job, rank)) job_.in_place = InPlace::no;
     const InPlace in_place = job_.in_place;
@@ -223,6 +233,8 @@ class Worker {
   [[nodiscard]] bool has_output() const { return begun_ > done_ && !all_are(operations_[done_].output, std::byte{0xee}); }
 
   [[nodiscard]] std::uint64_t done() const { return done_; }
+  // Of an operation that ended.
+  [[nodiscard]] const std::vector<std::byte>& result(std::uint64_t operation) const { return operations_[operation - 1].result; }
   [[nodiscard]] HostLaunch::Wait waits_at() const {
     if (begun_ == done_) return {-1, "has not begun", ""};
     return launch_->waits_at(operations_[done_].run);

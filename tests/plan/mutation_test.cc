@@ -86,21 +86,24 @@ class Adversary {
       const bool in_place = shape.collective != Collective::all_to_all && (variant == 1 || (variant == 2 && rank % 2 == 1));
       subject.request.in_place.push_back(in_place ? InPlace::yes : InPlace::no);
     }
+    if (shape.codec != 0) subject.request.max_encodings = algorithm.encodings(shape, tiers);
     subject.plan = build_plan(algorithm, shape, tiers, subject.request.in_place);
     subject.text = std::string(algorithm.name) + " " + std::string(name_of(shape.collective)) + " ranks " +
                    std::to_string(shape.ranks) + " root " + std::to_string(shape.root) + " tiers " +
-                   std::to_string(tiers.count()) + " in place " + std::to_string(variant);
+                   std::to_string(tiers.count()) + " in place " + std::to_string(variant) + (shape.codec != 0 ? " coded" : "");
     const Plan plain = subject.plan;
     for (const Chains chains : {Chains::separate, Chains::one_sum}) {
       subject.plan = plain;
       subject.request.chains = chains;
       subject.request.order = StepOrder::readiness;
       subject.request.capacity = 1;
+      subject.request.places_keep_bytes = true;
       subject.lowered = false;
       attack(subject);
       const auto rules = chains == Chains::one_sum ? LoweringRules::Chains::fold : LoweringRules::Chains::keep;
       for (std::size_t r = 0; r < plain.programs.size(); ++r)
         subject.plan.programs[r] = lower(plain.programs[r], shape, subject.request.in_place[r], {rules});
+      subject.request.places_keep_bytes = false;
       subject.lowered = true;
       attack(subject);
       subject.request.order = StepOrder::skewed;
@@ -212,7 +215,11 @@ TEST_P(MutationTest, NoHarmfulMutantSurvives) {
       if (tiers.count() > 1 && algorithm.name != "hierarchical") continue;
       for (int variant = 0; variant < 3; ++variant) {
         shape.finish = reduces(shape.collective) ? static_cast<Finish>(variant) : Finish::none;
+        shape.codec = 0;
         adversary.attack(algorithm, shape, tiers, variant);
+        shape.codec = 1;
+        shape.coded_tiers = static_cast<std::uint8_t>(tiers.count() > 1 ? 2 : 1);
+        if (algorithm.encodings(shape, tiers) > 0) adversary.attack(algorithm, shape, tiers, variant);
         if (HasFatalFailure()) return;
       }
     }

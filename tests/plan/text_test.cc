@@ -55,19 +55,19 @@ TEST(PlanText, BringsEveryAlgorithmBack) {
 TEST(PlanText, KeepsEveryField) {
   Plan plan;
   plan.name = "all fields";
-  plan.shape = {Collective::broadcast, 300, 299, 9, Finish::divide_result};
+  plan.shape = {Collective::broadcast, 300, 299, 9, Finish::divide_result, 254, 255};
   Program program;
   program.rank = 299;
   program.scratch_chunks = 7;
   program.fan = 3;
   program.receivers = {1, 2, 298};
-  program.channels = {{299, 0, 2, 255, 65535, 4, 5, 65535, 254}, {299, 2, 1, 0, 1, 0, 9, 1, 0}};
+  program.channels = {{299, 0, 2, 255, 65535, 4, 5, 65535, true}, {299, 2, 1, 0, 1, 0, 9, 1, false}};
   program.operands = {{Space::scratch, true, 2}, {Space::input, false, 4}, {Space::channel, false, 0}, {Space::output, false, 0}};
   program.dependencies = {{1, 0}, {0, 1}};
   Step step;
-  step.verb = Verb::encode;
+  step.verb = Verb::round;
   step.finishes = true;
-  step.codec = 255;
+  step.rounds = true;
   step.stage = 65535;
   step.order = 0xffffffff;
   step.chunk = 4;
@@ -91,10 +91,10 @@ name ring
 shape all_reduce ranks 2 root 0 pieces 2 finish scale_contributions
 
 program 0 scratch 1 fan 1
-channel 0 from 1 to 0 group 0 port 0 chunks 0+1 stage 0 codec 0
-channel 1 from 0 to 1 group 0 port 0 chunks 1+1 stage 0 codec 0
-channel 2 from 0 to 1 group 0 port 1 chunks 0+1 stage 1 codec 0
-channel 3 from 1 to 0 group 0 port 1 chunks 1+1 stage 1 codec 0
+channel 0 from 1 to 0 group 0 port 0 chunks 0+1 stage 0
+channel 1 from 0 to 1 group 0 port 0 chunks 1+1 stage 0
+channel 2 from 0 to 1 group 0 port 1 chunks 0+1 stage 1
+channel 3 from 1 to 0 group 0 port 1 chunks 1+1 stage 1
 lane 0
   copy chunks 1+1 stage 0 order 4: scaled input 1 -> channel 1
 lane 1

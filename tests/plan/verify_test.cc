@@ -101,13 +101,21 @@ TEST(Verifier, RefusesAStepThatWritesAcrossItself) {
   EXPECT_THAT(refusal(plan), HasSubstr("writes across"));
 }
 
-TEST(Verifier, RefusesCodecsThatDoNotMatchTheirBytes) {
+TEST(Verifier, RefusesCodingInAPlanWithoutACodec) {
   Plan plan = plan_of("direct", {Collective::broadcast, 2, 0, 1, Finish::none});
-  for (const Rank rank : {0, 1}) edit(plan, rank, [](OpenProgram& program) { program.channels.front().channel.codec = 1; });
-  EXPECT_THAT(refusal(plan), HasSubstr("another codec"));
+  for (const Rank rank : {0, 1}) edit(plan, rank, [](OpenProgram& program) { program.channels.front().channel.coded = true; });
+  EXPECT_THAT(refusal(plan), HasSubstr("a coded channel of a plan without a codec"));
   plan = plan_of("direct", {Collective::broadcast, 2, 0, 1, Finish::none});
-  edit(plan, 0, [](OpenProgram& program) { first(program, Verb::copy).step.verb = Verb::encode; });
-  EXPECT_THAT(refusal(plan), HasSubstr("names no codec"));
+  edit(plan, 0, [](OpenProgram& program) { first(program, Verb::copy).step.verb = Verb::round; });
+  EXPECT_THAT(refusal(plan), HasSubstr("rounds, but the plan has no codec"));
+}
+
+TEST(Verifier, RefusesAResultThatItsOwnerDoesNotRound) {
+  const Shape shape{Collective::all_reduce, 2, 0, 2, Finish::none, 1, 1};
+  Plan plan = plan_of("two_shot", shape);
+  EXPECT_EQ(refusal(plan), "");
+  edit(plan, 0, [](OpenProgram& program) { first(program, Verb::round).step.verb = Verb::copy; });
+  EXPECT_THAT(refusal(plan), HasSubstr("differs in its bits"));
 }
 
 TEST(Verifier, RefusesAChunkThatWrapsRound) {

@@ -204,7 +204,7 @@ bool move_finish(Programs& programs, Random& random) {
 bool change_verb(OpenProgram& program, Random& random) {
   OpenStep* step = any_step(program, random);
   if (step == nullptr) return false;
-  const auto verb = static_cast<Verb>(pick(random, 8));
+  const auto verb = static_cast<Verb>(pick(random, 7));
   const bool changes = verb != step->step.verb;
   step->step.verb = verb;
   return changes;
@@ -238,18 +238,22 @@ bool other_space(OpenProgram& program, Random& random) {
   return true;
 }
 
-bool codec_of_message(Programs& programs, Random& random) {
+bool coding_of_message(Programs& programs, Random& random) {
   const auto ends = find_message(programs, random);
-  for (const End& end : ends) end.program->channels[end.channel].channel.codec = 1;
+  for (const End& end : ends) {
+    Channel& channel = end.program->channels[end.channel].channel;
+    channel.coded = !channel.coded;
+  }
   return !ends.empty();
 }
 
-bool codec_of_step(OpenProgram& program, Random& random) {
+bool toggle_rounds(OpenProgram& program, Random& random) {
   OpenStep* step = any_step(program, random);
   if (step == nullptr) return false;
-  const std::array verbs = {Verb::encode, Verb::decode, step->step.verb};
-  step->step.verb = verbs[pick(random, verbs.size())];
-  step->step.codec = static_cast<std::uint8_t>(pick(random, 2));
+  if (step->step.verb == Verb::round)
+    step->step.verb = Verb::copy;
+  else
+    step->step.rounds = !step->step.rounds;
   return true;
 }
 
@@ -280,8 +284,8 @@ constexpr std::array kMutations = {
     Mutation{"another scratch place", on_one<other_scratch>},
     Mutation{"scratch places joined", on_one<join_scratch>},
     Mutation{"another space", on_one<other_space>},
-    Mutation{"message codec", on_all<codec_of_message>},
-    Mutation{"step codec", on_one<codec_of_step>},
+    Mutation{"message coding", on_all<coding_of_message>},
+    Mutation{"rounds toggled", on_one<toggle_rounds>},
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ namespace seto::support {
 struct OracleElement {
   std::uint64_t exact = 0;
   float rounded = 0;
+  bool has_bytes = false;  // what a codec left, with the bytes at hand
 
   friend bool operator==(const OracleElement&, const OracleElement&) = default;
 };

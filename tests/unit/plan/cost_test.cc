@@ -33,7 +33,7 @@ TEST(Cost, TellsMovingFromFoldingAndCoding) {
   Step step;
   step.source_count = 1;
   step.target_count = 1;
-  for (const auto& [verb, scaled, coded] : {std::tuple{Verb::copy, 0U, 0U}, {Verb::scale, 1U, 0U}, {Verb::encode, 0U, 1U}}) {
+  for (const auto& [verb, scaled, coded] : {std::tuple{Verb::copy, 0U, 0U}, {Verb::scale, 1U, 0U}, {Verb::round, 0U, 2U}}) {
     step.verb = verb;
     const StepCost cost = cost_of(program, step);
     EXPECT_EQ(cost.folded, 0U) << name_of(verb);
@@ -42,6 +42,26 @@ TEST(Cost, TellsMovingFromFoldingAndCoding) {
     EXPECT_EQ(cost.read, 1U);
     EXPECT_EQ(cost.written, 1U);
   }
+}
+
+TEST(Cost, CountsWhatIsEncodedAndDecoded) {
+  Program program;
+  program.channels.resize(3);
+  program.channels[0].coded = program.channels[1].coded = true;
+  program.operands = {
+      {Space::channel, false, 0}, {Space::output, false, 0}, {Space::channel, false, 1}, {Space::channel, false, 2}};
+  Step step;  // of channel 0 to a place and two channels
+  step.source_count = 1;
+  step.target_count = 3;
+  EXPECT_EQ(cost_of(program, step).coded, 2U) << "channel 1 gets the bytes as they came";
+  step.finishes = true;
+  EXPECT_EQ(cost_of(program, step).coded, 2U) << "decoded, and what was made of it encoded";
+  step.finishes = false;
+  step.verb = Verb::reduce;
+  step.source_count = 2;
+  step.target_count = 2;
+  step.rounds = true;  // of channel 0 and a place to both channels
+  EXPECT_EQ(cost_of(program, step).coded, 3U) << "decoded, encoded, and decoded for the places";
 }
 
 }  // namespace
