@@ -85,6 +85,8 @@ void Communicator::miss_the_lost() {
     if (peer == rank_) continue;
     const auto member = static_cast<std::uint32_t>(peer);
     const bool dead = connections_[member]->dead();
+    // Over a network a death is known before all is read that was sent, and nobody reads while no call does.
+    if (dead && !circle_->silent(member)) context_->progress().pump_once();
     const std::uint32_t left = circle_->fate_of(member).reason;
     const bool lost = left != 0 ? left != static_cast<std::uint32_t>(Code::invalid_usage)
                                 : dead && circle_->silent(member) && circle_->completed_by(member) <= done;

@@ -268,6 +268,12 @@ bool Progress::pass() {
   return moved;
 }
 
+void Progress::pump_once() {
+  if (!try_take()) return;
+  (void)sleeper_.pump();
+  release();
+}
+
 void Progress::relax(std::uint32_t idle_passes) {
   const std::uint32_t spins = spins_.load(std::memory_order_relaxed);
   if (idle_passes < spins) return pause();

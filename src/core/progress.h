@@ -50,6 +50,8 @@ class Progress final {
   bool wait(Task& task, Deadline until);
   // One round over all submitted tasks if nobody else is at it; false if there was nothing to do, or no token.
   bool pass();
+  // The sockets alone, if nobody drives: for a thread that waits for nothing, and asks what came.
+  void pump_once();
   // Sleeps or yields, for a thread that makes passes over several contexts. Between attend and depart it counts as a waiter, and
   // the background thread leaves the work to it.
   void relax(std::uint32_t idle_passes);

@@ -10,7 +10,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
 _BASE = {"src/base"}
 _LEAVES = _BASE | {"src/device", "src/topology"}
 _TRANSPORT = _LEAVES | {"transports"}
-_ENGINE = _TRANSPORT | {"src/plan"}
+_ENGINE = _TRANSPORT | {"src/plan", "src/codec"}
 _CORE = _ENGINE | {"src/engine", "algorithms", "transports/slots", "transports/local", "transports/shm", "transports/tcp", "src/net", "src/bootstrap", "src/control"}
 ALLOWED = {
     "include": set(),
