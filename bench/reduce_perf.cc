@@ -5,7 +5,7 @@ using namespace seto::bench;
 namespace {
 
 setoResult_t call(const Call& c) {
-  return setoReduce(c.send, c.receive, c.shape.layout.count, c.type, c.op, c.shape.root, c.comm, c.stream);
+  return setoReduceConfig(c.send, c.receive, c.shape.layout.count, c.type, c.op, c.shape.root, c.comm, c.stream, c.config);
 }
 
 std::vector<Segment> expected(const Case& shape) {

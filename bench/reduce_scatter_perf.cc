@@ -5,7 +5,7 @@ using namespace seto::bench;
 namespace {
 
 setoResult_t call(const Call& c) {
-  return setoReduceScatter(c.send, c.receive, c.shape.layout.count, c.type, c.op, c.comm, c.stream);
+  return setoReduceScatterConfig(c.send, c.receive, c.shape.layout.count, c.type, c.op, c.comm, c.stream, c.config);
 }
 
 std::vector<Segment> expected(const Case& shape) {

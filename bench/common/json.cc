@@ -45,6 +45,8 @@ Json row_json(const ResultRow& row, const Options& options) {
   if (row.in_place && row.in_place->iterations) json["in_place_per_iter"] = iterations_json(*row.in_place->iterations);
   json["actual_iterations"] = options.iterations;
   json["experiment_name"] = "";
+  if (options.coded()) json["codec"] = row.codec;
+  if (options.coded()) json["wire_bytes"] = row.encoded;
   if (options.report_timestamps) json["timestamp"] = row.timestamp;
   return json;
 }

@@ -75,6 +75,17 @@ bool to_list(const std::string& text, Parse parse, All all, std::vector<Value>& 
   return true;
 }
 
+bool to_names(const std::string& text, std::vector<std::string>& target) {
+  target.clear();
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    if (end == begin) return false;
+    target.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return true;
+}
+
 bool to_seconds_or_bandwidth(const std::string& text, double& target) {
   char* end = nullptr;
   target = std::strtod(text.c_str(), &end);
@@ -151,6 +162,8 @@ const std::vector<Row>& rows() {
        }},
       {260, "algorithm", "NAME", "pin an algorithm", "a name; seto info algorithms lists them",
        [](O& o, S& v) { return !(o.algorithm = v).empty(); }},
+      {264, "codec", "NAME,...", "let sums travel in these, the table once for each (none)",
+       "names with commas between; seto info codecs lists them", [](O& o, S& v) { return to_names(v, o.codecs); }},
       {263, "one-place", "0|1", "each call uses the same part of the buffers, warm in the cache (0)", kSwitch,
        [](O& o, S& v) { return to_flag(v, o.one_place); }},
       {261, "deterministic", "0|1", "choose by shipped constants only (0)", kSwitch,

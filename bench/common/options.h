@@ -43,11 +43,14 @@ struct Options {
   bool deterministic = false;
   bool one_place = false;  // every call uses the same part of the buffers
   std::string algorithm;
+  std::vector<std::string> codecs = {"none"};  // by name; several: the table once for each
   std::string json_path;
   std::string plot_path;
   std::vector<std::string> plot_add;  // JSON files of earlier runs, "path" or "path=label"
 
   int ranks() const { return processes * threads; }
+  // The table says what each row travelled in.
+  bool coded() const { return codecs != std::vector<std::string>{"none"}; }
 };
 
 struct Parsed {

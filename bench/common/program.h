@@ -34,6 +34,7 @@ struct Call {
   setoRedOp_t op;
   setoComm_t comm;
   setoStream_t stream;
+  const setoCallConfig_t* config = nullptr;
 };
 
 // The elements [offset, offset + count) of the receive buffer come from `source`'s send buffer at source_offset on, or are the

@@ -48,6 +48,8 @@ struct RankRun::Prepared {
   std::size_t row_size;    // bytes from one iteration's buffers to the next one's
   std::size_t places = 1;  // that iterations take in turn
   Where where;
+  setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
+  double bound = 0;  // of a check: how far a sum may be off; 0: exact
 };
 
 std::size_t largest_buffer(const Program& program, const Options& options) {
@@ -151,6 +153,10 @@ bool RankRun::prepare(const RowPlan& row, Where where, Prepared& prepared) {
   if (where == Where::in_place) {
     prepared.call.send = receive_ + index * layout.send_stride * element_size;
     prepared.call.receive = receive_ + index * layout.receive_stride * element_size;
+  }
+  if (options_.coded()) {
+    if (!ok(setoCodecId(row.codec.c_str(), &prepared.config.codec), "codec")) return false;
+    prepared.call.config = &prepared.config;
   }
   if (prepared.row_size > 0 && !options_.one_place)
     prepared.places = std::max<std::size_t>(1, (capacity_ - kGuardSize) / prepared.row_size);
@@ -276,7 +282,8 @@ std::uint64_t RankRun::compare(const Prepared& prepared) const {
       const std::span<const std::byte> have(receive + (segment.offset + done) * size, count * size);
       if (segment.source == kAllRanks) {
         fill_reduce_expected(prepared.pattern, segment.source_offset + done, want);
-        wrong += count_wrong(prepared.pattern, want, have);
+        wrong += prepared.bound > 0 ? count_beyond(prepared.row.type, prepared.bound, want, have)
+                                    : count_wrong(prepared.pattern, want, have);
       } else if (program_.reduces == Reduces::yes) {
         fill_reduce_input(prepared.pattern, segment.source, segment.source_offset + done, want);
         wrong += count_differing(size, want, have);
@@ -293,9 +300,22 @@ std::uint64_t RankRun::compare(const Prepared& prepared) const {
   return wrong + (intact ? 0 : 1);
 }
 
-bool RankRun::check_once(const Prepared& prepared, std::uint64_t& wrong) {
+// Of what all ranks give, which a codec looks at block by block: the largest of all is more than any block has.
+bool RankRun::find_bound(Prepared& prepared) {
+  std::vector<double> largest(static_cast<std::size_t>(job_.ranks()));
+  const Op op = prepared.row.op;
+  const bool coded = prepared.row.codec != "none" && (op == Op::sum || op == Op::avg || op == Op::mul_sum);
+  const std::size_t bytes = prepared.call.shape.layout.send_count * prepared.element_size;
+  const std::span<const std::byte> input(static_cast<const std::byte*>(prepared.call.send), bytes);
+  if (!exchange(coded ? largest_magnitude(prepared.row.type, input) : 0, largest)) return false;
+  if (!coded) return true;
+  const double most = *std::max_element(largest.begin(), largest.end()) * (op == Op::mul_sum ? largest_scalar() : 1);
+  return ok(setoCodecErrorBound(prepared.config.codec, prepared.row.type, job_.ranks(), most, &prepared.bound), "error bound");
+}
+
+bool RankRun::check_once(Prepared& prepared, std::uint64_t& wrong) {
   fill_input(prepared);
-  if (!job_.barrier()) return false;
+  if (!find_bound(prepared)) return false;
   if (!ok(program_.call(prepared.call), "call") || (stream_ != nullptr && !wait_stream())) return false;
   wrong += compare(prepared);
   return true;
@@ -304,6 +324,7 @@ bool RankRun::check_once(const Prepared& prepared, std::uint64_t& wrong) {
 bool RankRun::check_row(const Prepared& prepared, Placement& result) {
   std::uint64_t wrong = 0;
   Prepared checked = prepared;
+  if (checked.call.config != nullptr) checked.call.config = &checked.config;
   for (int check = 0; check < options_.checks; ++check) {
     checked.pattern.seed = seed_++;
     if (!check_once(checked, wrong)) return false;

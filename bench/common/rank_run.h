@@ -18,6 +18,7 @@ struct RowPlan {
   setoDataType_t type;
   Op op;
   int root;
+  std::string codec = "none";
 };
 
 enum class Where : std::uint8_t { out_of_place, in_place };
@@ -51,7 +52,8 @@ class RankRun final {
   [[nodiscard]] bool iterate(const Prepared& prepared, int iterations, Elapsed& elapsed);
   [[nodiscard]] bool time_row(const Prepared& prepared, Placement& result);
   [[nodiscard]] bool check_row(const Prepared& prepared, Placement& result);
-  [[nodiscard]] bool check_once(const Prepared& prepared, std::uint64_t& wrong);
+  [[nodiscard]] bool check_once(Prepared& prepared, std::uint64_t& wrong);
+  [[nodiscard]] bool find_bound(Prepared& prepared);
   [[nodiscard]] bool exchange(double mine, std::span<double> all);
   [[nodiscard]] bool wait_stream();
   void fill_input(const Prepared& prepared);

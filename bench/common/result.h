@@ -38,6 +38,8 @@ struct ResultRow {
   std::string type;
   std::string op;  // "none" where nothing is reduced
   int root;        // -1 where there is none
+  std::string codec;
+  std::uint64_t encoded;  // bytes of such a tensor, as it travels
   std::string timestamp;
   Placement out_of_place;
   std::optional<Placement> in_place;  // nothing: the collective has no such form

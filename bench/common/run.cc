@@ -31,15 +31,12 @@ std::vector<RowPlan> plan_rows(const Program& program, const Options& options) {
     for (int rank = 0; rank < options.ranks(); ++rank) roots.push_back(rank);
   }
   std::vector<RowPlan> rows;
-  for (int cycle = 0; cycle < options.cycles; ++cycle) {
-    for (const setoDataType_t type : options.types) {
-      for (const Op op : ops) {
-        for (const int root : roots) {
-          for (const std::uint64_t size : sizes_of(options.sizes)) rows.push_back({size, type, op, root});
-        }
-      }
-    }
-  }
+  for (int cycle = 0; cycle < options.cycles; ++cycle)
+    for (const std::string& codec : options.codecs)
+      for (const setoDataType_t type : options.types)
+        for (const Op op : ops)
+          for (const int root : roots)
+            for (const std::uint64_t size : sizes_of(options.sizes)) rows.push_back({size, type, op, root, codec});
   return rows;
 }
 
@@ -113,6 +110,30 @@ std::string pin_problem(const Run& run) {
   return check_algorithm(run.program, run.options.algorithm, json);
 }
 
+// Known by now to be a codec of that type.
+std::size_t encoded_size(const RowPlan& row, std::size_t count) {
+  int codec = 0;
+  std::size_t size = 0;
+  (void)setoCodecId(row.codec.c_str(), &codec);
+  (void)setoCodecSize(codec, row.type, count, &size);
+  return size;
+}
+
+// Codecs and types that do not go together are said before anything is measured.
+std::string codec_problem(const Run& run) {
+  if (!run.options.coded()) return {};
+  if (run.program.reduces == Reduces::no)
+    return "--codec: " + std::string(run.program.name) + " adds nothing: what only moves is exact";
+  for (const std::string& name : run.options.codecs)
+    for (const setoDataType_t type : run.options.types) {
+      int codec = 0;
+      std::size_t size = 0;
+      if (setoCodecId(name.c_str(), &codec) != setoSuccess || setoCodecSize(codec, type, 1, &size) != setoSuccess)
+        return std::string("--codec: ") + setoGetLastError(nullptr);
+    }
+  return {};
+}
+
 // What rank 0 does beside being a rank.
 class Reporter final {
  public:
@@ -140,6 +161,8 @@ class Reporter final {
                             .type = std::string(name_of(plan.type)),
                             .op = reduces ? std::string(name_of(plan.op)) : "none",
                             .root = plan.root,
+                            .codec = plan.codec,
+                            .encoded = encoded_size(plan, std::max(layout.send_count, layout.receive_count)),
                             .timestamp = timestamp_now(),
                             .out_of_place = out_of_place,
                             .in_place = in_place});
@@ -191,7 +214,9 @@ int run_rank(const Run& run, int rank) {
   const Options& options = run.options;
   const bool watches = rank % options.threads == 0 && options.timeout_s > 0;
   run.job.introduce(rank);
-  if (const std::string problem = pin_problem(run); !problem.empty()) {
+  std::string problem = pin_problem(run);
+  if (problem.empty()) problem = codec_problem(run);
+  if (!problem.empty()) {
     if (rank == 0) std::fprintf(stderr, "%s: %s\n", run.program.name, problem.c_str());
     return kMisused;
   }

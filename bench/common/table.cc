@@ -53,6 +53,10 @@ std::string heading_text(const Heading& heading, const Options& options) {
       static_cast<unsigned long long>(options.sizes.max),
       static_cast<unsigned long long>(multiplies ? options.sizes.factor : options.sizes.step), multiplies ? "factor" : "bytes",
       options.warmups, options.iterations, options.aggregated, options.checks);
+  if (options.coded())
+    text +=
+        "# codecs: sums are checked against the error bound of their codec (setoCodecErrorBound); wire: bytes of the tensor, "
+        "encoded\n";
   text += "#\n# Using devices\n";
   for (std::size_t rank = 0; rank < heading.process_ids.size(); ++rank) {
     text += format("#  Rank %2zu Group  0 Pid %6ld on %10s device %2d [host] %s\n", rank, heading.process_ids[rank],
@@ -69,7 +73,8 @@ std::string columns_text(const Options& options) {
     more[1] = "    i_min    i_max    i_p99   i_cv%";
     more[2] = "     (us)     (us)     (us)     (%)";
   }
-  const std::string stamp = options.report_timestamps ? "   timestamp" : "";
+  const std::string stamp =
+      std::string(options.coded() ? "   codec          wire" : "") + (options.report_timestamps ? "   timestamp" : "");
   std::string text = "#\n";
   text += format("# %10s  %12s  %8s  %6s  %6s           out-of-place           %s           in-place             %s\n", "", "",
                  "", "", "", more[0], more[0]);
@@ -90,6 +95,7 @@ std::string row_text(const ResultRow& row, const Options& options) {
     text += kMissing;
     if (options.report_iterations) text += kMissingIterations;
   }
+  if (options.coded()) text += format("  %6s  %12llu", row.codec.c_str(), static_cast<unsigned long long>(row.encoded));
   if (options.report_timestamps) text += "   " + row.timestamp;
   return text + "\n";
 }

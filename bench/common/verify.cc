@@ -53,7 +53,8 @@ int bit_width(int value) { return static_cast<int>(std::bit_width(static_cast<un
 // Wide formats do not need their whole range: this much varies every exponent bit that matters and stays far from the ends.
 constexpr int kExponentReach = 20;
 
-double float_scalar(int rank) { return rank % 2 == 0 ? 1.0 : 2.0; }
+constexpr double kLargestScalar = 2;
+double float_scalar(int rank) { return rank % 2 == 0 ? 1.0 : kLargestScalar; }
 
 double float_sum_input(const Pattern& pattern, const FloatFormat& format, std::uint64_t hash, int rank) {
   const int precision = pattern.op == Op::mul_sum ? format.precision - 1 : format.precision;
@@ -258,11 +259,40 @@ void fill_moved_input(std::uint64_t seed, int rank, std::size_t element_size, st
   }
 }
 
+double largest_scalar() { return kLargestScalar; }
+
 void write_scalar(const Pattern& pattern, int rank, void* target) {
   const std::size_t size = size_of(pattern.type);
   const std::uint64_t bits =
       is_float(pattern.type) ? encode_float(pattern.type, float_scalar(rank)) : integer_scalar<std::uint64_t>(rank);
   std::memcpy(target, &bits, size);
+}
+
+namespace {
+
+double float_at(setoDataType_t type, const std::byte* at) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, at, size_of(type));
+  return decode_float(type, bits);
+}
+
+}  // namespace
+
+std::uint64_t count_beyond(setoDataType_t type, double bound, std::span<const std::byte> expected,
+                           std::span<const std::byte> actual) {
+  std::uint64_t wrong = 0;
+  for (std::size_t at = 0; at < expected.size(); at += size_of(type)) {
+    const double off = std::abs(float_at(type, &expected[at]) - float_at(type, &actual[at]));
+    wrong += off <= bound ? 0 : 1;  // no number is beyond every bound
+  }
+  return wrong;
+}
+
+double largest_magnitude(setoDataType_t type, std::span<const std::byte> values) {
+  double largest = 0;
+  for (std::size_t at = 0; at < values.size(); at += size_of(type))
+    largest = std::max(largest, std::abs(float_at(type, &values[at])));
+  return largest;
 }
 
 std::uint64_t count_differing(std::size_t element_size, std::span<const std::byte> expected, std::span<const std::byte> actual) {

@@ -36,9 +36,15 @@ void fill_moved_input(std::uint64_t seed, int rank, std::size_t element_size, st
 
 // The scalar of a rank for mulsum: one value of the type at `target`.
 void write_scalar(const Pattern& pattern, int rank, void* target);
+// Of floats.
+double largest_scalar();
 
 // Elements of `actual` that differ from `expected` (by more than two units in the last place where `op` is avg of floats).
 std::uint64_t count_wrong(const Pattern& pattern, std::span<const std::byte> expected, std::span<const std::byte> actual);
+// Of floats: those that are further off than that, or no number.
+std::uint64_t count_beyond(setoDataType_t type, double bound, std::span<const std::byte> expected,
+                           std::span<const std::byte> actual);
+double largest_magnitude(setoDataType_t type, std::span<const std::byte> values);
 std::uint64_t count_differing(std::size_t element_size, std::span<const std::byte> expected, std::span<const std::byte> actual);
 
 }  // namespace seto::bench

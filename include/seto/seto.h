@@ -150,7 +150,7 @@ typedef struct {
   uint32_t livenessTimeoutMs;
   setoSwitch_t deterministic; /* setoOn: choose by shipped constants only, so that reruns give the same bits */
   const char *algorithm;      /* pin, by name */
-  const char *codec;          /* by name; "none" forbids compression */
+  const char *codec;          /* sums of floats may travel in it: "fp16", "world=fp16" (on that tier alone), "none" */
   const char *affinity;       /* CPU list such as "0-3,8" for the library's threads */
   const char *hostId;         /* equal on two ranks: same node */
   const char *siteId;         /* equal on two ranks: same site */
@@ -185,6 +185,12 @@ typedef struct {
 /* Ids of names, for setoCallConfig_t. An unknown name is setoInvalidArgument; the text lists the known ones. Any thread. */
 SETO_API setoResult_t setoCodecId(const char *name, int *id);
 SETO_API setoResult_t setoAlgorithmId(const char *name, int *id);
+/* Bytes that count elements are encoded to; of "none" what they are. Any thread. */
+SETO_API setoResult_t setoCodecSize(int codec, setoDataType_t datatype, size_t count, size_t *size);
+/* How far an element of a sum over so many ranks may be from the exact one, if no rank's elements are larger than `largest` in
+ * magnitude: each contribution is encoded once, and their sum once. A pinned algorithm may encode more often. "none": 0.
+ * An average is a sum of elements that were divided first. Any thread. */
+SETO_API setoResult_t setoCodecErrorBound(int codec, setoDataType_t datatype, int ranks, double largest, double *bound);
 
 /* ---- Version and errors: any thread, never block ----------------------------------------------------------------- */
 

@@ -15,7 +15,7 @@ constexpr auto kNoOp = static_cast<ReduceOp>(0xff);
 Status check_config(const setoCallConfig_t& config) {
   SETO_TRY(check_struct(&config, {"config", sizeof(setoCallConfig_t), sizeof(setoCallConfig_t), SETO_CALL_CONFIG_MAGIC}));
   if (config.errorFeedback != nullptr) return failure(Code::invalid_usage, "errorFeedback: lossy codecs are not in this version");
-  if (config.codec != 0 && config.codec != codec_id("none"))
+  if (config.codec != 0 && !is_codec_id(config.codec))
     return failure(Code::invalid_argument, "codec: %d is no id; ask setoCodecId (%s)", config.codec, known_codecs().c_str());
   if (config.algorithm != 0 && algorithm_name(config.algorithm).empty())
     return failure(Code::invalid_argument, "algorithm: %d is no id; ask setoAlgorithmId (%s)", config.algorithm,
@@ -84,6 +84,7 @@ Call with_config(const Call& call, const setoCallConfig_t* config) {
   }
   with.deadline_ms = config->deadlineMs;
   with.algorithm = config->algorithm;
+  with.codec = config->codec;
   with.deterministic = number_in(config->deterministic) == setoOn;
   return with;
 }

@@ -8,6 +8,7 @@
 #include "src/api/handles.h"
 #include "src/base/config_table.h"
 #include "src/base/log.h"
+#include "src/core/codec_setting.h"
 #include "src/core/names.h"
 
 namespace seto::api {
@@ -32,10 +33,7 @@ Status apply_log(const Config& config) {
   return {};
 }
 
-Status check_codec(std::string_view name) {
-  if (codec_id(name) != 0) return {};
-  return failure(Code::invalid_usage, "codec: '%.64s' is not in this version; it knows %s", name.data(), known_codecs().c_str());
-}
+Status check_codec(std::string_view text) { return CodecSetting::parse(text).status(); }
 
 Status check_algorithm(std::string_view name) {
   if (name.empty() || algorithm_id(name) != 0) return {};
@@ -74,6 +72,7 @@ Status take_values(Config& config, const setoConfig_t& from) {
   SETO_TRY(take_timeout(config, ConfigField::operation_timeout_ms, from.operationTimeoutMs));
   SETO_TRY(take_timeout(config, ConfigField::init_timeout_ms, from.initTimeoutMs));
   SETO_TRY(take_text(config, ConfigField::algorithm, from.algorithm));
+  SETO_TRY(take_text(config, ConfigField::codec, from.codec));
   SETO_TRY(take_text(config, ConfigField::host_id, from.hostId));
   SETO_TRY(take_text(config, ConfigField::site_id, from.siteId));
   if (const int memory = number_in(from.memory); memory != 0) {
@@ -118,6 +117,7 @@ Result<Settings> settings_of_environment() {
   SETO_ASSIGN(settings.config, load_config(environ));
   SETO_TRY(apply_log(settings.config));
   SETO_TRY(check_algorithm(settings.config.algorithm));
+  SETO_TRY(check_codec(settings.config.codec));
   if (settings.config.memory == Memory::device)
     return failure(Code::invalid_usage, "SETO_MEMORY: device memory is not in this version; use host");
   return settings;
@@ -129,7 +129,7 @@ Result<Settings> with_struct(Settings base, const setoConfig_t* config) {
   SETO_TRY(check_absent(*config));
   SETO_TRY(take_values(base.config, *config));
   SETO_TRY(check_algorithm(base.config.algorithm));
-  if (config->codec != nullptr) SETO_TRY(check_codec(config->codec));
+  SETO_TRY(check_codec(base.config.codec));
   SETO_ASSIGN(base.blocking, switch_of(number_in(config->blocking), base.blocking, "blocking"));
   SETO_ASSIGN(base.share_context, switch_of(number_in(config->splitShare), base.share_context, "splitShare"));
   if (config->commName != nullptr) base.name = std::string(config->commName, strnlen(config->commName, kNameLimit));

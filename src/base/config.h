@@ -32,6 +32,7 @@ enum class ConfigField : std::uint8_t {
   operation_timeout_ms,
   init_timeout_ms,
   algorithm,
+  codec,
   deterministic,
   calibrate,
   tuning_file,
@@ -56,7 +57,7 @@ enum class ConfigField : std::uint8_t {
   heartbeat_ms,
   liveness_timeout_ms,
 };
-inline constexpr std::size_t kConfigFieldCount = 31;
+inline constexpr std::size_t kConfigFieldCount = 32;
 
 // What a number holds when its text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -71,6 +72,7 @@ struct Config {
   std::uint64_t operation_timeout_ms = 1'800'000;
   std::uint64_t init_timeout_ms = 120'000;
   std::string algorithm;  // empty: chosen
+  std::string codec;      // empty: none
   bool deterministic = false;
   Calibrate calibrate = Calibrate::automatic;
   std::string tuning_file;

@@ -87,6 +87,9 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "making a communicator fails after this time, naming the missing ranks"},
     {"SETO_ALGORITHM", WordAccess{{&Config::algorithm, kNameLimit}}, "", Scope::communicator,
      "pins the algorithm by name (seto explain lists them); empty: chosen for each call"},
+    {"SETO_CODEC", WordAccess{{&Config::codec, kNameLimit}}, "", Scope::communicator,
+     "sums of floats may travel encoded: fp16, bf16, e4m3, e5m2, int8 or int4, on all tiers or on some (world=fp16); empty: "
+     "exact"},
     {"SETO_DETERMINISTIC", BoolAccess{&Config::deterministic}, "off", Scope::communicator,
      "choose by shipped constants only, so that every run rounds alike"},
     {"SETO_CALIBRATE", choice<&Config::calibrate>(kCalibrateNames), "auto", Scope::communicator,

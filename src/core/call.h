@@ -24,6 +24,7 @@ struct Call {
   std::span<const std::uint64_t> displacements;  // of the output parts; empty: one after another
   std::uint32_t deadline_ms = 0;                 // 0: the communicator's
   int algorithm = 0;                             // id, 0: chosen
+  int codec = 0;                                 // id, 0: the communicator's
   bool deterministic = false;
   Status wrong;  // found before it came here: it is rejected under its number, so that the other ranks hear of it
 };
@@ -40,8 +41,8 @@ std::size_t scalar_size(DataType type);
 inline bool repeats(const Call& last, const Call& call) {
   return last.input == call.input && last.output == call.output && last.count == call.count &&
          last.collective == call.collective && last.type == call.type && last.op == call.op && last.root == call.root &&
-         last.algorithm == call.algorithm && last.deterministic == call.deterministic && call.counts.empty() &&
-         call.displacements.empty() && last.counts.empty() && call.wrong.ok();
+         last.algorithm == call.algorithm && last.codec == call.codec && last.deterministic == call.deterministic &&
+         call.counts.empty() && call.displacements.empty() && last.counts.empty() && call.wrong.ok();
 }
 
 // Whether the call makes sense by itself, on this rank. The text names the argument.

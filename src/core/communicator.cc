@@ -215,9 +215,8 @@ Status Communicator::heed(Rank peer, const Note& own) {
   if (theirs.digest == own.digest) return {};
   if (text_of(own) == text_of(theirs)) {
     fail(failure(Code::remote_error,
-                 "operation %llu: ranks %d and %d call %s, but plan it differently: parts, algorithm, slice bytes and slot depth "
-                 "(SETO_* "
-                 "variables too) must be the same on all ranks",
+                 "operation %llu: ranks %d and %d call %s, but plan it differently: parts, algorithm, codec, slice bytes and "
+                 "slot depth (SETO_* variables too) must be the same on all ranks",
                  operation, rank_, peer, text_of(own).c_str()),
          peer);
     return first_failure();

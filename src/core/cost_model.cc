@@ -28,6 +28,7 @@ constexpr Constant kConstants[] = {
     {"site.gigabytes_per_second", [](CostModel& costs) -> double& { return costs.site.bytes_per_second; }, 1e9},
     {"world.latency_us", [](CostModel& costs) -> double& { return costs.world.latency_seconds; }, 1e-6},
     {"world.gigabytes_per_second", [](CostModel& costs) -> double& { return costs.world.bytes_per_second; }, 1e9},
+    {"codec.gigabytes_per_second", [](CostModel& costs) -> double& { return costs.codec_bytes_per_second; }, 1e9},
     {"switch_us", [](CostModel& costs) -> double& { return costs.switch_seconds; }, 1e-6},
 };
 

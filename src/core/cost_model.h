@@ -28,6 +28,9 @@ struct CostModel {
   TierCost world{30e-3, 0.1e9};
   // A hop between ranks that share a core is a switch of the scheduler (measured, 4 ranks on 2 cores: 2.4 us for 1 hop).
   double switch_seconds = 1.5e-6;
+  // What a rank encodes or decodes, of the numbers, beside the rest of its pass: half of what one core does alone beyond the
+  // cache.
+  double codec_bytes_per_second = 12e9;
   CostSource source = CostSource::shipped;
   std::uint8_t measured = 0;  // which tiers: a bit for each kind
 

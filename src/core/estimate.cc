@@ -8,7 +8,8 @@ namespace seto {
 
 Result<double> estimated_seconds(const Communicator& communicator, const Call& call) {
   SETO_TRY(check(call, communicator.rank(), communicator.ranks()));
-  const Question question = question_of(call, {communicator.ranks(), &communicator.config(), communicator.ranks_a_core()});
+  const Question question =
+      question_of(call, {communicator.ranks(), &communicator.config(), communicator.ranks_a_core(), &communicator.tiers()});
   SETO_ASSIGN(const Choice choice, choose(question, communicator.tiers(), communicator.costs()));
   for (const Candidate& candidate : choice.candidates)
     if (candidate.algorithm == choice.algorithm) return candidate.seconds;

@@ -7,6 +7,7 @@
 #include "src/core/call.h"
 #include "src/core/context.h"
 #include "src/core/json.h"
+#include "src/core/names.h"
 
 namespace seto {
 namespace {
@@ -22,12 +23,16 @@ std::string duration(double seconds) {
   return text;
 }
 
+bool is_chosen(const Candidate& candidate, const Choice& choice) {
+  return candidate.algorithm == choice.algorithm && candidate.coded_tiers == choice.coded_tiers;
+}
+
 std::string verdict(const Candidate& candidate, const Choice& choice) {
-  if (candidate.algorithm == choice.algorithm) return "chosen";
+  if (is_chosen(candidate, choice)) return "chosen";
   if (!candidate.refused.empty()) return candidate.refused;
   double best = 0;
   for (const Candidate& other : choice.candidates)
-    if (other.algorithm == choice.algorithm) best = other.seconds;
+    if (is_chosen(other, choice)) best = other.seconds;
   char text[64];
   std::snprintf(text, sizeof text, "%.2f times the time of the chosen one", candidate.seconds / best);
   return text;
@@ -69,9 +74,9 @@ std::string as_text(const Report& report) {
   std::snprintf(line, sizeof line, "  %-20s %14s  %s\n", "algorithm", "estimate", "verdict");
   text += line;
   for (const Candidate& candidate : choice.candidates) {
-    std::snprintf(line, sizeof line, "%s %-20s %14s  %s\n", candidate.algorithm == choice.algorithm ? "*" : " ",
-                  std::string(candidate.algorithm->name).c_str(),
-                  candidate.refused.empty() ? duration(candidate.seconds).c_str() : "-", verdict(candidate, choice).c_str());
+    std::snprintf(line, sizeof line, "%s %-20s %14s  %s\n", is_chosen(candidate, choice) ? "*" : " ",
+                  candidate.name(question).c_str(), candidate.refused.empty() ? duration(candidate.seconds).c_str() : "-",
+                  verdict(candidate, choice).c_str());
     text += line;
   }
   if (const std::string ignored = pin_ignored(question, choice); !ignored.empty()) text += ignored + "\n";
@@ -93,7 +98,12 @@ std::string as_json(const Report& report) {
   json.key("ranks").number(static_cast<std::uint64_t>(question.ranks));
   json.key("tiers").number(static_cast<std::uint64_t>(tiers.count())).key("ranks_a_core").number(question.crowding);
   if (const std::string ignored = pin_ignored(question, choice); !ignored.empty()) json.key("pin_ignored").value(ignored);
-  json.key("chosen").value(choice.algorithm->name).key("slice_bytes").number(choice.cut.slice_bytes);
+  json.key("chosen")
+      .value(choice.algorithm->name)
+      .key("codec")
+      .value(codec_name(choice.codec))
+      .key("slice_bytes")
+      .number(choice.cut.slice_bytes);
   json.key("slots")
       .number(std::uint64_t{choice.cut.depth})
       .key("constants")
@@ -102,6 +112,7 @@ std::string as_json(const Report& report) {
       .open('[');
   for (const Candidate& candidate : choice.candidates) {
     json.open('{').key("algorithm").value(candidate.algorithm->name);
+    json.key("codec").value(codec_name(candidate.coded_tiers == 0 ? std::uint8_t{0} : question.codec));
     if (candidate.refused.empty()) json.key("seconds").number(candidate.seconds);
     json.key("verdict").value(verdict(candidate, choice)).close('}');
   }
@@ -159,6 +170,8 @@ Result<std::string> explain_on(const Communicator& communicator, Question questi
   question.pin = communicator.config().algorithm;
   question.crowding = communicator.ranks_a_core();
   question.deterministic = communicator.config().deterministic;
+  SETO_ASSIGN(const CodecSetting setting, CodecSetting::parse(communicator.config().codec));
+  allow_codec(question, ReduceOp::sum, setting, communicator.tiers());
   return text_of(question, communicator.tiers(), communicator.costs(), format, "");
 }
 

@@ -26,9 +26,10 @@ std::uint32_t folded(std::uint32_t digest, std::uint64_t word) {
 // What both ends of every stream must agree on.
 std::uint32_t digest_of(const Call& call, const Choice& choice, Finish finish, const LaunchTuning& tuning) {
   std::uint32_t digest = 2166136261U;
-  for (const std::uint64_t word : {static_cast<std::uint64_t>(call.collective), static_cast<std::uint64_t>(call.type),
-                                   static_cast<std::uint64_t>(call.op), static_cast<std::uint64_t>(call.root), call.count,
-                                   static_cast<std::uint64_t>(finish), tuning.slice_elements, std::uint64_t{tuning.depth}})
+  for (const std::uint64_t word :
+       {static_cast<std::uint64_t>(call.collective), static_cast<std::uint64_t>(call.type), static_cast<std::uint64_t>(call.op),
+        static_cast<std::uint64_t>(call.root), call.count, static_cast<std::uint64_t>(finish), tuning.slice_elements,
+        std::uint64_t{tuning.depth}, std::uint64_t{choice.codec}, std::uint64_t{choice.coded_tiers}})
     digest = folded(digest, word);
   for (const char letter : choice.algorithm->name) digest = folded(digest, static_cast<std::uint64_t>(letter));
   for (const std::uint64_t count : call.counts) digest = folded(digest, count);
@@ -46,7 +47,7 @@ Finish LaunchCache::finish_of(const Call& call) const {
 
 bool LaunchCache::same(const Key& key, const Call& call, InPlace in_place) {
   return key.collective == call.collective && key.count == call.count && key.type == call.type && key.op == call.op &&
-         key.root == call.root && key.in_place == in_place && key.algorithm == call.algorithm &&
+         key.root == call.root && key.in_place == in_place && key.algorithm == call.algorithm && key.codec == call.codec &&
          key.deterministic == call.deterministic &&
          std::equal(key.counts.begin(), key.counts.end(), call.counts.begin(), call.counts.end()) &&
          std::equal(key.displacements.begin(), key.displacements.end(), call.displacements.begin(), call.displacements.end());
@@ -62,6 +63,7 @@ Result<BoundShape*> LaunchCache::find(const Call& call, bool busy) {
                 call.root,
                 call.count,
                 call.algorithm,
+                call.codec,
                 call.deterministic,
                 {call.counts.begin(), call.counts.end()},
                 {call.displacements.begin(), call.displacements.end()}};
@@ -89,10 +91,12 @@ StoreChoice& LaunchCache::stores_for(Collective collective, std::uint64_t bytes)
 }
 
 Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace in_place) {
-  const Question question = question_of(call, {setup_.ranks, setup_.config, setup_.crowding});
+  const Question question = question_of(call, {setup_.ranks, setup_.config, setup_.crowding, setup_.tiers});
   SETO_ASSIGN(const Choice choice, choose(question, *setup_.tiers, *setup_.costs));
   Shape shape{call.collective, setup_.ranks, call.root, 1, finish_of(call)};
   shape.pieces = choice.algorithm->pieces(shape);
+  shape.codec = choice.codec;
+  shape.coded_tiers = choice.coded_tiers;
 
   auto bound = std::make_unique<BoundShape>();
   bound->algorithm = choice.algorithm;
@@ -105,7 +109,8 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
   bound->note.words[2] = is_rooted(call.collective) ? static_cast<std::uint64_t>(call.root) : 0;
 
   const std::size_t element = size_of(call.type);
-  const auto grain = static_cast<std::uint32_t>(kCacheLine / element);
+  const std::uint32_t grain =
+      choice.codec != 0 ? facts_of(static_cast<Codec>(choice.codec - 1)).block : static_cast<std::uint32_t>(kCacheLine / element);
   const Layout layout = call.counts.empty() ? Layout::uniform(shape, setup_.rank, call.count, grain)
                                             : Layout::table(shape, setup_.rank, call.counts, call.displacements, grain);
   const Program plain = build_program(*choice.algorithm, shape, *setup_.tiers, setup_.rank, in_place);
@@ -119,8 +124,9 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
   request.digest = bound->note.digest = digest_of(call, choice, shape.finish, request.tuning);
   bound->recorded = recorded(call, {bound->bytes, algorithm_id(choice.algorithm->name), request.digest});
   SETO_ASSIGN(bound->launch, HostLaunch::bind(request, *setup_.circle));
-  SETO_LOG_AS(debug, (LogOrigin{setup_.rank, 0}), "%s runs as %s, in slices of %llu elements, %u in flight",
+  SETO_LOG_AS(debug, (LogOrigin{setup_.rank, 0}), "%s runs as %s%s%s, in slices of %llu elements, %u in flight",
               describe(call.collective, call.count, call.type, call.op, call.root).c_str(), choice.algorithm->name.data(),
+              choice.codec == 0 ? "" : " in ", choice.codec == 0 ? "" : codec_name(choice.codec).data(),
               static_cast<unsigned long long>(request.tuning.slice_elements), request.tuning.depth);
   return bound;
 }

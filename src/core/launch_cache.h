@@ -57,6 +57,7 @@ class LaunchCache final {
     Rank root;
     std::uint64_t count;
     int algorithm;
+    int codec;
     bool deterministic;
     std::vector<std::uint64_t> counts;
     std::vector<std::uint64_t> displacements;

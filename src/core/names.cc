@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "src/engine/coding.h"
 
 namespace seto {
 namespace {
 
 constexpr std::string_view kNoCodec = "none";
+constexpr int kNoCodecId = 1;
 
 // One name serves several collectives. In the catalog's order.
 const std::vector<std::string_view>& names() {
@@ -34,7 +36,19 @@ std::string_view algorithm_name(int id) {
   return id < 1 || id > static_cast<int>(names().size()) ? std::string_view() : names()[static_cast<std::size_t>(id - 1)];
 }
 
-int codec_id(std::string_view name) { return name == kNoCodec ? 1 : 0; }
+int codec_id(std::string_view name) {
+  if (name == kNoCodec) return kNoCodecId;
+  const Result<Codec> codec = parse_codec(name);
+  return codec.ok() ? kNoCodecId + plan_number(codec.value()) : 0;
+}
+
+bool is_codec_id(int id) { return id >= kNoCodecId && id <= kNoCodecId + kCodecCount; }
+
+std::uint8_t codec_number(int id) { return static_cast<std::uint8_t>(id - kNoCodecId); }
+
+std::string_view codec_name(std::uint8_t number) {
+  return number == 0 ? kNoCodec : facts_of(static_cast<Codec>(number - 1)).name;
+}
 
 std::string known_algorithms() {
   std::string text;
@@ -42,7 +56,11 @@ std::string known_algorithms() {
   return text;
 }
 
-std::string known_codecs() { return std::string(kNoCodec); }
+std::string known_codecs() {
+  std::string text(kNoCodec);
+  for (int codec = 0; codec < kCodecCount; ++codec) text.append(", ").append(facts_of(static_cast<Codec>(codec)).name);
+  return text;
+}
 
 std::string seconds_text(std::uint64_t from_us, std::uint64_t to_us) {
   std::array<char, 32> text{};

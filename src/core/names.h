@@ -10,7 +10,12 @@ namespace seto {
 int algorithm_id(std::string_view name);
 // Empty for what is no id.
 std::string_view algorithm_name(int id);
+// 1 is "none": exact.
 int codec_id(std::string_view name);
+// As plans number codecs: 0 is none. Of an id that is one.
+std::uint8_t codec_number(int id);
+std::string_view codec_name(std::uint8_t number);
+bool is_codec_id(int id);
 
 // "ring, direct, ...": for the text of a failure.
 std::string known_algorithms();

@@ -7,7 +7,9 @@
 #include <limits>
 #include <utility>
 
+#include "src/codec/codec.h"
 #include "src/core/names.h"
+#include "src/plan/chunk_map.h"
 
 namespace seto {
 namespace {
@@ -85,16 +87,27 @@ struct TierLoad {
   double n = 1;
   double bytes = 0;
   double slice = 0;
+  bool coded = false;
 };
+
+// Bytes on the wire for each byte of numbers.
+double wire_share(const Question& question) {
+  constexpr std::size_t kMany = std::size_t{1} << 20;
+  const auto codec = static_cast<Codec>(question.codec - 1);
+  return static_cast<double>(encoded_size(codec, kMany)) / static_cast<double>(kMany * size_of(question.type));
+}
 
 double seconds(const Form& form, const TierLoad& load, const TierCost& tier, const Question& question, const CostModel& model) {
   const double rate = tier.bytes_per_second / question.crowding;
+  // Coded, each byte is encoded or decoded where it would only be copied.
+  const double a_byte = load.coded ? wire_share(question) / rate + question.crowding / model.codec_bytes_per_second : 1 / rate;
   // The first slice has to pass each hop before anything can overlap.
-  const double hop = tier.latency_seconds + load.slice / rate + (question.crowding > 1 ? model.switch_seconds : 0);
-  return form.hops(load.n) * hop + form.copies(load.n) * load.bytes / rate;
+  const double hop = tier.latency_seconds + load.slice * a_byte + (question.crowding > 1 ? model.switch_seconds : 0);
+  return form.hops(load.n) * hop + form.copies(load.n) * load.bytes * a_byte;
 }
 
-double seconds(const Algorithm& algorithm, const Question& question, const Tiers& tiers, const CostModel& model) {
+double seconds(const Algorithm& algorithm, const Question& question, const Tiers& tiers, const CostModel& model,
+               std::uint8_t coded_tiers) {
   const auto form = std::find_if(std::begin(kForms), std::end(kForms), [&](const Form& each) {
     return each.collective == algorithm.collective && each.algorithm == algorithm.name;
   });
@@ -105,7 +118,8 @@ double seconds(const Algorithm& algorithm, const Question& question, const Tiers
                                              : std::min(bytes / std::max(1U, algorithm.pieces(shape)),
                                                         static_cast<double>(cut_for(question, algorithm).slice_bytes));
   if (algorithm.name != "hierarchical")
-    return seconds(*form, {static_cast<double>(question.ranks), bytes, slice}, model.of(tiers.widest()), question, model);
+    return seconds(*form, {static_cast<double>(question.ranks), bytes, slice, coded_tiers != 0}, model.of(tiers.widest()),
+                   question, model);
   // Each tier moves what the tiers within it have scattered already; rooted ones scatter nothing.
   const bool parts = question.collective == Collective::all_gather || question.collective == Collective::reduce_scatter;
   double left = parts ? bytes * question.ranks : bytes;
@@ -113,7 +127,8 @@ double seconds(const Algorithm& algorithm, const Question& question, const Tiers
   for (int tier = 0; tier < tiers.count(); ++tier) {
     const double members = tiers.size(tier);
     const double load = parts ? left / members : left;
-    sum += seconds(*form, {members, load, std::min(slice, load)}, model.of(tiers.kind(tier)), question, model);
+    sum += seconds(*form, {members, load, std::min(slice, load), (coded_tiers >> tier & 1) != 0}, model.of(tiers.kind(tier)),
+                   question, model);
     if (parts || question.collective == Collective::all_reduce) left /= members;
   }
   return sum;
@@ -132,20 +147,62 @@ Question question_of(const Call& call, const Surroundings& here) {
   question.pin = call.algorithm != 0 ? algorithm_name(call.algorithm) : std::string_view(here.config->algorithm);
   question.crowding = here.crowding;
   question.deterministic = call.deterministic || here.config->deterministic;
+  if (call.codec != 0) {
+    allow_codec(question, call.op, CodecSetting::of_id(call.codec), *here.tiers);
+  } else if (const Result<CodecSetting> setting = CodecSetting::parse(here.config->codec); setting.ok()) {
+    allow_codec(question, call.op, setting.value(), *here.tiers);  // one that is none was refused when the communicator was made
+  }
   return question;
 }
+
+std::string Candidate::name(const Question& question) const {
+  const std::string own(algorithm->name);
+  return coded_tiers == 0 ? own : own + " in " + std::string(codec_name(question.codec));
+}
+
+void allow_codec(Question& question, ReduceOp op, const CodecSetting& setting, const Tiers& tiers) {
+  const bool sums = op == ReduceOp::sum || op == ReduceOp::avg || op == ReduceOp::premul_sum;
+  const bool takes = setting.number != 0 && encodes(static_cast<Codec>(setting.number - 1), question.type);
+  if (!takes || !sums || !reduces(question.collective) || question.collective == Collective::barrier) return;
+  question.codec = setting.number;
+  question.codec_tiers = setting.on(tiers);
+}
+
+namespace {
+
+// The ways in which an algorithm may run: exactly, and coded on the tiers that may be, if it can do that.
+std::vector<Candidate> ways_of(const Algorithm& algorithm, const Question& question, const Tiers& tiers, const CostModel& model) {
+  Shape shape{question.collective, question.ranks, question.root, 1, Finish::none};
+  std::vector<Candidate> ways;
+  const bool pinned = algorithm.name == question.pin;
+  const auto add = [&](std::uint8_t coded_tiers) {
+    shape.codec = coded_tiers == 0 ? std::uint8_t{0} : question.codec;
+    shape.coded_tiers = coded_tiers;
+    if (coded_tiers != 0 && algorithm.encodings(shape, tiers) == 0) return;
+    const std::uint32_t most = pinned ? std::numeric_limits<std::uint32_t>::max() : kMostEncodings;
+    ways.push_back({&algorithm, coded_tiers, seconds(algorithm, question, tiers, model, coded_tiers),
+                    refusal_of(algorithm, shape, tiers, most)});
+  };
+  add(0);
+  const auto all = static_cast<std::uint8_t>((1U << tiers.count()) - 1);
+  const auto widest = static_cast<std::uint8_t>(1U << (tiers.count() - 1));
+  if ((question.codec_tiers & all) == all) add(all);
+  if (widest != all && (question.codec_tiers & widest) != 0) add(widest);
+  return ways;
+}
+
+}  // namespace
 
 Result<Choice> choose(const Question& question, const Tiers& tiers, const CostModel& costs) {
   const CostModel model = question.deterministic ? CostModel() : costs;
   Choice choice;
-  const Shape shape{question.collective, question.ranks, question.root, 1, Finish::none};
   const Candidate* best = nullptr;
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.collective != question.collective) continue;
-    Candidate candidate{&algorithm, seconds(algorithm, question, tiers, model), algorithm.refuses(shape, tiers)};
-    if (candidate.refused.empty() && !question.pin.empty() && algorithm.name != question.pin)
-      candidate.refused = "another one is pinned";
-    choice.candidates.push_back(std::move(candidate));
+    for (Candidate& way : ways_of(algorithm, question, tiers, model)) {
+      if (way.refused.empty() && !question.pin.empty() && algorithm.name != question.pin) way.refused = "another one is pinned";
+      choice.candidates.push_back(std::move(way));
+    }
   }
   for (const Candidate& candidate : choice.candidates)
     if (candidate.refused.empty() && (best == nullptr || candidate.seconds < best->seconds)) best = &candidate;
@@ -156,6 +213,8 @@ Result<Choice> choose(const Question& question, const Tiers& tiers, const CostMo
   }
   if (best == nullptr) return failure(Code::internal, "no algorithm for %s", name_of(question.collective).data());
   choice.algorithm = best->algorithm;
+  choice.coded_tiers = best->coded_tiers;
+  choice.codec = best->coded_tiers == 0 ? std::uint8_t{0} : question.codec;
   choice.cut = cut_for(question, *best->algorithm);
   return choice;
 }

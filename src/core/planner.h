@@ -9,6 +9,7 @@
 #include "src/base/config.h"
 #include "src/base/result.h"
 #include "src/core/call.h"
+#include "src/core/codec_setting.h"
 #include "src/core/cost_model.h"
 #include "src/topology/tiers.h"
 
@@ -24,6 +25,8 @@ struct Question {
   std::string_view pin;        // an algorithm by name, or empty
   double crowding = 1;         // ranks a core, of the most crowded node; 1 if every rank has its own
   bool deterministic = false;  // by shipped constants, whatever was measured or read
+  std::uint8_t codec = 0;      // that messages may be encoded with, as plans number it; 0: they may not
+  std::uint8_t codec_tiers = 0;
 };
 
 // Where a call is made.
@@ -31,6 +34,7 @@ struct Surroundings {
   int ranks = 1;
   const Config* config = nullptr;
   double crowding = 1;
+  const Tiers* tiers = nullptr;
 };
 
 // What a call asks. Its pin is a view of a table or of the config.
@@ -44,15 +48,24 @@ struct Cut {
 
 struct Candidate {
   const Algorithm* algorithm = nullptr;
-  double seconds = 0;   // estimated
-  std::string refused;  // why it cannot be had; empty: it can
+  std::uint8_t coded_tiers = 0;  // on which its messages are encoded
+  double seconds = 0;            // estimated
+  std::string refused;           // why it cannot be had; empty: it can
+
+  // "two_shot", "two_shot in fp16"
+  [[nodiscard]] std::string name(const Question& question) const;
 };
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
+  std::uint8_t codec = 0;  // 0: exact
+  std::uint8_t coded_tiers = 0;
   Cut cut;
   std::vector<Candidate> candidates;  // in the catalog's order
 };
+
+// For sums of floats alone, of those types that the codec takes.
+void allow_codec(Question& question, ReduceOp op, const CodecSetting& setting, const Tiers& tiers);
 
 // Pure: equal arguments give equal answers on every rank.
 Result<Choice> choose(const Question& question, const Tiers& tiers, const CostModel& model);

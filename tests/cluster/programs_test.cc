@@ -88,5 +88,22 @@ TEST(Benchmark, RefusesWhatCouldOnlyFailLater) {
   EXPECT_EQ(run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 --algorithm ring").status, 0);
 }
 
+// A table for each codec, checked against its bound, with the bytes that such a tensor has on the wire.
+TEST(Benchmark, LetsSumsTravelInCodecs) {
+  if (!is_there(built("bench/all_reduce_perf"))) GTEST_SKIP() << "skipped: built without SETO_BENCH";
+  const Ended ended = run_program("bench/all_reduce_perf",
+                                  "-b 1M -e 1M -n 2 --ranks 3 -d float,double,bfloat16 -o sum,max,avg --codec none,e4m3,int8",
+                                  "SETO_TRANSPORT=tcp SETO_CALIBRATE=off");
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("checked against the error bound of their codec"));
+  EXPECT_THAT(ended.text, ::testing::ContainsRegex("1048576 +262144 +float +sum .* int8 +266240\n"));
+  EXPECT_THAT(ended.text, ::testing::ContainsRegex("1048576 +262144 +float +sum .* none +1048576\n"));
+  EXPECT_THAT(ended.text, HasSubstr("Out of bounds values : 0 OK"));
+  EXPECT_THAT(run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 --codec fp15").text, HasSubstr("there are none, fp16"));
+  EXPECT_THAT(run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 -d int32 --codec fp16").text,
+              HasSubstr("fp16 does not take int32"));
+  EXPECT_THAT(run_program("bench/all_gather_perf", "-b 8 -e 8 --ranks 2 --codec fp16").text, HasSubstr("adds nothing"));
+}
+
 }  // namespace
 }  // namespace seto::testing

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "bench/common/formats.h"
@@ -244,6 +246,16 @@ TEST(Verify, AverageAllowsTwoUnitsInTheLastPlaceAndNoMore) {
   EXPECT_EQ(compare(want + 3 * ulp), 1U);
   EXPECT_EQ(compare(-want), 1U);
   EXPECT_EQ(compare(NAN), 1U);
+}
+
+TEST(Verify, CountsWhatIsBeyondABound) {
+  const std::vector<float> expected = {1, 2, 3, 4};
+  const std::vector<float> actual = {1.05F, 2.2F, std::numeric_limits<float>::quiet_NaN(), -4};
+  const auto bytes = [](const std::vector<float>& values) { return std::as_bytes(std::span(values)); };
+  EXPECT_EQ(count_beyond(setoFloat32, 0.1, bytes(expected), bytes(actual)), 3U);
+  EXPECT_EQ(count_beyond(setoFloat32, 0.3, bytes(expected), bytes(actual)), 2U);
+  EXPECT_EQ(largest_magnitude(setoFloat32, bytes({1, -7, 3})), 7.0);
+  EXPECT_EQ(largest_magnitude(setoFloat32, {}), 0.0);
 }
 
 }  // namespace

@@ -43,7 +43,9 @@ TEST(Planner, ADeterministicCallGoesByShippedConstants) {
   Config config;
   Call call;
   call.count = 1 << 20;
-  const auto name = [&] { return choose(question_of(call, {8, &config, 1}), tiers, slow_to_start).value().algorithm->name; };
+  const auto name = [&] {
+    return choose(question_of(call, {8, &config, 1, &tiers}), tiers, slow_to_start).value().algorithm->name;
+  };
   const std::string_view shipped = chosen(Collective::all_reduce, call.count * sizeof(float), tiers);
   ASSERT_NE(name(), shipped) << "a hop of a millisecond decides otherwise";
   call.deterministic = true;

@@ -1,0 +1,62 @@
+#include "src/core/codec_setting.h"
+
+#include <array>
+#include <string>
+
+#include "src/core/names.h"
+#include "src/engine/coding.h"
+
+namespace seto {
+namespace {
+
+constexpr std::array<std::string_view, 3> kKinds = {"node", "site", "world"};  // in the order of TierKind
+constexpr std::uint8_t kEveryKind = 7;
+
+Result<std::uint8_t> kinds_of(std::string_view name) {
+  for (std::size_t kind = 0; kind < kKinds.size(); ++kind)
+    if (name == kKinds[kind]) return static_cast<std::uint8_t>(1U << kind);
+  return failure(Code::invalid_argument, "codec: '%.64s' is no tier; there are node, site and world", std::string(name).c_str());
+}
+
+}  // namespace
+
+CodecSetting CodecSetting::of_id(int id) {
+  const std::uint8_t number = codec_number(id);
+  return {number, number == 0 ? std::uint8_t{0} : kEveryKind};
+}
+
+Result<CodecSetting> CodecSetting::parse(std::string_view text) {
+  CodecSetting setting;
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    const std::size_t equals = one.find('=');
+    std::uint8_t kinds = kEveryKind;
+    if (equals != std::string_view::npos) {
+      SETO_ASSIGN(kinds, kinds_of(one.substr(0, equals)));
+    }
+    const std::string name(equals == std::string_view::npos ? one : one.substr(equals + 1));
+    const int id = codec_id(name);
+    if (id == 0)
+      return failure(Code::invalid_argument, "codec: '%.64s' is none; there are %s", name.c_str(), known_codecs().c_str());
+    const std::uint8_t number = codec_number(id);
+    if (number == 0) {
+      setting.kinds &= static_cast<std::uint8_t>(~kinds);
+      continue;
+    }
+    if (setting.kinds != 0 && setting.number != number)
+      return failure(Code::invalid_argument, "codec: '%.64s' beside another: tiers that have one have the same", name.c_str());
+    setting.number = number;
+    setting.kinds |= kinds;
+  }
+  return setting.kinds == 0 ? CodecSetting() : setting;
+}
+
+std::uint8_t CodecSetting::on(const Tiers& tiers) const {
+  std::uint8_t bits = 0;
+  for (int tier = 0; tier < tiers.count(); ++tier)
+    if ((kinds >> static_cast<unsigned>(tiers.kind(tier)) & 1U) != 0) bits |= static_cast<std::uint8_t>(1U << tier);
+  return bits;
+}
+
+}  // namespace seto

@@ -1,0 +1,231 @@
+// Sums that travel encoded, through the C API: the same bits on every rank, within the stated bound, and only where it was asked
+// for.
+#include "src/codec/codec.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/ranks.h"
+
+namespace seto::testing {
+namespace {
+
+// Of links so slow that fewer bytes always win.
+class SlowLinks {
+ public:
+  SlowLinks() : path_(::testing::TempDir() + "seto_slow_" + std::to_string(getpid())) {
+    std::ofstream(path_) << "node.gigabytes_per_second 0.1\nsite.gigabytes_per_second 0.1\n";
+    setenv("SETO_TUNING_FILE", path_.c_str(), 1);
+  }
+  ~SlowLinks() {
+    unsetenv("SETO_TUNING_FILE");
+    unlink(path_.c_str());
+  }
+  SlowLinks(const SlowLinks&) = delete;
+  SlowLinks& operator=(const SlowLinks&) = delete;
+
+ private:
+  std::string path_;
+};
+
+// Of no codec's grid.
+float element(int rank, std::size_t index) {
+  return std::sin(static_cast<float>(index) * 0.37F + static_cast<float>(rank)) * (1.0F + static_cast<float>(index % 5));
+}
+constexpr double kLargest = 5;
+
+std::vector<float> own(int rank, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = element(rank, i);
+  return values;
+}
+
+double exact(int ranks, std::size_t index) {
+  double sum = 0;
+  for (int rank = 0; rank < ranks; ++rank) sum += static_cast<double>(element(rank, index));
+  return sum;
+}
+
+// Contributions and the sum, each encoded once, at most.
+double bound_of(Codec codec, int ranks) {
+  const auto once = [&](double largest) { return error_bound(codec, DataType::float32, Rounding::nearest, largest, largest); };
+  return ranks * once(kLargest) + once(ranks * kLargest) + 1e-5;
+}
+
+std::uint64_t hash_of(const std::vector<float>& values) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const float value : values) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    hash = (hash ^ bits) * 0x100000001b3U;
+  }
+  return hash;
+}
+
+// All ranks say what they have; each sees whether the others have the same.
+void expect_same_bits(const Seat& seat, const std::vector<float>& values, std::uint64_t round) {
+  seat.board.figure[static_cast<std::size_t>(seat.rank)] = hash_of(values);
+  ASSERT_TRUE(seat.meet(2 * round + 1));
+  EXPECT_EQ(seat.board.figure[0].load(), hash_of(values)) << "rank " << seat.rank << " has other bits than rank 0";
+  ASSERT_TRUE(seat.meet(2 * round + 2));
+}
+
+bool is_exact(const std::vector<float>& values, int ranks) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (std::abs(static_cast<double>(values[i]) - exact(ranks, i)) > 1e-5) return false;
+  return true;
+}
+
+setoComm_t join(const Seat& seat, const char* codec) {
+  setoConfig_t config = config_of_test();
+  config.codec = codec;
+  return seat.join(config);
+}
+
+class CodedSums : public ::testing::TestWithParam<std::tuple<int, const char*>> {};
+
+TEST_P(CodedSums, AreTheSameBitsOnEveryRankAndWithinTheBound) {
+  const auto [ranks, name] = GetParam();
+  const SlowLinks slow;
+  run_ranks(Kind::processes, ranks, [name = name](const Seat& seat) {
+    const setoComm_t comm = join(seat, name);
+    ASSERT_NE(comm, nullptr);
+    const double bound = bound_of(parse_codec(name).value(), seat.ranks);
+    std::uint64_t round = 0;
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1'000}, std::size_t{300'000}}) {
+      std::vector<float> values = own(seat.rank, count);
+      const Answer done = answer(setoAllReduce(values.data(), values.data(), count, setoFloat32, setoSum, comm, nullptr));
+      ASSERT_EQ(done.code, setoSuccess) << done;
+      for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(values[i], exact(seat.ranks, i), bound) << i;
+      // One number alone is its block's scale.
+      EXPECT_TRUE(count <= 1 || !is_exact(values, seat.ranks)) << "it did not travel encoded: " << count;
+      expect_same_bits(seat, values, round++);
+    }
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, CodedSums,
+                         ::testing::Combine(::testing::Values(2, 3, 4),
+                                            ::testing::Values("fp16", "bf16", "e4m3", "e5m2", "int8", "int4")),
+                         [](const auto& one) {
+                           return std::to_string(std::get<0>(one.param)) + "RanksIn_" + std::get<1>(one.param);
+                         });
+
+TEST(Codec, OfACallGoesBeforeTheCommunicators) {
+  const SlowLinks slow;
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    const setoComm_t comm = join(seat, "int8");
+    ASSERT_NE(comm, nullptr);
+    setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
+    const auto summed = [&] {
+      std::vector<float> values = own(seat.rank, 5'000);
+      const Answer done =
+          answer(setoAllReduceConfig(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr, &call));
+      EXPECT_EQ(done.code, setoSuccess) << done;
+      return values;
+    };
+    const std::vector<float> in_int8 = summed();
+    ASSERT_EQ(setoCodecId("none", &call.codec), setoSuccess);
+    EXPECT_TRUE(is_exact(summed(), seat.ranks));
+    ASSERT_EQ(setoCodecId("fp16", &call.codec), setoSuccess);
+    const std::vector<float> in_fp16 = summed();
+    EXPECT_FALSE(is_exact(in_fp16, seat.ranks));
+    EXPECT_NE(in_fp16, in_int8);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+// A codec is leave for sums of floats, nothing else.
+TEST(Codec, LeavesAllButSumsOfFloatsAsTheyAre) {
+  const SlowLinks slow;
+  run_ranks(Kind::processes, 3, [](const Seat& seat) {
+    const setoComm_t comm = join(seat, "int4");
+    ASSERT_NE(comm, nullptr);
+    std::vector<float> values = own(seat.rank, 3'000);
+    ASSERT_EQ(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoMax, comm, nullptr), setoSuccess);
+    for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], std::max({element(0, i), element(1, i), element(2, i)}));
+    std::vector<int> numbers(3'000, 1'000'003 + seat.rank);
+    ASSERT_EQ(setoAllReduce(numbers.data(), numbers.data(), numbers.size(), setoInt32, setoSum, comm, nullptr), setoSuccess);
+    EXPECT_EQ(numbers, std::vector<int>(3'000, 3'000'012));
+    std::vector<float> all(3 * 3'000);
+    values = own(seat.rank, 3'000);
+    ASSERT_EQ(setoAllGather(values.data(), all.data(), values.size(), setoFloat32, comm, nullptr), setoSuccess);
+    for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], element(static_cast<int>(i / 3'000), i % 3'000));
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+TEST(Codec, OfTheWorldAloneIsNoneWithinASite) {
+  const SlowLinks slow;
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    setenv("SETO_CODEC", "world=int4", 1);
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    std::vector<float> values = own(seat.rank, 5'000);
+    ASSERT_EQ(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr), setoSuccess);
+    EXPECT_TRUE(is_exact(values, seat.ranks));
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+TEST(Codec, ThatRanksDoNotAgreeOnIsNamed) {
+  const SlowLinks slow;
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    const setoComm_t comm = join(seat, seat.rank == 0 ? "fp16" : "int8");
+    ASSERT_NE(comm, nullptr);
+    std::vector<float> values = own(seat.rank, 5'000);
+    const Answer heard = answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr));
+    EXPECT_EQ(heard.code, setoRemoteError) << heard;
+    EXPECT_TRUE(heard.says("algorithm, codec, slice bytes")) << heard;
+    ASSERT_TRUE(seat.meet(1));
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+TEST(Codec, ThatIsNoneIsRefusedWithTheNamesOfAll) {
+  run_ranks(Kind::processes, 1, [](const Seat& seat) {
+    setoConfig_t config = config_of_test();
+    setoComm_t comm = nullptr;
+    for (const char* wrong : {"fp15", "moon=fp16", "site=fp16,world=int8"}) {
+      config.codec = wrong;
+      const Answer refused = answer(setoCommInitRankConfig(&comm, 1, seat.id(), 0, &config));
+      EXPECT_EQ(refused.code, setoInvalidArgument) << refused;
+      EXPECT_TRUE(refused.says("codec: '")) << refused;
+    }
+  });
+}
+
+TEST(Codec, BoundsAndSizesAreTold) {
+  run_ranks(Kind::processes, 1, [](const Seat&) {
+    int none = 0, int8 = 0;
+    ASSERT_EQ(setoCodecId("none", &none), setoSuccess);
+    ASSERT_EQ(setoCodecId("int8", &int8), setoSuccess);
+    std::size_t size = 0;
+    EXPECT_EQ(setoCodecSize(int8, setoFloat32, 512, &size), setoSuccess);
+    EXPECT_EQ(size, 520U);
+    EXPECT_EQ(setoCodecSize(none, setoFloat64, 512, &size), setoSuccess);
+    EXPECT_EQ(size, 4096U);
+    double bound = -1;
+    EXPECT_EQ(setoCodecErrorBound(none, setoFloat32, 8, 1e6, &bound), setoSuccess);
+    EXPECT_EQ(bound, 0);
+    EXPECT_EQ(setoCodecErrorBound(int8, setoFloat32, 2, 1, &bound), setoSuccess);
+    EXPECT_GT(bound, 2.0 / 254) << "each of two contributions may be half a step off";
+    EXPECT_LT(bound, 4 * 2.0 / 254 + 0.03);
+    for (const Answer& refused :
+         {answer(setoCodecSize(99, setoFloat32, 1, &size)), answer(setoCodecSize(int8, setoInt32, 1, &size)),
+          answer(setoCodecErrorBound(int8, setoFloat32, 0, 1, &bound)),
+          answer(setoCodecErrorBound(int8, setoFloat32, 2, -1, &bound)), answer(setoCodecSize(int8, setoFloat32, 1, nullptr))})
+      EXPECT_EQ(refused.code, setoInvalidArgument) << refused;
+  });
+}
+
+}  // namespace
+}  // namespace seto::testing
