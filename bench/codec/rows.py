@@ -48,7 +48,33 @@ ROWS = tuple(
     for codec in CODECS
     for work in WORKS
 )
-KEYS = tuple(row.key for row in ROWS)
+
+
+@dataclass(frozen=True)
+class LinkRow:
+    """Time of an all-reduce over slow links in a codec, as a multiple of its time as it is, in the same launch."""
+
+    key: str
+    what: str
+    codec: str
+    hosts: int
+    bound: float
+
+    @property
+    def goal(self):
+        return f"<= {self.bound}x the uncompressed time"
+
+
+LINK = ("rate=200m", "delay=1ms", "bucket=64K")
+LINK_SIZE = 10_000_000  # bytes
+OF_UNCOMPRESSED = {"fp16": 0.53, "int8": 0.28}
+HOSTS = (2, 4)
+LINK_ROWS = tuple(
+    LinkRow(f"link-{codec}-{hosts}", f"all_reduce of 10 MB in {codec}, {hosts} hosts, 200 Mbit/s", codec, hosts, bound)
+    for hosts in HOSTS
+    for codec, bound in OF_UNCOMPRESSED.items()
+)
+KEYS = tuple(row.key for row in ROWS + LINK_ROWS)
 
 
 def ours_of(document):
@@ -71,6 +97,17 @@ def ratio_of(row, ours, peers):
     else:
         other = max((figures.get((row.codec, row.work, row.size), 0) for figures in peers.values()), default=0)
     return own / other if own and other else None
+
+
+def times_of(document):
+    """{codec: microseconds} from the JSON of all_reduce_perf."""
+    return {entry["codec"]: float(entry["out_of_place"]["time"]) for entry in document["results"]}
+
+
+def judge_link(row, launches):
+    """launches: {codec: microseconds} of each launch over so many hosts."""
+    ratios = [times[row.codec] / times["none"] for times in launches if row.codec in times and times.get("none")]
+    return judge_plain(ratios, row.bound, "x", True)
 
 
 def judge(row, rounds):

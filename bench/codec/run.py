@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the table of goals for codecs on one core and ends each row in `met` or `missed`.
+"""Measures the table of goals for codecs, on one core and over slow links, and ends each row in `met` or `missed`.
 
     bench/codec/run [--quick] [--rows KEY,...] [--rounds N] [--limit-minutes M] [--json FILE] [--build DIR]
 
@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import rows  # first: it knows where the common parts are
+import links
 from goals import rotated
 from peers import BENCH, PYTHON_PACKAGES, Setup, Unavailable, run_process
 from report import exit_status, options_of, parser_of, print_end, write_json
@@ -28,7 +29,7 @@ class Codecs(Run):
 
     def __init__(self, options, progress):
         super().__init__(options, progress)
-        self.taken = []
+        self.taken, self.launches = [], {hosts: [] for hosts in rows.HOSTS}
 
     def ours(self):
         time = 0.02 if self.options.quick else 0.2
@@ -53,6 +54,13 @@ class Codecs(Run):
         self.taken.append((figures["ours"], figures["peers"]))
 
 
+    def over_links(self, index, keys):
+        for hosts, launches in self.launches.items():
+            if any(row.key in keys for row in rows.LINK_ROWS if row.hosts == hosts):
+                name = f"{hosts} hosts"
+                self.step(index, "links", name, lambda: launches.append(self.attempt(name, lambda: links.measure(self.build, hosts)) or {}))
+
+
 def medians(figures):
     """Of the rounds that have the key."""
     keys = dict.fromkeys(key for found in figures for key in found)
@@ -62,6 +70,15 @@ def medians(figures):
 def report(session, missing, judged):
     own = medians([ours for ours, _ in session.taken])
     others = {name: medians([peers.get(name, {}) for _, peers in session.taken]) for name in PEER_NAMES}
+    if own:
+        print_figures(own, others)
+    for hosts, launches in session.launches.items():
+        for codec, time in medians(launches).items():
+            print(f"    10 MB over {hosts} hosts, {codec}: {time / 1e3:.0f} ms")
+    print_end(session, "", missing.items(), "few samples", judged)
+
+
+def print_figures(own, others):
     print("\nMedian GB/s of fp32" + "".join(f"{name:>12}" for name in (rows.OURS, *others)))
     for size in (rows.IN_CACHE, rows.BEYOND):
         print(f"    memcpy {size:12}{own.get((rows.MEMCPY, '', size), 0):>12.1f}")
@@ -69,7 +86,6 @@ def report(session, missing, judged):
             cells = "".join(f"{found[key]:>12.1f}" if key in found else " " * 11 + "-" for found in (own, *others.values()))
             print(f"    {' '.join(key):19}{cells}")
     print("plain cast: the machine's conversion without blocks or scales, which is less work; it is in no ratio")
-    print_end(session, "", missing.items(), "few samples", judged)
 
 
 def figures_of(session):
@@ -83,19 +99,23 @@ def main():
     keys = wanted_keys(options.rows, rows.KEYS)
     session = Codecs(options, Progress(options.limit_minutes * 60))
     setup = Setup(session.build, Path(options.peers).resolve(), not options.no_install)
+    on_core = any(row.key in keys for row in rows.ROWS)
     python = None
     try:
-        python = setup.python("torch", "lib/python3*/site-packages/torch")
+        python = on_core and setup.python("torch", "lib/python3*/site-packages/torch")
     except (Unavailable, OSError) as error:
         setup.missing["numpy, torch, FBGEMM"] = str(error)
     try:
-        for index in session.rounds(2 if python else 1):
-            session.round(index, python)
+        for index in session.rounds((2 if python else 1) * on_core + len(rows.HOSTS)):
+            if on_core:
+                session.round(index, python)
+            session.over_links(index, keys)
     except KeyboardInterrupt:
         session.progress.note("interrupted: reporting what was measured")
     # A plain cast does less: it is shown, and judged against nothing.
     rounds = [(ours, {name: found for name, found in peers.items() if name != "plain cast"}) for ours, peers in session.taken]
     judged = [(row.key, row.what, row.goal, rows.judge(row, rounds)) for row in rows.ROWS if row.key in keys]
+    judged += [(row.key, row.what, row.goal, rows.judge_link(row, session.launches[row.hosts])) for row in rows.LINK_ROWS if row.key in keys]
     report(session, setup.missing, judged)
     if options.json:
         write_json(options.json, session, setup.missing, judged, figures_of(session))

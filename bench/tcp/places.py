@@ -72,11 +72,11 @@ class Hosts:
 
     interface = INTERFACE
 
-    def __init__(self, build, per_host=1, links=None):
+    def __init__(self, build, per_host=1, links=None, count=2):
         reason = why_not()
         if reason:
             raise Unavailable(f"hosts made of namespaces: skipped: {reason}")
-        self.per_host, self.lab, self.port = per_host, Lab(2, links, build=build).__enter__(), 30_000
+        self.per_host, self.lab, self.port = per_host, Lab(count, links, build=build).__enter__(), 30_000
         self.addresses = tuple(host.ipv4 for host in self.lab.hosts)
         self.folder = Path(tempfile.mkdtemp(prefix="seto-hosts-"))
         self.agent = self.folder / "agent"

@@ -2,6 +2,8 @@
 // every rank ends with the same bits, however the message was sliced.
 
 #include <cmath>
+#include <cstdio>
+#include <random>
 
 #include "tests/conformance/engine_world.h"
 #include "tests/support/conformance.h"
@@ -128,6 +130,56 @@ TEST_P(CodedEngine, GivesTheSameBitsHoweverItIsSliced) {
 
 INSTANTIATE_TEST_SUITE_P(All, CodedEngine, ::testing::ValuesIn(one_thread_transports()), name_of_one);
 
+// Everything at random: shapes, algorithms, codecs, slices, delays, the order of turns.
+Job random_job(std::mt19937_64& random) {
+  constexpr Codec kCodecs[] = {Codec::fp16, Codec::bf16, Codec::e4m3, Codec::e5m2, Codec::int8, Codec::int4};
+  constexpr DataType kTypes[] = {DataType::float32, DataType::float64, DataType::bfloat16};
+  for (;;) {
+    Job job;
+    job.algorithm = &algorithms()[random() % algorithms().size()];
+    job.ranks = 2 + static_cast<int>(random() % 5);
+    job.type = kTypes[random() % std::size(kTypes)];
+    job.codec = kCodecs[random() % std::size(kCodecs)];
+    job.count = random() % 4 == 0 ? random() % 16 : random() % 2'500;
+    job.slice_elements = 1 + random() % 1'000;
+    job.root = static_cast<Rank>(random() % static_cast<std::uint64_t>(job.ranks));
+    job.order = random() % 4 == 0 ? StepOrder::readiness : StepOrder::skewed;
+    job.in_place = random() % 2 == 0 && shared_at(job, job.root) ? InPlace::yes : InPlace::no;
+    const Tiers tiers = tiers_for(job);
+    if (encodes(*job.codec, job.type) && job.algorithm->refuses(shape_of(job), tiers).empty() &&
+        job.algorithm->encodings(shape_of(job), tiers) > 0)
+      return job;
+  }
+}
+
+class CodedEngineAtRandom : public CodedEngine {
+ protected:
+  // Where several ranks have a result they have the same; where one has, it is the same with other slices.
+  void try_cases(std::uint64_t cases, std::uint64_t seed) const {
+    std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+    std::mt19937_64 random(seed);
+    std::uint64_t compared = 0;
+    for (std::uint64_t one = 0; one < cases && !HasFailure(); ++one) {
+      Job job = random_job(random);
+      SCOPED_TRACE(job.text() + ", case " + std::to_string(one));
+      const auto all = results(job, random(), static_cast<unsigned>(random() % 4));
+      ASSERT_EQ(all.size(), kOperations * static_cast<std::uint64_t>(job.ranks));
+      ++compared;
+      if (job.algorithm->collective == Collective::all_reduce) {
+        for (std::size_t i = kOperations; i < all.size(); ++i) ASSERT_EQ(all[i], all[i % kOperations]) << "result " << i;
+        continue;
+      }
+      job.slice_elements = 1 + random() % 1'000;
+      ASSERT_EQ(all, results(job, random(), static_cast<unsigned>(random() % 4))) << "in other slices";
+    }
+    EXPECT_EQ(compared, cases);
+  }
+};
+
+TEST_P(CodedEngineAtRandom, EndsWithTheSameBits) { try_cases(4'000 / kLess, 20261122); }
+
+INSTANTIATE_TEST_SUITE_P(All, CodedEngineAtRandom, ::testing::ValuesIn(one_thread_transports()), name_of_one);
+
 class CodedEngineOverSockets : public CodedEngine {};
 
 TEST_P(CodedEngineOverSockets, GivesTheBitsThatSharedMemoryGives) {
@@ -136,6 +188,13 @@ TEST_P(CodedEngineOverSockets, GivesTheBitsThatSharedMemoryGives) {
     EXPECT_EQ(results(job, seed, 0), results_over(*one_thread_transports().front(), job, seed, 0)) << job.text();
 }
 
+class CodedEngineAtRandomOverSockets : public CodedEngineAtRandom {};
+
+// Sockets cut frames where they like, within blocks, too.
+TEST_P(CodedEngineAtRandomOverSockets, EndsWithTheSameBits) { try_cases(1'500 / kLess, 20261123); }
+
+INSTANTIATE_TEST_SUITE_P(All, CodedEngineAtRandomOverSockets, ::testing::Values(&tcp_transport(1), &tcp_transport(3)),
+                         name_of_one);
 INSTANTIATE_TEST_SUITE_P(All, CodedEngineOverSockets, ::testing::Values(&tcp_transport(1), &tcp_transport(3)), name_of_one);
 
 }  // namespace

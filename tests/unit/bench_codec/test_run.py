@@ -44,6 +44,15 @@ class Rows(unittest.TestCase):
         self.assertIsNone(rows.ratio_of(row, {("int4", "encode", "64MiB"): 5.0}, {"torch": {}}))
         self.assertEqual(verdict(rows.judge(row, [({("int4", "encode", "64MiB"): 5.0}, {})])), "missed")
 
+    def test_over_slow_links(self):
+        entry = lambda codec, time: {"codec": codec, "out_of_place": {"time": str(time)}}  # noqa: E731
+        times = rows.times_of({"results": [entry("none", 400), entry("fp16", 208), entry("int8", 116)]})
+        row = next(row for row in rows.LINK_ROWS if row.codec == "fp16" and row.hosts == 2)
+        self.assertEqual(verdict(rows.judge_link(row, [times, times])), "met")
+        row = next(row for row in rows.LINK_ROWS if row.codec == "int8" and row.hosts == 2)
+        self.assertEqual(verdict(rows.judge_link(row, [times, times])), "missed")
+        self.assertEqual(verdict(rows.judge_link(row, [{}])), "missed")
+
     def test_keys_are_unique(self):
         self.assertEqual(len(rows.KEYS), len(set(rows.KEYS)))
 
