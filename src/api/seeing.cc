@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "src/api/handles.h"
+#include "src/core/codec_report.h"
 #include "src/core/doctor.h"
 #include "src/core/dump.h"
 #include "src/core/explain.h"
@@ -87,6 +88,26 @@ setoResult_t setoInfo(const char* topic, setoFormat_t format, char* text, size_t
     SETO_TRY(check(target, number_in(format)));
     SETO_ASSIGN(const Settings settings, settings_of_environment());
     return write(target, info(topic == nullptr ? "" : topic, version_text(), settings.config, format_of(format)));
+  });
+}
+
+setoResult_t setoCodecs(setoFormat_t format, char* text, size_t capacity, size_t* size) {
+  return enter([&]() -> Status {
+    const Target target{text, capacity, size};
+    SETO_TRY(check(target, number_in(format)));
+    return write(target, codecs_report(format_of(format)));
+  });
+}
+
+setoResult_t setoCodecCheck(const void* values, setoDataType_t datatype, size_t count, setoFormat_t format, char* text,
+                            size_t capacity, size_t* size) {
+  return enter([&]() -> Status {
+    const Target target{text, capacity, size};
+    SETO_TRY(check(target, number_in(format)));
+    if (values == nullptr && count > 0) return null_argument("values");
+    const int type = number_in(datatype);
+    if (type < 0 || type >= setoNumTypes) return failure(Code::invalid_argument, "datatype: %d is none", type);
+    return write(target, codec_check(values, static_cast<DataType>(type), count, format_of(format)));
   });
 }
 

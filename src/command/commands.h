@@ -35,6 +35,11 @@ struct DoctorOptions {
   bool json = false;
 };
 
+struct CodecOptions {
+  std::string file;  // to check; empty: the codecs are listed
+  bool json = false;
+};
+
 // "0.1.0": of the library that runs, whatever the settings say.
 std::string version_text();
 
@@ -43,6 +48,7 @@ std::string version_text();
 int run(const InfoOptions& options);
 int run(const ExplainOptions& options);
 int run(const ReportOptions& options);
+int run(const CodecOptions& options);
 // 1 where something is bad.
 int run(const DoctorOptions& options);
 

@@ -85,7 +85,8 @@ std::vector<std::string> words_after(const std::string& command) {
   if (command == "explain")
     return {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "gather", "scatter", "barrier"};
   if (command == "completion") return shells();
-  if (command == "help") return {"info", "explain", "run", "report", "doctor", "completion"};
+  if (command == "codec") return {"check"};
+  if (command == "help") return {"info", "explain", "run", "report", "doctor", "codec", "completion"};
   return {};
 }
 
@@ -103,6 +104,17 @@ std::vector<seto::command::CommandDescription> describe(const CLI::App& app) {
     all.push_back(std::move(one));
   }
   return all;
+}
+
+CLI::App* add_codec(CLI::App& app, seto::command::CodecOptions& codec) {
+  CLI::App* const command =
+      app.add_subcommand("codec", "what codecs there are; codec check FILE.npy: what each does to your numbers");
+  command->add_flag("--json", codec.json, "as JSON");
+  CLI::App* const check = command->add_subcommand("check", "what each codec would make of the numbers in a file");
+  check->add_option("file", codec.file, "an array of fp32 or fp64 as numpy.save writes it; - is standard input")->required();
+  check->add_flag("--json", codec.json, "as JSON");
+  command->require_subcommand(0, 1);
+  return command;
 }
 
 CLI::App* add_report(CLI::App& app, seto::command::ReportOptions& report) {
@@ -141,10 +153,12 @@ int main(int argc, char** argv) {
   const CLI::App* const report_command = add_report(app, report);
   seto::command::DoctorOptions doctor;
   const CLI::App* const doctor_command = add_doctor(app, doctor);
+  seto::command::CodecOptions codec;
+  const CLI::App* const codec_command = add_codec(app, codec);
   std::string topic;
   app.add_subcommand("help", "this text, or that of a command")
-      ->add_option("command", topic, "info, explain, run, report, doctor, completion or help")
-      ->check(CLI::IsMember({"info", "explain", "run", "report", "doctor", "completion", "help"}));
+      ->add_option("command", topic, "info, explain, run, report, doctor, codec, completion or help")
+      ->check(CLI::IsMember({"info", "explain", "run", "report", "doctor", "codec", "completion", "help"}));
   const std::string help = app.help();  // once a command is parsed, it would be that command's
 
   // After "--" stands the program of seto run, which CLI11 would take for arguments of ours.
@@ -166,6 +180,7 @@ int main(int argc, char** argv) {
   if (completion_command->parsed()) return std::fputs(seto::command::completion(describe(app), shell).c_str(), stdout) < 0;
   if (report_command->parsed()) return seto::command::run(report);
   if (doctor_command->parsed()) return seto::command::run(doctor);
+  if (codec_command->parsed()) return seto::command::run(codec);
   std::fputs(topic.empty() ? help.c_str() : app.get_subcommand(topic)->help("seto").c_str(), stdout);
   return 0;
 }

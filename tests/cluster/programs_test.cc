@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <string>
 
 #include "tests/cluster/thread_ranks.h"
@@ -86,6 +88,32 @@ TEST(Benchmark, RefusesWhatCouldOnlyFailLater) {
   EXPECT_THAT(refusal("-J /nowhere/x.json"), HasSubstr("-J: cannot write /nowhere/x.json"));
   EXPECT_THAT(refusal("--plot x.svg --plot-add /nowhere/x.json"), HasSubstr("--plot-add: cannot read /nowhere/x.json"));
   EXPECT_EQ(run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 --algorithm ring").status, 0);
+}
+
+TEST(Command, ListsCodecsAndTriesThemOnNumbers) {
+  const Ended list = seto("codec");
+  EXPECT_EQ(list.status, 0) << list.text;
+  EXPECT_THAT(list.text, AllOf(HasSubstr("fp16"), HasSubstr("int4"), HasSubstr("relative"), HasSubstr("infinity")));
+  EXPECT_THAT(seto("codec --json").text, HasSubstr("\"encode_bytes_per_second\":"));
+  const std::string path = ::testing::TempDir() + "seto_numbers_" + std::to_string(getpid()) + ".npy";
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }\n";
+  const float values[] = {1, -0.3F, 0, 1000};
+  {
+    std::ofstream file(path, std::ios::binary);
+    file << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(header.size()) << '\0' << header;
+    file.write(reinterpret_cast<const char*>(values), sizeof values);
+  }
+  const Ended checked = seto("codec check " + path);
+  EXPECT_EQ(checked.status, 0) << checked.text;
+  EXPECT_THAT(checked.text,
+              AllOf(HasSubstr("4 numbers of float, 16 bytes"), HasSubstr("SNR"), HasSubstr("###"), HasSubstr("int8")));
+  EXPECT_THAT(seto("codec check --json " + path).text, HasSubstr("\"signal_to_noise_db\":"));
+  std::ofstream(path) << "my diary";
+  const Ended none = seto("codec check " + path);
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.text, HasSubstr("no .npy file"));
+  EXPECT_EQ(seto("codec check /nowhere.npy").status, 1);
+  unlink(path.c_str());
 }
 
 // A table for each codec, checked against its bound, with the bytes that such a tensor has on the wire.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/command/npy.h"
 #include "src/command/run/hosts.h"
 #include "src/command/run/lines.h"
 #include "src/command/run/messages.h"
@@ -162,6 +163,50 @@ TEST(Messages, AssignmentsComeThrough) {
   EXPECT_EQ(got.value().grace_ms, 300U);
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(decode_assignment(std::string_view(bytes).substr(0, size)).ok()) << size;
+}
+
+// ---- files of numpy ----
+
+std::string npy(const std::string& header, const std::string& data) {
+  return std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header + data;
+}
+
+std::string refusal(const std::string& file) { return std::string(parse_npy(file).status().text()); }
+
+TEST(Npy, IsReadAsNumpyWritesIt) {
+  for (const auto& [shape, count] : {std::pair{"()", 1U}, {"(3,)", 3U}, {"(2, 3)", 6U}, {"(0, 5)", 0U}, {"(1, 2, 1)", 2U}}) {
+    const std::string file =
+        npy(std::string("{'descr': '<f4', 'fortran_order': False, 'shape': ") + shape + ", }", std::string(24, 'x'));
+    const auto array = parse_npy(file);
+    ASSERT_TRUE(array.ok()) << array.status().text();
+    EXPECT_EQ(array.value().count, count) << shape;
+    EXPECT_EQ(array.value().data.size(), count * 4) << shape;
+  }
+}
+
+TEST(Npy, ThatIsNoneIsRefused) {
+  EXPECT_THAT(refusal(""), HasSubstr("no .npy file"));
+  EXPECT_THAT(refusal("my diary, which is long enough"), HasSubstr("no .npy file"));
+  EXPECT_THAT(refusal(npy("{'descr': '<i8', 'shape': (1,)}", "12345678")), HasSubstr("it holds '<i8'"));
+  EXPECT_THAT(refusal(npy("{'descr': '<f8', 'shape': (2,)}", "12345678")),
+              HasSubstr("8 bytes of numbers, and its shape wants 16"));
+  for (const char* shape : {"(x,)", "(99999999999, 99999999999)", "2", "(-1,)"})
+    EXPECT_THAT(refusal(npy(std::string("{'descr': '<f4', 'shape': ") + shape + "}", "1234")), HasSubstr("shape cannot be read"))
+        << shape;
+  const std::string whole = npy("{'descr': '<f4', 'shape': (1,)}", "1234");
+  for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(parse_npy(whole.substr(0, size)).ok()) << size;
+}
+
+TEST(Npy, SurvivesGarbage) {
+  std::mt19937_64 random(testing::chosen_seed());
+  const std::string whole = npy("{'descr': '<f4', 'shape': (2, 1)}", "12345678");
+  for (int round = 0; round < 20'000; ++round) {
+    std::string file = whole;
+    for (int damage = 0; damage < 3; ++damage) file[random() % file.size()] = static_cast<char>(random());
+    const auto array = parse_npy(file);
+    if (!array.ok()) continue;
+    EXPECT_LE(array.value().data.size(), file.size());
+  }
 }
 
 }  // namespace
