@@ -59,11 +59,14 @@ if(SETO_SANITIZE)
   endif()
 endif()
 
+# Two clones of one commit compile to the same bytes, so the compiler cache of one serves the other. gdb finds sources from the clone's root.
+target_compile_options(seto_flags INTERFACE "-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.")
 find_program(SETO_CCACHE ccache)
 if(SETO_CCACHE)
   foreach(language C CXX)
     if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
-      set(CMAKE_${language}_COMPILER_LAUNCHER "${SETO_CCACHE}")
+      set(CMAKE_${language}_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+                                              CCACHE_SLOPPINESS=pch_defines,time_macros "${SETO_CCACHE}")
     endif()
   endforeach()
 endif()

@@ -43,6 +43,7 @@ function(seto_gtest)
   cmake_parse_arguments(ARG "" "NAME;LABEL" "SOURCES;LINK;PROPERTIES" ${ARGN})
   seto_program(NAME ${ARG_NAME} SOURCES ${ARG_SOURCES} OUTPUT tests LINK seto_test_support ${ARG_LINK} GTest::gmock
                                                                          GTest::gtest_main)
+  target_precompile_headers(${ARG_NAME} REUSE_FROM seto_test_headers)
   set_target_properties(${ARG_NAME} PROPERTIES CROSSCOMPILING_EMULATOR "${SETO_TEST_LAUNCHER}")
   gtest_discover_tests(
     ${ARG_NAME}
