@@ -116,7 +116,9 @@ lane 2
 }
 
 TEST(PlanText, SkipsCommentsAndBlankLines) {
-  const Result<Plan> plan = plan_from_text(std::string("# a plan\n\n") + std::string(kHeading) + "\n  # of nobody\n");
+  std::string text("# a plan\n\n");
+  text.append(kHeading).append("\n  # of nobody\n");
+  const Result<Plan> plan = plan_from_text(text);
   ASSERT_TRUE(plan.ok()) << plan.status().text();
   EXPECT_EQ(plan.value().name, "some plan");
   EXPECT_TRUE(plan.value().programs.empty());
