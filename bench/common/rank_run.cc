@@ -304,7 +304,7 @@ std::uint64_t RankRun::compare(const Prepared& prepared) const {
 bool RankRun::find_bound(Prepared& prepared) {
   std::vector<double> largest(static_cast<std::size_t>(job_.ranks()));
   const Op op = prepared.row.op;
-  const bool coded = prepared.row.codec != "none" && (op == Op::sum || op == Op::avg || op == Op::mul_sum);
+  const bool coded = prepared.row.codec != "none";
   const std::size_t bytes = prepared.call.shape.layout.send_count * prepared.element_size;
   const std::span<const std::byte> input(static_cast<const std::byte*>(prepared.call.send), bytes);
   if (!exchange(coded ? largest_magnitude(prepared.row.type, input) : 0, largest)) return false;

@@ -34,9 +34,14 @@ std::vector<RowPlan> plan_rows(const Program& program, const Options& options) {
   for (int cycle = 0; cycle < options.cycles; ++cycle)
     for (const std::string& codec : options.codecs)
       for (const setoDataType_t type : options.types)
-        for (const Op op : ops)
+        for (const Op op : ops) {
+          // What is no sum travels exactly, once.
+          const bool takes = codec == "none" || sums(op);
+          if (!takes && codec != options.codecs.front()) continue;
           for (const int root : roots)
-            for (const std::uint64_t size : sizes_of(options.sizes)) rows.push_back({size, type, op, root, codec});
+            for (const std::uint64_t size : sizes_of(options.sizes))
+              rows.push_back({size, type, op, root, takes ? codec : "none"});
+        }
   return rows;
 }
 

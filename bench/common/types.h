@@ -15,6 +15,8 @@ enum class Op : std::uint8_t { sum, prod, max, min, avg, mul_sum };
 
 std::span<const setoDataType_t> all_types();
 std::span<const Op> all_ops();
+// Codecs take nothing else.
+constexpr bool sums(Op op) { return op == Op::sum || op == Op::avg || op == Op::mul_sum; }
 
 // Names as nccl-tests prints them; parsing also takes the usual other spellings (fp16, bf16, float32, e4m3, ...).
 std::string_view name_of(setoDataType_t type);

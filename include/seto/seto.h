@@ -451,9 +451,23 @@ SETO_API setoResult_t setoContextCreate(setoContext_t *context, const setoConfig
 /* setoInvalidUsage while a communicator uses it. */
 SETO_API setoResult_t setoContextDestroy(setoContext_t context);
 
-/* What a lossy codec dropped from count elements of one tensor, to be added to the next call's input. Zero at first. */
+/* What a lossy codec left out of one tensor's elements on this rank, call by call: a call that has it in its config adds it to
+ * what this rank encodes (its contribution, what others have added to that, or the result, as the algorithm has it), and leaves
+ * there what that leaves out. So the results of many calls add up to the exact sums, but for one call's error, if every rank has
+ * one (a pinned recursive_doubling encodes sums again on the way, and forgets what that leaves out). Zero at first.
+ * count: elements of the sendbuff (of a reduce_scatter: of all ranks together). datatype: setoFloat32, setoFloat64, setoBfloat16.
+ * A call of another shape, or that is no sum, is setoInvalidArgument. Calls that share a state run one after another, so those of
+ * one communicator may be queued; the results depend on nothing else. A call that travels exactly changes nothing. After a call
+ * that failed: load or reset it. Not all ranks need one. A call may outlive the handle. */
 SETO_API setoResult_t setoErrorFeedbackCreate(setoErrorFeedback_t *state, size_t count, setoDataType_t datatype, setoComm_t comm);
+/* Reset, Save and Load are setoInvalidUsage while a call is using it. */
 SETO_API setoResult_t setoErrorFeedbackReset(setoErrorFeedback_t state);
+/* Bytes that Save writes: the residuals, of 4 bytes (of setoFloat64: 8), and a heading. */
+SETO_API setoResult_t setoErrorFeedbackSize(setoErrorFeedback_t state, size_t *size);
+SETO_API setoResult_t setoErrorFeedbackSave(setoErrorFeedback_t state, void *saved, size_t size);
+/* Into a state of the same count and type, of any communicator. Bytes that are cut off, altered or of another shape are
+ * setoInvalidArgument, and change nothing. */
+SETO_API setoResult_t setoErrorFeedbackLoad(setoErrorFeedback_t state, const void *saved, size_t size);
 SETO_API setoResult_t setoErrorFeedbackDestroy(setoErrorFeedback_t state);
 
 /* ---- Seeing inside: beyond NCCL, any thread, never block --------------------------------------------------------- */

@@ -1,5 +1,6 @@
 #include "src/api/issue.h"
 
+#include "src/api/error_feedback.h"
 #include "src/api/group_depth.h"
 #include "src/api/queued.h"
 #include "src/api/settings.h"
@@ -14,7 +15,7 @@ constexpr auto kNoOp = static_cast<ReduceOp>(0xff);
 // In the order of the rank's own calls, so that a rejection takes the number of the call that was wrong.
 Status check_config(const setoCallConfig_t& config) {
   SETO_TRY(check_struct(&config, {"config", sizeof(setoCallConfig_t), sizeof(setoCallConfig_t), SETO_CALL_CONFIG_MAGIC}));
-  if (config.errorFeedback != nullptr) return failure(Code::invalid_usage, "errorFeedback: lossy codecs are not in this version");
+  if (config.errorFeedback != nullptr) SETO_TRY(feedback_of(config.errorFeedback).status());
   if (config.codec != 0 && !is_codec_id(config.codec))
     return failure(Code::invalid_argument, "codec: %d is no id; ask setoCodecId (%s)", config.codec, known_codecs().c_str());
   if (config.algorithm != 0 && algorithm_name(config.algorithm).empty())
@@ -85,6 +86,7 @@ Call with_config(const Call& call, const setoCallConfig_t* config) {
   with.deadline_ms = config->deadlineMs;
   with.algorithm = config->algorithm;
   with.codec = config->codec;
+  if (config->errorFeedback != nullptr) with.feedback = feedback_of(config->errorFeedback).value();
   with.deterministic = number_in(config->deterministic) == setoOn;
   return with;
 }

@@ -38,12 +38,4 @@ setoResult_t setoCommRevoke(setoComm_t comm, int) {
   return missing(comm, "setoCommRevoke: ending operations on every rank is (setoCommAbort ends this rank's)");
 }
 
-setoResult_t setoErrorFeedbackCreate(setoErrorFeedback_t* state, size_t, setoDataType_t, setoComm_t comm) {
-  if (state != nullptr) *state = nullptr;
-  return missing(comm, "setoErrorFeedbackCreate: lossy codecs are");
-}
-
-setoResult_t setoErrorFeedbackReset(setoErrorFeedback_t) { return missing("setoErrorFeedbackReset: lossy codecs are"); }
-setoResult_t setoErrorFeedbackDestroy(setoErrorFeedback_t) { return missing("setoErrorFeedbackDestroy: lossy codecs are"); }
-
 }  // extern "C"

@@ -5,6 +5,7 @@
 
 #include "src/api/handles.h"
 #include "src/core/codec_report.h"
+#include "src/core/codec_setting.h"
 #include "src/core/doctor.h"
 #include "src/core/dump.h"
 #include "src/core/explain.h"
@@ -61,6 +62,8 @@ Result<std::string> answer(const setoQuestion_t& asked, ReportFormat format) {
   question.bytes = part_bytes(question.collective, asked.bytes, question.ranks);
   SETO_ASSIGN(const Settings settings, settings_of_environment());
   question.pin = settings.config.algorithm;
+  SETO_ASSIGN(const CodecSetting codec, CodecSetting::parse(settings.config.codec));
+  allow_codec(question, ReduceOp::sum, codec, tiers);
   CostModel costs;
   if (!settings.config.tuning_file.empty()) {
     SETO_ASSIGN(costs, read_costs(settings.config.tuning_file));

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "src/core/error_feedback.h"
+#include "src/core/names.h"
+#include "src/core/planner.h"
 #include "src/plan/chunk_map.h"
 
 namespace seto {
@@ -90,6 +93,14 @@ Status check_overlap(const Call& call, Rank rank, int ranks) {
                  name_of(call.collective).data());
 }
 
+// A call that asks for fewer bytes by itself means these numbers: where they would travel exactly after all, it is mistaken.
+Status check_codec(const Call& call) {
+  const std::uint8_t number = call.codec == 0 ? std::uint8_t{0} : codec_number(call.codec);
+  if (number == 0 || takes_codec(number, call.collective, call.type, call.op)) return {};
+  return failure(Code::invalid_argument, "codec: the call asks for %s, which takes sums of wider floats; this is %s",
+                 codec_name(number).data(), describe(call.collective, call.count, call.type, call.op, call.root).c_str());
+}
+
 }  // namespace
 
 bool has_parts(Collective collective) {
@@ -158,6 +169,8 @@ Status check(const Call& call, Rank rank, int ranks) {
   SETO_TRY(check_sizes(call, ranks));
   SETO_TRY(check_buffer(call, call.input, input_bytes(call, rank, ranks), "sendbuff"));
   SETO_TRY(check_buffer(call, call.output, output_bytes(call, rank, ranks), "recvbuff"));
+  SETO_TRY(check_codec(call));
+  if (call.feedback != nullptr) SETO_TRY(call.feedback->check(call, input_bytes(call, rank, ranks) / size_of(call.type)));
   return check_overlap(call, rank, ranks);
 }
 

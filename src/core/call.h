@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -9,6 +10,8 @@
 #include "src/plan/hazards.h"
 
 namespace seto {
+
+class ErrorFeedback;
 
 // One collective as the caller states it: sizes in elements, arrays alive until the call returns.
 struct Call {
@@ -26,6 +29,7 @@ struct Call {
   int algorithm = 0;                             // id, 0: chosen
   int codec = 0;                                 // id, 0: the communicator's
   bool deterministic = false;
+  std::shared_ptr<ErrorFeedback> feedback;  // null: what a codec leaves out is lost
   Status wrong;  // found before it came here: it is rejected under its number, so that the other ranks hear of it
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/core/error_feedback.h"
+
 namespace seto {
 namespace {
 
@@ -16,7 +18,11 @@ std::size_t accumulator_size(DataType type) { return is_integer(type) ? size_of(
 
 CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, BoundShape* shape, std::uint64_t operation,
                                TaskGate* gate)
-    : communicator_(communicator), shape_(shape), limit_(call.deadline_ms, communicator.config()), gate_(gate) {
+    : communicator_(communicator),
+      shape_(shape),
+      limit_(call.deadline_ms, communicator.config()),
+      gate_(gate),
+      feedback_(call.feedback) {
   if (shape != nullptr) note_ = shape->note;
   note_.operation = operation;
   run_.operands.input = call.input;
@@ -44,6 +50,10 @@ Task::Step CollectiveTask::begin() {
   }
   // Nor may calls that are right overwrite the note of a rejection that a late rank has not read.
   if (!communicator_.rejection_was_read(note_.operation) && !(deadline_ && deadline_->passed())) return Step::blocked;
+  if (feedback_ != nullptr) {
+    if (!feedback_->try_take()) return Step::blocked;
+    run_.operands.residual = feedback_->residual();
+  }
   communicator_.begin(note_);
   begun_ = true;
   record_.begin(gate_ != nullptr || deadline_.has_value());
@@ -116,6 +126,7 @@ void CollectiveTask::finish(Status status) {
   if (communicator_.failed() && status.ok()) status = communicator_.first_failure();
   if (!status.ok()) communicator_.circle_->disregard(note_.operation);
   if (!communicator_.failed()) communicator_.complete(note_.operation);
+  if (run_.operands.residual != nullptr) feedback_->give_back();
   record_.end(status, communicator_.failed(), deadline_.has_value() || started_ticks_ != 0);
   if (gate_ != nullptr) {
     communicator_.task_ended();

@@ -45,6 +45,7 @@ class CollectiveTask final : public Task {
   std::optional<Deadline> deadline_;  // set when somebody first looks around: reading the clock costs a third of a small call
   LateWarning late_;
   TaskGate* gate_;
+  const std::shared_ptr<ErrorFeedback> feedback_;  // taken: run_ has its residual
   Status rejected_;
   Status failed_;  // it ends with this as soon as nobody reads what it lent
   StoreChoice::Way way_;

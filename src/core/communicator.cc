@@ -97,6 +97,7 @@ BoundShape* Communicator::prepared(const Call& call, Status& rejected) {
   }
   last_call_ = call;
   last_call_.counts = last_call_.displacements = {};
+  last_call_.feedback.reset();
   last_shape_ = call.counts.empty() ? found.value() : nullptr;
   return found.value();
 }

@@ -120,7 +120,7 @@ Section status_section() {
            {"heartbeats", "works", "a process that ends is seen at once, one that is frozen after SETO_LIVENESS_TIMEOUT_MS"},
            {"flight recorder, report, doctor", "works", ""},
            {"device memory", "not yet", ""},
-           {"codecs", "works", "sums of floats over TCP and shared memory (SETO_CODEC); error feedback: not yet"},
+           {"codecs", "works", "sums of floats over TCP and shared memory (SETO_CODEC), with error feedback"},
            {"shrink, grow, revoke", "not yet", "setoCommAbort ends this rank's communicator"},
            {"RDMA", "not yet", ""}}};
 }

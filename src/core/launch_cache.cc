@@ -5,6 +5,7 @@
 
 #include "algorithms/algorithm.h"
 #include "src/base/log.h"
+#include "src/core/codec_setting.h"
 #include "src/core/names.h"
 #include "src/engine/lowering.h"
 #include "src/plan/chunk_map.h"
@@ -90,9 +91,21 @@ StoreChoice& LaunchCache::stores_for(Collective collective, std::uint64_t bytes)
       .first->second;
 }
 
+// Whoever set a codec for all may believe that all travels in it.
+void LaunchCache::tell_of_exact(const Call& call, const Question& question) {
+  if (told_of_exact_ || question.codec != 0 || call.codec != 0 || !reduces(call.collective)) return;
+  const Result<CodecSetting> setting = CodecSetting::parse(setup_.config->codec);
+  if (!setting.ok() || setting.value().number == 0) return;
+  told_of_exact_ = true;
+  SETO_LOG_AS(info, (LogOrigin{setup_.rank, 0}), "%s travels exactly: codec %s takes sums of wider floats alone (said once)",
+              describe(call.collective, call.count, call.type, call.op, call.root).c_str(),
+              codec_name(setting.value().number).data());
+}
+
 Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace in_place) {
   const Question question = question_of(call, {setup_.ranks, setup_.config, setup_.crowding, setup_.tiers});
   SETO_ASSIGN(const Choice choice, choose(question, *setup_.tiers, *setup_.costs));
+  tell_of_exact(call, question);
   Shape shape{call.collective, setup_.ranks, call.root, 1, finish_of(call)};
   shape.pieces = choice.algorithm->pieces(shape);
   shape.codec = choice.codec;
@@ -104,7 +117,7 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
   bound->scalar = call.type == DataType::float64 ? static_cast<const void*>(&scalar_.wide) : &scalar_.narrow;
   bound->stores = &stores_for(call.collective, question.bytes);
   bound->note.words[0] = static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
-                         static_cast<std::uint64_t>(call.op) << 16;
+                         static_cast<std::uint64_t>(call.op) << 16 | std::uint64_t{choice.codec} << 24;
   bound->note.words[1] = call.count;
   bound->note.words[2] = is_rooted(call.collective) ? static_cast<std::uint64_t>(call.root) : 0;
 

@@ -67,6 +67,7 @@ class LaunchCache final {
 
   StoreChoice& stores_for(Collective collective, std::uint64_t bytes);
   Result<std::unique_ptr<BoundShape>> bind(const Call& call, InPlace in_place);
+  void tell_of_exact(const Call& call, const Question& question);
   [[nodiscard]] Finish finish_of(const Call& call) const;
   static bool same(const Key& key, const Call& call, InPlace in_place);
 
@@ -77,6 +78,7 @@ class LaunchCache final {
   } scalar_{};
   const Key* last_key_ = nullptr;
   BoundShape* last_ = nullptr;
+  bool told_of_exact_ = false;
   std::map<Key, std::unique_ptr<BoundShape>> shapes_;
   std::map<std::pair<Collective, int>, StoreChoice> stores_;  // by collective and power of two
 };

@@ -2,7 +2,9 @@
 
 #include <cstring>
 
+#include "src/codec/codec.h"
 #include "src/core/call.h"
+#include "src/core/names.h"
 
 namespace seto {
 
@@ -32,10 +34,14 @@ std::string reason_of(const Note& note) {
 
 std::string text_of(const Note& note) {
   if ((note.words[0] & 0xff) >= kCollectiveCount || (note.words[0] >> 8 & 0xff) >= kDataTypeCount ||
-      (note.words[0] >> 16 & 0xff) >= kReduceOpCount)
+      (note.words[0] >> 16 & 0xff) >= kReduceOpCount || (note.words[0] >> 24 & 0xff) > kCodecCount)
     return "what is no collective: its note is garbage";
-  return describe(static_cast<Collective>(note.words[0] & 0xff), note.words[1], static_cast<DataType>(note.words[0] >> 8 & 0xff),
-                  static_cast<ReduceOp>(note.words[0] >> 16 & 0xff), static_cast<Rank>(note.words[2]));
+  std::string text =
+      describe(static_cast<Collective>(note.words[0] & 0xff), note.words[1], static_cast<DataType>(note.words[0] >> 8 & 0xff),
+               static_cast<ReduceOp>(note.words[0] >> 16 & 0xff), static_cast<Rank>(note.words[2]));
+  if (const auto codec = static_cast<std::uint8_t>(note.words[0] >> 24 & 0xff); codec != 0)
+    text.append(" in ").append(codec_name(codec));
+  return text;
 }
 
 }  // namespace seto

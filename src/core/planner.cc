@@ -9,6 +9,7 @@
 
 #include "src/codec/codec.h"
 #include "src/core/names.h"
+#include "src/engine/coding.h"
 #include "src/plan/chunk_map.h"
 
 namespace seto {
@@ -160,10 +161,13 @@ std::string Candidate::name(const Question& question) const {
   return coded_tiers == 0 ? own : own + " in " + std::string(codec_name(question.codec));
 }
 
+bool takes_codec(std::uint8_t number, Collective collective, DataType type, ReduceOp op) {
+  if (number == 0 || !sums(op) || !reduces(collective) || collective == Collective::barrier) return false;
+  return encodes(static_cast<Codec>(number - 1), type);
+}
+
 void allow_codec(Question& question, ReduceOp op, const CodecSetting& setting, const Tiers& tiers) {
-  const bool sums = op == ReduceOp::sum || op == ReduceOp::avg || op == ReduceOp::premul_sum;
-  const bool takes = setting.number != 0 && encodes(static_cast<Codec>(setting.number - 1), question.type);
-  if (!takes || !sums || !reduces(question.collective) || question.collective == Collective::barrier) return;
+  if (!takes_codec(setting.number, question.collective, question.type, op)) return;
   question.codec = setting.number;
   question.codec_tiers = setting.on(tiers);
 }

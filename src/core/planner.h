@@ -64,7 +64,9 @@ struct Choice {
   std::vector<Candidate> candidates;  // in the catalog's order
 };
 
-// For sums of floats alone, of those types that the codec takes.
+// Sums of floats alone, of those types that the codec takes. Number: as plans number it.
+bool takes_codec(std::uint8_t number, Collective collective, DataType type, ReduceOp op);
+// Where it does not take it, nothing.
 void allow_codec(Question& question, ReduceOp op, const CodecSetting& setting, const Tiers& tiers);
 
 // Pure: equal arguments give equal answers on every rank.

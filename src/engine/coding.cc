@@ -7,8 +7,6 @@ namespace {
 
 bool is_set(std::uint64_t mask, std::uint32_t bit) { return (mask >> bit & 1) != 0; }
 
-bool sums(ReduceOp op) { return op == ReduceOp::sum || op == ReduceOp::avg || op == ReduceOp::premul_sum; }
-
 std::byte* at(void* memory, std::size_t offset) { return static_cast<std::byte*>(memory) + offset; }
 const std::byte* at(const void* memory, std::size_t offset) { return static_cast<const std::byte*>(memory) + offset; }
 
@@ -27,10 +25,12 @@ Result<std::unique_ptr<Coding>> Coding::create(const Setup& setup) {
 Coding::Coding(const Setup& setup, Codec codec)
     : codec_(codec),
       element_size_(size_of(setup.type)),
+      residual_size_(size_of(residual_type(setup.type))),
       strip_(kStripBytes / element_size_),
       reduce_(reduce_function(setup.type, setup.op)),
       encode_(encode_function(codec, setup.type, Rounding::nearest)),
       decode_(decode_function(codec, setup.type)),
+      compensation_(codec, setup.type, strip_),
       staging_(setup.most_sources * kStripBytes),
       result_(kStripBytes),
       bytes_(encoded_size(codec, strip_)) {}
@@ -96,7 +96,10 @@ void Coding::strip(const Piece& piece, std::size_t first, std::size_t count) {
   // Encoded once; whatever it goes to gets these bytes.
   void* const bytes = coded_count > 0 ? coded[0].data : bytes_.data();
   const Store store = coded_count == 1 && !piece.rounds ? coded[0].store : Store::cached;
-  encode_({value, bytes, count, store, 0, 0});
+  if (piece.residual == nullptr)
+    encode_({value, bytes, count, store, 0, 0});
+  else
+    compensation_.encode(value, bytes, count, at(piece.residual, first * residual_size_));
   if (coded_count > 1) copy_bytes(bytes, &coded[1], coded_count - 1, size(count));
   for (std::uint32_t k = 0; piece.rounds && k < plain_count; ++k) decode_({bytes, nullptr, plain[k].data, count, plain[k].store});
 }

@@ -25,7 +25,8 @@ HostLaunch::Frame HostLaunch::frame_of(const Operands& operands) const {
   return {operands.operation,
           {input, static_cast<std::byte*>(operands.output), scratch_[operands.operation % 2].get(), nullptr},
           {Store::cached, operands.results, Store::cached, operands.slots},
-          operands.scalar};
+          operands.scalar,
+          static_cast<std::byte*>(operands.residual)};
 }
 
 bool HostLaunch::advance(Run& run, std::uint32_t steps) {
@@ -206,7 +207,10 @@ void HostLaunch::perform(const BoundStep& step, const Frame& frame, const Places
     if ((step.coded_sources | step.coded_targets) != 0 || step.rounds) {
       std::uint64_t coded_targets = 0;  // of those that are written: what is lent is not
       for (std::uint32_t i = 0; i < places.written; ++i) coded_targets |= (step.coded_targets >> places.target_index[i] & 1) << i;
-      coding_->perform({call, step.coded_sources, coded_targets, step.moves, step.rounds});
+      const std::uint64_t at = residuals_[step.first_piece + piece];
+      const bool owes = frame.residual != nullptr && at != kNoResidual;
+      void* const residual = owes ? frame.residual + at + begin * coding_->residual_size() : nullptr;
+      coding_->perform({call, step.coded_sources, coded_targets, step.moves, step.rounds, residual});
     } else if (step.moves) {
       if (from[0] != to[0].data || places.written > 1) copy_bytes(from[0], to, places.written, count * element_size_);
     } else {

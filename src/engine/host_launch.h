@@ -42,6 +42,9 @@ struct Operands {
   const void* input = nullptr;
   void* output = nullptr;
   const void* scalar = nullptr;  // of the contributor, in the accumulator type; null: nothing is scaled
+  // One for each element of the input, of residual_type: what this rank's encodings left out, added to what it encodes there. One
+  // operation at a time. Null: none. A plan without a codec does not look at it.
+  void* residual = nullptr;
   std::uint64_t operation = 0;
   // What this rank alone may choose, each time anew: how slots and the user's buffer are written.
   Store slots = Store::cached;
@@ -131,6 +134,7 @@ class HostLaunch final {
     std::array<std::byte*, 4> memories;  // by space
     std::array<Store, 4> stores;
     const void* scalar;
+    std::byte* residual;
 
     [[nodiscard]] std::byte* memory(Space space) const { return memories[static_cast<std::size_t>(space)]; }
     [[nodiscard]] Store store(Space space) const { return stores[static_cast<std::size_t>(space)]; }
@@ -156,6 +160,7 @@ class HostLaunch final {
     void operator()(std::byte* memory) const { ::operator delete(memory, kScratchAlignment); }
   };
   static constexpr std::align_val_t kScratchAlignment{64};
+  static constexpr std::uint64_t kNoResidual = ~std::uint64_t{0};
 
   HostLaunch() = default;
   Status bind_codec(const BindRequest& request);
@@ -165,6 +170,7 @@ class HostLaunch final {
   void bind_lending(const BindRequest& request, const Step& step, Lending& lending);
   void bind_placing(const BoundStep& step);
   StreamGeometry geometry_of(const BindRequest& request, const Channel& channel) const;
+  void bind_residuals(const BindRequest& request);
   void bind_offsets(const BindRequest& request, const Step& step);
   Status bind_stages();
 
@@ -194,8 +200,9 @@ class HostLaunch final {
   std::vector<BoundStep> steps_;  // one a lane, in static order
   std::vector<Source> sources_;
   std::vector<Target> targets_;
-  std::vector<std::uint64_t> lengths_;  // elements of each piece
-  std::vector<std::uint64_t> offsets_;  // bytes
+  std::vector<std::uint64_t> lengths_;    // elements of each piece
+  std::vector<std::uint64_t> residuals_;  // of a plan with a codec, bytes: where those of each piece are, or kNoResidual
+  std::vector<std::uint64_t> offsets_;    // bytes
   std::vector<Dependency> dependencies_;
   std::vector<std::unique_ptr<SendStream>> sends_;
   std::vector<std::unique_ptr<ReceiveStream>> receives_;

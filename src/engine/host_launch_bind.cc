@@ -5,6 +5,7 @@
 #include "src/engine/host_launch.h"
 #include "src/engine/lending.h"
 #include "src/plan/chunk_map.h"
+#include "src/plan/first_encodings.h"
 
 namespace seto {
 namespace {
@@ -39,6 +40,7 @@ Result<std::unique_ptr<HostLaunch>> HostLaunch::bind(const BindRequest& request,
     if (lane.step_count != 1) return failure(Code::internal, "the host engine runs lowered programs: one step a lane");
     SETO_TRY(launch->bind_step(request, program.steps[lane.first_step], circle, lending));
   }
+  if (launch->coding_ != nullptr) launch->bind_residuals(request);
   if (program.scratch_chunks > 0)
     for (auto& scratch : launch->scratch_) {
       const std::size_t size = launch->scratch_stride_ * program.scratch_chunks;
@@ -169,6 +171,17 @@ void HostLaunch::bind_offsets(const BindRequest& request, const Step& step) {
     for (const Operand& source : program.sources(step)) offsets_.push_back(offset(source, piece));
     for (const Operand& target : program.targets(step)) offsets_.push_back(offset(target, piece));
   }
+}
+
+// Every rank of a reduction has each chunk in its input.
+void HostLaunch::bind_residuals(const BindRequest& request) {
+  const std::vector<std::vector<bool>> first = first_encodings(*request.program);
+  for (std::size_t s = 0; s < steps_.size(); ++s)
+    for (std::uint32_t piece = 0; piece < steps_[s].pieces; ++piece) {
+      const std::uint32_t chunk = request.program->steps[s].chunk + piece;
+      const std::optional<std::uint32_t> index = first[s][piece] ? input_index(request.shape, rank_, chunk) : std::nullopt;
+      residuals_.push_back(index ? request.layout->input_offset(*index) * coding_->residual_size() : kNoResidual);
+    }
 }
 
 // Of the step whose targets were bound last.

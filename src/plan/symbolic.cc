@@ -5,7 +5,7 @@
 namespace seto {
 namespace {
 
-enum Tag : std::uint64_t { kLeaf = 1, kScale, kFinish, kRound, kFold };
+enum Tag : std::uint64_t { kLeaf = 1, kScale, kFinish, kRound, kFold, kDebt };
 
 std::uint64_t mixed(std::uint64_t state, std::uint64_t word) {
   std::uint64_t x = state ^ (word + 0x9e3779b97f4a7c15ULL + (state << 6) + (state >> 2));
@@ -54,6 +54,13 @@ SymbolicValue finished(const SymbolicValue& value) {
 
 SymbolicValue rounded(const SymbolicValue& value) {
   SymbolicValue result = derived(value, kRound, 0);
+  result.has_bytes = true;
+  ++result.encodings;
+  return result;
+}
+
+SymbolicValue rounded_with_debt(const SymbolicValue& value, Rank by) {
+  SymbolicValue result = derived(value, kDebt, static_cast<std::uint64_t>(by));
   result.has_bytes = true;
   ++result.encodings;
   return result;

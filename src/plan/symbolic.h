@@ -34,6 +34,8 @@ SymbolicValue contribution_of(Rank rank, std::uint32_t chunk);
 SymbolicValue scaled(const SymbolicValue& value, Rank by);
 SymbolicValue finished(const SymbolicValue& value);
 SymbolicValue rounded(const SymbolicValue& value);
+// With what that rank owes of it: no two ranks' are alike.
+SymbolicValue rounded_with_debt(const SymbolicValue& value, Rank by);
 SymbolicValue folded(std::span<const SymbolicValue> values, Chains chains);
 
 }  // namespace seto

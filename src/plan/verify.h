@@ -25,6 +25,8 @@ struct VerifyRequest {
   // A plain program's place remembers the bytes of what was rounded or came coded. An engine has them only within a pass: then
   // what is sent later was encoded once more.
   bool places_keep_bytes = true;
+  // A lowered program's first encoding of each chunk on a rank adds a residual of that rank's.
+  bool residuals = false;
   // Local programs, joined as one all_to_all: [from * ranks + to] is how many messages go that way. Chunks beyond are nobody's:
   // they must stay untouched. Empty: a collective, all of whose chunks are owed.
   std::vector<std::uint32_t> messages;

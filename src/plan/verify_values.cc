@@ -5,6 +5,7 @@
 #include <cinttypes>
 
 #include "src/plan/chunk_map.h"
+#include "src/plan/first_encodings.h"
 
 namespace seto {
 namespace {
@@ -21,6 +22,7 @@ class SymbolicRun {
       first += static_cast<std::uint32_t>(program.steps.size());
       ranks_.emplace_back(plan.shape, program.rank, in_place_of(program.rank));
       ranks_.back().done.assign(program.lanes.size(), 0);
+      if (request.residuals) ranks_.back().indebted = first_encodings(program);
     }
     words_ = (first + 63) / 64;
     before_.assign(std::size_t{first} * words_, 0);
@@ -98,6 +100,7 @@ class SymbolicRun {
     std::vector<Cell> cells;                    // by place
     std::vector<std::vector<Access>> accesses;  // by place
     std::vector<std::uint32_t> done;            // by lane
+    std::vector<std::vector<bool>> indebted;    // by step and chunk of it: it adds a residual; empty: none does
   };
   struct Message {
     bool sent = false;
@@ -183,10 +186,12 @@ class SymbolicRun {
                        values.back().contributions.front().chunk, step.chunk + i);
       if (source.scaled) values.back() = scaled(values.back(), program.rank);
     }
-    const SymbolicValue result = apply(step, program.rank, values);
+    const std::vector<std::vector<bool>>& indebted = state(program).indebted;
+    const bool in_debt = !indebted.empty() && indebted[index][i];
+    const SymbolicValue result = apply(step, program.rank, values, in_debt);
     for (const Operand& target : program.targets(step)) {
       if (target.space == Space::channel) {
-        message(program, target.index).chunks.push_back(as_sent(result, program.channels[target.index]));
+        message(program, target.index).chunks.push_back(as_sent(result, program.channels[target.index], program.rank, in_debt));
       } else {
         Cell& cell = touch(program, target, i, node, true);
         cell.value = result;
@@ -197,16 +202,20 @@ class SymbolicRun {
     return {};
   }
 
-  SymbolicValue apply(const Step& step, Rank rank, const std::vector<SymbolicValue>& values) const {
+  static SymbolicValue coded(const SymbolicValue& value, Rank rank, bool in_debt) {
+    return in_debt ? rounded_with_debt(value, rank) : rounded(value);
+  }
+
+  SymbolicValue apply(const Step& step, Rank rank, const std::vector<SymbolicValue>& values, bool in_debt) const {
     SymbolicValue result = step.verb == Verb::reduce ? folded(values, request_.chains) : values.front();
     if (step.verb == Verb::scale) result = scaled(result, rank);
     if (step.verb == Verb::finish || step.finishes) result = finished(result);
-    if (step.verb == Verb::round || step.rounds) result = rounded(result);
+    if (step.verb == Verb::round || step.rounds) result = coded(result, rank, in_debt);
     return result;
   }
 
-  static SymbolicValue as_sent(const SymbolicValue& value, const Channel& channel) {
-    if (channel.coded) return value.has_bytes ? value : rounded(value);
+  static SymbolicValue as_sent(const SymbolicValue& value, const Channel& channel, Rank rank, bool in_debt) {
+    if (channel.coded) return value.has_bytes ? value : coded(value, rank, in_debt);
     SymbolicValue plain = value;
     plain.has_bytes = false;
     return plain;

@@ -184,8 +184,30 @@ TEST(Codec, ThatRanksDoNotAgreeOnIsNamed) {
     std::vector<float> values = own(seat.rank, 5'000);
     const Answer heard = answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr));
     EXPECT_EQ(heard.code, setoRemoteError) << heard;
-    EXPECT_TRUE(heard.says("algorithm, codec, slice bytes")) << heard;
+    EXPECT_TRUE(heard.says("sum in fp16") && heard.says("sum in int8")) << heard;
     ASSERT_TRUE(seat.meet(1));
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
+// Asked for by a call, it is meant for this call.
+TEST(Codec, OfACallThatItDoesNotTakeIsRefused) {
+  const SlowLinks slow;
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
+    ASSERT_EQ(setoCodecId("int8", &call.codec), setoSuccess);
+    std::vector<float> values = own(seat.rank, 3'000);
+    std::vector<int> numbers(3'000, seat.rank);
+    std::vector<float> all(2 * 3'000);
+    for (const Answer& refused :
+         {answer(setoAllReduceConfig(values.data(), values.data(), 3'000, setoFloat32, setoMax, comm, nullptr, &call)),
+          answer(setoAllReduceConfig(numbers.data(), numbers.data(), 3'000, setoInt32, setoSum, comm, nullptr, &call)),
+          answer(setoAllGatherConfig(values.data(), all.data(), 3'000, setoFloat32, comm, nullptr, &call))}) {
+      EXPECT_EQ(refused.code, setoInvalidArgument) << refused;
+      EXPECT_TRUE(refused.says("asks for int8, which takes sums of wider floats")) << refused;
+    }
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });
 }

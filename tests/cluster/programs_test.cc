@@ -126,6 +126,8 @@ TEST(Benchmark, LetsSumsTravelInCodecs) {
   EXPECT_THAT(ended.text, HasSubstr("checked against the error bound of their codec"));
   EXPECT_THAT(ended.text, ::testing::ContainsRegex("1048576 +262144 +float +sum .* int8 +266240\n"));
   EXPECT_THAT(ended.text, ::testing::ContainsRegex("1048576 +262144 +float +sum .* none +1048576\n"));
+  EXPECT_THAT(ended.text, ::testing::ContainsRegex("1048576 +262144 +float +max .* none +1048576\n"));
+  EXPECT_THAT(ended.text, Not(::testing::ContainsRegex(" max [^\n]* int8 "))) << "only sums travel encoded";
   EXPECT_THAT(ended.text, HasSubstr("Out of bounds values : 0 OK"));
   EXPECT_THAT(run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 --codec fp15").text, HasSubstr("there are none, fp16"));
   EXPECT_THAT(run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 -d int32 --codec fp16").text,

@@ -31,12 +31,13 @@ struct Job {
   Rank root = 0;
   InPlace in_place = InPlace::no;
   std::optional<Codec> codec{};
+  bool owes = false;  // what codecs leave out goes into the next operation
 
   [[nodiscard]] std::string text() const {
     return std::string(name_of(algorithm->collective)) + "/" + std::string(algorithm->name) + " of " + std::to_string(ranks) +
            " ranks, " + std::to_string(count) + " " + std::string(name_of(type)) + ", slices of " +
            std::to_string(slice_elements) + (in_place == InPlace::yes ? ", in place" : "") +
-           (codec ? ", in " + std::string(facts_of(*codec).name) : "");
+           (codec ? ", in " + std::string(facts_of(*codec).name) : "") + (owes ? ", with residuals" : "");
   }
 };
 
@@ -177,11 +178,13 @@ class Worker {
     const Program program = lower(plain, shape, in_place, rules_for(job.type));
     const BindRequest request{&program, shape, in_place, &layout, job.type, job.op, 77, {job.slice_elements, 2}, job.order};
     launch_ = std::move(HostLaunch::bind(request, circle)).value();
+    if (job.owes) residuals_.resize(sizes_of(job).input * size_of(residual_type(job.type)));
   }
 
   // A turn: a bounded piece of work of one of the operations under way. True: something ended.
   bool turn(std::uint64_t last, std::uint64_t random) {
-    if (begun_ < last && begun_ < done_ + circle_.window() && random % 3 == 0) begin(++begun_);
+    const std::uint64_t window = job_.owes ? 1 : circle_.window();  // residuals are of one operation at a time
+    if (begun_ < last && begun_ < done_ + window && random % 3 == 0) begin(++begun_);
     const std::uint64_t under_way = begun_ - done_;
     if (under_way == 0) return false;
     const std::uint64_t operation = done_ + 1 + random / 3 % under_way;
@@ -254,6 +257,7 @@ class Worker {
     each.run.operands.input = input;
     each.run.operands.output = each.output.data() + (sizes.output < sizes.input ? shift : 0);
     each.run.operands.operation = operation;
+    if (job_.owes) each.run.operands.residual = residuals_.data();
     circle_.begin({operation, 77, 0, {}});
   }
 
@@ -262,6 +266,7 @@ class Worker {
   Circle& circle_;
   std::unique_ptr<HostLaunch> launch_;
   std::vector<Operation> operations_;
+  std::vector<std::byte> residuals_;
   std::uint64_t begun_ = 0;
   std::uint64_t done_ = 0;
 };
