@@ -171,7 +171,7 @@ typedef struct {
   size_t size;
   unsigned int magic;
   unsigned int version;
-  int codec;
+  int codec; /* where it takes nothing (it takes sums of wider floats) the call is setoInvalidArgument */
   int algorithm;
   setoErrorFeedback_t errorFeedback; /* residual of earlier calls, added before encoding and updated */
   uint32_t deadlineMs;               /* from the call to its end */
@@ -456,11 +456,11 @@ SETO_API setoResult_t setoContextDestroy(setoContext_t context);
  * there what that leaves out. So the results of many calls add up to the exact sums, but for one call's error, if every rank has
  * one (a pinned recursive_doubling encodes sums again on the way, and forgets what that leaves out). Zero at first.
  * count: elements of the sendbuff (of a reduce_scatter: of all ranks together). datatype: setoFloat32, setoFloat64, setoBfloat16.
- * A call of another shape, or that is no sum, is setoInvalidArgument. Calls that share a state run one after another, so those of
- * one communicator may be queued; the results depend on nothing else. A call that travels exactly changes nothing. After a call
- * that failed: load or reset it. Not all ranks need one. A call may outlive the handle. */
+ * comm: whose calls may have it, and no other's. A call of another shape, or that is no sum, is setoInvalidArgument. Calls that
+ * share a state run one after another; they may be queued, and the bits are the same. A call that travels exactly changes
+ * nothing. After a call that failed: load or reset it. Not all ranks need one. A call may outlive the handle. */
 SETO_API setoResult_t setoErrorFeedbackCreate(setoErrorFeedback_t *state, size_t count, setoDataType_t datatype, setoComm_t comm);
-/* Reset, Save and Load are setoInvalidUsage while a call is using it. */
+/* Reset, Save and Load are setoInvalidUsage while a call uses it, or was queued to. */
 SETO_API setoResult_t setoErrorFeedbackReset(setoErrorFeedback_t state);
 /* Bytes that Save writes: the residuals, of 4 bytes (of setoFloat64: 8), and a heading. */
 SETO_API setoResult_t setoErrorFeedbackSize(setoErrorFeedback_t state, size_t *size);

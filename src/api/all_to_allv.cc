@@ -45,9 +45,7 @@ setoResult_t setoAllToAllvConfig(const void* sendbuff, const size_t sendcounts[]
     SETO_TRY(check_handle(comm));
     if (sendcounts == nullptr) return null_argument("sendcounts");
     if (recvcounts == nullptr) return null_argument("recvcounts");
-    Call common;  // what a type and a config mean is known there
-    set_type(common, datatype);
-    common = with_config(common, config);
+    const Call common = for_transfer(datatype, config);
     const int ranks = comm->ranks;
     const ExchangeCall call{sendbuff,
                             recvbuff,

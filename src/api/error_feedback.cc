@@ -25,9 +25,12 @@ setoResult_t setoErrorFeedbackCreate(setoErrorFeedback_t* state, size_t count, s
     if (state == nullptr) return null_argument("state");
     *state = nullptr;
     SETO_TRY(check_handle(comm));
+    const Inside inside(*comm);
+    SETO_ASSIGN(const Communicator* const communicator, usable(comm));
     if (static_cast<unsigned>(datatype) >= kDataTypeCount)
       return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(datatype));
-    SETO_ASSIGN(std::shared_ptr<ErrorFeedback> made, ErrorFeedback::create(static_cast<DataType>(datatype), count));
+    SETO_ASSIGN(std::shared_ptr<ErrorFeedback> made,
+                ErrorFeedback::create(static_cast<DataType>(datatype), count, *communicator));
     auto handle = std::make_unique<setoErrorFeedback>();
     handle->state = std::move(made);
     *state = handle.release();

@@ -91,6 +91,16 @@ Call with_config(const Call& call, const setoCallConfig_t* config) {
   return with;
 }
 
+Call for_transfer(setoDataType_t type, const setoCallConfig_t* config) {
+  Call call;
+  set_type(call, type);
+  call = with_config(call, config);
+  const bool asks = call.feedback != nullptr || (call.codec != 0 && codec_number(call.codec) != 0);
+  if (asks && call.wrong.ok())
+    call.wrong = failure(Code::invalid_argument, "codec: only sums travel in a lossy codec; this call moves what there is");
+  return call;
+}
+
 setoResult_t issue(setoComm_t comm, const Call& call, setoStream_t stream, const setoCallConfig_t* config) noexcept {
   return enter([&]() -> Status {
     if (!is_alive(comm)) [[unlikely]]

@@ -15,5 +15,7 @@ void set_op(Call& call, setoRedOp_t op, setoComm_t comm);
 
 // The call with what the struct says, which may be null.
 Call with_config(const Call& call, const setoCallConfig_t* config);
+// What a type and a struct mean for what only moves: a codec or a state of error feedback is refused.
+Call for_transfer(setoDataType_t type, const setoCallConfig_t* config);
 
 }  // namespace seto::api

@@ -21,9 +21,7 @@ Status queue(Transfer transfer, std::uint32_t deadline_ms, setoComm_t comm, seto
 setoResult_t transfer(Transfer transfer, setoDataType_t type, setoComm_t comm, setoStream_t stream,
                       const setoCallConfig_t* config) {
   return enter([&]() -> Status {
-    Call call;  // what a type and a config mean is known there
-    set_type(call, type);
-    call = with_config(call, config);
+    const Call call = for_transfer(type, config);
     transfer.type = call.type;
     transfer.wrong = call.wrong;
     SETO_TRY(check_handle(comm));

@@ -15,12 +15,12 @@ setoResult_t give(setoComm_t comm, int* where, const char* name, int (*value)(co
   });
 }
 
-setoResult_t give_id(const char* name, int* id, int (*find)(std::string_view), std::string (*known)()) {
+setoResult_t give_id(const char* name, int* id, int (*find)(std::string_view), std::string (*known)(std::string_view)) {
   return enter([&]() -> Status {
     if (name == nullptr) return null_argument("name");
     if (id == nullptr) return null_argument("id");
     *id = find(name);
-    if (*id == 0) return failure(Code::invalid_argument, "name: '%.64s' is none; there are %s", name, known().c_str());
+    if (*id == 0) return failure(Code::invalid_argument, "name: '%.64s' is none; there are %s", name, known(name).c_str());
     return {};
   });
 }

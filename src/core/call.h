@@ -41,12 +41,12 @@ bool has_parts(Collective collective);
 // Bytes of a scalar of pre-multiplied sums: one value of the type's accumulator.
 std::size_t scalar_size(DataType type);
 
-// The same call once more, down to the buffers.
+// The same call once more, down to the buffers, with nothing that has to be looked at each time.
 inline bool repeats(const Call& last, const Call& call) {
   return last.input == call.input && last.output == call.output && last.count == call.count &&
          last.collective == call.collective && last.type == call.type && last.op == call.op && last.root == call.root &&
          last.algorithm == call.algorithm && last.codec == call.codec && last.deterministic == call.deterministic &&
-         call.counts.empty() && call.displacements.empty() && last.counts.empty() && call.wrong.ok();
+         call.counts.empty() && call.displacements.empty() && last.counts.empty() && call.feedback == nullptr && call.wrong.ok();
 }
 
 // Whether the call makes sense by itself, on this rank. The text names the argument.

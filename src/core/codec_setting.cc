@@ -38,7 +38,7 @@ Result<CodecSetting> CodecSetting::parse(std::string_view text) {
     const std::string name(equals == std::string_view::npos ? one : one.substr(equals + 1));
     const int id = codec_id(name);
     if (id == 0)
-      return failure(Code::invalid_argument, "codec: '%.64s' is none; there are %s", name.c_str(), known_codecs().c_str());
+      return failure(Code::invalid_argument, "codec: '%.64s' is none; there are %s", name.c_str(), known_codecs(name).c_str());
     const std::uint8_t number = codec_number(id);
     if (number == 0) {
       setting.kinds &= static_cast<std::uint8_t>(~kinds);

@@ -24,6 +24,7 @@ CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, Bou
       gate_(gate),
       feedback_(call.feedback) {
   if (shape != nullptr) note_ = shape->note;
+  if (feedback_ != nullptr) feedback_->expect();
   note_.operation = operation;
   run_.operands.input = call.input;
   run_.operands.output = call.output;
@@ -37,6 +38,16 @@ CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, Bou
     record_.issue(communicator.seeing(), shape->recorded, operation);
   else
     record_.issue(communicator.seeing(), recorded(call, {}), operation);
+}
+
+// One that a stream has not come to may end without beginning.
+CollectiveTask::~CollectiveTask() { leave_feedback(); }
+
+void CollectiveTask::leave_feedback() {
+  if (feedback_ == nullptr) return;
+  if (run_.operands.residual != nullptr) feedback_->give_back();
+  feedback_->forget();
+  feedback_.reset();
 }
 
 Task::Step CollectiveTask::begin() {
@@ -126,7 +137,7 @@ void CollectiveTask::finish(Status status) {
   if (communicator_.failed() && status.ok()) status = communicator_.first_failure();
   if (!status.ok()) communicator_.circle_->disregard(note_.operation);
   if (!communicator_.failed()) communicator_.complete(note_.operation);
-  if (run_.operands.residual != nullptr) feedback_->give_back();
+  leave_feedback();
   record_.end(status, communicator_.failed(), deadline_.has_value() || started_ticks_ != 0);
   if (gate_ != nullptr) {
     communicator_.task_ended();

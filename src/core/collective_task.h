@@ -21,6 +21,7 @@ class TaskGate {
 class CollectiveTask final : public Task {
  public:
   CollectiveTask(Communicator& communicator, const Call& call, BoundShape* shape, std::uint64_t operation, TaskGate* gate);
+  ~CollectiveTask() override;
 
   // A call that this rank rejects: it takes its number, and tells the others.
   void reject(Status reason) { rejected_ = std::move(reason); }
@@ -31,6 +32,7 @@ class CollectiveTask final : public Task {
  private:
   Step begin();  // moved: it may go on
   void finish(Status status);
+  void leave_feedback();
   bool ends_with_failure();
   // It has not ended for long, and nothing before it is to blame.
   void warn_if_late();
@@ -45,7 +47,7 @@ class CollectiveTask final : public Task {
   std::optional<Deadline> deadline_;  // set when somebody first looks around: reading the clock costs a third of a small call
   LateWarning late_;
   TaskGate* gate_;
-  const std::shared_ptr<ErrorFeedback> feedback_;  // taken: run_ has its residual
+  std::shared_ptr<ErrorFeedback> feedback_;  // null once it has ended; run_ has its residual: taken
   Status rejected_;
   Status failed_;  // it ends with this as soon as nobody reads what it lent
   StoreChoice::Way way_;

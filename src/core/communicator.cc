@@ -7,6 +7,7 @@
 #include "src/core/calibration.h"
 #include "src/core/collective_task.h"
 #include "src/core/drain_task.h"
+#include "src/core/error_feedback.h"
 #include "src/core/notes.h"
 #include "src/core/remains.h"
 #include "src/core/time_limit.h"
@@ -87,6 +88,7 @@ BoundShape* Communicator::prepared(const Call& call, Status& rejected) {
   if (last_shape_ != nullptr && repeats(last_call_, call)) return last_shape_;
   last_shape_ = nullptr;
   rejected = check(call, rank_, ranks_);
+  if (rejected.ok() && call.feedback != nullptr) rejected = call.feedback->check_communicator(*this);
   if (!rejected.ok()) return nullptr;
   // Calls of a group or a stream have their shapes before progress hears of them.
   const bool busy = issued() > done_.load(std::memory_order_acquire) || !context_->progress().idle();

@@ -53,43 +53,37 @@ std::string shape_text(std::uint64_t type, std::uint64_t count) {
   return text;
 }
 
-// While a call has the state, its numbers are half old and half new.
-class Taken final {
- public:
-  explicit Taken(ErrorFeedback& state) : state_(state), mine_(state.try_take()) {}
-  ~Taken() {
-    if (mine_) state_.give_back();
-  }
-  Taken(const Taken&) = delete;
-  Taken& operator=(const Taken&) = delete;
-
-  [[nodiscard]] Status status() const {
-    return mine_ ? Status() : failure(Code::invalid_usage, "errorFeedback: a call under way is using it; wait for its end");
-  }
-
- private:
-  ErrorFeedback& state_;
-  const bool mine_;
-};
-
 }  // namespace
 
 void ErrorFeedback::Free::operator()(std::byte* memory) const { std::free(memory); }
 
-Result<std::shared_ptr<ErrorFeedback>> ErrorFeedback::create(DataType type, std::uint64_t count) {
+Result<std::shared_ptr<ErrorFeedback>> ErrorFeedback::create(DataType type, std::uint64_t count,
+                                                             const Communicator& communicator) {
   if (type != DataType::float32 && type != DataType::float64 && type != DataType::bfloat16)
     return failure(Code::invalid_argument, "datatype: no codec takes %s (float32, float64 and bfloat16 have error feedback)",
                    name_of(type).data());
   const std::size_t element = size_of(residual_type(type));
   if (count > std::numeric_limits<std::size_t>::max() / 2 / element)
     return failure(Code::invalid_argument, "count: %llu is too large", static_cast<unsigned long long>(count));
-  std::shared_ptr<ErrorFeedback> state(new ErrorFeedback(type, count));
+  std::shared_ptr<ErrorFeedback> state(new ErrorFeedback(type, count, communicator));
   // Zeros that cost no memory until they are used.
   state->residual_.reset(static_cast<std::byte*>(std::calloc(count > 0 ? count : 1, element)));
   if (state->residual_ == nullptr)
     return failure(Code::unavailable, "out of memory: %llu bytes of error feedback",
                    static_cast<unsigned long long>(count * element));
   return state;
+}
+
+Status ErrorFeedback::check_communicator(const Communicator& communicator) const {
+  if (&communicator == communicator_) return {};
+  return failure(Code::invalid_argument,
+                 "errorFeedback: it was made for another communicator (setoErrorFeedbackSave and Load bring it to this one)");
+}
+
+// Who uses it and who saves it are one thread, or come one after another: nothing begins meanwhile.
+Status ErrorFeedback::check_unused() const {
+  if (expected_.load(std::memory_order_acquire) == 0) return {};
+  return failure(Code::invalid_usage, "errorFeedback: a call that was queued or is under way uses it; wait for its end");
 }
 
 Status ErrorFeedback::check(const Call& call, std::uint64_t elements) const {
@@ -108,8 +102,7 @@ std::size_t ErrorFeedback::bytes() const { return count_ * size_of(residual_type
 std::size_t ErrorFeedback::saved_size() const { return sizeof(Heading) + bytes(); }
 
 Status ErrorFeedback::reset() {
-  const Taken taken(*this);
-  SETO_TRY(taken.status());
+  SETO_TRY(check_unused());
   std::memset(residual_.get(), 0, bytes());
   return {};
 }
@@ -118,8 +111,7 @@ Status ErrorFeedback::save(std::span<std::byte> into) {
   if (into.size() < saved_size())
     return failure(Code::invalid_argument, "size: %zu bytes, but the state takes %zu (setoErrorFeedbackSize)", into.size(),
                    saved_size());
-  const Taken taken(*this);
-  SETO_TRY(taken.status());
+  SETO_TRY(check_unused());
   Heading heading{{}, static_cast<std::uint64_t>(type_), count_, checksum_of({residual_.get(), bytes()})};
   std::memcpy(heading.magic, kMagic, sizeof kMagic);
   std::memcpy(into.data(), &heading, sizeof heading);
@@ -143,8 +135,7 @@ Status ErrorFeedback::load(std::span<const std::byte> from) {
   const bool finite = type_ == DataType::float64 ? all_finite<double>(residuals) : all_finite<float>(residuals);
   if (!finite || checksum_of(residuals) != heading.checksum)
     return failure(Code::invalid_argument, "saved: its bytes were altered since setoErrorFeedbackSave wrote them");
-  const Taken taken(*this);
-  SETO_TRY(taken.status());
+  SETO_TRY(check_unused());
   std::memcpy(residual_.get(), residuals.data(), residuals.size());
   return {};
 }

@@ -93,7 +93,9 @@ StoreChoice& LaunchCache::stores_for(Collective collective, std::uint64_t bytes)
 
 // Whoever set a codec for all may believe that all travels in it.
 void LaunchCache::tell_of_exact(const Call& call, const Question& question) {
-  if (told_of_exact_ || question.codec != 0 || call.codec != 0 || !reduces(call.collective)) return;
+  if (told_of_exact_ || question.codec != 0 || call.codec != 0 || !reduces(call.collective) ||
+      call.collective == Collective::barrier)
+    return;
   const Result<CodecSetting> setting = CodecSetting::parse(setup_.config->codec);
   if (!setting.ok() || setting.value().number == 0) return;
   told_of_exact_ = true;

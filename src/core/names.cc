@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "src/base/text.h"
 #include "src/engine/coding.h"
 
 namespace seto {
@@ -23,6 +24,14 @@ const std::vector<std::string_view>& names() {
     return found;
   }();
   return all;
+}
+
+std::string listed(const std::vector<std::string_view>& all, std::string_view like) {
+  std::string text;
+  for (const std::string_view name : all) text.append(text.empty() ? "" : ", ").append(name);
+  const std::string_view guess = nearest(like, all);
+  if (!guess.empty()) text.append("; did you mean ").append(guess);
+  return text;
 }
 
 }  // namespace
@@ -50,16 +59,12 @@ std::string_view codec_name(std::uint8_t number) {
   return number == 0 ? kNoCodec : facts_of(static_cast<Codec>(number - 1)).name;
 }
 
-std::string known_algorithms() {
-  std::string text;
-  for (const std::string_view name : names()) text += (text.empty() ? "" : ", ") + std::string(name);
-  return text;
-}
+std::string known_algorithms(std::string_view like) { return listed(names(), like); }
 
-std::string known_codecs() {
-  std::string text(kNoCodec);
-  for (int codec = 0; codec < kCodecCount; ++codec) text.append(", ").append(facts_of(static_cast<Codec>(codec)).name);
-  return text;
+std::string known_codecs(std::string_view like) {
+  std::vector<std::string_view> all = {kNoCodec};
+  for (int codec = 0; codec < kCodecCount; ++codec) all.push_back(facts_of(static_cast<Codec>(codec)).name);
+  return listed(all, like);
 }
 
 std::string seconds_text(std::uint64_t from_us, std::uint64_t to_us) {

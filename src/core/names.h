@@ -17,9 +17,9 @@ std::uint8_t codec_number(int id);
 std::string_view codec_name(std::uint8_t number);
 bool is_codec_id(int id);
 
-// "ring, direct, ...": for the text of a failure.
-std::string known_algorithms();
-std::string known_codecs();
+// "ring, direct, ...": for the text of a failure. Of `like`, which is none of them: "...; did you mean ring".
+std::string known_algorithms(std::string_view like = {});
+std::string known_codecs(std::string_view like = {});
 
 // "0.7 s", of two times in microseconds; 0 where the second is before the first.
 std::string seconds_text(std::uint64_t from_us, std::uint64_t to_us);

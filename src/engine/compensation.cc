@@ -27,9 +27,9 @@ bool is_finite(Wide value) {
 Compensation::Compensation(Codec codec, DataType type, std::size_t most)
     : type_(type),
       encode_(encode_function(codec, residual_type(type), Rounding::nearest)),
-      decode_(decode_function(codec, residual_type(type))),
+      decode_(decode_function(codec, type)),
       owed_(most * size_of(residual_type(type))),
-      sent_(owed_.size()) {}
+      sent_(most * size_of(type)) {}
 
 void Compensation::encode(const void* values, void* encoded, std::size_t count, void* residual) {
   if (type_ == DataType::float64) return encode_as<double, double>(values, encoded, count, residual);
@@ -42,7 +42,7 @@ void Compensation::encode_as(const void* values, void* encoded, std::size_t coun
   const auto* const value = static_cast<const Narrow*>(values);
   auto* const rest = static_cast<Wide*>(residual);
   auto* const owed = reinterpret_cast<Wide*>(owed_.data());
-  const auto* const sent = reinterpret_cast<const Wide*>(sent_.data());
+  const auto* const sent = reinterpret_cast<const Narrow*>(sent_.data());
   for (std::size_t i = 0; i < count; ++i) {
     const Wide own = widened(value[i]);
     const Wide all = own + rest[i];
@@ -51,8 +51,9 @@ void Compensation::encode_as(const void* values, void* encoded, std::size_t coun
   encode_({owed, encoded, count, Store::cached, 0, 0});
   decode_({encoded, nullptr, sent_.data(), count, Store::cached});
   for (std::size_t i = 0; i < count; ++i) {
-    const Wide left = owed[i] - sent[i];
-    rest[i] = is_finite(left) ? left : rest[i];
+    const Wide left = owed[i] - widened(sent[i]);
+    const bool counts = is_finite(left) && is_finite(widened(value[i]) + rest[i]);
+    rest[i] = counts ? left : rest[i];
   }
 }
 

@@ -7,7 +7,7 @@
 
 namespace seto {
 
-// Residuals of 16-bit numbers are kept in fp32: what a codec leaves out of them is less than they can say.
+// Residuals of 16-bit numbers are kept in fp32, as value and residual are added in it. The sums' denormals follow the thread.
 constexpr DataType residual_type(DataType type) { return type == DataType::float64 ? DataType::float64 : DataType::float32; }
 
 // Encoding that owes nothing for long: what it leaves out of a number is added to the next one at that place. So the sum of all
@@ -17,8 +17,9 @@ class Compensation final {
   // For at most so many numbers at once.
   Compensation(Codec codec, DataType type, std::size_t most);
 
-  // Encodes values + residual; residual, of residual_type, becomes what the bytes leave out of that. Where what is sent is not
-  // finite it stays as it is: infinity owes nothing, and a number that was lost with its block's NaN leaves no debt of NaN.
+  // Encodes values + residual; residual, of residual_type, becomes what receivers, who read numbers of the type, miss of that.
+  // Where what is sent is not finite, or the residual would make it so, it stays as it is: infinity owes nothing, and a number
+  // that was lost with its block's NaN leaves no debt of NaN.
   void encode(const void* values, void* encoded, std::size_t count, void* residual);
 
  private:

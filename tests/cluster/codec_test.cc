@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/support/ranks.h"
+#include "tests/support/repeated_memory.h"
 
 namespace seto::testing {
 namespace {
@@ -225,6 +226,30 @@ TEST(Codec, ThatIsNoneIsRefusedWithTheNamesOfAll) {
   });
 }
 
+// More numbers than a signed 32-bit count holds; each rank's are the same 64 MiB again and again.
+TEST(Codec, OfMoreNumbersThan31BitsCount) {
+#ifdef SETO_SANITIZED
+  GTEST_SKIP() << "skipped: 16 GiB of addresses take minutes under a sanitizer";
+#endif
+  const SlowLinks slow;
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    constexpr std::size_t kPiece = std::size_t{1} << 24;
+    constexpr std::size_t kCount = (std::size_t{1} << 31) + 300;
+    const setoComm_t comm = join(seat, "int8");
+    ASSERT_NE(comm, nullptr);
+    const RepeatedMemory input(kPiece * sizeof(float), kCount * sizeof(float));
+    const RepeatedMemory output(kPiece * sizeof(float), kCount * sizeof(float));
+    auto* const values = reinterpret_cast<float*>(input.data());
+    for (std::size_t i = 0; i < kPiece; ++i) values[i] = element(seat.rank, i % 4096);
+    const Answer done = answer(setoAllReduce(input.data(), output.data(), kCount, setoFloat32, setoSum, comm, nullptr));
+    ASSERT_EQ(done.code, setoSuccess) << done;
+    const auto* const sums = reinterpret_cast<const float*>(output.data());
+    const double bound = bound_of(Codec::int8, seat.ranks);
+    for (std::size_t i = 0; i < kPiece; ++i) ASSERT_NEAR(sums[i], exact(seat.ranks, i % 4096), bound) << i;
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
 TEST(Codec, BoundsAndSizesAreTold) {
   run_ranks(Kind::processes, 1, [](const Seat&) {
     int none = 0, int8 = 0;
@@ -235,6 +260,9 @@ TEST(Codec, BoundsAndSizesAreTold) {
     EXPECT_EQ(size, 520U);
     EXPECT_EQ(setoCodecSize(none, setoFloat64, 512, &size), setoSuccess);
     EXPECT_EQ(size, 4096U);
+    constexpr std::size_t kHuge = (std::size_t{1} << 32) + 300;
+    EXPECT_EQ(setoCodecSize(int8, setoFloat32, kHuge, &size), setoSuccess);
+    EXPECT_EQ(size, kHuge + 4 * (kHuge / 256 + 1));
     double bound = -1;
     EXPECT_EQ(setoCodecErrorBound(none, setoFloat32, 8, 1e6, &bound), setoSuccess);
     EXPECT_EQ(bound, 0);

@@ -143,30 +143,149 @@ TEST_F(ErrorFeedback, IsSavedAndGoesOnElsewhereToTheSameBits) {
   });
 }
 
-TEST_F(ErrorFeedback, IsTakenInTurnByCallsOfAStream) {
+std::vector<std::vector<float>> gradients(int rank, int steps) {
+  std::vector<std::vector<float>> all(static_cast<std::size_t>(steps), std::vector<float>(kCount));
+  for (int step = 0; step < steps; ++step)
+    for (std::size_t i = 0; i < kCount; ++i) all[static_cast<std::size_t>(step)][i] = Training::gradient(rank, i, step);
+  return all;
+}
+
+void wait_for(setoStream_t stream) {
+  std::uint64_t last = 0;
+  ASSERT_EQ(setoStreamPosition(stream, &last), setoSuccess);
+  ASSERT_EQ(setoStreamWait(stream, last, 0), setoSuccess);
+}
+
+// Two operations may be under way: the second has to wait for the state, and ends with the bits that a blocking call would give.
+TEST_F(ErrorFeedback, IsTakenInTurnByCallsThatRunAtOnce) {
   run_coded(2, [](const Seat& seat, setoComm_t comm) {
     constexpr int kSteps = 6;
     Training blocking(seat, comm);
     blocking.steps(0, kSteps);
-    Training queued(seat, comm);
-    setoStream_t stream = nullptr;
-    ASSERT_EQ(setoStreamCreate(&stream), setoSuccess);
-    std::vector<std::vector<float>> values(kSteps, std::vector<float>(kCount));
-    for (int step = 0; step < kSteps; ++step) {
-      std::vector<float>& each = values[static_cast<std::size_t>(step)];
-      for (std::size_t i = 0; i < kCount; ++i) each[i] = Training::gradient(seat.rank, i, step);
+    const auto all_reduce = [&](std::vector<float>& each, Training& training, setoStream_t stream) {
       const Answer done =
-          answer(setoAllReduceConfig(each.data(), each.data(), kCount, setoFloat32, setoSum, queued.comm, stream, &queued.call));
+          answer(setoAllReduceConfig(each.data(), each.data(), kCount, setoFloat32, setoSum, comm, stream, &training.call));
       ASSERT_EQ(done.code, setoSuccess) << done;
-    }
-    // Its calls go on without it.
+    };
+    std::vector<std::vector<float>> values = gradients(seat.rank, kSteps);
+    Training grouped(seat, comm);
+    ASSERT_EQ(setoGroupStart(), setoSuccess);
+    for (std::vector<float>& each : values) all_reduce(each, grouped, nullptr);
+    ASSERT_EQ(setoGroupEnd(), setoSuccess);
+    EXPECT_EQ(values.back(), blocking.results());
+
+    values = gradients(seat.rank, kSteps);
+    Training queued(seat, comm);
+    setoStream_t streams[2] = {nullptr, nullptr};
+    for (setoStream_t& stream : streams) ASSERT_EQ(setoStreamCreate(&stream), setoSuccess);
+    for (std::size_t step = 0; step < values.size(); ++step) all_reduce(values[step], queued, streams[step % 2]);
+    // Its calls go on without the handle.
     ASSERT_EQ(setoErrorFeedbackDestroy(queued.state), setoSuccess);
     queued.state = nullptr;
-    std::uint64_t last = 0;
-    ASSERT_EQ(setoStreamPosition(stream, &last), setoSuccess);
-    ASSERT_EQ(setoStreamWait(stream, last, 0), setoSuccess);
+    for (setoStream_t stream : streams) wait_for(stream);
     EXPECT_EQ(values.back(), blocking.results());
+    for (setoStream_t stream : streams) EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  });
+}
+
+TEST_F(ErrorFeedback, IsNotSavedInTheMiddleOfACall) {
+  run_coded(2, [](const Seat& seat, setoComm_t comm) {
+    Training training(seat, comm);
+    std::vector<float> values(kCount, 0.3F);
+    std::vector<char> saved = training.saved();
+    setoStream_t stream = nullptr;
+    ASSERT_EQ(setoStreamCreate(&stream), setoSuccess);
+    const auto queue = [&] {
+      ASSERT_EQ(setoAllReduceConfig(values.data(), values.data(), kCount, setoFloat32, setoSum, comm, stream, &training.call),
+                setoSuccess);
+    };
+    if (seat.rank == 0) {  // the other rank has not come yet, so it cannot end
+      queue();
+      for (const Answer& refused : {answer(setoErrorFeedbackSave(training.state, saved.data(), saved.size())),
+                                    answer(setoErrorFeedbackLoad(training.state, saved.data(), saved.size())),
+                                    answer(setoErrorFeedbackReset(training.state))}) {
+        EXPECT_EQ(refused.code, setoInvalidUsage) << refused;
+        EXPECT_TRUE(refused.says("queued or is under way")) << refused;
+      }
+    }
+    ASSERT_TRUE(seat.meet(1));
+    if (seat.rank == 1) queue();
+    wait_for(stream);
+    EXPECT_EQ(setoErrorFeedbackSave(training.state, saved.data(), saved.size()), setoSuccess);
     EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  });
+}
+
+TEST_F(ErrorFeedback, IsFreeAgainAfterItsCallHasFailed) {
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    setoErrorFeedback_t state = nullptr;
+    ASSERT_EQ(setoErrorFeedbackCreate(&state, kCount, setoFloat32, comm), setoSuccess);
+    setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
+    call.errorFeedback = state;
+    call.deadlineMs = 200;
+    std::vector<float> values(kCount, 0.3F);
+    if (seat.rank == 0) {
+      const Answer late =
+          answer(setoAllReduceConfig(values.data(), values.data(), kCount, setoFloat32, setoSum, comm, nullptr, &call));
+      EXPECT_EQ(late.code, setoTimeout) << late;
+    }
+    ASSERT_TRUE(seat.meet(1));
+    EXPECT_EQ(setoErrorFeedbackReset(state), setoSuccess);
+    EXPECT_EQ(setoErrorFeedbackDestroy(state), setoSuccess);
+    (void)setoCommAbort(comm);
+  });
+}
+
+// One rank without: its share is lost, and all end with the same bits.
+TEST_F(ErrorFeedback, MayBeMissingOnSomeRanks) {
+  run_coded(3, [](const Seat& seat, setoComm_t comm) {
+    Training training(seat, comm, seat.rank != 1);
+    training.steps(0, 5);
+    std::vector<float> of_first = training.results();
+    ASSERT_EQ(setoBroadcast(of_first.data(), of_first.data(), kCount, setoFloat32, 0, comm, nullptr), setoSuccess);
+    EXPECT_EQ(training.results(), of_first);
+  });
+}
+
+// Averages, wider numbers, and parts that are not alike.
+TEST_F(ErrorFeedback, IsOfAnyReductionAndType) {
+  run_coded(3, [](const Seat& seat, setoComm_t comm) {
+    constexpr int kSteps = 60;
+    const std::size_t counts[3] = {1'000, 0, 333};
+    const std::size_t all = 1'333;
+    const std::size_t first = seat.rank == 2 ? 1'000 : 0;  // of this rank's part
+    setoErrorFeedback_t states[2] = {nullptr, nullptr};
+    for (setoErrorFeedback_t& state : states) ASSERT_EQ(setoErrorFeedbackCreate(&state, all, setoFloat64, comm), setoSuccess);
+    setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
+    std::vector<double> values(all), part(counts[seat.rank]), average(all), parts(part.size()), averages(all);
+    const auto value = [](int rank, std::size_t i) { return 0.1 + 0.01 * static_cast<double>((i * 7 + 3) % 11) + 0.003 * rank; };
+    for (std::size_t i = 0; i < all; ++i) values[i] = value(seat.rank, i);
+    for (int step = 0; step < kSteps; ++step) {
+      call.errorFeedback = states[0];
+      const Answer scattered =
+          answer(setoReduceScattervConfig(values.data(), part.data(), counts, setoFloat64, setoSum, comm, nullptr, &call));
+      ASSERT_EQ(scattered.code, setoSuccess) << scattered;
+      call.errorFeedback = states[1];
+      const Answer averaged =
+          answer(setoAllReduceConfig(values.data(), average.data(), all, setoFloat64, setoAvg, comm, nullptr, &call));
+      ASSERT_EQ(averaged.code, setoSuccess) << averaged;
+      for (std::size_t i = 0; i < part.size(); ++i) parts[i] += part[i];
+      for (std::size_t i = 0; i < all; ++i) averages[i] += average[i];
+    }
+    int int4 = 0;
+    double one_call = 0;
+    ASSERT_EQ(setoCodecId("int4", &int4), setoSuccess);
+    ASSERT_EQ(setoCodecErrorBound(int4, setoFloat64, seat.ranks, 0.25, &one_call), setoSuccess);
+    for (std::size_t i = 0; i < all; ++i) {
+      const double exact = kSteps * (value(0, i) + value(1, i) + value(2, i));
+      ASSERT_NEAR(averages[i], exact / 3, one_call) << i;
+      if (i >= first && i < first + part.size()) {
+        ASSERT_NEAR(parts[i - first], exact, one_call) << i;
+      }
+    }
+    for (setoErrorFeedback_t state : states) EXPECT_EQ(setoErrorFeedbackDestroy(state), setoSuccess);
   });
 }
 
@@ -198,6 +317,28 @@ TEST_F(ErrorFeedback, OfAnotherShapeOrAlteredIsRefusedWithBothNamed) {
     EXPECT_TRUE(shorter.says("it is of 10000 float, the call's input is 9999 float")) << shorter;
     EXPECT_EQ(summed(doubles.data(), kCount, setoFloat64, setoSum).code, setoInvalidArgument);
     EXPECT_EQ(summed(values.data(), kCount, setoFloat32, setoMax).code, setoInvalidArgument);
+    // The same call as the one before, but for the state.
+    setoCallConfig_t wrong = SETO_CALL_CONFIG_INITIALIZER;
+    ASSERT_EQ(setoErrorFeedbackCreate(&wrong.errorFeedback, 1, setoFloat32, training.comm), setoSuccess);
+    setoCallConfig_t plain = SETO_CALL_CONFIG_INITIALIZER;
+    for (int twice = 0; twice < 2; ++twice) {
+      ASSERT_EQ(setoAllReduceConfig(values.data(), values.data(), kCount, setoFloat32, setoSum, training.comm, nullptr, &plain),
+                setoSuccess);
+      EXPECT_EQ(setoAllReduceConfig(values.data(), values.data(), kCount, setoFloat32, setoSum, training.comm, nullptr, &wrong),
+                setoInvalidArgument);
+    }
+    const Answer sent =
+        answer(setoSendConfig(values.data(), 1, setoFloat32, 1 - seat.rank, training.comm, nullptr, &training.call));
+    EXPECT_EQ(sent.code, setoInvalidArgument) << sent;
+    EXPECT_TRUE(sent.says("only sums travel in a lossy codec")) << sent;
+    EXPECT_EQ(setoErrorFeedbackDestroy(wrong.errorFeedback), setoSuccess);
+    setoComm_t child = nullptr;
+    ASSERT_EQ(setoCommSplit(training.comm, 0, seat.rank, &child, nullptr), setoSuccess);
+    const Answer elsewhere =
+        answer(setoAllReduceConfig(values.data(), values.data(), kCount, setoFloat32, setoSum, child, nullptr, &training.call));
+    EXPECT_EQ(elsewhere.code, setoInvalidArgument) << elsewhere;
+    EXPECT_TRUE(elsewhere.says("made for another communicator")) << elsewhere;
+    EXPECT_EQ(setoCommDestroy(child), setoSuccess);
     training.step(0);
 
     setoErrorFeedback_t other = nullptr;

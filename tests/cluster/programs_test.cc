@@ -129,7 +129,11 @@ TEST(Benchmark, LetsSumsTravelInCodecs) {
   EXPECT_THAT(ended.text, ::testing::ContainsRegex("1048576 +262144 +float +max .* none +1048576\n"));
   EXPECT_THAT(ended.text, Not(::testing::ContainsRegex(" max [^\n]* int8 "))) << "only sums travel encoded";
   EXPECT_THAT(ended.text, HasSubstr("Out of bounds values : 0 OK"));
-  EXPECT_THAT(run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 --codec fp15").text, HasSubstr("there are none, fp16"));
+  const Ended told = run_program("bench/all_reduce_perf", "-b 8 -e 16 --ranks 2 -o max", "SETO_CODEC=int8 SETO_LOG=info");
+  EXPECT_THAT(told.text, HasSubstr("all_reduce of 2 float, max travels exactly: codec int8 takes sums of wider floats alone"));
+  EXPECT_THAT(told.text, Not(HasSubstr("all_reduce of 4 float, max travels exactly"))) << "it is said once";
+  EXPECT_THAT(run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 --codec fp15").text,
+              AllOf(HasSubstr("there are none, fp16"), HasSubstr("did you mean fp16")));
   EXPECT_THAT(run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 -d int32 --codec fp16").text,
               HasSubstr("fp16 does not take int32"));
   EXPECT_THAT(run_program("bench/all_gather_perf", "-b 8 -e 8 --ranks 2 --codec fp16").text, HasSubstr("adds nothing"));

@@ -32,6 +32,7 @@ struct Job {
   InPlace in_place = InPlace::no;
   std::optional<Codec> codec{};
   bool owes = false;  // what codecs leave out goes into the next operation
+  double unit = 1;    // of all inputs
 
   [[nodiscard]] std::string text() const {
     return std::string(name_of(algorithm->collective)) + "/" + std::string(algorithm->name) + " of " + std::to_string(ranks) +
@@ -63,16 +64,16 @@ inline int value(Rank rank, std::uint64_t index, std::uint64_t operation) {
   return 1 + static_cast<int>(mixed(index * 64 + static_cast<std::uint64_t>(rank) + operation * 7919) % 2);
 }
 
-inline void store(DataType type, std::byte* at, int number) {
+inline void store(DataType type, std::byte* at, double number) {
   const auto put = [at](auto typed) { std::memcpy(at, &typed, sizeof typed); };
   const auto single = static_cast<float>(number);
   switch (type) {
     case DataType::uint8:
       return put(static_cast<std::uint8_t>(number));
     case DataType::int32:
-      return put(number);
+      return put(static_cast<int>(number));
     case DataType::float64:
-      return put(static_cast<double>(number));
+      return put(number);
     case DataType::bfloat16:
       return put(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(single) >> 16));
     default:
@@ -253,7 +254,7 @@ class Worker {
     each.input.resize(in_place ? 0 : sizes.input * element);
     each.output.resize((in_place ? std::max(sizes.input, sizes.output) : sizes.output) * element, std::byte{0xee});
     std::byte* const input = in_place ? each.output.data() + (sizes.input < sizes.output ? shift : 0) : each.input.data();
-    for (std::uint64_t i = 0; i < sizes.input; ++i) store(job_.type, input + i * element, value(rank_, i, operation));
+    for (std::uint64_t i = 0; i < sizes.input; ++i) store(job_.type, input + i * element, value(rank_, i, operation) * job_.unit);
     each.run.operands.input = input;
     each.run.operands.output = each.output.data() + (sizes.output < sizes.input ? shift : 0);
     each.run.operands.operation = operation;

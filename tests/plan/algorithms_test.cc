@@ -143,6 +143,28 @@ TEST_P(EveryAlgorithm, EncodesAsOftenAsItSays) {
     }
 }
 
+// Two ranks that make the same sum and round it each: alike without debts, not with them.
+TEST(Codecs, WithDebtsDifferWhereTwoRanksEncodeTheSame) {
+  const Shape shape{Collective::all_reduce, 2, 0, 1, Finish::none, 1, 2};
+  Plan plan{"both round", shape, {}};
+  const std::vector<InPlace> none(2, InPlace::no);
+  for (Rank rank = 0; rank < 2; ++rank) {
+    Builder builder(shape, rank, InPlace::no);
+    builder.at_tier(0);  // exactly
+    builder.exchange(0, 1, builder.everything());
+    builder.next_round();
+    builder.at_tier(1);
+    for (Rank each = 0; each < 2; ++each) builder.round(each, builder.everything());
+    plan.programs.push_back(std::move(builder).build());
+  }
+  const Plan fused = lowered(plan, none, {});
+  VerifyRequest request;
+  request.places_keep_bytes = false;
+  EXPECT_TRUE(verify(fused, request).ok()) << verify(fused, request).status().text();
+  request.residuals = true;
+  EXPECT_NE(std::string(verify(fused, request).status().text()).find("differs in its bits"), std::string::npos);
+}
+
 // Its ranks would send from memory, later, what came coded.
 TEST(Codecs, AreRefusedWhereBytesWouldHaveToBeKept) {
   const Algorithm& algorithm = *find_algorithm("halving_doubling", Collective::all_reduce);

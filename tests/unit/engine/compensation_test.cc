@@ -64,10 +64,11 @@ class Compensated : public ::testing::TestWithParam<Case> {
   // What others read.
   std::vector<double> sent() {
     compensation_.encode(values_.data(), encoded_.data(), kCount, residual_.data());
-    std::vector<std::byte> decoded(kCount * size_of(wide()));
-    decode_function(GetParam().codec, wide())({encoded_.data(), nullptr, decoded.data(), kCount, Store::cached});
+    const DataType type = GetParam().type;
+    std::vector<std::byte> decoded(kCount * size_of(type));
+    decode_function(GetParam().codec, type)({encoded_.data(), nullptr, decoded.data(), kCount, Store::cached});
     std::vector<double> numbers(kCount);
-    for (std::size_t i = 0; i < kCount; ++i) numbers[i] = get(wide(), &decoded[i * size_of(wide())]);
+    for (std::size_t i = 0; i < kCount; ++i) numbers[i] = get(type, &decoded[i * size_of(type)]);
     return numbers;
   }
 
@@ -93,7 +94,7 @@ TEST_P(Compensated, OwesAsMuchAsOneEncodingLeavesOut) {
   }
   // What is encoded is at most the value and what was owed.
   const double largest = 2 * 256;
-  const double once = error_bound(GetParam().codec, wide(), Rounding::nearest, largest, largest);
+  const double once = error_bound(GetParam().codec, GetParam().type, Rounding::nearest, largest, largest);
   const double type_rounds = kRounds * largest * (wide() == DataType::float64 ? 0x1p-53 : 0x1p-24);
   for (std::size_t i = 0; i < kCount; ++i) {
     ASSERT_NEAR(total[i], delivered[i] + residual(i), type_rounds) << i;
@@ -110,8 +111,19 @@ TEST_P(Compensated, SendsInTimeWhatIsTooSmallToBeSeen) {
     const std::vector<double> now = sent();
     for (std::size_t i = 0; i < kCount; ++i) delivered[i] += now[i];
   }
-  const double once = error_bound(GetParam().codec, wide(), Rounding::nearest, 2, 2);
+  const double once = error_bound(GetParam().codec, GetParam().type, Rounding::nearest, 2, 2);
   for (std::size_t i = 0; i < kCount; ++i) ASSERT_NEAR(delivered[i], kRounds * value(i), once + kRounds * 0x1p-23) << i;
+}
+
+// Nor is a debt lost where it would make infinity of a finite number.
+TEST_P(Compensated, KeepsADebtThatDoesNotFit) {
+  const double most = GetParam().type == DataType::float64 ? std::numeric_limits<double>::max()
+                                                           : static_cast<double>(std::numeric_limits<float>::max());
+  put(wide(), &residual_[5 * size_of(wide())], most);
+  set(5, most / 2);
+  const std::vector<double> now = sent();
+  EXPECT_TRUE(std::isfinite(now[5]));
+  EXPECT_EQ(residual(5), most);
 }
 
 TEST_P(Compensated, OwesNothingForWhatIsNotFinite) {
