@@ -154,7 +154,7 @@ TEST_P(CodedEngine, OwesWhatItLeavesOut) {
   std::uint64_t seed = 4000;
   for (int ranks = 2; ranks <= 4; ++ranks)
     for (const auto& [codec, type] : {std::pair(Codec::int4, DataType::float32), std::pair(Codec::int4, DataType::bfloat16),
-                                     std::pair(Codec::e5m2, DataType::float64), std::pair(Codec::e5m2, DataType::float32)})
+                                      std::pair(Codec::e5m2, DataType::float64), std::pair(Codec::e5m2, DataType::float32)})
       for (Job job : coded_jobs(ranks, {codec}, {type}, {300})) {
         if (job.algorithm->name == "recursive_doubling") continue;
         job.unit = 1.3671875;  // bf16 holds it, no coarser grid does
