@@ -44,6 +44,7 @@ struct Options {
   bool one_place = false;  // every call uses the same part of the buffers
   std::string algorithm;
   std::vector<std::string> codecs = {"none"};  // by name; several: the table once for each
+  bool codec_of_environment = false;           // SETO_CODEC's: the library heeds it, calls say nothing
   std::string json_path;
   std::string plot_path;
   std::vector<std::string> plot_add;  // JSON files of earlier runs, "path" or "path=label"

@@ -154,7 +154,7 @@ bool RankRun::prepare(const RowPlan& row, Where where, Prepared& prepared) {
     prepared.call.send = receive_ + index * layout.send_stride * element_size;
     prepared.call.receive = receive_ + index * layout.receive_stride * element_size;
   }
-  if (options_.coded()) {
+  if (options_.coded() && !options_.codec_of_environment) {
     if (!ok(setoCodecId(row.codec.c_str(), &prepared.config.codec), "codec")) return false;
     prepared.call.config = &prepared.config;
   }
@@ -310,7 +310,9 @@ bool RankRun::find_bound(Prepared& prepared) {
   if (!exchange(coded ? largest_magnitude(prepared.row.type, input) : 0, largest)) return false;
   if (!coded) return true;
   const double most = *std::max_element(largest.begin(), largest.end()) * (op == Op::mul_sum ? largest_scalar() : 1);
-  return ok(setoCodecErrorBound(prepared.config.codec, prepared.row.type, job_.ranks(), most, &prepared.bound), "error bound");
+  int codec = 0;
+  if (!ok(setoCodecId(prepared.row.codec.c_str(), &codec), "codec")) return false;
+  return ok(setoCodecErrorBound(codec, prepared.row.type, job_.ranks(), most, &prepared.bound), "error bound");
 }
 
 bool RankRun::check_once(Prepared& prepared, std::uint64_t& wrong) {

@@ -23,6 +23,23 @@ constexpr int kWrongResult = 1;
 constexpr int kMisused = 2;
 constexpr int kFailed = 3;
 
+// What the library asks of a codec; a name that is none takes nothing, and init says so.
+bool takes(const std::string& codec, setoDataType_t type, Op op) {
+  int id = 0;
+  std::size_t size = 0;
+  return sums(op) && setoCodecId(codec.c_str(), &id) == setoSuccess && setoCodecSize(id, type, 1, &size) == setoSuccess;
+}
+
+// Sums that may travel in the communicators' codec are checked against its bound.
+void heed_environment(const Program& program, Options& options) {
+  const char* const setting = std::getenv("SETO_CODEC");
+  if (setting == nullptr || program.reduces == Reduces::no || options.coded()) return;
+  const std::string text(setting);  // "fp16", "site=fp16,world=fp16": one codec in either case
+  options.codecs = {text.substr(text.rfind('=') + 1)};
+  if (options.codecs.front().empty()) options.codecs = {"none"};
+  options.codec_of_environment = options.coded();
+}
+
 std::vector<RowPlan> plan_rows(const Program& program, const Options& options) {
   const std::vector<Op> ops = program.reduces == Reduces::yes ? options.ops : std::vector<Op>{Op::sum};
   std::vector<int> roots = {program.rooted == Rooted::yes ? options.root : -1};
@@ -35,12 +52,12 @@ std::vector<RowPlan> plan_rows(const Program& program, const Options& options) {
     for (const std::string& codec : options.codecs)
       for (const setoDataType_t type : options.types)
         for (const Op op : ops) {
-          // What is no sum travels exactly, once.
-          const bool takes = codec == "none" || sums(op);
-          if (!takes && codec != options.codecs.front()) continue;
+          // What no codec takes travels exactly, once.
+          const bool coded = codec != "none" && takes(codec, type, op);
+          if (!coded && codec != "none" && codec != options.codecs.front()) continue;
           for (const int root : roots)
             for (const std::uint64_t size : sizes_of(options.sizes))
-              rows.push_back({size, type, op, root, takes ? codec : "none"});
+              rows.push_back({size, type, op, root, coded ? codec : "none"});
         }
   return rows;
 }
@@ -126,7 +143,7 @@ std::size_t encoded_size(const RowPlan& row, std::size_t count) {
 
 // Codecs and types that do not go together are said before anything is measured.
 std::string codec_problem(const Run& run) {
-  if (!run.options.coded()) return {};
+  if (!run.options.coded() || run.options.codec_of_environment) return {};
   if (run.program.reduces == Reduces::no)
     return "--codec: " + std::string(run.program.name) + " adds nothing: what only moves is exact";
   for (const std::string& name : run.options.codecs)
@@ -261,6 +278,7 @@ int run_program(const Program& program, int argc, char** argv) {
     return parsed.exit_code;
   }
   Options options = parsed.options;
+  heed_environment(program, options);
   // Only where the flags ask for one rank: what they ask for is of this machine.
   std::unique_ptr<Launched> launched;
   if (options.ranks() == 1) {

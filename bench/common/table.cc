@@ -56,7 +56,7 @@ std::string heading_text(const Heading& heading, const Options& options) {
   if (options.coded())
     text +=
         "# codecs: sums are checked against the error bound of their codec (setoCodecErrorBound); wire: bytes of the tensor, "
-        "encoded\n";
+        "encoded\n# (a codec is leave to encode: sums travel in it where that wins; SETO_LOG=debug says which do)\n";
   text += "#\n# Using devices\n";
   for (std::size_t rank = 0; rank < heading.process_ids.size(); ++rank) {
     text += format("#  Rank %2zu Group  0 Pid %6ld on %10s device %2d [host] %s\n", rank, heading.process_ids[rank],

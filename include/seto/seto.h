@@ -171,7 +171,7 @@ typedef struct {
   size_t size;
   unsigned int magic;
   unsigned int version;
-  int codec; /* where it takes nothing (it takes sums of wider floats) the call is setoInvalidArgument */
+  int codec; /* leave to encode, used where that wins; where it takes nothing (no sum of wider floats): setoInvalidArgument */
   int algorithm;
   setoErrorFeedback_t errorFeedback; /* residual of earlier calls, added before encoding and updated */
   uint32_t deadlineMs;               /* from the call to its end */

@@ -45,7 +45,8 @@ Result<CodecSetting> CodecSetting::parse(std::string_view text) {
       continue;
     }
     if (setting.kinds != 0 && setting.number != number)
-      return failure(Code::invalid_argument, "codec: '%.64s' beside another: tiers that have one have the same", name.c_str());
+      return failure(Code::invalid_argument, "codec: '%.64s' beside %s: a communicator has one codec, on some tiers or on all",
+                     name.c_str(), codec_name(setting.number).data());
     setting.number = number;
     setting.kinds |= kinds;
   }

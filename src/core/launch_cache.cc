@@ -93,12 +93,21 @@ StoreChoice& LaunchCache::stores_for(Collective collective, std::uint64_t bytes)
 
 // Whoever set a codec for all may believe that all travels in it.
 void LaunchCache::tell_of_exact(const Call& call, const Question& question) {
-  if (told_of_exact_ || question.codec != 0 || call.codec != 0 || !reduces(call.collective) ||
-      call.collective == Collective::barrier)
-    return;
+  if (told_of_exact_ || call.codec != 0 || !reduces(call.collective) || call.collective == Collective::barrier) return;
   const Result<CodecSetting> setting = CodecSetting::parse(setup_.config->codec);
   if (!setting.ok() || setting.value().number == 0) return;
+  const bool of_no_tier = setting.value().on(*setup_.tiers) == 0;
+  if (question.codec != 0 && !of_no_tier) return;
   told_of_exact_ = true;
+  if (of_no_tier && setup_.ranks > 1) {
+    if (setup_.rank == 0)
+      SETO_LOG_AS(
+          warn, (LogOrigin{setup_.rank, 0}),
+          "codec '%s' names no tier that these ranks have (node: on one host; site: hosts; world: hosts with other values "
+          "of SETO_SITE_ID), so everything travels exactly",
+          setup_.config->codec.c_str());
+    return;
+  }
   SETO_LOG_AS(info, (LogOrigin{setup_.rank, 0}), "%s travels exactly: codec %s takes sums of wider floats alone (said once)",
               describe(call.collective, call.count, call.type, call.op, call.root).c_str(),
               codec_name(setting.value().number).data());

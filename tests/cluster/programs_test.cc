@@ -132,6 +132,15 @@ TEST(Benchmark, LetsSumsTravelInCodecs) {
   const Ended told = run_program("bench/all_reduce_perf", "-b 8 -e 16 --ranks 2 -o max", "SETO_CODEC=int8 SETO_LOG=info");
   EXPECT_THAT(told.text, HasSubstr("all_reduce of 2 float, max travels exactly: codec int8 takes sums of wider floats alone"));
   EXPECT_THAT(told.text, Not(HasSubstr("all_reduce of 4 float, max travels exactly"))) << "it is said once";
+  EXPECT_THAT(run_program("bench/all_reduce_perf", "-b 1M -e 1M --ranks 2", "SETO_CODEC=world=int8").text,
+              AllOf(HasSubstr("codec 'world=int8' names no tier that these ranks have"), HasSubstr("values : 0 OK")));
+  // Of the communicators: checked against its bound just the same.
+  const Ended of_all = run_program("bench/all_reduce_perf", "-b 1M -e 1M -n 2 --ranks 3 -d float,int32 -o sum,max",
+                                   "SETO_CODEC=int8 SETO_TRANSPORT=tcp SETO_CALIBRATE=off");
+  EXPECT_EQ(of_all.status, 0) << of_all.text;
+  EXPECT_THAT(of_all.text, ::testing::ContainsRegex("1048576 +262144 +float +sum .* int8 +266240\n"));
+  EXPECT_THAT(of_all.text, ::testing::ContainsRegex("1048576 +262144 +int32 +sum [^\n]* none +1048576\n"));
+  EXPECT_THAT(of_all.text, HasSubstr("Out of bounds values : 0 OK"));
   EXPECT_THAT(run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 --codec fp15").text,
               AllOf(HasSubstr("there are none, fp16"), HasSubstr("did you mean fp16")));
   EXPECT_THAT(run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 -d int32 --codec fp16").text,

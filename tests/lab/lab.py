@@ -4,7 +4,7 @@
     lab.py [--hosts N] [--per-host P] [--rate 1g --delay 5ms --loss 0.1% --mtu 1500] [--veth] -- COMMAND...
 
 runs COMMAND on every host (P times on each) with SETO_RANK, SETO_RANKS, SETO_ROOT and SETO_SECRET set, and prints what each says.
-Needs root. Namespaces carry the process id of the lab; they and all processes in them are gone afterwards, also when the lab is
+Other SETO_ variables stay behind: -- env SETO_CODEC=fp16 COMMAND. Needs root. Namespaces carry the process id of the lab; they and all processes in them are gone afterwards, also when the lab is
 killed: a process of its own waits for that. Start processes from the main thread only: they end with the thread that started them.
 """
 

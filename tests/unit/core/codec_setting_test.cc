@@ -35,7 +35,7 @@ TEST(CodecSetting, RefusesWhatIsNone) {
   const auto refusal = [](const char* text) { return std::string(CodecSetting::parse(text).status().text()); };
   EXPECT_THAT(refusal("fp15"), HasSubstr("none, fp16, bf16, e4m3, e5m2, int8, int4"));
   EXPECT_THAT(refusal("moon=fp16"), HasSubstr("'moon' is no tier"));
-  EXPECT_THAT(refusal("site=fp16,world=int8"), HasSubstr("'int8' beside another"));
+  EXPECT_THAT(refusal("site=fp16,world=int8"), HasSubstr("'int8' beside fp16"));
 }
 
 TEST(CodecSetting, IdsAndNumbersGoTogether) {
