@@ -39,6 +39,14 @@ int setup_threads() {
   return count;
 }
 
+// A thread that was joined may stand in that list for a moment more: whoever joins is woken before the kernel has removed it.
+int setup_threads_left(int expected) {
+  const std::uint64_t until = monotonic_ns() + 1'000'000'000;
+  int count = setup_threads();
+  for (; count > expected && monotonic_ns() < until; count = setup_threads()) std::this_thread::yield();
+  return count;
+}
+
 setoConfig_t in_background() {
   setoConfig_t config = SETO_CONFIG_INITIALIZER;
   config.blocking = setoOff;
@@ -65,13 +73,13 @@ void ends_at_once(setoResult_t (*end)(setoComm_t)) {
   const std::uint64_t begin = monotonic_ns();
   EXPECT_TRUE(succeeded(end(comms[0])));
   EXPECT_LT(seconds_since(begin), 1);
-  EXPECT_LE(setup_threads(), 1) << "the thread that made it is still there";
+  EXPECT_LE(setup_threads_left(1), 1) << "the thread that made it is still there";
   // The other one hears of it, instead of waiting for the deadline.
   EXPECT_EQ(settled(comms[1]), setoRemoteError);
   EXPECT_NE(std::string(setoGetLastError(comms[1])).find("rank 0"), std::string::npos) << setoGetLastError(comms[1]);
   EXPECT_LT(seconds_since(begin), 5);
   EXPECT_TRUE(succeeded(end(comms[1])));
-  EXPECT_EQ(setup_threads(), 0);
+  EXPECT_EQ(setup_threads_left(0), 0);
 }
 
 SETO_TEST_ALONE(ApiGivingUp, abort_ends_an_init) { ends_at_once(setoCommAbort); }
@@ -91,7 +99,7 @@ SETO_TEST_ALONE(ApiGivingUp, an_abort_at_any_moment_leaves_no_thread) {
     const std::uint64_t begin = monotonic_ns();
     for (const setoComm_t comm : comms) EXPECT_TRUE(succeeded(setoCommAbort(comm)));
     EXPECT_LT(seconds_since(begin), 5) << "after " << microseconds << " us";
-    ASSERT_EQ(setup_threads(), 0) << "after " << microseconds << " us";
+    ASSERT_EQ(setup_threads_left(0), 0) << "after " << microseconds << " us";
   }
 }
 
@@ -213,7 +221,7 @@ SETO_TEST_ALONE(ApiGivingUp, a_split_in_the_background_does_not_block) {
   on_all(comms, 3);
   for (const setoComm_t comm : {children[0], children[1], comms[0], comms[1], comms[2]})
     EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
-  EXPECT_EQ(setup_threads(), 0);
+  EXPECT_EQ(setup_threads_left(0), 0);
 }
 
 SETO_TEST_ALONE(ApiGivingUp, a_split_that_fails_in_the_background_leaves_its_parent) {
@@ -241,7 +249,7 @@ SETO_TEST_ALONE(ApiGivingUp, abort_ends_a_split) {
   EXPECT_TRUE(succeeded(setoCommAbort(comms[0])));
   EXPECT_LT(seconds_since(begin), 1);
   EXPECT_EQ(child, nullptr);
-  EXPECT_EQ(setup_threads(), 0);
+  EXPECT_EQ(setup_threads_left(0), 0);
   float value = 1;
   EXPECT_TRUE(failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comms[1], nullptr), setoRemoteError, "rank 0"));
   EXPECT_TRUE(succeeded(setoCommDestroy(comms[1])));

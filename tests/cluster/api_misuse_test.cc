@@ -196,13 +196,11 @@ SETO_TEST_ALONE(ApiMisuse, custom_operations_belong_to_a_type) {
 SETO_TEST_ALONE(ApiMisuse, what_is_missing_says_so) {
   ThreadRanks ranks(1);
   setoComm_t other = nullptr;
-  setoErrorFeedback_t state = nullptr;
   setoUniqueId ids[1] = {};
   EXPECT_TRUE(failed(setoCommShrink(ranks[0], nullptr, 0, &other, nullptr, 0), setoInvalidUsage, "not in this version"));
   EXPECT_TRUE(failed(setoCommGrow(nullptr, 2, ids, 1, &other, nullptr), setoInvalidUsage, "not in this version"));
   EXPECT_TRUE(failed(setoCommRevoke(ranks[0], 0), setoInvalidUsage, "not in this version"));
   EXPECT_TRUE(failed(setoCommGetUniqueId(ranks[0], ids), setoInvalidUsage, "not in this version"));
-  EXPECT_TRUE(failed(setoErrorFeedbackCreate(&state, 8, setoFloat32, ranks[0]), setoInvalidUsage, "not in this version"));
 }
 
 }  // namespace

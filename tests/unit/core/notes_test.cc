@@ -23,7 +23,7 @@ TEST(Notes, CutAReasonBetweenWords) {
             "a step with 65 sources and 1 targets...");
   EXPECT_EQ(passed_on("sendbuff: null, but 1048576 bytes are needed"), "sendbuff: null, but 1048576 bytes are...");
   EXPECT_EQ(passed_on("recvbuff: " + std::string(50, 'x')), "recvbuff...");
-  EXPECT_EQ(passed_on(std::string(50, 'x')), std::string(37, 'x') + "...");
+  EXPECT_EQ(passed_on(std::string(50, 'x')), std::string(37, 'x').append("..."));
   EXPECT_EQ(passed_on("a text whose word ends where the room does, just so"), "a text whose word ends where the room...");
 }
 
