@@ -59,7 +59,8 @@ if(SETO_SANITIZE)
   endif()
 endif()
 
-# Two clones of one commit compile to the same bytes, so the compiler cache of one serves the other. gdb finds sources from the clone's root.
+# Two clones of one commit compile to the same bytes, so the compiler cache of one serves the other. gdb finds sources from the
+# clone's root.
 target_compile_options(seto_flags INTERFACE "-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.")
 find_program(SETO_CCACHE ccache)
 if(SETO_CCACHE)

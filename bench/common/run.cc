@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -27,7 +28,8 @@ constexpr int kFailed = 3;
 bool takes(const std::string& codec, setoDataType_t type, Op op) {
   int id = 0;
   std::size_t size = 0;
-  return sums(op) && setoCodecId(codec.c_str(), &id) == setoSuccess && setoCodecSize(id, type, 1, &size) == setoSuccess;
+  return codec != "none" && sums(op) && setoCodecId(codec.c_str(), &id) == setoSuccess &&
+         setoCodecSize(id, type, 1, &size) == setoSuccess;
 }
 
 // Sums that may travel in the communicators' codec are checked against its bound.
@@ -52,9 +54,9 @@ std::vector<RowPlan> plan_rows(const Program& program, const Options& options) {
     for (const std::string& codec : options.codecs)
       for (const setoDataType_t type : options.types)
         for (const Op op : ops) {
-          // What no codec takes travels exactly, once.
-          const bool coded = codec != "none" && takes(codec, type, op);
-          if (!coded && codec != "none" && codec != options.codecs.front()) continue;
+          // What travels exactly whatever was asked is measured once.
+          const bool coded = takes(codec, type, op);
+          if (!coded && !sums(op) && codec != options.codecs.front()) continue;
           for (const int root : roots)
             for (const std::uint64_t size : sizes_of(options.sizes))
               rows.push_back({size, type, op, root, coded ? codec : "none"});

@@ -102,7 +102,7 @@ void LaunchCache::tell_of_exact(const Call& call, const Question& question) {
   if (of_no_tier && setup_.ranks > 1) {
     if (setup_.rank == 0)
       SETO_LOG_AS(
-          warn, (LogOrigin{setup_.rank, 0}),
+          info, (LogOrigin{setup_.rank, 0}),
           "codec '%s' names no tier that these ranks have (node: on one host; site: hosts; world: hosts with other values "
           "of SETO_SITE_ID), so everything travels exactly",
           setup_.config->codec.c_str());

@@ -233,7 +233,8 @@ TEST(Codec, OfMoreNumbersThan31BitsCount) {
 #ifdef SETO_SANITIZED
   GTEST_SKIP() << "skipped: gigabytes of addresses take minutes under a sanitizer";
 #endif
-  if (std::getenv("SETO_TRANSPORT") != nullptr) GTEST_SKIP() << "skipped: too much for one transport after the other";
+  if (std::getenv("SETO_TRANSPORT") != nullptr)
+    GTEST_SKIP() << "skipped: runs over shared memory; over one more transport it would cost the suite as much again";
   const SlowLinks slow;
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     constexpr std::size_t kPiece = std::size_t{1} << 24;
