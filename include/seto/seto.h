@@ -9,7 +9,7 @@
  * - Threads: different communicators may be used from different threads at once. One communicator takes calls from one thread at
  *   a time; query functions, setoCommAbort and setoGetLastError may run beside them, from any thread, until destroy begins.
  * - Order: every rank of a communicator issues the same collectives in the same order. What differs between ranks (collective,
- *   count, type, op, root, codec) is found, named on every rank, and ends that operation everywhere. A call that is rejected
+ *   count, type, op, root, codec) is found, named on every rank, and ends the communicator everywhere. A call that is rejected
  *   (setoInvalidArgument) takes its place in the order all the same, so it is not to be repeated on this rank alone: the matching
  *   call of every other rank ends with setoRemoteError and names this rank and the reason, and the calls after it match again.
  * - Blocking, host communicator: with stream NULL a call returns when the operation has ended on this rank, successful or not,

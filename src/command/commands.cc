@@ -78,7 +78,11 @@ int run(const ExplainOptions& options) {
   const bool sizeless = options.size.empty() && options.collective == "barrier";
   const std::optional<std::uint64_t> bytes = sizeless ? std::uint64_t{0} : parse_size(options.size);
   if (!bytes) {
-    std::fprintf(stderr, "seto: size: '%s' is none; write 8, 64K or 64M after the collective\n", options.size.c_str());
+    if (options.size.empty())
+      std::fprintf(stderr, "seto: of what size? Write it after the collective: seto explain %s 64M\n",
+                   options.collective.c_str());
+    else
+      std::fprintf(stderr, "seto: size: '%s' is none; write 8, 64K or 64M after the collective\n", options.size.c_str());
     return kMisused;
   }
   setoQuestion_t question = SETO_QUESTION_INITIALIZER;

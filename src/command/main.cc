@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@ using seto::command::kMostRanks;
 
 // For what counts ranks, and so nodes and sites. Why it is none, as CLI11 takes it: empty if it is one.
 std::string refuse_count(const std::string& text) {
+  if (text == "p") return "-np is -n here: write -n N";
   const std::optional<std::uint64_t> count = seto::parse_uint(text);
   if (count && *count >= 1 && *count <= kMostRanks) return {};
   return "'" + text + "' is not one of 1 to " + std::to_string(kMostRanks);
@@ -38,7 +40,8 @@ CLI::App* add_info(CLI::App& app, seto::command::InfoOptions& info) {
 CLI::App* add_explain(CLI::App& app, seto::command::ExplainOptions& explain) {
   CLI::App* const command = app.add_subcommand("explain", "which algorithm a call would get, and why the others lost");
   command->add_option("collective", explain.collective, "all_reduce, all_gather, reduce_scatter, ...")->required();
-  command->add_option("size", explain.size, "bytes, as in the size column of the benchmarks: 8, 64K, 64M; a barrier has none");
+  command->add_option("size", explain.size,
+                      "bytes, as in the size column of the benchmarks: 8, 64K, 64M; needed by all but a barrier");
   command->add_option("--ranks", explain.ranks, "ranks (2)")->check(refuse_count);
   command->add_option("--nodes", explain.nodes, "nodes that they are spread over (1)")->check(refuse_count);
   command->add_option("--sites", explain.sites, "sites that the nodes are spread over (1)")->check(refuse_count);
@@ -106,6 +109,20 @@ std::vector<seto::command::CommandDescription> describe(const CLI::App& app) {
   return all;
 }
 
+// A first word that is neither a command nor an option, and the command that was probably meant.
+bool told_of_misspelling(const CLI::App& app, int words, char** argv) {
+  if (words < 2 || argv[1][0] == '-') return false;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return false;
+  std::vector<std::string_view> candidates(names.begin(), names.end());
+  std::erase(candidates, "agent");  // not for people
+  const std::string guess(seto::nearest(argv[1], candidates));
+  std::fprintf(stderr, "seto: there is no command '%.64s'%s%s; seto help lists them\n", argv[1],
+               guess.empty() ? "" : "; did you mean ", guess.c_str());
+  return true;
+}
+
 CLI::App* add_codec(CLI::App& app, seto::command::CodecOptions& codec) {
   CLI::App* const command =
       app.add_subcommand("codec", "what codecs there are; codec check FILE.npy: what each does to your numbers");
@@ -164,6 +181,7 @@ int main(int argc, char** argv) {
   // After "--" stands the program of seto run, which CLI11 would take for arguments of ours.
   char** const end = argv + argc;
   char** const program = argc > 1 && std::string(argv[1]) == "run" ? std::find(argv, end, std::string("--")) : end;
+  if (told_of_misspelling(app, argc, argv)) return seto::command::kMisused;
   try {
     app.parse(static_cast<int>(program - argv), argv);
   } catch (const CLI::ParseError& error) {  // help and version too, which end well

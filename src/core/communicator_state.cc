@@ -34,7 +34,7 @@ PeerState Communicator::state_of(Rank rank) const {
   else if (fate.reason != 0)  // who said why it left did not die of it
     peer.life = PeerState::Life::left;
   else if (connection->dead())
-    peer.life = PeerState::Life::dead;
+    peer.life = PeerState::Life::dead, peer.why_dead = connection->why_dead();
   if (fate.reason != 0 && fate.culprit != member && fate.culprit < static_cast<std::uint32_t>(ranks_))
     peer.blames = static_cast<Rank>(fate.culprit);
   peer.done = circle_->completed_by(member);

@@ -19,6 +19,7 @@ struct PeerState {
 
   Life life = Life::alive;
   std::string way;           // as its connection says; empty: this rank
+  std::string why_dead;      // if it is
   std::uint64_t done = 0;    // operations, as it says
   Rank blames = -1;          // once it has left: the rank at fault; -1: itself, or nobody
   std::optional<Note> note;  // the last that it wrote, if it is still there

@@ -78,6 +78,7 @@ std::string as_text(const CommunicatorState& state, const RecordedEntry& entry) 
       "  " + (one.operation == 0 ? "call " + std::to_string(one.sequence) : "operation " + std::to_string(one.operation)) + ": " +
       text_of(one.call);
   if (one.call.algorithm != 0) text += " by " + std::string(algorithm_name(one.call.algorithm));
+  if (one.call.codec != 0) text += " in " + std::string(codec_name(one.call.codec));
   text += ", " + std::string(name_of(one.state)) + ", issued " + seconds_text(state.wall_us(one.issued), state.now_us) + " ago";
   if (one.ended > one.issued) text += ", took " + seconds_text(state.wall_us(one.issued), state.wall_us(one.ended));
   if (entry.wait) text += "; " + entry.wait->with_step();
@@ -115,8 +116,8 @@ std::string as_text(const Communicator& communicator, const CommunicatorState& s
   for (std::size_t rank = 0; rank < state.peers.size(); ++rank) {
     const PeerState& peer = state.peers[rank];
     text += "  rank " + std::to_string(rank) + " (" + communicator.place_of(static_cast<Rank>(rank)) +
-            (peer.way.empty() ? "" : ", by " + peer.way) + "): " + name_of(peer.life) + ", " + std::to_string(peer.done) +
-            " done";
+            (peer.way.empty() ? "" : ", by " + peer.way) + "): " + name_of(peer.life) +
+            (peer.why_dead.empty() ? "" : " (" + peer.why_dead + ")") + ", " + std::to_string(peer.done) + " done";
     if (peer.blames >= 0) text += ", blames rank " + std::to_string(peer.blames);
     if (peer.note) text += ", last said: operation " + std::to_string(peer.note->operation) + ", " + verdict_of(*peer.note);
     text += "\n";
@@ -128,6 +129,7 @@ void put_peer(JsonWriter& json, std::size_t rank, const PeerState& peer, const s
   json.open('{').key("rank").number(std::uint64_t{rank}).key("place").value(place);
   if (!peer.way.empty()) json.key("way").value(peer.way);
   json.key("state").value(name_of(peer.life)).key("done").number(peer.done);
+  if (!peer.why_dead.empty()) json.key("why").value(peer.why_dead);
   if (peer.blames >= 0) json.key("blames").number(static_cast<std::uint64_t>(peer.blames));
   if (peer.note) {
     json.key("note").open('{').key("operation").number(peer.note->operation).key("digest").value(hex(peer.note->digest));
@@ -145,6 +147,7 @@ void put_call(JsonWriter& json, const RecordedCall::Parts& call) {
   if (call.kind == RecordedKind::collective) {
     json.key("op").value(static_cast<int>(call.op) < kReduceOpCount ? name_of(call.op) : "unknown");
     json.key("root").number(static_cast<std::uint64_t>(call.root)).key("algorithm").value(algorithm_name(call.algorithm));
+    json.key("codec").value(codec_name(call.codec));
     json.key("digest").value(hex(call.digest));
   }
   json.key("bytes").number(call.bytes);

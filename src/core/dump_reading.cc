@@ -83,8 +83,8 @@ Status put_peers(ReadDump& dump, const Json& json) {
   if (peers == nullptr || !peers->is_array() || peers->size() != static_cast<std::size_t>(dump.ranks))
     return failure(Code::invalid_argument, "%s: its \"peers\" are not %d", dump.source.c_str(), dump.ranks);
   for (const Json& one : *peers) {
-    ReadPeer peer{text(one, "state"), number(one, "done"), 0, rank_in(one, "blames", dump.ranks),
-                  text(one, "place"), text(one, "way")};
+    ReadPeer peer{text(one, "state"), number(one, "done"), 0, rank_in(one, "blames", dump.ranks), text(one, "place"),
+                  text(one, "way"),   text(one, "why")};
     if (const Json* const note = find(one, "note"); note != nullptr) peer.noted = number(*note, "operation");
     dump.peers.push_back(std::move(peer));
   }

@@ -42,6 +42,7 @@ struct ReadPeer {
   Rank blames = -1;
   std::string place;  // host and process
   std::string way;    // by which it is reached; empty: it was not said
+  std::string why;    // it is dead; empty: it was not said
 };
 
 struct ReadDump {

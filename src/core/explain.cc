@@ -71,10 +71,13 @@ std::string as_text(const Report& report) {
   std::string text = call_text(question) + ", " + std::to_string(question.ranks) +
                      (question.ranks == 1 ? " rank, " : " ranks, ") + std::to_string(tiers.count()) +
                      (tiers.count() == 1 ? " tier\n" : " tiers\n");
-  std::snprintf(line, sizeof line, "  %-20s %14s  %s\n", "algorithm", "estimate", "verdict");
+  int widest = 20;
+  for (const Candidate& candidate : choice.candidates)
+    widest = std::max(widest, static_cast<int>(candidate.name(question).size()));
+  std::snprintf(line, sizeof line, "  %-*s %14s  %s\n", widest, "algorithm", "estimate", "verdict");
   text += line;
   for (const Candidate& candidate : choice.candidates) {
-    std::snprintf(line, sizeof line, "%s %-20s %14s  %s\n", is_chosen(candidate, choice) ? "*" : " ",
+    std::snprintf(line, sizeof line, "%s %-*s %14s  %s\n", is_chosen(candidate, choice) ? "*" : " ", widest,
                   candidate.name(question).c_str(), candidate.refused.empty() ? duration(candidate.seconds).c_str() : "-",
                   verdict(candidate, choice).c_str());
     text += line;

@@ -146,7 +146,7 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
   request.tuning.depth =
       setup_.config->slot_depth == kAutomatic ? choice.cut.depth : static_cast<std::uint32_t>(setup_.config->slot_depth);
   request.digest = bound->note.digest = digest_of(call, choice, shape.finish, request.tuning);
-  bound->recorded = recorded(call, {bound->bytes, algorithm_id(choice.algorithm->name), request.digest});
+  bound->recorded = recorded(call, {bound->bytes, algorithm_id(choice.algorithm->name), choice.codec, request.digest});
   SETO_ASSIGN(bound->launch, HostLaunch::bind(request, *setup_.circle));
   SETO_LOG_AS(debug, (LogOrigin{setup_.rank, 0}), "%s runs as %s%s%s, in slices of %llu elements, %u in flight",
               describe(call.collective, call.count, call.type, call.op, call.root).c_str(), choice.algorithm->name.data(),

@@ -98,10 +98,17 @@ double wire_share(const Question& question) {
   return static_cast<double>(encoded_size(codec, kMany)) / static_cast<double>(kMany * size_of(question.type));
 }
 
+// A machine that was too busy to copy at its rate when it was measured would have encoded as slowly: else a codec would be chosen
+// within a node because of one busy moment, and lose ever after.
+double codec_rate(const CostModel& model) {
+  const double busy = model.source == CostSource::measured ? model.node.bytes_per_second / CostModel().node.bytes_per_second : 1;
+  return model.codec_bytes_per_second * std::min(1.0, busy);
+}
+
 double seconds(const Form& form, const TierLoad& load, const TierCost& tier, const Question& question, const CostModel& model) {
   const double rate = tier.bytes_per_second / question.crowding;
   // Coded, each byte is encoded or decoded where it would only be copied.
-  const double a_byte = load.coded ? wire_share(question) / rate + question.crowding / model.codec_bytes_per_second : 1 / rate;
+  const double a_byte = load.coded ? wire_share(question) / rate + question.crowding / codec_rate(model) : 1 / rate;
   // The first slice has to pass each hop before anything can overlap.
   const double hop = tier.latency_seconds + load.slice * a_byte + (question.crowding > 1 ? model.switch_seconds : 0);
   return form.hops(load.n) * hop + form.copies(load.n) * load.bytes * a_byte;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "src/codec/codec.h"
 #include "src/core/call.h"
 
 namespace seto {
@@ -11,6 +12,9 @@ namespace {
 
 constexpr int kAlgorithmShift = 48;
 constexpr std::uint64_t kMostBytes = (std::uint64_t{1} << kAlgorithmShift) - 1;
+constexpr int kCodecShift = 4;  // beside the kind
+constexpr std::uint64_t kKindMask = (std::uint64_t{1} << kCodecShift) - 1;
+static_assert(kCodecCount < 1 << (8 - kCodecShift) && static_cast<int>(RecordedKind::all_to_all_v) < 1 << kCodecShift);
 
 }  // namespace
 
@@ -25,9 +29,9 @@ RecordedCall RecordedCall::of(const Parts& parts) {
   call.count = parts.count;
   call.size_and_algorithm = std::min(parts.bytes, kMostBytes) |
                             static_cast<std::uint64_t>(static_cast<std::uint16_t>(parts.algorithm)) << kAlgorithmShift;
-  call.kinds_and_digest = static_cast<std::uint64_t>(parts.kind) | static_cast<std::uint64_t>(parts.collective) << 8 |
-                          static_cast<std::uint64_t>(parts.type) << 16 | static_cast<std::uint64_t>(parts.op) << 24 |
-                          std::uint64_t{parts.digest} << 32;
+  call.kinds_and_digest = static_cast<std::uint64_t>(parts.kind) | std::uint64_t{parts.codec} << kCodecShift |
+                          static_cast<std::uint64_t>(parts.collective) << 8 | static_cast<std::uint64_t>(parts.type) << 16 |
+                          static_cast<std::uint64_t>(parts.op) << 24 | std::uint64_t{parts.digest} << 32;
   call.root = static_cast<std::uint16_t>(parts.root);
   return call;
 }
@@ -40,6 +44,7 @@ RecordedCall recorded(const Call& call, const BoundAs& bound) {
   parts.count = call.count;
   parts.bytes = bound.bytes;
   parts.algorithm = bound.algorithm;
+  parts.codec = bound.codec;
   parts.digest = bound.digest;
   if (is_rooted(call.collective)) parts.root = call.root;
   return RecordedCall::of(parts);
@@ -74,7 +79,8 @@ bool Recorder::read(Ticket ticket, RecordedOperation& operation) const {
   operation.call.count = entry.count.load(std::memory_order_acquire);
   operation.call.bytes = size & kMostBytes;
   operation.call.algorithm = static_cast<int>(size >> kAlgorithmShift);
-  operation.call.kind = static_cast<RecordedKind>(kinds & 0xff);
+  operation.call.kind = static_cast<RecordedKind>(kinds & kKindMask);
+  operation.call.codec = static_cast<std::uint8_t>((kinds & 0xff) >> kCodecShift);
   operation.call.collective = static_cast<Collective>(kinds >> 8 & 0xff);
   operation.call.type = static_cast<DataType>(kinds >> 16 & 0xff);
   operation.call.op = static_cast<ReduceOp>(kinds >> 24 & 0xff);

@@ -33,8 +33,9 @@ struct RecordedCall {
     ReduceOp op = ReduceOp::sum;
     std::uint64_t count = 0;
     std::uint64_t bytes = 0;
-    Rank root = 0;      // of a send or receive: the peer
-    int algorithm = 0;  // id; 0: none was chosen
+    Rank root = 0;           // of a send or receive: the peer
+    int algorithm = 0;       // id; 0: none was chosen
+    std::uint8_t codec = 0;  // that it travels in, as plans number it; 0: exactly
     std::uint32_t digest = 0;
   };
   static RecordedCall of(const Parts& parts);
@@ -44,6 +45,7 @@ struct RecordedCall {
 struct BoundAs {
   std::uint64_t bytes = 0;
   int algorithm = 0;
+  std::uint8_t codec = 0;
   std::uint32_t digest = 0;
 };
 RecordedCall recorded(const Call& call, const BoundAs& bound);

@@ -114,11 +114,12 @@ Found somebody_died(const Case& one) {
     if (!blamed) return {};
     verdict.culprits = {first->culprit};
   }
-  verdict.text = (verdict.culprits.size() == 1 ? "the process of " : "the processes of ") + rank_list(verdict.culprits) +
-                 (verdict.culprits.size() == 1 ? " has ended" : " have ended");
   const ReadPeer& seen =
       (first != nullptr ? *first : one.dumps.front()).peers[static_cast<std::size_t>(verdict.culprits.front())];
-  verdict.text += (seen.place.empty() ? "" : " (" + seen.place + ")") + ", after " + std::to_string(seen.done) + " operations";
+  const std::string why = seen.why.empty() ? "its process has ended" : seen.why;
+  verdict.text = rank_list(verdict.culprits) + (verdict.culprits.size() == 1 ? " is lost" : " are lost") +
+                 (seen.place.empty() ? "" : " (" + seen.place + ")") + ", after " + std::to_string(seen.done) +
+                 " operations: " + why;
   if (first != nullptr) verdict.text += "; rank " + std::to_string(first->rank) + " said so first: " + first->failure;
   return verdict;
 }

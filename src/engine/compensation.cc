@@ -28,10 +28,13 @@ Compensation::Compensation(Codec codec, DataType type, std::size_t most)
     : type_(type),
       encode_(encode_function(codec, residual_type(type), Rounding::nearest)),
       decode_(decode_function(codec, type)),
-      owed_(most * size_of(residual_type(type))),
-      sent_(most * size_of(type)) {}
+      most_(most) {}
 
 void Compensation::encode(const void* values, void* encoded, std::size_t count, void* residual) {
+  if (owed_.empty()) {  // few of those that encode compensate
+    owed_.resize(most_ * size_of(residual_type(type_)));
+    sent_.resize(most_ * size_of(type_));
+  }
   if (type_ == DataType::float64) return encode_as<double, double>(values, encoded, count, residual);
   if (type_ == DataType::bfloat16) return encode_as<float, Bfloat>(values, encoded, count, residual);
   encode_as<float, float>(values, encoded, count, residual);

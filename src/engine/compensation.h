@@ -29,6 +29,7 @@ class Compensation final {
   DataType type_;
   EncodeFunction encode_;
   DecodeFunction decode_;
+  std::size_t most_;
   std::vector<std::byte> owed_;  // values and what is added to them
   std::vector<std::byte> sent_;  // what the bytes say
 };

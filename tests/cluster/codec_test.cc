@@ -91,6 +91,12 @@ setoComm_t join(const Seat& seat, const char* codec) {
   return seat.join(config);
 }
 
+std::string dump_of(setoComm_t comm) {
+  std::string text(64 << 10, '\0');
+  EXPECT_EQ(setoCommDump(comm, setoFormatText, text.data(), text.size(), nullptr), setoSuccess);
+  return text.c_str();
+}
+
 class CodedSums : public ::testing::TestWithParam<std::tuple<int, const char*>> {};
 
 TEST_P(CodedSums, AreTheSameBitsOnEveryRankAndWithinTheBound) {
@@ -140,6 +146,9 @@ TEST(Codec, OfACallGoesBeforeTheCommunicators) {
     ASSERT_EQ(setoCodecId("fp16", &call.codec), setoSuccess);
     const std::vector<float> in_fp16 = summed();
     EXPECT_FALSE(is_exact(in_fp16, seat.ranks));
+    const std::string recorded = dump_of(comm);
+    for (const char* const travelled : {" in int8, ended", " in fp16, ended"})
+      EXPECT_NE(recorded.find(travelled), std::string::npos) << recorded;
     EXPECT_NE(in_fp16, in_int8);
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });

@@ -60,6 +60,14 @@ TEST(Command, UsageErrorsEndWithTwoAndSayWhatIsAllowed) {
     EXPECT_EQ(ended.status, 2) << wrong << ": " << ended.text;
   }
   EXPECT_EQ(seto("explain barrier --ranks 4").status, 0);
+  EXPECT_THAT(seto("explain all_reduce").text, HasSubstr("Write it after the collective: seto explain all_reduce 64M"));
+}
+
+TEST(Command, SuggestsTheOneThatWasMeant) {
+  const Ended misspelt = seto("explian all_reduce 8");
+  EXPECT_EQ(misspelt.status, 2);
+  EXPECT_EQ(misspelt.text, "seto: there is no command 'explian'; did you mean explain; seto help lists them\n");
+  EXPECT_EQ(seto("agnt").text, "seto: there is no command 'agnt'; seto help lists them\n");
 }
 
 SETO_TEST_ALONE(Command, MostRanksAreThoseOfTheLibrary) {

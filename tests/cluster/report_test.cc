@@ -219,8 +219,8 @@ TEST(ReportOfProcesses, names_the_rank_that_was_killed_and_who_said_so) {
   EXPECT_EQ(place.written().size(), 3U);
   const Json report = report_on(place);
   EXPECT_VERDICT(report, "died", std::vector{1});
-  EXPECT_SAYS(report, "), after 5 operations; rank ");
-  EXPECT_SAYS(report, "the process of rank 1 has ended (" + host_name() + ":");
+  EXPECT_SAYS(report, "), after 5 operations: its process has ended; rank ");
+  EXPECT_SAYS(report, "rank 1 is lost (" + host_name() + ":");
   EXPECT_SAYS(report, " said so first: ");
   EXPECT_EQ(report.at("communicators").at(0).at("missing"), Json(std::vector{1}));
 }

@@ -244,12 +244,13 @@ TEST(SetoRun, MisuseIsNamed) {
   EXPECT_THAT(refusal({built("seto"), "run", "-n", "2"}), HasSubstr("Name it after --"));
   EXPECT_THAT(refusal(seto_run({}, {"true"})), HasSubstr("-n N"));
   EXPECT_THAT(refusal(seto_run({"-n", "0"}, {"true"})), HasSubstr("'0' is not one of 1 to 65536"));
+  EXPECT_THAT(refusal(seto_run({"-np", "2"}, {"true"})), HasSubstr("-np is -n here"));
   EXPECT_THAT(refusal(seto_run({"--hosts", "a:x"}, {"true"})), HasSubstr("'a:x' is no host"));
   EXPECT_THAT(refusal(seto_run({"-n", "9", "--hosts", "a:2,b:2"}, {"true"})), HasSubstr("4 slots"));
   EXPECT_THAT(refusal(seto_run({"--hostfile", "/nowhere/hosts"}, {"true"})), HasSubstr("/nowhere/hosts"));
   EXPECT_THAT(refusal(seto_run({"-n", "1", "--env", "SETO_RANK=1"}, {"true"})), HasSubstr("sets it itself"));
   const Ended absent = run(seto_run({"-n", "2"}, {"./no_such_program"}));
-  EXPECT_EQ(absent.status, 1);
+  EXPECT_EQ(absent.status, 127);
   EXPECT_THAT(absent.text, HasSubstr("cannot run ./no_such_program: No such file"));
 }
 

@@ -16,8 +16,9 @@
 namespace seto::command {
 namespace {
 
-constexpr int kTimedOut = 124;  // as timeout(1)
-constexpr int kHostLost = 255;  // as ssh
+constexpr int kTimedOut = 124;   // as timeout(1)
+constexpr int kCannotRun = 127;  // as a shell
+constexpr int kHostLost = 255;   // as ssh
 
 }  // namespace
 
@@ -32,10 +33,7 @@ Job::Job(JobOptions options, Signals signals)
 
 int Job::run() {
   loop_.watch(signals_.fd(), POLLIN, [this] { handle_signals(); });
-  if (!start()) {
-    code_ = kFailed;
-    enter(Phase::killing);
-  }
+  if (!start()) enter(Phase::killing);
   while (running() > 0) {
     watch_input();
     loop_.run_once(wait_ms());
@@ -58,6 +56,7 @@ bool Job::start() {
     }
     if (status.ok()) continue;
     say(std::string(status.text()));
+    code_ = status.code() == Code::invalid_argument ? kCannotRun : kFailed;
     return false;
   }
   return true;

@@ -4,7 +4,9 @@
 
 #include <cmath>
 
+#include "src/codec/codec.h"
 #include "src/core/explain.h"
+#include "src/engine/coding.h"
 #include "src/engine/lowering.h"
 
 namespace seto {
@@ -112,6 +114,30 @@ TEST(Planner, SaysHowManyPartsAreTooMany) {
   EXPECT_NE(text.find("adds 65 parts in one step, the engine at most 64"), std::string::npos) << text;
   question.ranks = 64;
   EXPECT_EQ(explain(question, Tiers::flat(64), {}, ReportFormat::text).value().find("parts in one step"), std::string::npos);
+}
+
+// What the busiest moment measures, of memory and of links: a codec gains on slow links alone.
+TEST(Planner, ABusyMachineIsNoReasonToEncodeWithinANode) {
+  CostModel busy;
+  busy.source = CostSource::measured;
+  busy.node.bytes_per_second /= 20;
+  Question question;
+  question.ranks = 4;
+  question.bytes = 64 << 20;
+  const auto codec_on = [&](const Tiers& tiers, const CostModel& costs, Codec codec) {
+    question.codec = plan_number(codec);
+    question.codec_tiers = 0xff;
+    return choose(question, tiers, costs).value().codec;
+  };
+  const Tiers hosts = Tiers::of({{0, 0}, {1, 0}, {2, 0}, {3, 0}});
+  for (int value = 0; value < kCodecCount; ++value) {
+    const auto codec = static_cast<Codec>(value);
+    EXPECT_EQ(codec_on(Tiers::flat(4), busy, codec), 0) << value;
+    EXPECT_EQ(codec_on(Tiers::flat(4), CostModel(), codec), 0) << value;
+    CostModel slow_link = busy;
+    slow_link.site.bytes_per_second = 25e6;
+    EXPECT_EQ(codec_on(hosts, slow_link, codec), plan_number(codec)) << value;
+  }
 }
 
 TEST(Planner, APinIsKeptWhereItIsPossible) {

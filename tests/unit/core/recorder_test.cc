@@ -5,6 +5,8 @@
 #include <atomic>
 #include <thread>
 
+#include "src/codec/codec.h"
+
 namespace seto {
 namespace {
 
@@ -37,6 +39,7 @@ TEST(Recorder, keeps_what_a_call_was) {
   parts.bytes = std::uint64_t{1} << 60;  // more than there is room for
   parts.root = 65'535;
   parts.algorithm = 300;
+  parts.codec = kCodecCount;
   parts.digest = 0xfedcba98;
   const Recorder::Ticket ticket = recorder.issue(RecordedCall::of(parts), (std::uint64_t{1} << 48) - 1);
   const RecordedOperation one = recorder.read().at(0);
@@ -50,6 +53,7 @@ TEST(Recorder, keeps_what_a_call_was) {
   EXPECT_EQ(one.call.bytes, (std::uint64_t{1} << 48) - 1);
   EXPECT_EQ(one.call.root, parts.root);
   EXPECT_EQ(one.call.algorithm, parts.algorithm);
+  EXPECT_EQ(one.call.codec, parts.codec);
   EXPECT_EQ(one.call.digest, parts.digest);
   EXPECT_EQ(one.state, RecordedState::issued);
   EXPECT_GT(one.issued, 0U);

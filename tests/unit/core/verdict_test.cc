@@ -141,6 +141,21 @@ TEST(Verdict, the_first_to_fail_is_the_one_in_the_remark) {
   EXPECT_THAT(one.remarks, ::testing::Contains("rank 2 failed first: reason 2"));
 }
 
+// A process that stands still is not one that has ended.
+TEST(Verdict, of_a_lost_rank_says_what_became_of_it) {
+  std::vector<ReadDump> dumps = {dump_of(0, 3, all_reduce(8, "float"))};
+  dumps[0].failed = true;
+  dumps[0].culprit = 2;
+  dumps[0].peers[2] = {"dead", 7, 0, -1, "host:17", "shared memory", "its process gives no sign of life for 5000 ms"};
+  const Verdict frozen = judged(dumps).verdict;
+  EXPECT_EQ(frozen.kind, "died");
+  EXPECT_EQ(frozen.culprits, std::vector<Rank>{2});
+  EXPECT_THAT(frozen.text,
+              HasSubstr("rank 2 is lost (host:17), after 7 operations: its process gives no sign of life for 5000 ms"));
+  dumps[0].peers[2].why.clear();  // as older versions wrote it
+  EXPECT_THAT(judged(dumps).verdict.text, HasSubstr("rank 2 is lost (host:17), after 7 operations: its process has ended"));
+}
+
 TEST(SecondsText, has_as_many_digits_as_a_person_wants) {
   EXPECT_EQ(seconds_text(1'000'000, 1'712'345), "0.712 s");
   EXPECT_EQ(seconds_text(0, 12'345'678'901), "12346 s");
