@@ -43,7 +43,7 @@ struct CodecFacts {
 // How far decode(encode(x)) may be from a finite x of this magnitude, in a block whose largest finite magnitude is `largest`.
 [[nodiscard]] double error_bound(Codec codec, DataType type, Rounding rounding, double largest, double magnitude);
 
-// Numbers are aligned as their type is, encoded bytes not at all. Store::past_cache also reads ahead.
+// Numbers are aligned as their type is, encoded bytes not at all. Store::past_cache also reads ahead, where that gains.
 struct EncodeCall {
   const void* source;
   void* encoded;      // encoded_size bytes, away from the source
