@@ -20,11 +20,12 @@ bool DrainTask::inspect() {
   if (communicator_.failed()) {
     reason = communicator_.first_failure();
   } else {
-    const auto member = static_cast<std::uint32_t>(next_);
+    const Rank asked = next_;
+    const auto member = static_cast<std::uint32_t>(asked);
     const auto issued = static_cast<unsigned long long>(communicator_.issued_);
     const bool dead = next_ != communicator_.rank_ && communicator_.connections_[member]->dead();
     const bool left = next_ != communicator_.rank_ && communicator_.circle_->fate_of(member).reason != 0;
-    if (all_done()) return false;  // it ended what it had to before it left
+    if (all_done() || next_ != asked) return false;  // it ended what it had to before it left; the next one is asked next time
     if (dead || left) {
       reason = communicator_.said_why(next_) ? communicator_.why_gone(next_)
                                              : failure(Code::remote_error, "finalize: rank %d %s before it ended operation %llu",

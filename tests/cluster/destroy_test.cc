@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
 #include <vector>
 
 #include "src/base/clock.h"
@@ -64,6 +65,36 @@ TEST_P(Destroying, AfterARootThatNobodyHasRead) {
     EXPECT_EQ(values, std::vector<int>(10, 7));
     destroy_at_once(comm);
     if (seat.rank == 0) seat.meet(1);
+  });
+}
+
+// Who finalizes sees ranks end and leave at any moment: none of them is taken for the one that is still at it.
+TEST_P(Destroying, WhileOneFinalizesAndAnotherIsStillAtIt) {
+  constexpr std::uint64_t kRounds = 150;
+  run_ranks(GetParam(), 3, [](const Seat& seat) {
+    const setoComm_t parent = join_and_use(seat);
+    ASSERT_NE(parent, nullptr);
+    const auto await = [&](std::size_t rank, std::uint64_t count) {
+      while (seat.board.counter[rank].load() < count) std::this_thread::yield();
+    };
+    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+      setoComm_t comm = nullptr;
+      ASSERT_EQ(setoCommSplit(parent, 0, seat.rank, &comm, nullptr), setoSuccess);
+      if (seat.rank > 0) await(static_cast<std::size_t>(seat.rank) - 1, round);  // rank 0 finalizes, rank 1 is gone
+      const std::uint64_t begin = monotonic_ns();
+      while (monotonic_ns() - begin < round * 700 % 50'000) {
+      }
+      int value = seat.rank;
+      ASSERT_EQ(setoBroadcast(&value, &value, 1, setoInt32, 0, comm, nullptr), setoSuccess);
+      if (seat.rank == 0) seat.board.counter[0] = round;
+      if (seat.rank != 1) {
+        const Answer finalized = answer(setoCommFinalize(comm));
+        EXPECT_EQ(finalized.code, setoSuccess) << "round " << round << ": " << finalized;
+      }
+      destroy_at_once(comm);
+      if (seat.rank == 1) seat.board.counter[1] = round;
+    }
+    destroy_at_once(parent);
   });
 }
 
