@@ -3,6 +3,7 @@
 option(SETO_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(SETO_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(SETO_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(SETO_TORCH "Build the backend of torch.distributed, against the torch of this Python" OFF)
 option(SETO_FUZZ "Build the fuzzers, and of the tests only those (clang)" OFF)
 option(SETO_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 set(SETO_SANITIZE "" CACHE STRING "Sanitizers: empty, address,undefined or thread")

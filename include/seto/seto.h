@@ -96,7 +96,7 @@ typedef enum {
   setoNumTypes = 12
 } setoDataType_t;
 
-/* Values from setoNumOps to setoMaxRedOp name custom operations. Floats of 16 and 8 bits are summed in fp32 and rounded where
+/* Values from setoNumOps to setoMaxRedOp name custom operations, but for those of bits, which integers alone have. Floats of 16 and 8 bits are summed in fp32 and rounded where
  * the plan says; integer sums wrap; an integer average truncates toward zero. All ranks get the same bits. */
 typedef enum {
   setoSum = 0,
@@ -105,6 +105,9 @@ typedef enum {
   setoMin = 3,
   setoAvg = 4,
   setoNumOps = 5,
+  setoBitAnd = 0x7ffffff0, /* beyond NCCL */
+  setoBitOr = 0x7ffffff1,
+  setoBitXor = 0x7ffffff2,
   setoMaxRedOp = 0x7fffffff
 } setoRedOp_t;
 
@@ -442,6 +445,10 @@ SETO_API setoResult_t setoStreamWaitFor(setoStream_t stream, setoStream_t other,
 /* Queues a call. It runs on a thread of the library or of a waiter, must not block and must not call this library. */
 typedef void (*setoHostFunction_t)(void *argument);
 SETO_API setoResult_t setoLaunchHostFunction(setoStream_t stream, setoHostFunction_t function, void *argument);
+/* The same, and the function is told how the item before it ended, whatever ended before that: its own result and text, which is
+ * valid during the call. */
+typedef void (*setoOutcomeFunction_t)(setoResult_t result, const char *text, void *argument);
+SETO_API setoResult_t setoLaunchOutcomeFunction(setoStream_t stream, setoOutcomeFunction_t function, void *argument);
 
 /* ---- Contexts, error feedback: beyond NCCL ----------------------------------------------------------------------- */
 

@@ -71,6 +71,10 @@ void set_op(Call& call, setoRedOp_t op, setoComm_t comm) {
     call.op = static_cast<ReduceOp>(op);
     return;
   }
+  if (op >= setoBitAnd && op <= setoBitXor) {
+    call.op = static_cast<ReduceOp>(static_cast<int>(ReduceOp::bit_and) + (op - setoBitAnd));
+    return;
+  }
   call.op = kNoOp;
   Status status = find_premul_sum(call, static_cast<int>(op), comm);
   if (!status.ok() && call.wrong.ok()) call.wrong = std::move(status);

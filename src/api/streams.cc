@@ -71,7 +71,19 @@ setoResult_t setoLaunchHostFunction(setoStream_t stream, setoHostFunction_t func
   return enter([&]() -> Status {
     if (function == nullptr) return null_argument("function");
     SETO_ASSIGN(const std::shared_ptr<HostStream> host_stream, named_stream(stream, "stream"));
-    host_stream->enqueue_function(function, argument);
+    host_stream->enqueue_function([function, argument](const Status&) { function(argument); });
+    return {};
+  });
+}
+
+setoResult_t setoLaunchOutcomeFunction(setoStream_t stream, setoOutcomeFunction_t function, void* argument) {
+  return enter([&]() -> Status {
+    if (function == nullptr) return null_argument("function");
+    SETO_ASSIGN(const std::shared_ptr<HostStream> host_stream, named_stream(stream, "stream"));
+    host_stream->enqueue_function([function, argument](const Status& before) {
+      function(before.ok() ? setoSuccess : result_of(before.code()), before.ok() ? "" : std::string(before.text()).c_str(),
+               argument);
+    });
     return {};
   });
 }

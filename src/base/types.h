@@ -25,8 +25,10 @@ enum class DataType : std::uint8_t {
 };
 inline constexpr int kDataTypeCount = 12;
 
-enum class ReduceOp : std::uint8_t { sum, prod, max, min, avg, premul_sum };
-inline constexpr int kReduceOpCount = 6;
+// The bitwise ones of integers alone.
+enum class ReduceOp : std::uint8_t { sum, prod, max, min, avg, premul_sum, bit_and, bit_or, bit_xor };
+inline constexpr int kReduceOpCount = 9;
+constexpr bool is_bitwise(ReduceOp op) { return op >= ReduceOp::bit_and && op <= ReduceOp::bit_xor; }
 
 enum class Collective : std::uint8_t {
   all_reduce,

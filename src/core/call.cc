@@ -164,6 +164,8 @@ Status check(const Call& call, Rank rank, int ranks) {
     return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(call.type));
   if (static_cast<int>(call.op) >= kReduceOpCount)
     return failure(Code::invalid_argument, "op: %d is none", static_cast<int>(call.op));
+  if (is_bitwise(call.op) && !is_integer(call.type))
+    return failure(Code::invalid_argument, "op: %s takes integers, not %s", name_of(call.op).data(), name_of(call.type).data());
   if (is_rooted(call.collective) && (call.root < 0 || call.root >= ranks))
     return failure(Code::invalid_argument, "root: %d is not one of the ranks 0 to %d", call.root, ranks - 1);
   SETO_TRY(check_sizes(call, ranks));

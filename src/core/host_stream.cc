@@ -47,13 +47,12 @@ struct HostStream::Item final {
   std::uint64_t position = 0;
   // One of three.
   std::list<Part> parts;
-  Function function = nullptr;
+  Function function;
   std::shared_ptr<HostStream> other;
 
   bool started = false;
   std::size_t under_way = 0;  // parts
   Status outcome;             // of the parts that have ended
-  void* argument = nullptr;
   std::uint64_t other_position = 0;
 };
 
@@ -127,10 +126,9 @@ Status HostStream::enqueue(Communicator& communicator, const TransferCall& call)
   return {};
 }
 
-void HostStream::enqueue_function(Function function, void* argument) {
+void HostStream::enqueue_function(Function function) {
   auto item = std::make_shared<Item>(*this);
-  item->function = function;
-  item->argument = argument;
+  item->function = std::move(function);
   append(std::move(item));
 }
 
@@ -211,10 +209,11 @@ void HostStream::go_on(Streams& others) {
     }
     busy_ = true;
     again_ = false;
+    const Status before = last_outcome_;
     lock.unlock();
     bool done = true;
     if (item->function != nullptr)
-      item->function(item->argument);
+      item->function(before);
     else
       done = item->other->reached_or_tell(item->other_position, shared_from_this());
     lock.lock();
@@ -228,6 +227,7 @@ void HostStream::go_on(Streams& others) {
 
 void HostStream::head_ended(const Status& status, Streams& others) {
   ++ended_;
+  last_outcome_ = status;
   if (!status.ok() && first_failure_.ok()) {
     first_failure_ = status;
     failed_at_ = ended_;

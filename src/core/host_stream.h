@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -18,7 +19,8 @@ namespace seto {
 // when its turn comes.
 class HostStream final : public std::enable_shared_from_this<HostStream> {
  public:
-  using Function = void (*)(void*);
+  // Is told how the item before it ended; must not block, and must not come back here.
+  using Function = std::function<void(const Status&)>;
   class Batch;
 
   HostStream() = default;
@@ -28,8 +30,7 @@ class HostStream final : public std::enable_shared_from_this<HostStream> {
 
   Status enqueue(Communicator& communicator, const Call& call);
   Status enqueue(Communicator& communicator, const TransferCall& call);
-  // Must not block, and must not come back here.
-  void enqueue_function(Function function, void* argument);
+  void enqueue_function(Function function);
   // Later items start after `other` has reached the position, which it must know already.
   Status enqueue_wait(const std::shared_ptr<HostStream>& other, std::uint64_t position);
 
@@ -61,8 +62,9 @@ class HostStream final : public std::enable_shared_from_this<HostStream> {
   std::deque<std::shared_ptr<Item>> items_;  // those before `ended_` are kept until their tasks have let go
   std::uint64_t queued_ = 0;
   std::uint64_t ended_ = 0;
-  bool busy_ = false;   // somebody runs the head, without the lock
-  bool again_ = false;  // and is to look once more
+  bool busy_ = false;    // somebody runs the head, without the lock
+  bool again_ = false;   // and is to look once more
+  Status last_outcome_;  // of the item that ended last
   Status first_failure_;
   std::uint64_t failed_at_ = 0;
   struct Follower {

@@ -76,6 +76,27 @@ struct Minimum {
   }
 };
 
+struct BitAnd {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> fold(D, hn::Vec<D> a, hn::Vec<D> b) {
+    return hn::And(a, b);
+  }
+};
+
+struct BitOr {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> fold(D, hn::Vec<D> a, hn::Vec<D> b) {
+    return hn::Or(a, b);
+  }
+};
+
+struct BitXor {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> fold(D, hn::Vec<D> a, hn::Vec<D> b) {
+    return hn::Xor(a, b);
+  }
+};
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace seto

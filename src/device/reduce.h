@@ -41,7 +41,7 @@ struct ReduceCall {
 using ReduceFunction = void (*)(const ReduceCall&);
 
 // The kernel for one type and operation on this machine, chosen once. avg and premul_sum fold like sum: their scaling is in the
-// call. Never null.
+// call. Never null: the bitwise ones are for integers, of floats they are sums.
 ReduceFunction reduce_function(DataType type, ReduceOp op);
 
 // size bytes to every target; no overlap.

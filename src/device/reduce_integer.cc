@@ -13,7 +13,27 @@ HWY_BEFORE_NAMESPACE();
 namespace seto {
 namespace HWY_NAMESPACE {
 
+// Bits have no sign.
+template <class T>
+ReduceFunction function_of_bits(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::bit_and:
+      return reduce<Itself<T>, BitAnd, false>;
+    case ReduceOp::bit_or:
+      return reduce<Itself<T>, BitOr, false>;
+    default:
+      return reduce<Itself<T>, BitXor, false>;
+  }
+}
+
+ReduceFunction choose_bits(DataType type, ReduceOp op) {
+  if (type == DataType::int8 || type == DataType::uint8) return function_of_bits<std::uint8_t>(op);
+  if (type == DataType::int32 || type == DataType::uint32) return function_of_bits<std::uint32_t>(op);
+  return function_of_bits<std::uint64_t>(op);
+}
+
 ReduceFunction choose_integer(DataType type, ReduceOp op) {
+  if (is_bitwise(op)) return choose_bits(type, op);
   switch (type) {
     case DataType::int8:
       return function_for<Itself<std::int8_t>, false>(op);

@@ -53,6 +53,23 @@ SETO_TEST_ALONE(ApiCollectives, average_of_integers_truncates_toward_zero) {
   });
 }
 
+SETO_TEST_ALONE(ApiCollectives, bitwise_operations_of_integers) {
+  ThreadRanks ranks(3);
+  ranks.each([](setoComm_t comm, int rank) {
+    const auto reduced = [&](setoRedOp_t op) {
+      std::vector<std::uint32_t> values(100, 0xf0U | 1U << rank);
+      EXPECT_TRUE(succeeded(setoAllReduce(values.data(), values.data(), values.size(), setoUint32, op, comm, nullptr)));
+      return values;
+    };
+    EXPECT_EQ(reduced(setoBitAnd), std::vector<std::uint32_t>(100, 0xf0));
+    EXPECT_EQ(reduced(setoBitOr), std::vector<std::uint32_t>(100, 0xf7));
+    EXPECT_EQ(reduced(setoBitXor), std::vector<std::uint32_t>(100, 0xf7));
+    std::vector<float> floats(3, 1);
+    EXPECT_TRUE(failed(setoAllReduce(floats.data(), floats.data(), 3, setoFloat32, setoBitOr, comm, nullptr), setoInvalidArgument,
+                       "op: bitor takes integers, not float"));
+  });
+}
+
 SETO_TEST_ALONE(ApiCollectives, premultiplied_sum_uses_each_ranks_own_scalar) {
   ThreadRanks ranks(kRanks);
   ranks.each([](setoComm_t comm, int rank) {

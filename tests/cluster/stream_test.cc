@@ -310,6 +310,37 @@ TEST(Stream, FunctionsRunInOrder) {
   }));
 }
 
+// After a call that was rejected the next ones are right, and are told so.
+TEST_P(Streams, TellHowEachItemEnded) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    setoStream_t stream = nullptr;
+    EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
+    struct Told {
+      setoResult_t result = setoNumResults;
+      std::string text;
+    };
+    std::vector<Told> told(3);
+    Floats data(1000, 1);
+    for (std::size_t call = 0; call < told.size(); ++call) {
+      const setoRedOp_t op = call == 1 ? static_cast<setoRedOp_t>(77) : setoSum;
+      EXPECT_EQ(setoAllReduce(data.data(), data.data(), data.size(), setoFloat32, op, own.comm, stream), setoSuccess);
+      const setoOutcomeFunction_t tell = [](setoResult_t result, const char* text, void* where) {
+        *static_cast<Told*>(where) = {result, text};
+      };
+      EXPECT_EQ(setoLaunchOutcomeFunction(stream, tell, &told[call]), setoSuccess);
+    }
+    EXPECT_EQ(setoStreamWait(stream, 6, 0), setoInvalidArgument) << "the first failure of all";
+    EXPECT_EQ(told[0].result, setoSuccess) << told[0].text;
+    EXPECT_EQ(told[0].text, "");
+    EXPECT_EQ(told[1].result, setoInvalidArgument);
+    EXPECT_THAT(told[1].text, HasSubstr("op: 77"));
+    EXPECT_EQ(told[2].result, setoSuccess) << told[2].text;
+    EXPECT_EQ(data, Floats(1000, 4));
+    EXPECT_EQ(setoLaunchOutcomeFunction(stream, nullptr, nullptr), setoInvalidArgument);
+    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+  }));
+}
+
 TEST(Stream, HandlesOfDestroyedStreamsAreNamed) {
   EXPECT_TRUE(run_alone([] {
     setoStream_t first = nullptr, second = nullptr;

@@ -123,10 +123,14 @@ class Reduce : public testing::TestWithParam<Parameter> {
   std::size_t any_count() { return random_() % 4 == 0 ? random_() % 1500 : random_() % 160; }
 };
 
-constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::max, ReduceOp::min};
+std::vector<ReduceOp> ops_of(DataType type) {
+  std::vector<ReduceOp> ops = {ReduceOp::sum, ReduceOp::prod, ReduceOp::max, ReduceOp::min};
+  if (is_integer(type)) ops.insert(ops.end(), {ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor});
+  return ops;
+}
 
 TEST_P(Reduce, every_small_count) {
-  for (const ReduceOp op : kOps) {
+  for (const ReduceOp op : ops_of(type_)) {
     for (std::size_t count = 0; count <= 140; ++count) {
       ASSERT_NO_FATAL_FAILURE(check({type_, op, 0, 1, 1}, {count, 2, 1, false}, random_)) << count;
     }
@@ -134,7 +138,7 @@ TEST_P(Reduce, every_small_count) {
 }
 
 TEST_P(Reduce, every_shape_of_few_sources_and_targets) {
-  for (const ReduceOp op : kOps) {
+  for (const ReduceOp op : ops_of(type_)) {
     for (std::size_t sources = 1; sources <= 6; ++sources) {
       for (std::size_t targets = 1; targets <= 4; ++targets) {
         for (int round = 0; round < 12; ++round) {

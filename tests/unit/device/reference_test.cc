@@ -61,6 +61,9 @@ T combine(ReduceOp op, T a, T b) {
   } else {
     const auto wide_a = static_cast<std::uint64_t>(a);
     const auto wide_b = static_cast<std::uint64_t>(b);
+    if (op == ReduceOp::bit_and) return static_cast<T>(wide_a & wide_b);
+    if (op == ReduceOp::bit_or) return static_cast<T>(wide_a | wide_b);
+    if (op == ReduceOp::bit_xor) return static_cast<T>(wide_a ^ wide_b);
     return static_cast<T>(op == ReduceOp::prod ? wide_a * wide_b : wide_a + wide_b);
   }
 }

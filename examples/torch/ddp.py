@@ -1,0 +1,33 @@
+"""DistributedDataParallel over seto:
+
+    torchrun --nproc-per-node 4 examples/torch/ddp.py
+    torchrun --nproc-per-node 4 examples/torch/ddp.py --codec int8 --error-feedback
+"""
+
+import lesson
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def main() -> None:
+    parser = lesson.options("Trains a small transformer, its gradients averaged over all ranks.")
+    parser.add_argument("--codec", help="gradients may travel in it: fp16, bf16, e4m3, e5m2, int8, int4")
+    parser.add_argument("--error-feedback", action="store_true", help="what the codec leaves out is added in the next step")
+    asked = parser.parse_args()
+    dist.init_process_group(asked.backend)
+    torch.manual_seed(7)
+    model = DistributedDataParallel(lesson.Transformer())
+    if asked.codec:
+        import seto.torch
+
+        model.register_comm_hook(None, seto.torch.compress_hook(asked.codec, asked.error_feedback))
+    losses = lesson.train(model, asked)
+    lesson.expect_equal(lesson.hash_of(list(model.parameters())))
+    if dist.get_rank() == 0:
+        print(f"loss {losses[0]:.6f} -> {losses[-1]:.6f}")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

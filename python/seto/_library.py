@@ -1,0 +1,113 @@
+"""The C library that lies beside this file, by ctypes: its functions with their types, and its failures as exceptions."""
+
+import ctypes
+import os
+import pathlib
+
+_SUCCESS = 0
+
+
+class SetoError(RuntimeError):
+    """What the library answered: `code` is a setoResult_t, the text says what, which peer, and what to do."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Bootstrap(ctypes.Structure):
+    _fields_ = [("all_gather", ctypes.c_void_p), ("argument", ctypes.c_void_p)]
+
+
+class Config(ctypes.Structure):
+    """setoConfig_t; zero means inherit."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("magic", ctypes.c_uint),
+        ("version", ctypes.c_uint),
+        ("blocking", ctypes.c_int),
+        ("split_share", ctypes.c_int),
+        ("name", ctypes.c_char_p),
+        ("memory", ctypes.c_int),
+        ("context", ctypes.c_void_p),
+        ("bootstrap", Bootstrap),
+        ("operation_timeout_ms", ctypes.c_uint32),
+        ("init_timeout_ms", ctypes.c_uint32),
+        ("liveness_timeout_ms", ctypes.c_uint32),
+        ("deterministic", ctypes.c_int),
+        ("algorithm", ctypes.c_char_p),
+        ("codec", ctypes.c_char_p),
+        ("affinity", ctypes.c_char_p),
+        ("host_id", ctypes.c_char_p),
+        ("site_id", ctypes.c_char_p),
+        ("topology_file", ctypes.c_char_p),
+    ]
+    MAGIC = 0x5E70C0F1
+
+
+class CallConfig(ctypes.Structure):
+    """setoCallConfig_t."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("magic", ctypes.c_uint),
+        ("version", ctypes.c_uint),
+        ("codec", ctypes.c_int),
+        ("algorithm", ctypes.c_int),
+        ("error_feedback", ctypes.c_void_p),
+        ("deadline_ms", ctypes.c_uint32),
+        ("deterministic", ctypes.c_int),
+        ("tag", ctypes.c_uint64),
+    ]
+    MAGIC = 0x5E70CA11
+
+
+class UniqueId(ctypes.Structure):
+    _fields_ = [("internal", ctypes.c_char * 128)]
+
+
+def _load() -> ctypes.CDLL:
+    """The library of this wheel; SETO_LIBRARY names another one, for those who build it."""
+    named = os.environ.get("SETO_LIBRARY")
+    path = pathlib.Path(named) if named else pathlib.Path(__file__).parent / "libseto.so.0"
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise ImportError(f"seto: {path} cannot be loaded: {error}") from error
+
+
+_library = _load()
+_library.setoGetLastError.restype = ctypes.c_char_p
+_library.setoGetLastError.argtypes = [ctypes.c_void_p]
+
+
+def check(code: int) -> None:
+    """Raises what a function of the library answered, unless that is success."""
+    if code != _SUCCESS:
+        raise SetoError(code, _library.setoGetLastError(None).decode(errors="replace"))
+
+
+def function(name: str, *types: object):
+    """A function of the library that answers a setoResult_t: called with the GIL released, and checked."""
+    found = getattr(_library, name)
+    found.argtypes = types
+    found.restype = ctypes.c_int
+
+    def called(*arguments: object) -> None:
+        check(found(*arguments))
+
+    called.__name__ = name
+    return called
+
+
+def version_code() -> int:
+    code = ctypes.c_int()
+    function("setoGetVersion", ctypes.POINTER(ctypes.c_int))(ctypes.byref(code))
+    return code.value
+
+
+def version() -> str:
+    """Of the library in use, as "0.1.0"."""
+    code = version_code()
+    return f"{code // 10000}.{code // 100 % 100}.{code % 100}"

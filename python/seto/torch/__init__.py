@@ -1,0 +1,67 @@
+"""PyTorch over Seto: ``torch.distributed.init_process_group("seto")``.
+
+Installed, the backend is known to torch without an import (entry point ``torch.backends``; TORCH_DEVICE_BACKEND_AUTOLOAD=0 turns
+that off). ``pg_options=seto.torch.Options(codec="fp16")`` lets the sums of a group travel in a codec.
+"""
+
+import dataclasses
+import datetime
+from typing import Any, Optional
+
+import torch
+import torch.distributed as dist
+
+from seto.torch.hooks import compress_hook
+
+__all__ = ["Options", "compress_hook", "monitored_barrier", "register"]
+
+
+@dataclasses.dataclass
+class Options:
+    """What a group may have besides what every backend has. Empty: as the environment says (SETO_CODEC, SETO_ALGORITHM)."""
+
+    codec: str = ""
+    algorithm: str = ""
+
+
+def _create(group: Any, options: Optional[Options]) -> Any:
+    from seto.torch import _backend
+
+    if options is not None and not isinstance(options, Options):
+        raise TypeError(f"pg_options: a seto.torch.Options is wanted, not {type(options).__name__}")
+    options = options or Options()
+    return _backend.make_backend(
+        group.store,
+        group.group_rank,
+        group.group_size,
+        group.timeout,
+        str(group.group_id),
+        [int(rank) for rank in group.global_ranks_in_group],
+        options.codec,
+        options.algorithm,
+    )
+
+
+def register() -> None:
+    """Makes "seto" known to torch; what ``import seto.torch`` does. A second time changes nothing."""
+    if "SETO" not in dist.Backend._plugins:
+        dist.Backend.register_backend("seto", _create, extended_api=True, devices=["cpu"])
+
+
+def monitored_barrier(
+    group: Optional[dist.ProcessGroup] = None, timeout: Optional[datetime.timedelta] = None, wait_all_ranks: bool = False
+) -> None:
+    """A barrier that raises after `timeout`, naming the ranks that have not come. (torch's own takes gloo alone.)"""
+    group = group or dist.group.WORLD
+    if group is None:
+        raise ValueError("seto: there is no process group: init_process_group comes first")
+    backend = group._get_backend(torch.device("cpu"))
+    backend.monitored_barrier(timeout or backend.options._timeout, wait_all_ranks)
+
+
+def _autoload() -> None:
+    """Called by torch's own import."""
+
+
+if dist.is_available():
+    register()

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <vector>
+
+#include "src/torch/channel.h"
+#include "src/torch/error_feedback.h"
+#include "src/torch/types.h"
+
+namespace seto::torch_backend {
+
+// What a user may ask for besides what every backend has: new_group(pg_options=seto.torch.Options(codec="fp16")).
+struct Options final : c10d::Backend::Options {
+  explicit Options(std::chrono::milliseconds timeout_of_group = kBackendDefaultTimeout)
+      : c10d::Backend::Options("seto", timeout_of_group) {}
+
+  std::string codec;      // as setoConfig_t has it; empty: the environment's
+  std::string algorithm;  // likewise
+};
+
+// c10d's seam over the C API: what a call of torch means in calls of the library, and nothing else.
+class Backend final : public c10d::Backend {
+ public:
+  struct Group {
+    c10::intrusive_ptr<c10d::Store> store;
+    int rank = 0;
+    int ranks = 1;
+    std::vector<std::int64_t> global_ranks;  // by rank; empty: all
+    std::string name;
+  };
+
+  // Blocks until all ranks of the group have come.
+  Backend(const Group& group, c10::intrusive_ptr<Options> options);
+  ~Backend() override;
+
+  const std::string getBackendName() const override { return "seto"; }  // NOLINT: as the base has it
+  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
+
+  using Tensors = std::vector<at::Tensor>;
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
+  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
+  WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;
+  WorkPtr gather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::GatherOptions& options) override;
+  WorkPtr scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ScatterOptions& options) override;
+  WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ReduceScatterOptions& options) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) override;
+  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) override;
+  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
+                        std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions& options) override;
+  WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override;
+  WorkPtr send(Tensors& tensors, int peer, int tag) override;
+  WorkPtr recv(Tensors& tensors, int peer, int tag) override;
+  WorkPtr barrier(const c10d::BarrierOptions& options) override;
+  // Which ranks have not come is in the text of the failure; `wait_all` changes nothing, as all of them are named anyway.
+  void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all) override;
+
+  // Beyond torch: a sum that travels in a codec, with what earlier ones left out if there is such a state.
+  WorkPtr all_reduce_coded(const at::Tensor& tensor, const c10d::ReduceOp& op, int codec, const ErrorFeedback* feedback);
+  [[nodiscard]] const std::shared_ptr<Channel>& channel() const { return channel_; }
+
+  bool supportsCoalescing() const override { return true; }
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
+
+  bool supportsSplitting() const override { return true; }
+  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+                                          const c10::intrusive_ptr<c10d::Backend::Options>& options) override;
+
+  void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
+  // The library numbers operations itself.
+  void setSequenceNumberForGroup() override {}
+  uint64_t getSequenceNumberForGroup() override;
+  c10d::ErrorType getError() override;
+  void abort() override { channel_->abort(); }
+  void shutdown() override { channel_->shut_down(); }
+
+ private:
+  struct Asked {
+    c10d::OpType type;
+    const char* title;
+    std::chrono::milliseconds timeout;
+    Lane lane;
+    int source = -1;
+    int codec = 0;
+    setoErrorFeedback_t feedback = nullptr;
+  };
+  // What came between startCoalescing and its end, on the thread that began.
+  struct Batch {
+    std::thread::id thread;
+    c10::intrusive_ptr<Work> work;
+    std::vector<Channel::Call> calls;
+  };
+
+  c10::intrusive_ptr<Work> work_for(const Asked& asked, Tensors results, const std::optional<Tensors>& inputs);
+  // At once, or as part of the batch of this thread.
+  WorkPtr launch(const Asked& asked, const c10::intrusive_ptr<Work>& work, std::vector<Channel::Call> calls);
+  [[nodiscard]] Batch* batch_of_thread();
+  [[nodiscard]] std::size_t peers() const { return static_cast<std::size_t>(getSize()); }
+
+  Channel::Call all_reduce(Work& work, const at::Tensor& tensor, const c10d::ReduceOp& op);
+  Channel::Call all_gather(Work& work, const at::Tensor& output, const at::Tensor& input) const;
+  Channel::Call all_gather(Work& work, const Tensors& outputs, const at::Tensor& input) const;
+  Channel::Call reduce_scatter(Work& work, const at::Tensor& output, const at::Tensor& input, const c10d::ReduceOp& op) const;
+
+  const c10::intrusive_ptr<Options> options_;
+  const Group group_;
+  const std::shared_ptr<Channel> channel_;
+  std::mutex mutex_;
+  std::optional<Batch> batch_;
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace seto::torch_backend

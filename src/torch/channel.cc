@@ -1,0 +1,157 @@
+#include "src/torch/channel.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "src/torch/errors.h"
+#include "src/torch/finisher.h"
+#include "src/torch/store_bootstrap.h"
+
+namespace seto::torch_backend {
+namespace {
+
+std::uint32_t milliseconds(std::chrono::milliseconds time) {
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(time.count(), 1, std::numeric_limits<std::int32_t>::max()));
+}
+
+}  // namespace
+
+// ---- the context ----
+
+std::shared_ptr<SharedContext> SharedContext::of_rank(std::int64_t global_rank) {
+  static std::mutex mutex;
+  static auto* const contexts = new std::map<std::int64_t, std::weak_ptr<SharedContext>>;
+  const std::lock_guard lock(mutex);
+  std::weak_ptr<SharedContext>& known = (*contexts)[global_rank];
+  std::shared_ptr<SharedContext> context = known.lock();
+  if (context == nullptr) known = context = std::make_shared<SharedContext>();
+  return context;
+}
+
+SharedContext::SharedContext() {
+  setoConfig_t config = SETO_CONFIG_INITIALIZER;
+  config.memory = setoMemoryHost;
+  check(setoContextCreate(&context_, &config), "the context of this process");
+}
+
+SharedContext::~SharedContext() { (void)setoContextDestroy(context_); }
+
+// ---- making and ending ----
+
+std::shared_ptr<Channel> Channel::make(const Making& making) {
+  std::shared_ptr<SharedContext> context = SharedContext::of_rank(making.global_rank);
+  StoreBootstrap bootstrap(making.store, making.rank, making.ranks, making.timeout);
+  setoConfig_t config = SETO_CONFIG_INITIALIZER;
+  config.memory = setoMemoryHost;
+  config.context = context->get();
+  config.commName = making.name.empty() ? nullptr : making.name.c_str();
+  config.codec = making.codec.empty() ? nullptr : making.codec.c_str();
+  config.algorithm = making.algorithm.empty() ? nullptr : making.algorithm.c_str();
+  config.bootstrap = bootstrap.as_config();
+  config.operationTimeoutMs = milliseconds(making.timeout);
+  config.initTimeoutMs = milliseconds(making.timeout);
+  setoComm_t comm = nullptr;
+  const setoResult_t result = setoCommInitRankConfig(&comm, making.ranks, setoUniqueId{}, making.rank, &config);
+  if (result != setoSuccess) {
+    std::string text = "group " + making.name + ", rank " + std::to_string(making.rank) + " of " + std::to_string(making.ranks) +
+                       ": " + setoGetLastError(nullptr);
+    if (!bootstrap.why().empty()) text += ": " + bootstrap.why();
+    std::rethrow_exception(making_exception_of(result, text));
+  }
+  return std::make_shared<Channel>(std::move(context), comm);
+}
+
+Channel::Channel(std::shared_ptr<SharedContext> context, setoComm_t comm) : context_(std::move(context)), comm_(comm) {}
+
+// Works that are under way hold this.
+Channel::~Channel() {
+  ended_.clear();
+  shut_down();
+  for (const auto& [lane, stream] : streams_) (void)setoStreamDestroy(stream);
+}
+
+void Channel::abort() {
+  const std::lock_guard lock(issuing_);
+  if (comm_ != nullptr) (void)setoCommAbort(std::exchange(comm_, nullptr));
+}
+
+void Channel::shut_down() {
+  setoComm_t comm = nullptr;
+  {
+    const std::lock_guard lock(issuing_);
+    std::swap(comm, comm_);
+  }
+  if (comm != nullptr) (void)setoCommDestroy(comm);
+}
+
+setoResult_t Channel::error() const {
+  const std::lock_guard lock(issuing_);
+  setoResult_t result = setoInvalidUsage;
+  if (comm_ != nullptr) (void)setoCommGetAsyncError(comm_, &result);
+  return result;
+}
+
+setoErrorFeedback_t Channel::make_error_feedback(std::size_t count, setoDataType_t type) {
+  const std::lock_guard lock(issuing_);
+  TORCH_CHECK_WITH(DistBackendError, comm_ != nullptr, "seto: this group was shut down or aborted");
+  setoErrorFeedback_t state = nullptr;
+  check(setoErrorFeedbackCreate(&state, count, type, comm_), "error feedback");
+  return state;
+}
+
+// ---- calls ----
+
+setoStream_t Channel::stream_of(Lane lane) {
+  setoStream_t& stream = streams_[lane];
+  if (stream == nullptr) check(setoStreamCreate(&stream), "a stream");
+  return stream;
+}
+
+void Channel::launch(Lane lane, const std::vector<Call>& calls, const setoCallConfig_t& config,
+                     const c10::intrusive_ptr<Work>& work) {
+  forget_ended();
+  const std::lock_guard lock(issuing_);
+  TORCH_CHECK_WITH(DistBackendError, comm_ != nullptr, "seto: this group was shut down or aborted");
+  const Seat seat{comm_, stream_of(lane), &config};
+  std::uint64_t before = 0;
+  std::uint64_t after = 0;
+  check(setoStreamPosition(seat.stream, &before), "a stream");
+  setoResult_t result = setoSuccess;
+  if (calls.size() == 1) {
+    result = calls.front()(seat);
+  } else {
+    check(setoGroupStart(), "a group of calls");
+    for (const Call& call : calls) (void)call(seat);
+    result = setoGroupEnd();
+  }
+  const std::string text = result == setoSuccess ? "" : setoGetLastError(nullptr);
+  check(setoStreamPosition(seat.stream, &after), "a stream");
+  if (after == before) {  // nothing was queued
+    work->ended(result, text.c_str());
+    return;
+  }
+  work->issued(seat.stream, after + 1);
+  c10::intrusive_ptr<Work> told = work;
+  check(setoLaunchOutcomeFunction(seat.stream, &Channel::on_outcome, told.release()), "a stream");
+}
+
+// On a thread of the library, which must not let go of a work: that may be the last that held its channel.
+void Channel::on_outcome(setoResult_t result, const char* text, void* argument) {
+  auto work = c10::intrusive_ptr<Work>::reclaim(static_cast<Work*>(argument));
+  Channel& channel = work->channel();
+  const bool alone = work.use_count() == 1;
+  if (work->ended(result, text) || alone) return Finisher::of_process().take(std::move(work));
+  const std::lock_guard lock(channel.endings_);
+  channel.ended_.push_back(std::move(work));
+}
+
+void Channel::forget_ended() {
+  std::vector<c10::intrusive_ptr<Work>> ended;
+  const std::lock_guard lock(endings_);
+  ended.swap(ended_);
+}
+
+}  // namespace seto::torch_backend

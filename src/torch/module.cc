@@ -1,0 +1,61 @@
+// The module seto.torch._backend.
+
+#include <torch/csrc/utils/pybind.h>
+#include <torch/extension.h>
+
+#include <memory>
+
+#include "src/torch/backend.h"
+#include "src/torch/errors.h"
+
+namespace seto::torch_backend {
+namespace {
+
+namespace py = pybind11;
+using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
+
+BackendPtr make_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int ranks, std::chrono::milliseconds timeout,
+                        const std::string& name, const std::vector<std::int64_t>& global_ranks, const std::string& codec,
+                        const std::string& algorithm) {
+  auto options = c10::make_intrusive<Options>(timeout);
+  options->codec = codec;
+  options->algorithm = algorithm;
+  options->group_name = name;
+  return c10::make_intrusive<Backend>(Backend::Group{store, rank, ranks, global_ranks, name}, std::move(options));
+}
+
+Backend& own(const BackendPtr& backend) {
+  auto* const found = dynamic_cast<Backend*>(backend.get());
+  TORCH_CHECK_VALUE(found != nullptr, "seto: this group is one of backend ", backend->getBackendName());
+  return *found;
+}
+
+c10::intrusive_ptr<c10d::Work> all_reduce_coded(const BackendPtr& backend, const at::Tensor& tensor, const c10d::ReduceOp& op,
+                                                const std::string& codec, const std::shared_ptr<ErrorFeedback>& feedback) {
+  int id = 0;
+  check(setoCodecId(codec.c_str(), &id), "codec");
+  return own(backend).all_reduce_coded(tensor, op, id, feedback.get());
+}
+
+std::shared_ptr<ErrorFeedback> make_error_feedback(const BackendPtr& backend, const at::Tensor& like) {
+  return std::make_shared<ErrorFeedback>(*own(backend).channel(), static_cast<std::size_t>(like.numel()), like.scalar_type());
+}
+
+}  // namespace
+}  // namespace seto::torch_backend
+
+PYBIND11_MODULE(_backend, module) {
+  namespace py = pybind11;
+  using namespace seto::torch_backend;  // NOLINT: this is its module
+  const auto release = py::call_guard<py::gil_scoped_release>();
+  module.doc() = "The backend of torch.distributed. Use it through seto.torch.";
+  module.def("make_backend", &make_backend, py::arg("store"), py::arg("rank"), py::arg("ranks"), py::arg("timeout"),
+             py::arg("name"), py::arg("global_ranks"), py::arg("codec"), py::arg("algorithm"), release);
+  module.def("all_reduce_coded", &all_reduce_coded, py::arg("backend"), py::arg("tensor"), py::arg("op"), py::arg("codec"),
+             py::arg("error_feedback"), release);
+  module.def("make_error_feedback", &make_error_feedback, py::arg("backend"), py::arg("like"), release);
+  py::class_<ErrorFeedback, std::shared_ptr<ErrorFeedback>>(module, "ErrorFeedback")
+      .def("reset", &ErrorFeedback::reset, release)
+      .def("save", [](const ErrorFeedback& state) { return py::bytes(state.save()); })
+      .def("load", [](ErrorFeedback& state, const py::bytes& saved) { state.load(saved); });
+}

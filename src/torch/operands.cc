@@ -1,0 +1,68 @@
+#include "src/torch/operands.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+
+namespace seto::torch_backend {
+
+at::Tensor Operands::in(const at::Tensor& tensor, at::ScalarType type) {
+  at::NoGradGuard no_grad;
+  return kept_.emplace_back(tensor.detach().to(type).contiguous().resolve_conj().resolve_neg());
+}
+
+at::Tensor Operands::out(const at::Tensor& tensor, at::ScalarType type) {
+  at::NoGradGuard no_grad;
+  const at::Tensor target = tensor.detach();
+  const bool as_it_is = target.is_contiguous() && target.scalar_type() == type && !target.is_conj() && !target.is_neg();
+  if (as_it_is) return kept_.emplace_back(target);
+  const at::Tensor memory = at::empty(target.sizes(), target.options().dtype(type).memory_format(at::MemoryFormat::Contiguous));
+  copies_.emplace_back(target, memory);
+  return memory;
+}
+
+at::Tensor Operands::in_out(const at::Tensor& tensor, at::ScalarType type) {
+  at::NoGradGuard no_grad;
+  const at::Tensor memory = out(tensor, type);
+  if (!memory.is_alias_of(tensor)) memory.copy_(tensor);
+  return memory;
+}
+
+at::Tensor Operands::joined_in(const std::vector<at::Tensor>& tensors, at::ScalarType type) {
+  at::NoGradGuard no_grad;
+  std::vector<at::Tensor> flat;
+  flat.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) flat.push_back(tensor.detach().to(type).reshape(-1));
+  return kept_.emplace_back(at::cat(flat));
+}
+
+at::Tensor Operands::joined_out(const std::vector<at::Tensor>& tensors, at::ScalarType type) {
+  at::NoGradGuard no_grad;
+  std::int64_t elements = 0;
+  for (const at::Tensor& tensor : tensors) elements += tensor.numel();
+  at::Tensor memory = at::empty({elements}, tensors.front().options().dtype(type));
+  std::int64_t first = 0;
+  for (const at::Tensor& tensor : tensors) {
+    copies_.emplace_back(tensor.detach(), memory.narrow(0, first, tensor.numel()).view(tensor.sizes()));
+    first += tensor.numel();
+  }
+  return kept_.emplace_back(memory);
+}
+
+void Operands::take(Operands& other) {
+  std::move(other.kept_.begin(), other.kept_.end(), std::back_inserter(kept_));
+  std::move(other.copies_.begin(), other.copies_.end(), std::back_inserter(copies_));
+  other.let_go();
+}
+
+void Operands::copy_back() const {
+  at::NoGradGuard no_grad;
+  for (const auto& [to, from] : copies_) to.copy_(from);
+}
+
+void Operands::let_go() {
+  kept_.clear();
+  copies_.clear();
+}
+
+}  // namespace seto::torch_backend

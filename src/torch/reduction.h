@@ -1,0 +1,36 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include "src/torch/channel.h"
+#include "src/torch/types.h"
+
+namespace seto::torch_backend {
+
+// How a reduction runs on tensors of a type: in which type of torch, in which of the library, and with which factor before the
+// sum, if it has one. Throws ValueError for what there is not.
+struct Reduction {
+  Reduction(at::ScalarType type, const c10d::ReduceOp& op);
+
+  Reduced as;
+  at::ScalarType memory;
+  at::Tensor factor;
+};
+
+// The library's number of a reduction, for as long as a call is issued: one with a factor is made for each communicator.
+class Operation final {
+ public:
+  Operation(const Channel::Seat& seat, const Reduction& how);
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  ~Operation();
+
+  [[nodiscard]] setoRedOp_t get() const { return number_; }
+
+ private:
+  setoComm_t comm_;
+  setoRedOp_t number_ = setoSum;
+  bool made_ = false;
+};
+
+}  // namespace seto::torch_backend

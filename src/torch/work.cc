@@ -1,0 +1,132 @@
+#include "src/torch/work.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "src/torch/channel.h"
+#include "src/torch/errors.h"
+#include "src/torch/finisher.h"
+
+namespace seto::torch_backend {
+
+Work::Work(std::shared_ptr<Channel> channel, int rank, const What& what, std::vector<at::Tensor> results,
+           const std::optional<std::vector<at::Tensor>>& inputs)
+    : c10d::Work(rank, what.type, what.title, inputs), channel_(std::move(channel)), what_(what), results_(std::move(results)) {}
+
+// Nobody has waited, and nobody has asked for a future: the user's tensors get what they are to have all the same.
+Work::~Work() {
+  if (ended_ && !completed_) settle();
+}
+
+void Work::issued(setoStream_t stream, std::uint64_t position) {
+  stream_ = stream;
+  position_ = position;
+}
+
+bool Work::ended(setoResult_t result, const char* text) {
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  outcome_ = result;
+  text_ = text;
+  cv_.notify_all();
+  return future_ != nullptr || recordFunctionEndCallback_ != nullptr;
+}
+
+bool Work::has_ended() const {
+  const std::lock_guard lock(mutex_);
+  return ended_;
+}
+
+void Work::settle() {
+  {
+    std::unique_lock lock(mutex_);
+    if (std::exchange(settling_, true)) return cv_.wait(lock, [&] { return completed_; });
+  }
+  std::exception_ptr error;
+  try {
+    if (outcome_ != setoSuccess)
+      error = exception_of(outcome_, text_);
+    else
+      operands_.copy_back();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  operands_.let_go();
+  c10::intrusive_ptr<c10::ivalue::Future> future;
+  std::function<void()> recorded;
+  {
+    const std::lock_guard lock(mutex_);
+    exception_ = error;
+    completed_ = true;
+    future = future_;
+    recorded = std::exchange(recordFunctionEndCallback_, nullptr);
+    cv_.notify_all();
+  }
+  if (recorded) recorded();
+  if (future == nullptr) return;
+  if (error)
+    future->setError(error);
+  else
+    future->markCompleted(c10::IValue(results_));
+}
+
+bool Work::isCompleted() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (completed_) return true;
+  }
+  if (!has_ended() && stream_ != nullptr) (void)setoStreamPoll(stream_, position_);
+  if (!has_ended()) return false;
+  settle();
+  channel_->forget_ended();
+  return true;
+}
+
+bool Work::isSuccess() const {
+  const std::lock_guard lock(mutex_);
+  return completed_ && exception_ == nullptr;
+}
+
+bool Work::wait(std::chrono::milliseconds timeout) {
+  const bool bounded = timeout > kNoTimeout;
+  const auto until = std::chrono::steady_clock::now() + timeout;
+  while (!has_ended()) {
+    constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+    if (bounded && left <= 0)
+      std::rethrow_exception(exception_of(setoTimeout, std::string(what_.title == nullptr ? "a call" : what_.title) +
+                                                           " has not ended within " + std::to_string(timeout.count()) + " ms"));
+    (void)setoStreamWait(stream_, position_, bounded ? static_cast<std::uint32_t>(std::min(left, kMost)) : 0);
+  }
+  settle();
+  channel_->forget_ended();
+  const std::lock_guard lock(mutex_);
+  if (exception_) std::rethrow_exception(exception_);
+  return true;
+}
+
+void Work::synchronize() { wait(kNoTimeout); }
+
+void Work::abort() { channel_->abort(); }
+
+std::vector<at::Tensor> Work::result() {
+  TORCH_CHECK(isCompleted(), "seto: the result of a work can be had when it has ended: wait() first");
+  return results_;
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
+  std::unique_lock lock(mutex_);
+  if (future_ != nullptr) return future_;
+  future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+  if (completed_) {
+    if (exception_)
+      future_->setError(exception_);
+    else
+      future_->markCompleted(c10::IValue(results_));
+  } else if (ended_) {
+    Finisher::of_process().take(c10::intrusive_ptr<Work>::unsafe_reclaim_from_nonowning(this));
+  }
+  return future_;
+}
+
+}  // namespace seto::torch_backend

@@ -1,0 +1,68 @@
+"""Ranks of a job as processes that run one function each, and what became of them."""
+
+import datetime
+import multiprocessing
+import os
+import sys
+import tempfile
+import traceback
+from typing import Any, Callable
+
+import torch
+import torch.distributed as dist
+
+LIMIT_S = 90
+
+
+def _run(body: Callable[..., Any], rank: int, size: int, store_file: str, timeout_s: float, backend: str, answers: Any) -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(rank)
+    try:
+        store = dist.FileStore(store_file, size)
+        timeout = datetime.timedelta(seconds=timeout_s)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
+        try:
+            answer = body(rank, size)
+        finally:
+            if dist.is_initialized():
+                dist.destroy_process_group()
+        answers.put((rank, answer, None))
+    except BaseException:  # noqa: B902 - whatever it is, the parent tells it
+        answers.put((rank, None, traceback.format_exc()))
+    answers.close()
+    answers.join_thread()
+
+
+def run(body: Callable[..., Any], size: int = 2, *, timeout_s: float = 30, backend: str = "seto", lost: tuple = ()) -> list:
+    """What `body(rank, size)` answers on each rank. Fails with the trace of the first that failed; ranks of `lost` need not answer."""
+    context = multiprocessing.get_context("spawn")
+    answers = context.Queue()
+    with tempfile.TemporaryDirectory(prefix="seto_torch_") as folder:
+        arguments = (size, os.path.join(folder, "store"), timeout_s, backend, answers)
+        processes = [context.Process(target=_run, args=(body, rank, *arguments), daemon=True) for rank in range(size)]
+        for process in processes:
+            process.start()
+        results: dict = {}
+        try:
+            while len(results) < size - len(lost):
+                rank, answer, problem = answers.get(timeout=LIMIT_S)
+                if problem is not None:
+                    raise AssertionError(f"rank {rank}:\n{problem}")
+                results[rank] = answer
+            for process in processes:
+                if processes.index(process) not in lost:
+                    process.join(LIMIT_S)
+                    assert process.exitcode == 0, f"a rank ended with {process.exitcode}"
+        finally:
+            for process in processes:
+                if process.is_alive():
+                    process.kill()
+                process.join()
+    return [results.get(rank) for rank in range(size)]
+
+
+def main(module: str) -> None:
+    import unittest
+
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    unittest.main(module=module, verbosity=2)

@@ -1,0 +1,206 @@
+"""Works: futures, waits, messages that cross, ends."""
+
+import datetime
+import os
+import signal
+import time
+import unittest
+
+import ranks
+import torch
+import torch.distributed as dist
+
+
+def futures(rank: int, size: int) -> None:
+    mine = torch.full((1000,), float(rank))
+    work = dist.all_reduce(mine, async_op=True)
+    then = work.get_future().then(lambda future: future.value()[0] * 2)
+    assert then.wait().eq(2 * sum(range(size))).all()
+    assert work.is_completed() and work.wait() and work.is_success()
+    assert work.result()[0].data_ptr() == mine.data_ptr()
+    late = dist.all_reduce(mine, async_op=True)
+    late.wait()
+    assert late.get_future().done()
+
+    # A callback may wait for another call.
+    def chained(future: torch.futures.Future) -> torch.Tensor:
+        tensor = future.value()[0]
+        dist.all_reduce(tensor)
+        return tensor
+
+    mine = torch.ones(10)
+    assert dist.all_reduce(mine, async_op=True).get_future().then(chained).wait().eq(size * size).all()
+
+
+def dropped(rank: int, size: int) -> None:
+    sums = []
+    for step in range(200):
+        tensor = torch.full((5000,), float(step))
+        sums.append(tensor)
+        dist.all_reduce(tensor, async_op=True)
+        if step % 3 == 0:
+            dist.all_reduce(torch.ones(1 << 16), async_op=True)  # nobody else knows the tensor
+    dist.barrier()
+    for step, tensor in enumerate(sums):
+        assert tensor.eq(step * size).all()
+
+
+def crossing(rank: int, size: int) -> None:
+    other = 1 - rank
+    elements = 4 << 20  # far more than any buffer on the way
+    sent, received = torch.full((elements,), float(rank)), torch.empty(elements)
+    sending = dist.isend(sent, other)
+    receiving = dist.irecv(received, other)
+    sending.wait()
+    receiving.wait()
+    assert received.eq(other).all()
+    received.zero_()
+    for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, sent, other), dist.P2POp(dist.irecv, received, other)]):
+        work.wait()
+    assert received.eq(other).all()
+    if rank == 0:
+        for value in range(20):
+            dist.send(torch.full((3,), float(value)), 1)
+    else:
+        for value in range(20):
+            tensor = torch.empty(3)
+            dist.recv(tensor, 0)
+            assert tensor.eq(value).all()
+
+
+def late_rank(rank: int, size: int) -> str:
+    if rank == 1:
+        dist.distributed_c10d._get_default_store().get("enough")
+        return ""
+    work = dist.all_reduce(torch.ones(4), async_op=True)
+    try:
+        work.wait(datetime.timedelta(milliseconds=300))
+    except RuntimeError as error:
+        assert not work.is_completed()
+        dist.distributed_c10d._get_default_store().set("enough", "1")
+        return f"{type(error).__name__}: {error}"
+    return "it came"
+
+
+def calls_that_differ(rank: int, size: int) -> str:
+    try:
+        dist.all_reduce(torch.ones(4 + rank))
+    except RuntimeError as error:
+        return f"{type(error).__name__}: {error}"
+    return "nothing"
+
+
+def killed(rank: int, size: int) -> tuple:
+    dist.all_reduce(torch.ones(4))
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    began = time.monotonic()
+    try:
+        dist.all_reduce(torch.ones(4))
+    except dist.DistBackendError as error:
+        return str(error), time.monotonic() - began
+    return "nothing", 0
+
+
+def aborted(rank: int, size: int) -> str:
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(4), async_op=True)
+        dist.group.WORLD._get_backend(torch.device("cpu")).abort()
+        try:
+            work.wait()
+        except RuntimeError as error:
+            return str(error)
+        return "it ended well"
+    try:
+        dist.all_reduce(torch.ones(8), op=dist.ReduceOp.MAX)
+    except RuntimeError as error:
+        return str(error)
+    return "it ended well"
+
+
+def groups(rank: int, size: int) -> tuple:
+    dist.barrier()
+    began, before = time.monotonic(), resident()
+    made = [dist.new_group(list(range(size))) for _ in range(100)]
+    took = time.monotonic() - began
+    for group in made:
+        tensor = torch.ones(1000)
+        dist.all_reduce(tensor, group=group)
+        assert tensor.eq(size).all()
+    pair = dist.new_group([0, size - 1])
+    if rank in (0, size - 1):
+        tensor = torch.full((2,), float(rank))
+        dist.broadcast(tensor, size - 1, group=pair)
+        assert tensor.eq(size - 1).all()
+    return took, (resident() - before) >> 20
+
+
+def resident() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def splits(rank: int, size: int) -> None:
+    half = dist.split_group(split_ranks=[[0, 1], [2, 3]])
+    tensor = torch.full((3,), float(rank))
+    dist.all_reduce(tensor, group=half)
+    assert tensor.eq(1 if rank < 2 else 5).all()
+
+
+def forked(rank: int, size: int) -> str:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            dist.all_reduce(torch.ones(1))
+            os.write(writing, b"it worked")
+        except RuntimeError as error:
+            os.write(writing, str(error).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    text = os.read(reading, 4096).decode()
+    dist.barrier()
+    return text
+
+
+class Works(unittest.TestCase):
+    def test_futures(self):
+        ranks.run(futures, 2)
+
+    def test_dropped_works(self):
+        ranks.run(dropped, 2)
+
+    def test_messages_that_cross(self):
+        ranks.run(crossing, 2)
+
+    def test_a_wait_that_is_too_short(self):
+        self.assertRegex(ranks.run(late_rank, 2)[0], "seto:all_reduce has not ended within 300 ms")
+
+    def test_calls_that_differ(self):
+        for answer in ranks.run(calls_that_differ, 2):
+            self.assertRegex(answer, r"DistBackendError: .*count")
+
+    def test_a_rank_that_is_killed(self):
+        text, seconds = ranks.run(killed, 3, lost=(1,))[0]
+        self.assertIn("rank 1", text)
+        self.assertLess(seconds, 10)
+
+    def test_an_abort(self):
+        answers = ranks.run(aborted, 2)
+        for answer in answers:
+            self.assertIn("seto: ", answer)
+
+    def test_groups_share_what_there_is(self):
+        for seconds, mebibytes in ranks.run(groups, 4):
+            print(f"100 groups of 4: {seconds:.2f} s, {mebibytes} MiB")
+            self.assertLess(mebibytes, 64)
+
+    def test_splits(self):
+        ranks.run(splits, 4)
+
+    def test_a_fork_is_told(self):
+        self.assertIn("fork", ranks.run(forked, 2)[0])
+
+
+if __name__ == "__main__":
+    ranks.main("__main__")
