@@ -10,7 +10,7 @@
 namespace seto::torch_backend {
 namespace {
 
-std::shared_ptr<Channel> channel_of(const Backend::Group& group, const Options& options) {
+std::shared_ptr<Channel> channel_of(const Backend::Group& group, const GroupOptions& options) {
   Channel::Making making;
   making.store = group.store;
   making.rank = group.rank;
@@ -29,7 +29,7 @@ std::uint32_t deadline_of(std::chrono::milliseconds timeout) {
 
 }  // namespace
 
-Backend::Backend(const Group& group, c10::intrusive_ptr<Options> options)
+Backend::Backend(const Group& group, c10::intrusive_ptr<GroupOptions> options)
     : c10d::Backend(group.rank, group.ranks),
       options_(std::move(options)),
       group_(group),
@@ -71,7 +71,7 @@ Backend::WorkPtr Backend::launch(const Asked& asked, const c10::intrusive_ptr<Wo
 }
 
 void Backend::startCoalescing() {
-  auto work = work_for({c10d::OpType::COALESCED, "seto:coalesced", kUnsetTimeout, {}}, {}, std::nullopt);
+  auto work = work_for({c10d::OpType::COALESCED, "seto:coalesced", c10d::kUnsetTimeout, {}}, {}, std::nullopt);
   const std::lock_guard lock(mutex_);
   batch_ = Batch{std::this_thread::get_id(), std::move(work), {}};
 }
@@ -85,7 +85,7 @@ Backend::WorkPtr Backend::endCoalescing() {
     batch_.reset();
   }
   const Lane lane{Lane::Kind::batches, 0};
-  return launch({c10d::OpType::COALESCED, "seto:coalesced", kUnsetTimeout, lane}, batch.work, std::move(batch.calls));
+  return launch({c10d::OpType::COALESCED, "seto:coalesced", c10d::kUnsetTimeout, lane}, batch.work, std::move(batch.calls));
 }
 
 // A group of its own over the same context: only its members take part.
@@ -93,8 +93,9 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::
                                                  const c10::intrusive_ptr<c10d::Backend::Options>& options) {
   const auto own = std::find(ranks.begin(), ranks.end(), getRank());
   if (own == ranks.end()) return nullptr;
-  auto asked = c10::make_intrusive<Options>(options != nullptr ? options->timeout : options_->timeout);
-  if (const auto* const given = dynamic_cast<const Options*>(options.get()); given != nullptr) *asked = *given;
+  auto asked = c10::make_intrusive<GroupOptions>(options != nullptr ? options->timeout : options_->timeout);
+  if (const auto* const given = dynamic_cast<const GroupOptions*>(options.get()); given != nullptr)
+    asked = c10::make_intrusive<GroupOptions>(*given);
   Group group;
   group.store = store;
   group.rank = static_cast<int>(own - ranks.begin());

@@ -15,8 +15,8 @@
 namespace seto::torch_backend {
 
 // What a user may ask for besides what every backend has: new_group(pg_options=seto.torch.Options(codec="fp16")).
-struct Options final : c10d::Backend::Options {
-  explicit Options(std::chrono::milliseconds timeout_of_group = kBackendDefaultTimeout)
+struct GroupOptions final : c10d::Backend::Options {
+  explicit GroupOptions(std::chrono::milliseconds timeout_of_group = kBackendDefaultTimeout)
       : c10d::Backend::Options("seto", timeout_of_group) {}
 
   std::string codec;      // as setoConfig_t has it; empty: the environment's
@@ -35,7 +35,7 @@ class Backend final : public c10d::Backend {
   };
 
   // Blocks until all ranks of the group have come.
-  Backend(const Group& group, c10::intrusive_ptr<Options> options);
+  Backend(const Group& group, c10::intrusive_ptr<GroupOptions> options);
   ~Backend() override;
 
   const std::string getBackendName() const override { return "seto"; }  // NOLINT: as the base has it
@@ -114,7 +114,7 @@ class Backend final : public c10d::Backend {
   Channel::Call all_gather(Work& work, const Tensors& outputs, const at::Tensor& input) const;
   Channel::Call reduce_scatter(Work& work, const at::Tensor& output, const at::Tensor& input, const c10d::ReduceOp& op) const;
 
-  const c10::intrusive_ptr<Options> options_;
+  const c10::intrusive_ptr<GroupOptions> options_;
   const Group group_;
   const std::shared_ptr<Channel> channel_;
   std::mutex mutex_;

@@ -75,7 +75,7 @@ Backend::WorkPtr Backend::all_reduce_coded(const at::Tensor& tensor, const c10d:
                                            const ErrorFeedback* feedback) {
   check_tensor("all_reduce", tensor);
   TORCH_CHECK_VALUE(!batch_of_thread(), "seto: a sum in a codec of its own cannot be part of a batch");
-  Asked asked{OpType::ALLREDUCE, "seto:all_reduce", kUnsetTimeout, kCollectives};
+  Asked asked{OpType::ALLREDUCE, "seto:all_reduce", c10d::kUnsetTimeout, kCollectives};
   asked.codec = codec;
   asked.feedback = feedback == nullptr ? nullptr : feedback->get();
   auto work = work_for(asked, {tensor}, Tensors{tensor});
@@ -336,7 +336,7 @@ Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs, const c10d
 Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int /*tag*/) {
   const at::Tensor& tensor = only("send", tensors);
   check_root("send", peer, peers());
-  const Asked asked{OpType::SEND, "seto:send", kUnsetTimeout, {Lane::Kind::sends, peer}};
+  const Asked asked{OpType::SEND, "seto:send", c10d::kUnsetTimeout, {Lane::Kind::sends, peer}};
   auto work = work_for(asked, {}, tensors);
   const at::Tensor memory = work->operands().in(tensor, tensor.scalar_type());
   const Moved as = moved_as(memory.scalar_type());
@@ -349,7 +349,7 @@ Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int /*tag*/) {
 Backend::WorkPtr Backend::recv(Tensors& tensors, int peer, int /*tag*/) {
   const at::Tensor& tensor = only("recv", tensors);
   check_root("recv", peer, peers());
-  const Asked asked{OpType::RECV, "seto:recv", kUnsetTimeout, {Lane::Kind::receives, peer}, peer};
+  const Asked asked{OpType::RECV, "seto:recv", c10d::kUnsetTimeout, {Lane::Kind::receives, peer}, peer};
   auto work = work_for(asked, tensors, std::nullopt);
   const at::Tensor memory = work->operands().out(tensor, tensor.scalar_type());
   const Moved as = moved_as(memory.scalar_type());

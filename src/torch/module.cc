@@ -1,5 +1,7 @@
 // The module seto.torch._backend.
 
+#include <pybind11/chrono.h>
+#include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/extension.h>
 
@@ -17,7 +19,7 @@ using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 BackendPtr make_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int ranks, std::chrono::milliseconds timeout,
                         const std::string& name, const std::vector<std::int64_t>& global_ranks, const std::string& codec,
                         const std::string& algorithm) {
-  auto options = c10::make_intrusive<Options>(timeout);
+  auto options = c10::make_intrusive<GroupOptions>(timeout);
   options->codec = codec;
   options->algorithm = algorithm;
   options->group_name = name;

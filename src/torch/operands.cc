@@ -1,5 +1,7 @@
 #include "src/torch/operands.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <iterator>

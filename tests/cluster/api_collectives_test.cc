@@ -181,6 +181,21 @@ SETO_TEST_ALONE(ApiCollectives, uneven_parts) {
   });
 }
 
+// Parts far apart, what is sent between them.
+SETO_TEST_ALONE(ApiCollectives, parts_around_the_input) {
+  ThreadRanks ranks(2);
+  ranks.each([](setoComm_t comm, int rank) {
+    std::vector<int> memory(9, -1);
+    const size_t counts[] = {3, 3}, places[] = {6, 0};
+    std::fill_n(memory.begin() + 3, 3, rank);
+    EXPECT_TRUE(succeeded(setoAllGatherv(memory.data() + 3, 3, memory.data(), counts, places, setoInt32, comm, nullptr)));
+    EXPECT_EQ(memory, (std::vector<int>{1, 1, 1, rank, rank, rank, 0, 0, 0}));
+    const size_t nearer[] = {5, 0};
+    EXPECT_TRUE(failed(setoAllGatherv(memory.data() + 3, 3, memory.data(), counts, nearer, setoInt32, comm, nullptr),
+                       setoInvalidArgument, "overlap"));
+  });
+}
+
 SETO_TEST_ALONE(ApiCollectives, zero_elements_match_and_order) {
   ThreadRanks ranks(kRanks);
   ranks.each([](setoComm_t comm, int rank) {
