@@ -32,6 +32,7 @@ ALLOWED = {
     "src/core": _CORE,
     "src/api": _CORE | {"src/core", "include"},
     "src/command": {"src/base", "include"},
+    "src/torch": {"include"},
     "bench": {"src/base", "include"},
     "examples": {"include"},
 }
