@@ -96,8 +96,9 @@ typedef enum {
   setoNumTypes = 12
 } setoDataType_t;
 
-/* Values from setoNumOps to setoMaxRedOp name custom operations, but for those of bits, which integers alone have. Floats of 16 and 8 bits are summed in fp32 and rounded where
- * the plan says; integer sums wrap; an integer average truncates toward zero. All ranks get the same bits. */
+/* Values from setoNumOps to setoMaxRedOp name custom operations, but for those of bits, which integers alone have. Floats of 16
+ * and 8 bits are summed in fp32 and rounded where the plan says; integer sums wrap; an integer average truncates toward zero. All
+ * ranks get the same bits. */
 typedef enum {
   setoSum = 0,
   setoProd = 1,
