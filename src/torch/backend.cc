@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "src/torch/errors.h"
@@ -23,10 +24,6 @@ std::shared_ptr<Channel> channel_of(const Backend::Group& group, const GroupOpti
   return Channel::make(making);
 }
 
-std::uint32_t deadline_of(std::chrono::milliseconds timeout) {
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(timeout.count(), 1, std::numeric_limits<std::int32_t>::max()));
-}
-
 }  // namespace
 
 Backend::Backend(const Group& group, c10::intrusive_ptr<GroupOptions> options)
@@ -40,7 +37,8 @@ Backend::Backend(const Group& group, c10::intrusive_ptr<GroupOptions> options)
 // Works that are under way keep the channel; an interpreter that ends waits for none of them.
 Backend::~Backend() { batch_.reset(); }
 
-c10::intrusive_ptr<Work> Backend::work_for(const Asked& asked, Tensors results, const std::optional<Tensors>& inputs) {
+c10::intrusive_ptr<Work> Backend::begin(const Asked& asked, Tensors results, const std::optional<Tensors>& inputs) {
+  if (const Batch* const batch = batch_of_thread(); batch != nullptr) return batch->work;
   Work::What what;
   what.type = asked.type;
   what.title = asked.title;
@@ -57,12 +55,11 @@ Backend::Batch* Backend::batch_of_thread() {
 
 Backend::WorkPtr Backend::launch(const Asked& asked, const c10::intrusive_ptr<Work>& work, std::vector<Channel::Call> calls) {
   if (Batch* const batch = batch_of_thread(); batch != nullptr) {
-    batch->calls.insert(batch->calls.end(), calls.begin(), calls.end());
-    batch->work->operands().take(work->operands());
-    return batch->work;
+    std::move(calls.begin(), calls.end(), std::back_inserter(batch->calls));
+    return work;
   }
   setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
-  config.deadlineMs = deadline_of(asked.timeout < std::chrono::milliseconds(0) ? options_->timeout : asked.timeout);
+  config.deadlineMs = milliseconds_of(asked.timeout < std::chrono::milliseconds(0) ? options_->timeout : asked.timeout);
   config.tag = work->getSequencenumber();
   config.codec = asked.codec;
   config.errorFeedback = asked.feedback;
@@ -71,7 +68,8 @@ Backend::WorkPtr Backend::launch(const Asked& asked, const c10::intrusive_ptr<Wo
 }
 
 void Backend::startCoalescing() {
-  auto work = work_for({c10d::OpType::COALESCED, "seto:coalesced", c10d::kUnsetTimeout, {}}, {}, std::nullopt);
+  TORCH_CHECK(batch_of_thread() == nullptr, "seto: startCoalescing twice on this thread");
+  auto work = begin({c10d::OpType::COALESCED, "seto:coalesced", c10d::kUnsetTimeout, {}}, {}, std::nullopt);
   const std::lock_guard lock(mutex_);
   batch_ = Batch{std::this_thread::get_id(), std::move(work), {}};
 }

@@ -46,6 +46,7 @@ class Backend final : public c10d::Backend {
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override;
   WorkPtr allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override;
   WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
   WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;
@@ -103,8 +104,9 @@ class Backend final : public c10d::Backend {
     std::vector<Channel::Call> calls;
   };
 
-  c10::intrusive_ptr<Work> work_for(const Asked& asked, Tensors results, const std::optional<Tensors>& inputs);
-  // At once, or as part of the batch of this thread.
+  // The work that a call belongs to: one of its own, or that of the batch of this thread.
+  c10::intrusive_ptr<Work> begin(const Asked& asked, Tensors results, const std::optional<Tensors>& inputs);
+  // Runs its calls at once, or with the batch.
   WorkPtr launch(const Asked& asked, const c10::intrusive_ptr<Work>& work, std::vector<Channel::Call> calls);
   [[nodiscard]] Batch* batch_of_thread();
   [[nodiscard]] std::size_t peers() const { return static_cast<std::size_t>(getSize()); }

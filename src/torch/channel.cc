@@ -11,13 +11,10 @@
 #include "src/torch/store_bootstrap.h"
 
 namespace seto::torch_backend {
-namespace {
 
-std::uint32_t milliseconds(std::chrono::milliseconds time) {
+std::uint32_t milliseconds_of(std::chrono::milliseconds time) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(time.count(), 1, std::numeric_limits<std::int32_t>::max()));
 }
-
-}  // namespace
 
 // ---- the context ----
 
@@ -51,8 +48,8 @@ std::shared_ptr<Channel> Channel::make(const Making& making) {
   config.codec = making.codec.empty() ? nullptr : making.codec.c_str();
   config.algorithm = making.algorithm.empty() ? nullptr : making.algorithm.c_str();
   config.bootstrap = bootstrap.as_config();
-  config.operationTimeoutMs = milliseconds(making.timeout);
-  config.initTimeoutMs = milliseconds(making.timeout);
+  config.operationTimeoutMs = milliseconds_of(making.timeout);
+  config.initTimeoutMs = milliseconds_of(making.timeout);
   setoComm_t comm = nullptr;
   const setoResult_t result = setoCommInitRankConfig(&comm, making.ranks, setoUniqueId{}, making.rank, &config);
   if (result != setoSuccess) {

@@ -15,6 +15,9 @@
 
 namespace seto::torch_backend {
 
+// As the library counts a limit: 1 ms at least, as none at all would mean another one.
+std::uint32_t milliseconds_of(std::chrono::milliseconds time);
+
 // The library's context of one rank of this process, which all its groups share: connections, slots, progress.
 class SharedContext final {
  public:

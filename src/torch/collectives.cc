@@ -65,9 +65,10 @@ Channel::Call Backend::all_reduce(Work& work, const at::Tensor& tensor, const c1
 }
 
 Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  if (tensors.size() == 1 && tensors.front().is_sparse()) return allreduce_sparse(tensors, options);
   const at::Tensor& tensor = only("all_reduce", tensors);
   const Asked asked{OpType::ALLREDUCE, "seto:all_reduce", options.timeout, kCollectives};
-  auto work = work_for(asked, tensors, tensors);
+  auto work = begin(asked, tensors, tensors);
   return launch(asked, work, {all_reduce(*work, tensor, options.reduceOp)});
 }
 
@@ -78,13 +79,13 @@ Backend::WorkPtr Backend::all_reduce_coded(const at::Tensor& tensor, const c10d:
   Asked asked{OpType::ALLREDUCE, "seto:all_reduce", c10d::kUnsetTimeout, kCollectives};
   asked.codec = codec;
   asked.feedback = feedback == nullptr ? nullptr : feedback->get();
-  auto work = work_for(asked, {tensor}, Tensors{tensor});
+  auto work = begin(asked, {tensor}, Tensors{tensor});
   return launch(asked, work, {all_reduce(*work, tensor, op)});
 }
 
 Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) {
   const Asked asked{OpType::ALLREDUCE_COALESCED, "seto:all_reduce_coalesced", options.timeout, kCollectives};
-  auto work = work_for(asked, tensors, tensors);
+  auto work = begin(asked, tensors, tensors);
   std::vector<Channel::Call> calls;
   for (const at::Tensor& tensor : tensors) {
     check_tensor("all_reduce_coalesced", tensor);
@@ -97,7 +98,7 @@ Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptio
   const at::Tensor& tensor = only("broadcast", tensors);
   check_root("broadcast", options.rootRank, peers());
   const Asked asked{OpType::BROADCAST, "seto:broadcast", options.timeout, kCollectives};
-  auto work = work_for(asked, tensors, tensors);
+  auto work = begin(asked, tensors, tensors);
   const int root = static_cast<int>(options.rootRank);
   const at::Tensor memory =
       root == getRank() ? work->operands().in(tensor, tensor.scalar_type()) : work->operands().out(tensor, tensor.scalar_type());
@@ -112,7 +113,7 @@ Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& op
   const at::Tensor& tensor = only("reduce", tensors);
   check_root("reduce", options.rootRank, peers());
   const Asked asked{OpType::REDUCE, "seto:reduce", options.timeout, kCollectives};
-  auto work = work_for(asked, tensors, tensors);
+  auto work = begin(asked, tensors, tensors);
   const int root = static_cast<int>(options.rootRank);
   const Reduction how(tensor.scalar_type(), options.reduceOp);
   const at::Tensor memory =
@@ -154,7 +155,7 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inpu
   const at::Tensor& input = only("all_gather", inputs);
   const Tensors& parts = only_list("all_gather", outputs, peers());
   const Asked asked{OpType::ALLGATHER, "seto:all_gather", options.timeout, kCollectives};
-  auto work = work_for(asked, parts, inputs);
+  auto work = begin(asked, parts, inputs);
   return launch(asked, work, {all_gather(*work, parts, input)});
 }
 
@@ -162,7 +163,7 @@ Backend::WorkPtr Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
   check_tensor("all_gather_into_tensor", output);
   check_tensor("all_gather_into_tensor", input);
   const Asked asked{OpType::_ALLGATHER_BASE, "seto:_all_gather_base", options.timeout, kCollectives};
-  auto work = work_for(asked, {output}, Tensors{input});
+  auto work = begin(asked, {output}, Tensors{input});
   return launch(asked, work, {all_gather(*work, output, input)});
 }
 
@@ -173,7 +174,7 @@ Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& outputs, Ten
                     outputs.size());
   Tensors results;
   for (const Tensors& list : outputs) results.insert(results.end(), list.begin(), list.end());
-  auto work = work_for(asked, results, inputs);
+  auto work = begin(asked, results, inputs);
   std::vector<Channel::Call> calls;
   for (std::size_t index = 0; index < inputs.size(); ++index) {
     Tensors parts;
@@ -187,7 +188,7 @@ Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tens
                                                           const c10d::AllgatherOptions& options) {
   const Asked asked{OpType::COALESCED, "seto:all_gather_into_tensor_coalesced", options.timeout, kCollectives};
   TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "seto: ", outputs.size(), " outputs for ", inputs.size(), " inputs");
-  auto work = work_for(asked, outputs, inputs);
+  auto work = begin(asked, outputs, inputs);
   std::vector<Channel::Call> calls;
   for (std::size_t index = 0; index < inputs.size(); ++index) calls.push_back(all_gather(*work, outputs[index], inputs[index]));
   return launch(asked, work, std::move(calls));
@@ -214,7 +215,7 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
   const Tensors& parts = only_list("reduce_scatter", inputs, peers());
   check_same_type("reduce_scatter", output, parts.front());
   const Asked asked{OpType::REDUCE_SCATTER, "seto:reduce_scatter", options.timeout, kCollectives};
-  auto work = work_for(asked, outputs, parts);
+  auto work = begin(asked, outputs, parts);
   const Reduction how(output.scalar_type(), options.reduceOp);
   const at::Tensor from = work->operands().joined_in(parts, how.memory);
   const at::Tensor to = work->operands().out(output, how.memory);
@@ -231,7 +232,7 @@ Backend::WorkPtr Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& i
   check_tensor("reduce_scatter_tensor", output);
   check_tensor("reduce_scatter_tensor", input);
   const Asked asked{OpType::_REDUCE_SCATTER_BASE, "seto:_reduce_scatter_base", options.timeout, kCollectives};
-  auto work = work_for(asked, {output}, Tensors{input});
+  auto work = begin(asked, {output}, Tensors{input});
   return launch(asked, work, {reduce_scatter(*work, output, input, options.reduceOp)});
 }
 
@@ -240,7 +241,7 @@ Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tens
   const Asked asked{OpType::REDUCE_SCATTER_TENSOR_COALESCED, "seto:reduce_scatter_tensor_coalesced", options.timeout,
                     kCollectives};
   TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "seto: ", outputs.size(), " outputs for ", inputs.size(), " inputs");
-  auto work = work_for(asked, outputs, inputs);
+  auto work = begin(asked, outputs, inputs);
   std::vector<Channel::Call> calls;
   for (std::size_t index = 0; index < inputs.size(); ++index)
     calls.push_back(reduce_scatter(*work, outputs[index], inputs[index], options.reduceOp));
@@ -258,7 +259,7 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
   if (root == getRank()) parts = only_list("gather", outputs, peers());
   for (const at::Tensor& part : parts)
     TORCH_CHECK_VALUE(part.numel() == input.numel(), "seto: gather of ", input.numel(), " elements into ", part.numel());
-  auto work = work_for(asked, parts, inputs);
+  auto work = begin(asked, parts, inputs);
   const at::Tensor from = work->operands().in(input, input.scalar_type());
   at::Tensor to;
   if (root == getRank()) to = work->operands().joined_out(parts, input.scalar_type());
@@ -278,7 +279,7 @@ Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs
   if (root == getRank()) parts = only_list("scatter", inputs, peers());
   for (const at::Tensor& part : parts)
     TORCH_CHECK_VALUE(part.numel() == output.numel(), "seto: scatter of ", part.numel(), " elements into ", output.numel());
-  auto work = work_for(asked, outputs, parts);
+  auto work = begin(asked, outputs, parts);
   at::Tensor from;
   if (root == getRank()) from = work->operands().joined_in(parts, output.scalar_type());
   const at::Tensor to = work->operands().out(output, output.scalar_type());
@@ -300,7 +301,7 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input, s
   const Moved as = moved_as(input.scalar_type());
   const auto sent = split_counts("all_to_all_single", input, input_splits, peers(), as.elements);
   const auto received = split_counts("all_to_all_single", output, output_splits, peers(), as.elements);
-  auto work = work_for(asked, {output}, Tensors{input});
+  auto work = begin(asked, {output}, Tensors{input});
   const at::Tensor from = work->operands().in(input, input.scalar_type());
   const at::Tensor to = work->operands().out(output, output.scalar_type());
   const bool even = input_splits.empty() && output_splits.empty();
@@ -321,7 +322,7 @@ Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs, const c10d
   }
   check_same_type("all_to_all", outputs.front(), inputs.front());
   const Asked asked{OpType::ALLTOALL, "seto:all_to_all", options.timeout, kCollectives};
-  auto work = work_for(asked, outputs, inputs);
+  auto work = begin(asked, outputs, inputs);
   const Parts from = parts_in(work->operands(), inputs);
   const Parts to = parts_out(work->operands(), outputs);
   const Moved as = moved_as(inputs.front().scalar_type());
@@ -337,7 +338,7 @@ Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int /*tag*/) {
   const at::Tensor& tensor = only("send", tensors);
   check_root("send", peer, peers());
   const Asked asked{OpType::SEND, "seto:send", c10d::kUnsetTimeout, {Lane::Kind::sends, peer}};
-  auto work = work_for(asked, {}, tensors);
+  auto work = begin(asked, {}, tensors);
   const at::Tensor memory = work->operands().in(tensor, tensor.scalar_type());
   const Moved as = moved_as(memory.scalar_type());
   return launch(asked, work, {[=](const Seat& seat) {
@@ -350,7 +351,7 @@ Backend::WorkPtr Backend::recv(Tensors& tensors, int peer, int /*tag*/) {
   const at::Tensor& tensor = only("recv", tensors);
   check_root("recv", peer, peers());
   const Asked asked{OpType::RECV, "seto:recv", c10d::kUnsetTimeout, {Lane::Kind::receives, peer}, peer};
-  auto work = work_for(asked, tensors, std::nullopt);
+  auto work = begin(asked, tensors, tensors);
   const at::Tensor memory = work->operands().out(tensor, tensor.scalar_type());
   const Moved as = moved_as(memory.scalar_type());
   return launch(asked, work, {[=](const Seat& seat) {
@@ -361,10 +362,21 @@ Backend::WorkPtr Backend::recv(Tensors& tensors, int peer, int /*tag*/) {
 
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& options) {
   const Asked asked{OpType::BARRIER, "seto:barrier", options.timeout, kCollectives};
-  auto work = work_for(asked, {}, std::nullopt);
+  auto work = begin(asked, {}, std::nullopt);
   return launch(asked, work, {[](const Seat& seat) { return setoBarrierConfig(seat.comm, seat.stream, seat.config); }});
 }
 
-void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_all*/) { barrier(options)->wait(kNoTimeout); }
+void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_all*/) {
+  const WorkPtr work = barrier(options);
+  try {
+    work->wait(kNoTimeout);
+  } catch (const c10::DistBackendError& error) {
+    if (channel_->error() != setoTimeout) throw;
+    const bool own_limit = options.timeout >= std::chrono::milliseconds(0);
+    const auto limit = own_limit ? options.timeout : options_->timeout;
+    C10_THROW_ERROR(DistBackendError, c10::str("Rank ", getRank(), " timed out in monitoredBarrier after ", limit.count(), " ms: ",
+                                               error.what_without_backtrace()));
+  }
+}
 
 }  // namespace seto::torch_backend

@@ -11,8 +11,7 @@ std::exception_ptr made(const std::string& text) {
 }
 
 std::string with_kind(setoResult_t result, const std::string& text) {
-  return "seto: " + (text.empty() ? std::string(setoGetErrorString(result)) : text) +
-         (result == setoTimeout ? " (timed out)" : "");
+  return std::string(result == setoTimeout ? "seto: Timed out - " : "seto: ") + (text.empty() ? setoGetErrorString(result) : text);
 }
 
 }  // namespace

@@ -11,23 +11,31 @@ Finisher& Finisher::of_process() {
 
 void Finisher::take(c10::intrusive_ptr<Work> work) {
   const std::lock_guard lock(mutex_);
+  if (stopped_) return (void)work.release();
   works_.push_back(std::move(work));
   if (!std::exchange(started_, true)) std::thread([this] { run(); }).detach();
-  changed_.notify_one();
+  changed_.notify_all();
+}
+
+void Finisher::stop(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  changed_.wait_for(lock, patience, [&] { return !busy_; });
 }
 
 void Finisher::run() {
+  std::unique_lock lock(mutex_);
   for (;;) {
-    std::vector<c10::intrusive_ptr<Work>> works;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return !works_.empty(); });
-      works.swap(works_);
-    }
-    for (c10::intrusive_ptr<Work>& work : works) {
-      work->settle();
-      work.reset();
-    }
+    changed_.wait(lock, [&] { return !works_.empty() && !stopped_; });
+    c10::intrusive_ptr<Work> work = std::move(works_.front());
+    works_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    work->settle();
+    work.reset();
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
   }
 }
 

@@ -9,12 +9,16 @@
 
 #include "src/torch/backend.h"
 #include "src/torch/errors.h"
+#include "src/torch/finisher.h"
 
 namespace seto::torch_backend {
 namespace {
 
 namespace py = pybind11;
 using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
+
+// For callbacks of users that run as the interpreter ends.
+constexpr std::chrono::milliseconds kPatienceAtExit{2000};
 
 BackendPtr make_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int ranks, std::chrono::milliseconds timeout,
                         const std::string& name, const std::vector<std::int64_t>& global_ranks, const std::string& codec,
@@ -55,6 +59,7 @@ PYBIND11_MODULE(_backend, module) {
              py::arg("name"), py::arg("global_ranks"), py::arg("codec"), py::arg("algorithm"), release);
   module.def("all_reduce_coded", &all_reduce_coded, py::arg("backend"), py::arg("tensor"), py::arg("op"), py::arg("codec"),
              py::arg("error_feedback"), release);
+  module.def("before_exit", [] { Finisher::of_process().stop(kPatienceAtExit); }, release);
   module.def("make_error_feedback", &make_error_feedback, py::arg("backend"), py::arg("like"), release);
   py::class_<ErrorFeedback, std::shared_ptr<ErrorFeedback>>(module, "ErrorFeedback")
       .def("reset", &ErrorFeedback::reset, release)

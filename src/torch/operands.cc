@@ -2,9 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <iterator>
 
 namespace seto::torch_backend {
 
@@ -49,12 +47,6 @@ at::Tensor Operands::joined_out(const std::vector<at::Tensor>& tensors, at::Scal
     first += tensor.numel();
   }
   return kept_.emplace_back(memory);
-}
-
-void Operands::take(Operands& other) {
-  std::move(other.kept_.begin(), other.kept_.end(), std::back_inserter(kept_));
-  std::move(other.copies_.begin(), other.copies_.end(), std::back_inserter(copies_));
-  other.let_go();
 }
 
 void Operands::copy_back() const {

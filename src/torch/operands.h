@@ -22,8 +22,6 @@ class Operands final {
   at::Tensor joined_out(const std::vector<at::Tensor>& tensors, at::ScalarType type);
 
   void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
-  // All that the other holds: its call becomes part of this one.
-  void take(Operands& other);
   // To where the user wants them.
   void copy_back() const;
   void let_go();

@@ -52,17 +52,16 @@ void Work::settle() {
     error = std::current_exception();
   }
   operands_.let_go();
+  // While a waiter still waits: it may end the profile that this writes to.
+  if (const auto recorded = std::exchange(recordFunctionEndCallback_, nullptr)) recorded();
   c10::intrusive_ptr<c10::ivalue::Future> future;
-  std::function<void()> recorded;
   {
     const std::lock_guard lock(mutex_);
     exception_ = error;
     completed_ = true;
     future = future_;
-    recorded = std::exchange(recordFunctionEndCallback_, nullptr);
     cv_.notify_all();
   }
-  if (recorded) recorded();
   if (future == nullptr) return;
   if (error)
     future->setError(error);

@@ -179,7 +179,9 @@ class Works(unittest.TestCase):
 
     def test_calls_that_differ(self):
         for answer in ranks.run(calls_that_differ, 2):
-            self.assertRegex(answer, "DistBackendError: .*rank 0 calls all_reduce of 4 float, sum, but rank 1 calls all_reduce of 5 float")
+            self.assertIn("DistBackendError: ", answer)
+            for call in ("rank 0 calls all_reduce of 4 float, sum", "rank 1 calls all_reduce of 5 float, sum"):
+                self.assertIn(call, answer)
 
     def test_a_rank_that_is_killed(self):
         text, seconds = ranks.run(killed, 3, lost=(1,))[0]

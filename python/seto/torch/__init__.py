@@ -4,8 +4,10 @@ Installed, the backend is known to torch without an import (entry point ``torch.
 that off). ``pg_options=seto.torch.Options(codec="fp16")`` lets the sums of a group travel in a codec.
 """
 
+import atexit
 import dataclasses
 import datetime
+import functools
 from typing import Any, Optional
 
 import torch
@@ -24,9 +26,17 @@ class Options:
     algorithm: str = ""
 
 
-def _create(group: Any, options: Optional[Options]) -> Any:
+@functools.lru_cache(maxsize=None)
+def _native() -> Any:
+    """The part in C++, loaded when the first group is made; told when the interpreter ends."""
     from seto.torch import _backend
 
+    atexit.register(_backend.before_exit)
+    return _backend
+
+
+def _create(group: Any, options: Optional[Options]) -> Any:
+    _backend = _native()
     if options is not None and not isinstance(options, Options):
         raise TypeError(f"pg_options: a seto.torch.Options is wanted, not {type(options).__name__}")
     options = options or Options()

@@ -1,0 +1,77 @@
+// Sums of sparse tensors. Every rank gathers the numbers of all and adds them up in one order, so that all have the same bits.
+
+#include <c10/util/Exception.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "src/torch/backend.h"
+
+namespace seto::torch_backend {
+namespace {
+
+// What ranks must agree on before they exchange numbers, after how many numbers each has.
+std::vector<std::int64_t> shape_of(const at::Tensor& tensor) {
+  std::vector<std::int64_t> shape{tensor._nnz(), tensor.sparse_dim(), tensor.dense_dim()};
+  shape.insert(shape.end(), tensor.sizes().begin(), tensor.sizes().end());
+  return shape;
+}
+
+at::Tensor empty_like_with(const at::Tensor& tensor, std::int64_t dimension, std::int64_t size) {
+  std::vector<std::int64_t> sizes = tensor.sizes().vec();
+  sizes[static_cast<std::size_t>(dimension)] = size;
+  return at::empty(sizes, tensor.options());
+}
+
+}  // namespace
+
+// Returns when the sum is there: how much each rank has must be known before it can be sent.
+Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  TORCH_CHECK_VALUE(tensors.size() == 1, "seto: all_reduce takes one tensor on each rank, not ", tensors.size());
+  at::Tensor& tensor = tensors.front();
+  TORCH_CHECK_VALUE(tensor.layout() == at::kSparse && tensor.device().is_cpu(),
+                    "seto: all_reduce of a sparse tensor takes coordinates (COO) in host memory, and this one is ", tensor.layout(),
+                    " on ", tensor.device());
+  const bool averages = options.reduceOp == c10d::ReduceOp::AVG;
+  TORCH_CHECK_VALUE(averages || options.reduceOp == c10d::ReduceOp::SUM,
+                    "seto: sparse tensors can be summed and averaged, and nothing else");
+  TORCH_CHECK_VALUE(batch_of_thread() == nullptr, "seto: all_reduce of a sparse tensor cannot be part of a batch");
+  const at::NoGradGuard no_grad;
+  const at::Tensor own = tensor.detach().coalesce();
+  c10d::AllgatherOptions gathering;
+  gathering.timeout = options.timeout;
+
+  const std::vector<std::int64_t> shape = shape_of(own);
+  at::Tensor mine = at::tensor(shape, at::kLong);
+  at::Tensor shapes = at::empty({getSize(), mine.numel()}, at::kLong);
+  _allgather_base(shapes, mine, gathering)->wait(kNoTimeout);
+
+  std::vector<Tensors> indices(1);
+  std::vector<Tensors> values(1);
+  Tensors own_indices{own.indices().contiguous()};
+  Tensors own_values{own.values().contiguous()};
+  for (int rank = 0; rank < getSize(); ++rank) {
+    const at::Tensor theirs = shapes[rank];
+    TORCH_CHECK_VALUE(theirs.slice(0, 1).equal(mine.slice(0, 1)), "seto: all_reduce of a sparse tensor of ", tensor.sizes(), ", ",
+                      own.dense_dim(), " of its dimensions dense, but rank ", rank, " has another shape");
+    const auto count = theirs[0].item<std::int64_t>();
+    indices.front().push_back(empty_like_with(own_indices.front(), 1, count));
+    values.front().push_back(empty_like_with(own_values.front(), 0, count));
+  }
+  const WorkPtr first = allgather(indices, own_indices, gathering);
+  allgather(values, own_values, gathering)->wait(kNoTimeout);
+  first->wait(kNoTimeout);
+
+  at::Tensor sum =
+      at::sparse_coo_tensor(at::cat(indices.front(), 1), at::cat(values.front(), 0), tensor.sizes(),
+                           own_values.front().options().layout(at::kSparse))
+          .coalesce();
+  if (averages) sum.div_(getSize());
+  tensor.copy_(sum);
+  auto work = begin({c10d::OpType::ALLREDUCE, "seto:all_reduce", options.timeout, {}}, tensors, tensors);
+  (void)work->ended(setoSuccess, "");
+  return work;
+}
+
+}  // namespace seto::torch_backend
