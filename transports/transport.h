@@ -174,6 +174,8 @@ class PairReceiver {
   [[nodiscard]] virtual Letter other_end() const = 0;
   // A message has begun to arrive that nobody receives yet.
   [[nodiscard]] virtual bool knocks() const = 0;
+  // What it says of itself; only while it knocks.
+  [[nodiscard]] virtual Letter at_the_door() const = 0;
 };
 
 // What a member tells the others about an operation, for the case that they do not agree: opaque here, compared by digest.

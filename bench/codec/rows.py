@@ -74,7 +74,28 @@ LINK_ROWS = tuple(
     for hosts in HOSTS
     for codec, bound in OF_UNCOMPRESSED.items()
 )
-KEYS = tuple(row.key for row in ROWS + LINK_ROWS)
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """Cases that the tests of a program try, of which none may fail."""
+
+    key: str
+    what: str
+    program: str
+    tests: str
+    least: int
+
+    @property
+    def goal(self):
+        return f"all of >= {self.least:,} cases"
+
+
+CASE_ROWS = (
+    CaseRow("bits", "ranks with other bits: random shapes, algorithms, slices, interleavings, frames", "conformance_test", "*CodedEngineAtRandom*", 10_000),
+    CaseRow("bounds", "errors above the bound: adversarial and random blocks", "unit_codec_test", "*CodecBound*", 1_000_000),
+)
+KEYS = tuple(row.key for row in ROWS + LINK_ROWS + CASE_ROWS)
 
 
 def ours_of(document):
@@ -102,6 +123,20 @@ def ratio_of(row, ours, peers):
 def times_of(document):
     """{codec: microseconds} from the JSON of all_reduce_perf."""
     return {entry["codec"]: float(entry["out_of_place"]["time"]) for entry in document["results"]}
+
+
+def cases_of(document):
+    """(cases, failures) from the JSON that a test program writes."""
+    tests = [test for suite in document["testsuites"] for test in suite["testsuite"]]
+    return sum(int(test.get("cases", 0)) for test in tests), sum(bool(test.get("failures")) for test in tests)
+
+
+def judge_cases(row, document):
+    """document: None where the program could not be run."""
+    if document is None:
+        return judge_plain([], row.least, "cases", False)
+    cases, failures = cases_of(document)
+    return judge_plain([0 if failures else cases], row.least, "cases, none failed" if not failures else f"cases: {failures} tests failed", False)
 
 
 def judge_link(row, launches):

@@ -9,6 +9,7 @@ Every round starts our program and the peers' once each, in rotated order. READM
 import json
 import statistics
 import sys
+import tempfile
 from pathlib import Path
 
 import rows  # first: it knows where the common parts are
@@ -30,6 +31,7 @@ class Codecs(Run):
     def __init__(self, options, progress):
         super().__init__(options, progress)
         self.taken, self.launches = [], {hosts: [] for hosts in rows.HOSTS}
+        self.tried = {}
 
     def ours(self):
         time = 0.02 if self.options.quick else 0.2
@@ -59,6 +61,24 @@ class Codecs(Run):
             if any(row.key in keys for row in rows.LINK_ROWS if row.hosts == hosts):
                 name = f"{hosts} hosts"
                 self.step(index, "links", name, lambda: launches.append(self.attempt(name, lambda: links.measure(self.build, hosts)) or {}))
+
+
+    def cases(self, keys):
+        """{key: what the tests of that row wrote}"""
+        for row in rows.CASE_ROWS:
+            if row.key in keys:
+                self.step(0, "cases", row.key, lambda: self.tried.update({row.key: self.attempt(row.key, lambda: self.run_tests(row))}))
+
+    def run_tests(self, row):
+        with tempfile.TemporaryDirectory(prefix="seto_cases_") as folder:
+            answer = Path(folder, "tests.json")
+            program = self.build / "tests" / row.program
+            try:
+                run_process([program, f"--gtest_filter={row.tests}", f"--gtest_output=json:{answer}"], limit_s=900)
+            except Unavailable:
+                if not answer.exists():
+                    raise
+            return json.loads(answer.read_text())
 
 
 def medians(figures):
@@ -110,12 +130,15 @@ def main():
             if on_core:
                 session.round(index, python)
             session.over_links(index, keys)
+            if index == 0:
+                session.cases(keys)
     except KeyboardInterrupt:
         session.progress.note("interrupted: reporting what was measured")
     # A plain cast does less: it is shown, and judged against nothing.
     rounds = [(ours, {name: found for name, found in peers.items() if name != "plain cast"}) for ours, peers in session.taken]
     judged = [(row.key, row.what, row.goal, rows.judge(row, rounds)) for row in rows.ROWS if row.key in keys]
     judged += [(row.key, row.what, row.goal, rows.judge_link(row, session.launches[row.hosts])) for row in rows.LINK_ROWS if row.key in keys]
+    judged += [(row.key, row.what, row.goal, rows.judge_cases(row, session.tried.get(row.key))) for row in rows.CASE_ROWS if row.key in keys]
     report(session, setup.missing, judged)
     if options.json:
         write_json(options.json, session, setup.missing, judged, figures_of(session))

@@ -170,7 +170,7 @@ typedef struct {
 #define SETO_CALL_CONFIG_MAGIC 0x5e70ca11u
 
 /* What one call may change. Codec and algorithm are ids from setoCodecId and setoAlgorithmId, so that a call never looks up a
- * name. All ranks pass the same values, except tag, errorFeedback and deadlineMs. */
+ * name. All ranks pass the same values, except tag, label, errorFeedback and deadlineMs. */
 typedef struct {
   size_t size;
   unsigned int magic;
@@ -180,11 +180,14 @@ typedef struct {
   setoErrorFeedback_t errorFeedback; /* residual of earlier calls, added before encoding and updated */
   uint32_t deadlineMs;               /* from the call to its end */
   setoSwitch_t deterministic;
-  uint64_t tag; /* shown in dumps and traces, never compared */
+  /* Shown in dumps, never compared: the caller's number of the call, and what it is called where it comes from. The label is not
+   * copied: text that stays as long as the process. A group's sends and receives are shown without. */
+  uint64_t tag;
+  const char *label;
 } setoCallConfig_t;
 
 #define SETO_CALL_CONFIG_INITIALIZER \
-  { sizeof(setoCallConfig_t), SETO_CALL_CONFIG_MAGIC, SETO_VERSION_CODE, 0, 0, NULL, 0, (setoSwitch_t)0, 0 }
+  { sizeof(setoCallConfig_t), SETO_CALL_CONFIG_MAGIC, SETO_VERSION_CODE, 0, 0, NULL, 0, (setoSwitch_t)0, 0, NULL }
 
 /* Ids of names, for setoCallConfig_t. An unknown name is setoInvalidArgument; the text lists the known ones. Any thread. */
 SETO_API setoResult_t setoCodecId(const char *name, int *id);
@@ -402,6 +405,15 @@ SETO_API setoResult_t setoSendConfig(const void *sendbuff, size_t count, setoDat
                                      setoStream_t stream, const setoCallConfig_t *config);
 SETO_API setoResult_t setoRecvConfig(void *recvbuff, size_t count, setoDataType_t datatype, int peer, setoComm_t comm,
                                      setoStream_t stream, const setoCallConfig_t *config);
+
+/* Receives from whoever sends first something for which no receive was issued, and gives that rank: with a stream, source is
+ * written before the call has ended, and must stay valid until then. Not part of a group. deadlineMs counts for the wait, and
+ * again for the message. All-to-alls with counts are sends and receives too, in the order of their issue, but never what this
+ * takes. */
+SETO_API setoResult_t setoRecvAny(void *recvbuff, size_t count, setoDataType_t datatype, int *source, setoComm_t comm,
+                                  setoStream_t stream);
+SETO_API setoResult_t setoRecvAnyConfig(void *recvbuff, size_t count, setoDataType_t datatype, int *source, setoComm_t comm,
+                                        setoStream_t stream, const setoCallConfig_t *config);
 
 /* Calls of this thread between start and end are queued and issued as one, over any number of communicators. Groups nest; the
  * outermost end issues, and blocks for operations on stream NULL of host communicators. The first failure is its result.

@@ -10,8 +10,22 @@ With PyTorch: ``init_process_group("seto")`` (see :mod:`seto.torch`). This modul
 offers its memory by the buffer protocol or by DLPack may be passed.
 """
 
-from seto._communicator import Communicator
-from seto._library import SetoError, version
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seto._communicator import Communicator
+    from seto._library import SetoError, version
 
 __all__ = ["Communicator", "SetoError", "version"]
-__version__ = version()
+
+
+# The library is loaded when it is first used: torch imports this package in every program, for the name of its backend.
+def __getattr__(name: str) -> Any:
+    if name == "Communicator":
+        return importlib.import_module("seto._communicator").Communicator
+    if name in ("SetoError", "version"):
+        return getattr(importlib.import_module("seto._library"), name)
+    if name == "__version__":
+        return importlib.import_module("seto._library").version()
+    raise AttributeError(f"module 'seto' has no attribute '{name}'")

@@ -59,6 +59,7 @@ class CallConfig(ctypes.Structure):
         ("deadline_ms", ctypes.c_uint32),
         ("deterministic", ctypes.c_int),
         ("tag", ctypes.c_uint64),
+        ("label", ctypes.c_char_p),
     ]
     MAGIC = 0x5E70CA11
 

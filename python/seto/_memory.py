@@ -58,7 +58,7 @@ def memory_of(array: Any, name: str, writable: bool) -> Memory:
         view = memoryview(array)
     except TypeError:
         if hasattr(array, "__dlpack__"):
-            return _from_dlpack(array, name)
+            return _from_dlpack(array, name, writable)
         raise TypeError(f"{name}: {type(array).__name__} offers neither a buffer nor __dlpack__") from None
     if not view.c_contiguous:
         raise ValueError(f"{name}: its elements do not lie one after another; pass a contiguous copy")
@@ -105,10 +105,37 @@ _release_buffer.restype = None
 _release_buffer.argtypes = [ctypes.POINTER(_PyBuffer)]
 
 
-def _from_dlpack(array: Any, name: str) -> Memory:
-    # The capsule is not consumed: it gives the memory back when it is dropped.
-    capsule = array.__dlpack__()
-    tensor = ctypes.cast(_capsule_pointer(capsule, b"dltensor"), ctypes.POINTER(_DLTensor)).contents
+class _DLVersioned(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _DLTensor),
+    ]
+
+
+_READ_ONLY = 1  # of the flags
+
+
+# The capsule is not consumed: it gives the memory back when it is dropped.
+def _capsule_of(array: Any) -> "tuple[Any, _DLTensor, bool]":
+    """With its tensor, and whether that may only be read; owners of before DLPack 1.0 do not say that."""
+    try:
+        capsule = array.__dlpack__(max_version=(1, 0))
+    except (TypeError, BufferError):
+        capsule = array.__dlpack__()
+    if "dltensor_versioned" not in repr(capsule):
+        return capsule, ctypes.cast(_capsule_pointer(capsule, b"dltensor"), ctypes.POINTER(_DLTensor)).contents, False
+    versioned = ctypes.cast(_capsule_pointer(capsule, b"dltensor_versioned"), ctypes.POINTER(_DLVersioned)).contents
+    return capsule, versioned.tensor, bool(versioned.flags & _READ_ONLY)
+
+
+def _from_dlpack(array: Any, name: str, writable: bool) -> Memory:
+    capsule, tensor, read_only = _capsule_of(array)
+    if writable and read_only:
+        raise ValueError(f"{name}: it is read-only, and would be written")
     if tensor.device.type not in (1, 3):
         raise ValueError(f"{name}: it is not in host memory (DLPack device {tensor.device.type})")
     known = _BY_DLPACK.get((tensor.dtype.code, tensor.dtype.bits)) if tensor.dtype.lanes == 1 else None

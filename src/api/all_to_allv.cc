@@ -15,19 +15,19 @@ std::span<const std::uint64_t> view(const size_t* values, int ranks) {
   return values == nullptr ? std::span<const std::uint64_t>() : std::span(values, static_cast<std::size_t>(ranks));
 }
 
-Status exchange(const ExchangeCall& call, std::uint32_t deadline_ms, setoComm_t comm, setoStream_t stream) {
+Status exchange(const ExchangeCall& call, const Call& common, setoComm_t comm, setoStream_t stream) {
   std::vector<Transfer> transfers = transfers_of(call, comm->ranks);
   if (group_depth() > 0) {
     Result<CallGroup::Place> place = place_in_group(comm, stream);
     if (place.ok())
-      CallGroup::of_thread().add(std::move(place).value(), std::move(transfers), deadline_ms);
+      CallGroup::of_thread().add(std::move(place).value(), std::move(transfers), common.deadline_ms);
     else
       CallGroup::of_thread().add_failure(place.status());
     return place.status();
   }
   const Inside inside(*comm);
   SETO_ASSIGN(Communicator* const communicator, usable(comm));
-  const TransferCall all{transfers, TransferKind::all_to_all_v, deadline_ms};
+  const TransferCall all{transfers, TransferKind::all_to_all_v, common.deadline_ms, {}, common.mark};
   if (stream == nullptr) return communicator->run(all);
   SETO_ASSIGN(const std::shared_ptr<HostStream> host_stream, stream_of(stream));
   return host_stream->enqueue(*communicator, all);
@@ -53,7 +53,7 @@ setoResult_t setoAllToAllvConfig(const void* sendbuff, const size_t sendcounts[]
                             {view(recvcounts, ranks), view(rdispls, ranks)},
                             common.type,
                             common.wrong};
-    return exchange(call, common.deadline_ms, comm, stream);
+    return exchange(call, common, comm, stream);
   });
 }
 

@@ -88,6 +88,7 @@ Call with_config(const Call& call, const setoCallConfig_t* config) {
     return with;
   }
   with.deadline_ms = config->deadlineMs;
+  with.mark = {config->label, config->tag};
   with.algorithm = config->algorithm;
   with.codec = config->codec;
   if (config->errorFeedback != nullptr) with.feedback = feedback_of(config->errorFeedback).value();

@@ -29,7 +29,7 @@ setoResult_t transfer(Transfer transfer, setoDataType_t type, setoComm_t comm, s
     const Inside inside(*comm);
     SETO_ASSIGN(Communicator* const communicator, usable(comm));
     SETO_TRY(refuse_lone_self(transfer, communicator->rank()));
-    const TransferCall alone{std::span(&transfer, 1), TransferKind::point_to_point, call.deadline_ms};
+    const TransferCall alone{std::span(&transfer, 1), TransferKind::point_to_point, call.deadline_ms, {}, call.mark};
     if (stream == nullptr) return communicator->run(alone);
     SETO_ASSIGN(const std::shared_ptr<HostStream> host_stream, stream_of(stream));
     return host_stream->enqueue(*communicator, alone);
@@ -67,6 +67,34 @@ setoResult_t setoSend(const void* sendbuff, size_t count, setoDataType_t datatyp
 
 setoResult_t setoRecv(void* recvbuff, size_t count, setoDataType_t datatype, int peer, setoComm_t comm, setoStream_t stream) {
   return setoRecvConfig(recvbuff, count, datatype, peer, comm, stream, nullptr);
+}
+
+setoResult_t setoRecvAnyConfig(void* recvbuff, size_t count, setoDataType_t datatype, int* source, setoComm_t comm,
+                               setoStream_t stream, const setoCallConfig_t* config) {
+  return enter([&]() -> Status {
+    const Call common = for_transfer(datatype, config);
+    SETO_TRY(check_handle(comm));
+    if (source == nullptr) return null_argument("source");
+    if (group_depth() > 0) return failure(Code::invalid_usage, "a receive from any rank cannot be part of a group");
+    if (comm->ranks == 1) return failure(Code::invalid_usage, "there is no other rank that could send anything");
+    ReceiveAnyCall call{{}, source, common.deadline_ms, common.mark};
+    call.transfer.direction = LocalTransfer::Direction::receive;
+    call.transfer.target = recvbuff;
+    call.transfer.count = count;
+    call.transfer.type = common.type;
+    call.transfer.wrong = common.wrong;
+    SETO_TRY(check(call.transfer, comm->ranks));
+    const Inside inside(*comm);
+    SETO_ASSIGN(Communicator* const communicator, usable(comm));
+    if (stream == nullptr) return communicator->run(call);
+    SETO_ASSIGN(const std::shared_ptr<HostStream> host_stream, stream_of(stream));
+    return host_stream->enqueue(*communicator, call);
+  });
+}
+
+setoResult_t setoRecvAny(void* recvbuff, size_t count, setoDataType_t datatype, int* source, setoComm_t comm,
+                         setoStream_t stream) {
+  return setoRecvAnyConfig(recvbuff, count, datatype, source, comm, stream, nullptr);
 }
 
 }  // extern "C"

@@ -27,7 +27,8 @@ constexpr std::array<TypeFacts, kDataTypeCount> kTypes = {{
     {"fp8_e5m2", 1, false, false},
 }};
 
-constexpr std::array<std::string_view, kReduceOpCount> kOps = {"sum", "prod", "max", "min", "avg", "premulsum", "bitand", "bitor", "bitxor"};
+constexpr std::array<std::string_view, kReduceOpCount> kOps = {"sum",       "prod",   "max",   "min",   "avg",
+                                                               "premulsum", "bitand", "bitor", "bitxor"};
 
 constexpr std::array<std::string_view, kCollectiveCount> kCollectives = {
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "gather", "scatter", "barrier"};

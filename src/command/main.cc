@@ -192,6 +192,11 @@ int main(int argc, char** argv) {
   if (agent_command->parsed()) return seto::command::run_agent();
   if (run_command->parsed()) {
     run.program = run_command->remaining();
+    if (!run.program.empty() && run.program.front().starts_with('-')) {
+      std::fprintf(stderr, "seto run: no option '%s'; there are those that seto run --help lists, and -- before the program\n",
+                   run.program.front().c_str());
+      return seto::command::kMisused;
+    }
     if (program != end) run.program.insert(run.program.end(), program + 1, end);
     return seto::command::run(run);
   }

@@ -63,8 +63,9 @@ Result<NumpyArray> parse_npy(std::string_view file) {
   } else if (type.starts_with("'<f8'")) {
     array.type = setoFloat64;
   } else {
+    const std::string_view name = type.substr(0, type.starts_with('\'') ? type.find('\'', 1) + 1 : std::string_view::npos);
     return failure(Code::invalid_argument, "it holds %.16s, not fp32 or fp64: save array.astype('<f4')",
-                   plain_ascii(type.substr(0, 16)).c_str());
+                   plain_ascii(name.substr(0, 16)).c_str());
   }
   const std::optional<std::size_t> count = elements_of(value_of(header, "shape"));
   if (!count) return failure(Code::invalid_argument, "its shape cannot be read");

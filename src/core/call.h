@@ -7,6 +7,7 @@
 
 #include "src/base/result.h"
 #include "src/base/types.h"
+#include "src/core/recorder.h"
 #include "src/plan/hazards.h"
 
 namespace seto {
@@ -29,6 +30,7 @@ struct Call {
   int algorithm = 0;                             // id, 0: chosen
   int codec = 0;                                 // id, 0: the communicator's
   bool deterministic = false;
+  CallerMark mark;
   std::shared_ptr<ErrorFeedback> feedback;  // null: what a codec leaves out is lost
   Status wrong;  // found before it came here: it is rejected under its number, so that the other ranks hear of it
 };

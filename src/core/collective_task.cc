@@ -35,9 +35,9 @@ CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, Bou
   }
   run_.operands.operation = operation;
   if (shape != nullptr) [[likely]]
-    record_.issue(communicator.seeing(), shape->recorded, operation);
+    record_.issue(communicator.seeing(), shape->recorded, operation, call.mark);
   else
-    record_.issue(communicator.seeing(), recorded(call, {}), operation);
+    record_.issue(communicator.seeing(), recorded(call, {}), operation, call.mark);
 }
 
 // One that a stream has not come to may end without beginning.

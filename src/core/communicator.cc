@@ -9,6 +9,7 @@
 #include "src/core/drain_task.h"
 #include "src/core/error_feedback.h"
 #include "src/core/notes.h"
+#include "src/core/receive_any_task.h"
 #include "src/core/remains.h"
 #include "src/core/time_limit.h"
 #include "src/core/transfer_task.h"
@@ -122,6 +123,19 @@ Status Communicator::run(const TransferCall& call) {
 
 std::unique_ptr<Task> Communicator::issue(const TransferCall& call, TaskGate* gate) {
   auto task = std::make_unique<TransferTask>(*this, transfers_->prepare(call), call, gate);
+  if (gate != nullptr) await_turn(*task);
+  return task;
+}
+
+Status Communicator::run(const ReceiveAnyCall& call) {
+  if (failed()) return first_failure();
+  ReceiveAnyTask task(*this, transfers_->open_all(), call, nullptr);
+  context_->progress().run(task);
+  return task.status();
+}
+
+std::unique_ptr<Task> Communicator::issue(const ReceiveAnyCall& call, TaskGate* gate) {
+  auto task = std::make_unique<ReceiveAnyTask>(*this, transfers_->open_all(), call, gate);
   if (gate != nullptr) await_turn(*task);
   return task;
 }

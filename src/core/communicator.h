@@ -69,6 +69,9 @@ class Communicator final {
   // The same for sends and receives, which have no operation number. A task with a gate counts as under way until it has ended.
   Status run(const TransferCall& call);
   std::unique_ptr<Task> issue(const TransferCall& call, class TaskGate* gate);
+  // The same for a receive from whoever sends first.
+  Status run(const ReceiveAnyCall& call);
+  std::unique_ptr<Task> issue(const ReceiveAnyCall& call, class TaskGate* gate);
   // Drives until no task with a gate is under way: they end even after a failure. Those that a stream has not come to end then
   // where they stand, whatever stands before them. Gives the first failure. Local: what peers still read of this rank's stays
   // when it is gone.
@@ -95,6 +98,7 @@ class Communicator final {
  private:
   friend class CollectiveTask;
   friend class DrainTask;
+  friend class ReceiveAnyTask;
   friend class TransferTask;
   Communicator() = default;
   Status meet(Bootstrap& bootstrap, Deadline until);

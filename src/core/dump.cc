@@ -52,6 +52,8 @@ std::string_view name_of(const RecordedCall::Parts& call) {
       return "sends_and_receives";
     case RecordedKind::all_to_all_v:
       return "all_to_all_v";
+    case RecordedKind::receive_any:
+      return "receive_any";
   }
   return "unknown";
 }
@@ -66,6 +68,8 @@ std::string text_of(const RecordedCall::Parts& call) {
       return "send of " + amount + " to rank " + std::to_string(call.root);
     case RecordedKind::receive:
       return "receive of " + amount + " from rank " + std::to_string(call.root);
+    case RecordedKind::receive_any:
+      return "receive of " + amount + " from any rank";
     default:
       return std::string(name_of(call)) + ": " + std::to_string(call.count) + " messages, " + std::to_string(call.bytes) +
              " bytes";
@@ -79,6 +83,8 @@ std::string as_text(const CommunicatorState& state, const RecordedEntry& entry) 
       text_of(one.call);
   if (one.call.algorithm != 0) text += " by " + std::string(algorithm_name(one.call.algorithm));
   if (one.call.codec != 0) text += " in " + std::string(codec_name(one.call.codec));
+  if (one.mark.label != nullptr) text += std::string(", the caller's ") + one.mark.label;
+  if (one.mark.tag != 0) text += ", tag " + std::to_string(one.mark.tag);
   text += ", " + std::string(name_of(one.state)) + ", issued " + seconds_text(state.wall_us(one.issued), state.now_us) + " ago";
   if (one.ended > one.issued) text += ", took " + seconds_text(state.wall_us(one.issued), state.wall_us(one.ended));
   if (entry.wait) text += "; " + entry.wait->with_step();
@@ -158,6 +164,8 @@ void put_entry(JsonWriter& json, const CommunicatorState& state, const RecordedE
   json.open('{').key("sequence").number(one.sequence);
   if (one.operation != 0) json.key("operation").number(one.operation);
   put_call(json, one.call);
+  if (one.mark.label != nullptr) json.key("label").value(one.mark.label);
+  if (one.mark.tag != 0) json.key("tag").number(one.mark.tag);
   json.key("state").value(name_of(one.state)).key("issued_us").number(state.wall_us(one.issued));
   if (one.begun != 0) json.key("begun_us").number(state.wall_us(one.begun));
   if (one.ended != 0) json.key("ended_us").number(state.wall_us(one.ended));

@@ -107,24 +107,23 @@ Status HostStream::Batch::add_task(Communicator& communicator, const AnyCall& ca
 
 Status HostStream::Batch::add(Communicator& communicator, const Call& call) { return add_task(communicator, call); }
 Status HostStream::Batch::add(Communicator& communicator, const TransferCall& call) { return add_task(communicator, call); }
+Status HostStream::Batch::add(Communicator& communicator, const ReceiveAnyCall& call) { return add_task(communicator, call); }
 
 void HostStream::Batch::queue() {
   if (!item_->parts.empty()) stream_.append(std::move(item_));
 }
 
-Status HostStream::enqueue(Communicator& communicator, const Call& call) {
+template <class AnyCall>
+Status HostStream::enqueue_call(Communicator& communicator, const AnyCall& call) {
   Batch batch(*this);
   SETO_TRY(batch.add(communicator, call));
   batch.queue();
   return {};
 }
 
-Status HostStream::enqueue(Communicator& communicator, const TransferCall& call) {
-  Batch batch(*this);
-  SETO_TRY(batch.add(communicator, call));
-  batch.queue();
-  return {};
-}
+Status HostStream::enqueue(Communicator& communicator, const Call& call) { return enqueue_call(communicator, call); }
+Status HostStream::enqueue(Communicator& communicator, const TransferCall& call) { return enqueue_call(communicator, call); }
+Status HostStream::enqueue(Communicator& communicator, const ReceiveAnyCall& call) { return enqueue_call(communicator, call); }
 
 void HostStream::enqueue_function(Function function) {
   auto item = std::make_shared<Item>(*this);

@@ -30,6 +30,7 @@ class HostStream final : public std::enable_shared_from_this<HostStream> {
 
   Status enqueue(Communicator& communicator, const Call& call);
   Status enqueue(Communicator& communicator, const TransferCall& call);
+  Status enqueue(Communicator& communicator, const ReceiveAnyCall& call);
   void enqueue_function(Function function);
   // Later items start after `other` has reached the position, which it must know already.
   Status enqueue_wait(const std::shared_ptr<HostStream>& other, std::uint64_t position);
@@ -43,6 +44,8 @@ class HostStream final : public std::enable_shared_from_this<HostStream> {
   struct Item;
   using Streams = std::vector<std::shared_ptr<HostStream>>;
 
+  template <class AnyCall>
+  Status enqueue_call(Communicator& communicator, const AnyCall& call);
   void append(std::shared_ptr<Item> item);
   // One task of it.
   void ended(Item& item, const Status& status);
@@ -85,6 +88,7 @@ class HostStream::Batch final {
   [[nodiscard]] const HostStream& stream() const { return stream_; }
   Status add(Communicator& communicator, const Call& call);
   Status add(Communicator& communicator, const TransferCall& call);
+  Status add(Communicator& communicator, const ReceiveAnyCall& call);
   // Once, after all.
   void queue();
 

@@ -14,7 +14,7 @@ constexpr int kAlgorithmShift = 48;
 constexpr std::uint64_t kMostBytes = (std::uint64_t{1} << kAlgorithmShift) - 1;
 constexpr int kCodecShift = 4;  // beside the kind
 constexpr std::uint64_t kKindMask = (std::uint64_t{1} << kCodecShift) - 1;
-static_assert(kCodecCount < 1 << (8 - kCodecShift) && static_cast<int>(RecordedKind::all_to_all_v) < 1 << kCodecShift);
+static_assert(kCodecCount < 1 << (8 - kCodecShift) && static_cast<int>(RecordedKind::receive_any) < 1 << kCodecShift);
 
 }  // namespace
 
@@ -52,15 +52,24 @@ RecordedCall recorded(const Call& call, const BoundAs& bound) {
 
 Recorder::Recorder(std::uint64_t capacity)
     : entries_(capacity == 0 ? nullptr : std::make_unique<Entry[]>(std::bit_ceil(capacity))),
+      marks_(capacity == 0 ? nullptr : std::make_unique<Mark[]>(std::bit_ceil(capacity))),
       capacity_(capacity),
       mask_(capacity == 0 ? 0 : std::bit_ceil(capacity) - 1) {}
 
 Recorder& Recorder::operator=(Recorder&& other) noexcept {
   entries_ = std::move(other.entries_);
+  marks_ = std::move(other.marks_);
+  marked_ = std::exchange(other.marked_, false);
   capacity_ = std::exchange(other.capacity_, 0);
   mask_ = std::exchange(other.mask_, 0);
   last_.store(other.last_.exchange(0), std::memory_order_release);
   return *this;
+}
+
+void Recorder::put_mark(Ticket ticket, const CallerMark& mark) {
+  marked_ = true;
+  marks_[ticket & mask_].label.store(mark.label, std::memory_order_release);
+  marks_[ticket & mask_].tag.store(mark.tag, std::memory_order_release);
 }
 
 // Every word was written after the mark that says that the entry is being written: whoever has read a word of a later call reads
@@ -85,6 +94,8 @@ bool Recorder::read(Ticket ticket, RecordedOperation& operation) const {
   operation.call.type = static_cast<DataType>(kinds >> 16 & 0xff);
   operation.call.op = static_cast<ReduceOp>(kinds >> 24 & 0xff);
   operation.call.digest = static_cast<std::uint32_t>(kinds >> 32);
+  operation.mark.label = marks_[ticket & mask_].label.load(std::memory_order_acquire);
+  operation.mark.tag = marks_[ticket & mask_].tag.load(std::memory_order_acquire);
   operation.state = static_cast<RecordedState>(state);
   operation.issued = entry.issued.load(std::memory_order_acquire);
   operation.begun = entry.begun.load(std::memory_order_acquire);

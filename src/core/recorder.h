@@ -14,8 +14,8 @@ namespace seto {
 struct Call;
 
 // What the flight recorder keeps of a call. Counted ones are collectives; of the rest a call is one send, one receive, or several
-// that were issued together.
-enum class RecordedKind : std::uint8_t { collective, send, receive, transfers, all_to_all_v };
+// that were issued together, or a receive from anybody.
+enum class RecordedKind : std::uint8_t { collective, send, receive, transfers, all_to_all_v, receive_any };
 enum class RecordedState : std::uint8_t { issued = 1, begun, ended, rejected, failed };
 std::string_view name_of(RecordedState state);
 
@@ -41,6 +41,14 @@ struct RecordedCall {
   static RecordedCall of(const Parts& parts);
 };
 
+// What a caller says of a call, for people. The label is not copied, and stays as long as the process.
+struct CallerMark {
+  const char* label = nullptr;
+  std::uint64_t tag = 0;
+
+  [[nodiscard]] bool empty() const { return label == nullptr && tag == 0; }
+};
+
 // What a call became when it was bound.
 struct BoundAs {
   std::uint64_t bytes = 0;
@@ -55,6 +63,7 @@ struct RecordedOperation {
   std::uint64_t sequence = 0;   // among the calls of this communicator, from 1
   std::uint64_t operation = 0;  // 0: it has no number
   RecordedCall::Parts call;
+  CallerMark mark;
   RecordedState state = RecordedState::issued;
   // Of ticks(). 0: not yet. What began or ended so soon that nobody read the clock for it has the time of the moment before.
   std::uint64_t issued = 0;
@@ -72,7 +81,7 @@ class Recorder final {
   explicit Recorder(std::uint64_t capacity);
   Recorder& operator=(Recorder&& other) noexcept;
 
-  Ticket issue(const RecordedCall& call, std::uint64_t operation) {
+  Ticket issue(const RecordedCall& call, std::uint64_t operation, const CallerMark& mark) {
     if (entries_ == nullptr) return 0;
     const Ticket ticket = last_.load(std::memory_order_relaxed) + 1;
     Entry& entry = entries_[ticket & mask_];
@@ -85,6 +94,7 @@ class Recorder final {
     entry.issued.store(seto::ticks(), std::memory_order_release);
     entry.begun.store(0, std::memory_order_release);
     entry.ended.store(0, std::memory_order_release);
+    if (marked_ || !mark.empty()) put_mark(ticket, mark);
     entry.mark.store(ticket << kStateBits | static_cast<std::uint64_t>(RecordedState::issued), std::memory_order_release);
     last_.store(ticket, std::memory_order_release);
     return ticket;
@@ -114,6 +124,13 @@ class Recorder final {
     std::atomic<std::uint64_t> ended{0};
   };
 
+  struct Mark {
+    std::atomic<const char*> label{nullptr};
+    std::atomic<std::uint64_t> tag{0};
+  };
+
+  void put_mark(Ticket ticket, const CallerMark& mark);
+
   // Where more calls are under way than are kept, the older ones have lost their place.
   void change(Ticket ticket, RecordedState state, std::atomic<std::uint64_t> Entry::*when, std::uint64_t ticks) {
     if (ticket == 0) return;
@@ -125,6 +142,8 @@ class Recorder final {
   [[nodiscard]] bool read(Ticket ticket, RecordedOperation& operation) const;
 
   std::unique_ptr<Entry[]> entries_;
+  std::unique_ptr<Mark[]> marks_;  // like the entries, which have no room
+  bool marked_ = false;            // one was given: until then nobody touches them
   std::uint64_t capacity_ = 0;
   std::uint64_t mask_ = 0;
   std::atomic<Ticket> last_{0};

@@ -64,6 +64,9 @@ const ReadDump* first_to_fail(const Case& one) {
   return first;
 }
 
+// Who ended a communicator often did so because of another one.
+int place_among_cases(const Verdict& verdict) { return verdict.kind == "well" ? 2 : verdict.kind == "left" ? 1 : 0; }
+
 std::vector<Case> cases_of(std::vector<ReadDump> dumps, std::vector<std::string>& left_out) {
   std::map<std::pair<std::string, int>, Case> found;
   for (ReadDump& dump : dumps) {
@@ -81,9 +84,8 @@ std::vector<Case> cases_of(std::vector<ReadDump> dumps, std::vector<std::string>
     cases.push_back(std::move(one));
   }
   std::stable_sort(cases.begin(), cases.end(), [](const Case& left, const Case& right) {
-    const bool well = left.verdict.kind == "well";
-    if (well != (right.verdict.kind == "well")) return !well;
-    return left.dumps.size() > right.dumps.size();
+    const int places[] = {place_among_cases(left.verdict), place_among_cases(right.verdict)};
+    return places[0] != places[1] ? places[0] < places[1] : left.dumps.size() > right.dumps.size();
   });
   return cases;
 }

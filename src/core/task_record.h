@@ -11,9 +11,9 @@ namespace seto {
 // one of its own in any case: what begins and ends without anybody having waited for long has no other.
 class TaskRecord final {
  public:
-  void issue(Seeing& seeing, const RecordedCall& call, std::uint64_t operation) {
+  void issue(Seeing& seeing, const RecordedCall& call, std::uint64_t operation, const CallerMark& mark) {
     seeing_ = &seeing;
-    ticket_ = seeing.recorder().issue(call, operation);
+    ticket_ = seeing.recorder().issue(call, operation, mark);
   }
   // `later`: some time after the issue.
   void begin(bool later) { seeing_->recorder().begin(ticket_, later ? ticks() : 0); }

@@ -39,7 +39,7 @@ TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepare
       of_init_(call.until.has_value()),
       gate_(gate) {
   if (of_init_) late_.silence();
-  record_.issue(communicator.seeing(), recorded(call), 0);
+  record_.issue(communicator.seeing(), recorded(call), 0, call.mark);
 }
 
 Task::Step TransferTask::advance() {

@@ -20,6 +20,8 @@ std::uint64_t label_of(DataType type, TransferKind kind, std::uint64_t number) {
   return static_cast<std::uint64_t>(type) | static_cast<std::uint64_t>(kind) << 8 | number << 16;
 }
 
+TransferKind kind_of(std::uint64_t label) { return static_cast<TransferKind>(label >> 8 & 0xff); }
+
 bool sends(const Transfer& transfer) { return transfer.direction == Direction::send; }
 
 // Where transfers lie, all of them.
@@ -138,6 +140,30 @@ bool Transfers::knocks(Rank peer) const {
   return pair.receiver != nullptr && pair.receiver->knocks();
 }
 
+std::optional<PreparedTransfers> Transfers::take_waiting(const Transfer& receive) {
+  Pair& pair = pairs_[static_cast<std::size_t>(receive.peer)];
+  if (!knocks(receive.peer) || kind_of(pair.receiver->at_the_door().label) != TransferKind::point_to_point) return {};
+  const std::uint64_t message = pair.receiver->current();
+  std::uint64_t before = message - 1;
+  if (!pair.received.compare_exchange_strong(before, message, std::memory_order_relaxed)) return {};  // another receive's
+  BoundTransfer bound;
+  bound.letter = {receive.count * size_of(receive.type), label_of(receive.type, TransferKind::point_to_point, 0), 0};
+  bound.target = static_cast<std::byte*>(receive.target);
+  bound.receiver = pair.receiver.get();
+  bound.message = message;
+  PreparedTransfers prepared;
+  prepared.transfers.push_back({receive.direction, receive.peer});
+  prepared.letters.push_back(bound.letter);
+  prepared.rejections.emplace_back();
+  Result<LocalProgram> program = local_program(rank_, ranks_, prepared.transfers, 0);
+  if (program.ok())
+    prepared.launch = std::make_unique<TransferLaunch>(std::make_shared<const LocalProgram>(std::move(program).value()),
+                                                       std::vector<BoundTransfer>{bound});
+  else
+    prepared.first_wrong = program.status();
+  return prepared;
+}
+
 PreparedTransfers Transfers::prepare(const TransferCall& call) {
   PreparedTransfers prepared;
   if (call.transfers.size() > kMostTransfers) {  // before any has its number
@@ -187,20 +213,31 @@ Status Transfers::accept(const Transfer& transfer, std::uint64_t label, Prepared
 }
 
 Status Transfers::bind(const Transfer& transfer, BoundTransfer& bound) {
+  SETO_TRY(open(transfer.peer));
   Pair& pair = pairs_[static_cast<std::size_t>(transfer.peer)];
-  const auto member = static_cast<std::uint32_t>(transfer.peer);
-  // Both, so that a sender that waits can say what its peer is doing instead.
-  if (pair.sender == nullptr) {
-    SETO_ASSIGN(pair.sender, circle_.open_pair_send(member));
-    SETO_ASSIGN(pair.receiver, circle_.open_pair_receive(member));
-  }
   if (sends(transfer)) {
     bound.sender = pair.sender.get();
     bound.message = ++pair.sent;
   } else {
     bound.receiver = pair.receiver.get();
-    bound.message = ++pair.received;
+    bound.message = pair.received.fetch_add(1, std::memory_order_relaxed) + 1;
   }
+  return {};
+}
+
+// Both ways, so that a sender that waits can say what its peer is doing instead.
+Status Transfers::open(Rank peer) {
+  Pair& pair = pairs_[static_cast<std::size_t>(peer)];
+  if (pair.sender != nullptr) return {};
+  SETO_ASSIGN(pair.sender, circle_.open_pair_send(static_cast<std::uint32_t>(peer)));
+  SETO_ASSIGN(pair.receiver, circle_.open_pair_receive(static_cast<std::uint32_t>(peer)));
+  return {};
+}
+
+Status Transfers::open_all() {
+  for (Rank peer = 0; peer < ranks_ && !all_open_; ++peer)
+    if (peer != rank_) SETO_TRY(open(peer));
+  all_open_ = true;
   return {};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "src/base/clock.h"
 #include "src/base/result.h"
 #include "src/base/types.h"
+#include "src/core/recorder.h"
 #include "src/core/store_choice.h"
 #include "src/engine/transfer_launch.h"
 #include "src/plan/local_program.h"
@@ -37,6 +39,15 @@ struct TransferCall {
   TransferKind kind = TransferKind::point_to_point;
   std::uint32_t deadline_ms = 0;    // 0: the communicator's
   std::optional<Deadline> until{};  // in place of that, and it may be given up
+  CallerMark mark{};
+};
+
+// A receive from whoever sends first. The peer of the transfer is not asked.
+struct ReceiveAnyCall {
+  Transfer transfer;
+  Rank* source = nullptr;         // who it was, once that is known
+  std::uint32_t deadline_ms = 0;  // 0: the communicator's; of the wait, and again of the transfer
+  CallerMark mark{};
 };
 
 // Whether a transfer makes sense by itself. The text names the argument.
@@ -81,19 +92,26 @@ class Transfers final {
 
   PreparedTransfers prepare(const TransferCall& call);
 
+  // So that a message of every other rank may be taken. Once all are open nothing is done.
+  Status open_all();
+
   // The token holder's. Has that peer begun to send something that nobody receives?
   [[nodiscard]] bool knocks(Rank peer) const;
+  // The receive of the message that its peer has begun to send, unless one was issued for it already; it belongs to no
+  // all-to-all.
+  std::optional<PreparedTransfers> take_waiting(const Transfer& receive);
 
  private:
   struct Pair {
     std::unique_ptr<PairSender> sender;
     std::unique_ptr<PairReceiver> receiver;
-    std::uint64_t sent = 0;  // numbers given
-    std::uint64_t received = 0;
+    std::uint64_t sent = 0;                   // numbers given
+    std::atomic<std::uint64_t> received = 0;  // likewise; who holds the token gives some, too
   };
 
   Status accept(const Transfer& transfer, std::uint64_t label, PreparedTransfers& prepared);
   Status bind(const Transfer& transfer, BoundTransfer& bound);
+  Status open(Rank peer);
   Status check_self(const TransferCall& call) const;
   Result<std::shared_ptr<const LocalProgram>> program_for(const std::vector<LocalTransfer>& transfers);
 
@@ -102,7 +120,8 @@ class Transfers final {
   Circle& circle_;
   std::vector<Pair> pairs_;
   std::vector<BoundTransfer> bound_;  // of the call at hand
-  std::uint64_t exchanges_ = 0;       // all_to_all_v calls: their messages carry the number
+  bool all_open_ = false;
+  std::uint64_t exchanges_ = 0;  // all_to_all_v calls: their messages carry the number
   // Programs repeat, and cost more than a short message to make.
   std::vector<LocalTransfer> last_transfers_;
   std::shared_ptr<const LocalProgram> last_program_;

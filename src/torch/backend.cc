@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/torch/errors.h"
+#include "src/torch/finisher.h"
 
 namespace seto::torch_backend {
 namespace {
@@ -32,10 +33,11 @@ Backend::Backend(const Group& group, c10::intrusive_ptr<GroupOptions> options)
       group_(group),
       channel_(channel_of(group, *options_)) {
   init();
+  Finisher::of_process().start();
 }
 
 // Works that are under way keep the channel; an interpreter that ends waits for none of them.
-Backend::~Backend() { batch_.reset(); }
+Backend::~Backend() { channel_->forget_ended(); }
 
 c10::intrusive_ptr<Work> Backend::begin(const Asked& asked, Tensors results, const std::optional<Tensors>& inputs) {
   if (const Batch* const batch = batch_of_thread(); batch != nullptr) return batch->work;
@@ -50,40 +52,61 @@ c10::intrusive_ptr<Work> Backend::begin(const Asked& asked, Tensors results, con
 
 Backend::Batch* Backend::batch_of_thread() {
   const std::lock_guard lock(mutex_);
-  return batch_ && batch_->thread == std::this_thread::get_id() ? &*batch_ : nullptr;
+  const auto found = batches_.find(std::this_thread::get_id());
+  if (found == batches_.end()) return nullptr;
+  if (!found->second.work->given_up()) return &found->second;
+  batches_.erase(found);
+  return nullptr;
 }
 
 Backend::WorkPtr Backend::launch(const Asked& asked, const c10::intrusive_ptr<Work>& work, std::vector<Channel::Call> calls) {
   if (Batch* const batch = batch_of_thread(); batch != nullptr) {
     std::move(calls.begin(), calls.end(), std::back_inserter(batch->calls));
+    batch->with_collectives = batch->with_collectives || asked.lane.kind == Lane::Kind::collectives;
+    batch->timeout = std::max(batch->timeout, asked.timeout);
     return work;
   }
-  setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
-  config.deadlineMs = milliseconds_of(asked.timeout < std::chrono::milliseconds(0) ? options_->timeout : asked.timeout);
-  config.tag = work->getSequencenumber();
-  config.codec = asked.codec;
-  config.errorFeedback = asked.feedback;
-  channel_->launch(asked.lane, calls, config, work);
+  channel_->launch(asked.lane, calls, config_of(asked, *work), work);
   return work;
 }
 
+setoCallConfig_t Backend::config_of(const Asked& asked, const Work& work) const {
+  setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
+  config.deadlineMs = milliseconds_of(asked.timeout < std::chrono::milliseconds(0) ? options_->timeout : asked.timeout);
+  config.tag = work.getSequencenumber();
+  config.label = asked.title;
+  config.codec = asked.codec;
+  config.errorFeedback = asked.feedback;
+  return config;
+}
+
+// One that a thread began and, by an exception, never ended gives way: its calls were never made.
 void Backend::startCoalescing() {
-  TORCH_CHECK(batch_of_thread() == nullptr, "seto: startCoalescing twice on this thread");
-  auto work = begin({c10d::OpType::COALESCED, "seto:coalesced", c10d::kUnsetTimeout, {}}, {}, std::nullopt);
+  Batch stale;
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto found = batches_.extract(std::this_thread::get_id()); !found.empty()) stale = std::move(found.mapped());
+  }
+  if (stale.work != nullptr && stale.work->ended(setoInvalidUsage, "the batch of this call was never ended"))
+    Finisher::of_process().take(std::move(stale.work));
+  Batch batch;
+  batch.work =
+      begin({c10d::OpType::COALESCED, "seto:coalesced", c10d::kUnsetTimeout, {Lane::Kind::batches, 0}}, {}, std::nullopt);
   const std::lock_guard lock(mutex_);
-  batch_ = Batch{std::this_thread::get_id(), std::move(work), {}};
+  batches_.emplace(std::this_thread::get_id(), std::move(batch));
 }
 
 Backend::WorkPtr Backend::endCoalescing() {
-  Batch* const mine = batch_of_thread();
-  TORCH_CHECK(mine != nullptr, "seto: endCoalescing without startCoalescing on this thread");
-  Batch batch = std::move(*mine);
+  Batch batch;
   {
     const std::lock_guard lock(mutex_);
-    batch_.reset();
+    auto found = batches_.extract(std::this_thread::get_id());
+    TORCH_CHECK(!found.empty(), "seto: endCoalescing without startCoalescing on this thread");
+    batch = std::move(found.mapped());
+    if (batch.with_collectives) batch.work->set_sequence(++sequence_);
   }
-  const Lane lane{Lane::Kind::batches, 0};
-  return launch({c10d::OpType::COALESCED, "seto:coalesced", c10d::kUnsetTimeout, lane}, batch.work, std::move(batch.calls));
+  const Lane lane = batch.with_collectives ? Lane{Lane::Kind::batches, 0} : channel_->idle_lane();
+  return launch({c10d::OpType::COALESCED, "seto:coalesced", batch.timeout, lane}, batch.work, std::move(batch.calls));
 }
 
 // A group of its own over the same context: only its members take part.

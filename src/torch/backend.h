@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -63,6 +64,7 @@ class Backend final : public c10d::Backend {
   WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override;
   WorkPtr send(Tensors& tensors, int peer, int tag) override;
   WorkPtr recv(Tensors& tensors, int peer, int tag) override;
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override;
   WorkPtr barrier(const c10d::BarrierOptions& options) override;
   // Which ranks have not come is in the text of the failure; `wait_all` changes nothing, as all of them are named anyway.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all) override;
@@ -97,15 +99,17 @@ class Backend final : public c10d::Backend {
     int codec = 0;
     setoErrorFeedback_t feedback = nullptr;
   };
-  // What came between startCoalescing and its end, on the thread that began.
+  // What came between startCoalescing and its end on one thread.
   struct Batch {
-    std::thread::id thread;
     c10::intrusive_ptr<Work> work;
     std::vector<Channel::Call> calls;
+    bool with_collectives = false;
+    std::chrono::milliseconds timeout = c10d::kUnsetTimeout;  // the longest that a call of it brought
   };
 
   // The work that a call belongs to: one of its own, or that of the batch of this thread.
   c10::intrusive_ptr<Work> begin(const Asked& asked, Tensors results, const std::optional<Tensors>& inputs);
+  [[nodiscard]] setoCallConfig_t config_of(const Asked& asked, const Work& work) const;
   // Runs its calls at once, or with the batch.
   WorkPtr launch(const Asked& asked, const c10::intrusive_ptr<Work>& work, std::vector<Channel::Call> calls);
   [[nodiscard]] Batch* batch_of_thread();
@@ -120,7 +124,7 @@ class Backend final : public c10d::Backend {
   const Group group_;
   const std::shared_ptr<Channel> channel_;
   std::mutex mutex_;
-  std::optional<Batch> batch_;
+  std::map<std::thread::id, Batch> batches_;
   std::uint64_t sequence_ = 0;
 };
 

@@ -65,23 +65,33 @@ Channel::Channel(std::shared_ptr<SharedContext> context, setoComm_t comm) : cont
 
 // Works that are under way hold this.
 Channel::~Channel() {
-  ended_.clear();
   shut_down();
-  for (const auto& [lane, stream] : streams_) (void)setoStreamDestroy(stream);
+  for (const auto& [lane, stream] : streams_) (void)setoStreamDestroy(stream.handle);
 }
 
 void Channel::abort() {
-  const std::lock_guard lock(issuing_);
-  if (comm_ != nullptr) (void)setoCommAbort(std::exchange(comm_, nullptr));
+  {
+    const std::lock_guard lock(issuing_);
+    if (comm_ != nullptr) (void)setoCommAbort(std::exchange(comm_, nullptr));
+  }
+  forget_ended();
 }
 
+// Waits while others may still abort, or ask.
 void Channel::shut_down() {
+  std::vector<Stream> streams;
+  {
+    const std::lock_guard lock(issuing_);
+    for (const auto& [lane, stream] : streams_) streams.push_back(stream);
+  }
+  for (const Stream& stream : streams) (void)setoStreamWait(stream.handle, stream.last, 0);
   setoComm_t comm = nullptr;
   {
     const std::lock_guard lock(issuing_);
     std::swap(comm, comm_);
   }
   if (comm != nullptr) (void)setoCommDestroy(comm);
+  forget_ended();
 }
 
 setoResult_t Channel::error() const {
@@ -89,6 +99,19 @@ setoResult_t Channel::error() const {
   setoResult_t result = setoInvalidUsage;
   if (comm_ != nullptr) (void)setoCommGetAsyncError(comm_, &result);
   return result;
+}
+
+std::string Channel::dump(setoFormat_t format) const {
+  const std::lock_guard lock(issuing_);
+  TORCH_CHECK_WITH(DistBackendError, comm_ != nullptr, "seto: this group was shut down or aborted");
+  std::string text;
+  for (std::size_t size = 0;;) {
+    text.resize(size + 4096);  // figures grow meanwhile
+    check(setoCommDump(comm_, format, text.data(), text.size(), &size), "a dump");
+    if (size >= text.size()) continue;
+    text.resize(size);
+    return text;
+  }
 }
 
 setoErrorFeedback_t Channel::make_error_feedback(std::size_t count, setoDataType_t type) {
@@ -101,10 +124,20 @@ setoErrorFeedback_t Channel::make_error_feedback(std::size_t count, setoDataType
 
 // ---- calls ----
 
-setoStream_t Channel::stream_of(Lane lane) {
-  setoStream_t& stream = streams_[lane];
-  if (stream == nullptr) check(setoStreamCreate(&stream), "a stream");
+Channel::Stream& Channel::stream_of(Lane lane) {
+  Stream& stream = streams_[lane];
+  if (stream.handle == nullptr) check(setoStreamCreate(&stream.handle), "a stream");
   return stream;
+}
+
+Lane Channel::idle_lane() {
+  const std::lock_guard lock(issuing_);
+  Lane lane{Lane::Kind::message_batches, 0};
+  for (auto found = streams_.find(lane); found != streams_.end(); found = streams_.find(lane)) {
+    if (setoStreamPoll(found->second.handle, found->second.last) != setoInProgress) break;
+    ++lane.number;
+  }
+  return lane;
 }
 
 void Channel::launch(Lane lane, const std::vector<Call>& calls, const setoCallConfig_t& config,
@@ -112,31 +145,36 @@ void Channel::launch(Lane lane, const std::vector<Call>& calls, const setoCallCo
   forget_ended();
   const std::lock_guard lock(issuing_);
   TORCH_CHECK_WITH(DistBackendError, comm_ != nullptr, "seto: this group was shut down or aborted");
-  const Seat seat{comm_, stream_of(lane), &config};
-  std::uint64_t before = 0;
+  Stream& stream = stream_of(lane);
+  const Seat seat{comm_, stream.handle, &config};
   std::uint64_t after = 0;
-  check(setoStreamPosition(seat.stream, &before), "a stream");
   setoResult_t result = setoSuccess;
+  std::string text;
+  const auto note = [&](setoResult_t one) {
+    if (one == setoSuccess || result != setoSuccess) return;
+    result = one;
+    text = setoGetLastError(nullptr);
+  };
   if (calls.size() == 1) {
-    result = calls.front()(seat);
+    note(calls.front()(seat));
   } else {
     check(setoGroupStart(), "a group of calls");
-    for (const Call& call : calls) (void)call(seat);
-    result = setoGroupEnd();
+    for (const Call& call : calls) note(call(seat));
+    note(setoGroupEnd());
   }
-  const std::string text = result == setoSuccess ? "" : setoGetLastError(nullptr);
-  check(setoStreamPosition(seat.stream, &after), "a stream");
-  if (after == before) {  // nothing was queued
-    work->ended(result, text.c_str());
+  check(setoStreamPosition(stream.handle, &after), "a stream");
+  if (after == stream.last) {  // nothing was queued
+    if (work->ended(result, text.c_str())) Finisher::of_process().take(work);
     return;
   }
-  work->issued(seat.stream, after + 1);
+  stream.last = after + 1;
+  work->issued(stream.handle, stream.last);
   c10::intrusive_ptr<Work> told = work;
-  check(setoLaunchOutcomeFunction(seat.stream, &Channel::on_outcome, told.release()), "a stream");
+  check(setoLaunchOutcomeFunction(stream.handle, &Channel::on_outcome, told.release()), "a stream");
 }
 
 // On a thread of the library, which must not let go of a work: that may be the last that held its channel.
-void Channel::on_outcome(setoResult_t result, const char* text, void* argument) {
+void Channel::on_outcome(setoResult_t result, const char* text, void* argument) noexcept {
   auto work = c10::intrusive_ptr<Work>::reclaim(static_cast<Work*>(argument));
   Channel& channel = work->channel();
   const bool alone = work.use_count() == 1;

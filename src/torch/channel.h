@@ -35,12 +35,12 @@ class SharedContext final {
 };
 
 // Calls that follow each other run one behind the other; those of different lanes do not wait for each other. Collectives have
-// one lane, since they end in their order anyway; messages one for each peer and direction, since a send may wait for a receive
-// that this rank issues after it.
+// one lane, since they end in their order anyway; messages one for each peer and direction, and batches of messages each their
+// own, since a send may wait for a receive that this rank issues after it.
 struct Lane {
-  enum class Kind : std::uint8_t { collectives, sends, receives, batches };
+  enum class Kind : std::uint8_t { collectives, sends, receives, receives_of_any, batches, message_batches };
   Kind kind = Kind::collectives;
-  int peer = 0;
+  int number = 0;  // of the peer, or of the lane among its kind
 
   auto operator<=>(const Lane&) const = default;
 };
@@ -77,9 +77,14 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   void launch(Lane lane, const std::vector<Call>& calls, const setoCallConfig_t& config, const c10::intrusive_ptr<Work>& work);
   // Of works that have ended: what the library's threads must not do, as it may end this channel.
   void forget_ended();
+  // A lane for messages that belong together, in which nothing is under way: they wait for nothing but their peers.
+  Lane idle_lane();
 
   // What a lossy codec leaves out of tensors of this size; see setoErrorFeedbackCreate.
   setoErrorFeedback_t make_error_feedback(std::size_t count, setoDataType_t type);
+
+  // What each rank of the group does, and the calls that were issued last.
+  [[nodiscard]] std::string dump(setoFormat_t format) const;
 
   void abort();
   // Waits for what this rank has issued.
@@ -87,14 +92,19 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] setoResult_t error() const;
 
  private:
-  static void on_outcome(setoResult_t result, const char* text, void* work);
+  struct Stream {
+    setoStream_t handle = nullptr;
+    std::uint64_t last = 0;  // position of what was queued last
+  };
 
-  setoStream_t stream_of(Lane lane);  // locked
+  static void on_outcome(setoResult_t result, const char* text, void* work) noexcept;
+
+  Stream& stream_of(Lane lane);  // locked
 
   const std::shared_ptr<SharedContext> context_;
   mutable std::mutex issuing_;
   setoComm_t comm_;  // null once it is gone
-  std::map<Lane, setoStream_t> streams_;
+  std::map<Lane, Stream> streams_;
   std::mutex endings_;
   std::vector<c10::intrusive_ptr<Work>> ended_;
 };

@@ -26,6 +26,17 @@ void check_tensor(const char* call, const at::Tensor& tensor) {
                     tensor.device());
 }
 
+void check_tensors(const char* call, const std::vector<at::Tensor>& tensors) {
+  for (const at::Tensor& tensor : tensors) check_tensor(call, tensor);
+}
+
+void check_pairs(const char* call, const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs) {
+  TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "seto: ", call, ": ", outputs.size(), " outputs for ", inputs.size(),
+                    " inputs");
+  check_tensors(call, outputs);
+  check_tensors(call, inputs);
+}
+
 const at::Tensor& only(const char* call, const std::vector<at::Tensor>& tensors) {
   TORCH_CHECK_VALUE(tensors.size() == 1, "seto: ", call, " takes one tensor on each rank, not ", tensors.size());
   check_tensor(call, tensors.front());
@@ -36,7 +47,7 @@ const std::vector<at::Tensor>& only_list(const char* call, const std::vector<std
   TORCH_CHECK_VALUE(lists.size() == 1, "seto: ", call, " takes one list of tensors on each rank, not ", lists.size());
   TORCH_CHECK_VALUE(lists.front().size() == ranks, "seto: ", call, " among ", ranks, " ranks takes as many tensors, not ",
                     lists.front().size());
-  for (const at::Tensor& tensor : lists.front()) check_tensor(call, tensor);
+  check_tensors(call, lists.front());
   return lists.front();
 }
 
@@ -59,6 +70,7 @@ Channel::Call Backend::all_reduce(Work& work, const at::Tensor& tensor, const c1
   const at::Tensor memory = work.operands().in_out(tensor, how.memory);
   return [how, memory](const Seat& seat) {
     const Operation operation(seat, how);
+    if (operation.result() != setoSuccess) return operation.result();
     return setoAllReduceConfig(memory.data_ptr(), memory.data_ptr(), elements_of(memory, how.as.elements), how.as.type,
                                operation.get(), seat.comm, seat.stream, seat.config);
   };
@@ -120,6 +132,7 @@ Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& op
       root == getRank() ? work->operands().in_out(tensor, how.memory) : work->operands().in(tensor, how.memory);
   return launch(asked, work, {[=](const Seat& seat) {
                   const Operation operation(seat, how);
+                  if (operation.result() != setoSuccess) return operation.result();
                   return setoReduceConfig(memory.data_ptr(), memory.data_ptr(), elements_of(memory, how.as.elements), how.as.type,
                                           operation.get(), root, seat.comm, seat.stream, seat.config);
                 }});
@@ -174,6 +187,8 @@ Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& outputs, Ten
                     outputs.size());
   Tensors results;
   for (const Tensors& list : outputs) results.insert(results.end(), list.begin(), list.end());
+  check_tensors("all_gather_coalesced", results);
+  check_tensors("all_gather_coalesced", inputs);
   auto work = begin(asked, results, inputs);
   std::vector<Channel::Call> calls;
   for (std::size_t index = 0; index < inputs.size(); ++index) {
@@ -187,7 +202,7 @@ Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& outputs, Ten
 Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                           const c10d::AllgatherOptions& options) {
   const Asked asked{OpType::COALESCED, "seto:all_gather_into_tensor_coalesced", options.timeout, kCollectives};
-  TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "seto: ", outputs.size(), " outputs for ", inputs.size(), " inputs");
+  check_pairs("all_gather_into_tensor_coalesced", outputs, inputs);
   auto work = begin(asked, outputs, inputs);
   std::vector<Channel::Call> calls;
   for (std::size_t index = 0; index < inputs.size(); ++index) calls.push_back(all_gather(*work, outputs[index], inputs[index]));
@@ -204,6 +219,7 @@ Channel::Call Backend::reduce_scatter(Work& work, const at::Tensor& output, cons
   const at::Tensor to = work.operands().out(output, how.memory);
   return [=](const Seat& seat) {
     const Operation operation(seat, how);
+    if (operation.result() != setoSuccess) return operation.result();
     return setoReduceScatterConfig(from.data_ptr(), to.data_ptr(), elements_of(to, how.as.elements), how.as.type, operation.get(),
                                    seat.comm, seat.stream, seat.config);
   };
@@ -214,6 +230,9 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
   const at::Tensor& output = only("reduce_scatter", outputs);
   const Tensors& parts = only_list("reduce_scatter", inputs, peers());
   check_same_type("reduce_scatter", output, parts.front());
+  const at::Tensor& own = parts[static_cast<std::size_t>(getRank())];
+  TORCH_CHECK_VALUE(output.numel() == own.numel(), "seto: reduce_scatter of a part of ", own.numel(), " elements into ",
+                    output.numel());
   const Asked asked{OpType::REDUCE_SCATTER, "seto:reduce_scatter", options.timeout, kCollectives};
   auto work = begin(asked, outputs, parts);
   const Reduction how(output.scalar_type(), options.reduceOp);
@@ -223,6 +242,7 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
   for (const at::Tensor& part : parts) counts.push_back(elements_of(part, how.as.elements));
   return launch(asked, work, {[=](const Seat& seat) {
                   const Operation operation(seat, how);
+                  if (operation.result() != setoSuccess) return operation.result();
                   return setoReduceScattervConfig(from.data_ptr(), to.data_ptr(), counts.data(), how.as.type, operation.get(),
                                                   seat.comm, seat.stream, seat.config);
                 }});
@@ -240,7 +260,7 @@ Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tens
                                                           const c10d::ReduceScatterOptions& options) {
   const Asked asked{OpType::REDUCE_SCATTER_TENSOR_COALESCED, "seto:reduce_scatter_tensor_coalesced", options.timeout,
                     kCollectives};
-  TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "seto: ", outputs.size(), " outputs for ", inputs.size(), " inputs");
+  check_pairs("reduce_scatter_tensor_coalesced", outputs, inputs);
   auto work = begin(asked, outputs, inputs);
   std::vector<Channel::Call> calls;
   for (std::size_t index = 0; index < inputs.size(); ++index)
@@ -301,10 +321,12 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input, s
   const Moved as = moved_as(input.scalar_type());
   const auto sent = split_counts("all_to_all_single", input, input_splits, peers(), as.elements);
   const auto received = split_counts("all_to_all_single", output, output_splits, peers(), as.elements);
+  const bool even = input_splits.empty() && output_splits.empty();
+  TORCH_CHECK_VALUE(!even || input.numel() == output.numel(), "seto: all_to_all_single of ", input.numel(), " elements into ",
+                    output.numel());
   auto work = begin(asked, {output}, Tensors{input});
   const at::Tensor from = work->operands().in(input, input.scalar_type());
   const at::Tensor to = work->operands().out(output, output.scalar_type());
-  const bool even = input_splits.empty() && output_splits.empty();
   return launch(asked, work, {[=](const Seat& seat) {
                   if (even)
                     return setoAlltoAllConfig(from.data_ptr(), to.data_ptr(), sent.front(), as.type, seat.comm, seat.stream,
@@ -318,7 +340,7 @@ Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs, const c10d
   for (const Tensors* const tensors : {&outputs, &inputs}) {
     TORCH_CHECK_VALUE(tensors->size() == peers(), "seto: all_to_all among ", peers(), " ranks takes as many tensors, not ",
                       tensors->size());
-    for (const at::Tensor& tensor : *tensors) check_tensor("all_to_all", tensor);
+    check_tensors("all_to_all", *tensors);
   }
   check_same_type("all_to_all", outputs.front(), inputs.front());
   const Asked asked{OpType::ALLTOALL, "seto:all_to_all", options.timeout, kCollectives};
@@ -360,6 +382,20 @@ Backend::WorkPtr Backend::recv(Tensors& tensors, int peer, int /*tag*/) {
                 }});
 }
 
+Backend::WorkPtr Backend::recvAnysource(Tensors& tensors, int /*tag*/) {
+  const at::Tensor& tensor = only("recv", tensors);
+  TORCH_CHECK_VALUE(batch_of_thread() == nullptr, "seto: a receive from any rank cannot be part of a batch");
+  const Asked asked{OpType::RECVANYSOURCE, "seto:recvAnySource", c10d::kUnsetTimeout, {Lane::Kind::receives_of_any, 0}};
+  auto work = begin(asked, tensors, tensors);
+  const at::Tensor memory = work->operands().out(tensor, tensor.scalar_type());
+  const Moved as = moved_as(memory.scalar_type());
+  int* const source = work->source();
+  return launch(asked, work, {[=](const Seat& seat) {
+                  return setoRecvAnyConfig(memory.data_ptr(), elements_of(memory, as.elements), as.type, source, seat.comm,
+                                           seat.stream, seat.config);
+                }});
+}
+
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& options) {
   const Asked asked{OpType::BARRIER, "seto:barrier", options.timeout, kCollectives};
   auto work = begin(asked, {}, std::nullopt);
@@ -374,8 +410,8 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_
     if (channel_->error() != setoTimeout) throw;
     const bool own_limit = options.timeout >= std::chrono::milliseconds(0);
     const auto limit = own_limit ? options.timeout : options_->timeout;
-    C10_THROW_ERROR(DistBackendError, c10::str("Rank ", getRank(), " timed out in monitoredBarrier after ", limit.count(), " ms: ",
-                                               error.what_without_backtrace()));
+    C10_THROW_ERROR(DistBackendError, c10::str("Rank ", getRank(), " timed out in monitoredBarrier after ", limit.count(),
+                                               " ms: ", error.what_without_backtrace()));
   }
 }
 

@@ -11,7 +11,8 @@ std::exception_ptr made(const std::string& text) {
 }
 
 std::string with_kind(setoResult_t result, const std::string& text) {
-  return std::string(result == setoTimeout ? "seto: Timed out - " : "seto: ") + (text.empty() ? setoGetErrorString(result) : text);
+  return std::string(result == setoTimeout ? "seto: Timed out - " : "seto: ") +
+         (text.empty() ? setoGetErrorString(result) : text);
 }
 
 }  // namespace

@@ -59,7 +59,12 @@ PYBIND11_MODULE(_backend, module) {
              py::arg("name"), py::arg("global_ranks"), py::arg("codec"), py::arg("algorithm"), release);
   module.def("all_reduce_coded", &all_reduce_coded, py::arg("backend"), py::arg("tensor"), py::arg("op"), py::arg("codec"),
              py::arg("error_feedback"), release);
-  module.def("before_exit", [] { Finisher::of_process().stop(kPatienceAtExit); }, release);
+  module.def(
+      "dump",
+      [](const BackendPtr& backend, bool json) { return own(backend).channel()->dump(json ? setoFormatJson : setoFormatText); },
+      py::arg("backend"), py::arg("json"), release);
+  module.def(
+      "before_exit", [] { Finisher::of_process().stop(kPatienceAtExit); }, release);
   module.def("make_error_feedback", &make_error_feedback, py::arg("backend"), py::arg("like"), release);
   py::class_<ErrorFeedback, std::shared_ptr<ErrorFeedback>>(module, "ErrorFeedback")
       .def("reset", &ErrorFeedback::reset, release)

@@ -54,9 +54,4 @@ void Operands::copy_back() const {
   for (const auto& [to, from] : copies_) to.copy_(from);
 }
 
-void Operands::let_go() {
-  kept_.clear();
-  copies_.clear();
-}
-
 }  // namespace seto::torch_backend

@@ -24,7 +24,6 @@ class Operands final {
   void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
   // To where the user wants them.
   void copy_back() const;
-  void let_go();
 
  private:
   std::vector<at::Tensor> kept_;

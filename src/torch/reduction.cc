@@ -2,8 +2,6 @@
 
 #include <c10/util/Exception.h>
 
-#include "src/torch/errors.h"
-
 namespace seto::torch_backend {
 namespace {
 
@@ -27,8 +25,8 @@ Operation::Operation(const Channel::Seat& seat, const Reduction& how) : comm_(se
     number_ = *how.as.op;
     return;
   }
-  check(setoRedOpCreatePreMulSum(&number_, how.factor.data_ptr(), how.as.type, setoScalarHostImmediate, comm_), "premul_sum");
-  made_ = true;
+  result_ = setoRedOpCreatePreMulSum(&number_, how.factor.data_ptr(), how.as.type, setoScalarHostImmediate, comm_);
+  made_ = result_ == setoSuccess;
 }
 
 Operation::~Operation() {

@@ -25,11 +25,14 @@ class Operation final {
   Operation& operator=(const Operation&) = delete;
   ~Operation();
 
+  // Of making it: where that failed there is none, and nothing may be issued.
+  [[nodiscard]] setoResult_t result() const { return result_; }
   [[nodiscard]] setoRedOp_t get() const { return number_; }
 
  private:
   setoComm_t comm_;
   setoRedOp_t number_ = setoSum;
+  setoResult_t result_ = setoSuccess;
   bool made_ = false;
 };
 

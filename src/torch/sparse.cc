@@ -31,11 +31,13 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
   TORCH_CHECK_VALUE(tensors.size() == 1, "seto: all_reduce takes one tensor on each rank, not ", tensors.size());
   at::Tensor& tensor = tensors.front();
   TORCH_CHECK_VALUE(tensor.layout() == at::kSparse && tensor.device().is_cpu(),
-                    "seto: all_reduce of a sparse tensor takes coordinates (COO) in host memory, and this one is ", tensor.layout(),
-                    " on ", tensor.device());
+                    "seto: all_reduce of a sparse tensor takes coordinates (COO) in host memory, and this one is ",
+                    tensor.layout(), " on ", tensor.device());
   const bool averages = options.reduceOp == c10d::ReduceOp::AVG;
   TORCH_CHECK_VALUE(averages || options.reduceOp == c10d::ReduceOp::SUM,
                     "seto: sparse tensors can be summed and averaged, and nothing else");
+  TORCH_CHECK_VALUE(!averages || !c10::isIntegralType(tensor.scalar_type(), true), "seto: average of a sparse tensor of ",
+                    tensor.scalar_type(), " is not supported");
   TORCH_CHECK_VALUE(batch_of_thread() == nullptr, "seto: all_reduce of a sparse tensor cannot be part of a batch");
   const at::NoGradGuard no_grad;
   const at::Tensor own = tensor.detach().coalesce();
@@ -63,10 +65,9 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
   allgather(values, own_values, gathering)->wait(kNoTimeout);
   first->wait(kNoTimeout);
 
-  at::Tensor sum =
-      at::sparse_coo_tensor(at::cat(indices.front(), 1), at::cat(values.front(), 0), tensor.sizes(),
-                           own_values.front().options().layout(at::kSparse))
-          .coalesce();
+  at::Tensor sum = at::sparse_coo_tensor(at::cat(indices.front(), 1), at::cat(values.front(), 0), tensor.sizes(),
+                                         own_values.front().options().layout(at::kSparse))
+                       .coalesce();
   if (averages) sum.div_(getSize());
   tensor.copy_(sum);
   auto work = begin({c10d::OpType::ALLREDUCE, "seto:all_reduce", options.timeout, {}}, tensors, tensors);

@@ -1,5 +1,7 @@
 #include "src/torch/store_bootstrap.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -16,10 +18,25 @@ int StoreBootstrap::all_gather(const void* mine, void* all, size_t size, void* s
   try {
     bootstrap->all_gather(static_cast<const std::uint8_t*>(mine), static_cast<std::uint8_t*>(all), size);
     return 0;
+  } catch (const c10::Error& error) {
+    bootstrap->why_ = error.what_without_backtrace();
+    return 1;
   } catch (const std::exception& error) {
     bootstrap->why_ = error.what();
     return 1;
   }
+}
+
+// " 1, 4, 5": the ranks whose keys are not there; nothing where the store does not answer.
+std::string StoreBootstrap::absent_of(const std::vector<std::string>& keys) const {
+  std::string absent;
+  try {
+    for (std::size_t rank = 0; rank < keys.size(); ++rank)
+      if (!store_->check({keys[rank]})) absent += (absent.empty() ? " " : ", ") + std::to_string(rank);
+  } catch (const std::exception&) {
+    return {};
+  }
+  return absent;
 }
 
 void StoreBootstrap::all_gather(const std::uint8_t* mine, std::uint8_t* all, std::size_t size) {
@@ -28,7 +45,14 @@ void StoreBootstrap::all_gather(const std::uint8_t* mine, std::uint8_t* all, std
   std::vector<std::string> keys;
   for (int rank = 0; rank < ranks_; ++rank) keys.push_back(prefix + std::to_string(rank));
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until_ - std::chrono::steady_clock::now());
-  store_->wait(keys, std::max(left, std::chrono::milliseconds(1)));
+  try {
+    store_->wait(keys, std::max(left, std::chrono::milliseconds(1)));
+  } catch (const c10::Error& error) {
+    const std::string absent = absent_of(keys);
+    throw std::runtime_error(absent.empty() ? error.what_without_backtrace()
+                                            : "nothing has come to the store from rank" + absent + " (" +
+                                                  error.what_without_backtrace() + ")");
+  }
   std::vector<std::vector<std::uint8_t>> values;
   if (store_->hasExtendedApi())
     values = store_->multiGet(keys);

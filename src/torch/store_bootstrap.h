@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
 
 #include "include/seto/seto.h"
 
@@ -23,6 +24,7 @@ class StoreBootstrap final {
  private:
   static int all_gather(const void* mine, void* all, size_t size, void* self);
   void all_gather(const std::uint8_t* mine, std::uint8_t* all, std::size_t size);
+  [[nodiscard]] std::string absent_of(const std::vector<std::string>& keys) const;
 
   c10::intrusive_ptr<c10d::Store> store_;
   int rank_;

@@ -11,7 +11,11 @@ namespace seto::torch_backend {
 
 Work::Work(std::shared_ptr<Channel> channel, int rank, const What& what, std::vector<at::Tensor> results,
            const std::optional<std::vector<at::Tensor>>& inputs)
-    : c10d::Work(rank, what.type, what.title, inputs), channel_(std::move(channel)), what_(what), results_(std::move(results)) {}
+    : c10d::Work(rank, what.type, what.title, inputs),
+      channel_(std::move(channel)),
+      what_(what),
+      results_(std::move(results)),
+      source_(what.source) {}
 
 // Nobody has waited, and nobody has asked for a future: the user's tensors get what they are to have all the same.
 Work::~Work() {
@@ -51,15 +55,16 @@ void Work::settle() {
   } catch (...) {
     error = std::current_exception();
   }
-  operands_.let_go();
   // While a waiter still waits: it may end the profile that this writes to.
   if (const auto recorded = std::exchange(recordFunctionEndCallback_, nullptr)) recorded();
+  Operands kept;  // let go when nobody waits any more: tensors may ask for the GIL, and a waiter may hold it
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     const std::lock_guard lock(mutex_);
     exception_ = error;
     completed_ = true;
     future = future_;
+    kept = std::move(operands_);
     cv_.notify_all();
   }
   if (future == nullptr) return;
@@ -95,6 +100,12 @@ bool Work::wait(std::chrono::milliseconds timeout) {
     if (bounded && left <= 0)
       std::rethrow_exception(exception_of(setoTimeout, std::string(what_.title == nullptr ? "a call" : what_.title) +
                                                            " has not ended within " + std::to_string(timeout.count()) + " ms"));
+    if (stream_ == nullptr) {
+      given_up_.store(true, std::memory_order_relaxed);
+      TORCH_CHECK_WITH(DistBackendError, false,
+                       "seto: this call is part of a batch that has not ended, perhaps because of an error in it; the batch is "
+                       "dropped: none of its calls is made");
+    }
     (void)setoStreamWait(stream_, position_, bounded ? static_cast<std::uint32_t>(std::min(left, kMost)) : 0);
   }
   settle();

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -25,7 +26,7 @@ class Work final : public c10d::Work {
     const char* title = nullptr;  // "seto:all_reduce"
     std::uint64_t sequence = 0;
     std::chrono::milliseconds timeout{};
-    int source = -1;
+    int source = -1;  // of a receive
   };
 
   Work(std::shared_ptr<Channel> channel, int rank, const What& what, std::vector<at::Tensor> results,
@@ -36,9 +37,14 @@ class Work final : public c10d::Work {
   [[nodiscard]] Channel& channel() const { return *channel_; }
   // By the channel, before anybody else knows it. Position: that of the word about its end.
   void issued(setoStream_t stream, std::uint64_t position);
+  // From whom it receives; for who finds out later than it began.
+  [[nodiscard]] int* source() { return &source_; }
+  void set_sequence(std::uint64_t sequence) { what_.sequence = sequence; }  // before it is issued
   // The end of the call. Any thread; does not block. True: nobody waits for it as far as one can see, so somebody has to settle
   // it.
   bool ended(setoResult_t result, const char* text);
+  // Somebody has waited for it while its batch was open: no call of that will be made.
+  [[nodiscard]] bool given_up() const { return given_up_.load(std::memory_order_relaxed); }
   // Copies, futures, callbacks: once; whoever comes second waits for the first.
   void settle();
 
@@ -47,7 +53,7 @@ class Work final : public c10d::Work {
   bool wait(std::chrono::milliseconds timeout) override;
   void synchronize() override;
   void abort() override;
-  int sourceRank() const override { return what_.source; }
+  int sourceRank() const override { return source_; }
   std::vector<at::Tensor> result() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   uint64_t getSequencenumber() const override { return what_.sequence; }
@@ -56,10 +62,12 @@ class Work final : public c10d::Work {
   [[nodiscard]] bool has_ended() const;
 
   const std::shared_ptr<Channel> channel_;
-  const What what_;
+  What what_;
   std::vector<at::Tensor> results_;
   Operands operands_;
-  setoStream_t stream_ = nullptr;
+  std::atomic<bool> given_up_{false};
+  int source_;                     // written while the call is under way
+  setoStream_t stream_ = nullptr;  // null: part of a batch that is still open
   std::uint64_t position_ = 0;
   // Under mutex_ of the base, as its completed_ and exception_.
   bool ended_ = false;

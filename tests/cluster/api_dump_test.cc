@@ -65,6 +65,29 @@ SETO_TEST_ALONE(ApiDump, figures_move) {
   }
 }
 
+SETO_TEST_ALONE(ApiDump, shows_what_callers_say_of_a_call) {
+  ThreadRanks ranks(2);
+  ranks.each([](setoComm_t comm, int rank) {
+    setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
+    config.label = "layer \"3\"";
+    config.tag = 41;
+    std::vector<float> values(8, 1.0F);
+    EXPECT_TRUE(succeeded(setoAllReduceConfig(values.data(), values.data(), 8, setoFloat32, setoSum, comm, nullptr, &config)));
+    config.tag = 42;
+    EXPECT_TRUE(succeeded(rank == 0 ? setoSendConfig(values.data(), 8, setoFloat32, 1, comm, nullptr, &config)
+                                    : setoRecvConfig(values.data(), 8, setoFloat32, 0, comm, nullptr, &config)));
+    all_reduce(comm, 8);
+  });
+  const Json calls = dump_of(ranks[1]).at("recorder").at("calls");
+  ASSERT_EQ(calls.size(), 3U);
+  EXPECT_EQ(calls.at(0).at("label"), "layer \"3\"");
+  EXPECT_EQ(calls.at(0).at("tag"), 41);
+  EXPECT_EQ(calls.at(1).at("what"), "receive");
+  EXPECT_EQ(calls.at(1).at("tag"), 42);
+  EXPECT_FALSE(calls.at(2).contains("label"));
+  EXPECT_NE(text_of(ranks[0], setoFormatText).find(", the caller's layer \"3\", tag 41"), std::string::npos);
+}
+
 // What a person asks while a call hangs: who has not come?
 SETO_TEST_ALONE(ApiDump, shows_who_waits_and_who_never_came) {
   ThreadRanks ranks(2);

@@ -225,6 +225,29 @@ TEST(ReportOfProcesses, names_the_rank_that_was_killed_and_who_said_so) {
   EXPECT_EQ(report.at("communicators").at(0).at("missing"), Json(std::vector{1}));
 }
 
+TEST(ReportOfProcesses, puts_a_death_before_what_the_others_ended_because_of_it) {
+  const DumpPlace place;
+  {
+    Job job(Kind::processes, 3, [&](const Seat& seat) {
+      const setoComm_t comm = join(seat, 20'000);
+      setoComm_t twin = nullptr;
+      EXPECT_EQ(answer(setoCommSplit(comm, 0, seat.rank, &twin, nullptr)).code, setoSuccess);
+      EXPECT_EQ(all_reduce(twin).code, setoSuccess);
+      seat.board.counter[static_cast<std::size_t>(seat.rank)] = 1;
+      while (seat.rank == 1) pause();
+      EXPECT_NE(all_reduce(comm, 300).code, setoSuccess);
+      EXPECT_EQ(setoCommAbort(twin), setoSuccess);
+      EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+    });
+    for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(job.reached(rank, 1));
+    job.kill(1);
+    job.finish();
+  }
+  const Json report = report_on(place);
+  EXPECT_EQ(report.at("communicators").size(), 2U) << "one of them was aborted";
+  EXPECT_VERDICT(report, "died", std::vector{1});
+}
+
 TEST(ReportOfProcesses, names_the_rank_that_was_stopped) {
   const DumpPlace place;
   {

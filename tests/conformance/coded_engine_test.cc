@@ -221,6 +221,7 @@ class CodedEngineAtRandom : public CodedEngine {
       ASSERT_EQ(all, results(job, random(), static_cast<unsigned>(random() % 4))) << "in other slices";
     }
     EXPECT_EQ(compared, cases);
+    RecordProperty("cases", std::to_string(compared));
   }
 };
 

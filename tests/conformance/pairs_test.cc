@@ -258,6 +258,7 @@ TEST_P(PairSteps, NothingArrivesBeforeItsCommit) {
     write_pattern(piece.data, piece.size, kKey);
     EXPECT_TRUE(out.send->commit());
     EXPECT_TRUE(in.receive->knocks());
+    EXPECT_EQ(in.receive->at_the_door(), letter);
     EXPECT_EQ(in.receive->front(letter).data, in.receive->front(letter).data) << "asking twice";
     EXPECT_FALSE(in.receive->knocks()) << "it is being received";
     EXPECT_EQ(in.go(letter, kKey), Outcome::whole);

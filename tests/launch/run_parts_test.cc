@@ -188,6 +188,7 @@ TEST(Npy, ThatIsNoneIsRefused) {
   EXPECT_THAT(refusal(""), HasSubstr("no .npy file"));
   EXPECT_THAT(refusal("my diary, which is long enough"), HasSubstr("no .npy file"));
   EXPECT_THAT(refusal(npy("{'descr': '<i8', 'shape': (1,)}", "12345678")), HasSubstr("it holds '<i8'"));
+  EXPECT_THAT(refusal(npy("{'descr': '<f2', 'fortran_order': False}", "12")), HasSubstr("it holds '<f2', not fp32"));
   EXPECT_THAT(refusal(npy("{'descr': '<f8', 'shape': (2,)}", "12345678")),
               HasSubstr("8 bytes of numbers, and its shape wants 16"));
   for (const char* shape : {"(x,)", "(99999999999, 99999999999)", "2", "(-1,)"})

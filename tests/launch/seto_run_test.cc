@@ -244,6 +244,7 @@ TEST(SetoRun, MisuseIsNamed) {
   EXPECT_THAT(refusal({built("seto"), "run", "-n", "2"}), HasSubstr("Name it after --"));
   EXPECT_THAT(refusal(seto_run({}, {"true"})), HasSubstr("-n N"));
   EXPECT_THAT(refusal(seto_run({"-n", "0"}, {"true"})), HasSubstr("'0' is not one of 1 to 65536"));
+  EXPECT_THAT(refusal(seto_run({"--bogus", "-n", "2"}, {"true"})), HasSubstr("no option '--bogus'"));
   EXPECT_THAT(refusal(seto_run({"-np", "2"}, {"true"})), HasSubstr("-np is -n here"));
   EXPECT_THAT(refusal(seto_run({"--hosts", "a:x"}, {"true"})), HasSubstr("'a:x' is no host"));
   EXPECT_THAT(refusal(seto_run({"-n", "9", "--hosts", "a:2,b:2"}, {"true"})), HasSubstr("4 slots"));

@@ -115,6 +115,7 @@ class FaultyPairReceiver final : public PairReceiver {
   }
   [[nodiscard]] Letter other_end() const override { return stream_->other_end(); }
   [[nodiscard]] bool knocks() const override { return stream_->knocks(); }
+  [[nodiscard]] Letter at_the_door() const override { return stream_->at_the_door(); }
 
  private:
   FaultyCircle& circle_;

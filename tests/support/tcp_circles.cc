@@ -204,6 +204,7 @@ class PumpedPairReceiver final : public PairReceiver {
     domain_.pump();
     return pair_->knocks();
   }
+  [[nodiscard]] Letter at_the_door() const override { return pair_->at_the_door(); }
 
  private:
   std::unique_ptr<PairReceiver> pair_;

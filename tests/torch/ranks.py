@@ -14,15 +14,15 @@ import torch.distributed as dist
 LIMIT_S = 90
 
 
-def _run(body: Callable[..., Any], rank: int, size: int, store_file: str, timeout_s: float, backend: str, answers: Any) -> None:
+def _run(body: Callable[..., Any], arguments: tuple, rank: int, size: int, store_file: str, timeout_s: float, answers: Any) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(rank)
     try:
         store = dist.FileStore(store_file, size)
         timeout = datetime.timedelta(seconds=timeout_s)
-        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
+        dist.init_process_group("seto", store=store, rank=rank, world_size=size, timeout=timeout)
         try:
-            answer = body(rank, size)
+            answer = body(rank, size, *arguments)
         finally:
             if dist.is_initialized():
                 dist.destroy_process_group()
@@ -33,13 +33,13 @@ def _run(body: Callable[..., Any], rank: int, size: int, store_file: str, timeou
     answers.join_thread()
 
 
-def run(body: Callable[..., Any], size: int = 2, *, timeout_s: float = 30, backend: str = "seto", lost: tuple = ()) -> list:
-    """What `body(rank, size)` answers on each rank. Fails with the trace of the first that failed; ranks of `lost` need not answer."""
-    context = multiprocessing.get_context("spawn")
+def run(body: Callable[..., Any], size: int = 2, *, arguments: tuple = (), timeout_s: float = 30, lost: tuple = ()) -> list:
+    """What `body(rank, size, *arguments)` answers on each rank. Fails with the trace of the first that failed; ranks of `lost` need not answer."""
+    context = multiprocessing.get_context("fork")  # the parent imports torch once for all, and makes no group itself
     answers = context.Queue()
     with tempfile.TemporaryDirectory(prefix="seto_torch_") as folder:
-        arguments = (size, os.path.join(folder, "store"), timeout_s, backend, answers)
-        processes = [context.Process(target=_run, args=(body, rank, *arguments), daemon=True) for rank in range(size)]
+        common = (size, os.path.join(folder, "store"), timeout_s, answers)
+        processes = [context.Process(target=_run, args=(body, arguments, rank, *common)) for rank in range(size)]
         for process in processes:
             process.start()
         results: dict = {}

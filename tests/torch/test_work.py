@@ -164,7 +164,23 @@ def forked(rank: int, size: int) -> str:
     return text
 
 
+def named(rank: int, size: int) -> tuple:
+    import json
+
+    import seto.torch
+
+    dist.all_gather_into_tensor(torch.empty(size * 4), torch.ones(4))
+    dist.broadcast(torch.ones(4), 0)
+    calls = json.loads(seto.torch.dump(json=True))["recorder"]["calls"]
+    return [call.get("label") for call in calls], seto.torch.dump()
+
+
 class Works(unittest.TestCase):
+    def test_names_of_calls_in_dumps(self):
+        for labels, text in ranks.run(named, 2):
+            self.assertEqual(labels[-2:], ["seto:_all_gather_base", "seto:broadcast"])
+            self.assertIn("the caller's seto:broadcast, tag 2", text)
+
     def test_futures(self):
         ranks.run(futures, 2)
 

@@ -125,6 +125,11 @@ bool SlotPairReceiver::knocks() const {
   return !opened_ && operation_of(lines_[message_ % kPairLines].mark.load(std::memory_order_acquire)) == message_;
 }
 
+Letter SlotPairReceiver::at_the_door() const {
+  const PairLine& line = lines_[message_ % kPairLines];
+  return {line.size, line.label, line.verdict};
+}
+
 PairPiece SlotPairReceiver::front(const Letter& letter) {
   if (letter.verdict != 0 && !opened_) {
     refuse(letter);
@@ -155,9 +160,8 @@ PairPiece SlotPairReceiver::front(const Letter& letter) {
 }
 
 PairPiece::State SlotPairReceiver::open(const Letter& letter) {
-  const PairLine& line = lines_[message_ % kPairLines];
-  theirs_ = {line.size, line.label, line.verdict};
-  depth_ = line.depth;
+  theirs_ = at_the_door();
+  depth_ = lines_[message_ % kPairLines].depth;
   if (theirs_ != letter) {
     refuse(letter);
     return PairPiece::State::refused;

@@ -59,6 +59,7 @@ class SlotPairReceiver final : public PairReceiver {
   bool release() override;
   [[nodiscard]] Letter other_end() const override { return theirs_; }
   [[nodiscard]] bool knocks() const override;
+  [[nodiscard]] Letter at_the_door() const override;
 
  private:
   PairPiece::State open(const Letter& letter);

@@ -53,6 +53,7 @@ class TcpPairReceiver final : public PairReceiver {
   bool release() override;
   [[nodiscard]] Letter other_end() const override { return theirs_; }
   [[nodiscard]] bool knocks() const override;
+  [[nodiscard]] Letter at_the_door() const override { return *pair().letter_of(message_); }
 
  private:
   [[nodiscard]] InPair& pair() const { return *circle_.peers_[sender_].pair; }

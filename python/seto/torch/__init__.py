@@ -13,9 +13,9 @@ from typing import Any, Optional
 import torch
 import torch.distributed as dist
 
-from seto.torch.hooks import compress_hook
+from seto.torch.hooks import backend_of, compress_hook
 
-__all__ = ["Options", "compress_hook", "monitored_barrier", "register"]
+__all__ = ["Options", "compress_hook", "dump", "monitored_barrier", "register"]
 
 
 @dataclasses.dataclass
@@ -59,14 +59,26 @@ def register() -> None:
 
 
 def monitored_barrier(
-    group: Optional[dist.ProcessGroup] = None, timeout: Optional[datetime.timedelta] = None, wait_all_ranks: bool = False
+    group: "Optional[dist.ProcessGroup]" = None, timeout: Optional[datetime.timedelta] = None, wait_all_ranks: bool = False
 ) -> None:
     """A barrier that raises after `timeout`, naming the ranks that have not come. (torch's own takes gloo alone.)"""
+    backend = _backend_of(group)
+    backend.monitored_barrier(timeout or backend.options._timeout, wait_all_ranks)
+
+
+def dump(group: "Optional[dist.ProcessGroup]" = None, *, json: bool = False) -> str:
+    """What each rank of the group does at this moment, and the last calls by their names. Any thread, also while a call hangs.
+
+    As JSON, the dumps of several ranks in files are what ``seto report`` reads.
+    """
+    return _native().dump(_backend_of(group), json)
+
+
+def _backend_of(group: "Optional[dist.ProcessGroup]") -> Any:
     group = group or dist.group.WORLD
     if group is None:
         raise ValueError("seto: there is no process group: init_process_group comes first")
-    backend = group._get_backend(torch.device("cpu"))
-    backend.monitored_barrier(timeout or backend.options._timeout, wait_all_ranks)
+    return backend_of(group, torch.device("cpu"))
 
 
 def _autoload() -> None:

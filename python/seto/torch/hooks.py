@@ -7,10 +7,15 @@ import torch.distributed as dist
 
 __all__ = ["compress_hook"]
 
-_Hook = Callable[[Any, dist.GradBucket], torch.futures.Future[torch.Tensor]]
 
 
-def compress_hook(codec: str = "fp16", error_feedback: bool = False) -> _Hook:
+def backend_of(group: "dist.ProcessGroup", device: torch.device) -> Any:
+    """Of the group, without the wrapper that TORCH_DISTRIBUTED_DEBUG=DETAIL puts around it."""
+    backend = group._get_backend(device)
+    return getattr(backend, "wrapped_pg", backend)
+
+
+def compress_hook(codec: str = "fp16", error_feedback: bool = False) -> "Callable[[Any, dist.GradBucket], torch.futures.Future[torch.Tensor]]":
     """A hook that averages gradients in a codec: fp16, bf16, e4m3, e5m2, int8 or int4.
 
         model.register_comm_hook(None, seto.torch.compress_hook(codec="int8", error_feedback=True))
@@ -42,7 +47,7 @@ def compress_hook(codec: str = "fp16", error_feedback: bool = False) -> _Hook:
     def compress(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         group = state if state is not None else dist.group.WORLD
         gradients = bucket.buffer()
-        backend = group._get_backend(gradients.device)
+        backend = backend_of(group, gradients.device)
         feedback = state_of(backend, bucket.index(), gradients) if error_feedback else None
         work = _backend.all_reduce_coded(backend, gradients, dist.ReduceOp.AVG, codec, feedback)
         return work.get_future().then(lambda future: future.value()[0])

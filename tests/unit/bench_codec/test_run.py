@@ -25,6 +25,14 @@ class Rows(unittest.TestCase):
             {("memcpy", "", "64MiB"): 2.0, ("fp16", "encode", "256KiB"): 2.0, ("int4", "decode", "64MiB"): 2.0},
         )
 
+    def test_cases(self):
+        row = next(row for row in rows.CASE_ROWS if row.key == "bits")
+        document = lambda *tests: {"testsuites": [{"testsuite": list(tests)}]}  # noqa: E731
+        self.assertEqual(verdict(rows.judge_cases(row, document({"cases": "6000"}, {"cases": "4000"}))), "met")
+        self.assertEqual(verdict(rows.judge_cases(row, document({"cases": "6000"}))), "missed")
+        self.assertEqual(verdict(rows.judge_cases(row, document({"cases": "20000", "failures": [{}]}))), "missed")
+        self.assertEqual(verdict(rows.judge_cases(row, None)), "missed")
+
     def test_against_memcpy(self):
         row = row_of("memcpy-fp16-encode")
         rounds = [({("memcpy", "", "64MiB"): 20.0, ("fp16", "encode", "64MiB"): speed}, {}) for speed in (15.0, 16.5, 30.0)]

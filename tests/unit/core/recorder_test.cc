@@ -41,7 +41,7 @@ TEST(Recorder, keeps_what_a_call_was) {
   parts.algorithm = 300;
   parts.codec = kCodecCount;
   parts.digest = 0xfedcba98;
-  const Recorder::Ticket ticket = recorder.issue(RecordedCall::of(parts), (std::uint64_t{1} << 48) - 1);
+  const Recorder::Ticket ticket = recorder.issue(RecordedCall::of(parts), (std::uint64_t{1} << 48) - 1, {});
   const RecordedOperation one = recorder.read().at(0);
   EXPECT_EQ(ticket, 1U);
   EXPECT_EQ(one.operation, (std::uint64_t{1} << 48) - 1);
@@ -62,7 +62,7 @@ TEST(Recorder, keeps_what_a_call_was) {
 
 TEST(Recorder, follows_a_call_to_its_end) {
   Recorder recorder(4);
-  const Recorder::Ticket ticket = recorder.issue(call_of(1), 1);
+  const Recorder::Ticket ticket = recorder.issue(call_of(1), 1, {});
   recorder.begin(ticket, 0);
   EXPECT_EQ(recorder.read().at(0).state, RecordedState::begun);
   EXPECT_EQ(recorder.read().at(0).begun, recorder.read().at(0).issued) << "at once";
@@ -75,7 +75,7 @@ TEST(Recorder, follows_a_call_to_its_end) {
 TEST(Recorder, forgets_the_oldest) {
   Recorder recorder(5);  // kept in a ring of eight
   std::vector<Recorder::Ticket> tickets;
-  for (std::uint64_t number = 1; number <= 23; ++number) tickets.push_back(recorder.issue(call_of(number), number));
+  for (std::uint64_t number = 1; number <= 23; ++number) tickets.push_back(recorder.issue(call_of(number), number, {}));
   const std::vector<RecordedOperation> kept = recorder.read();
   ASSERT_EQ(kept.size(), 5U);
   EXPECT_EQ(kept.front().sequence, 19U);
@@ -87,9 +87,23 @@ TEST(Recorder, forgets_the_oldest) {
   EXPECT_EQ(recorder.recorded(), 23U);
 }
 
+TEST(Recorder, keeps_what_callers_say_of_a_call_and_no_longer) {
+  Recorder recorder(2);
+  recorder.issue(call_of(1), 1, {});
+  recorder.issue(call_of(2), 2, {"gradients", 7});
+  EXPECT_EQ(recorder.read().at(0).mark.label, nullptr);
+  EXPECT_STREQ(recorder.read().at(1).mark.label, "gradients");
+  EXPECT_EQ(recorder.read().at(1).mark.tag, 7U);
+  recorder.issue(call_of(3), 3, {nullptr, 9});
+  recorder.issue(call_of(4), 4, {});
+  EXPECT_EQ(recorder.read().at(0).mark.tag, 9U);
+  EXPECT_EQ(recorder.read().at(0).mark.label, nullptr);
+  EXPECT_TRUE(recorder.read().at(1).mark.empty()) << "of the call that stood there before";
+}
+
 TEST(Recorder, remembers_nothing_where_it_is_off) {
   Recorder recorder(0);
-  const Recorder::Ticket ticket = recorder.issue(call_of(1), 1);
+  const Recorder::Ticket ticket = recorder.issue(call_of(1), 1, {});
   recorder.begin(ticket, 1);
   recorder.end(ticket, RecordedState::ended, 1);
   EXPECT_EQ(ticket, 0U);
@@ -102,7 +116,7 @@ TEST(Recorder, is_read_while_it_is_written) {
   std::atomic<bool> enough{false};
   std::thread writer([&] {
     for (std::uint64_t number = 1; !enough; ++number) {
-      const Recorder::Ticket ticket = recorder.issue(call_of(number), number);
+      const Recorder::Ticket ticket = recorder.issue(call_of(number), number, {});
       recorder.begin(ticket, number);
       recorder.end(ticket, RecordedState::ended, number);
     }

@@ -44,7 +44,7 @@ TEST(Waits, an_answer_goes_with_its_call_but_not_if_it_failed) {
   seeing.recorder() = Recorder(8);
   const auto answered = [&](const Status& how, bool failed) {
     TaskRecord record;
-    record.issue(seeing, {}, 1);
+    record.issue(seeing, {}, 1, {});
     record.begin(false);
     (void)seeing.waits().ask();
     EXPECT_TRUE(record.wanted(false));

@@ -1,0 +1,177 @@
+"""The module `seto` without torch.distributed: arrays of numpy, of the standard library, of torch by DLPack."""
+
+import array
+import multiprocessing
+import os
+import tempfile
+import traceback
+import unittest
+from typing import Any, Callable
+
+import numpy
+import torch
+
+LIMIT_S = 60
+
+
+def _run(body: Callable[..., Any], rank: int, size: int, root: str, answers: Any) -> None:
+    os.environ.update(SETO_ROOT=f"file:{root}", SETO_RANK=str(rank), SETO_RANKS=str(size))
+    import seto
+
+    try:
+        with seto.Communicator(timeout_s=20) as comm:
+            answers.put((rank, body(comm), None))
+    except BaseException:  # noqa: B902 - the parent tells it
+        answers.put((rank, None, traceback.format_exc()))
+    answers.close()
+    answers.join_thread()
+
+
+def run(body: Callable[..., Any], size: int = 2) -> list:
+    """What the body answers for the communicator of each rank, each of which is a process."""
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    with tempfile.TemporaryDirectory(prefix="seto_plain_") as folder:
+        processes = [context.Process(target=_run, args=(body, rank, size, f"{folder}/root", answers), daemon=True) for rank in range(size)]
+        for process in processes:
+            process.start()
+        results: dict = {}
+        try:
+            while len(results) < size:
+                rank, answer, problem = answers.get(timeout=LIMIT_S)
+                if problem is not None:
+                    raise AssertionError(f"rank {rank}:\n{problem}")
+                results[rank] = answer
+            for process in processes:
+                process.join(LIMIT_S)
+                assert process.exitcode == 0, f"a rank ended with {process.exitcode}"
+        finally:
+            for process in processes:
+                if process.is_alive():
+                    process.kill()
+                process.join()
+    return [results[rank] for rank in range(size)]
+
+
+def collectives(comm: Any) -> None:
+    mine = numpy.full((5, 20), comm.rank + 1.0, dtype=numpy.float32)
+    assert comm.all_reduce(mine) is mine and (mine == 6).all()
+    other = numpy.zeros(100, dtype=numpy.float32)
+    comm.all_reduce(mine.reshape(-1), "max", out=other)
+    assert (other == 6).all()
+    everybody = numpy.zeros(3 * 4, dtype=numpy.int64)
+    comm.all_gather(numpy.full(4, comm.rank, dtype=numpy.int64), everybody)
+    assert (everybody == numpy.repeat(numpy.arange(3), 4)).all()
+    part = numpy.zeros(4, dtype=numpy.int64)
+    comm.reduce_scatter(everybody, part)
+    assert (part == 3 * comm.rank).all()
+    exchanged = numpy.zeros(3, dtype=numpy.float64)
+    comm.all_to_all(numpy.arange(3.0) + 10 * comm.rank, exchanged)
+    assert (exchanged == comm.rank + 10 * numpy.arange(3.0)).all()
+    told = numpy.full(7, comm.rank, dtype=numpy.uint8)
+    comm.broadcast(told, root=2)
+    assert (told == 2).all()
+    summed = numpy.ones(3, dtype=numpy.float16)
+    comm.reduce(summed, root=1)
+    assert (summed == (3 if comm.rank == 1 else 1)).all()
+    comm.barrier()
+
+
+def of_any_owner(comm: Any) -> None:
+    standard = array.array("d", [comm.rank, 1.5])
+    comm.all_reduce(standard)
+    assert list(standard) == [1.0, 3.0]
+    tensor = torch.full((3, 3), float(comm.rank + 1), dtype=torch.bfloat16)
+    comm.all_reduce(tensor)
+    assert tensor.eq(3).all()
+    message = bytearray(b"hello") if comm.rank == 0 else bytearray(5)
+    if comm.rank == 0:
+        comm.send(message, to=1)
+    else:
+        comm.receive(message, source=0)
+    assert message == b"hello"
+    comm.all_reduce(numpy.zeros(0, dtype=numpy.float32))
+
+
+def refusals(comm: Any) -> list:
+    texts = []
+    readonly = numpy.ones(4)
+    readonly.flags.writeable = False
+    for wrong in (
+        lambda: comm.all_reduce(numpy.ones((4, 4))[:, ::2]),
+        lambda: comm.all_reduce(readonly),
+        lambda: comm.all_reduce(numpy.ones(4, dtype=numpy.complex64)),
+        lambda: comm.all_reduce([1.0, 2.0]),
+        lambda: comm.all_reduce(numpy.ones(4), "median"),
+        lambda: comm.all_reduce(numpy.ones(4), codec="fp61"),
+        lambda: comm.all_gather(numpy.ones(4), numpy.ones(4)),
+        lambda: comm.all_reduce(numpy.ones(4), out=numpy.ones(4, dtype=numpy.float32)),
+    ):
+        try:
+            wrong()
+            texts.append("it worked")
+        except (TypeError, ValueError, RuntimeError) as error:
+            texts.append(f"{type(error).__name__}: {error}")
+    comm.barrier()
+    return texts
+
+
+def lost(comm: Any) -> str:
+    import seto
+
+    if comm.rank == 1:
+        return ""
+    try:
+        comm.barrier()
+    except seto.SetoError as error:
+        comm.abort()
+        return str(error)
+    return "it worked"
+
+
+def alone(comm: Any) -> str:
+    import re
+
+    import seto
+
+    assert (comm.rank, comm.size) == (0, 1) and re.fullmatch(r"\d+\.\d+\.\d+", seto.__version__)
+    assert list(comm.all_reduce(array.array("f", [2, 3]))) == [2, 3]
+    comm.close()
+    try:
+        comm.barrier()
+    except ValueError as error:
+        return str(error)
+    return "it worked"
+
+
+class Plain(unittest.TestCase):
+    def test_collectives(self):
+        run(collectives, 3)
+
+    def test_memory_of_any_owner(self):
+        run(of_any_owner)
+
+    def test_refusals_say_what_is_wrong(self):
+        parts = (
+            "contiguous copy",
+            "read-only",
+            "format",
+            "neither a buffer nor __dlpack__",
+            "median",
+            "fp16",
+            "2 ranks bring 4 each",
+            "another type",
+        )
+        for texts in run(refusals):
+            for text, part in zip(texts, parts, strict=True):
+                self.assertIn(part, text)
+
+    def test_a_rank_that_leaves_is_named(self):
+        self.assertIn("rank 1", run(lost)[0])
+
+    def test_alone(self):
+        self.assertEqual(run(alone, 1)[0], "this communicator was closed")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
