@@ -3,6 +3,7 @@
 import json
 import statistics
 import tempfile
+from math import log10
 from pathlib import Path
 
 import rows
@@ -41,8 +42,6 @@ def smoothed(losses):
 
 def picture_of(curves, width=760, height=420):
     """An SVG of the losses, step by step, in a logarithmic scale."""
-    from math import log10
-
     left, right, top, bottom = 56, 16, 30, 40
     lowest = min(min(smoothed(losses)) for losses in curves.values())
     highest = max(max(losses) for losses in curves.values())

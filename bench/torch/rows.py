@@ -84,5 +84,5 @@ def share_fits(share):
 
 
 def distance(loss, exact):
-    """In percent of the loss without a codec: better is no distance."""
-    return max(0.0, (loss - exact) / exact * 100)
+    """In percent of the loss without a codec."""
+    return abs(loss - exact) / exact * 100

@@ -54,7 +54,7 @@ bool ReceiveAnyTask::found() {
     if (!prepared) continue;
     *call_.source = peer;
     const TransferCall call{std::span(&call_.transfer, 1), TransferKind::point_to_point, call_.deadline_ms, {}, call_.mark};
-    receive_.emplace(communicator_, *std::move(prepared), call, nullptr);
+    receive_.emplace(communicator_, *std::move(prepared), call, record_);
     return true;
   }
   return false;
@@ -118,7 +118,7 @@ void ReceiveAnyTask::finish(Status status) {
   Communicator& communicator = communicator_;
   TaskGate* const gate = gate_;
   if (communicator.failed() && status.ok()) status = communicator.first_failure();
-  record_.end(status, communicator.failed(), deadline_.has_value());
+  if (!receive_) record_.end(status, communicator.failed(), deadline_.has_value());
   if (gate != nullptr) {
     communicator.task_ended();
     gate->ended(status);

@@ -31,14 +31,21 @@ RecordedCall recorded(const TransferCall& call) {
 
 }  // namespace
 
-TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepared, const TransferCall& call, TaskGate* gate)
+TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepared, const TransferCall& call,
+                           const TaskRecord& record)
     : communicator_(communicator),
       prepared_(std::move(prepared)),
       limit_(call.deadline_ms, communicator.config()),
       deadline_(call.until),
       of_init_(call.until.has_value()),
-      gate_(gate) {
+      gate_(nullptr),
+      record_(record) {
   if (of_init_) late_.silence();
+}
+
+TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepared, const TransferCall& call, TaskGate* gate)
+    : TransferTask(communicator, std::move(prepared), call, TaskRecord()) {
+  gate_ = gate;
   record_.issue(communicator.seeing(), recorded(call), 0, call.mark);
 }
 

@@ -15,6 +15,8 @@ namespace seto {
 class TransferTask final : public Task {
  public:
   TransferTask(Communicator& communicator, PreparedTransfers prepared, const TransferCall& call, TaskGate* gate);
+  // What goes on with a call that was issued, and recorded, before; the recorder is the calling thread's.
+  TransferTask(Communicator& communicator, PreparedTransfers prepared, const TransferCall& call, const TaskRecord& record);
 
   Step advance() override;
   bool inspect() override;

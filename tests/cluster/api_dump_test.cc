@@ -88,6 +88,20 @@ SETO_TEST_ALONE(ApiDump, shows_what_callers_say_of_a_call) {
   EXPECT_NE(text_of(ranks[0], setoFormatText).find(", the caller's layer \"3\", tag 41"), std::string::npos);
 }
 
+SETO_TEST_ALONE(ApiDump, shows_a_receive_from_any_rank_once) {
+  ThreadRanks ranks(2);
+  ranks.each([](setoComm_t comm, int rank) {
+    std::vector<float> values(100'000, 1.0F);
+    int source = -1;
+    EXPECT_TRUE(succeeded(rank == 0 ? setoRecvAny(values.data(), values.size(), setoFloat32, &source, comm, nullptr)
+                                    : setoSend(values.data(), values.size(), setoFloat32, 0, comm, nullptr)));
+  });
+  const Json calls = dump_of(ranks[0]).at("recorder").at("calls");
+  ASSERT_EQ(calls.size(), 1U);
+  EXPECT_EQ(calls.at(0).at("text"), "receive of 100000 float from any rank");
+  EXPECT_EQ(calls.at(0).at("state"), "ended");
+}
+
 // What a person asks while a call hangs: who has not come?
 SETO_TEST_ALONE(ApiDump, shows_who_waits_and_who_never_came) {
   ThreadRanks ranks(2);

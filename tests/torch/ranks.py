@@ -40,25 +40,30 @@ def run(body: Callable[..., Any], size: int = 2, *, arguments: tuple = (), timeo
     with tempfile.TemporaryDirectory(prefix="seto_torch_") as folder:
         common = (size, os.path.join(folder, "store"), timeout_s, answers)
         processes = [context.Process(target=_run, args=(body, arguments, rank, *common)) for rank in range(size)]
+        return collect(processes, answers, lost)
+
+
+def collect(processes: list, answers: Any, lost: tuple = ()) -> list:
+    """Starts the processes, each of which puts (rank, answer, trace of a failure) once; what they answer, by rank."""
+    for process in processes:
+        process.start()
+    results: dict = {}
+    try:
+        while len(results) < len(processes) - len(lost):
+            rank, answer, problem = answers.get(timeout=LIMIT_S)
+            if problem is not None:
+                raise AssertionError(f"rank {rank}:\n{problem}")
+            results[rank] = answer
+        for rank, process in enumerate(processes):
+            if rank not in lost:
+                process.join(LIMIT_S)
+                assert process.exitcode == 0, f"a rank ended with {process.exitcode}"
+    finally:
         for process in processes:
-            process.start()
-        results: dict = {}
-        try:
-            while len(results) < size - len(lost):
-                rank, answer, problem = answers.get(timeout=LIMIT_S)
-                if problem is not None:
-                    raise AssertionError(f"rank {rank}:\n{problem}")
-                results[rank] = answer
-            for process in processes:
-                if processes.index(process) not in lost:
-                    process.join(LIMIT_S)
-                    assert process.exitcode == 0, f"a rank ended with {process.exitcode}"
-        finally:
-            for process in processes:
-                if process.is_alive():
-                    process.kill()
-                process.join()
-    return [results.get(rank) for rank in range(size)]
+            if process.is_alive():
+                process.kill()
+            process.join()
+    return [results.get(rank) for rank in range(len(processes))]
 
 
 def main(module: str) -> None:

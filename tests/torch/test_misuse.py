@@ -42,8 +42,6 @@ def wrong_arguments(rank: int, size: int) -> list:
 
 
 def sparse(rank: int, size: int) -> None:
-    import torch.sparse
-
     for shape in ((4,), (4, 5), (4, 5, 3)):
         own = torch.zeros(shape)
         own[rank] = rank + 1.0

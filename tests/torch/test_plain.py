@@ -9,9 +9,8 @@ import unittest
 from typing import Any, Callable
 
 import numpy
+import ranks
 import torch
-
-LIMIT_S = 60
 
 
 def _run(body: Callable[..., Any], rank: int, size: int, root: str, answers: Any) -> None:
@@ -32,25 +31,8 @@ def run(body: Callable[..., Any], size: int = 2) -> list:
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
     with tempfile.TemporaryDirectory(prefix="seto_plain_") as folder:
-        processes = [context.Process(target=_run, args=(body, rank, size, f"{folder}/root", answers), daemon=True) for rank in range(size)]
-        for process in processes:
-            process.start()
-        results: dict = {}
-        try:
-            while len(results) < size:
-                rank, answer, problem = answers.get(timeout=LIMIT_S)
-                if problem is not None:
-                    raise AssertionError(f"rank {rank}:\n{problem}")
-                results[rank] = answer
-            for process in processes:
-                process.join(LIMIT_S)
-                assert process.exitcode == 0, f"a rank ended with {process.exitcode}"
-        finally:
-            for process in processes:
-                if process.is_alive():
-                    process.kill()
-                process.join()
-    return [results[rank] for rank in range(size)]
+        root = f"{folder}/root"
+        return ranks.collect([context.Process(target=_run, args=(body, rank, size, root, answers)) for rank in range(size)], answers)
 
 
 def collectives(comm: Any) -> None:
@@ -174,4 +156,4 @@ class Plain(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    ranks.main("__main__")

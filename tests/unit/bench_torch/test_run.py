@@ -44,8 +44,8 @@ class Rows(unittest.TestCase):
         self.assertEqual(len(set(rows.KEYS)), 9)
         self.assertEqual([rows.share_fits(share) for share in (0.29, 0.3, 0.5, 0.51)], [False, True, True, False])
 
-    def test_a_loss_that_is_lower_is_no_distance(self):
-        self.assertEqual(rows.distance(0.9, 1.0), 0.0)
+    def test_a_lower_loss_is_as_far_as_a_higher_one(self):
+        self.assertAlmostEqual(rows.distance(0.99, 1.0), 1.0)
         self.assertAlmostEqual(rows.distance(1.01, 1.0), 1.0)
 
 
