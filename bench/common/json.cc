@@ -46,7 +46,8 @@ Json row_json(const ResultRow& row, const Options& options) {
   json["actual_iterations"] = options.iterations;
   json["experiment_name"] = "";
   if (options.coded()) json["codec"] = row.codec;
-  if (options.coded()) json["wire_bytes"] = row.encoded;
+  if (options.coded()) json["travelled_in"] = row.travelled_in;
+  if (options.coded()) json["wire_bytes"] = row.wire_bytes;
   if (options.report_timestamps) json["timestamp"] = row.timestamp;
   return json;
 }

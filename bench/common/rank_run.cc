@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "bench/common/codecs.h"
 #include "bench/common/verify.h"
 
 namespace seto::bench {
@@ -49,7 +50,8 @@ struct RankRun::Prepared {
   std::size_t places = 1;  // that iterations take in turn
   Where where;
   setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
-  double bound = 0;  // of a check: how far a sum may be off; 0: exact
+  bool encoded = false;  // it travelled in a codec, as far as is known
+  double bound = 0;      // of a check: how far a sum may be off; 0: exact
 };
 
 std::size_t largest_buffer(const Program& program, const Options& options) {
@@ -155,7 +157,7 @@ bool RankRun::prepare(const RowPlan& row, Where where, Prepared& prepared) {
     prepared.call.receive = receive_ + index * layout.receive_stride * element_size;
   }
   if (options_.coded() && !options_.codec_of_environment) {
-    if (!ok(setoCodecId(row.codec.c_str(), &prepared.config.codec), "codec")) return false;
+    prepared.config.codec = codec_named(row.codec);
     prepared.call.config = &prepared.config;
   }
   if (prepared.row_size > 0 && !options_.one_place)
@@ -256,6 +258,18 @@ bool RankRun::time_row(const Prepared& prepared, Placement& result) {
   return true;
 }
 
+// Rank 0 asks for all: every rank ran the same plan.
+bool RankRun::ask_codec(Prepared& prepared, Placement& result) {
+  if (!options_.coded()) return true;
+  result.travelled_in = kExact;
+  if (prepared.row.codec == kExact || job_.ranks() == 1) return true;
+  if (rank_ == 0) result.travelled_in = travelled_in(comm_);
+  std::vector<double> encoded(static_cast<std::size_t>(job_.ranks()));
+  if (!exchange(rank_ == 0 && result.travelled_in != kExact ? 1 : 0, encoded)) return false;
+  prepared.encoded = encoded[0] != 0;
+  return true;
+}
+
 void RankRun::fill_input(const Prepared& prepared) {
   const Case& shape = prepared.call.shape;
   auto* send = static_cast<std::byte*>(const_cast<void*>(prepared.call.send));
@@ -304,15 +318,13 @@ std::uint64_t RankRun::compare(const Prepared& prepared) const {
 bool RankRun::find_bound(Prepared& prepared) {
   std::vector<double> largest(static_cast<std::size_t>(job_.ranks()));
   const Op op = prepared.row.op;
-  const bool coded = prepared.row.codec != "none";
   const std::size_t bytes = prepared.call.shape.layout.send_count * prepared.element_size;
   const std::span<const std::byte> input(static_cast<const std::byte*>(prepared.call.send), bytes);
-  if (!exchange(coded ? largest_magnitude(prepared.row.type, input) : 0, largest)) return false;
-  if (!coded) return true;
+  if (!exchange(prepared.encoded ? largest_magnitude(prepared.row.type, input) : 0, largest)) return false;
+  if (!prepared.encoded) return true;
   const double most = *std::max_element(largest.begin(), largest.end()) * (op == Op::mul_sum ? largest_scalar() : 1);
-  int codec = 0;
-  if (!ok(setoCodecId(prepared.row.codec.c_str(), &codec), "codec")) return false;
-  return ok(setoCodecErrorBound(codec, prepared.row.type, job_.ranks(), most, &prepared.bound), "error bound");
+  return ok(setoCodecErrorBound(codec_named(prepared.row.codec), prepared.row.type, job_.ranks(), most, &prepared.bound),
+            "error bound");
 }
 
 bool RankRun::check_once(Prepared& prepared, std::uint64_t& wrong) {
@@ -344,7 +356,7 @@ bool RankRun::check_row(const Prepared& prepared, Placement& result) {
 bool RankRun::measure(const RowPlan& row, Where where, Placement& result) {
   Prepared prepared;
   result = {};
-  if (!prepare(row, where, prepared) || !time_row(prepared, result)) return false;
+  if (!prepare(row, where, prepared) || !time_row(prepared, result) || !ask_codec(prepared, result)) return false;
   if (options_.checks > 0 && !check_row(prepared, result)) return false;
   const bool custom = program_.reduces == Reduces::yes && row.op == Op::mul_sum;
   return !custom || ok(setoRedOpDestroy(prepared.call.op, comm_), "destroy mulsum");

@@ -18,7 +18,7 @@ struct RowPlan {
   setoDataType_t type;
   Op op;
   int root;
-  std::string codec = "none";
+  std::string codec = "none";  // that sums may travel in
 };
 
 enum class Where : std::uint8_t { out_of_place, in_place };
@@ -50,6 +50,7 @@ class RankRun final {
   static Call moved(const Prepared& prepared, std::size_t place);
   [[nodiscard]] bool issue(const Prepared& prepared, std::size_t iteration);
   [[nodiscard]] bool iterate(const Prepared& prepared, int iterations, Elapsed& elapsed);
+  [[nodiscard]] bool ask_codec(Prepared& prepared, Placement& result);
   [[nodiscard]] bool time_row(const Prepared& prepared, Placement& result);
   [[nodiscard]] bool check_row(const Prepared& prepared, Placement& result);
   [[nodiscard]] bool check_once(Prepared& prepared, std::uint64_t& wrong);

@@ -30,16 +30,18 @@ struct Placement {
   double bus_bandwidth = 0;
   std::optional<std::uint64_t> wrong;  // nothing: not checked
   std::optional<IterationStatistics> iterations;
+  std::string travelled_in;  // a codec, "none", or nothing where it is not known
 };
 
 struct ResultRow {
   std::uint64_t size;   // the larger of the two buffers, bytes
   std::uint64_t count;  // what the call takes
   std::string type;
-  std::string op;  // "none" where nothing is reduced
-  int root;        // -1 where there is none
-  std::string codec;
-  std::uint64_t encoded;  // bytes of such a tensor, as it travels
+  std::string op;            // "none" where nothing is reduced
+  int root;                  // -1 where there is none
+  std::string codec;         // that it might travel in
+  std::string travelled_in;  // "none": exactly; empty: not known
+  std::uint64_t wire_bytes;  // of such a tensor, as it travelled
   std::string timestamp;
   Placement out_of_place;
   std::optional<Placement> in_place;  // nothing: the collective has no such form

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bench/common/algorithms.h"
+#include "bench/common/codecs.h"
 #include "bench/common/job.h"
 #include "bench/common/json.h"
 #include "bench/common/options.h"
@@ -24,21 +25,13 @@ constexpr int kWrongResult = 1;
 constexpr int kMisused = 2;
 constexpr int kFailed = 3;
 
-// What the library asks of a codec; a name that is none takes nothing, and init says so.
-bool takes(const std::string& codec, setoDataType_t type, Op op) {
-  int id = 0;
-  std::size_t size = 0;
-  return codec != "none" && sums(op) && setoCodecId(codec.c_str(), &id) == setoSuccess &&
-         setoCodecSize(id, type, 1, &size) == setoSuccess;
-}
-
 // Sums that may travel in the communicators' codec are checked against its bound.
 void heed_environment(const Program& program, Options& options) {
   const char* const setting = std::getenv("SETO_CODEC");
   if (setting == nullptr || program.reduces == Reduces::no || options.coded()) return;
   const std::string text(setting);  // "fp16", "site=fp16,world=fp16": one codec in either case
   options.codecs = {text.substr(text.rfind('=') + 1)};
-  if (options.codecs.front().empty()) options.codecs = {"none"};
+  if (options.codecs.front().empty()) options.codecs = {kExact};
   options.codec_of_environment = options.coded();
 }
 
@@ -59,7 +52,7 @@ std::vector<RowPlan> plan_rows(const Program& program, const Options& options) {
           if (!coded && !sums(op) && codec != options.codecs.front()) continue;
           for (const int root : roots)
             for (const std::uint64_t size : sizes_of(options.sizes))
-              rows.push_back({size, type, op, root, coded ? codec : "none"});
+              rows.push_back({size, type, op, root, coded ? codec : kExact});
         }
   return rows;
 }
@@ -134,13 +127,9 @@ std::string pin_problem(const Run& run) {
   return check_algorithm(run.program, run.options.algorithm, json);
 }
 
-// Known by now to be a codec of that type.
-std::size_t encoded_size(const RowPlan& row, std::size_t count) {
-  int codec = 0;
-  std::size_t size = 0;
-  (void)setoCodecId(row.codec.c_str(), &codec);
-  (void)setoCodecSize(codec, row.type, count, &size);
-  return size;
+// Of a tensor as it travelled; of one that nobody knows, as it is.
+std::size_t wire_bytes(const RowPlan& plan, const Placement& placement, std::size_t count) {
+  return size_in(placement.travelled_in == plan.codec ? plan.codec : kExact, plan.type, count);
 }
 
 // Codecs and types that do not go together are said before anything is measured.
@@ -150,9 +139,9 @@ std::string codec_problem(const Run& run) {
     return "--codec: " + std::string(run.program.name) + " adds nothing: what only moves is exact";
   for (const std::string& name : run.options.codecs)
     for (const setoDataType_t type : run.options.types) {
-      int codec = 0;
+      const int codec = codec_named(name);
       std::size_t size = 0;
-      if (setoCodecId(name.c_str(), &codec) != setoSuccess || setoCodecSize(codec, type, 1, &size) != setoSuccess)
+      if (codec == 0 || setoCodecSize(codec, type, 1, &size) != setoSuccess)
         return std::string("--codec: ") + setoGetLastError(nullptr);
     }
   return {};
@@ -186,7 +175,8 @@ class Reporter final {
                             .op = reduces ? std::string(name_of(plan.op)) : "none",
                             .root = plan.root,
                             .codec = plan.codec,
-                            .encoded = encoded_size(plan, std::max(layout.send_count, layout.receive_count)),
+                            .travelled_in = out_of_place.travelled_in,
+                            .wire_bytes = wire_bytes(plan, out_of_place, std::max(layout.send_count, layout.receive_count)),
                             .timestamp = timestamp_now(),
                             .out_of_place = out_of_place,
                             .in_place = in_place});

@@ -3,6 +3,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "bench/common/codecs.h"
+
 namespace seto::bench {
 namespace {
 
@@ -36,6 +38,11 @@ std::string placement_text(const Placement& placement, const Options& options) {
   return text;
 }
 
+std::string travels_text(const ResultRow& row) {
+  if (row.travelled_in.empty()) return "unknown";  // without a flight recorder
+  return row.travelled_in == kExact ? "exactly" : row.travelled_in;
+}
+
 constexpr char kMissing[] = "      N/A     N/A     N/A     N/A";
 constexpr char kMissingIterations[] = "      N/A      N/A      N/A     N/A";
 
@@ -55,8 +62,9 @@ std::string heading_text(const Heading& heading, const Options& options) {
       options.warmups, options.iterations, options.aggregated, options.checks);
   if (options.coded())
     text +=
-        "# codecs: sums are checked against the error bound of their codec (setoCodecErrorBound); wire: bytes of the tensor, "
-        "encoded\n# (a codec is leave to encode: sums travel in it where that wins; SETO_LOG=debug says which do)\n";
+        "# codec: that sums might travel in; travels: what they did travel in, which is exactly where a codec would have lost; "
+        "wire: bytes\n# of the tensor as it travelled. Encoded sums are checked against the error bound of their codec "
+        "(setoCodecErrorBound).\n";
   text += "#\n# Using devices\n";
   for (std::size_t rank = 0; rank < heading.process_ids.size(); ++rank) {
     text += format("#  Rank %2zu Group  0 Pid %6ld on %10s device %2d [host] %s\n", rank, heading.process_ids[rank],
@@ -74,7 +82,7 @@ std::string columns_text(const Options& options) {
     more[2] = "     (us)     (us)     (us)     (%)";
   }
   const std::string stamp =
-      std::string(options.coded() ? "   codec          wire" : "") + (options.report_timestamps ? "   timestamp" : "");
+      std::string(options.coded() ? "   codec  travels          wire" : "") + (options.report_timestamps ? "   timestamp" : "");
   std::string text = "#\n";
   text += format("# %10s  %12s  %8s  %6s  %6s           out-of-place           %s           in-place             %s\n", "", "",
                  "", "", "", more[0], more[0]);
@@ -95,7 +103,9 @@ std::string row_text(const ResultRow& row, const Options& options) {
     text += kMissing;
     if (options.report_iterations) text += kMissingIterations;
   }
-  if (options.coded()) text += format("  %6s  %12llu", row.codec.c_str(), static_cast<unsigned long long>(row.encoded));
+  if (options.coded())
+    text += format("  %6s  %7s  %12llu", row.codec.c_str(), travels_text(row).c_str(),
+                   static_cast<unsigned long long>(row.wire_bytes));
   if (options.report_timestamps) text += "   " + row.timestamp;
   return text + "\n";
 }

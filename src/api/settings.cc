@@ -33,12 +33,13 @@ Status apply_log(const Config& config) {
   return {};
 }
 
-Status check_codec(std::string_view text) { return CodecSetting::parse(text).status(); }
-
-Status check_algorithm(std::string_view name) {
+// Names that the table of settings cannot know. Failures begin with what the caller set.
+Status check_names(const Config& config, const char* algorithm, const char* codec) {
+  SETO_TRY(CodecSetting::parse(config.codec, codec).status());
+  const std::string& name = config.algorithm;
   if (name.empty() || algorithm_id(name) != 0) return {};
-  return failure(Code::invalid_argument, "algorithm: '%.64s' is none; there are %s", std::string(name).c_str(),
-                 known_algorithms().c_str());
+  return failure(Code::invalid_argument, "%s: '%.64s' is none; there are %s", algorithm, name.c_str(),
+                 known_algorithms(name).c_str());
 }
 
 Result<bool> switch_of(int value, bool inherited_value, const char* name) {
@@ -116,8 +117,7 @@ Result<Settings> settings_of_environment() {
   Settings settings;
   SETO_ASSIGN(settings.config, load_config(environ));
   SETO_TRY(apply_log(settings.config));
-  SETO_TRY(check_algorithm(settings.config.algorithm));
-  SETO_TRY(check_codec(settings.config.codec));
+  SETO_TRY(check_names(settings.config, "SETO_ALGORITHM", "SETO_CODEC"));
   if (settings.config.memory == Memory::device)
     return failure(Code::invalid_usage, "SETO_MEMORY: device memory is not in this version; use host");
   return settings;
@@ -128,8 +128,7 @@ Result<Settings> with_struct(Settings base, const setoConfig_t* config) {
   SETO_TRY(check_struct(config, {"config", sizeof(setoConfig_t), sizeof(setoConfig_t), SETO_CONFIG_MAGIC}));
   SETO_TRY(check_absent(*config));
   SETO_TRY(take_values(base.config, *config));
-  SETO_TRY(check_algorithm(base.config.algorithm));
-  SETO_TRY(check_codec(base.config.codec));
+  SETO_TRY(check_names(base.config, "algorithm", "codec"));
   SETO_ASSIGN(base.blocking, switch_of(number_in(config->blocking), base.blocking, "blocking"));
   SETO_ASSIGN(base.share_context, switch_of(number_in(config->splitShare), base.share_context, "splitShare"));
   if (config->commName != nullptr) base.name = std::string(config->commName, strnlen(config->commName, kNameLimit));

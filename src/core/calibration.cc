@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "src/core/common_settings.h"
+
 namespace seto {
 namespace {
 
@@ -146,12 +148,27 @@ Result<CostModel> measure(Communicator& communicator, Deadline until) {
 Status disagreement(Rank rank, Rank other) {
   return failure(
       Code::invalid_usage,
-      "rank %d and rank %d want different constants of choice: SETO_TUNING_FILE, SETO_CALIBRATE and SETO_DETERMINISTIC must be "
-      "the same on all ranks",
+      "rank %d and rank %d want different constants of choice: SETO_TUNING_FILE and SETO_CALIBRATE must be the same on all ranks",
       rank, other);
 }
 
 Wish wish_of(const std::string& statement) { return statement.empty() ? Wish::unknown : static_cast<Wish>(statement.front()); }
+
+// What a rank says: its settings, and behind them its statement.
+constexpr char kStatementFollows = '\0';
+
+// Takes the settings off the front of what all said. A rank without a statement could not make one.
+Status take_settings(std::vector<std::string>& said) {
+  std::vector<std::string> settings;
+  for (std::size_t rank = 0; rank < said.size(); ++rank) {
+    if (said[rank].empty()) return failure(Code::remote_error, "rank %zu: its SETO_TUNING_FILE could not be read", rank);
+    const std::size_t end = said[rank].find(kStatementFollows);
+    if (end == std::string::npos) return failure(Code::remote_error, "rank %zu: its settings are cut short", rank);
+    settings.push_back(said[rank].substr(0, end));
+    said[rank].erase(0, end + 1);
+  }
+  return check_same(settings);
+}
 
 // Nothing when they must be measured.
 Result<std::optional<CostModel>> common(const std::vector<std::string>& statements) {
@@ -179,10 +196,11 @@ Result<std::optional<CostModel>> common(const std::vector<std::string>& statemen
 Result<CostModel> agree_on_costs(Communicator& communicator, Bootstrap& bootstrap, Deadline until) {
   // A rank whose file is wrong still answers, or the others would wait for it.
   Result<std::string> own = own_statement(communicator);
-  SETO_ASSIGN(const std::vector<std::string> statements, bootstrap.all_gather(own.ok() ? own.value() : "", until));
+  std::string mine;
+  if (own.ok()) mine = planning_settings(communicator.config()) + kStatementFollows + own.value();
+  SETO_ASSIGN(std::vector<std::string> statements, bootstrap.all_gather(std::move(mine), until));
   if (!own.ok()) return own.status();
-  for (std::size_t rank = 0; rank < statements.size(); ++rank)
-    if (statements[rank].empty()) return failure(Code::remote_error, "rank %zu: its SETO_TUNING_FILE could not be read", rank);
+  SETO_TRY(take_settings(statements));
   SETO_ASSIGN(const std::optional<CostModel> agreed, common(statements));
   if (agreed) return *agreed;
   const Result<CostModel> measured = measure(communicator, until);

@@ -12,10 +12,11 @@ namespace {
 constexpr std::array<std::string_view, 3> kKinds = {"node", "site", "world"};  // in the order of TierKind
 constexpr std::uint8_t kEveryKind = 7;
 
-Result<std::uint8_t> kinds_of(std::string_view name) {
+Result<std::uint8_t> kinds_of(std::string_view name, const char* given_as) {
   for (std::size_t kind = 0; kind < kKinds.size(); ++kind)
     if (name == kKinds[kind]) return static_cast<std::uint8_t>(1U << kind);
-  return failure(Code::invalid_argument, "codec: '%.64s' is no tier; there are node, site and world", std::string(name).c_str());
+  return failure(Code::invalid_argument, "%s: '%.64s' is no tier; there are node, site and world", given_as,
+                 std::string(name).c_str());
 }
 
 }  // namespace
@@ -25,7 +26,7 @@ CodecSetting CodecSetting::of_id(int id) {
   return {number, number == 0 ? std::uint8_t{0} : kEveryKind};
 }
 
-Result<CodecSetting> CodecSetting::parse(std::string_view text) {
+Result<CodecSetting> CodecSetting::parse(std::string_view text, const char* given_as) {
   CodecSetting setting;
   while (!text.empty()) {
     const std::string_view one = text.substr(0, text.find(','));
@@ -33,20 +34,21 @@ Result<CodecSetting> CodecSetting::parse(std::string_view text) {
     const std::size_t equals = one.find('=');
     std::uint8_t kinds = kEveryKind;
     if (equals != std::string_view::npos) {
-      SETO_ASSIGN(kinds, kinds_of(one.substr(0, equals)));
+      SETO_ASSIGN(kinds, kinds_of(one.substr(0, equals), given_as));
     }
     const std::string name(equals == std::string_view::npos ? one : one.substr(equals + 1));
     const int id = codec_id(name);
     if (id == 0)
-      return failure(Code::invalid_argument, "codec: '%.64s' is none; there are %s", name.c_str(), known_codecs(name).c_str());
+      return failure(Code::invalid_argument, "%s: '%.64s' is none; there are %s", given_as, name.c_str(),
+                     known_codecs(name).c_str());
     const std::uint8_t number = codec_number(id);
     if (number == 0) {
       setting.kinds &= static_cast<std::uint8_t>(~kinds);
       continue;
     }
     if (setting.kinds != 0 && setting.number != number)
-      return failure(Code::invalid_argument, "codec: '%.64s' beside %s: a communicator has one codec, on some tiers or on all",
-                     name.c_str(), codec_name(setting.number).data());
+      return failure(Code::invalid_argument, "%s: '%.64s' beside %s: a communicator has one codec, on some tiers or on all",
+                     given_as, name.c_str(), codec_name(setting.number).data());
     setting.number = number;
     setting.kinds |= kinds;
   }

@@ -14,7 +14,8 @@ struct CodecSetting {
   std::uint8_t kinds = 0;   // bit k: on tiers of that TierKind
 
   // "fp16": on all tiers; "world=fp16", "site=fp16,world=fp16": on those; "none", or nothing: on none.
-  static Result<CodecSetting> parse(std::string_view text);
+  // Failures begin with what the text was given as.
+  static Result<CodecSetting> parse(std::string_view text, const char* given_as = "codec");
   // Of a call: on all tiers. `id` is one of codec_id(), not 0.
   static CodecSetting of_id(int id);
 

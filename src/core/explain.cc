@@ -179,13 +179,14 @@ Result<std::string> explain_on(const Communicator& communicator, Question questi
 }
 
 Result<Collective> collective_of(std::string_view name) {
-  std::string known;
+  std::vector<std::string_view> known;
   for (int value = 0; value < kCollectiveCount; ++value) {
     const auto collective = static_cast<Collective>(value);
     if (name == name_of(collective)) return collective;
-    known += (known.empty() ? "" : ", ") + std::string(name_of(collective));
+    known.push_back(name_of(collective));
   }
-  return failure(Code::invalid_argument, "collective: '%.64s' is none; there are %s", std::string(name).c_str(), known.c_str());
+  return failure(Code::invalid_argument, "collective: '%.64s' is none; there are %s", std::string(name).c_str(),
+                 listed(known, name).c_str());
 }
 
 std::uint64_t part_bytes(Collective collective, std::uint64_t bytes, int ranks) {

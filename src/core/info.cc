@@ -201,12 +201,13 @@ std::string makeup_of(const Communicator& communicator) {
 Result<std::string> info(std::string_view topic, std::string_view version, const Config& config, ReportFormat format) {
   std::vector<Section> all = sections(version, config);
   if (topic.empty()) return formatted(all, format);
-  std::string known;
+  std::vector<std::string_view> known;
   for (Section& section : all) {
     if (section.title == topic) return formatted({std::move(section)}, format);
-    known += (known.empty() ? "" : ", ") + std::string(section.title);
+    known.push_back(section.title);
   }
-  return failure(Code::invalid_argument, "topic: '%.64s' is none; there are %s", std::string(topic).c_str(), known.c_str());
+  return failure(Code::invalid_argument, "topic: '%.64s' is none; there are %s", std::string(topic).c_str(),
+                 listed(known, topic).c_str());
 }
 
 }  // namespace seto

@@ -24,13 +24,15 @@ std::uint32_t folded(std::uint32_t digest, std::uint64_t word) {
   return digest;
 }
 
-// What both ends of every stream must agree on.
-std::uint32_t digest_of(const Call& call, const Choice& choice, Finish finish, const LaunchTuning& tuning) {
+// What both ends of every stream must agree on, and leave to encode, though no rank may have used it.
+std::uint32_t digest_of(const Call& call, const Question& question, const Choice& choice, Finish finish,
+                        const LaunchTuning& tuning) {
   std::uint32_t digest = 2166136261U;
   for (const std::uint64_t word :
        {static_cast<std::uint64_t>(call.collective), static_cast<std::uint64_t>(call.type), static_cast<std::uint64_t>(call.op),
         static_cast<std::uint64_t>(call.root), call.count, static_cast<std::uint64_t>(finish), tuning.slice_elements,
-        std::uint64_t{tuning.depth}, std::uint64_t{choice.codec}, std::uint64_t{choice.coded_tiers}})
+        std::uint64_t{tuning.depth}, std::uint64_t{choice.codec}, std::uint64_t{choice.coded_tiers},
+        std::uint64_t{question.codec}, std::uint64_t{question.codec_tiers}})
     digest = folded(digest, word);
   for (const char letter : choice.algorithm->name) digest = folded(digest, static_cast<std::uint64_t>(letter));
   for (const std::uint64_t count : call.counts) digest = folded(digest, count);
@@ -128,7 +130,7 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
   bound->scalar = call.type == DataType::float64 ? static_cast<const void*>(&scalar_.wide) : &scalar_.narrow;
   bound->stores = &stores_for(call.collective, question.bytes);
   bound->note.words[0] = static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
-                         static_cast<std::uint64_t>(call.op) << 16 | std::uint64_t{choice.codec} << 24;
+                         static_cast<std::uint64_t>(call.op) << 16 | std::uint64_t{question.codec} << 24;
   bound->note.words[1] = call.count;
   bound->note.words[2] = is_rooted(call.collective) ? static_cast<std::uint64_t>(call.root) : 0;
 
@@ -145,7 +147,7 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
   request.tuning.slice_elements = std::max<std::uint64_t>(grain, slice_bytes / element);
   request.tuning.depth =
       setup_.config->slot_depth == kAutomatic ? choice.cut.depth : static_cast<std::uint32_t>(setup_.config->slot_depth);
-  request.digest = bound->note.digest = digest_of(call, choice, shape.finish, request.tuning);
+  request.digest = bound->note.digest = digest_of(call, question, choice, shape.finish, request.tuning);
   bound->recorded = recorded(call, {bound->bytes, algorithm_id(choice.algorithm->name), choice.codec, request.digest});
   SETO_ASSIGN(bound->launch, HostLaunch::bind(request, *setup_.circle));
   SETO_LOG_AS(debug, (LogOrigin{setup_.rank, 0}), "%s runs as %s%s%s, in slices of %llu elements, %u in flight",

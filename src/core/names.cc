@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <vector>
 
 #include "algorithms/algorithm.h"
 #include "src/base/text.h"
@@ -26,15 +25,15 @@ const std::vector<std::string_view>& names() {
   return all;
 }
 
-std::string listed(const std::vector<std::string_view>& all, std::string_view like) {
+}  // namespace
+
+std::string listed(const std::vector<std::string_view>& names, std::string_view like) {
   std::string text;
-  for (const std::string_view name : all) text.append(text.empty() ? "" : ", ").append(name);
-  const std::string_view guess = nearest(like, all);
+  for (const std::string_view name : names) text.append(text.empty() ? "" : ", ").append(name);
+  const std::string_view guess = nearest(like, names);
   if (!guess.empty()) text.append("; did you mean ").append(guess);
   return text;
 }
-
-}  // namespace
 
 int algorithm_id(std::string_view name) {
   const auto found = std::find(names().begin(), names().end(), name);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace seto {
 
@@ -17,7 +18,8 @@ std::uint8_t codec_number(int id);
 std::string_view codec_name(std::uint8_t number);
 bool is_codec_id(int id);
 
-// "ring, direct, ...": for the text of a failure. Of `like`, which is none of them: "...; did you mean ring".
+// "ring, direct": for the text of a failure. Of `like`, which is none of them: "...; did you mean ring".
+std::string listed(const std::vector<std::string_view>& names, std::string_view like = {});
 std::string known_algorithms(std::string_view like = {});
 std::string known_codecs(std::string_view like = {});
 

@@ -40,7 +40,7 @@ std::string text_of(const Note& note) {
       describe(static_cast<Collective>(note.words[0] & 0xff), note.words[1], static_cast<DataType>(note.words[0] >> 8 & 0xff),
                static_cast<ReduceOp>(note.words[0] >> 16 & 0xff), static_cast<Rank>(note.words[2]));
   if (const auto codec = static_cast<std::uint8_t>(note.words[0] >> 24 & 0xff); codec != 0)
-    text.append(" in ").append(codec_name(codec));
+    text.append(", codec ").append(codec_name(codec));
   return text;
 }
 

@@ -13,7 +13,7 @@ namespace seto {
 void put_reason(Note& note, std::string_view reason);
 std::string reason_of(const Note& note);
 
-// "all_reduce of 8 float, sum in fp16".
+// "all_reduce of 8 float, sum, codec fp16": which it may travel in.
 std::string text_of(const Note& note);
 
 }  // namespace seto

@@ -187,18 +187,33 @@ TEST(Codec, OfTheWorldAloneIsNoneWithinASite) {
   });
 }
 
-TEST(Codec, ThatRanksDoNotAgreeOnIsNamed) {
-  const SlowLinks slow;
-  run_ranks(Kind::processes, 2, [](const Seat& seat) {
-    const setoComm_t comm = join(seat, seat.rank == 0 ? "fp16" : "int8");
-    ASSERT_NE(comm, nullptr);
-    std::vector<float> values = own(seat.rank, 5'000);
-    const Answer heard = answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr));
-    EXPECT_EQ(heard.code, setoRemoteError) << heard;
-    EXPECT_TRUE(heard.says("sum in fp16") && heard.says("sum in int8")) << heard;
-    ASSERT_TRUE(seat.meet(1));
-    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+TEST(Codec, OfTheCommunicatorThatRanksDoNotAgreeOnIsNamed) {
+  run_ranks(Kind::processes, 3, [](const Seat& seat) {
+    setoConfig_t config = config_of_test();
+    config.codec = seat.rank == 2 ? nullptr : seat.rank == 1 ? "int8" : "fp16";
+    setoComm_t comm = nullptr;
+    const Answer refused = answer(setoCommInitRankConfig(&comm, seat.ranks, seat.id(), seat.rank, &config));
+    EXPECT_EQ(refused.code, setoInvalidUsage) << refused;
+    EXPECT_TRUE(refused.says("SETO_CODEC is 'fp16' on rank 0 and 'int8' on rank 1")) << refused;
   });
+}
+
+// Also where no rank would have encoded: the next call may be one that they do.
+TEST(Codec, OfACallThatRanksDoNotAgreeOnIsNamed) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{5'000}})
+    run_ranks(Kind::processes, 2, [&](const Seat& seat) {
+      const setoComm_t comm = seat.join();
+      ASSERT_NE(comm, nullptr);
+      setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
+      ASSERT_EQ(setoCodecId(seat.rank == 0 ? "fp16" : "int8", &call.codec), setoSuccess);
+      std::vector<float> values = own(seat.rank, count);
+      const Answer heard =
+          answer(setoAllReduceConfig(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr, &call));
+      EXPECT_EQ(heard.code, setoRemoteError) << heard;
+      EXPECT_TRUE(heard.says("sum, codec fp16") && heard.says("sum, codec int8")) << heard;
+      ASSERT_TRUE(seat.meet(1));
+      EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+    });
 }
 
 // Asked for by a call, it is meant for this call.
@@ -232,6 +247,14 @@ TEST(Codec, ThatIsNoneIsRefusedWithTheNamesOfAll) {
       const Answer refused = answer(setoCommInitRankConfig(&comm, 1, seat.id(), 0, &config));
       EXPECT_EQ(refused.code, setoInvalidArgument) << refused;
       EXPECT_TRUE(refused.says("codec: '")) << refused;
+    }
+    for (const auto& [variable, value, meant] :
+         {std::tuple{"SETO_CODEC", "fp15", "did you mean fp16"}, std::tuple{"SETO_ALGORITHM", "rign", "did you mean ring"}}) {
+      setenv(variable, value, 1);
+      const Answer refused = answer(setoCommInitRank(&comm, 1, seat.id(), 0));
+      unsetenv(variable);
+      EXPECT_EQ(refused.code, setoInvalidArgument) << refused;
+      EXPECT_TRUE(refused.says(std::string(variable) + ": '" + value + "' is none") && refused.says(meant)) << refused;
     }
   });
 }

@@ -238,14 +238,31 @@ TEST(MismatchOfMessages, LengthIsNamedOnBothSides) {
   });
 }
 
-// Settings that decide how a call is cut are a part of it.
-TEST(MismatchOfSettings, OfSliceBytesIsNamedOnEveryRank) {
+// Settings that decide how calls are planned are refused before there is one, with both values.
+TEST(MismatchOfSettings, IsNamedOnEveryRank) {
+  for (const auto& [variable, value, said] : {std::tuple{"SETO_SLICE_BYTES", "64K", "is 'auto' on rank 0 and '64K' on rank 1"},
+                                              std::tuple{"SETO_ALGORITHM", "ring", "is not set on rank 0 and 'ring' on rank 1"},
+                                              std::tuple{"SETO_DETERMINISTIC", "on", "is 'off' on rank 0 and 'on' on rank 1"}})
+    run_ranks(Kind::processes, 3, [&](const Seat& seat) {
+      if (seat.rank == 1) setenv(variable, value, 1);
+      setoConfig_t config = config_of_test();
+      setoComm_t comm = nullptr;
+      const Answer refused = answer(setoCommInitRankConfig(&comm, seat.ranks, seat.id(), seat.rank, &config));
+      EXPECT_EQ(refused.code, setoInvalidUsage) << refused;
+      EXPECT_TRUE(refused.says(variable) && refused.says(said)) << refused;
+    });
+}
+
+// What a call itself sets is a part of it.
+TEST(MismatchOfSettings, OfOneCallIsNamedOnEveryRank) {
   run_ranks(Kind::processes, 3, [](const Seat& seat) {
-    if (seat.rank == 1) setenv("SETO_SLICE_BYTES", "64K", 1);
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
     Buffers buffers;
-    const Answer refused = call_and_settle({"broadcast", 1 << 20}, buffers, comm);
+    setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
+    ASSERT_EQ(setoAlgorithmId(seat.rank == 1 ? "ring" : "two_shot", &call.algorithm), setoSuccess);
+    const Answer refused =
+        answer(setoAllReduceConfig(buffers.in.data(), buffers.out.data(), 1000, setoFloat64, setoSum, comm, nullptr, &call));
     EXPECT_EQ(refused.code, setoRemoteError) << refused;
     EXPECT_TRUE(refused.says("plan it differently") || refused.says("has left the communicator")) << refused;
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);

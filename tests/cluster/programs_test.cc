@@ -132,9 +132,9 @@ TEST(Benchmark, LetsSumsTravelInCodecs) {
                                   "SETO_TRANSPORT=tcp SETO_CALIBRATE=off");
   EXPECT_EQ(ended.status, 0) << ended.text;
   EXPECT_THAT(ended.text, HasSubstr("checked against the error bound of their codec"));
-  EXPECT_THAT(ended.text, ::testing::ContainsRegex("1048576 +262144 +float +sum .* int8 +266240\n"));
-  EXPECT_THAT(ended.text, ::testing::ContainsRegex("1048576 +262144 +float +sum .* none +1048576\n"));
-  EXPECT_THAT(ended.text, ::testing::ContainsRegex("1048576 +262144 +float +max .* none +1048576\n"));
+  EXPECT_THAT(ended.text, ::testing::ContainsRegex("1048576 +262144 +float +sum .* int8 +int8 +266240\n"));
+  EXPECT_THAT(ended.text, ::testing::ContainsRegex("1048576 +262144 +float +sum .* none +exactly +1048576\n"));
+  EXPECT_THAT(ended.text, ::testing::ContainsRegex("1048576 +262144 +float +max .* none +exactly +1048576\n"));
   EXPECT_THAT(ended.text, Not(::testing::ContainsRegex(" max [^\n]* int8 "))) << "only sums travel encoded";
   EXPECT_THAT(ended.text, HasSubstr("Out of bounds values : 0 OK"));
   const Ended told = run_program("bench/all_reduce_perf", "-b 8 -e 16 --ranks 2 -o max", "SETO_CODEC=int8 SETO_LOG=info");
@@ -142,12 +142,17 @@ TEST(Benchmark, LetsSumsTravelInCodecs) {
   EXPECT_THAT(told.text, Not(HasSubstr("all_reduce of 4 float, max travels exactly"))) << "it is said once";
   EXPECT_THAT(run_program("bench/all_reduce_perf", "-b 1M -e 1M --ranks 2", "SETO_CODEC=world=int8 SETO_LOG=info").text,
               AllOf(HasSubstr("codec 'world=int8' names no tier that these ranks have"), HasSubstr("values : 0 OK")));
+  // Leave that nobody used is told as that, and the sums are checked as exact ones.
+  EXPECT_THAT(run_program("bench/all_reduce_perf", "-b 8 -e 8 -n 2 --ranks 2 --codec int4 --deterministic 1").text,
+              AllOf(::testing::ContainsRegex(" 8 +2 +float +sum .* int4 +exactly +8\n"), HasSubstr("values : 0 OK")));
+  EXPECT_THAT(run_program("bench/all_reduce_perf", "-b 8 -e 8 -n 2 --ranks 2 --codec int4", "SETO_RECORDER=0").text,
+              ::testing::ContainsRegex(" int4 +unknown +8\n"));
   // Of the communicators: checked against its bound just the same.
   const Ended of_all = run_program("bench/all_reduce_perf", "-b 1M -e 1M -n 2 --ranks 3 -d float,int32 -o sum,max",
                                    "SETO_CODEC=int8 SETO_TRANSPORT=tcp SETO_CALIBRATE=off");
   EXPECT_EQ(of_all.status, 0) << of_all.text;
-  EXPECT_THAT(of_all.text, ::testing::ContainsRegex("1048576 +262144 +float +sum .* int8 +266240\n"));
-  EXPECT_THAT(of_all.text, ::testing::ContainsRegex("1048576 +262144 +int32 +sum [^\n]* none +1048576\n"));
+  EXPECT_THAT(of_all.text, ::testing::ContainsRegex("1048576 +262144 +float +sum .* int8 +int8 +266240\n"));
+  EXPECT_THAT(of_all.text, ::testing::ContainsRegex("1048576 +262144 +int32 +sum [^\n]* none +exactly +1048576\n"));
   EXPECT_THAT(of_all.text, HasSubstr("Out of bounds values : 0 OK"));
   EXPECT_THAT(run_program("bench/all_reduce_perf", "-b 8 -e 8 --ranks 2 --codec fp15").text,
               AllOf(HasSubstr("there are none, fp16"), HasSubstr("did you mean fp16")));

@@ -4,8 +4,9 @@
     lab.py [--hosts N] [--per-host P] [--rate 1g --delay 5ms --loss 0.1% --mtu 1500] [--veth] -- COMMAND...
 
 runs COMMAND on every host (P times on each) with SETO_RANK, SETO_RANKS, SETO_ROOT and SETO_SECRET set, and prints what each says.
-Other SETO_ variables stay behind: -- env SETO_CODEC=fp16 COMMAND. Needs root. Namespaces carry the process id of the lab; they and all processes in them are gone afterwards, also when the lab is
-killed: a process of its own waits for that. Start processes from the main thread only: they end with the thread that started them.
+Other SETO_ variables are passed on. Needs root. Namespaces carry the process id of the lab; they and all processes in them are gone
+afterwards, also when the lab is killed: a process of its own waits for that. Start processes from the main thread only: they end
+with the thread that started them.
 """
 
 import argparse
@@ -217,13 +218,20 @@ class Lab:
 
 # --- the command ---
 
+# Of a job, not of whoever calls the lab.
+OF_THE_JOB = ("SETO_RANK", "SETO_RANKS", "SETO_ROOT", "SETO_SECRET", "SETO_SECRET_FILE")
+
+
+def settings_of_caller():
+    return {name: value for name, value in os.environ.items() if name.startswith("SETO_") and name not in OF_THE_JOB}
+
 
 def parse(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, default=2)
     parser.add_argument("--per-host", type=int, default=1, help="processes on each")
     for option in LINK_OPTIONS:
-        parser.add_argument(f"--{option}", help="of every link; README.md" if option == "rate" else argparse.SUPPRESS)
+        parser.add_argument(f"--{option}", help="of every link: tests/lab/README.md" if option == "rate" else "likewise")
     parser.add_argument("--link", action="append", default=[], metavar="'PAIRS OPTION...'", help="for some: '0>1 loss=1%%'")
     parser.add_argument("--mtu", type=int, default=1500)
     parser.add_argument("--veth", action="store_true", help="plain veth pairs instead of the emulator")
@@ -252,7 +260,7 @@ def run(options):
     with Lab(options.hosts, options.links, options.mtu, families, options.build) as lab:
         for line in options.link:
             lab.link(line)
-        processes = lab.start_job(options.command, options.per_host, echo=echo)
+        processes = lab.start_job(options.command, options.per_host, settings_of_caller(), echo)
         codes = [process.wait(max(end - time.monotonic(), 0.1)) for process in processes]
     for rank, code in enumerate(codes):
         if code != 0:

@@ -28,8 +28,12 @@ ResultRow row_of(std::uint64_t size, double bandwidth) {
   row.type = "float";
   row.op = "sum";
   row.root = -1;
-  row.out_of_place = {
-      .time_us = 12.345, .algorithm_bandwidth = bandwidth / 1.5, .bus_bandwidth = bandwidth, .wrong = 0, .iterations = {}};
+  row.out_of_place = {.time_us = 12.345,
+                      .algorithm_bandwidth = bandwidth / 1.5,
+                      .bus_bandwidth = bandwidth,
+                      .wrong = 0,
+                      .iterations = {},
+                      .travelled_in = {}};
   row.in_place = row.out_of_place;
   return row;
 }
