@@ -1,5 +1,7 @@
 #include "bench/common/codecs.h"
 
+#include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 namespace seto::bench {
@@ -14,6 +16,18 @@ bool takes(const std::string& codec, setoDataType_t type, Op op) {
   return codec != kExact && sums(op) && setoCodecSize(codec_named(codec), type, 1, &size) == setoSuccess;
 }
 
+std::string codec_of_setting(std::string_view setting) {
+  std::string codec = kExact;
+  while (!setting.empty()) {
+    const std::string_view one = setting.substr(0, setting.find(','));
+    setting.remove_prefix(std::min(setting.size(), one.size() + 1));
+    std::string name(one.substr(one.find('=') == std::string_view::npos ? 0 : one.find('=') + 1));
+    for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    if (!name.empty() && name != kExact) codec = name;
+  }
+  return codec;
+}
+
 std::size_t size_in(const std::string& codec, setoDataType_t type, std::size_t count) {
   std::size_t size = 0;
   (void)setoCodecSize(codec_named(codec), type, count, &size);
@@ -22,10 +36,12 @@ std::size_t size_in(const std::string& codec, setoDataType_t type, std::size_t c
 
 std::string travelled_in(setoComm_t comm) {
   std::size_t size = 0;
-  if (setoCommDump(comm, setoFormatJson, nullptr, 0, &size) != setoSuccess) return {};
-  // One that is made a moment later may be longer.
-  std::string text(size + size / 4 + 1024, '\0');
-  if (setoCommDump(comm, setoFormatJson, text.data(), text.size(), &size) != setoSuccess) return {};
+  std::string text;
+  for (;;) {  // one that is made a moment later may be longer
+    if (setoCommDump(comm, setoFormatJson, text.data(), text.size(), &size) != setoSuccess) return {};
+    if (size < text.size()) break;
+    text.resize(size + size / 4 + 1024);
+  }
   text.resize(size);
   return last_codec(text);
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "bench/common/types.h"
 
@@ -17,7 +18,10 @@ int codec_named(const std::string& name);
 // Whether such sums may travel in it: "none", and a name that is none, take nothing.
 bool takes(const std::string& codec, setoDataType_t type, Op op);
 
-// Bytes of that many numbers in a codec, or "none".
+// The one that a text of SETO_CODEC names for some tiers or for all: "site=int8,world=none" int8; "none" if it names none.
+std::string codec_of_setting(std::string_view setting);
+
+// Bytes of that many numbers in a codec, or "none"; 0 of what is neither.
 std::size_t size_in(const std::string& codec, setoDataType_t type, std::size_t count);
 
 // What the last collective of a communicator travelled in, by its flight recorder. Empty if that is off: nobody knows.

@@ -75,7 +75,8 @@ bool to_list(const std::string& text, Parse parse, All all, std::vector<Value>& 
   return true;
 }
 
-bool to_names(const std::string& text, std::vector<std::string>& target) {
+bool to_codecs(const std::string& text, Options& options) {
+  std::vector<std::string>& target = options.codecs;
   target.clear();
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
@@ -83,6 +84,7 @@ bool to_names(const std::string& text, std::vector<std::string>& target) {
     target.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
+  options.codec_of_calls = true;
   return true;
 }
 
@@ -163,7 +165,7 @@ const std::vector<Row>& rows() {
       {260, "algorithm", "NAME", "pin an algorithm", "a name; seto info algorithms lists them",
        [](O& o, S& v) { return !(o.algorithm = v).empty(); }},
       {264, "codec", "NAME,...", "let sums travel in these, the table once for each (none)",
-       "names with commas between; seto info codecs lists them", [](O& o, S& v) { return to_names(v, o.codecs); }},
+       "names with commas between; seto info codecs lists them", [](O& o, S& v) { return to_codecs(v, o); }},
       {263, "one-place", "0|1", "each call uses the same part of the buffers, warm in the cache (0)", kSwitch,
        [](O& o, S& v) { return to_flag(v, o.one_place); }},
       {261, "deterministic", "0|1", "choose by shipped constants only (0)", kSwitch,

@@ -44,6 +44,7 @@ struct Options {
   bool one_place = false;  // every call uses the same part of the buffers
   std::string algorithm;
   std::vector<std::string> codecs = {"none"};  // by name; several: the table once for each
+  bool codec_of_calls = false;                 // --codec was given
   bool codec_of_environment = false;           // SETO_CODEC's: the library heeds it, calls say nothing
   std::string json_path;
   std::string plot_path;
@@ -51,7 +52,7 @@ struct Options {
 
   int ranks() const { return processes * threads; }
   // The table says what each row travelled in.
-  bool coded() const { return codecs != std::vector<std::string>{"none"}; }
+  bool coded() const { return codec_of_calls || codec_of_environment; }
 };
 
 struct Parsed {

@@ -157,7 +157,7 @@ bool RankRun::prepare(const RowPlan& row, Where where, Prepared& prepared) {
     prepared.call.receive = receive_ + index * layout.receive_stride * element_size;
   }
   if (options_.coded() && !options_.codec_of_environment) {
-    prepared.config.codec = codec_named(row.codec);
+    if (!ok(setoCodecId(row.codec.c_str(), &prepared.config.codec), "codec")) return false;
     prepared.call.config = &prepared.config;
   }
   if (prepared.row_size > 0 && !options_.one_place)

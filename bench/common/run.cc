@@ -28,11 +28,9 @@ constexpr int kFailed = 3;
 // Sums that may travel in the communicators' codec are checked against its bound.
 void heed_environment(const Program& program, Options& options) {
   const char* const setting = std::getenv("SETO_CODEC");
-  if (setting == nullptr || program.reduces == Reduces::no || options.coded()) return;
-  const std::string text(setting);  // "fp16", "site=fp16,world=fp16": one codec in either case
-  options.codecs = {text.substr(text.rfind('=') + 1)};
-  if (options.codecs.front().empty()) options.codecs = {kExact};
-  options.codec_of_environment = options.coded();
+  if (setting == nullptr || program.reduces == Reduces::no || options.codec_of_calls) return;
+  options.codecs = {codec_of_setting(setting)};
+  options.codec_of_environment = options.codecs.front() != kExact;
 }
 
 std::vector<RowPlan> plan_rows(const Program& program, const Options& options) {
@@ -127,23 +125,19 @@ std::string pin_problem(const Run& run) {
   return check_algorithm(run.program, run.options.algorithm, json);
 }
 
-// Of a tensor as it travelled; of one that nobody knows, as it is.
-std::size_t wire_bytes(const RowPlan& plan, const Placement& placement, std::size_t count) {
-  return size_in(placement.travelled_in == plan.codec ? plan.codec : kExact, plan.type, count);
-}
-
-// Codecs and types that do not go together are said before anything is measured.
+// Codecs that are none, or take none of the types, are said before anything is measured.
 std::string codec_problem(const Run& run) {
   if (!run.options.coded() || run.options.codec_of_environment) return {};
   if (run.program.reduces == Reduces::no)
     return "--codec: " + std::string(run.program.name) + " adds nothing: what only moves is exact";
-  for (const std::string& name : run.options.codecs)
-    for (const setoDataType_t type : run.options.types) {
-      const int codec = codec_named(name);
-      std::size_t size = 0;
-      if (codec == 0 || setoCodecSize(codec, type, 1, &size) != setoSuccess)
-        return std::string("--codec: ") + setoGetLastError(nullptr);
-    }
+  const std::vector<setoDataType_t>& types = run.options.types;
+  for (const std::string& name : run.options.codecs) {
+    std::size_t size = 0;
+    const auto taken = [&](setoDataType_t type) { return setoCodecSize(codec_named(name), type, 1, &size) == setoSuccess; };
+    // Rows of other types are measured exactly, once.
+    if (codec_named(name) == 0 || std::none_of(types.begin(), types.end(), taken))
+      return std::string("--codec: ") + setoGetLastError(nullptr);
+  }
   return {};
 }
 
@@ -169,17 +163,18 @@ class Reporter final {
     const std::size_t element_size = size_of(plan.type);
     const Layout layout = run_.program.layout(plan.size / element_size, element_size, run_.job.ranks());
     const bool reduces = run_.program.reduces == Reduces::yes;
-    report_.rows.push_back({.size = std::max(layout.send_count, layout.receive_count) * element_size,
-                            .count = layout.count,
-                            .type = std::string(name_of(plan.type)),
-                            .op = reduces ? std::string(name_of(plan.op)) : "none",
-                            .root = plan.root,
-                            .codec = plan.codec,
-                            .travelled_in = out_of_place.travelled_in,
-                            .wire_bytes = wire_bytes(plan, out_of_place, std::max(layout.send_count, layout.receive_count)),
-                            .timestamp = timestamp_now(),
-                            .out_of_place = out_of_place,
-                            .in_place = in_place});
+    report_.rows.push_back(
+        {.size = std::max(layout.send_count, layout.receive_count) * element_size,
+         .count = layout.count,
+         .type = std::string(name_of(plan.type)),
+         .op = reduces ? std::string(name_of(plan.op)) : "none",
+         .root = plan.root,
+         .codec = plan.codec,
+         .travelled_in = out_of_place.travelled_in,
+         .wire_bytes = size_in(out_of_place.travelled_in, plan.type, std::max(layout.send_count, layout.receive_count)),
+         .timestamp = timestamp_now(),
+         .out_of_place = out_of_place,
+         .in_place = in_place});
     print(row_text(report_.rows.back(), run_.options));
   }
 

@@ -62,9 +62,11 @@ std::string heading_text(const Heading& heading, const Options& options) {
       options.warmups, options.iterations, options.aggregated, options.checks);
   if (options.coded())
     text +=
-        "# codec: that sums might travel in; travels: what they did travel in, which is exactly where a codec would have lost; "
-        "wire: bytes\n# of the tensor as it travelled. Encoded sums are checked against the error bound of their codec "
-        "(setoCodecErrorBound).\n";
+        "# codec: that sums might travel in; travels: what they did travel in, exactly where a codec would have lost or does not "
+        "apply\n"
+        "# (SETO_LOG=info, seto explain); wire: bytes of the tensor as it travelled. Encoded sums are checked against the error "
+        "bound\n"
+        "# of their codec (setoCodecErrorBound), and so are those of which nobody knows, without a flight recorder.\n";
   text += "#\n# Using devices\n";
   for (std::size_t rank = 0; rank < heading.process_ids.size(); ++rank) {
     text += format("#  Rank %2zu Group  0 Pid %6ld on %10s device %2d [host] %s\n", rank, heading.process_ids[rank],

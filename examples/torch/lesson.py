@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import json
+import math
 import sys
 import time
 
@@ -95,11 +96,17 @@ def options(what: str) -> argparse.ArgumentParser:
     return parser
 
 
+def rate_at(step: int, steps: int, warm_up: int = 10) -> float:
+    """Of the highest rate: up in a few steps, then along a cosine to nothing, so that the end settles."""
+    return min(1.0, (step + 1) / warm_up) * 0.5 * (1 + math.cos(math.pi * step / steps))
+
+
 def train(model: nn.Module, asked: argparse.Namespace) -> list:
     """Losses, step by step, averaged over the ranks."""
     rank, size = dist.get_rank(), dist.get_world_size()
     text = Text(seed=1000 + rank, length=48, batch=asked.batch)
     optimiser = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: rate_at(step, asked.steps))
     progress, losses = Progress(asked.steps, rank == 0), []
     for step in range(1, asked.steps + 1):
         letters, following = text.next()
@@ -107,6 +114,7 @@ def train(model: nn.Module, asked: argparse.Namespace) -> list:
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
+        schedule.step()
         shown = loss.detach().clone()
         dist.all_reduce(shown)
         losses.append(shown.item() / size)

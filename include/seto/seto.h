@@ -98,7 +98,7 @@ typedef enum {
 
 /* Values from setoNumOps to setoMaxRedOp name custom operations, but for those of bits, which integers alone have. Floats of 16
  * and 8 bits are summed in fp32 and rounded where the plan says; integer sums wrap; an integer average truncates toward zero. All
- * ranks get the same bits. */
+ * ranks get the same bits, of processors and threads that treat denormal numbers alike. */
 typedef enum {
   setoSum = 0,
   setoProd = 1,
@@ -154,11 +154,12 @@ typedef struct {
   uint32_t livenessTimeoutMs;
   setoSwitch_t deterministic; /* setoOn: choose by shipped constants only, so that reruns give the same bits */
   const char *algorithm;      /* pin, by name */
-  const char *codec;          /* sums of floats may travel in it: "fp16", "world=fp16" (on that tier alone), "none" */
-  const char *affinity;       /* CPU list such as "0-3,8" for the library's threads */
-  const char *hostId;         /* equal on two ranks: same node */
-  const char *siteId;         /* equal on two ranks: same site */
-  const char *topologyFile;   /* read instead of discovered and measured */
+  const char
+      *codec; /* sums of floats may travel in it: "fp16", "world=fp16" (on that tier alone, of groups of equal size), "none" */
+  const char *affinity;     /* CPU list such as "0-3,8" for the library's threads */
+  const char *hostId;       /* equal on two ranks: same node */
+  const char *siteId;       /* equal on two ranks: same site */
+  const char *topologyFile; /* read instead of discovered and measured */
 } setoConfig_t;
 
 #define SETO_CONFIG_INITIALIZER                                                                                                \
@@ -480,7 +481,7 @@ SETO_API setoResult_t setoContextDestroy(setoContext_t context);
  * share a state run one after another; they may be queued, and the bits are the same. A call that travels exactly changes
  * nothing. After a call that failed: load or reset it. Not all ranks need one. A call may outlive the handle. */
 SETO_API setoResult_t setoErrorFeedbackCreate(setoErrorFeedback_t *state, size_t count, setoDataType_t datatype, setoComm_t comm);
-/* Reset, Save and Load are setoInvalidUsage while a call uses it, or was queued to. */
+/* Reset, Save and Load are setoInvalidUsage while a call uses it, or was queued to; calls of a group count from its end. */
 SETO_API setoResult_t setoErrorFeedbackReset(setoErrorFeedback_t state);
 /* Bytes that Save writes: the residuals, of 4 bytes (of setoFloat64: 8), and a heading. */
 SETO_API setoResult_t setoErrorFeedbackSize(setoErrorFeedback_t state, size_t *size);

@@ -95,8 +95,9 @@ struct Checked {
   Codec codec = Codec::fp16;
   std::size_t bytes = 0;
   double largest_error = 0;
-  double signal_to_noise_db = 0;  // infinity: nothing was lost
+  double signal_to_noise_db = 0;  // infinity: nothing was lost; NaN: there is no finite number
   std::size_t became_nan = 0;     // were finite
+  std::size_t lost_infinities = 0;
 };
 
 double number_at(DataType type, const std::byte* at) {
@@ -110,33 +111,45 @@ double number_at(DataType type, const std::byte* at) {
   return std::bit_cast<float>(type == DataType::bfloat16 ? bits << 16 : bits);
 }
 
-Checked checked(Codec codec, const std::vector<std::byte>& values, DataType type, std::size_t count) {
+// `largest` of the finite numbers: squares are of shares of it, as their own may be beyond every number.
+Checked checked(Codec codec, const std::vector<std::byte>& values, DataType type, std::size_t count, double largest) {
   const std::size_t element = size_of(type);
-  Checked result{codec, encoded_size(codec, count), 0, 0, 0};
+  const int scale = largest > 0 ? -std::ilogb(largest) : 0;
+  Checked result;
+  result.codec = codec;
+  result.bytes = encoded_size(codec, count);
   std::vector<std::byte> bytes(result.bytes);
   std::vector<std::byte> back(values.size());
   encode_function(codec, type, Rounding::nearest)({values.data(), bytes.data(), count, Store::cached, 0, 0});
   decode_function(codec, type)({bytes.data(), nullptr, back.data(), count, Store::cached});
   double signal = 0;
   double noise = 0;
+  std::size_t finite = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const double before = number_at(type, &values[i * element]);
     const double after = number_at(type, &back[i * element]);
+    if (std::isinf(before) && after != before) ++result.lost_infinities;
     if (!std::isfinite(before)) continue;
+    ++finite;
     if (std::isnan(after)) {
       ++result.became_nan;
       continue;
     }
     const double error = std::abs(after - before);
     result.largest_error = std::max(result.largest_error, error);
-    signal += before * before;
-    noise += error * error;
+    const double share = std::ldexp(before, scale);
+    const double missed = std::ldexp(error, scale);
+    signal += share * share;
+    noise += missed * missed;
   }
-  result.signal_to_noise_db = noise > 0 ? 10 * std::log10(signal / noise) : std::numeric_limits<double>::infinity();
+  result.signal_to_noise_db = noise > 0    ? 10 * std::log10(signal / noise)
+                              : finite > 0 ? std::numeric_limits<double>::infinity()
+                                           : std::numeric_limits<double>::quiet_NaN();
   return result;
 }
 
 std::string picture(double db) {
+  if (std::isnan(db)) return {};
   const double share = std::isfinite(db) ? std::clamp(db / kWholePictureDb, 0.0, 1.0) : 1.0;
   return std::string(static_cast<std::size_t>(std::lround(share * kPictureWidth)), '#');
 }
@@ -171,12 +184,14 @@ std::string check_text(const Numbers& numbers, const std::vector<Checked>& all, 
                             numbers.largest, numbers.zeros, numbers.not_finite);
   text += format("%-6s %14s %8s %14s %10s  %s\n", "codec", "bytes", "of it", "largest error", "SNR (dB)", "0 to 100 dB");
   for (const Checked& one : all) {
-    const std::string db = std::isfinite(one.signal_to_noise_db) ? format("%.1f", one.signal_to_noise_db) : "exact";
+    const double ratio = one.signal_to_noise_db;
+    const std::string db = std::isnan(ratio) ? "none" : std::isfinite(ratio) ? format("%.1f", ratio) : "exact";
     text += format("%-6s %14zu %7.1f%% %14.3g %10s  %s\n", std::string(facts_of(one.codec).name).c_str(), one.bytes,
                    count == 0 ? 0.0 : 100.0 * static_cast<double>(one.bytes) / static_cast<double>(count * size_of(type)),
                    one.largest_error, db.c_str(), picture(one.signal_to_noise_db).c_str());
     if (one.became_nan > 0)
       text += format("       %zu finite numbers became NaN beside others that are not finite\n", one.became_nan);
+    if (one.lost_infinities > 0) text += format("       %zu infinities became NaN\n", one.lost_infinities);
   }
   return text;
 }
@@ -189,6 +204,7 @@ std::string check_json(const Numbers& numbers, const std::vector<Checked>& all, 
   for (const Checked& one : all) {
     json.open('{').key("codec").value(facts_of(one.codec).name).key("bytes").number(std::uint64_t{one.bytes});
     json.key("largest_error").number(one.largest_error).key("became_nan").number(std::uint64_t{one.became_nan});
+    json.key("lost_infinities").number(std::uint64_t{one.lost_infinities});
     if (std::isfinite(one.signal_to_noise_db)) json.key("signal_to_noise_db").number(one.signal_to_noise_db);
     json.close('}');
   }
@@ -233,13 +249,14 @@ Result<std::string> codec_check(const void* values, DataType type, std::size_t c
   // As aligned as numbers have to be, wherever they came from.
   std::vector<std::byte> own(count * size_of(type));
   if (!own.empty()) std::memcpy(own.data(), values, own.size());
+  const Numbers numbers = numbers_in(own, type, count);
   std::vector<Checked> all;
   for (int value = 0; value < kCodecCount; ++value)
-    if (const auto codec = static_cast<Codec>(value); encodes(codec, type)) all.push_back(checked(codec, own, type, count));
+    if (const auto codec = static_cast<Codec>(value); encodes(codec, type))
+      all.push_back(checked(codec, own, type, count, numbers.largest));
   if (all.empty())
     return failure(Code::invalid_argument, "datatype: no codec takes %s; float32, float64 and bfloat16 have some",
                    std::string(name_of(type)).c_str());
-  const Numbers numbers = numbers_in(own, type, count);
   return report == ReportFormat::text ? check_text(numbers, all, type, count) : check_json(numbers, all, type, count);
 }
 

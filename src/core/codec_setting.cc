@@ -1,7 +1,6 @@
 #include "src/core/codec_setting.h"
 
 #include <array>
-#include <string>
 
 #include "src/core/names.h"
 #include "src/engine/coding.h"
@@ -53,6 +52,16 @@ Result<CodecSetting> CodecSetting::parse(std::string_view text, const char* give
     setting.kinds |= kinds;
   }
   return setting.kinds == 0 ? CodecSetting() : setting;
+}
+
+std::string CodecSetting::text() const {
+  if (kinds == 0) return {};
+  const std::string name(codec_name(number));
+  if (kinds == kEveryKind) return name;
+  std::string text;
+  for (std::size_t kind = 0; kind < kKinds.size(); ++kind)
+    if ((kinds >> kind & 1U) != 0) text.append(text.empty() ? "" : ",").append(kKinds[kind]).append("=").append(name);
+  return text;
 }
 
 std::uint8_t CodecSetting::on(const Tiers& tiers) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "src/base/result.h"
@@ -16,6 +17,8 @@ struct CodecSetting {
   // "fp16": on all tiers; "world=fp16", "site=fp16,world=fp16": on those; "none", or nothing: on none.
   // Failures begin with what the text was given as.
   static Result<CodecSetting> parse(std::string_view text, const char* given_as = "codec");
+  // What parse reads as the same, however it was written: "fp16", "site=fp16,world=fp16", or nothing.
+  [[nodiscard]] std::string text() const;
   // Of a call: on all tiers. `id` is one of codec_id(), not 0.
   static CodecSetting of_id(int id);
 

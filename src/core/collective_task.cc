@@ -24,6 +24,7 @@ CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, Bou
       gate_(gate),
       feedback_(call.feedback) {
   if (shape != nullptr) note_ = shape->note;
+  if (feedback_ != nullptr && shape != nullptr) shape->launch->expect_residuals();  // may throw: before anybody counts on it
   if (feedback_ != nullptr) feedback_->expect();
   note_.operation = operation;
   run_.operands.input = call.input;
@@ -51,6 +52,11 @@ void CollectiveTask::leave_feedback() {
 }
 
 Task::Step CollectiveTask::begin() {
+  // Queued after a failure, it sends nothing: a late rank that had all parts of it would take it for done.
+  if (gate_ != nullptr && communicator_.failed()) {
+    finish(communicator_.first_failure());
+    return Step::ended;
+  }
   if ((gate_ != nullptr && !gate_->open()) || !communicator_.may_begin(note_.operation)) return Step::blocked;
   if (!rejected_.ok()) {
     // It waits for nothing else, so that many in a row would take each other's notes away before the others read them.

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "src/base/config_table.h"
+#include "src/core/codec_setting.h"
 
 namespace seto {
 namespace {
@@ -11,6 +12,13 @@ namespace {
 // SETO_CALIBRATE and SETO_TUNING_FILE are told by the constants that they give.
 constexpr ConfigField kPlanning[] = {ConfigField::algorithm, ConfigField::codec, ConfigField::deterministic,
                                      ConfigField::slice_bytes, ConfigField::slot_depth};
+
+// Codecs by what they mean: "none" is like nothing.
+std::string value_of(const Config& config, ConfigField field) {
+  if (field != ConfigField::codec) return value_text(config, field);
+  const Result<CodecSetting> setting = CodecSetting::parse(config.codec);
+  return setting.ok() ? setting.value().text() : config.codec;
+}
 
 std::string_view name_of(ConfigField field) { return kConfigTable[static_cast<std::size_t>(field)].name; }
 
@@ -37,8 +45,8 @@ std::string planning_settings(const Config& config) {
   const Config as_it_comes;
   std::string settings;
   for (const ConfigField field : kPlanning) {
-    const std::string value = value_text(config, field);
-    if (value == value_text(as_it_comes, field)) continue;
+    const std::string value = value_of(config, field);
+    if (value == value_of(as_it_comes, field)) continue;
     settings.append(name_of(field)).append("=").append(value).append("\n");
   }
   return settings;

@@ -93,32 +93,39 @@ StoreChoice& LaunchCache::stores_for(Collective collective, std::uint64_t bytes)
       .first->second;
 }
 
-// Whoever set a codec for all may believe that all travels in it.
-void LaunchCache::tell_of_exact(const Call& call, const Question& question) {
-  if (told_of_exact_ || call.codec != 0 || !reduces(call.collective) || call.collective == Collective::barrier) return;
+// Whoever set a codec for all may believe that all travels in it. That it would lose is no reason to speak: it is leave.
+void LaunchCache::tell_of_exact(const Call& call, const Question& question, const Choice& choice) {
+  if (told_of_exact_ || setup_.rank != 0 || setup_.ranks == 1 || call.codec != 0) return;
+  if (!reduces(call.collective) || call.collective == Collective::barrier) return;
   const Result<CodecSetting> setting = CodecSetting::parse(setup_.config->codec);
   if (!setting.ok() || setting.value().number == 0) return;
-  const bool of_no_tier = setting.value().on(*setup_.tiers) == 0;
-  if (question.codec != 0 && !of_no_tier) return;
-  told_of_exact_ = true;
-  if (of_no_tier && setup_.ranks > 1) {
-    if (setup_.rank == 0)
-      SETO_LOG_AS(
-          info, (LogOrigin{setup_.rank, 0}),
-          "codec '%s' names no tier that these ranks have (node: on one host; site: hosts; world: hosts with other values "
-          "of SETO_SITE_ID), so everything travels exactly",
-          setup_.config->codec.c_str());
+  const LogOrigin origin{setup_.rank, 0};
+  const std::string what = describe(call.collective, call.count, call.type, call.op, call.root);
+  if (setting.value().on(*setup_.tiers) == 0) {
+    SETO_LOG_AS(info, origin,
+                "codec '%s' names no tier that these ranks have (node: on one host; site: hosts; world: hosts with other values "
+                "of SETO_SITE_ID), so everything travels exactly",
+                setup_.config->codec.c_str());
+  } else if (question.codec == 0) {
+    SETO_LOG_AS(info, origin, "%s travels exactly: codec %s takes sums of wider floats alone (said once)", what.c_str(),
+                codec_name(setting.value().number).data());
+  } else if (std::none_of(choice.candidates.begin(), choice.candidates.end(),
+                          [](const Candidate& one) { return one.coded_tiers != 0 && one.refused.empty(); })) {
+    const auto refused = std::find_if(choice.candidates.begin(), choice.candidates.end(),
+                                      [](const Candidate& one) { return one.coded_tiers != 0; });
+    SETO_LOG_AS(info, origin, "%s travels exactly: no algorithm encodes as '%s' says, on all tiers or the widest (%s; said once)",
+                what.c_str(), setup_.config->codec.c_str(),
+                refused == choice.candidates.end() ? "none can" : (refused->name(question) + ": " + refused->refused).c_str());
+  } else {
     return;
   }
-  SETO_LOG_AS(info, (LogOrigin{setup_.rank, 0}), "%s travels exactly: codec %s takes sums of wider floats alone (said once)",
-              describe(call.collective, call.count, call.type, call.op, call.root).c_str(),
-              codec_name(setting.value().number).data());
+  told_of_exact_ = true;
 }
 
 Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace in_place) {
   const Question question = question_of(call, {setup_.ranks, setup_.config, setup_.crowding, setup_.tiers});
   SETO_ASSIGN(const Choice choice, choose(question, *setup_.tiers, *setup_.costs));
-  tell_of_exact(call, question);
+  tell_of_exact(call, question, choice);
   Shape shape{call.collective, setup_.ranks, call.root, 1, finish_of(call)};
   shape.pieces = choice.algorithm->pieces(shape);
   shape.codec = choice.codec;
@@ -136,7 +143,7 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
 
   const std::size_t element = size_of(call.type);
   const std::uint32_t grain =
-      choice.codec != 0 ? facts_of(static_cast<Codec>(choice.codec - 1)).block : static_cast<std::uint32_t>(kCacheLine / element);
+      choice.codec != 0 ? facts_of(codec_of(choice.codec)).block : static_cast<std::uint32_t>(kCacheLine / element);
   const Layout layout = call.counts.empty() ? Layout::uniform(shape, setup_.rank, call.count, grain)
                                             : Layout::table(shape, setup_.rank, call.counts, call.displacements, grain);
   const Program plain = build_program(*choice.algorithm, shape, *setup_.tiers, setup_.rank, in_place);

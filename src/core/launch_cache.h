@@ -67,7 +67,7 @@ class LaunchCache final {
 
   StoreChoice& stores_for(Collective collective, std::uint64_t bytes);
   Result<std::unique_ptr<BoundShape>> bind(const Call& call, InPlace in_place);
-  void tell_of_exact(const Call& call, const Question& question);
+  void tell_of_exact(const Call& call, const Question& question, const Choice& choice);
   [[nodiscard]] Finish finish_of(const Call& call) const;
   static bool same(const Key& key, const Call& call, InPlace in_place);
 

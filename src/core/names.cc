@@ -54,9 +54,7 @@ bool is_codec_id(int id) { return id >= kNoCodecId && id <= kNoCodecId + kCodecC
 
 std::uint8_t codec_number(int id) { return static_cast<std::uint8_t>(id - kNoCodecId); }
 
-std::string_view codec_name(std::uint8_t number) {
-  return number == 0 ? kNoCodec : facts_of(static_cast<Codec>(number - 1)).name;
-}
+std::string_view codec_name(std::uint8_t number) { return number == 0 ? kNoCodec : facts_of(codec_of(number)).name; }
 
 std::string known_algorithms(std::string_view like) { return listed(names(), like); }
 

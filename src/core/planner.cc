@@ -91,11 +91,10 @@ struct TierLoad {
   bool coded = false;
 };
 
-// Bytes on the wire for each byte of numbers.
+// Bytes on the wire for each byte of numbers: of a few numbers they may be more.
 double wire_share(const Question& question) {
-  constexpr std::size_t kMany = std::size_t{1} << 20;
-  const auto codec = static_cast<Codec>(question.codec - 1);
-  return static_cast<double>(encoded_size(codec, kMany)) / static_cast<double>(kMany * size_of(question.type));
+  const auto count = std::max<std::uint64_t>(1, question.bytes / size_of(question.type));
+  return static_cast<double>(encoded_size(codec_of(question.codec), count)) / static_cast<double>(count * size_of(question.type));
 }
 
 // A machine that was too busy to copy at its rate when it was measured would have encoded as slowly: else a codec would be chosen
@@ -155,6 +154,7 @@ Question question_of(const Call& call, const Surroundings& here) {
   question.pin = call.algorithm != 0 ? algorithm_name(call.algorithm) : std::string_view(here.config->algorithm);
   question.crowding = here.crowding;
   question.deterministic = call.deterministic || here.config->deterministic;
+  if (here.ranks == 1) return question;  // nothing travels
   if (call.codec != 0) {
     allow_codec(question, call.op, CodecSetting::of_id(call.codec), *here.tiers);
   } else if (const Result<CodecSetting> setting = CodecSetting::parse(here.config->codec); setting.ok()) {
@@ -170,7 +170,7 @@ std::string Candidate::name(const Question& question) const {
 
 bool takes_codec(std::uint8_t number, Collective collective, DataType type, ReduceOp op) {
   if (number == 0 || !sums(op) || !reduces(collective) || collective == Collective::barrier) return false;
-  return encodes(static_cast<Codec>(number - 1), type);
+  return encodes(codec_of(number), type);
 }
 
 void allow_codec(Question& question, ReduceOp op, const CodecSetting& setting, const Tiers& tiers) {

@@ -77,6 +77,18 @@ class Progress::Patience {
   std::uint64_t yielding_since_ = 0;
 };
 
+// A task may throw: for want of memory.
+class Progress::Token {
+ public:
+  explicit Token(Progress& progress) : progress_(progress) {}
+  ~Token() { progress_.release(); }
+  Token(const Token&) = delete;
+  Token& operator=(const Token&) = delete;
+
+ private:
+  Progress& progress_;
+};
+
 Progress::~Progress() {
   {
     const std::lock_guard lock(mutex_);
@@ -96,9 +108,8 @@ void Progress::release() {
 
 void Progress::run(Task& task) {
   if (pending_.load(std::memory_order_relaxed) == 0 && try_take()) {
-    drive_alone(task);
-    release();
-    return;
+    const Token held(*this);
+    return drive_alone(task);
   }
   join(task);
   wait(task, Deadline::never());
@@ -108,8 +119,8 @@ bool Progress::wait(Task& task, Deadline until) {
   attend();
   while (!task.ended() && !until.passed()) {
     if (try_take()) {
+      const Token held(*this);
       drive(task, until);
-      release();
     } else {
       if (working_.load(std::memory_order_relaxed)) sleeper_.wake();  // it may sleep in the kernel
       std::unique_lock lock(mutex_);

@@ -63,6 +63,7 @@ class Progress final {
 
  private:
   class Patience;
+  class Token;
 
   bool try_take() { return !token_.load(std::memory_order_relaxed) && !token_.exchange(true, std::memory_order_acquire); }
   void release();

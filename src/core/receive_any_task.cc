@@ -32,6 +32,10 @@ ReceiveAnyTask::ReceiveAnyTask(Communicator& communicator, Status wrong, const R
 
 Task::Step ReceiveAnyTask::advance() {
   if (!begun_) {
+    if (gate_ != nullptr && communicator_.failed()) {
+      finish(communicator_.first_failure());
+      return Step::ended;
+    }
     if (gate_ != nullptr && !gate_->open()) return Step::blocked;
     begun_ = true;
     record_.begin(gate_ != nullptr);

@@ -51,6 +51,10 @@ TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepare
 
 Task::Step TransferTask::advance() {
   if (!begun_) {
+    if (gate_ != nullptr && communicator_.failed()) {
+      finish(communicator_.first_failure());
+      return Step::ended;
+    }
     if (gate_ != nullptr && !gate_->open()) return Step::blocked;
     begun_ = true;
     record_.begin(gate_ != nullptr || deadline_.has_value());

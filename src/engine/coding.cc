@@ -15,7 +15,7 @@ const std::byte* at(const void* memory, std::size_t offset) { return static_cast
 Result<std::unique_ptr<Coding>> Coding::create(const Setup& setup) {
   if (setup.number == 0 || setup.number > kCodecCount)
     return failure(Code::internal, "a plan with codec %u: there are %d", setup.number, kCodecCount);
-  const auto codec = static_cast<Codec>(setup.number - 1);
+  const auto codec = codec_of(setup.number);
   if (!encodes(codec, setup.type) || !sums(setup.op))
     return failure(Code::internal, "codec %s does not take a %s of %s", facts_of(codec).name.data(), name_of(setup.op).data(),
                    name_of(setup.type).data());

@@ -16,6 +16,8 @@ namespace seto {
 // How plans number codecs: 0 is none.
 constexpr std::uint8_t plan_number(Codec codec) { return static_cast<std::uint8_t>(static_cast<int>(codec) + 1); }
 
+constexpr Codec codec_of(std::uint8_t number) { return static_cast<Codec>(number - 1); }
+
 // What may travel encoded at all.
 constexpr bool sums(ReduceOp op) { return op == ReduceOp::sum || op == ReduceOp::avg || op == ReduceOp::premul_sum; }
 
@@ -48,6 +50,8 @@ class Coding final {
     void* residual = nullptr;  // of what is encoded here, element by element; null: what is left out is lost
   };
   void perform(const Piece& piece);
+  // Before the first piece with a residual.
+  void expect_residuals() { compensation_.prepare(); }
 
  private:
   Coding(const Setup& setup, Codec codec);

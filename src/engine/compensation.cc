@@ -30,11 +30,14 @@ Compensation::Compensation(Codec codec, DataType type, std::size_t most)
       decode_(decode_function(codec, type)),
       most_(most) {}
 
+void Compensation::prepare() {
+  if (!sent_.empty()) return;
+  owed_.resize(most_ * size_of(residual_type(type_)));
+  sent_.resize(most_ * size_of(type_));
+}
+
 void Compensation::encode(const void* values, void* encoded, std::size_t count, void* residual) {
-  if (owed_.empty()) {  // few of those that encode compensate
-    owed_.resize(most_ * size_of(residual_type(type_)));
-    sent_.resize(most_ * size_of(type_));
-  }
+  prepare();
   if (type_ == DataType::float64) return encode_as<double, double>(values, encoded, count, residual);
   if (type_ == DataType::bfloat16) return encode_as<float, Bfloat>(values, encoded, count, residual);
   encode_as<float, float>(values, encoded, count, residual);

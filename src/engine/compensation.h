@@ -17,6 +17,9 @@ class Compensation final {
   // For at most so many numbers at once.
   Compensation(Codec codec, DataType type, std::size_t most);
 
+  // Takes its memory, as few of those that encode compensate: here, so that the first encode does not. Again: nothing.
+  void prepare();
+
   // Encodes values + residual; residual, of residual_type, becomes what receivers, who read numbers of the type, miss of that.
   // Where what is sent is not finite, or the residual would make it so, it stays as it is: infinity owes nothing, and a number
   // that was lost with its block's NaN leaves no debt of NaN.

@@ -42,8 +42,8 @@ struct Operands {
   const void* input = nullptr;
   void* output = nullptr;
   const void* scalar = nullptr;  // of the contributor, in the accumulator type; null: nothing is scaled
-  // One for each element of the input, of residual_type: what this rank's encodings left out, added to what it encodes there. One
-  // operation at a time. Null: none. A plan without a codec does not look at it.
+  // After expect_residuals(). One for each element of the input, of residual_type: what this rank's encodings left out, added to
+  // what it encodes there. One operation at a time. Null: none. A plan without a codec does not look at it.
   void* residual = nullptr;
   std::uint64_t operation = 0;
   // What this rank alone may choose, each time anew: how slots and the user's buffer are written.
@@ -73,6 +73,11 @@ class HostLaunch final {
   // After a failure, before the caller may have its buffers back: takes back what this operation lent, and nothing comes into
   // them any more. True: nobody reads it.
   bool withdraw(const Run& run);
+
+  // Before the first run with residuals. Of a plan without a codec: nothing.
+  void expect_residuals() {
+    if (coding_ != nullptr) coding_->expect_residuals();
+  }
 
   // Whether anything comes here from a peer.
   [[nodiscard]] bool receives() const { return !receives_.empty(); }

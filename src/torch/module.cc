@@ -43,6 +43,14 @@ c10::intrusive_ptr<c10d::Work> all_reduce_coded(const BackendPtr& backend, const
   return own(backend).all_reduce_coded(tensor, op, id, feedback.get());
 }
 
+// Raises for what is no codec.
+bool takes(const std::string& codec, at::ScalarType type) {
+  int id = 0;
+  check(setoCodecId(codec.c_str(), &id), "codec");
+  std::size_t size = 0;
+  return setoCodecSize(id, moved_as(type).type, 1, &size) == setoSuccess;
+}
+
 std::shared_ptr<ErrorFeedback> make_error_feedback(const BackendPtr& backend, const at::Tensor& like) {
   return std::make_shared<ErrorFeedback>(*own(backend).channel(), static_cast<std::size_t>(like.numel()), like.scalar_type());
 }
@@ -65,6 +73,9 @@ PYBIND11_MODULE(_backend, module) {
       py::arg("backend"), py::arg("json"), release);
   module.def(
       "before_exit", [] { Finisher::of_process().stop(kPatienceAtExit); }, release);
+  module.def("takes", &takes, py::arg("codec"), py::arg("type"));
+  module.def(
+      "timeout_of", [](const BackendPtr& backend) { return own(backend).getBackendOptions()->timeout; }, py::arg("backend"));
   module.def("make_error_feedback", &make_error_feedback, py::arg("backend"), py::arg("like"), release);
   py::class_<ErrorFeedback, std::shared_ptr<ErrorFeedback>>(module, "ErrorFeedback")
       .def("reset", &ErrorFeedback::reset, release)

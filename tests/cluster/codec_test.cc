@@ -281,6 +281,7 @@ TEST(Codec, OfMoreNumbersThan31BitsCount) {
     for (std::size_t i = 0; i < kPiece; ++i) values[i] = bits_of(element(seat.rank, i % 4096));
     const Answer done = answer(setoAllReduce(input.data(), output.data(), kCount, setoBfloat16, setoSum, comm, nullptr));
     ASSERT_EQ(done.code, setoSuccess) << done;
+    EXPECT_NE(dump_of(comm).find(" in int8, ended"), std::string::npos) << "it did not travel encoded";
     const auto* const sums = reinterpret_cast<const std::uint16_t*>(output.data());
     double bound = 0;
     int int8 = 0;
@@ -319,6 +320,42 @@ TEST(Codec, BoundsAndSizesAreTold) {
           answer(setoCodecErrorBound(int8, setoFloat32, 2, -1, &bound)), answer(setoCodecSize(int8, setoFloat32, 1, nullptr))})
       EXPECT_EQ(refused.code, setoInvalidArgument) << refused;
   });
+}
+
+// Squares of such numbers are beyond every number; nothing of them may look as if it were kept.
+TEST(Codec, CheckOfHugeNumbersAndInfinitiesSaysWhatIsLost) {
+  const auto checked = [](const std::vector<double>& values) {
+    std::string text(4096, '\0');
+    std::size_t size = 0;
+    EXPECT_EQ(setoCodecCheck(values.data(), setoFloat64, values.size(), setoFormatText, text.data(), text.size(), &size),
+              setoSuccess);
+    text.resize(size);
+    return text.substr(text.find("\nbf16"), text.find("\ne4m3") - text.find("\nbf16"));
+  };
+  std::vector<double> values(1'000);
+  for (const double scale : {1e300, 1.0, 1e-30, 1e-300}) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = scale * (1 + static_cast<double>(i) / 997);
+    EXPECT_EQ(checked(values).find("exact"), std::string::npos) << scale << checked(values);
+  }
+  EXPECT_NE(checked(std::vector<double>(8, 1.5)).find("exact"), std::string::npos);
+  std::string text(4096, '\0');
+  std::size_t size = 0;
+  const std::vector<double> endless(8, std::numeric_limits<double>::infinity());
+  ASSERT_EQ(setoCodecCheck(endless.data(), setoFloat64, 8, setoFormatText, text.data(), text.size(), &size), setoSuccess);
+  EXPECT_EQ(text.find("exact"), std::string::npos) << text;
+  EXPECT_NE(text.find("8 infinities became NaN"), std::string::npos) << text;
+}
+
+TEST(Codec, BoundsOfTheLargestNumbersAreNumbersOrBeyondAll) {
+  int fp16 = 0;
+  ASSERT_EQ(setoCodecId("fp16", &fp16), setoSuccess);
+  double bound = 0;
+  constexpr double kMost = std::numeric_limits<double>::max();
+  EXPECT_EQ(setoCodecErrorBound(fp16, setoFloat64, 2, kMost, &bound), setoSuccess);
+  EXPECT_TRUE(std::isinf(bound)) << bound;
+  EXPECT_EQ(setoCodecErrorBound(fp16, setoFloat64, 4, kMost / 64, &bound), setoSuccess);
+  EXPECT_TRUE(std::isfinite(bound) && bound > 0 && bound < kMost / 64) << bound;
+  EXPECT_EQ(setoCodecErrorBound(fp16, setoFloat32, 2, 1e300, &bound), setoInvalidArgument);
 }
 
 }  // namespace

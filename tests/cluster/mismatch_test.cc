@@ -269,6 +269,34 @@ TEST(MismatchOfSettings, OfOneCallIsNamedOnEveryRank) {
   });
 }
 
+// What is queued after a failure sends nothing, so that nobody takes it for done.
+TEST(LateRank, HearsOfAFailureThoughOthersQueuedMore) {
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    const setoComm_t comm = seat.join();
+    ASSERT_NE(comm, nullptr);
+    setoStream_t stream = nullptr;
+    ASSERT_EQ(setoStreamCreate(&stream), setoSuccess);
+    float value = 1;
+    setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
+    if (seat.rank == 0) {
+      call.deadlineMs = 100;
+      ASSERT_EQ(setoAllReduceConfig(&value, &value, 1, setoFloat32, setoSum, comm, stream, &call), setoSuccess);
+      EXPECT_EQ(setoStreamWait(stream, 1, 0), setoTimeout);
+      for (int more = 0; more < 3; ++more)
+        ASSERT_EQ(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, stream), setoSuccess);
+      EXPECT_EQ(setoStreamWait(stream, 4, 0), setoTimeout) << "the first failure";
+      ASSERT_TRUE(seat.meet(1));
+    } else {
+      ASSERT_TRUE(seat.meet(1));
+      (void)setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr);  // all of it was there
+      const Answer second = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr));
+      EXPECT_EQ(second.code, setoRemoteError) << second;
+    }
+    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
 // A call that is wrong on the root, and then as many right ones as the root can get ahead: who comes late still hears of it.
 TEST(LateRank, HearsOfARejectionThoughOthersWentOn) {
   run_ranks(Kind::processes, 6, [](const Seat& seat) {

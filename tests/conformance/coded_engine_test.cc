@@ -100,8 +100,9 @@ TEST_P(CodedEngine, GivesEveryRankTheSameBitsWithinTheBound) {
       const std::size_t element = size_of(job.type);
       // Each contribution, or what was added up of them, once for each encoding that the table names; a bf16 sum rounds, too.
       const double largest = 2.0 * ranks;
-      const double once = error_bound(*job.codec, job.type, Rounding::nearest, largest, largest);
-      const double bound = once * (ranks + job.algorithm->encodings(shape_of(job), tiers_for(job))) + largest / 128;
+      const double again = error_bound(*job.codec, job.type, Rounding::nearest, largest, largest);
+      const double once = error_bound(*job.codec, job.type, Rounding::nearest, 2, 2);
+      const double bound = once * ranks + again * job.algorithm->encodings(shape_of(job), tiers_for(job)) + largest / 128;
       for (Rank rank = 0; rank < ranks; ++rank)
         for (std::uint64_t operation = 1; operation <= kOperations; ++operation) {
           const auto& got = all[static_cast<std::size_t>(rank) * kOperations + operation - 1];

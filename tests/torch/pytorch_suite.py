@@ -3,7 +3,7 @@
     python tests/torch/pytorch_suite.py                       # both backends, a table, and what differs
     python tests/torch/pytorch_suite.py --only 'all_reduce'   # tests whose names match
     python tests/torch/pytorch_suite.py --backend seto        # one backend
-    python tests/torch/pytorch_suite.py --pytorch DIR         # the suites of a checkout of PyTorch, of the version that is installed
+    python tests/torch/pytorch_suite.py --pytorch DIR         # the suites of a checkout instead: pytorch_checkout.py
 
 Many of its tests are open to backends of certain names alone: those of `gloo` want a host backend, those of `mpi` an all-to-all
 among hosts. Every test is run as if the backend had the name that its gate wants; what it then makes is the backend asked for.
@@ -17,10 +17,10 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
-import stand_in
+import pytorch_checkout
+from outcomes import Outcomes
 
 GATES = ("gloo", "mpi")
 LIMIT_S = "120"
@@ -31,48 +31,6 @@ TAKES_THE_NAME_OF_ITS_GATE = "accumulate_gradients_no_sync"
 
 # And these want the name gloo from torch itself, which knows what a plugin makes as "custom": they fail, and are told as known.
 WANT_GLOO_OF_TORCH = ("test_ddp_logging_data_cpu", "test_monitored_barrier_gloo", "test_monitored_barrier_gloo_subgroup")
-
-
-class Outcomes(unittest.TestResult):
-    """What became of each test, and a line of progress for each."""
-
-    def __init__(self, total: int) -> None:
-        super().__init__()
-        self.by_test: "dict[str, tuple[str, str]]" = {}
-        self._total, self._began = total, 0.0
-
-    def startTest(self, test: unittest.TestCase) -> None:
-        super().startTest(test)
-        self._began = time.monotonic()
-
-    def _note(self, test: unittest.TestCase, outcome: str, why: str = "") -> None:
-        name = test.id().rsplit(".", 1)[-1]
-        if outcome == "pass" and name in self.by_test:  # a part of it has failed
-            return
-        self.by_test[name] = (outcome, why)
-        if outcome == "skip":
-            return
-        print(f"[{len(self.by_test)}/{self._total}] {outcome:4} {time.monotonic() - self._began:5.1f} s  {name}", flush=True)
-        if outcome == "FAIL":
-            print("\n".join("    " + line for line in why.splitlines()[-25:]), flush=True)
-
-    def addSuccess(self, test: unittest.TestCase) -> None:
-        self._note(test, "pass")
-
-    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
-        self._note(test, "skip", reason)
-
-    def addFailure(self, test: unittest.TestCase, err: tuple) -> None:
-        self._note(test, "FAIL", self._exc_info_to_string(err, test))
-
-    addError = addFailure
-
-    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
-        self._note(test, "FAIL", "it was expected to fail, and did not")
-
-    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: "tuple | None") -> None:
-        if err is not None:
-            self._note(test, "FAIL", self._exc_info_to_string(err, test))
 
 
 def run_gate(asked: argparse.Namespace) -> "dict[str, tuple[str, str]]":
@@ -122,48 +80,6 @@ def run_backend(backend: str, asked: argparse.Namespace) -> "dict[str, tuple[str
     return merged
 
 
-# Of test/distributed in a checkout: what runs on tensors in host memory over gloo.
-OF_A_CHECKOUT = (
-    "test_c10d_common.py",
-    "test_c10d_object_collectives.py",
-    "test_c10d_functional_native.py",
-    "test_functional_api.py",
-    "test_device_mesh.py",
-    "tensor/test_dtensor.py",
-    "tensor/test_redistribute.py",
-    "_composable/fsdp/test_fully_shard_init.py",
-    "_composable/fsdp/test_fully_shard_training.py",
-    "algorithms/ddp_comm_hooks/test_ddp_hooks.py",
-)
-FILE_LIMIT_S = 1800
-
-
-def run_checkout(folder: str) -> int:
-    """Every file with gloo, and with seto in its place. The number of files in which seto passes less."""
-    worse = 0
-    for name in OF_A_CHECKOUT:
-        path = os.path.join(folder, "test", "distributed", name)
-        if not os.path.exists(path):
-            print(f"{name}: not in this checkout")
-            continue
-        passed = {}
-        with stand_in.folder() as place:
-            for backend, first in (("gloo", []), ("seto", [place])):
-                environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*first, os.path.dirname(path)])}
-                done = subprocess.run([sys.executable, path], env=environment, capture_output=True, text=True, timeout=FILE_LIMIT_S)
-                passed[backend] = counts_of(done.stderr)
-                print(f"{name}: {backend}: {passed[backend]}", flush=True)
-        worse += passed["seto"]["passed"] < max(1, passed["gloo"]["passed"])
-    return worse
-
-
-def counts_of(output: str) -> "dict[str, int]":
-    """From the last lines of unittest."""
-    run = sum(int(count) for count in re.findall(r"^Ran (\d+) tests?", output, re.M))
-    told = {what: sum(int(n) for n in re.findall(rf"\b{what}=(\d+)", output)) for what in ("failures", "errors", "skipped")}
-    return {"passed": run - sum(told.values()), "failed": told["failures"] + told["errors"], "skipped": told["skipped"]}
-
-
 def show(by_backend: "dict[str, dict[str, tuple[str, str]]]") -> int:
     """The counts, what differs, and why tests were skipped. The number of failures that gloo has not."""
     for backend, outcomes in by_backend.items():
@@ -192,13 +108,14 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--json", help="write the outcomes to this file")
     parser.add_argument("--pytorch", metavar="DIR", help="a checkout of PyTorch, whose suites are run instead")
+    parser.add_argument("--file", action="append", metavar="NAME", help="of the checkout's test/distributed: only this one; repeatable")
     parser.add_argument("--gate", choices=GATES, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.pytorch:
         if not os.path.isdir(os.path.join(asked.pytorch, "test", "distributed")):
             print(f"skipped: {asked.pytorch} is no checkout of PyTorch: it has no test/distributed")
             sys.exit(77)
-        sys.exit(min(run_checkout(asked.pytorch), 1))
+        sys.exit(min(pytorch_checkout.run(asked.pytorch, asked.file, asked.only), 1))
     if asked.gate:
         answer: dict = run_gate(asked)
     else:

@@ -8,6 +8,7 @@ import datetime
 import os
 import shutil
 import tempfile
+import types
 from typing import Any, Iterator
 
 ENTRY = "[torch.backends]\nseto_stands_in = stand_in:take_its_place\n"
@@ -33,6 +34,14 @@ def take_its_place() -> None:
         def __new__(cls, store: Any, rank: int, size: int, timeout: datetime.timedelta = distributed_c10d.default_pg_timeout) -> Any:
             return seto.torch._native().make_backend(store, rank, size, timeout, "", [], "", "")
 
+    class Logger(dist.Logger):
+        """DDP's asks a group called gloo for what gloo's alone has, and ends the process."""
+
+        def set_construction_data_and_log(self, *_: Any) -> None:
+            pass
+
+    dist.Logger = Logger
+    Backend.options = property(lambda _: types.SimpleNamespace())  # torch tells gloo's more of the group
     distributed_c10d.ProcessGroupGloo = StandIn
     dist.ProcessGroupGloo = StandIn
 

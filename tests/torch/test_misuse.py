@@ -137,6 +137,13 @@ def absent(rank: int, size: int) -> str:
     return told(lambda: seto.torch.monitored_barrier(timeout=datetime.timedelta(milliseconds=400)))
 
 
+def present(rank: int, size: int) -> None:
+    import seto.torch
+
+    seto.torch.monitored_barrier()
+    seto.torch.monitored_barrier(dist.group.WORLD)
+
+
 def differing_calls(rank: int, size: int) -> str:
     if rank == 0:
         return told(lambda: dist.all_reduce(torch.ones(4)))
@@ -234,6 +241,9 @@ class Misuse(unittest.TestCase):
 
     def test_a_receive_from_nobody_ends(self):
         self.assertRegex(ranks.run(from_nobody, 2, timeout_s=3)[0], "DistBackendError: seto: Timed out - .*a message from any rank")
+
+    def test_a_barrier_of_all_that_are_there(self):
+        ranks.run(present, 3)
 
     def test_an_absent_rank_is_named(self):
         self.assertRegex(ranks.run(absent, 2)[0], "Rank 0 timed out in monitoredBarrier after 400 ms: .*rank 1 never came")

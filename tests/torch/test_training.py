@@ -99,6 +99,49 @@ def hook_state(rank: int, size: int) -> None:
     assert train(model, batch) == train(other, batch)
 
 
+def hook_of_a_wrong_state(rank: int, size: int) -> list:
+    """What is said of states that fit nothing, and in which step."""
+    import seto.torch
+
+    batch = lambda step: batch_of(rank, step)  # noqa: E731
+    own_hook = seto.torch.compress_hook("int4", error_feedback=True)
+    model = DistributedDataParallel(model_of())
+    model.register_comm_hook(None, own_hook)
+    train(model, batch)
+    saved = own_hook.state_dict()
+    told = []
+    for wrong in ({0: saved[0][:-1]}, {0: saved[0][:-1] + bytes([saved[0][-1] ^ 1])}, {7: saved[0]}):
+        other_hook = seto.torch.compress_hook("int4", error_feedback=True)
+        other_hook.load_state_dict(wrong)
+        assert other_hook.state_dict() == wrong
+        other = DistributedDataParallel(model_of())
+        other.register_comm_hook(None, other_hook)
+        try:
+            train(other, batch)
+            told.append("nothing")
+        except ValueError as error:
+            told.append(str(error))
+    try:
+        own_hook.load_state_dict({"0": saved[0]})
+    except TypeError as error:
+        told.append(str(error))
+    return told
+
+
+def hook_of_narrow_numbers(rank: int, size: int) -> None:
+    """bfloat16 in fp16 would be no narrower: it travels exactly."""
+    import seto.torch
+
+    models = [DistributedDataParallel(model_of().bfloat16()) for _ in range(2)]
+    models[0].register_comm_hook(None, seto.torch.compress_hook("fp16", error_feedback=True))
+    for model in models:
+        for step in range(3):
+            model.zero_grad()
+            model(batch_of(rank, step).bfloat16()).float().square().mean().backward()
+    for own, other in zip(models[0].parameters(), models[1].parameters()):
+        assert torch.equal(own.grad, other.grad)
+
+
 def failing_hook(rank: int, size: int) -> str:
     model = DistributedDataParallel(model_of())
 
@@ -177,6 +220,23 @@ class Training(unittest.TestCase):
     def test_the_state_of_a_hook(self):
         with slow_links():
             ranks.run(hook_state, 2)
+
+    def test_a_state_that_does_not_fit(self):
+        for told in ranks.run(hook_of_a_wrong_state, 2):
+            self.assertEqual(len(told), 4, told)
+            self.assertRegex(told[0], "loaded for bucket 0 does not fit this model: .*cut off")
+            self.assertRegex(told[1], "loaded for bucket 0 does not fit this model: .*altered")
+            self.assertRegex(told[2], "loaded for bucket 7 does not fit this model: there is no such bucket")
+            self.assertRegex(told[3], "dict of bytes by number of bucket")
+
+    def test_a_hook_over_narrow_numbers(self):
+        ranks.run(hook_of_narrow_numbers, 2)
+
+    def test_a_hook_of_no_codec(self):
+        import seto.torch
+
+        with self.assertRaisesRegex(ValueError, "did you mean fp16"):
+            seto.torch.compress_hook("fp61")
 
     def test_a_hook_that_fails(self):
         self.assertEqual(ranks.run(failing_hook, 2), ["of the user"] * 2)

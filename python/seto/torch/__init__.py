@@ -61,9 +61,9 @@ def register() -> None:
 def monitored_barrier(
     group: "Optional[dist.ProcessGroup]" = None, timeout: Optional[datetime.timedelta] = None, wait_all_ranks: bool = False
 ) -> None:
-    """A barrier that raises after `timeout`, naming the ranks that have not come. (torch's own takes gloo alone.)"""
+    """A barrier that raises after `timeout` (None: the group's), naming the ranks that have not come. (torch's own takes gloo alone.)"""
     backend = _backend_of(group)
-    backend.monitored_barrier(timeout or backend.options._timeout, wait_all_ranks)
+    backend.monitored_barrier(timeout or _native().timeout_of(backend), wait_all_ranks)
 
 
 def dump(group: "Optional[dist.ProcessGroup]" = None, *, json: bool = False) -> str:

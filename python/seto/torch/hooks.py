@@ -8,7 +8,6 @@ import torch.distributed as dist
 __all__ = ["compress_hook"]
 
 
-
 def backend_of(group: "dist.ProcessGroup", device: torch.device) -> Any:
     """Of the group, without the wrapper that TORCH_DISTRIBUTED_DEBUG=DETAIL puts around it."""
     backend = group._get_backend(device)
@@ -20,46 +19,77 @@ def compress_hook(codec: str = "fp16", error_feedback: bool = False) -> "Callabl
 
         model.register_comm_hook(None, seto.torch.compress_hook(codec="int8", error_feedback=True))
 
-    The state that register_comm_hook takes is the process group, or None for the default one; its backend must be seto. A codec
-    is leave to encode: where exact numbers travel as fast, they travel. With `error_feedback` each rank keeps what the codec left
-    out of its gradients, and adds it in the next step. ``hook.state_dict()`` and ``hook.load_state_dict(state)`` are for
-    checkpoints, of each rank its own: what is loaded serves once the buckets have their final sizes, from the second step on.
+    The state that register_comm_hook takes is the process group, or None for the default one; its backend must be seto. Gradients
+    of a type that the codec does not take, as bfloat16 in fp16, travel exactly. A codec is leave to encode: where exact numbers
+    travel as fast, as between processes of one machine, they travel (``seto.torch.dump`` says what calls did travel in; with
+    SETO_TRANSPORT=tcp and SETO_DETERMINISTIC=on it can be tried on one machine). With `error_feedback` each rank keeps what the
+    codec left out of its gradients, and adds it in the next step. ``hook.state_dict()`` and ``hook.load_state_dict(state)`` are for
+    checkpoints, of each rank its own: what is loaded serves once the buckets have their final sizes, from the second step on. What
+    is then of no use, because it was altered or is of another model, raises ValueError in the third.
     """
     from seto.torch import _backend
 
-    states: "dict[int, Any]" = {}  # by bucket
-    shapes: "dict[int, tuple]" = {}
-    loaded: "dict[int, bytes]" = {}
-
-    def state_of(backend: Any, index: int, gradients: torch.Tensor) -> Any:
-        shape = (gradients.numel(), gradients.dtype)
-        if shapes.get(index) != shape:  # DDP arranges its buckets anew after the first step
-            states[index], shapes[index] = _backend.make_error_feedback(backend, gradients), shape
-            if index in loaded:
-                try:
-                    states[index].load(loaded[index])
-                except ValueError:
-                    pass  # of the final arrangement, which is not there yet
-                else:
-                    del loaded[index]
-        return states[index]
+    _backend.takes(codec, torch.float32)  # raises for what is no codec
+    feedbacks = Feedbacks(_backend)
 
     def compress(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         group = state if state is not None else dist.group.WORLD
         gradients = bucket.buffer()
         backend = backend_of(group, gradients.device)
-        feedback = state_of(backend, bucket.index(), gradients) if error_feedback else None
-        work = _backend.all_reduce_coded(backend, gradients, dist.ReduceOp.AVG, codec, feedback)
+        taken = _backend.takes(codec, gradients.dtype)
+        feedback = feedbacks.of(backend, bucket.index(), gradients) if error_feedback and taken else None
+        work = _backend.all_reduce_coded(backend, gradients, dist.ReduceOp.AVG, codec if taken else "none", feedback)
         return work.get_future().then(lambda future: future.value()[0])
 
-    def state_dict() -> "dict[int, bytes]":
-        return {index: state.save() for index, state in states.items()}
-
-    def load_state_dict(saved: "dict[int, bytes]") -> None:
-        loaded.clear()
-        loaded.update(saved)
-        shapes.clear()
-
-    compress.state_dict = state_dict  # type: ignore[attr-defined]
-    compress.load_state_dict = load_state_dict  # type: ignore[attr-defined]
+    compress.state_dict = feedbacks.state_dict  # type: ignore[attr-defined]
+    compress.load_state_dict = feedbacks.load_state_dict  # type: ignore[attr-defined]
     return compress
+
+
+class Feedbacks:
+    """What a codec left out, bucket by bucket."""
+
+    # DDP arranges its buckets anew after the first step: from the third visit of one on they are what they will be.
+    SETTLED = 3
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+        self._states: "dict[int, Any]" = {}
+        self._shapes: "dict[int, tuple]" = {}
+        self._visits: "dict[int, int]" = {}
+        self._loaded: "dict[int, bytes]" = {}
+        self._refused: "dict[int, ValueError]" = {}
+
+    def of(self, backend: Any, index: int, gradients: torch.Tensor) -> Any:
+        shape = (gradients.numel(), gradients.dtype)
+        self._visits[index] = self._visits.get(index, 0) + 1
+        if self._shapes.get(index) != shape:
+            self._states[index], self._shapes[index] = self._native.make_error_feedback(backend, gradients), shape
+            self._take_loaded(index)
+        if self._loaded and self._visits[index] >= self.SETTLED:
+            unused = min(self._loaded)
+            why = self._refused.get(unused, "there is no such bucket")
+            raise ValueError(f"seto: the error feedback that was loaded for bucket {unused} does not fit this model: {why}")
+        return self._states[index]
+
+    def _take_loaded(self, index: int) -> None:
+        if index not in self._loaded:
+            return
+        try:
+            self._states[index].load(self._loaded[index])
+        except ValueError as refused:  # perhaps of the final arrangement, which is not there yet
+            self._refused[index] = refused
+        else:
+            del self._loaded[index]
+
+    def state_dict(self) -> "dict[int, bytes]":
+        """By bucket. What was loaded and not used yet is still in it."""
+        return {**{index: state.save() for index, state in self._states.items()}, **self._loaded}
+
+    def load_state_dict(self, saved: "dict[int, bytes]") -> None:
+        for index, state in saved.items():
+            if not isinstance(index, int) or not isinstance(state, bytes):
+                raise TypeError("seto: a state of error feedback is a dict of bytes by number of bucket, as state_dict() gives it")
+        self._loaded = dict(saved)
+        for known in (self._shapes, self._visits, self._refused):
+            known.clear()

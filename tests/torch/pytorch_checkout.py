@@ -1,0 +1,110 @@
+"""The suites in test/distributed of a checkout of PyTorch, of the version that is installed: each file over gloo, and over seto in its place."""
+
+import argparse
+import collections
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import stand_in
+from outcomes import Outcomes
+
+# What runs on tensors in host memory over gloo.
+FILES = (
+    "test_c10d_common.py",
+    "test_c10d_object_collectives.py",
+    "test_c10d_functional_native.py",
+    "test_functional_api.py",
+    "test_device_mesh.py",
+    "tensor/test_dtensor.py",
+    "tensor/test_redistribute.py",
+    "_composable/fsdp/test_fully_shard_init.py",
+    "_composable/fsdp/test_fully_shard_training.py",
+    "algorithms/ddp_comm_hooks/test_ddp_hooks.py",
+)
+FILE_LIMIT_S = 1800
+
+ByTest = "dict[str, tuple[str, str]]"
+
+
+def run(folder: str, names: "list[str] | None", only: str) -> int:
+    """Prints what gloo and seto make of each file. The number of tests that gloo passes and seto does not."""
+    lost, passed = 0, 0
+    for name in names or FILES:
+        path = os.path.join(folder, "test", "distributed", name)
+        if not os.path.exists(path):
+            print(f"{name}: not in this checkout", flush=True)
+            continue
+        gloo = outcomes_of(path, only, [])
+        with stand_in.folder() as place:
+            seto = outcomes_of(path, only, [place])
+        print(f"{name}: gloo {counted(gloo)}; seto {counted(seto)}")
+        for test in sorted({*gloo, *seto}):
+            theirs, (own, why) = gloo.get(test, ("not run", ""))[0], seto.get(test, ("not run", ""))
+            if own != theirs:
+                print("\n".join([f"  {test}: seto {own}, gloo {theirs}", *("      " + line for line in said(why))]))
+            lost += theirs == "pass" and own != "pass"
+            passed += own == "pass"
+        reasons = collections.Counter(why.splitlines()[0] if why else "no reason" for own, why in seto.values() if own == "skip")
+        for why, count in reasons.most_common():
+            print(f"  skipped {count}: {why}")
+        sys.stdout.flush()
+    print(f"{passed} tests passed over seto; {lost} that pass over gloo did not")
+    return lost if passed else 1
+
+
+def outcomes_of(path: str, only: str, first_on_path: "list[str]") -> ByTest:
+    """In a process of its own. A file that ends it, or never ends, has one outcome: that."""
+    own = os.path.dirname(os.path.abspath(__file__))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*first_on_path, os.path.dirname(path), own])}
+    with tempfile.TemporaryDirectory(prefix="seto_torch_") as folder:
+        answer = os.path.join(folder, "outcomes.json")
+        command = [sys.executable, "-W", "ignore", __file__, path, answer, only]
+        try:
+            ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=FILE_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            return {"the file": ("FAIL", f"it did not end within {FILE_LIMIT_S} s")}
+        if not os.path.exists(answer):
+            return {"the file": ("FAIL", ended.stderr)}
+        with open(answer, encoding="utf-8") as file:
+            return {test: (outcome, why) for test, (outcome, why) in json.load(file).items()}
+
+
+def said(why: str) -> "list[str]":
+    """The last lines of a failure, without how to repeat it."""
+    lines = why.split("To execute this test")[0].splitlines()
+    return [line for line in lines if line.strip()][-4:]
+
+
+def counted(outcomes: ByTest) -> str:
+    counts = collections.Counter(outcome for outcome, _ in outcomes.values())
+    return f"{counts['pass']} passed, {counts['FAIL']} failed, {counts['skip']} skipped"
+
+
+def tests_in(suite: unittest.TestSuite) -> "list[unittest.TestCase]":
+    found: "list[unittest.TestCase]" = []
+    for one in suite:
+        found += tests_in(one) if isinstance(one, unittest.TestSuite) else [one]
+    return found
+
+
+def run_inside(path: str, answer: str, only: str) -> None:
+    module = importlib.import_module(os.path.splitext(os.path.basename(path))[0])  # processes that a test starts import it, too
+    tests = [test for test in tests_in(unittest.defaultTestLoader.loadTestsFromModule(module)) if re.search(only, test.id())]
+    outcomes = Outcomes(len(tests), parts_of_name=2)
+    unittest.TestSuite(tests).run(outcomes)
+    with open(answer, "w", encoding="utf-8") as file:
+        json.dump(outcomes.by_test, file)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="One file in this process, for run().")
+    for name in ("path", "answer", "only"):
+        parser.add_argument(name)
+    asked = parser.parse_args()
+    run_inside(asked.path, asked.answer, asked.only)
