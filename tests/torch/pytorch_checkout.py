@@ -17,15 +17,19 @@ from outcomes import Outcomes
 # What runs on tensors in host memory over gloo.
 FILES = (
     "test_c10d_common.py",
+    "test_c10d_gloo.py",
+    "test_pg_wrapper.py",
     "test_c10d_object_collectives.py",
     "test_c10d_functional_native.py",
     "test_functional_api.py",
     "test_device_mesh.py",
     "tensor/test_dtensor.py",
     "tensor/test_redistribute.py",
+    "_composable/test_replicate.py",
     "_composable/fsdp/test_fully_shard_init.py",
     "_composable/fsdp/test_fully_shard_training.py",
     "algorithms/ddp_comm_hooks/test_ddp_hooks.py",
+    "algorithms/test_join.py",
 )
 FILE_LIMIT_S = 1800
 

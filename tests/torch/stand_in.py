@@ -4,7 +4,6 @@
 """
 
 import contextlib
-import datetime
 import os
 import shutil
 import tempfile
@@ -31,7 +30,8 @@ def take_its_place() -> None:
             return getattr(original, name)
 
     class StandIn(metaclass=Kind):
-        def __new__(cls, store: Any, rank: int, size: int, timeout: datetime.timedelta = distributed_c10d.default_pg_timeout) -> Any:
+        def __new__(cls, store: Any, rank: int, size: int, timeout: Any = distributed_c10d.default_pg_timeout) -> Any:
+            timeout = getattr(timeout, "_timeout", timeout)  # options have it, too
             return seto.torch._native().make_backend(store, rank, size, timeout, "", [], "", "")
 
     class Logger(dist.Logger):
