@@ -95,7 +95,7 @@ struct Checked {
   Codec codec = Codec::fp16;
   std::size_t bytes = 0;
   double largest_error = 0;
-  double signal_to_noise_db = 0;  // infinity: nothing was lost; NaN: there is no finite number
+  double signal_to_noise_db = 0;  // infinity: nothing was lost; NaN: no finite number is left to compare
   std::size_t became_nan = 0;     // were finite
   std::size_t lost_infinities = 0;
 };
@@ -124,17 +124,17 @@ Checked checked(Codec codec, const std::vector<std::byte>& values, DataType type
   decode_function(codec, type)({bytes.data(), nullptr, back.data(), count, Store::cached});
   double signal = 0;
   double noise = 0;
-  std::size_t finite = 0;
+  std::size_t compared = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const double before = number_at(type, &values[i * element]);
     const double after = number_at(type, &back[i * element]);
     if (std::isinf(before) && after != before) ++result.lost_infinities;
     if (!std::isfinite(before)) continue;
-    ++finite;
     if (std::isnan(after)) {
       ++result.became_nan;
       continue;
     }
+    ++compared;
     const double error = std::abs(after - before);
     result.largest_error = std::max(result.largest_error, error);
     const double share = std::ldexp(before, scale);
@@ -142,9 +142,9 @@ Checked checked(Codec codec, const std::vector<std::byte>& values, DataType type
     signal += share * share;
     noise += missed * missed;
   }
-  result.signal_to_noise_db = noise > 0    ? 10 * std::log10(signal / noise)
-                              : finite > 0 ? std::numeric_limits<double>::infinity()
-                                           : std::numeric_limits<double>::quiet_NaN();
+  result.signal_to_noise_db = noise > 0      ? 10 * std::log10(signal / noise)
+                              : compared > 0 ? std::numeric_limits<double>::infinity()
+                                             : std::numeric_limits<double>::quiet_NaN();
   return result;
 }
 

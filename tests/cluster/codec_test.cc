@@ -340,6 +340,12 @@ TEST(Codec, CheckOfHugeNumbersAndInfinitiesSaysWhatIsLost) {
   EXPECT_NE(checked(std::vector<double>(8, 1.5)).find("exact"), std::string::npos);
   std::string text(4096, '\0');
   std::size_t size = 0;
+  std::vector<double> mixed(8, 1.5);
+  mixed[3] = std::numeric_limits<double>::infinity();
+  ASSERT_EQ(setoCodecCheck(mixed.data(), setoFloat64, 8, setoFormatText, text.data(), text.size(), &size), setoSuccess);
+  const std::string of_int8 = text.substr(text.find("\nint8"), text.find("\nint4") - text.find("\nint8"));
+  EXPECT_EQ(of_int8.find("exact"), std::string::npos) << of_int8;
+  EXPECT_NE(of_int8.find("7 finite numbers became NaN"), std::string::npos) << of_int8;
   const std::vector<double> endless(8, std::numeric_limits<double>::infinity());
   ASSERT_EQ(setoCodecCheck(endless.data(), setoFloat64, 8, setoFormatText, text.data(), text.size(), &size), setoSuccess);
   EXPECT_EQ(text.find("exact"), std::string::npos) << text;
