@@ -171,7 +171,7 @@ typedef struct {
 #define SETO_CALL_CONFIG_MAGIC 0x5e70ca11u
 
 /* What one call may change. Codec and algorithm are ids from setoCodecId and setoAlgorithmId, so that a call never looks up a
- * name. All ranks pass the same values, except tag, label, errorFeedback and deadlineMs. */
+ * name. All ranks pass the same values, except tag, label, errorFeedback, deadlineMs and waitsNext. */
 typedef struct {
   size_t size;
   unsigned int magic;
@@ -185,10 +185,19 @@ typedef struct {
    * copied: text that stays as long as the process. A group's sends and receives are shown without. */
   uint64_t tag;
   const char *label;
+  /* Of a collective other than all-to-all with counts. setoOn: this thread waits for the stream next (setoStreamWait), so that
+   * the call wakes no other thread to drive it meanwhile. If it does not, the call begins a moment later. */
+  setoSwitch_t waitsNext;
+  /* Of a send or receive: messages between two ranks meet in their order, under one tag. If their tags differ, nothing is
+   * received and the communicator has failed. A receive from any rank takes messages of its tag alone. */
+  uint32_t messageTag;
 } setoCallConfig_t;
 
-#define SETO_CALL_CONFIG_INITIALIZER \
-  { sizeof(setoCallConfig_t), SETO_CALL_CONFIG_MAGIC, SETO_VERSION_CODE, 0, 0, NULL, 0, (setoSwitch_t)0, 0, NULL }
+#define SETO_CALL_CONFIG_INITIALIZER                                                                              \
+  {                                                                                                               \
+    sizeof(setoCallConfig_t), SETO_CALL_CONFIG_MAGIC, SETO_VERSION_CODE, 0, 0, NULL, 0, (setoSwitch_t)0, 0, NULL, \
+        (setoSwitch_t)0, 0                                                                                        \
+  }
 
 /* Ids of names, for setoCallConfig_t. An unknown name is setoInvalidArgument; the text lists the known ones. Any thread. */
 SETO_API setoResult_t setoCodecId(const char *name, int *id);

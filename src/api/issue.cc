@@ -12,6 +12,12 @@ namespace {
 constexpr auto kNoType = static_cast<DataType>(0xff);
 constexpr auto kNoOp = static_cast<ReduceOp>(0xff);
 
+Status check_switch(const char* name, setoSwitch_t value) {
+  const int number = number_in(value);
+  if (number >= 0 && number <= setoOff) return {};
+  return failure(Code::invalid_argument, "%s: %d is neither setoOn nor setoOff", name, number);
+}
+
 // In the order of the rank's own calls, so that a rejection takes the number of the call that was wrong.
 Status check_config(const setoCallConfig_t& config) {
   SETO_TRY(check_struct(&config, {"config", sizeof(setoCallConfig_t), sizeof(setoCallConfig_t), SETO_CALL_CONFIG_MAGIC}));
@@ -21,9 +27,8 @@ Status check_config(const setoCallConfig_t& config) {
   if (config.algorithm != 0 && algorithm_name(config.algorithm).empty())
     return failure(Code::invalid_argument, "algorithm: %d is no id; ask setoAlgorithmId (%s)", config.algorithm,
                    known_algorithms().c_str());
-  if (const int deterministic = number_in(config.deterministic); deterministic < 0 || deterministic > setoOff)
-    return failure(Code::invalid_argument, "deterministic: %d is neither setoOn nor setoOff", deterministic);
-  return {};
+  SETO_TRY(check_switch("deterministic", config.deterministic));
+  return check_switch("waitsNext", config.waitsNext);
 }
 
 // The premultiplied sum, if it is one of this communicator and type.
@@ -93,6 +98,8 @@ Call with_config(const Call& call, const setoCallConfig_t* config) {
   with.codec = config->codec;
   if (config->errorFeedback != nullptr) with.feedback = feedback_of(config->errorFeedback).value();
   with.deterministic = number_in(config->deterministic) == setoOn;
+  with.message_tag = config->messageTag;
+  with.waited_for_next = number_in(config->waitsNext) == setoOn;
   return with;
 }
 

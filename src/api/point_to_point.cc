@@ -23,6 +23,7 @@ setoResult_t transfer(Transfer transfer, setoDataType_t type, setoComm_t comm, s
   return enter([&]() -> Status {
     const Call call = for_transfer(type, config);
     transfer.type = call.type;
+    transfer.tag = call.message_tag;
     transfer.wrong = call.wrong;
     SETO_TRY(check_handle(comm));
     if (group_depth() > 0) return queue(std::move(transfer), call.deadline_ms, comm, stream);
@@ -82,6 +83,7 @@ setoResult_t setoRecvAnyConfig(void* recvbuff, size_t count, setoDataType_t data
     call.transfer.target = recvbuff;
     call.transfer.count = count;
     call.transfer.type = common.type;
+    call.transfer.tag = common.message_tag;
     call.transfer.wrong = common.wrong;
     SETO_TRY(check(call.transfer, comm->ranks));
     const Inside inside(*comm);

@@ -30,6 +30,8 @@ struct Call {
   int algorithm = 0;                             // id, 0: chosen
   int codec = 0;                                 // id, 0: the communicator's
   bool deterministic = false;
+  std::uint32_t message_tag = 0;
+  bool waited_for_next = false;  // by the thread that issues it on a stream
   CallerMark mark;
   std::shared_ptr<ErrorFeedback> feedback;  // null: what a codec leaves out is lost
   Status wrong;  // found before it came here: it is rejected under its number, so that the other ranks hear of it

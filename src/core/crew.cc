@@ -10,31 +10,36 @@ constexpr std::uint32_t kMovesBetweenLooks = 1024;
 
 }  // namespace
 
+// Of one thread, in all contexts, as long as it drives them.
+class Crew::Attendance {
+ public:
+  explicit Attendance(const std::vector<std::shared_ptr<Context>>& contexts) : contexts_(contexts) {
+    for (const auto& context : contexts_) context->progress().attend();
+  }
+  ~Attendance() {
+    for (const auto& context : contexts_) context->progress().depart();
+  }
+  Attendance(const Attendance&) = delete;
+  Attendance& operator=(const Attendance&) = delete;
+
+ private:
+  const std::vector<std::shared_ptr<Context>>& contexts_;
+};
+
 void Crew::add(const std::shared_ptr<Context>& context, Task& task) {
   if (std::find(contexts_.begin(), contexts_.end(), context) == contexts_.end()) contexts_.push_back(context);
   jobs_.push_back({context.get(), &task});
 }
 
 void Crew::run() {
-  attend();
+  const Attendance here(contexts_);
   for (const Job& job : jobs_) job.context->progress().join(*job.task);
   (void)drive(Deadline::never());
-  depart();
 }
 
 bool Crew::wait(Deadline until) {
-  attend();
-  const bool all_ended = drive(until);
-  depart();
-  return all_ended;
-}
-
-void Crew::attend() {
-  for (const auto& context : contexts_) context->progress().attend();
-}
-
-void Crew::depart() {
-  for (const auto& context : contexts_) context->progress().depart();
+  const Attendance here(contexts_);
+  return drive(until);
 }
 
 bool Crew::drive(Deadline until) {

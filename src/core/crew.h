@@ -25,8 +25,8 @@ class Crew final {
     Task* task;
   };
 
-  void attend();
-  void depart();
+  class Attendance;
+
   bool drive(Deadline until);
   bool make_passes(Deadline until);
 

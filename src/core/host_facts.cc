@@ -131,8 +131,10 @@ void put_networks(HostFacts& facts, const Config& config) {
     network.up = one.up;
     network.speed_mbit = one.speed_mbit;
     network.mtu = number_of("/sys/class/net/" + one.name + "/mtu");
-    for (const SocketAddress& address : one.addresses)
-      network.addresses += (network.addresses.empty() ? "" : ", ") + host_text(address);
+    for (const SocketAddress& address : one.addresses) {
+      if (!network.addresses.empty()) network.addresses += ", ";
+      network.addresses += host_text(address);
+    }
     facts.networks.push_back(std::move(network));
   }
   const Result<InterfaceFilter> filter = InterfaceFilter::parse(config.interface);

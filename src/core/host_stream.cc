@@ -28,6 +28,7 @@ struct HostStream::Item final {
     std::shared_ptr<Context> context;
     std::shared_ptr<WaitingTasks> waiting;  // of its communicator
     bool claimed = false;
+    bool waited_for_next = false;
   };
 
   explicit Item(HostStream& its_stream) : stream(its_stream) {}
@@ -69,8 +70,9 @@ bool HostStream::Item::claim() {
 }
 
 void HostStream::Item::start() {
+  using Caller = Progress::Caller;
   for (const Part& part : parts)
-    if (part.claimed) part.context->progress().join(*part.task);
+    if (part.claimed) part.context->progress().join(*part.task, part.waited_for_next ? Caller::waits_next : Caller::leaves);
 }
 
 bool HostStream::Item::drive(Deadline until) const {
@@ -96,16 +98,19 @@ HostStream::~HostStream() = default;
 HostStream::Batch::Batch(HostStream& stream) : stream_(stream), item_(std::make_shared<Item>(stream)) {}
 
 template <class AnyCall>
-Status HostStream::Batch::add_task(Communicator& communicator, const AnyCall& call) {
+Status HostStream::Batch::add_task(Communicator& communicator, const AnyCall& call, bool waited_for_next) {
   SETO_TRY(communicator.context()->progress().prepare());
   Item::Part& part = item_->parts.emplace_back(*item_);
   part.context = communicator.context();
   part.waiting = communicator.waiting();
   part.task = communicator.issue(call, &part);
+  part.waited_for_next = waited_for_next;
   return {};
 }
 
-Status HostStream::Batch::add(Communicator& communicator, const Call& call) { return add_task(communicator, call); }
+Status HostStream::Batch::add(Communicator& communicator, const Call& call) {
+  return add_task(communicator, call, call.waited_for_next);
+}
 Status HostStream::Batch::add(Communicator& communicator, const TransferCall& call) { return add_task(communicator, call); }
 Status HostStream::Batch::add(Communicator& communicator, const ReceiveAnyCall& call) { return add_task(communicator, call); }
 

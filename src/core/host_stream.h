@@ -94,7 +94,7 @@ class HostStream::Batch final {
 
  private:
   template <class AnyCall>
-  Status add_task(Communicator& communicator, const AnyCall& call);
+  Status add_task(Communicator& communicator, const AnyCall& call, bool waited_for_next = false);
 
   HostStream& stream_;
   std::shared_ptr<Item> item_;

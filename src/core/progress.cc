@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "src/base/clock.h"
 #include "src/base/thread.h"
@@ -29,6 +30,8 @@ constexpr std::uint32_t kMovesBetweenPumps = 16;
 constexpr std::uint32_t kLooksWithoutPause = 32;
 // Waiters without the token look themselves this often, should a hand-over be missed.
 constexpr std::chrono::milliseconds kStandByTime{1};
+// The background thread goes on to look for itself after the last task whose caller waited next, this many times at most.
+constexpr int kWatchfulLooks = 100;
 
 void pause() {
 #if defined(__x86_64__)
@@ -77,16 +80,29 @@ class Progress::Patience {
   std::uint64_t yielding_since_ = 0;
 };
 
-// A task may throw: for want of memory.
+// A task may throw, for want of memory: whoever attends departs all the same, after it has let go of the token.
+class Progress::Attendance {
+ public:
+  explicit Attendance(Progress& progress) : progress_(progress) { progress_.attend(); }
+  ~Attendance() { progress_.depart(); }
+  Attendance(const Attendance&) = delete;
+  Attendance& operator=(const Attendance&) = delete;
+
+ private:
+  Progress& progress_;
+};
+
 class Progress::Token {
  public:
-  explicit Token(Progress& progress) : progress_(progress) {}
-  ~Token() { progress_.release(); }
+  // `own_waits`: 1 for a waiter.
+  explicit Token(Progress& progress, std::uint32_t own_waits = 0) : progress_(progress), own_waits_(own_waits) {}
+  ~Token() { progress_.release(own_waits_); }
   Token(const Token&) = delete;
   Token& operator=(const Token&) = delete;
 
  private:
   Progress& progress_;
+  const std::uint32_t own_waits_;
 };
 
 Progress::~Progress() {
@@ -99,9 +115,12 @@ Progress::~Progress() {
   if (worker_.joinable()) worker_.join();
 }
 
-void Progress::release() {
+// A waiter departs next, and tells then of what is left. One that attends at this very moment may be overlooked: it looks by
+// itself.
+void Progress::release(std::uint32_t own_waits) {
   token_.store(false, std::memory_order_release);
-  if (waiters_.load(std::memory_order_relaxed) == 0 && pending_.load(std::memory_order_relaxed) == 0) return;
+  const bool left = own_waits == 0 && pending_.load(std::memory_order_relaxed) > 0;
+  if (waiters_.load(std::memory_order_relaxed) <= own_waits && !left) return;
   const std::lock_guard lock(mutex_);
   changed_.notify_all();
 }
@@ -116,10 +135,10 @@ void Progress::run(Task& task) {
 }
 
 bool Progress::wait(Task& task, Deadline until) {
-  attend();
+  const Attendance here(*this);
   while (!task.ended() && !until.passed()) {
     if (try_take()) {
-      const Token held(*this);
+      const Token held(*this, 1);
       drive(task, until);
     } else {
       if (working_.load(std::memory_order_relaxed)) sleeper_.wake();  // it may sleep in the kernel
@@ -127,12 +146,12 @@ bool Progress::wait(Task& task, Deadline until) {
       changed_.wait_for(lock, kStandByTime, [&] { return task.ended() || !token_.load(std::memory_order_relaxed); });
     }
   }
-  depart();
   return task.ended();
 }
 
+// Whoever joins meanwhile counts the task before it looks for waiters, and here it is the other way round: one sees the other.
 void Progress::depart() {
-  if (waiters_.fetch_sub(1) > 1 || idle()) return;
+  if (waiters_.fetch_sub(1) > 1 || pending_.load() == 0) return;
   const std::lock_guard lock(mutex_);
   changed_.notify_all();
 }
@@ -144,11 +163,10 @@ void Progress::drive_alone(Task& task) {
     const Task::Step step = task.advance();
     if (step == Task::Step::ended) return;
     if (arrived_.load(std::memory_order_relaxed) > 0) {  // no longer alone
-      attend();
-      pending_.fetch_add(1);
+      const Attendance here(*this);
       active_.push_back(&task);
+      pending_.fetch_add(1);
       drive(task, Deadline::never());
-      depart();
       return;
     }
     if (pump_too(step == Task::Step::moved)) {
@@ -199,15 +217,18 @@ bool Progress::drive(Task& task, Deadline until) {
 }
 
 // Whoever holds the token may be about to sleep: it looks at `arrived_` after it has armed, and the bell stays rung. Where nobody
-// holds it, whoever takes it next looks too.
-void Progress::join(Task& task) {
+// holds it, whoever takes it next looks too. A waiter drives what it finds; the last that departs tells of what is left.
+void Progress::join(Task& task, Caller caller) {
+  bool watched = false;
   {
     const std::lock_guard lock(mutex_);
     submitted_.push_back(&task);
     pending_.fetch_add(1);
     arrived_.fetch_add(1);
+    if (caller == Caller::waits_next) ++awaited_;
+    watched = caller == Caller::waits_next && watchful_;
   }
-  changed_.notify_all();
+  if (!watched && waiters_.load() == 0) changed_.notify_all();
   if (token_.load()) sleeper_.wake();
 }
 
@@ -307,14 +328,21 @@ void Progress::work() {
   const auto wanted = [this] {
     return stopping_ || (pending_.load() > 0 && waiters_.load() == 0 && !token_.load(std::memory_order_relaxed));
   };
-  for (;;) {
+  std::uint64_t awaited = 0;
+  for (int looks = kWatchfulLooks;;) {
     while (!wanted()) {
-      if (pending_.load() > 0)
+      if (std::exchange(awaited, awaited_) != awaited_)
+        looks = 0;
+      else if (looks < kWatchfulLooks)
+        ++looks;
+      watchful_ = pending_.load() > 0 || looks < kWatchfulLooks;
+      if (watchful_)
         changed_.wait_for(lock, kStandByTime);
       else
         changed_.wait(lock);
     }
     if (stopping_) return;
+    watchful_ = false;
     lock.unlock();
     if (try_take()) {
       working_.store(true, std::memory_order_relaxed);

@@ -44,8 +44,10 @@ class Progress final {
   Status submit(Task& task);
   // Makes sure that there is a background thread: after it, submit cannot fail.
   Status prepare();
-  // As submit, for a task that the caller is going to wait for, or makes passes for.
-  void join(Task& task);
+  // As submit, for a task that the caller is going to wait for, or makes passes for. One that waits next wakes nobody for it
+  // if such a task came a moment ago: the background thread then looks for itself every millisecond, for a tenth of a second.
+  enum class Caller : std::uint8_t { leaves, waits_next };
+  void join(Task& task, Caller caller = Caller::leaves);
   // Drives until a submitted task has ended, or the deadline has passed; true if it ended.
   bool wait(Task& task, Deadline until);
   // One round over all submitted tasks if nobody else is at it; false if there was nothing to do, or no token.
@@ -63,10 +65,11 @@ class Progress final {
 
  private:
   class Patience;
+  class Attendance;
   class Token;
 
   bool try_take() { return !token_.load(std::memory_order_relaxed) && !token_.exchange(true, std::memory_order_acquire); }
-  void release();
+  void release(std::uint32_t own_waits = 0);
   void drive_alone(Task& task);
   bool drive(Task& task, Deadline until);
   void tell_waiters();
@@ -90,6 +93,8 @@ class Progress final {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Task*> submitted_;
+  std::uint64_t awaited_ = 0;         // tasks whose callers waited next, ever
+  bool watchful_ = false;             // the background thread looks again by itself
   std::atomic<bool> working_{false};  // the background thread has the token
   std::atomic<bool> stopping_{false};
   std::thread worker_;

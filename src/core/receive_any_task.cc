@@ -8,8 +8,6 @@
 namespace seto {
 namespace {
 
-constexpr const char* kAwaited = "a message from any rank";
-
 RecordedCall recorded(const Transfer& transfer) {
   RecordedCall::Parts parts;
   parts.kind = RecordedKind::receive_any;
@@ -17,6 +15,10 @@ RecordedCall recorded(const Transfer& transfer) {
   parts.count = transfer.count;
   if (static_cast<int>(transfer.type) < kDataTypeCount) parts.bytes = transfer.count * size_of(transfer.type);
   return RecordedCall::of(parts);
+}
+
+std::string awaited(const Transfer& transfer) {
+  return "a message from any rank" + (transfer.tag == 0 ? std::string() : " with tag " + std::to_string(transfer.tag));
 }
 
 }  // namespace
@@ -81,7 +83,7 @@ bool ReceiveAnyTask::inspect() {
   const Status reason = look_around(culprit);
   if (reason.ok()) {
     if (late_.due(limit_.ms())) {
-      SETO_LOG_AS(warn, (LogOrigin{communicator_.rank(), 0}), "%s has not come after %.3g s", kAwaited,
+      SETO_LOG_AS(warn, (LogOrigin{communicator_.rank(), 0}), "%s has not come after %.3g s", awaited(call_.transfer).c_str(),
                   late_.seconds(limit_.ms()));
       late_.silence();
     }
@@ -108,15 +110,17 @@ Status ReceiveAnyTask::look_around(Rank& culprit) const {
     if (left == static_cast<std::uint32_t>(Code::invalid_usage)) continue;
     culprit = left != 0 ? communicator_.blamed_by(peer) : peer;
     if (communicator_.said_why(peer)) return gone;
-    return failure(gone.code(), "the wait for %s: %s", kAwaited, std::string(gone.text()).c_str());
+    return failure(gone.code(), "the wait for %s: %s", awaited(call_.transfer).c_str(), std::string(gone.text()).c_str());
   }
   if (Status broken = communicator_.circle_->failure(); !broken.ok()) return broken;
-  if (!somebody) return failure(Code::remote_error, "the wait for %s: all other ranks have left the communicator", kAwaited);
+  if (!somebody)
+    return failure(Code::remote_error, "the wait for %s: all other ranks have left the communicator",
+                   awaited(call_.transfer).c_str());
   if (!deadline_->passed()) return {};
-  return failure(Code::timeout, "not ended within %s: %s has not come", limit_.text().c_str(), kAwaited);
+  return failure(Code::timeout, "not ended within %s: %s has not come", limit_.text().c_str(), awaited(call_.transfer).c_str());
 }
 
-WaitOfCall ReceiveAnyTask::wait() const { return {-1, std::string("waits for ") + kAwaited, ""}; }
+WaitOfCall ReceiveAnyTask::wait() const { return {-1, "waits for " + awaited(call_.transfer), ""}; }
 
 void ReceiveAnyTask::finish(Status status) {
   Communicator& communicator = communicator_;

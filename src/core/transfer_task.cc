@@ -174,7 +174,8 @@ std::string TransferTask::pending() const {
   std::string text;
   for (const std::uint32_t i : prepared_.launch->waiting()) {
     const LocalTransfer& transfer = prepared_.transfers[i];
-    text += (text.empty() ? "" : "; ") + describe(transfer.direction, prepared_.letters[i], transfer.peer);
+    if (!text.empty()) text += "; ";
+    text += describe(transfer.direction, prepared_.letters[i], transfer.peer);
     const bool facing = transfer.direction == Direction::send && communicator_.transfers_->knocks(transfer.peer);
     if (facing)
       text += " faces a send of that rank which nobody receives (sends that face each other belong into a group)";

@@ -15,12 +15,13 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 35;
 // As many messages as ports number between two ranks.
 constexpr std::size_t kMostTransfers = 65'536;
 
-// type | kind << 8 | number of the call << 16
+// type | kind << 8 | number of the call, or tag of the message << 16
 std::uint64_t label_of(DataType type, TransferKind kind, std::uint64_t number) {
   return static_cast<std::uint64_t>(type) | static_cast<std::uint64_t>(kind) << 8 | number << 16;
 }
 
 TransferKind kind_of(std::uint64_t label) { return static_cast<TransferKind>(label >> 8 & 0xff); }
+std::uint64_t number_of(std::uint64_t label) { return label >> 16; }
 
 bool sends(const Transfer& transfer) { return transfer.direction == Direction::send; }
 
@@ -66,8 +67,11 @@ std::string describe(Direction direction, const Letter& letter, Rank peer) {
                       std::string(name_of(static_cast<DataType>(type)))
                 : std::to_string(letter.size) + " bytes of an unknown type";
   text += way + std::to_string(peer);
-  if ((letter.label >> 8 & 0xff) == static_cast<std::uint64_t>(TransferKind::all_to_all_v))
-    text += " in all_to_all_v call " + std::to_string(letter.label >> 16);
+  const std::uint64_t number = number_of(letter.label);
+  if (kind_of(letter.label) == TransferKind::all_to_all_v)
+    text += " in all_to_all_v call " + std::to_string(number);
+  else if (number != 0)
+    text += ", tag " + std::to_string(number);
   return text;
 }
 
@@ -142,12 +146,14 @@ bool Transfers::knocks(Rank peer) const {
 
 std::optional<PreparedTransfers> Transfers::take_waiting(const Transfer& receive) {
   Pair& pair = pairs_[static_cast<std::size_t>(receive.peer)];
-  if (!knocks(receive.peer) || kind_of(pair.receiver->at_the_door().label) != TransferKind::point_to_point) return {};
+  if (!knocks(receive.peer)) return {};
+  const std::uint64_t label = pair.receiver->at_the_door().label;
+  if (kind_of(label) != TransferKind::point_to_point || number_of(label) != receive.tag) return {};
   const std::uint64_t message = pair.receiver->current();
   std::uint64_t before = message - 1;
   if (!pair.received.compare_exchange_strong(before, message, std::memory_order_relaxed)) return {};  // another receive's
   BoundTransfer bound;
-  bound.letter = {receive.count * size_of(receive.type), label_of(receive.type, TransferKind::point_to_point, 0), 0};
+  bound.letter = {receive.count * size_of(receive.type), label_of(receive.type, TransferKind::point_to_point, receive.tag), 0};
   bound.target = static_cast<std::byte*>(receive.target);
   bound.receiver = pair.receiver.get();
   bound.message = message;
@@ -171,14 +177,15 @@ PreparedTransfers Transfers::prepare(const TransferCall& call) {
                                    call.transfers.size(), kMostTransfers);
     return prepared;
   }
-  const std::uint64_t number = call.kind == TransferKind::all_to_all_v ? ++exchanges_ : 0;
+  const bool exchanges = call.kind == TransferKind::all_to_all_v;
+  if (exchanges) ++exchanges_;
   prepared.first_wrong = check_self(call);
   const bool copies = prepared.first_wrong.ok();
   bound_.clear();
   std::uint64_t bytes = 0;
   for (const Transfer& transfer : call.transfers) {
     if (transfer.peer == rank_ && !copies) continue;
-    Status status = accept(transfer, label_of(transfer.type, call.kind, number), prepared);
+    Status status = accept(transfer, label_of(transfer.type, call.kind, exchanges ? exchanges_ : transfer.tag), prepared);
     if (prepared.first_wrong.ok()) prepared.first_wrong = std::move(status);
   }
   if (prepared.transfers.empty()) return prepared;
@@ -256,6 +263,9 @@ Status Transfers::check_self(const TransferCall& call) const {
       return failure(Code::invalid_argument, "rank %d sends itself %llu %s and receives %llu %s", rank_,
                      static_cast<unsigned long long>(out[i]->count), name_of(out[i]->type).data(),
                      static_cast<unsigned long long>(in[i]->count), name_of(in[i]->type).data());
+    if (out[i]->tag != in[i]->tag)
+      return failure(Code::invalid_argument, "rank %d sends itself a message with tag %u and receives one with tag %u", rank_,
+                     out[i]->tag, in[i]->tag);
     if (overlap(static_cast<const std::byte*>(out[i]->source), static_cast<const std::byte*>(in[i]->target),
                 out[i]->count * size_of(out[i]->type)))
       return failure(Code::invalid_argument, "rank %d sends itself a message whose sendbuff and recvbuff overlap", rank_);

@@ -28,7 +28,8 @@ struct Transfer {
   void* target = nullptr;
   std::uint64_t count = 0;
   DataType type = DataType::float32;
-  Status wrong;  // what the caller found already
+  Status wrong;           // what the caller found already
+  std::uint32_t tag = 0;  // of a message: the same on both sides
 };
 
 // Why transfers belong together: only those of one kind match each other.
@@ -97,8 +98,8 @@ class Transfers final {
 
   // The token holder's. Has that peer begun to send something that nobody receives?
   [[nodiscard]] bool knocks(Rank peer) const;
-  // The receive of the message that its peer has begun to send, unless one was issued for it already; it belongs to no
-  // all-to-all.
+  // The receive of the message that its peer has begun to send under the same tag, unless one was issued for it already; it
+  // belongs to no all-to-all.
   std::optional<PreparedTransfers> take_waiting(const Transfer& receive);
 
  private:

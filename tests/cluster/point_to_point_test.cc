@@ -108,6 +108,46 @@ TEST_P(PointToPoint, NamesATypeThatDiffersEvenOfAShortMessage) {
   }));
 }
 
+setoCallConfig_t tagged(std::uint32_t tag) {
+  setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
+  config.messageTag = tag;
+  return config;
+}
+
+// Data that was meant for another receive is never handed over.
+TEST_P(PointToPoint, NamesATagThatDiffers) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    const setoCallConfig_t seven = tagged(7), eight = tagged(8);
+    Floats data(4, static_cast<float>(own.rank));
+    EXPECT_EQ(outcome(setoGroupStart()), kGood);
+    for (const auto* const config : {&seven, &eight}) {
+      EXPECT_EQ(outcome(own.rank == 0 ? setoSendConfig(data.data(), 2, setoFloat32, 1, own.comm, nullptr, config)
+                                      : setoRecvConfig(data.data() + (config == &eight ? 2 : 0), 2, setoFloat32, 0, own.comm,
+                                                       nullptr, config)),
+                kGood);
+    }
+    EXPECT_EQ(outcome(setoGroupEnd()), kGood);
+    EXPECT_EQ(data, Floats(4, 0));
+    EXPECT_EQ(outcome(setoGroupStart()), kGood);
+    Floats from(2, 3);
+    EXPECT_EQ(outcome(setoSendConfig(from.data(), 2, setoFloat32, own.rank, own.comm, nullptr, &seven)), kGood);
+    EXPECT_EQ(outcome(setoRecvConfig(data.data(), 2, setoFloat32, own.rank, own.comm, nullptr, &eight)), kGood);
+    EXPECT_THAT(outcome(setoGroupEnd()), HasSubstr("sends itself a message with tag 7 and receives one with tag 8"));
+    EXPECT_EQ(data, Floats(4, 0));
+    data = Floats(4, 1);
+    if (own.rank == 0) {
+      EXPECT_EQ(outcome(setoSendConfig(data.data(), 4, setoFloat32, 1, own.comm, nullptr, &seven)), kGood);
+      EXPECT_NE(outcome(setoRecv(data.data(), 4, setoFloat32, 1, own.comm, nullptr)), kGood);
+    } else {
+      data = Floats(4, 5);
+      const std::string result = outcome(setoRecvConfig(data.data(), 4, setoFloat32, 0, own.comm, nullptr, &eight));
+      EXPECT_THAT(result, HasSubstr("receive of 4 float from rank 0, tag 8"));
+      EXPECT_THAT(result, HasSubstr("send of 4 float to rank 1, tag 7"));
+      EXPECT_EQ(data, Floats(4, 5));
+    }
+  }));
+}
+
 TEST_P(PointToPoint, TellsThePeerOfARejectedCallAndGoesOn) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     Floats data(200'000, 1);

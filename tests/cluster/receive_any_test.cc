@@ -47,6 +47,36 @@ class Stream {
   setoStream_t stream_ = nullptr;
 };
 
+TEST_P(ReceiveAny, TakesMessagesOfItsTagAlone) {
+  EXPECT_TRUE(run_ranks(GetParam(), 3, [](ApiRank& own) {
+    setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
+    Numbers values(3, own.rank);
+    const auto receive = [&](std::uint32_t tag, int& source) {
+      config.messageTag = tag;
+      return outcome(setoRecvAnyConfig(values.data(), 3, setoInt32, &source, own.comm, nullptr, &config));
+    };
+    for (int round = 0; round < 20; ++round) {
+      config.messageTag = static_cast<std::uint32_t>(own.rank);
+      if (own.rank != 0) {
+        ASSERT_EQ(outcome(setoSendConfig(values.data(), 3, setoInt32, 0, own.comm, nullptr, &config)), kGood);
+        continue;
+      }
+      for (const int rank : {1 + round % 2, 2 - round % 2}) {  // whoever comes first
+        int source = -1;
+        ASSERT_EQ(receive(static_cast<std::uint32_t>(rank), source), kGood);
+        EXPECT_EQ(source, rank);
+        EXPECT_EQ(values, Numbers(3, rank));
+      }
+    }
+    EXPECT_EQ(outcome(setoBarrier(own.comm, nullptr)), kGood);
+    if (own.rank == 0) {
+      config.deadlineMs = 50;
+      int source = -1;
+      EXPECT_THAT(receive(9, source), HasSubstr("a message from any rank with tag 9"));
+    }
+  }));
+}
+
 TEST_P(ReceiveAny, TakesEveryMessageOnce) {
   EXPECT_TRUE(run_ranks(GetParam(), 4, [](ApiRank& own) {
     constexpr int kRounds = 20;

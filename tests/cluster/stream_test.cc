@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -44,19 +45,42 @@ TEST_P(Streams, RunOperationsInTheirOrder) {
   }));
 }
 
+// Also where the caller said that it would wait next, and did so only for the first calls.
 TEST_P(Streams, GoOnWithoutAWaiter) {
+  for (const setoSwitch_t waits_next : {setoOff, setoOn}) {
+    EXPECT_TRUE(run_ranks(GetParam(), 2, [waits_next](ApiRank& own) {
+      setoStream_t stream = nullptr;
+      EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
+      setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
+      config.waitsNext = waits_next;
+      for (int i = 0; i < 20; ++i) {
+        Floats data(1000, 1);
+        std::atomic<bool> called{false};
+        EXPECT_EQ(setoAllReduceConfig(data.data(), data.data(), 1000, setoFloat32, setoSum, own.comm, stream, &config),
+                  setoSuccess);
+        EXPECT_EQ(setoLaunchHostFunction(
+                      stream, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }, &called),
+                  setoSuccess);
+        if (i < 10) {
+          EXPECT_EQ(setoStreamWait(stream, position_of(stream), 0), setoSuccess);
+        }
+        while (!called.load()) std::this_thread::yield();
+        EXPECT_EQ(data, Floats(1000, 2));
+      }
+      EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+    }));
+  }
+}
+
+TEST_P(Streams, RefuseAnUnknownWordOnTheWait) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
-    setoStream_t stream = nullptr;
-    EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
-    Floats data(1000, 1);
-    std::atomic<bool> called{false};
-    EXPECT_EQ(setoAllReduce(data.data(), data.data(), 1000, setoFloat32, setoSum, own.comm, stream), setoSuccess);
-    EXPECT_EQ(setoLaunchHostFunction(
-                  stream, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }, &called),
-              setoSuccess);
-    while (!called.load()) std::this_thread::yield();
-    EXPECT_EQ(data, Floats(1000, 2));
-    EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
+    setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
+    const int none = 3;
+    static_assert(sizeof(none) == sizeof(config.waitsNext));
+    std::memcpy(&config.waitsNext, &none, sizeof(none));
+    float data = 1;
+    EXPECT_THAT(outcome(setoAllReduceConfig(&data, &data, 1, setoFloat32, setoSum, own.comm, nullptr, &config)),
+                HasSubstr("waitsNext: 3 is neither setoOn nor setoOff"));
   }));
 }
 

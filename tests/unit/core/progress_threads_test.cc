@@ -64,6 +64,48 @@ TEST_F(OnThreads, TheBackgroundThreadEndsWhatNobodyWaitsFor) {
   EXPECT_TRUE(eventually([&] { return progress.idle(); }));
 }
 
+// A word that was not kept costs a moment, never the end.
+TEST_F(OnThreads, TheBackgroundThreadTakesUpWhatWasToBeWaitedFor) {
+  Progress progress(sleeper_, kSpins);
+  ASSERT_TRUE(progress.prepare().ok());
+  const std::atomic<bool> gate{true};
+  for (int round = 0; round < kRounds / 10; ++round) {
+    ScriptedTask kept = gated(gate);
+    progress.join(kept, Progress::Caller::waits_next);
+    ASSERT_TRUE(progress.wait(kept, Deadline::after_ms(kPatienceMs)));
+    ScriptedTask broken = gated(gate);
+    progress.join(broken, Progress::Caller::waits_next);
+    ASSERT_TRUE(eventually([&] { return broken.ended(); })) << "round " << round;
+    ASSERT_TRUE(eventually([&] { return progress.idle(); }));
+  }
+}
+
+// It sleeps for good, as nothing came that a caller waited for next: each of these is its only word.
+TEST_F(OnThreads, TheBackgroundThreadIsToldByTheFirstWordAndByTheLastDeparture) {
+  const std::atomic<bool> gate{true};
+  for (int round = 0; round < kRounds / 10; ++round) {
+    Progress progress(sleeper_, kSpins);
+    ScriptedTask first = gated(gate);
+    ASSERT_TRUE(progress.submit(first).ok());
+    ASSERT_TRUE(eventually([&] { return first.ended() && progress.idle(); }));
+    for (int turns = round % 20; turns > 0; --turns) sched_yield();  // it goes to sleep, or not yet
+    ScriptedTask task = gated(gate);
+    if (round % 3 == 0) {
+      progress.join(task, Progress::Caller::waits_next);
+    } else if (round % 3 == 1) {
+      progress.attend();
+      progress.join(task);
+      progress.depart();
+    } else {
+      progress.attend();
+      progress.join(task);
+      EXPECT_FALSE(progress.wait(task, Deadline::after_ms(0)));
+      progress.depart();
+    }
+    ASSERT_TRUE(eventually([&] { return task.ended(); })) << "round " << round;
+  }
+}
+
 TEST_F(OnThreads, TheBackgroundThreadInspects) {
   Progress progress(sleeper_, kSpins);
   ScriptedTask task({[] { return Step::blocked; }, [] { return true; }, &one_, nullptr});
