@@ -28,10 +28,16 @@ _send = function("setoSendConfig", _address, _count, _int, _int, _handle, _handl
 _receive = function("setoRecvConfig", _address, _count, _int, _int, _handle, _handle, _config)
 
 
-def _op(name: str) -> int:
+# Of truths: any of them, or all.
+_OF_TRUTHS = {"sum": "max", "max": "max", "prod": "min", "min": "min"}
+
+
+def _op(name: str, memory: Memory) -> int:
     if name not in _OPS:
         raise ValueError(f"op: '{name}' is none; there are {', '.join(_OPS)}")
-    return _OPS[name]
+    if memory.truths and name not in _OF_TRUTHS:
+        raise ValueError(f"op: there is no {name} of truths; there are {', '.join(_OF_TRUTHS)}")
+    return _OPS[_OF_TRUTHS[name] if memory.truths else name]
 
 
 class Communicator:
@@ -54,6 +60,8 @@ class Communicator:
         timeout_s: Optional[float] = None,
     ) -> None:
         self._handle = _handle()
+        if timeout_s is not None and timeout_s <= 0:
+            raise ValueError(f"timeout_s: {timeout_s} is none; it is positive, or None for what SETO_OPERATION_TIMEOUT_MS says")
         config = Config(size=ctypes.sizeof(Config), magic=Config.MAGIC, version=version_code())
         config.codec = codec.encode() if codec else None
         config.algorithm = algorithm.encode() if algorithm else None
@@ -79,13 +87,13 @@ class Communicator:
     def all_reduce(self, array: Any, op: str = "sum", *, out: Any = None, codec: Optional[str] = None) -> Any:
         """The reduction of every rank's array, on all ranks: in place, or into `out`. Gives where it is."""
         mine, into = self._pair(array, out)
-        _all_reduce(mine.address, into.address, mine.count, mine.type, _op(op), *self._how(codec))
+        _all_reduce(mine.address, into.address, mine.count, mine.type, _op(op, mine), *self._how(codec))
         return array if out is None else out
 
     def reduce(self, array: Any, root: int, op: str = "sum") -> Any:
         """The same on the root alone; the arrays of the others stay as they are."""
         mine = memory_of(array, "array", writable=self.rank == root)
-        _reduce(mine.address, mine.address, mine.count, mine.type, _op(op), root, *self._how())
+        _reduce(mine.address, mine.address, mine.count, mine.type, _op(op, mine), root, *self._how())
         return array
 
     def all_gather(self, array: Any, out: Any) -> Any:
@@ -103,7 +111,7 @@ class Communicator:
         self._same_type(mine, into)
         if mine.count != into.count * self.size:
             raise ValueError(f"array: {mine.count} elements, but {self.size} ranks take {into.count} each")
-        _reduce_scatter(mine.address, into.address, into.count, mine.type, _op(op), *self._how(codec))
+        _reduce_scatter(mine.address, into.address, into.count, mine.type, _op(op, mine), *self._how(codec))
         return out
 
     def all_to_all(self, array: Any, out: Any) -> Any:
@@ -171,7 +179,7 @@ class Communicator:
 
     @staticmethod
     def _same_type(mine: Memory, into: Memory) -> None:
-        if mine.type != into.type:
+        if (mine.type, mine.truths) != (into.type, into.truths):
             raise ValueError("out: its elements are of another type than those of array")
 
     # What every call has at its end: the communicator, no stream, and the struct of the call.

@@ -60,6 +60,8 @@ class CallConfig(ctypes.Structure):
         ("deterministic", ctypes.c_int),
         ("tag", ctypes.c_uint64),
         ("label", ctypes.c_char_p),
+        ("waits_next", ctypes.c_int),
+        ("message_tag", ctypes.c_uint32),
     ]
     MAGIC = 0x5E70CA11
 

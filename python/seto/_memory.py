@@ -18,6 +18,9 @@ _BY_DLPACK = {
 }  # fmt: skip
 
 
+_SUPPORTED = "there are bool, integers of 8, 32 and 64 bits, floats of 16, 32 and 64, and by DLPack bf16 and floats of 8"
+
+
 class _DLDevice(ctypes.Structure):
     _fields_ = [("type", ctypes.c_int), ("id", ctypes.c_int)]
 
@@ -50,6 +53,7 @@ class Memory(NamedTuple):
     count: int
     type: int
     owner: Any
+    truths: bool
 
 
 def memory_of(array: Any, name: str, writable: bool) -> Memory:
@@ -66,9 +70,9 @@ def memory_of(array: Any, name: str, writable: bool) -> Memory:
         raise ValueError(f"{name}: it is read-only, and would be written")
     known = _BY_FORMAT.get((view.format.lstrip("@=<"), view.itemsize))
     if known is None:
-        raise ValueError(f"{name}: elements of format '{view.format}' are not supported")
+        raise ValueError(f"{name}: elements of format '{view.format}' are not supported; {_SUPPORTED}")
     count = view.nbytes // view.itemsize
-    return Memory(_address_of(view), count, known, view)
+    return Memory(_address_of(view), count, known, view, view.format.endswith("?"))
 
 
 def _address_of(view: memoryview) -> int:
@@ -140,11 +144,11 @@ def _from_dlpack(array: Any, name: str, writable: bool) -> Memory:
         raise ValueError(f"{name}: it is not in host memory (DLPack device {tensor.device.type})")
     known = _BY_DLPACK.get((tensor.dtype.code, tensor.dtype.bits)) if tensor.dtype.lanes == 1 else None
     if known is None:
-        raise ValueError(f"{name}: DLPack type {tensor.dtype.code} of {tensor.dtype.bits} bits is not supported")
+        raise ValueError(f"{name}: DLPack type {tensor.dtype.code} of {tensor.dtype.bits} bits is not supported; {_SUPPORTED}")
     count, dense = 1, 1
     for axis in reversed(range(tensor.ndim)):
         if tensor.strides and tensor.shape[axis] > 1 and tensor.strides[axis] != dense:
             raise ValueError(f"{name}: its elements do not lie one after another; pass a contiguous copy")
         dense *= max(tensor.shape[axis], 1)
         count *= tensor.shape[axis]
-    return Memory((tensor.data or 0) + tensor.byte_offset, count, known, capsule)
+    return Memory((tensor.data or 0) + tensor.byte_offset, count, known, capsule, tensor.dtype.code == 6)

@@ -28,10 +28,7 @@ std::shared_ptr<Channel> channel_of(const Backend::Group& group, const GroupOpti
 }  // namespace
 
 Backend::Backend(const Group& group, c10::intrusive_ptr<GroupOptions> options)
-    : c10d::Backend(group.rank, group.ranks),
-      options_(std::move(options)),
-      group_(group),
-      channel_(channel_of(group, *options_)) {
+    : Seam(group.rank, group.ranks), options_(std::move(options)), group_(group), channel_(channel_of(group, *options_)) {
   init();
   Finisher::of_process().start();
 }
@@ -77,6 +74,7 @@ setoCallConfig_t Backend::config_of(const Asked& asked, const Work& work) const 
   config.label = asked.title;
   config.codec = asked.codec;
   config.errorFeedback = asked.feedback;
+  config.waitsNext = asked.waits_next ? setoOn : setoOff;
   return config;
 }
 
@@ -121,7 +119,7 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::
   group.store = store;
   group.rank = static_cast<int>(own - ranks.begin());
   group.ranks = static_cast<int>(ranks.size());
-  group.name = options != nullptr ? options->group_name : "";
+  group.name = options != nullptr ? SeamOptions::name_in(*options) : "";
   for (const int rank : ranks)
     group.global_ranks.push_back(group_.global_ranks.empty() ? rank : group_.global_ranks.at(static_cast<std::size_t>(rank)));
   return c10::make_intrusive<Backend>(group, std::move(asked));
@@ -132,17 +130,17 @@ uint64_t Backend::getSequenceNumberForGroup() {
   return sequence_;
 }
 
-c10d::ErrorType Backend::getError() {
+ErrorType Backend::getError() {
   switch (channel_->error()) {
     case setoSuccess:
     case setoInProgress:
-      return c10d::ErrorType::SUCCESS;
+      return ErrorType::SUCCESS;
     case setoTimeout:
-      return c10d::ErrorType::TIMEOUT;
+      return ErrorType::TIMEOUT;
     case setoRemoteError:
-      return c10d::ErrorType::REMOTE_ERROR;
+      return ErrorType::REMOTE_ERROR;
     default:
-      return c10d::ErrorType::COMM_ERROR;
+      return ErrorType::COMM_ERROR;
   }
 }
 

@@ -6,26 +6,26 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
 #include "src/torch/channel.h"
 #include "src/torch/error_feedback.h"
+#include "src/torch/seam.h"
 #include "src/torch/types.h"
 
 namespace seto::torch_backend {
 
 // What a user may ask for besides what every backend has: new_group(pg_options=seto.torch.Options(codec="fp16")).
-struct GroupOptions final : c10d::Backend::Options {
+struct GroupOptions final : SeamOptions {
   explicit GroupOptions(std::chrono::milliseconds timeout_of_group = kBackendDefaultTimeout)
-      : c10d::Backend::Options("seto", timeout_of_group) {}
+      : SeamOptions("seto", timeout_of_group) {}
 
   std::string codec;      // as setoConfig_t has it; empty: the environment's
   std::string algorithm;  // likewise
 };
 
 // c10d's seam over the C API: what a call of torch means in calls of the library, and nothing else.
-class Backend final : public c10d::Backend {
+class Backend final : public Seam {
  public:
   struct Group {
     c10::intrusive_ptr<c10d::Store> store;
@@ -40,7 +40,9 @@ class Backend final : public c10d::Backend {
   ~Backend() override;
 
   const std::string getBackendName() const override { return "seto"; }  // NOLINT: as the base has it
-  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
+  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override {
+    return c10::make_intrusive<GroupOptions>(*options_);  // who gets it may change it for another group
+  }
 
   using Tensors = std::vector<at::Tensor>;
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -85,7 +87,7 @@ class Backend final : public c10d::Backend {
   // The library numbers operations itself.
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override;
-  c10d::ErrorType getError() override;
+  ErrorType getError() override;
   void abort() override { channel_->abort(); }
   void shutdown() override { channel_->shut_down(); }
 
@@ -98,7 +100,14 @@ class Backend final : public c10d::Backend {
     int source = -1;
     int codec = 0;
     setoErrorFeedback_t feedback = nullptr;
+    bool waits_next = false;  // so torch says of its caller
   };
+  template <class OptionsOfCall>
+  static Asked collective(c10d::OpType type, const char* title, const OptionsOfCall& options) {
+    Asked asked{type, title, options.timeout, {}};
+    if constexpr (requires { options.asyncOp; }) asked.waits_next = !options.asyncOp;
+    return asked;
+  }
   // What came between startCoalescing and its end on one thread.
   struct Batch {
     c10::intrusive_ptr<Work> work;
@@ -118,6 +127,7 @@ class Backend final : public c10d::Backend {
   Channel::Call all_reduce(Work& work, const at::Tensor& tensor, const c10d::ReduceOp& op);
   Channel::Call all_gather(Work& work, const at::Tensor& output, const at::Tensor& input) const;
   Channel::Call all_gather(Work& work, const Tensors& outputs, const at::Tensor& input) const;
+  Channel::Call all_gather_of_several(Work& work, const std::vector<Tensors>& outputs, const Tensors& inputs) const;
   Channel::Call reduce_scatter(Work& work, const at::Tensor& output, const at::Tensor& input, const c10d::ReduceOp& op) const;
 
   const c10::intrusive_ptr<GroupOptions> options_;

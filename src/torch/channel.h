@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -90,6 +91,8 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   // Waits for what this rank has issued.
   void shut_down();
   [[nodiscard]] setoResult_t error() const;
+  // A call of it has failed; true: not the first.
+  bool failed_again() { return failed_.exchange(true, std::memory_order_relaxed); }
 
  private:
   struct Stream {
@@ -103,6 +106,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
 
   const std::shared_ptr<SharedContext> context_;
   mutable std::mutex issuing_;
+  std::atomic<bool> failed_{false};
   setoComm_t comm_;  // null once it is gone
   std::map<Lane, Stream> streams_;
   std::mutex endings_;

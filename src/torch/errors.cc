@@ -1,7 +1,5 @@
 #include "src/torch/errors.h"
 
-#include <c10/util/Exception.h>
-
 namespace seto::torch_backend {
 namespace {
 
@@ -18,12 +16,12 @@ std::string with_kind(setoResult_t result, const std::string& text) {
 }  // namespace
 
 std::exception_ptr exception_of(setoResult_t result, const std::string& text) {
-  if (result == setoInvalidArgument) return made<c10::ValueError>(with_kind(result, text));
+  if (result == setoInvalidArgument) return made<ArgumentError>(with_kind(result, text));
   return made<c10::DistBackendError>(with_kind(result, text));
 }
 
 std::exception_ptr making_exception_of(setoResult_t result, const std::string& text) {
-  if (result == setoInvalidArgument) return made<c10::ValueError>(with_kind(result, text));
+  if (result == setoInvalidArgument) return made<ArgumentError>(with_kind(result, text));
   if (result == setoInvalidUsage) return made<c10::DistBackendError>(with_kind(result, text));
   return made<c10::DistNetworkError>(with_kind(result, text));
 }

@@ -1,7 +1,26 @@
-"""What CMake needs to know of the torch of this Python: version, C++ ABI, libraries, then include folders, as a CMake list."""
+"""What CMake needs to know of the torch of this Python, as a CMake list: version, C++ ABI, libraries, include folder, and what it has."""
 
 import os
+import re
 import sys
+
+# Macros of seam.h, and how c10d's headers declare what they tell of.
+NEWER = {
+    "SETO_TORCH_HAS_ABORT": ("Backend.hpp", r"\babort\("),
+    "SETO_TORCH_HAS_BACKEND_OPTIONS": ("Backend.hpp", r"\bgetBackendOptions\("),
+    "SETO_TORCH_HAS_COALESCED_REDUCE_SCATTER": ("Work.hpp", r"\bREDUCE_SCATTER_TENSOR_COALESCED\b"),
+    "SETO_TORCH_HAS_COALESCING_QUESTION": ("Backend.hpp", r"\bsupportsCoalescing\("),
+    "SETO_TORCH_HAS_ERROR_TYPE": ("Backend.hpp", r"\benum class ErrorType\b"),
+    "SETO_TORCH_HAS_GROUP_NAME": ("Backend.hpp", r"\bgroup_name;"),
+    "SETO_TORCH_HAS_SET_TIMEOUT": ("Backend.hpp", r"\bsetTimeout\("),
+    "SETO_TORCH_HAS_SHUTDOWN": ("Backend.hpp", r"\bshutdown\("),
+    "SETO_TORCH_HAS_SPLIT": ("Backend.hpp", r"> split\("),
+}
+
+
+def declares(include: str, header: str, pattern: str) -> bool:
+    with open(os.path.join(include, "torch", "csrc", "distributed", "c10d", header), encoding="utf-8") as file:
+        return re.search(pattern, re.sub(r"//[^\n]*", "", file.read())) is not None
 
 
 def main() -> int:
@@ -16,7 +35,12 @@ def main() -> int:
     root = os.path.dirname(torch.__file__)
     include = os.path.join(root, "include")
     found = [torch.__version__, str(int(torch._C._GLIBCXX_USE_CXX11_ABI)), os.path.join(root, "lib"), include]
-    found.append(os.path.join(include, "torch", "csrc", "api", "include"))
+    # Types of two modules are the same to Python where these are; torch 2.4 was built by another compiler, which wants to be named.
+    for name in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):
+        value = getattr(torch._C, f"_PYBIND11_{name}", None)
+        if value is not None:
+            found.append(f'PYBIND11_{name}="{value}"')
+    found += [macro for macro, where in NEWER.items() if declares(include, *where)]
     print(";".join(found))
     return 0
 

@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "src/torch/arguments.h"
 #include "src/torch/backend.h"
 #include "src/torch/errors.h"
 #include "src/torch/finisher.h"
@@ -32,7 +33,7 @@ BackendPtr make_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, 
 
 Backend& own(const BackendPtr& backend) {
   auto* const found = dynamic_cast<Backend*>(backend.get());
-  TORCH_CHECK_VALUE(found != nullptr, "seto: this group is one of backend ", backend->getBackendName());
+  if (found == nullptr) Arguments("group").refuse("it is one of backend " + backend->getBackendName());
   return *found;
 }
 
@@ -55,6 +56,18 @@ std::shared_ptr<ErrorFeedback> make_error_feedback(const BackendPtr& backend, co
   return std::make_shared<ErrorFeedback>(*own(backend).channel(), static_cast<std::size_t>(like.numel()), like.scalar_type());
 }
 
+// The class lives as long as the process.
+void translate_argument_errors() {
+  static PyObject* const kind = py::object(py::module_::import("seto.torch").attr("ArgumentError")).release().ptr();
+  py::register_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(std::move(thrown));
+    } catch (const ArgumentError& error) {
+      PyErr_SetString(kind, error.what_without_backtrace());
+    }
+  });
+}
+
 }  // namespace
 }  // namespace seto::torch_backend
 
@@ -62,6 +75,7 @@ PYBIND11_MODULE(_backend, module) {
   namespace py = pybind11;
   using namespace seto::torch_backend;  // NOLINT: this is its module
   const auto release = py::call_guard<py::gil_scoped_release>();
+  translate_argument_errors();
   module.doc() = "The backend of torch.distributed. Use it through seto.torch.";
   module.def("make_backend", &make_backend, py::arg("store"), py::arg("rank"), py::arg("ranks"), py::arg("timeout"),
              py::arg("name"), py::arg("global_ranks"), py::arg("codec"), py::arg("algorithm"), release);

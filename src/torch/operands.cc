@@ -2,7 +2,9 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 namespace seto::torch_backend {
 
@@ -47,6 +49,24 @@ at::Tensor Operands::joined_out(const std::vector<at::Tensor>& tensors, at::Scal
     first += tensor.numel();
   }
   return kept_.emplace_back(memory);
+}
+
+bool Extents::add(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return true;
+  std::int64_t elements = 1;
+  for (std::int64_t dimension = 0; dimension < tensor.dim(); ++dimension)
+    elements += (tensor.size(dimension) - 1) * tensor.stride(dimension);
+  const auto begin = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
+  const std::uintptr_t end = begin + static_cast<std::uintptr_t>(elements) * tensor.element_size();
+  const auto after = ends_.lower_bound(end);  // those before it begin before this ends
+  if (after != ends_.begin() && std::prev(after)->second > begin) return false;
+  ends_.emplace(begin, end);
+  return true;
+}
+
+bool share_bytes(const std::vector<at::Tensor>& tensors) {
+  Extents extents;
+  return !std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& tensor) { return extents.add(tensor); });
 }
 
 void Operands::copy_back() const {

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,8 @@ class Operands final {
   at::Tensor joined_in(const std::vector<at::Tensor>& tensors, at::ScalarType type);
   at::Tensor joined_out(const std::vector<at::Tensor>& tensors, at::ScalarType type);
 
+  // A tensor that gets the same elements as another.
+  void also(const at::Tensor& tensor, const at::Tensor& memory) { copies_.emplace_back(tensor.detach(), memory); }
   void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
   // To where the user wants them.
   void copy_back() const;
@@ -29,5 +33,17 @@ class Operands final {
   std::vector<at::Tensor> kept_;
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  // to, from
 };
+
+// Which bytes tensors lie in.
+class Extents final {
+ public:
+  // False, and nothing is added: it shares bytes with one that is there, or may.
+  [[nodiscard]] bool add(const at::Tensor& tensor);
+
+ private:
+  std::map<std::uintptr_t, std::uintptr_t> ends_;  // by begin
+};
+
+[[nodiscard]] bool share_bytes(const std::vector<at::Tensor>& tensors);
 
 }  // namespace seto::torch_backend

@@ -1,7 +1,5 @@
 #include "src/torch/parts.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -54,31 +52,33 @@ Parts parts_in(Operands& operands, const std::vector<at::Tensor>& tensors) {
   return in_memory(tensors, operands.joined_in(tensors, tensors.front().scalar_type()));
 }
 
+// Those that share bytes are written in their order, at the end.
 Parts parts_out(Operands& operands, const std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& tensor : tensors) operands.keep(tensor);
-  if (auto parts = as_they_lie(tensors)) return *std::move(parts);
+  if (!share_bytes(tensors))
+    if (auto parts = as_they_lie(tensors)) return *std::move(parts);
   return in_memory(tensors, operands.joined_out(tensors, tensors.front().scalar_type()));
 }
 
-std::vector<std::size_t> split_counts(const char* call, const at::Tensor& tensor, const std::vector<std::int64_t>& splits,
-                                      std::size_t ranks, std::size_t each) {
+std::vector<std::size_t> split_counts(const Arguments& arguments, const at::Tensor& tensor,
+                                      const std::vector<std::int64_t>& splits, std::size_t ranks, std::size_t each) {
   std::vector<std::size_t> counts;
   const std::int64_t rows = tensor.dim() == 0 ? 1 : tensor.size(0);
   const std::size_t row = rows == 0 ? 0 : elements_of(tensor, each) / static_cast<std::size_t>(rows);
   if (splits.empty()) {
-    TORCH_CHECK_VALUE(static_cast<std::size_t>(rows) % ranks == 0, "seto: ", call, ": ", rows, " rows do not divide among ",
-                      ranks, " ranks; give the splits");
+    arguments.check(static_cast<std::size_t>(rows) % ranks == 0, rows, " rows do not divide among ", ranks,
+                    " ranks; give the splits");
     counts.assign(ranks, static_cast<std::size_t>(rows) / ranks * row);
     return counts;
   }
   std::int64_t sum = 0;
   for (const std::int64_t split : splits) {
-    TORCH_CHECK_VALUE(split >= 0, "seto: ", call, ": a split of ", split, " rows");
+    arguments.check(split >= 0, "a split of ", split, " rows");
     sum += split;
     counts.push_back(static_cast<std::size_t>(split) * row);
   }
-  TORCH_CHECK_VALUE(splits.size() == ranks && sum == rows, "seto: ", call, ": ", splits.size(), " splits of ", sum,
-                    " rows together, for ", ranks, " ranks and ", rows, " rows");
+  arguments.check(splits.size() == ranks && sum == rows, splits.size(), " splits of ", sum, " rows together, for ", ranks,
+                  " ranks and ", rows, " rows");
   return counts;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "src/torch/arguments.h"
 #include "src/torch/operands.h"
 
 namespace seto::torch_backend {
@@ -28,8 +29,8 @@ struct Parts {
   return static_cast<std::size_t>(tensor.numel()) * each;
 }
 
-// The rows of a tensor among ranks, in elements: evenly without splits. Throws ValueError where they do not add up.
-[[nodiscard]] std::vector<std::size_t> split_counts(const char* call, const at::Tensor& tensor,
+// The rows of a tensor among ranks, in elements: evenly without splits. Throws ArgumentError where they do not add up.
+[[nodiscard]] std::vector<std::size_t> split_counts(const Arguments& arguments, const at::Tensor& tensor,
                                                     const std::vector<std::int64_t>& splits, std::size_t ranks, std::size_t each);
 
 }  // namespace seto::torch_backend

@@ -2,13 +2,15 @@
 
 #include <ATen/ATen.h>
 
+#include <vector>
+
 #include "src/torch/channel.h"
 #include "src/torch/types.h"
 
 namespace seto::torch_backend {
 
 // How a reduction runs on tensors of a type: in which type of torch, in which of the library, and with which factor before the
-// sum, if it has one. Throws ValueError for what there is not.
+// sum, if it has one. Throws ArgumentError for what there is not.
 struct Reduction {
   Reduction(at::ScalarType type, const c10d::ReduceOp& op);
 
@@ -16,6 +18,9 @@ struct Reduction {
   at::ScalarType memory;
   at::Tensor factor;
 };
+
+// The tensors of one rank as one: the only one, or a new one. Throws ArgumentError for what there is not.
+[[nodiscard]] at::Tensor folded(const std::vector<at::Tensor>& tensors, const c10d::ReduceOp& op);
 
 // The library's number of a reduction, for as long as a call is issued: one with a factor is made for each communicator.
 class Operation final {

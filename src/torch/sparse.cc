@@ -1,11 +1,10 @@
 // Sums of sparse tensors. Every rank gathers the numbers of all and adds them up in one order, so that all have the same bits.
 
-#include <c10/util/Exception.h>
-
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "src/torch/arguments.h"
 #include "src/torch/backend.h"
 
 namespace seto::torch_backend {
@@ -28,19 +27,22 @@ at::Tensor empty_like_with(const at::Tensor& tensor, std::int64_t dimension, std
 
 // Returns when the sum is there: how much each rank has must be known before it can be sent.
 Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
-  TORCH_CHECK_VALUE(tensors.size() == 1, "seto: all_reduce takes one tensor on each rank, not ", tensors.size());
-  at::Tensor& tensor = tensors.front();
-  TORCH_CHECK_VALUE(tensor.layout() == at::kSparse && tensor.device().is_cpu(),
-                    "seto: all_reduce of a sparse tensor takes coordinates (COO) in host memory, and this one is ",
-                    tensor.layout(), " on ", tensor.device());
+  const Arguments arguments("all_reduce of a sparse tensor");
+  arguments.alike(tensors);
+  const at::Tensor& tensor = tensors.front();
+  arguments.check(tensor.layout() == at::kSparse && tensor.device().is_cpu(),
+                  "only coordinates (COO) in host memory are supported, and this one is ", tensor.layout(), " on ",
+                  tensor.device());
   const bool averages = options.reduceOp == c10d::ReduceOp::AVG;
-  TORCH_CHECK_VALUE(averages || options.reduceOp == c10d::ReduceOp::SUM,
-                    "seto: sparse tensors can be summed and averaged, and nothing else");
-  TORCH_CHECK_VALUE(!averages || !c10::isIntegralType(tensor.scalar_type(), true), "seto: average of a sparse tensor of ",
-                    tensor.scalar_type(), " is not supported");
-  TORCH_CHECK_VALUE(batch_of_thread() == nullptr, "seto: all_reduce of a sparse tensor cannot be part of a batch");
+  arguments.check(averages || options.reduceOp == c10d::ReduceOp::SUM,
+                  "unsupported reduction operation: sparse tensors can be summed and averaged, and nothing else");
+  arguments.check(!averages || (tensors.size() == 1 && !c10::isIntegralType(tensor.scalar_type(), true)), "no average of ",
+                  tensors.size(), " tensors of ", tensor.scalar_type());
+  arguments.check(batch_of_thread() == nullptr, "it cannot be part of a batch");
   const at::NoGradGuard no_grad;
-  const at::Tensor own = tensor.detach().coalesce();
+  at::Tensor own = tensor.detach();
+  for (std::size_t index = 1; index < tensors.size(); ++index) own = own + tensors[index].detach();
+  own = own.coalesce();
   c10d::AllgatherOptions gathering;
   gathering.timeout = options.timeout;
 
@@ -55,8 +57,8 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
   Tensors own_values{own.values().contiguous()};
   for (int rank = 0; rank < getSize(); ++rank) {
     const at::Tensor theirs = shapes[rank];
-    TORCH_CHECK_VALUE(theirs.slice(0, 1).equal(mine.slice(0, 1)), "seto: all_reduce of a sparse tensor of ", tensor.sizes(), ", ",
-                      own.dense_dim(), " of its dimensions dense, but rank ", rank, " has another shape");
+    arguments.check(theirs.slice(0, 1).equal(mine.slice(0, 1)), "it is of ", tensor.sizes(), ", ", own.dense_dim(),
+                    " of its dimensions dense, but rank ", rank, " has another shape");
     const auto count = theirs[0].item<std::int64_t>();
     indices.front().push_back(empty_like_with(own_indices.front(), 1, count));
     values.front().push_back(empty_like_with(own_values.front(), 0, count));
@@ -69,7 +71,7 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
                                          own_values.front().options().layout(at::kSparse))
                        .coalesce();
   if (averages) sum.div_(getSize());
-  tensor.copy_(sum);
+  for (at::Tensor& one : tensors) one.copy_(sum);
   auto work = begin({c10d::OpType::ALLREDUCE, "seto:all_reduce", options.timeout, {}}, tensors, tensors);
   (void)work->ended(setoSuccess, "");
   return work;

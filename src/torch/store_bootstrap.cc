@@ -4,11 +4,19 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <random>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 namespace seto::torch_backend {
+namespace {
+
+// Before one looks again whether all numbers are of this meeting.
+constexpr std::chrono::milliseconds kWhile{200};
+
+}  // namespace
 
 StoreBootstrap::StoreBootstrap(c10::intrusive_ptr<c10d::Store> store, int rank, int ranks, std::chrono::milliseconds timeout)
     : store_(std::move(store)), rank_(rank), ranks_(ranks), until_(std::chrono::steady_clock::now() + timeout) {}
@@ -39,27 +47,66 @@ std::string StoreBootstrap::absent_of(const std::vector<std::string>& keys) cons
   return absent;
 }
 
-void StoreBootstrap::all_gather(const std::uint8_t* mine, std::uint8_t* all, std::size_t size) {
-  const std::string prefix = "seto/" + std::to_string(round_++) + "/";
-  store_->set(prefix + std::to_string(rank_), std::vector<std::uint8_t>(mine, mine + size));
-  std::vector<std::string> keys;
-  for (int rank = 0; rank < ranks_; ++rank) keys.push_back(prefix + std::to_string(rank));
+bool StoreBootstrap::came(const std::vector<std::string>& keys, std::chrono::milliseconds a_while) const {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until_ - std::chrono::steady_clock::now());
   try {
-    store_->wait(keys, std::max(left, std::chrono::milliseconds(1)));
+    store_->wait(keys, std::clamp(left, std::chrono::milliseconds(1), a_while));
+    return true;
   } catch (const c10::Error& error) {
+    if (left > a_while) return false;
     const std::string absent = absent_of(keys);
     throw std::runtime_error(absent.empty() ? error.what_without_backtrace()
                                             : "nothing has come to the store from rank" + absent + " (" +
                                                   error.what_without_backtrace() + ")");
   }
-  std::vector<std::vector<std::uint8_t>> values;
-  if (store_->hasExtendedApi())
-    values = store_->multiGet(keys);
-  else
-    for (const std::string& key : keys) values.push_back(store_->get(key));
+}
+
+void StoreBootstrap::await(const std::vector<std::string>& keys) const { (void)came(keys, std::chrono::milliseconds::max()); }
+
+std::vector<std::string> StoreBootstrap::keys_under(const std::string& prefix) const {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < ranks_; ++rank) keys.push_back(prefix + std::to_string(rank));
+  return keys;
+}
+
+std::vector<StoreBootstrap::Value> StoreBootstrap::values_of(const std::vector<std::string>& keys) const {
+  if (store_->hasExtendedApi()) return store_->multiGet(keys);
+  std::vector<Value> values;
+  for (const std::string& key : keys) values.push_back(store_->get(key));
+  return values;
+}
+
+// Each rank draws a number, and all numbers together name the meeting. A number may be that of an earlier attempt, until its rank
+// has come: then not all ranks say that they have met under that name, and one looks again.
+void StoreBootstrap::meet() {
+  const std::string numbers = "seto/meet/";
+  const std::string own = std::to_string(rank_);
+  std::random_device device;
+  Value number(16);
+  for (std::uint8_t& byte : number) byte = static_cast<std::uint8_t>(device());
+  store_->set(numbers + own, number);
+  do {
+    await(keys_under(numbers));
+    std::string drawn;
+    for (const Value& value : values_of(keys_under(numbers))) drawn.append(value.begin(), value.end());
+    meeting_ = "seto/" + std::to_string(std::hash<std::string>{}(drawn)) + "/";
+    store_->set(meeting_ + "met/" + own, Value{1});
+  } while (!came(keys_under(meeting_ + "met/"), kWhile));
+  try {
+    (void)store_->deleteKey(numbers + own);
+  } catch (const std::exception&) {  // it cannot: the next group of this name looks again
+  }
+}
+
+void StoreBootstrap::all_gather(const std::uint8_t* mine, std::uint8_t* all, std::size_t size) {
+  if (meeting_.empty()) meet();
+  const std::string prefix = meeting_ + std::to_string(round_++) + "/";
+  store_->set(prefix + std::to_string(rank_), Value(mine, mine + size));
+  const std::vector<std::string> keys = keys_under(prefix);
+  await(keys);
+  const std::vector<Value> values = values_of(keys);
   for (int rank = 0; rank < ranks_; ++rank) {
-    const std::vector<std::uint8_t>& value = values[static_cast<std::size_t>(rank)];
+    const Value& value = values[static_cast<std::size_t>(rank)];
     if (value.size() != size)
       throw std::runtime_error("the store gives " + std::to_string(value.size()) + " bytes for rank " + std::to_string(rank) +
                                " instead of " + std::to_string(size) + ": another group has written under the same prefix");

@@ -1,6 +1,6 @@
 #include "src/torch/types.h"
 
-#include <c10/util/Exception.h>
+#include "src/torch/arguments.h"
 
 namespace seto::torch_backend {
 namespace {
@@ -89,7 +89,7 @@ std::optional<setoRedOp_t> own_op(Op::RedOpType op) {
 bool is_bitwise(Op::RedOpType op) { return op == Op::BAND || op == Op::BOR || op == Op::BXOR; }
 
 [[noreturn]] void refuse(ScalarType type, Op::RedOpType op) {
-  C10_THROW_ERROR(ValueError, c10::str("seto: ", name_of(op), " of ", c10::toString(type), " is not supported"));
+  Arguments("reduction").refuse(c10::str(name_of(op), " of ", c10::toString(type), " is not supported"));
 }
 
 }  // namespace
@@ -112,7 +112,7 @@ Reduced reduced_as(ScalarType type, const Op& reduction) {
     if (op != Op::SUM && op != Op::AVG && op != Op::PREMUL_SUM) refuse(type, op);
     type = c10::toRealValueType(type);
     as.elements = 2;
-  } else if (type == ScalarType::Short) {
+  } else if (type == ScalarType::Short || (op == Op::AVG && (type == ScalarType::Char || type == ScalarType::Byte))) {
     as.widened_to = type = ScalarType::Int;
   } else if (type == ScalarType::UInt16) {
     as.widened_to = type = ScalarType::UInt32;

@@ -25,7 +25,7 @@ struct Reduced {
   std::optional<c10::ScalarType> widened_to;  // what the library does not know is reduced in this type, and rounded back
   std::optional<setoRedOp_t> op;              // none: a product with a factor before the sum, made for each communicator
 };
-// Throws ValueError for what has no meaning (a product of complex numbers), or is not supported.
+// Throws ArgumentError for what has no meaning (a product of complex numbers), or is not supported.
 [[nodiscard]] Reduced reduced_as(c10::ScalarType type, const c10d::ReduceOp& op);
 
 }  // namespace seto::torch_backend

@@ -8,6 +8,12 @@
 #include "src/torch/finisher.h"
 
 namespace seto::torch_backend {
+namespace {
+
+// Before the text of the failure that ended it.
+const std::string kFailedBefore = "this group has failed before, and wants to be destroyed and made anew: ";
+
+}  // namespace
 
 Work::Work(std::shared_ptr<Channel> channel, int rank, const What& what, std::vector<at::Tensor> results,
            const std::optional<std::vector<at::Tensor>>& inputs)
@@ -48,8 +54,10 @@ void Work::settle() {
   }
   std::exception_ptr error;
   try {
-    if (outcome_ != setoSuccess)
+    if (outcome_ == setoInvalidArgument)
       error = exception_of(outcome_, text_);
+    else if (outcome_ != setoSuccess)
+      error = exception_of(outcome_, channel_->failed_again() ? kFailedBefore + text_ : text_);
     else
       operands_.copy_back();
   } catch (...) {
@@ -71,7 +79,15 @@ void Work::settle() {
   if (error)
     future->setError(error);
   else
-    future->markCompleted(c10::IValue(results_));
+    future->markCompleted(value());
+}
+
+c10::IValue Work::value() const {
+  if (lists_ == 1) return results_;
+  std::vector<std::vector<at::Tensor>> lists(lists_);
+  const std::size_t length = results_.size() / lists_;
+  for (std::size_t index = 0; index < results_.size(); ++index) lists[index / length].push_back(results_[index]);
+  return lists;
 }
 
 bool Work::isCompleted() {
@@ -127,12 +143,14 @@ std::vector<at::Tensor> Work::result() {
 c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
   std::unique_lock lock(mutex_);
   if (future_ != nullptr) return future_;
-  future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+  c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
+  if (lists_ > 1) type = c10::ListType::create(std::move(type));
+  future_ = c10::make_intrusive<c10::ivalue::Future>(std::move(type));
   if (completed_) {
     if (exception_)
       future_->setError(exception_);
     else
-      future_->markCompleted(c10::IValue(results_));
+      future_->markCompleted(value());
   } else if (ended_) {
     Finisher::of_process().take(c10::intrusive_ptr<Work>::unsafe_reclaim_from_nonowning(this));
   }

@@ -40,6 +40,8 @@ class Work final : public c10d::Work {
   // From whom it receives; for who finds out later than it began.
   [[nodiscard]] int* source() { return &source_; }
   void set_sequence(std::uint64_t sequence) { what_.sequence = sequence; }  // before it is issued
+  // So does the future give them: as many lists of equal length. Before it is issued.
+  void results_in_lists(std::size_t lists) { lists_ = lists; }
   // The end of the call. Any thread; does not block. True: nobody waits for it as far as one can see, so somebody has to settle
   // it.
   bool ended(setoResult_t result, const char* text);
@@ -60,10 +62,12 @@ class Work final : public c10d::Work {
 
  private:
   [[nodiscard]] bool has_ended() const;
+  [[nodiscard]] c10::IValue value() const;
 
   const std::shared_ptr<Channel> channel_;
   What what_;
   std::vector<at::Tensor> results_;
+  std::size_t lists_ = 1;
   Operands operands_;
   std::atomic<bool> given_up_{false};
   int source_;                     // written while the call is under way

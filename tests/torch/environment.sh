@@ -1,25 +1,30 @@
 #!/usr/bin/env bash
 # environment.sh ROOT FOLDER --install           makes a clean environment in FOLDER and installs the wheel of ROOT there
 # environment.sh ROOT FOLDER COMMAND [ARGUMENT]  runs something of that environment
-# PyTorch and what builds a wheel come from ROOT/build-torch, which is not written to.
+# PyTorch and what builds a wheel come from the environment that FOLDER lies in, if it lies in one, else from ROOT/build-torch. That is
+# not written to.
 set -euo pipefail
 root=$1 folder=$2
 shift 2
 cd "$root"
 
-if [[ ! -x build-torch/bin/python ]] || ! build-torch/bin/python -c 'import torch, scikit_build_core' 2>/dev/null; then
-  echo "skipped: needs PyTorch in build-torch/, which ./dev test installs"
+base=build-torch
+[[ ! -x $(dirname "$folder")/bin/python ]] || base=$(dirname "$folder")
+if [[ ! -x $base/bin/python ]] || ! "$base/bin/python" -c 'import torch, scikit_build_core' 2>/dev/null; then
+  echo "skipped: needs PyTorch in $base/, which ./dev test installs"
   exit 77
 fi
 
 if [[ $1 == --install ]]; then
   rm -rf "$folder"
-  build-torch/bin/python -m venv "$folder"
-  packages=$(build-torch/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  "$base/bin/python" -m venv "$folder"
+  packages=$("$base/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   echo "$packages" >"$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth"
   # Warnings as errors: the library's objects are then those that the compiler cache has from the build.
-  "$folder/bin/python" -m pip install --no-build-isolation --no-deps -C cmake.define.SETO_WERROR=ON .
-  exec "$folder/bin/python" -c 'import seto, torch.distributed as dist; assert "SETO" in dist.Backend._plugins; print("seto", seto.version())'
+  options=(-C cmake.define.SETO_WERROR=ON)
+  [[ $base == *build-torch ]] || options+=(-C "build-dir=build-wheel-${base##*build-torch-}")
+  "$folder/bin/python" -m pip install --no-build-isolation --no-deps "${options[@]}" .
+  exec "$folder/bin/python" -c 'import seto, seto.torch, torch; print("seto", seto.version(), "for torch", torch.__version__)'
 fi
 
 export PATH=$folder/bin:$PATH OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore

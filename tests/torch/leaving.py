@@ -1,5 +1,6 @@
 """A program that ends with works under way and destroys nothing; started by test_misuse.py."""
 
+import ranks  # noqa: F401 - makes seto known where torch loads no plugins
 import torch
 import torch.distributed as dist
 

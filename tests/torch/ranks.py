@@ -6,12 +6,21 @@ import os
 import sys
 import tempfile
 import traceback
+import unittest
 from typing import Any, Callable
 
 import torch
 import torch.distributed as dist
 
 LIMIT_S = 90
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+
+if TORCH < (2, 5):  # which loads no plugins by itself
+    import seto.torch  # noqa: F401
+
+
+def needs_torch(major: int, minor: int) -> Callable[..., Any]:
+    return unittest.skipIf(TORCH < (major, minor), f"skipped: needs torch {major}.{minor}")
 
 
 def _run(body: Callable[..., Any], arguments: tuple, rank: int, size: int, store_file: str, timeout_s: float, answers: Any) -> None:
@@ -67,7 +76,5 @@ def collect(processes: list, answers: Any, lost: tuple = ()) -> list:
 
 
 def main(module: str) -> None:
-    import unittest
-
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     unittest.main(module=module, verbosity=2)

@@ -1,16 +1,40 @@
 """Puts seto in the place of gloo, for suites that know backends by their names: `gloo` then makes groups of seto.
 
-`folder()` makes a directory that, on PYTHONPATH, does so in every process that imports torch, those that a suite starts included.
+`folder()` makes a directory that, on PYTHONPATH, does so in every process that imports torch, those that a suite starts included:
+by a sitecustomize.py, since torch 2.4 loads no plugins by itself.
 """
 
 import contextlib
+import importlib.abc
+import importlib.machinery
 import os
 import shutil
+import sys
 import tempfile
 import types
 from typing import Any, Iterator
 
-ENTRY = "[torch.backends]\nseto_stands_in = stand_in:take_its_place\n"
+PREFIX = "seto_stand_in_"
+AT_START = "import stand_in, sys; sys.meta_path.insert(0, stand_in.AfterTorch())\n"
+
+
+class AfterTorch(importlib.abc.MetaPathFinder):
+    """Takes gloo's place when the import of torch has ended."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != "torch" or "torch" in sys.modules:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return spec
+        run = spec.loader.exec_module
+
+        def run_then_take_its_place(module: types.ModuleType) -> None:
+            run(module)
+            take_its_place()
+
+        spec.loader.exec_module = run_then_take_its_place  # type: ignore[method-assign]
+        return spec
 
 
 def take_its_place() -> None:
@@ -41,6 +65,7 @@ def take_its_place() -> None:
             pass
 
     dist.Logger = Logger
+    Backend.create_device = staticmethod(lambda **_: None)  # gloo's of its options
     Backend.options = property(lambda _: types.SimpleNamespace())  # torch tells gloo's more of the group
     distributed_c10d.ProcessGroupGloo = StandIn
     dist.ProcessGroupGloo = StandIn
@@ -48,12 +73,8 @@ def take_its_place() -> None:
 
 @contextlib.contextmanager
 def folder() -> Iterator[str]:
-    with tempfile.TemporaryDirectory(prefix="seto_stand_in_") as path:
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as path:
         shutil.copy(os.path.abspath(__file__), os.path.join(path, "stand_in.py"))
-        described = os.path.join(path, "stand_in-0.dist-info")
-        os.mkdir(described)
-        with open(os.path.join(described, "entry_points.txt"), "w", encoding="ascii") as file:
-            file.write(ENTRY)
-        with open(os.path.join(described, "METADATA"), "w", encoding="ascii") as file:
-            file.write("Metadata-Version: 2.1\nName: stand_in\nVersion: 0\n")
+        with open(os.path.join(path, "sitecustomize.py"), "w", encoding="ascii") as file:
+            file.write(AT_START)
         yield path

@@ -98,6 +98,12 @@ def uneven(rank: int, size: int) -> None:
 
 
 def reductions_to_parts(rank: int, size: int) -> None:
+    narrow = torch.full((3,), 100 + rank, dtype=torch.int8)
+    dist.all_reduce(narrow, dist.ReduceOp.AVG)
+    same(narrow, torch.full((3,), (100 * size + sum(range(size))) // size, dtype=torch.int8))
+    doubled = torch.full((3,), rank + 1)
+    dist.all_reduce(doubled, dist._make_nccl_premul_sum(2.0))
+    same(doubled, torch.full((3,), 2 * sum(range(1, size + 1))))
     whole = torch.arange(size * 4, dtype=torch.float32) + rank
     sums = torch.arange(size * 4, dtype=torch.float32) * size + sum(range(size))
     part = torch.empty(4)
@@ -157,6 +163,59 @@ def together(rank: int, size: int) -> None:
         assert part.eq(3).all()
 
 
+def several_of_a_rank(rank: int, size: int) -> None:
+    """Tensors of one rank that take part as if each were a rank's: what c10d has besides its Python functions."""
+    group = dist.group.WORLD
+    for kind in (torch.float32, torch.int16, torch.bfloat16):
+        for op, fold in ((dist.ReduceOp.SUM, torch.sum), (dist.ReduceOp.MAX, torch.amax), (dist.ReduceOp.PRODUCT, torch.prod)):
+            values = [torch.full((3,), float(1 + r), dtype=kind) for r in range(2 * size)]
+            mine = [value.clone() for value in values[2 * rank : 2 * rank + 2]]
+            group.allreduce(mine, op).wait()
+            for tensor in mine:
+                same(tensor, fold(torch.stack(values), 0).to(kind))
+    for root in range(size):
+        options = dist.BroadcastOptions()
+        options.rootRank, options.rootTensor = root, 1
+        mine = [torch.full((2, 2), float(2 * rank + n)) for n in range(2)]
+        group.broadcast(mine, options).wait()
+        for tensor in mine:
+            same(tensor, torch.full((2, 2), 2.0 * root + 1))
+    lists = [[torch.empty(2, 2) for _ in range(2 * size)] for _ in range(2)]
+    future = group.allgather(lists, [torch.full((2, 2), float(2 * rank + n)) for n in range(2)]).get_future()
+    future.wait()
+    for given in (lists, future.value()):
+        for tensors in given:
+            for index, tensor in enumerate(tensors):
+                same(tensor, torch.full((2, 2), float(index)))
+    sparse = [(torch.eye(3) * (rank + n)).to_sparse() for n in range(2)]
+    group.allreduce(sparse).wait()
+    for tensor in sparse:
+        same(tensor.to_dense(), torch.eye(3) * sum(r + n for r in range(size) for n in range(2)))
+    parts = [torch.full((4, 6), float(rank + n)).t() for n in range(2)]
+    group.allreduce(parts).wait()
+    for tensor in parts:
+        same(tensor, torch.full((6, 4), float(sum(r + n for r in range(size) for n in range(2)))))
+    truth = [torch.tensor([rank == 1, False]), torch.tensor([False, rank == 2])]
+    group.allreduce(truth).wait()
+    for tensor in truth:
+        same(tensor, torch.tensor([True, True]))
+
+
+def of_the_same_bytes(rank: int, size: int) -> None:
+    """In one call: whatever they share is summed once."""
+    total = float(sum(range(1, size + 1)))
+    one = torch.zeros(4)
+    dist.all_gather([one] * size, torch.full((4,), float(rank)))  # as gloo has it: the last stays
+    same(one, torch.full((4,), float(size - 1)))
+    turned = torch.arange(size).float() + 10 * rank
+    dist.all_to_all_single(turned, turned)
+    same(turned, 10 * torch.arange(size).float() + rank)
+    for choose in (lambda t: [t, t], lambda t: [t[:2], t], lambda t: [t, t[1:]], lambda t: [t[::2], t[1::2], t[:3]], lambda t: [t[1:], t[:0], t]):
+        whole = torch.full((6,), float(rank + 1))
+        dist.all_reduce_coalesced([*choose(whole), torch.zeros(4)])
+        same(whole, torch.full((6,), total))
+
+
 def objects(rank: int, size: int) -> None:
     got = [None] * size
     dist.all_gather_object(got, {"rank": rank, "text": "瀬戸" * rank})
@@ -188,6 +247,12 @@ class Collectives(unittest.TestCase):
 
     def test_calls_together(self):
         ranks.run(together, 2)
+
+    def test_several_tensors_of_a_rank(self):
+        ranks.run(several_of_a_rank, 3)
+
+    def test_tensors_of_the_same_bytes(self):
+        ranks.run(of_the_same_bytes, 3)
 
     def test_objects(self):
         ranks.run(objects, 2)

@@ -73,6 +73,9 @@ def of_any_owner(comm: Any) -> None:
         comm.receive(message, source=0)
     assert message == b"hello"
     comm.all_reduce(numpy.zeros(0, dtype=numpy.float32))
+    truths = numpy.array([True, comm.rank == 0, False])
+    assert comm.all_reduce(truths).view(numpy.uint8).tolist() == [1, 1, 0]
+    assert comm.all_reduce(torch.tensor([True, comm.rank == 0]), "min").tolist() == [True, False]
 
 
 def refusals(comm: Any) -> list:
@@ -87,6 +90,8 @@ def refusals(comm: Any) -> list:
         lambda: comm.all_reduce(numpy.ones(4), "median"),
         lambda: comm.all_reduce(numpy.ones(4), codec="fp61"),
         lambda: comm.all_gather(numpy.ones(4), numpy.ones(4)),
+        lambda: comm.all_reduce(numpy.ones(4, dtype=bool), "avg"),
+        lambda: type(comm)(timeout_s=0),
         lambda: comm.all_reduce(numpy.ones(4), out=numpy.ones(4, dtype=numpy.float32)),
     ):
         try:
@@ -142,6 +147,8 @@ class Plain(unittest.TestCase):
             "median",
             "fp16",
             "2 ranks bring 4 each",
+            "no avg of truths",
+            "timeout_s: 0",
             "another type",
         )
         for texts in run(refusals):

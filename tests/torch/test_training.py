@@ -11,9 +11,11 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
+
+if ranks.TORCH >= (2, 6):
+    from torch.distributed.fsdp import fully_shard
 
 STEPS = 4
 
@@ -241,9 +243,11 @@ class Training(unittest.TestCase):
     def test_a_hook_that_fails(self):
         self.assertEqual(ranks.run(failing_hook, 2), ["of the user"] * 2)
 
+    @ranks.needs_torch(2, 6)
     def test_fsdp(self):
         ranks.run(fsdp, 4)
 
+    @ranks.needs_torch(2, 6)
     def test_hsdp(self):
         ranks.run(hsdp, 4)
 

@@ -68,6 +68,27 @@ def crossing(rank: int, size: int) -> None:
             assert tensor.eq(value).all()
 
 
+def tagged(rank: int, size: int) -> str:
+    """In their order, under the tags of both sides; of another tag: never handed over, also in a batch."""
+    other = 1 - rank
+    received = torch.empty(2, 3)
+    operations = [dist.P2POp(dist.isend, torch.full((3,), 10.0 * rank + tag), other, tag=tag) for tag in (1, 2)]
+    operations += [dist.P2POp(dist.irecv, received[tag - 1], other, tag=tag) for tag in (1, 2)]
+    for work in dist.batch_isend_irecv(operations):
+        work.wait()
+    assert torch.equal(received, torch.tensor([10.0 * other + 1, 10.0 * other + 2]).unsqueeze(1).expand(2, 3))
+    if rank == 0:
+        dist.send(torch.ones(3), 1, tag=5)
+        return "sent"
+    tensor = torch.zeros(3)
+    try:
+        dist.recv(tensor, 0, tag=6)
+    except dist.DistBackendError as error:
+        assert tensor.eq(0).all()
+        return str(error)
+    return "received"
+
+
 def late_rank(rank: int, size: int) -> str:
     if rank == 1:
         dist.distributed_c10d._get_default_store().get("enough")
@@ -82,12 +103,15 @@ def late_rank(rank: int, size: int) -> str:
     return "it came"
 
 
-def calls_that_differ(rank: int, size: int) -> str:
-    try:
-        dist.all_reduce(torch.ones(4 + rank))
-    except RuntimeError as error:
-        return f"{type(error).__name__}: {error}"
-    return "nothing"
+def calls_that_differ(rank: int, size: int) -> list:
+    told = []
+    for elements in (4 + rank, 4):
+        try:
+            dist.all_reduce(torch.ones(elements))
+            told.append("nothing")
+        except RuntimeError as error:
+            told.append(f"{type(error).__name__}: {error}")
+    return told
 
 
 def killed(rank: int, size: int) -> tuple:
@@ -190,12 +214,17 @@ class Works(unittest.TestCase):
     def test_messages_that_cross(self):
         ranks.run(crossing, 2)
 
+    def test_messages_of_different_tags(self):
+        told = ranks.run(tagged, 2)[1]
+        self.assertRegex(told, "receive of 3 float from rank 0, tag 6.*send of 3 float to rank 1, tag 5")
+
     def test_a_wait_that_is_too_short(self):
         self.assertRegex(ranks.run(late_rank, 2)[0], "seto:all_reduce has not ended within 300 ms")
 
     def test_calls_that_differ(self):
-        for answer in ranks.run(calls_that_differ, 2):
-            self.assertIn("DistBackendError: ", answer)
+        for answer, after in ranks.run(calls_that_differ, 2):
+            self.assertIn("DistBackendError: seto: operation 1", answer)
+            self.assertIn("DistBackendError: seto: this group has failed before, and wants to be destroyed", after)
             for call in ("rank 0 calls all_reduce of 4 float, sum", "rank 1 calls all_reduce of 5 float, sum"):
                 self.assertIn(call, answer)
 
@@ -204,6 +233,7 @@ class Works(unittest.TestCase):
         self.assertIn("rank 1", text)
         self.assertLess(seconds, 10)
 
+    @ranks.needs_torch(2, 6)
     def test_an_abort(self):
         answers = ranks.run(aborted, 2)
         for answer in answers:
@@ -214,6 +244,7 @@ class Works(unittest.TestCase):
             print(f"100 groups of 4: {seconds:.2f} s, {mebibytes} MiB")
             self.assertLess(mebibytes, 64)
 
+    @ranks.needs_torch(2, 8)
     def test_splits(self):
         ranks.run(splits, 4)
 

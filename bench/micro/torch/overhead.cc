@@ -47,6 +47,7 @@ Figures measure(int rank, setoComm_t comm, const c10::intrusive_ptr<c10d::Store>
   std::array<float, kElements> plain{};
   c10d::AllreduceOptions largest;
   largest.reduceOp = c10d::ReduceOp::MAX;
+  largest.asyncOp = false;  // as torch has it for a call that it waits for
   Figures figures;
   figures.torch_us = best([&] { backend->allreduce(tensors, largest)->wait(); });
   figures.seto_us =

@@ -15,7 +15,11 @@ import torch.distributed as dist
 
 from seto.torch.hooks import backend_of, compress_hook
 
-__all__ = ["Options", "compress_hook", "dump", "monitored_barrier", "register"]
+__all__ = ["ArgumentError", "Options", "compress_hook", "dump", "monitored_barrier", "register"]
+
+
+class ArgumentError(ValueError, RuntimeError):
+    """An argument that is wrong on this rank. (Of torch's backends some raise the one, some the other.)"""
 
 
 @dataclasses.dataclass
@@ -40,6 +44,8 @@ def _create(group: Any, options: Optional[Options]) -> Any:
     if options is not None and not isinstance(options, Options):
         raise TypeError(f"pg_options: a seto.torch.Options is wanted, not {type(options).__name__}")
     options = options or Options()
+    if group.timeout <= datetime.timedelta(0):
+        raise ArgumentError(f"seto: timeout: {group.timeout} is none; it is positive")
     return _backend.make_backend(
         group.store,
         group.group_rank,
@@ -79,10 +85,6 @@ def _backend_of(group: "Optional[dist.ProcessGroup]") -> Any:
     if group is None:
         raise ValueError("seto: there is no process group: init_process_group comes first")
     return backend_of(group, torch.device("cpu"))
-
-
-def _autoload() -> None:
-    """Called by torch's own import."""
 
 
 if dist.is_available():

@@ -19,7 +19,8 @@ def compress_hook(codec: str = "fp16", error_feedback: bool = False) -> "Callabl
 
         model.register_comm_hook(None, seto.torch.compress_hook(codec="int8", error_feedback=True))
 
-    The state that register_comm_hook takes is the process group, or None for the default one; its backend must be seto. Gradients
+    The state that register_comm_hook takes is the process group, or None for the default one (also where the model is wrapped for
+    another one: pass that); its backend must be seto. Gradients
     of a type that the codec does not take, as bfloat16 in fp16, travel exactly. A codec is leave to encode: where exact numbers
     travel as fast, as between processes of one machine, they travel (``seto.torch.dump`` says what calls did travel in; with
     SETO_TRANSPORT=tcp and SETO_DETERMINISTIC=on it can be tried on one machine). With `error_feedback` each rank keeps what the
@@ -34,6 +35,8 @@ def compress_hook(codec: str = "fp16", error_feedback: bool = False) -> "Callabl
 
     def compress(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         group = state if state is not None else dist.group.WORLD
+        if not isinstance(group, dist.ProcessGroup):
+            raise TypeError(f"seto: the state of register_comm_hook is a process group, or None, not {type(group).__name__}")
         gradients = bucket.buffer()
         backend = backend_of(group, gradients.device)
         taken = _backend.takes(codec, gradients.dtype)

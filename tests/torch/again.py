@@ -1,0 +1,12 @@
+"""Groups one after another over one store, as in a notebook. Started by test_misuse.py."""
+
+import ranks  # noqa: F401 - makes seto known where torch loads no plugins
+import torch
+import torch.distributed as dist
+
+for attempt in range(4):
+    dist.init_process_group("seto")
+    total = torch.full((3,), float(dist.get_rank() + attempt))
+    dist.all_reduce(total)
+    assert total.eq(2 * attempt + 1).all()
+    dist.destroy_process_group()
