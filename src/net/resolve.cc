@@ -39,6 +39,12 @@ void look_up(Lookup& lookup) {
   lookup.changed.notify_all();
 }
 
+bool wait(Lookup& lookup, Deadline until) {
+  std::unique_lock lock(lookup.mutex);
+  while (!lookup.done && !until.passed()) lookup.changed.wait_for(lock, std::chrono::milliseconds(until.wait_ms()));
+  return lookup.done;
+}
+
 Status unknown_host(const HostPort& where, int error) {
   return failure(Code::unavailable,
                  "the host name '%.255s' has no address (%s); see /etc/hosts and the name servers of this machine, or give a "
@@ -53,15 +59,14 @@ Result<std::vector<SocketAddress>> resolve(const HostPort& where, Deadline until
   const auto lookup = std::make_shared<Lookup>();
   lookup->where = where;
   SETO_ASSIGN(std::thread thread, start_thread("seto-resolve", [lookup] { look_up(*lookup); }));
-  thread.detach();
-  std::unique_lock lock(lookup->mutex);
-  while (!lookup->done && !until.passed()) lookup->changed.wait_for(lock, std::chrono::milliseconds(until.wait_ms()));
-  if (!lookup->done) {
+  if (!wait(*lookup, until)) {
+    thread.detach();  // nothing ends a look-up from outside
     return failure(Code::timeout,
                    "the look-up of the host name '%.255s' did not end before the deadline; see the name servers of this machine, "
                    "or give a numeric address",
                    where.host.c_str());
   }
+  thread.join();  // it is on its way out, with the resolver's memory to give back
   if (lookup->addresses.empty()) return unknown_host(where, lookup->error);
   return lookup->addresses;
 }

@@ -1,12 +1,9 @@
 // Ending what is still being made or split in the background.
 
-#include <dirent.h>
-
 #include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
-#include <fstream>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -15,6 +12,7 @@
 
 #include "src/base/clock.h"
 #include "tests/cluster/thread_ranks.h"
+#include "tests/support/own_threads.h"
 
 namespace seto::testing {
 namespace {
@@ -26,26 +24,7 @@ constexpr double kSoon = 3;  // instrumented code on shared cores
 constexpr double kSoon = 0.5;
 #endif
 
-// Threads of this process that make something in the background.
-int setup_threads() {
-  int count = 0;
-  DIR* const tasks = opendir("/proc/self/task");
-  while (const dirent* entry = readdir(tasks)) {
-    std::string name;
-    std::ifstream("/proc/self/task/" + std::string(entry->d_name) + "/comm") >> name;
-    if (name == "seto-setup") ++count;
-  }
-  closedir(tasks);
-  return count;
-}
-
-// A thread that was joined may stand in that list for a moment more: whoever joins is woken before the kernel has removed it.
-int setup_threads_left(int expected) {
-  const std::uint64_t until = monotonic_ns() + 1'000'000'000;
-  int count = setup_threads();
-  for (; count > expected && monotonic_ns() < until; count = setup_threads()) std::this_thread::yield();
-  return count;
-}
+constexpr std::string_view kSetup = "seto-setup";  // threads that make something in the background
 
 setoConfig_t in_background() {
   setoConfig_t config = SETO_CONFIG_INITIALIZER;
@@ -69,17 +48,17 @@ void ends_at_once(setoResult_t (*end)(setoComm_t)) {
   std::vector<setoComm_t> comms(2);
   for (int rank = 0; rank < 2; ++rank)  // the third never comes
     ASSERT_EQ(setoCommInitRankConfig(&comms[static_cast<std::size_t>(rank)], 3, id, rank, &config), setoInProgress);
-  EXPECT_EQ(setup_threads(), 2);
+  EXPECT_EQ(threads_named(kSetup), 2);
   const std::uint64_t begin = monotonic_ns();
   EXPECT_TRUE(succeeded(end(comms[0])));
   EXPECT_LT(seconds_since(begin), 1);
-  EXPECT_LE(setup_threads_left(1), 1) << "the thread that made it is still there";
+  EXPECT_LE(threads_left(kSetup, 1), 1) << "the thread that made it is still there";
   // The other one hears of it, instead of waiting for the deadline.
   EXPECT_EQ(settled(comms[1]), setoRemoteError);
   EXPECT_NE(std::string(setoGetLastError(comms[1])).find("rank 0"), std::string::npos) << setoGetLastError(comms[1]);
   EXPECT_LT(seconds_since(begin), 5);
   EXPECT_TRUE(succeeded(end(comms[1])));
-  EXPECT_EQ(setup_threads_left(0), 0);
+  EXPECT_EQ(threads_left(kSetup, 0), 0);
 }
 
 SETO_TEST_ALONE(ApiGivingUp, abort_ends_an_init) { ends_at_once(setoCommAbort); }
@@ -99,7 +78,7 @@ SETO_TEST_ALONE(ApiGivingUp, an_abort_at_any_moment_leaves_no_thread) {
     const std::uint64_t begin = monotonic_ns();
     for (const setoComm_t comm : comms) EXPECT_TRUE(succeeded(setoCommAbort(comm)));
     EXPECT_LT(seconds_since(begin), 5) << "after " << microseconds << " us";
-    ASSERT_EQ(setup_threads_left(0), 0) << "after " << microseconds << " us";
+    ASSERT_EQ(threads_left(kSetup, 0), 0) << "after " << microseconds << " us";
   }
 }
 
@@ -174,7 +153,7 @@ SETO_TEST_ALONE(ApiGivingUp, abort_ends_a_measurement) {
     const std::uint64_t begin = monotonic_ns();
     EXPECT_TRUE(succeeded(setoCommAbort(comms[0])));
     EXPECT_LT(seconds_since(begin), kSoon) << "after " << milliseconds << " ms";
-    EXPECT_EQ(setup_threads(), 1) << "after " << milliseconds << " ms";
+    EXPECT_EQ(threads_named(kSetup), 1) << "after " << milliseconds << " ms";
     rendezvous.go_on();
     EXPECT_EQ(settled(comms[1]), setoRemoteError);
     EXPECT_NE(std::string(setoGetLastError(comms[1])).find("rank 0"), std::string::npos) << setoGetLastError(comms[1]);
@@ -221,7 +200,7 @@ SETO_TEST_ALONE(ApiGivingUp, a_split_in_the_background_does_not_block) {
   on_all(comms, 3);
   for (const setoComm_t comm : {children[0], children[1], comms[0], comms[1], comms[2]})
     EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
-  EXPECT_EQ(setup_threads_left(0), 0);
+  EXPECT_EQ(threads_left(kSetup, 0), 0);
 }
 
 SETO_TEST_ALONE(ApiGivingUp, a_split_that_fails_in_the_background_leaves_its_parent) {
@@ -249,7 +228,7 @@ SETO_TEST_ALONE(ApiGivingUp, abort_ends_a_split) {
   EXPECT_TRUE(succeeded(setoCommAbort(comms[0])));
   EXPECT_LT(seconds_since(begin), 1);
   EXPECT_EQ(child, nullptr);
-  EXPECT_EQ(setup_threads_left(0), 0);
+  EXPECT_EQ(threads_left(kSetup, 0), 0);
   float value = 1;
   EXPECT_TRUE(failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comms[1], nullptr), setoRemoteError, "rank 0"));
   EXPECT_TRUE(succeeded(setoCommDestroy(comms[1])));
