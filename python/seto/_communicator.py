@@ -1,9 +1,11 @@
 """Communicators for programs without torch."""
 
 import ctypes
-from typing import Any, Optional
+import threading
+import time
+from typing import Any, Callable, Optional
 
-from seto._library import CallConfig, Config, function, version_code
+from seto._library import IN_PROGRESS, SUCCESS, TIMEOUT, CallConfig, Config, SetoError, answering, check, function, version_code
 from seto._memory import Memory, memory_of
 
 _OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4}
@@ -11,7 +13,7 @@ _OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4}
 _address, _count, _int, _handle = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p
 _config = ctypes.POINTER(CallConfig)
 
-_init_environment = function("setoCommInitEnvironment", ctypes.POINTER(_handle), ctypes.POINTER(Config))
+_init_environment = answering("setoCommInitEnvironment", ctypes.POINTER(_handle), ctypes.POINTER(Config))
 _destroy = function("setoCommDestroy", _handle)
 _abort = function("setoCommAbort", _handle)
 _rank = function("setoCommUserRank", _handle, ctypes.POINTER(_int))
@@ -26,6 +28,17 @@ _reduce = function("setoReduceConfig", _address, _address, _count, _int, _int, _
 _barrier = function("setoBarrierConfig", _handle, _handle, _config)
 _send = function("setoSendConfig", _address, _count, _int, _int, _handle, _handle, _config)
 _receive = function("setoRecvConfig", _address, _count, _int, _int, _handle, _handle, _config)
+_state = function("setoCommGetAsyncError", _handle, ctypes.POINTER(_int))
+_make_stream = function("setoStreamCreate", ctypes.POINTER(_handle))
+_end_stream = answering("setoStreamDestroy", _handle)
+_position = function("setoStreamPosition", _handle, ctypes.POINTER(ctypes.c_uint64))
+_wait = answering("setoStreamWait", _handle, ctypes.c_uint64, ctypes.c_uint32)
+_poll = answering("setoStreamPoll", _handle, ctypes.c_uint64)
+
+# Whoever waits lets the interpreter run signal handlers as often: Ctrl-C is one.
+_LOOK_MS = 100
+_LOOK_AT_INIT_S = 0.002
+_SETO_ON, _SETO_OFF = 1, 2
 
 
 # Of truths: any of them, or all.
@@ -49,6 +62,9 @@ class Communicator:
     Every method that moves data blocks until this rank's part has ended, with the GIL released, and raises
     :class:`seto.SetoError` with the library's text. Arrays are whatever offers its memory by the buffer protocol (numpy, array,
     bytearray) or DLPack (torch, jax), dense and in host memory. One thread at a time.
+
+    Ctrl-C, or whatever a signal handler raises, ends a wait for the other ranks within a tenth of a second, and the communicator
+    with it: its other ranks hear so at once.
     """
 
     def __init__(
@@ -59,7 +75,7 @@ class Communicator:
         name: Optional[str] = None,
         timeout_s: Optional[float] = None,
     ) -> None:
-        self._handle = _handle()
+        self._handle, self._stream = _handle(), _handle()
         if timeout_s is not None and timeout_s <= 0:
             raise ValueError(f"timeout_s: {timeout_s} is none; it is positive, or None for what SETO_OPERATION_TIMEOUT_MS says")
         config = Config(size=ctypes.sizeof(Config), magic=Config.MAGIC, version=version_code())
@@ -67,7 +83,8 @@ class Communicator:
         config.algorithm = algorithm.encode() if algorithm else None
         config.name = name.encode() if name else None
         config.operation_timeout_ms = 0 if timeout_s is None else max(1, int(timeout_s * 1000))
-        _init_environment(ctypes.byref(self._handle), ctypes.byref(config))
+        self._config = CallConfig(size=ctypes.sizeof(CallConfig), magic=CallConfig.MAGIC, version=version_code(), waits_next=_SETO_ON)
+        self._make(config)
         found = _int()
         _rank(self._handle, ctypes.byref(found))
         self._rank = found.value
@@ -87,13 +104,13 @@ class Communicator:
     def all_reduce(self, array: Any, op: str = "sum", *, out: Any = None, codec: Optional[str] = None) -> Any:
         """The reduction of every rank's array, on all ranks: in place, or into `out`. Gives where it is."""
         mine, into = self._pair(array, out)
-        _all_reduce(mine.address, into.address, mine.count, mine.type, _op(op, mine), *self._how(codec))
+        self._call(_all_reduce, mine.address, into.address, mine.count, mine.type, _op(op, mine), codec=codec)
         return array if out is None else out
 
     def reduce(self, array: Any, root: int, op: str = "sum") -> Any:
         """The same on the root alone; the arrays of the others stay as they are."""
         mine = memory_of(array, "array", writable=self.rank == root)
-        _reduce(mine.address, mine.address, mine.count, mine.type, _op(op, mine), root, *self._how())
+        self._call(_reduce, mine.address, mine.address, mine.count, mine.type, _op(op, mine), root)
         return array
 
     def all_gather(self, array: Any, out: Any) -> Any:
@@ -102,7 +119,7 @@ class Communicator:
         self._same_type(mine, into)
         if into.count != mine.count * self.size:
             raise ValueError(f"out: {into.count} elements, but {self.size} ranks bring {mine.count} each")
-        _all_gather(mine.address, into.address, mine.count, mine.type, *self._how())
+        self._call(_all_gather, mine.address, into.address, mine.count, mine.type)
         return out
 
     def reduce_scatter(self, array: Any, out: Any, op: str = "sum", *, codec: Optional[str] = None) -> Any:
@@ -111,7 +128,7 @@ class Communicator:
         self._same_type(mine, into)
         if mine.count != into.count * self.size:
             raise ValueError(f"array: {mine.count} elements, but {self.size} ranks take {into.count} each")
-        _reduce_scatter(mine.address, into.address, into.count, mine.type, _op(op, mine), *self._how(codec))
+        self._call(_reduce_scatter, mine.address, into.address, into.count, mine.type, _op(op, mine), codec=codec)
         return out
 
     def all_to_all(self, array: Any, out: Any) -> Any:
@@ -119,29 +136,29 @@ class Communicator:
         mine, into = self._pair(array, out)
         if mine.count % self.size != 0:
             raise ValueError(f"array: {mine.count} elements do not divide among {self.size} ranks")
-        _all_to_all(mine.address, into.address, mine.count // self.size, mine.type, *self._how())
+        self._call(_all_to_all, mine.address, into.address, mine.count // self.size, mine.type)
         return out
 
     def broadcast(self, array: Any, root: int = 0) -> Any:
         """The root's array, on all ranks."""
         mine = memory_of(array, "array", writable=self.rank != root)
-        _broadcast(mine.address, mine.address, mine.count, mine.type, root, *self._how())
+        self._call(_broadcast, mine.address, mine.address, mine.count, mine.type, root)
         return array
 
     def send(self, array: Any, to: int) -> None:
         """Ends when the receiver, or the library, has taken it."""
         mine = memory_of(array, "array", writable=False)
-        _send(mine.address, mine.count, mine.type, to, *self._how())
+        self._call(_send, mine.address, mine.count, mine.type, to)
 
     def receive(self, array: Any, source: int) -> Any:
         """What rank `source` sends next."""
         into = memory_of(array, "array", writable=True)
-        _receive(into.address, into.count, into.type, source, *self._how())
+        self._call(_receive, into.address, into.count, into.type, source)
         return array
 
     def barrier(self) -> None:
         """Ends when every rank has come."""
-        _barrier(*self._how())
+        self._call(_barrier)
 
     def abort(self) -> None:
         """Ends pending calls on all ranks; from any thread."""
@@ -151,6 +168,9 @@ class Communicator:
 
     def close(self) -> None:
         """Local; a communicator that is collected closes itself."""
+        stream, self._stream = self._stream, _handle()
+        if stream:
+            _end_stream(stream)
         handle, self._handle = self._handle, _handle()
         if handle:
             _destroy(handle)
@@ -182,13 +202,56 @@ class Communicator:
         if (mine.type, mine.truths) != (into.type, into.truths):
             raise ValueError("out: its elements are of another type than those of array")
 
-    # What every call has at its end: the communicator, no stream, and the struct of the call.
-    def _how(self, codec: Optional[str] = None) -> "tuple[Any, None, Any]":
+    # Not blocking, so that Ctrl-C ends the wait for ranks that never come.
+    def _make(self, config: Config) -> None:
+        config.blocking = _SETO_OFF
+        code = _init_environment(ctypes.byref(self._handle), ctypes.byref(config))
+        try:
+            while code == IN_PROGRESS:
+                state = _int()
+                _state(self._handle, ctypes.byref(state))
+                code = state.value
+                if code == IN_PROGRESS:
+                    time.sleep(_LOOK_AT_INIT_S)
+            check(code, self._handle)
+        except BaseException:
+            self.abort()
+            raise
+
+    # Signal handlers run on the main thread alone. There a call is queued on a stream, and waited for in turns.
+    def _call(self, called: Callable[..., None], *arguments: Any, codec: Optional[str] = None) -> None:
         if not self._handle:
             raise ValueError("this communicator was closed")
-        if codec is None:
-            return self._handle, None, None
-        found = _int()
-        _codec_id(codec.encode(), ctypes.byref(found))
-        config = CallConfig(size=ctypes.sizeof(CallConfig), magic=CallConfig.MAGIC, version=version_code(), codec=found.value)
-        return self._handle, None, ctypes.byref(config)
+        self._config.codec = 0
+        if codec is not None:
+            found = _int()
+            _codec_id(codec.encode(), ctypes.byref(found))
+            self._config.codec = found.value
+        if threading.current_thread() is not threading.main_thread():
+            called(*arguments, self._handle, None, ctypes.byref(self._config))
+            return
+        if not self._stream:
+            _make_stream(ctypes.byref(self._stream))
+        try:
+            called(*arguments, self._handle, self._stream, ctypes.byref(self._config))
+            self._wait_for_stream()
+        except SetoError:
+            raise
+        except BaseException:
+            self.abort()  # nothing writes to the caller's arrays any more
+            raise
+
+    def _wait_for_stream(self) -> None:
+        position = ctypes.c_uint64()
+        _position(self._stream, ctypes.byref(position))
+        while (code := _wait(self._stream, position, _LOOK_MS)) == TIMEOUT:
+            code = _poll(self._stream, position)
+            if code != IN_PROGRESS:  # a call that failed of its own deadline
+                break
+        if code == SUCCESS:
+            return
+        stream, self._stream = self._stream, _handle()  # it remembers its first failure; the communicator may go on
+        try:
+            check(code)
+        finally:
+            _end_stream(stream)

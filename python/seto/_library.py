@@ -1,10 +1,9 @@
 """The C library that lies beside this file, by ctypes: its functions with their types, and its failures as exceptions."""
 
 import ctypes
-import os
 import pathlib
 
-_SUCCESS = 0
+SUCCESS, IN_PROGRESS, TIMEOUT = 0, 7, 8
 
 
 class SetoError(RuntimeError):
@@ -71,9 +70,11 @@ class UniqueId(ctypes.Structure):
 
 
 def _load() -> ctypes.CDLL:
-    """The library of this wheel; SETO_LIBRARY names another one, for those who build it."""
-    named = os.environ.get("SETO_LIBRARY")
-    path = pathlib.Path(named) if named else pathlib.Path(__file__).parent / "libseto.so.0"
+    """The library of this wheel; from the sources of the package, the one in the build folder beside them."""
+    beside = pathlib.Path(__file__).resolve().parent
+    path, built = beside / "libseto.so.0", beside.parents[1] / "build" / "libseto.so.0"
+    if not path.exists() and built.exists():
+        path = built
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -85,17 +86,23 @@ _library.setoGetLastError.restype = ctypes.c_char_p
 _library.setoGetLastError.argtypes = [ctypes.c_void_p]
 
 
-def check(code: int) -> None:
-    """Raises what a function of the library answered, unless that is success."""
-    if code != _SUCCESS:
-        raise SetoError(code, _library.setoGetLastError(None).decode(errors="replace"))
+def check(code: int, communicator: "ctypes.c_void_p | None" = None) -> None:
+    """Raises what a function of the library answered, unless that is success. Its text is that of this thread's last failure, or of a communicator's."""
+    if code != SUCCESS:
+        raise SetoError(code, _library.setoGetLastError(communicator).decode(errors="replace"))
 
 
-def function(name: str, *types: object):
-    """A function of the library that answers a setoResult_t: called with the GIL released, and checked."""
+def answering(name: str, *types: object):
+    """A function of the library, called with the GIL released, as it is: it answers a setoResult_t."""
     found = getattr(_library, name)
     found.argtypes = types
     found.restype = ctypes.c_int
+    return found
+
+
+def function(name: str, *types: object):
+    """The same, checked."""
+    found = answering(name, *types)
 
     def called(*arguments: object) -> None:
         check(found(*arguments))

@@ -3,7 +3,7 @@
 #include <pybind11/chrono.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
-#include <torch/extension.h>
+#include <unistd.h>
 
 #include <memory>
 
@@ -11,6 +11,7 @@
 #include "src/torch/backend.h"
 #include "src/torch/errors.h"
 #include "src/torch/finisher.h"
+#include "src/torch/work.h"
 
 namespace seto::torch_backend {
 namespace {
@@ -56,6 +57,13 @@ std::shared_ptr<ErrorFeedback> make_error_feedback(const BackendPtr& backend, co
   return std::make_shared<ErrorFeedback>(*own(backend).channel(), static_cast<std::size_t>(like.numel()), like.scalar_type());
 }
 
+// Python runs them on the main thread alone, of a process as of a forked child. What Ctrl-C makes of them is KeyboardInterrupt.
+void run_signal_handlers() {
+  if (gettid() != getpid() || Py_IsInitialized() == 0) return;
+  const py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
 // The class lives as long as the process.
 void translate_argument_errors() {
   static PyObject* const kind = py::object(py::module_::import("seto.torch").attr("ArgumentError")).release().ptr();
@@ -76,6 +84,7 @@ PYBIND11_MODULE(_backend, module) {
   using namespace seto::torch_backend;  // NOLINT: this is its module
   const auto release = py::call_guard<py::gil_scoped_release>();
   translate_argument_errors();
+  Work::look_for_interrupts_by(&run_signal_handlers);
   module.doc() = "The backend of torch.distributed. Use it through seto.torch.";
   module.def("make_backend", &make_backend, py::arg("store"), py::arg("rank"), py::arg("ranks"), py::arg("timeout"),
              py::arg("name"), py::arg("global_ranks"), py::arg("codec"), py::arg("algorithm"), release);

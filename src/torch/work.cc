@@ -1,7 +1,6 @@
 #include "src/torch/work.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "src/torch/channel.h"
 #include "src/torch/errors.h"
@@ -9,6 +8,8 @@
 
 namespace seto::torch_backend {
 namespace {
+
+constexpr std::int64_t kLookMs = 100;  // so often a waiter looks for interrupts
 
 // Before the text of the failure that ended it.
 const std::string kFailedBefore = "this group has failed before, and wants to be destroyed and made anew: ";
@@ -111,8 +112,7 @@ bool Work::wait(std::chrono::milliseconds timeout) {
   const bool bounded = timeout > kNoTimeout;
   const auto until = std::chrono::steady_clock::now() + timeout;
   while (!has_ended()) {
-    constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+    const std::int64_t left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
     if (bounded && left <= 0)
       std::rethrow_exception(exception_of(setoTimeout, std::string(what_.title == nullptr ? "a call" : what_.title) +
                                                            " has not ended within " + std::to_string(timeout.count()) + " ms"));
@@ -122,7 +122,8 @@ bool Work::wait(std::chrono::milliseconds timeout) {
                        "seto: this call is part of a batch that has not ended, perhaps because of an error in it; the batch is "
                        "dropped: none of its calls is made");
     }
-    (void)setoStreamWait(stream_, position_, bounded ? static_cast<std::uint32_t>(std::min(left, kMost)) : 0);
+    (void)setoStreamWait(stream_, position_, static_cast<std::uint32_t>(bounded ? std::min(left, kLookMs) : kLookMs));
+    if (interrupts_ != nullptr && !has_ended()) interrupts_();
   }
   settle();
   channel_->forget_ended();

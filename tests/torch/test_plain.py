@@ -3,7 +3,10 @@
 import array
 import multiprocessing
 import os
+import signal
 import tempfile
+import threading
+import time
 import traceback
 import unittest
 from typing import Any, Callable
@@ -89,6 +92,7 @@ def refusals(comm: Any) -> list:
         lambda: comm.all_reduce([1.0, 2.0]),
         lambda: comm.all_reduce(numpy.ones(4), "median"),
         lambda: comm.all_reduce(numpy.ones(4), codec="fp61"),
+        lambda: comm.all_reduce(numpy.ones(4, dtype=numpy.int32), codec="fp16"),
         lambda: comm.all_gather(numpy.ones(4), numpy.ones(4)),
         lambda: comm.all_reduce(numpy.ones(4, dtype=bool), "avg"),
         lambda: type(comm)(timeout_s=0),
@@ -114,6 +118,61 @@ def lost(comm: Any) -> str:
         comm.abort()
         return str(error)
     return "it worked"
+
+
+def interrupt_soon() -> None:
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
+def interrupted(comm: Any) -> Any:
+    import seto
+
+    mine = numpy.ones(4)
+    if comm.rank == 1:
+        try:
+            comm.receive(mine, source=0)
+        except seto.SetoError as error:
+            return str(error)
+        return "it worked"
+    began = time.monotonic()
+    try:
+        interrupt_soon()
+        comm.all_reduce(mine)
+    except KeyboardInterrupt:
+        pass
+    else:
+        raise AssertionError("nothing interrupted it")
+    try:
+        comm.barrier()
+    except ValueError as error:
+        assert "closed" in str(error)
+    return time.monotonic() - began
+
+
+def without_the_others(root: str, answers: Any) -> None:
+    import seto
+
+    os.environ.update(SETO_ROOT=f"file:{root}", SETO_RANK="0", SETO_RANKS="2")
+    began = time.monotonic()
+    try:
+        interrupt_soon()
+        seto.Communicator()
+    except KeyboardInterrupt:
+        answers.put((0, time.monotonic() - began, None))
+    else:
+        answers.put((0, None, "it worked"))
+    answers.close()
+    answers.join_thread()
+
+
+def on_another_thread(comm: Any) -> None:
+    mine, told = numpy.full(4, comm.rank + 1.0), []
+    for _ in range(3):
+        thread = threading.Thread(target=lambda: told.append(comm.all_reduce(mine)))
+        thread.start()
+        thread.join(ranks.LIMIT_S)
+        comm.all_reduce(mine)
+    assert len(told) == 3 and (mine == 3 * 2**5).all()
 
 
 def alone(comm: Any) -> str:
@@ -146,6 +205,7 @@ class Plain(unittest.TestCase):
             "neither a buffer nor __dlpack__",
             "median",
             "fp16",
+            "takes sums of wider floats; this is all_reduce of 4 int32",
             "2 ranks bring 4 each",
             "no avg of truths",
             "timeout_s: 0",
@@ -157,6 +217,21 @@ class Plain(unittest.TestCase):
 
     def test_a_rank_that_leaves_is_named(self):
         self.assertIn("rank 1", run(lost)[0])
+
+    def test_ctrl_c_ends_a_call_and_the_others_hear_so(self):
+        seconds, text = run(interrupted)
+        self.assertLess(seconds, 5)
+        self.assertIn("rank 0", text)
+
+    def test_ctrl_c_ends_the_wait_for_ranks_that_never_come(self):
+        context = multiprocessing.get_context("fork")
+        answers = context.Queue()
+        with tempfile.TemporaryDirectory(prefix="seto_plain_") as folder:
+            process = context.Process(target=without_the_others, args=(f"{folder}/root", answers))
+            self.assertLess(ranks.collect([process], answers)[0], 5)
+
+    def test_calls_of_several_threads_in_turn(self):
+        run(on_another_thread)
 
     def test_alone(self):
         self.assertEqual(run(alone, 1)[0], "this communicator was closed")

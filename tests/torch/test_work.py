@@ -3,6 +3,7 @@
 import datetime
 import os
 import signal
+import threading
 import time
 import unittest
 
@@ -101,6 +102,27 @@ def late_rank(rank: int, size: int) -> str:
         dist.distributed_c10d._get_default_store().set("enough", "1")
         return f"{type(error).__name__}: {error}"
     return "it came"
+
+
+def interrupted(rank: int, size: int) -> float:
+    """The wait ends, the call goes on."""
+    store, mine = dist.distributed_c10d._get_default_store(), torch.full((4,), rank + 1.0)
+    if rank == 1:
+        store.get("interrupted")
+        dist.all_reduce(mine)
+        return 0
+    work = dist.all_reduce(mine, async_op=True)
+    began = time.monotonic()
+    try:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        work.wait()
+        raise AssertionError("nothing interrupted it")
+    except KeyboardInterrupt:
+        took = time.monotonic() - began
+    store.set("interrupted", "1")
+    work.wait()
+    assert mine.eq(3).all()
+    return took
 
 
 def calls_that_differ(rank: int, size: int) -> list:
@@ -220,6 +242,9 @@ class Works(unittest.TestCase):
 
     def test_a_wait_that_is_too_short(self):
         self.assertRegex(ranks.run(late_rank, 2)[0], "seto:all_reduce has not ended within 300 ms")
+
+    def test_ctrl_c_ends_a_wait(self):
+        self.assertLess(ranks.run(interrupted, 2)[0], 5)
 
     def test_calls_that_differ(self):
         for answer, after in ranks.run(calls_that_differ, 2):
