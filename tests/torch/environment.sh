@@ -20,8 +20,13 @@ if [[ $1 == --install ]]; then
   "$base/bin/python" -m venv "$folder"
   packages=$("$base/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   echo "$packages" >"$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth"
-  # Warnings as errors: the library's objects are then those that the compiler cache has from the build.
+  # Warnings as errors, and compilers by the same names: the library's objects are then those that the compiler cache has from the
+  # build (of a Python that was built with g++, scikit-build-core would call g++ what is c++ there).
   options=(-C cmake.define.SETO_WERROR=ON)
+  for compiler in CMAKE_C_COMPILER CMAKE_CXX_COMPILER; do
+    path=$(sed -n "s/^$compiler:[A-Z]*=//p" build/CMakeCache.txt 2>/dev/null || true)
+    [[ -z $path ]] || options+=(-C "cmake.define.$compiler=$path")
+  done
   [[ $base == *build-torch ]] || options+=(-C "build-dir=build-wheel-${base##*build-torch-}")
   "$folder/bin/python" -m pip install --no-build-isolation --no-deps "${options[@]}" .
   exec "$folder/bin/python" -c 'import seto, seto.torch, torch; print("seto", seto.version(), "for torch", torch.__version__)'
