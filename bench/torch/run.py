@@ -21,6 +21,7 @@ from session import Progress, Run, wanted_keys
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ROUNDS = 5
+ROUNDS_OF_STEPS = 9  # at least: of half a second each, which the cores' state of the moment moves by a tenth
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "PYTHONPATH": str(HERE)}
 
 
@@ -44,7 +45,7 @@ class Torch(Run):
             self.entries[ranks].append({**entry, "round": index})
 
     def training(self, kind):
-        lines = self.attempt(kind, lambda: self.launch(2, HERE / "steps.py", "--kind", kind, "--rounds", max(3, self.options.rounds)))
+        lines = self.attempt(kind, lambda: self.launch(2, HERE / "steps.py", "--kind", kind, "--rounds", max(ROUNDS_OF_STEPS, self.options.rounds)))
         if lines:
             self.steps[kind] = {"model": lines[0], "rounds": lines[1:]}
 
