@@ -1,6 +1,7 @@
 """Communicators for programs without torch."""
 
 import ctypes
+import os
 import threading
 import time
 from typing import Any, Callable, Optional
@@ -76,6 +77,7 @@ class Communicator:
         timeout_s: Optional[float] = None,
     ) -> None:
         self._handle, self._stream = _handle(), _handle()
+        self._process = os.getpid()
         if timeout_s is not None and timeout_s <= 0:
             raise ValueError(f"timeout_s: {timeout_s} is none; it is positive, or None for what SETO_OPERATION_TIMEOUT_MS says")
         config = Config(size=ctypes.sizeof(Config), magic=Config.MAGIC, version=version_code())
@@ -184,9 +186,9 @@ class Communicator:
     def __repr__(self) -> str:
         return f"seto.Communicator(rank {self.rank} of {self.size}{'' if self._handle else ', closed'})"
 
-    # At the end of the interpreter the system takes back what there is.
+    # At the end of the interpreter the system takes back what there is; a forked child has only the shell of it.
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) and ctypes is not None:
+        if getattr(self, "_handle", None) and os is not None and os.getpid() == self._process:
             self.close()
 
     def _pair(self, array: Any, out: Any) -> "tuple[Memory, Memory]":

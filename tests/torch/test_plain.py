@@ -175,6 +175,27 @@ def on_another_thread(comm: Any) -> None:
     assert len(told) == 3 and (mine == 3 * 2**5).all()
 
 
+def forked(comm: Any) -> str:
+    """What a child says that calls, and drops what it got."""
+    import seto
+
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(writing, 2)  # where the interpreter tells of what it ignored
+        try:
+            comm.barrier()
+        except seto.SetoError as error:
+            os.write(writing, str(error).encode())
+        comm.__del__()
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    comm.barrier()
+    with os.fdopen(reading, encoding="utf-8") as told:
+        return told.read()
+
+
 def alone(comm: Any) -> str:
     import re
 
@@ -232,6 +253,11 @@ class Plain(unittest.TestCase):
 
     def test_calls_of_several_threads_in_turn(self):
         run(on_another_thread)
+
+    def test_a_forked_child_is_told(self):
+        for text in run(forked):
+            self.assertIn("forked", text)
+            self.assertTrue(text.endswith("exec a new program"), text)
 
     def test_alone(self):
         self.assertEqual(run(alone, 1)[0], "this communicator was closed")
