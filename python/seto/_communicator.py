@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any, Callable, Optional
 
-from seto._library import IN_PROGRESS, SUCCESS, TIMEOUT, CallConfig, Config, SetoError, answering, check, function, version_code
+from seto._library import IN_PROGRESS, SUCCESS, TIMEOUT, CallConfig, Config, answering, check, failure_of, function, version_code
 from seto._memory import Memory, memory_of
 
 _OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4}
@@ -15,25 +15,25 @@ _address, _count, _int, _handle = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
 _config = ctypes.POINTER(CallConfig)
 
 _init_environment = answering("setoCommInitEnvironment", ctypes.POINTER(_handle), ctypes.POINTER(Config))
-_destroy = function("setoCommDestroy", _handle)
-_abort = function("setoCommAbort", _handle)
+_destroy = answering("setoCommDestroy", _handle)
+_abort = answering("setoCommAbort", _handle)
 _rank = function("setoCommUserRank", _handle, ctypes.POINTER(_int))
 _size = function("setoCommCount", _handle, ctypes.POINTER(_int))
-_codec_id = function("setoCodecId", ctypes.c_char_p, ctypes.POINTER(_int))
-_all_reduce = function("setoAllReduceConfig", _address, _address, _count, _int, _int, _handle, _handle, _config)
-_all_gather = function("setoAllGatherConfig", _address, _address, _count, _int, _handle, _handle, _config)
-_reduce_scatter = function("setoReduceScatterConfig", _address, _address, _count, _int, _int, _handle, _handle, _config)
-_all_to_all = function("setoAlltoAllConfig", _address, _address, _count, _int, _handle, _handle, _config)
-_broadcast = function("setoBroadcastConfig", _address, _address, _count, _int, _int, _handle, _handle, _config)
-_reduce = function("setoReduceConfig", _address, _address, _count, _int, _int, _int, _handle, _handle, _config)
-_barrier = function("setoBarrierConfig", _handle, _handle, _config)
-_send = function("setoSendConfig", _address, _count, _int, _int, _handle, _handle, _config)
-_receive = function("setoRecvConfig", _address, _count, _int, _int, _handle, _handle, _config)
+_codec_id = answering("setoCodecId", ctypes.c_char_p, ctypes.POINTER(_int))
+_all_reduce = answering("setoAllReduceConfig", _address, _address, _count, _int, _int, _handle, _handle, _config)
+_all_gather = answering("setoAllGatherConfig", _address, _address, _count, _int, _handle, _handle, _config)
+_reduce_scatter = answering("setoReduceScatterConfig", _address, _address, _count, _int, _int, _handle, _handle, _config)
+_all_to_all = answering("setoAlltoAllConfig", _address, _address, _count, _int, _handle, _handle, _config)
+_broadcast = answering("setoBroadcastConfig", _address, _address, _count, _int, _int, _handle, _handle, _config)
+_reduce = answering("setoReduceConfig", _address, _address, _count, _int, _int, _int, _handle, _handle, _config)
+_barrier = answering("setoBarrierConfig", _handle, _handle, _config)
+_send = answering("setoSendConfig", _address, _count, _int, _int, _handle, _handle, _config)
+_receive = answering("setoRecvConfig", _address, _count, _int, _int, _handle, _handle, _config)
 _state = function("setoCommGetAsyncError", _handle, ctypes.POINTER(_int))
-_make_stream = function("setoStreamCreate", ctypes.POINTER(_handle))
+_make_stream = answering("setoStreamCreate", ctypes.POINTER(_handle))
 _end_stream = answering("setoStreamDestroy", _handle)
-_position = function("setoStreamPosition", _handle, ctypes.POINTER(ctypes.c_uint64))
-_wait = answering("setoStreamWait", _handle, ctypes.c_uint64, ctypes.c_uint32)
+_position = answering("setoStreamPosition", _handle, ctypes.POINTER(ctypes.c_uint64))
+_wait_for = answering("setoStreamWait", _handle, ctypes.c_uint64, ctypes.c_uint32)
 _poll = answering("setoStreamPoll", _handle, ctypes.c_uint64)
 
 # Whoever waits lets the interpreter run signal handlers as often: Ctrl-C is one.
@@ -78,6 +78,8 @@ class Communicator:
     ) -> None:
         self._handle, self._stream = _handle(), _handle()
         self._process = os.getpid()
+        self._lock = threading.RLock()  # of the handles; nobody waits for a peer under it
+        self._lent: "Optional[tuple[Memory, ...]]" = None  # to the call that is under way
         if timeout_s is not None and timeout_s <= 0:
             raise ValueError(f"timeout_s: {timeout_s} is none; it is positive, or None for what SETO_OPERATION_TIMEOUT_MS says")
         config = Config(size=ctypes.sizeof(Config), magic=Config.MAGIC, version=version_code())
@@ -106,13 +108,13 @@ class Communicator:
     def all_reduce(self, array: Any, op: str = "sum", *, out: Any = None, codec: Optional[str] = None) -> Any:
         """The reduction of every rank's array, on all ranks: in place, or into `out`. Gives where it is."""
         mine, into = self._pair(array, out)
-        self._call(_all_reduce, mine.address, into.address, mine.count, mine.type, _op(op, mine), codec=codec)
+        self._call((mine, into), _all_reduce, mine.address, into.address, mine.count, mine.type, _op(op, mine), codec=codec)
         return array if out is None else out
 
     def reduce(self, array: Any, root: int, op: str = "sum") -> Any:
         """The same on the root alone; the arrays of the others stay as they are."""
         mine = memory_of(array, "array", writable=self.rank == root)
-        self._call(_reduce, mine.address, mine.address, mine.count, mine.type, _op(op, mine), root)
+        self._call((mine,), _reduce, mine.address, mine.address, mine.count, mine.type, _op(op, mine), root)
         return array
 
     def all_gather(self, array: Any, out: Any) -> Any:
@@ -121,7 +123,7 @@ class Communicator:
         self._same_type(mine, into)
         if into.count != mine.count * self.size:
             raise ValueError(f"out: {into.count} elements, but {self.size} ranks bring {mine.count} each")
-        self._call(_all_gather, mine.address, into.address, mine.count, mine.type)
+        self._call((mine, into), _all_gather, mine.address, into.address, mine.count, mine.type)
         return out
 
     def reduce_scatter(self, array: Any, out: Any, op: str = "sum", *, codec: Optional[str] = None) -> Any:
@@ -130,7 +132,7 @@ class Communicator:
         self._same_type(mine, into)
         if mine.count != into.count * self.size:
             raise ValueError(f"array: {mine.count} elements, but {self.size} ranks take {into.count} each")
-        self._call(_reduce_scatter, mine.address, into.address, into.count, mine.type, _op(op, mine), codec=codec)
+        self._call((mine, into), _reduce_scatter, mine.address, into.address, into.count, mine.type, _op(op, mine), codec=codec)
         return out
 
     def all_to_all(self, array: Any, out: Any) -> Any:
@@ -138,44 +140,51 @@ class Communicator:
         mine, into = self._pair(array, out)
         if mine.count % self.size != 0:
             raise ValueError(f"array: {mine.count} elements do not divide among {self.size} ranks")
-        self._call(_all_to_all, mine.address, into.address, mine.count // self.size, mine.type)
+        self._call((mine, into), _all_to_all, mine.address, into.address, mine.count // self.size, mine.type)
         return out
 
     def broadcast(self, array: Any, root: int = 0) -> Any:
         """The root's array, on all ranks."""
         mine = memory_of(array, "array", writable=self.rank != root)
-        self._call(_broadcast, mine.address, mine.address, mine.count, mine.type, root)
+        self._call((mine,), _broadcast, mine.address, mine.address, mine.count, mine.type, root)
         return array
 
     def send(self, array: Any, to: int) -> None:
         """Ends when the receiver, or the library, has taken it."""
         mine = memory_of(array, "array", writable=False)
-        self._call(_send, mine.address, mine.count, mine.type, to)
+        self._call((mine,), _send, mine.address, mine.count, mine.type, to)
 
     def receive(self, array: Any, source: int) -> Any:
         """What rank `source` sends next."""
         into = memory_of(array, "array", writable=True)
-        self._call(_receive, into.address, into.count, into.type, source)
+        self._call((into,), _receive, into.address, into.count, into.type, source)
         return array
 
     def barrier(self) -> None:
         """Ends when every rank has come."""
-        self._call(_barrier)
+        self._call((), _barrier)
 
     def abort(self) -> None:
         """Ends pending calls on all ranks; from any thread."""
-        handle, self._handle = self._handle, _handle()
-        if handle:
-            _abort(handle)
+        with self._lock:
+            none, mine = _handle(), self._is_of_this_process()
+            handle, self._handle = self._handle, none  # no signal is let in between this line and the end of the next
+            if handle and mine:
+                _abort(handle)
+            if self._lent is None:  # else by the call that is under way
+                self._drop_stream()
 
     def close(self) -> None:
-        """Local; a communicator that is collected closes itself."""
-        stream, self._stream = self._stream, _handle()
-        if stream:
-            _end_stream(stream)
-        handle, self._handle = self._handle, _handle()
-        if handle:
-            _destroy(handle)
+        """Local; a communicator that is collected closes itself. Where a call of it is under way, that is aborted."""
+        with self._lock:
+            if self._lent is not None:
+                self.abort()
+                return
+            self._drop_stream()
+            none, mine = _handle(), self._is_of_this_process()
+            handle, self._handle = self._handle, none
+            if handle and mine:
+                check(_destroy(handle))
 
     def __enter__(self) -> "Communicator":
         return self
@@ -186,10 +195,14 @@ class Communicator:
     def __repr__(self) -> str:
         return f"seto.Communicator(rank {self.rank} of {self.size}{'' if self._handle else ', closed'})"
 
-    # At the end of the interpreter the system takes back what there is; a forked child has only the shell of it.
+    # At the end of the interpreter the system takes back what there is.
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) and os is not None and os.getpid() == self._process:
+        if getattr(self, "_handle", None) and ctypes is not None:
             self.close()
+
+    # A forked child has only the shell of it.
+    def _is_of_this_process(self) -> bool:
+        return os.getpid() == self._process
 
     def _pair(self, array: Any, out: Any) -> "tuple[Memory, Memory]":
         mine = memory_of(array, "array", writable=out is None)
@@ -217,43 +230,62 @@ class Communicator:
                     time.sleep(_LOOK_AT_INIT_S)
             check(code, self._handle)
         except BaseException:
-            self.abort()
+            try:
+                self.abort()
+            finally:
+                self.abort()
             raise
 
-    # Signal handlers run on the main thread alone. There a call is queued on a stream, and waited for in turns.
-    def _call(self, called: Callable[..., None], *arguments: Any, codec: Optional[str] = None) -> None:
-        if not self._handle:
-            raise ValueError("this communicator was closed")
-        self._config.codec = 0
+    # Queued on a stream and waited for in turns, between which the interpreter runs signal handlers. What is raised in here comes
+    # from these, as the library's own failures are values, and ends the call: nothing is written any more to memory that was lent.
+    def _call(self, lent: "tuple[Memory, ...]", called: Callable[..., int], *arguments: Any, codec: Optional[str] = None) -> None:
+        number = _int()
         if codec is not None:
-            found = _int()
-            _codec_id(codec.encode(), ctypes.byref(found))
-            self._config.codec = found.value
-        if threading.current_thread() is not threading.main_thread():
-            called(*arguments, self._handle, None, ctypes.byref(self._config))
-            return
-        if not self._stream:
-            _make_stream(ctypes.byref(self._stream))
+            check(_codec_id(codec.encode(), ctypes.byref(number)))
+        if self._lent is not None:
+            raise RuntimeError("a call of this communicator is under way: one at a time")
         try:
-            called(*arguments, self._handle, self._stream, ctypes.byref(self._config))
-            self._wait_for_stream()
-        except SetoError:
-            raise
+            self._lent = lent
+            failure = self._queue(called, arguments, number.value) or self._wait()
         except BaseException:
-            self.abort()  # nothing writes to the caller's arrays any more
+            try:
+                self._give_up()
+            finally:  # of two signals at once the second is raised where the first begins to be handled
+                self._give_up()
             raise
-
-    def _wait_for_stream(self) -> None:
-        position = ctypes.c_uint64()
-        _position(self._stream, ctypes.byref(position))
-        while (code := _wait(self._stream, position, _LOOK_MS)) == TIMEOUT:
-            code = _poll(self._stream, position)
-            if code != IN_PROGRESS:  # a call that failed of its own deadline
-                break
-        if code == SUCCESS:
-            return
-        stream, self._stream = self._stream, _handle()  # it remembers its first failure; the communicator may go on
-        try:
-            check(code)
         finally:
+            self._lent = None
+        if failure is not None:
+            self._drop_stream()  # it remembers its first failure; the communicator may go on
+            raise failure
+
+    def _queue(self, called: Callable[..., int], arguments: "tuple[Any, ...]", codec: int) -> Optional[Exception]:
+        with self._lock:
+            if not self._handle:
+                return ValueError("this communicator was closed")
+            if not self._stream and (code := _make_stream(ctypes.byref(self._stream))) != SUCCESS:
+                return failure_of(code)
+            self._config.codec = codec
+            return failure_of(called(*arguments, self._handle, self._stream, ctypes.byref(self._config)))
+
+    def _wait(self) -> Optional[Exception]:
+        stream, position = self._stream, ctypes.c_uint64()
+        code = _position(stream, ctypes.byref(position))
+        if code == SUCCESS:
+            code = IN_PROGRESS
+        while code == IN_PROGRESS:
+            code = _wait_for(stream, position, _LOOK_MS)
+            if code == TIMEOUT:  # of this turn, or of the call
+                code = _poll(stream, position)
+        return failure_of(code)
+
+    # Returns when nothing of a call that was under way is left.
+    def _give_up(self) -> None:
+        self.abort()
+        self._drop_stream()
+
+    def _drop_stream(self) -> None:
+        none, mine = _handle(), self._is_of_this_process()
+        stream, self._stream = self._stream, none
+        if stream and mine:
             _end_stream(stream)

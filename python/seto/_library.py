@@ -71,7 +71,7 @@ class UniqueId(ctypes.Structure):
 
 def _load() -> ctypes.CDLL:
     """The library of this wheel; from the sources of the package, the one in the build folder beside them."""
-    beside = pathlib.Path(__file__).resolve().parent
+    beside = pathlib.Path(__file__).parent
     path, built = beside / "libseto.so.0", beside.parents[1] / "build" / "libseto.so.0"
     if not path.exists() and built.exists():
         path = built
@@ -86,10 +86,15 @@ _library.setoGetLastError.restype = ctypes.c_char_p
 _library.setoGetLastError.argtypes = [ctypes.c_void_p]
 
 
+def failure_of(code: int, communicator: "ctypes.c_void_p | None" = None) -> "SetoError | None":
+    """What a function of the library answered, unless that is success: with the text of this thread's last failure, or of a communicator's."""
+    return None if code == SUCCESS else SetoError(code, _library.setoGetLastError(communicator).decode(errors="replace"))
+
+
 def check(code: int, communicator: "ctypes.c_void_p | None" = None) -> None:
-    """Raises what a function of the library answered, unless that is success. Its text is that of this thread's last failure, or of a communicator's."""
+    """Raises it."""
     if code != SUCCESS:
-        raise SetoError(code, _library.setoGetLastError(communicator).decode(errors="replace"))
+        raise failure_of(code, communicator)
 
 
 def answering(name: str, *types: object):

@@ -8,6 +8,7 @@
 
 #include "src/torch/errors.h"
 #include "src/torch/finisher.h"
+#include "src/torch/interrupts.h"
 #include "src/torch/store_bootstrap.h"
 
 namespace seto::torch_backend {
@@ -63,7 +64,7 @@ std::shared_ptr<Channel> Channel::make(const Making& making) {
 
 Channel::Channel(std::shared_ptr<SharedContext> context, setoComm_t comm) : context_(std::move(context)), comm_(comm) {}
 
-// Works that are under way hold this.
+// Works that are under way hold this, so that nothing is waited for here.
 Channel::~Channel() {
   shut_down();
   for (const auto& [lane, stream] : streams_) (void)setoStreamDestroy(stream.handle);
@@ -77,6 +78,15 @@ void Channel::abort() {
   forget_ended();
 }
 
+void Channel::look_for_interrupts() {
+  try {
+    torch_backend::look_for_interrupts();
+  } catch (...) {
+    interrupted_.store(true, std::memory_order_relaxed);
+    throw;
+  }
+}
+
 // Waits while others may still abort, or ask.
 void Channel::shut_down() {
   std::vector<Stream> streams;
@@ -84,7 +94,13 @@ void Channel::shut_down() {
     const std::lock_guard lock(issuing_);
     for (const auto& [lane, stream] : streams_) streams.push_back(stream);
   }
-  for (const Stream& stream : streams) (void)setoStreamWait(stream.handle, stream.last, 0);
+  for (const Stream& stream : streams) {
+    while (setoStreamPoll(stream.handle, stream.last) == setoInProgress) {
+      if (interrupted_.load(std::memory_order_relaxed)) return abort();
+      (void)setoStreamWait(stream.handle, stream.last, kLookMs);
+      look_for_interrupts();
+    }
+  }
   setoComm_t comm = nullptr;
   {
     const std::lock_guard lock(issuing_);

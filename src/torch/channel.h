@@ -88,8 +88,10 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] std::string dump(setoFormat_t format) const;
 
   void abort();
-  // Waits for what this rank has issued.
+  // Waits for what this rank has issued, or aborts it where a wait was interrupted before.
   void shut_down();
+  // By whoever waits; throws.
+  void look_for_interrupts();
   [[nodiscard]] setoResult_t error() const;
   // A call of it has failed; true: not the first.
   bool failed_again() { return failed_.exchange(true, std::memory_order_relaxed); }
@@ -107,6 +109,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   const std::shared_ptr<SharedContext> context_;
   mutable std::mutex issuing_;
   std::atomic<bool> failed_{false};
+  std::atomic<bool> interrupted_{false};
   setoComm_t comm_;  // null once it is gone
   std::map<Lane, Stream> streams_;
   std::mutex endings_;

@@ -11,7 +11,7 @@
 #include "src/torch/backend.h"
 #include "src/torch/errors.h"
 #include "src/torch/finisher.h"
-#include "src/torch/work.h"
+#include "src/torch/interrupts.h"
 
 namespace seto::torch_backend {
 namespace {
@@ -84,7 +84,7 @@ PYBIND11_MODULE(_backend, module) {
   using namespace seto::torch_backend;  // NOLINT: this is its module
   const auto release = py::call_guard<py::gil_scoped_release>();
   translate_argument_errors();
-  Work::look_for_interrupts_by(&run_signal_handlers);
+  look_for_interrupts_by(&run_signal_handlers);
   module.doc() = "The backend of torch.distributed. Use it through seto.torch.";
   module.def("make_backend", &make_backend, py::arg("store"), py::arg("rank"), py::arg("ranks"), py::arg("timeout"),
              py::arg("name"), py::arg("global_ranks"), py::arg("codec"), py::arg("algorithm"), release);

@@ -5,11 +5,10 @@
 #include "src/torch/channel.h"
 #include "src/torch/errors.h"
 #include "src/torch/finisher.h"
+#include "src/torch/interrupts.h"
 
 namespace seto::torch_backend {
 namespace {
-
-constexpr std::int64_t kLookMs = 100;  // so often a waiter looks for interrupts
 
 // Before the text of the failure that ended it.
 const std::string kFailedBefore = "this group has failed before, and wants to be destroyed and made anew: ";
@@ -111,7 +110,7 @@ bool Work::isSuccess() const {
 bool Work::wait(std::chrono::milliseconds timeout) {
   const bool bounded = timeout > kNoTimeout;
   const auto until = std::chrono::steady_clock::now() + timeout;
-  while (!has_ended()) {
+  for (bool first = true; !has_ended(); first = false) {
     const std::int64_t left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
     if (bounded && left <= 0)
       std::rethrow_exception(exception_of(setoTimeout, std::string(what_.title == nullptr ? "a call" : what_.title) +
@@ -122,8 +121,12 @@ bool Work::wait(std::chrono::milliseconds timeout) {
                        "seto: this call is part of a batch that has not ended, perhaps because of an error in it; the batch is "
                        "dropped: none of its calls is made");
     }
-    (void)setoStreamWait(stream_, position_, static_cast<std::uint32_t>(bounded ? std::min(left, kLookMs) : kLookMs));
-    if (interrupts_ != nullptr && !has_ended()) interrupts_();
+    if (!first) channel_->look_for_interrupts();
+    const auto turn = static_cast<std::uint32_t>(bounded ? std::min<std::int64_t>(left, kLookMs) : kLookMs);
+    const setoResult_t result = setoStreamWait(stream_, position_, turn);
+    // Of the wait, not of the call: in a forked child.
+    if (result != setoSuccess && result != setoTimeout && !has_ended())
+      std::rethrow_exception(exception_of(result, setoGetLastError(nullptr)));
   }
   settle();
   channel_->forget_ended();

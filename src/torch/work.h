@@ -29,11 +29,6 @@ class Work final : public c10d::Work {
     int source = -1;  // of a receive
   };
 
-  // What a waiter calls now and then, and may throw: by the module, once, before there are works. Without it waits are not
-  // interrupted.
-  using Interrupts = void (*)();
-  static void look_for_interrupts_by(Interrupts function) { interrupts_ = function; }
-
   Work(std::shared_ptr<Channel> channel, int rank, const What& what, std::vector<at::Tensor> results,
        const std::optional<std::vector<at::Tensor>>& inputs);
   ~Work() override;
@@ -69,7 +64,6 @@ class Work final : public c10d::Work {
   [[nodiscard]] bool has_ended() const;
   [[nodiscard]] c10::IValue value() const;
 
-  static inline Interrupts interrupts_ = nullptr;
   const std::shared_ptr<Channel> channel_;
   What what_;
   std::vector<at::Tensor> results_;

@@ -1,6 +1,7 @@
 """The module `seto` without torch.distributed: arrays of numpy, of the standard library, of torch by DLPack."""
 
 import array
+import functools
 import multiprocessing
 import os
 import signal
@@ -124,8 +125,12 @@ def interrupt_soon() -> None:
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
-def interrupted(comm: Any) -> Any:
+def interrupted(comm: Any, how: str) -> Any:
+    """By Ctrl-C; by a handler that raises what the library raises; by two signals at once."""
     import seto
+
+    def refuse(number: int, frame: Any) -> None:
+        raise seto.SetoError(0, "of a handler")
 
     mine = numpy.ones(4)
     if comm.rank == 1:
@@ -134,19 +139,25 @@ def interrupted(comm: Any) -> Any:
         except seto.SetoError as error:
             return str(error)
         return "it worked"
+    signals = {"twice": (signal.SIGINT, signal.SIGTERM), "handler": (signal.SIGTERM,)}.get(how, (signal.SIGINT,))
+    signal.signal(signal.SIGTERM, refuse)
     began = time.monotonic()
     try:
-        interrupt_soon()
+        threading.Timer(0.3, lambda: [os.kill(os.getpid(), number) for number in signals]).start()
         comm.all_reduce(mine)
-    except KeyboardInterrupt:
-        pass
+    except (KeyboardInterrupt, seto.SetoError) as error:
+        took, kind = time.monotonic() - began, type(error).__name__
     else:
         raise AssertionError("nothing interrupted it")
     try:
         comm.barrier()
     except ValueError as error:
-        assert "closed" in str(error)
-    return time.monotonic() - began
+        assert str(error) == "this communicator was closed"
+    else:
+        raise AssertionError("it goes on")
+    names = [open(f"/proc/self/task/{thread}/comm", encoding="ascii").read().strip() for thread in os.listdir("/proc/self/task")]
+    assert "seto-progress" not in names, f"what it was made of is still there: {names}"
+    return took, kind
 
 
 def without_the_others(root: str, answers: Any) -> None:
@@ -239,10 +250,13 @@ class Plain(unittest.TestCase):
     def test_a_rank_that_leaves_is_named(self):
         self.assertIn("rank 1", run(lost)[0])
 
-    def test_ctrl_c_ends_a_call_and_the_others_hear_so(self):
-        seconds, text = run(interrupted)
-        self.assertLess(seconds, 5)
-        self.assertIn("rank 0", text)
+    def test_a_signal_ends_a_call_and_the_others_hear_so(self):
+        for how, kinds in {"ctrl-c": ("KeyboardInterrupt",), "handler": ("SetoError",), "twice": ("KeyboardInterrupt", "SetoError")}.items():
+            with self.subTest(how):
+                (seconds, kind), text = run(functools.partial(interrupted, how=how))
+                self.assertLess(seconds, 5)
+                self.assertIn(kind, kinds)
+                self.assertIn("rank 0", text)
 
     def test_ctrl_c_ends_the_wait_for_ranks_that_never_come(self):
         context = multiprocessing.get_context("fork")

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 import unittest
+from typing import Any
 
 import ranks
 import torch
@@ -125,6 +126,27 @@ def interrupted(rank: int, size: int) -> float:
     return took
 
 
+def interrupted_for_good(rank: int, size: int) -> Any:
+    """The peer never comes: nor does the end of the group wait for it."""
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 1:
+        store.get("left")
+        try:
+            dist.all_reduce(torch.ones(4))
+        except RuntimeError as error:
+            return str(error)
+        return "it ended well"
+    began = time.monotonic()
+    try:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        dist.all_reduce(torch.ones(4))
+    except KeyboardInterrupt:
+        dist.destroy_process_group()
+        store.set("left", "1")
+        return time.monotonic() - began
+    return "nothing interrupted it"
+
+
 def calls_that_differ(rank: int, size: int) -> list:
     told = []
     for elements in (4 + rank, 4):
@@ -195,19 +217,28 @@ def splits(rank: int, size: int) -> None:
 
 
 def forked(rank: int, size: int) -> str:
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 1:
+        store.get("forked")
+        dist.all_reduce(torch.ones(1))
+        return ""
+    work = dist.all_reduce(torch.ones(1), async_op=True)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        try:
-            dist.all_reduce(torch.ones(1))
-            os.write(writing, b"it worked")
-        except RuntimeError as error:
-            os.write(writing, str(error).encode())
+        for call in (work.wait, lambda: dist.all_reduce(torch.ones(1))):
+            try:
+                call()
+                os.write(writing, b"it worked. ")
+            except RuntimeError as error:
+                os.write(writing, str(error).encode())
         os._exit(0)
     os.waitpid(child, 0)
-    text = os.read(reading, 4096).decode()
-    dist.barrier()
-    return text
+    os.close(writing)
+    store.set("forked", "1")
+    work.wait()
+    with os.fdopen(reading, encoding="utf-8") as told:
+        return told.read()
 
 
 def named(rank: int, size: int) -> tuple:
@@ -246,6 +277,12 @@ class Works(unittest.TestCase):
     def test_ctrl_c_ends_a_wait(self):
         self.assertLess(ranks.run(interrupted, 2)[0], 5)
 
+    @ranks.needs_torch(2, 6)
+    def test_ctrl_c_ends_a_group(self):
+        seconds, text = ranks.run(interrupted_for_good, 2)
+        self.assertLess(seconds, 5)
+        self.assertIn("rank 0", text)
+
     def test_calls_that_differ(self):
         for answer, after in ranks.run(calls_that_differ, 2):
             self.assertIn("DistBackendError: seto: operation 1", answer)
@@ -274,7 +311,7 @@ class Works(unittest.TestCase):
         ranks.run(splits, 4)
 
     def test_a_fork_is_told(self):
-        self.assertIn("fork", ranks.run(forked, 2)[0])
+        self.assertEqual(ranks.run(forked, 2)[0].count("was forked from one that uses the library"), 2)
 
 
 if __name__ == "__main__":
