@@ -32,7 +32,7 @@ _receive = answering("setoRecvConfig", _address, _count, _int, _int, _handle, _h
 _state = function("setoCommGetAsyncError", _handle, ctypes.POINTER(_int))
 _make_stream = answering("setoStreamCreate", ctypes.POINTER(_handle))
 _end_stream = answering("setoStreamDestroy", _handle)
-_position = answering("setoStreamPosition", _handle, ctypes.POINTER(ctypes.c_uint64))
+_position_of = answering("setoStreamPosition", _handle, ctypes.POINTER(ctypes.c_uint64))
 _wait_for = answering("setoStreamWait", _handle, ctypes.c_uint64, ctypes.c_uint32)
 _poll = answering("setoStreamPoll", _handle, ctypes.c_uint64)
 
@@ -52,6 +52,12 @@ def _op(name: str, memory: Memory) -> int:
     if memory.truths and name not in _OF_TRUTHS:
         raise ValueError(f"op: there is no {name} of truths; there are {', '.join(_OF_TRUTHS)}")
     return _OPS[_OF_TRUTHS[name] if memory.truths else name]
+
+
+def _id_of(codec: str) -> int:
+    found = _int()
+    check(_codec_id(codec.encode(), ctypes.byref(found)))
+    return found.value
 
 
 class Communicator:
@@ -88,6 +94,8 @@ class Communicator:
         config.name = name.encode() if name else None
         config.operation_timeout_ms = 0 if timeout_s is None else max(1, int(timeout_s * 1000))
         self._config = CallConfig(size=ctypes.sizeof(CallConfig), magic=CallConfig.MAGIC, version=version_code(), waits_next=_SETO_ON)
+        self._position = ctypes.c_uint64()
+        self._by_config, self._by_position = ctypes.byref(self._config), ctypes.byref(self._position)  # once, as calls are many
         self._make(config)
         found = _int()
         _rank(self._handle, ctypes.byref(found))
@@ -239,14 +247,12 @@ class Communicator:
     # Queued on a stream and waited for in turns, between which the interpreter runs signal handlers. What is raised in here comes
     # from these, as the library's own failures are values, and ends the call: nothing is written any more to memory that was lent.
     def _call(self, lent: "tuple[Memory, ...]", called: Callable[..., int], *arguments: Any, codec: Optional[str] = None) -> None:
-        number = _int()
-        if codec is not None:
-            check(_codec_id(codec.encode(), ctypes.byref(number)))
+        number = 0 if codec is None else _id_of(codec)
         if self._lent is not None:
             raise RuntimeError("a call of this communicator is under way: one at a time")
         try:
             self._lent = lent
-            failure = self._queue(called, arguments, number.value) or self._wait()
+            failure = self._queue(called, arguments, number) or self._wait()
         except BaseException:
             try:
                 self._give_up()
@@ -266,11 +272,11 @@ class Communicator:
             if not self._stream and (code := _make_stream(ctypes.byref(self._stream))) != SUCCESS:
                 return failure_of(code)
             self._config.codec = codec
-            return failure_of(called(*arguments, self._handle, self._stream, ctypes.byref(self._config)))
+            return failure_of(called(*arguments, self._handle, self._stream, self._by_config))
 
     def _wait(self) -> Optional[Exception]:
-        stream, position = self._stream, ctypes.c_uint64()
-        code = _position(stream, ctypes.byref(position))
+        stream, position = self._stream, self._position
+        code = _position_of(stream, self._by_position)
         if code == SUCCESS:
             code = IN_PROGRESS
         while code == IN_PROGRESS:

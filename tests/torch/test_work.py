@@ -132,7 +132,8 @@ def interrupted_for_good(rank: int, size: int) -> Any:
     if rank == 1:
         store.get("left")
         try:
-            dist.all_reduce(torch.ones(4))
+            dist.all_reduce(torch.ones(4))  # all that this wants may have come before its peer left
+            dist.barrier()
         except RuntimeError as error:
             return str(error)
         return "it ended well"
