@@ -240,7 +240,7 @@ class Communicator:
         except BaseException:
             try:
                 self.abort()
-            finally:
+            finally:  # as in _call
                 self.abort()
             raise
 
