@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "src/base/result.h"
-#include "src/bootstrap/contact.h"
+#include "src/bootstrap/rendezvous_address.h"
 #include "src/net/secret.h"
 #include "src/net/token.h"
 

@@ -11,9 +11,9 @@
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/control/control_thread.h"
-#include "src/control/front_door.h"
-#include "src/control/tcp_wire.h"
-#include "src/control/wires.h"
+#include "src/control/network/tcp_connector.h"
+#include "src/control/channel/tcp_control_channel.h"
+#include "src/control/channel/control_channels.h"
 
 namespace seto {
 

@@ -1,4 +1,4 @@
-#include "src/control/wires.h"
+#include "src/control/channel/control_channels.h"
 
 #include <atomic>
 #include <mutex>

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "src/base/clock.h"
-#include "src/control/heartbeats.h"
-#include "src/control/meeting_point.h"
-#include "src/control/wires.h"
+#include "src/control/liveness/heartbeats.h"
+#include "src/control/local/local_connector.h"
+#include "src/control/channel/control_channels.h"
 #include "transports/shm/segment.h"
 #include "transports/tcp/domain.h"
 

@@ -7,8 +7,8 @@
 #include <cstdio>
 
 #include "src/base/text.h"
-#include "src/bootstrap/environment.h"
-#include "src/core/context.h"
+#include "src/bootstrap/providers/environment.h"
+#include "src/core/connect/context.h"
 #include "src/core/json.h"
 
 namespace seto {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/core/dump.h"
+#include "src/core/dump/dump_format.h"
 
 #if __has_include(<nlohmann/json.hpp>)
 #include <nlohmann/json.hpp>

@@ -8,7 +8,7 @@
 
 #include "src/base/result.h"
 #include "src/base/types.h"
-#include "src/core/waits.h"
+#include "src/core/record/wait_reports.h"
 
 namespace seto {
 

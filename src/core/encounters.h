@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "src/core/introduction.h"
+#include "src/core/connect/rank_announcement.h"
 #include "src/core/neighbour.h"
 
 namespace seto {

@@ -4,10 +4,10 @@
 #include <cstdio>
 
 #include "src/base/text.h"
-#include "src/core/call.h"
-#include "src/core/context.h"
+#include "src/core/call/collective_call.h"
+#include "src/core/connect/context.h"
 #include "src/core/json.h"
-#include "src/core/names.h"
+#include "src/core/call/ids.h"
 
 namespace seto {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "src/core/communicator.h"
-#include "src/core/planner.h"
+#include "src/core/communicator/communicator.h"
+#include "src/core/choice/planner.h"
 
 namespace seto {
 

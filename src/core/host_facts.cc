@@ -15,7 +15,7 @@
 
 #include "src/base/fd.h"
 #include "src/base/text.h"
-#include "src/core/context.h"
+#include "src/core/connect/context.h"
 #include "src/net/interfaces.h"
 
 namespace seto {

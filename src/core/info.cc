@@ -14,7 +14,7 @@
 #include "src/codec/codec.h"
 #include "src/core/host_facts.h"
 #include "src/core/json.h"
-#include "src/core/names.h"
+#include "src/core/call/ids.h"
 #include "src/device/reduce.h"
 
 namespace seto {

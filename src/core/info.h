@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "src/base/config.h"
-#include "src/core/communicator.h"
+#include "src/core/communicator/communicator.h"
 #include "src/core/explain.h"
 
 namespace seto {

@@ -12,10 +12,10 @@
 
 #include "src/base/thread.h"
 #include "src/core/bells.h"
-#include "src/core/communicator.h"
+#include "src/core/communicator/communicator.h"
 #include "src/core/encounters.h"
-#include "src/core/introduction.h"
-#include "src/core/joined_circle.h"
+#include "src/core/connect/rank_announcement.h"
+#include "src/core/connect/mixed_streams.h"
 #include "src/core/party.h"
 #include "src/net/token.h"
 #include "src/topology/host_identity.h"

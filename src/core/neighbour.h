@@ -8,8 +8,8 @@
 
 #include "src/base/fork.h"
 #include "src/base/result.h"
-#include "src/control/meeting_point.h"
-#include "src/core/acquaintances.h"
+#include "src/control/local/local_connector.h"
+#include "src/core/connect/connection_cache.h"
 #include "src/core/connection.h"
 
 namespace seto {

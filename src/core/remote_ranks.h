@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "src/control/wires.h"
-#include "src/core/acquaintances.h"
-#include "transports/tcp/tcp_circle.h"
+#include "src/control/channel/control_channels.h"
+#include "src/core/connect/connection_cache.h"
+#include "transports/tcp/tcp_peer_group.h"
 
 namespace seto {
 

@@ -3,7 +3,7 @@
 
 #include "src/bootstrap/bootstrap.h"
 #include "src/core/json.h"
-#include "src/core/names.h"
+#include "src/core/call/ids.h"
 #include "src/core/report.h"
 
 namespace seto {

@@ -5,8 +5,8 @@
 
 #include "src/base/config.h"
 #include "src/base/result.h"
-#include "src/core/recorder.h"
-#include "src/core/waits.h"
+#include "src/core/record/flight_recorder.h"
+#include "src/core/record/wait_reports.h"
 
 namespace seto {
 

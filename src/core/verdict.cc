@@ -9,7 +9,7 @@
 
 #include "src/bootstrap/bootstrap.h"
 #include "src/core/moving.h"
-#include "src/core/names.h"
+#include "src/core/call/ids.h"
 #include "src/core/report.h"
 #include "src/core/verdict_words.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/core/names.h"
+#include "src/core/call/ids.h"
 
 namespace seto {
 

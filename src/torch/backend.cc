@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "src/torch/errors.h"
-#include "src/torch/finisher.h"
+#include "src/torch/completion_threads.h"
 
 namespace seto::torch_backend {
 namespace {

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "src/torch/channel.h"
+#include "src/torch/communicator.h"
 #include "src/torch/error_feedback.h"
-#include "src/torch/seam.h"
+#include "src/torch/c10d_compat.h"
 #include "src/torch/types.h"
 
 namespace seto::torch_backend {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "src/torch/channel.h"
+#include "src/torch/communicator.h"
 
 namespace seto::torch_backend {
 

@@ -10,7 +10,7 @@
 #include "src/torch/arguments.h"
 #include "src/torch/backend.h"
 #include "src/torch/errors.h"
-#include "src/torch/finisher.h"
+#include "src/torch/completion_threads.h"
 #include "src/torch/interrupts.h"
 
 namespace seto::torch_backend {

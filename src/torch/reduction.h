@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "src/torch/channel.h"
+#include "src/torch/communicator.h"
 #include "src/torch/types.h"
 
 namespace seto::torch_backend {

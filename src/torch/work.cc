@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "src/torch/channel.h"
+#include "src/torch/communicator.h"
 #include "src/torch/errors.h"
-#include "src/torch/finisher.h"
+#include "src/torch/completion_threads.h"
 #include "src/torch/interrupts.h"
 
 namespace seto::torch_backend {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "src/base/clock.h"
-#include "src/bootstrap/in_process.h"
+#include "src/bootstrap/providers/in_process.h"
 #include "tests/cluster/thread_ranks.h"
 
 namespace seto::testing {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "src/api/handles.h"
+#include "src/api/support/handles.h"
 #include "tests/cluster/thread_ranks.h"
 
 namespace seto::testing {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/api/handles.h"
+#include "src/api/support/handles.h"
 #include "src/base/clock.h"
 #include "tests/support/ranks.h"
 #include "transports/slots/layout.h"

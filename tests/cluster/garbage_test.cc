@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/api/handles.h"
+#include "src/api/support/handles.h"
 #include "tests/support/ranks.h"
 #include "transports/slots/layout.h"
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/leavings.h"
+#include "tests/support/leftovers.h"
 #include "tests/support/ranks.h"
 
 namespace seto::testing {

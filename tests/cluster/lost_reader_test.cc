@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "src/api/handles.h"
+#include "src/api/support/handles.h"
 #include "tests/support/ranks.h"
-#include "tests/support/room.h"
+#include "tests/support/shared_memory_ranks.h"
 
 namespace seto::testing {
 namespace {

@@ -7,12 +7,12 @@
 #include <thread>
 #include <vector>
 
-#include "src/core/communicator.h"
+#include "src/core/communicator/communicator.h"
 #include "src/core/neighbour.h"
 #include "src/topology/host_identity.h"
 #include "tests/support/other_context.h"
 #include "tests/support/ranks.h"
-#include "tests/support/room.h"
+#include "tests/support/shared_memory_ranks.h"
 
 namespace seto::testing {
 namespace {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "src/base/clock.h"
-#include "src/core/dump_file.h"
+#include "src/core/dump/dump_file.h"
 #include "tests/support/ranks.h"
 
 namespace seto::testing {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/api/handles.h"
+#include "src/api/support/handles.h"
 #include "src/base/clock.h"
 #include "tests/cluster/thread_ranks.h"
 #include "tests/support/seed.h"

@@ -8,7 +8,7 @@
 
 #include "tests/conformance/engine_world.h"
 #include "tests/support/conformance.h"
-#include "tests/support/tcp_circles.h"
+#include "tests/support/tcp_peer_groups.h"
 
 namespace seto::support {
 namespace {

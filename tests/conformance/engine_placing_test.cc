@@ -1,7 +1,7 @@
 // When an engine says where messages belong: in place, an all_reduce receives into memory that it has to send first.
 
 #include "tests/conformance/engine_world.h"
-#include "tests/support/tcp_circles.h"
+#include "tests/support/tcp_peer_groups.h"
 
 namespace seto::support {
 namespace {

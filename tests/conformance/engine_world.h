@@ -13,8 +13,8 @@
 #include "algorithms/algorithm.h"
 #include "src/engine/host_launch.h"
 #include "src/engine/lowering.h"
-#include "tests/support/circles.h"
-#include "tests/support/faulty_circle.h"
+#include "tests/support/peer_groups.h"
+#include "tests/support/faulty_peer_group.h"
 #include "tests/support/flows.h"
 
 // Ranks in one thread, whose launches take turns, with inputs of which everybody knows what must come out.

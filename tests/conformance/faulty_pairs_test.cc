@@ -4,7 +4,7 @@
 #include <random>
 
 #include "tests/support/conformance.h"
-#include "tests/support/faulty_circle.h"
+#include "tests/support/faulty_peer_group.h"
 
 namespace seto::support {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "tests/support/conformance.h"
-#include "tests/support/tcp_circles.h"
+#include "tests/support/tcp_peer_groups.h"
 
 namespace seto::support {
 namespace {

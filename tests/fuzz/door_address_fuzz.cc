@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "src/control/door_address.h"
+#include "src/control/network/listen_address.h"
 
 // What is read comes back from its own encoding; nothing else may happen but a failure with a text.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

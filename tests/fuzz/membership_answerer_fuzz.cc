@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "src/net/membership.h"
+#include "src/net/auth_handshake.h"
 #include "tests/fuzz/altered.h"
 
 // The side that listens. An honest caller's bytes with changes on the way, or bytes of nobody: accepted is only what is

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "src/net/membership.h"
+#include "src/net/auth_handshake.h"
 #include "tests/fuzz/altered.h"
 
 // The side that calls, as membership_answerer_fuzz.cc.

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "src/bootstrap/frames.h"
+#include "src/bootstrap/rendezvous/frames.h"
 
 namespace {
 

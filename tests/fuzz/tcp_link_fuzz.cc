@@ -11,7 +11,7 @@
 #include <string>
 
 #include "src/net/secret.h"
-#include "transports/tcp/tcp_circle.h"
+#include "transports/tcp/tcp_peer_group.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/control/wire_frames.h"
+#include "src/control/channel/control_frames.h"
 
 // However the bytes are cut, the same frames come of them, and each is what its own encoding says.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

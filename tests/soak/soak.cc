@@ -16,8 +16,8 @@
 #include <set>
 #include <string>
 
-#include "tests/soak/crew.h"
-#include "tests/support/leavings.h"
+#include "tests/soak/processes.h"
+#include "tests/support/leftovers.h"
 
 namespace seto::soak {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/soak/finale.h"
+#include "tests/soak/ending_run.h"
 #include "tests/soak/making.h"
 #include "tests/soak/player.h"
 #include "tests/soak/resources.h"

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/support/circles.h"
+#include "tests/support/peer_groups.h"
 #include "tests/support/flows.h"
 
 // The two ways in which the conformance suite meets a transport.

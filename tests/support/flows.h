@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/base/clock.h"
-#include "tests/support/circles.h"
+#include "tests/support/peer_groups.h"
 
 // Messages with contents that tell them apart, over the streams of one member.
 namespace seto::support {

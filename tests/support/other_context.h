@@ -2,10 +2,10 @@
 
 #include <string>
 
-#include "src/control/meeting_point.h"
-#include "src/core/context.h"
+#include "src/control/local/local_connector.h"
+#include "src/core/connect/context.h"
 #include "tests/support/ranks.h"
-#include "tests/support/room.h"
+#include "tests/support/shared_memory_ranks.h"
 
 namespace seto::testing {
 

@@ -9,7 +9,7 @@
 #include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/result.h"
-#include "transports/tcp/landing.h"
+#include "transports/tcp/receive_buffers.h"
 #include "transports/tcp/link.h"
 
 namespace seto::tcp {

@@ -9,7 +9,7 @@
 
 #include "src/base/result.h"
 #include "transports/tcp/frame.h"
-#include "transports/tcp/landing.h"
+#include "transports/tcp/receive_buffers.h"
 #include "transports/transport.h"
 
 namespace seto::tcp {

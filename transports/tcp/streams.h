@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "transports/tcp/tcp_circle.h"
+#include "transports/tcp/tcp_peer_group.h"
 
 namespace seto::tcp {
 

@@ -1,4 +1,4 @@
-#include "src/bootstrap/environment.h"
+#include "src/bootstrap/providers/environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "src/bootstrap/callback.h"
-#include "src/bootstrap/in_process.h"
-#include "src/bootstrap/solo.h"
+#include "src/bootstrap/providers/callback.h"
+#include "src/bootstrap/providers/in_process.h"
+#include "src/bootstrap/providers/single_rank.h"
 #include "tests/unit/bootstrap/ranks.h"
 
 namespace seto {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "src/base/log.h"
-#include "src/bootstrap/frames.h"
-#include "src/bootstrap/member_call.h"
-#include "src/bootstrap/tree.h"
+#include "src/bootstrap/rendezvous/frames.h"
+#include "src/bootstrap/rendezvous/outgoing_connection.h"
+#include "src/bootstrap/tree/result_tree.h"
 #include "src/net/local_socket.h"
 #include "tests/unit/bootstrap/place.h"
 

@@ -1,5 +1,5 @@
 // The order in which the calls of a process meet those of the others.
-#include "src/bootstrap/join_job.h"
+#include "src/bootstrap/providers/join_job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "src/base/log.h"
-#include "src/bootstrap/rendezvous_bootstrap.h"
-#include "src/bootstrap/rendezvous_server.h"
+#include "src/bootstrap/providers/rendezvous_bootstrap.h"
+#include "src/bootstrap/rendezvous/rendezvous_server.h"
 #include "tests/unit/bootstrap/ranks.h"
 
 namespace seto::testing {

@@ -1,4 +1,4 @@
-#include "src/bootstrap/pmi.h"
+#include "src/bootstrap/providers/pmi.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

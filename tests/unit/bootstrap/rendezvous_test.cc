@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "src/base/log.h"
-#include "src/bootstrap/rendezvous_bootstrap.h"
-#include "src/bootstrap/servers.h"
+#include "src/bootstrap/providers/rendezvous_bootstrap.h"
+#include "src/bootstrap/rendezvous/servers.h"
 #include "src/net/local_socket.h"
 #include "tests/support/child_process.h"
 #include "tests/unit/bootstrap/place.h"

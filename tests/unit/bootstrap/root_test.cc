@@ -1,5 +1,5 @@
 // Roots by address, file and id, with ranks as threads and as processes.
-#include "src/bootstrap/root.h"
+#include "src/bootstrap/providers/root.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include <fstream>
 #include <string>
 
-#include "src/bootstrap/root_file.h"
-#include "src/bootstrap/servers.h"
+#include "src/bootstrap/providers/root_file.h"
+#include "src/bootstrap/rendezvous/servers.h"
 #include "src/net/local_socket.h"
 #include "src/net/tcp_socket.h"
 #include "tests/support/child_process.h"

@@ -1,5 +1,5 @@
 // The rendezvous of a process, asked for by several threads.
-#include "src/bootstrap/servers.h"
+#include "src/bootstrap/rendezvous/servers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

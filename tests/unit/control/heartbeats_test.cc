@@ -1,4 +1,4 @@
-#include "src/control/heartbeats.h"
+#include "src/control/liveness/heartbeats.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-#include "src/core/codec_setting.h"
+#include "src/core/choice/codec_setting.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "src/core/explain.h"
-#include "src/core/names.h"
+#include "src/core/call/ids.h"
 #include "src/engine/coding.h"
 
 namespace seto {

@@ -1,4 +1,4 @@
-#include "src/core/cost_model.h"
+#include "src/core/choice/cost_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

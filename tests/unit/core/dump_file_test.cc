@@ -1,4 +1,4 @@
-#include "src/core/dump_file.h"
+#include "src/core/dump/dump_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

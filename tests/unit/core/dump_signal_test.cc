@@ -1,4 +1,4 @@
-#include "src/core/dump_signal.h"
+#include "src/core/dump/dump_signal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

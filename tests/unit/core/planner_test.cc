@@ -1,4 +1,4 @@
-#include "src/core/planner.h"
+#include "src/core/choice/planner.h"
 
 #include <gtest/gtest.h>
 

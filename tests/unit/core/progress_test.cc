@@ -1,6 +1,6 @@
 // Progress alone, on one thread: what it calls and in which order.
 
-#include "src/core/progress.h"
+#include "src/core/progress/progress.h"
 
 #include <algorithm>
 #include <vector>

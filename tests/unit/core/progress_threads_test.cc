@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/core/progress.h"
+#include "src/core/progress/progress.h"
 #include "tests/support/seed.h"
 #include "tests/unit/core/scripted.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "src/base/clock.h"
-#include "src/core/progress.h"
+#include "src/core/progress/progress.h"
 
 // What a progress domain drives and sleeps on, as a test scripts it.
 namespace seto::testing {

@@ -1,0 +1,74 @@
+#include "src/api/support/thread_group.h"
+#include "src/api/lifetime/init_support.h"
+#include "src/api/calls/group_calls.h"
+
+using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
+using namespace seto::api;  // NOLINT
+
+namespace {
+
+Status end() {
+  const bool outermost = group_depth() == 1;
+  if (outermost && has_collected() && !CallGroup::of_thread().empty()) {
+    drop_collected();
+    drop_group();
+    return failure(
+        Code::invalid_usage,
+        "setoGroupEnd: one group holds both operations and calls that make or finalize communicators; nothing was issued, "
+        "use a group for each");
+  }
+  return end_group();
+}
+
+// The group ends whatever is wrong with the call.
+Status simulate(setoSimInfo_t* info) {
+  Status wrong = info == nullptr
+                     ? null_argument("simInfo")
+                     : check_struct(info, {"simInfo", sizeof(setoSimInfo_t), sizeof(setoSimInfo_t), SETO_SIM_INFO_MAGIC});
+  if (wrong.ok()) info->estimatedTime = -1.0F;
+  if (wrong.ok() && group_depth() == 1 && has_collected())
+    wrong = failure(Code::invalid_usage,
+                    "setoGroupSimulateEnd: this group holds calls that make or finalize communicators, which have no estimate; "
+                    "nothing was done");
+  if (!wrong.ok()) {
+    if (group_depth() <= 1) drop_collected();
+    drop_group();
+    return wrong;
+  }
+  SETO_ASSIGN(const double microseconds, simulate_group());
+  info->estimatedTime = static_cast<float>(microseconds);
+  return {};
+}
+
+}  // namespace
+
+extern "C" {
+
+setoResult_t setoGroupStart(void) {
+  return enter([]() -> Status {
+    CallGroup::of_thread().start();
+    note_group_depth();
+    return {};
+  });
+}
+
+setoResult_t setoGroupEnd(void) {
+  return enter([]() -> Status {
+    const Status ended = end();
+    note_group_depth();
+    if (group_depth() > 0) return ended;
+    if (ended.ok()) return run_collected();
+    drop_collected();
+    return ended;
+  });
+}
+
+setoResult_t setoGroupSimulateEnd(setoSimInfo_t* simInfo) {
+  return enter([&]() -> Status {
+    Status ended = simulate(simInfo);
+    note_group_depth();
+    return ended;
+  });
+}
+
+}  // extern "C"

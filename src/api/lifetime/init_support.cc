@@ -1,0 +1,101 @@
+#include "src/api/lifetime/init_support.h"
+
+#include <thread>
+#include <utility>
+
+#include "src/api/support/thread_group.h"
+#include "src/base/log.h"
+#include "src/base/thread.h"
+#include "src/bootstrap/providers/rendezvous_bootstrap.h"
+#include "src/bootstrap/providers/single_rank.h"
+#include "src/core/info.h"
+
+namespace seto::api {
+namespace {
+
+std::vector<std::function<Status()>>& collected() {
+  thread_local std::vector<std::function<Status()>> work;
+  return work;
+}
+
+Status guarded(const std::function<Status()>& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    return failure(Code::internal, "unexpected: %s", error.what());
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings) {
+  return std::make_shared<setoComm>(rank, ranks, std::move(settings));
+}
+
+Status make_over(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up) {
+  SETO_TRY(
+      comm.made(Communicator::create(bootstrap, {comm.settings.config, comm.settings.context, comm.settings.name, &given_up})));
+  if (comm.rank == 0)
+    SETO_LOG_AS(info, (LogOrigin{0, 0}), "Seto %s, %s", version_text().c_str(), makeup_of(*comm.communicator()).c_str());
+  return {};
+}
+
+Status make(setoComm& comm, const Rendezvous& rendezvous) {
+  const Deadline until = Deadline::after_ms(comm.settings.config.init_timeout_ms).unless(&comm.given_up);
+  if (rendezvous.hub != nullptr) {
+    InProcessBootstrap bootstrap(rendezvous.hub, comm.rank);
+    return make_over(comm, bootstrap, comm.given_up);
+  }
+  if (comm.settings.bootstrap.function != nullptr) {
+    SETO_ASSIGN(CallbackBootstrap bootstrap, CallbackBootstrap::create(comm.settings.bootstrap, comm.rank, comm.ranks));
+    return make_over(comm, bootstrap, comm.given_up);
+  }
+  if (comm.ranks == 1) {
+    SoloBootstrap bootstrap;
+    return make_over(comm, bootstrap, comm.given_up);
+  }
+  SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(comm.settings.config.interface, comm.settings.config.ports));
+  SETO_ASSIGN(RendezvousBootstrap bootstrap, RendezvousBootstrap::join(rendezvous.id, comm.rank, comm.ranks, until, network));
+  return make_over(comm, bootstrap, comm.given_up);
+}
+
+void hand_over(const std::shared_ptr<setoComm>& comm, setoComm_t* where) {
+  comm->handle = comm;
+  *where = comm.get();
+}
+
+Status now_or_at_group_end(std::function<Status()> work) {
+  if (group_depth() == 0) return work();
+  collected().push_back(std::move(work));
+  return {};
+}
+
+Status run_together(std::vector<std::function<Status()>> work) {
+  if (work.size() == 1) return work.front()();
+  std::vector<Status> outcomes(work.size());
+  std::vector<std::thread> threads;
+  Status first;
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    auto thread = start_thread("seto-setup", [&, i] { outcomes[i] = guarded(work[i]); });
+    if (!thread.ok()) {
+      first = thread.status();  // the others end at the deadline of what they wait for
+      break;
+    }
+    threads.push_back(std::move(thread).value());
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Status& outcome : outcomes)
+    if (first.ok()) first = outcome;
+  return first;
+}
+
+Status run_collected() {
+  std::vector<std::function<Status()>> work = std::exchange(collected(), {});
+  return work.empty() ? Status() : run_together(std::move(work));
+}
+
+void drop_collected() { collected().clear(); }
+
+bool has_collected() { return !collected().empty(); }
+
+}  // namespace seto::api

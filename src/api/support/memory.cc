@@ -1,0 +1,97 @@
+#include <sys/mman.h>
+
+#include <map>
+#include <mutex>
+
+#include "src/api/support/handles.h"
+
+using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
+using namespace seto::api;  // NOLINT
+
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kPage = 4096;
+
+// What setoMemAlloc gave out, since munmap wants the size. Mutable state of the process; never destroyed, so that late calls
+// find it.
+struct Mappings {
+  std::mutex mutex;
+  std::map<void*, std::size_t> sizes;
+};
+
+Mappings& mappings() {
+  static Mappings* const all = new Mappings;
+  return *all;
+}
+
+// From a huge page on, begins at one: else the kernel can back the middle only.
+Result<void*> allocate(std::size_t size) {
+  if (size > std::size_t{1} << 62)
+    return failure(Code::invalid_argument, "size: %zu bytes are more than there are addresses", size);
+  const std::size_t alignment = size >= kHugePage ? kHugePage : kPage;
+  const std::size_t whole = (size + alignment - 1) / alignment * alignment;
+  const std::size_t spare = alignment == kHugePage ? kHugePage : 0;
+  void* const mapped = mmap(nullptr, whole + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return system_failure(Code::unavailable, "no memory for %zu bytes", size);
+  auto* const begin = static_cast<std::byte*>(mapped);
+  const std::size_t before = (alignment - reinterpret_cast<std::uintptr_t>(begin) % alignment) % alignment;
+  if (before > 0) munmap(begin, before);
+  if (spare > before) munmap(begin + before + whole, spare - before);
+  std::byte* const aligned = begin + before;
+  if (alignment == kHugePage) (void)madvise(aligned, whole, MADV_HUGEPAGE);
+  const std::lock_guard lock(mappings().mutex);
+  mappings().sizes[aligned] = whole;
+  return static_cast<void*>(aligned);
+}
+
+Status release(void* memory) {
+  std::size_t size = 0;
+  {
+    const std::lock_guard lock(mappings().mutex);
+    const auto found = mappings().sizes.find(memory);
+    if (found == mappings().sizes.end())
+      return failure(Code::invalid_argument, "ptr: %p is not from setoMemAlloc, or was freed", memory);
+    size = found->second;
+    mappings().sizes.erase(found);
+  }
+  if (munmap(memory, size) != 0) return system_failure(Code::internal, "munmap refuses %zu bytes at %p", size, memory);
+  return {};
+}
+
+}  // namespace
+
+extern "C" {
+
+setoResult_t setoMemAlloc(void** ptr, size_t size) {
+  return enter([&]() -> Status {
+    if (ptr == nullptr) return null_argument("ptr");
+    *ptr = nullptr;
+    if (size == 0) return {};
+    SETO_ASSIGN(*ptr, allocate(size));
+    return {};
+  });
+}
+
+setoResult_t setoMemFree(void* ptr) {
+  return enter([&]() -> Status { return ptr == nullptr ? Status() : release(ptr); });
+}
+
+// Between ranks that share a machine every byte is copied by a core, whatever memory it is in: the hint needs nothing yet. The
+// handle is the memory itself.
+setoResult_t setoCommRegister(const setoComm_t comm, void* buff, size_t size, void** handle) {
+  return enter([&]() -> Status {
+    SETO_TRY(check_handle(comm));
+    if (handle == nullptr) return null_argument("handle");
+    if (buff == nullptr && size > 0) return null_argument("buff");
+    *handle = buff;
+    return {};
+  });
+}
+
+setoResult_t setoCommDeregister(const setoComm_t comm, void* handle) {
+  (void)handle;
+  return enter([&] { return check_handle(comm); });
+}
+
+}  // extern "C"

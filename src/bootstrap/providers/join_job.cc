@@ -1,0 +1,80 @@
+#include "src/bootstrap/providers/join_job.h"
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "src/bootstrap/named_root.h"
+#include "src/bootstrap/providers/pmi.h"
+#include "src/bootstrap/providers/root.h"
+#include "src/bootstrap/rendezvous/servers.h"
+#include "src/bootstrap/providers/single_rank.h"
+#include "src/bootstrap/unique_id.h"
+
+namespace seto {
+namespace {
+
+Result<std::optional<Secret>> secret_of(const Config& config) {
+  if (!config.secret_file.empty()) {
+    SETO_ASSIGN(const Secret secret, Secret::of_file(config.secret_file));
+    return std::optional<Secret>(secret);
+  }
+  if (!config.secret.empty()) return std::optional<Secret>(Secret::of_text(config.secret));
+  return std::optional<Secret>();
+}
+
+Result<std::unique_ptr<Bootstrap>> join_at(RootJoin join, const Config& config, Deadline until) {
+  SETO_ASSIGN(join.secret, secret_of(config));
+  join.allow_no_secret = config.allow_no_secret;
+  SETO_ASSIGN(join.network, NetworkChoice::parse(config.interface, config.ports));
+  return join_root(join, until);
+}
+
+Result<std::string> ask_launcher(const Launch& launch, const Config& config, Deadline until) {
+  std::string mine;
+  if (launch.rank == 0) {
+    SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(config.interface, config.ports));
+    SETO_ASSIGN(const UniqueIdBytes id, create_unique_id(UniqueId::Serves::job, network, until));
+    mine = hex_text(id);
+  }
+  SETO_ASSIGN(std::string hex, broadcast_over_pmi(launch.pmi_fd, launch.rank, mine, until));
+  return std::string("id:").append(hex);
+}
+
+// Mutable state of the process: a launcher carries one text, and then never again. So it is an id for any number of meetings.
+Result<std::string> root_over_pmi(const Launch& launch, const Config& config, Deadline until) {
+  static std::mutex mutex;
+  static std::string& root = *new std::string;
+  const std::lock_guard lock(mutex);
+  if (root.empty()) {
+    SETO_ASSIGN(root, ask_launcher(launch, config, until));
+  }
+  return root;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Bootstrap>> join_job(const Launch& launch, const Config& config, const JobTurn& turn, Deadline until) {
+  SETO_TRY(turn.wait(until));
+  RootJoin join;
+  join.job = launch.job;
+  join.rank = launch.rank;
+  join.ranks = launch.ranks;
+  join.number = turn.number();
+  switch (launch.way) {
+    case MeetingWay::alone:
+      break;
+    case MeetingWay::root:
+      join.root = launch.where;
+      return join_at(std::move(join), config, until);
+    case MeetingWay::locally:
+      return join_named(launch.where, launch.rank, launch.ranks, turn.number(), until);
+    case MeetingWay::pmi: {
+      SETO_ASSIGN(join.root, root_over_pmi(launch, config, until));
+      return join_at(std::move(join), config, until);
+    }
+  }
+  return std::unique_ptr<Bootstrap>(std::make_unique<SoloBootstrap>());
+}
+
+}  // namespace seto

@@ -1,0 +1,63 @@
+#include "src/bootstrap/rendezvous/incoming_handshake.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace seto {
+
+MemberAnswer::Outcome MemberAnswer::advance(const Secret& key, const Secret* presence) {
+  while (reason_.ok()) {
+    if (!flush()) return Outcome::more;
+    if (handshake_.stage() == AnswererHandshake::Stage::over) return Outcome::proven;
+    std::array<char, 256> bytes;
+    const std::size_t wanted = std::min(bytes.size(), handshake_.wanted());
+    const ssize_t got = recv(fd_.get(), bytes.data(), wanted, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return Outcome::more;
+    if (got <= 0) return Outcome::gone;
+    bytes_ += static_cast<std::uint64_t>(got);
+    reason_ = hear({bytes.data(), static_cast<std::size_t>(got)}, key, presence);
+    if (asks_only_ && handshake_.proven()) return Outcome::gone;
+    out_ += handshake_.take_out();
+  }
+  static_cast<void>(flush());  // why, for those who may be told
+  return Outcome::gone;
+}
+
+Status MemberAnswer::hear(std::string_view bytes, const Secret& key, const Secret* presence) {
+  SETO_TRY(handshake_.feed(bytes));
+  if (handshake_.stage() == AnswererHandshake::Stage::key_wanted) {
+    asks_only_ = presence != nullptr && handshake_.wanted_key() == key_id(*presence);
+    if (asks_only_) {
+      handshake_.give(*presence);
+    } else if (handshake_.wanted_key() == key_id(key)) {
+      handshake_.give(key);
+      greeted_ = true;
+    } else {
+      handshake_.refuse_unknown(key.none() ? AnswererHandshake::Lack::of_any_key : AnswererHandshake::Lack::of_this_key);
+      another_key_ = true;
+      return failure(Code::remote_error, "it has another secret than this job");
+    }
+  } else if (handshake_.stage() == AnswererHandshake::Stage::verdict_wanted && !asks_only_) {
+    handshake_.accept();
+  }
+  return {};
+}
+
+// False: the kernel takes no more at present.
+bool MemberAnswer::flush() {
+  while (!out_.empty()) {
+    const ssize_t sent = send(fd_.get(), out_.data(), out_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) return false;
+    if (sent > 0) bytes_ += static_cast<std::uint64_t>(sent);
+    out_.erase(0, sent < 0 ? out_.size() : static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+}  // namespace seto

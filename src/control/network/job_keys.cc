@@ -1,0 +1,49 @@
+#include "src/control/network/job_keys.h"
+
+namespace seto {
+
+Admission& Admission::operator=(Admission&& other) noexcept {
+  if (this != &other) {
+    end();
+    ring_ = std::exchange(other.ring_, nullptr);
+    id_ = other.id_;
+  }
+  return *this;
+}
+
+void Admission::end() {
+  if (KeyRing* ring = std::exchange(ring_, nullptr)) ring->release(id_);
+}
+
+Admission KeyRing::admit(const Secret& key) {
+  const KeyId id = key_id(key);
+  bool is_new = false;
+  {
+    const std::lock_guard lock(mutex_);
+    Entry& entry = entries_[id];
+    is_new = entry.holders++ == 0;
+    if (is_new) entry.key = key;
+  }
+  if (is_new && on_new_key_) on_new_key_(id);
+  return {this, id};
+}
+
+std::optional<Secret> KeyRing::find(const KeyId& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return std::nullopt;
+  return found->second.key;
+}
+
+bool KeyRing::empty() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.empty();
+}
+
+void KeyRing::release(const KeyId& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (--found->second.holders == 0) entries_.erase(found);
+}
+
+}  // namespace seto

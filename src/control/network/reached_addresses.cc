@@ -1,0 +1,40 @@
+#include "src/control/network/reached_addresses.h"
+
+#include <algorithm>
+
+#include "src/net/interfaces.h"
+
+namespace seto {
+
+std::optional<SocketAddress> AddressBook::found(const Token& process) const {
+  const std::lock_guard lock(mutex_);
+  const auto entry = found_.find(process);
+  if (entry == found_.end()) return std::nullopt;
+  return entry->second;
+}
+
+void AddressBook::remember(const Token& process, const SocketAddress& address) {
+  const std::lock_guard lock(mutex_);
+  if (found_.size() >= kLimit) found_.clear();
+  found_.insert_or_assign(process, address);
+}
+
+Result<std::vector<SocketAddress>> AddressBook::addresses_of(const DoorAddress& remote) const {
+  std::vector<SocketAddress> addresses;
+  if (const auto known = found(remote.process)) addresses.push_back(*known);
+  std::vector<Interface> own;
+  for (const SocketAddress& candidate : remote.candidates) {
+    if (candidate.is_link_local() && own.empty()) {
+      SETO_ASSIGN(own, list_interfaces());
+    }
+    for (const SocketAddress& address : with_scopes(candidate, own))
+      if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) addresses.push_back(address);
+  }
+  if (addresses.empty())
+    return failure(Code::remote_error,
+                   "its process gave link-local addresses only, and no interface here has one: set "
+                   "SETO_INTERFACE there, or here");
+  return addresses;
+}
+
+}  // namespace seto

@@ -1,0 +1,143 @@
+#include "src/core/call/error_feedback.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "src/core/call/collective_call.h"
+#include "src/engine/coding.h"
+#include "src/plan/chunk_map.h"
+
+namespace seto {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "a saved state is written as it lies in memory");
+
+constexpr char kMagic[8] = {'s', 'e', 't', 'o', 'E', 'F', '0', '1'};
+
+// Then the residuals.
+struct Heading {
+  char magic[sizeof kMagic];
+  std::uint64_t type;
+  std::uint64_t count;
+  std::uint64_t checksum;
+};
+
+// Finds what storage and transfers do to bytes, not what somebody does on purpose.
+std::uint64_t checksum_of(std::span<const std::byte> bytes) {
+  std::uint64_t sum = 0xcbf29ce484222325U;
+  for (std::size_t i = 0; i < bytes.size(); i += sizeof(std::uint32_t)) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, &bytes[i], sizeof word);
+    sum = (sum ^ word) * 0x100000001b3U;
+  }
+  return sum;
+}
+
+template <class Number>
+bool all_finite(std::span<const std::byte> bytes) {
+  for (std::size_t i = 0; i < bytes.size(); i += sizeof(Number)) {
+    Number number = 0;
+    std::memcpy(&number, &bytes[i], sizeof number);
+    if (!std::isfinite(number)) return false;
+  }
+  return true;
+}
+
+std::string shape_text(std::uint64_t type, std::uint64_t count) {
+  std::string text = std::to_string(count);
+  text.append(" ");
+  text.append(type < kDataTypeCount ? name_of(static_cast<DataType>(type)) : "of no type");
+  return text;
+}
+
+}  // namespace
+
+void ErrorFeedback::Free::operator()(std::byte* memory) const { std::free(memory); }
+
+Result<std::shared_ptr<ErrorFeedback>> ErrorFeedback::create(DataType type, std::uint64_t count,
+                                                             const Communicator& communicator) {
+  if (type != DataType::float32 && type != DataType::float64 && type != DataType::bfloat16)
+    return failure(Code::invalid_argument, "datatype: no codec takes %s (float32, float64 and bfloat16 have error feedback)",
+                   name_of(type).data());
+  const std::size_t element = size_of(residual_type(type));
+  if (count > std::numeric_limits<std::size_t>::max() / 2 / element)
+    return failure(Code::invalid_argument, "count: %llu is too large", static_cast<unsigned long long>(count));
+  std::shared_ptr<ErrorFeedback> state(new ErrorFeedback(type, count, communicator));
+  // Zeros that cost no memory until they are used.
+  state->residual_.reset(static_cast<std::byte*>(std::calloc(count > 0 ? count : 1, element)));
+  if (state->residual_ == nullptr)
+    return failure(Code::unavailable, "out of memory: %llu bytes of error feedback",
+                   static_cast<unsigned long long>(count * element));
+  return state;
+}
+
+Status ErrorFeedback::check_communicator(const Communicator& communicator) const {
+  if (&communicator == communicator_) return {};
+  return failure(Code::invalid_argument,
+                 "errorFeedback: it was made for another communicator (setoErrorFeedbackSave and Load bring it to this one)");
+}
+
+// Who uses it and who saves it are one thread, or come one after another: nothing begins meanwhile.
+Status ErrorFeedback::check_unused() const {
+  if (expected_.load(std::memory_order_acquire) == 0) return {};
+  return failure(Code::invalid_usage, "errorFeedback: a call that was queued or is under way uses it; wait for its end");
+}
+
+Status ErrorFeedback::check(const Call& call, std::uint64_t elements) const {
+  if (!reduces(call.collective) || !sums(call.op))
+    return failure(Code::invalid_argument, "errorFeedback: only sums travel in a lossy codec, and this is %s",
+                   describe(call.collective, call.count, call.type, call.op, call.root).c_str());
+  if (call.type != type_ || elements != count_)
+    return failure(Code::invalid_argument, "errorFeedback: it is of %s, the call's input is %s",
+                   shape_text(static_cast<std::uint64_t>(type_), count_).c_str(),
+                   shape_text(static_cast<std::uint64_t>(call.type), elements).c_str());
+  return {};
+}
+
+std::size_t ErrorFeedback::bytes() const { return count_ * size_of(residual_type(type_)); }
+
+std::size_t ErrorFeedback::saved_size() const { return sizeof(Heading) + bytes(); }
+
+Status ErrorFeedback::reset() {
+  SETO_TRY(check_unused());
+  std::memset(residual_.get(), 0, bytes());
+  return {};
+}
+
+Status ErrorFeedback::save(std::span<std::byte> into) {
+  if (into.size() < saved_size())
+    return failure(Code::invalid_argument, "size: %zu bytes, but the state takes %zu (setoErrorFeedbackSize)", into.size(),
+                   saved_size());
+  SETO_TRY(check_unused());
+  Heading heading{{}, static_cast<std::uint64_t>(type_), count_, checksum_of({residual_.get(), bytes()})};
+  std::memcpy(heading.magic, kMagic, sizeof kMagic);
+  std::memcpy(into.data(), &heading, sizeof heading);
+  std::memcpy(&into[0] + sizeof heading, residual_.get(), bytes());
+  return {};
+}
+
+Status ErrorFeedback::load(std::span<const std::byte> from) {
+  Heading heading{};
+  if (from.size() >= sizeof heading) std::memcpy(&heading, from.data(), sizeof heading);
+  if (std::memcmp(heading.magic, kMagic, sizeof kMagic) != 0)
+    return failure(Code::invalid_argument, "saved: these %zu bytes are no error feedback that setoErrorFeedbackSave wrote",
+                   from.size());
+  if (heading.type != static_cast<std::uint64_t>(type_) || heading.count != count_)
+    return failure(Code::invalid_argument, "saved: it is of %s, this state of %s",
+                   shape_text(heading.type, heading.count).c_str(),
+                   shape_text(static_cast<std::uint64_t>(type_), count_).c_str());
+  if (from.size() < saved_size())
+    return failure(Code::invalid_argument, "saved: cut off after %zu of %zu bytes", from.size(), saved_size());
+  const std::span<const std::byte> residuals = from.subspan(sizeof heading, bytes());
+  const bool finite = type_ == DataType::float64 ? all_finite<double>(residuals) : all_finite<float>(residuals);
+  if (!finite || checksum_of(residuals) != heading.checksum)
+    return failure(Code::invalid_argument, "saved: its bytes were altered since setoErrorFeedbackSave wrote them");
+  SETO_TRY(check_unused());
+  std::memcpy(residual_.get(), residuals.data(), residuals.size());
+  return {};
+}
+
+}  // namespace seto

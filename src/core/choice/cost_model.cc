@@ -1,0 +1,131 @@
+#include "src/core/choice/cost_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "src/base/text.h"
+
+namespace seto {
+namespace {
+
+struct Constant {
+  std::string_view key;
+  double& (*in)(CostModel& costs);
+  double scale;  // from the text's unit to seconds or bytes per second
+};
+
+constexpr Constant kConstants[] = {
+    {"node.latency_us", [](CostModel& costs) -> double& { return costs.node.latency_seconds; }, 1e-6},
+    {"node.gigabytes_per_second", [](CostModel& costs) -> double& { return costs.node.bytes_per_second; }, 1e9},
+    {"site.latency_us", [](CostModel& costs) -> double& { return costs.site.latency_seconds; }, 1e-6},
+    {"site.gigabytes_per_second", [](CostModel& costs) -> double& { return costs.site.bytes_per_second; }, 1e9},
+    {"world.latency_us", [](CostModel& costs) -> double& { return costs.world.latency_seconds; }, 1e-6},
+    {"world.gigabytes_per_second", [](CostModel& costs) -> double& { return costs.world.bytes_per_second; }, 1e9},
+    {"codec.gigabytes_per_second", [](CostModel& costs) -> double& { return costs.codec_bytes_per_second; }, 1e9},
+    {"switch_us", [](CostModel& costs) -> double& { return costs.switch_seconds; }, 1e-6},
+};
+
+constexpr double kLargest = 1e9;
+constexpr std::streamsize kLongestFile = 64 << 10;
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+Status unknown(std::string_view key, int line) {
+  std::array<std::string_view, std::size(kConstants)> keys;
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = kConstants[i].key;
+  const std::string_view guess = nearest(key, keys);
+  return failure(Code::invalid_argument, "line %d: '%.64s' is no constant%s%s (seto info constants prints them all)", line,
+                 std::string(key).c_str(), guess.empty() ? "" : "; did you mean ", guess.data() == nullptr ? "" : guess.data());
+}
+
+Status unreadable(const std::string& path) {
+  const std::string reason = std::generic_category().message(errno);
+  return failure(Code::invalid_argument,
+                 "SETO_TUNING_FILE: %s cannot be read: %s; name a file such as seto info constants prints, or unset it",
+                 path.c_str(), reason.c_str());
+}
+
+Status take(CostModel& costs, std::string_view line, int number) {
+  const auto end_of_key = std::min(line.find_first_of(" \t="), line.size());
+  const std::string_view key = line.substr(0, end_of_key);
+  std::string_view rest = trimmed(line.substr(end_of_key));
+  if (rest.starts_with('=')) rest = trimmed(rest.substr(1));
+  const std::string value(rest);
+  for (const Constant& constant : kConstants) {
+    if (constant.key != key) continue;
+    char* end = nullptr;
+    const double parsed = std::strtod(value.c_str(), &end);
+    if (value.empty() || *end != '\0' || !std::isfinite(parsed) || parsed <= 0 || parsed > kLargest)
+      return failure(Code::invalid_argument, "line %d: %s = '%.64s': give a number above 0, at most 1e9", number,
+                     constant.key.data(), value.c_str());
+    constant.in(costs) = parsed * constant.scale;
+    return {};
+  }
+  return unknown(key, number);
+}
+
+}  // namespace
+
+std::string_view name_of(CostSource source) {
+  switch (source) {
+    case CostSource::shipped:
+      return "shipped";
+    case CostSource::file:
+      return "file";
+    case CostSource::measured:
+      return "measured";
+  }
+  return "unknown";
+}
+
+std::string costs_text(const CostModel& costs) {
+  std::string text;
+  CostModel copy = costs;
+  for (const Constant& constant : kConstants) {
+    char line[96];
+    std::snprintf(line, sizeof line, "%s %.6g\n", constant.key.data(), constant.in(copy) / constant.scale);
+    text += line;
+  }
+  return text;
+}
+
+Result<CostModel> parse_costs(std::string_view text, CostSource source) {
+  CostModel costs;
+  costs.source = source;
+  for (int number = 1; !text.empty(); ++number) {
+    const auto end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    line = trimmed(line.substr(0, line.find('#')));
+    if (!line.empty()) SETO_TRY(take(costs, line, number));
+  }
+  return costs;
+}
+
+Result<CostModel> read_costs(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return unreadable(path);
+  std::string text(kLongestFile + 1, '\0');
+  file.read(text.data(), kLongestFile + 1);
+  if (file.bad()) return unreadable(path);  // a directory opens
+  if (file.gcount() > kLongestFile)
+    return failure(Code::invalid_argument, "SETO_TUNING_FILE: %s is longer than 64 KiB: no file of constants", path.c_str());
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  Result<CostModel> costs = parse_costs(text, CostSource::file);
+  if (!costs.ok())
+    return failure(Code::invalid_argument, "SETO_TUNING_FILE: %s, %s", path.c_str(), std::string(costs.status().text()).c_str());
+  return costs;
+}
+
+}  // namespace seto

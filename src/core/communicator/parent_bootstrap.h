@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/bootstrap/bootstrap.h"
+#include "src/core/communicator/communicator.h"
+
+namespace seto {
+
+// How a communicator that works lets parts of itself meet: every all_gather of a part is a collective of the whole, so all ranks
+// take part in all rounds, each for its own part, until all have left. One thread, like every call of the parent.
+class CommunicatorBootstrap final : public Bootstrap {
+ public:
+  // `members`: this rank's part in the order of its new ranks, as ranks of the parent. Empty: it helps the others only.
+  CommunicatorBootstrap(Communicator& parent, std::vector<Rank> members);
+  // Blocks until every rank of the parent has left.
+  ~CommunicatorBootstrap() override;
+  CommunicatorBootstrap(const CommunicatorBootstrap&) = delete;
+  CommunicatorBootstrap& operator=(const CommunicatorBootstrap&) = delete;
+
+  [[nodiscard]] Rank rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return static_cast<int>(members_.size()); }
+  [[nodiscard]] Result<std::vector<std::string>> all_gather(std::string mine, Deadline until) override;
+  [[nodiscard]] const Secret* secret() const override { return parent_.secret(); }
+
+ private:
+  struct Round {
+    std::vector<std::string> messages;  // by rank of the parent
+    std::vector<bool> left;
+  };
+  struct Contribution {
+    const std::string* message;  // null: this rank has left
+  };
+  Result<Round> round(Contribution mine, Deadline until);
+
+  Communicator& parent_;
+  std::vector<Rank> members_;
+  Rank rank_ = 0;
+  Status broken_;
+};
+
+// One value of the same size from each rank of a communicator, in rank order: what split asks before there are parts.
+Result<std::string> gather_bytes(Communicator& communicator, std::string_view mine, Deadline until);
+
+}  // namespace seto

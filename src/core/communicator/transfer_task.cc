@@ -1,0 +1,206 @@
+#include "src/core/communicator/transfer_task.h"
+
+#include <utility>
+
+#include "src/base/log.h"
+
+namespace seto {
+namespace {
+
+// 64 KiB each at most: enough to keep a lone task going, little enough that others of the context get their turn.
+constexpr std::uint32_t kPiecesAtOnce = 16;
+
+using Direction = LocalTransfer::Direction;
+
+// A lone send or receive as such; several as their number and their bytes.
+RecordedCall recorded(const TransferCall& call) {
+  RecordedCall::Parts parts;
+  for (const Transfer& transfer : call.transfers)
+    if (static_cast<int>(transfer.type) < kDataTypeCount) parts.bytes += transfer.count * size_of(transfer.type);
+  parts.count = call.transfers.size();
+  parts.kind = call.kind == TransferKind::all_to_all_v ? RecordedKind::all_to_all_v : RecordedKind::transfers;
+  if (call.transfers.size() == 1 && call.kind == TransferKind::point_to_point) {
+    const Transfer& only = call.transfers.front();
+    parts.kind = only.direction == Direction::send ? RecordedKind::send : RecordedKind::receive;
+    parts.type = only.type;
+    parts.count = only.count;
+    parts.root = only.peer;
+  }
+  return RecordedCall::of(parts);
+}
+
+}  // namespace
+
+TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepared, const TransferCall& call,
+                           const TaskRecord& record)
+    : communicator_(communicator),
+      prepared_(std::move(prepared)),
+      limit_(call.deadline_ms, communicator.config()),
+      deadline_(call.until),
+      of_init_(call.until.has_value()),
+      gate_(nullptr),
+      record_(record) {
+  if (of_init_) late_.silence();
+}
+
+TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepared, const TransferCall& call, TaskGate* gate)
+    : TransferTask(communicator, std::move(prepared), call, TaskRecord()) {
+  gate_ = gate;
+  record_.issue(communicator.seeing(), recorded(call), 0, call.mark);
+}
+
+Task::Step TransferTask::advance() {
+  if (!begun_) {
+    if (gate_ != nullptr && communicator_.failed()) {
+      finish(communicator_.first_failure());
+      return Step::ended;
+    }
+    if (gate_ != nullptr && !gate_->open()) return Step::blocked;
+    begun_ = true;
+    record_.begin(gate_ != nullptr || deadline_.has_value());
+    if (prepared_.launch == nullptr) {
+      finish(std::move(prepared_.first_wrong));
+      return Step::ended;
+    }
+    if (prepared_.stores != nullptr) {
+      way_ = prepared_.stores->next();
+      prepared_.launch->set_stores(way_.slots, way_.results);
+      started_ticks_ = ticks();
+    }
+  }
+  const std::uint64_t moved = prepared_.launch->moved();
+  if (prepared_.launch->advance(kPiecesAtOnce)) {
+    finish(outcome());
+    return Step::ended;
+  }
+  return prepared_.launch->moved() != moved ? Step::moved : Step::blocked;
+}
+
+Status TransferTask::outcome() {
+  if (started_ticks_ != 0) prepared_.stores->took(way_, ticks() - started_ticks_);
+  Status first = std::move(prepared_.first_wrong);
+  for (const TransferLaunch::Refused& refused : prepared_.launch->refused()) {
+    const bool rejected = !prepared_.rejections[refused.transfer].ok();  // by this rank: said already
+    const bool disagree = !rejected && refused.theirs.verdict == 0;
+    Status status = rejected ? prepared_.rejections[refused.transfer] : refusal(refused);
+    // After a disagreement nobody knows which messages belong together.
+    if (disagree) communicator_.fail(status, prepared_.transfers[refused.transfer].peer);
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
+Status TransferTask::refusal(const TransferLaunch::Refused& refused) const {
+  const LocalTransfer& transfer = prepared_.transfers[refused.transfer];
+  const Direction theirs = transfer.direction == Direction::send ? Direction::receive : Direction::send;
+  const std::string own = describe(transfer.direction, prepared_.letters[refused.transfer], transfer.peer);
+  if (refused.theirs.verdict != 0)
+    return failure(Code::remote_error, "%s: rank %d rejected its call (%s), so this one cannot end", own.c_str(), transfer.peer,
+                   name_of(static_cast<Code>(refused.theirs.verdict)).data());
+  return failure(Code::remote_error, "rank %d calls %s, but rank %d calls %s", communicator_.rank(), own.c_str(), transfer.peer,
+                 describe(theirs, refused.theirs, communicator_.rank()).c_str());
+}
+
+bool TransferTask::inspect() {
+  if (begun_ && prepared_.launch != nullptr && record_.wanted(communicator_.failed())) record_.tell(wait());
+  if (communicator_.failed()) {
+    finish(communicator_.first_failure());
+    return true;
+  }
+  if (!deadline_) deadline_ = Deadline::after_ms(limit_.ms());
+  if (!begun_) return false;
+  Rank culprit = communicator_.rank();
+  Status reason = look_around(culprit);
+  if (reason.ok()) {
+    warn_if_late();
+    return false;
+  }
+  // What a peer did before it left counts: looked at again, now that nothing more can come.
+  const std::uint64_t moved = prepared_.launch->moved();
+  if (prepared_.launch->advance(kPiecesAtOnce)) {
+    finish(outcome());
+    return true;
+  }
+  if (prepared_.launch->moved() != moved) return false;
+  if (record_.wanted(true)) record_.tell(wait());
+  communicator_.fail(reason, culprit);
+  finish(communicator_.first_failure());
+  return true;
+}
+
+Status TransferTask::look_around(Rank& culprit) {
+  for (const std::uint32_t i : prepared_.launch->waiting()) {
+    const LocalTransfer& transfer = prepared_.transfers[i];
+    if (transfer.peer == communicator_.rank()) continue;
+    Status gone = communicator_.why_gone(transfer.peer);
+    if (gone.ok()) continue;
+    if (transfer.direction == Direction::receive && communicator_.may_still_bring(transfer.peer)) continue;
+    // Who left because of another is not the cause; who died has said nothing.
+    const bool left = communicator_.circle_->fate_of(static_cast<std::uint32_t>(transfer.peer)).reason != 0;
+    culprit = left ? communicator_.blamed_by(transfer.peer) : transfer.peer;
+    if (communicator_.said_why(transfer.peer)) return gone;
+    return failure(gone.code(), "%s: %s", describe(transfer.direction, prepared_.letters[i], transfer.peer).c_str(),
+                   std::string(gone.text()).c_str());
+  }
+  if (Status broken = communicator_.circle_->failure(); !broken.ok()) return broken;
+  if (deadline_->stopped()) return failure(Code::aborted, "rank %d gave up", communicator_.rank());
+  if (!deadline_->passed()) return {};
+  if (of_init_) return failure(Code::timeout, "not ended before the deadline of the init: %s", pending().c_str());
+  return failure(Code::timeout, "not ended within %s: %s", limit_.text().c_str(), pending().c_str());
+}
+
+void TransferTask::warn_if_late() {
+  if (!late_.due(limit_.ms())) return;
+  SETO_LOG_AS(warn, (LogOrigin{communicator_.rank(), 0}), "sends and receives have not ended after %.3g s: %s",
+              late_.seconds(limit_.ms()), pending().c_str());
+  late_.silence();
+}
+
+// What a peer sent before it left can still be received; nobody will take what is sent to it now.
+Status TransferTask::in_vain() const {
+  for (std::size_t i = 0; prepared_.launch != nullptr && i < prepared_.transfers.size(); ++i) {
+    const LocalTransfer& transfer = prepared_.transfers[i];
+    if (transfer.direction != Direction::send || transfer.peer == communicator_.rank()) continue;
+    Status gone = communicator_.why_gone(transfer.peer);
+    if (gone.ok()) continue;
+    if (communicator_.said_why(transfer.peer)) return gone;
+    return failure(gone.code(), "%s: %s", describe(transfer.direction, prepared_.letters[i], transfer.peer).c_str(),
+                   std::string(gone.text()).c_str());
+  }
+  return {};
+}
+
+std::string TransferTask::pending() const {
+  std::string text;
+  for (const std::uint32_t i : prepared_.launch->waiting()) {
+    const LocalTransfer& transfer = prepared_.transfers[i];
+    if (!text.empty()) text += "; ";
+    text += describe(transfer.direction, prepared_.letters[i], transfer.peer);
+    const bool facing = transfer.direction == Direction::send && communicator_.transfers_->knocks(transfer.peer);
+    if (facing)
+      text += " faces a send of that rank which nobody receives (sends that face each other belong into a group)";
+    else
+      text += transfer.direction == Direction::send ? " was not received" : " was not sent";
+  }
+  return text;
+}
+
+WaitOfCall TransferTask::wait() const {
+  const std::vector<std::uint32_t> waiting = prepared_.launch->waiting();
+  return {waiting.empty() ? -1 : prepared_.transfers[waiting.front()].peer, pending(), ""};
+}
+
+void TransferTask::finish(Status status) {
+  Communicator& communicator = communicator_;
+  TaskGate* const gate = gate_;
+  // Who aborts has told the others that they may use their slots again: what was read of them since may be anything.
+  if (communicator.failed() && status.ok()) status = communicator.first_failure();
+  record_.end(status, communicator.failed(), deadline_.has_value() || started_ticks_ != 0);
+  if (gate != nullptr) {
+    communicator.task_ended();
+    gate->ended(status);
+  }
+  end(std::move(status));
+}
+
+}  // namespace seto

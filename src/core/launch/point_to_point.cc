@@ -1,0 +1,284 @@
+#include "src/core/launch/point_to_point.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace seto {
+namespace {
+
+using Direction = LocalTransfer::Direction;
+
+// A mark counts pieces with 24 bits, and the smallest slot of a long message has 4 KiB.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 35;
+
+// As many messages as ports number between two ranks.
+constexpr std::size_t kMostTransfers = 65'536;
+
+// type | kind << 8 | number of the call, or tag of the message << 16
+std::uint64_t label_of(DataType type, TransferKind kind, std::uint64_t number) {
+  return static_cast<std::uint64_t>(type) | static_cast<std::uint64_t>(kind) << 8 | number << 16;
+}
+
+TransferKind kind_of(std::uint64_t label) { return static_cast<TransferKind>(label >> 8 & 0xff); }
+std::uint64_t number_of(std::uint64_t label) { return label >> 16; }
+
+bool sends(const Transfer& transfer) { return transfer.direction == Direction::send; }
+
+// Where transfers lie, all of them.
+struct Span {
+  std::uintptr_t begin = ~std::uintptr_t{0};
+  std::uintptr_t end = 0;
+
+  [[nodiscard]] bool meets(const Span& other) const { return begin < other.end && other.begin < end; }
+  void cover(const Span& other) { *this = {std::min(begin, other.begin), std::max(end, other.end)}; }
+};
+
+Span span_of(const Transfer& transfer, std::uint64_t element) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(sends(transfer) ? transfer.source : transfer.target);
+  if (begin == 0 || transfer.count > kMostBytes / element) return {};  // wrong by itself
+  return {begin, begin + transfer.count * element};
+}
+
+// Of parts read and parts written, which may lie between one another.
+Status check_overlap(std::span<const Transfer> out, std::span<const Transfer> in, std::uint64_t element) {
+  Span read, written;
+  for (const Transfer& transfer : out) read.cover(span_of(transfer, element));
+  for (const Transfer& transfer : in) written.cover(span_of(transfer, element));
+  if (!read.meets(written)) return {};
+  for (const Transfer& from : out)
+    for (const Transfer& to : in)
+      if (span_of(from, element).meets(span_of(to, element)))
+        return failure(Code::invalid_argument, "sendbuff and recvbuff overlap: the part for rank %d and the part of rank %d",
+                       from.peer, to.peer);
+  return {};
+}
+
+bool overlap(const std::byte* a, const std::byte* b, std::uint64_t size) { return a != b && a < b + size && b < a + size; }
+
+}  // namespace
+
+std::string describe(Direction direction, const Letter& letter, Rank peer) {
+  const std::string way = direction == Direction::send ? " to rank " : " from rank ";
+  const std::uint64_t type = letter.label & 0xff;
+  const bool known = type < kDataTypeCount;
+  std::string text = direction == Direction::send ? "send of " : "receive of ";
+  text += known ? std::to_string(letter.size / size_of(static_cast<DataType>(type))) + " " +
+                      std::string(name_of(static_cast<DataType>(type)))
+                : std::to_string(letter.size) + " bytes of an unknown type";
+  text += way + std::to_string(peer);
+  const std::uint64_t number = number_of(letter.label);
+  if (kind_of(letter.label) == TransferKind::all_to_all_v)
+    text += " in all_to_all_v call " + std::to_string(number);
+  else if (number != 0)
+    text += ", tag " + std::to_string(number);
+  return text;
+}
+
+Status check(const Transfer& transfer, int ranks) {
+  if (!transfer.wrong.ok()) return transfer.wrong;
+  const char* const name = sends(transfer) ? "sendbuff" : "recvbuff";
+  const void* const buffer = sends(transfer) ? transfer.source : transfer.target;
+  if (transfer.peer < 0 || transfer.peer >= ranks)
+    return failure(Code::invalid_argument, "peer: %d is not one of the ranks 0 to %d", transfer.peer, ranks - 1);
+  if (static_cast<int>(transfer.type) >= kDataTypeCount)
+    return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(transfer.type));
+  const std::size_t element = size_of(transfer.type);
+  if (transfer.count > kMostBytes / element)
+    return failure(Code::invalid_argument, "count: %llu elements of %s are more than one message carries (%llu bytes)",
+                   static_cast<unsigned long long>(transfer.count), name_of(transfer.type).data(),
+                   static_cast<unsigned long long>(kMostBytes));
+  if (transfer.count == 0) return {};
+  if (buffer == nullptr)
+    return failure(Code::invalid_argument, "%s: null, but %llu bytes are needed", name,
+                   static_cast<unsigned long long>(transfer.count * element));
+  const auto address = reinterpret_cast<std::uintptr_t>(buffer);
+  if (address % element != 0)
+    return failure(Code::invalid_argument, "%s: %p is not aligned for %s", name, buffer, name_of(transfer.type).data());
+  if (address + transfer.count * element < address)
+    return failure(Code::invalid_argument, "%s: runs past the end of memory", name);
+  return {};
+}
+
+Status refuse_lone_self(const Transfer& transfer, Rank rank) {
+  if (transfer.peer != rank) return {};
+  return failure(Code::invalid_usage, "peer: %d is this rank itself; a send to oneself and its receive belong into one group",
+                 rank);
+}
+
+std::vector<Transfer> transfers_of(const ExchangeCall& call, int ranks) {
+  std::vector<Transfer> transfers;
+  const bool known = static_cast<int>(call.type) < kDataTypeCount;
+  const std::uint64_t element = known ? size_of(call.type) : 1;
+  const auto add = [&](const PartTable& table, Direction direction) {
+    std::uint64_t next = 0;
+    for (Rank peer = 0; peer < ranks; ++peer) {
+      const auto index = static_cast<std::size_t>(peer);
+      const std::uint64_t count = table.counts[index];
+      const std::uint64_t offset = table.displacements.empty() ? next : table.displacements[index];
+      next += count;
+      if (count == 0) continue;
+      Transfer transfer{direction, peer, nullptr, nullptr, count, call.type, call.wrong};
+      if (direction == Direction::send && call.input != nullptr)
+        transfer.source = static_cast<const std::byte*>(call.input) + offset * element;
+      if (direction == Direction::receive && call.output != nullptr)
+        transfer.target = static_cast<std::byte*>(call.output) + offset * element;
+      transfers.push_back(std::move(transfer));
+    }
+  };
+  add(call.sends, Direction::send);
+  const std::size_t outgoing = transfers.size();
+  add(call.receives, Direction::receive);
+  Status wrong = check_overlap(std::span(transfers).first(outgoing), std::span(transfers).subspan(outgoing), element);
+  if (!wrong.ok())
+    for (Transfer& transfer : transfers)
+      if (transfer.wrong.ok()) transfer.wrong = wrong;
+  return transfers;
+}
+
+Transfers::Transfers(Rank rank, int ranks, Circle& circle, SlotStore slots)
+    : rank_(rank), ranks_(ranks), circle_(circle), pairs_(static_cast<std::size_t>(ranks)), slot_store_(slots) {}
+
+bool Transfers::knocks(Rank peer) const {
+  const Pair& pair = pairs_[static_cast<std::size_t>(peer)];
+  return pair.receiver != nullptr && pair.receiver->knocks();
+}
+
+std::optional<PreparedTransfers> Transfers::take_waiting(const Transfer& receive) {
+  Pair& pair = pairs_[static_cast<std::size_t>(receive.peer)];
+  if (!knocks(receive.peer)) return {};
+  const std::uint64_t label = pair.receiver->at_the_door().label;
+  if (kind_of(label) != TransferKind::point_to_point || number_of(label) != receive.tag) return {};
+  const std::uint64_t message = pair.receiver->current();
+  std::uint64_t before = message - 1;
+  if (!pair.received.compare_exchange_strong(before, message, std::memory_order_relaxed)) return {};  // another receive's
+  BoundTransfer bound;
+  bound.letter = {receive.count * size_of(receive.type), label_of(receive.type, TransferKind::point_to_point, receive.tag), 0};
+  bound.target = static_cast<std::byte*>(receive.target);
+  bound.receiver = pair.receiver.get();
+  bound.message = message;
+  PreparedTransfers prepared;
+  prepared.transfers.push_back({receive.direction, receive.peer});
+  prepared.letters.push_back(bound.letter);
+  prepared.rejections.emplace_back();
+  Result<LocalProgram> program = local_program(rank_, ranks_, prepared.transfers, 0);
+  if (program.ok())
+    prepared.launch = std::make_unique<TransferLaunch>(std::make_shared<const LocalProgram>(std::move(program).value()),
+                                                       std::vector<BoundTransfer>{bound});
+  else
+    prepared.first_wrong = program.status();
+  return prepared;
+}
+
+PreparedTransfers Transfers::prepare(const TransferCall& call) {
+  PreparedTransfers prepared;
+  if (call.transfers.size() > kMostTransfers) {  // before any has its number
+    prepared.first_wrong = failure(Code::invalid_usage, "%zu sends and receives in one group: the limit is %zu",
+                                   call.transfers.size(), kMostTransfers);
+    return prepared;
+  }
+  const bool exchanges = call.kind == TransferKind::all_to_all_v;
+  if (exchanges) ++exchanges_;
+  prepared.first_wrong = check_self(call);
+  const bool copies = prepared.first_wrong.ok();
+  bound_.clear();
+  std::uint64_t bytes = 0;
+  for (const Transfer& transfer : call.transfers) {
+    if (transfer.peer == rank_ && !copies) continue;
+    Status status = accept(transfer, label_of(transfer.type, call.kind, exchanges ? exchanges_ : transfer.tag), prepared);
+    if (prepared.first_wrong.ok()) prepared.first_wrong = std::move(status);
+  }
+  if (prepared.transfers.empty()) return prepared;
+  Result<std::shared_ptr<const LocalProgram>> program = program_for(prepared.transfers);
+  if (!program.ok()) {
+    prepared.first_wrong = program.status();
+    return prepared;
+  }
+  for (const BoundTransfer& bound : bound_) {
+    prepared.letters.push_back(bound.letter);
+    bytes = std::max(bytes, bound.letter.size);
+  }
+  if (StoreChoice::matters(bytes))
+    prepared.stores = &stores_.try_emplace(static_cast<int>(std::bit_width(bytes)), bytes, slot_store_).first->second;
+  prepared.launch = std::make_unique<TransferLaunch>(std::move(program).value(), std::exchange(bound_, {}));
+  return prepared;
+}
+
+// A transfer with a fault is told to its peer, if it has one: both ends give the message its number.
+Status Transfers::accept(const Transfer& transfer, std::uint64_t label, PreparedTransfers& prepared) {
+  Status wrong = check(transfer, ranks_);
+  if (!wrong.ok() && (transfer.peer < 0 || transfer.peer >= ranks_ || transfer.peer == rank_)) return wrong;
+  BoundTransfer bound;
+  bound.letter = {wrong.ok() ? transfer.count * size_of(transfer.type) : 0, label, static_cast<std::uint32_t>(wrong.code())};
+  bound.source = static_cast<const std::byte*>(transfer.source);
+  bound.target = static_cast<std::byte*>(transfer.target);
+  if (transfer.peer != rank_) SETO_TRY(bind(transfer, bound));
+  bound_.push_back(bound);
+  prepared.transfers.push_back({transfer.direction, transfer.peer});
+  prepared.rejections.push_back(wrong);
+  return wrong;
+}
+
+Status Transfers::bind(const Transfer& transfer, BoundTransfer& bound) {
+  SETO_TRY(open(transfer.peer));
+  Pair& pair = pairs_[static_cast<std::size_t>(transfer.peer)];
+  if (sends(transfer)) {
+    bound.sender = pair.sender.get();
+    bound.message = ++pair.sent;
+  } else {
+    bound.receiver = pair.receiver.get();
+    bound.message = pair.received.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+  return {};
+}
+
+// Both ways, so that a sender that waits can say what its peer is doing instead.
+Status Transfers::open(Rank peer) {
+  Pair& pair = pairs_[static_cast<std::size_t>(peer)];
+  if (pair.sender != nullptr) return {};
+  SETO_ASSIGN(pair.sender, circle_.open_pair_send(static_cast<std::uint32_t>(peer)));
+  SETO_ASSIGN(pair.receiver, circle_.open_pair_receive(static_cast<std::uint32_t>(peer)));
+  return {};
+}
+
+Status Transfers::open_all() {
+  for (Rank peer = 0; peer < ranks_ && !all_open_; ++peer)
+    if (peer != rank_) SETO_TRY(open(peer));
+  all_open_ = true;
+  return {};
+}
+
+// Messages to oneself: as many receives as sends, and each pair of them alike.
+Status Transfers::check_self(const TransferCall& call) const {
+  std::vector<const Transfer*> out, in;
+  for (const Transfer& transfer : call.transfers)
+    if (transfer.peer == rank_) (sends(transfer) ? out : in).push_back(&transfer);
+  if (out.size() != in.size())
+    return failure(Code::invalid_argument, "rank %d sends %zu messages to itself in this group and receives %zu", rank_,
+                   out.size(), in.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    SETO_TRY(check(*out[i], ranks_));
+    SETO_TRY(check(*in[i], ranks_));
+    if (out[i]->count != in[i]->count || out[i]->type != in[i]->type)
+      return failure(Code::invalid_argument, "rank %d sends itself %llu %s and receives %llu %s", rank_,
+                     static_cast<unsigned long long>(out[i]->count), name_of(out[i]->type).data(),
+                     static_cast<unsigned long long>(in[i]->count), name_of(in[i]->type).data());
+    if (out[i]->tag != in[i]->tag)
+      return failure(Code::invalid_argument, "rank %d sends itself a message with tag %u and receives one with tag %u", rank_,
+                     out[i]->tag, in[i]->tag);
+    if (overlap(static_cast<const std::byte*>(out[i]->source), static_cast<const std::byte*>(in[i]->target),
+                out[i]->count * size_of(out[i]->type)))
+      return failure(Code::invalid_argument, "rank %d sends itself a message whose sendbuff and recvbuff overlap", rank_);
+  }
+  return {};
+}
+
+Result<std::shared_ptr<const LocalProgram>> Transfers::program_for(const std::vector<LocalTransfer>& transfers) {
+  if (last_program_ != nullptr && last_transfers_ == transfers) return last_program_;
+  SETO_ASSIGN(LocalProgram made, local_program(rank_, ranks_, transfers, 0));
+  last_program_ = std::make_shared<const LocalProgram>(std::move(made));
+  last_transfers_ = transfers;
+  return last_program_;
+}
+
+}  // namespace seto

@@ -1,0 +1,53 @@
+#include "src/core/launch/store_tuner.h"
+
+#include <algorithm>
+
+namespace seto {
+namespace {
+
+constexpr std::uint32_t kTriesEach = 2;      // the first call of a way pays for cold slots
+constexpr std::uint32_t kBetweenLooks = 24;  // calls; a look costs at most the difference of one
+constexpr double kNewest = 0.4;
+
+constexpr StoreChoice::Way kWaysInOrder[] = {
+    {Store::past_cache, Store::cached},
+    {Store::cached, Store::cached},
+    {Store::past_cache, Store::past_cache},
+    {Store::cached, Store::past_cache},
+};
+
+}  // namespace
+
+StoreChoice::StoreChoice(std::uint64_t bytes, SlotStore slots, const StoreChoice* half) {
+  for (Way way : kWaysInOrder) {
+    if (way.results == Store::past_cache && bytes < kBeyondCache) continue;
+    if (slots != SlotStore::automatic && (way.slots == Store::cached) != (slots == SlotStore::cached)) continue;
+    way.index = ways_;
+    way_[ways_++] = way;
+  }
+  if (bytes >= kBeyondEveryCache) half_ = half;
+}
+
+// Beyond every cache one size is like the next, and trying all ways again would cost the eight longest calls there are.
+void StoreChoice::inherit() {
+  if (half_->calls_ < kTriesEach * half_->ways_ || half_->ways_ != ways_) return;
+  calls_ = half_->calls_;
+  std::transform(half_->ticks_.begin(), half_->ticks_.end(), ticks_.begin(), [](double ticks) { return 2 * ticks; });
+}
+
+StoreChoice::Way StoreChoice::next() {
+  if (calls_ == 0 && half_ != nullptr) inherit();
+  const std::uint32_t call = calls_++;
+  if (call < kTriesEach * ways_) return way_[call / kTriesEach];
+  if (call % kBetweenLooks == 0) return way_[call / kBetweenLooks % ways_];
+  return way_[static_cast<std::size_t>(std::min_element(ticks_.begin(), ticks_.begin() + ways_) - ticks_.begin())];
+}
+
+void StoreChoice::took(const Way& way, std::uint64_t ticks) {
+  double& mean = ticks_[way.index];
+  const auto latest = static_cast<double>(ticks);
+  const bool warming = calls_ <= kTriesEach * ways_;
+  mean = mean == 0 || warming ? latest : mean + kNewest * (latest - mean);
+}
+
+}  // namespace seto

@@ -1,0 +1,350 @@
+#include "src/net/auth_handshake.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "src/base/check.h"
+
+namespace seto {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "numbers travel as they lie in memory");
+
+constexpr std::uint32_t kMagic = 0x6d0c7e50;
+constexpr std::size_t kNonceSize = 32;
+constexpr std::size_t kVerdictBodySize = kVerdictSize - kProofSize;
+constexpr std::size_t kNothingMore = 0;
+
+enum Kind : std::uint32_t { kHello = 1, kChallenge, kNotice, kVerdict };
+enum Notice : std::uint32_t { kNoticeOtherProtocol = 1, kNoticeOtherKey, kNoticeNoKeyThere, kNoticeNoKeyHere };
+enum Verdict : std::uint32_t { kAccepted = 0, kRefused, kRefusedAborted };
+
+constexpr std::string_view kKeyLabel = "seto membership";
+constexpr std::string_view kKeyIdLabel = "seto key id";
+constexpr std::string_view kSessionLabel = "seto session";
+constexpr std::string_view kAnswererLabel = "answerer";
+constexpr std::string_view kCallerLabel = "caller";
+constexpr std::string_view kVerdictLabel = "verdict";
+
+template <class T>
+void put(std::string& bytes, const T& value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+template <class T>
+T take(std::string_view& bytes) {
+  T value{};
+  SETO_CHECK(bytes.size() >= sizeof value);
+  std::memcpy(&value, bytes.data(), sizeof value);
+  bytes.remove_prefix(sizeof value);
+  return value;
+}
+
+void put_padded(std::string& bytes, std::string_view text, std::size_t size) {
+  const std::size_t length = std::min(text.size(), size);
+  bytes.append(text.substr(0, length)).append(size - length, '\0');
+}
+
+// What came may be garbage: letters only, up to the first zero.
+std::string readable(std::string_view bytes) {
+  std::string text(bytes.substr(0, std::min(bytes.size(), bytes.find('\0'))));
+  for (char& letter : text)
+    if (letter < ' ' || letter > '~') letter = '?';
+  return text;
+}
+
+void put_greeting(std::string& bytes, const Versions& versions) {
+  put(bytes, kMagic);
+  put(bytes, versions.protocol);
+  put_padded(bytes, versions.library, kVersionSize);
+}
+
+void put_nonce(std::string& bytes) {
+  std::array<char, kNonceSize> nonce{};
+  fill_random(nonce.data(), nonce.size());
+  bytes.append(nonce.data(), nonce.size());
+}
+
+std::string_view proof_of(const Digest& digest) { return {reinterpret_cast<const char*>(digest.data()), digest.size()}; }
+
+Digest prove(const Secret& key, std::string_view label, std::string_view transcript) {
+  std::string data(label);
+  data += '\0';
+  data += transcript;
+  return hmac_sha256(key.bytes(), data);
+}
+
+Status check_greeting(std::string_view greeting, const Versions& ours, const char* no_member) {
+  if (take<std::uint32_t>(greeting) != kMagic) return failure(Code::remote_error, "%s", no_member);
+  const auto protocol = take<std::uint32_t>(greeting);
+  if (protocol == ours.protocol) return {};
+  return failure(Code::remote_error,
+                 "the library there is version %s and speaks protocol %u, the one here is version %.*s and speaks protocol %u: "
+                 "install the same version on every machine",
+                 readable(greeting).c_str(), protocol, static_cast<int>(ours.library.size()), ours.library.data(), ours.protocol);
+}
+
+Status other_library(std::string_view theirs, std::string_view ours) {
+  return failure(Code::remote_error,
+                 "the library there is version %.*s, the one here is version %.*s: install the same version on every machine",
+                 static_cast<int>(theirs.size()), theirs.data(), static_cast<int>(ours.size()), ours.data());
+}
+
+std::string library_in(std::string_view greeting) {
+  return readable(greeting.substr(kGreetingSize - kVersionSize, kVersionSize));
+}
+
+Status reason_of_notice(std::uint32_t what) {
+  switch (what) {
+    case kNoticeOtherKey:
+      return failure(Code::remote_error,
+                     "the process there knows no job with this secret: it is of another job, has left this one, or "
+                     "SETO_SECRET_FILE or SETO_SECRET differ between the two");
+    case kNoticeNoKeyThere:
+      return failure(Code::remote_error,
+                     "there is a secret here and none there: set SETO_SECRET_FILE or SETO_SECRET for every rank, or for none");
+    case kNoticeNoKeyHere:
+      return failure(Code::remote_error,
+                     "there is a secret there and none here: set SETO_SECRET_FILE or SETO_SECRET for every rank, or for none");
+    default:
+      return failure(Code::remote_error, "what answers there sent a notice that means nothing");
+  }
+}
+
+std::string hello_of(const Secret& key, const Claim& claim, const Versions& versions) {
+  std::string hello;
+  hello.reserve(kHelloSize);
+  put_greeting(hello, versions);
+  put(hello, kHello | std::uint32_t{claim.purpose} << 16);
+  put(hello, key_id(key));
+  put_nonce(hello);
+  put(hello, claim.caller);
+  put(hello, claim.answerer);
+  put(hello, claim.caller_context);
+  put(hello, claim.answerer_context);
+  put(hello, claim.attempt);
+  put(hello, claim.index);
+  put(hello, std::uint32_t{0});
+  SETO_CHECK(hello.size() == kHelloSize);
+  return hello;
+}
+
+}  // namespace
+
+KeyId key_id(const Secret& key) {
+  KeyId id{};
+  if (key.none()) return id;
+  const Secret derived = key.derive(kKeyIdLabel);
+  std::memcpy(id.data(), derived.bytes().data(), id.size());
+  return id;
+}
+
+CallerHandshake::CallerHandshake(const Secret& key, const Claim& claim, Versions versions)
+    : key_(key.derive(kKeyLabel)), claim_(claim), versions_(versions), out_(hello_of(key, claim, versions)), transcript_(out_) {}
+
+std::size_t CallerHandshake::wanted() const {
+  switch (stage_) {
+    case Stage::greeting:
+      return kGreetingSize - in_.size();
+    case Stage::challenge:
+      return kChallengeSize - in_.size();
+    case Stage::verdict:
+      return kVerdictSize - in_.size();
+    case Stage::over:
+      break;
+  }
+  return kNothingMore;
+}
+
+Status CallerHandshake::feed(std::string_view bytes) {
+  SETO_CHECK(bytes.size() <= wanted());
+  in_.append(bytes);
+  if (over() || wanted() > 0) return {};
+  Status heard = hear();
+  if (!heard.ok()) stage_ = Stage::over;
+  return heard;
+}
+
+Status CallerHandshake::hear() {
+  if (stage_ == Stage::verdict) return hear_verdict();
+  if (stage_ == Stage::challenge) return hear_challenge();
+  SETO_TRY(check_greeting(in_, versions_, "what answers there is no process of this library"));
+  stage_ = Stage::challenge;
+  return {};
+}
+
+Status CallerHandshake::hear_challenge() {
+  std::string_view rest = std::string_view(in_).substr(kGreetingSize);
+  const auto kind = take<std::uint32_t>(rest);
+  if (kind == kNotice) {
+    const auto what = take<std::uint32_t>(rest);
+    key_unknown_ = what != kNoticeOtherProtocol;
+    return reason_of_notice(what);
+  }
+  if (kind != kChallenge) return failure(Code::remote_error, "what answers there sent its handshake in the wrong order");
+  rest.remove_prefix(kNonceSize);
+  const auto process = take<Token>(rest);
+  transcript_.append(in_, 0, in_.size() - kProofSize);
+  if (!equal(proof_of(prove(key_, kAnswererLabel, transcript_)), rest)) {
+    return failure(Code::remote_error, "what answers there could not prove that it has the secret of this job");
+  }
+  transcript_.append(rest);
+  if (claim_.answerer != Token{} && process != claim_.answerer) {
+    return failure(Code::remote_error, "another process of this job listens there than the one that is meant");
+  }
+  proven_ = true;
+  their_library_ = library_in(in_);
+  in_.clear();
+  out_ = proof_of(prove(key_, kCallerLabel, transcript_));
+  transcript_.append(out_);
+  stage_ = Stage::verdict;
+  return {};
+}
+
+// The answerer refuses another version with a verdict, and then knows of it too; the caller says it itself, whatever it hears.
+Status CallerHandshake::hear_verdict() {
+  const std::string_view body = std::string_view(in_).substr(0, kVerdictBodySize);
+  transcript_.append(body);
+  if (!equal(proof_of(prove(key_, kVerdictLabel, transcript_)), std::string_view(in_).substr(kVerdictBodySize))) {
+    return failure(Code::remote_error, "what answers there could not prove its verdict");
+  }
+  std::string_view rest = body;
+  if (take<std::uint32_t>(rest) != kVerdict) {
+    return failure(Code::remote_error, "what answers there sent its handshake in the wrong order");
+  }
+  stage_ = Stage::over;
+  const auto code = take<std::uint32_t>(rest);
+  accepted_ = code == kAccepted && their_library_ == versions_.library;
+  refused_ = !accepted_;
+  if (accepted_) return {};
+  if (their_library_ != versions_.library) return other_library(their_library_, versions_.library);
+  return {code == kRefusedAborted ? Code::aborted : Code::remote_error, readable(rest)};
+}
+
+Secret CallerHandshake::session() const { return key_.derive(kSessionLabel, transcript_); }
+
+std::size_t AnswererHandshake::wanted() const {
+  switch (stage_) {
+    case Stage::greeting:
+      return kGreetingSize - in_.size();
+    case Stage::hello:
+      return kHelloSize - in_.size();
+    case Stage::proof:
+      return kProofSize - in_.size();
+    case Stage::key_wanted:
+    case Stage::verdict_wanted:
+    case Stage::over:
+      break;
+  }
+  return kNothingMore;
+}
+
+Status AnswererHandshake::feed(std::string_view bytes) {
+  SETO_CHECK(bytes.size() <= wanted());
+  in_.append(bytes);
+  if (bytes.empty() || wanted() > 0) return {};
+  Status heard = stage_ == Stage::greeting ? hear_greeting() : stage_ == Stage::hello ? hear_hello() : hear_proof();
+  if (!heard.ok()) stage_ = Stage::over;
+  return heard;
+}
+
+Status AnswererHandshake::hear_greeting() {
+  Status greeted = check_greeting(in_, versions_, "what it sent is not the greeting of a process of this library");
+  stage_ = Stage::hello;
+  // Whoever speaks another protocol reads the greeting of this notice, and no more.
+  if (!greeted.ok() && in_.compare(0, sizeof kMagic, reinterpret_cast<const char*>(&kMagic), sizeof kMagic) == 0) {
+    say_notice(kNoticeOtherProtocol);
+  }
+  return greeted;
+}
+
+Status AnswererHandshake::hear_hello() {
+  std::string_view rest = std::string_view(in_).substr(kGreetingSize);
+  const auto kind = take<std::uint32_t>(rest);
+  claim_.purpose = static_cast<std::uint8_t>(kind >> 16);
+  key_id_ = take<KeyId>(rest);
+  rest.remove_prefix(kNonceSize);
+  claim_.caller = take<Token>(rest);
+  claim_.answerer = take<Token>(rest);
+  claim_.caller_context = take<std::uint64_t>(rest);
+  claim_.answerer_context = take<std::uint64_t>(rest);
+  claim_.attempt = take<std::uint64_t>(rest);
+  claim_.index = take<std::uint32_t>(rest);
+  if ((kind & 0xff00ffff) != kHello || take<std::uint32_t>(rest) != 0) {
+    return failure(Code::remote_error, "what it sent is not the hello of a process of this library");
+  }
+  their_library_ = library_in(in_);
+  transcript_ = std::exchange(in_, {});
+  stage_ = Stage::key_wanted;
+  return {};
+}
+
+void AnswererHandshake::give(const Secret& key) {
+  SETO_CHECK(stage_ == Stage::key_wanted);
+  key_ = key.derive(kKeyLabel);
+  put_greeting(out_, versions_);
+  put(out_, kChallenge);
+  put_nonce(out_);
+  put(out_, self_);
+  transcript_.append(out_);
+  const Digest proof = prove(key_, kAnswererLabel, transcript_);
+  out_.append(proof_of(proof));
+  transcript_.append(proof_of(proof));
+  stage_ = Stage::proof;
+}
+
+void AnswererHandshake::refuse_unknown(Lack lack) {
+  SETO_CHECK(stage_ == Stage::key_wanted);
+  const bool caller_has_none = key_id_ == KeyId{};
+  say_notice(caller_has_none ? kNoticeNoKeyHere : lack == Lack::of_any_key ? kNoticeNoKeyThere : kNoticeOtherKey);
+  stage_ = Stage::over;
+}
+
+Status AnswererHandshake::hear_proof() {
+  if (!equal(proof_of(prove(key_, kCallerLabel, transcript_)), in_)) {
+    return failure(Code::remote_error, "it could not prove that it has the secret of the job that it named");
+  }
+  transcript_.append(std::exchange(in_, {}));
+  proven_ = true;
+  stage_ = Stage::verdict_wanted;
+  Status fits;
+  if (their_library_ != versions_.library) {
+    fits = other_library(their_library_, versions_.library);
+  } else if (claim_.answerer != Token{} && claim_.answerer != self_) {
+    fits = failure(Code::remote_error, "it means another process of this job than this one");
+  }
+  if (!fits.ok()) refuse(fits);
+  return fits;
+}
+
+void AnswererHandshake::accept() {
+  SETO_CHECK(stage_ == Stage::verdict_wanted);
+  say_verdict(kAccepted, {});
+}
+
+void AnswererHandshake::refuse(const Status& reason) {
+  SETO_CHECK(stage_ == Stage::verdict_wanted && !reason.ok());
+  say_verdict(reason.code() == Code::aborted ? kRefusedAborted : kRefused, reason.text());
+}
+
+Secret AnswererHandshake::session() const { return key_.derive(kSessionLabel, transcript_); }
+
+void AnswererHandshake::say_notice(std::uint32_t what) {
+  put_greeting(out_, versions_);
+  put(out_, kNotice);
+  put(out_, what);
+  out_.resize(kChallengeSize, '\0');
+}
+
+void AnswererHandshake::say_verdict(std::uint32_t code, std::string_view text) {
+  std::string body;
+  put(body, kVerdict);
+  put(body, code);
+  put_padded(body, text, kVerdictTextLimit);
+  transcript_.append(body);
+  out_.append(body).append(proof_of(prove(key_, kVerdictLabel, transcript_)));
+  stage_ = Stage::over;
+}
+
+}  // namespace seto

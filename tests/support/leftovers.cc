@@ -1,0 +1,29 @@
+#include "tests/support/leftovers.h"
+
+#include <filesystem>
+#include <fstream>
+
+namespace seto::testing {
+
+// Other programs of the machine come and go: only names that the library could have made count.
+std::set<std::string> shared_memory_files() {
+  std::set<std::string> names;
+  for (const char* directory : {"/dev/shm", "/tmp", "/run/shm"}) {
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(directory, none))
+      if (const std::string name = entry.path().filename(); name.find("seto-") == 0 || name.find("seto.") == 0)
+        names.insert(entry.path());
+  }
+  return names;
+}
+
+std::set<std::string> still_open(const std::set<std::string>& sockets) {
+  std::set<std::string> found;
+  std::ifstream table("/proc/net/unix");
+  for (std::string row; std::getline(table, row);)
+    if (const std::size_t at = row.find(" @"); at != std::string::npos && sockets.count(row.substr(at + 1)) > 0)
+      found.insert(row.substr(at + 1));
+  return found;
+}
+
+}  // namespace seto::testing

@@ -1,0 +1,249 @@
+#include "tests/support/peer_groups.h"
+
+#include <linux/membarrier.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "src/base/fd.h"
+#include "tests/support/child_process.h"
+#include "tests/support/tcp_peer_groups.h"
+#include "transports/shm/segment.h"
+#include "transports/slots/slot_circle.h"
+
+namespace seto::support {
+namespace {
+
+constexpr std::uint64_t kTestSegment = std::uint64_t{64} << 20;
+
+void must(bool good, const char* what) {
+  if (good) return;
+  std::perror(what);
+  std::abort();
+}
+
+// A member's memory and bell, made before its thread or process.
+struct SlotHome {
+  SlotHome(const CirclesWanted& wanted)
+      : segment(Segment::create({kTestSegment, wanted.limit_bytes}).value()),
+        bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+        pool(kSegmentPage, kTestSegment,
+             [this](std::size_t offset, std::size_t size) { return segment.populate(offset, size); }) {
+    must(bell.valid(), "eventfd");
+    const slots::BoardLayout layout(wanted.members, wanted.ports);
+    for (std::uint32_t i = 0; i < wanted.circles; ++i) boards.push_back(pool.reserve(layout.size()).value());
+  }
+  SlotHome(const SlotHome&) = delete;
+  SlotHome& operator=(const SlotHome&) = delete;
+
+  Segment segment;
+  Fd bell;
+  slots::Pool pool;
+  std::vector<std::size_t> boards;
+};
+
+using SlotHomes = std::vector<std::unique_ptr<SlotHome>>;
+
+enum class Mapped : std::uint8_t { once, by_each };  // whether each member maps the memory of the others anew
+
+class SlotMember final : public CircleMember, private slots::Doorbell {
+ public:
+  SlotMember(std::shared_ptr<SlotHomes> homes, std::uint32_t index, const CirclesWanted& wanted, Mapped mapped)
+      : homes_(std::move(homes)), index_(index), layout_(wanted.members, wanted.ports) {
+    static_cast<void>(syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0));
+    std::vector<std::byte*> at;
+    for (std::uint32_t peer = 0; peer < wanted.members; ++peer) {
+      const Segment& segment = (*homes_)[peer]->segment;
+      if (peer == index || mapped == Mapped::once) {
+        at.push_back(segment.data());
+      } else {
+        views_.push_back(Segment::map(segment.fd(), kTestSegment).value());
+        at.push_back(views_.back().data());
+      }
+    }
+    for (std::uint32_t i = 0; i < wanted.circles; ++i) {
+      slots::CircleSetup setup;
+      setup.own = index;
+      setup.ports = wanted.ports;
+      setup.pool = &home().pool;
+      setup.doorbell = this;
+      for (std::uint32_t peer = 0; peer < wanted.members; ++peer)
+        setup.members.push_back({at[peer], kTestSegment, home().boards[i],
+                                 reinterpret_cast<std::atomic<std::uint32_t>*>(at[peer]), mapped == Mapped::once});
+      circles_.push_back(slots::SlotCircle::create(std::move(setup)).value());
+    }
+  }
+
+  [[nodiscard]] std::uint32_t index() const override { return index_; }
+  [[nodiscard]] Circle& circle(std::size_t which) override { return *circles_[which]; }
+  void close(std::size_t which) override { circles_[which].reset(); }
+  [[nodiscard]] std::size_t leased() const override { return (*homes_)[index_]->pool.leased(); }
+  std::byte* shared_memory(std::size_t size) override { return home().segment.data() + home().pool.lease(size).value(); }
+
+  // Writers look at the word after their store without a fence: the barrier is on this side alone.
+  void arm() override {
+    armed().store(1, std::memory_order_relaxed);
+    must(syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0, "membarrier");
+  }
+  void disarm() override { armed().store(0, std::memory_order_relaxed); }
+  bool await_bell(int milliseconds) override {
+    pollfd bell{home().bell.get(), POLLIN, 0};
+    if (poll(&bell, 1, milliseconds) <= 0) return false;
+    eventfd_t rung = 0;
+    return eventfd_read(bell.fd, &rung) == 0;
+  }
+
+  void damage(const DamagedStream& stream) override {
+    const std::uint32_t target = stream.address.group > 0 ? layout_.members() + stream.address.group - 1 : stream.receiver;
+    const std::size_t at = layout_.outgoing(stream.operation % slots::kWindow, stream.address.port, target);
+    auto& line = *reinterpret_cast<slots::StreamLine*>(home().segment.data() + home().boards[0] + at);
+    // Near what was there and aligned, so that bounds alone do not find it; marks and credit far, as what is near comes next.
+    const std::uint64_t noise = stream.random | 1U;
+    const std::uint64_t far = std::uint64_t{1} << 31 | noise;
+    switch (stream.damage) {
+      case Damage::offset:
+        line.slots.offset ^= (noise & 0xff) * slots::kLineSize;
+        break;
+      case Damage::stride:
+        line.slots.stride += static_cast<std::uint32_t>((noise & 7) * slots::kLineSize);
+        break;
+      case Damage::depth:
+        line.depth ^= static_cast<std::uint32_t>(noise & 7);
+        break;
+      case Damage::digest:
+        line.digest ^= static_cast<std::uint32_t>(noise);
+        break;
+      case Damage::mark:
+        line.mark.fetch_add(far);
+        break;
+      case Damage::done:
+        line.done += far;
+        break;
+    }
+  }
+
+  void damage(const DamagedMessage& message) override {
+    const std::size_t at = layout_.messages(message.receiver) + message.message % slots::kPairLines * slots::kLineSize;
+    auto& line = *reinterpret_cast<slots::PairLine*>(home().segment.data() + home().boards[0] + at);
+    const std::uint64_t noise = message.random | 1U;
+    switch (message.damage) {
+      case PairDamage::mark:
+        line.mark.fetch_add(std::uint64_t{1} << 31 | noise);
+        break;
+      case PairDamage::size:
+        line.size ^= noise;
+        break;
+      case PairDamage::label:
+        line.label ^= noise;
+        break;
+      case PairDamage::verdict:
+        line.verdict ^= static_cast<std::uint32_t>(noise);
+        break;
+      case PairDamage::depth:
+        line.depth ^= static_cast<std::uint32_t>(noise & 7);
+        break;
+      case PairDamage::offset:
+        line.slots.offset ^= (noise & 0xff) * slots::kLineSize;
+        break;
+      case PairDamage::stride:
+        line.slots.stride += static_cast<std::uint32_t>((noise & 7) * slots::kLineSize);
+        break;
+      case PairDamage::first:
+        line.slots.first ^= static_cast<std::uint32_t>(noise & 3);
+        break;
+    }
+  }
+
+ private:
+  void ring(std::uint32_t member) override { static_cast<void>(eventfd_write((*homes_)[member]->bell.get(), 1)); }
+  [[nodiscard]] SlotHome& home() { return *(*homes_)[index_]; }
+  std::atomic<std::uint32_t>& armed() { return *reinterpret_cast<std::atomic<std::uint32_t>*>(home().segment.data()); }
+
+  std::shared_ptr<SlotHomes> homes_;
+  std::uint32_t index_;
+  slots::BoardLayout layout_;
+  std::vector<Segment> views_;
+  std::vector<std::unique_ptr<slots::SlotCircle>> circles_;
+};
+
+std::shared_ptr<SlotHomes> homes_for(const CirclesWanted& wanted) {
+  auto homes = std::make_shared<SlotHomes>();
+  for (std::uint32_t i = 0; i < wanted.members; ++i) homes->push_back(std::make_unique<SlotHome>(wanted));
+  return homes;
+}
+
+std::vector<std::uint32_t> slot_boundaries() {
+  return {slots::kHeadBytes,
+          slots::kHeadBytes + slots::kTailBytes,
+          slots::kHeadBytes + slots::kTailBytes + 1,
+          slots::kInlineSize - 1,
+          slots::kInlineSize,
+          slots::kInlineSize + 1};
+}
+
+class ThreadTransport final : public CircleTransport {
+ public:
+  ThreadTransport(const char* name, Mapped mapped) : name_(name), mapped_(mapped) {}
+
+  [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] std::vector<std::uint32_t> boundaries() const override { return slot_boundaries(); }
+  [[nodiscard]] std::vector<std::unique_ptr<CircleMember>> make(const CirclesWanted& wanted) const override {
+    const std::shared_ptr<SlotHomes> homes = homes_for(wanted);
+    std::vector<std::unique_ptr<CircleMember>> members;
+    for (std::uint32_t i = 0; i < wanted.members; ++i) members.push_back(std::make_unique<SlotMember>(homes, i, wanted, mapped_));
+    return members;
+  }
+  [[nodiscard]] bool run(const CirclesWanted& wanted, const Body& body) const override {
+    const auto members = make(wanted);
+    std::vector<std::thread> threads;
+    for (const auto& member : members) threads.emplace_back([&body, &member] { body(*member); });
+    for (std::thread& thread : threads) thread.join();
+    return true;  // a failed expectation of a thread fails the test by itself
+  }
+
+ private:
+  const char* name_;
+  Mapped mapped_;
+};
+
+class ProcessTransport final : public CircleTransport {
+ public:
+  [[nodiscard]] std::string name() const override { return "shm_processes"; }
+  [[nodiscard]] std::vector<std::uint32_t> boundaries() const override { return slot_boundaries(); }
+  [[nodiscard]] std::vector<std::unique_ptr<CircleMember>> make(const CirclesWanted&) const override { return {}; }
+  [[nodiscard]] bool run(const CirclesWanted& wanted, const Body& body) const override {
+    const std::shared_ptr<SlotHomes> homes = homes_for(wanted);
+    std::fflush(nullptr);  // or every child prints what is buffered here
+    std::vector<testing::ChildProcess> children;
+    for (std::uint32_t i = 0; i < wanted.members; ++i)
+      children.emplace_back([&, i] {
+        SlotMember member(homes, i, wanted, Mapped::by_each);
+        body(member);
+        return true;
+      });
+    bool passed = true;
+    for (testing::ChildProcess& child : children) passed = child.wait() && passed;
+    return passed;
+  }
+};
+
+const ThreadTransport kLocal("local", Mapped::once);
+const ThreadTransport kSeparate("shm_threads", Mapped::by_each);
+const ProcessTransport kProcesses;
+
+}  // namespace
+
+std::span<const CircleTransport* const> circle_transports() {
+  static const CircleTransport* const all[] = {&kLocal, &kSeparate, &kProcesses, &tcp_transport(1), &tcp_transport(3)};
+  return all;
+}
+
+std::vector<const CircleTransport*> one_thread_transports() { return {&kLocal, &kSeparate}; }
+
+}  // namespace seto::support

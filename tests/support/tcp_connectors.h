@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "src/control/network/tcp_connector.h"
+
+namespace seto::testing {
+
+inline Deadline later() { return Deadline::after_ms(30'000); }
+
+inline Secret key_of_test() { return Secret::of_text("the key of the test"); }
+
+template <class T>
+std::string failure_text(const Result<T>& result) {
+  return result.ok() ? "it succeeded" : std::string(result.status().text());
+}
+
+// The front door of a process, on loopback, ended with the test.
+struct Doorway {
+  std::unique_ptr<ControlThread> control = ControlThread::create().value();
+  std::unique_ptr<FrontDoor> door = FrontDoor::create(*control, {"lo", ""}).value();
+};
+
+struct Pairing {
+  ContextId mine = 0;
+  ContextId theirs = 0;
+  AttemptId attempt = 0;
+  std::uint32_t index = 0;
+};
+
+inline Visit visit_to(const Doorway& remote, const Pairing& pairing, Deadline until = later()) {
+  return {remote.door->address(), kPurposeData,  pairing.mine,  pairing.theirs,
+          pairing.attempt,        pairing.index, key_of_test(), until};
+}
+
+inline Result<PrivateFd> meet_at(const Doorway& own, const Doorway& remote, const Pairing& pairing, Deadline until = later()) {
+  return own.door->meet(visit_to(remote, pairing, until));
+}
+
+}  // namespace seto::testing

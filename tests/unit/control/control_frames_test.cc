@@ -1,0 +1,103 @@
+#include "src/control/channel/control_frames.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "src/control/network/listen_address.h"
+#include "src/control/network/job_keys.h"
+#include "tests/support/seed.h"
+
+namespace seto {
+namespace {
+
+TEST(WireFrames, ComeOutAsTheyWentInHoweverTheyAreCut) {
+  std::mt19937_64 random(testing::chosen_seed());
+  std::string bytes;
+  std::vector<std::string> frames;
+  for (int count = 0; count < 200; ++count) {
+    const std::string load(random() % (kFrameLimit - kFrameHeadSize + 1), static_cast<char>('a' + count % 26));
+    const auto kind = static_cast<WireFrameKind>(1 + random() % 10);
+    frames.push_back(encode({kind, static_cast<std::uint32_t>(random()), random(), static_cast<std::uint32_t>(random()), load}));
+    bytes += frames.back();
+  }
+  WireFrameReader reader;
+  std::size_t next = 0;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t size = std::min<std::size_t>(1 + random() % 5000, bytes.size() - at);
+    ASSERT_TRUE(reader
+                    .feed(std::string_view(bytes).substr(at, size),
+                          [&](const WireFrame& frame) {
+                            ASSERT_LT(next, frames.size());
+                            EXPECT_EQ(encode(frame), frames[next++]);
+                          })
+                    .ok());
+    at += size;
+  }
+  EXPECT_EQ(next, frames.size());
+}
+
+TEST(WireFrames, WhatIsNoneIsRefusedAtItsHead) {
+  const auto refused = [](std::string bytes) {
+    WireFrameReader reader;
+    return !reader.feed(bytes, [](const WireFrame&) { FAIL(); }).ok();
+  };
+  std::string head = encode({WireFrameKind::ping});
+  head[0] = 11;
+  EXPECT_TRUE(refused(head));
+  head[0] = 0;
+  EXPECT_TRUE(refused(head));
+  head = encode({WireFrameKind::news, 1, 2, 3});
+  head[3] = 0x10;  // 4096 bytes after the head
+  EXPECT_TRUE(refused(head));
+  head = encode({WireFrameKind::ping});
+  head[20] = 1;
+  EXPECT_TRUE(refused(head));
+}
+
+TEST(DoorAddress, ComesBackFromItsBytes) {
+  DoorAddress address;
+  address.process.fill(7);
+  address.library = "1.2.3";
+  address.candidates = {parse_address("10.0.0.1:4000").value(), parse_address("[fe80::1]:4000").value()};
+  const auto again = decode_door_address(encode(address));
+  ASSERT_TRUE(again.ok()) << again.status().text();
+  EXPECT_EQ(again.value().process, address.process);
+  EXPECT_EQ(again.value().library, address.library);
+  EXPECT_EQ(again.value().candidates, address.candidates);
+}
+
+TEST(DoorAddress, CutOrLengthenedOrOfNobodyItIsGarbage) {
+  DoorAddress address;
+  address.library = "1.2.3";
+  address.candidates = {parse_address("10.0.0.1:4000").value()};
+  const std::string bytes = encode(address);
+  for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(decode_door_address(bytes.substr(0, size)).ok()) << size;
+  EXPECT_FALSE(decode_door_address(bytes + "x").ok());
+  address.candidates.clear();
+  EXPECT_FALSE(decode_door_address(encode(address)).ok());
+  address.candidates.assign(100, parse_address("10.0.0.1:4000").value());
+  EXPECT_EQ(decode_door_address(encode(address)).value().candidates.size(), kDoorAddressLimit);
+}
+
+TEST(KeyRing, KeyIsThereAsLongAsAnyoneHoldsIt) {
+  std::vector<KeyId> came;
+  KeyRing ring([&](const KeyId& id) { came.push_back(id); });
+  const Secret key = Secret::of_text("key");
+  EXPECT_TRUE(ring.empty());
+  Admission first = ring.admit(key);
+  Admission second = ring.admit(key);
+  EXPECT_EQ(came.size(), 1U);
+  ASSERT_TRUE(ring.find(key_id(key)).has_value());
+  EXPECT_TRUE(equal(*ring.find(key_id(key)), key));
+  first.end();
+  EXPECT_TRUE(ring.find(key_id(key)).has_value());
+  second = Admission();
+  EXPECT_FALSE(ring.find(key_id(key)).has_value());
+  EXPECT_TRUE(ring.empty());
+}
+
+}  // namespace
+}  // namespace seto

@@ -1,0 +1,320 @@
+#include "src/net/auth_handshake.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace seto {
+namespace {
+
+using ::testing::HasSubstr;
+using Stage = AnswererHandshake::Stage;
+
+Token process(std::uint8_t number) {
+  Token token{};
+  token.fill(number);
+  return token;
+}
+
+Claim claim_of_test() {
+  Claim claim;
+  claim.purpose = 3;
+  claim.caller = process(1);
+  claim.answerer = process(2);
+  claim.caller_context = 11;
+  claim.answerer_context = 12;
+  claim.attempt = 13;
+  claim.index = 14;
+  return claim;
+}
+
+// Who takes part, and what is done to the bytes on the way.
+struct Scene {
+  Secret callers_key = Secret::of_text("key");
+  Secret answerers_key = Secret::of_text("key");
+  Claim claim = claim_of_test();
+  Token answerer = process(2);
+  Versions of_caller{};
+  Versions of_answerer{};
+  Status verdict;
+  std::size_t piece = 1000;                  // so many bytes at once
+  std::optional<std::size_t> flipped_bit{};  // of all that travels, in order
+};
+
+struct Outcome {
+  Status caller;
+  Status answerer;
+  bool accepted = false;
+  bool answerer_accepted = false;
+  std::size_t bits = 0;
+  std::vector<std::string> messages;  // as sent: hello, challenge, proof, verdict
+  Claim claim;
+  std::string caller_session;
+  std::string answerer_session;
+};
+
+// Gives what `from` said to `to`, at most what it wants; the rest is nobody's.
+template <class To>
+Status convey(const std::string& message, To& to, std::size_t piece) {
+  for (std::size_t at = 0; at < message.size() && to.wanted() > 0;) {
+    const std::size_t size = std::min({piece, to.wanted(), message.size() - at});
+    SETO_TRY(to.feed(std::string_view(message).substr(at, size)));
+    at += size;
+  }
+  return {};
+}
+
+std::string altered(std::string message, const Scene& scene, Outcome& outcome) {
+  outcome.messages.push_back(message);
+  const std::size_t first = outcome.bits;
+  outcome.bits += message.size() * 8;
+  if (!scene.flipped_bit || *scene.flipped_bit < first || *scene.flipped_bit >= outcome.bits) return message;
+  const std::size_t bit = *scene.flipped_bit - first;
+  message[bit / 8] = static_cast<char>(message[bit / 8] ^ (1 << bit % 8));
+  return message;
+}
+
+// As a front door does: the key is looked up by its id.
+void decide_key(AnswererHandshake& answerer, const Secret& key) {
+  if (answerer.wanted_key() == key_id(key)) return answerer.give(key);
+  answerer.refuse_unknown(key.none() ? AnswererHandshake::Lack::of_any_key : AnswererHandshake::Lack::of_this_key);
+}
+
+Outcome play(const Scene& scene) {
+  Outcome outcome;
+  CallerHandshake caller(scene.callers_key, scene.claim, scene.of_caller);
+  AnswererHandshake answerer(scene.answerer, scene.of_answerer);
+  while (true) {
+    const std::string from_caller = caller.take_out();
+    if (!from_caller.empty() && answerer.stage() != Stage::over) {
+      outcome.answerer = convey(altered(from_caller, scene, outcome), answerer, scene.piece);
+      if (answerer.stage() == Stage::key_wanted) decide_key(answerer, scene.answerers_key);
+      if (answerer.stage() == Stage::verdict_wanted) {
+        outcome.answerer_accepted = scene.verdict.ok();
+        outcome.claim = answerer.claim();
+        scene.verdict.ok() ? answerer.accept() : answerer.refuse(scene.verdict);
+      }
+    }
+    const std::string from_answerer = answerer.take_out();
+    if (from_answerer.empty() || caller.over()) break;
+    outcome.caller = convey(altered(from_answerer, scene, outcome), caller, scene.piece);
+    if (caller.over()) break;
+  }
+  outcome.accepted = caller.accepted();
+  outcome.caller_session = caller.session().bytes();
+  outcome.answerer_session = answerer.session().bytes();
+  return outcome;
+}
+
+std::string text_of(const Status& status) { return std::string(status.text()); }
+
+TEST(Membership, MembersFindEachOtherInWholeMessagesAndInPieces) {
+  for (const std::size_t piece : {1000U, 1U, 7U}) {
+    Scene scene;
+    scene.piece = piece;
+    const Outcome outcome = play(scene);
+    ASSERT_TRUE(outcome.caller.ok()) << outcome.caller.text();
+    ASSERT_TRUE(outcome.answerer.ok()) << outcome.answerer.text();
+    EXPECT_TRUE(outcome.accepted);
+    EXPECT_EQ(outcome.claim, scene.claim);
+    EXPECT_EQ(outcome.caller_session, outcome.answerer_session);
+    ASSERT_EQ(outcome.messages.size(), 4U);
+    EXPECT_EQ(outcome.messages[0].size(), kHelloSize);
+    EXPECT_EQ(outcome.messages[1].size(), kChallengeSize);
+    EXPECT_EQ(outcome.messages[2].size(), kProofSize);
+    EXPECT_EQ(outcome.messages[3].size(), kVerdictSize);
+  }
+}
+
+TEST(Membership, EachConnectionHasItsOwnSession) { EXPECT_NE(play({}).caller_session, play({}).caller_session); }
+
+TEST(Membership, NobodyNamedMeansWhoeverHasTheKey) {
+  Scene scene;
+  scene.claim.answerer = {};
+  EXPECT_TRUE(play(scene).accepted);
+}
+
+TEST(Membership, RefusalIsBelievedWithItsWords) {
+  Scene scene;
+  scene.verdict = failure(Code::aborted, "rank 3 gave up");
+  Outcome outcome = play(scene);
+  ASSERT_TRUE(outcome.caller.code() == Code::aborted);
+  EXPECT_EQ(text_of(outcome.caller), "rank 3 gave up");
+  EXPECT_FALSE(outcome.accepted);
+  scene.verdict = failure(Code::unavailable, "%s", std::string(1000, 'x').c_str());
+  outcome = play(scene);
+  EXPECT_EQ(outcome.caller.code(), Code::remote_error);
+  EXPECT_EQ(text_of(outcome.caller), std::string(kVerdictTextLimit, 'x'));
+  scene.verdict = failure(Code::aborted, "a\nb\x7f");
+  EXPECT_EQ(text_of(play(scene).caller), "a?b?");
+}
+
+// Whichever bit of whichever message: at no end does a connection stand that the other end sees otherwise.
+TEST(Membership, EveryFlippedBitIsRefused) {
+  const std::size_t bits = play({}).bits;
+  ASSERT_EQ(bits, 8 * (kHelloSize + kChallengeSize + kProofSize + kVerdictSize));
+  const std::size_t of_verdict = 8 * (kHelloSize + kChallengeSize + kProofSize);
+  for (std::size_t bit = 0; bit < bits; ++bit) {
+    Scene scene;
+    scene.flipped_bit = bit;
+    const Outcome outcome = play(scene);
+    ASSERT_FALSE(outcome.accepted) << "bit " << bit;
+    if (bit < of_verdict) {
+      ASSERT_FALSE(outcome.answerer_accepted) << "bit " << bit;
+    }
+    ASSERT_FALSE(outcome.caller.ok() && outcome.answerer.ok()) << "bit " << bit;
+  }
+}
+
+TEST(Membership, EveryFlippedBitOfARefusalIsSeen) {
+  Scene scene;
+  scene.verdict = failure(Code::aborted, "gave up");
+  const std::size_t bits = play(scene).bits;
+  for (std::size_t bit = bits - 8 * kVerdictSize; bit < bits; ++bit) {
+    scene.flipped_bit = bit;
+    const Outcome outcome = play(scene);
+    ASSERT_EQ(outcome.caller.code(), Code::remote_error) << "bit " << bit;
+    ASSERT_FALSE(outcome.accepted);
+  }
+}
+
+TEST(Membership, ReplayedCallerIsRefused) {
+  const Outcome recorded = play({});
+  AnswererHandshake answerer(process(2));
+  ASSERT_TRUE(convey(recorded.messages[0], answerer, 1000).ok());
+  answerer.give(Secret::of_text("key"));
+  const Status heard = convey(recorded.messages[2], answerer, 1000);
+  EXPECT_THAT(text_of(heard), HasSubstr("could not prove that it has the secret"));
+  EXPECT_FALSE(answerer.proven());
+  EXPECT_EQ(answerer.stage(), Stage::over);
+}
+
+TEST(Membership, ReplayedAnswererIsRefused) {
+  const Outcome recorded = play({});
+  CallerHandshake caller(Secret::of_text("key"), claim_of_test());
+  static_cast<void>(caller.take_out());
+  const Status heard = convey(recorded.messages[1], caller, 1000);
+  EXPECT_THAT(text_of(heard), HasSubstr("could not prove that it has the secret"));
+  EXPECT_FALSE(caller.proven());
+  EXPECT_TRUE(caller.take_out().empty());
+}
+
+TEST(Membership, ReflectedMessagesAreRefused) {
+  const Secret key = Secret::of_text("key");
+  CallerHandshake mirrored(key, claim_of_test());
+  EXPECT_THAT(text_of(convey(mirrored.take_out(), mirrored, 1000)), HasSubstr("wrong order"));
+
+  // Its own hello, answered by its own listener: who is named is not who answers.
+  CallerHandshake caller(key, claim_of_test());
+  AnswererHandshake own_listener(process(1));
+  ASSERT_TRUE(convey(caller.take_out(), own_listener, 1000).ok());
+  own_listener.give(key);
+  EXPECT_THAT(text_of(convey(own_listener.take_out(), caller, 1000)), HasSubstr("another process of this job"));
+
+  // The answerer's proof given back to it as the caller's.
+  CallerHandshake honest(key, claim_of_test());
+  AnswererHandshake answerer(process(2));
+  ASSERT_TRUE(convey(honest.take_out(), answerer, 1000).ok());
+  answerer.give(key);
+  const std::string challenge = answerer.take_out();
+  EXPECT_FALSE(convey(challenge.substr(kChallengeSize - kProofSize), answerer, 1000).ok());
+}
+
+TEST(Membership, AnotherProcessThanTheOneMeantIsRefusedByBoth) {
+  Scene scene;
+  scene.answerer = process(9);
+  const Outcome outcome = play(scene);
+  EXPECT_THAT(text_of(outcome.caller), HasSubstr("another process of this job listens there"));
+  EXPECT_FALSE(outcome.answerer_accepted);
+}
+
+TEST(Membership, WrongMissingAndSuperfluousSecretsAreToldApart) {
+  Scene scene;
+  scene.answerers_key = Secret::of_text("another");
+  EXPECT_THAT(text_of(play(scene).caller), HasSubstr("knows no job with this secret"));
+  scene.answerers_key = Secret();
+  EXPECT_THAT(text_of(play(scene).caller), HasSubstr("a secret here and none there"));
+  scene.answerers_key = Secret::of_text("key");
+  scene.callers_key = Secret();
+  EXPECT_THAT(text_of(play(scene).caller), HasSubstr("a secret there and none here"));
+  scene.answerers_key = Secret();
+  EXPECT_TRUE(play(scene).accepted);
+}
+
+// The id alone opens nothing, on either side.
+TEST(Membership, KnowingWhichKeyIsMeantIsNotEnough) {
+  const Secret key = Secret::of_text("key");
+  const Secret guess = Secret::of_text("guess");
+  AnswererHandshake answerer(process(2));
+  CallerHandshake impostor(guess, claim_of_test());
+  std::string hello = impostor.take_out();
+  const KeyId id = key_id(key);
+  std::copy(id.begin(), id.end(), hello.begin() + kGreetingSize + 4);
+  ASSERT_TRUE(convey(hello, answerer, 1000).ok());
+  EXPECT_EQ(answerer.wanted_key(), id);
+  answerer.give(key);
+  EXPECT_THAT(text_of(convey(answerer.take_out(), impostor, 1000)), HasSubstr("could not prove"));
+  EXPECT_FALSE(convey(std::string(kProofSize, 'x'), answerer, 1000).ok());
+
+  CallerHandshake caller(key, claim_of_test());
+  AnswererHandshake false_answerer(process(2));
+  ASSERT_TRUE(convey(caller.take_out(), false_answerer, 1000).ok());
+  false_answerer.give(guess);
+  EXPECT_THAT(text_of(convey(false_answerer.take_out(), caller, 1000)),
+              HasSubstr("could not prove that it has the secret of this job"));
+}
+
+TEST(Membership, OtherVersionsAreRefusedAndBothAreNamed) {
+  Scene scene;
+  scene.of_answerer.library = "9.8.7";
+  scene.of_caller.library = "1.2.3";
+  Outcome outcome = play(scene);
+  EXPECT_THAT(text_of(outcome.caller), HasSubstr("the library there is version 9.8.7, the one here is version 1.2.3"));
+  EXPECT_THAT(text_of(outcome.answerer), HasSubstr("the library there is version 1.2.3, the one here is version 9.8.7"));
+  EXPECT_FALSE(outcome.accepted || outcome.answerer_accepted);
+  scene.of_answerer.protocol = 7;
+  outcome = play(scene);
+  EXPECT_THAT(text_of(outcome.caller),
+              HasSubstr("9.8.7 and speaks protocol 7, the one here is version 1.2.3 and speaks protocol 1"));
+  EXPECT_THAT(text_of(outcome.answerer), HasSubstr("1.2.3 and speaks protocol 1, the one here is version 9.8.7"));
+  EXPECT_THAT(text_of(outcome.caller), HasSubstr("install the same version"));
+}
+
+TEST(Membership, GarbageIsNobody) {
+  CallerHandshake caller(Secret::random(), claim_of_test());
+  EXPECT_THAT(text_of(convey("HTTP/1.1 400 Bad Request\r\n", caller, 1000)), HasSubstr("no process of this library"));
+  AnswererHandshake answerer(process(2));
+  EXPECT_THAT(text_of(convey("GET / HTTP/1.1\r\nHost: a\r\n\r\n", answerer, 1000)), HasSubstr("not the greeting"));
+  EXPECT_TRUE(answerer.take_out().empty());  // nothing is said to strangers
+}
+
+TEST(Membership, CutShortItOnlyWaitsAndNeverReadsBeyondItsEnd) {
+  const Outcome whole = play({});
+  AnswererHandshake answerer(process(2));
+  EXPECT_EQ(answerer.wanted(), kGreetingSize);
+  ASSERT_TRUE(answerer.feed(std::string_view(whole.messages[0]).substr(0, kGreetingSize)).ok());
+  EXPECT_EQ(answerer.wanted(), kHelloSize - kGreetingSize);
+  ASSERT_TRUE(answerer.feed(std::string_view(whole.messages[0]).substr(kGreetingSize, 100)).ok());
+  EXPECT_EQ(answerer.stage(), Stage::hello);
+  EXPECT_EQ(answerer.wanted(), kHelloSize - kGreetingSize - 100);
+  ASSERT_TRUE(answerer.feed(std::string_view(whole.messages[0]).substr(kGreetingSize + 100)).ok());
+  EXPECT_EQ(answerer.stage(), Stage::key_wanted);
+  EXPECT_EQ(answerer.wanted(), 0U);
+  ASSERT_TRUE(answerer.feed({}).ok());
+}
+
+TEST(Membership, KeyIdTellsKeysApartAndNotWhatTheyAre) {
+  const Secret key = Secret::of_text("key");
+  EXPECT_EQ(key_id(key), key_id(Secret::of_text("key")));
+  EXPECT_NE(key_id(key), key_id(Secret::of_text("kex")));
+  EXPECT_EQ(key_id(Secret()), KeyId{});
+  const KeyId id = key_id(key);
+  EXPECT_EQ(key.bytes().find(std::string_view(reinterpret_cast<const char*>(id.data()), id.size())), std::string_view::npos);
+}
+
+}  // namespace
+}  // namespace seto

@@ -1,0 +1,195 @@
+// Verdicts on dumps that no job of a test writes on demand.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "src/core/dump/dump_format.h"
+#include "src/core/call/ids.h"
+#include "src/core/report.h"
+
+namespace seto {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+ReadDump dump_of(Rank rank, int ranks, const ReadCall& call) {
+  ReadDump dump;
+  dump.rank = rank;
+  dump.ranks = ranks;
+  dump.time_us = 100'000'000;
+  dump.issued = dump.begun = call.operation;
+  dump.peers.resize(static_cast<std::size_t>(ranks));
+  dump.calls = {call};
+  return dump;
+}
+
+ReadCall all_reduce(std::uint64_t count, const std::string& type) {
+  ReadCall call;
+  call.sequence = call.operation = 3;
+  call.what = "all_reduce";
+  call.text = "all_reduce of " + std::to_string(count) + " " + type;
+  call.count = count;
+  call.type = type;
+  call.digest = "0x1";
+  call.state = "begun";
+  call.issued_us = call.begun_us = 1;
+  return call;
+}
+
+Case judged(std::vector<ReadDump> dumps) {
+  std::vector<std::string> left_out;
+  return cases_of(std::move(dumps), left_out).front();
+}
+
+// Whichever of the calls comes first when they are sorted: each difference is told with both values.
+TEST(Verdict, of_three_calls_gives_the_usual_ones_value_of_each_field) {
+  const std::vector<ReadCall> calls = {all_reduce(8, "float"), all_reduce(8, "float"), all_reduce(9, "float"),
+                                       all_reduce(8, "int32")};
+  std::vector<ReadDump> dumps;
+  for (Rank rank = 0; rank < 4; ++rank) dumps.push_back(dump_of(rank, 4, calls[static_cast<std::size_t>(rank)]));
+  const Verdict verdict = judged(dumps).verdict;
+  EXPECT_EQ(verdict.kind, "differ");
+  EXPECT_THAT(verdict.text, HasSubstr("rank 2 calls all_reduce of 9 float (count 9), "));
+  EXPECT_THAT(verdict.text, HasSubstr("rank 3 calls all_reduce of 8 int32 (type int32), "));
+  EXPECT_THAT(verdict.text, ::testing::AnyOf(EndsWith("but ranks 0 and 1 call all_reduce of 8 float (count 8, type float)"),
+                                             EndsWith("but ranks 0 and 1 call all_reduce of 8 float (type float, count 8)")));
+}
+
+// Dumps by signal, one after another: the ranks have gone on between them.
+class Moving : public ::testing::Test {
+ protected:
+  // Rank 0 waits for rank 1 since so long; rank 1, seen later, has ended that operation and many more.
+  static Verdict verdict(std::uint64_t waited_us, std::uint64_t apart_us) {
+    constexpr std::uint64_t kNow = 1'000'000'000;
+    ReadCall waits = all_reduce(8, "float");
+    waits.issued_us = waits.begun_us = kNow - waited_us;
+    waits.wait = WaitOfCall{1, "waits for slice 1 of 1 from rank 1", "step 2"};
+    ReadCall later = all_reduce(8, "float");
+    later.operation = later.sequence = 9'000;
+    later.state = "ended";
+    later.ended_us = kNow + apart_us;
+    std::vector<ReadDump> dumps = {dump_of(0, 2, waits), dump_of(1, 2, later)};
+    dumps[1].done = 9'000;
+    dumps[0].time_us = kNow;
+    dumps[1].time_us = kNow + apart_us;
+    return judged(std::move(dumps)).verdict;
+  }
+};
+
+TEST_F(Moving, JobsAreWell) {
+  for (const auto& [waited_us, apart_us] : {std::pair{3'000U, 2'000'000U}, {200'000U, 0U}, {1'900'000U, 2'000'000U}}) {
+    const Verdict found = verdict(waited_us, apart_us);
+    EXPECT_EQ(found.kind, "well") << found.text;
+    EXPECT_THAT(found.text, HasSubstr("operations 3 to 9000"));
+  }
+}
+
+TEST_F(Moving, IsNoNameForAWaitThatIsOlderThanTheTimeBetweenDumps) {
+  const Verdict found = verdict(3'000'000, 2'000'000);
+  EXPECT_EQ(found.kind, "link") << found.text;
+  EXPECT_THAT(found.text, HasSubstr("rank 1 has ended it"));
+}
+
+// Clocks an hour apart: which dump was the last nobody knows.
+TEST_F(Moving, IsNoNameForAnOldWaitOfHostsWhoseClocksAreApart) {
+  EXPECT_EQ(verdict(3'000'000, 3'600'000'000).kind, "link");
+  EXPECT_EQ(verdict(3'000, 3'600'000'000).kind, "well") << "by its own clock it has just begun";
+}
+
+// Each dump is younger than the next, and all stand still: the last one shows it.
+TEST(Verdict, of_a_job_that_stands_still_is_not_hidden_by_dumps_one_after_another) {
+  std::vector<ReadDump> dumps;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    ReadCall waits = all_reduce(8, "float");
+    waits.issued_us = waits.begun_us = 99'900'000;
+    waits.wait = WaitOfCall{(rank + 1) % 3, "waits", "step 2"};
+    dumps.push_back(dump_of(rank, 3, waits));
+    dumps.back().time_us += 5'000'000ULL * static_cast<std::uint64_t>(rank);
+  }
+  EXPECT_EQ(judged(dumps).verdict.kind, "circle");
+}
+
+TEST(Verdict, of_ranks_that_are_in_no_call_asks_how_long_the_last_has_made_none) {
+  for (const bool long_ago : {false, true}) {
+    ReadCall ended = all_reduce(8, "float");
+    ended.state = "ended";
+    ended.ended_us = 100'000'000 - (long_ago ? 60'000'000 : 100'000);
+    std::vector<ReadDump> dumps = {dump_of(0, 2, ended), dump_of(1, 2, ended)};
+    dumps[1].issued = 5;
+    EXPECT_EQ(judged(dumps).verdict.kind, long_ago ? "behind" : "well");
+  }
+}
+
+TEST(Verdict, of_others_that_differ_alike_names_the_field_once) {
+  std::vector<ReadDump> dumps;
+  for (Rank rank = 0; rank < 4; ++rank) dumps.push_back(dump_of(rank, 4, all_reduce(rank < 2 ? 8 : 8U + rank, "float")));
+  EXPECT_THAT(judged(dumps).verdict.text, EndsWith("but ranks 0 and 1 call all_reduce of 8 float (count 8)"));
+}
+
+TEST(Verdict, the_first_to_fail_is_the_one_in_the_remark) {
+  std::vector<ReadDump> dumps;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    dumps.push_back(dump_of(rank, 3, all_reduce(8, "float")));
+    dumps.back().failed = rank > 0;
+    dumps.back().failed_at_us = 9'000'000 - static_cast<std::uint64_t>(rank);
+    dumps.back().failure = "reason " + std::to_string(rank);
+  }
+  const Case one = judged(dumps);
+  ASSERT_NE(first_to_fail(one), nullptr);
+  EXPECT_EQ(first_to_fail(one)->rank, 2);
+  EXPECT_THAT(one.remarks, ::testing::Contains("rank 2 failed first: reason 2"));
+}
+
+// A process that stands still is not one that has ended.
+TEST(Verdict, of_a_lost_rank_says_what_became_of_it) {
+  std::vector<ReadDump> dumps = {dump_of(0, 3, all_reduce(8, "float"))};
+  dumps[0].failed = true;
+  dumps[0].culprit = 2;
+  dumps[0].peers[2] = {"dead", 7, 0, -1, "host:17", "shared memory", "its process gives no sign of life for 5000 ms"};
+  const Verdict frozen = judged(dumps).verdict;
+  EXPECT_EQ(frozen.kind, "died");
+  EXPECT_EQ(frozen.culprits, std::vector<Rank>{2});
+  EXPECT_THAT(frozen.text,
+              HasSubstr("rank 2 is lost (host:17), after 7 operations: its process gives no sign of life for 5000 ms"));
+  dumps[0].peers[2].why.clear();  // as older versions wrote it
+  EXPECT_THAT(judged(dumps).verdict.text, HasSubstr("rank 2 is lost (host:17), after 7 operations: its process has ended"));
+}
+
+TEST(SecondsText, has_as_many_digits_as_a_person_wants) {
+  EXPECT_EQ(seconds_text(1'000'000, 1'712'345), "0.712 s");
+  EXPECT_EQ(seconds_text(0, 12'345'678'901), "12346 s");
+  EXPECT_EQ(seconds_text(5, 3), "0 s") << "clocks of two hosts";
+}
+
+#if __has_include(<nlohmann/json.hpp>)
+
+std::string name_read(const std::string& name) {
+  const Result<ReadDump> read =
+      read_dump("a", R"({"seto_dump":1,"rank":0,"ranks":1,"peers":[{}],"recorder":{"calls":[]},"name":")" + name + "\"}");
+  EXPECT_TRUE(read.ok()) << read.status().text();
+  return read.ok() ? read.value().name : "";
+}
+
+// U+0080 to U+009F are control characters of a terminal, too: U+009B begins what ESC [ begins.
+TEST(DumpReading, keeps_control_characters_from_the_terminal) {
+  EXPECT_EQ(name_read("a\xc2\x9b"
+                      "31m\xc2\x80\xc2\x85\x7f\\u001b\\u009b[\\n"),
+            "a?31m????\?[?");
+  EXPECT_EQ(name_read("caf\xc3\xa9 \xc2\xa0\xc3\x82\xe7\x80\xac\xe6\x88\xb8"),
+            "caf\xc3\xa9 \xc2\xa0\xc3\x82\xe7\x80\xac\xe6\x88\xb8");
+}
+
+TEST(DumpReading, cuts_a_long_text_between_characters) {
+  std::string inland_sea;
+  while (inland_sea.size() < 5000) inland_sea += "\xe7\x80\xac";  // three bytes
+  const std::string read = name_read(inland_sea);
+  EXPECT_EQ(read.size(), 4095U);
+  EXPECT_EQ(read, inland_sea.substr(0, read.size()));
+  EXPECT_EQ(name_read(std::string(5000, 'a')).size(), 4096U);
+}
+
+#endif
+
+}  // namespace
+}  // namespace seto
