@@ -5,6 +5,8 @@
 #include "algorithms/direct.h"
 #include "algorithms/halving_doubling.h"
 #include "algorithms/hierarchical.h"
+#include "algorithms/hierarchical_spread.h"
+#include "algorithms/holders.h"
 #include "algorithms/pairwise.h"
 #include "algorithms/ring.h"
 #include "algorithms/tree.h"
@@ -16,12 +18,9 @@ std::string never(const Shape&, const Tiers&) { return {}; }
 
 std::string unless_alone(const Shape& shape, const Tiers&) { return shape.ranks > 1 ? "" : "there is one rank"; }
 
-std::string unless_tiered(const Shape&, const Tiers& tiers) {
-  if (!tiers.uniform()) return "nodes or sites differ in size";
-  return tiers.count() > 1 ? "" : "there is one tier";
-}
+std::string unless_tiered(const Shape&, const Tiers& tiers) { return is_tiered(tiers) ? "" : "there is one tier"; }
 
-// For those that add in one step what all members of a group have.
+// For algorithms that add the parts of all members of a group in one step.
 std::string beyond_a_step(int members) {
   if (static_cast<std::uint32_t>(members) <= kMostSources) return {};
   return "adds " + std::to_string(members) + " parts in one step, the engine at most " + std::to_string(kMostSources);
@@ -39,9 +38,25 @@ std::string unless_tiered_by_few(const Shape& shape, const Tiers& tiers) {
   return refused;
 }
 
-std::uint32_t one(const Shape&) { return 1; }
-std::uint32_t two(const Shape&) { return 2; }
-std::uint32_t one_each(const Shape& shape) { return static_cast<std::uint32_t>(shape.ranks); }
+// Blocks of different sizes have no multicast groups: one step sends to all other members.
+std::string unless_tiered_and_sent(const Shape& shape, const Tiers& tiers) {
+  std::string refused = unless_tiered(shape, tiers);
+  if (tiers.uniform()) return refused;
+  for (int tier = 0; tier < tiers.count() && refused.empty(); ++tier) {
+    if (static_cast<std::uint32_t>(tiers.size(tier)) <= kMostSources) continue;
+    refused = "sends to " + std::to_string(tiers.size(tier) - 1) + " ranks in one step, at most " +
+              std::to_string(kMostSources - 1) + " are possible between blocks of different sizes";
+  }
+  return refused;
+}
+
+// ---- pieces ----
+
+std::uint32_t one(const Shape&, const Tiers&) { return 1; }
+std::uint32_t two(const Shape&, const Tiers&) { return 2; }
+std::uint32_t one_each(const Shape& shape, const Tiers&) { return static_cast<std::uint32_t>(shape.ranks); }
+std::uint32_t held(const Shape&, const Tiers& tiers) { return Holders::pieces_for(tiers); }
+std::uint32_t held_of_sums(const Shape&, const Tiers& tiers) { return Holders::total(tiers, Holders::chunks_of_sums(tiers)); }
 
 // ---- encodings ----
 
@@ -49,17 +64,21 @@ std::uint32_t log_down(int ranks) { return static_cast<std::uint32_t>(std::bit_w
 std::uint32_t hops(const Shape& shape) { return static_cast<std::uint32_t>(shape.ranks) - 1; }
 
 bool on_all_tiers(const Shape& shape, const Tiers& tiers) { return shape.coded_tiers == (1U << tiers.count()) - 1; }
-// What comes from a wider tier is handed on within a narrower one as it was decoded.
+// Data from a wider tier is passed on within a narrower one in decoded form.
 bool on_the_widest_alone(const Shape& shape, const Tiers& tiers) { return shape.coded_tiers == 1U << (tiers.count() - 1); }
 
-// Those that know of no tiers code all messages or none.
+// Algorithms without tiers code either all messages or none.
 template <std::uint32_t (*Encodings)(const Shape&)>
 std::uint32_t flat(const Shape& shape, const Tiers& tiers) {
   return on_all_tiers(shape, tiers) ? Encodings(shape) : 0;
 }
-template <std::uint32_t Count>
-std::uint32_t tiered(const Shape& shape, const Tiers& tiers) {
-  return on_the_widest_alone(shape, tiers) ? Count : 0;
+std::uint32_t once_on_the_widest(const Shape& shape, const Tiers& tiers) { return on_the_widest_alone(shape, tiers) ? 1 : 0; }
+std::uint32_t contribution_and_result_on_the_widest(const Shape& shape, const Tiers& tiers) {
+  return on_the_widest_alone(shape, tiers) ? (exchanges_sums(tiers) ? 1 : 2) : 0;
+}
+
+std::uint32_t twice_or_once_on_the_widest(const Shape& shape, const Tiers& tiers) {
+  return on_the_widest_alone(shape, tiers) && is_tiered(tiers) ? encodings_of_spread_reduce(shape, tiers) : 0;
 }
 
 std::uint32_t uncoded(const Shape&, const Tiers&) { return 0; }
@@ -69,47 +88,64 @@ std::uint32_t each_hop(const Shape& shape) { return hops(shape); }
 std::uint32_t each_hop_and_result(const Shape& shape) { return hops(shape) + 1; }
 std::uint32_t each_level(const Shape& shape) { return static_cast<std::uint32_t>(tree_depth(shape.ranks)); }
 std::uint32_t each_level_and_result(const Shape& shape) { return each_level(shape) + 1; }
-// A distance is travelled in its powers of two: most for the largest that has all of them.
+// A distance is covered in its powers of two: the number of encodings is largest for the largest distance that has all of them.
 std::uint32_t each_halving(const Shape& shape) { return log_down(shape.ranks); }
 std::uint32_t each_doubling(const Shape& shape) {
   const std::uint32_t core = log_down(shape.ranks);
-  return std::has_single_bit(static_cast<unsigned>(shape.ranks)) ? core
-                                                                 : core + 2;  // in from those beyond the core, and out to them
+  return std::has_single_bit(static_cast<unsigned>(shape.ranks))
+             ? core
+             : core + 2;  // in from the ranks beyond the core, and out to them
 }
 
 using C = Collective;
 
-// In the order in which `seto explain` prints them. Nothing registers itself.
+// In the order in which `seto explain` prints them. An algorithm exists only if it has a row here.
 constexpr std::array kAlgorithms = {
-    Algorithm{"one_shot", C::all_reduce, if_too_many, flat<once>, one, build_one_shot_all_reduce},
-    Algorithm{"two_shot", C::all_reduce, if_alone_or_too_many, flat<twice>, one_each, build_two_shot_all_reduce},
-    Algorithm{"ring", C::all_reduce, unless_alone, flat<each_hop_and_result>, one_each, build_ring_all_reduce},
-    Algorithm{"double_tree", C::all_reduce, unless_alone, flat<each_level_and_result>, two, build_double_tree_all_reduce},
-    Algorithm{"halving_doubling", C::all_reduce, unless_alone, uncoded, one_each, build_halving_doubling_all_reduce},
-    Algorithm{"recursive_doubling", C::all_reduce, unless_alone, flat<each_doubling>, one, build_recursive_doubling_all_reduce},
-    Algorithm{"hierarchical", C::all_reduce, unless_tiered_by_few, tiered<2>, one_each, build_hierarchical_all_reduce},
-    Algorithm{"direct", C::all_gather, never, uncoded, one, build_direct_all_gather},
-    Algorithm{"ring", C::all_gather, unless_alone, uncoded, one, build_ring_all_gather},
-    Algorithm{"doubling", C::all_gather, unless_alone, uncoded, one, build_doubling_all_gather},
-    Algorithm{"hierarchical", C::all_gather, unless_tiered, uncoded, one, build_hierarchical_all_gather},
-    Algorithm{"direct", C::reduce_scatter, if_too_many, flat<once>, one, build_direct_reduce_scatter},
-    Algorithm{"ring", C::reduce_scatter, unless_alone, flat<each_hop>, one, build_ring_reduce_scatter},
-    Algorithm{"halving", C::reduce_scatter, unless_alone, flat<each_halving>, one, build_halving_reduce_scatter},
-    Algorithm{"hierarchical", C::reduce_scatter, unless_tiered_by_few, tiered<1>, one, build_hierarchical_reduce_scatter},
-    Algorithm{"direct", C::broadcast, never, uncoded, one, build_direct_broadcast},
-    Algorithm{"tree", C::broadcast, unless_alone, uncoded, one, build_tree_broadcast},
-    Algorithm{"ring", C::broadcast, unless_alone, uncoded, one, build_ring_broadcast},
-    Algorithm{"hierarchical", C::broadcast, unless_tiered, uncoded, one, build_hierarchical_broadcast},
-    Algorithm{"direct", C::reduce, if_too_many, flat<once>, one, build_direct_reduce},
-    Algorithm{"tree", C::reduce, unless_alone, flat<each_level>, one, build_tree_reduce},
-    Algorithm{"ring", C::reduce, unless_alone, flat<each_hop>, one, build_ring_reduce},
-    Algorithm{"hierarchical", C::reduce, unless_tiered_by_few, tiered<1>, one, build_hierarchical_reduce},
-    Algorithm{"direct", C::all_to_all, never, uncoded, one, build_direct_all_to_all},
-    Algorithm{"pairwise", C::all_to_all, unless_alone, uncoded, one, build_pairwise_all_to_all},
-    Algorithm{"direct", C::gather, never, uncoded, one, build_direct_gather},
-    Algorithm{"direct", C::scatter, never, uncoded, one, build_direct_scatter},
-    Algorithm{"one_shot", C::barrier, if_too_many, uncoded, one, build_one_shot_all_reduce},
-    Algorithm{"recursive_doubling", C::barrier, unless_alone, uncoded, one, build_recursive_doubling_all_reduce},
+    Algorithm{"one_shot", C::all_reduce, if_too_many, flat<once>, one, build_one_shot_all_reduce, one_shot_all_reduce_load},
+    Algorithm{"two_shot", C::all_reduce, if_alone_or_too_many, flat<twice>, one_each, build_two_shot_all_reduce,
+              two_shot_all_reduce_load},
+    Algorithm{"ring", C::all_reduce, unless_alone, flat<each_hop_and_result>, one_each, build_ring_all_reduce,
+              ring_all_reduce_load},
+    Algorithm{"double_tree", C::all_reduce, unless_alone, flat<each_level_and_result>, two, build_double_tree_all_reduce,
+              double_tree_all_reduce_load},
+    Algorithm{"halving_doubling", C::all_reduce, unless_alone, uncoded, one_each, build_halving_doubling_all_reduce,
+              halving_doubling_all_reduce_load},
+    Algorithm{"recursive_doubling", C::all_reduce, unless_alone, flat<each_doubling>, one, build_recursive_doubling_all_reduce,
+              recursive_doubling_all_reduce_load},
+    Algorithm{"hierarchical", C::all_reduce, unless_tiered_by_few, contribution_and_result_on_the_widest, held_of_sums,
+              build_hierarchical_all_reduce, hierarchical_all_reduce_load},
+    Algorithm{"direct", C::all_gather, never, uncoded, one, build_direct_all_gather, direct_all_gather_load},
+    Algorithm{"ring", C::all_gather, unless_alone, uncoded, one, build_ring_all_gather, ring_all_gather_load},
+    Algorithm{"doubling", C::all_gather, unless_alone, uncoded, one, build_doubling_all_gather, doubling_all_gather_load},
+    Algorithm{"hierarchical", C::all_gather, unless_tiered_and_sent, uncoded, held, build_hierarchical_all_gather,
+              hierarchical_all_gather_load},
+    Algorithm{"direct", C::reduce_scatter, if_too_many, flat<once>, one, build_direct_reduce_scatter, direct_reduce_scatter_load},
+    Algorithm{"ring", C::reduce_scatter, unless_alone, flat<each_hop>, one, build_ring_reduce_scatter, ring_reduce_scatter_load},
+    Algorithm{"halving", C::reduce_scatter, unless_alone, flat<each_halving>, one, build_halving_reduce_scatter,
+              halving_reduce_scatter_load},
+    Algorithm{"hierarchical", C::reduce_scatter, unless_tiered_by_few, once_on_the_widest, held,
+              build_hierarchical_reduce_scatter, hierarchical_reduce_scatter_load},
+    Algorithm{"direct", C::broadcast, never, uncoded, one, build_direct_broadcast, direct_broadcast_load},
+    Algorithm{"tree", C::broadcast, unless_alone, uncoded, one, build_tree_broadcast, tree_broadcast_load},
+    Algorithm{"ring", C::broadcast, unless_alone, uncoded, one, build_ring_broadcast, ring_broadcast_load},
+    Algorithm{"hierarchical", C::broadcast, unless_tiered_and_sent, uncoded, one, build_hierarchical_broadcast,
+              hierarchical_broadcast_load},
+    Algorithm{"spread", C::broadcast, unless_tiered_and_sent, uncoded, chunks_of_spread, build_spread_broadcast,
+              spread_broadcast_load},
+    Algorithm{"direct", C::reduce, if_too_many, flat<once>, one, build_direct_reduce, direct_reduce_load},
+    Algorithm{"tree", C::reduce, unless_alone, flat<each_level>, one, build_tree_reduce, tree_reduce_load},
+    Algorithm{"ring", C::reduce, unless_alone, flat<each_hop>, one, build_ring_reduce, ring_reduce_load},
+    Algorithm{"hierarchical", C::reduce, unless_tiered_by_few, once_on_the_widest, one, build_hierarchical_reduce,
+              hierarchical_reduce_load},
+    Algorithm{"spread", C::reduce, unless_tiered_by_few, twice_or_once_on_the_widest, chunks_of_spread, build_spread_reduce,
+              spread_reduce_load},
+    Algorithm{"direct", C::all_to_all, never, uncoded, one, build_direct_all_to_all, direct_all_to_all_load},
+    Algorithm{"pairwise", C::all_to_all, unless_alone, uncoded, one, build_pairwise_all_to_all, pairwise_all_to_all_load},
+    Algorithm{"direct", C::gather, never, uncoded, one, build_direct_gather, direct_gather_load},
+    Algorithm{"direct", C::scatter, never, uncoded, one, build_direct_scatter, direct_gather_load},
+    Algorithm{"one_shot", C::barrier, if_too_many, uncoded, one, build_one_shot_all_reduce, one_shot_barrier_load},
+    Algorithm{"recursive_doubling", C::barrier, unless_alone, uncoded, one, build_recursive_doubling_all_reduce,
+              recursive_doubling_barrier_load},
 };
 
 }  // namespace

@@ -1,13 +1,14 @@
 #include "algorithms/halving_doubling.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "algorithms/parts.h"
 
 namespace seto {
 namespace {
 
-// Parts first … first + count - 1, round the end, as few ranges as they make.
+// Parts first … first + count - 1 modulo the number of parts, merged into as few ranges as possible.
 std::vector<Range> joined(const Parts& parts, int first, int count) {
   std::vector<Range> ranges;
   for (int i = 0; i < count; ++i)
@@ -71,7 +72,7 @@ void build_recursive_doubling_all_reduce(Builder& builder, const Tiers&) {
   const int n = all.size();
   int core = 1;
   while (core * 2 <= n) core *= 2;
-  const int extra = n - core;  // member core + i stands behind member i
+  const int extra = n - core;  // member i also works for member core + i
   for (const int i : all.touching({0, core}))
     if (i < extra) builder.reduce(all[i], {all[i], all[core + i]}, whole);
   if (extra > 0) builder.next_round();
@@ -83,10 +84,91 @@ void build_recursive_doubling_all_reduce(Builder& builder, const Tiers&) {
   for (const int i : all.own()) {
     if (i < core) builder.finish(all[i], whole);
     if (i < core && extra > 0)
-      builder.round(all[i], whole);  // all of them: those without one behind them must have the same bits
+      builder.round(all[i], whole);  // on all members, so that those without a further member get the same bits
   }
   for (const int i : all.touching({0, core}))
     if (i < extra) builder.copy(all[i], all[core + i], whole);
+}
+
+namespace {
+
+// The parts of a message are contiguous except where the numbering wraps: at most two steps for each message, and one for the
+// smallest.
+double steps_of_messages(int ranks) { return 2 * log2_up(ranks) - 1; }
+
+// A rank whose parts wrap sends or receives two messages in every round but the last, and one the other way.
+double messages_of_a_phase(int ranks) { return std::max(0.0, 3 * log2_up(ranks) - 1); }
+
+}  // namespace
+
+// Memory, in shards. Scatter: n - 1 are copied into slots and n - 1 that come in are added to. Gather: the last sum goes to a
+// slot with its own pass, n - 2 more are copied into slots, and n - 1 out of them.
+PlanLoad halving_doubling_all_reduce_load(const Tiers& tiers) {
+  const double n = tiers.ranks();
+  const double scattered = 2 * (n - 1) + 3 * (n - 1);
+  const double gathered = 1 + 2 * (n - 2) + 2 * (n - 1);
+  return load_on_widest(
+      tiers, {.hops = 2 * log2_up(tiers.ranks()), .wire = 2 * (n - 1) / n, .messages = 2 * messages_of_a_phase(tiers.ranks())},
+      {.memory = (scattered + gathered) / n, .steps = 4 * steps_of_messages(tiers.ranks()) - 1});
+}
+
+// Memory: n - 1 parts are copied into slots, and n - 1 that come in are added to. Coded: the same ones.
+PlanLoad halving_reduce_scatter_load(const Tiers& tiers) {
+  const double n = tiers.ranks();
+  return load_on_widest(
+      tiers,
+      {.hops = log2_up(tiers.ranks()), .wire = n - 1, .coded = 2 * (n - 1), .messages = messages_of_a_phase(tiers.ranks())},
+      {.memory = 2 * (n - 1) + 3 * (n - 1), .steps = 2 * steps_of_messages(tiers.ranks())});
+}
+
+// Memory: the own part goes to the output and a slot, n - 2 more are copied into slots, and n - 1 out of them.
+PlanLoad doubling_all_gather_load(const Tiers& tiers) {
+  const double n = tiers.ranks();
+  return load_on_widest(tiers, {.hops = log2_up(tiers.ranks()), .wire = n - 1, .messages = messages_of_a_phase(tiers.ranks())},
+                        {.memory = 3 + 2 * (n - 2) + 2 * (n - 1), .steps = 2 * steps_of_messages(tiers.ranks())});
+}
+
+namespace {
+
+// Rounds of pairs: one for each power of two below n. Where n is none itself, the ranks beyond it take one more at each end.
+double pair_rounds(double ranks) { return static_cast<double>(std::bit_width(static_cast<unsigned>(ranks)) - 1); }
+bool is_power(double ranks) { return std::has_single_bit(static_cast<unsigned>(ranks)); }
+
+// Pairs at a distance below the size of a tier's blocks stay within them, if all have that size, it is a power of two, and their
+// ranks are numbered one after another.
+PlanLoad load_of_pairs(const Tiers& tiers, const TierLoad& of_a_round, const RankLoad& rank) {
+  PlanLoad plan{{}, rank};
+  for (int tier = 0, from = 0; tier < tiers.count(); ++tier) {
+    const bool widest = tier + 1 == tiers.count();
+    const double reached = tiers.neighbourhoods()[0].block[static_cast<std::size_t>(tier)];
+    if (!widest && (!tiers.uniform() || !is_power(reached) || !tiers.consecutive(tier)))
+      continue;  // a wider tier takes these rounds
+    const double rounds = pair_rounds(reached) - from;
+    from = static_cast<int>(pair_rounds(reached));
+    const double beyond = widest && !is_power(tiers.ranks()) ? 1 : 0;
+    plan.tiers[static_cast<std::size_t>(tier)] = {.hops = rounds + 2 * beyond,
+                                                  .wire = (rounds + beyond) * of_a_round.wire,
+                                                  .coded = (rounds + beyond) * of_a_round.coded,
+                                                  .messages = 2 * (rounds + beyond)};
+  }
+  return plan;
+}
+
+}  // namespace
+
+// Memory: the first vector is copied into a slot, each round adds one and sends the sum on, the last round writes only the
+// output.
+// A rank that works for a further one begins with the sum of two vectors (2 more) and writes the result also to a slot (1 more).
+// Coded: each round encodes the own vector, and decodes it and the other one.
+PlanLoad recursive_doubling_all_reduce_load(const Tiers& tiers) {
+  const double rounds = pair_rounds(tiers.ranks());
+  const double beyond = is_power(tiers.ranks()) ? 0 : 1;
+  return load_of_pairs(tiers, {.wire = 1, .coded = 3}, {.memory = 2 + 4 * (rounds - 1) + 3 + 3 * beyond, .steps = rounds + 1});
+}
+
+// A barrier has no bytes.
+PlanLoad recursive_doubling_barrier_load(const Tiers& tiers) {
+  return load_of_pairs(tiers, {}, {.steps = pair_rounds(tiers.ranks()) + 1});
 }
 
 }  // namespace seto

@@ -1,95 +1,263 @@
 #include "algorithms/hierarchical.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "algorithms/direct.h"
+#include "algorithms/hierarchy.h"
 
 namespace seto {
 namespace {
 
-Group group_at(const Builder& builder, const Tiers& tiers, int tier) {
-  return {tiers.group(builder.rank(), tier), static_cast<std::uint8_t>(tier + 1), builder.rank()};
+Hierarchy hierarchy_of(Builder& builder, const Tiers& tiers) { return {builder, tiers, Holders(builder.shape(), tiers)}; }
+
+}  // namespace
+
+bool is_tiered(const Tiers& tiers) { return tiers.count() > 1 || tiers.rates().size() > 2; }
+
+bool exchanges_sums(const Tiers& tiers) { return tiers.size(tiers.count() - 1) == 2; }
+
+void build_hierarchical_all_reduce(Builder& builder, const Tiers& tiers) {
+  const Hierarchy hierarchy = hierarchy_of(builder, tiers);
+  if (exchanges_sums(tiers)) {
+    hierarchy.scatter_sums(tiers.count() - 1);
+    hierarchy.exchange_sums();
+    return hierarchy.gather_back(tiers.count() - 1);
+  }
+  hierarchy.scatter_sums(tiers.count());
+  for (const Range range : hierarchy.owned()) {
+    builder.finish(builder.rank(), range);
+    builder.round(builder.rank(), range);
+  }
+  hierarchy.gather_back(tiers.count());
 }
 
-// Which of the data belongs to a rank once everything is scattered.
-using PartOf = Range (*)(const Builder& builder, const Tiers& tiers, Rank rank);
-
-Range by_owner(const Builder& builder, const Tiers&, Rank rank) { return builder.part_of(rank); }
-
-Range by_position(const Builder& builder, const Tiers& tiers, Rank rank) {
-  return builder.everything().part(static_cast<int>(tiers.position(rank)), tiers.ranks());
+void build_hierarchical_reduce_scatter(Builder& builder, const Tiers& tiers) {
+  const Hierarchy hierarchy = hierarchy_of(builder, tiers);
+  hierarchy.scatter_sums(tiers.count());
+  for (const Range range : hierarchy.owned()) builder.finish(builder.rank(), range);
 }
 
-// What each member of the group stands for at this tier: the parts of all ranks behind it in the tiers outside.
-Parts parts_at(const Builder& builder, const Tiers& tiers, int tier, PartOf part_of) {
-  Parts parts;
-  for (int member = 0; member < tiers.size(tier); ++member) {
-    std::vector<Range> ranges;
-    for (const Rank rank : tiers.column(builder.rank(), tier, member)) ranges.push_back(part_of(builder, tiers, rank));
-    std::sort(ranges.begin(), ranges.end(), [](Range a, Range b) { return a.first < b.first; });
-    std::vector<Range> joined;
-    for (const Range range : ranges) {
-      if (!joined.empty() && joined.back().first + joined.back().count == range.first) {
-        joined.back().count += range.count;
-      } else {
-        joined.push_back(range);
-      }
+void build_hierarchical_all_gather(Builder& builder, const Tiers& tiers) {
+  hierarchy_of(builder, tiers).gather_back(tiers.count());
+}
+
+void build_hierarchical_broadcast(Builder& builder, const Tiers& tiers) {
+  hierarchy_of(builder, tiers).gather_back(tiers.count());
+}
+
+void build_hierarchical_reduce(Builder& builder, const Tiers& tiers) {
+  hierarchy_of(builder, tiers).scatter_sums(tiers.count());
+  builder.finish(builder.shape().root, builder.everything());
+}
+
+namespace {
+
+// Copies of a message in slots beyond the first: ranks that are no multicast group get one each.
+double further_copies(const Tiers& tiers, int tier, double others) {
+  return tier == 0 || tiers.uniform() ? 0 : std::max(0.0, others - 1);
+}
+
+// How many ranks of the largest member share what this rank holds for its own, beyond one. Each has messages of its own.
+double further_teams(const Tiers& tiers, const Neighbourhood& around, int tier) {
+  double largest = 1;
+  for (const Neighbourhood& one : tiers.neighbourhoods()) largest = std::max<double>(largest, one.member(tier));
+  return std::max(0.0, std::ceil(largest / around.member(tier)) - 1);
+}
+
+// Messages that a rank sends and receives on a tier of all_reduce: parts to be summed, then results, which all others get alike.
+double messages_of_all_reduce(const Tiers& tiers, int tier, double others) {
+  return 2 * others + sends_to(tiers, tier, others) + others;
+}
+
+// Messages that lie on the border of two holders are cut, on each tier anew. The factor was counted over random tiers.
+double with_cuts(const Tiers& tiers, double steps) { return tiers.uniform() ? steps : 1.5 * steps; }
+double with_cuts_on_each_tier(const Tiers& tiers, double steps) {
+  return with_cuts(tiers, steps) * (tiers.uniform() ? 1 : tiers.count() - 1);
+}
+
+// The part of the vector that a rank with this neighbourhood owns at most.
+double owned_of_sums(const Tiers& tiers, const Neighbourhood& around) {
+  const auto widest = static_cast<std::size_t>(tiers.count() - 1);
+  if (tiers.rates().empty()) return 1.0 / around.block[widest];
+  const std::vector<std::uint32_t> chunks = Holders::chunks_of_sums(tiers);
+  std::uint32_t most = 0;
+  for (std::size_t i = 0; i < chunks.size(); ++i)
+    if (tiers.ranks_of_member(i) == around.member(tiers.count() - 1)) most = std::max(most, chunks[i]);
+  return static_cast<double>(most) / Holders::total(tiers, chunks);
+}
+
+// An owner exchanges its share with each other member, besides what every member sends and receives once.
+double shared_sums(const Tiers& tiers) {
+  if (tiers.rates().empty()) return 0;
+  const std::vector<std::uint32_t> chunks = Holders::chunks_of_sums(tiers);
+  const double all = Holders::total(tiers, chunks);
+  return shared_by_members(tiers, [&](std::size_t i) {
+    const double bytes = 1 + (static_cast<double>(chunks.size()) - 2) * chunks[i] * tiers.ranks_of_member(i) / all;
+    return PortRates{bytes, bytes};
+  });
+}
+
+// The load of a rank with this neighbourhood. Each tier works on what the tiers before it have left of the vector. Memory: what
+// other members will sum is copied into slots, the own shard is summed from m members, and the results of the others are copied
+// out of slots. The sum of the widest tier goes to the output and a slot (m + 2). Narrower ones keep it for the next tier (m +
+// 1), and copy it to a slot when it has come back (2).
+//
+// Two members of the widest tier exchange: the same bytes as a shard sent and its result returned, but one latency and one
+// encoding in place of two. Memory: the sum of the tier before goes also to a slot (1), or the own vector is copied there (2).
+// The sum of two is written (3), and also to a slot of the tier before (1). Where sizes differ, a sum is cut for several ranks,
+// and both copies have passes of their own (2 each). Coded: one vector is encoded and decoded, the other decoded.
+PlanLoad all_reduce_load_of(const Tiers& tiers, const Neighbourhood& around) {
+  PlanLoad plan;
+  const int widest = tiers.count() - 1;
+  bool is_sum = false;  // the tiers before have summed what this one works on
+  for (int tier = 0; tier <= widest; ++tier) {
+    const auto t = static_cast<std::size_t>(tier);
+    const double others = around.members[t] - 1;
+    if (others == 0) continue;
+    const double held = 1.0 / around.member(tier);
+    const double shard = tier == widest ? owned_of_sums(tiers, around) : 1.0 / around.block[t];
+    if (tier == widest && exchanges_sums(tiers)) {
+      const double teams = 1 + further_teams(tiers, around, tier);
+      plan.tiers[t] = {.hops = 1, .wire = held, .coded = 3 * held, .messages = with_cuts(tiers, 2 * teams)};
+      const double copies = tiers.uniform() ? 2 : 4;
+      plan.rank.memory += (3 + (is_sum ? copies : 2)) * held;
+      plan.rank.steps += (is_sum ? 1 : 2) * teams;
+      continue;
     }
-    parts.push_back(std::move(joined));
+    const bool comes_back = tier < widest && !(tier + 1 == widest && exchanges_sums(tiers));
+    const double passed_on = held - shard;
+    const double messages = messages_of_all_reduce(tiers, tier, others);
+    plan.tiers[t] = {.hops = 2,
+                     .wire = passed_on + others * shard,
+                     .coded = 2 * passed_on + others * shard + 2 * shard,
+                     .messages = with_cuts(tiers, messages * (1 + further_teams(tiers, around, tier)))};
+    plan.rank.memory += 2 * passed_on + (others + 2 + (tier == widest ? 1 : 0) + (comes_back ? 2 : 0)) * shard + 2 * passed_on;
+    plan.rank.memory += further_copies(tiers, tier, others) * shard;
+    plan.rank.steps += 2 * others + 1 + (comes_back ? 1 : 0) + 3 * further_teams(tiers, around, tier);
+    is_sum = true;
   }
-  return parts;
+  plan.rank.steps = with_cuts_on_each_tier(tiers, plan.rank.steps);
+  return plan;
 }
 
-void scatter_sums(Builder& builder, const Tiers& tiers, PartOf part_of) {
+// Memory: the innermost tier copies parts into slots, and each tier sums the parts of its members into slots of the next one.
+// Where sizes differ, the sums are cut for several ranks and copied there (2).
+// Coded: the widest tier encodes what it sends and decodes what comes in.
+PlanLoad reduce_scatter_load_of(const Tiers& tiers, const Neighbourhood& around) {
+  PlanLoad plan;
+  bool is_sum = false;
   for (int tier = 0; tier < tiers.count(); ++tier) {
-    builder.at_tier(tier);
-    direct_reduce_scatter(builder, group_at(builder, tiers, tier), parts_at(builder, tiers, tier, part_of));
+    const auto t = static_cast<std::size_t>(tier);
+    const double members = around.members[t];
+    if (members == 1) continue;
+    const double kept = static_cast<double>(tiers.ranks()) / around.block[t];
+    const double sent = static_cast<double>(tiers.ranks()) / around.member(tier) - kept;
+    const double come_in = (members - 1) * kept;
+    plan.tiers[t] = {
+        .hops = 1, .wire = std::max(sent, come_in), .coded = sent + come_in, .messages = with_cuts(tiers, sent + come_in)};
+    plan.rank.memory += (is_sum && tiers.uniform() ? 0 : 2 * sent) + (members + 1) * kept;
+    plan.rank.steps += with_cuts(tiers, (is_sum ? 0 : sent) + kept);
+    is_sum = true;
   }
-  builder.finish(builder.rank(), part_of(builder, tiers, builder.rank()));
+  return plan;
 }
 
-void gather_back(Builder& builder, const Tiers& tiers, PartOf part_of) {
-  for (int tier = tiers.count() - 1; tier >= 0; --tier) {
-    builder.at_tier(tier);
-    direct_all_gather(builder, group_at(builder, tiers, tier), parts_at(builder, tiers, tier, part_of));
+// Each tier gathers what the wider ones have gathered already. Memory: the own part is read and written to the output and a slot,
+// and copied to a slot for each further tier. A part that comes in goes to the output (2), in the same pass to a slot of the next
+// tier (1), and to the slots of further ones with a pass each (2). Where sizes differ, parts are cut for several ranks, and all
+// these copies have passes of their own.
+PlanLoad all_gather_load_of(const Tiers& tiers, const Neighbourhood& around) {
+  PlanLoad plan;
+  double narrower = 0;  // tiers that pass on what comes in
+  plan.rank.memory = tiers.uniform() ? 1 : 2;
+  for (int tier = 0; tier < tiers.count(); ++tier) {
+    const auto t = static_cast<std::size_t>(tier);
+    const double others = around.members[t] - 1;
+    if (others == 0) continue;
+    const double held = static_cast<double>(tiers.ranks()) / around.block[t];
+    const double come_in = static_cast<double>(tiers.ranks()) / around.member(tier) - held;
+    const double further = std::max(0.0, narrower - 1);
+    const double copies = tiers.uniform() ? (narrower > 0 ? 1 : 0) + 2 * further : 2 * narrower;
+    plan.tiers[t] = {.hops = 1,
+                     .wire = std::max(others * held, come_in),
+                     .messages = with_cuts(tiers, held * sends_to(tiers, tier, others) + come_in)};
+    plan.rank.memory += 2 + come_in * (2 + copies) + further_copies(tiers, tier, others) * held;
+    plan.rank.steps += with_cuts(tiers, 1 + come_in * (1 + further));
+    ++narrower;
   }
-}
-
-// The built rank takes part at a tier of a rooted collective if all its inner coordinates are the root's.
-bool stands_for_root(const Builder& builder, const Tiers& tiers, int tier) {
-  for (int inner = 0; inner < tier; ++inner)
-    if (tiers.coordinate(builder.rank(), inner) != tiers.coordinate(builder.shape().root, inner)) return false;
-  return true;
+  return plan;
 }
 
 }  // namespace
 
-void build_hierarchical_all_reduce(Builder& builder, const Tiers& tiers) {
-  scatter_sums(builder, tiers, by_position);
-  builder.round(builder.rank(), by_position(builder, tiers, builder.rank()));
-  gather_back(builder, tiers, by_position);
+PlanLoad hierarchical_all_reduce_load(const Tiers& tiers) {
+  PlanLoad plan = load_of_busiest(tiers, all_reduce_load_of);
+  plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_sums(tiers);
+  return plan;
 }
 
-void build_hierarchical_reduce_scatter(Builder& builder, const Tiers& tiers) { scatter_sums(builder, tiers, by_owner); }
-
-void build_hierarchical_all_gather(Builder& builder, const Tiers& tiers) { gather_back(builder, tiers, by_owner); }
-
-void build_hierarchical_broadcast(Builder& builder, const Tiers& tiers) {
-  for (int tier = tiers.count() - 1; tier >= 0; --tier) {
-    if (stands_for_root(builder, tiers, tier))
-      builder.multicast(group_at(builder, tiers, tier), tiers.coordinate(builder.shape().root, tier), builder.everything());
-    builder.next_round();
-  }
+// A member sends the sums of all parts that others own, and receives one of each own part from each other member.
+PlanLoad hierarchical_reduce_scatter_load(const Tiers& tiers) {
+  PlanLoad plan = load_of_busiest(tiers, reduce_scatter_load_of);
+  plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t i) {
+    const double own = tiers.ranks_of_member(i);
+    return PortRates{tiers.ranks() - own, (static_cast<double>(tiers.rates().size()) - 1) * own};
+  });
+  return plan;
 }
 
-void build_hierarchical_reduce(Builder& builder, const Tiers& tiers) {
+PlanLoad hierarchical_all_gather_load(const Tiers& tiers) {
+  PlanLoad plan = load_of_busiest(tiers, all_gather_load_of);
+  plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t i) {
+    const double own = tiers.ranks_of_member(i);
+    return PortRates{(static_cast<double>(tiers.rates().size()) - 1) * own, tiers.ranks() - own};
+  });
+  return plan;
+}
+
+// The root is taken to be in the largest block of each tier.
+// Memory: the root reads its input and writes its output and a slot, and copies to a slot for each further tier. A slice passes
+// the root and a rank of each narrower tier (3 each), and the last one has no slot to write (2). Wire: it sends
+// to each member of its groups.
+PlanLoad hierarchical_broadcast_load(const Tiers& tiers) {
+  PlanLoad plan;
+  plan.rank = {
+      .memory = 3 + 2 * (tiers.count() - 1.0), .steps = static_cast<double>(tiers.count()), .path = 3.0 * tiers.count() + 2};
   for (int tier = 0; tier < tiers.count(); ++tier) {
-    builder.at_tier(tier);
-    if (stands_for_root(builder, tiers, tier))
-      builder.reduce_all(group_at(builder, tiers, tier), tiers.coordinate(builder.shape().root, tier), builder.everything());
-    builder.next_round();
+    const double others = tiers.size(tier) - 1;
+    plan.tiers[static_cast<std::size_t>(tier)] = {.hops = 1,
+                                                  .relays = 1,
+                                                  .wire = others,
+                                                  .messages = sends_to(tiers, tier, others),
+                                                  .average = average_of_rooted(tiers, tier, sends_to(tiers, tier, others))};
+    plan.rank.memory += further_copies(tiers, tier, others);
   }
-  builder.finish(builder.shape().root, builder.everything());
+  plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t) {
+    return PortRates{static_cast<double>(tiers.rates().size()) - 1, 1};
+  });
+  return plan;
+}
+
+// Memory: at each tier the root sums the vectors of its m members (m + 1), after another rank has copied one into a slot (2).
+// Coded: on the widest tier it decodes all but its own.
+PlanLoad hierarchical_reduce_load(const Tiers& tiers) {
+  PlanLoad plan;
+  plan.rank = {.memory = 0, .steps = static_cast<double>(tiers.count()), .path = 2};
+  for (int tier = 0; tier < tiers.count(); ++tier) {
+    const double others = tiers.size(tier) - 1;
+    plan.tiers[static_cast<std::size_t>(tier)] = {.hops = 1,
+                                                  .relays = 1,
+                                                  .wire = others,
+                                                  .coded = others,
+                                                  .messages = others,
+                                                  .average = average_of_rooted(tiers, tier, others)};
+    plan.rank.memory += others + 2;
+    plan.rank.path += others + 2;
+  }
+  plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t) {
+    return PortRates{1, static_cast<double>(tiers.rates().size()) - 1};
+  });
+  return plan;
 }
 
 }  // namespace seto

@@ -4,12 +4,24 @@
 
 namespace seto {
 
-// Two or three tiers, composed from direct phases: sums are scattered inside the node, then inside the site, then exchanged
-// between sites by every rank at once, and gathered back the same way. Each tier carries only what the tier inside it left over.
+// Two or three tiers: sums are scattered inside the node, then inside the site, then exchanged between sites by all ranks at
+// once, and gathered in reverse order. Each tier transfers only the shard that the inner tier left. Nodes and sites may differ in
+// size: `holders` spreads what crosses a border evenly over the ranks on each side of it.
 void build_hierarchical_all_reduce(Builder& builder, const Tiers& tiers);
 void build_hierarchical_reduce_scatter(Builder& builder, const Tiers& tiers);
 void build_hierarchical_all_gather(Builder& builder, const Tiers& tiers);
 void build_hierarchical_broadcast(Builder& builder, const Tiers& tiers);
 void build_hierarchical_reduce(Builder& builder, const Tiers& tiers);
+
+// True if there is more than one tier. Sites of one rank each are one, but need shares where they state their rates.
+bool is_tiered(const Tiers& tiers);
+// True if the widest tier has two members. Then an all_reduce needs one hop between them, not two.
+bool exchanges_sums(const Tiers& tiers);
+
+PlanLoad hierarchical_all_reduce_load(const Tiers& tiers);
+PlanLoad hierarchical_reduce_scatter_load(const Tiers& tiers);
+PlanLoad hierarchical_all_gather_load(const Tiers& tiers);
+PlanLoad hierarchical_broadcast_load(const Tiers& tiers);
+PlanLoad hierarchical_reduce_load(const Tiers& tiers);
 
 }  // namespace seto

@@ -4,14 +4,14 @@
 
 namespace seto {
 
-// `range` cut evenly: one contiguous part a member.
+// Cuts `range` evenly into one contiguous part for each member.
 inline Parts even_parts(Range range, int members) {
   Parts parts;
   for (int i = 0; i < members; ++i) parts.push_back({range.part(i, members)});
   return parts;
 }
 
-// Of the collectives whose chunks have an owner: every member's own.
+// For collectives whose chunks have an owner: the own part of every member.
 inline Parts owned_parts(const Builder& builder, const Group& group) {
   Parts parts;
   for (const Rank member : group.members()) parts.push_back({builder.part_of(member)});

@@ -1,5 +1,7 @@
 #include "algorithms/ring.h"
 
+#include <algorithm>
+
 #include "algorithms/parts.h"
 
 namespace seto {
@@ -60,6 +62,84 @@ void build_ring_reduce(Builder& builder, const Tiers&) {
     builder.next_round();
   }
   builder.finish(all[root], builder.everything());
+}
+
+namespace {
+
+// Members of all blocks of a tier: how often a chain of all ranks enters another one, plus one.
+double members_of(const Tiers& tiers, int tier) { return tier == 0 ? tiers.ranks() : tiers.blocks(tier - 1); }
+
+// The peers of the busiest rank in the ring whose messages cross this tier: one or two. A rank of a member with several ranks has
+// at least one of them inside, if ranks are numbered one after another; so has a rank of a block of two inside a wider tier.
+double peers_across(const Tiers& tiers, int tier) {
+  const bool widest = tier + 1 == tiers.count();
+  double most = 1;
+  for (const Neighbourhood& around : tiers.neighbourhoods()) {
+    const bool both_outside = around.member(tier) == 1 || !tiers.consecutive(tier - 1);
+    if (both_outside && (widest || around.block[static_cast<std::size_t>(tier)] > 2)) most = 2;
+  }
+  return most;
+}
+
+// `load` is the load of a ring of equal links, with the messages between a rank and one of its peers. A chain crosses this tier
+// once for each member that it enters without having left the block on a wider tier. A rank next to such a crossing sends all
+// its bytes over it.
+PlanLoad load_round_the_ring(const Tiers& tiers, const TierLoad& load, const RankLoad& rank) {
+  PlanLoad plan = load_on_widest(tiers, load, rank);
+  if (tiers.ranks() == 1) return plan;
+  for (int tier = 0; tier < tiers.count(); ++tier) {
+    const double crossings = members_of(tiers, tier) - members_of(tiers, tier + 1);
+    const double share = crossings / (tiers.ranks() - 1);
+    TierLoad& here = plan.tiers[static_cast<std::size_t>(tier)];
+    here.hops = load.hops * share;
+    here.relays = load.relays * share;
+    here.wire = load.wire;
+    const bool has_one_peer = load.relays > 0 && tiers.ranks() == 2;  // the other end of the chain
+    here.messages = load.messages * (has_one_peer ? 1 : peers_across(tiers, tier));
+    if (load.relays > 0 && !has_one_peer) here.average = (tiers.ranks() - 1.0) / tiers.ranks();  // the ends have one
+  }
+  return plan;
+}
+
+}  // namespace
+
+// Memory, in shards: the first is copied into a slot (2), n - 2 are added to on their way (3 each), the last sum goes to the
+// output and a slot (4), n - 2 results go from slot to output and slot (3 each), and the last one to the output (2).
+// Coded: n - 1 shards are encoded and decoded, the result is encoded and decoded, and n - 1 results are decoded.
+PlanLoad ring_all_reduce_load(const Tiers& tiers) {
+  const double n = tiers.ranks();
+  return load_round_the_ring(
+      tiers, {.hops = 2 * (n - 1), .wire = 2 * (n - 1) / n, .coded = (3 * (n - 1) + 2) / n, .messages = 2 * (n - 1)},
+      {.memory = (2 + 3 * (n - 2) + 4 + 3 * (n - 2) + 2) / n, .steps = 2 * (n - 1) + 1});
+}
+
+// Memory: the first part is copied into a slot, n - 2 are added to on their way, and the last sum goes to the output.
+// Coded: n - 1 parts are encoded, and n - 1 decoded.
+PlanLoad ring_reduce_scatter_load(const Tiers& tiers) {
+  const double n = tiers.ranks();
+  return load_round_the_ring(tiers, {.hops = n - 1, .wire = n - 1, .coded = 2 * (n - 1), .messages = n - 1},
+                             {.memory = 2 + 3 * (n - 1), .steps = n});
+}
+
+// Memory: the own part goes to the output and a slot, n - 2 parts from slot to output and slot, and the last to the output.
+PlanLoad ring_all_gather_load(const Tiers& tiers) {
+  const double n = tiers.ranks();
+  return load_round_the_ring(tiers, {.hops = n - 1, .wire = n - 1, .messages = n - 1}, {.memory = 3 * (n - 1) + 2, .steps = n});
+}
+
+// Memory: a rank in the chain reads a slot and writes its output and the next slot; the last one has no slot to write (2).
+PlanLoad ring_broadcast_load(const Tiers& tiers) {
+  const double n = tiers.ranks();
+  return load_round_the_ring(tiers, {.hops = n - 1, .relays = n - 1, .wire = 1, .messages = 1},
+                             {.memory = 3, .steps = 1, .path = 3 * (n - 1) + 2});
+}
+
+// Memory: a rank in the chain reads a slot and its input and writes the next slot; the first one has no slot to read (2). Coded:
+// it decodes the one and encodes the other.
+PlanLoad ring_reduce_load(const Tiers& tiers) {
+  const double n = tiers.ranks();
+  return load_round_the_ring(tiers, {.hops = n - 1, .relays = n - 1, .wire = 1, .coded = std::min(2.0, n - 1), .messages = 1},
+                             {.memory = 3, .steps = 1, .path = 2 + 3 * (n - 1)});
 }
 
 }  // namespace seto

@@ -4,8 +4,8 @@
 
 namespace seto {
 
-// A binary tree over positions 0 … n - 1, in order: leaves at even positions, inner nodes at odd ones (but for the root of an odd
-// rest). Shifted by one place, leaves and inner nodes change roles: two such trees load every member alike.
+// A binary tree over positions 0 … n - 1 in order: leaves at even positions, inner nodes at odd ones (except the root of an odd
+// rest). In a tree shifted by one position, leaves and inner nodes exchange roles, so two such trees load all members equally.
 struct TreeNode {
   int parent = -1;
   int left = -1;
@@ -15,7 +15,7 @@ struct TreeNode {
 TreeNode tree_node(int position, int size);
 int tree_depth(int size);  // of its deepest leaf
 
-// Sums travel up the tree whose position p is group[p + shift], results travel down. Depth decides the round.
+// Sums move up the tree whose position p is group[p + shift], results move down. The depth decides the round.
 void tree_reduce(Builder& builder, const Group& group, int shift, Range range);
 void tree_broadcast(Builder& builder, const Group& group, int shift, Range range);
 int tree_root(int size);
@@ -23,5 +23,9 @@ int tree_root(int size);
 void build_double_tree_all_reduce(Builder& builder, const Tiers& tiers);
 void build_tree_broadcast(Builder& builder, const Tiers& tiers);
 void build_tree_reduce(Builder& builder, const Tiers& tiers);
+
+PlanLoad double_tree_all_reduce_load(const Tiers& tiers);
+PlanLoad tree_broadcast_load(const Tiers& tiers);
+PlanLoad tree_reduce_load(const Tiers& tiers);
 
 }  // namespace seto

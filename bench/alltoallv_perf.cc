@@ -4,8 +4,8 @@ using namespace seto::bench;
 
 namespace {
 
-// What `from` sends to `to`: half as much again or half as much as the mean, alternating with the distance, so that every rank
-// sends and receives as much as in alltoall_perf and no two neighbours' parts are equal.
+// The number of elements that `from` sends to `to`: 1.5 or 0.5 times the mean, alternating with the distance. So every rank sends
+// and receives as much as in alltoall_perf, and adjacent parts differ.
 std::size_t count_between(const Case& shape, int from, int to) {
   const int distance = (to - from + shape.ranks) % shape.ranks;
   const std::size_t mean = shape.layout.count;
@@ -33,7 +33,7 @@ Parts parts_of(const Case& shape) {
 }
 
 setoResult_t call(const Call& c) {
-  // The same arrays for all iterations of a row: making them is no part of what is measured.
+  // All iterations of a row share the arrays, because making them is not part of the measurement.
   thread_local Parts parts;
   thread_local std::size_t made_for = static_cast<std::size_t>(-1);
   if (made_for != c.shape.layout.count) parts = parts_of(c.shape);

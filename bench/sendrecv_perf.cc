@@ -7,7 +7,7 @@ namespace {
 int before(const Case& shape) { return (shape.rank + shape.ranks - 1) % shape.ranks; }
 int after(const Case& shape) { return (shape.rank + 1) % shape.ranks; }
 
-// Every rank sends to the next one and receives from the one before it.
+// Every rank sends to the next rank and receives from the previous one.
 setoResult_t call(const Call& c) {
   if (const setoResult_t result = setoGroupStart(); result != setoSuccess) return result;
   const setoResult_t sent = setoSend(c.send, c.shape.layout.count, c.type, after(c.shape), c.comm, c.stream);

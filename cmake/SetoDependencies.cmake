@@ -1,18 +1,18 @@
-# What comes from the system. The library needs threads, highway, hwloc and OpenSSL; the rest is for tests, tools and benchmarks.
+# Packages of the system. The library needs threads, highway and OpenSSL; the others are for tests, tools and benchmarks. hwloc is
+# opened at run time.
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 
-# The packages of some distributions state no imported target for highway, all state a pkg-config file.
+# The packages of some distributions have no imported target for highway; all of them have a pkg-config file.
 if(NOT TARGET hwy::hwy)
   pkg_check_modules(SETO_HWY REQUIRED IMPORTED_TARGET libhwy>=1.0)
   add_library(hwy::hwy ALIAS PkgConfig::SETO_HWY)
 endif()
-# Its headers, and not its library (src/device/instruction_sets.h says why).
+# Only highway's headers are used, not its library (src/device/instruction_sets.h gives the reason).
 add_library(seto_highway INTERFACE)
 target_include_directories(seto_highway SYSTEM INTERFACE $<TARGET_PROPERTY:hwy::hwy,INTERFACE_INCLUDE_DIRECTORIES>)
-pkg_check_modules(SETO_HWLOC IMPORTED_TARGET hwloc)
 find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)
 
 if(SETO_TESTS)
@@ -24,7 +24,7 @@ endif()
 find_package(CLI11 QUIET)
 find_package(nlohmann_json QUIET)
 
-# Header-only tools of the command and the benchmarks: one name whether or not they were found.
+# Header-only tools of the command and the benchmarks, under one name whether or not they were found.
 add_library(seto_tool_headers INTERFACE)
 if(TARGET CLI11::CLI11)
   target_link_libraries(seto_tool_headers INTERFACE CLI11::CLI11)

@@ -1,4 +1,4 @@
-# What this build has and what it leaves out, said once at the end of the configuration.
+# Prints the features of this build, and those that it leaves out, at the end of the configuration.
 function(seto_say what present)
   if(present)
     message(STATUS "  ${what}: yes")
@@ -8,7 +8,6 @@ function(seto_say what present)
 endfunction()
 
 message(STATUS "Seto ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE} ${SETO_SANITIZE}")
-seto_say("hwloc (topology of the machine)" "${SETO_HWLOC_FOUND}")
 seto_say("tests" "${SETO_TESTS}")
 seto_say("micro-benchmarks" "${benchmark_FOUND}")
 seto_say("CLI11 and nlohmann-json (command, benchmarks)" "${CLI11_FOUND}")

@@ -1,9 +1,9 @@
-# The sanitizer runtimes of GCC 12 and clang 14 expect at most 28 random bits in mmap addresses. Kernels configured for
-# 32 make them stop with "unexpected memory mapping", now and then: there, tests run under setarch without randomisation.
+# The sanitizer runtimes of GCC 12 and clang 14 expect at most 28 random bits in mmap addresses. On kernels configured for 32 bits
+# they sometimes stop with "unexpected memory mapping". There, tests run under setarch without randomisation.
 set(SETO_TEST_LAUNCHER "")
 set(random_bits_file "/proc/sys/vm/mmap_rnd_bits")
 if(SETO_SANITIZE AND EXISTS "${random_bits_file}")
-  # Only root may read it: unknown counts as too many.
+  # Only root may read it; an unknown value counts as too many.
   execute_process(COMMAND cat "${random_bits_file}" OUTPUT_VARIABLE random_bits ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(NOT random_bits MATCHES "^[0-9]+$" OR random_bits GREATER 28)
     execute_process(COMMAND setarch -R true RESULT_VARIABLE refused OUTPUT_QUIET ERROR_QUIET)

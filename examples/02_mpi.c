@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   DO(setoAllReduce(mine, sum, kCount, setoInt32, setoSum, comm, NULL));
   MPI_Allreduce(mine, expected, kCount, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   for (int i = 0; i < kCount; ++i) wrong += sum[i] != expected[i];
-  printf("rank %d of %d: sum[0] = %d, MPI says %d\n", rank, ranks, sum[0], expected[0]);
+  printf("rank %d of %d: sum[0] = %d, MPI's result %d\n", rank, ranks, sum[0], expected[0]);
   DO(setoCommDestroy(comm));
   MPI_Finalize();
   return wrong != 0;

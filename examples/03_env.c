@@ -1,6 +1,6 @@
-/* Every process of a job adds up a vector. Who they are, the environment says, whoever started them:
+/* Every process of a job adds up a vector. The environment describes the job, under any launcher:
  *   seto run -n 4 -- ./03_env        mpirun -np 4 ./03_env        srun -n 4 ./03_env        torchrun --no-python ... ./03_env
- * or, by hand, once for each rank:  SETO_ROOT=127.0.0.1:29400 SETO_RANK=0 SETO_RANKS=4 ./03_env
+ * or by hand, once for each rank:  SETO_ROOT=127.0.0.1:29400 SETO_RANK=0 SETO_RANKS=4 ./03_env
  * Build: cc 03_env.c $(pkg-config --cflags --libs seto) */
 #include <seto/seto.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ int main(void) {
   DO(setoAllReduce(mine, sum, kCount, setoFloat32, setoSum, comm, NULL));
   const float expected = (float)(ranks * (ranks + 1) / 2);
   printf("rank %d of %d: sum[0] = %g, expected %g\n", rank, ranks, sum[0], expected);
-  DO(setoCommInitEnvironment(&again, NULL)); /* a second communicator of the same ranks, if one is not enough */
+  DO(setoCommInitEnvironment(&again, NULL)); /* makes a second communicator of the same ranks */
   DO(setoBarrier(again, NULL));
   DO(setoCommDestroy(again));
   DO(setoCommDestroy(comm));

@@ -1,5 +1,5 @@
-/* Several processes with several ranks each, one for each thread: the processes find each other through the environment, and hand
- * on an id for the communicator of the threads.      seto run -n 2 -- ./04_threads
+/* Several processes with several ranks each, one for each thread. The processes find each other through the environment, and
+ * broadcast an id for the communicator of the threads.      seto run -n 2 -- ./04_threads
  * Build: cc 04_threads.c $(pkg-config --cflags --libs seto) -pthread */
 #include <pthread.h>
 #include <seto/seto.h>
@@ -42,7 +42,7 @@ int main(void) {
     pthread_create(&threads[i], NULL, run_rank, &ranks[i]);
   }
   for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL), right &= ranks[i].right;
-  setoBarrier(processes, NULL); /* process 0 made the id: it stays until all threads are done with it */
+  setoBarrier(processes, NULL); /* process 0 made the id, so it must stay until all threads have joined */
   setoCommDestroy(processes);
   return !right;
 }

@@ -1,4 +1,4 @@
-/* Three processes, which exchange the id through a pipe, pass a number around their ring: a send and a receive as one group, on a
+/* Three processes exchange the id through a pipe and pass a number around their ring: a send and a receive as one group, on a
  * stream. Build: cc 05_processes.c $(pkg-config --cflags --libs seto) */
 #include <seto/seto.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static int run_rank(int rank, const int* ids) {
   uint64_t position;
   int mine = rank * 10, theirs = -1, left = (rank + kRanks - 1) % kRanks;
   if (rank == 0) DO(setoGetUniqueId(&id));
-  for (int other = 1; rank == 0 && other < kRanks; ++other) /* smaller than a pipe's page: whole, or not at all */
+  for (int other = 1; rank == 0 && other < kRanks; ++other) /* fewer than PIPE_BUF bytes, so a write is whole or fails */
     if (write(ids[1], &id, sizeof id) != sizeof id) return 1;
   if (rank != 0 && read(ids[0], &id, sizeof id) != sizeof id) return 1;
   DO(setoCommInitRank(&comm, kRanks, id, rank));
@@ -24,7 +24,7 @@ static int run_rank(int rank, const int* ids) {
   DO(setoGroupStart());
   DO(setoSend(&mine, 1, setoInt32, (rank + 1) % kRanks, comm, stream));
   DO(setoRecv(&theirs, 1, setoInt32, left, comm, stream));
-  DO(setoGroupEnd()); /* queued: this thread may do something else now */
+  DO(setoGroupEnd()); /* the group is queued; this thread may continue with other work */
   DO(setoStreamPosition(stream, &position));
   DO(setoStreamWait(stream, position, 0));
   printf("rank %d of %d: received %d, expected %d\n", rank, kRanks, theirs, left * 10);

@@ -1,4 +1,4 @@
-#include "transports/transport.h"
+#include "transports/geometry.h"
 
 namespace seto {
 

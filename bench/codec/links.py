@@ -1,4 +1,4 @@
-"""All-reduces over slow links, in codecs and as they are."""
+"""All-reduces over slow links, with and without codecs."""
 
 import json
 import sys

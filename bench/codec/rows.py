@@ -19,7 +19,7 @@ MEMCPY = "memcpy"
 
 @dataclass(frozen=True)
 class Row:
-    """Gigabytes of fp32 a second, as a multiple of something else's in the same round."""
+    """GB/s of fp32, as a multiple of another program's in the same round."""
 
     key: str
     what: str
@@ -52,7 +52,7 @@ ROWS = tuple(
 
 @dataclass(frozen=True)
 class LinkRow:
-    """Time of an all-reduce over slow links in a codec, as a multiple of its time as it is, in the same launch."""
+    """Time of an all-reduce over slow links with a codec, as a multiple of its time without one, in the same launch."""
 
     key: str
     what: str
@@ -78,7 +78,7 @@ LINK_ROWS = tuple(
 
 @dataclass(frozen=True)
 class CaseRow:
-    """Cases that the tests of a program try, of which none may fail."""
+    """The number of cases of a test program, none of which may fail."""
 
     key: str
     what: str
@@ -92,14 +92,14 @@ class CaseRow:
 
 
 CASE_ROWS = (
-    CaseRow("bits", "ranks with other bits: random shapes, algorithms, slices, interleavings, frames", "conformance_test", "*CodedEngineAtRandom*", 10_000),
-    CaseRow("bounds", "errors above the bound: adversarial and random blocks", "unit_codec_test", "*CodecBound*", 1_000_000),
+    CaseRow("bits", "equal bits on all ranks: random shapes, algorithms, slices, interleavings, frames", "conformance_test", "*CodedEngineAtRandom*", 10_000),
+    CaseRow("bounds", "errors within the bound: adversarial and random blocks", "unit_codec_test", "*CodecBound*", 1_000_000),
 )
 KEYS = tuple(row.key for row in ROWS + LINK_ROWS + CASE_ROWS)
 
 
 def ours_of(document):
-    """{(codec, work, size): GB/s}, with (memcpy, "", size), from the JSON of codec_bench. Beyond the cache the stores are past it."""
+    """{(codec, work, size): GB/s}, with (memcpy, "", size), from the JSON of codec_bench. Beyond the cache, stores go past it."""
     figures = {}
     for entry in document["benchmarks"]:
         name, speed = entry["name"].split("/"), entry["bytes_per_second"] / 1e9
@@ -111,7 +111,7 @@ def ours_of(document):
 
 
 def ratio_of(row, ours, peers):
-    """ours: {(codec, work, size): GB/s}; peers: {name: the same}. None without a figure of both."""
+    """ours: {(codec, work, size): GB/s}; peers: {name: the same}. None unless both have a figure."""
     own = ours.get((row.codec, row.work, row.size))
     if row.against_memcpy:
         other = ours.get((MEMCPY, "", row.size))
@@ -132,7 +132,7 @@ def cases_of(document):
 
 
 def judge_cases(row, document):
-    """document: None where the program could not be run."""
+    """document is None if the program could not be run."""
     if document is None:
         return judge_plain([], row.least, "cases", False)
     cases, failures = cases_of(document)
@@ -140,12 +140,12 @@ def judge_cases(row, document):
 
 
 def judge_link(row, launches):
-    """launches: {codec: microseconds} of each launch over so many hosts."""
+    """launches: {codec: microseconds} of each launch over that number of hosts."""
     ratios = [times[row.codec] / times["none"] for times in launches if row.codec in times and times.get("none")]
     return judge_plain(ratios, row.bound, "x", True)
 
 
 def judge(row, rounds):
-    """rounds: (ours, peers) of each."""
+    """rounds: a list of (ours, peers)."""
     ratios = [ratio_of(row, ours, peers) for ours, peers in rounds]
     return judge_plain([ratio for ratio in ratios if ratio], row.bound, "x", False)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures the table of goals for codecs, on one core and over slow links, and ends each row in `met` or `missed`.
+"""Measures the table of goals for codecs, on one core and over slow links, and ends each row in `met`, `missed` or `not measured`.
 
     bench/codec/run [--quick] [--rows KEY,...] [--rounds N] [--limit-minutes M] [--json FILE] [--build DIR]
 
-Every round starts our program and the peers' once each, in rotated order. README.md of this folder says more.
+Every round starts our program and each peer's program once, in rotated order. README.md of this folder describes the method.
 """
 
 import json
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-import rows  # first: it knows where the common parts are
+import rows  # first: it adds the common folder to the path
 import links
 from goals import rotated
 from peers import BENCH, PYTHON_PACKAGES, Setup, Unavailable, run_process
@@ -64,7 +64,7 @@ class Codecs(Run):
 
 
     def cases(self, keys):
-        """{key: what the tests of that row wrote}"""
+        """{key: output of the tests of that row}"""
         for row in rows.CASE_ROWS:
             if row.key in keys:
                 self.step(0, "cases", row.key, lambda: self.tried.update({row.key: self.attempt(row.key, lambda: self.run_tests(row))}))
@@ -82,7 +82,7 @@ class Codecs(Run):
 
 
 def medians(figures):
-    """Of the rounds that have the key."""
+    """The median over the rounds that have the key."""
     keys = dict.fromkeys(key for found in figures for key in found)
     return {key: statistics.median(found[key] for found in figures if key in found) for key in keys}
 
@@ -105,11 +105,11 @@ def print_figures(own, others):
         for key in ((codec, work, size) for codec in rows.CODECS for work in rows.WORKS):
             cells = "".join(f"{found[key]:>12.1f}" if key in found else " " * 11 + "-" for found in (own, *others.values()))
             print(f"    {' '.join(key):19}{cells}")
-    print("plain cast: the machine's conversion without blocks or scales, which is less work; it is in no ratio")
+    print("plain cast: the processor's conversion without blocks or scales, which is less work; no ratio includes it")
 
 
 def figures_of(session):
-    """For the JSON."""
+    """The values for the JSON file."""
     named = lambda found: {"/".join(key): value for key, value in found.items()}  # noqa: E731
     return {"rounds_taken": [{"ours": named(o), **{name: named(found) for name, found in p.items()}} for o, p in session.taken]}
 
@@ -134,7 +134,7 @@ def main():
                 session.cases(keys)
     except KeyboardInterrupt:
         session.progress.note("interrupted: reporting what was measured")
-    # A plain cast does less: it is shown, and judged against nothing.
+    # A plain cast does less work: it is shown, but no row is judged against it.
     rounds = [(ours, {name: found for name, found in peers.items() if name != "plain cast"}) for ours, peers in session.taken]
     judged = [(row.key, row.what, row.goal, rows.judge(row, rounds)) for row in rows.ROWS if row.key in keys]
     judged += [(row.key, row.what, row.goal, rows.judge_link(row, session.launches[row.hosts])) for row in rows.LINK_ROWS if row.key in keys]

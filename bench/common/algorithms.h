@@ -6,8 +6,8 @@
 
 namespace seto::bench {
 
-// Why the program cannot be pinned to an algorithm of that name, by the "algorithms" of setoInfo as JSON; empty if it can. A
-// communicator takes any name that some collective has, and goes on without it in the others.
+// Returns the reason why the program cannot be pinned to an algorithm of that name, from the "algorithms" topic of setoInfo as
+// JSON; empty if it can. A communicator accepts any name that some collective has, and ignores it for the other collectives.
 std::string check_algorithm(const Program& program, const std::string& name, const std::string& algorithms_json);
 
 }  // namespace seto::bench

@@ -37,7 +37,7 @@ std::size_t size_in(const std::string& codec, setoDataType_t type, std::size_t c
 std::string travelled_in(setoComm_t comm) {
   std::size_t size = 0;
   std::string text;
-  for (;;) {  // one that is made a moment later may be longer
+  for (;;) {  // the dump may have grown since its length was asked
     if (setoCommDump(comm, setoFormatJson, text.data(), text.size(), &size) != setoSuccess) return {};
     if (size < text.size()) break;
     text.resize(size + size / 4 + 1024);

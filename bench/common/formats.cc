@@ -57,8 +57,8 @@ std::uint64_t encode_float(setoDataType_t type, double value) {
   // The spacing of the format around the value; below the normal range it stays that of the smallest normal.
   const int exponent = std::max(std::ilogb(value), format.min_exponent);
   const auto units = static_cast<std::uint64_t>(std::nearbyint(std::ldexp(std::fabs(value), fraction_bits - exponent)));
-  // Adding instead of or-ing: a significand that rounds up to two carries into the exponent by itself, and a subnormal one,
-  // which lacks the hidden bit, comes out with exponent field 0.
+  // The addition lets a significand that rounds up to two carry into the exponent. A subnormal significand, which lacks the
+  // hidden bit, gets exponent field 0.
   const std::uint64_t bits = (static_cast<std::uint64_t>(exponent - format.min_exponent) << fraction_bits) + units;
   return sign | std::min(bits, largest + 1);
 }

@@ -16,8 +16,8 @@ struct FloatFormat {
 bool is_float(setoDataType_t type);
 const FloatFormat& format_of(setoDataType_t type);
 
-// Rounds to nearest even into the type's bits; the bench's own, so that an error of the library cannot hide behind its own
-// conversion. Values beyond the largest finite one become infinity (NaN in e4m3, which has no infinity).
+// Rounds to nearest even into the type's bits. The benchmarks do not use the library's conversion, so an error in it cannot hide.
+// Values beyond the largest finite one become infinity (NaN in e4m3, which has no infinity).
 std::uint64_t encode_float(setoDataType_t type, double value);
 double decode_float(setoDataType_t type, std::uint64_t bits);
 

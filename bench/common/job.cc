@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kWatchdogExit = 3;
 constexpr auto kGrace = std::chrono::seconds(10);
-// About 10 us: longer than a healthy skew between ranks that have a core each.
+// About 10 us, longer than a usual skew between ranks that have a core each.
 constexpr int kSpins = 2000;
 
 void on_alarm(int /*signal*/) {
@@ -37,7 +37,7 @@ void relax() {
 #endif
 }
 
-// Per rank and on lines of its own, so that publishing does not disturb a neighbour that still measures.
+// Each rank's slot has its own cache lines, so that a store does not disturb an adjacent rank that still measures.
 struct alignas(128) RankSlot {
   double value;
   long process_id;
@@ -61,7 +61,7 @@ std::unique_ptr<Job> Job::create(const JobShape& shape) {
   void* mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) return nullptr;
   auto* shared = new (mapping) Shared();
-  // The mapping lies at the same address in every child, so pointers into it are good everywhere.
+  // The mapping is at the same address in every child, so pointers into it are valid everywhere.
   shared->slots = reinterpret_cast<RankSlot*>(shared + 1);
   shared->times = reinterpret_cast<double*>(shared->slots + ranks);
   return std::unique_ptr<Job>(new Job(shape, mapping, size));
@@ -103,10 +103,10 @@ bool Job::barrier() {
       sched_yield();
     }
   }
-  // Orders what threads of this process wrote before they came even for a race detector, which cannot see that the last one to
-  // come, in another process, had read their arrivals.
+  // This load orders the writes of the threads of this process before the barrier also for a race detector, which cannot see that
+  // the last rank to arrive, in another process, has read their arrivals.
   (void)shared->arrived.load(std::memory_order_acquire);
-  // Everybody came: a failure since then, such as a non-zero exit after the last barrier, is for the next one to see.
+  // All ranks arrived. A later failure, such as a non-zero exit after the last barrier, is reported by the next barrier.
   return true;
 }
 
@@ -154,7 +154,7 @@ int Job::run(const std::function<int(int rank)>& body) {
   sigset_t before;
   sigemptyset(&child_signal);
   sigaddset(&child_signal, SIGCHLD);
-  // Blocked from before the first fork, so that an early end is still seen by sigtimedwait.
+  // The signal is blocked before the first fork, so that sigtimedwait also receives an early one.
   sigprocmask(SIG_BLOCK, &child_signal, &before);
   std::fflush(nullptr);
   const pid_t parent = getpid();
@@ -167,7 +167,7 @@ int Job::run(const std::function<int(int rank)>& body) {
       if (getppid() != parent) _exit(128 + SIGKILL);
       const int code = run_threads(body, process);
       std::fflush(nullptr);
-      // Not exit(): destructors of the parent's objects are the parent's.
+      // Not exit(), because the destructors of the parent's objects must not run in the child.
       _exit(code);
     }
     if (pid < 0) {

@@ -14,7 +14,7 @@
 
 namespace seto::bench {
 
-// What the ranks of a benchmark tell each other without the library under test: a shared mapping made before the fork.
+// Shared state of the ranks of a benchmark, independent of the library under test: a shared mapping made before the fork.
 struct JobShape {
   int processes;
   int threads;             // per process
@@ -23,41 +23,42 @@ struct JobShape {
 
 class Job final {
  public:
-  // Null with errno set if the mapping cannot be had.
+  // Returns null with errno set if the mapping cannot be made.
   static std::unique_ptr<Job> create(const JobShape& shape);
-  // The same for ranks that a launcher started: one process of one thread each, and this one is among them. Nothing is shared:
-  // each barrier brings what the others wrote.
+  // The same for ranks that a launcher started: each process is one rank, and this process is one of them. There is no shared
+  // memory, so each barrier exchanges the values.
   static std::unique_ptr<Job> create(const JobShape& shape, std::unique_ptr<Launched> launched);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Runs body(rank) on every rank: in this process if there is one process only, else in forked ones, which die with this one.
-  // Rank 0's process hosts ranks 0 to threads - 1, and so on. Gives the worst exit code; a process that a signal ended is named
-  // on stderr and counts as 128 + signal. Once one has failed the others have ten seconds to end by themselves.
+  // Runs body(rank) on every rank: in this process if there is only one process, else in forked processes, which end with this
+  // one. Rank 0's process runs ranks 0 to threads - 1, and so on. Returns the worst exit code; a process that a signal ended is
+  // named on stderr and counts as 128 + signal. Once one process has failed, the others have ten seconds to end by themselves.
   int run(const std::function<int(int rank)>& body);
 
   int ranks() const { return shape_.processes * shape_.threads; }
-  // Whether the environment, and not id(), says how the ranks meet.
+  // Whether a launcher's environment, and not id(), describes the job.
   bool launched() const { return launched_ != nullptr; }
 
-  // The rest is for ranks.
+  // The functions below are for ranks.
 
-  // False if some rank failed before all had come. Spins briefly where cores suffice, then yields.
+  // Returns false if some rank failed before all had arrived. It spins briefly where there are enough cores, then yields.
   [[nodiscard]] bool barrier();
   // Makes every barrier return false from now on.
   void fail();
 
   setoUniqueId& id();
-  // One value per rank; written by that rank, read by others after a barrier.
+  // One value for each rank. That rank writes it; others read it after a barrier.
   double& value(int rank);
-  // Says where the calling process is, for process_id() and host() of this rank.
+  // Stores process and host of this rank for process_id() and host().
   void introduce(int rank);
   long process_id(int rank);
   std::string host(int rank);
   double* iteration_times(int rank);
 
-  // Ends this process with exit code 3 after so many seconds, with a text on stderr; 0 disarms. For one thread of a process.
+  // Ends this process with exit code 3 after this number of seconds, with a text on stderr; 0 disarms. One thread of a process
+  // calls it.
   static void arm_watchdog(int seconds);
 
  private:

@@ -46,7 +46,11 @@ Json row_json(const ResultRow& row, const Options& options) {
   json["actual_iterations"] = options.iterations;
   json["experiment_name"] = "";
   if (options.coded()) json["codec"] = row.codec;
-  if (options.coded()) json["travelled_in"] = row.travelled_in;
+  if (options.coded() || row.out_of_place.tolerance > 0) json["travelled_in"] = row.travelled_in;
+  if (row.out_of_place.tolerance > 0) {
+    json["tolerance"] = row.out_of_place.tolerance;
+    json["relative_tolerance"] = relative_tolerance(row);
+  }
   if (options.coded()) json["wire_bytes"] = row.wire_bytes;
   if (options.report_timestamps) json["timestamp"] = row.timestamp;
   return json;
@@ -71,7 +75,7 @@ Json environment_json() {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const std::size_t equals = text.find('=');
-    // Ours only: the rest may hold secrets and says nothing about the run.
+    // Only SETO_* variables are written: others may hold secrets and do not affect the run.
     if (text.substr(0, 5) != "SETO_" || equals == std::string_view::npos || text.substr(0, equals).find("SECRET") != text.npos) {
       continue;
     }

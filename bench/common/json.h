@@ -17,9 +17,9 @@ struct Report {
   std::vector<ResultRow> rows;
 };
 
-// The document of nccl-tests, version 3. An empty string is success, else what went wrong.
+// The document of nccl-tests, version 3. Returns an empty string on success, else the error.
 std::string json_text(const Report& report, const Options& options);
-// Whether write_file can do it, said before a long run. Changes nothing.
+// Checks before a long run whether write_file() will succeed. Changes nothing.
 [[nodiscard]] std::string check_writable(const std::string& path);
 [[nodiscard]] std::string write_file(const std::string& path, const std::string& text);
 

@@ -8,11 +8,11 @@
 
 namespace seto::bench {
 
-// The job that a launcher started, one rank a process, on any hosts; the library finds it from the environment. What ranks tell
-// each other goes through a communicator of its own, so that the one under test carries nothing else.
+// The job that a launcher started, one rank for each process, on any hosts. The library finds it from the environment. Values
+// that ranks exchange go through a separate communicator, so that the communicator under test carries nothing else.
 class Launched final {
  public:
-  // Null without a problem: this process stands alone.
+  // Returns null without a problem if this process is not part of a job.
   static std::unique_ptr<Launched> join(std::string& problem);
   ~Launched();
   Launched(const Launched&) = delete;
@@ -21,9 +21,9 @@ class Launched final {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int ranks() const { return ranks_; }
 
-  // Every rank fills its own part of `all`, which has one of `size` bytes for each, and gets those of the others.
+  // Every rank fills its own part of `all`, which has `size` bytes for each rank, and receives the parts of the others.
   [[nodiscard]] bool gather(void* all, std::size_t size);
-  // Ends the gathers of the others too.
+  // Ends the gathers of the other ranks too.
   void give_up();
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kSvg = ".svg";
 
-// What an option takes, for the text of a refusal: "give ...".
+// The values that an option takes, for the text of an error: "give ...".
 constexpr char kFromOne[] = "a whole number, 1 or more";
 constexpr char kFromZero[] = "a whole number, 0 or more";
 constexpr char kSwitch[] = "0 or 1";
@@ -20,11 +20,11 @@ constexpr char kOneOfFour[] = "0, 1, 2 or 3";
 constexpr char kSize[] = "a size such as 8, 64K, 1.5M or 2G";
 constexpr char kFile[] = "the name of a file";
 
-// One row per option: what getopt needs, what the help says, what it takes, and what it does. Long names follow nccl-tests.
+// One row for each option: what getopt needs, the help text, the values, and the effect. Long names follow nccl-tests.
 struct Row {
-  int key;  // the letter, or from 256 where there is none
+  int key;  // the letter, or a number from 256 where there is none
   const char* name;
-  const char* argument;  // null: takes none
+  const char* argument;  // null: the option takes no value
   const char* help;
   std::string allowed;
   std::function<bool(Options&, const std::string&)> apply;
@@ -103,7 +103,7 @@ template <class All>
 std::string names_in(const All& all) {
   std::string text;
   for (const auto value : all) text += std::string(name_of(value)) + ", ";
-  return text + "several with commas between, or all";
+  return text + "several separated by commas, or all";
 }
 
 const std::vector<Row>& rows() {
@@ -112,23 +112,23 @@ const std::vector<Row>& rows() {
   static const std::vector<Row> table = {
       {256, "ranks", "N", "processes to fork, each a rank (1, or those of a launcher)", kFromOne,
        [](O& o, S& v) { return to_int(v, 1, o.processes); }},
-      {'t', "nthreads", "N", "threads per process, each a rank (1)", kFromOne,
+      {'t', "nthreads", "N", "threads of each process, each a rank (1)", kFromOne,
        [](O& o, S& v) { return to_int(v, 1, o.threads); }},
       {'g', "ngpus", "N", "must be 1 on host memory", "1", [](O&, S& v) { return v == "1"; }},
       {'b', "minbytes", "SIZE", "smallest size (32M); K, M, G are binary", kSize,
        [](O& o, S& v) { return to_size(v, o.sizes.min); }},
       {'e', "maxbytes", "SIZE", "largest size (32M)", kSize, [](O& o, S& v) { return to_size(v, o.sizes.max); }},
-      {'i', "stepbytes", "SIZE", "added from size to size (1M)", "a size of 1 or more, such as 64K",
+      {'i', "stepbytes", "SIZE", "added to each size (1M)", "a size of 1 or more, such as 64K",
        [](O& o, S& v) { return to_size(v, o.sizes.step) && o.sizes.step > 0; }},
-      {'f', "stepfactor", "N", "multiplies from size to size", "a whole number; below 2, -i is added instead",
+      {'f', "stepfactor", "N", "factor between sizes", "a whole number; below 2, -i is added instead",
        [](O& o, S& v) { return to_size(v, o.sizes.factor); }},
       {'n', "iters", "N", "timed iterations (20)", kFromOne, [](O& o, S& v) { return to_int(v, 1, o.iterations); }},
-      {'m', "agg_iters", "N", "calls per iteration, in one group (1)", kFromOne,
+      {'m', "agg_iters", "N", "calls of each iteration, in one group (1)", kFromOne,
        [](O& o, S& v) { return to_int(v, 1, o.aggregated); }},
       {'w', "warmup_iters", "N", "iterations before the clock starts (1)", kFromZero,
        [](O& o, S& v) { return to_int(v, 0, o.warmups); }},
       {'N', "run_cycles", "N", "repeat the whole table (1)", kFromOne, [](O& o, S& v) { return to_int(v, 1, o.cycles); }},
-      {'c', "check", "N", "checked calls per row; 0: none (1)", kFromZero, [](O& o, S& v) { return to_int(v, 0, o.checks); }},
+      {'c', "check", "N", "checked calls of each row; 0: none (1)", kFromZero, [](O& o, S& v) { return to_int(v, 0, o.checks); }},
       {'o', "op", "OP,...|all", "sum prod max min avg mulsum (sum)", names_in(all_ops()),
        [](O& o, S& v) { return to_list(v, parse_op, all_ops(), o.ops); }},
       {'d', "datatype", "TYPE,...|all", "element type (float)", names_in(all_types()),
@@ -155,7 +155,7 @@ const std::vector<Row>& rows() {
        [](O& o, S& v) { return to_int(v, 0, o.timeout_s); }},
       {'J', "output_file", "FILE", "write results as JSON", kFile, [](O& o, S& v) { return !(o.json_path = v).empty(); }},
       {257, "json", "FILE", "the same", kFile, [](O& o, S& v) { return !(o.json_path = v).empty(); }},
-      {258, "plot", "FILE.svg", "draw bus bandwidth over size", "the name of a file that ends in .svg: that is what is written",
+      {258, "plot", "FILE.svg", "draw bus bandwidth over size", "the name of a file that ends in .svg",
        [](O& o, S& v) { return to_svg(v, o.plot_path); }},
       {259, "plot-add", "FILE[=LABEL]", "overlay an earlier run's JSON; repeatable", kFile,
        [](O& o, S& v) {
@@ -164,8 +164,8 @@ const std::vector<Row>& rows() {
        }},
       {260, "algorithm", "NAME", "pin an algorithm", "a name; seto info algorithms lists them",
        [](O& o, S& v) { return !(o.algorithm = v).empty(); }},
-      {264, "codec", "NAME,...", "let sums travel in these, the table once for each (none)",
-       "names with commas between; seto info codecs lists them", [](O& o, S& v) { return to_codecs(v, o); }},
+      {264, "codec", "NAME,...", "permit these codecs for sums, one table for each (none)",
+       "names separated by commas; seto info codecs lists them", [](O& o, S& v) { return to_codecs(v, o); }},
       {263, "one-place", "0|1", "each call uses the same part of the buffers, warm in the cache (0)", kSwitch,
        [](O& o, S& v) { return to_flag(v, o.one_place); }},
       {261, "deterministic", "0|1", "choose by shipped constants only (0)", kSwitch,
@@ -197,7 +197,7 @@ Parsed refuse(std::string reason, const char* program) {
   return parsed;
 }
 
-// With the value that was not given, because it is the one that surprises.
+// The text names the value that was not given, because its default is what surprises.
 std::string size_order(const SizeRange& sizes) {
   const SizeRange usual;
   const std::string text = "-b " + size_text(sizes.min) + " is larger than -e " + size_text(sizes.max);

@@ -38,20 +38,20 @@ struct Options {
   bool report_timestamps = false;
   bool report_iterations = false;
   bool registered = false;  // -R 1: setoMemAlloc and setoCommRegister
-  int timeout_s = 0;        // 0: none but the library's own deadlines
+  int timeout_s = 0;        // 0: only the library's own deadlines
   double min_bandwidth = 0;
   bool deterministic = false;
   bool one_place = false;  // every call uses the same part of the buffers
   std::string algorithm;
-  std::vector<std::string> codecs = {"none"};  // by name; several: the table once for each
+  std::vector<std::string> codecs = {"none"};  // by name; one table for each
   bool codec_of_calls = false;                 // --codec was given
-  bool codec_of_environment = false;           // SETO_CODEC's: the library heeds it, calls say nothing
+  bool codec_of_environment = false;           // from SETO_CODEC, which the library applies
   std::string json_path;
   std::string plot_path;
   std::vector<std::string> plot_add;  // JSON files of earlier runs, "path" or "path=label"
 
   int ranks() const { return processes * threads; }
-  // The table says what each row travelled in.
+  // The table shows the codec that each row used.
   bool coded() const { return codec_of_calls || codec_of_environment; }
 };
 

@@ -65,7 +65,7 @@ Axis axis_over(const std::vector<double>& values, double base, double from, doub
   Axis axis{base, 0, 1, from, to};
   if (values.empty()) return axis;
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  // The tolerance keeps a value that is a power of the base from opening another decade by rounding.
+  // The tolerance prevents that rounding adds a decade for a value that is a power of the base.
   axis.low = std::floor(std::log(*least) / std::log(base) + 1e-9);
   axis.high = std::max(axis.low + 1, std::ceil(std::log(*most) / std::log(base) - 1e-9));
   return axis;
@@ -220,7 +220,7 @@ std::string plot_svg(const std::string& title, const std::vector<PlotSeries>& se
   svg += "<style>.grid{stroke:#c4c8cc}.fine{stroke:#eceef0}text{fill:#24292f}</style>\n";
   svg += format("<rect width='%g' height='%g' fill='white'/>\n", kWidth, kHeight);
   svg += format("<text x='%g' y='30' font-size='16' font-weight='bold'>", kLeft) + escape(title) + "</text>\n";
-  // Bandwidth first: its fine lines must lie under the size grid.
+  // The bandwidth axis is drawn first, because its fine lines must lie under the size grid.
   svg += bandwidth_axis_svg(y) + size_axis_svg(x);
   for (std::size_t index = 0; index < series.size() && index < kMostSeries; ++index)
     svg += series_svg(series[index], index, x, y);

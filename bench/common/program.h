@@ -8,12 +8,12 @@
 
 namespace seto::bench {
 
-// How one size becomes buffers, in elements. `count` is what the call takes and the table prints.
+// The buffers of one size, in elements. `count` is the argument of the call and is printed in the table.
 struct Layout {
   std::size_t count;
   std::size_t send_count;
   std::size_t receive_count;
-  // In place, both lie in one buffer: rank r sends from r * send_stride and receives at r * receive_stride.
+  // In place, both buffers are one: rank r sends from r * send_stride and receives at r * receive_stride.
   std::size_t send_stride = 0;
   std::size_t receive_stride = 0;
 };
@@ -38,7 +38,7 @@ struct Call {
 };
 
 // The elements [offset, offset + count) of the receive buffer come from `source`'s send buffer at source_offset on, or are the
-// reduction over all ranks there. What no segment names is not checked.
+// reduction over all ranks there. Elements that no segment names are not checked.
 inline constexpr int kAllRanks = -1;
 struct Segment {
   std::size_t offset;
@@ -61,26 +61,26 @@ double parts_bytes(const Layout& layout, std::size_t element_size, int ranks);  
 double factor_one(int ranks);
 double factor_others(int ranks);        // (n - 1) / n
 double factor_twice_others(int ranks);  // 2 (n - 1) / n
-// Every rank's part in turn, each from that place of its send buffer.
+// One segment for each rank's part in turn, each from that position of its send buffer.
 std::vector<Segment> part_of_each(const Case& shape, std::size_t source_offset);
 
-// All that distinguishes one benchmark program from another: constants and pure functions, and the call. What most share, those
-// over parts of all ranks, need not be said.
+// All that distinguishes one benchmark program from another: constants, pure functions, and the call. The defaults are those of
+// collectives over parts of all ranks.
 struct Program {
   const char* name;
-  const char* collective = nullptr;  // as setoInfo calls it; null: there are no algorithms to choose from
+  const char* collective = nullptr;  // its name in setoInfo; null: it has no algorithms to choose from
   Reduces reduces = Reduces::no;
   Rooted rooted = Rooted::no;
   InPlace in_place = InPlace::supported;
   Layout (*layout)(std::size_t elements, std::size_t element_size, int ranks);
   setoResult_t (*call)(const Call& call);
   std::vector<Segment> (*expected)(const Case& shape);
-  // Bytes that count for the algorithm bandwidth, and what the bus bandwidth multiplies it by.
+  // The bytes of the algorithm bandwidth, and the factor from it to the bus bandwidth.
   double (*bytes)(const Layout& layout, std::size_t element_size, int ranks) = parts_bytes;
   double (*bus_factor)(int ranks) = factor_others;
 };
 
-// Parses the arguments, starts the ranks, prints the table; the exit code of main.
+// Parses the arguments, starts the ranks, prints the table, and returns the exit code of main.
 int run_program(const Program& program, int argc, char** argv);
 
 }  // namespace seto::bench

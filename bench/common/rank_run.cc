@@ -15,7 +15,7 @@ namespace {
 
 // As float 0.0115, as fp16 1.06: neither denormal nor zero (some processors drop stores of zeros over zeros).
 constexpr int kIdleByte = 0x3c;
-// What no collective should write; behind the result and under it before the call.
+// A byte that no collective should write. It is stored behind the result, and in the result before the call.
 constexpr int kPoisonByte = 0xa5;
 constexpr std::size_t kGuardSize = 64;
 constexpr std::size_t kPageSize = 4096;
@@ -47,11 +47,12 @@ struct RankRun::Prepared {
   Pattern pattern;
   std::size_t element_size;
   std::size_t row_size;    // bytes from one iteration's buffers to the next one's
-  std::size_t places = 1;  // that iterations take in turn
+  std::size_t places = 1;  // buffers that iterations use in turn
   Where where;
   setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
-  bool encoded = false;  // it travelled in a codec, as far as is known
-  double bound = 0;      // of a check: how far a sum may be off; 0: exact
+  bool encoded = false;  // it used a codec, or that is unknown
+  double bound = 0;      // of a check: the largest error of a sum; 0: exact
+  double largest = 0;    // of a check: the magnitude to which the bound belongs
 };
 
 std::size_t largest_buffer(const Program& program, const Options& options) {
@@ -68,7 +69,7 @@ RankRun::RankRun(const Program& program, const Options& options, Job& job, int r
     : program_(program), options_(options), job_(job), rank_(rank) {}
 
 RankRun::~RankRun() {
-  // Not closed: the job has failed, and destroy would wait for peers that may be gone.
+  // The communicator is aborted, not destroyed: the job has failed, and destroy would wait for peers that may be gone.
   if (comm_ != nullptr) (void)setoCommAbort(comm_);
 }
 
@@ -176,14 +177,14 @@ Call RankRun::moved(const Prepared& prepared, std::size_t place) {
   return call;
 }
 
-// Successive calls walk through the buffers, as in nccl-tests: data that one call leaves in a cache does not serve the next.
-// Other benchmarks stay in one place.
+// Successive calls use successive parts of the buffers, as in nccl-tests, so that the data that one call leaves in a cache does
+// not help the next. Other benchmarks use one part.
 bool RankRun::issue(const Prepared& prepared, std::size_t iteration) {
   const auto aggregated = static_cast<std::size_t>(options_.aggregated);
   if (aggregated > 1 && !ok(setoGroupStart(), "group start")) return false;
   for (std::size_t index = 0; index < aggregated; ++index) {
     const setoResult_t result = prepared.places == 1
-                                    ? program_.call(prepared.call)  // a division and a copy take a tenth of a small call
+                                    ? program_.call(prepared.call)  // computing the position would take a tenth of a small call
                                     : program_.call(moved(prepared, (iteration * aggregated + index) % prepared.places));
     if (result != setoSuccess) return ok(result, "call");
   }
@@ -245,7 +246,7 @@ bool RankRun::time_row(const Prepared& prepared, Placement& result) {
   if (!iterate(prepared, options_.warmups, elapsed)) return false;
   elapsed.iterations = options_.report_iterations ? job_.iteration_times(rank_) : nullptr;
   if (!job_.barrier() || !iterate(prepared, options_.iterations, elapsed) || !job_.barrier()) return false;
-  // Read before exchange() lets anybody go on to overwrite it.
+  // Read before exchange(), after which other ranks may overwrite it.
   if (options_.report_iterations && rank_ == 0) result.iterations = slowest_iterations();
   std::vector<double> seconds(static_cast<std::size_t>(job_.ranks()));
   if (!exchange(elapsed.seconds / options_.iterations / options_.aggregated, seconds)) return false;
@@ -258,11 +259,18 @@ bool RankRun::time_row(const Prepared& prepared, Placement& result) {
   return true;
 }
 
-// Rank 0 asks for all: every rank ran the same plan.
+// The library may choose a codec for such sums although no codec is named.
+bool RankRun::links_may_code(const RowPlan& row) const {
+  return !options_.coded() && program_.reduces == Reduces::yes && row.type == setoFloat32 && sums(row.op);
+}
+
+// Only rank 0 reads the dump, because every rank ran the same plan.
 bool RankRun::ask_codec(Prepared& prepared, Placement& result) {
-  if (!options_.coded()) return true;
+  const bool by_link = links_may_code(prepared.row);
+  if (!options_.coded() && !by_link) return true;
   result.travelled_in = kExact;
-  if (prepared.row.codec == kExact || job_.ranks() == 1) return true;
+  if ((prepared.row.codec == kExact && !by_link) || job_.ranks() == 1) return true;
+  if (by_link) prepared.row.codec = kCodecOfLinks;
   if (rank_ == 0) result.travelled_in = travelled_in(comm_);
   std::vector<double> encoded(static_cast<std::size_t>(job_.ranks()));
   if (!exchange(rank_ == 0 && result.travelled_in != kExact ? 1 : 0, encoded)) return false;
@@ -273,7 +281,7 @@ bool RankRun::ask_codec(Prepared& prepared, Placement& result) {
 void RankRun::fill_input(const Prepared& prepared) {
   const Case& shape = prepared.call.shape;
   auto* send = static_cast<std::byte*>(const_cast<void*>(prepared.call.send));
-  // Poison first: in place, the input lies inside what is poisoned.
+  // Poison first: in place, the input lies inside the poisoned part.
   std::memset(receive_, kPoisonByte, prepared.row_size + kGuardSize);
   const std::span<std::byte> input(send, shape.layout.send_count * prepared.element_size);
   if (program_.reduces == Reduces::yes) {
@@ -314,7 +322,7 @@ std::uint64_t RankRun::compare(const Prepared& prepared) const {
   return wrong + (intact ? 0 : 1);
 }
 
-// Of what all ranks give, which a codec looks at block by block: the largest of all is more than any block has.
+// Uses the largest magnitude of all ranks and elements. A codec scales each block separately, so no block has a larger one.
 bool RankRun::find_bound(Prepared& prepared) {
   std::vector<double> largest(static_cast<std::size_t>(job_.ranks()));
   const Op op = prepared.row.op;
@@ -322,9 +330,10 @@ bool RankRun::find_bound(Prepared& prepared) {
   const std::span<const std::byte> input(static_cast<const std::byte*>(prepared.call.send), bytes);
   if (!exchange(prepared.encoded ? largest_magnitude(prepared.row.type, input) : 0, largest)) return false;
   if (!prepared.encoded) return true;
-  const double most = *std::max_element(largest.begin(), largest.end()) * (op == Op::mul_sum ? largest_scalar() : 1);
-  return ok(setoCodecErrorBound(codec_named(prepared.row.codec), prepared.row.type, job_.ranks(), most, &prepared.bound),
-            "error bound");
+  prepared.largest = *std::max_element(largest.begin(), largest.end()) * (op == Op::mul_sum ? largest_scalar() : 1);
+  return ok(
+      setoCodecErrorBound(codec_named(prepared.row.codec), prepared.row.type, job_.ranks(), prepared.largest, &prepared.bound),
+      "error bound");
 }
 
 bool RankRun::check_once(Prepared& prepared, std::uint64_t& wrong) {
@@ -347,6 +356,8 @@ bool RankRun::check_row(const Prepared& prepared, Placement& result) {
   std::memset(receive_, kIdleByte, prepared.row_size + kGuardSize);
   std::vector<double> all(static_cast<std::size_t>(job_.ranks()));
   if (!exchange(static_cast<double>(wrong), all)) return false;
+  result.tolerance = checked.bound;
+  result.largest = checked.largest;
   double sum = 0;
   for (const double value : all) sum += value;
   result.wrong = static_cast<std::uint64_t>(sum);

@@ -18,13 +18,13 @@ struct RowPlan {
   setoDataType_t type;
   Op op;
   int root;
-  std::string codec = "none";  // that sums may travel in
+  std::string codec = "none";  // permitted for sums
 };
 
 enum class Where : std::uint8_t { out_of_place, in_place };
 
-// One rank's communicator, stream and buffers. Every function is called by all ranks in the same order; a false result or an
-// empty Placement means that the job has failed: the reason is on stderr and Job::fail was called.
+// One rank's communicator, stream and buffers. All ranks call every function in the same order. A false result or an empty
+// Placement means that the job has failed: the reason is on stderr, and Job::fail was called.
 class RankRun final {
  public:
   RankRun(const Program& program, const Options& options, Job& job, int rank);
@@ -37,10 +37,10 @@ class RankRun final {
   [[nodiscard]] bool measure(const RowPlan& row, Where where, Placement& result);
 
  private:
-  struct Prepared;  // a row with its operation created and its pointers placed
+  struct Prepared;  // a row whose operation and pointers are ready
   struct Elapsed {
     double seconds;
-    double* iterations;  // per iteration, or null
+    double* iterations;  // one time for each iteration, or null
   };
 
   [[nodiscard]] bool ok(setoResult_t result, const char* what);
@@ -50,6 +50,7 @@ class RankRun final {
   static Call moved(const Prepared& prepared, std::size_t place);
   [[nodiscard]] bool issue(const Prepared& prepared, std::size_t iteration);
   [[nodiscard]] bool iterate(const Prepared& prepared, int iterations, Elapsed& elapsed);
+  [[nodiscard]] bool links_may_code(const RowPlan& row) const;
   [[nodiscard]] bool ask_codec(Prepared& prepared, Placement& result);
   [[nodiscard]] bool time_row(const Prepared& prepared, Placement& result);
   [[nodiscard]] bool check_row(const Prepared& prepared, Placement& result);

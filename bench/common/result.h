@@ -19,32 +19,34 @@ struct IterationStatistics {
   double p99_us = 0;
   double deviation_us = 0;
   double variation = 0;            // deviation / mean
-  std::vector<double> slowest_us;  // per iteration, the slowest rank
+  std::vector<double> slowest_us;  // for each iteration, of the slowest rank
 };
-// Of the slowest rank's time in each iteration; percentiles are nearest-rank.
+// Statistics over the iterations of the slowest rank's time; percentiles are nearest-rank.
 IterationStatistics statistics_of(std::vector<double> slowest_us);
 
 struct Placement {
   double time_us = 0;
   double algorithm_bandwidth = 0;  // GB/s, 1e9
   double bus_bandwidth = 0;
-  std::optional<std::uint64_t> wrong;  // nothing: not checked
+  std::optional<std::uint64_t> wrong;  // empty: not checked
   std::optional<IterationStatistics> iterations;
-  std::string travelled_in;  // a codec, "none", or nothing where it is not known
+  std::string travelled_in;  // the codec that was used, "none", or empty if unknown
+  double tolerance = 0;      // the largest error that its check accepts; 0: exact
+  double largest = 0;        // where that is not 0: the largest magnitude that any rank put in
 };
 
 struct ResultRow {
   std::uint64_t size;   // the larger of the two buffers, bytes
-  std::uint64_t count;  // what the call takes
+  std::uint64_t count;  // argument of the call
   std::string type;
-  std::string op;            // "none" where nothing is reduced
-  int root;                  // -1 where there is none
-  std::string codec;         // that it might travel in
-  std::string travelled_in;  // "none": exactly; empty: not known
-  std::uint64_t wire_bytes;  // of such a tensor, as it travelled
+  std::string op;            // "none" for collectives that do not reduce
+  int root;                  // -1 for collectives without a root
+  std::string codec;         // the permitted codec
+  std::string travelled_in;  // the codec that was used; "none": exact; empty: unknown
+  std::uint64_t wire_bytes;  // bytes of such a tensor in that codec
   std::string timestamp;
   Placement out_of_place;
-  std::optional<Placement> in_place;  // nothing: the collective has no such form
+  std::optional<Placement> in_place;  // empty: the collective has no such form
 };
 
 struct Totals {

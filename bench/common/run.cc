@@ -20,12 +20,12 @@
 namespace seto::bench {
 namespace {
 
-// nccl-tests' distinction: the run worked, but its data or its speed is not what it must be.
+// As in nccl-tests: the run worked, but its data is wrong or its speed is below the minimum.
 constexpr int kWrongResult = 1;
 constexpr int kMisused = 2;
 constexpr int kFailed = 3;
 
-// Sums that may travel in the communicators' codec are checked against its bound.
+// Sums that may use the communicator's codec are checked against its bound.
 void heed_environment(const Program& program, Options& options) {
   const char* const setting = std::getenv("SETO_CODEC");
   if (setting == nullptr || program.reduces == Reduces::no || options.codec_of_calls) return;
@@ -45,7 +45,7 @@ std::vector<RowPlan> plan_rows(const Program& program, const Options& options) {
     for (const std::string& codec : options.codecs)
       for (const setoDataType_t type : options.types)
         for (const Op op : ops) {
-          // What travels exactly whatever was asked is measured once.
+          // A call that is exact in any case is measured once.
           const bool coded = takes(codec, type, op);
           if (!coded && !sums(op) && codec != options.codecs.front()) continue;
           for (const int root : roots)
@@ -70,7 +70,7 @@ std::string processor_name() {
   return "processor";
 }
 
-// A line on the terminal that says how far a long run is; it takes itself away before a row is printed.
+// A line on the terminal with the progress of a long run. It is erased before a row is printed.
 class Progress final {
  public:
   explicit Progress(std::size_t rows) : rows_(rows), shown_on_(isatty(STDERR_FILENO) != 0) {}
@@ -100,10 +100,10 @@ struct Run {
   const Options& options;
   Job& job;
   std::vector<std::string> arguments;
-  std::vector<PlotSeries> earlier;  // of --plot-add
+  std::vector<PlotSeries> earlier;  // the series of --plot-add
 };
 
-// What can be known to fail is said before anything is measured.
+// Errors that can be detected before the measurement are reported before it.
 std::string prepare_files(const Options& options, std::vector<PlotSeries>& earlier) {
   for (const auto& [option, path] : {std::pair{"-J", options.json_path}, std::pair{"--plot", options.plot_path}}) {
     if (path.empty()) continue;
@@ -114,7 +114,7 @@ std::string prepare_files(const Options& options, std::vector<PlotSeries>& earli
   return {};
 }
 
-// Only the library knows, and it is not asked before the fork. A library that does not answer says why at init.
+// Only the library knows the algorithms, and it must not be used before the fork. If it fails, init reports the reason.
 std::string pin_problem(const Run& run) {
   if (run.options.algorithm.empty()) return {};
   std::size_t size = 0;
@@ -125,11 +125,11 @@ std::string pin_problem(const Run& run) {
   return check_algorithm(run.program, run.options.algorithm, json);
 }
 
-// Codecs that are none, or take none of the types, are said before anything is measured.
+// Reports unknown codecs, and codecs that accept none of the types, before the measurement.
 std::string codec_problem(const Run& run) {
   if (!run.options.coded() || run.options.codec_of_environment) return {};
   if (run.program.reduces == Reduces::no)
-    return "--codec: " + std::string(run.program.name) + " adds nothing: what only moves is exact";
+    return "--codec: " + std::string(run.program.name) + " does not reduce, so codecs do not apply to it";
   const std::vector<setoDataType_t>& types = run.options.types;
   for (const std::string& name : run.options.codecs) {
     std::size_t size = 0;
@@ -141,7 +141,7 @@ std::string codec_problem(const Run& run) {
   return {};
 }
 
-// What rank 0 does beside being a rank.
+// The work of rank 0 besides being a rank.
 class Reporter final {
  public:
   explicit Reporter(const Run& run) : run_(run) {}
@@ -175,7 +175,7 @@ class Reporter final {
          .timestamp = timestamp_now(),
          .out_of_place = out_of_place,
          .in_place = in_place});
-    print(row_text(report_.rows.back(), run_.options));
+    print(row_text(report_.rows.back(), run_.options) + tolerance_text(report_.rows.back()));
   }
 
   int finish() {
@@ -194,7 +194,7 @@ class Reporter final {
   }
 
  private:
-  // Flushed, so that a reader at the other end of a pipe sees each row when it is measured.
+  // The output is flushed, so that the reader of a pipe sees each row when it is measured.
   static void print(const std::string& text) {
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
@@ -242,7 +242,7 @@ int run_rank(const Run& run, int rank) {
     for (const Where where : {Where::out_of_place, Where::in_place}) {
       if (where == Where::in_place && run.program.in_place == InPlace::unsupported) continue;
       if (rank == 0) progress.show(index, rows[index], where);
-      // The library's own deadline of as many seconds should speak first: it can say which rank is missing.
+      // The library's own deadline of the same length should pass first, because its text names the missing rank.
       if (watches) Job::arm_watchdog(options.timeout_s + 2);
       Placement& result = where == Where::in_place ? in_place.emplace() : out_of_place;
       if (!mine.measure(rows[index], where, result)) return kFailed;
@@ -266,7 +266,7 @@ int run_program(const Program& program, int argc, char** argv) {
   }
   Options options = parsed.options;
   heed_environment(program, options);
-  // Only where the flags ask for one rank: what they ask for is of this machine.
+  // Joins a launcher's job only if the flags ask for one rank: --ranks and -t start ranks on this machine.
   std::unique_ptr<Launched> launched;
   if (options.ranks() == 1) {
     std::string problem;

@@ -9,7 +9,7 @@
 
 namespace seto::bench {
 
-// "8", "64K", "1.5M", "2G": binary units, upper or lower case, an optional trailing B. Nothing for anything else.
+// Parses "8", "64K", "1.5M", "2G": binary units, upper or lower case, an optional trailing B. Empty for any other text.
 std::optional<std::uint64_t> parse_size(std::string_view text);
 
 // The shortest exact spelling with a binary unit: 65536 -> "64K", 100 -> "100".
@@ -23,7 +23,8 @@ struct SizeRange {
 };
 std::vector<std::uint64_t> sizes_of(const SizeRange& range);
 
-// Elements per rank of a collective over equal parts, cut to whole 16 bytes as nccl-tests does, so that every part is aligned.
+// Elements of each rank's part in a collective over equal parts. A part is cut to whole 16 bytes as in nccl-tests, so that every
+// part is aligned.
 std::size_t part_count(std::size_t elements, std::size_t element_size, int ranks);
 
 }  // namespace seto::bench

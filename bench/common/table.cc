@@ -1,5 +1,6 @@
 #include "bench/common/table.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
@@ -62,17 +63,17 @@ std::string heading_text(const Heading& heading, const Options& options) {
       options.warmups, options.iterations, options.aggregated, options.checks);
   if (options.coded())
     text +=
-        "# codec: that sums might travel in; travels: what they did travel in, exactly where a codec would have lost or does not "
+        "# codec: permitted for sums; travels: the codec that was used, exactly where a codec would be slower or does not "
         "apply\n"
-        "# (SETO_LOG=info, seto explain); wire: bytes of the tensor as it travelled. Encoded sums are checked against the error "
+        "# (SETO_LOG=info, seto explain); wire: bytes of the tensor in that codec. Encoded sums are checked against the error "
         "bound\n"
-        "# of their codec (setoCodecErrorBound), and so are those of which nobody knows, without a flight recorder.\n";
+        "# of their codec (setoCodecErrorBound), and so are sums whose codec is unknown because the flight recorder is off.\n";
   text += "#\n# Using devices\n";
   for (std::size_t rank = 0; rank < heading.process_ids.size(); ++rank) {
     text += format("#  Rank %2zu Group  0 Pid %6ld on %10s device %2d [host] %s\n", rank, heading.process_ids[rank],
                    heading.hosts[rank].c_str(), static_cast<int>(rank) % options.threads, heading.machine.c_str());
   }
-  if (options.ranks() == 1) text += "# one rank: nothing is sent; try --ranks 2\n";
+  if (options.ranks() == 1) text += "# one rank sends nothing; try --ranks 2\n";
   return text;
 }
 
@@ -110,6 +111,23 @@ std::string row_text(const ResultRow& row, const Options& options) {
                    static_cast<unsigned long long>(row.wire_bytes));
   if (options.report_timestamps) text += "   " + row.timestamp;
   return text + "\n";
+}
+
+double relative_tolerance(const ResultRow& row) {
+  const auto of = [](const Placement& placement) {
+    return placement.tolerance == 0 || placement.largest == 0 ? 0 : placement.tolerance / placement.largest;
+  };
+  return std::max(of(row.out_of_place), row.in_place ? of(*row.in_place) : 0);
+}
+
+std::string tolerance_text(const ResultRow& row) {
+  const double tolerance = relative_tolerance(row);
+  if (tolerance == 0) return {};
+  return format(
+      "# %llu bytes travelled in %s: an error of at most %.3g %% of the largest number of all inputs is accepted "
+      "(setoCodecErrorBound)%s\n",
+      static_cast<unsigned long long>(row.size), row.travelled_in.empty() ? "an unknown codec" : row.travelled_in.c_str(),
+      100 * tolerance, row.codec == kExact ? "; the library chose the codec, SETO_CODEC=none forbids it" : "");
 }
 
 std::string conclusion_text(const std::string& program, const Totals& totals) {

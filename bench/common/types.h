@@ -10,12 +10,12 @@
 
 namespace seto::bench {
 
-// The order of `-o all`. mul_sum is a custom pre-multiplied sum with a scalar of its own on each rank.
+// The order of `-o all`. mul_sum is a custom pre-multiplied sum; each rank has its own scalar.
 enum class Op : std::uint8_t { sum, prod, max, min, avg, mul_sum };
 
 std::span<const setoDataType_t> all_types();
 std::span<const Op> all_ops();
-// Codecs take nothing else.
+// Codecs apply only to these operations.
 constexpr bool sums(Op op) { return op == Op::sum || op == Op::avg || op == Op::mul_sum; }
 
 // Names as nccl-tests prints them; parsing also takes the usual other spellings (fp16, bf16, float32, e4m3, ...).

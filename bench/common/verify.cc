@@ -23,13 +23,13 @@ std::uint64_t rank_hash(std::uint64_t hash, int rank) {
   return mix(hash ^ (0xc2b2ae3d27d4eb4fu * (static_cast<std::uint64_t>(rank) + 1)));
 }
 
-// Ranks take turns at the first positions, which matter where not all can contribute.
+// The first positions matter where not all ranks can contribute, so ranks take turns at them.
 int position_of(std::uint64_t hash, int rank, int ranks) {
   return static_cast<int>((hash % static_cast<std::uint64_t>(ranks) + static_cast<std::uint64_t>(rank)) %
                           static_cast<std::uint64_t>(ranks));
 }
 
-// This position's part of a budget that all parts together never exceed; never zero while the budget lasts.
+// This position's part of a budget. The sum of all parts never exceeds the budget, and no part is zero while the budget lasts.
 std::int64_t share_of(std::uint64_t budget, int position, int ranks, std::uint64_t random) {
   if (static_cast<std::uint64_t>(position) >= budget) return 0;
   const std::uint64_t most = std::max<std::uint64_t>(1, budget / static_cast<std::uint64_t>(ranks));
@@ -47,10 +47,10 @@ double significand(const FloatFormat& format, std::uint64_t random) {
   return 1.0 + std::ldexp(static_cast<double>(random & ((std::uint64_t{1} << bits) - 1)), -bits);
 }
 
-// The standard one's result type differs between libraries.
+// The standard function's result type differs between libraries.
 int bit_width(int value) { return static_cast<int>(std::bit_width(static_cast<unsigned>(value))); }
 
-// Wide formats do not need their whole range: this much varies every exponent bit that matters and stays far from the ends.
+// Wide formats do not need their whole range. This range varies every exponent bit that matters and stays far from the limits.
 constexpr int kExponentReach = 20;
 
 constexpr double kLargestScalar = 2;
@@ -88,7 +88,7 @@ double float_avg_input(const Pattern& pattern, const FloatFormat& format, std::u
   if (std::has_single_bit(static_cast<unsigned>(pattern.ranks))) return float_sum_input(pattern, format, hash, rank);
   constexpr int kContributors = 2;
   if (position_of(hash, rank, pattern.ranks) >= kContributors) return 0;
-  // Neither the quotient may leave the normal range nor the sum of two overflow.
+  // The quotient must stay in the normal range, and the sum of two must not overflow.
   const int quotient_bits = bit_width(pattern.ranks - 1);
   const int low = std::max(format.min_exponent + 1 + quotient_bits, -kExponentReach);
   const int high = std::min(format.max_exponent - 2, kExponentReach);
@@ -141,7 +141,8 @@ T integer_scalar(int rank) {
   return static_cast<T>(1 + rank % 5);
 }
 
-// So few contributors that each one changes the quotient, which truncates: at least `ranks` where the type's range allows that.
+// Few enough contributors that each one changes the quotient, which truncates: values are at least `ranks` where the type's range
+// allows it.
 template <class T>
 std::int64_t integer_avg_share(int position, int ranks, std::uint64_t random) {
   constexpr auto kMost =
@@ -190,7 +191,7 @@ void store_bits(std::span<std::byte> target, std::size_t index, std::size_t size
   std::memcpy(target.data() + index * size, &bits, size);
 }
 
-// In place of a rank: the reduction over all of them.
+// Stands for a rank and means the reduction over all ranks.
 constexpr int kExpected = -1;
 
 template <class T>
@@ -236,7 +237,7 @@ std::uint64_t load_bits(std::span<const std::byte> source, std::size_t index, st
   return bits;
 }
 
-// Sign and magnitude to a number line on which neighbours differ by one and both zeros are 0.
+// Maps sign and magnitude to a number line on which adjacent values differ by one and both zeros are 0.
 std::int64_t number_line(std::uint64_t bits, std::size_t size) {
   const std::uint64_t sign = std::uint64_t{1} << (size * 8 - 1);
   const auto magnitude = static_cast<std::int64_t>(bits & (sign - 1));
@@ -283,7 +284,7 @@ std::uint64_t count_beyond(setoDataType_t type, double bound, std::span<const st
   std::uint64_t wrong = 0;
   for (std::size_t at = 0; at < expected.size(); at += size_of(type)) {
     const double off = std::abs(float_at(type, &expected[at]) - float_at(type, &actual[at]));
-    wrong += off <= bound ? 0 : 1;  // no number is beyond every bound
+    wrong += off <= bound ? 0 : 1;  // NaN is beyond every bound
   }
   return wrong;
 }

@@ -1,32 +1,18 @@
-"""What every table of goals shares: groups, samples, states, ratios, verdicts. Only data and pure functions."""
+"""The common parts of all tables of goals: groups, samples, states, ratios, verdicts. Only data and pure functions."""
 
 import math
 import statistics
 from dataclasses import dataclass, field, replace
 
+from states import FAR, NEAR, ONE, STATES, bound_of  # noqa: F401
+
 KIB, MIB = 1 << 10, 1 << 20
 NO_SIZE = 1 << 62
 
-NEAR, FAR = "near", "far"
-STATES = (NEAR, FAR)
-NEAR_BELOW_NS, FAR_ABOVE_NS = 120.0, 200.0
-
 OURS, PLACEBO, THREADS = "Seto", "Seto again", "Seto threads"
 LIMIT, YARDSTICK = "limit", "yardstick"
+NOT_MEASURED = "not measured"
 PEERS = ("Open MPI", "MPICH", "Intel MPI", "gloo")
-
-
-def state_of(exchange_ns):
-    """Where the two cores are, from one flag exchange; None between the states."""
-    if exchange_ns < NEAR_BELOW_NS:
-        return NEAR
-    return FAR if exchange_ns > FAR_ABOVE_NS else None
-
-
-def state_of_bracket(before_ns, after_ns):
-    """The state of a sample between two probes; None if either lies between the states or they differ."""
-    before, after = state_of(before_ns), state_of(after_ns)
-    return before if before == after else None
 
 
 def sizes_of(lower, upper):
@@ -53,18 +39,18 @@ def name_of_size(size):
 
 @dataclass(frozen=True)
 class Group:
-    """One collective, number of ranks and range of sizes: everything that is measured side by side."""
+    """One collective, one number of ranks and one range of sizes, which are measured side by side."""
 
     collective: str
     ranks: int
     lower: int
     upper: int
-    extra_sizes: tuple = ()  # named by a goal although not in the range's series; never part of a geometric mean
-    calls: tuple = ()  # (up to this size, calls per size) for our own programs, which take one number per launch
+    extra_sizes: tuple = ()  # sizes of a goal that are not in the series of the range; no geometric mean includes them
+    calls: tuple = ()  # (up to this size, calls per size) for our own programs, which take one number of calls per launch
     with_limit: bool = False
     with_threads: bool = False
     named_sizes: tuple = ()  # instead of the range's series
-    place: str = ""  # where the ranks are, if not simply on this machine
+    place: str = ""  # where the ranks are, unless on this machine
 
     @property
     def sizes(self):
@@ -75,7 +61,7 @@ class Group:
         return sorted(set(self.sizes) | set(self.extra_sizes))
 
     def shortened(self, most):
-        """For a quick run: nothing above so many bytes, and no sizes out of the series."""
+        """The group of a quick run: no sizes above this number of bytes, and only sizes of the series."""
         upper = max(self.lower, min(self.upper, most))
         calls = tuple((min(top, upper), count) for top, count in self.calls if top <= upper or top == self.calls[-1][0])
         return replace(self, upper=upper, extra_sizes=(), calls=calls)
@@ -100,7 +86,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Floor:
-    """A bound that each single size must keep, from a size on, in some states."""
+    """A bound for each single size, from a size on, in some states."""
 
     from_size: int
     bound: float
@@ -133,7 +119,7 @@ class Row:
 
     @property
     def goal(self):
-        """All bounds in words."""
+        """The text of all bounds."""
         sign = "time <=" if self.measure == "time" else ">="
         parts = [f"{sign} {self.mean}x (mean)"] if self.mean else []
         parts += [f"{sign} {floor.bound}x {floor.where}" for floor in self.each]
@@ -165,7 +151,7 @@ def count_samples(samples, group, contender, state=None):
 
 
 def best_of(samples, group, contenders, state):
-    """Size -> (microseconds, who) of the fastest; None if one that was seen in another state was never seen in this one."""
+    """Size -> (microseconds, contender) of the fastest; None if a contender has samples in another state but none in this one."""
     best = {}
     for contender in contenders:
         if not count_samples(samples, group, contender):
@@ -180,7 +166,7 @@ def best_of(samples, group, contenders, state):
 
 
 def ratios_against(ours, theirs, measure):
-    """Size -> ratio, in the direction of the measure."""
+    """Size -> ratio, as the measure defines it."""
     common = [size for size in ours if size in theirs]
     return {size: ours[size] / theirs[size] if measure == "time" else theirs[size] / ours[size] for size in common}
 
@@ -193,7 +179,7 @@ def broken_floors(ratios, row, state):
     """Sizes whose ratio breaks a floor, worst first."""
     broken = []
     for floor in row.each:
-        if state not in floor.states:
+        if bound_of(state) not in floor.states:
             continue
         broken += [
             size
@@ -210,7 +196,7 @@ def worst_of(ratios, measure):
 
 
 def judge_limit(samples, row, group, state, ours):
-    """(text, met, mean) of the share of the limit program; None if there is no figure of it in this state."""
+    """(text, met, mean) of the share of the limit program; None without a figure of it in this state."""
     limit = medians(samples, group, LIMIT, state)
     shares = {size: limit[size] / ours[size] for size in group.sizes if size in limit and size in ours}
     if not shares:
@@ -221,7 +207,7 @@ def judge_limit(samples, row, group, state, ours):
 
 
 def judge_group(samples, row, group, state, least_samples):
-    """One row's group in one state, or None when the state was not seen."""
+    """One row's group in one state, or None if the state has no samples."""
     if count_samples(samples, group, row.ours, state) < least_samples:
         return None
     ours = medians(samples, group, row.ours, state)
@@ -251,7 +237,7 @@ def judge_group(samples, row, group, state, least_samples):
 
 
 def judge(samples, row, least_samples=2):
-    """State -> Judgement or None (not seen). A row of several groups is judged over all of them together."""
+    """State -> Judgement or None (not seen). A row with several groups gets one judgement over all of them."""
     result = {}
     for state in STATES:
         parts = [judge_group(samples, row, group, state, least_samples) for group in row.groups]
@@ -275,7 +261,7 @@ def judge_single(figures_by_state, bounds, unit, least_samples=1):
         if len(figures) < least_samples:
             result[state] = None
             continue
-        figure, bound = statistics.median(figures), bounds[state]
+        figure, bound = statistics.median(figures), bounds[bound_of(state)]
         result[state] = Judgement(
             state, f"{figure:.1f} {unit} (bound {bound:.1f})", figure <= bound, {"figure": figure, "bound": bound}
         )
@@ -283,7 +269,7 @@ def judge_single(figures_by_state, bounds, unit, least_samples=1):
 
 
 def judge_plain(figures, bound, unit, at_most):
-    """A row with one number to which the state of the cores does not matter: the median, kept as if seen in both states."""
+    """A row with one number that does not depend on the state of the cores: its median counts for every state."""
     if not figures:
         return dict.fromkeys(STATES)
     figure = statistics.median(figures)
@@ -293,17 +279,27 @@ def judge_plain(figures, bound, unit, at_most):
 
 
 def verdict(judgements):
-    """The last word of a row: over the states that were seen."""
+    """The verdict of a row over the states with samples; `not measured` without any."""
     seen = [judgement for judgement in judgements.values() if judgement is not None]
-    return "met" if seen and all(judgement.met for judgement in seen) else "missed"
+    if not seen:
+        return NOT_MEASURED
+    return "met" if all(judgement.met for judgement in seen) else "missed"
+
+
+def shown_states(judgements):
+    """The states that a row lists: the only one, or near and far if one of them has samples; none without samples."""
+    if judgements.get(ONE):
+        return (ONE,)
+    return (NEAR, FAR) if any(judgements.get(state) for state in (NEAR, FAR)) else ()
 
 
 def line_of(what, goal, judgements):
-    """What, goal, figure of each state or `not seen`, and the last word."""
-    if all(judgement and judgement.state == "any" for judgement in judgements.values()):
+    """The text of a row: what, goal, figure of each state or `not seen`, and the verdict."""
+    if judgements and all(judgement and judgement.state == "any" for judgement in judgements.values()):
         figures = judgements[STATES[0]].text
     else:
-        figures = " | ".join(f"{state}: {judgements[state].text if judgements[state] else 'not seen'}" for state in STATES)
+        texts = {state: judgements[state].text if judgements[state] else "not seen" for state in shown_states(judgements)}
+        figures = " | ".join(f"{state}: {text}" for state, text in texts.items()) or "no samples"
     return f"{what} | {goal} | {figures} | {verdict(judgements)}"
 
 

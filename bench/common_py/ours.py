@@ -1,4 +1,4 @@
-"""Our own programs with nccl-tests' flags, as contenders."""
+"""Our own programs, which take nccl-tests' flags, as contenders."""
 
 import json
 import tempfile
@@ -16,7 +16,7 @@ OUR_PROGRAMS = {
 
 
 class OurProgram:
-    """One launch for each of the group's call numbers. How the ranks start, and what is read of a result, is the table's."""
+    """One launch for each of the group's call numbers. Each table defines how ranks start and which result is read."""
 
     errors = (Unavailable, OSError, KeyError, ValueError)
 
@@ -24,7 +24,7 @@ class OurProgram:
         self.name, self.build, self.arguments = name, build, list(arguments)
 
     def start(self, group, command, file):
-        """Runs all ranks; the file gets the figures."""
+        """Runs all ranks, which write the figures to the file."""
         raise NotImplementedError
 
     def warm_ups(self, count):
@@ -60,7 +60,7 @@ class OurProgram:
         return times
 
     def check(self, group):
-        """One verified call of every size before anything is timed: a fast wrong answer must not count."""
+        """One verified call of every size before anything is timed, because a fast wrong result must not count."""
         for entry in self.launch(group, group.lower, group.upper, ["-n", 1, "-w", 0, "-c", 1]):
             for placement in {"out_of_place", "in_place"} & entry.keys():  # all_to_all has no in-place form
                 wrong = entry[placement].get("nwrong")
@@ -68,7 +68,7 @@ class OurProgram:
                     raise Unavailable(f"{wrong} wrong elements at {entry['size']} bytes {placement}")
 
     def why_not(self, group):
-        """Why it cannot be measured in a group; empty if it is there and gives right results."""
+        """The reason why it cannot be measured in a group; empty if it is built and gives right results."""
         if not self.program(group).exists():
             return f"{self.program(group).name} is not built"
         try:

@@ -10,7 +10,7 @@ import goals
 COLOURS = {
     goals.OURS: "#d1495b",
     goals.THREADS: "#e9a23b",
-    goals.LIMIT: "#8d99ae",  # of the table: a program of our own, or iperf3
+    goals.LIMIT: "#8d99ae",  # the limit of the table: a program of our own, or iperf3
     "Intel MPI": "#00798c",
     "Open MPI": "#30638e",
     "MPICH": "#7a5c99",
@@ -20,12 +20,12 @@ WIDTH, HEIGHT, LEFT, TOP, BOTTOM, GAP = 460, 300, 52, 40, 44, 24
 
 
 def left_of(index):
-    """Where the axes of a panel begin, by its place."""
+    """The left edge of the axes of a panel, by its index."""
     return LEFT + index * (WIDTH + GAP)
 
 
 class Panel:
-    """Logarithmic axes over the points that it was given."""
+    """A panel with logarithmic axes over its points."""
 
     def __init__(self, left, title, series):
         self.left, self.title, self.series = left, title, series
@@ -92,7 +92,7 @@ def legend(names):
 
 
 def write_picture(path, text):
-    """An older picture stays if there is nothing to draw."""
+    """Writes the picture. Without anything to draw, an older picture stays."""
     if text is None:
         print("no picture: no all_reduce was measured", file=sys.stderr)
     else:
@@ -100,7 +100,7 @@ def write_picture(path, text):
 
 
 def state_with_most(samples):
-    """What is drawn."""
+    """The groups that are drawn."""
     counts = {state: sum(1 for sample in samples if sample.state == state) for state in goals.STATES}
     return max(counts, key=counts.get)
 

@@ -1,4 +1,4 @@
-"""The peers of the tables: how each is installed, compiled and started, and how its output is read."""
+"""The peers of the tables: installing, compiling and starting each, and reading its output."""
 
 import json
 import os
@@ -24,7 +24,7 @@ class Unavailable(Exception):
 
 
 def run_process(command, environment=None, limit_s=LAUNCH_LIMIT_S):
-    """Standard output of a command. Whatever it started is ended with it: an orphan that spins would spoil the next sample."""
+    """Standard output of a command. All processes that it started are ended too, because an orphan that spins would distort the next sample."""
     process = subprocess.Popen(
         [str(word) for word in command],
         stdout=subprocess.PIPE,
@@ -65,7 +65,7 @@ def times_of_lines(output):
 
 
 def budget_of(group, scale):
-    """Seconds of measuring per size, for programs that bound themselves by time."""
+    """Seconds of measuring per size, for programs that limit themselves by time."""
     return (0.05 if group.upper < goals.MIB else 0.15) * scale
 
 
@@ -75,7 +75,7 @@ def peer_arguments(group, scale):
 
 
 class Mpi:
-    """An MPI: mpi_perf compiled against it and its own launcher. Nothing is pinned, as with ours."""
+    """An MPI: mpi_perf compiled against it, started by its own launcher. Processes are not pinned, and neither are ours."""
 
     def __init__(self, name, binary, launcher, environment=None):
         self.name, self.binary, self.launcher, self.environment = name, binary, launcher, environment
@@ -102,7 +102,7 @@ def open_mpi_launcher(transports):
 
 
 class Setup:
-    """Installs and builds the contenders under one folder; remembers why one is missing."""
+    """Installs and builds the contenders under one folder; stores the reason for each missing one."""
 
     def __init__(self, build, folder, may_install):
         self.build, self.folder, self.may_install = build, folder, may_install
@@ -137,7 +137,7 @@ class Setup:
             run_process(install, environment, INSTALL_LIMIT_S)
 
     def python(self, peer, proof):
-        """The private environment's python, with a peer's packages in it; `proof` is a path that shows that they are there."""
+        """The python of a private environment with a peer's packages; `proof` is a path that exists once they are installed."""
         python = self.folder / "venv" / "bin" / "python"
         if not python.exists():
             run_process([sys.executable, "-m", "venv", self.folder / "venv"], limit_s=INSTALL_LIMIT_S)
@@ -169,7 +169,7 @@ class Setup:
     def intel_mpi(self):
         venv = self.python("Intel MPI", "bin/mpiexec.hydra").parent.parent
         if not (venv / "include" / "mpi.h").exists():
-            raise Unavailable("impi-devel brought no mpi.h")
+            raise Unavailable("impi-devel has no mpi.h")
         libraries = f"{venv / 'lib'}:{venv / 'opt' / 'mpi' / 'libfabric' / 'lib'}"
         environment = {"I_MPI_ROOT": str(venv), "I_MPI_FABRICS": "shm", "I_MPI_PIN": "off", "LD_LIBRARY_PATH": libraries}
         binary = self.compile_mpi("intel", ["cc", f"-I{venv / 'include'}", f"-L{venv / 'lib'}", "-lmpi"])

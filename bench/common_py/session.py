@@ -1,5 +1,6 @@
-"""Taking samples: progress, the state of the cores around each sample, what failed; and the tables that a report prints."""
+"""Takes samples: progress, the state of the cores around each sample, failures; and the tables that a report prints."""
 
+import dataclasses
 import json
 import re
 import sys
@@ -7,13 +8,17 @@ import time
 from pathlib import Path
 
 import goals
+import states
+from machine import busy_share
 from peers import Unavailable, run_process
 
 REPEATS = 3
+LOOK_S, LOOK_PAUSE_S = 5.0, 0.05  # of the probes that form the states, before anything is measured
+HOPELESS = 8  # after this number of dropped samples and none kept, nothing can be measured here
 
 
 class Progress:
-    """Where the run is and when it will end: one line rewritten on a terminal, a line for each group elsewhere."""
+    """Progress and remaining time of the run: one line rewritten on a terminal, a line for each group elsewhere."""
 
     def __init__(self, limit_s):
         self.start, self.limit_s, self.done, self.total, self.last_title = time.monotonic(), limit_s, 0, 1, ""
@@ -22,7 +27,7 @@ class Progress:
         return time.monotonic() - self.start
 
     def left(self):
-        """Seconds to go, from the mean of what is done; None at the beginning."""
+        """Remaining seconds, from the mean of the finished steps; None at the beginning."""
         return self.elapsed() * (self.total - self.done) / self.done if self.done else None
 
     def show(self, round_index, rounds, title, contender):
@@ -40,21 +45,8 @@ class Progress:
         print(f"{lead}# {text}", file=sys.stderr, flush=True)
 
 
-def busy_share(seconds=2.0):
-    """Share of all cores that others used over a moment in which this run did nothing."""
-
-    def ticks():
-        fields = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-        return sum(fields), fields[3] + fields[4]
-
-    total, idle = ticks()
-    time.sleep(seconds)
-    later_total, later_idle = ticks()
-    return 1 - (later_idle - idle) / max(later_total - total, 1)
-
-
 class Run:
-    """The rounds of a run as far as the time goes, and what failed in them. What fails twice is left alone."""
+    """The rounds of a run within its time limit, and their failures. A measurement that fails twice is not tried again."""
 
     reserve_s = 60
     errors = (Unavailable, OSError, KeyError, ValueError)
@@ -68,7 +60,7 @@ class Run:
         return self.progress.elapsed() > self.progress.limit_s - self.reserve_s
 
     def rounds(self, steps):
-        """The number of each round, of so many steps. One that the time did not reach for is not counted."""
+        """Yields the number of each round of `steps` steps. A round that the time limit cuts off is not counted."""
         self.progress.total = self.options.rounds * max(steps, 1)
         for index in range(self.options.rounds):
             self.look_around()
@@ -78,10 +70,10 @@ class Run:
             self.rounds_done = index + 1
 
     def step(self, index, title, name, take):
-        """A step of a round, unless the time is up."""
+        """Runs a step of a round, unless the time limit has passed."""
         if self.is_late() and not self.stopped:
             self.stopped = True
-            self.progress.note(f"stopped after {self.rounds_done} whole rounds: the time is up")
+            self.progress.note(f"stopped after {self.rounds_done} whole rounds: the time limit has passed")
         if self.stopped:
             return
         self.progress.show(index, self.options.rounds, title, name)
@@ -89,13 +81,13 @@ class Run:
         self.progress.done += 1
 
     def look_around(self):
-        """Other work on the machine spoils every figure; the report says how much of it there was."""
+        """Other programs distort every figure; the report states how much of the machine they used."""
         self.busy.append(busy_share())
         if self.busy[-1] > 0.05:
             self.progress.note(f"the machine is not idle: {self.busy[-1]:.0%} of its cores are used by others")
 
     def attempt(self, what, measure):
-        """The figure, or None; errors are kept and said once."""
+        """The figure, or None. Errors are kept and reported once."""
         if len(self.failures.get(what, [])) >= 2:
             return None
         try:
@@ -108,7 +100,7 @@ class Run:
 
 
 class Session(Run):
-    """Samples, each between two looks at where the cores are."""
+    """Samples, each between two probes of the state of the cores."""
 
     def __init__(self, options, progress):
         super().__init__(options, progress)
@@ -117,9 +109,51 @@ class Session(Run):
             raise SystemExit(f"{self.probe_program} is missing: build the bench programs, or name their folder with --build")
         self.samples, self.singles, self.dropped = [], [], {}
         self.scale = 0.2 if options.quick else 1.0
+        self.states, self.first_probes, self.strays = states.States(), [], []
+        self.why_nothing = ""  # reason why rows that depend on the state are not measured
 
     def probe(self):
         return json.loads(run_process([self.probe_program], limit_s=20))
+
+    def find_states(self):
+        """Probes for some seconds and finds the states. Without a state no sample is taken, and the report gives the reason."""
+        end = time.monotonic() + LOOK_S
+        while time.monotonic() < end or len(self.first_probes) < states.LEAST_PROBES:
+            self.first_probes.append(self.probe()["exchange_ns"])
+            time.sleep(LOOK_PAUSE_S)
+        self.states = states.states_of(self.first_probes)
+        if not self.states.found and self.options.quick:
+            self.progress.note(f"{self.states.text}; a quick run continues nevertheless")
+            self.states = states.any_state(self.first_probes)
+        if self.states.found:
+            self.progress.note(f"states of the cores, from {len(self.first_probes)} flag exchanges: {self.states.text}")
+        else:
+            self.give_up(self.states.text)
+
+    def give_up(self, why):
+        self.why_nothing = why
+        self.progress.note(f"no samples can be taken: {why}")
+
+    def announce(self, missing):
+        """Reports before the measurement what will not be measured."""
+        for what, why in missing:
+            self.progress.note(f"{goals.NOT_MEASURED}: {what}: {why}")
+
+    def learn(self, probes):
+        """A second state may appear only after the first seconds: probes outside the one known state can form it. Samples
+        that were kept before get the new name of their state."""
+        if len(self.states.found) != 1:
+            return
+        self.strays += [probe for probe in probes if self.states.of(probe) is None]
+        found = states.states_of(self.first_probes + self.strays)
+        if len(found.found) != 2:
+            return
+        self.states = found
+        self.progress.note(f"the cores have a second state: {found.text}")
+        placed = [(s, found.of_bracket(*s.probes)) for s in self.samples]
+        self.samples = [dataclasses.replace(s, state=state) for s, state in placed if state]
+        placed = [(s, found.of_bracket(*(probe["exchange_ns"] for probe in s[3]))) for s in self.singles]
+        self.singles = [(key, state, *rest) for (key, _, *rest), state in placed if state]
 
     def bracketed(self, measure):
         """(state, figures, probes) of a measurement whose two probes agree; None after the last repetition."""
@@ -127,24 +161,30 @@ class Session(Run):
             before = self.probe()
             figures = measure()
             after = self.probe()
-            state = goals.state_of_bracket(before["exchange_ns"], after["exchange_ns"])
+            pair = (before["exchange_ns"], after["exchange_ns"])
+            state = self.states.of_bracket(*pair)
             if state is not None:
                 return state, figures, (before, after)
+            self.learn(pair)
         return None
 
     def bracketed_attempt(self, what, measure):
-        """The same, or None; what fails or is dropped is counted."""
+        """The same, or None; failures and dropped samples are counted."""
         dropped = object()
         taken = self.attempt(what, lambda: self.bracketed(measure) or dropped)
         if taken is dropped:
             self.dropped[what] = self.dropped.get(what, 0) + 1
+            if sum(self.dropped.values()) >= HOPELESS and not self.samples and not self.singles:
+                self.give_up(f"the first {HOPELESS} samples were dropped: the cores do not stay in one of their states ({self.states.text})")
             return None
         return taken
 
     def sample_all(self, groups, contenders_of, index):
-        """Each contender of each group once, in rotated order."""
+        """Measures each contender of each group once, in rotated order."""
         for group in groups:
             for contender in goals.rotated(contenders_of(group), index):
+                if self.why_nothing:
+                    return
                 self.step(index, group.title, contender.name, lambda: self.sample(group, contender, index))
 
     def sample(self, group, contender, index):
@@ -156,18 +196,20 @@ class Session(Run):
             self.samples.append(goals.Sample(group, contender.name, index, state, times, pair))
 
     def single(self, key, command, read):
-        """One figure of a program of its own, kept as (key, state, figure, probes)."""
-        taken = self.bracketed_attempt(key, lambda: read(run_process(command)))
+        """Measures one figure of a row with its own program, kept as (key, state, figure, probes)."""
+        taken = None if self.why_nothing else self.bracketed_attempt(key, lambda: read(run_process(command)))
         if taken:
             self.singles.append((key, *taken))
 
     def kept(self):
-        """For the report."""
+        """A text for the report."""
         count = len(self.samples) + len(self.singles)
-        return f", {count} samples kept, {sum(self.dropped.values())} dropped because the cores changed state"
+        kept = f", {count} samples kept, {sum(self.dropped.values())} dropped because the cores changed state"
+        why = f"\nno samples were taken: {self.why_nothing}" if self.why_nothing else ""
+        return f"{kept}\nstates of the cores: {self.states.text}{why}"
 
     def sample_records(self):
-        """For the JSON."""
+        """The values for the JSON file."""
         names = ("contender", "round", "state")
         return [
             {"group": s.group.title, **{name: getattr(s, name) for name in names}, "exchange_ns": s.probes, "time_us": s.times}
@@ -180,7 +222,7 @@ class Session(Run):
             for line in table_of_times(self, group):
                 print(line)
         placebos = [line for line in (placebo_line(self, group) for group in groups) if line]
-        print("\nThe same program twice (1.00 when nothing but chance differs)" if placebos else "", *placebos, sep="\n")
+        print("\nThe same program twice (1.00 apart from chance)" if placebos else "", *placebos, sep="\n")
 
 
 def wanted_keys(text, known):

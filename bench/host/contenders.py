@@ -1,8 +1,8 @@
-"""Our own programs and the limit programs, for the table of host memory; the peers are in common_py/peers.py."""
+"""Our own programs and the limit programs for the table of host memory. The peers are in common_py/peers.py."""
 
 import re
 
-import rows  # first: it knows where the common parts are
+import rows  # first: it adds the common folder to the path
 from ours import OurProgram, time_of
 from peers import Setup as Peers
 from peers import Unavailable, run_process, times_of_lines
@@ -22,7 +22,7 @@ class Limit:
 
 
 class Yardstick:
-    """Another limit program, by its printed table: `R ranks K KiB MODE slots T us`."""
+    """Another limit program, which prints a table of lines `R ranks K KiB MODE slots T us`."""
 
     name = rows.YARDSTICK
     LINE = re.compile(r"^\s*\d+ ranks\s+(\d+) KiB\s+\w+\s+slots\s+([0-9.]+) us")
@@ -61,7 +61,7 @@ class Ours(OurProgram):
 
 
 class Setup(Peers):
-    """Also builds a limit program by others."""
+    """Also builds a limit program of another author."""
 
     def yardstick(self, source):
         program = self.folder / "yardstick"

@@ -1,9 +1,9 @@
-// What the first call after init costs, and a small call back to back: fresh processes for every size.
+// Measures the cost of the first call after init, and of a small call back to back, with fresh processes for every size.
 //
 //   first_call [--ranks N] [--sizes BYTES,...] [--calls N]
 //
-// One JSON object per size: init_us, of it calibration_us, first_call_us (page faults included), back_to_back_us (median of the
-// means of batches, over N further calls). Each figure is the slowest rank's.
+// Prints one JSON object for each size: init_us, its part calibration_us, first_call_us (page faults included), back_to_back_us
+// (median of the means of batches, over N further calls). Each figure is the slowest rank's.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -36,7 +36,7 @@ bool succeeded(setoResult_t result, const char* what) {
   return false;
 }
 
-// What the communicator says of itself.
+// Reads the calibration from the communicator's dump.
 double calibration_us(setoComm_t comm) {
   std::string text(1 << 16, '\0');
   if (!succeeded(setoCommDump(comm, setoFormatJson, text.data(), text.size(), nullptr), "dump")) return 0;
@@ -45,7 +45,7 @@ double calibration_us(setoComm_t comm) {
   return at == std::string::npos ? 0 : std::strtod(text.c_str() + at + kKey.size(), nullptr);
 }
 
-// A rank of one job: its processes never made another communicator before.
+// A rank of one job, whose process has never made another communicator.
 class Rank final {
  public:
   Rank(Shared* shared, int rank, int ranks)
@@ -118,7 +118,8 @@ class Rank final {
   Barrier barrier_;
 };
 
-// The process that forks the ranks must itself be fresh: the library refuses to work in a child of a process that used it.
+// The process that forks the ranks must itself be fresh, because the library does not work in a child of a process that has used
+// it.
 bool run_job(const Options& options, std::size_t size) {
   std::fflush(stdout);
   const pid_t job = fork();

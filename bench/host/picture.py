@@ -1,6 +1,6 @@
-"""Bandwidth over message size as an SVG: one panel per number of ranks, one line per contender."""
+"""Bandwidth over message size as an SVG: a panel for each number of ranks, a line for each contender."""
 
-import rows  # noqa: F401  first: it knows where the common parts are
+import rows  # noqa: F401  first: it adds the common folder to the path
 from panels import Panel, drawn, left_of, series_of, state_with_most
 
 

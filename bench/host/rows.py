@@ -21,7 +21,7 @@ OTHERS = tuple(
     for collective in ("all_gather", "reduce_scatter", "broadcast", "all_to_all")
     for ranks in (2, 4)
 )
-YARDSTICK_SIZES = (32 * KIB, 256 * KIB, MIB, 8 * MIB, 64 * MIB, 256 * MIB)  # what such a program prints
+YARDSTICK_SIZES = (32 * KIB, 256 * KIB, MIB, 8 * MIB, 64 * MIB, 256 * MIB)  # the sizes that such a program prints
 YARDSTICKS = tuple(Group("limit programs", ranks, 32 * KIB, 256 * MIB, named_sizes=YARDSTICK_SIZES) for ranks in (2, 4))
 
 ROWS = (
@@ -74,7 +74,7 @@ ROWS = (
     + (
         Row(
             "threads",
-            "2 threads against 2 processes of our own",
+            "2 threads against 2 processes, both with Seto",
             (ALL_REDUCE_2_SMALL, ALL_REDUCE_2_MEDIUM, ALL_REDUCE_2_LARGE),
             "speed",
             0.0,
@@ -85,11 +85,11 @@ ROWS = (
     )
 )
 
-# Rows with a program of their own; run.py measures them.
+# Rows with their own programs, which run.py measures.
 CALL_ROW, STEP_ROW, FIRST_ROW, YARDSTICK_ROW = "call-8", "step", "first-call", "yardstick"
 KEYS = (*(row.key for row in ROWS), CALL_ROW, STEP_ROW, FIRST_ROW)
 FIRST_CALL_BOUNDS = {8: 10_000.0, MIB: 100_000.0}  # size -> microseconds
-OVER_EXCHANGE_NS = {NEAR: 40.0, FAR: 80.0}
+OVER_EXCHANGE_NS = {NEAR: 40.0, FAR: 80.0}  # with one state, the bound of near
 STEP_BOUND_NS = 8.0
 YARDSTICK_ROWS = tuple(
     Row(

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the table of goals for host memory on one machine and ends each row in `met` or `missed`.
+"""Measures the table of goals for host memory on one machine and ends each row in `met`, `missed` or `not measured`.
 
     bench/host/run.py [--quick] [--rows KEY,...] [--json FILE] [--svg FILE] [--build DIR] [--yardstick FILE.cc]
 
 Every round starts fresh processes of every contender in rotated order; our own program runs twice under two names, so that the
-difference between equal things is known. Each sample lies between two flag exchanges that tell whether the two cores share a
-cache at that moment; a sample taken across a change is repeated at most three times, then dropped and counted. README.md of this
-folder says how each row is measured and what its floor is.
+difference between equal programs is known. The first seconds find the states of this machine's cores: one, or near and far. Each
+sample lies between two flag exchanges that tell its state; a sample during which the state changed is repeated at most three times,
+then dropped and counted. README.md of this folder describes how each row is measured and its lower bound.
 
 Needs from the build: bench/{all_reduce,all_gather,reduce_scatter,broadcast,alltoall}_perf with nccl-tests' flags -b -e -f -n -w
 -c -t -J and --ranks, the JSON of version 3; bench/host_limit_program, bench/flag_probe, bench/first_call; and a Google Benchmark
@@ -30,7 +30,7 @@ ROUNDS = 7
 
 
 class Plan:
-    """Which groups, contenders and single programs a run has."""
+    """The groups, contenders and single programs of a run."""
 
     def __init__(self, options, setup):
         self.keys = wanted_keys(options.rows, rows.KEYS + ((rows.YARDSTICK_ROW,) if options.yardstick else ()))
@@ -96,7 +96,7 @@ def measure_singles(session, plan):
 
 
 def first_calls(text):
-    """Size -> microseconds: the first call, and the calibration for it, which is a part of init."""
+    """Size -> microseconds of the first call, including its calibration, which is a part of init."""
     return {entry["size"]: entry["calibration_us"] + entry["first_call_us"] for entry in map(json.loads, text.splitlines())}
 
 
@@ -130,10 +130,12 @@ def measure_yardstick(session, plan, index):
 
 
 def run_rounds(session, plan):
+    if session.why_nothing:
+        return
     for index in session.rounds(sum(len(plan.contenders(group)) for group in plan.groups)):
         started = session.progress.elapsed()
         session.sample_all(plan.groups, plan.contenders, index)
-        if session.stopped:
+        if session.stopped or session.why_nothing:
             return
         measure_singles(session, plan)
         if plan.yardstick:
@@ -143,7 +145,7 @@ def run_rounds(session, plan):
 
 
 def fit_budgets(session, round_s):
-    """They shrink once, if the first round shows that they are too large for the time."""
+    """Scales the budgets down once, if the first round shows that they exceed the time limit."""
     left = session.progress.limit_s - session.reserve_s - session.progress.elapsed()
     need = round_s * (session.options.rounds - 1)
     if need > left > 0:
@@ -172,7 +174,7 @@ def judge_call(session):
 
 
 def judge_singles(session, plan):
-    """(key, what, goal, judgements) of the rows with a program of their own."""
+    """(key, what, goal, judgements) of the rows with their own programs."""
     result = []
 
     def by_state(key, pick):
@@ -226,7 +228,7 @@ def report(session, plan, judged):
 
 
 def figures_of(session):
-    """For the JSON."""
+    """The values for the JSON file."""
     singles = [{"key": key, "state": state, "figure": figure, "probes": probes} for key, state, figure, probes in session.singles]
     return {"dropped": session.dropped, "samples": session.sample_records(), "single_figures": singles}
 
@@ -234,7 +236,7 @@ def figures_of(session):
 def parse():
     parser = parser_of(__doc__, rows.KEYS, ROUNDS, "two rounds, few sizes")
     parser.add_argument("--svg", metavar="FILE")
-    parser.add_argument("--yardstick", metavar="FILE.cc", help="another limit program to compare ours with")
+    parser.add_argument("--yardstick", metavar="FILE.cc", help="another limit program, to compare with ours")
     return options_of(parser, ROUNDS, 2)
 
 
@@ -243,6 +245,8 @@ def main():
     session = Session(options, Progress(options.limit_minutes * 60))
     plan = Plan(options, parties.Setup(session.build, Path(options.peers).resolve(), not options.no_install))
     try:
+        session.find_states()
+        session.announce(plan.setup.missing.items())
         run_rounds(session, plan)
     except KeyboardInterrupt:
         session.progress.note("interrupted: reporting what was measured")

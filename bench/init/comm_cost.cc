@@ -1,9 +1,9 @@
-// What making a communicator costs: time, and memory before it is used. Ranks are threads of several processes.
+// Measures the cost of making a communicator: time, and memory before it is used. Ranks are threads of several processes.
 //
 //   comm_cost [--ranks N] [--processes N] [--communicators N]
 //
-// Prints JSON: init_s (slowest rank, the first communicator), bytes_per_rank for each communicator: how much the processes' share
-// of memory (Pss) grew. The first one brings what all communicators of a process share.
+// Prints JSON: init_s (slowest rank, the first communicator), and bytes_per_rank for each communicator, the growth of the
+// processes' proportional share of memory (Pss). The first communicator includes what all communicators of a process share.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ bool succeeded(setoResult_t result, const char* what) {
   return false;
 }
 
-// What this process has, shared pages by its share.
+// The memory of this process, with its proportional share of shared pages.
 double memory_now() {
   std::ifstream file("/proc/self/smaps_rollup");
   for (std::string line; std::getline(file, line);) {
@@ -79,7 +79,7 @@ class Process final {
   }
 
  private:
-  // One thread a rank: each waits for all the others.
+  // One thread for each rank, because each rank waits for all the others.
   bool make(int communicator, std::vector<setoComm_t>& comms) {
     const int threads = options_.ranks / options_.processes;
     comms.assign(static_cast<std::size_t>(threads), nullptr);
@@ -139,7 +139,7 @@ bool parse(int count, char** words, Options* options) {
 int main(int count, char** words) {
   Options options;
   if (!parse(count, words, &options)) {
-    std::fprintf(stderr, "usage: %s [--ranks N] [--processes N, a divisor of it] [--communicators N]\n", words[0]);
+    std::fprintf(stderr, "usage: %s [--ranks N] [--processes N, which divides the ranks] [--communicators N]\n", words[0]);
     return 2;
   }
   rlimit files{};

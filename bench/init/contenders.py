@@ -1,4 +1,4 @@
-"""What starts a job: our launcher, and each MPI's with a program of its own and with one of ours."""
+"""The launchers: ours, and each MPI's with an MPI program and with one of ours."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import rows  # first: it knows where the common parts are
+import rows  # first: it adds the common folder to the path
 from peers import Setup, Unavailable, run_process
 
 HERE = Path(__file__).resolve().parent
@@ -29,7 +29,7 @@ class Launch:
 
 
 class Launchers(Setup):
-    """Every contender that can be had; for the others, why not."""
+    """Every available contender, and the reason for each missing one."""
 
     def peers(self):
         found = self.ours()
@@ -62,7 +62,7 @@ class Launchers(Setup):
         return found
 
     def compiled(self, name, program, words):
-        """Compiled anew each time: the library below may have changed."""
+        """Compiles the program each time, because the library may have changed."""
         binary = self.folder / f"{program}.{rows.key_of(name)}"
         source = HERE / f"{program}.c"
         run_process([*self.compiler(name), "-O2", source, "-o", binary, *words, *self.libraries(name)])
@@ -79,7 +79,7 @@ class Launchers(Setup):
         return self.folder / "venv"
 
     def compile_mpi(self, name, command):
-        """Only the launcher of the common part is wanted here, not its program."""
+        """Uses only the launcher of the common class, not its program."""
         return None
 
 
@@ -98,5 +98,5 @@ def scale(build, ranks):
 def figures_of(output, log, ranks):
     said = [int(match[2]) for match in ROOT_BYTES.finditer(log) if int(match[1]) == ranks]
     if not said:
-        raise Unavailable(f"the log says nothing of a rendezvous of {ranks} ranks")
+        raise Unavailable(f"the log has no line about a rendezvous of {ranks} ranks")
     return json.loads(output)["init_s"], sum(said) / ranks

@@ -1,4 +1,4 @@
-/* The least that a job does: init, one all-reduce, exit. This one with MPI alone. */
+/* A minimal job: init, one all-reduce, exit. This one uses MPI alone. */
 #include <mpi.h>
 #include <stdio.h>
 

@@ -14,7 +14,7 @@ COUNTS = (4, 16, 64)
 OURS, PLACEBO = "seto run", "seto run again"
 MPIS = ("Open MPI", "MPICH", "Intel MPI")
 SCALES = {256: 3.0, 1024: 15.0}  # ranks -> seconds
-ROOT_BYTES_STEP = 1024  # bytes a rank and doubling of the ranks, sent and received by the root
+ROOT_BYTES_STEP = 1024  # bytes for each rank and each doubling of the ranks, sent and received by the root
 
 
 def under(mpi):
@@ -23,7 +23,7 @@ def under(mpi):
 
 @dataclass(frozen=True)
 class LaunchRow:
-    """Launch to exit: `ours` against the fastest of `against`."""
+    """The time from launch to exit of `ours` against the fastest of `against`."""
 
     key: str
     what: str
@@ -53,7 +53,7 @@ KEYS = tuple(row.key for row in ROWS) + SCALE_KEYS
 
 
 def ratios_of(seconds, row):
-    """Ratio of each round to the fastest of the others, which is the one with the lowest median, in that round.
+    """The ratio of each round to the fastest other contender, the one with the lowest median, in the same round.
 
     seconds: {(contender, processes): {round: seconds}}.
     """

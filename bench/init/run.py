@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Measures the table of goals for starting a job and ends each row in `met` or `missed`.
+"""Measures the table of goals for starting a job and ends each row in `met`, `missed` or `not measured`.
 
     bench/init/run [--quick] [--rows KEY,...] [--rounds N] [--limit-minutes M] [--json FILE] [--build DIR]
 
-Every round starts each contender once at each number of processes, in rotated order; `seto run` twice under two names, so that the
-difference between equal things is known. README.md of this folder says more.
+Every round starts each contender once at each number of processes, in rotated order; `seto run` runs twice under two names, so that the
+difference between equal programs is known. README.md of this folder describes the method.
 """
 
 import statistics
 import sys
 from pathlib import Path
 
-import rows  # first: it knows where the common parts are
+import rows  # first: it adds the common folder to the path
 import contenders as parties
 from report import exit_status, options_of, parser_of, print_end, write_json
 from session import Progress, Run, wanted_keys
@@ -20,7 +20,7 @@ ROUNDS = 7
 
 
 class Launches(Run):
-    """Seconds of each launch, and what large communicators cost."""
+    """Seconds of each launch, and the cost of large communicators."""
 
     reserve_s = 30
 
@@ -59,9 +59,9 @@ def judge_all(session, wanted):
             continue
         figures, what = session.scales.get(ranks, []), f"init of {ranks} ranks, threads of 8 processes"
         by_time = rows.judge_plain([seconds for seconds, _ in figures], bound, "s", True)
-        by_size = rows.judge_plain([size for _, size in figures], rows.root_bytes_bound(ranks), "bytes a rank at the root", True)
+        by_size = rows.judge_plain([size for _, size in figures], rows.root_bytes_bound(ranks), "bytes for each rank at the root", True)
         judged.append((f"ranks-{ranks}", what, f"<= {bound:g} s", by_time))
-        judged.append((f"ranks-{ranks}-bytes", what, f"<= log2(n) x {rows.name_of_size(rows.ROOT_BYTES_STEP)} a rank at the root", by_size))
+        judged.append((f"ranks-{ranks}-bytes", what, f"<= log2(n) x {rows.name_of_size(rows.ROOT_BYTES_STEP)} for each rank at the root", by_size))
     return judged
 
 
@@ -80,7 +80,7 @@ def report(session, setup, judged):
 
 
 def figures_of(session):
-    """For the JSON."""
+    """The values for the JSON file."""
     seconds = [
         {"contender": name, "processes": count, "seconds": list(times.values())} for (name, count), times in session.seconds.items()
     ]

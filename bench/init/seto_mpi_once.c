@@ -1,4 +1,4 @@
-/* The least that a job does: init, one all-reduce, exit. This one under an MPI's launcher, with our all-reduce. */
+/* A minimal job: init, one all-reduce, exit. This one runs under an MPI's launcher, with an all-reduce of Seto. */
 #include <mpi.h>
 #include <seto/mpi.h>
 #include <stdio.h>

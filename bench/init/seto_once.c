@@ -1,4 +1,4 @@
-/* The least that a job does: init, one all-reduce, exit. This one under `seto run`, without MPI. */
+/* A minimal job: init, one all-reduce, exit. This one runs under `seto run`, without MPI. */
 #include <seto/seto.h>
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
-// How long two cores need to exchange a flag: tells whether they share a cache at the moment (near) or not (far).
+// Measures the time in which two cores exchange a flag. It shows whether they share a cache at the moment (near) or not (far).
 //
 //   flag_probe [exchanges]     prints {"exchange_ns": N, "back_to_back_ns": N}
 //
-// exchange_ns      median of exchanges timed one by one, the clock's own cost included; the states are defined by this figure
-// back_to_back_ns  median of the means of batches without a clock inside: the floor of a call that does nothing but exchange
+// exchange_ns      median of exchanges timed one by one, including the cost of the clock; this figure defines the states
+// back_to_back_ns  median of the means of batches without a clock inside: the floor of a call that only exchanges a flag
 #include <algorithm>
 #include <vector>
 

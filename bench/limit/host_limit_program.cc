@@ -1,16 +1,16 @@
-// What this machine allows at best for an fp32 all-reduce between processes, by one hand-written schedule and nothing general.
+// The limit of this machine for an fp32 all-reduce between processes: one hand-written schedule and nothing general.
 //
 //   host_limit_program [--ranks N] [--sizes BYTES,...] [--budget SECONDS] [--timing each|loop] [--json]
 //
 // Direct reduce-scatter and all-gather through shared-memory slots, in slices and in three stages:
-//   send    my slice of each peer's part goes into the slot (me -> peer)
-//   reduce  my part and the slots of all peers are added in one pass; the sum goes to my output and to my result slot together
-//   fetch   the owners' result slots are copied to my output
+//   send    this rank's slice of each peer's part goes into the slot (rank -> peer)
+//   reduce  its part and the slots of all peers are added in one pass; the sum goes to its output and to its result slot
+//   fetch   the owners' result slots are copied to its output
 // Stages run skewed by one slice, so that a rank has other work while a peer is late. For each size the best of all settings
 // (slice, depth, output cached or streamed) is reported twice: with slots left in the writer's cache and with slots written past
 // it.
-// --timing each: median of single calls of rank 0 after a barrier. --timing loop: mean of back-to-back calls, as the benches time
-// theirs.
+// --timing each: median of single calls of rank 0 after a barrier. --timing loop: mean of back-to-back calls, like the timing of
+// the benchmark programs.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -32,7 +32,7 @@ enum class Timing { each, loop };
 struct Options {
   int ranks = 2;
   std::vector<std::size_t> sizes = {32 << 10, 256 << 10, 1 << 20, 8 << 20, 64 << 20, 256 << 20};
-  double budget = 0.5;  // seconds for each size and each way to fill slots, search included
+  double budget = 0.5;  // seconds for each size and each way to fill slots, including the search
   Timing timing = Timing::each;
   bool json = false;
 };
@@ -46,13 +46,13 @@ struct Setting {
 
 struct Shared {
   BarrierLines barrier;
-  Counter sent[kMaxRanks][kMaxRanks];     // [from][to]: slices lying in the slot
-  Counter reduced[kMaxRanks];             // slices whose sum lies in the result slot and whose inputs are free again
+  Counter sent[kMaxRanks][kMaxRanks];     // [from][to]: slices written to the slot
+  Counter reduced[kMaxRanks];             // slices whose sum is in the result slot and whose inputs are free again
   Counter fetched[kMaxRanks][kMaxRanks];  // [by][owner]: result slices copied out
   std::atomic<double> figure[kMaxRanks];
 };
 
-// Slots are padded apart by an odd number of lines: equal offsets in power-of-two strides would fight for the same cache sets.
+// Slots are padded apart by an odd number of lines: with power-of-two strides, equal offsets would map to the same cache sets.
 class Slots final {
  public:
   explicit Slots(int ranks)
@@ -76,7 +76,7 @@ class AllReduce final {
   AllReduce(Shared* shared, const Slots& slots, int rank, int ranks)
       : shared_(shared), slots_(slots), kernels_(best_kernels()), waiter_(ranks), rank_(rank), ranks_(ranks) {}
 
-  // Only between two barriers: every slot of the previous setting must have been fetched by all.
+  // To be called only between two barriers: all ranks must have fetched every slot of the previous setting.
   void use(const Setting& setting) {
     setting_ = setting;
     waiter_.spin_before_yield(setting.spins);
@@ -173,7 +173,7 @@ struct Outcome {
   double seconds = 1e30;
 };
 
-// One rank's side of the search. All ranks take the same decisions because they agree on every figure.
+// One rank's side of the search. All ranks make the same decisions, because they agree on every figure.
 class Search final {
  public:
   Search(const Options& options, Shared* shared, const Slots& slots, int rank)
@@ -195,7 +195,7 @@ class Search final {
 
   Outcome best(std::size_t size, Store slot) {
     std::vector<Outcome> tried = candidates(slot);
-    // A third of the time finds the promising settings, the rest measures them well.
+    // A third of the time finds the promising settings; the rest measures those thoroughly.
     const double first_look = options_.budget / 3 / static_cast<double>(tried.size());
     for (Outcome& outcome : tried) outcome.seconds = time(size, outcome.setting, first_look);
     std::sort(tried.begin(), tried.end(), faster);
@@ -205,7 +205,7 @@ class Search final {
     return *std::min_element(tried.begin(), tried.end(), faster);
   }
 
-  // Every element is the same, so that the first, the last and one in each part tell whether the sum is right.
+  // Every element is the same, so the first, the last and one in each part show whether the sum is right.
   bool right(std::size_t size) {
     const std::size_t count = count_of(size);
     std::fill(output_, output_ + count, 0.0F);
@@ -221,7 +221,7 @@ class Search final {
 
   std::vector<Outcome> candidates(Store slot) const {
     std::vector<Outcome> result;
-    // Among ranks that share cores, yielding at once wins for short waits (1.7 times at 32 KiB), spinning first for long ones.
+    // If ranks share cores, yielding at once is faster for short waits (1.7 times at 32 KiB), and spinning first for long ones.
     std::vector<int> spins = {kSpins};
     if (oversubscribed(options_.ranks)) spins.push_back(0);
     for (const std::size_t slice : {std::size_t{8} << 10, std::size_t{32} << 10, std::size_t{128} << 10, kMaxSlice}) {
@@ -267,7 +267,7 @@ class Search final {
     const auto start = Clock::now();
     all_reduce_.run(input_, output_, count);
     const double once = slowest(seconds_since(start));
-    if (once >= budget) return once;  // a first look at a large message: one call tells enough
+    if (once >= budget) return once;  // one call is enough for a first look at a large message
     const int calls = static_cast<int>(std::clamp(budget / once, 2.0, 20'000.0));
     if (options_.timing == Timing::loop) return slowest(mean_of_loop(count, calls));
     const double median = median_of_each(count, calls);

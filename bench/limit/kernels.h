@@ -7,13 +7,13 @@
 #include <immintrin.h>
 #endif
 
-// The inner loops of the limit program, compiled for several instruction sets and chosen once when it starts, so that the
-// yardstick built on one machine is still the limit on another.
+// The inner loops of the limit program, compiled for several instruction sets and chosen once at its start, so that a program
+// built on one machine still shows the limit of another.
 namespace seto::limit {
 
 enum class Store { cached, streamed };
 
-// How a slice is written: into the slot that peers read, and into the user's buffer.
+// The destinations of a written slice: the slot that peers read, and the user's buffer.
 struct Stores {
   Store slot = Store::cached;
   Store output = Store::cached;
@@ -54,8 +54,8 @@ inline constexpr Kernels kPlain = {"plain", copy_plain, {{reduce_plain, reduce_p
 
 #if defined(__x86_64__)
 
-// One body per instruction set: a target attribute belongs to a function and cannot depend on a template argument. The pointers
-// are copied to locals because vector stores may alias the job and would force a reload each time (2-9 % measured).
+// One body for each instruction set, because a target attribute belongs to a function and cannot depend on a template argument.
+// The pointers are copied to locals, because vector stores may alias the job and would force a reload each time (2-9 % measured).
 #define SETO_LIMIT_REDUCE(NAME, TARGET, LANES, LOAD, ADD, STORE_SLOT, STORE_OUTPUT)                           \
   __attribute__((target(TARGET))) inline void NAME(const ReduceJob& job) {                                    \
     float* const output = job.output;                                                                         \

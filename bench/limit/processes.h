@@ -18,15 +18,15 @@
 #include <immintrin.h>
 #endif
 
-// What the bench's own small programs share: forked ranks over anonymous shared memory, counters that only grow, one barrier.
-// Deliberately independent of the library, so that a defect there cannot hide in its yardstick.
+// The common parts of the small benchmark programs: forked ranks over anonymous shared memory, counters that only grow, one
+// barrier. They do not use the library, so that a defect in it cannot hide in the program that measures its limit.
 namespace seto::limit {
 
 using Clock = std::chrono::steady_clock;
 
 inline double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Two lines apart: the adjacent-line prefetcher pulls lines in pairs.
+// Two cache lines, because the adjacent-line prefetcher loads lines in pairs.
 struct alignas(128) Counter {
   std::atomic<std::uint64_t> value;
 };
@@ -39,7 +39,7 @@ inline void pause_core() {
 
 constexpr int kSpins = 200;
 
-// With more ranks than cores the awaited peer often waits for this very core: spinning only delays it (3 times at 8 B).
+// With more ranks than cores the awaited peer often waits for this core, and spinning only delays it (3 times at 8 B).
 inline bool oversubscribed(int ranks) { return ranks > static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
 
 class Waiter final {
@@ -48,7 +48,7 @@ class Waiter final {
 
   void spin_before_yield(int spins) { spins_ = spins; }
 
-  // A peer that died would otherwise leave its partners spinning and spoil whatever is measured next.
+  // Without a deadline the partners of a dead peer would spin for ever and distort the next measurement.
   void wait_for(const std::atomic<std::uint64_t>& counter, std::uint64_t at_least) const {
     for (int spin = 0; counter.load(std::memory_order_acquire) < at_least; ++spin) {
       if (spin < spins_) {
@@ -80,7 +80,7 @@ class Waiter final {
   int spins_;
 };
 
-// Zeroed memory that children made by fork() share with their parent; nothing is left behind however they end.
+// Zeroed memory that children made by fork() share with their parent. It leaves nothing behind, however they end.
 inline void* map_shared(std::size_t size) {
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
@@ -90,7 +90,8 @@ inline void* map_shared(std::size_t size) {
   return memory;
 }
 
-// Returns this process's rank: 0 in the parent. A child that outlives its parent spins and ruins later figures, so none may.
+// Returns this process's rank: 0 in the parent. A child ends with its parent, because an orphan would spin and distort later
+// figures.
 inline int fork_ranks(int ranks) {
   const pid_t parent = getpid();
   for (int child = 1; child < ranks; ++child) {
@@ -107,7 +108,7 @@ inline int fork_ranks(int ranks) {
   return 0;
 }
 
-// Children leave at once; the parent collects them and returns whether all of them succeeded.
+// Children exit at once; the parent collects them and returns whether all of them succeeded.
 inline bool join_ranks(int rank, bool succeeded) {
   if (rank != 0) _exit(succeeded ? 0 : 1);
   int state = 0;
@@ -121,7 +122,7 @@ struct BarrierLines {
   Counter arrived[kMaxRanks];
 };
 
-// Every rank writes its own line and reads all others; among two it is exactly one flag exchange.
+// Every rank writes its own line and reads all others. Between two ranks it is exactly one flag exchange.
 class Barrier final {
  public:
   Barrier(BarrierLines* lines, int rank, int ranks) : lines_(lines), rank_(rank), ranks_(ranks), waiter_(ranks) {}

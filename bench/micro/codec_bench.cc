@@ -1,4 +1,4 @@
-// Codecs alone, one core. bytes_per_second counts the side of the numbers, so that a row compares with memcpy of them.
+// Codecs alone, on one core. bytes_per_second counts the bytes of the numbers, so that a row compares with memcpy of them.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ struct Free {
 };
 using Buffer = std::unique_ptr<char, Free>;
 
-// An odd number of lines apart from a multiple of the page size, so that the buffers of a call do not fight for the same sets.
+// Adds an odd number of lines to a multiple of the page size, so that the buffers of a call do not use the same cache sets.
 Buffer make_buffer(std::size_t size) {
   const std::size_t padded = (size + 4095) / 4096 * 4096 + 8192;
   Buffer buffer(static_cast<char*>(std::aligned_alloc(4096, padded)));

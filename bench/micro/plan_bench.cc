@@ -1,4 +1,4 @@
-// What it costs to build, lower, verify and interpret programs, by rank count.
+// The cost of building, lowering, verifying and interpreting programs, by rank count.
 
 #include <benchmark/benchmark.h>
 
@@ -9,7 +9,7 @@
 #include "algorithms/algorithm.h"
 #include "bench/micro/ready_circle.h"
 #include "src/base/check.h"
-#include "src/engine/host_launch.h"
+#include "src/engine/host_executor.h"
 #include "src/engine/lowering.h"
 #include "src/plan/verify.h"
 
@@ -23,7 +23,7 @@ struct Subject {
   Tiers tiers;
 };
 
-// Nodes of 8, sites of 16 nodes, where so many ranks fill them.
+// Nodes of 8 ranks and sites of 16 nodes, if there are enough ranks to fill them.
 Tiers tiers_of(int ranks) {
   std::vector<Home> homes(static_cast<std::size_t>(ranks));
   for (std::uint32_t r = 0; r < homes.size(); ++r) homes[r] = {r / 8, r / 128};
@@ -34,8 +34,9 @@ Subject subject(const char* name, int ranks) {
   const Algorithm* algorithm = find_algorithm(name, Collective::all_reduce);
   SETO_CHECK(algorithm != nullptr);
   Shape shape{Collective::all_reduce, ranks, 0, 1, Finish::none};
-  shape.pieces = algorithm->pieces(shape);
-  return {algorithm, shape, tiers_of(ranks)};
+  const Tiers tiers = tiers_of(ranks);
+  shape.pieces = algorithm->pieces(shape, tiers);
+  return {algorithm, shape, tiers};
 }
 
 void build(benchmark::State& state, const char* name) {
@@ -61,7 +62,7 @@ void lower_one(benchmark::State& state, const char* name) {
   state.counters["steps"] = static_cast<double>(steps);
 }
 
-// All ranks' programs, plain.
+// Verifies the plain programs of all ranks.
 void verify_all(benchmark::State& state, const char* name) {
   const Subject of = subject(name, static_cast<int>(state.range(0)));
   const Plan plan = build_plan(*of.algorithm, of.shape, of.tiers, {});
@@ -69,37 +70,39 @@ void verify_all(benchmark::State& state, const char* name) {
   for (auto _ : state) SETO_CHECK(verify(plan, request).ok());
 }
 
-// Of this thread alone: interpretation waits for nobody, so that other load of the machine is not counted.
+// The CPU time of this thread. Interpretation waits for no other thread, so other load of the machine is not counted.
 double thread_ns() {
   timespec time{};
   SETO_CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0);
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-// The host engine over streams that are always ready. Without elements no kernel is called: what is left is interpretation, the
-// calls of the streams included.
+// Runs the host engine over streams that are always ready. Without elements no kernel is called, so the time is that of
+// interpretation and of the calls to streams.
 void interpret(benchmark::State& state, const char* name, std::uint64_t elements) {
   const Subject of = subject(name, static_cast<int>(state.range(0)));
   const Rank rank = of.shape.ranks / 2;
   const Program plain = build_program(*of.algorithm, of.shape, of.tiers, rank, InPlace::no);
   const Program program = lower(plain, of.shape, InPlace::no, rules_for(DataType::float32));
   const Layout layout = Layout::uniform(of.shape, rank, elements * of.shape.pieces, 1);
-  ReadyCircle circle(static_cast<std::uint32_t>(of.shape.ranks));
+  ReadyPeerGroup peer_group(static_cast<std::uint32_t>(of.shape.ranks));
   BindRequest request;
   request.program = &program;
   request.shape = of.shape;
   request.layout = &layout;
   request.tuning = {1, 2};
-  const std::unique_ptr<HostLaunch> launch = std::move(HostLaunch::bind(request, circle)).value();
+  BoundProgram bound = bind_program(request).value();
+  const std::unique_ptr<Executor> executor =
+      std::move(HostExecutor::open(std::move(bound), StepOrder::skewed, peer_group)).value();
   std::vector<float> input(elements * of.shape.pieces + 1), output(elements * of.shape.pieces + 1);
   std::uint64_t operation = 0;
   const double start_ns = thread_ns();
   for (auto _ : state) {
-    HostLaunch::Run run;
+    Executor::Run run;
     run.operands.input = input.data();
     run.operands.output = output.data();
     run.operands.operation = ++operation;
-    while (!launch->advance(run, 64)) {
+    while (!executor->advance(run, 64)) {
     }
   }
   const double ns = thread_ns() - start_ns;
@@ -109,7 +112,7 @@ void interpret(benchmark::State& state, const char* name, std::uint64_t elements
 }
 
 void fused_step(benchmark::State& state, const char* name) { interpret(state, name, 0); }
-// With kernels, over slices of one element: their calls are on top.
+// With kernels, over slices of one element, so the time includes their calls.
 void with_kernels(benchmark::State& state, const char* name) { interpret(state, name, 64); }
 
 void few(benchmark::internal::Benchmark* bench) {

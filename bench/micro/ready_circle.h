@@ -8,10 +8,10 @@
 
 namespace seto {
 
-// A circle without a medium: every slot is free, every message is there. What is left of a run is the engine.
-class ReadyCircle final : public Circle {
+// A peer group without a medium: every slot is free and every message has arrived, so a run measures the engine alone.
+class ReadyPeerGroup final : public PeerGroup {
  public:
-  explicit ReadyCircle(std::uint32_t members) : members_(members) {}
+  explicit ReadyPeerGroup(std::uint32_t members) : members_(members) {}
 
   [[nodiscard]] std::uint32_t members() const override { return members_; }
   Result<std::unique_ptr<SendStream>> open_send(StreamAddress, std::span<const std::uint32_t>,
@@ -21,21 +21,34 @@ class ReadyCircle final : public Circle {
   Result<std::unique_ptr<ReceiveStream>> open_receive(StreamAddress, const StreamGeometry& geometry) override {
     return std::unique_ptr<ReceiveStream>(new Receiver(geometry));
   }
-  void begin(const Note&) override {}
+  Result<std::unique_ptr<PairSender>> open_pair_send(std::uint32_t) override { return no_pairs(); }
+  Result<std::unique_ptr<PairReceiver>> open_pair_receive(std::uint32_t) override { return no_pairs(); }
+  [[nodiscard]] PeerStatus& status() override { return status_; }
   void complete(std::uint64_t) override {}
-  [[nodiscard]] std::uint64_t window() const override { return 2; }
-  bool note_of(std::uint32_t, std::uint64_t, Note&) const override { return false; }
-  [[nodiscard]] std::uint64_t completed_by(std::uint32_t) const override { return 0; }
-  void leave(Fate) override {}
-  [[nodiscard]] Fate fate_of(std::uint32_t) const override { return {}; }
   [[nodiscard]] Status failure() const override { return {}; }
 
  private:
+  class NoStatus final : public PeerStatus {
+   public:
+    void begin(const Note&) override {}
+    bool note_of(std::uint32_t, std::uint64_t, Note&) const override { return false; }
+    [[nodiscard]] std::uint64_t completed_by(std::uint32_t) const override { return 0; }
+    void leave(Fate) override {}
+    [[nodiscard]] Fate fate_of(std::uint32_t) const override { return {}; }
+    [[nodiscard]] std::uint64_t departures() const override { return 0; }
+    void explain(std::string_view) override {}
+    [[nodiscard]] std::string explanation_of(std::uint32_t) const override { return {}; }
+    [[nodiscard]] bool departed(std::uint32_t) const override { return false; }
+    [[nodiscard]] bool silent(std::uint32_t) const override { return true; }
+  };
   class Sender final : public SendStream {
    public:
     explicit Sender(const StreamGeometry& geometry) : slot_(geometry.slot_size + 1) {}
     std::byte* acquire(Mark) override { return slot_.data(); }
-    void commit(Mark mark) override { committed_ = mark; }
+    void commit(Mark mark, std::size_t) override { committed_ = mark; }
+    [[nodiscard]] std::uint64_t handed_over(std::uint64_t) const override { return slice_of(committed_) + 1; }
+    [[nodiscard]] std::uint64_t acknowledged(std::uint64_t) const override { return slice_of(committed_) + 1; }
+    [[nodiscard]] std::uint64_t released(std::uint64_t) const override { return slice_of(committed_) + 1; }
 
    private:
     std::vector<std::byte> slot_;
@@ -52,7 +65,10 @@ class ReadyCircle final : public Circle {
     Mark released_ = 0;
   };
 
+  static Status no_pairs() { return seto::failure(Code::invalid_usage, "this group has no messages between two members"); }
+
   std::uint32_t members_;
+  NoStatus status_;
 };
 
 }  // namespace seto

@@ -1,5 +1,5 @@
-// Reduce and copy kernels alone. bytes_per_second counts one source's bytes, so
-// that a row compares directly with a message size over its time.
+// Reduce and copy kernels alone. bytes_per_second counts one source's bytes, so that a row compares directly with a message size
+// over its time.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -24,7 +24,7 @@ struct Free {
 };
 using Buffer = std::unique_ptr<char, Free>;
 
-// One page apart from a multiple of the page size, so that the buffers of a call do not fight for the same cache sets.
+// Adds one page to a multiple of the page size, so that the buffers of a call do not use the same cache sets.
 Buffer make_buffer(std::size_t size, std::size_t index) {
   const std::size_t padded = (size + 4095) / 4096 * 4096 + index * 4096 + 4096;
   Buffer buffer(static_cast<char*>(std::aligned_alloc(4096, padded)));

@@ -1,8 +1,9 @@
-// One message through a slot stream from one thread to another: what a ring of slots costs beside the flight of a cache line.
+// One message through a slot stream from one thread to another: the cost of a ring of slots compared with the transfer of a cache
+// line.
 //
-// Two members exchange messages, one operation each, as blocking calls do: copied into the slot, copied out of it, completed.
-// Time is that of one message, half an exchange. Around each row, flags are exchanged alone: exchange_ns, and by it the label
-// near (the two cores share a cache at the moment), far, or between.
+// Two members exchange messages, one operation each, as blocking calls do: copied into the slot, copied out of it, completed. The
+// time is that of one message, half an exchange. Before and after each row, flags alone are exchanged: exchange_ns. From it
+// follows the label near (the two cores share a cache at the moment), far, or between.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 #include "bench/limit/processes.h"
 #include "src/base/check.h"
 #include "transports/shm/segment.h"
-#include "transports/slots/slot_circle.h"
+#include "transports/slots/slot_peer_group.h"
 
 namespace {
 
@@ -24,7 +25,7 @@ using namespace seto;
 constexpr std::uint64_t kSegment = std::uint64_t{16} << 20;
 constexpr std::uint32_t kPorts = 4;
 constexpr int kExchanges = 20'000;
-constexpr double kNearBelowNs = 120, kFarAboveNs = 200;  // as bench/host tells the states apart
+constexpr double kNearBelowNs = 120, kFarAboveNs = 200;  // limits of the EPYC on which the figures were measured
 
 struct Home {
   Home()
@@ -41,23 +42,23 @@ struct Home {
 class Member {
  public:
   Member(std::array<Home, 2>& homes, std::uint32_t own, std::uint32_t size) : size_(size), source_(size), target_(size) {
-    slots::CircleSetup setup;
+    slots::PeerGroupSetup setup;
     setup.own = own;
     setup.ports = kPorts;
     setup.pool = &homes[own].pool;
     for (Home& home : homes) setup.members.push_back({home.segment.data(), kSegment, home.board});
-    circle_ = slots::SlotCircle::create(std::move(setup)).value();
+    peer_group_ = slots::SlotPeerGroup::create(std::move(setup)).value();
     const StreamGeometry geometry{size, 2, 1, size};
     const std::uint32_t peer = 1 - own;
-    send_ = circle_->open_send({own, 0, 0}, std::span(&peer, 1), geometry).value();
-    receive_ = circle_->open_receive({peer, 0, 0}, geometry).value();
+    send_ = peer_group_->open_send({own, 0, 0}, std::span(&peer, 1), geometry).value();
+    receive_ = peer_group_->open_receive({peer, 0, 0}, geometry).value();
   }
 
   void send(std::uint64_t operation) {
     std::byte* slot = nullptr;
     for (Pause pause; (slot = send_->acquire(mark_of(operation, 0))) == nullptr;) pause();
     std::memcpy(slot, source_.data(), size_);
-    send_->commit(mark_of(operation, 0));
+    send_->commit(mark_of(operation, 0), size_);
   }
   void receive(std::uint64_t operation) {
     const std::byte* message = nullptr;
@@ -66,11 +67,11 @@ class Member {
     receive_->release(mark_of(operation, 0));
     benchmark::DoNotOptimize(target_.data());
   }
-  void complete(std::uint64_t operation) { circle_->complete(operation); }
-  [[nodiscard]] bool sound() const { return circle_->failure().ok(); }
+  void complete(std::uint64_t operation) { peer_group_->complete(operation); }
+  [[nodiscard]] bool sound() const { return peer_group_->failure().ok(); }
 
  private:
-  // The peer may wait for this very core.
+  // Yields, because the peer may wait for this core.
   class Pause {
    public:
     void operator()() {
@@ -84,7 +85,7 @@ class Member {
 
   std::uint32_t size_;
   std::vector<std::byte> source_, target_;
-  std::unique_ptr<slots::SlotCircle> circle_;
+  std::unique_ptr<slots::SlotPeerGroup> peer_group_;
   std::unique_ptr<SendStream> send_;
   std::unique_ptr<ReceiveStream> receive_;
 };
@@ -134,7 +135,7 @@ void message(benchmark::State& state) {
   const auto start = limit::Clock::now();
   for (auto _ : state) exchange();
   const double seconds = limit::seconds_since(start);
-  last.store(operation + 1);  // seen before the message that it stands before
+  last.store(operation + 1);  // the other thread sees it before the next message
   exchange();
   const double after_ns = median_exchange_ns(barrier);
   other.join();

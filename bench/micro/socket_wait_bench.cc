@@ -1,11 +1,11 @@
-// How a process should wait for a TCP socket, and how it should send: what the tcp transport chose from, measured on this
-// machine.
+// Compares ways to wait for a TCP socket and to send on it, on this machine. The tcp transport was designed by these figures.
 //
 //   socket_wait_bench [SECONDS of each measurement, 1]
 //
-// Two processes over loopback: a ping-pong of 72 bytes, and 64 KiB frames both ways at once, one thread each. Waiting: `spin` on
-// recv; `epoll 0`, a look before each recv; `epoll`, sleeping; `uring spin` and `uring`, one receive and one send in flight,
-// polled and slept for. Sending: plain, MSG_ZEROCOPY. Acknowledging: TCP_QUICKACK after each receive. Links nothing of Seto.
+// Two processes over loopback: a ping-pong of 72 bytes, and 64 KiB frames in both directions at once, one thread each. Waiting:
+// `spin` on recv; `epoll 0`, a poll before each recv; `epoll`, sleeping; `uring spin` and `uring`, one receive and one send in
+// flight, polled or slept for. Sending: plain, MSG_ZEROCOPY. Acknowledging: TCP_QUICKACK after each receive. It links nothing of
+// Seto.
 #include <arpa/inet.h>
 #include <linux/errqueue.h>
 #include <linux/io_uring.h>
@@ -58,7 +58,8 @@ void switch_on(int fd, int level, int option) {
   if (setsockopt(fd, level, option, &on, sizeof on) != 0) fail("setsockopt");
 }
 
-// One end of the connection: takes what can be had now, sends what fits now. 0: nothing yet; the same bytes next time.
+// One end of the connection: receives what is available now and sends what fits now. 0 means that nothing was transferred yet,
+// and the caller passes the same bytes again.
 class Port {
  public:
   virtual ~Port() = default;
@@ -110,7 +111,8 @@ class SocketPort final : public Port {
  private:
   static constexpr unsigned kSendsPerReap = 16;
 
-  // Notices that buffers are free again. The benchmark sends the same bytes for ever and needs only their room in the kernel.
+  // Collects the notifications that buffers are free again. The benchmark sends the same bytes for ever, so it only needs their
+  // room in the kernel.
   void reap() {
     std::array<char, 256> control{};
     msghdr message{};
@@ -128,7 +130,7 @@ class SocketPort final : public Port {
   bool watches_room_ = false;
 };
 
-// The rings of io_uring by its raw system calls.
+// The rings of io_uring, by its raw system calls.
 class Ring final {
  public:
   static constexpr unsigned kEntries = 8;
@@ -176,7 +178,7 @@ class Ring final {
     syscall(SYS_io_uring_enter, fd_, submitted, least, IORING_ENTER_GETEVENTS, nullptr, 0);
   }
 
-  // False: nothing has ended.
+  // Returns false if nothing has completed.
   bool next(io_uring_cqe* ended) {
     const unsigned head = *done_head_;
     if (head == std::atomic_ref(*done_tail_).load(std::memory_order_acquire)) return false;
@@ -211,7 +213,7 @@ class RingPort final : public Port {
 
   std::size_t receive(Bytes bytes) override { return step(receiving_, IORING_OP_RECV, bytes); }
   std::size_t send(Bytes bytes) override { return step(sending_, IORING_OP_SEND, bytes); }
-  // Polled completions, too, are only delivered on a way through the kernel.
+  // Polled completions, too, are delivered only by a system call.
   void wait(bool) override { ring_.enter(0, sleeps_ ? 1 : 0); }
 
  private:
@@ -259,7 +261,7 @@ void send_all(Port& port, Bytes bytes) {
   }
 }
 
-// Microseconds of a round trip. Rank 0 decides when it is over and says so in the first byte.
+// Microseconds of a round trip. Rank 0 decides when the measurement ends and states it in the first byte.
 double ping_pong(Port& port, int rank, double seconds) {
   std::array<char, 72> message{};
   std::uint64_t trips = 0;
@@ -274,7 +276,7 @@ double ping_pong(Port& port, int rank, double seconds) {
   }
 }
 
-// Gigabytes in a second and direction, both at once.
+// Gigabytes per second in each direction, both at once.
 double stream(Port& port, std::size_t frame, std::size_t total) {
   std::vector<char> out(frame, 1);
   std::vector<char> in(frame);
@@ -297,7 +299,7 @@ double stream(Port& port, std::size_t frame, std::size_t total) {
   return static_cast<double>(total) / seconds_since(start) / 1e9;
 }
 
-// Both ends of a loopback connection.
+// Returns both ends of a loopback connection.
 std::array<int, 2> connected_pair() {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -326,10 +328,10 @@ double cpu_seconds() {
 
 struct Figures {
   double value;
-  double cpu;  // of one core, of rank 0
+  double cpu;  // share of one core that rank 0 used
 };
 
-// Runs body(port, rank) in two processes; what rank 0 found.
+// Runs body(port, rank) in two processes and returns rank 0's result.
 template <class Body>
 Figures measure(const Way& way, Body body) {
   auto* shared = static_cast<Figures*>(seto::limit::map_shared(sizeof(Figures)));
@@ -359,7 +361,7 @@ Figures measure(const Way& way, Body body) {
   return figures;
 }
 
-// The median run of three.
+// Returns the median of three runs.
 template <class Body>
 Figures median(const Way& way, Body body) {
   std::array<Figures, 3> runs{};

@@ -1,7 +1,7 @@
-"""What numpy, torch (CPU, one thread) and FBGEMM (by way of torch) take to encode and decode fp32. One JSON line a figure.
+"""The speed at which numpy, torch (CPU, one thread) and FBGEMM (through torch) encode and decode fp32. One JSON line for each figure.
 
-Same work as ours: a scale for each block of as many numbers, and the same format; into memory that is there already, where the
-library can. FBGEMM's rows are its blocks, with an offset besides the scale.
+The work is the same as ours: the same format, a scale for each block of the same size, and results in allocated memory if the
+library can do that. FBGEMM's rows are its blocks; they have an offset besides the scale.
 """
 
 import json

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Times one collective of gloo (torch.distributed) between processes of this machine, the way mpi_perf.c times MPI's.
+"""Times one collective of gloo (torch.distributed) between processes of this machine, as mpi_perf.c does for MPI.
 
     gloo_perf.py COLLECTIVE --ranks N --sizes BYTES,... [--budget SECONDS] [--least CALLS] [--most CALLS]
 
-torch is loaded once and the ranks are forked from it: every run has fresh processes without paying for N imports. With --rank R
---rendezvous FILE it is one rank only, of hosts that share a file system; GLOO_SOCKET_IFNAME names their interface.
+torch is loaded once and the ranks are forked from it: every run has fresh processes but only one import. With --rank R
+--rendezvous FILE it runs one rank only, on hosts that share a file system; GLOO_SOCKET_IFNAME names their interface.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def measure(rank, size, options):
     ranks = options.ranks
     count = max(size // 4 // ranks * ranks, ranks) if options.collective not in ("all_reduce", "broadcast") else size // 4
     source = torch.full((count,), float(rank + 1))
-    # all_reduce works in place: zeros stay zeros however often it is called, and cost the same.
+    # all_reduce works in place: zeros stay zeros however often it is called, and take the same time.
     target = torch.full((count,), 1.0 if rank == 0 and options.collective == "broadcast" else 0.0)
     call, expected = operations(ranks, source, target)[options.collective]
     call(count)

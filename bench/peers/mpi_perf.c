@@ -1,4 +1,4 @@
-/* Times one collective of whatever MPI it was compiled with, the way Seto's benches time theirs.
+/* Times one collective of the MPI that it was compiled with, as Seto's benchmark programs do.
  *
  *   mpirun -n N mpi_perf COLLECTIVE --sizes BYTES,... [--budget SECONDS] [--least CALLS] [--most CALLS]
  *
@@ -52,7 +52,7 @@ static int call_all_to_all(struct buffers b, int count) {
 struct collective {
   const char* name;
   int (*call)(struct buffers, int);
-  int divided; /* the buffer is cut into one part per rank */
+  int divided; /* the buffer is cut into one part for each rank */
 };
 
 static const struct collective kCollectives[] = {
@@ -97,7 +97,7 @@ static int parse(int argc, char** argv, struct options* options) {
   return options->size_count > 0 && options->least > 0 && options->most >= options->least;
 }
 
-/* Rank r puts r + 1 everywhere: the expected values below follow from that. */
+/* Rank r fills its buffer with r + 1; the expected values below follow from that. */
 static void fill(struct buffers b, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     b.input[i] = (float)(rank + 1);
@@ -167,7 +167,7 @@ static float* allocate(size_t size) {
 
 int main(int argc, char** argv) {
 #ifdef __linux__
-  prctl(PR_SET_PDEATHSIG, SIGKILL); /* a rank that outlives its launcher would spin and spoil later figures */
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* a rank that outlives its launcher would spin and distort later figures */
 #endif
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -1,25 +1,25 @@
-"""Who is measured over TCP, and how each is forced onto it."""
+"""The contenders of the TCP table, and the settings that force each onto TCP."""
 
 import json
 import tempfile
 from pathlib import Path
 
-import rows  # first: it knows where the common parts are
-from ours import OurProgram, time_of  # noqa: F401  time_of is for run.py
+import rows  # first: it adds the common folder to the path
+from ours import OurProgram, time_of  # noqa: F401  run.py uses time_of
 from peers import GLOO_SOURCE, Setup, Unavailable, open_mpi_launcher, peer_arguments, times_of_lines
 from places import Hosts, LabError, output_of
 
-IPERF_SECONDS = 1  # it takes whole ones
+IPERF_SECONDS = 1  # iperf3 accepts whole seconds
 MOST_STREAMS = 4
 
 
 def least_bytes(group):
-    """What two calls of each size move, which is what every contender makes at least. Starting a job moves less."""
+    """The bytes of two calls of each size, the fewest that any contender makes. Starting a job moves fewer."""
     return 2 * sum(group.all_sizes)
 
 
 def measured(contender, place, group, times):
-    """Calls measure and makes sure that the bytes went where they should: shared memory would be a fast lie."""
+    """Calls measure and checks that the bytes went over the interface, because a figure of shared memory would be wrong."""
     before = place.carried_bytes()
     figures = times()
     carried = place.carried_bytes() - before
@@ -29,7 +29,7 @@ def measured(contender, place, group, times):
 
 
 class Ours(OurProgram):
-    """On loopback SETO_TRANSPORT=tcp makes every rank a node of its own; over hosts nothing has to be set."""
+    """On loopback SETO_TRANSPORT=tcp makes every rank a separate node; between hosts nothing has to be set."""
 
     errors = (*OurProgram.errors, LabError)
 
@@ -80,13 +80,13 @@ class Gloo:
             return times_of_lines(output_of(ranks))
 
 
-# What sockets get, and what they may ask for.
+# The congestion control that sockets get, and those that they may request.
 CONGESTION_CONTROLS = ("tcp_congestion_control", "tcp_available_congestion_control")
 
 
 class Iperf:
-    """What a tuned TCP stream program moves both ways at once, at its best of 1 to 4 streams or processes, with the system's
-    congestion control or the one that we take between near hosts. An all_reduce of two ranks moves each byte once in each direction."""
+    """The bytes that a tuned TCP program moves in both directions at once, at its best of 1 to 4 streams or processes, with the system's
+    congestion control or the one that Seto uses between near hosts. An all_reduce of two ranks moves each byte once in each direction."""
 
     name = rows.LIMIT
 
@@ -127,13 +127,13 @@ class Iperf:
 
 
 def both_directions(report):
-    """Bytes in a second of iperf3's JSON of a run with --bidir."""
+    """Bytes per second from iperf3's JSON of a run with --bidir."""
     end = report["end"]
     return (end["sum_received"]["bits_per_second"] + end["sum_received_bidir_reverse"]["bits_per_second"]) / 8
 
 
 class TcpPeers(Setup):
-    """The peers at a place, each with what forces it onto TCP there."""
+    """The peers at a place, each with the settings that force it onto TCP there."""
 
     place = None
 
@@ -175,6 +175,6 @@ def mpich_settings(place):
 
 
 def intel_settings(place, environment, launcher):
-    # Its collectives within a host would else go through shared memory, whatever the fabric.
+    # Intel MPI's collectives within a host would otherwise use shared memory, with any fabric.
     forced = {"I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": place.interface, "I_MPI_COLL_INTRANODE": "pt2pt"}
     return [*launcher, *hydra_words(place, "bootstrap")], {**environment, **forced}

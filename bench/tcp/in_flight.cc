@@ -1,9 +1,11 @@
-// Keeps a fixed number of all_reduces in flight, on streams in turn, and says how many bytes they moved. Those of one stream
-// follow each other; those of two overlap.
+// Keeps a fixed number of all_reduces in flight, on streams in turn, and prints how many bytes they moved. Calls of one stream
+// run one after another; calls of two streams overlap.
 //
-//   in_flight [--size BYTES] [--depth N] [--calls N] [--streams N]        one process for each rank; the environment says which
+//   in_flight [--size BYTES] [--depth N] [--calls N] [--streams N]        one process for each rank; the environment gives the
+//   rank
 //
-// Rank 0 prints JSON: bytes_per_second is what a rank sends, which for two ranks is what crosses the link in each direction.
+// Rank 0 prints JSON. bytes_per_second counts the bytes that a rank sends, which for two ranks are those that cross the link in
+// each direction.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -52,7 +54,7 @@ bool parse(int count, char** words, Options* options) {
   return count % 2 == 1;
 }
 
-// Buffers in turn, each used again once the call that used it before has ended.
+// Buffers that are used in turn, each again once the call that used it before has ended.
 class Window final {
  public:
   Window(const Options& options, setoComm_t comm, const std::vector<setoStream_t>& streams)

@@ -1,4 +1,4 @@
-"""Where ranks are: on this machine over loopback, or on hosts made of namespaces. A place starts programs and counts bytes."""
+"""The places of ranks: this machine over loopback, or hosts made of namespaces. A place starts programs and counts bytes."""
 
 import shutil
 import socket
@@ -15,7 +15,7 @@ from process import Process  # noqa: E402
 
 LAUNCH_LIMIT_S = 120
 
-# Stands for ssh: enters the namespace of a host. Launchers put options before the host, and the command after it.
+# Replaces ssh: it enters the namespace of a host. Launchers put options before the host, and the command after it.
 AGENT = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 case $1 in
@@ -27,7 +27,7 @@ exec ip netns exec $name sh -c "$*"
 
 
 def output_of(processes, limit_s=LAUNCH_LIMIT_S):
-    """What the first of them prints; all must end well."""
+    """The output of the first process; all processes must succeed."""
     try:
         codes = [process.wait(limit_s) for process in processes]
     except LabError as error:
@@ -68,7 +68,7 @@ class Loopback:
 
 
 class Hosts:
-    """Namespaces joined by veth, `per_host` ranks on each; open as long as the object."""
+    """Namespaces joined by veth, with `per_host` ranks on each. They exist as long as the object."""
 
     interface = INTERFACE
 
@@ -84,7 +84,7 @@ class Hosts:
         self.agent.chmod(0o700)
 
     def close(self):
-        """What the emulator counted, if there is one."""
+        """The counters of the emulator, if there is one."""
         self.lab.__exit__(None, None, None)
         shutil.rmtree(self.folder, ignore_errors=True)
         return self.lab.counted
@@ -101,7 +101,7 @@ class Hosts:
         return int(self.lab.hosts[1].run(["cat", path])) + int(self.lab.hosts[0].run(["cat", path]))
 
     def run_ours(self, command, ranks, environment, file):
-        """One process for each rank; the first writes the file."""
+        """Starts one process for each rank; the first writes the file."""
         job = self.lab.job_environments(self.per_host, environment)
         if len(job) != ranks:
             raise Unavailable(f"{ranks} ranks on a lab for {len(job)}")

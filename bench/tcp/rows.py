@@ -11,7 +11,7 @@ from goals import KIB, MIB, Group, Row  # noqa: E402
 LOOPBACK, VETH, VETH_PAIRS = "loopback", "veth", "2 x 2 over veth"
 PLACES = (LOOPBACK, VETH, VETH_PAIRS)
 FLAT_RING = "Seto flat ring"
-PAYLOAD_SHARE = 1448 / 1500  # of an IP packet of 1500 bytes, with TCP's time stamps
+PAYLOAD_SHARE = 1448 / 1500  # share of payload in an IP packet of 1500 bytes, with TCP's time stamps
 
 
 def small(place):
@@ -61,7 +61,7 @@ ROWS = (
 
 
 class LinkRow:
-    """A goal on an emulated link: a share of what TCP can carry over it. Neither cores nor peers matter."""
+    """A goal on an emulated link: a share of the payload that TCP can carry over it. It depends on neither cores nor peers."""
 
     def __init__(self, key, what, options, share, rate, wants_punctuality):
         self.key, self.what, self.options, self.share, self.rate = key, what, options, share, rate
@@ -70,13 +70,13 @@ class LinkRow:
 
     @property
     def round_trip_us(self):
-        """Twice the delay; a link without any is a long one all the same: its queue."""
+        """Twice the delay. A link without a delay has a long round trip too, because of its queue."""
         delay = next((option[6:-2] for option in self.options if option.startswith("delay=")), None)
         return 2000.0 * float(delay) if delay else 10_000.0
 
     def counts(self, late_us):
-        """Whether the emulator was punctual enough for the figure to mean anything. Where only the rate matters it always does: a
-        bucket that is served late passes less, never more."""
+        """Whether the emulator was punctual enough for a valid figure. If only the rate matters, the figure is always valid: a
+        bucket that is served late passes fewer bytes, never more."""
         return not self.wants_punctuality or late_us < self.round_trip_us / 100
 
     def share_of_payload(self, bytes_per_second):

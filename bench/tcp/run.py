@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures the table of goals for TCP and ends each row in `met` or `missed`.
+"""Measures the table of goals for TCP and ends each row in `met`, `missed` or `not measured`.
 
     bench/tcp/run [--quick] [--rows KEY,...] [--rounds N] [--limit-minutes M] [--json FILE] [--svg FILE] [--build DIR]
 
 Every round starts fresh processes of every contender in rotated order, ours twice under two names. Hosts are network namespaces
-(root); without them those rows say so. README.md of this folder says how each row is measured.
+(root); without root those rows are not measured. README.md of this folder describes each row.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-import rows  # first: it knows where the common parts are
+import rows  # first: it adds the common folder to the path
 import contenders as parties
 import picture
 from panels import write_picture
@@ -31,7 +31,7 @@ class LabSession(Session):
 
 
 class Plan:
-    """The rows of a run, and who is measured at which place. Places stay open to the end of the run."""
+    """The rows of a run, and the contenders at each place. Places stay open to the end of the run."""
 
     def __init__(self, options, setup):
         self.options, self.setup, self.build = options, setup, Path(options.build).resolve()
@@ -87,7 +87,7 @@ class Plan:
 
 
 class Links:
-    """The rows on emulated links, and memory: one figure each, in which neither peers nor cores matter."""
+    """The rows on emulated links, and memory: one figure each, which depends on neither peers nor cores."""
 
     def __init__(self, session, plan):
         self.session, self.plan, self.figures, self.too_late = session, plan, {}, {}
@@ -104,7 +104,7 @@ class Links:
             self.figures.setdefault(key, []).append(figure)
 
     def link_figure(self, row):
-        """The share of what TCP could carry; None if the emulator was late, which says nothing about us."""
+        """The share of what TCP could carry; None if the emulator was late, because the figure would not be Seto's."""
         hosts = Hosts(self.plan.build, links=list(row.options))
         try:
             speed = self.in_flight(hosts) if row.key == "in-flight" else self.slow(hosts, row)
@@ -147,8 +147,8 @@ def judge_all(session, plan, links):
     for row in plan.links:
         judged.append((row.key, row.what, row.goal, rows.judge_plain(links.figures.get(row.key), row.share, "of the payload", False)))
     if rows.MEMORY_ROW in plan.keys:
-        judgements = rows.judge_plain(links.figures.get(rows.MEMORY_ROW), rows.MEMORY_BOUND_MIB, "MiB a rank", True)
-        judged.append((rows.MEMORY_ROW, "a communicator of 64 ranks over TCP before use", f"<= {rows.MEMORY_BOUND_MIB:g} MiB a rank", judgements))
+        judgements = rows.judge_plain(links.figures.get(rows.MEMORY_ROW), rows.MEMORY_BOUND_MIB, "MiB for each rank", True)
+        judged.append((rows.MEMORY_ROW, "a communicator of 64 ranks over TCP before use", f"<= {rows.MEMORY_BOUND_MIB:g} MiB for each rank", judgements))
     return judged
 
 
@@ -161,7 +161,7 @@ def report(session, plan, links, judged):
 
 
 def figures_of(session, links):
-    """For the JSON."""
+    """The values for the JSON file."""
     figures = {"too_late": links.too_late, "figures": links.figures}
     return {"dropped": session.dropped, "samples": session.sample_records(), **figures}
 
@@ -178,7 +178,9 @@ def main():
     plan = Plan(options, parties.TcpPeers(session.build, Path(options.peers).resolve(), not options.no_install))
     links = Links(session, plan)
     try:
+        session.find_states()
         plan.open()
+        session.announce(plan.setup.missing.items())
         run_rounds(session, plan, links)
     except KeyboardInterrupt:
         session.progress.note("interrupted: reporting what was measured")

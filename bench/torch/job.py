@@ -1,4 +1,4 @@
-"""One rank of a job that times collectives through torch, over both backends in turn: started by run.py under torchrun.
+"""One rank of a job that times collectives of torch, over both backends in turn. run.py starts it under torchrun.
 
 Rank 0 prints a line of JSON for each collective, size, round and backend.
 """
@@ -11,12 +11,12 @@ import rows
 import torch
 import torch.distributed as dist
 
-LEAST_S = 0.02  # of one sample
+LEAST_S = 0.02  # least duration of one sample
 MOST_CALLS = 400
 
 
 def call_of(collective, size, ranks, group):
-    """A function that makes one call. `size`: of the larger of what goes in and what comes out, at least an element a rank."""
+    """A function that makes one call. `size` is that of the larger buffer, at least one element for each rank."""
     if collective == "all_reduce":
         tensor = torch.ones(max(1, size // 4))
         return lambda: dist.all_reduce(tensor, group=group)
@@ -31,7 +31,7 @@ def call_of(collective, size, ranks, group):
 
 
 def timed(call, calls):
-    """Microseconds a call on the slowest rank."""
+    """Microseconds for each call on the slowest rank."""
     dist.barrier()
     began = time.perf_counter()
     for _ in range(calls):
@@ -47,7 +47,7 @@ def main():
     parser.add_argument("--largest", type=int, default=rows.SIZES[-1])
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")  # what the measurement itself needs
+    dist.init_process_group("gloo")  # for the measurement itself
     ranks = dist.get_world_size()
     groups = {backend: dist.new_group(backend=backend) for backend in rows.BACKENDS}
     for collective in rows.COLLECTIVES:

@@ -1,4 +1,4 @@
-"""What codecs do to a model that is trained with them: the losses of examples/torch/ddp.py, and a picture of them."""
+"""The effect of codecs on a model that is trained with them: the losses of examples/torch/ddp.py, and a picture of them."""
 
 import json
 import statistics
@@ -16,14 +16,14 @@ RUNS = {
     "int8 with error feedback": ("--codec", "int8", "--error-feedback"),
     rows.SHOWN: ("--codec", "int8"),
 }
-# A codec is used where it pays, and between processes of one machine it never does: this says that the links are slow.
+# A codec is used where it is faster, which it never is between processes of one machine. These constants declare slow links.
 SLOW_LINKS = "node.gigabytes_per_second 0.1\nsite.gigabytes_per_second 0.1\n"
-LAST = 20  # steps that the final loss is the mean of: one batch's own loss is noise
+LAST = 20  # the final loss is the mean of this number of steps, because the loss of one batch is noise
 COLOURS = {EXACT: "#222222", "fp16": "#1f77b4", "int8 with error feedback": "#2ca02c", rows.SHOWN: "#d62728"}
 
 
 def losses_of(launch, what, steps):
-    """`launch` runs a program on so many ranks."""
+    """`launch` runs a program on this number of ranks."""
     with tempfile.TemporaryDirectory(prefix="seto_quality_") as folder:
         curve, tuning = Path(folder, "curve.json"), Path(folder, "tuning")
         tuning.write_text(SLOW_LINKS)
@@ -41,7 +41,7 @@ def smoothed(losses):
 
 
 def picture_of(curves, width=760, height=420):
-    """An SVG of the losses, step by step, in a logarithmic scale."""
+    """An SVG of the loss of each step, on a logarithmic scale."""
     left, right, top, bottom = 56, 16, 30, 40
     lowest = min(min(smoothed(losses)) for losses in curves.values())
     highest = max(max(losses) for losses in curves.values())

@@ -16,9 +16,9 @@ COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 RANKS = (2, 4)
 SIZES = tuple(sizes_of(4, 64 * MIB))
 KINDS = ("ddp", "fsdp")
-SHARE = (0.30, 0.50)  # of a step that gloo spends in communication, in the model that is measured
+SHARE = (0.30, 0.50)  # allowed share of communication in a step with gloo, in the measured model
 QUALITIES = {"fp16": 0.001, "int8 with error feedback": 0.01}
-SHOWN = "int8"  # beside them, in no row
+SHOWN = "int8"  # shown with them, without a row
 STEPS_OF_QUALITY, RANKS_OF_QUALITY = 300, 4
 
 
@@ -70,7 +70,7 @@ def means_by_round(ratios):
 
 
 def worst_of_points(ratios):
-    """(point, median ratio) of the worst; None without any."""
+    """(point, median ratio) of the worst point; None without points."""
     return min(medians_of(ratios).items(), key=lambda item: item[1], default=None)
 
 
@@ -84,5 +84,5 @@ def share_fits(share):
 
 
 def distance(loss, exact):
-    """In percent of the loss without a codec."""
+    """The difference in percent of the loss without a codec."""
     return abs(loss - exact) / exact * 100

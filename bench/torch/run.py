@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures the table of goals for PyTorch over the library, and ends each row in `met` or `missed`.
+"""Measures the table of goals for PyTorch over the library, and ends each row in `met`, `missed` or `not measured`.
 
     bench/torch/run [--quick] [--rows KEY,...] [--rounds N] [--limit-minutes M] [--json FILE] [--picture FILE] [--build DIR]
 
-Both backends are timed in turn by the same processes. README.md of this folder says more.
+Both backends are timed in turn by the same processes. README.md of this folder describes the method.
 """
 
 import json
@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-import rows  # first: it knows where the common parts are
+import rows  # first: it adds the common folder to the path
 import quality
 from goals import name_of_size
 from peers import Unavailable, run_process
@@ -21,7 +21,7 @@ from session import Progress, Run, wanted_keys
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ROUNDS = 5
-ROUNDS_OF_STEPS = 9  # at least: of half a second each, which the cores' state of the moment moves by a tenth
+ROUNDS_OF_STEPS = 9  # at least; each takes half a second, and the state of the cores changes a round by a tenth
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "PYTHONPATH": str(HERE)}
 
 
@@ -76,7 +76,7 @@ class Torch(Run):
 
 
 def step_ratios(taken):
-    """Ours over gloo's, by round."""
+    """The ratio of our time to gloo's, by round."""
     times = {(entry["round"], entry["backend"]): entry["ms"] for entry in taken.get("rounds", [])}
     return [times[number, rows.SETO] / ms for (number, backend), ms in times.items() if backend == rows.GLOO]
 

@@ -25,7 +25,7 @@ setoResult_t exchange_edges(double* field, const Grid* grid) {
     setoSend(row_of(field, grid, grid->rows - 1), count, setoFloat64, below, grid->comm, NULL);
     setoRecv(row_of(field, grid, grid->rows), count, setoFloat64, below, grid->comm, NULL);
   }
-  return setoGroupEnd(); /* the first failure of any of them */
+  return setoGroupEnd(); /* the first failure of the calls in the group */
 }
 
 void apply_laplacian(double* result, double* field, const Grid* grid) {

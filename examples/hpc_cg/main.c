@@ -16,10 +16,10 @@ static int usage(const char* program) {
   fprintf(stderr,
           "usage: %s [--size N] [--iterations N] [--tolerance T] [--every N] [--check]\n"
           "  --size N         the grid has N x N points (512)\n"
-          "  --iterations N   at most (10000)\n"
-          "  --tolerance T    of the residual, relative to the first (1e-8)\n"
-          "  --every N        a line every N iterations (100)\n"
-          "  --check          rank 0 solves the same alone, and the two are compared\n",
+          "  --iterations N   limit of iterations (10000)\n"
+          "  --tolerance T    final residual, relative to the first (1e-8)\n"
+          "  --every N        print a line every N iterations (100)\n"
+          "  --check          rank 0 also solves it alone, and the results are compared\n",
           program);
   return 2;
 }
@@ -59,7 +59,8 @@ static void set_right_side(double* b, const Grid* grid) {
     }
 }
 
-/* Everybody's part of x on rank 0. Parts differ in size: to_all counts of the others are zero. NULL elsewhere, or without memory.
+/* Gathers all parts of x on rank 0. Parts differ in size, so it is an all-to-all whose other counts are zero. Returns NULL on
+ * other ranks, or if there is no memory.
  */
 static double* gathered(double* x, const Grid* grid) {
   size_t *const counts = calloc((size_t)grid->ranks, sizeof *counts), *const none = calloc((size_t)grid->ranks, sizeof *none);
@@ -78,7 +79,7 @@ static double* gathered(double* x, const Grid* grid) {
   return NULL;
 }
 
-/* On rank 0: the largest difference from a serial run, relative to the largest value. Negative without memory. */
+/* On rank 0: the largest difference from a serial run, relative to the largest value. Negative if there is no memory. */
 static double difference(const double* parallel, const Options* options, Outcome* alone) {
   const Grid grid = grid_of(NULL, 0, 1, options->size);
   double *const x = field_on(&grid), *const b = field_on(&grid);
@@ -99,7 +100,7 @@ static double difference(const double* parallel, const Options* options, Outcome
   return solved && largest > 0 ? wrong / largest : -1;
 }
 
-/* 0 if the two runs agree, which rounding allows to a little more than the tolerance. */
+/* Returns 0 if the two runs agree, within a little more than the tolerance, because their roundings differ. */
 static int check(double* x, const Grid* grid, const Options* options, const Outcome* outcome) {
   double* const all = gathered(x, grid);
   int wrong = 0;

@@ -32,7 +32,7 @@ typedef struct {
   double *residual, *direction, *image;
 } Work;
 
-/* One step along the direction; `*square` is the residual's, before and after. */
+/* One step along the direction. `*square` is the square of the residual, before and after. */
 static setoResult_t iterate(double* x, const Work* work, const Grid* grid, double* square) {
   double curvature = 0, next = 0;
   TRY(exchange_edges(work->direction, grid));

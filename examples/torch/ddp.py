@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def travelled_in() -> set:
-    """What the last averages did travel in: a codec is leave to encode, which between processes of one machine would lose."""
+    """The codec that the last averages used, or none: a codec is a permission, and between processes of one machine encoding is slower."""
     import seto.torch
 
     calls = json.loads(seto.torch.dump(json=True))["recorder"]["calls"]
@@ -22,9 +22,9 @@ def travelled_in() -> set:
 
 
 def main() -> None:
-    parser = lesson.options("Trains a small transformer, its gradients averaged over all ranks.")
-    parser.add_argument("--codec", help="gradients may travel in it: fp16, bf16, e4m3, e5m2, int8, int4")
-    parser.add_argument("--error-feedback", action="store_true", help="what the codec leaves out is added in the next step")
+    parser = lesson.options("Trains a small transformer whose gradients are averaged over all ranks.")
+    parser.add_argument("--codec", help="permits a codec for the gradients: fp16, bf16, e4m3, e5m2, int8, int4")
+    parser.add_argument("--error-feedback", action="store_true", help="add the codec's error in the next step")
     asked = parser.parse_args()
     dist.init_process_group(asked.backend)
     torch.manual_seed(7)
@@ -37,7 +37,7 @@ def main() -> None:
     lesson.expect_equal(lesson.hash_of(list(model.parameters())))
     if dist.get_rank() == 0:
         if asked.codec:
-            print(f"gradients travelled {', '.join(sorted(travelled_in()))}")
+            print(f"gradients were sent in {', '.join(sorted(travelled_in()))}")
         print(f"loss {losses[0]:.6f} -> {losses[-1]:.6f}")
     dist.destroy_process_group()
 

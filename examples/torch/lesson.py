@@ -1,4 +1,4 @@
-"""What both examples train: a small transformer on text that follows rules, and how they show their progress."""
+"""The model that both examples train, a small transformer on generated text, and their progress output."""
 
 import argparse
 import hashlib
@@ -16,7 +16,7 @@ WORDS = "the sea was still and every island waited for ships that came with rain
 
 
 class Text:
-    """Sentences of known words, drawn by a seed: each rank draws its own."""
+    """Random sentences of a few words. Each rank has its own seed."""
 
     def __init__(self, seed: int, length: int, batch: int) -> None:
         self._random = torch.Generator().manual_seed(seed)
@@ -69,7 +69,7 @@ class Transformer(nn.Module):
 
 
 class Progress:
-    """A line that grows on a terminal; elsewhere one line each tenth of the way."""
+    """Progress as a line that is rewritten on a terminal; elsewhere a line after each tenth of the steps."""
 
     def __init__(self, steps: int, shown: bool) -> None:
         self._steps, self._shown, self._began = steps, shown, time.monotonic()
@@ -97,12 +97,12 @@ def options(what: str) -> argparse.ArgumentParser:
 
 
 def rate_at(step: int, steps: int, warm_up: int = 10) -> float:
-    """Of the highest rate: up in a few steps, then along a cosine to nothing, so that the end settles."""
+    """The fraction of the highest rate: it rises for a few steps and then falls along a cosine to zero."""
     return min(1.0, (step + 1) / warm_up) * 0.5 * (1 + math.cos(math.pi * step / steps))
 
 
 def train(model: nn.Module, asked: argparse.Namespace) -> list:
-    """Losses, step by step, averaged over the ranks."""
+    """The loss of each step, averaged over the ranks."""
     rank, size = dist.get_rank(), dist.get_world_size()
     text = Text(seed=1000 + rank, length=48, batch=asked.batch)
     optimiser = torch.optim.AdamW(model.parameters(), lr=2e-3)
@@ -133,10 +133,10 @@ def hash_of(tensors: list) -> str:
 
 
 def expect_equal(own: str) -> None:
-    """Says on rank 0 that all ranks have the same, or raises on all."""
+    """Prints on rank 0 that all ranks have the same parameters, or raises on all ranks."""
     hashes: list = [None] * dist.get_world_size()
     dist.all_gather_object(hashes, own)
     if len(set(hashes)) != 1:
-        raise RuntimeError(f"the ranks have other parameters: {hashes}")
+        raise RuntimeError(f"the parameters differ between ranks: {hashes}")
     if dist.get_rank() == 0:
         print(f"parameters {own}, equal on all {len(hashes)} ranks")

@@ -1,25 +1,25 @@
-/* Seto: collective communication over islands of GPUs and CPUs.
+/* Seto: collective communication across hosts and sites.
  *
- * C99, and the whole ABI. Names, argument order and enumeration values are those of NCCL 2.27 and later with the prefix
- * replaced; what is added is marked "beyond NCCL".
+ * This header is C99 and the whole ABI. Names, argument order and enumeration values are those of NCCL 2.27 and later with the
+ * prefix replaced; additions are marked "beyond NCCL".
  *
- * Rules that hold for every function unless its comment says otherwise:
- * - Failure: a setoResult_t other than setoSuccess; setoGetLastError() then has the text: what, which peer, which value, what to
- *   do. No exception leaves the library and no network failure ends the process.
- * - Threads: different communicators may be used from different threads at once. One communicator takes calls from one thread at
- *   a time; query functions, setoCommAbort and setoGetLastError may run beside them, from any thread, until destroy begins.
- * - Order: every rank of a communicator issues the same collectives in the same order. What differs between ranks (collective,
- *   count, type, op, root, codec) is found, named on every rank, and ends the communicator everywhere. A call that is rejected
- *   (setoInvalidArgument) takes its place in the order all the same, so it is not to be repeated on this rank alone: the matching
- *   call of every other rank ends with setoRemoteError and names this rank and the reason, and the calls after it match again.
+ * Rules for every function, unless its comment says otherwise:
+ * - Failure: a setoResult_t other than setoSuccess. setoGetLastError() then returns the text: what happened, which peer, which
+ *   value, what to do. No exception leaves the library, and no network failure ends the process.
+ * - Threads: different communicators may be used from different threads at once. One communicator accepts calls from one thread
+ *   at a time; query functions, setoCommAbort and setoGetLastError may run beside them, from any thread, until destroy begins.
+ * - Order: every rank of a communicator issues the same collectives in the same order. A difference between ranks (collective,
+ *   count, type, op, root, codec) is detected, named on every rank, and ends the communicator everywhere. A call that is rejected
+ *   (setoInvalidArgument) still takes its place in the order, so this rank must not repeat it alone: the matching call of every
+ *   other rank ends with setoRemoteError, which names this rank and the reason, and later calls match again.
  * - Blocking, host communicator: with stream NULL a call returns when the operation has ended on this rank, successful or not,
  *   and no peer can still write into its buffers. With a host stream it queues the operation and returns.
  * - Blocking, device communicator: every call queues on the CUDA stream; NULL is the legacy default stream.
- * - Lifetime: buffers, of any alignment that suits the type, belong to the operation until it has ended. Arrays, strings and
- *   config structs are copied before the call returns.
- * - Counts are elements, never bytes. Zero elements is legal: the operation still matches and orders.
- * - Every wait has a deadline: operations 30 minutes, liveness of a peer 5 seconds, both by config. What has not ended after
- *   10 seconds, or half its deadline if that is less, is said once in the log: for whom and for what it waits.
+ * - Lifetime: buffers must have an alignment that suits the type, and belong to the operation until it has ended. Arrays, strings
+ *   and config structs are copied before the call returns.
+ * - Counts are in elements, never in bytes. Zero elements is legal: the operation still matches and orders.
+ * - Every wait has a deadline: 30 minutes for operations, 5 seconds for the liveness of a peer; both are configurable. A call
+ *   that has not ended after 10 seconds (or half its deadline, if that is less) is logged once, with what it waits for.
  * - After fork() every call in the child fails with setoInvalidUsage.
  */
 #ifndef SETO_SETO_H_
@@ -48,7 +48,7 @@ extern "C" {
 
 /* ---- Types ------------------------------------------------------------------------------------------------------- */
 
-typedef struct setoComm *setoComm_t;       /* one rank's end of a communicator */
+typedef struct setoComm *setoComm_t;       /* one rank's handle of a communicator */
 typedef struct setoContext *setoContext_t; /* the progress domain of one rank; beyond NCCL */
 typedef struct setoErrorFeedback *setoErrorFeedback_t;
 #define SETO_COMM_NULL NULL
@@ -65,12 +65,12 @@ typedef struct {
 typedef enum {
   setoSuccess = 0,
   setoUnhandledCudaError = 1,
-  setoSystemError = 2,     /* the environment lacks something: memory, descriptors, a device */
+  setoSystemError = 2,     /* a resource is missing: memory, descriptors, a device */
   setoInternalError = 3,   /* a bug in the library */
-  setoInvalidArgument = 4, /* this call is wrong; the communicator stays usable. A collective takes its place: see Order */
-  setoInvalidUsage = 5,    /* right elsewhere, or its time has not come */
-  setoRemoteError = 6,     /* a peer failed, rejected its call or disagreed */
-  setoInProgress = 7,      /* not an error: ask again */
+  setoInvalidArgument = 4, /* this call is wrong; the communicator stays usable. See Order for collectives */
+  setoInvalidUsage = 5,    /* the call is not allowed in this state, or not supported by this version */
+  setoRemoteError = 6,     /* a peer failed, rejected its call, or made a different call */
+  setoInProgress = 7,      /* not an error: the work continues in the background; poll again */
   setoTimeout = 8,         /* a deadline passed */
   setoNumResults = 9
 } setoResult_t;
@@ -96,9 +96,9 @@ typedef enum {
   setoNumTypes = 12
 } setoDataType_t;
 
-/* Values from setoNumOps to setoMaxRedOp name custom operations, but for those of bits, which integers alone have. Floats of 16
- * and 8 bits are summed in fp32 and rounded where the plan says; integer sums wrap; an integer average truncates toward zero. All
- * ranks get the same bits, of processors and threads that treat denormal numbers alike. */
+/* Values from setoNumOps to setoMaxRedOp are custom operations, except the bit operations, which exist for integers only.
+ * Floats of 16 and 8 bits are summed in fp32 and rounded where the plan states; integer sums wrap around; an integer average
+ * truncates toward zero. All ranks get the same bits, provided that their processors and threads treat denormal numbers alike. */
 typedef enum {
   setoSum = 0,
   setoProd = 1,
@@ -116,9 +116,9 @@ typedef enum { setoScalarDevice = 0, setoScalarHostImmediate = 1 } setoScalarRes
 
 /* ---- Configuration ----------------------------------------------------------------------------------------------- */
 
-/* In every config struct 0 (or NULL) means inherit: from the parent communicator, the environment (SETO_*), then the default.
- * So enumerations start at 1 and "off" is a value of its own. Start from the initializer; a struct from a newer header is
- * accepted if what this library does not know is zero. */
+/* In every config struct 0 (or NULL) means: inherit from the parent communicator, then the environment (SETO_*), then the
+ * default. So enumerations start at 1 and "off" has its own value. Start from the initializer. A struct of a newer header is
+ * accepted if the fields that this library does not know are zero. */
 typedef enum { setoOn = 1, setoOff = 2 } setoSwitch_t;
 
 typedef enum {
@@ -127,8 +127,9 @@ typedef enum {
   setoMemoryAuto = 3 /* device only if the calling thread has a current CUDA context */
 } setoMemory_t;
 
-/* Contributes `size` bytes at `mine` and fills all[rank * size] for every rank, in rank order. Called on the thread that
- * initializes, with the same sizes in the same order on every rank; returns 0, or anything else for failure. */
+/* An all-gather that the user provides: contributes `size` bytes at `mine` and fills all[rank * size] for every rank, in rank
+ * order. It is called on the thread that initializes, with the same sizes in the same order on every rank. It returns 0, or
+ * any other value for failure. */
 typedef int (*setoAllGatherFunction_t)(const void *mine, void *all, size_t size, void *argument);
 
 typedef struct {
@@ -144,7 +145,7 @@ typedef struct {
   unsigned int version;
   setoSwitch_t blocking;   /* setoOff: init, split, shrink, grow and finalize return setoInProgress; poll the async error.
                               NCCL's 0 is setoOff here. */
-  setoSwitch_t splitShare; /* setoOff: a child communicator gets a context of its own */
+  setoSwitch_t splitShare; /* setoOff: a child communicator gets its own context */
   const char *commName;    /* for logs, metrics and dumps */
   setoMemory_t memory;     /* must agree between ranks */
   setoContext_t context;   /* join this context; NULL: the parent's, or a new one */
@@ -152,14 +153,17 @@ typedef struct {
   uint32_t operationTimeoutMs;
   uint32_t initTimeoutMs;
   uint32_t livenessTimeoutMs;
-  setoSwitch_t deterministic; /* setoOn: choose by shipped constants only, so that reruns give the same bits */
-  const char *algorithm;      /* pin, by name */
-  const char
-      *codec; /* sums of floats may travel in it: "fp16", "world=fp16" (on that tier alone, of groups of equal size), "none" */
+  setoSwitch_t deterministic; /* setoOn: choose by shipped constants only, so that repeated runs give the same bits */
+  const char *algorithm;      /* use this algorithm (a name) */
+  /* May encode sums of floats: "fp16", "world=fp16" (that tier only), "none". NULL, with SETO_CODEC unset: sums and averages of
+   * setoFloat32 of 64 KiB or more may travel in fp16 between sites that are far from each other, and nothing else is encoded.
+   * Found sites are far from 5 ms of round trip on: near 5 ms two runs may differ in the last bits, with stated sites never. */
+  const char *codec;
   const char *affinity;     /* CPU list such as "0-3,8" for the library's threads */
-  const char *hostId;       /* equal on two ranks: same node */
-  const char *siteId;       /* equal on two ranks: same site */
-  const char *topologyFile; /* read instead of discovered and measured */
+  const char *hostId;       /* ranks with equal values share a node */
+  const char *siteId;       /* ranks with equal values share a site; found by round trips if no rank states one */
+  const char *topologyFile; /* not in this version: NULL. A communicator measures its links, SETO_TUNING_FILE states constants;
+                             * files of topologies are for setoExplain, setoTopology and setoSimulatePlan */
 } setoConfig_t;
 
 #define SETO_CONFIG_INITIALIZER                                                                                                \
@@ -170,26 +174,29 @@ typedef struct {
 
 #define SETO_CALL_CONFIG_MAGIC 0x5e70ca11u
 
-/* What one call may change. Codec and algorithm are ids from setoCodecId and setoAlgorithmId, so that a call never looks up a
+/* The settings of one call. Codec and algorithm are ids from setoCodecId and setoAlgorithmId, so that a call never looks up a
  * name. All ranks pass the same values, except tag, label, errorFeedback, deadlineMs and waitsNext. */
 typedef struct {
   size_t size;
   unsigned int magic;
   unsigned int version;
-  int codec; /* leave to encode, used where that wins; where it takes nothing (no sum of wider floats): setoInvalidArgument */
+  /* Permits a codec, which is used where it is faster; the id of "none" forbids all; 0: as the communicator. setoInvalidArgument
+   * unless the call is a sum of a float type that is wider than the codec. */
+  int codec;
   int algorithm;
-  setoErrorFeedback_t errorFeedback; /* residual of earlier calls, added before encoding and updated */
-  uint32_t deadlineMs;               /* from the call to its end */
+  setoErrorFeedback_t errorFeedback; /* encoding errors of earlier calls: added before encoding, then updated */
+  uint32_t deadlineMs;               /* time limit from the call to its end */
   setoSwitch_t deterministic;
-  /* Shown in dumps, never compared: the caller's number of the call, and what it is called where it comes from. The label is not
-   * copied: text that stays as long as the process. A group's sends and receives are shown without. */
+  /* Shown in dumps and never compared between ranks: a number and a name that the caller gives to the call. The label is not
+   * copied and must stay valid as long as the process. The sends and receives of a group are shown without them. */
   uint64_t tag;
   const char *label;
-  /* Of a collective other than all-to-all with counts. setoOn: this thread waits for the stream next (setoStreamWait), so that
-   * the call wakes no other thread to drive it meanwhile. If it does not, the call begins a moment later. */
+  /* Valid for collectives except all-to-all with counts. setoOn states that this thread waits for the stream next
+   * (setoStreamWait), so the call wakes no other thread to drive it. If this thread does not wait, the call begins a moment
+   * later. */
   setoSwitch_t waitsNext;
-  /* Of a send or receive: messages between two ranks meet in their order, under one tag. If their tags differ, nothing is
-   * received and the communicator has failed. A receive from any rank takes messages of its tag alone. */
+  /* Valid for sends and receives. The messages between two ranks match in their order, and their tags must be equal. If they
+   * differ, nothing is received and the communicator fails. A receive from any rank accepts only messages with its tag. */
   uint32_t messageTag;
 } setoCallConfig_t;
 
@@ -199,134 +206,142 @@ typedef struct {
         (setoSwitch_t)0, 0                                                                                        \
   }
 
-/* Ids of names, for setoCallConfig_t. An unknown name is setoInvalidArgument; the text lists the known ones. Any thread. */
+/* Ids of codec and algorithm names, for setoCallConfig_t. An unknown name is setoInvalidArgument; the text lists the known
+ * ones. Any thread. */
 SETO_API setoResult_t setoCodecId(const char *name, int *id);
 SETO_API setoResult_t setoAlgorithmId(const char *name, int *id);
-/* Bytes that count elements are encoded to; of "none" what they are. Any thread. */
+/* The number of bytes of `count` encoded elements; for "none" the bytes of the elements themselves. Any thread. */
 SETO_API setoResult_t setoCodecSize(int codec, setoDataType_t datatype, size_t count, size_t *size);
-/* How far an element of a sum over so many ranks may be from the exact one, if no rank's elements are larger than `largest` in
- * magnitude: each contribution is encoded once, and their sum once. A pinned algorithm may encode more often. "none": 0.
- * An average is a sum of elements that were divided first. Any thread. */
+/* An upper bound for the error of each element of a sum over `ranks` ranks, if no rank's elements exceed `largest` in
+ * magnitude. The bound assumes that each contribution and the sum are encoded once; a pinned algorithm may encode more often.
+ * For "none" the bound is 0. An average is a sum of elements that were divided first. Any thread. */
 SETO_API setoResult_t setoCodecErrorBound(int codec, setoDataType_t datatype, int ranks, double largest, double *bound);
 
 /* ---- Version and errors: any thread, never block ----------------------------------------------------------------- */
 
-/* SETO_VERSION_CODE of the library in use, which may be newer than this header. */
+/* The SETO_VERSION_CODE of the loaded library, which may be newer than this header. */
 SETO_API setoResult_t setoGetVersion(int *version);
-/* A constant text for a code, for any int. */
+/* Returns a constant text for a code. Any int is legal. */
 SETO_API const char *setoGetErrorString(setoResult_t result);
-/* NULL: the last failure of a call on this thread. A communicator: its first asynchronous failure if it has one, else as NULL.
- * Never NULL; valid until the next call of the library on this thread. */
+/* With NULL it returns the text of the last failure of a call on this thread; with a communicator the text of its first
+ * asynchronous failure, or if it has none, the same as with NULL. Never returns NULL. The text is valid until the next call of
+ * the library on this thread. */
 SETO_API const char *setoGetLastError(setoComm_t comm);
 
 /* ---- Making communicators ---------------------------------------------------------------------------------------- */
 
-/* An id for one communicator, made on one rank and handed to the others by any means. Does not block; the process that made it
- * must stay alive until every rank's init has returned. */
+/* Makes an id for one communicator. One rank calls it and passes the id to the others by any means. It does not block. The
+ * process that made the id must stay alive until every rank's init has returned. */
 SETO_API setoResult_t setoGetUniqueId(setoUniqueId *uniqueId);
-/* The same for any number of communicators, one after another, until the process that made it ends: a rank's n-th init by it
- * meets the n-th of the others, also after a failure. Beyond NCCL. */
+/* The same, for any number of communicators made one after another while the process that made the id is alive: the n-th init
+ * of each rank with this id makes the n-th communicator, also after a failure. Beyond NCCL. */
 SETO_API setoResult_t setoGetJobId(setoUniqueId *jobId);
-/* Blocks until all nranks have called, or the init deadline. Inside a group one thread may init several ranks. */
+/* Blocks until all nranks have called, or until the init deadline. Inside a group one thread may initialize several ranks. */
 SETO_API setoResult_t setoCommInitRank(setoComm_t *comm, int nranks, setoUniqueId commId, int rank);
-/* The same with a config, which may be NULL. With config.bootstrap the id is ignored. Not blocking if config.blocking is off. */
+/* The same with a config, which may be NULL. With config.bootstrap the id is ignored. Does not block if config.blocking is
+ * setoOff. */
 SETO_API setoResult_t setoCommInitRankConfig(setoComm_t *comm, int nranks, setoUniqueId commId, int rank, setoConfig_t *config);
-/* Several ids, made by several ranks, the same on all: one of them serves, and the ranks share its load. */
+/* The same with several ids, made by several ranks; all ranks pass the same ids. One of the ids is used for the rendezvous, and
+ * the ranks share its load. */
 SETO_API setoResult_t setoCommInitRankScalable(setoComm_t *newcomm, int nranks, int myrank, int nId, setoUniqueId *commIds,
                                                setoConfig_t *config);
-/* Beyond NCCL: all processes of the job that this one was started in, one rank each, found from the environment: SETO_ROOT with
- * SETO_RANK and SETO_RANKS (seto run sets them), else the variables of torchrun, Open MPI's mpirun, MPICH's and Intel MPI's
- * mpiexec, or srun; with none of them one rank alone. What contradicts itself is setoInvalidArgument, naming the variables. Ranks
- * that meet over a network want SETO_SECRET_FILE or SETO_SECRET. config may be NULL; its bootstrap must not be set. A later call
- * makes another communicator of the same ranks; all ranks call in the same order. A program that calls MPI_Init uses
- * setoCommInitMPI of seto/mpi.h instead: mpiexec speaks to one library of a process only. */
+/* Beyond NCCL. Makes a communicator of all processes of this process's job, one rank each, which the environment describes:
+ * SETO_ROOT with SETO_RANK and SETO_RANKS (seto run sets them), else the variables of torchrun, Open MPI's mpirun, MPICH's and
+ * Intel MPI's mpiexec, or srun. Without any of them the communicator has one rank. Contradictory variables are
+ * setoInvalidArgument, and the text names them. Ranks that connect over a network should set SETO_SECRET_FILE or SETO_SECRET.
+ * config may be NULL; its bootstrap must not be set. A later call makes another communicator of the same ranks; all ranks call
+ * in the same order. A program that calls MPI_Init uses setoCommInitMPI of seto/mpi.h instead, because mpiexec serves only one
+ * library of a process. */
 SETO_API setoResult_t setoCommInitEnvironment(setoComm_t *comm, setoConfig_t *config);
-/* All ranks of a communicator in this process: comms[0..ndev). devlist may be NULL (0, 1, ...; on hosts it is not looked at).
- * Each rank may then be driven by a thread of its own, or all by one inside a group. */
+/* Makes a communicator whose ranks are all in this process: comms[0..ndev). devlist may be NULL (0, 1, ...; ignored on hosts).
+ * Each rank may then be driven by its own thread, or all ranks by one thread inside a group. */
 SETO_API setoResult_t setoCommInitAll(setoComm_t *comms, int ndev, const int *devlist);
 
-/* Collective over comm. Ranks with the same color form a communicator, ordered by key, then rank; with SETO_SPLIT_NOCOLOR
- * *newcomm is SETO_COMM_NULL. config NULL inherits everything. If comm does not block, it is in progress until the split has
- * ended, takes no other call until then, and *newcomm is written before that end. */
+/* Collective over comm. Ranks with the same color form a communicator, ordered by key, then by rank. With SETO_SPLIT_NOCOLOR
+ * *newcomm is SETO_COMM_NULL. config NULL inherits everything. If comm does not block, comm is in progress until the split has
+ * ended and accepts no other call until then; *newcomm is written before that. */
 #define SETO_SPLIT_NOCOLOR (-1)
 SETO_API setoResult_t setoCommSplit(setoComm_t comm, int color, int key, setoComm_t *newcomm, setoConfig_t *config);
-/* Called by the survivors only: a communicator without the ranks of the list. SETO_SHRINK_ABORT ends pending operations of comm
- * first, and is legal after a failure. */
+/* Called by the surviving ranks only: makes a communicator without the ranks in the list. SETO_SHRINK_ABORT ends pending
+ * operations of comm first, and is legal after a failure. */
 #define SETO_SHRINK_DEFAULT 0x00
 #define SETO_SHRINK_ABORT 0x01
 SETO_API setoResult_t setoCommShrink(setoComm_t comm, int *excludeRanksList, int excludeRanksCount, setoComm_t *newcomm,
                                      setoConfig_t *config, int shrinkFlags);
-/* An id with which newcomers reach comm; called on one rank. */
+/* Makes an id with which new ranks join comm. One rank calls it. */
 SETO_API setoResult_t setoCommGetUniqueId(setoComm_t comm, setoUniqueId *uniqueId);
-/* A communicator of nRanks: members pass comm and rank -1, newcomers pass comm NULL, the id and their rank. */
+/* Makes a communicator of nRanks. Members of comm pass comm and rank -1; new ranks pass comm NULL, the id and their rank. */
 SETO_API setoResult_t setoCommGrow(setoComm_t comm, int nRanks, const setoUniqueId *uniqueId, int rank, setoComm_t *newcomm,
                                    setoConfig_t *config);
 
 /* ---- Ending communicators ---------------------------------------------------------------------------------------- */
 
-/* Collective: waits until everything issued on comm has ended everywhere, then only queries and destroy are legal. */
+/* Collective. Waits until all operations issued on comm have ended on all ranks. Then only queries and destroy are legal. */
 SETO_API setoResult_t setoCommFinalize(setoComm_t comm);
-/* Local: waits until what this rank has issued has ended here, unless something failed, and never for a peer that is still at it:
- * peers end what this rank has ended, and hear of a call that it rejected. comm is invalid afterwards. */
+/* Local. Waits until all operations that this rank has issued have ended here, unless one failed. It does not wait for peers
+ * that are still working: they can complete the operations that this rank has completed, and they learn of a call that this
+ * rank rejected. comm is invalid afterwards. */
 SETO_API setoResult_t setoCommDestroy(setoComm_t comm);
-/* Any thread. Ends pending operations on every rank it reaches, frees comm; never waits for a peer. An operation for which all
- * that a rank needs had come may still end well there, with the right result; its next call fails. */
+/* Any thread. Ends pending operations on every rank that can be reached, frees comm, and never waits for a peer. If a rank
+ * already has all data that it needs for an operation, that operation may still succeed there with the right result; the next
+ * call of that rank fails. */
 SETO_API setoResult_t setoCommAbort(setoComm_t comm);
-/* Any thread. As abort, but comm stays for queries, dump, shrink and destroy. Flags: SETO_REVOKE_DEFAULT. */
+/* Any thread. Like setoCommAbort, but comm stays valid for queries, dump, shrink and destroy. Flags: SETO_REVOKE_DEFAULT. */
 #define SETO_REVOKE_DEFAULT 0x00
 SETO_API setoResult_t setoCommRevoke(setoComm_t comm, int revokeFlags);
 
 /* ---- Queries: any thread, never block ---------------------------------------------------------------------------- */
 
-/* setoInProgress while a non-blocking call is under way, setoSuccess, or the first failure, which stays until destroy. A
- * rank that has no call under way hears here of a peer that died, stopped answering, or gave up. One that destroyed the
- * communicator is not missed before a call needs it; one whose process ended without that is lost, with messages of it that
- * nobody had asked for. */
+/* *asyncError is setoInProgress while a non-blocking call is under way; otherwise setoSuccess or the first failure, which stays
+ * until destroy. A rank without a call under way learns here that a peer died, stopped answering, or failed. A peer that
+ * destroyed its communicator is reported only when a call needs it. A peer whose process ended without destroying it is
+ * reported as lost, as are its messages that were not received. */
 SETO_API setoResult_t setoCommGetAsyncError(setoComm_t comm, setoResult_t *asyncError);
 SETO_API setoResult_t setoCommCount(const setoComm_t comm, int *count);
-/* CUDA device of the rank; -1 on a host communicator. */
+/* The CUDA device of the rank; -1 on a host communicator. */
 SETO_API setoResult_t setoCommCuDevice(const setoComm_t comm, int *device);
 SETO_API setoResult_t setoCommUserRank(const setoComm_t comm, int *rank);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-/* Memory that peers may map, so that operations on it need fewer copies. Host memory, or device memory if this thread has a
- * current CUDA context. Any thread; not bound to a communicator. */
+/* Allocates memory that peers may map, so that operations on it need fewer copies: host memory, or device memory if this thread
+ * has a current CUDA context. Any thread; the memory is not bound to a communicator. */
 SETO_API setoResult_t setoMemAlloc(void **ptr, size_t size);
 /* NULL is legal. No operation may still use the memory. */
 SETO_API setoResult_t setoMemFree(void *ptr);
-/* Prepares the caller's memory for operations of comm. Local; a hint: unregistered memory works everywhere. */
+/* Prepares the caller's memory for operations of comm. Local. It is only a hint: unregistered memory works everywhere. */
 SETO_API setoResult_t setoCommRegister(const setoComm_t comm, void *buff, size_t size, void **handle);
 SETO_API setoResult_t setoCommDeregister(const setoComm_t comm, void *handle);
 
 /* ---- Custom operations ------------------------------------------------------------------------------------------- */
 
-/* sum over ranks of scalar_rank * x_rank. The scalar is one value of `datatype`, read now (setoScalarHostImmediate) or on the
- * device when the operation runs. The op is valid for this communicator and type only. */
+/* Makes the operation "sum over ranks of scalar_rank * x_rank". The scalar is one value of `datatype`, read now
+ * (setoScalarHostImmediate) or on the device when the operation runs. The op is valid for this communicator and this type
+ * only. */
 SETO_API setoResult_t setoRedOpCreatePreMulSum(setoRedOp_t *op, void *scalar, setoDataType_t datatype,
                                                setoScalarResidence_t residence, setoComm_t comm);
-/* Operations already issued keep what they need. */
+/* Operations that were already issued are not affected. */
 SETO_API setoResult_t setoRedOpDestroy(setoRedOp_t op, setoComm_t comm);
 
 /* ---- Collectives ------------------------------------------------------------------------------------------------- */
 
-/* Each has a plain form and a ...Config form (beyond NCCL 2.31), whose config may be NULL. Buffers may not overlap, except where
- * "in place" says so. sendbuff and recvbuff that a rank does not use may be NULL. */
+/* Each collective has a plain form and a ...Config form (beyond NCCL), whose config may be NULL. Buffers must not
+ * overlap, except where "in place" is stated. A sendbuff or recvbuff that a rank does not use may be NULL. */
 
-/* Every recvbuff: the reduction of count elements. In place: sendbuff == recvbuff. */
+/* Every recvbuff gets the reduction of count elements. In place: sendbuff == recvbuff. */
 SETO_API setoResult_t setoAllReduce(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype, setoRedOp_t op,
                                     setoComm_t comm, setoStream_t stream);
 SETO_API setoResult_t setoAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype,
                                           setoRedOp_t op, setoComm_t comm, setoStream_t stream, const setoCallConfig_t *config);
 
-/* The root's recvbuff: the reduction. In place on the root: sendbuff == recvbuff. */
+/* The root's recvbuff gets the reduction. In place on the root: sendbuff == recvbuff. */
 SETO_API setoResult_t setoReduce(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype, setoRedOp_t op,
                                  int root, setoComm_t comm, setoStream_t stream);
 SETO_API setoResult_t setoReduceConfig(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype,
                                        setoRedOp_t op, int root, setoComm_t comm, setoStream_t stream,
                                        const setoCallConfig_t *config);
 
-/* Every recvbuff: the root's sendbuff. In place: sendbuff == recvbuff. */
+/* Every recvbuff gets a copy of the root's sendbuff. In place: sendbuff == recvbuff. */
 SETO_API setoResult_t setoBroadcast(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype, int root,
                                     setoComm_t comm, setoStream_t stream);
 SETO_API setoResult_t setoBroadcastConfig(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype, int root,
@@ -335,7 +350,7 @@ SETO_API setoResult_t setoBroadcastConfig(const void *sendbuff, void *recvbuff, 
 SETO_API setoResult_t setoBcast(void *buff, size_t count, setoDataType_t datatype, int root, setoComm_t comm,
                                 setoStream_t stream);
 
-/* sendbuff holds nranks parts of recvcount; recvbuff gets the reduction of part `rank`.
+/* sendbuff holds nranks parts of recvcount elements; recvbuff gets the reduction of part `rank`.
  * In place: recvbuff == sendbuff + rank * recvcount. */
 SETO_API setoResult_t setoReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, setoDataType_t datatype,
                                         setoRedOp_t op, setoComm_t comm, setoStream_t stream);
@@ -343,13 +358,14 @@ SETO_API setoResult_t setoReduceScatterConfig(const void *sendbuff, void *recvbu
                                               setoRedOp_t op, setoComm_t comm, setoStream_t stream,
                                               const setoCallConfig_t *config);
 
-/* recvbuff holds nranks parts of sendcount, part r from rank r. In place: sendbuff == recvbuff + rank * sendcount. */
+/* recvbuff gets nranks parts of sendcount elements, part r from rank r. In place: sendbuff == recvbuff + rank * sendcount. */
 SETO_API setoResult_t setoAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, setoDataType_t datatype,
                                     setoComm_t comm, setoStream_t stream);
 SETO_API setoResult_t setoAllGatherConfig(const void *sendbuff, void *recvbuff, size_t sendcount, setoDataType_t datatype,
                                           setoComm_t comm, setoStream_t stream, const setoCallConfig_t *config);
 
-/* Both buffers hold nranks parts of count: part r of recvbuff is part `rank` of rank r's sendbuff. No in place. */
+/* Both buffers hold nranks parts of count elements: part r of recvbuff is part `rank` of rank r's sendbuff. The buffers must
+ * differ. */
 SETO_API setoResult_t setoAlltoAll(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype, setoComm_t comm,
                                    setoStream_t stream);
 SETO_API setoResult_t setoAlltoAllConfig(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype,
@@ -357,29 +373,29 @@ SETO_API setoResult_t setoAlltoAllConfig(const void *sendbuff, void *recvbuff, s
 #define setoAllToAll setoAlltoAll
 #define setoAllToAllConfig setoAlltoAllConfig
 
-/* The root's recvbuff holds nranks parts of count, part r from rank r. In place on the root:
+/* The root's recvbuff gets nranks parts of count elements, part r from rank r. In place on the root:
  * sendbuff == recvbuff + root * count. */
 SETO_API setoResult_t setoGather(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype, int root,
                                  setoComm_t comm, setoStream_t stream);
 SETO_API setoResult_t setoGatherConfig(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype, int root,
                                        setoComm_t comm, setoStream_t stream, const setoCallConfig_t *config);
 
-/* Rank r's recvbuff: part r of the root's sendbuff, which holds nranks parts of count. In place on the root:
+/* Rank r's recvbuff gets part r of the root's sendbuff, which holds nranks parts of count elements. In place on the root:
  * recvbuff == sendbuff + root * count. */
 SETO_API setoResult_t setoScatter(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype, int root,
                                   setoComm_t comm, setoStream_t stream);
 SETO_API setoResult_t setoScatterConfig(const void *sendbuff, void *recvbuff, size_t count, setoDataType_t datatype, int root,
                                         setoComm_t comm, setoStream_t stream, const setoCallConfig_t *config);
 
-/* Ends when every rank has entered. Beyond NCCL. */
+/* Ends when every rank has called it. Beyond NCCL. */
 SETO_API setoResult_t setoBarrier(setoComm_t comm, setoStream_t stream);
 SETO_API setoResult_t setoBarrierConfig(setoComm_t comm, setoStream_t stream, const setoCallConfig_t *config);
 
-/* Beyond NCCL, uneven parts. Counts and displacements are arrays of nranks elements (not bytes) in host memory; displacements
- * NULL: parts follow each other. */
+/* Beyond NCCL: parts of different sizes. Counts and displacements are arrays of nranks values in host memory, in elements, not
+ * bytes. If the displacements are NULL, the parts are adjacent. */
 
-/* Sends sendcounts[r] elements at sendbuff + sdispls[r] to rank r and receives recvcounts[r] at recvbuff + rdispls[r] from it.
- * sendcounts[r] here and recvcounts[this rank] on r must agree. No in place. */
+/* Sends sendcounts[r] elements at sendbuff + sdispls[r] to rank r, and receives recvcounts[r] elements at recvbuff +
+ * rdispls[r] from it. sendcounts[r] here must equal recvcounts[this rank] on rank r. The buffers must differ. */
 SETO_API setoResult_t setoAllToAllv(const void *sendbuff, const size_t sendcounts[], const size_t sdispls[], void *recvbuff,
                                     const size_t recvcounts[], const size_t rdispls[], setoDataType_t datatype, setoComm_t comm,
                                     setoStream_t stream);
@@ -395,8 +411,8 @@ SETO_API setoResult_t setoAllGathervConfig(const void *sendbuff, size_t sendcoun
                                            const size_t rdispls[], setoDataType_t datatype, setoComm_t comm, setoStream_t stream,
                                            const setoCallConfig_t *config);
 
-/* recvcounts is the same on all ranks; sendbuff holds the parts one after another and recvbuff gets the reduction of part `rank`.
- * In place: recvbuff == sendbuff + recvcounts[0] + ... + recvcounts[rank - 1]. */
+/* recvcounts is the same on all ranks. sendbuff holds the parts one after another, and recvbuff gets the reduction of part
+ * `rank`. In place: recvbuff == sendbuff + recvcounts[0] + ... + recvcounts[rank - 1]. */
 SETO_API setoResult_t setoReduceScatterv(const void *sendbuff, void *recvbuff, const size_t recvcounts[], setoDataType_t datatype,
                                          setoRedOp_t op, setoComm_t comm, setoStream_t stream);
 SETO_API setoResult_t setoReduceScattervConfig(const void *sendbuff, void *recvbuff, const size_t recvcounts[],
@@ -405,8 +421,9 @@ SETO_API setoResult_t setoReduceScattervConfig(const void *sendbuff, void *recvb
 
 /* ---- Point to point and groups ----------------------------------------------------------------------------------- */
 
-/* Sends to a peer match its receives in order; counts and types must agree. Alone, a send ends when the receiver or the library
- * has taken the data; sends that face each other belong into a group. A rank may send to itself inside a group. */
+/* The sends to a peer match its receives in order; counts and types must agree. Outside a group a send ends when the receiver
+ * or the library has taken the data; two ranks that send to each other must do so inside a group. A rank may send to itself
+ * inside a group. */
 SETO_API setoResult_t setoSend(const void *sendbuff, size_t count, setoDataType_t datatype, int peer, setoComm_t comm,
                                setoStream_t stream);
 SETO_API setoResult_t setoRecv(void *recvbuff, size_t count, setoDataType_t datatype, int peer, setoComm_t comm,
@@ -416,27 +433,27 @@ SETO_API setoResult_t setoSendConfig(const void *sendbuff, size_t count, setoDat
 SETO_API setoResult_t setoRecvConfig(void *recvbuff, size_t count, setoDataType_t datatype, int peer, setoComm_t comm,
                                      setoStream_t stream, const setoCallConfig_t *config);
 
-/* Receives from whoever sends first something for which no receive was issued, and gives that rank: with a stream, source is
- * written before the call has ended, and must stay valid until then. Not part of a group. deadlineMs counts for the wait, and
- * again for the message. All-to-alls with counts are sends and receives too, in the order of their issue, but never what this
- * takes. */
+/* Receives from the first rank that sends a message for which no receive was issued, and writes that rank to *source. With a
+ * stream, *source is written before the call has ended and must stay valid until then. Not allowed in a group. deadlineMs
+ * applies to the wait, and again to the message. All-to-alls with counts consist of sends and receives too, in the order of
+ * their issue, but this call never receives their messages. */
 SETO_API setoResult_t setoRecvAny(void *recvbuff, size_t count, setoDataType_t datatype, int *source, setoComm_t comm,
                                   setoStream_t stream);
 SETO_API setoResult_t setoRecvAnyConfig(void *recvbuff, size_t count, setoDataType_t datatype, int *source, setoComm_t comm,
                                         setoStream_t stream, const setoCallConfig_t *config);
 
-/* Calls of this thread between start and end are queued and issued as one, over any number of communicators. Groups nest; the
- * outermost end issues, and blocks for operations on stream NULL of host communicators. The first failure is its result.
- * What a group holds for one host stream is one item of it: all of it starts together, so no call may read what another one
- * writes, and the item has ended when all has. So one thread may drive every rank of a communicator through one stream; without a
- * group they would wait for each other, one behind the other. A rejected call does no harm to the rest of its group, and takes
- * its place in the order as ever. */
+/* Calls of this thread between start and end are queued and issued together, over any number of communicators. Groups nest:
+ * the outermost end issues the calls, and blocks for operations on stream NULL of host communicators. Its result is the first
+ * failure. All calls of a group on one host stream form one item of that stream: they start together, so no call may read what
+ * another one writes, and the item has ended when all have. So one thread may drive every rank of a communicator through one
+ * stream; without a group the calls would run one after another and wait for each other for ever. A rejected call does not
+ * affect the rest of its group, and takes its place in the order. */
 SETO_API setoResult_t setoGroupStart(void);
 SETO_API setoResult_t setoGroupEnd(void);
 
-/* Ends a group without issuing it and estimates its time: operations of one communicator one after another, those of several
- * side by side. What would be rejected is the result here, too. Local: other ranks need not call it. The end of an inner group
- * leaves its calls to the outer one. */
+/* Ends a group without issuing it, and estimates its time: operations of one communicator run one after another, those of
+ * several communicators in parallel. If a call would be rejected, that is the result. Local: other ranks need not call it. The
+ * end of an inner group leaves its calls to the outer group. */
 #define SETO_SIM_INFO_MAGIC 0x5e705130u
 typedef struct {
   size_t size;
@@ -450,108 +467,161 @@ SETO_API setoResult_t setoGroupSimulateEnd(setoSimInfo_t *simInfo);
 
 /* ---- Host streams: beyond NCCL ----------------------------------------------------------------------------------- */
 
-/* A queue of operations that run in order, of any host communicators of this process. An item is a call, or all calls of a group
- * on this stream; a position is the number of items ever queued on it. All functions of this section from any thread; a destroyed
- * or foreign handle is setoInvalidArgument. */
+/* A queue of operations that run in order, on any host communicators of this process. An item is one call, or all calls of a
+ * group on this stream; a position is the number of items ever queued. Functions of this section may be called from any
+ * thread. A handle that was destroyed, or is not a host stream, is setoInvalidArgument. */
 SETO_API setoResult_t setoStreamCreate(setoStream_t *stream);
-/* Waits for what is queued, within the operation deadlines. */
+/* Waits for all queued items, within the operation deadlines. */
 SETO_API setoResult_t setoStreamDestroy(setoStream_t stream);
-/* The position of the item queued last. */
+/* The position of the last queued item. */
 SETO_API setoResult_t setoStreamPosition(setoStream_t stream, uint64_t *position);
-/* Blocks until everything up to position has ended; the waiting thread drives the work. Gives the first failure up to there, or
- * setoTimeout after timeoutMs (0: the operation deadlines alone bound it), which leaves the stream as it was. */
+/* Blocks until all items up to position have ended; the waiting thread drives the work. Returns the first failure up to there,
+ * or setoTimeout after timeoutMs (0: only the operation deadlines apply), which does not change the stream. */
 SETO_API setoResult_t setoStreamWait(setoStream_t stream, uint64_t position, uint32_t timeoutMs);
-/* As wait, but gives setoInProgress instead of blocking. */
+/* Like setoStreamWait, but returns setoInProgress instead of blocking. */
 SETO_API setoResult_t setoStreamPoll(setoStream_t stream, uint64_t position);
-/* Items queued on stream from now on start after `other` has reached the position. Does not block. */
+/* Items queued on `stream` from now on start after `other` has reached the position. Does not block. */
 SETO_API setoResult_t setoStreamWaitFor(setoStream_t stream, setoStream_t other, uint64_t position);
-/* Queues a call. It runs on a thread of the library or of a waiter, must not block and must not call this library. */
+/* Queues a function call. The function runs on a thread of the library or of a waiter; it must not block and must not call
+ * this library. */
 typedef void (*setoHostFunction_t)(void *argument);
 SETO_API setoResult_t setoLaunchHostFunction(setoStream_t stream, setoHostFunction_t function, void *argument);
-/* The same, and the function is told how the item before it ended, whatever ended before that: its own result and text, which is
- * valid during the call. */
+/* The same, and the function receives the result and the text of the item before it (of that item only). The text is valid
+ * during the call. */
 typedef void (*setoOutcomeFunction_t)(setoResult_t result, const char *text, void *argument);
 SETO_API setoResult_t setoLaunchOutcomeFunction(setoStream_t stream, setoOutcomeFunction_t function, void *argument);
 
 /* ---- Contexts, error feedback: beyond NCCL ----------------------------------------------------------------------- */
 
-/* Connections, slots and progress that several communicators of one rank share. Ranks that are threads have one each. config may
- * be NULL; memory, affinity, hostId, siteId and topologyFile are looked at. */
+/* A context holds the connections, slots and progress that several communicators of one rank share. If ranks are threads, each
+ * has its own context. config may be NULL; only memory, affinity, hostId, siteId and topologyFile are used. */
 SETO_API setoResult_t setoContextCreate(setoContext_t *context, const setoConfig_t *config);
-/* setoInvalidUsage while a communicator uses it. */
+/* Returns setoInvalidUsage while a communicator uses the context. */
 SETO_API setoResult_t setoContextDestroy(setoContext_t context);
 
-/* What a lossy codec left out of one tensor's elements on this rank, call by call: a call that has it in its config adds it to
- * what this rank encodes (its contribution, what others have added to that, or the result, as the algorithm has it), and leaves
- * there what that leaves out. So the results of many calls add up to the exact sums, but for one call's error, if every rank has
- * one (a pinned recursive_doubling encodes sums again on the way, and forgets what that leaves out). Zero at first.
- * count: elements of the sendbuff (of a reduce_scatter: of all ranks together). datatype: setoFloat32, setoFloat64, setoBfloat16.
- * comm: whose calls may have it, and no other's. A call of another shape, or that is no sum, is setoInvalidArgument. Calls that
- * share a state run one after another; they may be queued, and the bits are the same. A call that travels exactly changes
- * nothing. After a call that failed: load or reset it. Not all ranks need one. A call may outlive the handle. */
+/* The accumulated encoding errors of one tensor on this rank. A call that has the state in its config adds the state to what
+ * this rank encodes (its contribution, its contribution plus what it received, or the result, depending on the algorithm), and
+ * stores the new encoding error in it. So if every rank has a state, the results of many calls add up to the exact sums,
+ * except for the error of one call. (Exception: a pinned recursive_doubling encodes intermediate sums again, and that error is
+ * not kept.) The state starts at zero. count: elements of the sendbuff (for reduce_scatter: of all ranks together). datatype:
+ * setoFloat32, setoFloat64 or setoBfloat16. comm: the only communicator whose calls may use the state. A call with another
+ * shape, or that is not a sum, is setoInvalidArgument. Calls that share a state run one after another; they may be queued, and
+ * the bits are the same. A call that uses no codec does not change the state. After a failed call, load or reset the state.
+ * Not all ranks need a state. A call may outlive the handle. */
 SETO_API setoResult_t setoErrorFeedbackCreate(setoErrorFeedback_t *state, size_t count, setoDataType_t datatype, setoComm_t comm);
-/* Reset, Save and Load are setoInvalidUsage while a call uses it, or was queued to; calls of a group count from its end. */
+/* Reset, Save and Load return setoInvalidUsage while a call uses the state or is queued to use it; a call of a group is queued
+ * at the end of the group. */
 SETO_API setoResult_t setoErrorFeedbackReset(setoErrorFeedback_t state);
-/* Bytes that Save writes: the residuals, of 4 bytes (of setoFloat64: 8), and a heading. */
+/* The number of bytes that Save writes: a header, and residuals of 4 bytes each (setoFloat64: 8). */
 SETO_API setoResult_t setoErrorFeedbackSize(setoErrorFeedback_t state, size_t *size);
 SETO_API setoResult_t setoErrorFeedbackSave(setoErrorFeedback_t state, void *saved, size_t size);
-/* Into a state of the same count and type, of any communicator. Bytes that are cut off, altered or of another shape are
- * setoInvalidArgument, and change nothing. */
+/* Loads into a state of the same count and type, of any communicator. Bytes that are cut off, altered or of another shape are
+ * setoInvalidArgument and change nothing. */
 SETO_API setoResult_t setoErrorFeedbackLoad(setoErrorFeedback_t state, const void *saved, size_t size);
 SETO_API setoResult_t setoErrorFeedbackDestroy(setoErrorFeedback_t state);
 
-/* ---- Seeing inside: beyond NCCL, any thread, never block --------------------------------------------------------- */
+/* ---- Introspection: beyond NCCL, any thread, never block --------------------------------------------------------- */
 
-/* These write at most `capacity` bytes, always zero-terminated if capacity > 0, and set *size (may be NULL) to the length of the
- * whole text without the zero: text may be NULL with capacity 0 to learn it. A text that was cut is still setoSuccess. */
-typedef enum { setoFormatText = 1, setoFormatJson = 2 } setoFormat_t;
+/* These functions write at most `capacity` bytes, always zero-terminated if capacity > 0, and set *size (may be NULL) to the
+ * length of the whole text without the zero. To learn the length pass text NULL and capacity 0. A text that was cut is still
+ * setoSuccess. */
+typedef enum { setoFormatText = 1, setoFormatJson = 2, setoFormatXml = 3, setoFormatSvg = 4 } setoFormat_t;
 
-/* topic: "version", "build", "machine", "config", "transports", "algorithms", "codecs", "status"; NULL: all. */
+/* topic: "version", "build", "machine", "config", "transports", "algorithms", "constants", "codecs", "status"; NULL: all. */
 SETO_API setoResult_t setoInfo(const char *topic, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
-/* What codecs there are: bits, errors, what becomes of NaN, infinity, zero and denormals; and how fast one core of this machine
- * encodes and decodes, which takes some 0.2 s to measure. */
+/* Describes all codecs: bits, errors, results for NaN, infinity, zero and denormals, and the speed at which one core of this
+ * machine encodes and decodes. Measuring the speed takes some 0.2 s. */
 SETO_API setoResult_t setoCodecs(setoFormat_t format, char *text, size_t capacity, size_t *size);
-/* What each codec would make of these numbers (a gradient, say): bytes, largest error, signal to noise. Any alignment. */
+/* Encodes and decodes these numbers (a gradient, for example) with each codec, and reports bytes, largest error and signal to
+ * noise. The numbers may have any alignment. */
 SETO_API setoResult_t setoCodecCheck(const void *values, setoDataType_t datatype, size_t count, setoFormat_t format, char *text,
                                      size_t capacity, size_t *size);
 
-/* Checks this host for `ranks` ranks (0: one for each usable core): what it has, whether that is well, and what to mend. Each
- * line begins with ok, warn or bad; *bad (may be NULL) is how many are bad. Changes nothing, and needs no communicator. */
+/* Checks this host for `ranks` ranks (0: one for each usable core), and reports what was found, whether it is good, and what to
+ * change.
+ * Each line begins with ok, warn or bad; *bad (may be NULL) is the number of bad lines. Changes nothing, and needs no
+ * communicator. */
 SETO_API setoResult_t setoDoctor(int ranks, setoFormat_t format, char *text, size_t capacity, size_t *size, int *bad);
 
-/* Every candidate for a call, its estimated time and why it lost. With comm the question is about that communicator and the
- * shape is ignored; without, about a made-up one of `ranks` ranks spread over `nodes` nodes and `sites` sites. */
+/* Explains the choice for a call: every candidate algorithm, its estimated time, and why it was not chosen. With comm the
+ * question is about that communicator and the shape is ignored; without comm it is about a hypothetical communicator of `ranks`
+ * ranks on `nodes` nodes and `sites` sites. */
 #define SETO_QUESTION_MAGIC 0x5e70a5c0u
 typedef struct {
   size_t size;
   unsigned int magic;
   unsigned int version;
   const char *collective; /* "all_reduce", "all_gather", ... */
-  uint64_t bytes;         /* of the size column of the benchmarks */
+  uint64_t bytes;         /* as in the size column of the benchmarks */
   setoDataType_t datatype;
   setoRedOp_t op;
   setoComm_t comm;
   int ranks; /* 0: 2 */
   int nodes; /* 0: 1 */
   int sites; /* 0: 1 */
+  /* A path: the hosts, sites and links of this topology file hold (nodes and sites: 0). ranks: 0 for one on each GPU, or on each
+   * host without one; else a multiple of that, on copies of the hosts. NULL: ranks, nodes and sites hold. */
   const char *topologyFile;
+  uint64_t bytesTo; /* 0: one size; else a table of the choices for bytes, 2 * bytes, ... to this size, with the crossovers */
 } setoQuestion_t;
 #define SETO_QUESTION_INITIALIZER \
-  { sizeof(setoQuestion_t), SETO_QUESTION_MAGIC, SETO_VERSION_CODE, NULL, 0, setoFloat32, setoSum, NULL, 0, 0, 0, NULL }
+  { sizeof(setoQuestion_t), SETO_QUESTION_MAGIC, SETO_VERSION_CODE, NULL, 0, setoFloat32, setoSum, NULL, 0, 0, 0, NULL, 0 }
 SETO_API setoResult_t setoExplain(const setoQuestion_t *question, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
-/* What a communicator knows of itself, any thread, also while a call waits: operations issued, begun and done here; the first
- * failure; of every rank whether it is alive, has left or is dead, how many operations it has done and what it said last; the
- * last calls with their times, and what those under way wait for, which they are given some 20 ms to say. As JSON it is what
- * setoReport reads (docs/flight_recorder.md). */
+/* Describes topologies: the sites, hosts, NUMA nodes, PCI switches, GPUs, NICs and links of files, and where each fact comes
+ * from. The files are NCCL's topology XML, AMD's variant of it, or hwloc's XML. A file may state only a part; what it does not
+ * state is guessed, and the text says so. setoFormatXml writes NCCL's format without guesses, setoFormatSvg a drawing; only this
+ * function knows these two. Without files it describes this machine, which takes some 50 ms. */
+typedef struct {
+  const char *name; /* file name, for messages */
+  const char *site; /* the site of the file's hosts; NULL: as the file states */
+  const char *text;
+  size_t size;
+  int copies;        /* hosts like each host of the file; 0: 1 */
+  int isThisMachine; /* 1: the file is a hint about this machine, and is completed by what is found here */
+} setoTopologyText_t;
+SETO_API setoResult_t setoTopology(const setoTopologyText_t *files, size_t count, setoFormat_t format, char *text,
+                                   size_t capacity, size_t *size);
+
+/* Writes the topology of this rank's host as a part of its job, as XML: the host with the source of each fact, the sites of the
+ * job, and the measured links between them. An empty text on all ranks but the first of each host, so that a host is described
+ * once. It takes some 50 ms and sends nothing: gather the texts, and give those that are not empty to setoTopology, which makes
+ * one topology of them. */
+SETO_API setoResult_t setoCommTopology(setoComm_t comm, char *text, size_t capacity, size_t *size);
+
+/* Simulates a call on a topology (files as above): its predicted time and the load of each link. Nothing is measured and nothing
+ * is sent. What the files do not state is assumed, and the text says so. setoFormatSvg draws a Gantt chart of the lanes of some
+ * ranks. SETO_CODEC and SETO_TUNING_FILE hold as for setoExplain. 10,000 ranks take about two minutes and 1 GiB. */
+#define SETO_SIMULATION_MAGIC 0x5e70514du
+typedef struct {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  const char *collective; /* "all_reduce", "all_gather", ... */
+  const char *algorithm;  /* NULL: the one that the library chooses for these links */
+  uint64_t bytes;         /* as in the size column of the benchmarks */
+  setoDataType_t datatype;
+  int ranks; /* spread evenly over the hosts; 0: a rank for each GPU, and one for each host without GPUs */
+  const setoTopologyText_t *files;
+  size_t fileCount; /* at least 1 */
+} setoSimulation_t;
+#define SETO_SIMULATION_INITIALIZER \
+  { sizeof(setoSimulation_t), SETO_SIMULATION_MAGIC, SETO_VERSION_CODE, NULL, NULL, 0, setoFloat32, 0, NULL, 0 }
+SETO_API setoResult_t setoSimulatePlan(const setoSimulation_t *simulation, setoFormat_t format, char *text, size_t capacity,
+                                       size_t *size);
+
+/* Writes the state of a communicator, from any thread, also while a call waits: operations issued, begun and done here; the first
+ * failure; for every rank whether it is alive, has left or is dead, how many operations it has done, and its last report; the
+ * last calls with their times, and what calls under way wait for (they get some 20 ms to report that). setoReport reads the
+ * JSON form (docs/flight_recorder.md). */
 SETO_API setoResult_t setoCommDump(setoComm_t comm, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
-/* Puts together what several ranks dumped as JSON, of one communicator or of several, and says who keeps whom waiting: the first
- * line is the verdict. What cannot be used is left out and named; setoInvalidArgument if nothing is left. Needs no communicator.
- */
+/* Combines JSON dumps of several ranks, of one communicator or of several, and finds the rank that keeps others waiting. The
+ * first line is the diagnosis. A dump that cannot be used is left out and named; setoInvalidArgument if none is left. It needs no
+ * communicator. */
 typedef struct {
-  const char *name; /* for messages: its file */
+  const char *name; /* file name, for messages */
   const char *text;
   size_t size;
 } setoDumpText_t;

@@ -1,5 +1,6 @@
-// RAII over seto.h for C++17 programs: owns communicators, streams, contexts, groups and memory, and turns result codes into
-// seto::Error. The contracts (threads, blocking, lifetime, in place) are those of seto.h.
+// RAII over seto.h for C++17 programs: classes own communicators, streams, contexts, groups and memory, and
+// a result code other than setoSuccess throws seto::Error. The contracts (threads, blocking, lifetime, in place) are those of
+// seto.h.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 #include "seto/seto.h"
 
 namespace seto {
-// Inline, so that these names never collide at link time with those inside the library.
+// Inline, so that these names do not collide at link time with names inside the library.
 inline namespace cxx {
 
 class Error final : public std::runtime_error {
@@ -106,7 +107,7 @@ class Stream final {
   setoStream_t stream_ = nullptr;
 };
 
-// One rank's end of a communicator. A null stream is a blocking call on host communicators.
+// One rank's handle of a communicator. On host communicators a null stream makes a blocking call.
 class Communicator final {
  public:
   explicit Communicator(setoComm_t comm) : comm_(comm) {}
@@ -137,7 +138,7 @@ class Communicator final {
     check(setoCommCount(get(), &count));
     return count;
   }
-  // Empty with SETO_SPLIT_NOCOLOR.
+  // Returns an empty communicator with SETO_SPLIT_NOCOLOR.
   Communicator split(int color, int key) const {
     setoComm_t comm = nullptr;
     check(setoCommSplit(get(), color, key, &comm, nullptr), get());
@@ -185,7 +186,7 @@ inline setoUniqueId make_unique_id() {
   return id;
 }
 
-// For any number of communicators, one after another.
+// An id for any number of communicators, made one after another.
 inline setoUniqueId make_job_id() {
   setoUniqueId id;
   check(setoGetJobId(&id));

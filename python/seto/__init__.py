@@ -1,4 +1,4 @@
-"""Seto: collective communication over islands of ranks.
+"""Seto: collective communication between ranks on one machine or on several sites.
 
     import numpy, seto
 
@@ -6,7 +6,7 @@
         mine = numpy.full(1000, float(comm.rank), dtype=numpy.float32)
         comm.all_reduce(mine)                  # in place: the sum over all ranks
 
-With PyTorch: ``init_process_group("seto")`` (see :mod:`seto.torch`). This module itself needs neither torch nor numpy: whatever
+With PyTorch: ``init_process_group("seto")`` (see :mod:`seto.torch`). This module itself needs neither torch nor numpy: any object that
 offers its memory by the buffer protocol or by DLPack may be passed.
 """
 

@@ -1,6 +1,6 @@
-"""What torch's own import loads: it makes "seto" known to torch."""
+"""The entry point that `import torch` loads. It registers the backend "seto"."""
 
 
 def load() -> None:
-    """That import may be one which ``import seto.torch`` has begun: the rest of it follows when torch is there."""
+    """``import seto.torch`` may itself have begun to import torch. Then it registers the rest when torch is complete."""
     import seto.torch  # noqa: F401

@@ -36,21 +36,21 @@ _position_of = answering("setoStreamPosition", _handle, ctypes.POINTER(ctypes.c_
 _wait_for = answering("setoStreamWait", _handle, ctypes.c_uint64, ctypes.c_uint32)
 _poll = answering("setoStreamPoll", _handle, ctypes.c_uint64)
 
-# Whoever waits lets the interpreter run signal handlers as often: Ctrl-C is one.
+# The interval at which a wait lets the interpreter run signal handlers, for example after Ctrl-C.
 _LOOK_MS = 100
 _LOOK_AT_INIT_S = 0.002
 _SETO_ON, _SETO_OFF = 1, 2
 
 
-# Of truths: any of them, or all.
+# Reductions of bool: any value true, or all values true.
 _OF_TRUTHS = {"sum": "max", "max": "max", "prod": "min", "min": "min"}
 
 
 def _op(name: str, memory: Memory) -> int:
     if name not in _OPS:
-        raise ValueError(f"op: '{name}' is none; there are {', '.join(_OPS)}")
+        raise ValueError(f"op: '{name}' is unknown; the operations are {', '.join(_OPS)}")
     if memory.truths and name not in _OF_TRUTHS:
-        raise ValueError(f"op: there is no {name} of truths; there are {', '.join(_OF_TRUTHS)}")
+        raise ValueError(f"op: '{name}' is not defined for bool; the operations are {', '.join(_OF_TRUTHS)}")
     return _OPS[_OF_TRUTHS[name] if memory.truths else name]
 
 
@@ -61,17 +61,17 @@ def _id_of(codec: str) -> int:
 
 
 class Communicator:
-    """All processes of the job that this one was started in, one rank each.
+    """A communicator of all processes of this job, one rank in each.
 
-    The job is found in the environment: ``seto run``, Open MPI, MPICH, Intel MPI, Slurm, or the variables of torchrun; with none
-    of them there is one rank alone. A second communicator is one of the same ranks, made by all of them in the same order.
+    The environment describes the job: ``seto run``, Open MPI, MPICH, Intel MPI, Slurm, or the variables of torchrun; with none
+    of them there is one rank. A second communicator has the same ranks; all of them make their communicators in the same order.
 
     Every method that moves data blocks until this rank's part has ended, with the GIL released, and raises
-    :class:`seto.SetoError` with the library's text. Arrays are whatever offers its memory by the buffer protocol (numpy, array,
+    :class:`seto.SetoError` with the library's text. Arrays are objects that offer their memory by the buffer protocol (numpy, array,
     bytearray) or DLPack (torch, jax), dense and in host memory. One thread at a time.
 
-    Ctrl-C, or whatever a signal handler raises, ends a wait for the other ranks within a tenth of a second, and the communicator
-    with it: its other ranks hear so at once.
+    Ctrl-C, or any exception of a signal handler, ends a wait for the other ranks within a tenth of a second, and the communicator
+    with it; the other ranks learn of it at once.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class Communicator:
     ) -> None:
         self._handle, self._stream = _handle(), _handle()
         self._process = os.getpid()
-        self._lock = threading.RLock()  # of the handles; nobody waits for a peer under it
-        self._lent: "Optional[tuple[Memory, ...]]" = None  # to the call that is under way
+        self._lock = threading.RLock()  # guards the handles; it is never held during a wait for a peer
+        self._lent: "Optional[tuple[Memory, ...]]" = None  # the memory that the call under way uses
         if timeout_s is not None and timeout_s <= 0:
-            raise ValueError(f"timeout_s: {timeout_s} is none; it is positive, or None for what SETO_OPERATION_TIMEOUT_MS says")
+            raise ValueError(f"timeout_s: {timeout_s} is not valid; pass a positive number, or None for SETO_OPERATION_TIMEOUT_MS")
         config = Config(size=ctypes.sizeof(Config), magic=Config.MAGIC, version=version_code())
         config.codec = codec.encode() if codec else None
         config.algorithm = algorithm.encode() if algorithm else None
@@ -95,7 +95,7 @@ class Communicator:
         config.operation_timeout_ms = 0 if timeout_s is None else max(1, int(timeout_s * 1000))
         self._config = CallConfig(size=ctypes.sizeof(CallConfig), magic=CallConfig.MAGIC, version=version_code(), waits_next=_SETO_ON)
         self._position = ctypes.c_uint64()
-        self._by_config, self._by_position = ctypes.byref(self._config), ctypes.byref(self._position)  # once, as calls are many
+        self._by_config, self._by_position = ctypes.byref(self._config), ctypes.byref(self._position)  # made once for all calls
         self._make(config)
         found = _int()
         _rank(self._handle, ctypes.byref(found))
@@ -105,46 +105,46 @@ class Communicator:
 
     @property
     def rank(self) -> int:
-        """Of this process, from 0."""
+        """The rank of this process, from 0."""
         return self._rank
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
         return self._size
 
     def all_reduce(self, array: Any, op: str = "sum", *, out: Any = None, codec: Optional[str] = None) -> Any:
-        """The reduction of every rank's array, on all ranks: in place, or into `out`. Gives where it is."""
+        """Reduces the arrays of all ranks, on all ranks: in place, or into `out`. Returns the array with the result."""
         mine, into = self._pair(array, out)
         self._call((mine, into), _all_reduce, mine.address, into.address, mine.count, mine.type, _op(op, mine), codec=codec)
         return array if out is None else out
 
     def reduce(self, array: Any, root: int, op: str = "sum") -> Any:
-        """The same on the root alone; the arrays of the others stay as they are."""
+        """Reduces the arrays of all ranks on the root only; the arrays of the other ranks do not change."""
         mine = memory_of(array, "array", writable=self.rank == root)
         self._call((mine,), _reduce, mine.address, mine.address, mine.count, mine.type, _op(op, mine), root)
         return array
 
     def all_gather(self, array: Any, out: Any) -> Any:
-        """Every rank's array, one after another in the order of ranks."""
+        """Collects the arrays of all ranks, in the order of ranks."""
         mine, into = memory_of(array, "array", writable=False), memory_of(out, "out", writable=True)
         self._same_type(mine, into)
         if into.count != mine.count * self.size:
-            raise ValueError(f"out: {into.count} elements, but {self.size} ranks bring {mine.count} each")
+            raise ValueError(f"out: {into.count} elements, but {self.size} ranks pass {mine.count} each")
         self._call((mine, into), _all_gather, mine.address, into.address, mine.count, mine.type)
         return out
 
     def reduce_scatter(self, array: Any, out: Any, op: str = "sum", *, codec: Optional[str] = None) -> Any:
-        """Part `rank` of the reduction of every rank's array."""
+        """Reduces the arrays of all ranks; each rank receives the part with its number."""
         mine, into = memory_of(array, "array", writable=False), memory_of(out, "out", writable=True)
         self._same_type(mine, into)
         if mine.count != into.count * self.size:
-            raise ValueError(f"array: {mine.count} elements, but {self.size} ranks take {into.count} each")
+            raise ValueError(f"array: {mine.count} elements, but {self.size} ranks receive {into.count} each")
         self._call((mine, into), _reduce_scatter, mine.address, into.address, into.count, mine.type, _op(op, mine), codec=codec)
         return out
 
     def all_to_all(self, array: Any, out: Any) -> Any:
-        """Part r of `out` is part `rank` of rank r's array."""
+        """Sends part r of the array to rank r; part r of `out` is this rank's part of the array of rank r."""
         mine, into = self._pair(array, out)
         if mine.count % self.size != 0:
             raise ValueError(f"array: {mine.count} elements do not divide among {self.size} ranks")
@@ -152,38 +152,38 @@ class Communicator:
         return out
 
     def broadcast(self, array: Any, root: int = 0) -> Any:
-        """The root's array, on all ranks."""
+        """Copies the array of the root to all ranks."""
         mine = memory_of(array, "array", writable=self.rank != root)
         self._call((mine,), _broadcast, mine.address, mine.address, mine.count, mine.type, root)
         return array
 
     def send(self, array: Any, to: int) -> None:
-        """Ends when the receiver, or the library, has taken it."""
+        """Sends an array. Returns when the receiver, or a buffer of the library, has it."""
         mine = memory_of(array, "array", writable=False)
         self._call((mine,), _send, mine.address, mine.count, mine.type, to)
 
     def receive(self, array: Any, source: int) -> Any:
-        """What rank `source` sends next."""
+        """Receives the next array that rank `source` sends."""
         into = memory_of(array, "array", writable=True)
         self._call((into,), _receive, into.address, into.count, into.type, source)
         return array
 
     def barrier(self) -> None:
-        """Ends when every rank has come."""
+        """Returns when every rank has called it."""
         self._call((), _barrier)
 
     def abort(self) -> None:
-        """Ends pending calls on all ranks; from any thread."""
+        """Ends pending calls on all ranks. Any thread may call it."""
         with self._lock:
             none, mine = _handle(), self._is_of_this_process()
-            handle, self._handle = self._handle, none  # no signal is let in between this line and the end of the next
+            handle, self._handle = self._handle, none  # no signal handler runs between this line and the end of the next
             if handle and mine:
                 _abort(handle)
-            if self._lent is None:  # else by the call that is under way
+            if self._lent is None:  # otherwise the call under way closes the handle
                 self._drop_stream()
 
     def close(self) -> None:
-        """Local; a communicator that is collected closes itself. Where a call of it is under way, that is aborted."""
+        """Closes this rank's communicator; other ranks need not call it. A call that is under way is aborted. Garbage collection closes too."""
         with self._lock:
             if self._lent is not None:
                 self.abort()
@@ -203,12 +203,12 @@ class Communicator:
     def __repr__(self) -> str:
         return f"seto.Communicator(rank {self.rank} of {self.size}{'' if self._handle else ', closed'})"
 
-    # At the end of the interpreter the system takes back what there is.
+    # When the interpreter ends, the operating system frees the rest.
     def __del__(self) -> None:
         if getattr(self, "_handle", None) and ctypes is not None:
             self.close()
 
-    # A forked child has only the shell of it.
+    # In a forked child the communicator cannot be used or closed.
     def _is_of_this_process(self) -> bool:
         return os.getpid() == self._process
 
@@ -225,7 +225,7 @@ class Communicator:
         if (mine.type, mine.truths) != (into.type, into.truths):
             raise ValueError("out: its elements are of another type than those of array")
 
-    # Not blocking, so that Ctrl-C ends the wait for ranks that never come.
+    # The init does not block, so that Ctrl-C ends the wait for ranks that never join.
     def _make(self, config: Config) -> None:
         config.blocking = _SETO_OFF
         code = _init_environment(ctypes.byref(self._handle), ctypes.byref(config))
@@ -244,8 +244,9 @@ class Communicator:
                 self.abort()
             raise
 
-    # Queued on a stream and waited for in turns, between which the interpreter runs signal handlers. What is raised in here comes
-    # from these, as the library's own failures are values, and ends the call: nothing is written any more to memory that was lent.
+    # The call is queued on a stream and waited for in intervals, between which the interpreter runs signal handlers. An exception here
+    # comes from such a handler, since the library returns its failures as values. It ends the call, after which the library no longer
+    # writes to the caller's memory.
     def _call(self, lent: "tuple[Memory, ...]", called: Callable[..., int], *arguments: Any, codec: Optional[str] = None) -> None:
         number = 0 if codec is None else _id_of(codec)
         if self._lent is not None:
@@ -256,13 +257,13 @@ class Communicator:
         except BaseException:
             try:
                 self._give_up()
-            finally:  # of two signals at once the second is raised where the first begins to be handled
+            finally:  # if two signals arrive at once, the second is raised while the first is handled
                 self._give_up()
             raise
         finally:
             self._lent = None
         if failure is not None:
-            self._drop_stream()  # it remembers its first failure; the communicator may go on
+            self._drop_stream()  # it keeps its first failure; the communicator may be usable
             raise failure
 
     def _queue(self, called: Callable[..., int], arguments: "tuple[Any, ...]", codec: int) -> Optional[Exception]:
@@ -281,11 +282,11 @@ class Communicator:
             code = IN_PROGRESS
         while code == IN_PROGRESS:
             code = _wait_for(stream, position, _LOOK_MS)
-            if code == TIMEOUT:  # of this turn, or of the call
+            if code == TIMEOUT:  # the timeout of this interval, or of the call
                 code = _poll(stream, position)
         return failure_of(code)
 
-    # Returns when nothing of a call that was under way is left.
+    # Returns when no call is under way any more.
     def _give_up(self) -> None:
         self.abort()
         self._drop_stream()

@@ -1,4 +1,4 @@
-"""The C library that lies beside this file, by ctypes: its functions with their types, and its failures as exceptions."""
+"""The C library by ctypes: its functions with their types, and its failures as exceptions."""
 
 import ctypes
 import pathlib
@@ -7,7 +7,7 @@ SUCCESS, IN_PROGRESS, TIMEOUT = 0, 7, 8
 
 
 class SetoError(RuntimeError):
-    """What the library answered: `code` is a setoResult_t, the text says what, which peer, and what to do."""
+    """A failure of the library. `code` is a setoResult_t; the text says what happened, which peer it concerns, and what to do."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -19,7 +19,7 @@ class Bootstrap(ctypes.Structure):
 
 
 class Config(ctypes.Structure):
-    """setoConfig_t; zero means inherit."""
+    """The C struct setoConfig_t. Zero means inherit."""
 
     _fields_ = [
         ("size", ctypes.c_size_t),
@@ -46,7 +46,7 @@ class Config(ctypes.Structure):
 
 
 class CallConfig(ctypes.Structure):
-    """setoCallConfig_t."""
+    """The C struct setoCallConfig_t."""
 
     _fields_ = [
         ("size", ctypes.c_size_t),
@@ -70,7 +70,7 @@ class UniqueId(ctypes.Structure):
 
 
 def _load() -> ctypes.CDLL:
-    """The library of this wheel; from the sources of the package, the one in the build folder beside them."""
+    """The path of the library: that of the wheel, or, in a checkout, that of its build folder."""
     beside = pathlib.Path(__file__).parent
     path, built = beside / "libseto.so.0", beside.parents[1] / "build" / "libseto.so.0"
     if not path.exists() and built.exists():
@@ -87,18 +87,18 @@ _library.setoGetLastError.argtypes = [ctypes.c_void_p]
 
 
 def failure_of(code: int, communicator: "ctypes.c_void_p | None" = None) -> "SetoError | None":
-    """What a function of the library answered, unless that is success: with the text of this thread's last failure, or of a communicator's."""
+    """The exception for a result of the library, or None for success. Its text is the last failure of this thread or of the communicator."""
     return None if code == SUCCESS else SetoError(code, _library.setoGetLastError(communicator).decode(errors="replace"))
 
 
 def check(code: int, communicator: "ctypes.c_void_p | None" = None) -> None:
-    """Raises it."""
+    """Raises the exception for a result, unless it is success."""
     if code != SUCCESS:
         raise failure_of(code, communicator)
 
 
 def answering(name: str, *types: object):
-    """A function of the library, called with the GIL released, as it is: it answers a setoResult_t."""
+    """A function of the library. It is called with the GIL released and returns a setoResult_t."""
     found = getattr(_library, name)
     found.argtypes = types
     found.restype = ctypes.c_int
@@ -106,7 +106,7 @@ def answering(name: str, *types: object):
 
 
 def function(name: str, *types: object):
-    """The same, checked."""
+    """A function of the library that raises an exception on failure."""
     found = answering(name, *types)
 
     def called(*arguments: object) -> None:
@@ -123,6 +123,6 @@ def version_code() -> int:
 
 
 def version() -> str:
-    """Of the library in use, as "0.1.0"."""
+    """The version of the loaded library, for example "0.1.0"."""
     code = version_code()
     return f"{code // 10000}.{code // 100 % 100}.{code % 100}"

@@ -1,9 +1,9 @@
-"""Memory that others own: its address, count and type, by the buffer protocol or by DLPack."""
+"""Address, count and type of memory that another object owns, read by the buffer protocol or by DLPack."""
 
 import ctypes
 from typing import Any, NamedTuple
 
-# setoDataType_t by the letters of the buffer protocol and the size; 'e' is fp16.
+# Maps a format letter of the buffer protocol and a size to setoDataType_t; 'e' is fp16.
 _BY_FORMAT = {
     ("b", 1): 0, ("c", 1): 0, ("B", 1): 1, ("?", 1): 1,
     ("i", 4): 2, ("l", 4): 2, ("I", 4): 3, ("L", 4): 3,
@@ -11,14 +11,14 @@ _BY_FORMAT = {
     ("e", 2): 6, ("f", 4): 7, ("d", 8): 8,
 }  # fmt: skip
 
-# By DLPack's type code and bits. Codes: 0 signed, 1 unsigned, 2 float, 4 bfloat, 6 bool, 10 fp8 e4m3fn, 12 fp8 e5m2.
+# Maps DLPack's type code and bits to setoDataType_t. Codes: 0 signed, 1 unsigned, 2 float, 4 bfloat, 6 bool, 10 fp8 e4m3fn, 12 fp8 e5m2.
 _BY_DLPACK = {
     (0, 8): 0, (1, 8): 1, (6, 8): 1, (0, 32): 2, (1, 32): 3, (0, 64): 4, (1, 64): 5,
     (2, 16): 6, (2, 32): 7, (2, 64): 8, (4, 16): 9, (10, 8): 10, (12, 8): 11,
 }  # fmt: skip
 
 
-_SUPPORTED = "there are bool, integers of 8, 32 and 64 bits, floats of 16, 32 and 64, and by DLPack bf16 and floats of 8"
+_SUPPORTED = "supported are bool, integers of 8, 32 and 64 bits, floats of 16, 32 and 64, and by DLPack bf16 and floats of 8"
 
 
 class _DLDevice(ctypes.Structure):
@@ -47,7 +47,7 @@ _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 class Memory(NamedTuple):
-    """Elements one after another in host memory. `owner` keeps them there."""
+    """Contiguous elements in host memory. `owner` keeps the memory alive."""
 
     address: int
     count: int
@@ -57,17 +57,17 @@ class Memory(NamedTuple):
 
 
 def memory_of(array: Any, name: str, writable: bool) -> Memory:
-    """Of anything that offers its memory; ValueError for what is not dense, not in host memory or of no known type."""
+    """The memory of an object. Raises ValueError if it is not dense, not in host memory, or has an unknown type."""
     try:
         view = memoryview(array)
     except TypeError:
         if hasattr(array, "__dlpack__"):
             return _from_dlpack(array, name, writable)
-        raise TypeError(f"{name}: {type(array).__name__} offers neither a buffer nor __dlpack__") from None
+        raise TypeError(f"{name}: {type(array).__name__} has neither a buffer nor __dlpack__") from None
     if not view.c_contiguous:
-        raise ValueError(f"{name}: its elements do not lie one after another; pass a contiguous copy")
+        raise ValueError(f"{name}: its elements are not contiguous; pass a contiguous copy")
     if writable and view.readonly:
-        raise ValueError(f"{name}: it is read-only, and would be written")
+        raise ValueError(f"{name}: it is read-only, but the call writes to it")
     known = _BY_FORMAT.get((view.format.lstrip("@=<"), view.itemsize))
     if known is None:
         raise ValueError(f"{name}: elements of format '{view.format}' are not supported; {_SUPPORTED}")
@@ -120,12 +120,12 @@ class _DLVersioned(ctypes.Structure):
     ]
 
 
-_READ_ONLY = 1  # of the flags
+_READ_ONLY = 1  # a bit of the flags
 
 
-# The capsule is not consumed: it gives the memory back when it is dropped.
+# The capsule is not consumed: it releases the memory when it is destroyed.
 def _capsule_of(array: Any) -> "tuple[Any, _DLTensor, bool]":
-    """With its tensor, and whether that may only be read; owners of before DLPack 1.0 do not say that."""
+    """The capsule, its tensor, and whether the tensor is read-only. Versions before DLPack 1.0 do not tell that."""
     try:
         capsule = array.__dlpack__(max_version=(1, 0))
     except (TypeError, BufferError):
@@ -139,7 +139,7 @@ def _capsule_of(array: Any) -> "tuple[Any, _DLTensor, bool]":
 def _from_dlpack(array: Any, name: str, writable: bool) -> Memory:
     capsule, tensor, read_only = _capsule_of(array)
     if writable and read_only:
-        raise ValueError(f"{name}: it is read-only, and would be written")
+        raise ValueError(f"{name}: it is read-only, but the call writes to it")
     if tensor.device.type not in (1, 3):
         raise ValueError(f"{name}: it is not in host memory (DLPack device {tensor.device.type})")
     known = _BY_DLPACK.get((tensor.dtype.code, tensor.dtype.bits)) if tensor.dtype.lanes == 1 else None
@@ -148,7 +148,7 @@ def _from_dlpack(array: Any, name: str, writable: bool) -> Memory:
     count, dense = 1, 1
     for axis in reversed(range(tensor.ndim)):
         if tensor.strides and tensor.shape[axis] > 1 and tensor.strides[axis] != dense:
-            raise ValueError(f"{name}: its elements do not lie one after another; pass a contiguous copy")
+            raise ValueError(f"{name}: its elements are not contiguous; pass a contiguous copy")
         dense *= max(tensor.shape[axis], 1)
         count *= tensor.shape[axis]
     return Memory((tensor.data or 0) + tensor.byte_offset, count, known, capsule, tensor.dtype.code == 6)

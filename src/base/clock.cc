@@ -11,7 +11,7 @@ constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr double kNsPerSecond = 1e9;
 constexpr std::uint64_t kCalibrationNs = 2 * kNsPerMs;
 constexpr int kBrackets = 8;
-constexpr int kLookMs = 20;  // between looks at the flag of a deadline
+constexpr int kLookMs = 20;  // how often a wait looks at the stop flag of its deadline
 
 struct Sample {
   std::uint64_t ns;

@@ -13,8 +13,8 @@ namespace seto {
 // Nanoseconds of the monotonic clock: for deadlines, and for times that leave the process.
 [[nodiscard]] std::uint64_t monotonic_ns();
 
-// A raw time stamp for the data path (x86: TSC, measured 10 ns a read against 23 ns for the clock). Of one machine only; made
-// readable by ticks_to_ns. Not ordered with the memory accesses around it.
+// A raw time stamp for the data path (x86: the TSC; a read takes 10 ns, a read of the clock 23 ns, measured). It means something
+// on one machine only; ticks_to_ns converts it. It is not ordered with the memory accesses around it.
 [[nodiscard]] inline std::uint64_t ticks() {
 #if defined(__x86_64__)
   return __rdtsc();
@@ -27,22 +27,22 @@ namespace seto {
 #endif
 }
 
-// Ticks in a second. The first call measures for about 2 ms against the monotonic clock (runs of it agreed to 1e-5 if the thread
-// was not held up); later calls return the same number. Any thread.
+// The number of ticks in a second. The first call measures them for about 2 ms against the monotonic clock (repeated measurements
+// agreed to 1e-5 unless the thread was descheduled); later calls return the same number. Any thread.
 [[nodiscard]] double ticks_per_second();
 
 [[nodiscard]] std::uint64_t ticks_to_ns(std::uint64_t ticks);
 
-// Fixed at its making; asking costs one clock read. A deadline of 0 ms has passed at once.
+// A point in time, fixed when the object is made. A query costs one clock read. A deadline of 0 ms has passed at once.
 class Deadline final {
  public:
   static Deadline after_ms(std::uint64_t timeout_ms);
   static Deadline never() { return Deadline(~std::uint64_t{0}); }
 
-  // The same, but it has also passed once the flag is set, which outlives it and its copies. Two flags at most: the user's, and
-  // that of the part of the work which this deadline bounds. Null: the same without any.
+  // The same deadline, which also counts as passed once the flag is set. The flag must outlive the deadline and its copies. There
+  // are at most two flags: the user's, and one for the work that this deadline bounds. Null adds no flag.
   [[nodiscard]] Deadline unless(const std::atomic<bool>* stop) const;
-  // With the same flags: at most so much from now; so much later.
+  // Deadlines with the same flags: one that passes at most timeout_ms from now, and one that passes more_ms later.
   [[nodiscard]] Deadline sooner_ms(std::uint64_t timeout_ms) const;
   [[nodiscard]] Deadline later_ms(std::uint64_t more_ms) const;
 
@@ -50,7 +50,8 @@ class Deadline final {
   [[nodiscard]] bool stopped() const { return is_set(stops_[0]) || is_set(stops_[1]); }
   // Rounded up, so that a wait of this length reaches the deadline; 0 once passed; fits the timeout of epoll_wait.
   [[nodiscard]] int remaining_ms() const;
-  // How long a wait may take before it looks at passed() again: where there is a flag, nobody wakes whoever waits.
+  // How long a wait may sleep before it must call passed() again. Setting a flag wakes no thread, so with a flag this time is
+  // short.
   [[nodiscard]] int wait_ms() const;
 
  private:

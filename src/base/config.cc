@@ -14,10 +14,10 @@ constexpr std::string_view kAutomaticText = "auto";
 constexpr std::string_view kTrueTexts[] = {"1", "on", "true", "yes"};
 constexpr std::string_view kFalseTexts[] = {"0", "off", "false", "no"};
 constexpr std::string_view kNotShown = "(not shown)";
-constexpr std::string_view kIdPrefix = "id:";  // of a root
+constexpr std::string_view kIdPrefix = "id:";  // prefix of a SETO_ROOT that holds a job id
 constexpr int kShownValueLimit = 80;
 
-// What other libraries call them, after the prefix: too far from our names for a guess by spelling.
+// Names that other libraries use after their prefix. They differ too much from ours for a guess by spelling.
 struct Synonym {
   std::string_view theirs;
   std::string_view ours;
@@ -40,7 +40,7 @@ std::string join(std::span<const std::string_view> texts) {
 
 bool accepts_automatic(const FieldRow& row) { return row.default_text == kAutomaticText; }
 
-// Stores the value; false if the text is not one that the row accepts.
+// Stores the value. Returns false if the row does not accept the text.
 struct Store {
   Config& config;
   const FieldRow& row;
@@ -83,7 +83,7 @@ struct Store {
   }
 };
 
-// A text as messages and lists may hold it.
+// The value as it may be printed in messages and lists.
 struct Shown {
   std::string_view text;
 
@@ -134,7 +134,7 @@ struct Allowed {
   std::string operator()(const ChoiceAccess& access) const { return "one of " + join(access.names); }
 };
 
-// Both without the prefix, which would make all names alike.
+// Compares the names without the prefix, which would make all names similar.
 std::string_view meant(std::string_view name) {
   for (const Synonym& synonym : kSynonyms)
     if (synonym.theirs == name) return synonym.ours;
@@ -148,13 +148,13 @@ Status unknown_variable(std::string_view name) {
   const std::string guess(meant(name.substr(kPrefix.size())));
   const std::string wrong(name);
   if (guess.empty()) {
-    return failure(Code::invalid_argument, "%s is no variable of Seto: unset it (seto info --config lists them all)",
+    return failure(Code::invalid_argument, "%s is not a variable of Seto: unset it (seto info --config lists them all)",
                    wrong.c_str());
   }
-  return failure(Code::invalid_argument, "%s is no variable of Seto; did you mean SETO_%s?", wrong.c_str(), guess.c_str());
+  return failure(Code::invalid_argument, "%s is not a variable of Seto; did you mean SETO_%s?", wrong.c_str(), guess.c_str());
 }
 
-// An empty text means that the variable is not set, as scripts write it.
+// An empty value means that the variable is not set: scripts write it so.
 Status apply(Config& config, std::string_view name, std::string_view text) {
   const auto row =
       std::find_if(kConfigTable.begin(), kConfigTable.end(), [&](const FieldRow& each) { return each.name == name; });

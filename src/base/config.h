@@ -18,16 +18,19 @@ enum class SlotStore : std::uint8_t { automatic, cached, streamed };
 enum class Calibrate : std::uint8_t { automatic, off, on };
 enum class Medium : std::uint8_t { automatic, tcp };
 
-// Where an effective value came from; a later one wins.
+// The origin of an effective value. A later one overrides an earlier one.
 enum class Origin : std::uint8_t { default_value, environment, config_struct };
 std::string_view name_of(Origin origin);
 
-// One for each row of the table in config_table.h, in its order.
+// One value for each row of the table in config_table.h, in the same order.
 enum class ConfigField : std::uint8_t {
   log,
   log_file,
   host_id,
   site_id,
+  site_round_trip_us,
+  site_uplink_mbit,
+  site_downlink_mbit,
   memory,
   operation_timeout_ms,
   init_timeout_ms,
@@ -48,6 +51,7 @@ enum class ConfigField : std::uint8_t {
   interface,
   ports,
   tcp_streams,
+  long_link_memory,
   root,
   rank,
   ranks,
@@ -57,17 +61,20 @@ enum class ConfigField : std::uint8_t {
   heartbeat_ms,
   liveness_timeout_ms,
 };
-inline constexpr std::size_t kConfigFieldCount = 32;
+inline constexpr std::size_t kConfigFieldCount = 36;
 
-// What a number holds when its text is "auto".
+// The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
 
-// The effective settings. Values made here are the defaults of the table; a test compares them.
+// The effective settings. The initial values here are the defaults of the table; a test compares the two.
 struct Config {
   LogLevel log = LogLevel::warn;
   std::string log_file;
   std::string host_id;
   std::string site_id;
+  std::uint64_t site_round_trip_us = 1'000;
+  std::uint64_t site_uplink_mbit = 0;
+  std::uint64_t site_downlink_mbit = 0;
   Memory memory = Memory::automatic;
   std::uint64_t operation_timeout_ms = 1'800'000;
   std::uint64_t init_timeout_ms = 120'000;
@@ -88,6 +95,7 @@ struct Config {
   std::string interface;
   std::string ports;
   std::uint64_t tcp_streams = kAutomatic;
+  std::uint64_t long_link_memory = std::uint64_t{256} << 20;
   std::string root;
   std::uint64_t rank = kAutomatic;
   std::uint64_t ranks = kAutomatic;
@@ -107,11 +115,11 @@ struct Config {
 // An empty value means unset. Words are taken in any case.
 Result<Config> load_config(const char* const* environment);
 
-// One field from text, with the same checks. Whoever sets a field directly (the C API) calls mark() after it.
+// Sets one field from text, with the same checks. Code that sets a field directly (the C API) calls mark() afterwards.
 Status set_field(Config& config, ConfigField field, std::string_view text, Origin origin);
 void mark(Config& config, ConfigField field, Origin origin);
 
-// The effective value as set_field would read it; of a secret only whether there is one.
+// The effective value as text that set_field accepts. For a secret, only whether it is set.
 std::string value_text(const Config& config, ConfigField field);
 
 }  // namespace seto

@@ -16,7 +16,7 @@ namespace seto {
 enum class Scope : std::uint8_t { process, communicator };
 std::string_view name_of(Scope scope);
 
-// A setting with named values: access by position in `names`, which is the order of its enumeration.
+// A setting with named values. The position of a name in `names` is the value in the setting's enumeration.
 struct ChoiceAccess {
   std::span<const std::string_view> names;
   void (*set)(Config& config, std::size_t index);
@@ -30,7 +30,7 @@ constexpr ChoiceAccess choice(std::span<const std::string_view> names) {
           [](const Config& config) { return static_cast<std::size_t>(config.*Member); }};
 }
 
-// Numbers of one kind are read and printed alike. Limits are inclusive.
+// A number with inclusive limits. The derived type decides how the number is read and printed.
 struct NumberAccess {
   std::uint64_t Config::*member;
   std::uint64_t least;
@@ -43,9 +43,9 @@ struct TextAccess {
   std::string Config::*member;
   std::size_t longest;
 };
-struct WordAccess : TextAccess {};    // a name of ours: kept in small letters
+struct WordAccess : TextAccess {};    // one of our names: kept in lower case
 struct SecretAccess : TextAccess {};  // never printed
-struct RootAccess : TextAccess {};    // an id holds the job's token, and is never printed
+struct RootAccess : TextAccess {};    // a job id holds the job's token, so it is never printed
 struct BoolAccess {
   bool Config::*member;
 };
@@ -65,20 +65,26 @@ inline constexpr std::string_view kMemoryNames[] = {"auto", "host", "device"};
 inline constexpr std::string_view kSlotStoreNames[] = {"auto", "cached", "streamed"};
 inline constexpr std::string_view kCalibrateNames[] = {"auto", "off", "on"};
 inline constexpr std::string_view kMediumNames[] = {"auto", "tcp"};
-
 inline constexpr std::size_t kPathLimit = 4095;
 inline constexpr std::size_t kNameLimit = 255;
 inline constexpr std::uint64_t kLongestTimeoutMs = 7ULL * 24 * 3600 * 1000;
 
-// Every SETO_* variable there is. Rows in the order of ConfigField.
+// All SETO_* variables, in the order of ConfigField.
 inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
-    {"SETO_LOG", choice<&Config::log>(kLogNames), "warn", Scope::process, "which lines are logged: this level and graver ones"},
+    {"SETO_LOG", choice<&Config::log>(kLogNames), "warn", Scope::process,
+     "which lines are logged: this level and more severe ones"},
     {"SETO_LOG_FILE", TextAccess{&Config::log_file, kPathLimit}, "", Scope::process,
      "file that log lines are appended to; empty: standard error"},
     {"SETO_HOST_ID", TextAccess{&Config::host_id, kNameLimit}, "", Scope::process,
      "ranks with equal text are one node; empty: found by a probe of shared memory"},
     {"SETO_SITE_ID", TextAccess{&Config::site_id, kNameLimit}, "", Scope::process,
-     "nodes with equal text are one site; empty: all nodes are one site"},
+     "nodes with equal text are one site; empty on all ranks: found by the round trips between hosts"},
+    {"SETO_SITE_ROUND_TRIP_US", CountAccess{{&Config::site_round_trip_us, 0, 10'000'000}}, "1000", Scope::communicator,
+     "hosts with a shorter round trip are one site where SETO_SITE_ID is not set; 0: all hosts are one site"},
+    {"SETO_SITE_UPLINK_MBIT", CountAccess{{&Config::site_uplink_mbit, 0, 100'000'000}}, "0", Scope::process,
+     "Mbit/s from this site to others, for plans by the rates of all sites; 0: not known, or as the downlink"},
+    {"SETO_SITE_DOWNLINK_MBIT", CountAccess{{&Config::site_downlink_mbit, 0, 100'000'000}}, "0", Scope::process,
+     "Mbit/s from other sites to this one; 0: not known, or as the uplink"},
     {"SETO_MEMORY", choice<&Config::memory>(kMemoryNames), "auto", Scope::communicator,
      "memory of the buffers; auto: device if the calling thread has a current CUDA context"},
     {"SETO_OPERATION_TIMEOUT_MS", DurationAccess{{&Config::operation_timeout_ms, 1, kLongestTimeoutMs}}, "1800000",
@@ -88,14 +94,14 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
     {"SETO_ALGORITHM", WordAccess{{&Config::algorithm, kNameLimit}}, "", Scope::communicator,
      "pins the algorithm by name (seto explain lists them); empty: chosen for each call"},
     {"SETO_CODEC", WordAccess{{&Config::codec, kNameLimit}}, "", Scope::communicator,
-     "sums of floats may travel encoded: fp16, bf16, e4m3, e5m2, int8 or int4, on all tiers or on some (world=fp16); empty: "
-     "exact"},
+     "permits a codec for sums of floats: fp16, bf16, e4m3, e5m2, int8, int4 or none, on all tiers or on some (world=fp16); "
+     "empty: fp16 for large sums of float32 between sites from 5 ms on (stated ones: 1 ms)"},
     {"SETO_DETERMINISTIC", BoolAccess{&Config::deterministic}, "off", Scope::communicator,
      "choose by shipped constants only, so that every run rounds alike"},
     {"SETO_CALIBRATE", choice<&Config::calibrate>(kCalibrateNames), "auto", Scope::communicator,
-     "measure this machine before the first large collective; auto: once for each host and job"},
+     "measure the links of this machine; auto: at the first init of a host and job"},
     {"SETO_TUNING_FILE", TextAccess{&Config::tuning_file, kPathLimit}, "", Scope::communicator,
-     "read the constants of choice from this file instead of measuring them"},
+     "file with the constants of choice, read instead of measuring them"},
     {"SETO_SLICE_BYTES", BytesAccess{{&Config::slice_bytes, 1024, 64ULL << 20}}, "auto", Scope::communicator,
      "size of a pipelined piece of a message"},
     {"SETO_SLOT_DEPTH", CountAccess{{&Config::slot_depth, 1, 64}}, "auto", Scope::communicator, "slots in the ring of a channel"},
@@ -106,38 +112,39 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
     {"SETO_SPIN", CountAccess{{&Config::spin, 0, 1'000'000'000}}, "auto", Scope::process,
      "pause instructions of a wait before it yields; auto: 0 when ranks outnumber cores"},
     {"SETO_RECORDER", CountAccess{{&Config::recorder, 0, 1'048'576}}, "1024", Scope::communicator,
-     "operations that the flight recorder remembers; 0: it is off"},
+     "number of calls that the flight recorder keeps; 0: it is off"},
     {"SETO_DUMP_FILE", TextAccess{&Config::dump_file, kPathLimit}, "", Scope::process,
-     "where a communicator that fails writes its flight recorder, as JSON: %h host, %p process, %r rank; empty: nowhere"},
+     "file to which a failed communicator writes its flight recorder, as JSON: %h host, %p process, %r rank; empty: none"},
     {"SETO_DUMP_SIGNAL", CountAccess{{&Config::dump_signal, 0, 64}}, "0", Scope::process,
-     "a signal of this number writes every flight recorder to SETO_DUMP_FILE, or the log without one; 0: none does"},
+     "number of a signal that writes every flight recorder to SETO_DUMP_FILE, or without one to the log; 0: none"},
     {"SETO_TRANSPORT", choice<&Config::transport>(kMediumNames), "auto", Scope::communicator,
      "auto: shared memory within a node, TCP beyond; tcp: TCP between all ranks, as if each were a node"},
     {"SETO_INTERFACE", TextAccess{&Config::interface, kNameLimit}, "", Scope::process,
-     "network interfaces for TCP: names, prefixes or address blocks (eth,10.1.0.0/16), after ^ those not to use; empty: chosen"},
-    {"SETO_PORTS", TextAccess{&Config::ports, kNameLimit}, "", Scope::process,
-     "ports to listen on, as first-last; empty: any that is free"},
+     "interfaces for TCP: names, prefixes or address blocks (eth,10.1.0.0/16); ^ excludes what follows; empty: chosen"},
+    {"SETO_PORTS", TextAccess{&Config::ports, kNameLimit}, "", Scope::process, "ports to listen on: first-last; empty: any"},
     {"SETO_TCP_STREAMS", CountAccess{{&Config::tcp_streams, 1, 16}}, "auto", Scope::communicator,
-     "TCP sockets between two ranks; auto: 1"},
+     "TCP sockets between two ranks; auto: 1 where the round trip is below 1 ms, else 8"},
+    {"SETO_LONG_LINK_MEMORY", BytesAccess{{&Config::long_link_memory, 0, 1ULL << 40}}, "256M", Scope::process,
+     "memory for data that far peers (round trip of 1 ms or more) send ahead of the calls that take it; windows share it"},
     {"SETO_ROOT", RootAccess{{&Config::root, kPathLimit}}, "", Scope::process,
-     "where ranks that nobody introduces meet: host:port of rank 0, file:PATH on a shared file system, or id:HEX of a job id"},
+     "where ranks join without a launcher: host:port of rank 0, file:PATH on a shared file system, or id:HEX of a job"},
     {"SETO_RANK", CountAccess{{&Config::rank, 0, 65'535}}, "auto", Scope::process,
      "this process's rank where SETO_ROOT is set; auto: from the launcher's environment"},
     {"SETO_RANKS", CountAccess{{&Config::ranks, 1, 65'536}}, "auto", Scope::process,
      "number of ranks where SETO_ROOT is set; auto: from the launcher's environment"},
     {"SETO_SECRET_FILE", TextAccess{&Config::secret_file, kPathLimit}, "", Scope::process,
-     "file with the job's secret, readable by its owner alone; the same content for every rank"},
+     "file with the job's secret, readable only by its owner; the same content for every rank"},
     {"SETO_SECRET", SecretAccess{{&Config::secret, kNameLimit}}, "", Scope::process,
-     "the job's secret itself, as a launcher hands it to its processes"},
+     "the job's secret itself, as a launcher passes it to its processes"},
     {"SETO_ALLOW_NO_SECRET", BoolAccess{&Config::allow_no_secret}, "off", Scope::process,
-     "meet over a network although no secret proves who belongs to the job"},
+     "connect over a network without a secret that authenticates the processes of the job"},
     {"SETO_HEARTBEAT_MS", DurationAccess{{&Config::heartbeat_ms, 0, kLongestTimeoutMs}}, "1000", Scope::process,
-     "time between signs of life to processes of the same job; 0: none are sent or expected"},
+     "time between heartbeats to processes of the same job; 0: none are sent or expected"},
     {"SETO_LIVENESS_TIMEOUT_MS", DurationAccess{{&Config::liveness_timeout_ms, 10, kLongestTimeoutMs}}, "5000", Scope::process,
-     "a process that gives no sign of life for this time is lost"},
+     "a process that sends no heartbeat for this time counts as lost"},
 }};
 
-// "a number from 1 to 64 or auto": what a row accepts, for messages and for the documentation.
+// "a number from 1 to 64 or auto": the values that a row accepts, for messages and for the documentation.
 std::string allowed_text(const FieldRow& row);
 
 }  // namespace seto

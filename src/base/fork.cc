@@ -18,8 +18,8 @@ constexpr int kBitsPerWord = 64;
 std::atomic<std::uint32_t> generation{0};
 std::atomic<bool> children_refused{false};
 std::atomic<bool> was_forked{false};
-// Bit n: descriptor n is a PrivateFd of this process. Atomics instead of a lock, because the handler runs in a child whose
-// other threads are gone with whatever they had locked.
+// Bit n is set while descriptor n is a PrivateFd of this process. The bits are atomics and not guarded by a lock, because the
+// handler runs in a forked child, where other threads no longer exist and the locks that they held are never released.
 std::array<std::atomic<std::uint64_t>, kPrivateFdLimit / kBitsPerWord> private_fds{};
 
 void on_fork_in_child() {
@@ -85,8 +85,8 @@ void PrivateFd::close() {
     static_cast<void>(fd_.release());
     return;
   }
-  // Untracked before it is closed: between the two, a fork leaks one descriptor; the other way round, it would close the
-  // descriptor of whoever got the number next.
+  // The bit is cleared before the descriptor is closed. A fork between the two leaks one descriptor; in the other order it
+  // would close a descriptor that another thread was given under the same number.
   untrack(fd_.get());
   fd_.close();
 }

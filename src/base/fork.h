@@ -8,26 +8,26 @@
 
 namespace seto {
 
-// What fork() does to a process that uses the library: threads are gone in the child, locks may be held for ever, and
-// descriptors are shared, so that a peer would not see the parent die while a child (a data loader, say) lives on. So the
-// child closes every PrivateFd at once, and objects made before the fork are dead in it.
-// Mutable state of the process: a counter, two flags and one bit per open PrivateFd. Any thread; nothing here blocks.
+// After fork(), the child has none of the parent's other threads, locks may stay locked for ever, and descriptors are shared: a
+// peer would not notice the parent's death while a child (a data loader, for example) lives on. So the child closes every
+// PrivateFd at once, and objects that were made before the fork refuse to work in it. Global state: a counter, two flags and one
+// bit for each open PrivateFd. Any thread; nothing here blocks.
 
-// Grows by one in each child. An object made under another generation than the present one must not be used.
+// A number that is one higher in each child. An object that was made under another generation must not be used.
 [[nodiscard]] std::uint32_t fork_generation();
 
-// From now on children of this process are refused: process_was_forked() is true in them and in their children.
+// After this call, process_was_forked() is true in every child that this process forks, and in their children.
 void refuse_forked_children();
 
 // One relaxed load.
 [[nodiscard]] bool process_was_forked();
 
-// Why an object of another generation refuses to work.
+// The failure that an object of another generation returns.
 [[nodiscard]] Status used_in_forked_child();
 
-// A descriptor that no forked child keeps (nor an exec'ed one: it is opened close-on-exec by whoever makes it). In the child
-// its number is already closed, and this object leaves it alone: the number may belong to somebody else by then.
-// Numbers from kPrivateFdLimit on are not tracked and do stay open in a child.
+// A descriptor that no forked child keeps. (An exec'ed program does not keep it either: its creator opens it close-on-exec.) In
+// the child the descriptor is already closed, and this object does not close its number again, which may be in use for another
+// file. Descriptors from kPrivateFdLimit on are not tracked and stay open in a child.
 inline constexpr int kPrivateFdLimit = 65'536;
 
 class PrivateFd final {

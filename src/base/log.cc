@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<LogLevel> log_level{LogLevel::warn};
 
-// Guards both below. Never destroyed, because threads may log while the process exits.
+// The mutex guards both members. The object is never destroyed, because threads may log while the process exits.
 struct Sink {
   std::mutex mutex;
   Fd file;  // empty: standard error
@@ -29,11 +29,11 @@ Sink& sink() {
 }
 
 void write_whole(int fd, std::span<const char> line) {
-  // A short write happens when the disk is full or a pipe's reader is gone; a log has nobody to tell it to.
+  // A short write means that the disk is full or that the reader of a pipe has closed it. A log cannot report its own failure.
   [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
 }
 
-// snprintf says what it would have written; the place after it never leaves the buffer.
+// snprintf returns the length that it would have written. The result is cut so that it never points beyond the buffer.
 std::size_t advanced(std::size_t used, int printed) {
   if (printed < 0) return used;
   return std::min<std::size_t>(used + static_cast<std::size_t>(printed), kLogLineLimit - 1);
@@ -70,7 +70,7 @@ Status open_log(const std::string& path) {
 }
 
 void log_line(LogLevel level, LogOrigin origin, const char* format, ...) {
-  char line[kLogLineLimit + 1];  // one more for the newline
+  char line[kLogLineLimit + 1];  // one byte more for the newline
   std::size_t used = advanced(0, std::snprintf(line, kLogLineLimit, "seto %s: ", name_of(level).data()));
   if (origin.rank >= 0) {
     used = advanced(used, std::snprintf(line + used, kLogLineLimit - used, "[rank %d epoch %u] ", origin.rank, origin.epoch));

@@ -16,26 +16,26 @@ enum class LogLevel : std::uint8_t { error, warn, info, debug };
 
 std::string_view name_of(LogLevel level);
 
-// Who speaks, where that is known: "[rank 3 epoch 0]" in the line.
+// The rank that logs a line, where it is known: printed as "[rank 3 epoch 0]".
 struct LogOrigin {
   Rank rank = -1;
   std::uint32_t epoch = 0;
 };
 
-// The log is the one mutable object of the process in this folder: where lines go and which. Any thread may write a line;
-// each is one write(2), so that lines of ranks sharing a file or a terminal do not mix. Not for the data path.
+// The log is the only mutable global object of this folder: its level and its file. Any thread may write a line. Each line is one
+// write(2), so that lines of ranks that share a file or a terminal do not mix. The data path does not log.
 
 [[nodiscard]] bool log_enabled(LogLevel level);
 void set_log_level(LogLevel level);
 
-// Lines are appended to the file from now on; an empty path means standard error.
+// Appends all further lines to the file. An empty path means standard error.
 [[nodiscard]] Status open_log(const std::string& path);
 
 // Longer lines are cut at kLogLineLimit bytes.
 inline constexpr int kLogLineLimit = 1024;
 [[gnu::format(printf, 3, 4)]] void log_line(LogLevel level, LogOrigin origin, const char* format, ...);
 
-// While one is alive, lines go to it and nowhere else: for tests. One at a time.
+// For tests: while a LogCapture exists, it receives all lines and nothing is written. At most one may exist.
 class LogCapture final {
  public:
   LogCapture();
@@ -54,7 +54,7 @@ class LogCapture final {
 
 }  // namespace seto
 
-// SETO_LOG(warn, "%d streams", count): the arguments are evaluated only if the line is wanted.
+// SETO_LOG(warn, "%d streams", count): the arguments are evaluated only if the level is enabled.
 #define SETO_LOG(level, ...) SETO_LOG_AS(level, (::seto::LogOrigin{}), __VA_ARGS__)
 #define SETO_LOG_AS(level, origin, ...)                                                                               \
   do {                                                                                                                \

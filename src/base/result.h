@@ -38,7 +38,7 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
-// Leaves the enclosing function with the failure, or goes on.
+// Returns from the enclosing function with the failure, if there is one.
 #define SETO_TRY(expression)                                                                 \
   do {                                                                                       \
     if (::seto::Status seto_status_ = (expression); !seto_status_.ok()) return seto_status_; \
@@ -47,7 +47,7 @@ class [[nodiscard]] Result {
 #define SETO_CONCAT_INNER(a, b) a##b
 #define SETO_CONCAT(a, b) SETO_CONCAT_INNER(a, b)
 
-// SETO_ASSIGN(auto fd, open_it()): declares the value, or leaves with the failure.
+// SETO_ASSIGN(auto fd, open_it()): declares the value, or returns from the function with the failure.
 #define SETO_ASSIGN(declaration, expression) SETO_ASSIGN_INNER(SETO_CONCAT(seto_result_, __LINE__), declaration, expression)
 #define SETO_ASSIGN_INNER(result, declaration, expression) \
   auto result = (expression);                              \

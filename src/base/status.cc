@@ -51,7 +51,7 @@ Status failure(Code code, const char* format, ...) {
 }
 
 Status system_failure(Code code, const char* format, ...) {
-  const int error = errno;  // before anything below can change it
+  const int error = errno;  // read first, because later calls may change it
   std::va_list arguments;
   va_start(arguments, format);
   std::string text = formatted(format, arguments);

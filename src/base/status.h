@@ -8,11 +8,11 @@
 
 namespace seto {
 
-// Each code has one meaning for a caller: what to change, whom to ask. The C API maps them onto setoResult_t.
+// Each code tells a caller what to change. The C API maps the codes onto setoResult_t.
 enum class Code : std::uint8_t {
   ok,
   invalid_argument,  // this call is wrong; the communicator stays usable
-  invalid_usage,     // this call is right elsewhere, or its time has not come
+  invalid_usage,     // this call is not allowed here or now
   unavailable,       // the environment lacks something: memory, descriptors, a device
   remote_error,      // a peer failed, rejected or disagreed
   timeout,
@@ -23,7 +23,8 @@ enum class Code : std::uint8_t {
 
 std::string_view name_of(Code code);
 
-// A failure of the environment as a value. Success allocates nothing; the function that detects a failure words it.
+// The outcome of an action that the environment can make fail. Success allocates nothing. The function that detects a failure
+// writes its text.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -44,7 +45,7 @@ class [[nodiscard]] Status {
 // printf-like, because most texts carry numbers.
 [[gnu::format(printf, 2, 3)]] Status failure(Code code, const char* format, ...);
 
-// Adds ": <strerror>" of the current errno.
+// Like failure(), and appends ": " and the text of the current errno.
 [[gnu::format(printf, 2, 3)]] Status system_failure(Code code, const char* format, ...);
 
 }  // namespace seto

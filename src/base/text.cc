@@ -9,25 +9,25 @@ namespace seto {
 namespace {
 
 struct Unit {
-  char letter;
+  char header;
   int shift;
 };
 constexpr Unit kUnits[] = {{'T', 40}, {'G', 30}, {'M', 20}, {'K', 10}};
 
-// Less says nothing of what was meant.
+// A shorter common part says nothing about the word that was meant.
 constexpr std::size_t kLeastPrefix = 3;
 constexpr std::size_t kTypos = 2;
 
-char upper(char letter) { return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter; }
-char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
+char upper(char header) { return header >= 'a' && header <= 'z' ? static_cast<char>(header - 'a' + 'A') : header; }
+char lower(char header) { return header >= 'A' && header <= 'Z' ? static_cast<char>(header - 'A' + 'a') : header; }
 
-// The shift of what follows the digits; nothing if it is no unit.
+// The shift that the unit after the digits stands for, or nothing if it is not a unit.
 std::optional<int> shift_of(std::string_view suffix) {
   if (suffix.empty() || suffix == "B") return 0;
   const std::string_view tail = suffix.substr(1);
   if (!tail.empty() && tail != "B" && tail != "iB") return std::nullopt;
   for (const Unit& unit : kUnits) {
-    if (unit.letter == upper(suffix.front())) return unit.shift;
+    if (unit.header == upper(suffix.front())) return unit.shift;
   }
   return std::nullopt;
 }
@@ -54,7 +54,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 std::string size_text(std::uint64_t size) {
   for (const Unit& unit : kUnits) {
     const std::uint64_t one = std::uint64_t{1} << unit.shift;
-    if (size != 0 && size % one == 0) return std::to_string(size >> unit.shift) + unit.letter;
+    if (size != 0 && size % one == 0) return std::to_string(size >> unit.shift) + unit.header;
   }
   return std::to_string(size);
 }
@@ -67,13 +67,13 @@ std::string lower_case(std::string_view text) {
 
 std::string plain_ascii(std::string_view text) {
   std::string plain(text);
-  for (char& letter : plain)
-    if (letter < ' ' || letter > '~') letter = '?';
+  for (char& header : plain)
+    if (header < ' ' || header > '~') header = '?';
   return plain;
 }
 
 std::size_t edit_distance(std::string_view left, std::string_view right) {
-  // Three rows of the usual table: a swap looks back two of them.
+  // Three rows of the usual table of edit distances: a swap looks back two rows.
   std::vector<std::size_t> before_last(right.size() + 1);
   std::vector<std::size_t> last(right.size() + 1);
   std::vector<std::size_t> row(right.size() + 1);
@@ -93,8 +93,8 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
 }
 
 std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates) {
-  std::string_view begun;   // the shortest that the text begins
-  std::string_view begins;  // the longest that begins the text
+  std::string_view begun;   // the shortest candidate that starts with the text
+  std::string_view begins;  // the longest candidate that the text starts with
   std::string_view best;
   std::size_t smallest = std::numeric_limits<std::size_t>::max();
   for (const std::string_view candidate : candidates) {

@@ -18,17 +18,17 @@ namespace seto {
 // The shortest text that parse_size reads back exactly: 67108864 -> "64M", 1000 -> "1000".
 [[nodiscard]] std::string size_text(std::uint64_t size);
 
-// ASCII letters as small ones.
+// Converts ASCII letters to lower case.
 [[nodiscard]] std::string lower_case(std::string_view text);
 
-// What a peer says may be garbage: one line, fit to print; a question mark stands for what is not.
+// Makes text from a peer safe to print: one line, with a question mark for each character that is not printable ASCII.
 [[nodiscard]] std::string plain_ascii(std::string_view text);
 
-// Insertions, deletions, substitutions and swaps of neighbours that turn one text into the other.
+// The number of insertions, deletions, substitutions and swaps of adjacent letters that turn one text into the other.
 [[nodiscard]] std::size_t edit_distance(std::string_view left, std::string_view right);
 
-// The candidate that was probably meant: one that the text begins; else one with a typo or two; else one that begins the text;
-// else the one with the smallest edit distance. Empty if even that differs in more than a third of its letters.
+// The candidate that was probably meant: one that starts with the text; else one with at most two typos; else one that the text
+// starts with; else the one with the smallest edit distance. Empty if even that differs in more than a third of its letters.
 [[nodiscard]] std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates);
 
 }  // namespace seto

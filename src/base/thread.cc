@@ -34,7 +34,7 @@ Result<std::thread> start_thread(const char* name, std::function<void()> body) {
 
 namespace {
 
-// The numbers that are left, and the failure that came first.
+// The numbers that no thread has taken yet, and the first failure.
 class Work final {
  public:
   Work(std::size_t count, const SideWork& work) : count_(count), work_(work) {}

@@ -8,7 +8,13 @@ namespace seto {
 
 using Rank = std::int32_t;
 
-// Values of all three are part of the C ABI and of what ranks tell each other: never renumbered.
+// Identifies a context of a process; a process never reuses a number.
+using ContextId = std::uint64_t;
+
+// Identifies one attempt to make a communicator: the same number on all of its ranks, different for every other attempt.
+using AttemptId = std::uint64_t;
+
+// The values of all three enumerations are part of the C ABI and of messages between ranks. They are never renumbered.
 enum class DataType : std::uint8_t {
   int8,
   uint8,
@@ -25,7 +31,7 @@ enum class DataType : std::uint8_t {
 };
 inline constexpr int kDataTypeCount = 12;
 
-// The bitwise ones of integers alone.
+// The bitwise operations are for integers only.
 enum class ReduceOp : std::uint8_t { sum, prod, max, min, avg, premul_sum, bit_and, bit_or, bit_xor };
 inline constexpr int kReduceOpCount = 9;
 constexpr bool is_bitwise(ReduceOp op) { return op >= ReduceOp::bit_and && op <= ReduceOp::bit_xor; }
@@ -46,7 +52,7 @@ inline constexpr int kCollectiveCount = 9;
 std::size_t size_of(DataType type);
 bool is_integer(DataType type);
 
-// Types whose sums are formed in the type itself: only there may an engine fold a chain of reduces into one pass.
+// True for types that are summed in the type itself. Only for these may an engine fold a chain of reduces into one pass.
 bool accumulates_in_itself(DataType type);
 
 std::string_view name_of(DataType type);

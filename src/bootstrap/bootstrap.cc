@@ -16,12 +16,14 @@ std::string rank_list(const std::vector<Rank>& ranks) {
   return text;
 }
 
-Status missing_ranks(const std::vector<Rank>& missing, int size) {
-  return failure(
-      Code::timeout,
-      "%s of %d did not come before the deadline of the init (SETO_INIT_TIMEOUT_MS); see whether they were started and "
-      "what they wrote",
-      rank_list(missing).c_str(), size);
+Status missing_ranks(const std::vector<Rank>& missing, int size, std::uint64_t waited_ms) {
+  return failure(Code::timeout, "%s of %d did not join before the deadline of the init (SETO_INIT_TIMEOUT_MS), in %llu ms; %s",
+                 rank_list(missing).c_str(), size, static_cast<unsigned long long>(waited_ms),
+                 advice_on_missing(missing.size()).c_str());
+}
+
+std::string advice_on_missing(std::size_t ranks) {
+  return ranks == 1 ? "check whether it was started, and what it wrote" : "check whether they were started, and what they wrote";
 }
 
 }  // namespace seto

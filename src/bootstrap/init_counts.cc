@@ -19,7 +19,7 @@ struct Counts {
 
 std::atomic<Counts*> present_counts{nullptr};
 
-// In a forked child the parent's lock may be held for ever.
+// In a forked child another thread of the parent may have held the lock at the fork, so the child uses new counts.
 Counts& counts() {
   Counts* present = present_counts.load(std::memory_order_acquire);
   while (present == nullptr || present->generation != fork_generation()) {

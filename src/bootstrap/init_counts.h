@@ -7,8 +7,8 @@
 
 namespace seto {
 
-// How often each rank of this process has joined by an id or root that serves many: 0 the first time. Mutable state of the
-// process, because ranks that meet again have nothing else in common. A forked child begins anew. Any thread.
+// Returns how often this rank of this process has joined by this id or root before. The count is mutable state of the process,
+// because the communicators of one id share no object. A forked child starts at 0. Any thread may call it.
 [[nodiscard]] std::uint64_t next_init(const std::string& id, Rank rank);
 
 }  // namespace seto

@@ -10,7 +10,7 @@
 namespace seto {
 namespace {
 
-// Never destroyed: a thread that makes a communicator in the background may come here while the process ends.
+// Never destroyed: a thread that makes a communicator in the background may use it while the process ends.
 struct Turns {
   std::mutex mutex;
   std::condition_variable turn_ended;
@@ -26,12 +26,12 @@ Turns& turns() {
 
 }  // namespace
 
-JobTurn::JobTurn() {
+InitOrder::InitOrder() {
   const std::lock_guard lock(turns().mutex);
   number_ = turns().taken++;
 }
 
-void JobTurn::end() {
+void InitOrder::end() {
   if (std::exchange(ended_, true)) return;
   const std::lock_guard lock(turns().mutex);
   turns().ended.insert(number_);
@@ -39,7 +39,7 @@ void JobTurn::end() {
   turns().turn_ended.notify_all();
 }
 
-Status JobTurn::wait(Deadline until) const {
+Status InitOrder::wait(Deadline until) const {
   std::unique_lock lock(turns().mutex);
   while (turns().serving != number_) {
     if (until.passed())

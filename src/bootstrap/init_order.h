@@ -7,21 +7,22 @@
 
 namespace seto {
 
-// A place in the order in which this process makes communicators of the job that it was started in: the n-th here meets the n-th
-// of the others, whatever threads they are made on. Taken when the call comes, and used up even if it fails before it has met
-// anybody, for the calls of the others are; ends with the object at the latest.
-// Mutable state of the process: whose turn it is. A forked child may not use the library, so it never looks at its copy.
-class JobTurn final {
+// A position in the order in which this process makes communicators of its job: the n-th call here matches the n-th call of every
+// other process, on any thread. The constructor takes the position. It is used up even if the call fails early, because the calls
+// of the other processes use theirs. The position ends with the object at the latest.
+// The position that is served now is mutable state of the process. A forked child may not use the library, so it never reads its
+// copy.
+class InitOrder final {
  public:
-  JobTurn();
-  JobTurn(const JobTurn&) = delete;
-  JobTurn& operator=(const JobTurn&) = delete;
-  ~JobTurn() { end(); }
+  InitOrder();
+  InitOrder(const InitOrder&) = delete;
+  InitOrder& operator=(const InitOrder&) = delete;
+  ~InitOrder() { end(); }
 
-  // 0 the first time.
+  // 0 for the first communicator.
   [[nodiscard]] std::uint64_t number() const { return number_; }
   [[nodiscard]] Status wait(Deadline until) const;
-  // Once the communicator is made, or never will be.
+  // To be called once the communicator is made, or has failed.
   void end();
 
  private:

@@ -16,12 +16,12 @@ constexpr char kNameFormat[] = "seto-%016" PRIx64;
 constexpr std::size_t size_of(AddressFamily family) { return family == AddressFamily::ipv4 ? 4 : 16; }
 
 struct Layout {
-  std::uint64_t socket_number;  // 0: none
+  std::uint64_t socket_number;  // 0: no local socket
   std::uint16_t port;
   std::uint8_t count;
-  std::uint8_t addresses[kContactSize - 11];  // of each: family, then 4 or 16 bytes
+  std::uint8_t addresses[kRendezvousAddressSize - 11];  // each address: family, then 4 or 16 bytes
 };
-static_assert(sizeof(Layout) == kContactSize);
+static_assert(sizeof(Layout) == kRendezvousAddressSize);
 
 std::string name_of(std::uint64_t number) {
   char name[32];
@@ -39,11 +39,11 @@ std::uint64_t number_of(const std::string& name) {
 
 }  // namespace
 
-ContactBytes encode(const Contact& contact) {
+RendezvousAddressBytes encode(const RendezvousAddress& rendezvous) {
   Layout layout{};
-  layout.socket_number = number_of(contact.socket_name);
+  layout.socket_number = number_of(rendezvous.socket_name);
   std::size_t used = 0;
-  for (const SocketAddress& address : contact.addresses) {
+  for (const SocketAddress& address : rendezvous.addresses) {
     const std::size_t size = size_of(address.family);
     if (used + 1 + size > sizeof layout.addresses) continue;
     layout.port = address.port;
@@ -52,16 +52,16 @@ ContactBytes encode(const Contact& contact) {
     used += size;
     ++layout.count;
   }
-  ContactBytes bytes;
+  RendezvousAddressBytes bytes;
   std::memcpy(bytes.data(), &layout, sizeof layout);
   return bytes;
 }
 
-std::optional<Contact> decode_contact(const ContactBytes& bytes) {
+std::optional<RendezvousAddress> decode_rendezvous_address(const RendezvousAddressBytes& bytes) {
   Layout layout;
   std::memcpy(&layout, bytes.data(), sizeof layout);
-  Contact contact;
-  if (layout.socket_number != 0) contact.socket_name = name_of(layout.socket_number);
+  RendezvousAddress rendezvous;
+  if (layout.socket_number != 0) rendezvous.socket_name = name_of(layout.socket_number);
   std::size_t used = 0;
   for (unsigned index = 0; index < layout.count; ++index) {
     if (used >= sizeof layout.addresses) return std::nullopt;
@@ -73,9 +73,9 @@ std::optional<Contact> decode_contact(const ContactBytes& bytes) {
     std::memcpy(address.bytes.data(), layout.addresses + used, size);
     used += size;
     address.port = layout.port;
-    contact.addresses.push_back(address);
+    rendezvous.addresses.push_back(address);
   }
-  return contact;
+  return rendezvous;
 }
 
 }  // namespace seto

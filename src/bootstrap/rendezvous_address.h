@@ -11,20 +11,20 @@
 
 namespace seto {
 
-// How a rendezvous, or a rank of it, is reached: from its own machine and network namespace by a local socket, from elsewhere by
-// TCP. Both may be missing.
-struct Contact {
-  std::string socket_name;               // of random_socket_name(); empty: none
+// The addresses of a rendezvous, or of a rank that forwards results: a local socket for peers of the same machine and network
+// namespace, TCP addresses for others. Both may be missing.
+struct RendezvousAddress {
+  std::string socket_name;               // made by random_socket_name(); empty: none
   std::vector<SocketAddress> addresses;  // best first, all with one port
 
   [[nodiscard]] bool empty() const { return socket_name.empty() && addresses.empty(); }
 };
 
-// As it travels: the number in the socket's name, the port, and as many addresses as fit: 16 of IPv4, 4 of IPv6.
-inline constexpr std::size_t kContactSize = 96;
-using ContactBytes = std::array<char, kContactSize>;
-[[nodiscard]] ContactBytes encode(const Contact& contact);
-// Nothing for bytes that no contact has.
-[[nodiscard]] std::optional<Contact> decode_contact(const ContactBytes& bytes);
+// The wire format: the number in the socket's name, the port, and as many addresses as fit: 16 of IPv4 or 4 of IPv6.
+inline constexpr std::size_t kRendezvousAddressSize = 96;
+using RendezvousAddressBytes = std::array<char, kRendezvousAddressSize>;
+[[nodiscard]] RendezvousAddressBytes encode(const RendezvousAddress& address);
+// Returns nothing for malformed bytes.
+[[nodiscard]] std::optional<RendezvousAddress> decode_rendezvous_address(const RendezvousAddressBytes& bytes);
 
 }  // namespace seto

@@ -8,21 +8,21 @@ namespace seto {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31644965'6f746553;  // "SetoeId1" in the bytes of a little-endian machine
-constexpr std::uint32_t kVersion = 2;                  // 1 knew the local socket alone
+constexpr std::uint32_t kVersion = 2;                  // version 1 had only the local socket
 
 struct Layout {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t serves;
   Token token;
-  ContactBytes contact;
+  RendezvousAddressBytes address;
 };
 static_assert(sizeof(Layout) == kUniqueIdSize);
 
-int digit_of(char letter) {
-  if (letter >= '0' && letter <= '9') return letter - '0';
-  if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
-  if (letter >= 'A' && letter <= 'F') return letter - 'A' + 10;
+int digit_of(char header) {
+  if (header >= '0' && header <= '9') return header - '0';
+  if (header >= 'a' && header <= 'f') return header - 'a' + 10;
+  if (header >= 'A' && header <= 'F') return header - 'A' + 10;
   return -1;
 }
 
@@ -34,8 +34,8 @@ UniqueIdBytes encode(const UniqueId& id) {
   layout.version = kVersion;
   layout.serves = static_cast<std::uint32_t>(id.serves);
   layout.token = id.token;
-  SETO_CHECK(!id.contact.empty());
-  layout.contact = encode(id.contact);
+  SETO_CHECK(!id.address.empty());
+  layout.address = encode(id.address);
   UniqueIdBytes bytes;
   std::memcpy(bytes.data(), &layout, sizeof layout);
   return bytes;
@@ -46,7 +46,7 @@ Result<UniqueId> decode(const UniqueIdBytes& bytes) {
   std::memcpy(&layout, bytes.data(), sizeof layout);
   if (layout.magic != kMagic) {
     return failure(Code::invalid_argument,
-                   "this is no unique id: its first bytes are wrong; pass all %zu bytes from the rank that made it",
+                   "this is not a unique id: its first bytes are wrong; pass all %zu bytes from the rank that made it",
                    kUniqueIdSize);
   }
   if (layout.version != kVersion) {
@@ -58,12 +58,12 @@ Result<UniqueId> decode(const UniqueIdBytes& bytes) {
   UniqueId id;
   id.serves = static_cast<UniqueId::Serves>(layout.serves);
   const bool known = id.serves == UniqueId::Serves::communicator || id.serves == UniqueId::Serves::job;
-  auto contact = decode_contact(layout.contact);
-  if (!known || !contact || contact->empty()) {
+  auto address = decode_rendezvous_address(layout.address);
+  if (!known || !address || address->empty()) {
     return failure(Code::invalid_argument, "this unique id is damaged: it does not say where its rendezvous is");
   }
   id.token = layout.token;
-  id.contact = std::move(*contact);
+  id.address = std::move(*address);
   return id;
 }
 

@@ -13,30 +13,31 @@
 
 namespace seto {
 
-// What the user hands from one rank to the others, by any means: where the rendezvous listens, and the proof of membership.
+// The bytes that the user passes from one rank to the others by any means: the address of the rendezvous and the proof of
+// membership.
 inline constexpr std::size_t kUniqueIdSize = 128;
 using UniqueIdBytes = std::array<char, kUniqueIdSize>;
 
 struct UniqueId {
   enum class Serves : std::uint32_t {
-    communicator = 1,  // one
-    job,               // any number, one after another, until its process ends
+    communicator = 1,  // one communicator
+    job,               // any number of communicators, until the server's process ends
   };
   Serves serves = Serves::communicator;
   Token token{};
-  Contact contact;
+  RendezvousAddress address;
 };
 
 [[nodiscard]] UniqueIdBytes encode(const UniqueId& id);
 
-// Fails for bytes that no unique id has: garbage, another version, one cut short.
+// Fails for bytes that are not a whole unique id of this version.
 [[nodiscard]] Result<UniqueId> decode(const UniqueIdBytes& bytes);
 
 // 256 hexadecimal digits.
 [[nodiscard]] std::string hex_text(const UniqueIdBytes& bytes);
 [[nodiscard]] Result<UniqueIdBytes> parse_unique_id(std::string_view hex);
 
-// What a member proves that it has: made from the token, which itself never crosses a network.
+// The key that a member proves. It is derived from the token, which never crosses a network.
 [[nodiscard]] Secret rendezvous_key(const Token& token);
 
 }  // namespace seto

@@ -1,5 +1,6 @@
 #include "src/codec/codec.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::string_view kKept = "kept";
 constexpr std::string_view kSignKept = "kept with its sign";
-constexpr std::string_view kScaled = "as other numbers: scaled by the block";
+constexpr std::string_view kScaled = "scaled with the block, like normal numbers";
 constexpr std::string_view kBlockIsNan = "the whole block becomes NaN";
 
 constexpr std::array<CodecFacts, kCodecCount> kFacts = {{
@@ -24,7 +25,10 @@ constexpr std::array<CodecFacts, kCodecCount> kFacts = {{
     {"int8", 8, kBlock, sizeof(BlockHeader), kBlockIsNan, kBlockIsNan, "becomes +0", kScaled},
     {"int4", 4, kInt4Block, sizeof(BlockHeader), kBlockIsNan, kBlockIsNan, "becomes +0", kScaled},
 }};
+static_assert(std::all_of(kFacts.begin(), kFacts.end(), [](const CodecFacts& facts) { return facts.block > 0; }),
+              "a codec has no row of facts");
 
+// No switch over codecs has a default, so the compiler names each one that lacks a new codec.
 CodecKernels kernels(Codec codec, DataType type) {
   SETO_CHECK(encodes(codec, type));
   switch (codec) {
@@ -34,9 +38,12 @@ CodecKernels kernels(Codec codec, DataType type) {
     case Codec::e4m3:
     case Codec::e5m2:
       return float8_kernels(codec, type);
-    default:
+    case Codec::int8:
+    case Codec::int4:
       return integer_kernels(codec, type);
   }
+  SETO_CHECK(false);
+  return {};
 }
 
 }  // namespace
@@ -54,7 +61,7 @@ Result<Codec> parse_codec(std::string_view name) {
     all += (i == 0 ? "" : ", ") + std::string(names[i]);
   }
   const std::string_view guess = nearest(wanted, names);
-  return failure(Code::invalid_argument, "no codec is named '%s'; there are %s%s%s", std::string(name).c_str(), all.c_str(),
+  return failure(Code::invalid_argument, "no codec is named '%s'; the codecs are %s%s%s", std::string(name).c_str(), all.c_str(),
                  guess.empty() ? "" : "; did you mean ", std::string(guess).c_str());
 }
 

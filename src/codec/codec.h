@@ -10,19 +10,19 @@
 
 namespace seto {
 
-// Ways to write numbers in fewer bytes. Stateless: bits depend on the values of a block and on nothing else (by chance: also on
-// the seed and the place in the tensor). Values are part of what ranks tell each other: never renumbered.
+// Formats that store numbers in fewer bytes. They are stateless: the bits depend on the values of a block and on nothing else
+// (with stochastic rounding also on the seed and the position in the tensor). The numbers are part of messages: never renumbered.
 enum class Codec : std::uint8_t { fp16, bf16, e4m3, e5m2, int8, int4 };
-inline constexpr int kCodecCount = 6;
+inline constexpr int kCodecCount = static_cast<int>(Codec::int4) + 1;  // the last one
 
 enum class Rounding : std::uint8_t { nearest, stochastic };
 
 struct CodecFacts {
   std::string_view name;
-  std::uint32_t bits;         // of an element
-  std::uint32_t block;        // elements that share a header; cuts at multiples of it change no bits
+  std::uint32_t bits;         // of one element
+  std::uint32_t block;        // elements that share a header; cutting at multiples of it changes no bits
   std::uint32_t header_size;  // bytes before the elements of a block
-  // What becomes of them, in words.
+  // How the codec treats these values, as text for people.
   std::string_view nan;
   std::string_view infinity;
   std::string_view zero;
@@ -31,32 +31,35 @@ struct CodecFacts {
 
 [[nodiscard]] const CodecFacts& facts_of(Codec codec);
 
-// By name ("fp8" is e4m3), in either case. A failure suggests the nearest.
+// Finds a codec by name, in upper or lower case ("fp8" is e4m3). A failure suggests the nearest name.
 [[nodiscard]] Result<Codec> parse_codec(std::string_view name);
 
-// fp32 and fp64: each codec; bf16: those of 8 bits and less; nothing else.
+// True for fp32 and fp64 with every codec, and for bf16 with codecs of at most 8 bits.
 [[nodiscard]] bool encodes(Codec codec, DataType type);
 
-// A pure function, additive over whole blocks; a short last block has its header and its elements in whole bytes.
+// Bytes of `count` encoded elements. The size is additive over whole blocks; a short last block has a header and its elements,
+// rounded up to whole bytes.
 [[nodiscard]] std::size_t encoded_size(Codec codec, std::size_t count);
 
-// How far decode(encode(x)) may be from a finite x of this magnitude, in a block whose largest finite magnitude is `largest`.
+// Bound of the distance between decode(encode(x)) and a finite x of this magnitude, in a block whose largest finite magnitude is
+// `largest`.
 [[nodiscard]] double error_bound(Codec codec, DataType type, Rounding rounding, double largest, double magnitude);
 
-// Numbers are aligned as their type is, encoded bytes not at all. Store::past_cache also reads ahead, where that gains.
+// Numbers must be aligned as their type requires; encoded bytes need no alignment. Store::past_cache also prefetches the source
+// on processors where that was measured to help.
 struct EncodeCall {
   const void* source;
-  void* encoded;      // encoded_size bytes, away from the source
+  void* encoded;      // encoded_size bytes that do not overlap the source
   std::size_t count;  // elements
   Store store;
-  // Of stochastic rounding alone: the same seed and place give the same bits.
+  // Used by stochastic rounding only: the same seed and position give the same bits.
   std::uint64_t seed;
-  std::uint64_t first;  // place of source[0] in the whole tensor, a multiple of the block
+  std::uint64_t first;  // position of source[0] in the whole tensor, a multiple of the block
 };
 
 struct DecodeCall {
   const void* encoded;
-  // accumulate: target = source + decoded, rounded once; may be the target. decode reads none.
+  // For accumulate: target = source + decoded, rounded once; it may be the target. decode does not read it.
   const void* source;
   void* target;
   std::size_t count;
@@ -66,7 +69,7 @@ struct DecodeCall {
 using EncodeFunction = void (*)(const EncodeCall&);
 using DecodeFunction = void (*)(const DecodeCall&);
 
-// The final function for this machine, chosen once. Only for what encodes() says. Any bytes may be decoded.
+// The function for this machine's instruction set, chosen once. Defined only where encodes() is true. Any bytes can be decoded.
 [[nodiscard]] EncodeFunction encode_function(Codec codec, DataType type, Rounding rounding);
 [[nodiscard]] DecodeFunction decode_function(Codec codec, DataType type);
 [[nodiscard]] DecodeFunction accumulate_function(Codec codec, DataType type);

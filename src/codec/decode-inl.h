@@ -1,4 +1,4 @@
-// A block of codes becomes a block of numbers, or is added to one. Included once for each instruction set.
+// Decodes a block of codes to numbers, or adds it to numbers. Included once for each instruction set.
 #if defined(SETO_CODEC_DECODE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SETO_CODEC_DECODE_INL_H
 #undef SETO_CODEC_DECODE_INL_H
@@ -18,14 +18,14 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Block exponents between -kUsual and kUsual neither overflow nor end in denormals, whatever the codes are; none beyond
-// kFarthest makes a difference, so those of garbage are cut there.
+// Block exponents between -kUsual and kUsual can neither overflow nor give denormals, whatever the codes are. Exponents beyond
+// kFarthest give the same results as kFarthest, so exponents from malformed input are clamped there.
 template <class T>
 inline constexpr int kUsual = sizeof(T) == 4 ? 100 : 960;
 template <class T>
 inline constexpr int kFarthest = sizeof(T) == 4 ? 230 : 2000;
 
-// Codes as lanes of N's float, still to be scaled: exact.
+// The codes as lanes of N's float, before scaling. The conversion is exact.
 template <class F, class N, class D>
 HWY_INLINE hn::Vec<D> wide_of(D d, const std::uint8_t* payload, std::size_t i) {
   if constexpr (sizeof(hn::TFromD<D>) == 4) {
@@ -41,14 +41,14 @@ HWY_INLINE void put_number(D d, hn::Vec<D> v, const typename N::Storage* source,
   N::store(d, kAdds || F::kHoldsSpecials ? one_nan(d, v) : v, target + i);
 }
 
-// Float formats are scaled by powers of two: their fraction is zero and not read.
+// Float formats are scaled by powers of two, so their fraction is zero and is not read.
 template <class F, class T>
 HWY_INLINE T significand_of(BlockHeader header) {
   if constexpr (F::kHoldsSpecials) return 1;
   return static_cast<T>(1) + static_cast<T>(header.fraction) * static_cast<T>(0x1p-16);
 }
 
-// bf16: its denormals are fp32's, which a conversion to fp64 would lose where the thread flushes them.
+// bf16 has the denormals of fp32. A conversion to fp64 would lose them where the thread flushes denormals.
 template <class D>
 HWY_INLINE hn::Vec<D> wide_brain(D d, const std::uint8_t* payload, std::size_t i) {
   if constexpr (sizeof(hn::TFromD<D>) == 4) {
@@ -66,7 +66,8 @@ HWY_INLINE hn::Vec<D> wide_brain(D d, const std::uint8_t* payload, std::size_t i
   }
 }
 
-// Blocks whose scale is so small or so large that denormals or overflow are near. What would overflow is the largest number.
+// For blocks whose scale is so small or so large that denormals or overflow are possible. A value that would overflow becomes the
+// largest finite number.
 template <class F, class N, bool kAdds>
 HWY_NOINLINE void decode_careful(BlockHeader header, const std::uint8_t* payload, const typename N::Storage* source,
                                  typename N::Storage* target) {

@@ -1,4 +1,4 @@
-// A block of numbers becomes a block of codes. Included once for each instruction set.
+// Encodes a block of numbers to codes. Included once for each instruction set.
 #if defined(SETO_CODEC_ENCODE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SETO_CODEC_ENCODE_INL_H
 #undef SETO_CODEC_ENCODE_INL_H
@@ -20,7 +20,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class N>
 using FloatTag = hn::ScalableTag<typename N::Float>;
 
-// The largest magnitude, as a word: what is not finite is larger than what is.
+// The largest magnitude, as an integer: infinities and NaN compare larger than finite numbers.
 template <class F, class N>
 HWY_INLINE WordOf<typename N::Float> largest_of(const typename N::Storage* numbers) {
   const FloatTag<N> d;
@@ -51,7 +51,7 @@ HWY_INLINE WordOf<typename N::Float> largest_finite_of(const typename N::Storage
   return largest;
 }
 
-// By integers: a comparison of floats may take a denormal for zero.
+// Integers are compared, because a comparison of floats may treat a denormal as zero.
 template <class D>
 HWY_INLINE Words<D> at_most(D, Words<D> magnitude, float most) {
   const hn::RebindToSigned<D> di;
@@ -89,8 +89,8 @@ struct CarefulScale {
   }
 };
 
-// Blocks with infinities, NaNs, numbers too large for the format, nothing but zeros, or nothing but numbers close to where fp32
-// ends: the same codes as encode_block where both can be used.
+// Encodes blocks with infinities, NaN or numbers too large for the format, and blocks of zeros only or of numbers near the limits
+// of fp32 only. It gives the same codes as encode_block where both can be used.
 template <class F, class N, class Rounding>
 HWY_NOINLINE void encode_careful(const typename N::Storage* numbers, std::uint8_t* encoded, Rounding rounding,
                                  WordOf<typename N::Float> largest) {
@@ -120,14 +120,14 @@ HWY_NOINLINE void encode_careful(const typename N::Storage* numbers, std::uint8_
   }
 }
 
-// What must be known of a block before its codes can be made.
+// The properties of a block that its encoding needs.
 template <class F, class N>
 struct Measure {
   WordOf<typename N::Float> largest;
   typename N::Float factor;
   BlockHeader header;
 
-  // Of unusual blocks only `largest` has a meaning.
+  // For unusual blocks only `largest` is valid.
   static HWY_INLINE Measure of(const typename N::Storage* numbers) {
     using T = typename N::Float;
     Measure measure{largest_of<F, N>(numbers), 1, {0, 0}};
@@ -156,9 +156,9 @@ HWY_INLINE void encode_block(const typename N::Storage* numbers, std::uint8_t* e
   }
 }
 
-// As many blocks as the largest has elements, so that short blocks are measured side by side. From the largest magnitude to the
-// first code it is a long way of single instructions (for int8 about 100 cycles), which a machine can only hide behind the codes
-// of other blocks: so blocks are measured while those before them are encoded.
+// A group has as many blocks as give the elements of the largest block, so that short blocks are measured side by side. Between
+// the largest magnitude and the first code lies a chain of dependent instructions (for int8 about 100 cycles), which a processor
+// can only overlap with the encoding of other blocks. So a group is measured while the group before it is encoded.
 template <class F, class N>
 struct Group {
   static constexpr std::size_t kBlocks = kBlock / F::kElements;

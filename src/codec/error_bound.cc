@@ -1,20 +1,22 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/base/check.h"
 #include "src/codec/codec.h"
 #include "src/codec/format.h"
 
 namespace seto {
 namespace {
 
-// Everything in double: of fp64's smallest numbers a bound may become zero, where the error is zero too.
+// All bounds are computed in double. For the smallest numbers of fp64 a bound may become zero, where the error is zero too.
 
 double power(int exponent) { return std::ldexp(1.0, exponent); }
 
 // 2^exponent <= value.
 int exponent_of(double value) { return std::ilogb(value); }
 
-// Steps of the grid that a code may be away; by chance it is nearly one, and the bits that chance does not see.
+// The largest distance of a code from its value, in steps of the grid. With stochastic rounding it is nearly one step, plus the
+// bits that stochastic rounding does not use.
 double steps(Rounding rounding, int bits_of_chance) { return rounding == Rounding::nearest ? 0.5 : 1 + power(-bits_of_chance); }
 
 template <class F>
@@ -35,8 +37,8 @@ double brain_bound(Rounding rounding, double magnitude) {
   return std::ldexp(steps(rounding, 29 - F::kFraction), grid - F::kFraction);
 }
 
-// Besides the code: two roundings before it in the type that is computed in, and those of the result, which float formats do
-// not have, since their numbers are numbers of each type that they encode.
+// The roundings besides that of the code: two before it in the type of the computation, and those of the result. Float formats do
+// not round the result, because their numbers are exact in every type that they encode.
 double integer_bound(int most, DataType type, Rounding rounding, double largest, double magnitude) {
   const double scale = largest / most * (1 + power(-16));
   const double of_code = scale * (steps(rounding, 22) + most * power(-22));
@@ -65,9 +67,11 @@ double error_bound(Codec codec, DataType type, Rounding rounding, double largest
       return scaled_float_bound<E5m2Format>(rounding, largest, magnitude);
     case Codec::int8:
       return integer_bound(IntegerFormat<8>::kMost, type, rounding, largest, magnitude);
-    default:
+    case Codec::int4:
       return integer_bound(IntegerFormat<4>::kMost, type, rounding, largest, magnitude);
   }
+  SETO_CHECK(false);
+  return 0;
 }
 
 }  // namespace seto

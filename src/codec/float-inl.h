@@ -16,9 +16,10 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The code of a finite float no larger than the format's largest, in the low bits of a word; what stands above them is cut when
-// they are stored. Every exponent has its own grid, the subnormals that of the lowest: adding a power of two whose last place is
-// a step of the grid lets the adder count steps. Codes count on from one grid to the next, so a carry needs no care.
+// The code of a finite float that is not larger than the format's largest number, in the low bits of a word; the bits above are
+// cut when the code is stored. Every exponent has its own grid of values, and subnormals use the grid of the lowest exponent.
+// Adding a power of two whose last place is one step of the grid makes the adder count steps. Codes continue from one grid to the
+// next, so a carry needs no special case.
 template <class F, class D, class Rounding>
 HWY_INLINE Words<D> float_code(D d, hn::Vec<D> v, const Rounding& rounding, std::size_t i) {
   using L = Lane<hn::TFromD<D>>;
@@ -31,11 +32,11 @@ HWY_INLINE Words<D> float_code(D d, hn::Vec<D> v, const Rounding& rounding, std:
   const auto grid = larger_of(d, hn::And(words, hn::Set(du, L::kInfinity)), hn::Set(du, kLowest));
   const auto grids = hn::ShiftRight<kRest>(grid);
   auto steps = hn::Undefined(du);
-  // Both count what the grids below the lowest would have had; the low bits of its negative take it off again.
+  // Both count the steps that grids below the lowest one would have had. Adding the low bits of the negated number removes them.
   constexpr Word kFirst = (0 - (kLowest >> kRest)) & ((Word{1} << F::kBits) - 1);
-  static_assert(kFirst % 2 == 0);  // an odd one would turn ties around
+  static_assert(kFirst % 2 == 0);  // an odd number would reverse the rounding of ties
   if constexpr (Rounding::kByChance) {
-    constexpr int kFine = 29 - F::kFraction;  // bits of a step that chance sees
+    constexpr int kFine = 29 - F::kFraction;  // bits of a step that stochastic rounding uses
     constexpr Word kUnits = Word{2 * L::kBias + F::kFraction + kFine} << L::kFraction;
     const auto units = hn::BitCast(d, hn::Sub(hn::Set(du, kUnits), grid));
     const auto fine = to_integer(d, hn::Mul(magnitude, units));
@@ -49,10 +50,10 @@ HWY_INLINE Words<D> float_code(D d, hn::Vec<D> v, const Rounding& rounding, std:
   return hn::OrAnd(hn::Add(grids, steps), sign, hn::Set(du, Word{F::kSign}));
 }
 
-// Whether the machine converts halves.
+// True if the processor converts between fp16 and fp32.
 inline constexpr bool kHasHalves = std::is_same_v<Float16, NativeHalf>;
 
-// What stands for an infinity or a NaN.
+// The code of an infinity or a NaN.
 template <class F, class D>
 HWY_INLINE Words<D> special_code(D, Words<D> words) {
   using L = Lane<hn::TFromD<D>>;
@@ -66,7 +67,7 @@ HWY_INLINE Words<D> special_code(D, Words<D> words) {
 }
 
 // fp16, e4m3 and e5m2 (E as src/device has them): a block is scaled by the power of two that brings its largest finite magnitude
-// to the format's top exponent, and no higher than the format's largest number.
+// to the format's highest exponent, without exceeding the format's largest number.
 template <class F, class E>
 struct ScaledFloat {
   using Format = F;
@@ -114,8 +115,8 @@ struct ScaledFloat {
     }
   }
 
-  // A float for each code, to be multiplied by 2^kWide. A byte that is placed in a half is a number of the half's exponents, its
-  // subnormals included, so that the machine's conversion serves it too.
+  // One float for each code, to be multiplied by 2^kWide. An 8-bit code that is placed in the upper bits of a half is a number in
+  // the exponent range of halves, subnormals included, so the processor's conversion works for it too.
   template <class D>
   static HWY_INLINE hn::Vec<D> wide(D d, const std::uint8_t* payload, std::size_t i) {
     const hn::Rebind<Code, D> dc;
@@ -139,7 +140,8 @@ struct ScaledFloat {
   }
 };
 
-// bf16 has the range of fp32: no scale, no header. What would round to infinity stays the largest finite number.
+// bf16 has the range of fp32, so it needs no scale and no header. A value that would round to infinity becomes the largest finite
+// number.
 struct UnscaledBrain {
   using Format = BrainFloatFormat;
   static constexpr std::size_t kElements = kBlock;

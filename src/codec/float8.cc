@@ -1,10 +1,11 @@
-// Order matters to highway. clang-format off
+// Highway depends on the order of these lines. clang-format off
 #include "src/device/simd.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/codec/float8.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "src/base/check.h"
 #include "src/codec/walk-inl.h"
 #include "src/device/instruction_sets.h"
 // clang-format on
@@ -21,6 +22,7 @@ CodecKernels float8_kernels_from(DataType type) {
 
 CodecKernels choose_float8(Codec codec, DataType type) {
   if (codec == Codec::e4m3) return float8_kernels_from<ScaledFloat<E4m3Format, Float8e4m3>>(type);
+  SETO_CHECK(codec == Codec::e5m2);
   return float8_kernels_from<ScaledFloat<E5m2Format, Float8e5m2>>(type);
 }
 

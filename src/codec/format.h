@@ -5,9 +5,9 @@
 
 namespace seto {
 
-// What of a codec is arithmetic and the same for every instruction set: here, so that bounds and kernels cannot disagree.
+// The constants of the formats, for kernels of every instruction set and for the error bounds, so that these cannot disagree.
 
-// A float of sign, exponent and fraction with subnormals.
+// A float format of sign, exponent and fraction, with subnormals.
 template <int kExponentBits, int kFractionBits, bool kInfinite>
 struct FloatFormat {
   static constexpr bool kHasInfinity = kInfinite;
@@ -15,9 +15,9 @@ struct FloatFormat {
   static constexpr int kBits = 1 + kExponentBits + kFractionBits;
   static constexpr int kBias = (1 << (kExponentBits - 1)) - 1;
   static constexpr int kLowest = 1 - kBias;                      // exponent of the smallest normal number
-  static constexpr int kTop = kHasInfinity ? kBias : kBias + 1;  // and of the largest
+  static constexpr int kTop = kHasInfinity ? kBias : kBias + 1;  // exponent of the largest number
   static constexpr std::uint32_t kSign = 1u << (kBits - 1);
-  static constexpr std::uint32_t kInfinity = ((1u << kExponentBits) - 1) << kFractionBits;  // where it exists
+  static constexpr std::uint32_t kInfinity = ((1u << kExponentBits) - 1) << kFractionBits;  // if the format has one
   static constexpr std::uint32_t kNan = kHasInfinity ? kInfinity | (1u << (kFractionBits - 1)) : kSign - 1;
   static constexpr std::uint32_t kLargest = kHasInfinity ? kInfinity - 1 : kSign - 2;
   static constexpr std::uint32_t kLargestFraction = kLargest & ((1u << kFractionBits) - 1);
@@ -35,14 +35,15 @@ struct IntegerFormat {
   static constexpr int kMost = (1 << (kWidth - 1)) - 1;
 };
 
-// A block is its elements' codes times (1 + fraction / 2^16) x 2^exponent, in little endian. Float formats have no fraction.
+// The header of a block: each number is its code times (1 + fraction / 2^16) x 2^exponent. Little endian. Float formats have no
+// fraction.
 struct BlockHeader {
   std::int16_t exponent;
   std::uint16_t fraction;
 };
-static_assert(std::endian::native == std::endian::little);  // headers and codes are written as they lie in memory
+static_assert(std::endian::native == std::endian::little);  // headers and codes are written in memory order
 
-// The exponent that says of a block of integers that a value was not finite: all of them become NaN.
+// This exponent marks a block of integers in which a value was not finite. All its numbers become NaN.
 inline constexpr std::int16_t kNotFinite = INT16_MAX;
 
 inline constexpr std::uint32_t kBlock = 256;

@@ -1,10 +1,11 @@
-// Order matters to highway. clang-format off
+// Highway depends on the order of these lines. clang-format off
 #include "src/device/simd.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/codec/half.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "src/base/check.h"
 #include "src/codec/walk-inl.h"
 #include "src/device/instruction_sets.h"
 // clang-format on
@@ -20,6 +21,7 @@ CodecKernels half_kernels_from(DataType type) {
 
 CodecKernels choose_half(Codec codec, DataType type) {
   if (codec == Codec::fp16) return half_kernels_from<ScaledFloat<HalfFormat, Float16>>(type);
+  SETO_CHECK(codec == Codec::bf16);
   return half_kernels_from<UnscaledBrain>(type);
 }
 

@@ -15,7 +15,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One byte for each element.
+// int8: one byte for each element.
 struct WholeBytes {
   static constexpr int kWide = 0;
 
@@ -31,7 +31,8 @@ struct WholeBytes {
   }
 };
 
-// Two elements to a byte, the first in its low half. Read, they stand in the upper half of their bytes: 2^4 times as large.
+// int4: two elements in a byte, the first in the low half. When read, a code is in the upper half of its byte, so it is 2^4 times
+// as large.
 struct HalfBytes {
   static constexpr int kWide = -4;
 
@@ -69,8 +70,8 @@ struct HalfBytes {
   }
 };
 
-// int8 and int4: a block's numbers are multiples of a scale, its largest magnitude over kMost, rounded up to 17 bits, so that a
-// multiple has no more than fp32's 24.
+// int8 and int4: the numbers of a block are multiples of a scale. The scale is the largest magnitude divided by kMost, rounded up
+// to 17 bits, so that a multiple fits the 24 bits of fp32.
 template <class F, class Packing, std::size_t kCount>
 struct ScaledInteger {
   using Format = F;
@@ -102,7 +103,7 @@ struct ScaledInteger {
     using L = Lane<hn::TFromD<D>>;
     const hn::RebindToUnsigned<D> du;
     if constexpr (Rounding::kByChance) {
-      constexpr int kFine = 23;  // bits of a step that chance sees
+      constexpr int kFine = 23;  // bits of a step that stochastic rounding uses
       constexpr auto kOffset = typename L::Word{F::kMost + 1};
       const auto most = hn::Set(d, hn::TFromD<D>{F::kMost});
       const auto within = hn::Min(hn::Max(v, hn::Neg(most)), most);
@@ -127,7 +128,7 @@ struct ScaledInteger {
     store(d, code(d, v, rounding, i), payload, i);
   }
 
-  // A float for each code, to be multiplied by 2^kWide.
+  // One float for each code, to be multiplied by 2^kWide.
   template <class D>
   static HWY_INLINE hn::Vec<D> wide(D d, const std::uint8_t* payload, std::size_t i) {
     return hn::ConvertTo(d, hn::PromoteTo(hn::RebindToSigned<D>(), Packing::load(d, payload, i)));

@@ -1,10 +1,11 @@
-// Order matters to highway. clang-format off
+// Highway depends on the order of these lines. clang-format off
 #include "src/device/simd.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/codec/integer.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "src/base/check.h"
 #include "src/codec/walk-inl.h"
 #include "src/device/instruction_sets.h"
 // clang-format on
@@ -21,6 +22,7 @@ CodecKernels integer_kernels_from(DataType type) {
 
 CodecKernels choose_integer(Codec codec, DataType type) {
   if (codec == Codec::int8) return integer_kernels_from<ScaledInteger<IntegerFormat<8>, WholeBytes, kBlock>>(type);
+  SETO_CHECK(codec == Codec::int4);
   return integer_kernels_from<ScaledInteger<IntegerFormat<4>, HalfBytes, kInt4Block>>(type);
 }
 

@@ -4,7 +4,7 @@
 
 namespace seto {
 
-// Each is the final function for the best set of this machine: nothing is looked up again in a call.
+// Each returns the functions for the best instruction set of this machine, chosen once, so a call looks nothing up.
 struct CodecKernels {
   EncodeFunction nearest;
   EncodeFunction stochastic;

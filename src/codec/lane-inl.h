@@ -28,7 +28,7 @@ using WordOf = hwy::MakeUnsigned<T>;
 template <class D>
 using Words = hn::Vec<hn::RebindToUnsigned<D>>;
 
-// float or double.
+// Bit layout of T, which is float or double.
 template <class T>
 struct Lane {
   using Word = WordOf<T>;
@@ -40,20 +40,20 @@ struct Lane {
   static constexpr Word kOne = Word{kBias} << kFraction;
   static constexpr Word kInfinity = Word{2 * kBias + 1} << kFraction;
   static constexpr Word kNan = kInfinity | (Word{1} << (kFraction - 1));
-  // What is smaller than any normal number is computed with after a multiplication by 2^kLift.
+  // Numbers below the smallest normal number are multiplied by 2^kLift before they are used in computations.
   static constexpr int kLift = kBias - 1;
 
   static constexpr Word power_word(int exponent) { return static_cast<Word>(exponent + kBias) << kFraction; }
-  static T power(int exponent) { return from_word(power_word(exponent)); }  // of two; normal ones only
+  static T power(int exponent) { return from_word(power_word(exponent)); }  // 2^exponent, for normal numbers only
   static T from_word(Word word) { return std::bit_cast<T>(word); }
   static Word word_of(T value) { return std::bit_cast<Word>(value); }
 };
 
-// A block whose largest magnitude is below this is lifted first: only there do denormal numbers leave a trace in the code.
+// A block whose largest magnitude is below this is lifted first: only in such a block do denormal numbers affect the codes.
 template <class T>
 inline constexpr WordOf<T> kSmallestUsual = Lane<T>::power_word(sizeof(T) == 4 ? -40 : -900);
 
-// What a block of finite numbers is multiplied by, factor x 2^-exponent, and what its header says.
+// The scale of a block of finite numbers, factor x 2^-exponent, and the header that states it.
 struct Scaling {
   double factor;  // in (0.5, 1]
   BlockHeader header;
@@ -64,7 +64,7 @@ HWY_INLINE Words<D> words_of(D, hn::Vec<D> v) {
   return hn::BitCast(hn::RebindToUnsigned<D>(), v);
 }
 
-// Codes lie at any address.
+// Loads codes, which may lie at any address.
 template <class D>
 HWY_INLINE hn::Vec<D> load_codes(D d, const std::uint8_t* p) {
   if constexpr (hn::MaxLanes(D()) == 1) {
@@ -87,22 +87,23 @@ HWY_INLINE void store_codes(D, hn::Vec<D> codes, std::uint8_t* p) {
   }
 }
 
-// The lanes are magnitudes: comparisons of integers, signed ones because not every set has the others.
+// Returns the larger of two magnitudes. It compares integers; signed ones, because not every instruction set compares unsigned
+// ones.
 template <class D>
 HWY_INLINE Words<D> larger_of(D, Words<D> a, Words<D> b) {
   const hn::RebindToSigned<D> di;
   return hn::BitCast(hn::RebindToUnsigned<D>(), hn::Max(hn::BitCast(di, a), hn::BitCast(di, b)));
 }
 
-// Lanes that are an infinity or a NaN.
+// True for lanes that are an infinity or a NaN.
 template <class D>
 HWY_INLINE hn::Mask<hn::RebindToUnsigned<D>> not_finite(D, Words<D> words) {
   const auto infinity = hn::Set(hn::RebindToUnsigned<D>(), Lane<hn::TFromD<D>>::kInfinity);
   return hn::Eq(hn::And(words, infinity), infinity);
 }
 
-// magnitude x 2^kLift, exact, for magnitudes below 2. A denormal is made the fraction of a number in [1, 2), so that it does not
-// matter whether the calling thread flushes denormals to zero.
+// Returns magnitude x 2^kLift, exact, for magnitudes below 2. A denormal becomes the fraction of a number in [1, 2), so the
+// result does not depend on whether the calling thread flushes denormals to zero.
 template <class D>
 HWY_INLINE hn::Vec<D> lift(D d, Words<D> magnitude) {
   using L = Lane<hn::TFromD<D>>;
@@ -125,7 +126,7 @@ HWY_INLINE hn::Vec<D> lower(D d, hn::Vec<D> lifted) {
   return hn::IfThenElse(hn::Lt(lifted, one), hn::BitCast(d, denormal), normal);
 }
 
-// v as an integer, in two's complement. Floats: |v| < 2^31, toward zero; doubles: |v| < 2^51, to nearest.
+// Returns v as an integer, in two's complement. Floats: |v| < 2^31, rounded toward zero; doubles: |v| < 2^51, rounded to nearest.
 template <class D>
 HWY_INLINE Words<D> to_integer(D d, hn::Vec<D> v) {
   using L = Lane<hn::TFromD<D>>;

@@ -1,5 +1,4 @@
-// The types of the numbers that are encoded: how they become lanes, and lanes become them. Included once for each instruction
-// set.
+// The types of the numbers that are encoded: conversions to lanes and back. Included once for each instruction set.
 #if defined(SETO_CODEC_NUMBER_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SETO_CODEC_NUMBER_INL_H
 #undef SETO_CODEC_NUMBER_INL_H
@@ -15,7 +14,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A type that is computed in as it is.
+// A type whose computations use the type itself.
 template <class T>
 struct Plain {
   using Storage = T;

@@ -1,4 +1,4 @@
-// How an element that lies between two codes gets one of them. Included once for each instruction set.
+// The rounding of an element that lies between two codes. Included once for each instruction set.
 #if defined(SETO_CODEC_ROUNDING_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SETO_CODEC_ROUNDING_INL_H
 #undef SETO_CODEC_ROUNDING_INL_H
@@ -22,26 +22,27 @@ struct ToNearest {
   static ToNearest of(const EncodeCall&, std::uint64_t) { return {}; }
 };
 
-// Neighbours start far apart: multiples of an odd number without pattern.
+// An odd number whose multiples show no pattern, so the states of adjacent elements start far apart.
 inline constexpr std::uint32_t kStride = 0x9E3779B1u;
 inline constexpr std::uint32_t kPlaces[] = {
     0,           kStride,     2 * kStride,  3 * kStride,  4 * kStride,  5 * kStride,  6 * kStride,  7 * kStride,
     8 * kStride, 9 * kStride, 10 * kStride, 11 * kStride, 12 * kStride, 13 * kStride, 14 * kStride, 15 * kStride};
 static_assert(hn::MaxLanes(hn::ScalableTag<std::uint32_t>()) <= 16);
 
-// Up as often as the element is near to what lies above it: adds what random() says and cuts.
+// Stochastic rounding: adds a random fraction of a step and truncates, so an element is rounded up with a probability equal to
+// its distance from the lower code.
 struct ByChance {
   static constexpr bool kByChance = true;
   std::uint32_t start;
   std::uint32_t twist;
 
-  // For the block at elements [done, done + block) of the call.
+  // The state for the block at elements [done, done + block) of the call.
   static ByChance of(const EncodeCall& call, std::uint64_t done) {
     const std::uint64_t key = mixed(mixed(call.seed) ^ (call.first + done));
     return {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
   }
 
-  // 32 random bits for each of the elements of the block from i on, as words of the lanes.
+  // Returns 32 random bits for each element of the block from i on, as words of the lanes.
   template <class D>
   HWY_INLINE Words<D> random(D, std::size_t i) const {
     const hn::Rebind<std::uint32_t, D> d32;

@@ -1,5 +1,5 @@
-// The walk over blocks: whole ones where they lie, a short last one by way of a whole one. Included once for each instruction
-// set.
+// Walks over the blocks of a buffer: whole blocks in place, and a short last block through a copy of full length. Included once
+// for each instruction set.
 #if defined(SETO_CODEC_WALK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SETO_CODEC_WALK_INL_H
 #undef SETO_CODEC_WALK_INL_H
@@ -22,8 +22,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Where results go, piece by piece: straight to the target, or past the cache. Blocks with their headers share no alignment with
-// lines, so those on their way past the cache are gathered here and leave by whole lines.
+// The destination of results, piece by piece: directly the target, or past the cache. Blocks with headers are not aligned to
+// cache lines, so pieces that go past the cache are gathered here and stored as whole lines.
 class Output final {
  public:
   Output(void* target, std::size_t size, Store store)
@@ -33,7 +33,7 @@ class Output final {
     target_ -= lead_;
   }
 
-  // Room for a piece of at most kMost bytes.
+  // Returns a buffer for a piece of at most kMost bytes.
   HWY_INLINE std::uint8_t* room() { return streams_ ? lines_ + filled_ : target_; }
 
   HWY_INLINE void advance(std::size_t size) {
@@ -56,12 +56,12 @@ class Output final {
 
  private:
   static constexpr std::size_t kLine = 64;
-  // Enough that what is read back has left the store buffer; far less than the first-level cache.
+  // Large enough that bytes have left the store buffer when they are read back, and far smaller than the first-level cache.
   static constexpr std::size_t kGathered = 4096;
-  // Under this the fence costs more than the lines that it spares.
+  // Below this size the fence costs more than streaming the lines saves.
   static constexpr std::size_t kSmallest = 4096;
 
-  // Whole lines leave. A first one that is not all ours is written through the cache.
+  // Stores the whole lines. A first line that holds other bytes too is written through the cache.
   void flush() {
     const hn::ScalableTag<std::uint8_t> d;
     const std::size_t whole = filled_ / kLine * kLine;
@@ -77,14 +77,14 @@ class Output final {
     filled_ -= whole;
   }
 
-  std::uint8_t* target_;  // streaming: of the first line that is gathered
+  std::uint8_t* target_;  // when streaming: address of the first line that is gathered
   const bool streams_;
-  std::size_t lead_ = 0;  // bytes of the first line that are not ours
+  std::size_t lead_ = 0;  // bytes of the first line that lie before the target
   std::size_t filled_ = 0;
   alignas(kLine) std::uint8_t lines_[kGathered + kMost + kLine];
 };
 
-// Of fewer elements than a group.
+// Handles fewer elements than a group has.
 template <class F>
 constexpr std::size_t size_of_rest(std::size_t rest) {
   const std::size_t whole = rest / F::kElements * (F::kHeader + F::kPayload);
@@ -92,8 +92,8 @@ constexpr std::size_t size_of_rest(std::size_t rest) {
   return rest == 0 ? whole : whole + F::kHeader + (rest * static_cast<std::size_t>(F::Format::kBits) + 7) / 8;
 }
 
-// How far ahead, where the machine's own reading ahead does not keep up with pieces that are measured, encoded and gathered in
-// turn: 25 GB/s of bf16 there, 4 KiB and 16 KiB ahead 21.
+// Prefetch distance for processors whose own prefetchers do not keep up with pieces that are measured, encoded and gathered in
+// turn: 25 GB/s of bf16 with this distance, 21 with 4 KiB or 16 KiB.
 constexpr std::size_t kAhead = 8192;
 
 inline void read_ahead(const void* data, std::size_t size) {
@@ -140,7 +140,7 @@ void decode(const DecodeCall& call) {
   const auto* source = static_cast<const Storage*>(kAdds ? call.source : nullptr);
   const std::size_t rest = call.count % F::kElements;
   const std::size_t whole = call.count - rest;
-  // What was just read is in the cache already.
+  // The bytes that were just read are already in the cache.
   const Store store = kAdds && call.source == call.target ? Store::cached : call.store;
   Output output(call.target, call.count * sizeof(Storage), store);
   for (std::size_t done = 0; done < whole; done += F::kElements, encoded += kSize) {

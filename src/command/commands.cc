@@ -2,17 +2,14 @@
 
 #include <unistd.h>
 
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "include/seto/seto.h"
-#include "src/base/text.h"
 #include "src/command/output.h"
 
 namespace seto::command {
@@ -29,8 +26,8 @@ std::vector<std::pair<std::string, std::string>> variables_of_seto() {
   return found;
 }
 
-// The library stops at the first variable that it refuses. Takes all those out of the environment, and gives what it said of
-// each.
+// The library stops at the first variable that it refuses. This function removes all refused variables from the environment and
+// returns the error text of each.
 std::vector<std::string> set_refused_aside() {
   const std::vector<std::pair<std::string, std::string>> variables = variables_of_seto();
   for (const auto& [name, value] : variables) unsetenv(name.c_str());
@@ -44,7 +41,7 @@ std::vector<std::string> set_refused_aside() {
   return refusals;
 }
 
-// Of all topics, the lines that name one.
+// Returns the lines of a text of all topics that name a topic.
 std::string with_titles(const std::string& text) {
   std::istringstream lines(text);
   std::string result;
@@ -72,28 +69,6 @@ int run(const InfoOptions& options) {
   std::fflush(stdout);
   for (const std::string& refusal : refusals) std::fprintf(stderr, "seto: left out: %s\n", refusal.c_str());
   return status == 0 && !refusals.empty() ? kMisused : status;
-}
-
-int run(const ExplainOptions& options) {
-  const bool sizeless = options.size.empty() && options.collective == "barrier";
-  const std::optional<std::uint64_t> bytes = sizeless ? std::uint64_t{0} : parse_size(options.size);
-  if (!bytes) {
-    if (options.size.empty())
-      std::fprintf(stderr, "seto: of what size? Write it after the collective: seto explain %s 64M\n",
-                   options.collective.c_str());
-    else
-      std::fprintf(stderr, "seto: size: '%s' is none; write 8, 64K or 64M after the collective\n", options.size.c_str());
-    return kMisused;
-  }
-  setoQuestion_t question = SETO_QUESTION_INITIALIZER;
-  question.collective = options.collective.c_str();
-  question.bytes = *bytes;
-  question.ranks = options.ranks;
-  question.nodes = options.nodes;
-  question.sites = options.sites;
-  return print([&](char* text, size_t capacity, size_t* size) {
-    return setoExplain(&question, format(options.json), text, capacity, size);
-  });
 }
 
 }  // namespace seto::command

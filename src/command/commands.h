@@ -8,7 +8,7 @@ namespace seto::command {
 inline constexpr int kFailed = 1;
 inline constexpr int kMisused = 2;
 
-// As setoExplain; a test compares.
+// The limit of setoExplain; a test compares them.
 inline constexpr int kMostRanks = 65'536;
 
 struct InfoOptions {
@@ -18,10 +18,11 @@ struct InfoOptions {
 
 struct ExplainOptions {
   std::string collective;
-  std::string size;  // a barrier has none
-  int ranks = 2;
-  int nodes = 1;
-  int sites = 1;
+  std::string size;  // "64M", or "8..1G" for a table; empty for a barrier
+  int ranks = 0;     // 0: the library's default
+  int nodes = 0;
+  int sites = 0;
+  std::string topology_file;
   bool json = false;
 };
 
@@ -31,25 +32,47 @@ struct ReportOptions {
 };
 
 struct DoctorOptions {
-  int ranks = 0;  // of this host; 0: one for each core
+  int ranks = 0;  // on this host; 0: one for each core
   bool json = false;
 };
 
 struct CodecOptions {
-  std::string file;  // to check; empty: the codecs are listed
+  std::string file;  // the array to check; empty: list the codecs
   bool json = false;
 };
 
-// "0.1.0": of the library that runs, whatever the settings say.
+struct TopoOptions {
+  std::vector<std::string> files;  // [SITE=]FILE; "-": standard input; none: this machine
+  int copies = 1;
+  bool this_machine = false;  // the file is a hint about this machine
+  bool json = false;
+  bool xml = false;
+  std::string svg;  // the file for the drawing
+};
+
+struct SimulateOptions {
+  std::vector<std::string> files;  // [SITE=]FILE; "-": standard input
+  int copies = 1;
+  std::string collective = "all_reduce";
+  std::string algorithm;  // empty: the one that the library chooses
+  std::string size;
+  int ranks = 0;  // 0: as the files state
+  bool json = false;
+  std::string svg;  // the file for the Gantt chart
+};
+
+// Returns the version of the loaded library, such as "0.1.0". It works whatever the settings are.
 std::string version_text();
 
-// Print to standard output; a failure to standard error. Give the exit status. Where a variable is refused, info says all that it
-// can, and fails at the end.
+// These print to standard output, failures to standard error, and return the exit status. If a variable is refused, `info` prints
+// all that it can and fails at the end.
 int run(const InfoOptions& options);
 int run(const ExplainOptions& options);
 int run(const ReportOptions& options);
 int run(const CodecOptions& options);
-// 1 where something is bad.
+int run(const TopoOptions& options);
+int run(const SimulateOptions& options);
+// Returns 1 if a finding is bad.
 int run(const DoctorOptions& options);
 
 }  // namespace seto::command

@@ -19,7 +19,7 @@ std::vector<std::string> names_of(const CommandDescription& command) {
   return names;
 }
 
-// Names whose value is a word of the user's own: nothing is offered.
+// Options whose value the shell cannot complete.
 std::string with_values(const std::vector<CommandDescription>& commands) {
   std::vector<std::string> names;
   for (const CommandDescription& command : commands)
@@ -57,7 +57,7 @@ std::string for_bash(const std::vector<CommandDescription>& commands) {
          "    done\n"
          "  fi\n"
          "  case $before in\n"
-         "    --hostfile) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n"
+         "    --hostfile|--from|--svg) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n"
          "    --ssh|--remote-seto) COMPREPLY=($(compgen -cf -- \"$current\")); return ;;\n"
          "    " +
          with_values(commands) +
@@ -72,7 +72,7 @@ std::string for_bash(const std::vector<CommandDescription>& commands) {
          "complete -F _seto seto\n";
 }
 
-// name:help of _describe, where a colon ends the name.
+// The form name:help of _describe, where a colon ends the name.
 std::string described(const std::string& name, const std::string& help) {
   std::string text = name;
   for (std::size_t at = 0; (at = text.find(':', at)) != std::string::npos; at += 2) text.insert(at, 1, '\\');

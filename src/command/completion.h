@@ -15,13 +15,13 @@ struct CommandDescription {
   std::string name;
   std::string help;
   std::vector<OptionDescription> options;
-  std::vector<std::string> words;  // that may follow it
+  std::vector<std::string> words;  // words that may follow the command
 };
 
 inline constexpr const char* kShells[] = {"bash", "zsh", "fish"};
 
-// A script that makes the shell complete what `seto` takes: `seto completion bash >
-// ~/.local/share/bash-completion/completions/seto`. Empty for another shell.
+// A script that makes the shell complete the arguments of `seto`: `seto completion bash >
+// ~/.local/share/bash-completion/completions/seto`. Empty for an unknown shell.
 std::string completion(const std::vector<CommandDescription>& commands, const std::string& shell);
 
 }  // namespace seto::command

@@ -22,7 +22,7 @@ struct Closed {
   setoComm_t comm;
 };
 
-// Lines that begin with a level, in its colour.
+// Colours each line by the level at its beginning.
 std::string in_colour(const std::string& text) {
   if (!colours()) return text;
   std::string result;
@@ -55,8 +55,8 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-// The communicator of the job that this process was started in, if it is one of several.
-int meet(setoComm_t& comm, int& rank, int& ranks) {
+// Initializes the communicator of the job that this process belongs to, if the job has several processes.
+int init_job_communicator(setoComm_t& comm, int& rank, int& ranks) {
   if (const setoResult_t result = setoCommInitEnvironment(&comm, nullptr); result != setoSuccess) {
     std::fprintf(stderr, "bad   job  %s: %s\n", setoGetErrorString(result), setoGetLastError(nullptr));
     return kFailed;
@@ -88,7 +88,7 @@ int run(const DoctorOptions& options) {
   setoComm_t comm = nullptr;
   int rank = 0;
   int ranks = 1;
-  const int met = meet(comm, rank, ranks);
+  const int code = init_job_communicator(comm, rank, ranks);
   const Closed closed(comm);
   int bad = 0;
   int status = 0;
@@ -96,7 +96,7 @@ int run(const DoctorOptions& options) {
   if (status != 0) return status;
   if (ranks > 1) return examine_this_job(options, own, comm, rank);
   const int written = put(options.json ? own : in_colour(own));
-  return met != 0 || written != 0 || bad > 0 ? kFailed : 0;
+  return code != 0 || written != 0 || bad > 0 ? kFailed : 0;
 }
 
 }  // namespace seto::command

@@ -1,4 +1,4 @@
-// The doctor of a job: over the C API alone, as any program of the job could.
+// The host check of a job. It uses the C API only, as any program of the job could.
 
 #include <algorithm>
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Hosts beyond this many are checked, but not measured against each other.
+// Hosts beyond this number are checked, but not measured against each other.
 constexpr std::size_t kMostHosts = 32;
-constexpr std::size_t kMostWay = 96;                       // bytes of what names the way of a pair
-constexpr std::size_t kMostChecks = std::size_t{1} << 16;  // bytes of what a rank tells
-constexpr double kAllSeconds = 60;                         // for all pairs
+constexpr std::size_t kMostWay = 96;                       // bytes of the description of a pair's connection
+constexpr std::size_t kMostChecks = std::size_t{1} << 16;  // bytes of one rank's report
+constexpr double kAllSeconds = 60;                         // budget for all pairs
 constexpr double kLatencySeconds = 0.05;
-constexpr double kTransferSeconds = 0.15;  // one way, and a round trip for each transfer; its repetitions take half of it each
+constexpr double kTransferSeconds = 0.15;  // one direction, plus a round trip for each transfer; each repetition takes half of it
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 constexpr std::uint64_t kMostRounds = 2000;
 constexpr std::uint64_t kFirstRounds = 10;
@@ -37,10 +37,10 @@ std::uint64_t now_ns(clockid_t clock) {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// The first failure stays, and everything after it does nothing.
-class Talk final {
+// Wraps C API calls: keeps the first failure, after which every further call does nothing.
+class CheckedCalls final {
  public:
-  explicit Talk(setoComm_t comm) : comm_(comm) { config_.deadlineMs = kCallMs; }
+  explicit CheckedCalls(setoComm_t comm) : comm_(comm) { config_.deadlineMs = kCallMs; }
 
   void send(const void* data, std::size_t size, int peer) {
     note(ok() ? setoSendConfig(data, size, setoUint8, peer, comm_, nullptr, &config_) : setoSuccess);
@@ -69,41 +69,41 @@ class Talk final {
   std::string failure_;
 };
 
-// What one end of a pair measures of the other.
+// The measurements of one end of a pair.
 struct Pair {
   double latency_us = -1;
   double offset_us = 0;
-  double there = -1;  // bytes a second
+  double there = -1;  // bytes per second
   double back = -1;
 };
 
 // ---- the two ends of a pair ----
 
-double transfer(Talk& talk, int peer, std::vector<unsigned char>& piece, std::size_t bytes) {
+double transfer(CheckedCalls& calls, int peer, std::vector<unsigned char>& piece, std::size_t bytes) {
   unsigned char done = 0;
   const std::uint64_t start = now_ns(CLOCK_MONOTONIC);
   for (std::size_t left = bytes; left > 0; left -= std::min(left, piece.size()))
-    talk.send(piece.data(), std::min(left, piece.size()), peer);
-  talk.receive(&done, 1, peer);
+    calls.send(piece.data(), std::min(left, piece.size()), peer);
+  calls.receive(&done, 1, peer);
   return static_cast<double>(now_ns(CLOCK_MONOTONIC) - start) * 1e-9;
 }
 
-void take(Talk& talk, int peer, std::vector<unsigned char>& piece, std::size_t bytes) {
+void take(CheckedCalls& calls, int peer, std::vector<unsigned char>& piece, std::size_t bytes) {
   const unsigned char done = 1;
   for (std::size_t left = bytes; left > 0; left -= std::min(left, piece.size()))
-    talk.receive(piece.data(), std::min(left, piece.size()), peer);
-  talk.send(&done, 1, peer);
+    calls.receive(piece.data(), std::min(left, piece.size()), peer);
+  calls.send(&done, 1, peer);
 }
 
-// Bytes a second of the largest transfer, the best of a few of it, without the round trip that it ends with, of which a part may
-// be in a time that is hardly longer.
-double send_measured(Talk& talk, int peer, double seconds, double round_s) {
+// Bytes per second of the largest transfer: the best of a few repetitions, minus the round trip that ends each. For a transfer
+// that takes hardly longer than a round trip, a part of the round trip may remain.
+double send_measured(CheckedCalls& calls, int peer, double seconds, double round_s) {
   std::vector<unsigned char> piece(kPiece, 1);
   double rate = -1;
   std::uint64_t bytes = kFirstTransfer;
-  for (int left = kBestOf; talk.ok() && left > 0;) {
-    talk.send(&bytes, sizeof bytes, peer);
-    const double took = transfer(talk, peer, piece, bytes);
+  for (int left = kBestOf; calls.ok() && left > 0;) {
+    calls.send(&bytes, sizeof bytes, peer);
+    const double took = transfer(calls, peer, piece, bytes);
     const double net = std::max({took - round_s, took / 4, 1e-9});
     const std::uint64_t next = left == kBestOf ? next_transfer(bytes, net, seconds) : 0;
     rate = next > 0 ? 0 : std::max(rate, static_cast<double>(bytes) / net);
@@ -113,33 +113,33 @@ double send_measured(Talk& talk, int peer, double seconds, double round_s) {
       --left;
   }
   bytes = 0;
-  talk.send(&bytes, sizeof bytes, peer);
+  calls.send(&bytes, sizeof bytes, peer);
   return rate;
 }
 
-void receive_measured(Talk& talk, int peer) {
+void receive_measured(CheckedCalls& calls, int peer) {
   std::vector<unsigned char> piece(kPiece);
-  while (talk.ok()) {
+  while (calls.ok()) {
     std::uint64_t bytes = 0;
-    talk.receive(&bytes, sizeof bytes, peer);
+    calls.receive(&bytes, sizeof bytes, peer);
     if (bytes == 0) return;
-    take(talk, peer, piece, std::min<std::uint64_t>(bytes, kMostTransfer));
+    take(calls, peer, piece, std::min<std::uint64_t>(bytes, kMostTransfer));
   }
 }
 
 struct Rounds {
   std::vector<double> round_us;
-  double offset_us = 0;  // of the quickest round, whose answer came from nearest the middle
+  double offset_us = 0;  // from the quickest round, whose answer was taken closest to the middle
 };
 
-Rounds ask_rounds(Talk& talk, int peer, std::uint64_t count) {
+Rounds ask_rounds(CheckedCalls& calls, int peer, std::uint64_t count) {
   Rounds rounds;
-  for (std::uint64_t i = 0; i < count && talk.ok(); ++i) {
+  for (std::uint64_t i = 0; i < count && calls.ok(); ++i) {
     std::uint64_t theirs = 0;
     const std::uint64_t wall = now_ns(CLOCK_REALTIME);
     const std::uint64_t start = now_ns(CLOCK_MONOTONIC);
-    talk.send(&theirs, sizeof theirs, peer);
-    talk.receive(&theirs, sizeof theirs, peer);
+    calls.send(&theirs, sizeof theirs, peer);
+    calls.receive(&theirs, sizeof theirs, peer);
     const double took = static_cast<double>(now_ns(CLOCK_MONOTONIC) - start) * 1e-3;
     if (rounds.round_us.empty() || took < *std::min_element(rounds.round_us.begin(), rounds.round_us.end()))
       rounds.offset_us = static_cast<double>(static_cast<std::int64_t>(theirs - wall)) * 1e-3 - took / 2;
@@ -149,55 +149,55 @@ Rounds ask_rounds(Talk& talk, int peer, std::uint64_t count) {
   return rounds;
 }
 
-void answer_rounds(Talk& talk, int peer, std::uint64_t count) {
-  for (std::uint64_t i = 0; i < count && talk.ok(); ++i) {
+void answer_rounds(CheckedCalls& calls, int peer, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count && calls.ok(); ++i) {
     std::uint64_t nothing = 0;
-    talk.receive(&nothing, sizeof nothing, peer);
+    calls.receive(&nothing, sizeof nothing, peer);
     const std::uint64_t wall = now_ns(CLOCK_REALTIME);
-    talk.send(&wall, sizeof wall, peer);
+    calls.send(&wall, sizeof wall, peer);
   }
 }
 
-Pair measure(Talk& talk, int peer, double share) {
+Pair measure(CheckedCalls& calls, int peer, double share) {
   Pair pair;
-  const Rounds first = ask_rounds(talk, peer, kFirstRounds);
-  if (!talk.ok()) return pair;
+  const Rounds first = ask_rounds(calls, peer, kFirstRounds);
+  if (!calls.ok()) return pair;
   const double quickest = std::max(first.round_us.front(), 0.1);
   const std::uint64_t count =
       std::clamp<std::uint64_t>(static_cast<std::uint64_t>(kLatencySeconds * share * 1e6 / quickest), kFirstRounds, kMostRounds);
-  talk.send(&count, sizeof count, peer);
-  const Rounds rounds = ask_rounds(talk, peer, count);
-  if (!talk.ok()) return pair;
+  calls.send(&count, sizeof count, peer);
+  const Rounds rounds = ask_rounds(calls, peer, count);
+  if (!calls.ok()) return pair;
   pair.latency_us = rounds.round_us[rounds.round_us.size() / 2] / 2;
   pair.offset_us = rounds.round_us.front() < first.round_us.front() ? rounds.offset_us : first.offset_us;
   const double round_s = std::min(rounds.round_us.front(), first.round_us.front()) * 1e-6;
-  talk.send(&round_s, sizeof round_s, peer);
-  pair.there = send_measured(talk, peer, kTransferSeconds * share, round_s);
-  receive_measured(talk, peer);
-  talk.receive(&pair.back, sizeof pair.back, peer);
+  calls.send(&round_s, sizeof round_s, peer);
+  pair.there = send_measured(calls, peer, kTransferSeconds * share, round_s);
+  receive_measured(calls, peer);
+  calls.receive(&pair.back, sizeof pair.back, peer);
   return pair;
 }
 
-void be_measured(Talk& talk, int peer, double share) {
-  answer_rounds(talk, peer, kFirstRounds);
+void measure_passively(CheckedCalls& calls, int peer, double share) {
+  answer_rounds(calls, peer, kFirstRounds);
   std::uint64_t count = 0;
-  talk.receive(&count, sizeof count, peer);
-  answer_rounds(talk, peer, std::min(count, kMostRounds));
+  calls.receive(&count, sizeof count, peer);
+  answer_rounds(calls, peer, std::min(count, kMostRounds));
   double round_s = 0;
-  talk.receive(&round_s, sizeof round_s, peer);
-  receive_measured(talk, peer);
-  const double rate = send_measured(talk, peer, kTransferSeconds * share, round_s);
-  talk.send(&rate, sizeof rate, peer);
+  calls.receive(&round_s, sizeof round_s, peer);
+  receive_measured(calls, peer);
+  const double rate = send_measured(calls, peer, kTransferSeconds * share, round_s);
+  calls.send(&rate, sizeof rate, peer);
 }
 
 // ---- all ranks ----
 
-std::vector<HostReport> gather_reports(Talk& talk, const HostReport& own, int ranks) {
+std::vector<HostReport> gather_reports(CheckedCalls& calls, const HostReport& own, int ranks) {
   const Json json = {{"host", own.host}, {"version", own.version}, {"checks", own.checks}};
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  text.resize(kMostChecks, ' ');  // a longer one is no JSON any more, and is told apart below
+  text.resize(kMostChecks, ' ');  // a longer report is cut, which makes it invalid JSON; it is detected below
   std::string all(kMostChecks * static_cast<std::size_t>(ranks), '\0');
-  talk.gather(text.data(), all.data(), kMostChecks);
+  calls.gather(text.data(), all.data(), kMostChecks);
   std::vector<HostReport> reports;
   for (int rank = 0; rank < ranks; ++rank) {
     const Json read = Json::parse(all.substr(kMostChecks * static_cast<std::size_t>(rank), kMostChecks), nullptr, false);
@@ -209,8 +209,8 @@ std::vector<HostReport> gather_reports(Talk& talk, const HostReport& own, int ra
   return reports;
 }
 
-// One rank speaks for each host; on one host alone each rank speaks for itself.
-HostMatrix speakers(const std::vector<HostReport>& reports) {
+// Chooses the ranks that measure: one for each host; on a single host every rank.
+HostMatrix measuring_ranks(const std::vector<HostReport>& reports) {
   HostMatrix matrix;
   std::map<std::string, int> first;
   for (std::size_t rank = 0; rank < reports.size(); ++rank) first.try_emplace(reports[rank].host, static_cast<int>(rank));
@@ -228,12 +228,12 @@ HostMatrix speakers(const std::vector<HostReport>& reports) {
   return matrix;
 }
 
-// By which way this rank reaches each other, as its flight recorder says.
+// How this rank reaches each other rank, from the dump.
 std::vector<std::string> own_ways(setoComm_t comm, int ranks) {
   std::vector<std::string> ways(static_cast<std::size_t>(ranks));
   std::size_t size = 0;
   if (setoCommDump(comm, setoFormatJson, nullptr, 0, &size) != setoSuccess) return ways;
-  std::string text(size + kMostChecks, '\0');  // it may have grown
+  std::string text(size + kMostChecks, '\0');  // the dump may have grown
   if (setoCommDump(comm, setoFormatJson, text.data(), text.size(), &size) != setoSuccess) return ways;
   text.resize(std::min(size, text.size() - 1));
   const Json dump = Json::parse(text, nullptr, false);
@@ -243,7 +243,7 @@ std::vector<std::string> own_ways(setoComm_t comm, int ranks) {
   return ways;
 }
 
-void gather_ways(Talk& talk, const std::vector<std::string>& own, HostMatrix& matrix) {
+void gather_ways(CheckedCalls& calls, const std::vector<std::string>& own, HostMatrix& matrix) {
   std::string mine;
   std::size_t told = 0;
   for (const int rank : matrix.ranks) {
@@ -251,7 +251,7 @@ void gather_ways(Talk& talk, const std::vector<std::string>& own, HostMatrix& ma
     mine.resize(++told * kMostWay, ' ');
   }
   std::string all(mine.size() * own.size(), ' ');
-  talk.gather(mine.data(), all.data(), mine.size());
+  calls.gather(mine.data(), all.data(), mine.size());
   for (std::size_t row = 0; row < matrix.size(); ++row)
     for (std::size_t column = 0; column < matrix.size(); ++column) {
       const std::size_t at = static_cast<std::size_t>(matrix.ranks[row]) * mine.size() + column * kMostWay;
@@ -260,28 +260,28 @@ void gather_ways(Talk& talk, const std::vector<std::string>& own, HostMatrix& ma
     }
 }
 
-// One pair after another, so that none disturbs the next.
-void measure_pairs(Talk& talk, int own, HostMatrix& matrix) {
+// Measures one pair after another, so that measurements do not disturb each other.
+void measure_pairs(CheckedCalls& calls, int own, HostMatrix& matrix) {
   const std::size_t count = matrix.size();
   const double pairs = static_cast<double>(count * (count - 1)) / 2;
   const double share = pairs > kAllSeconds ? kAllSeconds / pairs : 1;
   for (std::size_t a = 0; a < count; ++a)
     for (std::size_t b = a + 1; b < count; ++b) {
       if (own == matrix.ranks[a]) {
-        const Pair pair = measure(talk, matrix.ranks[b], share);
+        const Pair pair = measure(calls, matrix.ranks[b], share);
         matrix.latency_us[a * count + b] = matrix.latency_us[b * count + a] = pair.latency_us;
         matrix.bytes_per_second[a * count + b] = pair.there;
         matrix.bytes_per_second[b * count + a] = pair.back;
         matrix.offset_us[a * count + b] = pair.offset_us;
         matrix.offset_us[b * count + a] = -pair.offset_us;
       } else if (own == matrix.ranks[b]) {
-        be_measured(talk, matrix.ranks[a], share);
+        measure_passively(calls, matrix.ranks[a], share);
       }
-      talk.barrier();
+      calls.barrier();
     }
-  talk.add(matrix.latency_us.data(), matrix.latency_us.size());
-  talk.add(matrix.bytes_per_second.data(), matrix.bytes_per_second.size());
-  talk.add(matrix.offset_us.data(), matrix.offset_us.size());
+  calls.add(matrix.latency_us.data(), matrix.latency_us.size());
+  calls.add(matrix.bytes_per_second.data(), matrix.bytes_per_second.size());
+  calls.add(matrix.offset_us.data(), matrix.offset_us.size());
 }
 
 // "kernel differs: Linux 6.1 on a, b; Linux 5.4 on c".
@@ -303,7 +303,7 @@ void compare_hosts(const std::vector<HostReport>& reports, JobReport& report) {
     topics["version of Seto"][one.version].push_back(one.host);
     const Json json = Json::parse(one.checks, nullptr, false);
     if (!json.is_object() || !json.contains("checks")) {
-      report.differences.push_back("warn  " + one.host + " told nothing that can be read");
+      report.differences.push_back("warn  " + one.host + " sent a report that cannot be read");
       continue;
     }
     for (const Json& check : json["checks"]) {
@@ -311,7 +311,7 @@ void compare_hosts(const std::vector<HostReport>& reports, JobReport& report) {
       if (check.value("level", "") != "bad") continue;
       ++report.bad;
       report.differences.push_back("bad   " + one.host + ", " + check.value("topic", "") + ": " + check.value("found", "") +
-                                   "; mend: " + check.value("fix", ""));
+                                   "; fix: " + check.value("fix", ""));
     }
   }
   for (const auto& [topic, values] : topics) compare(values, topic, report);
@@ -328,13 +328,13 @@ int examine_job(setoComm_t comm, const HostReport& own, JobReport& report) {
   int rank = 0;
   (void)setoCommUserRank(comm, &rank);
   (void)setoCommCount(comm, &report.ranks);
-  Talk talk(comm);
-  const std::vector<HostReport> reports = gather_reports(talk, own, report.ranks);
-  report.matrix = speakers(reports);
-  gather_ways(talk, own_ways(comm, report.ranks), report.matrix);
-  measure_pairs(talk, rank, report.matrix);
-  if (!talk.ok()) {
-    std::fprintf(stderr, "bad   job  rank %d: %s\n", rank, talk.failure().c_str());
+  CheckedCalls calls(comm);
+  const std::vector<HostReport> reports = gather_reports(calls, own, report.ranks);
+  report.matrix = measuring_ranks(reports);
+  gather_ways(calls, own_ways(comm, report.ranks), report.matrix);
+  measure_pairs(calls, rank, report.matrix);
+  if (!calls.ok()) {
+    std::fprintf(stderr, "bad   job  rank %d: %s\n", rank, calls.failure().c_str());
     return kFailed;
   }
   compare_hosts(reports, report);

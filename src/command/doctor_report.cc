@@ -1,4 +1,4 @@
-// What the doctor of a job says, for people and as JSON.
+// The report of the host check of a job, as text and as JSON.
 
 #include <algorithm>
 #include <cstdio>
@@ -34,7 +34,7 @@ std::string table(const HostMatrix& matrix, const std::vector<double>& values, d
   return text + "\n";
 }
 
-// Each pair once, from its first.
+// Lists each pair once, as seen by its first host.
 std::string ways_text(const HostMatrix& matrix) {
   std::string text;
   std::size_t shown = 0;
@@ -57,7 +57,7 @@ std::string text_of(const JobReport& report) {
           table(report.matrix, report.matrix.bytes_per_second, 1e-6);
   text += "clock of the column less that of the row, us\n" + table(report.matrix, report.matrix.offset_us, 1);
   for (const std::string& line : report.differences) text += line + "\n";
-  if (report.differences.empty()) text += "ok    hosts agree in what they should agree in\n";
+  if (report.differences.empty()) text += "ok    the hosts agree where they should\n";
   return text;
 }
 

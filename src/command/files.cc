@@ -6,7 +6,7 @@
 namespace seto::command {
 namespace {
 
-// A dump of the longest recorder has some 500 MB; what is more is something else.
+// A dump of the longest recorder has some 500 MB; a larger file is something else.
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
 struct Close {
@@ -22,6 +22,14 @@ bool read_file(const std::string& path, std::string& text) {
   for (std::size_t size = 0; (size = std::fread(part, 1, sizeof part, file.get())) > 0 && text.size() < kMostBytes;)
     text.append(part, size);
   return std::ferror(file.get()) == 0;
+}
+
+bool write_file(const std::string& path, const std::string& text) {
+  if (path == "-") return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wbe"));
+  if (file == nullptr) return false;
+  const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
+  return std::fclose(file.release()) == 0 && written;  // a full disk may show at the end only
 }
 
 }  // namespace seto::command

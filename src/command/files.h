@@ -4,7 +4,9 @@
 
 namespace seto::command {
 
-// The whole of a file, "-" for standard input. False, with errno: it cannot be read.
+// Reads a whole file, "-" for standard input. False if it cannot be read; errno is set.
 bool read_file(const std::string& path, std::string& text);
+// Writes a whole file, "-" for standard output. False if it cannot be written; errno is set.
+bool write_file(const std::string& path, const std::string& text);
 
 }  // namespace seto::command

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +20,7 @@ namespace {
 
 using seto::command::kMostRanks;
 
-// For what counts ranks, and so nodes and sites. Why it is none, as CLI11 takes it: empty if it is one.
+// A CLI11 check for counts (ranks, nodes, sites): the reason why the text is not a count; empty if it is one.
 std::string refuse_count(const std::string& text) {
   if (text == "p") return "-np is -n here: write -n N";
   const std::optional<std::uint64_t> count = seto::parse_uint(text);
@@ -28,7 +29,7 @@ std::string refuse_count(const std::string& text) {
 }
 
 CLI::App* add_info(CLI::App& app, seto::command::InfoOptions& info) {
-  CLI::App* const command = app.add_subcommand("info", "what this library is and how it is configured");
+  CLI::App* const command = app.add_subcommand("info", "version, build, machine and settings of this library");
   command->add_option("topic", info.topic,
                       "version, build, machine, config, constants, transports, algorithms, codecs or status; all if left out");
   command->add_flag("--json", info.json, "as JSON");
@@ -38,21 +39,40 @@ CLI::App* add_info(CLI::App& app, seto::command::InfoOptions& info) {
 }
 
 CLI::App* add_explain(CLI::App& app, seto::command::ExplainOptions& explain) {
-  CLI::App* const command = app.add_subcommand("explain", "which algorithm a call would get, and why the others lost");
+  CLI::App* const command = app.add_subcommand(
+      "explain", "shows which algorithm a call would use, and why not the others; in a job for its communicator");
   command->add_option("collective", explain.collective, "all_reduce, all_gather, reduce_scatter, ...")->required();
-  command->add_option("size", explain.size,
-                      "bytes, as in the size column of the benchmarks: 8, 64K, 64M; needed by all but a barrier");
-  command->add_option("--ranks", explain.ranks, "ranks (2)")->check(refuse_count);
-  command->add_option("--nodes", explain.nodes, "nodes that they are spread over (1)")->check(refuse_count);
-  command->add_option("--sites", explain.sites, "sites that the nodes are spread over (1)")->check(refuse_count);
+  command->add_option(
+      "size,--size", explain.size,
+      "bytes, as in the size column of the benchmarks: 8, 64K, 64M; 8..1G for a table of the choices; needed by all "
+      "but a barrier");
+  CLI::Option* const nodes =
+      command->add_option("--nodes", explain.nodes, "number of nodes of the ranks (1)")->check(refuse_count);
+  CLI::Option* const sites =
+      command->add_option("--sites", explain.sites, "number of sites of the nodes (1)")->check(refuse_count);
+  command->add_option("--ranks", explain.ranks, "ranks (2; of a topology file: one for each GPU, or for each host without one)")
+      ->check(refuse_count);
+  command
+      ->add_option("--topo,--from", explain.topology_file,
+                   "take hosts, sites and links from this topology file (seto topo --xml writes one)")
+      ->excludes(nodes)
+      ->excludes(sites);
   command->add_flag("--json", explain.json, "as JSON");
   return command;
 }
 
-// What follows the options, program and all, is left over: the program's own options are none of ours.
+// CLI11 knows only options, so the program is added to the usage line.
+class RunFormatter final : public CLI::Formatter {
+  [[nodiscard]] std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+    return usage.insert(usage.find_last_not_of('\n') + 1, " -- program [argument ...]");
+  }
+};
+
+// Everything after the options is the program and its arguments; the program's own options are not parsed.
 CLI::App* add_run(CLI::App& app, seto::command::RunOptions& run) {
   CLI::App* const command =
-      app.add_subcommand("run", "start the ranks of a job, here or on other hosts: seto run -n 4 -- program ...");
+      app.add_subcommand("run", "starts the ranks of a job, here or on other hosts: seto run -n 4 -- program ...");
   command->add_option("-n,--ranks", run.ranks, "ranks; left out: as many as the hosts have slots")->check(refuse_count);
   CLI::Option* const hosts =
       command->add_option("--hosts", run.hosts, "hosts, with slots or without: a:2,b:2; left out: this machine");
@@ -62,22 +82,26 @@ CLI::App* add_run(CLI::App& app, seto::command::RunOptions& run) {
       ->allow_extra_args(false);
   command->add_option("--timeout", run.timeout_s, "seconds after which the job is ended, with status 124")
       ->check(CLI::Range(0.001, 1e9));
-  command->add_option("--grace", run.grace_s, "seconds between SIGTERM and SIGKILL for ranks to be ended (5)")
+  command->add_option("--grace", run.grace_s, "seconds between SIGTERM and SIGKILL when ranks are ended (5)")
       ->check(CLI::Range(0.0, 1e6));
-  command->add_option("--ssh", run.remote_shell, "the command that reaches a host (ssh); its name and the agent's are added");
+  command->add_option("--ssh", run.remote_shell,
+                      "the command that reaches a host (ssh); the host's name and the agent's command line are appended");
   command->add_option("--remote-seto", run.remote_seto,
-                      "this command on the other hosts, as a shell there reads it; left out: where it lies here");
+                      "path of seto on the other hosts, as a shell there reads it; left out: its path here");
   CLI::Option* const prefix =
-      command->add_flag("--prefix-output", run.prefix, "each line with its rank, even if there is one only");
-  command->add_flag("--no-prefix", run.no_prefix, "lines as the ranks write them")->excludes(prefix);
+      command->add_flag("--prefix-output", run.prefix, "print each line with its rank, even for a single rank");
+  command->add_flag("--no-prefix", run.no_prefix, "print lines as the ranks write them")->excludes(prefix);
   command->prefix_command();
+  command->formatter(std::make_shared<RunFormatter>());
+  command->footer(
+      "Every rank gets the SETO_* variables of seto run, on other hosts too, and SETO_ROOT, SETO_RANK and SETO_RANKS.");
   return command;
 }
 
 std::vector<std::string> shells() { return {std::begin(seto::command::kShells), std::end(seto::command::kShells)}; }
 
 CLI::App* add_completion(CLI::App& app, std::string& shell) {
-  CLI::App* const command = app.add_subcommand("completion", "a script that makes bash, zsh or fish complete all this");
+  CLI::App* const command = app.add_subcommand("completion", "a script with which bash, zsh or fish completes seto commands");
   command->add_option("shell", shell, "bash, zsh or fish")->required()->check(CLI::IsMember(shells()));
   return command;
 }
@@ -89,7 +113,8 @@ std::vector<std::string> words_after(const std::string& command) {
     return {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "gather", "scatter", "barrier"};
   if (command == "completion") return shells();
   if (command == "codec") return {"check"};
-  if (command == "help") return {"info", "explain", "run", "report", "doctor", "codec", "completion"};
+  if (command == "plan") return {"simulate"};
+  if (command == "help") return {"info", "explain", "run", "report", "doctor", "codec", "topo", "plan", "completion"};
   return {};
 }
 
@@ -109,25 +134,46 @@ std::vector<seto::command::CommandDescription> describe(const CLI::App& app) {
   return all;
 }
 
-// A first word that is neither a command nor an option, and the command that was probably meant.
+// Prints the probable command if the first word is neither a command nor an option.
 bool told_of_misspelling(const CLI::App& app, int words, char** argv) {
   if (words < 2 || argv[1][0] == '-') return false;
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
   if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return false;
   std::vector<std::string_view> candidates(names.begin(), names.end());
-  std::erase(candidates, "agent");  // not for people
+  std::erase(candidates, "agent");  // internal command
   const std::string guess(seto::nearest(argv[1], candidates));
-  std::fprintf(stderr, "seto: there is no command '%.64s'%s%s; seto help lists them\n", argv[1],
+  std::fprintf(stderr, "seto: '%.64s' is not a command%s%s; seto help lists the commands\n", argv[1],
                guess.empty() ? "" : "; did you mean ", guess.c_str());
   return true;
 }
 
+// The text of a refusal by CLI11. An option that is unknown may be a misspelling of one of the parsed command.
+std::string refusal(const CLI::App* app, const CLI::Error& error) {
+  std::string text = "seto: ";
+  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError))
+    return text + error.what() + "\nRun with --help for more information.\n";
+  const CLI::App* command = app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  std::vector<std::string> options;
+  for (const CLI::Option* option : command->get_options())
+    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+  const std::vector<std::string_view> candidates(options.begin(), options.end());
+  std::string guess;
+  std::string unexpected;
+  for (const std::string& word : app->remaining(true)) {
+    unexpected += (unexpected.empty() ? "'" : ", '") + word + "'";
+    if (guess.empty() && word.starts_with("--")) guess = seto::nearest(word, candidates);
+  }
+  text += "not expected: " + unexpected;
+  if (!guess.empty()) text += "; did you mean " + guess;
+  return text + "\nRun with --help for more information.\n";
+}
+
 CLI::App* add_codec(CLI::App& app, seto::command::CodecOptions& codec) {
-  CLI::App* const command =
-      app.add_subcommand("codec", "what codecs there are; codec check FILE.npy: what each does to your numbers");
+  CLI::App* const command = app.add_subcommand("codec", "the codecs; codec check FILE.npy: their effect on your numbers");
   command->add_flag("--json", codec.json, "as JSON");
-  CLI::App* const check = command->add_subcommand("check", "what each codec would make of the numbers in a file");
+  CLI::App* const check = command->add_subcommand("check", "encode and decode the numbers of a file with each codec");
   check->add_option("file", codec.file, "an array of fp32 or fp64 as numpy.save writes it; - is standard input")->required();
   check->add_flag("--json", codec.json, "as JSON");
   command->require_subcommand(0, 1);
@@ -135,27 +181,71 @@ CLI::App* add_codec(CLI::App& app, seto::command::CodecOptions& codec) {
 }
 
 CLI::App* add_report(CLI::App& app, seto::command::ReportOptions& report) {
-  CLI::App* const command = app.add_subcommand("report", "who keeps whom waiting, from dumps of several ranks");
+  CLI::App* const command = app.add_subcommand("report", "finds the rank that keeps others waiting, from dumps of several ranks");
   command->add_option("dumps", report.files, "files of SETO_DUMP_FILE or setoCommDump as JSON; - is standard input")->required();
   command->add_flag("--json", report.json, "as JSON");
   return command;
 }
 
+CLI::App* add_plan(CLI::App& app, seto::command::SimulateOptions& simulate) {
+  CLI::App* const command =
+      app.add_subcommand("plan", "plan simulate: predicts the time of a call on a topology, and the load of each link");
+  CLI::App* const simulation = command->add_subcommand("simulate", "runs every step of every rank in virtual time");
+  simulation
+      ->add_option("--topo", simulate.files,
+                   "FILE or SITE=FILE, as --from of seto topo, once for each host; --xml of seto topo writes such files")
+      ->required()
+      ->allow_extra_args(false);
+  simulation->add_option("--copies", simulate.copies, "hosts like each host of a file (1)")->check(refuse_count);
+  simulation->add_option("--collective", simulate.collective, "all_reduce (the default), all_gather, reduce_scatter, ...");
+  simulation->add_option("--algorithm", simulate.algorithm,
+                         "ring, hierarchical, ...; left out: the one that the library chooses");
+  simulation->add_option("--size", simulate.size, "bytes, as in the size column of the benchmarks: 8, 64K, 64M")->required();
+  simulation
+      ->add_option("--ranks", simulate.ranks,
+                   "ranks, spread evenly over the hosts; left out: one for each GPU, or host without GPUs")
+      ->check(refuse_count);
+  CLI::Option* const json = simulation->add_flag("--json", simulate.json, "as JSON");
+  simulation->add_option("--svg", simulate.svg, "draw a Gantt chart of the lanes into this file; - is standard output")
+      ->excludes(json);
+  command->require_subcommand(1);
+  return simulation;
+}
+
+CLI::App* add_topo(CLI::App& app, seto::command::TopoOptions& topo) {
+  CLI::App* const command = app.add_subcommand(
+      "topo", "prints sites, hosts, NUMA nodes, PCI switches, GPUs, NICs and links, and where each fact comes from");
+  command
+      ->add_option(
+          "--from", topo.files,
+          "FILE or SITE=FILE, once for each host: NCCL's topology XML, AMD's variant or hwloc's XML; - is standard input")
+      ->allow_extra_args(false);
+  command->add_option("--copies", topo.copies, "hosts like each host of a file (1)")->check(refuse_count);
+  CLI::Option* const json = command->add_flag("--json", topo.json, "as JSON");
+  CLI::Option* const xml = command->add_flag("--xml", topo.xml, "as a file of NCCL's format, without guesses")->excludes(json);
+  command->add_flag("--this-machine", topo.this_machine,
+                    "the file is a hint about this machine: complete it by what is found here");
+  command->add_option("--svg", topo.svg, "draw it into this file; - is standard output")->excludes(json)->excludes(xml);
+  return command;
+}
+
 CLI::App* add_doctor(CLI::App& app, seto::command::DoctorOptions& doctor) {
   CLI::App* const command =
-      app.add_subcommand("doctor", "checks this host, and under a launcher the job: what is wrong and how to mend it");
-  command->add_option("--ranks", doctor.ranks, "ranks that this host is to run (one for each usable core)")->check(refuse_count);
+      app.add_subcommand("doctor", "checks this host, and under a launcher the job: problems and how to fix them");
+  command->add_option("--ranks", doctor.ranks, "ranks that will run on this host (one for each usable core)")
+      ->check(refuse_count);
   command->add_flag("--json", doctor.json, "as JSON");
   return command;
 }
 
 }  // namespace
 
-// seto: what a user asks the library from a shell. Over the C API alone.
+// The `seto` command. It uses the C API only.
 int main(int argc, char** argv) {
-  CLI::App app{"seto: collective communication between islands of ranks", "seto"};
+  CLI::App app{"seto: collective communication across hosts and sites", "seto"};
   app.require_subcommand(0, 1);
-  app.set_help_all_flag("--help-all", "the same for every command");
+  app.failure_message(refusal);
+  app.set_help_all_flag("--help-all", "print the help of every command");
   app.set_version_flag("--version", "seto " + seto::command::version_text(), "the version");
   seto::command::InfoOptions info;
   const CLI::App* const info_command = add_info(app, info);
@@ -163,7 +253,7 @@ int main(int argc, char** argv) {
   const CLI::App* const explain_command = add_explain(app, explain);
   seto::command::RunOptions run;
   const CLI::App* const run_command = add_run(app, run);
-  const CLI::App* const agent_command = app.add_subcommand("agent", "the end of seto run on another host")->group("");
+  const CLI::App* const agent_command = app.add_subcommand("agent", "runs the ranks of seto run on another host")->group("");
   std::string shell;
   const CLI::App* const completion_command = add_completion(app, shell);
   seto::command::ReportOptions report;
@@ -172,19 +262,23 @@ int main(int argc, char** argv) {
   const CLI::App* const doctor_command = add_doctor(app, doctor);
   seto::command::CodecOptions codec;
   const CLI::App* const codec_command = add_codec(app, codec);
+  seto::command::TopoOptions topo;
+  const CLI::App* const topo_command = add_topo(app, topo);
+  seto::command::SimulateOptions simulate;
+  const CLI::App* const simulate_command = add_plan(app, simulate);
   std::string topic;
-  app.add_subcommand("help", "this text, or that of a command")
-      ->add_option("command", topic, "info, explain, run, report, doctor, codec, completion or help")
-      ->check(CLI::IsMember({"info", "explain", "run", "report", "doctor", "codec", "completion", "help"}));
-  const std::string help = app.help();  // once a command is parsed, it would be that command's
+  app.add_subcommand("help", "prints this text, or the help of a command")
+      ->add_option("command", topic, "info, explain, run, report, doctor, codec, topo, plan, completion or help")
+      ->check(CLI::IsMember({"info", "explain", "run", "report", "doctor", "codec", "topo", "plan", "completion", "help"}));
+  const std::string help = app.help();  // taken before parsing: afterwards it would be the help of the parsed command
 
-  // After "--" stands the program of seto run, which CLI11 would take for arguments of ours.
+  // The words after "--" are the program of seto run; CLI11 would parse them as arguments of seto.
   char** const end = argv + argc;
   char** const program = argc > 1 && std::string(argv[1]) == "run" ? std::find(argv, end, std::string("--")) : end;
   if (told_of_misspelling(app, argc, argv)) return seto::command::kMisused;
   try {
     app.parse(static_cast<int>(program - argv), argv);
-  } catch (const CLI::ParseError& error) {  // help and version too, which end well
+  } catch (const CLI::ParseError& error) {  // includes help and version, which are successes
     return app.exit(error) == 0 ? 0 : seto::command::kMisused;
   }
   if (info_command->parsed()) return seto::command::run(info);
@@ -193,7 +287,7 @@ int main(int argc, char** argv) {
   if (run_command->parsed()) {
     run.program = run_command->remaining();
     if (!run.program.empty() && run.program.front().starts_with('-')) {
-      std::fprintf(stderr, "seto run: no option '%s'; there are those that seto run --help lists, and -- before the program\n",
+      std::fprintf(stderr, "seto run: '%s' is not an option; see seto run --help, and write -- before the program\n",
                    run.program.front().c_str());
       return seto::command::kMisused;
     }
@@ -204,6 +298,8 @@ int main(int argc, char** argv) {
   if (report_command->parsed()) return seto::command::run(report);
   if (doctor_command->parsed()) return seto::command::run(doctor);
   if (codec_command->parsed()) return seto::command::run(codec);
+  if (topo_command->parsed()) return seto::command::run(topo);
+  if (simulate_command->parsed()) return seto::command::run(simulate);
   std::fputs(topic.empty() ? help.c_str() : app.get_subcommand(topic)->help("seto").c_str(), stdout);
   return 0;
 }

@@ -16,7 +16,7 @@ std::size_t little_endian(std::string_view bytes) {
   return value;
 }
 
-// What stands after 'name': in the dictionary of the header.
+// The text after 'name': in the header's dictionary.
 std::string_view value_of(std::string_view header, std::string_view name) {
   const std::size_t at = header.find(std::string("'").append(name).append("'"));
   if (at == std::string_view::npos) return {};
@@ -26,7 +26,7 @@ std::string_view value_of(std::string_view header, std::string_view name) {
   return begin == std::string_view::npos ? std::string_view() : header.substr(begin);
 }
 
-// "(3, 4)", "(5,)", "()": how many elements.
+// The number of elements of a shape: "(3, 4)", "(5,)", "()".
 std::optional<std::size_t> elements_of(std::string_view shape) {
   const std::size_t end = shape.find(')');
   if (!shape.starts_with('(') || end == std::string_view::npos) return std::nullopt;
@@ -50,11 +50,11 @@ std::optional<std::size_t> elements_of(std::string_view shape) {
 Result<NumpyArray> parse_npy(std::string_view file) {
   constexpr std::size_t kVersion = 6;
   if (!file.starts_with(kMagic) || file.size() < 12)
-    return failure(Code::invalid_argument, "it is no .npy file, as numpy.save writes one");
-  const std::size_t width = file[kVersion] == 1 ? 2 : 4;  // of the header's length
+    return failure(Code::invalid_argument, "it is not a .npy file as written by numpy.save");
+  const std::size_t width = file[kVersion] == 1 ? 2 : 4;  // size of the header length field
   const std::size_t begin = kVersion + 2 + width;
   const std::size_t length = little_endian(file.substr(kVersion + 2, width));
-  if (length > file.size() - begin) return failure(Code::invalid_argument, "its header is cut off");
+  if (length > file.size() - begin) return failure(Code::invalid_argument, "its header is incomplete");
   const std::string_view header = file.substr(begin, length);
   NumpyArray array;
   const std::string_view type = value_of(header, "descr");
@@ -73,7 +73,7 @@ Result<NumpyArray> parse_npy(std::string_view file) {
   array.data = file.substr(begin + length);
   const std::size_t size = array.count * (array.type == setoFloat64 ? 8 : 4);
   if (array.data.size() < size)
-    return failure(Code::invalid_argument, "it has %zu bytes of numbers, and its shape wants %zu", array.data.size(), size);
+    return failure(Code::invalid_argument, "it has %zu bytes of numbers, but its shape needs %zu", array.data.size(), size);
   array.data = array.data.substr(0, size);
   return array;
 }

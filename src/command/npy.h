@@ -9,14 +9,14 @@
 
 namespace seto::command {
 
-// An array as numpy.save writes it: of little-endian floats, any shape.
+// A numpy.save file: little-endian floats, any shape.
 struct NumpyArray {
   setoDataType_t type = setoFloat32;
   std::size_t count = 0;
-  std::string_view data;  // of the file's bytes
+  std::string_view data;  // points into the file's bytes
 };
 
-// The file may be anything.
+// The file is untrusted.
 Result<NumpyArray> parse_npy(std::string_view file);
 
 }  // namespace seto::command

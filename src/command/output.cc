@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -10,12 +11,17 @@
 
 namespace seto::command {
 
-// Asks for the length, then for the text. It may have grown in between: then it is cut, which is no harm in a terminal.
+// Most texts fit at once, so that the library measures or discovers once. A longer one is asked for again with its length; if it
+// has grown in between it is cut, which is acceptable on a terminal.
 std::string ask(const Answer& answer, int& status) {
   size_t size = 0;
-  setoResult_t result = answer(nullptr, 0, &size);
-  std::string text(size + 1, '\0');
-  if (result == setoSuccess) result = answer(text.data(), text.size(), nullptr);
+  std::string text(size_t{1} << 18, '\0');
+  setoResult_t result = answer(text.data(), text.size(), &size);
+  if (result == setoSuccess && size >= text.size()) {
+    text.assign(size + 1, '\0');
+    result = answer(text.data(), text.size(), &size);
+    size = std::min(size, text.size() - 1);
+  }
   status = 0;
   if (result != setoSuccess) {
     std::fprintf(stderr, "seto: %s: %s\n", setoGetErrorString(result), setoGetLastError(nullptr));

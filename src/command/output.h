@@ -11,21 +11,21 @@ using Answer = std::function<setoResult_t(char* text, size_t capacity, size_t* s
 
 inline setoFormat_t format(bool json) { return json ? setoFormatJson : setoFormatText; }
 
-// What a function of the library writes, with a newline at its end; a failure goes to standard error, and its exit status to
-// `status`, which is 0 otherwise.
+// The text that a function of the library writes, with a final newline. A failure is printed to standard error, and `status` is
+// its exit status; otherwise 0.
 std::string ask(const Answer& answer, int& status);
 
-// Asks and prints. Gives the exit status.
+// Calls ask() and prints the text. Returns the exit status.
 int print(const Answer& answer);
 
-// To standard output. The exit status.
+// Writes to standard output. Returns the exit status.
 int put(const std::string& text);
 
-// Standard output is a terminal that wants colours: NO_COLOR is not set, and it is not dumb.
+// True if standard output is a terminal that supports colours, and NO_COLOR is not set.
 bool colours();
 
 enum class Colour { red, yellow, green, bold };
-// As it is where there are no colours.
+// Returns the text unchanged if colours() is false.
 std::string coloured(Colour colour, const std::string& text);
 
 }  // namespace seto::command

@@ -9,7 +9,7 @@ constexpr std::size_t kMostGrowth = 8;
 
 }  // namespace
 
-// Half the budget for the next one: those before it took less than that together.
+// The next transfer gets half the budget: all earlier ones together took less than that.
 std::size_t next_transfer(std::size_t bytes, double took_s, double budget_s) {
   const std::size_t most = std::min(bytes * kMostGrowth, kMostTransfer);
   const double fitting = static_cast<double>(bytes) * (budget_s / 2) / std::max(took_s, 1e-9);

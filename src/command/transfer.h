@@ -5,12 +5,13 @@
 namespace seto::command {
 
 inline constexpr std::size_t kFirstTransfer = std::size_t{16} << 10;
-// Of the largest transfer: one alone tells of whatever else ran just then.
+// Repetitions of the largest transfer. A single one would also measure other programs that ran at that moment.
 inline constexpr int kBestOf = 3;
 inline constexpr std::size_t kMostTransfer = std::size_t{64} << 20;
 
-// Bytes of the next transfer of a measurement that is to take so long in all, from what the last one took beyond a round trip;
-// 0: the last one is the figure. From 16 KiB up, so that a link of any speed is done in time: 5 transfers at most.
+// Returns the bytes of the next transfer of a measurement with this total budget, from the time of the last transfer minus a
+// round trip. 0 means that the last transfer is the result. It starts at 16 KiB, so that a link of any speed finishes in time,
+// with at most 5 transfers.
 std::size_t next_transfer(std::size_t bytes, double took_s, double budget_s);
 
 }  // namespace seto::command

@@ -12,16 +12,16 @@
 
 namespace seto {
 
-// Callbacks of others by key, run one at a time by one thread, with no lock held. Who removes one knows that it is not running
-// any more, unless it removes itself.
+// Callbacks by key, run one at a time by one thread, with no lock held. After remove() the callback is not running any more,
+// unless the callback removes itself.
 template <class Key, class Callback>
-class CallbackShelf final {
+class CallbackRegistry final {
  public:
-  CallbackShelf() = default;
-  CallbackShelf(const CallbackShelf&) = delete;
-  CallbackShelf& operator=(const CallbackShelf&) = delete;
+  CallbackRegistry() = default;
+  CallbackRegistry(const CallbackRegistry&) = delete;
+  CallbackRegistry& operator=(const CallbackRegistry&) = delete;
 
-  // False: the key is taken.
+  // Returns false if the key is taken.
   [[nodiscard]] bool add(const Key& key, Callback callback) {
     const std::lock_guard lock(mutex_);
     return callbacks_.emplace(key, std::make_shared<const Callback>(std::move(callback))).second;
@@ -30,7 +30,7 @@ class CallbackShelf final {
   // Any thread.
   void remove(const Key& key) {
     if (generation_ != fork_generation()) return;  // in a forked child the lock may be held for ever
-    std::shared_ptr<const Callback> callback;      // outlives the lock: it may own what takes it
+    std::shared_ptr<const Callback> callback;      // destroyed after the lock is released: its destructor may take the lock
     std::unique_lock lock(mutex_);
     const auto found = callbacks_.find(key);
     if (found != callbacks_.end()) {
@@ -41,7 +41,7 @@ class CallbackShelf final {
     idle_.wait(lock, [&] { return runner_ == std::thread::id() || running_ != key; });
   }
 
-  // Calls `use` with the callback; false if there is none. Always by the same thread, not from inside a callback.
+  // Calls `use` with the callback; returns false if there is none. Always on the same thread, never from inside a callback.
   template <class Use>
   bool run(const Key& key, Use use) {
     std::shared_ptr<const Callback> callback;
@@ -54,7 +54,7 @@ class CallbackShelf final {
       runner_ = std::this_thread::get_id();
     }
     use(*callback);
-    callback.reset();  // what it owns goes while remove() still waits
+    callback.reset();  // destroys what the callback owns while remove() still waits
     {
       const std::lock_guard lock(mutex_);
       runner_ = {};

@@ -66,7 +66,7 @@ Result<ControlThread::Registration> ControlThread::add(int fd, std::uint32_t eve
   return Registration(this, id);
 }
 
-// One shot: a hang-up stays, and would otherwise be told again and again.
+// One shot: a hang-up is permanent and would be reported again and again.
 Result<ControlThread::Registration> ControlThread::watch(int socket, std::function<void()> on_hang_up) {
   return add(socket, EPOLLRDHUP | EPOLLONESHOT, [call = std::move(on_hang_up)](std::uint32_t) { call(); });
 }
@@ -94,7 +94,7 @@ void ControlThread::dispatch(std::uint64_t id, std::uint32_t events) {
     running_id_ = id;
   }
   (*handler)(events);
-  handler.reset();  // what the handler owns goes while remove() still waits
+  handler.reset();  // destroys what the handler owns while remove() still waits
   {
     const std::lock_guard lock(mutex_);
     running_id_ = 0;

@@ -15,15 +15,15 @@
 
 namespace seto {
 
-// The one thread of the process that watches peers: an epoll loop that never takes a progress token and never touches data.
-// Started on first use, joined at exit. In a forked child it is dead, and every call says so.
+// The thread of the process that watches peers: an epoll loop that never takes a progress token and never touches data. It starts
+// on first use and is joined at exit. It does not exist in a forked child, where every call fails with that reason.
 class ControlThread final {
  public:
   // Called on the control thread with epoll's events, no lock held. Short, never blocking; may add and remove handlers.
   using Handler = std::function<void(std::uint32_t events)>;
 
-  // A handler in place. Destroying it waits until its handler is not running (unless that is who destroys it): after that what
-  // the handler uses may go. Destroy it before the descriptor is closed, and keep neither in a forked child.
+  // Keeps a handler registered. The destructor waits until the handler is not running (unless the handler itself destroys it), so
+  // what the handler uses may be destroyed afterwards. Destroy it before the descriptor is closed; use neither in a forked child.
   class Registration final {
    public:
     Registration() = default;
@@ -43,18 +43,18 @@ class ControlThread final {
     std::uint64_t id_ = 0;
   };
 
-  // The process's own; the pointer stays valid until the process ends, late calls of destructors included.
+  // The control thread of this process. The pointer stays valid until the process ends, also for late destructors.
   static Result<ControlThread*> of_process();
   static Result<std::unique_ptr<ControlThread>> create();
   ControlThread(const ControlThread&) = delete;
   ControlThread& operator=(const ControlThread&) = delete;
   ~ControlThread();
 
-  // Level-triggered: the handler runs again until it has taken away the reason. `events` as for epoll_ctl. Any thread.
+  // Level-triggered: the handler runs again until the condition is cleared. `events` as for epoll_ctl. Any thread.
   [[nodiscard]] Result<Registration> add(int fd, std::uint32_t events, Handler handler);
 
-  // Calls back once, within milliseconds of the peer's end of the socket being closed, by kill -9 too; also if that was before.
-  // Reads nothing, and what comes does not wake this thread.
+  // Calls back once, within milliseconds after the peer's end of the socket is closed, also by kill -9, and also if it is already
+  // closed. Reads nothing; received data does not wake this thread.
   [[nodiscard]] Result<Registration> watch(int socket, std::function<void()> on_hang_up);
 
   // Ends and joins the thread; later calls fail. Any thread but the control thread; idempotent.
@@ -79,7 +79,7 @@ class ControlThread final {
   std::condition_variable idle_;
   std::unordered_map<std::uint64_t, Entry> entries_;
   std::uint64_t next_id_ = 1;
-  std::uint64_t running_id_ = 0;  // whose handler runs now
+  std::uint64_t running_id_ = 0;  // the registration whose handler runs now
   bool stopping_ = false;
   std::thread thread_;
   std::thread::id thread_id_;  // readable while stop() joins

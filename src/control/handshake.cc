@@ -26,11 +26,11 @@ struct AddressLayout {
 
 union Control {
   cmsghdr header;  // for its alignment
-  char bytes[CMSG_SPACE(kGiftsAtOnce * sizeof(int))];
+  char bytes[CMSG_SPACE(kDescriptorsAtOnce * sizeof(int))];
 };
 
-// Takes every descriptor that came, wanted or not, so that none is left behind.
-std::vector<Fd> take_gifts(msghdr& message) {
+// Takes every received descriptor, expected or not, so that none leaks.
+std::vector<Fd> take_descriptors(msghdr& message) {
   std::vector<Fd> taken;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
@@ -59,13 +59,13 @@ std::string encode(const ProcessAddress& address) {
 Result<ProcessAddress> decode_address(const std::string& bytes) {
   AddressLayout layout;
   if (bytes.size() != sizeof layout) {
-    return failure(Code::remote_error, "a peer's address has %zu bytes instead of %zu: is it of the same version?", bytes.size(),
-                   sizeof layout);
+    return failure(Code::remote_error, "a peer's address has %zu bytes instead of %zu: does the peer have the same version?",
+                   bytes.size(), sizeof layout);
   }
   std::memcpy(&layout, bytes.data(), sizeof layout);
   const std::size_t length = strnlen(layout.socket_name, sizeof layout.socket_name);
   if (layout.magic != kAddressMagic || length == 0 || length == sizeof layout.socket_name) {
-    return failure(Code::remote_error, "a peer's address is garbage: is it of the same version?");
+    return failure(Code::remote_error, "a peer's address is malformed: does the peer have the same version?");
   }
   return ProcessAddress{std::string(layout.socket_name, length), layout.token};
 }
@@ -75,7 +75,7 @@ std::optional<HandshakeMessage> read_hello(const void* bytes, std::size_t size, 
   if (size != sizeof message) return std::nullopt;
   std::memcpy(&message, bytes, sizeof message);
   if (message.magic != kMagic) return std::nullopt;
-  if (message.kind != HandshakeKind::hello && message.kind != HandshakeKind::question) return std::nullopt;
+  if (message.kind != HandshakeKind::hello && message.kind != HandshakeKind::probe) return std::nullopt;
   if (!equal(message.of_receiver, token)) return std::nullopt;
   return message;
 }
@@ -89,28 +89,28 @@ void put_text(HandshakeMessage& refusal, const Status& reason) {
 
 Status reason_of(const HandshakeMessage& refusal) {
   std::string text(refusal.text, strnlen(refusal.text, sizeof refusal.text));
-  for (char& letter : text)
-    if (letter < ' ' || letter > '~') letter = '?';
+  for (char& header : text)
+    if (header < ' ' || header > '~') header = '?';
   const bool gave_up = refusal.code == static_cast<std::uint32_t>(Code::aborted);
   return {gave_up ? Code::aborted : Code::remote_error, std::move(text)};
 }
 
-Status send_handshake(int socket, HandshakeMessage message, std::span<const int> gifts, Deadline until) {
-  SETO_CHECK(gifts.size() <= kGiftsAtOnce);
+Status send_handshake(int socket, HandshakeMessage message, std::span<const int> descriptors, Deadline until) {
+  SETO_CHECK(descriptors.size() <= kDescriptorsAtOnce);
   message.magic = kMagic;
   iovec part{&message, sizeof message};
   Control control{};
   msghdr datagram{};
   datagram.msg_iov = &part;
   datagram.msg_iovlen = 1;
-  if (!gifts.empty()) {
+  if (!descriptors.empty()) {
     datagram.msg_control = control.bytes;
-    datagram.msg_controllen = CMSG_SPACE(gifts.size_bytes());
+    datagram.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
     cmsghdr* header = CMSG_FIRSTHDR(&datagram);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(gifts.size_bytes());
-    std::memcpy(CMSG_DATA(header), gifts.data(), gifts.size_bytes());
+    header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
   }
   while (sendmsg(socket, &datagram, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
     if (errno == EPIPE || errno == ECONNRESET) return peer_ended();
@@ -141,17 +141,17 @@ Result<ReceivedHandshake> receive_handshake(int socket, HandshakeKind kind, Dead
     got = recvmsg(socket, &datagram, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (got < 0 && (errno == EAGAIN || errno == EINTR));
   if (got == 0 || (got < 0 && errno == ECONNRESET)) return peer_ended();
-  if (got < 0) return socket_failure("cannot hear the peer");
-  received.gifts = take_gifts(datagram);
+  if (got < 0) return socket_failure("cannot receive from the peer");
+  received.descriptors = take_descriptors(datagram);
   if (static_cast<std::size_t>(got) != sizeof received.message || received.message.magic != kMagic ||
       (datagram.msg_flags & MSG_TRUNC) != 0) {
-    return failure(Code::remote_error, "what it sent is no handshake: is it of the same version?");
+    return failure(Code::remote_error, "it sent data that is not a handshake: does it have the same version?");
   }
   if (received.message.kind == HandshakeKind::refusal) return received;
   if (received.message.kind != kind) return failure(Code::remote_error, "it sent its handshake in the wrong order");
   if ((datagram.msg_flags & MSG_CTRUNC) != 0) {
     errno = EMFILE;
-    return socket_failure("what it shares cannot be taken");
+    return socket_failure("cannot receive its descriptors");
   }
   return received;
 }

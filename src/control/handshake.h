@@ -10,26 +10,21 @@
 #include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/result.h"
+#include "src/base/types.h"
 #include "src/net/token.h"
 
 namespace seto {
 
-// A context of a process; never given twice by one process.
-using ContextId = std::uint64_t;
+// The handshake of two contexts of one machine: each proves its identity before any other data is accepted. One datagram each:
+//   caller -> answerer: hello   (the answerer's token, the caller's token, both contexts)
+//   answerer -> caller: accept  (the caller's token, both contexts)
+// Then both send their descriptors in turn, the answerer first, as many as one datagram carries, until all are sent. Instead of
+// accept the answerer may send a refusal, whose text says why: it is out of descriptors, or its context has given up.
+// An answerer that waits for a connection sends a probe to ask whether it will come: the reply is a refusal, or the end of the
+// socket if the connection may still come. Both ends are on one machine, so all numbers have the machine's byte order.
+enum class HandshakeKind : std::uint32_t { hello = 1, accept, descriptors, refusal, probe };
 
-// One making of a communicator: the same number on all of its ranks, another one for every other.
-using AttemptId = std::uint64_t;
-
-// How two contexts prove to each other who they are before anything else is heard. One datagram each:
-//   caller -> answerer: hello    (the answerer's token, the caller's token, both contexts)
-//   answerer -> caller: welcome  (the caller's token, both contexts)
-// and then gifts in turn, the answerer first: so many descriptors of its own as one datagram carries, until both have given all;
-// or, instead of welcome, refusal: the answerer has run out of descriptors, or its context has given up, and the text says why.
-// An answerer that waits for a call asks with a question whether it will come: a refusal, or the end of the socket if it may.
-// Of one machine, so in the machine's byte order.
-enum class HandshakeKind : std::uint32_t { hello = 1, welcome, gifts, refusal, question };
-
-// Of a refusal's text, its end included.
+// The size of a refusal's text, terminating zero included.
 inline constexpr std::size_t kRefusalSize = 240;
 
 struct HandshakeMessage {
@@ -40,20 +35,20 @@ struct HandshakeMessage {
   ContextId caller = 0;
   ContextId answerer = 0;
   AttemptId attempt = 0;
-  std::uint32_t gifts = 0;  // that its sender gives in all
-  std::uint32_t code = 0;   // of a refusal: seto::Code
+  std::uint32_t descriptors = 0;  // how many the sender sends in total
+  std::uint32_t code = 0;         // in a refusal: a seto::Code
   char text[kRefusalSize] = {};
 };
 
-// As a refusal carries it: cut where there is no room.
+// Writes the reason into a refusal; cuts a text that is too long.
 void put_text(HandshakeMessage& refusal, const Status& reason);
-// What came may be garbage: letters only, and a code that is one of a peer.
+// The reason in a refusal. Received data may be garbage: replaces unprintable characters and limits the code to those of a peer.
 [[nodiscard]] Status reason_of(const HandshakeMessage& refusal);
 
-// A hello, or a question, that waits at the listener; nothing if these bytes are none or not meant for `token`.
+// Parses a received hello or probe; nothing if the bytes are neither, or are not meant for `token`.
 [[nodiscard]] std::optional<HandshakeMessage> read_hello(const void* bytes, std::size_t size, const Token& token);
 
-// A process's address: where it listens and its token.
+// The address of a process: its socket name and its token.
 struct ProcessAddress {
   std::string socket_name;
   Token token{};
@@ -61,18 +56,18 @@ struct ProcessAddress {
 [[nodiscard]] std::string encode(const ProcessAddress& address);
 [[nodiscard]] Result<ProcessAddress> decode_address(const std::string& bytes);
 
-// Descriptors that one message carries at most.
-inline constexpr std::size_t kGiftsAtOnce = 128;
+// The most descriptors that one message carries.
+inline constexpr std::size_t kDescriptorsAtOnce = 128;
 
-// Sends or receives one message, with descriptors if there are. The socket is non-blocking; these wait until the deadline.
-[[nodiscard]] Status send_handshake(int socket, HandshakeMessage message, std::span<const int> gifts, Deadline until);
+// Send or receive one message with its descriptors. The socket is non-blocking; these functions wait until the deadline.
+[[nodiscard]] Status send_handshake(int socket, HandshakeMessage message, std::span<const int> descriptors, Deadline until);
 
 struct ReceivedHandshake {
   HandshakeMessage message;
-  std::vector<Fd> gifts;
+  std::vector<Fd> descriptors;
 };
-// Code::unavailable if this process had no descriptors left for those that came. A refusal comes instead of any kind: the caller
-// checks who sent it.
+// Code::unavailable if this process has no free descriptors for the received ones. Returns a refusal instead of any kind; the
+// calling code checks its sender.
 [[nodiscard]] Result<ReceivedHandshake> receive_handshake(int socket, HandshakeKind kind, Deadline until);
 
 }  // namespace seto

@@ -1,4 +1,4 @@
-// Order matters to highway. clang-format off
+// Highway depends on the order of these lines. clang-format off
 #include "src/device/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -38,7 +38,7 @@ CopyFunction copy_function() {
 
 namespace {
 
-// Below this a streamed copy costs more in its fence than it spares, and one pass for several targets gains nothing.
+// Below this size the fence of a streamed copy costs more than streaming saves, and one pass for several targets gains nothing.
 constexpr std::size_t kSmallCopy = 512;
 
 }  // namespace

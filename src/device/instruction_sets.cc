@@ -17,7 +17,7 @@ bool has_lzcnt_and_f16c() {
   return f16c && __get_cpuid(0x8000'0001, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_LZCNT) != 0;
 }
 
-// What highway lets the compiler use for each set. The builtins also ask whether the system keeps the registers.
+// The features that highway lets the compiler use for each set. The builtins also check that the system saves the registers.
 std::int64_t sets_of_machine() {
   std::int64_t sets = 0;
   const bool sse4 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("pclmul") &&

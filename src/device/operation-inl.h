@@ -1,4 +1,4 @@
-// What a fold does with two lanes. Included once for each instruction set.
+// The operations of a fold on two lanes. Included once for each instruction set.
 #if defined(SETO_DEVICE_OPERATION_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SETO_DEVICE_OPERATION_INL_H
 #undef SETO_DEVICE_OPERATION_INL_H
@@ -25,7 +25,7 @@ HWY_INLINE hn::Vec<D> multiply(D d, hn::Vec<D> a, hn::Vec<D> b) {
   } else if constexpr (hn::MaxLanes(D()) == 1) {
     return hn::Set(d, static_cast<T>(static_cast<unsigned>(hn::GetLane(a)) * static_cast<unsigned>(hn::GetLane(b))));
   } else {
-    // No byte multiply exists: the low bytes of two 16-bit products, one for even and one for odd lanes.
+    // There is no multiplication of bytes: this takes the low bytes of two 16-bit products, one for even and one for odd lanes.
     const hn::Repartition<std::uint16_t, D> d16;
     const auto a16 = hn::BitCast(d16, a);
     const auto b16 = hn::BitCast(d16, b);
@@ -49,7 +49,8 @@ struct Product {
   }
 };
 
-// maximum and minimum of IEEE 754-2019: NaN wins, and -0 is less than +0. The machines' own instructions disagree on both.
+// maximum and minimum of IEEE 754-2019: NaN is returned if present, and -0 is less than +0. Processors' instructions differ on
+// both.
 struct Maximum {
   template <class D>
   static HWY_INLINE hn::Vec<D> fold(D, hn::Vec<D> a, hn::Vec<D> b) {

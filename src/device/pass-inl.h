@@ -1,4 +1,4 @@
-// One pass: sources in, folded vectors out, to every target. Included once for each instruction set.
+// One pass over the data: reads all sources, folds them, and writes every target. Included once for each instruction set.
 #if defined(SETO_DEVICE_PASS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SETO_DEVICE_PASS_INL_H
 #undef SETO_DEVICE_PASS_INL_H
@@ -30,13 +30,13 @@ constexpr std::size_t lanes() {
   return hn::MaxLanes(Full<E>());
 }
 
-// Bytes that one vector of lanes becomes in memory.
+// Bytes in memory of one vector of lanes.
 template <class E>
 constexpr std::size_t raw_size() {
   return lanes<E>() * sizeof(typename E::Storage);
 }
 
-// Highway streams whole 128-bit registers: what is narrower goes through the cache.
+// Highway streams whole 128-bit registers; narrower vectors are written through the cache.
 template <class E>
 constexpr bool can_stream() {
   return raw_size<E>() >= 16;
@@ -47,10 +47,10 @@ struct Quad {
   V v0, v1, v2, v3;
 };
 
-// ---- Folds. at() gives lanes [i, i + lanes) rounded to the element type; quad() four vectors of them.
+// ---- Folds. at() returns lanes [i, i + lanes) rounded to the element type; quad() returns four vectors of them.
 
-// Up to four sources and nothing else: the pointers stay in registers. (Reloading them from the caller's array costs 2-9 %,
-// because a vector store may alias it.)
+// For up to four plain sources: the pointers stay in registers. (Reloading them from the caller's array costs 2-9 %, because a
+// vector store may alias it.)
 template <class E, class Op, int kSources>
 struct FixedFold {
   using Element = E;
@@ -86,7 +86,7 @@ struct FixedFold {
   }
 };
 
-// Any number of sources, scaled or not, divided or not. The loop over sources is inside the loop over quads.
+// For any number of sources, with or without scaling and division. The loop over sources is inside the loop over quads.
 template <class E, class Op>
 struct AnyFold {
   using Element = E;
@@ -118,7 +118,7 @@ struct AnyFold {
     return E::narrow(d, v);
   }
 
-  // No vector unit here divides integers; avg over integers is rare enough for one lane at a time.
+  // No supported vector unit divides integers. avg over integers is rare, so it divides one lane at a time.
   template <class D>
   HWY_NOINLINE hn::Vec<D> divided(D d, hn::Vec<D> v) const {
     using Wide = std::conditional_t<hwy::IsSigned<Lane>(), std::int64_t, std::uint64_t>;
@@ -153,7 +153,8 @@ struct AnyFold {
   }
 };
 
-// ---- Sinks. put() stores whole vectors at the body's alignment as each target asks; put_cached() takes any tag and address.
+// ---- Sinks. put() stores whole vectors at the body's alignment in the way that each target asks for; put_cached() takes any tag
+// and address.
 
 template <class E, bool kStream>
 HWY_INLINE void put_vector(Raw<E, Full<E>> v, typename E::Storage* p) {
@@ -250,7 +251,7 @@ struct Layout {
 };
 
 // The body starts where the first past_cache target, else the first target, is aligned to a whole vector.
-// Small calls stream nothing: their fence costs 150 ns, more than the lines that it spares.
+// Small calls do not stream: the fence costs 150 ns, more than streaming saves.
 template <class E>
 HWY_INLINE Layout layout(const ReduceTarget* targets, std::uint32_t target_count, std::size_t count) {
   constexpr std::size_t kSize = raw_size<E>();
@@ -269,8 +270,8 @@ HWY_INLINE Layout layout(const ReduceTarget* targets, std::uint32_t target_count
   return result;
 }
 
-// At least one vector of elements. What lies before and after the body is one whole vector each that overlaps it: computed
-// first, since a source may be a target, and stored last, with the same bits where they overlap.
+// For at least one vector of elements. The elements before and after the body are covered by one whole vector each that overlaps
+// the body. These are computed first, since a source may be a target, and stored last; where they overlap, the bits are the same.
 template <class Fold, class Sink>
 HWY_INLINE void walk(const Fold fold, const Sink sink, std::size_t count, std::size_t head) {
   using E = typename Fold::Element;
@@ -288,7 +289,7 @@ HWY_INLINE void walk(const Fold fold, const Sink sink, std::size_t count, std::s
   if (HWY_UNLIKELY(end != count)) sink.put_cached(d, last, count - kStep);
 }
 
-// Fewer elements than a vector: the widest power of two that fits, twice with overlap.
+// For fewer elements than a vector: two overlapping vectors of the widest power of two that fits.
 template <std::size_t kLanes, class Fold, class Sink>
 HWY_INLINE void walk_small(const Fold& fold, const Sink& sink, std::size_t count) {
   if constexpr (kLanes > 0) {
@@ -341,7 +342,7 @@ HWY_INLINE void walk_to_any(const Fold fold, const ReduceTarget* targets, std::u
   if (plan.streamed != 0) hwy::FlushStream();
 }
 
-// Apart from reduce(), so that a call of a few elements does not save the registers that only this needs.
+// Separate from reduce(), so that a call of a few elements does not save registers that only this function needs.
 template <class E, class Op, bool kHot>
 HWY_NOINLINE void reduce_vectors(const ReduceCall& call) {
   if constexpr (kHot) {
@@ -357,8 +358,8 @@ HWY_NOINLINE void reduce_vectors(const ReduceCall& call) {
   walk_to_any(AnyFold<E, Op>::from(call), call.targets, call.target_count, call.count);
 }
 
-// kHot: two to four plain sources and one or two targets get code of their own; everything else shares one loop. Worth it where
-// gradients are summed, float32 and float64; 3 % for int32 and nothing for float16, at twice the code.
+// kHot: two to four plain sources and one or two targets have code of their own; all other cases share one loop. This pays for
+// float32 and float64, in which gradients are summed; it gains 3 % for int32 and nothing for float16, at twice the code.
 template <class E, class Op, bool kHot>
 void reduce(const ReduceCall& call) {
   const bool plain = call.scaled_sources == 0 && call.divisor <= 1;

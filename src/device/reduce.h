@@ -7,7 +7,7 @@
 
 namespace seto {
 
-// How a kernel treats what it writes. `past_cache` is for bytes that this core will not read again soon.
+// How a kernel stores its results. `past_cache` is for bytes that this core will not read again soon.
 enum class Store : std::uint8_t { cached, past_cache };
 
 inline constexpr std::uint32_t kMaxReduceSources = 64;
@@ -20,12 +20,12 @@ struct ReduceTarget {
 
 // One pass: target_k[i] = finish(source_0[i] op source_1[i] op …) for every target, folded from the left.
 //
-// Types that accumulate in themselves round after every operation, as the type does. The 16- and 8-bit floats are widened to
+// Types that are accumulated in the type itself round after every operation. The 16- and 8-bit floats are widened to
 // float, folded there and rounded once, to nearest even. The fold order and every bit of the result are the same on every
 // instruction set. A source may be the same address as a target; other overlap is the caller's error.
 struct ReduceCall {
   const void* const* sources;
-  std::uint32_t source_count;  // 1: a copy (scaled or finished where asked)
+  std::uint32_t source_count;  // 1: a copy (scaled or divided where asked)
   const ReduceTarget* targets;
   std::uint32_t target_count;  // at least 1
   std::size_t count;           // elements
@@ -41,10 +41,10 @@ struct ReduceCall {
 using ReduceFunction = void (*)(const ReduceCall&);
 
 // The kernel for one type and operation on this machine, chosen once. avg and premul_sum fold like sum: their scaling is in the
-// call. Never null: the bitwise ones are for integers, of floats they are sums.
+// call. Never null. Bitwise operations exist for integers only; asked for a float type, the kernel sums.
 ReduceFunction reduce_function(DataType type, ReduceOp op);
 
-// size bytes to every target; no overlap.
+// Copies `size` bytes to every target. Source and targets do not overlap.
 void copy_bytes(const void* source, const ReduceTarget* targets, std::uint32_t target_count, std::size_t size);
 
 // Name of the instruction set in use, for `seto info` and bench headers.

@@ -1,4 +1,4 @@
-// Order matters to highway. clang-format off
+// Highway depends on the order of these lines. clang-format off
 #include "src/device/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace seto {
 namespace HWY_NAMESPACE {
 
-// Bits have no sign.
+// Bitwise operations ignore the sign, so signed types share the kernels of unsigned types.
 template <class T>
 ReduceFunction function_of_bits(ReduceOp op) {
   switch (op) {

@@ -1,4 +1,4 @@
-// Order matters to highway. clang-format off
+// Highway depends on the order of these lines. clang-format off
 #include "src/device/simd.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -4,36 +4,33 @@
 #include <span>
 
 #include "src/base/status.h"
-#include "src/plan/layout.h"
-#include "src/plan/plan.h"
+#include "src/engine/bound_program.h"
 
 namespace seto {
 
-// One rank's memory. In place is what the pointers say; the programs must have been built for it.
+// One rank's memory. The pointers must be in place exactly where the rank's program was bound in place.
 struct BlockBuffers {
   const void* input = nullptr;
   void* output = nullptr;
-  const void* scalar = nullptr;  // one value of the accumulator type, for plans that scale contributions
+  const void* scalar = nullptr;  // one value of the accumulator type, for programs that scale contributions
+  void* residual = nullptr;      // as Operands::residual
 };
 
 struct BlockRun {
-  const Plan& plan;                       // all ranks' programs, plain or lowered
-  std::span<const Layout> layouts;        // by rank
-  std::span<const BlockBuffers> buffers;  // by rank
-  DataType type = DataType::float32;
-  ReduceOp op = ReduceOp::sum;
-  std::uint64_t slice_length = 1;  // elements
-  std::uint32_t capacity = 1;      // slots of each channel
+  std::span<const BoundProgram> programs;  // by rank; plain ones without a codec, or lowered
+  std::span<const BlockBuffers> buffers;   // by rank
+  std::uint32_t capacity = 1;              // slots of each channel
   std::uint64_t timeout_ms = 5000;
 };
 
 inline constexpr std::uint32_t kMaxBlocks = 2048;
 
-// What a device kernel will do with a plan, on threads: every lane of every rank is a block that takes its steps slice by slice
-// and knows nothing but counters that only grow: its rank's lanes, and for each channel and receiver what was posted and read.
-// Which block runs when is the scheduler's, so this also shows a missing dependency to a race detector.
+// Runs bound programs as a device kernel will, on threads: every lane of every rank is a block that takes its steps slice by
+// slice. Blocks share only counters that grow: for each lane the steps that it has done, for each channel and receiver the slices
+// that were posted and read. The scheduler decides which block runs when, so a race detector also finds missing dependencies.
 //
-// Blocks until all is done. A block that waits longer than the timeout ends the run: the text names it and what it waits for.
+// Blocks until all is done. A block that waits longer than the timeout ends the run. The text names the block and what it waits
+// for.
 Status run_blocks(const BlockRun& run);
 
 }  // namespace seto

@@ -12,14 +12,19 @@ const std::byte* at(const void* memory, std::size_t offset) { return static_cast
 
 }  // namespace
 
-Result<std::unique_ptr<Coding>> Coding::create(const Setup& setup) {
+Status Coding::check(const Setup& setup) {
   if (setup.number == 0 || setup.number > kCodecCount)
     return failure(Code::internal, "a plan with codec %u: there are %d", setup.number, kCodecCount);
   const auto codec = codec_of(setup.number);
   if (!encodes(codec, setup.type) || !sums(setup.op))
     return failure(Code::internal, "codec %s does not take a %s of %s", facts_of(codec).name.data(), name_of(setup.op).data(),
                    name_of(setup.type).data());
-  return std::unique_ptr<Coding>(new Coding(setup, codec));
+  return {};
+}
+
+Result<std::unique_ptr<Coding>> Coding::create(const Setup& setup) {
+  SETO_TRY(check(setup));
+  return std::unique_ptr<Coding>(new Coding(setup, codec_of(setup.number)));
 }
 
 Coding::Coding(const Setup& setup, Codec codec)
@@ -36,13 +41,13 @@ Coding::Coding(const Setup& setup, Codec codec)
       bytes_(encoded_size(codec, strip_)) {}
 
 void Coding::perform(const Piece& piece) {
-  if (piece.moves && piece.coded_sources != 0 && !piece.rounds) return hand_on(piece);
+  if (piece.moves && piece.coded_sources != 0 && !piece.rounds) return forward(piece);
   for (std::size_t first = 0; first < piece.plain.count; first += strip_)
     strip(piece, first, std::min(strip_, piece.plain.count - first));
 }
 
-// Whoever forwards a result forwards its bytes: encoded anew they might be others.
-void Coding::hand_on(const Piece& piece) const {
+// A forwarded result keeps its bytes: encoding it again could change them.
+void Coding::forward(const Piece& piece) const {
   const ReduceCall& call = piece.plain;
   std::array<ReduceTarget, kMaxReduceTargets> onward;
   std::uint32_t count = 0;
@@ -93,7 +98,7 @@ void Coding::strip(const Piece& piece, std::size_t first, std::size_t count) {
         {sources.data(), call.source_count, computed.data(), computed_count, count, call.scaled_sources, scalar, call.divisor});
   }
   if (!encodes_here) return;
-  // Encoded once; whatever it goes to gets these bytes.
+  // The value is encoded once, and all targets get these bytes.
   void* const bytes = coded_count > 0 ? coded[0].data : bytes_.data();
   const Store store = coded_count == 1 && !piece.rounds ? coded[0].store : Store::cached;
   if (piece.residual == nullptr)

@@ -7,22 +7,24 @@
 
 namespace seto {
 
-// Residuals of 16-bit numbers are kept in fp32, as value and residual are added in it. The sums' denormals follow the thread.
+// Value and residual of 16-bit numbers are added in fp32, so their residuals are kept in fp32. Denormals are treated as the
+// floating point settings of the thread say.
 constexpr DataType residual_type(DataType type) { return type == DataType::float64 ? DataType::float64 : DataType::float32; }
 
-// Encoding that owes nothing for long: what it leaves out of a number is added to the next one at that place. So the sum of all
-// that was ever encoded there is off by one encoding's error, however many there were. One thread at a time.
+// Encoding with error feedback: the error of a number is added to the next number at that place. So the sum of all numbers that
+// were encoded there differs from the exact sum by the error of one encoding, however many there were. One thread at a time.
 class Compensation final {
  public:
-  // For at most so many numbers at once.
+  // `most`: the limit of numbers in one encode().
   Compensation(Codec codec, DataType type, std::size_t most);
 
-  // Takes its memory, as few of those that encode compensate: here, so that the first encode does not. Again: nothing.
+  // Allocates memory, so that encode() does not. Few encodings compensate, so the constructor does not either. A repeated call
+  // does nothing.
   void prepare();
 
-  // Encodes values + residual; residual, of residual_type, becomes what receivers, who read numbers of the type, miss of that.
-  // Where what is sent is not finite, or the residual would make it so, it stays as it is: infinity owes nothing, and a number
-  // that was lost with its block's NaN leaves no debt of NaN.
+  // Encodes values + residual. The residual, of residual_type, becomes that sum minus the number that receivers decode. It keeps
+  // its old value where the sum or the decoded number is not finite: neither an infinity nor a NaN of the block enters later
+  // sums.
   void encode(const void* values, void* encoded, std::size_t count, void* residual);
 
  private:
@@ -33,8 +35,8 @@ class Compensation final {
   EncodeFunction encode_;
   DecodeFunction decode_;
   std::size_t most_;
-  std::vector<std::byte> owed_;  // values and what is added to them
-  std::vector<std::byte> sent_;  // what the bytes say
+  std::vector<std::byte> owed_;  // values plus residuals
+  std::vector<std::byte> sent_;  // the decoded values of the bytes
 };
 
 }  // namespace seto

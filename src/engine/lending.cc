@@ -33,7 +33,7 @@ std::optional<Operand> Lending::place_of(const Step& step) {
   if (step.count != 1) return std::nullopt;  // several pieces of one message lie apart
   const Operand& source = program_.sources(step).front();
   const bool copies = step.source_count == 1 && !source.scaled && !step.finishes;
-  // Read after its one write, or never written. Input that is written once may be read before that.
+  // The place is read after its one write, or never written. Input that is written once may be read before that.
   if (copies && is_callers(source) && writes(source) <= (holds_input(source) ? 0U : 1U)) return source;
   for (const Operand& target : program_.targets(step))
     if (target.space == Space::output && writes(target) == 1) return target;

@@ -9,14 +9,14 @@
 
 namespace seto {
 
-// Which messages of a lowered program need no slot where the receiver can read the sender's memory: those whose content lies in
-// the caller's buffers from the moment it is sent until the operation ends. The sender then only has to wait, at the end, until
-// all was read; no other wait is added, so whatever the verifier proved of the program still holds.
+// Finds the messages of a lowered program that need no slot if the receiver can read the sender's memory: their content lies in
+// the caller's buffers from the moment when it is sent until the operation ends. The sender then only waits at the end until
+// everything was read. No other wait is added, so what the verifier proved about the program still holds.
 class Lending final {
  public:
   Lending(const Program& program, const Shape& shape, InPlace in_place);
 
-  // The place that holds what this step sends, if nothing writes it after.
+  // The place that holds the message of this step, if no later step writes to it.
   [[nodiscard]] std::optional<Operand> place_of(const Step& step);
 
  private:

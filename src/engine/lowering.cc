@@ -67,7 +67,8 @@ class Lowering {
     pass_over(index).targets.push_back(plain_.targets(step).front());
   }
 
-  // What a step reads, seen through values that are not made: messages in their slots, chains of sums, scaled input.
+  // The operands from which a step reads, with values that are never stored replaced by their sources: messages in their slots,
+  // chains of sums, scaled input.
   std::vector<Operand> sources_of(std::uint32_t index) {
     const Step& step = plain_.steps[index];
     std::vector<Operand> all;
@@ -119,7 +120,7 @@ class Lowering {
   }
 
   void append(Program& program, const Fused& fused) {
-    if (fused.targets.empty()) return;  // made for nobody
+    if (fused.targets.empty()) return;  // no step needs the value
     const auto lane = static_cast<std::uint32_t>(program.lanes.size());
     Step step = fused.step;
     step.first_operand = static_cast<std::uint32_t>(program.operands.size());

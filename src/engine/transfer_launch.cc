@@ -37,7 +37,7 @@ bool TransferLaunch::advance_lane(const Lane& lane, LaneState& state) {
     default: {
       const BoundTransfer& from = transfers_[moved.source];
       const ReduceTarget target{transfers_[moved.target].target, results_};
-      if (target.data != from.source) copy_bytes(from.source, &target, 1, static_cast<std::size_t>(from.letter.size));
+      if (target.data != from.source) copy_bytes(from.source, &target, 1, static_cast<std::size_t>(from.header.size));
       step_done(state);
       return true;
     }
@@ -52,7 +52,8 @@ void TransferLaunch::step_done(LaneState& state) {
 bool TransferLaunch::send(std::uint32_t index, LaneState& state) {
   const BoundTransfer& transfer = transfers_[index];
   if (transfer.sender->current() != transfer.message) return false;  // an earlier group still sends
-  const PairPiece piece = transfer.sender->acquire(transfer.letter);
+  reached_ = true;
+  const PairPiece piece = transfer.sender->acquire(transfer.header);
   if (piece.state == PairPiece::State::waiting) return false;
   if (piece.state == PairPiece::State::refused) {
     refused_.push_back({index, transfer.sender->other_end()});
@@ -69,7 +70,8 @@ bool TransferLaunch::send(std::uint32_t index, LaneState& state) {
 bool TransferLaunch::receive(std::uint32_t index, LaneState& state) {
   const BoundTransfer& transfer = transfers_[index];
   if (transfer.receiver->current() != transfer.message) return false;
-  const PairPiece piece = transfer.receiver->front(transfer.letter);
+  reached_ = true;
+  const PairPiece piece = transfer.receiver->front(transfer.header);
   if (piece.state == PairPiece::State::waiting) return false;
   if (piece.state == PairPiece::State::refused) {
     refused_.push_back({index, transfer.receiver->other_end()});

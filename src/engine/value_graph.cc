@@ -51,7 +51,7 @@ ValueRead ValueGraph::resolve(const Operand& source, std::uint32_t count) {
     untouched = untouched && version.value == kNoValue;
   }
   if (read.value != kNoValue && one_value && values_[read.value].count == count) return read;
-  for (std::uint32_t i = 0; i < count; ++i) {  // parts of values, or several: they must lie in memory
+  for (std::uint32_t i = 0; i < count; ++i) {  // parts of values, or several values, must be in memory
     const std::uint32_t value = versions_[table_.id(source.space, source.index + i)].value;
     if (value != kNoValue) values_[value].stored = true;
   }

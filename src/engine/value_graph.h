@@ -9,28 +9,28 @@ namespace seto {
 
 inline constexpr std::uint32_t kNoValue = 0xffffffff;
 
-// A source operand, seen through memory to the value that it reads.
+// The value that a source operand reads from memory.
 struct ValueRead {
   std::uint32_t value = kNoValue;  // kNoValue: this rank's own input, or several values at once
   bool own_input = false;          // untouched input
 };
 
-// One version of a range of places: what one step wrote there.
+// The content that one step wrote to a range of places.
 struct Value {
   std::uint32_t step = 0;  // in Program::steps
   Operand place;
   std::uint32_t count = 1;
   std::uint32_t alias_of = kNoValue;  // a copy, finish or round of another value, made in the pass that makes that one
-  bool live_out = false;              // what the caller finds in the output
+  bool live_out = false;              // the caller finds it in the output
   bool stored = false;                // some step reads it from memory
-  bool inlined = false;               // never exists as such: part of its one reader's pass, or recomputed by each reader
+  bool inlined = false;  // it has no pass of its own: it is part of its one reader's pass, or each reader computes it
   bool finishes = false;
-  bool rounds = false;                 // after that
+  bool rounds = false;                 // after `finishes`
   std::vector<std::uint32_t> readers;  // steps that read exactly this value
 };
 
-// The values of a plain program, its steps taken in static order (stage, then the author's order), and the decision which of
-// them need a pass of their own.
+// The values of a plain program, whose steps are taken by stage and then in the author's order, and the decision which values
+// need a pass of their own.
 class ValueGraph {
  public:
   ValueGraph(const Program& plain, const Shape& shape, InPlace in_place, LoweringRules rules);

@@ -38,7 +38,7 @@ std::optional<std::uint16_t> parse_port(std::string_view text) {
   return static_cast<std::uint16_t>(*number);
 }
 
-// A name of an interface of this machine, or its number.
+// The name of an interface of this machine, or its index.
 std::optional<std::uint32_t> parse_scope(const std::string& text) {
   if (const unsigned index = if_nametoindex(text.c_str()); index != 0) return index;
   const auto number = parse_uint(text);
@@ -161,7 +161,8 @@ Result<HostPort> parse_host_port(std::string_view text) {
   const auto port = shaped ? parse_port(text.substr(colon + 1)) : std::nullopt;
   const std::string_view host = shaped ? text.substr(bracketed ? 1 : 0, host_end - (bracketed ? 1 : 0)) : std::string_view();
   if (!port || host.empty()) {
-    return failure(Code::invalid_argument, "'%.200s' is no address: write host:port, as node1:4711, 10.0.0.1:4711 or [::1]:4711",
+    return failure(Code::invalid_argument,
+                   "'%.200s' is not an address: write host:port, such as node1:4711, 10.0.0.1:4711 or [::1]:4711",
                    std::string(text).c_str());
   }
   return HostPort{std::string(host), *port};
@@ -170,7 +171,7 @@ Result<HostPort> parse_host_port(std::string_view text) {
 Result<SocketAddress> parse_address(std::string_view text) {
   SETO_ASSIGN(const HostPort where, parse_host_port(text));
   const auto address = parse_host(where.host);
-  if (!address) return failure(Code::invalid_argument, "'%.200s' is no IPv4 or IPv6 address", where.host.c_str());
+  if (!address) return failure(Code::invalid_argument, "'%.200s' is not an IPv4 or IPv6 address", where.host.c_str());
   return address->with_port(where.port);
 }
 

@@ -9,7 +9,7 @@
 namespace seto {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers travel as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "numbers are sent in the byte order of memory");
 
 constexpr std::uint32_t kMagic = 0x6d0c7e50;
 constexpr std::size_t kNonceSize = 32;
@@ -18,7 +18,7 @@ constexpr std::size_t kNothingMore = 0;
 
 enum Kind : std::uint32_t { kHello = 1, kChallenge, kNotice, kVerdict };
 enum Notice : std::uint32_t { kNoticeOtherProtocol = 1, kNoticeOtherKey, kNoticeNoKeyThere, kNoticeNoKeyHere };
-enum Verdict : std::uint32_t { kAccepted = 0, kRefused, kRefusedAborted };
+enum Diagnosis : std::uint32_t { kAccepted = 0, kRefused, kRefusedAborted };
 
 constexpr std::string_view kKeyLabel = "seto membership";
 constexpr std::string_view kKeyIdLabel = "seto key id";
@@ -46,15 +46,15 @@ void put_padded(std::string& bytes, std::string_view text, std::size_t size) {
   bytes.append(text.substr(0, length)).append(size - length, '\0');
 }
 
-// What came may be garbage: letters only, up to the first zero.
+// Replaces unprintable characters of received text, which may be garbage; stops at the first zero.
 std::string readable(std::string_view bytes) {
   std::string text(bytes.substr(0, std::min(bytes.size(), bytes.find('\0'))));
-  for (char& letter : text)
-    if (letter < ' ' || letter > '~') letter = '?';
+  for (char& header : text)
+    if (header < ' ' || header > '~') header = '?';
   return text;
 }
 
-void put_greeting(std::string& bytes, const Versions& versions) {
+void put_preamble(std::string& bytes, const Versions& versions) {
   put(bytes, kMagic);
   put(bytes, versions.protocol);
   put_padded(bytes, versions.library, kVersionSize);
@@ -75,14 +75,14 @@ Digest prove(const Secret& key, std::string_view label, std::string_view transcr
   return hmac_sha256(key.bytes(), data);
 }
 
-Status check_greeting(std::string_view greeting, const Versions& ours, const char* no_member) {
-  if (take<std::uint32_t>(greeting) != kMagic) return failure(Code::remote_error, "%s", no_member);
-  const auto protocol = take<std::uint32_t>(greeting);
+Status check_preamble(std::string_view preamble, const Versions& ours, const char* no_member) {
+  if (take<std::uint32_t>(preamble) != kMagic) return failure(Code::remote_error, "%s", no_member);
+  const auto protocol = take<std::uint32_t>(preamble);
   if (protocol == ours.protocol) return {};
   return failure(Code::remote_error,
                  "the library there is version %s and speaks protocol %u, the one here is version %.*s and speaks protocol %u: "
                  "install the same version on every machine",
-                 readable(greeting).c_str(), protocol, static_cast<int>(ours.library.size()), ours.library.data(), ours.protocol);
+                 readable(preamble).c_str(), protocol, static_cast<int>(ours.library.size()), ours.library.data(), ours.protocol);
 }
 
 Status other_library(std::string_view theirs, std::string_view ours) {
@@ -91,15 +91,15 @@ Status other_library(std::string_view theirs, std::string_view ours) {
                  static_cast<int>(theirs.size()), theirs.data(), static_cast<int>(ours.size()), ours.data());
 }
 
-std::string library_in(std::string_view greeting) {
-  return readable(greeting.substr(kGreetingSize - kVersionSize, kVersionSize));
+std::string library_in(std::string_view preamble) {
+  return readable(preamble.substr(kPreambleSize - kVersionSize, kVersionSize));
 }
 
 Status reason_of_notice(std::uint32_t what) {
   switch (what) {
     case kNoticeOtherKey:
       return failure(Code::remote_error,
-                     "the process there knows no job with this secret: it is of another job, has left this one, or "
+                     "the process there has no job with this secret: it belongs to another job, has left this one, or "
                      "SETO_SECRET_FILE or SETO_SECRET differ between the two");
     case kNoticeNoKeyThere:
       return failure(Code::remote_error,
@@ -108,14 +108,14 @@ Status reason_of_notice(std::uint32_t what) {
       return failure(Code::remote_error,
                      "there is a secret there and none here: set SETO_SECRET_FILE or SETO_SECRET for every rank, or for none");
     default:
-      return failure(Code::remote_error, "what answers there sent a notice that means nothing");
+      return failure(Code::remote_error, "the peer sent an unknown notice");
   }
 }
 
 std::string hello_of(const Secret& key, const Claim& claim, const Versions& versions) {
   std::string hello;
   hello.reserve(kHelloSize);
-  put_greeting(hello, versions);
+  put_preamble(hello, versions);
   put(hello, kHello | std::uint32_t{claim.purpose} << 16);
   put(hello, key_id(key));
   put_nonce(hello);
@@ -145,8 +145,8 @@ CallerHandshake::CallerHandshake(const Secret& key, const Claim& claim, Versions
 
 std::size_t CallerHandshake::wanted() const {
   switch (stage_) {
-    case Stage::greeting:
-      return kGreetingSize - in_.size();
+    case Stage::preamble:
+      return kPreambleSize - in_.size();
     case Stage::challenge:
       return kChallengeSize - in_.size();
     case Stage::verdict:
@@ -161,40 +161,40 @@ Status CallerHandshake::feed(std::string_view bytes) {
   SETO_CHECK(bytes.size() <= wanted());
   in_.append(bytes);
   if (over() || wanted() > 0) return {};
-  Status heard = hear();
-  if (!heard.ok()) stage_ = Stage::over;
-  return heard;
+  Status handled = handle_message();
+  if (!handled.ok()) stage_ = Stage::over;
+  return handled;
 }
 
-Status CallerHandshake::hear() {
-  if (stage_ == Stage::verdict) return hear_verdict();
-  if (stage_ == Stage::challenge) return hear_challenge();
-  SETO_TRY(check_greeting(in_, versions_, "what answers there is no process of this library"));
+Status CallerHandshake::handle_message() {
+  if (stage_ == Stage::verdict) return handle_verdict();
+  if (stage_ == Stage::challenge) return handle_challenge();
+  SETO_TRY(check_preamble(in_, versions_, "the peer is not a process of this library"));
   stage_ = Stage::challenge;
   return {};
 }
 
-Status CallerHandshake::hear_challenge() {
-  std::string_view rest = std::string_view(in_).substr(kGreetingSize);
+Status CallerHandshake::handle_challenge() {
+  std::string_view rest = std::string_view(in_).substr(kPreambleSize);
   const auto kind = take<std::uint32_t>(rest);
   if (kind == kNotice) {
     const auto what = take<std::uint32_t>(rest);
     key_unknown_ = what != kNoticeOtherProtocol;
     return reason_of_notice(what);
   }
-  if (kind != kChallenge) return failure(Code::remote_error, "what answers there sent its handshake in the wrong order");
+  if (kind != kChallenge) return failure(Code::remote_error, "the peer sent its handshake in the wrong order");
   rest.remove_prefix(kNonceSize);
   const auto process = take<Token>(rest);
   transcript_.append(in_, 0, in_.size() - kProofSize);
   if (!equal(proof_of(prove(key_, kAnswererLabel, transcript_)), rest)) {
-    return failure(Code::remote_error, "what answers there could not prove that it has the secret of this job");
+    return failure(Code::remote_error, "the peer could not prove that it has the secret of this job");
   }
   transcript_.append(rest);
   if (claim_.answerer != Token{} && process != claim_.answerer) {
-    return failure(Code::remote_error, "another process of this job listens there than the one that is meant");
+    return failure(Code::remote_error, "another process of this job listens there, not the expected one");
   }
   proven_ = true;
-  their_library_ = library_in(in_);
+  peer_library_ = library_in(in_);
   in_.clear();
   out_ = proof_of(prove(key_, kCallerLabel, transcript_));
   transcript_.append(out_);
@@ -202,23 +202,23 @@ Status CallerHandshake::hear_challenge() {
   return {};
 }
 
-// The answerer refuses another version with a verdict, and then knows of it too; the caller says it itself, whatever it hears.
-Status CallerHandshake::hear_verdict() {
+// Checks the version of the library here too: the answerer refuses another version, and the caller reports both versions itself.
+Status CallerHandshake::handle_verdict() {
   const std::string_view body = std::string_view(in_).substr(0, kVerdictBodySize);
   transcript_.append(body);
   if (!equal(proof_of(prove(key_, kVerdictLabel, transcript_)), std::string_view(in_).substr(kVerdictBodySize))) {
-    return failure(Code::remote_error, "what answers there could not prove its verdict");
+    return failure(Code::remote_error, "the peer could not prove its verdict");
   }
   std::string_view rest = body;
   if (take<std::uint32_t>(rest) != kVerdict) {
-    return failure(Code::remote_error, "what answers there sent its handshake in the wrong order");
+    return failure(Code::remote_error, "the peer sent its handshake in the wrong order");
   }
   stage_ = Stage::over;
   const auto code = take<std::uint32_t>(rest);
-  accepted_ = code == kAccepted && their_library_ == versions_.library;
+  accepted_ = code == kAccepted && peer_library_ == versions_.library;
   refused_ = !accepted_;
   if (accepted_) return {};
-  if (their_library_ != versions_.library) return other_library(their_library_, versions_.library);
+  if (peer_library_ != versions_.library) return other_library(peer_library_, versions_.library);
   return {code == kRefusedAborted ? Code::aborted : Code::remote_error, readable(rest)};
 }
 
@@ -226,8 +226,8 @@ Secret CallerHandshake::session() const { return key_.derive(kSessionLabel, tran
 
 std::size_t AnswererHandshake::wanted() const {
   switch (stage_) {
-    case Stage::greeting:
-      return kGreetingSize - in_.size();
+    case Stage::preamble:
+      return kPreambleSize - in_.size();
     case Stage::hello:
       return kHelloSize - in_.size();
     case Stage::proof:
@@ -244,23 +244,23 @@ Status AnswererHandshake::feed(std::string_view bytes) {
   SETO_CHECK(bytes.size() <= wanted());
   in_.append(bytes);
   if (bytes.empty() || wanted() > 0) return {};
-  Status heard = stage_ == Stage::greeting ? hear_greeting() : stage_ == Stage::hello ? hear_hello() : hear_proof();
-  if (!heard.ok()) stage_ = Stage::over;
-  return heard;
+  Status handled = stage_ == Stage::preamble ? handle_preamble() : stage_ == Stage::hello ? handle_hello() : handle_proof();
+  if (!handled.ok()) stage_ = Stage::over;
+  return handled;
 }
 
-Status AnswererHandshake::hear_greeting() {
-  Status greeted = check_greeting(in_, versions_, "what it sent is not the greeting of a process of this library");
+Status AnswererHandshake::handle_preamble() {
+  Status greeted = check_preamble(in_, versions_, "what it sent is not the preamble of a process of this library");
   stage_ = Stage::hello;
-  // Whoever speaks another protocol reads the greeting of this notice, and no more.
+  // A peer with another protocol reads only the preamble of this notice.
   if (!greeted.ok() && in_.compare(0, sizeof kMagic, reinterpret_cast<const char*>(&kMagic), sizeof kMagic) == 0) {
-    say_notice(kNoticeOtherProtocol);
+    put_notice(kNoticeOtherProtocol);
   }
   return greeted;
 }
 
-Status AnswererHandshake::hear_hello() {
-  std::string_view rest = std::string_view(in_).substr(kGreetingSize);
+Status AnswererHandshake::handle_hello() {
+  std::string_view rest = std::string_view(in_).substr(kPreambleSize);
   const auto kind = take<std::uint32_t>(rest);
   claim_.purpose = static_cast<std::uint8_t>(kind >> 16);
   key_id_ = take<KeyId>(rest);
@@ -274,16 +274,16 @@ Status AnswererHandshake::hear_hello() {
   if ((kind & 0xff00ffff) != kHello || take<std::uint32_t>(rest) != 0) {
     return failure(Code::remote_error, "what it sent is not the hello of a process of this library");
   }
-  their_library_ = library_in(in_);
+  peer_library_ = library_in(in_);
   transcript_ = std::exchange(in_, {});
   stage_ = Stage::key_wanted;
   return {};
 }
 
-void AnswererHandshake::give(const Secret& key) {
+void AnswererHandshake::set_key(const Secret& key) {
   SETO_CHECK(stage_ == Stage::key_wanted);
   key_ = key.derive(kKeyLabel);
-  put_greeting(out_, versions_);
+  put_preamble(out_, versions_);
   put(out_, kChallenge);
   put_nonce(out_);
   put(out_, self_);
@@ -294,14 +294,14 @@ void AnswererHandshake::give(const Secret& key) {
   stage_ = Stage::proof;
 }
 
-void AnswererHandshake::refuse_unknown(Lack lack) {
+void AnswererHandshake::refuse_unknown(MissingKey missing) {
   SETO_CHECK(stage_ == Stage::key_wanted);
   const bool caller_has_none = key_id_ == KeyId{};
-  say_notice(caller_has_none ? kNoticeNoKeyHere : lack == Lack::of_any_key ? kNoticeNoKeyThere : kNoticeOtherKey);
+  put_notice(caller_has_none ? kNoticeNoKeyHere : missing == MissingKey::any_key ? kNoticeNoKeyThere : kNoticeOtherKey);
   stage_ = Stage::over;
 }
 
-Status AnswererHandshake::hear_proof() {
+Status AnswererHandshake::handle_proof() {
   if (!equal(proof_of(prove(key_, kCallerLabel, transcript_)), in_)) {
     return failure(Code::remote_error, "it could not prove that it has the secret of the job that it named");
   }
@@ -309,10 +309,10 @@ Status AnswererHandshake::hear_proof() {
   proven_ = true;
   stage_ = Stage::verdict_wanted;
   Status fits;
-  if (their_library_ != versions_.library) {
-    fits = other_library(their_library_, versions_.library);
+  if (peer_library_ != versions_.library) {
+    fits = other_library(peer_library_, versions_.library);
   } else if (claim_.answerer != Token{} && claim_.answerer != self_) {
-    fits = failure(Code::remote_error, "it means another process of this job than this one");
+    fits = failure(Code::remote_error, "it named another process of this job, not this one");
   }
   if (!fits.ok()) refuse(fits);
   return fits;
@@ -320,24 +320,24 @@ Status AnswererHandshake::hear_proof() {
 
 void AnswererHandshake::accept() {
   SETO_CHECK(stage_ == Stage::verdict_wanted);
-  say_verdict(kAccepted, {});
+  put_verdict(kAccepted, {});
 }
 
 void AnswererHandshake::refuse(const Status& reason) {
   SETO_CHECK(stage_ == Stage::verdict_wanted && !reason.ok());
-  say_verdict(reason.code() == Code::aborted ? kRefusedAborted : kRefused, reason.text());
+  put_verdict(reason.code() == Code::aborted ? kRefusedAborted : kRefused, reason.text());
 }
 
 Secret AnswererHandshake::session() const { return key_.derive(kSessionLabel, transcript_); }
 
-void AnswererHandshake::say_notice(std::uint32_t what) {
-  put_greeting(out_, versions_);
+void AnswererHandshake::put_notice(std::uint32_t what) {
+  put_preamble(out_, versions_);
   put(out_, kNotice);
   put(out_, what);
   out_.resize(kChallengeSize, '\0');
 }
 
-void AnswererHandshake::say_verdict(std::uint32_t code, std::string_view text) {
+void AnswererHandshake::put_verdict(std::uint32_t code, std::string_view text) {
   std::string body;
   put(body, kVerdict);
   put(body, code);

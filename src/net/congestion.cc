@@ -6,7 +6,10 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+
+#include "src/base/far_link.h"
 
 namespace seto {
 namespace {
@@ -14,11 +17,8 @@ namespace {
 constexpr const char* kUnpaced[] = {"cubic", "reno"};  // the second is there and allowed everywhere
 
 bool is_near(int fd) {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
-  const bool has_least = size >= offsetof(tcp_info, tcpi_min_rtt) + sizeof info.tcpi_min_rtt;
-  return (has_least ? info.tcpi_min_rtt : info.tcpi_rtt) <= kNearUs;
+  const unsigned round_trip = round_trip_us(fd);
+  return round_trip != 0 && !is_far(round_trip);
 }
 
 std::string control_of(int fd) {
@@ -29,6 +29,15 @@ std::string control_of(int fd) {
 }
 
 }  // namespace
+
+unsigned round_trip_us(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  const bool has_least = size >= offsetof(tcp_info, tcpi_min_rtt) + sizeof info.tcpi_min_rtt;
+  const bool measured = has_least && info.tcpi_min_rtt != ~std::uint32_t{0};
+  return measured ? info.tcpi_min_rtt : info.tcpi_rtt;
+}
 
 std::string choose_congestion_control(int fd) {
   const std::string present = control_of(fd);

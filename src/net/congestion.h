@@ -4,12 +4,12 @@
 
 namespace seto {
 
-// Round trips up to this are near: what is lost there was dropped by a full queue, and comes again at once.
-inline constexpr unsigned kNearUs = 1'000;
+// The shortest round trip that the kernel has measured on a connected TCP socket, in microseconds; 0: unknown.
+unsigned round_trip_us(int fd);
 
-// Chooses who decides how much a connected TCP socket may have on its way. A near one gets a control that does not pace: timers
-// that spread what it sends cost more than they bring (bbr over loopback: 19 Gbit/s both ways, cubic 32, reno 34). A far one
-// keeps the system's. The name of what it has then; empty: unknown.
+// Chooses the congestion control of a connected TCP socket and returns its name (empty: unknown). A near socket (see
+// src/base/far_link.h) gets a control without pacing, because pacing timers cost more than they gain (bbr over loopback: 19
+// Gbit/s both ways, cubic 32, reno 34). A far socket keeps the system's default.
 std::string choose_congestion_control(int fd);
 
 }  // namespace seto

@@ -51,9 +51,10 @@ Result<InterfaceFilter::Item> InterfaceFilter::parse_item(std::string_view text)
   const unsigned most = block ? bits_of(block->family) : 0;
   const auto length = slash == std::string_view::npos ? most : parse_uint(text.substr(slash + 1));
   if (!block || !length || *length > most) {
-    return failure(Code::invalid_argument,
-                   "SETO_INTERFACE: '%.100s' is no address block; write an address, a slash and a number of bits, as 10.1.0.0/16",
-                   std::string(text).c_str());
+    return failure(
+        Code::invalid_argument,
+        "SETO_INTERFACE: '%.100s' is not an address block; write an address, a slash and a number of bits, as 10.1.0.0/16",
+        std::string(text).c_str());
   }
   return Item{{}, *block, static_cast<unsigned>(*length)};
 }

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t kFastestMbit = 10'000'000;  // drivers that do not know their speed say -1, or anything
 
-// Of drivers whose interfaces lead to guests and containers of this machine; others choose names freely.
+// Name prefixes of drivers whose interfaces lead to virtual machines and containers of this machine.
 constexpr std::string_view kInternalNames[] = {"docker", "br-", "virbr", "veth", "vnet", "cni",  "flannel", "cali",
                                                "podman", "lxc", "lxd",   "tun",  "tap",  "kube", "dummy",   "vmnet"};
 

@@ -10,10 +10,10 @@
 
 namespace seto {
 
-// What stands behind an interface, as far as the choice of an address asks: whether other machines are likely to reach it.
+// The kind of an interface, which tells whether other machines are likely to reach its addresses.
 enum class InterfaceKind : std::uint8_t {
-  ordinary,  // a network card, a bond or VLAN of some, a bridge that holds one, the end of a veth pair that a container sees
-  internal,  // between this machine and its own containers or guests: docker0, virbr0, a tap
+  ordinary,  // a network card, a bond or VLAN of cards, a bridge with a card, the container's end of a veth pair
+  internal,  // connects this machine to its own containers or virtual machines: docker0, virbr0, a tap
   loopback,
 };
 std::string_view name_of(InterfaceKind kind);
@@ -22,17 +22,17 @@ struct Interface {
   std::string name;
   std::uint32_t index = 0;
   InterfaceKind kind = InterfaceKind::ordinary;
-  bool up = true;                // and its cable is plugged in
-  std::uint32_t speed_mbit = 0;  // 0: the driver does not say
+  bool up = true;                // administratively up, and with a carrier
+  std::uint32_t speed_mbit = 0;  // 0: unknown to the driver
   std::vector<SocketAddress> addresses;
 };
 
-// Of this process's network namespace, in the order of the kernel. One whose cable is out is listed as down.
+// The interfaces of this process's network namespace, in the order of the kernel. An interface without a carrier is down.
 [[nodiscard]] Result<std::vector<Interface>> list_interfaces();
 
-// From the text of SETO_INTERFACE: items with commas between them, each the name of an interface, the beginning of one (unless
-// an interface has exactly that name) or an address block, as eth,10.1.0.0/16. What follows a ^ is not used: ^docker,virbr or
-// eth,^eth3. Empty: everything.
+// The filter of SETO_INTERFACE: a comma-separated list. Each item is the name of an interface, a prefix of names (unless an
+// interface has exactly that name) or an address block: eth,10.1.0.0/16. All items after a ^ are excluded: ^docker,virbr or
+// eth,^eth3. An empty filter allows everything.
 class InterfaceFilter final {
  public:
   InterfaceFilter() = default;
@@ -40,14 +40,14 @@ class InterfaceFilter final {
 
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] bool empty() const { return wanted_.empty() && unwanted_.empty(); }
-  // The interface is one of `all`, whose names decide whether an item is a name or the beginning of one.
+  // `one` is an element of `all`; the names in `all` decide whether an item is a name or a prefix.
   [[nodiscard]] bool allows(const std::vector<Interface>& all, const Interface& one, const SocketAddress& address) const;
-  // An item asks for it, rather than that none forbids it.
+  // True if an item selects the address explicitly; allows() is also true if no item excludes it.
   [[nodiscard]] bool asks_for(const std::vector<Interface>& all, const Interface& one, const SocketAddress& address) const;
 
  private:
   struct Item {
-    std::string name;  // empty: a block
+    std::string name;  // empty: the item is an address block
     SocketAddress block{};
     unsigned prefix_length = 0;
   };
@@ -59,13 +59,13 @@ class InterfaceFilter final {
   std::vector<Item> unwanted_;
 };
 
-// The addresses at which others may reach this process, best first, port 0: of ordinary interfaces, the faster first; then of
-// internal ones; then link-local; loopback only where no address reaches further, or where the filter asks for it. Interfaces
-// that are down have none. A filter that leaves nothing is a failure that lists what there is.
+// Returns the addresses at which peers may reach this process, best first, port 0: ordinary interfaces, faster first; then
+// internal interfaces; then link-local addresses; loopback only if there is no other address or the filter selects it.
+// Interfaces that are down are skipped. Fails if the filter leaves no address; the text lists the interfaces.
 [[nodiscard]] Result<std::vector<SocketAddress>> candidates(const std::vector<Interface>& all, const InterfaceFilter& filter);
 
-// What to connect to for an address that a peer gave: itself, or, for a link-local IPv6 one, its forms on our own interfaces,
-// because its interface is only known where it was made.
+// Returns the addresses to connect to for a peer's address: the address itself or, for link-local IPv6, one address for each
+// own interface, because the peer's interface index is meaningless here.
 [[nodiscard]] std::vector<SocketAddress> with_scopes(const SocketAddress& address, const std::vector<Interface>& own);
 
 // "eth0 (10.0.0.1, fe80::1), lo (127.0.0.1)".

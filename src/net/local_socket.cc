@@ -34,7 +34,7 @@ Address abstract_address(const std::string& name) {
 
 int type_of(SocketKind kind) { return kind == SocketKind::stream ? SOCK_STREAM : SOCK_SEQPACKET; }
 
-// The kernel waits for room in the listener's queue at most this long: connect(2) knows no other deadline for unix sockets.
+// The longest wait of the kernel for room in the queue of the listener: connect(2) has no other deadline for unix sockets.
 void set_connect_timeout(int fd, Deadline until) {
   const int left = std::max(1, until.wait_ms());
   timeval timeout{};
@@ -65,7 +65,8 @@ Result<PrivateFd> listen_local(const std::string& name, SocketKind kind) {
   if (!fd.valid()) return socket_failure("cannot open a local socket");
   const Address address = abstract_address(name);
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.value), address.size) != 0) {
-    if (errno == EADDRINUSE) return failure(Code::invalid_usage, "somebody listens at local socket @%s already", name.c_str());
+    if (errno == EADDRINUSE)
+      return failure(Code::invalid_usage, "another process listens at local socket @%s already", name.c_str());
     return socket_failure("cannot name a local socket");
   }
   if (listen(fd.get(), SOMAXCONN) != 0) return socket_failure("cannot listen on a local socket");
@@ -82,7 +83,7 @@ Result<PrivateFd> connect_local(const std::string& name, SocketKind kind, Deadli
     answer = connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.value), address.size);
   } while (answer != 0 && (errno == EINTR || errno == EAGAIN) && !until.passed());
   if (answer != 0) {
-    if (errno == ECONNREFUSED) return failure(Code::remote_error, "nobody listens at local socket @%s", name.c_str());
+    if (errno == ECONNREFUSED) return failure(Code::remote_error, "no process listens at local socket @%s", name.c_str());
     if (errno == EAGAIN || errno == EINTR) return failure(Code::timeout, "local socket @%s did not accept", name.c_str());
     return socket_failure("cannot connect a local socket");
   }
@@ -94,7 +95,8 @@ Result<PrivateFd> connect_local(const std::string& name, SocketKind kind, Deadli
 Status check_same_user(int fd) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return socket_failure("cannot read who is at a local socket");
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    return socket_failure("cannot read the user of a local socket's peer");
   if (peer.uid != geteuid()) {
     return failure(Code::remote_error, "process %d at a local socket runs as user %u, not as %u like this one", peer.pid,
                    peer.uid, geteuid());

@@ -3,7 +3,7 @@
 namespace seto {
 namespace {
 
-// A kernel without IPv6 has no socket for callers of both families.
+// A kernel without IPv6 has no socket that accepts both families.
 Result<TcpListener> listen_everywhere(PortRange ports, int backlog) {
   auto both = listen_tcp({any_address(AddressFamily::ipv6)}, ports, backlog);
   if (both.ok()) return both;

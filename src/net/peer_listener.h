@@ -9,7 +9,7 @@
 
 namespace seto {
 
-// Where this process may listen: SETO_INTERFACE and SETO_PORTS.
+// The addresses and ports at which this process may listen: SETO_INTERFACE and SETO_PORTS.
 struct NetworkChoice {
   InterfaceFilter interfaces;
   PortRange ports;
@@ -18,10 +18,11 @@ struct NetworkChoice {
 
 struct PeerListener {
   TcpListener listener;
-  std::vector<SocketAddress> reachable;  // what peers are told, best first; all with the listener's port
+  std::vector<SocketAddress> reachable;  // announced to peers, best first; all with the listener's port
 };
 
-// Listens for peers of other machines. Without a filter on every address, with one descriptor; with one only on what it allows.
+// Listens for peers on other machines: without a filter on every address with one descriptor, with a filter only on the
+// addresses that it allows.
 [[nodiscard]] Result<PeerListener> listen_for_peers(const NetworkChoice& network, int backlog);
 
 }  // namespace seto

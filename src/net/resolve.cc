@@ -11,7 +11,7 @@
 namespace seto {
 namespace {
 
-// Shared with a thread that may outlive the question.
+// Shared with the look-up thread, which may outlive resolve().
 struct Lookup {
   HostPort where;
   std::mutex mutex;
@@ -60,13 +60,13 @@ Result<std::vector<SocketAddress>> resolve(const HostPort& where, Deadline until
   lookup->where = where;
   SETO_ASSIGN(std::thread thread, start_thread("seto-resolve", [lookup] { look_up(*lookup); }));
   if (!wait(*lookup, until)) {
-    thread.detach();  // nothing ends a look-up from outside
+    thread.detach();  // a look-up cannot be cancelled
     return failure(Code::timeout,
                    "the look-up of the host name '%.255s' did not end before the deadline; see the name servers of this machine, "
                    "or give a numeric address",
                    where.host.c_str());
   }
-  thread.join();  // it is on its way out, with the resolver's memory to give back
+  thread.join();  // the thread is about to end and must free the resolver's memory
   if (lookup->addresses.empty()) return unknown_host(where, lookup->error);
   return lookup->addresses;
 }

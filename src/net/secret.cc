@@ -1,7 +1,7 @@
 #include "src/net/secret.h"
 
-// The hash by its own functions: those of providers take locks of the whole process, which a child that is forked meanwhile
-// inherits as they are, and free tables at exit that a thread may still use.
+// Uses the direct SHA256 functions: OpenSSL's provider functions take process-wide locks, which a forked child may inherit in
+// the locked state, and they free tables at exit that a thread may still use.
 #define OPENSSL_SUPPRESS_DEPRECATED
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kTextLabel = "seto secret of text";
 
-// A buffer for what must not stay in memory.
+// A buffer that is wiped when it is destroyed.
 struct Wiped {
   std::array<char, kSecretFileLimit + 1> bytes{};
   ~Wiped() { OPENSSL_cleanse(bytes.data(), bytes.size()); }
@@ -30,12 +30,12 @@ struct Wiped {
 
 Status check_owner_alone(int fd, const char* path) {
   struct stat state {};
-  if (fstat(fd, &state) != 0) return system_failure(Code::unavailable, "cannot look at the secret file '%s'", path);
-  if (!S_ISREG(state.st_mode)) return failure(Code::invalid_argument, "the secret file '%s' is no regular file", path);
+  if (fstat(fd, &state) != 0) return system_failure(Code::unavailable, "cannot read the mode of the secret file '%s'", path);
+  if (!S_ISREG(state.st_mode)) return failure(Code::invalid_argument, "the secret file '%s' is not a regular file", path);
   if ((state.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     return failure(Code::invalid_argument,
-                   "the secret file '%s' is open to others than its owner (mode %03o): run chmod 600 on it", path,
-                   static_cast<unsigned>(state.st_mode & 0777));
+                   "the secret file '%s' is readable or writable by users other than its owner (mode %03o): run chmod 600 on it",
+                   path, static_cast<unsigned>(state.st_mode & 0777));
   }
   return {};
 }
@@ -58,7 +58,7 @@ std::string_view without_end_of_line(std::string_view text) {
   return text;
 }
 
-// Of HMAC (RFC 2104): the key, or its hash if it is longer than a block of the hash, padded to one, under one of two masks.
+// A key block of HMAC (RFC 2104): the key (its hash if it is longer than a block), padded to one block, XORed with a mask.
 struct Block {
   std::array<unsigned char, SHA256_CBLOCK> bytes{};
   Block(std::string_view key, unsigned char mask) {
@@ -121,7 +121,7 @@ Secret Secret::of_text(std::string_view text) {
 }
 
 Result<Secret> Secret::of_file(const std::string& path) {
-  // Without O_NONBLOCK a pipe of that name would hold the process until somebody writes.
+  // Without O_NONBLOCK the open of a named pipe would block until another process writes.
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid() && errno == ENOENT) {
     return failure(

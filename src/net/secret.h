@@ -10,22 +10,22 @@
 
 namespace seto {
 
-// The keyed hash with which everything here is proved and derived.
+// The keyed hash for all proofs and derived keys.
 using Digest = std::array<std::uint8_t, 32>;
 [[nodiscard]] Digest hmac_sha256(std::string_view key, std::string_view data);
 
-// Takes the same time wherever the first difference lies; only the sizes may tell.
+// Constant-time comparison; only the sizes may affect the time.
 [[nodiscard]] bool equal(std::string_view left, std::string_view right);
 
-// Longer files of secrets are taken for a mistake.
+// A longer secret file is refused as a probable mistake.
 inline constexpr std::size_t kSecretFileLimit = 4096;
 
-// A key that the processes of one job share, and nobody else has. Its bytes are wiped when it goes.
+// A key that only the processes of one job share. The destructor wipes its bytes.
 class Secret final {
  public:
   static constexpr std::size_t kSize = 32;
 
-  // None: all zero. Whoever proves himself with it proves nothing.
+  // No secret: all zero. A proof with it proves nothing.
   Secret() = default;
   explicit Secret(const std::array<std::uint8_t, kSize>& bytes) : bytes_(bytes) {}
   Secret(const Secret&) = default;
@@ -35,10 +35,10 @@ class Secret final {
   ~Secret();
 
   [[nodiscard]] static Secret random();
-  // The same text, the same secret. Any length; how hard it is to guess is the text's affair.
+  // The same text gives the same secret. Any length; the secret is as hard to guess as the text.
   [[nodiscard]] static Secret of_text(std::string_view text);
-  // Of the file's content, less one end of line at its end: what of_text makes of it. Fails where the file is missing, empty, no
-  // regular file, longer than kSecretFileLimit, or open to others than its owner; the text names the file and says what to do.
+  // of_text() of the file's content without its last end of line. Fails if the file is missing, empty, not a regular file, longer
+  // than kSecretFileLimit, or accessible to others than its owner; the text names the file and says what to do.
   [[nodiscard]] static Result<Secret> of_file(const std::string& path);
 
   [[nodiscard]] bool none() const;

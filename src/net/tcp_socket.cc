@@ -18,7 +18,7 @@ namespace {
 constexpr int kIdleSeconds = 10;
 constexpr int kProbeSeconds = 5;
 constexpr int kProbes = 3;
-// With several addresses and no range, a port that the first address gave may be taken at another.
+// With several addresses and no range, the port chosen at the first address may be taken at another.
 constexpr int kFreePortAttempts = 32;
 
 int domain_of(const SocketAddress& address) { return address.family == AddressFamily::ipv4 ? AF_INET : AF_INET6; }
@@ -30,14 +30,14 @@ Status set_option(int fd, int level, int name, int value) {
 
 bool address_is_gone(int error) { return error == EADDRNOTAVAIL || error == ENODEV || error == EAFNOSUPPORT; }
 
-// Invalid with errno if the port is taken or the address is gone; a failure for anything else.
+// Invalid with errno if the port is taken or the address has disappeared; a failure for anything else.
 Result<PrivateFd> listen_at(const SocketAddress& address, int backlog) {
   PrivateFd fd(Fd(socket(domain_of(address), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
   if (!fd.valid()) {
     if (errno == EAFNOSUPPORT) return PrivateFd();
     return socket_failure("cannot open a TCP socket");
   }
-  // A port whose last connections are still winding up can be listened on; one that somebody listens on cannot.
+  // Allows a port with connections in TIME_WAIT; a port with another listener stays taken.
   SETO_TRY(set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1));
   if (address.family == AddressFamily::ipv6) SETO_TRY(set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, address.is_any() ? 0 : 1));
   const NativeAddress where = native(address);
@@ -51,7 +51,7 @@ Result<PrivateFd> listen_at(const SocketAddress& address, int backlog) {
   return socket_failure(("cannot listen at " + to_text(address)).c_str());
 }
 
-// All addresses at one port. Empty: the port is taken at one of them.
+// Listens at all addresses on one port. Empty result: the port is taken at one of them.
 Result<TcpListener> listen_at_port(const std::vector<SocketAddress>& addresses, std::uint16_t port, int backlog) {
   TcpListener listener;
   for (const SocketAddress& address : addresses) {
@@ -72,7 +72,7 @@ Result<TcpListener> listen_at_port(const std::vector<SocketAddress>& addresses, 
 }
 
 Status not_connected(const SocketAddress& address, int error) {
-  if (error == ECONNREFUSED) return failure(Code::remote_error, "nobody listens at %s", to_text(address).c_str());
+  if (error == ECONNREFUSED) return failure(Code::remote_error, "no process listens at %s", to_text(address).c_str());
   if (error == ETIMEDOUT) return no_answer(address);
   errno = error;
   if (error == EMFILE || error == ENFILE) return socket_failure("cannot open a TCP socket");
@@ -96,7 +96,7 @@ Result<PortRange> parse_ports(std::string_view text) {
   const auto first = parse_uint(text.substr(0, dash));
   const auto last = dash == std::string_view::npos ? first : parse_uint(text.substr(dash + 1));
   if (!first || !last || *first == 0 || *last > 65'535 || *first > *last) {
-    return failure(Code::invalid_argument, "SETO_PORTS: '%.100s' is no range of ports; write first-last, as 20000-20099",
+    return failure(Code::invalid_argument, "SETO_PORTS: '%.100s' is not a range of ports; write first-last, as 20000-20099",
                    std::string(text).c_str());
   }
   return PortRange{static_cast<std::uint16_t>(*first), static_cast<std::uint16_t>(*last)};
@@ -118,14 +118,14 @@ Result<TcpListener> listen_tcp(const std::vector<SocketAddress>& addresses, Port
   if (ports.first == ports.last) {
     return failure(Code::unavailable, "port %u is taken: another process listens on it", unsigned{ports.first});
   }
-  return failure(Code::unavailable, "every port from %u to %u is taken: give a larger range", unsigned{ports.first},
-                 unsigned{ports.last});
+  return failure(Code::unavailable, "every port from %u to %u is taken, all %u of them: give a larger range",
+                 unsigned{ports.first}, unsigned{ports.last}, unsigned{ports.last} - ports.first + 1);
 }
 
 PrivateFd accept_tcp(const PrivateFd& listener) {
   PrivateFd fd(Fd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
   if (!fd.valid()) return fd;
-  // One that has hung up already refuses options: the first read will say so.
+  // A connection that the peer has closed already refuses options; the first read reports it.
   static_cast<void>(tune_tcp(fd.get()).ok());
   return fd;
 }
@@ -151,7 +151,7 @@ Status end_connect(const PrivateFd& fd, const SocketAddress& address) {
   auto here = local_address(fd.get());
   auto there = remote_address(fd.get());
   if (!there.ok()) return not_connected(address, ECONNRESET);
-  // A port of ours that nobody listens on may be given to this very socket, which is then connected to itself.
+  // The kernel may give this socket the local port that it connects to, and so connect it to itself.
   if (here.ok() && *here == *there) return not_connected(address, ECONNREFUSED);
   return {};
 }

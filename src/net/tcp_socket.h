@@ -13,12 +13,12 @@ namespace seto {
 
 // TCP sockets: all descriptors are non-blocking and close-on-exec, and forked children lose them.
 
-// Ports to listen on, limits inclusive; 0 to 0: any that is free.
+// The ports to listen on, both limits included; 0 to 0: any free port.
 struct PortRange {
   std::uint16_t first = 0;
   std::uint16_t last = 0;
 };
-// From the text of SETO_PORTS: "first-last", "port" or nothing.
+// Parses SETO_PORTS: "first-last", "port" or nothing.
 [[nodiscard]] Result<PortRange> parse_ports(std::string_view text);
 
 struct TcpListener {
@@ -26,28 +26,29 @@ struct TcpListener {
   std::vector<SocketAddress> addresses;  // all with the same port
 };
 
-// Listens on one port at all addresses, the first of the range that is free at each. An address that has gone since it was listed
-// is left out with a line in the log, unless none is left. any_address(ipv6) alone takes callers of both families.
+// Listens on one port at all addresses: the first port of the range that is free at every address. An address that has
+// disappeared since it was listed is skipped with a log line; fails if none remains. any_address(ipv6) alone accepts both
+// families.
 [[nodiscard]] Result<TcpListener> listen_tcp(const std::vector<SocketAddress>& addresses, PortRange ports, int backlog);
 
-// The next caller, non-blocking and set up by tune_tcp. Invalid: errno says why, EAGAIN that nobody waits.
+// Accepts the next connection, non-blocking and configured by tune_tcp. Invalid: errno says why; EAGAIN: none is pending.
 [[nodiscard]] PrivateFd accept_tcp(const PrivateFd& listener);
 
-// In two halves, for whoever tries several addresses at once: the first does not wait. The socket becomes writable when the
-// attempt has ended, one way or the other, and the second says which.
+// Connects in two steps, so that a caller can try several addresses at once. begin_connect() does not wait; the socket becomes
+// writable when the attempt has ended, and end_connect() returns its result.
 [[nodiscard]] Result<PrivateFd> begin_connect(const SocketAddress& address);
 [[nodiscard]] Status end_connect(const PrivateFd& fd, const SocketAddress& address);
 
-// Both halves. Nobody listening, or no way there, is Code::remote_error; no answer until the deadline is Code::timeout.
+// Both steps. Code::remote_error: refused or no route. Code::timeout: no answer until the deadline.
 [[nodiscard]] Result<PrivateFd> connect_tcp(const SocketAddress& address, Deadline until);
-// The text of a deadline of begin_connect.
+// The failure for an attempt that begin_connect started and that has not ended at the deadline.
 [[nodiscard]] Status no_answer(const SocketAddress& address);
 
-// How long sent data may stay unacknowledged before the connection counts as lost. Keepalive finds a silent one in about the same
-// time: 10 s idle, then 3 probes 5 s apart.
+// How long sent data may stay unacknowledged before the connection counts as lost. Keepalive detects a silent connection in about
+// the same time: 10 s idle, then 3 probes 5 s apart.
 inline constexpr unsigned kUserTimeoutMs = 25'000;
 
-// No delay, keepalive, user timeout. connect_tcp and accept_tcp have done it.
+// Sets no-delay, keepalive and user timeout. connect_tcp and accept_tcp call it.
 [[nodiscard]] Status tune_tcp(int fd);
 
 [[nodiscard]] Result<SocketAddress> local_address(int fd);

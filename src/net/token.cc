@@ -12,7 +12,7 @@
 
 namespace seto {
 
-// Requests of up to 256 bytes come whole; only a signal during the boot of the machine interrupts them.
+// The kernel fills requests of up to 256 bytes completely; only a signal during boot interrupts them.
 void fill_random(void* bytes, std::size_t size) {
   ssize_t got = 0;
   do {

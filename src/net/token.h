@@ -7,16 +7,16 @@
 
 namespace seto {
 
-// 128 random bits that only members of a job know.
+// 128 random bits known only to members of a job.
 using Token = std::array<std::uint8_t, 16>;
 
-// From the kernel's generator, at most 256 bytes.
+// Fills at most 256 bytes from the kernel's random generator.
 void fill_random(void* bytes, std::size_t size);
 
-// From the kernel's generator, which cannot fail once the machine has booted.
+// From the kernel's random generator, which cannot fail once the machine has booted.
 [[nodiscard]] Token random_token();
 
-// Takes the same time wherever the first difference lies.
+// Constant-time comparison.
 [[nodiscard]] bool equal(const Token& left, const Token& right);
 
 // "seto-" and 64 random bits: an abstract socket name. It is public (/proc/net/unix), so it must never derive from a token.

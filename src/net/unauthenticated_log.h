@@ -8,25 +8,25 @@
 
 namespace seto {
 
-// Of most, and then why not.
+// The usual beginning of the reason.
 inline const std::string kUnproven = "that did not prove that it belongs to this job: ";
 
-// Of connections that are closed for what they did: one line for each address in a minute, however many there are. Not thread
-// safe.
-class StrangerLog final {
+// Limits the log lines about connections that are closed because they did not authenticate: one line per address and minute.
+// Not thread safe.
+class UnauthenticatedLog final {
  public:
   static constexpr std::uint64_t kMinuteNs = 60'000'000'000;
-  // Beyond so many addresses the one that was written of longest ago is forgotten.
+  // Beyond this number of addresses the entry that was logged longest ago is dropped.
   static constexpr std::size_t kAddressLimit = 1024;
 
-  // The line that is due, if one is: "closed a connection from " the host, then what it did, and how many others of that address
-  // there were since the last.
+  // Returns the line to log, if one is due: "closed a connection from HOST", then `what`, and the number of suppressed lines for
+  // that address since the last one.
   [[nodiscard]] std::optional<std::string> note(const std::string& host, std::uint64_t now_ns, const std::string& what);
 
  private:
   struct Entry {
-    std::uint64_t said_ns = 0;
-    std::uint64_t unsaid = 0;
+    std::uint64_t logged_ns = 0;
+    std::uint64_t suppressed = 0;
   };
   std::map<std::string, Entry> entries_;
 };

@@ -5,7 +5,7 @@
 
 namespace seto {
 
-// Of this library, "0.1.0": processes of one job must have the same. At most kVersionSize letters.
+// The version of this library, "0.1.0", at most kVersionSize characters. All processes of a job must have the same version.
 inline constexpr std::size_t kVersionSize = 16;
 [[nodiscard]] std::string_view library_version();
 

@@ -34,7 +34,7 @@ Range Builder::part_of(Rank owner) const { return {static_cast<std::uint32_t>(ow
 
 Range Builder::part_of(Rank from, Rank to) const { return part_of(from * shape_.ranks + to); }
 
-// ---- cells: where the current version of each lies ----
+// ---- cells: where the current value of each cell is ----
 
 Builder::Home Builder::home_of(std::uint32_t chunk) const {
   if (homes_[chunk] != Home::untouched) return homes_[chunk];
@@ -89,7 +89,7 @@ Builder::Place Builder::settle(Range range) {
   for (std::uint32_t i = 0; i < range.count; ++i) {
     const std::uint32_t chunk = range.first + i;
     const Home home = home_of(chunk);
-    SETO_CHECK(home != Home::nothing);  // the author moves a cell that nobody gave this rank
+    SETO_CHECK(home != Home::nothing);  // the author moves a cell that this rank never received
     const Space space = home == Home::input ? Space::input : home == Home::output ? Space::output : Space::scratch;
     const Place from{space, place_index(home, chunk)};
     const Place to{target.space, target.index + i};
@@ -159,7 +159,8 @@ void Builder::reduce_all(const Group& group, int to, Range range) {
   send({&owner, 1}, 0, range);
 }
 
-// The others know only what its message says: so that all fold the same, this rank does, too.
+// The other members know only what this rank's message says. So this rank folds the values of the messages too, and all members
+// get the same result.
 void Builder::exchange(const Group& group, Range range) {
   if (!group.includes_built() || group.size() == 1 || range.count == 0) return;
   const std::uint8_t tag = group.size() > 2 ? group.tag() : std::uint8_t{0};
@@ -199,7 +200,7 @@ void Builder::round(Rank at, Range range) {
   if (rank_ == at && codes_ && range.count > 0) rounded(range);
 }
 
-// Of this round, whatever the value's own: its bytes are at hand only in the pass that makes them.
+// The round of the call, not that of the value: the encoded bytes exist only in the pass that makes them.
 void Builder::rounded(Range range) {
   const Place from = settle(range);
   const Place to = write_place(range);
@@ -225,7 +226,7 @@ Program Builder::build() && {
   std::vector<const Pending*> by_lane(steps_.size());
   std::vector<std::uint32_t> filled(program.lanes.size(), 0);
   for (const Pending& pending : steps_) by_lane[program.lanes[pending.lane].first_step + filled[pending.lane]++] = &pending;
-  for (const Pending* pending : by_lane) {  // pools in the order of the steps: what runs together lies together
+  for (const Pending* pending : by_lane) {  // pools in the order of the steps, so that a lane's data is contiguous
     Step step = pending->step;
     step.first_operand = static_cast<std::uint32_t>(program.operands.size());
     program.operands.insert(program.operands.end(), pending->operands.begin(), pending->operands.end());
@@ -243,13 +244,13 @@ void Builder::deliver_own() {
   for (std::uint32_t index = 0; index < outputs;) {
     const std::uint32_t chunk = chunk_of_output(shape_, rank_, index);
     const Home home = home_of(chunk);
-    std::uint32_t count = 1;  // as many alike as follow, in one step
+    std::uint32_t count = 1;  // consecutive outputs that one step can copy
     while (index + count < outputs && chunk_of_output(shape_, rank_, index + count) == chunk + count &&
            home_of(chunk + count) == home && stages_[chunk + count] == stages_[chunk])
       ++count;
     const bool in_output_already = home == Home::output || (home == Home::input && in_place_ == InPlace::yes && !unscaled(home));
     if (!in_output_already) {
-      SETO_CHECK(home != Home::nothing);  // the author forgot an output
+      SETO_CHECK(home != Home::nothing);  // an output that no statement produced
       const Place from{home == Home::input ? Space::input : Space::scratch, place_index(home, chunk)};
       const Verb verb = unscaled(home) ? Verb::scale : Verb::copy;
       local(verb, {&from, 1}, {Space::output, index}, {chunk, count}, stages_[chunk]);
@@ -301,7 +302,7 @@ std::uint32_t Builder::open_channel(Rank sender, std::span<const Rank> receivers
 
 void Builder::send(std::span<const Rank> receivers, std::uint8_t group, Range range) {
   const Place from = settle(range);
-  SETO_CHECK(stage_of(range) <= round_);  // the author's round claims fewer hops than the value has made
+  SETO_CHECK(stage_of(range) <= round_);  // the author's round is below the hops of the value
   const std::uint32_t channel = open_channel(rank_, receivers, group, range);
   Step step;
   step.verb = Verb::send;

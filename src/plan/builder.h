@@ -13,13 +13,13 @@ namespace seto {
 
 // Turns an author's statements into one rank's plain program.
 //
-// The author thinks of a table of cells: (rank, logical chunk). A cell begins as the rank's own contribution, if its input has
-// that chunk. Statements read and replace cells in the author's order, whichever rank they are on; the builder sends what must
-// move, keeps what touches its rank, and derives lanes, channels, dependencies and scratch. After the last statement, the cells
-// of every rank's output chunks are its output.
+// The author's statements work on a table of cells (rank, logical chunk). A cell starts as the rank's own contribution, if its
+// input has that chunk. Statements read and replace cells in the author's order, on any rank. The builder turns them into the
+// steps of one rank: it sends what other ranks read, keeps what this rank reads, and derives lanes, channels, dependencies and
+// scratch. After the last statement, the cells of each rank's output chunks are its output.
 //
-// `round` is the author's promise about message hops: a statement of round k sends values that are k hops old, and its
-// receivers hold values of k + 1 hops. The verifier checks it.
+// `round` is the author's statement about message hops: a statement of round k sends values of k hops, and its receivers then
+// hold values of k + 1 hops. The verifier checks it.
 class Builder {
  public:
   Builder(const Shape& shape, Rank rank, InPlace in_place);
@@ -27,8 +27,8 @@ class Builder {
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] Rank rank() const { return rank_; }
   [[nodiscard]] Range everything() const;                 // all logical chunks
-  [[nodiscard]] Range part_of(Rank owner) const;          // of the collectives whose chunks have an owner
-  [[nodiscard]] Range part_of(Rank from, Rank to) const;  // of all_to_all
+  [[nodiscard]] Range part_of(Rank owner) const;          // for collectives whose chunks have an owner
+  [[nodiscard]] Range part_of(Rank from, Rank to) const;  // for all_to_all
 
   [[nodiscard]] std::uint32_t round() const { return round_; }
   void set_round(std::uint32_t round) { round_ = round; }
@@ -43,20 +43,22 @@ class Builder {
   void reduce(Rank to, std::initializer_list<Rank> sources, Range range) {
     reduce(to, std::span<const Rank>(sources.begin(), sources.size()), range);
   }
-  // As reduce to group[to] from every member, in the group's order.
+  // Like reduce to group[to] from every member, in the group's order.
   void reduce_all(const Group& group, int to, Range range);
-  // Every member at once: cell(m) = all members' cells, folded in the group's order.
+  // For all members at once: cell(m) = all members' cells, folded in the group's order.
   void exchange(const Group& group, Range range);
-  // The same for two ranks, a before b.
+  // The same for two ranks, folded as a before b.
   void exchange(Rank a, Rank b, Range range);
-  // The sum of this cell is complete: what an average over integers still needs is done here, once.
+  // States that the sum of this cell is complete. An average over integers is divided here, once.
   void finish(Rank at, Range range);
-  // What is handed on from here are the bytes of this cell, and its owner keeps what they decode to. Nothing without a codec.
+  // Rounds this cell to what its codec leaves: the messages from here on carry its encoded bytes, and the owner keeps the decoded
+  // values. Does nothing without a codec.
   void round(Rank at, Range range);
-  // Messages of the statements that follow are those of this tier: coded if the shape says so. Before: if any are.
+  // Assigns the messages of the statements that follow to this tier; they are coded if the shape says so. Before the first call,
+  // messages are coded if any tier is.
   void at_tier(int tier);
 
-  // Ends the program: own contributions that belong in the output and were never moved are copied.
+  // Ends the program. Own contributions that belong to the output and were never moved are copied.
   Program build() &&;
 
  private:
@@ -65,7 +67,7 @@ class Builder {
     Space space;
     std::uint32_t index;
   };
-  struct Pending {  // a step before the lanes are laid out
+  struct Pending {  // a step before it has its position in a lane
     Step step;
     std::uint32_t lane;
     std::vector<Operand> operands;
@@ -79,7 +81,7 @@ class Builder {
   void set_stage(Range range, std::uint32_t stage);
   std::uint32_t stage_of(Range range) const;
   bool unscaled(Home home) const;
-  Place settle(Range range);  // where the cells lie: brought together, and scaled, where they are not yet
+  Place settle(Range range);  // makes the cells contiguous and scaled, and returns their place
   Place temporary(std::uint32_t count);
 
   struct LaneKey {
@@ -101,9 +103,9 @@ class Builder {
   Shape shape_;
   Rank rank_;
   std::uint32_t round_ = 0;
-  bool codes_;  // messages, from here on
+  bool codes_;  // messages are coded from here on
   std::uint32_t order_ = 0;
-  std::uint32_t temporaries_;  // scratch beyond one place for each logical chunk
+  std::uint32_t temporaries_;  // scratch places beyond one for each logical chunk
   std::vector<Home> homes_;
   std::vector<std::uint16_t> stages_;
   InPlace in_place_;
@@ -113,7 +115,7 @@ class Builder {
   std::vector<Pending> steps_;
   std::vector<Channel> channels_;
   std::vector<Rank> receivers_;
-  std::map<std::pair<Rank, int>, std::uint16_t> ports_;   // (sender, receiver or -tag): channels so far
+  std::map<std::pair<Rank, int>, std::uint16_t> ports_;   // (sender, receiver or -tag): number of channels so far
   std::vector<std::pair<std::uint32_t, Rank>> activity_;  // (round, peer)
 };
 

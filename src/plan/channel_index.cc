@@ -11,7 +11,7 @@
 namespace seto {
 namespace {
 
-// Sender, then the receiver (or -group of a multicast), then the port: what every end can derive alone.
+// Sender, then the receiver (or -group of a multicast), then the port. Each end can derive it alone.
 using Address = std::tuple<Rank, Rank, std::uint16_t>;
 
 Address address_of(const Program& program, const Channel& channel) {
@@ -45,7 +45,7 @@ Status check_operand(const Plan& plan, const Program& program, std::size_t index
     if (operand.index >= limit) return wrong(program, index, "names a channel that does not exist");
     const Channel& channel = program.channels[operand.index];
     if (channel.count != step.count || channel.chunk != step.chunk)
-      return wrong(program, index, "moves other chunks than its channel");
+      return wrong(program, index, "moves chunks that differ from its channel's");
     if (is_target != (channel.sender == program.rank)) return wrong(program, index, "uses the wrong end of its channel");
     if (is_target && step.stage != channel.stage) return wrong(program, index, "sends in another stage than its channel's");
     if (!is_target && step.stage != channel.stage + 1)
@@ -56,14 +56,15 @@ Status check_operand(const Plan& plan, const Program& program, std::size_t index
   if (operand.space == Space::input && is_target) return wrong(program, index, "writes the input");
   for (const std::uint32_t i : {std::uint32_t{0}, step.count - 1}) {
     if (operand.space == Space::input && chunk_of_input(plan.shape, program.rank, operand.index + i) != step.chunk + i)
-      return wrong(program, index, "reads another chunk of the input than it says");
+      return wrong(program, index, "reads another chunk of the input than its own");
     if (operand.space == Space::output && chunk_of_output(plan.shape, program.rank, operand.index + i) != step.chunk + i)
-      return wrong(program, index, "touches another chunk of the output than it says");
+      return wrong(program, index, "accesses another chunk of the output than its own");
   }
   return {};
 }
 
-// What each verb may read and write. Copies and reduces may be fused: their operands are places and channels alike.
+// Checks the operands that each verb may read and write. Copies and reduces may be fused, so their operands are places and
+// channels.
 Status check_verb(const Program& program, std::size_t index) {
   const Step& step = program.steps[index];
   const auto sources = program.sources(step);
@@ -74,9 +75,9 @@ Status check_verb(const Program& program, std::size_t index) {
   if ((step.finishes || step.rounds) && !fusable)
     return wrong(program, index, "finishes or rounds but neither copies nor reduces");
   for (const Operand& target : targets)
-    if (target.scaled) return wrong(program, index, "scales what it writes");
+    if (target.scaled) return wrong(program, index, "scales a target");
   for (const Operand& source : sources)
-    if (source.scaled && !fusable) return wrong(program, index, "scales what it reads but neither copies nor reduces");
+    if (source.scaled && !fusable) return wrong(program, index, "scales a source but neither copies nor reduces");
   if (fusable) return {};
   if (targets.size() > 1) return wrong(program, index, "has several targets but neither copies nor reduces");
   if ((sources.front().space == Space::channel) != (step.verb == Verb::receive))
@@ -86,8 +87,8 @@ Status check_verb(const Program& program, std::size_t index) {
   return {};
 }
 
-// A target must not lie across another operand: which chunk of the step is done first would change what the step means.
-// Only scratch can: elsewhere a place holds the chunk that the step names, so that it is the same place or none.
+// A target must not overlap another operand partly, because the result would depend on the order of the chunks. Only scratch
+// operands can overlap partly: elsewhere a place holds the chunk that the step names, so two operands are equal or disjoint.
 Status check_overlap(const Program& program, std::size_t index) {
   const Step& step = program.steps[index];
   const std::span<const Operand> all(program.operands.data() + step.first_operand,
@@ -96,7 +97,7 @@ Status check_overlap(const Program& program, std::size_t index) {
     for (const Operand& other : all) {
       if (target.space != Space::scratch || other.space != Space::scratch || target.index == other.index) continue;
       const std::uint32_t apart = std::max(target.index, other.index) - std::min(target.index, other.index);
-      if (apart < step.count) return wrong(program, index, "writes across what it reads or writes elsewhere");
+      if (apart < step.count) return wrong(program, index, "has a target that overlaps another operand");
     }
   return {};
 }
@@ -109,7 +110,7 @@ Status check_step(const Plan& plan, const Program& program, std::size_t index) {
     return wrong(program, index, "has dependencies beyond the pool");
   if (step.count == 0) return wrong(program, index, "moves nothing");
   if (step.chunk + std::uint64_t{step.count} > logical_chunks(plan.shape))
-    return wrong(program, index, "is about chunks that do not exist");
+    return wrong(program, index, "names chunks that do not exist");
   SETO_TRY(check_verb(program, index));
   if (plan.shape.codec == 0 && (step.verb == Verb::round || step.rounds))
     return wrong(program, index, "rounds, but the plan has no codec");
@@ -139,22 +140,25 @@ Status check_channel_uses(const Program& program) {
 Status check_program(const Plan& plan, const Program& program) {
   std::uint64_t next = 0;
   for (const Lane& lane : program.lanes) {
-    if (lane.first_step != next) return failure(Code::internal, "rank %d: its lanes do not follow one another", program.rank);
+    if (lane.first_step != next) return failure(Code::internal, "rank %d: its lanes are not contiguous", program.rank);
     next += lane.step_count;
   }
-  if (next != program.steps.size()) return failure(Code::internal, "rank %d: its lanes do not hold all its steps", program.rank);
+  if (next != program.steps.size())
+    return failure(Code::internal, "rank %d: its lanes do not contain all its steps", program.rank);
   for (const Channel& channel : program.channels) {
     if (channel.receiver_count == 0 || channel.first_receiver + std::uint64_t{channel.receiver_count} > program.receivers.size())
-      return failure(Code::internal, "rank %d: a channel without receivers", program.rank);
+      return failure(Code::internal, "rank %d has a channel without receivers", program.rank);
     const auto receivers = program.receivers_of(channel);
     const bool here =
         channel.sender == program.rank || std::find(receivers.begin(), receivers.end(), program.rank) != receivers.end();
     const bool there = std::find(receivers.begin(), receivers.end(), channel.sender) != receivers.end();
-    if (!here || there) return failure(Code::internal, "rank %d: a channel that is not its own, or to its sender", program.rank);
+    if (!here || there)
+      return failure(Code::internal, "rank %d has a channel of which it is no end, or whose sender is also a receiver",
+                     program.rank);
     if (channel.coded && plan.shape.codec == 0)
-      return failure(Code::internal, "rank %d: a coded channel of a plan without a codec", program.rank);
+      return failure(Code::internal, "rank %d has a coded channel, but the plan has no codec", program.rank);
     if (channel.group == 0 && channel.receiver_count != 1)
-      return failure(Code::internal, "rank %d: several receivers but no multicast group", program.rank);
+      return failure(Code::internal, "rank %d has a channel with several receivers but no multicast group", program.rank);
   }
   for (std::size_t i = 0; i < program.steps.size(); ++i) SETO_TRY(check_step(plan, program, i));
   return check_channel_uses(program);
@@ -180,7 +184,7 @@ Status check_structure(const Plan& plan) {
     return failure(Code::internal, "%zu programs for %d ranks", plan.programs.size(), plan.shape.ranks);
   for (std::size_t rank = 0; rank < plan.programs.size(); ++rank) {
     if (plan.programs[rank].rank != static_cast<Rank>(rank))
-      return failure(Code::internal, "program %zu is of another rank", rank);
+      return failure(Code::internal, "program %zu belongs to another rank", rank);
     SETO_TRY(check_program(plan, plan.programs[rank]));
   }
   return {};
@@ -190,8 +194,8 @@ Result<ChannelIndex> join_channels(const Plan& plan) {
   ChannelIndex index;
   index.of_program.resize(plan.programs.size());
   std::map<Address, std::uint32_t> known;
-  std::vector<std::pair<Rank, std::uint32_t>> first_end;  // by joined channel: whose description the others must match
-  std::vector<Rank> last_end;                             // by joined channel: who named it last
+  std::vector<std::pair<Rank, std::uint32_t>> first_end;  // by joined channel: the first end, which the others must match
+  std::vector<Rank> last_end;                             // by joined channel: the last rank that named it
   for (const Program& program : plan.programs) {
     auto& mine = index.of_program[static_cast<std::size_t>(program.rank)];
     for (std::uint32_t c = 0; c < program.channels.size(); ++c) {
@@ -225,7 +229,7 @@ Result<ChannelIndex> join_channels(const Plan& plan) {
     const Program& program = plan.programs[static_cast<std::size_t>(first_end[i].first)];
     const Channel& channel = program.channels[first_end[i].second];
     if (index.channels[i].sender.rank != channel.sender)
-      return failure(Code::internal, "rank %d does not send what rank %d expects", channel.sender, program.rank);
+      return failure(Code::internal, "rank %d does not send a message that rank %d expects", channel.sender, program.rank);
     if (index.channels[i].receivers.size() != channel.receiver_count)
       return failure(Code::internal, "a message of rank %d reaches %zu of %u receivers", channel.sender,
                      index.channels[i].receivers.size(), channel.receiver_count);

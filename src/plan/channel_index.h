@@ -8,7 +8,7 @@
 
 namespace seto {
 
-// The channels of all programs of a plan, joined: which numbers mean the same channel on different ranks.
+// The channels of all programs of a plan, joined: each entry lists the ends of one channel on all its ranks.
 struct JoinedChannel {
   struct End {
     Rank rank;
@@ -23,11 +23,11 @@ struct ChannelIndex {
   std::vector<std::vector<std::uint32_t>> of_program;  // [rank][channel of that program] -> index in `channels`
 };
 
-// Checks each program for itself (indices, operands of each verb, one step for each channel end) and joins the ends.
+// Checks each program alone (indices, operands of each verb, one step for each channel end) and joins the ends.
 Status check_structure(const Plan& plan);
 Result<ChannelIndex> join_channels(const Plan& plan);
 
-// Where step `index` of a program lies: for messages.
+// The lane of step `index` of a program, for error texts.
 std::uint32_t lane_of(const Program& program, std::uint32_t step);
 
 }  // namespace seto

@@ -7,7 +7,7 @@ using Index = std::optional<std::uint32_t>;
 
 std::uint32_t rank_count(const Shape& shape) { return static_cast<std::uint32_t>(shape.ranks); }
 
-// Chunks (owner, piece): the owner's place is its piece alone.
+// For chunks (owner, piece), the owner's place is the number of the piece.
 Index own_part(const Shape& shape, Rank rank, std::uint32_t chunk) {
   if (chunk / shape.pieces != static_cast<std::uint32_t>(rank)) return std::nullopt;
   return chunk % shape.pieces;

@@ -19,8 +19,8 @@ StepCost& StepCost::operator+=(const StepCost& other) {
 
 namespace {
 
-// Each coded source is decoded, and what is sent coded is encoded once, for all; rounded, it is decoded again for this rank.
-// Bytes that are only handed on are decoded for places alone.
+// Counts a decoding for each coded source, and one encoding for all coded targets. If the value is rounded, it is decoded again
+// for this rank. Bytes that are only forwarded are decoded for places alone.
 std::uint32_t times_coded(const Program& program, const Step& step) {
   const auto coded = [&](const Operand& operand) {
     return operand.space == Space::channel && program.channels[operand.index].coded;

@@ -9,18 +9,18 @@
 
 namespace seto {
 
-// Logical chunks, contiguous.
+// A contiguous range of logical chunks.
 struct Range {
   std::uint32_t first = 0;
   std::uint32_t count = 1;
 
-  // The index-th of `parts` parts, as even as whole chunks allow.
+  // The index-th of `parts` parts; the parts are as even as whole chunks allow.
   [[nodiscard]] Range part(int index, int parts) const;
 
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-// Ranks that work together in one phase of a plan, in an agreed order. `tag` tells a sender's multicast groups apart: on one
+// Ranks that work together in one phase of a plan, in an agreed order. `tag` identifies a sender's multicast group: on one
 // sender, equal tags mean equal members.
 class Group {
  public:
@@ -30,16 +30,17 @@ class Group {
   [[nodiscard]] int size() const { return static_cast<int>(members_.size()); }
   [[nodiscard]] std::uint8_t tag() const { return tag_; }
   [[nodiscard]] std::span<const Rank> members() const { return members_; }
-  Rank operator[](int index) const;  // wraps round, so that rings read naturally
+  Rank operator[](int index) const;  // the index wraps around, as rings need
 
-  // Views: they enumerate only what touches the rank that is being built, so that its program costs its own share.
-  // `touching({a, b})`: every i, ascending, with the built rank at index i + a or i + b.
+  // Views list only the indices that concern the rank whose program is built, so that building costs only that rank's share.
+  // `touching({a, b})` returns, in ascending order, every i with the built rank at index i + a or i + b.
   [[nodiscard]] std::vector<int> touching(std::initializer_list<int> offsets) const;
-  // As touching({0}): the built rank's own index, or nothing.
+  // touching({0}): the index of the built rank, or nothing.
   [[nodiscard]] std::vector<int> own() const { return touching({0}); }
-  // Every member, beginning after the built rank and ending with it: ranks that all address all do not start on the same one.
+  // Every member, starting after the built rank and ending with it, so that ranks that send to all do not all start with the same
+  // receiver.
   [[nodiscard]] std::vector<int> from_own() const;
-  // Of statements between `hub` and each other member: all others at the hub, its own elsewhere.
+  // For statements between `hub` and each other member: all other indices on the hub, its own index on the other members.
   [[nodiscard]] std::vector<int> spokes(int hub) const;
   [[nodiscard]] bool includes_built() const { return built_ >= 0; }
   [[nodiscard]] int built_index() const { return built_; }

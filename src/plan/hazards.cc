@@ -8,7 +8,7 @@ namespace seto {
 namespace {
 
 void need(std::vector<Dependency>& all, HazardTracker::Access earlier, std::uint32_t own_lane) {
-  if (earlier.lane == own_lane) return;  // a lane is in order by itself
+  if (earlier.lane == own_lane) return;  // the steps of a lane run in order
   const auto same = std::find_if(all.begin(), all.end(), [&](const Dependency& d) { return d.lane == earlier.lane; });
   if (same == all.end()) {
     all.push_back({earlier.lane, earlier.position + 1});

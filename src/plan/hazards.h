@@ -8,8 +8,8 @@
 
 namespace seto {
 
-// Whether a rank passed the same memory as input and output. A property of one rank: it changes that rank's dependencies and
-// scratch, never what it tells others.
+// States whether a rank passed the same memory as input and output. It is a property of one rank: it changes that rank's
+// dependencies and scratch, never what it sends.
 enum class InPlace : std::uint8_t { no, yes };
 
 // Numbers the chunk-sized places of one rank. In place, an input chunk and the output chunk of the same data are one place.
@@ -28,29 +28,30 @@ class PlaceTable {
   std::array<std::vector<std::uint32_t>, 3> ids_;  // by space and index: id + 1, or 0
 };
 
-// Follows a program in an order in which it is right, and derives which earlier steps each step must wait for: the writer of
-// what it reads, the readers and the writer of what it overwrites. Chunk by chunk, slice for slice.
+// Visits the steps of a program in a correct sequential order, and derives which earlier steps each step must wait for: the
+// writer of what it reads, and the readers and the writer of what it overwrites. The dependencies hold chunk by chunk and slice
+// by slice.
 class HazardTracker {
  public:
   struct Access {
     std::uint32_t lane = 0;
-    std::uint32_t position = 0;  // of the step in its lane
+    std::uint32_t position = 0;  // position of the step in its lane
   };
 
   HazardTracker(const Shape& shape, Rank rank, InPlace in_place) : table_(shape, rank, in_place) {}
 
-  // First every read of a step, then every write, then take().
+  // Call order for each step: every read, then every write, then take().
   void read(Space space, std::uint32_t index, std::uint32_t count);
   void write(Space space, std::uint32_t index, std::uint32_t count);
 
-  // The dependencies of the step whose accesses were just reported, at most one a lane, none on its own.
+  // The dependencies of the step whose accesses were just reported: at most one for each lane, none on its own lane.
   std::vector<Dependency> take(Access step);
 
  private:
   struct Place {
     bool written = false;
     Access writer;
-    std::vector<Access> readers;  // since then
+    std::vector<Access> readers;  // readers since that write
   };
   struct Touched {
     std::uint32_t place;

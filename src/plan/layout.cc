@@ -13,7 +13,7 @@ Layout::Layout(const Shape& shape, Rank rank, std::uint64_t count, std::uint32_t
 
 Layout Layout::uniform(const Shape& shape, Rank rank, std::uint64_t count, std::uint32_t grain) {
   Layout layout(shape, rank, count, grain);
-  layout.longest_ = layout.cut(count, 1);  // the first piece is never shorter than another
+  layout.longest_ = layout.cut(count, 1);  // no piece is longer than the first
   return layout;
 }
 
@@ -37,7 +37,7 @@ Layout Layout::table(const Shape& shape, Rank rank, std::span<const std::uint64_
 std::uint64_t Layout::cut(std::uint64_t length, std::uint32_t piece) const {
   const std::uint64_t grains = (length + grain_ - 1) / grain_;
   const std::uint64_t each = grains / shape_.pieces;
-  const std::uint64_t longer = grains % shape_.pieces;  // so many pieces, the first ones, have one grain more
+  const std::uint64_t longer = grains % shape_.pieces;  // this number of first pieces have one grain more
   const std::uint64_t begin = each * piece + std::min<std::uint64_t>(piece, longer);
   return std::min(length, begin * grain_);
 }
@@ -48,7 +48,7 @@ std::uint64_t Layout::length(std::uint32_t chunk) const {
   return cut(part, piece + 1) - cut(part, piece);
 }
 
-// Only a table tells which part a buffer of one part holds: its parts differ.
+// With a table the parts differ, so a buffer of one part must state which part it holds.
 std::uint64_t Layout::input_offset(std::uint32_t index) const {
   const bool one_part = !counts_.empty() && shape_.collective == Collective::all_gather;
   const std::uint32_t part = one_part ? own_ : part_of(index);

@@ -7,7 +7,7 @@ namespace {
 
 using Direction = LocalTransfer::Direction;
 
-// Ports, which number the messages of a pair, have 16 bits.
+// A port, which numbers the messages of a pair of ranks, has 16 bits.
 constexpr std::size_t kMostMessages = 65'536;
 
 class Assembly {
@@ -35,7 +35,7 @@ class Assembly {
     return {};
   }
 
-  // Nearest peers first, so that ranks with many do not all begin with the same one.
+  // Nearest peers first, so that ranks with many peers do not all begin with the same one.
   LocalProgram take(std::uint32_t pieces) {
     pieces_ = pieces > 0 ? pieces : static_cast<std::uint32_t>(std::max<std::size_t>(1, most_));
     add_copies();
@@ -122,7 +122,7 @@ class Assembly {
   int ranks_;
   std::uint32_t pieces_ = 1;
   std::size_t most_ = 0;
-  std::vector<std::vector<std::uint32_t>> sends_;  // by peer: places in the caller's list
+  std::vector<std::vector<std::uint32_t>> sends_;  // by peer: indices in the caller's list
   std::vector<std::vector<std::uint32_t>> receives_;
   LocalProgram local_;
 };

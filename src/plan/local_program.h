@@ -19,13 +19,13 @@ struct LocalTransfer {
   friend bool operator==(const LocalTransfer&, const LocalTransfer&) = default;
 };
 
-// What one rank does in a group: one lane a peer and direction, in the order of the calls; messages to itself are copies. It is
-// made by this rank alone. All ranks' programs joined are an all_to_all whose pieces are the messages of each pair, so that the
-// verifier takes them (see VerifyRequest::messages).
+// The program of one rank in a group of calls: one lane for each peer and direction, in the order of the calls. Messages to
+// itself are copies. Each rank makes its own program. The programs of all ranks form an all_to_all whose pieces are the messages
+// of each pair, so the verifier accepts them (see VerifyRequest::messages).
 struct LocalProgram {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  // Which transfers a step moves: of the caller's list.
+  // The transfers that a step moves, as indices in the caller's list.
   struct Moved {
     std::uint32_t source = kNone;
     std::uint32_t target = kNone;
@@ -35,7 +35,8 @@ struct LocalProgram {
   std::vector<Moved> moved;  // by step
 };
 
-// `pieces`: messages of any pair of ranks, at most; what the chunks are numbered with. 0: as many as this rank has.
+// `pieces` is the largest number of messages of any pair of ranks; chunks are numbered with it. 0 means the number that this rank
+// has.
 Result<LocalProgram> local_program(Rank rank, int ranks, std::span<const LocalTransfer> transfers, std::uint32_t pieces);
 
 }  // namespace seto

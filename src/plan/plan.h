@@ -7,11 +7,11 @@
 
 #include "src/base/types.h"
 
-// The representation: what every rank does in one collective, as data. No bytes, no pointers, no addresses, no sizes.
+// The representation of a plan: what every rank does in one collective, as data. It has no bytes, pointers, addresses or sizes.
 //
-// Two kinds of program share it. A *plain* program comes from the builder: one verb a step, at most one channel end a step,
-// steps in the lanes of their peers. A *lowered* program comes from an engine: steps are fused (any number of sources and
-// targets, channel ends among them) and each step is its own lane. The verifier takes both.
+// Two kinds of program share it. A *plain* program comes from the builder: one verb for each step, at most one channel end for
+// each step, steps in the lanes of their peers. A *lowered* program comes from an engine: its steps are fused (any number of
+// sources and targets, among them channel ends), and each step is its own lane. The verifier accepts both.
 namespace seto {
 
 // send     place -> channel              receive  channel -> place
@@ -26,13 +26,13 @@ enum class Space : std::uint8_t { input, output, scratch, channel };
 
 struct Operand {
   Space space = Space::input;
-  bool scaled = false;      // lowered programs: `scale` applied as the value is read
+  bool scaled = false;      // lowered programs: `scale` is applied when the value is read
   std::uint32_t index = 0;  // first chunk in its space, or the channel's index in Program::channels
 
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-// "That lane has completed `steps` steps", for the same slice as the step that waits.
+// States that this lane has completed `steps` steps, for the same slice as the step that waits.
 struct Dependency {
   std::uint32_t lane = 0;
   std::uint32_t steps = 0;
@@ -42,11 +42,11 @@ struct Dependency {
 
 struct Step {
   Verb verb = Verb::copy;
-  bool finishes = false;            // lowered: `finish` applied to the result before it is stored
-  bool rounds = false;              // lowered: `round` applied after that
-  std::uint16_t stage = 0;          // message hops behind the value; a closed function of the author's round
+  bool finishes = false;            // lowered: `finish` is applied to the result before it is stored
+  bool rounds = false;              // lowered: `round` is applied after that
+  std::uint16_t stage = 0;          // message hops of the value; a function of the author's round
   std::uint32_t order = 0;          // the author's order, across the lanes of this rank
-  std::uint32_t chunk = 0;          // first logical chunk: says how long each chunk is, the same on every rank
+  std::uint32_t chunk = 0;          // first logical chunk, which gives the length of each chunk, the same on every rank
   std::uint32_t count = 1;          // chunks, contiguous in every operand
   std::uint32_t first_operand = 0;  // sources, then targets
   std::uint16_t source_count = 0;
@@ -57,19 +57,20 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// An ordered flow from one rank to one or more receivers; it carries one message for each slice, of `count` chunks.
-// Its address is (sender, receiver, port) for one receiver, and (sender, group, port) for a multicast: every end can derive it
-// alone from the statements that touch it.
+// An ordered flow of messages from one rank to one or more receivers, one message of `count` chunks for each slice. Its address
+// is (sender, receiver, port) for one receiver, and (sender, group, port) for a multicast. Each end derives it alone from the
+// statements that concern it.
 struct Channel {
   Rank sender = 0;
-  std::uint32_t first_receiver = 0;  // in Program::receivers
+  std::uint32_t first_receiver = 0;  // index in Program::receivers
   std::uint32_t receiver_count = 1;
-  std::uint8_t group = 0;  // 0: one receiver. Else which multicast group of the sender
-  std::uint16_t port = 0;  // k-th channel of that address
+  std::uint8_t group = 0;  // 0: one receiver; else the number of a multicast group of the sender
+  std::uint16_t port = 0;  // number of this channel among those of the pair or group
   std::uint32_t chunk = 0;
   std::uint32_t count = 1;
-  std::uint16_t stage = 0;  // of the step that sends; it is read at stage + 1
-  // Its bytes are encoded: of a value that was rounded, or came so, they are the same bytes; any other is rounded on its way.
+  std::uint16_t stage = 0;  // stage of the step that sends; the receiver's is stage + 1
+  // Its messages are encoded. A value that was rounded, or arrived coded, keeps its encoded bytes; any other value is rounded
+  // when it is sent.
   bool coded = false;
 
   friend bool operator==(const Channel&, const Channel&) = default;
@@ -82,7 +83,7 @@ struct Lane {
   friend bool operator==(const Lane&, const Lane&) = default;
 };
 
-// What a step reads at most, and what it writes: one pass of the kernels. Whoever makes a plan with more refuses instead.
+// Limits of the operands of one step, which is one pass of the kernels. A builder or an engine refuses to make a plan with more.
 inline constexpr std::uint32_t kMostSources = 64;
 inline constexpr std::uint32_t kMostTargets = 64;
 
@@ -90,7 +91,7 @@ inline constexpr std::uint32_t kMostTargets = 64;
 struct Program {
   Rank rank = 0;
   std::uint32_t scratch_chunks = 0;
-  std::uint32_t fan = 0;  // peers active at once, at most
+  std::uint32_t fan = 0;  // most peers active at one time
   std::vector<Lane> lanes;
   std::vector<Step> steps;  // lane by lane
   std::vector<Operand> operands;
@@ -109,27 +110,27 @@ struct Program {
     return {receivers.data() + channel.first_receiver, channel.receiver_count};
   }
   std::span<const Step> steps_of(const Lane& lane) const { return {steps.data() + lane.first_step, lane.step_count}; }
-  std::uint32_t stages() const;  // the last stage + 1
+  std::uint32_t stages() const;  // the highest stage + 1
 
   friend bool operator==(const Program&, const Program&) = default;
 };
 
-// How contributions become the result; from the operation and the type.
+// How contributions become the result. It follows from the operation and the type.
 enum class Finish : std::uint8_t {
   none,
-  scale_contributions,  // avg over floats, pre-multiplied sums: each contributor multiplies its own
+  scale_contributions,  // avg over floats, pre-multiplied sums: each rank multiplies its own contribution
   divide_result,        // avg over integers
 };
 
-// What a plan is for. Equal shapes give equal plans on every rank.
+// The properties of calls for which a plan is made. Equal shapes give equal plans on every rank.
 struct Shape {
   Collective collective = Collective::all_reduce;
   int ranks = 1;
   Rank root = 0;
-  std::uint32_t pieces = 1;  // logical chunks a part
+  std::uint32_t pieces = 1;  // logical chunks of each part
   Finish finish = Finish::none;
-  std::uint8_t codec = 0;        // of coded messages, as the engine numbers them; 0: none are
-  std::uint8_t coded_tiers = 0;  // bit t: those of tier t are
+  std::uint8_t codec = 0;        // codec of coded messages, as the engine numbers them; 0: none
+  std::uint8_t coded_tiers = 0;  // bit t: messages of tier t are coded
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };
@@ -137,7 +138,7 @@ struct Shape {
 struct Plan {
   std::string name;
   Shape shape;
-  std::vector<Program> programs;  // one a rank: only verifier and tools have them all
+  std::vector<Program> programs;  // one for each rank; only the verifier and tools have all of them
 };
 
 std::string_view name_of(Verb verb);

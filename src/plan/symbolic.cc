@@ -34,7 +34,8 @@ SymbolicValue contribution_of(Rank rank, std::uint32_t chunk) {
 
 SymbolicValue scaled(const SymbolicValue& value, Rank by) {
   SymbolicValue result = derived(value, kScale, static_cast<std::uint64_t>(by));
-  // Only the contributor's own, unscaled contribution may be scaled; anything else leaves a value that no postcondition accepts.
+  // Only a rank's own, unscaled contribution may be scaled, and only by that rank. Anything else gives a value that no
+  // postcondition accepts.
   const bool right =
       value.contributions.size() == 1 && value.contributions.front().rank == by && !value.contributions.front().scaled;
   if (right) {
@@ -77,7 +78,7 @@ SymbolicValue folded(std::span<const SymbolicValue> values, Chains chains) {
     result.defined = result.defined && value.defined;
     if (i > 0) result.chain = mixed(result.chain, value.digest);
     result.contributions.insert(result.contributions.end(), value.contributions.begin(), value.contributions.end());
-    result.finishes += value.finishes > 0 ? 2 : 0;  // a finished part makes a sum that no postcondition accepts
+    result.finishes += value.finishes > 0 ? 2 : 0;  // a sum with a finished part passes no postcondition
     result.encodings = std::max(result.encodings, value.encodings);
   }
   std::sort(result.contributions.begin(), result.contributions.end());

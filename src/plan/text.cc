@@ -27,7 +27,7 @@ std::string_view name_of_finish(Finish finish) {
   return "?";
 }
 
-// ---- out ----
+// ---- writing ----
 
 class Writer {
  public:
@@ -121,10 +121,10 @@ class Writer {
   std::string text_;
 };
 
-// ---- in ----
+// ---- reading ----
 
-// Words, numbers and punctuation of one line. The first thing that is not as expected is the line's failure; everything after
-// it is answered with zeros, so that callers look once, at the end of what they read.
+// Reads words, numbers and punctuation of one line. The first unexpected thing is the failure of the line. After it every read
+// returns zero, so callers check once, at the end.
 class Line {
  public:
   Line(std::string_view text, std::size_t number) : rest_(text), number_(number) { skip(); }
@@ -183,7 +183,7 @@ class Line {
   }
 
  private:
-  static bool part_of_word(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
+  static bool part_of_word(char header) { return std::isalnum(static_cast<unsigned char>(header)) != 0 || header == '_'; }
 
   [[nodiscard]] bool starts_with(std::string_view token) const {
     if (!rest_.starts_with(token)) return false;
@@ -230,7 +230,7 @@ class Reader {
   }
 
  private:
-  // Moves to the next line that means something. At the end of the text, an empty line.
+  // Moves to the next line with content. At the end of the text it gives an empty line.
   bool more() {
     while (!text_.empty()) {
       const Line line(text_.substr(0, text_.find('\n')), 0);
@@ -408,7 +408,7 @@ class Reader {
     } while (!line.failed() && !line.rest().empty());
   }
 
-  // Dependencies may point forward, so they are looked at when a program is complete.
+  // Dependencies may point forward, so they are checked when a program is complete.
   [[nodiscard]] Status check_program() const {
     if (plan_.programs.empty()) return {};
     const Program& program = plan_.programs.back();
@@ -416,7 +416,7 @@ class Reader {
       const bool known = dependency.lane < program.lanes.size() && dependency.steps <= program.lanes[dependency.lane].step_count;
       if (!known)
         return failure(Code::invalid_argument,
-                       "plan text, program %d at line %zu: expected dependencies on steps that it has, found %u:%u", program.rank,
+                       "plan text, program %d at line %zu: expected dependencies on existing steps, found %u:%u", program.rank,
                        program_line_, dependency.lane, dependency.steps);
     }
     return {};

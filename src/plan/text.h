@@ -25,22 +25,22 @@
 //   lane 2
 //     copy chunks 1+1 stage 2 order 6: channel 3 -> output 1 after 0:1 1:1
 //
-// `chunks 4+2` are two logical chunks from 4; `after 0:1` waits for one step of lane 0. A plan with a codec states
-// `codec N tiers N` at the end of its shape; then channels may end in `coded`, and steps state `rounds` after `finishes`. Blank
-// lines and lines that begin with # mean nothing.
+// `chunks 4+2` means two logical chunks from 4; `after 0:1` waits for one step of lane 0. A plan with a codec states `codec N
+// tiers N` at the end of its shape; then channels may end in `coded`, and steps state `rounds` after `finishes`. Blank lines and
+// lines that begin with # are ignored.
 namespace seto {
 
 inline constexpr std::size_t kPlanTextLimit = std::size_t{1} << 28;  // bytes
 inline constexpr std::uint64_t kPlanTextRanks = 1 << 16;
-inline constexpr std::uint64_t kPlanTextChunks = 1 << 24;  // logical chunks, and scratch chunks of one rank
+inline constexpr std::uint64_t kPlanTextChunks = 1 << 24;  // limit of logical chunks, and of scratch chunks of one rank
 inline constexpr std::uint64_t kPlanTextStages = 1 << 16;
 
-// Pools (operands, dependencies, receivers) are written where they are used: a program that holds them in the order of its
-// steps, as builder and lowering make it, comes back equal.
+// Pools (operands, dependencies, receivers) are written where they are used. A program that holds them in the order of its steps,
+// as builder and lowering make it, is read back equal.
 std::string to_text(const Plan& plan);
 
-// What comes back is safe to look at: every index lies in what it points into. It need not be right: that is the verifier's.
-// Memory is at most a constant times the length of the text.
+// Every index of the result is within its bounds, but the plan need not be correct: verify() decides that. It allocates at most a
+// constant times the length of the text.
 Result<Plan> plan_from_text(std::string_view text);
 
 }  // namespace seto

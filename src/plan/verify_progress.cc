@@ -5,7 +5,7 @@
 namespace seto {
 namespace {
 
-// Execution by counters. Steps only ever enable one another, so one greedy run decides: if it finishes, every run does.
+// Execution by counters. A step can only enable others, so one greedy run decides: if it finishes, every run does.
 class CountedRun {
  public:
   CountedRun(const Plan& plan, const ChannelIndex& index, const VerifyRequest& request)
@@ -20,12 +20,11 @@ class CountedRun {
   }
 
   Status run() {
-    if (request_.order == StepOrder::skewed) SETO_TRY(check_lanes());
-    std::vector<std::uint64_t> position(plan_.programs.size(), 0);
+    if (request_.order == StepOrder::skewed) SETO_TRY(find_skewed_orders());
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t rank = 0; rank < plan_.programs.size(); ++rank)
-        while (request_.order == StepOrder::skewed ? advance_skewed(rank, position[rank]) : advance_any(rank)) moved = true;
+        while (request_.order == StepOrder::skewed ? advance_skewed(rank) : advance_any(rank)) moved = true;
     }
     for (std::size_t rank = 0; rank < plan_.programs.size(); ++rank)
       for (std::size_t lane = 0; lane < done_[rank].size(); ++lane)
@@ -36,13 +35,18 @@ class CountedRun {
   }
 
  private:
-  // The skewed order takes a lane as one step.
-  Status check_lanes() const {
-    for (const Program& program : plan_.programs)
-      for (std::size_t lane = 0; lane < program.lanes.size(); ++lane)
-        if (program.lanes[lane].step_count != 1)
-          return failure(Code::internal, "rank %d: lane %zu has %u steps, a skewed order takes one", program.rank, lane,
-                         program.lanes[lane].step_count);
+  // The position of the one worker of a rank in the skewed order.
+  struct Worker {
+    SkewedOrder order;
+    std::uint64_t round = 0;
+    std::uint32_t lane = 0;
+  };
+
+  Status find_skewed_orders() {
+    for (const Program& program : plan_.programs) {
+      SETO_ASSIGN(SkewedOrder order, SkewedOrder::of(program));
+      workers_.push_back({std::move(order), 0, 0});
+    }
     return {};
   }
 
@@ -61,20 +65,18 @@ class CountedRun {
     return moved;
   }
 
-  // Slice s of a stage-t lane in round s + t, one worker.
-  bool advance_skewed(std::size_t rank, std::uint64_t& position) {
+  bool advance_skewed(std::size_t rank) {
     const Program& program = plan_.programs[rank];
-    const std::uint64_t lanes = program.lanes.size();
-    const std::uint64_t end = lanes * (std::uint64_t{slices_} + program.stages());
+    Worker& worker = workers_[rank];
     bool moved = false;
-    for (; position < end; ++position) {
-      const auto lane = static_cast<std::uint32_t>(position % lanes);
-      const auto round = static_cast<std::uint32_t>(position / lanes);
-      const std::uint32_t step = program.lanes[lane].first_step;
-      const std::uint32_t stage = program.steps[step].stage;
-      if (round < stage || round - stage >= slices_) continue;
-      if (!try_step(rank, lane, step, round - stage)) break;
-      moved = true;
+    for (; worker.round < worker.order.rounds(slices_); ++worker.round, worker.lane = 0) {
+      const SkewedOrder::Lanes lanes = worker.order.lanes_of(worker.round, slices_);
+      for (worker.lane = std::max(worker.lane, lanes.first); worker.lane < lanes.end; ++worker.lane) {
+        const std::uint32_t step = program.lanes[worker.lane].first_step;
+        const std::uint64_t slice = SkewedOrder::slice_of(worker.round, program.steps[step].stage);
+        if (!try_step(rank, worker.lane, step, static_cast<std::uint32_t>(slice))) return moved;
+        moved = true;
+      }
     }
     return moved;
   }
@@ -113,9 +115,10 @@ class CountedRun {
   const Plan& plan_;
   const ChannelIndex& index_;
   const VerifyRequest& request_;
-  std::vector<std::uint64_t> sent_;                // by channel: slices
+  std::vector<std::uint64_t> sent_;                // by channel: slices sent
   std::vector<std::vector<std::uint64_t>> taken_;  // by channel and receiver
-  std::vector<std::vector<std::uint64_t>> done_;   // by rank and lane: steps over all slices
+  std::vector<std::vector<std::uint64_t>> done_;   // by rank and lane: steps done, over all slices
+  std::vector<Worker> workers_;                    // by rank, in skewed order
   std::uint32_t slices_ = 1;
 };
 

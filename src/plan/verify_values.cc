@@ -10,8 +10,8 @@
 namespace seto {
 namespace {
 
-// One run of a whole plan on symbols, in some order that its dependencies allow. That one order stands for all of them is what
-// check_races proves.
+// One run of a whole plan on symbols, in an order that its dependencies allow. check_races proves that every other order gives
+// the same values.
 class SymbolicRun {
  public:
   SymbolicRun(const Plan& plan, const ChannelIndex& index, const VerifyRequest& request)
@@ -56,7 +56,7 @@ class SymbolicRun {
                 ordered(accesses[b].node, accesses[a].node))
               continue;
             const std::uint32_t base = first_node_[static_cast<std::size_t>(program.rank)];
-            return failure(Code::internal, "rank %d: steps %u and %u touch the same place in no order", program.rank,
+            return failure(Code::internal, "rank %d: steps %u and %u access the same place without an order", program.rank,
                            accesses[a].node - base, accesses[b].node - base);
           }
     return {};
@@ -72,7 +72,8 @@ class SymbolicRun {
         const std::uint32_t chunk = chunk_of_output(plan_.shape, program.rank, i);
         if (!is_owed(chunk)) {
           if (value.defined)
-            return failure(Code::internal, "rank %d: chunk %u of its output is written, and nobody's", program.rank, chunk);
+            return failure(Code::internal, "rank %d: chunk %u of its output is written but belongs to no message", program.rank,
+                           chunk);
           continue;
         }
         SETO_TRY(check_output(program, chunk, value));
@@ -100,7 +101,7 @@ class SymbolicRun {
     std::vector<Cell> cells;                    // by place
     std::vector<std::vector<Access>> accesses;  // by place
     std::vector<std::uint32_t> done;            // by lane
-    std::vector<std::vector<bool>> indebted;    // by step and chunk of it: it adds a residual; empty: none does
+    std::vector<std::vector<bool>> indebted;    // by step and its chunk: whether it adds a residual; empty: none does
   };
   struct Message {
     bool sent = false;
@@ -165,7 +166,7 @@ class SymbolicRun {
     return {};
   }
 
-  // Chunk i of a step.
+  // Computes chunk i of a step.
   Status compute(const Program& program, const Step& step, std::uint32_t node, std::uint32_t i) {
     const std::uint32_t index = node - first_node_[static_cast<std::size_t>(program.rank)];
     std::vector<SymbolicValue> values;
@@ -175,14 +176,14 @@ class SymbolicRun {
       } else {
         const Cell& cell = touch(program, source, i, node, false);
         if (!cell.value.defined)
-          return failure(Code::internal, "rank %d, step %u: reads what nothing wrote", program.rank, index);
+          return failure(Code::internal, "rank %d, step %u: reads a place that no step wrote", program.rank, index);
         if (cell.stage > step.stage)
-          return failure(Code::internal, "rank %d, step %u: its stage is below its value's", program.rank, index);
+          return failure(Code::internal, "rank %d, step %u: its stage is below that of its value", program.rank, index);
         values.push_back(cell.value);
       }
-      // Not only the data: the chunk that a step names says how many elements it moves.
+      // A wrong chunk here gives a wrong number of elements as well as wrong data.
       if (values.back().contributions.front().chunk != step.chunk + i)
-        return failure(Code::internal, "rank %d, step %u: takes chunk %u for chunk %u", program.rank, index,
+        return failure(Code::internal, "rank %d, step %u: reads chunk %u as chunk %u", program.rank, index,
                        values.back().contributions.front().chunk, step.chunk + i);
       if (source.scaled) values.back() = scaled(values.back(), program.rank);
     }
@@ -240,7 +241,7 @@ class SymbolicRun {
     return place;
   }
 
-  // The chunk of the input that lies at a place before the first step, if one does.
+  // The chunk of the input that lies at a place before the first step, if any.
   std::optional<std::uint32_t> input_at(const Program& program, Space space, std::uint32_t index) const {
     if (space == Space::input) return chunk_of_input(plan_.shape, program.rank, index);
     if (space != Space::output || in_place_of(program.rank) == InPlace::no) return std::nullopt;
@@ -263,7 +264,7 @@ class SymbolicRun {
     if (value.finishes != (sum && plan_.shape.finish == Finish::divide_result ? 1U : 0U))
       return wrong("is not finished exactly once");
     const std::size_t expected = sum ? static_cast<std::size_t>(plan_.shape.ranks) : 1;
-    if (value.contributions.size() != expected) return wrong("has not one contribution of each rank that owes one");
+    if (value.contributions.size() != expected) return wrong("does not hold one contribution of each rank that contributes");
     for (std::size_t i = 0; i < expected; ++i) {
       const Rank rank = sum ? static_cast<Rank>(i) : owner_of(plan_.shape, chunk);
       if (value.contributions[i] != SymbolicValue::Contribution{chunk, rank, scales}) return wrong("holds a wrong contribution");
@@ -276,9 +277,9 @@ class SymbolicRun {
   const VerifyRequest& request_;
   std::vector<Message> messages_;
   std::vector<RankState> ranks_;
-  std::vector<std::uint32_t> first_node_;  // by rank: its steps in the joint numbering
+  std::vector<std::uint32_t> first_node_;  // by rank: number of its first step in the joint numbering
   std::size_t words_ = 0;
-  std::vector<std::uint64_t> before_;  // bit e of row l: step e happens before step l in every execution
+  std::vector<std::uint64_t> before_;  // bit e of row l: step e runs before step l in every execution
 };
 
 }  // namespace

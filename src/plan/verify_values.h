@@ -5,12 +5,12 @@
 
 namespace seto {
 
-// The parts of verify(), each over a plan whose structure is sound and whose channels are joined.
+// The parts of verify(). Each takes a plan whose structure was checked and whose channels are joined.
 
-// Runs the plan once on symbols, checks order between all conflicting accesses, stages and the promised outputs.
+// Runs the plan once on symbols, and checks the order of all conflicting accesses, the stages and the outputs.
 Result<Outcome> verify_values(const Plan& plan, const ChannelIndex& index, const VerifyRequest& request);
 
-// Runs it on counters alone, over enough slices to fill every pipeline, with bounded channels.
+// Runs the plan on counters alone, with bounded channels, over enough slices to fill every pipeline.
 Status verify_progress(const Plan& plan, const ChannelIndex& index, const VerifyRequest& request);
 
 }  // namespace seto

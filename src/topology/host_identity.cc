@@ -27,7 +27,7 @@ std::string place_of(const char* path) {
   return std::to_string(major(state.st_dev)) + "." + std::to_string(minor(state.st_dev)) + "." + std::to_string(state.st_ino);
 }
 
-// A container that forbids memfd_create shares no memory, whatever else it shares.
+// A container that forbids memfd_create cannot share memory, even if it shares everything else.
 bool can_share_memory() { return Fd(memfd_create("seto-probe", MFD_CLOEXEC)).valid(); }
 
 std::string boot_of_kernel() {
@@ -53,13 +53,13 @@ Result<std::string> host_identity(std::string_view override_id) {
   const std::string boot = boot_of_kernel();
   if (boot.empty()) {
     return system_failure(Code::unavailable,
-                          "cannot tell this machine from others: %s is not readable; set SETO_HOST_ID to a name of the machine",
+                          "cannot identify this machine: %s is not readable; set SETO_HOST_ID to a name of the machine",
                           kBootIdFile);
   }
   std::string identity = "boot=" + boot + " net=" + place_of(kNetworkFile) + " user=" + std::to_string(geteuid());
-  // Separate /dev/shm mounts mean separate containers: their ranks were not meant to share.
+  // Separate /dev/shm mounts mean separate containers, whose ranks were not meant to share memory.
   identity += " shm=" + place_of(kSharedMemory);
-  // Alone with its process: equal to no other.
+  // The process id makes this identity unique.
   if (!can_share_memory()) identity += " alone=" + std::to_string(getpid());
   return identity;
 }

@@ -8,14 +8,14 @@
 
 namespace seto {
 
-// Equal on two ranks: they may try to share memory (the meeting proves that they can). Made of the boot of the kernel, the
-// network namespace, which local sockets live in, the user, without whom none of them opens, and whether memory can be shared.
-// `override_id`, unless empty, takes the place of all that (SETO_HOST_ID, read by the caller).
+// Ranks with equal identities may try to share memory; the connection of two contexts proves that they can. The identity consists
+// of the boot id of the kernel, the network namespace (local sockets belong to it), the user (other users cannot open them) and
+// whether memory can be shared. `override_id`, unless empty, replaces it (SETO_HOST_ID, read by the caller).
 [[nodiscard]] Result<std::string> host_identity(std::string_view override_id);
 
 inline constexpr std::size_t kHostIdLimit = 256;
 
-// Equal on all processes that take turns on the same cores, whatever separates them: containers, users. 0: it cannot be known.
+// A number that is equal for all processes that share the same cores, across containers and users. 0: unknown.
 [[nodiscard]] std::uint64_t machine_number();
 
 }  // namespace seto

@@ -9,8 +9,8 @@ void Arguments::refuse(const std::string& why) const {
 }
 
 void Arguments::usable(const at::Tensor& tensor) const {
-  check(tensor.layout() == at::kStrided, "only supports dense tensors, and this one is ", tensor.layout());
-  check(tensor.device().is_cpu(), "only supports tensors in host memory (CPU), and this one is on ", tensor.device());
+  check(tensor.layout() == at::kStrided, "only supports dense tensors, but this one is ", tensor.layout());
+  check(tensor.device().is_cpu(), "only supports tensors in host memory (CPU), but this one is on ", tensor.device());
 }
 
 void Arguments::usable(const Tensors& tensors) const {
@@ -67,11 +67,11 @@ void Arguments::same_size(const at::Tensor& expected, const Tensors& tensors) co
 }
 
 void Arguments::root(std::int64_t rank, std::size_t ranks) const {
-  check(rank >= 0 && static_cast<std::size_t>(rank) < ranks, "invalid root rank: ", rank, " is none of ", ranks);
+  check(rank >= 0 && static_cast<std::size_t>(rank) < ranks, "invalid root rank: ", rank, " is not one of ", ranks);
 }
 
 void Arguments::root_tensor(std::int64_t index, std::size_t tensors) const {
-  check(index >= 0 && static_cast<std::size_t>(index) < tensors, "invalid root tensor: ", index, " is none of ", tensors);
+  check(index >= 0 && static_cast<std::size_t>(index) < tensors, "invalid root tensor: ", index, " is not one of ", tensors);
 }
 
 }  // namespace seto::torch_backend

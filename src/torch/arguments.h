@@ -12,13 +12,14 @@
 
 namespace seto::torch_backend {
 
-// What a call of torch is given, before anything is queued: all that one rank can know to be wrong throws ArgumentError, with the
-// words by which code knows the complaints of torch's own backends, and then ours.
+// The arguments of a call of torch, checked before anything is queued. Every mistake that one rank can detect alone throws
+// ArgumentError. Its text starts with the phrase of torch's own backends, which programs match, and continues with the text of
+// this library.
 class Arguments final {
  public:
   using Tensors = std::vector<at::Tensor>;
 
-  // "all_reduce", for the texts.
+  // The name of the call for error texts, such as "all_reduce".
   explicit Arguments(const char* call) : call_(call) {}
 
   template <class... Words>
@@ -27,20 +28,20 @@ class Arguments final {
   }
   [[noreturn]] void refuse(const std::string& why) const;
 
-  // Dense, in host memory.
+  // Checks that the tensor is dense and in host memory.
   void usable(const at::Tensor& tensor) const;
   void usable(const Tensors& tensors) const;
-  // The one of a list that has no others. `kind`: "", "input ", "output ".
+  // The only tensor of a list. `kind` is "", "input " or "output ".
   [[nodiscard]] const at::Tensor& only(const Tensors& tensors, const char* kind = "") const;
-  // The one list, of a tensor for each rank. `kind` and `capital`: "input" and "Input", or "output".
+  // The only list, with one tensor for each rank. `kind` and `capital` are "input" and "Input", or "output" and "Output".
   [[nodiscard]] const Tensors& list_for_ranks(const std::vector<Tensors>& lists, std::size_t ranks, const char* kind,
                                               const char* capital) const;
-  // The tensors that one rank gives to one call: some, of one layout, type and shape.
+  // Checks the tensors that one rank passes to one call: at least one, all of one layout, type and shape.
   void alike(const Tensors& tensors) const;
   void same_layout(const Tensors& tensors) const;
   void same_type(const at::Tensor& expected, const Tensors& tensors) const;
   void same_shape(const at::Tensor& expected, const Tensors& tensors) const;
-  // As many elements, in whatever shape.
+  // Checks that both have the same number of elements, in any shape.
   void same_size(const at::Tensor& expected, const Tensors& tensors) const;
   void root(std::int64_t rank, std::size_t ranks) const;
   void root_tensor(std::int64_t index, std::size_t tensors) const;

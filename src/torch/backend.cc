@@ -6,35 +6,38 @@
 #include <iterator>
 #include <utility>
 
-#include "src/torch/errors.h"
 #include "src/torch/completion_threads.h"
+#include "src/torch/errors.h"
 
 namespace seto::torch_backend {
 namespace {
 
-std::shared_ptr<Channel> channel_of(const Backend::Group& group, const GroupOptions& options) {
-  Channel::Making making;
-  making.store = group.store;
-  making.rank = group.rank;
-  making.ranks = group.ranks;
-  making.global_rank = group.global_ranks.empty() ? group.rank : group.global_ranks.at(static_cast<std::size_t>(group.rank));
-  making.name = group.name;
-  making.codec = options.codec;
-  making.algorithm = options.algorithm;
-  making.timeout = options.timeout;
-  return Channel::make(making);
+std::shared_ptr<Communicator> channel_of(const Backend::Group& group, const GroupOptions& options) {
+  Communicator::CommunicatorRequest request;
+  request.store = group.store;
+  request.rank = group.rank;
+  request.ranks = group.ranks;
+  request.global_rank = group.global_ranks.empty() ? group.rank : group.global_ranks.at(static_cast<std::size_t>(group.rank));
+  request.name = group.name;
+  request.codec = options.codec;
+  request.algorithm = options.algorithm;
+  request.timeout = options.timeout;
+  return Communicator::make(request);
 }
 
 }  // namespace
 
 Backend::Backend(const Group& group, c10::intrusive_ptr<GroupOptions> options)
-    : Seam(group.rank, group.ranks), options_(std::move(options)), group_(group), channel_(channel_of(group, *options_)) {
+    : C10dCompat(group.rank, group.ranks),
+      options_(std::move(options)),
+      group_(group),
+      communicator_(channel_of(group, *options_)) {
   init();
-  Finisher::of_process().start();
+  CompletionThreads::of_process().start();
 }
 
-// Works that are under way keep the channel; an interpreter that ends waits for none of them.
-Backend::~Backend() { channel_->forget_ended(); }
+// Works that are under way keep the communicator alive. An interpreter that ends does not wait for them.
+Backend::~Backend() { communicator_->forget_ended(); }
 
 c10::intrusive_ptr<Work> Backend::begin(const Asked& asked, Tensors results, const std::optional<Tensors>& inputs) {
   if (const Batch* const batch = batch_of_thread(); batch != nullptr) return batch->work;
@@ -43,8 +46,8 @@ c10::intrusive_ptr<Work> Backend::begin(const Asked& asked, Tensors results, con
   what.title = asked.title;
   what.source = asked.source;
   const std::lock_guard lock(mutex_);
-  what.sequence = asked.lane.kind == Lane::Kind::collectives ? ++sequence_ : sequence_;
-  return c10::make_intrusive<Work>(channel_, getRank(), what, std::move(results), inputs);
+  what.sequence = asked.key.kind == StreamKey::Kind::collectives ? ++sequence_ : sequence_;
+  return c10::make_intrusive<Work>(communicator_, getRank(), what, std::move(results), inputs);
 }
 
 Backend::Batch* Backend::batch_of_thread() {
@@ -56,14 +59,15 @@ Backend::Batch* Backend::batch_of_thread() {
   return nullptr;
 }
 
-Backend::WorkPtr Backend::launch(const Asked& asked, const c10::intrusive_ptr<Work>& work, std::vector<Channel::Call> calls) {
+Backend::WorkPtr Backend::launch(const Asked& asked, const c10::intrusive_ptr<Work>& work,
+                                 std::vector<Communicator::Call> calls) {
   if (Batch* const batch = batch_of_thread(); batch != nullptr) {
     std::move(calls.begin(), calls.end(), std::back_inserter(batch->calls));
-    batch->with_collectives = batch->with_collectives || asked.lane.kind == Lane::Kind::collectives;
+    batch->with_collectives = batch->with_collectives || asked.key.kind == StreamKey::Kind::collectives;
     batch->timeout = std::max(batch->timeout, asked.timeout);
     return work;
   }
-  channel_->launch(asked.lane, calls, config_of(asked, *work), work);
+  communicator_->launch(asked.key, calls, config_of(asked, *work), work);
   return work;
 }
 
@@ -78,7 +82,7 @@ setoCallConfig_t Backend::config_of(const Asked& asked, const Work& work) const 
   return config;
 }
 
-// One that a thread began and, by an exception, never ended gives way: its calls were never made.
+// A batch that a thread began and did not end, because of an exception, is replaced. Its calls were never made.
 void Backend::startCoalescing() {
   Batch stale;
   {
@@ -86,10 +90,10 @@ void Backend::startCoalescing() {
     if (auto found = batches_.extract(std::this_thread::get_id()); !found.empty()) stale = std::move(found.mapped());
   }
   if (stale.work != nullptr && stale.work->ended(setoInvalidUsage, "the batch of this call was never ended"))
-    Finisher::of_process().take(std::move(stale.work));
+    CompletionThreads::of_process().take(std::move(stale.work));
   Batch batch;
   batch.work =
-      begin({c10d::OpType::COALESCED, "seto:coalesced", c10d::kUnsetTimeout, {Lane::Kind::batches, 0}}, {}, std::nullopt);
+      begin({c10d::OpType::COALESCED, "seto:coalesced", c10d::kUnsetTimeout, {StreamKey::Kind::batches, 0}}, {}, std::nullopt);
   const std::lock_guard lock(mutex_);
   batches_.emplace(std::this_thread::get_id(), std::move(batch));
 }
@@ -103,11 +107,11 @@ Backend::WorkPtr Backend::endCoalescing() {
     batch = std::move(found.mapped());
     if (batch.with_collectives) batch.work->set_sequence(++sequence_);
   }
-  const Lane lane = batch.with_collectives ? Lane{Lane::Kind::batches, 0} : channel_->idle_lane();
-  return launch({c10d::OpType::COALESCED, "seto:coalesced", batch.timeout, lane}, batch.work, std::move(batch.calls));
+  const StreamKey key = batch.with_collectives ? StreamKey{StreamKey::Kind::batches, 0} : communicator_->idle_key();
+  return launch({c10d::OpType::COALESCED, "seto:coalesced", batch.timeout, key}, batch.work, std::move(batch.calls));
 }
 
-// A group of its own over the same context: only its members take part.
+// A separate communicator over the same context. Only its members take part.
 c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
                                                  const c10::intrusive_ptr<c10d::Backend::Options>& options) {
   const auto own = std::find(ranks.begin(), ranks.end(), getRank());
@@ -119,7 +123,7 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::
   group.store = store;
   group.rank = static_cast<int>(own - ranks.begin());
   group.ranks = static_cast<int>(ranks.size());
-  group.name = options != nullptr ? SeamOptions::name_in(*options) : "";
+  group.name = options != nullptr ? C10dCompatOptions::name_in(*options) : "";
   for (const int rank : ranks)
     group.global_ranks.push_back(group_.global_ranks.empty() ? rank : group_.global_ranks.at(static_cast<std::size_t>(rank)));
   return c10::make_intrusive<Backend>(group, std::move(asked));
@@ -131,7 +135,7 @@ uint64_t Backend::getSequenceNumberForGroup() {
 }
 
 ErrorType Backend::getError() {
-  switch (channel_->error()) {
+  switch (communicator_->error()) {
     case setoSuccess:
     case setoInProgress:
       return ErrorType::SUCCESS;

@@ -8,40 +8,40 @@
 #include <thread>
 #include <vector>
 
+#include "src/torch/c10d_compat.h"
 #include "src/torch/communicator.h"
 #include "src/torch/error_feedback.h"
-#include "src/torch/c10d_compat.h"
 #include "src/torch/types.h"
 
 namespace seto::torch_backend {
 
-// What a user may ask for besides what every backend has: new_group(pg_options=seto.torch.Options(codec="fp16")).
-struct GroupOptions final : SeamOptions {
+// The options of this backend beyond those of every backend: new_group(pg_options=seto.torch.Options(codec="fp16")).
+struct GroupOptions final : C10dCompatOptions {
   explicit GroupOptions(std::chrono::milliseconds timeout_of_group = kBackendDefaultTimeout)
-      : SeamOptions("seto", timeout_of_group) {}
+      : C10dCompatOptions("seto", timeout_of_group) {}
 
-  std::string codec;      // as setoConfig_t has it; empty: the environment's
-  std::string algorithm;  // likewise
+  std::string codec;      // as in setoConfig_t; empty: the environment decides
+  std::string algorithm;  // as in setoConfig_t; empty: the environment decides
 };
 
-// c10d's seam over the C API: what a call of torch means in calls of the library, and nothing else.
-class Backend final : public Seam {
+// Implements c10d's Backend with the C API: translates each call of torch into calls of the library, and does nothing else.
+class Backend final : public C10dCompat {
  public:
   struct Group {
     c10::intrusive_ptr<c10d::Store> store;
     int rank = 0;
     int ranks = 1;
-    std::vector<std::int64_t> global_ranks;  // by rank; empty: all
+    std::vector<std::int64_t> global_ranks;  // by rank; empty: all ranks
     std::string name;
   };
 
-  // Blocks until all ranks of the group have come.
+  // Blocks until all ranks of the group have joined.
   Backend(const Group& group, c10::intrusive_ptr<GroupOptions> options);
   ~Backend() override;
 
-  const std::string getBackendName() const override { return "seto"; }  // NOLINT: as the base has it
+  const std::string getBackendName() const override { return "seto"; }  // NOLINT: the signature of the base class
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override {
-    return c10::make_intrusive<GroupOptions>(*options_);  // who gets it may change it for another group
+    return c10::make_intrusive<GroupOptions>(*options_);  // a copy, because the caller may change it for another group
   }
 
   using Tensors = std::vector<at::Tensor>;
@@ -68,12 +68,12 @@ class Backend final : public Seam {
   WorkPtr recv(Tensors& tensors, int peer, int tag) override;
   WorkPtr recvAnysource(Tensors& tensors, int tag) override;
   WorkPtr barrier(const c10d::BarrierOptions& options) override;
-  // Which ranks have not come is in the text of the failure; `wait_all` changes nothing, as all of them are named anyway.
+  // The failure names the missing ranks. `wait_all` has no effect, because all of them are named in any case.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all) override;
 
-  // Beyond torch: a sum that travels in a codec, with what earlier ones left out if there is such a state.
+  // A sum in a codec, with error feedback if a state is given. torch has no such function.
   WorkPtr all_reduce_coded(const at::Tensor& tensor, const c10d::ReduceOp& op, int codec, const ErrorFeedback* feedback);
-  [[nodiscard]] const std::shared_ptr<Channel>& channel() const { return channel_; }
+  [[nodiscard]] const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
 
   bool supportsCoalescing() const override { return true; }
   void startCoalescing() override;
@@ -84,23 +84,23 @@ class Backend final : public Seam {
                                           const c10::intrusive_ptr<c10d::Backend::Options>& options) override;
 
   void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
-  // The library numbers operations itself.
+  // Empty, because the library numbers operations itself.
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override;
   ErrorType getError() override;
-  void abort() override { channel_->abort(); }
-  void shutdown() override { channel_->shut_down(); }
+  void abort() override { communicator_->abort(); }
+  void shutdown() override { communicator_->shut_down(); }
 
  private:
   struct Asked {
     c10d::OpType type;
     const char* title;
     std::chrono::milliseconds timeout;
-    Lane lane;
+    StreamKey key;
     int source = -1;
     int codec = 0;
     setoErrorFeedback_t feedback = nullptr;
-    bool waits_next = false;  // so torch says of its caller
+    bool waits_next = false;  // torch says that its caller waits for the call next
   };
   template <class OptionsOfCall>
   static Asked collective(c10d::OpType type, const char* title, const OptionsOfCall& options) {
@@ -108,31 +108,32 @@ class Backend final : public Seam {
     if constexpr (requires { options.asyncOp; }) asked.waits_next = !options.asyncOp;
     return asked;
   }
-  // What came between startCoalescing and its end on one thread.
+  // The calls of one thread between startCoalescing and endCoalescing.
   struct Batch {
     c10::intrusive_ptr<Work> work;
-    std::vector<Channel::Call> calls;
+    std::vector<Communicator::Call> calls;
     bool with_collectives = false;
-    std::chrono::milliseconds timeout = c10d::kUnsetTimeout;  // the longest that a call of it brought
+    std::chrono::milliseconds timeout = c10d::kUnsetTimeout;  // the longest timeout of its calls
   };
 
-  // The work that a call belongs to: one of its own, or that of the batch of this thread.
+  // The Work of a call: its own, or that of this thread's batch.
   c10::intrusive_ptr<Work> begin(const Asked& asked, Tensors results, const std::optional<Tensors>& inputs);
   [[nodiscard]] setoCallConfig_t config_of(const Asked& asked, const Work& work) const;
-  // Runs its calls at once, or with the batch.
-  WorkPtr launch(const Asked& asked, const c10::intrusive_ptr<Work>& work, std::vector<Channel::Call> calls);
+  // Issues the calls now, or together with this thread's batch.
+  WorkPtr launch(const Asked& asked, const c10::intrusive_ptr<Work>& work, std::vector<Communicator::Call> calls);
   [[nodiscard]] Batch* batch_of_thread();
   [[nodiscard]] std::size_t peers() const { return static_cast<std::size_t>(getSize()); }
 
-  Channel::Call all_reduce(Work& work, const at::Tensor& tensor, const c10d::ReduceOp& op);
-  Channel::Call all_gather(Work& work, const at::Tensor& output, const at::Tensor& input) const;
-  Channel::Call all_gather(Work& work, const Tensors& outputs, const at::Tensor& input) const;
-  Channel::Call all_gather_of_several(Work& work, const std::vector<Tensors>& outputs, const Tensors& inputs) const;
-  Channel::Call reduce_scatter(Work& work, const at::Tensor& output, const at::Tensor& input, const c10d::ReduceOp& op) const;
+  Communicator::Call all_reduce(Work& work, const at::Tensor& tensor, const c10d::ReduceOp& op);
+  Communicator::Call all_gather(Work& work, const at::Tensor& output, const at::Tensor& input) const;
+  Communicator::Call all_gather(Work& work, const Tensors& outputs, const at::Tensor& input) const;
+  Communicator::Call all_gather_of_several(Work& work, const std::vector<Tensors>& outputs, const Tensors& inputs) const;
+  Communicator::Call reduce_scatter(Work& work, const at::Tensor& output, const at::Tensor& input,
+                                    const c10d::ReduceOp& op) const;
 
   const c10::intrusive_ptr<GroupOptions> options_;
   const Group group_;
-  const std::shared_ptr<Channel> channel_;
+  const std::shared_ptr<Communicator> communicator_;
   std::mutex mutex_;
   std::map<std::thread::id, Batch> batches_;
   std::uint64_t sequence_ = 0;

@@ -5,8 +5,8 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
-// What newer versions of torch declare in c10d's seam, and older ones do not. find_torch.py looks into the headers that are
-// there.
+// Differences between the c10d headers of torch versions: declarations that older versions lack. find_torch.py looks into the
+// installed headers.
 namespace seto::torch_backend {
 
 #ifdef SETO_TORCH_HAS_ERROR_TYPE
@@ -21,7 +21,7 @@ constexpr c10d::OpType kReduceScatterTensorCoalesced = c10d::OpType::REDUCE_SCAT
 constexpr c10d::OpType kReduceScatterTensorCoalesced = c10d::OpType::COALESCED;
 #endif
 
-struct SeamOptions : c10d::Backend::Options {
+struct C10dCompatOptions : c10d::Backend::Options {
   using c10d::Backend::Options::Options;
 
 #ifdef SETO_TORCH_HAS_GROUP_NAME
@@ -32,8 +32,9 @@ struct SeamOptions : c10d::Backend::Options {
 #endif
 };
 
-// What overrides a function of this overrides torch's where torch has it.
-class Seam : public c10d::Backend {
+// A base class with the functions that some versions lack. An override of one of them overrides torch's function where torch has
+// it.
+class C10dCompat : public c10d::Backend {
  public:
   using c10d::Backend::Backend;
 

@@ -1,4 +1,4 @@
-// What torch's reductions and gathers of all are in calls of the library.
+// torch's reductions, broadcasts and all-gathers, as calls of the library.
 
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@ namespace seto::torch_backend {
 namespace {
 
 using c10d::OpType;
-using Seat = Channel::Seat;
+using IssueTarget = Communicator::IssueTarget;
 
 void check_pairs(const Arguments& arguments, const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs) {
   arguments.check(outputs.size() == inputs.size(), outputs.size(), " outputs for ", inputs.size(), " inputs");
@@ -25,14 +25,14 @@ void check_pairs(const Arguments& arguments, const std::vector<at::Tensor>& outp
 
 // ---- one buffer ----
 
-Channel::Call Backend::all_reduce(Work& work, const at::Tensor& tensor, const c10d::ReduceOp& op) {
+Communicator::Call Backend::all_reduce(Work& work, const at::Tensor& tensor, const c10d::ReduceOp& op) {
   const Reduction how(tensor.scalar_type(), op);
   const at::Tensor memory = work.operands().in_out(tensor, how.memory);
-  return [how, memory](const Seat& seat) {
-    const Operation operation(seat, how);
+  return [how, memory](const IssueTarget& target) {
+    const Operation operation(target, how);
     if (operation.result() != setoSuccess) return operation.result();
     return setoAllReduceConfig(memory.data_ptr(), memory.data_ptr(), elements_of(memory, how.as.elements), how.as.type,
-                               operation.get(), seat.comm, seat.stream, seat.config);
+                               operation.get(), target.comm, target.stream, target.config);
   };
 }
 
@@ -71,14 +71,14 @@ Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors, const c10d::Allr
     arguments.check(tensor.scalar_type() == tensors.front().scalar_type(), "tensors must all have the same type");
   const Asked asked = collective(OpType::ALLREDUCE_COALESCED, "seto:all_reduce_coalesced", options);
   auto work = begin(asked, tensors, tensors);
-  std::vector<Channel::Call> calls;
+  std::vector<Communicator::Call> calls;
   Extents reduced;
   for (const at::Tensor& tensor : tensors) {
     if (reduced.add(tensor)) {
       calls.push_back(all_reduce(*work, tensor, options.reduceOp));
       continue;
     }
-    const at::Tensor copy = tensor.detach().clone();  // what both hold is summed once
+    const at::Tensor copy = tensor.detach().clone();  // an element that both tensors share is summed once
     calls.push_back(all_reduce(*work, copy, options.reduceOp));
     work->operands().also(tensor, copy);
   }
@@ -100,9 +100,9 @@ Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptio
   for (const at::Tensor& other : tensors)
     if (!other.is_same(tensor)) work->operands().also(other, memory);
   const Moved as = moved_as(memory.scalar_type());
-  return launch(asked, work, {[=](const Seat& seat) {
+  return launch(asked, work, {[=](const IssueTarget& target) {
                   return setoBroadcastConfig(memory.data_ptr(), memory.data_ptr(), elements_of(memory, as.elements), as.type,
-                                             root, seat.comm, seat.stream, seat.config);
+                                             root, target.comm, target.stream, target.config);
                 }});
 }
 
@@ -117,17 +117,17 @@ Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& op
   const Reduction how(tensor.scalar_type(), options.reduceOp);
   const at::Tensor memory =
       root == getRank() ? work->operands().in_out(tensor, how.memory) : work->operands().in(tensor, how.memory);
-  return launch(asked, work, {[=](const Seat& seat) {
-                  const Operation operation(seat, how);
+  return launch(asked, work, {[=](const IssueTarget& target) {
+                  const Operation operation(target, how);
                   if (operation.result() != setoSuccess) return operation.result();
                   return setoReduceConfig(memory.data_ptr(), memory.data_ptr(), elements_of(memory, how.as.elements), how.as.type,
-                                          operation.get(), root, seat.comm, seat.stream, seat.config);
+                                          operation.get(), root, target.comm, target.stream, target.config);
                 }});
 }
 
 // ---- all_gather, reduce_scatter ----
 
-Channel::Call Backend::all_gather(Work& work, const at::Tensor& output, const at::Tensor& input) const {
+Communicator::Call Backend::all_gather(Work& work, const at::Tensor& output, const at::Tensor& input) const {
   const Arguments arguments("all_gather");
   arguments.same_type(input, {output});
   arguments.check(output.numel() == input.numel() * getSize(), input.numel(), " elements from each of ", getSize(),
@@ -135,33 +135,33 @@ Channel::Call Backend::all_gather(Work& work, const at::Tensor& output, const at
   const at::Tensor from = work.operands().in(input, input.scalar_type());
   const at::Tensor to = work.operands().out(output, output.scalar_type());
   const Moved as = moved_as(input.scalar_type());
-  return [=](const Seat& seat) {
-    return setoAllGatherConfig(from.data_ptr(), to.data_ptr(), elements_of(from, as.elements), as.type, seat.comm, seat.stream,
-                               seat.config);
+  return [=](const IssueTarget& target) {
+    return setoAllGatherConfig(from.data_ptr(), to.data_ptr(), elements_of(from, as.elements), as.type, target.comm,
+                               target.stream, target.config);
   };
 }
 
-Channel::Call Backend::all_gather(Work& work, const Tensors& outputs, const at::Tensor& input) const {
+Communicator::Call Backend::all_gather(Work& work, const Tensors& outputs, const at::Tensor& input) const {
   const at::Tensor from = work.operands().in(input, input.scalar_type());
   const Parts to = parts_out(work.operands(), outputs);
   const Moved as = moved_as(input.scalar_type());
-  return [=](const Seat& seat) {
+  return [=](const IssueTarget& target) {
     return setoAllGathervConfig(from.data_ptr(), elements_of(from, as.elements), to.base, to.counts.data(), to.places.data(),
-                                as.type, seat.comm, seat.stream, seat.config);
+                                as.type, target.comm, target.stream, target.config);
   };
 }
 
-// Every list gets the parts of all tensors of all ranks.
-Channel::Call Backend::all_gather_of_several(Work& work, const std::vector<Tensors>& outputs, const Tensors& inputs) const {
+// Every list receives the parts of all tensors of all ranks.
+Communicator::Call Backend::all_gather_of_several(Work& work, const std::vector<Tensors>& outputs, const Tensors& inputs) const {
   const at::Tensor from = work.operands().joined_in(inputs, inputs.front().scalar_type());
   const at::Tensor to = work.operands().joined_out(outputs.front(), from.scalar_type());
   for (std::size_t list = 1; list < outputs.size(); ++list)
     for (std::size_t part = 0; part < outputs[list].size(); ++part)
       work.operands().also(outputs[list][part], outputs.front()[part]);
   const Moved as = moved_as(from.scalar_type());
-  return [=](const Seat& seat) {
-    return setoAllGatherConfig(from.data_ptr(), to.data_ptr(), elements_of(from, as.elements), as.type, seat.comm, seat.stream,
-                               seat.config);
+  return [=](const IssueTarget& target) {
+    return setoAllGatherConfig(from.data_ptr(), to.data_ptr(), elements_of(from, as.elements), as.type, target.comm,
+                               target.stream, target.config);
   };
 }
 
@@ -188,7 +188,7 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inpu
     if (batch_of_thread() == nullptr) work->results_in_lists(outputs.size());
     return launch(asked, work, {all_gather_of_several(*work, outputs, inputs)});
   }
-  // The parts of other ranks may be of other sizes.
+  // The parts of other ranks may have other sizes.
   const at::Tensor& own = results[static_cast<std::size_t>(getRank())];
   arguments.check(own.numel() == inputs.front().numel(), "invalid tensor size at index ", getRank(), " (expected ",
                   inputs.front().sizes(), ", got ", own.sizes(), ")");
@@ -218,7 +218,7 @@ Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& outputs, Ten
     results.insert(results.end(), list.begin(), list.end());
   }
   auto work = begin(asked, results, inputs);
-  std::vector<Channel::Call> calls;
+  std::vector<Communicator::Call> calls;
   for (std::size_t index = 0; index < inputs.size(); ++index) {
     Tensors parts;
     for (const Tensors& list : outputs) parts.push_back(list.at(index));
@@ -232,13 +232,13 @@ Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tens
   const Asked asked = collective(OpType::COALESCED, "seto:all_gather_into_tensor_coalesced", options);
   check_pairs(Arguments("all_gather_into_tensor_coalesced"), outputs, inputs);
   auto work = begin(asked, outputs, inputs);
-  std::vector<Channel::Call> calls;
+  std::vector<Communicator::Call> calls;
   for (std::size_t index = 0; index < inputs.size(); ++index) calls.push_back(all_gather(*work, outputs[index], inputs[index]));
   return launch(asked, work, std::move(calls));
 }
 
-Channel::Call Backend::reduce_scatter(Work& work, const at::Tensor& output, const at::Tensor& input,
-                                      const c10d::ReduceOp& op) const {
+Communicator::Call Backend::reduce_scatter(Work& work, const at::Tensor& output, const at::Tensor& input,
+                                           const c10d::ReduceOp& op) const {
   const Arguments arguments("reduce_scatter");
   arguments.same_type(output, {input});
   arguments.check(input.numel() == output.numel() * getSize(), input.numel(), " elements do not give ", output.numel(),
@@ -246,11 +246,11 @@ Channel::Call Backend::reduce_scatter(Work& work, const at::Tensor& output, cons
   const Reduction how(input.scalar_type(), op);
   const at::Tensor from = work.operands().in(input, how.memory);
   const at::Tensor to = work.operands().out(output, how.memory);
-  return [=](const Seat& seat) {
-    const Operation operation(seat, how);
+  return [=](const IssueTarget& target) {
+    const Operation operation(target, how);
     if (operation.result() != setoSuccess) return operation.result();
     return setoReduceScatterConfig(from.data_ptr(), to.data_ptr(), elements_of(to, how.as.elements), how.as.type, operation.get(),
-                                   seat.comm, seat.stream, seat.config);
+                                   target.comm, target.stream, target.config);
   };
 }
 
@@ -270,11 +270,11 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
   const at::Tensor to = work->operands().out(output, how.memory);
   std::vector<std::size_t> counts;
   for (const at::Tensor& part : parts) counts.push_back(elements_of(part, how.as.elements));
-  return launch(asked, work, {[=](const Seat& seat) {
-                  const Operation operation(seat, how);
+  return launch(asked, work, {[=](const IssueTarget& target) {
+                  const Operation operation(target, how);
                   if (operation.result() != setoSuccess) return operation.result();
                   return setoReduceScattervConfig(from.data_ptr(), to.data_ptr(), counts.data(), how.as.type, operation.get(),
-                                                  seat.comm, seat.stream, seat.config);
+                                                  target.comm, target.stream, target.config);
                 }});
 }
 
@@ -290,7 +290,7 @@ Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tens
   const Asked asked = collective(kReduceScatterTensorCoalesced, "seto:reduce_scatter_tensor_coalesced", options);
   check_pairs(Arguments("reduce_scatter_tensor_coalesced"), outputs, inputs);
   auto work = begin(asked, outputs, inputs);
-  std::vector<Channel::Call> calls;
+  std::vector<Communicator::Call> calls;
   for (std::size_t index = 0; index < inputs.size(); ++index)
     calls.push_back(reduce_scatter(*work, outputs[index], inputs[index], options.reduceOp));
   return launch(asked, work, std::move(calls));

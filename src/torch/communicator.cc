@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "src/torch/errors.h"
 #include "src/torch/completion_threads.h"
+#include "src/torch/errors.h"
 #include "src/torch/interrupts.h"
 #include "src/torch/store_bootstrap.h"
 
@@ -37,40 +37,40 @@ SharedContext::SharedContext() {
 
 SharedContext::~SharedContext() { (void)setoContextDestroy(context_); }
 
-// ---- making and ending ----
+// ---- creation and destruction ----
 
-std::shared_ptr<Channel> Channel::make(const Making& making) {
-  std::shared_ptr<SharedContext> context = SharedContext::of_rank(making.global_rank);
-  StoreBootstrap bootstrap(making.store, making.rank, making.ranks, making.timeout);
+std::shared_ptr<Communicator> Communicator::make(const CommunicatorRequest& request) {
+  std::shared_ptr<SharedContext> context = SharedContext::of_rank(request.global_rank);
+  StoreBootstrap bootstrap(request.store, request.rank, request.ranks, request.timeout);
   setoConfig_t config = SETO_CONFIG_INITIALIZER;
   config.memory = setoMemoryHost;
   config.context = context->get();
-  config.commName = making.name.empty() ? nullptr : making.name.c_str();
-  config.codec = making.codec.empty() ? nullptr : making.codec.c_str();
-  config.algorithm = making.algorithm.empty() ? nullptr : making.algorithm.c_str();
+  config.commName = request.name.empty() ? nullptr : request.name.c_str();
+  config.codec = request.codec.empty() ? nullptr : request.codec.c_str();
+  config.algorithm = request.algorithm.empty() ? nullptr : request.algorithm.c_str();
   config.bootstrap = bootstrap.as_config();
-  config.operationTimeoutMs = milliseconds_of(making.timeout);
-  config.initTimeoutMs = milliseconds_of(making.timeout);
+  config.operationTimeoutMs = milliseconds_of(request.timeout);
+  config.initTimeoutMs = milliseconds_of(request.timeout);
   setoComm_t comm = nullptr;
-  const setoResult_t result = setoCommInitRankConfig(&comm, making.ranks, setoUniqueId{}, making.rank, &config);
+  const setoResult_t result = setoCommInitRankConfig(&comm, request.ranks, setoUniqueId{}, request.rank, &config);
   if (result != setoSuccess) {
-    std::string text = "group " + making.name + ", rank " + std::to_string(making.rank) + " of " + std::to_string(making.ranks) +
-                       ": " + setoGetLastError(nullptr);
+    std::string text = "group " + request.name + ", rank " + std::to_string(request.rank) + " of " +
+                       std::to_string(request.ranks) + ": " + setoGetLastError(nullptr);
     if (!bootstrap.why().empty()) text += ": " + bootstrap.why();
     std::rethrow_exception(making_exception_of(result, text));
   }
-  return std::make_shared<Channel>(std::move(context), comm);
+  return std::make_shared<Communicator>(std::move(context), comm);
 }
 
-Channel::Channel(std::shared_ptr<SharedContext> context, setoComm_t comm) : context_(std::move(context)), comm_(comm) {}
+Communicator::Communicator(std::shared_ptr<SharedContext> context, setoComm_t comm) : context_(std::move(context)), comm_(comm) {}
 
-// Works that are under way hold this, so that nothing is waited for here.
-Channel::~Channel() {
+// Works that are under way hold a reference to this object, so there is nothing to wait for here.
+Communicator::~Communicator() {
   shut_down();
-  for (const auto& [lane, stream] : streams_) (void)setoStreamDestroy(stream.handle);
+  for (const auto& [key, stream] : streams_) (void)setoStreamDestroy(stream.handle);
 }
 
-void Channel::abort() {
+void Communicator::abort() {
   {
     const std::lock_guard lock(issuing_);
     if (comm_ != nullptr) (void)setoCommAbort(std::exchange(comm_, nullptr));
@@ -78,7 +78,7 @@ void Channel::abort() {
   forget_ended();
 }
 
-void Channel::look_for_interrupts() {
+void Communicator::look_for_interrupts() {
   try {
     torch_backend::look_for_interrupts();
   } catch (...) {
@@ -87,12 +87,12 @@ void Channel::look_for_interrupts() {
   }
 }
 
-// Waits while others may still abort, or ask.
-void Channel::shut_down() {
+// Waits without the lock, so that other threads can abort or query meanwhile.
+void Communicator::shut_down() {
   std::vector<Stream> streams;
   {
     const std::lock_guard lock(issuing_);
-    for (const auto& [lane, stream] : streams_) streams.push_back(stream);
+    for (const auto& [key, stream] : streams_) streams.push_back(stream);
   }
   for (const Stream& stream : streams) {
     while (setoStreamPoll(stream.handle, stream.last) == setoInProgress) {
@@ -110,19 +110,19 @@ void Channel::shut_down() {
   forget_ended();
 }
 
-setoResult_t Channel::error() const {
+setoResult_t Communicator::error() const {
   const std::lock_guard lock(issuing_);
   setoResult_t result = setoInvalidUsage;
   if (comm_ != nullptr) (void)setoCommGetAsyncError(comm_, &result);
   return result;
 }
 
-std::string Channel::dump(setoFormat_t format) const {
+std::string Communicator::dump(setoFormat_t format) const {
   const std::lock_guard lock(issuing_);
   TORCH_CHECK_WITH(DistBackendError, comm_ != nullptr, "seto: this group was shut down or aborted");
   std::string text;
   for (std::size_t size = 0;;) {
-    text.resize(size + 4096);  // figures grow meanwhile
+    text.resize(size + 4096);  // the dump may grow meanwhile
     check(setoCommDump(comm_, format, text.data(), text.size(), &size), "a dump");
     if (size >= text.size()) continue;
     text.resize(size);
@@ -130,7 +130,7 @@ std::string Channel::dump(setoFormat_t format) const {
   }
 }
 
-setoErrorFeedback_t Channel::make_error_feedback(std::size_t count, setoDataType_t type) {
+setoErrorFeedback_t Communicator::make_error_feedback(std::size_t count, setoDataType_t type) {
   const std::lock_guard lock(issuing_);
   TORCH_CHECK_WITH(DistBackendError, comm_ != nullptr, "seto: this group was shut down or aborted");
   setoErrorFeedback_t state = nullptr;
@@ -140,29 +140,29 @@ setoErrorFeedback_t Channel::make_error_feedback(std::size_t count, setoDataType
 
 // ---- calls ----
 
-Channel::Stream& Channel::stream_of(Lane lane) {
-  Stream& stream = streams_[lane];
+Communicator::Stream& Communicator::stream_of(StreamKey key) {
+  Stream& stream = streams_[key];
   if (stream.handle == nullptr) check(setoStreamCreate(&stream.handle), "a stream");
   return stream;
 }
 
-Lane Channel::idle_lane() {
+StreamKey Communicator::idle_key() {
   const std::lock_guard lock(issuing_);
-  Lane lane{Lane::Kind::message_batches, 0};
-  for (auto found = streams_.find(lane); found != streams_.end(); found = streams_.find(lane)) {
+  StreamKey key{StreamKey::Kind::message_batches, 0};
+  for (auto found = streams_.find(key); found != streams_.end(); found = streams_.find(key)) {
     if (setoStreamPoll(found->second.handle, found->second.last) != setoInProgress) break;
-    ++lane.number;
+    ++key.number;
   }
-  return lane;
+  return key;
 }
 
-void Channel::launch(Lane lane, const std::vector<Call>& calls, const setoCallConfig_t& config,
-                     const c10::intrusive_ptr<Work>& work) {
+void Communicator::launch(StreamKey key, const std::vector<Call>& calls, const setoCallConfig_t& config,
+                          const c10::intrusive_ptr<Work>& work) {
   forget_ended();
   const std::lock_guard lock(issuing_);
   TORCH_CHECK_WITH(DistBackendError, comm_ != nullptr, "seto: this group was shut down or aborted");
-  Stream& stream = stream_of(lane);
-  const Seat seat{comm_, stream.handle, &config};
+  Stream& stream = stream_of(key);
+  const IssueTarget target{comm_, stream.handle, &config};
   std::uint64_t after = 0;
   setoResult_t result = setoSuccess;
   std::string text;
@@ -172,34 +172,34 @@ void Channel::launch(Lane lane, const std::vector<Call>& calls, const setoCallCo
     text = setoGetLastError(nullptr);
   };
   if (calls.size() == 1) {
-    note(calls.front()(seat));
+    note(calls.front()(target));
   } else {
     check(setoGroupStart(), "a group of calls");
-    for (const Call& call : calls) note(call(seat));
+    for (const Call& call : calls) note(call(target));
     note(setoGroupEnd());
   }
   check(setoStreamPosition(stream.handle, &after), "a stream");
   if (after == stream.last) {  // nothing was queued
-    if (work->ended(result, text.c_str())) Finisher::of_process().take(work);
+    if (work->ended(result, text.c_str())) CompletionThreads::of_process().take(work);
     return;
   }
   stream.last = after + 1;
   work->issued(stream.handle, stream.last);
   c10::intrusive_ptr<Work> told = work;
-  check(setoLaunchOutcomeFunction(stream.handle, &Channel::on_outcome, told.release()), "a stream");
+  check(setoLaunchOutcomeFunction(stream.handle, &Communicator::on_outcome, told.release()), "a stream");
 }
 
-// On a thread of the library, which must not let go of a work: that may be the last that held its channel.
-void Channel::on_outcome(setoResult_t result, const char* text, void* argument) noexcept {
+// Called on a thread of the library, which must not release a work: the work may hold the last reference to its communicator.
+void Communicator::on_outcome(setoResult_t result, const char* text, void* argument) noexcept {
   auto work = c10::intrusive_ptr<Work>::reclaim(static_cast<Work*>(argument));
-  Channel& channel = work->channel();
+  Communicator& communicator = work->communicator();
   const bool alone = work.use_count() == 1;
-  if (work->ended(result, text) || alone) return Finisher::of_process().take(std::move(work));
-  const std::lock_guard lock(channel.endings_);
-  channel.ended_.push_back(std::move(work));
+  if (work->ended(result, text) || alone) return CompletionThreads::of_process().take(std::move(work));
+  const std::lock_guard lock(communicator.endings_);
+  communicator.ended_.push_back(std::move(work));
 }
 
-void Channel::forget_ended() {
+void Communicator::forget_ended() {
   std::vector<c10::intrusive_ptr<Work>> ended;
   const std::lock_guard lock(endings_);
   ended.swap(ended_);

@@ -10,48 +10,48 @@ namespace {
 
 constexpr std::size_t kMostThreads = 64;
 
-// It outlives all static objects. The child of a fork has none of its threads, and gets one of its own.
-Finisher* current = nullptr;
+// The object outlives all static objects. A forked child has none of its threads and gets an object of its own.
+CompletionThreads* current = nullptr;
 
 }  // namespace
 
-Finisher& Finisher::of_process() {
+CompletionThreads& CompletionThreads::of_process() {
   static const bool once = [] {
-    current = new Finisher;
-    return pthread_atfork(nullptr, nullptr, [] { current = new Finisher; }) == 0;
+    current = new CompletionThreads;
+    return pthread_atfork(nullptr, nullptr, [] { current = new CompletionThreads; }) == 0;
   }();
   (void)once;
   return *current;
 }
 
-void Finisher::start() {
+void CompletionThreads::start() {
   const std::lock_guard lock(mutex_);
   if (threads_ == 0) start_one();
 }
 
-void Finisher::start_one() {
+void CompletionThreads::start_one() {
   std::thread([this] { run(); }).detach();
   ++threads_;
 }
 
-void Finisher::take(c10::intrusive_ptr<Work> work) {
+void CompletionThreads::take(c10::intrusive_ptr<Work> work) {
   const std::lock_guard lock(mutex_);
   if (stopped_) return static_cast<void>(work.release());
   works_.push_back(std::move(work));
   if (busy_ == threads_ && threads_ < kMostThreads) try {
       start_one();
-    } catch (const std::system_error&) {  // then it waits for one of those that there are
+    } catch (const std::system_error&) {  // the work waits for one of the existing threads
     }
   changed_.notify_all();
 }
 
-void Finisher::stop(std::chrono::milliseconds patience) {
+void CompletionThreads::stop(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   stopped_ = true;
   changed_.wait_for(lock, patience, [&] { return busy_ == 0; });
 }
 
-void Finisher::run() {
+void CompletionThreads::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return !works_.empty() && !stopped_; });

@@ -11,18 +11,18 @@
 
 namespace seto::torch_backend {
 
-// The threads that settle works which nobody waits for: they run the callbacks of users, which may take the GIL, wait, and call
-// this library again. One, and another for each whose callback is still waiting when there is more to do.
-class Finisher final {
+// The threads that complete works for which no thread waits. They run the users' callbacks, which may take the GIL, wait, and
+// call this library again. There is one thread, and one more for each callback that is still waiting when more works have ended.
+class CompletionThreads final {
  public:
-  static Finisher& of_process();
+  static CompletionThreads& of_process();
 
-  // Before the first work is issued, so that a system that has no room for a thread says so in time.
+  // Called before the first work is issued, so that a system that cannot start a thread reports it in time.
   void start();
-  // Does not block.
+  // Hands over a work that has ended. Does not block.
   void take(c10::intrusive_ptr<Work> work);
-  // Before the interpreter ends, which ends threads that ask for it in the midst of a destructor: waits, for so long, until the
-  // works at hand are settled. What comes later stays as it is, for the process to take with it.
+  // Called before the interpreter ends, which would stop threads that ask for the GIL inside a destructor. Waits at most this
+  // long until the current works are completed. Later works stay as they are until the process ends.
   void stop(std::chrono::milliseconds patience);
 
  private:

@@ -5,8 +5,8 @@
 
 namespace seto::torch_backend {
 
-ErrorFeedback::ErrorFeedback(Channel& channel, std::size_t count, c10::ScalarType type)
-    : state_(channel.make_error_feedback(count, moved_as(type).type)) {}
+ErrorFeedback::ErrorFeedback(Communicator& communicator, std::size_t count, c10::ScalarType type)
+    : state_(communicator.make_error_feedback(count, moved_as(type).type)) {}
 
 void ErrorFeedback::reset() { check(setoErrorFeedbackReset(state_), "error feedback"); }
 

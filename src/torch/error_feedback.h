@@ -9,10 +9,10 @@
 
 namespace seto::torch_backend {
 
-// What a codec left out of the sums of one tensor on this rank, as the library keeps it. One thread at a time.
+// The error-feedback state of one tensor on this rank, which the library keeps. One thread at a time.
 class ErrorFeedback final {
  public:
-  ErrorFeedback(Channel& channel, std::size_t count, c10::ScalarType type);
+  ErrorFeedback(Communicator& communicator, std::size_t count, c10::ScalarType type);
   ErrorFeedback(const ErrorFeedback&) = delete;
   ErrorFeedback& operator=(const ErrorFeedback&) = delete;
   ~ErrorFeedback() { (void)setoErrorFeedbackDestroy(state_); }

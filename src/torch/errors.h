@@ -9,19 +9,19 @@
 
 namespace seto::torch_backend {
 
-// An argument that is wrong on this rank. In Python both a ValueError and a RuntimeError: torch's backends raise one or the
+// A wrong argument on this rank. In Python it is both a ValueError and a RuntimeError, because torch's backends raise one or the
 // other.
 class ArgumentError final : public c10::ValueError {
  public:
   using c10::ValueError::ValueError;
 };
 
-// The exception that users of torch catch, with the library's own text: ArgumentError, DistNetworkError for a group that could
-// not be made, DistBackendError for all that goes wrong in it later.
+// Throws the exception that users of torch expect, with the library's text: ArgumentError, DistNetworkError if a group cannot be
+// made, DistBackendError for later failures.
 [[nodiscard]] std::exception_ptr exception_of(setoResult_t result, const std::string& text);
 [[nodiscard]] std::exception_ptr making_exception_of(setoResult_t result, const std::string& text);
 
-// Throws for what is no success. `doing`: "new_group", for the text.
+// Throws unless the result is a success. `doing` is part of the text, for example "new_group".
 void check(setoResult_t result, const char* doing);
 
 }  // namespace seto::torch_backend

@@ -1,4 +1,4 @@
-// What torch's other calls are in calls of the library: gather and scatter, all-to-alls, messages, barriers.
+// torch's other calls, as calls of the library: gather, scatter, all-to-all, messages, barriers.
 
 #include <c10/util/Exception.h>
 
@@ -15,13 +15,13 @@ namespace seto::torch_backend {
 namespace {
 
 using c10d::OpType;
-using Seat = Channel::Seat;
+using IssueTarget = Communicator::IssueTarget;
 
 void check_tag(const Arguments& arguments, int tag) { arguments.check(tag >= 0, "tag ", tag, ": tags are not negative"); }
 
-// A call of a batch has the batch's config, but for the tag.
-setoCallConfig_t with_tag(const Seat& seat, int tag) {
-  setoCallConfig_t config = *seat.config;
+// A call of a batch uses the batch's configuration except for the tag.
+setoCallConfig_t with_tag(const IssueTarget& target, int tag) {
+  setoCallConfig_t config = *target.config;
   config.messageTag = static_cast<std::uint32_t>(tag);
   return config;
 }
@@ -48,9 +48,9 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
   at::Tensor to;
   if (root == getRank()) to = work->operands().joined_out(parts, input.scalar_type());
   const Moved as = moved_as(input.scalar_type());
-  return launch(asked, work, {[=](const Seat& seat) {
+  return launch(asked, work, {[=](const IssueTarget& target) {
                   return setoGatherConfig(from.data_ptr(), to.defined() ? to.data_ptr() : nullptr, elements_of(from, as.elements),
-                                          as.type, root, seat.comm, seat.stream, seat.config);
+                                          as.type, root, target.comm, target.stream, target.config);
                 }});
 }
 
@@ -72,9 +72,10 @@ Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs
   if (root == getRank()) from = work->operands().joined_in(parts, output.scalar_type());
   const at::Tensor to = work->operands().out(output, output.scalar_type());
   const Moved as = moved_as(output.scalar_type());
-  return launch(asked, work, {[=](const Seat& seat) {
+  return launch(asked, work, {[=](const IssueTarget& target) {
                   return setoScatterConfig(from.defined() ? from.data_ptr() : nullptr, to.data_ptr(),
-                                           elements_of(to, as.elements), as.type, root, seat.comm, seat.stream, seat.config);
+                                           elements_of(to, as.elements), as.type, root, target.comm, target.stream,
+                                           target.config);
                 }});
 }
 
@@ -95,12 +96,12 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input, s
   const bool apart = !share_bytes({input, output});
   const at::Tensor from = work->operands().in(apart ? input : input.clone(), input.scalar_type());
   const at::Tensor to = work->operands().out(output, output.scalar_type());
-  return launch(asked, work, {[=](const Seat& seat) {
+  return launch(asked, work, {[=](const IssueTarget& target) {
                   if (even)
-                    return setoAlltoAllConfig(from.data_ptr(), to.data_ptr(), sent.front(), as.type, seat.comm, seat.stream,
-                                              seat.config);
+                    return setoAlltoAllConfig(from.data_ptr(), to.data_ptr(), sent.front(), as.type, target.comm, target.stream,
+                                              target.config);
                   return setoAllToAllvConfig(from.data_ptr(), sent.data(), nullptr, to.data_ptr(), received.data(), nullptr,
-                                             as.type, seat.comm, seat.stream, seat.config);
+                                             as.type, target.comm, target.stream, target.config);
                 }});
 }
 
@@ -118,9 +119,9 @@ Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs, const c10d
   const Parts from = parts_in(work->operands(), inputs);
   const Parts to = parts_out(work->operands(), outputs);
   const Moved as = moved_as(inputs.front().scalar_type());
-  return launch(asked, work, {[=](const Seat& seat) {
+  return launch(asked, work, {[=](const IssueTarget& target) {
                   return setoAllToAllvConfig(from.base, from.counts.data(), from.places.data(), to.base, to.counts.data(),
-                                             to.places.data(), as.type, seat.comm, seat.stream, seat.config);
+                                             to.places.data(), as.type, target.comm, target.stream, target.config);
                 }});
 }
 
@@ -131,14 +132,14 @@ Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int tag) {
   check_tag(arguments, tag);
   const at::Tensor& tensor = arguments.only(tensors);
   arguments.check(peer >= 0 && peer < getSize(), "there is no rank ", peer, " among ", getSize());
-  const Asked asked{OpType::SEND, "seto:send", c10d::kUnsetTimeout, {Lane::Kind::sends, peer}};
+  const Asked asked{OpType::SEND, "seto:send", c10d::kUnsetTimeout, {StreamKey::Kind::sends, peer}};
   auto work = begin(asked, {}, tensors);
   const at::Tensor memory = work->operands().in(tensor, tensor.scalar_type());
   const Moved as = moved_as(memory.scalar_type());
-  return launch(asked, work, {[=](const Seat& seat) {
-                  const setoCallConfig_t config = with_tag(seat, tag);
-                  return setoSendConfig(memory.data_ptr(), elements_of(memory, as.elements), as.type, peer, seat.comm,
-                                        seat.stream, &config);
+  return launch(asked, work, {[=](const IssueTarget& target) {
+                  const setoCallConfig_t config = with_tag(target, tag);
+                  return setoSendConfig(memory.data_ptr(), elements_of(memory, as.elements), as.type, peer, target.comm,
+                                        target.stream, &config);
                 }});
 }
 
@@ -147,14 +148,14 @@ Backend::WorkPtr Backend::recv(Tensors& tensors, int peer, int tag) {
   check_tag(arguments, tag);
   const at::Tensor& tensor = arguments.only(tensors);
   arguments.check(peer >= 0 && peer < getSize(), "there is no rank ", peer, " among ", getSize());
-  const Asked asked{OpType::RECV, "seto:recv", c10d::kUnsetTimeout, {Lane::Kind::receives, peer}, peer};
+  const Asked asked{OpType::RECV, "seto:recv", c10d::kUnsetTimeout, {StreamKey::Kind::receives, peer}, peer};
   auto work = begin(asked, tensors, tensors);
   const at::Tensor memory = work->operands().out(tensor, tensor.scalar_type());
   const Moved as = moved_as(memory.scalar_type());
-  return launch(asked, work, {[=](const Seat& seat) {
-                  const setoCallConfig_t config = with_tag(seat, tag);
-                  return setoRecvConfig(memory.data_ptr(), elements_of(memory, as.elements), as.type, peer, seat.comm,
-                                        seat.stream, &config);
+  return launch(asked, work, {[=](const IssueTarget& target) {
+                  const setoCallConfig_t config = with_tag(target, tag);
+                  return setoRecvConfig(memory.data_ptr(), elements_of(memory, as.elements), as.type, peer, target.comm,
+                                        target.stream, &config);
                 }});
 }
 
@@ -163,22 +164,23 @@ Backend::WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
   check_tag(arguments, tag);
   const at::Tensor& tensor = arguments.only(tensors);
   arguments.check(batch_of_thread() == nullptr, "a receive from any rank cannot be part of a batch");
-  const Asked asked{OpType::RECVANYSOURCE, "seto:recvAnySource", c10d::kUnsetTimeout, {Lane::Kind::receives_of_any, 0}};
+  const Asked asked{OpType::RECVANYSOURCE, "seto:recvAnySource", c10d::kUnsetTimeout, {StreamKey::Kind::receives_of_any, 0}};
   auto work = begin(asked, tensors, tensors);
   const at::Tensor memory = work->operands().out(tensor, tensor.scalar_type());
   const Moved as = moved_as(memory.scalar_type());
   int* const source = work->source();
-  return launch(asked, work, {[=](const Seat& seat) {
-                  const setoCallConfig_t config = with_tag(seat, tag);
-                  return setoRecvAnyConfig(memory.data_ptr(), elements_of(memory, as.elements), as.type, source, seat.comm,
-                                           seat.stream, &config);
+  return launch(asked, work, {[=](const IssueTarget& target) {
+                  const setoCallConfig_t config = with_tag(target, tag);
+                  return setoRecvAnyConfig(memory.data_ptr(), elements_of(memory, as.elements), as.type, source, target.comm,
+                                           target.stream, &config);
                 }});
 }
 
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& options) {
   const Asked asked = collective(OpType::BARRIER, "seto:barrier", options);
   auto work = begin(asked, {}, std::nullopt);
-  return launch(asked, work, {[](const Seat& seat) { return setoBarrierConfig(seat.comm, seat.stream, seat.config); }});
+  return launch(asked, work,
+                {[](const IssueTarget& target) { return setoBarrierConfig(target.comm, target.stream, target.config); }});
 }
 
 void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_all*/) {
@@ -186,7 +188,7 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_
   try {
     work->wait(kNoTimeout);
   } catch (const c10::DistBackendError& error) {
-    if (channel_->error() != setoTimeout) throw;
+    if (communicator_->error() != setoTimeout) throw;
     const bool own_limit = options.timeout >= std::chrono::milliseconds(0);
     const auto limit = own_limit ? options.timeout : options_->timeout;
     C10_THROW_ERROR(DistBackendError, c10::str("Rank ", getRank(), " timed out in monitoredBarrier after ", limit.count(),

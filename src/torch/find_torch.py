@@ -1,10 +1,10 @@
-"""What CMake needs to know of the torch of this Python, as a CMake list: version, C++ ABI, libraries, include folder, and what it has."""
+"""Prints facts about the torch of this Python as a CMake list: version, C++ ABI, libraries, include folder, and optional features."""
 
 import os
 import re
 import sys
 
-# Macros of seam.h, and how c10d's headers declare what they tell of.
+# Macros of c10d_compat.h, and the declaration in c10d's headers that each of them reports.
 NEWER = {
     "SETO_TORCH_HAS_ABORT": ("Backend.hpp", r"\babort\("),
     "SETO_TORCH_HAS_BACKEND_OPTIONS": ("Backend.hpp", r"\bgetBackendOptions\("),
@@ -35,7 +35,8 @@ def main() -> int:
     root = os.path.dirname(torch.__file__)
     include = os.path.join(root, "include")
     found = [torch.__version__, str(int(torch._C._GLIBCXX_USE_CXX11_ABI)), os.path.join(root, "lib"), include]
-    # Types of two modules are the same to Python where these are; torch 2.4 was built by another compiler, which wants to be named.
+    # Python treats types of two modules as equal only if these agree. torch 2.4 was built by another compiler, whose names are
+    # used here.
     for name in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):
         value = getattr(torch._C, f"_PYBIND11_{name}", None)
         if value is not None:

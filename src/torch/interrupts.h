@@ -4,13 +4,13 @@
 
 namespace seto::torch_backend {
 
-// So often a wait for other ranks looks for interrupts, in milliseconds.
+// The interval in milliseconds at which a wait for other ranks checks for interrupts.
 constexpr std::uint32_t kLookMs = 100;
 
-// Runs the signal handlers of the interpreter, if this is its main thread; throws what they raise, as Ctrl-C does.
+// Runs the interpreter's signal handlers if this is its main thread. Throws what they raise, for example after Ctrl-C.
 void look_for_interrupts();
 
-// By the module, once, before anything waits. Without it nothing is ever interrupted.
+// The module calls this once before any wait. Without it no wait is interrupted.
 void look_for_interrupts_by(void (*function)());
 
 }  // namespace seto::torch_backend

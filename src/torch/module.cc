@@ -9,8 +9,8 @@
 
 #include "src/torch/arguments.h"
 #include "src/torch/backend.h"
-#include "src/torch/errors.h"
 #include "src/torch/completion_threads.h"
+#include "src/torch/errors.h"
 #include "src/torch/interrupts.h"
 
 namespace seto::torch_backend {
@@ -19,7 +19,7 @@ namespace {
 namespace py = pybind11;
 using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 
-// For callbacks of users that run as the interpreter ends.
+// The time for users' callbacks that still run when the interpreter ends.
 constexpr std::chrono::milliseconds kPatienceAtExit{2000};
 
 BackendPtr make_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int ranks, std::chrono::milliseconds timeout,
@@ -34,7 +34,7 @@ BackendPtr make_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, 
 
 Backend& own(const BackendPtr& backend) {
   auto* const found = dynamic_cast<Backend*>(backend.get());
-  if (found == nullptr) Arguments("group").refuse("it is one of backend " + backend->getBackendName());
+  if (found == nullptr) Arguments("group").refuse("its backend is " + backend->getBackendName());
   return *found;
 }
 
@@ -45,7 +45,7 @@ c10::intrusive_ptr<c10d::Work> all_reduce_coded(const BackendPtr& backend, const
   return own(backend).all_reduce_coded(tensor, op, id, feedback.get());
 }
 
-// Raises for what is no codec.
+// Raises for an unknown codec.
 bool takes(const std::string& codec, at::ScalarType type) {
   int id = 0;
   check(setoCodecId(codec.c_str(), &id), "codec");
@@ -54,17 +54,18 @@ bool takes(const std::string& codec, at::ScalarType type) {
 }
 
 std::shared_ptr<ErrorFeedback> make_error_feedback(const BackendPtr& backend, const at::Tensor& like) {
-  return std::make_shared<ErrorFeedback>(*own(backend).channel(), static_cast<std::size_t>(like.numel()), like.scalar_type());
+  return std::make_shared<ErrorFeedback>(*own(backend).communicator(), static_cast<std::size_t>(like.numel()),
+                                         like.scalar_type());
 }
 
-// Python runs them on the main thread alone, of a process as of a forked child. What Ctrl-C makes of them is KeyboardInterrupt.
+// Python runs signal handlers on the main thread only, also in a forked child. Ctrl-C raises KeyboardInterrupt.
 void run_signal_handlers() {
   if (gettid() != getpid() || Py_IsInitialized() == 0) return;
   const py::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
-// The class lives as long as the process.
+// The class object lives as long as the process.
 void translate_argument_errors() {
   static PyObject* const kind = py::object(py::module_::import("seto.torch").attr("ArgumentError")).release().ptr();
   py::register_exception_translator([](std::exception_ptr thrown) {
@@ -81,7 +82,7 @@ void translate_argument_errors() {
 
 PYBIND11_MODULE(_backend, module) {
   namespace py = pybind11;
-  using namespace seto::torch_backend;  // NOLINT: this is its module
+  using namespace seto::torch_backend;  // NOLINT: this file is the module of that namespace
   const auto release = py::call_guard<py::gil_scoped_release>();
   translate_argument_errors();
   look_for_interrupts_by(&run_signal_handlers);
@@ -92,10 +93,12 @@ PYBIND11_MODULE(_backend, module) {
              py::arg("error_feedback"), release);
   module.def(
       "dump",
-      [](const BackendPtr& backend, bool json) { return own(backend).channel()->dump(json ? setoFormatJson : setoFormatText); },
+      [](const BackendPtr& backend, bool json) {
+        return own(backend).communicator()->dump(json ? setoFormatJson : setoFormatText);
+      },
       py::arg("backend"), py::arg("json"), release);
   module.def(
-      "before_exit", [] { Finisher::of_process().stop(kPatienceAtExit); }, release);
+      "before_exit", [] { CompletionThreads::of_process().stop(kPatienceAtExit); }, release);
   module.def("takes", &takes, py::arg("codec"), py::arg("type"));
   module.def(
       "timeout_of", [](const BackendPtr& backend) { return own(backend).getBackendOptions()->timeout; }, py::arg("backend"));

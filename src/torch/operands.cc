@@ -58,7 +58,7 @@ bool Extents::add(const at::Tensor& tensor) {
     elements += (tensor.size(dimension) - 1) * tensor.stride(dimension);
   const auto begin = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
   const std::uintptr_t end = begin + static_cast<std::uintptr_t>(elements) * tensor.element_size();
-  const auto after = ends_.lower_bound(end);  // those before it begin before this ends
+  const auto after = ends_.lower_bound(end);  // all ranges before it begin before this one ends
   if (after != ends_.begin() && std::prev(after)->second > begin) return false;
   ends_.emplace(begin, end);
   return true;

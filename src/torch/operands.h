@@ -9,24 +9,25 @@
 
 namespace seto::torch_backend {
 
-// The tensors of a call. What the library reads and writes must be dense and stay where it is until the call has ended; what a
-// user gave may be neither. Every tensor that is named here lives as long as the call, whatever becomes of its Work.
+// The tensors of a call. The library reads and writes dense memory that must stay in place until the call has ended; a user's
+// tensor may not be dense, and may be dropped. Every tensor that is added here lives as long as the call, even if its Work is
+// dropped.
 class Operands final {
  public:
-  // Memory with the elements of the tensor, row by row: its own if that is dense, else a copy.
+  // Memory with the elements of the tensor in row order: the tensor's own memory if it is dense, else a copy.
   at::Tensor in(const at::Tensor& tensor, at::ScalarType type);
-  // Memory that is to be written, whose elements become the tensor's when the call has ended well.
+  // Memory for results, which are copied to the tensor when the call has succeeded (unless it is the tensor's own memory).
   at::Tensor out(const at::Tensor& tensor, at::ScalarType type);
-  // Both.
+  // Memory that is read and written.
   at::Tensor in_out(const at::Tensor& tensor, at::ScalarType type);
-  // Memory for the parts of several tensors, one after another, which are copied there now, or taken from there at the end.
+  // Contiguous memory for the parts of several tensors, which are copied there now, or copied from there at the end.
   at::Tensor joined_in(const std::vector<at::Tensor>& tensors, at::ScalarType type);
   at::Tensor joined_out(const std::vector<at::Tensor>& tensors, at::ScalarType type);
 
-  // A tensor that gets the same elements as another.
+  // Adds a tensor that receives the same elements as another one.
   void also(const at::Tensor& tensor, const at::Tensor& memory) { copies_.emplace_back(tensor.detach(), memory); }
   void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
-  // To where the user wants them.
+  // Copies the results to the user's tensors.
   void copy_back() const;
 
  private:
@@ -34,10 +35,10 @@ class Operands final {
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  // to, from
 };
 
-// Which bytes tensors lie in.
+// The ranges of bytes that tensors occupy.
 class Extents final {
  public:
-  // False, and nothing is added: it shares bytes with one that is there, or may.
+  // Adds a tensor. Returns false and adds nothing if it overlaps, or may overlap, one that was added before.
   [[nodiscard]] bool add(const at::Tensor& tensor);
 
  private:

@@ -9,7 +9,7 @@
 namespace seto::torch_backend {
 namespace {
 
-// Nothing where that cannot be: what is not dense, of different types, or not a whole number of elements apart.
+// Empty if the tensors are not dense, have different types, or are not a whole number of elements apart.
 std::optional<Parts> as_they_lie(const std::vector<at::Tensor>& tensors) {
   const at::ScalarType type = tensors.front().scalar_type();
   const Moved as = moved_as(type);
@@ -30,7 +30,7 @@ std::optional<Parts> as_they_lie(const std::vector<at::Tensor>& tensors) {
   return parts;
 }
 
-// And where that cannot be, in memory of their own.
+// If the tensors cannot be described in place, the parts get memory of their own.
 Parts in_memory(const std::vector<at::Tensor>& tensors, const at::Tensor& memory) {
   const std::size_t each = moved_as(memory.scalar_type()).elements;
   Parts parts;
@@ -52,7 +52,7 @@ Parts parts_in(Operands& operands, const std::vector<at::Tensor>& tensors) {
   return in_memory(tensors, operands.joined_in(tensors, tensors.front().scalar_type()));
 }
 
-// Those that share bytes are written in their order, at the end.
+// Tensors that overlap are written in order at the end.
 Parts parts_out(Operands& operands, const std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& tensor : tensors) operands.keep(tensor);
   if (!share_bytes(tensors))

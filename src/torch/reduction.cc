@@ -5,19 +5,19 @@
 namespace seto::torch_backend {
 namespace {
 
-// One number of the type that is summed; undefined where there is no factor.
+// The factor as one number of the type that is summed. Undefined if there is no factor.
 at::Tensor factor_of(const c10d::ReduceOp& op, at::ScalarType type) {
   if (op.op_ != c10d::ReduceOp::PREMUL_SUM) return {};
   const auto* const supplement = static_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
-  Arguments("premul_sum").check(supplement != nullptr, "there is no factor");
+  Arguments("premul_sum").check(supplement != nullptr, "the factor is missing");
   const at::ScalarType real = c10::isComplexType(type) ? c10::toRealValueType(type) : type;
   const at::Tensor given = supplement->tensor_factor.defined()
                                ? supplement->tensor_factor.detach().to(at::kCPU)
                                : at::scalar_tensor(supplement->double_factor, at::dtype(at::kDouble));
   const at::Tensor factor = given.to(real).contiguous();
   Arguments("premul_sum")
-      .check(!c10::isIntegralType(real, true) || factor.to(given.scalar_type()).equal(given), "a factor that is no integer, of ",
-             real);
+      .check(!c10::isIntegralType(real, true) || factor.to(given.scalar_type()).equal(given),
+             "a factor that is not an integer, of ", real);
   return factor;
 }
 
@@ -55,13 +55,13 @@ at::Tensor folded(const std::vector<at::Tensor>& tensors, const c10d::ReduceOp& 
     for (std::size_t index = 1; index < tensors.size(); ++index) fold = pair(fold, tensors[index].detach());
   } catch (const ArgumentError&) {
     throw;
-  } catch (const c10::Error& error) {  // a type that torch has no arithmetic for
+  } catch (const c10::Error& error) {  // torch has no arithmetic for this type
     Arguments("all_reduce").refuse(c10::str("several tensors on one rank: ", error.what_without_backtrace()));
   }
   return fold;
 }
 
-Operation::Operation(const Channel::Seat& seat, const Reduction& how) : comm_(seat.comm) {
+Operation::Operation(const Communicator::IssueTarget& target, const Reduction& how) : comm_(target.comm) {
   if (how.as.op) {
     number_ = *how.as.op;
     return;

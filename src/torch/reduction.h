@@ -9,8 +9,8 @@
 
 namespace seto::torch_backend {
 
-// How a reduction runs on tensors of a type: in which type of torch, in which of the library, and with which factor before the
-// sum, if it has one. Throws ArgumentError for what there is not.
+// How a reduction runs on tensors of a type: torch's type, the library's type, and the factor before the sum, if any. Throws
+// ArgumentError if the reduction does not exist for the type.
 struct Reduction {
   Reduction(at::ScalarType type, const c10d::ReduceOp& op);
 
@@ -19,18 +19,19 @@ struct Reduction {
   at::Tensor factor;
 };
 
-// The tensors of one rank as one: the only one, or a new one. Throws ArgumentError for what there is not.
+// Combines the tensors of one rank into one: the only tensor, or a new one. Throws ArgumentError if that is not possible.
 [[nodiscard]] at::Tensor folded(const std::vector<at::Tensor>& tensors, const c10d::ReduceOp& op);
 
-// The library's number of a reduction, for as long as a call is issued: one with a factor is made for each communicator.
+// The library's operation for a reduction, valid while a call is issued. A reduction with a factor is created for each
+// communicator.
 class Operation final {
  public:
-  Operation(const Channel::Seat& seat, const Reduction& how);
+  Operation(const Communicator::IssueTarget& target, const Reduction& how);
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
   ~Operation();
 
-  // Of making it: where that failed there is none, and nothing may be issued.
+  // The result of creating it. If that failed, no call may be issued.
   [[nodiscard]] setoResult_t result() const { return result_; }
   [[nodiscard]] setoRedOp_t get() const { return number_; }
 

@@ -1,4 +1,5 @@
-// Sums of sparse tensors. Every rank gathers the numbers of all and adds them up in one order, so that all have the same bits.
+// Sums of sparse tensors. Every rank gathers the values of all ranks and adds them in the same order, so that all ranks have the
+// same bits.
 
 #include <cstdint>
 #include <utility>
@@ -10,7 +11,7 @@
 namespace seto::torch_backend {
 namespace {
 
-// What ranks must agree on before they exchange numbers, after how many numbers each has.
+// The number of values of a rank, and the properties on which ranks must agree before they exchange values.
 std::vector<std::int64_t> shape_of(const at::Tensor& tensor) {
   std::vector<std::int64_t> shape{tensor._nnz(), tensor.sparse_dim(), tensor.dense_dim()};
   shape.insert(shape.end(), tensor.sizes().begin(), tensor.sizes().end());
@@ -25,17 +26,17 @@ at::Tensor empty_like_with(const at::Tensor& tensor, std::int64_t dimension, std
 
 }  // namespace
 
-// Returns when the sum is there: how much each rank has must be known before it can be sent.
+// Returns when the sum is complete, because the number of values of each rank must be known before they can be sent.
 Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
   const Arguments arguments("all_reduce of a sparse tensor");
   arguments.alike(tensors);
   const at::Tensor& tensor = tensors.front();
   arguments.check(tensor.layout() == at::kSparse && tensor.device().is_cpu(),
-                  "only coordinates (COO) in host memory are supported, and this one is ", tensor.layout(), " on ",
+                  "only coordinates (COO) in host memory are supported, but this one is ", tensor.layout(), " on ",
                   tensor.device());
   const bool averages = options.reduceOp == c10d::ReduceOp::AVG;
   arguments.check(averages || options.reduceOp == c10d::ReduceOp::SUM,
-                  "unsupported reduction operation: sparse tensors can be summed and averaged, and nothing else");
+                  "unsupported reduction operation: sparse tensors can only be summed and averaged");
   arguments.check(!averages || (tensors.size() == 1 && !c10::isIntegralType(tensor.scalar_type(), true)), "no average of ",
                   tensors.size(), " tensors of ", tensor.scalar_type());
   arguments.check(batch_of_thread() == nullptr, "it cannot be part of a batch");
@@ -57,7 +58,7 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
   Tensors own_values{own.values().contiguous()};
   for (int rank = 0; rank < getSize(); ++rank) {
     const at::Tensor theirs = shapes[rank];
-    arguments.check(theirs.slice(0, 1).equal(mine.slice(0, 1)), "it is of ", tensor.sizes(), ", ", own.dense_dim(),
+    arguments.check(theirs.slice(0, 1).equal(mine.slice(0, 1)), "its shape is ", tensor.sizes(), ", ", own.dense_dim(),
                     " of its dimensions dense, but rank ", rank, " has another shape");
     const auto count = theirs[0].item<std::int64_t>();
     indices.front().push_back(empty_like_with(own_indices.front(), 1, count));

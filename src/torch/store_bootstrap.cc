@@ -13,7 +13,7 @@
 namespace seto::torch_backend {
 namespace {
 
-// Before one looks again whether all numbers are of this meeting.
+// The time before a rank checks again whether all numbers belong to this attempt.
 constexpr std::chrono::milliseconds kWhile{200};
 
 }  // namespace
@@ -35,7 +35,7 @@ int StoreBootstrap::all_gather(const void* mine, void* all, size_t size, void* s
   }
 }
 
-// " 1, 4, 5": the ranks whose keys are not there; nothing where the store does not answer.
+// The ranks whose keys are missing, for example " 1, 4, 5". Empty if the store does not answer.
 std::string StoreBootstrap::absent_of(const std::vector<std::string>& keys) const {
   std::string absent;
   try {
@@ -55,9 +55,9 @@ bool StoreBootstrap::came(const std::vector<std::string>& keys, std::chrono::mil
   } catch (const c10::Error& error) {
     if (left > a_while) return false;
     const std::string absent = absent_of(keys);
-    throw std::runtime_error(absent.empty() ? error.what_without_backtrace()
-                                            : "nothing has come to the store from rank" + absent + " (" +
-                                                  error.what_without_backtrace() + ")");
+    throw std::runtime_error(absent.empty()
+                                 ? error.what_without_backtrace()
+                                 : "the store has no data of rank" + absent + " (" + error.what_without_backtrace() + ")");
   }
 }
 
@@ -76,8 +76,8 @@ std::vector<StoreBootstrap::Value> StoreBootstrap::values_of(const std::vector<s
   return values;
 }
 
-// Each rank draws a number, and all numbers together name the meeting. A number may be that of an earlier attempt, until its rank
-// has come: then not all ranks say that they have met under that name, and one looks again.
+// Each rank draws a random number, and all numbers together name the attempt. The store may still hold a number of an earlier
+// attempt until its rank overwrites it. Then not all ranks confirm the name, and the ranks read the numbers again.
 void StoreBootstrap::meet() {
   const std::string numbers = "seto/meet/";
   const std::string own = std::to_string(rank_);
@@ -94,7 +94,7 @@ void StoreBootstrap::meet() {
   } while (!came(keys_under(meeting_ + "met/"), kWhile));
   try {
     (void)store_->deleteKey(numbers + own);
-  } catch (const std::exception&) {  // it cannot: the next group of this name looks again
+  } catch (const std::exception&) {  // the store cannot delete keys: the next group of this name reads the numbers again
   }
 }
 

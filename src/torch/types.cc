@@ -45,7 +45,7 @@ const char* name_of(Op::RedOpType op) {
   return op < Op::UNUSED ? kNames[op] : "an unknown operation";
 }
 
-// A truth is 0 or 1, so that sums are saturated: torch means "any" by the sum and the maximum, "all" by the product.
+// A bool is 0 or 1, so its sum saturates: for torch, sum and maximum mean "any", and the product means "all".
 std::optional<setoRedOp_t> op_of_truths(Op::RedOpType op) {
   switch (op) {
     case Op::SUM:

@@ -10,22 +10,22 @@
 
 namespace seto::torch_backend {
 
-// How elements travel that are only moved: as themselves where the library knows the type, so that ranks that disagree are told
-// so; else as bytes. `elements` of the library's type make one of torch's.
+// How elements that are only moved are sent: in their own type if the library has it, so that a mismatch between ranks is
+// reported; else as bytes. One element of torch is `elements` elements of the library's type.
 struct Moved {
   setoDataType_t type;
   std::size_t elements;
 };
 [[nodiscard]] Moved moved_as(c10::ScalarType type);
 
-// How elements are reduced.
+// How elements of a type are reduced.
 struct Reduced {
   setoDataType_t type;
-  std::size_t elements = 1;                   // of a complex number: 2
-  std::optional<c10::ScalarType> widened_to;  // what the library does not know is reduced in this type, and rounded back
-  std::optional<setoRedOp_t> op;              // none: a product with a factor before the sum, made for each communicator
+  std::size_t elements = 1;                   // 2 for a complex number
+  std::optional<c10::ScalarType> widened_to;  // a type that the library lacks is reduced in this type and rounded back
+  std::optional<setoRedOp_t> op;              // empty: a sum with a factor before it, which is created for each communicator
 };
-// Throws ArgumentError for what has no meaning (a product of complex numbers), or is not supported.
+// Throws ArgumentError for combinations that have no meaning (a product of complex numbers) or are not supported.
 [[nodiscard]] Reduced reduced_as(c10::ScalarType type, const c10d::ReduceOp& op);
 
 }  // namespace seto::torch_backend

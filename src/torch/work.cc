@@ -3,27 +3,27 @@
 #include <algorithm>
 
 #include "src/torch/communicator.h"
-#include "src/torch/errors.h"
 #include "src/torch/completion_threads.h"
+#include "src/torch/errors.h"
 #include "src/torch/interrupts.h"
 
 namespace seto::torch_backend {
 namespace {
 
-// Before the text of the failure that ended it.
-const std::string kFailedBefore = "this group has failed before, and wants to be destroyed and made anew: ";
+// The prefix of the text of a failed work.
+const std::string kFailedBefore = "this group has failed before; destroy it and make a new one: ";
 
 }  // namespace
 
-Work::Work(std::shared_ptr<Channel> channel, int rank, const What& what, std::vector<at::Tensor> results,
+Work::Work(std::shared_ptr<Communicator> communicator, int rank, const What& what, std::vector<at::Tensor> results,
            const std::optional<std::vector<at::Tensor>>& inputs)
     : c10d::Work(rank, what.type, what.title, inputs),
-      channel_(std::move(channel)),
+      communicator_(std::move(communicator)),
       what_(what),
       results_(std::move(results)),
       source_(what.source) {}
 
-// Nobody has waited, and nobody has asked for a future: the user's tensors get what they are to have all the same.
+// No thread waited and no future was requested. The results are still copied to the user's tensors.
 Work::~Work() {
   if (ended_ && !completed_) settle();
 }
@@ -57,15 +57,15 @@ void Work::settle() {
     if (outcome_ == setoInvalidArgument)
       error = exception_of(outcome_, text_);
     else if (outcome_ != setoSuccess)
-      error = exception_of(outcome_, channel_->failed_again() ? kFailedBefore + text_ : text_);
+      error = exception_of(outcome_, communicator_->failed_again() ? kFailedBefore + text_ : text_);
     else
       operands_.copy_back();
   } catch (...) {
     error = std::current_exception();
   }
-  // While a waiter still waits: it may end the profile that this writes to.
+  // Done before a waiting thread returns, because that thread may end the profile to which this writes.
   if (const auto recorded = std::exchange(recordFunctionEndCallback_, nullptr)) recorded();
-  Operands kept;  // let go when nobody waits any more: tensors may ask for the GIL, and a waiter may hold it
+  Operands kept;  // released after the wait has ended: releasing tensors may need the GIL, which a waiting thread may hold
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     const std::lock_guard lock(mutex_);
@@ -98,7 +98,7 @@ bool Work::isCompleted() {
   if (!has_ended() && stream_ != nullptr) (void)setoStreamPoll(stream_, position_);
   if (!has_ended()) return false;
   settle();
-  channel_->forget_ended();
+  communicator_->forget_ended();
   return true;
 }
 
@@ -119,17 +119,17 @@ bool Work::wait(std::chrono::milliseconds timeout) {
       given_up_.store(true, std::memory_order_relaxed);
       TORCH_CHECK_WITH(DistBackendError, false,
                        "seto: this call is part of a batch that has not ended, perhaps because of an error in it; the batch is "
-                       "dropped: none of its calls is made");
+                       "dropped, and none of its calls is made");
     }
-    if (!first) channel_->look_for_interrupts();
+    if (!first) communicator_->look_for_interrupts();
     const auto turn = static_cast<std::uint32_t>(bounded ? std::min<std::int64_t>(left, kLookMs) : kLookMs);
     const setoResult_t result = setoStreamWait(stream_, position_, turn);
-    // Of the wait, not of the call: in a forked child.
+    // The wait failed, not the call: this is a forked child.
     if (result != setoSuccess && result != setoTimeout && !has_ended())
       std::rethrow_exception(exception_of(result, setoGetLastError(nullptr)));
   }
   settle();
-  channel_->forget_ended();
+  communicator_->forget_ended();
   const std::lock_guard lock(mutex_);
   if (exception_) std::rethrow_exception(exception_);
   return true;
@@ -137,10 +137,10 @@ bool Work::wait(std::chrono::milliseconds timeout) {
 
 void Work::synchronize() { wait(kNoTimeout); }
 
-void Work::abort() { channel_->abort(); }
+void Work::abort() { communicator_->abort(); }
 
 std::vector<at::Tensor> Work::result() {
-  TORCH_CHECK(isCompleted(), "seto: the result of a work can be had when it has ended: wait() first");
+  TORCH_CHECK(isCompleted(), "seto: the result of a work exists only once it has ended: call wait() first");
   return results_;
 }
 
@@ -156,7 +156,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
     else
       future_->markCompleted(value());
   } else if (ended_) {
-    Finisher::of_process().take(c10::intrusive_ptr<Work>::unsafe_reclaim_from_nonowning(this));
+    CompletionThreads::of_process().take(c10::intrusive_ptr<Work>::unsafe_reclaim_from_nonowning(this));
   }
   return future_;
 }

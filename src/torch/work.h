@@ -15,10 +15,11 @@
 
 namespace seto::torch_backend {
 
-class Channel;
+class Communicator;
 
-// One call, or several as one, from the issue to the end. The library tells of the end on any thread of its own or of a waiter;
-// the rest (copies, futures with the callbacks of users, the release of memory) is done by who waits, or by the finisher.
+// One call, or several as one, from its issue to its end. The library reports the end on one of its threads or on a waiting
+// thread. The rest (copies, futures with users' callbacks, the release of memory) is done by the thread that waits, or by the
+// completion threads.
 class Work final : public c10d::Work {
  public:
   struct What {
@@ -26,28 +27,29 @@ class Work final : public c10d::Work {
     const char* title = nullptr;  // "seto:all_reduce"
     std::uint64_t sequence = 0;
     std::chrono::milliseconds timeout{};
-    int source = -1;  // of a receive
+    int source = -1;  // the sender, for a receive
   };
 
-  Work(std::shared_ptr<Channel> channel, int rank, const What& what, std::vector<at::Tensor> results,
+  Work(std::shared_ptr<Communicator> communicator, int rank, const What& what, std::vector<at::Tensor> results,
        const std::optional<std::vector<at::Tensor>>& inputs);
   ~Work() override;
 
   [[nodiscard]] Operands& operands() { return operands_; }
-  [[nodiscard]] Channel& channel() const { return *channel_; }
-  // By the channel, before anybody else knows it. Position: that of the word about its end.
+  [[nodiscard]] Communicator& communicator() const { return *communicator_; }
+  // Called by the communicator before any other object knows the work. `position` is that of the stream item that reports the
+  // end.
   void issued(setoStream_t stream, std::uint64_t position);
-  // From whom it receives; for who finds out later than it began.
+  // Sets the sender of a receive that learns it only later.
   [[nodiscard]] int* source() { return &source_; }
-  void set_sequence(std::uint64_t sequence) { what_.sequence = sequence; }  // before it is issued
-  // So does the future give them: as many lists of equal length. Before it is issued.
+  void set_sequence(std::uint64_t sequence) { what_.sequence = sequence; }  // called before the work is issued
+  // Makes the future return the results as this many lists of equal length. Called before the work is issued.
   void results_in_lists(std::size_t lists) { lists_ = lists; }
-  // The end of the call. Any thread; does not block. True: nobody waits for it as far as one can see, so somebody has to settle
-  // it.
+  // Reports the end of the call. Any thread may call it; it does not block. Returns true if no thread seems to wait, so that the
+  // completion threads must complete the work.
   bool ended(setoResult_t result, const char* text);
-  // Somebody has waited for it while its batch was open: no call of that will be made.
+  // Records that a thread waited for the work while its batch was still open. The calls of that batch are not made.
   [[nodiscard]] bool given_up() const { return given_up_.load(std::memory_order_relaxed); }
-  // Copies, futures, callbacks: once; whoever comes second waits for the first.
+  // Runs copies, futures and callbacks once. A second thread waits for the first.
   void settle();
 
   bool isCompleted() override;
@@ -64,16 +66,16 @@ class Work final : public c10d::Work {
   [[nodiscard]] bool has_ended() const;
   [[nodiscard]] c10::IValue value() const;
 
-  const std::shared_ptr<Channel> channel_;
+  const std::shared_ptr<Communicator> communicator_;
   What what_;
   std::vector<at::Tensor> results_;
   std::size_t lists_ = 1;
   Operands operands_;
   std::atomic<bool> given_up_{false};
   int source_;                     // written while the call is under way
-  setoStream_t stream_ = nullptr;  // null: part of a batch that is still open
+  setoStream_t stream_ = nullptr;  // null while its batch is open
   std::uint64_t position_ = 0;
-  // Under mutex_ of the base, as its completed_ and exception_.
+  // Guarded by mutex_ of the base class, like its completed_ and exception_.
   bool ended_ = false;
   bool settling_ = false;
   setoResult_t outcome_ = setoSuccess;

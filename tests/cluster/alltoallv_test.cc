@@ -1,4 +1,4 @@
-// all_to_all with parts of any length through the C API.
+// all_to_all with parts of any length, through the C API.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ Sizes offsets_of(const Sizes& counts, std::size_t gap) {
   return offsets;
 }
 
-// counts[from][to]; the receiver's parts have gaps of three between them, the sender's none.
+// counts[from][to]. The receiver's parts have gaps of three elements between them, the sender's have none.
 void exchange_once(ApiRank& own, const std::vector<Sizes>& counts) {
   const auto rank = static_cast<std::size_t>(own.rank);
   const auto ranks = static_cast<std::size_t>(own.ranks);
@@ -72,7 +72,7 @@ TEST_P(AllToAllv, MovesPartsOfEveryLength) {
         << ranks << " ranks, seed " << kSeed;
 }
 
-TEST_P(AllToAllv, NamesCountsThatDisagree) {
+TEST_P(AllToAllv, NamesCountsThatDiffer) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     Ints out(100'000, 1), in(100'000);
     const Sizes sends = {0, 90'000};
@@ -85,8 +85,8 @@ TEST_P(AllToAllv, NamesCountsThatDisagree) {
   }));
 }
 
-// A part that only its receiver expects must not take the next call's.
-TEST_P(AllToAllv, NeverTakesTheNextCallsPart) {
+// If only the receiver expects a part, it must not receive the part of the next call.
+TEST_P(AllToAllv, NeverReceivesAPartOfTheNextCall) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     Ints out(4, 7), in(4, -1);
     const Sizes nothing = {0, 0}, to_one = {0, 4}, from_zero = {4, 0};
@@ -107,7 +107,7 @@ TEST_P(AllToAllv, NeverTakesTheNextCallsPart) {
   }));
 }
 
-TEST_P(AllToAllv, RefusesWhatCannotBe) {
+TEST_P(AllToAllv, RejectsInvalidArguments) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     Ints data(8);
     const Sizes one = {1, 1};

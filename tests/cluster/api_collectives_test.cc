@@ -78,11 +78,11 @@ SETO_TEST_ALONE(ApiCollectives, premultiplied_sum_uses_each_ranks_own_scalar) {
     double scalar = rank + 1;
     setoRedOp_t op{};
     ASSERT_TRUE(succeeded(setoRedOpCreatePreMulSum(&op, &scalar, setoFloat64, setoScalarHostImmediate, comm)));
-    scalar = 1000;  // was read
+    scalar = 1000;  // the scalar was read when the operation was made
     EXPECT_TRUE(succeeded(setoAllReduce(mine.data(), all.data(), 3, setoFloat64, op, comm, nullptr)));
     EXPECT_EQ(all, (std::vector<double>{6, 12, 24}));
     EXPECT_TRUE(succeeded(setoRedOpDestroy(op, comm)));
-    EXPECT_TRUE(failed(setoRedOpDestroy(op, comm), setoInvalidArgument, "no custom operation"));
+    EXPECT_TRUE(failed(setoRedOpDestroy(op, comm), setoInvalidArgument, "not a custom operation"));
   });
 }
 
@@ -90,14 +90,14 @@ SETO_TEST_ALONE(ApiCollectives, premultiplied_sum_widens_narrow_scalars) {
   ThreadRanks ranks(2);
   struct Narrow {
     setoDataType_t type;
-    std::uint16_t half;  // 0.5 in the type
+    std::uint16_t half;  // 0.5, in the type under test
     std::uint16_t two;
     std::uint16_t three;
   };
   for (const Narrow& narrow : {Narrow{setoFloat16, 0x3800, 0x4000, 0x4200}, Narrow{setoBfloat16, 0x3f00, 0x4000, 0x4040}}) {
     ranks.each([&](setoComm_t comm, int rank) {
       std::uint16_t scalar = rank == 0 ? narrow.half : narrow.two;
-      const std::uint16_t mine = narrow.two;  // 0.5 * 2 + 2 * 2 = 5: its half is checked against 2.5 below
+      const std::uint16_t mine = narrow.two;  // 0.5 * 2 + 2 * 2 = 5: half of it is compared with 2.5 below
       std::uint16_t all = 0;
       setoRedOp_t op{};
       ASSERT_TRUE(succeeded(setoRedOpCreatePreMulSum(&op, &scalar, narrow.type, setoScalarHostImmediate, comm)));
@@ -181,7 +181,7 @@ SETO_TEST_ALONE(ApiCollectives, uneven_parts) {
   });
 }
 
-// Parts far apart, what is sent between them.
+// Parts with gaps; the input lies in a gap.
 SETO_TEST_ALONE(ApiCollectives, parts_around_the_input) {
   ThreadRanks ranks(2);
   ranks.each([](setoComm_t comm, int rank) {

@@ -1,4 +1,4 @@
-// setoCommDump: valid JSON whose figures move.
+// setoCommDump returns valid JSON, and its figures change as the communicator works.
 
 #if __has_include(<nlohmann/json.hpp>)
 
@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 std::string text_of(setoComm_t comm, setoFormat_t format) {
   std::size_t size = 0;
   EXPECT_TRUE(succeeded(setoCommDump(comm, format, nullptr, 0, &size)));
-  std::string text(size + 512, '\0');  // figures may have grown meanwhile
+  std::string text(size + 512, '\0');  // the text may have grown meanwhile
   EXPECT_TRUE(succeeded(setoCommDump(comm, format, text.data(), text.size(), &size)));
   text.resize(size);
   return text;
@@ -46,7 +46,7 @@ SETO_TEST_ALONE(ApiDump, figures_move) {
   EXPECT_EQ(before.at("operations").at("issued"), 0);
   EXPECT_EQ(before.at("peers").size(), 3U);
   EXPECT_FALSE(before.at("peers").at(0).contains("note"));
-  EXPECT_EQ(before.at("recorder").at("recorded"), 0) << "what the init measured is no call of the user";
+  EXPECT_EQ(before.at("recorder").at("recorded"), 0) << "measurements of the init are not calls of the user";
   ranks.each([](setoComm_t comm, int) {
     for (int i = 0; i < 20; ++i) all_reduce(comm, 8);
     all_reduce(comm, 1 << 20);
@@ -102,8 +102,8 @@ SETO_TEST_ALONE(ApiDump, shows_a_receive_from_any_rank_once) {
   EXPECT_EQ(calls.at(0).at("state"), "ended");
 }
 
-// What a person asks while a call hangs: who has not come?
-SETO_TEST_ALONE(ApiDump, shows_who_waits_and_who_never_came) {
+// A call hangs; the dump must show which rank has not called.
+SETO_TEST_ALONE(ApiDump, shows_waiting_ranks_and_missing_ranks) {
   ThreadRanks ranks(2);
   std::thread waiting([&] { all_reduce(ranks[0], 77); });
   const Deadline until = Deadline::after_ms(20'000);
@@ -113,7 +113,7 @@ SETO_TEST_ALONE(ApiDump, shows_who_waits_and_who_never_came) {
   } while (seen.at("operations").at("begun") == 0 && !until.passed());
   EXPECT_EQ(seen.at("operations").at("issued"), 1);
   EXPECT_EQ(seen.at("operations").at("done"), 0);
-  EXPECT_EQ(dump_of(ranks[1]).at("peers").at(0).at("note").at("operation"), 1) << "seen by the one that did not come";
+  EXPECT_EQ(dump_of(ranks[1]).at("peers").at(0).at("note").at("operation"), 1) << "as seen by the missing rank";
   EXPECT_FALSE(seen.at("peers").at(1).contains("note"));
   all_reduce(ranks[1], 77);
   waiting.join();

@@ -10,13 +10,13 @@
 #include "tests/cluster/thread_ranks.h"
 #include "tests/support/child_process.h"
 
-// setoCommInitEnvironment, in processes with the variables of torchrun on one machine.
+// setoCommInitEnvironment in processes that have the variables of torchrun on one machine.
 namespace seto::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-// Each rank a process, forked before any of them uses the library.
+// Runs each rank in a process, forked before any of them uses the library.
 void as_job(int ranks, const std::function<void(int rank)>& body) {
   const std::string job = std::to_string(getpid()) + ::testing::UnitTest::GetInstance()->current_test_info()->name();
   std::vector<ChildProcess> processes;
@@ -59,7 +59,7 @@ TEST(ApiEnvironment, MakesOneCommunicatorAfterAnother) {
   });
 }
 
-TEST(ApiEnvironment, InAGroupTheOrderOfCallsHolds) {
+TEST(ApiEnvironment, KeepsTheOrderOfCallsInAGroup) {
   as_job(2, [](int) {
     setoConfig_t named[2] = {SETO_CONFIG_INITIALIZER, SETO_CONFIG_INITIALIZER};
     named[0].hostId = "first";
@@ -75,7 +75,7 @@ TEST(ApiEnvironment, InAGroupTheOrderOfCallsHolds) {
   });
 }
 
-TEST(ApiEnvironment, GoesOnInTheBackground) {
+TEST(ApiEnvironment, ContinuesInTheBackground) {
   as_job(2, [](int) {
     setoConfig_t config = SETO_CONFIG_INITIALIZER;
     config.blocking = setoOff;
@@ -90,8 +90,8 @@ TEST(ApiEnvironment, GoesOnInTheBackground) {
   });
 }
 
-// Rank 1 is late for the first.
-TEST(ApiEnvironment, AfterAFailureTheRanksMeetAgain) {
+// Rank 1 is late for the first attempt.
+TEST(ApiEnvironment, JoinsAgainAfterAFailure) {
   int failed_first[2];
   ASSERT_EQ(pipe(failed_first), 0);
   as_job(2, [&](int rank) {
@@ -104,10 +104,10 @@ TEST(ApiEnvironment, AfterAFailureTheRanksMeetAgain) {
     }
     const setoResult_t first = setoCommInitEnvironment(&comm, &config);
     if (rank == 0) {
-      EXPECT_TRUE(failed(first, setoTimeout, "rank 1 of 2 did not come"));
+      EXPECT_TRUE(failed(first, setoTimeout, "rank 1 of 2 did not join"));
       ASSERT_EQ(write(failed_first[1], &mark, 1), 1);
     } else {
-      EXPECT_NE(first, setoSuccess) << "it hears why it failed";
+      EXPECT_NE(first, setoSuccess) << "it fails with the reason";
     }
     ASSERT_TRUE(succeeded(setoCommInitEnvironment(&comm, nullptr)));
     EXPECT_EQ(sum_over(comm), 1);

@@ -1,4 +1,4 @@
-// Ending what is still being made or split in the background.
+// Ending a communicator that is still being made or split in the background.
 
 #include <array>
 #include <chrono>
@@ -19,12 +19,12 @@ namespace {
 
 constexpr std::uint32_t kInitMs = 30'000;
 #ifdef SETO_SANITIZED
-constexpr double kSoon = 3;  // instrumented code on shared cores
+constexpr double kSoon = 3;  // instrumented code on shared cores is slower
 #else
 constexpr double kSoon = 0.5;
 #endif
 
-constexpr std::string_view kSetup = "seto-setup";  // threads that make something in the background
+constexpr std::string_view kSetup = "seto-setup";  // name of the threads that make a communicator in the background
 
 setoConfig_t in_background() {
   setoConfig_t config = SETO_CONFIG_INITIALIZER;
@@ -46,14 +46,14 @@ void ends_at_once(setoResult_t (*end)(setoComm_t)) {
   ASSERT_TRUE(succeeded(setoGetUniqueId(&id)));
   setoConfig_t config = in_background();
   std::vector<setoComm_t> comms(2);
-  for (int rank = 0; rank < 2; ++rank)  // the third never comes
+  for (int rank = 0; rank < 2; ++rank)  // the third rank never calls
     ASSERT_EQ(setoCommInitRankConfig(&comms[static_cast<std::size_t>(rank)], 3, id, rank, &config), setoInProgress);
   EXPECT_EQ(threads_named(kSetup), 2);
   const std::uint64_t begin = monotonic_ns();
   EXPECT_TRUE(succeeded(end(comms[0])));
   EXPECT_LT(seconds_since(begin), 1);
-  EXPECT_LE(threads_left(kSetup, 1), 1) << "the thread that made it is still there";
-  // The other one hears of it, instead of waiting for the deadline.
+  EXPECT_LE(threads_left(kSetup, 1), 1) << "the thread that made it still runs";
+  // The other rank fails at once and does not wait for the deadline.
   EXPECT_EQ(settled(comms[1]), setoRemoteError);
   EXPECT_NE(std::string(setoGetLastError(comms[1])).find("rank 0"), std::string::npos) << setoGetLastError(comms[1]);
   EXPECT_LT(seconds_since(begin), 5);
@@ -64,7 +64,7 @@ void ends_at_once(setoResult_t (*end)(setoComm_t)) {
 SETO_TEST_ALONE(ApiGivingUp, abort_ends_an_init) { ends_at_once(setoCommAbort); }
 SETO_TEST_ALONE(ApiGivingUp, destroy_ends_an_init) { ends_at_once(setoCommDestroy); }
 
-// Where a rank waits for a peer that has gathered but does not connect.
+// Covers the moment when a rank waits for a peer that took part in the gather but does not connect.
 SETO_TEST_ALONE(ApiGivingUp, an_abort_at_any_moment_leaves_no_thread) {
   for (int microseconds = 0; microseconds < 20'000; microseconds += 1'000) {
     setoUniqueId id;
@@ -82,8 +82,8 @@ SETO_TEST_ALONE(ApiGivingUp, an_abort_at_any_moment_leaves_no_thread) {
   }
 }
 
-// The rendezvous of two ranks of this process, of which one does not come out of the round in which both say that the costs must
-// be measured: the other is then in the middle of measuring, and alone.
+// The rendezvous of two ranks of this process. One rank does not return from the round in which both state that the costs must be
+// measured, so the other one measures alone.
 class StoppedPeer final {
  public:
   struct Seat {
@@ -99,7 +99,7 @@ class StoppedPeer final {
     const std::lock_guard lock(mutex_);
     return stopped_;
   }
-  // And comes to no later round.
+  // The rank does not join a later round either.
   void go_on() {
     const std::lock_guard lock(mutex_);
     open_ = true;
@@ -119,7 +119,7 @@ class StoppedPeer final {
     std::memcpy(all + mine.size() * (1 - rank), messages_[1 - rank].data(), mine.size());
     taken_[rank] = round + 1;
     changed_.notify_all();
-    // The next round's message takes the place of this one's.
+    // The next round's message overwrites this one.
     if (!changed_.wait_for(lock, kPatience, [&] { return taken_[1 - rank] > round; })) return 1;
     if (rank == 0 || mine.find("shipped") == std::string_view::npos) return 0;
     stopped_ = true;
@@ -181,7 +181,7 @@ void on_all(const std::vector<setoComm_t>& comms, int ranks) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// One thread splits all its ranks, one after another: none of the calls may wait for the next.
+// One thread splits all its ranks in turn, so no call may wait for the next.
 SETO_TEST_ALONE(ApiGivingUp, a_split_in_the_background_does_not_block) {
   const std::vector<setoComm_t> comms = made_in_background(3);
   std::vector<setoComm_t> children(3);
@@ -223,7 +223,7 @@ SETO_TEST_ALONE(ApiGivingUp, a_split_that_fails_in_the_background_leaves_its_par
 SETO_TEST_ALONE(ApiGivingUp, abort_ends_a_split) {
   const std::vector<setoComm_t> comms = made_in_background(2);
   setoComm_t child = nullptr;
-  ASSERT_EQ(setoCommSplit(comms[0], 0, 0, &child, nullptr), setoInProgress);  // the other one never splits
+  ASSERT_EQ(setoCommSplit(comms[0], 0, 0, &child, nullptr), setoInProgress);  // the other rank never splits
   const std::uint64_t begin = monotonic_ns();
   EXPECT_TRUE(succeeded(setoCommAbort(comms[0])));
   EXPECT_LT(seconds_since(begin), 1);

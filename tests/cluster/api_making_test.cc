@@ -73,7 +73,7 @@ int threads_of_process() {
   return static_cast<int>(std::distance(begin(all), end(all)));
 }
 
-// The ids that serve nobody are not served for an hour, by a thread and five descriptors each.
+// Each unused id must not keep a server thread and five descriptors for an hour.
 SETO_TEST_ALONE(ApiMaking, by_several_ids) {
   setoUniqueId ids[4];
   for (setoUniqueId& id : ids) ASSERT_TRUE(succeeded(setoGetUniqueId(&id)));
@@ -84,7 +84,7 @@ SETO_TEST_ALONE(ApiMaking, by_several_ids) {
     expect_works(comm, 2);
     EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
   });
-  // Started meanwhile: the control thread, which stays.
+  // The control thread was started in the meantime, and stays.
   const Deadline until = Deadline::after_ms(5'000);
   while (threads_of_process() > with_servers - 2 && !until.passed()) std::this_thread::yield();
   EXPECT_LE(threads_of_process(), with_servers - 2);
@@ -135,7 +135,7 @@ SETO_TEST_ALONE(ApiMaking, without_blocking) {
   config.blocking = setoOff;
   std::vector<setoComm_t> comms(2);
   ASSERT_EQ(setoCommInitRankConfig(&comms[0], 2, id, 0, &config), setoInProgress);
-  EXPECT_TRUE(failed(setoBarrier(comms[0], nullptr), setoInvalidUsage, "still being made"));  // the other rank has not even begun
+  EXPECT_TRUE(failed(setoBarrier(comms[0], nullptr), setoInvalidUsage, "still being made"));  // the other rank has not started
   ASSERT_EQ(setoCommInitRankConfig(&comms[1], 2, id, 1, &config), setoInProgress);
   for (const setoComm_t comm : comms) EXPECT_EQ(settled(comm), setoSuccess);
   on_threads(2, [&](int rank) { expect_works(comms[static_cast<std::size_t>(rank)], 2); });

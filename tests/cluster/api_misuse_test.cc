@@ -69,8 +69,8 @@ SETO_TEST_ALONE(ApiMisuse, every_entry_takes_null_for_an_answer) {
 
 SETO_TEST_ALONE(ApiMisuse, destroyed_handles_are_not_used) {
   alignas(64) static unsigned char garbage[4096];
-  EXPECT_TRUE(failed(setoCommFinalize(reinterpret_cast<setoComm_t>(garbage)), setoInvalidArgument, "no communicator"));
-  EXPECT_TRUE(failed(setoContextDestroy(reinterpret_cast<setoContext_t>(garbage)), setoInvalidArgument, "no context"));
+  EXPECT_TRUE(failed(setoCommFinalize(reinterpret_cast<setoComm_t>(garbage)), setoInvalidArgument, "not a communicator"));
+  EXPECT_TRUE(failed(setoContextDestroy(reinterpret_cast<setoContext_t>(garbage)), setoInvalidArgument, "not a context"));
 }
 
 SETO_TEST_ALONE(ApiMisuse, init_names_the_wrong_argument) {
@@ -79,7 +79,7 @@ SETO_TEST_ALONE(ApiMisuse, init_names_the_wrong_argument) {
   EXPECT_TRUE(failed(setoCommInitRank(&comm, 0, id, 0), setoInvalidArgument, "nranks: 0"));
   EXPECT_TRUE(failed(setoCommInitRank(&comm, 2, id, 2), setoInvalidArgument, "rank: 2"));
   EXPECT_TRUE(failed(setoCommInitRank(&comm, 2, id, -1), setoInvalidArgument, "rank: -1"));
-  EXPECT_NE(setoCommInitRank(&comm, 2, id, 0), setoSuccess);  // an id of zeros is none
+  EXPECT_NE(setoCommInitRank(&comm, 2, id, 0), setoSuccess);  // an id of zeros is invalid
   EXPECT_EQ(comm, nullptr);
 }
 

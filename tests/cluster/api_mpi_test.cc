@@ -1,4 +1,4 @@
-// Compiled with a stand-in for MPI: what no launcher can be made to do.
+// Compiled with a replacement of MPI, for cases that no launcher can produce.
 
 #include <seto/mpi.h>
 
@@ -42,6 +42,28 @@ SETO_TEST_ALONE(ApiMpi, a_rank_alone) {
   ASSERT_TRUE(succeeded(init_over_mpi(&comm)));
   EXPECT_TRUE(succeeded(setoBarrier(comm, nullptr)));
   EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
+}
+
+std::string said_of_launcher(const char* name, const char* value, int world = 1) {
+  stub_mpi = {0, world, MPI_SUCCESS, nullptr};
+  setenv(name, value, 1);
+  ::testing::internal::CaptureStderr();
+  setoWarnOfOtherLauncher();
+  unsetenv(name);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+SETO_TEST_ALONE(ApiMpi, the_launcher_of_another_mpi_is_named_with_both_numbers) {
+  for (const char* const name : {"SETO_RANKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const std::string said = said_of_launcher(name, "2");
+    EXPECT_NE(said.find("MPI_COMM_WORLD has 1 rank, but " + std::string(name) + "=2: "), std::string::npos) << said;
+    EXPECT_NE(said.find("another MPI's mpirun?"), std::string::npos) << said;
+    EXPECT_EQ(said_of_launcher(name, "1"), "");
+    EXPECT_EQ(said_of_launcher(name, "2", 2), "") << "this MPI was started";
+  }
+  setenv("SETO_LOG", "error", 1);
+  EXPECT_EQ(said_of_launcher("PMI_SIZE", "2"), "");
+  unsetenv("SETO_LOG");
 }
 
 }  // namespace

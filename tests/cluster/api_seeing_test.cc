@@ -84,7 +84,7 @@ SETO_TEST_ALONE(ApiSeeing, names_have_ids) {
   int id = 0;
   EXPECT_TRUE(succeeded(setoCodecId("none", &id)));
   EXPECT_GT(id, 0);
-  EXPECT_TRUE(failed(setoCodecId("zip", &id), setoInvalidArgument, "there are none"));
+  EXPECT_TRUE(failed(setoCodecId("zip", &id), setoInvalidArgument, "the names are none"));
   EXPECT_TRUE(failed(setoAlgorithmId("rong", &id), setoInvalidArgument, "ring"));
 }
 

@@ -1,15 +1,15 @@
-// setoGroupSimulateEnd: what a group would take, and that it does not happen.
+// setoGroupSimulateEnd estimates a group and does not run it.
 
 #include <string>
 #include <vector>
 
-#include "src/api/support/handles.h"
 #include "tests/cluster/thread_ranks.h"
+#include "tests/support/communicators.h"
 
 namespace seto::testing {
 namespace {
 
-// Of one rank alone: no other takes part, so anything that were issued would hang until its deadline.
+// Only one rank calls, so any operation that were issued would hang until its deadline.
 class OneSided {
  public:
   OneSided() : ranks_(2), in_(1 << 20, 1.0F), out_(1 << 20, -1.0F) {}
@@ -28,7 +28,7 @@ class OneSided {
   setoResult_t send(std::size_t count) { return setoSend(in_.data(), count, setoFloat32, 1, comm(), nullptr); }
   float* out() { return out_.data(); }
 
-  // The estimate of a group of so many.
+  // The estimate for a group of `operations` operations.
   float of(int operations, std::size_t count) {
     setoSimInfo_t info = SETO_SIM_INFO_INITIALIZER;
     EXPECT_TRUE(succeeded(setoGroupStart()));
@@ -49,12 +49,12 @@ SETO_TEST_ALONE(ApiSimulate, grows_with_size_and_number_and_issues_nothing) {
   const float large = side.of(1, 1 << 20);
   EXPECT_GT(small, 0.0F);
   EXPECT_LT(small, 1e6F) << "microseconds of 8 bytes";
-  EXPECT_GT(large, small);  // latencies are measured, and a busy machine's are long
+  EXPECT_GT(large, small);  // latencies are measured, and large on a busy machine
   EXPECT_LT(large, 1e7F) << "microseconds of 4 MiB";
   EXPECT_NEAR(side.of(3, 1 << 20), 3 * large, 0.01 * large);
   EXPECT_EQ(side.of(0, 0), 0.0F);
-  EXPECT_EQ(side.comm()->communicator()->state().issued, 0U) << "an operation number was consumed";
-  side.ranks().each([](setoComm_t comm, int) {  // and both ranks still agree on what comes next
+  EXPECT_EQ(state_of(side.comm()).issued, 0U) << "an operation number was consumed";
+  side.ranks().each([](setoComm_t comm, int) {  // both ranks still agree on the next operation number
     float value = 1;
     EXPECT_TRUE(succeeded(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr)));
     EXPECT_EQ(value, 2.0F);
@@ -85,7 +85,7 @@ SETO_TEST_ALONE(ApiSimulate, knows_sends_and_receives) {
     times[i] = info.estimatedTime;
   }
   EXPECT_GT(times[0], 0.0F);
-  EXPECT_GT(times[1], times[0]);  // latencies are measured, and a busy machine's are long
+  EXPECT_GT(times[1], times[0]);  // latencies are measured, and large on a busy machine
 }
 
 SETO_TEST_ALONE(ApiSimulate, ends_the_group_whatever_is_wrong) {
@@ -110,7 +110,7 @@ SETO_TEST_ALONE(ApiSimulate, ends_the_group_whatever_is_wrong) {
   EXPECT_GT(side.of(1, 8), 0.0F) << "it was finalized";
 }
 
-// The end of an inner group leaves its calls to the outer one, however that ends.
+// Ending an inner group leaves its calls in the outer one, however the inner group ends.
 SETO_TEST_ALONE(ApiSimulate, nests) {
   OneSided side;
   setoSimInfo_t info = SETO_SIM_INFO_INITIALIZER;

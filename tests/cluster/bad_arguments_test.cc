@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kCount = 64;
 constexpr std::size_t kNegative = static_cast<std::size_t>(-1);
 
-// What a wrong call has to work with.
+// The handles and buffers of a wrong call.
 struct Desk {
   setoComm_t comm;
   int rank;
@@ -31,7 +31,7 @@ struct WrongCall {
   setoResult_t (*call)(const Desk&);
 };
 
-// C programs may pass any int. Sanitizers stop at what the bits of the enumeration cannot hold.
+// C programs may pass any int. Sanitizers stop at values that the bits of the enumeration cannot hold.
 #ifdef SETO_SANITIZED
 setoDataType_t type_of(int value) { return static_cast<setoDataType_t>(12 + (value & 3)); }
 setoRedOp_t op_of(int value) { return static_cast<setoRedOp_t>(value < 0 ? 0x7ffffff0 : value); }
@@ -177,8 +177,9 @@ const WrongCall kWrongCalls[] = {
 
 class BadArguments : public ::testing::TestWithParam<std::tuple<Kind, int>> {};
 
-// Every rank makes the same wrong calls: each is refused on the spot by name, and none harms the communicator.
-TEST_P(BadArguments, AreNamedAndHarmless) {
+// Every rank makes the same wrong calls. Each is rejected at once with the name of the argument, and none affects the
+// communicator.
+TEST_P(BadArguments, AreNamedAndAffectNoLaterCall) {
   const auto [kind, ranks] = GetParam();
   run_ranks(kind, ranks, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
@@ -207,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(Cluster, BadArguments,
                            return name_of(std::get<0>(one.param)) + std::to_string(std::get<1>(one.param));
                          });
 
-// In a child, so that the test's own process never uses the library.
+// Runs in a child, because the test's own process must not use the library.
 void alone(const std::function<void()>& body) {
   run_ranks(Kind::processes, 1, [&](const Seat&) { body(); });
 }
@@ -239,7 +240,7 @@ TEST(BadHandles, AreNamed) {
   });
 }
 
-TEST(BadHandles, StreamsThatAreNoneAreNamed) {
+TEST(BadHandles, InvalidStreamsAreNamed) {
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
@@ -283,7 +284,7 @@ TEST(BadInit, RanksAndSizesAreNamed) {
   });
 }
 
-// Ranks 0 and 1 claim to be rank 0, or claim different sizes: each of them hears of it at once.
+// Ranks 0 and 1 both claim to be rank 0, or claim different sizes. Each fails at once with the reason.
 class BadJoin : public ::testing::TestWithParam<Kind> {};
 
 TEST_P(BadJoin, DuplicateRankIsNamedOnEveryRank) {
@@ -295,7 +296,7 @@ TEST_P(BadJoin, DuplicateRankIsNamedOnEveryRank) {
     EXPECT_TRUE(refused.says("rank 1")) << "rank " << seat.rank << ": " << refused;
     EXPECT_TRUE(refused.says("twice")) << "rank " << seat.rank << ": " << refused;
     EXPECT_EQ(comm, nullptr);
-    seat.meet(1);  // the maker of the id stays until all have heard
+    seat.meet(1);  // the process that made the id stays until all ranks have failed
   });
 }
 
@@ -364,8 +365,8 @@ TEST(BadEnvironment, UnknownVariableIsNamedWithTheNearest) {
   });
 }
 
-// One rank has a misspelled variable: the others must not wait for it until their deadline passes unnamed.
-TEST(BadEnvironment, OnOneRankTheOthersNameIt) {
+// One rank has a misspelled variable. The others must learn its name before their deadline.
+TEST(BadEnvironment, ErrorOfOneRankIsNamedOnTheOthers) {
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     setoConfig_t config = config_of_test();
     config.initTimeoutMs = 500;

@@ -1,12 +1,14 @@
-// Memory of communicators that come and go in one context.
+// Memory of communicators that are made and destroyed in one context.
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "src/api/support/handles.h"
 #include "src/base/clock.h"
+#include "src/core/connect/context.h"
+#include "tests/support/communicators.h"
 #include "tests/support/ranks.h"
 #include "transports/slots/layout.h"
 
@@ -16,12 +18,12 @@ namespace {
 constexpr int kRanks = 3;
 constexpr int kRounds = 300;
 
-std::size_t used_by(setoComm_t comm) { return comm->communicator()->context()->pool().used(); }
+std::size_t used_by(setoComm_t comm) { return context_of(comm).transports().memory_use().used; }
 
 class Boards : public ::testing::TestWithParam<Kind> {};
 
-// A slower rank may still look at the last board when the next communicator is made: so a few may be out, never more.
-TEST_P(Boards, OfCommunicatorsThatAreGoneComeBack) {
+// A slower rank may still read the last board when the next communicator is made, so a few boards may be in use, but not more.
+TEST_P(Boards, OfDestroyedCommunicatorsAreReused) {
   run_ranks(GetParam(), kRanks, [](const Seat& seat) {
     const setoComm_t parent = seat.join();
     ASSERT_NE(parent, nullptr);
@@ -31,7 +33,7 @@ TEST_P(Boards, OfCommunicatorsThatAreGoneComeBack) {
       setoComm_t child = nullptr;
       const Answer made = answer(setoCommSplit(parent, 0, seat.rank, &child, nullptr));
       ASSERT_EQ(made.code, setoSuccess) << "round " << round << ": " << made;
-      // Marks of an earlier communicator on a board that was not cleared would be taken for those of this one.
+      // If a board were not cleared, marks of an earlier communicator would be taken for those of this one.
       std::vector<int> values(round % 2 == 0 ? 4 : 3000, seat.rank + round);
       const Answer done = answer(setoAllReduce(values.data(), values.data(), values.size(), setoInt32, setoSum, child, nullptr));
       ASSERT_EQ(done.code, setoSuccess) << "round " << round << ", rank " << seat.rank << ": " << done;
@@ -45,8 +47,8 @@ TEST_P(Boards, OfCommunicatorsThatAreGoneComeBack) {
   });
 }
 
-// Who destroys first still tells the others that it left, though its board waits to be cleared.
-TEST_P(Boards, OfOneThatLeftSayThatItLeftWhileOthersStay) {
+// A rank that destroys its communicator first still reports to the others that it left, although its board waits to be cleared.
+TEST_P(Boards, ReportADepartureUntilTheOthersLeave) {
   run_ranks(GetParam(), kRanks, [](const Seat& seat) {
     const setoComm_t parent = seat.join();
     ASSERT_NE(parent, nullptr);
@@ -54,7 +56,7 @@ TEST_P(Boards, OfOneThatLeftSayThatItLeftWhileOthersStay) {
     ASSERT_EQ(setoCommSplit(parent, 0, seat.rank, &child, nullptr), setoSuccess);
     if (seat.rank == 1) {
       EXPECT_EQ(setoCommDestroy(child), setoSuccess);
-      for (int round = 0; round < 20; ++round) {  // each looks whether that board may be cleared
+      for (int round = 0; round < 20; ++round) {  // each round checks whether that board may be cleared
         setoComm_t alone = nullptr;
         ASSERT_EQ(setoCommSplit(parent, seat.rank, 0, &alone, nullptr), setoSuccess);
         EXPECT_EQ(setoCommDestroy(alone), setoSuccess);
@@ -75,6 +77,29 @@ TEST_P(Boards, OfOneThatLeftSayThatItLeftWhileOthersStay) {
     }
     EXPECT_EQ(setoCommDestroy(parent), setoSuccess);
   });
+}
+
+// Boards serve the ranks of one node, so many ranks on other nodes need no more shared memory.
+TEST(BoardsOfANode, AreSizedByItsRanksAndNotByAllRanks) {
+  constexpr int kAll = 12, kOnANode = 2;
+  constexpr std::uint32_t kPorts = 24;
+  constexpr std::size_t kLimit = 512 << 10;
+  ASSERT_GT(slots::BoardLayout(kAll, kPorts).size(), kLimit);
+  ASSERT_LT(slots::BoardLayout(kOnANode, kPorts).size(), kLimit / 2);
+  setenv("SETO_SHARED_MEMORY_LIMIT", "512K", 1);
+  run_ranks(Kind::processes, kAll, [](const Seat& seat) {
+    setoConfig_t config = config_of_test();
+    const std::string host = "node" + std::to_string(seat.rank / kOnANode);
+    config.hostId = host.c_str();
+    const setoComm_t comm = seat.join(config);
+    ASSERT_NE(comm, nullptr);
+    int sum = seat.rank;  // a few bytes, so that slots stay below the limit, which is meant for the board
+    const Answer done = answer(setoAllReduce(&sum, &sum, 1, setoInt32, setoSum, comm, nullptr));
+    EXPECT_EQ(done.code, setoSuccess) << "rank " << seat.rank << ": " << done;
+    EXPECT_EQ(sum, kAll * (kAll - 1) / 2);
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+  unsetenv("SETO_SHARED_MEMORY_LIMIT");
 }
 
 INSTANTIATE_TEST_SUITE_P(Cluster, Boards, ::testing::Values(Kind::processes, Kind::threads),

@@ -1,5 +1,4 @@
-// Sums that travel encoded, through the C API: the same bits on every rank, within the stated bound, and only where it was asked
-// for.
+// Encoded sums through the C API: the same bits on every rank, within the stated bound, and only where a codec was permitted.
 #include "src/codec/codec.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +18,7 @@
 namespace seto::testing {
 namespace {
 
-// Of links so slow that fewer bytes always win.
+// Constants of links so slow that fewer bytes are always faster.
 class SlowLinks {
  public:
   SlowLinks() : path_(::testing::TempDir() + "seto_slow_" + std::to_string(getpid())) {
@@ -37,7 +36,7 @@ class SlowLinks {
   std::string path_;
 };
 
-// Of no codec's grid.
+// A value that no codec represents exactly.
 float element(int rank, std::size_t index) {
   return std::sin(static_cast<float>(index) * 0.37F + static_cast<float>(rank)) * (1.0F + static_cast<float>(index % 5));
 }
@@ -55,7 +54,7 @@ double exact(int ranks, std::size_t index) {
   return sum;
 }
 
-// Contributions and the sum, each encoded once, at most.
+// The bound for contributions and sum, each encoded once at most.
 double bound_of(Codec codec, int ranks) {
   const auto once = [&](double largest) { return error_bound(codec, DataType::float32, Rounding::nearest, largest, largest); };
   return ranks * once(kLargest) + once(ranks * kLargest) + 1e-5;
@@ -71,7 +70,7 @@ std::uint64_t hash_of(const std::vector<float>& values) {
   return hash;
 }
 
-// All ranks say what they have; each sees whether the others have the same.
+// Each rank publishes its values and checks whether the others have the same.
 void expect_same_bits(const Seat& seat, const std::vector<float>& values, std::uint64_t round) {
   seat.board.figure[static_cast<std::size_t>(seat.rank)] = hash_of(values);
   ASSERT_TRUE(seat.meet(2 * round + 1));
@@ -112,8 +111,8 @@ TEST_P(CodedSums, AreTheSameBitsOnEveryRankAndWithinTheBound) {
       const Answer done = answer(setoAllReduce(values.data(), values.data(), count, setoFloat32, setoSum, comm, nullptr));
       ASSERT_EQ(done.code, setoSuccess) << done;
       for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(values[i], exact(seat.ranks, i), bound) << i;
-      // One number alone is its block's scale.
-      EXPECT_TRUE(count <= 1 || !is_exact(values, seat.ranks)) << "it did not travel encoded: " << count;
+      // A single number is the scale of its block, so it is exact.
+      EXPECT_TRUE(count <= 1 || !is_exact(values, seat.ranks)) << "it was not encoded: " << count;
       expect_same_bits(seat, values, round++);
     }
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
@@ -127,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Of, CodedSums,
                            return std::to_string(std::get<0>(one.param)) + "RanksIn_" + std::get<1>(one.param);
                          });
 
-TEST(Codec, OfACallGoesBeforeTheCommunicators) {
+TEST(Codec, OfACallOverridesTheCommunicators) {
   const SlowLinks slow;
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     const setoComm_t comm = join(seat, "int8");
@@ -147,15 +146,15 @@ TEST(Codec, OfACallGoesBeforeTheCommunicators) {
     const std::vector<float> in_fp16 = summed();
     EXPECT_FALSE(is_exact(in_fp16, seat.ranks));
     const std::string recorded = dump_of(comm);
-    for (const char* const travelled : {" in int8, ended", " in fp16, ended"})
-      EXPECT_NE(recorded.find(travelled), std::string::npos) << recorded;
+    for (const char* const used : {" in int8, ended", " in fp16, ended"})
+      EXPECT_NE(recorded.find(used), std::string::npos) << recorded;
     EXPECT_NE(in_fp16, in_int8);
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });
 }
 
-// A codec is leave for sums of floats, nothing else.
-TEST(Codec, LeavesAllButSumsOfFloatsAsTheyAre) {
+// A codec is permitted for sums of floats only.
+TEST(Codec, DoesNotAffectOtherCallsThanSumsOfFloats) {
   const SlowLinks slow;
   run_ranks(Kind::processes, 3, [](const Seat& seat) {
     const setoComm_t comm = join(seat, "int4");
@@ -174,7 +173,7 @@ TEST(Codec, LeavesAllButSumsOfFloatsAsTheyAre) {
   });
 }
 
-TEST(Codec, OfTheWorldAloneIsNoneWithinASite) {
+TEST(Codec, OfTheWorldTierIsNotUsedWithinASite) {
   const SlowLinks slow;
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     setenv("SETO_CODEC", "world=int4", 1);
@@ -187,7 +186,7 @@ TEST(Codec, OfTheWorldAloneIsNoneWithinASite) {
   });
 }
 
-TEST(Codec, OfTheCommunicatorThatRanksDoNotAgreeOnIsNamed) {
+TEST(Codec, ThatDiffersBetweenCommunicatorConfigsIsNamed) {
   run_ranks(Kind::processes, 3, [](const Seat& seat) {
     setoConfig_t config = config_of_test();
     config.codec = seat.rank == 2 ? nullptr : seat.rank == 1 ? "int8" : "fp16";
@@ -198,8 +197,8 @@ TEST(Codec, OfTheCommunicatorThatRanksDoNotAgreeOnIsNamed) {
   });
 }
 
-// Also where no rank would have encoded: the next call may be one that they do.
-TEST(Codec, OfACallThatRanksDoNotAgreeOnIsNamed) {
+// Also if no rank would have encoded, because the next call may be one that they encode.
+TEST(Codec, ThatDiffersBetweenCallsIsNamed) {
   for (const std::size_t count : {std::size_t{1}, std::size_t{5'000}})
     run_ranks(Kind::processes, 2, [&](const Seat& seat) {
       const setoComm_t comm = seat.join();
@@ -216,8 +215,8 @@ TEST(Codec, OfACallThatRanksDoNotAgreeOnIsNamed) {
     });
 }
 
-// Asked for by a call, it is meant for this call.
-TEST(Codec, OfACallThatItDoesNotTakeIsRefused) {
+// A codec in the config of a call must apply to that call.
+TEST(Codec, ThatDoesNotApplyToACallIsRejected) {
   const SlowLinks slow;
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
@@ -232,13 +231,13 @@ TEST(Codec, OfACallThatItDoesNotTakeIsRefused) {
           answer(setoAllReduceConfig(numbers.data(), numbers.data(), 3'000, setoInt32, setoSum, comm, nullptr, &call)),
           answer(setoAllGatherConfig(values.data(), all.data(), 3'000, setoFloat32, comm, nullptr, &call))}) {
       EXPECT_EQ(refused.code, setoInvalidArgument) << refused;
-      EXPECT_TRUE(refused.says("asks for int8, which takes sums of wider floats")) << refused;
+      EXPECT_TRUE(refused.says("requests int8, which accepts only sums of wider floats")) << refused;
     }
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });
 }
 
-TEST(Codec, ThatIsNoneIsRefusedWithTheNamesOfAll) {
+TEST(Codec, ThatIsUnknownIsRejectedWithAllNames) {
   run_ranks(Kind::processes, 1, [](const Seat& seat) {
     setoConfig_t config = config_of_test();
     setoComm_t comm = nullptr;
@@ -254,19 +253,18 @@ TEST(Codec, ThatIsNoneIsRefusedWithTheNamesOfAll) {
       const Answer refused = answer(setoCommInitRank(&comm, 1, seat.id(), 0));
       unsetenv(variable);
       EXPECT_EQ(refused.code, setoInvalidArgument) << refused;
-      EXPECT_TRUE(refused.says(std::string(variable) + ": '" + value + "' is none") && refused.says(meant)) << refused;
+      EXPECT_TRUE(refused.says(std::string(variable) + ": '" + value + "' is ") && refused.says(meant)) << refused;
     }
   });
 }
 
-// More numbers than a signed 32-bit count holds; each rank's are the same 32 MiB again and again. Most of its time goes into
-// making eight gigabytes of addresses known.
-TEST(Codec, OfMoreNumbersThan31BitsCount) {
+// More numbers than a signed 32-bit count holds; each rank maps the same 32 MiB repeatedly. Most of the time goes into mapping
+// eight gigabytes of addresses.
+TEST(Codec, HandlesMoreNumbersThan31BitsCount) {
 #ifdef SETO_SANITIZED
   GTEST_SKIP() << "skipped: gigabytes of addresses take minutes under a sanitizer";
 #endif
-  if (std::getenv("SETO_TRANSPORT") != nullptr)
-    GTEST_SKIP() << "skipped: runs over shared memory; over one more transport it would cost the suite as much again";
+  if (std::getenv("SETO_TRANSPORT") != nullptr) GTEST_SKIP() << "skipped: runs over shared memory only, because it takes long";
   const SlowLinks slow;
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     constexpr std::size_t kPiece = std::size_t{1} << 24;
@@ -281,7 +279,7 @@ TEST(Codec, OfMoreNumbersThan31BitsCount) {
     for (std::size_t i = 0; i < kPiece; ++i) values[i] = bits_of(element(seat.rank, i % 4096));
     const Answer done = answer(setoAllReduce(input.data(), output.data(), kCount, setoBfloat16, setoSum, comm, nullptr));
     ASSERT_EQ(done.code, setoSuccess) << done;
-    EXPECT_NE(dump_of(comm).find(" in int8, ended"), std::string::npos) << "it did not travel encoded";
+    EXPECT_NE(dump_of(comm).find(" in int8, ended"), std::string::npos) << "it was not encoded";
     const auto* const sums = reinterpret_cast<const std::uint16_t*>(output.data());
     double bound = 0;
     int int8 = 0;
@@ -295,7 +293,7 @@ TEST(Codec, OfMoreNumbersThan31BitsCount) {
   });
 }
 
-TEST(Codec, BoundsAndSizesAreTold) {
+TEST(Codec, BoundsAndSizesAreReturned) {
   run_ranks(Kind::processes, 1, [](const Seat&) {
     int none = 0, int8 = 0;
     ASSERT_EQ(setoCodecId("none", &none), setoSuccess);
@@ -312,7 +310,7 @@ TEST(Codec, BoundsAndSizesAreTold) {
     EXPECT_EQ(setoCodecErrorBound(none, setoFloat32, 8, 1e6, &bound), setoSuccess);
     EXPECT_EQ(bound, 0);
     EXPECT_EQ(setoCodecErrorBound(int8, setoFloat32, 2, 1, &bound), setoSuccess);
-    EXPECT_GT(bound, 2.0 / 254) << "each of two contributions may be half a step off";
+    EXPECT_GT(bound, 2.0 / 254) << "each of two contributions may have an error of half a step";
     EXPECT_LT(bound, 4 * 2.0 / 254 + 0.03);
     for (const Answer& refused :
          {answer(setoCodecSize(99, setoFloat32, 1, &size)), answer(setoCodecSize(int8, setoInt32, 1, &size)),
@@ -322,8 +320,8 @@ TEST(Codec, BoundsAndSizesAreTold) {
   });
 }
 
-// Squares of such numbers are beyond every number; nothing of them may look as if it were kept.
-TEST(Codec, CheckOfHugeNumbersAndInfinitiesSaysWhatIsLost) {
+// The squares of such numbers overflow. The report must not show them as kept.
+TEST(Codec, CheckReportsLostHugeNumbersAndInfinities) {
   const auto checked = [](const std::vector<double>& values) {
     std::string text(4096, '\0');
     std::size_t size = 0;
@@ -352,7 +350,7 @@ TEST(Codec, CheckOfHugeNumbersAndInfinitiesSaysWhatIsLost) {
   EXPECT_NE(text.find("8 infinities became NaN"), std::string::npos) << text;
 }
 
-TEST(Codec, BoundsOfTheLargestNumbersAreNumbersOrBeyondAll) {
+TEST(Codec, BoundsOfTheLargestNumbersAreFiniteOrInfinite) {
   int fp16 = 0;
   ASSERT_EQ(setoCodecId("fp16", &fp16), setoSuccess);
   double bound = 0;

@@ -1,4 +1,4 @@
-// One rank cannot connect: all hear why, and soon.
+// One rank cannot connect: all ranks soon fail with the reason.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -19,9 +19,9 @@ namespace seto::testing {
 namespace {
 
 constexpr int kRanks = 4;
-constexpr std::uint32_t kInitMs = 20'000;  // who waits for it needs 18 s
+constexpr std::uint32_t kInitMs = 20'000;  // a rank that waited for its deadline would need 18 s
 
-// Gathers through the job's board of shared memory; the rank that is to fail takes its last descriptors away in between.
+// Gathers through the job's board of shared memory. In between, the rank that must fail uses up its last descriptors.
 struct Exchange {
   const Seat& seat;
   std::uint64_t round = 100;
@@ -50,7 +50,7 @@ int gather(const void* mine, void* all, std::size_t size, void* argument) {
   for (int rank = 0; rank < seat.ranks; ++rank)
     std::memcpy(static_cast<char*>(all) + static_cast<std::size_t>(rank) * size, pages()->bytes[rank], size);
   if (!seat.meet(++exchange.round)) return 3;
-  // Two calls make the first round. All that is left of descriptors is what the reception keeps for this case.
+  // Two calls make the first round. Only the descriptors that the listener reserves for this case are left.
   if (exchange.fails && exchange.round == 104)
     for (int fd = dup(0); fd >= 0; fd = dup(0)) exchange.hoard.push_back(fd);
   return 0;
@@ -58,7 +58,7 @@ int gather(const void* mine, void* all, std::size_t size, void* argument) {
 
 class Connecting : public ::testing::TestWithParam<int> {};
 
-TEST_P(Connecting, OfOneRankFailsAndAllHearTheSameWithinASecond) {
+TEST_P(Connecting, FailsOnAllRanksWithTheSameTextWithinASecond) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "skipped: the sanitizer's own checks need descriptors";
 #endif
@@ -96,8 +96,8 @@ TEST_P(Connecting, OfOneRankFailsAndAllHearTheSameWithinASecond) {
 INSTANTIATE_TEST_SUITE_P(Cluster, Connecting, ::testing::Range(0, kRanks),
                          [](const auto& one) { return "Rank" + std::to_string(one.param); });
 
-// A limit that leaves no room for the board: known before anybody connects.
-TEST(Joining, WithoutRoomForABoardIsNamedOnAllRanks) {
+// A limit that leaves no room for the board is detected before any rank connects.
+TEST(Joining, WithoutMemoryForABoardFailsOnAllRanks) {
   run_ranks(Kind::processes, 3, [](const Seat& seat) {
     if (seat.rank == 2) setenv("SETO_SHARED_MEMORY_LIMIT", "64K", 1);
     setoComm_t comm = nullptr;

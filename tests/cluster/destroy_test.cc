@@ -1,4 +1,4 @@
-// A rank that destroys its end waits for no other rank.
+// Destroying a communicator on one rank waits for no other rank.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ void destroy_at_once(setoComm_t comm) {
   EXPECT_LT(static_cast<double>(monotonic_ns() - begin) / 1e9, kAtOnce);
 }
 
-// The others have not come to the call, and hear of it when that rank is gone.
+// The other ranks have not made the call. They fail with the reason although that rank is gone.
 TEST_P(Destroying, AfterACallWasRejected) {
   run_ranks(GetParam(), 3, [](const Seat& seat) {
     const setoComm_t comm = join_and_use(seat);
@@ -48,13 +48,13 @@ TEST_P(Destroying, AfterACallWasRejected) {
     seat.meet(1);
     const Answer heard = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr));
     EXPECT_EQ(heard.code, setoRemoteError) << heard;
-    EXPECT_TRUE(heard.says("rank 0 rejected its call (datatype: 13 is none)")) << heard;
+    EXPECT_TRUE(heard.says("rank 0 rejected its call (datatype: 13 is not a setoDataType_t)")) << heard;
     destroy_at_once(comm);
   });
 }
 
-// What it sent is read when it is gone.
-TEST_P(Destroying, AfterARootThatNobodyHasRead) {
+// Data that the root sent is read after the root is gone.
+TEST_P(Destroying, AfterABroadcastThatNoRankHasRead) {
   run_ranks(GetParam(), 3, [](const Seat& seat) {
     const setoComm_t comm = join_and_use(seat);
     ASSERT_NE(comm, nullptr);
@@ -68,8 +68,8 @@ TEST_P(Destroying, AfterARootThatNobodyHasRead) {
   });
 }
 
-// Who finalizes sees ranks end and leave at any moment: none of them is taken for the one that is still at it.
-TEST_P(Destroying, WhileOneFinalizesAndAnotherIsStillAtIt) {
+// A rank that finalizes sees other ranks end and leave at any moment. It must not take one of them for a rank that still works.
+TEST_P(Destroying, WhileAnotherRankFinalizes) {
   constexpr std::uint64_t kRounds = 150;
   run_ranks(GetParam(), 3, [](const Seat& seat) {
     const setoComm_t parent = join_and_use(seat);

@@ -1,4 +1,4 @@
-// What codecs leave out, kept by the caller and added to the next call.
+// Encoding errors of codecs, kept by the caller and added in the next call.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/cluster/thread_ranks.h"
+#include "tests/support/communicators.h"
 #include "tests/support/ranks.h"
 
 namespace seto::testing {
@@ -17,7 +19,7 @@ namespace {
 
 constexpr std::size_t kCount = 10'000;
 
-// Links so slow that fewer bytes always win.
+// Constants of links so slow that fewer bytes are always faster.
 class ErrorFeedback : public ::testing::Test {
  protected:
   ErrorFeedback() : path_(::testing::TempDir() + "seto_feedback_" + std::to_string(getpid())) {
@@ -33,7 +35,7 @@ class ErrorFeedback : public ::testing::Test {
   std::string path_;
 };
 
-// What each rank of a test does, with a communicator that codes all it can.
+// Runs the body on each rank, with a communicator that encodes every sum.
 void run_coded(int ranks, void (*body)(const Seat& seat, setoComm_t comm)) {
   run_ranks(Kind::processes, ranks, [body](const Seat& seat) {
     setoConfig_t config = config_of_test();
@@ -45,7 +47,7 @@ void run_coded(int ranks, void (*body)(const Seat& seat, setoComm_t comm)) {
   });
 }
 
-// Of one rank: sums of gradients in int4, step by step.
+// The training of one rank: sums of gradients in int4, step by step.
 class Training {
  public:
   Training(const Seat& seat, setoComm_t its_comm, bool owes = true)
@@ -79,7 +81,7 @@ class Training {
     for (int number = first; number < end && !::testing::Test::HasFailure(); ++number) step(number);
   }
 
-  // How far the sum of all results is from the exact sum, at most.
+  // The largest difference of the sum of all results from the exact sum.
   [[nodiscard]] double worst(int end) const {
     double most = 0;
     for (std::size_t i = 0; i < kCount; ++i) {
@@ -109,7 +111,7 @@ class Training {
   std::vector<float> results_;
 };
 
-TEST_F(ErrorFeedback, LeavesManyStepsAsFarOffAsOne) {
+TEST_F(ErrorFeedback, KeepsTheErrorOfManyStepsAtThatOfOne) {
   run_coded(3, [](const Seat& seat, setoComm_t comm) {
     constexpr int kSteps = 40;
     int int4 = 0;
@@ -121,11 +123,11 @@ TEST_F(ErrorFeedback, LeavesManyStepsAsFarOffAsOne) {
     EXPECT_LE(with.worst(kSteps), one_call);
     Training without(seat, comm, false);
     without.steps(0, kSteps);
-    EXPECT_GT(without.worst(kSteps), 2 * with.worst(kSteps)) << "the test shows nothing: int4 loses too little without";
+    EXPECT_GT(without.worst(kSteps), 2 * with.worst(kSteps)) << "the test proves nothing: int4 has too small an error without it";
   });
 }
 
-TEST_F(ErrorFeedback, IsSavedAndGoesOnElsewhereToTheSameBits) {
+TEST_F(ErrorFeedback, ContinuesWithTheSameBitsAfterSaveAndLoad) {
   run_coded(2, [](const Seat& seat, setoComm_t comm) {
     Training whole(seat, comm);
     whole.steps(0, 4);
@@ -156,8 +158,8 @@ void wait_for(setoStream_t stream) {
   ASSERT_EQ(setoStreamWait(stream, last, 0), setoSuccess);
 }
 
-// Two operations may be under way: the second has to wait for the state, and ends with the bits that a blocking call would give.
-TEST_F(ErrorFeedback, IsTakenInTurnByCallsThatRunAtOnce) {
+// Two operations may be under way. The second must wait for the state, and gets the same bits as a blocking call.
+TEST_F(ErrorFeedback, IsUsedByOneCallAtATime) {
   run_coded(2, [](const Seat& seat, setoComm_t comm) {
     constexpr int kSteps = 6;
     Training blocking(seat, comm);
@@ -179,7 +181,7 @@ TEST_F(ErrorFeedback, IsTakenInTurnByCallsThatRunAtOnce) {
     setoStream_t streams[2] = {nullptr, nullptr};
     for (setoStream_t& stream : streams) ASSERT_EQ(setoStreamCreate(&stream), setoSuccess);
     for (std::size_t step = 0; step < values.size(); ++step) all_reduce(values[step], queued, streams[step % 2]);
-    // Its calls go on without the handle.
+    // Its calls continue without the handle.
     ASSERT_EQ(setoErrorFeedbackDestroy(queued.state), setoSuccess);
     queued.state = nullptr;
     for (setoStream_t stream : streams) wait_for(stream);
@@ -188,7 +190,7 @@ TEST_F(ErrorFeedback, IsTakenInTurnByCallsThatRunAtOnce) {
   });
 }
 
-TEST_F(ErrorFeedback, IsNotSavedInTheMiddleOfACall) {
+TEST_F(ErrorFeedback, IsNotSavedDuringACall) {
   run_coded(2, [](const Seat& seat, setoComm_t comm) {
     Training training(seat, comm);
     std::vector<float> values(kCount, 0.3F);
@@ -199,7 +201,7 @@ TEST_F(ErrorFeedback, IsNotSavedInTheMiddleOfACall) {
       ASSERT_EQ(setoAllReduceConfig(values.data(), values.data(), kCount, setoFloat32, setoSum, comm, stream, &training.call),
                 setoSuccess);
     };
-    if (seat.rank == 0) {  // the other rank has not come yet, so it cannot end
+    if (seat.rank == 0) {  // the other rank has not called yet, so the call cannot end
       queue();
       for (const Answer& refused : {answer(setoErrorFeedbackSave(training.state, saved.data(), saved.size())),
                                     answer(setoErrorFeedbackLoad(training.state, saved.data(), saved.size())),
@@ -216,7 +218,7 @@ TEST_F(ErrorFeedback, IsNotSavedInTheMiddleOfACall) {
   });
 }
 
-TEST_F(ErrorFeedback, IsFreeAgainAfterItsCallHasFailed) {
+TEST_F(ErrorFeedback, IsUsableAfterItsCallHasFailed) {
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
@@ -238,7 +240,7 @@ TEST_F(ErrorFeedback, IsFreeAgainAfterItsCallHasFailed) {
   });
 }
 
-// One rank without: its share is lost, and all end with the same bits.
+// One rank has no state: its encoding error is lost, and all ranks still get the same bits.
 TEST_F(ErrorFeedback, MayBeMissingOnSomeRanks) {
   run_coded(3, [](const Seat& seat, setoComm_t comm) {
     Training training(seat, comm, seat.rank != 1);
@@ -249,8 +251,8 @@ TEST_F(ErrorFeedback, MayBeMissingOnSomeRanks) {
   });
 }
 
-// Averages, wider numbers, and parts that are not alike.
-TEST_F(ErrorFeedback, IsOfAnyReductionAndType) {
+// Averages, wider numbers, and parts of different sizes.
+TEST_F(ErrorFeedback, WorksWithEveryReductionAndType) {
   run_coded(3, [](const Seat& seat, setoComm_t comm) {
     constexpr int kSteps = 60;
     const std::size_t counts[3] = {1'000, 0, 333};
@@ -304,7 +306,7 @@ TEST_F(ErrorFeedback, OutlivesInfinity) {
   });
 }
 
-TEST_F(ErrorFeedback, OfAnotherShapeOrAlteredIsRefusedWithBothNamed) {
+TEST_F(ErrorFeedback, OfAnotherShapeOrAlteredIsRejected) {
   run_coded(2, [](const Seat& seat, setoComm_t comm) {
     Training training(seat, comm);
     std::vector<float> values(kCount, 0.5F);
@@ -314,10 +316,10 @@ TEST_F(ErrorFeedback, OfAnotherShapeOrAlteredIsRefusedWithBothNamed) {
     };
     const Answer shorter = summed(values.data(), kCount - 1, setoFloat32, setoSum);
     EXPECT_EQ(shorter.code, setoInvalidArgument) << shorter;
-    EXPECT_TRUE(shorter.says("it is of 10000 float, the call's input is 9999 float")) << shorter;
+    EXPECT_TRUE(shorter.says("the state has 10000 float, but the call's input has 9999 float")) << shorter;
     EXPECT_EQ(summed(doubles.data(), kCount, setoFloat64, setoSum).code, setoInvalidArgument);
     EXPECT_EQ(summed(values.data(), kCount, setoFloat32, setoMax).code, setoInvalidArgument);
-    // The same call as the one before, but for the state.
+    // The same call as before, except for the state.
     setoCallConfig_t wrong = SETO_CALL_CONFIG_INITIALIZER;
     ASSERT_EQ(setoErrorFeedbackCreate(&wrong.errorFeedback, 1, setoFloat32, training.comm), setoSuccess);
     setoCallConfig_t plain = SETO_CALL_CONFIG_INITIALIZER;
@@ -330,7 +332,7 @@ TEST_F(ErrorFeedback, OfAnotherShapeOrAlteredIsRefusedWithBothNamed) {
     const Answer sent =
         answer(setoSendConfig(values.data(), 1, setoFloat32, 1 - seat.rank, training.comm, nullptr, &training.call));
     EXPECT_EQ(sent.code, setoInvalidArgument) << sent;
-    EXPECT_TRUE(sent.says("only sums travel in a lossy codec")) << sent;
+    EXPECT_TRUE(sent.says("only sums are encoded")) << sent;
     EXPECT_EQ(setoErrorFeedbackDestroy(wrong.errorFeedback), setoSuccess);
     setoComm_t child = nullptr;
     ASSERT_EQ(setoCommSplit(training.comm, 0, seat.rank, &child, nullptr), setoSuccess);
@@ -348,7 +350,7 @@ TEST_F(ErrorFeedback, OfAnotherShapeOrAlteredIsRefusedWithBothNamed) {
       return answer(setoErrorFeedbackLoad(into, saved.data(), size));
     };
     const Answer of_another = loaded(other, saved.size());
-    EXPECT_TRUE(of_another.says("it is of 10000 float, this state of 5000 float")) << of_another;
+    EXPECT_TRUE(of_another.says("it has 10000 float, but this state has 5000 float")) << of_another;
     for (const std::size_t size : {std::size_t{0}, std::size_t{10}, std::size_t{32}, saved.size() - 1}) {
       const Answer cut = loaded(training.state, size);
       EXPECT_EQ(cut.code, setoInvalidArgument) << size << ": " << cut;
@@ -366,6 +368,29 @@ TEST_F(ErrorFeedback, OfAnotherShapeOrAlteredIsRefusedWithBothNamed) {
     EXPECT_EQ(other, nullptr);
     EXPECT_EQ(setoErrorFeedbackReset(nullptr), setoInvalidArgument);
   });
+}
+
+// A new communicator may get the address of a destroyed one. A state of the destroyed one must be rejected nevertheless.
+SETO_TEST_ALONE(ErrorFeedbackOfACommunicator, ThatWasDestroyedIsRejectedByANewOneAtTheSameAddress) {
+  constexpr int kAttempts = 200;
+  const auto made = [](setoComm_t& comm) { ASSERT_TRUE(succeeded(setoCommInitAll(&comm, 1, nullptr))); };
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    setoComm_t first = nullptr, second = nullptr;
+    made(first);
+    const void* const address = address_of(first);
+    setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
+    ASSERT_TRUE(succeeded(setoErrorFeedbackCreate(&call.errorFeedback, 1, setoFloat32, first)));
+    ASSERT_TRUE(succeeded(setoCommDestroy(first)));
+    made(second);
+    const bool same_address = address_of(second) == address;
+    float value = 1;
+    EXPECT_TRUE(failed(setoAllReduceConfig(&value, &value, 1, setoFloat32, setoSum, second, nullptr, &call), setoInvalidArgument,
+                       "it was made for another communicator"));
+    EXPECT_TRUE(succeeded(setoErrorFeedbackDestroy(call.errorFeedback)));
+    EXPECT_TRUE(succeeded(setoCommDestroy(second)));
+    if (same_address) return;
+  }
+  GTEST_SKIP() << "no communicator got the address of one before it";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A process that stands still, of the same machine: nothing hangs up, and only its silence tells.
+// A frozen process of the same machine: no connection closes, and only missing heartbeats reveal it.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,13 +14,13 @@
 namespace seto::testing {
 namespace {
 
-// The limits are of the process: set before the library reads them.
+// Sets the limits of the process before the library reads them.
 void expect_quick_liveness() {
   setenv("SETO_HEARTBEAT_MS", "50", 1);
   setenv("SETO_LIVENESS_TIMEOUT_MS", "700", 1);
 }
 
-TEST(FrozenRank, IsNamedByAllOthersAndLearnsItWhenItGoesOn) {
+TEST(FrozenRank, IsNamedByAllOthersAndFailsWhenItContinues) {
   constexpr int kRanks = 3;
   constexpr int kFrozen = 1;
   Job job(Kind::processes, kRanks, [](const Seat& seat) {

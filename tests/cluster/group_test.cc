@@ -1,4 +1,4 @@
-// Groups through the C API: what is queued, issued as one, and refused.
+// Groups through the C API: calls that are queued, issued together, and rejected.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ struct Message {
 };
 
 // Every rank draws the same messages and queues its own ends of them.
-TEST_P(Groups, OfRandomMessagesDeliverThemAll) {
+TEST_P(Groups, DeliverAllOfManyRandomMessages) {
   static constexpr std::uint64_t kSeed = 11;
   RecordProperty("seed", kSeed);
   EXPECT_TRUE(run_ranks(GetParam(), 4, [](ApiRank& own) {
@@ -63,8 +63,8 @@ TEST_P(Groups, OfRandomMessagesDeliverThemAll) {
   }));
 }
 
-// Rank 2 has no part in the first message, so that its first call is the exchange. The last message may not overtake the exchange
-// there either. A message to oneself may have its ends on both sides of it.
+// Rank 2 takes no part in the first message, so its first call is the exchange. The last message must not overtake the exchange
+// on rank 2 either. A message to the rank itself may have its ends before and after the exchange.
 TEST_P(Groups, KeepMessagesAndExchangesInOrder) {
   EXPECT_TRUE(run_ranks(GetParam(), 3, [](ApiRank& own) {
     constexpr std::size_t kLong = 500'000, kPart = 100;
@@ -99,8 +99,8 @@ TEST_P(Groups, KeepMessagesAndExchangesInOrder) {
   }));
 }
 
-// The receiver has one stream, so that it takes the messages in the order of its calls; the third may not join the first, whose
-// stream it shares.
+// The receiver has one stream, so it receives the messages in the order of its calls. The third must not run together with the
+// first, whose stream it shares.
 TEST_P(Groups, KeepTheOrderOfMessagesAcrossStreams) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     constexpr std::size_t kMessages = 5;
@@ -147,7 +147,7 @@ TEST_P(Groups, NestAndBlockOnlyAtTheOutermostEnd) {
   }));
 }
 
-TEST_P(Groups, CopyWhatACallPointsAt) {
+TEST_P(Groups, CopyTheArgumentsOfACall) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     Floats sum(4, 3), in(3, static_cast<float>(own.rank)), all(3, -1);
     setoRedOp_t twice{};
@@ -169,7 +169,7 @@ TEST_P(Groups, CopyWhatACallPointsAt) {
   }));
 }
 
-TEST_P(Groups, GiveTheFirstFailureAndDoTheRest) {
+TEST_P(Groups, ReturnTheFirstFailureAndRunTheOtherCalls) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     Floats data(4, 1);
     EXPECT_EQ(setoGroupStart(), setoSuccess);
@@ -180,7 +180,7 @@ TEST_P(Groups, GiveTheFirstFailureAndDoTheRest) {
   }));
 }
 
-TEST_P(Groups, MatchMessagesToOneselfInOrder) {
+TEST_P(Groups, MatchMessagesToTheSameRankInOrder) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     Floats a(3, 1), b(2, 2), c(3), d(2);
     EXPECT_EQ(setoGroupStart(), setoSuccess);
@@ -207,7 +207,7 @@ TEST(Group, EndedWithoutAStartIsNamed) {
   EXPECT_TRUE(run_alone([] { EXPECT_THAT(outcome(setoGroupEnd()), HasSubstr("has started no group")); }));
 }
 
-// One thread drives all ranks, whose contexts are their own.
+// One thread drives all ranks; each rank has its own context.
 TEST(Group, OfOneThreadDrivesAllRanks) {
   EXPECT_TRUE(run_alone([] {
     constexpr int kRanks = 4;
@@ -229,7 +229,7 @@ TEST(Group, OfOneThreadDrivesAllRanks) {
   }));
 }
 
-TEST(Group, HoldingCallsOfADestroyedCommunicatorIsNamed) {
+TEST(Group, WithCallsOfADestroyedCommunicatorIsNamed) {
   EXPECT_TRUE(run_alone([] {
     setoComm_t comm = nullptr;
     ASSERT_EQ(outcome(setoCommInitAll(&comm, 1, nullptr)), kGood);
@@ -241,7 +241,7 @@ TEST(Group, HoldingCallsOfADestroyedCommunicatorIsNamed) {
   }));
 }
 
-TEST(Group, MixingMakingAndUsingIsNamed) {
+TEST(Group, WithInitsAndOtherCallsIsNamed) {
   EXPECT_TRUE(run_alone([] {
     setoComm_t comm = nullptr, other = nullptr;
     ASSERT_EQ(outcome(setoCommInitAll(&comm, 1, nullptr)), kGood);
@@ -258,8 +258,8 @@ TEST(Group, MixingMakingAndUsingIsNamed) {
   }));
 }
 
-// Several communicators, each used by a thread of its own, at once.
-TEST(Group, OfSeveralThreadsAndCommunicatorsDoNotMeet) {
+// Several communicators, each used by its own thread at the same time.
+TEST(Group, OfSeveralThreadsAndCommunicatorsAreIndependent) {
   EXPECT_TRUE(run_alone([] {
     constexpr int kRanks = 2, kJobs = 3;
     std::vector<std::thread> threads;

@@ -1,4 +1,4 @@
-// A rank that makes no call, and asks now and then how its communicator is: it hears what became of the others.
+// A rank that makes no call, and polls the state of its communicator now and then, learns of failures of the others.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ namespace {
 constexpr int kRanks = 3;
 constexpr int kLost = 1;
 
-// Asks until there is something to hear; the text of it comes along.
+// Polls until there is a failure, and returns it with its text.
 Answer asked(setoComm_t comm) {
   const Deadline until = Deadline::after_ms(20'000);
   setoResult_t state = setoSuccess;
@@ -28,7 +28,7 @@ Answer asked(setoComm_t comm) {
   return {state, setoGetLastError(comm)};
 }
 
-// What the two idle ranks hear when the third, in `lose`, does what it does.
+// Checks the failure that the two idle ranks report when the third rank runs `lose`.
 void expect_heard(const std::function<void(setoComm_t)>& lose, const std::string& part) {
   Job job(Kind::processes, kRanks, [&](const Seat& seat) {
     setenv("SETO_HEARTBEAT_MS", "50", 1);
@@ -62,15 +62,15 @@ void expect_heard(const std::function<void(setoComm_t)>& lose, const std::string
   job.finish();
 }
 
-TEST(IdleRank, HearsThatAnotherAborted) {
+TEST(IdleRank, ReportsARankThatAborted) {
   expect_heard([](setoComm_t comm) { EXPECT_EQ(setoCommAbort(comm), setoSuccess); }, "setoCommAbort was called on rank 1");
 }
 
-TEST(IdleRank, HearsThatAnotherStandsStill) {
+TEST(IdleRank, ReportsAFrozenRank) {
   expect_heard([](setoComm_t) { raise(SIGSTOP); }, "gave no sign of life for 0.");
 }
 
-TEST(IdleRank, HearsThatAnotherWasTooLate) {
+TEST(IdleRank, ReportsARankThatWasTooLate) {
   expect_heard(
       [](setoComm_t comm) {
         int value = 1;
@@ -81,7 +81,7 @@ TEST(IdleRank, HearsThatAnotherWasTooLate) {
       "never came");
 }
 
-TEST(IdleRank, HearsThatAnotherWasKilled) {
+TEST(IdleRank, ReportsAKilledRank) {
   Job job(Kind::processes, kRanks, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
@@ -100,8 +100,8 @@ TEST(IdleRank, HearsThatAnotherWasKilled) {
   job.finish();
 }
 
-// It may have done all that there was to do.
-TEST(IdleRank, DoesNotMissWhoLeftInPeace) {
+// The rank may have done all its work.
+TEST(IdleRank, DoesNotReportARankThatDestroyedItsCommunicator) {
   run_ranks(Kind::processes, kRanks, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);

@@ -1,4 +1,4 @@
-// Over TCP a call may end while what it sent is still on its way: it arrives, or its receiver hears that it will not.
+// Over TCP a call may end while its data is still in flight. The data arrives, or the receiver learns that it will not.
 
 #include <gtest/gtest.h>
 
@@ -24,11 +24,11 @@ class LastWords : public ::testing::TestWithParam<const char*> {
   }
 };
 
-// More than a call keeps to itself, and less than the kernel takes for somebody who does not read: 2.7 MB over loopback where a
-// socket may have 4 MiB to send.
+// More than a call buffers itself, and less than the kernel accepts for a peer that does not read: 2.7 MB over loopback where a
+// socket's send buffer may have 4 MiB.
 constexpr std::size_t kInts = std::size_t{1} << 18;
 
-TEST_P(LastWords, OfABroadcastAreReadByWhoComesWhenItsRootIsGone) {
+TEST_P(LastWords, OfABroadcastAreReadAfterItsRootIsGone) {
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
@@ -48,7 +48,7 @@ TEST_P(LastWords, OfABroadcastAreReadByWhoComesWhenItsRootIsGone) {
   });
 }
 
-TEST_P(LastWords, OfAMessageAreReadByWhoComesWhenItsSenderIsGone) {
+TEST_P(LastWords, OfAMessageAreReadAfterItsSenderIsGone) {
   constexpr std::size_t kCount = 50'000;
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
@@ -71,8 +71,8 @@ TEST_P(LastWords, OfAMessageAreReadByWhoComesWhenItsSenderIsGone) {
   });
 }
 
-// The peer reads nothing at all, so what was sent stays where it is.
-TEST_P(LastWords, OfWhoAbortsKeepNobodyWaiting) {
+// The peer reads nothing at all, so the sent data stays in the buffers.
+TEST_P(LastWords, DoNotDelayAnAbort) {
   constexpr std::size_t kMuch = std::size_t{32} << 20;
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
@@ -92,7 +92,7 @@ TEST_P(LastWords, OfWhoAbortsKeepNobodyWaiting) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(setoCommAbort(comm), setoSuccess);
     caller.join();
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1'500)) << "2 s are what a farewell may take";
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1'500)) << "an orderly close may take 2 s";
     ASSERT_TRUE(seat.meet(1));
   });
 }

@@ -11,10 +11,10 @@
 namespace seto::testing {
 namespace {
 
-// Each way in which a job can end; nothing of it may stay.
+// Every way in which a job can end. Nothing of it may remain.
 struct Ending {
   const char* name;
-  int killed;  // how many of the ranks, from 0
+  int killed;  // number of killed ranks, from rank 0
   setoResult_t (*end)(setoComm_t comm, const Seat& seat);
 };
 
@@ -40,7 +40,7 @@ TEST_P(LeftBehind, Nothing) {
   const Ending& ending = GetParam();
 #ifdef SETO_SANITIZED
   if (std::string(ending.name) == "ExitWithout")
-    GTEST_SKIP() << "skipped: a communicator is left on purpose, which the leak checker reports";
+    GTEST_SKIP() << "skipped: a communicator is not destroyed on purpose, which the leak checker reports";
 #endif
   constexpr int kRanks = 4;
   const std::set<std::string> before = shared_memory_files();
@@ -60,12 +60,13 @@ TEST_P(LeftBehind, Nothing) {
   });
   for (int rank = 0; rank < kRanks; ++rank) ASSERT_TRUE(job.reached(rank, ending.killed > 0 ? 3 : 1));
   const std::set<std::string> sockets = job.sockets();
-  EXPECT_GE(sockets.size(), static_cast<std::size_t>(kRanks)) << "each process listens somewhere, or this test sees nothing";
+  EXPECT_GE(sockets.size(), static_cast<std::size_t>(kRanks))
+      << "each process has a listening socket, or this test checks nothing";
   job.board().signal = 1;
   for (int rank = 0; rank < ending.killed; ++rank) job.kill(rank);
   job.finish();
-  for (const std::string& name : still_open(sockets)) ADD_FAILURE() << "local socket " << name << " is left";
-  for (const std::string& name : shared_memory_files()) EXPECT_EQ(before.count(name), 1U) << name << " is left";
+  for (const std::string& name : still_open(sockets)) ADD_FAILURE() << "local socket " << name << " was left behind";
+  for (const std::string& name : shared_memory_files()) EXPECT_EQ(before.count(name), 1U) << name << " was left behind";
 }
 
 INSTANTIATE_TEST_SUITE_P(Cluster, LeftBehind, ::testing::ValuesIn(kEndings),

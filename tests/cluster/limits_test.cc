@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "src/bootstrap/providers/single_rank.h"
+#include "src/core/call/collective_call.h"
+#include "src/core/launch/launch_cache.h"
+#include "tests/support/communicators.h"
 #include "tests/support/ranks.h"
 
 namespace seto::testing {
@@ -35,7 +39,7 @@ TEST_P(Descriptors, SixtyFourSufficeForFourRanks) {
 INSTANTIATE_TEST_SUITE_P(Cluster, Descriptors, ::testing::Values(Kind::processes, Kind::threads),
                          [](const auto& one) { return name_of(one.param); });
 
-// Whatever the number at which they run out: an error that says so on the rank that has none, one that names it on the others.
+// At every limit at which descriptors run out, the rank that has none fails with an error that says so, and the others name it.
 TEST(DescriptorsRunOut, IsNamedOnEveryRank) {
   for (rlim_t limit = 6; limit <= 24; limit += 2) {
     run_ranks(Kind::processes, 3, [limit](const Seat& seat) {
@@ -64,7 +68,7 @@ TEST(DescriptorsRunOut, IsNamedOnEveryRank) {
   }
 }
 
-// A rank's segment may hold so much and no more: small operations go on, a large one says what is missing, and everybody ends.
+// A rank's segment has a limit. Small operations continue, a large one fails with the reason, and every call ends.
 class SharedMemory : public ::testing::TestWithParam<Kind> {};
 
 TEST_P(SharedMemory, ExhaustedIsNamedOnEveryRank) {
@@ -92,7 +96,7 @@ TEST_P(SharedMemory, ExhaustedIsNamedOnEveryRank) {
 INSTANTIATE_TEST_SUITE_P(Cluster, SharedMemory, ::testing::Values(Kind::processes, Kind::threads),
                          [](const auto& one) { return name_of(one.param); });
 
-TEST(SharedMemoryLimits, TooLittleForAnythingIsNamedAtInit) {
+TEST(SharedMemoryLimits, TooLittleForAnyCallIsNamedAtInit) {
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     (void)seat.id();
     if (seat.rank == 1) lower_limit(RLIMIT_FSIZE, 1 << 20);
@@ -106,9 +110,9 @@ TEST(SharedMemoryLimits, TooLittleForAnythingIsNamedAtInit) {
   });
 }
 
-TEST(SharedMemoryLimits, NoAddressesAreNamedAtInit) {
+TEST(SharedMemoryLimits, MissingAddressSpaceIsNamedAtInit) {
 #ifdef SETO_SANITIZED
-  GTEST_SKIP() << "skipped: sanitizers reserve more addresses than any such limit";
+  GTEST_SKIP() << "skipped: sanitizers reserve more address space than such a limit allows";
 #endif
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     (void)seat.id();
@@ -121,6 +125,23 @@ TEST(SharedMemoryLimits, NoAddressesAreNamedAtInit) {
     EXPECT_TRUE(made.says(seat.rank == 1 ? "ulimit -v" : "rank 1")) << "rank " << seat.rank << ": " << made;
     seat.meet(1);
   });
+}
+
+// Otherwise a program with many sizes would fill the memory. The tasks of a communicator say when their operations have ended.
+TEST(CommunicatorShapes, AreBounded) {
+  SingleRankBootstrap bootstrap;
+  Result<std::shared_ptr<Communicator>> made = make_communicator(bootstrap, {}, nullptr);
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  Communicator& communicator = *made.value();
+  std::vector<float> data(2 * LaunchCache::kMostShapes, 1);
+  for (std::uint64_t count = 1; count <= data.size(); ++count) {
+    Call call;
+    call.input = call.output = data.data();
+    call.count = count;
+    const Status status = run(communicator, call);
+    ASSERT_TRUE(status.ok()) << status.text();
+  }
+  EXPECT_EQ(shapes_kept_by(communicator), LaunchCache::kMostShapes);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What communicators cost in time and memory.
+// The cost of communicators in time and memory.
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "src/api/support/handles.h"
+#include "src/core/connect/context.h"
+#include "tests/support/communicators.h"
 #include "tests/support/ranks.h"
+#include "transports/shm/contexts_of_process.h"
 
 namespace seto::testing {
 namespace {
@@ -26,7 +28,7 @@ std::uint64_t now_ns() {
 
 double ms_since(std::uint64_t begin_ns) { return static_cast<double>(now_ns() - begin_ns) / 1e6; }
 
-// KiB that the process holds for itself, shared pages not among them.
+// KiB of private memory of the process, without shared pages.
 std::uint64_t anonymous_kib() {
   std::ifstream rollup("/proc/self/smaps_rollup");
   for (std::string row; std::getline(rollup, row);)
@@ -34,7 +36,9 @@ std::uint64_t anonymous_kib() {
   return 0;
 }
 
-std::uint64_t segment_kib(setoComm_t comm) { return comm->communicator()->context()->segment().segment.populated() / 1024; }
+std::uint64_t segment_kib(setoComm_t comm) {
+  return ContextsOfProcess::instance().find(context_of(comm).id())->segment.populated() / 1024;
+}
 
 void use(setoComm_t comm, int ranks) {
   float value = 1;
@@ -49,7 +53,7 @@ constexpr double kMakeMs = 60'000;
 constexpr double kMakeMs = 1000;
 #endif
 
-// As a user makes them: an id for each, a context for each, or one that all of a rank share.
+// As users make them: an id for each, and a context for each or one that all communicators of a rank share.
 class HundredCommunicators : public ::testing::TestWithParam<std::tuple<Kind, bool>> {};
 
 TEST_P(HundredCommunicators, AreMadeAndUsedInASecond) {
@@ -66,7 +70,7 @@ TEST_P(HundredCommunicators, AreMadeAndUsedInASecond) {
     for (int i = 0; i < kCommunicators; ++i) {
       setoConfig_t config = config_of_test();
       config.context = context;
-      // The job's board carries the id of each in turn.
+      // The job's board carries one id after another.
       if (i > 0) {
         if (seat.rank == 0) {
           ASSERT_EQ(setoGetUniqueId(&seat.board.id), setoSuccess);
@@ -82,7 +86,7 @@ TEST_P(HundredCommunicators, AreMadeAndUsedInASecond) {
     const double took_ms = ms_since(begin_ns);
     if (seat.rank == 0)
       std::printf("%d communicators of %d %s, %s: %.0f ms\n", kCommunicators, kRanks, name_of(kind).c_str(),
-                  shared ? "one context a rank" : "a context each", took_ms);
+                  shared ? "one context for each rank" : "one context for each communicator", took_ms);
     EXPECT_LT(took_ms, kMakeMs) << "rank " << seat.rank;
     for (setoComm_t comm : comms) EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
     if (context != nullptr) {
@@ -100,12 +104,12 @@ INSTANTIATE_TEST_SUITE_P(Cluster, HundredCommunicators,
 
 constexpr std::uint64_t kMostKib = 2048;
 
-TEST(CommunicatorMemory, IsUnderTwoMebibytesARank) {
+TEST(CommunicatorMemory, IsUnderTwoMebibytesForEachRank) {
 #ifdef SETO_SANITIZED
-  GTEST_SKIP() << "skipped: sanitizers' shadows are counted with the memory of the process";
+  GTEST_SKIP() << "skipped: the memory of the process includes the shadow memory of sanitizers";
 #endif
   run_ranks(Kind::processes, kRanks, [](const Seat& seat) {
-    // The first brings what the process has once: threads, tables, the allocator's arenas.
+    // The first communicator adds what the process has once: threads, tables, the allocator's arenas.
     const std::uint64_t before_all = anonymous_kib();
     const setoComm_t first = seat.join();
     ASSERT_NE(first, nullptr);
@@ -134,7 +138,7 @@ TEST(CommunicatorMemory, IsUnderTwoMebibytesARank) {
   });
 }
 
-// The first call binds a plan, gets its memory and may measure the machine.
+// The first call binds a plan, allocates its memory and may calibrate the links.
 TEST(FirstCall, IsPrintedAndBounded) {
   for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 20}) {
     run_ranks(Kind::processes, kRanks, [bytes](const Seat& seat) {

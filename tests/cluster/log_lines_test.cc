@@ -1,4 +1,4 @@
-// What the log says of communicators and of operations that do not end.
+// Log lines about communicators and about operations that do not end.
 
 #include <algorithm>
 #include <cstdlib>
@@ -59,7 +59,8 @@ SETO_TEST_ALONE(LogLines, a_communicator_and_its_choices_are_told_where_asked_fo
   setenv("SETO_LOG", "debug", 1);
   LogCapture log;
   ThreadRanks ranks(3);
-  const std::vector<std::string> made = lines_with(log, " of 3 ranks (3 a node); of the others 2 are threads of this process");
+  const std::vector<std::string> made =
+      lines_with(log, " of 3 ranks (3 a node); of the other ranks 2 are threads of this process");
   ASSERT_EQ(made.size(), 1U);
   EXPECT_NE(made[0].find("Seto " + std::to_string(SETO_MAJOR) + "."), std::string::npos) << made[0];
   EXPECT_NE(made[0].find(" constants: node "), std::string::npos) << made[0];
@@ -68,7 +69,7 @@ SETO_TEST_ALONE(LogLines, a_communicator_and_its_choices_are_told_where_asked_fo
     for (int i = 0; i < 3; ++i)
       EXPECT_TRUE(succeeded(setoAllReduce(values.data(), values.data(), 5, setoFloat32, setoSum, comm, nullptr)));
   });
-  EXPECT_EQ(lines_with(log, "all_reduce of 5 float, sum runs as ").size(), 3U) << "each rank once";
+  EXPECT_EQ(lines_with(log, "all_reduce of 5 float, sum runs as ").size(), 3U) << "once for each rank";
   EXPECT_TRUE(lines_with(log, "not ended").empty());
 }
 

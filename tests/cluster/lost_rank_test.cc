@@ -13,13 +13,16 @@
 namespace seto::testing {
 namespace {
 
+constexpr std::size_t kSmall = 2;
 #ifdef SETO_SANITIZED
-constexpr std::uint64_t kNoticeMs = 5000;  // instrumented code on shared cores
+constexpr std::uint64_t kNoticeMs = 5000;  // for instrumented code on shared cores
+constexpr std::size_t kLarge = std::size_t{2} << 20;
+constexpr std::uint64_t kSmallCalls = 100;
 #else
 constexpr std::uint64_t kNoticeMs = 1000;
-#endif
-constexpr std::size_t kSmall = 2;
 constexpr std::size_t kLarge = std::size_t{16} << 20;  // 64 MiB of floats
+constexpr std::uint64_t kSmallCalls = 1000;
+#endif
 
 std::uint64_t now_ns() {
   timespec time{};
@@ -27,7 +30,7 @@ std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// Repeats until it fails, counting, and gives the failure with its time.
+// Repeats the operation until it fails, counts, and returns the failure with its time.
 Answer repeat(const std::function<setoResult_t()>& operation, const Seat& seat) {
   const auto rank = static_cast<std::size_t>(seat.rank);
   for (;;) {
@@ -45,19 +48,19 @@ void expect_named(const Answer& heard, const Seat& seat, int lost) {
   EXPECT_TRUE(heard.says("rank " + std::to_string(lost))) << "rank " << seat.rank << ": " << heard;
 }
 
-// Gives how long the slowest took to notice.
+// Returns the time after which the slowest rank had reported the failure.
 std::uint64_t slowest_ms(Job& job, int ranks, int lost, std::uint64_t since_ns) {
   std::uint64_t slowest = 0;
   for (int rank = 0; rank < ranks; ++rank) {
     if (rank == lost) continue;
     const std::uint64_t at = job.board().time_ns[static_cast<std::size_t>(rank)];
-    EXPECT_GT(at, since_ns) << "rank " << rank << " failed before anything was wrong, or never";
+    EXPECT_GT(at, since_ns) << "rank " << rank << " failed before the fault, or never";
     if (at > since_ns) slowest = std::max(slowest, (at - since_ns) / 1'000'000);
   }
   return slowest;
 }
 
-using Parameters = std::tuple<int, int, std::size_t>;  // ranks, who is lost, count
+using Parameters = std::tuple<int, int, std::size_t>;  // ranks, lost rank, count
 class KilledRank : public ::testing::TestWithParam<Parameters> {};
 
 TEST_P(KilledRank, IsNamedByAllOthersWithinASecond) {
@@ -74,7 +77,7 @@ TEST_P(KilledRank, IsNamedByAllOthersWithinASecond) {
     EXPECT_EQ(again.text, heard.text) << "the first reason stays";
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });
-  ASSERT_TRUE(job.reached(lost, count == kSmall ? 1000 : 3));
+  ASSERT_TRUE(job.reached(lost, count == kSmall ? kSmallCalls : 3));
   const std::uint64_t killed_ns = now_ns();
   job.kill(lost);
   job.finish();
@@ -95,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Cluster, KilledRank,
                                   (std::get<2>(one.param) == kSmall ? "Small" : "Large");
                          });
 
-// Other collectives wait in other ways; the sleeping ranks must be woken too.
+// Other collectives wait in other ways, and sleeping ranks must be woken too.
 class KilledIn : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(KilledIn, CollectiveIsNamedByAllOthers) {
@@ -109,7 +112,7 @@ TEST_P(KilledIn, CollectiveIsNamedByAllOthers) {
     std::vector<float> out(count * kRanks);
     int root = 0;
     const auto operation = [&] {
-      root = (root + 1) % kRanks;  // so that the lost rank is the root in turn
+      root = (root + 1) % kRanks;  // so that the lost rank is sometimes the root
       if (collective == "AllGather") return setoAllGather(in.data(), out.data(), count, setoFloat32, comm, nullptr);
       if (collective == "AllToAll") return setoAlltoAll(in.data(), out.data(), count, setoFloat32, comm, nullptr);
       if (collective == "Broadcast") return setoBroadcast(in.data(), out.data(), count, setoFloat32, root, comm, nullptr);
@@ -131,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Cluster, KilledIn,
                          ::testing::Values("AllGather", "AllToAll", "Broadcast", "Reduce", "Barrier", "ReduceScatter"),
                          [](const auto& one) { return one.param; });
 
-// A rank that stands still (stopped, or busy elsewhere) while the others sleep in the kernel, and then dies.
+// A rank that is frozen (stopped, or busy elsewhere) while the others sleep in the kernel, and then dies.
 TEST(KilledRankLate, WakesSleepers) {
   constexpr int kRanks = 4;
   Job job(Kind::processes, kRanks, [](const Seat& seat) {
@@ -148,7 +151,7 @@ TEST(KilledRankLate, WakesSleepers) {
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });
   for (int rank = 0; rank < kRanks; ++rank) ASSERT_TRUE(job.reached(rank, 1));
-  // Asleep by then: that is what is tested, not what the test waits for.
+  // The others sleep by then. The test is about sleeping ranks; it does not wait for an event here.
   const std::uint64_t asleep_ns = now_ns() + 300'000'000;
   while (now_ns() < asleep_ns) std::this_thread::yield();
   const std::uint64_t killed_ns = now_ns();
@@ -161,7 +164,7 @@ TEST(KilledRankLate, WakesSleepers) {
 
 class LeavingRank : public ::testing::TestWithParam<std::string> {};
 
-// A rank that ends properly while the others go on.
+// A rank that destroys its communicator while the others continue.
 TEST_P(LeavingRank, IsNamed) {
   const std::string way = GetParam();
   run_ranks(Kind::processes, 3, [&](const Seat& seat) {
@@ -184,9 +187,9 @@ TEST_P(LeavingRank, IsNamed) {
   });
 }
 
-// Each rank waits for a message of the next one, and the last one leaves: the news travels from rank to rank, and all name the
-// last.
-TEST(LostRank, IsNamedByAllWhoWaitForEachOther) {
+// Each rank waits for a message of the next one, and the last one leaves. The failure travels from rank to rank, and all ranks
+// name the last.
+TEST(LostRank, IsNamedByAChainOfWaitingRanks) {
   run_ranks(Kind::processes, 5, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
@@ -206,7 +209,7 @@ TEST(LostRank, IsNamedByAllWhoWaitForEachOther) {
   });
 }
 
-// The ways that end one rank and not the process of all.
+// Ends of one rank that do not end the process of all.
 class LeavingThread : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LeavingThread, IsNamed) {
@@ -245,7 +248,7 @@ TEST_P(LateRank, IsNamedAtTheDeadline) {
       const std::uint64_t begin_ns = now_ns();
       const Answer late = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr));
       const std::uint64_t took_ms = (now_ns() - begin_ns) / 1'000'000;
-      // The first that gives up leaves, and the other may hear of that before its own deadline.
+      // The first rank that times out leaves, and the other may learn of that before its own deadline.
       EXPECT_TRUE(late.code == setoTimeout || late.code == setoRemoteError) << late;
       EXPECT_TRUE(late.says("1") && late.says("2") && late.says("never came")) << "rank " << seat.rank << ": " << late;
       EXPECT_GE(took_ms, 400U);
@@ -256,8 +259,9 @@ TEST_P(LateRank, IsNamedAtTheDeadline) {
   });
 }
 
-// In a ring a rank waits for the one before it, whoever is missing: the first that gives up says for what.
-TEST_P(LateRank, IsWaitedForAtAStepThatIsNamed) {
+// In a ring a rank waits for the previous one, whichever rank is missing. The first rank that times out names the slice that it
+// waits for.
+TEST_P(LateRank, IsReportedWithTheStepThatWaits) {
   run_ranks(GetParam(), 4, [](const Seat& seat) {
     setoConfig_t config = config_of_test();
     config.algorithm = "ring";
@@ -271,7 +275,7 @@ TEST_P(LateRank, IsWaitedForAtAStepThatIsNamed) {
       const Answer late =
           answer(setoAllReduceConfig(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr, &call));
       EXPECT_EQ(late.code, seat.rank == 1 ? setoTimeout : setoRemoteError) << late;
-      // Rank 0 sent its part on, and nothing after it: rank 1 waits for what rank 0 must have of rank 3.
+      // Rank 0 sent its own part and nothing after it: rank 1 waits for data that rank 0 must get from rank 3.
       if (seat.rank == 1) {
         EXPECT_TRUE(late.says("rank 3 never came; rank 1 waits for slice 1 of 1 from rank 0 (step 3 of ")) << late;
         EXPECT_TRUE(late.says(", ring all_reduce)")) << late;
@@ -282,14 +286,14 @@ TEST_P(LateRank, IsWaitedForAtAStepThatIsNamed) {
   });
 }
 
-// The deadline of one call, and the rank comes at last: what it is told names the reason.
-TEST_P(LateRank, IsToldWhenItComes) {
+// One call has a deadline, and the late rank calls after it: its failure names the reason.
+TEST_P(LateRank, FailsWithTheReasonWhenItCalls) {
   run_ranks(GetParam(), 2, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
     std::vector<float> values(50'000, 1.0F);
     setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
-    // In one shot the late rank would find all that it needs, and end well.
+    // With one_shot the late rank would find all data that it needs, and succeed.
     ASSERT_EQ(setoAlgorithmId("two_shot", &call.algorithm), setoSuccess);
     if (seat.rank == 1) {
       while (seat.board.counter[0].load() < 1) std::this_thread::yield();
@@ -315,7 +319,7 @@ INSTANTIATE_TEST_SUITE_P(Cluster, LateRank, ::testing::Values(Kind::processes, K
 
 // ---- work pending at the end ----
 
-// Rank 0 destroys what it has queued: the others never come to it, or have left.
+// Rank 0 destroys its queued operations; the other ranks never issue them, or have left.
 TEST(PendingWork, AbortEndsIt) {
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
@@ -343,7 +347,7 @@ TEST(PendingWork, AbortEndsIt) {
   });
 }
 
-// Destroy waits for what this rank has queued: the deadline bounds it.
+// Destroy waits for the operations that this rank has queued, limited by their deadline.
 TEST(PendingWork, DestroyWaitsForItWithinTheDeadline) {
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     setoConfig_t config = config_of_test();
@@ -368,7 +372,7 @@ TEST(PendingWork, DestroyWaitsForItWithinTheDeadline) {
   });
 }
 
-// The same with ranks that come: destroy completes the work first.
+// The same with ranks that issue the operations: destroy completes the work first.
 TEST(PendingWork, DestroyCompletesIt) {
   run_ranks(Kind::processes, 3, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
@@ -406,55 +410,12 @@ TEST(PendingWork, AbortFromAnotherThreadEndsABlockingCall) {
     seat.meet(1);
     if (seat.rank == 1) {
       float value = 1;
-      // What rank 0 had sent before it was aborted may be enough for the first.
+      // The data that rank 0 had sent before the abort may be enough for the first call.
       Answer heard = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr));
       if (heard.code == setoSuccess) heard = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr));
       expect_named(heard, seat, 0);
       EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
     }
-  });
-}
-
-// ---- group misuse ----
-
-TEST(GroupMisuse, IsNamedAndHarmless) {
-  run_ranks(Kind::processes, 2, [](const Seat& seat) {
-    const setoComm_t comm = seat.join();
-    ASSERT_NE(comm, nullptr);
-    EXPECT_EQ(setoGroupEnd(), setoInvalidUsage) << "never started";
-    // A wrong call within: the group's result is the failure, on every rank.
-    std::vector<float> values(100, 1.0F);
-    ASSERT_EQ(setoGroupStart(), setoSuccess);
-    (void)setoAllReduce(values.data(), values.data(), values.size(), static_cast<setoDataType_t>(13), setoSum, comm, nullptr);
-    const Answer ended = answer(setoGroupEnd());
-    EXPECT_EQ(ended.code, setoInvalidArgument) << ended;
-    EXPECT_TRUE(ended.says("datatype")) << ended;
-    // An empty one, nested.
-    ASSERT_EQ(setoGroupStart(), setoSuccess);
-    ASSERT_EQ(setoGroupStart(), setoSuccess);
-    EXPECT_EQ(setoGroupEnd(), setoSuccess);
-    EXPECT_EQ(setoGroupEnd(), setoSuccess);
-    // To a peer that is none.
-    ASSERT_EQ(setoGroupStart(), setoSuccess);
-    (void)setoSend(values.data(), 1, setoFloat32, 2, comm, nullptr);
-    const Answer peer = answer(setoGroupEnd());
-    EXPECT_EQ(peer.code, setoInvalidArgument) << peer;
-    expect_works(comm, seat);
-    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
-  });
-}
-
-TEST(GroupMisuse, DestroyWithinAGroupIsNamedAndNoCrash) {
-  run_ranks(Kind::processes, 2, [](const Seat& seat) {
-    const setoComm_t comm = seat.join();
-    ASSERT_NE(comm, nullptr);
-    std::vector<float> values(100, 1.0F);
-    ASSERT_EQ(setoGroupStart(), setoSuccess);
-    ASSERT_EQ(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr), setoSuccess);
-    (void)setoCommDestroy(comm);
-    const Answer ended = answer(setoGroupEnd());
-    EXPECT_NE(ended.code, setoSuccess) << "its communicator is gone";
-    EXPECT_NE(ended.code, setoInternalError) << ended;
   });
 }
 

@@ -1,4 +1,4 @@
-// More ranks than one step of the engine can add.
+// More ranks than one step of the engine can reduce.
 
 #include <cstdlib>
 #include <vector>

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -17,9 +19,23 @@ struct Shape {
   int root = 0;
 };
 
+// As long as any of these calls needs, and no longer: under a sanitizer most of a test's time would go into the pages of unused
+// buffers.
 struct Buffers {
-  std::vector<double> in = std::vector<double>(1 << 20, 1.0);
-  std::vector<double> out = std::vector<double>(1 << 20);
+  explicit Buffers(int ranks, std::initializer_list<Shape> shapes) {
+    std::size_t elements = 0;  // of 8 bytes, the longest type
+    for (const Shape& shape : shapes)
+      elements = std::max(elements, shape.count * (all_ranks_count(shape) ? static_cast<std::size_t>(ranks) : 1));
+    in.assign(elements, 1.0);
+    out.resize(elements);
+  }
+  static bool all_ranks_count(const Shape& shape) {
+    const std::string name = shape.collective;
+    return name != "all_reduce" && name != "broadcast" && name != "reduce";
+  }
+
+  std::vector<double> in;
+  std::vector<double> out;
 };
 
 setoResult_t call(const Shape& shape, Buffers& buffers, setoComm_t comm) {
@@ -37,8 +53,8 @@ setoResult_t call(const Shape& shape, Buffers& buffers, setoComm_t comm) {
   return setoBarrier(comm, nullptr);
 }
 
-// A rank that sends only may be done before another comes: then it hears of the disagreement in one of its next calls, whatever
-// they are, and never later than at the next barrier.
+// A rank that only sends may have ended its call before another rank calls. Then it learns of the mismatch in one of its next
+// calls, and at the next barrier at the latest.
 Answer call_and_settle(const Shape& shape, Buffers& buffers, setoComm_t comm) {
   const Answer first = answer(call(shape, buffers, comm));
   return first.code != setoSuccess ? first : answer(setoBarrier(comm, nullptr));
@@ -53,7 +69,7 @@ struct Case {
   const char* name;
   Shape usual;
   Shape odd;
-  const char* said;  // of both sides' texts, about the odd one
+  const char* said;  // part of the texts of both sides, about the differing rank
 };
 
 const Case kCases[] = {
@@ -95,14 +111,14 @@ std::ostream& operator<<(std::ostream& stream, const Case& one) { return stream 
 using Parameters = std::tuple<Kind, int, Case>;
 class Mismatch : public ::testing::TestWithParam<Parameters> {};
 
-// The last rank differs from the others. Nobody hangs, all hear who calls what, and the reason stays.
+// The last rank differs from the others. No rank hangs, all learn the calls of both sides, and the reason stays.
 TEST_P(Mismatch, IsNamedOnEveryRank) {
   const auto& [kind, ranks, one] = GetParam();
   run_ranks(kind, ranks, [&](const Seat& seat) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
     expect_works(comm, seat);
-    Buffers buffers;
+    Buffers buffers(ranks, {one.usual, one.odd});
     const int odd_rank = seat.ranks - 1;
     const bool odd = seat.rank == odd_rank;
     const Shape& shape = odd ? one.odd : one.usual;
@@ -138,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(FourProcesses, Mismatch,
                                             ::testing::ValuesIn(kCases)),
                          test_name);
 
-// ---- a call that one rank alone rejects ----
+// ---- a call that only one rank rejects ----
 
 struct Rejected {
   const char* name;
@@ -155,14 +171,14 @@ const Rejected kRejected[] = {
 using RejectedParameters = std::tuple<Kind, int, Rejected>;
 class LoneRejection : public ::testing::TestWithParam<RejectedParameters> {};
 
-// It ends on every rank, which learns whose call was wrong and what was wrong with it, and the next call is right again.
-TEST_P(LoneRejection, EndsEverywhereAndHarmsNothing) {
+// The call ends on every rank, which learns which rank's call was wrong and why, and the next call is right again.
+TEST_P(LoneRejection, EndsOnAllRanksAndAffectsNoLaterCall) {
   const auto& [kind, ranks, one] = GetParam();
   for (int wrong_rank = 0; wrong_rank < ranks; wrong_rank += ranks - 1) {
     run_ranks(kind, ranks, [&](const Seat& seat) {
       const setoComm_t comm = seat.join();
       ASSERT_NE(comm, nullptr);
-      Buffers buffers;
+      Buffers buffers(ranks, {one.shape});
       for (int round = 0; round < 3; ++round) {
         Shape shape = one.shape;
         if (seat.rank == wrong_rank) shape.type = static_cast<setoDataType_t>(13);
@@ -174,7 +190,7 @@ TEST_P(LoneRejection, EndsEverywhereAndHarmsNothing) {
           EXPECT_TRUE(refused.says("rank " + std::to_string(wrong_rank))) << "rank " << seat.rank << ": " << refused;
         }
         EXPECT_TRUE(refused.says("datatype")) << "rank " << seat.rank << ": " << refused;
-        // The same shape again: its streams stand where the refused call left them.
+        // The same shape again: its streams are in the state in which the rejected call left them.
         const Answer right = answer(call(one.shape, buffers, comm));
         EXPECT_EQ(right.code, setoSuccess) << "rank " << seat.rank << ": " << right;
         expect_works(comm, seat);
@@ -184,13 +200,13 @@ TEST_P(LoneRejection, EndsEverywhereAndHarmsNothing) {
   }
 }
 
-// More of them in a row than a rank has notes on its board, while the others come late.
+// More rejected calls in a row than a rank's board has notes, while the other ranks are late.
 TEST_P(LoneRejection, ManyInARow) {
   const auto& [kind, ranks, one] = GetParam();
   run_ranks(kind, ranks, [&](const Seat& seat) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
-    Buffers buffers;
+    Buffers buffers(ranks, {one.shape});
     for (int round = 0; round < 25; ++round) {
       Shape shape = one.shape;
       if (seat.rank == 0) shape.op = static_cast<setoRedOp_t>(1000);
@@ -223,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(FourThreads, LoneRejection,
                                             ::testing::ValuesIn(kRejected)),
                          rejected_name);
 
-// Two ranks disagree in a send and its receive.
+// Two ranks disagree about a send and its receive.
 TEST(MismatchOfMessages, LengthIsNamedOnBothSides) {
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
@@ -238,7 +254,7 @@ TEST(MismatchOfMessages, LengthIsNamedOnBothSides) {
   });
 }
 
-// Settings that decide how calls are planned are refused before there is one, with both values.
+// Settings that affect how calls are planned must agree. A difference is rejected with both values.
 TEST(MismatchOfSettings, IsNamedOnEveryRank) {
   for (const auto& [variable, value, said] : {std::tuple{"SETO_SLICE_BYTES", "64K", "is 'auto' on rank 0 and '64K' on rank 1"},
                                               std::tuple{"SETO_ALGORITHM", "ring", "is not set on rank 0 and 'ring' on rank 1"},
@@ -253,12 +269,12 @@ TEST(MismatchOfSettings, IsNamedOnEveryRank) {
     });
 }
 
-// What a call itself sets is a part of it.
+// A setting in the config of a call is part of the call.
 TEST(MismatchOfSettings, OfOneCallIsNamedOnEveryRank) {
   run_ranks(Kind::processes, 3, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
-    Buffers buffers;
+    Buffers buffers(seat.ranks, {{"all_reduce", 1000}});
     setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
     ASSERT_EQ(setoAlgorithmId(seat.rank == 1 ? "ring" : "two_shot", &call.algorithm), setoSuccess);
     const Answer refused =
@@ -269,8 +285,8 @@ TEST(MismatchOfSettings, OfOneCallIsNamedOnEveryRank) {
   });
 }
 
-// What is queued after a failure sends nothing, so that nobody takes it for done.
-TEST(LateRank, HearsOfAFailureThoughOthersQueuedMore) {
+// Calls queued after a failure send nothing, so no rank takes the failed operation for complete.
+TEST(LateRank, LearnsOfAFailureAlthoughOthersQueuedMoreCalls) {
   run_ranks(Kind::processes, 2, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
@@ -288,7 +304,7 @@ TEST(LateRank, HearsOfAFailureThoughOthersQueuedMore) {
       ASSERT_TRUE(seat.meet(1));
     } else {
       ASSERT_TRUE(seat.meet(1));
-      (void)setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr);  // all of it was there
+      (void)setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr);  // all its data may have been sent
       const Answer second = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr));
       EXPECT_EQ(second.code, setoRemoteError) << second;
     }
@@ -297,13 +313,14 @@ TEST(LateRank, HearsOfAFailureThoughOthersQueuedMore) {
   });
 }
 
-// A call that is wrong on the root, and then as many right ones as the root can get ahead: who comes late still hears of it.
-TEST(LateRank, HearsOfARejectionThoughOthersWentOn) {
+// A call that is wrong on the root, then as many right calls as the root can run ahead: a late rank still learns of the
+// rejection.
+TEST(LateRank, LearnsOfARejectionAlthoughOthersContinued) {
   run_ranks(Kind::processes, 6, [](const Seat& seat) {
     setenv("SETO_ALGORITHM", "ring", 1);
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
-    Buffers buffers;
+    Buffers buffers(seat.ranks, {{"broadcast", 10}});
     if (seat.rank == 5) {
       ASSERT_TRUE(seat.meet(1));
     }

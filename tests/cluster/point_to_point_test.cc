@@ -31,10 +31,10 @@ Floats message_of(int from, int to, std::size_t message, std::size_t count) {
   return values;
 }
 
-// In a line of 32 bytes, in one slot, in several, round the ring several times.
+// Sizes that fit a line of 32 bytes, one slot, several slots, and several turns of the ring.
 const std::size_t kCounts[] = {0, 1, 8, 9, 1000, 1024, 16'384, 16'385, 100'000, 1'000'003};
 
-TEST_P(PointToPoint, CarriesEverySizeBothWaysOneAfterTheOther) {
+TEST_P(PointToPoint, CarriesEverySizeInBothDirections) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     for (int round = 0; round < 3; ++round)
       for (std::size_t i = 0; i < std::size(kCounts); ++i) {
@@ -53,7 +53,7 @@ TEST_P(PointToPoint, CarriesEverySizeBothWaysOneAfterTheOther) {
 
 TEST_P(PointToPoint, ShortSendsDoNotWaitForTheirReceiver) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
-    // Both send first, several times: what fits the library's slots needs nobody.
+    // Both send first, several times: messages that fit the library's slots wait for no receiver.
     for (std::size_t i = 0; i < 3; ++i) {
       const Floats out = message_of(own.rank, 1 - own.rank, i, 1000);
       EXPECT_EQ(outcome(setoSend(out.data(), out.size(), setoFloat32, 1 - own.rank, own.comm, nullptr)), kGood);
@@ -92,7 +92,7 @@ TEST_P(PointToPoint, NamesACountThatDiffers) {
   }));
 }
 
-TEST_P(PointToPoint, NamesATypeThatDiffersEvenOfAShortMessage) {
+TEST_P(PointToPoint, NamesATypeThatDiffersAlsoForAShortMessage) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     Floats data(4, 1);
     if (own.rank == 0) {
@@ -114,7 +114,7 @@ setoCallConfig_t tagged(std::uint32_t tag) {
   return config;
 }
 
-// Data that was meant for another receive is never handed over.
+// Data that was meant for another receive is never delivered.
 TEST_P(PointToPoint, NamesATagThatDiffers) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     const setoCallConfig_t seven = tagged(7), eight = tagged(8);
@@ -148,7 +148,7 @@ TEST_P(PointToPoint, NamesATagThatDiffers) {
   }));
 }
 
-TEST_P(PointToPoint, TellsThePeerOfARejectedCallAndGoesOn) {
+TEST_P(PointToPoint, ReportsARejectedCallToThePeerAndContinues) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     Floats data(200'000, 1);
     const std::size_t count = data.size();
@@ -177,11 +177,11 @@ TEST_P(PointToPoint, NamesSendsThatFaceEachOther) {
   }));
 }
 
-TEST_P(PointToPoint, NamesASenderThatNeverComes) {
+TEST_P(PointToPoint, NamesAMissingSender) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     if (own.rank == 1) {
       Floats wait(1);
-      EXPECT_NE(setoRecv(wait.data(), 1, setoFloat32, 0, own.comm, nullptr), setoSuccess);  // until rank 0 has given up
+      EXPECT_NE(setoRecv(wait.data(), 1, setoFloat32, 0, own.comm, nullptr), setoSuccess);  // until rank 0 has timed out
       return;
     }
     Floats data(10);
@@ -192,19 +192,19 @@ TEST_P(PointToPoint, NamesASenderThatNeverComes) {
   }));
 }
 
-TEST_P(PointToPoint, RefusesWhatCannotBe) {
+TEST_P(PointToPoint, RejectsInvalidArguments) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     Floats data(4);
     EXPECT_THAT(outcome(setoSend(data.data(), 4, setoFloat32, 2, own.comm, nullptr)), HasSubstr("peer: 2"));
     EXPECT_THAT(outcome(setoRecv(data.data(), 4, setoFloat32, -1, own.comm, nullptr)), HasSubstr("peer: -1"));
     EXPECT_THAT(outcome(setoSend(data.data(), 4, setoFloat32, own.rank, own.comm, nullptr)), HasSubstr("one group"));
     EXPECT_THAT(outcome(setoSend(data.data(), 4, setoFloat32, 1 - own.rank, nullptr, nullptr)), HasSubstr("comm"));
-    // And none of it has put the ranks out of step.
+    // None of these calls has changed the order of operations.
     EXPECT_EQ(outcome(setoAllReduce(data.data(), data.data(), 4, setoFloat32, setoSum, own.comm, nullptr)), kGood);
   }));
 }
 
-TEST_P(PointToPoint, GoesBesideCollectives) {
+TEST_P(PointToPoint, WorksBesideCollectives) {
   EXPECT_TRUE(run_ranks(GetParam(), 3, [](ApiRank& own) {
     const int next = (own.rank + 1) % 3;
     const int last = (own.rank + 2) % 3;

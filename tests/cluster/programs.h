@@ -6,7 +6,7 @@
 
 namespace seto::testing {
 
-// What users run, as they type it: by its place in the build directory, with words of a shell. `variables`: "NAME=value ...".
+// Runs a program of the build directory with arguments in shell syntax. `variables` is "NAME=value ...".
 inline Ended run_program(const std::string& place, const std::string& arguments, const std::string& variables = "") {
   std::string line = "env " + variables;
   return run({"sh", "-c", line.append(" '").append(built(place)).append("' ").append(arguments)});

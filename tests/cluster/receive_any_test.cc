@@ -1,4 +1,4 @@
-// Receives from whoever sends first.
+// Receives from the first rank that sends.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ INSTANTIATE_TEST_SUITE_P(, ReceiveAny, ::testing::Values(Ranks::as_threads, Rank
                          [](const auto& tested) { return tested.param == Ranks::as_threads ? "Threads" : "Processes"; });
 
 constexpr const char* kGood = "setoSuccess";
-constexpr std::size_t kCounts[] = {0, 1, 1000, 200'000};  // nothing, in a line, in a slot, in many
+constexpr std::size_t kCounts[] = {0, 1, 1000, 200'000};  // empty, in a line, in one slot, in many slots
 
 std::string receive_any(ApiRank& own, Numbers& values, int& source, setoStream_t stream = nullptr) {
   return outcome(setoRecvAny(values.data(), values.size(), setoInt32, &source, own.comm, stream));
@@ -47,7 +47,7 @@ class Stream {
   setoStream_t stream_ = nullptr;
 };
 
-TEST_P(ReceiveAny, TakesMessagesOfItsTagAlone) {
+TEST_P(ReceiveAny, ReceivesOnlyMessagesWithItsTag) {
   EXPECT_TRUE(run_ranks(GetParam(), 3, [](ApiRank& own) {
     setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
     Numbers values(3, own.rank);
@@ -61,7 +61,7 @@ TEST_P(ReceiveAny, TakesMessagesOfItsTagAlone) {
         ASSERT_EQ(outcome(setoSendConfig(values.data(), 3, setoInt32, 0, own.comm, nullptr, &config)), kGood);
         continue;
       }
-      for (const int rank : {1 + round % 2, 2 - round % 2}) {  // whoever comes first
+      for (const int rank : {1 + round % 2, 2 - round % 2}) {  // in the order of arrival
         int source = -1;
         ASSERT_EQ(receive(static_cast<std::uint32_t>(rank), source), kGood);
         EXPECT_EQ(source, rank);
@@ -77,11 +77,11 @@ TEST_P(ReceiveAny, TakesMessagesOfItsTagAlone) {
   }));
 }
 
-TEST_P(ReceiveAny, TakesEveryMessageOnce) {
+TEST_P(ReceiveAny, ReceivesEveryMessageOnce) {
   EXPECT_TRUE(run_ranks(GetParam(), 4, [](ApiRank& own) {
     constexpr int kRounds = 20;
     for (const std::size_t count : kCounts) {
-      EXPECT_EQ(outcome(setoBarrier(own.comm, nullptr)), kGood);  // no message of one size among those of another
+      EXPECT_EQ(outcome(setoBarrier(own.comm, nullptr)), kGood);  // messages of different sizes must not mix
       if (own.rank != 0) {
         for (int round = 0; round < kRounds; ++round) ASSERT_EQ(send(own, Numbers(count, own.rank), 0), kGood);
         continue;
@@ -100,8 +100,8 @@ TEST_P(ReceiveAny, TakesEveryMessageOnce) {
   }));
 }
 
-// A receive that names its rank has what was sent first after it was issued, and what was issued before it has what came before.
-TEST_P(ReceiveAny, LeavesWhatAReceiveWasIssuedForToThatReceive) {
+// A receive that names its rank gets the first message sent after its issue; receives issued before it get the earlier messages.
+TEST_P(ReceiveAny, LeavesMessagesOfNamedReceivesToThem) {
   EXPECT_TRUE(run_ranks(GetParam(), 3, [](ApiRank& own) {
     if (own.rank == 1) {
       EXPECT_EQ(send(own, {7}, 0), kGood);
@@ -122,7 +122,7 @@ TEST_P(ReceiveAny, LeavesWhatAReceiveWasIssuedForToThatReceive) {
   }));
 }
 
-TEST_P(ReceiveAny, SeveralAtOnceShareWhatComes) {
+TEST_P(ReceiveAny, SeveralAtOnceShareTheMessages) {
   EXPECT_TRUE(run_ranks(GetParam(), 3, [](ApiRank& own) {
     if (own.rank != 0) {
       EXPECT_EQ(send(own, Numbers(5000, own.rank), 0), kGood);
@@ -138,8 +138,8 @@ TEST_P(ReceiveAny, SeveralAtOnceShareWhatComes) {
   }));
 }
 
-// Which are sends and receives on the same way.
-TEST_P(ReceiveAny, TakesNothingOfAnAllToAll) {
+// The messages of an all-to-all use the same channels as sends and receives.
+TEST_P(ReceiveAny, ReceivesNoMessageOfAnAllToAll) {
   EXPECT_TRUE(run_ranks(GetParam(), 3, [](ApiRank& own) {
     const Stream stream;
     Numbers value(1);
@@ -176,23 +176,23 @@ TEST_P(ReceiveAny, NamesACountThatDiffers) {
   }));
 }
 
-TEST_P(ReceiveAny, SaysAtTheDeadlineThatNothingCame) {
+TEST_P(ReceiveAny, ReportsAtTheDeadlineThatNoMessageArrived) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     Numbers value(1);
     if (own.rank == 1) {
-      EXPECT_NE(outcome(setoRecv(value.data(), 1, setoInt32, 0, own.comm, nullptr)), kGood);  // until rank 0 has given up
+      EXPECT_NE(outcome(setoRecv(value.data(), 1, setoInt32, 0, own.comm, nullptr)), kGood);  // until rank 0 has timed out
       return;
     }
     int source = -1;
     setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
     config.deadlineMs = 100;
     EXPECT_THAT(outcome(setoRecvAnyConfig(value.data(), 1, setoInt32, &source, own.comm, nullptr, &config)),
-                HasSubstr("a message from any rank has not come"));
+                HasSubstr("a message from any rank has not arrived"));
     EXPECT_EQ(source, -1);
   }));
 }
 
-TEST_P(ReceiveAny, EndsWhenNobodyIsLeftToSend) {
+TEST_P(ReceiveAny, EndsWhenAllOtherRanksHaveLeft) {
   EXPECT_TRUE(run_ranks(GetParam(), 3, [](ApiRank& own) {
     if (own.rank == 1) {
       EXPECT_EQ(send(own, {3}, 0), kGood);
@@ -206,7 +206,7 @@ TEST_P(ReceiveAny, EndsWhenNobodyIsLeftToSend) {
   }));
 }
 
-TEST_P(ReceiveAny, RefusesWhatCannotBe) {
+TEST_P(ReceiveAny, RejectsInvalidArguments) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     Numbers value(1);
     int source = -1;
@@ -215,7 +215,7 @@ TEST_P(ReceiveAny, RefusesWhatCannotBe) {
     EXPECT_EQ(outcome(setoGroupStart()), kGood);
     EXPECT_THAT(receive_any(own, value, source), HasSubstr("cannot be part of a group"));
     EXPECT_EQ(outcome(setoGroupEnd()), kGood);
-    // And none of it has put the ranks out of step.
+    // None of these calls has changed the order of operations.
     EXPECT_EQ(outcome(setoAllReduce(value.data(), value.data(), 1, setoInt32, setoSum, own.comm, nullptr)), kGood);
   }));
 }

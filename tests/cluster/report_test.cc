@@ -1,5 +1,4 @@
-// What dumps of jobs that really hang say together: of ranks that are late, differ, die or are stopped, as threads and as
-// processes.
+// Reports on the dumps of jobs that really hang: ranks that are late, differ, die or are stopped, as threads and as processes.
 
 #if __has_include(<nlohmann/json.hpp>)
 
@@ -21,6 +20,7 @@
 
 #include "src/base/clock.h"
 #include "src/core/dump/dump_file.h"
+#include "tests/support/dump_place.h"
 #include "tests/support/ranks.h"
 
 namespace seto::testing {
@@ -30,47 +30,7 @@ using Json = nlohmann::json;
 namespace files = std::filesystem;
 
 constexpr std::uint32_t kTimeoutMs = 700;
-constexpr int kBefore = 5;  // operations that end well
-
-// A directory that goes with the test, and the variables of its jobs.
-class DumpPlace final {
- public:
-  explicit DumpPlace(int signal = 0) {
-    std::string pattern = (files::temp_directory_path() / "seto-report-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-    setenv("SETO_DUMP_FILE", (path_ / "dump-%h-%p-%r.json").c_str(), 1);
-    if (signal != 0) setenv("SETO_DUMP_SIGNAL", std::to_string(signal).c_str(), 1);
-  }
-  ~DumpPlace() {
-    unsetenv("SETO_DUMP_FILE");
-    unsetenv("SETO_DUMP_SIGNAL");
-    files::remove_all(path_);
-  }
-  DumpPlace(const DumpPlace&) = delete;
-  DumpPlace& operator=(const DumpPlace&) = delete;
-
-  [[nodiscard]] const files::path& path() const { return path_; }
-  [[nodiscard]] std::vector<files::path> written() const {
-    std::vector<files::path> found;
-    for (const auto& entry : files::directory_iterator(path_))
-      if (entry.path().extension() == ".json") found.push_back(entry.path());
-    return found;
-  }
-  bool await(std::size_t count) const {
-    const Deadline until = Deadline::after_ms(20'000);
-    while (written().size() < count && !until.passed()) std::this_thread::yield();
-    return written().size() >= count;
-  }
-
- private:
-  files::path path_;
-};
-
-std::string content(const files::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
+constexpr int kBefore = 5;  // operations that succeed
 
 Json report_on(const std::vector<std::string>& texts) {
   std::vector<setoDumpText_t> dumps;
@@ -115,7 +75,7 @@ setoComm_t join(const Seat& seat, std::uint32_t timeout_ms) {
   return comm;
 }
 
-// By call, as a program would.
+// Writes the dump by a call, as a program would.
 void dump_to(setoComm_t comm, const files::path& path) {
   std::size_t size = 0;
   EXPECT_EQ(setoCommDump(comm, setoFormatJson, nullptr, 0, &size), setoSuccess);
@@ -129,18 +89,18 @@ class Report : public ::testing::TestWithParam<Kind> {};
 INSTANTIATE_TEST_SUITE_P(Of, Report, ::testing::Values(Kind::processes, Kind::threads),
                          [](const auto& parameter) { return name_of(parameter.param); });
 
-TEST_P(Report, names_the_rank_that_never_issued_and_then_that_it_came_late) {
+TEST_P(Report, names_the_missing_rank_and_then_its_late_call) {
   const DumpPlace place;
   run_ranks(GetParam(), 4, [&](const Seat& seat) {
     const setoComm_t comm = join(seat, kTimeoutMs);
     ASSERT_NE(comm, nullptr);
     if (seat.rank == 2) {
-      // The others have given up when their dumps are there.
+      // The others have timed out when their dumps exist.
       EXPECT_TRUE(place.await(3));
       dump_to(comm, place.path() / "late.json");
       seat.meet(1);
       seat.meet(2);
-      (void)all_reduce(comm, 300);  // it may end well: the others had sent what they had
+      (void)all_reduce(comm, 300);  // it may succeed, because the others had sent their data
       dump_to(comm, place.path() / "late.json");
     } else {
       EXPECT_NE(all_reduce(comm, 300).code, setoSuccess);
@@ -201,7 +161,7 @@ TEST_P(Report, names_the_count_that_differs) {
   EXPECT_SAYS(report, "(count 8)");
 }
 
-TEST(ReportOfProcesses, names_the_rank_that_was_killed_and_who_said_so) {
+TEST(ReportOfProcesses, names_the_killed_rank_and_the_first_report) {
   const DumpPlace place;
   {
     Job job(Kind::processes, 4, [&](const Seat& seat) {
@@ -221,11 +181,11 @@ TEST(ReportOfProcesses, names_the_rank_that_was_killed_and_who_said_so) {
   EXPECT_VERDICT(report, "died", std::vector{1});
   EXPECT_SAYS(report, "), after 5 operations: its process has ended; rank ");
   EXPECT_SAYS(report, "rank 1 is lost (" + host_name() + ":");
-  EXPECT_SAYS(report, " said so first: ");
+  EXPECT_SAYS(report, " reported this first: ");
   EXPECT_EQ(report.at("communicators").at(0).at("missing"), Json(std::vector{1}));
 }
 
-TEST(ReportOfProcesses, puts_a_death_before_what_the_others_ended_because_of_it) {
+TEST(ReportOfProcesses, lists_a_death_before_its_consequences) {
   const DumpPlace place;
   {
     Job job(Kind::processes, 3, [&](const Seat& seat) {
@@ -266,7 +226,7 @@ TEST(ReportOfProcesses, names_the_rank_that_was_stopped) {
     EXPECT_TRUE(place.await(2));
     const Json report = report_on(place);
     EXPECT_VERDICT(report, "no_dump", std::vector{2});
-    EXPECT_SAYS(report, "rank 2 never came to operation 6 (all_reduce of 300 float, sum) and left no dump");
+    EXPECT_SAYS(report, "rank 2 never reached operation 6 (all_reduce of 300 float, sum) and left no dump");
     ASSERT_EQ(kill(job.pid(2), SIGCONT), 0);
     job.finish();
   }
@@ -274,7 +234,7 @@ TEST(ReportOfProcesses, names_the_rank_that_was_stopped) {
 
 std::atomic<int> own_handler_ran{0};
 
-// Nothing has failed: the job goes on and ends well.
+// Nothing has failed: the job continues and succeeds.
 TEST(ReportOfProcesses, a_signal_dumps_all_and_the_programs_own_handler_runs_too) {
   const DumpPlace place(SIGUSR2);
   {
@@ -302,7 +262,7 @@ TEST(ReportOfProcesses, a_signal_dumps_all_and_the_programs_own_handler_runs_too
     EXPECT_EQ(state.st_mode & 0777U, 0600U) << path;
   }
   EXPECT_EQ(std::distance(files::directory_iterator(place.path()), files::directory_iterator()), 3) << "drafts are gone";
-  // Others than rank 1 may have been on their way into the call when they were told to dump.
+  // Ranks other than rank 1 may have been about to enter the call when they were asked to dump.
   const Json report = report_on(place);
   const std::string kind = report.at("communicators").at(0).at("kind");
   EXPECT_TRUE(kind == "never_issued" || kind == "behind" || kind == "well") << report.dump(1);
@@ -326,8 +286,8 @@ TEST_P(Report, prints_a_circle_as_one) {
   EXPECT_SAYS(report, "receive of 1 float from rank ");
 }
 
-// 0 waits for 1, which waits for 2, which is elsewhere.
-TEST_P(Report, follows_the_chain_to_who_waits_for_nobody) {
+// Rank 0 waits for 1, which waits for 2, which is not in a call.
+TEST_P(Report, follows_the_chain_to_the_rank_that_does_not_wait) {
   const DumpPlace place;
   run_ranks(GetParam(), 3, [&](const Seat& seat) {
     const setoComm_t comm = join(seat, kTimeoutMs);
@@ -347,7 +307,7 @@ TEST_P(Report, follows_the_chain_to_who_waits_for_nobody) {
   EXPECT_SAYS(report, "a receive of 1 float from rank 2 waits at the link from rank 2 to rank 1");
 }
 
-// ---- what is no good ----
+// ---- invalid input ----
 
 std::vector<std::string> good_dumps() {
   static std::vector<std::string> texts;
@@ -369,8 +329,8 @@ std::string with(const std::string& text, const std::function<void(Json&)>& chan
   return json.dump();
 }
 
-// No communicator writes over what another one wrote; a file that was taken away makes room, and is forgotten.
-TEST(ReportFiles, have_the_name_that_was_asked_for_unless_it_is_taken) {
+// No communicator overwrites another one's file. A file that was removed leaves its name free.
+TEST(ReportFiles, have_the_requested_name_unless_it_is_taken) {
   const DumpPlace place;
   run_ranks(Kind::processes, 1, [&](const Seat&) {
     setenv("SETO_OPERATION_TIMEOUT_MS", "50", 1);
@@ -399,7 +359,7 @@ TEST(ReportFiles, have_the_name_that_was_asked_for_unless_it_is_taken) {
   });
 }
 
-TEST(ReportOnBadInput, leaves_out_what_it_cannot_use_and_says_why) {
+TEST(ReportOnBadInput, leaves_out_invalid_dumps_with_the_reason) {
   std::vector<std::string> texts = good_dumps();
   ASSERT_EQ(texts.size(), 2U);
   const std::string truncated = texts[0].substr(0, texts[0].size() / 2);
@@ -415,27 +375,27 @@ TEST(ReportOnBadInput, leaves_out_what_it_cannot_use_and_says_why) {
   texts.emplace_back("");
   const Json report = report_on(texts);
   EXPECT_VERDICT(report, "well", std::vector<int>{});
-  EXPECT_SAYS(report, "nobody waits: all ranks with a dump have ended operation 5");
+  EXPECT_SAYS(report, "no rank waits: all ranks with a dump have ended operation 5");
   ASSERT_EQ(report.at("communicators").size(), 2U) << "two jobs";
   EXPECT_EQ(report.at("communicators").at(0).at("table").size(), 2U) << "the fuller one first";
   EXPECT_EQ(report.at("communicators").at(1).at("name"), "other??[31m") << "it goes to a terminal";
   const std::string all = report.at("left_out").dump();
   ASSERT_EQ(report.at("left_out").size(), 6U) << all;
-  for (const char* part : {"only the beginning of it", "schema 2, but this version reads 1", "make no sense", "has a later dump",
-                           "no dump of Seto", "(0 bytes)"})
+  for (const char* part : {"not JSON, or truncated", "schema 2, but this version reads 1", "is invalid", "has a later dump",
+                           "not a dump of Seto", "(0 bytes)"})
     EXPECT_NE(all.find(part), std::string::npos) << part << " in " << all;
 }
 
-TEST(ReportOnBadInput, fails_where_nothing_is_left) {
+TEST(ReportOnBadInput, fails_without_a_valid_dump) {
   const setoDumpText_t dump = {"x.json", "[1]", 3};
   const Answer none = answer(setoReport(&dump, 1, setoFormatText, nullptr, 0, nullptr));
   EXPECT_EQ(none.code, setoInvalidArgument);
-  EXPECT_TRUE(none.says("x.json: no dump of Seto")) << none;
+  EXPECT_TRUE(none.says("x.json: not a dump of Seto")) << none;
   EXPECT_EQ(setoReport(nullptr, 0, setoFormatText, nullptr, 0, nullptr), setoInvalidArgument);
   EXPECT_EQ(setoReport(nullptr, 1, setoFormatText, nullptr, 0, nullptr), setoInvalidArgument);
 }
 
-// Values of any kind in any place: it may say anything, and must end.
+// Values of any kind at any place: the report may say anything, but it must end.
 TEST(ReportOnBadInput, survives_any_value_anywhere) {
   std::vector<std::string> texts = good_dumps();
   texts[0] = with(texts[0], [](Json& json) {  // one call stands for all

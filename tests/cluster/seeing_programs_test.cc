@@ -1,4 +1,4 @@
-// seto report and seto doctor, as a user runs them.
+// seto report and seto doctor, as users run them.
 
 #if __has_include(<nlohmann/json.hpp>)
 
@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// A directory with a dump of each rank of a communicator of two.
+// A directory with a dump of each rank of a communicator of two ranks.
 class Dumps final {
  public:
   Dumps() {
@@ -52,18 +52,18 @@ class Dumps final {
   files::path path_;
 };
 
-TEST(ReportCommand, prints_the_verdict_first_then_the_table) {
+TEST(ReportCommand, prints_the_diagnosis_first_then_the_table) {
   const Dumps dumps;
   const Ended text = seto("report " + dumps.at("dump0.json") + " " + dumps.at("dump1.json"));
   EXPECT_EQ(text.status, 0) << text.text;
-  EXPECT_THAT(text.text, StartsWith("nobody waits: all ranks with a dump have ended operation 0\n"));
+  EXPECT_THAT(text.text, StartsWith("no rank waits: all ranks with a dump have ended operation 0\n"));
   EXPECT_THAT(text.text, AllOf(HasSubstr("dumps of 2 of 2 ranks"), HasSubstr("rank  process")));
   EXPECT_THAT(text.text, Not(HasSubstr("\033["))) << "this is no terminal";
   const Ended none = seto("report --json '" + dumps.at("dump*.json") + "'");
-  EXPECT_EQ(none.status, 2) << "the shell did not make files of it: " << none.text;
+  EXPECT_EQ(none.status, 2) << "the shell did not expand it to files: " << none.text;
 }
 
-TEST(ReportCommand, names_what_it_cannot_read_and_goes_on) {
+TEST(ReportCommand, names_unreadable_files_and_continues) {
   const Dumps dumps;
   std::ofstream(dumps.at("torn.json")) << R"({"seto_dump":1,"ra)";
   const Ended ended = seto("report --json " + dumps.at("none.json") + " " + dumps.at("dump0.json") + " " + dumps.at("torn.json"));
@@ -77,7 +77,7 @@ TEST(ReportCommand, names_what_it_cannot_read_and_goes_on) {
   EXPECT_EQ(seto("report").status, 2);
 }
 
-TEST(DoctorCommand, says_what_is_wrong_and_ends_accordingly) {
+TEST(DoctorCommand, reports_problems_and_sets_the_exit_status) {
   const Ended json = seto("doctor --json");
   const Json checks = Json::parse(json.text, nullptr, false);
   ASSERT_FALSE(checks.is_discarded()) << json.text;
@@ -87,17 +87,17 @@ TEST(DoctorCommand, says_what_is_wrong_and_ends_accordingly) {
   EXPECT_THAT(text.text, AllOf(HasSubstr(" memfd "), HasSubstr(" open files "), Not(HasSubstr("\033["))));
 }
 
-// More than any limit allows.
-TEST(DoctorCommand, fails_where_something_is_bad) {
+// More ranks than any limit allows.
+TEST(DoctorCommand, fails_if_a_finding_is_bad) {
   const Ended ended = seto("doctor --ranks 65536", "SETO_INTERFACE=no_such_interface");
   EXPECT_EQ(ended.status, 1) << ended.text;
   EXPECT_THAT(ended.text, HasSubstr("bad   reached at"));
-  EXPECT_THAT(ended.text, HasSubstr("mend: see SETO_INTERFACE"));
+  EXPECT_THAT(ended.text, HasSubstr("fix: see SETO_INTERFACE"));
   EXPECT_EQ(seto("doctor --ranks 0").status, 2);
   EXPECT_EQ(seto("doctor --bogus").status, 2);
 }
 
-// Three ranks of one host: each speaks for itself.
+// Three ranks of one host; each reports for itself.
 TEST(DoctorCommand, measures_a_job) {
   const Ended ended = seto("run -n 3 --no-prefix --timeout 60 -- '" + built("seto") + "' doctor --json");
   const std::size_t begin = ended.text.find('{');

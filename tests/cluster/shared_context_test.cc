@@ -1,5 +1,5 @@
-// Several communicators of one context, each used by a thread of its own at the same time: all share connections, memory and the
-// one progress token. Random collectives of random sizes in random manners; every element is checked.
+// Several communicators of one context, each used by its own thread at the same time. They share connections, memory and the
+// progress token. Collectives, sizes and manners are random; every element is checked.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ constexpr int kBatches = 250;
 constexpr double kMostElements = 300'000;
 #endif
 constexpr std::uint32_t kWaitMs = 40'000;
-constexpr std::size_t kGuard = 16;  // elements behind a result that stay as they were
+constexpr std::size_t kGuard = 16;  // elements behind a result that must not change
 
 std::uint64_t mixed(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15U;
@@ -49,7 +49,7 @@ enum class What : std::uint8_t {
 constexpr std::uint64_t kWhats = 10;
 enum class Fold : std::uint8_t { sum, max, min };
 
-// The same on every rank of its communicator.
+// A drawn collective, the same on every rank of its communicator.
 struct Drawn {
   What what = What::barrier;
   Fold fold = Fold::sum;
@@ -77,7 +77,7 @@ struct Place {
   int ranks = 1;
 };
 
-// One call: its buffers and what is to come of it.
+// One call: its buffers and its expected result.
 class Collective {
  public:
   virtual ~Collective() = default;
@@ -138,7 +138,7 @@ class TypedCollective final : public Collective {
  private:
   static constexpr T kUntouched = 99;
 
-  // Small whole numbers: their sums are exact in every type.
+  // Small whole numbers, whose sums are exact in every type.
   [[nodiscard]] T value(int rank, std::size_t index) const {
     return static_cast<T>(mixed(drawn_.key + static_cast<std::uint64_t>(rank) * 1'000'003 + index) & 15);
   }
@@ -205,7 +205,7 @@ std::unique_ptr<Collective> collective(const Place& place, const Drawn& drawn) {
   }
 }
 
-// Blocking, on a stream, or in a group that blocks at its end.
+// A blocking call, a call on a stream, or a group that blocks at its end.
 enum class Manner : std::uint8_t { blocking, stream, group };
 
 bool went(setoResult_t result, const Place& place) {
@@ -225,7 +225,7 @@ bool run_batch(const Place& place, std::vector<std::unique_ptr<Collective>>& bat
   return good;
 }
 
-// What one thread does with its communicator.
+// The work of one thread with its communicator.
 void use(const Place& place, std::uint64_t seed) {
   setoStream_t stream = nullptr;
   bool good = went(setoStreamCreate(&stream), place);
@@ -239,14 +239,14 @@ void use(const Place& place, std::uint64_t seed) {
       if (good && !::testing::Test::HasFatalFailure()) each->check();
     good = good && !::testing::Test::HasFatalFailure();
   }
-  if (!good) setoCommAbort(place.comm);  // or the others would wait for this thread
+  if (!good) setoCommAbort(place.comm);  // otherwise the others would wait for this thread
   EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
   if (good) {
     EXPECT_EQ(setoCommDestroy(place.comm), setoSuccess);
   }
 }
 
-// All ranks, all in the other order, all but the last one, and two more of all.
+// All ranks, all ranks in reverse order, all ranks but the last, and two more of all ranks.
 std::vector<Place> make_communicators(const Seat& seat, setoContext_t context) {
   setoConfig_t config = config_of_test();
   config.context = context;
@@ -283,8 +283,8 @@ TEST_P(SharedContext, ServesCommunicatorsOfSeveralThreadsAtOnce) {
   });
 }
 
-// Communicators come and go while others of the context are in use.
-TEST_P(SharedContext, ServesCommunicatorsThatComeAndGo) {
+// Communicators are made and destroyed while others of the context are in use.
+TEST_P(SharedContext, ServesCommunicatorsThatAreMadeAndDestroyed) {
   const std::uint64_t seed = chosen_seed();
   run_ranks(GetParam(), kRanks, [seed](const Seat& seat) {
     setoContext_t context = nullptr;

@@ -1,4 +1,4 @@
-// Communicators that end while their operations stand in a stream behind what does not end.
+// Communicators that end while their operations are queued in a stream behind an operation that does not end.
 
 #include <atomic>
 #include <cstdlib>
@@ -9,6 +9,7 @@
 #include "src/api/support/handles.h"
 #include "src/base/clock.h"
 #include "tests/cluster/thread_ranks.h"
+#include "tests/support/communicators.h"
 #include "tests/support/seed.h"
 
 namespace seto::testing {
@@ -16,8 +17,8 @@ namespace {
 
 using Floats = std::vector<float>;
 
-constexpr std::uint32_t kBlockedMs = 10'000;  // then what stands before gives up, so that a test which fails ends, too
-constexpr double kAtOnce = 2;                 // far from that, and enough for a loaded machine
+constexpr std::uint32_t kBlockedMs = 10'000;  // then the blocking operation times out, so that a failing test ends too
+constexpr double kAtOnce = 2;                 // far below that, and enough for a loaded machine
 
 double seconds_since(std::uint64_t begin_ns) { return static_cast<double>(monotonic_ns() - begin_ns) / 1e9; }
 
@@ -28,7 +29,7 @@ void ends_at_once(setoResult_t (*end)(setoComm_t), setoComm_t& comm) {
   comm = nullptr;
 }
 
-// What stands in the way is the first item of a stream of rank 0.
+// The blocking operation is the first item of a stream of rank 0.
 class Blocked {
  public:
   Blocked() { EXPECT_TRUE(succeeded(setoStreamCreate(&stream_))); }
@@ -38,7 +39,7 @@ class Blocked {
 
   [[nodiscard]] setoStream_t stream() const { return stream_; }
 
-  // The peer does not come until let_go().
+  // The peer does not call until let_go().
   void by_collective(setoComm_t comm, setoStream_t stream) {
     setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
     call.deadlineMs = kBlockedMs;
@@ -52,12 +53,12 @@ class Blocked {
   }
   void expect_whole() const { EXPECT_EQ(late_, Floats(late_.size(), 2)); }
 
-  // Of the communicator that ends: operations 2 and 3 of the stream, of both kinds.
+  // Queues operations 2 and 3 of the stream, of both kinds, for the communicator that ends.
   void follow(setoComm_t comm) {
     EXPECT_TRUE(succeeded(setoAllReduce(own_.data(), own_.data(), own_.size(), setoFloat32, setoSum, comm, stream_)));
     EXPECT_TRUE(succeeded(setoSend(own_.data(), own_.size(), setoFloat32, 1, comm, stream_)));
   }
-  // Its items end when it is their turn, with the reason.
+  // Its items end in their turn, with the reason.
   void expect_failed(const char* reason) const {
     EXPECT_TRUE(succeeded(setoStreamWait(stream_, 1, kBlockedMs)));
     for (const std::uint64_t position : {2U, 3U}) {
@@ -90,7 +91,7 @@ SETO_TEST_ALONE(StreamEnding, abort_waits_for_nobody_before_it) {
   blocked.let_go(before[1]);
   blocked.expect_failed("setoCommAbort");
   blocked.expect_whole();
-  // What comes after goes on.
+  // Later items continue.
   Floats peer(10, 1);
   EXPECT_TRUE(succeeded(setoAllReduce(peer.data(), peer.data(), 10, setoFloat32, setoSum, before[1], nullptr)));
   EXPECT_TRUE(failed(setoStreamWait(blocked.stream(), 4, 0), setoInvalidUsage, "setoCommAbort"));
@@ -126,8 +127,8 @@ SETO_TEST_ALONE(StreamEnding, destroy_hears_that_nobody_will_take_its_message) {
   EXPECT_TRUE(failed(setoStreamWait(blocked.stream(), 2, kBlockedMs), setoRemoteError, "rank 1"));
 }
 
-// Nobody here has heard of it yet.
-SETO_TEST_ALONE(StreamEnding, destroy_hears_that_a_peer_has_left) {
+// No rank of this process has learned of it yet.
+SETO_TEST_ALONE(StreamEnding, destroy_learns_that_a_peer_has_left) {
   ThreadRanks before(2), own(2);
   Blocked blocked;
   blocked.by_collective(before[0], blocked.stream());
@@ -195,7 +196,7 @@ SETO_TEST_ALONE(StreamEnding, abort_waits_for_no_other_stream_before_it) {
   EXPECT_TRUE(succeeded(setoStreamDestroy(other)));
 }
 
-// Where one token drives both.
+// One progress token drives both communicators.
 SETO_TEST_ALONE(StreamEnding, abort_of_a_child_waits_for_nothing_of_its_parent) {
   ThreadRanks before(2);
   std::vector<setoComm_t> own(2);
@@ -212,7 +213,7 @@ SETO_TEST_ALONE(StreamEnding, abort_of_a_child_waits_for_nothing_of_its_parent) 
   EXPECT_TRUE(succeeded(setoCommDestroy(own[1])));
 }
 
-// What a group holds for a stream is one item: a communicator's end is the end of its part, under way or not, and the item's when
+// The calls of a group on a stream are one item. The end of a communicator ends its part, under way or not; the item ends when
 // the rest has ended.
 SETO_TEST_ALONE(StreamEnding, abort_ends_its_part_of_a_group) {
   for (const bool started : {true, false}) {
@@ -241,7 +242,7 @@ SETO_TEST_ALONE(StreamEnding, abort_ends_its_part_of_a_group) {
   }
 }
 
-// The item before may end, by the hand of another thread, between two looks of who waits for it: what follows is then the head.
+// Another thread may end the previous item between two checks of a waiting thread; the next item is then the head.
 SETO_TEST_ALONE(StreamEnding, a_wait_drives_nothing_behind_its_position) {
   setenv("SETO_CALIBRATE", "off", 1);
   constexpr int kRounds = 300;
@@ -265,10 +266,10 @@ SETO_TEST_ALONE(StreamEnding, a_wait_drives_nothing_behind_its_position) {
   }
 }
 
-// The end of a communicator against the stream that comes to its operations: whoever is first, all positions are reached, and
-// the other communicator's results are right.
+// A communicator ends while the stream reaches its operations. In every order all positions are reached, and the other
+// communicator's results are right.
 SETO_TEST_ALONE(StreamEnding, at_any_moment) {
-  setenv("SETO_CALIBRATE", "off", 1);  // before anything else runs here
+  setenv("SETO_CALIBRATE", "off", 1);  // before any other code of this process runs
   constexpr int kRounds = 60;
   constexpr int kPairs = 4;
   ThreadRanks lasting(2);

@@ -29,7 +29,7 @@ std::uint64_t position_of(setoStream_t stream) {
   return position;
 }
 
-TEST_P(Streams, RunOperationsInTheirOrder) {
+TEST_P(Streams, RunOperationsInOrder) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     setoStream_t stream = nullptr;
     EXPECT_EQ(outcome(setoStreamCreate(&stream)), kGood);
@@ -45,8 +45,29 @@ TEST_P(Streams, RunOperationsInTheirOrder) {
   }));
 }
 
-// Also where the caller said that it would wait next, and did so only for the first calls.
-TEST_P(Streams, GoOnWithoutAWaiter) {
+// More shapes than a communicator keeps bound, while some of them are always under way.
+TEST_P(Streams, RunMoreShapesThanAreKept) {
+  EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
+    constexpr std::size_t kShapes = 700;
+    constexpr std::size_t kUnderWay = 20;
+    setoStream_t stream = nullptr;
+    EXPECT_EQ(outcome(setoStreamCreate(&stream)), kGood);
+    std::vector<Floats> all;
+    for (std::size_t count = 1; count <= kShapes; ++count) {
+      Floats& data = all.emplace_back(count, 1);
+      EXPECT_EQ(outcome(setoAllReduce(data.data(), data.data(), count, setoFloat32, setoSum, own.comm, stream)), kGood);
+      if (count > kUnderWay) {
+        EXPECT_EQ(outcome(setoStreamWait(stream, position_of(stream) - kUnderWay, 0)), kGood);
+      }
+    }
+    EXPECT_EQ(outcome(setoStreamWait(stream, position_of(stream), 0)), kGood);
+    for (const Floats& data : all) EXPECT_EQ(data, Floats(data.size(), 2));
+    EXPECT_EQ(outcome(setoStreamDestroy(stream)), kGood);
+  }));
+}
+
+// Also if the caller announced a wait (waitsNext) and waited only for the first calls.
+TEST_P(Streams, ContinueWithoutAWaiter) {
   for (const setoSwitch_t waits_next : {setoOff, setoOn}) {
     EXPECT_TRUE(run_ranks(GetParam(), 2, [waits_next](ApiRank& own) {
       setoStream_t stream = nullptr;
@@ -72,7 +93,7 @@ TEST_P(Streams, GoOnWithoutAWaiter) {
   }
 }
 
-TEST_P(Streams, RefuseAnUnknownWordOnTheWait) {
+TEST_P(Streams, RejectAnInvalidWaitsNext) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
     const int none = 3;
@@ -98,7 +119,7 @@ TEST_P(Streams, PollUntilTheEnd) {
   }));
 }
 
-TEST_P(Streams, SendsMayFaceEachOther) {
+TEST_P(Streams, LetTwoRanksSendToEachOther) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     setoStream_t sends = nullptr, receives = nullptr;
     EXPECT_EQ(setoStreamCreate(&sends), setoSuccess);
@@ -133,7 +154,7 @@ TEST_P(Streams, WaitForEachOther) {
   }));
 }
 
-TEST_P(Streams, TimeOutAndGoOn) {
+TEST_P(Streams, ContinueAfterATimeout) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     setoStream_t stream = nullptr;
     EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
@@ -153,14 +174,14 @@ TEST_P(Streams, TimeOutAndGoOn) {
   }));
 }
 
-TEST_P(Streams, GiveTheFirstFailureUpToAPosition) {
+TEST_P(Streams, ReturnTheFirstFailureUpToAPosition) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     setoStream_t stream = nullptr;
     EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
     Floats data(10, 1);
     const auto reduce = [&](void* buffer) { return setoAllReduce(buffer, buffer, 10, setoFloat32, setoSum, own.comm, stream); };
     EXPECT_EQ(reduce(data.data()), setoSuccess);
-    EXPECT_EQ(reduce(nullptr), setoSuccess);  // rejected under its number, on every rank
+    EXPECT_EQ(reduce(nullptr), setoSuccess);  // rejected on every rank, with its operation number
     EXPECT_EQ(reduce(data.data()), setoSuccess);
     EXPECT_EQ(outcome(setoStreamWait(stream, 1, 0)), kGood);
     EXPECT_THAT(outcome(setoStreamWait(stream, 3, 0)), HasSubstr("sendbuff"));
@@ -170,7 +191,7 @@ TEST_P(Streams, GiveTheFirstFailureUpToAPosition) {
   }));
 }
 
-TEST_P(Streams, BelongIntoGroupsToo) {
+TEST_P(Streams, WorkInGroups) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     setoStream_t stream = nullptr;
     EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
@@ -190,7 +211,7 @@ TEST_P(Streams, BelongIntoGroupsToo) {
   }));
 }
 
-TEST_P(Streams, GiveTheFirstFailureOfAGroupAndDoTheRest) {
+TEST_P(Streams, ReturnTheFirstFailureOfAGroupAndRunTheOtherCalls) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     setoStream_t stream = nullptr;
     EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);
@@ -223,7 +244,7 @@ TEST_P(Streams, EndWithTheirCommunicator) {
   }));
 }
 
-// Waiters of one context, on streams and blocking, while the background thread is at work, too.
+// Waiters of one context, on streams and in blocking calls, while the background thread works too.
 TEST_P(Streams, AreWaitedForByManyThreads) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     setoStream_t stream = nullptr;
@@ -246,7 +267,7 @@ TEST_P(Streams, AreWaitedForByManyThreads) {
   }));
 }
 
-// Queued one behind the other they would wait for each other.
+// Without a group the calls would be queued one behind the other and wait for each other.
 TEST(Stream, CarriesAllRanksOfOneThreadInAGroup) {
   EXPECT_TRUE(run_alone([] {
     setenv("SETO_OPERATION_TIMEOUT_MS", "5000", 1);
@@ -291,7 +312,7 @@ TEST(Stream, CarriesAllRanksOfOneThreadInAGroup) {
   }));
 }
 
-TEST(Stream, WaitsForARankThatAGroupLacksAndGoesOn) {
+TEST(Stream, TimesOutForAMissingRankAndContinues) {
   EXPECT_TRUE(run_alone([] {
     std::vector<setoComm_t> comms(3);
     ASSERT_EQ(outcome(setoCommInitAll(comms.data(), 3, nullptr)), kGood);
@@ -334,8 +355,8 @@ TEST(Stream, FunctionsRunInOrder) {
   }));
 }
 
-// After a call that was rejected the next ones are right, and are told so.
-TEST_P(Streams, TellHowEachItemEnded) {
+// After a rejected call the next calls are right, and are reported as such.
+TEST_P(Streams, ReportTheOutcomeOfEachItem) {
   EXPECT_TRUE(run_ranks(GetParam(), 2, [](ApiRank& own) {
     setoStream_t stream = nullptr;
     EXPECT_EQ(setoStreamCreate(&stream), setoSuccess);

@@ -14,13 +14,13 @@
 
 namespace seto::testing {
 
-// Success of a call, with its text if not.
+// Success of a call; a failure shows its text.
 inline ::testing::AssertionResult succeeded(setoResult_t result) {
   if (result == setoSuccess) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << setoGetErrorString(result) << ": " << setoGetLastError(nullptr);
 }
 
-// That result, with a text that holds the part.
+// Failure with this result, and with a text that contains the part.
 inline ::testing::AssertionResult failed(setoResult_t result, setoResult_t expected, const std::string& part) {
   const std::string text = setoGetLastError(nullptr);
   if (result == expected && text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
@@ -28,7 +28,7 @@ inline ::testing::AssertionResult failed(setoResult_t result, setoResult_t expec
                                        << setoGetErrorString(expected) << " and \"" << part << "\")";
 }
 
-// The state of the communicator once nothing is under way in it any more.
+// The state of the communicator once no call is under way in it.
 inline setoResult_t settled(setoComm_t comm) {
   const Deadline until = Deadline::after_ms(20'000);
   setoResult_t state = setoInProgress;
@@ -64,7 +64,7 @@ class ThreadRanks final {
   [[nodiscard]] int size() const { return static_cast<int>(comms_.size()); }
   setoComm_t& operator[](int rank) { return comms_[static_cast<std::size_t>(rank)]; }
 
-  // The body on a thread for each rank.
+  // Runs the body on a thread for each rank.
   void each(const std::function<void(setoComm_t comm, int rank)>& body) {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size(); ++rank) threads.emplace_back([&, rank] { body((*this)[rank], rank); });
@@ -75,7 +75,8 @@ class ThreadRanks final {
   std::vector<setoComm_t> comms_;
 };
 
-// A test whose body runs in a child process: the test's own never uses the library, so that other tests may fork.
+// A test whose body runs in a child process, because the test's own process must never use the library, so that other tests may
+// fork.
 #define SETO_TEST_ALONE(suite, name)                                           \
   static void suite##_##name();                                                \
   TEST(suite, name) { EXPECT_TRUE(seto::testing::run_alone(suite##_##name)); } \

@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
-#include "src/engine/host_launch.h"
+#include "src/engine/coding.h"
+#include "src/engine/host_executor.h"
 #include "src/engine/lowering.h"
-#include "tests/support/peer_groups.h"
 #include "tests/support/faulty_peer_group.h"
 #include "tests/support/flows.h"
+#include "tests/support/peer_groups.h"
 
-// Ranks in one thread, whose launches take turns, with inputs of which everybody knows what must come out.
+// Ranks in one thread. Their executors take turns, and the results of their inputs are known.
 namespace seto::support {
 
 struct Job {
@@ -31,8 +32,8 @@ struct Job {
   Rank root = 0;
   InPlace in_place = InPlace::no;
   std::optional<Codec> codec{};
-  bool owes = false;  // what codecs leave out goes into the next operation
-  double unit = 1;    // of all inputs
+  bool owes = false;  // errors of codecs are added in the next operation
+  double unit = 1;    // factor of all inputs
 
   [[nodiscard]] std::string text() const {
     return std::string(name_of(algorithm->collective)) + "/" + std::string(algorithm->name) + " of " + std::to_string(ranks) +
@@ -42,7 +43,7 @@ struct Job {
   }
 };
 
-// Two nodes a site where the algorithm wants tiers.
+// Two ranks per node where the algorithm needs tiers.
 inline Tiers tiers_for(const Job& job) {
   if (job.algorithm->name != "hierarchical") return Tiers::flat(job.ranks);
   std::vector<Home> homes;
@@ -52,14 +53,14 @@ inline Tiers tiers_for(const Job& job) {
 
 inline Shape shape_of(const Job& job) {
   Shape shape{job.algorithm->collective, job.ranks, job.root, 1, Finish::none};
-  shape.pieces = job.algorithm->pieces(shape);
+  shape.pieces = job.algorithm->pieces(shape, tiers_for(job));
   if (!job.codec) return shape;
   shape.codec = plan_number(*job.codec);
   shape.coded_tiers = static_cast<std::uint8_t>(1U << (tiers_for(job).count() - 1));
   return shape;
 }
 
-// Small whole numbers, so that every type holds them and their results, in any order, exactly.
+// Small whole numbers: every type represents them and their results exactly, in any order of operations.
 inline int value(Rank rank, std::uint64_t index, std::uint64_t operation) {
   return 1 + static_cast<int>(mixed(index * 64 + static_cast<std::uint64_t>(rank) + operation * 7919) % 2);
 }
@@ -101,7 +102,7 @@ inline Sizes sizes_of(const Job& job) {
   }
 }
 
-// Of a call in place: where the smaller buffer lies in the larger one, in elements; nothing where the collective knows no such
+// For a call in place: the offset of the smaller buffer in the larger one, in elements; empty if the collective has no such
 // call.
 inline std::optional<std::uint64_t> shared_at(const Job& job, Rank rank) {
   const std::uint64_t own = static_cast<std::uint64_t>(rank) * job.count;
@@ -120,6 +121,11 @@ inline std::optional<std::uint64_t> shared_at(const Job& job, Rank rank) {
   }
 }
 
+// In place where the collective has such a call on this rank.
+inline InPlace in_place_of(const Job& job, Rank rank) {
+  return job.in_place == InPlace::yes && shared_at(job, rank) ? InPlace::yes : InPlace::no;
+}
+
 inline int folded(const Job& job, std::uint64_t index, std::uint64_t operation) {
   int result = value(0, index, operation);
   for (Rank rank = 1; rank < job.ranks; ++rank) {
@@ -129,7 +135,7 @@ inline int folded(const Job& job, std::uint64_t index, std::uint64_t operation) 
   return result;
 }
 
-// What that element of the output is to be; nothing: it is nobody's business.
+// The expected value of that element of the output; empty: it is not defined.
 inline std::optional<int> expected(const Job& job, Rank rank, std::uint64_t index, std::uint64_t operation) {
   const auto part = static_cast<Rank>(job.count == 0 ? 0 : index / job.count);
   const std::uint64_t within = job.count == 0 ? 0 : index % job.count;
@@ -157,57 +163,87 @@ inline std::optional<int> expected(const Job& job, Rank rank, std::uint64_t inde
   return std::nullopt;
 }
 
-// Looked at as a whole: a sanitizer looks at each byte that a loop touches.
+// Compared with memcmp, because a loop over the bytes is slow under a sanitizer.
 inline bool all_are(const std::vector<std::byte>& bytes, std::byte one) {
   return bytes.empty() || (bytes.front() == one && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
-// One rank: a launch, and up to two operations of it under way.
+// The program of a rank, and the buffers that fit it.
+inline BoundProgram bound_program(const Job& job, Rank rank) {
+  const Shape shape = shape_of(job);
+  const InPlace in_place = in_place_of(job, rank);
+  const Layout layout = Layout::uniform(shape, rank, job.count, static_cast<std::uint32_t>(64 / size_of(job.type)));
+  const Program plain = build_program(*job.algorithm, shape, tiers_for(job), rank, in_place);
+  const Program program = lower(plain, shape, in_place, rules_for(job.type));
+  return bind_program({&program, shape, in_place, &layout, job.type, job.op, 77, {job.slice_elements, 2}}).value();
+}
+
+// One rank's buffers for one operation, with its input.
+struct Buffers {
+  Buffers(const Job& job, Rank rank, std::uint64_t operation) {
+    const std::size_t element = size_of(job.type);
+    const Sizes sizes = sizes_of(job);
+    const bool in_place = in_place_of(job, rank) == InPlace::yes;
+    const std::uint64_t shift = in_place ? *shared_at(job, rank) * element : 0;
+    separate_input.resize(in_place ? 0 : sizes.input * element);
+    memory.resize((in_place ? std::max(sizes.input, sizes.output) : sizes.output) * element, std::byte{0xee});
+    input = in_place ? memory.data() + (sizes.input < sizes.output ? shift : 0) : separate_input.data();
+    output = memory.data() + (sizes.output < sizes.input ? shift : 0);
+    for (std::uint64_t i = 0; i < sizes.input; ++i) store(job.type, input + i * element, value(rank, i, operation) * job.unit);
+  }
+
+  [[nodiscard]] std::vector<std::byte> result(const Job& job) const {
+    return {output, output + sizes_of(job).output * size_of(job.type)};
+  }
+  // The caller writes into its buffers again: a late reader reads this.
+  void overwrite() {
+    std::fill(separate_input.begin(), separate_input.end(), std::byte{0xdd});
+    std::fill(memory.begin(), memory.end(), std::byte{0xdd});
+  }
+
+  std::vector<std::byte> separate_input;  // empty in place
+  std::vector<std::byte> memory;          // the output, and in place the input
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
+// One rank: an executor, and up to two of its operations in flight.
 class Worker {
  public:
   struct Operation {
-    HostLaunch::Run run;
-    std::vector<std::byte> input, output, result;  // in place all is in output
+    Buffers buffers;
+    Executor::Run run{};
+    std::vector<std::byte> result{};
   };
 
-  Worker(const Job& job, Rank rank, Circle& circle) : job_(job), rank_(rank), circle_(circle) {
-    const Shape shape = shape_of(job);
-    const Layout layout = Layout::uniform(shape, rank, job.count, static_cast<std::uint32_t>(64 / size_of(job.type)));
-    if (job.in_place == InPlace::yes && !shared_at(job, rank)) job_.in_place = InPlace::no;
-    const InPlace in_place = job_.in_place;
-    const Program plain = build_program(*job.algorithm, shape, tiers_for(job), rank, in_place);
-    const Program program = lower(plain, shape, in_place, rules_for(job.type));
-    const BindRequest request{&program, shape, in_place, &layout, job.type, job.op, 77, {job.slice_elements, 2}, job.order};
-    launch_ = std::move(HostLaunch::bind(request, circle)).value();
+  Worker(const Job& job, Rank rank, PeerGroup& peer_group) : job_(job), rank_(rank), peer_group_(peer_group) {
+    executor_ = std::move(HostExecutor::open(bound_program(job, rank), job.order, peer_group)).value();
     if (job.owes) residuals_.resize(sizes_of(job).input * size_of(residual_type(job.type)));
   }
 
-  // A turn: a bounded piece of work of one of the operations under way. True: something ended.
+  // A turn: a bounded piece of work of one operation in flight. True: the operation ended.
   bool turn(std::uint64_t last, std::uint64_t random) {
-    const std::uint64_t window = job_.owes ? 1 : circle_.window();  // residuals are of one operation at a time
+    const std::uint64_t window = job_.owes ? 1 : kWindow;  // residuals are of one operation at a time
     if (begun_ < last && begun_ < done_ + window && random % 3 == 0) begin(++begun_);
     const std::uint64_t under_way = begun_ - done_;
     if (under_way == 0) return false;
     const std::uint64_t operation = done_ + 1 + random / 3 % under_way;
     Operation& each = operations_[operation - 1];
-    if (each.run.finished || !launch_->advance(each.run, static_cast<std::uint32_t>(1 + random / 9 % 5))) return false;
-    // The caller may do with its buffers what it likes from here on: whoever reads them late reads this.
-    const auto* const output = static_cast<const std::byte*>(each.run.operands.output);
-    each.result.assign(output, output + sizes_of(job_).output * size_of(job_.type));
-    std::fill(each.input.begin(), each.input.end(), std::byte{0xdd});
-    std::fill(each.output.begin(), each.output.end(), std::byte{0xdd});
+    if (each.run.finished || !executor_->advance(each.run, static_cast<std::uint32_t>(1 + random / 9 % 5))) return false;
+    each.result = each.buffers.result(job_);
+    each.buffers.overwrite();
     while (done_ < begun_ && operations_[done_].run.finished) ++done_;
-    circle_.complete(done_);
+    peer_group_.complete(done_);
     return true;
   }
 
-  // Of what the caller has written to its buffers since it had them back.
+  // Whether the buffers changed after the caller got them back.
   [[nodiscard]] bool touched_late() const {
     return !std::all_of(operations_.begin(), operations_.begin() + static_cast<std::ptrdiff_t>(done_),
-                        [](const Operation& each) { return all_are(each.output, std::byte{0xdd}); });
+                        [](const Operation& each) { return all_are(each.buffers.memory, std::byte{0xdd}); });
   }
 
-  // Elements that are not what they should be, in operations that ended.
+  // The number of wrong elements in operations that ended.
   [[nodiscard]] std::uint64_t wrong() const {
     std::uint64_t count = 0;
     for (std::uint64_t operation = 1; operation <= done_; ++operation) {
@@ -224,65 +260,58 @@ class Worker {
     return count;
   }
 
-  // Gives the operation under way up, and its buffers back to the caller, who writes to them. True: nobody reads them any more.
+  // Abandons the operation in flight and returns its buffers to the caller, which overwrites them. Returns true if no member
+  // reads them.
   bool withdraw() {
     Operation& each = operations_[done_];
-    if (!launch_->withdraw(each.run)) return false;
-    std::fill(each.input.begin(), each.input.end(), std::byte{0xdd});
-    std::fill(each.output.begin(), each.output.end(), std::byte{0xdd});
+    if (!executor_->withdraw(each.run)) return false;
+    each.buffers.overwrite();
     return true;
   }
-  [[nodiscard]] bool withdrawn_is_touched() const { return !all_are(operations_[done_].output, std::byte{0xdd}); }
-  // Of its output something has come, or been computed.
-  [[nodiscard]] bool has_output() const { return begun_ > done_ && !all_are(operations_[done_].output, std::byte{0xee}); }
+  [[nodiscard]] bool withdrawn_is_touched() const { return !all_are(operations_[done_].buffers.memory, std::byte{0xdd}); }
+  // Whether part of the output was received or computed.
+  [[nodiscard]] bool has_output() const { return begun_ > done_ && !all_are(operations_[done_].buffers.memory, std::byte{0xee}); }
 
   [[nodiscard]] std::uint64_t done() const { return done_; }
-  // Of an operation that ended.
+  // The result of an operation that ended.
   [[nodiscard]] const std::vector<std::byte>& result(std::uint64_t operation) const { return operations_[operation - 1].result; }
-  [[nodiscard]] HostLaunch::Wait waits_at() const {
+  [[nodiscard]] Executor::Wait waits_at() const {
     if (begun_ == done_) return {-1, "has not begun", ""};
-    return launch_->waits_at(operations_[done_].run);
+    return executor_->waits_at(operations_[done_].run);
   }
 
  private:
   void begin(std::uint64_t operation) {
-    const std::size_t element = size_of(job_.type);
-    const Sizes sizes = sizes_of(job_);
-    Operation& each = operations_.emplace_back();
-    const bool in_place = job_.in_place == InPlace::yes;
-    const std::uint64_t shift = in_place ? *shared_at(job_, rank_) * element : 0;
-    each.input.resize(in_place ? 0 : sizes.input * element);
-    each.output.resize((in_place ? std::max(sizes.input, sizes.output) : sizes.output) * element, std::byte{0xee});
-    std::byte* const input = in_place ? each.output.data() + (sizes.input < sizes.output ? shift : 0) : each.input.data();
-    for (std::uint64_t i = 0; i < sizes.input; ++i) store(job_.type, input + i * element, value(rank_, i, operation) * job_.unit);
-    each.run.operands.input = input;
-    each.run.operands.output = each.output.data() + (sizes.output < sizes.input ? shift : 0);
+    Operation& each = operations_.emplace_back(Operation{Buffers(job_, rank_, operation)});
+    each.run.operands.input = each.buffers.input;
+    each.run.operands.output = each.buffers.output;
     each.run.operands.operation = operation;
     if (job_.owes) each.run.operands.residual = residuals_.data();
-    circle_.begin({operation, 77, 0, {}});
+    peer_group_.status().begin({operation, 77, 0, {}});
   }
 
   Job job_;
   Rank rank_;
-  Circle& circle_;
-  std::unique_ptr<HostLaunch> launch_;
+  PeerGroup& peer_group_;
+  std::unique_ptr<Executor> executor_;
   std::vector<Operation> operations_;
   std::vector<std::byte> residuals_;
   std::uint64_t begun_ = 0;
   std::uint64_t done_ = 0;
 };
 
-// All ranks of a job over the (faulty) circles of a transport.
+// All ranks of a job over the (faulty) groups of a transport.
 class World {
  public:
-  World(const CircleTransport& transport, const Job& job, const std::function<Faults(CircleMember&)>& faults)
-      : members_(transport.make({.members = static_cast<std::uint32_t>(job.ranks), .circles = 2})) {
-    for (const auto& member : members_) circles_.push_back(std::make_unique<FaultyCircle>(member->circle(), faults(*member)));
+  World(const PeerGroupTransport& transport, const Job& job, const std::function<Faults(PeerGroupMember&)>& faults)
+      : members_(transport.make({.members = static_cast<std::uint32_t>(job.ranks), .peer_groups = 2})) {
+    for (const auto& member : members_)
+      peer_groups_.push_back(std::make_unique<FaultyPeerGroup>(member->peer_group(), faults(*member)));
     for (Rank rank = 0; rank < job.ranks; ++rank)
-      workers_.push_back(std::make_unique<Worker>(job, rank, *circles_[static_cast<std::size_t>(rank)]));
+      workers_.push_back(std::make_unique<Worker>(job, rank, *peer_groups_[static_cast<std::size_t>(rank)]));
   }
 
-  // Random turns until all operations have ended everywhere, or nothing has for so many turns that nothing will.
+  // Random turns until all operations have ended on all ranks, or nothing has moved for `patience` turns.
   bool drive(std::uint64_t last, std::uint64_t seed, std::uint64_t patience) {
     std::mt19937_64 random(seed);
     for (std::uint64_t idle = 0; idle < patience; ++idle) {
@@ -297,12 +326,12 @@ class World {
 
   [[nodiscard]] std::uint64_t sent() const {
     std::uint64_t sum = 0;
-    for (const auto& circle : circles_) sum += circle->sent();
+    for (const auto& peer_group : peer_groups_) sum += peer_group->sent();
     return sum;
   }
 
-  std::vector<std::unique_ptr<CircleMember>> members_;
-  std::vector<std::unique_ptr<FaultyCircle>> circles_;
+  std::vector<std::unique_ptr<PeerGroupMember>> members_;
+  std::vector<std::unique_ptr<FaultyPeerGroup>> peer_groups_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

@@ -1,4 +1,4 @@
-// Messages that come to where they are wanted: which do, which lie elsewhere, and until when anything is written there.
+// Messages received directly at their destination: which ones are, which are not, and until when the destination is written.
 
 #include <algorithm>
 #include <cstring>
@@ -17,30 +17,29 @@ class Placing : public OneThread {
  protected:
   void SetUp() override {
     members_ = make({});
-    send_ = members_[0]->circle().open_send({0, 0, 0}, receivers_, kGeometry).value();
-    receive_ = members_[1]->circle().open_receive({0, 0, 0}, kGeometry).value();
-    ASSERT_TRUE(receive_->places());
+    send_ = members_[0]->peer_group().open_send({0, 0, 0}, receivers_, kGeometry).value();
+    receive_ = members_[1]->peer_group().open_receive({0, 0, 0}, kGeometry).value();
+    ASSERT_TRUE(receive_->placing() != nullptr);
     begin(1);
   }
 
   void begin(std::uint64_t operation) const {
-    for (const auto& member : members_) member->circle().begin({operation, 0, 0, {}});
+    for (const auto& member : members_) member->peer_group().status().begin({operation, 0, 0, {}});
   }
   [[nodiscard]] Placement placement(std::uint64_t until) { return {1, wanted_.data(), kSlice, kAll, until}; }
-  // Sent as far as the sockets take it.
+  // Sends until the sockets accept no more.
   void send(std::uint64_t slice, std::size_t size = kSlice) const {
     const Mark mark = mark_of(1, slice);
     std::byte* memory = send_->acquire(mark);
     while (memory == nullptr) memory = turn(mark);
     std::memset(memory, static_cast<int>(slice) + 1, size);
-    send_->tell_size(mark, size);
-    send_->commit(mark);
+    send_->commit(mark, size);
   }
   const std::byte* receive(std::uint64_t slice) const {
     const Mark mark = mark_of(1, slice);
     for (int looks = 0; looks < 1'000'000; ++looks) {
       if (const std::byte* const message = receive_->front(mark)) return message;
-      (void)send_->taken(1);  // pumps
+      (void)send_->lending()->taken(1);  // makes progress
     }
     return nullptr;
   }
@@ -49,7 +48,7 @@ class Placing : public OneThread {
   }
 
   std::vector<std::byte> wanted_ = std::vector<std::byte>(kAll, std::byte{0xee});
-  std::vector<std::unique_ptr<CircleMember>> members_;
+  std::vector<std::unique_ptr<PeerGroupMember>> members_;
   std::unique_ptr<SendStream> send_;
   std::unique_ptr<ReceiveStream> receive_;
 
@@ -62,21 +61,21 @@ class Placing : public OneThread {
   const std::vector<std::uint32_t> receivers_ = {1};
 };
 
-TEST_P(Placing, AMessageComesToItsPlace) {
-  receive_->place(placement(4));
+TEST_P(Placing, AMessageArrivesAtItsDestination) {
+  receive_->placing()->place(placement(4));
   for (std::uint64_t slice = 0; slice < 4; ++slice) {
     const std::size_t size = std::min(kSlice, kAll - slice * kSlice);
     send(slice, size);
     EXPECT_EQ(receive(slice), wanted_.data() + slice * kSlice);
-    EXPECT_TRUE(receive_->brings(mark_of(1, slice), size));
+    EXPECT_TRUE(receive_->sized()->has_size(mark_of(1, slice), size));
     EXPECT_EQ(wanted_[slice * kSlice + size - 1], static_cast<std::byte>(slice + 1));
     receive_->release(mark_of(1, slice));
   }
-  EXPECT_EQ(members_[1]->leased(), 0U) << "no memory of the transport is needed";
+  EXPECT_EQ(members_[1]->leased(), 0U) << "no buffer of the transport is needed";
 }
 
-TEST_P(Placing, WhatIsNotExpectedYetLiesElsewhere) {
-  receive_->place(placement(1));
+TEST_P(Placing, AnUnexpectedMessageIsBuffered) {
+  receive_->placing()->place(placement(1));
   send(0);
   ASSERT_NE(receive(0), nullptr);
   send(1);
@@ -84,57 +83,57 @@ TEST_P(Placing, WhatIsNotExpectedYetLiesElsewhere) {
   ASSERT_NE(second, nullptr);
   EXPECT_EQ(second[0], std::byte{2});
   EXPECT_TRUE(untouched(kSlice));
-  receive_->place(placement(4));
-  EXPECT_EQ(receive(1), second) << "the same answer until the release";
+  receive_->placing()->place(placement(4));
+  EXPECT_EQ(receive(1), second) << "the same address until the release";
   send(2);
   EXPECT_EQ(receive(2), wanted_.data() + 2 * kSlice);
 }
 
-TEST_P(Placing, WhatIsNotAsLongAsItShouldBeLiesElsewhere) {
-  receive_->place(placement(4));
+TEST_P(Placing, AMessageOfAnotherLengthIsBuffered) {
+  receive_->placing()->place(placement(4));
   send(0, kSlice - 8);
   const std::byte* const message = receive(0);
   ASSERT_NE(message, nullptr);
   EXPECT_TRUE(untouched());
-  EXPECT_FALSE(receive_->brings(mark_of(1, 0), kSlice));
+  EXPECT_FALSE(receive_->sized()->has_size(mark_of(1, 0), kSlice));
 }
 
-TEST_P(Placing, WhatIsOfAnotherShapeLiesElsewhere) {
+TEST_P(Placing, AMessageOfAnotherShapeIsBuffered) {
   StreamGeometry other = kGeometry;
   other.digest = 6;
   const std::uint32_t receivers[] = {1};
-  send_ = members_[0]->circle().open_send({0, 0, 0}, receivers, other).value();
-  receive_->place(placement(4));
+  send_ = members_[0]->peer_group().open_send({0, 0, 0}, receivers, other).value();
+  receive_->placing()->place(placement(4));
   send(0);
-  for (int looks = 0; looks < 1000 && !members_[1]->circle().suspects(); ++looks) (void)receive_->front(mark_of(1, 0));
-  EXPECT_TRUE(members_[1]->circle().suspects());
+  for (int looks = 0; looks < 1000 && !members_[1]->peer_group().suspects(); ++looks) (void)receive_->front(mark_of(1, 0));
+  EXPECT_TRUE(members_[1]->peer_group().suspects());
   EXPECT_TRUE(untouched());
 }
 
-TEST_P(Placing, NothingIsWrittenOnceItIsTakenBack) {
-  receive_->place(placement(4));
+TEST_P(Placing, NothingIsWrittenAfterTheDestinationIsWithdrawn) {
+  receive_->placing()->place(placement(4));
   send(0);
   send(1);
-  send(2);  // more than one look reads of a socket: some is on its way
+  send(2);  // more than one call reads from a socket: some bytes are in flight
   while (untouched()) (void)receive_->front(mark_of(1, 0));
-  EXPECT_EQ(wanted_[3 * kSlice - 1], std::byte{0xee}) << "and some is not";
-  receive_->displace(1);
+  EXPECT_EQ(wanted_[3 * kSlice - 1], std::byte{0xee}) << "some bytes have not arrived";
+  receive_->placing()->displace(1);
   std::fill(wanted_.begin(), wanted_.end(), std::byte{0xee});
   send(3, kAll - 3 * kSlice);
-  // Whole messages that came afterwards are read as ever.
+  // Complete messages that arrive later are read as usual.
   const std::byte* const last = receive(3);
   ASSERT_NE(last, nullptr);
   EXPECT_EQ(last[0], std::byte{4});
   EXPECT_TRUE(untouched());
-  members_[1]->circle().disregard(1);
-  for (const auto& member : members_) member->circle().complete(1);
+  members_[1]->peer_group().disregard(1);
+  for (const auto& member : members_) member->peer_group().complete(1);
   begin(2);
   const Mark mark = mark_of(2, 0);
   std::byte* memory = nullptr;
   for (int looks = 0; looks < 1000 && memory == nullptr; ++looks) memory = send_->acquire(mark);
   ASSERT_NE(memory, nullptr);
   std::memset(memory, 9, kSlice);
-  send_->commit(mark);
+  send_->commit(mark, kSlice);
   const std::byte* message = nullptr;
   for (int looks = 0; looks < 1'000'000 && message == nullptr; ++looks) message = receive_->front(mark);
   ASSERT_NE(message, nullptr);
@@ -142,36 +141,35 @@ TEST_P(Placing, NothingIsWrittenOnceItIsTakenBack) {
   EXPECT_TRUE(untouched());
 }
 
-// What its owner takes back is right where it arrives, or never whole.
-TEST_P(Placing, WhatIsRevokedArrivesRightOrNever) {
-  constexpr std::size_t kLong = std::size_t{4} << 20;
+// A revoked message arrives intact, or never becomes complete.
+TEST_P(Placing, ARevokedMessageArrivesIntactOrNever) {
+  constexpr std::size_t kLong = std::size_t{12} << 20;  // two fill more than the kernel buffers of three sockets
   constexpr std::uint64_t kSlices = 2;
   constexpr StreamGeometry kLent{kLong, 2, kSlices, 5};
   const std::uint32_t receivers[] = {1};
-  send_ = members_[0]->circle().open_send({0, 0, 1}, receivers, kLent).value();
-  receive_ = members_[1]->circle().open_receive({0, 0, 1}, kLent).value();
+  send_ = members_[0]->peer_group().open_send({0, 0, 1}, receivers, kLent).value();
+  receive_ = members_[1]->peer_group().open_receive({0, 0, 1}, kLent).value();
   std::vector<std::byte> memory(kSlices * kLong, std::byte{7});
   for (std::uint64_t slice = 0; slice < kSlices; ++slice) {
-    ASSERT_TRUE(send_->lend(mark_of(1, slice), memory.data(), kLong));
-    send_->tell_size(mark_of(1, slice), kLong);
-    send_->commit(mark_of(1, slice));
+    ASSERT_TRUE(send_->lending()->lend(mark_of(1, slice), memory.data(), kLong));
+    send_->commit(mark_of(1, slice), kLong);
   }
-  ASSERT_FALSE(send_->taken(1)) << "the sockets took all of it: nothing is left to take back";
-  EXPECT_TRUE(send_->revoke(1));
-  EXPECT_TRUE(send_->taken(1));
+  ASSERT_FALSE(send_->lending()->taken(1)) << "the sockets accepted everything: nothing is left to revoke";
+  EXPECT_TRUE(send_->lending()->revoke(1));
+  EXPECT_TRUE(send_->lending()->taken(1));
   std::fill(memory.begin(), memory.end(), std::byte{0xdd});
-  members_[0]->circle().complete(1);
-  members_[0]->circle().begin({2, 0, 0, {}});
+  members_[0]->peer_group().complete(1);
+  members_[0]->peer_group().status().begin({2, 0, 0, {}});
   std::byte* next = send_->acquire(mark_of(2, 0));
   ASSERT_NE(next, nullptr);
   std::memset(next, 8, kLong);
-  send_->commit(mark_of(2, 0));
+  send_->commit(mark_of(2, 0), kLong);
   const std::byte* after = nullptr;
   for (int looks = 0; looks < 1'000'000 && after == nullptr; ++looks) {
-    (void)send_->taken(1);  // pumps
+    (void)send_->lending()->taken(1);  // makes progress
     after = receive_->front(mark_of(2, 0));
   }
-  ASSERT_NE(after, nullptr) << "what was sent later has come";
+  ASSERT_NE(after, nullptr) << "data that was sent later must arrive";
   EXPECT_EQ(after[kLong - 1], std::byte{8});
   std::uint64_t whole = 0;
   for (std::uint64_t slice = 0; slice < kSlices; ++slice) {
@@ -183,18 +181,17 @@ TEST_P(Placing, WhatIsRevokedArrivesRightOrNever) {
   EXPECT_LT(whole, kSlices);
 }
 
-TEST_P(Placing, APartThatComesTwiceIsGarbage) {
-  // Sent as two operations of one stream would not be: the same message twice.
-  receive_->place(placement(4));
+TEST_P(Placing, APartThatArrivesTwiceIsMalformed) {
+  // Two streams with the same address send the same message twice.
+  receive_->placing()->place(placement(4));
   send(0);
   ASSERT_NE(receive(0), nullptr);
   const std::uint32_t receivers[] = {1};
-  const auto again = members_[0]->circle().open_send({0, 0, 0}, receivers, kGeometry).value();
+  const auto again = members_[0]->peer_group().open_send({0, 0, 0}, receivers, kGeometry).value();
   std::byte* const memory = again->acquire(mark_of(1, 0));
   ASSERT_NE(memory, nullptr);
   std::memset(memory, 0x55, kSlice);
-  again->tell_size(mark_of(1, 0), kSlice);
-  again->commit(mark_of(1, 0));
+  again->commit(mark_of(1, 0), kSlice);
   for (int looks = 0; looks < 1000; ++looks) (void)receive_->front(mark_of(1, 1));
   EXPECT_EQ(std::count(wanted_.begin(), wanted_.begin() + kSlice, std::byte{1}), static_cast<std::ptrdiff_t>(kSlice));
 }

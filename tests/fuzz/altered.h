@@ -8,8 +8,9 @@
 
 namespace seto::testing {
 
-// What the input of a fuzzer does to bytes on their way: nonces are random, so that recorded bytes would never get far. Each
-// message: 0 to 127 changes, each a place and a mask; or, from 128 on, so many bytes of the input instead.
+// Applies the input of a fuzzer to bytes in flight. Nonces are random, so recorded bytes alone would be rejected early. For each
+// message: a byte below 128 is a number of changes, each a position and a mask; from 128 on, it is a number of bytes of the input
+// that replace the message.
 class Altered final {
  public:
   Altered(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
@@ -32,7 +33,7 @@ class Altered final {
     return message;
   }
 
-  // In how many pieces it comes.
+  // The size of the next piece in which the message arrives.
   [[nodiscard]] std::size_t part_of(std::size_t size) {
     return std::max<std::size_t>(1, std::min<std::size_t>(size, 255 - next()));
   }

@@ -30,7 +30,7 @@ Case case_of(const std::uint8_t* data) {
   return {codec, type, rounding, static_cast<std::size_t>(data[3] | data[4] << 8) % 2000};
 }
 
-// Exactly as many bytes as the input gives, repeated, so that a read beyond them is seen.
+// A buffer of exactly this size, filled with the repeated input, so that a sanitizer detects a read beyond it.
 std::vector<std::uint8_t> filled(std::size_t size, const std::uint8_t* data, std::size_t of_data) {
   std::vector<std::uint8_t> bytes(size);
   for (std::size_t i = 0; i < size && of_data != 0; ++i) bytes[i] = data[i % of_data];
@@ -51,7 +51,7 @@ double number(seto::DataType type, const std::uint8_t* bytes) {
   return value;
 }
 
-// Any bytes are numbers to somebody: those that are not finite stay so, the others keep to the bound.
+// Takes any bytes as numbers: those that are not finite stay so, the others keep to the bound.
 void of_numbers(const Case& c, const std::vector<std::uint8_t>& numbers) {
   std::vector<std::uint8_t> encoded(seto::encoded_size(c.codec, c.count));
   std::vector<std::uint8_t> back(numbers.size());
@@ -81,7 +81,7 @@ void of_numbers(const Case& c, const std::vector<std::uint8_t>& numbers) {
 
 }  // namespace
 
-// The same bytes once as what was encoded, once as numbers. The sanitizers watch the ends.
+// Uses the same bytes once as encoded data and once as numbers. Sanitizers detect accesses outside.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 5) return 0;
   const Case c = case_of(data);

@@ -5,7 +5,7 @@
 
 #include "src/plan/text.h"
 
-// Whatever is read comes back from its own text; nothing else may happen but a failure with a text.
+// Either the plan that was read is equal after writing and reading, or reading fails with a text.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto plan = seto::plan_from_text({reinterpret_cast<const char*>(data), size});
   if (!plan.ok()) {

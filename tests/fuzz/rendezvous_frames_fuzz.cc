@@ -12,7 +12,7 @@ void check(bool holds) {
   if (!holds) std::abort();
 }
 
-// What is read of a body comes back from what is written of it.
+// A decoded body is equal after encoding and decoding it again.
 void read_back(const seto::Frame& frame) {
   const std::string_view body = frame.body;
   seto::FrameReader again(seto::kHelloBodySize);
@@ -22,7 +22,7 @@ void read_back(const seto::Frame& frame) {
     check(again.next(written) == seto::FrameReader::Outcome::frame);
     const auto same = seto::decode_hello(written.body);
     check(same && same->number == hello->number && same->rank == hello->rank &&
-          same->contact.addresses == hello->contact.addresses);
+          same->address.addresses == hello->address.addresses);
   }
   static_cast<void>(seto::decode_ready(body));
   if (const auto contribution = seto::decode_contribution(body)) check(contribution->message.size() + 8 == body.size());
@@ -36,7 +36,8 @@ void read_back(const seto::Frame& frame) {
 
 }  // namespace
 
-// A stream in pieces: the first byte says how long they are. The reader never holds more than a frame of its limit and a piece.
+// Feeds a stream in pieces, whose length the first byte gives. The reader never holds more than one frame of its limit and one
+// piece.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
   constexpr std::size_t kLimit = 4'096;

@@ -1,5 +1,5 @@
-// What a member of the job may send over a link once it has proven itself: any headers, any bytes. Nothing crashes, nothing reads
-// or writes outside; the link breaks, or the circle says what is wrong.
+// An authenticated member of the job sends any headers and any bytes over a connection. The receiver must not crash, nor read or
+// write outside its buffers: the connection fails, or the peer group reports the error.
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,17 +18,17 @@ namespace {
 using namespace seto;       // NOLINT
 using namespace seto::tcp;  // NOLINT
 
-constexpr std::uint64_t kCircle = 77;
+constexpr std::uint64_t kPeerGroup = 77;
 constexpr std::uint32_t kDigest = 7;
 constexpr std::uint32_t kSlice = 256;
 
-class NoHerald final : public Herald {
+class NoHerald final : public StatusExchange {
  public:
   void ask(std::uint32_t) override {}
   void announce() override {}
 };
 
-// All that may be read is read: what lies outside is found by the sanitizer.
+// Reads every byte that may be read, so that the sanitizer detects one outside.
 volatile unsigned read_to_the_end = 0;
 
 unsigned sum_of(const std::byte* bytes, std::size_t size, unsigned sum) {
@@ -36,23 +36,24 @@ unsigned sum_of(const std::byte* bytes, std::size_t size, unsigned sum) {
   return sum;
 }
 
-// As link.cc makes it, so that what follows is heard.
+// The opening as link.cc makes it, so that the following bytes are read.
 std::string opening(const Secret& session) {
-  const std::uint64_t circle = kCircle;
+  const std::uint64_t peer_group = kPeerGroup;
   const std::uint32_t member = 1;
-  std::string context(reinterpret_cast<const char*>(&circle), sizeof circle);
+  std::string context(reinterpret_cast<const char*>(&peer_group), sizeof peer_group);
   context.append(reinterpret_cast<const char*>(&member), sizeof member);
   const Secret proof = session.derive("open communicator", context);
   Frame frame;
   frame.set_kind(FrameKind::open);
-  frame.circle = kCircle;
+  frame.peer_group = kPeerGroup;
   frame.digest = member;
   frame.sequence = 1;
   frame.length = Secret::kSize;
   return std::string(reinterpret_cast<const char*>(&frame), sizeof frame).append(proof.bytes());
 }
 
-// The first byte of the input says how much of each header is made right: numbers in order, so that fuzzing gets past them.
+// The first byte of the input selects how much of each header is made valid, such as consecutive numbers, so that fuzzing reaches
+// the code behind the checks.
 std::string frames_of(const std::uint8_t* data, std::size_t size) {
   std::string bytes;
   std::uint64_t sequence = 1;
@@ -63,12 +64,13 @@ std::string frames_of(const std::uint8_t* data, std::size_t size) {
     size -= sizeof frame;
     const std::uint8_t wish = static_cast<std::uint8_t>(frame.magic >> 24);
     if (wish % 8 != 0) {
-      frame.set_kind(static_cast<FrameKind>(2 + frame.magic % 6));
-      frame.circle = kCircle;
+      frame.set_kind(static_cast<FrameKind>(2 + frame.magic % 9));
+      frame.peer_group = kPeerGroup;
       frame.sequence = ++sequence;
+      frame.acknowledged %= 2;  // the opening is sent, and perhaps nothing else
       frame.mark %= std::uint64_t{8} << kSliceBits;
       frame.length %= 300;
-      if (wish % 16 == 1) {  // a part of what is wanted
+      if (wish % 16 == 1) {  // a part of the wanted message
         frame.size = kSlice;
         frame.digest = kDigest;
         frame.offset %= kSlice;
@@ -96,48 +98,49 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Fd peer(ends[1]);
   auto domain = Domain::create();
   if (!domain.ok()) return 0;
-  domain.value()->landing().set_limit(std::size_t{64} << 20);
+  domain.value()->buffers().set_limit(std::size_t{64} << 20);
   Link::Setup setup;
   setup.sockets.push_back(PrivateFd(Fd(ends[0])));
   const Secret session = Secret::of_text("fuzz");
   setup.session = session;
+  setup.round_trip_us = data[0] % 2 == 0 ? 0 : 60'000;  // far: a window is granted
   auto link = domain.value()->add(std::move(setup));
   if (!link.ok()) return 0;
-  NoHerald herald;
-  CircleSetup circle_setup;
-  circle_setup.number = kCircle;
-  circle_setup.links = {nullptr, link.value()};
-  circle_setup.domain = domain.value().get();
-  circle_setup.herald = &herald;
-  auto circle = TcpCircle::create(std::move(circle_setup));
-  if (!circle.ok()) return 0;
-  auto stream = circle.value()->open_receive({1, 0, 0}, {kSlice, 2, 4, kDigest});
-  // Of operation 1 messages come to the caller's memory; how soon it is taken back is the input's choice.
+  NoHerald exchange;
+  PeerGroupSetup peer_group_setup;
+  peer_group_setup.number = kPeerGroup;
+  peer_group_setup.links = {nullptr, link.value()};
+  peer_group_setup.domain = domain.value().get();
+  peer_group_setup.exchange = &exchange;
+  auto peer_group = TcpPeerGroup::create(std::move(peer_group_setup));
+  if (!peer_group.ok()) return 0;
+  auto stream = peer_group.value()->open_receive({1, 0, 0}, {kSlice, 2, 4, kDigest, 0});
+  // Messages of operation 1 are placed in the caller's memory; the input decides when it is withdrawn.
   auto wanted = std::make_unique<std::byte[]>(std::size_t{3} * kSlice);
-  stream.value()->place({1, wanted.get(), kSlice, std::size_t{3} * kSlice, 3});
+  stream.value()->placing()->place({1, wanted.get(), kSlice, std::size_t{3} * kSlice, 3});
   std::size_t kept_for = data[size - 1] % 8;
-  auto pair = circle.value()->open_pair_receive(1);
+  auto pair = peer_group.value()->open_pair_receive(1);
   const std::string bytes = opening(session) + frames_of(data, size);
   std::size_t sent = 0;
   unsigned sum = 0;
   std::uint64_t next = 0;  // slice
   while (sent < bytes.size() && !link.value()->broken()) {
-    // In pieces of any length, so that messages are half there when something happens to them.
+    // In pieces of any length, so that messages are incomplete when something happens to them.
     const std::size_t some = std::min<std::size_t>(bytes.size() - sent, 1 + data[sent % size] % 200 * 8);
     const ssize_t wrote = write(peer.get(), bytes.data() + sent, some);
     if (wrote > 0) sent += static_cast<std::size_t>(wrote);
     (void)domain.value()->pump();
     if (kept_for-- == 0 && wanted != nullptr) {
-      stream.value()->displace(1);
+      stream.value()->placing()->displace(1);
       wanted.reset();
     }
     while (const std::byte* const message = next < 3 ? stream.value()->front(mark_of(1, next)) : nullptr) {
-      if (stream.value()->brings(mark_of(1, next), kSlice)) sum = sum_of(message, kSlice, sum);
+      if (stream.value()->sized()->has_size(mark_of(1, next), kSlice)) sum = sum_of(message, kSlice, sum);
       stream.value()->release(mark_of(1, next++));
     }
-    // All was read: the operation has ended well, and the caller frees its memory.
+    // All slices were read: the operation has succeeded, and the caller frees its memory.
     if (next == 3) {
-      circle.value()->complete(1);
+      peer_group.value()->complete(1);
       wanted.reset();
     }
     if (const PairPiece piece = pair.value()->front({100, 5, 0}); piece.state == PairPiece::State::ready) {
@@ -149,10 +152,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   read_to_the_end = sum;
-  stream.value()->displace(1);
-  circle.value()->complete(1);
+  stream.value()->placing()->displace(1);
+  peer_group.value()->complete(1);
   (void)domain.value()->pump();
-  (void)circle.value()->failure();
+  (void)peer_group.value()->failure();
   link.value()->break_with(failure(Code::aborted, "the end of this run"));
   return 0;
 }

@@ -20,13 +20,13 @@ void of_id(std::string_view bytes) {
   const auto id = seto::decode(id_bytes);
   if (!id.ok()) return check(!id.status().text().empty());
   const auto again = seto::decode(seto::encode(id.value()));
-  check(again.ok() && again.value().contact.socket_name == id.value().contact.socket_name);
-  check(again.value().contact.addresses == id.value().contact.addresses);
+  check(again.ok() && again.value().address.socket_name == id.value().address.socket_name);
+  check(again.value().address.addresses == id.value().address.addresses);
 }
 
 }  // namespace
 
-// Ids, and the texts of a user that say where to meet.
+// Ids, and users' texts of root addresses.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   of_id(text);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An installed Seto, used in the two ways that README names: pkg-config and find_package. installed.sh SOURCE BUILD
+# Uses an installed Seto in the two ways that README.md names: pkg-config and find_package. installed.sh SOURCE BUILD
 set -euo pipefail
 source=$1 build=$2
 folder=$(mktemp -d)
@@ -20,3 +20,30 @@ cmake --build "$folder/build" >/dev/null
 "$folder/build/program"
 
 "$prefix/bin/seto" info >/dev/null
+
+# The library is small and stripped; its debug symbols are found by its build-id.
+is_small() { (($(stat -L -c %s "$1") < 6 * 1024 * 1024)); }
+is_stripped() { ! readelf -SW "$1" | grep -qE ' \.(debug_info|symtab) '; }
+fail() {
+  echo "installed.sh: $*" >&2
+  exit 1
+}
+library=$(find "$prefix" -name 'libseto.so')
+is_small "$library" || fail "$library has $(stat -L -c %s "$library") bytes: at most 6 MiB"
+# The libraries of the build tree have symbols, so the two checks must fail for them.
+if is_small "$build/libseto.so" || is_stripped "$build/libseto.so"; then fail "the checks do not detect a library with symbols"; fi
+for file in "$library" "$prefix/bin/seto"; do
+  is_stripped "$file" || fail "$file is not stripped"
+  id=$(readelf -n "$file" | sed -n 's/.*Build ID: //p')
+  symbols=$prefix/lib/debug/.build-id/${id:0:2}/${id:2}.debug
+  [[ -f $symbols ]] || fail "no debug symbols of $file at $symbols"
+done
+id=$(readelf -n "$library" | sed -n 's/.*Build ID: //p')
+symbols=$prefix/lib/debug/.build-id/${id:0:2}/${id:2}.debug
+address=0x$(nm -D "$library" | sed -nE 's/ T setoAllReduce(@.*)?$//p')
+place=$(addr2line -f -e "$symbols" "$address")
+[[ $place == *setoAllReduce*src/api/*.cc:* ]] || fail "the debug symbols have no position of setoAllReduce: $place"
+if command -v gdb >/dev/null; then
+  told=$(gdb -nx -batch -iex "set debug-file-directory $prefix/lib/debug" -ex 'info line setoAllReduce' "$library" 2>&1)
+  [[ $told == *"src/api/"*".cc"* ]] || fail "gdb does not find the debug symbols by the build-id: $told"
+fi

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Hosts made of network namespaces, joined by veth pairs or by the link emulator. A library, and a command:
 
-    lab.py [--hosts N] [--per-host P] [--rate 1g --delay 5ms --loss 0.1% --mtu 1500] [--veth] -- COMMAND...
+    lab.py [--hosts N] [--per-host P] [OPTION VALUE]... -- COMMAND...          for example --rate 1g --delay 20ms --loss 0.1%
+    lab.py --site 2 --site 2 --uplink 1g --delay 30ms -- COMMAND...            two sites of two hosts; a site shares its uplink
+    lab.py --site '1 uplink=250m' --site '1 uplink=500m' --site '2 uplink=1g' --delay 30ms -- COMMAND...
 
-runs COMMAND on every host (P times on each) with SETO_RANK, SETO_RANKS, SETO_ROOT and SETO_SECRET set, and prints what each says.
-Other SETO_ variables are passed on. Needs root. Namespaces carry the process id of the lab; they and all processes in them are gone
-afterwards, also when the lab is killed: a process of its own waits for that. Start processes from the main thread only: they end
-with the thread that started them.
+runs COMMAND on every host (P times on each) with SETO_RANK, SETO_RANKS, SETO_ROOT and SETO_SECRET set, and SETO_SITE_ID where sites are
+stated, and prints what each says. Other SETO_ variables are passed on. Needs root. Namespaces carry the process id of the lab; they and
+all processes in them are gone afterwards, also when the lab is killed: a process of its own waits for that. Start processes from the
+main thread only: they end with the thread that started them.
 """
 
 import argparse
@@ -19,111 +21,62 @@ import sys
 import time
 from pathlib import Path
 
-from namespaces import LabError, command_output, names_with, reap, remove_namespaces, remove_stale, why_not
-from process import QUIT_LIMIT_S, Process
+from emulator import Emulator, lateness_text
+from hosts import Host, clean_environment  # noqa: F401  clean_environment is for those that use the lab
+from namespaces import LabError, names_with, reap, remove_namespaces, remove_stale, why_not
+from process import TimeLimit
+from wiring import (
+    FORWARDING,
+    INTERFACE,
+    IPV4,
+    IPV6,
+    USUAL_CONGESTION_CONTROL,
+    Site,
+    choose_congestion_control,
+    give_address,
+    join_by_bridge,
+    join_pair,
+    make_namespace,
+    set_up_router,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
-INTERFACE = "wan0"
-IPV4, IPV6 = "ipv4", "ipv6"
 FIRST_PORT = 20_000  # in namespaces of our own every port is free
-LINK_OPTIONS = ("rate", "delay", "jitter", "loss", "burst-loss", "queue", "bucket", "overhead")
-
-# What a host of today has: no waiting for duplicate addresses, addresses that survive a link that goes down and up.
-SYSCTLS = {
-    "net/ipv6/conf/all/accept_dad": "0",
-    "net/ipv6/conf/default/accept_dad": "0",
-    "net/ipv6/conf/all/keep_addr_on_down": "1",
-    "net/ipv6/conf/default/keep_addr_on_down": "1",
-    "net/ipv4/tcp_congestion_control": "cubic",
-    "net/ipv4/tcp_no_metrics_save": "1",
+# Options of every ordered pair of sites, and their help. tests/lab/README.md says more.
+LINK_OPTIONS = {
+    "rate": "of every ordered pair of sites: bits of IP per second (such as 25m; default: no limit)",
+    "delay": "likewise: one way, so a round trip takes twice as long (such as 5ms; default: 0)",
+    "jitter": "likewise: each way up to this much more (such as 1ms; default: 0)",
+    "loss": "likewise: probability for each segment (such as 0.1%%; default: 0)",
+    "burst-loss": "likewise: to enter the bad state, to leave it, loss in it (such as 0.2%%,20%%,100%%)",
+    "queue": "likewise: bytes (default: twice the delay at the rate, at least 256K)",
+    "bucket": "likewise: bytes that an idle link accumulates and sends at once",
+    "overhead": "likewise: bytes added to each segment",
 }
 
 
-class Emulator:
-    """The relay between the hosts' devices; its commands take effect before the call returns."""
-
-    def __init__(self, program, names, options):
-        if not Path(program).exists():
-            raise LabError(f"{program} is missing: build link_emulator, or name its folder with --build")
-        self.process = Process([program, f"namespaces={','.join(names)}", f"device={INTERFACE}", *options])
-        try:
-            self.process.line("^ready$")
-        except LabError:
-            self.process.close()
-            raise
-
-    def command(self, line):
-        before = len(self.process.lines)
-        self.process.say(line)
-        answer = self.process.line("^(ok|error: .*|{.*})$", after=before)[0]
-        if answer.startswith("error"):
-            raise LabError(answer)
-        return answer
-
-    def statistics(self):
-        return json.loads(self.command("statistics"))
-
-    def close(self):
-        """What it counted, once it has ended."""
-        code = self.process.wait(QUIT_LIMIT_S)
-        if code != 0:
-            raise LabError(f"link_emulator ended with {code}: {self.process.errors}")
-        return json.loads(self.process.lines[-1])
-
-
-class Host:
-    """One namespace."""
-
-    def __init__(self, index, name, families):
-        self.index, self.name = index, name
-        self.ipv4, self.ipv6 = f"10.77.{index}.1", f"fd77:0:0:{index:x}::1"
-        self.address = self.ipv4 if IPV4 in families else self.ipv6
-        self.processes = []
-
-    def start(self, command, environment=None, echo=None):
-        """A process that the end of the lab ends, if nothing else did."""
-        self.processes.append(Process(["ip", "netns", "exec", self.name, *command], clean_environment(environment), echo))
-        return self.processes[-1]
-
-    def run(self, command, environment=None, limit_s=60):
-        """What it printed; an error if it did not end well."""
-        process = self.start(command, environment)
-        code = process.wait(limit_s)
-        if code != 0:
-            raise LabError(f"{process} ended with {code} on host {self.index}: {process.errors or process.output}")
-        return process.output
-
-    def ip(self, *words):
-        return command_output(["ip", "-n", self.name, *words])
-
-    def set_interface(self, state):
-        """up or down, as an administrator would."""
-        self.ip("link", "set", INTERFACE, state)
-
-    def add_decoy(self, name, address):
-        """An interface with an address that leads nowhere, as docker0 does."""
-        self.ip("link", "add", name, "type", "bridge")
-        self.ip("addr", "add", address, "dev", name)
-        self.ip("link", "set", name, "up")
-
-
-def clean_environment(extra=None):
-    """Ours without settings of the library, so that a run says all it depends on."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("SETO_")}
-    return {**kept, **{name: str(value) for name, value in (extra or {}).items()}}
+def say(text):
+    print(f"lab: {text}", file=sys.stderr, flush=True)
 
 
 class Lab:
     """Hosts as long as it is open: with Lab(2, links=["rate=1g", "delay=5ms"]) as lab: ...
 
-    links: options of the emulator for every ordered pair; None joins the hosts by veth, directly if there are two.
+    hosts: a number, each a site of its own; or Sites, which the jobs are told.
+    links: options of the emulator for every ordered pair of sites; None joins the hosts by veth, directly if there are two.
+    congestion: the congestion control that must be in force. Unset it is the usual one where the kernel permits, which is said.
     """
 
-    def __init__(self, hosts=2, links=(), mtu=1500, families=(IPV4, IPV6), build=ROOT / "build"):
+    def __init__(self, hosts=2, links=(), mtu=1500, families=(IPV4, IPV6), build=ROOT / "build", congestion=None):
         self.links, self.mtu, self.families, self.build = links, mtu, families, Path(build)
         self.prefix = f"seto-lab-{os.getpid()}-{secrets.token_hex(2)}"
-        self.hosts = [Host(index, f"{self.prefix}-{index}", families) for index in range(hosts)]
+        self.sites_are_stated = not isinstance(hosts, int)
+        self.sites = list(hosts) if self.sites_are_stated else [Site()] * hosts
+        self.site_settings = [{} for _ in self.sites]  # variables that the jobs of a site's hosts get besides
+        places = [(site, place) for site, of in enumerate(self.sites) for place in range(of.hosts)]
+        self.hosts = [Host(index, f"{self.prefix}-{index}", families, *place) for index, place in enumerate(places)]
         self.secret, self.jobs, self.emulator, self.counted, self.reaper = secrets.token_hex(32), 0, None, None, None
+        self.congestion_wish, self.congestion = congestion, None
 
     def __enter__(self):
         remove_stale()
@@ -132,10 +85,9 @@ class Lab:
         )
         try:
             for host in self.hosts:
-                self._make_namespace(host.name)
+                make_namespace(host.name)
+            self._choose_congestion_control()
             self._join()
-            for host in self.hosts:
-                self._address(host)
         except BaseException:
             self.__exit__(*sys.exc_info())
             raise
@@ -160,42 +112,54 @@ class Lab:
     def _names(self):
         return names_with(self.prefix + "-")
 
-    def _make_namespace(self, name):
-        command_output(["ip", "netns", "add", name])
-        lines = [f"echo {value} >/proc/sys/{path}" for path, value in SYSCTLS.items()]
-        command_output(["ip", "netns", "exec", name, "sh", "-c", "\n".join(lines)])
-        command_output(["ip", "-n", name, "link", "set", "lo", "up"])
+    def _choose_congestion_control(self):
+        wish = self.congestion_wish or USUAL_CONGESTION_CONTROL
+        for host in self.hosts:
+            self.congestion = choose_congestion_control(host.name, wish)
+            if self.congestion.in_force != wish and self.congestion_wish:
+                raise LabError(self.congestion.text)
+        if self.congestion.in_force != wish:
+            say(self.congestion.text)
 
     def _join(self):
         names = [host.name for host in self.hosts]
         if self.links is not None:
-            self.emulator = Emulator(self.build / "tests" / "link_emulator", names, self.links)
-        elif len(names) == 2:
-            ends = ["name", INTERFACE, "netns", names[0], "type", "veth", "peer", "name", INTERFACE, "netns", names[1]]
-            command_output(["ip", "link", "add", *ends])
+            self._join_sites()
+            return
+        if any(site.uplink or site.downlink for site in self.sites):
+            raise LabError("veth pairs have no rates: sites with an uplink want the emulator")
+        if len(names) == 2:
+            join_pair(names)
         else:
-            self._join_by_bridge(names)
+            switch = f"{self.prefix}-switch"
+            make_namespace(switch)
+            join_by_bridge(switch, names, self.mtu)
+        for host in self.hosts:
+            give_address(host, self.mtu, self.families, False)
 
-    def _join_by_bridge(self, names):
-        switch = f"{self.prefix}-switch"
-        self._make_namespace(switch)
-        command_output(["ip", "-n", switch, "link", "add", "bridge", "mtu", self.mtu, "type", "bridge"])
-        command_output(["ip", "-n", switch, "link", "set", "bridge", "up"])
-        for index, name in enumerate(names):
-            ends = ["name", INTERFACE, "netns", name, "type", "veth", "peer", "name", f"port{index}", "netns", switch]
-            command_output(["ip", "link", "add", *ends])
-            command_output(["ip", "-n", switch, "link", "set", f"port{index}", "mtu", self.mtu, "master", "bridge", "up"])
+    def _join_sites(self):
+        """The only host of a site is connected to the emulator itself; several hosts are behind a router."""
+        gateways = [self._gateway(site, [host for host in self.hosts if host.site == site]) for site in range(len(self.sites))]
+        self.emulator = Emulator(self.build / "tests" / "link_emulator", gateways, INTERFACE, self.links)
+        for site, (of, gateway) in enumerate(zip(self.sites, gateways)):
+            if of.hosts > 1:
+                set_up_router(gateway, site, self.mtu, self.families)
+            for command in of.commands(site):
+                self.link(command)
+        for host in self.hosts:
+            give_address(host, self.mtu, self.families, self.sites[host.site].hosts > 1)
 
-    def _address(self, host):
-        lines = [f"link set {INTERFACE} mtu {self.mtu} txqueuelen 10000 up"]
-        if IPV4 in self.families:
-            lines.append(f"addr add {host.ipv4}/16 dev {INTERFACE}")
-        if IPV6 in self.families:
-            lines.append(f"addr add {host.ipv6}/32 dev {INTERFACE} nodad")
-        command_output(["ip", "-n", host.name, "-batch", "-"], "\n".join(lines) + "\n")
+    def _gateway(self, site, hosts):
+        """Returns the namespace for the device of a site."""
+        if len(hosts) == 1:
+            return hosts[0].name
+        router = f"{self.prefix}-router{site}"
+        make_namespace(router, FORWARDING)
+        join_by_bridge(router, [host.name for host in hosts], self.mtu)
+        return router
 
     def link(self, line):
-        """A command of the emulator: `0>1 hole=on`, `* delay=9ms`, `site 0 carrier=off`."""
+        """A command of the emulator: `0>1 hole=on`, `* delay=9ms`, `uplink 0 rate=1g`, `site 0 carrier=off`."""
         return self.emulator.command(line)
 
     def job_environments(self, per_host=1, extra=None):
@@ -205,10 +169,13 @@ class Lab:
         shared = {"SETO_RANKS": len(self.hosts) * per_host, "SETO_SECRET": self.secret, **(extra or {})}
         shared.setdefault("SETO_ROOT", f"[{root}]:{port}" if ":" in root else f"{root}:{port}")
         slots = [host for host in self.hosts for _ in range(per_host)]
-        return [(host, {"SETO_RANK": rank, **shared}) for rank, host in enumerate(slots)]
+        return [(host, {"SETO_RANK": rank, **self._stated_site(host), **shared}) for rank, host in enumerate(slots)]
+
+    def _stated_site(self, host):
+        return {"SETO_SITE_ID": f"site{host.site}", **self.site_settings[host.site]} if self.sites_are_stated else {}
 
     def start_job(self, command, per_host=1, extra=None, echo=None):
-        """The processes of all ranks. echo(rank, line, is_error) hears every line."""
+        """The processes of all ranks. echo(rank, line, is_error) is called with every line."""
         job = self.job_environments(per_host, extra)
         return [
             host.start(command, environment, echo and (lambda line, error, rank=rank: echo(rank, line, error)))
@@ -218,7 +185,7 @@ class Lab:
 
 # --- the command ---
 
-# Of a job, not of whoever calls the lab.
+# Variables of a job; those of the lab's caller are not passed on.
 OF_THE_JOB = ("SETO_RANK", "SETO_RANKS", "SETO_ROOT", "SETO_SECRET", "SETO_SECRET_FILE")
 
 
@@ -228,25 +195,50 @@ def settings_of_caller():
 
 def parse(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hosts", type=int, default=2)
+    parser.add_argument("--hosts", type=int, help="each a site of its own (default: 2)")
+    parser.add_argument("--site", action="append", metavar="'HOSTS [uplink=RATE] [downlink=RATE]'", help="instead: sites, one at a time")
+    parser.add_argument("--uplink", metavar="RATE", help="of every site that states none: what its hosts share to other sites")
+    parser.add_argument("--downlink", metavar="RATE", help="likewise, from other sites (as the uplink)")
     parser.add_argument("--per-host", type=int, default=1, help="processes on each")
-    for option in LINK_OPTIONS:
-        parser.add_argument(f"--{option}", help="of every link: tests/lab/README.md" if option == "rate" else "likewise")
-    parser.add_argument("--link", action="append", default=[], metavar="'PAIRS OPTION...'", help="for some: '0>1 loss=1%%'")
+    for option, text in LINK_OPTIONS.items():
+        parser.add_argument(f"--{option}", help=text)
+    parser.add_argument("--link", action="append", default=[], metavar="'PAIRS OPTION...'",
+                        help="for some: '0>1 loss=1%%', 'uplink 0 queue=256K'")
     parser.add_argument("--mtu", type=int, default=1500)
     parser.add_argument("--veth", action="store_true", help="plain veth pairs instead of the emulator")
     parser.add_argument("--ipv6-only", action="store_true")
-    parser.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="of the whole run (600)")
+    parser.add_argument("--congestion", metavar="NAME", help="congestion control that must be in force (cubic if the kernel permits)")
+    parser.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="of the whole run (default: 600)")
     parser.add_argument("--build", default=ROOT / "build", help="build folder with tests/link_emulator")
     parser.add_argument("--statistics", action="store_true", help="what the emulator counted, as JSON at the end")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args(words)
     options.command = options.command[1:] if options.command[:1] == ["--"] else options.command
     given = [f"{name}={value}" for name in LINK_OPTIONS if (value := getattr(options, name.replace("-", "_")))]
-    if not options.command or options.hosts < 2 or (options.veth and (given or options.link)):
-        parser.error("wanted two hosts or more, -- COMMAND at the end, and no link options with --veth")
     options.links = None if options.veth else given
+    try:
+        sites = [Site.of_text(text, options.uplink, options.downlink) for text in options.site or ()]
+    except LabError as error:
+        parser.error(str(error))
+    if not options.command:
+        parser.error("wanted -- COMMAND at the end")
+    if options.site and (options.hosts is not None or options.veth):
+        parser.error("--site stands instead of --hosts, and the emulator joins sites: no --veth")
+    if not options.site and (options.uplink or options.downlink):
+        parser.error("an uplink or a downlink belongs to a --site")
+    if options.veth and (given or options.link):
+        parser.error("a veth pair has no link options")
+    options.hosts = sites or (2 if options.hosts is None else options.hosts)
+    if (len(sites) if sites else options.hosts) < 2:
+        parser.error("wanted two sites or hosts or more")
     return options
+
+
+def wait_until(end, process, limit_s):
+    try:
+        return process.wait(max(end - time.monotonic(), 0.1))
+    except TimeLimit:
+        raise LabError(f"{process} did not end within {limit_s:g} s (--limit)\n{process.output}\n{process.errors}") from None
 
 
 def run(options):
@@ -257,16 +249,20 @@ def run(options):
 
     families = (IPV6,) if options.ipv6_only else (IPV4, IPV6)
     end = time.monotonic() + options.limit
-    with Lab(options.hosts, options.links, options.mtu, families, options.build) as lab:
+    with Lab(options.hosts, options.links, options.mtu, families, options.build, options.congestion) as lab:
+        if lab.congestion.in_force == lab.congestion.wish:  # otherwise the lab has said it
+            say(lab.congestion.text)
         for line in options.link:
             lab.link(line)
         processes = lab.start_job(options.command, options.per_host, settings_of_caller(), echo)
-        codes = [process.wait(max(end - time.monotonic(), 0.1)) for process in processes]
+        codes = [wait_until(end, process, options.limit) for process in processes]
     for rank, code in enumerate(codes):
         if code != 0:
-            print(f"lab: rank {rank} ended with {code}", file=sys.stderr)
+            say(f"rank {rank} ended with {code}")
+    if lab.counted:
+        say(lateness_text(lab.counted))
     if options.statistics and lab.counted:
-        print(json.dumps(lab.counted))
+        print(json.dumps({**lab.counted, "congestion_control": lab.congestion.in_force}))
     return max((code if code >= 0 else 128 - code for code in codes), default=0)
 
 
@@ -277,14 +273,14 @@ def main(words):
     options = parse(words)
     reason = why_not()
     if reason:
-        print(f"lab: skipped: {reason}", file=sys.stderr)
+        say(f"skipped: {reason}")
         return 77
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         return run(options)
     except LabError as error:
-        print(f"lab: {error}", file=sys.stderr)
+        say(error)
         return 1
 
 

@@ -1,4 +1,6 @@
-// One rank of a job over the lab's hosts, led by lines on standard input; what happens is said in lines on standard output.
+// One rank of a job over the lab's hosts. It executes the commands on standard input and reports each result as a line on
+// standard
+// output.
 //
 //   run BYTES CALLS   all_reduces, each result compared               done | failed after N ms: WHY
 //   loop BYTES        until one fails; `working` once one went well    working ... failed after N ms: WHY
@@ -7,7 +9,8 @@
 //   send BYTES TO     and receive BYTES FROM, whose bytes are compared done | failed after N ms: WHY
 //   leave             destroys the communicator                        left
 //
-// The environment says which rank this is. N counts from the start of the call that failed. The end of the input ends it well.
+// The environment states the number of this rank. N counts from the start of the call that failed. The program ends without error
+// at the end of its input.
 #include <sys/prctl.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What the checks of the lab send over its links: a TCP stream whose every byte is compared, and a ping-pong of one byte.
+// The traffic that the checks of the lab send over its links: a TCP stream whose every byte is compared, and a ping-pong of one
+// byte.
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,4 +1,4 @@
-"""What the tests over the lab share: where the programs are, waiting for a state, one exit status for skipped tests."""
+"""Common parts of the tests over the lab: paths of programs, waits for a state, one exit status for skipped tests."""
 
 import os
 import sys
@@ -11,6 +11,7 @@ from namespaces import why_not
 
 SKIPPED = 77  # what ctest takes as skipped
 BUILD = Path(os.environ.get("LAB_BUILD", ROOT / "build"))
+ATTEMPTS = 3
 
 
 class LabCase(unittest.TestCase):
@@ -19,8 +20,18 @@ class LabCase(unittest.TestCase):
         if reason:
             self.skipTest(f"skipped: {reason}")
 
+    def attempt(self, check):
+        """Other work on the machine makes packets late, which is no error of the links: a check that is skipped for that is tried
+        again."""
+        for attempt in range(ATTEMPTS):
+            try:
+                return check()
+            except unittest.SkipTest:
+                if attempt + 1 == ATTEMPTS:
+                    raise
+
     def wait_for(self, condition, limit_s=20):
-        """Where no event can be waited for, only a state asked about."""
+        """Polls a state for which no event exists."""
         end = time.monotonic() + limit_s
         while not condition():
             self.assertLess(time.monotonic(), end, "waited in vain")
@@ -28,7 +39,7 @@ class LabCase(unittest.TestCase):
 
 
 def main():
-    """Runs the tests that the command line names; prints why any was skipped, and says so if all were."""
+    """Runs the tests that the command line names; prints the reasons of skipped tests, and says so if all were skipped."""
     program = unittest.main(argv=[sys.argv[0], *sys.argv[1:]], module="__main__", exit=False)
     result = program.result
     for test, reason in result.skipped:

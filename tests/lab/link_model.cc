@@ -6,14 +6,15 @@ namespace seto::lab {
 namespace {
 
 constexpr std::uint64_t kLeastQueue = 256U << 10;
-// A super-packet on a slow line arrives in pieces of about this time: whole, the first byte would wait for the last.
+// A super-packet on a slow line arrives in pieces of about this time. As a whole, its first byte would wait for its last.
 constexpr double kPieceNs = 1e6;
 
 }  // namespace
 
 std::uint64_t queue_limit(const LinkSettings& settings) {
   if (settings.queue_bytes) return *settings.queue_bytes;
-  const double product = settings.rate / 8 * static_cast<double>(settings.delay) * 2 / 1e9;
+  const Nanoseconds time = settings.queue_time > 0 ? settings.queue_time : settings.delay * 2;
+  const double product = settings.rate / 8 * static_cast<double>(time) / 1e9;
   return std::max(kLeastQueue, static_cast<std::uint64_t>(product));
 }
 
@@ -23,7 +24,7 @@ double LinkModel::backlog(Nanoseconds now) const {
   return std::max(0.0, (free_at_ - static_cast<double>(now)) * settings_.rate / 8e9);
 }
 
-// splitmix64: the same numbers with every compiler and library.
+// splitmix64, which gives the same numbers with every compiler and library.
 double LinkModel::chance() {
   std::uint64_t value = random_ += 0x9e3779b97f4a7c15ULL;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -51,7 +52,7 @@ LinkModel::Fate LinkModel::fate_of(Nanoseconds now, std::uint32_t size) {
   const double waiting = backlog(now);
   counters_.most_backlog = std::max(counters_.most_backlog, waiting);
   if (waiting + size > static_cast<double>(queue_limit(settings_)) && waiting > 0) return Fate::overflows;
-  free_at_ += transmission_ns(size + settings_.overhead);  // what is lost on the wire has used it
+  free_at_ += transmission_ns(size + settings_.overhead);  // lost segments have used the line too
   return is_lost() ? Fate::lost : Fate::passes;
 }
 

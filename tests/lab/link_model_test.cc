@@ -38,23 +38,30 @@ TEST(LinkModel, PacketsFollowEachOtherAtTheRate) {
   EXPECT_EQ(offered(link, 10 * kMs, one(1500))[0].due, 12 * kMs);
 }
 
+TEST(LinkModel, TheLineReportsHowLongItIsBusy) {
+  LinkModel link({.rate = 12e6, .delay = kMs}, 1);
+  static_cast<void>(offered(link, 0, one(1500)));
+  static_cast<void>(offered(link, 0, one(1500)));
+  EXPECT_EQ(link.busy_until(), 2 * kMs) << "the delay does not occupy the line";
+}
+
 TEST(LinkModel, FramingCostsTime) {
   LinkModel link({.rate = 12e6, .overhead = 1500}, 1);
   EXPECT_EQ(offered(link, 0, one(1500))[0].due, 2 * kMs);
 }
 
-TEST(LinkModel, ABucketSavesUpNoMoreThanItsSize) {
+TEST(LinkModel, ABucketAccumulatesNoMoreThanItsSize) {
   LinkModel link({.rate = 12e6, .bucket_bytes = 3000}, 1);
   const Nanoseconds start = 1000 * kMs;
   EXPECT_EQ(offered(link, start, one(1500))[0].due, start);
   EXPECT_EQ(offered(link, start, one(1500))[0].due, start);
   EXPECT_EQ(offered(link, start, one(1500))[0].due, start + kMs);
-  // 5 ms later the bucket would hold 7500 bytes less the 1500 that were owed: it holds 3000.
+  // 5 ms later 7500 bytes less the 1500 owed would have accumulated, but the bucket holds 3000.
   EXPECT_EQ(offered(link, start + 6 * kMs, one(3000))[0].due, start + 6 * kMs);
   EXPECT_EQ(offered(link, start + 6 * kMs, one(1500))[0].due, start + 7 * kMs);
 }
 
-// Over a long time the rate holds whatever the bucket: 64 KiB more at most.
+// Over a long time the rate holds with any bucket: at most 64 KiB more are sent.
 TEST(LinkModel, TheRateHoldsOverTime) {
   for (const double rate : {25e6, 200e6, 1e9}) {
     LinkModel link({.rate = rate, .bucket_bytes = 64 << 10}, 1);
@@ -82,11 +89,11 @@ TEST(LinkModel, TheQueueDropsAtItsTail) {
   EXPECT_EQ(passed, 4U);
   EXPECT_EQ(link.counters().overflow, 6U);
   EXPECT_EQ(pieces.back().due, 4 * kMs);
-  EXPECT_EQ(offered(link, kMs, one(1500)).size(), 1U) << "a place is free again after a millisecond";
+  EXPECT_EQ(offered(link, kMs, one(1500)).size(), 1U) << "the queue has room again after a millisecond";
   EXPECT_EQ(offered(link, kMs, one(1500)).size(), 0U);
 }
 
-TEST(LinkModel, ThePacketThatIsLargerThanTheQueuePassesWhenTheLineIsFree) {
+TEST(LinkModel, APacketLargerThanTheQueuePassesWhenTheLineIsFree) {
   LinkModel link({.rate = 12e6, .queue_bytes = 100}, 1);
   EXPECT_EQ(offered(link, 0, one(1500)).size(), 1U);
   EXPECT_EQ(offered(link, 0, one(1500)).size(), 0U);
@@ -95,6 +102,7 @@ TEST(LinkModel, ThePacketThatIsLargerThanTheQueuePassesWhenTheLineIsFree) {
 TEST(LinkModel, AnUnsetQueueHoldsARoundTrip) {
   EXPECT_EQ(queue_limit({.rate = 1e9, .delay = 30 * kMs}), 7'500'000U);
   EXPECT_EQ(queue_limit({.rate = 1e6, .delay = kMs}), 256U << 10);
+  EXPECT_EQ(queue_limit({.rate = 1e9, .delay = kMs, .queue_time = 60 * kMs}), 7'500'000U);
 }
 
 TEST(LinkModel, SlowLinesDeliverInPieces) {
@@ -115,7 +123,7 @@ TEST(LinkModel, LossIsDecidedForEachSegment) {
   for (int packet = 0; packet < 5000; ++packet) {
     std::uint32_t next = 0;
     for (const Piece& piece : offered(link, packet, {.count = 40, .size = 1500, .last_size = 1500})) {
-      EXPECT_TRUE(piece.first > next || next == 0) << "a loss lies between two pieces";
+      EXPECT_TRUE(piece.first > next || next == 0) << "a loss is between two pieces";
       EXPECT_GT(piece.count, 0U);
       next = piece.first + piece.count;
       survived += piece.count;
@@ -136,8 +144,9 @@ TEST(LinkModel, LostSegmentsUseTheLine) {
   EXPECT_EQ(offered(link, 0, one(1500))[0].due, 2 * kMs);
 }
 
-// A bad state that is left with 1/10 lasts ten segments on average, and is met in 1 of 11 where it is entered with 1/100.
-TEST(LinkModel, BurstsAreAsLongAndAsCommonAsAsked) {
+// A bad state with probability 1/10 to leave lasts ten segments on average. With probability 1/100 to enter, 1 of 11 segments is
+// in it.
+TEST(LinkModel, BurstsHaveTheSetLengthAndFrequency) {
   const std::uint64_t seed = seto::testing::chosen_seed();
   LinkModel link({.burst_loss = {.enter = 0.01, .leave = 0.1, .loss = 1}}, seed);
   int lost = 0, bursts = 0;
@@ -153,7 +162,7 @@ TEST(LinkModel, BurstsAreAsLongAndAsCommonAsAsked) {
   EXPECT_NEAR(lost / static_cast<double>(bursts), 10, 1);
 }
 
-TEST(LinkModel, JitterSpreadsButNothingOvertakes) {
+TEST(LinkModel, JitterKeepsTheOrderOfPackets) {
   LinkModel link({.delay = 5 * kMs, .jitter = 2 * kMs}, seto::testing::chosen_seed());
   Nanoseconds last = 0, least = kMs * 100, most = 0;
   for (int packet = 0; packet < 1000; ++packet) {
@@ -170,7 +179,7 @@ TEST(LinkModel, JitterSpreadsButNothingOvertakes) {
   EXPECT_GT(most, 7 * kMs - kMs / 5);
 }
 
-TEST(LinkModel, ACutAndAHoleSwallowEverything) {
+TEST(LinkModel, ACutAndAHoleLoseEverything) {
   for (const bool cut : {true, false}) {
     LinkModel link({}, 1);
     EXPECT_EQ(offered(link, 0, one(100)).size(), 1U);
@@ -184,7 +193,7 @@ TEST(LinkModel, ACutAndAHoleSwallowEverything) {
   }
 }
 
-TEST(LinkModel, WhatWaitsLeavesAtTheNewRate) {
+TEST(LinkModel, WaitingPacketsLeaveAtTheNewRate) {
   LinkModel link({.rate = 12e6}, 1);
   static_cast<void>(offered(link, 0, one(1500)));
   LinkSettings faster = link.settings();

@@ -1,4 +1,4 @@
-"""Network namespaces of labs: whether they can be made here, and how nothing of them stays."""
+"""Network namespaces of labs: whether they can be made here, and their complete removal."""
 
 import os
 import re
@@ -13,11 +13,11 @@ NAME = re.compile(r"^seto-lab-(\d+)-")
 
 
 class LabError(Exception):
-    """The lab could not do what was asked; the text says why."""
+    """The lab could not execute a request; the text has the reason."""
 
 
 def why_not():
-    """Why there can be no lab here, or None."""
+    """Returns the reason why a lab is impossible here, or None."""
     if os.geteuid() != 0:
         return "needs root"
     for program in ("ip", "setpriv"):
@@ -46,7 +46,7 @@ def names_with(prefix):
 
 
 def remove_namespaces(names):
-    """Ends every process in them, then removes them. What is already gone is no error."""
+    """Ends every process in them, then removes them. A namespace that is missing already is no error."""
     for name in names:
         pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()
         for pid in map(int, pids):
@@ -60,7 +60,7 @@ def remove_namespaces(names):
 
 
 def remove_stale():
-    """What labs left whose reaper was killed too."""
+    """Removes the namespaces of labs whose reaper was killed too."""
     for path in NAMESPACES.glob("seto-lab-*") if NAMESPACES.is_dir() else []:
         match = NAME.match(path.name)
         if match and not Path(f"/proc/{match[1]}").exists():
@@ -68,7 +68,7 @@ def remove_stale():
 
 
 def reap(prefix):
-    """The reaper: waits until its lab closes the pipe, by its end or otherwise, and removes what is left of that one."""
+    """The reaper: waits until its lab closes the pipe, by its end or otherwise, and removes the remaining namespaces of that lab."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.stdin.buffer.read()

@@ -22,7 +22,7 @@ void put_word(std::span<std::byte> bytes, std::size_t index, std::uint32_t value
 
 std::uint32_t version_of(Packet packet) { return packet.empty() ? 0 : octet(packet, 0) >> 4; }
 
-// Length, identification and checksum of the IP header of a fragment; answers the sum of the TCP pseudo-header.
+// Sets length, identification and checksum of the IP header of a fragment. Returns the sum of the TCP pseudo-header.
 std::uint32_t finish_ip(std::span<std::byte> header, std::uint32_t ip_size, std::uint32_t first, std::uint32_t payload) {
   const auto total = static_cast<std::uint32_t>(header.size()) + payload;
   const std::uint32_t tcp_size = total - ip_size;

@@ -10,8 +10,8 @@
 
 namespace seto::lab {
 
-// What a TUN device with IFF_VNET_HDR puts before each packet. Written here because <linux/virtio_net.h> is no C++ on every
-// system (a field named class).
+// The header that a TUN device with IFF_VNET_HDR puts before each packet. Declared here because <linux/virtio_net.h> is not valid
+// C++ on every system (a field named class).
 struct OffloadHeader {
   static constexpr std::uint8_t kNeedsChecksum = 1;
   static constexpr std::uint8_t kWhole = 0, kTcp4 = 1, kTcp6 = 4;
@@ -27,10 +27,10 @@ static_assert(sizeof(OffloadHeader) == 10);
 
 using Packet = std::span<const std::byte>;
 
-// The site that a packet is for: 10.77.SITE.x or fd77:0:0:SITE::x. None: for nobody here.
+// The destination site of a packet: 10.77.SITE.x or fd77:0:0:SITE::x. None: it is for no site.
 [[nodiscard]] std::optional<std::size_t> destination_site(Packet packet);
 
-// How a packet divides.
+// The division of a packet into segments.
 struct PacketShape {
   Segments segments;
   std::uint32_t ip_header_size = 0;
@@ -38,11 +38,11 @@ struct PacketShape {
   std::uint32_t segment_size = 0;  // payload
 };
 
-// None: headers that contradict each other or the length.
+// Returns none for headers that contradict each other or the length.
 [[nodiscard]] std::optional<PacketShape> shape_of(const OffloadHeader& offload, Packet packet);
 
 // Some segments of a packet, as a packet of its own: `header`, then `size` bytes of the original from `offset` on. Its TCP
-// checksum covers the pseudo-header alone, as kNeedsChecksum wants it: the receiving kernel completes it.
+// checksum covers only the pseudo-header, as kNeedsChecksum requires; the receiving kernel completes it.
 struct Fragment {
   OffloadHeader offload;
   std::array<std::byte, 120> header{};  // the longest IP and TCP headers

@@ -30,7 +30,7 @@ struct SuperPacket {
   std::size_t ip_size = 0;
 };
 
-// As a kernel hands it to a TUN device: the TCP checksum is the sum of the pseudo-header.
+// A packet as a kernel passes it to a TUN device: the TCP checksum is the sum of the pseudo-header.
 SuperPacket make_packet(bool ip6, std::size_t payload, std::uint16_t segment_size, std::mt19937_64& random) {
   constexpr std::size_t kOptions = 12;
   SuperPacket packet;
@@ -66,7 +66,7 @@ SuperPacket make_packet(bool ip6, std::size_t payload, std::uint16_t segment_siz
   return packet;
 }
 
-// What leaves a network card: segments with whole checksums. Written apart from the code under test.
+// The packets that leave a network card: segments with complete checksums. Written independently of the code under test.
 std::vector<Bytes> segmented(const SuperPacket& packet) {
   const std::size_t header = packet.ip_size + 32;
   const std::size_t step = packet.offload.kind == OffloadHeader::kWhole ? packet.bytes.size() : packet.offload.segment_size;
@@ -106,7 +106,7 @@ SuperPacket assembled(const SuperPacket& original, const Fragment& fragment) {
   return packet;
 }
 
-// A kernel completes the checksum over what the field holds: it must hold the sum of this packet's own pseudo-header.
+// A kernel completes the checksum over the present value of the field, which must be the sum of this packet's own pseudo-header.
 void expect_completable(const SuperPacket& packet) {
   const bool ip6 = packet.ip_size == 40;
   const auto addresses = Packet(packet.bytes).subspan(ip6 ? 8 : 12, ip6 ? 32 : 8);
@@ -115,7 +115,7 @@ void expect_completable(const SuperPacket& packet) {
   EXPECT_EQ(packet.offload.flags, OffloadHeader::kNeedsChecksum);
 }
 
-TEST(Packets, FragmentsCarryTheSegmentsThatTheWholeWould) {
+TEST(Packets, FragmentsHaveTheSegmentsOfTheWholePacket) {
   std::mt19937_64 random(seto::testing::chosen_seed());
   for (int turn = 0; turn < 400; ++turn) {
     const bool ip6 = turn % 2 == 1;
@@ -140,7 +140,7 @@ TEST(Packets, FragmentsCarryTheSegmentsThatTheWholeWould) {
   }
 }
 
-TEST(Packets, AWholePacketPassesUntouched) {
+TEST(Packets, AWholePacketPassesUnchanged) {
   std::mt19937_64 random(1);
   const auto packet = make_packet(false, 5000, 1448, random);
   const auto shape = shape_of(packet.offload, packet.bytes);
@@ -150,7 +150,7 @@ TEST(Packets, AWholePacketPassesUntouched) {
   EXPECT_EQ(assembled(packet, fragment).bytes, packet.bytes);
 }
 
-TEST(Packets, WhatIsNoSuperPacketIsOneSegment) {
+TEST(Packets, AnOrdinaryPacketIsOneSegment) {
   Bytes packet(1500);
   packet[0] = std::byte{0x45};
   const auto shape = shape_of({}, packet);
@@ -159,7 +159,7 @@ TEST(Packets, WhatIsNoSuperPacketIsOneSegment) {
   EXPECT_EQ(shape->segments.last_size, 1500U);
 }
 
-TEST(Packets, HeadersThatContradictTheLengthAreRefused) {
+TEST(Packets, HeadersThatContradictTheLengthAreRejected) {
   std::mt19937_64 random(1);
   const auto packet = make_packet(false, 5000, 1448, random);
   const OffloadHeader tcp4 = packet.offload;
@@ -189,7 +189,7 @@ TEST(Packets, TheDestinationNamesTheSite) {
   put(packet, 28, 3, 4);
   EXPECT_EQ(destination_site(packet), 3U);
   put(packet, 24, 0xff020000, 4);
-  EXPECT_EQ(destination_site(packet), std::nullopt) << "multicast is for nobody";
+  EXPECT_EQ(destination_site(packet), std::nullopt) << "multicast is for no site";
   EXPECT_EQ(destination_site(Packet(packet).first(20)), std::nullopt);
   EXPECT_EQ(destination_site({}), std::nullopt);
 }

@@ -1,4 +1,4 @@
-"""A program that the lab started: what it prints, how it ends."""
+"""A program that the lab started: its output and its end."""
 
 import os
 import re
@@ -12,8 +12,12 @@ from namespaces import LabError
 QUIT_LIMIT_S = 20
 
 
+class TimeLimit(LabError):
+    """A program did not end in time."""
+
+
 class Process:
-    """A program on a host. What it prints is read as it comes; a silent death of the lab ends it."""
+    """A program on a host. Its output is read as it arrives; the death of the lab ends it."""
 
     def __init__(self, command, environment=None, echo=None):
         self.command = [str(word) for word in command]
@@ -58,7 +62,7 @@ class Process:
         return "\n".join(self.error_lines)
 
     def line(self, pattern, limit_s=20, after=0):
-        """The first line of output from number `after` on in which the pattern is found, as a match."""
+        """Returns the match in the first line of output, from number `after` on, that contains the pattern."""
         end, seen = time.monotonic() + limit_s, after
         with self.changed:
             while True:
@@ -77,7 +81,7 @@ class Process:
         self.popen.stdin.flush()
 
     def wait(self, limit_s=60):
-        """The exit status, once all it printed is read; it is ended if it takes longer, which is an error."""
+        """Returns the exit status once all output is read. A program that takes longer is ended, which is an error."""
         try:
             self.popen.stdin.close()
         except BrokenPipeError:
@@ -86,7 +90,7 @@ class Process:
             code = self.popen.wait(limit_s)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise LabError(f"{self} did not end within {limit_s} s\n{self.output}\n{self.errors}") from None
+            raise TimeLimit(f"{self} did not end within {limit_s:.3g} s\n{self.output}\n{self.errors}") from None
         with self.changed:
             self.changed.wait_for(lambda: self.open_streams == 0, QUIT_LIMIT_S)
         return code
@@ -95,7 +99,7 @@ class Process:
         os.kill(self.pid, number)
 
     def kill(self):
-        """With all that it started and that stayed in its session."""
+        """Kills it with all processes of its session."""
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -103,7 +107,7 @@ class Process:
         self.popen.wait()
 
     def close(self):
-        """Ends it and lets go of its pipes; one that left its session keeps them, until its namespace goes."""
+        """Ends it and closes its pipes. A process that left its session keeps them until its namespace is removed."""
         self.kill()
         for thread in self.threads:
             thread.join(QUIT_LIMIT_S)

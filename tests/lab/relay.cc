@@ -23,20 +23,20 @@ namespace {
 
 constexpr std::size_t kLargestRead = 65'536 + sizeof(OffloadHeader);
 constexpr std::size_t kLongestLine = 4096;
-// From one device in one pass, so that due packets of the others leave in between.
+// Limit of packets from one device in one pass, so that due packets of the others leave in between.
 constexpr std::size_t kReadsPerPass = 32;
 constexpr int kRealtimePriority = 10;
 
 Nanoseconds now_ns() { return static_cast<Nanoseconds>(monotonic_ns()); }
 
-// Above ordinary processes, so that they do not make packets late; not allowed everywhere, and the statistics say which it was.
+// Runs above ordinary processes, so that they do not make packets late. Not allowed everywhere; the statistics report it.
 bool become_realtime() {
   prctl(PR_SET_TIMERSLACK, 1UL);
   const sched_param parameters{.sched_priority = kRealtimePriority};
   return sched_setscheduler(0, SCHED_FIFO, &parameters) == 0;
 }
 
-// SIGTERM and SIGINT as something to poll.
+// SIGTERM and SIGINT as a descriptor for poll.
 Result<Fd> open_signals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -101,7 +101,7 @@ Status Relay::run(int control) {
   std::size_t busy_passes = 0;
   while (true) {
     const std::size_t moved = take_in() + network_.deliver(now_ns(), *this);
-    // Under load, too, commands are heard now and then.
+    // Commands are read at intervals even under load.
     if (moved > 0 && ++busy_passes % 64 != 0) continue;
     const Nanoseconds wait = moved > 0 ? 0 : std::clamp<Nanoseconds>(network_.next_due() - now_ns(), 0, 1'000'000'000);
     const timespec timeout{.tv_sec = wait / 1'000'000'000, .tv_nsec = wait % 1'000'000'000};

@@ -12,7 +12,7 @@
 namespace seto::lab {
 
 struct RelayOptions {
-  std::vector<std::string> namespaces;  // one a site
+  std::vector<std::string> namespaces;  // one for each site
   std::string device = "wan0";
   LinkSettings links;
   std::uint64_t seed = 1;
@@ -23,8 +23,10 @@ class Relay final : private Network::Sink {
  public:
   static Result<Relay> create(const RelayOptions& options);
 
-  // Until `control` ends or SIGTERM comes. Each line read from it is a command and is answered on standard output by a line:
-  // "ok", "error: WHY" or what was asked for. Commands: PAIRS OPTION... | site NUMBER carrier=on|off | statistics.
+  // Runs until `control` ends or SIGTERM arrives. Each line read from `control` is a command, answered by one line on standard
+  // output:
+  // "ok", "error: WHY" or the requested data. Commands: PAIRS OPTION... | uplink SITES OPTION... | downlink SITES OPTION... |
+  // site NUMBER carrier=on|off | statistics.
   Status run(int control);
 
   [[nodiscard]] std::string statistics() const;
@@ -32,7 +34,7 @@ class Relay final : private Network::Sink {
  private:
   Relay(const RelayOptions& options, std::vector<TunDevice> devices);
 
-  void deliver(std::size_t site, const Delivery& delivery) override { devices_[site].write(delivery); }
+  void deliver(std::size_t site, const Fragment& fragment, Packet packet) override { devices_[site].write(fragment, packet); }
   std::size_t take_in();
   [[nodiscard]] bool hear(int control);
   [[nodiscard]] std::string answer(std::string_view line);

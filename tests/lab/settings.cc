@@ -18,7 +18,7 @@ struct Unit {
   double factor;
 };
 
-// A number that is not negative, then one of the units.
+// Parses a number that is not negative, followed by one of the units.
 std::optional<double> parse_with_unit(std::string_view text, std::span<const Unit> units) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -112,10 +112,28 @@ Status set_option(LinkSettings& settings, std::string_view option) {
   return refused(option, "rate delay jitter loss burst-loss queue bucket overhead cut or hole, with =");
 }
 
+Status set_access_option(LinkSettings& settings, std::string_view option) {
+  constexpr std::array<std::string_view, 4> kNames = {"rate", "queue", "bucket", "overhead"};
+  const std::string_view name = option.substr(0, option.find('='));
+  if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return set_option(settings, option);
+  return refused(option, "rate queue bucket or overhead of an uplink or a downlink, with =");
+}
+
 Result<std::size_t> parse_site(std::string_view text, std::size_t sites) {
   const auto site = parse_uint(text);
   if (site && *site < sites) return static_cast<std::size_t>(*site);
   return refused(text, "a site from 0 to " + std::to_string(sites - 1));
+}
+
+Result<std::vector<std::size_t>> parse_sites(std::string_view text, std::size_t sites) {
+  std::vector<std::size_t> chosen;
+  if (text == "*") {
+    for (std::size_t site = 0; site < sites; ++site) chosen.push_back(site);
+    return chosen;
+  }
+  SETO_ASSIGN(const std::size_t site, parse_site(text, sites));
+  chosen.push_back(site);
+  return chosen;
 }
 
 Result<std::vector<SitePair>> parse_pairs(std::string_view text, std::size_t sites) {

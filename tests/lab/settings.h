@@ -21,18 +21,22 @@ namespace seto::lab {
 // One of rate= delay= jitter= loss= burst-loss=ENTER,LEAVE[,LOSS] queue=BYTES|auto bucket=BYTES overhead=BYTES cut=on|off
 // hole=on|off.
 Status set_option(LinkSettings& settings, std::string_view option);
+// Options of an uplink or a downlink: rate= queue= bucket= overhead=. Delay, loss and faults belong to pairs.
+Status set_access_option(LinkSettings& settings, std::string_view option);
 
-// The ordered pairs that "0>1", "0-1" (both ways) or "*" names among `sites`.
+// The ordered pairs that "0>1", "0-1" (both directions) or "*" names among `sites`.
 struct SitePair {
   std::size_t from = 0;
   std::size_t to = 0;
 };
 [[nodiscard]] Result<std::vector<SitePair>> parse_pairs(std::string_view text, std::size_t sites);
 
-// A site's number below `sites`.
+// Parses the number of a site below `sites`.
 [[nodiscard]] Result<std::size_t> parse_site(std::string_view text, std::size_t sites);
+// Parses the number of a site, or "*" for all sites.
+[[nodiscard]] Result<std::vector<std::size_t>> parse_sites(std::string_view text, std::size_t sites);
 
-// 'text', for messages.
+// The text in quotes, for messages.
 [[nodiscard]] std::string quoted(std::string_view text);
 
 [[nodiscard]] std::vector<std::string_view> words_of(std::string_view line, char separator);

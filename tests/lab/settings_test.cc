@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/lab/network.h"
+#include <vector>
 
 namespace seto::lab {
 namespace {
@@ -18,7 +18,7 @@ TEST(Settings, UnitsAreRead) {
   EXPECT_EQ(parse_chance("1"), 1);
 }
 
-TEST(Settings, WhatIsNotUnderstoodIsRefused) {
+TEST(Settings, InvalidSettingsAreRejected) {
   for (const char* text : {"", "m", "-1m", "1x", "1gg", "nan"}) EXPECT_EQ(parse_rate(text), std::nullopt) << text;
   for (const char* text : {"", "5", "-5ms", "61s"}) EXPECT_EQ(parse_duration(text), std::nullopt) << text;
   for (const char* text : {"", "2", "101%", "-1%"}) EXPECT_EQ(parse_chance(text), std::nullopt) << text;
@@ -57,62 +57,21 @@ TEST(Settings, PairsAreNamed) {
   for (const char* text : {"", "0", "0>4", "1>1", ">1", "0=1", "**"}) EXPECT_EQ(count(text), 0U) << text;
 }
 
-TEST(Network, AChangeThatIsWrongChangesNothing) {
-  Network network(2, {}, 1);
-  EXPECT_FALSE(network.change(0, "0>1 delay=5ms loss=2").ok());
-  EXPECT_FALSE(network.change(0, "0>1").ok());
-  EXPECT_EQ(network.link(0, 1).model.settings().delay, 0);
-  EXPECT_TRUE(network.change(0, "0>1 delay=5ms loss=1%").ok());
-  EXPECT_EQ(network.link(0, 1).model.settings().delay, 5'000'000);
-  EXPECT_EQ(network.link(1, 0).model.settings().delay, 0);
-}
-
-class Collected final : public Network::Sink {
- public:
-  void deliver(std::size_t site, const Delivery& delivery) override {
-    sites.push_back(site);
-    sizes.push_back(delivery.fragment.size);
+TEST(Settings, AnUplinkHasNoOptionsOfPairs) {
+  LinkSettings settings;
+  for (const char* option : {"rate=1g", "queue=256K", "bucket=64K", "overhead=38"}) {
+    EXPECT_TRUE(set_access_option(settings, option).ok()) << option;
   }
-  std::vector<std::size_t> sites;
-  std::vector<std::size_t> sizes;
-};
-
-std::vector<std::byte> packet_for(int site, std::size_t size) {
-  std::vector<std::byte> packet(size);
-  packet[0] = std::byte{0x45};
-  packet[16] = std::byte{10};
-  packet[17] = std::byte{77};
-  packet[18] = static_cast<std::byte>(site);
-  return packet;
-}
-
-TEST(Network, PacketsArriveWhenDueAndWhereTheyShould) {
-  Network network(3, {.delay = 100}, 1);
-  Collected collected;
-  EXPECT_EQ(network.next_due(), kFarAway);
-  network.enter(0, 0, {}, packet_for(2, 60));
-  network.enter(10, 1, {}, packet_for(0, 70));
-  network.enter(20, 1, {}, packet_for(1, 80));  // to itself: not our business
-  network.enter(20, 1, {}, packet_for(9, 90));  // to nobody
-  EXPECT_EQ(network.next_due(), 100);
-  EXPECT_EQ(network.deliver(99, collected), 0U);
-  EXPECT_EQ(network.deliver(105, collected), 1U);
-  EXPECT_EQ(network.deliver(130, collected), 1U);
-  EXPECT_EQ(collected.sites, (std::vector<std::size_t>{2, 0}));
-  EXPECT_EQ(collected.sizes, (std::vector<std::size_t>{60, 70}));
-  EXPECT_EQ(network.link(1, 0).lateness.most, 20);
-  EXPECT_NE(network.statistics().find("\"1>0\": {\"packets\": 1,"), std::string::npos) << network.statistics();
-}
-
-TEST(Network, ACutLosesWhatIsOnItsWayAndAHoleDoesNot) {
-  for (const char* change : {"0>1 cut=on", "0>1 hole=on"}) {
-    Network network(2, {.delay = 100}, 1);
-    Collected collected;
-    network.enter(0, 0, {}, packet_for(1, 60));
-    ASSERT_TRUE(network.change(50, change).ok());
-    network.enter(60, 0, {}, packet_for(1, 60));
-    EXPECT_EQ(network.deliver(1000, collected), std::string_view(change) == "0>1 hole=on" ? 1U : 0U) << change;
+  EXPECT_EQ(settings.rate, 1e9);
+  for (const char* option : {"delay=1ms", "jitter=1ms", "loss=1%", "cut=on", "hole=on", "rate=x", "rate", ""}) {
+    EXPECT_FALSE(set_access_option(settings, option).ok()) << option;
   }
+}
+
+TEST(Settings, SitesAreNamed) {
+  EXPECT_EQ(parse_sites("*", 3).value(), (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_EQ(parse_sites("2", 3).value(), (std::vector<std::size_t>{2}));
+  for (const char* text : {"", "3", "-1", "0-1", "all"}) EXPECT_FALSE(parse_sites(text, 3).ok()) << text;
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ Result<Fd> opened(const std::string& path, int flags) {
   return fd;
 }
 
-// In the namespace where the calling thread is now.
+// Makes the device in the present namespace of the calling thread.
 Result<Fd> make_device(const std::string& device) {
   SETO_ASSIGN(Fd fd, opened("/dev/net/tun", O_RDWR | O_NONBLOCK));
   ifreq request{};
@@ -60,9 +60,8 @@ std::size_t TunDevice::read(std::span<std::byte> buffer) {
   return size > 0 ? static_cast<std::size_t>(size) : 0;
 }
 
-void TunDevice::write(const Delivery& delivery) {
-  Fragment fragment = delivery.fragment;
-  const auto* bytes = delivery.packet->data() + fragment.offset;
+void TunDevice::write(Fragment fragment, Packet packet) {
+  const auto* bytes = packet.data() + fragment.offset;
   const std::array<iovec, 3> parts = {{{&fragment.offload, sizeof fragment.offload},
                                        {fragment.header.data(), fragment.header_size},
                                        {const_cast<std::byte*>(bytes), fragment.size}}};

@@ -10,7 +10,8 @@
 
 #include "tests/launch/program.h"
 
-// The examples under launchers of others, and by hand. Under a sanitizer MPI itself is not run: its libraries leak and race.
+// The examples under other launchers, and started by hand. MPI itself does not run under a sanitizer, because its libraries have
+// leaks and races.
 namespace seto::testing {
 namespace {
 
@@ -21,12 +22,12 @@ using Words = std::vector<std::string>;
 
 struct Mpi {
   std::string name;
-  std::string package;  // what installs it
-  Words launcher;       // before the number of ranks; empty: it is not here
+  std::string package;  // the command that installs it
+  Words launcher;       // words before the number of ranks; empty: not installed
   Words variables;
 };
 
-// In build-peers/venv, a folder of the repository, in whose root tests run.
+// Intel MPI is in build-peers/venv, a folder of the repository, in whose root tests run.
 Mpi intel_mpi() {
   const std::string root = std::filesystem::absolute("build-peers/venv").string();
   Mpi mpi{"intel", "Intel MPI (./dev bench host installs it)", {}, {}};
@@ -77,8 +78,8 @@ TEST_P(UnderMpi, CommunicatorOfMpi) {
   if (!is_there(mpi_example())) GTEST_SKIP() << "skipped: needs the compiler of " << mpi_.package << " at configure time";
   const Ended ended = run_ranks(4, {mpi_example()});
   EXPECT_EQ(ended.status, 0) << ended.text;
-  EXPECT_THAT(ended.text,
-              AllOf(HasSubstr("rank 0 of 4: sum[0] = 6, MPI says 6\n"), HasSubstr("rank 3 of 4: sum[0] = 6, MPI says 6\n")));
+  EXPECT_THAT(ended.text, AllOf(HasSubstr("rank 0 of 4: sum[0] = 6, MPI's result 6\n"),
+                                HasSubstr("rank 3 of 4: sum[0] = 6, MPI's result 6\n")));
 }
 
 TEST_P(UnderMpi, EnvironmentIsEnough) {
@@ -99,7 +100,7 @@ TEST_P(UnderMpi, SolverAgreesWithASerialRun) {
   EXPECT_THAT(ended.text, HasSubstr("the same solution"));
 }
 
-TEST_P(UnderMpi, TwoJobsAtOnceDoNotMeet) {
+TEST_P(UnderMpi, TwoJobsAtOnceAreSeparate) {
   Words words = mpi_.launcher;
   words.insert(words.end(), {"2", built("examples/03_env")});
   Program first(words, mpi_.variables);
@@ -111,20 +112,20 @@ TEST_P(UnderMpi, TwoJobsAtOnceDoNotMeet) {
   }
 }
 
-TEST_P(UnderMpi, ARankThatNeverComesIsNamed) {
+TEST_P(UnderMpi, AMissingRankIsNamed) {
   const Ended ended = run_ranks(
       3,
       {"sh", "-c",
        std::string("case $OMPI_COMM_WORLD_RANK$PMI_RANK in 1) sleep 4 ;; *) exec '") + built("examples/03_env") + "' ;; esac"},
       {"SETO_INIT_TIMEOUT_MS=700"});
   EXPECT_NE(ended.status, 0);
-  EXPECT_THAT(ended.text, ::testing::AnyOf(HasSubstr("rank 1 of 3 did not come"), HasSubstr("PMI_FD"))) << ended.text;
+  EXPECT_THAT(ended.text, ::testing::AnyOf(HasSubstr("rank 1 of 3 did not join"), HasSubstr("PMI_FD"))) << ended.text;
 }
 
 INSTANTIATE_TEST_SUITE_P(Launchers, UnderMpi, ::testing::Values("openmpi", "mpich", "intel"),
                          [](const auto& instance) { return std::string(instance.param); });
 
-// One process for each rank, each with the variables of its rank.
+// Starts one process for each rank, each with the variables of its rank.
 std::vector<Ended> by_hand(const std::string& program, int ranks, const std::vector<Words>& variables) {
   std::vector<std::unique_ptr<Program>> programs;
   for (int rank = 0; rank < ranks; ++rank)
@@ -169,7 +170,7 @@ TEST(ByHand, RootsOfAllKinds) {
   EXPECT_TRUE(std::filesystem::is_empty(scratch.path())) << "a root file was left behind";
 }
 
-TEST(ByHand, ASecretIsWantedBeyondLoopback) {
+TEST(ByHand, ASecretIsRequiredBeyondLoopback) {
   const Words refused = rooted("192.0.2.1:1", 2)[1];
   const Ended ended = run({built("examples/03_env")}, refused);
   EXPECT_EQ(ended.status, 1);
@@ -189,13 +190,13 @@ TEST(ByHand, ASecretMustBeTheSame) {
   for (const Ended& ended : by_hand(built("examples/03_env"), 2, wrong)) EXPECT_EQ(ended.status, 1) << ended.text;
 }
 
-TEST(ByHand, NobodyAroundIsOneRank) {
+TEST(ByHand, NoVariablesGiveOneRank) {
   const Ended ended = run({built("examples/03_env")});
   EXPECT_EQ(ended.status, 0) << ended.text;
   EXPECT_THAT(ended.text, HasSubstr("rank 0 of 1: sum[0] = 1, expected 1\n"));
 }
 
-TEST(ByHand, WrongAndHalfEnvironmentsAreNamed) {
+TEST(ByHand, WrongAndIncompleteEnvironmentsAreNamed) {
   const auto refusal = [](const Words& variables) {
     const Ended ended = run({built("examples/03_env")}, variables);
     EXPECT_EQ(ended.status, 1) << ended.text;
@@ -210,19 +211,19 @@ TEST(ByHand, WrongAndHalfEnvironmentsAreNamed) {
   EXPECT_THAT(refusal({"OMPI_COMM_WORLD_SIZE=2"}), HasSubstr("OMPI_COMM_WORLD_RANK is not"));
   EXPECT_THAT(refusal({"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_SIZE=1"}),
               HasSubstr("seto/mpi.h"));
-  EXPECT_THAT(refusal({"PMI_RANK=0", "PMI_SIZE=2", "PMI_FD=77"}), HasSubstr("PMI_FD=77 is no socket"));
+  EXPECT_THAT(refusal({"PMI_RANK=0", "PMI_SIZE=2", "PMI_FD=77"}), HasSubstr("PMI_FD=77 is not a socket"));
 }
 
-TEST(ByHand, ARankGivenTwiceBreaksAll) {
+TEST(ByHand, ADuplicateRankFailsAllRanks) {
   const Words same = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1",
                       std::string("MASTER_PORT=") + std::to_string(free_port())};
   for (const Ended& ended : by_hand(built("examples/03_env"), 2, {same, same})) {
     EXPECT_EQ(ended.status, 1);
-    EXPECT_THAT(ended.text, HasSubstr("rank 0 came twice"));
+    EXPECT_THAT(ended.text, HasSubstr("rank 0 joined twice"));
   }
 }
 
-TEST(ByHand, DifferentNumbersOfRanksBreakAll) {
+TEST(ByHand, DifferentNumbersOfRanksFailAllRanks) {
   const std::string port = std::string("MASTER_PORT=") + std::to_string(free_port());
   const Words first = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", port};
   const Words second = {"RANK=1", "WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", port};

@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Tests run under launchers too, and by hands that have set something.
+// Tests may run under launchers, and their variables must not reach the program.
 bool is_of_launcher(const std::string& variable) {
   for (const char* prefix :
        {"SETO_", "OMPI_", "PMIX_", "PMI_", "SLURM_", "MPI_LOCAL", "RANK=", "WORLD_SIZE=", "LOCAL_", "MASTER_"})
@@ -56,7 +56,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-// Small enough for a pipe.
+// The input must fit a pipe.
 Fd holding(const std::string& input) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
@@ -173,7 +173,7 @@ std::vector<pid_t> Program::family() const {
   return members;
 }
 
-// Nobody is told when a stranger's child ends: this looks again, and yields in between.
+// No event reports the end of a process that is not a child, so this polls and yields in between.
 bool Program::family_ends(int seconds) const {
   const Deadline until = Deadline::after_ms(static_cast<std::uint64_t>(seconds) * 1000);
   while (!family().empty()) {

@@ -12,21 +12,21 @@
 namespace seto::testing {
 
 struct Ended {
-  int status = -1;   // of the process, 128 + signal; -1: it did not end in time
-  std::string text;  // of both streams
+  int status = -1;   // exit status, or 128 + signal; -1: it did not end in time
+  std::string text;  // output of both streams
 };
 
-// By its place in the build directory: "seto", "examples/03_env".
+// The path of a program of the build directory: "seto", "examples/03_env".
 std::string built(const std::string& place);
 bool is_there(const std::string& program);
-// The first of these names in PATH; empty: none.
+// The path of the first of these names in PATH; empty if there is none.
 std::string found(const std::vector<std::string>& names);
 
-// A program as a user starts it, with no variables of a launcher around. It dies with the test, and everything that it started
-// can be found by a mark in its environment.
+// A program as a user starts it, without variables of a launcher. It ends with the test, and a mark in its environment identifies
+// all processes that it started.
 class Program final {
  public:
-  // `variables`: "NAME=value", beside ours; "NAME" takes ours away.
+  // `variables`: "NAME=value" adds a variable to those of this process; "NAME" removes one.
   explicit Program(std::vector<std::string> arguments, const std::vector<std::string>& variables = {},
                    const std::string& input = {});
   ~Program();
@@ -35,13 +35,13 @@ class Program final {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void signal(int number) const;
-  // Blocks until it has written that. False at its end, and after 30 s.
+  // Blocks until the program has written this part. Returns false at its end, and after 30 s.
   [[nodiscard]] bool writes(const std::string& part);
-  // Blocks until it has ended, or so long.
+  // Blocks until the program has ended, at most this long.
   Ended wait(int seconds = 60);
   [[nodiscard]] const std::string& text() const { return text_; }
 
-  // Processes with our mark, itself included; until they are gone, or for so long.
+  // The processes with the mark, including the program itself.
   [[nodiscard]] std::vector<pid_t> family() const;
   [[nodiscard]] bool family_ends(int seconds) const;
 
@@ -56,10 +56,10 @@ class Program final {
   bool all_read_ = false;
 };
 
-// The same at once.
+// Starts a program and waits for its end.
 Ended run(std::vector<std::string> arguments, const std::vector<std::string>& variables = {}, const std::string& input = {});
 
-// A directory of a test, gone with it.
+// A temporary directory of a test.
 class Scratch final {
  public:
   Scratch();
@@ -69,7 +69,7 @@ class Scratch final {
 
   [[nodiscard]] std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   [[nodiscard]] std::string path() const { return path_.string(); }
-  // A file with this text, which may be run.
+  // Writes an executable file with this text.
   std::string write(const std::string& name, const std::string& text) const;
 
  private:

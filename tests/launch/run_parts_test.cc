@@ -13,7 +13,7 @@
 #include "src/command/transfer.h"
 #include "tests/support/seed.h"
 
-// The parts of `seto run` that touch no process.
+// The parts of `seto run` that start no process.
 namespace seto::command {
 namespace {
 
@@ -45,17 +45,17 @@ TEST(Hosts, RanksFollowSlotsOrAreSpread) {
   EXPECT_EQ(placed("a,b", 5), "a: 0 1 2; b: 3 4; ");
   EXPECT_EQ(placed("a,b,c", 2), "a: 0; b: 1; ");
   EXPECT_EQ(placed("a,b", 0), "a: 0; b: 1; ");
-  EXPECT_EQ(placed("a:1,b:1,a:1", 3), "a: 0 1; b: 2; ") << "a host has all its ranks in one place";
+  EXPECT_EQ(placed("a:1,b:1,a:1", 3), "a: 0 1; b: 2; ") << "a repeated host is merged";
   EXPECT_EQ(placed("[fd00::1]:2,fd00::2", 3), "fd00::1: 0 1; fd00::2: 2; ");
   EXPECT_THAT(placed("a:2,b:2", 5), HasSubstr("5 ranks, but the hosts have 4 slots"));
 }
 
-TEST(Hosts, WhatIsNoHostIsNamed) {
+TEST(Hosts, InvalidHostsAreNamed) {
   for (const char* wrong : {"", ",", "a:0", "a:x", "a:-1", ":2", "-oProxyCommand=x", "a;b", "$(a)", "a:99999999"})
     EXPECT_FALSE(parse_hosts(wrong).ok()) << wrong;
 }
 
-TEST(Hosts, FilesHaveALineForEach) {
+TEST(Hosts, FilesHaveALineForEachHost) {
   const Result<std::vector<HostSlots>> hosts = parse_host_file("# ours\n a slots=2 # fast\n\nb:3\r\nc\n");
   ASSERT_TRUE(hosts.ok()) << hosts.status().text();
   std::vector<std::string> text;
@@ -64,7 +64,7 @@ TEST(Hosts, FilesHaveALineForEach) {
   EXPECT_FALSE(parse_host_file("# none\n").ok());
 }
 
-TEST(Lines, PiecesBecomeWholeLines) {
+TEST(Lines, PiecesAreJoinedToWholeLines) {
   Lines lines(Prefix::plain, 12);
   EXPECT_EQ(lines.add(3, Stream::output, "a"), "");
   EXPECT_EQ(lines.add(11, Stream::output, "x\n"), "[11] x\n");
@@ -84,7 +84,7 @@ TEST(Lines, ALineWithoutEndIsCut) {
   EXPECT_EQ(text.back(), '\n');
 }
 
-// Moves the bytes that a link of this speed would have to, as the doctor does.
+// The bytes that a link of this speed would move in the measurements of the doctor.
 struct Moved {
   double seconds = 0;
   std::size_t last = 0;
@@ -101,7 +101,7 @@ Moved moved_at(double bytes_per_second, double budget_s) {
   return moved;
 }
 
-TEST(Transfer, EveryLinkIsMeasuredInTime) {
+TEST(Transfer, EveryLinkIsMeasuredWithinItsTime) {
   for (double rate = 1e4; rate < 1e11; rate *= 1.3) {
     const Moved moved = moved_at(rate, 0.25);
     EXPECT_LE(moved.seconds, std::max(0.25, static_cast<double>(kFirstTransfer) / rate)) << rate;
@@ -112,7 +112,7 @@ TEST(Transfer, EveryLinkIsMeasuredInTime) {
   EXPECT_EQ(moved_at(1e10, 0.25).last, kMostTransfer);
 }
 
-TEST(Messages, ComeThroughInPieces) {
+TEST(Messages, AreReadFromPieces) {
   std::mt19937_64 random(testing::chosen_seed());
   std::string stream;
   std::vector<std::string> sent;
@@ -137,16 +137,16 @@ TEST(Messages, ComeThroughInPieces) {
   EXPECT_EQ(got, sent.size());
 }
 
-TEST(Messages, GarbageIsNoMessage) {
+TEST(Messages, MalformedBytesAreRejected) {
   MessageReader reader;
   reader.append("Last login: yesterday, from elsewhere\n");
   EXPECT_FALSE(reader.next().ok());
   MessageReader large;
   large.append(encode(Message::Kind::output, 0, {}).substr(0, 8) + "\xff\xff\xff\x7f");
-  EXPECT_FALSE(large.next().ok()) << "a size from the wire must be judged before memory is taken";
+  EXPECT_FALSE(large.next().ok()) << "a size from the wire must be checked before memory is allocated";
 }
 
-TEST(Messages, AssignmentsComeThrough) {
+TEST(Messages, AssignmentsAreDecoded) {
   Assignment sent;
   sent.program = {{"prog", "a b", ""}, {"X=y\nz"}, "/tmp", "id:00", 7};
   sent.ranks = {2, 5};
@@ -184,13 +184,13 @@ TEST(Npy, IsReadAsNumpyWritesIt) {
   }
 }
 
-TEST(Npy, ThatIsNoneIsRefused) {
-  EXPECT_THAT(refusal(""), HasSubstr("no .npy file"));
-  EXPECT_THAT(refusal("my diary, which is long enough"), HasSubstr("no .npy file"));
+TEST(Npy, InvalidFilesAreRejected) {
+  EXPECT_THAT(refusal(""), HasSubstr("not a .npy file"));
+  EXPECT_THAT(refusal("my diary, which is long enough"), HasSubstr("not a .npy file"));
   EXPECT_THAT(refusal(npy("{'descr': '<i8', 'shape': (1,)}", "12345678")), HasSubstr("it holds '<i8'"));
   EXPECT_THAT(refusal(npy("{'descr': '<f2', 'fortran_order': False}", "12")), HasSubstr("it holds '<f2', not fp32"));
   EXPECT_THAT(refusal(npy("{'descr': '<f8', 'shape': (2,)}", "12345678")),
-              HasSubstr("8 bytes of numbers, and its shape wants 16"));
+              HasSubstr("8 bytes of numbers, but its shape needs 16"));
   for (const char* shape : {"(x,)", "(99999999999, 99999999999)", "2", "(-1,)"})
     EXPECT_THAT(refusal(npy(std::string("{'descr': '<f4', 'shape': ") + shape + "}", "1234")), HasSubstr("shape cannot be read"))
         << shape;
@@ -198,7 +198,7 @@ TEST(Npy, ThatIsNoneIsRefused) {
   for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(parse_npy(whole.substr(0, size)).ok()) << size;
 }
 
-TEST(Npy, SurvivesGarbage) {
+TEST(Npy, SurvivesMalformedFiles) {
   std::mt19937_64 random(testing::chosen_seed());
   const std::string whole = npy("{'descr': '<f4', 'shape': (2, 1)}", "12345678");
   for (int round = 0; round < 20'000; ++round) {

@@ -18,7 +18,7 @@
 #include "src/base/clock.h"
 #include "tests/launch/program.h"
 
-// `seto run` as a user starts it. Ranks that only wait do so for a minute, which no test takes.
+// `seto run` as users start it. Ranks that only wait do so for a minute, longer than any test.
 namespace seto::testing {
 namespace {
 
@@ -38,17 +38,18 @@ Words seto_run(const Words& options, const Words& program) {
   return words;
 }
 
-// For a script.
+// The path of seto, quoted for a script.
 std::string quoted_seto() { return std::string("'").append(built("seto")).append("'"); }
 
 Words script(const Words& options, const std::string& text) { return seto_run(options, {"sh", "-c", text}); }
 
-// Takes the place of ssh: here, and says so. As there, a shell reads the command, and the last line is not the agent's.
+// Replaces ssh: it runs the command on this machine and names the host. As with ssh, a shell parses the command, and the last
+// line is not the agent's.
 constexpr const char* kShell =
     "#!/bin/sh\necho \"$@\" >> \"$STUB_LOG\"\necho welcome to $1\nexport STUB_HOST=$1\nshift\n"
     "[ \"$STUB_GOODBYE\" ] || eval \"exec $*\"\neval \"$*\"\necho goodbye from $STUB_HOST >&2\n";
 
-// Holds a process so that even SIGKILL does not end it for its parent: it is a zombie that its tracer alone may reap.
+// Holds a process so that even SIGKILL does not end it for its parent: it stays a zombie that only its tracer can reap.
 class Held final {
  public:
   explicit Held(pid_t process) : process_(process), held_(ptrace(PTRACE_SEIZE, process, nullptr, nullptr) == 0) {}
@@ -79,7 +80,7 @@ class OtherHosts : public ::testing::Test {
   Words hosts(const std::string& list) const { return {"--hosts", list, "--ssh", shell_}; }
 };
 
-TEST(SetoRun, RanksFindEachOther) {
+TEST(SetoRun, RanksJoinOneCommunicator) {
   const Ended ended = run(seto_run({"-n", "4"}, {built("examples/03_env")}));
   EXPECT_EQ(ended.status, 0) << ended.text;
   for (const char* rank : {"0", "1", "2", "3"})
@@ -104,7 +105,7 @@ TEST(SetoRun, SolverAgreesWithASerialRun) {
   EXPECT_THAT(ended.text, AllOf(HasSubstr("iteration    100"), HasSubstr("converged"), HasSubstr("the same solution")));
 }
 
-TEST(SetoRun, LinesAreWholeAndMarked) {
+TEST(SetoRun, LinesAreWholeAndPrefixed) {
   const Ended two = run(script({"-n", "2"}, "printf 'a\\nb'; echo c >&2"));
   EXPECT_EQ(two.status, 0);
   for (const char* line : {"[0] a\n", "[0] b\n", "[0] c\n", "[1] a\n", "[1] b\n", "[1] c\n"})
@@ -142,7 +143,7 @@ TEST(SetoRun, StatusIsThatOfTheWorstRank) {
   EXPECT_EQ(killed.status, 128 + SIGSEGV) << killed.text;
 }
 
-TEST(SetoRun, ARankThatDiesEndsTheOthers) {
+TEST(SetoRun, ADyingRankEndsTheOthers) {
   Program program(script({"-n", "3"}, "if [ $SETO_RANK = 1 ]; then kill -9 $$; fi; sleep 60 & wait"));
   const Ended ended = program.wait(20);
   EXPECT_EQ(ended.status, 128 + SIGKILL) << ended.text;
@@ -150,8 +151,8 @@ TEST(SetoRun, ARankThatDiesEndsTheOthers) {
   EXPECT_TRUE(program.family_ends(10)) << "a child of a rank was left behind";
 }
 
-// Every generation, and before the launcher ends.
-TEST(SetoRun, WhatDescendsFromAFailedRankIsEnded) {
+// Descendants of every generation, before the launcher ends.
+TEST(SetoRun, DescendantsOfAFailedRankAreEnded) {
   const Words tree = {"sh", "-c", "sh -c 'sh -c \"sleep 60; true\"; true' & echo up; exit 3"};
   for (int round = 0; round < 3; ++round) {
     Program program(seto_run({"-n", "2"}, tree));
@@ -161,18 +162,18 @@ TEST(SetoRun, WhatDescendsFromAFailedRankIsEnded) {
   }
 }
 
-TEST(SetoRun, ARankThatCannotBeKilledHoldsNobodyUp) {
+TEST(SetoRun, ARankThatCannotBeKilledDelaysNothing) {
   Program program(script({"-n", "2", "--grace", "0.1"}, "echo rank$SETO_RANK=$$.; exec sleep 60"));
   ASSERT_TRUE(program.writes("[1] rank1=") && program.writes(".\n")) << program.text();
   const Held rank(number_after(program.text(), "rank1="));
-  if (!rank.held()) GTEST_SKIP() << "skipped: this system lets nobody trace";
+  if (!rank.held()) GTEST_SKIP() << "skipped: this system does not allow ptrace";
   program.signal(SIGTERM);
   const Ended ended = program.wait(30);
   EXPECT_EQ(ended.status, 128 + SIGTERM) << ended.text;
   EXPECT_THAT(ended.text, HasSubstr("seto run: rank 1 cannot be killed: left behind\n"));
 }
 
-TEST(SetoRun, ARankThatIgnoresTheRequestIsKilled) {
+TEST(SetoRun, ARankThatIgnoresSigtermIsKilled) {
   const std::uint64_t began = monotonic_ns();
   Program program(
       script({"-n", "2", "--grace", "0.3"}, "trap '' TERM; [ $SETO_RANK = 0 ] && exit 7; while :; do sleep 60; done"));
@@ -183,8 +184,8 @@ TEST(SetoRun, ARankThatIgnoresTheRequestIsKilled) {
   EXPECT_TRUE(program.family_ends(10));
 }
 
-// A program that leaves early is why the others fail, although its own status is 0.
-TEST(SetoRun, WhoLeftEarlierAndWellIsNamedToo) {
+// A program that ends early makes the others fail, although its own status is 0.
+TEST(SetoRun, AnEarlierEndWithStatusZeroIsNamedToo) {
   const std::string file = ::testing::TempDir() + "seto_left_early_" + std::to_string(getpid());
   const Ended ended =
       run(script({"-n", "2", "--timeout", "20"}, "if [ $SETO_RANK = 1 ]; then echo $$ > " + file + "; exit 0; fi; until [ -s " +
@@ -201,7 +202,7 @@ TEST(SetoRun, TimeoutEndsTheJob) {
   EXPECT_THAT(ended.text, HasSubstr("--timeout"));
 }
 
-TEST(SetoRun, SignalsAreHandedOn) {
+TEST(SetoRun, SignalsAreForwarded) {
   Program program(script({"-n", "2"}, "trap 'echo got it; exit 0' USR1; echo ready; while :; do sleep 0.05; done"));
   ASSERT_TRUE(program.writes("[0] ready") && program.writes("[1] ready")) << program.text();
   program.signal(SIGUSR1);
@@ -229,7 +230,7 @@ TEST(SetoRun, RanksDieWithTheLauncher) {
   EXPECT_TRUE(program.family_ends(10));
 }
 
-TEST(SetoRun, AReaderThatLeavesEndsTheJob) {
+TEST(SetoRun, AClosedOutputPipeEndsTheJob) {
   const Ended ended = run({"sh", "-c", quoted_seto() + " run -n 2 -- yes | head -1"});
   EXPECT_EQ(ended.status, 0) << ended.text;
   EXPECT_THAT(ended.text, EndsWith("] y\n"));
@@ -241,15 +242,15 @@ TEST(SetoRun, MisuseIsNamed) {
     EXPECT_EQ(ended.status, 2) << ended.text;
     return ended.text;
   };
-  EXPECT_THAT(refusal({built("seto"), "run", "-n", "2"}), HasSubstr("Name it after --"));
+  EXPECT_THAT(refusal({built("seto"), "run", "-n", "2"}), HasSubstr("write it after --"));
   EXPECT_THAT(refusal(seto_run({}, {"true"})), HasSubstr("-n N"));
   EXPECT_THAT(refusal(seto_run({"-n", "0"}, {"true"})), HasSubstr("'0' is not one of 1 to 65536"));
-  EXPECT_THAT(refusal(seto_run({"--bogus", "-n", "2"}, {"true"})), HasSubstr("no option '--bogus'"));
+  EXPECT_THAT(refusal(seto_run({"--bogus", "-n", "2"}, {"true"})), HasSubstr("'--bogus' is not an option"));
   EXPECT_THAT(refusal(seto_run({"-np", "2"}, {"true"})), HasSubstr("-np is -n here"));
-  EXPECT_THAT(refusal(seto_run({"--hosts", "a:x"}, {"true"})), HasSubstr("'a:x' is no host"));
+  EXPECT_THAT(refusal(seto_run({"--hosts", "a:x"}, {"true"})), HasSubstr("'a:x' is not a host"));
   EXPECT_THAT(refusal(seto_run({"-n", "9", "--hosts", "a:2,b:2"}, {"true"})), HasSubstr("4 slots"));
   EXPECT_THAT(refusal(seto_run({"--hostfile", "/nowhere/hosts"}, {"true"})), HasSubstr("/nowhere/hosts"));
-  EXPECT_THAT(refusal(seto_run({"-n", "1", "--env", "SETO_RANK=1"}, {"true"})), HasSubstr("sets it itself"));
+  EXPECT_THAT(refusal(seto_run({"-n", "1", "--env", "SETO_RANK=1"}, {"true"})), HasSubstr("sets this variable itself"));
   const Ended absent = run(seto_run({"-n", "2"}, {"./no_such_program"}));
   EXPECT_EQ(absent.status, 127);
   EXPECT_THAT(absent.text, HasSubstr("cannot run ./no_such_program: No such file"));
@@ -266,12 +267,12 @@ TEST_F(OtherHosts, RanksAreSpreadOverThem) {
   EXPECT_THAT(sum.text, HasSubstr("[2] rank 2 of 3: sum[0] = 6, expected 6"));
 }
 
-TEST_F(OtherHosts, NothingSecretIsOnACommandLine) {
+TEST_F(OtherHosts, NoSecretIsOnACommandLine) {
   const Ended ended = run(script(hosts("a:1"), "echo $SETO_ROOT"), variables_);
   std::ifstream log(log_);
   const std::string words((std::istreambuf_iterator<char>(log)), {});
   EXPECT_EQ(words, std::string("a ").append(built("seto")) + " agent\n");
-  EXPECT_THAT(ended.text, HasSubstr("id:")) << "the rank has it";
+  EXPECT_THAT(ended.text, HasSubstr("id:")) << "the rank has the id";
 }
 
 TEST(SetoRun, TheTokenOfTheJobIsNotPrinted) {
@@ -281,7 +282,7 @@ TEST(SetoRun, TheTokenOfTheJobIsNotPrinted) {
   EXPECT_THAT(ended.text, Not(ContainsRegex("id:[0-9a-f]{8}")));
 }
 
-TEST_F(OtherHosts, ARankThatDiesThereEndsAll) {
+TEST_F(OtherHosts, ADyingRemoteRankEndsAllRanks) {
   Program program(script(hosts("localhost:1,b:2"), "[ $SETO_RANK = 2 ] && exit 5; sleep 60 & wait"), variables_);
   const Ended ended = program.wait(20);
   EXPECT_EQ(ended.status, 5) << ended.text;
@@ -289,7 +290,7 @@ TEST_F(OtherHosts, ARankThatDiesThereEndsAll) {
   EXPECT_TRUE(program.family_ends(10));
 }
 
-TEST_F(OtherHosts, TheLastWordOfARemoteShellIsHeard) {
+TEST_F(OtherHosts, TheLastLineOfARemoteShellIsPrinted) {
   Words variables = variables_;
   variables.emplace_back("STUB_GOODBYE=1");
   for (int round = 0; round < 5; ++round) {
@@ -301,7 +302,7 @@ TEST_F(OtherHosts, TheLastWordOfARemoteShellIsHeard) {
   }
 }
 
-TEST_F(OtherHosts, ThePathOfTheAgentMayHoldAnything) {
+TEST_F(OtherHosts, ThePathOfTheAgentMayContainAnyCharacter) {
   const std::filesystem::path seto = scratch_ / "its $own 'place";
   std::filesystem::copy_file(built("seto"), seto);
   Words words = {seto.string(), "run"};
@@ -312,7 +313,7 @@ TEST_F(OtherHosts, ThePathOfTheAgentMayHoldAnything) {
   EXPECT_THAT(ended.text, HasSubstr("arrived"));
 }
 
-// 64 MiB are more than all pipes on the way hold.
+// 64 MiB are more than all pipes on the path hold.
 TEST_F(OtherHosts, InputWaitsUntilRankZeroReads) {
   const std::string path = scratch_ / "input";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
@@ -326,7 +327,7 @@ TEST_F(OtherHosts, InputWaitsUntilRankZeroReads) {
   std::size_t written = 0;
   for (pollfd entry{input.get(), POLLOUT, 0}; written < (std::size_t{80} << 20) && poll(&entry, 1, 1'000) > 0;)
     written += static_cast<std::size_t>(std::max<ssize_t>(0, write(input.get(), bytes.data(), bytes.size())));
-  EXPECT_LT(written, std::size_t{8} << 20) << "somebody takes it, although rank 0 does not";
+  EXPECT_LT(written, std::size_t{8} << 20) << "some process reads the input, although rank 0 does not";
   program.signal(SIGUSR1);
   input.close();
   const Ended ended = program.wait(30);
@@ -334,7 +335,7 @@ TEST_F(OtherHosts, InputWaitsUntilRankZeroReads) {
   EXPECT_THAT(ended.text, HasSubstr(std::string("\n").append(std::to_string(written)).append("\n")));
 }
 
-TEST_F(OtherHosts, ALostHostEndsAll) {
+TEST_F(OtherHosts, ALostHostEndsAllRanks) {
   const std::string failing = scratch_.write("failing", "#!/bin/sh\necho no route to $1 >&2\nexit 255\n");
   const Ended refused = run(seto_run({"--hosts", "localhost,b", "--ssh", failing}, {"sleep", "60"}));
   EXPECT_EQ(refused.status, 255) << refused.text;
@@ -347,7 +348,7 @@ TEST_F(OtherHosts, ALostHostEndsAll) {
   EXPECT_TRUE(cut.family_ends(10));
 }
 
-TEST_F(OtherHosts, AgentsEndTheirRanksWithoutTheLauncher) {
+TEST_F(OtherHosts, AgentsEndTheirRanksWhenTheLauncherDies) {
   Program program(script(hosts("b:2"), "echo ready; exec sleep 60"), variables_);
   ASSERT_TRUE(program.writes("[0] ready") && program.writes("[1] ready")) << program.text();
   program.signal(SIGKILL);
@@ -355,14 +356,14 @@ TEST_F(OtherHosts, AgentsEndTheirRanksWithoutTheLauncher) {
   EXPECT_TRUE(program.family_ends(10));
 }
 
-TEST_F(OtherHosts, AnotherVersionIsRefused) {
+TEST_F(OtherHosts, AnotherVersionIsRejected) {
   const std::string old = scratch_.write("old", "#!/bin/sh\nprintf '\\001seto agent 0.0.1\\n'\nexec cat >/dev/null\n");
   const Ended ended = run(seto_run({"--hosts", "b", "--ssh", old}, {"true"}));
   EXPECT_EQ(ended.status, 255) << ended.text;
-  EXPECT_THAT(ended.text, HasSubstr("it has seto 0.0.1, here it is "));
+  EXPECT_THAT(ended.text, HasSubstr("that host has seto 0.0.1, this one has "));
   const std::string noise = scratch_.write(
       "noise", std::string("#!/bin/sh\nprintf '\\001seto agent '; ").append(quoted_seto()) + " --version | cut -d' ' -f2\nyes\n");
-  EXPECT_THAT(run(seto_run({"--hosts", "b", "--ssh", noise}, {"true"})).text, HasSubstr("no messages of seto"));
+  EXPECT_THAT(run(seto_run({"--hosts", "b", "--ssh", noise}, {"true"})).text, HasSubstr("not messages of seto"));
 }
 
 TEST(Completion, OffersCommandsAndOptions) {

@@ -34,7 +34,7 @@ std::string SlurmCluster::missing() {
 }
 
 SlurmCluster::SlurmCluster() {
-  // munged refuses what others could write, and the scratch directory must let it in.
+  // munged refuses files that others can write, and it must be able to enter the scratch directory.
   const passwd* const user = getpwnam("munge");
   const std::string munge = scratch_ / "munge";
   fs::permissions(scratch_.path(), fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec);
@@ -55,7 +55,7 @@ SlurmCluster::SlurmCluster() {
   if (!controller_->writes("Running as primary controller")) return;
   node_ = std::make_unique<Program>(std::vector<std::string>{found({"slurmd"}), "-D", "-N", host_name()}, variables_);
   if (!node_->writes("slurmd started")) return;
-  // srun itself waits until the node has said to the controller that it is there.
+  // srun waits until the node has registered with the controller.
   const Deadline until = Deadline::after_ms(30'000);
   while (!up_ && !until.passed()) up_ = run({"srun", "--immediate=10", "-n", "1", "true"}, variables_).status == 0;
 }

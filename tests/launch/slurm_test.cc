@@ -5,13 +5,13 @@
 
 #include "tests/launch/slurm_cluster.h"
 
-// Under a Slurm of the test's own.
+// Jobs under a Slurm that the test starts.
 namespace seto::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-// One test: the cluster takes seconds to come up.
+// One test for all examples, because the cluster takes seconds to start.
 TEST(Slurm, RunsTheExamples) {
   if (const std::string missing = SlurmCluster::missing(); !missing.empty()) GTEST_SKIP() << "skipped: needs " << missing;
   const SlurmCluster cluster;
@@ -33,7 +33,7 @@ TEST(Slurm, RunsTheExamples) {
   EXPECT_EQ(solver.status, 0) << solver.text;
   EXPECT_THAT(solver.text, HasSubstr("the same solution"));
 
-  // A step among steps of one allocation: each is a job of its own.
+  // A step among the steps of one allocation is a separate job.
   const Ended batch = cluster.srun({"-n", "1", "sh", "-c", std::string("exec '") + built("examples/03_env") + "'"});
   EXPECT_THAT(batch.text, HasSubstr("rank 0 of 1")) << batch.text;
 

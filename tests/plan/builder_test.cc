@@ -23,7 +23,7 @@ const Step& only(const Program& program, Verb verb) {
   return *std::find_if(program.steps.begin(), program.steps.end(), [&](const Step& s) { return s.verb == verb; });
 }
 
-TEST(Builder, KeepsOnlyWhatTouchesItsRank) {
+TEST(Builder, KeepsOnlyStepsOfItsRank) {
   for (Rank rank = 0; rank < 4; ++rank) {
     Builder builder({Collective::broadcast, 4, 0, 1, Finish::none}, rank, InPlace::yes);
     builder.copy(0, 1, {0, 1});
@@ -51,7 +51,7 @@ TEST(Builder, NumbersPortsPerSenderAndReceiver) {
   EXPECT_EQ(program.lanes.size(), 2U);  // one for each peer
 }
 
-TEST(Builder, NothingMovesWhereNothingMust) {
+TEST(Builder, MovesNothingIfNothingMust) {
   Builder builder(all_reduce_of(1, 3), 0, InPlace::yes);
   const Group all = Group::all(builder.shape(), 0);
   builder.copy(0, 0, builder.everything());
@@ -62,7 +62,7 @@ TEST(Builder, NothingMovesWhereNothingMust) {
   EXPECT_TRUE(std::move(builder).build().steps.empty());
 }
 
-TEST(Builder, DeliversWhatWasNeverMoved) {
+TEST(Builder, CopiesContributionsThatWereNeverMoved) {
   Builder builder({Collective::all_gather, 2, 0, 2, Finish::none}, 1, InPlace::no);
   const Group all = Group::all(builder.shape(), 1);
   for (const int member : all.from_own()) builder.multicast(all, member, builder.part_of(all[member]));
@@ -79,7 +79,7 @@ TEST(Builder, InPlaceOverwritesOnlyAfterTheLastReader) {
   builder.exchange(0, 1, {0, 1});
   const Program program = std::move(builder).build();
   const Step& fold = only(program, Verb::reduce);
-  EXPECT_EQ(program.dependencies_of(fold).size(), 2U);  // the message is there, and the own part is sent
+  EXPECT_EQ(program.dependencies_of(fold).size(), 2U);  // the message has arrived, and the own part is sent
   Builder apart(all_reduce_of(2, 1), 0, InPlace::no);
   apart.exchange(0, 1, {0, 1});
   const Program two_buffers = std::move(apart).build();
@@ -105,22 +105,22 @@ TEST(Builder, ScalesEachContributionOnceAndDividesOnceAtTheEnd) {
   EXPECT_EQ(count_of(build(0), Verb::scale) + count_of(build(0), Verb::finish), 0U);
 }
 
-TEST(Builder, UsesScratchOnlyForWhatHasNoOtherPlace) {
+TEST(Builder, UsesScratchOnlyIfThereIsNoOtherPlace) {
   Builder builder({Collective::reduce_scatter, 2, 0, 1, Finish::none}, 0, InPlace::no);
   const Group all = Group::all(builder.shape(), 0);
   for (const int member : all.from_own()) builder.reduce_all(all, member, builder.part_of(all[member]));
   EXPECT_EQ(std::move(builder).build().scratch_chunks, 1U);  // the one message
 }
 
-// In place is a property of one rank: what others see, and every rounding, stays.
+// In place is a property of one rank: other ranks see no difference, and every rounding stays.
 TEST(Builder, InPlaceChangesNoChannelAndNoResult) {
   for (const int ranks : {2, 3, 4, 6})
     for (const Algorithm& algorithm : algorithms()) {
       Shape shape{algorithm.collective, ranks, ranks - 1, 1, Finish::none};
-      shape.pieces = algorithm.pieces(shape);
       std::vector<Home> homes(static_cast<std::size_t>(ranks));
       for (std::size_t r = 0; r < homes.size(); ++r) homes[r].node = static_cast<std::uint32_t>(r / 2);
       const Tiers tiers = algorithm.name == "hierarchical" ? Tiers::of(homes) : Tiers::flat(ranks);
+      shape.pieces = algorithm.pieces(shape, tiers);
       if (!algorithm.refuses(shape, tiers).empty() || shape.collective == Collective::all_to_all) continue;
       if (reduces(shape.collective)) shape.finish = Finish::scale_contributions;
       const std::vector<InPlace> none(static_cast<std::size_t>(ranks), InPlace::no);
@@ -147,13 +147,19 @@ TEST(Catalog, RefusesWithAReason) {
   const Algorithm* hierarchical = find_algorithm("hierarchical", Collective::all_reduce);
   ASSERT_NE(hierarchical, nullptr);
   const Shape shape = all_reduce_of(3, 3);
-  EXPECT_EQ(hierarchical->refuses(shape, Tiers::of(uneven)), "nodes or sites differ in size");
+  EXPECT_EQ(hierarchical->refuses(shape, Tiers::of(uneven)), "");
   EXPECT_EQ(hierarchical->refuses(shape, Tiers::flat(3)), "there is one tier");
   const Algorithm* ring = find_algorithm("ring", Collective::all_reduce);
   ASSERT_NE(ring, nullptr);
   EXPECT_EQ(ring->refuses(all_reduce_of(1, 1), Tiers::flat(1)), "there is one rank");
   EXPECT_EQ(ring->refuses(shape, Tiers::of(uneven)), "");
   EXPECT_EQ(find_algorithm("ring", Collective::gather), nullptr);
+  // Ranks of blocks of different sizes are no multicast group, so one step has a target for each of them.
+  std::vector<Home> hosts(101);
+  for (std::uint32_t r = 0; r < hosts.size(); ++r) hosts[r].node = std::min(r, 99U);
+  const Shape gather{Collective::all_gather, 101, 0, 1, Finish::none};
+  EXPECT_EQ(find_algorithm("hierarchical", Collective::all_gather)->refuses(gather, Tiers::of(hosts)),
+            "sends to 99 ranks in one step, at most 63 are possible between blocks of different sizes");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What one rank's program costs in a large world.
+// The cost of building one rank's program in a large world.
 
 #include <gtest/gtest.h>
 
@@ -21,14 +21,14 @@ Tiers eight_by_sixteen_by_eight() {
 }
 
 struct Cost {
-  double ms = 1e9;  // the best of a few: what else runs on the machine is not the program's
+  double ms = 1e9;  // the best of a few runs, because other programs only add time
   std::size_t plain_steps = 0;
   std::size_t lowered_steps = 0;
 };
 
 Cost cost_of_one_rank(const Algorithm& algorithm, const Tiers& tiers) {
   Shape shape{algorithm.collective, kRanks, 0, 1, Finish::none};
-  shape.pieces = algorithm.pieces(shape);
+  shape.pieces = algorithm.pieces(shape, tiers);
   Cost cost;
   for (int round = 0; round < 7; ++round) {
     const auto begin = std::chrono::steady_clock::now();
@@ -52,7 +52,7 @@ TEST(ProgramCost, HierarchicalOverAThousandRanks) {
                 cost.plain_steps, cost.lowered_steps);
     const bool whole = algorithm.collective == Collective::all_reduce || algorithm.collective == Collective::broadcast ||
                        algorithm.collective == Collective::reduce;
-    // Peers at each tier: 7, 15 and 7. With an owner for each chunk a rank moves 1,024 parts, whatever the algorithm.
+    // Peers at each tier: 7, 15 and 7. If each chunk has an owner, a rank moves 1,024 parts with any algorithm.
     EXPECT_LE(cost.plain_steps, whole ? 4U * (7 + 15 + 7) + 8 : 4U * kRanks) << name_of(algorithm.collective);
     EXPECT_LE(cost.lowered_steps, cost.plain_steps);
 #if defined(NDEBUG) && !defined(SETO_SANITIZED)

@@ -24,7 +24,7 @@ TEST(Range, PartsCoverItInOrderAndDifferByOneAtMost) {
     }
 }
 
-TEST(Group, WrapsRoundBothWays) {
+TEST(Group, WrapsAroundInBothDirections) {
   const Group group({4, 7, 9}, 1, 7);
   EXPECT_EQ(group[0], 4);
   EXPECT_EQ(group[3], 4);
@@ -32,19 +32,19 @@ TEST(Group, WrapsRoundBothWays) {
   EXPECT_EQ(group[-4], 9);
 }
 
-TEST(Group, ViewsEnumerateWhatTouchesTheBuiltRank) {
+TEST(Group, ViewsListTheIndicesOfTheBuiltRank) {
   const Group group({4, 7, 9, 2}, 1, 9);
   EXPECT_EQ(group.built_index(), 2);
   EXPECT_THAT(group.own(), ElementsAre(2));
-  EXPECT_THAT(group.touching({0, 1}), ElementsAre(1, 2));  // 9 stands at i or at i + 1
-  EXPECT_THAT(group.touching({0, 4}), ElementsAre(2));     // the same twice
+  EXPECT_THAT(group.touching({0, 1}), ElementsAre(1, 2));  // 9 is at i or at i + 1
+  EXPECT_THAT(group.touching({0, 4}), ElementsAre(2));     // both give the same index
   EXPECT_THAT(group.touching({-1, 3}), ElementsAre(3));
   EXPECT_THAT(group.from_own(), ElementsAre(3, 0, 1, 2));
   EXPECT_THAT(group.spokes(2), ElementsAre(3, 0, 1));
   EXPECT_THAT(group.spokes(0), ElementsAre(2));
 }
 
-TEST(Group, ViewsOfAStrangerAreEmpty) {
+TEST(Group, ViewsOfARankOutsideAreEmpty) {
   const Group group({4, 7}, 1, 5);
   EXPECT_FALSE(group.includes_built());
   EXPECT_THAT(group.own(), IsEmpty());

@@ -25,7 +25,8 @@ bool ordered(const Program& program, std::uint32_t earlier, std::uint32_t later)
   return false;
 }
 
-// The promise, looked at without the rule that makes it: whatever writes the place does so before the step that sends it.
+// Checks the guarantee without the rule that implements it: every step that writes the place does so before the step that sends
+// it.
 void expect_kept(const Program& program, const Shape& shape, InPlace in_place, std::uint32_t sender, const Operand& place) {
   PlaceTable table(shape, program.rank, in_place);
   const std::uint32_t lent = table.id(place.space, place.index);
@@ -45,7 +46,7 @@ struct Count {
 
 Count count(const Algorithm& algorithm, int ranks, InPlace in_place) {
   Shape shape{algorithm.collective, ranks, 0, 1, Finish::none};
-  shape.pieces = algorithm.pieces(shape);
+  shape.pieces = algorithm.pieces(shape, Tiers::flat(ranks));
   Count result;
   for (Rank rank = 0; rank < ranks; ++rank) {
     const Program plain = build_program(algorithm, shape, Tiers::flat(ranks), rank, in_place);
@@ -66,7 +67,7 @@ Count count(const Algorithm& algorithm, int ranks, InPlace in_place) {
   return result;
 }
 
-TEST(Lending, NothingThatIsLentIsWrittenAfterwards) {
+TEST(Lending, LentMemoryIsNotWrittenAfterwards) {
   for (const Algorithm& algorithm : algorithms())
     for (int ranks = 2; ranks <= 9; ++ranks)
       for (const InPlace in_place : {InPlace::no, InPlace::yes}) {

@@ -1,4 +1,4 @@
-// Local programs, which each rank makes alone, joined and given to the verifier.
+// Local programs, which each rank makes alone, joined and checked by the verifier.
 
 #include "src/plan/local_program.h"
 
@@ -32,7 +32,7 @@ struct Job {
     ++messages[static_cast<std::size_t>(from * ranks + to)];
   }
 
-  // Calls of one rank may come in any order, sends and receives of a pair keep theirs: which is which follows from the count.
+  // Calls of one rank may come in any order, but sends and receives of a pair keep theirs, so the count identifies each message.
   void shuffle(std::mt19937_64& random) {
     for (auto& list : calls) std::shuffle(list.begin(), list.end(), random);
   }
@@ -87,7 +87,7 @@ TEST(LocalProgram, AllToAllWithHolesIsRightWhenJoined) {
   }
 }
 
-TEST(LocalProgram, ALostReceiveOrASwappedPairIsFound) {
+TEST(LocalProgram, AMissingReceiveOrASwappedPairIsDetected) {
   std::mt19937_64 random(kSeed);
   int lost = 0;
   for (int i = 0; i < 200; ++i) {
@@ -108,11 +108,11 @@ TEST(LocalProgram, ALostReceiveOrASwappedPairIsFound) {
   pair.add(0, 1);
   pair.add(0, 1);
   Plan plan = joined(pair);
-  std::swap(plan.programs[1].operands[1], plan.programs[1].operands[3]);  // first message to the second's place
+  std::swap(plan.programs[1].operands[1], plan.programs[1].operands[3]);  // the first message goes to the place of the second
   EXPECT_FALSE(verdict(plan, pair).ok());
 }
 
-TEST(LocalProgram, WhatIsNobodysMustNotBeWritten) {
+TEST(LocalProgram, UnusedChunksMustNotBeWritten) {
   Job job(2);
   job.add(0, 1);
   job.add(0, 1);
@@ -134,7 +134,7 @@ TEST(LocalProgram, KeepsTheOrderOfEachPairInItsLane) {
   EXPECT_THAT(moved, ::testing::ElementsAre(0, 2, 1, 3));
 }
 
-TEST(LocalProgram, NamesWhatCannotBe) {
+TEST(LocalProgram, NamesInvalidTransfers) {
   const std::vector<LocalTransfer> lone = {{Direction::send, 0}};
   EXPECT_THAT(std::string(local_program(0, 2, lone, 0).status().text()), ::testing::HasSubstr("to itself"));
   const std::vector<LocalTransfer> far = {{Direction::send, 2}};

@@ -19,7 +19,7 @@ constexpr LoweringRules kKeep{LoweringRules::Chains::keep};
 Program lowered(const char* name, int ranks, Rank rank, LoweringRules rules) {
   const Algorithm* algorithm = find_algorithm(name, Collective::all_reduce);
   Shape shape{Collective::all_reduce, ranks, 0, 1, Finish::none};
-  shape.pieces = algorithm->pieces(shape);
+  shape.pieces = algorithm->pieces(shape, Tiers::flat(ranks));
   return lower(build_program(*algorithm, shape, Tiers::flat(ranks), rank, InPlace::no), shape, InPlace::no, rules);
 }
 
@@ -30,7 +30,8 @@ std::size_t places_written(const Program& program) {
   return written;
 }
 
-// What a person would write: shards into slots; one pass over all contributions into the buffer and a slot; results out of slots.
+// The program that a person would write: parts to slots; one pass over all contributions to the buffer and a slot; results from
+// slots.
 TEST(Lowering, TwoShotIsThreeStagesOfOnePassEach) {
   constexpr int kRanks = 4;
   for (const LoweringRules rules : {kFold, kKeep}) {
@@ -66,7 +67,7 @@ TEST(Lowering, PartialSumsOfARingAreNeverStored) {
   for (const int ranks : {2, 3, 5, 8}) {
     const Program program = lowered("ring", ranks, 0, kFold);
     EXPECT_EQ(program.scratch_chunks, 0U);
-    EXPECT_EQ(places_written(program), static_cast<std::size_t>(ranks));  // every chunk of the output, once
+    EXPECT_EQ(places_written(program), static_cast<std::size_t>(ranks));  // every chunk of the output is written once
     EXPECT_EQ(program.steps.size(), 2U * static_cast<std::size_t>(ranks) - 1);
   }
 }
@@ -83,7 +84,7 @@ TEST(Lowering, EveryStepIsALaneInTheOrderOfStages) {
   }
 }
 
-// Two reduces on rank 0 in one round. `first`: the sum so far comes first in the second one.
+// Two reduces on rank 0 in one round. `first`: the partial sum is the first source of the second reduce.
 Program two_reduces(LoweringRules rules, std::initializer_list<Rank> second) {
   const Shape shape{Collective::reduce, 3, 0, 1, Finish::none};
   Builder builder(shape, 0, InPlace::no);
@@ -92,7 +93,7 @@ Program two_reduces(LoweringRules rules, std::initializer_list<Rank> second) {
   return lower(std::move(builder).build(), shape, InPlace::no, rules);
 }
 
-TEST(Lowering, AChainIsOnePassOnlyWhereThatMovesNoRounding) {
+TEST(Lowering, AChainIsOnePassOnlyIfThatMovesNoRounding) {
   EXPECT_EQ(two_reduces(kFold, {0, 2}).steps.size(), 1U);
   EXPECT_EQ(two_reduces(kFold, {0, 2}).steps.front().source_count, 3);
   EXPECT_EQ(two_reduces(kKeep, {0, 2}).steps.size(), 2U);
@@ -117,7 +118,7 @@ TEST(Lowering, KeepsTheChannels) {
   }
 }
 
-TEST(Lowering, SendsOfOnePlaceWithAChangeBetweenThemStayTwo) {
+TEST(Lowering, SendsOfOnePlaceWithAWriteBetweenThemStaySeparate) {
   const Shape shape{Collective::all_reduce, 3, 0, 2, Finish::divide_result};
   Builder builder(shape, 0, InPlace::no);
   builder.reduce(0, {0, 1, 2}, {0, 1});
@@ -133,17 +134,17 @@ TEST(Lowering, SendsOfOnePlaceWithAChangeBetweenThemStayTwo) {
               1);
 }
 
-// ---- authors that nobody would write ----
+// ---- random authors ----
 
-// The same statements on every rank: for each range of chunks, sums along a random tree and results back along another, with
-// the statements of all ranges interleaved.
+// The same statements on every rank: for each range of chunks, sums along a random tree and results back along another, with the
+// statements of all ranges interleaved.
 class RandomAuthor {
  public:
   RandomAuthor(const Shape& shape, std::uint64_t seed) : shape_(shape), random_(seed) {
     for (std::uint32_t chunk = 0; chunk < shape.pieces;) {
       const std::uint32_t count = 1 + static_cast<std::uint32_t>(pick(shape.pieces - chunk));
       ranges_.push_back(
-          {{chunk, count}, everybody(), {}, std::vector<std::uint32_t>(static_cast<std::size_t>(shape.ranks), 0), false});
+          {{chunk, count}, all_ranks(), {}, std::vector<std::uint32_t>(static_cast<std::size_t>(shape.ranks), 0), false});
       chunk += count;
     }
   }
@@ -161,8 +162,8 @@ class RandomAuthor {
  private:
   struct Part {
     Range range;
-    std::vector<Rank> summing;  // who still holds a share of the sum
-    std::vector<Rank> waiting;  // who lacks the result
+    std::vector<Rank> summing;  // ranks that still hold a part of the sum
+    std::vector<Rank> waiting;  // ranks without the result
     std::vector<std::uint32_t> stage;
     bool summed;
     bool done() const { return summed && waiting.empty(); }
@@ -170,7 +171,7 @@ class RandomAuthor {
 
   std::size_t pick(std::size_t count) { return random_() % count; }
 
-  std::vector<Rank> everybody() const {
+  std::vector<Rank> all_ranks() const {
     std::vector<Rank> ranks;
     for (Rank rank = 0; rank < shape_.ranks; ++rank) ranks.push_back(rank);
     return ranks;
@@ -181,7 +182,7 @@ class RandomAuthor {
     if (part.summing.size() == 1) {
       builder.finish(part.summing.front(), part.range);
       part.summed = true;
-      for (const Rank rank : everybody())
+      for (const Rank rank : all_ranks())
         if (rank != part.summing.front()) part.waiting.push_back(rank);
       return;
     }
@@ -252,7 +253,7 @@ void check_random_author(std::uint64_t seed) {
   }
 }
 
-TEST(Lowering, IsRightForAuthorsThatNobodyWouldWrite) {
+TEST(Lowering, IsRightForRandomAuthors) {
   constexpr std::uint64_t kFirst = 7100;
   std::printf("seeds from %llu\n", static_cast<unsigned long long>(kFirst));
   for (std::uint64_t seed = kFirst; seed < kFirst + 400; ++seed) {

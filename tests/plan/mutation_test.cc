@@ -1,5 +1,5 @@
-// The adversary of the verifier: damages plans of every algorithm, plain and lowered, and runs what the verifier lets pass. A
-// mutant that changes a result, moves a rounding or gets stuck in any interleaving tried must not survive.
+// A test of the verifier: it damages plans of every algorithm, plain and lowered, and runs the mutants that the verifier accepts.
+// A mutant that changes a result, moves a rounding or gets stuck in any tried interleaving must not be accepted.
 
 #include <gtest/gtest.h>
 
@@ -18,6 +18,7 @@
 #include "src/plan/verify_values.h"
 #include "tests/support/mutate.h"
 #include "tests/support/plan_oracle.h"
+#include "tests/support/uneven_tiers.h"
 
 namespace seto {
 namespace {
@@ -29,9 +30,11 @@ using support::OracleRun;
 #ifdef SETO_SANITIZED
 constexpr int kMutantsOfEach = 1;
 constexpr int kInterleavings = 4;
+constexpr int kVariants = 1;  // of three, in turn
 #else
 constexpr int kMutantsOfEach = 2;
 constexpr int kInterleavings = 12;
+constexpr int kVariants = 3;
 #endif
 constexpr std::uint64_t kSeed = 20240611;
 
@@ -39,7 +42,7 @@ std::string_view name_of_kind(std::size_t kind) { return kind < mutations().size
 
 enum Fate : std::size_t { kStructure, kValues, kProgress, kBits, kSurvived, kFates };
 
-// A plan that is right, and how it is to be run.
+// A right plan, and the request to verify and run it with.
 struct Subject {
   std::string text;
   Plan plan;
@@ -51,8 +54,8 @@ struct Subject {
 
 struct Tally {
   std::array<int, kFates> fates{};
-  int escaped = 0;           // survived and seen to go wrong: only the first of a kind is shown
-  int killed_and_tried = 0;  // killed mutants that could be run at all, a sample
+  int escaped = 0;           // survived and seen to go wrong; only the first of a kind is printed
+  int killed_and_tried = 0;  // a sample of the killed mutants that could be run
   int killed_and_wrong = 0;  // of those, seen to go wrong
 };
 
@@ -63,12 +66,16 @@ Fate judge(const Subject& subject, const Plan& mutant, const VerifyRequest& requ
   const Result<Outcome> outcome = verify_values(mutant, index.value(), request);
   if (!outcome.ok()) return kValues;
   if (!verify_progress(mutant, index.value(), request).ok()) return kProgress;
-  // A lowered program must round as its plain one does; a plain one defines what is right, as long as all ranks agree.
+  // A lowered program must round like its plain one. A plain program defines the right result, as long as all ranks agree.
   return subject.lowered && outcome.value() != subject.outcome ? kBits : kSurvived;
 }
 
 std::vector<Tiers> tierings(int ranks) {
   std::vector<Tiers> all = {Tiers::flat(ranks)};
+  if (ranks == 5) all.push_back(Tiers::of({{0, 0}, {0, 0}, {0, 0}, {1, 0}, {1, 0}}));          // 3 2
+  if (ranks == 4) all.push_back(Tiers::of({{0, 0}, {0, 0}, {0, 0}, {1, 1}}));                  // 3 | 1
+  if (ranks == 6) all.push_back(Tiers::of({{0, 0}, {0, 0}, {1, 0}, {2, 1}, {2, 1}, {3, 2}}));  // 2 1 | 2 | 1
+  if (ranks == 6) all.back().take_rates({{1, 1}, {2, 2}, {4, 4}});
   if (ranks != 4 && ranks != 6) return all;
   std::vector<Home> homes(static_cast<std::size_t>(ranks));
   for (std::size_t r = 0; r < homes.size(); ++r) homes[r].node = static_cast<std::uint32_t>(r / 2);
@@ -141,7 +148,7 @@ class Adversary {
     record(subject, mutant, subject.request, kind);
   }
 
-  // A rank's buffers are one where its program was built for two, or the other way round.
+  // The program of a rank was built for one buffer but gets two, or the reverse.
   void lie_about_place(const Subject& subject) {
     VerifyRequest request = subject.request;
     InPlace& lie = request.in_place[random_() % request.in_place.size()];
@@ -198,7 +205,7 @@ void print(const std::vector<Tally>& tallies) {
     all.killed_and_wrong += tallies[kind].killed_and_wrong;
   }
   row("all", all);
-  EXPECT_GT(2 * all.killed_and_wrong, all.killed_and_tried) << "the oracle is blind";
+  EXPECT_GT(2 * all.killed_and_wrong, all.killed_and_tried) << "the oracle detects too little";
 }
 
 class MutationTest : public testing::TestWithParam<int> {};
@@ -207,18 +214,20 @@ TEST_P(MutationTest, NoHarmfulMutantSurvives) {
   const int ranks = GetParam();
   std::printf("seed %llu\n", static_cast<unsigned long long>(kSeed) + static_cast<unsigned long long>(ranks));
   Adversary adversary(ranks);
+  int turn = 0;
   for (const Tiers& tiers : tierings(ranks))
     for (const Algorithm& algorithm : algorithms()) {
       Shape shape{algorithm.collective, ranks, ranks / 2, 1, Finish::none};
-      shape.pieces = algorithm.pieces(shape);
+      shape.pieces = algorithm.pieces(shape, tiers);
       if (!algorithm.refuses(shape, tiers).empty()) continue;
-      if (tiers.count() > 1 && algorithm.name != "hierarchical") continue;
-      for (int variant = 0; variant < 3; ++variant) {
+      if (tiers.count() > 1 && !support::follows_tiers(algorithm.name)) continue;
+      for (int one = 0; one < kVariants; ++one) {
+        const int variant = turn++ % 3;
         shape.finish = reduces(shape.collective) ? static_cast<Finish>(variant) : Finish::none;
         shape.codec = 0;
         adversary.attack(algorithm, shape, tiers, variant);
         shape.codec = 1;
-        shape.coded_tiers = static_cast<std::uint8_t>(tiers.count() > 1 ? 2 : 1);
+        shape.coded_tiers = static_cast<std::uint8_t>(1U << (tiers.count() - 1));
         if (algorithm.encodings(shape, tiers) > 0) adversary.attack(algorithm, shape, tiers, variant);
         if (HasFatalFailure()) return;
       }

@@ -15,7 +15,7 @@ constexpr std::string_view kHeading = "seto plan 1\nname some plan\nshape all_re
 
 Plan plan_of(const Algorithm& algorithm, int ranks, InPlace in_place) {
   Shape shape{algorithm.collective, ranks, ranks - 1, 1, Finish::scale_contributions};
-  shape.pieces = algorithm.pieces(shape);
+  shape.pieces = algorithm.pieces(shape, Tiers::flat(ranks));
   return build_plan(algorithm, shape, Tiers::flat(ranks), std::vector<InPlace>(static_cast<std::size_t>(ranks), in_place));
 }
 
@@ -35,7 +35,7 @@ void expect_round_trip(const Plan& plan) {
   EXPECT_EQ(back.value().programs, plan.programs) << text;
 }
 
-TEST(PlanText, BringsEveryAlgorithmBack) {
+TEST(PlanText, ReadsBackEveryAlgorithm) {
   int compared = 0;
   for (const Algorithm& algorithm : algorithms())
     for (const int ranks : {1, 2, 5}) {
@@ -117,7 +117,7 @@ lane 2
 
 TEST(PlanText, SkipsCommentsAndBlankLines) {
   std::string text("# a plan\n\n");
-  text.append(kHeading).append("\n  # of nobody\n");
+  text.append(kHeading).append("\n  # a comment\n");
   const Result<Plan> plan = plan_from_text(text);
   ASSERT_TRUE(plan.ok()) << plan.status().text();
   EXPECT_EQ(plan.value().name, "some plan");
@@ -129,7 +129,7 @@ struct Malformed {
   std::string_view complaint;
 };
 
-TEST(PlanText, SaysWhichLineIsWrongAndWhatItExpected) {
+TEST(PlanText, NamesTheWrongLineAndTheExpectedText) {
   const Malformed cases[] = {
       {"lane 0\n", "line 4: expected \"program\", found \"lane 0\""},
       {"program 2 scratch 0 fan 0\n", "line 4: expected a rank as a number up to 1, found \"2 scratch 0 fan 0\""},
@@ -152,7 +152,7 @@ TEST(PlanText, SaysWhichLineIsWrongAndWhatItExpected) {
       {"program 0 scratch 0 fan 0\nlane 0\ncopy chunks 0+1 stage 0 order 0: input 0 output 0\n",
        "line 6: expected \"->\", found \"output 0\""},
       {"program 0 scratch 0 fan 0\nlane 0\ncopy chunks 0+1 stage 0 order 0: input 0 -> output 0 after 1:0\n",
-       "program 0 at line 4: expected dependencies on steps that it has, found 1:0"},
+       "program 0 at line 4: expected dependencies on existing steps, found 1:0"},
       {"program 0 scratch 0 fan 0\nlane 0\ncopy chunks 0+1 stage 0 order 99999999999999999999: input 0 -> output 0\n",
        "line 6: expected order as a number up to 4294967295"},
   };
@@ -164,7 +164,7 @@ TEST(PlanText, SaysWhichLineIsWrongAndWhatItExpected) {
   }
 }
 
-TEST(PlanText, RefusesHeadingsThatWouldMakePlansWithoutLimit) {
+TEST(PlanText, RejectsHeadingsOfUnlimitedPlans) {
   for (const std::string_view heading : {
            "",
            "seto plan 2\n",
@@ -179,14 +179,14 @@ TEST(PlanText, RefusesHeadingsThatWouldMakePlansWithoutLimit) {
     EXPECT_FALSE(plan_from_text(heading).ok()) << heading;
 }
 
-// Words, digits and lines changed at random: a failure with a text, or a plan whose own text brings it back.
+// Words, digits and lines are changed at random: reading fails with a text, or gives a plan that is read back from its own text.
 TEST(PlanText, SurvivesMutations) {
   constexpr unsigned kSeed = 7321;
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   std::mt19937 random(kSeed);
   const Plan plan = plan_of(*find_algorithm("two_shot", Collective::all_reduce), 3, InPlace::no);
   const std::string texts[] = {to_text(plan), to_text(lowered(plan, InPlace::no))};
-  constexpr std::string_view kLetters("0123456789 \n:+->,ascdeln\0\xff", 26);
+  constexpr std::string_view kMessageHeaders("0123456789 \n:+->,ascdeln\0\xff", 26);
   int refused = 0;
   int read = 0;
   for (int round = 0; round < 8000; ++round) {
@@ -195,13 +195,13 @@ TEST(PlanText, SurvivesMutations) {
       const std::size_t at = random() % text.size();
       switch (random() % 4) {
         case 0:
-          text[at] = kLetters[random() % kLetters.size()];
+          text[at] = kMessageHeaders[random() % kMessageHeaders.size()];
           break;
         case 1:
           text.erase(at, 1 + random() % 8);
           break;
         case 2:
-          text.insert(at, 1, kLetters[random() % kLetters.size()]);
+          text.insert(at, 1, kMessageHeaders[random() % kMessageHeaders.size()]);
           break;
         default:
           text.insert(at, text.substr(random() % text.size(), random() % 40));

@@ -52,8 +52,8 @@ TEST_P(Tree, DepthIsThatOfTheDeepestLeafAndLogarithmic) {
   EXPECT_LE(deepest, static_cast<int>(std::bit_width(static_cast<unsigned>(size))));
 }
 
-// Member m stands at position m of one tree and m - 1 of the other.
-TEST_P(Tree, ShiftedByOneNoMemberIsInnerTwice) {
+// Member m has position m in one tree and m - 1 in the other.
+TEST_P(Tree, ShiftedByOneNoMemberIsAnInnerNodeTwice) {
   const int size = GetParam();
   if (size % 2 != 0) return;
   int inner = 0;
@@ -63,7 +63,7 @@ TEST_P(Tree, ShiftedByOneNoMemberIsInnerTwice) {
     EXPECT_FALSE(first && second) << member;
     inner += (first ? 1 : 0) + (second ? 1 : 0);
   }
-  EXPECT_GE(inner, size - 2);  // nearly everybody works once
+  EXPECT_GE(inner, size - 2);  // nearly every member is an inner node once
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Tree,

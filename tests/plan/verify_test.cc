@@ -1,4 +1,4 @@
-// What the verifier must refuse and once did not, or what no mutation of today's algorithms reaches.
+// Plans that the verifier must reject and once accepted, or that no mutation of the present algorithms reaches.
 
 #include "src/plan/verify.h"
 
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 Plan plan_of(const char* name, Shape shape) {
   const Algorithm* algorithm = find_algorithm(name, shape.collective);
-  shape.pieces = algorithm->pieces(shape);
+  shape.pieces = algorithm->pieces(shape, Tiers::flat(shape.ranks));
   return build_plan(*algorithm, shape, Tiers::flat(shape.ranks), {});
 }
 
@@ -44,13 +44,13 @@ std::string refusal(const Plan& plan, const VerifyRequest& request = {}) {
   return outcome.ok() ? "" : std::string(outcome.status().text());
 }
 
-TEST(Verifier, AcceptsWhatTheOthersStartFrom) {
+TEST(Verifier, AcceptsThePlanThatTheOtherTestsDamage) {
   EXPECT_EQ(refusal(plan_of("ring", {Collective::reduce_scatter, 3, 0, 1, Finish::scale_contributions})), "");
   EXPECT_EQ(refusal(plan_of("direct", {Collective::reduce, 3, 0, 1, Finish::divide_result})), "");
   EXPECT_EQ(refusal(plan_of("direct", {Collective::broadcast, 3, 0, 1, Finish::none})), "");
 }
 
-// In scratch alone nothing but the length of the chunk says which one a step works on.
+// In a step on scratch alone, only the length of the chunk shows which chunk it uses.
 TEST(Verifier, RefusesAStepThatNamesAnotherChunkThanItsScratchHolds) {
   Plan plan = plan_of("ring", {Collective::reduce_scatter, 3, 0, 1, Finish::scale_contributions});
   edit(plan, 0, [](OpenProgram& program) {
@@ -58,7 +58,7 @@ TEST(Verifier, RefusesAStepThatNamesAnotherChunkThanItsScratchHolds) {
     ASSERT_EQ(step.targets.front().space, Space::scratch);
     step.step.chunk = (step.step.chunk + 1) % 3;
   });
-  EXPECT_THAT(refusal(plan), HasSubstr("takes chunk"));
+  EXPECT_THAT(refusal(plan), HasSubstr("reads chunk"));
 }
 
 TEST(Verifier, RefusesAPartOfASumThatIsFinishedBeforeTheRest) {
@@ -84,7 +84,7 @@ TEST(Verifier, RefusesTwoChannelsOfOneAddressOnOneRank) {
   EXPECT_THAT(refusal(plan), HasSubstr("same address"));
 }
 
-TEST(Verifier, RefusesAStepThatWritesAcrossItself) {
+TEST(Verifier, RefusesAStepWithOverlappingOperands) {
   Plan plan{"scratch", {Collective::broadcast, 1, 0, 3, Finish::none}, {Program{}}};
   OpenProgram program{0, 4, 0, {}, {}};
   const auto copy = [](std::uint32_t count, Operand from, Operand to) {
@@ -98,13 +98,13 @@ TEST(Verifier, RefusesAStepThatWritesAcrossItself) {
                     copy(3, {Space::scratch, false, 0}, {Space::scratch, false, 1}),
                     copy(3, {Space::scratch, false, 1}, {Space::output, false, 0})}};
   plan.programs[0] = closed(program);
-  EXPECT_THAT(refusal(plan), HasSubstr("writes across"));
+  EXPECT_THAT(refusal(plan), HasSubstr("has a target that overlaps"));
 }
 
 TEST(Verifier, RefusesCodingInAPlanWithoutACodec) {
   Plan plan = plan_of("direct", {Collective::broadcast, 2, 0, 1, Finish::none});
   for (const Rank rank : {0, 1}) edit(plan, rank, [](OpenProgram& program) { program.channels.front().channel.coded = true; });
-  EXPECT_THAT(refusal(plan), HasSubstr("a coded channel of a plan without a codec"));
+  EXPECT_THAT(refusal(plan), HasSubstr("has a coded channel, but the plan has no codec"));
   plan = plan_of("direct", {Collective::broadcast, 2, 0, 1, Finish::none});
   edit(plan, 0, [](OpenProgram& program) { first(program, Verb::copy).step.verb = Verb::round; });
   EXPECT_THAT(refusal(plan), HasSubstr("rounds, but the plan has no codec"));
@@ -118,7 +118,7 @@ TEST(Verifier, RefusesAResultThatItsOwnerDoesNotRound) {
   EXPECT_THAT(refusal(plan), HasSubstr("differs in its bits"));
 }
 
-TEST(Verifier, RefusesAChunkThatWrapsRound) {
+TEST(Verifier, RefusesAChunkThatWrapsAround) {
   Plan plan = plan_of("direct", {Collective::broadcast, 2, 0, 1, Finish::none});
   edit(plan, 0, [](OpenProgram& program) { first(program, Verb::copy).step.chunk = 0xffffffff; });
   EXPECT_THAT(refusal(plan), HasSubstr("chunks that do not exist"));

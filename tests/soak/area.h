@@ -9,20 +9,21 @@
 
 namespace seto::soak {
 
-// A buffer of a call with a margin on both sides, and what it must hold when the call has ended: bytes that nobody was to write
-// stay what they were.
+// A buffer of a call with a margin on both sides, and the expected content when the call has ended. Bytes outside the result must
+// not change.
 class Area final {
  public:
-  // At an address that suits elements of `element` bytes and nothing wider; the key says which, and whose memory it is.
+  // The address suits elements of `element` bytes and nothing wider. The key selects the address, and whether setoMemAlloc
+  // provides the memory.
   Area(std::size_t elements, std::size_t element, std::uint64_t key);
 
   [[nodiscard]] std::byte* at(std::size_t index) const { return memory_.get() + begin_ + index * element_; }
   [[nodiscard]] std::span<std::byte> expected(std::size_t index, std::size_t count) {
     return std::span(expected_).subspan(begin_ + index * element_, count * element_);
   }
-  // What is expected so far becomes what the buffer holds.
+  // Fills the buffer with the content that is expected so far.
   void fill() const;
-  // Empty if all is as expected; else where the first difference is.
+  // Returns the first difference from the expected content; empty if there is none.
   [[nodiscard]] std::string difference() const;
 
  private:

@@ -5,60 +5,60 @@
 namespace seto::soak {
 namespace {
 
-// Beyond the deadline of the operations, which says more.
+// Longer than the deadline of the operations, whose text says more.
 constexpr std::uint32_t kWaitMs = kOperationMs * 2;
 
 void count_one(void* argument) { ++*static_cast<std::atomic<int>*>(argument); }
 
-Heard wait_for(setoStream_t stream) {
+CallResult wait_for(setoStream_t stream) {
   std::uint64_t position = 0;
-  const Heard asked = heard(setoStreamPosition(stream, &position));
-  if (!asked.well()) return asked;
-  if (position % 4 != 0) return heard(setoStreamWait(stream, position, kWaitMs));
+  const CallResult asked = call_result_of(setoStreamPosition(stream, &position));
+  if (!asked.ok()) return asked;
+  if (position % 4 != 0) return call_result_of(setoStreamWait(stream, position, kWaitMs));
   setoResult_t result = setoInProgress;
   if (!eventually([&] { return (result = setoStreamPoll(stream, position)) != setoInProgress; }, kWaitMs))
-    return {setoTimeout, "the stream is polled in vain"};
-  return heard(result);
+    return {setoTimeout, "the stream did not end while it was polled"};
+  return call_result_of(result);
 }
 
-Heard run_streams(const Batch& batch, const Streams& streams) {
-  Heard first;
+CallResult run_streams(const Batch& batch, const Streams& streams) {
+  CallResult first;
   std::atomic<int> counted{0};
   std::size_t next = 0;
   for (const auto& call : batch) {
     const setoStream_t stream = streams[next++];
-    const Heard issued = heard(call->issue(stream));
+    const CallResult issued = call_result_of(call->issue(stream));
     call->issued();
-    if (!issued.well()) first = issued;
-    if (!issued.well()) break;
+    if (!issued.ok()) first = issued;
+    if (!issued.ok()) break;
   }
-  // The second stream's function comes behind all of the first.
+  // The second stream's function is queued behind all items of the first stream.
   std::uint64_t position = 0;
   setoStreamPosition(streams[0], &position);
   setoStreamWaitFor(streams[1], streams[0], position);
-  const Heard launched = heard(setoLaunchHostFunction(streams[1], count_one, &counted));
-  if (first.well()) first = launched;
+  const CallResult launched = call_result_of(setoLaunchHostFunction(streams[1], count_one, &counted));
+  if (first.ok()) first = launched;
   for (const std::size_t index : {std::size_t{1}, std::size_t{0}}) {
-    const Heard waited = wait_for(streams[index]);
-    if (first.well()) first = waited;
+    const CallResult waited = wait_for(streams[index]);
+    if (first.ok()) first = waited;
   }
-  if (first.well() && counted != 1) return {setoInternalError, "a host function ran " + std::to_string(counted) + " times"};
+  if (first.ok() && counted != 1) return {setoInternalError, "a host function ran " + std::to_string(counted) + " times"};
   return first;
 }
 
-Heard run_group(const Batch& batch, setoStream_t stream) {
-  Heard first = heard(setoGroupStart());
-  if (!first.well()) return first;
+CallResult run_group(const Batch& batch, setoStream_t stream) {
+  CallResult first = call_result_of(setoGroupStart());
+  if (!first.ok()) return first;
   for (const auto& call : batch) {
-    const Heard issued = heard(call->issue(stream));
-    if (first.well()) first = issued;
+    const CallResult issued = call_result_of(call->issue(stream));
+    if (first.ok()) first = issued;
   }
-  const Heard ended = heard(setoGroupEnd());
+  const CallResult ended = call_result_of(setoGroupEnd());
   for (const auto& call : batch) call->issued();
-  if (first.well()) first = ended;
+  if (first.ok()) first = ended;
   if (stream == nullptr) return first;
-  const Heard waited = wait_for(stream);
-  return first.well() ? waited : first;
+  const CallResult waited = wait_for(stream);
+  return first.ok() ? waited : first;
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ Streams::~Streams() {
   for (setoStream_t const stream : streams_) setoStreamDestroy(stream);
 }
 
-Heard run(const Batch& batch, Manner manner, const Streams& streams) {
+CallResult run(const Batch& batch, Manner manner, const Streams& streams) {
   switch (manner) {
     case Manner::streams:
       return run_streams(batch, streams);
@@ -81,15 +81,15 @@ Heard run(const Batch& batch, Manner manner, const Streams& streams) {
       return run_group(batch, streams[0]);
     default:
       for (const auto& call : batch) {
-        const Heard done = heard(call->issue(nullptr));
+        const CallResult done = call_result_of(call->issue(nullptr));
         call->issued();
-        if (!done.well()) return done;
+        if (!done.ok()) return done;
       }
       return {};
   }
 }
 
-Trouble check(const Batch& batch, Tally& tally) {
+Problem check(const Batch& batch, Tally& tally) {
   for (const auto& call : batch) {
     ++tally.operations;
     tally.bytes += call->bytes();
@@ -100,12 +100,12 @@ Trouble check(const Batch& batch, Tally& tally) {
   return {};
 }
 
-Trouble run_checked(const Batch& batch, Manner manner, const Streams& streams, Tally& tally) {
-  const Heard done = run(batch, manner, streams);
-  if (done.well()) return check(batch, tally);
+Problem run_checked(const Batch& batch, Manner manner, const Streams& streams, Tally& tally) {
+  const CallResult done = run(batch, manner, streams);
+  if (done.ok()) return check(batch, tally);
   std::string calls;
   for (const auto& call : batch) calls += (calls.empty() ? "" : "; ") + call->operation().text();
-  return "manner " + std::to_string(static_cast<int>(manner)) + ", calls (" + calls + "): " + done.told();
+  return "manner " + std::to_string(static_cast<int>(manner)) + ", calls (" + calls + "): " + done.description();
 }
 
 }  // namespace seto::soak

@@ -8,7 +8,7 @@
 
 namespace seto::soak {
 
-// Two host streams of one thread.
+// The two host streams of one thread.
 class Streams final {
  public:
   Streams();
@@ -26,10 +26,10 @@ inline constexpr int kManners = 4;
 
 using Batch = std::vector<std::unique_ptr<Exchange>>;
 
-// Issues all calls and waits for them. After a failure, too, nothing uses the buffers any more.
-Heard run(const Batch& batch, Manner manner, const Streams& streams);
-// The same, then every byte is looked at, and counted.
-Trouble run_checked(const Batch& batch, Manner manner, const Streams& streams, Tally& tally);
-Trouble check(const Batch& batch, Tally& tally);
+// Issues all calls and waits for them. The buffers are unused when it returns, also after a failure.
+CallResult run(const Batch& batch, Manner manner, const Streams& streams);
+// The same, and then checks and counts every byte.
+Problem run_checked(const Batch& batch, Manner manner, const Streams& streams, Tally& tally);
+Problem check(const Batch& batch, Tally& tally);
 
 }  // namespace seto::soak

@@ -28,7 +28,7 @@ bool eventually(const std::function<bool()>& true_at_last, std::uint64_t within_
     if (looks < kEagerLooks)
       sched_yield();
     else
-      poll(nullptr, 0, 1);  // leaves the cores to those that are waited for
+      poll(nullptr, 0, 1);  // leaves the cores to the awaited threads
   }
   return true;
 }

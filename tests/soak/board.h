@@ -14,10 +14,10 @@ namespace seto::soak {
 
 std::uint64_t now_ns();
 
-// Gives the processor away until it is true; false at the deadline.
+// Yields until the condition is true. Returns false at the deadline.
 bool eventually(const std::function<bool()>& true_at_last, std::uint64_t within_ms);
 
-// What was done, by all processes together.
+// Counts of the work of all processes together.
 struct Tally {
   std::atomic<std::uint64_t> communicators{0}, operations{0}, bytes{0}, checks{0}, splits{0}, aborts{0}, kills{0}, wrong_calls{0},
       dumps{0};
@@ -26,7 +26,7 @@ struct Tally {
 
 void raise_to(std::atomic<std::uint64_t>& greatest, std::uint64_t value);
 
-// Memory that all processes share. The parent clears it between generations, when nobody runs.
+// Memory that all processes share. The parent clears it between generations, when no process runs.
 struct Board {
   static constexpr std::size_t kIds = 2;
   static constexpr std::size_t kGatherBytes = std::size_t{64} << 10;
@@ -34,16 +34,16 @@ struct Board {
   Tally tally;
   std::array<setoUniqueId, kIds> ids{};
   std::array<std::atomic<bool>, kIds> id_ready{};
-  std::atomic<bool> given_up{false};                             // somebody has failed: nobody waits for anybody any more
-  std::atomic<int> at_ending{0};                                 // ranks that have done with the acts: no fault before
-  std::atomic<std::uint64_t> fault_ns{0};                        // when the ending that was drawn began
+  std::atomic<bool> given_up{false};                             // a rank has failed, so no rank waits for another any more
+  std::atomic<int> at_ending{0};                                 // ranks that have finished their acts; no fault happens before
+  std::atomic<std::uint64_t> fault_ns{0};                        // when the drawn ending began
   std::array<std::atomic<std::uint64_t>, kMostRanks> arrived{};  // rounds of the callback, by rank
   std::array<std::array<std::array<std::byte, kGatherBytes>, kMostRanks>, 2> gathered{};
 
   void clear();
 };
 
-// The board of this run, zeroed, which children inherit.
+// Makes the board of this run, zeroed, which children inherit.
 Board& make_board();
 
 }  // namespace seto::soak

@@ -25,7 +25,7 @@ constexpr std::array<Type, kTypes> kTable = {{
     {setoFloat8e5m2, 1, true, true, 8},
 }};
 
-// A number that is exact in a float of so many bits for exponent and fraction, and not as small as its subnormals.
+// A number that is exact in a float of this number of exponent and fraction bits, and larger than its subnormals.
 unsigned small_float(double value, int exponent_bits, int fraction_bits) {
   if (value == 0) return 0;
   int exponent = 0;
@@ -58,7 +58,7 @@ void store_float(setoDataType_t code, double value, std::byte* at) {
   }
 }
 
-// Cheap: it is evaluated for every element of every rank.
+// A cheap hash, because it is evaluated for every element of every rank.
 std::uint64_t scattered(std::uint64_t value) {
   value ^= value >> 32;
   value *= 0xd6e8feb86659fd93U;

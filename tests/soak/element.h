@@ -8,7 +8,7 @@
 
 namespace seto::soak {
 
-// What is known of a type: `exact` is the greatest number up to which all integers have a representation of their own.
+// Facts about a type. `exact` is the largest number up to which every integer has an exact representation.
 struct Type {
   setoDataType_t code;
   std::size_t size;
@@ -19,22 +19,22 @@ struct Type {
 inline constexpr int kTypes = setoNumTypes;
 const Type& type_of(int index);
 
-// An integer of 64 bits, whose sign is that of the type.
+// An integer of 64 bits, with the sign of the type.
 using Word = std::uint64_t;
 
-// value / divisor as an element of the type: integers truncate toward zero, floats must be exact.
+// Stores value / divisor as an element of the type. Integers truncate toward zero; floats must be exact.
 void store(const Type& type, Word value, int divisor, std::byte* at);
 
 enum class Fold : std::uint8_t { sum, product, greatest, least, average, scaled_sum };
 inline constexpr int kFolds = 6;
 
-// The numbers that the ranks of one call bring, and what their reduction is. Pure: every rank knows all of them.
+// The inputs of the ranks of one call, and their reduction. It is pure: every rank can compute all of them.
 class Numbers final {
  public:
   Numbers(const Type& type, Fold fold, int ranks, std::uint64_t key);
 
   [[nodiscard]] Word of(int rank, std::size_t index) const;
-  // Those of one rank, or of the reduction of all, from index `from` on.
+  // Stores the inputs of one rank, or the reduction of all ranks, from index `from` on.
   void store_own(int rank, std::size_t from, std::span<std::byte> target) const;
   void store_folded(std::size_t from, std::span<std::byte> target) const;
   [[nodiscard]] static Word scale_of(int rank) { return 1 + static_cast<Word>(rank) % 2; }
@@ -47,9 +47,9 @@ class Numbers final {
   Fold fold_;
   int ranks_;
   std::uint64_t key_;
-  bool wide_;          // any integer will do: what overflows wraps
-  std::int64_t most_;  // else so much or less
-  int contributors_;   // ranks from here on bring zeros
+  bool wide_;          // any integer is allowed, because overflow wraps
+  std::int64_t most_;  // otherwise the largest magnitude
+  int contributors_;   // ranks from here on contribute zeros
 };
 
 }  // namespace seto::soak

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostBytesOfLast = std::size_t{256} << 10;
 
-// Not a wait for anything: so that the fault falls anywhere in what others do.
+// Waits for no event; it only moves the fault to a random moment of the other ranks' work.
 void pass_time(std::uint64_t ns) {
   for (const std::uint64_t until = now_ns() + ns; now_ns() < until;) {
   }
@@ -34,50 +34,51 @@ std::thread kill_this_process(const Job& job, const std::function<bool()>& when)
   });
 }
 
-Finale::Finale(Player& player) : player_(player), job_(player.job_), plan_(player.job_.plan) {
+EndingRun::EndingRun(Player& player) : player_(player), job_(player.job_), plan_(player.job_.plan) {
   if (const auto found = player.seats_.find(plan_.group); found != player.seats_.end()) seat_ = found->second;
 }
 
-Trouble Finale::run() {
-  Trouble trouble;
+Problem EndingRun::run() {
+  Problem problem;
   ++job_.board.at_ending;
   if (is_culprit() && plan_.ending != Ending::kill_while_making)
     eventually([this] { return job_.board.at_ending == job_.shape.ranks || job_.board.given_up; }, kGenerationMs);
   switch (plan_.ending) {
     case Ending::finalize:
-      trouble = finalize_all();
+      problem = finalize_all();
       break;
     case Ending::abort:
-      trouble = abort();
+      problem = abort();
       break;
     case Ending::abort_pending:
-      trouble = abort_pending();
+      problem = abort_pending();
       break;
     case Ending::mismatch:
-      trouble = mismatch();
+      problem = mismatch();
       break;
     case Ending::kill:
     case Ending::kill_while_making:
-      trouble = kill();
+      problem = kill();
       break;
     default:
       break;
   }
-  if (trouble.empty()) trouble = use_others();
-  return trouble.empty() ? destroy_all() : trouble;
+  if (problem.empty()) problem = use_others();
+  return problem.empty() ? destroy_all() : problem;
 }
 
-void Finale::note_fault() const { job_.board.fault_ns = now_ns(); }
+void EndingRun::note_fault() const { job_.board.fault_ns = now_ns(); }
 
 // ---- orderly ----
 
-Trouble Finale::finalize_all() {
+Problem EndingRun::finalize_all() {
   for (auto& [number, seat] : player_.seats_)
-    if (const Heard ended = settled(seat.comm, setoCommFinalize(seat.comm)); !ended.well()) return "finalize: " + ended.told();
+    if (const CallResult ended = settled(seat.comm, setoCommFinalize(seat.comm)); !ended.ok())
+      return "finalize: " + ended.description();
   return {};
 }
 
-Trouble Finale::destroy_all() {
+Problem EndingRun::destroy_all() {
   std::vector<int> order;
   for (const auto& [number, seat] : player_.seats_) order.push_back(number);
   Random random(mixed(plan_.key, 30 + static_cast<std::uint64_t>(player_.rank_)));
@@ -85,14 +86,14 @@ Trouble Finale::destroy_all() {
   for (const int number : order) {
     const setoComm_t comm = player_.seats_.at(number).comm;
     player_.seats_.erase(number);
-    if (const Heard ended = heard(setoCommDestroy(comm)); !ended.well())
-      return "destroy of group " + std::to_string(number) + ": " + ended.told();
+    if (const CallResult ended = call_result_of(setoCommDestroy(comm)); !ended.ok())
+      return "destroy of group " + std::to_string(number) + ": " + ended.description();
   }
   return {};
 }
 
-// A failure is one communicator's affair: the others of the same contexts work, unless they have lost a rank.
-Trouble Finale::use_others() {
+// A failure concerns one communicator only: the others of the same contexts work, unless they have lost a rank.
+Problem EndingRun::use_others() {
   if (plan_.ending == Ending::destroy || plan_.ending == Ending::finalize) return {};
   const bool killed = plan_.ending == Ending::kill || plan_.ending == Ending::kill_while_making;
   for (auto& [number, seat] : player_.seats_) {
@@ -101,14 +102,14 @@ Trouble Finale::use_others() {
     const int lost = job_.shape.process_of(plan_.culprit);
     const bool whole = std::none_of(members.begin(), members.end(), [&](int one) { return job_.shape.process_of(one) == lost; });
     if (killed && !whole) continue;
-    if (Trouble trouble = player_.use_alone(number, mixed(plan_.key, 40)); !trouble.empty()) return "afterwards, " + trouble;
+    if (Problem problem = player_.use_alone(number, mixed(plan_.key, 40)); !problem.empty()) return "afterwards, " + problem;
   }
   return {};
 }
 
 // ---- faults ----
 
-Trouble Finale::call_until_failure(std::uint64_t most, std::optional<Failure>& failure) {
+Problem EndingRun::call_until_failure(std::uint64_t most, std::optional<Failure>& failure) {
   const Streams streams;
   Random random(mixed(plan_.key, 50));
   for (std::uint64_t done = 0; done < most && !job_.board.given_up; ++done) {
@@ -118,21 +119,21 @@ Trouble Finale::call_until_failure(std::uint64_t most, std::optional<Failure>& f
     Batch call;
     call.push_back(std::make_unique<Exchange>(seat_, one));
     const std::uint64_t begun = now_ns();
-    const Heard ended = soak::run(call, manner, streams);
+    const CallResult ended = soak::run(call, manner, streams);
     const std::uint64_t returned = now_ns();
-    if (!ended.well()) {
+    if (!ended.ok()) {
       const std::uint64_t fault = job_.board.fault_ns;
-      if (fault == 0) return "failed before anything was wrong: " + ended.told();
+      if (fault == 0) return "failed before the fault: " + ended.description();
       failure = {ended, returned - std::min(returned, std::max(begun, fault))};
       return {};
     }
-    if (Trouble trouble = check(call, job_.board.tally); !trouble.empty()) return trouble;
+    if (Problem problem = check(call, job_.board.tally); !problem.empty()) return problem;
     ++calls_;
   }
   return {};
 }
 
-bool Finale::may_name(const Heard& what) const {
+bool EndingRun::may_name(const CallResult& what) const {
   if (plan_.ending != Ending::kill && plan_.ending != Ending::kill_while_making)
     return what.names(player_.group(plan_.group).rank_of(plan_.culprit));
   for (int rank = 0; rank < job_.shape.ranks; ++rank)
@@ -140,41 +141,41 @@ bool Finale::may_name(const Heard& what) const {
   return false;
 }
 
-Trouble Finale::judge(const std::optional<Failure>& failure, std::atomic<std::uint64_t>& slowest_us) {
-  if (!failure.has_value()) return job_.board.given_up ? "gave up, as another rank has" : "never heard of the fault";
-  const auto& [told, late_ns] = *failure;
+Problem EndingRun::judge(const std::optional<Failure>& failure, std::atomic<std::uint64_t>& slowest_us) {
+  if (!failure.has_value()) return job_.board.given_up ? "stopped, because another rank failed" : "never reported the fault";
+  const auto& [result, late_ns] = *failure;
   raise_to(slowest_us, late_ns / 1'000);
   ++job_.board.tally.checks;
-  if (told.code != setoRemoteError || !may_name(told)) return "it names not the culprit: " + told.told();
+  if (result.code != setoRemoteError || !may_name(result)) return "it does not name the culprit: " + result.description();
   if (late_ns > kNoticeMs * job_.shape.patience * 1'000'000)
-    return "heard after " + std::to_string(late_ns / 1'000'000) + " ms: " + told.told();
+    return "reported after " + std::to_string(late_ns / 1'000'000) + " ms: " + result.description();
   setoResult_t state = setoSuccess;
   setoCommGetAsyncError(seat_.comm, &state);
   if (state != setoRemoteError) return "the asynchronous error is " + std::string(setoGetErrorString(state));
-  const Heard again = heard(setoBarrier(seat_.comm, nullptr));
-  if (again.code != told.code || again.text != told.text)
-    return "the first reason was " + told.told() + ", then came " + again.told();
+  const CallResult again = call_result_of(setoBarrier(seat_.comm, nullptr));
+  if (again.code != result.code || again.text != result.text)
+    return "the first reason was " + result.description() + ", then " + again.description();
   return {};
 }
 
-Trouble Finale::abort() {
+Problem EndingRun::abort() {
   if (seat_.comm == nullptr) return {};
   Random random(mixed(plan_.key, 60));
   std::optional<Failure> failure;
   if (!is_culprit()) {
-    const Trouble trouble = call_until_failure(~std::uint64_t{0}, failure);
-    return trouble.empty() ? judge(failure, job_.board.tally.slowest_abort_us) : trouble;
+    const Problem problem = call_until_failure(~std::uint64_t{0}, failure);
+    return problem.empty() ? judge(failure, job_.board.tally.slowest_abort_us) : problem;
   }
-  if (Trouble trouble = call_until_failure(random.below(20), failure); !trouble.empty()) return trouble;
+  if (Problem problem = call_until_failure(random.below(20), failure); !problem.empty()) return problem;
   player_.seats_.erase(plan_.group);
   ++job_.board.tally.aborts;
   note_fault();
-  const Heard aborted = heard(setoCommAbort(seat_.comm));
-  return aborted.well() ? Trouble{} : "abort: " + aborted.told();
+  const CallResult aborted = call_result_of(setoCommAbort(seat_.comm));
+  return aborted.ok() ? Problem{} : "abort: " + aborted.description();
 }
 
-// While a thread of the culprit waits for a call on a stream, and perhaps one of the others has not come to it.
-Trouble Finale::abort_pending() {
+// Aborts while a thread of the culprit waits for a call on a stream, which another rank may not have issued.
+Problem EndingRun::abort_pending() {
   if (seat_.comm == nullptr) return {};
   Random random(mixed(plan_.key, 70));
   const Group& group = player_.group(plan_.group);
@@ -185,37 +186,37 @@ Trouble Finale::abort_pending() {
     if (seat_.rank == absent && group.size() > 1)
       eventually([this] { return job_.board.fault_ns != 0 || job_.board.given_up; }, kGenerationMs);
     std::optional<Failure> failure;
-    const Trouble trouble = call_until_failure(~std::uint64_t{0}, failure);
-    return trouble.empty() ? judge(failure, job_.board.tally.slowest_abort_us) : trouble;
+    const Problem problem = call_until_failure(~std::uint64_t{0}, failure);
+    return problem.empty() ? judge(failure, job_.board.tally.slowest_abort_us) : problem;
   }
   const Streams streams;
   Random same(mixed(plan_.key, 50));
   Operation one = drawn(same, seat_.ranks, kMostBytesOfLast);
   one.kind = Kind::all_reduce, one.count += 1;
   Exchange call(seat_, one);
-  if (const Heard queued = heard(call.issue(streams[0])); !queued.well()) return "queueing: " + queued.told();
+  if (const CallResult queued = call_result_of(call.issue(streams[0])); !queued.ok()) return "queueing: " + queued.description();
   call.issued();
-  Heard waited;
+  CallResult waited;
   std::uint64_t returned = 0;
   std::thread waiter([&] {
-    waited = heard(setoStreamWait(streams[0], 1, kOperationMs));
+    waited = call_result_of(setoStreamWait(streams[0], 1, kOperationMs));
     returned = now_ns();
   });
   pass_time(delay_ns);
   player_.seats_.erase(plan_.group);
   ++job_.board.tally.aborts;
   note_fault();
-  const Heard aborted = heard(setoCommAbort(seat_.comm));
+  const CallResult aborted = call_result_of(setoCommAbort(seat_.comm));
   waiter.join();
-  if (!aborted.well()) return "abort: " + aborted.told();
+  if (!aborted.ok()) return "abort: " + aborted.description();
   const std::uint64_t late_ms = (returned - std::min(returned, job_.board.fault_ns.load())) / 1'000'000;
   if (late_ms > kNoticeMs * job_.shape.patience / 10)
-    return "a pending call ended " + std::to_string(late_ms) + " ms after the abort: " + waited.told();
-  if (waited.well() && absent >= 0 && returned < job_.board.fault_ns) return "a call ended well that one rank never came to";
+    return "a pending call ended " + std::to_string(late_ms) + " ms after the abort: " + waited.description();
+  if (waited.ok() && absent >= 0 && returned < job_.board.fault_ns) return "a call succeeded although one rank never issued it";
   return {};
 }
 
-Trouble Finale::mismatch() {
+Problem EndingRun::mismatch() {
   if (seat_.comm == nullptr) return {};
   Random random(mixed(plan_.key, 80));
   Operation one = drawn(random, seat_.ranks, kMostBytesOfLast);
@@ -230,15 +231,15 @@ Trouble Finale::mismatch() {
   call.push_back(std::make_unique<Exchange>(seat_, one));
   if (is_culprit()) note_fault();
   const std::uint64_t begun = now_ns();
-  const Heard ended = soak::run(call, static_cast<Manner>(mixed(plan_.key, 81) % kManners), streams);
+  const CallResult ended = soak::run(call, static_cast<Manner>(mixed(plan_.key, 81) % kManners), streams);
   const std::uint64_t returned = now_ns();
-  if (ended.well()) return one.text() + ": ended well, though ranks disagree";
+  if (ended.ok()) return one.text() + ": succeeded, although ranks disagree";
   const std::uint64_t fault = job_.board.fault_ns;
-  if (fault == 0) return "failed before anything was wrong: " + ended.told();
+  if (fault == 0) return "failed before the fault: " + ended.description();
   return judge(Failure{ended, returned - std::min(returned, std::max(begun, fault))}, job_.board.tally.slowest_mismatch_us);
 }
 
-Trouble Finale::kill() {
+Problem EndingRun::kill() {
   if (seat_.comm == nullptr) return {};
   const std::uint64_t calls = mixed(plan_.key, 90) % 10;
   std::optional<Failure> failure;
@@ -247,8 +248,8 @@ Trouble Finale::kill() {
     static_cast<void>(call_until_failure(~std::uint64_t{0}, failure));
     killer.join();
   }
-  const Trouble trouble = call_until_failure(~std::uint64_t{0}, failure);
-  return trouble.empty() ? judge(failure, job_.board.tally.slowest_kill_us) : trouble;
+  const Problem problem = call_until_failure(~std::uint64_t{0}, failure);
+  return problem.empty() ? judge(failure, job_.board.tally.slowest_kill_us) : problem;
 }
 
 }  // namespace seto::soak

@@ -9,39 +9,39 @@
 
 namespace seto::soak {
 
-// How one rank's communicators end, and what it must hear of it.
-class Finale final {
+// The end of one rank's communicators, and the checks of what it reports.
+class EndingRun final {
  public:
-  explicit Finale(Player& player);
-  Trouble run();
+  explicit EndingRun(Player& player);
+  Problem run();
 
  private:
-  using Failure = std::pair<Heard, std::uint64_t>;  // and how many nanoseconds after the fault, or the call if that came later
+  using Failure = std::pair<CallResult, std::uint64_t>;  // and nanoseconds since the fault, or since the call if that is later
 
-  [[nodiscard]] Trouble finalize_all();
-  [[nodiscard]] Trouble destroy_all();
-  [[nodiscard]] Trouble abort();
-  [[nodiscard]] Trouble abort_pending();
-  [[nodiscard]] Trouble mismatch();
-  [[nodiscard]] Trouble kill();
+  [[nodiscard]] Problem finalize_all();
+  [[nodiscard]] Problem destroy_all();
+  [[nodiscard]] Problem abort();
+  [[nodiscard]] Problem abort_pending();
+  [[nodiscard]] Problem mismatch();
+  [[nodiscard]] Problem kill();
 
-  // Calls with right results until one fails, or `most` have ended.
-  [[nodiscard]] Trouble call_until_failure(std::uint64_t most, std::optional<Failure>& failure);
-  // It came, soon enough, says who it was, and stays.
-  [[nodiscard]] Trouble judge(const std::optional<Failure>& failure, std::atomic<std::uint64_t>& slowest_us);
-  [[nodiscard]] Trouble use_others();
+  // Makes calls with right results until one fails, or `most` have ended.
+  [[nodiscard]] Problem call_until_failure(std::uint64_t most, std::optional<Failure>& failure);
+  // Checks that the failure was reported, soon enough, names the culprit, and stays.
+  [[nodiscard]] Problem judge(const std::optional<Failure>& failure, std::atomic<std::uint64_t>& slowest_us);
+  [[nodiscard]] Problem use_others();
   [[nodiscard]] bool is_culprit() const { return player_.rank_ == plan_.culprit; }
-  [[nodiscard]] bool may_name(const Heard& what) const;
+  [[nodiscard]] bool may_name(const CallResult& what) const;
   void note_fault() const;
 
   Player& player_;
   const Job& job_;
   const Plan& plan_;
-  Seat seat_;  // in the group in which it ends, if this rank is in it
+  Seat seat_;  // in the group that the ending concerns, if this rank is a member
   std::atomic<std::uint64_t> calls_{0};
 };
 
-// Ends the whole process, soon after `when` is true.
+// Kills this process soon after `when` is true.
 std::thread kill_this_process(const Job& job, const std::function<bool()>& when);
 
 }  // namespace seto::soak

@@ -19,7 +19,7 @@ Exchange::Exchange(const Seat& seat, const Operation& operation)
   numbers_.store_own(seat.rank, 0, source.expected(layout_.input_at, layout_.input));
   source.fill();
   output_->fill();
-  // What a rank does not use may be null.
+  // A buffer that a rank does not use may be null.
   const bool nulls = key % 2 == 0;
   if (layout_.input != 0 || layout_.in_place || !nulls) in_ = source.at(layout_.input_at);
   if (layout_.output != 0 || layout_.in_place || !nulls) out_ = output_->at(layout_.output_at);

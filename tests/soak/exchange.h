@@ -9,22 +9,22 @@
 
 namespace seto::soak {
 
-// One rank's place in a communicator.
+// One rank's handle and position in a communicator.
 struct Seat {
   setoComm_t comm = nullptr;
   int rank = 0;
   int ranks = 1;
 };
 
-// One rank's end of one call: its buffers, and what is to come of it.
+// One rank's end of one call: its buffers, and the expected result.
 class Exchange final {
  public:
   Exchange(const Seat& seat, const Operation& operation);
 
   [[nodiscard]] setoResult_t issue(setoStream_t stream);
-  // What only issuing needed, once it is over, groups included.
+  // Frees what only the issue needed. To be called when it is over, groups included.
   void issued();
-  // Empty if every byte is right.
+  // Returns an empty text if every byte is right.
   [[nodiscard]] std::string difference() const;
   [[nodiscard]] std::uint64_t bytes() const;
   [[nodiscard]] const Operation& operation() const { return operation_; }
@@ -47,7 +47,7 @@ class Exchange final {
   std::unique_ptr<Area> output_;
   void* in_ = nullptr;
   void* out_ = nullptr;
-  setoRedOp_t custom_ = setoNumOps;  // until issued() a custom operation, if it is another
+  setoRedOp_t custom_ = setoNumOps;  // until issued(): the custom operation; setoNumOps: none
 };
 
 }  // namespace seto::soak

@@ -64,7 +64,7 @@ void print_dumps(const std::string& directory, const std::vector<pid_t>& hanging
   const std::vector<Dump> dumps = dumps_in(directory);
   if (dumps.empty()) return;
   std::fflush(nullptr);
-  const pid_t child = fork();  // the library is used in a process of its own: this one has to fork again
+  const pid_t child = fork();  // a child uses the library, because this process has to fork again
   if (child == 0) {
     print_report(dumps);
     std::fflush(nullptr);

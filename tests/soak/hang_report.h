@@ -7,8 +7,8 @@
 
 namespace seto::soak {
 
-// Has these processes write their flight recorders, and prints what all dumps in the directory say together, and where the
-// threads of the processes stand.
+// Requests the flight recorders of these processes, and prints the report of all dumps in the directory and the stacks of the
+// processes' threads.
 void print_dumps(const std::string& directory, const std::vector<pid_t>& hanging);
 
 }  // namespace seto::soak

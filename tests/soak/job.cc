@@ -5,13 +5,13 @@
 
 namespace seto::soak {
 
-Heard heard(setoResult_t code) {
+CallResult call_result_of(setoResult_t code) {
   if (code == setoSuccess || code == setoInProgress) return {code, {}};
   return {code, setoGetLastError(nullptr)};
 }
 
 // "rank 1", but not "rank 12"; or "ranks 0, 1 and 2".
-bool Heard::names(int rank) const {
+bool CallResult::names(int rank) const {
   const std::string number = std::to_string(rank);
   for (std::size_t at = text.find("rank"); at != std::string::npos; at = text.find("rank", at + 1)) {
     std::size_t next = at + 4 + (text.compare(at + 4, 1, "s") == 0 ? 1 : 0);
@@ -27,6 +27,6 @@ bool Heard::names(int rank) const {
   return false;
 }
 
-std::string Heard::told() const { return std::string(setoGetErrorString(code)) + " (" + text + ")"; }
+std::string CallResult::description() const { return std::string(setoGetErrorString(code)) + " (" + text + ")"; }
 
 }  // namespace seto::soak

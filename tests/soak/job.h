@@ -9,7 +9,7 @@
 
 namespace seto::soak {
 
-// One generation, as a process sees it.
+// One generation, as one process sees it.
 struct Job {
   const Shape& shape;
   const Plan& plan;
@@ -18,18 +18,18 @@ struct Job {
   std::string directory;  // for files of the run
 };
 
-// What is wrong; empty if nothing is.
-using Trouble = std::string;
+// A problem; empty if there is none.
+using Problem = std::string;
 
 // The result of a call with its text.
-struct Heard {
+struct CallResult {
   setoResult_t code = setoSuccess;
   std::string text;
 
-  [[nodiscard]] bool well() const { return code == setoSuccess; }
+  [[nodiscard]] bool ok() const { return code == setoSuccess; }
   [[nodiscard]] bool names(int rank) const;
-  [[nodiscard]] std::string told() const;
+  [[nodiscard]] std::string description() const;
 };
-Heard heard(setoResult_t code);
+CallResult call_result_of(setoResult_t code);
 
 }  // namespace seto::soak

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kWaitMs = kInitMs;
 
-// ---- handing the id on, as a program would ----
+// ---- distributing the id, as a program would ----
 
 std::string id_file(const Job& job) { return job.directory + "/id-" + std::to_string(job.generation); }
 
@@ -33,22 +33,23 @@ bool read_id(const Job& job, setoUniqueId& id) {
   return there && file.read(id.internal, sizeof id.internal).gcount() == sizeof id.internal;
 }
 
-// Which rank makes the n-th id.
+// The rank that makes the n-th id.
 int maker_of(const Job& job, std::size_t number) { return number == 0 ? 0 : job.shape.ranks / 2; }
 
-Heard exchange_ids(const Job& job, int rank, std::vector<setoUniqueId>& ids) {
+CallResult exchange_ids(const Job& job, int rank, std::vector<setoUniqueId>& ids) {
   for (std::size_t number = 0; number < ids.size(); ++number) {
     if (rank != maker_of(job, number)) continue;
-    const Heard made = heard(setoGetUniqueId(&ids[number]));
-    if (!made.well()) return made;
+    const CallResult made = call_result_of(setoGetUniqueId(&ids[number]));
+    if (!made.ok()) return made;
     job.board.ids[number] = ids[number];
     if (job.plan.way == Way::file && !write_id(job, ids[number])) return {setoSystemError, "the id's file cannot be written"};
     job.board.id_ready[number] = true;
   }
-  if (job.plan.way == Way::file) return read_id(job, ids[0]) ? Heard{} : Heard{setoSystemError, "the id's file never came"};
+  if (job.plan.way == Way::file)
+    return read_id(job, ids[0]) ? CallResult{} : CallResult{setoSystemError, "the id's file never appeared"};
   for (std::size_t number = 0; number < ids.size(); ++number) {
     if (!eventually([&] { return job.board.id_ready[number] || job.board.given_up; }, kWaitMs))
-      return {setoSystemError, "the id never came"};
+      return {setoSystemError, "the id never arrived"};
     ids[number] = job.board.ids[number];
   }
   return {};
@@ -62,7 +63,7 @@ struct Caller {
   std::uint64_t rounds = 0;
 };
 
-// Two sets of messages in turn: nobody is more than one round ahead.
+// Two sets of messages are used in turn, because no rank is more than one round ahead.
 int all_gather(const void* mine, void* all, std::size_t size, void* argument) {
   Caller& caller = *static_cast<Caller*>(argument);
   Board& board = caller.job.board;
@@ -79,7 +80,7 @@ int all_gather(const void* mine, void* all, std::size_t size, void* argument) {
 
 // ---- the config ----
 
-// `host` is kept alive by the caller.
+// The caller keeps `host` alive.
 setoConfig_t config_of(const Job& job, const std::string& host, setoContext_t context) {
   setoConfig_t config = SETO_CONFIG_INITIALIZER;
   config.commName = "soak";
@@ -92,7 +93,7 @@ setoConfig_t config_of(const Job& job, const std::string& host, setoContext_t co
   return config;
 }
 
-Heard check_seat(const Job& job, int rank, Seat& seat) {
+CallResult check_seat(const Job& job, int rank, Seat& seat) {
   seat.rank = rank;
   seat.ranks = job.shape.ranks;
   int said_rank = -1, said_ranks = -1;
@@ -101,7 +102,7 @@ Heard check_seat(const Job& job, int rank, Seat& seat) {
   ++job.board.tally.communicators;
   if (said_rank == rank && said_ranks == job.shape.ranks) return {};
   return {setoInternalError,
-          "the new communicator says that it is rank " + std::to_string(said_rank) + " of " + std::to_string(said_ranks)};
+          "the new communicator reports rank " + std::to_string(said_rank) + " of " + std::to_string(said_ranks)};
 }
 
 }  // namespace
@@ -111,8 +112,8 @@ std::string host_of(const Job& job, int rank) {
   return "soak-" + std::to_string(job.shape.process_of(rank) % 2);
 }
 
-Heard settled(setoComm_t comm, setoResult_t result) {
-  if (result != setoInProgress) return heard(result);
+CallResult settled(setoComm_t comm, setoResult_t result) {
+  if (result != setoInProgress) return call_result_of(result);
   const bool ended = eventually(
       [&] {
         const setoResult_t asked = setoCommGetAsyncError(comm, &result);
@@ -120,15 +121,15 @@ Heard settled(setoComm_t comm, setoResult_t result) {
         return result != setoInProgress;
       },
       kWaitMs * 2);
-  if (!ended) return {setoTimeout, "is still in progress long after its deadline"};
+  if (!ended) return {setoTimeout, "it is still in progress long after its deadline"};
   return {result, result == setoSuccess ? std::string() : std::string(setoGetLastError(comm))};
 }
 
-Heard make(const Job& job, int rank, setoContext_t context, Seat& seat) {
+CallResult make(const Job& job, int rank, setoContext_t context, Seat& seat) {
   const std::string host = host_of(job, rank);
   setoConfig_t config = config_of(job, host, context);
   std::vector<setoUniqueId> ids(job.plan.way == Way::several_ids ? 2 : job.plan.way == Way::callback ? 0 : 1);
-  if (const Heard handed = exchange_ids(job, rank, ids); !handed.well()) return handed;
+  if (const CallResult handed = exchange_ids(job, rank, ids); !handed.ok()) return handed;
   Caller caller{job, rank};
   setoResult_t result = setoSuccess;
   if (job.plan.way == Way::several_ids) {
@@ -139,28 +140,28 @@ Heard make(const Job& job, int rank, setoContext_t context, Seat& seat) {
   } else {
     result = setoCommInitRankConfig(&seat.comm, job.shape.ranks, ids[0], rank, &config);
   }
-  const Heard made = settled(seat.comm, result);
-  return made.well() ? check_seat(job, rank, seat) : made;
+  const CallResult made = settled(seat.comm, result);
+  return made.ok() ? check_seat(job, rank, seat) : made;
 }
 
-Heard make_together(const Job& job, const std::vector<int>& ranks, const std::vector<setoContext_t>& contexts,
-                    std::vector<Seat>& seats) {
+CallResult make_together(const Job& job, const std::vector<int>& ranks, const std::vector<setoContext_t>& contexts,
+                         std::vector<Seat>& seats) {
   std::vector<setoUniqueId> ids(1);
-  if (const Heard handed = exchange_ids(job, ranks.front(), ids); !handed.well())
+  if (const CallResult handed = exchange_ids(job, ranks.front(), ids); !handed.ok())
     return handed;  // rank 0 is the first of its process
   std::vector<std::string> hosts;
   for (const int rank : ranks) hosts.push_back(host_of(job, rank));
-  Heard made = heard(setoGroupStart());
-  for (std::size_t i = 0; i < ranks.size() && made.well(); ++i) {
+  CallResult made = call_result_of(setoGroupStart());
+  for (std::size_t i = 0; i < ranks.size() && made.ok(); ++i) {
     setoConfig_t config = config_of(job, hosts[i], contexts[i]);
-    made = heard(setoCommInitRankConfig(&seats[i].comm, job.shape.ranks, ids[0], ranks[i], &config));
+    made = call_result_of(setoCommInitRankConfig(&seats[i].comm, job.shape.ranks, ids[0], ranks[i], &config));
     if (made.code == setoInProgress) made = {};
   }
   const setoResult_t ended = setoGroupEnd();
-  if (ended != setoInProgress && ended != setoSuccess) return heard(ended);
-  for (std::size_t i = 0; i < ranks.size() && made.well(); ++i) {
+  if (ended != setoInProgress && ended != setoSuccess) return call_result_of(ended);
+  for (std::size_t i = 0; i < ranks.size() && made.ok(); ++i) {
     made = settled(seats[i].comm, ended);
-    if (made.well()) made = check_seat(job, ranks[i], seats[i]);
+    if (made.ok()) made = check_seat(job, ranks[i], seats[i]);
   }
   return made;
 }

@@ -6,7 +6,7 @@
 namespace seto::soak {
 namespace {
 
-// Salts, so that what is drawn from one key does not agree by chance.
+// Salts, so that values drawn from one key are independent.
 enum Salt : std::uint64_t { kInPlace = 1, kCounts, kSendGaps, kReceiveGaps };
 
 std::uint64_t own(const Operation& operation, Salt salt, int rank) {
@@ -18,7 +18,7 @@ std::size_t uneven(const Operation& operation, int from, int to) {
   return drawn % 8 == 0 ? 0 : (drawn >> 8) % (operation.count + 1);
 }
 
-// Whether there are gaps between parts, and how wide.
+// Decides whether there are gaps between parts, and how wide they are.
 void place(Parts& parts, std::uint64_t key) {
   parts.gaps = key % 2 == 0;
   for (std::size_t part = 0; part < parts.counts.size(); ++part) {
@@ -100,7 +100,7 @@ void lay_rooted(const Operation& operation, int rank, int ranks, Layout& layout)
       layout.output_at = mine;
       layout.pieces.push_back({0, n, operation.root, mine});
       return;
-    default:  // broadcasts; that in place is what bcast is
+    default:  // broadcasts; the one in place uses setoBcast
       layout.input = is_root ? n : 0;
       layout.output = n;
       layout.pieces.push_back({0, n, operation.root, 0});
@@ -171,7 +171,7 @@ Operation drawn(Random& random, int ranks, std::size_t most_bytes) {
   const auto bytes = static_cast<std::size_t>(std::pow(static_cast<double>(most_bytes), share * std::sqrt(share)));
   one.count = random.one_in(12) ? 0 : bytes / type_of(one.type).size + random.below(3);
   one.key = random.next();
-  // A float is divided before it is added: exact if it is halved some times.
+  // A float is divided before it is added, which is exact only for a power of two.
   const bool halves = std::has_single_bit(static_cast<unsigned>(ranks));
   if (one.fold == Fold::average && type_of(one.type).floating && !halves) one.fold = Fold::sum;
   return one;

@@ -24,7 +24,7 @@ enum class Kind : std::uint8_t {
   all_to_allv,
   all_gatherv,
   reduce_scatterv,
-  shift,  // everybody sends to one rank and receives from another, in a group
+  shift,  // every rank sends to one rank and receives from another, in a group
   pair,   // every second rank sends to the next one, alone
 };
 inline constexpr int kKinds = 15;
@@ -43,7 +43,7 @@ struct Operation {
 };
 Operation drawn(Random& random, int ranks, std::size_t most_bytes);
 
-// Elements [at, at + count) of a rank's result: those of rank `source` from `from` on, or the reduction of all ranks there.
+// Elements [at, at + count) of a rank's result are those of rank `source` from `from` on, or the reduction of all ranks there.
 inline constexpr int kAllRanks = -1;
 struct Piece {
   std::size_t at;
@@ -52,8 +52,7 @@ struct Piece {
   std::size_t from;
 };
 
-// One rank's part in a call, in elements. Of what is in place, the input begins at input_at and the output at output_at of one
-// area.
+// One rank's part in a call, in elements. In place, the input begins at input_at and the output at output_at of one area.
 struct Layout {
   std::size_t input = 0;
   std::size_t output = 0;
@@ -64,17 +63,17 @@ struct Layout {
 };
 Layout layout_of(const Operation& operation, int rank, int ranks);
 
-// What the uneven forms are given.
+// The counts and displacements of the uneven forms.
 struct Parts {
   std::vector<std::size_t> counts;
   std::vector<std::size_t> at;
   std::size_t extent = 0;
-  bool gaps = false;  // else the parts follow each other
+  bool gaps = false;  // false: the parts are contiguous
 };
-// all_to_allv: what a rank sends to each, and receives from each.
+// For all_to_allv: the elements that a rank sends to each rank, and receives from each.
 Parts sent_parts(const Operation& operation, int rank, int ranks);
 Parts received_parts(const Operation& operation, int rank, int ranks);
-// The other two: the same counts on all ranks; where all_gatherv puts them is each rank's own affair.
+// For the other two: all ranks have the same counts; in all_gatherv each rank chooses its displacements.
 Parts common_parts(const Operation& operation, int rank, int ranks);
 
 }  // namespace seto::soak

@@ -9,8 +9,8 @@
 namespace seto::soak {
 namespace {
 
-// Each of `many` once in as many generations, in an order that the seed shuffles anew: what is seen first late in a run would
-// look like a leak.
+// Returns each of `many` values once in as many generations, in an order that the seed shuffles each time. A value that first
+// appeared late in a run would look like a leak.
 int in_turn(const Shape& shape, std::uint64_t generation, int many, std::uint64_t salt) {
   std::vector<int> order(static_cast<std::size_t>(many));
   std::iota(order.begin(), order.end(), 0);
@@ -117,7 +117,7 @@ void draw_ending(Plan& plan, const Shape& shape, std::uint64_t generation, Draft
   if (killed) {
     do {
       plan.culprit = random.index(shape.ranks);
-    } while (shape.processes > 1 && shape.process_of(plan.culprit) == shape.elder());
+    } while (shape.processes > 1 && shape.process_of(plan.culprit) == shape.survivor());
     return;
   }
   plan.group = random.one_in(2) ? 0 : draft.any_group();
@@ -170,7 +170,7 @@ Plan plan_of(const Shape& shape, std::uint64_t generation) {
   draw_ending(plan, shape, generation, draft);
   if (plan.ending == Ending::kill_while_making) {
     plan.acts.clear();
-    plan.way = Way::unique_id;  // in the others a program of its own waits for whom is dead
+    plan.way = Way::unique_id;  // with the other ways a program would wait for the dead rank
   }
   return plan;
 }

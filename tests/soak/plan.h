@@ -10,27 +10,27 @@ namespace seto::soak {
 
 enum class Transport : std::uint8_t { automatic, tcp, mixed };
 
-// What a run is made of; the same for every generation of it.
+// The parameters of a run, the same for every generation.
 struct Shape {
   std::uint64_t seed = 1;
   int ranks = 6;
   int processes = 4;
   Transport transport = Transport::mixed;
-  int ending = -1;             // else all generations end in this way
-  std::uint64_t patience = 1;  // what the issue of a fault may take is so many times as long
+  int ending = -1;             // -1: drawn; else all generations end in this way
+  std::uint64_t patience = 1;  // factor of the time limits
 
   [[nodiscard]] int process_of(int rank) const { return rank % processes; }
-  // One process is never killed, so that what it holds at the end can be compared with what it held at first.
-  [[nodiscard]] int elder() const { return static_cast<int>(seed % static_cast<std::uint64_t>(processes)); }
+  // One process is never killed, so that its resources at the end can be compared with those at its start.
+  [[nodiscard]] int survivor() const { return static_cast<int>(seed % static_cast<std::uint64_t>(processes)); }
 };
 
-// How the ranks meet.
+// How the ranks join.
 enum class Way : std::uint8_t { unique_id, file, several_ids, callback, grouped };
 inline constexpr int kWays = 5;
-// What joins them: nothing said, every rank a node of its own, or two nodes.
+// The transports: the default, every rank a separate node, or two nodes.
 enum class Medium : std::uint8_t { automatic, all_apart, two_nodes };
 
-// A communicator: the ranks of the whole job that it has, in its own order.
+// A communicator: its ranks of the whole job, in its own order.
 struct Group {
   int parent = -1;
   bool shares_context = true;
@@ -44,10 +44,10 @@ struct Group {
 
 enum class What : std::uint8_t {
   batch,     // some calls on some groups, by one thread
-  together,  // each group of a rank is used by a thread of its own
-  split,     // groups[0] into the others
+  together,  // each group of a rank is used by its own thread
+  split,     // groups[0] is split into the others
   drop,      // groups[0] ends
-  rejected,  // a call on groups[0] that is wrong on rank `odd` of it
+  rejected,  // a call on groups[0] that is wrong on its rank `odd`
 };
 struct Act {
   What what = What::batch;
@@ -62,19 +62,19 @@ const char* name_of(Ending ending);
 const char* name_of(Way way);
 const char* name_of(Medium medium);
 
-// What all ranks do in one generation: a pure function of the seed and the number.
+// The work of all ranks in one generation: a pure function of the seed and the number.
 struct Plan {
   std::uint64_t key = 0;
   Way way = Way::unique_id;
   Medium medium = Medium::automatic;
   bool blocking = true;
   bool own_context = false;
-  bool watched = false;  // somebody asks for dumps all the time
+  bool watched = false;  // a thread requests dumps all the time
   std::vector<Group> groups;
   std::vector<Act> acts;
   Ending ending = Ending::destroy;
-  int culprit = 0;  // rank of the job
-  int group = 0;    // in which it ends
+  int culprit = 0;  // its rank in the job
+  int group = 0;    // number of the group that the ending concerns
 
   [[nodiscard]] std::string text() const;
 };

@@ -9,31 +9,31 @@
 
 namespace seto::soak {
 
-// One rank in one generation: the acts of the plan that it has a part in, then the ending. On the thread of the rank.
+// One rank in one generation: its acts of the plan, then the ending. Runs on the thread of the rank.
 class Player final {
  public:
-  // seat: a communicator of all ranks, or none, if it could not be made in a generation in which that may happen.
+  // `seat` is a communicator of all ranks, or none if the plan allows that it could not be made.
   Player(const Job& job, int rank, const Seat& seat);
   ~Player();
   Player(const Player&) = delete;
   Player& operator=(const Player&) = delete;
 
-  Trouble play();
+  Problem play();
 
  private:
-  friend class Finale;
-  [[nodiscard]] Trouble perform(const Act& act);
-  [[nodiscard]] Trouble batch(const Act& act);
-  [[nodiscard]] Trouble together(const Act& act);
-  [[nodiscard]] Trouble split(const Act& act);
-  [[nodiscard]] Trouble drop(const Act& act);
-  [[nodiscard]] Trouble reject(const Act& act);
-  [[nodiscard]] Trouble use_alone(int group, std::uint64_t key) const;
+  friend class EndingRun;
+  [[nodiscard]] Problem perform(const Act& act);
+  [[nodiscard]] Problem batch(const Act& act);
+  [[nodiscard]] Problem together(const Act& act);
+  [[nodiscard]] Problem split(const Act& act);
+  [[nodiscard]] Problem drop(const Act& act);
+  [[nodiscard]] Problem reject(const Act& act);
+  [[nodiscard]] Problem use_alone(int group, std::uint64_t key) const;
   [[nodiscard]] const Group& group(int number) const { return job_.plan.groups[static_cast<std::size_t>(number)]; }
 
   const Job& job_;
-  int rank_;                   // of the job
-  std::map<int, Seat> seats_;  // by number of the group; those that live
+  int rank_;                   // rank in the job
+  std::map<int, Seat> seats_;  // by number of the group; only those that exist
   std::unique_ptr<Streams> streams_;
 };
 

@@ -25,18 +25,18 @@ std::string state_text(int state) {
 
 }  // namespace
 
-Crew::Crew(const Setting& setting) : setting_(setting), processes_(static_cast<std::size_t>(setting.shape.processes)) {
+Processes::Processes(const Setting& setting) : setting_(setting), processes_(static_cast<std::size_t>(setting.shape.processes)) {
   for (int number = 0; number < setting.shape.processes; ++number) start(number);
 }
 
-Crew::~Crew() {
+Processes::~Processes() {
   for (Process& process : processes_) {
     if (process.pid > 0) kill(process.pid, SIGKILL);
     reap(process);
   }
 }
 
-void Crew::start(int number) {
+void Processes::start(int number) {
   int commands[2], reports[2];
   if (pipe(commands) != 0 || pipe(reports) != 0) std::abort();
   std::fflush(nullptr);
@@ -48,7 +48,7 @@ void Crew::start(int number) {
     for (Process& other : processes_) other = Process{};
     close(commands[1]);
     close(reports[0]);
-    std::signal(SIGINT, SIG_IGN);  // the parent's affair, which ends its children
+    std::signal(SIGINT, SIG_IGN);  // the parent handles it and ends its children
     std::signal(SIGTERM, SIG_DFL);
     work(setting_, number, commands[0], reports[1]);
   }
@@ -58,19 +58,20 @@ void Crew::start(int number) {
   processes_[static_cast<std::size_t>(number)] = {forked, Fd(commands[1]), Fd(reports[0])};
 }
 
-int Crew::reap(Process& process) {
+int Processes::reap(Process& process) {
   int state = 0;
   if (process.pid > 0) waitpid(process.pid, &state, 0);
   process = Process{};
   return state;
 }
 
-void Crew::tell(const Command& command) {
+void Processes::send_order(const Command& command) {
   for (const Process& process : processes_)
-    static_cast<void>(!write(process.commands.get(), &command, sizeof command));  // who has died is found by its report
+    static_cast<void>(
+        !write(process.commands.get(), &command, sizeof command));  // a process that has died is detected by its missing report
 }
 
-std::vector<Crew::Answer> Crew::listen(std::uint64_t within_ms, int& judged) {
+std::vector<Processes::Answer> Processes::listen(std::uint64_t within_ms, int& judged) {
   const std::uint64_t until = now_ns() + within_ms * 1'000'000;
   std::vector<Answer> answers(processes_.size(), Answer::none);
   for (std::size_t i = 0; i < processes_.size(); ++i) {
@@ -89,10 +90,10 @@ std::vector<Crew::Answer> Crew::listen(std::uint64_t within_ms, int& judged) {
   return answers;
 }
 
-bool Crew::play(std::uint64_t generation) {
+bool Processes::play(std::uint64_t generation) {
   const Plan plan = plan_of(setting_.shape, generation);
   setting_.board.clear();
-  tell({Order::play, generation});
+  send_order({Order::play, generation});
   int unused = 0;
   std::vector<Answer> answers = listen(kGenerationMs, unused);
   bool well = true;
@@ -111,13 +112,13 @@ bool Crew::play(std::uint64_t generation) {
     }
     start(number);
   }
-  if (!well) complain(plan, generation, answers);
+  if (!well) print_failure(plan, generation, answers);
   if (!well) restart_all();
   clear_directory();
   return well;
 }
 
-void Crew::complain(const Plan& plan, std::uint64_t generation, const std::vector<Answer>& answers) {
+void Processes::print_failure(const Plan& plan, std::uint64_t generation, const std::vector<Answer>& answers) {
   std::printf("soak: FAILED with seed %llu in generation %llu: %s\n", static_cast<unsigned long long>(setting_.shape.seed),
               static_cast<unsigned long long>(generation), plan.text().c_str());
   std::vector<pid_t> hanging;
@@ -132,7 +133,7 @@ void Crew::complain(const Plan& plan, std::uint64_t generation, const std::vecto
   print_dumps(setting_.directory, hanging);
 }
 
-void Crew::restart_all() {
+void Processes::restart_all() {
   for (Process& process : processes_) {
     if (process.pid > 0) kill(process.pid, SIGKILL);
     reap(process);
@@ -140,21 +141,21 @@ void Crew::restart_all() {
   for (int number = 0; number < setting_.shape.processes; ++number) start(number);
 }
 
-void Crew::clear_directory() const {
+void Processes::clear_directory() const {
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(setting_.directory, none))
     std::filesystem::remove_all(entry.path(), none);
 }
 
-bool Crew::account(int& judged) {
-  tell({Order::account, 0});
+bool Processes::account(int& judged) {
+  send_order({Order::account, 0});
   bool well = true;
   for (const Answer answer : listen(kSettleMs + kGenerationMs, judged)) well = well && answer == Answer::well;
   return well;
 }
 
-bool Crew::end() {
-  tell({Order::end, 0});
+bool Processes::end() {
+  send_order({Order::end, 0});
   int unused = 0;
   const std::vector<Answer> answers = listen(kEndMs, unused);
   bool well = true;

@@ -11,20 +11,21 @@
 
 namespace seto::soak {
 
-// The processes of a run, which the parent leads from generation to generation. The parent never uses the library, so that it may
-// fork whenever one has been killed. One thread.
-class Crew final {
+// The processes of a run. The parent leads them from generation to generation. It never uses the library itself, so that it may
+// fork a new process when one was killed. One thread.
+class Processes final {
  public:
-  explicit Crew(const Setting& setting);
-  ~Crew();
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  explicit Processes(const Setting& setting);
+  ~Processes();
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
 
-  // False if anything was wrong, which has been printed; then all processes are new ones.
+  // Returns false after a failure, which it has printed; then all processes are new ones.
   bool play(std::uint64_t generation);
-  // Every process compares what it holds with what it held at first. How many were old enough is added up.
+  // Every process compares its resources with those at its start. `judged` counts the processes that have run long enough for
+  // that.
   bool account(int& judged);
-  // Everybody ends in an orderly way, leak checks included.
+  // Ends all processes in an orderly way, including leak checks.
   bool end();
 
  private:
@@ -36,13 +37,13 @@ class Crew final {
   enum class Answer : std::uint8_t { well, not_well, ended, none };
 
   void start(int number);
-  void tell(const Command& command);
-  // What each process answers before the deadline.
+  void send_order(const Command& command);
+  // Reads the answer of each process before the deadline.
   std::vector<Answer> listen(std::uint64_t within_ms, int& judged);
-  // Its exit state, once it has ended.
+  // Waits for the end of a process and returns its wait status.
   int reap(Process& process);
   void restart_all();
-  void complain(const Plan& plan, std::uint64_t generation, const std::vector<Answer>& answers);
+  void print_failure(const Plan& plan, std::uint64_t generation, const std::vector<Answer>& answers);
   void clear_directory() const;
 
   const Setting& setting_;

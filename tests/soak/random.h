@@ -11,7 +11,7 @@ constexpr std::uint64_t mixed(std::uint64_t value) {
   return value ^ value >> 31;
 }
 
-// A number that belongs to two others and their order.
+// A hash of two numbers that depends on their order.
 constexpr std::uint64_t mixed(std::uint64_t one, std::uint64_t other) {
   return mixed(mixed(one) ^ (other + 0x632be59bd9b4e019U));
 }

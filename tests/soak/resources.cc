@@ -10,13 +10,14 @@
 #include <fstream>
 
 #ifdef SETO_SANITIZED
-extern "C" std::size_t __sanitizer_get_current_allocated_bytes();  // of both sanitizers; their header is not installed everywhere
+extern "C" std::size_t
+__sanitizer_get_current_allocated_bytes();  // a function of both sanitizers; their header is not installed everywhere
 #endif
 
 namespace seto::soak {
 namespace {
 
-// Tables that remember refused makings keep 4,096 of each kind, of some 200 bytes, before they forget.
+// Tables that remember rejected inits keep 4,096 entries of each kind, of some 200 bytes, before they forget any.
 constexpr std::uint64_t kHeapGrowth = std::uint64_t{1536} << 10;
 constexpr std::uint64_t kMemoryGrowth = std::uint64_t{16} << 20;
 
@@ -29,7 +30,7 @@ void each_name_in(const char* directory, const Each& each) {
   closedir(open);
 }
 
-// "socket:[123]" is a socket whichever it is.
+// Drops the inode: "socket:[123]" is "socket".
 std::string kind_of(std::string target) {
   target.erase(std::remove_if(target.begin(), target.end(), [](unsigned char one) { return std::isdigit(one) != 0; }),
                target.end());

@@ -1,7 +1,7 @@
-// Random collectives of random sizes, splits, aborts and kills, for as long as asked. README.md of this folder.
+// Random collectives of random sizes, splits, aborts and kills, for a given time; see README.md of this folder.
 //
 //   soak [--seconds N] [--seed S] [--ranks N] [--processes N] [--transport auto|tcp|mixed] [--from G] [--generations N]
-//        [--patience N]: limits of time are so many times as long; [--ending NAME]: all generations end so (Ending in plan.h)
+//        [--patience N]: time limits are N times as long; [--ending NAME]: all generations end in this way (Ending in plan.h)
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -87,7 +87,7 @@ void print_summary(const Tally& tally) {
       "%llu dumps, %llu results checked\n",
       plain(tally.communicators), plain(tally.operations), plain(tally.bytes >> 20), plain(tally.splits), plain(tally.aborts),
       plain(tally.kills), plain(tally.wrong_calls), plain(tally.dumps), plain(tally.checks));
-  std::printf("the slowest rank heard of an abort after %.1f ms, of a kill after %.1f ms, of a disagreement after %.1f ms\n",
+  std::printf("the slowest rank reported an abort after %.1f ms, of a kill after %.1f ms, of a disagreement after %.1f ms\n",
               static_cast<double>(tally.slowest_abort_us) / 1e3, static_cast<double>(tally.slowest_kill_us) / 1e3,
               static_cast<double>(tally.slowest_mismatch_us) / 1e3);
 }
@@ -96,20 +96,20 @@ bool nothing_left(const std::set<std::string>& before) {
   bool nothing = true;
   for (const std::string& name : testing::shared_memory_files())
     if (before.count(name) == 0) {
-      std::printf("soak: %s is left\n", name.c_str());
+      std::printf("soak: %s was left behind\n", name.c_str());
       nothing = false;
     }
   if (waitpid(-1, nullptr, WNOHANG) == -1) return nothing;
-  std::printf("soak: a process is left\n");
+  std::printf("soak: a process was left behind\n");
   return false;
 }
 
-// What processes inherit, unless the caller has set it otherwise.
+// Variables that the processes inherit, unless the caller has set them.
 void set_environment(const std::string& directory) {
   setenv("SETO_DUMP_FILE", (directory + "/dump-%p-%r.json").c_str(), 0);
   setenv("SETO_DUMP_SIGNAL", std::to_string(SIGUSR1).c_str(), 0);
   setenv("SETO_LOG", "error", 0);
-  setenv("SETO_INIT_TIMEOUT_MS", std::to_string(kIdleIdMs).c_str(), 0);  // of ids alone: each communicator has its own
+  setenv("SETO_INIT_TIMEOUT_MS", std::to_string(kIdleIdMs).c_str(), 0);  // for ids only; each communicator has its own deadline
 }
 
 int run(const Options& options, const std::string& directory) {
@@ -121,20 +121,20 @@ int run(const Options& options, const std::string& directory) {
   const std::uint64_t begun = now_ns(), every = isatty(STDOUT_FILENO) != 0 ? 5 : 60;
   const auto seconds = [&] { return (now_ns() - begun) / 1'000'000'000; };
   {
-    Crew crew(setting);
+    Processes processes(setting);
     std::uint64_t said = 0;
     while (played < options.generations && seconds() < options.seconds && failures < kMostFailures && stop_asked == 0) {
-      failures += crew.play(options.from + played++) ? 0 : 1;
+      failures += processes.play(options.from + played++) ? 0 : 1;
       if (seconds() / every <= said) continue;
       said = seconds() / every;
       print_progress("soak", options, seconds(), played, failures);
     }
-    failures += crew.account(judged) ? 0 : 1;
-    failures += crew.end() ? 0 : 1;
+    failures += processes.account(judged) ? 0 : 1;
+    failures += processes.end() ? 0 : 1;
   }
   failures += nothing_left(before) ? 0 : 1;
   print_summary(board.tally);
-  std::printf("%d processes lived long enough to compare what they hold\n", judged);
+  std::printf("%d processes ran long enough to compare their resources\n", judged);
   print_progress("soak ended", options, seconds(), played, failures);
   return failures == 0 ? 0 : 1;
 }
@@ -142,7 +142,7 @@ int run(const Options& options, const std::string& directory) {
 }  // namespace
 }  // namespace seto::soak
 
-// Races and leaks end the process in which they are found, and so fail the run. Ranks that are killed join no threads.
+// Races and leaks end the process in which they are found, and so fail the run. Killed ranks join no threads.
 extern "C" const char* __tsan_default_options() { return "halt_on_error=1:report_thread_leaks=0"; }
 
 int main(int count, char** arguments) {
@@ -160,7 +160,7 @@ int main(int count, char** arguments) {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // what processes leave behind becomes ours, where it is found
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans become children of this process, which detects them
   std::string directory = std::filesystem::temp_directory_path() / "soak-XXXXXX";
   if (mkdtemp(directory.data()) == nullptr) return 2;
   set_environment(directory);

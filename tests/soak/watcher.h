@@ -8,7 +8,7 @@
 
 namespace seto::soak {
 
-// Asks a communicator for what it knows of itself while others use it, if the plan says so.
+// Requests dumps of a communicator while other threads use it, if the plan says so.
 class Watcher final {
  public:
   Watcher(const Job& job, setoComm_t comm);

@@ -18,11 +18,12 @@
 namespace seto::soak {
 namespace {
 
-// By then every ending, way and medium has been seen: what the process holds for good, it has.
+// By then every ending, way and medium has occurred once, so the process has all resources that it keeps.
 constexpr int kWarmUp = 2 * kEndings;
-constexpr int kCompared = 50;  // generations after the warm-up, of which the least counts: some things linger after a failure
+constexpr int kCompared =
+    50;  // generations after the warm-up, of which the least counts, because some resources stay a while after a failure
 
-// In one piece, so that texts of several processes do not mix.
+// One write, so that texts of several processes do not mix.
 void say(const Setting& setting, int process, const std::string& text) {
   const std::string line =
       "soak: seed " + std::to_string(setting.shape.seed) + ", process " + std::to_string(process) + ", " + text + "\n";
@@ -65,65 +66,65 @@ class Worker final {
   }
 
   bool play(const Job& job) {
-    std::vector<Trouble> troubles(ranks_.size());
+    std::vector<Problem> problems(ranks_.size());
     std::vector<setoContext_t> contexts(ranks_.size(), nullptr);
     std::vector<Seat> seats(ranks_.size());
     if (job.plan.own_context)
-      for (std::size_t i = 0; i < ranks_.size(); ++i) troubles[i] = make_context(job, ranks_[i], contexts[i]);
+      for (std::size_t i = 0; i < ranks_.size(); ++i) problems[i] = make_context(job, ranks_[i], contexts[i]);
     if (job.plan.way == Way::grouped) {
-      const Heard made = make_together(job, ranks_, contexts, seats);
-      if (!made.well()) troubles[0] = "making in a group: " + made.told();
+      const CallResult made = make_together(job, ranks_, contexts, seats);
+      if (!made.ok()) problems[0] = "making in a group: " + made.description();
     }
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < ranks_.size(); ++i)
       threads.emplace_back([&, i] {
-        if (troubles[i].empty()) troubles[i] = play_rank(job, ranks_[i], contexts[i], seats[i]);
-        if (!troubles[i].empty()) job.board.given_up = true;
+        if (problems[i].empty()) problems[i] = play_rank(job, ranks_[i], contexts[i], seats[i]);
+        if (!problems[i].empty()) job.board.given_up = true;
       });
     for (std::thread& thread : threads) thread.join();
     bool well = true;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       if (contexts[i] != nullptr)
-        if (const Heard ended = heard(setoContextDestroy(contexts[i])); !ended.well() && troubles[i].empty())
-          troubles[i] = "setoContextDestroy: " + ended.told();
-      if (troubles[i].empty()) continue;
+        if (const CallResult ended = call_result_of(setoContextDestroy(contexts[i])); !ended.ok() && problems[i].empty())
+          problems[i] = "setoContextDestroy: " + ended.description();
+      if (problems[i].empty()) continue;
       well = false;
       say(setting_, process_,
           "generation " + std::to_string(job.generation) + " (" + job.plan.text() + "), rank " + std::to_string(ranks_[i]) +
-              ": " + troubles[i]);
+              ": " + problems[i]);
     }
     return well;
   }
 
-  static Trouble make_context(const Job& job, int rank, setoContext_t& context) {
+  static Problem make_context(const Job& job, int rank, setoContext_t& context) {
     setoConfig_t config = SETO_CONFIG_INITIALIZER;
     const std::string host = host_of(job, rank);
     if (job.plan.medium != Medium::automatic) config.hostId = host.c_str();
-    const Heard made = heard(setoContextCreate(&context, &config));
-    return made.well() ? Trouble{} : "setoContextCreate: " + made.told();
+    const CallResult made = call_result_of(setoContextCreate(&context, &config));
+    return made.ok() ? Problem{} : "setoContextCreate: " + made.description();
   }
 
-  // A rank that dies while it makes its communicator may take the others with it, or not.
-  static Trouble play_rank(const Job& job, int rank, setoContext_t context, Seat seat) {
+  // A rank that dies while it makes its communicator may or may not make the others fail.
+  static Problem play_rank(const Job& job, int rank, setoContext_t context, Seat seat) {
     const bool may_fail = job.plan.ending == Ending::kill_while_making;
     const std::uint64_t begun = now_ns();
     std::thread killer;
     if (may_fail && rank == job.plan.culprit) killer = kill_this_process(job, [&] { return job.board.id_ready[0].load(); });
-    const Heard made = seat.comm == nullptr ? make(job, rank, context, seat) : Heard{};
-    Trouble trouble;
-    if (made.well()) {
-      trouble = Player(job, rank, seat).play();
+    const CallResult made = seat.comm == nullptr ? make(job, rank, context, seat) : CallResult{};
+    Problem problem;
+    if (made.ok()) {
+      problem = Player(job, rank, seat).play();
     } else {
       const std::uint64_t took_ms = (now_ns() - begun) / 1'000'000;
       const int lost = job.shape.process_of(job.plan.culprit);
       bool named = lost == job.shape.process_of(0) && made.text.find("the process that made it has ended") != std::string::npos;
       for (int one = 0; one < job.shape.ranks; ++one) named = named || (job.shape.process_of(one) == lost && made.names(one));
       if (!may_fail || !named || took_ms > kShortInitMs + kNoticeMs)
-        trouble = "making (" + std::to_string(took_ms) + " ms): " + made.told();
+        problem = "making (" + std::to_string(took_ms) + " ms): " + made.description();
       if (seat.comm != nullptr) setoCommDestroy(seat.comm);
     }
     if (killer.joinable()) killer.join();
-    return trouble;
+    return problem;
   }
 
   const Setting& setting_;

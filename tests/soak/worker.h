@@ -8,7 +8,7 @@
 
 namespace seto::soak {
 
-// What the parent says to a process, and hears from it.
+// Orders of the parent to a process, and the process's answers.
 enum class Order : std::uint8_t { play, account, end };
 struct Command {
   Order order;
@@ -16,17 +16,17 @@ struct Command {
 };
 struct Report {
   bool well;
-  bool judged;  // of an account: it has lived long enough to be compared with its own beginning
+  bool judged;  // for an account: the process has run long enough to be compared with its start
 };
 
-// What all processes of a run have in common.
+// The common parameters of all processes of a run.
 struct Setting {
   Shape shape;
   Board& board;
   std::string directory;
 };
 
-// Obeys what comes over `commands` and reports to `reports`; ends with the process, and never returns.
+// Obeys the orders that arrive on `commands` and answers on `reports`. It ends with the process and never returns.
 [[noreturn]] void work(const Setting& setting, int process, int commands, int reports);
 
 }  // namespace seto::soak

@@ -16,11 +16,11 @@ namespace {
 
 struct SharedId {
   std::atomic<int> there{0};
-  std::atomic<int> joined{0};  // whoever made the id stays until all have
+  std::atomic<int> joined{0};  // the rank that made the id stays until all have joined
   setoUniqueId id;
 };
 
-// As a program ends, so that the library's own end at exit is part of what is tested.
+// Exits like a program, so that the library's cleanup at exit is part of the test.
 bool leave(bool passed) { std::exit(passed && !::testing::Test::HasFailure() ? 0 : 1); }
 
 bool run_threads(int ranks, const std::function<void(ApiRank&)>& body) {

@@ -16,13 +16,13 @@ struct ApiRank {
 };
 
 // Runs the body on every rank of a new communicator, which it may destroy (then it sets comm to null). The test's own process
-// never uses the library, so that it may fork again. True if every body ended without a failed expectation.
+// never uses the library, so that it may fork again. Returns true if every body ended without a failed expectation.
 bool run_ranks(Ranks kind, int ranks, const std::function<void(ApiRank&)>& body);
 
-// In a child process.
+// Runs the body in a child process.
 bool run_alone(const std::function<void()>& body);
 
-// "setoSuccess", or the name of the code and the last error: for expectations.
+// "setoSuccess", or the name of the code and the last error, for expectations.
 std::string outcome(setoResult_t result);
 
 }  // namespace seto::testing

@@ -13,8 +13,8 @@
 
 namespace seto::testing {
 
-// A forked process of a test. The body answers true for success and prints what is wrong; the child ends with the test.
-// Fork before the test starts threads.
+// A forked process of a test. The body returns true for success and prints its failures; the child ends with the test. Fork
+// before the test starts threads.
 class ChildProcess final {
  public:
   explicit ChildProcess(const std::function<bool()>& body) {
@@ -37,7 +37,7 @@ class ChildProcess final {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
 
-  // True if the body answered true.
+  // Returns true if the body returned true.
   [[nodiscard]] bool wait() {
     int state = 0;
     const bool waited = pid_ > 0 && waitpid(pid_, &state, 0) == pid_;

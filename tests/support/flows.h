@@ -11,10 +11,10 @@
 #include "src/base/clock.h"
 #include "tests/support/peer_groups.h"
 
-// Messages with contents that tell them apart, over the streams of one member.
+// Messages with distinct contents over the streams of one member.
 namespace seto::support {
 
-inline constexpr std::uint64_t kPatienceMs = 30'000;  // several members on two busy cores under a race detector
+inline constexpr std::uint64_t kPatienceMs = 30'000;  // enough for several members on two busy cores under a race detector
 
 inline std::uint64_t mixed(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15U;
@@ -38,7 +38,7 @@ inline bool has_pattern(const std::byte* data, std::size_t size, std::uint64_t k
   return true;
 }
 
-// One end of a stream; `key` tells its contents from those of other streams.
+// One end of a stream. `key` makes its contents differ from those of other streams.
 struct Flow {
   std::unique_ptr<SendStream> send;
   std::unique_ptr<ReceiveStream> receive;
@@ -50,7 +50,7 @@ struct Flow {
   [[nodiscard]] std::uint64_t key_of(Mark mark) const { return mixed(key) ^ mixed(mark); }
   [[nodiscard]] bool done() const { return next == slices; }
 
-  // The next slice, if it can go; false: not yet.
+  // Sends or receives the next slice if possible. Returns false if it is not possible yet.
   bool step(std::uint64_t operation) {
     if (done()) return false;
     const Mark mark = mark_of(operation, next);
@@ -58,7 +58,7 @@ struct Flow {
       std::byte* const slot = send->acquire(mark);
       if (slot == nullptr) return false;
       write_pattern(slot, size, key_of(mark));
-      send->commit(mark);
+      send->commit(mark, size);
     } else {
       const std::byte* const message = receive->front(mark);
       if (message == nullptr) return false;
@@ -71,7 +71,7 @@ struct Flow {
   }
 };
 
-// Polls; false: it never came true.
+// Polls until the condition is true. Returns false at the deadline.
 template <class Condition>
 bool eventually(Condition condition) {
   const Deadline until = Deadline::after_ms(kPatienceMs);
@@ -82,7 +82,7 @@ bool eventually(Condition condition) {
   return true;
 }
 
-// All slices of all flows, in whatever order they can go.
+// Moves all slices of all flows, in any order that is possible.
 inline bool drive(std::span<Flow> flows, std::uint64_t operation) {
   for (Flow& flow : flows) flow.next = 0;
   return eventually([&] {
@@ -96,30 +96,30 @@ inline bool drive(std::span<Flow> flows, std::uint64_t operation) {
   });
 }
 
-// A whole operation of one member.
-inline bool operate(Circle& circle, std::span<Flow> flows, std::uint64_t operation) {
+// Runs a whole operation of one member.
+inline bool operate(PeerGroup& peer_group, std::span<Flow> flows, std::uint64_t operation) {
   Note note;
   note.operation = operation;
-  circle.begin(note);
+  peer_group.status().begin(note);
   const bool driven = drive(flows, operation);
-  EXPECT_TRUE(driven) << "operation " << operation << " never ended: " << circle.failure().text();
-  circle.complete(operation);
-  return driven && circle.failure().ok();
+  EXPECT_TRUE(driven) << "operation " << operation << " never ended: " << peer_group.failure().text();
+  peer_group.complete(operation);
+  return driven && peer_group.failure().ok();
 }
 
-inline Flow sending(Circle& circle, StreamAddress address, const std::vector<std::uint32_t>& receivers,
+inline Flow sending(PeerGroup& peer_group, StreamAddress address, const std::vector<std::uint32_t>& receivers,
                     const StreamGeometry& geometry) {
   Flow flow;
-  flow.send = circle.open_send(address, receivers, geometry).value();
+  flow.send = peer_group.open_send(address, receivers, geometry).value();
   flow.size = geometry.slot_size;
   flow.slices = geometry.slices;
   flow.key = mixed(address.sender) + address.port + (address.group > 0 ? 1000U + address.group : receivers.front() * 7919U);
   return flow;
 }
 
-inline Flow receiving(Circle& circle, std::uint32_t own, StreamAddress address, const StreamGeometry& geometry) {
+inline Flow receiving(PeerGroup& peer_group, std::uint32_t own, StreamAddress address, const StreamGeometry& geometry) {
   Flow flow;
-  flow.receive = circle.open_receive(address, geometry).value();
+  flow.receive = peer_group.open_receive(address, geometry).value();
   flow.size = geometry.slot_size;
   flow.slices = geometry.slices;
   flow.key = mixed(address.sender) + address.port + (address.group > 0 ? 1000U + address.group : own * 7919U);

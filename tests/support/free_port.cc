@@ -14,7 +14,7 @@
 namespace seto::testing {
 namespace {
 
-// Mutable state of the process: ports are held by sockets that are bound and do not listen.
+// The held ports are mutable state of the process: sockets that are bound and do not listen.
 void hold(Fd fd) {
   static std::mutex mutex;
   static std::vector<Fd> held;

@@ -5,7 +5,7 @@
 
 namespace seto::testing {
 
-// Other programs of the machine come and go: only names that the library could have made count.
+// Only names that the library could have made count, because other programs of the machine make files too.
 std::set<std::string> shared_memory_files() {
   std::set<std::string> names;
   for (const char* directory : {"/dev/shm", "/tmp", "/run/shm"}) {

@@ -5,9 +5,9 @@
 
 namespace seto::testing {
 
-// What may stay behind on a machine after ranks were killed, as names to be compared.
+// The names of shared-memory files that may remain after ranks were killed.
 std::set<std::string> shared_memory_files();
-// Of the given local sockets, those that still exist.
+// Those of the given local sockets that still exist.
 std::set<std::string> still_open(const std::set<std::string>& sockets);
 
 }  // namespace seto::testing

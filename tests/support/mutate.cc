@@ -21,7 +21,7 @@ bool step_chunk(OpenProgram& program, Random& random) {
   return step != nullptr;
 }
 
-// A step that works with scratch alone says that its chunks are others: only their length is wrong.
+// A step that uses scratch alone names other chunks, so only its length is wrong.
 bool scratch_step_chunk(OpenProgram& program, Random& random) {
   OpenStep* step = find_step(program, random, [](const OpenStep& s) {
     const auto is_scratch = [](const Operand& o) { return o.space == Space::scratch; };
@@ -69,7 +69,7 @@ bool message_chunk(Programs& programs, Random& random) {
   return !ends.empty();
 }
 
-// The receiver alone believes that the message is another chunk, and stores it where that belongs.
+// Only the receiver takes the message for another chunk, and stores it at the place of that chunk.
 bool receive_as_other_chunk(Programs& programs, Random& random) {
   const std::uint32_t by = nudged(0, random);
   const auto ends = find_message(programs, random);
@@ -190,7 +190,7 @@ bool toggle_finishes(OpenProgram& program, Random& random) {
 
 bool finishing(const OpenStep& step) { return step.step.finishes || step.step.verb == Verb::finish; }
 
-// What is finished is a part of the sum: another step divides, on this rank or another.
+// A part of the sum is finished: another step divides, on this rank or another.
 bool move_finish(Programs& programs, Random& random) {
   OpenStep* from = find_step(programs[pick(random, programs.size())], random, finishing);
   OpenStep* to = any_step(programs[pick(random, programs.size())], random);

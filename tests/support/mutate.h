@@ -8,13 +8,13 @@
 
 #include "src/plan/plan.h"
 
-// Small damage to a plan: what an author, a builder or a lowering gets wrong. Most of it is made with care, on both ends of a
-// channel and with everything renumbered, so that it is not the structure that gives it away.
+// Small damage to a plan, such as an error of an author, a builder or a lowering makes. Most mutations keep both ends of a
+// channel and all numbers consistent, so that the structure does not reveal them.
 namespace seto::support {
 
 struct Mutation {
   std::string_view name;
-  // Damages one random place. False if the plan has none of that kind, or (at times) if chance chose one that is not.
+  // Damages one random place. Returns false if the plan has no such place, or (at times) if the random choice was not one.
   bool (*apply)(Plan& plan, std::mt19937_64& random);
 };
 

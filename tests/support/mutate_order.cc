@@ -43,7 +43,7 @@ void erase_user(OpenProgram& program, std::uint32_t channel) {
     }
 }
 
-// The message is gone at every end, and what else a fused step does stays.
+// Removes a message at every end. The other work of a fused step stays.
 bool drop_message(Programs& programs, Random& random) {
   const auto ends = find_message(programs, random);
   for (const End& end : ends) {
@@ -76,7 +76,7 @@ void rename_lanes(OpenProgram& program, std::uint32_t a, std::uint32_t b) {
       }
 }
 
-// Two lanes change places in the static order; dependencies still mean what they meant.
+// Two lanes swap their positions in the static order. Dependencies keep their meaning.
 bool swap_lanes(OpenProgram& program, Random& random) {
   if (program.lanes.size() < 2) return false;
   const std::size_t a = pick(random, program.lanes.size());
@@ -93,13 +93,13 @@ bool swap_lanes_alone(OpenProgram& program, Random& random) {
   return true;
 }
 
-// The first lane also does what the second did, before, after or between its own steps.
+// The first lane also does the steps of the second, before, after or between its own.
 bool merge_lanes(OpenProgram& program, Random& random) {
   if (program.lanes.size() < 2) return false;
   const auto a = static_cast<std::uint32_t>(pick(random, program.lanes.size()));
   const auto b = static_cast<std::uint32_t>((a + 1 + pick(random, program.lanes.size() - 1)) % program.lanes.size());
   std::vector<OpenStep> merged;
-  std::array<std::vector<std::uint32_t>, 2> position;  // of each old step, + 1
+  std::array<std::vector<std::uint32_t>, 2> position;  // new position of each old step, + 1
   std::array<std::size_t, 2> next{};
   const std::array<const std::vector<OpenStep>*, 2> from{&program.lanes[a], &program.lanes[b]};
   const std::size_t taste = pick(random, 3);
@@ -125,7 +125,7 @@ bool merge_lanes(OpenProgram& program, Random& random) {
   return true;
 }
 
-// Lanes merged on two ranks at once: where their orders cross, both wait.
+// Merges lanes on two ranks at once: if their orders conflict, both ranks wait.
 bool merge_lanes_twice(Programs& programs, Random& random) {
   if (programs.size() < 2) return false;
   const std::size_t a = pick(random, programs.size());
@@ -133,7 +133,7 @@ bool merge_lanes_twice(Programs& programs, Random& random) {
   return merge_lanes(programs[a], random) && merge_lanes(programs[b], random);
 }
 
-// The second half of a lane becomes a lane of its own: the order between the halves is lost.
+// The second half of a lane becomes a separate lane, so the order between the halves is lost.
 bool split_lane(OpenProgram& program, Random& random) {
   const auto at = static_cast<std::uint32_t>(pick(random, std::max<std::size_t>(1, program.lanes.size())));
   if (program.lanes.empty() || program.lanes[at].size() < 2) return false;
@@ -149,7 +149,7 @@ bool split_lane(OpenProgram& program, Random& random) {
   return true;
 }
 
-// ---- who talks to whom ----
+// ---- senders and receivers ----
 
 bool wrong_root(Plan& plan, Random& random) {
   const Collective what = plan.shape.collective;
@@ -204,7 +204,7 @@ bool other_receiver(Programs& programs, Random& random) {
   return true;
 }
 
-// Two receives, or two sends, of one rank take one another's channel.
+// Two receives, or two sends, of one rank swap their channels.
 bool swap_channels(OpenProgram& program, Random& random) {
   Operand* first = find_operand(program, random, [](const Operand& o) { return o.space == Space::channel; });
   if (first == nullptr) return false;
@@ -228,7 +228,7 @@ bool swap_ports(OpenProgram& program, Random& random) {
   return program.channels[a].channel.port != program.channels[b].channel.port;
 }
 
-// One receiver of a multicast takes the message twice, another never.
+// One receiver of a multicast receives the message twice, another never.
 bool steal_message(Programs& programs, Random& random) {
   const auto ends = find_message(programs, random);
   if (ends.size() < 3) return false;

@@ -9,7 +9,7 @@
 #include "tests/support/mutate.h"
 #include "tests/support/open_plan.h"
 
-// How mutations find a place to damage: each choice is one draw from the places that there are.
+// Finds the place that a mutation damages: each choice is one draw from the existing places.
 namespace seto::support {
 
 using Random = std::mt19937_64;
@@ -90,7 +90,7 @@ inline bool same_channel(const OpenChannel& a, const OpenChannel& b) {
          a.receivers == b.receivers;
 }
 
-// All ends of a random channel; the first is of the program that was chosen.
+// All ends of a random channel; the first belongs to the chosen program.
 inline std::vector<End> find_message(Programs& programs, Random& random) {
   const std::size_t first = pick(random, programs.size());
   if (programs[first].channels.empty()) return {};
@@ -107,7 +107,7 @@ inline std::vector<End> find_message(Programs& programs, Random& random) {
   return ends;
 }
 
-// Mutations of steps, their order, and of who talks to whom.
+// Mutations of steps, of their order, and of senders and receivers.
 std::span<const Mutation> order_mutations();
 
 }  // namespace seto::support

@@ -5,10 +5,10 @@
 namespace seto::support {
 namespace {
 
-template <class Visit>
-void for_each_step(OpenProgram& program, Visit&& visit) {
+template <class ConnectRequest>
+void for_each_step(OpenProgram& program, ConnectRequest&& request) {
   for (auto& lane : program.lanes)
-    for (OpenStep& step : lane) visit(step);
+    for (OpenStep& step : lane) request(step);
 }
 
 }  // namespace

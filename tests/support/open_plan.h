@@ -31,11 +31,11 @@ struct OpenProgram {
 OpenProgram opened(const Program& program);
 Program closed(const OpenProgram& program);
 
-// Takes a step away; what waited for later steps of its lane still waits for the same ones. The lane stays, perhaps empty.
+// Removes a step. Steps that waited for later steps of its lane still wait for the same ones. The lane stays, possibly empty.
 void erase_step(OpenProgram& program, std::uint32_t lane, std::uint32_t position);
-// Takes a lane without steps away.
+// Removes a lane without steps.
 void erase_lane(OpenProgram& program, std::uint32_t lane);
-// Takes a channel that no step uses any more away.
+// Removes a channel that no step uses any more.
 void erase_channel(OpenProgram& program, std::uint32_t channel);
 
 }  // namespace seto::support

@@ -4,11 +4,11 @@
 
 namespace seto::testing {
 
-// Threads of this process that have this name.
+// The number of threads of this process with this name.
 [[nodiscard]] int threads_named(std::string_view name);
 
-// The same, once there are no more than expected, or after a second: a thread that was joined may stand in the kernel's list for
-// a moment more, as whoever joins is woken before the kernel has removed it.
+// The same, as soon as there are no more than expected, or after a second. A thread that was joined may stay in the kernel's list
+// for a moment, because its joiner is woken before the kernel has removed it.
 [[nodiscard]] int threads_left(std::string_view name, int expected);
 
 }  // namespace seto::testing

@@ -13,9 +13,10 @@
 
 #include "src/base/fd.h"
 #include "tests/support/child_process.h"
+#include "tests/support/context_peer_groups.h"
 #include "tests/support/tcp_peer_groups.h"
 #include "transports/shm/segment.h"
-#include "transports/slots/slot_circle.h"
+#include "transports/slots/slot_peer_group.h"
 
 namespace seto::support {
 namespace {
@@ -28,33 +29,37 @@ void must(bool good, const char* what) {
   std::abort();
 }
 
-// A member's memory and bell, made before its thread or process.
+// A member's memory and wakeup descriptor, made before its thread or process.
 struct SlotHome {
-  SlotHome(const CirclesWanted& wanted)
+  SlotHome(const PeerGroupsWanted& wanted)
       : segment(Segment::create({kTestSegment, wanted.limit_bytes}).value()),
-        bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+        wakeup(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
         pool(kSegmentPage, kTestSegment,
              [this](std::size_t offset, std::size_t size) { return segment.populate(offset, size); }) {
-    must(bell.valid(), "eventfd");
+    must(wakeup.valid(), "eventfd");
     const slots::BoardLayout layout(wanted.members, wanted.ports);
-    for (std::uint32_t i = 0; i < wanted.circles; ++i) boards.push_back(pool.reserve(layout.size()).value());
+    for (std::uint32_t i = 0; i < wanted.peer_groups; ++i) {
+      boards.push_back(pool.reserve(layout.size()).value());
+      status_lines.push_back(pool.reserve_status_lines().value());
+    }
   }
   SlotHome(const SlotHome&) = delete;
   SlotHome& operator=(const SlotHome&) = delete;
 
   Segment segment;
-  Fd bell;
+  Fd wakeup;
   slots::Pool pool;
   std::vector<std::size_t> boards;
+  std::vector<std::size_t> status_lines;
 };
 
 using SlotHomes = std::vector<std::unique_ptr<SlotHome>>;
 
-enum class Mapped : std::uint8_t { once, by_each };  // whether each member maps the memory of the others anew
+enum class Mapped : std::uint8_t { once, by_each };  // whether each member maps the memory of the others separately
 
-class SlotMember final : public CircleMember, private slots::Doorbell {
+class SlotMember final : public PeerGroupMember, private slots::Doorbell {
  public:
-  SlotMember(std::shared_ptr<SlotHomes> homes, std::uint32_t index, const CirclesWanted& wanted, Mapped mapped)
+  SlotMember(std::shared_ptr<SlotHomes> homes, std::uint32_t index, const PeerGroupsWanted& wanted, Mapped mapped)
       : homes_(std::move(homes)), index_(index), layout_(wanted.members, wanted.ports) {
     static_cast<void>(syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0));
     std::vector<std::byte*> at;
@@ -67,43 +72,44 @@ class SlotMember final : public CircleMember, private slots::Doorbell {
         at.push_back(views_.back().data());
       }
     }
-    for (std::uint32_t i = 0; i < wanted.circles; ++i) {
-      slots::CircleSetup setup;
+    for (std::uint32_t i = 0; i < wanted.peer_groups; ++i) {
+      slots::PeerGroupSetup setup;
       setup.own = index;
       setup.ports = wanted.ports;
       setup.pool = &home().pool;
       setup.doorbell = this;
       for (std::uint32_t peer = 0; peer < wanted.members; ++peer)
-        setup.members.push_back({at[peer], kTestSegment, home().boards[i],
-                                 reinterpret_cast<std::atomic<std::uint32_t>*>(at[peer]), mapped == Mapped::once});
-      circles_.push_back(slots::SlotCircle::create(std::move(setup)).value());
+        setup.members.push_back({at[peer], kTestSegment, home().boards[i], home().status_lines[i],
+                                 reinterpret_cast<std::atomic<std::uint32_t>*>(at[peer]), mapped == Mapped::once, 0, nullptr,
+                                 reinterpret_cast<std::atomic<std::uint32_t>*>(at[peer]) + 1});
+      peer_groups_.push_back(slots::SlotPeerGroup::create(std::move(setup)).value());
     }
   }
 
   [[nodiscard]] std::uint32_t index() const override { return index_; }
-  [[nodiscard]] Circle& circle(std::size_t which) override { return *circles_[which]; }
-  void close(std::size_t which) override { circles_[which].reset(); }
+  [[nodiscard]] PeerGroup& peer_group(std::size_t which) override { return *peer_groups_[which]; }
+  void close(std::size_t which) override { peer_groups_[which].reset(); }
   [[nodiscard]] std::size_t leased() const override { return (*homes_)[index_]->pool.leased(); }
-  std::byte* shared_memory(std::size_t size) override { return home().segment.data() + home().pool.lease(size).value(); }
 
-  // Writers look at the word after their store without a fence: the barrier is on this side alone.
+  // Writers read the word after their store without a fence; the barrier is on this side alone.
   void arm() override {
     armed().store(1, std::memory_order_relaxed);
     must(syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0, "membarrier");
   }
   void disarm() override { armed().store(0, std::memory_order_relaxed); }
-  bool await_bell(int milliseconds) override {
-    pollfd bell{home().bell.get(), POLLIN, 0};
-    if (poll(&bell, 1, milliseconds) <= 0) return false;
+  bool await_wakeup(int milliseconds) override {
+    pollfd wakeup{home().wakeup.get(), POLLIN, 0};
+    if (poll(&wakeup, 1, milliseconds) <= 0) return false;
     eventfd_t rung = 0;
-    return eventfd_read(bell.fd, &rung) == 0;
+    return eventfd_read(wakeup.fd, &rung) == 0;
   }
 
   void damage(const DamagedStream& stream) override {
     const std::uint32_t target = stream.address.group > 0 ? layout_.members() + stream.address.group - 1 : stream.receiver;
-    const std::size_t at = layout_.outgoing(stream.operation % slots::kWindow, stream.address.port, target);
+    const std::size_t at = layout_.outgoing(stream.operation % kWindow, stream.address.port, target);
     auto& line = *reinterpret_cast<slots::StreamLine*>(home().segment.data() + home().boards[0] + at);
-    // Near what was there and aligned, so that bounds alone do not find it; marks and credit far, as what is near comes next.
+    // The damage is close to the true value and aligned, so that bounds alone do not detect it. Marks and credit get far values,
+    // because close ones come next in any case.
     const std::uint64_t noise = stream.random | 1U;
     const std::uint64_t far = std::uint64_t{1} << 31 | noise;
     switch (stream.damage) {
@@ -161,7 +167,7 @@ class SlotMember final : public CircleMember, private slots::Doorbell {
   }
 
  private:
-  void ring(std::uint32_t member) override { static_cast<void>(eventfd_write((*homes_)[member]->bell.get(), 1)); }
+  void ring(std::uint32_t member) override { static_cast<void>(eventfd_write((*homes_)[member]->wakeup.get(), 1)); }
   [[nodiscard]] SlotHome& home() { return *(*homes_)[index_]; }
   std::atomic<std::uint32_t>& armed() { return *reinterpret_cast<std::atomic<std::uint32_t>*>(home().segment.data()); }
 
@@ -169,10 +175,10 @@ class SlotMember final : public CircleMember, private slots::Doorbell {
   std::uint32_t index_;
   slots::BoardLayout layout_;
   std::vector<Segment> views_;
-  std::vector<std::unique_ptr<slots::SlotCircle>> circles_;
+  std::vector<std::unique_ptr<slots::SlotPeerGroup>> peer_groups_;
 };
 
-std::shared_ptr<SlotHomes> homes_for(const CirclesWanted& wanted) {
+std::shared_ptr<SlotHomes> homes_for(const PeerGroupsWanted& wanted) {
   auto homes = std::make_shared<SlotHomes>();
   for (std::uint32_t i = 0; i < wanted.members; ++i) homes->push_back(std::make_unique<SlotHome>(wanted));
   return homes;
@@ -187,19 +193,19 @@ std::vector<std::uint32_t> slot_boundaries() {
           slots::kInlineSize + 1};
 }
 
-class ThreadTransport final : public CircleTransport {
+class ThreadTransport final : public PeerGroupTransport {
  public:
   ThreadTransport(const char* name, Mapped mapped) : name_(name), mapped_(mapped) {}
 
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::vector<std::uint32_t> boundaries() const override { return slot_boundaries(); }
-  [[nodiscard]] std::vector<std::unique_ptr<CircleMember>> make(const CirclesWanted& wanted) const override {
+  [[nodiscard]] std::vector<std::unique_ptr<PeerGroupMember>> make(const PeerGroupsWanted& wanted) const override {
     const std::shared_ptr<SlotHomes> homes = homes_for(wanted);
-    std::vector<std::unique_ptr<CircleMember>> members;
+    std::vector<std::unique_ptr<PeerGroupMember>> members;
     for (std::uint32_t i = 0; i < wanted.members; ++i) members.push_back(std::make_unique<SlotMember>(homes, i, wanted, mapped_));
     return members;
   }
-  [[nodiscard]] bool run(const CirclesWanted& wanted, const Body& body) const override {
+  [[nodiscard]] bool run(const PeerGroupsWanted& wanted, const Body& body) const override {
     const auto members = make(wanted);
     std::vector<std::thread> threads;
     for (const auto& member : members) threads.emplace_back([&body, &member] { body(*member); });
@@ -212,14 +218,14 @@ class ThreadTransport final : public CircleTransport {
   Mapped mapped_;
 };
 
-class ProcessTransport final : public CircleTransport {
+class ProcessTransport final : public PeerGroupTransport {
  public:
   [[nodiscard]] std::string name() const override { return "shm_processes"; }
   [[nodiscard]] std::vector<std::uint32_t> boundaries() const override { return slot_boundaries(); }
-  [[nodiscard]] std::vector<std::unique_ptr<CircleMember>> make(const CirclesWanted&) const override { return {}; }
-  [[nodiscard]] bool run(const CirclesWanted& wanted, const Body& body) const override {
+  [[nodiscard]] std::vector<std::unique_ptr<PeerGroupMember>> make(const PeerGroupsWanted&) const override { return {}; }
+  [[nodiscard]] bool run(const PeerGroupsWanted& wanted, const Body& body) const override {
     const std::shared_ptr<SlotHomes> homes = homes_for(wanted);
-    std::fflush(nullptr);  // or every child prints what is buffered here
+    std::fflush(nullptr);  // otherwise every child would print the buffered text
     std::vector<testing::ChildProcess> children;
     for (std::uint32_t i = 0; i < wanted.members; ++i)
       children.emplace_back([&, i] {
@@ -239,11 +245,17 @@ const ProcessTransport kProcesses;
 
 }  // namespace
 
-std::span<const CircleTransport* const> circle_transports() {
-  static const CircleTransport* const all[] = {&kLocal, &kSeparate, &kProcesses, &tcp_transport(1), &tcp_transport(3)};
-  return all;
+std::span<const PeerGroupTransport* const> peer_group_transports() {
+  static const auto* const contexts = new std::vector(context_transports());  // lives as long as the tests that use it
+  static const auto* const all = [] {
+    auto* const list = new std::vector<const PeerGroupTransport*>{&kLocal,           &kSeparate,        &kProcesses,
+                                                                  &tcp_transport(1), &tcp_transport(3), &far_tcp_transport()};
+    for (const auto& one : *contexts) list->push_back(one.get());
+    return list;
+  }();
+  return *all;
 }
 
-std::vector<const CircleTransport*> one_thread_transports() { return {&kLocal, &kSeparate}; }
+std::vector<const PeerGroupTransport*> one_thread_transports() { return {&kLocal, &kSeparate}; }
 
 }  // namespace seto::support

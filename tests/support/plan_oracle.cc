@@ -14,7 +14,7 @@ using Elements = std::vector<OracleElement>;
 
 constexpr std::uint64_t kSlice = 2;  // elements
 
-// Uneven, some of them none: a step that is wrong about which chunk it moves is wrong about how long it is.
+// Chunks have different lengths, some zero, so that a step that moves the wrong chunk moves the wrong number of elements.
 std::uint64_t length_of(std::uint32_t chunk) {
   constexpr std::uint64_t kLengths[] = {3, 5, 0, 4, 1};
   return kLengths[chunk % 5];
@@ -32,7 +32,7 @@ OracleElement contribution(Rank rank, std::uint32_t chunk, std::uint64_t at) {
   return {x, 1.0F + static_cast<float>(x >> 40) / static_cast<float>(1 << 24)};
 }
 
-// Neither commutes with a sum in wrapping integers: what was scaled or finished at the wrong place shows.
+// Neither operation commutes with a sum in wrapping integers, so a misplaced scaling or finish changes the result.
 OracleElement scaled(OracleElement value, Rank by) {
   const auto factor = static_cast<std::uint64_t>(by) * 2 + 3;
   return {value.exact * factor, value.rounded * (1.0F / (static_cast<float>(by) + 1.7F))};
@@ -41,7 +41,8 @@ OracleElement finished(OracleElement value, int ranks) {
   return {value.exact * 7 + 13, value.rounded / static_cast<float>(ranks)};
 }
 
-// As a codec: fewer bits. Done again it gives others, so that bytes that are not handed on show.
+// Like a codec, it removes bits. A second encoding gives other bits, so that a plan that does not forward the encoded bytes is
+// detected.
 OracleElement coded(OracleElement value) {
   const float larger = value.rounded * 1.01F;
   return {value.exact, std::ldexp(std::round(std::ldexp(larger, 8)), -8), true};
@@ -88,14 +89,14 @@ class Interleaving {
     std::uint32_t lane;
     std::uint32_t step;
     std::uint64_t slice;
-    std::vector<Elements> results;  // by chunk; empty: reads and writes chunk by chunk at its end
+    std::vector<Elements> results;  // by chunk; empty: the step reads and writes chunk by chunk at its end
   };
   struct RankState {
     std::vector<std::vector<Place>> spaces;  // input, output, scratch
     std::vector<std::uint64_t> done;         // by lane
-    std::vector<std::uint64_t> weight;       // by lane: who goes first when the scheduler is patient
+    std::vector<std::uint64_t> weight;       // by lane: its priority when the scheduler is patient
     std::vector<Flight> flights;
-    std::uint64_t position = 0;  // skewed
+    std::uint64_t position = 0;  // position in the skewed order
   };
   struct Message {
     std::uint64_t sent = 0;
@@ -139,8 +140,7 @@ class Interleaving {
     return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(length_of(chunk))};
   }
 
-  // ---- which steps can go on
-  // -----------------------------------------------------------------------------------------------------
+  // ---- steps that can run -----------------------------------------------------------------------------------------------------
 
   void collect(std::size_t rank, std::vector<std::pair<std::size_t, std::uint32_t>>& ready) {
     const Program& program = plan_.programs[rank];
@@ -209,7 +209,7 @@ class Interleaving {
   }
 
   // ---- one step of one slice
-  // ------------------------------------------------------------------------------------------------------
+  // ---------------------------------------------------------------------------------------------------
 
   void advance(std::pair<std::size_t, std::uint32_t> at) {
     const auto [rank, which] = at;
@@ -250,7 +250,7 @@ class Interleaving {
     }
   }
 
-  // The elements of slice `slice` of chunk i, as many as the step believes that the chunk has.
+  // The elements of slice `slice` of chunk i. The step determines their number.
   Elements read(std::size_t rank, const Flight& flight, std::uint32_t i) {
     const Program& program = plan_.programs[rank];
     const Step& step = program.steps[flight.step];
@@ -262,7 +262,7 @@ class Interleaving {
     }
     Elements result = sources.front();
     for (std::size_t e = 0; e < result.size(); ++e) {
-      double wide = result[e].rounded;  // types that accumulate wider round once a step, the others at every addition
+      double wide = result[e].rounded;  // types with a wider accumulator round once for each step, the others at every addition
       for (std::size_t s = 1; s < sources.size(); ++s) {
         result[e].exact += sources[s][e].exact;
         wide += sources[s][e].rounded;
@@ -316,8 +316,8 @@ class Interleaving {
     return {static_cast<std::ptrdiff_t>(begin), std::min(kSlice, length_of(chunk) - begin)};
   }
 
-  // ---- what came of it
-  // -----------------------------------------------------------------------------------------------------------
+  // ---- results
+  // -----------------------------------------------------------------------------------------------------------------
 
   std::optional<std::string> verdict() {
     for (const Program& program : plan_.programs)
@@ -357,7 +357,7 @@ class Interleaving {
   std::uint64_t room_ = 0;
   std::uint64_t slices_ = 1;
   std::uint64_t capacity_ = 1;
-  bool patient_ = false;  // weights decide, rarely chance: finds what must be delayed for long
+  bool patient_ = false;  // mostly weights decide: finds errors that need long delays
   std::vector<RankState> ranks_;
   std::vector<Message> messages_;
 };

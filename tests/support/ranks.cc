@@ -136,7 +136,7 @@ Job::Job(Kind kind, int ranks, const Body& body)
   void* const shared = mmap(nullptr, sizeof(JobBoard), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) std::abort();
   board_ = new (shared) JobBoard;
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // what ranks leave behind becomes ours, where it is found
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of ranks become children of this process, which detects them
   std::fflush(nullptr);
   const pid_t parent = getpid();
   for (int rank = 0; rank < static_cast<int>(children_.size()); ++rank) {
@@ -151,7 +151,7 @@ void Job::run_child(int rank, pid_t parent, const Body& body) {
   if (getppid() != parent) _exit(3);
   const int inherited = failed_parts();
   void* first[1];
-  (void)backtrace(first, 1);  // loads what the handler must not load
+  (void)backtrace(first, 1);  // loads the library that the signal handler must not load
   std::signal(SIGUSR2, print_own_stack);
   if (kind_ == Kind::processes) {
     body(Seat{rank, ranks_, *board_});
@@ -195,7 +195,7 @@ void Job::kill(int rank) {
 void Job::dump_stacks(pid_t pid) const {
   for (const std::string& thread : names_in("/proc/" + std::to_string(pid) + "/task")) {
     syscall(SYS_tgkill, pid, std::atoi(thread.c_str()), SIGUSR2);
-    poll(nullptr, 0, kDumpMs);  // only so that two texts do not mix
+    poll(nullptr, 0, kDumpMs);  // so that two texts do not mix
   }
 }
 
@@ -227,7 +227,7 @@ void Job::finish() {
           << (WIFSIGNALED(state) ? "signal " + std::to_string(WTERMSIG(state))
                                  : "exit status " + std::to_string(WEXITSTATUS(state)));
   }
-  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a process is left over";
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a process was left behind";
 }
 
 std::set<std::string> Job::sockets() const {

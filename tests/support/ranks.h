@@ -15,8 +15,8 @@
 
 namespace seto::testing {
 
-// How the ranks of a job run. Threads are those of one process that is forked for them: the test's own process never uses the
-// library, so that one job may follow another.
+// How the ranks of a job run. Threads are those of one process that is forked for them, because the test's own process must never
+// use the library, so that one job may follow another.
 enum class Kind : std::uint8_t { processes, threads };
 std::string name_of(Kind kind);
 
@@ -26,28 +26,28 @@ inline constexpr int kMostRanks = 16;
 struct JobBoard {
   std::atomic<std::uint32_t> id_ready{0};
   setoUniqueId id{};
-  std::array<std::atomic<std::uint64_t>, kMostRanks> counter{};  // whatever the body counts, by rank
-  std::array<std::atomic<std::uint64_t>, kMostRanks> time_ns{};  // of the monotonic clock
+  std::array<std::atomic<std::uint64_t>, kMostRanks> counter{};  // a counter of the body, by rank
+  std::array<std::atomic<std::uint64_t>, kMostRanks> time_ns{};  // times of the monotonic clock
   std::array<std::atomic<std::uint64_t>, kMostRanks> figure{};
   std::atomic<std::uint64_t> signal{0};  // from the test to the ranks
 };
 
-// One rank's place in a job.
+// One rank's handle of a job.
 struct Seat {
   int rank = 0;
   int ranks = 1;
   JobBoard& board;
 
-  // The unique id of the job, which rank 0 makes. Blocks until it has.
+  // The unique id of the job, which rank 0 makes. Blocks until it exists.
   [[nodiscard]] setoUniqueId id() const;
-  // A communicator of all ranks; null after a failure, which it has reported.
+  // Makes a communicator of all ranks. Returns null after a failure, which it has reported.
   [[nodiscard]] setoComm_t join() const;
   [[nodiscard]] setoComm_t join(setoConfig_t config) const;
-  // Until every rank has said the same thing. Not through the library. False after 30 s.
+  // Waits until every rank has passed the same count, without the library. Returns false after 30 s.
   bool meet(std::uint64_t count) const;
 };
 
-// With an init deadline that is shorter than that of the test.
+// A config with an init deadline that is shorter than that of the test.
 setoConfig_t config_of_test();
 
 // A call's result with its text.
@@ -60,11 +60,11 @@ struct Answer {
 Answer answer(setoResult_t code);
 std::ostream& operator<<(std::ostream& stream, const Answer& one);
 
-// A blocking all_reduce of ints with a right result: the communicator works.
+// Makes a blocking all_reduce of ints and checks the result: the communicator works.
 void expect_works(setoComm_t comm, const Seat& seat);
 
-// Forks the ranks and runs the body in each. A rank passes if its body reports no failure and it exits with 0. Everything ends
-// with the test. Use it while the test's process has one thread.
+// Forks the ranks and runs the body in each. A rank passes if its body reports no failure and it exits with 0. All ranks end with
+// the test. Use it while the test's process has one thread.
 class Job final {
  public:
   using Body = std::function<void(const Seat&)>;
@@ -76,13 +76,14 @@ class Job final {
 
   [[nodiscard]] JobBoard& board() { return *board_; }
   [[nodiscard]] pid_t pid(int rank) const { return children_[static_cast<std::size_t>(rank)].pid; }
-  // Blocks until the counter of a rank is at least so much; false at the end of the job's time.
+  // Blocks until the counter of a rank has this value; returns false at the end of the job's time.
   bool reached(int rank, std::uint64_t count);
-  // SIGKILL; that end is then the right one.
+  // Sends SIGKILL, which is then the expected end of the rank.
   void kill(int rank);
-  // Until all have ended. Whoever has not at the end of the job's time has its stacks printed, and the test fails.
+  // Waits until all ranks have ended. At the end of the job's time it prints the stacks of the remaining ranks, and the test
+  // fails.
   void finish();
-  // Of the living ranks, by name: local sockets, as /proc/net/unix shows them.
+  // The local sockets of the living ranks, by name, as in /proc/net/unix.
   [[nodiscard]] std::set<std::string> sockets() const;
 
  private:
@@ -101,7 +102,7 @@ class Job final {
   std::vector<Child> children_;
 };
 
-// Both at once: run and finish.
+// Runs a job and finishes it.
 void run_ranks(Kind kind, int ranks, const Job::Body& body);
 
 }  // namespace seto::testing

@@ -8,7 +8,7 @@
 
 namespace seto::testing {
 
-// A buffer of any size that is the same piece of memory again and again: for counts beyond what the machine has. The piece is a
+// A buffer of any size that maps the same piece of memory repeatedly, for counts beyond the memory of the machine. The piece is a
 // multiple of the page size.
 class RepeatedMemory final {
  public:

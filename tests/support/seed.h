@@ -8,11 +8,11 @@
 
 namespace seto::testing {
 
-// Another one in each run, printed; the same again with --gtest_random_seed.
+// A new seed for each run, which is printed; --gtest_random_seed repeats it.
 inline std::uint64_t chosen_seed() {
   const auto asked = static_cast<std::uint64_t>(::testing::GTEST_FLAG(random_seed));
   const std::uint64_t seed = asked != 0 ? asked : 1 + std::random_device{}() % 99'999;
-  std::printf("seed %llu (again: --gtest_random_seed)\n", static_cast<unsigned long long>(seed));
+  std::printf("seed %llu (repeat with --gtest_random_seed)\n", static_cast<unsigned long long>(seed));
   return seed;
 }
 

@@ -17,25 +17,26 @@ bool eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-Status RoomBootstrap::step(Deadline until) {
+Status SharedMemoryBootstrap::step(Deadline until) {
   const std::uint64_t own = ++room_.places[static_cast<std::size_t>(seat_.rank)].steps;
   for (Rank rank = 0; rank < seat_.size; ++rank)
     for (; room_.places[static_cast<std::size_t>(rank)].steps < own; sched_yield())
-      if (until.passed()) return failure(Code::timeout, "rank %d did not come to the room", rank);
+      if (until.passed()) return failure(Code::timeout, "rank %d did not arrive", rank);
   return {};
 }
 
-Result<std::vector<std::string>> RoomBootstrap::all_gather(std::string mine, Deadline until) {
+Result<std::vector<std::string>> SharedMemoryBootstrap::all_gather(std::string mine, Deadline until) {
   ++gathers_;
   if (holds_.before) holds_.before(gathers_);
-  Room::Place& own = room_.places[static_cast<std::size_t>(seat_.rank)];
-  if (mine.size() > Room::kMostBytes) return failure(Code::invalid_argument, "a message too large for the room");
+  SharedMemoryRanks::Place& own = room_.places[static_cast<std::size_t>(seat_.rank)];
+  if (mine.size() > SharedMemoryRanks::kMostBytes)
+    return failure(Code::invalid_argument, "the message is too large for the shared memory");
   own.size = mine.size();
   std::copy(mine.begin(), mine.end(), own.bytes.begin());
   SETO_TRY(step(until));
   std::vector<std::string> all;
   for (Rank rank = 0; rank < seat_.size; ++rank) {
-    const Room::Place& place = room_.places[static_cast<std::size_t>(rank)];
+    const SharedMemoryRanks::Place& place = room_.places[static_cast<std::size_t>(rank)];
     all.emplace_back(place.bytes.data(), place.size);
   }
   SETO_TRY(step(until));

@@ -14,7 +14,7 @@
 
 namespace seto::testing {
 
-// Zeros that the processes forked later share.
+// Zeroed memory that processes forked later share.
 template <class T>
 class Shared final {
  public:
@@ -34,34 +34,35 @@ class Shared final {
   T* value_;
 };
 
-// True once the condition holds; false after 30 s.
+// Polls until the condition holds. Returns false after 30 s.
 bool eventually(const std::function<bool()>& condition);
 
-// Where ranks of one machine gather, in memory that they share. One communicator after another.
-struct Room {
+// An all-gather of the ranks of one machine, in memory that they share. One communicator is made after another.
+struct SharedMemoryRanks {
   static constexpr std::size_t kMostRanks = 8;
   static constexpr std::size_t kMostBytes = 16 << 10;
   struct Place {
-    std::atomic<std::uint64_t> steps{0};  // two for each gather: it has written, it has read
+    std::atomic<std::uint64_t> steps{0};  // two for each gather: after writing, after reading
     std::size_t size = 0;
     std::array<char, kMostBytes> bytes{};
   };
   std::array<Place, kMostRanks> places;
 };
 
-// A test may hold a rank in its gathers, to bring about one order of events among many.
+// Lets a test delay a rank in its gathers, to bring about a certain order of events.
 struct Holds {
-  std::function<void(int gather)> before{};  // counted from 1; its message is said after it
-  std::function<void(int gather)> after{};   // it knows what all said
+  std::function<void(int gather)> before{};  // called with the number of the gather, from 1, before the rank writes its message
+  std::function<void(int gather)> after{};   // called after the rank has read all messages
 };
 
-class RoomBootstrap final : public Bootstrap {
+class SharedMemoryBootstrap final : public Bootstrap {
  public:
   struct Seat {
     Rank rank = 0;
     int size = 1;
   };
-  RoomBootstrap(Room& room, Seat seat, Holds holds = {}) : room_(room), seat_(seat), holds_(std::move(holds)) {}
+  SharedMemoryBootstrap(SharedMemoryRanks& room, Seat seat, Holds holds = {})
+      : room_(room), seat_(seat), holds_(std::move(holds)) {}
 
   [[nodiscard]] Rank rank() const override { return seat_.rank; }
   [[nodiscard]] int size() const override { return seat_.size; }
@@ -70,7 +71,7 @@ class RoomBootstrap final : public Bootstrap {
  private:
   Status step(Deadline until);
 
-  Room& room_;
+  SharedMemoryRanks& room_;
   Seat seat_;
   Holds holds_;
   int gathers_ = 0;

@@ -16,10 +16,10 @@ std::string failure_text(const Result<T>& result) {
   return result.ok() ? "it succeeded" : std::string(result.status().text());
 }
 
-// The front door of a process, on loopback, ended with the test.
-struct Doorway {
+// The TcpConnector of a process, on loopback. It ends with the test.
+struct TestConnector {
   std::unique_ptr<ControlThread> control = ControlThread::create().value();
-  std::unique_ptr<FrontDoor> door = FrontDoor::create(*control, {"lo", ""}).value();
+  std::unique_ptr<TcpConnector> connector = TcpConnector::create(*control, {"lo", ""}).value();
 };
 
 struct Pairing {
@@ -29,13 +29,20 @@ struct Pairing {
   std::uint32_t index = 0;
 };
 
-inline Visit visit_to(const Doorway& remote, const Pairing& pairing, Deadline until = later()) {
-  return {remote.door->address(), kPurposeData,  pairing.mine,  pairing.theirs,
-          pairing.attempt,        pairing.index, key_of_test(), until};
+inline ConnectRequest request_to(const TestConnector& remote, const Pairing& pairing, Deadline until = later()) {
+  return {remote.connector->address(),
+          kPurposeData,
+          pairing.mine,
+          pairing.theirs,
+          pairing.attempt,
+          pairing.index,
+          key_of_test(),
+          until};
 }
 
-inline Result<PrivateFd> meet_at(const Doorway& own, const Doorway& remote, const Pairing& pairing, Deadline until = later()) {
-  return own.door->meet(visit_to(remote, pairing, until));
+inline Result<PrivateFd> connect_to(const TestConnector& own, const TestConnector& remote, const Pairing& pairing,
+                                    Deadline until = later()) {
+  return own.connector->connect(request_to(remote, pairing, until));
 }
 
 }  // namespace seto::testing

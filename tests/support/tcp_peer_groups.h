@@ -1,10 +1,19 @@
 #pragma once
 
+#include <utility>
+
+#include "src/base/fork.h"
 #include "tests/support/peer_groups.h"
 
 namespace seto::support {
 
-// Members as threads of one process, joined by TCP over loopback: `sockets` between each two.
-const CircleTransport& tcp_transport(std::size_t sockets);
+// Members as threads of one process, joined by TCP over loopback, with `sockets` sockets between each two.
+const PeerGroupTransport& tcp_transport(std::size_t sockets);
+
+// The same with four sockets, and windows as over 60 ms.
+const PeerGroupTransport& far_tcp_transport();
+
+// The two ends of a new TCP connection.
+std::pair<PrivateFd, PrivateFd> connected_over_loopback();
 
 }  // namespace seto::support

@@ -1,4 +1,5 @@
-"""The direction of dependency between folders (DESIGN: base <- device, topology, plan <- ... <- command, bench, examples)."""
+"""The direction of dependency between folders (DESIGN: base <- device, topology, plan <- ... <- command, bench, examples), and
+between the rooms of a folder."""
 
 import re
 
@@ -6,12 +7,14 @@ from tree import Breach, Tree, folder_of
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
 
-# Every folder with what it may include besides itself. A folder that is not here may not exist: decide first where it stands.
+# Every folder with what it may include besides itself. A folder that is missing here may not exist: decide first on its position.
 _BASE = {"src/base"}
 _LEAVES = _BASE | {"src/device", "src/topology"}
 _TRANSPORT = _LEAVES | {"transports"}
 _ENGINE = _TRANSPORT | {"src/plan", "src/codec"}
-_CORE = _ENGINE | {"src/engine", "algorithms", "transports/slots", "transports/local", "transports/shm", "transports/tcp", "src/net", "src/bootstrap", "src/control"}
+# Transports that connect contexts over a medium, and the control plane that they use for that.
+_MEDIUM = _TRANSPORT | {"src/net", "src/control"}
+_CORE = _ENGINE | {"src/engine", "algorithms", "transports/shm", "transports/tcp", "src/net", "src/bootstrap", "src/control"}
 ALLOWED = {
     "include": set(),
     "src/base": set(),
@@ -23,23 +26,34 @@ ALLOWED = {
     "src/bootstrap": _BASE | {"src/net"},
     "src/control": _BASE | {"src/net"},
     "algorithms": _BASE | {"src/plan", "src/topology"},
-    "transports": _LEAVES,
+    "transports": _LEAVES | {"src/net"},
     "transports/slots": _TRANSPORT,
-    "transports/local": _TRANSPORT | {"transports/slots"},
-    "transports/shm": _TRANSPORT | {"transports/slots"},
-    "transports/tcp": _TRANSPORT | {"src/net"},
+    "transports/shm": _MEDIUM | {"transports/slots"},
+    "transports/tcp": _MEDIUM,
     "src/engine": _ENGINE,
     "src/core": _CORE,
-    "src/api": _CORE | {"src/core", "include"},
+    "src/report": _CORE | {"src/core"},
+    "src/api": _CORE | {"src/core", "src/report", "include"},
     "src/command": {"src/base", "include"},
     "src/torch": {"include"},
     "bench": {"src/base", "include"},
     "examples": {"include"},
 }
-# These look inside: tests anywhere, micro-benchmarks at what they measure.
+# Folders with rooms. A room includes only itself and the rooms before it. "." stands for the files outside any room.
+ROOMS = {
+    "src/core": ["record", "call", "choice", "progress", "connect", "launch", "communicator", "host_stream", "dump"],
+    "src/control": [".", "liveness", "local", "network", "channel"],
+    "src/bootstrap": [".", "rendezvous", "tree", "providers"],
+    "src/api": ["support", "lifetime", "calls"],
+    "src/topology": [".", "graph", "search", "xml", "draw", "discovery"],
+    "src/engine": [".", "simulation"],
+}
+# These may include any folder: tests, and micro-benchmarks of internal code.
 UNBOUND = ("tests/", "bench/micro/")
-# Only these stand on another transport: the slot ring of ranks that share memory.
+# The only folder of a transport that another transport may include: the rings of slots of contexts that share memory.
 SHARED_TRANSPORT = "transports/slots"
+# The only file above the transports that may name one. All other files use the interfaces in transports/*.h.
+TRANSPORT_LIST = "src/core/connect/transport_list.cc"
 
 
 def included(tree: Tree, name: str):
@@ -65,13 +79,36 @@ def check(tree: Tree):
         for number, path in included(tree, name) if bound else ():
             target = folder_of(path)
             if target == source:
+                yield from against_the_order(name, number, path, source)
                 continue
             edges.setdefault((source, target), (name, number))
             if target not in ALLOWED[source]:
                 yield Breach(name, number, f"{source} may not include {target} ({path})")
             elif is_transport(source) and is_transport(target) and target != SHARED_TRANSPORT:
                 yield Breach(name, number, f"a transport may not include another: {target}")
+            elif is_transport(target) and not is_transport(source) and name != TRANSPORT_LIST:
+                yield Breach(name, number, f"only {TRANSPORT_LIST} may name a transport ({path})")
     yield from mutual(edges)
+
+
+def against_the_order(name: str, number: int, path: str, folder: str):
+    """Finds includes from one room of the folder to a room that comes after it."""
+    if folder not in ROOMS:
+        return
+    order = ROOMS[folder]
+    source, target = room_of(name, folder), room_of(path, folder)
+    for file, room in ((name, source), (path, target)):
+        if room not in order:
+            yield Breach(file, 1, f"{folder} has no room {room} (tests/tidy/layering.py)")
+            return
+    if order.index(target) > order.index(source):
+        yield Breach(name, number, f"room {source} of {folder} may not include room {target}, which comes after it ({path})")
+
+
+def room_of(name: str, folder: str) -> str:
+    """The room of a file: src/core/call/ids.h -> call; src/control/handshake.h -> "."."""
+    inside = name.removeprefix(folder + "/").split("/")
+    return inside[0] if len(inside) > 1 else "."
 
 
 def is_transport(folder: str) -> bool:
@@ -79,7 +116,7 @@ def is_transport(folder: str) -> bool:
 
 
 def mutual(edges: dict):
-    """Pairs of folders that include each other, whatever the table says."""
+    """Finds pairs of folders that include each other, independent of the table."""
     for (source, target), (name, number) in sorted(edges.items()):
         if source < target and (target, source) in edges:
             yield Breach(name, number, f"{source} and {target} include each other (also in {edges[target, source][0]})")

@@ -1,4 +1,4 @@
-"""C++ as far as tidy needs it: code without comments and literals, and where functions begin and end."""
+"""The parts of C++ that tidy needs: code without comments and literals, and the first and last line of functions."""
 
 import dataclasses
 import re
@@ -11,7 +11,7 @@ _SKIPPED = re.compile(
     re.DOTALL)
 _DIRECTIVE = re.compile(r'^[ \t]*#(?:[^\n\\]|\\.)*(?:\\\n[^\n]*)*', re.MULTILINE)
 _ACCESS = re.compile(r'\b(public|protected|private)\s*:(?!:)')
-# What opens a brace that is no function.
+# Keywords before a brace that does not open a function.
 _SCOPE = re.compile(r'\b(namespace|class|struct|union|enum|extern)\b')
 _CONTROL = re.compile(r'\b(if|for|while|switch|catch|do|else|try)\b')
 
@@ -35,7 +35,7 @@ class Function:
 
 
 def functions(text: str) -> list[Function]:
-    """Outermost function bodies: a lambda counts as part of the function around it."""
+    """Finds the outermost function bodies; a lambda is part of the function around it."""
     code = _ACCESS.sub(lambda match: ' ' * (len(match[0]) - 1) + ';', blanked(text))
     found, stack, start = [], [], 0
     inside = 0  # depth of braces in the function now open

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tries each check of tidy on small trees: what it must find, and what it must leave alone."""
+"""Tests each check of tidy on small trees: breaches that it must find, and text that it must accept."""
 
 import pathlib
 import sys
@@ -8,6 +8,7 @@ import unittest
 
 import headers
 import layering
+import paths
 import sizes
 import words
 from scanner import blanked, functions
@@ -51,11 +52,25 @@ class Layering(unittest.TestCase):
         self.assertEqual(len(self.check(files)), 2)
 
     def test_transport_may_not_include_another_except_slots(self):
-        files = {"transports/slots/ring.h": "", "transports/local/local.h": "",
+        files = {"transports/slots/ring.h": "", "transports/tcp/tcp.h": "",
                  "transports/shm/a.cc": '#include "transports/slots/ring.h"\n',
-                 "transports/shm/b.cc": '#include "transports/local/local.h"\n'}
-        self.assertEqual(self.check(files), ["transports/shm/b.cc:1: transports/shm may not include transports/local "
-                                             "(transports/local/local.h)"])
+                 "transports/shm/b.cc": '#include "transports/tcp/tcp.h"\n'}
+        self.assertEqual(self.check(files), ["transports/shm/b.cc:1: transports/shm may not include transports/tcp "
+                                             "(transports/tcp/tcp.h)"])
+
+    def test_one_file_of_core_names_the_transports(self):
+        files = {"transports/shm/shm.h": "", "transports/tcp/tcp.h": "", "transports/transport.h": "",
+                 "src/core/connect/transport_list.cc": '#include "transports/shm/shm.h"\n#include "transports/tcp/tcp.h"\n',
+                 "src/core/connect/context.cc": '#include "transports/transport.h"\n#include "transports/tcp/tcp.h"\n',
+                 "src/core/record/a.cc": '#include "transports/shm/shm.h"\n'}
+        self.assertEqual(self.check(files), [
+            "src/core/connect/context.cc:2: only src/core/connect/transport_list.cc may name a transport (transports/tcp/tcp.h)",
+            "src/core/record/a.cc:1: only src/core/connect/transport_list.cc may name a transport (transports/shm/shm.h)"])
+
+    def test_core_does_not_name_the_slots_of_shared_memory_at_all(self):
+        files = {"transports/slots/pool.h": "", "src/core/connect/transport_list.cc": '#include "transports/slots/pool.h"\n'}
+        self.assertEqual(self.check(files), ["src/core/connect/transport_list.cc:1: src/core may not include transports/slots "
+                                             "(transports/slots/pool.h)"])
 
     def test_engine_sees_the_interface_of_transports_only(self):
         files = {"transports/transport.h": "", "transports/shm/shm.h": "",
@@ -78,6 +93,17 @@ class Layering(unittest.TestCase):
         files = {"src/engine/engine.h": "", "tests/unit/engine/a_test.cc": '#include "src/engine/engine.h"\n',
                  "bench/micro/a_bench.cc": '#include "src/engine/engine.h"\n'}
         self.assertEqual(self.check(files), [])
+
+    def test_a_room_includes_only_rooms_before_it(self):
+        files = {"src/core/call/ids.h": '#include "src/core/record/entry.h"\n', "src/core/record/entry.h": ""}
+        self.assertEqual(self.check(files), [])
+        files = {"src/core/call/ids.h": "", "src/core/record/entry.h": '#include "src/core/call/ids.h"\n'}
+        self.assertEqual(self.check(files), ["src/core/record/entry.h:1: room record of src/core may not include room call, "
+                                             "which comes after it (src/core/call/ids.h)"])
+
+    def test_a_file_of_an_unknown_room_is_found(self):
+        files = {"src/core/attic/a.h": '#include "src/core/call/ids.h"\n', "src/core/call/ids.h": ""}
+        self.assertIn("src/core has no room attic", self.check(files)[0])
 
     def test_the_table_itself_has_no_circle(self):
         reach = {folder: set(targets) for folder, targets in layering.ALLOWED.items()}
@@ -140,8 +166,20 @@ class Sizes(unittest.TestCase):
                          ["src/base/a.cc:2: f has 71 lines: a function has at most 70"])
 
     def test_long_file(self):
-        files = {"src/base/a.cc": "\n" * 601, "src/base/b.cc": "", "src/base/c.cc": ""}
-        self.assertEqual(self.check(files), ["src/base/a.cc:601: 601 lines: a file has at most 600"])
+        files = {"src/base/a.cc": "\n" * 451, "src/base/b.cc": "", "src/base/c.cc": ""}
+        self.assertEqual(self.check(files), ["src/base/a.cc:451: 451 lines: a file has at most 450"])
+
+    def test_a_long_header_is_fine_until_another_folder_includes_it(self):
+        files = {"src/base/a.h": "\n" * 151, "src/base/a.cc": '#include "src/base/a.h"\n', "src/base/b.cc": ""}
+        self.assertEqual(self.check(files), [])
+        self.assertIn("a header that other folders include has at most 150",
+                      self.check({**files, "src/plan/b.cc": '#include "src/base/a.h"\n', "src/plan/README.md": ""})[0])
+
+    def test_a_header_and_its_source_are_one_unit(self):
+        files = {f"src/base/f{number}.{suffix}": "" for number in range(18) for suffix in ("h", "cc")}
+        self.assertEqual(self.check(files), [])
+        self.assertEqual(self.check({**files, "src/base/more.h": ""}),
+                         ["src/base:0: 19 units (a header and its source are one): a folder has at most 18"])
 
     def test_median(self):
         self.assertIn("the median file has 151 lines", self.check({"src/base/a.cc": "\n" * 151})[0])
@@ -150,6 +188,11 @@ class Sizes(unittest.TestCase):
         self.assertEqual(texts(sizes.check(Tree({"src/plan/a.cc": ""}))),
                          ["src/plan/README.md:0: is missing: each folder has one"])
         self.assertIn("at most 60", self.check({"src/base/README.md": "x\n" * 61})[0])
+
+    def test_each_room_has_a_short_readme(self):
+        files = {"src/core/README.md": "", "src/core/call/a.cc": ""}
+        self.assertEqual(self.check(files), ["src/core/call/README.md:0: is missing: each room has one"])
+        self.assertIn("at most 30", self.check({**files, "src/core/call/README.md": "x\n" * 31})[0])
 
     def test_ratio_counts_tests_against_sources(self):
         tree = Tree({"tests/unit/a_test.cc": "\n" * 8, "src/base/a.cc": "\n" * 10, "bench/b.cc": "\n" * 99})
@@ -173,7 +216,7 @@ class Words(unittest.TestCase):
         self.assertEqual(len(self.check("src/base/a.cc", "// FIXME\n")), 1)
 
     def test_text_of_others(self):
-        for text in ("Copyright (c) 2020 Somebody", "// Copyright 2019 Somebody", "// SPDX-License-Identifier: MIT"):
+        for text in ("Copyright (c) 2020 A. Person", "// Copyright 2019 A. Person", "// SPDX-License-Identifier: MIT"):
             self.assertEqual(len(self.check("src/base/a.h", text)), 1, text)
         self.assertEqual(self.check("LICENSE", "Copyright (c)"), [])
         self.assertEqual(self.check("README.md", "the copyright of its authors"), [])
@@ -185,6 +228,45 @@ class Words(unittest.TestCase):
     def test_sleeping_in_words_or_in_tools_is_fine(self):
         self.assertEqual(self.check("src/base/a.cc", "// never sleep(1)\nsleepers(2); epoll_sleep();\n"), [])
         self.assertEqual(self.check("dev", "sleep(1)\n"), [])
+
+
+    def test_words_of_stories(self):
+        self.assertEqual(self.check("src/net/a.h", "// The stranger waits.\n"),
+                         ["src/net/a.h:1: 'stranger' is not a term of this field: write unauthenticated peer or connection"])
+        for text in ("Nobody reads it.", "int neighbours = 2;", "the front door", "see the bulletins"):
+            self.assertEqual(len(self.check("docs/a.md", text)), 1, text)
+
+    def test_words_that_only_contain_one_of_them_are_fine(self):
+        for text in ("slots::Doorbell rings", "int doors_open = 1;", "whatever the size is", "GuestOS"):
+            self.assertEqual(self.check("docs/a.md", text), [], text)
+
+    def test_a_comment_begins_with_its_subject(self):
+        self.assertEqual(self.check("src/net/a.cc", "int a;\n// Of one thread.\n"),
+                         ["src/net/a.cc:2: a comment begins with 'Of': begin with the subject"])
+        for text in ("// What breaks a link: a reset.", "  // Who calls it.", "/* Whose turn. */", "/** What it returns. */"):
+            self.assertEqual(len(self.check("include/seto/a.h", text)), 1, text)
+        self.assertEqual(len(self.check("dev.sh", "# What the host has\n")), 1)
+
+    def test_later_lines_code_and_documents_may_begin_so(self):
+        self.assertEqual(self.check("src/net/a.cc", "// The values\n// Of both ranks.\nint Of;\nint b;  // Of a thread\n"), [])
+        self.assertEqual(self.check("src/net/a.cc", "// Offsets.\n\n// Whole pages.\n#if Of\n#endif\n"), [])
+        self.assertEqual(self.check("docs/a.md", "# What it is\n"), [])
+
+
+class Paths(unittest.TestCase):
+    def check(self, files, others=()):
+        return texts(paths.check(Tree(files, None, frozenset(others))))
+
+    def test_a_path_in_backticks_must_exist(self):
+        files = {"README.md": "see `src/base/log.h`, `src/base`, `src/base/log` and `src/gone.cc`\n", "src/base/log.h": ""}
+        self.assertEqual(self.check(files), ["README.md:1: names src/gone.cc, which does not exist"])
+
+    def test_a_link_is_relative_to_its_document(self):
+        files = {"docs/a.md": "[b](b.md) [c](../c.md#part) [web](https://example.org/x) ![p](p.svg) [d](d.md)\n", "docs/b.md": "", "c.md": ""}
+        self.assertEqual(self.check(files, ["docs/p.svg"]), ["docs/a.md:1: names docs/d.md, which does not exist"])
+
+    def test_history_may_name_what_is_gone(self):
+        self.assertEqual(self.check({"CHANGELOG.md": "`src/gone.cc`\n", "docs/decisions/0001-a.md": "`src/gone.cc`\n"}), [])
 
 
 class Headers(unittest.TestCase):
@@ -219,7 +301,7 @@ class Headers(unittest.TestCase):
             good = {"src/base/a.h": "#pragma once\ntypedef int Number;\n",
                     "src/base/b.h": '#pragma once\n#include "src/base/a.h"\nNumber f();\n'}
             self.assertEqual(self.check(good, cache), [])
-            self.assertEqual(len(list(cache.iterdir())), 2)
+            self.assertEqual(sum(path.is_file() for path in cache.iterdir()), 2)
             bad = {**good, "src/base/a.h": "#pragma once\ntypedef int Other;\n"}
             self.assertEqual(len(self.check(bad, cache)), 1)
 

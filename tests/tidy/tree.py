@@ -1,4 +1,4 @@
-"""The repository as the checks see it: names and texts of files, and to which folder of the design each belongs."""
+"""The repository as the checks see it: names and texts of files, and the folder of the design to which each belongs."""
 
 import dataclasses
 import functools
@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 
 SOURCE_SUFFIXES = (".h", ".hpp", ".c", ".cc")
-# Layers with sub-folders that are layers of their own.
+# Folders whose sub-folders are layers.
 NESTED = ("src", "transports")
 BINARY_SUFFIXES = (".png", ".svg", ".gz", ".bin")
 
@@ -23,20 +23,22 @@ class Breach:
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
-    """root is None for a tree made up by a test."""
+    """root is None for a tree of a test. `others` are files without text, such as pictures."""
 
     files: dict[str, str]
     root: pathlib.Path | None = None
+    others: frozenset[str] = frozenset()
 
     @staticmethod
     def of_repository(root: pathlib.Path) -> "Tree":
-        texts = {}
+        texts, others = {}, set()
         for name in names_in(root):
             path = root / name
             if path.suffix in BINARY_SUFFIXES or path.is_symlink() or not path.is_file() or "_corpus/" in name:
+                others.add(name)
                 continue
             texts[name] = path.read_text(encoding="utf-8", errors="replace")
-        return Tree(texts, root)
+        return Tree(texts, root, frozenset(others))
 
     @functools.lru_cache
     def sources(self) -> tuple[str, ...]:
@@ -50,7 +52,7 @@ class Tree:
 
 
 def names_in(root: pathlib.Path) -> list[str]:
-    """What git tracks or would track; every file but build trees where there is no git (a source archive)."""
+    """The files that git tracks or would track; without git (a source archive) every file except build trees."""
     git = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         listing = subprocess.run(git, capture_output=True, check=True).stdout.decode()
@@ -61,7 +63,7 @@ def names_in(root: pathlib.Path) -> list[str]:
 
 
 def folder_of(name: str) -> str:
-    """src/base/log.h -> src/base; transports/transport.h -> transports; bench/common/x.h -> bench."""
+    """The folder of a file: src/base/log.h -> src/base; transports/transport.h -> transports; bench/common/x.h -> bench."""
     parts = name.split("/")
     if parts[0] in NESTED and len(parts) > 2:
         return "/".join(parts[:2])

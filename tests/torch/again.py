@@ -1,6 +1,6 @@
-"""Groups one after another over one store, as in a notebook. Started by test_misuse.py."""
+"""Groups one after another over one store, as in a notebook. test_misuse.py starts it."""
 
-import ranks  # noqa: F401 - makes seto known where torch loads no plugins
+import ranks  # noqa: F401 - registers seto if torch loads no plugins
 import torch
 import torch.distributed as dist
 

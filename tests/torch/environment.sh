@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # environment.sh ROOT FOLDER --install           makes a clean environment in FOLDER and installs the wheel of ROOT there
-# environment.sh ROOT FOLDER COMMAND [ARGUMENT]  runs something of that environment
-# PyTorch and what builds a wheel come from the environment that FOLDER lies in, if it lies in one, else from ROOT/build-torch. That is
-# not written to.
+# environment.sh ROOT FOLDER COMMAND [ARGUMENT]  runs a command of that environment
+# PyTorch and the tools that build a wheel come from the environment that contains FOLDER, if there is one, else from
+# ROOT/build-torch, which is not changed.
 set -euo pipefail
 root=$1 folder=$2
 shift 2
@@ -20,8 +20,8 @@ if [[ $1 == --install ]]; then
   "$base/bin/python" -m venv "$folder"
   packages=$("$base/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   echo "$packages" >"$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth"
-  # Warnings as errors, and compilers by the same names: the library's objects are then those that the compiler cache has from the
-  # build (of a Python that was built with g++, scikit-build-core would call g++ what is c++ there).
+  # Warnings are errors, and the compilers have the same names as in the build, so that the compiler cache has the library's
+  # objects. With a Python that was built with g++, scikit-build-core would otherwise call g++ where the build calls c++.
   options=(-C cmake.define.SETO_WERROR=ON)
   for compiler in CMAKE_C_COMPILER CMAKE_CXX_COMPILER; do
     path=$(sed -n "s/^$compiler:[A-Z]*=//p" build/CMakeCache.txt 2>/dev/null || true)

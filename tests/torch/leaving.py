@@ -1,6 +1,6 @@
-"""A program that ends with works under way and destroys nothing; started by test_misuse.py."""
+"""A program that ends with works under way and without destroying its groups; test_misuse.py starts it."""
 
-import ranks  # noqa: F401 - makes seto known where torch loads no plugins
+import ranks  # noqa: F401 - registers seto if torch loads no plugins
 import torch
 import torch.distributed as dist
 

@@ -1,11 +1,11 @@
-"""What became of tests, for suites that others wrote."""
+"""The outcomes of tests, for suites of PyTorch."""
 
 import time
 import unittest
 
 
 class Outcomes(unittest.TestResult):
-    """What became of each test, and a line of progress for each."""
+    """Stores the outcome of each test, and prints a line of progress for each."""
 
     def __init__(self, total: int, parts_of_name: int = 1) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Outcomes(unittest.TestResult):
     addError = addFailure
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
-        self._note(test, "FAIL", "it was expected to fail, and did not")
+        self._note(test, "FAIL", "it was expected to fail, but passed")
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: "tuple | None") -> None:
         if err is not None:

@@ -1,4 +1,4 @@
-"""The suites in test/distributed of a checkout of PyTorch, of the version that is installed: each file over gloo, and over seto in its place."""
+"""The suites in test/distributed of a checkout of PyTorch, of the installed version: each file over gloo, and over seto in its place."""
 
 import argparse
 import collections
@@ -14,7 +14,7 @@ import unittest
 import stand_in
 from outcomes import Outcomes
 
-# What runs on tensors in host memory over gloo. DTensor's are in tensor/ in newer versions.
+# The files that run on tensors in host memory over gloo. Newer versions have DTensor's files in tensor/.
 DTENSOR = ("api", "dtensor", "redistribute", "init", "tensor_ops", "view_ops", "math_ops", "embedding_ops", "optimizers", "random_ops", "dtensor_compile")
 FILES = (
     "test_c10d_common.py",
@@ -47,7 +47,7 @@ ByTest = "dict[str, tuple[str, str]]"
 
 
 def run(folder: str, names: "list[str] | None", only: str) -> int:
-    """Prints what gloo and seto make of each file. The number of tests that gloo passes and seto does not."""
+    """Prints the outcomes of each file over gloo and seto. Returns the number of tests that pass over gloo only."""
     lost, passed = 0, 0
     for name in names or FILES:
         path = os.path.join(folder, "test", "distributed", name)
@@ -73,7 +73,7 @@ def run(folder: str, names: "list[str] | None", only: str) -> int:
 
 
 def outcomes_of(path: str, only: str, first_on_path: "list[str]") -> ByTest:
-    """In a process of its own. A file that ends it, or never ends, has one outcome: that."""
+    """Runs a file in a separate process. If the file ends the process, or never ends, that is its one outcome."""
     own = os.path.dirname(os.path.abspath(__file__))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*first_on_path, os.path.dirname(path), own])}
     with tempfile.TemporaryDirectory(prefix="seto_torch_") as folder:
@@ -90,7 +90,7 @@ def outcomes_of(path: str, only: str, first_on_path: "list[str]") -> ByTest:
 
 
 def said(why: str) -> "list[str]":
-    """The last lines of a failure, without how to repeat it."""
+    """The last lines of a failure, without the command that repeats it."""
     lines = why.split("To execute this test")[0].splitlines()
     return [line for line in lines if line.strip()][-4:]
 
@@ -111,13 +111,13 @@ def run_inside(path: str, answer: str, only: str) -> None:
     import torch
     from torch.testing._internal.common_distributed import MultiProcessTestCase
 
-    # Started anew, each rank of each test would import torch, which takes ten times as long as what is tested.
+    # A new process would import torch for each rank of each test, which takes ten times as long as the test.
     fork = torch.multiprocessing.get_context("fork").Process
     MultiProcessTestCase._spawn_processes = lambda self: self._start_processes(fork)
     made_by = torch.distributed.distributed_c10d.ProcessGroupGloo.__module__
     assert (made_by == "stand_in") == (stand_in.PREFIX in os.environ["PYTHONPATH"]), f"groups of gloo are made by {made_by}"
-    sys.argv[0] = path  # as a script, which some ask for
-    module = importlib.import_module(os.path.splitext(os.path.basename(path))[0])  # processes that a test starts import it, too
+    sys.argv[0] = path  # as a script, which some suites require
+    module = importlib.import_module(os.path.splitext(os.path.basename(path))[0])  # processes that a test starts import it too
     tests = [test for test in tests_in(unittest.defaultTestLoader.loadTestsFromModule(module)) if re.search(only, test.id())]
     outcomes = Outcomes(len(tests), parts_of_name=2)
     unittest.TestSuite(tests).run(outcomes)
@@ -126,7 +126,7 @@ def run_inside(path: str, answer: str, only: str) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="One file in this process, for run().")
+    parser = argparse.ArgumentParser(description="Runs one file in this process, for run().")
     for name in ("path", "answer", "only"):
         parser.add_argument(name)
     asked = parser.parse_args()

@@ -1,12 +1,12 @@
 """PyTorch's own suite for backends, of the installed package, over seto and over gloo:
 
-    python tests/torch/pytorch_suite.py                       # both backends, a table, and what differs
+    python tests/torch/pytorch_suite.py                       # both backends, a table, and the differences
     python tests/torch/pytorch_suite.py --only 'all_reduce'   # tests whose names match
     python tests/torch/pytorch_suite.py --backend seto        # one backend
     python tests/torch/pytorch_suite.py --pytorch DIR         # the suites of a checkout instead: pytorch_checkout.py
 
-Many of its tests are open to backends of certain names alone: those of `gloo` want a host backend, those of `mpi` an all-to-all
-among hosts. Every test is run as if the backend had the name that its gate wants; what it then makes is the backend asked for.
+Many of its tests accept only backends of certain names: those for `gloo` need a host backend, those for `mpi` an all-to-all
+between hosts. Every test runs as if the backend had the name that its gate requires; the groups that it makes are of the requested backend.
 """
 
 import argparse
@@ -25,16 +25,16 @@ from outcomes import Outcomes
 GATES = ("gloo", "mpi")
 LIMIT_S = "120"
 
-# These compare the name in their bodies, to know a backend that takes tensors in host memory.
+# The bodies of these tests compare the name, to detect a backend for tensors in host memory.
 TAKES_THE_NAME_OF_ITS_GATE = "accumulate_gradients_no_sync"
 
 
-# And these want the name gloo from torch itself, which knows what a plugin makes as "custom": they fail, and are told as known.
+# These tests need the name gloo from torch itself, which calls every plugin "custom". They fail, and are reported as known.
 WANT_GLOO_OF_TORCH = ("test_ddp_logging_data_cpu", "test_monitored_barrier_gloo", "test_monitored_barrier_gloo_subgroup")
 
 
 def run_gate(asked: argparse.Namespace) -> "dict[str, tuple[str, str]]":
-    """In this process, which is for one backend and one gate: the suite reads both as it is imported."""
+    """Runs the tests of one gate in this process, which serves one backend and one gate, because the suite reads both when it is imported."""
     os.environ["BACKEND"] = asked.gate
     os.environ["WORLD_SIZE"] = str(asked.ranks)
     os.environ.setdefault("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", LIMIT_S)
@@ -63,7 +63,7 @@ def run_gate(asked: argparse.Namespace) -> "dict[str, tuple[str, str]]":
 
 
 def run_backend(backend: str, asked: argparse.Namespace) -> "dict[str, tuple[str, str]]":
-    """Through all gates. A test that one gate lets in has the outcome it had there."""
+    """Runs all gates. A test that one gate accepts has the outcome of that run."""
     merged: "dict[str, tuple[str, str]]" = {}
     for gate in GATES:
         left = [name for name, (outcome, _) in merged.items() if outcome == "skip"]
@@ -81,7 +81,7 @@ def run_backend(backend: str, asked: argparse.Namespace) -> "dict[str, tuple[str
 
 
 def show(by_backend: "dict[str, dict[str, tuple[str, str]]]") -> int:
-    """The counts, what differs, and why tests were skipped. The number of failures that gloo has not."""
+    """Prints the counts, the differences, and the reasons of skipped tests. Returns the number of failures that gloo does not have."""
     for backend, outcomes in by_backend.items():
         counts = collections.Counter(outcome for outcome, _ in outcomes.values())
         print(f"{backend:5} {counts['pass']} passed, {counts['FAIL']} failed, {counts['skip']} skipped of {len(outcomes)}")
@@ -108,12 +108,12 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--json", help="write the outcomes to this file")
     parser.add_argument("--pytorch", metavar="DIR", help="a checkout of PyTorch, whose suites are run instead")
-    parser.add_argument("--file", action="append", metavar="NAME", help="of the checkout's test/distributed: only this one; repeatable")
+    parser.add_argument("--file", action="append", metavar="NAME", help="run only this file of the checkout's test/distributed; repeatable")
     parser.add_argument("--gate", choices=GATES, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.pytorch:
         if not os.path.isdir(os.path.join(asked.pytorch, "test", "distributed")):
-            print(f"skipped: {asked.pytorch} is no checkout of PyTorch: it has no test/distributed")
+            print(f"skipped: {asked.pytorch} is not a checkout of PyTorch: it has no test/distributed")
             sys.exit(77)
         sys.exit(min(pytorch_checkout.run(asked.pytorch, asked.file, asked.only), 1))
     if asked.gate:

@@ -1,4 +1,4 @@
-"""Ranks of a job as processes that run one function each, and what became of them."""
+"""Ranks of a job as processes that run one function each, and their results."""
 
 import datetime
 import multiprocessing
@@ -15,7 +15,7 @@ import torch.distributed as dist
 LIMIT_S = 90
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
-if TORCH < (2, 5):  # which loads no plugins by itself
+if TORCH < (2, 5):  # these versions load no plugins by themselves
     import seto.torch  # noqa: F401
 
 
@@ -36,15 +36,15 @@ def _run(body: Callable[..., Any], arguments: tuple, rank: int, size: int, store
             if dist.is_initialized():
                 dist.destroy_process_group()
         answers.put((rank, answer, None))
-    except BaseException:  # noqa: B902 - whatever it is, the parent tells it
+    except BaseException:  # noqa: B902 - the parent reports every exception
         answers.put((rank, None, traceback.format_exc()))
     answers.close()
     answers.join_thread()
 
 
 def run(body: Callable[..., Any], size: int = 2, *, arguments: tuple = (), timeout_s: float = 30, lost: tuple = ()) -> list:
-    """What `body(rank, size, *arguments)` answers on each rank. Fails with the trace of the first that failed; ranks of `lost` need not answer."""
-    context = multiprocessing.get_context("fork")  # the parent imports torch once for all, and makes no group itself
+    """The result of `body(rank, size, *arguments)` on each rank. Fails with the trace of the first failed rank; ranks of `lost` need not answer."""
+    context = multiprocessing.get_context("fork")  # the parent imports torch once for all ranks, and makes no group itself
     answers = context.Queue()
     with tempfile.TemporaryDirectory(prefix="seto_torch_") as folder:
         common = (size, os.path.join(folder, "store"), timeout_s, answers)
@@ -53,7 +53,7 @@ def run(body: Callable[..., Any], size: int = 2, *, arguments: tuple = (), timeo
 
 
 def collect(processes: list, answers: Any, lost: tuple = ()) -> list:
-    """Starts the processes, each of which puts (rank, answer, trace of a failure) once; what they answer, by rank."""
+    """Starts the processes, each of which puts (rank, answer, trace of a failure) once. Returns the answers by rank."""
     for process in processes:
         process.start()
     results: dict = {}

@@ -1,7 +1,7 @@
-"""Puts seto in the place of gloo, for suites that know backends by their names: `gloo` then makes groups of seto.
+"""Replaces gloo by seto, for suites that select backends by name: `gloo` then makes groups of seto.
 
-`folder()` makes a directory that, on PYTHONPATH, does so in every process that imports torch, those that a suite starts included:
-by a sitecustomize.py, since torch 2.4 loads no plugins by itself.
+`folder()` makes a directory that, on PYTHONPATH, does so in every process that imports torch, including those that a suite starts.
+It uses a sitecustomize.py, because torch 2.4 loads no plugins by itself.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ AT_START = "import stand_in, sys; sys.meta_path.insert(0, stand_in.AfterTorch())
 
 
 class AfterTorch(importlib.abc.MetaPathFinder):
-    """Takes gloo's place when the import of torch has ended."""
+    """Replaces gloo when the import of torch has ended."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != "torch" or "torch" in sys.modules:
@@ -55,18 +55,18 @@ def take_its_place() -> None:
 
     class StandIn(metaclass=Kind):
         def __new__(cls, store: Any, rank: int, size: int, timeout: Any = distributed_c10d.default_pg_timeout) -> Any:
-            timeout = getattr(timeout, "_timeout", timeout)  # options have it, too
+            timeout = getattr(timeout, "_timeout", timeout)  # options have it too
             return seto.torch._native().make_backend(store, rank, size, timeout, "", [], "", "")
 
     class Logger(dist.Logger):
-        """DDP's asks a group called gloo for what gloo's alone has, and ends the process."""
+        """DDP's logger asks a group named gloo for data that only gloo has, and ends the process."""
 
         def set_construction_data_and_log(self, *_: Any) -> None:
             pass
 
     dist.Logger = Logger
-    Backend.create_device = staticmethod(lambda **_: None)  # gloo's of its options
-    Backend.options = property(lambda _: types.SimpleNamespace())  # torch tells gloo's more of the group
+    Backend.create_device = staticmethod(lambda **_: None)  # part of gloo's options
+    Backend.options = property(lambda _: types.SimpleNamespace())  # torch passes more about the group to gloo
     distributed_c10d.ProcessGroupGloo = StandIn
     dist.ProcessGroupGloo = StandIn
 

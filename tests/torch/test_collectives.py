@@ -1,4 +1,4 @@
-"""Every collective of torch.distributed over seto, against what it has to be."""
+"""Every collective of torch.distributed over seto, against the expected result."""
 
 import unittest
 
@@ -164,7 +164,7 @@ def together(rank: int, size: int) -> None:
 
 
 def several_of_a_rank(rank: int, size: int) -> None:
-    """Tensors of one rank that take part as if each were a rank's: what c10d has besides its Python functions."""
+    """Several tensors of one rank, which take part like tensors of several ranks. c10d offers this, but not in its Python functions."""
     group = dist.group.WORLD
     for kind in (torch.float32, torch.int16, torch.bfloat16):
         for op, fold in ((dist.ReduceOp.SUM, torch.sum), (dist.ReduceOp.MAX, torch.amax), (dist.ReduceOp.PRODUCT, torch.prod)):
@@ -202,10 +202,10 @@ def several_of_a_rank(rank: int, size: int) -> None:
 
 
 def of_the_same_bytes(rank: int, size: int) -> None:
-    """In one call: whatever they share is summed once."""
+    """Overlapping tensors in one call: shared elements are summed once."""
     total = float(sum(range(1, size + 1)))
     one = torch.zeros(4)
-    dist.all_gather([one] * size, torch.full((4,), float(rank)))  # as gloo has it: the last stays
+    dist.all_gather([one] * size, torch.full((4,), float(rank)))  # as with gloo, the last value stays
     same(one, torch.full((4,), float(size - 1)))
     turned = torch.arange(size).float() + 10 * rank
     dist.all_to_all_single(turned, turned)

@@ -1,4 +1,4 @@
-"""What users get wrong, and what goes wrong around them: an error that says so, soon, on every rank."""
+"""Errors of users and failures of peers: every rank soon gets an error with the reason."""
 
 import datetime
 import os
@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 def told(call: Callable[[], Any]) -> str:
     try:
         call()
-    except Exception as error:  # noqa: B902 - whatever it is, it is looked at
+    except Exception as error:  # noqa: B902 - the caller checks every exception
         return f"{type(error).__name__}: {error}"
     return "it worked"
 
@@ -47,7 +47,7 @@ def wrong_arguments(rank: int, size: int) -> list:
         told(lambda: dist.group.WORLD.allreduce([ones, ones], dist.ReduceOp.BXOR)),
         told(lambda: dist.group.WORLD.allreduce_coalesced([ones, ones.double()])),
     ]
-    dist.all_reduce(ones)  # the group goes on
+    dist.all_reduce(ones)  # the group stays usable
     assert ones.eq(size).all()
     return texts
 
@@ -86,7 +86,7 @@ def from_anybody(rank: int, size: int) -> None:
         for value in range(5):
             dist.send(torch.full((1000,), 10.0 * rank + value), 0)
         return
-    # Several at once, and each message goes to one of them.
+    # Several receives at once; each message goes to one of them.
     tensors = [torch.empty(1000) for _ in range(5 * (size - 1))]
     works = [dist.irecv(tensor) for tensor in tensors]
     came: dict = {}
@@ -99,7 +99,7 @@ def from_anybody(rank: int, size: int) -> None:
 
 
 def from_anybody_beside_exchanges(rank: int, size: int) -> None:
-    """What others exchange in an all-to-all is no message."""
+    """The messages of an all-to-all are not received by a receive from any rank."""
     store = dist.distributed_c10d._get_default_store()
     if rank == 0:
         tensor = torch.empty(3)
@@ -118,7 +118,7 @@ def from_anybody_beside_exchanges(rank: int, size: int) -> None:
 
 
 def batches(rank: int, size: int) -> list:
-    """One that an exception left open, calls that wait inside one, batches of messages that depend on each other."""
+    """A batch that an exception left open, calls that wait inside a batch, and batches of messages that depend on each other."""
     dist.group.WORLD._start_coalescing(torch.device("cpu"))
     texts = [told(lambda: dist.all_gather_into_tensor(torch.ones(5), torch.ones(4)))]
     texts.append(told(lambda: dist.barrier()))  # an exception leaves a batch open, as torch's own manager does
@@ -153,7 +153,7 @@ def absent(rank: int, size: int) -> str:
     import seto.torch
 
     if rank == 1:
-        return told(lambda: dist.recv(torch.empty(1), 0))  # until the others have given up
+        return told(lambda: dist.recv(torch.empty(1), 0))  # until the others have timed out
     return told(lambda: seto.torch.monitored_barrier(timeout=datetime.timedelta(milliseconds=400)))
 
 
@@ -216,7 +216,7 @@ def detail(rank: int, size: int) -> list:
 
 
 def loaded(rank: int, size: int) -> int:
-    """A DataLoader whose workers are forks: they must not touch the group, and do no harm."""
+    """A DataLoader whose workers are forked processes: they must not use or damage the group."""
     data = torch.utils.data.TensorDataset(torch.arange(64.0))
     total = torch.zeros(1)
     for (batch,) in torch.utils.data.DataLoader(data, batch_size=8, num_workers=2):
@@ -234,7 +234,7 @@ def killed_in_a_step(rank: int, size: int) -> str:
         text = told(lambda: model(torch.ones(4, 200)).sum().backward())
         if text != "it worked":
             return text
-    return "it went on"
+    return "it continued"
 
 
 class Misuse(unittest.TestCase):
@@ -249,17 +249,17 @@ class Misuse(unittest.TestCase):
             "4 elements into 2",
             "input tensor list size 0",
             "4 elements into 2",
-            "root tensor: 1 is none of 1",
+            "root tensor: 1 is not one of 1",
             "take one tensor on each rank",
             "tag -1: tags are not negative",
-            "a factor that is no integer",
+            "a factor that is not an integer",
             "invalid tensor size at index 1",
             "bxor of Float",
             "must all have the same type",
         )
         for texts in ranks.run(wrong_arguments, 2):
             for text, part in zip(texts, parts, strict=True):
-                kind = "ValueError" if part == "PRODUCT on complex" else "ArgumentError"  # that one is torch's own
+                kind = "ValueError" if part == "PRODUCT on complex" else "ArgumentError"  # raised by torch itself
                 self.assertRegex(text, f"^{kind}: .*{part}")
 
     def test_an_argument_error_is_what_other_backends_raise(self):
@@ -288,7 +288,7 @@ class Misuse(unittest.TestCase):
 
     def test_an_absent_rank_is_named(self):
         self.assertRegex(ranks.run(absent, 2)[0], "Rank 0 timed out in monitoredBarrier after 400 ms: .*rank 1 never came")
-        self.assertIn("rank 1 never came", ranks.run(absent, 3)[0])  # in the words of whoever gave up first
+        self.assertIn("rank 1 never came", ranks.run(absent, 3)[0])  # in the words of the rank that timed out first
 
     def test_calls_that_differ_are_named(self):
         for text in ranks.run(differing_calls, 2):
@@ -297,12 +297,12 @@ class Misuse(unittest.TestCase):
 
     def test_a_group_that_one_rank_does_not_make(self):
         for text in ranks.run(group_of_absent, 2):
-            self.assertRegex(text, "DistNetworkError: .*nothing has come to the store from rank 1")
+            self.assertRegex(text, "DistNetworkError: .*the store has no data of rank 1")
 
     def test_options(self):
         codec, kind = ranks.run(wrong_options, 2)[0]
         self.assertRegex(codec, "fp61.*fp16")
-        self.assertRegex(kind, "TypeError: pg_options: a seto.torch.Options is wanted, not str")
+        self.assertRegex(kind, "TypeError: pg_options: a seto.torch.Options is expected, not str")
 
     def test_destroyed_with_work_pending(self):
         for text in ranks.run(destroyed_with_work_pending, 2):
@@ -341,7 +341,7 @@ class Misuse(unittest.TestCase):
             self.assertEqual(done.stdout.strip(), "True", done.stderr)
 
     def test_a_program_that_leaves_without_a_word(self):
-        """With works under way, a future nobody waits for, and no destroy_process_group."""
+        """With works under way, a future without a waiter, and no destroy_process_group."""
         command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", os.path.join(HERE, "leaving.py")]
         done = subprocess.run(command, capture_output=True, text=True, timeout=90)
         self.assertEqual(done.returncode, 0, done.stderr)

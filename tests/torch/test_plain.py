@@ -4,6 +4,7 @@ import array
 import functools
 import multiprocessing
 import os
+import pathlib
 import signal
 import tempfile
 import threading
@@ -24,14 +25,14 @@ def _run(body: Callable[..., Any], rank: int, size: int, root: str, answers: Any
     try:
         with seto.Communicator(timeout_s=20) as comm:
             answers.put((rank, body(comm), None))
-    except BaseException:  # noqa: B902 - the parent tells it
+    except BaseException:  # noqa: B902 - the parent reports it
         answers.put((rank, None, traceback.format_exc()))
     answers.close()
     answers.join_thread()
 
 
 def run(body: Callable[..., Any], size: int = 2) -> list:
-    """What the body answers for the communicator of each rank, each of which is a process."""
+    """The result of the body for the communicator of each rank; each rank is a process."""
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
     with tempfile.TemporaryDirectory(prefix="seto_plain_") as folder:
@@ -45,11 +46,11 @@ def collectives(comm: Any) -> None:
     other = numpy.zeros(100, dtype=numpy.float32)
     comm.all_reduce(mine.reshape(-1), "max", out=other)
     assert (other == 6).all()
-    everybody = numpy.zeros(3 * 4, dtype=numpy.int64)
-    comm.all_gather(numpy.full(4, comm.rank, dtype=numpy.int64), everybody)
-    assert (everybody == numpy.repeat(numpy.arange(3), 4)).all()
+    gathered = numpy.zeros(3 * 4, dtype=numpy.int64)
+    comm.all_gather(numpy.full(4, comm.rank, dtype=numpy.int64), gathered)
+    assert (gathered == numpy.repeat(numpy.arange(3), 4)).all()
     part = numpy.zeros(4, dtype=numpy.int64)
-    comm.reduce_scatter(everybody, part)
+    comm.reduce_scatter(gathered, part)
     assert (part == 3 * comm.rank).all()
     exchanged = numpy.zeros(3, dtype=numpy.float64)
     comm.all_to_all(numpy.arange(3.0) + 10 * comm.rank, exchanged)
@@ -126,7 +127,7 @@ def interrupt_soon() -> None:
 
 
 def threads_left(name: str) -> bool:
-    """After a second: a thread that was joined may stand in the kernel's list for a moment more."""
+    """Threads that remain after a second. A joined thread may stay in the kernel's list for a moment."""
     until = time.monotonic() + 1
     left = True
     while left and time.monotonic() < until:
@@ -136,12 +137,12 @@ def threads_left(name: str) -> bool:
                 with open(f"/proc/self/task/{thread}/comm", encoding="ascii") as file:
                     left = left or file.read().strip() == name
             except OSError:
-                pass  # it has gone meanwhile
+                pass  # it has ended in the meantime
     return left
 
 
 def interrupted(comm: Any, how: str) -> Any:
-    """By Ctrl-C; by a handler that raises what the library raises; by two signals at once."""
+    """Interrupts by Ctrl-C, by a handler that raises the library's exception, and by two signals at once."""
     import seto
 
     def refuse(number: int, frame: Any) -> None:
@@ -169,8 +170,8 @@ def interrupted(comm: Any, how: str) -> Any:
     except ValueError as error:
         assert str(error) == "this communicator was closed"
     else:
-        raise AssertionError("it goes on")
-    assert not threads_left("seto-progress"), "what it was made of is still there"
+        raise AssertionError("it continues")
+    assert not threads_left("seto-progress"), "its threads still run"
     return took, kind
 
 
@@ -201,13 +202,13 @@ def on_another_thread(comm: Any) -> None:
 
 
 def forked(comm: Any) -> str:
-    """What a child says that calls, and drops what it got."""
+    """The output of a child that makes a call and drops the objects of its parent."""
     import seto
 
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.dup2(writing, 2)  # where the interpreter tells of what it ignored
+        os.dup2(writing, 2)  # where the interpreter reports ignored exceptions
         try:
             comm.barrier()
         except seto.SetoError as error:
@@ -237,6 +238,15 @@ def alone(comm: Any) -> str:
 
 
 class Plain(unittest.TestCase):
+    def test_the_wheel_is_stripped(self):
+        import seto
+
+        files = list(pathlib.Path(seto.__file__).parent.rglob("*.so*"))
+        self.assertEqual(len(files), 2, files)
+        for file in files:
+            self.assertLess(file.stat().st_size, 6 << 20, file)
+            self.assertNotIn(b"\0.debug_info\0", file.read_bytes(), file)
+
     def test_collectives(self):
         run(collectives, 3)
 
@@ -251,9 +261,9 @@ class Plain(unittest.TestCase):
             "neither a buffer nor __dlpack__",
             "median",
             "fp16",
-            "takes sums of wider floats; this is all_reduce of 4 int32",
-            "2 ranks bring 4 each",
-            "no avg of truths",
+            "accepts only sums of wider floats; this is all_reduce of 4 int32",
+            "2 ranks pass 4 each",
+            "'avg' is not defined for bool",
             "timeout_s: 0",
             "another type",
         )

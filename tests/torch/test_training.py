@@ -1,4 +1,4 @@
-"""What torch builds on its collectives, over seto: DDP and its hook, FSDP2, HSDP, tensor parallel, functional collectives."""
+"""The features that torch builds on collectives, over seto: DDP and its hook, FSDP2, HSDP, tensor parallel, functional collectives."""
 
 import copy
 import os
@@ -30,7 +30,7 @@ def batch_of(rank: int, step: int) -> torch.Tensor:
 
 
 def train(model: nn.Module, batch) -> list:
-    """Losses; `batch(step)` gives the input."""
+    """Trains and returns the losses; `batch(step)` gives the input."""
     optimiser = torch.optim.SGD(model.parameters(), lr=0.05)
     losses = []
     for step in range(STEPS):
@@ -43,7 +43,7 @@ def train(model: nn.Module, batch) -> list:
 
 
 def alone(size: int) -> nn.Module:
-    """What all ranks together come to: one process on the whole batch."""
+    """The expected result of all ranks: one process trains on the whole batch."""
     model = model_of()
     train(model, lambda step: torch.cat([batch_of(rank, step) for rank in range(size)]))
     return model
@@ -56,9 +56,9 @@ def expect_close(parameters, others) -> None:
 
 def equal_everywhere(tensors: list, size: int) -> bool:
     own = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
-    everybody = [torch.empty_like(own) for _ in range(size)]
-    dist.all_gather(everybody, own)
-    return all(torch.equal(own, other) for other in everybody)
+    gathered = [torch.empty_like(own) for _ in range(size)]
+    dist.all_gather(gathered, own)
+    return all(torch.equal(own, other) for other in gathered)
 
 
 def ddp(rank: int, size: int) -> None:
@@ -69,7 +69,7 @@ def ddp(rank: int, size: int) -> None:
 
 
 def hook(rank: int, size: int, codec: str, feedback: bool) -> float:
-    """How far the parameters are from those of a run without the hook."""
+    """The largest difference of the parameters from those of a run without the hook."""
     import seto.torch
 
     models = [DistributedDataParallel(model_of(), bucket_cap_mb=0.01) for _ in range(2)]
@@ -81,7 +81,7 @@ def hook(rank: int, size: int, codec: str, feedback: bool) -> float:
 
 
 def hook_state(rank: int, size: int) -> None:
-    """A run that is saved and goes on elsewhere ends with the same bits."""
+    """A run that is saved and continued elsewhere ends with the same bits."""
     import seto.torch
 
     batch = lambda step: batch_of(rank, step)  # noqa: E731
@@ -102,7 +102,7 @@ def hook_state(rank: int, size: int) -> None:
 
 
 def hook_of_a_wrong_state(rank: int, size: int) -> list:
-    """What is said of states that fit nothing, and in which step."""
+    """The error text of each state that does not fit, and its step."""
     import seto.torch
 
     batch = lambda step: batch_of(rank, step)  # noqa: E731
@@ -131,7 +131,7 @@ def hook_of_a_wrong_state(rank: int, size: int) -> list:
 
 
 def hook_of_narrow_numbers(rank: int, size: int) -> None:
-    """bfloat16 in fp16 would be no narrower: it travels exactly."""
+    """bfloat16 is not wider than fp16, so it is sent exactly."""
     import seto.torch
 
     models = [DistributedDataParallel(model_of().bfloat16()) for _ in range(2)]
@@ -190,14 +190,14 @@ def functional_collectives(rank: int, size: int) -> None:
 
     def work(x: torch.Tensor) -> torch.Tensor:
         total = functional.all_reduce(x * 2, "sum", group)
-        everybody = functional.all_gather_tensor(total + rank, 0, group)
-        part = functional.reduce_scatter_tensor(everybody, "avg", 0, group)
+        gathered = functional.all_gather_tensor(total + rank, 0, group)
+        part = functional.reduce_scatter_tensor(gathered, "avg", 0, group)
         return functional.all_to_all_single(part, None, None, group) + 1
 
     x = torch.full((4 * size,), float(rank + 1))
     plain = work(x)
     sum_of_ranks = size * (size + 1)
-    # The mean of what all gathered is what each had: the sum and its number.
+    # The mean of the gathered values equals each rank's own: their sum divided by their number.
     everywhere = torch.cat([torch.full((4 * size,), float(sum_of_ranks + r)) for r in range(size)])
     parts = [everywhere[r * 4 * size : (r + 1) * 4 * size] for r in range(size)]
     exchanged = torch.cat([part[rank * 4 : rank * 4 + 4] for part in parts]) + 1
@@ -229,7 +229,7 @@ class Training(unittest.TestCase):
             self.assertRegex(told[0], "loaded for bucket 0 does not fit this model: .*cut off")
             self.assertRegex(told[1], "loaded for bucket 0 does not fit this model: .*altered")
             self.assertRegex(told[2], "loaded for bucket 7 does not fit this model: there is no such bucket")
-            self.assertRegex(told[3], "dict of bytes by number of bucket")
+            self.assertRegex(told[3], "dict from bucket number to bytes")
 
     def test_a_hook_over_narrow_numbers(self):
         ranks.run(hook_of_narrow_numbers, 2)
@@ -259,7 +259,7 @@ class Training(unittest.TestCase):
 
 
 class slow_links:
-    """Makes the library believe in links on which fewer bytes always win."""
+    """Sets constants of links so slow that fewer bytes are always faster."""
 
     def __enter__(self) -> None:
         self._file = tempfile.NamedTemporaryFile("w", prefix="seto_torch_")

@@ -1,4 +1,4 @@
-"""Works: futures, waits, messages that cross, ends."""
+"""Works: futures, waits, messages in both directions, ends of groups."""
 
 import datetime
 import os
@@ -41,7 +41,7 @@ def dropped(rank: int, size: int) -> None:
         sums.append(tensor)
         dist.all_reduce(tensor, async_op=True)
         if step % 3 == 0:
-            dist.all_reduce(torch.ones(1 << 16), async_op=True)  # nobody else knows the tensor
+            dist.all_reduce(torch.ones(1 << 16), async_op=True)  # no other reference to the tensor
     dist.barrier()
     for step, tensor in enumerate(sums):
         assert tensor.eq(step * size).all()
@@ -49,7 +49,7 @@ def dropped(rank: int, size: int) -> None:
 
 def crossing(rank: int, size: int) -> None:
     other = 1 - rank
-    elements = 4 << 20  # far more than any buffer on the way
+    elements = 4 << 20  # far more than all buffers on the path
     sent, received = torch.full((elements,), float(rank)), torch.empty(elements)
     sending = dist.isend(sent, other)
     receiving = dist.irecv(received, other)
@@ -71,7 +71,7 @@ def crossing(rank: int, size: int) -> None:
 
 
 def tagged(rank: int, size: int) -> str:
-    """In their order, under the tags of both sides; of another tag: never handed over, also in a batch."""
+    """Messages match in order, with the tags of both sides. A message with another tag is never delivered, also in a batch."""
     other = 1 - rank
     received = torch.empty(2, 3)
     operations = [dist.P2POp(dist.isend, torch.full((3,), 10.0 * rank + tag), other, tag=tag) for tag in (1, 2)]
@@ -106,7 +106,7 @@ def late_rank(rank: int, size: int) -> str:
 
 
 def interrupted(rank: int, size: int) -> float:
-    """The wait ends, the call goes on."""
+    """The wait ends, but the call continues."""
     store, mine = dist.distributed_c10d._get_default_store(), torch.full((4,), rank + 1.0)
     if rank == 1:
         store.get("interrupted")
@@ -127,16 +127,16 @@ def interrupted(rank: int, size: int) -> float:
 
 
 def interrupted_for_good(rank: int, size: int) -> Any:
-    """The peer never comes: nor does the end of the group wait for it."""
+    """The peer never calls, and the end of the group does not wait for it."""
     store = dist.distributed_c10d._get_default_store()
     if rank == 1:
         store.get("left")
         try:
-            dist.all_reduce(torch.ones(4))  # all that this wants may have come before its peer left
+            dist.all_reduce(torch.ones(4))  # all its data may have arrived before its peer left
             dist.barrier()
         except RuntimeError as error:
             return str(error)
-        return "it ended well"
+        return "it succeeded"
     began = time.monotonic()
     try:
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -179,12 +179,12 @@ def aborted(rank: int, size: int) -> str:
             work.wait()
         except RuntimeError as error:
             return str(error)
-        return "it ended well"
+        return "it succeeded"
     try:
         dist.all_reduce(torch.ones(8), op=dist.ReduceOp.MAX)
     except RuntimeError as error:
         return str(error)
-    return "it ended well"
+    return "it succeeded"
 
 
 def groups(rank: int, size: int) -> tuple:
@@ -210,7 +210,7 @@ def resident() -> int:
 
 
 def splits(rank: int, size: int) -> None:
-    # dist.split_group wants a group that is bound to an accelerator; this is what it calls.
+    # dist.split_group needs a group that is bound to an accelerator; this is the function that it calls.
     half = dist.group.WORLD.split_group([0, 1] if rank < 2 else [2, 3])
     tensor = torch.full((3,), float(rank))
     half.allreduce([tensor]).wait()
@@ -287,7 +287,7 @@ class Works(unittest.TestCase):
     def test_calls_that_differ(self):
         for answer, after in ranks.run(calls_that_differ, 2):
             self.assertIn("DistBackendError: seto: operation 1", answer)
-            self.assertIn("DistBackendError: seto: this group has failed before, and wants to be destroyed", after)
+            self.assertIn("DistBackendError: seto: this group has failed before; destroy it", after)
             for call in ("rank 0 calls all_reduce of 4 float, sum", "rank 1 calls all_reduce of 5 float, sum"):
                 self.assertIn(call, answer)
 

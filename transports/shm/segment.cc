@@ -8,13 +8,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <utility>
 
 #include "src/base/check.h"
 #include "src/base/text.h"
 
-// Newer than the headers of some systems that run kernels which know them.
+// Missing in the headers of some systems whose kernels support them.
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
@@ -26,9 +27,11 @@ namespace seto {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-// Below this, asking the kernel how much memory is left costs more than it protects from.
+// Below this size a query of the free memory costs more than it prevents.
 constexpr std::uint64_t kLargePopulate = std::uint64_t{8} << 20;
 constexpr std::uint64_t kStatBlock = 512;
+// The kernel maps a huge page only where address and offset are multiples of its size.
+constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 
 Fd new_memory() {
   Fd fd(memfd_create("seto", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
@@ -42,7 +45,7 @@ std::uint64_t allocated(int fd) {
   return static_cast<std::uint64_t>(state.st_blocks) * kStatBlock;
 }
 
-// Beyond it the kernel would raise SIGXFSZ, which ends a process that does not expect it.
+// Beyond this limit the kernel would raise SIGXFSZ, which by default ends the process.
 Status check_file_size_limit(std::uint64_t size) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= size) return {};
@@ -50,7 +53,8 @@ Status check_file_size_limit(std::uint64_t size) {
                  size_text(size).c_str(), size_text(limit.rlim_cur).c_str());
 }
 
-// Shared memory has no limit of its own: a machine that runs out kills processes. 0: unknown.
+// The free memory of the machine; 0: unknown. Shared memory has no limit of its own, and a machine without memory kills
+// processes.
 std::uint64_t available_memory() {
   std::FILE* const file = std::fopen("/proc/meminfo", "re");
   if (file == nullptr) return 0;
@@ -112,14 +116,28 @@ Result<Segment> Segment::map(int fd, std::uint64_t largest) {
 }
 
 Status Segment::map_whole(int fd) {
-  void* const start = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  // Reserves addresses with room for alignment, maps the aligned part of them, and returns the rest.
+  const std::uint64_t room = size_ < kHugePage ? 0 : kHugePage - kSegmentPage;
+  void* const reserved = mmap(nullptr, size_ + room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* start = MAP_FAILED;
+  if (reserved != MAP_FAILED) {
+    const auto address = reinterpret_cast<std::uintptr_t>(reserved);
+    const std::uint64_t before = room == 0 ? 0 : (kHugePage - address % kHugePage) % kHugePage;
+    std::byte* const first = static_cast<std::byte*>(reserved);
+    start = mmap(first + before, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
+    const int error = errno;
+    if (start == MAP_FAILED) munmap(reserved, size_ + room);
+    if (start != MAP_FAILED && before > 0) munmap(first, before);
+    if (start != MAP_FAILED && room > before) munmap(first + before + size_, room - before);
+    errno = error;
+  }
   if (start == MAP_FAILED) {
     return system_failure(Code::unavailable, "cannot map %s of shared memory; is ulimit -v set?", size_text(size_).c_str());
   }
   data_ = static_cast<std::byte*>(start);
   // Used where /sys/kernel/mm/transparent_hugepage/shmem_enabled says advise, always or within_size; else without effect.
   static_cast<void>(madvise(data_, size_, MADV_HUGEPAGE));
-  // A core file holds what the process owns, not what all ranks share.
+  // Excludes memory shared by all ranks from core files.
   static_cast<void>(madvise(data_, size_, MADV_DONTDUMP));
   return {};
 }

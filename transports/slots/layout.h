@@ -4,32 +4,34 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "transports/slots/status_lines.h"
 #include "transports/transport.h"
 
-// What members of a circle share: every one owns a board in its own segment, which only it writes, and the others read it.
+// The board of a member: a range of its own segment that only the member writes and the others read.
 //
-//   notes        [kNotes]                    what I am doing
-//   progress     1 line                      operations I have completed
-//   fate         1 line                      how I left, once I have
-//   identity     1 line                      whose board this is: 0 once I look at no stream any more
-//   words        16 lines                    why I left, for people
-//   outgoing     [window][port][target]      eight lines a stream end: how far it is, where its slots are, or a short message
-//   taken        [window][port][sender][source of the stream]   how far I have read a stream: its sender's credit
+//   notes        [kNotes]                    what this member is doing
+//   words        16 lines                    why this member left, as text
+//   outgoing     [window][port][target]      eight lines per sending end: position, slots, or a short message
+//   taken        [window][port][sender][source of the stream]   how far this member has read a stream: the credit of its sender
+//   outgoing     [window][target][port]      of ports from kInlinePorts on: one line per sending end
+//   taken        [window][sender][source][port]                 of ports from kInlinePorts on: a quarter of a line each
 //
-//   messages     [receiver][kPairLines]      messages to one member: the header of each, or a short one itself
-//   received     [sender]                    how far I have received the messages of a member
+//   messages     [receiver][kPairLines]      messages to one member: the header of each, or a short message
+//   received     [sender]                    how far this member has read the messages of another
 //
-// A line is written by one member. Counters are marks and only grow: no line is reset while the board is one member's. A board
-// that is given back is cleared as a whole, and its next owner has another identity.
+// Counters are marks and only grow: no line is reset while the board has the same owner. A board that is given back is cleared as
+// a whole. How far a member is and how it left stands apart, in its StatusLines.
 namespace seto::slots {
 
-inline constexpr std::size_t kLineSize = 64;
-inline constexpr std::uint64_t kWindow = 2;  // operations whose streams may be in use at once
 inline constexpr std::uint64_t kNotes = kNotesKept;
-inline constexpr std::uint32_t kGroups = 4;  // multicast groups a sender may have
 
-// Short messages travel in the lines themselves, each part beside a flag of its own: a reader that has the flag has the data,
-// which saves one flight of a cache line (60 ns near, 250 ns far) over a flag here and data there.
+// Ports below this number have all lines of a short message. Only plans of many ranks use more ports, such as a ring, which sends
+// to one other rank over hundreds of them. The lines of these ports lie side by side for each pair, so that such a ring touches
+// few pages, and take an eighth of the addresses: 1,025 ranks need 0.7 GB each, and would need 3.5 GB.
+inline constexpr std::uint32_t kInlinePorts = 64;
+
+// Short messages are stored in the lines themselves, each part with its own flag: a reader that has the flag has the data. This
+// saves one cache miss (60 ns near, 250 ns far) compared to a flag and data in different lines.
 inline constexpr std::uint32_t kHeadBytes = 32;
 inline constexpr std::uint32_t kTailBytes = 56;
 inline constexpr std::uint32_t kTailLines = 7;
@@ -43,7 +45,7 @@ struct alignas(kLineSize) StreamLine {
   std::uint32_t depth;  // 0: lent
   union {
     struct {
-      std::uint64_t offset;  // of the slots, in the sender's segment; of what is lent, in the address space
+      std::uint64_t offset;  // of the slots in the sender's segment; the address of lent memory
       std::uint32_t stride;
       std::uint32_t check;  // of the fields beside it: see check_of
     } slots;
@@ -53,7 +55,7 @@ struct alignas(kLineSize) StreamLine {
 };
 static_assert(sizeof(StreamLine) == kLineSize);
 
-// A stray store could leave numbers that are wrong and yet possible: slots of another stream, say.
+// Detects a stray store that leaves wrong but plausible numbers, for example the slots of another stream.
 inline std::uint32_t check_of(std::uint64_t offset, std::uint32_t stride, std::uint32_t depth) {
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
   std::uint64_t sum = (offset + 1) * kOdd;
@@ -74,14 +76,8 @@ struct StreamLines {
   TailLine tail[kTailLines];
 };
 
-struct alignas(kLineSize) CounterLine {
-  std::atomic<std::uint64_t> value;
-  std::atomic<std::uint64_t> held;  // the operation whose lent memory is being read at this moment; 0: none
-};
-static_assert(sizeof(CounterLine) == kLineSize);
-
 // Messages between two members.
-inline constexpr std::uint32_t kPairLines = 4;  // messages to one member that may be under way at once
+inline constexpr std::uint32_t kPairLines = 4;  // messages to one member that may be in flight at once
 inline constexpr std::uint64_t kWhole = (std::uint64_t{1} << kSliceBits) - 1;  // of a mark: all slices of the message
 
 struct alignas(kLineSize) PairLine {
@@ -106,7 +102,7 @@ inline std::uint32_t check_of_pair(std::uint64_t offset, std::uint32_t stride, s
   return check_of(offset, stride, depth) ^ check_of(first, depth, stride);
 }
 
-// The receiver's line. Size, label and verdict are those of the receiver where it refused; stored before `taken`.
+// The receiver's line. After a refusal, size, label and verdict are those that the receiver expected; stored before `taken`.
 struct alignas(kLineSize) PairTakenLine {
   std::atomic<Mark> taken;
   std::atomic<std::uint64_t> size;
@@ -123,15 +119,15 @@ struct alignas(kLineSize) NoteLine {
 };
 static_assert(sizeof(NoteLine) == kLineSize);
 
-// Why a member left: written once, before its fate, and there until all others have departed or died. The check is of size and
-// text, as a process that dies may have written half of it.
+// Why a member left: written once, before its fate, and kept until all others have departed or died. The check covers size and
+// text, because a dying process may have written only a part.
 struct alignas(kLineSize) WordLines {
   std::atomic<std::uint64_t> size_and_check;
   std::atomic<std::uint64_t> text[kMostWords / sizeof(std::uint64_t)];
 };
 static_assert(sizeof(WordLines) == 16 * kLineSize);
 
-// Where things lie on a board; equal for all members of a circle.
+// Offsets of the parts of a board; equal for all members of a group.
 class BoardLayout {
  public:
   BoardLayout(std::uint32_t members, std::uint32_t ports) : members_(members), ports_(ports) {}
@@ -141,28 +137,46 @@ class BoardLayout {
   [[nodiscard]] std::size_t size() const { return received_at() + members_ * kLineSize; }
 
   [[nodiscard]] std::size_t note(std::uint64_t operation) const { return operation % kNotes * kLineSize; }
-  [[nodiscard]] std::size_t progress() const { return kNotes * kLineSize; }
-  [[nodiscard]] std::size_t fate() const { return progress() + kLineSize; }
-  [[nodiscard]] std::size_t identity() const { return fate() + kLineSize; }
-  [[nodiscard]] std::size_t words() const { return identity() + kLineSize; }
-  // `target`: the receiving member, or members() + group - 1.
+  [[nodiscard]] std::size_t words() const { return kNotes * kLineSize; }
+  // The StreamLines of a sending end, or only its StreamLine if the port has no inline messages. `target`: the receiving member,
+  // or members() + group - 1.
   [[nodiscard]] std::size_t outgoing(std::uint64_t window, std::uint32_t port, std::uint32_t target) const {
-    return outgoing_at() + ((window * ports_ + port) * targets() + target) * sizeof(StreamLines);
+    if (has_inline_lines(port))
+      return outgoing_at() + ((window * inline_ports() + port) * targets() + target) * sizeof(StreamLines);
+    return far_outgoing_at() + ((window * targets() + target) * far_ports() + port - kInlinePorts) * sizeof(StreamLine);
   }
-  // `source`: 0 for a stream of one receiver, else the group.
+  // The Counter of a receiving end. `source`: 0 for a stream of one receiver, else the group.
   [[nodiscard]] std::size_t taken(std::uint64_t window, std::uint32_t port, std::uint32_t sender, std::uint32_t source) const {
-    return taken_at() + (((window * ports_ + port) * members_ + sender) * sources() + source) * kLineSize;
+    if (has_inline_lines(port))
+      return taken_at() + (((window * inline_ports() + port) * members_ + sender) * sources() + source) * kLineSize;
+    return far_taken_at() +
+           (((window * members_ + sender) * sources() + source) * far_ports() + port - kInlinePorts) * sizeof(Counter);
   }
+  // Messages over this port may lie in the lines beyond the head.
+  [[nodiscard]] static bool has_inline_lines(std::uint32_t port) { return port < kInlinePorts; }
   [[nodiscard]] std::size_t messages(std::uint32_t receiver) const { return messages_at() + receiver * kPairLines * kLineSize; }
   [[nodiscard]] std::size_t received(std::uint32_t sender) const { return received_at() + sender * kLineSize; }
 
  private:
-  [[nodiscard]] std::size_t messages_at() const { return taken_at() + kWindow * ports_ * members_ * sources() * kLineSize; }
+  [[nodiscard]] std::uint32_t inline_ports() const { return ports_ < kInlinePorts ? ports_ : kInlinePorts; }
+  [[nodiscard]] std::uint64_t far_ports() const { return ports_ - inline_ports(); }
+  [[nodiscard]] std::size_t far_outgoing_at() const {
+    return taken_at() + kWindow * inline_ports() * members_ * sources() * kLineSize;
+  }
+  [[nodiscard]] std::size_t far_taken_at() const {
+    return far_outgoing_at() + kWindow * targets() * far_ports() * sizeof(StreamLine);
+  }
+  [[nodiscard]] std::size_t messages_at() const {
+    const std::size_t end = far_taken_at() + kWindow * members_ * sources() * far_ports() * sizeof(Counter);
+    return (end + kLineSize - 1) / kLineSize * kLineSize;
+  }
   [[nodiscard]] std::size_t received_at() const { return messages_at() + members_ * kPairLines * kLineSize; }
-  [[nodiscard]] std::uint32_t targets() const { return members_ + kGroups; }
-  [[nodiscard]] static std::uint32_t sources() { return kGroups + 1; }
+  [[nodiscard]] std::uint32_t targets() const { return members_ + kMostGroups; }
+  [[nodiscard]] static std::uint32_t sources() { return kMostGroups + 1; }
   [[nodiscard]] std::size_t outgoing_at() const { return words() + sizeof(WordLines); }
-  [[nodiscard]] std::size_t taken_at() const { return outgoing_at() + kWindow * ports_ * targets() * sizeof(StreamLines); }
+  [[nodiscard]] std::size_t taken_at() const {
+    return outgoing_at() + kWindow * inline_ports() * targets() * sizeof(StreamLines);
+  }
 
   std::uint32_t members_;
   std::uint32_t ports_;

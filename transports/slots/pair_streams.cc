@@ -7,7 +7,7 @@ namespace seto::slots {
 namespace {
 
 constexpr std::uint32_t kSmallestSlot = 4 << 10;
-// As large as what still stays in a second-level cache together with what it is copied to; measured with sendrecv_perf.
+// A slot and the destination of its copy still fit in a second-level cache; measured with sendrecv_perf.
 constexpr std::uint32_t kLargestSlot = 64 << 10;
 constexpr std::uint32_t kSlotAlignment = 64;
 
@@ -15,16 +15,18 @@ constexpr std::uint32_t kSlotAlignment = 64;
 
 // ---- sender ----
 
-SlotPairSender::SlotPairSender(SlotCircle& circle, std::uint32_t receiver)
-    : circle_(circle),
+SlotPairSender::SlotPairSender(SlotPeerGroup& peer_group, std::uint32_t receiver)
+    : peer_group_(peer_group),
       receiver_(receiver),
-      lines_(&circle.line<PairLine>(circle.setup_.own, circle.layout_.messages(receiver))),
-      taken_line_(&circle.line<const PairTakenLine>(receiver, circle.layout_.received(circle.setup_.own))) {}
+      lines_(&peer_group.boards_.line<PairLine>(peer_group.boards_.own(), peer_group.boards_.layout().messages(receiver))),
+      taken_line_(&peer_group.boards_.line<const PairTakenLine>(
+          receiver, peer_group.boards_.layout().received(peer_group.boards_.own()))) {}
 
-// Slots that are still to be read stay leased for as long as the pool lives: nobody is left who could hear of their reader.
+// Slots that the receiver may still read stay leased for as long as the pool lives: nothing could learn later that it has read
+// them.
 SlotPairSender::~SlotPairSender() {
-  const bool read = taken(*std::max_element(last_use_.begin(), last_use_.end())) || circle_.gone(receiver_);
-  if (ring_size_ > 0 && read) circle_.setup_.pool->give_back(ring_, ring_size_);
+  const bool read = taken(*std::max_element(last_use_.begin(), last_use_.end())) || peer_group_.status_.gone(receiver_);
+  if (ring_size_ > 0 && read) peer_group_.boards_.setup().pool->give_back(ring_, ring_size_);
 }
 
 bool SlotPairSender::taken(Mark mark) {
@@ -32,9 +34,9 @@ bool SlotPairSender::taken(Mark mark) {
   return taken_ >= mark;
 }
 
-PairPiece SlotPairSender::acquire(const Letter& letter) {
+PairPiece SlotPairSender::acquire(const MessageHeader& header) {
   if (!opened_) {
-    const PairPiece::State state = open(letter);
+    const PairPiece::State state = open(header);
     if (state == PairPiece::State::refused) next();
     if (state != PairPiece::State::ready) return {state, nullptr, 0};
   }
@@ -44,24 +46,24 @@ PairPiece SlotPairSender::acquire(const Letter& letter) {
   }
   const std::uint64_t slot = position_ % kDepth;
   if (!taken(last_use_[slot])) return {};
-  if (taken_ >= mark_of(message_, kWhole)) {  // over, before all of it was there
+  if (taken_ >= mark_of(message_, kWhole)) {  // the receiver refused the message before all of it was sent
     next();
     return {PairPiece::State::refused, nullptr, 0};
   }
   piece_ = static_cast<std::size_t>(std::min<std::uint64_t>(stride_, size_ - done_));
-  return {PairPiece::State::ready, circle_.setup_.members[circle_.setup_.own].segment + ring_ + slot * stride_, piece_};
+  return {PairPiece::State::ready, peer_group_.boards_.own_segment() + ring_ + slot * stride_, piece_};
 }
 
-PairPiece::State SlotPairSender::open(const Letter& letter) {
+PairPiece::State SlotPairSender::open(const MessageHeader& header) {
   if (message_ > kPairLines && !taken(mark_of(message_ - kPairLines, kWhole))) return PairPiece::State::waiting;
   if (taken_ >= mark_of(message_, kWhole)) return PairPiece::State::refused;
-  size_ = letter.verdict == 0 ? letter.size : 0;
+  size_ = header.verdict == 0 ? header.size : 0;
   inline_ = size_ <= kHeadBytes;
   if (!inline_ && !choose_ring(size_)) return PairPiece::State::waiting;
   PairLine& line = this->line();
-  line.size = letter.size;
-  line.label = letter.label;
-  line.verdict = letter.verdict;
+  line.size = header.size;
+  line.label = header.label;
+  line.verdict = header.verdict;
   line.depth = inline_ ? 0 : kDepth;
   if (!inline_) {
     line.slots.offset = ring_;
@@ -74,18 +76,18 @@ PairPiece::State SlotPairSender::open(const Letter& letter) {
   return PairPiece::State::ready;
 }
 
-// A larger ring replaces a smaller one when all of that has been read; until then the smaller one serves.
+// A larger ring replaces a smaller one once the receiver has read all of the smaller one; until then the smaller one is used.
 bool SlotPairSender::choose_ring(std::uint64_t size) {
   const auto wanted = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(std::bit_ceil(size), kSmallestSlot, kLargestSlot));
   if (wanted <= stride_) return true;
   if (stride_ > 0 && !taken(mark_of(message_ - 1, kWhole))) return true;
-  Result<std::size_t> larger = circle_.setup_.pool->lease(std::size_t{wanted} * kDepth);
+  Result<std::size_t> larger = peer_group_.boards_.setup().pool->lease(std::size_t{wanted} * kDepth);
   if (!larger.ok()) {
     if (stride_ > 0) return true;
-    circle_.fail(larger.status());
+    peer_group_.fail(larger.status());
     return false;
   }
-  if (ring_size_ > 0) circle_.setup_.pool->give_back(ring_, ring_size_);
+  if (ring_size_ > 0) peer_group_.boards_.setup().pool->give_back(ring_, ring_size_);
   ring_ = larger.value();
   ring_size_ = std::size_t{wanted} * kDepth;
   stride_ = wanted;
@@ -98,7 +100,7 @@ bool SlotPairSender::commit() {
   const bool last = done_ == size_;
   if (!inline_) last_use_[position_++ % kDepth] = mark_of(message_, pieces_);
   line().mark.store(mark_of(message_, last ? kWhole : pieces_), std::memory_order_release);
-  circle_.wake(receiver_);
+  peer_group_.boards_.wake(receiver_);
   if (last) next();
   return last;
 }
@@ -108,46 +110,48 @@ void SlotPairSender::next() {
   opened_ = false;
 }
 
-Letter SlotPairSender::other_end() const {
+MessageHeader SlotPairSender::other_end() const {
   return {taken_line_->size.load(std::memory_order_relaxed), taken_line_->label.load(std::memory_order_relaxed),
           taken_line_->verdict.load(std::memory_order_relaxed)};
 }
 
 // ---- receiver ----
 
-SlotPairReceiver::SlotPairReceiver(SlotCircle& circle, std::uint32_t sender)
-    : circle_(circle),
+SlotPairReceiver::SlotPairReceiver(SlotPeerGroup& peer_group, std::uint32_t sender)
+    : peer_group_(peer_group),
       sender_(sender),
-      lines_(&circle.line<const PairLine>(sender, circle.layout_.messages(circle.setup_.own))),
-      taken_line_(&circle.line<PairTakenLine>(circle.setup_.own, circle.layout_.received(sender))) {}
+      lines_(&peer_group.boards_.line<const PairLine>(sender, peer_group.boards_.layout().messages(peer_group.boards_.own()))),
+      taken_line_(
+          &peer_group.boards_.line<PairTakenLine>(peer_group.boards_.own(), peer_group.boards_.layout().received(sender))) {}
 
-bool SlotPairReceiver::knocks() const {
+bool SlotPairReceiver::has_pending() const {
   return !opened_ && operation_of(lines_[message_ % kPairLines].mark.load(std::memory_order_acquire)) == message_;
 }
 
-Letter SlotPairReceiver::at_the_door() const {
+MessageHeader SlotPairReceiver::pending_header() const {
   const PairLine& line = lines_[message_ % kPairLines];
   return {line.size, line.label, line.verdict};
 }
 
-PairPiece SlotPairReceiver::front(const Letter& letter) {
-  if (letter.verdict != 0 && !opened_) {
-    refuse(letter);
+PairPiece SlotPairReceiver::front(const MessageHeader& header) {
+  if (header.verdict != 0 && !opened_) {
+    refuse(header);
     return {PairPiece::State::refused, nullptr, 0};
   }
   if (committed_ <= mark_of(message_, pieces_)) {
     committed_ = lines_[message_ % kPairLines].mark.load(std::memory_order_acquire);
     if (committed_ <= mark_of(message_, pieces_)) return {};
     if (operation_of(committed_) != message_) {
-      circle_.fail(failure(Code::remote_error, "%s %u: the header of its message is garbage (message %llu where %llu was due)",
-                           circle_.setup_.called, circle_.number_of(sender_),
-                           static_cast<unsigned long long>(operation_of(committed_)), static_cast<unsigned long long>(message_)));
+      peer_group_.fail(failure(Code::remote_error, "%s %u: the header of its message is garbage (message %llu; expected %llu)",
+                               peer_group_.boards_.called(), peer_group_.boards_.number_of(sender_),
+                               static_cast<unsigned long long>(operation_of(committed_)),
+                               static_cast<unsigned long long>(message_)));
       committed_ = 0;
       return {};
     }
   }
   if (!opened_) {
-    const PairPiece::State state = open(letter);
+    const PairPiece::State state = open(header);
     if (state != PairPiece::State::ready) return {state, nullptr, 0};
   }
   if (depth_ == 0) {
@@ -155,22 +159,22 @@ PairPiece SlotPairReceiver::front(const Letter& letter) {
     return {PairPiece::State::ready, const_cast<std::byte*>(lines_[message_ % kPairLines].message), piece_};
   }
   piece_ = static_cast<std::size_t>(std::min<std::uint64_t>(stride_, theirs_.size - done_));
-  return {PairPiece::State::ready, circle_.setup_.members[sender_].segment + offset_ + (first_ + pieces_) % depth_ * stride_,
+  return {PairPiece::State::ready, peer_group_.boards_.member(sender_).segment + offset_ + (first_ + pieces_) % depth_ * stride_,
           piece_};
 }
 
-PairPiece::State SlotPairReceiver::open(const Letter& letter) {
-  theirs_ = at_the_door();
+PairPiece::State SlotPairReceiver::open(const MessageHeader& header) {
+  theirs_ = pending_header();
   depth_ = lines_[message_ % kPairLines].depth;
-  if (theirs_ != letter) {
-    refuse(letter);
+  if (theirs_ != header) {
+    refuse(header);
     return PairPiece::State::refused;
   }
   if (!sound()) {
-    circle_.fail(failure(Code::remote_error,
-                         "%s %u: the header of its message is garbage (%llu bytes, offset %llu, stride %u, depth %u)",
-                         circle_.setup_.called, circle_.number_of(sender_), static_cast<unsigned long long>(theirs_.size),
-                         static_cast<unsigned long long>(offset_), stride_, depth_));
+    peer_group_.fail(
+        failure(Code::remote_error, "%s %u: the header of its message is garbage (%llu bytes, offset %llu, stride %u, depth %u)",
+                peer_group_.boards_.called(), peer_group_.boards_.number_of(sender_),
+                static_cast<unsigned long long>(theirs_.size), static_cast<unsigned long long>(offset_), stride_, depth_));
     return PairPiece::State::waiting;
   }
   opened_ = true;
@@ -178,7 +182,7 @@ PairPiece::State SlotPairReceiver::open(const Letter& letter) {
   return PairPiece::State::ready;
 }
 
-// Nothing of a header is believed before it was checked; what was checked is what is used.
+// Every field of a header is copied once and checked before it is used.
 bool SlotPairReceiver::sound() {
   if (depth_ == 0) return theirs_.size <= kHeadBytes;
   const PairLine& line = lines_[message_ % kPairLines];
@@ -186,7 +190,7 @@ bool SlotPairReceiver::sound() {
   stride_ = line.slots.stride;
   first_ = line.slots.first;
   const std::uint64_t size = std::uint64_t{stride_} * depth_;
-  const std::size_t segment = circle_.setup_.members[sender_].segment_size;
+  const std::size_t segment = peer_group_.boards_.member(sender_).segment_size;
   if (line.slots.check != check_of_pair(offset_, stride_, depth_, first_)) return false;
   return theirs_.size > 0 && stride_ > 0 && stride_ % kSlotAlignment == 0 && offset_ % kSlotAlignment == 0 && first_ < depth_ &&
          size <= segment && offset_ <= segment - size;
@@ -197,18 +201,18 @@ bool SlotPairReceiver::release() {
   ++pieces_;
   const bool last = done_ == theirs_.size;
   taken_line_->taken.store(mark_of(message_, last ? kWhole : pieces_), std::memory_order_release);
-  circle_.wake(sender_);
+  peer_group_.boards_.wake(sender_);
   if (last) next();
   return last;
 }
 
-// The message counts as taken: its sender finds that out before it has sent all of it, or has ended already.
-void SlotPairReceiver::refuse(const Letter& letter) {
-  taken_line_->size.store(letter.size, std::memory_order_relaxed);
-  taken_line_->label.store(letter.label, std::memory_order_relaxed);
-  taken_line_->verdict.store(letter.verdict, std::memory_order_relaxed);
+// Marks the message as taken as a whole. The sender notices while it still has pieces to send, or has sent all of them already.
+void SlotPairReceiver::refuse(const MessageHeader& header) {
+  taken_line_->size.store(header.size, std::memory_order_relaxed);
+  taken_line_->label.store(header.label, std::memory_order_relaxed);
+  taken_line_->verdict.store(header.verdict, std::memory_order_relaxed);
   taken_line_->taken.store(mark_of(message_, kWhole), std::memory_order_release);
-  circle_.wake(sender_);
+  peer_group_.boards_.wake(sender_);
   next();
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "transports/slots/status_lines.h"
+
 namespace seto::slots {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr std::size_t kPage = 4096;
 std::size_t rounded(std::size_t size) { return std::bit_ceil(std::max(size, kPage)); }
 std::size_t whole_pages(std::size_t size) { return (size + kPage - 1) / kPage * kPage; }
 
-// The last of that size, if there is one.
+// Removes and returns the last free range of that size, if there is one.
 bool take(std::map<std::size_t, std::vector<std::size_t>>& free, std::size_t size, std::size_t& offset) {
   const auto same = free.find(size);
   if (same == free.end() || same->second.empty()) return false;
@@ -27,8 +29,9 @@ Result<std::size_t> Pool::lease(std::size_t size) {
   const std::lock_guard lock(mutex_);
   std::size_t offset = 0;
   if (!take(free_, need, offset)) {
+    SETO_TRY(check_room(need, "slots"));
     SETO_TRY(check_limit(need, "slots"));
-    SETO_ASSIGN(offset, extend(need, "slots"));
+    offset = extend(need);
     if (Status populated = populate_(offset, need); !populated.ok()) {
       next_ -= need;
       return populated;
@@ -48,28 +51,60 @@ void Pool::give_back(std::size_t offset, std::size_t size) {
 Result<std::size_t> Pool::reserve(std::size_t size) {
   const std::size_t need = whole_pages(size);
   const std::lock_guard lock(mutex_);
-  SETO_TRY(check_limit(need, "a communicator's board"));
+  constexpr const char* kBoard = "a communicator's board";
+  const auto same = free_boards_.find(need);
+  if (same == free_boards_.end() || same->second.empty()) SETO_TRY(check_room(need, kBoard));
+  SETO_TRY(check_limit(need, kBoard));
   std::size_t offset = 0;
-  if (!take(free_boards_, need, offset)) {
-    SETO_ASSIGN(offset, extend(need, "a communicator's board"));
-  }
+  if (!take(free_boards_, need, offset)) offset = extend(need);
   used_ += need;
   return offset;
 }
 
-// Marks only grow, so the next owner's must begin at zero. A range that cannot be cleared is not handed out again.
+// Marks only grow, so those of the next owner must begin at zero. A range that cannot be cleared is not handed out again.
 void Pool::give_back_board(std::size_t offset, std::size_t size) {
   const std::size_t need = whole_pages(size);
   const std::lock_guard lock(mutex_);
   if (!release_ || !release_(offset, need).ok()) return;
-  free_boards_[need].push_back(offset);
   used_ -= need;
+  if (offset + need == next_)
+    next_ = offset;  // its addresses serve boards of other sizes, and slots
+  else
+    free_boards_[need].push_back(offset);
 }
 
-Result<std::size_t> Pool::extend(std::size_t need, const char* what) {
-  if (need > end_ - next_)
-    return failure(Code::unavailable, "shared memory: %zu bytes for %s do not fit, %zu of the segment are left", need, what,
-                   end_ - next_);
+Result<std::size_t> Pool::reserve_status_lines() {
+  const std::lock_guard lock(mutex_);
+  if (free_status_lines_.empty()) {
+    constexpr const char* kLines = "the status of a communicator's member";
+    SETO_TRY(check_room(kPage, kLines));
+    SETO_TRY(check_limit(kPage, kLines));
+    SETO_TRY(populate_(next_, kPage));
+    const std::size_t page = extend(kPage);
+    used_ += kPage;
+    for (std::size_t at = kPage / sizeof(StatusLines); at-- > 0;) free_status_lines_.push_back(page + at * sizeof(StatusLines));
+  }
+  const std::size_t offset = free_status_lines_.back();
+  free_status_lines_.pop_back();
+  return offset;
+}
+
+void Pool::give_back_status_lines(std::size_t offset) {
+  const std::lock_guard lock(mutex_);
+  free_status_lines_.push_back(offset);
+}
+
+// A higher limit would not help here, so the text does not advise one.
+Status Pool::check_room(std::size_t need, const char* what) const {
+  if (need <= end_ - next_) return {};
+  return failure(
+      Code::unavailable,
+      "shared memory: %zu bytes for %s do not fit, %zu of the segment are left; use fewer communicators in one context (each "
+      "communicator without a context of the user has its own), or fewer ranks on this node",
+      need, what, end_ - next_);
+}
+
+std::size_t Pool::extend(std::size_t need) {
   next_ += need;
   return next_ - need;
 }

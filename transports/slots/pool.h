@@ -12,35 +12,41 @@
 
 namespace seto::slots {
 
-// Where the pool's memory comes from: makes a range of a segment usable, or says why not. Unit: bytes from the segment's begin.
+// Makes a range of the segment usable, or returns why it cannot. Offset in bytes from the start of the segment.
 using Populate = std::function<Status(std::size_t offset, std::size_t size)>;
 
-// Gives the memory behind a range back: it reads as zeros then, for peers too.
+// Releases the memory of a range. The range reads as zeros afterwards, for peers too.
 using Release = std::function<Status(std::size_t offset, std::size_t size)>;
 
-// Hands out ranges of one segment, boards and slots. Sizes of slots are rounded up to powers of two from a page on, so that
-// whatever one stream returns fits the next; a board fits boards of its own size. Thread safe; never on the path of a slice.
+// Allocates ranges of one segment for boards, status lines and slots. Sizes of slots are rounded up to powers of two from a page
+// on, so that a returned range fits the next stream; a returned board fits boards of the same size. Thread safe; not used on the
+// data path.
 class Pool final {
  public:
-  // `limit`: bytes that may be handed out, with what lies before `begin`; boards count whole, though they are sparse.
+  // `limit`: bytes that may be allocated, including those before `begin`. Boards count in full, though they are sparse.
   Pool(std::size_t begin, std::size_t end, Populate populate, Release release = {},
        std::size_t limit = std::numeric_limits<std::size_t>::max())
       : used_(begin), next_(begin), end_(end), limit_(limit), populate_(std::move(populate)), release_(std::move(release)) {}
 
   Result<std::size_t> lease(std::size_t size);
   void give_back(std::size_t offset, std::size_t size);
-  // A board: zeros, without memory behind it until it is touched.
+  // A board: all zeros, without memory until it is touched.
   Result<std::size_t> reserve(std::size_t size);
-  // Nobody looks at that board any more.
+  // No member reads that board any more.
   void give_back_board(std::size_t offset, std::size_t size);
+  // Room for the StatusLines of a member, with any content. It may be read after it is given back, so it serves only StatusLines
+  // as long as the pool lives.
+  Result<std::size_t> reserve_status_lines();
+  void give_back_status_lines(std::size_t offset);
 
   [[nodiscard]] std::size_t leased() const;
-  // Handed out so far, boards that came back not among it.
+  // Bytes allocated so far, without returned boards.
   [[nodiscard]] std::size_t used() const;
 
  private:
-  // With the mutex held.
-  Result<std::size_t> extend(std::size_t need, const char* what);
+  // The caller holds the mutex.
+  [[nodiscard]] Status check_room(std::size_t need, const char* what) const;
+  std::size_t extend(std::size_t need);  // after check_room
   [[nodiscard]] Status check_limit(std::size_t need, const char* what) const;
 
   mutable std::mutex mutex_;
@@ -53,6 +59,7 @@ class Pool final {
   Release release_;
   std::map<std::size_t, std::vector<std::size_t>> free_;         // slots, by size
   std::map<std::size_t, std::vector<std::size_t>> free_boards_;  // by size
+  std::vector<std::size_t> free_status_lines_;
 };
 
 }  // namespace seto::slots

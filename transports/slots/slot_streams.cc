@@ -10,17 +10,19 @@ constexpr std::uint32_t kSlotAlignment = 64;
 
 std::uint32_t padded(std::uint32_t size) { return (size + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment; }
 
-// Lines beyond the head.
+// The number of lines beyond the head that a message of this size needs.
 std::uint32_t tail_lines(std::uint32_t size) {
   return size <= kHeadBytes ? 0 : (size - kHeadBytes + kTailBytes - 1) / kTailBytes;
 }
 
-bool fits_inline(const StreamGeometry& geometry) { return geometry.slot_size <= kInlineSize && geometry.slices == 1; }
+bool fits_inline(const StreamGeometry& geometry, std::uint32_t port) {
+  return geometry.slot_size <= (BoardLayout::has_inline_lines(port) ? kInlineSize : kHeadBytes) && geometry.slices == 1;
+}
 
-// Of a stream whose messages fill much of a cache the receivers give every slot back at once, so that the next operation may go
-// on in the same ones: half the memory, and half of what the caches hold (1 MiB between 2 ranks near: 57.5 -> 49.3 us; 4 MiB
-// between 4: 737 -> 574 us). For a shorter one the reply costs more than it saves: a flight, where the headers of the other
-// direction bring credit for nothing (64 KiB: 3.6 -> 4.1 us).
+// Whether receivers report every slot that they have read. If the messages of a stream fill much of a cache they do, so that the
+// next operation can use the same slots: this halves the memory and the share of the caches (1 MiB between 2 near ranks: 57.5 ->
+// 49.3 us; 4 MiB between 4 ranks: 737 -> 574 us). For a shorter stream the report costs more than it saves: one flight of a cache
+// line, where headers of the other direction carry credit at no cost (64 KiB: 3.6 -> 4.1 us).
 bool gives_every_slot_back(std::uint64_t slices, std::uint64_t stride) {
   constexpr std::uint64_t kMuch = 256 << 10;
   return slices * stride >= kMuch;
@@ -30,29 +32,31 @@ bool gives_every_slot_back(std::uint64_t slices, std::uint64_t stride) {
 
 // ---- sender ----
 
-SlotSender::SlotSender(SlotCircle& circle, StreamAddress address, std::span<const std::uint32_t> receivers,
+SlotSender::SlotSender(SlotPeerGroup& peer_group, StreamAddress address, std::span<const std::uint32_t> receivers,
                        const StreamGeometry& geometry)
-    : circle_(circle),
+    : peer_group_(peer_group),
       address_(address),
       receivers_(receivers.begin(), receivers.end()),
       geometry_(geometry),
-      target_(address.group > 0 ? circle.layout_.members() + address.group - 1 : receivers_.front()),
-      serial_(++circle.streams_),
+      target_(address.group > 0 ? peer_group.boards_.layout().members() + address.group - 1 : receivers_.front()),
+      use_(peer_group.leases_.use_of(address.port, target_)),
+      serial_(++peer_group.streams_),
       stride_(padded(geometry.slot_size)),
-      inline_(fits_inline(geometry)),
+      inline_(fits_inline(geometry, address.port)),
       lends_(!inline_ && std::all_of(receivers_.begin(), receivers_.end(),
-                                     [&](std::uint32_t receiver) { return circle.setup_.members[receiver].same_process; })),
+                                     [&](std::uint32_t receiver) { return peer_group.boards_.member(receiver).same_process; })),
       tails_(inline_ ? tail_lines(geometry.slot_size) : 0) {
   geometry_.depth = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(1U, geometry.depth), geometry.slices));
   returns_ = gives_every_slot_back(geometry_.slices, stride_);
-  const BoardLayout& layout = circle_.layout_;
-  const std::uint32_t own = circle_.setup_.own;
+  const BoardLayout& layout = peer_group_.boards_.layout();
+  const std::uint32_t own = peer_group_.boards_.own();
   for (std::uint64_t w = 0; w < kWindow; ++w) {
-    auto& lines = circle_.line<StreamLines>(own, layout.outgoing(w, address.port, target_));
-    windows_[w].line = &lines.head;
-    windows_[w].tail = lines.tail;
+    const std::size_t lines = layout.outgoing(w, address.port, target_);
+    windows_[w].line = &peer_group_.boards_.line<StreamLine>(own, lines);
+    if (tails_ > 0) windows_[w].tail = peer_group_.boards_.line<StreamLines>(own, lines).tail;
     for (const std::uint32_t receiver : receivers_)
-      windows_[w].taken.push_back(&circle_.line<const CounterLine>(receiver, layout.taken(w, address.port, own, address.group)));
+      windows_[w].taken.push_back(
+          &peer_group_.boards_.line<const Counter>(receiver, layout.taken(w, address.port, own, address.group)));
   }
 }
 
@@ -63,15 +67,16 @@ std::byte* SlotSender::acquire(Mark mark) {
   if (window.opened != operation && !open(window, operation, {})) return nullptr;
   if (inline_) return tails_ == 0 ? window.line->message : window.staging.data();
   if (!free_again(window, mark)) return nullptr;
-  return circle_.setup_.members[circle_.setup_.own].segment + window.slots + slice % geometry_.depth * stride_;
+  return peer_group_.boards_.own_segment() + window.slots + slice % geometry_.depth * stride_;
 }
 
-// The line of operation k is free for k + kWindow when every receiver has completed k: every receiver of whatever stream used
-// it in k, and another stream may have multicast to others through it.
+// The line of operation k is free for k + kWindow when every receiver of the stream that used the line in k has completed k.
+// Another stream may have used the line for a multicast to other receivers: then all members must have completed k.
 bool SlotSender::open(Window& window, std::uint64_t operation, const Lent& lent) {
-  std::uint64_t& user = circle_.line_user(operation % kWindow, address_.port, target_);
+  std::uint64_t& user = use_.line_users[operation % kWindow];
   const bool taken_over = address_.group > 0 && user != serial_;
-  if (operation > kWindow && !circle_.passed(taken_over ? circle_.others_ : receivers_, operation - kWindow)) return false;
+  if (operation > kWindow && !peer_group_.passed(taken_over ? peer_group_.others_ : receivers_, operation - kWindow))
+    return false;
   if (lent.first != nullptr) {
     window.line->slots.offset = reinterpret_cast<std::uintptr_t>(lent.first);
     window.line->slots.stride = static_cast<std::uint32_t>(lent.stride);
@@ -90,18 +95,21 @@ bool SlotSender::open(Window& window, std::uint64_t operation, const Lent& lent)
   return true;
 }
 
-// The own ones of the last time, where every slot says when it is free; else those whose operation is longer ago. Of two
-// operations under way the later one may come here first.
+// Chooses this stream's slots of the last operation if receivers report every slot; otherwise the lease with the older operation.
+// The later of two operations in flight may call this first.
 bool SlotSender::choose_slots(Window& window, std::uint64_t operation) {
-  auto* lease = &circle_.lease(0, address_.port, target_);
-  auto* newer = &circle_.lease(1, address_.port, target_);
+  auto* lease = &use_.leases[0];
+  auto* newer = &use_.leases[1];
   if (lease->operation > newer->operation) std::swap(lease, newer);
   if (returns_ && newer->user == serial_ && newer->operation < operation) lease = newer;
   const bool own = lease->user == serial_;
   window.goes_on = returns_ && own && lease->operation + 1 == operation;
-  const auto& readers = own || address_.group == 0 ? receivers_ : circle_.others_;
-  if (!window.goes_on && !circle_.passed(readers, lease->operation)) return false;
-  if (!circle_.grow(*lease, std::size_t{stride_} * geometry_.depth)) return false;
+  const auto& readers = own || address_.group == 0 ? receivers_ : peer_group_.others_;
+  if (!window.goes_on && !peer_group_.passed(readers, lease->operation)) return false;
+  if (Status grown = peer_group_.leases_.grow(*lease, std::size_t{stride_} * geometry_.depth); !grown.ok()) {
+    peer_group_.fail(std::move(grown));
+    return false;
+  }
   lease->operation = operation;
   lease->user = serial_;
   window.slots = lease->offset;
@@ -116,14 +124,14 @@ bool SlotSender::free_again(Window& window, Mark mark) {
   const std::uint64_t last = geometry_.slices - 1;  // depth is at most the number of slices
   const std::uint64_t before = last - (last - slice) % geometry_.depth;
   const std::uint64_t operation = operation_of(mark) - 1;
-  // Who has ended that operation reads nothing of it any more, even if it rejected its call and never read anything.
-  return credit(windows_[operation % kWindow], mark_of(operation, before) + 1) || circle_.passed(receivers_, operation);
+  // A receiver that has completed that operation reads no slot of it any more, even if it rejected its call and never read one.
+  return credit(windows_[operation % kWindow], mark_of(operation, before) + 1) || peer_group_.passed(receivers_, operation);
 }
 
 bool SlotSender::credit(Window& window, Mark needed) {
   if (window.taken_by_all >= needed) return true;
   Mark least = ~Mark{0};
-  for (const CounterLine* taken : window.taken) least = std::min(least, taken->value.load(std::memory_order_acquire));
+  for (const Counter* taken : window.taken) least = std::min(least, taken->value.load(std::memory_order_acquire));
   window.taken_by_all = least;
   return least >= needed;
 }
@@ -138,19 +146,19 @@ bool SlotSender::taken(std::uint64_t operation) {
   return credit(windows_[operation % kWindow], mark_of(operation, geometry_.slices - 1) + 1);
 }
 
-// A receiver says that it reads and then asks whether it still may; this end says that it may not and then asks who reads. At
-// least one of them sees the other.
+// The sender stores `revoked`, then loads `held`; a receiver stores `held`, then loads `revoked`. At least one of the two sees
+// the other's store.
 bool SlotSender::revoke(std::uint64_t operation) {
   const Window& window = windows_[operation % kWindow];
   window.line->revoked.store(operation, std::memory_order_seq_cst);
   return std::none_of(window.taken.begin(), window.taken.end(),
-                      [&](const CounterLine* receiver) { return receiver->held.load(std::memory_order_seq_cst) == operation; });
+                      [&](const Counter* receiver) { return receiver->held.load(std::memory_order_seq_cst) == operation; });
 }
 
-// Streams are filled in slice order, so the line's mark is a count of what is there.
-void SlotSender::commit(Mark mark) {
+// Streams are filled in slice order, so the mark of the line is the number of committed slices.
+void SlotSender::commit(Mark mark, std::size_t) {
   Window& window = windows_[operation_of(mark) % kWindow];
-  if (slice_of(mark) == 0) window.line->done = circle_.done_;
+  if (slice_of(mark) == 0) window.line->done = peer_group_.done_;
   if (tails_ > 0) {
     std::memcpy(window.line->message, window.staging.data(), kHeadBytes);
     for (std::uint32_t i = 0; i < tails_; ++i) {
@@ -159,26 +167,47 @@ void SlotSender::commit(Mark mark) {
     }
   }
   window.line->mark.store(mark + 1, std::memory_order_release);
-  for (const std::uint32_t receiver : receivers_) circle_.wake(receiver);
+  for (const std::uint32_t receiver : receivers_) peer_group_.boards_.wake(receiver);
+}
+
+std::uint64_t SlotSender::handed_over(std::uint64_t operation) const {
+  const Window& window = windows_[operation % kWindow];
+  if (window.opened != operation) return window.opened > operation ? geometry_.slices : 0;
+  const Mark committed = window.line->mark.load(std::memory_order_relaxed);
+  if (operation_of(committed) != operation) return operation_of(committed) > operation ? geometry_.slices : 0;
+  return slice_of(committed);
+}
+
+// Receivers report only the slots that are needed again, so the position may lag until they have completed the operation.
+std::uint64_t SlotSender::released(std::uint64_t operation) const {
+  const Window& window = windows_[operation % kWindow];
+  if (window.opened != operation) return window.opened > operation ? geometry_.slices : 0;
+  std::uint64_t least = geometry_.slices;
+  for (std::size_t i = 0; i < receivers_.size(); ++i) {
+    if (peer_group_.status_.completed_by(receivers_[i]) >= operation) continue;
+    const Mark taken = window.taken[i]->value.load(std::memory_order_acquire);
+    least = std::min(least, operation_of(taken) == operation ? slice_of(taken) : 0);
+  }
+  return std::min(least, handed_over(operation));
 }
 
 // ---- receiver ----
 
-SlotReceiver::SlotReceiver(SlotCircle& circle, StreamAddress address, const StreamGeometry& geometry)
-    : circle_(circle),
+SlotReceiver::SlotReceiver(SlotPeerGroup& peer_group, StreamAddress address, const StreamGeometry& geometry)
+    : peer_group_(peer_group),
       sender_(address.sender),
       geometry_(geometry),
-      inline_(fits_inline(geometry)),
-      borrows_(!inline_ && circle.setup_.members[sender_].same_process),
+      inline_(fits_inline(geometry, address.port)),
+      borrows_(!inline_ && peer_group.boards_.member(sender_).same_process),
       tails_(inline_ ? tail_lines(geometry.slot_size) : 0) {
-  const BoardLayout& layout = circle_.layout_;
-  const std::uint32_t own = circle_.setup_.own;
+  const BoardLayout& layout = peer_group_.boards_.layout();
+  const std::uint32_t own = peer_group_.boards_.own();
   const std::uint32_t target = address.group > 0 ? layout.members() + address.group - 1 : own;
   for (std::uint64_t w = 0; w < kWindow; ++w) {
-    const auto& lines = circle_.line<const StreamLines>(sender_, layout.outgoing(w, address.port, target));
-    windows_[w].line = &lines.head;
-    windows_[w].tail = lines.tail;
-    windows_[w].taken = &circle_.line<CounterLine>(own, layout.taken(w, address.port, sender_, address.group));
+    const std::size_t lines = layout.outgoing(w, address.port, target);
+    windows_[w].line = &peer_group_.boards_.line<const StreamLine>(sender_, lines);
+    if (tails_ > 0) windows_[w].tail = peer_group_.boards_.line<const StreamLines>(sender_, lines).tail;
+    windows_[w].taken = &peer_group_.boards_.line<Counter>(own, layout.taken(w, address.port, sender_, address.group));
   }
 }
 
@@ -186,8 +215,8 @@ const std::byte* SlotReceiver::front(Mark mark) {
   const std::uint64_t operation = operation_of(mark);
   Window& window = windows_[operation % kWindow];
   if (window.committed <= mark) {
-    // All lines of a short message are asked for at once, so that their flights overlap: one after another they cost as much as
-    // a slot (256 B far: 540 ns).
+    // All lines of a short message are loaded together, so that their cache misses overlap: one after another they cost as much
+    // as a slot (256 B far: 540 ns).
     bool whole = true;
     for (std::uint32_t i = 0; i < tails_; ++i) whole &= window.tail[i].mark.load(std::memory_order_acquire) > mark;
     const Mark committed = window.line->mark.load(std::memory_order_acquire);
@@ -201,26 +230,27 @@ const std::byte* SlotReceiver::front(Mark mark) {
   return window.slots + slice_of(mark) % window.depth * window.stride;
 }
 
-// Nothing of a header is believed before it was checked: a stray store of a peer must end in an error, not in a crash.
+// Every field of a header is checked before it is used: a stray store of a peer must end in an error, not in a crash.
 bool SlotReceiver::open(Window& window, std::uint64_t operation) {
   const StreamLine& line = *window.line;
   if (operation_of(window.committed - 1) != operation || line.digest != geometry_.digest) {
-    circle_.fail(failure(
-        Code::remote_error, "%s %u sent operation %llu with digest %08x where operation %llu with digest %08x was due",
-        circle_.setup_.called, circle_.number_of(sender_), static_cast<unsigned long long>(operation_of(window.committed - 1)),
-        line.digest, static_cast<unsigned long long>(operation), geometry_.digest));
+    peer_group_.fail(failure(Code::remote_error,
+                             "%s %u sent operation %llu with digest %08x; expected operation %llu with digest %08x",
+                             peer_group_.boards_.called(), peer_group_.boards_.number_of(sender_),
+                             static_cast<unsigned long long>(operation_of(window.committed - 1)), line.digest,
+                             static_cast<unsigned long long>(operation), geometry_.digest));
     return false;
   }
   if (!plausible(window, operation)) return false;
   const std::uint64_t done = line.done;
-  if (done >= operation) {  // believed, it would be credit for slots that are still read
-    circle_.fail(failure(Code::remote_error,
-                         "%s %u: the header of its stream is garbage (%llu operations completed during operation %llu)",
-                         circle_.setup_.called, circle_.number_of(sender_), static_cast<unsigned long long>(done),
-                         static_cast<unsigned long long>(operation)));
+  if (done >= operation) {  // accepted, this would be credit for slots that are still read
+    peer_group_.fail(failure(Code::remote_error,
+                             "%s %u: the header of its stream is garbage (%llu operations completed during operation %llu)",
+                             peer_group_.boards_.called(), peer_group_.boards_.number_of(sender_),
+                             static_cast<unsigned long long>(done), static_cast<unsigned long long>(operation)));
     return false;
   }
-  circle_.heard(sender_, done);
+  peer_group_.learn(sender_, done);
   if (!inline_ && !find_slots(window)) return false;
   window.opened = operation;
   return true;
@@ -228,8 +258,8 @@ bool SlotReceiver::open(Window& window, std::uint64_t operation) {
 
 bool SlotReceiver::find_slots(Window& window) {
   const StreamLine& line = *window.line;
-  const Member& sender = circle_.setup_.members[sender_];
-  const std::uint64_t offset = line.slots.offset;  // copied once: what was checked is what is used
+  const Member& sender = peer_group_.boards_.member(sender_);
+  const std::uint64_t offset = line.slots.offset;  // copied once: the checked value is the used value
   const std::uint32_t stride = line.slots.stride;
   const std::uint32_t depth = line.depth;
   const std::uint64_t size = std::uint64_t{stride} * depth;
@@ -237,9 +267,9 @@ bool SlotReceiver::find_slots(Window& window) {
   const bool within = lent || (depth > 0 && stride % kSlotAlignment == 0 && offset % kSlotAlignment == 0 &&
                                size <= sender.segment_size && offset <= sender.segment_size - size);
   if (!within || line.slots.check != check_of(offset, stride, depth) || stride < geometry_.slot_size) {
-    circle_.fail(failure(Code::remote_error, "%s %u: the header of its stream is garbage (offset %llu, stride %u, depth %u)",
-                         circle_.setup_.called, circle_.number_of(sender_), static_cast<unsigned long long>(offset), stride,
-                         depth));
+    peer_group_.fail(failure(Code::remote_error, "%s %u: the header of its stream is garbage (offset %llu, stride %u, depth %u)",
+                             peer_group_.boards_.called(), peer_group_.boards_.number_of(sender_),
+                             static_cast<unsigned long long>(offset), stride, depth));
     return false;
   }
   window.slots = lent ? reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(offset)) : sender.segment + offset;
@@ -248,13 +278,13 @@ bool SlotReceiver::find_slots(Window& window) {
   return true;
 }
 
-// More slices than there are cannot have been committed.
+// A peer cannot have committed more slices than the operation has.
 bool SlotReceiver::plausible(Window& window, std::uint64_t operation) {
   if (window.committed <= mark_of(operation, geometry_.slices)) return true;
-  circle_.fail(failure(Code::remote_error, "%s %u: the header of its stream is garbage (%llu slices sent of %llu)",
-                       circle_.setup_.called, circle_.number_of(sender_),
-                       static_cast<unsigned long long>(slice_of(window.committed)),
-                       static_cast<unsigned long long>(geometry_.slices)));
+  peer_group_.fail(failure(Code::remote_error, "%s %u: the header of its stream is garbage (%llu slices sent of %llu)",
+                           peer_group_.boards_.called(), peer_group_.boards_.number_of(sender_),
+                           static_cast<unsigned long long>(slice_of(window.committed)),
+                           static_cast<unsigned long long>(geometry_.slices)));
   window.committed = 0;
   return false;
 }
@@ -278,16 +308,16 @@ bool SlotReceiver::hold(Mark mark) {
 void SlotReceiver::let_go(Mark mark) { windows_[operation_of(mark) % kWindow].taken->held.store(0, std::memory_order_release); }
 
 void SlotReceiver::release(Mark mark) {
-  if (inline_) return;  // free when this member has completed the operation
+  if (inline_) return;  // the line is free once this member has completed the operation
   Window& window = windows_[operation_of(mark) % kWindow];
   if (window.depth == 0) {
     let_go(mark);
-    if (slice_of(mark) + 1 < geometry_.slices) return;  // the sender waits for the last alone
+    if (slice_of(mark) + 1 < geometry_.slices) return;  // the sender waits for the last slice only
   } else if (slice_of(mark) + window.depth >= geometry_.slices && !gives_every_slot_back(geometry_.slices, window.stride)) {
-    return;  // its slot is not used again in this operation
+    return;  // the slot is not used again in this operation
   }
   window.taken->value.store(mark + 1, std::memory_order_release);
-  circle_.wake(sender_);
+  peer_group_.boards_.wake(sender_);
 }
 
 }  // namespace seto::slots

@@ -3,35 +3,42 @@
 #include <array>
 #include <vector>
 
-#include "transports/slots/slot_circle.h"
+#include "transports/optional_streams.h"
+#include "transports/slots/slot_peer_group.h"
 
 namespace seto::slots {
 
-class SlotSender final : public SendStream {
+class SlotSender final : public SendStream, private LendingSender {
  public:
-  SlotSender(SlotCircle& circle, StreamAddress address, std::span<const std::uint32_t> receivers, const StreamGeometry& geometry);
+  SlotSender(SlotPeerGroup& peer_group, StreamAddress address, std::span<const std::uint32_t> receivers,
+             const StreamGeometry& geometry);
 
   std::byte* acquire(Mark mark) override;
-  void commit(Mark mark) override;
+  void commit(Mark mark, std::size_t size) override;
+  // A receiver can read a committed slice at once: memory is both the medium and the receiver's end of it.
+  [[nodiscard]] std::uint64_t handed_over(std::uint64_t operation) const override;
+  [[nodiscard]] std::uint64_t acknowledged(std::uint64_t operation) const override { return handed_over(operation); }
+  [[nodiscard]] std::uint64_t released(std::uint64_t operation) const override;
+  // Offered if every receiver is in this process.
+  [[nodiscard]] LendingSender* lending() override { return lends_ ? this : nullptr; }
 
-  [[nodiscard]] bool lends() const override { return lends_; }
+ private:
   bool lend(Mark mark, const std::byte* first, std::size_t stride) override;
   [[nodiscard]] bool taken(std::uint64_t operation) override;
   bool revoke(std::uint64_t operation) override;
 
- private:
   struct Window {
     StreamLine* line = nullptr;
     TailLine* tail = nullptr;
-    std::vector<const CounterLine*> taken;  // by receiver
+    std::vector<const Counter*> taken;  // by receiver
     Mark taken_by_all = 0;
     std::uint64_t opened = 0;                                         // operation
     std::size_t slots = 0;                                            // offset in the own segment
-    bool goes_on = false;                                             // in the slots of the operation before
-    alignas(kLineSize) std::array<std::byte, kInlineSize> staging{};  // a short message of several lines, in one piece
+    bool goes_on = false;                                             // in the slots of the previous operation
+    alignas(kLineSize) std::array<std::byte, kInlineSize> staging{};  // a message of several lines in one piece
   };
 
-  // What the slots of an operation are: leased ones, or memory of the caller.
+  // Memory of the caller in place of slots. Null: the slots are leased.
   struct Lent {
     const std::byte* first = nullptr;
     std::size_t stride = 0;
@@ -42,36 +49,38 @@ class SlotSender final : public SendStream {
   bool credit(Window& window, Mark needed);
   bool free_again(Window& window, Mark mark);
 
-  SlotCircle& circle_;
+  SlotPeerGroup& peer_group_;
   StreamAddress address_;
   std::vector<std::uint32_t> receivers_;
   StreamGeometry geometry_;
-  std::uint32_t target_;  // which of this member's lines of the port
+  std::uint32_t target_;  // receiver, or members() + group - 1
+  SlotLeases::Use& use_;
   std::uint64_t serial_;
   std::uint32_t stride_;
   bool inline_;
   bool lends_;
-  bool returns_ = false;     // receivers say of every slot that they have read it
+  bool returns_ = false;     // receivers report every slot that they have read
   std::uint32_t tails_ = 0;  // lines beyond the head that a short message needs
   std::array<Window, kWindow> windows_;
 };
 
-class SlotReceiver final : public ReceiveStream {
+class SlotReceiver final : public ReceiveStream, private BorrowingReceiver {
  public:
-  SlotReceiver(SlotCircle& circle, StreamAddress address, const StreamGeometry& geometry);
+  SlotReceiver(SlotPeerGroup& peer_group, StreamAddress address, const StreamGeometry& geometry);
 
   const std::byte* front(Mark mark) override;
   void release(Mark mark) override;
 
-  [[nodiscard]] bool borrows() const override { return borrows_; }
+  [[nodiscard]] BorrowingReceiver* borrowing() override { return borrows_ ? this : nullptr; }
+
+ private:
   bool hold(Mark mark) override;
   void let_go(Mark mark) override;
 
- private:
   struct Window {
     const StreamLine* line = nullptr;
     const TailLine* tail = nullptr;
-    CounterLine* taken = nullptr;
+    Counter* taken = nullptr;
     Mark committed = 0;  // as last read
     const std::byte* slots = nullptr;
     std::uint32_t stride = 0;
@@ -85,7 +94,7 @@ class SlotReceiver final : public ReceiveStream {
   bool plausible(Window& window, std::uint64_t operation);
   const std::byte* unpack(Window& window);
 
-  SlotCircle& circle_;
+  SlotPeerGroup& peer_group_;
   std::uint32_t sender_;
   StreamGeometry geometry_;
   bool inline_;

@@ -12,7 +12,7 @@ constexpr std::size_t kWord = sizeof(std::uint64_t);
 
 std::size_t words_for(std::size_t bytes) { return (bytes + kWord - 1) / kWord; }
 
-// Of a text of that size, word by word.
+// A checksum of a text and its size, added word by word.
 class Check {
  public:
   explicit Check(std::size_t size) : size_(size), sum_((size + 1) * kOdd) {}
@@ -41,8 +41,8 @@ void put_words(WordLines& lines, std::string_view why) {
 }
 
 std::string words_in(const WordLines& lines) {
-  const std::uint64_t said = lines.size_and_check.load(std::memory_order_acquire);
-  const auto size = static_cast<std::size_t>(said >> 32);
+  const std::uint64_t stored = lines.size_and_check.load(std::memory_order_acquire);
+  const auto size = static_cast<std::size_t>(stored >> 32);
   if (size == 0 || size > kMostWords) return {};
   Check check(size);
   std::string text(words_for(size) * kWord, 0);
@@ -51,7 +51,7 @@ std::string words_in(const WordLines& lines) {
     std::memcpy(text.data() + at * kWord, &word, kWord);
     check.add(word);
   }
-  if (check.with_size() != said) return {};
+  if (check.with_size() != stored) return {};
   text.resize(size);
   return plain_ascii(text);
 }

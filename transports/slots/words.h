@@ -7,10 +7,10 @@
 
 namespace seto::slots {
 
-// Once for a board; what does not fit is cut off.
+// Writes the text, once per board. A longer text is cut off.
 void put_words(WordLines& lines, std::string_view why);
 
-// Fit to print. Empty: none were written, or the board is cleared at this moment.
+// Returns the text as printable ASCII. Empty: no text was written, or the board is being cleared.
 [[nodiscard]] std::string words_in(const WordLines& lines);
 
 }  // namespace seto::slots

@@ -23,7 +23,8 @@ Result<std::unique_ptr<Domain>> Domain::create() {
 
 Domain::~Domain() { deliver(); }
 
-// Links that nobody else holds stay until what they have sent is delivered: a rank may be gone when its peers still read.
+// Connections that only this domain holds stay until their data is delivered: a rank may end before its peers have read
+// everything.
 void Domain::deliver() {
   if (hurried_.load(std::memory_order_relaxed)) return;
   const Deadline until = Deadline::after_ms(kLastWordsMs);
@@ -31,20 +32,22 @@ void Domain::deliver() {
   for (;;) {
     bool all = true;
     for (const Member& member : links_) {
-      (void)member.link->receive();  // unread bytes at the close would reset the connection, and take our last ones along
+      (void)member.link->receive();  // closing with unread bytes would reset the connection and lose the last data sent
       (void)member.link->flush();
       member.link->look_after();
       all = all && member.link->delivered();
     }
     if (all || until.passed()) return;
-    (void)poll(nullptr, 0, 1);  // nothing tells when the peer's kernel has acknowledged
+    (void)poll(nullptr, 0, 1);  // no event reports the acknowledgement of the peer's kernel
   }
 }
 
 Result<std::shared_ptr<Link>> Domain::add(Link::Setup setup) {
-  auto link = std::make_shared<Link>(std::move(setup));
   const std::lock_guard lock(mutex_);
   drop_unused();
+  auto share = std::make_unique<ReceiveShare>(buffers_);
+  setup.share = share.get();
+  auto link = std::make_shared<Link>(std::move(setup));
   for (std::size_t i = 0; i < link->sockets(); ++i) {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -54,16 +57,22 @@ Result<std::shared_ptr<Link>> Domain::add(Link::Setup setup) {
     while (i-- > 0) (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link->descriptor(i), nullptr);
     return refused;
   }
-  links_.push_back({link, std::vector<bool>(link->sockets())});
+  if (link->far()) windows_.add_far_link();
+  links_.push_back({link, std::move(share), std::vector<bool>(link->sockets())});
   sockets_.fetch_add(link->sockets(), std::memory_order_relaxed);
   return link;
 }
 
-// Of links that this domain alone holds, those that have nothing more to say.
+// Removes connections that only this domain holds and that have delivered their data. Another process may have inherited a
+// socket, which then stays open, so the kernel is told to report no more events of it: an event carries the address of the
+// connection.
 void Domain::drop_unused() {
   std::erase_if(links_, [this](const Member& member) {
     if (member.link.use_count() > 1 || !member.link->delivered()) return false;
+    for (std::size_t i = 0; i < member.link->sockets(); ++i)
+      (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, member.link->descriptor(i), nullptr);
     sockets_.fetch_sub(member.link->sockets(), std::memory_order_relaxed);
+    if (member.link->far()) windows_.remove_far_link();
     return true;
   });
 }
@@ -88,7 +97,7 @@ bool Domain::pump() {
   return moved;
 }
 
-// Each link once, however many of its sockets have something.
+// Reads each connection once, even if several of its sockets are ready.
 bool Domain::pump_ready() {
   std::array<epoll_event, kEventsAtOnce> events;
   const int count = epoll_wait(epoll_.get(), events.data(), kEventsAtOnce, 0);
@@ -112,7 +121,7 @@ void Domain::set_unsent(bool unsent) {
   if (unsent && !before && on_output_) on_output_();
 }
 
-// A sleeper wakes for room only where it waits for room. A broken link is always readable, and nobody reads it any more.
+// Waits for writability only on sockets that are full. A broken connection would always be readable, so it is removed.
 void Domain::prepare_to_sleep() {
   if (empty()) return;
   const std::lock_guard lock(mutex_);

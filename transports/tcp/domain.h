@@ -9,50 +9,54 @@
 #include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/result.h"
-#include "transports/tcp/receive_buffers.h"
 #include "transports/tcp/link.h"
+#include "transports/tcp/receive_buffers.h"
+#include "transports/tcp/window_budget.h"
 
 namespace seto::tcp {
 
-// The links of one context. Whoever holds the context's token pumps; others only add, send and take away: one lock for all of it,
-// which costs 20 ns where a frame costs a microsecond.
+// The connections of one context. The holder of the context's token pumps; other threads only add, queue and remove. One lock
+// covers everything: it costs 20 ns where a frame costs a microsecond.
 class Domain final {
  public:
   static Result<std::unique_ptr<Domain>> create();
   Domain(const Domain&) = delete;
   Domain& operator=(const Domain&) = delete;
-  // What was sent is delivered first, or its receiver lost, for at most kLastWordsMs; unless nobody awaits it any more.
+  // Waits until queued data is delivered or its receiver is lost, for at most kLastWordsMs; not at all after hurry(true).
   ~Domain();
-  // Said when a communicator ends; the last one decides. Of one that has failed, the members have heard why on another plane.
+  // Called when a communicator ends; the last call counts. The members of a failed communicator know the reason from the control
+  // plane and need no more data.
   void hurry(bool failed) { hurried_.store(failed, std::memory_order_relaxed); }
 
   Result<std::shared_ptr<Link>> add(Link::Setup setup);
 
-  // Reads and writes whatever can be. True: something moved.
+  // Reads and writes as far as the sockets allow. True: bytes moved.
   bool pump();
-  // Output waits for room in a socket: somebody has to pump.
+  // Output waits for room in a socket: a thread has to pump.
   [[nodiscard]] bool unsent() const { return unsent_.load(std::memory_order_acquire); }
   [[nodiscard]] bool empty() const { return sockets_.load(std::memory_order_relaxed) == 0; }
 
-  // Readable when there is something to pump. Before sleeping on it: prepare_to_sleep.
+  // Readable when there is something to pump. Call prepare_to_sleep() before sleeping on it.
   [[nodiscard]] int descriptor() const { return epoll_.get(); }
   void prepare_to_sleep();
 
-  // Who sends from outside a pump says so when it is done, the lock held.
+  // Called after frames were queued outside of a pump. The caller holds the lock.
   void note_output();
-  // Called, with the lock held, when output begins to wait: somebody has to pump, though nobody calls.
+  // `notify` is called, with the lock held, when output begins to wait: then a thread has to pump even if no call is active.
   void on_output(std::function<void()> notify) { on_output_ = std::move(notify); }
 
   [[nodiscard]] std::mutex& lock() { return mutex_; }
-  [[nodiscard]] Landing& landing() { return landing_; }
+  [[nodiscard]] ReceiveBuffers& buffers() { return buffers_; }
+  [[nodiscard]] WindowBudget& windows() { return windows_; }
 
  private:
   static constexpr int kLastWordsMs = 2'000;
-  // Up to so many sockets are read one after another; of more the kernel is asked which have something.
+  // Up to this many sockets are read in turn; with more, epoll tells which have input.
   static constexpr std::size_t kReadInTurn = 2;
 
   struct Member {
     std::shared_ptr<Link> link;
+    std::unique_ptr<ReceiveShare> share;
     std::vector<bool> listens_for_room;  // by socket
   };
 
@@ -64,7 +68,8 @@ class Domain final {
 
   std::mutex mutex_;
   Fd epoll_;
-  Landing landing_;
+  ReceiveBuffers buffers_;
+  WindowBudget windows_;
   std::vector<Member> links_;
   std::atomic<std::size_t> sockets_{0};
   std::atomic<bool> unsent_{false};

@@ -7,52 +7,59 @@
 
 namespace seto::tcp {
 
-// What goes over a link: a header of 64 bytes, then `length` bytes. Little-endian, as every machine that this library runs on.
+// One unit on a connection: a header of 64 bytes, then a payload of `length` bytes. Little-endian, as is every machine that this
+// library runs on.
 //
-// Every frame has a sequence number and acknowledges what came the other way: over several sockets the numbers tell what is still
-// missing, and one day a link can take up where a socket broke off.
+// Every frame has a sequence number and acknowledges the frames of the other direction. Over several sockets the numbers tell
+// which frames are missing.
 enum class FrameKind : std::uint8_t {
-  open = 1,      // a communicator's streams from here on; the payload proves that the sender knows the secret of the link
+  open = 1,      // enables a communicator's frames; the payload proves that the sender knows the secret of the connection
   data,          // a part of a message of a stream
-  credit,        // so many slices of that stream's operation have been taken
-  progress,      // nothing but how far the sender is
-  pair,          // a part of a message between two members: its letter, then bytes
-  pair_taken,    // so many bytes of such messages have been taken; in position(), the last message that is being taken
-  pair_refused,  // the receiver of that message expects another: its letter
-  left,          // the sender has left: nothing more of it comes for this communicator
+  credit,        // the receiver has taken the slices below `mark` of that stream, and accepts `offset` more
+  progress,      // only `done`: the number of operations that the sender has completed
+  pair,          // a part of a message between two members: its header, then bytes
+  pair_taken,    // the receiver has taken so many bytes of such messages; position(): the last message it has begun to take
+  pair_refused,  // the receiver of that message expects another one: the header of that
+  left,          // the sender has left the communicator: this is its last frame for it
+  window,        // the receiver accepts `mark` bytes at once of each operation of that stream, or of messages (kOfMessages)
+  heard,         // only `acknowledged`: belongs to the connection itself
 };
-inline constexpr std::uint8_t kLastFrameKind = static_cast<std::uint8_t>(FrameKind::left);
+inline constexpr std::uint8_t kLastFrameKind = static_cast<std::uint8_t>(FrameKind::heard);
 
 inline constexpr std::uint32_t kFrameMagic = 0x0e70'5e00;  // and the kind
 inline constexpr std::size_t kFrameLimit = std::size_t{256} << 10;
+// The payload of a long frame where a connection has several sockets.
+inline constexpr std::size_t kStripe = std::size_t{64} << 10;
 
-// The receiver is to say how far it is as soon as it has completed the operation: nothing of its own is on its way.
+// Asks the receiver to report when it has completed the operation, because it sends no data that would carry the number.
 inline constexpr std::uint8_t kTellProgress = 1;
+// The window is that of messages between two members.
+inline constexpr std::uint8_t kOfMessages = 2;
 
 struct Frame {
   std::uint32_t magic = kFrameMagic;
   std::uint32_t length = 0;
   std::uint64_t sequence = 0;      // from 1
-  std::uint64_t acknowledged = 0;  // all up to this one have come
-  std::uint64_t circle = 0;        // whose streams
-  std::uint64_t mark = 0;          // of a stream: the slice; of a pair: the number of the message, or bytes taken
+  std::uint64_t acknowledged = 0;  // all frames up to this one have arrived
+  std::uint64_t peer_group = 0;    // the communicator
+  std::uint64_t mark = 0;          // stream: the slice; pair: the number of the message, or bytes taken
   std::uint64_t done = 0;          // operations that the sender has completed
-  std::uint32_t offset = 0;        // of these bytes in the message
+  std::uint32_t offset = 0;        // of the payload in the message; credit: slices
   std::uint32_t size = 0;          // of the whole message
-  std::uint32_t digest = 0;        // of the stream; of `open`: the member
+  std::uint32_t digest = 0;        // of the stream; open: the member
   std::uint16_t port = 0;
   std::uint8_t group = 0;
   std::uint8_t flags = 0;
 
   [[nodiscard]] FrameKind kind() const { return static_cast<FrameKind>(magic & 0xff); }
   void set_kind(FrameKind kind) { magic = kFrameMagic | static_cast<std::uint8_t>(kind); }
-  // Of a pair, whose messages may be larger than 32 bits say.
+  // The offset in a message of a pair, which may need more than 32 bits.
   [[nodiscard]] std::uint64_t position() const { return std::uint64_t{size} << 32 | offset; }
   void set_position(std::uint64_t position) {
     offset = static_cast<std::uint32_t>(position);
     size = static_cast<std::uint32_t>(position >> 32);
   }
-  // It can be a header at all. Says nothing of the rest.
+  // Whether these bytes can be a header. The other fields are checked later.
   [[nodiscard]] bool plausible() const {
     const std::uint32_t kind_bits = magic & 0xff;
     return (magic & ~0xffU) == kFrameMagic && kind_bits >= 1 && kind_bits <= kLastFrameKind && length <= kFrameLimit;
@@ -60,7 +67,7 @@ struct Frame {
 };
 static_assert(sizeof(Frame) == 64);
 
-// What breaks a link: it came over it, and can be nothing.
+// Malformed input. The connection is closed.
 inline Status garbage(const char* what) {
   return failure(Code::remote_error, "what came over its connection is garbage (%s): the connection is given up", what);
 }

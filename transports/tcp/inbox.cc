@@ -10,49 +10,54 @@ namespace {
 constexpr std::uint64_t kShort = std::uint64_t{4} << 10;
 constexpr std::uint64_t kLong = std::uint64_t{1} << 20;
 constexpr std::uint32_t kLargestMessage = std::uint32_t{1} << 31;
-// Messages to one member that may have begun to arrive.
-constexpr std::size_t kMostMessages = 65'536;
 
-// Where messages without bytes lie.
+// The address of messages without bytes.
 alignas(64) std::byte nowhere[64];
-
-Status no_room(std::uint64_t size) {
-  return seto::failure(Code::unavailable, "no memory to receive a message of %llu bytes", static_cast<unsigned long long>(size));
-}
 
 }  // namespace
 
-std::uint64_t slices_ahead(const StreamGeometry& geometry) {
-  const std::uint64_t filling = kStreamCredit / std::max<std::uint32_t>(1, geometry.slot_size);
-  return std::clamp<std::uint64_t>(filling, std::clamp<std::uint64_t>(geometry.depth, 1, kMostAhead), kMostAhead);
+std::uint64_t slices_ahead(const StreamGeometry& geometry, std::uint64_t window) {
+  const std::uint64_t filling = window / std::max<std::uint32_t>(1, geometry.slot_size);
+  const std::uint64_t most = window > kStreamCredit ? kMostAheadFar : kMostAhead;
+  return std::clamp<std::uint64_t>(filling, std::clamp<std::uint64_t>(geometry.depth, 1, kMostAhead), most);
 }
 
+std::uint64_t operations_ahead(std::uint64_t bytes) { return bytes <= kShort ? kMostOperations : bytes < kLong ? 4 : kWindow; }
+
 std::uint64_t operations_ahead(const StreamGeometry& geometry) {
-  const std::uint64_t bytes = std::uint64_t{geometry.slot_size} * geometry.slices;
-  return bytes <= kShort ? kMostOperations : bytes < kLong ? 4 : 2;
+  return operations_ahead(std::uint64_t{geometry.slot_size} * geometry.slices);
 }
 
 // ---- streams ----
 
-// No socket reads for this communicator any more: its links were left before.
+// No socket reads for this communicator any more: it has left its connections.
 InStream::~InStream() {
   for (const auto& operation : operations_)
     if (operation != nullptr) clear(*operation);
-  for (const Message& message : abandoned_) landing_.give_back(message.data, message.size);
+  for (const Message& message : abandoned_) share_.give_back(message.data, message.size);
+  share_.discharge(charged_);
 }
 
-void InStream::free(Message& message) {
-  if (message.data != nullptr && message.data != nowhere && !message.placed) {
+// The tables that a peer makes this end keep count like its messages.
+Status InStream::charge(std::size_t bytes) {
+  if (!share_.charge(bytes)) return share_.refusal(bytes);
+  charged_ += bytes;
+  return {};
+}
+
+void InStream::free(Operation& operation, Message& message) {
+  operation.held_bytes -= message.size;
+  if (message.data != nowhere && !message.placed) {
     if (message.pending > 0)
       abandoned_.push_back(message);
     else
-      landing_.give_back(message.data, message.size);
+      share_.give_back(message.data, message.size);
   }
-  message = Message{};
+  operation.messages.remove(message);
 }
 
 void InStream::clear(Operation& operation) {
-  for (Message& message : operation.messages) free(message);
+  operation.messages.for_each([&](Message& message) { free(operation, message); });
 }
 
 void InStream::forget_before(std::uint64_t operation) {
@@ -63,7 +68,7 @@ void InStream::forget_before(std::uint64_t operation) {
     }
 }
 
-// What the caller does not expect is not written to its memory.
+// A message with an unexpected size or digest is not written to the caller's memory.
 void InStream::find_memory(Message& message, const Frame& frame) {
   if (frame.size == 0) {
     message.data = nowhere;
@@ -73,7 +78,7 @@ void InStream::find_memory(Message& message, const Frame& frame) {
   const std::uint64_t slice = slice_of(frame.mark);
   message.placed = wanted.where.operation == operation_of(frame.mark) && wanted.digest == frame.digest &&
                    slice >= wanted.released && wanted.where.size_of(slice) == frame.size;
-  message.data = message.placed ? wanted.where.first + slice * wanted.where.stride : landing_.take(frame.size);
+  message.data = message.placed ? wanted.where.first + slice * wanted.where.stride : share_.take(frame.size);
 }
 
 void InStream::want(const Placement& placement, std::uint32_t digest) {
@@ -87,8 +92,9 @@ Placement InStream::displace(std::uint64_t number) {
   Wanted& wanted = wanted_[number % wanted_.size()];
   if (wanted.where.operation != number) return {};
   if (Operation* const operation = operation_of_mark(mark_of(number, 0)))
-    for (Message& message : operation->messages)
-      if (message.placed) message = Message{};
+    operation->messages.for_each([&](Message& message) {
+      if (message.placed) free(*operation, message);
+    });
   return std::exchange(wanted, Wanted{}).where;
 }
 
@@ -97,41 +103,71 @@ InStream::Operation* InStream::operation_of_mark(Mark mark) {
   return operation != nullptr && operation->number == operation_of(mark) ? operation : nullptr;
 }
 
-Result<std::byte*> InStream::place(const Frame& frame, std::uint64_t done) {
+InStream::Message* InStream::message_of_mark(Mark mark) {
+  Operation* const operation = operation_of_mark(mark);
+  return operation == nullptr ? nullptr : operation->messages.find(slice_of(mark));
+}
+
+Result<InStream::Placed> InStream::place(const Frame& frame, std::uint64_t done) {
   const std::uint64_t number = operation_of(frame.mark);
-  if (number <= done) return static_cast<std::byte*>(nullptr);  // this rank is past it: its call was rejected, say
+  if (number <= done) return Placed{};  // this rank has ended the operation, for example because it rejected its call
   if (number > done + kMostOperations) return garbage("an operation far ahead");
   if (frame.size > kLargestMessage || frame.offset > frame.size || frame.length > frame.size - frame.offset)
     return garbage("a part outside of its message");
   auto& slot = operations_[number % kMostOperations];
-  if (slot == nullptr) slot = std::make_unique<Operation>();
+  if (slot == nullptr) {
+    SETO_TRY(charge(sizeof(Operation) + (charged_ == 0 ? sizeof(InStream) : 0)));
+    slot = std::make_unique<Operation>(most_ahead_);
+  }
   if (slot->number != number) {
     clear(*slot);
     slot->number = number;
   }
-  Message& message = slot->messages[slice_of(frame.mark) % kMostAhead];
-  if (!message.announced) {
-    find_memory(message, frame);
-    if (message.data == nullptr) return no_room(frame.size);
-    message.size = frame.size;
-    message.digest = frame.digest;
-    message.slice = slice_of(frame.mark);
-    message.announced = true;
-  } else if (message.slice != slice_of(frame.mark) || message.size != frame.size || message.digest != frame.digest) {
-    return garbage("more slices than there is credit for, or parts that do not belong together");
+  Message* message = slot->messages.find(slice_of(frame.mark));
+  const bool first = message == nullptr;
+  if (first) {
+    SETO_ASSIGN(message, announce(*slot, frame, done));
+  } else if (message->size != frame.size || message->digest != frame.digest) {
+    return garbage("parts that do not belong together");
   }
-  // Once all bytes have come none is on its way: a message that is let go is written by nobody.
-  if (frame.length > message.size - message.promised) return garbage("a part of a message twice");
-  message.promised += frame.length;
-  ++message.pending;
-  return message.data + frame.offset;
+  // No byte may arrive twice: then a complete message is not written to any more.
+  if (frame.length > message->size - message->promised) return garbage("a part of a message twice");
+  message->promised += frame.length;
+  ++message->pending;
+  return Placed{message->data + frame.offset, first};
 }
 
-// Its operation may have been left behind while the bytes were read.
+// Up to kMostAhead messages need no window, whatever their size: a receiver knows it only when it opens the stream. The longer an
+// operation is, the fewer of them a sender may begin ahead: so no more of them fill a window than WindowBudget reserves.
+Result<InStream::Message*> InStream::announce(Operation& operation, const Frame& frame, std::uint64_t done) {
+  const std::uint64_t bytes = operation.held_bytes + frame.size;
+  if (operation.number > done + operations_ahead(bytes))
+    return garbage("an operation further ahead than one of its length may be");
+  if (operation.messages.held() >= kMostAhead && bytes > window_) return garbage("more bytes of slices than there is credit for");
+  const std::size_t table = operation.messages.bytes();
+  Message* const message = operation.messages.add(slice_of(frame.mark));
+  if (message == nullptr) return garbage("more slices than there is credit for");
+  if (operation.messages.bytes() > table) {
+    if (const Status charged = charge(operation.messages.bytes() - table); !charged.ok()) {
+      operation.messages.remove(*message);
+      return charged;
+    }
+  }
+  find_memory(*message, frame);
+  if (message->data == nullptr) {
+    operation.messages.remove(*message);
+    return share_.refusal(frame.size);
+  }
+  message->size = frame.size;
+  message->digest = frame.digest;
+  operation.held_bytes = bytes;
+  return message;
+}
+
+// The operation may have ended while the bytes were read.
 void InStream::arrived(const Frame& frame, const std::byte* at) {
-  Operation* const operation = operation_of_mark(frame.mark);
-  Message* const message = operation == nullptr ? nullptr : &operation->messages[slice_of(frame.mark) % kMostAhead];
-  if (message != nullptr && message->data != nullptr && at == message->data + frame.offset) {
+  Message* const message = message_of_mark(frame.mark);
+  if (message != nullptr && at == message->data + frame.offset) {
     --message->pending;
     message->got += frame.length;
     message->there = true;
@@ -140,33 +176,30 @@ void InStream::arrived(const Frame& frame, const std::byte* at) {
   const auto abandoned =
       std::find_if(abandoned_.begin(), abandoned_.end(), [&](const Message& each) { return at == each.data + frame.offset; });
   if (abandoned == abandoned_.end() || --abandoned->pending > 0) return;
-  landing_.give_back(abandoned->data, abandoned->size);
+  share_.give_back(abandoned->data, abandoned->size);
   abandoned_.erase(abandoned);
 }
 
 InStream::Message* InStream::whole(Mark mark) {
-  Operation* const operation = operation_of_mark(mark);
-  if (operation == nullptr) return nullptr;
-  Message& message = operation->messages[slice_of(mark) % kMostAhead];
-  const bool whole = message.there && message.slice == slice_of(mark) && message.got == message.size;
-  return whole ? &message : nullptr;
+  Message* const message = message_of_mark(mark);
+  return message != nullptr && message->there && message->got == message->size ? message : nullptr;
 }
 
 void InStream::drop(Mark mark) {
   Wanted& wanted = wanted_[operation_of(mark) % wanted_.size()];
   if (wanted.where.operation == operation_of(mark)) wanted.released = slice_of(mark) + 1;
-  if (Operation* const operation = operation_of_mark(mark)) free(operation->messages[slice_of(mark) % kMostAhead]);
+  if (Message* const message = message_of_mark(mark)) free(*operation_of_mark(mark), *message);
 }
 
 // ---- pairs ----
 
-void put_letter(std::byte* at, const Letter& letter) {
-  const std::uint64_t words[3] = {letter.size, letter.label, letter.verdict};
+void put_header(std::byte* at, const MessageHeader& header) {
+  const std::uint64_t words[3] = {header.size, header.label, header.verdict};
   std::memcpy(at, words, sizeof words);
-  static_assert(sizeof words == kLetterSize);
+  static_assert(sizeof words == kMessageHeaderSize);
 }
 
-Letter letter_in(const std::byte* at) {
+MessageHeader header_in(const std::byte* at) {
   std::uint64_t words[3];
   std::memcpy(words, at, sizeof words);
   return {words[0], words[1], static_cast<std::uint32_t>(words[2])};
@@ -174,35 +207,34 @@ Letter letter_in(const std::byte* at) {
 
 InPair::~InPair() {
   end(~std::uint64_t{0});
-  for (const Piece& piece : abandoned_) landing_.give_back(piece.data, piece.length);
+  for (const Piece& piece : abandoned_) share_.give_back(piece.data, piece.length);
 }
 
 void InPair::free(const Piece& piece) {
-  released_ += piece.length;
-  in_use_ -= piece.length;
+  released_ += charge_of(piece.length);
+  in_use_ -= charge_of(piece.length);
   if (piece.whole)
-    landing_.give_back(piece.data, piece.length);
+    share_.give_back(piece.data, piece.length);
   else
     abandoned_.push_back(piece);
 }
 
 Result<std::byte*> InPair::place(const Frame& frame) {
-  if (frame.length < kLetterSize) return garbage("a message without its letter");
+  if (frame.length < kMessageHeaderSize) return garbage("a message without its header");
   if (frame.mark <= ended_) {  // refused
-    released_ += frame.length;
+    released_ += charge_of(frame.length);
     return static_cast<std::byte*>(nullptr);
   }
-  if (messages_.size() >= kMostMessages) return garbage("more messages than there is credit for");
-  if (in_use_ + frame.length > kPairCredit + kLetterSize) return garbage("more bytes of messages than there is credit for");
+  if (in_use_ + charge_of(frame.length) > window_) return garbage("more messages, or bytes of them, than there is credit for");
   Message& message = messages_[frame.mark];
   const auto [piece, fresh] = message.pieces.try_emplace(frame.position());
   if (!fresh) return garbage("a piece twice");
-  piece->second = {landing_.take(frame.length), frame.length, false};
-  in_use_ += frame.length;
+  piece->second = {share_.take(frame.length), frame.length, false};
+  in_use_ += charge_of(frame.length);
   if (piece->second.data != nullptr) return piece->second.data;
-  in_use_ -= frame.length;
+  in_use_ -= charge_of(frame.length);
   message.pieces.erase(piece);
-  return no_room(frame.length);
+  return share_.refusal(frame.length);
 }
 
 void InPair::arrived(const Frame& frame, const std::byte* at) {
@@ -211,19 +243,19 @@ void InPair::arrived(const Frame& frame, const std::byte* at) {
     const auto piece = message->second.pieces.find(frame.position());
     if (piece == message->second.pieces.end() || piece->second.data != at) return;
     piece->second.whole = true;
-    if (!message->second.known) message->second.letter = letter_in(piece->second.data);
+    if (!message->second.known) message->second.header = header_in(piece->second.data);
     message->second.known = true;
     return;
   }
   const auto abandoned = std::find_if(abandoned_.begin(), abandoned_.end(), [&](const Piece& each) { return each.data == at; });
   if (abandoned == abandoned_.end()) return;
-  landing_.give_back(abandoned->data, abandoned->length);
+  share_.give_back(abandoned->data, abandoned->length);
   abandoned_.erase(abandoned);
 }
 
-const Letter* InPair::letter_of(std::uint64_t message) const {
+const MessageHeader* InPair::header_of(std::uint64_t message) const {
   const auto found = messages_.find(message);
-  return found != messages_.end() && found->second.known ? &found->second.letter : nullptr;
+  return found != messages_.end() && found->second.known ? &found->second.header : nullptr;
 }
 
 const InPair::Piece* InPair::piece_at(std::uint64_t message, std::uint64_t position) const {

@@ -9,95 +9,123 @@
 
 #include "src/base/result.h"
 #include "transports/tcp/frame.h"
+#include "transports/tcp/message_table.h"
 #include "transports/tcp/receive_buffers.h"
 #include "transports/transport.h"
 
 namespace seto::tcp {
 
-// Slices of one operation of a stream that its sender may have sent before the receiver has taken the first of them. Both ends
-// compute it: of long messages few, of short ones many, so that a long pipe is filled without a word from the other end.
+// The credit of one operation of a stream: the slices that the receiver accepts beyond the ones it has taken. A sender may use
+// this much without a credit frame; beyond it, the credit frames of the receiver decide. Few slices if they are long, many if
+// they are short. Over a far link a receiver grants a larger window (FrameKind::window), and then more slices count.
 inline constexpr std::uint64_t kStreamCredit = std::uint64_t{4} << 20;  // bytes
 inline constexpr std::uint64_t kMostAhead = 64;                         // slices
-std::uint64_t slices_ahead(const StreamGeometry& geometry);
+inline constexpr std::uint64_t kMostAheadFar = 256;
+std::uint64_t slices_ahead(const StreamGeometry& geometry, std::uint64_t window);
 
-// Operations that a sender may be ahead of a receiver that only listens. Memory at the receiver pays for it.
+// Operations that a sender may be ahead of a receiver that sends no data itself. The receiver buffers them.
 inline constexpr std::uint64_t kMostOperations = 16;
+std::uint64_t operations_ahead(std::uint64_t bytes);
 std::uint64_t operations_ahead(const StreamGeometry& geometry);
 
-// What has arrived of one stream, whether or not somebody has opened it here. The token holder's, or under the domain's lock.
+// Data of one stream that has arrived, whether or not the stream is open here. Used by the holder of the token, or under the
+// domain's lock.
 class InStream final {
  public:
-  explicit InStream(Landing& landing) : landing_(landing) {}
+  InStream(ReceiveShare& share, std::uint64_t most_ahead) : share_(share), most_ahead_(most_ahead) {}
   InStream(const InStream&) = delete;
   InStream& operator=(const InStream&) = delete;
   ~InStream();
 
-  // Operations that may want messages at once.
-  static constexpr std::size_t kUnderWay = 2;
+  using Message = StreamMessage;
 
-  struct Message {
-    std::byte* data = nullptr;
-    std::uint32_t size = 0;
-    std::uint32_t got = 0;  // bytes that have come
-    std::uint32_t digest = 0;
-    std::uint64_t slice = 0;
-    std::uint32_t promised = 0;  // bytes of frames whose header has come
-    std::uint32_t pending = 0;   // frames of it that are being read into its memory
-    bool there = false;          // some of it at least
-    bool announced = false;
-    bool placed = false;  // its memory is the caller's
+  // Bytes of one operation that the sender may be ahead. Only grows.
+  [[nodiscard]] std::uint64_t window() const { return window_; }
+  void widen(std::uint64_t window) { window_ = window; }
+
+  struct Placed {
+    std::byte* at = nullptr;  // the destination of the payload; null: it is dropped
+    bool first = false;       // no part of this message came before
   };
-
-  // Where bytes of a message go. Null: nobody wants them.
-  Result<std::byte*> place(const Frame& frame, std::uint64_t done);
+  // The header of a frame has arrived. `done`: operations that have ended here.
+  Result<Placed> place(const Frame& frame, std::uint64_t done);
   void arrived(const Frame& frame, const std::byte* at);
 
-  // Whole, or null.
+  // The message if it is complete, or null.
   Message* whole(Mark mark);
-  // Its memory is free again.
+  // Frees the memory of the message.
   void drop(Mark mark);
-  // What came of operations up to this one is not wanted any more.
+  // Frees all messages of operations up to this one.
   void forget_before(std::uint64_t operation);
 
-  // Messages of that digest whose first byte has not come belong there.
+  // Messages of that digest whose first byte has not arrived are received into that placement.
   void want(const Placement& placement, std::uint32_t digest);
-  // Where no message belongs any more. Who reads into it stops before the owner has it back.
+  // Ends the placement of the operation and returns it. The caller stops sockets that read into it.
   Placement displace(std::uint64_t operation);
 
  private:
   struct Operation {
+    explicit Operation(std::uint64_t most_ahead) : messages(most_ahead) {}
+
     std::uint64_t number = 0;
-    std::array<Message, kMostAhead> messages;
+    std::uint64_t held_bytes = 0;  // of messages that have begun to arrive and are not released
+    MessageTable messages;
   };
 
   struct Wanted {
     Placement where;
     std::uint32_t digest = 0;
-    std::uint64_t released = 0;  // slices: their places are the caller's again
+    std::uint64_t released = 0;  // slices: their destinations belong to the caller again
   };
 
-  // Of the caller, or of this stream. Null: there is none.
+  // Chooses the memory of a message: the placement, or a buffer of this stream. Null: out of memory.
   void find_memory(Message& message, const Frame& frame);
   Operation* operation_of_mark(Mark mark);
+  // Null: no part of it has arrived.
+  Message* message_of_mark(Mark mark);
+  Result<Message*> announce(Operation& operation, const Frame& frame, std::uint64_t done);
   void clear(Operation& operation);
-  void free(Message& message);
+  void free(Operation& operation, Message& message);
+  Status charge(std::size_t bytes);
 
-  Landing& landing_;
+  ReceiveShare& share_;
+  std::size_t charged_ = 0;   // bytes of this object, its operations and their tables
+  std::uint64_t most_ahead_;  // slices
+  std::uint64_t window_ = kStreamCredit;
   std::array<std::unique_ptr<Operation>, kMostOperations> operations_;
-  std::array<Wanted, kUnderWay> wanted_;
-  std::vector<Message> abandoned_;  // into which a socket still reads
+  std::array<Wanted, kWindow> wanted_;
+  std::vector<Message> abandoned_;  // a socket still reads into them
 };
 
-// Messages from one member, beside operations.
+// A message header in its encoded form, in front of each piece.
+inline constexpr std::size_t kMessageHeaderSize = 24;
+void put_header(std::byte* at, const MessageHeader& header);
+MessageHeader header_in(const std::byte* at);
+
+// The largest piece of a message, and the credit of one sender to one member: it sends no piece whose charge exceeds what is
+// left.
+inline constexpr std::size_t kPieceSize = std::size_t{128} << 10;
+inline constexpr std::uint64_t kPairCredit = std::uint64_t{4} << 20;
+// The credit that a piece with its header uses. A short piece costs the receiver about this much memory, so the credit also
+// limits the number of messages: 32,768 that are not yet received. The sender waits then.
+inline constexpr std::uint64_t kSmallestCharge = 128;
+constexpr std::uint64_t charge_of(std::uint64_t length) { return length < kSmallestCharge ? kSmallestCharge : length; }
+// The credit for a message that its receiver has not begun to take: two blocking sends to each other, or a receiver that expects
+// another message, are detected before all of it is in flight. Over a far link half of the window, so that a message need not
+// wait
+// for an answer.
+inline constexpr std::uint64_t kUnasked = 2 * kPieceSize;
+
+// Messages from one member, outside of operations.
 class InPair final {
  public:
-  explicit InPair(Landing& landing) : landing_(landing) {}
+  explicit InPair(ReceiveShare& share) : share_(share) {}
   InPair(const InPair&) = delete;
   InPair& operator=(const InPair&) = delete;
   ~InPair();
 
   struct Piece {
-    std::byte* data = nullptr;  // the letter, then bytes
+    std::byte* data = nullptr;  // the header, then bytes
     std::uint32_t length = 0;
     bool whole = false;
   };
@@ -105,42 +133,35 @@ class InPair final {
   Result<std::byte*> place(const Frame& frame);
   void arrived(const Frame& frame, const std::byte* at);
 
-  // The letter of a message of which something has come, or null.
-  [[nodiscard]] const Letter* letter_of(std::uint64_t message) const;
+  // The header of a message of which some data has arrived, or null.
+  [[nodiscard]] const MessageHeader* header_of(std::uint64_t message) const;
   // The bytes at that position, or null.
   [[nodiscard]] const Piece* piece_at(std::uint64_t message, std::uint64_t position) const;
   void drop_piece(std::uint64_t message, std::uint64_t position);
-  // All up to this one are over: what still comes of them is dropped.
+  // All messages up to this one have ended: further data of them is dropped.
   void end(std::uint64_t message);
-  // Bytes of pieces that are no longer kept, since the beginning: the sender's credit.
+  // Bytes of messages that the sender may be ahead: the sum of charge_of. Only grows.
+  [[nodiscard]] std::uint64_t window() const { return window_; }
+  void widen(std::uint64_t window) { window_ = window; }
+  // The sum of charge_of over all pieces that are no longer kept, since the beginning: the sender's credit.
   [[nodiscard]] std::uint64_t released() const { return released_; }
 
  private:
   struct Message {
-    Letter letter;
+    MessageHeader header;
     bool known = false;
     std::map<std::uint64_t, Piece> pieces;  // by position
   };
 
   void free(const Piece& piece);
 
-  Landing& landing_;
+  ReceiveShare& share_;
   std::map<std::uint64_t, Message> messages_;
-  std::vector<Piece> abandoned_;  // into which a socket still reads
+  std::vector<Piece> abandoned_;  // a socket still reads into them
   std::uint64_t ended_ = 0;
   std::uint64_t released_ = 0;
-  std::uint64_t in_use_ = 0;  // bytes that came and are not released
+  std::uint64_t window_ = kPairCredit;
+  std::uint64_t in_use_ = 0;  // the sum of charge_of over the pieces that arrived and are not released
 };
-
-// A letter as it travels in front of a piece.
-inline constexpr std::size_t kLetterSize = 24;
-void put_letter(std::byte* at, const Letter& letter);
-Letter letter_in(const std::byte* at);
-
-// Bytes that a sender may have on their way to one member, in pieces of at most this size.
-inline constexpr std::size_t kPieceSize = std::size_t{128} << 10;
-inline constexpr std::uint64_t kPairCredit = std::uint64_t{4} << 20;
-// Of a message that its receiver has not begun to take.
-inline constexpr std::uint64_t kUnasked = 2 * kPieceSize;
 
 }  // namespace seto::tcp

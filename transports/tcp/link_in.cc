@@ -1,5 +1,6 @@
-// How a link reads.
+// The reading half of a link.
 
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -10,22 +11,24 @@
 #include <span>
 #include <string_view>
 
-#include "src/base/clock.h"
 #include "transports/tcp/link.h"
 
 namespace seto::tcp {
 namespace {
 
-// What one pass reads of a socket before others, and the engine, get their turn.
+// Bytes that one pass reads from a socket before other sockets and the engine get their turn.
 constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
-// A frame of which so much is still to come is worth a call of its own.
+// A frame with at least this many missing bytes is read with a call of its own.
 constexpr std::size_t kLongFrame = std::size_t{32} << 10;
-// Communicators that a peer may open on one link.
+// Communicators that a peer may open on one connection.
 constexpr std::size_t kMostOpened = 65'536;
-// Numbers beyond a gap, of a peer that sends what nobody awaits.
-constexpr std::size_t kMostBeyond = 65'536;
-// A peer closes all sockets at once; their ends may come one after another.
+// Some sockets are closed and the others bring nothing for this time: the peer has closed all of them.
 constexpr std::uint64_t kPartlyEndedNs = 2'000'000'000;
+
+std::size_t unread_bytes(int fd) {
+  int bytes = 0;
+  return ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+}
 
 Status peer_closed() { return failure(Code::remote_error, "its connection was closed"); }
 
@@ -55,7 +58,7 @@ bool Link::receive() {
   return moved;
 }
 
-// One that has ended says nothing of what the others still bring.
+// One socket at its end says nothing about the input of the other sockets.
 bool Link::receive(Socket& socket) {
   const Dry dry = read(socket);
   if (!dry.failure.ok()) {
@@ -64,33 +67,41 @@ bool Link::receive(Socket& socket) {
   }
   if (dry.ended) {
     socket.ended = true;
-    if (std::all_of(sockets_.begin(), sockets_.end(), [](const auto& each) { return each->ended; }))
-      break_with(peer_closed());
-    else if (partly_ended_since_ == 0)
-      partly_ended_since_ = monotonic_ns();
+    partly_ended_ = true;
+    if (std::all_of(sockets_.begin(), sockets_.end(), [](const auto& each) { return each->ended; })) break_with(peer_closed());
   }
-  return dry.moved || dry.ended;
+  const bool moved = dry.bytes > 0 || dry.ended;
+  if (moved) silent_since_ = 0;
+  return moved;
 }
 
+// This function does not wait for input that arrives meanwhile: a peer that keeps sending must not keep the lock.
 void Link::lose(const Status& reason) {
-  for (const auto& socket : sockets_)
-    while (!socket->ended && !broken()) {
+  for (const auto& socket : sockets_) {
+    std::size_t left = socket->ended ? 0 : unread_bytes(socket->fd.get());
+    while (left > 0 && !broken()) {
       const Dry dry = read(*socket);
-      if (!dry.moved || dry.ended || !dry.failure.ok()) break;
+      if (dry.bytes == 0 || dry.ended || !dry.failure.ok()) break;
+      left -= std::min(left, dry.bytes);
     }
+  }
   break_with(reason);
 }
 
-bool Link::look_after() {
+// A peer closes all its sockets at once, but those of a long link may still deliver for seconds: each byte starts the time again.
+bool Link::look_after(std::uint64_t (*clock)()) {
   if (broken()) return false;
-  if (given_up_.load(std::memory_order_acquire))
+  if (given_up_.load(std::memory_order_acquire)) {
     lose(failure(Code::remote_error, "its process is lost"));
-  else if (partly_ended_since_ != 0 && monotonic_ns() - partly_ended_since_ > kPartlyEndedNs)
-    lose(peer_closed());
+  } else if (partly_ended_) {
+    const std::uint64_t now = clock();
+    if (silent_since_ == 0) silent_since_ = now;
+    if (now - silent_since_ > kPartlyEndedNs) lose(peer_closed());
+  }
   return broken();
 }
 
-// Into the message that is under way, and behind it into the staging area, where the next headers will be: one call for both.
+// One call reads the rest of the current payload and, behind it, into the staging area, where the next headers are expected.
 Link::Dry Link::read(Socket& socket) {
   Dry dry;
   std::byte dropped[4096];
@@ -105,7 +116,8 @@ Link::Dry Link::read(Socket& socket) {
     }
     std::size_t asked = direct;
     if (!socket.in_payload || socket.got + direct == socket.frame.length) {
-      // Behind a long frame comes another, as a rule, whose bytes belong where they are wanted: of it the header alone.
+      // Another long frame usually follows a long frame, and its payload should be read to its destination directly: only its
+      // header is read ahead.
       const std::size_t room = direct >= kLongFrame ? sizeof(Frame) : kStaging - socket.end;
       parts[count++] = {socket.staging.data() + socket.end, room};
       asked += room;
@@ -116,8 +128,8 @@ Link::Dry Link::read(Socket& socket) {
     if (got < 0) dry.failure = connection_failure(errno);
     dry.ended = got == 0;
     if (got <= 0) return dry;
-    dry.moved = true;
     const auto bytes = static_cast<std::size_t>(got);
+    dry.bytes += bytes;
     total += bytes;
     dry.failure = take_in(socket, std::min(direct, bytes), bytes);
     if (!dry.failure.ok() || bytes < asked) return dry;
@@ -125,7 +137,7 @@ Link::Dry Link::read(Socket& socket) {
   return dry;
 }
 
-// So many of the bytes that came are of the message that is under way.
+// `to_message` of the `bytes` that arrived belong to the current payload, the rest to the staging area.
 Status Link::take_in(Socket& socket, std::size_t to_message, std::size_t bytes) {
   socket.got += static_cast<std::uint32_t>(to_message);
   socket.end += bytes - to_message;
@@ -133,7 +145,7 @@ Status Link::take_in(Socket& socket, std::size_t to_message, std::size_t bytes) 
   return digest_staging(socket);
 }
 
-// Frames, as far as they are there.
+// Parses the frames in the staging area as far as they have arrived.
 Status Link::digest_staging(Socket& socket) {
   while (!socket.in_payload && socket.end - socket.begin >= sizeof(Frame)) {
     std::memcpy(&socket.frame, socket.staging.data() + socket.begin, sizeof(Frame));
@@ -160,15 +172,16 @@ Status Link::begin_frame(Socket& socket) {
   socket.in_payload = true;
   socket.at = nullptr;
   socket.got = 0;
-  SETO_TRY(number(frame.sequence));
+  SETO_TRY(check_number(frame.sequence));
   if (frame.kind() == FrameKind::open) {
     if (frame.length != Secret::kSize) return garbage("an opening of another size");
     socket.at = socket.opening.data();
     return {};
   }
-  if (opened_.count(frame.circle) == 0) return garbage("frames of a communicator that was not opened");
-  if (Circle* const circle = circle_of(frame.circle)) {
-    SETO_ASSIGN(socket.at, circle->sink->place(circle->member, frame));
+  if (frame.kind() == FrameKind::heard) return frame.length == 0 ? Status() : garbage("a payload in a frame that has none");
+  if (opened_.count(frame.peer_group) == 0) return garbage("frames of a communicator that was not opened");
+  if (PeerGroup* const peer_group = peer_group_of(frame.peer_group)) {
+    SETO_ASSIGN(socket.at, peer_group->sink->place(peer_group->member, frame));
   }
   return {};
 }
@@ -176,34 +189,36 @@ Status Link::begin_frame(Socket& socket) {
 Status Link::end_frame(Socket& socket) {
   socket.in_payload = false;
   const Frame& frame = socket.frame;
+  // Checked again: another socket may have brought a frame of the same number meanwhile.
+  SETO_TRY(check_number(frame.sequence));
+  if (frame.acknowledged > sent_) return garbage("an acknowledgement of frames that were not sent");
+  heard_.add(frame.sequence);
+  acknowledged_ = std::max(acknowledged_, frame.acknowledged);
+  // Every frame tells what was heard. But this end may only receive, and a frame may be stuck in a socket that stands still.
+  if (sockets_.size() > 1 && heard() - told_ >= kTellAfter) {
+    told_ = heard();
+    owes_heard_ = true;
+  }
   if (frame.kind() == FrameKind::open) return hear_opening(socket);
-  if (Circle* const circle = circle_of(frame.circle)) return circle->sink->arrived(circle->member, frame, socket.at);
+  if (frame.kind() == FrameKind::heard) return {};
+  if (PeerGroup* const peer_group = peer_group_of(frame.peer_group))
+    return peer_group->sink->arrived(peer_group->member, frame, socket.at);
   return {};
 }
 
 Status Link::hear_opening(const Socket& socket) {
   const Frame& frame = socket.frame;
   const std::string_view shown(reinterpret_cast<const char*>(socket.opening.data()), socket.opening.size());
-  if (!equal(shown, proof_of(frame.circle, frame.digest).bytes())) return garbage("an opening that proves nothing");
-  if (opened_.size() >= kMostOpened) std::erase_if(opened_, [this](std::uint64_t circle) { return circles_.count(circle) == 0; });
-  opened_.insert(frame.circle);
+  if (!equal(shown, proof_of(frame.peer_group, frame.digest).bytes())) return garbage("an opening that proves nothing");
+  if (opened_.size() >= kMostOpened)
+    std::erase_if(opened_, [this](std::uint64_t peer_group) { return peer_groups_.count(peer_group) == 0; });
+  opened_.insert(frame.peer_group);
   return {};
 }
 
-// Of several sockets frames overtake each other; what is beyond a gap is remembered until the gap is filled.
-Status Link::number(std::uint64_t sequence) {
-  if (sequence <= heard_ || beyond_.count(sequence) > 0) return garbage("a sequence number twice");
-  if (sequence != heard_ + 1) {
-    if (sockets_.size() == 1 || beyond_.size() >= kMostBeyond) return garbage("a sequence number is left out");
-    beyond_.insert(sequence);
-    return {};
-  }
-  ++heard_;
-  while (!beyond_.empty() && *beyond_.begin() == heard_ + 1) {
-    ++heard_;
-    beyond_.erase(beyond_.begin());
-  }
-  return {};
+Status Link::check_number(std::uint64_t sequence) const {
+  if (heard_.has(sequence)) return garbage("a sequence number twice");
+  return heard_.within(sequence) ? Status() : garbage("a sequence number is left out");
 }
 
 }  // namespace seto::tcp

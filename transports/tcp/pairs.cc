@@ -6,12 +6,15 @@ namespace seto::tcp {
 
 // ---- sender ----
 
-TcpPairSender::TcpPairSender(TcpCircle& circle, std::uint32_t receiver)
-    : circle_(circle), receiver_(receiver), slots_(std::make_shared<Slots>()) {}
+TcpPairSender::TcpPairSender(TcpPeerGroup& peer_group, std::uint32_t receiver)
+    : peer_group_(peer_group),
+      receiver_(receiver),
+      used_slots_(peer_group.link(receiver)->far() ? kFarSlots : kSlots),
+      slots_(std::make_shared<Slots>()) {}
 
 bool TcpPairSender::refused() {
-  auto& all = circle_.peers_[receiver_].pair_refused;
-  all.erase(all.begin(), all.lower_bound(message_));  // of messages that had ended here before the answer came
+  auto& all = peer_group_.peers_[receiver_].pair_refused;
+  all.erase(all.begin(), all.lower_bound(message_));  // refusals of messages that had already ended here
   const auto found = all.find(message_);
   if (found == all.end()) return false;
   theirs_ = found->second;
@@ -20,37 +23,38 @@ bool TcpPairSender::refused() {
   return true;
 }
 
-PairPiece TcpPairSender::acquire(const Letter& letter) {
+PairPiece TcpPairSender::acquire(const MessageHeader& header) {
   if (refused()) return {PairPiece::State::refused, nullptr, 0};
   if (!opened_) {
-    letter_ = letter;
-    size_ = letter.verdict == 0 ? letter.size : 0;
+    header_ = header;
+    size_ = header.verdict == 0 ? header.size : 0;
     done_ = 0;
     opened_ = true;
   }
-  // A long message goes on when its receiver has begun to take it: sends that face each other, or a receiver that expects
-  // something else, are found out before all of it is on its way.
-  if (done_ >= kUnasked && circle_.peers_[receiver_].pair_opened < message_) return {};
+  // A long message continues only after its receiver has begun to take it.
+  const TcpPeerGroup::Peer& peer = peer_group_.peers_[receiver_];
+  const std::uint64_t unasked = peer_group_.link(receiver_)->far() ? peer.pair_window / 2 : kUnasked;
+  if (done_ >= unasked && peer.pair_opened < message_) return {};
   piece_ = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceSize, size_ - done_));
-  if (sent_ + piece_ + kLetterSize > circle_.peers_[receiver_].pair_taken + kPairCredit) return {};
-  auto& slot = slots_->slots[position_ % kSlots];
+  if (sent_ + charge_of(kMessageHeaderSize + piece_) > peer.pair_taken + peer.pair_window) return {};
+  auto& slot = slots_->slots[position_ % used_slots_];
   if (slot == nullptr) slot = std::make_unique<Slots::Slot>();
   if (slot->unwritten.load(std::memory_order_acquire) > 0) return {};
-  return {PairPiece::State::ready, slot->memory.data() + kLetterSize, piece_};
+  return {PairPiece::State::ready, slot->memory.data() + kMessageHeaderSize, piece_};
 }
 
 bool TcpPairSender::commit() {
-  Slots::Slot& slot = *slots_->slots[position_++ % kSlots];
-  put_letter(slot.memory.data(), letter_);
-  Frame frame = circle_.frame_of(FrameKind::pair);
+  Slots::Slot& slot = *slots_->slots[position_++ % used_slots_];
+  put_header(slot.memory.data(), header_);
+  Frame frame = peer_group_.frame_of(FrameKind::pair);
   frame.mark = message_;
-  frame.length = static_cast<std::uint32_t>(kLetterSize + piece_);
+  frame.length = static_cast<std::uint32_t>(kMessageHeaderSize + piece_);
   frame.set_position(done_);
-  const std::lock_guard lock(circle_.setup_.domain->lock());
-  Link& link = *circle_.link(receiver_);
+  const std::lock_guard lock(peer_group_.setup_.domain->lock());
+  Link& link = *peer_group_.link(receiver_);
   link.queue({frame, slot.memory.data(), slots_, &slot.unwritten});
-  circle_.push_out(link);
-  sent_ += frame.length;
+  peer_group_.push_out(link);
+  sent_ += charge_of(frame.length);
   done_ += piece_;
   const bool last = done_ == size_;
   if (last) next();
@@ -64,15 +68,20 @@ void TcpPairSender::next() {
 
 // ---- receiver ----
 
-bool TcpPairReceiver::knocks() const { return !opened_ && pair().letter_of(message_) != nullptr; }
+TcpPairReceiver::TcpPairReceiver(TcpPeerGroup& peer_group, std::uint32_t sender) : peer_group_(peer_group), sender_(sender) {
+  const std::lock_guard lock(peer_group_.setup_.domain->lock());
+  peer_group_.widen_pair(sender_);
+}
 
-PairPiece TcpPairReceiver::front(const Letter& letter) {
+bool TcpPairReceiver::has_pending() const { return !opened_ && pair().header_of(message_) != nullptr; }
+
+PairPiece TcpPairReceiver::front(const MessageHeader& header) {
   if (!opened_) {
-    const Letter* const came = pair().letter_of(message_);
-    if (came == nullptr && letter.verdict == 0) return {};
-    if (came != nullptr && letter.verdict == 0) theirs_ = *came;
-    if (letter.verdict != 0 || theirs_ != letter) {
-      refuse(letter);
+    const MessageHeader* const arrived = pair().header_of(message_);
+    if (arrived == nullptr && header.verdict == 0) return {};
+    if (arrived != nullptr && header.verdict == 0) theirs_ = *arrived;
+    if (header.verdict != 0 || theirs_ != header) {
+      refuse(header);
       return {PairPiece::State::refused, nullptr, 0};
     }
     opened_ = true;
@@ -81,49 +90,49 @@ PairPiece TcpPairReceiver::front(const Letter& letter) {
   }
   const InPair::Piece* const piece = pair().piece_at(message_, done_);
   if (piece == nullptr) return {};
-  piece_ = piece->length - kLetterSize;
+  piece_ = piece->length - kMessageHeaderSize;
   if (piece_ <= theirs_.size - done_ && (piece_ > 0 || theirs_.size == 0))
-    return {PairPiece::State::ready, piece->data + kLetterSize, piece_};
-  circle_.fail(failure(Code::remote_error, "%s %u: a piece of its message is garbage (%zu bytes where %llu are left)",
-                       circle_.setup_.called, sender_, piece_, static_cast<unsigned long long>(theirs_.size - done_)));
+    return {PairPiece::State::ready, piece->data + kMessageHeaderSize, piece_};
+  peer_group_.fail(failure(Code::remote_error, "%s %u: a piece of its message is garbage (%zu bytes; %llu are missing)",
+                           peer_group_.setup_.called, sender_, piece_, static_cast<unsigned long long>(theirs_.size - done_)));
   return {};
 }
 
 bool TcpPairReceiver::release() {
-  const std::lock_guard lock(circle_.setup_.domain->lock());
+  const std::lock_guard lock(peer_group_.setup_.domain->lock());
   pair().drop_piece(message_, done_);
   done_ += piece_;
   const bool last = done_ == theirs_.size;
   if (last) next();
-  circle_.give_pair_credit(sender_);
-  circle_.push_out(*circle_.link(sender_));
+  peer_group_.give_pair_credit(sender_);
+  peer_group_.push_out(*peer_group_.link(sender_));
   return last;
 }
 
 void TcpPairReceiver::tell_opened() {
-  const std::lock_guard lock(circle_.setup_.domain->lock());
-  Frame frame = circle_.frame_of(FrameKind::pair_taken);
-  frame.mark = circle_.peers_[sender_].pair_told;
+  const std::lock_guard lock(peer_group_.setup_.domain->lock());
+  Frame frame = peer_group_.frame_of(FrameKind::pair_taken);
+  frame.mark = peer_group_.peers_[sender_].pair_told;
   frame.set_position(message_);
-  circle_.link(sender_)->queue_urgent(frame);
-  circle_.push_out(*circle_.link(sender_));
+  peer_group_.link(sender_)->queue_urgent(frame);
+  peer_group_.push_out(*peer_group_.link(sender_));
 }
 
-void TcpPairReceiver::refuse(const Letter& letter) {
+void TcpPairReceiver::refuse(const MessageHeader& header) {
   struct Reply final : Source {
-    std::array<std::byte, kLetterSize> letter;
+    std::array<std::byte, kMessageHeaderSize> header;
   };
   auto reply = std::make_shared<Reply>();
-  put_letter(reply->letter.data(), letter);
-  Frame frame = circle_.frame_of(FrameKind::pair_refused);
+  put_header(reply->header.data(), header);
+  Frame frame = peer_group_.frame_of(FrameKind::pair_refused);
   frame.mark = message_;
-  frame.length = kLetterSize;
-  const std::byte* const payload = reply->letter.data();
-  const std::lock_guard lock(circle_.setup_.domain->lock());
+  frame.length = kMessageHeaderSize;
+  const std::byte* const payload = reply->header.data();
+  const std::lock_guard lock(peer_group_.setup_.domain->lock());
   next();
-  circle_.give_pair_credit(sender_);
-  circle_.link(sender_)->queue({frame, payload, std::move(reply), nullptr});
-  circle_.push_out(*circle_.link(sender_));
+  peer_group_.give_pair_credit(sender_);
+  peer_group_.link(sender_)->queue({frame, payload, std::move(reply), nullptr});
+  peer_group_.push_out(*peer_group_.link(sender_));
 }
 
 void TcpPairReceiver::next() {

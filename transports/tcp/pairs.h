@@ -10,62 +10,65 @@ namespace seto::tcp {
 
 class TcpPairSender final : public PairSender {
  public:
-  TcpPairSender(TcpCircle& circle, std::uint32_t receiver);
+  TcpPairSender(TcpPeerGroup& peer_group, std::uint32_t receiver);
 
   [[nodiscard]] std::uint64_t current() const override { return message_; }
-  PairPiece acquire(const Letter& letter) override;
+  PairPiece acquire(const MessageHeader& header) override;
   bool commit() override;
-  [[nodiscard]] Letter other_end() const override { return theirs_; }
+  [[nodiscard]] MessageHeader other_end() const override { return theirs_; }
 
  private:
   static constexpr std::size_t kSlots = 4;
+  // Each of sixteen sockets may hold up one.
+  static constexpr std::size_t kFarSlots = 16;
   struct Slots final : Source {
     struct Slot {
-      alignas(64) std::array<std::byte, kLetterSize + kPieceSize> memory;
+      alignas(64) std::array<std::byte, kMessageHeaderSize + kPieceSize> memory;
       Unwritten unwritten = 0;
     };
-    std::array<std::unique_ptr<Slot>, kSlots> slots;
+    std::array<std::unique_ptr<Slot>, kFarSlots> slots;
   };
 
   bool refused();
   void next();
 
-  TcpCircle& circle_;
+  TcpPeerGroup& peer_group_;
   std::uint32_t receiver_;
+  std::size_t used_slots_;
   std::shared_ptr<Slots> slots_;
   std::uint64_t message_ = 1;
   std::uint64_t size_ = 0;
   std::uint64_t done_ = 0;  // bytes of the message
   bool opened_ = false;
-  Letter letter_;
-  Letter theirs_;
-  std::size_t piece_ = 0;       // bytes of the piece at hand
+  MessageHeader header_;
+  MessageHeader theirs_;
+  std::size_t piece_ = 0;       // bytes of the current piece
   std::uint64_t position_ = 0;  // pieces so far
-  std::uint64_t sent_ = 0;      // bytes so far, letters too
+  std::uint64_t sent_ = 0;      // the sum of charge_of over all pieces so far
 };
 
 class TcpPairReceiver final : public PairReceiver {
  public:
-  TcpPairReceiver(TcpCircle& circle, std::uint32_t sender) : circle_(circle), sender_(sender) {}
+  TcpPairReceiver(TcpPeerGroup& peer_group, std::uint32_t sender);
 
   [[nodiscard]] std::uint64_t current() const override { return message_; }
-  PairPiece front(const Letter& letter) override;
+  PairPiece front(const MessageHeader& header) override;
   bool release() override;
-  [[nodiscard]] Letter other_end() const override { return theirs_; }
-  [[nodiscard]] bool knocks() const override;
-  [[nodiscard]] Letter at_the_door() const override { return *pair().letter_of(message_); }
+  [[nodiscard]] MessageHeader other_end() const override { return theirs_; }
+  [[nodiscard]] bool has_pending() const override;
+  [[nodiscard]] MessageHeader pending_header() const override { return *pair().header_of(message_); }
 
  private:
-  [[nodiscard]] InPair& pair() const { return *circle_.peers_[sender_].pair; }
+  [[nodiscard]] InPair& pair() const { return *peer_group_.peers_[sender_].pair; }
   void tell_opened();
-  void refuse(const Letter& letter);
+  void refuse(const MessageHeader& header);
   void next();
 
-  TcpCircle& circle_;
+  TcpPeerGroup& peer_group_;
   std::uint32_t sender_;
   std::uint64_t message_ = 1;
   bool opened_ = false;
-  Letter theirs_;
+  MessageHeader theirs_;
   std::uint64_t done_ = 0;
   std::size_t piece_ = 0;
 };

@@ -8,116 +8,134 @@
 #include <unordered_map>
 #include <vector>
 
-#include "transports/tcp/bulletin.h"
+#include "transports/message_status.h"
 #include "transports/tcp/domain.h"
 #include "transports/tcp/inbox.h"
 #include "transports/transport.h"
 
 namespace seto::tcp {
 
-struct CircleSetup {
+using seto::StatusExchange;
+
+struct PeerGroupSetup {
   std::uint32_t own = 0;
-  std::uint64_t number = 0;                  // of the communicator: the same at all members, no other's
+  std::uint64_t number = 0;                  // identifies the communicator; equal at all members
   std::vector<std::shared_ptr<Link>> links;  // by member; null: not reached by this transport
   Domain* domain = nullptr;
-  Herald* herald = nullptr;  // outlives the circle
+  StatusExchange* exchange = nullptr;  // outlives the group
+  std::uint32_t ports = 1U << 16;      // of streams: 0 ... ports - 1
   const char* called = "member";
 };
 
-// Streams as frames on the links of a context. A message is whole when all its bytes have come, over whichever sockets; streams
-// have credit of their own, so none waits for another.
-class TcpCircle final : public Circle, private Sink {
+// Streams as frames on the connections of a context. A message is complete when all its bytes have arrived, over whichever
+// sockets. Each stream has its own credit, so no stream waits for another.
+class TcpPeerGroup final : public PeerGroup, private Sink, private StatusDataPath {
  public:
-  static Result<std::unique_ptr<TcpCircle>> create(CircleSetup setup);
-  ~TcpCircle() override;
+  static Result<std::unique_ptr<TcpPeerGroup>> create(PeerGroupSetup setup);
+  ~TcpPeerGroup() override;
 
   [[nodiscard]] std::uint32_t members() const override { return static_cast<std::uint32_t>(setup_.links.size()); }
+  [[nodiscard]] PeerStatus& status() override { return status_; }
   Result<std::unique_ptr<SendStream>> open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
                                                 const StreamGeometry& geometry) override;
   Result<std::unique_ptr<ReceiveStream>> open_receive(StreamAddress address, const StreamGeometry& geometry) override;
   Result<std::unique_ptr<PairSender>> open_pair_send(std::uint32_t receiver) override;
   Result<std::unique_ptr<PairReceiver>> open_pair_receive(std::uint32_t sender) override;
-  void begin(const Note& note) override;
   void disregard(std::uint64_t operation) override { disregarded_[operation % kMostOperations] = operation; }
   void complete(std::uint64_t operation) override;
-  [[nodiscard]] std::uint64_t window() const override { return kWindow; }
-  bool note_of(std::uint32_t member, std::uint64_t operation, Note& note) const override;
-  [[nodiscard]] std::uint64_t completed_by(std::uint32_t member) const override;
-  void leave(Fate fate) override;
-  [[nodiscard]] Fate fate_of(std::uint32_t member) const override;
-  [[nodiscard]] bool silent(std::uint32_t member) const override;
-  void explain(std::string_view why) override { bulletin_.explain(why); }
-  [[nodiscard]] std::string explanation_of(std::uint32_t member) const override;
   [[nodiscard]] Status failure() const override;
   [[nodiscard]] bool suspects() const override { return !disagreement_.reason.ok(); }
 
-  // For the plane that carries bulletins. Any thread.
-  [[nodiscard]] std::string bulletin() const { return bulletin_.encoded(); }
-  Status renew(std::uint32_t member, std::string_view bulletin);
-  // It keeps none any more: it has left, unless it said how.
-  void lose(std::uint32_t member);
+  // For the control plane: see MessageStatus. Any thread.
+  [[nodiscard]] std::string record() const { return status_.record(); }
+  Status renew(std::uint32_t member, std::string_view record) { return status_.renew(member, record); }
+  void lose(std::uint32_t member) { status_.lose(member); }
 
  private:
   friend class TcpSender;
   friend class TcpReceiver;
   friend class TcpPairSender;
   friend class TcpPairReceiver;
-  static constexpr std::uint64_t kWindow = InStream::kUnderWay;
 
-  // What a member's frames say, and what this one owes it.
-  struct Peer {
-    std::unordered_map<std::uint32_t, std::unique_ptr<InStream>> streams;        // by port and group
-    std::unordered_map<std::uint32_t, std::array<Mark, kMostOperations>> taken;  // of this member's streams, by operation
-    std::array<std::uint32_t, kMostOperations> unread{};  // messages that came for an operation and were not released
-    std::unique_ptr<InPair> pair;
-    std::uint64_t pair_told = 0;    // bytes of messages from it that it knows to be let go
-    std::uint64_t pair_opened = 0;  // the last long message to it that it has begun to take
-    std::uint64_t pair_taken = 0;   // bytes of messages to it that it has let go
-    std::map<std::uint64_t, std::array<std::byte, kLetterSize>> refusals;  // letters that are being read, by message
-    std::map<std::uint64_t, Letter> pair_refused;                          // messages to it, and what it expected instead
-    std::uint64_t done = 0;                                                // operations, as its frames say
-    std::uint64_t asked_from = 0;  // it is to hear when this one has completed that operation; 0: none
-    std::uint64_t asked_to = 0;    // and each one after it up to this
-    std::uint64_t left = 0;        // the frame that said that it has; 0: none yet
+  // The report of a receiver about one operation of a stream: it has taken the slices below `taken`, and the sender may send
+  // those below `limit`.
+  struct Credit {
+    Mark taken = 0;
+    Mark limit = 0;
   };
-  // A header that disagrees, until the notes have told more.
+  struct StreamCredit {
+    std::uint64_t window = kStreamCredit;              // bytes of each operation that need no credit frame
+    std::array<Credit, kMostOperations> operations{};  // by operation
+  };
+  // State of the data path to and from one peer.
+  struct Peer {
+    std::unordered_map<std::uint32_t, std::unique_ptr<InStream>> streams;  // by port and group
+    std::unordered_map<std::uint32_t, StreamCredit> credit;                // for this member's streams, by port and group
+    std::array<std::uint32_t, kMostOperations> unread{};  // messages that arrived for an operation and were not released
+    std::unique_ptr<InPair> pair;
+    std::uint64_t pair_told = 0;              // credit told to it: charges of its pieces that were released here
+    std::uint64_t pair_opened = 0;            // the last long message to it that it has begun to receive
+    std::uint64_t pair_taken = 0;             // credit that it told: charges of pieces that it has released
+    std::uint64_t pair_window = kPairCredit;  // charges of pieces that it accepts beyond those
+    std::uint64_t reserved = 0;               // of the domain's budget, for windows of its data
+    std::map<std::uint64_t, std::array<std::byte, kMessageHeaderSize>> refusals;  // headers that are being read, by message
+    std::map<std::uint64_t, MessageHeader> pair_refused;  // messages to it that it refused, with the header it expected
+    std::uint64_t done = 0;                               // operations that it has completed, from its frames
+    std::uint64_t asked_from = 0;  // it asked to be told when this member has completed that operation; 0: none
+    std::uint64_t asked_to = 0;    // and each later operation up to this one
+    std::uint64_t left = 0;        // sequence number of its departure frame; 0: none yet
+  };
+  // A header that does not fit this member's call. Reported once the notes can explain it.
   struct Disagreement {
     std::uint32_t member = 0;
     std::uint64_t operation = 0;
     std::uint64_t since_ns = 0;
-    bool told = false;  // the note was here when somebody looked
+    bool told = false;  // the note was available at the last look
     Status reason;
   };
 
-  explicit TcpCircle(CircleSetup setup);
+  explicit TcpPeerGroup(PeerGroupSetup setup);
 
   Result<std::byte*> place(std::uint32_t member, const Frame& frame) override;
   Status arrived(std::uint32_t member, const Frame& frame, std::byte* at) override;
+  void send_departure() override;
+  [[nodiscard]] bool all_arrived(std::uint32_t member) const override;
 
+  // Whether a plan of this communicator can have that stream: a peer can make this end remember no others.
+  [[nodiscard]] bool has_stream(std::uint16_t port, std::uint8_t group) const {
+    return port < setup_.ports && group <= kMostGroups;
+  }
+  [[nodiscard]] Status check_address(const StreamAddress& address) const;
   static std::uint32_t key_of(std::uint16_t port, std::uint8_t group) { return std::uint32_t{port} << 8 | group; }
   InStream& stream_of(std::uint32_t member, std::uint32_t key);
   [[nodiscard]] Frame frame_of(FrameKind kind) const;
-  // Under the domain's lock, the token held: what was queued goes as far as it can.
+  // Writes queued frames as far as the sockets allow. The caller holds the token and the domain's lock.
   void push_out(Link& link);
   void asked_for_progress(Peer& peer, std::uint32_t member, std::uint64_t operation);
   void tell_progress(std::uint32_t member);
   void forget(std::uint32_t member, std::uint64_t operation);
-  void give_pair_credit(std::uint32_t member);  // queues
+  void give_pair_credit(std::uint32_t member);  // queues a frame
+  InStream& open_stream(const StreamAddress& address, const StreamGeometry& geometry);
+  // Lets a far sender be further ahead, as far as the budget goes, and queues a frame that tells it. The caller holds the lock.
+  void widen_stream(InStream& stream, const StreamAddress& address, std::uint64_t wanted);
+  void widen_pair(std::uint32_t member);
+  std::uint64_t reserve(std::uint32_t member, std::uint64_t wanted);
+  Status hear_window(Peer& peer, const Frame& frame);
   [[nodiscard]] Link* link(std::uint32_t member) const { return setup_.links[member].get(); }
   [[nodiscard]] std::uint64_t done_by(std::uint32_t member) const;
   void fail(Status reason) {
     if (failure_.ok()) failure_ = std::move(reason);
   }
-  // A header of that member says that it makes another call: not yet a failure, for its note will say which.
+  // A header of that member shows that it makes another call. Not a failure yet: the member's note will tell which call.
   void disagree(std::uint32_t member, std::uint64_t operation, Status reason);
-  // A message of that member is due which a broken link did not bring. If it has not come as far itself, others will say why.
+  // A broken connection did not deliver an expected message of that member. A failure only if the member has completed the
+  // operation; otherwise the reason is reported elsewhere.
   void miss(std::uint32_t member, std::uint64_t operation);
-  // Messages came for that operation which nobody here has read, and it has ended well: that member makes another call.
+  // The operation ended well here, but messages for it were not read: their sender makes another call.
   void look_for_unread(std::uint64_t operation);
 
-  CircleSetup setup_;
-  Bulletin bulletin_;
-  std::vector<std::unique_ptr<Bulletin>> copies_;  // by member
+  PeerGroupSetup setup_;
+  MessageStatus status_;
   std::vector<Peer> peers_;
   std::uint64_t done_ = 0;
   std::array<std::uint64_t, kMostOperations> disregarded_{};  // operations that did not end well here

@@ -1,4 +1,5 @@
-// What the seam of torch adds to a call: two ranks as threads, each with a Backend over the library, against the library alone.
+// The time that the torch backend adds to a call: two ranks as threads, each with a Backend over the library, against the library
+// alone.
 
 #include <algorithm>
 #include <array>
@@ -23,7 +24,7 @@ constexpr int kRounds = 20;
 constexpr int kCalls = 2000;
 constexpr std::size_t kElements = 2;
 
-// Microseconds a call, of the best round: others on the machine only add to it.
+// Microseconds for each call in the best round, because other programs only add to the time.
 double best(const std::function<void()>& call) {
   double least = std::numeric_limits<double>::max();
   for (int round = 0; round < kRounds; ++round) {
@@ -47,7 +48,7 @@ Figures measure(int rank, setoComm_t comm, const c10::intrusive_ptr<c10d::Store>
   std::array<float, kElements> plain{};
   c10d::AllreduceOptions largest;
   largest.reduceOp = c10d::ReduceOp::MAX;
-  largest.asyncOp = false;  // as torch has it for a call that it waits for
+  largest.asyncOp = false;  // as torch sets it for a call that it waits for
   Figures figures;
   figures.torch_us = best([&] { backend->allreduce(tensors, largest)->wait(); });
   figures.seto_us =

@@ -1,7 +1,7 @@
 """PyTorch over Seto: ``torch.distributed.init_process_group("seto")``.
 
-Installed, the backend is known to torch without an import (entry point ``torch.backends``; TORCH_DEVICE_BACKEND_AUTOLOAD=0 turns
-that off). ``pg_options=seto.torch.Options(codec="fp16")`` lets the sums of a group travel in a codec.
+Once installed, the backend is known to torch without an import (entry point ``torch.backends``; TORCH_DEVICE_BACKEND_AUTOLOAD=0 turns
+that off). ``pg_options=seto.torch.Options(codec="fp16")`` permits a codec for the sums of a group.
 """
 
 import atexit
@@ -19,12 +19,12 @@ __all__ = ["ArgumentError", "Options", "compress_hook", "dump", "monitored_barri
 
 
 class ArgumentError(ValueError, RuntimeError):
-    """An argument that is wrong on this rank. (Of torch's backends some raise the one, some the other.)"""
+    """A wrong argument on this rank. It is both exceptions, because some of torch's backends raise one and some the other."""
 
 
 @dataclasses.dataclass
 class Options:
-    """What a group may have besides what every backend has. Empty: as the environment says (SETO_CODEC, SETO_ALGORITHM)."""
+    """Options of a group beyond those of every backend. An empty one takes the environment's value (SETO_CODEC, SETO_ALGORITHM)."""
 
     codec: str = ""
     algorithm: str = ""
@@ -32,7 +32,7 @@ class Options:
 
 @functools.lru_cache(maxsize=None)
 def _native() -> Any:
-    """The part in C++, loaded when the first group is made; told when the interpreter ends."""
+    """The C++ module. It is loaded for the first group, and is notified when the interpreter ends."""
     from seto.torch import _backend
 
     atexit.register(_backend.before_exit)
@@ -42,10 +42,10 @@ def _native() -> Any:
 def _create(group: Any, options: Optional[Options]) -> Any:
     _backend = _native()
     if options is not None and not isinstance(options, Options):
-        raise TypeError(f"pg_options: a seto.torch.Options is wanted, not {type(options).__name__}")
+        raise TypeError(f"pg_options: a seto.torch.Options is expected, not {type(options).__name__}")
     options = options or Options()
     if group.timeout <= datetime.timedelta(0):
-        raise ArgumentError(f"seto: timeout: {group.timeout} is none; it is positive")
+        raise ArgumentError(f"seto: timeout: {group.timeout} is not valid; it must be positive")
     return _backend.make_backend(
         group.store,
         group.group_rank,
@@ -59,7 +59,7 @@ def _create(group: Any, options: Optional[Options]) -> Any:
 
 
 def register() -> None:
-    """Makes "seto" known to torch; what ``import seto.torch`` does. A second time changes nothing."""
+    """Registers the backend "seto" with torch; ``import seto.torch`` calls it. A second call changes nothing."""
     if "SETO" not in dist.Backend._plugins:
         dist.Backend.register_backend("seto", _create, extended_api=True, devices=["cpu"])
 
@@ -67,15 +67,15 @@ def register() -> None:
 def monitored_barrier(
     group: "Optional[dist.ProcessGroup]" = None, timeout: Optional[datetime.timedelta] = None, wait_all_ranks: bool = False
 ) -> None:
-    """A barrier that raises after `timeout` (None: the group's), naming the ranks that have not come. (torch's own takes gloo alone.)"""
+    """A barrier that raises after `timeout` (None: the group's) and names the missing ranks. (torch's own one accepts only gloo.)"""
     backend = _backend_of(group)
     backend.monitored_barrier(timeout or _native().timeout_of(backend), wait_all_ranks)
 
 
 def dump(group: "Optional[dist.ProcessGroup]" = None, *, json: bool = False) -> str:
-    """What each rank of the group does at this moment, and the last calls by their names. Any thread, also while a call hangs.
+    """The current state of each rank of the group, and the last calls. Any thread may call it, also while a call hangs.
 
-    As JSON, the dumps of several ranks in files are what ``seto report`` reads.
+    ``seto report`` reads files with the JSON dumps of several ranks.
     """
     return _native().dump(_backend_of(group), json)
 
@@ -83,7 +83,7 @@ def dump(group: "Optional[dist.ProcessGroup]" = None, *, json: bool = False) -> 
 def _backend_of(group: "Optional[dist.ProcessGroup]") -> Any:
     group = group or dist.group.WORLD
     if group is None:
-        raise ValueError("seto: there is no process group: init_process_group comes first")
+        raise ValueError("seto: there is no process group: call init_process_group first")
     return backend_of(group, torch.device("cpu"))
 
 

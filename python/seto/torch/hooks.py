@@ -1,4 +1,4 @@
-"""Communication hooks of DistributedDataParallel: gradients that travel in a codec."""
+"""Communication hooks for DistributedDataParallel that send gradients in a codec."""
 
 from typing import Any, Callable
 
@@ -9,7 +9,7 @@ __all__ = ["compress_hook"]
 
 
 def backend_of(group: "dist.ProcessGroup", device: torch.device) -> Any:
-    """Of the group, without the wrapper that TORCH_DISTRIBUTED_DEBUG=DETAIL puts around it."""
+    """The backend of the group, without the wrapper that TORCH_DISTRIBUTED_DEBUG=DETAIL adds."""
     backend = group._get_backend(device)
     return getattr(backend, "wrapped_pg", backend)
 
@@ -19,18 +19,18 @@ def compress_hook(codec: str = "fp16", error_feedback: bool = False) -> "Callabl
 
         model.register_comm_hook(None, seto.torch.compress_hook(codec="int8", error_feedback=True))
 
-    The state that register_comm_hook takes is the process group, or None for the default one (also where the model is wrapped for
-    another one: pass that); its backend must be seto. Gradients
-    of a type that the codec does not take, as bfloat16 in fp16, travel exactly. A codec is leave to encode: where exact numbers
-    travel as fast, as between processes of one machine, they travel (``seto.torch.dump`` says what calls did travel in; with
-    SETO_TRANSPORT=tcp and SETO_DETERMINISTIC=on it can be tried on one machine). With `error_feedback` each rank keeps what the
-    codec left out of its gradients, and adds it in the next step. ``hook.state_dict()`` and ``hook.load_state_dict(state)`` are for
-    checkpoints, of each rank its own: what is loaded serves once the buckets have their final sizes, from the second step on. What
-    is then of no use, because it was altered or is of another model, raises ValueError in the third.
+    The state argument of register_comm_hook is the process group, or None for the default group. If the model is wrapped for another
+    group, pass that group. Its backend must be seto. Gradients of a type that the codec does not encode, such as bfloat16 in fp16,
+    are sent exactly. A codec is a permission: where exact numbers are as fast, as between processes of one machine, they are sent
+    exactly (``seto.torch.dump`` shows the codec of each call; with SETO_TRANSPORT=tcp and SETO_DETERMINISTIC=on a codec can be
+    tried on one machine). With `error_feedback` each rank keeps the encoding error of its gradients and adds it in the next step.
+    ``hook.state_dict()`` and ``hook.load_state_dict(state)`` are for checkpoints; each rank has its own state. A loaded state is
+    used once the buckets have their final sizes, from the second step on. A state that does not fit, because it was altered or
+    belongs to another model, raises ValueError in the third step.
     """
     from seto.torch import _backend
 
-    _backend.takes(codec, torch.float32)  # raises for what is no codec
+    _backend.takes(codec, torch.float32)  # raises for an unknown codec
     feedbacks = Feedbacks(_backend)
 
     def compress(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -50,9 +50,9 @@ def compress_hook(codec: str = "fp16", error_feedback: bool = False) -> "Callabl
 
 
 class Feedbacks:
-    """What a codec left out, bucket by bucket."""
+    """Error-feedback states, one for each bucket."""
 
-    # DDP arranges its buckets anew after the first step: from the third visit of one on they are what they will be.
+    # DDP rearranges its buckets after the first step. From the third use of a bucket on, the arrangement is final.
     SETTLED = 3
 
     def __init__(self, native: Any) -> None:
@@ -80,19 +80,19 @@ class Feedbacks:
             return
         try:
             self._states[index].load(self._loaded[index])
-        except ValueError as refused:  # perhaps of the final arrangement, which is not there yet
+        except ValueError as refused:  # the state may belong to the final arrangement, which comes later
             self._refused[index] = refused
         else:
             del self._loaded[index]
 
     def state_dict(self) -> "dict[int, bytes]":
-        """By bucket. What was loaded and not used yet is still in it."""
+        """The states by bucket, including states that were loaded and not used yet."""
         return {**{index: state.save() for index, state in self._states.items()}, **self._loaded}
 
     def load_state_dict(self, saved: "dict[int, bytes]") -> None:
         for index, state in saved.items():
             if not isinstance(index, int) or not isinstance(state, bytes):
-                raise TypeError("seto: a state of error feedback is a dict of bytes by number of bucket, as state_dict() gives it")
+                raise TypeError("seto: a state of error feedback is a dict from bucket number to bytes, as state_dict() returns it")
         self._loaded = dict(saved)
         for known in (self._shapes, self._visits, self._refused):
             known.clear()

@@ -1,8 +1,9 @@
 #include <type_traits>
 
-#include "src/api/support/thread_group.h"
-#include "src/api/calls/issue.h"
 #include "src/api/calls/group_calls.h"
+#include "src/api/calls/issue.h"
+#include "src/api/support/thread_group.h"
+#include "src/core/communicator/communicator.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
@@ -18,14 +19,14 @@ std::span<const std::uint64_t> view(const size_t* values, int ranks) {
 Status exchange(const ExchangeCall& call, const Call& common, setoComm_t comm, setoStream_t stream) {
   std::vector<Transfer> transfers = transfers_of(call, comm->ranks);
   if (group_depth() > 0) {
-    Result<CallGroup::Place> place = place_in_group(comm, stream);
-    if (place.ok())
-      CallGroup::of_thread().add(std::move(place).value(), std::move(transfers), common.deadline_ms);
+    Result<CallGroup::Target> target = group_target(comm, stream);
+    if (target.ok())
+      thread_group().calls.add(std::move(target).value(), std::move(transfers), common.deadline_ms);
     else
-      CallGroup::of_thread().add_failure(place.status());
-    return place.status();
+      thread_group().calls.add_failure(target.status());
+    return target.status();
   }
-  const Inside inside(*comm);
+  const CallGuard guard(*comm);
   SETO_ASSIGN(Communicator* const communicator, usable(comm));
   const TransferCall all{transfers, TransferKind::all_to_all_v, common.deadline_ms, {}, common.mark};
   if (stream == nullptr) return communicator->run(all);
@@ -37,7 +38,8 @@ Status exchange(const ExchangeCall& call, const Call& common, setoComm_t comm, s
 
 extern "C" {
 
-// What each rank sends is its own business, so there is no plan that all ranks share: sends and receives, as in a group.
+// Each rank has its own counts, so there is no plan that all ranks share: the exchange is a set of sends and receives, as in a
+// group.
 setoResult_t setoAllToAllvConfig(const void* sendbuff, const size_t sendcounts[], const size_t sdispls[], void* recvbuff,
                                  const size_t recvcounts[], const size_t rdispls[], setoDataType_t datatype, setoComm_t comm,
                                  setoStream_t stream, const setoCallConfig_t* config) {

@@ -1,4 +1,4 @@
-// What codecs do to numbers, for who checks them.
+// Sizes and error bounds of codecs, for callers that check results.
 
 #include <algorithm>
 #include <cmath>
@@ -15,27 +15,27 @@ using namespace seto::api;  // NOLINT
 
 namespace {
 
-// The codec of an id, or none; whether it takes the type was looked at.
+// Converts a codec id to its number in plans (0: none), and checks that the codec accepts the type.
 Result<std::uint8_t> number_of(int codec, setoDataType_t datatype) {
   if (!is_codec_id(codec))
-    return failure(Code::invalid_argument, "codec: %d is no id; ask setoCodecId (%s)", codec, known_codecs().c_str());
+    return failure(Code::invalid_argument, "codec: %d is not an id; call setoCodecId (%s)", codec, known_codecs().c_str());
   if (static_cast<unsigned>(datatype) >= kDataTypeCount)
-    return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(datatype));
+    return failure(Code::invalid_argument, "datatype: %d is not a setoDataType_t", static_cast<int>(datatype));
   const std::uint8_t number = codec_number(codec);
   const auto type = static_cast<DataType>(datatype);
   if (number != 0 && !encodes(codec_of(number), type))
-    return failure(Code::invalid_argument, "codec: %s does not take %s", codec_name(number).data(), name_of(type).data());
+    return failure(Code::invalid_argument, "codec: %s does not accept %s", codec_name(number).data(), name_of(type).data());
   return number;
 }
 
-// Of the types that codecs take.
+// The largest finite value of a type that codecs accept.
 double largest_of(DataType type) {
   return type == DataType::float64    ? std::numeric_limits<double>::max()
          : type == DataType::bfloat16 ? static_cast<double>(0x1.fep127F)
                                       : static_cast<double>(std::numeric_limits<float>::max());
 }
 
-// Steps of a codec grow with the power of two below a number: between two of them the larger counts.
+// The step of a codec grows with the power of two below a number; between two powers the larger one applies.
 double power_above(double magnitude) { return std::exp2(std::ceil(std::log2(magnitude))); }
 
 double bound_of(Codec codec, DataType type, int ranks, double largest) {
@@ -45,8 +45,8 @@ double bound_of(Codec codec, DataType type, int ranks, double largest) {
   };
   const double contributions = ranks * once(largest);
   const double most = ranks * largest + contributions;
-  if (!std::isfinite(power_above(most))) return std::numeric_limits<double>::infinity();  // such a sum is beyond every number
-  // The additions round, too: fewer than there are ranks, on either side of the encoded sum.
+  if (!std::isfinite(power_above(most))) return std::numeric_limits<double>::infinity();  // the sum may overflow
+  // The additions round too: fewer than `ranks` of them, before and after the sum is encoded.
   const double epsilon = type == DataType::bfloat16  ? 0x1p-8
                          : type == DataType::float64 ? std::numeric_limits<double>::epsilon()
                                                      : static_cast<double>(std::numeric_limits<float>::epsilon());
@@ -74,7 +74,7 @@ setoResult_t setoCodecErrorBound(int codec, setoDataType_t datatype, int ranks, 
     if (bound == nullptr) return null_argument("bound");
     SETO_ASSIGN(const std::uint8_t number, number_of(codec, datatype));
     if (ranks < 1) return failure(Code::invalid_argument, "ranks: %d is not 1 or more", ranks);
-    if (!(largest >= 0) || std::isinf(largest)) return failure(Code::invalid_argument, "largest: %g is no magnitude", largest);
+    if (!(largest >= 0) || std::isinf(largest)) return failure(Code::invalid_argument, "largest: %g is not a magnitude", largest);
     if (const double most = largest_of(static_cast<DataType>(datatype)); number != 0 && largest > most)
       return failure(Code::invalid_argument, "largest: %g is beyond every %s, which end at %g", largest,
                      name_of(static_cast<DataType>(datatype)).data(), most);

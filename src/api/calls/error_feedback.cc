@@ -1,8 +1,9 @@
-// What a lossy codec left out, as state of the caller's.
+// Error feedback: the state is owned by the caller.
 
 #include "src/api/calls/error_feedback.h"
 
 #include "src/core/call/error_feedback.h"
+#include "src/core/communicator/communicator.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
@@ -12,7 +13,7 @@ namespace seto::api {
 Result<std::shared_ptr<ErrorFeedback>> feedback_of(setoErrorFeedback_t handle) {
   if (handle == nullptr) return null_argument("state");
   if (handle->magic.load(std::memory_order_relaxed) != setoErrorFeedback::kMagic)
-    return failure(Code::invalid_argument, "errorFeedback: nothing that setoErrorFeedbackCreate made, or destroyed already");
+    return failure(Code::invalid_argument, "errorFeedback: this is not a state of setoErrorFeedbackCreate, or it was destroyed");
   return handle->state;
 }
 
@@ -25,12 +26,12 @@ setoResult_t setoErrorFeedbackCreate(setoErrorFeedback_t* state, size_t count, s
     if (state == nullptr) return null_argument("state");
     *state = nullptr;
     SETO_TRY(check_handle(comm));
-    const Inside inside(*comm);
+    const CallGuard guard(*comm);
     SETO_ASSIGN(const Communicator* const communicator, usable(comm));
     if (static_cast<unsigned>(datatype) >= kDataTypeCount)
-      return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(datatype));
+      return failure(Code::invalid_argument, "datatype: %d is not a setoDataType_t", static_cast<int>(datatype));
     SETO_ASSIGN(std::shared_ptr<ErrorFeedback> made,
-                ErrorFeedback::create(static_cast<DataType>(datatype), count, *communicator));
+                ErrorFeedback::create(static_cast<DataType>(datatype), count, communicator->serial()));
     auto handle = std::make_unique<setoErrorFeedback>();
     handle->state = std::move(made);
     *state = handle.release();
@@ -70,7 +71,7 @@ setoResult_t setoErrorFeedbackLoad(setoErrorFeedback_t state, const void* saved,
   });
 }
 
-// Calls that still use it hold the state itself.
+// A call that still uses the state holds a share of it.
 setoResult_t setoErrorFeedbackDestroy(setoErrorFeedback_t state) {
   return enter([&]() -> Status {
     SETO_TRY(feedback_of(state).status());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "src/api/support/handles.h"
+#include "src/core/call/error_feedback.h"
 
 struct setoErrorFeedback final {
   static constexpr std::uint64_t kMagic = 0x5e70c0de000efeed;

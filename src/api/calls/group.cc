@@ -1,6 +1,6 @@
-#include "src/api/support/thread_group.h"
-#include "src/api/lifetime/init_support.h"
 #include "src/api/calls/group_calls.h"
+#include "src/api/lifetime/init_support.h"
+#include "src/api/support/thread_group.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
@@ -9,7 +9,7 @@ namespace {
 
 Status end() {
   const bool outermost = group_depth() == 1;
-  if (outermost && has_collected() && !CallGroup::of_thread().empty()) {
+  if (outermost && has_collected() && !thread_group().calls.empty()) {
     drop_collected();
     drop_group();
     return failure(
@@ -20,7 +20,7 @@ Status end() {
   return end_group();
 }
 
-// The group ends whatever is wrong with the call.
+// The group ends even if the call's own arguments are wrong.
 Status simulate(setoSimInfo_t* info) {
   Status wrong = info == nullptr
                      ? null_argument("simInfo")
@@ -46,7 +46,7 @@ extern "C" {
 
 setoResult_t setoGroupStart(void) {
   return enter([]() -> Status {
-    CallGroup::of_thread().start();
+    thread_group().calls.start();
     note_group_depth();
     return {};
   });

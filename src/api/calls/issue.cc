@@ -1,10 +1,11 @@
 #include "src/api/calls/issue.h"
 
 #include "src/api/calls/error_feedback.h"
-#include "src/api/support/thread_group.h"
 #include "src/api/calls/group_calls.h"
 #include "src/api/support/settings.h"
+#include "src/api/support/thread_group.h"
 #include "src/core/call/ids.h"
+#include "src/core/communicator/communicator.h"
 
 namespace seto::api {
 namespace {
@@ -18,20 +19,20 @@ Status check_switch(const char* name, setoSwitch_t value) {
   return failure(Code::invalid_argument, "%s: %d is neither setoOn nor setoOff", name, number);
 }
 
-// In the order of the rank's own calls, so that a rejection takes the number of the call that was wrong.
+// Runs in the order of the rank's own calls, so that a rejected call takes its own operation number.
 Status check_config(const setoCallConfig_t& config) {
   SETO_TRY(check_struct(&config, {"config", sizeof(setoCallConfig_t), sizeof(setoCallConfig_t), SETO_CALL_CONFIG_MAGIC}));
   if (config.errorFeedback != nullptr) SETO_TRY(feedback_of(config.errorFeedback).status());
   if (config.codec != 0 && !is_codec_id(config.codec))
-    return failure(Code::invalid_argument, "codec: %d is no id; ask setoCodecId (%s)", config.codec, known_codecs().c_str());
+    return failure(Code::invalid_argument, "codec: %d is not an id; call setoCodecId (%s)", config.codec, known_codecs().c_str());
   if (config.algorithm != 0 && algorithm_name(config.algorithm).empty())
-    return failure(Code::invalid_argument, "algorithm: %d is no id; ask setoAlgorithmId (%s)", config.algorithm,
+    return failure(Code::invalid_argument, "algorithm: %d is not an id; call setoAlgorithmId (%s)", config.algorithm,
                    known_algorithms().c_str());
   SETO_TRY(check_switch("deterministic", config.deterministic));
   return check_switch("waitsNext", config.waitsNext);
 }
 
-// The premultiplied sum, if it is one of this communicator and type.
+// Looks up a pre-multiplied sum; it must belong to this communicator and this type.
 Status find_premul_sum(Call& call, int op, setoComm_t comm) {
   const PremulSums::Entry* const entry = is_alive(comm) ? comm->premul_sums.find(op) : nullptr;
   if (entry == nullptr)
@@ -44,14 +45,14 @@ Status find_premul_sum(Call& call, int op, setoComm_t comm) {
   return {};
 }
 
-// To the end of this thread's group. What cannot be queued is the group's result, too.
+// Appends the call to this thread's group. If that fails, the failure is also the group's result.
 Status queue(setoComm_t comm, const Call& call, setoStream_t stream) {
-  Result<CallGroup::Place> place = place_in_group(comm, stream);
-  if (!place.ok()) {
-    CallGroup::of_thread().add_failure(place.status());
-    return place.status();
+  Result<CallGroup::Target> target = group_target(comm, stream);
+  if (!target.ok()) {
+    thread_group().calls.add_failure(target.status());
+    return target.status();
   }
-  CallGroup::of_thread().add(std::move(place).value(), call);
+  thread_group().calls.add(std::move(target).value(), call);
   return {};
 }
 
@@ -66,8 +67,8 @@ void set_type(Call& call, setoDataType_t type) {
   if (static_cast<unsigned>(type) < kDataTypeCount) [[likely]] {
     call.type = static_cast<DataType>(type);
   } else {
-    call.type = kNoType;  // wrong even if there is no memory for the text
-    call.wrong = failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(type));
+    call.type = kNoType;  // invalid even if there is no memory for the error text
+    call.wrong = failure(Code::invalid_argument, "datatype: %d is not a setoDataType_t", static_cast<int>(type));
   }
 }
 
@@ -109,7 +110,7 @@ Call for_transfer(setoDataType_t type, const setoCallConfig_t* config) {
   call = with_config(call, config);
   const bool asks = call.feedback != nullptr || (call.codec != 0 && codec_number(call.codec) != 0);
   if (asks && call.wrong.ok())
-    call.wrong = failure(Code::invalid_argument, "codec: only sums travel in a lossy codec; this call moves what there is");
+    call.wrong = failure(Code::invalid_argument, "codec: only sums are encoded; this call moves data unchanged");
   return call;
 }
 
@@ -119,7 +120,7 @@ setoResult_t issue(setoComm_t comm, const Call& call, setoStream_t stream, const
       return check_handle(comm);
     if (group_depth() > 0) [[unlikely]]
       return queue(comm, with_config(call, config), stream);
-    const Inside inside(*comm);
+    const CallGuard guard(*comm);
     Communicator* const communicator = comm->usable.load(std::memory_order_acquire);
     if (communicator == nullptr) return comm->why_unusable();
     if (stream != nullptr) return issue_on_stream(*communicator, with_config(call, config), stream);

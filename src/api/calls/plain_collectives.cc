@@ -1,6 +1,6 @@
 #include "include/seto/seto.h"
 
-// The plain forms: as the others, with no config.
+// The plain forms: the ...Config functions without a config.
 
 extern "C" {
 

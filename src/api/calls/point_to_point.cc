@@ -1,20 +1,21 @@
-#include "src/api/support/thread_group.h"
-#include "src/api/calls/issue.h"
 #include "src/api/calls/group_calls.h"
+#include "src/api/calls/issue.h"
+#include "src/api/support/thread_group.h"
+#include "src/core/communicator/communicator.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
 
 namespace {
 
-// In a group a call is only queued: what is wrong with it is also the group's result.
+// Inside a group the call is only queued; an error is then also the group's result.
 Status queue(Transfer transfer, std::uint32_t deadline_ms, setoComm_t comm, setoStream_t stream) {
-  Result<CallGroup::Place> place = place_in_group(comm, stream);
-  if (!place.ok()) {
-    CallGroup::of_thread().add_failure(place.status());
-    return place.status();
+  Result<CallGroup::Target> target = group_target(comm, stream);
+  if (!target.ok()) {
+    thread_group().calls.add_failure(target.status());
+    return target.status();
   }
-  CallGroup::of_thread().add(std::move(place).value(), std::move(transfer), deadline_ms);
+  thread_group().calls.add(std::move(target).value(), std::move(transfer), deadline_ms);
   return {};
 }
 
@@ -27,7 +28,7 @@ setoResult_t transfer(Transfer transfer, setoDataType_t type, setoComm_t comm, s
     transfer.wrong = call.wrong;
     SETO_TRY(check_handle(comm));
     if (group_depth() > 0) return queue(std::move(transfer), call.deadline_ms, comm, stream);
-    const Inside inside(*comm);
+    const CallGuard guard(*comm);
     SETO_ASSIGN(Communicator* const communicator, usable(comm));
     SETO_TRY(refuse_lone_self(transfer, communicator->rank()));
     const TransferCall alone{std::span(&transfer, 1), TransferKind::point_to_point, call.deadline_ms, {}, call.mark};
@@ -77,7 +78,7 @@ setoResult_t setoRecvAnyConfig(void* recvbuff, size_t count, setoDataType_t data
     SETO_TRY(check_handle(comm));
     if (source == nullptr) return null_argument("source");
     if (group_depth() > 0) return failure(Code::invalid_usage, "a receive from any rank cannot be part of a group");
-    if (comm->ranks == 1) return failure(Code::invalid_usage, "there is no other rank that could send anything");
+    if (comm->ranks == 1) return failure(Code::invalid_usage, "there is no other rank that could send a message");
     ReceiveAnyCall call{{}, source, common.deadline_ms, common.mark};
     call.transfer.direction = LocalTransfer::Direction::receive;
     call.transfer.target = recvbuff;
@@ -86,7 +87,7 @@ setoResult_t setoRecvAnyConfig(void* recvbuff, size_t count, setoDataType_t data
     call.transfer.tag = common.message_tag;
     call.transfer.wrong = common.wrong;
     SETO_TRY(check(call.transfer, comm->ranks));
-    const Inside inside(*comm);
+    const CallGuard guard(*comm);
     SETO_ASSIGN(Communicator* const communicator, usable(comm));
     if (stream == nullptr) return communicator->run(call);
     SETO_ASSIGN(const std::shared_ptr<HostStream> host_stream, stream_of(stream));

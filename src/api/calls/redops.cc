@@ -9,9 +9,11 @@ Status create(setoRedOp_t* op, const void* scalar, int datatype, int residence, 
   SETO_TRY(check_handle(comm));
   if (op == nullptr) return null_argument("op");
   if (scalar == nullptr) return null_argument("scalar");
-  if (datatype < 0 || datatype >= setoNumTypes) return failure(Code::invalid_argument, "datatype: %d is none", datatype);
+  if (datatype < 0 || datatype >= setoNumTypes)
+    return failure(Code::invalid_argument, "datatype: %d is not a setoDataType_t", datatype);
   if (residence == setoScalarDevice) return failure(Code::invalid_usage, "residence: device memory is not in this version");
-  if (residence != setoScalarHostImmediate) return failure(Code::invalid_argument, "residence: %d is none", residence);
+  if (residence != setoScalarHostImmediate)
+    return failure(Code::invalid_argument, "residence: %d is not a setoScalarResidence_t value", residence);
   SETO_ASSIGN(const int made, comm->premul_sums.add(scalar, static_cast<DataType>(datatype)));
   *op = static_cast<setoRedOp_t>(made);
   return {};

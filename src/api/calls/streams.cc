@@ -1,7 +1,7 @@
 #include <bit>
 
-#include "src/api/support/handles.h"
 #include "src/api/calls/group_calls.h"
+#include "src/api/support/handles.h"
 #include "src/core/host_stream/stream_table.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
@@ -9,7 +9,7 @@ using namespace seto::api;  // NOLINT
 
 namespace {
 
-// As stream_of, but NULL is no stream here.
+// As stream_of(), but NULL is refused.
 Result<std::shared_ptr<HostStream>> named_stream(setoStream_t stream, const char* name) {
   if (stream == nullptr) return null_argument(name);
   return stream_of(stream);
@@ -23,7 +23,7 @@ setoResult_t setoStreamCreate(setoStream_t* stream) {
   return enter([&]() -> Status {
     if (stream == nullptr) return null_argument("stream");
     *stream = nullptr;
-    SETO_ASSIGN(const HostStreams::Handle handle, HostStreams::of_process().create());
+    SETO_ASSIGN(const StreamTable::Handle handle, StreamTable::of_process().create());
     *stream = std::bit_cast<setoStream_t>(handle);
     return {};
   });
@@ -32,7 +32,7 @@ setoResult_t setoStreamCreate(setoStream_t* stream) {
 setoResult_t setoStreamDestroy(setoStream_t stream) {
   return enter([&]() -> Status {
     if (stream == nullptr) return null_argument("stream");
-    return HostStreams::of_process().destroy(std::bit_cast<HostStreams::Handle>(stream));
+    return StreamTable::of_process().destroy(std::bit_cast<StreamTable::Handle>(stream));
   });
 }
 

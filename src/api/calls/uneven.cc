@@ -15,7 +15,7 @@ std::span<const std::uint64_t> view(const size_t* values, setoComm_t comm) {
                                               : std::span(values, static_cast<std::size_t>(comm->ranks));
 }
 
-// `count` is their sum, the same on every rank, so that a text that names the call says how much it moves.
+// `count` is the sum of all counts and equal on every rank, so that an error text states how much the call moves.
 void set_counts(Call& call, const size_t* counts, setoComm_t comm) {
   if (counts == nullptr && call.wrong.ok()) call.wrong = null_argument("recvcounts");
   call.counts = view(counts, comm);

@@ -20,7 +20,8 @@ Status create(setoContext_t* where, const setoConfig_t* config) {
   return {};
 }
 
-// Its other users hold it too; none can appear meanwhile, because destroy excludes calls that use the handle.
+// Communicators that use the context hold shares of it. No new one can appear here, because destroy excludes calls that use the
+// handle.
 Status destroy(setoContext* context) {
   SETO_TRY(check_handle(context));
   if (context->context.use_count() > 1)

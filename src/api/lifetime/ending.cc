@@ -1,21 +1,22 @@
 #include <utility>
 
 #include "src/api/lifetime/init_support.h"
+#include "src/core/communicator/communicator.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
 
 namespace {
 
-// The handle is dead from here on; its memory lives as long as a call inside, or a thread that does not end, uses it. What works
-// in the background ends first: nothing but it could make the communicator usable again.
+// The handle is invalid from here on. Its memory lives as long as a call, or a thread that does not end, uses it. Background work
+// ends first: only that could make the communicator usable again.
 void free_handle(setoComm& comm) {
   comm.magic.store(0, std::memory_order_release);
   const bool ended = comm.join_work();
   if (comm.close() && ended) std::exchange(comm.handle, nullptr).reset();
 }
 
-// Whatever is under way ends soon, here and then on the others.
+// Ends all operations under way, here and then on the other ranks.
 void give_up(setoComm& comm, const char* call) {
   comm.given_up.store(true, std::memory_order_release);
   if (const std::shared_ptr<Communicator> communicator = comm.communicator(); communicator != nullptr)
@@ -29,7 +30,7 @@ Status destroy(setoComm& comm) {
   if (comm.working())
     give_up(comm, "setoCommDestroy");
   else if (communicator != nullptr && !communicator->failed())
-    status = comm.finish();
+    status = comm.drain();
   free_handle(comm);
   return status;
 }

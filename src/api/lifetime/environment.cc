@@ -5,21 +5,24 @@
 #include "src/api/lifetime/init_support.h"
 #include "src/base/fork.h"
 #include "src/bootstrap/providers/join_job.h"
+#include "src/core/connect/early_port.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
 
 namespace {
 
-Status make_of_job(setoComm& comm, const Launch& launch, const JobTurn& turn) {
+Status make_of_job(setoComm& comm, const Launch& launch, const InitOrder& turn) {
   const Deadline until = Deadline::after_ms(comm.settings.config.init_timeout_ms).unless(&comm.given_up);
+  const int local_ranks = launch.way == RendezvousKind::local ? launch.ranks : launch.local_ranks;
+  SETO_TRY(take_port_early(comm.settings.config, {launch.ranks, local_ranks}));
   SETO_ASSIGN(const std::unique_ptr<Bootstrap> job, join_job(launch, comm.settings.config, turn, until));
-  return make_over(comm, *job, comm.given_up);
+  return make_communicator(comm, *job, comm.given_up);
 }
 
-// The user gets a communicator that works, or one that is still being made.
+// Gives the user a handle only if the communicator works or is still being made.
 Status init(setoComm_t* where, const std::shared_ptr<setoComm>& comm, const Launch& launch,
-            const std::shared_ptr<JobTurn>& turn) {
+            const std::shared_ptr<InitOrder>& turn) {
   Status status = comm->run_or_start(setoComm::Work::making, [raw = comm.get(), launch, turn] {
     Status made = make_of_job(*raw, launch, *turn);
     turn->end();
@@ -36,11 +39,11 @@ Status init_environment(setoComm_t* where, const setoConfig_t* config) {
   SETO_ASSIGN(settings, with_struct(std::move(settings), config));
   if (settings.bootstrap.function != nullptr)
     return failure(Code::invalid_argument,
-                   "bootstrap: setoCommInitEnvironment finds the ranks by itself; pass it to setoCommInitRankConfig");
+                   "bootstrap: setoCommInitEnvironment finds the ranks itself; pass a bootstrap to setoCommInitRankConfig");
   SETO_ASSIGN(const Launch launch, launch_of(settings.config, environ));
   refuse_forked_children();
   auto comm = new_handle(launch.rank, launch.ranks, std::move(settings));
-  auto turn = std::make_shared<JobTurn>();
+  auto turn = std::make_shared<InitOrder>();
   return now_or_at_group_end([where, comm, launch, turn] { return init(where, comm, launch, turn); });
 }
 

@@ -12,7 +12,7 @@ using namespace seto::api;  // NOLINT
 
 namespace {
 
-// Ranks may be started by hand, one after another.
+// Long, because ranks may be started by hand, one after another.
 constexpr std::uint64_t kIdLifeMs = 3'600'000;
 
 Status check_size(int ranks) {
@@ -31,7 +31,7 @@ UniqueIdBytes bytes_of(const setoUniqueId& id) {
   return bytes;
 }
 
-// The user gets a communicator that works, or one that is still being made.
+// Gives the user a handle only if the communicator works or is still being made.
 Status init_rank(setoComm_t* where, const std::shared_ptr<setoComm>& comm, const Rendezvous& rendezvous) {
   Status status =
       comm->run_or_start(setoComm::Work::making, [shared = comm.get(), rendezvous] { return make(*shared, rendezvous); });
@@ -112,8 +112,8 @@ setoResult_t setoCommInitRankScalable(setoComm_t* newcomm, int nranks, int myran
   return enter([&]() -> Status {
     if (commIds == nullptr) return null_argument("commIds");
     if (nId < 1) return failure(Code::invalid_argument, "nId: %d; at least one id is needed", nId);
-    // All ranks pass the same ids: one is enough, because its server gives results to a few ranks, which hand them on. The others
-    // would be served for nobody.
+    // All ranks pass the same ids. One id is enough: its server sends results to a few ranks, which forward them. The servers of
+    // the other ids are stopped, because no rank will use them.
     for (int i = 1; i < nId; ++i)
       if (std::memcmp(&commIds[i], commIds, sizeof *commIds) != 0) give_up_unique_id(bytes_of(commIds[i]));
     return init_rank(newcomm, nranks, *commIds, myrank, config);

@@ -8,15 +8,13 @@
 #include "src/base/thread.h"
 #include "src/bootstrap/providers/rendezvous_bootstrap.h"
 #include "src/bootstrap/providers/single_rank.h"
-#include "src/core/info.h"
+#include "src/core/communicator/communicator.h"
+#include "src/core/connect/early_port.h"
+#include "src/core/dump/dump_writer.h"
+#include "src/report/info.h"
 
 namespace seto::api {
 namespace {
-
-std::vector<std::function<Status()>>& collected() {
-  thread_local std::vector<std::function<Status()>> work;
-  return work;
-}
 
 Status guarded(const std::function<Status()>& work) {
   try {
@@ -32,9 +30,9 @@ std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings) {
   return std::make_shared<setoComm>(rank, ranks, std::move(settings));
 }
 
-Status make_over(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up) {
-  SETO_TRY(
-      comm.made(Communicator::create(bootstrap, {comm.settings.config, comm.settings.context, comm.settings.name, &given_up})));
+Status make_communicator(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up) {
+  SETO_TRY(comm.made(Communicator::create(
+      bootstrap, {comm.settings.config, comm.settings.context, comm.settings.name, &given_up, &DumpWriter::of_process()})));
   if (comm.rank == 0)
     SETO_LOG_AS(info, (LogOrigin{0, 0}), "Seto %s, %s", version_text().c_str(), makeup_of(*comm.communicator()).c_str());
   return {};
@@ -44,19 +42,20 @@ Status make(setoComm& comm, const Rendezvous& rendezvous) {
   const Deadline until = Deadline::after_ms(comm.settings.config.init_timeout_ms).unless(&comm.given_up);
   if (rendezvous.hub != nullptr) {
     InProcessBootstrap bootstrap(rendezvous.hub, comm.rank);
-    return make_over(comm, bootstrap, comm.given_up);
+    return make_communicator(comm, bootstrap, comm.given_up);
   }
   if (comm.settings.bootstrap.function != nullptr) {
     SETO_ASSIGN(CallbackBootstrap bootstrap, CallbackBootstrap::create(comm.settings.bootstrap, comm.rank, comm.ranks));
-    return make_over(comm, bootstrap, comm.given_up);
+    return make_communicator(comm, bootstrap, comm.given_up);
   }
   if (comm.ranks == 1) {
-    SoloBootstrap bootstrap;
-    return make_over(comm, bootstrap, comm.given_up);
+    SingleRankBootstrap bootstrap;
+    return make_communicator(comm, bootstrap, comm.given_up);
   }
+  SETO_TRY(take_port_early(comm.settings.config, {comm.ranks}));
   SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(comm.settings.config.interface, comm.settings.config.ports));
   SETO_ASSIGN(RendezvousBootstrap bootstrap, RendezvousBootstrap::join(rendezvous.id, comm.rank, comm.ranks, until, network));
-  return make_over(comm, bootstrap, comm.given_up);
+  return make_communicator(comm, bootstrap, comm.given_up);
 }
 
 void hand_over(const std::shared_ptr<setoComm>& comm, setoComm_t* where) {
@@ -66,7 +65,7 @@ void hand_over(const std::shared_ptr<setoComm>& comm, setoComm_t* where) {
 
 Status now_or_at_group_end(std::function<Status()> work) {
   if (group_depth() == 0) return work();
-  collected().push_back(std::move(work));
+  thread_group().setup.push_back(std::move(work));
   return {};
 }
 
@@ -78,7 +77,7 @@ Status run_together(std::vector<std::function<Status()>> work) {
   for (std::size_t i = 0; i < work.size(); ++i) {
     auto thread = start_thread("seto-setup", [&, i] { outcomes[i] = guarded(work[i]); });
     if (!thread.ok()) {
-      first = thread.status();  // the others end at the deadline of what they wait for
+      first = thread.status();  // the threads that were started end at their own deadlines
       break;
     }
     threads.push_back(std::move(thread).value());
@@ -90,12 +89,12 @@ Status run_together(std::vector<std::function<Status()>> work) {
 }
 
 Status run_collected() {
-  std::vector<std::function<Status()>> work = std::exchange(collected(), {});
+  std::vector<std::function<Status()>> work = std::exchange(thread_group().setup, {});
   return work.empty() ? Status() : run_together(std::move(work));
 }
 
-void drop_collected() { collected().clear(); }
+void drop_collected() { thread_group().setup.clear(); }
 
-bool has_collected() { return !collected().empty(); }
+bool has_collected() { return !thread_group().setup.empty(); }
 
 }  // namespace seto::api

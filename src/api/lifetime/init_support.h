@@ -13,24 +13,24 @@ namespace seto::api {
 // How the ranks of a new communicator find each other.
 struct Rendezvous {
   UniqueIdBytes id{};
-  std::shared_ptr<InProcessHub> hub;  // instead of the id
+  std::shared_ptr<InProcessHub> hub;  // used in place of the id
 };
 
-// A handle for a communicator to be made, not yet the user's.
+// A handle whose communicator has not been made, and which the user does not have yet.
 std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings);
 Status make(setoComm& comm, const Rendezvous& rendezvous);
-// `given_up`: see CommunicatorOptions.
-Status make_over(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up);
+// Makes the communicator over this bootstrap. `given_up`: see CommunicatorOptions.
+Status make_communicator(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up);
 void hand_over(const std::shared_ptr<setoComm>& comm, setoComm_t* where);
 
-// Work that blocks until other ranks do theirs: at once on this thread, or, inside a group, at its end, beside that of the other
-// ranks of this thread.
+// Runs work that blocks until other ranks do theirs: at once, or at the end of an open group, in parallel with the work of this
+// thread's other ranks.
 Status now_or_at_group_end(std::function<Status()> work);
 
-// Each on a thread of its own, for ranks that wait for each other. The first failure.
+// Runs each function on a thread of its own, because the ranks wait for each other. Returns the first failure.
 Status run_together(std::vector<std::function<Status()>> work);
 
-// What this thread's group has collected. For setoGroupEnd, before it issues operations; the other, where a group is dropped.
+// The work that this thread's group has collected: setoGroupEnd runs it; a dropped group drops it.
 Status run_collected();
 void drop_collected();
 bool has_collected();

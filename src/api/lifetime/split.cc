@@ -1,38 +1,39 @@
-#include "src/core/communicator/split_agreement.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "src/api/lifetime/init_support.h"
+#include "src/core/communicator/communicator.h"
 #include "src/core/communicator/parent_bootstrap.h"
+#include "src/core/communicator/split_agreement.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
 
 namespace {
 
-// What one rank's split needs until its child is made, on whatever thread that is.
+// The arguments of one rank's split, kept until the child has been made, on whatever thread.
 struct Split {
   std::shared_ptr<setoComm> parent;
   std::shared_ptr<Communicator> communicator;
   SplitChoice choice;
-  Status verdict;
+  Status argument_error;
   Settings settings;
   setoComm_t* where = nullptr;
 };
 
-// The calls of the parent are ordered like every other: they are made here and now, or while it takes no others.
+// A split makes calls of the parent, which must be ordered like all others: they are made at once, or while the parent accepts no
+// other calls.
 Status run(Split& split) {
   Communicator& parent = *split.communicator;
-  SETO_ASSIGN(std::vector<Rank> members, agree_on_parts(parent, split.choice, split.verdict));
+  SETO_ASSIGN(std::vector<Rank> members, agree_on_parts(parent, split.choice, split.argument_error));
   const auto own = std::find(members.begin(), members.end(), parent.rank());
   const auto rank = static_cast<Rank>(own - members.begin());
   const auto ranks = static_cast<int>(members.size());
   std::shared_ptr<setoComm> child = new_handle(rank, std::max(1, ranks), split.settings);
   Status status;
   {
-    CommunicatorBootstrap bootstrap(parent, std::move(members));
-    if (ranks > 0) status = make_over(*child, bootstrap, split.parent->given_up);
+    ParentBootstrap bootstrap(parent, std::move(members));
+    if (ranks > 0) status = make_communicator(*child, bootstrap, split.parent->given_up);
   }
   if (status.ok() && ranks > 0) hand_over(child, split.where);
   return status;
@@ -41,7 +42,7 @@ Status run(Split& split) {
 Status run_or_start(const std::shared_ptr<Split>& split) {
   setoComm& parent = *split->parent;
   if (!parent.settings.blocking) return parent.start_split([split] { return run(*split); });
-  const Inside inside(parent);
+  const CallGuard guard(parent);
   return run(*split);
 }
 
@@ -53,18 +54,18 @@ Status check_color(int color) {
 Result<std::shared_ptr<Split>> new_split(setoComm_t comm, const SplitChoice& choice, setoComm_t* newcomm,
                                          const setoConfig_t* config) {
   SETO_TRY(check_handle(comm));
-  const Inside inside(*comm);
+  const CallGuard guard(*comm);
   SETO_ASSIGN(Communicator* const parent, usable(comm));
   auto work = std::make_shared<Split>();
   work->parent = comm->shared_from_this();
   work->communicator = comm->communicator();
   work->choice = choice;
   work->where = newcomm;
-  work->verdict = newcomm == nullptr ? null_argument("newcomm") : check_color(choice.color);
+  work->argument_error = newcomm == nullptr ? null_argument("newcomm") : check_color(choice.color);
   if (newcomm != nullptr) *newcomm = nullptr;
   Result<Settings> settings = with_struct(inherited(comm->settings, parent->context()), config);
   if (settings.ok()) work->settings = std::move(settings).value();
-  if (work->verdict.ok()) work->verdict = settings.status();
+  if (work->argument_error.ok()) work->argument_error = settings.status();
   return work;
 }
 

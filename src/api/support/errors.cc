@@ -11,8 +11,8 @@ namespace {
 constexpr const char* kNothingFailed = "no call on this thread has failed";
 constexpr const char* kNoMemory = "out of memory";
 
-// Of a thread: the last failure, and what the last query of it shows, which must outlive that query. A constant text stands in
-// where there is no memory for another.
+// The last failure of a thread, and the text that the last query returned, which must stay valid after that query. A constant
+// text is used if there is no memory for a copy.
 struct LastError {
   Status status;
   Status shown;
@@ -62,7 +62,7 @@ setoResult_t result_of(Code code) {
   return setoInternalError;
 }
 
-// In progress is no error, and leaves the text of the last one.
+// "In progress" is not an error and keeps the text of the last failure.
 setoResult_t deliver_failure(const Status& status) noexcept {
   if (status.code() != Code::in_progress) last_error().status = status;
   return result_of(status.code());

@@ -8,15 +8,15 @@ namespace seto::api {
 
 setoResult_t result_of(Code code);
 
-// Remembers a failure as this thread's last, and gives its code. Success is remembered by nobody and costs nothing.
+// Stores a failure as this thread's last one, and returns its code. Success is not stored and costs nothing.
 setoResult_t deliver_failure(const Status& status) noexcept;
 inline setoResult_t deliver(const Status& status) noexcept { return status.ok() ? setoSuccess : deliver_failure(status); }
 
-// Of the exception in flight: what the language or its library threw, since this one throws none.
+// The code of the exception in flight. The library throws none itself; the language or a standard library may.
 setoResult_t deliver_exception() noexcept;
 setoResult_t deliver_forked() noexcept;
 
-// Every entry of the library: the body answers a Status, and nothing leaves but a code.
+// The frame of every C function: the body returns a Status, and only a code leaves the library.
 template <class Body>
 setoResult_t enter(const Body& body) noexcept {
   try {

@@ -9,6 +9,7 @@
 #include "src/base/clock.h"
 #include "src/base/core_barrier.h"
 #include "src/base/thread.h"
+#include "src/core/communicator/communicator.h"
 
 using seto::Code;
 using seto::Communicator;
@@ -18,7 +19,7 @@ using seto::Status;
 
 namespace {
 
-// A pending call sees an abort within milliseconds. One that does not is stuck, and its memory is left to it.
+// A pending call sees an abort within milliseconds. A call that takes longer is stuck, and the memory that it uses is not freed.
 constexpr std::uint64_t kCloseMs = 10'000;
 
 }  // namespace
@@ -33,13 +34,13 @@ bool setoComm::working() const {
   return working_;
 }
 
-void setoComm::miss_the_lost() const {
+void setoComm::check_lost_peers() const {
   std::shared_ptr<Communicator> idle;
   {
     const std::lock_guard lock(mutex_);
     if (!working_ && !finalized_) idle = communicator_;
   }
-  if (idle != nullptr && inside.load(std::memory_order_acquire) == 0) idle->miss_the_lost();
+  if (idle != nullptr && active_calls.load(std::memory_order_acquire) == 0) idle->check_peers();
 }
 
 Status setoComm::asynchronous_failure() const {
@@ -52,17 +53,17 @@ Status setoComm::why_unusable() const {
   const std::lock_guard lock(mutex_);
   if (working_)
     return failure(Code::invalid_usage,
-                   "comm: it is still being %s; ask setoCommGetAsyncError until it is no longer setoInProgress",
+                   "comm: it is still being %s; call setoCommGetAsyncError until it is no longer setoInProgress",
                    kind_ == Work::making      ? "made"
                    : kind_ == Work::splitting ? "split"
                                               : "finalized");
   if (communicator_ != nullptr && communicator_->failed()) return communicator_->first_failure();
   if (!failure_.ok()) return failure_;
-  return failure(Code::invalid_usage, "comm: it was %s; only queries and setoCommDestroy are left",
+  return failure(Code::invalid_usage, "comm: it was %s; only queries and setoCommDestroy are allowed",
                  finalized_ ? "finalized" : "ended by another thread");
 }
 
-// A split that failed leaves the communicator usable.
+// A failed split leaves the communicator usable, so its failure is cleared.
 void setoComm::begin_work(Work kind) {
   const std::lock_guard lock(mutex_);
   working_ = true;
@@ -85,7 +86,7 @@ Status setoComm::run_or_start(Work kind, std::function<Status()> work) {
   return status;
 }
 
-// The calling thread is the one that may call, so none is inside.
+// Only the calling thread may make calls, so no call is active.
 Status setoComm::start_split(std::function<Status()> work) {
   begin_work(Work::splitting);
   seto::Communicator* const open = usable.exchange(nullptr, std::memory_order_acq_rel);
@@ -100,7 +101,7 @@ Status setoComm::start_split(std::function<Status()> work) {
 }
 
 Status setoComm::start(std::function<Status()> work) {
-  if (worker_.joinable()) worker_.join();  // of earlier work, which has ended
+  if (worker_.joinable()) worker_.join();  // earlier work, which has ended
   auto thread = seto::start_thread("seto-setup", [share = shared_from_this(), work = std::move(work)]() mutable {
     Status status;
     try {
@@ -108,7 +109,7 @@ Status setoComm::start(std::function<Status()> work) {
     } catch (const std::exception& error) {
       status = failure(Code::internal, "unexpected: %s", error.what());
     }
-    work = nullptr;  // before anybody hears that it is over: it may hold what they destroy next
+    work = nullptr;  // before the end is announced: the function may hold objects that the caller destroys next
     share->end_work(status);
   });
   if (!thread.ok()) {
@@ -146,7 +147,7 @@ Status setoComm::made(seto::Result<std::unique_ptr<Communicator>> result) {
   return {};
 }
 
-// Null if there is nothing left to finalize.
+// Null if there is nothing to finalize.
 std::shared_ptr<Communicator> setoComm::take_to_finalize() {
   const std::lock_guard lock(mutex_);
   if (communicator_ == nullptr || finalized_) return nullptr;
@@ -161,7 +162,7 @@ Status setoComm::finalize() {
   return run_or_start(Work::finalizing, [communicator = std::move(communicator)] { return communicator->finalize(); });
 }
 
-Status setoComm::finish() {
+Status setoComm::drain() {
   const std::shared_ptr<Communicator> communicator = take_to_finalize();
   return communicator == nullptr ? Status() : communicator->drain();
 }
@@ -170,7 +171,7 @@ bool setoComm::close() {
   usable.store(nullptr, std::memory_order_seq_cst);
   (void)seto::pass_barrier_on_every_core();
   const Deadline until = Deadline::after_ms(kCloseMs);
-  while (inside.load(std::memory_order_acquire) > 0) {
+  while (active_calls.load(std::memory_order_acquire) > 0) {
     if (until.passed()) return false;
     sched_yield();
   }
@@ -184,19 +185,18 @@ Status null_argument(const char* name) { return failure(Code::invalid_argument, 
 Status check_handle(const setoComm* comm) {
   if (comm == nullptr) return failure(Code::invalid_argument, "comm is NULL: make it with setoCommInitRank");
   if (!is_alive(comm))
-    return failure(Code::invalid_argument, "comm: %p is no communicator; was it destroyed?", static_cast<const void*>(comm));
+    return failure(Code::invalid_argument, "comm: %p is not a communicator; was it destroyed?", static_cast<const void*>(comm));
   return {};
 }
 
 Status check_handle(const setoContext* context) {
   if (context == nullptr) return failure(Code::invalid_argument, "context is NULL: make it with setoContextCreate");
   if (context->magic.load(std::memory_order_relaxed) != setoContext::kMagic)
-    return failure(Code::invalid_argument, "context: %p is no context; was it destroyed?", static_cast<const void*>(context));
+    return failure(Code::invalid_argument, "context: %p is not a context; was it destroyed?", static_cast<const void*>(context));
   return {};
 }
 
 Result<Communicator*> usable(const setoComm* comm) {
-  SETO_TRY(check_handle(comm));
   Communicator* const communicator = comm->usable.load(std::memory_order_acquire);
   if (communicator == nullptr) return comm->why_unusable();
   return communicator;

@@ -12,9 +12,12 @@
 #include "src/api/support/errors.h"
 #include "src/api/support/premul_sums.h"
 #include "src/api/support/settings.h"
-#include "src/core/communicator/communicator.h"
 
-// What the handles of the C API point at.
+namespace seto {
+class Communicator;
+}  // namespace seto
+
+// The objects behind the handles of the C API.
 
 struct setoContext final {
   static constexpr std::uint64_t kMagic = 0x5e70c0de00c07e87;
@@ -23,8 +26,8 @@ struct setoContext final {
   std::shared_ptr<seto::Context> context;
 };
 
-// One rank's end, from the call that makes it to the call that frees it. A thread that makes or finalizes it in the background
-// holds it too; whoever frees the handle waits for that.
+// One rank's handle of a communicator, from the call that makes it to the call that frees it. A background thread that makes or
+// finalizes the communicator holds a share; the call that frees the handle waits for that thread.
 struct setoComm final : std::enable_shared_from_this<setoComm> {
   static constexpr std::uint64_t kMagic = 0x5e70c0de0000c033;
 
@@ -32,12 +35,12 @@ struct setoComm final : std::enable_shared_from_this<setoComm> {
       : rank(own_rank), ranks(rank_count), settings(std::move(its_settings)) {}
 
   std::atomic<std::uint64_t> magic{kMagic};
-  // Null while it is made, and from the moment when calls are over: finalized, aborted, destroyed.
+  // Null while the communicator is being made, and once no more calls are accepted: finalized, aborted, destroyed.
   std::atomic<seto::Communicator*> usable{nullptr};
-  // Set by whoever ends it: what is still being made or split ends soon.
+  // Set by the call that ends the handle: a communicator that is still being made or split ends soon.
   std::atomic<bool> given_up{false};
-  // Calls under way; written by the one thread that may call.
-  std::atomic<int> inside{0};
+  // Number of calls under way; written only by the thread that makes calls.
+  std::atomic<int> active_calls{0};
 
   const seto::Rank rank;
   const int ranks;
@@ -45,30 +48,31 @@ struct setoComm final : std::enable_shared_from_this<setoComm> {
   seto::api::PremulSums premul_sums;
   std::shared_ptr<setoComm> handle;  // the user's share; null before and after
 
-  // These: any thread.
+  // Any thread may call these.
   [[nodiscard]] std::shared_ptr<seto::Communicator> communicator() const;
   [[nodiscard]] seto::Status asynchronous_failure() const;
-  // Notices, if no call is inside, that a peer is lost: an asynchronous failure from then on. Calls look for themselves.
-  void miss_the_lost() const;
+  // If no call is active, checks whether a peer is lost, and if so makes that the asynchronous failure. An active call checks by
+  // itself.
+  void check_lost_peers() const;
   [[nodiscard]] bool working() const;
-  // Why there is no `usable`.
+  // The reason why `usable` is null.
   [[nodiscard]] seto::Status why_unusable() const;
 
   enum class Work : std::uint8_t { making, splitting, finalizing };
-  // Runs work that makes or ends the communicator, on this thread or, if the settings say so, on one of its own.
+  // Runs work that makes or ends the communicator: on this thread, or on a background thread if the handle does not block.
   seto::Status run_or_start(Work kind, std::function<seto::Status()> work);
-  // Work that makes calls of its own: on a thread of its own, while calls of the user are refused.
+  // Runs a split on a background thread. The split makes calls of its own, so calls of the user are refused meanwhile.
   seto::Status start_split(std::function<seto::Status()> work);
-  // Until that thread has ended. False if it does not in time, which only a user's own bootstrap function can cause: then it goes
-  // on, and holds what it uses.
+  // Waits until the background thread has ended. False if it does not end in time, which only a bootstrap function of the user
+  // can cause; the thread then continues and keeps what it uses.
   bool join_work();
-  // Is it being finalized? Then waits for the end of that.
+  // True if the communicator is being finalized; waits for the end of that.
   bool await_finalize();
   seto::Status made(seto::Result<std::unique_ptr<seto::Communicator>> result);
   seto::Status finalize();
-  // In place of that, for who destroys it: waits, on this thread, for what this rank has issued, and for no other rank.
-  seto::Status finish();
-  // No call gets in any more. Waits for those inside; false if one does not end in time, and the communicator must be left alone.
+  // For destroy, in place of finalize(): waits on this thread for what this rank has issued, and for no other rank.
+  seto::Status drain();
+  // Refuses new calls and waits for active ones. False if a call does not end in time; the communicator must then not be freed.
   bool close();
 
  private:
@@ -79,27 +83,27 @@ struct setoComm final : std::enable_shared_from_this<setoComm> {
 
   mutable std::mutex mutex_;
   std::condition_variable work_ended_;
-  std::thread worker_;  // of the user's threads
+  std::thread worker_;  // the background thread
   std::shared_ptr<seto::Communicator> communicator_;
-  seto::Status failure_;  // of making, finalizing, or the last split
+  seto::Status failure_;  // failure of making, finalizing, or the last split
   bool working_ = false;
-  Work kind_ = Work::making;  // of what is, or was, being done
+  Work kind_ = Work::making;  // kind of the work that runs or ran last
   bool finalized_ = false;
 };
 
 namespace seto::api {
 
-// While one is alive, setoCommAbort on another thread waits with freeing the communicator. Only then is `usable` looked at: who
-// closes makes all cores pass a barrier between taking it away and looking for calls inside.
-class Inside final {
+// RAII: marks a call as active. While it is alive, setoCommAbort on another thread does not free the communicator. `usable` is
+// read only after that; close() sets `usable` to null, runs a barrier on every core, and then looks for active calls.
+class CallGuard final {
  public:
-  explicit Inside(setoComm& comm) : comm_(comm) {
-    comm_.inside.store(comm_.inside.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  explicit CallGuard(setoComm& comm) : comm_(comm) {
+    comm_.active_calls.store(comm_.active_calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
-  ~Inside() { comm_.inside.store(comm_.inside.load(std::memory_order_relaxed) - 1, std::memory_order_release); }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
+  ~CallGuard() { comm_.active_calls.store(comm_.active_calls.load(std::memory_order_relaxed) - 1, std::memory_order_release); }
+  CallGuard(const CallGuard&) = delete;
+  CallGuard& operator=(const CallGuard&) = delete;
 
  private:
   setoComm& comm_;
@@ -110,11 +114,12 @@ inline bool is_alive(const setoComm* comm) {
 }
 
 Status null_argument(const char* name);
-// Null, or not what such a handle points at.
+// Fails if the handle is null or not a live handle of this type.
 Status check_handle(const setoComm* comm);
 Status check_handle(const setoContext* context);
 
-// For calls that need the communicator to work: made, not failed in making, not ended. Within Inside.
+// The communicator of a handle that can make calls: it was made successfully and has not ended. Call with a CallGuard alive,
+// which keeps the handle's memory: another thread may end the handle after the check that it is one, and the text then says so.
 Result<Communicator*> usable(const setoComm* comm);
 
 }  // namespace seto::api

@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kPage = 4096;
 
-// What setoMemAlloc gave out, since munmap wants the size. Mutable state of the process; never destroyed, so that late calls
-// find it.
+// Sizes of the allocations of setoMemAlloc, because munmap needs the size. Global state of the process; never destroyed, so that
+// late calls find it.
 struct Mappings {
   std::mutex mutex;
   std::map<void*, std::size_t> sizes;
@@ -25,15 +25,14 @@ Mappings& mappings() {
   return *all;
 }
 
-// From a huge page on, begins at one: else the kernel can back the middle only.
+// An allocation of at least one huge page is aligned to huge pages; otherwise the kernel can use huge pages only in its middle.
 Result<void*> allocate(std::size_t size) {
-  if (size > std::size_t{1} << 62)
-    return failure(Code::invalid_argument, "size: %zu bytes are more than there are addresses", size);
+  if (size > std::size_t{1} << 62) return failure(Code::invalid_argument, "size: %zu bytes exceed the address space", size);
   const std::size_t alignment = size >= kHugePage ? kHugePage : kPage;
   const std::size_t whole = (size + alignment - 1) / alignment * alignment;
   const std::size_t spare = alignment == kHugePage ? kHugePage : 0;
   void* const mapped = mmap(nullptr, whole + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return system_failure(Code::unavailable, "no memory for %zu bytes", size);
+  if (mapped == MAP_FAILED) return system_failure(Code::unavailable, "out of memory: cannot allocate %zu bytes", size);
   auto* const begin = static_cast<std::byte*>(mapped);
   const std::size_t before = (alignment - reinterpret_cast<std::uintptr_t>(begin) % alignment) % alignment;
   if (before > 0) munmap(begin, before);
@@ -55,7 +54,7 @@ Status release(void* memory) {
     size = found->second;
     mappings().sizes.erase(found);
   }
-  if (munmap(memory, size) != 0) return system_failure(Code::internal, "munmap refuses %zu bytes at %p", size, memory);
+  if (munmap(memory, size) != 0) return system_failure(Code::internal, "munmap rejected %zu bytes at %p", size, memory);
   return {};
 }
 
@@ -77,8 +76,8 @@ setoResult_t setoMemFree(void* ptr) {
   return enter([&]() -> Status { return ptr == nullptr ? Status() : release(ptr); });
 }
 
-// Between ranks that share a machine every byte is copied by a core, whatever memory it is in: the hint needs nothing yet. The
-// handle is the memory itself.
+// Between ranks of one machine a core copies every byte, whatever the memory, so registration has no effect yet. The handle is
+// the pointer itself.
 setoResult_t setoCommRegister(const setoComm_t comm, void* buff, size_t size, void** handle) {
   return enter([&]() -> Status {
     SETO_TRY(check_handle(comm));

@@ -29,7 +29,7 @@ Result<int> PremulSums::add(const void* scalar, DataType type) {
 }
 
 Status PremulSums::remove(int op) {
-  if (find(op) == nullptr) return failure(Code::invalid_argument, "op: %d is no custom operation of this communicator", op);
+  if (find(op) == nullptr) return failure(Code::invalid_argument, "op: %d is not a custom operation of this communicator", op);
   const auto index = static_cast<std::size_t>(op - static_cast<int>(setoNumOps));
   entries_[index].alive = false;
   free_.push_back(index);

@@ -8,7 +8,7 @@
 
 namespace seto::api {
 
-// The custom operations of one communicator. Its calling thread's.
+// The custom operations of one communicator. Used by its calling thread only.
 class PremulSums final {
  public:
   struct Entry {
@@ -17,14 +17,14 @@ class PremulSums final {
     bool alive = false;
   };
 
-  // An operation as the C API names it. `scalar` is one value of the type.
+  // Returns an operation number of the C API. `scalar` is one value of the type.
   Result<int> add(const void* scalar, DataType type);
   Status remove(int op);
-  // Null if it is none of this communicator's.
+  // Null if the number is not a live operation of this communicator.
   [[nodiscard]] const Entry* find(int op) const;
 
  private:
-  std::deque<Entry> entries_;  // places do not move
+  std::deque<Entry> entries_;  // a deque: entries do not move
   std::deque<std::size_t> free_;
 };
 

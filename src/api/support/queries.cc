@@ -20,7 +20,7 @@ setoResult_t give_id(const char* name, int* id, int (*find)(std::string_view), s
     if (name == nullptr) return null_argument("name");
     if (id == nullptr) return null_argument("id");
     *id = find(name);
-    if (*id == 0) return failure(Code::invalid_argument, "name: '%.64s' is none; there are %s", name, known(name).c_str());
+    if (*id == 0) return failure(Code::invalid_argument, "name: '%.64s' is unknown; the names are %s", name, known(name).c_str());
     return {};
   });
 }
@@ -33,7 +33,7 @@ setoResult_t setoCommGetAsyncError(setoComm_t comm, setoResult_t* asyncError) {
   return enter([&]() -> Status {
     SETO_TRY(check_handle(comm));
     if (asyncError == nullptr) return null_argument("asyncError");
-    comm->miss_the_lost();
+    comm->check_lost_peers();
     *asyncError = comm->working() ? setoInProgress : result_of(comm->asynchronous_failure().code());
     return {};
   });

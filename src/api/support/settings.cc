@@ -8,20 +8,20 @@
 #include "src/api/support/handles.h"
 #include "src/base/config_table.h"
 #include "src/base/log.h"
-#include "src/core/choice/codec_setting.h"
 #include "src/core/call/ids.h"
+#include "src/core/choice/codec_setting.h"
 
 namespace seto::api {
 namespace {
 
-// All versioned structs begin so.
+// The first fields of every versioned struct.
 struct Head {
   std::size_t size;
   unsigned int magic;
   unsigned int version;
 };
 
-// Lines of one process go to one place: whoever initializes first with another file opens it.
+// A process has one log: an initialization that names another file reopens the log there.
 Status apply_log(const Config& config) {
   static std::mutex mutex;
   static std::string file;
@@ -33,12 +33,12 @@ Status apply_log(const Config& config) {
   return {};
 }
 
-// Names that the table of settings cannot know. Failures begin with what the caller set.
+// Checks names that the table of settings does not know. An error text begins with the option that the caller set.
 Status check_names(const Config& config, const char* algorithm, const char* codec) {
   SETO_TRY(CodecSetting::parse(config.codec, codec).status());
   const std::string& name = config.algorithm;
   if (name.empty() || algorithm_id(name) != 0) return {};
-  return failure(Code::invalid_argument, "%s: '%.64s' is none; there are %s", algorithm, name.c_str(),
+  return failure(Code::invalid_argument, "%s: '%.64s' is unknown; the algorithms are %s", algorithm, name.c_str(),
                  known_algorithms(name).c_str());
 }
 
@@ -49,15 +49,20 @@ Result<bool> switch_of(int value, bool inherited_value, const char* name) {
   return failure(Code::invalid_argument, "%s: %d is neither setoOn nor setoOff", name, value);
 }
 
-// Fields of the struct that this version cannot honour. Silence would be a lie.
+// Refuses fields that this version does not support, rather than ignore them.
 Status check_absent(const setoConfig_t& config) {
   if (number_in(config.memory) == setoMemoryDevice)
     return failure(Code::invalid_usage, "memory: device memory is not in this version; use setoMemoryHost");
   if (config.livenessTimeoutMs != 0)
-    return failure(Code::invalid_usage, "livenessTimeoutMs: signs of life are the process's: set SETO_LIVENESS_TIMEOUT_MS");
+    return failure(Code::invalid_usage, "livenessTimeoutMs: heartbeats belong to the process: set SETO_LIVENESS_TIMEOUT_MS");
   if (config.affinity != nullptr)
-    return failure(Code::invalid_usage, "affinity: not in this version; threads of the library inherit that of their maker");
-  if (config.topologyFile != nullptr) return failure(Code::invalid_usage, "topologyFile: topology files are not in this version");
+    return failure(Code::invalid_usage,
+                   "affinity: not in this version; threads of the library inherit that of the calling thread");
+  if (config.topologyFile != nullptr)
+    return failure(
+        Code::invalid_usage,
+        "topologyFile: a communicator reads no topology file in this version: leave it NULL; state sites by siteId and "
+        "constants by SETO_TUNING_FILE");
   return {};
 }
 
@@ -77,7 +82,8 @@ Status take_values(Config& config, const setoConfig_t& from) {
   SETO_TRY(take_text(config, ConfigField::host_id, from.hostId));
   SETO_TRY(take_text(config, ConfigField::site_id, from.siteId));
   if (const int memory = number_in(from.memory); memory != 0) {
-    if (memory < 0 || memory > setoMemoryAuto) return failure(Code::invalid_argument, "memory: %d is none", memory);
+    if (memory < 0 || memory > setoMemoryAuto)
+      return failure(Code::invalid_argument, "memory: %d is not a setoMemory_t value", memory);
     config.memory = memory == setoMemoryHost ? Memory::host : Memory::automatic;
     mark(config, ConfigField::memory, Origin::config_struct);
   }

@@ -12,29 +12,30 @@
 
 namespace seto::api {
 
-// What a communicator is made with: defaults, environment, parent and the caller's struct, in this order.
+// The settings of a new communicator, from the defaults, the environment, the parent and the caller's struct; later sources
+// override earlier ones.
 struct Settings {
   Config config;
   std::string name;
   std::shared_ptr<Context> context;  // null: a new one
   AllGatherCallback bootstrap;
   bool blocking = true;
-  bool share_context = true;  // with communicators split from it
+  bool share_context = true;  // with communicators that are split from this one
 };
 
-// Of the release: "0.1.0".
+// The release: "0.1.0".
 std::string version_text();
 
-// The environment, with the log as it says. Failures name the variable.
+// Reads the environment and opens the log. An error text names the variable.
 Result<Settings> settings_of_environment();
 
-// `base` with what the struct says. The struct may be null.
+// `base` with the values of the struct, which may be null.
 Result<Settings> with_struct(Settings base, const setoConfig_t* config);
 
-// What a child communicator begins with.
+// The initial settings of a child communicator.
 Settings inherited(const Settings& parent, const std::shared_ptr<Context>& context);
 
-// A C program may put any number into an enumeration; reading it as one would be undefined.
+// A C program may store any number in an enumeration; reading it as the enumeration would be undefined.
 template <class Enumeration>
 int number_in(const Enumeration& value) {
   int number;
@@ -43,8 +44,8 @@ int number_in(const Enumeration& value) {
   return number;
 }
 
-// Size, magic and version of a versioned struct, before its fields are looked at. A struct of a newer header is longer: it is
-// accepted if what this library does not know is zero. `name` is for the text.
+// Checks size, magic and version of a versioned struct before its fields are read. A struct of a newer header is longer: it is
+// accepted if the bytes that this library does not know are zero. `name` is used in error texts.
 struct StructShape {
   const char* name;
   std::size_t least_size;

@@ -1,9 +1,12 @@
 #include "src/api/support/thread_group.h"
 
-#include "src/core/host_stream/call_group.h"
-
 namespace seto::api {
 
-void note_group_depth() { open_groups = CallGroup::of_thread().depth(); }
+ThreadGroup& thread_group() {
+  thread_local ThreadGroup group;
+  return group;
+}
+
+void note_group_depth() { open_groups = thread_group().calls.depth(); }
 
 }  // namespace seto::api

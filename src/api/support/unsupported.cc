@@ -1,6 +1,6 @@
 #include "src/api/support/handles.h"
 
-// Declared, and their time has not come: each says what is missing, and none claims success.
+// Functions that are declared but not implemented: each returns an error that names what is missing.
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
@@ -27,11 +27,13 @@ setoResult_t setoCommShrink(setoComm_t comm, int*, int, setoComm_t* newcomm, set
   return missing(comm, "setoCommShrink: agreement of the survivors is");
 }
 
-setoResult_t setoCommGetUniqueId(setoComm_t comm, setoUniqueId*) { return missing(comm, "setoCommGetUniqueId: newcomers are"); }
+setoResult_t setoCommGetUniqueId(setoComm_t comm, setoUniqueId*) {
+  return missing(comm, "setoCommGetUniqueId: joining new ranks is");
+}
 
 setoResult_t setoCommGrow(setoComm_t, int, const setoUniqueId*, int, setoComm_t* newcomm, setoConfig_t*) {
   if (newcomm != nullptr) *newcomm = nullptr;
-  return missing("setoCommGrow: newcomers are");
+  return missing("setoCommGrow: joining new ranks is");
 }
 
 setoResult_t setoCommRevoke(setoComm_t comm, int) {

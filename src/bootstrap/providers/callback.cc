@@ -48,7 +48,7 @@ Result<std::vector<std::string>> CallbackBootstrap::gather(const std::string& mi
   return all;
 }
 
-// Every rank sees the same announcements, so that all of them leave here with the same error or none does.
+// Every rank sees the same announcements, so either all ranks fail here with the same error or none does.
 Result<std::vector<std::size_t>> CallbackBootstrap::gather_lengths(std::size_t length, Deadline until) {
   Announcement mine;
   mine.rank = rank_;

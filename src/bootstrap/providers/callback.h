@@ -8,8 +8,8 @@
 
 namespace seto {
 
-// The user's own all_gather: the same number of bytes from every rank, 0 for success. The type of the C API, said again here
-// because this folder does not know that header.
+// The user's own all_gather: it gathers the same number of bytes from every rank and returns 0 for success. The C API declares
+// the same type; this folder does not include that header.
 using AllGatherFunction = int (*)(const void* mine, void* all, std::size_t size, void* argument);
 
 struct AllGatherCallback {
@@ -17,9 +17,10 @@ struct AllGatherCallback {
   void* argument = nullptr;
 };
 
-// MPI, a store, or anything else that can gather. Two calls of the function per all_gather: first rank, size and length of each
-// message, which also finds a function that mixes up the ranks, then the messages padded to the longest.
-// The function blocks as long as it likes: the deadline is looked at before each of its calls only.
+// An all_gather over the user's function: MPI, a key-value store, or anything else. Each all_gather calls the function twice:
+// first for the rank, the size and the length of each message, then for the messages, padded to the longest. The first call also
+// detects a function that mixes up the ranks.
+// The function may block without limit, so the deadline is checked only before each call.
 class CallbackBootstrap final : public Bootstrap {
  public:
   static Result<CallbackBootstrap> create(AllGatherCallback callback, Rank rank, int size);
@@ -32,7 +33,7 @@ class CallbackBootstrap final : public Bootstrap {
   CallbackBootstrap(AllGatherCallback callback, Rank rank, int size) : callback_(callback), rank_(rank), size_(size) {}
 
   [[nodiscard]] Result<std::vector<std::string>> gather(const std::string& mine, Deadline until);
-  // Returns rank after rank, `length` bytes each.
+  // Returns `length` bytes of each rank, in rank order.
   [[nodiscard]] Result<std::string> call(const void* mine, std::size_t length, Deadline until);
   [[nodiscard]] Result<std::vector<std::size_t>> gather_lengths(std::size_t length, Deadline until);
 

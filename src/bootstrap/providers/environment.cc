@@ -19,7 +19,7 @@ class Variables final {
  public:
   explicit Variables(const char* const* environment) : environment_(environment) {}
 
-  // Empty: unset.
+  // Empty if the variable is unset.
   [[nodiscard]] std::string_view text(std::string_view name) const {
     for (const char* const* entry = environment_; *entry != nullptr; ++entry) {
       const std::string_view variable(*entry);
@@ -33,10 +33,10 @@ class Variables final {
   [[nodiscard]] Result<std::uint64_t> number(std::string_view name, std::uint64_t most) const {
     const std::optional<std::uint64_t> value = parse_uint(text(name));
     if (value && *value <= most) return *value;
-    return failure(Code::invalid_argument, "%s=%s: a number from 0 to %llu was expected", std::string(name).c_str(),
+    return failure(Code::invalid_argument, "%s=%s is not a number from 0 to %llu", std::string(name).c_str(),
                    std::string(text(name).substr(0, 80)).c_str(), static_cast<unsigned long long>(most));
   }
-  // Of what only helps: anything unreadable is as good as unset.
+  // For optional variables: an unreadable value counts as unset.
   [[nodiscard]] int hint(std::string_view name, int absent) const {
     const std::optional<std::uint64_t> value = parse_uint(text(name));
     return value && *value <= kBootstrapRankLimit ? static_cast<int>(*value) : absent;
@@ -46,7 +46,7 @@ class Variables final {
   const char* const* environment_;
 };
 
-// The variables by which a launcher says how many there are and which one this is.
+// The variables in which a launcher gives the number of ranks and this process's rank.
 struct Names {
   Launcher launcher;
   std::string_view rank;
@@ -58,7 +58,7 @@ constexpr Names kTorchrun = {Launcher::torchrun, "RANK", "WORLD_SIZE", "LOCAL_RA
 constexpr Names kOpenMpi = {Launcher::open_mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
                             "OMPI_COMM_WORLD_LOCAL_SIZE"};
 constexpr Names kPmi = {Launcher::pmi, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
-// The number of a step's tasks; that of the job, which may be another one, where an old Slurm does not say.
+// An old Slurm does not set the number of tasks of the step. Then the number of tasks of the job is used, which may differ.
 constexpr Names kSlurmStep = {Launcher::slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", ""};
 constexpr Names kSlurmJob = {Launcher::slurm, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", ""};
 
@@ -87,7 +87,7 @@ Result<Launch> place(const Names& names, const Variables& variables) {
   return launch;
 }
 
-// Both or none: half a set is a job started wrongly, not a rank alone.
+// Both variables or neither: an incomplete set means that the job was started wrongly, not that there is one rank.
 Result<bool> whole(const Names& names, const Variables& variables) {
   const bool rank = variables.has(names.rank);
   const bool ranks = variables.has(names.ranks);
@@ -96,7 +96,8 @@ Result<bool> whole(const Names& names, const Variables& variables) {
                  printable(rank ? names.ranks : names.rank).c_str());
 }
 
-// Scripts of a Slurm job often export some of torchrun's variables without meaning a rank: they count if no launcher speaks.
+// Scripts of a Slurm job often export some of torchrun's variables without starting ranks, so these count only if no other
+// launcher's variables are set.
 bool is_torchrun(const Variables& variables) { return variables.has(kTorchrun.rank) && variables.has(kTorchrun.ranks); }
 
 Status refuse_half_of_torchrun(const Variables& variables) {
@@ -115,7 +116,7 @@ Status refuse_half_of_torchrun(const Variables& variables) {
 }
 
 void meet_locally(Launch& launch, std::string identity) {
-  launch.way = MeetingWay::locally;
+  launch.way = RendezvousKind::local;
   launch.where = std::string(name_of(launch.launcher)) + " " + std::move(identity);
 }
 
@@ -128,7 +129,8 @@ std::string with_port(std::string_view host, std::uint64_t port) {
   return text;
 }
 
-// torch's own store listens on MASTER_PORT. All on one machine need no port, and nobody to prove anything to.
+// torch's own store listens on MASTER_PORT, so the ranks use the port after it. Ranks of one machine join by name, which needs
+// neither a port nor a secret.
 Status find_torchrun(Launch& launch, const Variables& variables) {
   if (!variables.has("MASTER_ADDR") || !variables.has("MASTER_PORT")) return refuse_half_of_torchrun(variables);
   SETO_ASSIGN(const std::uint64_t port, variables.number("MASTER_PORT", kHighestPort));
@@ -139,9 +141,10 @@ Status find_torchrun(Launch& launch, const Variables& variables) {
     return {};
   }
   if (port == kHighestPort)
-    return failure(Code::invalid_argument, "MASTER_PORT=%llu: ranks meet at the port after it, and there is none; set SETO_ROOT",
+    return failure(Code::invalid_argument,
+                   "MASTER_PORT=%llu: the ranks join at the port after it, which does not exist; set SETO_ROOT",
                    static_cast<unsigned long long>(port));
-  launch.way = MeetingWay::root;
+  launch.way = RendezvousKind::root;
   launch.where = with_port(host, port + 1);
   return {};
 }
@@ -149,7 +152,7 @@ Status find_torchrun(Launch& launch, const Variables& variables) {
 Status find_open_mpi(Launch& launch, const Variables& variables) {
   if (launch.local_ranks != launch.ranks) {
     return failure(Code::invalid_usage,
-                   "Open MPI started %d ranks on several nodes and tells a process no place where they could meet: make the "
+                   "Open MPI started %d ranks on several nodes and gives them no address at which they could join: make the "
                    "communicator with setoCommInitMPI of seto/mpi.h, or set SETO_ROOT",
                    launch.ranks);
   }
@@ -158,10 +161,9 @@ Status find_open_mpi(Launch& launch, const Variables& variables) {
     meet_locally(launch, std::string(variables.text(name)));
     return {};
   }
-  return failure(
-      Code::invalid_usage,
-      "Open MPI says neither PMIX_NAMESPACE nor OMPI_MCA_ess_base_jobid, so that its ranks cannot find each other: make "
-      "the communicator with setoCommInitMPI of seto/mpi.h, or set SETO_ROOT");
+  return failure(Code::invalid_usage,
+                 "Open MPI set neither PMIX_NAMESPACE nor OMPI_MCA_ess_base_jobid, so its ranks cannot find each other: make "
+                 "the communicator with setoCommInitMPI of seto/mpi.h, or set SETO_ROOT");
 }
 
 Status find_slurm(Launch& launch, const Variables& variables) {
@@ -177,9 +179,9 @@ Status find_slurm(Launch& launch, const Variables& variables) {
   const std::string_view name = variables.has("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_NODELIST";
   const std::string host = first_host(variables.text(name));
   if (host.empty())
-    return failure(Code::invalid_argument, "%s='%.80s' names no node at which the ranks could meet: set SETO_ROOT",
+    return failure(Code::invalid_argument, "%s='%.80s' names no node at which the ranks could join: set SETO_ROOT",
                    printable(name).c_str(), printable(variables.text(name)).c_str());
-  launch.way = MeetingWay::root;
+  launch.way = RendezvousKind::root;
   launch.where = with_port(host, port_of_step(job, step));
   return {};
 }
@@ -197,14 +199,14 @@ std::string job_of(Launcher launcher, const Variables& variables) {
   return job;
 }
 
-// The first launcher whose variables are there; not how its ranks meet.
+// Finds the first launcher whose variables are complete and reads the rank from them. How the ranks join is decided later.
 Result<Launch> find_rank(const Variables& variables) {
   if (is_torchrun(variables)) return place(kTorchrun, variables);
   for (const Names* names : {&kOpenMpi, &kPmi}) {
     SETO_ASSIGN(const bool found, whole(*names, variables));
     if (found) return place(*names, variables);
   }
-  // A batch script and a shell of salloc have some of a step's variables, but run once and not in a step.
+  // A batch script and a shell of salloc have some of a step's variables, but they run once and outside a step.
   if (variables.has("SLURM_STEP_ID") && variables.has(kSlurmStep.rank)) {
     const Names& names = variables.has(kSlurmStep.ranks) ? kSlurmStep : kSlurmJob;
     SETO_ASSIGN(const bool found, whole(names, variables));
@@ -229,13 +231,12 @@ Status find_way(Launch& launch, const Variables& variables) {
       return find_open_mpi(launch, variables);
     case Launcher::pmi: {
       if (!variables.has("PMI_FD"))
-        return failure(
-            Code::invalid_usage,
-            "PMI_RANK is set, but PMI_FD is not: this launcher speaks another PMI than version 1; make the communicator "
-            "with setoCommInitMPI of seto/mpi.h, or set SETO_ROOT");
+        return failure(Code::invalid_usage,
+                       "PMI_RANK is set, but PMI_FD is not: this launcher does not use version 1 of PMI; make the communicator "
+                       "with setoCommInitMPI of seto/mpi.h, or set SETO_ROOT");
       SETO_ASSIGN(const std::uint64_t fd, variables.number("PMI_FD", 1 << 20));
       launch.pmi_fd = static_cast<int>(fd);
-      launch.way = MeetingWay::pmi;
+      launch.way = RendezvousKind::pmi;
       return {};
     }
     case Launcher::slurm:
@@ -247,7 +248,7 @@ Status find_way(Launch& launch, const Variables& variables) {
   return {};
 }
 
-// SETO_ROOT: whose rank this is, SETO_RANK says or the launcher does.
+// The case of SETO_ROOT: the rank comes from SETO_RANK, else from the launcher.
 Result<Launch> rooted(const Config& config, const Variables& variables) {
   Launch launch;
   if (config.rank != kAutomatic) {
@@ -257,12 +258,12 @@ Result<Launch> rooted(const Config& config, const Variables& variables) {
   } else {
     SETO_ASSIGN(launch, find_place(variables));
     if (launch.launcher == Launcher::none)
-      return failure(Code::invalid_argument,
-                     "SETO_ROOT is set, but neither SETO_RANK and SETO_RANKS are nor the variables of a launcher that says which "
-                     "rank this is");
+      return failure(
+          Code::invalid_argument,
+          "SETO_ROOT is set, but neither SETO_RANK and SETO_RANKS nor the variables of a launcher give the rank of this process");
     launch.launcher = Launcher::root;
   }
-  launch.way = MeetingWay::root;
+  launch.way = RendezvousKind::root;
   launch.where = config.root;
   return launch;
 }
@@ -322,7 +323,7 @@ std::string first_host(std::string_view list) {
 }
 
 std::uint16_t port_of_step(std::uint64_t job, std::uint64_t step) {
-  // Steps of a job and jobs that follow each other fall far apart.
+  // The mixing sends the steps of a job, and jobs with adjacent numbers, to ports that lie far apart.
   const std::uint64_t mixed = (job * 0x9e3779b97f4a7c15U) ^ (step * 0xc2b2ae3d27d4eb4fU);
   return static_cast<std::uint16_t>(kFirstStepPort + (mixed >> 32) % kStepPorts);
 }

@@ -20,14 +20,14 @@ InProcessHub::InProcessHub(int size) : size_(size), left_(static_cast<std::size_
 std::shared_ptr<InProcessHub::Round> InProcessHub::new_round() const {
   auto round = std::make_shared<Round>();
   round->messages.resize(static_cast<std::size_t>(size_));
-  round->came.resize(static_cast<std::size_t>(size_), false);
+  round->arrived.resize(static_cast<std::size_t>(size_), false);
   return round;
 }
 
 std::vector<Rank> InProcessHub::absent(const Round& round) const {
   std::vector<Rank> ranks;
   for (Rank rank = 0; rank < size_; ++rank) {
-    if (!round.came[static_cast<std::size_t>(rank)]) ranks.push_back(rank);
+    if (!round.arrived[static_cast<std::size_t>(rank)]) ranks.push_back(rank);
   }
   return ranks;
 }
@@ -43,22 +43,24 @@ Status InProcessHub::contribute(Round& round, Rank rank, std::string mine) {
   if (rank < 0 || rank >= size_) {
     return failure(Code::invalid_argument, "rank %d is out of range: the communicator has %d ranks", rank, size_);
   }
-  if (round.came[index]) return failure(Code::invalid_argument, "rank %d came twice: each rank is given to one thread", rank);
+  if (round.arrived[index])
+    return failure(Code::invalid_argument, "rank %d joined twice: each rank is given to one thread", rank);
   if (mine.size() > kGatherMessageLimit) {
     return failure(Code::invalid_argument, "rank %d: a bootstrap message of %zu bytes is over the limit of %zu", rank,
                    mine.size(), kGatherMessageLimit);
   }
   for (Rank other = 0; other < size_; ++other) {
-    if (!left_[static_cast<std::size_t>(other)] || round.came[static_cast<std::size_t>(other)]) continue;
+    if (!left_[static_cast<std::size_t>(other)] || round.arrived[static_cast<std::size_t>(other)]) continue;
     return has_left(other);
   }
   round.messages[index] = std::move(mine);
-  round.came[index] = true;
+  round.arrived[index] = true;
   ++round.count;
   return {};
 }
 
 Result<std::vector<std::string>> InProcessHub::all_gather(Rank rank, std::string mine, Deadline until) {
+  const std::uint64_t since_ns = monotonic_ns();
   std::unique_lock lock(mutex_);
   if (!broken_.ok()) return broken_;
   if (until.stopped()) return break_with(has_left(rank));
@@ -71,7 +73,7 @@ Result<std::vector<std::string>> InProcessHub::all_gather(Rank rank, std::string
   }
   while (round->count < size_ && broken_.ok()) {
     if (until.stopped()) return break_with(has_left(rank));
-    if (until.passed()) return break_with(missing_ranks(absent(*round), size_));
+    if (until.passed()) return break_with(missing_ranks(absent(*round), size_, (monotonic_ns() - since_ns) / 1'000'000));
     changed_.wait_for(lock, std::chrono::milliseconds(until.wait_ms()));
   }
   if (round->count < size_) return broken_;
@@ -82,7 +84,7 @@ void InProcessHub::leave(Rank rank) {
   const std::lock_guard lock(mutex_);
   if (rank < 0 || rank >= size_) return;
   left_[static_cast<std::size_t>(rank)] = true;
-  if (current_->count > 0 && !current_->came[static_cast<std::size_t>(rank)]) {
+  if (current_->count > 0 && !current_->arrived[static_cast<std::size_t>(rank)]) {
     static_cast<void>(break_with(has_left(rank)));
   }
 }

@@ -10,7 +10,7 @@
 
 namespace seto {
 
-// Where the ranks of one process meet: shared by one InProcessBootstrap for each rank. Any thread.
+// The rendezvous of the ranks of one process. One InProcessBootstrap for each rank shares it. Any thread may call it.
 class InProcessHub final {
  public:
   explicit InProcessHub(int size);
@@ -19,17 +19,17 @@ class InProcessHub final {
 
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] Result<std::vector<std::string>> all_gather(Rank rank, std::string mine, Deadline until);
-  // The rank takes part no more: rounds that need it fail, now and later, with a text that names it.
+  // The rank leaves: rounds that need it fail, now and later, with a text that names it.
   void leave(Rank rank);
 
  private:
   struct Round {
     std::vector<std::string> messages;
-    std::vector<bool> came;
+    std::vector<bool> arrived;
     int count = 0;
   };
 
-  // The mutex is held in all of these.
+  // The caller of each of these holds the mutex.
   [[nodiscard]] Status contribute(Round& round, Rank rank, std::string mine);
   [[nodiscard]] std::vector<Rank> absent(const Round& round) const;
   Status break_with(Status reason);
@@ -43,7 +43,7 @@ class InProcessHub final {
   Status broken_;
 };
 
-// N threads of one process, or N ranks made by one call.
+// The bootstrap of ranks that are threads of one process.
 class InProcessBootstrap final : public Bootstrap {
  public:
   InProcessBootstrap(std::shared_ptr<InProcessHub> hub, Rank rank);

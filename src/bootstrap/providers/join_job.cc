@@ -4,11 +4,11 @@
 #include <string>
 #include <utility>
 
-#include "src/bootstrap/named_root.h"
+#include "src/bootstrap/providers/local_rendezvous.h"
 #include "src/bootstrap/providers/pmi.h"
 #include "src/bootstrap/providers/root.h"
-#include "src/bootstrap/rendezvous/servers.h"
 #include "src/bootstrap/providers/single_rank.h"
+#include "src/bootstrap/rendezvous/servers.h"
 #include "src/bootstrap/unique_id.h"
 
 namespace seto {
@@ -41,7 +41,8 @@ Result<std::string> ask_launcher(const Launch& launch, const Config& config, Dea
   return std::string("id:").append(hex);
 }
 
-// Mutable state of the process: a launcher carries one text, and then never again. So it is an id for any number of meetings.
+// The root is mutable state of the process: PMI carries one text in the life of a process. So rank 0 sends an id that serves any
+// number of communicators.
 Result<std::string> root_over_pmi(const Launch& launch, const Config& config, Deadline until) {
   static std::mutex mutex;
   static std::string& root = *new std::string;
@@ -54,7 +55,7 @@ Result<std::string> root_over_pmi(const Launch& launch, const Config& config, De
 
 }  // namespace
 
-Result<std::unique_ptr<Bootstrap>> join_job(const Launch& launch, const Config& config, const JobTurn& turn, Deadline until) {
+Result<std::unique_ptr<Bootstrap>> join_job(const Launch& launch, const Config& config, const InitOrder& turn, Deadline until) {
   SETO_TRY(turn.wait(until));
   RootJoin join;
   join.job = launch.job;
@@ -62,19 +63,19 @@ Result<std::unique_ptr<Bootstrap>> join_job(const Launch& launch, const Config& 
   join.ranks = launch.ranks;
   join.number = turn.number();
   switch (launch.way) {
-    case MeetingWay::alone:
+    case RendezvousKind::alone:
       break;
-    case MeetingWay::root:
+    case RendezvousKind::root:
       join.root = launch.where;
       return join_at(std::move(join), config, until);
-    case MeetingWay::locally:
-      return join_named(launch.where, launch.rank, launch.ranks, turn.number(), until);
-    case MeetingWay::pmi: {
+    case RendezvousKind::local:
+      return join_local_rendezvous(launch.where, launch.rank, launch.ranks, turn.number(), until);
+    case RendezvousKind::pmi: {
       SETO_ASSIGN(join.root, root_over_pmi(launch, config, until));
       return join_at(std::move(join), config, until);
     }
   }
-  return std::unique_ptr<Bootstrap>(std::make_unique<SoloBootstrap>());
+  return std::unique_ptr<Bootstrap>(std::make_unique<SingleRankBootstrap>());
 }
 
 }  // namespace seto

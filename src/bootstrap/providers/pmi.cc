@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kLineLimit = 8'192;
 constexpr std::string_view kKey = "seto-root";
 
-// "cmd=maxes kvsname_max=256": the value of a name; empty if it is not there.
+// Returns a value of a line such as "cmd=maxes kvsname_max=256"; empty if the name is missing.
 std::string_view value_in(std::string_view line, std::string_view name) {
   while (!line.empty()) {
     const std::string_view word = line.substr(0, line.find(' '));
@@ -31,13 +31,14 @@ class Conversation final {
  public:
   Conversation(int fd, Deadline until) : fd_(fd), until_(until) {}
 
-  // The answer must be of the command `expected`, and well if it says how it went.
+  // Fails unless the answer is of the command `expected` and reports no error.
   [[nodiscard]] Result<std::string> ask(const std::string& line, std::string_view expected) {
     SETO_TRY(send_line(line));
     SETO_ASSIGN(std::string answer, read_line());
     const std::string_view outcome = value_in(answer, "rc");
     if (value_in(answer, "cmd") == expected && (outcome.empty() || outcome == "0")) return answer;
-    return failure(Code::remote_error, "the launcher (PMI_FD=%d) answers '%.120s' to '%.40s'", fd_, answer.c_str(), line.c_str());
+    return failure(Code::remote_error, "the launcher (PMI_FD=%d) answered '%.120s' to '%.40s'", fd_, answer.c_str(),
+                   line.c_str());
   }
 
  private:
@@ -64,7 +65,7 @@ class Conversation final {
         return line;
       }
       if (unread_.size() > kLineLimit)
-        return failure(Code::remote_error, "the launcher (PMI_FD=%d) sends a line of over %zu bytes", fd_, kLineLimit);
+        return failure(Code::remote_error, "the launcher (PMI_FD=%d) sent a line of over %zu bytes", fd_, kLineLimit);
       SETO_TRY(wait(POLLIN));
       char bytes[1024];
       const ssize_t got = recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT);
@@ -75,11 +76,10 @@ class Conversation final {
 
   [[nodiscard]] Status wait(short events) const {
     if (wait_for(fd_, events, until_).ok()) return {};
-    return failure(
-        Code::timeout,
-        "the launcher (PMI_FD=%d) did not answer before the deadline of the init: not all of its processes have come to "
-        "theirs",
-        fd_);
+    return failure(Code::timeout,
+                   "the launcher (PMI_FD=%d) did not answer before the deadline of the init: some of its processes have not "
+                   "started one",
+                   fd_);
   }
 
   [[nodiscard]] Status gone() const {
@@ -94,17 +94,18 @@ class Conversation final {
 Status check_descriptor(int fd) {
   struct stat about {};
   if (fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode)) return {};
-  return failure(Code::invalid_argument,
-                 "PMI_FD=%d is no socket of this process: its variables are those of another process, or it was not started by "
-                 "the launcher itself",
-                 fd);
+  return failure(
+      Code::invalid_argument,
+      "PMI_FD=%d is not a socket of this process: the variables belong to another process, or this one was not started by "
+      "the launcher itself",
+      fd);
 }
 
 }  // namespace
 
 Result<std::string> broadcast_over_pmi(int fd, Rank rank, const std::string& text, Deadline until) {
   if (text.size() > kPmiValueLimit || text.find_first_of(" =\n") != std::string::npos)
-    return failure(Code::internal, "'%.40s' cannot travel over PMI", text.c_str());
+    return failure(Code::internal, "'%.40s' has characters that PMI cannot carry", text.c_str());
   SETO_TRY(check_descriptor(fd));
   Conversation launcher(fd, until);
   SETO_ASSIGN(const std::string greeting, launcher.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init"));

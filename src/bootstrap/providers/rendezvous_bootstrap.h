@@ -14,37 +14,40 @@
 
 namespace seto {
 
-// One rank at a rendezvous, whose server it reaches by a local socket or TCP. Destroying it tells the others that it has left.
+// One rank at a rendezvous. It reaches the server by a local socket or by TCP. Its destructor reports to the other ranks that it
+// has left.
 class RendezvousBootstrap final : public Bootstrap {
  public:
   struct Request {
-    Contact server;
+    RendezvousAddress server;
     Secret key;
-    std::uint64_t number = 0;  // which init of this rank by this id
+    std::uint64_t number = 0;  // counts the inits of this rank by this id
     Rank rank = 0;
     int size = 1;
-    NetworkChoice network;  // for the sockets of a rank that hands results on
-    // Said where nobody is reached, after the rank: "nobody answers for this unique id: ...". What was tried follows.
-    std::string nobody;
+    NetworkChoice network;  // for the sockets of a rank that forwards results
+    // The start of the text where no server is reached, after the rank: "no process answers for this unique id: ...". The
+    // addresses that were tried follow.
+    std::string unreachable_text;
     std::optional<Secret> job_secret;
   };
-  // Why an attempt reached no rendezvous.
-  enum class Miss : std::uint8_t {
-    none,      // a member said why: that is the answer
-    nobody,    // nobody listens there, or there is no way
-    slow,      // somebody took the call and was silent
-    hung_up,   // somebody hung up
-    stranger,  // somebody does not know this job
+  // Why an attempt did not reach a server of this job.
+  enum class ConnectFailure : std::uint8_t {
+    none,           // the server gave a reason, which is final
+    not_listening,  // no process listens there, or there is no route
+    silent,         // the connection was accepted, but nothing came
+    closed,         // the other end closed the connection
+    other_job,      // the other end belongs to another job
   };
-  // It is asked, after a while, whether to try again, and may change the request.
-  using Again = std::function<bool(Request&, Miss)>;
-  // Blocks until all `size` ranks have joined. Whatever is wrong with one of them fails it on every rank that came.
-  static Result<RendezvousBootstrap> join(Request request, Deadline until, const Again& again = {});
-  // By the bytes of an id. One of setoGetJobId may serve often: the n-th join of a rank meets the n-th of the others.
+  // Decides, some time after a failed attempt, whether to try again. It may change the request.
+  using Retry = std::function<bool(Request&, ConnectFailure)>;
+  // Blocks until all `size` ranks have joined. An error of one rank fails the call on every rank that joined.
+  static Result<RendezvousBootstrap> join(Request request, Deadline until, const Retry& retry = {});
+  // Joins by the bytes of an id. An id of setoGetJobId may be used again: the n-th join of a rank matches the n-th joins of the
+  // others.
   static Result<RendezvousBootstrap> join(const UniqueIdBytes& id, Rank rank, int size, Deadline until,
                                           const NetworkChoice& network = {});
-  // What an id says; who asks is still to be filled in.
-  static Request request_by(const UniqueId& id);
+  // The request for an id. The caller fills in its rank, size and number.
+  static Request request_for(const UniqueId& id);
 
   [[nodiscard]] Rank rank() const override { return request_.rank; }
   [[nodiscard]] int size() const override { return request_.size; }
@@ -52,35 +55,35 @@ class RendezvousBootstrap final : public Bootstrap {
   [[nodiscard]] const Secret* secret() const override { return request_.job_secret ? &*request_.job_secret : nullptr; }
 
  private:
-  // What a round has brought so far.
+  // The state of one round.
   struct Round {
-    bool complete = false;  // its result comes by the tree
-    bool asked = false;     // or from the server after all
-    bool handing_down = false;
-    bool server_gone = false;  // which does not undo a round that was complete
+    bool complete = false;  // all messages have arrived at the server; the result comes through the tree
+    bool asked = false;     // the server was asked for the result
+    bool sent_to_children = false;
+    bool server_lost = false;  // does not undo a round that was complete
     std::optional<std::string> result;
   };
 
   explicit RendezvousBootstrap(Request request);
 
-  [[nodiscard]] Status reach(Deadline until, const Again& again);
-  [[nodiscard]] Status connect(Deadline until, Miss& miss);
-  [[nodiscard]] Status enter(Deadline until);
+  [[nodiscard]] Status reach(Deadline until, const Retry& retry);
+  [[nodiscard]] Status connect(Deadline until, ConnectFailure& failed_by);
+  [[nodiscard]] Status send_hello(Deadline until);
   [[nodiscard]] Result<std::vector<std::string>> gather(const std::string& mine, Deadline until);
   [[nodiscard]] Result<std::string> wait_for_result(Deadline until);
-  [[nodiscard]] Status hear_server(Round& round);
-  [[nodiscard]] Status hear(Round& round, Frame& frame);
+  [[nodiscard]] Status read_server(Round& round);
+  [[nodiscard]] Status handle(Round& round, Frame& frame);
   [[nodiscard]] Status ask(Round& round);
   [[nodiscard]] Status send_all(const std::string& bytes, Deadline until);
-  // Takes what the server has sent; false: it sent nothing more for now.
+  // Reads what the server has sent. Returns false if nothing more is there now.
   [[nodiscard]] Result<bool> read_some();
-  [[nodiscard]] Status no_word() const;
+  [[nodiscard]] Status no_answer_in_time() const;
 
   Request request_;
   PrivateFd fd_;
   std::uint32_t generation_ = fork_generation();
   FrameReader reader_;
-  TreeSeat seat_;
+  ResultTreeNode tree_node_;
   Status broken_;
 };
 

@@ -1,4 +1,4 @@
-// What the rendezvous server says and hears.
+// The frames that the rendezvous server sends and receives in each round.
 #include <sys/socket.h>
 
 #include <array>
@@ -11,172 +11,190 @@
 #include "src/bootstrap/tree/result_tree.h"
 
 namespace seto {
+namespace {
+
+// The rank is a claim of the peer without a proof.
+std::string text_of_unproven(const std::string& who, const IncomingHandshake& handshake, bool without_secret) {
+  std::string text = "a process at " + who;
+  if (const std::uint64_t rank = handshake.claim().caller_context; rank < static_cast<std::uint64_t>(kBootstrapRankLimit))
+    text += " that claims to be rank " + std::to_string(rank);
+  if (handshake.has_no_key())
+    text += " connected without a secret, but this job has one";
+  else if (without_secret)
+    text += " connected with a secret, but this job has none";
+  else
+    text += " connected with another secret than this job's, without one, or for another job";
+  return text + ": set SETO_SECRET_FILE or SETO_SECRET to the same secret for every rank, or for none";
+}
+
+}  // namespace
 
 void RendezvousServer::advance(ServerConnection& connection) {
-  if (connection.stranger) {
-    advance_stranger(connection);
+  if (connection.handshake) {
+    advance_handshake(connection);
   } else {
     flush(connection);
     read_from(connection);
   }
-  if (!gone_.contains(connection.id)) watch(connection);
+  if (!closed_.contains(connection.id)) watch(connection);
 }
 
-void RendezvousServer::advance_stranger(ServerConnection& connection) {
-  MemberAnswer& stranger = *connection.stranger;
-  const std::uint64_t before = stranger.bytes();
-  const MemberAnswer::Outcome outcome = stranger.advance(options_.key, options_.presence ? &*options_.presence : nullptr);
-  count(connection, stranger.bytes() - before);
-  if (stranger.greeted() && !std::exchange(connection.greeted, true)) {
-    strangers_.remove(connection.id);
-    guests_.add(connection.id);
+void RendezvousServer::advance_handshake(ServerConnection& connection) {
+  IncomingHandshake& handshake = *connection.handshake;
+  const std::uint64_t before = handshake.bytes();
+  const IncomingHandshake::Outcome outcome = handshake.advance(options_.key, options_.presence ? &*options_.presence : nullptr);
+  count(connection, handshake.bytes() - before);
+  if (handshake.key_known() && !std::exchange(connection.key_known, true)) {
+    unauthenticated_.remove(connection.id);
+    key_known_.add(connection.id);
   }
-  if (outcome == MemberAnswer::Outcome::more) return;
-  if (outcome == MemberAnswer::Outcome::gone) {
-    gone_.insert(connection.id);
-    if (stranger.reason().ok()) return;
-    if (stranger.has_another_key())
-      unproven_ = "somebody at " + connection.who + " came with another secret than this job's, or for another job";
-    say_of_stranger(connection.who, kUnproven + std::string(stranger.reason().text()));
+  if (outcome == IncomingHandshake::Outcome::more) return;
+  if (outcome == IncomingHandshake::Outcome::gone) {
+    closed_.insert(connection.id);
+    if (handshake.reason().ok()) return;
+    if (handshake.has_other_key()) unproven_ = text_of_unproven(connection.who, handshake, options_.key.none());
+    log_unauthenticated(connection.who, kUnproven + std::string(handshake.reason().text()));
     return;
   }
-  connection.fd = stranger.take_fd();
-  connection.stranger.reset();
+  connection.fd = handshake.take_fd();
+  connection.handshake.reset();
   read_from(connection);
 }
 
 void RendezvousServer::read_from(ServerConnection& connection) {
   std::array<char, 65'536> bytes;
-  while (!gone_.contains(connection.id)) {
+  while (!closed_.contains(connection.id)) {
     const ssize_t got = recv(connection.fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) {
-      gone_.insert(connection.id);
+      closed_.insert(connection.id);
       return;
     }
     count(connection, static_cast<std::uint64_t>(got));
     connection.reader.append({bytes.data(), static_cast<std::size_t>(got)});
     Frame frame;
     auto outcome = connection.reader.next(frame);
-    while (outcome == FrameReader::Outcome::frame && !gone_.contains(connection.id)) {
+    while (outcome == FrameReader::Outcome::frame && !closed_.contains(connection.id)) {
       handle(connection, frame);
       outcome = connection.reader.next(frame);
     }
-    if (outcome == FrameReader::Outcome::garbage) drop_garbage(connection);
+    if (outcome == FrameReader::Outcome::garbage) reject_malformed(connection);
   }
 }
 
 void RendezvousServer::handle(ServerConnection& connection, const Frame& frame) {
-  if (connection.last_words) return;
-  if (connection.gathering == nullptr) return greet(connection, frame);
-  Gathering& gathering = *connection.gathering;
+  if (connection.close_after_write) return;
+  if (connection.session == nullptr) return handle_hello(connection, frame);
+  Session& session = *connection.session;
   if (frame.kind == FrameKind::ask && frame.body.empty()) return give_result(connection);
   const auto contribution = decode_contribution(frame.body);
-  if (frame.kind != FrameKind::contribution || !contribution) return drop_garbage(connection);
-  gathering.room.contribute(connection.rank, *contribution);
-  announce(gathering);
+  if (frame.kind != FrameKind::contribution || !contribution) return reject_malformed(connection);
+  session.state.contribute(connection.rank, *contribution);
+  announce(session);
 }
 
-void RendezvousServer::greet(ServerConnection& connection, const Frame& frame) {
+void RendezvousServer::handle_hello(ServerConnection& connection, const Frame& frame) {
   const auto hello = decode_hello(frame.body);
-  if (frame.kind != FrameKind::hello || !hello) return drop_garbage(connection);
-  auto gathering = gatherings_.find(*hello);
-  if (!gathering.ok()) return turn_away(connection, gathering.status());
-  RendezvousRoom& room = (*gathering)->room;
-  const Status answer = room.admit(*hello);
+  if (frame.kind != FrameKind::hello || !hello) return reject_malformed(connection);
+  auto session = sessions_.find(*hello);
+  if (!session.ok()) return reject(connection, session.status());
+  SessionState& state = (*session)->state;
+  const Status answer = state.admit(*hello);
   if (answer.ok()) {
-    connection.gathering = *gathering;
+    connection.session = *session;
     connection.rank = hello->rank;
     connection.reader.set_body_limit(kGatherMessageLimit + kContributionOverhead);
-    guests_.remove(connection.id);
-    (*gathering)->bytes += connection.stranger_bytes;
-    (*gathering)->connections[hello->rank] = connection.id;
-    if (!hello->contact.empty()) (*gathering)->contacts[hello->rank] = hello->contact;
+    key_known_.remove(connection.id);
+    (*session)->bytes += connection.handshake_bytes;
+    (*session)->connections[hello->rank] = connection.id;
+    if (!hello->address.empty()) (*session)->addresses[hello->rank] = hello->address;
   } else {
-    turn_away(connection, answer);
+    reject(connection, answer);
   }
-  announce(**gathering);
+  announce(**session);
 }
 
-void RendezvousServer::turn_away(ServerConnection& connection, const Status& reason) {
-  SETO_LOG(info, "rendezvous: turned away a connection from %s: %s", connection.who.c_str(), std::string(reason.text()).c_str());
-  connection.last_words = true;
+void RendezvousServer::reject(ServerConnection& connection, const Status& reason) {
+  SETO_LOG(info, "rendezvous: rejected a connection from %s: %s", connection.who.c_str(), std::string(reason.text()).c_str());
+  connection.close_after_write = true;
   connection.out.push_back(std::make_shared<const std::string>(encode_failure(reason)));
   flush(connection);
 }
 
-// A rank whose parent does not deliver. It has contributed to no later round, so the last result is what it lacks; it gets it
-// even if the room has broken since, because the round had ended well for everybody.
+// Serves a rank whose parent does not deliver. That rank has contributed to no later round, so it needs the result of the last
+// one. It gets the result even if the session has failed since, because that round had succeeded for all ranks.
 void RendezvousServer::give_result(ServerConnection& connection) {
-  Gathering& gathering = *connection.gathering;
-  if (gathering.result == nullptr) return drop_garbage(connection);
+  Session& session = *connection.session;
+  if (session.result == nullptr) return reject_malformed(connection);
   const Rank parent = tree_parent(connection.rank);
-  if (!gathering.orphans[connection.rank]) {
-    gathering.orphans[connection.rank] = true;
-    SETO_LOG(info, "rendezvous: rank %d gets results from the root, as rank %d does not deliver them", connection.rank, parent);
-    say(gathering, parent, std::make_shared<const std::string>(encode_orphan(connection.rank)));
+  if (!session.orphans[connection.rank]) {
+    session.orphans[connection.rank] = true;
+    SETO_LOG(info, "rendezvous: rank %d gets results from the root, because rank %d does not deliver them", connection.rank,
+             parent);
+    send_to(session, parent, std::make_shared<const std::string>(encode_orphan(connection.rank)));
   }
-  say(gathering, connection.rank, gathering.result);
+  send_to(session, connection.rank, session.result);
 }
 
-void RendezvousServer::drop_garbage(ServerConnection& connection) {
-  if (!gone_.insert(connection.id).second) return;
-  if (connection.gathering != nullptr) {
-    connection.gathering->room.break_with(failure(Code::remote_error, "rank %d sent garbage to the rendezvous", connection.rank));
-    announce(*connection.gathering);
+void RendezvousServer::reject_malformed(ServerConnection& connection) {
+  if (!closed_.insert(connection.id).second) return;
+  if (connection.session != nullptr) {
+    connection.session->state.break_with(
+        failure(Code::remote_error, "rank %d sent malformed data to the rendezvous", connection.rank));
+    announce(*connection.session);
   } else {
-    say_of_stranger(connection.who, "that sent garbage");
+    log_unauthenticated(connection.who, "that sent malformed data");
   }
 }
 
-void RendezvousServer::say_of_stranger(const std::string& who, const std::string& what) {
-  if (const auto line = stranger_log_.note(who, monotonic_ns(), what)) SETO_LOG(warn, "rendezvous: %s", line->c_str());
+void RendezvousServer::log_unauthenticated(const std::string& who, const std::string& what) {
+  if (const auto line = unauthenticated_log_.note(who, monotonic_ns(), what)) SETO_LOG(warn, "rendezvous: %s", line->c_str());
 }
 
-void RendezvousServer::announce(Gathering& gathering) {
-  const auto announcement = gathering.room.take_announcement();
+void RendezvousServer::announce(Session& session) {
+  const auto announcement = session.state.take_announcement();
   if (!announcement) return;
-  if (announcement->kind == FrameKind::result) return announce_result(gathering, *announcement);
+  if (announcement->kind == FrameKind::result) return announce_result(session, *announcement);
   const bool ready = announcement->kind == FrameKind::ready;
-  if (ready) unproven_.clear();  // whoever it was is not missed
-  if (!ready) gathering.forget_at = Deadline::after_ms(kLatecomerMs);
-  const auto shared = std::make_shared<const std::string>(ready ? encode_ready({}) : encode_failure(gathering.room.broken()));
-  const auto members = gathering.connections;
+  if (ready) unproven_.clear();  // no rank is missing, so the rejected connection explains nothing
+  if (!ready) session.forget_at = Deadline::after_ms(kLateRankMs);
+  const auto shared = std::make_shared<const std::string>(ready ? encode_ready({}) : encode_failure(session.state.broken()));
+  const auto members = session.connections;
   for (const auto& [rank, id] : members) {
-    const std::string own = ready ? ready_for(gathering, rank) : std::string();
-    say(gathering, rank, own.empty() ? shared : std::make_shared<const std::string>(own));
+    const std::string own = ready ? ready_for(session, rank) : std::string();
+    send_to(session, rank, own.empty() ? shared : std::make_shared<const std::string>(own));
   }
 }
 
-// Empty where there is nothing of its own to say.
-std::string RendezvousServer::ready_for(const Gathering& gathering, Rank rank) const {
-  if (!has_tree(gathering.room.size())) return {};
-  const auto parent = gathering.contacts.find(tree_parent(rank));
-  return parent == gathering.contacts.end() ? std::string() : encode_ready(parent->second);
+// Empty where this rank needs no frame of its own.
+std::string RendezvousServer::ready_for(const Session& session, Rank rank) const {
+  if (!has_tree(session.state.size())) return {};
+  const auto parent = session.addresses.find(tree_parent(rank));
+  return parent == session.addresses.end() ? std::string() : encode_ready(parent->second);
 }
 
-void RendezvousServer::announce_result(Gathering& gathering, const RendezvousRoom::Announcement& announcement) {
+void RendezvousServer::announce_result(Session& session, const SessionState::Announcement& announcement) {
   auto bytes = std::make_shared<const std::string>(encode_result(FrameKind::result, announcement.messages));
-  const bool by_tree = has_tree(gathering.room.size()) && bytes->size() > kStarResultSize;
-  gathering.result.reset();
+  const bool by_tree = has_tree(session.state.size()) && bytes->size() > kStarResultSize;
+  session.result.reset();
   if (by_tree) {
     bytes = std::make_shared<const std::string>(encode_result(FrameKind::tree_result, announcement.messages));
-    gathering.result = bytes;
+    session.result = bytes;
   }
   const auto complete = std::make_shared<const std::string>(encode_frame(FrameKind::complete, {}));
-  const auto members = gathering.connections;
+  const auto members = session.connections;
   for (const auto& [rank, id] : members) {
-    const bool direct = !by_tree || tree_parent(rank) < 0 || gathering.orphans.contains(rank);
-    say(gathering, rank, direct ? bytes : complete);
+    const bool direct = !by_tree || tree_parent(rank) < 0 || session.orphans.contains(rank);
+    send_to(session, rank, direct ? bytes : complete);
   }
 }
 
-void RendezvousServer::say(Gathering& gathering, Rank rank, std::shared_ptr<const std::string> bytes) {
-  const auto member = gathering.connections.find(rank);
-  if (member == gathering.connections.end()) return;
+void RendezvousServer::send_to(Session& session, Rank rank, std::shared_ptr<const std::string> bytes) {
+  const auto member = session.connections.find(rank);
+  if (member == session.connections.end()) return;
   ServerConnection& connection = *connections_.at(member->second);
-  if (gone_.contains(connection.id)) return;
+  if (closed_.contains(connection.id)) return;
   connection.out.push_back(std::move(bytes));
   flush(connection);
 }
@@ -189,7 +207,7 @@ void RendezvousServer::flush(ServerConnection& connection) {
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) break;
     if (sent < 0) {
-      gone_.insert(connection.id);
+      closed_.insert(connection.id);
       return;
     }
     count(connection, static_cast<std::uint64_t>(sent));
@@ -198,7 +216,7 @@ void RendezvousServer::flush(ServerConnection& connection) {
     connection.out.pop_front();
     connection.out_offset = 0;
   }
-  if (connection.last_words && connection.out.empty()) gone_.insert(connection.id);
+  if (connection.close_after_write && connection.out.empty()) closed_.insert(connection.id);
   watch(connection);
 }
 

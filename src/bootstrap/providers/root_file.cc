@@ -17,7 +17,7 @@
 namespace seto {
 namespace {
 
-// Shared file systems show a new file late: NFS after its attribute cache, some seconds by default.
+// Shared file systems show a new file late; on NFS the delay is its attribute cache, some seconds by default.
 constexpr int kLookMs = 50;
 constexpr std::uint64_t kProbeMs = 2'000;
 
@@ -25,11 +25,12 @@ std::string content_of(const UniqueIdBytes& id) { return hex_text(id) + "\n"; }
 
 Status check_owner(int fd, const std::string& path) {
   struct stat state {};
-  if (fstat(fd, &state) != 0) return system_failure(Code::unavailable, "cannot look at the root file '%s'", path.c_str());
+  if (fstat(fd, &state) != 0)
+    return system_failure(Code::unavailable, "cannot read the owner of the root file '%s'", path.c_str());
   const bool own = state.st_uid == geteuid() && S_ISREG(state.st_mode) && (state.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   if (own) return {};
-  return failure(Code::invalid_usage, "the root file '%s' is not this user's alone (user %u, mode %03o): remove it", path.c_str(),
-                 state.st_uid, static_cast<unsigned>(state.st_mode & 0777));
+  return failure(Code::invalid_usage, "the root file '%s' can be read or written by other users (owner %u, mode %03o): remove it",
+                 path.c_str(), state.st_uid, static_cast<unsigned>(state.st_mode & 0777));
 }
 
 Result<std::string> read_content(const std::string& path) {
@@ -70,7 +71,7 @@ Result<UniqueId> read_root_file(const std::string& path) {
   auto bytes = parse_unique_id(content);
   auto id = bytes.ok() ? decode(*bytes) : Result<UniqueId>(bytes.status());
   if (id.ok()) return id;
-  return failure(Code::invalid_usage, "the file '%s' is not of this library: %s", path.c_str(),
+  return failure(Code::invalid_usage, "the file '%s' was not written by this library: %s", path.c_str(),
                  std::string(id.status().text()).c_str());
 }
 
@@ -82,7 +83,7 @@ Result<UniqueId> wait_for_root_file(const std::string& path, int rank, Deadline 
     if (until.passed()) {
       return failure(Code::timeout,
                      "rank %d: rank 0 has not written SETO_ROOT=file:%s before the deadline of the init (SETO_INIT_TIMEOUT_MS); "
-                     "see whether it was started, and whether all machines see the same file",
+                     "check that it was started, and that all machines see the same file",
                      rank, path.c_str());
     }
     static_cast<void>(poll(nullptr, 0, std::min(kLookMs, until.wait_ms())));
@@ -93,10 +94,11 @@ Secret presence_key(const UniqueId& id) { return rendezvous_key(id.token).derive
 
 Status check_unused(const std::string& path, Deadline until) {
   auto id = read_root_file(path);
-  // What this library cannot read is somebody else's, or of another version, whose job may run.
+  // A file that this library cannot read belongs to another program, or to another version of this library whose job may be
+  // running.
   if (!id.ok()) return id.status().code() == Code::remote_error ? Status() : id.status();
   const Deadline patience = until.sooner_ms(kProbeMs);
-  MemberCall call(id->contact, presence_key(*id), Claim{});
+  OutgoingConnection call(id->address, presence_key(*id), Claim{});
   call.begin(patience);
   while (!call.over() && !call.proven() && !patience.passed()) {
     std::vector<pollfd> entries;

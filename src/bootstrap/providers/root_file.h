@@ -8,21 +8,22 @@
 
 namespace seto {
 
-// A file by which rank 0 tells the others of one user how to reach it. It holds a secret: only its owner may read it.
+// A file in which rank 0 gives its address to the other ranks of one user. It holds a secret, so only its owner may read it.
 
-// Appears whole or not at all, in place of what was there.
+// Replaces the file atomically.
 [[nodiscard]] Status write_root_file(const std::string& path, const UniqueIdBytes& id);
-// Leaves a file that holds anything else.
+// Removes the file only if it still holds this id.
 void remove_root_file(const std::string& path, const UniqueIdBytes& id);
 
-// Fails for a file that is not there (Code::remote_error), or that others than this user may have written or read.
+// Fails if the file does not exist (Code::remote_error), or if users other than this one may have read or written it.
 [[nodiscard]] Result<UniqueId> read_root_file(const std::string& path);
-// Reads it as soon as it is there.
+// Waits until the file exists, then reads it.
 [[nodiscard]] Result<UniqueId> wait_for_root_file(const std::string& path, int rank, Deadline until);
 
-// What whoever serves by the file proves to have, whatever its job is called and whether it has a secret.
+// The key that the server of the file proves, independent of the job's name and secret. check_unused asks for it.
 [[nodiscard]] Secret presence_key(const UniqueId& id);
-// Fails if the file leads to whoever wrote it. One of a job that has ended is no obstacle, whoever listens now where it leads.
+// Fails if the server that wrote the file still runs. The file of a job that has ended does not matter, even if another process
+// listens at its address now.
 [[nodiscard]] Status check_unused(const std::string& path, Deadline until);
 
 }  // namespace seto

@@ -2,7 +2,7 @@
 
 namespace seto {
 
-Result<std::vector<std::string>> SoloBootstrap::all_gather(std::string mine, Deadline /*until*/) {
+Result<std::vector<std::string>> SingleRankBootstrap::all_gather(std::string mine, Deadline /*until*/) {
   if (mine.size() > kGatherMessageLimit) {
     return failure(Code::invalid_argument, "a bootstrap message of %zu bytes is over the limit of %zu", mine.size(),
                    kGatherMessageLimit);

@@ -8,8 +8,8 @@
 
 namespace seto {
 
-// A communicator of one rank.
-class SoloBootstrap final : public Bootstrap {
+// The bootstrap of a communicator of one rank.
+class SingleRankBootstrap final : public Bootstrap {
  public:
   [[nodiscard]] Rank rank() const override { return 0; }
   [[nodiscard]] int size() const override { return 1; }

@@ -10,10 +10,10 @@
 namespace seto {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers travel as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "numbers are sent in the byte order of memory");
 
 constexpr std::uint32_t kMagic = 0x5e70b008;
-using Length = std::uint32_t;  // of one message
+using Length = std::uint32_t;  // length of one message
 static_assert(kGatherMessageLimit <= UINT32_MAX);
 
 struct Header {
@@ -54,11 +54,11 @@ std::string encode_hello(const Hello& hello) {
   put(body, hello.rank);
   put(body, hello.size);
   put(body, hello.remaining_ms);
-  put(body, encode(hello.contact));
+  put(body, encode(hello.address));
   return encode_frame(FrameKind::hello, body);
 }
 
-std::string encode_ready(const Contact& parent) {
+std::string encode_ready(const RendezvousAddress& parent) {
   if (parent.empty()) return encode_frame(FrameKind::ready, {});
   std::string body;
   put(body, encode(parent));
@@ -94,22 +94,22 @@ std::string encode_orphan(Rank child) {
 
 std::optional<Hello> decode_hello(std::string_view body) {
   Hello hello;
-  ContactBytes contact;
+  RendezvousAddressBytes address;
   if (!take(body, hello.number) || !take(body, hello.rank) || !take(body, hello.size) || !take(body, hello.remaining_ms) ||
-      !take(body, contact) || !body.empty()) {
+      !take(body, address) || !body.empty()) {
     return std::nullopt;
   }
-  auto known = decode_contact(contact);
+  auto known = decode_rendezvous_address(address);
   if (!known) return std::nullopt;
-  hello.contact = std::move(*known);
+  hello.address = std::move(*known);
   return hello;
 }
 
-std::optional<Contact> decode_ready(std::string_view body) {
-  if (body.empty()) return Contact{};
-  ContactBytes contact;
-  if (!take(body, contact) || !body.empty()) return std::nullopt;
-  return decode_contact(contact);
+std::optional<RendezvousAddress> decode_ready(std::string_view body) {
+  if (body.empty()) return RendezvousAddress{};
+  RendezvousAddressBytes address;
+  if (!take(body, address) || !body.empty()) return std::nullopt;
+  return decode_rendezvous_address(address);
 }
 
 std::optional<Contribution> decode_contribution(std::string_view body) {
@@ -136,8 +136,8 @@ std::optional<std::vector<std::string>> decode_result(std::string_view body, int
 
 Status decode_failure(std::string_view body) {
   Code code{};
-  if (!take(body, code) || code == Code::ok || code > Code::internal) {
-    return failure(Code::remote_error, "the rendezvous failed, and said why in a way that cannot be read");
+  if (!take(body, code) || code == Code::ok || code == Code::in_progress || code > Code::internal) {
+    return failure(Code::remote_error, "the rendezvous failed, and the reason that it sent is malformed");
   }
   return {code, std::string(body)};
 }

@@ -13,11 +13,12 @@
 
 namespace seto {
 
-// What a rank and the rendezvous say to each other once the rank has proved its membership (src/net/membership.h), and, for
-// results, what a rank says to those below it in the tree (tree.h). Numbers as they lie in memory: little-endian.
-//   rank -> server:  hello, then one contribution for each round; ask if the result of a round does not come by the tree
-//   server -> rank:  ready once all have come; then for each round: result, or tree_result to those at the top of the tree and
-//                    complete to the others; or failure, which is the last word. orphan: a child that gets its results elsewhere
+// The frames between a rank and the rendezvous after the handshake (src/net/auth_handshake.h), and from a rank to its children in
+// the tree that distributes results (result_tree.h). Numbers are little-endian, as in memory.
+//   rank -> server:  hello, then one contribution for each round; ask if the result of a round does not come through the tree
+//   server -> rank:  ready once all ranks have joined; then for each round: result, or tree_result to the ranks at the top of the
+//                    tree and complete to the others; or failure, after which nothing follows. orphan: this child of the
+//                    rank gets its results from the server
 //   rank -> child:   tree_result
 enum class FrameKind : std::uint32_t { hello = 1, ready, contribution, result, failure, tree_result, complete, ask, orphan };
 
@@ -27,26 +28,26 @@ struct Frame {
 };
 
 struct Hello {
-  std::uint64_t number = 0;  // which of this rank's inits by this id
+  std::uint64_t number = 0;  // counts the inits of this rank by this id
   Rank rank = 0;
   int size = 0;
   std::uint64_t remaining_ms = 0;  // until this rank's deadline
-  Contact contact;                 // where its children find it; empty: it has none, or no socket for them
+  RendezvousAddress address;       // address for its children; empty: it has no children, or no socket for them
 };
 
 [[nodiscard]] std::string encode_frame(FrameKind kind, std::string_view body);
 
 [[nodiscard]] std::string encode_hello(const Hello& hello);
-[[nodiscard]] std::string encode_ready(const Contact& parent);
+[[nodiscard]] std::string encode_ready(const RendezvousAddress& parent);
 [[nodiscard]] std::string encode_contribution(std::uint64_t remaining_ms, std::string_view message);
 [[nodiscard]] std::string encode_result(FrameKind kind, const std::vector<std::string>& messages);
 [[nodiscard]] std::string encode_failure(const Status& status);
 [[nodiscard]] std::string encode_orphan(Rank child);
 
-// These take the body of a frame of their kind; nothing if it is malformed.
+// These decode the body of a frame of their kind. They return nothing for a malformed body.
 [[nodiscard]] std::optional<Hello> decode_hello(std::string_view body);
-// The parent's contact: empty if the rank has none.
-[[nodiscard]] std::optional<Contact> decode_ready(std::string_view body);
+// The parent's address, which is empty if the rank has no parent.
+[[nodiscard]] std::optional<RendezvousAddress> decode_ready(std::string_view body);
 struct Contribution {
   std::uint64_t remaining_ms;
   std::string_view message;
@@ -57,12 +58,13 @@ struct Contribution {
 [[nodiscard]] std::optional<Rank> decode_orphan(std::string_view body);
 
 inline constexpr std::size_t kFrameHeaderSize = 16;
-inline constexpr std::size_t kHelloBodySize = 24 + kContactSize;
+inline constexpr std::size_t kHelloBodySize = 24 + kRendezvousAddressSize;
 inline constexpr std::size_t kContributionOverhead = sizeof(std::uint64_t);
-// The longest body of a result for so many ranks.
+// The longest body of a result for this number of ranks.
 [[nodiscard]] std::size_t result_limit(int size);
 
-// Cuts a stream into frames. A frame with a wrong magic, or longer than the limit, is garbage: found before it is stored.
+// Cuts a byte stream into frames. A frame with a wrong magic number or over the limit is garbage, and is detected before it is
+// stored.
 class FrameReader final {
  public:
   explicit FrameReader(std::size_t body_limit) : body_limit_(body_limit) {}

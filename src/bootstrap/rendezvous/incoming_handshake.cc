@@ -9,7 +9,7 @@
 
 namespace seto {
 
-MemberAnswer::Outcome MemberAnswer::advance(const Secret& key, const Secret* presence) {
+IncomingHandshake::Outcome IncomingHandshake::advance(const Secret& key, const Secret* presence) {
   while (reason_.ok()) {
     if (!flush()) return Outcome::more;
     if (handshake_.stage() == AnswererHandshake::Stage::over) return Outcome::proven;
@@ -20,36 +20,36 @@ MemberAnswer::Outcome MemberAnswer::advance(const Secret& key, const Secret* pre
     if (got < 0 && errno == EAGAIN) return Outcome::more;
     if (got <= 0) return Outcome::gone;
     bytes_ += static_cast<std::uint64_t>(got);
-    reason_ = hear({bytes.data(), static_cast<std::size_t>(got)}, key, presence);
-    if (asks_only_ && handshake_.proven()) return Outcome::gone;
+    reason_ = read_handshake({bytes.data(), static_cast<std::size_t>(got)}, key, presence);
+    if (presence_only_ && handshake_.proven()) return Outcome::gone;
     out_ += handshake_.take_out();
   }
-  static_cast<void>(flush());  // why, for those who may be told
+  static_cast<void>(flush());  // the reason, for peers that have named the key
   return Outcome::gone;
 }
 
-Status MemberAnswer::hear(std::string_view bytes, const Secret& key, const Secret* presence) {
+Status IncomingHandshake::read_handshake(std::string_view bytes, const Secret& key, const Secret* presence) {
   SETO_TRY(handshake_.feed(bytes));
   if (handshake_.stage() == AnswererHandshake::Stage::key_wanted) {
-    asks_only_ = presence != nullptr && handshake_.wanted_key() == key_id(*presence);
-    if (asks_only_) {
-      handshake_.give(*presence);
+    presence_only_ = presence != nullptr && handshake_.wanted_key() == key_id(*presence);
+    if (presence_only_) {
+      handshake_.set_key(*presence);
     } else if (handshake_.wanted_key() == key_id(key)) {
-      handshake_.give(key);
-      greeted_ = true;
+      handshake_.set_key(key);
+      key_known_ = true;
     } else {
-      handshake_.refuse_unknown(key.none() ? AnswererHandshake::Lack::of_any_key : AnswererHandshake::Lack::of_this_key);
-      another_key_ = true;
-      return failure(Code::remote_error, "it has another secret than this job");
+      handshake_.refuse_unknown(key.none() ? AnswererHandshake::MissingKey::any_key : AnswererHandshake::MissingKey::this_key);
+      other_key_ = true;
+      return failure(Code::remote_error, "it uses another secret than this job");
     }
-  } else if (handshake_.stage() == AnswererHandshake::Stage::verdict_wanted && !asks_only_) {
+  } else if (handshake_.stage() == AnswererHandshake::Stage::verdict_wanted && !presence_only_) {
     handshake_.accept();
   }
   return {};
 }
 
-// False: the kernel takes no more at present.
-bool MemberAnswer::flush() {
+// Returns false if the kernel's send buffer is full.
+bool IncomingHandshake::flush() {
   while (!out_.empty()) {
     const ssize_t sent = send(fd_.get(), out_.data(), out_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;

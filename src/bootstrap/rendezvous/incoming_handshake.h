@@ -12,41 +12,44 @@
 
 namespace seto {
 
-// A connection that has not proved yet that it belongs here. It is heard for a few hundred bytes.
-class MemberAnswer final {
+// The server side of a rendezvous connection until it is authenticated. It reads a few hundred bytes at most.
+class IncomingHandshake final {
  public:
-  explicit MemberAnswer(PrivateFd fd) : fd_(std::move(fd)) {}
+  explicit IncomingHandshake(PrivateFd fd) : fd_(std::move(fd)) {}
 
   enum class Outcome : std::uint8_t { more, proven, gone };
-  // Reads and writes what can be without waiting.
-  // Whoever names the key of `presence`, if there is one, only asks who is here: that is proved to him, and he is gone.
+  // Reads and writes without blocking. A peer that names the key of `presence` only asks whether the server runs: the server
+  // proves the key to it, and the outcome is `gone`.
   [[nodiscard]] Outcome advance(const Secret& key, const Secret* presence = nullptr);
   [[nodiscard]] bool wants_to_write() const { return !out_.empty(); }
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // It named the right key: a member, or somebody who has overheard one.
-  [[nodiscard]] bool greeted() const { return greeted_; }
-  // It named a wrong one.
-  [[nodiscard]] bool has_another_key() const { return another_key_; }
-  // Once gone. Ok: it only hung up, as a probe does, or a member that was quicker by another way.
+  // The peer named the right key: it is a member, or it has overheard one.
+  [[nodiscard]] bool key_known() const { return key_known_; }
+  // The peer named another key.
+  [[nodiscard]] bool has_other_key() const { return other_key_; }
+  // The peer has no secret.
+  [[nodiscard]] bool has_no_key() const { return handshake_.wanted_key() == KeyId{}; }
+  // Valid once gone. Ok if the peer only closed the connection, as a probe does, or a member that was connected faster at another
+  // address.
   [[nodiscard]] const Status& reason() const { return reason_; }
-  // Once proven.
+  // Valid once proven.
   [[nodiscard]] const Claim& claim() const { return handshake_.claim(); }
   [[nodiscard]] PrivateFd take_fd() { return std::move(fd_); }
-  // So far, both ways.
+  // Bytes so far, in both directions.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
  private:
-  [[nodiscard]] Status hear(std::string_view bytes, const Secret& key, const Secret* presence);
+  [[nodiscard]] Status read_handshake(std::string_view bytes, const Secret& key, const Secret* presence);
   [[nodiscard]] bool flush();
 
   PrivateFd fd_;
   AnswererHandshake handshake_{Token{}};
   std::string out_;
   std::uint64_t bytes_ = 0;
-  bool greeted_ = false;
-  bool asks_only_ = false;
-  bool another_key_ = false;
+  bool key_known_ = false;
+  bool presence_only_ = false;
+  bool other_key_ = false;
   Status reason_;
 };
 

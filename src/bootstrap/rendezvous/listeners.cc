@@ -22,52 +22,52 @@ bool only_loopback(const std::vector<SocketAddress>& addresses) {
 
 }  // namespace
 
-Result<Doors> Doors::open(const NetworkChoice& network, Reach reach) {
-  Doors doors;
-  doors.contact_.socket_name = random_socket_name();
-  SETO_ASSIGN(PrivateFd local, listen_local(doors.contact_.socket_name, SocketKind::stream));
-  doors.sockets_.push_back(std::move(local));
-  doors.local_count_ = 1;
-  if (reach == Reach::machine) return doors;
+Result<Listeners> Listeners::open(const NetworkChoice& network, Reach reach) {
+  Listeners listeners;
+  listeners.address_.socket_name = random_socket_name();
+  SETO_ASSIGN(PrivateFd local, listen_local(listeners.address_.socket_name, SocketKind::stream));
+  listeners.sockets_.push_back(std::move(local));
+  listeners.local_count_ = 1;
+  if (reach == Reach::machine) return listeners;
   auto peers = listen_for_peers(network, kBacklog);
   if (!peers.ok() && (!network.interfaces.empty() || network.ports.first != 0)) return peers.status();
   if (!peers.ok()) {
-    SETO_LOG(info, "rendezvous: for ranks of this machine only: %s", std::string(peers.status().text()).c_str());
-    return doors;
+    SETO_LOG(info, "rendezvous: only ranks of this machine can join: %s", std::string(peers.status().text()).c_str());
+    return listeners;
   }
-  // A machine without a network reaches nobody there whom the local socket does not reach.
-  if (network.interfaces.empty() && only_loopback(peers->reachable)) return doors;
-  for (PrivateFd& socket : peers->listener.sockets) doors.sockets_.push_back(std::move(socket));
-  doors.contact_.addresses = std::move(peers->reachable);
-  return doors;
+  // On a machine without a network the TCP listener reaches no rank that the local socket does not reach.
+  if (network.interfaces.empty() && only_loopback(peers->reachable)) return listeners;
+  for (PrivateFd& socket : peers->listener.sockets) listeners.sockets_.push_back(std::move(socket));
+  listeners.address_.addresses = std::move(peers->reachable);
+  return listeners;
 }
 
-Result<Doors> Doors::open_named(const std::string& name) {
-  Doors doors;
+Result<Listeners> Listeners::open_named(const std::string& name) {
+  Listeners listeners;
   SETO_ASSIGN(PrivateFd local, listen_local(name, SocketKind::stream));
-  doors.contact_.socket_name = name;
-  doors.sockets_.push_back(std::move(local));
-  doors.local_count_ = 1;
-  return doors;
+  listeners.address_.socket_name = name;
+  listeners.sockets_.push_back(std::move(local));
+  listeners.local_count_ = 1;
+  return listeners;
 }
 
-Result<Doors> Doors::open_at(const std::vector<SocketAddress>& addresses) {
-  Doors doors;
+Result<Listeners> Listeners::open_at(const std::vector<SocketAddress>& addresses) {
+  Listeners listeners;
   SETO_ASSIGN(TcpListener listener, listen_tcp(addresses, {addresses.front().port, addresses.front().port}, kBacklog));
-  doors.sockets_ = std::move(listener.sockets);
-  doors.contact_.addresses = std::move(listener.addresses);
-  return doors;
+  listeners.sockets_ = std::move(listener.sockets);
+  listeners.address_.addresses = std::move(listener.addresses);
+  return listeners;
 }
 
-Doors::Caller Doors::accept(std::size_t door) const {
-  if (door >= local_count_) {
-    Caller caller{accept_tcp(sockets_[door]), {}};
+Listeners::Caller Listeners::accept(std::size_t listener) const {
+  if (listener >= local_count_) {
+    Caller caller{accept_tcp(sockets_[listener]), {}};
     if (!caller.fd.valid()) return caller;
     auto address = remote_address(caller.fd.get());
-    caller.who = address.ok() ? host_text(*address) : "an address that has gone";
+    caller.who = address.ok() ? host_text(*address) : "an unknown address";
     return caller;
   }
-  Caller caller{PrivateFd(Fd(accept4(sockets_[door].get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK))), "this machine"};
+  Caller caller{PrivateFd(Fd(accept4(sockets_[listener].get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK))), "this machine"};
   if (caller.fd.valid() && !check_same_user(caller.fd.get()).ok()) {
     caller.fd.close();
     errno = ECONNABORTED;

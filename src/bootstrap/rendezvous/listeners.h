@@ -12,37 +12,38 @@
 
 namespace seto {
 
-// The listening sockets of a rendezvous, or of a rank that hands results on.
-class Doors final {
+// The listening sockets of a rendezvous, or of a rank that forwards results.
+class Listeners final {
  public:
   enum class Reach : std::uint8_t { machine, network };
 
-  Doors() = default;
-  // A local socket, and for the network a TCP listener. A machine without a usable interface has the local one only, unless
-  // SETO_INTERFACE names one.
-  static Result<Doors> open(const NetworkChoice& network, Reach reach);
-  // One local socket of this name, for ranks of this machine that know it. Code::invalid_usage where the name is taken.
-  static Result<Doors> open_named(const std::string& name);
-  // TCP alone, on one given port.
-  static Result<Doors> open_at(const std::vector<SocketAddress>& addresses);
+  Listeners() = default;
+  // Opens a local socket, and with Reach::network also a TCP listener. A machine without a usable interface gets the local socket
+  // only, unless SETO_INTERFACE names an interface.
+  static Result<Listeners> open(const NetworkChoice& network, Reach reach);
+  // Opens one local socket of this name, for ranks of this machine that know it. Fails with Code::invalid_usage where the name is
+  // taken.
+  static Result<Listeners> open_named(const std::string& name);
+  // Opens TCP listeners only, on the one given port.
+  static Result<Listeners> open_at(const std::vector<SocketAddress>& addresses);
 
-  [[nodiscard]] const Contact& contact() const { return contact_; }
-  // Empty once closed.
+  [[nodiscard]] const RendezvousAddress& address() const { return address_; }
+  // Empty after close().
   [[nodiscard]] const std::vector<PrivateFd>& sockets() const { return sockets_; }
   void close() { sockets_.clear(); }
 
   struct Caller {
     PrivateFd fd;
-    std::string who;  // for the log: an address, or that it is of this machine
+    std::string who;  // for the log: its address, or that it is on this machine
   };
-  // The next caller at a door, non-blocking. No valid descriptor: errno says why, EAGAIN that nobody waits. Callers of this
-  // machine that run as another user are turned away here, with ECONNABORTED.
-  [[nodiscard]] Caller accept(std::size_t door) const;
+  // Accepts the next connection of a listener without blocking. If the descriptor is not valid, errno gives the reason; EAGAIN
+  // means that no connection waits. A local peer that runs as another user is rejected here, with ECONNABORTED.
+  [[nodiscard]] Caller accept(std::size_t listener) const;
 
  private:
   std::vector<PrivateFd> sockets_;
-  std::size_t local_count_ = 0;  // of the first sockets
-  Contact contact_;
+  std::size_t local_count_ = 0;  // that many of the first sockets are local ones
+  RendezvousAddress address_;
 };
 
 }  // namespace seto

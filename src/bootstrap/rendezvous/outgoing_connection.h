@@ -16,47 +16,52 @@
 
 namespace seto {
 
-// What connections of the rendezvous are for, as their membership claims say.
-enum class GatheringPurpose : std::uint8_t { rendezvous = 1, result_tree };
+// The purpose of a rendezvous connection, as its membership claim states it.
+enum class RendezvousPurpose : std::uint8_t { rendezvous = 1, result_tree };
 
-// A call to a member: the local socket if there is one under that name, else every address, the best first and the next whenever
-// one has failed or is slow. The first that proves its membership is taken. Does not block, but for a local queue that is full.
-class MemberCall final {
+// The client side of a rendezvous connection. It tries the local socket if that name exists, else every address, best first; it
+// starts the next attempt when one has failed or takes too long, and keeps the first that authenticates. It blocks only while the
+// queue of the local socket is full.
+// The Dialer of src/control does the same for TCP alone. Both stay, because this one also tries a local socket and keeps no
+// descriptor in reserve.
+class OutgoingConnection final {
  public:
-  // Between the beginnings of two attempts: long enough for a round trip of a site, so that the best address usually wins.
+  // Time between the starts of two attempts. It exceeds a round trip within a site, so the best address usually wins.
   static constexpr std::uint64_t kStaggerMs = 50;
 
-  MemberCall(Contact contact, Secret key, Claim claim);
+  OutgoingConnection(RendezvousAddress address, Secret key, Claim claim);
 
   void begin(Deadline local_until);
-  // Adds what to wait for.
+  // Adds the sockets to wait for.
   void prepare(std::vector<pollfd>& entries) const;
-  // Until the next address is due, at most.
+  // The time until the next address is due, at most.
   [[nodiscard]] int wait_ms() const;
   void advance();
 
   [[nodiscard]] bool over() const { return member_.valid() || ended_ == attempts_.size(); }
-  // Something listened: a failure is more than that nobody was there yet.
+  // A process listened at an address, so the failure is more than a server that has not started yet.
   [[nodiscard]] bool reached() const { return reached_; }
-  // Somebody hung up without a reason: a server that has too many callers does.
+  // A peer closed the connection without a reason, as a server with too many connections does.
   [[nodiscard]] bool hung_up() const { return hung_up_; }
-  // Somebody has proved that he has the key, whatever he said then.
+  // A peer has proved that it has the key, whatever it sent then.
   [[nodiscard]] bool proven() const;
-  // And has refused the call.
+  // That peer has rejected the connection.
   [[nodiscard]] bool refused() const;
-  // Once over: the socket, or each address with what was wrong there. Not over: what is known by now.
+  // A server of this library has answered that it has no such key.
+  [[nodiscard]] bool key_unknown() const;
+  // Once over: the socket, or a failure with the reason for each address. Before that: a failure with the reasons known so far.
   [[nodiscard]] Result<PrivateFd> take();
 
  private:
   enum class Stage : std::uint8_t { waiting, connecting, proving, ended };
   struct Attempt {
-    std::optional<SocketAddress> address;  // none: the local socket
+    std::optional<SocketAddress> address;  // empty: the local socket
     Stage stage = Stage::waiting;
     PrivateFd fd;
     std::optional<CallerHandshake> handshake;
     std::string out;
     Status reason;
-    bool answered = false;  // what is wrong was heard, not only met
+    bool answered = false;  // the peer sent the reason
   };
 
   void start(Attempt& attempt);
@@ -66,7 +71,7 @@ class MemberCall final {
   void end(Attempt& attempt, Status reason);
   void start_due();
 
-  Contact contact_;
+  RendezvousAddress address_;
   Secret key_;
   Claim claim_;
   std::vector<Attempt> attempts_;

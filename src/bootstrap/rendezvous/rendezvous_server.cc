@@ -18,14 +18,15 @@
 namespace seto {
 namespace {
 
-// What an event is of: the stop, a door, or a connection, whose ids come after.
+// The data of an epoll event: the stop event, a listener, or a connection. The numbers of connections follow those of the
+// listeners.
 constexpr std::uint64_t kStopId = 0;
-constexpr std::uint64_t kFirstDoorId = 1;
+constexpr std::uint64_t kFirstListenerId = 1;
 constexpr std::uint64_t kFirstConnectionId = 1'000;
 constexpr int kEventsAtOnce = 256;
 constexpr int kPauseMs = 100;
 
-Crowd::Manners manners(std::size_t limit, int turn_ms, int stay_ms) {
+PendingConnections::Limits limits(std::size_t limit, int turn_ms, int stay_ms) {
   rlimit descriptors{};
   getrlimit(RLIMIT_NOFILE, &descriptors);
   return {std::clamp(static_cast<std::size_t>(descriptors.rlim_cur / 4), std::size_t{1}, limit), turn_ms, stay_ms};
@@ -33,16 +34,16 @@ Crowd::Manners manners(std::size_t limit, int turn_ms, int stay_ms) {
 
 }  // namespace
 
-RendezvousServer::RendezvousServer(Doors doors, Options options)
-    : doors_(std::move(doors)),
+RendezvousServer::RendezvousServer(Listeners listeners, Options options)
+    : listeners_(std::move(listeners)),
       options_(std::move(options)),
-      gatherings_(options_.serves, options_.idle_until),
-      strangers_(manners(kStrangerLimit, kStrangerTurnMs, kStrangerMs)),
-      guests_(manners(kGuestLimit, kGuestTurnMs, kGuestMs)),
+      sessions_(options_.serves, options_.idle_until),
+      unauthenticated_(limits(kRendezvousUnauthenticatedLimit, kUnauthenticatedTurnMs, kRendezvousUnauthenticatedMs)),
+      key_known_(limits(kKeyKnownLimit, kKeyKnownTurnMs, kKeyKnownMs)),
       next_id_(kFirstConnectionId) {}
 
-Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(Doors doors, Options options) {
-  std::unique_ptr<RendezvousServer> server(new RendezvousServer(std::move(doors), std::move(options)));
+Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(Listeners listeners, Options options) {
+  std::unique_ptr<RendezvousServer> server(new RendezvousServer(std::move(listeners), std::move(options)));
   server->stop_ = PrivateFd(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
   server->poll_ = PrivateFd(Fd(epoll_create1(EPOLL_CLOEXEC)));
   epoll_event event{EPOLLIN, {.u64 = kStopId}};
@@ -73,11 +74,12 @@ void RendezvousServer::serve() {
     look_at_deadlines();
     sweep();
   }
-  for (const auto& [number, gathering] : gatherings_.open()) close_gathering(*gathering);
+  for (const auto& [number, session] : sessions_.open()) close_session(*session);
   connections_.clear();
-  doors_.close();
+  listeners_.close();
   {
-    // Nobody may ask for another id, which is when the finished are joined.
+    // create_unique_id() joins finished servers, but it may never be called again. So the server frees its sockets and sessions
+    // here.
     const std::lock_guard lock(end_mutex_);
     poll_.close();
     stop_.close();
@@ -89,21 +91,21 @@ bool RendezvousServer::ended() {
   if (stopping_) {
     const bool all_said =
         std::all_of(connections_.begin(), connections_.end(), [](const auto& entry) { return !entry.second->wants_to_write(); });
-    return (all_said && !awaits_latecomers()) || end_until_.passed();
+    return (all_said && !awaits_late_ranks()) || end_until_.passed();
   }
   if (options_.serves == UniqueId::Serves::job) return false;
-  const RendezvousRoom& room = gatherings_.open().begin()->second->room;
-  if (room.served() && connections_.empty()) return true;
-  if (!room.broken().ok() && !failed_) {
+  const SessionState& state = sessions_.open().begin()->second->state;
+  if (state.served() && connections_.empty()) return true;
+  if (!state.broken().ok() && !failed_) {
     failed_ = true;
-    end_until_ = Deadline::after_ms(kLatecomerMs);
+    end_until_ = Deadline::after_ms(kLateRankMs);
   }
   return failed_ && end_until_.passed();
 }
 
-bool RendezvousServer::awaits_latecomers() const {
-  return std::any_of(gatherings_.open().begin(), gatherings_.open().end(), [](const auto& entry) {
-    return entry.second->room.awaits_latecomers() && !entry.second->forget_at.passed();
+bool RendezvousServer::awaits_late_ranks() const {
+  return std::any_of(sessions_.open().begin(), sessions_.open().end(), [](const auto& entry) {
+    return entry.second->state.awaits_late_ranks() && !entry.second->forget_at.passed();
   });
 }
 
@@ -114,11 +116,11 @@ void RendezvousServer::wait_for_events() {
     const std::uint64_t id = events[static_cast<std::size_t>(index)].data.u64;
     if (id == kStopId) {
       stopping_ = true;
-      end_until_ = Deadline::after_ms(static_cast<std::uint64_t>(options_.last_words_ms));
+      end_until_ = Deadline::after_ms(static_cast<std::uint64_t>(options_.shutdown_ms));
       epoll_ctl(poll_.get(), EPOLL_CTL_DEL, stop_.get(), nullptr);
     } else if (id < kFirstConnectionId) {
-      knock(static_cast<std::size_t>(id - kFirstDoorId));
-    } else if (const auto found = connections_.find(id); found != connections_.end() && !gone_.contains(id)) {
+      accept_connections(static_cast<std::size_t>(id - kFirstListenerId));
+    } else if (const auto found = connections_.find(id); found != connections_.end() && !closed_.contains(id)) {
       advance(*found->second);
     }
   }
@@ -126,53 +128,55 @@ void RendezvousServer::wait_for_events() {
 
 int RendezvousServer::sleep_ms() const {
   int sleep = std::numeric_limits<int>::max();
-  for (const auto& [number, gathering] : gatherings_.open()) {
-    sleep = std::min({sleep, gathering->room.remaining_ms(), gathering->forget_at.remaining_ms()});
+  for (const auto& [number, session] : sessions_.open()) {
+    sleep = std::min({sleep, session->state.remaining_ms(), session->forget_at.remaining_ms()});
   }
   if (failed_ || stopping_) sleep = std::min(sleep, end_until_.remaining_ms());
   if (!pause_until_.passed()) sleep = std::min(sleep, pause_until_.remaining_ms());
-  return std::min({sleep, strangers_.remaining_ms(), guests_.remaining_ms()});
+  return std::min({sleep, unauthenticated_.remaining_ms(), key_known_.remaining_ms()});
 }
 
 void RendezvousServer::look_at_deadlines() {
-  close_late(strangers_);
-  close_late(guests_);
+  close_late(unauthenticated_);
+  close_late(key_known_);
   std::vector<std::uint64_t> over;
-  for (const auto& [number, gathering] : gatherings_.open()) {
-    gathering->room.look_at_deadline(unproven_);
-    announce(*gathering);
-    if (gathering->room.served() || gathering->forget_at.passed()) over.push_back(number);
+  for (const auto& [number, session] : sessions_.open()) {
+    session->state.look_at_deadline(unproven_);
+    if (const auto late = session->state.take_late_warning(); late) SETO_LOG(warn, "%s", late->c_str());
+    announce(*session);
+    if (session->state.served() || session->forget_at.passed()) over.push_back(number);
   }
   if (options_.serves == UniqueId::Serves::communicator) return;
   for (const std::uint64_t number : over) {
-    close_gathering(*gatherings_.open().at(number));
-    gatherings_.forget(number);
+    close_session(*sessions_.open().at(number));
+    sessions_.forget(number);
   }
 }
 
-void RendezvousServer::close_late(Crowd& crowd) {
-  for (const std::uint64_t id : crowd.overstayed()) {
-    gone_.insert(id);
-    say_of_stranger(connections_.at(id)->who, "that did not say in time who it is");
+void RendezvousServer::close_late(PendingConnections& pending) {
+  for (const std::uint64_t id : pending.expired()) {
+    closed_.insert(id);
+    log_unauthenticated(connections_.at(id)->who, "that did not authenticate in time");
   }
 }
 
-// Strangers that wait in the kernel's queue must not wake this thread for nothing.
+// While no connection can be accepted, those in the kernel's queue must not wake this thread.
 void RendezvousServer::listen_or_not() {
-  const bool wanted = (!stopping_ || awaits_latecomers()) && pause_until_.passed() && strangers_.takes() && guests_.takes();
+  const bool wanted =
+      (!stopping_ || awaits_late_ranks()) && pause_until_.passed() && unauthenticated_.accepts() && key_known_.accepts();
   if (wanted == listening_) return;
   listening_ = wanted;
-  for (std::size_t door = 0; door < doors_.sockets().size(); ++door) {
-    epoll_event event{EPOLLIN, {.u64 = kFirstDoorId + door}};
-    epoll_ctl(poll_.get(), wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, doors_.sockets()[door].get(), &event);
+  for (std::size_t listener = 0; listener < listeners_.sockets().size(); ++listener) {
+    epoll_event event{EPOLLIN, {.u64 = kFirstListenerId + listener}};
+    epoll_ctl(poll_.get(), wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, listeners_.sockets()[listener].get(), &event);
   }
 }
 
-void RendezvousServer::knock(std::size_t door) {
-  while (door < doors_.sockets().size() && strangers_.takes() && guests_.takes()) {
-    make_room(strangers_);
-    make_room(guests_);
-    Doors::Caller caller = doors_.accept(door);
+void RendezvousServer::accept_connections(std::size_t listener) {
+  while (listener < listeners_.sockets().size() && unauthenticated_.accepts() && key_known_.accepts()) {
+    make_room(unauthenticated_);
+    make_room(key_known_);
+    Listeners::Caller caller = listeners_.accept(listener);
     if (!caller.fd.valid()) {
       if (errno == ECONNABORTED || errno == EINTR) continue;
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) out_of_descriptors();
@@ -180,84 +184,87 @@ void RendezvousServer::knock(std::size_t door) {
     }
     const std::uint64_t id = next_id_++;
     ServerConnection& connection = *(connections_[id] = std::make_unique<ServerConnection>(id, std::move(caller)));
-    strangers_.add(id);
+    unauthenticated_.add(id);
     watch(connection);
     advance(connection);
   }
 }
 
-void RendezvousServer::make_room(Crowd& crowd) {
-  if (!crowd.full()) return;
-  gone_.insert(crowd.oldest());
+void RendezvousServer::make_room(PendingConnections& pending) {
+  if (!pending.full()) return;
+  closed_.insert(pending.oldest());
   sweep();
 }
 
-// Strangers must not cost a job its descriptors. Without any, it is the members that are too many.
+// Unauthenticated connections must not use up the descriptors of a job, so they are closed first. If there are none, the members
+// themselves are too many.
 void RendezvousServer::out_of_descriptors() {
-  const Status reason = socket_failure("the rendezvous, in the process that made the unique id, cannot take more ranks");
-  for (Crowd* crowd : {&strangers_, &guests_}) {
-    if (crowd->empty()) continue;
-    gone_.insert(crowd->oldest());
+  const Status reason = socket_failure("the rendezvous, in the process that made the unique id, cannot accept more ranks");
+  for (PendingConnections* pending : {&unauthenticated_, &key_known_}) {
+    if (pending->empty()) continue;
+    closed_.insert(pending->oldest());
     sweep();
     return;
   }
-  for (const auto& [number, gathering] : gatherings_.open()) {
-    if (gathering->room.full()) continue;
-    gathering->room.break_with(reason);
-    announce(*gathering);
+  for (const auto& [number, session] : sessions_.open()) {
+    if (session->state.full()) continue;
+    session->state.break_with(reason);
+    announce(*session);
   }
-  // Those in the kernel's queue are hung up on rather than left to their deadlines; those of a job may come again.
-  if (options_.serves == UniqueId::Serves::communicator) doors_.close();
+  // Closing the listeners also closes the connections in the kernel's queue, so their ranks need not wait for a deadline. The
+  // ranks of a job may connect again.
+  if (options_.serves == UniqueId::Serves::communicator) listeners_.close();
   pause_until_ = Deadline::after_ms(kPauseMs);
 }
 
 void RendezvousServer::count(ServerConnection& connection, std::uint64_t bytes) {
   traffic_.fetch_add(bytes, std::memory_order_relaxed);
-  if (connection.gathering != nullptr) {
-    connection.gathering->bytes += bytes;
+  if (connection.session != nullptr) {
+    connection.session->bytes += bytes;
   } else {
-    connection.stranger_bytes += bytes;
+    connection.handshake_bytes += bytes;
   }
 }
 
 void RendezvousServer::watch(ServerConnection& connection) {
-  const bool room = connection.wants_to_write();
-  if (connection.watched && connection.watched_for_room == room) return;
-  epoll_event event{room ? EPOLLIN | EPOLLOUT : EPOLLIN, {.u64 = connection.id}};
+  const bool state = connection.wants_to_write();
+  if (connection.watched && connection.watched_for_room == state) return;
+  epoll_event event{state ? EPOLLIN | EPOLLOUT : EPOLLIN, {.u64 = connection.id}};
   epoll_ctl(poll_.get(), connection.watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, connection.number(), &event);
   connection.watched = true;
-  connection.watched_for_room = room;
+  connection.watched_for_room = state;
 }
 
-// Whoever is gone leaves the room; that may break it for the others, some of whom may be found gone by that.
+// Removes the connections that have ended. A rank that is gone can fail its session, and that can end further connections, so
+// this repeats.
 void RendezvousServer::sweep() {
-  while (!gone_.empty()) {
-    const std::uint64_t id = *gone_.begin();
-    gone_.erase(gone_.begin());
+  while (!closed_.empty()) {
+    const std::uint64_t id = *closed_.begin();
+    closed_.erase(closed_.begin());
     const auto found = connections_.find(id);
     if (found == connections_.end()) continue;
     const std::unique_ptr<ServerConnection> connection = std::move(found->second);
     connections_.erase(found);
-    strangers_.remove(id);
-    guests_.remove(id);
-    if (connection->gathering == nullptr) continue;
-    connection->gathering->connections.erase(connection->rank);
-    connection->gathering->room.leave(connection->rank);
-    announce(*connection->gathering);
+    unauthenticated_.remove(id);
+    key_known_.remove(id);
+    if (connection->session == nullptr) continue;
+    connection->session->connections.erase(connection->rank);
+    connection->session->state.leave(connection->rank);
+    announce(*connection->session);
   }
 }
 
-void RendezvousServer::close_gathering(Gathering& gathering) {
-  if (gathering.room.size() > 0) {
-    SETO_LOG(info, "rendezvous of %d ranks: %llu bytes sent and received, %llu for each rank", gathering.room.size(),
-             static_cast<unsigned long long>(gathering.bytes),
-             static_cast<unsigned long long>(gathering.bytes / static_cast<std::uint64_t>(gathering.room.size())));
+void RendezvousServer::close_session(Session& session) {
+  if (session.state.size() > 0) {
+    SETO_LOG(info, "rendezvous of %d ranks: %llu bytes sent and received, %llu for each rank", session.state.size(),
+             static_cast<unsigned long long>(session.bytes),
+             static_cast<unsigned long long>(session.bytes / static_cast<std::uint64_t>(session.state.size())));
   }
-  for (const auto& [rank, id] : gathering.connections) {
-    connections_.at(id)->gathering = nullptr;
-    gone_.insert(id);
+  for (const auto& [rank, id] : session.connections) {
+    connections_.at(id)->session = nullptr;
+    closed_.insert(id);
   }
-  gathering.connections.clear();
+  session.connections.clear();
 }
 
 }  // namespace seto

@@ -15,8 +15,8 @@
 namespace seto {
 namespace {
 
-// The rendezvous of this process that have not ended. Mutable state of the process: they must be ended and joined at exit, and
-// nobody else outlives the calls that make ids. Never destroyed, so that late calls find it alive.
+// The servers of this process that have not ended. They are mutable state of the process, because they must be ended and joined
+// at exit and no other object outlives the calls that make ids. The table is never destroyed, so late calls can still use it.
 struct Servers {
   const std::uint32_t generation = fork_generation();
   std::mutex mutex;
@@ -26,13 +26,13 @@ struct Servers {
     std::unique_ptr<RendezvousServer> server;
   };
   std::list<OfId> running;
-  std::map<std::string, std::optional<RootServer>> roots;  // none: it is being started
-  std::condition_variable started;                         // or has failed to
+  std::map<std::string, std::optional<RootServer>> roots;  // empty: it is being started
+  std::condition_variable started;                         // a server has started, or has failed to
 };
 
 std::atomic<Servers*> present_servers{nullptr};
 
-// In a forked child the parent's servers have no threads, and their lock may be held for ever: the child starts afresh.
+// In a forked child the parent's servers have no threads, and their lock may be held for ever, so the child makes a new table.
 Servers& servers() {
   Servers* present = present_servers.load(std::memory_order_acquire);
   while (present == nullptr || present->generation != fork_generation()) {
@@ -66,16 +66,16 @@ Servers& servers_until_exit() {
   return all;
 }
 
-Status process_ends() { return failure(Code::invalid_usage, "a rendezvous was asked for while the process ends"); }
+Status process_ends() { return failure(Code::invalid_usage, "a rendezvous cannot be started while the process ends"); }
 
 }  // namespace
 
-// Listening and starting take time that no other thread should have to wait for: they are done without the lock.
+// Opening sockets and starting threads takes time, so it is done without the lock, on which other threads would wait.
 Result<UniqueIdBytes> create_unique_id(UniqueId::Serves serves, const NetworkChoice& network, Deadline idle_until) {
   Servers& all = servers_until_exit();
-  SETO_ASSIGN(Doors doors, Doors::open(network, Doors::Reach::network));
-  const UniqueId id{serves, random_token(), doors.contact()};
-  SETO_ASSIGN(auto server, RendezvousServer::start(std::move(doors), {rendezvous_key(id.token), serves, idle_until}));
+  SETO_ASSIGN(Listeners listeners, Listeners::open(network, Listeners::Reach::network));
+  const UniqueId id{serves, random_token(), listeners.address()};
+  SETO_ASSIGN(auto server, RendezvousServer::start(std::move(listeners), {rendezvous_key(id.token), serves, idle_until}));
   std::list<Servers::OfId> finished;  // joined after the lock is released
   const std::lock_guard lock(all.mutex);
   if (all.exiting) return process_ends();

@@ -12,23 +12,23 @@
 
 namespace seto {
 
-// The rendezvous of this process, which live until they have served, or until it ends.
+// The rendezvous servers of this process. Each lives until it has served its ranks, or until the process ends.
 
-// Makes an id and starts its rendezvous in this process, which must live until every rank has its communicator. Ids for one
-// communicator that are not used by `idle_until` end. Any thread.
+// Makes an id and starts its server in this process, which must live until every rank has its communicator. An id for one
+// communicator that is not used by `idle_until` ends. Any thread may call it.
 [[nodiscard]] Result<UniqueIdBytes> create_unique_id(UniqueId::Serves serves, const NetworkChoice& network, Deadline idle_until);
 
-// Ends the rendezvous of an id that nobody will use, if this process made it. Blocks briefly. Any thread.
+// Ends the server of an id that no rank will use, if this process made it. Blocks briefly. Any thread may call it.
 void give_up_unique_id(const UniqueIdBytes& id);
 
-// A server that serves a root of this process: the one that was started for it before, or the one that `start` makes now, which
-// may block. Whoever wants the same root meanwhile waits for it, and starts one if that failed. What it leaves behind, `at_exit`
-// removes when the process ends.
+// A server of a root in this process: the one that was started for it before, or the one that `start` makes now, which may block.
+// A thread that needs the same root meanwhile waits, and starts a server itself if the first start failed. `at_exit` runs when
+// the process ends and removes what the server left, such as a file.
 struct RootServer {
   std::unique_ptr<RendezvousServer> server;
   std::function<void()> at_exit;
-  Contact contact;     // for this process itself
-  UniqueIdBytes id{};  // if the root is a file
+  RendezvousAddress address;  // the address for this process itself
+  UniqueIdBytes id{};         // valid if the root is a file
 };
 [[nodiscard]] Result<const RootServer*> root_server(const std::string& root, Deadline until,
                                                     const std::function<Result<RootServer>()>& start);

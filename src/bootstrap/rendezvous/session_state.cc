@@ -1,5 +1,6 @@
 #include "src/bootstrap/rendezvous/session_state.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -7,12 +8,13 @@
 
 namespace seto {
 
-Status RendezvousRoom::admit(const Hello& hello) {
-  ++callers_;
+Status SessionState::admit(const Hello& hello) {
+  ++hello_count_;
   if (!broken_.ok()) return broken_;
   if (full()) {
     return failure(Code::invalid_usage,
-                   "rank %d comes to a unique id that a communicator of %d ranks already uses: an id serves one, make a new one",
+                   "rank %d joined by a unique id that a communicator of %d ranks already uses: an id serves one communicator, "
+                   "make a new one",
                    hello.rank, size_);
   }
   if (Status wrong = check(hello); !wrong.ok()) {
@@ -23,19 +25,21 @@ Status RendezvousRoom::admit(const Hello& hello) {
     const auto count = static_cast<std::size_t>(hello.size);
     size_ = hello.size;
     first_rank_ = hello.rank;
-    come_.resize(count);
+    waits_since_ns_ = monotonic_ns();
+    late_at_ = Deadline::after_ms(late_ms_);
+    joined_.resize(count);
     left_.resize(count);
     contributed_.resize(count);
     messages_.resize(count);
   }
-  come_[static_cast<std::size_t>(hello.rank)] = true;
-  ++come_count_;
+  joined_[static_cast<std::size_t>(hello.rank)] = true;
+  ++joined_count_;
   sooner(hello.remaining_ms);
   if (full()) announcement_ = Announcement{FrameKind::ready, {}};
   return {};
 }
 
-Status RendezvousRoom::check(const Hello& hello) const {
+Status SessionState::check(const Hello& hello) const {
   if (hello.size < 1 || hello.size > kBootstrapRankLimit) {
     return failure(Code::invalid_argument, "rank %d says that the communicator has %d ranks: it can have 1 to %d", hello.rank,
                    hello.size, kBootstrapRankLimit);
@@ -48,17 +52,18 @@ Status RendezvousRoom::check(const Hello& hello) const {
     return failure(Code::invalid_argument, "rank %d is out of range: the communicator has %d ranks, 0 to %d", hello.rank,
                    hello.size, hello.size - 1);
   }
-  if (size_ != 0 && come_[static_cast<std::size_t>(hello.rank)]) {
+  if (size_ != 0 && joined_[static_cast<std::size_t>(hello.rank)]) {
     return failure(Code::invalid_argument,
-                   "rank %d came twice: each rank is given to one process or thread, and each id or root to one job", hello.rank);
+                   "rank %d joined twice: give each rank to one process or thread, and each id or root to one job", hello.rank);
   }
   return {};
 }
 
-void RendezvousRoom::contribute(Rank rank, const Contribution& contribution) {
+void SessionState::contribute(Rank rank, const Contribution& contribution) {
   if (!broken_.ok()) return;
   const auto index = static_cast<std::size_t>(rank);
-  if (!full() || contributed_[index]) return break_with(failure(Code::remote_error, "rank %d spoke out of turn", rank));
+  if (!full() || contributed_[index])
+    return break_with(failure(Code::remote_error, "rank %d sent a contribution out of turn", rank));
   round_size_ += contribution.message.size();
   if (contribution.message.size() > kGatherMessageLimit || round_size_ > kGatherTotalLimit) {
     return break_with(
@@ -66,7 +71,10 @@ void RendezvousRoom::contribute(Rank rank, const Contribution& contribution) {
                 "rank %d: a bootstrap message of %zu bytes, %zu with those before it, is over the limit of %zu, or %zu in all",
                 rank, contribution.message.size(), round_size_, kGatherMessageLimit, kGatherTotalLimit));
   }
-  if (contributed_count_ == 0) until_ = Deadline::after_ms(contribution.remaining_ms);
+  if (contributed_count_ == 0) {
+    until_ = Deadline::after_ms(contribution.remaining_ms);
+    waits_since_ns_ = monotonic_ns();
+  }
   sooner(contribution.remaining_ms);
   contributed_[index] = true;
   ++contributed_count_;
@@ -79,53 +87,62 @@ void RendezvousRoom::contribute(Rank rank, const Contribution& contribution) {
   }
 }
 
-void RendezvousRoom::finish_round() {
+void SessionState::finish_round() {
   announcement_ = Announcement{FrameKind::result, std::exchange(messages_, std::vector<std::string>(messages_.size()))};
   contributed_.assign(contributed_.size(), false);
   contributed_count_ = 0;
   round_size_ = 0;
 }
 
-void RendezvousRoom::leave(Rank rank) {
+void SessionState::leave(Rank rank) {
   const auto index = static_cast<std::size_t>(rank);
   left_[index] = true;
   ++left_count_;
   if (!full()) {
     return break_with(
-        failure(Code::remote_error, "rank %d left before all had come: its process ended or its init failed", rank));
+        failure(Code::remote_error, "rank %d left before all ranks had joined: its process ended or its init failed", rank));
   }
   if (contributed_count_ > 0 && !contributed_[index]) {
     break_with(failure(Code::remote_error, "rank %d has left the rendezvous: its process ended or its init failed", rank));
   }
 }
 
-void RendezvousRoom::look_at_deadline(const std::string& hint) {
+void SessionState::look_at_deadline(const std::string& hint) {
   if (!waiting() || !until_.passed()) return;
-  if (size_ == 0) return break_with(failure(Code::timeout, "no rank came before the deadline of the init"));
-  const Status missing = missing_ranks(absent(full() ? contributed_ : come_), size_);
+  if (size_ == 0) return break_with(failure(Code::timeout, "no rank joined before the deadline of the init"));
+  const Status missing = missing_ranks(absent(full() ? contributed_ : joined_), size_, waited_ms());
   if (full() || hint.empty()) return break_with(missing);
   break_with(failure(missing.code(), "%s; %s", std::string(missing.text()).c_str(), hint.c_str()));
 }
 
-void RendezvousRoom::break_with(Status reason) {
+void SessionState::break_with(Status reason) {
   if (!broken_.ok()) return;
   broken_ = std::move(reason);
   announcement_ = Announcement{FrameKind::failure, {}};
   messages_.clear();
 }
 
-std::optional<RendezvousRoom::Announcement> RendezvousRoom::take_announcement() {
-  return std::exchange(announcement_, std::nullopt);
+std::optional<SessionState::Announcement> SessionState::take_announcement() { return std::exchange(announcement_, std::nullopt); }
+
+std::optional<std::string> SessionState::take_late_warning() {
+  if (!broken_.ok() || full() || !late_at_.passed()) return {};
+  late_at_ = Deadline::never();
+  const std::vector<Rank> missing = absent(joined_);
+  return "the init has waited " + std::to_string(waited_ms()) + " ms for " + rank_list(missing) + " of " + std::to_string(size_) +
+         "; " + advice_on_missing(missing.size());
 }
 
-int RendezvousRoom::remaining_ms() const { return waiting() ? until_.remaining_ms() : std::numeric_limits<int>::max(); }
+int SessionState::remaining_ms() const {
+  if (!waiting()) return std::numeric_limits<int>::max();
+  return full() ? until_.remaining_ms() : std::min(until_.remaining_ms(), late_at_.remaining_ms());
+}
 
-void RendezvousRoom::sooner(std::uint64_t remaining_ms) {
+void SessionState::sooner(std::uint64_t remaining_ms) {
   const Deadline other = Deadline::after_ms(remaining_ms);
   if (other.remaining_ms() < until_.remaining_ms()) until_ = other;
 }
 
-std::vector<Rank> RendezvousRoom::absent(const std::vector<bool>& present) const {
+std::vector<Rank> SessionState::absent(const std::vector<bool>& present) const {
   std::vector<Rank> ranks;
   for (Rank rank = 0; rank < size_; ++rank) {
     if (!present[static_cast<std::size_t>(rank)]) ranks.push_back(rank);

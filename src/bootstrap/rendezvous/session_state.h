@@ -11,36 +11,41 @@
 
 namespace seto {
 
-// Who has come and what they said: the rendezvous of one communicator without its sockets. One thread.
-// Whatever goes wrong with a member breaks the room for all; what a stranger does wrong is told to the stranger only.
-class RendezvousRoom final {
+// The state of one session, without its sockets: which ranks have joined, and their messages. An error of a member fails the
+// session for all ranks; an error of an unauthenticated connection affects that connection only. One thread.
+class SessionState final {
  public:
-  // `idle_until`: when a room that is not yet full breaks, unless a member has an earlier deadline.
-  explicit RendezvousRoom(Deadline idle_until) : until_(idle_until) {}
+  // How long the members wait before the missing ranks are logged. Ranks of one job start within this time.
+  static constexpr std::uint64_t kLateMs = 10'000;
 
-  // Ok: the rank is a member. Otherwise the reason for this newcomer; broken() tells whether it is everybody's.
+  // A session that is not full fails at `idle_until`, unless a member has an earlier deadline.
+  explicit SessionState(Deadline idle_until, std::uint64_t late_ms = kLateMs) : until_(idle_until), late_ms_(late_ms) {}
+
+  // Ok if the rank is a member now. Otherwise the reason for this connection; broken() tells whether all ranks fail with it.
   [[nodiscard]] Status admit(const Hello& hello);
   void contribute(Rank rank, const Contribution& contribution);
   void leave(Rank rank);
-  // `hint`: what may be why somebody has not come; empty: nothing.
+  // `hint` is a possible reason for a missing rank; it may be empty.
   void look_at_deadline(const std::string& hint = {});
   void break_with(Status reason);
+  // A warning that names the missing ranks, once: members have waited for `late_ms`, and the session is not full.
+  [[nodiscard]] std::optional<std::string> take_late_warning();
 
-  // What every member is to hear: that all are there, the messages of a round, or a failure.
+  // A frame for every member: all ranks have joined, the messages of a round, or a failure.
   struct Announcement {
     FrameKind kind{};
-    std::vector<std::string> messages;  // of a result
+    std::vector<std::string> messages;  // the messages of a result
   };
   [[nodiscard]] std::optional<Announcement> take_announcement();
 
   [[nodiscard]] const Status& broken() const { return broken_; }
-  [[nodiscard]] bool full() const { return size_ > 0 && come_count_ == size_; }
+  [[nodiscard]] bool full() const { return size_ > 0 && joined_count_ == size_; }
   [[nodiscard]] int size() const { return size_; }
-  // All have come and gone again: nobody can need the room any more.
+  // All ranks have joined and left, so no rank needs the session any more.
   [[nodiscard]] bool served() const { return full() && left_count_ == size_; }
-  // It broke because ranks were started wrongly, and some have not come to hear it.
-  [[nodiscard]] bool awaits_latecomers() const { return broken_.code() == Code::invalid_argument && callers_ < size_; }
-  // INT_MAX while nothing is being waited for.
+  // The session failed because ranks were started wrongly, and some ranks have not received the reason yet.
+  [[nodiscard]] bool awaits_late_ranks() const { return broken_.code() == Code::invalid_argument && hello_count_ < size_; }
+  // The time until the deadline or the warning; INT_MAX if the session waits for nothing.
   [[nodiscard]] int remaining_ms() const;
 
  private:
@@ -50,14 +55,19 @@ class RendezvousRoom final {
   [[nodiscard]] std::vector<Rank> absent(const std::vector<bool>& present) const;
   void finish_round();
 
+  [[nodiscard]] std::uint64_t waited_ms() const { return (monotonic_ns() - waits_since_ns_) / 1'000'000; }
+
   Deadline until_;
-  int size_ = 0;         // as the first member said
-  Rank first_rank_ = 0;  // who said it
-  int come_count_ = 0;
-  int callers_ = 0;  // those that were turned away among them
+  std::uint64_t late_ms_;
+  Deadline late_at_ = Deadline::never();  // valid from the first member to the warning
+  std::uint64_t waits_since_ns_ = 0;      // of the first member, or of the first message of the round
+  int size_ = 0;                          // as the first member stated it
+  Rank first_rank_ = 0;                   // the first member
+  int joined_count_ = 0;
+  int hello_count_ = 0;  // includes rejected ones
   int left_count_ = 0;
   int contributed_count_ = 0;
-  std::vector<bool> come_;
+  std::vector<bool> joined_;
   std::vector<bool> left_;
   std::vector<bool> contributed_;
   std::vector<std::string> messages_;

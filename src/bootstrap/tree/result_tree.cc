@@ -4,7 +4,7 @@ namespace seto {
 
 std::vector<Rank> tree_children(Rank rank, int size) {
   std::vector<Rank> children;
-  // Of a rank that is out of range none; the server will say so.
+  // A rank that is out of range has no children; the server rejects it.
   if (!has_tree(size) || rank < 0 || rank >= size) return children;
   const Rank first = kTreeTops + rank * kTreeFan;
   for (Rank child = first; child < first + kTreeFan && child < size; ++child) children.push_back(child);

@@ -14,14 +14,14 @@
 namespace seto {
 namespace {
 
-// As many as there are children, and one for each of them that tries several addresses: strangers beyond that wait, and a child
-// that they keep out asks the server.
-constexpr std::size_t kUnknownLimit = 2 * kTreeFan;
+// Twice the number of children, because a child may try several addresses at once. Further connections wait in the kernel's
+// queue; a child that waits there too long asks the server.
+constexpr std::size_t kPendingLimit = 2 * kTreeFan;
 constexpr std::uint64_t kPauseMs = 100;
 
 Claim claim_of(Rank child, std::uint64_t number) {
   Claim claim;
-  claim.purpose = static_cast<std::uint8_t>(GatheringPurpose::result_tree);
+  claim.purpose = static_cast<std::uint8_t>(RendezvousPurpose::result_tree);
   claim.caller_context = static_cast<std::uint64_t>(child);
   claim.attempt = number;
   return claim;
@@ -29,47 +29,47 @@ Claim claim_of(Rank child, std::uint64_t number) {
 
 }  // namespace
 
-TreeSeat TreeSeat::take(Place place, const NetworkChoice& network, Doors::Reach reach) {
-  TreeSeat seat;
-  seat.place_ = std::move(place);
-  seat.from_parent_ = FrameReader(result_limit(seat.place_.size));
-  const std::vector<Rank> children = tree_children(seat.place_.rank, seat.place_.size);
-  if (children.empty()) return seat;
-  auto doors = Doors::open(network, reach);
-  if (!doors.ok()) {
-    SETO_LOG(info, "rank %d hands no results on: %s", seat.place_.rank, std::string(doors.status().text()).c_str());
-    return seat;
+ResultTreeNode ResultTreeNode::create(Place place, const NetworkChoice& network, Listeners::Reach reach) {
+  ResultTreeNode node;
+  node.place_ = std::move(place);
+  node.from_parent_ = FrameReader(result_limit(node.place_.size));
+  const std::vector<Rank> children = tree_children(node.place_.rank, node.place_.size);
+  if (children.empty()) return node;
+  auto listeners = Listeners::open(network, reach);
+  if (!listeners.ok()) {
+    SETO_LOG(info, "rank %d forwards no results: %s", node.place_.rank, std::string(listeners.status().text()).c_str());
+    return node;
   }
-  seat.doors_ = std::move(doors).value();
-  for (const Rank child : children) seat.children_.try_emplace(child);
-  return seat;
+  node.listeners_ = std::move(listeners).value();
+  for (const Rank child : children) node.children_.try_emplace(child);
+  return node;
 }
 
-void TreeSeat::expect() {
+void ResultTreeNode::expect() {
   expecting_ = true;
-  parent_until_ = Deadline::after_ms(kPatienceMs);
+  parent_until_ = Deadline::after_ms(kParentTimeoutMs);
   if (parent_lost_ || parent_.valid() || call_) return;
-  if (parent_contact_.empty()) return lose_parent();
-  call_.emplace(parent_contact_, place_.key, claim_of(place_.rank, place_.number));
+  if (parent_address_.empty()) return lose_parent();
+  call_.emplace(parent_address_, place_.key, claim_of(place_.rank, place_.number));
   call_->begin(parent_until_);
 }
 
-std::optional<std::string> TreeSeat::take_result() {
+std::optional<std::string> ResultTreeNode::take_result() {
   if (result_) expecting_ = false;
   return std::exchange(result_, std::nullopt);
 }
 
-void TreeSeat::lose_parent() {
+void ResultTreeNode::lose_parent() {
   parent_lost_ = true;
   call_.reset();
   parent_.close();
 }
 
-void TreeSeat::hand_down(const std::string& body) {
+void ResultTreeNode::send_to_children(const std::string& body) {
   expecting_ = false;
   if (children_.empty()) return;
   frame_ = std::make_shared<const std::string>(encode_frame(FrameKind::tree_result, body));
-  serve_until_ = Deadline::after_ms(kPatienceMs);
+  serve_until_ = Deadline::after_ms(kParentTimeoutMs);
   for (auto& [rank, child] : children_) {
     child.served = false;
     child.offset = 0;
@@ -77,23 +77,23 @@ void TreeSeat::hand_down(const std::string& body) {
   advance();
 }
 
-bool TreeSeat::handed_down() const {
+bool ResultTreeNode::children_served() const {
   return std::all_of(children_.begin(), children_.end(),
                      [](const auto& entry) { return entry.second.served || entry.second.lost; });
 }
 
-void TreeSeat::orphaned(Rank child) {
+void ResultTreeNode::orphaned(Rank child) {
   const auto found = children_.find(child);
   if (found == children_.end()) return;
   found->second.lost = true;
   found->second.fd.close();
 }
 
-void TreeSeat::prepare(std::vector<pollfd>& entries) const {
-  if (welcomes()) {
-    for (const PrivateFd& door : doors_.sockets()) entries.push_back({door.get(), POLLIN, 0});
+void ResultTreeNode::prepare(std::vector<pollfd>& entries) const {
+  if (accepts_children()) {
+    for (const PrivateFd& listener : listeners_.sockets()) entries.push_back({listener.get(), POLLIN, 0});
   }
-  for (const Unknown& one : unknown_) {
+  for (const PendingChild& one : pending_) {
     entries.push_back({one.answer.fd(), static_cast<short>(one.answer.wants_to_write() ? POLLOUT : POLLIN), 0});
   }
   for (const auto& [rank, child] : children_) {
@@ -103,32 +103,33 @@ void TreeSeat::prepare(std::vector<pollfd>& entries) const {
   if (parent_.valid() && expecting_) entries.push_back({parent_.get(), POLLIN, 0});
 }
 
-int TreeSeat::wait_ms() const {
+int ResultTreeNode::wait_ms() const {
   int wait = call_ ? call_->wait_ms() : std::numeric_limits<int>::max();
   if (expecting_ && !parent_lost_) wait = std::min(wait, parent_until_.remaining_ms());
   if (!pause_until_.passed()) wait = std::min(wait, pause_until_.remaining_ms());
-  for (const Unknown& one : unknown_) wait = std::min(wait, one.until.remaining_ms());
-  return handed_down() ? wait : std::min(wait, serve_until_.remaining_ms());
+  for (const PendingChild& one : pending_) wait = std::min(wait, one.until.remaining_ms());
+  return children_served() ? wait : std::min(wait, serve_until_.remaining_ms());
 }
 
-void TreeSeat::advance() {
-  welcome_children();
-  hear_unknown();
+void ResultTreeNode::advance() {
+  accept_children();
+  read_pending();
   for (auto& [rank, child] : children_) {
     if (!child.served && !child.lost) serve(child);
   }
   advance_parent();
 }
 
-// Doors at which nobody is taken are not waited for either: whoever stands there would wake this thread for ever.
-bool TreeSeat::welcomes() const { return unknown_.size() < kUnknownLimit && pause_until_.passed(); }
+// While no connection can be accepted, the listeners are not polled either, because a connection in their queue would wake this
+// thread again and again.
+bool ResultTreeNode::accepts_children() const { return pending_.size() < kPendingLimit && pause_until_.passed(); }
 
-void TreeSeat::welcome_children() {
-  for (std::size_t door = 0; door < doors_.sockets().size(); ++door) {
-    while (welcomes()) {
-      Doors::Caller caller = doors_.accept(door);
+void ResultTreeNode::accept_children() {
+  for (std::size_t listener = 0; listener < listeners_.sockets().size(); ++listener) {
+    while (accepts_children()) {
+      Listeners::Caller caller = listeners_.accept(listener);
       if (caller.fd.valid()) {
-        unknown_.push_back({MemberAnswer(std::move(caller.fd)), Deadline::after_ms(kUnknownMs)});
+        pending_.push_back({IncomingHandshake(std::move(caller.fd)), Deadline::after_ms(kHandshakeMs)});
         continue;
       }
       if (errno == ECONNABORTED || errno == EINTR) continue;
@@ -138,28 +139,28 @@ void TreeSeat::welcome_children() {
   }
 }
 
-void TreeSeat::hear_unknown() {
-  for (Unknown& one : unknown_) {
-    const bool greeted = one.answer.greeted();
-    const MemberAnswer::Outcome outcome = one.answer.advance(place_.key);
-    if (outcome == MemberAnswer::Outcome::more) {
-      // A member may wait for a core of a crowded machine.
-      if (one.answer.greeted() && !greeted) one.until = Deadline::after_ms(kPatienceMs);
+void ResultTreeNode::read_pending() {
+  for (PendingChild& one : pending_) {
+    const bool key_known = one.answer.key_known();
+    const IncomingHandshake::Outcome outcome = one.answer.advance(place_.key);
+    if (outcome == IncomingHandshake::Outcome::more) {
+      // A member may wait for a core of a busy machine, so it gets more time.
+      if (one.answer.key_known() && !key_known) one.until = Deadline::after_ms(kParentTimeoutMs);
       if (one.until.passed()) one.answer.take_fd().close();
       continue;
     }
     PrivateFd fd = one.answer.take_fd();  // closed unless it is a child's
     const Claim& claim = one.answer.claim();
-    if (outcome == MemberAnswer::Outcome::gone || claim.attempt != place_.number) continue;
-    if (claim.purpose != static_cast<std::uint8_t>(GatheringPurpose::result_tree)) continue;
+    if (outcome == IncomingHandshake::Outcome::gone || claim.attempt != place_.number) continue;
+    if (claim.purpose != static_cast<std::uint8_t>(RendezvousPurpose::result_tree)) continue;
     const auto child = children_.find(static_cast<Rank>(claim.caller_context));
     if (child == children_.end() || child->second.lost || child->second.fd.valid()) continue;
     child->second.fd = std::move(fd);
   }
-  std::erase_if(unknown_, [](const Unknown& one) { return one.answer.fd() < 0; });
+  std::erase_if(pending_, [](const PendingChild& one) { return one.answer.fd() < 0; });
 }
 
-void TreeSeat::serve(Child& child) {
+void ResultTreeNode::serve(Child& child) {
   while (child.fd.valid() && !child.served) {
     const ssize_t sent =
         send(child.fd.get(), frame_->data() + child.offset, frame_->size() - child.offset, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -178,7 +179,7 @@ void TreeSeat::serve(Child& child) {
   child.fd.close();
 }
 
-void TreeSeat::advance_parent() {
+void ResultTreeNode::advance_parent() {
   if (parent_lost_) return;
   if (call_) {
     call_->advance();

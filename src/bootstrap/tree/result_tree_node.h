@@ -11,45 +11,46 @@
 
 #include "src/base/clock.h"
 #include "src/base/fork.h"
-#include "src/bootstrap/rendezvous/listeners.h"
 #include "src/bootstrap/rendezvous/frames.h"
 #include "src/bootstrap/rendezvous/incoming_handshake.h"
+#include "src/bootstrap/rendezvous/listeners.h"
 #include "src/bootstrap/rendezvous/outgoing_connection.h"
 
 namespace seto {
 
-// A rank's place in the tree by which results travel (tree.h): a link from its parent, made when it is first needed, and links to
-// its children. Links prove membership. Nothing here blocks, and nothing here is waited for beyond kPatienceMs: a child that
-// gets nothing asks the server. Driven by the thread that gathers. Without a tree it does nothing.
-class TreeSeat final {
+// A rank's node in the tree that distributes results (result_tree.h): a connection to its parent, made when it is first needed,
+// and the connections of its children, all authenticated. No function blocks, and no wait lasts longer than kParentTimeoutMs: a
+// child that gets no result asks the server. The thread that runs the round drives the node. Without a tree a node does nothing.
+class ResultTreeNode final {
  public:
-  static constexpr std::uint64_t kPatienceMs = 5'000;
-  // How long a connection may take to name the key, as at the rendezvous itself.
-  static constexpr std::uint64_t kUnknownMs = 2'000;
+  static constexpr std::uint64_t kParentTimeoutMs = 5'000;
+  // How long a connection may take to name the key, as at the server.
+  static constexpr std::uint64_t kHandshakeMs = 2'000;
 
   struct Place {
     Rank rank = 0;
     int size = 1;
-    std::uint64_t number = 0;  // of the init
+    std::uint64_t number = 0;  // number of the init
     Secret key;
   };
-  // Without descriptors for it the children are left to the server.
-  static TreeSeat take(Place place, const NetworkChoice& network, Doors::Reach reach);
+  // Without descriptors for listeners, the children get their results from the server.
+  static ResultTreeNode create(Place place, const NetworkChoice& network, Listeners::Reach reach);
 
-  [[nodiscard]] const Contact& contact() const { return doors_.contact(); }
-  void set_parent(Contact parent) { parent_contact_ = std::move(parent); }
+  [[nodiscard]] const RendezvousAddress& address() const { return listeners_.address(); }
+  void set_parent(RendezvousAddress parent) { parent_address_ = std::move(parent); }
 
-  // The round is complete, and its result comes from the parent.
+  // Called when the round is complete; the result will come from the parent.
   void expect();
-  // The body of the result's frame, once.
+  // Returns the body of the result's frame once.
   [[nodiscard]] std::optional<std::string> take_result();
-  // It will not come: the parent cannot be reached, has hung up, or was silent for too long since expect(). For good.
+  // The parent delivers nothing any more: it cannot be reached, has closed the connection, or has sent nothing for too long since
+  // expect().
   [[nodiscard]] bool parent_lost() const { return parent_lost_; }
 
-  void hand_down(const std::string& body);
-  // Every child has the result of hand_down(), or will not get it from here.
-  [[nodiscard]] bool handed_down() const;
-  // The child gets its results elsewhere from now on.
+  void send_to_children(const std::string& body);
+  // Every child has the result of send_to_children(), or will get it from the server.
+  [[nodiscard]] bool children_served() const;
+  // The server delivers to this child from now on.
   void orphaned(Rank child);
 
   void prepare(std::vector<pollfd>& entries) const;
@@ -59,33 +60,33 @@ class TreeSeat final {
  private:
   struct Child {
     PrivateFd fd;
-    std::size_t offset = 0;  // in the result
+    std::size_t offset = 0;  // bytes of the result already sent
     bool served = true;
     bool lost = false;
   };
 
-  struct Unknown {
-    MemberAnswer answer;
+  struct PendingChild {
+    IncomingHandshake answer;
     Deadline until;
   };
 
   void advance_parent();
   void lose_parent();
-  [[nodiscard]] bool welcomes() const;
-  void welcome_children();
-  void hear_unknown();
+  [[nodiscard]] bool accepts_children() const;
+  void accept_children();
+  void read_pending();
   void serve(Child& child);
 
   Place place_{};
-  Doors doors_;
-  std::vector<Unknown> unknown_;
-  Deadline pause_until_ = Deadline::after_ms(0);  // descriptors have run out
+  Listeners listeners_;
+  std::vector<PendingChild> pending_;
+  Deadline pause_until_ = Deadline::after_ms(0);  // no accept until then, because descriptors have run out
   std::map<Rank, Child> children_;
   std::shared_ptr<const std::string> frame_;
   Deadline serve_until_ = Deadline::never();
 
-  Contact parent_contact_;
-  std::optional<MemberCall> call_;
+  RendezvousAddress parent_address_;
+  std::optional<OutgoingConnection> call_;
   PrivateFd parent_;
   FrameReader from_parent_{0};
   std::optional<std::string> result_;

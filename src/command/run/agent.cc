@@ -23,7 +23,7 @@
 namespace seto::command {
 namespace {
 
-// What rank 0 takes is told in parts of this size, or once it has all.
+// Rank 0's consumption of input is reported in steps of this size, or when it has taken all.
 constexpr std::size_t kTakenStep = kInputWindow / 16;
 
 class Agent final : public RankEvents {
@@ -112,7 +112,7 @@ class Agent final : public RankEvents {
     return ranks_.start(assignment.program, assignment.ranks, Output::collected, input.from.get());
   }
 
-  // Whoever started this job cannot be heard any more, or should not be.
+  // The connection to the launcher is lost or must be given up.
   void lose() {
     if (std::exchange(lost_, true)) return;
     loop_.forget(STDIN_FILENO);
@@ -132,7 +132,7 @@ class Agent final : public RankEvents {
     (void)ranks_.abandon();
   }
 
-  // What a rank that reads no more does not get is taken too.
+  // Input that an ended rank will never read counts as taken.
   void tell_taken() {
     const std::size_t waiting = input_ == nullptr ? 0 : input_->waiting();
     const std::size_t taken = input_untold_ - waiting;
@@ -157,7 +157,7 @@ class Agent final : public RankEvents {
   Fd to_rank_;
   std::unique_ptr<Sink> input_;
   std::size_t input_untold_ = 0;
-  bool failing_ = false;  // a rank has failed, or was ended: what it leaves behind is ended too
+  bool failing_ = false;  // a rank has failed or was ended: the processes that it leaves behind are ended too
   Deadline until_ = Deadline::never();
   std::uint64_t grace_ms_ = 0;
   bool started_ = false;

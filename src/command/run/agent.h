@@ -2,8 +2,9 @@
 
 namespace seto::command {
 
-// On another host, started by a remote shell of `seto run`: runs the ranks that it is told over standard input, and says over
-// standard output what they write and how they end. Ends them when standard input does. Gives the exit status.
+// Runs the ranks of one host for `seto run`, whose remote shell starts it there. It receives ranks to run over standard input,
+// and reports their output and their ends over standard output. It ends the ranks when standard input closes. Returns the exit
+// status.
 int run_agent();
 
 }  // namespace seto::command

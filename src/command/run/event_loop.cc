@@ -23,7 +23,7 @@ void EventLoop::run_once(int timeout_ms) {
     if (entries[index].revents == 0) continue;
     const auto found = watched_.find(entries[index].fd);
     if (found == watched_.end() || found->second.generation != generations[index]) continue;
-    const std::function<void()> handler = found->second.handler;  // it may forget itself
+    const std::function<void()> handler = found->second.handler;  // a copy: the handler may remove itself
     handler();
   }
 }

@@ -19,7 +19,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-// A remote shell takes a name that begins with '-' for an option.
+// A remote shell would take a name that begins with '-' for an option.
 bool is_host(std::string_view text) {
   return !text.empty() && text.front() != '-' && text.find_first_of(" \t=,;&|<>'\"`$()") == std::string_view::npos;
 }
@@ -34,14 +34,14 @@ Result<HostSlots> parse_host(std::string_view text) {
     const std::size_t end = text.find(']');
     host = text.substr(1, end - 1);
     if (end + 1 < text.size()) slots = text.substr(text[end + 1] == ':' ? end + 2 : text.size());
-  } else if (std::count(text.begin(), text.end(), ':') == 1) {  // more of them: an address of IPv6
+  } else if (std::count(text.begin(), text.end(), ':') == 1) {  // more than one colon: an IPv6 address
     host = text.substr(0, text.find(':'));
     slots = text.substr(host.size() + 1);
   }
   HostSlots found{std::string(host), 0};
   const std::optional<std::uint64_t> count = slots ? parse_uint(*slots) : std::optional<std::uint64_t>(0);
   if (!is_host(host) || !count || *count > kMostSlots || (slots && *count == 0))
-    return failure(Code::invalid_argument, "'%.80s' is no host: write name or name:slots", std::string(text).c_str());
+    return failure(Code::invalid_argument, "'%.80s' is not a host: write name or name:slots", std::string(text).c_str());
   found.slots = static_cast<int>(*count);
   return found;
 }
@@ -58,11 +58,11 @@ Result<std::vector<HostSlots>> parse_each(std::string_view text, char separator)
     SETO_ASSIGN(HostSlots host, parse_host(item));
     hosts.push_back(std::move(host));
   }
-  if (hosts.empty()) return failure(Code::invalid_argument, "no host is named");
+  if (hosts.empty()) return failure(Code::invalid_argument, "the list names no host");
   return hosts;
 }
 
-// So that a host has one line to its ranks, however often it is named.
+// Merges repeated hosts, so that each host has one connection to its ranks.
 std::vector<HostSlots> merged(const std::vector<HostSlots>& hosts) {
   std::vector<HostSlots> once;
   for (const HostSlots& host : hosts) {

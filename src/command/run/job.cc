@@ -16,9 +16,9 @@
 namespace seto::command {
 namespace {
 
-constexpr int kTimedOut = 124;   // as timeout(1)
-constexpr int kCannotRun = 127;  // as a shell
-constexpr int kHostLost = 255;   // as ssh
+constexpr int kTimedOut = 124;   // as timeout(1) returns
+constexpr int kCannotRun = 127;  // as a shell returns
+constexpr int kHostLost = 255;   // as ssh returns
 
 }  // namespace
 
@@ -72,7 +72,7 @@ int Job::wait_ms() const { return std::min(phase_until_.remaining_ms(), timeout_
 
 void Job::look_at_deadlines() {
   if (timeout_.passed() && phase_ <= Phase::patient) {
-    say("not done after " + std::to_string(options_.timeout_ms / 1000) + " s (--timeout): ending it");
+    say("not finished after " + std::to_string(options_.timeout_ms / 1000) + " s (--timeout): ending it");
     code_ = kTimedOut;
     signal_all(SIGTERM);
     enter(Phase::terminating);
@@ -123,7 +123,7 @@ void Job::handle_signals() {
   reap();
 }
 
-// Once more: now.
+// A second ending signal kills at once.
 void Job::handle_ending(const signalfd_siginfo& info) {
   const int number = static_cast<int>(info.ssi_signo);
   if (phase_ >= Phase::terminating) return enter(Phase::killing);
@@ -156,7 +156,8 @@ void Job::ended(int rank, int wait_status) {
     ended_well_ = rank;
 }
 
-// Who misses a rank fails because of it; a program that left early and well is the cause that nobody sees.
+// A rank that waits for another fails because of it, so the cause may be a rank that ended early with status 0, which no other
+// message names.
 std::string Job::earlier_end() const {
   if (!ended_well_) return {};
   return ", after rank " + std::to_string(*ended_well_) + host_of(*ended_well_) + " had ended with status 0";
@@ -174,7 +175,7 @@ void Job::lost(const std::string& host, const std::set<int>& ranks, const std::s
   died("host " + host + " with " + std::to_string(ranks.size()) + " ranks is lost: " + reason, kHostLost);
 }
 
-// How those end that we have ended says nothing.
+// The exit status of a rank that the launcher ended carries no information.
 void Job::died(const std::string& what, int code) {
   if (phase_ >= Phase::terminating) return;
   code_ = std::max(code_, code);
@@ -185,7 +186,7 @@ void Job::died(const std::string& what, int code) {
 }
 
 void Job::throttle() {
-  if (out_.broken() && phase_ == Phase::running) {  // as a process that writes into a pipe without a reader
+  if (out_.broken() && phase_ == Phase::running) {  // as a process ends that writes to a pipe without a reader
     code_ = 128 + SIGPIPE;
     signal_all(SIGTERM);
     enter(Phase::terminating);
@@ -218,7 +219,7 @@ void Job::read_input() {
 
 void Job::say(const std::string& line) { error_.write("seto run: " + line + "\n"); }
 
-// A reader that takes its time gets everything; one that has been told to stop is not waited for.
+// A slow reader gets all output; after a request to stop, output is not waited for.
 void Job::finish() {
   if (phase_ != Phase::running) end_orphans(shells(), Deadline::after_ms(kUnkillableMs));
   while ((!out_.empty() && !out_.broken()) || (!error_.empty() && !error_.broken())) {
@@ -229,7 +230,7 @@ void Job::finish() {
     }
     loop_.run_once(-1);
   }
-  // The shells of other hosts end with their agents.
+  // The remote shells end with their agents.
   const Deadline until = Deadline::after_ms(phase_ == Phase::running ? options_.grace_ms : kUnkillableMs);
   while (!until.passed() && std::any_of(remote_.begin(), remote_.end(), [](const auto& host) { return host->shell_runs(); }))
     loop_.run_once(until.remaining_ms());

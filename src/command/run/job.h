@@ -23,24 +23,26 @@ struct JobOptions {
   RankProgram program;
   std::vector<Placement> placements;
   RemoteShell shell;
-  std::set<std::string> here;  // hosts that are this machine
+  std::set<std::string> here;  // names of this machine
   Output output = Output::collected;
   Prefix prefix = Prefix::plain;
-  std::uint64_t timeout_ms = 0;  // 0: none
+  std::uint64_t timeout_ms = 0;  // 0: no timeout
   std::uint64_t grace_ms = 5'000;
 };
 
-// How long ranks may go on after one has died: theirs is the better message, since it says what they were doing.
+// How long the other ranks may run after one has died. Their own error messages are better, because they state what the ranks
+// were doing.
 inline constexpr std::uint64_t kPatienceMs = 1'000;
 
-// The ranks of a job from their start to the last one's end.
+// The ranks of a job, from the start to the end of the last one.
 class Job final : public RankEvents, public HostEvents {
  public:
   Job(JobOptions options, Signals signals);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // The exit status: that of the worst rank among those that ended before we ended any, 128 + signal, 124 at the timeout.
+  // Returns the exit status: that of the worst rank among those that ended before the launcher ended any; 128 + signal; 124 at
+  // the timeout.
   int run();
 
   void wrote(int rank, Stream stream, std::string_view bytes) override;
@@ -79,13 +81,13 @@ class Job final : public RankEvents, public HostEvents {
   Lines lines_;
   LocalRanks local_;
   std::vector<std::unique_ptr<RemoteRanks>> remote_;
-  RemoteRanks* reads_input_ = nullptr;  // the host of rank 0, if it is another one, until our input ends
+  RemoteRanks* reads_input_ = nullptr;  // the host of rank 0, if it is remote, until the input of this process ends
   bool input_watched_ = false;
   Phase phase_ = Phase::running;
   Deadline phase_until_ = Deadline::never();
   Deadline timeout_;
   int code_ = 0;
-  std::optional<int> ended_well_;  // the first rank that did
+  std::optional<int> ended_well_;  // the first rank that ended with status 0
 };
 
 }  // namespace seto::command

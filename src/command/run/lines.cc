@@ -5,7 +5,7 @@
 namespace seto::command {
 namespace {
 
-// Those that can be read on dark and on light ground.
+// Colours that are readable on dark and on light backgrounds.
 constexpr std::array<std::string_view, 6> kColours = {"\033[32m", "\033[33m", "\033[34m", "\033[35m", "\033[36m", "\033[31m"};
 constexpr std::string_view kPlain = "\033[0m";
 

@@ -10,19 +10,19 @@ namespace seto::command {
 
 enum class Stream : std::uint8_t { output, error };
 
-// What ranks write, in pieces as they come, as whole lines with the rank before each. A longer line is cut there.
+// Assembles the output of ranks into whole lines with the rank as prefix. A longer line is cut at this limit.
 inline constexpr std::size_t kLineLimit = 65'536;
 
 enum class Prefix : std::uint8_t { none, plain, coloured };
 
 class Lines final {
  public:
-  // `ranks`: so that prefixes have one width.
+  // `ranks` fixes the width of the prefixes.
   Lines(Prefix prefix, int ranks);
 
-  // The lines that are whole now.
+  // Returns the lines that are complete now.
   [[nodiscard]] std::string add(int rank, Stream stream, std::string_view bytes);
-  // The rest of a rank that has ended, with an end of line.
+  // Returns the rest of an ended rank's output, with a newline.
   [[nodiscard]] std::string finish(int rank, Stream stream);
 
  private:

@@ -15,7 +15,7 @@ namespace seto::command {
 namespace {
 
 constexpr std::size_t kReadSize = 65'536;
-// What is read of a rank that has ended; a child that it left may go on writing.
+// Limit on the output that is read after a rank has ended; a child that it left may continue to write.
 constexpr std::size_t kRestLimit = std::size_t{1} << 20;
 
 std::vector<std::string> names_of_rank(const RankProgram& program, int rank, std::size_t local_rank, std::size_t local_ranks) {
@@ -34,7 +34,7 @@ Status LocalRanks::start(const RankProgram& program, const std::vector<int>& ran
   std::vector<std::string> common = program.variables;
   const std::vector<std::string> own = names_of_rank(program, 0, 0, 0);
   common.insert(common.end(), own.begin(), own.end());
-  common = environment_with(common);  // the same number of variables for each rank
+  common = environment_with(common);  // so that each rank has the same number of variables
   SpawnOptions options;
   options.arguments = program.arguments;
   options.directory = program.directory;

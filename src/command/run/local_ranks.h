@@ -17,10 +17,10 @@
 
 namespace seto::command {
 
-// Where the output of ranks goes: to us, or where ours goes.
+// Where the output of ranks goes: to this process, or to its own output.
 enum class Output : unsigned char { collected, inherited };
 
-// A process that lives so long after SIGKILL is in the kernel's hands, and nobody waits for it.
+// A process that lives this long after SIGKILL hangs in the kernel; it is no longer waited for.
 inline constexpr std::uint64_t kUnkillableMs = 2'000;
 
 // The ranks of a job that are children of this process.
@@ -31,13 +31,13 @@ class LocalRanks final {
   LocalRanks& operator=(const LocalRanks&) = delete;
   ~LocalRanks();
 
-  // Rank 0 reads from `input`, the others from nothing. On failure those that run already are still to be ended.
+  // Rank 0 reads from `input`, the others from /dev/null. After a failure the ranks that already run must still be ended.
   [[nodiscard]] Status start(const RankProgram& program, const std::vector<int>& ranks, Output output, int input);
   void signal(int number);
   // True if the process was one of these ranks.
   bool reaped(pid_t process, int wait_status);
 
-  // Those that SIGKILL did not end, which are none of ours from here on.
+  // Returns the ranks that SIGKILL did not end, and stops tracking them.
   std::set<int> abandon();
 
   void let(Flow flow);
@@ -47,7 +47,7 @@ class LocalRanks final {
  private:
   struct Child {
     int rank = 0;
-    std::array<Fd, 2> from;  // by stream; none: inherited, or at its end
+    std::array<Fd, 2> from;  // one for each stream; invalid: inherited, or at its end
   };
   void watch(pid_t process);
   void forget(const Child& child);

@@ -73,7 +73,7 @@ Result<std::optional<Message>> MessageReader::next() {
   if (unread_.size() - offset_ < sizeof head) return std::optional<Message>();
   std::memcpy(&head, unread_.data() + offset_, sizeof head);
   if (head.kind > static_cast<std::uint32_t>(Message::Kind::failed) || head.size > kMessageLimit)
-    return failure(Code::remote_error, "what comes over the remote shell are no messages of seto");
+    return failure(Code::remote_error, "the remote shell sent bytes that are not messages of seto");
   if (unread_.size() - offset_ < sizeof head + head.size) return std::optional<Message>();
   Message message{static_cast<Message::Kind>(head.kind), head.number, unread_.substr(offset_ + sizeof head, head.size)};
   offset_ += sizeof head + head.size;
@@ -108,7 +108,7 @@ Result<Assignment> decode_assignment(std::string_view bytes) {
   assignment.grace_ms = from.number();
   for (const std::string& text : from.texts()) assignment.ranks.push_back(static_cast<int>(parse_uint(text).value_or(0)));
   if (!from.right() || assignment.program.arguments.empty())
-    return failure(Code::remote_error, "what comes over the remote shell names no ranks to run");
+    return failure(Code::remote_error, "the remote shell sent an assignment without valid ranks");
   return assignment;
 }
 

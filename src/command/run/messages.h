@@ -11,36 +11,36 @@
 
 namespace seto::command {
 
-// What `seto run` and its agent on another host say to each other over a remote shell's standard input and output.
+// A message between `seto run` and its agent on another host, over the remote shell's standard input and output.
 struct Message {
   enum class Kind : std::uint32_t {
-    // To the agent.
-    start,   // body: of encode(Assignment)
-    signal,  // number
+    // To the agent:
+    start,   // body: encode(Assignment)
+    signal,  // number: the signal
     input,   // body: for rank 0
     input_end,
-    // From it.
+    // From the agent:
     output,  // rank, body
     error,   // rank, body
     ended,   // rank; body: wait status as text
-    taken,   // body: how many more bytes of its input rank 0 has taken, as text
-    failed,  // body: why it cannot start its ranks
+    taken,   // body: number of further input bytes that rank 0 has taken, as text
+    failed,  // body: why the ranks cannot be started
   };
   Kind kind = Kind::start;
   std::int32_t number = 0;  // a rank or a signal
   std::string body;
 };
 inline constexpr std::size_t kMessageLimit = std::size_t{1} << 22;
-// Of rank 0's input, what may be on its way: 4 MiB fill a link of 100 MB/s and 40 ms.
+// Limit on rank 0's input in flight: 4 MiB fill a link of 100 MB/s and 40 ms.
 inline constexpr std::size_t kInputWindow = std::size_t{4} << 20;
 
 std::string encode(Message::Kind kind, int number, std::string_view body);
 
-// Cuts a stream into messages.
+// Splits a byte stream into messages.
 class MessageReader final {
  public:
   void append(std::string_view bytes) { unread_.append(bytes); }
-  // None yet; a failure where these are no messages.
+  // The next message; none yet; or a failure if the bytes are no messages.
   Result<std::optional<Message>> next();
 
  private:
@@ -48,7 +48,7 @@ class MessageReader final {
   std::size_t offset_ = 0;
 };
 
-// The ranks that an agent runs.
+// The ranks that an agent has to run.
 struct Assignment {
   RankProgram program;
   std::vector<int> ranks;
@@ -57,7 +57,7 @@ struct Assignment {
 std::string encode(const Assignment& assignment);
 Result<Assignment> decode_assignment(std::string_view bytes);
 
-// What an agent says first, before messages; whatever stands before it was written by the shell's start-up files.
+// The first bytes that an agent writes. Anything before them was written by the shell's start-up files.
 std::string agent_greeting();
 inline constexpr std::string_view kGreetingMark = "\001seto agent ";
 

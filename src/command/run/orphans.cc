@@ -21,10 +21,10 @@
 namespace seto::command {
 namespace {
 
-// Where this kernel has no descriptors of processes.
+// Polling interval on kernels without pidfd.
 constexpr int kLookAgainMs = 10;
 
-// Of /proc/N/stat: "N (name) state parent ...", where the name may hold anything.
+// Parses /proc/N/stat: "N (name) state parent ...", where the name may contain anything.
 bool is_child(const std::string& process) {
   std::ifstream file("/proc/" + process + "/stat");
   const std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -32,7 +32,7 @@ bool is_child(const std::string& process) {
   return end != std::string::npos && text.substr(end + 4).starts_with(std::to_string(getpid()) + " ");
 }
 
-// Not from /proc/N/task/N/children: not every kernel has it, and it may leave children out while others end.
+// /proc/N/task/N/children is not used: not every kernel has it, and it may leave children out while others end.
 std::vector<pid_t> children() {
   std::vector<pid_t> found;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc"), closedir);
@@ -55,7 +55,7 @@ bool ends(pid_t child, Deadline until) {
 
 }  // namespace
 
-// Once a child is waited for, its own children are ours.
+// Once a child has been waited for, its own children become children of this process.
 void end_orphans(const std::set<pid_t>& keep, Deadline until) {
   while (true) {
     std::vector<pid_t> orphans = children();

@@ -8,8 +8,8 @@
 
 namespace seto::command {
 
-// Ends what processes of a job left behind, however deep, and waits for it: children of this process, which is the reaper of its
-// descendants, but for those to keep. What cannot be ended by then stays.
+// Ends all remaining descendants of a job, and waits for them. This process is their reaper, so they become its children; `keep`
+// lists the children to spare. A process that cannot be ended by the deadline is left.
 void end_orphans(const std::set<pid_t>& keep, Deadline until);
 
 }  // namespace seto::command

@@ -8,24 +8,24 @@
 
 namespace seto::command {
 
-// While nobody takes what ranks write, they wait.
+// held: output is not read, so the ranks block in their writes.
 enum class Flow : unsigned char { open, held };
 
-// What the ranks of a job do, wherever they run.
+// Events of the ranks of a job, local or remote.
 class RankEvents {
  public:
   virtual ~RankEvents() = default;
   virtual void wrote(int rank, Stream stream, std::string_view bytes) = 0;
-  // After all that it wrote. As waitpid(2) has it.
+  // Called after all output of the rank. `wait_status` as waitpid(2) returns it.
   virtual void ended(int rank, int wait_status) = 0;
 };
 
-// What every rank runs.
+// The program that every rank runs.
 struct RankProgram {
   std::vector<std::string> arguments;
-  std::vector<std::string> variables;  // "NAME=value", in the place of those of the machine it runs on
-  std::string directory;               // empty: the present one
-  std::string root;                    // SETO_ROOT. Secret: it proves who belongs to the job
+  std::vector<std::string> variables;  // "NAME=value"; replace variables of the machine on which the rank runs
+  std::string directory;               // empty: the current directory
+  std::string root;                    // SETO_ROOT. Secret: it proves membership of the job
   int ranks = 1;
 };
 

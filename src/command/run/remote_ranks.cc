@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kNoiseLimit = std::size_t{1} << 20;
 constexpr std::size_t kRemarkSize = 4096;
 
-constexpr char kNoTalk[] = "cannot talk to a remote shell";
+constexpr char kNoTalk[] = "cannot create the pipes to a remote shell";
 
 }  // namespace
 
@@ -104,7 +104,7 @@ bool RemoteRanks::read_messages() {
   const ssize_t got = read(from_.get(), bytes.data(), bytes.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
   if (got <= 0) {
-    loop_.forget(from_.get());  // the end of the shell says why
+    loop_.forget(from_.get());  // the end of the shell will give the reason
     return false;
   }
   take_in({bytes.data(), static_cast<std::size_t>(got)});
@@ -143,7 +143,7 @@ void RemoteRanks::take_greeting() {
   const std::size_t begin = before_greeting_.find(kGreetingMark);
   const std::size_t end = begin == std::string::npos ? begin : before_greeting_.find('\n', begin);
   if (end == std::string::npos) {
-    if (before_greeting_.size() > kNoiseLimit) give_up("the remote shell writes, but no agent of seto greets");
+    if (before_greeting_.size() > kNoiseLimit) give_up("the remote shell writes text, but the agent of seto does not start");
     return;
   }
   if (begin > 0) hosts_.remark(host_, std::string_view(before_greeting_).substr(0, begin));
@@ -151,7 +151,7 @@ void RemoteRanks::take_greeting() {
   if (greeting != agent_greeting()) {
     const std::string theirs = greeting.substr(kGreetingMark.size(), greeting.size() - kGreetingMark.size() - 1);
     const std::string ours = agent_greeting().substr(kGreetingMark.size());
-    return give_up("it has seto " + theirs + ", here it is " + ours.substr(0, ours.size() - 1));
+    return give_up("that host has seto " + theirs + ", this one has " + ours.substr(0, ours.size() - 1));
   }
   greeted_ = true;
   reader_.append(std::string_view(before_greeting_).substr(end + 1));
@@ -174,12 +174,12 @@ void RemoteRanks::handle(const Message& message) {
     case Message::Kind::failed:
       return give_up(message.body);
     default:
-      return give_up("its agent speaks out of turn");
+      return give_up("its agent sent an unexpected message");
   }
 }
 
-// Other ranks of it may go on there: without its standard input the agent ends them. Whoever is at the other end of its output
-// may write without end.
+// Other ranks may still run on that host: the agent ends them when its standard input closes. Its output is no longer read,
+// because it may never end.
 void RemoteRanks::give_up(const std::string& reason) {
   const std::set<int> ranks = std::exchange(running_, {});
   if (sink_ != nullptr) sink_.reset();

@@ -17,24 +17,24 @@
 
 namespace seto::command {
 
-// How another host is reached: the words of the remote shell, to which the host's name and those of the agent are added.
+// How another host is reached: the words of the remote shell, followed by the host's name and the agent's command line.
 struct RemoteShell {
   std::vector<std::string> words;  // "ssh"
-  std::string seto;                // where the command lies there
+  std::string seto;                // path of the command on that host
 };
 
-// What happens to a host rather than to one of its ranks.
+// Events that concern a whole host.
 class HostEvents {
  public:
   virtual ~HostEvents() = default;
-  // A line of the remote shell itself, or of the start-up files there.
+  // A line that the remote shell itself, or a start-up file of that host, has written.
   virtual void remark(const std::string& host, std::string_view line) = 0;
-  // Ranks that will never be heard of again, and why.
+  // These ranks are lost, with the reason.
   virtual void lost(const std::string& host, const std::set<int>& ranks, const std::string& reason) = 0;
 };
 
-// The ranks of a job on another host, through an agent there that a remote shell has started. What is secret goes over the
-// shell's standard input.
+// The ranks of a job on another host, through an agent that a remote shell started there. Secrets are sent over the shell's
+// standard input.
 class RemoteRanks final {
  public:
   RemoteRanks(EventLoop& loop, RankEvents& ranks, HostEvents& hosts, std::string host)
@@ -47,14 +47,14 @@ class RemoteRanks final {
   void signal(int number);
   void input(std::string_view bytes);
   void input_end();
-  // False while rank 0 has enough to read, and where it is gone.
+  // False while rank 0 has enough unread input, or has ended.
   [[nodiscard]] bool wants_input() const { return holds(0) && input_on_its_way_ < kInputWindow; }
-  // True if the process was this host's remote shell.
+  // True if the process was the remote shell of this host.
   bool reaped(pid_t process, int wait_status);
-  // Of the remote shell, whatever goes on there: the agent ends its ranks when it loses us.
+  // Kills the remote shell; the agent ends its ranks when it loses the connection.
   void kill_shell();
 
-  // Its ranks, and the shell with them.
+  // Stops tracking the ranks and the shell.
   void abandon();
 
   void let(Flow flow);

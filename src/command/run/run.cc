@@ -38,7 +38,8 @@ std::string own_path() {
 
 Result<std::vector<Placement>> placements_of(const RunOptions& options) {
   if (options.hosts.empty() && options.host_file.empty()) {
-    if (options.ranks == 0) return failure(Code::invalid_argument, "how many ranks? Give -n N, or --hosts with slots");
+    if (options.ranks == 0)
+      return failure(Code::invalid_argument, "the number of ranks is missing: give -n N, or --hosts with slots");
     return place_ranks({{std::string(kHere), 0}}, options.ranks);
   }
   std::vector<HostSlots> hosts;
@@ -57,7 +58,7 @@ Status set_variable(std::vector<std::string>& variables, const std::string& give
   const std::string name = given.substr(0, given.find('='));
   if (name.empty()) return failure(Code::invalid_argument, "--env %s: write NAME=VALUE, or NAME", given.c_str());
   for (const std::string_view own : kSetHere)
-    if (name == own) return failure(Code::invalid_argument, "--env %s: seto run sets it itself", name.c_str());
+    if (name == own) return failure(Code::invalid_argument, "--env %s: seto run sets this variable itself", name.c_str());
   std::erase_if(variables, [&](const std::string& other) { return other.substr(0, other.find('=')) == name; });
   const char* const value = std::getenv(name.c_str());
   if (name.size() < given.size()) {
@@ -68,7 +69,7 @@ Status set_variable(std::vector<std::string>& variables, const std::string& give
   return {};
 }
 
-// On every host: our settings, and what the user names.
+// The variables that are set on every host: the SETO_* variables of this process, and those that the user names.
 Result<std::vector<std::string>> variables_of(const RunOptions& options) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -107,7 +108,7 @@ std::vector<std::string> words_of(const std::string& text) {
 
 Result<JobOptions> job_of(const RunOptions& options) {
   JobOptions job;
-  if (options.program.empty()) return failure(Code::invalid_argument, "what shall the ranks run? Name it after --");
+  if (options.program.empty()) return failure(Code::invalid_argument, "the program is missing: write it after --");
   SETO_ASSIGN(job.placements, placements_of(options));
   job.program.arguments = options.program;
   SETO_ASSIGN(job.program.variables, variables_of(options));

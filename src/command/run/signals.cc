@@ -9,7 +9,7 @@
 namespace seto::command {
 
 Result<Signals> Signals::take_over() {
-  // Numbers 0 to 2 are ours: no pipe may get one of them.
+  // Opens descriptors 0 to 2 if they are closed, so that no pipe gets one of these numbers.
   for (int number = 0; number <= 2; ++number)
     if (fcntl(number, F_GETFD) < 0 && open("/dev/null", O_RDWR) != number)
       return system_failure(Code::unavailable, "standard stream %d is closed", number);

@@ -9,8 +9,8 @@
 
 namespace seto::command {
 
-// Signals of this process as a descriptor: those that end it, those that it hands on, and the ends of children. They are blocked
-// from here on; threads made later inherit that. Descendants that lose their parent become children of this process.
+// Receives signals through a descriptor: those that end the job, those that are forwarded, and SIGCHLD. The signals are blocked
+// from here on, also in threads made later. Orphaned descendants become children of this process.
 class Signals final {
  public:
   static Result<Signals> take_over();
@@ -24,9 +24,9 @@ class Signals final {
   Fd fd_;
 };
 
-// SIGINT, SIGTERM and the like, which a user means for the job as a whole.
+// True for SIGINT, SIGTERM and other signals that are meant for the whole job.
 bool ends_job(int number);
-// From the keyboard: the terminal has sent it to every process in the foreground.
+// True if the terminal sent it: then every process in the foreground has received it.
 bool from_terminal(const signalfd_siginfo& info);
 
 }  // namespace seto::command

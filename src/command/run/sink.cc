@@ -17,7 +17,7 @@ void Sink::write(std::string_view bytes) {
   flush();
 }
 
-// A pipe that poll calls writable takes PIPE_BUF bytes without blocking.
+// A pipe that poll() reports as writable accepts PIPE_BUF bytes without blocking.
 void Sink::flush() {
   while (!empty() && !broken_) {
     pollfd entry{fd_, POLLOUT, 0};

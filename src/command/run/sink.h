@@ -7,7 +7,8 @@
 
 namespace seto::command {
 
-// Writes to a descriptor that others may share, so that it stays blocking, without ever blocking: what does not fit waits here.
+// Writes without blocking to a descriptor that stays in blocking mode, because other processes may share it. Bytes that do not
+// fit are buffered.
 class Sink final {
  public:
   Sink(EventLoop& loop, int fd) : loop_(loop), fd_(fd) {}
@@ -16,14 +17,14 @@ class Sink final {
   Sink& operator=(const Sink&) = delete;
 
   void write(std::string_view bytes);
-  // Blocks until all is written, the reader is gone, or so much time has passed.
+  // Blocks until all is written, the reader is gone, or the time has passed.
   void flush_within(int timeout_ms);
 
-  // More waits than whoever produces it should go on with.
+  // More is buffered than the producer should add to.
   [[nodiscard]] bool full() const { return waiting() > kEnough; }
   [[nodiscard]] bool empty() const { return waiting() == 0; }
   [[nodiscard]] std::size_t waiting() const { return waiting_.size() - offset_; }
-  // Nobody reads any more: what is written is dropped.
+  // There is no reader any more; output is dropped.
   [[nodiscard]] bool broken() const { return broken_; }
 
  private:

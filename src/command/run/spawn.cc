@@ -23,8 +23,8 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
 
 bool put_in_place(int from, int to) { return from < 0 || from == to || dup2(from, to) == to; }
 
-// Runs in the memory of the parent, which stands still meanwhile: nothing but system calls. `failure` closes where all is well,
-// else it says the error: a sanitizer makes a fork of this, and then nothing else is shared.
+// Runs in the memory of the parent, which is suspended meanwhile: system calls only. On success `failure` is closed by exec,
+// otherwise the errno is written to it. Shared memory is not used for that, because a sanitizer turns vfork into fork.
 [[noreturn]] void become(const SpawnOptions& options, char* const* arguments, char* const* environment, pid_t parent,
                          int failure) {
   sigset_t none;

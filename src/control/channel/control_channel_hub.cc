@@ -1,4 +1,4 @@
-#include "src/control/wire_hub.h"
+#include "src/control/channel/control_channel_hub.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -14,106 +14,108 @@
 
 namespace seto {
 
-Result<std::unique_ptr<WireHub>> WireHub::create(ControlThread& control, FrontDoor& door, const LivenessSettings& settings) {
-  std::unique_ptr<WireHub> hub(new WireHub(control, door));
-  WireHub* const raw = hub.get();
-  SETO_ASSIGN(raw->pulse_, Pulse::create(control, settings, [raw] { raw->beat(); }));
-  raw->call_ = PrivateFd(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
-  if (!raw->call_.valid()) return socket_failure("cannot keep control connections");
-  SETO_ASSIGN(raw->called_, control.add(raw->call_.get(), EPOLLIN, [raw](std::uint32_t) { raw->attend(); }));
-  door.greet(kPurposeControl, [raw](const VisitKey& caller, PrivateFd socket) { raw->welcome(caller, std::move(socket)); });
-  door.hear_declines([raw](AttemptId attempt, ContextId mine, const Status& reason) { raw->decline(attempt, mine, reason); });
+Result<std::unique_ptr<ControlChannelHub>> ControlChannelHub::create(ControlThread& control, TcpConnector& connector,
+                                                                     const LivenessSettings& settings) {
+  std::unique_ptr<ControlChannelHub> hub(new ControlChannelHub(control, connector));
+  ControlChannelHub* const raw = hub.get();
+  SETO_ASSIGN(raw->heartbeat_timer_, HeartbeatTimer::create(control, settings, [raw] { raw->beat(); }));
+  raw->wakeup_ = PrivateFd(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+  if (!raw->wakeup_.valid()) return socket_failure("cannot keep control connections");
+  SETO_ASSIGN(raw->wakeup_watch_, control.add(raw->wakeup_.get(), EPOLLIN, [raw](std::uint32_t) { raw->handle_attention(); }));
+  connector.set_accept_handler(
+      kPurposeControl, [raw](const ConnectKey& caller, PrivateFd socket) { raw->on_accepted(caller, std::move(socket)); });
+  connector.on_decline([raw](AttemptId attempt, ContextId mine, const Status& reason) { raw->decline(attempt, mine, reason); });
   return hub;
 }
 
-WireHub::~WireHub() {
+ControlChannelHub::~ControlChannelHub() {
   if (generation_ != fork_generation()) return;
-  door_.hear_declines({});
-  door_.greet(kPurposeControl, {});
+  connector_.on_decline({});
+  connector_.set_accept_handler(kPurposeControl, {});
   {
-    std::map<Union, std::shared_ptr<TcpWire>> proposed;
+    std::map<ContextPair, std::shared_ptr<TcpControlChannel>> proposed;
     std::unique_lock lock(mutex_);
     proposed.swap(proposed_);
     lock.unlock();
   }
   {
-    // The control thread may be the last that holds one, in a handler.
+    // The control thread may hold the last reference to a channel, in a handler.
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return alive_ == 0; });
   }
-  called_.remove();
-  pulse_.reset();
+  wakeup_watch_.remove();
+  heartbeat_timer_.reset();
   std::deque<Lingering> lingering;  // its handlers take the mutex
   const std::lock_guard lock(mutex_);
   lingering.swap(lingering_);
 }
 
-void WireHub::made() {
+void ControlChannelHub::channel_created() {
   const std::lock_guard lock(mutex_);
   ++alive_;
 }
 
-// Notified under the lock: who waits for it may destroy this.
-void WireHub::gone() {
+// Notifies under the lock, because the waiting thread may destroy this object afterwards.
+void ControlChannelHub::channel_destroyed() {
   const std::lock_guard lock(mutex_);
   --alive_;
   changed_.notify_all();
 }
 
-void WireHub::enter(const std::shared_ptr<TcpWire>& wire) {
+void ControlChannelHub::add_channel(const std::shared_ptr<TcpControlChannel>& channel) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(wires_, [](const auto& one) { return one.expired(); });
-  if (wires_.empty()) pulse_->start();
-  wires_.push_back(wire);
+  std::erase_if(channels_, [](const auto& one) { return one.expired(); });
+  if (channels_.empty()) heartbeat_timer_->start();
+  channels_.push_back(channel);
 }
 
-void WireHub::needs_attention(std::weak_ptr<TcpWire> wire) {
+void ControlChannelHub::needs_attention(std::weak_ptr<TcpControlChannel> channel) {
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(wire));
+    waiting_.push_back(std::move(channel));
   }
-  static_cast<void>(eventfd_write(call_.get(), 1));
+  static_cast<void>(eventfd_write(wakeup_.get(), 1));
 }
 
-void WireHub::attend() {
+void ControlChannelHub::handle_attention() {
   eventfd_t calls = 0;
-  static_cast<void>(eventfd_read(call_.get(), &calls));
-  std::vector<std::weak_ptr<TcpWire>> waiting;
+  static_cast<void>(eventfd_read(wakeup_.get(), &calls));
+  std::vector<std::weak_ptr<TcpControlChannel>> waiting;
   {
     const std::lock_guard lock(mutex_);
     waiting.swap(waiting_);
   }
   for (const auto& weak : waiting)
-    if (const auto wire = weak.lock()) wire->attend();
+    if (const auto channel = weak.lock()) channel->handle_attention();
 }
 
-void WireHub::beat() {
-  std::vector<std::shared_ptr<TcpWire>> wires;
+void ControlChannelHub::beat() {
+  std::vector<std::shared_ptr<TcpControlChannel>> channels;
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(wires_, [](const auto& one) { return one.expired(); });
-    if (wires_.empty()) pulse_->stop();
-    for (const auto& weak : wires_)
-      if (auto wire = weak.lock()) wires.push_back(std::move(wire));
+    std::erase_if(channels_, [](const auto& one) { return one.expired(); });
+    if (channels_.empty()) heartbeat_timer_->stop();
+    for (const auto& weak : channels_)
+      if (auto channel = weak.lock()) channels.push_back(std::move(channel));
   }
-  for (const auto& wire : wires)
-    if (wire->live()) wire->beat();
+  for (const auto& channel : channels)
+    if (channel->live()) channel->beat();
 }
 
-// Whoever waits for an agreement on it waits in vain.
-void WireHub::ended(const TcpWire& wire) {
-  std::vector<std::shared_ptr<TcpWire>> dropped;
+// Drops the proposals on this channel and wakes the threads that wait for an answer on it.
+void ControlChannelHub::ended(const TcpControlChannel& channel) {
+  std::vector<std::shared_ptr<TcpControlChannel>> dropped;
   const std::lock_guard lock(mutex_);
   for (auto entry = proposed_.begin(); entry != proposed_.end();) {
-    const bool its = entry->second.get() == &wire;
+    const bool its = entry->second.get() == &channel;
     if (its) dropped.push_back(std::move(entry->second));
     entry = its ? proposed_.erase(entry) : std::next(entry);
   }
   changed_.notify_all();
 }
 
-// So many at most; who waits longest is closed at once, and its peer may take the end for a death.
-void WireHub::linger(PrivateFd socket) {
+// Keeps kLingeringLimit sockets at most. Beyond it the oldest is closed at once, and its peer may take the close for a death.
+void ControlChannelHub::linger(PrivateFd socket) {
   constexpr std::size_t kLingeringLimit = 64;
   shutdown(socket.get(), SHUT_WR);
   Lingering one;

@@ -9,56 +9,57 @@
 #include <string_view>
 
 #include "src/base/result.h"
-#include "src/control/network/tcp_connector.h"
 #include "src/control/channel/message_handlers.h"
 #include "src/control/liveness/peer_liveness.h"
+#include "src/control/network/tcp_connector.h"
 
 namespace seto {
 
-// Of one news, or one answer.
-inline constexpr std::size_t kNewsLimit = 4'000;
+// The longest message or answer.
+inline constexpr std::size_t kMessageLimit = 4'000;
 
-// The control connection to another process of the job, shared by all who talk to it. The control thread drives it; all calls
-// from any thread, none blocks. Lives while somebody holds it; its end is told to the other side, which then does not take it for
-// dead.
-class Wire {
+// The control connection to another process of the job, shared by all communicators that use it. The control thread drives it.
+// All functions may be called from any thread, and none blocks. It is open while a shared_ptr to it exists; when it closes, it
+// tells the peer, so that the peer does not take the close for a death.
+class ControlChannel {
  public:
-  virtual ~Wire() = default;
+  virtual ~ControlChannel() = default;
 
-  // The other process has ended, or has given no sign of life for too long. Never goes back.
+  // True once the other process has ended or was silent for too long; never becomes false again.
   [[nodiscard]] virtual const std::atomic<bool>& dead() const = 0;
   // "its process has ended", "its process gave no sign of life for 5.0 s (SETO_LIVENESS_TIMEOUT_MS)", ...; empty while it lives.
   [[nodiscard]] virtual std::string why() const = 0;
 
-  // In place until destroyed, which waits for the callback to end (unless that is who destroys it).
+  // Keeps a callback registered. The destructor waits for the callback to end (unless the callback itself destroys it).
   class OnDeath {
    public:
     virtual ~OnDeath() = default;
   };
-  // Called once, on the control thread, no lock held; soon, if it is dead already.
+  // Calls back once, on the control thread with no lock held; soon, if the process is dead already.
   [[nodiscard]] virtual std::unique_ptr<OnDeath> on_death(std::function<void()> callback) = 0;
 
-  // Has the mailbox (key, to_member) of the other process say its answer to the mailbox (key, from_member) of this one. Where
-  // much waits to be sent, a question or its answer is dropped: ask again.
+  // Asks the handler (key, to_member) of the other process to send its answer to the handler (key, from_member) of this one. An
+  // ask or its answer is dropped if too many bytes wait to be sent: ask again.
   virtual void ask(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member) = 0;
-  // To the mailbox (key, to_member) of the other process; at most kNewsLimit bytes. In order.
-  virtual void news(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member, std::string_view bytes) = 0;
+  // Sends at most kMessageLimit bytes to the handler (key, to_member) of the other process. Messages arrive in order.
+  virtual void send_message(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member, std::string_view bytes) = 0;
 };
 
-// The wires of this process: one for each other process and key.
-class Wires {
+// The control channels of this process: one for each other process and key.
+class ControlChannels {
  public:
-  // Of the process's front door; the first caller's settings hold.
-  static Result<Wires*> of_process(FrontDoor& door, const LivenessSettings& settings);
-  // `door` and its control thread outlive the result, which outlives its wires.
-  static Result<std::unique_ptr<Wires>> create(ControlThread& control, FrontDoor& door, const LivenessSettings& settings);
-  virtual ~Wires() = default;
+  // The one of this process. The settings of the first call are used.
+  static Result<ControlChannels*> of_process(TcpConnector& connector, const LivenessSettings& settings);
+  // `connector` and its control thread outlive the result, which outlives its channels.
+  static Result<std::unique_ptr<ControlChannels>> create(ControlThread& control, TcpConnector& connector,
+                                                         const LivenessSettings& settings);
+  virtual ~ControlChannels() = default;
 
-  // As FrontDoor::meet, with its guarantees and texts: both contexts call it, and both get their end of one wire, an old one if
-  // there is. The purpose of the visit does not matter. Holds the key admitted until it returns, and no longer.
-  [[nodiscard]] virtual Result<std::shared_ptr<Wire>> meet(const Visit& visit) = 0;
+  // Like TcpConnector::connect, with its guarantees and texts: both contexts call it, and both get their end of one channel, an
+  // existing one if possible. Ignores the purpose of the request. Holds the key admitted only until it returns.
+  [[nodiscard]] virtual Result<std::shared_ptr<ControlChannel>> connect(const ConnectRequest& request) = 0;
 
-  [[nodiscard]] virtual Mailboxes& mailboxes() = 0;
+  [[nodiscard]] virtual MessageHandlers& handlers() = 0;
 };
 
 }  // namespace seto

@@ -9,7 +9,7 @@
 namespace seto {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers travel as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "numbers are sent as they are in memory");
 
 struct Head {
   std::uint16_t kind;
@@ -28,14 +28,14 @@ Head head_of(std::string_view bytes) {
 }
 
 bool valid(const Head& head) {
-  return head.kind >= static_cast<std::uint16_t>(WireFrameKind::ping) &&
-         head.kind <= static_cast<std::uint16_t>(WireFrameKind::lost) && head.size <= kFrameLimit - kFrameHeadSize &&
+  return head.kind >= static_cast<std::uint16_t>(ControlFrameKind::ping) &&
+         head.kind <= static_cast<std::uint16_t>(ControlFrameKind::peer_lost) && head.size <= kFrameLimit - kFrameHeadSize &&
          head.unused == 0;
 }
 
 }  // namespace
 
-std::string encode(const WireFrame& frame) {
+std::string encode(const ControlFrame& frame) {
   SETO_CHECK(frame.bytes.size() <= kFrameLimit - kFrameHeadSize);
   const Head head{
       static_cast<std::uint16_t>(frame.kind), static_cast<std::uint16_t>(frame.bytes.size()), frame.from, frame.key, frame.to, 0};
@@ -43,23 +43,24 @@ std::string encode(const WireFrame& frame) {
   return bytes.append(frame.bytes);
 }
 
-Status WireFrameReader::feed(std::string_view bytes, const std::function<void(const WireFrame&)>& take) {
+Status ControlFrameReader::feed(std::string_view bytes, const std::function<void(const ControlFrame&)>& take) {
   while (!bytes.empty()) {
     const std::size_t size = std::min(wanted(), bytes.size());
     part_.append(bytes.substr(0, size));
     bytes.remove_prefix(size);
     if (part_.size() < kFrameHeadSize) return {};
     const Head head = head_of(part_);
-    if (!valid(head)) return failure(Code::remote_error, "its process sent what is no frame of control");
+    if (!valid(head)) return failure(Code::remote_error, "its process sent a malformed control frame");
     if (wanted() > 0) continue;
-    take({static_cast<WireFrameKind>(head.kind), head.from, head.key, head.to, std::string_view(part_).substr(kFrameHeadSize)});
+    take(
+        {static_cast<ControlFrameKind>(head.kind), head.from, head.key, head.to, std::string_view(part_).substr(kFrameHeadSize)});
     part_.clear();
   }
   return {};
 }
 
-// Of the head, and then of the frame.
-std::size_t WireFrameReader::wanted() const {
+// The bytes that are missing of the head or, after the head, of the frame.
+std::size_t ControlFrameReader::wanted() const {
   if (part_.size() < kFrameHeadSize) return kFrameHeadSize - part_.size();
   return kFrameHeadSize + head_of(part_).size - part_.size();
 }

@@ -10,38 +10,38 @@
 
 namespace seto {
 
-// What travels on a wire, after the handshake. Little-endian: kind, size of the bytes that follow the head, from, key, to.
-enum class WireFrameKind : std::uint16_t {
+// The frames of a control channel, after the handshake. Little-endian: kind, size of the bytes after the head, from, key, to.
+enum class ControlFrameKind : std::uint16_t {
   ping = 1,  // answered at once
   pong,
-  ask,      // has the mailbox (key, to) answer (key, from)
-  news,     // bytes for the mailbox (key, to)
-  gone,     // of an ask: there is no such mailbox
-  join,     // the contexts of the bytes mean to share this wire, in the attempt `key`
-  joined,   // so they do
-  refused,  // they will not: the reason follows them
-  bye,      // this end closes and lives on
-  lost,     // this end has given the other up: why
+  ask,         // asks the handler (key, to) to answer the handler (key, from)
+  message,     // bytes for the handler (key, to)
+  no_handler,  // the answer to an ask for a handler that does not exist
+  propose,     // the caller proposes to share this channel for the contexts in the bytes, in the attempt `key`
+  agree,       // the answerer agrees to the proposal
+  refuse,      // the answerer refuses the proposal; the reason follows the contexts
+  close,       // the sender closes this channel; its process continues
+  peer_lost,   // the sender considers the receiver lost; the bytes say why
 };
 
 inline constexpr std::size_t kFrameLimit = 4096;
 inline constexpr std::size_t kFrameHeadSize = 24;
 
-struct WireFrame {
-  WireFrameKind kind{};
+struct ControlFrame {
+  ControlFrameKind kind{};
   std::uint32_t from = 0;
   std::uint64_t key = 0;
   std::uint32_t to = 0;
   std::string_view bytes{};
 };
 
-[[nodiscard]] std::string encode(const WireFrame& frame);
+[[nodiscard]] std::string encode(const ControlFrame& frame);
 
-// Cuts what comes into frames; holds at most one.
-class WireFrameReader final {
+// Splits received bytes into frames; buffers at most one frame.
+class ControlFrameReader final {
  public:
-  // Calls back for each whole frame, whose bytes are valid during the call. Fails for what is no frame, and is of no use then.
-  [[nodiscard]] Status feed(std::string_view bytes, const std::function<void(const WireFrame&)>& take);
+  // Calls back for each whole frame, whose bytes are valid during the call. Fails for malformed input; unusable after that.
+  [[nodiscard]] Status feed(std::string_view bytes, const std::function<void(const ControlFrame&)>& take);
 
  private:
   [[nodiscard]] std::size_t wanted() const;

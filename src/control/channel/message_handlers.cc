@@ -6,12 +6,12 @@
 
 namespace seto {
 
-class Mailboxes::Shelf final {
+class MessageHandlers::Registry final {
  public:
-  CallbackShelf<MailboxName, Handlers> handlers;
+  CallbackRegistry<HandlerName, Handlers> handlers;
 };
 
-Mailboxes::Registration& Mailboxes::Registration::operator=(Registration&& other) noexcept {
+MessageHandlers::Registration& MessageHandlers::Registration::operator=(Registration&& other) noexcept {
   if (this != &other) {
     remove();
     owner_ = std::exchange(other.owner_, nullptr);
@@ -20,26 +20,26 @@ Mailboxes::Registration& Mailboxes::Registration::operator=(Registration&& other
   return *this;
 }
 
-void Mailboxes::Registration::remove() {
-  if (Mailboxes* owner = std::exchange(owner_, nullptr)) owner->shelf_->handlers.remove(name_);
+void MessageHandlers::Registration::remove() {
+  if (MessageHandlers* owner = std::exchange(owner_, nullptr)) owner->callbacks_->handlers.remove(name_);
 }
 
-Mailboxes::Mailboxes() : shelf_(std::make_unique<Shelf>()) {}
-Mailboxes::~Mailboxes() = default;
+MessageHandlers::MessageHandlers() : callbacks_(std::make_unique<Registry>()) {}
+MessageHandlers::~MessageHandlers() = default;
 
-Mailboxes::Registration Mailboxes::add(const MailboxName& name, Handlers handlers) {
-  SETO_CHECK(shelf_->handlers.add(name, std::move(handlers)));
+MessageHandlers::Registration MessageHandlers::add(const HandlerName& name, Handlers handlers) {
+  SETO_CHECK(callbacks_->handlers.add(name, std::move(handlers)));
   return {this, name};
 }
 
-bool Mailboxes::answer(const MailboxName& name, std::string& bytes) {
-  const bool there = shelf_->handlers.run(name, [&](const Handlers& handlers) { bytes = handlers.answer(); });
-  SETO_CHECK(bytes.size() <= kNewsLimit);
+bool MessageHandlers::answer(const HandlerName& name, std::string& bytes) {
+  const bool there = callbacks_->handlers.run(name, [&](const Handlers& handlers) { bytes = handlers.answer(); });
+  SETO_CHECK(bytes.size() <= kMessageLimit);
   return there;
 }
 
-bool Mailboxes::hear(const MailboxName& name, std::uint32_t from_member, std::string_view bytes) {
-  return shelf_->handlers.run(name, [&](const Handlers& handlers) { handlers.hear(from_member, bytes); });
+bool MessageHandlers::receive(const HandlerName& name, std::uint32_t from_member, std::string_view bytes) {
+  return callbacks_->handlers.run(name, [&](const Handlers& handlers) { handlers.receive(from_member, bytes); });
 }
 
 }  // namespace seto

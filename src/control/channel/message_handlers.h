@@ -9,25 +9,25 @@
 
 namespace seto {
 
-// Who is meant: a member of what a key names.
-struct MailboxName {
+// Names a handler: a member (rank) of the communicator that the key names.
+struct HandlerName {
   std::uint64_t key = 0;
   std::uint32_t member = 0;
-  auto operator<=>(const MailboxName&) const = default;
+  auto operator<=>(const HandlerName&) const = default;
 };
 
-// What members of this process say and hear over wires, without help of their engines. Any thread.
-class Mailboxes final {
+// The message handlers of the members in this process; they need no help of the engines. Any thread.
+class MessageHandlers final {
  public:
-  // Both run on the control thread, with no lock of wires held: short, never blocking; they may send.
+  // Both run on the control thread with no lock of a channel held. They must be short and must not block; they may send.
   struct Handlers {
-    // What is to be said to whoever asks: at most kNewsLimit bytes.
+    // Returns the answer to an ask: at most kMessageLimit bytes.
     std::function<std::string()> answer;
-    // What another member says. No bytes: it has no mailbox there, not yet or no longer.
-    std::function<void(std::uint32_t from_member, std::string_view bytes)> hear;
+    // Takes a message of another member. No bytes: that member has no handler, not yet or not any more.
+    std::function<void(std::uint32_t from_member, std::string_view bytes)> receive;
   };
 
-  // A mailbox in place. Destroying it waits until its handlers are not running (unless they destroy it).
+  // Keeps handlers registered. The destructor waits until they are not running (unless they destroy it).
   class Registration final {
    public:
     Registration() = default;
@@ -39,28 +39,28 @@ class Mailboxes final {
     void remove();
 
    private:
-    friend class Mailboxes;
-    Registration(Mailboxes* owner, const MailboxName& name) : owner_(owner), name_(name) {}
-    Mailboxes* owner_ = nullptr;
-    MailboxName name_;
+    friend class MessageHandlers;
+    Registration(MessageHandlers* owner, const HandlerName& name) : owner_(owner), name_(name) {}
+    MessageHandlers* owner_ = nullptr;
+    HandlerName name_;
   };
 
-  Mailboxes();
-  ~Mailboxes();
-  Mailboxes(const Mailboxes&) = delete;
-  Mailboxes& operator=(const Mailboxes&) = delete;
+  MessageHandlers();
+  ~MessageHandlers();
+  MessageHandlers(const MessageHandlers&) = delete;
+  MessageHandlers& operator=(const MessageHandlers&) = delete;
 
-  // Nobody else of this process may have that name.
-  [[nodiscard]] Registration add(const MailboxName& name, Handlers handlers);
+  // The name must be unique in this process.
+  [[nodiscard]] Registration add(const HandlerName& name, Handlers handlers);
 
  private:
-  friend class TcpWire;
-  // On the control thread. False: there is no such mailbox.
-  bool answer(const MailboxName& name, std::string& bytes);
-  bool hear(const MailboxName& name, std::uint32_t from_member, std::string_view bytes);
+  friend class TcpControlChannel;
+  // On the control thread. Returns false if there is no such handler.
+  bool answer(const HandlerName& name, std::string& bytes);
+  bool receive(const HandlerName& name, std::uint32_t from_member, std::string_view bytes);
 
-  class Shelf;
-  std::unique_ptr<Shelf> shelf_;
+  class Registry;
+  std::unique_ptr<Registry> callbacks_;
 };
 
 }  // namespace seto

@@ -14,92 +14,94 @@
 namespace seto {
 namespace {
 
-// Then the control thread looks at others first.
+// Then the control thread serves other handlers first.
 constexpr int kReadsAtOnce = 16;
 
 std::atomic<std::uint64_t> next_death{1};
 
-class DeathCallback final : public Wire::OnDeath {
+class DeathCallback final : public ControlChannel::OnDeath {
  public:
-  DeathCallback(Deaths& deaths, std::uint64_t id) : deaths_(deaths), id_(id) {}
+  DeathCallback(DeathCallbacks& deaths, std::uint64_t id) : deaths_(deaths), id_(id) {}
   ~DeathCallback() override { deaths_.remove(id_); }
 
  private:
-  Deaths& deaths_;
+  DeathCallbacks& deaths_;
   const std::uint64_t id_;
 };
 
 }  // namespace
 
-TcpWire::TcpWire(WireKeeper& keeper, const WirePeer& peer, PrivateFd socket)
-    : keeper_(keeper), peer_(peer), socket_(std::move(socket)), silence_(keeper.pulse().time()) {}
+TcpControlChannel::TcpControlChannel(ControlChannelOwner& owner, const ControlChannelPeer& peer, PrivateFd socket)
+    : owner_(owner), peer_(peer), socket_(std::move(socket)), last_received_(owner.heartbeat_timer().time()) {}
 
-Result<std::shared_ptr<TcpWire>> TcpWire::create(WireKeeper& keeper, const WirePeer& peer, PrivateFd socket) {
-  std::shared_ptr<TcpWire> wire(new TcpWire(keeper, peer, std::move(socket)));
-  if (keeper.pulse().on()) {
-    // A black hole behind data that nobody acknowledges is noticed as soon as a silent one.
-    const auto limit_ms = static_cast<unsigned>(keeper.pulse().timeout_ns() / 1'000'000);
-    static_cast<void>(setsockopt(wire->socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms));
+Result<std::shared_ptr<TcpControlChannel>> TcpControlChannel::create(ControlChannelOwner& owner, const ControlChannelPeer& peer,
+                                                                     PrivateFd socket) {
+  std::shared_ptr<TcpControlChannel> channel(new TcpControlChannel(owner, peer, std::move(socket)));
+  if (owner.heartbeat_timer().on()) {
+    // Detects unacknowledged data as fast as a silent peer.
+    const auto limit_ms = static_cast<unsigned>(owner.heartbeat_timer().timeout_ns() / 1'000'000);
+    static_cast<void>(setsockopt(channel->socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms));
   }
-  // Edges: what is not writable yet, or has hung up, must not be told all the time.
-  keeper.made();
-  auto watch = keeper.control().add(wire->socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-                                    [weak = std::weak_ptr<TcpWire>(wire)](std::uint32_t events) {
-                                      if (const auto strong = weak.lock()) strong->on_events(events);
-                                    });
+  // Edge-triggered: a socket that stays writable, or that the peer has closed, must not be reported again and again.
+  owner.channel_created();
+  auto watch = owner.control().add(channel->socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                   [weak = std::weak_ptr<TcpControlChannel>(channel)](std::uint32_t events) {
+                                     if (const auto strong = weak.lock()) strong->on_events(events);
+                                   });
   if (!watch.ok()) return watch.status();
-  wire->watch_ = std::move(watch).value();
-  return wire;
+  channel->watch_ = std::move(watch).value();
+  return channel;
 }
 
-TcpWire::~TcpWire() {
+TcpControlChannel::~TcpControlChannel() {
   if (generation_ != fork_generation()) return;
   watch_.remove();
   if (state_ == State::live) {
-    out_.push_back(encode({WireFrameKind::bye}));
-    if (flush() && out_.empty()) keeper_.linger(std::move(socket_));
+    out_.push_back(encode({ControlFrameKind::close}));
+    if (flush() && out_.empty()) owner_.linger(std::move(socket_));
   }
-  keeper_.gone();
+  owner_.channel_destroyed();
 }
 
-std::string TcpWire::why() const {
+std::string TcpControlChannel::why() const {
   const std::lock_guard lock(mutex_);
   return why_;
 }
 
-bool TcpWire::live() const {
+bool TcpControlChannel::live() const {
   const std::lock_guard lock(mutex_);
   return state_ == State::live;
 }
 
-std::unique_ptr<Wire::OnDeath> TcpWire::on_death(std::function<void()> callback) {
+std::unique_ptr<ControlChannel::OnDeath> TcpControlChannel::on_death(std::function<void()> callback) {
   const std::uint64_t id = next_death.fetch_add(1, std::memory_order_relaxed);
-  static_cast<void>(keeper_.deaths().add(id, std::move(callback)));
-  auto registration = std::make_unique<DeathCallback>(keeper_.deaths(), id);
+  static_cast<void>(owner_.deaths().add(id, std::move(callback)));
+  auto registration = std::make_unique<DeathCallback>(owner_.deaths(), id);
   bool late = false;
   {
     const std::lock_guard lock(mutex_);
     deaths_.push_back(id);
     late = state_ == State::dead;
   }
-  if (late) keeper_.needs_attention(weak_from_this());
+  if (late) owner_.needs_attention(weak_from_this());
   return registration;
 }
 
-void TcpWire::ask(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member) {
-  queue({WireFrameKind::ask, from_member, key, to_member}, kWireQuestionsLimit);
+void TcpControlChannel::ask(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member) {
+  queue({ControlFrameKind::ask, from_member, key, to_member}, kControlQuestionsLimit);
 }
 
-void TcpWire::news(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member, std::string_view bytes) {
-  send({WireFrameKind::news, from_member, key, to_member, bytes});
+void TcpControlChannel::send_message(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member,
+                                     std::string_view bytes) {
+  send({ControlFrameKind::message, from_member, key, to_member, bytes});
 }
 
-void TcpWire::send(const WireFrame& frame) {
-  if (!queue(frame, kWireQueueLimit))
-    die("its process takes nothing in: " + std::to_string(kWireQueueLimit >> 20) + " MiB of control messages wait");
+void TcpControlChannel::send(const ControlFrame& frame) {
+  if (!queue(frame, kControlQueueLimit))
+    die("its process reads nothing: " + std::to_string(kControlQueueLimit >> 20) + " MiB of control messages wait");
 }
 
-bool TcpWire::queue(const WireFrame& frame, std::size_t limit) {
+bool TcpControlChannel::queue(const ControlFrame& frame, std::size_t limit) {
   if (generation_ != fork_generation()) return true;
   bool sound = true;
   {
@@ -111,11 +113,11 @@ bool TcpWire::queue(const WireFrame& frame, std::size_t limit) {
     out_.push_back(std::move(bytes));
     sound = flush();
   }
-  if (!sound) keeper_.needs_attention(weak_from_this());
+  if (!sound) owner_.needs_attention(weak_from_this());
   return true;
 }
 
-bool TcpWire::flush() {
+bool TcpControlChannel::flush() {
   while (!out_.empty() && send_error_ == 0) {
     const std::string& front = out_.front();
     const ssize_t sent =
@@ -135,17 +137,17 @@ bool TcpWire::flush() {
   return send_error_ == 0;
 }
 
-void TcpWire::on_events(std::uint32_t events) {
+void TcpControlChannel::on_events(std::uint32_t events) {
   bool sound = true;
   if ((events & EPOLLOUT) != 0) {
     const std::lock_guard lock(mutex_);
     sound = state_ != State::live || flush();
   }
   read_some();
-  if (!sound) attend();
+  if (!sound) handle_attention();
 }
 
-void TcpWire::read_some() {
+void TcpControlChannel::read_some() {
   for (int count = 0; count < kReadsAtOnce; ++count) {
     std::array<char, kFrameLimit> bytes;
     const ssize_t got = recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -153,47 +155,48 @@ void TcpWire::read_some() {
     if (got < 0 && errno == EAGAIN) return;
     if (got < 0) return break_off(errno);
     if (got == 0) return hang_up();
-    silence_.end(keeper_.pulse().time());
+    last_received_.update(owner_.heartbeat_timer().time());
     const Status cut =
-        reader_.feed({bytes.data(), static_cast<std::size_t>(got)}, [this](const WireFrame& frame) { take(frame); });
+        reader_.feed({bytes.data(), static_cast<std::size_t>(got)}, [this](const ControlFrame& frame) { take(frame); });
     if (!cut.ok()) return die(std::string(cut.text()));
   }
-  keeper_.needs_attention(weak_from_this());
+  owner_.needs_attention(weak_from_this());
 }
 
-void TcpWire::take(const WireFrame& frame) {
+void TcpControlChannel::take(const ControlFrame& frame) {
   switch (frame.kind) {
-    case WireFrameKind::ping:
-      return send({WireFrameKind::pong});
-    case WireFrameKind::pong:
+    case ControlFrameKind::ping:
+      return send({ControlFrameKind::pong});
+    case ControlFrameKind::pong:
       return;
-    case WireFrameKind::ask:
+    case ControlFrameKind::ask:
       return answer(frame);
-    case WireFrameKind::news:
-      static_cast<void>(keeper_.mailboxes_of_wires().hear({frame.key, frame.to}, frame.from, frame.bytes));
+    case ControlFrameKind::message:
+      static_cast<void>(owner_.message_handlers().receive({frame.key, frame.to}, frame.from, frame.bytes));
       return;
-    case WireFrameKind::gone:
-      static_cast<void>(keeper_.mailboxes_of_wires().hear({frame.key, frame.to}, frame.from, {}));
+    case ControlFrameKind::no_handler:
+      static_cast<void>(owner_.message_handlers().receive({frame.key, frame.to}, frame.from, {}));
       return;
-    case WireFrameKind::join:
-    case WireFrameKind::joined:
-    case WireFrameKind::refused:
-      return keeper_.negotiate(shared_from_this(), frame);
-    case WireFrameKind::bye:
+    case ControlFrameKind::propose:
+    case ControlFrameKind::agree:
+    case ControlFrameKind::refuse:
+      return owner_.negotiate(shared_from_this(), frame);
+    case ControlFrameKind::close:
       return leave();
-    case WireFrameKind::lost:
-      return die("its process has given up this one, which " + std::string(frame.bytes.substr(0, 200)));
+    case ControlFrameKind::peer_lost:
+      return die("its process considers this one lost: it " + std::string(frame.bytes.substr(0, 200)));
   }
 }
 
-void TcpWire::answer(const WireFrame& frame) {
+void TcpControlChannel::answer(const ControlFrame& frame) {
   std::string bytes;
-  const bool there = keeper_.mailboxes_of_wires().answer({frame.key, frame.to}, bytes);
-  queue({there ? WireFrameKind::news : WireFrameKind::gone, frame.to, frame.key, frame.from, bytes}, kWireQuestionsLimit);
+  const bool there = owner_.message_handlers().answer({frame.key, frame.to}, bytes);
+  queue({there ? ControlFrameKind::message : ControlFrameKind::no_handler, frame.to, frame.key, frame.from, bytes},
+        kControlQuestionsLimit);
 }
 
-// Closed here too, so that the other end need not linger.
-void TcpWire::leave() {
+// Closes this end too, so that the other end need not linger.
+void TcpControlChannel::leave() {
   {
     const std::lock_guard lock(mutex_);
     if (state_ != State::live) return;
@@ -201,12 +204,12 @@ void TcpWire::leave() {
     out_.clear();
   }
   shutdown(socket_.get(), SHUT_WR);
-  keeper_.ended(*this);
+  owner_.ended(*this);
 }
 
-void TcpWire::hang_up() { die("its process has ended"); }
+void TcpControlChannel::hang_up() { die("its process has ended"); }
 
-void TcpWire::break_off(int error) {
+void TcpControlChannel::break_off(int error) {
   if (error == ECONNRESET || error == EPIPE) return die("its process has ended, or the connection to it was reset");
   if (error == ETIMEDOUT) {
     return die("what is sent to its process is not acknowledged: the network between the two, or its machine, is down");
@@ -214,7 +217,7 @@ void TcpWire::break_off(int error) {
   die(std::string("the connection to its process failed: ") + std::strerror(error));
 }
 
-void TcpWire::die(const std::string& why) {
+void TcpControlChannel::die(const std::string& why) {
   {
     const std::lock_guard lock(mutex_);
     if (state_ != State::live) return;
@@ -224,22 +227,22 @@ void TcpWire::die(const std::string& why) {
     out_size_ = 0;
   }
   dead_.store(true, std::memory_order_release);
-  shutdown(socket_.get(), SHUT_WR);  // what still comes must not be answered by a reset, before the peer has read why
-  keeper_.needs_attention(weak_from_this());
+  shutdown(socket_.get(), SHUT_WR);  // not close(): received data would cause a reset before the peer has read the reason
+  owner_.needs_attention(weak_from_this());
 }
 
-void TcpWire::beat() {
-  const Pulse& pulse = keeper_.pulse();
-  const std::uint64_t silent_ns = silence_.lasted_ns(pulse.time());
-  if (silent_ns > pulse.timeout_ns()) {
+void TcpControlChannel::beat() {
+  const HeartbeatTimer& heartbeat_timer = owner_.heartbeat_timer();
+  const std::uint64_t silent_ns = last_received_.age_ns(heartbeat_timer.time());
+  if (silent_ns > heartbeat_timer.timeout_ns()) {
     const std::string what = silence_text(silent_ns);
-    send({WireFrameKind::lost, 0, 0, 0, what});
+    send({ControlFrameKind::peer_lost, 0, 0, 0, what});
     return die("its process " + what);
   }
-  if (silent_ns >= pulse.period_ns() / 2) send({WireFrameKind::ping});
+  if (silent_ns >= heartbeat_timer.period_ns() / 2) send({ControlFrameKind::ping});
 }
 
-void TcpWire::attend() {
+void TcpControlChannel::handle_attention() {
   if (live()) read_some();
   std::vector<std::uint64_t> due;
   int error = 0;
@@ -248,10 +251,10 @@ void TcpWire::attend() {
     if (state_ == State::dead) due.swap(deaths_);
     if (state_ == State::live) error = send_error_;
   }
-  if (error != 0) return break_off(error);  // which calls for attention again
+  if (error != 0) return break_off(error);  // it requests attention again
   if (!dead_.load(std::memory_order_acquire)) return;
-  keeper_.ended(*this);
-  for (const std::uint64_t id : due) keeper_.deaths().run(id, [](const std::function<void()>& callback) { callback(); });
+  owner_.ended(*this);
+  for (const std::uint64_t id : due) owner_.deaths().run(id, [](const std::function<void()>& callback) { callback(); });
 }
 
 }  // namespace seto

@@ -14,108 +14,109 @@
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/control/callback_registry.h"
+#include "src/control/channel/control_channels.h"
+#include "src/control/channel/control_frames.h"
 #include "src/control/control_thread.h"
 #include "src/control/liveness/peer_liveness.h"
-#include "src/control/channel/control_frames.h"
-#include "src/control/channel/control_channels.h"
 
 namespace seto {
 
-class TcpWire;
+class TcpControlChannel;
 
-// Who is at the other end, and under which key.
-struct WirePeer {
+// The process at the other end of a channel, and the key of the job.
+struct ControlChannelPeer {
   KeyId key{};
   Token process{};
-  auto operator<=>(const WirePeer&) const = default;
+  auto operator<=>(const ControlChannelPeer&) const = default;
 };
 
-// Callbacks of deaths, of all wires.
-using Deaths = CallbackShelf<std::uint64_t, std::function<void()>>;
+// The death callbacks of all channels.
+using DeathCallbacks = CallbackRegistry<std::uint64_t, std::function<void()>>;
 
-// What a wire needs of what holds the wires of the process.
-class WireKeeper {
+// The interface of the hub that owns the channels of the process, as a channel uses it.
+class ControlChannelOwner {
  public:
-  virtual ~WireKeeper() = default;
+  virtual ~ControlChannelOwner() = default;
   [[nodiscard]] virtual ControlThread& control() = 0;
-  [[nodiscard]] virtual const Pulse& pulse() = 0;
-  [[nodiscard]] virtual Mailboxes& mailboxes_of_wires() = 0;
-  [[nodiscard]] virtual Deaths& deaths() = 0;
-  // Has the control thread call attend() soon. Any thread.
-  virtual void needs_attention(std::weak_ptr<TcpWire> wire) = 0;
-  // On the control thread: join, joined or refused came; and: it is dead, or the other end has left it.
-  virtual void negotiate(const std::shared_ptr<TcpWire>& wire, const WireFrame& frame) = 0;
-  virtual void ended(const TcpWire& wire) = 0;
-  // A wire exists from now on.
-  virtual void made() = 0;
-  // The last thing a wire says to its keeper. Any thread.
-  virtual void gone() = 0;
-  // Until the other end has closed too: closed at once, it might not hear the last words. Any thread.
+  [[nodiscard]] virtual const HeartbeatTimer& heartbeat_timer() = 0;
+  [[nodiscard]] virtual MessageHandlers& message_handlers() = 0;
+  [[nodiscard]] virtual DeathCallbacks& deaths() = 0;
+  // Makes the control thread call handle_attention() soon. Any thread.
+  virtual void needs_attention(std::weak_ptr<TcpControlChannel> channel) = 0;
+  // On the control thread. negotiate(): a propose, agree or refuse frame was received. ended(): the peer is dead or has closed.
+  virtual void negotiate(const std::shared_ptr<TcpControlChannel>& channel, const ControlFrame& frame) = 0;
+  virtual void ended(const TcpControlChannel& channel) = 0;
+  // A channel was created.
+  virtual void channel_created() = 0;
+  // The last call of a channel to its owner. Any thread.
+  virtual void channel_destroyed() = 0;
+  // Keeps the socket open until the peer has closed too; the peer might lose the final frames otherwise. Any thread.
   virtual void linger(PrivateFd socket) = 0;
 };
 
-// Bytes that wait to be sent. Beyond the first limit questions and answers are dropped, for who wants to know asks again. Beyond
-// the second the process is lost: hundreds of ranks here that tell hundreds there how they ended stay far below.
-inline constexpr std::size_t kWireQuestionsLimit = 256 * 1024;
-inline constexpr std::size_t kWireQueueLimit = 32 * 1024 * 1024;
+// Limits of bytes that wait to be sent. Beyond the first, asks and answers are dropped, because they are repeated. Beyond the
+// second the process counts as lost: hundreds of ranks that report their end to hundreds of others stay far below it.
+inline constexpr std::size_t kControlQuestionsLimit = 256 * 1024;
+inline constexpr std::size_t kControlQueueLimit = 32 * 1024 * 1024;
 
-class TcpWire final : public Wire, public std::enable_shared_from_this<TcpWire> {
+class TcpControlChannel final : public ControlChannel, public std::enable_shared_from_this<TcpControlChannel> {
  public:
-  static Result<std::shared_ptr<TcpWire>> create(WireKeeper& keeper, const WirePeer& peer, PrivateFd socket);
-  TcpWire(const TcpWire&) = delete;
-  TcpWire& operator=(const TcpWire&) = delete;
-  ~TcpWire() override;
+  static Result<std::shared_ptr<TcpControlChannel>> create(ControlChannelOwner& owner, const ControlChannelPeer& peer,
+                                                           PrivateFd socket);
+  TcpControlChannel(const TcpControlChannel&) = delete;
+  TcpControlChannel& operator=(const TcpControlChannel&) = delete;
+  ~TcpControlChannel() override;
 
   [[nodiscard]] const std::atomic<bool>& dead() const override { return dead_; }
   [[nodiscard]] std::string why() const override;
   [[nodiscard]] std::unique_ptr<OnDeath> on_death(std::function<void()> callback) override;
   void ask(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member) override;
-  void news(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member, std::string_view bytes) override;
+  void send_message(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member, std::string_view bytes) override;
 
-  [[nodiscard]] const WirePeer& peer() const { return peer_; }
-  // Neither dead nor left by the other end.
+  [[nodiscard]] const ControlChannelPeer& peer() const { return peer_; }
+  // Neither dead nor closed by the other end.
   [[nodiscard]] bool live() const;
-  // Any thread, never blocks. Of a wire that is not live nothing comes.
-  void send(const WireFrame& frame);
+  // Any thread, never blocks. Sends nothing if the channel is not live.
+  void send(const ControlFrame& frame);
 
   // On the control thread.
   void beat();
-  void attend();
+  void handle_attention();
 
  private:
   enum class State : std::uint8_t { live, left, dead };
 
-  TcpWire(WireKeeper& keeper, const WirePeer& peer, PrivateFd socket);
-  // False: too much waits already, and it was not taken.
-  bool queue(const WireFrame& frame, std::size_t limit);
+  TcpControlChannel(ControlChannelOwner& owner, const ControlChannelPeer& peer, PrivateFd socket);
+  // Returns false if more than `limit` bytes would wait; the frame is dropped then.
+  bool queue(const ControlFrame& frame, std::size_t limit);
   void on_events(std::uint32_t events);
   void read_some();
-  void take(const WireFrame& frame);
-  void answer(const WireFrame& frame);
+  void take(const ControlFrame& frame);
+  void answer(const ControlFrame& frame);
   void leave();
   void hang_up();
   void break_off(int error);
   void die(const std::string& why);
-  // Mutex held. False: it failed, and the control thread is to look, for the last words of the peer may be there to read.
+  // With the mutex held. Returns false after an error: the control thread must then read the peer's final frames, if any.
   [[nodiscard]] bool flush();
 
-  WireKeeper& keeper_;
-  const WirePeer peer_;
+  ControlChannelOwner& owner_;
+  const ControlChannelPeer peer_;
   const std::uint32_t generation_ = fork_generation();
   PrivateFd socket_;
-  WireFrameReader reader_;  // the control thread's
-  Silence silence_;         // the control thread's
+  ControlFrameReader reader_;   // control thread only
+  LastReceived last_received_;  // control thread only
 
   mutable std::mutex mutex_;
   State state_ = State::live;
   std::string why_;
   std::deque<std::string> out_;
   std::size_t out_size_ = 0;
-  std::size_t front_sent_ = 0;  // bytes of the first
+  std::size_t front_sent_ = 0;  // bytes sent of the first element
   int send_error_ = 0;
   std::vector<std::uint64_t> deaths_;
   std::atomic<bool> dead_{false};
-  Watch watch_;  // last: gone before what its handler uses
+  Watch watch_;  // last: destroyed before the members that its handler uses
 };
 
 }  // namespace seto

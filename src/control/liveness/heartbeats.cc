@@ -5,12 +5,12 @@
 namespace seto {
 namespace {
 
-// Of this process, as control_process.cc; leaked for the same reason.
+// The one of this process; never destroyed, for the reason in control_process.cc.
 std::atomic<Heartbeats*> present_heartbeats{nullptr};
 
-// What a watcher saw last. The control thread's.
+// The state of one watch; used by the control thread only.
 struct Watched {
-  Silence silence;
+  LastReceived last_received;
   std::uint64_t last = 0;
   bool told = false;
 };
@@ -30,7 +30,7 @@ Heartbeats::Registration& Heartbeats::Registration::operator=(Registration&& oth
 void Heartbeats::Registration::remove() {
   Heartbeats* const owner = std::exchange(owner_, nullptr);
   if (owner == nullptr) return;
-  owner->shelf_.remove(id_);
+  owner->callbacks_.remove(id_);
   if (counter_ != nullptr && !process_was_forked()) counter_->store(0, std::memory_order_relaxed);
 }
 
@@ -48,27 +48,27 @@ Result<Heartbeats*> Heartbeats::of_process(const LivenessSettings& settings) {
 Result<std::unique_ptr<Heartbeats>> Heartbeats::create(ControlThread& control, const LivenessSettings& settings) {
   std::unique_ptr<Heartbeats> one(new Heartbeats);
   Heartbeats* const raw = one.get();
-  SETO_ASSIGN(raw->pulse_, Pulse::create(control, settings, [raw] { raw->tick(); }));
+  SETO_ASSIGN(raw->timer_, HeartbeatTimer::create(control, settings, [raw] { raw->tick(); }));
   return one;
 }
 
 Heartbeats::Registration Heartbeats::beat(std::atomic<std::uint64_t>& counter) {
-  if (!pulse_->on()) return {};
+  if (!timer_->on()) return {};
   counter.store(1, std::memory_order_relaxed);
   return add([&counter] { counter.fetch_add(1, std::memory_order_relaxed); }, &counter);
 }
 
 Heartbeats::Registration Heartbeats::watch(const std::atomic<std::uint64_t>& counter, OnSilence on_silence) {
-  if (!pulse_->on()) return {};
-  const auto watched = std::make_shared<Watched>(Watched{Silence(pulse_->time())});
+  if (!timer_->on()) return {};
+  const auto watched = std::make_shared<Watched>(Watched{LastReceived(timer_->time())});
   return add(
       [this, &counter, watched, tell = std::move(on_silence)] {
         const std::uint64_t now = counter.load(std::memory_order_relaxed);
         if (watched->told) return;
-        if (now == 0 || now != watched->last) watched->silence.end(pulse_->time());
+        if (now == 0 || now != watched->last) watched->last_received.update(timer_->time());
         watched->last = now;
-        const std::uint64_t silent_ns = watched->silence.lasted_ns(pulse_->time());
-        if (silent_ns <= pulse_->timeout_ns()) return;
+        const std::uint64_t silent_ns = watched->last_received.age_ns(timer_->time());
+        if (silent_ns <= timer_->timeout_ns()) return;
         watched->told = true;
         tell("its process " + silence_text(silent_ns));
       },
@@ -77,19 +77,19 @@ Heartbeats::Registration Heartbeats::watch(const std::atomic<std::uint64_t>& cou
 
 Heartbeats::Registration Heartbeats::add(std::function<void()> each_beat, std::atomic<std::uint64_t>* counter) {
   const std::uint64_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
-  static_cast<void>(shelf_.add(id, std::move(each_beat)));
-  pulse_->start();
+  static_cast<void>(callbacks_.add(id, std::move(each_beat)));
+  timer_->start();
   return {this, id, counter};
 }
 
 void Heartbeats::tick() {
-  std::vector<std::uint64_t> ids = shelf_.keys();
+  std::vector<std::uint64_t> ids = callbacks_.keys();
   if (ids.empty()) {
-    pulse_->stop();
-    ids = shelf_.keys();  // whoever came in between started it before
-    if (!ids.empty()) pulse_->start();
+    timer_->stop();
+    ids = callbacks_.keys();  // a registration added in between has already started the timer
+    if (!ids.empty()) timer_->start();
   }
-  for (const std::uint64_t id : ids) shelf_.run(id, [](const std::function<void()>& each_beat) { each_beat(); });
+  for (const std::uint64_t id : ids) callbacks_.run(id, [](const std::function<void()>& each_beat) { each_beat(); });
 }
 
 }  // namespace seto

@@ -14,11 +14,11 @@
 
 namespace seto {
 
-// Signs of life between processes that share memory: a counter that the owner's control thread advances each interval, and that
-// others look at in the same rhythm. A process that has ended is noticed otherwise, and at once; this finds the frozen ones.
+// Heartbeats between processes that share memory: the owner's control thread advances a counter each interval, and other
+// processes read it at the same interval. This detects frozen processes; the end of a process is detected at once by its socket.
 class Heartbeats final {
  public:
-  // Something in place. Ending it waits until its callback is not running (unless that is who ends it).
+  // Keeps a beat or a watch in place. Ending it waits until its callback is not running (unless the callback itself ends it).
   class Registration final {
    public:
     Registration() = default;
@@ -36,21 +36,21 @@ class Heartbeats final {
         : owner_(owner), id_(id), counter_(counter) {}
     Heartbeats* owner_ = nullptr;
     std::uint64_t id_ = 0;
-    std::atomic<std::uint64_t>* counter_ = nullptr;  // of beat()
+    std::atomic<std::uint64_t>* counter_ = nullptr;  // set by beat()
   };
 
-  // The first caller's settings hold. With a heartbeat of 0 nothing beats and nobody is watched.
+  // The settings of the first call are used. With a heartbeat of 0 no counter advances and no process is watched.
   static Result<Heartbeats*> of_process(const LivenessSettings& settings);
   // `control` outlives the result, which outlives its registrations.
   static Result<std::unique_ptr<Heartbeats>> create(ControlThread& control, const LivenessSettings& settings);
   Heartbeats(const Heartbeats&) = delete;
   Heartbeats& operator=(const Heartbeats&) = delete;
 
-  // Advances the counter until the result ends, which leaves it at 0: no sign of life is to be expected. Any thread.
+  // Advances the counter until the registration ends, which sets it to 0: no more heartbeats are expected. Any thread.
   [[nodiscard]] Registration beat(std::atomic<std::uint64_t>& counter);
 
-  // Calls back once, on the control thread with no lock held, when the counter has stood still for too long: "its process gave no
-  // sign of life for ...". Not while it is 0. Any thread.
+  // Calls back once, on the control thread with no lock held, when the counter has not changed for the timeout: "its process gave
+  // no sign of life for ...". Never while the counter is 0. Any thread.
   using OnSilence = std::function<void(const std::string& why)>;
   [[nodiscard]] Registration watch(const std::atomic<std::uint64_t>& counter, OnSilence on_silence);
 
@@ -59,9 +59,9 @@ class Heartbeats final {
   [[nodiscard]] Registration add(std::function<void()> each_beat, std::atomic<std::uint64_t>* counter);
   void tick();
 
-  CallbackShelf<std::uint64_t, std::function<void()>> shelf_;
+  CallbackRegistry<std::uint64_t, std::function<void()>> callbacks_;
   std::atomic<std::uint64_t> next_id_{1};
-  std::unique_ptr<Pulse> pulse_;  // last: its handler uses the rest
+  std::unique_ptr<HeartbeatTimer> timer_;  // last: its handler uses the other members
 };
 
 }  // namespace seto

@@ -18,12 +18,12 @@ constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
 }  // namespace
 
-void OwnTime::tick() {
+void RunningTime::tick() {
   const std::uint64_t now = clock_();
   const std::uint64_t passed = now - last_ns_;
   const std::uint64_t most = period_ns_ + period_ns_ / 2;
   last_ns_ = now;
-  if (passed > most) stolen_ns_.fetch_add(passed - most, std::memory_order_relaxed);
+  if (passed > most) paused_ns_.fetch_add(passed - most, std::memory_order_relaxed);
 }
 
 std::string silence_text(std::uint64_t lasted_ns) {
@@ -33,37 +33,37 @@ std::string silence_text(std::uint64_t lasted_ns) {
   return text;
 }
 
-Pulse::Pulse(std::uint64_t period_ns, const LivenessSettings& settings)
+HeartbeatTimer::HeartbeatTimer(std::uint64_t period_ns, const LivenessSettings& settings)
     : period_ns_(period_ns), timeout_ns_(settings.timeout_ms * kNsPerMs), time_(period_ns, settings.now_ns) {}
 
-Result<std::unique_ptr<Pulse>> Pulse::create(ControlThread& control, const LivenessSettings& settings,
-                                             std::function<void()> beat) {
+Result<std::unique_ptr<HeartbeatTimer>> HeartbeatTimer::create(ControlThread& control, const LivenessSettings& settings,
+                                                               std::function<void()> beat) {
   const std::uint64_t period = std::min(settings.heartbeat_ms * kNsPerMs, settings.timeout_ms * kNsPerMs / 3);
-  std::unique_ptr<Pulse> pulse(new Pulse(period, settings));
-  if (!pulse->on()) return pulse;
-  pulse->timer_ = PrivateFd(Fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)));
-  if (!pulse->timer_.valid()) return socket_failure("cannot send signs of life");
-  Pulse* const raw = pulse.get();
+  std::unique_ptr<HeartbeatTimer> timer(new HeartbeatTimer(period, settings));
+  if (!timer->on()) return timer;
+  timer->timer_ = PrivateFd(Fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)));
+  if (!timer->timer_.valid()) return socket_failure("cannot start the timer of the heartbeats");
+  HeartbeatTimer* const raw = timer.get();
   SETO_ASSIGN(raw->ticking_, control.add(raw->timer_.get(), EPOLLIN, [raw, call = std::move(beat)](std::uint32_t) {
     std::uint64_t expirations = 0;
     static_cast<void>(!read(raw->timer_.get(), &expirations, sizeof expirations));
     raw->time_.tick();
     call();
   }));
-  return pulse;
+  return timer;
 }
 
-void Pulse::start() {
+void HeartbeatTimer::start() {
   const std::lock_guard lock(mutex_);
   if (!std::exchange(started_, true)) set_timer(period_ns_);
 }
 
-void Pulse::stop() {
+void HeartbeatTimer::stop() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(started_, false)) set_timer(0);
 }
 
-void Pulse::set_timer(std::uint64_t period_ns) {
+void HeartbeatTimer::set_timer(std::uint64_t period_ns) {
   if (!on()) return;
   itimerspec when{};
   when.it_value.tv_sec = static_cast<time_t>(period_ns / kNsPerSecond);

@@ -12,12 +12,12 @@
 namespace seto {
 namespace {
 
-// The first time it asks: a peer that is as fast has called by then.
+// The time before the first probe: a peer that is as fast has connected by then.
 constexpr std::uint64_t kFirstProbeMs = 25;
 
-constexpr const char* kPeerGone = "its process has ended";
+constexpr const char* kPeerEnded = "its process has ended";
 
-// The texts of lower layers do not know what was being done.
+// Replaces a timeout text of a lower layer by one that names the step.
 Status late(const Status& status, const char* what) {
   if (status.code() != Code::timeout) return status;
   return failure(Code::timeout, "its process %s before the deadline of the init", what);
@@ -47,151 +47,154 @@ HandshakeMessage message_of(HandshakeKind kind, const Proof& proof) {
 
 Status unproven() { return failure(Code::remote_error, "its process could not prove that it is the one of this job"); }
 
-// What each end of a proven connection gives and expects.
+// The two proofs and the request of an exchange of descriptors.
 struct Exchange {
   const Proof ours;
   const Proof theirs;
-  const Appointment& appointment;
+  const LocalConnectRequest& request;
 };
 
 Status give(int socket, const Exchange& exchange, std::size_t round) {
-  const std::vector<int>& all = exchange.appointment.gifts;
-  const std::size_t from = std::min(round * kGiftsAtOnce, all.size());
-  const std::span<const int> part(all.data() + from, std::min(kGiftsAtOnce, all.size() - from));
-  HandshakeMessage message = message_of(HandshakeKind::gifts, exchange.ours);
-  message.gifts = static_cast<std::uint32_t>(all.size());
-  return late(send_handshake(socket, message, part, exchange.appointment.until), "did not take what we share");
+  const std::vector<int>& all = exchange.request.descriptors;
+  const std::size_t from = std::min(round * kDescriptorsAtOnce, all.size());
+  const std::span<const int> part(all.data() + from, std::min(kDescriptorsAtOnce, all.size() - from));
+  HandshakeMessage message = message_of(HandshakeKind::descriptors, exchange.ours);
+  message.descriptors = static_cast<std::uint32_t>(all.size());
+  return late(send_handshake(socket, message, part, exchange.request.until), "did not receive the descriptors of this process");
 }
 
-Status take(int socket, const Exchange& exchange, std::vector<Fd>& gifts) {
-  Result<ReceivedHandshake> taken = receive_handshake(socket, HandshakeKind::gifts, exchange.appointment.until);
-  if (!taken.ok()) return late(taken.status(), "did not give what it shares");
+Status take(int socket, const Exchange& exchange, std::vector<Fd>& descriptors) {
+  Result<ReceivedHandshake> taken = receive_handshake(socket, HandshakeKind::descriptors, exchange.request.until);
+  if (!taken.ok()) return late(taken.status(), "did not send its descriptors");
   if (!proves(taken->message, exchange.theirs)) return unproven();
   if (taken->message.kind == HandshakeKind::refusal) return reason_of(taken->message);
-  if (taken->message.gifts != exchange.appointment.expected)
-    return failure(Code::remote_error, "its process shares %u descriptors where %zu are due", taken->message.gifts,
-                   exchange.appointment.expected);
-  for (Fd& gift : taken->gifts) gifts.push_back(std::move(gift));
+  if (taken->message.descriptors != exchange.request.expected)
+    return failure(Code::remote_error, "its process sends %u descriptors, but %zu are expected", taken->message.descriptors,
+                   exchange.request.expected);
+  for (Fd& descriptor : taken->descriptors) descriptors.push_back(std::move(descriptor));
   return {};
 }
 
-// In turn, so that few are under way at any time.
-Result<Meeting> share(PrivateFd socket, const Exchange& exchange, bool begins) {
-  Meeting meeting;
-  const std::size_t most = std::max(exchange.appointment.gifts.size(), exchange.appointment.expected);
-  for (std::size_t round = 0; round * kGiftsAtOnce < most; ++round) {
+// Both sides send in turn, so that few descriptors are in flight at any time.
+Result<LocalConnection> share(PrivateFd socket, const Exchange& exchange, bool begins) {
+  LocalConnection connection;
+  const std::size_t most = std::max(exchange.request.descriptors.size(), exchange.request.expected);
+  for (std::size_t round = 0; round * kDescriptorsAtOnce < most; ++round) {
     if (begins) SETO_TRY(give(socket.get(), exchange, round));
-    SETO_TRY(take(socket.get(), exchange, meeting.gifts));
+    SETO_TRY(take(socket.get(), exchange, connection.descriptors));
     if (!begins) SETO_TRY(give(socket.get(), exchange, round));
   }
-  if (meeting.gifts.size() != exchange.appointment.expected)
-    return failure(Code::remote_error, "its process gave %zu descriptors instead of %zu", meeting.gifts.size(),
-                   exchange.appointment.expected);
-  meeting.socket = std::move(socket);
-  return meeting;
+  if (connection.descriptors.size() != exchange.request.expected)
+    return failure(Code::remote_error, "its process sent %zu descriptors instead of %zu", connection.descriptors.size(),
+                   exchange.request.expected);
+  connection.socket = std::move(socket);
+  return connection;
 }
 
-// Of this process, as control_process.cc; leaked for the same reason.
-std::atomic<MeetingPoint*> present_point{nullptr};
+// The one of this process; never destroyed, for the reason in control_process.cc.
+std::atomic<LocalConnector*> present_connector{nullptr};
 
 }  // namespace
 
-Result<MeetingPoint*> MeetingPoint::of_process() {
+Result<LocalConnector*> LocalConnector::of_process() {
   SETO_ASSIGN(ControlThread * control, ControlThread::of_process());
-  if (MeetingPoint* point = present_point.load(std::memory_order_acquire)) return point;
+  if (LocalConnector* connector = present_connector.load(std::memory_order_acquire)) return connector;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  if (MeetingPoint* point = present_point.load(std::memory_order_acquire)) return point;
-  SETO_ASSIGN(auto point, create(*control));
-  present_point.store(point.get(), std::memory_order_release);
-  return point.release();
+  if (LocalConnector* connector = present_connector.load(std::memory_order_acquire)) return connector;
+  SETO_ASSIGN(auto connector, create(*control));
+  present_connector.store(connector.get(), std::memory_order_release);
+  return connector.release();
 }
 
-Result<std::unique_ptr<MeetingPoint>> MeetingPoint::create(ControlThread& control) {
-  std::unique_ptr<MeetingPoint> point(new MeetingPoint);
-  point->self_ = {random_socket_name(), random_token()};
-  point->address_ = encode(point->self_);
-  SETO_ASSIGN(point->reception_, Reception::create(control, point->self_.socket_name, point->self_.token));
-  return point;
+Result<std::unique_ptr<LocalConnector>> LocalConnector::create(ControlThread& control) {
+  std::unique_ptr<LocalConnector> connector(new LocalConnector);
+  connector->self_ = {random_socket_name(), random_token()};
+  connector->address_ = encode(connector->self_);
+  SETO_ASSIGN(connector->listener_, LocalListener::create(control, connector->self_.socket_name, connector->self_.token));
+  return connector;
 }
 
-// The smaller of the two contexts calls, by address and number: both sides see it alike.
-Result<PrivateFd> MeetingPoint::call(const Appointment& appointment) {
+// The context with the smaller (address, number) is the caller: both sides agree on it.
+Result<PrivateFd> LocalConnector::begin_connect(const LocalConnectRequest& request) {
   if (generation_ != fork_generation()) return used_in_forked_child();
-  SETO_ASSIGN(const ProcessAddress remote, decode_address(appointment.remote_address));
-  const auto mine = std::tie(address_, appointment.mine);
-  const auto theirs = std::tie(appointment.remote_address, appointment.theirs);
-  if (mine == theirs) return failure(Code::invalid_argument, "a context was to meet itself");
+  SETO_ASSIGN(const ProcessAddress remote, decode_address(request.remote_address));
+  const auto mine = std::tie(address_, request.mine);
+  const auto theirs = std::tie(request.remote_address, request.theirs);
+  if (mine == theirs) return failure(Code::invalid_argument, "a context was asked to connect to itself");
   if (mine > theirs) return PrivateFd();
-  Result<PrivateFd> socket = connect_local(remote.socket_name, SocketKind::packets, appointment.until);
+  Result<PrivateFd> socket = connect_local(remote.socket_name, SocketKind::packets, request.until);
   if (!socket.ok()) {
-    if (socket.status().code() == Code::remote_error) return failure(Code::remote_error, "%s", kPeerGone);
+    if (socket.status().code() == Code::remote_error) return failure(Code::remote_error, "%s", kPeerEnded);
     return late(socket.status(), "did not accept a connection");
   }
   SETO_TRY(check_same_user(socket->get()));
-  const CallKey key{self_.token, appointment.mine, appointment.theirs, appointment.attempt};
-  // A refusal may lie in the socket although our hello was not taken.
+  const CallKey key{self_.token, request.mine, request.theirs, request.attempt};
+  // The socket may hold a refusal although the hello could not be sent.
   const HandshakeMessage hello = message_of(HandshakeKind::hello, {remote.token, self_.token, key});
-  const Status sent = send_handshake(socket->get(), hello, {}, appointment.until);
-  if (!sent.ok() && sent.code() != Code::remote_error) return late(sent, "did not hear the hello");
+  const Status sent = send_handshake(socket->get(), hello, {}, request.until);
+  if (!sent.ok() && sent.code() != Code::remote_error) return late(sent, "did not receive the hello");
   return socket;
 }
 
-Result<Meeting> MeetingPoint::meet(const Appointment& appointment, Result<PrivateFd> called) {
+Result<LocalConnection> LocalConnector::finish_connect(const LocalConnectRequest& request, Result<PrivateFd> called) {
   if (generation_ != fork_generation()) return used_in_forked_child();
   if (!called.ok()) return called.status();
-  SETO_ASSIGN(const ProcessAddress remote, decode_address(appointment.remote_address));
-  return called.value().valid() ? be_answered(appointment, remote, std::move(called).value()) : answer(appointment, remote);
+  SETO_ASSIGN(const ProcessAddress remote, decode_address(request.remote_address));
+  return called.value().valid() ? finish_as_caller(request, remote, std::move(called).value())
+                                : finish_as_answerer(request, remote);
 }
 
-Result<Meeting> MeetingPoint::be_answered(const Appointment& appointment, const ProcessAddress& remote, PrivateFd socket) {
-  const CallKey key{self_.token, appointment.mine, appointment.theirs, appointment.attempt};
+Result<LocalConnection> LocalConnector::finish_as_caller(const LocalConnectRequest& request, const ProcessAddress& remote,
+                                                         PrivateFd socket) {
+  const CallKey key{self_.token, request.mine, request.theirs, request.attempt};
   const Proof ours{remote.token, self_.token, key};
   const Proof theirs{self_.token, remote.token, key};
-  Result<ReceivedHandshake> welcome = receive_handshake(socket.get(), HandshakeKind::welcome, appointment.until);
-  if (!welcome.ok()) return late(welcome.status(), "did not answer");
-  if (!proves(welcome->message, theirs)) return unproven();
-  if (welcome->message.kind == HandshakeKind::refusal) return reason_of(welcome->message);
-  return share(std::move(socket), {ours, theirs, appointment}, false);
+  Result<ReceivedHandshake> accepted = receive_handshake(socket.get(), HandshakeKind::accept, request.until);
+  if (!accepted.ok()) return late(accepted.status(), "did not answer");
+  if (!proves(accepted->message, theirs)) return unproven();
+  if (accepted->message.kind == HandshakeKind::refusal) return reason_of(accepted->message);
+  return share(std::move(socket), {ours, theirs, request}, false);
 }
 
-Result<Meeting> MeetingPoint::answer(const Appointment& appointment, const ProcessAddress& remote) {
-  const CallKey key{remote.token, appointment.theirs, appointment.mine, appointment.attempt};
-  SETO_ASSIGN(PrivateFd socket, await_caller(key, remote, appointment.until));
+Result<LocalConnection> LocalConnector::finish_as_answerer(const LocalConnectRequest& request, const ProcessAddress& remote) {
+  const CallKey key{remote.token, request.theirs, request.mine, request.attempt};
+  SETO_ASSIGN(PrivateFd socket, await_caller(key, remote, request.until));
   const Proof ours{remote.token, self_.token, key};
   const Proof theirs{self_.token, remote.token, key};
-  SETO_TRY(late(send_handshake(socket.get(), message_of(HandshakeKind::welcome, ours), {}, appointment.until),
-                "did not hear the welcome"));
-  return share(std::move(socket), {ours, theirs, appointment}, true);
+  SETO_TRY(late(send_handshake(socket.get(), message_of(HandshakeKind::accept, ours), {}, request.until),
+                "did not receive the acceptance"));
+  return share(std::move(socket), {ours, theirs, request}, true);
 }
 
-// A process that died, or gave up, before it calls leaves nothing that hangs up: so it is asked now and then.
-Result<PrivateFd> MeetingPoint::await_caller(const CallKey& key, const ProcessAddress& remote, Deadline until) {
+// A process that dies or gives up before it connects leaves no socket whose end could be noticed, so it is probed at intervals.
+Result<PrivateFd> LocalConnector::await_caller(const CallKey& key, const ProcessAddress& remote, Deadline until) {
   for (std::uint64_t patience = kFirstProbeMs;; patience = std::min(2 * patience, kProbeMs)) {
     const auto slice = std::min<std::uint64_t>(patience, static_cast<std::uint64_t>(until.remaining_ms()));
-    Result<PrivateFd> socket = reception_->take(key, Deadline::after_ms(slice));
+    Result<PrivateFd> socket = listener_->take(key, Deadline::after_ms(slice));
     if (socket.ok() || socket.status().code() != Code::timeout) return socket;
-    if (until.passed()) return failure(Code::timeout, "its process did not call before the deadline of the init");
-    SETO_TRY(ask(key, remote));
+    if (until.passed()) return failure(Code::timeout, "its process did not connect before the deadline of the init");
+    SETO_TRY(probe(key, remote));
   }
 }
 
-// Why no call will come, if so. Silence is no answer, and neither is what only happened to the question.
-Status MeetingPoint::ask(const CallKey& key, const ProcessAddress& remote) const {
+// Fails if no connection will come; the text says why. A probe without an answer, or one that cannot be sent, proves nothing.
+Status LocalConnector::probe(const CallKey& key, const ProcessAddress& remote) const {
   Result<PrivateFd> socket = connect_local(remote.socket_name, SocketKind::packets, Deadline::after_ms(1));
-  if (!socket.ok()) return socket.status().code() == Code::remote_error ? failure(Code::remote_error, "%s", kPeerGone) : Status();
+  if (!socket.ok())
+    return socket.status().code() == Code::remote_error ? failure(Code::remote_error, "%s", kPeerEnded) : Status();
   if (!check_same_user(socket->get()).ok()) return {};
-  // In the question it is the asker who calls.
+  // In a probe the roles are swapped: the waiting side is the caller.
   const CallKey asking{self_.token, key.answerer, key.caller, key.attempt};
-  const HandshakeMessage question = message_of(HandshakeKind::question, {remote.token, self_.token, asking});
-  if (!send_handshake(socket->get(), question, {}, Deadline::after_ms(0)).ok()) return {};
+  const HandshakeMessage message = message_of(HandshakeKind::probe, {remote.token, self_.token, asking});
+  if (!send_handshake(socket->get(), message, {}, Deadline::after_ms(0)).ok()) return {};
   const auto answer = receive_handshake(socket->get(), HandshakeKind::refusal, Deadline::after_ms(kProbeMs));
   if (!answer.ok() || !proves(answer.value().message, {self_.token, remote.token, asking})) return {};
   return reason_of(answer.value().message);
 }
 
-void MeetingPoint::decline(AttemptId attempt, ContextId mine, const Status& reason) {
-  reception_->decline(attempt, mine, {Code::aborted, std::string(reason.text())});
+void LocalConnector::decline(AttemptId attempt, ContextId mine, const Status& reason) {
+  listener_->decline(attempt, mine, {Code::aborted, std::string(reason.text())});
 }
 
 }  // namespace seto

@@ -22,18 +22,18 @@
 
 namespace seto {
 
-// Callers that have not said hello: so many at most, and each has so long. Who waits beyond that waits in the kernel's queue.
-inline constexpr std::size_t kUngreetedLimit = 64;
-inline constexpr int kUngreetedMs = 2'000;
-// Callers whose context has not asked for them yet.
+// The most connections without a hello, and the time that each has. More connections wait in the kernel's queue.
+inline constexpr std::size_t kUnauthenticatedLimit = 64;
+inline constexpr int kUnauthenticatedMs = 2'000;
+// The most authenticated connections that their context has not taken yet.
 inline constexpr std::size_t kParkedLimit = 65'536;
-// Attempts that contexts of this process gave up, and whose latecomers are still told why. Only inits of this process that fail
-// add to them, so a peer cannot crowd out what others need; and as all ranks of one communicator may be contexts of one process,
-// and fail together, it holds a few of those. Who asks for one that is forgotten all the same is told nothing, as for one that
-// lives: it waits until its own deadline.
+// The most remembered declined attempts, whose late callers still get the reason. Only failed inits of this process add entries,
+// so a peer cannot displace the entries of others. The limit holds several communicators whose ranks are all contexts of one
+// process and fail together. For an attempt that is no longer remembered the caller gets no answer and waits until its own
+// deadline, as for an attempt that is still open.
 inline constexpr std::size_t kDeclinedLimit = 4'096;
 
-// Who calls whom.
+// Identifies a connection: the caller's process and context, the answerer's context, and the attempt.
 struct CallKey {
   Token caller_process{};
   ContextId caller = 0;
@@ -42,30 +42,32 @@ struct CallKey {
   auto operator<=>(const CallKey&) const = default;
 };
 
-// The listener of this process, served by the control thread: hears the hello of each caller, and parks it until the context
-// that it wants takes it. Strangers are closed. When descriptors run out callers are told, and so is whoever awaits them.
-class Reception final {
+// The local listener of this process, on the control thread: reads the hello of each connection and parks the connection until
+// the answering context takes it. Connections without a valid hello are closed. Without free descriptors, callers are refused
+// with that reason, and a context that waits for one gets it too.
+class LocalListener final {
  public:
-  static Result<std::unique_ptr<Reception>> create(ControlThread& control, const std::string& socket_name, const Token& token);
-  Reception(const Reception&) = delete;
-  Reception& operator=(const Reception&) = delete;
-  ~Reception();
+  static Result<std::unique_ptr<LocalListener>> create(ControlThread& control, const std::string& socket_name,
+                                                       const Token& token);
+  LocalListener(const LocalListener&) = delete;
+  LocalListener& operator=(const LocalListener&) = delete;
+  ~LocalListener();
 
-  // The socket of a caller that proved who it is. Any thread. Code::timeout if it has not come by `until`.
+  // Returns the socket of that authenticated caller; Code::timeout if it has not connected by `until`. Any thread.
   [[nodiscard]] Result<PrivateFd> take(const CallKey& key, Deadline until);
 
-  // Whoever calls this context in this attempt, or asks whether it will call, is told this text from now on. Any thread.
+  // From now on refuses connections to this context in this attempt, and probes for it, with this reason. Any thread.
   void decline(AttemptId attempt, ContextId context, const Status& reason);
 
  private:
-  struct Ungreeted {
+  struct Unauthenticated {
     PrivateFd fd;
     Watch watch;
-    Deadline until = Deadline::after_ms(kUngreetedMs);
-    bool refused = false;  // sits on the reserve: it learns that there are no descriptors, and goes
+    Deadline until = Deadline::after_ms(kUnauthenticatedMs);
+    bool refused = false;  // uses the reserve descriptor: it will be refused and closed
   };
-  // One datagram, or why there is none. A byte too long: it is none of ours.
-  struct Words {
+  // One received datagram, or the result of recv(). One byte longer than a message, so that a longer one is detected.
+  struct Datagram {
     std::array<char, sizeof(HandshakeMessage) + 1> bytes;
     ssize_t size = 0;
   };
@@ -80,21 +82,21 @@ class Reception final {
     auto operator<=>(const Attempt&) const = default;
   };
 
-  Reception(ControlThread& control, const Token& token) : control_(control), token_(token) {}
+  LocalListener(ControlThread& control, const Token& token) : control_(control), token_(token) {}
 
-  // Nothing: it has said nothing yet.
-  static std::optional<Words> words_of(const PrivateFd& fd);
+  // Returns nothing if no datagram has arrived yet.
+  static std::optional<Datagram> receive_datagram(const PrivateFd& fd);
 
-  // All on the control thread, or before it knows of this object, with the mutex held.
+  // All with the mutex held, on the control thread or before this object is registered there.
   [[nodiscard]] Status listen();
   void accept_all();
   [[nodiscard]] bool accept_one();
   void admit(PrivateFd fd, bool on_reserve);
-  void hear(std::uint64_t id);
-  void hear(const Words& words, Ungreeted one);
+  void handle(std::uint64_t id);
+  void handle(const Datagram& datagram, Unauthenticated one);
   void park(const CallKey& key, PrivateFd fd);
   void refuse(const CallKey& key, const PrivateFd& fd, const Status& reason) const;
-  void greet(const HandshakeMessage& hello, Ungreeted one);
+  void handle_hello(const HandshakeMessage& hello, Unauthenticated one);
   void forget(std::uint64_t id);
   void pause();
   void restore();
@@ -105,17 +107,17 @@ class Reception final {
   const Token token_;
   PrivateFd listener_;
   PrivateFd timer_;
-  PrivateFd reserve_;  // given up to accept a caller when no other descriptor is left
+  PrivateFd reserve_;  // closed to accept a connection when no other descriptor is free
 
   std::mutex mutex_;
   std::condition_variable arrived_;
   bool closing_ = false;
   std::uint64_t next_id_ = 1;
-  std::map<std::uint64_t, Ungreeted> ungreeted_;
+  std::map<std::uint64_t, Unauthenticated> unauthenticated_;
   std::map<CallKey, Parked> parked_;
   std::set<CallKey> refused_;
   std::map<Attempt, Status> declined_;
-  std::deque<Attempt> declined_order_;  // the oldest first
+  std::deque<Attempt> declined_order_;  // oldest first
   Watch listening_;
   Watch ticking_;
 };

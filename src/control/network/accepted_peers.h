@@ -16,72 +16,73 @@
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/control/control_thread.h"
-#include "src/control/network/job_keys.h"
 #include "src/control/network/connect_request.h"
+#include "src/control/network/job_keys.h"
 #include "src/net/auth_handshake.h"
 
 namespace seto {
 
-// All of `bytes` at once, into a socket whose buffer has room because little was ever sent on it.
+// Sends all bytes at once. The socket's buffer has room because little has been sent on it before.
 [[nodiscard]] bool send_whole(int fd, std::string_view bytes);
 
-// Members that have called: each waits for the verdict until its context asks for it, or gives up. Limits as in reception.h.
-class Visitors final {
+// Authenticated connections: each is parked without a verdict until the answering context takes it or declines its attempt. The
+// limits are those of local_listener.h.
+class AcceptedPeers final {
  public:
-  using Greeter = std::function<void(const VisitKey& caller, PrivateFd socket)>;
+  using AcceptHandler = std::function<void(const ConnectKey& caller, PrivateFd socket)>;
 
-  // A proven caller; its verdict is due.
-  struct Guest {
+  // An authenticated connection whose verdict is not sent yet.
+  struct AcceptedPeer {
     PrivateFd fd;
     AnswererHandshake handshake;
-    bool on_reserve = false;  // no other descriptor is left
+    bool on_reserve = false;  // its descriptor is the reserve: none other is free
   };
 
-  explicit Visitors(ControlThread& control) : control_(control) {}
-  Visitors(const Visitors&) = delete;
-  Visitors& operator=(const Visitors&) = delete;
-  ~Visitors();
+  explicit AcceptedPeers(ControlThread& control) : control_(control) {}
+  AcceptedPeers(const AcceptedPeers&) = delete;
+  AcceptedPeers& operator=(const AcceptedPeers&) = delete;
+  ~AcceptedPeers();
 
   // On the control thread, no lock held.
-  void come(const KeyId& key, Guest guest);
-  // Any thread. Accepts the caller; Code::timeout if it has not come by `until`.
-  [[nodiscard]] Result<PrivateFd> take(const VisitKey& key, Deadline until);
+  void add(const KeyId& key, AcceptedPeer peer);
+  // Accepts the connection of that caller and returns its socket; Code::timeout if none arrives by `until`. Any thread.
+  [[nodiscard]] Result<PrivateFd> take(const ConnectKey& key, Deadline until);
   struct Attempt {
     AttemptId attempt;
     ContextId context;
     auto operator<=>(const Attempt&) const = default;
   };
   // The admission is held for as long as the attempt is remembered.
-  void decline(const Attempt& attempt, Admission heard, const Status& reason);
+  void decline(const Attempt& attempt, Admission admission, const Status& reason);
   [[nodiscard]] std::optional<Status> declined(const Attempt& attempt) const;
-  void greet(std::uint8_t purpose, Greeter greeter);
+  void set_accept_handler(std::uint8_t purpose, AcceptHandler accept_handler);
 
  private:
   struct Parked {
     std::uint64_t id = 0;
-    Guest guest;
+    AcceptedPeer peer;
     Watch watch;
   };
   struct Declined {
     Status reason;
-    Admission heard;
+    Admission admission;
   };
-  // True: it was dealt with here.
-  bool refuse_if_due(const VisitKey& key, Guest& guest);
-  void park(const VisitKey& key, Guest guest);
+  // Returns true if it refused the connection or answered a probe.
+  bool refuse_if_due(const ConnectKey& key, AcceptedPeer& peer);
+  void park(const ConnectKey& key, AcceptedPeer peer);
   void forget(std::uint64_t id);
 
   ControlThread& control_;
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
-  std::condition_variable greeted_;
+  std::condition_variable handler_done_;
   std::uint64_t next_id_ = 1;
-  std::map<VisitKey, Parked> parked_;
-  std::set<VisitKey> refused_;  // for want of descriptors
+  std::map<ConnectKey, Parked> parked_;
+  std::set<ConnectKey> refused_;  // refused because no descriptor was free
   std::map<Attempt, Declined> declined_;
-  std::deque<Attempt> declined_order_;  // the oldest first
-  std::map<std::uint8_t, std::shared_ptr<const Greeter>> greeters_;
-  bool greeting_ = false;
+  std::deque<Attempt> declined_order_;  // oldest first
+  std::map<std::uint8_t, std::shared_ptr<const AcceptHandler>> accept_handlers_;
+  bool handler_running_ = false;
 };
 
 }  // namespace seto

@@ -10,28 +10,28 @@
 
 namespace seto {
 
-// What a connection is for. Numbers travel: never renumbered. Others than these are free for who calls meet().
+// The purpose of a connection. Part of the wire format: never renumber. Users of connect() may choose other numbers.
 inline constexpr std::uint8_t kPurposeData = 1;
 inline constexpr std::uint8_t kPurposeControl = 2;
-inline constexpr std::uint8_t kPurposeQuestion = 255;  // of the front door itself: will that call come?
+inline constexpr std::uint8_t kPurposeProbe = 255;  // internal to TcpConnector: asks whether a connection will come
 
-// One connection between two contexts of two processes, as each of them asks for it.
-struct Visit {
-  std::string remote_address;  // what the peer's FrontDoor::address() said
+// A request of one context for one connection to a context of another process.
+struct ConnectRequest {
+  std::string remote_address;  // the peer's TcpConnector::address()
   std::uint8_t purpose = kPurposeData;
   ContextId mine = 0;
   ContextId theirs = 0;
-  AttemptId attempt = 0;    // both say the same
-  std::uint32_t index = 0;  // of several for the same purpose
+  AttemptId attempt = 0;    // the same on both sides
+  std::uint32_t index = 0;  // distinguishes connections for the same purpose
   Secret key;
   Deadline until;
 };
 
-// Which caller is meant, as the answerer knows it once the caller is proven.
-struct VisitKey {
+// Identifies an authenticated caller on the answerer's side.
+struct ConnectKey {
   KeyId key{};
   Claim claim;
-  auto operator<=>(const VisitKey&) const = default;
+  auto operator<=>(const ConnectKey&) const = default;
 };
 
 }  // namespace seto

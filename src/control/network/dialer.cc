@@ -8,167 +8,170 @@
 #include <cerrno>
 #include <utility>
 
-#include "src/control/network/listen_address.h"
 #include "src/control/network/accepted_peers.h"
+#include "src/control/network/listen_address.h"
 #include "src/net/tcp_socket.h"
 
 namespace seto {
 
-Dial::Dial(const Target& target) : key_(target.key), claim_(target.claim) {
+Dialer::Dialer(const Target& target) : key_(target.key), claim_(target.claim) {
   for (const SocketAddress& address : target.addresses) {
-    Line line;
-    line.address = address;
-    lines_.push_back(std::move(line));
+    Attempt attempt;
+    attempt.address = address;
+    attempts_.push_back(std::move(attempt));
   }
 }
 
-Result<std::optional<PrivateFd>> Dial::advance(int wait_ms) {
+Result<std::optional<PrivateFd>> Dialer::advance(int wait_ms) {
   start_due();
   SETO_TRY(broken_);
   std::vector<pollfd> entries;
-  std::vector<Line*> of_entries;
-  for (Line& line : lines_) {
-    if (!line.active()) continue;
-    entries.push_back({line.fd.get(), static_cast<short>(line.handshake ? POLLIN : POLLOUT), 0});
-    of_entries.push_back(&line);
+  std::vector<Attempt*> of_entries;
+  for (Attempt& attempt : attempts_) {
+    if (!attempt.active()) continue;
+    entries.push_back({attempt.fd.get(), static_cast<short>(attempt.handshake ? POLLIN : POLLOUT), 0});
+    of_entries.push_back(&attempt);
   }
-  if (next_ < lines_.size()) wait_ms = std::min(wait_ms, next_start_.remaining_ms());
+  if (next_ < attempts_.size()) wait_ms = std::min(wait_ms, next_start_.remaining_ms());
   const int ready = entries.empty() ? 0 : poll(entries.data(), entries.size(), wait_ms);
   for (std::size_t index = 0; ready > 0 && index < entries.size(); ++index) {
-    Line& line = *of_entries[index];
-    if (entries[index].revents == 0 || line.ended) continue;
-    SETO_TRY(handle(line));
-    if (line.handshake && line.handshake->accepted()) return std::optional<PrivateFd>(std::move(line.fd));
+    Attempt& attempt = *of_entries[index];
+    if (entries[index].revents == 0 || attempt.ended) continue;
+    SETO_TRY(handle(attempt));
+    if (attempt.handshake && attempt.handshake->accepted()) return std::optional<PrivateFd>(std::move(attempt.fd));
   }
   if (all_ended()) return failure(Code::remote_error, "%s", report().c_str());
   return std::optional<PrivateFd>();
 }
 
-void Dial::start_due() {
-  while (next_ < lines_.size() && !found_) {
-    const bool idle = std::none_of(lines_.begin(), lines_.end(), [](const Line& line) { return line.active(); });
+void Dialer::start_due() {
+  while (next_ < attempts_.size() && !found_) {
+    const bool idle = std::none_of(attempts_.begin(), attempts_.end(), [](const Attempt& attempt) { return attempt.active(); });
     if (!idle && !next_start_.passed()) return;
-    start(lines_[next_++]);
+    start(attempts_[next_++]);
     next_start_ = Deadline::after_ms(kDialStaggerMs);
   }
 }
 
-void Dial::start(Line& line) {
-  line.started = true;
-  auto fd = begin_connect(line.address);
+void Dialer::start(Attempt& attempt) {
+  attempt.started = true;
+  auto fd = begin_connect(attempt.address);
   if (fd.ok()) {
-    line.fd = std::move(fd).value();
+    attempt.fd = std::move(fd).value();
     return;
   }
-  const bool alone =
-      std::none_of(lines_.begin(), lines_.end(), [&](const Line& other) { return &other != &line && other.active(); });
+  const bool alone = std::none_of(attempts_.begin(), attempts_.end(),
+                                  [&](const Attempt& other) { return &other != &attempt && other.active(); });
   if (alone && fd.status().code() == Code::unavailable) broken_ = fd.status();
-  line.nobody = fd.status().code() != Code::unavailable;  // who has no descriptor has asked nobody
-  end(line, fd.status());
+  attempt.not_listening = fd.status().code() != Code::unavailable;  // without a descriptor the peer was not contacted
+  end(attempt, fd.status());
 }
 
-void Dial::end(Line& line, Status why) {
-  line.ended = true;
-  line.why = std::move(why);
-  line.fd.close();
+void Dialer::end(Attempt& attempt, Status why) {
+  attempt.ended = true;
+  attempt.why = std::move(why);
+  attempt.fd.close();
 }
 
-// A failure ends the whole attempt.
-Status Dial::handle(Line& line) {
-  if (line.handshake) return talk(line);
-  if (Status connected = end_connect(line.fd, line.address); !connected.ok()) {
-    line.nobody = true;
-    end(line, std::move(connected));
+// A failure ends the attempts at all addresses.
+Status Dialer::handle(Attempt& attempt) {
+  if (attempt.handshake) return read_handshake(attempt);
+  if (Status connected = end_connect(attempt.fd, attempt.address); !connected.ok()) {
+    attempt.not_listening = true;
+    end(attempt, std::move(connected));
     return {};
   }
-  line.handshake.emplace(key_, claim_);
-  if (!send_whole(line.fd.get(), line.handshake->take_out())) {
-    line.may_change = true;
-    end(line, failure(Code::remote_error, "%s closed the connection at once", to_text(line.address).c_str()));
+  attempt.handshake.emplace(key_, claim_);
+  if (!send_whole(attempt.fd.get(), attempt.handshake->take_out())) {
+    attempt.may_change = true;
+    end(attempt, failure(Code::remote_error, "%s closed the connection at once", to_text(attempt.address).c_str()));
   }
   return {};
 }
 
-Status Dial::talk(Line& line) {
-  while (line.handshake->wanted() > 0) {
+Status Dialer::read_handshake(Attempt& attempt) {
+  while (attempt.handshake->wanted() > 0) {
     std::array<char, kVerdictSize> bytes;
-    const ssize_t got = recv(line.fd.get(), bytes.data(), std::min(bytes.size(), line.handshake->wanted()), MSG_DONTWAIT);
+    const ssize_t got = recv(attempt.fd.get(), bytes.data(), std::min(bytes.size(), attempt.handshake->wanted()), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return {};
     if (got <= 0) {
-      line.may_change = true;
-      end(line, failure(Code::remote_error, "%s closed the connection", to_text(line.address).c_str()));
+      attempt.may_change = true;
+      end(attempt, failure(Code::remote_error, "%s closed the connection", to_text(attempt.address).c_str()));
       return {};
     }
-    SETO_TRY(hear(line, {bytes.data(), static_cast<std::size_t>(got)}));
-    if (line.ended) return {};
+    SETO_TRY(feed(attempt, {bytes.data(), static_cast<std::size_t>(got)}));
+    if (attempt.ended) return {};
   }
   return {};
 }
 
-// Once one has proved itself it is the one, whatever it says then.
-Status Dial::hear(Line& line, std::string_view bytes) {
-  CallerHandshake& handshake = *line.handshake;
-  Status heard = handshake.feed(bytes);
-  if (!heard.ok() && handshake.proven()) {
+// The first address that authenticates is final, also if it refuses then.
+Status Dialer::feed(Attempt& attempt, std::string_view bytes) {
+  CallerHandshake& handshake = *attempt.handshake;
+  Status fed = handshake.feed(bytes);
+  if (!fed.ok() && handshake.proven()) {
     refused_ = true;
-    return heard;
+    return fed;
   }
-  if (!heard.ok()) {
-    line.may_change = handshake.key_unknown();
-    end(line, failure(Code::remote_error, "%s: %s", to_text(line.address).c_str(), std::string(heard.text()).c_str()));
+  if (!fed.ok()) {
+    attempt.may_change = handshake.key_unknown();
+    end(attempt, failure(Code::remote_error, "%s: %s", to_text(attempt.address).c_str(), std::string(fed.text()).c_str()));
     return {};
   }
   if (handshake.proven() && !found_) {
-    found_ = line.address;
-    keep_only(line);
+    found_ = attempt.address;
+    keep_only(attempt);
   }
-  if (const std::string out = handshake.take_out(); !out.empty() && !send_whole(line.fd.get(), out)) {
-    line.may_change = true;
-    end(line, failure(Code::remote_error, "%s closed the connection", to_text(line.address).c_str()));
+  if (const std::string out = handshake.take_out(); !out.empty() && !send_whole(attempt.fd.get(), out)) {
+    attempt.may_change = true;
+    end(attempt, failure(Code::remote_error, "%s closed the connection", to_text(attempt.address).c_str()));
   }
   return {};
 }
 
-void Dial::keep_only(const Line& line) {
-  for (Line& other : lines_)
-    if (&other != &line && !other.ended)
+void Dialer::keep_only(const Attempt& attempt) {
+  for (Attempt& other : attempts_)
+    if (&other != &attempt && !other.ended)
       end(other, failure(Code::remote_error, "%s was not needed", to_text(other.address).c_str()));
-  next_ = lines_.size();
+  next_ = attempts_.size();
 }
 
-bool Dial::all_ended() const {
-  return std::all_of(lines_.begin(), lines_.end(), [](const Line& line) { return line.ended; });
+bool Dialer::all_ended() const {
+  return std::all_of(attempts_.begin(), attempts_.end(), [](const Attempt& attempt) { return attempt.ended; });
 }
 
-bool Dial::nobody_there() const {
-  return std::all_of(lines_.begin(), lines_.end(), [](const Line& line) { return line.ended && line.nobody; });
+bool Dialer::none_listening() const {
+  return std::all_of(attempts_.begin(), attempts_.end(),
+                     [](const Attempt& attempt) { return attempt.ended && attempt.not_listening; });
 }
 
-bool Dial::key_unknown() const {
-  return std::any_of(lines_.begin(), lines_.end(),
-                     [](const Line& line) { return line.handshake && line.handshake->key_unknown(); });
+bool Dialer::key_unknown() const {
+  return std::any_of(attempts_.begin(), attempts_.end(),
+                     [](const Attempt& attempt) { return attempt.handshake && attempt.handshake->key_unknown(); });
 }
 
-bool Dial::may_change() const {
-  return std::any_of(lines_.begin(), lines_.end(), [](const Line& line) { return line.may_change; });
+bool Dialer::may_change() const {
+  return std::any_of(attempts_.begin(), attempts_.end(), [](const Attempt& attempt) { return attempt.may_change; });
 }
 
-bool Dial::hopeless() const {
-  return std::any_of(lines_.begin(), lines_.end(), [](const Line& line) { return line.ended; }) &&
-         std::none_of(lines_.begin(), lines_.end(), [](const Line& line) { return line.active() && line.handshake; });
+bool Dialer::hopeless() const {
+  return std::any_of(attempts_.begin(), attempts_.end(), [](const Attempt& attempt) { return attempt.ended; }) &&
+         std::none_of(attempts_.begin(), attempts_.end(),
+                      [](const Attempt& attempt) { return attempt.active() && attempt.handshake; });
 }
 
-std::string Dial::report() const {
+std::string Dialer::report() const {
   std::string text;
-  for (const Line& line : lines_) {
+  for (const Attempt& attempt : attempts_) {
     if (!text.empty()) text += "; ";
-    if (line.ended) {
-      text += line.why.text();
-    } else if (line.handshake) {
-      text += to_text(line.address) + (line.handshake->proven() ? " did not say yes or no" : " did not prove who it is");
+    if (attempt.ended) {
+      text += attempt.why.text();
+    } else if (attempt.handshake) {
+      text += to_text(attempt.address) +
+              (attempt.handshake->proven() ? " did not accept or refuse the connection" : " did not prove who it is");
     } else {
-      text += no_answer(line.address).text();
+      text += no_answer(attempt.address).text();
     }
   }
   return text;

@@ -14,73 +14,73 @@
 
 namespace seto {
 
-// What looks final may be a moment too early: a key that is not there yet, a porch that strangers crowd, a route that comes up.
-inline constexpr std::uint64_t kPatienceMs = 10'000;
+// How long a failure is retried that may be temporary: an unknown key, a full queue of unauthenticated connections, a missing
+// route.
+inline constexpr std::uint64_t kRetryMs = 10'000;
 
-// The next address is tried so much later than the one before it, or as soon as none of them is under way.
+// The delay between the starts of two addresses; the next one starts at once if no other is under way.
 inline constexpr int kDialStaggerMs = 50;
 
-// One attempt to reach another process: at all of its addresses at once, best first; who proves first that it is the one wins.
-// Not thread safe.
-class Dial final {
+// Tries to reach a process at all of its addresses, best first. The first connection that authenticates is used. Not thread safe.
+class Dialer final {
  public:
   struct Target {
     std::vector<SocketAddress> addresses;
     Secret key;
     Claim claim;
   };
-  explicit Dial(const Target& target);
+  explicit Dialer(const Target& target);
 
-  // Goes on for at most so long. The accepted connection, or nothing yet, or why there will be none.
+  // Continues for at most wait_ms. Returns the accepted connection, nothing yet, or a failure when all addresses have failed.
   [[nodiscard]] Result<std::optional<PrivateFd>> advance(int wait_ms);
 
-  // Where the process proved itself.
+  // The address at which the process authenticated.
   [[nodiscard]] const std::optional<SocketAddress>& found() const { return found_; }
 
-  // After a failure: a member has refused, and means it.
+  // After a failure: a member of the job has refused the connection; a retry is useless.
   [[nodiscard]] bool refused() const { return refused_; }
-  // At every address nobody listens, or no way leads there.
-  [[nodiscard]] bool nobody_there() const;
-  // Where a process answered, it did not know the key.
+  // Every address refused the connection or has no route.
+  [[nodiscard]] bool none_listening() const;
+  // A process answered and did not know the key.
   [[nodiscard]] bool key_unknown() const;
-  // What was wrong at some address may be otherwise a moment later.
+  // The failure at some address may be temporary.
   [[nodiscard]] bool may_change() const;
 
-  // While it goes on: some address has failed, and at none did anybody as much as answer the phone.
+  // While attempts are under way: some address has failed, and no address has accepted a connection.
   [[nodiscard]] bool hopeless() const;
-  // Every address and what became of it.
+  // Every address with its result, as text.
   [[nodiscard]] std::string report() const;
 
  private:
-  struct Line {
+  struct Attempt {
     SocketAddress address{};
     PrivateFd fd;
     std::optional<CallerHandshake> handshake;  // once connected
     bool started = false;
     bool ended = false;
-    bool nobody = false;  // it ended before anybody was there
+    bool not_listening = false;  // it ended before a connection was made
     bool may_change = false;
     Status why;
     [[nodiscard]] bool active() const { return started && !ended; }
   };
 
   void start_due();
-  void start(Line& line);
-  void end(Line& line, Status why);
-  [[nodiscard]] Status handle(Line& line);
-  [[nodiscard]] Status talk(Line& line);
-  [[nodiscard]] Status hear(Line& line, std::string_view bytes);
-  void keep_only(const Line& line);
+  void start(Attempt& attempt);
+  void end(Attempt& attempt, Status why);
+  [[nodiscard]] Status handle(Attempt& attempt);
+  [[nodiscard]] Status read_handshake(Attempt& attempt);
+  [[nodiscard]] Status feed(Attempt& attempt, std::string_view bytes);
+  void keep_only(const Attempt& attempt);
   [[nodiscard]] bool all_ended() const;
 
   Secret key_;
   Claim claim_;
-  std::vector<Line> lines_;
-  std::size_t next_ = 0;  // to be started
+  std::vector<Attempt> attempts_;
+  std::size_t next_ = 0;  // the next attempt to start
   Deadline next_start_ = Deadline::after_ms(0);
   std::optional<SocketAddress> found_;
   bool refused_ = false;
-  Status broken_;  // of this process: it is out of descriptors
+  Status broken_;  // a local failure: out of descriptors
 };
 
 }  // namespace seto

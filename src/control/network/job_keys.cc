@@ -5,17 +5,17 @@ namespace seto {
 Admission& Admission::operator=(Admission&& other) noexcept {
   if (this != &other) {
     end();
-    ring_ = std::exchange(other.ring_, nullptr);
+    keys_ = std::exchange(other.keys_, nullptr);
     id_ = other.id_;
   }
   return *this;
 }
 
 void Admission::end() {
-  if (KeyRing* ring = std::exchange(ring_, nullptr)) ring->release(id_);
+  if (JobKeys* keys = std::exchange(keys_, nullptr)) keys->release(id_);
 }
 
-Admission KeyRing::admit(const Secret& key) {
+Admission JobKeys::admit(const Secret& key) {
   const KeyId id = key_id(key);
   bool is_new = false;
   {
@@ -28,19 +28,19 @@ Admission KeyRing::admit(const Secret& key) {
   return {this, id};
 }
 
-std::optional<Secret> KeyRing::find(const KeyId& id) const {
+std::optional<Secret> JobKeys::find(const KeyId& id) const {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(id);
   if (found == entries_.end()) return std::nullopt;
   return found->second.key;
 }
 
-bool KeyRing::empty() const {
+bool JobKeys::empty() const {
   const std::lock_guard lock(mutex_);
   return entries_.empty();
 }
 
-void KeyRing::release(const KeyId& id) {
+void JobKeys::release(const KeyId& id) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(id);
   if (--found->second.holders == 0) entries_.erase(found);

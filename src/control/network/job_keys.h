@@ -12,13 +12,13 @@
 
 namespace seto {
 
-class KeyRing;
+class JobKeys;
 
-// That connections under a key are heard, for as long as it lives. Ends before the front door that gave it.
+// While it exists, connections under its key are accepted. Must be destroyed before the TcpConnector that returned it.
 class Admission final {
  public:
   Admission() = default;
-  Admission(Admission&& other) noexcept : ring_(std::exchange(other.ring_, nullptr)), id_(other.id_) {}
+  Admission(Admission&& other) noexcept : keys_(std::exchange(other.keys_, nullptr)), id_(other.id_) {}
   Admission& operator=(Admission&& other) noexcept;
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
@@ -27,17 +27,17 @@ class Admission final {
   void end();
 
  private:
-  friend class KeyRing;
-  Admission(KeyRing* ring, const KeyId& id) : ring_(ring), id_(id) {}
-  KeyRing* ring_ = nullptr;
+  friend class JobKeys;
+  Admission(JobKeys* keys, const KeyId& id) : keys_(keys), id_(id) {}
+  JobKeys* keys_ = nullptr;
   KeyId id_{};
 };
 
-// The keys of the jobs that this process is in. Any thread.
-class KeyRing final {
+// The keys of the jobs of this process. Any thread.
+class JobKeys final {
  public:
-  // Called after a key has come that was not there, by who admits it, with no lock held.
-  explicit KeyRing(std::function<void(const KeyId&)> on_new_key) : on_new_key_(std::move(on_new_key)) {}
+  // `on_new_key` runs after a new key was added, on the thread that admits it, with no lock held.
+  explicit JobKeys(std::function<void(const KeyId&)> on_new_key) : on_new_key_(std::move(on_new_key)) {}
 
   [[nodiscard]] Admission admit(const Secret& key);
   [[nodiscard]] std::optional<Secret> find(const KeyId& id) const;

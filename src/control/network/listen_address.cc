@@ -12,13 +12,14 @@ namespace {
 constexpr std::uint32_t kMagic = 0x5e70d00a;
 constexpr std::size_t kHeadSize = sizeof kMagic + sizeof(std::uint32_t) + kVersionSize + sizeof(Token);
 
-Status garbage() { return failure(Code::remote_error, "a peer's address is garbage: is it of the same version?"); }
+Status garbage() { return failure(Code::remote_error, "a peer's address is malformed: does the peer have the same version?"); }
 
 }  // namespace
 
-// Magic, number of candidates, version, process, candidates: sizes that stay, so that another version can be named.
-std::string encode(const DoorAddress& address) {
-  const auto count = static_cast<std::uint32_t>(std::min(address.candidates.size(), kDoorAddressLimit));
+// Layout: magic, number of candidates, version, process, candidates. The sizes are the same in every version, so that an error
+// can name the other version.
+std::string encode(const ListenAddress& address) {
+  const auto count = static_cast<std::uint32_t>(std::min(address.candidates.size(), kListenAddressLimit));
   std::string bytes(reinterpret_cast<const char*>(&kMagic), sizeof kMagic);
   bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
   bytes.append(address.library.substr(0, kVersionSize)).resize(sizeof kMagic + sizeof count + kVersionSize, '\0');
@@ -30,21 +31,21 @@ std::string encode(const DoorAddress& address) {
   return bytes;
 }
 
-Result<DoorAddress> decode_door_address(const std::string& bytes) {
+Result<ListenAddress> decode_listen_address(const std::string& bytes) {
   if (bytes.size() < kHeadSize) {
-    return failure(Code::remote_error, "a peer's address has %zu bytes, fewer than %zu: is it of the same version?", bytes.size(),
-                   kHeadSize);
+    return failure(Code::remote_error, "a peer's address has %zu bytes, fewer than %zu: does the peer have the same version?",
+                   bytes.size(), kHeadSize);
   }
   std::uint32_t words[2];
   std::memcpy(words, bytes.data(), sizeof words);
   const std::uint32_t count = words[1];
-  if (words[0] != kMagic || count == 0 || count > kDoorAddressLimit) return garbage();
+  if (words[0] != kMagic || count == 0 || count > kListenAddressLimit) return garbage();
   if (bytes.size() != kHeadSize + count * kEncodedAddressSize) return garbage();
-  DoorAddress address;
+  ListenAddress address;
   const char* const library = bytes.data() + sizeof words;
   address.library.assign(library, strnlen(library, kVersionSize));
-  for (char& letter : address.library)
-    if (letter < ' ' || letter > '~') letter = '?';
+  for (char& header : address.library)
+    if (header < ' ' || header > '~') header = '?';
   std::memcpy(address.process.data(), library + kVersionSize, address.process.size());
   for (std::size_t index = 0; index < count; ++index) {
     EncodedAddress one;

@@ -10,16 +10,16 @@
 
 namespace seto {
 
-// More than any machine needs; whoever has more tells the best of them.
-inline constexpr std::size_t kDoorAddressLimit = 32;
+// More than any machine needs; only the best addresses up to this number are encoded.
+inline constexpr std::size_t kListenAddressLimit = 32;
 
-// What a process tells the others of its front door.
-struct DoorAddress {
-  Token process{};                        // who it is: random, and proved by the handshake; no secret
-  std::string library;                    // its version
-  std::vector<SocketAddress> candidates;  // where it listens, best first
+// The TCP address of a process, as its peers receive it.
+struct ListenAddress {
+  Token process{};                        // identifies the process: random, proved by the handshake, not secret
+  std::string library;                    // its library version
+  std::vector<SocketAddress> candidates;  // the addresses at which it listens, best first
 };
-[[nodiscard]] std::string encode(const DoorAddress& address);
-[[nodiscard]] Result<DoorAddress> decode_door_address(const std::string& bytes);
+[[nodiscard]] std::string encode(const ListenAddress& address);
+[[nodiscard]] Result<ListenAddress> decode_listen_address(const std::string& bytes);
 
 }  // namespace seto

@@ -7,57 +7,62 @@
 namespace seto {
 namespace {
 
-// The first time it asks: a peer that is as fast has called by then.
+// The time before the first probe: a peer that is as fast has connected by then.
 constexpr int kFirstMs = 25;
-constexpr int kLookMs = 5;  // for the answer to a question under way
-// Longer than a front door waits for a key to come before it says that it has none.
-constexpr std::uint64_t kQuestionMs = 3'000;
-// Who could never be reached may yet be able to reach us: it is not taken for dead at once.
-constexpr std::uint64_t kDoubtMs = 1'500;
+constexpr int kLookMs = 5;  // between reads while a probe is under way
+// Longer than a TcpAuthenticator waits for a key before it reports that it has none.
+constexpr std::uint64_t kProbeTimeoutMs = 3'000;
+// A process that was never reached may still be able to connect to this one: it does not count as dead at once.
+constexpr std::uint64_t kUnreachedGraceMs = 1'500;
 
 }  // namespace
 
-Inquiry::Inquiry(const FrontDoor::Plan& plan, AddressBook& book)
-    : remote_(plan.remote), key_(plan.visit.key), book_(book), next_(Deadline::after_ms(kFirstMs)), interval_ms_(kFirstMs) {
-  // In the question it is the asker who calls.
+PeerProbe::PeerProbe(const TcpConnector::Plan& plan, ReachedAddresses& reached)
+    : remote_(plan.remote),
+      key_(plan.request.key),
+      reached_(reached),
+      next_(Deadline::after_ms(kFirstMs)),
+      interval_ms_(kFirstMs) {
+  // In a probe the roles are swapped: the waiting side is the caller.
   claim_ = plan.claim;
-  claim_.purpose = kPurposeQuestion;
+  claim_.purpose = kPurposeProbe;
   std::swap(claim_.caller, claim_.answerer);
   std::swap(claim_.caller_context, claim_.answerer_context);
 }
 
-int Inquiry::patience_ms() const { return dial_ ? kLookMs : next_.remaining_ms(); }
+int PeerProbe::wait_ms() const { return dialer_ ? kLookMs : next_.remaining_ms(); }
 
-Status Inquiry::step() {
-  if (dial_) return ask();
+Status PeerProbe::step() {
+  if (dialer_) return ask();
   if (!next_.passed()) return {};
-  SETO_ASSIGN(auto addresses, book_.addresses_of(remote_));
-  dial_.emplace(Dial::Target{std::move(addresses), key_, claim_});
-  dial_until_ = Deadline::after_ms(kQuestionMs);
+  SETO_ASSIGN(auto addresses, reached_.addresses_of(remote_));
+  dialer_.emplace(Dialer::Target{std::move(addresses), key_, claim_});
+  dial_until_ = Deadline::after_ms(kProbeTimeoutMs);
   return ask();
 }
 
-Status Inquiry::ask() {
-  const auto answer = dial_->advance(0);
-  const bool known = book_.found(remote_.process).has_value();
-  if (dial_->found()) book_.remember(remote_.process, *dial_->found());
+Status PeerProbe::ask() {
+  const auto answer = dialer_->advance(0);
+  const bool known = reached_.found(remote_.process).has_value();
+  if (dialer_->found()) reached_.remember(remote_.process, *dialer_->found());
   if (answer.ok() && !answer.value() && !dial_until_.passed()) return {};
-  if (!answer.ok() && dial_->refused()) return answer.status();
-  const bool nobody = !answer.ok() && dial_->nobody_there();
-  doubts_ = answer.ok() && answer.value() ? std::string() : dial_->report();
-  if (!nobody && !dial_->key_unknown()) {
+  if (!answer.ok() && dialer_->refused()) return answer.status();
+  const bool none_listening = !answer.ok() && dialer_->none_listening();
+  last_failure_ = answer.ok() && answer.value() ? std::string() : dialer_->report();
+  if (!none_listening && !dialer_->key_unknown()) {
     given_up_at_.reset();
   } else if (!given_up_at_) {
-    given_up_at_ = Deadline::after_ms(!nobody ? kPatienceMs : known ? 0 : kDoubtMs);
+    given_up_at_ = Deadline::after_ms(!none_listening ? kRetryMs : known ? 0 : kUnreachedGraceMs);
   }
   if (given_up_at_ && given_up_at_->passed())
-    return failure(Code::remote_error, "its process %s: %s", nobody ? "has ended" : "cannot be asked", doubts_.c_str());
-  rest();
+    return failure(Code::remote_error, "its process %s: %s", none_listening ? "has ended" : "cannot be reached",
+                   last_failure_.c_str());
+  schedule_next();
   return {};
 }
 
-void Inquiry::rest() {
-  dial_.reset();
+void PeerProbe::schedule_next() {
+  dialer_.reset();
   interval_ms_ = std::min(2 * interval_ms_, static_cast<int>(kProbeMs));
   next_ = Deadline::after_ms(static_cast<std::uint64_t>(interval_ms_));
 }

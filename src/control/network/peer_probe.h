@@ -6,39 +6,39 @@
 
 #include "src/base/clock.h"
 #include "src/base/result.h"
-#include "src/control/network/reached_addresses.h"
 #include "src/control/network/dialer.h"
+#include "src/control/network/reached_addresses.h"
 #include "src/control/network/tcp_connector.h"
 
 namespace seto {
 
-// Whether a call that is awaited will come: a process that has died leaves nothing that hangs up, so it is asked now and then.
-// Silence is no answer. Not thread safe.
-class Inquiry final {
+// Asks the process of an awaited caller from time to time whether its connection will come: if that process has died, there is no
+// socket whose end would be noticed. A probe without an answer proves nothing. Not thread safe.
+class PeerProbe final {
  public:
-  Inquiry(const FrontDoor::Plan& plan, AddressBook& book);
+  PeerProbe(const TcpConnector::Plan& plan, ReachedAddresses& reached);
 
-  // How long to wait for the call before step().
-  [[nodiscard]] int patience_ms() const;
-  // Asks, or looks for the answer, without waiting. Fails with why no call will come.
+  // How long to wait for the connection before step().
+  [[nodiscard]] int wait_ms() const;
+  // Sends a probe or reads its answer, without waiting. Fails if no connection will come; the text says why.
   [[nodiscard]] Status step();
-  // Why the process could not even be asked, the last time.
-  [[nodiscard]] const std::string& doubts() const { return doubts_; }
+  // Why the last probe did not reach the process; empty if it did.
+  [[nodiscard]] const std::string& last_failure() const { return last_failure_; }
 
  private:
   [[nodiscard]] Status ask();
-  void rest();
+  void schedule_next();
 
-  const DoorAddress remote_;
+  const ListenAddress remote_;
   const Secret key_;
   Claim claim_;
-  AddressBook& book_;
-  std::optional<Dial> dial_;
+  ReachedAddresses& reached_;
+  std::optional<Dialer> dialer_;
   Deadline dial_until_ = Deadline::never();
   Deadline next_;
   int interval_ms_;
-  std::optional<Deadline> given_up_at_;  // so far nobody was there, or knew the key: this long that may be too early
-  std::string doubts_;
+  std::optional<Deadline> given_up_at_;  // set while the process does not listen or lacks the key
+  std::string last_failure_;
 };
 
 }  // namespace seto

@@ -6,20 +6,20 @@
 
 namespace seto {
 
-std::optional<SocketAddress> AddressBook::found(const Token& process) const {
+std::optional<SocketAddress> ReachedAddresses::found(const Token& process) const {
   const std::lock_guard lock(mutex_);
   const auto entry = found_.find(process);
   if (entry == found_.end()) return std::nullopt;
   return entry->second;
 }
 
-void AddressBook::remember(const Token& process, const SocketAddress& address) {
+void ReachedAddresses::remember(const Token& process, const SocketAddress& address) {
   const std::lock_guard lock(mutex_);
   if (found_.size() >= kLimit) found_.clear();
   found_.insert_or_assign(process, address);
 }
 
-Result<std::vector<SocketAddress>> AddressBook::addresses_of(const DoorAddress& remote) const {
+Result<std::vector<SocketAddress>> ReachedAddresses::addresses_of(const ListenAddress& remote) const {
   std::vector<SocketAddress> addresses;
   if (const auto known = found(remote.process)) addresses.push_back(*known);
   std::vector<Interface> own;
@@ -32,7 +32,7 @@ Result<std::vector<SocketAddress>> AddressBook::addresses_of(const DoorAddress& 
   }
   if (addresses.empty())
     return failure(Code::remote_error,
-                   "its process gave link-local addresses only, and no interface here has one: set "
+                   "its process announced only link-local addresses, and no interface here has one: set "
                    "SETO_INTERFACE there, or here");
   return addresses;
 }

@@ -12,16 +12,16 @@
 
 namespace seto {
 
-// At which of its addresses each process was reached. Any thread.
-class AddressBook final {
+// Remembers the address at which each process was reached. Any thread.
+class ReachedAddresses final {
  public:
-  // Beyond it all are found out anew.
+  // Beyond this number of processes all entries are dropped.
   static constexpr std::size_t kLimit = 65'536;
 
   [[nodiscard]] std::optional<SocketAddress> found(const Token& process) const;
   void remember(const Token& process, const SocketAddress& address);
-  // What to try for a process, in this order.
-  [[nodiscard]] Result<std::vector<SocketAddress>> addresses_of(const DoorAddress& remote) const;
+  // The addresses to try for a process, in this order.
+  [[nodiscard]] Result<std::vector<SocketAddress>> addresses_of(const ListenAddress& remote) const;
 
  private:
   mutable std::mutex mutex_;

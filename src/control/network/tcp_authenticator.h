@@ -13,34 +13,36 @@
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/control/control_thread.h"
-#include "src/control/network/job_keys.h"
 #include "src/control/network/accepted_peers.h"
+#include "src/control/network/job_keys.h"
 #include "src/net/auth_handshake.h"
-#include "src/net/unauthenticated_log.h"
 #include "src/net/tcp_socket.h"
+#include "src/net/unauthenticated_log.h"
 
 namespace seto {
 
-// Callers that have proved nothing yet: so many at most, each for so long, and so many from one address that have not even named
-// a key of ours. Beyond that the oldest that has named none goes. Where all have, who comes waits in the kernel's queue until one
-// of them is done or has had its grace.
+// Limits of connections that are not authenticated yet: their number, their time, and the number from one address that have not
+// named a known key. Beyond a limit the oldest connection that has named no known key is closed. If all have named one, new
+// connections wait in the kernel's queue until one of them ends or its grace time is over.
 inline constexpr std::size_t kHalfOpenLimit = 64;
 inline constexpr std::size_t kHalfOpenLimitOfAddress = 16;
 inline constexpr int kHalfOpenMs = 2'000;
 inline constexpr int kHalfOpenGraceMs = 500;
 
-// The TCP listeners of this process, served by the control thread: hears whoever calls until he has proved that he belongs to one
-// of its jobs, and hands him to the visitors. Reads so many bytes of anybody as a handshake has, and no more.
-class Porch final {
+// The TCP listeners of this process, on the control thread: authenticates each accepted connection and passes it to
+// AcceptedPeers. Reads only as many bytes as a handshake has. RendezvousServer does the same job with IncomingHandshake and
+// PendingConnections: both stay, because this one serves many keys on an epoll loop, parks peers and watches the descriptor
+// reserve, while the rendezvous has one key and a thread of its own. The handshake itself (src/net/auth_handshake.h) is shared.
+class TcpAuthenticator final {
  public:
-  static Result<std::unique_ptr<Porch>> create(ControlThread& control, TcpListener listener, const Token& self, KeyRing& keys,
-                                               Visitors& visitors);
-  Porch(const Porch&) = delete;
-  Porch& operator=(const Porch&) = delete;
-  ~Porch();
+  static Result<std::unique_ptr<TcpAuthenticator>> create(ControlThread& control, TcpListener listener, const Token& self,
+                                                          JobKeys& keys, AcceptedPeers& accepted);
+  TcpAuthenticator(const TcpAuthenticator&) = delete;
+  TcpAuthenticator& operator=(const TcpAuthenticator&) = delete;
+  ~TcpAuthenticator();
 
-  // Who has named this key may go on. Any thread.
-  void key_came(const KeyId& id);
+  // Continues the handshakes that wait for this key. Any thread.
+  void key_added(const KeyId& id);
 
  private:
   struct HalfOpen {
@@ -51,30 +53,30 @@ class Porch final {
     Deadline grace = Deadline::after_ms(kHalfOpenGraceMs);
     AnswererHandshake handshake;
     bool on_reserve = false;
-    // It named a key of ours, and was challenged.
+    // The peer named a known key, and the challenge was sent.
     [[nodiscard]] bool named() const { return handshake.stage() == AnswererHandshake::Stage::proof; }
   };
-  using Crowd = std::map<std::uint64_t, HalfOpen>;  // the oldest first
-  enum class Heard : std::uint8_t { nothing_yet, gone, proof };
+  using PendingConnections = std::map<std::uint64_t, HalfOpen>;  // oldest first
+  enum class ReadResult : std::uint8_t { nothing_yet, closed, proof };
 
-  Porch(ControlThread& control, const Token& self, KeyRing& keys, Visitors& visitors)
-      : control_(control), self_(self), keys_(keys), visitors_(visitors) {}
+  TcpAuthenticator(ControlThread& control, const Token& self, JobKeys& keys, AcceptedPeers& accepted)
+      : control_(control), self_(self), keys_(keys), accepted_(accepted) {}
 
-  // On the control thread, with no lock held. Each lets go of its own registration and goes on: so the destructor waits for it.
+  // On the control thread, with no lock held. Each may remove its own registration and continue, so the destructor waits for it.
   class Busy;
   void accept_some(std::size_t listener);
-  void hear_one(std::uint64_t id);
-  // On the control thread, or before it knows of this object, with the mutex held.
+  void on_readable(std::uint64_t id);
+  // With the mutex held, on the control thread or before this object is registered there.
   [[nodiscard]] Status listen();
-  [[nodiscard]] PrivateFd next_caller(std::size_t listener, bool& on_reserve);
+  [[nodiscard]] PrivateFd accept_next(std::size_t listener, bool& on_reserve);
   [[nodiscard]] std::uint64_t admit(PrivateFd fd, bool on_reserve);
   [[nodiscard]] bool make_room();
-  void make_room_of(const SocketAddress& from);
-  [[nodiscard]] Heard hear(HalfOpen& one, std::string& why);
-  void look_for_key(HalfOpen& one);
-  // With no reason it is not worth a line: whoever hangs up, as members do that found another way.
-  void see_off(Crowd::iterator which, const std::string& why);
-  void make_way(Crowd::iterator which, const std::string& why);
+  void make_room_from(const SocketAddress& from);
+  [[nodiscard]] ReadResult read_handshake(HalfOpen& one, std::string& why);
+  void look_up_key(HalfOpen& one);
+  // An empty reason is not logged: members also close a connection when another address was faster.
+  void close_pending(PendingConnections::iterator which, const std::string& why);
+  void evict(PendingConnections::iterator which, const std::string& why);
   void pause();
   void restore();
   void tick();
@@ -82,20 +84,20 @@ class Porch final {
 
   ControlThread& control_;
   const Token self_;
-  KeyRing& keys_;
-  Visitors& visitors_;
+  JobKeys& keys_;
+  AcceptedPeers& accepted_;
   TcpListener listener_;
   PrivateFd timer_;
-  PrivateFd reserve_;  // given up to accept a caller when no other descriptor is left
+  PrivateFd reserve_;  // closed to accept a connection when no other descriptor is free
 
   std::mutex mutex_;
   std::condition_variable idle_;
   int busy_ = 0;
   bool closing_ = false;
   std::uint64_t next_id_ = 1;
-  Crowd crowd_;
-  StrangerLog log_;
-  std::uint64_t hasty_ = 0;  // seen off before they had much time
+  PendingConnections pending_;
+  UnauthenticatedLog log_;
+  std::uint64_t evicted_early_ = 0;  // closed before their grace time was over
   std::vector<Watch> listening_;
   Watch ticking_;
 };

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/control/network/accepted_peers.h"
 #include "src/control/network/dialer.h"
 #include "src/control/network/peer_probe.h"
 #include "src/control/network/tcp_authenticator.h"
-#include "src/control/network/accepted_peers.h"
 #include "src/net/peer_listener.h"
 
 namespace seto {
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kFirstPauseMs = 5;
 constexpr int kLongestPauseMs = 200;
-constexpr int kLookMs = 200;  // at what changes with time alone
+constexpr int kLookMs = 200;  // between checks of conditions that depend on time only
 constexpr int kBacklog = 4096;
 
 Status too_late(const char* what, const std::string& report) {
@@ -30,154 +30,156 @@ Status too_late(const char* what, const std::string& report) {
 
 void pause(int milliseconds, const Deadline& until) { poll(nullptr, 0, std::min(milliseconds, until.wait_ms())); }
 
-Status failed(const Dial& dial, const Status& why, bool known) {
-  if (dial.refused() || why.code() == Code::unavailable) return why;
-  if (known && dial.nobody_there()) return failure(Code::remote_error, "its process has ended: %s", dial.report().c_str());
-  const char* const what = dial.nobody_there() ? "has ended, or cannot be reached from here" : "cannot be reached";
-  return failure(Code::remote_error, "its process %s: %s", what, dial.report().c_str());
+Status failed(const Dialer& dialer, const Status& why, bool known) {
+  if (dialer.refused() || why.code() == Code::unavailable) return why;
+  if (known && dialer.none_listening()) return failure(Code::remote_error, "its process has ended: %s", dialer.report().c_str());
+  const char* const what = dialer.none_listening() ? "has ended, or cannot be reached from here" : "cannot be reached";
+  return failure(Code::remote_error, "its process %s: %s", what, dialer.report().c_str());
 }
 
 struct Holder {
   std::mutex mutex;
-  std::atomic<FrontDoor*> present{nullptr};
-  DoorSettings settings;
+  std::atomic<TcpConnector*> present{nullptr};
+  ListenSettings settings;
 };
 
-// Of this process, as control_process.cc; leaked for the same reason.
+// The one of this process; never destroyed, for the reason in control_process.cc.
 Holder& holder() {
   static Holder* const only = new Holder;
   return *only;
 }
 
-FrontDoor* opened_before(Holder& one, const DoorSettings& settings) {
-  FrontDoor* const door = one.present.load(std::memory_order_acquire);
-  if (door != nullptr && !(one.settings == settings)) {
-    SETO_LOG(info, "this process listens already, with SETO_INTERFACE='%s' SETO_PORTS='%s': other settings come too late",
+TcpConnector* opened_before(Holder& one, const ListenSettings& settings) {
+  TcpConnector* const connector = one.present.load(std::memory_order_acquire);
+  if (connector != nullptr && !(one.settings == settings)) {
+    SETO_LOG(info, "this process listens already, with SETO_INTERFACE='%s' SETO_PORTS='%s'; the new settings are ignored",
              one.settings.interfaces.c_str(), one.settings.ports.c_str());
   }
-  return door;
+  return connector;
 }
 
 }  // namespace
 
-Result<FrontDoor*> FrontDoor::of_process(const DoorSettings& settings) {
+Result<TcpConnector*> TcpConnector::of_process(const ListenSettings& settings) {
   SETO_ASSIGN(ControlThread * control, ControlThread::of_process());
   Holder& one = holder();
-  if (FrontDoor* const door = opened_before(one, settings)) return door;
+  if (TcpConnector* const connector = opened_before(one, settings)) return connector;
   const std::lock_guard lock(one.mutex);
-  if (FrontDoor* const door = opened_before(one, settings)) return door;
-  SETO_ASSIGN(auto door, create(*control, settings));
+  if (TcpConnector* const connector = opened_before(one, settings)) return connector;
+  SETO_ASSIGN(auto connector, create(*control, settings));
   one.settings = settings;
-  one.present.store(door.get(), std::memory_order_release);
-  return door.release();
+  one.present.store(connector.get(), std::memory_order_release);
+  return connector.release();
 }
 
-Result<std::unique_ptr<FrontDoor>> FrontDoor::create(ControlThread& control, const DoorSettings& settings) {
+Result<std::unique_ptr<TcpConnector>> TcpConnector::create(ControlThread& control, const ListenSettings& settings) {
   SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(settings.interfaces, settings.ports));
   SETO_ASSIGN(PeerListener peers, listen_for_peers(network, kBacklog));
-  std::unique_ptr<FrontDoor> door(new FrontDoor);
-  door->self_.process = random_token();
-  door->self_.library = library_version();
-  door->self_.candidates = std::move(peers.reachable);
-  door->address_ = encode(door->self_);
-  door->visitors_ = std::make_unique<Visitors>(control);
-  SETO_ASSIGN(door->porch_,
-              Porch::create(control, std::move(peers.listener), door->self_.process, door->keys_, *door->visitors_));
-  SETO_LOG(info, "listening for peers at %s", to_text(door->self_.candidates).c_str());
-  return door;
+  std::unique_ptr<TcpConnector> connector(new TcpConnector);
+  connector->self_.process = random_token();
+  connector->self_.library = library_version();
+  connector->self_.candidates = std::move(peers.reachable);
+  connector->address_ = encode(connector->self_);
+  connector->accepted_ = std::make_unique<AcceptedPeers>(control);
+  SETO_ASSIGN(connector->authenticator_, TcpAuthenticator::create(control, std::move(peers.listener), connector->self_.process,
+                                                                  connector->keys_, *connector->accepted_));
+  SETO_LOG(info, "listening for peers at %s", to_text(connector->self_.candidates).c_str());
+  return connector;
 }
 
-FrontDoor::FrontDoor()
+TcpConnector::TcpConnector()
     : keys_([this](const KeyId& id) {
-        if (porch_ != nullptr && generation_ == fork_generation()) porch_->key_came(id);
+        if (authenticator_ != nullptr && generation_ == fork_generation()) authenticator_->key_added(id);
       }) {}
 
-FrontDoor::~FrontDoor() = default;
+TcpConnector::~TcpConnector() = default;
 
-// The smaller of the two contexts calls, by process and number: both sides see it alike.
-Result<FrontDoor::Plan> FrontDoor::plan(const Visit& visit) const {
+// The context with the smaller (process, number) is the caller: both sides agree on it.
+Result<TcpConnector::Plan> TcpConnector::plan(const ConnectRequest& request) const {
   if (generation_ != fork_generation()) return used_in_forked_child();
-  SETO_ASSIGN(DoorAddress remote, decode_door_address(visit.remote_address));
+  SETO_ASSIGN(ListenAddress remote, decode_listen_address(request.remote_address));
   if (remote.library != self_.library) {
     return failure(Code::remote_error,
                    "its library is version %s, the one here is version %s: install the same version on every machine",
                    remote.library.c_str(), self_.library.c_str());
   }
-  const auto mine = std::tie(self_.process, visit.mine);
-  const auto theirs = std::tie(remote.process, visit.theirs);
-  if (mine == theirs) return failure(Code::invalid_argument, "a context was to meet itself");
+  const auto mine = std::tie(self_.process, request.mine);
+  const auto theirs = std::tie(remote.process, request.theirs);
+  if (mine == theirs) return failure(Code::invalid_argument, "a context was asked to connect to itself");
   Claim claim;
-  claim.purpose = visit.purpose;
-  claim.attempt = visit.attempt;
-  claim.index = visit.index;
+  claim.purpose = request.purpose;
+  claim.attempt = request.attempt;
+  claim.index = request.index;
   const bool calls = mine < theirs;
   std::tie(claim.caller, claim.caller_context) = calls ? mine : theirs;
   std::tie(claim.answerer, claim.answerer_context) = calls ? theirs : mine;
-  return Plan{visit, std::move(remote), calls, claim};
+  return Plan{request, std::move(remote), calls, claim};
 }
 
-Result<PrivateFd> FrontDoor::meet(const Visit& visit) {
-  SETO_ASSIGN(const Plan one, plan(visit));
-  const Admission heard = admit(visit.key);
-  return one.calls ? call(one) : answer(one);
+Result<PrivateFd> TcpConnector::connect(const ConnectRequest& request) {
+  SETO_ASSIGN(const Plan one, plan(request));
+  const Admission admission = admit(request.key);
+  return one.calls ? dial(one) : wait_for_caller(one);
 }
 
-Result<PrivateFd> FrontDoor::call(const Plan& plan) {
-  const Deadline& until = plan.visit.until;
-  const Deadline patience = Deadline::after_ms(kPatienceMs);
+Result<PrivateFd> TcpConnector::dial(const Plan& plan) {
+  const Deadline& until = plan.request.until;
+  const Deadline patience = Deadline::after_ms(kRetryMs);
   const Token& process = plan.remote.process;
-  std::string before;  // what was wrong the last time
+  std::string before;  // the report of the last dialer
   for (int rest_ms = kFirstPauseMs;; rest_ms = std::min(2 * rest_ms, kLongestPauseMs)) {
-    const bool known = book_.found(process).has_value();
-    SETO_ASSIGN(auto addresses, book_.addresses_of(plan.remote));
-    Dial dial({std::move(addresses), plan.visit.key, plan.claim});
+    const bool known = reached_.found(process).has_value();
+    SETO_ASSIGN(auto addresses, reached_.addresses_of(plan.remote));
+    Dialer dialer({std::move(addresses), plan.request.key, plan.claim});
     while (true) {
-      auto socket = dial.advance(std::min(until.wait_ms(), kLookMs));
-      if (dial.found()) book_.remember(process, *dial.found());
+      auto socket = dialer.advance(std::min(until.wait_ms(), kLookMs));
+      if (dialer.found()) reached_.remember(process, *dialer.found());
       if (socket.ok() && socket.value()) return std::move(*socket.value());
       if (!socket.ok()) {
-        if (!dial.may_change() || patience.passed()) return failed(dial, socket.status(), known);
-        if (until.passed()) return too_late("did not take the call", dial.report());
-        before = dial.report();
+        if (!dialer.may_change() || patience.passed()) return failed(dialer, socket.status(), known);
+        if (until.passed()) return too_late("did not accept the connection", dialer.report());
+        before = dialer.report();
         break;
       }
-      if (until.passed()) return too_late("did not answer", before.empty() ? dial.report() : before);
-      if (patience.passed() && dial.hopeless()) return failed(dial, failure(Code::remote_error, "no answer"), false);
+      if (until.passed()) return too_late("did not answer", before.empty() ? dialer.report() : before);
+      if (patience.passed() && dialer.hopeless()) return failed(dialer, failure(Code::remote_error, "no answer"), false);
     }
     pause(rest_ms, until);
   }
 }
 
-Result<PrivateFd> FrontDoor::answer(const Plan& plan) {
-  const VisitKey key{key_id(plan.visit.key), plan.claim};
-  const Deadline& until = plan.visit.until;
-  const std::unique_ptr<Inquiry> inquiry = inquire(plan);
+Result<PrivateFd> TcpConnector::wait_for_caller(const Plan& plan) {
+  const ConnectKey key{key_id(plan.request.key), plan.claim};
+  const Deadline& until = plan.request.until;
+  const std::unique_ptr<PeerProbe> peer_probe = probe(plan);
   while (true) {
-    auto socket = visitors_->take(key, until.sooner_ms(static_cast<std::uint64_t>(inquiry->patience_ms())));
+    auto socket = accepted_->take(key, until.sooner_ms(static_cast<std::uint64_t>(peer_probe->wait_ms())));
     if (socket.ok() || socket.status().code() != Code::timeout) return socket;
-    if (until.passed()) return too_late("did not call", inquiry->doubts());
-    SETO_TRY(inquiry->step());
+    if (until.passed()) return too_late("did not connect", peer_probe->last_failure());
+    SETO_TRY(peer_probe->step());
   }
 }
 
-std::unique_ptr<Inquiry> FrontDoor::inquire(const Plan& plan) { return std::make_unique<Inquiry>(plan, book_); }
+std::unique_ptr<PeerProbe> TcpConnector::probe(const Plan& plan) { return std::make_unique<PeerProbe>(plan, reached_); }
 
-void FrontDoor::decline(AttemptId attempt, ContextId mine, const Secret& key, const Status& reason) {
+void TcpConnector::decline(AttemptId attempt, ContextId mine, const Secret& key, const Status& reason) {
   const Status given{Code::aborted, std::string(reason.text())};
-  visitors_->decline({attempt, mine}, admit(key), given);
+  accepted_->decline({attempt, mine}, admit(key), given);
   const std::lock_guard lock(listener_mutex_);
   if (decline_listener_) decline_listener_(attempt, mine, given);
 }
 
-void FrontDoor::hear_declines(DeclineListener listener) {
+void TcpConnector::on_decline(DeclineListener listener) {
   const std::lock_guard lock(listener_mutex_);
   decline_listener_ = std::move(listener);
 }
 
-void FrontDoor::greet(std::uint8_t purpose, Greeter greeter) { visitors_->greet(purpose, std::move(greeter)); }
+void TcpConnector::set_accept_handler(std::uint8_t purpose, AcceptHandler accept_handler) {
+  accepted_->set_accept_handler(purpose, std::move(accept_handler));
+}
 
-std::optional<Status> FrontDoor::declined(AttemptId attempt, ContextId mine) const {
-  return visitors_->declined({attempt, mine});
+std::optional<Status> TcpConnector::declined(AttemptId attempt, ContextId mine) const {
+  return accepted_->declined({attempt, mine});
 }
 
 }  // namespace seto

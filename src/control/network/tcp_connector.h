@@ -10,94 +10,95 @@
 #include "src/base/clock.h"
 #include "src/base/fork.h"
 #include "src/base/result.h"
-#include "src/control/network/reached_addresses.h"
 #include "src/control/control_thread.h"
-#include "src/control/network/listen_address.h"
-#include "src/control/network/job_keys.h"
 #include "src/control/network/connect_request.h"
+#include "src/control/network/job_keys.h"
+#include "src/control/network/listen_address.h"
+#include "src/control/network/reached_addresses.h"
 
 namespace seto {
 
-class Inquiry;
-class Porch;
-class Visitors;
+class PeerProbe;
+class TcpAuthenticator;
+class AcceptedPeers;
 
-// Where this process listens: the texts of SETO_INTERFACE and SETO_PORTS.
-struct DoorSettings {
+// The texts of SETO_INTERFACE and SETO_PORTS.
+struct ListenSettings {
   std::string interfaces;
   std::string ports;
-  bool operator==(const DoorSettings&) const = default;
+  bool operator==(const ListenSettings&) const = default;
 };
 
-// Where contexts of this process meet contexts of processes on other machines, over TCP: one listener for all, on the control
-// thread. Whoever comes proves that it has the key of a job that this process is in (src/net/membership.h) before anything else
-// is heard. Any thread, several pairs at once.
-class FrontDoor final {
+// Connects contexts of this process with contexts of processes on other machines over TCP: one listener for all, on the control
+// thread. A peer proves that it has the key of a job of this process (src/net/auth_handshake.h) before any other data is
+// accepted. Any thread, several pairs at once.
+class TcpConnector final {
  public:
-  // Opened by the first call; a later one with other settings gets the open one, and one line in the log says so.
-  static Result<FrontDoor*> of_process(const DoorSettings& settings);
+  // Created by the first call. A later call with other settings returns the same object and logs one line.
+  static Result<TcpConnector*> of_process(const ListenSettings& settings);
   // `control` outlives the result.
-  static Result<std::unique_ptr<FrontDoor>> create(ControlThread& control, const DoorSettings& settings);
-  FrontDoor(const FrontDoor&) = delete;
-  FrontDoor& operator=(const FrontDoor&) = delete;
-  ~FrontDoor();
+  static Result<std::unique_ptr<TcpConnector>> create(ControlThread& control, const ListenSettings& settings);
+  TcpConnector(const TcpConnector&) = delete;
+  TcpConnector& operator=(const TcpConnector&) = delete;
+  ~TcpConnector();
 
-  // To be gathered by all ranks: process, library and every address to try. Nothing in it is secret.
+  // To be gathered by all ranks: process, library version and every address to try. Nothing in it is secret.
   [[nodiscard]] const std::string& address() const { return address_; }
-  [[nodiscard]] const DoorAddress& self() const { return self_; }
+  [[nodiscard]] const ListenAddress& self() const { return self_; }
 
-  // From now on, while the result lives, connections under this key are heard. To be held as soon as the key is known, and for as
-  // long as peers may call: who calls under a key that is not there (yet) is kept waiting for 2 s and calls again. Several may
-  // hold the same key.
+  // Accepts connections under this key while the result exists. Hold it as soon as the key is known and for as long as peers may
+  // connect: a connection under an unknown key waits for 2 s and is then tried again by its caller. Several admissions may hold
+  // the same key.
   [[nodiscard]] Admission admit(const Secret& key) { return keys_.admit(key); }
 
-  // Both sides call it, each with the other's address and the contexts swapped; blocks until the other did. The smaller of
-  // (process, context) calls and the other answers. A thread with several peers takes the pairs in an order that all ranks share,
-  // or ranks wait for each other in a circle. Failures say "its process ..."; the caller prepends which rank that is.
-  // Code::aborted: the other side has declined, and the text is its reason. The socket is non-blocking, and what follows the
-  // handshake is unread.
-  [[nodiscard]] Result<PrivateFd> meet(const Visit& visit);
+  // Both sides call it, each with the other's address and the contexts swapped; blocks until the other side does. The side with
+  // the smaller (process, context) is the caller and dials, the other is the answerer. A thread with several peers must take the
+  // pairs in an order that all ranks share, or ranks may deadlock. Failures begin "its process ..."; the calling code prepends
+  // the rank. Code::aborted: the other side has declined the attempt, and the text is its reason. The returned socket is
+  // non-blocking, and bytes after the handshake are unread.
+  [[nodiscard]] Result<PrivateFd> connect(const ConnectRequest& request);
 
-  // This context meets nobody any more in this attempt: whoever waits for it, or will, gets the reason as Code::aborted.
-  // Needs no descriptor. The key stays admitted for as long as the attempt is remembered: who asks for it must be heard.
+  // This context makes no more connections in this attempt: every peer that waits for it, now or later, gets the reason as
+  // Code::aborted. Needs no descriptor. The key stays admitted while the attempt is remembered, so that peers can be refused.
   void decline(AttemptId attempt, ContextId mine, const Secret& key, const Status& reason);
 
-  // The rest is for Wires, which shares its connections.
+  // The functions below are for ControlChannels, which shares one connection between contexts.
 
-  // Callers of that purpose are not parked for a context but accepted and given to this handler: on the control thread, no lock
-  // held. An attempt that was declined is refused as ever. One for each purpose; an empty one ends it, and none runs after that.
-  using Greeter = std::function<void(const VisitKey& caller, PrivateFd socket)>;
-  void greet(std::uint8_t purpose, Greeter greeter);
+  // Connections for that purpose are not parked but accepted and passed to this handler, on the control thread with no lock held.
+  // Connections of a declined attempt are refused as usual. One handler for each purpose; an empty handler removes it, and none
+  // runs after that.
+  using AcceptHandler = std::function<void(const ConnectKey& caller, PrivateFd socket)>;
+  void set_accept_handler(std::uint8_t purpose, AcceptHandler accept_handler);
 
-  // A visit with what its address says.
+  // A request with its decoded address and the role of this side.
   struct Plan {
-    Visit visit;
-    DoorAddress remote;
-    bool calls = false;  // this side does
+    ConnectRequest request;
+    ListenAddress remote;
+    bool calls = false;  // this side is the caller
     Claim claim;
   };
-  [[nodiscard]] Result<Plan> plan(const Visit& visit) const;
-  // Of meet(), the half of who calls.
-  [[nodiscard]] Result<PrivateFd> call(const Plan& plan);
-  // For who waits to be called: finds out now and then whether that will be.
-  [[nodiscard]] std::unique_ptr<Inquiry> inquire(const Plan& plan);
-  // Called with each attempt that is declined from now on, before decline() returns, by who declines. An empty one ends it.
+  [[nodiscard]] Result<Plan> plan(const ConnectRequest& request) const;
+  // The caller's half of connect().
+  [[nodiscard]] Result<PrivateFd> dial(const Plan& plan);
+  // For an answerer that waits: asks from time to time whether the connection will come.
+  [[nodiscard]] std::unique_ptr<PeerProbe> probe(const Plan& plan);
+  // Calls the listener for each attempt that is declined from now on, inside decline(). An empty listener removes it.
   using DeclineListener = std::function<void(AttemptId attempt, ContextId mine, const Status& reason)>;
-  void hear_declines(DeclineListener listener);
-  // The reason with which an attempt of this process was declined.
+  void on_decline(DeclineListener listener);
+  // The reason with which this process declined an attempt, if it did.
   [[nodiscard]] std::optional<Status> declined(AttemptId attempt, ContextId mine) const;
 
  private:
-  FrontDoor();
-  [[nodiscard]] Result<PrivateFd> answer(const Plan& plan);
+  TcpConnector();
+  [[nodiscard]] Result<PrivateFd> wait_for_caller(const Plan& plan);
 
   const std::uint32_t generation_ = fork_generation();
-  DoorAddress self_;
+  ListenAddress self_;
   std::string address_;
-  KeyRing keys_;
-  std::unique_ptr<Visitors> visitors_;
-  std::unique_ptr<Porch> porch_;
-  AddressBook book_;
+  JobKeys keys_;
+  std::unique_ptr<AcceptedPeers> accepted_;
+  std::unique_ptr<TcpAuthenticator> authenticator_;
+  ReachedAddresses reached_;
   std::mutex listener_mutex_;
   DeclineListener decline_listener_;
 };

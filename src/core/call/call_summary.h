@@ -7,13 +7,13 @@
 
 namespace seto {
 
-// The words of a note of a collective. Those of others may be garbage: what is read of them is letters only.
+// The text of a collective's note. A note of another rank may be damaged: readers of it get printable characters only.
 
-// The reason of a rejection: if there is not room for all of it, the words for which there is, and "...".
+// Stores the reason of a rejection. If it is too long, stores the words that fit, and "...".
 void put_reason(Note& note, std::string_view reason);
 std::string reason_of(const Note& note);
 
-// "all_reduce of 8 float, sum, codec fp16": which it may travel in.
+// "all_reduce of 8 float, sum, codec fp16": the codec is the one that the call permits.
 std::string text_of(const Note& note);
 
 }  // namespace seto

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "src/codec/codec.h"
 #include "src/core/call/error_feedback.h"
 #include "src/core/call/ids.h"
-#include "src/core/choice/planner.h"
+#include "src/engine/coding.h"
 #include "src/plan/chunk_map.h"
 
 namespace seto {
@@ -31,7 +32,7 @@ std::uint64_t offset_of(const Call& call, Rank part) {
   return sum;
 }
 
-// Where the last part ends: they may lie in any order.
+// The end of the part that ends last; parts may be in any order.
 std::uint64_t end_of_parts(const Call& call) {
   std::uint64_t end = 0;
   for (std::size_t part = 0; part < call.counts.size(); ++part)
@@ -42,12 +43,12 @@ std::uint64_t end_of_parts(const Call& call) {
 Status check_sizes(const Call& call, int ranks) {
   const std::uint64_t limit = kMostBytes / size_of(call.type) / static_cast<std::uint64_t>(ranks);
   if (call.count > limit)
-    return failure(Code::invalid_argument, "count: %llu elements of %s on %d ranks are more bytes than there are addresses",
+    return failure(Code::invalid_argument, "count: %llu elements of %s on %d ranks exceed the address space",
                    static_cast<unsigned long long>(call.count), name_of(call.type).data(), ranks);
   for (std::size_t r = 0; r < call.counts.size(); ++r)
     if (call.counts[r] > limit ||
         (!call.displacements.empty() && call.displacements[r] > limit * static_cast<std::uint64_t>(ranks)))
-      return failure(Code::invalid_argument, "counts: entry %zu is more bytes than there are addresses", r);
+      return failure(Code::invalid_argument, "counts: entry %zu exceeds the address space", r);
   return {};
 }
 
@@ -57,12 +58,13 @@ Status check_buffer(const Call& call, const void* buffer, std::uint64_t bytes, c
     return failure(Code::invalid_argument, "%s: null, but %llu bytes are needed", name, static_cast<unsigned long long>(bytes));
   const auto address = reinterpret_cast<std::uintptr_t>(buffer);
   if (address % size_of(call.type) != 0)
-    return failure(Code::invalid_argument, "%s: %p is not aligned for %s", name, buffer, name_of(call.type).data());
+    return failure(Code::invalid_argument, "%s: not aligned to %zu bytes (%s at %p)", name, size_of(call.type),
+                   name_of(call.type).data(), buffer);
   if (address + bytes < address) return failure(Code::invalid_argument, "%s: runs past the end of memory", name);
   return {};
 }
 
-// Where the input would be if the call were in place.
+// The address of the input in an in-place call.
 const std::byte* in_place_input(const Call& call, Rank rank) {
   const auto* output = static_cast<const std::byte*>(call.output);
   const std::uint64_t shift = offset_of(call, rank) * size_of(call.type);
@@ -80,8 +82,8 @@ const std::byte* in_place_input(const Call& call, Rank rank) {
   }
 }
 
-// Parts that lie apart may have the input between them.
-bool meets_a_part(const Call& call, std::uint64_t in) {
+// Parts may have gaps between them, and the input may lie in such a gap.
+bool overlaps_a_part(const Call& call, std::uint64_t in) {
   const std::uint64_t element = size_of(call.type);
   const auto* const input = static_cast<const std::byte*>(call.input);
   const auto* const output = static_cast<const std::byte*>(call.output);
@@ -99,17 +101,17 @@ Status check_overlap(const Call& call, Rank rank, int ranks) {
   const auto* input = static_cast<const std::byte*>(call.input);
   const auto* output = static_cast<const std::byte*>(call.output);
   const bool overlaps = input < output + out && output < input + in;
-  if (!overlaps || (!call.displacements.empty() && !meets_a_part(call, in))) return {};
+  if (!overlaps || (!call.displacements.empty() && !overlaps_a_part(call, in))) return {};
   if (call.collective != Collective::all_to_all && input == in_place_input(call, rank)) return {};
-  return failure(Code::invalid_argument, "sendbuff and recvbuff overlap, and not as %s in place allows",
+  return failure(Code::invalid_argument, "sendbuff, recvbuff overlap (%s allows only its in-place form)",
                  name_of(call.collective).data());
 }
 
-// A call that asks for fewer bytes by itself means these numbers: where they would travel exactly after all, it is mistaken.
+// A call that names a codec itself expects lossy values. If the codec cannot be used for this call, the call is rejected.
 Status check_codec(const Call& call) {
   const std::uint8_t number = call.codec == 0 ? std::uint8_t{0} : codec_number(call.codec);
   if (number == 0 || takes_codec(number, call.collective, call.type, call.op)) return {};
-  return failure(Code::invalid_argument, "codec: the call asks for %s, which takes sums of wider floats; this is %s",
+  return failure(Code::invalid_argument, "codec: the call requests %s, which accepts only sums of wider floats; this is %s",
                  codec_name(number).data(), describe(call.collective, call.count, call.type, call.op, call.root).c_str());
 }
 
@@ -173,9 +175,9 @@ std::uint64_t output_bytes(const Call& call, Rank rank, int ranks) {
 Status check(const Call& call, Rank rank, int ranks) {
   if (!call.wrong.ok()) return call.wrong;
   if (static_cast<int>(call.type) >= kDataTypeCount)
-    return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(call.type));
+    return failure(Code::invalid_argument, "datatype: %d is not a setoDataType_t", static_cast<int>(call.type));
   if (static_cast<int>(call.op) >= kReduceOpCount)
-    return failure(Code::invalid_argument, "op: %d is none", static_cast<int>(call.op));
+    return failure(Code::invalid_argument, "op: %d is not a setoRedOp_t value", static_cast<int>(call.op));
   if (is_bitwise(call.op) && !is_integer(call.type))
     return failure(Code::invalid_argument, "op: %s takes integers, not %s", name_of(call.op).data(), name_of(call.type).data());
   if (is_rooted(call.collective) && (call.root < 0 || call.root >= ranks))
@@ -206,6 +208,25 @@ std::string describe(Collective collective, std::uint64_t count, DataType type, 
   if (reduces(collective)) text += ", " + std::string(name_of(op));
   if (is_rooted(collective)) text += ", root " + std::to_string(root);
   return text;
+}
+
+bool takes_codec(std::uint8_t number, Collective collective, DataType type, ReduceOp op) {
+  if (number == 0 || !sums(op) || !reduces(collective) || collective == Collective::barrier) return false;
+  return encodes(codec_of(number), type);
+}
+
+RecordedCall recorded(const Call& call, const BoundAs& bound) {
+  RecordedCall::Parts parts;
+  parts.collective = call.collective;
+  parts.type = call.type;
+  parts.op = call.op;
+  parts.count = call.count;
+  parts.bytes = bound.bytes;
+  parts.algorithm = bound.algorithm;
+  parts.codec = bound.codec;
+  parts.digest = bound.digest;
+  if (is_rooted(call.collective)) parts.root = call.root;
+  return RecordedCall::of(parts);
 }
 
 }  // namespace seto

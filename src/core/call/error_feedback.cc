@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little, "a saved state is writ
 
 constexpr char kMagic[8] = {'s', 'e', 't', 'o', 'E', 'F', '0', '1'};
 
-// Then the residuals.
+// The header of a saved state; the residuals follow.
 struct Heading {
   char magic[sizeof kMagic];
   std::uint64_t type;
@@ -25,7 +25,7 @@ struct Heading {
   std::uint64_t checksum;
 };
 
-// Finds what storage and transfers do to bytes, not what somebody does on purpose.
+// Detects damage in storage or transfer, not deliberate changes.
 std::uint64_t checksum_of(std::span<const std::byte> bytes) {
   std::uint64_t sum = 0xcbf29ce484222325U;
   for (std::size_t i = 0; i < bytes.size(); i += sizeof(std::uint32_t)) {
@@ -49,7 +49,7 @@ bool all_finite(std::span<const std::byte> bytes) {
 std::string shape_text(std::uint64_t type, std::uint64_t count) {
   std::string text = std::to_string(count);
   text.append(" ");
-  text.append(type < kDataTypeCount ? name_of(static_cast<DataType>(type)) : "of no type");
+  text.append(type < kDataTypeCount ? name_of(static_cast<DataType>(type)) : "of an unknown type");
   return text;
 }
 
@@ -57,16 +57,15 @@ std::string shape_text(std::uint64_t type, std::uint64_t count) {
 
 void ErrorFeedback::Free::operator()(std::byte* memory) const { std::free(memory); }
 
-Result<std::shared_ptr<ErrorFeedback>> ErrorFeedback::create(DataType type, std::uint64_t count,
-                                                             const Communicator& communicator) {
+Result<std::shared_ptr<ErrorFeedback>> ErrorFeedback::create(DataType type, std::uint64_t count, std::uint64_t communicator) {
   if (type != DataType::float32 && type != DataType::float64 && type != DataType::bfloat16)
-    return failure(Code::invalid_argument, "datatype: no codec takes %s (float32, float64 and bfloat16 have error feedback)",
+    return failure(Code::invalid_argument, "datatype: no codec accepts %s (float32, float64 and bfloat16 have error feedback)",
                    name_of(type).data());
   const std::size_t element = size_of(residual_type(type));
   if (count > std::numeric_limits<std::size_t>::max() / 2 / element)
     return failure(Code::invalid_argument, "count: %llu is too large", static_cast<unsigned long long>(count));
   std::shared_ptr<ErrorFeedback> state(new ErrorFeedback(type, count, communicator));
-  // Zeros that cost no memory until they are used.
+  // calloc: untouched zero pages cost no memory.
   state->residual_.reset(static_cast<std::byte*>(std::calloc(count > 0 ? count : 1, element)));
   if (state->residual_ == nullptr)
     return failure(Code::unavailable, "out of memory: %llu bytes of error feedback",
@@ -74,13 +73,14 @@ Result<std::shared_ptr<ErrorFeedback>> ErrorFeedback::create(DataType type, std:
   return state;
 }
 
-Status ErrorFeedback::check_communicator(const Communicator& communicator) const {
-  if (&communicator == communicator_) return {};
+Status ErrorFeedback::check_communicator(std::uint64_t communicator) const {
+  if (communicator == communicator_) return {};
   return failure(Code::invalid_argument,
                  "errorFeedback: it was made for another communicator (setoErrorFeedbackSave and Load bring it to this one)");
 }
 
-// Who uses it and who saves it are one thread, or come one after another: nothing begins meanwhile.
+// The thread that uses the state and the thread that saves it are the same, or are ordered by the caller: no call begins
+// meanwhile.
 Status ErrorFeedback::check_unused() const {
   if (expected_.load(std::memory_order_acquire) == 0) return {};
   return failure(Code::invalid_usage, "errorFeedback: a call that was queued or is under way uses it; wait for its end");
@@ -88,10 +88,10 @@ Status ErrorFeedback::check_unused() const {
 
 Status ErrorFeedback::check(const Call& call, std::uint64_t elements) const {
   if (!reduces(call.collective) || !sums(call.op))
-    return failure(Code::invalid_argument, "errorFeedback: only sums travel in a lossy codec, and this is %s",
+    return failure(Code::invalid_argument, "errorFeedback: only sums are encoded, and this is %s",
                    describe(call.collective, call.count, call.type, call.op, call.root).c_str());
   if (call.type != type_ || elements != count_)
-    return failure(Code::invalid_argument, "errorFeedback: it is of %s, the call's input is %s",
+    return failure(Code::invalid_argument, "errorFeedback: the state has %s, but the call's input has %s",
                    shape_text(static_cast<std::uint64_t>(type_), count_).c_str(),
                    shape_text(static_cast<std::uint64_t>(call.type), elements).c_str());
   return {};
@@ -123,14 +123,13 @@ Status ErrorFeedback::load(std::span<const std::byte> from) {
   Heading heading{};
   if (from.size() >= sizeof heading) std::memcpy(&heading, from.data(), sizeof heading);
   if (std::memcmp(heading.magic, kMagic, sizeof kMagic) != 0)
-    return failure(Code::invalid_argument, "saved: these %zu bytes are no error feedback that setoErrorFeedbackSave wrote",
-                   from.size());
+    return failure(Code::invalid_argument, "saved: these %zu bytes were not written by setoErrorFeedbackSave", from.size());
   if (heading.type != static_cast<std::uint64_t>(type_) || heading.count != count_)
-    return failure(Code::invalid_argument, "saved: it is of %s, this state of %s",
+    return failure(Code::invalid_argument, "saved: it has %s, but this state has %s",
                    shape_text(heading.type, heading.count).c_str(),
                    shape_text(static_cast<std::uint64_t>(type_), count_).c_str());
   if (from.size() < saved_size())
-    return failure(Code::invalid_argument, "saved: cut off after %zu of %zu bytes", from.size(), saved_size());
+    return failure(Code::invalid_argument, "saved: it is cut off after %zu of %zu bytes", from.size(), saved_size());
   const std::span<const std::byte> residuals = from.subspan(sizeof heading, bytes());
   const bool finite = type_ == DataType::float64 ? all_finite<double>(residuals) : all_finite<float>(residuals);
   if (!finite || checksum_of(residuals) != heading.checksum)

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kNoCodec = "none";
 constexpr int kNoCodecId = 1;
 
-// One name serves several collectives. In the catalog's order.
+// Every algorithm name once (one name serves several collectives), in the catalog's order.
 const std::vector<std::string_view>& names() {
   static const std::vector<std::string_view> all = [] {
     std::vector<std::string_view> found;

@@ -11,7 +11,7 @@ namespace {
 struct Format {
   int exponent_bits;
   int mantissa_bits;
-  bool infinities;  // else only the largest code is NaN
+  bool infinities;  // false: only the largest code is NaN
 };
 
 float decoded(std::uint32_t bits, const Format& format) {

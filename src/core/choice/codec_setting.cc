@@ -14,7 +14,7 @@ constexpr std::uint8_t kEveryKind = 7;
 Result<std::uint8_t> kinds_of(std::string_view name, const char* given_as) {
   for (std::size_t kind = 0; kind < kKinds.size(); ++kind)
     if (name == kKinds[kind]) return static_cast<std::uint8_t>(1U << kind);
-  return failure(Code::invalid_argument, "%s: '%.64s' is no tier; there are node, site and world", given_as,
+  return failure(Code::invalid_argument, "%s: '%.64s' is not a tier; the tiers are node, site and world", given_as,
                  std::string(name).c_str());
 }
 
@@ -38,7 +38,7 @@ Result<CodecSetting> CodecSetting::parse(std::string_view text, const char* give
     const std::string name(equals == std::string_view::npos ? one : one.substr(equals + 1));
     const int id = codec_id(name);
     if (id == 0)
-      return failure(Code::invalid_argument, "%s: '%.64s' is none; there are %s", given_as, name.c_str(),
+      return failure(Code::invalid_argument, "%s: '%.64s' is not a codec; the codecs are %s", given_as, name.c_str(),
                      known_codecs(name).c_str());
     const std::uint8_t number = codec_number(id);
     if (number == 0) {

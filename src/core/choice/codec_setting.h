@@ -9,20 +9,22 @@
 
 namespace seto {
 
-// Which codec sums may travel in, and between whom. It is leave, not an order: where coding would lose, they travel as they are.
+// The codec that sums may use, and the tiers on which they may use it. It is a permission: where coding would be slower, sums are
+// sent exactly.
 struct CodecSetting {
-  std::uint8_t number = 0;  // as plans number codecs; 0: none
+  std::uint8_t number = 0;  // the codec's number in plans; 0: none
   std::uint8_t kinds = 0;   // bit k: on tiers of that TierKind
 
-  // "fp16": on all tiers; "world=fp16", "site=fp16,world=fp16": on those; "none", or nothing: on none.
-  // Failures begin with what the text was given as.
+  // Forms: "fp16" (all tiers); "world=fp16" or "site=fp16,world=fp16" (these tiers); "none" or empty (no tier). An error text
+  // begins
+  // with `given_as`, the source of the text.
   static Result<CodecSetting> parse(std::string_view text, const char* given_as = "codec");
-  // What parse reads as the same, however it was written: "fp16", "site=fp16,world=fp16", or nothing.
+  // A normal form that parse() accepts, such as "fp16", "site=fp16,world=fp16" or empty.
   [[nodiscard]] std::string text() const;
-  // Of a call: on all tiers. `id` is one of codec_id(), not 0.
+  // The setting of a call: on all tiers. `id` is a codec_id() other than 0.
   static CodecSetting of_id(int id);
 
-  // Bit t: on tier t of these.
+  // Bit t is set if the codec may be used on tier t.
   [[nodiscard]] std::uint8_t on(const Tiers& tiers) const;
 };
 

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <system_error>
 
+#include "src/base/far_link.h"
 #include "src/base/text.h"
 
 namespace seto {
@@ -19,15 +20,19 @@ struct Constant {
   std::string_view key;
   double& (*in)(CostModel& costs);
   double scale;  // from the text's unit to seconds or bytes per second
+  bool may_be_zero = false;
 };
 
 constexpr Constant kConstants[] = {
     {"node.latency_us", [](CostModel& costs) -> double& { return costs.node.latency_seconds; }, 1e-6},
     {"node.gigabytes_per_second", [](CostModel& costs) -> double& { return costs.node.bytes_per_second; }, 1e9},
+    {"node.message_us", [](CostModel& costs) -> double& { return costs.node.message_seconds; }, 1e-6, true},
     {"site.latency_us", [](CostModel& costs) -> double& { return costs.site.latency_seconds; }, 1e-6},
     {"site.gigabytes_per_second", [](CostModel& costs) -> double& { return costs.site.bytes_per_second; }, 1e9},
+    {"site.message_us", [](CostModel& costs) -> double& { return costs.site.message_seconds; }, 1e-6, true},
     {"world.latency_us", [](CostModel& costs) -> double& { return costs.world.latency_seconds; }, 1e-6},
     {"world.gigabytes_per_second", [](CostModel& costs) -> double& { return costs.world.bytes_per_second; }, 1e9},
+    {"world.message_us", [](CostModel& costs) -> double& { return costs.world.message_seconds; }, 1e-6, true},
     {"codec.gigabytes_per_second", [](CostModel& costs) -> double& { return costs.codec_bytes_per_second; }, 1e9},
     {"switch_us", [](CostModel& costs) -> double& { return costs.switch_seconds; }, 1e-6},
 };
@@ -45,14 +50,14 @@ Status unknown(std::string_view key, int line) {
   std::array<std::string_view, std::size(kConstants)> keys;
   for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = kConstants[i].key;
   const std::string_view guess = nearest(key, keys);
-  return failure(Code::invalid_argument, "line %d: '%.64s' is no constant%s%s (seto info constants prints them all)", line,
+  return failure(Code::invalid_argument, "line %d: '%.64s' is not a constant%s%s (seto info constants prints them all)", line,
                  std::string(key).c_str(), guess.empty() ? "" : "; did you mean ", guess.data() == nullptr ? "" : guess.data());
 }
 
 Status unreadable(const std::string& path) {
   const std::string reason = std::generic_category().message(errno);
   return failure(Code::invalid_argument,
-                 "SETO_TUNING_FILE: %s cannot be read: %s; name a file such as seto info constants prints, or unset it",
+                 "SETO_TUNING_FILE: %s cannot be read: %s; name a file as printed by seto info constants, or unset it",
                  path.c_str(), reason.c_str());
 }
 
@@ -66,9 +71,10 @@ Status take(CostModel& costs, std::string_view line, int number) {
     if (constant.key != key) continue;
     char* end = nullptr;
     const double parsed = std::strtod(value.c_str(), &end);
-    if (value.empty() || *end != '\0' || !std::isfinite(parsed) || parsed <= 0 || parsed > kLargest)
-      return failure(Code::invalid_argument, "line %d: %s = '%.64s': give a number above 0, at most 1e9", number,
-                     constant.key.data(), value.c_str());
+    const bool is_too_small = constant.may_be_zero ? parsed < 0 : parsed <= 0;
+    if (value.empty() || *end != '\0' || !std::isfinite(parsed) || is_too_small || parsed > kLargest)
+      return failure(Code::invalid_argument, "line %d: %s = '%.64s': give a number %s, at most 1e9", number, constant.key.data(),
+                     value.c_str(), constant.may_be_zero ? "of 0 or more" : "above 0");
     constant.in(costs) = parsed * constant.scale;
     return {};
   }
@@ -87,6 +93,19 @@ std::string_view name_of(CostSource source) {
       return "measured";
   }
   return "unknown";
+}
+
+bool CostModel::knows_link(const Sites& sites) { return is_far_seconds(sites.links.worst().round_trip_s.value_or(0)); }
+
+void CostModel::use(const Sites& sites) {
+  sites_are_stated = sites.stated;
+  if (source != CostSource::measured || !knows_link(sites)) return;
+  between_sites = sites.links.worst();
+  links_digest = sites.links.digest();
+  world.latency_seconds = *between_sites.round_trip_s / 2;
+  double slowest = 0;  // of the stated links of sites
+  for (const PortRates& one : sites.rates) slowest = slowest == 0 ? one.slower() : std::min(slowest, one.slower());
+  world.bytes_per_second = between_sites.bytes_per_second.value_or(slowest > 0 ? slowest : kAssumedBytesPerSecond);
 }
 
 std::string costs_text(const CostModel& costs) {
@@ -120,7 +139,8 @@ Result<CostModel> read_costs(const std::string& path) {
   file.read(text.data(), kLongestFile + 1);
   if (file.bad()) return unreadable(path);  // a directory opens
   if (file.gcount() > kLongestFile)
-    return failure(Code::invalid_argument, "SETO_TUNING_FILE: %s is longer than 64 KiB: no file of constants", path.c_str());
+    return failure(Code::invalid_argument, "SETO_TUNING_FILE: %s is longer than 64 KiB, so it is not a file of constants",
+                   path.c_str());
   text.resize(static_cast<std::size_t>(file.gcount()));
   Result<CostModel> costs = parse_costs(text, CostSource::file);
   if (!costs.ok())

@@ -5,40 +5,56 @@
 #include <string_view>
 
 #include "src/base/result.h"
+#include "src/topology/site_links.h"
 #include "src/topology/tiers.h"
 
 namespace seto {
 
-// What a tier costs, for closed forms.
+// The cost of a tier, for closed forms.
 struct TierCost {
-  double latency_seconds = 0;   // one message, one hop, both ends' software included
-  double bytes_per_second = 0;  // of a rank that takes what a peer sends
+  double latency_seconds = 0;   // of one message over one hop, with the software of both ends
+  double bytes_per_second = 0;  // the rate at which a rank receives from one peer
+  // Time of the processor for sending a message, and again for receiving it, besides its bytes. The latency contains both. A rank
+  // with several messages in one hop pays it for each of them.
+  double message_seconds = 0;
 
   friend bool operator==(const TierCost&, const TierCost&) = default;
 };
 
+// The rate that a far link is assumed to have until it is known: 1 Gbit/s.
+inline constexpr double kAssumedBytesPerSecond = 125e6;
+
 enum class CostSource : std::uint8_t { shipped, file, measured };
 std::string_view name_of(CostSource source);
 
-// The constants of choice. Values made here are the shipped ones.
+// The constants of choice. A default-constructed object has the shipped values.
 struct CostModel {
   // Two ranks of one machine: 0.1 us and 25 GB/s where their cores share a cache, 0.35 us and 12 GB/s where they do not.
-  TierCost node{0.25e-6, 15e9};
-  TierCost site{8e-6, 3.0e9};
-  TierCost world{30e-3, 0.1e9};
+  // A message is a system call at each end beyond the node.
+  TierCost node{0.25e-6, 15e9, 0.05e-6};
+  TierCost site{8e-6, 3.0e9, 2e-6};
+  TierCost world{30e-3, 0.1e9, 2e-6};
   // A hop between ranks that share a core is a switch of the scheduler (measured, 4 ranks on 2 cores: 2.4 us for 1 hop).
   double switch_seconds = 1.5e-6;
-  // What a rank encodes or decodes, of the numbers, beside the rest of its pass: half of what one core does alone beyond the
+  // The rate of encoding or decoding, in bytes of the numbers, beside the rest of a pass: half the rate of one core alone beyond
+  // its
   // cache.
   double codec_bytes_per_second = 12e9;
   CostSource source = CostSource::shipped;
-  std::uint8_t measured = 0;  // which tiers: a bit for each kind
+  // The worst link between sites, if it is far and its round trip is known. Then `world` follows from it, except for what a file
+  // states.
+  LinkFacts between_sites;
+  bool sites_are_stated = false;
+  std::uint32_t links_digest = 0;  // SiteLinks::digest() of the links that were used
+  std::uint8_t measured = 0;       // the tiers that were measured: a bit for each kind
 
-  [[nodiscard]] bool has_measured(const Tiers& tiers) const {
-    for (int tier = 0; tier < tiers.count(); ++tier)
-      if ((measured >> static_cast<unsigned>(tiers.kind(tier)) & 1U) == 0) return false;
-    return true;
-  }
+  [[nodiscard]] bool has_measured(TierKind kind) const { return (measured >> static_cast<unsigned>(kind) & 1U) != 0; }
+
+  // Takes what is known of the links between sites: half the round trip is the latency, and a rate that is not known is assumed
+  // to be that of the slowest site that states one, or kAssumedBytesPerSecond. Only measured constants are replaced.
+  void use(const Sites& sites);
+  // The worst link between sites is far and its round trip is known, so that no exchange is needed to measure it.
+  static bool knows_link(const Sites& sites);
 
   [[nodiscard]] TierCost& of(TierKind kind) { return kind == TierKind::node ? node : kind == TierKind::site ? site : world; }
   [[nodiscard]] const TierCost& of(TierKind kind) const { return const_cast<CostModel*>(this)->of(kind); }
@@ -46,10 +62,10 @@ struct CostModel {
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
 
-// "node.latency_us 0.25" and so on, one constant a line, in six digits: what parse_costs reads.
+// "node.latency_us 0.25" and so on, one constant on each line, in six digits: the format of parse_costs.
 std::string costs_text(const CostModel& costs);
-// Lines as above, in any order, with or without '='; '#' begins a comment, what is not named keeps its shipped value. A failure's
-// text names line and key.
+// Reads lines as above, in any order, with or without '='. '#' begins a comment. A constant that is not named keeps its shipped
+// value. An error text names line and key.
 Result<CostModel> parse_costs(std::string_view text, CostSource source);
 Result<CostModel> read_costs(const std::string& path);
 

@@ -11,46 +11,56 @@
 #include "src/core/call/collective_call.h"
 #include "src/core/choice/codec_setting.h"
 #include "src/core/choice/cost_model.h"
+#include "src/core/choice/estimate.h"
+#include "src/core/choice/flow.h"
 #include "src/topology/tiers.h"
 
 namespace seto {
 
-// What choice may look at: the same on every rank.
+// The input of choice, which is the same on every rank.
 struct Question {
   Collective collective = Collective::all_reduce;
   int ranks = 1;
   Rank root = 0;
-  std::uint64_t bytes = 0;  // of one part
+  std::uint64_t bytes = 0;  // bytes of one part
   DataType type = DataType::float32;
   std::string_view pin;        // an algorithm by name, or empty
-  double crowding = 1;         // ranks a core, of the most crowded node; 1 if every rank has its own
-  bool deterministic = false;  // by shipped constants, whatever was measured or read
-  std::uint8_t codec = 0;      // that messages may be encoded with, as plans number it; 0: they may not
+  double crowding = 1;         // ranks for each core of the most crowded node; 1 if every rank has its own core
+  bool deterministic = false;  // choose by the shipped constants only
+  std::uint8_t codec = 0;      // number in plans of the permitted codec; 0: none
   std::uint8_t codec_tiers = 0;
+  bool codec_by_link = false;  // the codec is permitted because of the link between sites, not by a call or a setting
 };
 
-// Where a call is made.
+// The communicator of a call, as far as choice depends on it.
 struct Surroundings {
   int ranks = 1;
   const Config* config = nullptr;
   double crowding = 1;
   const Tiers* tiers = nullptr;
+  const CostModel* costs = nullptr;
+  const Tiers* stated_tiers = nullptr;  // without sites that were found by measuring
+
+  // A deterministic call does not depend on what was measured.
+  [[nodiscard]] const Tiers& tiers_of(const Question& question) const { return question.deterministic ? *stated_tiers : *tiers; }
 };
 
-// What a call asks. Its pin is a view of a table or of the config.
+// Makes the question of a call. Its pin is a view of a table or of the config.
 Question question_of(const Call& call, const Surroundings& here);
 
-// How a launch is cut: agreed between ranks because it follows from the question alone.
+// How a launch is cut and run. All ranks agree on it, because it follows from the question, the tiers and the constants.
 struct Cut {
-  std::uint64_t slice_bytes = 0;
+  std::uint64_t slice_bytes = 0;  // bytes of numbers; coded slices are shorter on the wire
   std::uint32_t depth = 2;
+  StepOrder order = StepOrder::skewed;
+  std::uint64_t window_bytes = 0;  // most bytes under way in a stream of a transport without slots
 };
 
 struct Candidate {
   const Algorithm* algorithm = nullptr;
-  std::uint8_t coded_tiers = 0;  // on which its messages are encoded
-  double seconds = 0;            // estimated
-  std::string refused;           // why it cannot be had; empty: it can
+  std::uint8_t coded_tiers = 0;  // tiers on which its messages are encoded
+  Estimate estimate;             // of its time; undefined if it is refused
+  std::string refused;           // the reason why it cannot run; empty: it can
 
   // "two_shot", "two_shot in fp16"
   [[nodiscard]] std::string name(const Question& question) const;
@@ -64,10 +74,15 @@ struct Choice {
   std::vector<Candidate> candidates;  // in the catalog's order
 };
 
-// Sums of floats alone, of those types that the codec takes. Number: as plans number it.
-bool takes_codec(std::uint8_t number, Collective collective, DataType type, ReduceOp op);
-// Where it does not take it, nothing.
+// Does nothing if the codec does not accept such a call (see takes_codec).
 void allow_codec(Question& question, ReduceOp op, const CodecSetting& setting, const Tiers& tiers);
+
+// The flow of the link of a tier. Its rate is unknown where it was only assumed, and so is the capacity of a socket, which the
+// transport knows: the window is then a part of the memory limit.
+Flow flow_on(TierKind kind, const CostModel& model);
+
+// "ring is pinned, but ...": the reason why the pinned algorithm was not chosen. Empty if it was chosen, or none is pinned.
+std::string pin_ignored(const Question& question, const Choice& choice);
 
 // Pure: equal arguments give equal answers on every rank.
 Result<Choice> choose(const Question& question, const Tiers& tiers, const CostModel& model);

@@ -9,15 +9,16 @@
 namespace seto {
 namespace {
 
-// SETO_CALIBRATE and SETO_TUNING_FILE are told by the constants that they give.
-constexpr ConfigField kPlanning[] = {ConfigField::algorithm, ConfigField::codec, ConfigField::deterministic,
-                                     ConfigField::slice_bytes, ConfigField::slot_depth};
+// SETO_CALIBRATE and SETO_TUNING_FILE are compared by the constants that result from them.
+constexpr ConfigField kPlanning[] = {ConfigField::algorithm,   ConfigField::codec,      ConfigField::deterministic,
+                                     ConfigField::slice_bytes, ConfigField::slot_depth, ConfigField::site_round_trip_us};
 
-// Codecs by what they mean: "none" is like nothing.
+// Codecs are compared by their meaning. An empty value is not "none": it leaves the codec to the links.
 std::string value_of(const Config& config, ConfigField field) {
   if (field != ConfigField::codec) return value_text(config, field);
   const Result<CodecSetting> setting = CodecSetting::parse(config.codec);
-  return setting.ok() ? setting.value().text() : config.codec;
+  if (!setting.ok() || config.codec.empty()) return config.codec;
+  return setting.value().number == 0 ? "none" : setting.value().text();
 }
 
 std::string_view name_of(ConfigField field) { return kConfigTable[static_cast<std::size_t>(field)].name; }
@@ -65,7 +66,7 @@ Status check_same(const std::vector<std::string>& settings_of_ranks) {
           "environment or in setoConfig_t",
           name_of(field).data(), told(first).c_str(), told(other).c_str(), rank);
     }
-    return failure(Code::remote_error, "rank %zu: what it says of its settings is garbage", rank);
+    return failure(Code::remote_error, "rank %zu: its statement of settings is malformed", rank);
   }
   return {};
 }

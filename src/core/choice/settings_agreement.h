@@ -8,10 +8,12 @@
 
 namespace seto {
 
-// The settings by which a rank plans its calls, as it tells them to the others: a line for each that is not as it comes, or none.
+// The settings that decide how a rank plans its calls, as it sends them to the other ranks: a line for each setting that differs
+// from its default.
 std::string planning_settings(const Config& config);
 
-// Ranks that differ in one would plan the same call differently. The text names the setting, two ranks and both values.
+// Fails if two ranks have different settings, since they would plan the same call differently. The text names the setting, two
+// ranks and both values.
 Status check_same(const std::vector<std::string>& settings_of_ranks);
 
 }  // namespace seto

@@ -8,7 +8,7 @@
 namespace seto {
 namespace {
 
-// Work of one advance: enough to keep a lone operation going, little enough that others of the context get their turn.
+// Steps in one advance(): enough to keep a single operation moving, few enough that other tasks of the context get their turn.
 constexpr std::uint32_t kStepsAtOnce = 64;
 
 // Floats of 16 and 8 bits accumulate in float.
@@ -18,13 +18,14 @@ std::size_t accumulator_size(DataType type) { return is_integer(type) ? size_of(
 
 CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, BoundShape* shape, std::uint64_t operation,
                                TaskGate* gate)
-    : communicator_(communicator),
+    : Task(&communicator.order().tasks(), operation),
+      communicator_(communicator),
       shape_(shape),
       limit_(call.deadline_ms, communicator.config()),
       gate_(gate),
       feedback_(call.feedback) {
   if (shape != nullptr) note_ = shape->note;
-  if (feedback_ != nullptr && shape != nullptr) shape->launch->expect_residuals();  // may throw: before anybody counts on it
+  if (feedback_ != nullptr && shape != nullptr) shape->executor->expect_residuals();  // may throw, so before expect()
   if (feedback_ != nullptr) feedback_->expect();
   note_.operation = operation;
   run_.operands.input = call.input;
@@ -36,15 +37,16 @@ CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, Bou
   }
   run_.operands.operation = operation;
   if (shape != nullptr) [[likely]]
-    record_.issue(communicator.seeing(), shape->recorded, operation, call.mark);
+    record_.issue(communicator.observability(), shape->recorded, operation, call.mark);
   else
-    record_.issue(communicator.seeing(), recorded(call, {}), operation, call.mark);
+    record_.issue(communicator.observability(), recorded(call, {}), operation, call.mark);
+  if (shape != nullptr) shape->issue();  // last: nothing can throw any more
 }
 
-// One that a stream has not come to may end without beginning.
-CollectiveTask::~CollectiveTask() { leave_feedback(); }
+// A queued task may end before it has begun, and then still holds its feedback.
+CollectiveTask::~CollectiveTask() { release_feedback(); }
 
-void CollectiveTask::leave_feedback() {
+void CollectiveTask::release_feedback() {
   if (feedback_ == nullptr) return;
   if (run_.operands.residual != nullptr) feedback_->give_back();
   feedback_->forget();
@@ -52,29 +54,30 @@ void CollectiveTask::leave_feedback() {
 }
 
 Task::Step CollectiveTask::begin() {
-  // Queued after a failure, it sends nothing: a late rank that had all parts of it would take it for done.
-  if (gate_ != nullptr && communicator_.failed()) {
+  // A task that begins after a failure, here or on a peer, sends nothing: a slow rank that received all its data would report
+  // success.
+  if (communicator_.failures().failed_anywhere()) {
     finish(communicator_.first_failure());
     return Step::ended;
   }
-  if ((gate_ != nullptr && !gate_->open()) || !communicator_.may_begin(note_.operation)) return Step::blocked;
+  if ((gate_ != nullptr && !gate_->open()) || !communicator_.order().may_begin(note_.operation)) return Step::blocked;
   if (!rejected_.ok()) {
-    // It waits for nothing else, so that many in a row would take each other's notes away before the others read them.
-    if (!communicator_.others_follow(note_.operation) && !(deadline_ && deadline_->passed())) return Step::blocked;
-    communicator_.begin_rejected(note_, rejected_);
+    // A rejected operation waits for no data. Many in a row could overwrite their notes before the other ranks read them.
+    if (!communicator_.order().peers_keep_up_with(note_.operation) && !(deadline_ && deadline_->passed())) return Step::blocked;
+    communicator_.order().begin_rejected(note_, rejected_);
     finish(std::move(rejected_));
     return Step::ended;
   }
-  // Nor may calls that are right overwrite the note of a rejection that a late rank has not read.
-  if (!communicator_.rejection_was_read(note_.operation) && !(deadline_ && deadline_->passed())) return Step::blocked;
+  // The note of a valid call must not overwrite the note of a rejected call that a slow rank has not read.
+  if (!communicator_.order().rejection_was_read(note_.operation) && !(deadline_ && deadline_->passed())) return Step::blocked;
   if (feedback_ != nullptr) {
     if (!feedback_->try_take()) return Step::blocked;
     run_.operands.residual = feedback_->residual();
   }
-  communicator_.begin(note_);
+  communicator_.order().begin(note_);
   begun_ = true;
   record_.begin(gate_ != nullptr || deadline_.has_value());
-  if (!StoreChoice::matters(shape_->bytes)) return Step::moved;
+  if (!StoreTuner::matters(shape_->bytes)) return Step::moved;
   way_ = shape_->stores->next();
   run_.operands.slots = way_.slots;
   run_.operands.results = way_.results;
@@ -83,70 +86,77 @@ Task::Step CollectiveTask::begin() {
 }
 
 Task::Step CollectiveTask::advance() {
-  if (!failed_.ok()) return ends_with_failure() ? Step::ended : Step::blocked;
+  if (!failed_.ok()) return end_after_failure() ? Step::ended : Step::blocked;
   if (!begun_)
     if (const Step step = begin(); step != Step::moved) return step;
-  const std::uint64_t round = run_.round;
-  const std::uint32_t lane = run_.lane;
-  if (shape_->launch->advance(run_, kStepsAtOnce)) {
-    if (communicator_.suspects()) return Step::blocked;  // the next look around knows more
+  const std::uint64_t steps = run_.steps;
+  if (shape_->executor->advance(run_, kStepsAtOnce)) {
+    if (communicator_.members().suspects()) return Step::blocked;  // the next inspect() finds out more
     if (started_ticks_ != 0) shape_->stores->took(way_, ticks() - started_ticks_);
-    finish(shape_->launch->receives() ? Status() : communicator_.compare_notes(note_));
+    finish(shape_->receives ? Status() : communicator_.failures().check_notes(note_));
     return Step::ended;
   }
-  return round != run_.round || lane != run_.lane ? Step::moved : Step::blocked;
+  return steps != run_.steps ? Step::moved : Step::blocked;
 }
 
-// The caller may free its buffers once the call has failed. A peer that still reads them is in the middle of a slice, and needs
-// nobody to end it.
-bool CollectiveTask::ends_with_failure() {
-  if (begun_ && !shape_->launch->withdraw(run_)) return false;
+// The caller may free its buffers when the call has failed. A peer that still reads them is copying one slice and will finish it
+// without help.
+bool CollectiveTask::end_after_failure() {
+  if (begun_ && !shape_->executor->withdraw(run_)) return false;
   finish(std::move(failed_));
   return true;
 }
 
 bool CollectiveTask::inspect() {
-  if (!failed_.ok()) return ends_with_failure();
+  if (!failed_.ok()) return end_after_failure();
   if (!deadline_) deadline_ = Deadline::after_ms(limit_.ms());
   if (communicator_.failed())
     failed_ = communicator_.first_failure();
   else if (begun_)
-    failed_ = communicator_.look_around(note_);
+    failed_ = communicator_.failures().look_around(note_);
   const bool overdue = failed_.ok() && begun_ && deadline_->passed();
   if (begun_ && record_.wanted(overdue || communicator_.failed())) record_.tell(wait());
-  if (overdue) failed_ = communicator_.overdue(note_, limit_, waits_for());
-  if (failed_.ok()) warn_if_late();
-  return !failed_.ok() && ends_with_failure();
+  if (overdue) failed_ = communicator_.failures().fail_overdue(note_, limit_, waits_for());
+  if (failed_.ok()) warn_if_slow();
+  return !failed_.ok() && end_after_failure();
 }
 
-void CollectiveTask::warn_if_late() {
-  const bool at_the_front = begun_ || (shape_ != nullptr && note_.operation == communicator_.begun() + 1);
-  if (!late_.due(limit_.ms()) || !at_the_front) return;
-  communicator_.warn_of(note_, begun_ ? waits_for() : "has not begun it", late_.seconds(limit_.ms()));
+// The other ranks wait for this one, so the communicator fails.
+bool CollectiveTask::give_up(const Status& reason) {
+  communicator_.failures().fail(reason, communicator_.rank());
+  failed_ = communicator_.first_failure();
+  return false;
+}
+
+void CollectiveTask::warn_if_slow() {
+  const bool is_next = begun_ || (shape_ != nullptr && note_.operation == communicator_.order().begun() + 1);
+  if (!late_.due(limit_.ms()) || !is_next) return;
+  communicator_.failures().warn_slow(note_, begun_ ? waits_for() : "has not begun it", late_.seconds(limit_.ms()));
   late_.silence();
 }
 
-WaitOfCall CollectiveTask::wait() const {
-  const HostLaunch::Wait wait = shape_->launch->waits_at(run_);
+WaitReport CollectiveTask::wait() const {
+  const Executor::Wait wait = shape_->executor->waits_at(run_);
   return {wait.peer, wait.text, wait.step};
 }
 
 std::string CollectiveTask::waits_for() const {
-  const HostLaunch::Wait wait = shape_->launch->waits_at(run_);
+  const Executor::Wait wait = shape_->executor->waits_at(run_);
   const Algorithm& algorithm = *shape_->algorithm;
   const std::string plan = std::string(algorithm.name) + " " + std::string(name_of(algorithm.collective));
   return wait.text + " (" + (wait.step.empty() ? "" : wait.step + ", ") + plan + ")";
 }
 
 void CollectiveTask::finish(Status status) {
-  // Who aborts has told the others that they may use their slots again: what was read of them since may be anything.
+  // A failed communicator has told its peers that they may reuse their slots, so what was read from them since may be wrong.
   if (communicator_.failed() && status.ok()) status = communicator_.first_failure();
-  if (!status.ok()) communicator_.circle_->disregard(note_.operation);
-  if (!communicator_.failed()) communicator_.complete(note_.operation);
-  leave_feedback();
+  if (!status.ok()) communicator_.members().peer_group().disregard(note_.operation);
+  if (!communicator_.failed()) communicator_.order().complete(note_.operation);
+  release_feedback();
+  if (shape_ != nullptr) shape_->end();
   record_.end(status, communicator_.failed(), deadline_.has_value() || started_ticks_ != 0);
   if (gate_ != nullptr) {
-    communicator_.task_ended();
+    communicator_.queued().task_ended();
     gate_->ended(status);
   }
   end(std::move(status));

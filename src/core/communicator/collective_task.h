@@ -3,13 +3,13 @@
 #include <optional>
 
 #include "src/core/communicator/communicator.h"
+#include "src/core/progress/call_deadline.h"
 #include "src/core/progress/slow_call_warning.h"
 #include "src/core/record/recorder_entry.h"
-#include "src/core/progress/call_deadline.h"
 
 namespace seto {
 
-// What must happen before a task may begin, and hears of its end: a stream's order.
+// Decides when a task may begin, and is told when it has ended: the order of a host stream.
 class TaskGate {
  public:
   virtual ~TaskGate() = default;
@@ -23,37 +23,39 @@ class CollectiveTask final : public Task {
   CollectiveTask(Communicator& communicator, const Call& call, BoundShape* shape, std::uint64_t operation, TaskGate* gate);
   ~CollectiveTask() override;
 
-  // A call that this rank rejects: it takes its number, and tells the others.
+  // This rank rejects the call. The task still takes its turn and tells the other ranks.
   void reject(Status reason) { rejected_ = std::move(reason); }
 
   Step advance() override;
   bool inspect() override;
+  bool give_up(const Status& reason) override;
+  [[nodiscard]] bool begun() const override { return begun_; }
 
  private:
-  Step begin();  // moved: it may go on
+  Step begin();  // moved: the operation has begun
   void finish(Status status);
-  void leave_feedback();
-  bool ends_with_failure();
-  // It has not ended for long, and nothing before it is to blame.
-  void warn_if_late();
+  void release_feedback();
+  bool end_after_failure();
+  // Warns if the operation is slow and no operation before it is the cause.
+  void warn_if_slow();
   [[nodiscard]] std::string waits_for() const;
-  [[nodiscard]] WaitOfCall wait() const;
+  [[nodiscard]] WaitReport wait() const;
 
   Communicator& communicator_;
   BoundShape* shape_;
-  HostLaunch::Run run_;
+  Executor::Run run_;
   Note note_;
-  TimeLimit limit_;
-  std::optional<Deadline> deadline_;  // set when somebody first looks around: reading the clock costs a third of a small call
-  LateWarning late_;
+  CallDeadline limit_;
+  std::optional<Deadline> deadline_;  // set by the first inspect(): reading the clock costs a third of a small call
+  SlowCallWarning late_;
   TaskGate* gate_;
-  std::shared_ptr<ErrorFeedback> feedback_;  // null once it has ended; run_ has its residual: taken
+  std::shared_ptr<ErrorFeedback> feedback_;  // null after the end; taken while run_ has its residual
   Status rejected_;
-  Status failed_;  // it ends with this as soon as nobody reads what it lent
-  StoreChoice::Way way_;
-  alignas(8) unsigned char scalar_[8];  // of pre-multiplied sums: the caller's may be gone when the task runs
+  Status failed_;  // the task ends with this as soon as no peer reads a buffer that it lent
+  StoreTuner::Way way_;
+  alignas(8) unsigned char scalar_[8];  // for premul_sum: a copy, since the caller's may be freed before the task runs
   std::uint64_t started_ticks_ = 0;     // 0: this size has no choice of stores to measure
-  TaskRecord record_;
+  RecorderEntry record_;
   bool begun_ = false;
 };
 

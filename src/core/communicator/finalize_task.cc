@@ -2,34 +2,33 @@
 
 namespace seto {
 
-bool DrainTask::all_done() {
-  while (next_ < communicator_.ranks_ &&
-         communicator_.circle_->completed_by(static_cast<std::uint32_t>(next_)) >= communicator_.issued_)
-    ++next_;
-  return next_ == communicator_.ranks_;
+bool FinalizeTask::all_completed() {
+  while (next_ < communicator_.ranks() && communicator_.members().completed_by(next_) >= communicator_.order().issued()) ++next_;
+  return next_ == communicator_.ranks();
 }
 
-Task::Step DrainTask::advance() {
-  if (!all_done()) return Step::blocked;
+Task::Step FinalizeTask::advance() {
+  if (!all_completed()) return Step::blocked;
   end({});
   return Step::ended;
 }
 
-bool DrainTask::inspect() {
+bool FinalizeTask::inspect() {
   Status reason;
   if (communicator_.failed()) {
     reason = communicator_.first_failure();
   } else {
+    const Members& members = communicator_.members();
     const Rank asked = next_;
-    const auto member = static_cast<std::uint32_t>(asked);
-    const auto issued = static_cast<unsigned long long>(communicator_.issued_);
-    const bool dead = next_ != communicator_.rank_ && communicator_.connections_[member]->dead();
-    const bool left = next_ != communicator_.rank_ && communicator_.circle_->fate_of(member).reason != 0;
-    if (all_done() || next_ != asked) return false;  // it ended what it had to before it left; the next one is asked next time
+    const auto issued = static_cast<unsigned long long>(communicator_.order().issued());
+    const bool dead = members.is_dead(asked);
+    const bool left = asked != members.rank() && members.has_left(asked);
+    // That rank completed the operations before it left. The next rank is checked next time.
+    if (all_completed() || next_ != asked) return false;
     if (dead || left) {
-      reason = communicator_.said_why(next_) ? communicator_.why_gone(next_)
-                                             : failure(Code::remote_error, "finalize: rank %d %s before it ended operation %llu",
-                                                       next_, dead ? "died" : "left the communicator", issued);
+      reason = members.has_explained(next_) ? members.loss_of(next_)
+                                            : failure(Code::remote_error, "finalize: rank %d %s before it ended operation %llu",
+                                                      next_, dead ? "died" : "left the communicator", issued);
     } else if (deadline_.passed()) {
       reason = failure(Code::timeout, "finalize: rank %d did not end operation %llu before the deadline", next_, issued);
     }

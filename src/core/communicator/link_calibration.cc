@@ -2,35 +2,42 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <vector>
 
 #include "src/core/choice/settings_agreement.h"
+#include "src/core/communicator/link_probe.h"
 
 namespace seto {
 namespace {
 
-// One pair takes a few milliseconds on an idle machine; a busy one may not take longer than this.
-constexpr auto kBudget = std::chrono::milliseconds(16);
-constexpr int kMostExchanges = 400;
-constexpr int kExchangesABatch = 20;
-constexpr int kMostCopies = 12;
-constexpr std::uint64_t kCopyBytes = 512 << 10;  // fits a second-level cache together with its slots
-
-// Of shared memory, for its slots: a rank that may not have as much does without.
+// Shared memory for the slots of the measurement. If a rank may use less, no rank measures.
 constexpr std::uint64_t kMemoryNeeded = 4 << 20;
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// What a rank says it wants, first letter of its statement; the rest is constants.
+// How a rank gets its cost model: the first letter of its statement. The rest of the statement is the cost model.
 enum class Wish : char { fixed = 'f', known = 'k', unknown = 'u', unable = 'n' };
 
 std::string statement_of(Wish wish, const CostModel& costs) {
   std::string statement{static_cast<char>(wish)};
   statement.append(name_of(costs.source)).append("\n").append(costs_text(costs));
   return statement;
+}
+
+// The kernel has measured the round trip of a far link between sites when it was connected.
+bool needs_exchanges(const Communicator& communicator, int tier) {
+  return communicator.tiers().kind(tier) != TierKind::world || !CostModel::knows_link(communicator.sites());
+}
+
+bool needs_exchanges(const Communicator& communicator) {
+  for (int tier = 0; tier < communicator.tiers().count(); ++tier)
+    if (needs_exchanges(communicator, tier)) return true;
+  return false;
+}
+
+bool knows_all(const CostModel& known, const Communicator& communicator) {
+  if (known.source != CostSource::measured) return false;
+  for (int tier = 0; tier < communicator.tiers().count(); ++tier)
+    if (needs_exchanges(communicator, tier) && !known.has_measured(communicator.tiers().kind(tier))) return false;
+  return true;
 }
 
 Result<std::string> own_statement(const Communicator& communicator) {
@@ -41,13 +48,12 @@ Result<std::string> own_statement(const Communicator& communicator) {
   }
   if (config.deterministic || config.calibrate == Calibrate::off || communicator.ranks() == 1)
     return statement_of(Wish::fixed, {});
-  const std::optional<CostModel> known = communicator.context()->costs();
-  if (known && known->has_measured(communicator.tiers()) && config.calibrate == Calibrate::automatic)
-    return statement_of(Wish::known, *known);
+  const CostModel known = communicator.context()->costs().value_or(CostModel());
+  if (knows_all(known, communicator) && config.calibrate == Calibrate::automatic) return statement_of(Wish::known, known);
   return statement_of(config.shared_memory_limit < kMemoryNeeded ? Wish::unable : Wish::unknown, {});
 }
 
-// Sends to and receives from the partner, each of its own call, so that both ends agree on their order by who leads.
+// Sends to and receives from the partner, each in a call of its own. The leader decides the order.
 class Line final {
  public:
   Line(Communicator& communicator, Rank peer, Deadline until) : communicator_(communicator), peer_(peer), until_(until) {}
@@ -72,71 +78,61 @@ class Line final {
   Deadline until_;
 };
 
-// What the leader says before each exchange: a number of bytes that it sends next, 0 for the end.
+// The leader announces each exchange by the bytes that it sends next, this announcement included, and by how many further
+// announcements follow without an answer. 0 ends the measurement.
 using Order = std::uint64_t;
 constexpr Order kEnd = 0;
+constexpr Order kOneMore = Order{1} << 32;
 
 Status follow(Line& line) {
-  std::vector<std::byte> target(kCopyBytes);
+  std::vector<std::byte> target(kProbeBytes);
   for (Order order = 1; order != kEnd;) {
     SETO_TRY(line.receive(&order, sizeof order));
-    if (order > kCopyBytes)
-      return failure(Code::internal, "a calibration asks for %llu bytes", static_cast<unsigned long long>(order));
-    if (order > sizeof order) SETO_TRY(line.receive(target.data(), order));
+    const Order bytes = order % kOneMore;
+    if (bytes > kProbeBytes || order / kOneMore >= kProbeBurst)
+      return failure(Code::internal, "a calibration asks for %llu messages of %llu bytes",
+                     static_cast<unsigned long long>(order / kOneMore + 1), static_cast<unsigned long long>(bytes));
+    if (bytes > sizeof order) SETO_TRY(line.receive(target.data(), bytes));
+    for (Order left = order / kOneMore; left > 0; --left) SETO_TRY(line.receive(&order, sizeof order));
     SETO_TRY(line.send(&order, sizeof order));
   }
   return {};
 }
 
-// The shortest of several batches: whatever disturbs makes it longer. A batch that is cut short by the budget counts.
-Result<double> exchange_seconds(Line& line, Clock::time_point start) {
-  double best = INFINITY;
-  for (int done = 0; done < kMostExchanges && (done == 0 || Clock::now() - start < kBudget / 2); done += kExchangesABatch) {
-    const Clock::time_point batch = Clock::now();
-    for (int i = 0; i < kExchangesABatch; ++i) {
-      Order order = sizeof(Order);
-      SETO_TRY(line.send(&order, sizeof order));
-      SETO_TRY(line.receive(&order, sizeof order));
-    }
-    best = std::min(best, seconds_since(batch) / kExchangesABatch);
-  }
-  return best;
-}
-
-Result<TierCost> lead(Line& line) {
-  const Clock::time_point start = Clock::now();
-  SETO_ASSIGN(const double exchange, exchange_seconds(line, start));
-  const std::vector<std::byte> source(kCopyBytes);
-  double best = INFINITY;
-  for (int i = 0; i < kMostCopies && (i < 2 || Clock::now() - start < kBudget); ++i) {
-    Order order = kCopyBytes;
-    const Clock::time_point copy = Clock::now();
+Result<TierCost> lead(Line& line, TierKind tier) {
+  const std::vector<std::byte> source(kProbeBytes);
+  ProbeActions actions;
+  actions.exchange = [&](std::uint64_t bytes) -> Status {
+    Order order = std::max<std::uint64_t>(bytes, sizeof(Order));
     SETO_TRY(line.send(&order, sizeof order));
-    SETO_TRY(line.send(source.data(), order));
-    SETO_TRY(line.receive(&order, sizeof order));
-    best = std::min(best, seconds_since(copy));
-  }
+    if (order > sizeof order) SETO_TRY(line.send(source.data(), order));
+    return line.receive(&order, sizeof order);
+  };
+  actions.burst = [&]() -> Status {
+    Order order = sizeof(Order) + (kProbeBurst - 1) * kOneMore;
+    for (int sent = 0; sent < kProbeBurst; ++sent) SETO_TRY(line.send(&order, sizeof order));
+    return line.receive(&order, sizeof order);
+  };
+  actions.seconds = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
+  SETO_ASSIGN(const TierCost cost, probe_link(actions, tier));
   Order end = kEnd;
   SETO_TRY(line.send(&end, sizeof end));
   SETO_TRY(line.receive(&end, sizeof end));
-  // The orders around a copy are an exchange; what is left of a clock's grain must not make a rate of nothing.
-  const double moving = std::max(best - exchange, best / 8);
-  return TierCost{exchange / 2, static_cast<double>(kCopyBytes) / moving};
+  return cost;
 }
 
-// The first two members of rank 0's group at each tier measure it. Every rank takes part in at most one measurement at a time,
-// and tiers go from the innermost out on all.
+// Two ranks measure each tier. A rank takes part in one measurement at a time, and all ranks go through the tiers from the
+// innermost to the outermost.
 Result<CostModel> measure(Communicator& communicator, Deadline until) {
   CostModel costs;
   costs.source = CostSource::measured;
   const Tiers& tiers = communicator.tiers();
   for (int tier = 0; tier < tiers.count(); ++tier) {
-    const std::vector<Rank> group = tiers.group(0, tier);
-    const Rank leader = group[0];
-    const Rank follower = group[1];
+    if (!needs_exchanges(communicator, tier)) continue;
+    const auto [leader, follower] = tiers.ends(tier);
     if (communicator.rank() == leader) {
       Line line(communicator, follower, until);
-      SETO_ASSIGN(costs.of(tiers.kind(tier)), lead(line));
+      SETO_ASSIGN(costs.of(tiers.kind(tier)), lead(line, tiers.kind(tier)));
     } else if (communicator.rank() == follower) {
       Line line(communicator, leader, until);
       SETO_TRY(follow(line));
@@ -154,10 +150,10 @@ Status disagreement(Rank rank, Rank other) {
 
 Wish wish_of(const std::string& statement) { return statement.empty() ? Wish::unknown : static_cast<Wish>(statement.front()); }
 
-// What a rank says: its settings, and behind them its statement.
+// A rank sends its settings, this separator, and its statement.
 constexpr char kStatementFollows = '\0';
 
-// Takes the settings off the front of what all said. A rank without a statement could not make one.
+// Removes the settings from the messages of all ranks and compares them. An empty message means that the rank failed to make one.
 Status take_settings(std::vector<std::string>& said) {
   std::vector<std::string> settings;
   for (std::size_t rank = 0; rank < said.size(); ++rank) {
@@ -170,7 +166,7 @@ Status take_settings(std::vector<std::string>& said) {
   return check_same(settings);
 }
 
-// Nothing when they must be measured.
+// The cost model that all statements agree on, or none if it must be measured.
 Result<std::optional<CostModel>> common(const std::vector<std::string>& statements) {
   bool equal = true;
   for (std::size_t rank = 1; rank < statements.size(); ++rank) {
@@ -191,10 +187,9 @@ Result<std::optional<CostModel>> common(const std::vector<std::string>& statemen
   return std::optional<CostModel>(costs);
 }
 
-}  // namespace
-
-Result<CostModel> agree_on_costs(Communicator& communicator, Bootstrap& bootstrap, Deadline until) {
-  // A rank whose file is wrong still answers, or the others would wait for it.
+// The constants without the links between sites.
+Result<CostModel> agree_on_constants(Communicator& communicator, Bootstrap& bootstrap, Deadline until) {
+  // A rank whose file is wrong still takes part in the round, since the others wait for it.
   Result<std::string> own = own_statement(communicator);
   std::string mine;
   if (own.ok()) mine = planning_settings(communicator.config()) + kStatementFollows + own.value();
@@ -203,17 +198,19 @@ Result<CostModel> agree_on_costs(Communicator& communicator, Bootstrap& bootstra
   SETO_TRY(take_settings(statements));
   SETO_ASSIGN(const std::optional<CostModel> agreed, common(statements));
   if (agreed) return *agreed;
+  CostModel costs;
+  costs.source = CostSource::measured;
+  if (!needs_exchanges(communicator)) return costs;
   const Result<CostModel> measured = measure(communicator, until);
   const Result<std::vector<std::string>> gathered =
       bootstrap.all_gather(measured.ok() ? costs_text(measured.value()) : "", until);
   if (!measured.ok()) return measured.status();
   if (!gathered.ok()) return gathered.status();
   const std::vector<std::string>& figures = gathered.value();
-  // Each tier's constants are those of its leader.
-  CostModel costs;
-  costs.source = CostSource::measured;
+  // The cost of each tier is that measured by its leader.
   for (int tier = 0; tier < communicator.tiers().count(); ++tier) {
-    const auto leader = static_cast<std::size_t>(communicator.tiers().group(0, tier)[0]);
+    if (!needs_exchanges(communicator, tier)) continue;
+    const auto leader = static_cast<std::size_t>(communicator.tiers().ends(tier).first);
     if (figures[leader].empty()) return failure(Code::remote_error, "rank %zu could not measure its links", leader);
     SETO_ASSIGN(const CostModel theirs, parse_costs(figures[leader], CostSource::measured));
     const TierKind kind = communicator.tiers().kind(tier);
@@ -221,6 +218,14 @@ Result<CostModel> agree_on_costs(Communicator& communicator, Bootstrap& bootstra
     costs.measured = static_cast<std::uint8_t>(costs.measured | 1U << static_cast<unsigned>(kind));
   }
   communicator.context()->remember(costs);
+  return costs;
+}
+
+}  // namespace
+
+Result<CostModel> agree_on_costs(Communicator& communicator, Bootstrap& bootstrap, Deadline until) {
+  SETO_ASSIGN(CostModel costs, agree_on_constants(communicator, bootstrap, until));
+  costs.use(communicator.sites());
   return costs;
 }
 

@@ -25,13 +25,13 @@ Result<std::string> gather_bytes(Communicator& communicator, std::string_view mi
   return all;
 }
 
-CommunicatorBootstrap::CommunicatorBootstrap(Communicator& parent, std::vector<Rank> members)
+ParentBootstrap::ParentBootstrap(Communicator& parent, std::vector<Rank> members)
     : parent_(parent), members_(std::move(members)) {
   const auto own = std::find(members_.begin(), members_.end(), parent.rank());
   rank_ = static_cast<Rank>(own - members_.begin());
 }
 
-CommunicatorBootstrap::~CommunicatorBootstrap() {
+ParentBootstrap::~ParentBootstrap() {
   const Deadline until = Deadline::after_ms(parent_.config().init_timeout_ms);
   for (bool all_left = false; !all_left && !parent_.failed();) {
     const Result<Round> last = round({nullptr}, until);
@@ -40,7 +40,7 @@ CommunicatorBootstrap::~CommunicatorBootstrap() {
   }
 }
 
-Result<std::vector<std::string>> CommunicatorBootstrap::all_gather(std::string mine, Deadline until) {
+Result<std::vector<std::string>> ParentBootstrap::all_gather(std::string mine, Deadline until) {
   if (!broken_.ok()) return broken_;
   if (mine.size() > kGatherMessageLimit) {
     return failure(Code::invalid_argument, "rank %d: a bootstrap message of %zu bytes is over the limit of %zu", rank_,
@@ -58,9 +58,9 @@ Result<std::vector<std::string>> CommunicatorBootstrap::all_gather(std::string m
   return messages;
 }
 
-// Lengths first, then messages padded to the longest: two collectives of the parent. All ranks see the same lengths, so all or
-// none do the second.
-Result<CommunicatorBootstrap::Round> CommunicatorBootstrap::round(Contribution mine, Deadline until) {
+// Two collectives of the parent: first the lengths, then the messages padded to the longest. All ranks see the same lengths, so
+// either all or none make the second call.
+Result<ParentBootstrap::Round> ParentBootstrap::round(Contribution mine, Deadline until) {
   const std::uint64_t length = mine.message == nullptr ? kLeft : mine.message->size();
   SETO_ASSIGN(const std::string flat, gather_bytes(parent_, {reinterpret_cast<const char*>(&length), sizeof length}, until));
   const auto ranks = static_cast<std::size_t>(parent_.ranks());

@@ -8,16 +8,18 @@
 
 namespace seto {
 
-// How a communicator that works lets parts of itself meet: every all_gather of a part is a collective of the whole, so all ranks
-// take part in all rounds, each for its own part, until all have left. One thread, like every call of the parent.
-class CommunicatorBootstrap final : public Bootstrap {
+// Bootstraps the parts of a split over the parent communicator. Every all_gather of a part is a collective of the parent, so all
+// ranks of the parent take part in all rounds, each for its own part, until all have left. One thread, like every call of the
+// parent.
+class ParentBootstrap final : public Bootstrap {
  public:
-  // `members`: this rank's part in the order of its new ranks, as ranks of the parent. Empty: it helps the others only.
-  CommunicatorBootstrap(Communicator& parent, std::vector<Rank> members);
+  // `members`: the part of this rank, as ranks of the parent in the order of the new ranks. Empty: this rank only helps the
+  // others.
+  ParentBootstrap(Communicator& parent, std::vector<Rank> members);
   // Blocks until every rank of the parent has left.
-  ~CommunicatorBootstrap() override;
-  CommunicatorBootstrap(const CommunicatorBootstrap&) = delete;
-  CommunicatorBootstrap& operator=(const CommunicatorBootstrap&) = delete;
+  ~ParentBootstrap() override;
+  ParentBootstrap(const ParentBootstrap&) = delete;
+  ParentBootstrap& operator=(const ParentBootstrap&) = delete;
 
   [[nodiscard]] Rank rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return static_cast<int>(members_.size()); }
@@ -40,7 +42,7 @@ class CommunicatorBootstrap final : public Bootstrap {
   Status broken_;
 };
 
-// One value of the same size from each rank of a communicator, in rank order: what split asks before there are parts.
+// Gathers one value of the same size from each rank of a communicator, in rank order.
 Result<std::string> gather_bytes(Communicator& communicator, std::string_view mine, Deadline until);
 
 }  // namespace seto

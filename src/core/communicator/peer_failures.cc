@@ -1,96 +1,195 @@
-// What a communicator makes of ranks that have died or left: whose fault it is, in which words, and when it is noticed.
+#include "src/core/communicator/peer_failures.h"
 
-#include "src/core/communicator/communicator.h"
+#include <vector>
+
+#include "src/base/log.h"
+#include "src/bootstrap/bootstrap.h"
 #include "src/core/call/call_summary.h"
+#include "src/core/call/mismatch.h"
+#include "src/core/progress/call_deadline.h"
 
 namespace seto {
+namespace {
 
-// A peer that has completed the operation owes nothing here, whatever became of it; one that said why it left did not die of it.
-Status Communicator::died(Rank peer, const Note& own) const {
-  const auto member = static_cast<std::uint32_t>(peer);
-  if (peer == rank_ || !connections_[member]->dead()) return {};
-  if (circle_->completed_by(member) >= own.operation || circle_->fate_of(member).reason != 0) return {};
-  return failure(Code::remote_error, "operation %llu (%s): rank %d (%s): %s", static_cast<unsigned long long>(own.operation),
-                 text_of(own).c_str(), peer, place_of(peer).c_str(), connections_[member]->why_dead().c_str());
+unsigned long long number_of(const Note& note) { return static_cast<unsigned long long>(note.operation); }
+
+}  // namespace
+
+void PeerFailures::fail(const Status& reason, Rank culprit) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!first_.ok()) return;
+    first_ = reason;
+  }
+  failed_.store(true, std::memory_order_release);
+  PeerGroup& peer_group = members_.peer_group();
+  peer_group.status().explain(reason.text());
+  peer_group.status().leave({static_cast<std::uint32_t>(reason.code()), static_cast<std::uint32_t>(culprit)});
+  parts_.context.wake();
+  parts_.observability.failed();
 }
 
-Status Communicator::left(Rank peer, const Note& own) const {
-  const auto member = static_cast<std::uint32_t>(peer);
-  const Fate fate = circle_->fate_of(member);
-  if (peer == rank_ || fate.reason == 0 || circle_->completed_by(member) >= own.operation) return {};
-  // Its reason is everybody's.
-  if (const std::string reason = circle_->explanation_of(member); !reason.empty())
+Status PeerFailures::first() const {
+  const std::lock_guard lock(mutex_);
+  return first_;
+}
+
+// A rank that left without a failure has completed what it needed, so its last operations may still end well here.
+bool PeerFailures::a_peer_failed(std::uint64_t departures) {
+  departures_ = departures;
+  for (Rank peer = 0; peer < members_.ranks(); ++peer) {
+    const std::uint32_t reason = peer == members_.rank() ? 0 : members_.fate_of(peer).reason;
+    if (reason == 0 || reason == static_cast<std::uint32_t>(Code::invalid_usage)) continue;
+    fail(members_.loss_of(peer), members_.blamed_by(peer));
+    return true;
+  }
+  return false;
+}
+
+// A peer that has completed the operation is not needed for it any more. A peer that has left reports its own reason.
+Status PeerFailures::died(Rank peer, const Note& own) const {
+  if (!members_.is_dead(peer) || members_.completed_by(peer) >= own.operation || members_.has_left(peer)) return {};
+  return failure(Code::remote_error, "operation %llu (%s): rank %d (%s): %s", number_of(own), text_of(own).c_str(), peer,
+                 members_.place_of(peer).c_str(), members_.connection_to(peer)->why_dead().c_str());
+}
+
+Status PeerFailures::left(Rank peer, const Note& own) const {
+  const Fate fate = members_.fate_of(peer);
+  if (peer == members_.rank() || fate.reason == 0 || members_.completed_by(peer) >= own.operation) return {};
+  // Its reason becomes the reason of all ranks.
+  if (const std::string reason = members_.explanation_of(peer); !reason.empty())
     return failure(Code::remote_error, "%s", reason.c_str());
   std::string why;
   if (fate.reason == static_cast<std::uint32_t>(Code::timeout))
-    why = " at a deadline: " + absentees(own);
-  else if (fate.culprit != member)
-    why = " because of rank " + std::to_string(fate.culprit);
-  return failure(Code::remote_error, "operation %llu (%s): rank %d has left the communicator%s",
-                 static_cast<unsigned long long>(own.operation), text_of(own).c_str(), peer, why.c_str());
+    why = " at a deadline: " + missing_ranks(own);
+  else if (const Rank blamed = members_.blamed_by(peer); blamed != peer)
+    why = " because of rank " + std::to_string(blamed);
+  return failure(Code::remote_error, "operation %llu (%s): rank %d has left the communicator%s", number_of(own),
+                 text_of(own).c_str(), peer, why.c_str());
 }
 
-// Whom a rank that left blames, so that all blame the same one however the news travelled.
-Rank Communicator::blamed_by(Rank peer) const {
-  const Fate fate = circle_->fate_of(static_cast<std::uint32_t>(peer));
-  return fate.culprit < static_cast<std::uint32_t>(ranks_) ? static_cast<Rank>(fate.culprit) : peer;
-}
-
-Status Communicator::why_gone(Rank peer) const {
-  const auto member = static_cast<std::uint32_t>(peer);
-  if (const Fate fate = circle_->fate_of(member); fate.reason != 0) {
-    if (const std::string reason = circle_->explanation_of(member); !reason.empty())
-      return failure(Code::remote_error, "%s", reason.c_str());
-    return failure(Code::remote_error, "rank %d has left the communicator%s", peer,
-                   fate.culprit == member ? "" : (" because of rank " + std::to_string(fate.culprit)).c_str());
+// Death and departure are read before the notes: a peer that left because of a note has read it, so this rank can read it too.
+Status PeerFailures::look_around(const Note& own) {
+  Rank culprit = members_.rank();
+  Status reason;
+  for (Rank peer = 0; peer < members_.ranks() && reason.ok(); ++peer) {
+    culprit = peer;
+    reason = died(peer, own);
   }
-  if (connections_[static_cast<std::size_t>(peer)]->dead())
-    return failure(Code::remote_error, "rank %d (%s): %s", peer, place_of(peer).c_str(),
-                   connections_[static_cast<std::size_t>(peer)]->why_dead().c_str());
+  for (Rank peer = 0; peer < members_.ranks() && reason.ok(); ++peer) {
+    culprit = members_.blamed_by(peer);
+    reason = left(peer, own);
+  }
+  for (Rank peer = 0; peer < members_.ranks(); ++peer)
+    if (peer != members_.rank()) SETO_TRY(check_note_of(peer, own));
+  if (!reason.ok()) SETO_TRY(check_earlier_notes(own.operation));
+  if (reason.ok()) {
+    reason = members_.peer_group().failure();
+    culprit = members_.rank();
+    if (!reason.ok()) SETO_TRY(check_earlier_notes(own.operation));
+  }
+  if (!reason.ok()) {
+    fail(reason, culprit);
+    return first();
+  }
   return {};
 }
 
-// Over a network words travel faster than data. Who failed, or gave up, has taken back what it sent.
-bool Communicator::may_still_bring(Rank peer) const {
-  const auto member = static_cast<std::uint32_t>(peer);
-  const std::uint32_t reason = circle_->fate_of(member).reason;
-  return (reason == 0 || reason == static_cast<std::uint32_t>(Code::invalid_usage)) && !circle_->silent(member);
+// Compares a peer's note with this rank's. If the peer rejected its call, the operation ends; if it makes another call, the
+// communicator fails.
+Status PeerFailures::check_note_of(Rank peer, const Note& own) {
+  Note theirs;
+  if (!members_.note_of(peer, own.operation, theirs)) return {};
+  if (theirs.verdict != 0)
+    return failure(Code::remote_error, "operation %llu: rank %d rejected its call (%s), so the call ends on every rank",
+                   number_of(own), peer, reason_of(theirs).c_str());
+  if (theirs.digest == own.digest) return {};
+  const Mismatch mismatch{own.operation, members_.rank(), peer};
+  const std::string call = text_of(own);
+  const std::string other = text_of(theirs);
+  fail({Code::remote_error, call == other ? mismatch.of_plans(call) : mismatch.of_calls(call, other)}, peer);
+  return first();
 }
 
-void Communicator::miss_the_gone() {
-  if (const Status reason = waiting_->in_vain(); !reason.ok()) return fail(reason, rank_);
-  const std::uint64_t next = begun() + 1;
-  if (failed() || next > issued() || next != done_.load(std::memory_order_acquire) + 1) return;  // others look, or will
-  for (Rank peer = 0; peer < ranks_; ++peer) {
-    if (peer == rank_) continue;
-    const auto member = static_cast<std::uint32_t>(peer);
-    const Status gone = why_gone(peer);
-    if (gone.ok() || circle_->completed_by(member) >= next) continue;
-    const Rank culprit = circle_->fate_of(member).reason != 0 ? blamed_by(peer) : peer;
-    if (said_why(peer)) return fail(gone, culprit);
-    return fail(failure(gone.code(), "operation %llu cannot begin any more: %s", static_cast<unsigned long long>(next),
-                        std::string(gone.text()).c_str()),
+// A rank that only sends may have completed an operation before another rank began it with a different call.
+Status PeerFailures::check_earlier_notes(std::uint64_t before) {
+  for (std::uint64_t operation = before - 1; operation > 0; --operation) {
+    Note own;
+    if (!members_.note_of(members_.rank(), operation, own)) return {};
+    for (Rank peer = 0; peer < members_.ranks(); ++peer) {
+      Note theirs;
+      const bool known = peer != members_.rank() && members_.note_of(peer, operation, theirs);
+      if (known && own.verdict == 0 && theirs.verdict == 0) SETO_TRY(check_note_of(peer, own));
+    }
+  }
+  return {};
+}
+
+Status PeerFailures::check_notes(const Note& own) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (Rank peer = 0; peer < members_.ranks(); ++peer)
+    if (peer != members_.rank()) SETO_TRY(check_note_of(peer, own));
+  return {};
+}
+
+std::string PeerFailures::missing_ranks(const Note& own) const {
+  std::vector<Rank> missing;
+  for (Rank peer = 0; peer < members_.ranks(); ++peer) {
+    Note theirs;
+    if (peer != members_.rank() && !members_.note_of(peer, own.operation, theirs) && members_.completed_by(peer) < own.operation)
+      missing.push_back(peer);
+  }
+  return missing.empty() ? "all ranks came" : rank_list(missing) + " never came";
+}
+
+std::string PeerFailures::describe(const Note& own, const std::string& where) const {
+  return missing_ranks(own) + "; rank " + std::to_string(members_.rank()) + " " + where;
+}
+
+Status PeerFailures::fail_overdue(const Note& own, const CallDeadline& limit, const std::string& where) {
+  fail(failure(Code::timeout, "operation %llu (%s) did not end within %s: %s", number_of(own), text_of(own).c_str(),
+               limit.text().c_str(), describe(own, where).c_str()),
+       members_.rank());
+  return first();
+}
+
+void PeerFailures::warn_slow(const Note& own, const std::string& where, double seconds) const {
+  SETO_LOG_AS(warn, (LogOrigin{members_.rank(), 0}), "operation %llu (%s) has not ended after %.3g s: %s", number_of(own),
+              text_of(own).c_str(), seconds, describe(own, where).c_str());
+}
+
+void PeerFailures::check_queued_tasks() {
+  if (const Status reason = parts_.queued.in_vain(); !reason.ok()) return fail(reason, members_.rank());
+  const OperationOrder& order = parts_.order;
+  const std::uint64_t next = order.begun() + 1;
+  if (failed() || next > order.issued() || next != order.done() + 1) return;  // an operation is under way and looks around itself
+  for (Rank peer = 0; peer < members_.ranks(); ++peer) {
+    if (peer == members_.rank()) continue;
+    const Status loss = members_.loss_of(peer);
+    if (loss.ok() || members_.completed_by(peer) >= next) continue;
+    const Rank culprit = members_.has_left(peer) ? members_.blamed_by(peer) : peer;
+    if (members_.has_explained(peer)) return fail(loss, culprit);
+    return fail(failure(loss.code(), "operation %llu cannot begin any more: %s", static_cast<unsigned long long>(next),
+                        std::string(loss.text()).c_str()),
                 culprit);
   }
 }
 
-// Who left in peace may have done all that was to be done; what a dead process had ended before may be all that this rank still
-// wants of it. Sends and receives that are under way look for themselves: they may want nothing of who is lost. Death is asked
-// before the fate: who leaves says so before its process ends.
-void Communicator::miss_the_lost() {
-  const std::uint64_t done = done_.load(std::memory_order_acquire);
-  const bool only_transfers = issued() == done && under_way_.load(std::memory_order_acquire) != 0;
-  if (failed() || begun() != done || only_transfers) return;
-  for (Rank peer = 0; peer < ranks_; ++peer) {
-    if (peer == rank_) continue;
-    const auto member = static_cast<std::uint32_t>(peer);
-    const bool dead = connections_[member]->dead();
-    // Over a network a death is known before all is read that was sent, and nobody reads while no call does.
-    if (dead && !circle_->silent(member)) context_->progress().pump_once();
-    const std::uint32_t left = circle_->fate_of(member).reason;
+// Death is read before the fate: a rank that leaves writes its fate before its process ends.
+void PeerFailures::check_peers() {
+  const OperationOrder& order = parts_.order;
+  const std::uint64_t done = order.done();
+  const bool only_transfers = order.issued() == done && parts_.queued.under_way() != 0;
+  if (failed() || order.begun() != done || only_transfers) return;
+  for (Rank peer = 0; peer < members_.ranks(); ++peer) {
+    if (peer == members_.rank()) continue;
+    const bool dead = members_.is_dead(peer);
+    // Over a network the death is known before all data has been read, and no thread reads while no call is under way.
+    if (dead && !members_.all_data_arrived_from(peer)) parts_.context.progress().pump_once();
+    const std::uint32_t left = members_.fate_of(peer).reason;
     const bool lost = left != 0 ? left != static_cast<std::uint32_t>(Code::invalid_usage)
-                                : dead && circle_->silent(member) && circle_->completed_by(member) <= done;
-    if (lost) return fail(why_gone(peer), left != 0 ? blamed_by(peer) : peer);
+                                : dead && members_.all_data_arrived_from(peer) && members_.completed_by(peer) <= done;
+    if (lost) return fail(members_.loss_of(peer), left != 0 ? members_.blamed_by(peer) : peer);
   }
 }
 

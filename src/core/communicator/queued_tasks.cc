@@ -4,29 +4,29 @@
 
 namespace seto {
 
-void WaitingTasks::add(Task& task) {
+void QueuedTasks::add(Task& task) {
   const std::lock_guard lock(mutex_);
-  tasks_.insert(&task);
+  tasks_.insert(&task);  // may throw, so the task is counted after it
+  under_way_.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool WaitingTasks::claim(Task& task) {
+bool QueuedTasks::claim(Task& task) {
   const std::lock_guard lock(mutex_);
   return tasks_.erase(&task) > 0;
 }
 
-Status WaitingTasks::in_vain() {
+Status QueuedTasks::in_vain() {
   const std::lock_guard lock(mutex_);
   for (const Task* const task : tasks_) SETO_TRY(task->in_vain());
   return {};
 }
 
-// A stream keeps a task until its turn, and asks here then: none is destroyed meanwhile.
-std::uint32_t WaitingTasks::end_all(const Status& reason) {
+// The stream keeps each task until it has called claim() for it, so no task is destroyed meanwhile.
+void QueuedTasks::end_all(const Status& reason) {
   const std::lock_guard lock(mutex_);
   for (Task* const task : tasks_) task->end_unbegun(reason);
-  const auto count = static_cast<std::uint32_t>(tasks_.size());
+  under_way_.fetch_sub(static_cast<std::uint32_t>(tasks_.size()), std::memory_order_release);
   tasks_.clear();
-  return count;
 }
 
 }  // namespace seto

@@ -29,12 +29,12 @@ ReceiveAnyTask::ReceiveAnyTask(Communicator& communicator, Status wrong, const R
       call_(call),
       limit_(call.deadline_ms, communicator.config()),
       gate_(gate) {
-  record_.issue(communicator.seeing(), recorded(call.transfer), 0, call.mark);
+  record_.issue(communicator.observability(), recorded(call.transfer), 0, call.mark);
 }
 
 Task::Step ReceiveAnyTask::advance() {
   if (!begun_) {
-    if (gate_ != nullptr && communicator_.failed()) {
+    if (communicator_.failures().failed_anywhere()) {
       finish(communicator_.first_failure());
       return Step::ended;
     }
@@ -46,17 +46,17 @@ Task::Step ReceiveAnyTask::advance() {
       return Step::ended;
     }
   }
-  if (!receive_ && !found()) return Step::blocked;
+  if (!receive_ && !find_message()) return Step::blocked;
   const Step step = receive_->advance();
   if (step == Step::ended) finish(receive_->status());
   return step;
 }
 
-bool ReceiveAnyTask::found() {
+bool ReceiveAnyTask::find_message() {
   for (Rank peer = 0; peer < communicator_.ranks(); ++peer) {
     if (peer == communicator_.rank()) continue;
     call_.transfer.peer = peer;
-    std::optional<PreparedTransfers> prepared = communicator_.transfers_->take_waiting(call_.transfer);
+    std::optional<PreparedTransfers> prepared = communicator_.transfers().take_waiting(call_.transfer);
     if (!prepared) continue;
     *call_.source = peer;
     const TransferCall call{std::span(&call_.transfer, 1), TransferKind::point_to_point, call_.deadline_ms, {}, call_.mark};
@@ -83,44 +83,52 @@ bool ReceiveAnyTask::inspect() {
   const Status reason = look_around(culprit);
   if (reason.ok()) {
     if (late_.due(limit_.ms())) {
-      SETO_LOG_AS(warn, (LogOrigin{communicator_.rank(), 0}), "%s has not come after %.3g s", awaited(call_.transfer).c_str(),
+      SETO_LOG_AS(warn, (LogOrigin{communicator_.rank(), 0}), "%s has not arrived after %.3g s", awaited(call_.transfer).c_str(),
                   late_.seconds(limit_.ms()));
       late_.silence();
     }
     return false;
   }
-  if (found()) return false;  // what was sent before somebody left counts
+  if (find_message()) return false;  // a message that a peer sent before it left still counts
   if (record_.wanted(true)) record_.tell(wait());
   communicator_.fail(reason, culprit);
   finish(communicator_.first_failure());
   return true;
 }
 
-// A rank that left in peace sends nothing more, and that is no failure as long as another one may.
+// A rank that left without a failure sends nothing more. That is a failure only if no other rank can send either.
 Status ReceiveAnyTask::look_around(Rank& culprit) const {
-  bool somebody = false;
+  bool some_may_send = false;
   for (Rank peer = 0; peer < communicator_.ranks(); ++peer) {
     if (peer == communicator_.rank()) continue;
-    const Status gone = communicator_.why_gone(peer);
-    if (gone.ok() || communicator_.may_still_bring(peer)) {
-      somebody = true;
+    const Status loss = communicator_.members().loss_of(peer);
+    if (loss.ok() || communicator_.members().data_may_arrive_from(peer)) {
+      some_may_send = true;
       continue;
     }
-    const std::uint32_t left = communicator_.circle_->fate_of(static_cast<std::uint32_t>(peer)).reason;
+    const std::uint32_t left = communicator_.members().fate_of(peer).reason;
     if (left == static_cast<std::uint32_t>(Code::invalid_usage)) continue;
-    culprit = left != 0 ? communicator_.blamed_by(peer) : peer;
-    if (communicator_.said_why(peer)) return gone;
-    return failure(gone.code(), "the wait for %s: %s", awaited(call_.transfer).c_str(), std::string(gone.text()).c_str());
+    culprit = left != 0 ? communicator_.members().blamed_by(peer) : peer;
+    if (communicator_.members().has_explained(peer)) return loss;
+    return failure(loss.code(), "the wait for %s: %s", awaited(call_.transfer).c_str(), std::string(loss.text()).c_str());
   }
-  if (Status broken = communicator_.circle_->failure(); !broken.ok()) return broken;
-  if (!somebody)
+  if (Status broken = communicator_.members().peer_group().failure(); !broken.ok()) return broken;
+  if (!some_may_send)
     return failure(Code::remote_error, "the wait for %s: all other ranks have left the communicator",
                    awaited(call_.transfer).c_str());
   if (!deadline_->passed()) return {};
-  return failure(Code::timeout, "not ended within %s: %s has not come", limit_.text().c_str(), awaited(call_.transfer).c_str());
+  return failure(Code::timeout, "not ended within %s: %s has not arrived", limit_.text().c_str(),
+                 awaited(call_.transfer).c_str());
 }
 
-WaitOfCall ReceiveAnyTask::wait() const { return {-1, "waits for " + awaited(call_.transfer), ""}; }
+WaitReport ReceiveAnyTask::wait() const { return {-1, "waits for " + awaited(call_.transfer), ""}; }
+
+bool ReceiveAnyTask::give_up(const Status& reason) {
+  communicator_.failures().fail(reason, communicator_.rank());
+  if (receive_ && !receive_->ended()) (void)receive_->give_up(reason);
+  finish(communicator_.first_failure());
+  return true;
+}
 
 void ReceiveAnyTask::finish(Status status) {
   Communicator& communicator = communicator_;
@@ -128,7 +136,7 @@ void ReceiveAnyTask::finish(Status status) {
   if (communicator.failed() && status.ok()) status = communicator.first_failure();
   if (!receive_) record_.end(status, communicator.failed(), deadline_.has_value());
   if (gate != nullptr) {
-    communicator.task_ended();
+    communicator.queued().task_ended();
     gate->ended(status);
   }
   end(std::move(status));

@@ -2,39 +2,41 @@
 
 #include <optional>
 
+#include "src/core/communicator/transfer_task.h"
+#include "src/core/progress/call_deadline.h"
 #include "src/core/progress/slow_call_warning.h"
 #include "src/core/record/recorder_entry.h"
-#include "src/core/progress/call_deadline.h"
-#include "src/core/communicator/transfer_task.h"
 
 namespace seto {
 
-// A receive from whoever sends first: it waits for a message that no other receive was issued for, and is then a receive from
-// that rank.
+// Receives the first message from any rank. It waits for a message that no other receive was issued for, and then runs as a
+// receive from that rank.
 class ReceiveAnyTask final : public Task {
  public:
-  // `wrong`: why it cannot run.
+  // `wrong`: the failure of the call, if it cannot run.
   ReceiveAnyTask(Communicator& communicator, Status wrong, const ReceiveAnyCall& call, TaskGate* gate);
 
   Step advance() override;
   bool inspect() override;
+  bool give_up(const Status& reason) override;
 
  private:
-  bool found();
-  // Not ok: nothing will come any more.
+  // True: a message has arrived, and receive_ receives it.
+  bool find_message();
+  // Why no message can arrive any more, or ok.
   Status look_around(Rank& culprit) const;
-  [[nodiscard]] WaitOfCall wait() const;
+  [[nodiscard]] WaitReport wait() const;
   void finish(Status status);
 
   Communicator& communicator_;
   Status wrong_;
   ReceiveAnyCall call_;
-  TimeLimit limit_;
+  CallDeadline limit_;
   std::optional<Deadline> deadline_;
-  LateWarning late_;
+  SlowCallWarning late_;
   TaskGate* gate_;
-  TaskRecord record_;
-  std::optional<TransferTask> receive_;  // once its message is there
+  RecorderEntry record_;
+  std::optional<TransferTask> receive_;  // once a message has arrived
   bool begun_ = false;
 };
 

@@ -13,43 +13,64 @@
 
 namespace seto {
 
-// What a communicator knows of one of its ranks.
+// The knowledge of a communicator about one of its ranks.
 struct PeerState {
   enum class Life : std::uint8_t { own, alive, left, dead };
 
   Life life = Life::alive;
-  std::string way;           // as its connection says; empty: this rank
-  std::string why_dead;      // if it is
-  std::uint64_t done = 0;    // operations, as it says
-  Rank blames = -1;          // once it has left: the rank at fault; -1: itself, or nobody
-  std::optional<Note> note;  // the last that it wrote, if it is still there
+  std::string way;           // Connection::way(); empty: this rank
+  std::string why_dead;      // if it is dead
+  std::uint64_t done = 0;    // the last operation up to which all have ended there
+  Rank blames = -1;          // after it has left: the rank at fault; -1: itself or none
+  std::optional<Note> note;  // the last one that it wrote, if it can still be read
 };
 
-// A call that the flight recorder remembers, with what it waits for if it said so.
+// A call in the flight recorder, with what it waits for if it reported that.
 struct RecordedEntry {
   RecordedOperation operation;
-  std::optional<WaitOfCall> wait;
+  std::optional<WaitReport> wait;
 };
 
-struct CommunicatorState {
+// The state of a communicator at one moment.
+struct CommunicatorSnapshot {
   std::uint64_t issued = 0;
   std::uint64_t begun = 0;
   std::uint64_t done = 0;
-  std::uint32_t under_way = 0;     // tasks of streams
-  std::uint64_t leased_bytes = 0;  // slots, of the whole context
-  std::uint64_t used_bytes = 0;    // boards too
+  std::uint32_t under_way = 0;     // tasks of host streams
+  std::uint64_t leased_bytes = 0;  // slots of the whole context
+  std::uint64_t used_bytes = 0;    // the same with boards
   Status failure;
-  Rank culprit = -1;               // of the failure, as this rank knows; -1: nobody, or none
+  Rank culprit = -1;               // of the failure, as far as this rank knows; -1: none
   std::uint64_t failed_at_us = 0;  // wall clock
   std::vector<PeerState> peers;
-  std::uint64_t recorded = 0;  // calls ever
+  std::uint64_t recorded = 0;  // calls since the communicator was made
   std::vector<RecordedEntry> entries;
-  // Two readings at once: what converts the ticks of entries.
+  // Two clocks read at the same moment, to convert the ticks of entries.
   std::uint64_t now_ticks = 0;
   std::uint64_t now_us = 0;
 
-  // Ticks as a time of the wall clock.
+  // Converts ticks to the time of the wall clock.
   [[nodiscard]] std::uint64_t wall_us(std::uint64_t ticks) const;
 };
+
+class Context;
+class Members;
+class Observability;
+class OperationOrder;
+class PeerFailures;
+class QueuedTasks;
+
+// The parts of a communicator that a snapshot reads.
+struct SnapshotSources {
+  const Members& members;
+  const OperationOrder& order;
+  const QueuedTasks& queued;
+  const PeerFailures& failures;
+  Context& context;
+  const Observability& observability;
+};
+
+// Any thread. Waits a moment for the reports of calls that wait: at most 20 ms, or 1 s after a failure.
+[[nodiscard]] CommunicatorSnapshot take_snapshot(const SnapshotSources& sources);
 
 }  // namespace seto

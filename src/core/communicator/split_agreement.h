@@ -6,7 +6,7 @@
 
 namespace seto {
 
-// Ranks of no color join no part.
+// Ranks with this color join no part.
 inline constexpr int kNoColor = -1;
 
 struct SplitChoice {
@@ -14,8 +14,8 @@ struct SplitChoice {
   int key = 0;
 };
 
-// Collective over the communicator: the ranks of this rank's color, by key, then rank. Empty for no color. A rank that has found
-// its call wrong says so with a failed `verdict`, so that all fail.
+// A collective of the communicator. Returns the ranks with this rank's color, sorted by key and then by rank; empty for kNoColor.
+// A rank that rejects its own call passes a failed `verdict`, and then all ranks fail.
 Result<std::vector<Rank>> agree_on_parts(Communicator& communicator, const SplitChoice& mine, const Status& verdict);
 
 }  // namespace seto

@@ -8,15 +8,15 @@ namespace seto {
 
 Result<double> estimated_seconds(const Communicator& communicator, const Call& call) {
   SETO_TRY(check(call, communicator.rank(), communicator.ranks()));
-  const Question question =
-      question_of(call, {communicator.ranks(), &communicator.config(), communicator.ranks_a_core(), &communicator.tiers()});
-  SETO_ASSIGN(const Choice choice, choose(question, communicator.tiers(), communicator.costs()));
+  const Surroundings here = communicator.surroundings();
+  const Question question = question_of(call, here);
+  SETO_ASSIGN(const Choice choice, choose(question, here.tiers_of(question), communicator.costs()));
   for (const Candidate& candidate : choice.candidates)
-    if (candidate.algorithm == choice.algorithm) return candidate.seconds;
+    if (candidate.algorithm == choice.algorithm) return candidate.estimate.seconds;
   return failure(Code::internal, "no estimate for %s", name_of(call.collective).data());
 }
 
-// One hop, then the direction that has more to carry; what this rank sends itself is a copy.
+// One hop, then the time of the direction with more bytes. What this rank sends to itself is a copy.
 Result<double> estimated_seconds(const Communicator& communicator, std::span<const Transfer> transfers) {
   double sent = 0;
   double received = 0;

@@ -7,12 +7,12 @@
 namespace seto {
 namespace {
 
-// 64 KiB each at most: enough to keep a lone task going, little enough that others of the context get their turn.
+// At most 64 KiB each: enough to keep a single task moving, few enough that other tasks of the context get their turn.
 constexpr std::uint32_t kPiecesAtOnce = 16;
 
 using Direction = LocalTransfer::Direction;
 
-// A lone send or receive as such; several as their number and their bytes.
+// One send or receive is recorded as such, several as their number and their bytes.
 RecordedCall recorded(const TransferCall& call) {
   RecordedCall::Parts parts;
   for (const Transfer& transfer : call.transfers)
@@ -32,8 +32,9 @@ RecordedCall recorded(const TransferCall& call) {
 }  // namespace
 
 TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepared, const TransferCall& call,
-                           const TaskRecord& record)
-    : communicator_(communicator),
+                           const RecorderEntry& record)
+    : Task(prepared.exchange > 0 ? &communicator.transfers().exchanges() : nullptr, prepared.exchange),
+      communicator_(communicator),
       prepared_(std::move(prepared)),
       limit_(call.deadline_ms, communicator.config()),
       deadline_(call.until),
@@ -44,14 +45,14 @@ TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepare
 }
 
 TransferTask::TransferTask(Communicator& communicator, PreparedTransfers prepared, const TransferCall& call, TaskGate* gate)
-    : TransferTask(communicator, std::move(prepared), call, TaskRecord()) {
+    : TransferTask(communicator, std::move(prepared), call, RecorderEntry()) {
   gate_ = gate;
-  record_.issue(communicator.seeing(), recorded(call), 0, call.mark);
+  record_.issue(communicator.observability(), recorded(call), 0, call.mark);
 }
 
 Task::Step TransferTask::advance() {
   if (!begun_) {
-    if (gate_ != nullptr && communicator_.failed()) {
+    if (communicator_.failures().failed_anywhere()) {
       finish(communicator_.first_failure());
       return Step::ended;
     }
@@ -80,10 +81,10 @@ Status TransferTask::outcome() {
   if (started_ticks_ != 0) prepared_.stores->took(way_, ticks() - started_ticks_);
   Status first = std::move(prepared_.first_wrong);
   for (const TransferLaunch::Refused& refused : prepared_.launch->refused()) {
-    const bool rejected = !prepared_.rejections[refused.transfer].ok();  // by this rank: said already
+    const bool rejected = !prepared_.rejections[refused.transfer].ok();  // by this rank, which reports it below
     const bool disagree = !rejected && refused.theirs.verdict == 0;
     Status status = rejected ? prepared_.rejections[refused.transfer] : refusal(refused);
-    // After a disagreement nobody knows which messages belong together.
+    // After a disagreement it is unknown which messages belong together.
     if (disagree) communicator_.fail(status, prepared_.transfers[refused.transfer].peer);
     if (first.ok()) first = std::move(status);
   }
@@ -93,7 +94,7 @@ Status TransferTask::outcome() {
 Status TransferTask::refusal(const TransferLaunch::Refused& refused) const {
   const LocalTransfer& transfer = prepared_.transfers[refused.transfer];
   const Direction theirs = transfer.direction == Direction::send ? Direction::receive : Direction::send;
-  const std::string own = describe(transfer.direction, prepared_.letters[refused.transfer], transfer.peer);
+  const std::string own = describe(transfer.direction, prepared_.headers[refused.transfer], transfer.peer);
   if (refused.theirs.verdict != 0)
     return failure(Code::remote_error, "%s: rank %d rejected its call (%s), so this one cannot end", own.c_str(), transfer.peer,
                    name_of(static_cast<Code>(refused.theirs.verdict)).data());
@@ -112,10 +113,10 @@ bool TransferTask::inspect() {
   Rank culprit = communicator_.rank();
   Status reason = look_around(culprit);
   if (reason.ok()) {
-    warn_if_late();
+    warn_if_slow();
     return false;
   }
-  // What a peer did before it left counts: looked at again, now that nothing more can come.
+  // Data that a peer sent before it left still counts, so look once more now that no more can arrive.
   const std::uint64_t moved = prepared_.launch->moved();
   if (prepared_.launch->advance(kPiecesAtOnce)) {
     finish(outcome());
@@ -132,40 +133,39 @@ Status TransferTask::look_around(Rank& culprit) {
   for (const std::uint32_t i : prepared_.launch->waiting()) {
     const LocalTransfer& transfer = prepared_.transfers[i];
     if (transfer.peer == communicator_.rank()) continue;
-    Status gone = communicator_.why_gone(transfer.peer);
-    if (gone.ok()) continue;
-    if (transfer.direction == Direction::receive && communicator_.may_still_bring(transfer.peer)) continue;
-    // Who left because of another is not the cause; who died has said nothing.
-    const bool left = communicator_.circle_->fate_of(static_cast<std::uint32_t>(transfer.peer)).reason != 0;
-    culprit = left ? communicator_.blamed_by(transfer.peer) : transfer.peer;
-    if (communicator_.said_why(transfer.peer)) return gone;
-    return failure(gone.code(), "%s: %s", describe(transfer.direction, prepared_.letters[i], transfer.peer).c_str(),
-                   std::string(gone.text()).c_str());
+    Status loss = communicator_.members().loss_of(transfer.peer);
+    if (loss.ok()) continue;
+    if (transfer.direction == Direction::receive && communicator_.members().data_may_arrive_from(transfer.peer)) continue;
+    // A rank that left may blame another rank; a rank that died has reported nothing.
+    culprit = communicator_.members().has_left(transfer.peer) ? communicator_.members().blamed_by(transfer.peer) : transfer.peer;
+    if (communicator_.members().has_explained(transfer.peer)) return loss;
+    return failure(loss.code(), "%s: %s", describe(transfer.direction, prepared_.headers[i], transfer.peer).c_str(),
+                   std::string(loss.text()).c_str());
   }
-  if (Status broken = communicator_.circle_->failure(); !broken.ok()) return broken;
+  if (Status broken = communicator_.members().peer_group().failure(); !broken.ok()) return broken;
   if (deadline_->stopped()) return failure(Code::aborted, "rank %d gave up", communicator_.rank());
   if (!deadline_->passed()) return {};
   if (of_init_) return failure(Code::timeout, "not ended before the deadline of the init: %s", pending().c_str());
   return failure(Code::timeout, "not ended within %s: %s", limit_.text().c_str(), pending().c_str());
 }
 
-void TransferTask::warn_if_late() {
+void TransferTask::warn_if_slow() {
   if (!late_.due(limit_.ms())) return;
   SETO_LOG_AS(warn, (LogOrigin{communicator_.rank(), 0}), "sends and receives have not ended after %.3g s: %s",
               late_.seconds(limit_.ms()), pending().c_str());
   late_.silence();
 }
 
-// What a peer sent before it left can still be received; nobody will take what is sent to it now.
+// A send to a peer that has left can never end. A receive may: the peer may have sent its message before it left.
 Status TransferTask::in_vain() const {
   for (std::size_t i = 0; prepared_.launch != nullptr && i < prepared_.transfers.size(); ++i) {
     const LocalTransfer& transfer = prepared_.transfers[i];
     if (transfer.direction != Direction::send || transfer.peer == communicator_.rank()) continue;
-    Status gone = communicator_.why_gone(transfer.peer);
-    if (gone.ok()) continue;
-    if (communicator_.said_why(transfer.peer)) return gone;
-    return failure(gone.code(), "%s: %s", describe(transfer.direction, prepared_.letters[i], transfer.peer).c_str(),
-                   std::string(gone.text()).c_str());
+    Status loss = communicator_.members().loss_of(transfer.peer);
+    if (loss.ok()) continue;
+    if (communicator_.members().has_explained(transfer.peer)) return loss;
+    return failure(loss.code(), "%s: %s", describe(transfer.direction, prepared_.headers[i], transfer.peer).c_str(),
+                   std::string(loss.text()).c_str());
   }
   return {};
 }
@@ -175,29 +175,35 @@ std::string TransferTask::pending() const {
   for (const std::uint32_t i : prepared_.launch->waiting()) {
     const LocalTransfer& transfer = prepared_.transfers[i];
     if (!text.empty()) text += "; ";
-    text += describe(transfer.direction, prepared_.letters[i], transfer.peer);
-    const bool facing = transfer.direction == Direction::send && communicator_.transfers_->knocks(transfer.peer);
-    if (facing)
-      text += " faces a send of that rank which nobody receives (sends that face each other belong into a group)";
+    text += describe(transfer.direction, prepared_.headers[i], transfer.peer);
+    const bool faces_send = transfer.direction == Direction::send && communicator_.transfers().has_pending(transfer.peer);
+    if (faces_send)
+      text += " faces a send of that rank which this rank does not receive (put sends in both directions into one group)";
     else
       text += transfer.direction == Direction::send ? " was not received" : " was not sent";
   }
   return text;
 }
 
-WaitOfCall TransferTask::wait() const {
+WaitReport TransferTask::wait() const {
   const std::vector<std::uint32_t> waiting = prepared_.launch->waiting();
   return {waiting.empty() ? -1 : prepared_.transfers[waiting.front()].peer, pending(), ""};
+}
+
+bool TransferTask::give_up(const Status& reason) {
+  communicator_.failures().fail(reason, communicator_.rank());
+  finish(communicator_.first_failure());
+  return true;
 }
 
 void TransferTask::finish(Status status) {
   Communicator& communicator = communicator_;
   TaskGate* const gate = gate_;
-  // Who aborts has told the others that they may use their slots again: what was read of them since may be anything.
+  // A failed communicator has told its peers that they may reuse their slots, so what was read from them since may be wrong.
   if (communicator.failed() && status.ok()) status = communicator.first_failure();
   record_.end(status, communicator.failed(), deadline_.has_value() || started_ticks_ != 0);
   if (gate != nullptr) {
-    communicator.task_ended();
+    communicator.queued().task_ended();
     gate->ended(status);
   }
   end(std::move(status));

@@ -5,58 +5,58 @@
 #include <string>
 #include <vector>
 
-#include "src/core/connection.h"
+#include "src/base/types.h"
+#include "transports/connection.h"
 
 namespace seto {
 
-// Of how many makings a rank offers the connections when it introduces itself: 8 bytes for each. One making covers all its pairs,
-// so ranks that met in a whole and then split say one number.
+// How many attempts a rank offers in its announcement, 8 bytes each. Ranks that connected in one communicator and then split it
+// need one number, since an attempt covers all its pairs of ranks.
 inline constexpr std::size_t kOffersLimit = 1024;
 
-// Makings of communicators, ascending.
+// Attempts to make a communicator, ascending.
 using Attempts = std::vector<AttemptId>;
-using Connections = std::vector<std::shared_ptr<Connection>>;
 
-// What a context knew of others at one moment, held so that what its rank says of it stays true while the others decide.
+// The usable connections of a context at one moment. Holds them open, so that what the rank announces stays true until all ranks
+// have decided.
 class KnownConnections final {
  public:
   KnownConnections() = default;
   KnownConnections(Connections connections, Attempts offered)
       : connections_(std::move(connections)), offered_(std::move(offered)) {}
 
-  // The makings in which they were opened.
+  // The attempts that opened them.
   [[nodiscard]] const Attempts& offered() const { return offered_; }
-  // The connection that both ends know; `theirs` is what the peer offers, `peer.attempt` does not matter. Null: there is none,
-  // and the peer finds the same.
-  [[nodiscard]] std::shared_ptr<Connection> shared_with(const PeerAddress& peer, const Attempts& theirs) const;
+  // The connection that both ends hold. `theirs` is what the peer offers; `peer.attempt` is ignored. Null: there is none, and the
+  // peer gets the same answer.
+  [[nodiscard]] std::shared_ptr<Connection> shared_with(const PeerContext& peer, const Attempts& theirs) const;
 
  private:
   Connections connections_;  // by context, process, attempt
   Attempts offered_;
 };
 
-// The connections of a context to those of other processes; there may be several to one, when communicators were made at the same
-// time. What both ends must see alike: a rank offers a making once it has met everybody in it, and never closes the connections
-// of one that it offered while its context lives. So if both ends offer a making, both have its connection, or neither has, and
-// of several both take the one of the smallest number. Which medium a connection uses follows from the hosts that the two named
-// when it was made, so a rank that names another host offers nothing older. Not thread safe.
-class Acquaintances final {
+// The connections of a context to contexts of other processes. There may be several to one context, if communicators were made at
+// the same time. Both ends must choose the same connection: a rank offers an attempt once it has connected to all ranks of that
+// attempt, and keeps the connections of an offered attempt open while its context lives. So if both ends offer an attempt, both
+// have its connection or neither has, and of several both take the smallest number. The medium of a connection follows from the
+// host names that both ends stated when it was opened, so a rank that states another host name offers nothing older. Not thread
+// safe.
+class ConnectionCache final {
  public:
-  explicit Acquaintances(std::size_t limit = kOffersLimit) : limit_(limit) {}
+  explicit ConnectionCache(std::size_t limit = kOffersLimit) : limit_(limit) {}
 
-  // Of who names that host from now on. Forgets those whose peer has died, or whom another host led to: they are added to `gone`,
-  // for the caller to drop.
-  [[nodiscard]] KnownConnections known(const std::string& host, Connections& gone);
-  // A communicator is made of these. Null, and what does not leave the process: passed over.
-  void keep(const Connections& met, const std::string& host);
-  // Of all connections, each once.
-  [[nodiscard]] std::vector<std::shared_ptr<Neighbour>> neighbours() const;
+  // The usable connections of a rank that states this host name. Removes connections whose peer has died or that were opened
+  // under another host name, and adds them to `dropped` for the caller to close.
+  [[nodiscard]] KnownConnections known(const std::string& host, Connections& dropped);
+  // A communicator uses these connections. Null ones and connections within the process are skipped.
+  void keep(const Connections& used, const std::string& host);
 
  private:
-  std::size_t limit_;  // of what is offered; what was of no use for longest is left out
+  std::size_t limit_;  // of offered attempts: the least recently used are left out
   std::string host_;
   Connections connections_;        // by context, process, attempt
-  std::vector<AttemptId> recent_;  // the one that was of use last is the last
+  std::vector<AttemptId> recent_;  // most recently used last
 };
 
 }  // namespace seto

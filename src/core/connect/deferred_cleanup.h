@@ -2,43 +2,42 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
-#include "src/core/connection.h"
+#include "src/core/connect/connected_ranks.h"
 #include "src/core/connect/context.h"
-#include "src/core/launch/point_to_point.h"
-#include "transports/transport.h"
 
 namespace seto {
 
-// A range of the context's pool that a communicator writes and its peers read.
-struct Board {
-  std::size_t offset = 0;
-  std::size_t size = 0;  // 0: none
-};
-
-// What slower peers may still look at when a rank's end of a communicator is gone, in a context that others go on using: the
-// lines and slots of its last operations, until they are past these; its board, until they have departed too, for how it left is
-// there.
-class Remains final : public Context::Retired {
+// Holds what slower peers may still read after this rank has destroyed its end of a communicator: the lines and slots of its last
+// operations until the peers are past them, and its board until they have departed too, because the board says how this rank
+// left.
+class DeferredCleanup final : public Context::Cleanup {
  public:
   struct Parts {
-    std::vector<std::shared_ptr<Connection>> connections;  // by rank; null: this rank
-    std::unique_ptr<Circle> circle;
-    std::unique_ptr<Transfers> transfers;
-    std::uint64_t issued = 0;
-    slots::Pool* pool = nullptr;
-    Board board;
+    Connections connections;  // by rank; null: this rank
+    std::shared_ptr<PeerGroup> peer_group;
+    std::shared_ptr<void> streams;  // of the last operations; destroyed before the peer group
+    std::uint64_t issued = 0;       // operations
   };
 
-  explicit Remains(Parts parts) : parts_(std::move(parts)) {}
+  explicit DeferredCleanup(Parts parts) : parts_(std::move(parts)) {}
 
-  bool over() override;
+  bool done() override;
 
  private:
-  [[nodiscard]] bool past(std::uint32_t peer) const;
+  [[nodiscard]] bool is_past(std::uint32_t peer) const;
 
   Parts parts_;
 };
+
+// How a communicator was used when its end is destroyed.
+struct LastOperations {
+  std::uint64_t issued = 0;
+  bool failed = false;
+  std::shared_ptr<void> streams;  // what peers may still read from
+};
+
+// Tells the peers that this rank leaves, and keeps in the context what they may still read. Does not wait for them.
+void leave_ranks(Context& context, ConnectedRanks ranks, LastOperations last);
 
 }  // namespace seto

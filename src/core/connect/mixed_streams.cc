@@ -1,131 +1,162 @@
 #include "src/core/connect/mixed_streams.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 namespace seto {
 namespace {
 
-// A multicast of which some receivers share memory and others do not: produced once, in memory of the far stream, and copied to
-// the near one.
-class BothSender final : public SendStream {
+// A multicast to receivers in several peer groups. The message is produced once, in memory of the last stream, and copied to the
+// others.
+class MulticastSender final : public SendStream {
  public:
-  BothSender(std::unique_ptr<SendStream> near, std::unique_ptr<SendStream> far, std::size_t slot_size)
-      : near_(std::move(near)), far_(std::move(far)), sizes_{slot_size, slot_size} {}
+  explicit MulticastSender(std::vector<std::unique_ptr<SendStream>> streams) : streams_(std::move(streams)) {}
 
-  std::byte* acquire(Mark mark) override { return near_->acquire(mark) == nullptr ? nullptr : far_->acquire(mark); }
-  [[nodiscard]] bool asks_size() const override { return true; }
-  void tell_size(Mark mark, std::size_t size) override {
-    sizes_[operation_of(mark) % 2] = size;
-    far_->tell_size(mark, size);
+  std::byte* acquire(Mark mark) override {
+    std::byte* buffer = nullptr;
+    for (const auto& stream : streams_)
+      if (buffer = stream->acquire(mark); buffer == nullptr) return nullptr;
+    return buffer;
   }
-  void commit(Mark mark) override {
-    std::memcpy(near_->acquire(mark), far_->acquire(mark), sizes_[operation_of(mark) % 2]);
-    near_->commit(mark);
-    far_->commit(mark);
+  void commit(Mark mark, std::size_t size) override {
+    const std::byte* const message = streams_.back()->acquire(mark);
+    for (const auto& stream : streams_) {
+      if (stream != streams_.back()) std::memcpy(stream->acquire(mark), message, size);
+      stream->commit(mark, size);
+    }
+  }
+  [[nodiscard]] std::uint64_t handed_over(std::uint64_t operation) const override {
+    return least([operation](const SendStream& stream) { return stream.handed_over(operation); });
+  }
+  [[nodiscard]] std::uint64_t acknowledged(std::uint64_t operation) const override {
+    return least([operation](const SendStream& stream) { return stream.acknowledged(operation); });
+  }
+  [[nodiscard]] std::uint64_t released(std::uint64_t operation) const override {
+    return least([operation](const SendStream& stream) { return stream.released(operation); });
   }
 
  private:
-  std::unique_ptr<SendStream> near_;
-  std::unique_ptr<SendStream> far_;
-  std::size_t sizes_[2];  // of what is committed next, in each of two operations under way
+  template <class Position>
+  [[nodiscard]] std::uint64_t least(const Position& position) const {
+    std::uint64_t slices = position(*streams_.front());
+    for (const auto& stream : streams_) slices = std::min(slices, position(*stream));
+    return slices;
+  }
+
+  std::vector<std::unique_ptr<SendStream>> streams_;
 };
+
+Status no_such_rank(std::uint32_t rank, std::uint32_t ranks) {
+  return failure(Code::invalid_usage, "rank %u is not in a communicator of %u ranks", rank, ranks);
+}
 
 }  // namespace
 
-JoinedCircle::JoinedCircle(Setup setup) : setup_(std::move(setup)), place_(setup_.far->circle().members(), kFar) {
-  for (std::uint32_t i = 0; i < setup_.node.size(); ++i) place_[setup_.node[i]] = i;
-}
-
-StreamAddress JoinedCircle::near_address(StreamAddress address) const {
-  address.sender = place_[address.sender];
-  return address;
-}
-
-Result<std::unique_ptr<SendStream>> JoinedCircle::open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
-                                                            const StreamGeometry& geometry) {
-  std::vector<std::uint32_t> near;
-  std::vector<std::uint32_t> far;
-  for (const std::uint32_t receiver : receivers) {
-    if (receiver < members() && is_near(receiver))
-      near.push_back(place_[receiver]);
-    else
-      far.push_back(receiver);
+MixedStreams::MixedStreams(std::vector<Part> parts, const std::vector<std::uint32_t>& part_of)
+    : parts_(std::move(parts)), routes_(part_of.size()) {
+  for (std::uint32_t rank = 0; rank < members(); ++rank) {
+    const Part& part = parts_[part_of[rank]];
+    const auto member = std::lower_bound(part.ranks.begin(), part.ranks.end(), rank) - part.ranks.begin();
+    routes_[rank] = {part.peer_group.get(), static_cast<std::uint32_t>(member)};
   }
-  if (near.empty()) return this->far().open_send(address, far, geometry);
-  SETO_ASSIGN(auto near_stream, setup_.near->open_send(near_address(address), near, geometry));
-  if (far.empty()) return near_stream;
-  SETO_ASSIGN(auto far_stream, this->far().open_send(address, far, geometry));
-  return std::unique_ptr<SendStream>(new BothSender(std::move(near_stream), std::move(far_stream), geometry.slot_size));
 }
 
-Result<std::unique_ptr<ReceiveStream>> JoinedCircle::open_receive(StreamAddress address, const StreamGeometry& geometry) {
-  if (address.sender < members() && is_near(address.sender)) return setup_.near->open_receive(near_address(address), geometry);
-  return far().open_receive(address, geometry);
+Result<std::unique_ptr<SendStream>> MixedStreams::open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
+                                                            const StreamGeometry& geometry) {
+  std::vector<std::unique_ptr<SendStream>> streams;
+  for (const Part& part : parts_) {
+    std::vector<std::uint32_t> reached;
+    for (const std::uint32_t receiver : receivers) {
+      const Route* const route = route_to(receiver);
+      if (route == nullptr) return no_such_rank(receiver, members());
+      if (route->peer_group == part.peer_group.get()) reached.push_back(route->member);
+    }
+    if (reached.empty()) continue;
+    StreamAddress own = address;
+    own.sender =
+        static_cast<std::uint32_t>(std::lower_bound(part.ranks.begin(), part.ranks.end(), address.sender) - part.ranks.begin());
+    SETO_ASSIGN(auto stream, part.peer_group->open_send(own, reached, geometry));
+    streams.push_back(std::move(stream));
+  }
+  if (streams.empty()) return seto::failure(Code::invalid_usage, "a stream without receivers");
+  if (streams.size() == 1) return std::move(streams.front());
+  return std::unique_ptr<SendStream>(new MulticastSender(std::move(streams)));
 }
 
-Result<std::unique_ptr<PairSender>> JoinedCircle::open_pair_send(std::uint32_t receiver) {
-  if (receiver < members() && is_near(receiver)) return setup_.near->open_pair_send(place_[receiver]);
-  return far().open_pair_send(receiver);
+Result<std::unique_ptr<ReceiveStream>> MixedStreams::open_receive(StreamAddress address, const StreamGeometry& geometry) {
+  const Route* const route = route_to(address.sender);
+  if (route == nullptr) return no_such_rank(address.sender, members());
+  address.sender = route->member;
+  return route->peer_group->open_receive(address, geometry);
 }
 
-Result<std::unique_ptr<PairReceiver>> JoinedCircle::open_pair_receive(std::uint32_t sender) {
-  if (sender < members() && is_near(sender)) return setup_.near->open_pair_receive(place_[sender]);
-  return far().open_pair_receive(sender);
+Result<std::unique_ptr<PairSender>> MixedStreams::open_pair_send(std::uint32_t receiver) {
+  const Route* const route = route_to(receiver);
+  return route == nullptr ? no_such_rank(receiver, members()) : route->peer_group->open_pair_send(route->member);
 }
 
-Mapping JoinedCircle::direct(std::uint32_t member) const {
-  return is_near(member) ? setup_.near->direct(place_[member]) : Mapping{};
+Result<std::unique_ptr<PairReceiver>> MixedStreams::open_pair_receive(std::uint32_t sender) {
+  const Route* const route = route_to(sender);
+  return route == nullptr ? no_such_rank(sender, members()) : route->peer_group->open_pair_receive(route->member);
 }
 
-void JoinedCircle::begin(const Note& note) {
-  if (setup_.near != nullptr) setup_.near->begin(note);
-  far().begin(note);
+void MixedStreams::disregard(std::uint64_t operation) {
+  for (const Part& part : parts_) part.peer_group->disregard(operation);
 }
 
-void JoinedCircle::complete(std::uint64_t operation) {
-  if (setup_.near != nullptr) setup_.near->complete(operation);
-  far().complete(operation);
+void MixedStreams::complete(std::uint64_t operation) {
+  for (const Part& part : parts_) part.peer_group->complete(operation);
 }
 
-bool JoinedCircle::note_of(std::uint32_t member, std::uint64_t operation, Note& note) const {
-  return is_near(member) ? setup_.near->note_of(place_[member], operation, note) : far().note_of(member, operation, note);
+void MixedStreams::depart() {
+  for (const Part& part : parts_) part.peer_group->depart();
 }
 
-std::uint64_t JoinedCircle::completed_by(std::uint32_t member) const {
-  return is_near(member) ? setup_.near->completed_by(place_[member]) : far().completed_by(member);
+Status MixedStreams::failure() const {
+  for (const Part& part : parts_)
+    if (Status one = part.peer_group->failure(); !one.ok()) return one;
+  return {};
 }
 
-void JoinedCircle::leave(Fate fate) {
-  if (setup_.near != nullptr) setup_.near->leave(fate);
-  far().leave(fate);
+bool MixedStreams::suspects() const {
+  return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.peer_group->suspects(); });
 }
 
-Fate JoinedCircle::fate_of(std::uint32_t member) const {
-  return is_near(member) ? setup_.near->fate_of(place_[member]) : far().fate_of(member);
+// ---- status ----
+
+void MixedStreams::begin(const Note& note) {
+  for (const Part& part : parts_) part.peer_group->status().begin(note);
 }
 
-void JoinedCircle::explain(std::string_view why) {
-  if (setup_.near != nullptr) setup_.near->explain(why);
-  far().explain(why);
+void MixedStreams::leave(Fate fate) {
+  for (const Part& part : parts_) part.peer_group->status().leave(fate);
 }
 
-std::string JoinedCircle::explanation_of(std::uint32_t member) const {
-  return is_near(member) ? setup_.near->explanation_of(place_[member]) : far().explanation_of(member);
+std::uint64_t MixedStreams::departures() const {
+  std::uint64_t sum = 0;
+  for (const Part& part : parts_) sum += part.peer_group->status().departures();
+  return sum;
 }
 
-void JoinedCircle::depart() {
-  if (setup_.near != nullptr) setup_.near->depart();
+void MixedStreams::explain(std::string_view why) {
+  for (const Part& part : parts_) part.peer_group->status().explain(why);
 }
 
-bool JoinedCircle::departed(std::uint32_t member) const {
-  return is_near(member) ? setup_.near->departed(place_[member]) : far().departed(member);
+bool MixedStreams::note_of(std::uint32_t rank, std::uint64_t operation, Note& note) const {
+  return status_of(rank).note_of(routes_[rank].member, operation, note);
 }
 
-Status JoinedCircle::failure() const {
-  if (setup_.near != nullptr)
-    if (Status near = setup_.near->failure(); !near.ok()) return near;
-  return far().failure();
+std::uint64_t MixedStreams::completed_by(std::uint32_t rank) const { return status_of(rank).completed_by(routes_[rank].member); }
+
+Fate MixedStreams::fate_of(std::uint32_t rank) const { return status_of(rank).fate_of(routes_[rank].member); }
+
+std::string MixedStreams::explanation_of(std::uint32_t rank) const {
+  return status_of(rank).explanation_of(routes_[rank].member);
 }
+
+bool MixedStreams::departed(std::uint32_t rank) const { return status_of(rank).departed(routes_[rank].member); }
+
+bool MixedStreams::silent(std::uint32_t rank) const { return status_of(rank).silent(routes_[rank].member); }
 
 }  // namespace seto

@@ -5,13 +5,13 @@
 namespace seto {
 namespace {
 
-// Traffic that never stops does not hide the deadline.
+// The deadline is read after this many moves even if the traffic never stops.
 constexpr std::uint32_t kMovesBetweenLooks = 1024;
 
 }  // namespace
 
-// Of one thread, in all contexts, as long as it drives them.
-class Crew::Attendance {
+// RAII: registers this thread as a waiter in every context.
+class MultiContextWait::Attendance {
  public:
   explicit Attendance(const std::vector<std::shared_ptr<Context>>& contexts) : contexts_(contexts) {
     for (const auto& context : contexts_) context->progress().attend();
@@ -26,28 +26,28 @@ class Crew::Attendance {
   const std::vector<std::shared_ptr<Context>>& contexts_;
 };
 
-void Crew::add(const std::shared_ptr<Context>& context, Task& task) {
+void MultiContextWait::add(const std::shared_ptr<Context>& context, Task& task) {
   if (std::find(contexts_.begin(), contexts_.end(), context) == contexts_.end()) contexts_.push_back(context);
   jobs_.push_back({context.get(), &task});
 }
 
-void Crew::run() {
+void MultiContextWait::run() {
   const Attendance here(contexts_);
   for (const Job& job : jobs_) job.context->progress().join(*job.task);
   (void)drive(Deadline::never());
 }
 
-bool Crew::wait(Deadline until) {
+bool MultiContextWait::wait(Deadline until) {
   const Attendance here(contexts_);
   return drive(until);
 }
 
-bool Crew::drive(Deadline until) {
+bool MultiContextWait::drive(Deadline until) {
   if (contexts_.size() > 1) return make_passes(until);
   return std::all_of(jobs_.begin(), jobs_.end(), [&](const Job& job) { return job.context->progress().wait(*job.task, until); });
 }
 
-bool Crew::make_passes(Deadline until) {
+bool MultiContextWait::make_passes(Deadline until) {
   std::size_t first = 0;
   std::uint32_t moves = 0;
   for (std::uint32_t idle = 0;;) {
@@ -57,7 +57,7 @@ bool Crew::make_passes(Deadline until) {
     for (const auto& context : contexts_) moved = context->progress().pass() || moved;
     if (moved) idle = 0;
     if ((!moved || ++moves % kMovesBetweenLooks == 0) && until.passed()) return false;
-    // Each context's turn to sleep comes round while none of them moves.
+    // While none of them moves, the thread sleeps in one context after another.
     if (!moved) contexts_[idle % contexts_.size()]->progress().relax(idle);
     if (!moved) ++idle;
   }

@@ -8,15 +8,15 @@
 
 namespace seto {
 
-// Tasks of any contexts that one thread drives together, because they may wait for each other.
-class Crew final {
+// One thread drives tasks of several contexts together, because they may wait for each other.
+class MultiContextWait final {
  public:
-  // The task outlives the crew.
+  // The task must outlive this object.
   void add(const std::shared_ptr<Context>& context, Task& task);
 
-  // Hands the tasks over to their contexts, and drives until all have ended.
+  // Submits the tasks to their contexts and drives until all have ended.
   void run();
-  // Drives tasks that were handed over already. False: the deadline came first.
+  // Drives tasks that were submitted already. False: the deadline passed first.
   bool wait(Deadline until);
 
  private:

@@ -4,33 +4,34 @@
 
 #include "src/core/progress/progress.h"
 #include "src/core/progress/task.h"
-#include "transports/tcp/domain.h"
+#include "transports/transport.h"
 
 namespace seto {
 
-// What waits for room in a socket is somebody's task for as long as it waits: without it, a rank that has ended its call would
-// leave its peers without what it sent last. It never ends for good, and nobody waits for it: it comes back when output waits
-// again.
+// Sends the output of a transport that waits for room. Without this task, peers would miss the last bytes of a rank whose call
+// has ended. No thread waits for it. It ends when all output is sent, and begins again when output has to wait.
 class OutputTask final : public Task {
  public:
-  explicit OutputTask(tcp::Domain& domain) : domain_(domain) {}
+  explicit OutputTask(Transport& transport) : transport_(transport) {}
 
-  // Output has begun to wait. Neither blocks nor fails, if the progress was prepared. Any thread.
+  // Output waits. Neither blocks nor fails after Progress::prepare(). Any thread.
   void begin(Progress& progress) {
     if (!under_way_.exchange(true)) progress.join(*this);
   }
 
   Step advance() override {
-    const bool moved = domain_.pump();
-    if (domain_.unsent()) return moved ? Step::moved : Step::blocked;
+    const bool moved = transport_.progress();
+    if (transport_.unsent()) return moved ? Step::moved : Step::blocked;
     under_way_.store(false);
-    // Between the two looks output may have begun to wait, and found this task under way.
-    return domain_.unsent() && !under_way_.exchange(true) ? Step::moved : Step::ended;
+    // Output may have begun to wait since the check above, while under_way_ was still true.
+    return transport_.unsent() && !under_way_.exchange(true) ? Step::moved : Step::ended;
   }
   bool inspect() override { return false; }
+  // Never ends for good: the next advance makes progress again.
+  bool give_up(const Status&) override { return false; }
 
  private:
-  tcp::Domain& domain_;
+  Transport& transport_;
   std::atomic<bool> under_way_{false};
 };
 

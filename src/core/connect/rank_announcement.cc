@@ -12,9 +12,8 @@ namespace seto {
 namespace {
 
 constexpr std::uint64_t kMostCores = 1 << 20;
-constexpr std::uint64_t kMostSockets = 16;
 
-// How far a failure of that kind is from its cause: a peer's end is felt by many, and a wait in vain by all.
+// How far a failure of that kind is from its cause: many ranks see that a peer has ended, and all ranks see a timeout.
 int distance(Code code) {
   switch (code) {
     case Code::remote_error:
@@ -32,7 +31,7 @@ std::string bytes_of(const Attempts& attempts) {
   return {reinterpret_cast<const char*>(attempts.data()), attempts.size() * sizeof(AttemptId)};
 }
 
-// Numbers of eight bytes, texts after their length; little-endian, as every machine that this library runs on.
+// Numbers take eight bytes; a text follows its length. Little-endian, like every machine that this library runs on.
 class Writer {
  public:
   void number(std::uint64_t value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
@@ -46,94 +45,116 @@ class Writer {
   std::string bytes_;
 };
 
-// What comes of a peer may be garbage: once something is missing, everything is.
+// The input may be malformed: after the first read that fails, all further reads fail.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
   void number(std::uint64_t& value) {
-    sound_ = sound_ && bytes_.size() >= sizeof value;
-    if (!sound_) return;
+    valid_ = valid_ && bytes_.size() >= sizeof value;
+    if (!valid_) return;
     std::memcpy(&value, bytes_.data(), sizeof value);
     bytes_.remove_prefix(sizeof value);
   }
   void text(std::string& text) {
     std::uint64_t size = 0;
     number(size);
-    sound_ = sound_ && size <= bytes_.size();
-    if (!sound_) return;
+    valid_ = valid_ && size <= bytes_.size();
+    if (!valid_) return;
     text = bytes_.substr(0, size);
     bytes_.remove_prefix(size);
   }
-  [[nodiscard]] bool whole() const { return sound_ && bytes_.empty(); }
+  [[nodiscard]] bool at_end() const { return valid_ && bytes_.empty(); }
 
  private:
   std::string_view bytes_;
-  bool sound_ = true;
+  bool valid_ = true;
 };
 
 Code code_in(const std::string& outcome) { return static_cast<Code>(outcome.front()); }
 
 }  // namespace
 
-std::string Introduction::encoded() const {
+std::string RankAnnouncement::encoded() const {
   Writer writer;
-  for (const std::string* text : {&host, &site, &process, &place, &outcome}) writer.text(*text);
-  for (const std::uint64_t number :
-       {context, board, identity, static_cast<std::uint64_t>(cores), machine, static_cast<std::uint64_t>(machine_cores)})
+  for (const std::string* text : {&place.host, &place.process, &site, &found_site, &seat, &words, &outcome}) writer.text(*text);
+  for (const std::uint64_t number : {place.context, nonce, static_cast<std::uint64_t>(cores), machine,
+                                     static_cast<std::uint64_t>(machine_cores), uplink_mbit, downlink_mbit})
     writer.number(number);
   writer.text(bytes_of(offered));
   return writer.take();
 }
 
-Result<Introduction> Introduction::decoded(const std::string& text) {
-  Introduction result;
+Result<RankAnnouncement> RankAnnouncement::decoded(const std::string& text) {
+  RankAnnouncement result;
   Reader reader(text);
   std::uint64_t cores = 0;
   std::uint64_t machine_cores = 0;
   std::string offers;
-  for (std::string* field : {&result.host, &result.site, &result.process, &result.place, &result.outcome}) reader.text(*field);
-  for (std::uint64_t* number : {&result.context, &result.board, &result.identity, &cores, &result.machine, &machine_cores})
+  for (std::string* field : {&result.place.host, &result.place.process, &result.site, &result.found_site, &result.seat,
+                             &result.words, &result.outcome})
+    reader.text(*field);
+  for (std::uint64_t* number : {&result.place.context, &result.nonce, &cores, &result.machine, &machine_cores,
+                                &result.uplink_mbit, &result.downlink_mbit})
     reader.number(*number);
   reader.text(offers);
-  if (!reader.whole()) return failure(Code::remote_error, "its introduction is cut short, or longer than it says");
+  if (!reader.at_end()) return failure(Code::remote_error, "its announcement is shorter or longer than its lengths say");
   result.cores = static_cast<int>(std::clamp<std::uint64_t>(cores, 1, kMostCores));
   result.machine_cores = static_cast<int>(std::clamp<std::uint64_t>(machine_cores, 1, kMostCores));
   if (offers.size() % sizeof(AttemptId) != 0 || offers.size() / sizeof(AttemptId) > kOffersLimit)
-    return failure(Code::remote_error, "its introduction offers connections in %zu bytes: that is garbage", offers.size());
+    return failure(Code::remote_error, "its announcement is malformed: %zu bytes of connection numbers", offers.size());
   result.offered.resize(offers.size() / sizeof(AttemptId));
   if (!offers.empty()) std::memcpy(result.offered.data(), offers.data(), offers.size());
   if (!std::is_sorted(result.offered.begin(), result.offered.end()))
-    return failure(Code::remote_error, "its introduction offers connections out of order: that is garbage");
+    return failure(Code::remote_error, "its announcement is malformed: its connection numbers are not sorted");
   return result;
 }
 
-std::string DoorNotice::encoded() const {
+std::string EndpointAnnouncement::encoded() const {
   Writer writer;
-  for (const std::string* text : {&door, &secret, &outcome}) writer.text(*text);
-  writer.number(sockets);
+  for (const TransportAnnouncement& one : transports)
+    for (const std::string* text : {&one.address, &one.seat}) writer.text(*text);
+  for (const std::string* text : {&secret, &outcome}) writer.text(*text);
   return writer.take();
 }
 
-Result<DoorNotice> DoorNotice::decoded(const std::string& text) {
-  DoorNotice result;
+Result<EndpointAnnouncement> EndpointAnnouncement::decoded(const std::string& text, std::size_t transports) {
+  EndpointAnnouncement result;
   Reader reader(text);
-  for (std::string* field : {&result.door, &result.secret, &result.outcome}) reader.text(*field);
-  std::uint64_t sockets = 0;
-  reader.number(sockets);
-  if (!reader.whole() || sockets < 1 || sockets > kMostSockets ||
-      (!result.secret.empty() && result.secret.size() != Secret::kSize))
-    return failure(Code::remote_error, "what it says of how it is reached is garbage");
-  result.sockets = static_cast<std::uint32_t>(sockets);
+  result.transports.resize(transports);
+  for (TransportAnnouncement& one : result.transports)
+    for (std::string* field : {&one.address, &one.seat}) reader.text(*field);
+  for (std::string* field : {&result.secret, &result.outcome}) reader.text(*field);
+  if (!reader.at_end() || (!result.secret.empty() && result.secret.size() != Secret::kSize))
+    return failure(Code::remote_error, "its announcement of addresses is malformed");
   return result;
 }
 
-Result<std::vector<Introduction>> introductions_of(const std::vector<std::string>& texts) {
-  std::vector<Introduction> all;
+std::string FinalAnnouncement::encoded() const {
+  Writer writer;
+  writer.text(outcome);
+  writer.text({reinterpret_cast<const char*>(round_trips_us.data()), round_trips_us.size() * sizeof(std::uint32_t)});
+  return writer.take();
+}
+
+Result<FinalAnnouncement> FinalAnnouncement::decoded(const std::string& text) {
+  FinalAnnouncement result;
+  Reader reader(text);
+  std::string round_trips;
+  for (std::string* field : {&result.outcome, &round_trips}) reader.text(*field);
+  if (!reader.at_end() || round_trips.size() % sizeof(std::uint32_t) != 0)
+    return failure(Code::remote_error, "its announcement of round trips is malformed");
+  result.round_trips_us.resize(round_trips.size() / sizeof(std::uint32_t));
+  if (!round_trips.empty()) std::memcpy(result.round_trips_us.data(), round_trips.data(), round_trips.size());
+  return result;
+}
+
+Result<std::vector<RankAnnouncement>> announcements_of(const std::vector<std::string>& texts) {
+  std::vector<RankAnnouncement> all;
   for (std::size_t peer = 0; peer < texts.size(); ++peer) {
-    Result<Introduction> introduction = Introduction::decoded(texts[peer]);
-    if (!introduction.ok())
-      return failure(Code::remote_error, "rank %zu: %s", peer, std::string(introduction.status().text()).c_str());
-    all.push_back(std::move(introduction).value());
+    Result<RankAnnouncement> announcement = RankAnnouncement::decoded(texts[peer]);
+    if (!announcement.ok())
+      return failure(Code::remote_error, "rank %zu: %s", peer, std::string(announcement.status().text()).c_str());
+    all.push_back(std::move(announcement).value());
   }
   return all;
 }
@@ -143,25 +164,26 @@ AttemptId attempt_of(const std::vector<std::string>& texts) {
   constexpr std::uint64_t kPrime = 0x100000001b3;
   std::uint64_t sum = kOffset;
   for (const std::string& text : texts)
-    for (const char letter : text) sum = (sum ^ static_cast<unsigned char>(letter)) * kPrime;
+    for (const char byte : text) sum = (sum ^ static_cast<unsigned char>(byte)) * kPrime;
   return sum;
 }
 
-double crowding_at(const Introduction& one, const std::vector<Introduction>& all) {
-  const auto on_host = std::count_if(all.begin(), all.end(), [&](const Introduction& other) { return other.host == one.host; });
+double ranks_per_core_at(const RankAnnouncement& one, const std::vector<RankAnnouncement>& all) {
+  const auto on_host =
+      std::count_if(all.begin(), all.end(), [&](const RankAnnouncement& other) { return other.place.host == one.place.host; });
   const auto on_machine = std::count_if(
-      all.begin(), all.end(), [&](const Introduction& other) { return other.machine != 0 && other.machine == one.machine; });
+      all.begin(), all.end(), [&](const RankAnnouncement& other) { return other.machine != 0 && other.machine == one.machine; });
   return std::max({1.0, static_cast<double>(on_host) / one.cores, static_cast<double>(on_machine) / one.machine_cores});
 }
 
-double crowding(const std::vector<Introduction>& all) {
-  std::unordered_map<std::string_view, const Introduction*> places;  // one rank of each host
-  for (const Introduction& one : all) {
-    const Introduction*& least = places[one.host];
+double most_ranks_per_core(const std::vector<RankAnnouncement>& all) {
+  std::unordered_map<std::string_view, const RankAnnouncement*> hosts;  // the rank with the fewest cores of each host
+  for (const RankAnnouncement& one : all) {
+    const RankAnnouncement*& least = hosts[one.place.host];
     if (least == nullptr || one.cores < least->cores) least = &one;
   }
   double most = 1;
-  for (const auto& [host, one] : places) most = std::max(most, crowding_at(*one, all));
+  for (const auto& [host, one] : hosts) most = std::max(most, ranks_per_core_at(*one, all));
   return most;
 }
 
@@ -185,10 +207,10 @@ Status common_outcome(Rank own, const Status& mine, const std::vector<std::strin
   const Code code = code_in(*nearest);
   const bool alike = culprit == own || (code == Code::timeout && mine.code() == code);
   return {alike && code != Code::aborted ? code : Code::remote_error,
-          std::string(gave_up(culprit, {code, nearest->substr(1)}).text())};
+          std::string(connect_failure(culprit, {code, nearest->substr(1)}).text())};
 }
 
-Status gave_up(Rank rank, const Status& reason) {
+Status connect_failure(Rank rank, const Status& reason) {
   if (reason.code() == Code::aborted) return reason;
   return failure(reason.code(), "rank %d could not connect: %s", rank, std::string(reason.text()).c_str());
 }

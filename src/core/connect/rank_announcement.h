@@ -1,65 +1,85 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "src/base/result.h"
 #include "src/base/types.h"
-#include "src/control/handshake.h"
 #include "src/core/connect/connection_cache.h"
+#include "transports/endpoint.h"
 
 namespace seto {
 
-// What a rank says of itself when a communicator is made.
-struct Introduction {
-  std::string host;
-  std::string site;
-  std::string process;
-  ContextId context = 0;
-  std::uint64_t board = 0;
-  std::uint64_t identity = 0;  // of the board: random, never 0
-  int cores = 1;               // that it may run on
-  std::uint64_t machine = 0;   // machine_number()
-  int machine_cores = 1;       // of all that run there
-  std::string place;           // host and process as a person knows them: "tokyo-3:4711"
-  std::string outcome;         // outcome_text of what has failed already
-  Attempts offered;            // whose connections it holds open for those of the others that know them too
+// The announcement of a rank to all others in the first round of an attempt.
+struct RankAnnouncement {
+  Place place;
+  std::string site;  // as stated
+  // Mbit/s that the links of its site carry, as stated; 0: unknown.
+  std::uint64_t uplink_mbit = 0;
+  std::uint64_t downlink_mbit = 0;
+  std::string found_site;     // RankSites::label_of() of the attempt that found its site; empty: none did
+  std::string seat;           // PeerGroupSeat::announcement() of the first transport, for a group of all ranks
+  std::uint64_t nonce = 0;    // random
+  int cores = 1;              // usable by its process
+  std::uint64_t machine = 0;  // machine_number()
+  int machine_cores = 1;      // online
+  std::string words;          // host and process for a person: "tokyo-3:4711"
+  std::string outcome;        // outcome_text() of its preparation
+  Attempts offered;           // attempts whose connections it holds open
 
   [[nodiscard]] std::string encoded() const;
-  static Result<Introduction> decoded(const std::string& text);
+  static Result<RankAnnouncement> decoded(const std::string& text);
 };
 
-// What a rank says where not all share memory: how it is reached over TCP, and, where the ranks have no secret yet but their
-// channel can be trusted with one, rank 0's proposal.
-struct DoorNotice {
-  std::string door;  // FrontDoor::address()
+// The announcement of one transport of a rank.
+struct TransportAnnouncement {
+  std::string address;  // Endpoint::address()
+  std::string seat;     // PeerGroupSeat::announcement(), for a group of the ranks that the transport reaches
+};
+
+// The second announcement, needed if the first transport does not reach all ranks: how the rank is reached over each transport
+// and,
+// if the bootstrap has no secret but can be trusted to carry one, rank 0's proposal of a secret.
+struct EndpointAnnouncement {
+  std::vector<TransportAnnouncement> transports;  // in the order of make_transports()
   std::string secret;
-  std::uint32_t sockets = 1;
   std::string outcome;
 
   [[nodiscard]] std::string encoded() const;
-  static Result<DoorNotice> decoded(const std::string& text);
+  // `transports`: how many there are.
+  static Result<EndpointAnnouncement> decoded(const std::string& text, std::size_t transports);
 };
 
-// Those of all ranks; the text names the rank whose is wrong.
-Result<std::vector<Introduction>> introductions_of(const std::vector<std::string>& texts);
+// The last announcement: whether the rank is connected to all others, and how far away their hosts are.
+struct FinalAnnouncement {
+  std::string outcome;
+  std::vector<std::uint32_t> round_trips_us;  // by host, 0: unknown; none if no round trip is known
 
-// The number of this making: the same on all ranks, and no other's, because identities are random.
+  [[nodiscard]] std::string encoded() const;
+  static Result<FinalAnnouncement> decoded(const std::string& text);
+};
+
+// Decodes the announcements of all ranks. A failure names the rank whose announcement is malformed.
+Result<std::vector<RankAnnouncement>> announcements_of(const std::vector<std::string>& texts);
+
+// The number of this attempt: the same on all ranks, and unique because of the nonces.
 AttemptId attempt_of(const std::vector<std::string>& texts);
 
-// Ranks a core where that rank runs: of those of its host, or of all on its machine if that is more. Ranks of one machine that do
-// not share memory take turns all the same.
-double crowding_at(const Introduction& one, const std::vector<Introduction>& all);
-// Of the most crowded of all, from what all ranks said, so that all get the same.
-double crowding(const std::vector<Introduction>& all);
+// Ranks per usable core where that rank runs, at least 1: counted over its host or over its machine, whichever is more. Ranks of
+// one machine compete for its cores even if they do not share memory.
+double ranks_per_core_at(const RankAnnouncement& one, const std::vector<RankAnnouncement>& all);
+// The largest of these values. All ranks get the same, since all have the same announcements.
+double most_ranks_per_core(const std::vector<RankAnnouncement>& all);
 
-// How a step that all ranks take ended on one of them, as it travels: a code, then what happened; empty if all is well.
+// Encodes how a step of the init ended on one rank: a code, then the error text; empty for success.
 std::string outcome_text(const Status& made);
-// The same text on every rank, from what all said: of those that failed, the one that is nearest to the cause. Who only waited,
-// or heard that another gave up, is not.
+// The outcome of the step for all ranks, with the same text on every rank: of those that failed, the one nearest to the cause. A
+// timeout, or the report that another rank failed, is farther from the cause than any other failure.
 Status common_outcome(Rank own, const Status& mine, const std::vector<std::string>& outcomes);
-// A rank that could not connect, in the words that all ranks get. What it only heard stays as it was said.
-Status gave_up(Rank rank, const Status& reason);
+// The failure of a rank that could not connect, in the text that all ranks get. A failure that another rank reported (aborted) is
+// returned unchanged.
+Status connect_failure(Rank rank, const Status& reason);
 
 }  // namespace seto

@@ -1,8 +1,10 @@
 #include "src/core/dump/dump_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -60,8 +62,20 @@ std::string numbered(const std::string& path, unsigned number) {
   return path.substr(0, dot) + "." + std::to_string(number) + path.substr(dot);
 }
 
+Status check_folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+  struct stat facts {};
+  if (stat(folder.c_str(), &facts) != 0)
+    return system_failure(Code::unavailable, "cannot write into the folder %s", folder.c_str());
+  if (!S_ISDIR(facts.st_mode)) return failure(Code::unavailable, "cannot write into %s: it is not a folder", folder.c_str());
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    return system_failure(Code::unavailable, "cannot write into the folder %s", folder.c_str());
+  return {};
+}
+
 Status write_file(const std::string& path, std::string_view text) {
-  static std::atomic<unsigned> made{0};  // threads of a process may write to one directory
+  static std::atomic<unsigned> made{0};  // several threads of a process may write into one directory
   const std::string draft = path + "." + std::to_string(getpid()) + "." + std::to_string(made.fetch_add(1)) + ".new";
   const Fd file(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.valid()) return system_failure(Code::unavailable, "cannot make %s", draft.c_str());

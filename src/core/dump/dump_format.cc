@@ -6,16 +6,17 @@
 #include <array>
 #include <cstdio>
 
-#include "src/core/call/collective_call.h"
-#include "src/core/dump/dump_file.h"
-#include "src/core/json.h"
-#include "src/core/call/ids.h"
+#include "src/base/json_writer.h"
 #include "src/core/call/call_summary.h"
+#include "src/core/call/collective_call.h"
+#include "src/core/call/ids.h"
+#include "src/core/communicator/communicator.h"
+#include "src/core/dump/dump_file.h"
 
 namespace seto {
 namespace {
 
-// A text is for a person: what has not ended, and so many of the last that have.
+// The text form shows all calls that have not ended, and this many of those that ended last.
 constexpr std::size_t kEndedInText = 16;
 
 const char* name_of(PeerState::Life life) {
@@ -32,7 +33,7 @@ const char* name_of(PeerState::Life life) {
   return "unknown";
 }
 
-std::string verdict_of(const Note& note) { return note.verdict == 0 ? text_of(note) : "rejected: " + reason_of(note); }
+std::string note_text(const Note& note) { return note.verdict == 0 ? text_of(note) : "rejected: " + reason_of(note); }
 
 std::string hex(std::uint64_t number) {
   std::array<char, 20> text{};
@@ -76,7 +77,7 @@ std::string text_of(const RecordedCall::Parts& call) {
   }
 }
 
-std::string as_text(const CommunicatorState& state, const RecordedEntry& entry) {
+std::string as_text(const CommunicatorSnapshot& state, const RecordedEntry& entry) {
   const RecordedOperation& one = entry.operation;
   std::string text =
       "  " + (one.operation == 0 ? "call " + std::to_string(one.sequence) : "operation " + std::to_string(one.operation)) + ": " +
@@ -91,7 +92,7 @@ std::string as_text(const CommunicatorState& state, const RecordedEntry& entry) 
   return text + "\n";
 }
 
-std::string recorder_text(const CommunicatorState& state) {
+std::string recorder_text(const CommunicatorSnapshot& state) {
   const auto over = [](const RecordedEntry& entry) { return entry.operation.state >= RecordedState::ended; };
   const auto ended = static_cast<std::size_t>(std::count_if(state.entries.begin(), state.entries.end(), over));
   std::size_t silent = ended - std::min(ended, kEndedInText);
@@ -106,7 +107,7 @@ std::string recorder_text(const CommunicatorState& state) {
   return text;
 }
 
-std::string as_text(const Communicator& communicator, const CommunicatorState& state) {
+std::string as_text(const Communicator& communicator, const CommunicatorSnapshot& state) {
   std::string text = "communicator " + (communicator.name().empty() ? "(none)" : communicator.name()) + ", rank " +
                      std::to_string(communicator.rank()) + " of " + std::to_string(communicator.ranks()) + ", " +
                      (state.failure.ok() ? "usable" : "failed: " + std::string(state.failure.text())) + "\n";
@@ -125,7 +126,7 @@ std::string as_text(const Communicator& communicator, const CommunicatorState& s
             (peer.way.empty() ? "" : ", by " + peer.way) + "): " + name_of(peer.life) +
             (peer.why_dead.empty() ? "" : " (" + peer.why_dead + ")") + ", " + std::to_string(peer.done) + " done";
     if (peer.blames >= 0) text += ", blames rank " + std::to_string(peer.blames);
-    if (peer.note) text += ", last said: operation " + std::to_string(peer.note->operation) + ", " + verdict_of(*peer.note);
+    if (peer.note) text += ", last report: operation " + std::to_string(peer.note->operation) + ", " + note_text(*peer.note);
     text += "\n";
   }
   return text + recorder_text(state);
@@ -139,7 +140,7 @@ void put_peer(JsonWriter& json, std::size_t rank, const PeerState& peer, const s
   if (peer.blames >= 0) json.key("blames").number(static_cast<std::uint64_t>(peer.blames));
   if (peer.note) {
     json.key("note").open('{').key("operation").number(peer.note->operation).key("digest").value(hex(peer.note->digest));
-    json.key("text").value(verdict_of(*peer.note)).close('}');
+    json.key("text").value(note_text(*peer.note)).close('}');
   }
   json.close('}');
 }
@@ -159,7 +160,7 @@ void put_call(JsonWriter& json, const RecordedCall::Parts& call) {
   json.key("bytes").number(call.bytes);
 }
 
-void put_entry(JsonWriter& json, const CommunicatorState& state, const RecordedEntry& entry) {
+void put_entry(JsonWriter& json, const CommunicatorSnapshot& state, const RecordedEntry& entry) {
   const RecordedOperation& one = entry.operation;
   json.open('{').key("sequence").number(one.sequence);
   if (one.operation != 0) json.key("operation").number(one.operation);
@@ -179,7 +180,7 @@ void put_entry(JsonWriter& json, const CommunicatorState& state, const RecordedE
   json.close('}');
 }
 
-std::string as_json(const Communicator& communicator, const CommunicatorState& state) {
+std::string as_json(const Communicator& communicator, const CommunicatorSnapshot& state) {
   JsonWriter json;
   json.open('{').key("seto_dump").number(kDumpSchema).key("host").value(host_name());
   json.key("pid").number(static_cast<std::uint64_t>(getpid())).key("time_us").number(state.now_us);
@@ -201,7 +202,7 @@ std::string as_json(const Communicator& communicator, const CommunicatorState& s
   json.key("leased_bytes").number(state.leased_bytes).key("used_bytes").number(state.used_bytes).key("peers").open('[');
   for (std::size_t rank = 0; rank < state.peers.size(); ++rank)
     put_peer(json, rank, state.peers[rank], communicator.place_of(static_cast<Rank>(rank)));
-  json.close(']').key("recorder").open('{').key("capacity").number(communicator.seeing().recorder().capacity());
+  json.close(']').key("recorder").open('{').key("capacity").number(communicator.observability().recorder().capacity());
   json.key("recorded").number(state.recorded).key("calls").open('[');
   for (const RecordedEntry& entry : state.entries) put_entry(json, state, entry);
   json.close(']').close('}').close('}');
@@ -211,7 +212,7 @@ std::string as_json(const Communicator& communicator, const CommunicatorState& s
 }  // namespace
 
 std::string dump(const Communicator& communicator, ReportFormat format) {
-  const CommunicatorState state = communicator.state();
+  const CommunicatorSnapshot state = communicator.state();
   return format == ReportFormat::text ? as_text(communicator, state) : as_json(communicator, state);
 }
 

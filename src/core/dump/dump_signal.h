@@ -4,8 +4,8 @@
 
 namespace seto {
 
-// From now on, a signal of this number adds to the eventfd, in this process and in no child of it, and then goes to the handler
-// that was there before. Once in a process: a handler cannot be taken away while another one chains to it.
+// From now on, this signal adds 1 to the eventfd (in this process, not in forked children), and then calls the previous handler.
+// Call once per process: a handler cannot be removed while another one chains to it.
 Status add_to_on_signal(int eventfd, int signal);
 
 }  // namespace seto

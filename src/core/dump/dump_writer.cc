@@ -10,51 +10,65 @@
 #include "src/base/log.h"
 #include "src/base/thread.h"
 #include "src/core/communicator/communicator.h"
-#include "src/core/dump/dump_format.h"
 #include "src/core/dump/dump_file.h"
+#include "src/core/dump/dump_format.h"
 #include "src/core/dump/dump_signal.h"
 
 namespace seto {
 
-struct StopDumpService {
-  ~StopDumpService() { DumpService::of_process().stop(); }
-  static void at_exit() { static const StopDumpService only; }
+struct StopDumpWriter {
+  ~StopDumpWriter() { DumpWriter::of_process().stop(); }
+  static void at_exit() { static const StopDumpWriter only; }
 };
 
-DumpService& DumpService::of_process() {
-  static DumpService* const only = new DumpService;  // never destroyed: communicators may outlive static objects
+DumpWriter& DumpWriter::of_process() {
+  static DumpWriter* const only = new DumpWriter;  // never destroyed: communicators may outlive static objects
   return *only;
 }
 
-void DumpService::add(const Communicator& communicator) {
-  StopDumpService::at_exit();
+void DumpWriter::add(const Communicator& communicator) {
+  StopDumpWriter::at_exit();
+  warn_of_bad_folder(communicator);
   const std::lock_guard lock(mutex_);
   entries_.try_emplace(&communicator);
 }
 
-Status DumpService::listen_to(int signal) {
-  StopDumpService::at_exit();
+// A dump is written when the job fails. The user must learn before that that it would be lost.
+void DumpWriter::warn_of_bad_folder(const Communicator& communicator) {
+  if (communicator.config().dump_file.empty()) return;
+  const Status folder = check_folder_of(dump_path(communicator.config().dump_file, communicator.rank()));
+  if (folder.ok()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(bad_folder_logged_, true)) return;
+  }
+  SETO_LOG_AS(warn, (LogOrigin{communicator.rank(), 0}), "SETO_DUMP_FILE: %s, so the dump of a failure would be lost",
+              std::string(folder.text()).c_str());
+}
+
+Status DumpWriter::listen_to(int signal) {
+  StopDumpWriter::at_exit();
   SETO_ASSIGN(ControlThread* const control, ControlThread::of_process());
   const std::lock_guard lock(mutex_);
   if (signal_ == signal) return {};
   if (signal_ != 0)
-    return failure(Code::invalid_usage, "SETO_DUMP_SIGNAL=%d: this process listens to signal %d already; it has one", signal,
+    return failure(Code::invalid_usage, "SETO_DUMP_SIGNAL=%d: this process uses signal %d already, and can use only one", signal,
                    signal_);
-  if (!asked_.valid()) asked_ = PrivateFd(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
-  if (!asked_.valid()) return system_failure(Code::unavailable, "no descriptor for SETO_DUMP_SIGNAL (ulimit -n)");
+  if (!signal_event_.valid()) signal_event_ = PrivateFd(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+  if (!signal_event_.valid()) return system_failure(Code::unavailable, "no descriptor for SETO_DUMP_SIGNAL (ulimit -n)");
   if (!watch_.active()) {
-    SETO_ASSIGN(watch_, control->add(asked_.get(), EPOLLIN, [this](std::uint32_t) {
+    SETO_ASSIGN(watch_, control->add(signal_event_.get(), EPOLLIN, [this](std::uint32_t) {
       eventfd_t count = 0;
-      (void)eventfd_read(asked_.get(), &count);
+      (void)eventfd_read(signal_event_.get(), &count);
       request_all();
     }));
   }
-  SETO_TRY(add_to_on_signal(asked_.get(), signal));
+  SETO_TRY(add_to_on_signal(signal_event_.get(), signal));
   signal_ = signal;
   return {};
 }
 
-void DumpService::remove(const Communicator& communicator) {
+void DumpWriter::remove(const Communicator& communicator) {
   std::unique_lock lock(mutex_);
   const auto found = entries_.find(&communicator);
   if (found == entries_.end()) return;
@@ -63,7 +77,7 @@ void DumpService::remove(const Communicator& communicator) {
   entries_.erase(found);
 }
 
-void DumpService::request(const Communicator& communicator) {
+void DumpWriter::request(const Communicator& communicator) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(&communicator);
   if (found == entries_.end()) return;
@@ -71,14 +85,14 @@ void DumpService::request(const Communicator& communicator) {
   start_writer();
 }
 
-void DumpService::request_all() {
+void DumpWriter::request_all() {
   const std::lock_guard lock(mutex_);
   for (auto& [communicator, entry] : entries_) entry.wanted = true;
   if (!entries_.empty()) start_writer();
 }
 
-// Without a thread, whoever removes the communicator writes.
-void DumpService::start_writer() {
+// If no thread can be started, remove() writes the dump.
+void DumpWriter::start_writer() {
   if (!writer_.joinable() && !stopping_) {
     Result<std::thread> started = start_thread("seto-dump", [this] { work(); });
     if (started.ok()) writer_ = std::move(started).value();
@@ -86,7 +100,7 @@ void DumpService::start_writer() {
   changed_.notify_all();
 }
 
-void DumpService::work() {
+void DumpWriter::work() {
   std::unique_lock lock(mutex_);
   const auto wanted = [this] {
     auto next = entries_.begin();
@@ -101,8 +115,8 @@ void DumpService::work() {
   }
 }
 
-void DumpService::stop() {
-  if (process_was_forked()) return;  // the thread is the parent's, and so may be the lock
+void DumpWriter::stop() {
+  if (process_was_forked()) return;  // the thread belongs to the parent process, and the lock may be held by it
   watch_.remove();
   {
     const std::lock_guard lock(mutex_);
@@ -112,7 +126,7 @@ void DumpService::stop() {
   if (writer_.joinable()) writer_.join();
 }
 
-void DumpService::write(const Communicator& communicator, Entry& entry, std::unique_lock<std::mutex>& lock) {
+void DumpWriter::write(const Communicator& communicator, Entry& entry, std::unique_lock<std::mutex>& lock) {
   entry.wanted = false;
   entry.busy = true;
   const bool to_file = !communicator.config().dump_file.empty();
@@ -130,9 +144,9 @@ void DumpService::write(const Communicator& communicator, Entry& entry, std::uni
   changed_.notify_all();
 }
 
-std::string DumpService::path_for(const Communicator& communicator) {
+std::string DumpWriter::path_for(const Communicator& communicator) {
   const std::string wanted = dump_path(communicator.config().dump_file, communicator.rank());
-  // Ranks that are threads and share a name of file are told apart, too.
+  // The rank is part of the owner: ranks that are threads may use the same file name.
   const std::uint64_t owner = communicator.attempt() + static_cast<std::uint64_t>(communicator.rank());
   std::string path = wanted;
   for (unsigned number = 2;; ++number) {
@@ -146,7 +160,7 @@ std::string DumpService::path_for(const Communicator& communicator) {
   }
 }
 
-void DumpService::write_to_file(const Communicator& communicator, const std::string& path) {
+void DumpWriter::write_to_file(const Communicator& communicator, const std::string& path) {
   const Status status = write_file(path, dump(communicator, ReportFormat::json) + "\n");
   if (status.ok()) {
     SETO_LOG_AS(info, (LogOrigin{communicator.rank(), 0}), "flight recorder written to %s", path.c_str());
@@ -154,7 +168,7 @@ void DumpService::write_to_file(const Communicator& communicator, const std::str
   }
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(complained_, true)) return;
+    if (std::exchange(write_error_logged_, true)) return;
   }
   SETO_LOG_AS(error, (LogOrigin{communicator.rank(), 0}), "SETO_DUMP_FILE: %s", std::string(status.text()).c_str());
 }

@@ -10,31 +10,32 @@
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/control/control_thread.h"
+#include "src/core/record/observability.h"
 
 namespace seto {
 
 class Communicator;
 
-// Writes dumps that nobody calls for: of a communicator that has failed, of all of them after a signal. On a thread of its own,
-// started when there is something to write: a file system that hangs must stop neither the ranks nor their signs of life.
-// Mutable state of the process, as signals are. Any thread, no lock of a communicator held.
-class DumpService final {
+// Writes automatic dumps: of a communicator that has failed, of all communicators after a signal. A thread of its own writes
+// them, started on demand: a file system that hangs must stop neither the ranks nor their heartbeats. Global state of the
+// process, as signals are. Any thread, with no lock of a communicator held.
+class DumpWriter final : public DumpRequests {
  public:
-  // Stays until the process has ended; what was asked for is written before.
-  static DumpService& of_process();
+  // Lives until the process ends; requested dumps are written before that.
+  static DumpWriter& of_process();
 
-  // From now on that signal asks for all. A process has one.
-  Status listen_to(int signal);
-  // Communicators are known from add, when nothing of them is still being made, to remove, which waits for a dump of it, and
-  // writes what is still to be written.
-  void add(const Communicator& communicator);
-  void remove(const Communicator& communicator);
-  // Soon.
-  void request(const Communicator& communicator);
+  // From now on this signal requests dumps of all communicators. A process has one such signal.
+  Status listen_to(int signal) override;
+  // A communicator may be dumped from add() (when it is complete) to remove(), which waits for a dump that is being written and
+  // writes a requested one.
+  void add(const Communicator& communicator) override;
+  void remove(const Communicator& communicator) override;
+  // Requests a dump and does not wait for it.
+  void request(const Communicator& communicator) override;
   void request_all();
 
-  DumpService(const DumpService&) = delete;
-  DumpService& operator=(const DumpService&) = delete;
+  DumpWriter(const DumpWriter&) = delete;
+  DumpWriter& operator=(const DumpWriter&) = delete;
 
  private:
   struct Entry {
@@ -42,32 +43,34 @@ class DumpService final {
     bool busy = false;
   };
 
-  DumpService() = default;
+  DumpWriter() = default;
   void start_writer();  // locked
   void work();
   void stop();
-  // Unlocked meanwhile.
+  // Releases the lock while it writes.
   void write(const Communicator& communicator, Entry& entry, std::unique_lock<std::mutex>& lock);
   std::string path_for(const Communicator& communicator);  // locked
   void write_to_file(const Communicator& communicator, const std::string& path);
+  void warn_of_bad_folder(const Communicator& communicator);
 
-  friend struct StopDumpService;
+  friend struct StopDumpWriter;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<const Communicator*, Entry> entries_;
-  // Whose a file is: that communicator's, by the attempt that made it, until somebody has taken the file away.
+  // The owner of a file name: the communicator with that attempt number, until the file has been removed.
   struct Name {
     std::uint64_t owner;
     bool written;
   };
   std::map<std::string, Name> paths_;
   int signal_ = 0;
-  PrivateFd asked_;
+  PrivateFd signal_event_;
   Watch watch_;
   std::thread writer_;
   bool stopping_ = false;
-  bool complained_ = false;
+  bool write_error_logged_ = false;
+  bool bad_folder_logged_ = false;
 };
 
 }  // namespace seto

@@ -2,53 +2,52 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
-#include "src/core/communicator/communicator.h"
 #include "src/core/host_stream/host_stream.h"
 
 namespace seto {
 
-// The calls of one thread between the start and the end of a group. They are queued, copied, and issued as one by the outermost
-// end: collectives one by one, sends and receives of a communicator and a stream, up to the next exchange of that communicator or
-// its next message on another stream, as one local program. What stands on one stream
-// is one item of it.
+class Communicator;
+
+// The calls of one thread between the start and the end of a group. Calls are copied, queued, and issued by the outermost end:
+// each collective separately; the sends and receives of one communicator and stream as one local program, up to the next exchange
+// of that communicator or its next message on another stream. All calls on one stream form one item of the stream.
 class CallGroup final {
  public:
-  static CallGroup& of_thread();
-
   [[nodiscard]] int depth() const { return depth_; }
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   void start() { ++depth_; }
-  // The outermost end issues, blocks for what is on no stream, and gives the first failure.
+  // The outermost end issues the calls, waits for those without a stream, and returns the first failure.
   Status end();
-  // As end, but nothing is issued: how long it would have taken, in seconds. Operations of one communicator follow one another,
-  // those of several go on side by side. Negative at the end of an inner group.
+  // Ends the group without issuing it, and estimates its time in seconds. Operations of one communicator add up; those of several
+  // run side by side. Negative at the end of an inner group.
   Result<double> simulate();
-  // The outermost end comes, but issues nothing.
+  // Ends the group; the outermost end issues nothing.
   void drop();
 
-  // Where a call belongs. `alive` is asked at the end: not ok if the communicator has been destroyed since, whose memory it
-  // must keep until it is itself destroyed.
-  struct Place {
+  // The communicator and the stream of a call. `alive` is called at the end: it fails if the communicator has been destroyed
+  // since, and it keeps the communicator's memory.
+  struct Target {
     Communicator* communicator = nullptr;
-    std::shared_ptr<HostStream> stream;  // null: the end of the group blocks for it
+    std::shared_ptr<HostStream> stream;  // null: the end of the group waits for the call
     std::function<Status()> alive;
   };
-  void add(Place place, const Call& call);
-  void add(Place place, Transfer transfer, std::uint32_t deadline_ms);
-  void add(Place place, std::vector<Transfer> exchange, std::uint32_t deadline_ms);
-  // A call that could not even be queued: the group's result.
+  void add(Target target, const Call& call);
+  void add(Target target, Transfer transfer, std::uint32_t deadline_ms);
+  void add(Target target, std::vector<Transfer> exchange, std::uint32_t deadline_ms);
+  // Records a call that could not be queued; its failure is the group's result.
   void add_failure(const Status& status);
 
  private:
   enum class Kind : std::uint8_t { collective, point_to_point, exchange };
   struct Entry {
-    Place place;
+    Target target;
     Kind kind = Kind::collective;
     Call call;
-    // What the call points at, in memory of its own.
+    // Copies of the arrays that the call points at.
     std::vector<std::uint64_t> counts;
     std::vector<std::uint64_t> displacements;
     alignas(8) unsigned char scalar[8] = {};
@@ -56,15 +55,25 @@ class CallGroup final {
     std::uint32_t deadline_ms = 0;
   };
 
-  // Where a message of this place goes, if it joins those before it.
-  Entry* messages_at(const Place& place, bool to_oneself);
+  // Where the messages of one communicator are among the entries, so that adding one costs the same in a group of any size.
+  struct MessageEntries {
+    std::size_t last = 0;                                      // the last entry that is no collective
+    std::map<const HostStream*, std::size_t> first_of_stream;  // the first messages, without exchanges
+  };
+
+  // The entry that a message of this target joins; null: the message needs a new entry.
+  Entry* message_entry(const Target& target, bool to_oneself);
+  // A new entry, which is no collective.
+  Entry& add_message_entry(Target target, Kind kind);
+  std::vector<Entry> take_entries();
   static Status issue_all(std::vector<Entry>& entries);
   static Status run_one(Entry& entry);
-  // Points the calls at their own copies.
-  static void settle(std::vector<Entry>& entries);
+  // Points the calls at the copies of their arrays.
+  static void use_own_copies(std::vector<Entry>& entries);
 
   int depth_ = 0;
   std::vector<Entry> entries_;
+  std::map<const Communicator*, MessageEntries> messages_;
   Status failure_;
 };
 

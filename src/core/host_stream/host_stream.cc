@@ -6,27 +6,29 @@
 #include <thread>
 #include <utility>
 
+#include "src/core/communicator/collective_task.h"
+#include "src/core/communicator/communicator.h"
 #include "src/core/connect/multi_context_wait.h"
 
 namespace seto {
 namespace {
 
-// A waiter whose head is run by somebody else looks by itself this often.
+// A waiter whose head item is driven by another thread checks this often.
 constexpr std::chrono::milliseconds kStandByTime{1};
 
 }  // namespace
 
 struct HostStream::Item final {
-  // A task of it.
+  // One task of the item.
   struct Part final : TaskGate {
     explicit Part(Item& its_item) : item(its_item) {}
-    [[nodiscard]] bool open() override { return true; }  // it is started when it may begin
+    [[nodiscard]] bool open() override { return true; }  // the stream starts the task only when it may begin
     void ended(const Status& status) override { item.stream.ended(item, status); }
 
     Item& item;
     std::unique_ptr<Task> task;
     std::shared_ptr<Context> context;
-    std::shared_ptr<WaitingTasks> waiting;  // of its communicator
+    std::shared_ptr<QueuedTasks> waiting;  // the communicator's queue
     bool claimed = false;
     bool waited_for_next = false;
   };
@@ -46,18 +48,18 @@ struct HostStream::Item final {
 
   HostStream& stream;
   std::uint64_t position = 0;
-  // One of three.
+  // An item holds one of these three.
   std::list<Part> parts;
   Function function;
   std::shared_ptr<HostStream> other;
 
   bool started = false;
-  std::size_t under_way = 0;  // parts
-  Status outcome;             // of the parts that have ended
+  std::size_t under_way = 0;  // parts that have not ended
+  Status outcome;             // combined result of the parts that have ended
   std::uint64_t other_position = 0;
 };
 
-// Its turn has come. False: none of its tasks is left to run.
+// Claims the item's tasks for starting. Returns false if none of its tasks is left to run.
 bool HostStream::Item::claim() {
   for (Part& part : parts) {
     part.claimed = part.waiting->claim(*part.task);
@@ -77,12 +79,12 @@ void HostStream::Item::start() {
 
 bool HostStream::Item::drive(Deadline until) const {
   if (parts.size() == 1) return parts.front().context->progress().wait(*parts.front().task, until);
-  Crew crew;
-  for (const Part& part : parts) crew.add(part.context, *part.task);
-  return crew.wait(until);
+  MultiContextWait waits;
+  for (const Part& part : parts) waits.add(part.context, *part.task);
+  return waits.wait(until);
 }
 
-// Calls of one communicator follow each other, as a rule.
+// Makes one pass over each context of the item. Adjacent calls usually share a communicator.
 void HostStream::Item::pass() const {
   const Context* last = nullptr;
   for (const Part& part : parts) {
@@ -141,7 +143,7 @@ Status HostStream::enqueue_wait(const std::shared_ptr<HostStream>& other, std::u
     const std::lock_guard lock(other->mutex_);
     SETO_TRY(other->check_position(position));
   }
-  if (other.get() == this) return {};  // what is queued here is waited for anyway
+  if (other.get() == this) return {};  // items of this stream are ordered anyway
   auto item = std::make_shared<Item>(*this);
   item->other = other;
   item->other_position = position;
@@ -152,11 +154,12 @@ Status HostStream::enqueue_wait(const std::shared_ptr<HostStream>& other, std::u
 void HostStream::append(std::shared_ptr<Item> item) {
   {
     const std::lock_guard lock(mutex_);
-    forget_ended();
-    item->position = ++queued_;
-    items_.push_back(std::move(item));
+    remove_ended();
+    item->position = queued_ + 1;
+    items_.push_back(std::move(item));  // may throw, so the position is counted after it
+    ++queued_;
   }
-  go_on();
+  advance();
 }
 
 std::uint64_t HostStream::position() const {
@@ -164,11 +167,11 @@ std::uint64_t HostStream::position() const {
   return queued_;
 }
 
-// ---- going on ----
+// ---- advancing ----
 
-// On the thread that drives a context of the head, in the last breath of one of its tasks.
+// Called on the thread that drives a context of the head item, as the last action of one of its tasks.
 void HostStream::ended(Item& item, const Status& status) {
-  const std::shared_ptr<HostStream> self = shared_from_this();  // whoever waits for the last item may drop this stream
+  const std::shared_ptr<HostStream> self = shared_from_this();  // a waiter for the last item may release this stream
   Streams others;
   {
     const std::lock_guard lock(mutex_);
@@ -180,24 +183,24 @@ void HostStream::ended(Item& item, const Status& status) {
   while (!others.empty()) {
     const std::shared_ptr<HostStream> next = std::move(others.back());
     others.pop_back();
-    next->go_on(others);
+    next->advance(others);
   }
 }
 
-void HostStream::go_on() {
+void HostStream::advance() {
   Streams others;
-  go_on(others);
+  advance(others);
   while (!others.empty()) {
     const std::shared_ptr<HostStream> next = std::move(others.back());
     others.pop_back();
-    next->go_on(others);
+    next->advance(others);
   }
 }
 
-void HostStream::go_on(Streams& others) {
+void HostStream::advance(Streams& others) {
   std::unique_lock lock(mutex_);
   if (busy_) {
-    again_ = true;
+    recheck_ = true;
     return;
   }
   while (const std::shared_ptr<Item> item = head()) {
@@ -212,19 +215,19 @@ void HostStream::go_on(Streams& others) {
       return;
     }
     busy_ = true;
-    again_ = false;
+    recheck_ = false;
     const Status before = last_outcome_;
     lock.unlock();
     bool done = true;
     if (item->function != nullptr)
       item->function(before);
     else
-      done = item->other->reached_or_tell(item->other_position, shared_from_this());
+      done = item->other->reached_or_notify(item->other_position, shared_from_this());
     lock.lock();
     busy_ = false;
     if (done)
       head_ended({}, others);
-    else if (!again_)
+    else if (!recheck_)
       return;
   }
 }
@@ -244,7 +247,7 @@ void HostStream::head_ended(const Status& status, Streams& others) {
   changed_.notify_all();
 }
 
-bool HostStream::reached_or_tell(std::uint64_t position, const std::shared_ptr<HostStream>& other) {
+bool HostStream::reached_or_notify(std::uint64_t position, const std::shared_ptr<HostStream>& other) {
   const std::lock_guard lock(mutex_);
   if (ended_ >= position) return true;
   followers_.push_back({position, other});
@@ -257,8 +260,8 @@ std::shared_ptr<HostStream::Item> HostStream::head() const {
   return items_[static_cast<std::size_t>(ended_ - gone)];
 }
 
-// A task calls ended() a moment before it lets go of itself.
-void HostStream::forget_ended() {
+// A task calls ended() shortly before it releases itself.
+void HostStream::remove_ended() {
   while (!items_.empty() && items_.front()->position <= ended_ && items_.front()->let_go()) items_.pop_front();
 }
 
@@ -279,9 +282,9 @@ Status HostStream::wait(std::uint64_t position, Deadline until) {
     {
       const std::lock_guard lock(mutex_);
       SETO_TRY(check_position(position));
-      forget_ended();
+      remove_ended();
       const bool reached = ended_ >= position;
-      // The last task is a few instructions from letting go of itself: the caller may destroy this stream next.
+      // The last task is a few instructions away from releasing itself; the caller may destroy this stream next.
       const bool let_go = items_.empty() || items_.front()->position > position;
       if (reached && let_go) return result_up_to(position);
       if (reached) {
@@ -295,8 +298,8 @@ Status HostStream::wait(std::uint64_t position, Deadline until) {
   }
 }
 
-// Once towards the end of the head, by whatever it needs. False: nobody here can do anything, or the time is over. What comes
-// after that position is nobody's to wait for: the head may have ended since it was looked at.
+// Drives the head item once. Returns false if this thread cannot drive it, or the deadline has passed. Items after `position` are
+// not driven; the head may have ended since it was read.
 bool HostStream::drive_head(std::uint64_t position, Deadline until) {
   std::shared_ptr<Item> item;
   {
@@ -313,7 +316,7 @@ bool HostStream::drive_head(std::uint64_t position, Deadline until) {
   if (!item->parts.empty()) return item->drive(until);
   const Status awaited = item->other->wait(item->other_position, until);
   if (awaited.code() == Code::timeout && until.passed()) return false;
-  go_on();
+  advance();
   return true;
 }
 
@@ -322,7 +325,7 @@ Status HostStream::poll(std::uint64_t position) {
   {
     const std::lock_guard lock(mutex_);
     SETO_TRY(check_position(position));
-    forget_ended();
+    remove_ended();
     if (ended_ >= position) return result_up_to(position);
     item = head();
   }

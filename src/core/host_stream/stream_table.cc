@@ -5,55 +5,55 @@
 namespace seto {
 namespace {
 
-// generation << 32 | place << 4 | kMark: never null, never CUDA's 1 or 2, never an aligned pointer.
+// generation << 32 | slot << 4 | kMark: never null, never CUDA's 1 or 2, never an aligned pointer.
 constexpr std::uint64_t kMark = 0xb;
 constexpr std::size_t kMostStreams = std::size_t{1} << 20;
 
-HostStreams::Handle handle_of(std::size_t place, std::uint32_t generation) {
-  return std::uint64_t{generation} << 32 | static_cast<std::uint64_t>(place) << 4 | kMark;
+StreamTable::Handle handle_of(std::size_t slot, std::uint32_t generation) {
+  return std::uint64_t{generation} << 32 | static_cast<std::uint64_t>(slot) << 4 | kMark;
 }
 
 }  // namespace
 
-// Never destroyed: streams that a program leaves behind may still run while it exits.
-HostStreams& HostStreams::of_process() {
-  static auto* const streams = new HostStreams();
+// Never destroyed: streams that a program does not destroy may still run during exit.
+StreamTable& StreamTable::of_process() {
+  static auto* const streams = new StreamTable();
   return *streams;
 }
 
-Result<HostStreams::Handle> HostStreams::create() {
+Result<StreamTable::Handle> StreamTable::create() {
   const std::lock_guard lock(mutex_);
-  auto place = std::find_if(places_.begin(), places_.end(), [](const Place& p) { return p.stream == nullptr; });
-  if (place == places_.end()) {
-    if (places_.size() == kMostStreams)
+  auto slot = std::find_if(slots_.begin(), slots_.end(), [](const Slot& p) { return p.stream == nullptr; });
+  if (slot == slots_.end()) {
+    if (slots_.size() == kMostStreams)
       return failure(Code::unavailable, "%zu host streams exist already; destroy some", kMostStreams);
-    place = places_.emplace(places_.end());
+    slot = slots_.emplace(slots_.end());
   }
-  ++place->generation;
-  place->stream = std::make_shared<HostStream>();
-  return handle_of(static_cast<std::size_t>(place - places_.begin()), place->generation);
+  ++slot->generation;
+  slot->stream = std::make_shared<HostStream>();
+  return handle_of(static_cast<std::size_t>(slot - slots_.begin()), slot->generation);
 }
 
-Result<std::shared_ptr<HostStream>> HostStreams::find(Handle handle) const {
+Result<std::shared_ptr<HostStream>> StreamTable::find(Handle handle) const {
   const std::lock_guard lock(mutex_);
   return find_locked(handle);
 }
 
-Result<std::shared_ptr<HostStream>> HostStreams::find_locked(Handle handle) const {
-  const std::size_t place = (handle & 0xffffffffU) >> 4;
-  if (place >= places_.size() || places_[place].stream == nullptr || handle_of(place, places_[place].generation) != handle)
+Result<std::shared_ptr<HostStream>> StreamTable::find_locked(Handle handle) const {
+  const std::size_t slot = (handle & 0xffffffffU) >> 4;
+  if (slot >= slots_.size() || slots_[slot].stream == nullptr || handle_of(slot, slots_[slot].generation) != handle)
     return failure(Code::invalid_argument,
-                   "stream: %#llx is no host stream; was it destroyed? (CUDA streams need a device communicator)",
+                   "stream: %#llx is not a host stream; was it destroyed? (CUDA streams need a device communicator)",
                    static_cast<unsigned long long>(handle));
-  return places_[place].stream;
+  return slots_[slot].stream;
 }
 
-Status HostStreams::destroy(Handle handle) {
+Status StreamTable::destroy(Handle handle) {
   std::shared_ptr<HostStream> stream;
   {
     const std::lock_guard lock(mutex_);
     SETO_ASSIGN(stream, find_locked(handle));
-    places_[(handle & 0xffffffffU) >> 4].stream = nullptr;
+    slots_[(handle & 0xffffffffU) >> 4].stream = nullptr;
   }
   (void)stream->wait(stream->position(), Deadline::never());
   return {};

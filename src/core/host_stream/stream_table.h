@@ -10,21 +10,21 @@
 
 namespace seto {
 
-// The host streams of this process by number. A number names one stream, ever: that of a destroyed one is not given again until
-// 2^32 others had its place. Any thread.
-class HostStreams final {
+// The host streams of this process by number. The number of a destroyed stream is reused only after 2^32 other streams had its
+// slot. Any thread.
+class StreamTable final {
  public:
   using Handle = std::uint64_t;
 
-  static HostStreams& of_process();
+  static StreamTable& of_process();
 
   Result<Handle> create();
   Result<std::shared_ptr<HostStream>> find(Handle handle) const;
-  // No longer to be found; waits for what is queued, whatever becomes of it.
+  // Removes the stream from the table and waits for what is queued, whatever its result.
   Status destroy(Handle handle);
 
  private:
-  struct Place {
+  struct Slot {
     std::uint32_t generation = 0;
     std::shared_ptr<HostStream> stream;
   };
@@ -32,7 +32,7 @@ class HostStreams final {
   Result<std::shared_ptr<HostStream>> find_locked(Handle handle) const;
 
   mutable std::mutex mutex_;
-  std::vector<Place> places_;
+  std::vector<Slot> slots_;
 };
 
 }  // namespace seto

@@ -5,15 +5,17 @@
 
 #include "algorithms/algorithm.h"
 #include "src/base/log.h"
-#include "src/core/choice/codec_setting.h"
 #include "src/core/call/ids.h"
+#include "src/core/choice/codec_setting.h"
+#include "src/core/choice/link_codec.h"
+#include "src/engine/coding.h"
+#include "src/engine/host_executor.h"
 #include "src/engine/lowering.h"
 #include "src/plan/chunk_map.h"
 
 namespace seto {
 namespace {
 
-constexpr std::size_t kMostShapes = 256;
 constexpr std::size_t kCacheLine = 64;
 
 std::uint32_t folded(std::uint32_t digest, std::uint64_t word) {
@@ -24,7 +26,8 @@ std::uint32_t folded(std::uint32_t digest, std::uint64_t word) {
   return digest;
 }
 
-// What both ends of every stream must agree on, and leave to encode, though no rank may have used it.
+// A checksum of everything that both ends of every stream must agree on, and of the codec that the call allows, even if the
+// choice did not use it.
 std::uint32_t digest_of(const Call& call, const Question& question, const Choice& choice, Finish finish,
                         const LaunchTuning& tuning) {
   std::uint32_t digest = 2166136261U;
@@ -34,7 +37,7 @@ std::uint32_t digest_of(const Call& call, const Question& question, const Choice
         std::uint64_t{tuning.depth}, std::uint64_t{choice.codec}, std::uint64_t{choice.coded_tiers},
         std::uint64_t{question.codec}, std::uint64_t{question.codec_tiers}})
     digest = folded(digest, word);
-  for (const char letter : choice.algorithm->name) digest = folded(digest, static_cast<std::uint64_t>(letter));
+  for (const char header : choice.algorithm->name) digest = folded(digest, static_cast<std::uint64_t>(header));
   for (const std::uint64_t count : call.counts) digest = folded(digest, count);
   return digest;
 }
@@ -56,8 +59,8 @@ bool LaunchCache::same(const Key& key, const Call& call, InPlace in_place) {
          std::equal(key.displacements.begin(), key.displacements.end(), call.displacements.begin(), call.displacements.end());
 }
 
-Result<BoundShape*> LaunchCache::find(const Call& call, bool busy) {
-  const InPlace placed = in_place(call, setup_.rank, setup_.ranks);
+Result<BoundShape*> LaunchCache::find(const Call& call) {
+  const InPlace placed = in_place(call, setup_.rank, setup_.here.ranks);
   if (last_ != nullptr && same(*last_key_, call, placed)) return last_;
   const Key key{call.collective,
                 call.type,
@@ -72,50 +75,83 @@ Result<BoundShape*> LaunchCache::find(const Call& call, bool busy) {
                 {call.displacements.begin(), call.displacements.end()}};
   auto found = shapes_.find(key);
   if (found == shapes_.end()) {
-    if (shapes_.size() >= kMostShapes && !busy) {
-      last_ = nullptr;
-      last_key_ = nullptr;
-      shapes_.clear();
-    }
     SETO_ASSIGN(std::unique_ptr<BoundShape> shape, bind(call, placed));
+    ++bound_;
+    make_room();
     found = shapes_.emplace(key, std::move(shape)).first;
   }
   last_key_ = &found->first;
   last_ = found->second.get();
+  last_->last_found_ = ++finds_;
   return last_;
 }
 
-StoreChoice& LaunchCache::stores_for(Collective collective, std::uint64_t bytes) {
+void LaunchCache::make_room() {
+  while (shapes_.size() >= kMostShapes) {
+    auto oldest = shapes_.end();
+    for (auto each = shapes_.begin(); each != shapes_.end(); ++each) {
+      if (each->second->under_way()) continue;
+      if (oldest == shapes_.end() || each->second->last_found_ < oldest->second->last_found_) oldest = each;
+    }
+    if (oldest == shapes_.end()) return;
+    if (oldest->second.get() == last_) {
+      last_ = nullptr;
+      last_key_ = nullptr;
+    }
+    shapes_.erase(oldest);
+  }
+}
+
+StoreTuner& LaunchCache::stores_for(Collective collective, std::uint64_t bytes) {
   const auto width = static_cast<int>(std::bit_width(bytes));
   const auto half = stores_.find({collective, width - 1});
   return stores_
-      .try_emplace({collective, width}, bytes, setup_.config->slot_store, half == stores_.end() ? nullptr : &half->second)
+      .try_emplace({collective, width}, bytes, setup_.here.config->slot_store, half == stores_.end() ? nullptr : &half->second)
       .first->second;
 }
 
-// Whoever set a codec for all may believe that all travels in it. That it would lose is no reason to speak: it is leave.
+// Numbers that travel in fewer bits than they have are announced if no call and no setting asked for that.
+void LaunchCache::tell_of_link_codec(const Question& question, const Choice& choice) {
+  if (told_of_link_codec_ || setup_.rank != 0 || !uses_link_codec(question, choice)) return;
+  SETO_LOG_AS(warn, (LogOrigin{setup_.rank, 0}), "%s", link_codec_text(*setup_.here.costs).c_str());
+  told_of_link_codec_ = true;
+}
+
+// Each collective has its own algorithms, so each tells once that it ignores the pin.
+void LaunchCache::tell_of_pin(const Question& question, const Choice& choice) {
+  if (setup_.rank != 0 || setup_.here.ranks == 1) return;
+  const std::string ignored = pin_ignored(question, choice);
+  if (ignored.empty() || !told_of_pin_.insert(question.collective).second) return;
+  SETO_LOG_AS(warn, (LogOrigin{setup_.rank, 0}), "%s: %s; it runs as %s (logged once)", name_of(question.collective).data(),
+              ignored.c_str(), choice.algorithm->name.data());
+}
+
+// A user who set a codec for all calls may believe that every call uses it, so the first call that does not is logged, with
+// the reason. A codec that could be used but would be slower is not a reason: the setting is a permission.
 void LaunchCache::tell_of_exact(const Call& call, const Question& question, const Choice& choice) {
-  if (told_of_exact_ || setup_.rank != 0 || setup_.ranks == 1 || call.codec != 0) return;
+  if (told_of_exact_ || setup_.rank != 0 || setup_.here.ranks == 1 || call.codec != 0) return;
   if (!reduces(call.collective) || call.collective == Collective::barrier) return;
-  const Result<CodecSetting> setting = CodecSetting::parse(setup_.config->codec);
+  const Result<CodecSetting> setting = CodecSetting::parse(setup_.here.config->codec);
   if (!setting.ok() || setting.value().number == 0) return;
   const LogOrigin origin{setup_.rank, 0};
   const std::string what = describe(call.collective, call.count, call.type, call.op, call.root);
-  if (setting.value().on(*setup_.tiers) == 0) {
+  if (setting.value().on(*setup_.here.tiers) == 0) {
     SETO_LOG_AS(info, origin,
                 "codec '%s' names no tier that these ranks have (node: on one host; site: hosts; world: hosts with other values "
-                "of SETO_SITE_ID), so everything travels exactly",
-                setup_.config->codec.c_str());
+                "of SETO_SITE_ID), so nothing is encoded",
+                setup_.here.config->codec.c_str());
   } else if (question.codec == 0) {
-    SETO_LOG_AS(info, origin, "%s travels exactly: codec %s takes sums of wider floats alone (said once)", what.c_str(),
+    SETO_LOG_AS(info, origin, "%s is not encoded: codec %s accepts only sums of wider floats (logged once)", what.c_str(),
                 codec_name(setting.value().number).data());
   } else if (std::none_of(choice.candidates.begin(), choice.candidates.end(),
                           [](const Candidate& one) { return one.coded_tiers != 0 && one.refused.empty(); })) {
     const auto refused = std::find_if(choice.candidates.begin(), choice.candidates.end(),
                                       [](const Candidate& one) { return one.coded_tiers != 0; });
-    SETO_LOG_AS(info, origin, "%s travels exactly: no algorithm encodes as '%s' says, on all tiers or the widest (%s; said once)",
-                what.c_str(), setup_.config->codec.c_str(),
-                refused == choice.candidates.end() ? "none can" : (refused->name(question) + ": " + refused->refused).c_str());
+    SETO_LOG_AS(
+        info, origin,
+        "%s is not encoded: no algorithm encodes on the tiers of '%s', which must be all tiers or the widest (%s; logged once)",
+        what.c_str(), setup_.here.config->codec.c_str(),
+        refused == choice.candidates.end() ? "none can" : (refused->name(question) + ": " + refused->refused).c_str());
   } else {
     return;
   }
@@ -123,11 +159,14 @@ void LaunchCache::tell_of_exact(const Call& call, const Question& question, cons
 }
 
 Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace in_place) {
-  const Question question = question_of(call, {setup_.ranks, setup_.config, setup_.crowding, setup_.tiers});
-  SETO_ASSIGN(const Choice choice, choose(question, *setup_.tiers, *setup_.costs));
+  const Question question = question_of(call, setup_.here);
+  const Tiers& tiers = setup_.here.tiers_of(question);
+  SETO_ASSIGN(const Choice choice, choose(question, tiers, *setup_.here.costs));
+  tell_of_link_codec(question, choice);
   tell_of_exact(call, question, choice);
-  Shape shape{call.collective, setup_.ranks, call.root, 1, finish_of(call)};
-  shape.pieces = choice.algorithm->pieces(shape);
+  tell_of_pin(question, choice);
+  Shape shape{call.collective, setup_.here.ranks, call.root, 1, finish_of(call)};
+  shape.pieces = choice.algorithm->pieces(shape, tiers);
   shape.codec = choice.codec;
   shape.coded_tiers = choice.coded_tiers;
 
@@ -146,17 +185,23 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
       choice.codec != 0 ? facts_of(codec_of(choice.codec)).block : static_cast<std::uint32_t>(kCacheLine / element);
   const Layout layout = call.counts.empty() ? Layout::uniform(shape, setup_.rank, call.count, grain)
                                             : Layout::table(shape, setup_.rank, call.counts, call.displacements, grain);
-  const Program plain = build_program(*choice.algorithm, shape, *setup_.tiers, setup_.rank, in_place);
+  const Program plain = build_program(*choice.algorithm, shape, tiers, setup_.rank, in_place);
   const Program lowered = lower(plain, shape, in_place, rules_for(call.type));
-  BindRequest request{&lowered, shape, in_place, &layout, call.type, call.op, 0, {}, StepOrder::skewed};
+  BindRequest request{&lowered, shape, in_place, &layout, call.type, call.op, 0, {}};
   const std::uint64_t slice_bytes =
-      setup_.config->slice_bytes == kAutomatic ? choice.cut.slice_bytes : setup_.config->slice_bytes;
+      setup_.here.config->slice_bytes == kAutomatic ? choice.cut.slice_bytes : setup_.here.config->slice_bytes;
   request.tuning.slice_elements = std::max<std::uint64_t>(grain, slice_bytes / element);
-  request.tuning.depth =
-      setup_.config->slot_depth == kAutomatic ? choice.cut.depth : static_cast<std::uint32_t>(setup_.config->slot_depth);
-  request.digest = bound->note.digest = digest_of(call, question, choice, shape.finish, request.tuning);
+  request.tuning.depth = setup_.here.config->slot_depth == kAutomatic
+                             ? choice.cut.depth
+                             : static_cast<std::uint32_t>(setup_.here.config->slot_depth);
+  request.tuning.window_bytes = choice.cut.window_bytes;
+  request.digest = bound->note.digest =
+      folded(folded(digest_of(call, question, choice, shape.finish, request.tuning), setup_.here.costs->links_digest),
+             tiers.rates_digest());
   bound->recorded = recorded(call, {bound->bytes, algorithm_id(choice.algorithm->name), choice.codec, request.digest});
-  SETO_ASSIGN(bound->launch, HostLaunch::bind(request, *setup_.circle));
+  SETO_ASSIGN(BoundProgram program, bind_program(request));
+  bound->receives = program.receives();
+  SETO_ASSIGN(bound->executor, HostExecutor::open(std::move(program), choice.cut.order, *setup_.peer_group));
   SETO_LOG_AS(debug, (LogOrigin{setup_.rank, 0}), "%s runs as %s%s%s, in slices of %llu elements, %u in flight",
               describe(call.collective, call.count, call.type, call.op, call.root).c_str(), choice.algorithm->name.data(),
               choice.codec == 0 ? "" : " in ", choice.codec == 0 ? "" : codec_name(choice.codec).data(),

@@ -1,52 +1,72 @@
 #pragma once
 
-#include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "src/base/config.h"
 #include "src/core/call/collective_call.h"
 #include "src/core/choice/planner.h"
-#include "src/core/record/flight_recorder.h"
 #include "src/core/launch/store_tuner.h"
-#include "src/engine/host_launch.h"
+#include "src/core/record/flight_recorder.h"
+#include "src/engine/executor.h"
+#include "transports/peer_group.h"
 
 namespace seto {
 
-// A shape of call, ready to run: plan chosen, built, lowered, bound. Patched with buffers at each call.
+// A call shape that is ready to run: its plan is chosen, built, lowered and bound. Each call brings its buffers.
 struct BoundShape {
-  std::unique_ptr<HostLaunch> launch;
-  Note note;  // what the other ranks compare; the operation number is set at each call
+  std::unique_ptr<Executor> executor;
+  bool receives = false;  // anything arrives here from a peer
+  Note note;              // what the other ranks compare; the operation number is set at each call
   const Algorithm* algorithm = nullptr;
   const void* scalar = nullptr;  // avg over floats: 1 / ranks, in the accumulator type
-  StoreChoice* stores = nullptr;
+  StoreTuner* stores = nullptr;
   std::uint64_t bytes = 0;
   RecordedCall recorded;
+
+  // Operations of this shape. The calling thread issues them, and the holder of the progress token ends them, so each number has
+  // one writer and costs a short call nothing.
+  void issue() { ++issued_; }
+  void end() { ended_.store(ended_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+  // Called on the calling thread.
+  [[nodiscard]] bool under_way() const { return ended_.load(std::memory_order_acquire) != issued_; }
+
+ private:
+  friend class LaunchCache;
+
+  std::uint64_t issued_ = 0;
+  std::atomic<std::uint64_t> ended_{0};
+  std::uint64_t last_found_ = 0;  // the number of the find() that returned it last
 };
 
-// The bound shapes of one communicator. Shapes that come back cost a comparison; of the rest a bounded number is kept.
+// The bound shapes of one communicator. The shape of the last call costs a comparison, another that is kept costs a look-up. A
+// new one that finds the cache full takes the place of the shape that was used least recently and has no operation under way. So
+// more than kMostShapes are kept only if more have operations under way. One thread at a time.
 class LaunchCache final {
  public:
   struct Setup {
     Rank rank = 0;
-    int ranks = 1;
-    const Tiers* tiers = nullptr;
-    const CostModel* costs = nullptr;
-    const Config* config = nullptr;
-    Circle* circle = nullptr;
-    double crowding = 1;
+    Surroundings here;
+    PeerGroup* peer_group = nullptr;
   };
 
   explicit LaunchCache(const Setup& setup) : setup_(setup) {
-    scalar_.narrow = 1.0F / static_cast<float>(setup.ranks);
-    scalar_.wide = 1.0 / setup.ranks;
+    scalar_.narrow = 1.0F / static_cast<float>(setup.here.ranks);
+    scalar_.wide = 1.0 / setup.here.ranks;
   }
 
-  // `busy`: shapes of operations under way may not be dropped.
-  Result<BoundShape*> find(const Call& call, bool busy);
+  static constexpr std::size_t kMostShapes = 256;
+
+  // The shape is valid until another is found, and as long as an operation of it is under way.
+  Result<BoundShape*> find(const Call& call);
+
+  [[nodiscard]] std::size_t kept() const { return shapes_.size(); }
+  [[nodiscard]] std::uint64_t bound() const { return bound_; }  // shapes, since the start
 
  private:
   struct Key {
@@ -65,10 +85,13 @@ class LaunchCache final {
     auto operator<=>(const Key&) const = default;
   };
 
-  StoreChoice& stores_for(Collective collective, std::uint64_t bytes);
+  StoreTuner& stores_for(Collective collective, std::uint64_t bytes);
   Result<std::unique_ptr<BoundShape>> bind(const Call& call, InPlace in_place);
+  void tell_of_link_codec(const Question& question, const Choice& choice);
   void tell_of_exact(const Call& call, const Question& question, const Choice& choice);
+  void tell_of_pin(const Question& question, const Choice& choice);
   [[nodiscard]] Finish finish_of(const Call& call) const;
+  void make_room();
   static bool same(const Key& key, const Call& call, InPlace in_place);
 
   Setup setup_;
@@ -79,8 +102,12 @@ class LaunchCache final {
   const Key* last_key_ = nullptr;
   BoundShape* last_ = nullptr;
   bool told_of_exact_ = false;
+  bool told_of_link_codec_ = false;
+  std::set<Collective> told_of_pin_;
+  std::uint64_t finds_ = 0;  // calls of find() with another shape than the last one
+  std::uint64_t bound_ = 0;
   std::map<Key, std::unique_ptr<BoundShape>> shapes_;
-  std::map<std::pair<Collective, int>, StoreChoice> stores_;  // by collective and power of two
+  std::map<std::pair<Collective, int>, StoreTuner> stores_;  // by collective and power of two
 };
 
 }  // namespace seto

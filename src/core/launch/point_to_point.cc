@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 namespace seto {
 namespace {
@@ -12,7 +14,7 @@ using Direction = LocalTransfer::Direction;
 // A mark counts pieces with 24 bits, and the smallest slot of a long message has 4 KiB.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 35;
 
-// As many messages as ports number between two ranks.
+// The limit of messages that ports can number between two ranks.
 constexpr std::size_t kMostTransfers = 65'536;
 
 // type | kind << 8 | number of the call, or tag of the message << 16
@@ -25,7 +27,7 @@ std::uint64_t number_of(std::uint64_t label) { return label >> 16; }
 
 bool sends(const Transfer& transfer) { return transfer.direction == Direction::send; }
 
-// Where transfers lie, all of them.
+// The memory from the first to the last transfer.
 struct Span {
   std::uintptr_t begin = ~std::uintptr_t{0};
   std::uintptr_t end = 0;
@@ -36,21 +38,28 @@ struct Span {
 
 Span span_of(const Transfer& transfer, std::uint64_t element) {
   const auto begin = reinterpret_cast<std::uintptr_t>(sends(transfer) ? transfer.source : transfer.target);
-  if (begin == 0 || transfer.count > kMostBytes / element) return {};  // wrong by itself
+  if (begin == 0 || transfer.count > kMostBytes / element) return {};  // check() rejects the transfer
   return {begin, begin + transfer.count * element};
 }
 
-// Of parts read and parts written, which may lie between one another.
+// Parts read and parts written may lie between one another. Sorting them costs less than comparing each with each.
 Status check_overlap(std::span<const Transfer> out, std::span<const Transfer> in, std::uint64_t element) {
   Span read, written;
   for (const Transfer& transfer : out) read.cover(span_of(transfer, element));
   for (const Transfer& transfer : in) written.cover(span_of(transfer, element));
   if (!read.meets(written)) return {};
-  for (const Transfer& from : out)
-    for (const Transfer& to : in)
-      if (span_of(from, element).meets(span_of(to, element)))
-        return failure(Code::invalid_argument, "sendbuff and recvbuff overlap: the part for rank %d and the part of rank %d",
-                       from.peer, to.peer);
+  std::vector<Span> sorted;
+  for (const Transfer& transfer : in) sorted.push_back(span_of(transfer, element));
+  std::sort(sorted.begin(), sorted.end(), [](const Span& left, const Span& right) { return left.begin < right.begin; });
+  for (std::size_t i = 1; i < sorted.size(); ++i) sorted[i].end = std::max(sorted[i].end, sorted[i - 1].end);  // of all so far
+  for (const Transfer& from : out) {
+    const Span part = span_of(from, element);
+    const auto beyond = std::partition_point(sorted.begin(), sorted.end(), [&](const Span& to) { return to.begin < part.end; });
+    if (beyond == sorted.begin() || std::prev(beyond)->end <= part.begin) continue;
+    const auto to = std::find_if(in.begin(), in.end(), [&](const Transfer& one) { return part.meets(span_of(one, element)); });
+    return failure(Code::invalid_argument, "sendbuff and recvbuff overlap: the part for rank %d and the part of rank %d",
+                   from.peer, to->peer);
+  }
   return {};
 }
 
@@ -58,17 +67,17 @@ bool overlap(const std::byte* a, const std::byte* b, std::uint64_t size) { retur
 
 }  // namespace
 
-std::string describe(Direction direction, const Letter& letter, Rank peer) {
+std::string describe(Direction direction, const MessageHeader& header, Rank peer) {
   const std::string way = direction == Direction::send ? " to rank " : " from rank ";
-  const std::uint64_t type = letter.label & 0xff;
+  const std::uint64_t type = header.label & 0xff;
   const bool known = type < kDataTypeCount;
   std::string text = direction == Direction::send ? "send of " : "receive of ";
-  text += known ? std::to_string(letter.size / size_of(static_cast<DataType>(type))) + " " +
+  text += known ? std::to_string(header.size / size_of(static_cast<DataType>(type))) + " " +
                       std::string(name_of(static_cast<DataType>(type)))
-                : std::to_string(letter.size) + " bytes of an unknown type";
+                : std::to_string(header.size) + " bytes of an unknown type";
   text += way + std::to_string(peer);
-  const std::uint64_t number = number_of(letter.label);
-  if (kind_of(letter.label) == TransferKind::all_to_all_v)
+  const std::uint64_t number = number_of(header.label);
+  if (kind_of(header.label) == TransferKind::all_to_all_v)
     text += " in all_to_all_v call " + std::to_string(number);
   else if (number != 0)
     text += ", tag " + std::to_string(number);
@@ -82,7 +91,7 @@ Status check(const Transfer& transfer, int ranks) {
   if (transfer.peer < 0 || transfer.peer >= ranks)
     return failure(Code::invalid_argument, "peer: %d is not one of the ranks 0 to %d", transfer.peer, ranks - 1);
   if (static_cast<int>(transfer.type) >= kDataTypeCount)
-    return failure(Code::invalid_argument, "datatype: %d is none", static_cast<int>(transfer.type));
+    return failure(Code::invalid_argument, "datatype: %d is not a setoDataType_t", static_cast<int>(transfer.type));
   const std::size_t element = size_of(transfer.type);
   if (transfer.count > kMostBytes / element)
     return failure(Code::invalid_argument, "count: %llu elements of %s are more than one message carries (%llu bytes)",
@@ -102,7 +111,7 @@ Status check(const Transfer& transfer, int ranks) {
 
 Status refuse_lone_self(const Transfer& transfer, Rank rank) {
   if (transfer.peer != rank) return {};
-  return failure(Code::invalid_usage, "peer: %d is this rank itself; a send to oneself and its receive belong into one group",
+  return failure(Code::invalid_usage, "peer: %d is this rank itself; put a send to the same rank and its receive into one group",
                  rank);
 }
 
@@ -136,30 +145,31 @@ std::vector<Transfer> transfers_of(const ExchangeCall& call, int ranks) {
   return transfers;
 }
 
-Transfers::Transfers(Rank rank, int ranks, Circle& circle, SlotStore slots)
-    : rank_(rank), ranks_(ranks), circle_(circle), pairs_(static_cast<std::size_t>(ranks)), slot_store_(slots) {}
+PointToPoint::PointToPoint(Rank rank, int ranks, PeerGroup& peer_group, SlotStore slots)
+    : rank_(rank), ranks_(ranks), peer_group_(peer_group), pairs_(static_cast<std::size_t>(ranks)), slot_store_(slots) {}
 
-bool Transfers::knocks(Rank peer) const {
+bool PointToPoint::has_pending(Rank peer) const {
   const Pair& pair = pairs_[static_cast<std::size_t>(peer)];
-  return pair.receiver != nullptr && pair.receiver->knocks();
+  return pair.receiver != nullptr && pair.receiver->has_pending();
 }
 
-std::optional<PreparedTransfers> Transfers::take_waiting(const Transfer& receive) {
+std::optional<PreparedTransfers> PointToPoint::take_waiting(const Transfer& receive) {
   Pair& pair = pairs_[static_cast<std::size_t>(receive.peer)];
-  if (!knocks(receive.peer)) return {};
-  const std::uint64_t label = pair.receiver->at_the_door().label;
+  if (!has_pending(receive.peer)) return {};
+  const std::uint64_t label = pair.receiver->pending_header().label;
   if (kind_of(label) != TransferKind::point_to_point || number_of(label) != receive.tag) return {};
   const std::uint64_t message = pair.receiver->current();
   std::uint64_t before = message - 1;
-  if (!pair.received.compare_exchange_strong(before, message, std::memory_order_relaxed)) return {};  // another receive's
+  if (!pair.received.compare_exchange_strong(before, message, std::memory_order_relaxed))
+    return {};  // another receive has taken it
   BoundTransfer bound;
-  bound.letter = {receive.count * size_of(receive.type), label_of(receive.type, TransferKind::point_to_point, receive.tag), 0};
+  bound.header = {receive.count * size_of(receive.type), label_of(receive.type, TransferKind::point_to_point, receive.tag), 0};
   bound.target = static_cast<std::byte*>(receive.target);
   bound.receiver = pair.receiver.get();
   bound.message = message;
   PreparedTransfers prepared;
   prepared.transfers.push_back({receive.direction, receive.peer});
-  prepared.letters.push_back(bound.letter);
+  prepared.headers.push_back(bound.header);
   prepared.rejections.emplace_back();
   Result<LocalProgram> program = local_program(rank_, ranks_, prepared.transfers, 0);
   if (program.ok())
@@ -170,15 +180,15 @@ std::optional<PreparedTransfers> Transfers::take_waiting(const Transfer& receive
   return prepared;
 }
 
-PreparedTransfers Transfers::prepare(const TransferCall& call) {
+PreparedTransfers PointToPoint::prepare(const TransferCall& call) {
   PreparedTransfers prepared;
-  if (call.transfers.size() > kMostTransfers) {  // before any has its number
+  if (call.transfers.size() > kMostTransfers) {  // checked before any transfer has its number
     prepared.first_wrong = failure(Code::invalid_usage, "%zu sends and receives in one group: the limit is %zu",
                                    call.transfers.size(), kMostTransfers);
     return prepared;
   }
   const bool exchanges = call.kind == TransferKind::all_to_all_v;
-  if (exchanges) ++exchanges_;
+  if (exchanges) prepared.exchange = ++exchanges_;
   prepared.first_wrong = check_self(call);
   const bool copies = prepared.first_wrong.ok();
   bound_.clear();
@@ -195,21 +205,21 @@ PreparedTransfers Transfers::prepare(const TransferCall& call) {
     return prepared;
   }
   for (const BoundTransfer& bound : bound_) {
-    prepared.letters.push_back(bound.letter);
-    bytes = std::max(bytes, bound.letter.size);
+    prepared.headers.push_back(bound.header);
+    bytes = std::max(bytes, bound.header.size);
   }
-  if (StoreChoice::matters(bytes))
+  if (StoreTuner::matters(bytes))
     prepared.stores = &stores_.try_emplace(static_cast<int>(std::bit_width(bytes)), bytes, slot_store_).first->second;
   prepared.launch = std::make_unique<TransferLaunch>(std::move(program).value(), std::exchange(bound_, {}));
   return prepared;
 }
 
-// A transfer with a fault is told to its peer, if it has one: both ends give the message its number.
-Status Transfers::accept(const Transfer& transfer, std::uint64_t label, PreparedTransfers& prepared) {
+// Both ends number a rejected transfer, so that its peer learns of the rejection.
+Status PointToPoint::accept(const Transfer& transfer, std::uint64_t label, PreparedTransfers& prepared) {
   Status wrong = check(transfer, ranks_);
   if (!wrong.ok() && (transfer.peer < 0 || transfer.peer >= ranks_ || transfer.peer == rank_)) return wrong;
   BoundTransfer bound;
-  bound.letter = {wrong.ok() ? transfer.count * size_of(transfer.type) : 0, label, static_cast<std::uint32_t>(wrong.code())};
+  bound.header = {wrong.ok() ? transfer.count * size_of(transfer.type) : 0, label, static_cast<std::uint32_t>(wrong.code())};
   bound.source = static_cast<const std::byte*>(transfer.source);
   bound.target = static_cast<std::byte*>(transfer.target);
   if (transfer.peer != rank_) SETO_TRY(bind(transfer, bound));
@@ -219,7 +229,7 @@ Status Transfers::accept(const Transfer& transfer, std::uint64_t label, Prepared
   return wrong;
 }
 
-Status Transfers::bind(const Transfer& transfer, BoundTransfer& bound) {
+Status PointToPoint::bind(const Transfer& transfer, BoundTransfer& bound) {
   SETO_TRY(open(transfer.peer));
   Pair& pair = pairs_[static_cast<std::size_t>(transfer.peer)];
   if (sends(transfer)) {
@@ -232,24 +242,24 @@ Status Transfers::bind(const Transfer& transfer, BoundTransfer& bound) {
   return {};
 }
 
-// Both ways, so that a sender that waits can say what its peer is doing instead.
-Status Transfers::open(Rank peer) {
+// Opens both directions, so that a waiting sender can report what its peer does instead.
+Status PointToPoint::open(Rank peer) {
   Pair& pair = pairs_[static_cast<std::size_t>(peer)];
   if (pair.sender != nullptr) return {};
-  SETO_ASSIGN(pair.sender, circle_.open_pair_send(static_cast<std::uint32_t>(peer)));
-  SETO_ASSIGN(pair.receiver, circle_.open_pair_receive(static_cast<std::uint32_t>(peer)));
+  SETO_ASSIGN(pair.sender, peer_group_.open_pair_send(static_cast<std::uint32_t>(peer)));
+  SETO_ASSIGN(pair.receiver, peer_group_.open_pair_receive(static_cast<std::uint32_t>(peer)));
   return {};
 }
 
-Status Transfers::open_all() {
+Status PointToPoint::open_all() {
   for (Rank peer = 0; peer < ranks_ && !all_open_; ++peer)
     if (peer != rank_) SETO_TRY(open(peer));
   all_open_ = true;
   return {};
 }
 
-// Messages to oneself: as many receives as sends, and each pair of them alike.
-Status Transfers::check_self(const TransferCall& call) const {
+// Checks messages to the same rank: as many receives as sends, and equal headers in each pair.
+Status PointToPoint::check_self(const TransferCall& call) const {
   std::vector<const Transfer*> out, in;
   for (const Transfer& transfer : call.transfers)
     if (transfer.peer == rank_) (sends(transfer) ? out : in).push_back(&transfer);
@@ -273,7 +283,7 @@ Status Transfers::check_self(const TransferCall& call) const {
   return {};
 }
 
-Result<std::shared_ptr<const LocalProgram>> Transfers::program_for(const std::vector<LocalTransfer>& transfers) {
+Result<std::shared_ptr<const LocalProgram>> PointToPoint::program_for(const std::vector<LocalTransfer>& transfers) {
   if (last_program_ != nullptr && last_transfers_ == transfers) return last_program_;
   SETO_ASSIGN(LocalProgram made, local_program(rank_, ranks_, transfers, 0));
   last_program_ = std::make_shared<const LocalProgram>(std::move(made));

@@ -5,11 +5,11 @@
 namespace seto {
 namespace {
 
-constexpr std::uint32_t kTriesEach = 2;      // the first call of a way pays for cold slots
-constexpr std::uint32_t kBetweenLooks = 24;  // calls; a look costs at most the difference of one
+constexpr std::uint32_t kTriesEach = 2;      // the first call of a way is slower because of cold slots
+constexpr std::uint32_t kBetweenLooks = 24;  // calls between two trials of another way
 constexpr double kNewest = 0.4;
 
-constexpr StoreChoice::Way kWaysInOrder[] = {
+constexpr StoreTuner::Way kWaysInOrder[] = {
     {Store::past_cache, Store::cached},
     {Store::cached, Store::cached},
     {Store::past_cache, Store::past_cache},
@@ -18,7 +18,7 @@ constexpr StoreChoice::Way kWaysInOrder[] = {
 
 }  // namespace
 
-StoreChoice::StoreChoice(std::uint64_t bytes, SlotStore slots, const StoreChoice* half) {
+StoreTuner::StoreTuner(std::uint64_t bytes, SlotStore slots, const StoreTuner* half) {
   for (Way way : kWaysInOrder) {
     if (way.results == Store::past_cache && bytes < kBeyondCache) continue;
     if (slots != SlotStore::automatic && (way.slots == Store::cached) != (slots == SlotStore::cached)) continue;
@@ -28,14 +28,14 @@ StoreChoice::StoreChoice(std::uint64_t bytes, SlotStore slots, const StoreChoice
   if (bytes >= kBeyondEveryCache) half_ = half;
 }
 
-// Beyond every cache one size is like the next, and trying all ways again would cost the eight longest calls there are.
-void StoreChoice::inherit() {
+// Beyond every cache all sizes behave alike, and trying all ways again would cost eight of the longest calls.
+void StoreTuner::inherit() {
   if (half_->calls_ < kTriesEach * half_->ways_ || half_->ways_ != ways_) return;
   calls_ = half_->calls_;
   std::transform(half_->ticks_.begin(), half_->ticks_.end(), ticks_.begin(), [](double ticks) { return 2 * ticks; });
 }
 
-StoreChoice::Way StoreChoice::next() {
+StoreTuner::Way StoreTuner::next() {
   if (calls_ == 0 && half_ != nullptr) inherit();
   const std::uint32_t call = calls_++;
   if (call < kTriesEach * ways_) return way_[call / kTriesEach];
@@ -43,7 +43,7 @@ StoreChoice::Way StoreChoice::next() {
   return way_[static_cast<std::size_t>(std::min_element(ticks_.begin(), ticks_.begin() + ways_) - ticks_.begin())];
 }
 
-void StoreChoice::took(const Way& way, std::uint64_t ticks) {
+void StoreTuner::took(const Way& way, std::uint64_t ticks) {
   double& mean = ticks_[way.index];
   const auto latest = static_cast<double>(ticks);
   const bool warming = calls_ <= kTriesEach * ways_;

@@ -8,31 +8,31 @@
 
 namespace seto {
 
-// How a rank writes slots and results: through its cache or past it. The right answer depends on where the cores of two ranks
-// are at the moment (a virtual machine moves them while you watch), on the size, and is worth a factor of five. It changes no
-// bits and needs no agreement, so every rank measures it as it goes: all try the same way at the same call, each keeps what was
-// fastest for it, and looks at the others again now and then.
-class StoreChoice final {
+// Chooses how a rank writes slots and results: through its cache or past it. The better way depends on the size and on the
+// distance between the cores of two ranks, which a virtual machine changes at any time; the wrong way costs a factor of five. The
+// choice changes no bits and needs no agreement, so every rank measures it while it runs: all ranks try the same way at the same
+// call, and each keeps the way that was fastest for it and tries the others again now and then.
+class StoreTuner final {
   static constexpr int kMostWays = 4;
 
  public:
   struct Way {
     Store slots = Store::cached;
     Store results = Store::cached;
-    std::uint32_t index = 0;  // of the choice that gave it
+    std::uint32_t index = 0;  // its place among the ways of the tuner
   };
 
-  // Below this no way pays for a streaming store and its fence: measured with two ranks, near and far.
+  // Below this size a streaming store costs more than it saves, because of its fence: measured with two ranks, near and far.
   static constexpr std::uint64_t kWorthChoosing = 16 << 10;
   static constexpr bool matters(std::uint64_t bytes) { return bytes >= kWorthChoosing; }
 
-  // Results go past the cache only where they would not stay in it anyway. `slots` may be settled by SETO_SLOT_STORE.
-  // `half`: the choice for half the bytes, which lives as long as this one; or null.
-  explicit StoreChoice(std::uint64_t bytes, SlotStore slots = SlotStore::automatic, const StoreChoice* half = nullptr);
+  // Results go past the cache only if they are too large to stay in it. `slots`: the setting SETO_SLOT_STORE. `half`: the tuner
+  // for half the bytes, which lives as long as this one; or null.
+  explicit StoreTuner(std::uint64_t bytes, SlotStore slots = SlotStore::automatic, const StoreTuner* half = nullptr);
 
-  // Which way the next call of this size goes. Calls are counted alike on all ranks.
+  // The way of the next call of this size. All ranks count calls alike.
   Way next();
-  // How long that call took, from next() on. Several may be under way.
+  // Reports how long that call took since next(). Several calls may be under way.
   void took(const Way& way, std::uint64_t ticks);
 
  private:
@@ -44,7 +44,7 @@ class StoreChoice final {
   std::uint32_t ways_ = 0;
   std::array<double, kMostWays> ticks_{};  // running means; 0: not tried
   std::uint32_t calls_ = 0;
-  const StoreChoice* half_ = nullptr;  // what to begin with
+  const StoreTuner* half_ = nullptr;  // where the first choice comes from
 };
 
 }  // namespace seto

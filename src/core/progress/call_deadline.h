@@ -7,11 +7,11 @@
 
 namespace seto {
 
-// How long a call may take, and who said so.
-class TimeLimit final {
+// The time limit of a call, and where the limit comes from.
+class CallDeadline final {
  public:
-  // `of_call`: what the call itself says; 0: nothing.
-  TimeLimit(std::uint32_t of_call, const Config& config)
+  // `of_call`: the call's own limit; 0: none.
+  CallDeadline(std::uint32_t of_call, const Config& config)
       : ms_(of_call > 0 ? of_call : config.operation_timeout_ms), of_call_(of_call > 0) {}
 
   [[nodiscard]] std::uint64_t ms() const { return ms_; }

@@ -5,14 +5,13 @@
 #include <utility>
 
 #include "src/codec/codec.h"
-#include "src/core/call/collective_call.h"
 
 namespace seto {
 namespace {
 
 constexpr int kAlgorithmShift = 48;
 constexpr std::uint64_t kMostBytes = (std::uint64_t{1} << kAlgorithmShift) - 1;
-constexpr int kCodecShift = 4;  // beside the kind
+constexpr int kCodecShift = 4;  // the codec's number stands above the kind in one byte
 constexpr std::uint64_t kKindMask = (std::uint64_t{1} << kCodecShift) - 1;
 static_assert(kCodecCount < 1 << (8 - kCodecShift) && static_cast<int>(RecordedKind::receive_any) < 1 << kCodecShift);
 
@@ -36,27 +35,13 @@ RecordedCall RecordedCall::of(const Parts& parts) {
   return call;
 }
 
-RecordedCall recorded(const Call& call, const BoundAs& bound) {
-  RecordedCall::Parts parts;
-  parts.collective = call.collective;
-  parts.type = call.type;
-  parts.op = call.op;
-  parts.count = call.count;
-  parts.bytes = bound.bytes;
-  parts.algorithm = bound.algorithm;
-  parts.codec = bound.codec;
-  parts.digest = bound.digest;
-  if (is_rooted(call.collective)) parts.root = call.root;
-  return RecordedCall::of(parts);
-}
-
-Recorder::Recorder(std::uint64_t capacity)
+FlightRecorder::FlightRecorder(std::uint64_t capacity)
     : entries_(capacity == 0 ? nullptr : std::make_unique<Entry[]>(std::bit_ceil(capacity))),
       marks_(capacity == 0 ? nullptr : std::make_unique<Mark[]>(std::bit_ceil(capacity))),
       capacity_(capacity),
       mask_(capacity == 0 ? 0 : std::bit_ceil(capacity) - 1) {}
 
-Recorder& Recorder::operator=(Recorder&& other) noexcept {
+FlightRecorder& FlightRecorder::operator=(FlightRecorder&& other) noexcept {
   entries_ = std::move(other.entries_);
   marks_ = std::move(other.marks_);
   marked_ = std::exchange(other.marked_, false);
@@ -66,15 +51,15 @@ Recorder& Recorder::operator=(Recorder&& other) noexcept {
   return *this;
 }
 
-void Recorder::put_mark(Ticket ticket, const CallerMark& mark) {
+void FlightRecorder::put_mark(Ticket ticket, const CallerMark& mark) {
   marked_ = true;
   marks_[ticket & mask_].label.store(mark.label, std::memory_order_release);
   marks_[ticket & mask_].tag.store(mark.tag, std::memory_order_release);
 }
 
-// Every word was written after the mark that says that the entry is being written: whoever has read a word of a later call reads
-// another mark at the end.
-bool Recorder::read(Ticket ticket, RecordedOperation& operation) const {
+// A writer changes the mark before it writes any other word. A reader that has read a word of a later call therefore reads a
+// different mark at the end.
+bool FlightRecorder::read(Ticket ticket, RecordedOperation& operation) const {
   const Entry& entry = entries_[ticket & mask_];
   const std::uint64_t before = entry.mark.load(std::memory_order_acquire);
   const std::uint64_t state = before & ((1U << kStateBits) - 1);
@@ -106,7 +91,7 @@ bool Recorder::read(Ticket ticket, RecordedOperation& operation) const {
   return true;
 }
 
-std::vector<RecordedOperation> Recorder::read() const {
+std::vector<RecordedOperation> FlightRecorder::read() const {
   std::vector<RecordedOperation> all;
   const Ticket last = recorded();
   const Ticket kept = std::min(last, capacity_);

@@ -11,17 +11,15 @@
 
 namespace seto {
 
-struct Call;
-
-// What the flight recorder keeps of a call. Counted ones are collectives; of the rest a call is one send, one receive, or several
-// that were issued together, or a receive from anybody.
+// The kind of a recorded call. A collective has an operation number; every other call is one send, one receive, several messages
+// that were issued together, or a receive from any rank.
 enum class RecordedKind : std::uint8_t { collective, send, receive, transfers, all_to_all_v, receive_any };
 enum class RecordedState : std::uint8_t { issued = 1, begun, ended, rejected, failed };
 std::string_view name_of(RecordedState state);
 
-// Packed, so that a shape that comes back is recorded by copying it.
+// The fields are packed, so that a repeated shape is recorded by copying this struct.
 struct RecordedCall {
-  std::uint64_t count = 0;  // of transfers: how many
+  std::uint64_t count = 0;  // for transfers: their number
   std::uint64_t size_and_algorithm = 0;
   std::uint64_t kinds_and_digest = 0;
   std::uint64_t root = 0;
@@ -33,15 +31,15 @@ struct RecordedCall {
     ReduceOp op = ReduceOp::sum;
     std::uint64_t count = 0;
     std::uint64_t bytes = 0;
-    Rank root = 0;           // of a send or receive: the peer
-    int algorithm = 0;       // id; 0: none was chosen
-    std::uint8_t codec = 0;  // that it travels in, as plans number it; 0: exactly
+    Rank root = 0;           // for a send or receive: the peer
+    int algorithm = 0;       // id; 0: no algorithm was chosen
+    std::uint8_t codec = 0;  // the codec's number in plans; 0: no codec
     std::uint32_t digest = 0;
   };
   static RecordedCall of(const Parts& parts);
 };
 
-// What a caller says of a call, for people. The label is not copied, and stays as long as the process.
+// The caller's own description of a call, for dumps. The label is not copied: it must live as long as the process.
 struct CallerMark {
   const char* label = nullptr;
   std::uint64_t tag = 0;
@@ -49,43 +47,43 @@ struct CallerMark {
   [[nodiscard]] bool empty() const { return label == nullptr && tag == 0; }
 };
 
-// What a call became when it was bound.
+// The result of binding a call.
 struct BoundAs {
   std::uint64_t bytes = 0;
   int algorithm = 0;
   std::uint8_t codec = 0;
   std::uint32_t digest = 0;
 };
-RecordedCall recorded(const Call& call, const BoundAs& bound);
 
-// One remembered call, as it was read.
+// A snapshot of one recorded call.
 struct RecordedOperation {
-  std::uint64_t sequence = 0;   // among the calls of this communicator, from 1
-  std::uint64_t operation = 0;  // 0: it has no number
+  std::uint64_t sequence = 0;   // position among the calls of this communicator, from 1
+  std::uint64_t operation = 0;  // 0: the call has no operation number
   RecordedCall::Parts call;
   CallerMark mark;
   RecordedState state = RecordedState::issued;
-  // Of ticks(). 0: not yet. What began or ended so soon that nobody read the clock for it has the time of the moment before.
+  // Times are ticks(); 0: not yet. If the clock was not read when the call began or ended, the time of the state before is used.
   std::uint64_t issued = 0;
   std::uint64_t begun = 0;
   std::uint64_t ended = 0;
 };
 
-// The last calls of one communicator: fixed size, no locks. Each call is written by one thread at a time: the caller, then
-// whoever drives it. Any thread reads; what is overwritten meanwhile is left out. A capacity of 0 records nothing.
-class Recorder final {
+// A ring of the last calls of one communicator: fixed size, no locks. One thread at a time writes a call: the caller, then the
+// thread that drives it. Any thread may read; a reader skips entries that are overwritten while it reads them. Capacity 0 records
+// nothing.
+class FlightRecorder final {
  public:
   using Ticket = std::uint64_t;  // 0: not recorded
 
-  Recorder() = default;
-  explicit Recorder(std::uint64_t capacity);
-  Recorder& operator=(Recorder&& other) noexcept;
+  FlightRecorder() = default;
+  explicit FlightRecorder(std::uint64_t capacity);
+  FlightRecorder& operator=(FlightRecorder&& other) noexcept;
 
   Ticket issue(const RecordedCall& call, std::uint64_t operation, const CallerMark& mark) {
     if (entries_ == nullptr) return 0;
     const Ticket ticket = last_.load(std::memory_order_relaxed) + 1;
     Entry& entry = entries_[ticket & mask_];
-    // In this order: a reader that has seen a new word sees that the old call is gone.
+    // The order matters: a reader that has seen a new word also sees that the mark has changed.
     entry.mark.store(ticket << kStateBits, std::memory_order_relaxed);
     entry.operation_and_root.store(operation << kRootBits | call.root, std::memory_order_release);
     entry.count.store(call.count, std::memory_order_release);
@@ -99,22 +97,22 @@ class Recorder final {
     last_.store(ticket, std::memory_order_release);
     return ticket;
   }
-  // Ticks of 0: at once.
+  // Ticks of 0: the same time as the state before.
   void begin(Ticket ticket, std::uint64_t ticks) { change(ticket, RecordedState::begun, &Entry::begun, ticks); }
   void end(Ticket ticket, RecordedState how, std::uint64_t ticks) { change(ticket, how, &Entry::ended, ticks); }
 
   [[nodiscard]] std::uint64_t capacity() const { return capacity_; }
   [[nodiscard]] std::uint64_t recorded() const { return last_.load(std::memory_order_acquire); }
-  // Oldest first.
+  // Oldest call first.
   [[nodiscard]] std::vector<RecordedOperation> read() const;
 
  private:
   static constexpr int kStateBits = 3;
   static constexpr int kRootBits = 16;
 
-  // A cache line.
+  // One cache line.
   struct alignas(64) Entry {
-    std::atomic<std::uint64_t> mark{0};  // ticket, state; a state of 0: being written
+    std::atomic<std::uint64_t> mark{0};  // ticket and state; state 0: the entry is being written
     std::atomic<std::uint64_t> operation_and_root{0};
     std::atomic<std::uint64_t> count{0};
     std::atomic<std::uint64_t> size_and_algorithm{0};
@@ -131,7 +129,7 @@ class Recorder final {
 
   void put_mark(Ticket ticket, const CallerMark& mark);
 
-  // Where more calls are under way than are kept, the older ones have lost their place.
+  // If more calls are under way than the ring holds, the oldest ones have been overwritten and are left alone.
   void change(Ticket ticket, RecordedState state, std::atomic<std::uint64_t> Entry::*when, std::uint64_t ticks) {
     if (ticket == 0) return;
     Entry& entry = entries_[ticket & mask_];
@@ -142,8 +140,8 @@ class Recorder final {
   [[nodiscard]] bool read(Ticket ticket, RecordedOperation& operation) const;
 
   std::unique_ptr<Entry[]> entries_;
-  std::unique_ptr<Mark[]> marks_;  // like the entries, which have no room
-  bool marked_ = false;            // one was given: until then nobody touches them
+  std::unique_ptr<Mark[]> marks_;  // parallel to entries_, whose cache line is full
+  bool marked_ = false;            // true once a call had a mark; before that marks_ is never touched
   std::uint64_t capacity_ = 0;
   std::uint64_t mask_ = 0;
   std::atomic<Ticket> last_{0};

@@ -1,10 +1,9 @@
-#include "src/core/seeing.h"
+#include "src/core/record/observability.h"
 
 #include <ctime>
+#include <utility>
 
 #include "src/base/fork.h"
-#include "src/core/communicator/communicator.h"
-#include "src/core/dump/dump_writer.h"
 
 namespace seto {
 
@@ -14,28 +13,24 @@ std::uint64_t wall_us() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000U + static_cast<std::uint64_t>(now.tv_nsec) / 1000U;
 }
 
-Status Seeing::prepare(const Config& config) {
-  if (config.dump_signal == 0) return {};
-  return DumpService::of_process().listen_to(static_cast<int>(config.dump_signal));
-}
-
-void Seeing::start(const Communicator& communicator) {
-  recorder_ = Recorder(communicator.config().recorder);
-  if (communicator.config().dump_file.empty() && communicator.config().dump_signal == 0) return;
-  DumpService::of_process().add(communicator);
+void Observability::start(const Communicator& communicator, const Config& config, DumpRequests* dumps) {
+  recorder_ = FlightRecorder(config.recorder);
+  dumps_after_failure_ = !config.dump_file.empty();
+  if (dumps == nullptr || (config.dump_file.empty() && config.dump_signal == 0)) return;
+  dumps->add(communicator);
   communicator_ = &communicator;
+  dumps_ = dumps;
 }
 
-void Seeing::stop() {
-  if (communicator_ == nullptr || process_was_forked()) return;
-  DumpService::of_process().remove(*communicator_);
-  communicator_ = nullptr;
+void Observability::stop() {
+  if (dumps_ == nullptr || process_was_forked()) return;
+  std::exchange(dumps_, nullptr)->remove(*communicator_);
 }
 
-void Seeing::failed() {
+void Observability::failed() {
   failed_at_us_.store(wall_us(), std::memory_order_release);
-  if (communicator_ == nullptr || process_was_forked() || communicator_->config().dump_file.empty()) return;
-  DumpService::of_process().request(*communicator_);
+  if (dumps_ == nullptr || process_was_forked() || !dumps_after_failure_) return;
+  dumps_->request(*communicator_);
 }
 
 }  // namespace seto

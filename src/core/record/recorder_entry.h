@@ -3,38 +3,38 @@
 #include <utility>
 
 #include "src/base/status.h"
-#include "src/core/seeing.h"
+#include "src/core/record/observability.h"
 
 namespace seto {
 
-// A task's entry in the flight recorder. A read of the time stamp costs as much as the rest of the entry, so only the issue has
-// one of its own in any case: what begins and ends without anybody having waited for long has no other.
-class TaskRecord final {
+// A task's entry in the flight recorder. Reading the time stamp costs as much as the rest of the entry, so only the issue always
+// has its own time; a call that begins and ends without a wait takes no other.
+class RecorderEntry final {
  public:
-  void issue(Seeing& seeing, const RecordedCall& call, std::uint64_t operation, const CallerMark& mark) {
-    seeing_ = &seeing;
-    ticket_ = seeing.recorder().issue(call, operation, mark);
+  void issue(Observability& observability, const RecordedCall& call, std::uint64_t operation, const CallerMark& mark) {
+    observability_ = &observability;
+    ticket_ = observability.recorder().issue(call, operation, mark);
   }
-  // `later`: some time after the issue.
-  void begin(bool later) { seeing_->recorder().begin(ticket_, later ? ticks() : 0); }
-  // In the words of the task, before its buffers go.
-  [[nodiscard]] bool wanted(bool ending) const { return ticket_ != 0 && (ending || seeing_->waits().wanted(answered_)); }
-  void tell(WaitOfCall wait) {
-    answered_ = seeing_->waits().question();
+  // `later`: time has passed since the issue, so the clock is read.
+  void begin(bool later) { observability_->recorder().begin(ticket_, later ? ticks() : 0); }
+  // True if the task has to report what it waits for: on request, or when it ends (before its buffers are released).
+  [[nodiscard]] bool wanted(bool ending) const { return ticket_ != 0 && (ending || observability_->waits().wanted(answered_)); }
+  void tell(WaitReport wait) {
+    answered_ = observability_->waits().question();
     told_ = true;
-    seeing_->waits().tell(ticket_, answered_, std::move(wait));
+    observability_->waits().tell(ticket_, answered_, std::move(wait));
   }
-  // `failed`: with the communicator.
+  // `failed`: the communicator failed with this call.
   void end(const Status& status, bool failed, bool later) {
     const RecordedState how = status.ok() ? RecordedState::ended : failed ? RecordedState::failed : RecordedState::rejected;
-    seeing_->recorder().end(ticket_, how, later ? ticks() : 0);
-    if (told_ && how != RecordedState::failed) seeing_->waits().forget(ticket_);
+    observability_->recorder().end(ticket_, how, later ? ticks() : 0);
+    if (told_ && how != RecordedState::failed) observability_->waits().forget(ticket_);
   }
 
  private:
-  Seeing* seeing_ = nullptr;
-  Recorder::Ticket ticket_ = 0;
-  Waits::Question answered_ = 0;
+  Observability* observability_ = nullptr;
+  FlightRecorder::Ticket ticket_ = 0;
+  WaitReports::Question answered_ = 0;
   bool told_ = false;
 };
 

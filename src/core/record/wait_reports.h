@@ -13,49 +13,50 @@
 
 namespace seto {
 
-// What a call under way waits for, in words of a user.
-struct WaitOfCall {
-  Rank peer = -1;    // -1: for none
+// Describes for users what a call under way waits for.
+struct WaitReport {
+  Rank peer = -1;    // -1: the call waits for no peer
   std::string text;  // "waits for slice 3 of 4 from rank 2"
-  std::string step;  // "step 14 of 30"; empty: it waits at none
+  std::string step;  // "step 14 of 30"; empty: the call waits at no step
 
   [[nodiscard]] std::string with_step() const { return step.empty() ? text : text + " (" + step + ")"; }
 };
 
-// Only who drives a call can say what it waits for, and saying it costs as much as a small call: so it is asked for. Tasks see
-// the question when they look around, and answer once. Any thread.
-class Waits final {
+// Only the thread that drives a call knows what the call waits for, and a report costs as much as a small call. So reports are
+// made on request: a task sees the request when it inspects its state, and answers once. Any thread.
+class WaitReports final {
  public:
-  // The question as a task has answered it last; 0: never.
+  // Number of a request; 0: the task has never answered.
   using Question = std::uint32_t;
 
   [[nodiscard]] bool wanted(Question answered) const { return asked_.load(std::memory_order_relaxed) != answered; }
   [[nodiscard]] Question question() const { return asked_.load(std::memory_order_relaxed); }
-  void tell(Recorder::Ticket ticket, Question question, WaitOfCall wait);
-  // It waits no more. A call that failed is not forgotten: what it waited for is asked afterwards.
-  void forget(Recorder::Ticket ticket);
+  void tell(FlightRecorder::Ticket ticket, Question question, WaitReport wait);
+  // The call no longer waits. The report of a failed call is kept, because dumps are taken afterwards.
+  void forget(FlightRecorder::Ticket ticket);
 
   Question ask() { return asked_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  // Until all of them have answered that question or a later one, at most so long. A rank that computes answers nothing.
-  void await(const std::vector<Recorder::Ticket>& tickets, Question question, int milliseconds);
-  // The last answer of a call; false: it has not said anything.
-  [[nodiscard]] bool find(Recorder::Ticket ticket, WaitOfCall& wait) const;
+  // Waits until all these calls have answered that question or a later one, at most `milliseconds`. A rank that computes does not
+  // answer.
+  void await(const std::vector<FlightRecorder::Ticket>& tickets, Question question, int milliseconds);
+  // The last report of a call; false: there is none.
+  [[nodiscard]] bool find(FlightRecorder::Ticket ticket, WaitReport& wait) const;
 
  private:
-  // Of calls that failed, or that are more than anybody asks at once.
+  // Limits the reports kept: those of failed calls, or more calls than a dump asks about.
   static constexpr std::size_t kMostAnswers = 64;
 
   struct Answer {
     Question question = 0;
-    WaitOfCall wait;
+    WaitReport wait;
   };
 
-  void make_room_beside(Recorder::Ticket ticket);  // locked
+  void evict_for(FlightRecorder::Ticket ticket);  // locked
 
   std::atomic<Question> asked_{0};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<Recorder::Ticket, Answer> answers_;
+  std::map<FlightRecorder::Ticket, Answer> answers_;
 };
 
 }  // namespace seto

@@ -1,6 +1,6 @@
 #pragma once
 
-// As much of an MPI as seto/mpi.h uses. What it answers is what the test of this thread has written down.
+// The part of MPI that seto/mpi.h uses. It returns the answers that the test of this thread has set.
 
 #include <cstring>
 
@@ -18,7 +18,7 @@ struct StubMpi {
   int rank = 0;
   int size = 1;
   int broadcast_returns = MPI_SUCCESS;
-  const void* broadcast_brings = nullptr;  // as large as the call wants it; null: what was there stays
+  const void* broadcast_brings = nullptr;  // of the size that the call expects; null: the buffer does not change
 };
 inline thread_local StubMpi stub_mpi;
 

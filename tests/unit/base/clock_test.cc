@@ -30,7 +30,7 @@ TEST(Ticks, RateIsMeasuredOnce) {
 }
 
 TEST(Ticks, AgreeWithTheClock) {
-  // A thread may lose its core between two reads, never gain time: one good round of many is enough.
+  // A thread may lose its core between two reads, but it can never gain time: one good round of many is enough.
   constexpr std::uint64_t kSpanNs = 2'000'000;
   constexpr double kTolerance = 0.01;
   double best = std::numeric_limits<double>::max();

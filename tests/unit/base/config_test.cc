@@ -52,8 +52,8 @@ TEST(Config, RowsAreNamedOnceAndExplained) {
   EXPECT_EQ(names.size(), kConfigFieldCount);
 }
 
-TEST(Config, FieldOfEachRowIsTheOneOfItsName) {
-  // The table and the enumeration are joined by order alone: each row must change its own member.
+TEST(Config, EachRowSetsTheFieldOfItsName) {
+  // Only their order connects the table and the enumeration, so each row must change its own member.
   Config config = load({"SETO_SPIN=17", "SETO_RECORDER=18", "SETO_SLOT_DEPTH=19", "SETO_SITE_ID=kyoto"}).value();
   EXPECT_EQ(config.spin, 17U);
   EXPECT_EQ(config.recorder, 18U);
@@ -95,13 +95,13 @@ TEST(Config, EmptyValueMeansUnset) {
   EXPECT_EQ(config.value().origin(ConfigField::log), Origin::default_value);
 }
 
-TEST(Config, AutomaticIsATextOnlyWhereItIsTheDefault) {
+TEST(Config, AutoIsAValueOnlyWhereItIsTheDefault) {
   EXPECT_EQ(load({"SETO_SPIN=auto"}).value().spin, kAutomatic);
   EXPECT_EQ(load({"SETO_SLICE_BYTES=auto"}).value().slice_bytes, kAutomatic);
   EXPECT_EQ(rejection("SETO_RECORDER=auto"), "SETO_RECORDER=auto is not allowed: give a number from 0 to 1048576");
 }
 
-TEST(Config, RejectionNamesVariableValueAndWhatIsAllowed) {
+TEST(Config, RejectionNamesVariableValueAndAllowedValues) {
   EXPECT_EQ(rejection("SETO_LOG=loud"), "SETO_LOG=loud is not allowed: give one of error, warn, info, debug");
   EXPECT_EQ(rejection("SETO_SLOT_DEPTH=0"), "SETO_SLOT_DEPTH=0 is not allowed: give a number from 1 to 64 or auto");
   EXPECT_EQ(rejection("SETO_SLOT_DEPTH=65"), "SETO_SLOT_DEPTH=65 is not allowed: give a number from 1 to 64 or auto");
@@ -119,7 +119,7 @@ TEST(Config, LimitsAreInclusive) {
             "SETO_SLICE_BYTES=67108865 is not allowed: give a size from 1K to 64M or auto");
 }
 
-TEST(Config, LongTextIsRefusedAndShownShort) {
+TEST(Config, LongTextIsRejectedAndShortenedInTheError) {
   const std::string variable = "SETO_HOST_ID=" + std::string(1000, 'h');
   const std::string text = rejection(variable.c_str());
   EXPECT_LT(text.size(), 200U);
@@ -134,7 +134,7 @@ TEST(Config, ASecretIsNeverShown) {
   EXPECT_EQ(rejection(variable.c_str()), "SETO_SECRET=(not shown) is not allowed: give a text of at most 255 bytes");
 }
 
-// The token in an id is what makes a process a member of the job.
+// The token in an id proves membership of the job, so it must not be printed.
 TEST(Config, AnIdIsNeverShown) {
   const Config config = load({"SETO_ROOT=id:0123abcd"}).value();
   EXPECT_EQ(config.root, "id:0123abcd");
@@ -154,19 +154,19 @@ TEST(Config, BooleansHaveTheUsualTexts) {
 }
 
 TEST(Config, UnknownNameSuggestsTheNearest) {
-  EXPECT_EQ(rejection("SETO_LOG_FIEL=x"), "SETO_LOG_FIEL is no variable of Seto; did you mean SETO_LOG_FILE?");
-  EXPECT_EQ(rejection("SETO_SLOTDEPTH=4"), "SETO_SLOTDEPTH is no variable of Seto; did you mean SETO_SLOT_DEPTH?");
-  EXPECT_EQ(rejection("SETO_LOGG="), "SETO_LOGG is no variable of Seto; did you mean SETO_LOG?");
+  EXPECT_EQ(rejection("SETO_LOG_FIEL=x"), "SETO_LOG_FIEL is not a variable of Seto; did you mean SETO_LOG_FILE?");
+  EXPECT_EQ(rejection("SETO_SLOTDEPTH=4"), "SETO_SLOTDEPTH is not a variable of Seto; did you mean SETO_SLOT_DEPTH?");
+  EXPECT_EQ(rejection("SETO_LOGG="), "SETO_LOGG is not a variable of Seto; did you mean SETO_LOG?");
 }
 
-TEST(Config, ABeginningAndTheNamesOfOthersAreUnderstood) {
-  EXPECT_EQ(rejection("SETO_ALGO=ring"), "SETO_ALGO is no variable of Seto; did you mean SETO_ALGORITHM?");
-  EXPECT_EQ(rejection("SETO_LOG_LEVEL=info"), "SETO_LOG_LEVEL is no variable of Seto; did you mean SETO_LOG?");
-  EXPECT_EQ(rejection("SETO_DEBUG=INFO"), "SETO_DEBUG is no variable of Seto; did you mean SETO_LOG?");
-  EXPECT_EQ(rejection("SETO_DEBUG_FILE=x"), "SETO_DEBUG_FILE is no variable of Seto; did you mean SETO_LOG_FILE?");
+TEST(Config, PrefixesAndNamesOfOtherLibrariesAreSuggested) {
+  EXPECT_EQ(rejection("SETO_ALGO=ring"), "SETO_ALGO is not a variable of Seto; did you mean SETO_ALGORITHM?");
+  EXPECT_EQ(rejection("SETO_LOG_LEVEL=info"), "SETO_LOG_LEVEL is not a variable of Seto; did you mean SETO_LOG?");
+  EXPECT_EQ(rejection("SETO_DEBUG=INFO"), "SETO_DEBUG is not a variable of Seto; did you mean SETO_LOG?");
+  EXPECT_EQ(rejection("SETO_DEBUG_FILE=x"), "SETO_DEBUG_FILE is not a variable of Seto; did you mean SETO_LOG_FILE?");
 }
 
-TEST(Config, WordsAreTakenInAnyCase) {
+TEST(Config, WordsAreAcceptedInAnyCase) {
   const auto config =
       load({"SETO_LOG=INFO", "SETO_MEMORY=Host", "SETO_DETERMINISTIC=ON", "SETO_SPIN=AUTO", "SETO_ALGORITHM=Two_Shot"});
   ASSERT_TRUE(config.ok()) << config.status().text();
@@ -175,16 +175,16 @@ TEST(Config, WordsAreTakenInAnyCase) {
   EXPECT_TRUE(config.value().deterministic);
   EXPECT_EQ(config.value().spin, kAutomatic);
   EXPECT_EQ(config.value().algorithm, "two_shot");
-  EXPECT_EQ(load({"SETO_HOST_ID=Kyoto"}).value().host_id, "Kyoto") << "a text is the user's own";
+  EXPECT_EQ(load({"SETO_HOST_ID=Kyoto"}).value().host_id, "Kyoto") << "the case of a text is kept";
 }
 
-TEST(Config, UnknownNameFarFromAllIsToldWhereToLook) {
-  EXPECT_EQ(rejection("SETO_TYPO=1"), "SETO_TYPO is no variable of Seto: unset it (seto info --config lists them all)");
+TEST(Config, UnknownNameWithoutASimilarOneNamesTheList) {
+  EXPECT_EQ(rejection("SETO_TYPO=1"), "SETO_TYPO is not a variable of Seto: unset it (seto info --config lists them all)");
   EXPECT_EQ(rejection("SETO_CHRYSANTHEMUM_GARDEN=1"),
-            "SETO_CHRYSANTHEMUM_GARDEN is no variable of Seto: unset it (seto info --config lists them all)");
+            "SETO_CHRYSANTHEMUM_GARDEN is not a variable of Seto: unset it (seto info --config lists them all)");
 }
 
-TEST(Config, NamesOfOthersAreNotLookedAt) {
+TEST(Config, OtherVariablesAreIgnored) {
   EXPECT_TRUE(load({"SETOLOG=x", "seto_log=x", "NCCL_DEBUG=INFO", "SETO_WITHOUT_EQUALS"}).ok());
 }
 

@@ -57,7 +57,7 @@ TEST(Fd, AssignmentToItselfKeepsIt) {
   EXPECT_TRUE(is_open(fd.get()));
 }
 
-TEST(Fd, ReleaseHandsItOver) {
+TEST(Fd, ReleaseReturnsTheDescriptor) {
   int number = -1;
   {
     Fd fd = open_one();

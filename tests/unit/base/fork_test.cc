@@ -24,7 +24,7 @@ TEST(Fork, ChildLosesPrivateDescriptorsOnly) {
   EXPECT_TRUE(is_open(secret.get()));
 }
 
-TEST(Fork, ChildLeavesReusedNumberAlone) {
+TEST(Fork, ChildKeepsAReusedNumber) {
   PrivateFd secret(some_fd());
   ChildProcess child([&] {
     const int number = secret.get();
@@ -47,7 +47,7 @@ TEST(Fork, ClosedDescriptorIsForgotten) {
   EXPECT_TRUE(child.wait());
 }
 
-TEST(Fork, MoveHandsOver) {
+TEST(Fork, MoveTransfersOwnership) {
   PrivateFd first(some_fd());
   const int number = first.get();
   PrivateFd second(std::move(first));
@@ -60,7 +60,7 @@ TEST(Fork, MoveHandsOver) {
   EXPECT_FALSE(is_open(other));
 }
 
-TEST(Fork, GenerationGrowsAndRefusalReachesGrandchildren) {
+TEST(Fork, GenerationGrowsAndGrandchildrenAreRejected) {
   const std::uint32_t generation = fork_generation();
   ChildProcess child([&] {
     if (fork_generation() != generation + 1 || process_was_forked()) return false;

@@ -14,7 +14,7 @@
 namespace seto {
 namespace {
 
-// The level belongs to the process: each test leaves it as a fresh process has it.
+// The level belongs to the process, so each test restores the level of a fresh process.
 class Log : public testing::Test {
  protected:
   void TearDown() override { set_log_level(LogLevel::warn); }
@@ -45,7 +45,7 @@ TEST_F(Log, LineNamesRankAndEpochWhereKnown) {
   EXPECT_EQ(capture.lines(), std::vector<std::string>{"seto error: [rank 3 epoch 2] lost rank 5"});
 }
 
-TEST_F(Log, OnlyTheLevelAndGraverOnesAreWritten) {
+TEST_F(Log, OnlyTheLevelAndMoreSevereOnesAreWritten) {
   const LogCapture capture;
   set_log_level(LogLevel::info);
   SETO_LOG(error, "one");
@@ -56,7 +56,7 @@ TEST_F(Log, OnlyTheLevelAndGraverOnesAreWritten) {
   EXPECT_FALSE(capture.contains("four"));
 }
 
-TEST_F(Log, ArgumentsOfAnUnwantedLineAreNotEvaluated) {
+TEST_F(Log, ArgumentsOfASuppressedLineAreNotEvaluated) {
   int evaluations = 0;
   SETO_LOG(debug, "%d", ++evaluations);
   EXPECT_EQ(evaluations, 0);
@@ -125,7 +125,7 @@ TEST_F(Log, LinesOfSeveralThreadsDoNotMix) {
   std::filesystem::remove(path);
 }
 
-TEST_F(Log, LevelsHaveTheNamesThatTheirVariableTakes) {
+TEST_F(Log, LevelsHaveTheNamesThatTheVariableAccepts) {
   EXPECT_EQ(name_of(LogLevel::error), "error");
   EXPECT_EQ(name_of(LogLevel::warn), "warn");
   EXPECT_EQ(name_of(LogLevel::info), "info");

@@ -74,7 +74,7 @@ TEST(Result, HoldsAValueOrTheReason) {
   EXPECT_EQ(half(7).status().text(), "7 is odd");
 }
 
-TEST(Result, AssignAndTryLeaveWithTheFirstFailure) {
+TEST(Result, AssignAndTryReturnTheFirstFailure) {
   EXPECT_EQ(quarter(8).value(), 2);
   EXPECT_EQ(quarter(6).status().text(), "3 is odd");
   EXPECT_EQ(quarter(5).status().text(), "5 is odd");
@@ -82,7 +82,7 @@ TEST(Result, AssignAndTryLeaveWithTheFirstFailure) {
   EXPECT_EQ(check_even(3).code(), Code::invalid_argument);
 }
 
-TEST(Result, MovesWhatCannotBeCopied) {
+TEST(Result, MovesValuesThatCannotBeCopied) {
   Result<std::unique_ptr<int>> result(std::make_unique<int>(5));
   const std::unique_ptr<int> value = std::move(result).value();
   EXPECT_EQ(*value, 5);
@@ -90,7 +90,7 @@ TEST(Result, MovesWhatCannotBeCopied) {
 
 TEST(ResultDeathTest, ValueOfAFailureIsAProgrammingError) { EXPECT_DEATH((void)half(7).value(), "ok\\(\\) does not hold"); }
 
-TEST(ResultDeathTest, SuccessIsNoReason) { EXPECT_DEATH((void)Result<int>(Status()), "does not hold"); }
+TEST(ResultDeathTest, SuccessIsNotAFailure) { EXPECT_DEATH((void)Result<int>(Status()), "does not hold"); }
 
 TEST(CheckDeathTest, PrintsConditionAndPlace) {
   EXPECT_DEATH(SETO_CHECK(1 + 1 == 3), "1 \\+ 1 == 3 does not hold \\(.*status_test.cc:[0-9]+\\)");

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 
-TEST(ParseUint, TakesDigitsAndNothingElse) {
+TEST(ParseUint, AcceptsOnlyDigits) {
   EXPECT_EQ(parse_uint("0"), 0U);
   EXPECT_EQ(parse_uint("007"), 7U);
   EXPECT_EQ(parse_uint("18446744073709551615"), kMost);
@@ -34,13 +34,13 @@ TEST(ParseSize, KnowsItsUnits) {
   EXPECT_EQ(parse_size("1T"), std::uint64_t{1} << 40);
 }
 
-TEST(ParseSize, RefusesWhatIsNoSize) {
+TEST(ParseSize, RejectsInvalidSizes) {
   for (const char* wrong : {"", "M", "64X", "64MM", "64Mb", "6.4M", "-1", "64 M", "1E", "KiB", "iB"}) {
     EXPECT_EQ(parse_size(wrong), std::nullopt) << wrong;
   }
 }
 
-TEST(ParseSize, RefusesOverflowOfTheUnit) {
+TEST(ParseSize, RejectsOverflow) {
   EXPECT_EQ(parse_size("16777215T"), std::uint64_t{16777215} << 40);
   EXPECT_EQ(parse_size("16777216T"), std::nullopt);
   EXPECT_EQ(parse_size("18446744073709551615K"), std::nullopt);
@@ -87,18 +87,18 @@ TEST(Nearest, FindsTheTypo) {
   EXPECT_EQ(nearest("driect", kNames), "direct");
 }
 
-TEST(Nearest, PrefersWhatTheTextBegins) {
+TEST(Nearest, PrefersNamesThatBeginWithTheText) {
   constexpr std::array<std::string_view, 4> kNames = {"LOG", "LOG_FILE", "ALGORITHM", "SPIN"};
   EXPECT_EQ(nearest("ALGO", kNames), "ALGORITHM") << "two edits from LOG";
-  EXPECT_EQ(nearest("LOG_FIEL", kNames), "LOG_FILE") << "a typo counts more than a beginning";
+  EXPECT_EQ(nearest("LOG_FIEL", kNames), "LOG_FILE") << "a typo counts more than a common beginning";
   EXPECT_EQ(nearest("LOG_LEVEL", kNames), "LOG");
   EXPECT_EQ(nearest("LOG_", kNames), "LOG_FILE");
-  EXPECT_EQ(nearest("AL", kNames), "") << "too short to mean anything";
+  EXPECT_EQ(nearest("AL", kNames), "") << "too short for a suggestion";
 }
 
 TEST(LowerCase, ChangesLettersOnly) { EXPECT_EQ(lower_case("One_SHOT-4[Z"), "one_shot-4[z"); }
 
-TEST(Nearest, SaysNothingWhenNothingIsNear) {
+TEST(Nearest, IsEmptyWithoutASimilarName) {
   constexpr std::array<std::string_view, 2> kNames = {"ring", "tree"};
   EXPECT_EQ(nearest("hierarchical", kNames), "");
   EXPECT_EQ(nearest("ring", {}), "");

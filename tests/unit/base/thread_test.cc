@@ -14,7 +14,7 @@
 namespace seto {
 namespace {
 
-TEST(Thread, IsDeafToSignalsAndItsMakerIsNot) {
+TEST(Thread, BlocksSignalsAndItsMakerDoesNot) {
   int blocked = 0;
   auto thread = start_thread("seto-test", [&] {
     sigset_t set;
@@ -33,7 +33,7 @@ TEST(SideBySide, EachNumberIsDoneOnceAndTogether) {
   std::latch all_under_way(4);
   std::vector<std::atomic<int>> done(4);
   const Status outcome = side_by_side(done.size(), 4, [&](std::size_t number, const std::atomic<bool>&) {
-    all_under_way.arrive_and_wait();  // hangs unless all four are under way at once
+    all_under_way.arrive_and_wait();  // hangs unless all four run at the same time
     ++done[number];
     return Status();
   });
@@ -50,7 +50,7 @@ TEST(SideBySide, OneAtATimeKeepsTheOrder) {
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
 }
 
-TEST(SideBySide, NothingIsBegunAfterAFailure) {
+TEST(SideBySide, NoCallBeginsAfterAFailure) {
   std::atomic<int> begun = 0;
   const Status outcome = side_by_side(100, 1, [&](std::size_t number, const std::atomic<bool>&) {
     ++begun;
@@ -60,20 +60,20 @@ TEST(SideBySide, NothingIsBegunAfterAFailure) {
   EXPECT_EQ(begun, 4);
 }
 
-// The one that waits ends because the other has failed, and what it says of that is not what is told.
-TEST(SideBySide, TheFirstFailureEndsTheOthersAndIsTold) {
+// The waiting call ends because the other has failed, and its own failure is not the reported one.
+TEST(SideBySide, TheFirstFailureEndsTheOthersAndIsReported) {
   std::latch both(2);
   const Status outcome = side_by_side(2, 2, [&](std::size_t number, const std::atomic<bool>& hopeless) {
     both.arrive_and_wait();
     if (number == 1) return failure(Code::remote_error, "the cause");
     const Deadline until = Deadline::after_ms(20'000).unless(&hopeless);
     while (!until.passed()) std::this_thread::yield();
-    return failure(Code::timeout, "%s", until.stopped() ? "what follows" : "nobody said anything");
+    return failure(Code::timeout, "%s", until.stopped() ? "what follows" : "it was not stopped");
   });
   EXPECT_EQ(outcome.text(), "the cause");
 }
 
-TEST(SideBySide, NothingToDoIsDone) {
+TEST(SideBySide, NoCallsAreSuccess) {
   EXPECT_TRUE(side_by_side(0, 8, [](std::size_t, const std::atomic<bool>&) { return failure(Code::internal, "called"); }).ok());
 }
 

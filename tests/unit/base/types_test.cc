@@ -37,7 +37,7 @@ TEST(Names, AreDistinctAndNotEmpty) {
   EXPECT_FALSE(names.contains(""));
 }
 
-TEST(Names, LastOfEachTableIsInItsPlace) {
+TEST(Names, LastNameOfEachTableIsRight) {
   EXPECT_EQ(name_of(DataType::float8e5m2), "fp8_e5m2");
   EXPECT_EQ(name_of(ReduceOp::premul_sum), "premulsum");
   EXPECT_EQ(name_of(ReduceOp::max), "max");

@@ -34,7 +34,7 @@ TEST(Formats, KnownValues) {
 }
 
 TEST(Formats, RoundsToNearestEven) {
-  // Between two neighbours: down to even, up to even, and off the middle.
+  // A value between two representable ones: down to even, up to even, and not in the middle.
   EXPECT_EQ(encode_float(setoFloat16, 2049.0), encode_float(setoFloat16, 2048.0));
   EXPECT_EQ(encode_float(setoFloat16, 2051.0), encode_float(setoFloat16, 2052.0));
   EXPECT_EQ(encode_float(setoFloat8e4m3, 17.1), encode_float(setoFloat8e4m3, 18.0));
@@ -42,7 +42,7 @@ TEST(Formats, RoundsToNearestEven) {
   EXPECT_EQ(decode_float(setoFloat8e5m2, encode_float(setoFloat8e5m2, 1.99)), 2.0);
 }
 
-TEST(Formats, OverflowGivesWhatTheFormatHas) {
+TEST(Formats, OverflowGivesInfinityOrNan) {
   EXPECT_TRUE(std::isinf(decode_float(setoFloat16, encode_float(setoFloat16, 1e6))));
   EXPECT_TRUE(std::isnan(decode_float(setoFloat8e4m3, encode_float(setoFloat8e4m3, 1e6))));
   EXPECT_TRUE(std::isnan(decode_float(setoFloat16, encode_float(setoFloat16, std::numeric_limits<double>::quiet_NaN()))));

@@ -7,7 +7,7 @@
 namespace seto::bench {
 namespace {
 
-TEST(Job, RanksOfThreadsAndProcessesMeet) {
+TEST(Job, RanksOfThreadsAndProcessesPassABarrier) {
   for (const JobShape& shape : {JobShape{1, 4, 2}, JobShape{3, 1, 2}, JobShape{2, 3, 2}}) {
     const auto job = Job::create(shape);
     ASSERT_NE(job, nullptr);

@@ -33,7 +33,9 @@ ResultRow row_of(std::uint64_t size, double bandwidth) {
                       .bus_bandwidth = bandwidth,
                       .wrong = 0,
                       .iterations = {},
-                      .travelled_in = {}};
+                      .travelled_in = {},
+                      .tolerance = 0,
+                      .largest = 0};
   row.in_place = row.out_of_place;
   return row;
 }
@@ -56,7 +58,7 @@ TEST(Options, NcclTestsFlags) {
   EXPECT_TRUE(parse({"--minbytes=1K", "--json", "x"}).run);
 }
 
-TEST(Options, RefusalsNameWhatIsWrong) {
+TEST(Options, ErrorsNameOptionAndValue) {
   const auto expect = [](std::vector<std::string> arguments, const std::string& word) {
     const Parsed parsed = parse(std::move(arguments));
     EXPECT_FALSE(parsed.run);
@@ -93,14 +95,14 @@ TEST(Table, RowsMatchWhatParsersOfNcclTestsExpect) {
   EXPECT_TRUE(std::regex_match(row_text(unchecked, {}), pattern)) << row_text(unchecked, {});
 }
 
-TEST(Table, OneRankIsSaidToSendNothing) {
+TEST(Table, OneRankSendsNothingAndTheHeadingSaysSo) {
   Options options;
-  EXPECT_NE(heading_text({}, options).find("# one rank: nothing is sent; try --ranks 2\n"), std::string::npos);
+  EXPECT_NE(heading_text({}, options).find("# one rank sends nothing; try --ranks 2\n"), std::string::npos);
   options.threads = 2;
   EXPECT_EQ(heading_text({}, options).find("one rank"), std::string::npos);
 }
 
-TEST(Algorithms, APinIsRefusedWhereTheCollectiveHasNoSuchOne) {
+TEST(Algorithms, APinIsRejectedIfTheCollectiveHasNoSuchAlgorithm) {
   const Program program = {
       .name = "all_reduce_perf", .collective = "all_reduce", .layout = whole_layout, .call = nullptr, .expected = nullptr};
   const std::string json = R"({"algorithms":{"all_reduce":{"value":"one_shot, ring, double_tree"},"reduce":{"value":"tree"}}})";
@@ -109,7 +111,25 @@ TEST(Algorithms, APinIsRefusedWhereTheCollectiveHasNoSuchOne) {
   EXPECT_EQ(check_algorithm(program, "tree", "what?"), "") << "then the library decides";
   Program without = program;
   without.collective = nullptr;
-  EXPECT_NE(check_algorithm(without, "ring", json).find("none to choose from"), std::string::npos);
+  EXPECT_NE(check_algorithm(without, "ring", json).find("no algorithms to choose from"), std::string::npos);
+}
+
+TEST(Table, StatesTheErrorThatItAccepts) {
+  ResultRow row = row_of(1 << 20, 3.25);
+  row.codec = "none";
+  EXPECT_EQ(tolerance_text(row), "") << "an exact sum is compared exactly";
+  row.travelled_in = "fp16";
+  row.in_place->tolerance = 2.5e10;
+  row.in_place->largest = 1e13;
+  EXPECT_DOUBLE_EQ(relative_tolerance(row), 0.0025);
+  EXPECT_EQ(tolerance_text(row),
+            "# 1048576 bytes travelled in fp16: an error of at most 0.25 % of the largest number of all inputs is accepted "
+            "(setoCodecErrorBound); the library chose the codec, SETO_CODEC=none forbids it\n");
+  row.codec = "fp16";
+  row.travelled_in = "";
+  EXPECT_EQ(tolerance_text(row),
+            "# 1048576 bytes travelled in an unknown codec: an error of at most 0.25 % of the largest number of all inputs is "
+            "accepted (setoCodecErrorBound)\n");
 }
 
 TEST(Table, ConclusionSaysOkOrFailed) {
@@ -139,7 +159,7 @@ TEST(Results, StatisticsOfIterations) {
   EXPECT_EQ(statistics.slowest_us, times);
 }
 
-TEST(Json, CarriesWhatNcclTestsReadersLookFor) {
+TEST(Json, HasTheFieldsThatReadersOfNcclTestsNeed) {
   Options options;
   Report report;
   report.heading = {"all_reduce_perf", 100, 100, "host", "cpu", {7, 8}, {"host", "host"}};
@@ -169,11 +189,11 @@ TEST(Plot, ReadsBackWhatJsonWrote) {
   EXPECT_FALSE(rows_from_json("[]", label));
 }
 
-TEST(Files, WhatCannotBeWrittenOrReadIsKnownBefore) {
+TEST(Files, UnusableFilesAreDetectedBeforeTheRun) {
   const std::string folder = testing::TempDir();
   const std::string path = folder + "seto_report_test_" + std::to_string(getpid());
   EXPECT_EQ(check_writable(path), "");
-  EXPECT_NE(access(path.c_str(), F_OK), 0) << "asking made a file";
+  EXPECT_NE(access(path.c_str(), F_OK), 0) << "the check made a file";
   EXPECT_NE(check_writable(folder).find("directory"), std::string::npos);
   EXPECT_EQ(check_writable("/nowhere/x.json"), "cannot write /nowhere/x.json: No such file or directory");
 
@@ -195,8 +215,8 @@ TEST(Plot, DrawsPositivePointsAndEscapesLabels) {
   const std::string svg = plot_svg("a & b", {{"one <1>", {{8, 0}, {1024, 1.5}, {2048, 2}}}});
   EXPECT_NE(svg.find("a &amp; b"), std::string::npos);
   EXPECT_NE(svg.find("one &lt;1&gt;"), std::string::npos);
-  const std::regex circle("<circle");
-  EXPECT_EQ(std::distance(std::sregex_iterator(svg.begin(), svg.end(), circle), std::sregex_iterator()), 2);
+  const std::regex peer_group("<circle");
+  EXPECT_EQ(std::distance(std::sregex_iterator(svg.begin(), svg.end(), peer_group), std::sregex_iterator()), 2);
   EXPECT_NE(plot_svg("empty", {}).find("</svg>"), std::string::npos);
 }
 

@@ -16,7 +16,7 @@ TEST(Sizes, ParsesBinaryUnits) {
   EXPECT_EQ(parse_size("0"), 0U);
 }
 
-TEST(Sizes, RefusesWhatIsNoSize) {
+TEST(Sizes, RejectsInvalidSizes) {
   for (const char* text : {"", "K", "-8", "8Q", "1e3", "0.3", "1.2.3", "8 K", "0x10", "9999999999G"}) {
     EXPECT_FALSE(parse_size(text)) << text;
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pure parts of the host bench: states, sizes, ratios, verdicts, what is read from the contenders."""
+"""The pure parts of the host benchmark: states, sizes, ratios, verdicts, parsing of the contenders' output."""
 
 import contextlib
 import io
@@ -9,6 +9,7 @@ import tempfile
 import types
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench" / "host"))
 
@@ -32,20 +33,6 @@ def speed_row(**changes):
 
 def all_peers(time, state=rows.NEAR):
     return [sample(peer, dict.fromkeys(GROUP.sizes, time), state) for peer in rows.PEERS]
-
-
-class States(unittest.TestCase):
-    def test_bounds_are_exclusive(self):
-        self.assertEqual(rows.state_of(119.9), rows.NEAR)
-        self.assertIsNone(rows.state_of(120))
-        self.assertIsNone(rows.state_of(200))
-        self.assertEqual(rows.state_of(200.1), rows.FAR)
-
-    def test_a_bracket_needs_two_equal_states(self):
-        self.assertEqual(rows.state_of_bracket(60, 100), rows.NEAR)
-        self.assertEqual(rows.state_of_bracket(250, 370), rows.FAR)
-        self.assertIsNone(rows.state_of_bracket(60, 250))
-        self.assertIsNone(rows.state_of_bracket(150, 150))
 
 
 class Sizes(unittest.TestCase):
@@ -120,10 +107,24 @@ class Verdicts(unittest.TestCase):
         both = near + self.ours(2.0, rows.FAR) + all_peers(2.0, rows.FAR)
         self.assertEqual(rows.verdict(rows.judge(both, speed_row())), "missed")
 
-    def test_missed_if_nothing_was_seen(self):
+    def test_a_row_without_samples_is_not_measured(self):
         line = rows.line_of("w", "g", rows.judge(all_peers(1.0), speed_row()))
-        self.assertEqual(line.count("not seen"), 2)
-        self.assertTrue(line.endswith("| missed"))
+        self.assertEqual(line, "w | g | no samples | not measured")
+        self.assertEqual(rows.line_of("w", "g", rows.judge_plain([], 1, "x", True)), "w | g | no samples | not measured")
+
+    def test_a_row_tells_each_state_that_the_machine_has(self):
+        near = rows.line_of("w", "g", rows.judge(self.ours(1.0) + all_peers(2.0), speed_row()))
+        self.assertEqual(near, "w | g | near: 2.00x (worst 2.00 at 8B) | far: not seen | met")
+        one = rows.judge(self.ours(1.0, rows.ONE) + all_peers(2.0, rows.ONE), speed_row())
+        self.assertEqual(rows.line_of("w", "g", one), "w | g | one state: 2.00x (worst 2.00 at 8B) | met")
+
+    def test_a_machine_of_one_state_keeps_the_bounds_of_near(self):
+        samples = self.ours(2.0, rows.ONE) + all_peers(1.0, rows.ONE)
+        for state, met in ((rows.NEAR, False), (rows.FAR, True)):
+            row = speed_row(mean=0.0, each=(rows.Floor(0, 0.7, states=(state,)),))
+            self.assertEqual(rows.judge(samples, row)[rows.ONE].met, met)
+        judgements = rows.judge_single({rows.ONE: [30.0, 50.0, 50.0]}, {rows.NEAR: 40.0, rows.FAR: 80.0}, "ns")
+        self.assertFalse(judgements[rows.ONE].met)
 
     def test_one_sample_of_ours_is_not_enough(self):
         self.assertIsNone(rows.judge(self.ours(1.0)[:1] + all_peers(2.0), speed_row())[rows.NEAR])
@@ -205,9 +206,74 @@ class Rounds(unittest.TestCase):
             path = Path(folder) / "a.json"
             run.write_json(path, session, {"gloo": "no"}, judged, {"more": 1})
             document = json.loads(path.read_text())
-        self.assertEqual([row["verdict"] for row in document["rows"]], ["met", "missed"])
+        self.assertEqual([row["verdict"] for row in document["rows"]], ["met", "not measured"])
         self.assertEqual((document["not_available"], document["more"]), ({"gloo": "no"}, 1))
         self.assertEqual((run.exit_status(judged), run.exit_status(judged[:1])), (1, 0))
+
+
+class Brackets(unittest.TestCase):
+    """Samples of a session with given probes."""
+
+    XEON = (155, 152, 158, 154, 156, 151, 159, 155, 150, 157)
+    EPYC = (60, 95, 70, 260, 340, 81, 300, 75, 280, 350, 66, 310)
+
+    WILD = tuple(60 * 100 ** (index / 40) for index in range(41))
+
+    def session(self, *probes, first=XEON, quick=False):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "bench").mkdir()
+            (Path(folder) / "bench" / "flag_probe").touch()
+            session = common.Session(types.SimpleNamespace(build=folder, rounds=3, quick=quick), common.Progress(1000))
+        given = iter([*first, *probes])
+        session.probe = lambda: {"exchange_ns": next(given)}
+        with contextlib.redirect_stderr(io.StringIO()) as self.said, mock.patch.multiple(common, LOOK_S=0, LOOK_PAUSE_S=0):
+            with mock.patch.object(common.states, "LEAST_PROBES", len(first)):
+                session.find_states()
+        return session
+
+    def take(self, session, samples):
+        contender = types.SimpleNamespace(name=rows.OURS, measure=lambda group, scale: {8: 1.0})
+        with contextlib.redirect_stderr(self.said):
+            for index in range(samples):
+                session.sample_all([GROUP], lambda group: [contender], index)
+        return [sample.state for sample in session.samples]
+
+    def test_a_steady_machine_keeps_every_sample(self):
+        session = self.session(*[154, 157] * 64)
+        self.assertEqual(self.take(session, 64), [rows.ONE] * 64)
+        self.assertEqual(session.dropped, {})
+
+    def test_a_sample_across_a_change_is_repeated(self):
+        session = self.session(70, 300, 300, 310, first=self.EPYC)
+        self.assertEqual(self.take(session, 1), [rows.FAR])
+
+    def test_it_is_dropped_and_counted_after_three_repetitions(self):
+        session = self.session(*[70, 300] * 4, 80, 80, first=self.EPYC)
+        self.assertEqual(self.take(session, 2), [rows.NEAR])
+        self.assertEqual(list(session.dropped.values()), [1])
+        self.assertIn("1 dropped", session.kept())
+
+    def test_a_second_state_may_show_itself_later(self):
+        near = (70, 75, 80, 72, 77, 81, 69, 74)
+        session = self.session(71, 73, *[300, 310] * 8, first=near)
+        self.assertEqual(session.states.of(70), rows.ONE)
+        self.assertEqual(self.take(session, 6)[:2], [rows.NEAR, rows.FAR])
+        self.assertIn("second state", self.said.getvalue())
+
+    def test_nothing_is_measured_where_exchanges_are_not_steady(self):
+        session = self.session(first=self.WILD)
+        self.assertEqual(self.take(session, 3), [])
+        self.assertIn("no samples can be taken", self.said.getvalue())
+        self.assertIn("not steady: 120 to 3007 ns", session.kept())
+
+    def test_a_quick_run_goes_on_all_the_same(self):
+        self.assertEqual(self.take(self.session(60, 9000, first=self.WILD, quick=True), 1), [rows.ONE])
+
+    def test_a_run_that_only_drops_samples_says_so_soon(self):
+        session = self.session(*[70, 300] * 64, first=self.EPYC)
+        self.assertEqual(self.take(session, 16), [])
+        self.assertEqual(sum(session.dropped.values()), common.HOPELESS)
+        self.assertIn("the first 8 samples were dropped", self.said.getvalue())
 
 
 class Reading(unittest.TestCase):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pure parts of the init bench: ratios, bounds, what is read from the log."""
+"""The pure parts of the init benchmark: ratios, bounds, parsing of the log."""
 
 import sys
 import unittest
@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench" / "init"))
 
-import rows  # noqa: E402  first: it knows where the common parts are
+import rows  # noqa: E402  first: it adds the common folder to the path
 import contenders  # noqa: E402
 
 
@@ -29,7 +29,7 @@ class Ratios(unittest.TestCase):
         self.assertEqual(rows.ratios_of(times, self.row), [1])
         self.assertEqual(rows.ratios_of(seconds(ours=[1]), self.row), [])
         self.assertEqual(rows.ratios_of(seconds(mpich=[1]), self.row), [])
-        self.assertEqual(rows.verdict(rows.judge_launch(seconds(mpich=[1]), self.row)), "missed")
+        self.assertEqual(rows.verdict(rows.judge_launch(seconds(mpich=[1]), self.row)), "not measured")
 
     def test_every_mpi_has_a_row_at_every_count(self):
         self.assertEqual(len(rows.ROWS), 3 + 9)

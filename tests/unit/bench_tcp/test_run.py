@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pure parts of the TCP bench: goals, links, what is read from the contenders, how each is forced onto TCP."""
+"""The pure parts of the TCP benchmark: goals, links, parsing of the contenders' output, settings that force each onto TCP."""
 
 import sys
 import unittest
@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench" / "tcp"))
 
-import rows  # noqa: E402  first: it knows where the common parts are
+import rows  # noqa: E402  first: it adds the common folder to the path
 import contenders  # noqa: E402
 import picture  # noqa: E402
 import run  # noqa: E402
@@ -75,7 +75,7 @@ class LinkRows(unittest.TestCase):
     def test_one_figure_is_judged_by_its_median(self):
         self.assertEqual(rows.verdict(rows.judge_plain([0.8, 0.96, 0.97], 0.95, "x", False)), "met")
         self.assertEqual(rows.verdict(rows.judge_plain([0.8, 0.9, 0.97], 0.95, "x", False)), "missed")
-        self.assertEqual(rows.verdict(rows.judge_plain([], 0.95, "x", False)), "missed")
+        self.assertEqual(rows.verdict(rows.judge_plain([], 0.95, "x", False)), "not measured")
         line = rows.line_of("w", "g", rows.judge_plain([3.0], 4, "MiB", True))
         self.assertEqual(line, "w | g | 3.00 MiB (bound 4.00, 1 samples from 3.00 to 3.00) | met")
 
@@ -95,7 +95,7 @@ class Reading(unittest.TestCase):
         group = rows.small(rows.LOOPBACK)
         with self.assertRaisesRegex(contenders.Unavailable, "did not use TCP"):
             contenders.measured("X", Place(), group, dict)
-        Place.counted = iter((0, 100_000))  # what starts a job, over loopback too
+        Place.counted = iter((0, 100_000))  # the bytes of starting a job, also over loopback
         with self.assertRaisesRegex(contenders.Unavailable, "sent 100000 bytes over lo"):
             contenders.measured("X", Place(), group, dict)
         Place.counted = iter((0, 2 * sum(group.all_sizes)))

@@ -37,7 +37,7 @@ class Rows(unittest.TestCase):
         self.assertEqual(verdict(rows.STEPS["ddp"].judged([0.85])), "met")
         self.assertEqual(verdict(rows.OVERHEAD.judged([3.1])), "missed")
         self.assertEqual(verdict(rows.QUALITY["fp16"].judged([0.09])), "met")
-        self.assertEqual(verdict(rows.QUALITY["fp16"].judged([])), "missed")
+        self.assertEqual(verdict(rows.QUALITY["fp16"].judged([])), "not measured")
 
     def test_sizes_and_keys(self):
         self.assertEqual((rows.SIZES[0], rows.SIZES[-1], len(rows.SIZES)), (4, 64 << 20, 13))

@@ -31,21 +31,21 @@ TEST(RankList, NamesFewAndCountsMany) {
   EXPECT_EQ(rank_list({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
 }
 
-TEST(Solo, AnswersItself) {
-  SoloBootstrap solo;
+TEST(Solo, ReturnsItsOwnMessage) {
+  SingleRankBootstrap solo;
   EXPECT_EQ(solo.rank(), 0);
   EXPECT_EQ(solo.size(), 1);
   EXPECT_THAT(solo.all_gather("me", soon()).value(), ElementsAre("me"));
   EXPECT_EQ(solo.all_gather(std::string(kGatherMessageLimit + 1, 'x'), soon()).status().code(), Code::invalid_argument);
 }
 
-// What a user would write: a gather through memory, for threads.
+// An all_gather as a user would write it, through memory, for threads.
 struct UserGather {
   explicit UserGather(int count) : size(count), barrier(count) {}
   int size;
   std::barrier<> barrier;
   std::vector<std::string> slots = std::vector<std::string>(64);
-  int swapped = -1;  // this rank's part is put at the next place, and the other way round
+  int swapped = -1;  // this rank's part and the next one are swapped
   int refused = -1;  // this rank's call fails
 };
 
@@ -92,7 +92,7 @@ TEST(Callback, GathersUnevenMessages) {
   for (const Answer& answer : gather_by_callback(gather, {"", "", ""})) EXPECT_THAT(answer.value(), ElementsAre("", "", ""));
 }
 
-TEST(Callback, FindsMixedUpRanks) {
+TEST(Callback, DetectsSwappedRanks) {
   UserGather gather(3);
   gather.swapped = 1;
   for (const Answer& answer : gather_by_callback(gather, {"a", "b", "c"})) {
@@ -142,7 +142,7 @@ TEST(InProcess, DeadlineNamesTheMissing) {
   });
   for (const Answer& answer : answers) {
     EXPECT_EQ(answer.status().code(), Code::timeout);
-    EXPECT_THAT(text_of(answer), HasSubstr("ranks 2 and 3 of 4 did not come"));
+    EXPECT_THAT(text_of(answer), HasSubstr("ranks 2 and 3 of 4 did not join"));
   }
   EXPECT_EQ(text_of(absent.all_gather("late", soon())), text_of(answers[0]));
 }
@@ -164,7 +164,7 @@ TEST(InProcess, WrongRanks) {
   EXPECT_THAT(text_of(outside.all_gather("x", soon())), HasSubstr("rank 2 is out of range"));
   auto other = std::make_shared<InProcessHub>(3);
   const auto answers = as_threads(2, [&](Rank) -> Answer { return other->all_gather(1, "x", soon()); });
-  for (const Answer& answer : answers) EXPECT_THAT(text_of(answer), HasSubstr("rank 1 came twice"));
+  for (const Answer& answer : answers) EXPECT_THAT(text_of(answer), HasSubstr("rank 1 joined twice"));
 }
 
 }  // namespace

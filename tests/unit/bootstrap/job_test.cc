@@ -1,4 +1,4 @@
-// Ids that serve many inits, and results that travel down a tree.
+// Ids that serve many inits, and results that are sent down a tree.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -70,33 +70,33 @@ TEST(JobId, SeveralInitsAtOnce) {
   for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
 }
 
-TEST(JobId, AFailedInitDoesNotSpoilTheNext) {
+TEST(JobId, AFailedInitDoesNotAffectTheNext) {
   Place place(kJob);
   for (int round = 0; round < 3; ++round) {
     const auto failed = as_threads(2, [&](Rank rank) -> Answer {
       return join_and_gather(place.bytes, rank, 3, Deadline::after_ms(rank == 0 ? 100 : testing::kLongMs));
     });
-    for (const Answer& answer : failed) EXPECT_THAT(text_of(answer), HasSubstr("rank 2 of 3 did not come"));
-    EXPECT_THAT(text_of(join_and_gather(place.bytes, 2, 3, later())), HasSubstr("rank 2 of 3 did not come")) << "it hears why";
+    for (const Answer& answer : failed) EXPECT_THAT(text_of(answer), HasSubstr("rank 2 of 3 did not join"));
+    EXPECT_THAT(text_of(join_and_gather(place.bytes, 2, 3, later())), HasSubstr("rank 2 of 3 did not join")) << "it hears why";
     const auto answers = as_threads(3, [&](Rank rank) { return join_and_gather(place.bytes, rank, 3, later()); });
     for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
   }
 }
 
-TEST(JobId, ARankOfAnotherCountIsToldSo) {
+TEST(JobId, ARankOfAnotherInitFailsWithTheReason) {
   Place place(kJob);
   const auto first = as_threads(2, [&](Rank rank) { return join_and_gather(place.bytes, rank, 2, later()); });
   for (const Answer& answer : first) EXPECT_TRUE(answer.ok());
   RendezvousBootstrap::Request stale;
-  stale.server = place.id.contact;
+  stale.server = place.id.address;
   stale.key = rendezvous_key(place.id.token);
   stale.size = 2;
   const auto late = RendezvousBootstrap::join(stale, later());
-  EXPECT_THAT(std::string(late.status().text()), HasSubstr("rank 0 comes to init 1 of this job, wh"));
+  EXPECT_THAT(std::string(late.status().text()), HasSubstr("rank 0 joined init 1 of this job, wh"));
   EXPECT_THAT(std::string(late.status().text()), HasSubstr("another job uses the same root, or its process was restarted"));
 }
 
-TEST(Tree, EveryRankHasOneParentThatKnowsIt) {
+TEST(Tree, EveryRankIsAChildOfItsParent) {
   for (const int size : {1, 32, 33, 64, 1'000, 65'536}) {
     std::vector<int> fathered(static_cast<std::size_t>(size));
     for (Rank rank = 0; rank < size; ++rank) {
@@ -118,7 +118,7 @@ int log2_of(int size) {
   return bits;
 }
 
-// Messages as long as those of real ranks, then short ones, as an init has them.
+// Messages as long as those of real ranks, then short ones, as in an init.
 void expect_gathers_cheaply(Place& place, const UniqueIdBytes& id, int size) {
   const std::string mine(400, 'm');
   const auto answers = as_threads(size, [&](Rank rank) -> Answer {
@@ -126,9 +126,9 @@ void expect_gathers_cheaply(Place& place, const UniqueIdBytes& id, int size) {
     if (!bootstrap.ok()) return bootstrap.status();
     auto all = bootstrap->all_gather(mine + std::to_string(rank), later());
     if (!all.ok()) return all;
-    auto again = bootstrap->all_gather(std::to_string(rank), later());
-    if (!again.ok()) return again;
-    EXPECT_EQ((*again)[static_cast<std::size_t>(size - 1)], std::to_string(size - 1));
+    auto retry = bootstrap->all_gather(std::to_string(rank), later());
+    if (!retry.ok()) return retry;
+    EXPECT_EQ((*retry)[static_cast<std::size_t>(size - 1)], std::to_string(size - 1));
     return all;
   });
   for (const Answer& answer : answers) {
@@ -137,8 +137,8 @@ void expect_gathers_cheaply(Place& place, const UniqueIdBytes& id, int size) {
       EXPECT_EQ(answer.value()[static_cast<std::size_t>(rank)], mine + std::to_string(rank));
   }
   const std::uint64_t each = place.server->traffic() / static_cast<std::uint64_t>(size);
-  EXPECT_LE(each, static_cast<std::uint64_t>(log2_of(size)) * 1'024) << "bytes of the root for each rank";
-  std::printf("%d ranks: %llu bytes of the root for each rank\n", size, static_cast<unsigned long long>(each));
+  EXPECT_LE(each, static_cast<std::uint64_t>(log2_of(size)) * 1'024) << "bytes at the root for each rank";
+  std::printf("%d ranks: %llu bytes at the root for each rank\n", size, static_cast<unsigned long long>(each));
 }
 
 TEST(Tree, TheRootSendsLittle) {
@@ -149,21 +149,21 @@ TEST(Tree, TheRootSendsLittle) {
 }
 
 TEST(Tree, TheRootSendsLittleOverTcp) {
-  Place place(UniqueId::Serves::communicator, Doors::Reach::network);
+  Place place(UniqueId::Serves::communicator, Listeners::Reach::network);
   expect_gathers_cheaply(place, place.from_afar(), 64);
 }
 
-// Rank 0 has eight children, and believes itself in another init.
-TEST(Tree, WhoseParentDoesNotDeliverAsksTheRoot) {
+// Rank 0 has eight children, and takes part in another init.
+TEST(Tree, ARankWithoutAResultAsksTheServer) {
   constexpr int kRanks = 40;
   Place place;
   LogCapture log;
   set_log_level(LogLevel::info);
   const auto answers = as_threads(kRanks, [&](Rank rank) -> Answer {
     RendezvousBootstrap::Request request;
-    request.server = place.id.contact;
+    request.server = place.id.address;
     request.key = rendezvous_key(place.id.token);
-    // Links to ranks of another init prove nothing to each other.
+    // Connections to ranks of another init do not authenticate.
     request.number = rank == 0 ? 1 : 0;
     request.rank = rank;
     request.size = kRanks;
@@ -179,19 +179,20 @@ TEST(Tree, WhoseParentDoesNotDeliverAsksTheRoot) {
   }
   set_log_level(LogLevel::warn);
   const auto orphans = log.lines();
-  EXPECT_EQ(std::count_if(orphans.begin(), orphans.end(),
-                          [](const std::string& line) { return line.find("as rank 0 does not deliver") != std::string::npos; }),
-            kTreeFan);
+  EXPECT_EQ(
+      std::count_if(orphans.begin(), orphans.end(),
+                    [](const std::string& line) { return line.find("because rank 0 does not deliver") != std::string::npos; }),
+      kTreeFan);
 }
 
-// A child that contributes and then takes nothing: a stopped process.
+// A child that contributes and then reads nothing, like a stopped process.
 class SilentRank final {
  public:
   SilentRank(const Place& place, Rank rank, int size) {
     Claim claim;
-    claim.purpose = static_cast<std::uint8_t>(GatheringPurpose::rendezvous);
+    claim.purpose = static_cast<std::uint8_t>(RendezvousPurpose::rendezvous);
     claim.caller_context = static_cast<std::uint64_t>(rank);
-    MemberCall call(place.id.contact, rendezvous_key(place.id.token), claim);
+    OutgoingConnection call(place.id.address, rendezvous_key(place.id.token), claim);
     call.begin(later());
     while (!call.over()) {
       std::vector<pollfd> entries;
@@ -200,21 +201,22 @@ class SilentRank final {
       call.advance();
     }
     fd_ = call.take().value();
-    say(encode_hello({0, rank, size, testing::kLongMs, {}}));
-    EXPECT_TRUE(wait_for(fd_.get(), POLLIN, later()).ok()) << "all have come";
-    say(encode_contribution(testing::kLongMs, "mine"));
+    send_to(encode_hello({0, rank, size, testing::kLongMs, {}}));
+    EXPECT_TRUE(wait_for(fd_.get(), POLLIN, later()).ok()) << "all ranks have joined";
+    send_to(encode_contribution(testing::kLongMs, "mine"));
   }
 
  private:
-  void say(const std::string& words) const {
+  void send_to(const std::string& words) const {
     EXPECT_EQ(send(fd_.get(), words.data(), words.size(), MSG_NOSIGNAL), static_cast<ssize_t>(words.size()));
   }
 
   PrivateFd fd_;
 };
 
-// Rank 0 has eight children. One is silent; that another has the result says that rank 0 has it and waits for the silent one.
-TEST(Tree, WhoeverIsGivenUpWhileItHandsDownLeaves) {
+// Rank 0 has eight children. One does not read. If another child has the result, rank 0 has it too and waits for the child that
+// does not read.
+TEST(Tree, AnInitThatIsAbortedWhileItForwardsEnds) {
   constexpr int kRanks = 40;
   const std::vector<Rank> children = tree_children(0, kRanks);
   const Rank silent = children.front();

@@ -1,4 +1,4 @@
-// The order in which the calls of a process meet those of the others.
+// The order in which the calls of a process match those of the others.
 #include "src/bootstrap/providers/join_job.h"
 
 #include <gmock/gmock.h>
@@ -28,19 +28,19 @@ Scene scene_of(const std::string& root, Rank rank) {
   Scene scene;
   scene.launch.rank = rank;
   scene.launch.ranks = 2;
-  scene.launch.way = MeetingWay::root;
+  scene.launch.way = RendezvousKind::root;
   scene.launch.where = root;
   scene.config.interface = "lo";
   return scene;
 }
 
-std::string failure_of(const Scene& scene, const JobTurn& turn, Deadline until) {
+std::string failure_of(const Scene& scene, const InitOrder& turn, Deadline until) {
   auto joined = join_job(scene.launch, scene.config, turn, until);
   EXPECT_FALSE(joined.ok());
   return std::string(joined.status().text());
 }
 
-void expect_to_meet(const Scene& scene, const JobTurn& turn) {
+void expect_to_meet(const Scene& scene, const InitOrder& turn) {
   auto joined = join_job(scene.launch, scene.config, turn, later());
   ASSERT_TRUE(joined.ok()) << joined.status().text();
   auto all = (*joined)->all_gather(std::to_string(turn.number()), later());
@@ -48,8 +48,9 @@ void expect_to_meet(const Scene& scene, const JobTurn& turn) {
   EXPECT_THAT(*all, ::testing::ElementsAre("2", "2"));
 }
 
-// Of rank 0 one call lacks its secret, another does not get its turn; those of rank 1 wait for it in vain. The third ones meet.
-TEST(JoinJob, CallsThatFailBeforeTheyMeetAnybodyAreCounted) {
+// One call of rank 0 has no secret, and another does not get its turn; the matching calls of rank 1 time out. The third calls
+// match.
+TEST(JoinJob, CallsThatFailEarlyAreCounted) {
   std::string folder = ::testing::TempDir() + "seto-job-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const std::string root = "file:" + folder + "/root";
@@ -57,29 +58,29 @@ TEST(JoinJob, CallsThatFailBeforeTheyMeetAnybodyAreCounted) {
   ASSERT_EQ(pipe(failed), 0);
   ChildProcess first([&]() -> bool {
     Scene scene = scene_of(root, 0);
-    JobTurn turn;
+    InitOrder turn;
     scene.config.secret_file = folder + "/none";
     EXPECT_THAT(failure_of(scene, turn, later()), HasSubstr(scene.config.secret_file));
     {
-      const JobTurn early;
+      const InitOrder early;
       EXPECT_THAT(failure_of(scene, early, Deadline::after_ms(10)), HasSubstr("an earlier communicator"));
     }
     turn.end();
     scene.config.secret_file.clear();
     char byte = 0;
     EXPECT_EQ(read(failed[0], &byte, 1), 1);
-    const JobTurn next;
+    const InitOrder next;
     expect_to_meet(scene, next);
     std::exit(::testing::Test::HasFailure() ? 1 : 0);
   });
   ChildProcess second([&]() -> bool {
     const Scene scene = scene_of(root, 1);
     for (int call = 0; call < 2; ++call) {
-      const JobTurn turn;
+      const InitOrder turn;
       EXPECT_THAT(failure_of(scene, turn, Deadline::after_ms(50)), HasSubstr("rank 0 has not written"));
     }
     EXPECT_EQ(write(failed[1], "f", 1), 1);
-    const JobTurn next;
+    const InitOrder next;
     expect_to_meet(scene, next);
     std::exit(::testing::Test::HasFailure() ? 1 : 0);
   });

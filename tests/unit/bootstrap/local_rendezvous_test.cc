@@ -1,4 +1,4 @@
-#include "src/bootstrap/named_root.h"
+#include "src/bootstrap/providers/local_rendezvous.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 Deadline soon() { return Deadline::after_ms(20'000); }
 
-// Of this test alone, so that two runs at once do not meet.
+// The name is unique to this run, so that two runs at once stay separate.
 std::string job_name() {
   return std::string("named root test ") + std::to_string(getpid()) +
          ::testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -29,7 +29,7 @@ std::string job_name() {
 
 bool meets(const std::string& job, Rank rank, int size, int times = 1) {
   for (int time = 0; time < times; ++time) {
-    Result<std::unique_ptr<Bootstrap>> joined = join_named(job, rank, size, static_cast<std::uint64_t>(time), soon());
+    Result<std::unique_ptr<Bootstrap>> joined = join_local_rendezvous(job, rank, size, static_cast<std::uint64_t>(time), soon());
     if (!joined.ok()) return ADD_FAILURE() << joined.status().text(), false;
     const Result<std::vector<std::string>> all = (*joined)->all_gather(std::to_string(time * 100 + rank), soon());
     if (!all.ok()) return ADD_FAILURE() << all.status().text(), false;
@@ -39,19 +39,19 @@ bool meets(const std::string& job, Rank rank, int size, int times = 1) {
   return true;
 }
 
-// Whoever serves the others stays until they have heard what it said last: a process that ends as programs do sees to that.
+// The process that runs the server stays until the others have received their last result, as every program does at exit.
 testing::ChildProcess process_that(const std::function<bool()>& body) {
   return testing::ChildProcess([&]() -> bool { std::exit(body() ? 0 : 1); });
 }
 
-TEST(NamedRoot, ProcessesMeetByNameAnyNumberOfTimes) {
+TEST(NamedRoot, ProcessesJoinByNameAnyNumberOfTimes) {
   const std::string job = job_name();
   std::vector<testing::ChildProcess> ranks;
   for (Rank rank = 0; rank < 6; ++rank) ranks.push_back(process_that([&, rank] { return meets(job, rank, 6, 5); }));
   for (testing::ChildProcess& rank : ranks) EXPECT_TRUE(rank.wait());
 }
 
-TEST(NamedRoot, JobsOfOtherNamesDoNotMeet) {
+TEST(NamedRoot, JobsOfOtherNamesAreSeparate) {
   const std::string job = job_name();
   std::vector<testing::ChildProcess> ranks;
   for (int which = 0; which < 3; ++which)
@@ -60,7 +60,7 @@ TEST(NamedRoot, JobsOfOtherNamesDoNotMeet) {
   for (testing::ChildProcess& rank : ranks) EXPECT_TRUE(rank.wait());
 }
 
-TEST(NamedRoot, ThreadsOfOneProcessMeetToo) {
+TEST(NamedRoot, ThreadsOfOneProcessJoinToo) {
   const std::string job = job_name();
   testing::ChildProcess process([&] {
     std::thread other([&] { EXPECT_TRUE(meets(job, 1, 2)); });
@@ -71,12 +71,12 @@ TEST(NamedRoot, ThreadsOfOneProcessMeetToo) {
   EXPECT_TRUE(process.wait());
 }
 
-TEST(NamedRoot, WhoDoesNotComeIsNamed) {
+TEST(NamedRoot, AMissingRankIsNamed) {
   const std::string job = job_name();
   testing::ChildProcess alone([&] {
-    const Result<std::unique_ptr<Bootstrap>> joined = join_named(job, 1, 3, 0, Deadline::after_ms(100));
+    const Result<std::unique_ptr<Bootstrap>> joined = join_local_rendezvous(job, 1, 3, 0, Deadline::after_ms(100));
     EXPECT_FALSE(joined.ok());
-    EXPECT_THAT(std::string(joined.status().text()), HasSubstr("ranks 0 and 2 of 3 did not come"));
+    EXPECT_THAT(std::string(joined.status().text()), HasSubstr("ranks 0 and 2 of 3 did not join"));
     return true;
   });
   EXPECT_TRUE(alone.wait());
@@ -85,7 +85,7 @@ TEST(NamedRoot, WhoDoesNotComeIsNamed) {
 TEST(NamedRoot, ServesNoNewJobWithTheNameOfADeadOne) {
   const std::string job = job_name();
   testing::ChildProcess first([&] {
-    (void)join_named(job, 0, 2, 0, Deadline::after_ms(60'000));
+    (void)join_local_rendezvous(job, 0, 2, 0, Deadline::after_ms(60'000));
     return true;
   });
   first.kill_now();
@@ -94,12 +94,12 @@ TEST(NamedRoot, ServesNoNewJobWithTheNameOfADeadOne) {
   for (testing::ChildProcess& rank : ranks) EXPECT_TRUE(rank.wait());
 }
 
-TEST(JobTurn, ComeInTheOrderInWhichTheyWereTaken) {
+TEST(InitOrder, PositionsAreServedInOrder) {
   std::vector<int> order;
-  JobTurn first;
-  JobTurn second;
-  auto dropped = std::make_unique<JobTurn>();
-  JobTurn last;
+  InitOrder first;
+  InitOrder second;
+  auto dropped = std::make_unique<InitOrder>();
+  InitOrder last;
   std::thread other([&] {
     EXPECT_TRUE(last.wait(soon()).ok());
     order.push_back(3);

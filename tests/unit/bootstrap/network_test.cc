@@ -1,4 +1,4 @@
-// The rendezvous over TCP: what holds on one machine holds between machines.
+// The rendezvous over TCP must have the same properties as on one machine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -32,7 +32,7 @@ using testing::text_of;
 
 constexpr auto kCommunicator = UniqueId::Serves::communicator;
 
-TEST(NetworkRendezvous, SomeComeByTcpAndSomeByTheLocalSocket) {
+TEST(NetworkRendezvous, RanksJoinByTcpAndByTheLocalSocket) {
   FarPlace place;
   const auto answers =
       as_threads(4, [&](Rank rank) { return join_and_gather(rank % 2 == 0 ? place.bytes : place.far, rank, 4, later()); });
@@ -63,7 +63,7 @@ TEST(NetworkRendezvous, DeadlineNamesTheMissing) {
       2, [&](Rank rank) { return join_and_gather(place.far, rank, 4, Deadline::after_ms(rank == 0 ? 200 : testing::kLongMs)); });
   for (const Answer& answer : answers) {
     EXPECT_EQ(answer.status().code(), Code::timeout);
-    EXPECT_THAT(text_of(answer), HasSubstr("ranks 2 and 3 of 4 did not come"));
+    EXPECT_THAT(text_of(answer), HasSubstr("ranks 2 and 3 of 4 did not join"));
   }
 }
 
@@ -74,9 +74,9 @@ TEST(NetworkRendezvous, WrongRankAndSizeAreNamedOnEveryRank) {
         2, [&](Rank index) { return join_and_gather(place.far, index == 0 ? 0 : rank, index == 0 ? 3 : size, later()); });
     for (const Answer& answer : answers) EXPECT_THAT(text_of(answer), text);
   };
-  expect(0, 3, HasSubstr("rank 0 came twice"));
+  expect(0, 3, HasSubstr("rank 0 joined twice"));
   expect(5, 3, HasSubstr("rank 5 is out of range: the communicator has 3 ranks"));
-  // Whoever comes second is the one that is wrong.
+  // The rank that joins second is the one that is rejected.
   expect(1, 4,
          ::testing::AnyOf(HasSubstr("rank 1 says that the communicator has 4 ranks, rank 0 says 3"),
                           HasSubstr("rank 0 says that the communicator has 3 ranks, rank 1 says 4")));
@@ -100,56 +100,56 @@ TEST(NetworkRendezvous, KilledRankIsNamedWithoutADeadline) {
   for (const Answer& answer : answers) EXPECT_THAT(text_of(answer), HasSubstr("rank 2 has left the rendezvous"));
 }
 
-TEST(NetworkRendezvous, AnotherTokenIsRefused) {
+TEST(NetworkRendezvous, AnotherTokenIsRejected) {
   FarPlace place;
   LogCapture log;
   UniqueId forged = decode(place.far).value();
   forged.token = random_token();
-  EXPECT_THAT(text_of(join_and_gather(encode(forged), 0, 2, later())), HasSubstr("knows no job with this secret"));
+  EXPECT_THAT(text_of(join_and_gather(encode(forged), 0, 2, later())), HasSubstr("has no job with this secret"));
   EXPECT_TRUE(testing::comes_to_say(log, "closed a connection from 127.0.0.1 that did not prove"));
   const auto answers = as_threads(2, [&](Rank rank) { return join_and_gather(place.far, rank, 2, later()); });
   for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
 }
 
-// A unique id names the addresses of a machine, some of which are dead, or somebody else's, seen from here.
-TEST(NetworkRendezvous, DeadAndForeignAddressesAreTriedAndListed) {
+// A unique id lists the addresses of a machine. From here some may be unreachable, or belong to other processes.
+TEST(NetworkRendezvous, UnreachableAndForeignAddressesAreTriedAndListed) {
   FarPlace place;
   auto foreign = listen_tcp({parse_host("127.0.0.9").value()}, {place.address().port, place.address().port}, 16);
   ASSERT_TRUE(foreign.ok()) << foreign.status().text();
   UniqueId id = decode(place.far).value();
   const SocketAddress dead = parse_host("127.0.0.8")->with_port(place.address().port);
-  id.contact.addresses = {dead, foreign->addresses[0], place.address()};
+  id.address.addresses = {dead, foreign->addresses[0], place.address()};
   const auto answers = as_threads(2, [&](Rank rank) { return join_and_gather(encode(id), rank, 2, later()); });
   for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
   place.server.reset();
-  id.contact.addresses = {dead, place.address()};
-  const Answer nobody = join_and_gather(encode(id), 0, 2, later());
-  EXPECT_THAT(text_of(nobody), HasSubstr("rank 0: nobody answers for this unique id"));
-  EXPECT_THAT(text_of(nobody), HasSubstr("(nobody listens at " + to_text(dead) + "; nobody listens at 127.0.0.1:"));
+  id.address.addresses = {dead, place.address()};
+  const Answer answer = join_and_gather(encode(id), 0, 2, later());
+  EXPECT_THAT(text_of(answer), HasSubstr("rank 0: no process answers for this unique id"));
+  EXPECT_THAT(text_of(answer), HasSubstr("(no process listens at " + to_text(dead) + "; no process listens at 127.0.0.1:"));
 }
 
 TEST(NetworkRendezvous, Ipv6Only) {
   auto probe = listen_tcp({parse_host("::1").value()}, {}, 1);
   if (!probe.ok()) GTEST_SKIP() << "skipped: needs IPv6";
   const UniqueId base{kCommunicator, random_token(), {}};
-  auto doors = Doors::open(NetworkChoice::parse("::1", "").value(), Doors::Reach::network);
-  ASSERT_TRUE(doors.ok()) << doors.status().text();
+  auto listeners = Listeners::open(NetworkChoice::parse("::1", "").value(), Listeners::Reach::network);
+  ASSERT_TRUE(listeners.ok()) << listeners.status().text();
   UniqueId id = base;
-  id.contact.addresses = doors->contact().addresses;
-  ASSERT_EQ(host_text(id.contact.addresses.front()), "::1");
-  const auto server = RendezvousServer::start(std::move(doors).value(), {rendezvous_key(id.token), kCommunicator, later()});
+  id.address.addresses = listeners->address().addresses;
+  ASSERT_EQ(host_text(id.address.addresses.front()), "::1");
+  const auto server = RendezvousServer::start(std::move(listeners).value(), {rendezvous_key(id.token), kCommunicator, later()});
   ASSERT_TRUE(server.ok());
   const auto answers = as_threads(3, [&](Rank rank) { return join_and_gather(encode(id), rank, 3, later()); });
   for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
 }
 
-// A process of another version of the library, which holds the key.
-TEST(NetworkRendezvous, AnotherVersionIsRefusedAndBothAreNamed) {
+// A process of another version of the library, which has the key.
+TEST(NetworkRendezvous, AnotherVersionIsRejectedAndBothAreNamed) {
   FarPlace place;
   LogCapture log;
   auto fd = connect_tcp(place.address(), later());
   ASSERT_TRUE(fd.ok()) << fd.status().text();
-  CallerHandshake old(rendezvous_key(place.id.token), Claim{}, {kMembershipProtocol, "0.0.7"});
+  CallerHandshake old(rendezvous_key(place.id.token), Claim{}, {kAuthProtocol, "0.0.7"});
   Status heard;
   while (!old.over() && heard.ok()) {
     const std::string out = old.take_out();
@@ -168,37 +168,38 @@ TEST(NetworkRendezvous, AnotherVersionIsRefusedAndBothAreNamed) {
   EXPECT_TRUE(testing::comes_to_say(log, "the library there is version 0.0.7, the one here is version " + version));
 }
 
-// Each says something wrong, or nothing, and many stay until they are thrown out.
-TEST(NetworkRendezvous, TenThousandStrangersHoldUpNobody) {
+// Each connection sends something wrong, or nothing, and many stay until they are closed.
+TEST(NetworkRendezvous, TenThousandUnauthenticatedConnectionsDelayNoRank) {
   FarPlace place(UniqueId::Serves::job);
   LogCapture log;
-  std::atomic<int> strangers{0};
-  std::thread crowd([&] {
+  std::atomic<int> opened{0};
+  std::thread pending([&] {
     std::vector<PrivateFd> held;
-    const std::string words[] = {"", "GET / HTTP/1.1\r\nHost: nobody\r\n\r\n", std::string(4'000, '\xff'), std::string(24, '\0')};
-    while (strangers < 10'000) {
+    const std::string words[] = {"", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", std::string(4'000, '\xff'),
+                                 std::string(24, '\0')};
+    while (opened < 10'000) {
       auto fd = connect_tcp(place.address(), later());
       if (!fd.ok()) break;
-      const std::string& word = words[strangers % 4];
+      const std::string& word = words[opened % 4];
       static_cast<void>(send(fd->get(), word.data(), word.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
       held.push_back(std::move(fd).value());
       if (held.size() > 100) held.clear();
-      ++strangers;
+      ++opened;
     }
   });
-  while (strangers < 200) std::this_thread::yield();
+  while (opened < 200) std::this_thread::yield();
   constexpr int kRanks = 12;
   const auto answers = as_threads(kRanks, [&](Rank rank) { return join_and_gather(place.far, rank, kRanks, later()); });
-  const int came_meanwhile = strangers;
-  crowd.join();
+  const int opened_meanwhile = opened;
+  pending.join();
   for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
-  EXPECT_LT(came_meanwhile, 10'000) << "the init was under way while they came";
-  EXPECT_EQ(strangers, 10'000);
+  EXPECT_LT(opened_meanwhile, 10'000) << "the init was under way while they connected";
+  EXPECT_EQ(opened, 10'000);
   EXPECT_LE(log.lines().size(), 10U) << "one line for an address in a minute";
 }
 
-// The process of the server has few descriptors, and strangers want them all.
-TEST(NetworkRendezvous, StrangersDoNotCostAJobItsDescriptors) {
+// The server's process has few descriptors, and unauthenticated connections try to use them all.
+TEST(NetworkRendezvous, UnauthenticatedConnectionsDoNotUseUpDescriptors) {
   int ports[2];
   int go[2];
   ASSERT_EQ(pipe(ports) | pipe(go), 0);
@@ -215,10 +216,10 @@ TEST(NetworkRendezvous, StrangersDoNotCostAJobItsDescriptors) {
   });
   std::uint16_t port = 0;
   ASSERT_EQ(read(ports[0], &port, sizeof port), static_cast<ssize_t>(sizeof port));
-  std::vector<PrivateFd> strangers;
+  std::vector<PrivateFd> unauthenticated;
   for (int count = 0; count < 150; ++count) {
     auto fd = connect_tcp(parse_host("127.0.0.1")->with_port(port), later());
-    if (fd.ok()) strangers.push_back(std::move(fd).value());
+    if (fd.ok()) unauthenticated.push_back(std::move(fd).value());
   }
   ASSERT_EQ(write(go[1], "g", 1), 1);
   EXPECT_TRUE(child.wait());

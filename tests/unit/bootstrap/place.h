@@ -23,30 +23,30 @@ inline NetworkChoice loopback_network() { return NetworkChoice::parse("lo", "").
 
 // A server that ends with the test, unlike one of create_unique_id, and its id.
 struct Place {
-  explicit Place(UniqueId::Serves serves = UniqueId::Serves::communicator, Doors::Reach reach = Doors::Reach::machine,
-                 int last_words_ms = kLastWordsMs)
-      : doors(Doors::open(loopback_network(), reach).value()), id{serves, random_token(), doors.contact()} {
-    server = RendezvousServer::start(std::move(doors), {rendezvous_key(id.token), serves, later(), {}, last_words_ms}).value();
+  explicit Place(UniqueId::Serves serves = UniqueId::Serves::communicator, Listeners::Reach reach = Listeners::Reach::machine,
+                 int shutdown_ms = kShutdownMs)
+      : listeners(Listeners::open(loopback_network(), reach).value()), id{serves, random_token(), listeners.address()} {
+    server = RendezvousServer::start(std::move(listeners), {rendezvous_key(id.token), serves, later(), {}, shutdown_ms}).value();
     bytes = encode(id);
   }
-  // As another machine sees it, which has no such local socket: everything goes over TCP.
+  // The address as another machine sees it, without the local socket, so all connections use TCP.
   [[nodiscard]] UniqueIdBytes from_afar() const {
     UniqueId far = id;
-    far.contact.socket_name.clear();
+    far.address.socket_name.clear();
     return encode(far);
   }
 
-  Doors doors;
+  Listeners listeners;
   UniqueId id;
   UniqueIdBytes bytes{};
   std::unique_ptr<RendezvousServer> server;
 };
 
-// Ranks come to it from elsewhere.
+// A server whose ranks connect over TCP.
 struct FarPlace : Place {
   explicit FarPlace(UniqueId::Serves serves = UniqueId::Serves::communicator)
-      : Place(serves, Doors::Reach::network), far(from_afar()) {}
-  [[nodiscard]] const SocketAddress& address() const { return id.contact.addresses.front(); }
+      : Place(serves, Listeners::Reach::network), far(from_afar()) {}
+  [[nodiscard]] const SocketAddress& address() const { return id.address.addresses.front(); }
   UniqueIdBytes far;
 };
 
@@ -56,7 +56,7 @@ inline Answer join_and_gather(const UniqueIdBytes& id, Rank rank, int size, Dead
   return bootstrap->all_gather("rank " + std::to_string(rank), until);
 }
 
-// What another thread has still to write.
+// Waits for a text that another thread will log.
 inline bool comes_to_say(LogCapture& log, std::string_view text) {
   const Deadline until = later();
   while (!log.contains(text) && !until.passed()) std::this_thread::yield();

@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A launcher of one process: answers the first word of each line as it is told, or not at all.
+// A launcher of one process. It answers the first word of each line with a given text, or not at all.
 class Launcher final {
  public:
   explicit Launcher(std::map<std::string, std::string> answers) : answers_(std::move(answers)) {
@@ -37,7 +37,7 @@ class Launcher final {
   Launcher& operator=(const Launcher&) = delete;
 
   [[nodiscard]] int process() const { return process_; }
-  // After the process has gone.
+  // The lines that the process sent, once it has ended.
   std::vector<std::string> heard() {
     shutdown(ours_.get(), SHUT_RDWR);
     thread_.join();
@@ -57,7 +57,7 @@ class Launcher final {
       heard_.push_back(unread);
       const std::string answer = answers_[unread.substr(0, unread.find(' '))];
       unread.clear();
-      // In two pieces, as a stream may bring it.
+      // In two pieces, as a stream may deliver it.
       const std::size_t half = answer.size() / 2;
       if (answer.empty() || send(ours_.get(), answer.data(), half, MSG_NOSIGNAL) < 0) continue;
       if (send(ours_.get(), answer.data() + half, answer.size() - half, MSG_NOSIGNAL) < 0) return;
@@ -100,7 +100,7 @@ TEST(Pmi, OthersOnlyGet) {
   EXPECT_EQ(launcher.heard().size(), 5U);
 }
 
-TEST(Pmi, ARefusalIsSaid) {
+TEST(Pmi, ARejectionIsReported) {
   auto answers = well_behaved();
   answers["cmd=get"] = "cmd=get_result rc=-1 msg=key_not_found value=unknown\n";
   Launcher launcher(answers);
@@ -110,7 +110,7 @@ TEST(Pmi, ARefusalIsSaid) {
   close(launcher.process());
 }
 
-TEST(Pmi, ARankThatDoesNotComeEndsAtTheDeadline) {
+TEST(Pmi, AMissingRankEndsAtTheDeadline) {
   auto answers = well_behaved();
   answers.erase("cmd=barrier_in");
   Launcher launcher(answers);
@@ -120,7 +120,7 @@ TEST(Pmi, ARankThatDoesNotComeEndsAtTheDeadline) {
   close(launcher.process());
 }
 
-TEST(Pmi, ALauncherThatTalksForEverIsNotListenedTo) {
+TEST(Pmi, AnEndlessLineOfTheLauncherIsRejected) {
   auto answers = well_behaved();
   answers["cmd=init"] = std::string(100'000, 'x');
   Launcher launcher(answers);
@@ -130,13 +130,13 @@ TEST(Pmi, ALauncherThatTalksForEverIsNotListenedTo) {
   close(launcher.process());
 }
 
-TEST(Pmi, WhatIsNoSocketIsNamed) {
+TEST(Pmi, AnInvalidDescriptorIsNamed) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const Fd from(ends[0]);
   const Fd to(ends[1]);
-  EXPECT_THAT(std::string(broadcast_over_pmi(ends[1], 0, "a", soon()).status().text()), HasSubstr("is no socket"));
-  EXPECT_THAT(std::string(broadcast_over_pmi(99'999, 0, "a", soon()).status().text()), HasSubstr("PMI_FD=99999 is no socket"));
+  EXPECT_THAT(std::string(broadcast_over_pmi(ends[1], 0, "a", soon()).status().text()), HasSubstr("is not a socket"));
+  EXPECT_THAT(std::string(broadcast_over_pmi(99'999, 0, "a", soon()).status().text()), HasSubstr("PMI_FD=99999 is not a socket"));
 }
 
 }  // namespace

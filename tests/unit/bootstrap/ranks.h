@@ -13,7 +13,7 @@ namespace seto::testing {
 
 using Answer = Result<std::vector<std::string>>;
 
-// The body on one thread per rank; the answers in rank order.
+// Runs the body on one thread for each rank, and returns the answers in rank order.
 inline std::vector<Answer> as_threads(int count, const std::function<Answer(Rank)>& body) {
   std::vector<std::optional<Answer>> answers(static_cast<std::size_t>(count));
   std::vector<std::thread> threads;

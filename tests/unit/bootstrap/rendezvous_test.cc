@@ -62,18 +62,18 @@ TEST(Rendezvous, OneRankAlone) {
   EXPECT_TRUE(join_and_gather(place.bytes, 0, 1, later()).ok());
 }
 
-TEST(Rendezvous, DeadlineNamesTheMissingOnEveryRankThatCame) {
+TEST(Rendezvous, DeadlineNamesTheMissingOnEveryRankThatJoined) {
   Place place;
   const auto answers = as_threads(
       2, [&](Rank rank) { return join_and_gather(place.bytes, rank * 2, 5, Deadline::after_ms(rank == 0 ? 200 : kLongMs)); });
   for (const Answer& answer : answers) {
     EXPECT_EQ(answer.status().code(), Code::timeout);
-    EXPECT_THAT(text_of(answer), HasSubstr("ranks 1, 3 and 4 of 5 did not come"));
+    EXPECT_THAT(text_of(answer), HasSubstr("ranks 1, 3 and 4 of 5 did not join"));
   }
-  EXPECT_EQ(text_of(join_and_gather(place.bytes, 4, 5, later())), text_of(answers[0])) << "a latecomer hears the reason";
+  EXPECT_EQ(text_of(join_and_gather(place.bytes, 4, 5, later())), text_of(answers[0])) << "a late rank gets the reason";
 }
 
-TEST(Rendezvous, DeadlineOfARoundNamesTheSilent) {
+TEST(Rendezvous, DeadlineOfARoundNamesRanksWithoutAMessage) {
   Place place;
   std::atomic<int> done{0};
   const auto answers = as_threads(3, [&](Rank rank) -> Answer {
@@ -87,8 +87,8 @@ TEST(Rendezvous, DeadlineOfARoundNamesTheSilent) {
     ++done;
     return answer;
   });
-  EXPECT_THAT(text_of(answers[0]), HasSubstr("rank 1 of 3 did not come"));
-  EXPECT_THAT(text_of(answers[2]), HasSubstr("rank 1 of 3 did not come"));
+  EXPECT_THAT(text_of(answers[0]), HasSubstr("rank 1 of 3 did not join"));
+  EXPECT_THAT(text_of(answers[2]), HasSubstr("rank 1 of 3 did not join"));
 }
 
 struct Claim {
@@ -103,23 +103,23 @@ std::vector<Answer> join_with(const Place& place, const std::vector<Claim>& clai
   });
 }
 
-// The process that serves fails with the others, and ends: not before those that were started beside it have heard why, and no
-// later.
-TEST(Rendezvous, AnEndingServerTellsLatecomersWhatWasWrong) {
+// The process of the server fails with the others and ends, but not before late ranks have received the reason, and no later.
+TEST(Rendezvous, AnEndingServerSendsTheReasonToLateRanks) {
   for (const std::vector<Claim>& late : {std::vector<Claim>{{1, 4}, {2, 4}}, {{7, 4}, {1, 3}}}) {
-    Place place(UniqueId::Serves::communicator, Doors::Reach::machine, static_cast<int>(kLongMs));
-    for (const Answer& answer : join_with(place, {{0, 4}, {0, 4}})) EXPECT_THAT(text_of(answer), HasSubstr("rank 0 came twice"));
+    Place place(UniqueId::Serves::communicator, Listeners::Reach::machine, static_cast<int>(kLongMs));
+    for (const Answer& answer : join_with(place, {{0, 4}, {0, 4}}))
+      EXPECT_THAT(text_of(answer), HasSubstr("rank 0 joined twice"));
     place.server->stop();
-    for (const Answer& answer : join_with(place, late)) EXPECT_THAT(text_of(answer), HasSubstr("rank 0 came twice"));
-    EXPECT_TRUE(ends_within(*place.server, kLongMs / 2)) << "all four have come";
+    for (const Answer& answer : join_with(place, late)) EXPECT_THAT(text_of(answer), HasSubstr("rank 0 joined twice"));
+    EXPECT_TRUE(ends_within(*place.server, kLongMs / 2)) << "all four have joined";
   }
 }
 
-TEST(Rendezvous, AnEndingServerDoesNotWaitForLatecomersForEver) {
+TEST(Rendezvous, AnEndingServerDoesNotWaitForLateRanksForEver) {
   Place place;
   for (const Answer& answer : join_with(place, {{0, 4}, {0, 4}})) EXPECT_FALSE(answer.ok());
   place.server->stop();
-  EXPECT_TRUE(ends_within(*place.server, kLastWordsMs + 5'000));
+  EXPECT_TRUE(ends_within(*place.server, kShutdownMs + 5'000));
 }
 
 TEST(Rendezvous, WrongRanksAndSizesAreNamedOnEveryRank) {
@@ -127,7 +127,7 @@ TEST(Rendezvous, WrongRanksAndSizesAreNamedOnEveryRank) {
     std::vector<Claim> claims;
     const char* text;
   } cases[] = {
-      {{{0, 3}, {1, 3}, {1, 3}}, "rank 1 came twice"},
+      {{{0, 3}, {1, 3}, {1, 3}}, "rank 1 joined twice"},
       {{{0, 2}, {5, 2}}, "rank 5 is out of range: the communicator has 2 ranks"},
       {{{0, 3}, {-1, 3}}, "rank -1 is out of range"},
       {{{0, 3}, {1, 70'000}}, "rank 1 says that the communicator has 70000 ranks: it can have 1 to 65536"},
@@ -143,58 +143,59 @@ TEST(Rendezvous, WrongRanksAndSizesAreNamedOnEveryRank) {
   }
 }
 
-TEST(Rendezvous, SecondUseSaysSo) {
+TEST(Rendezvous, SecondUseIsReported) {
   Place place;
   const auto answers = as_threads(2, [&](Rank rank) -> Answer {
     auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 2, later());
     if (!bootstrap.ok()) return bootstrap.status();
     auto first = bootstrap->all_gather("x", later());
     if (rank == 0) {
-      EXPECT_THAT(text_of(join_and_gather(place.bytes, 0, 2, later())), HasSubstr("an id serves one, make a new one"));
+      EXPECT_THAT(text_of(join_and_gather(place.bytes, 0, 2, later())),
+                  HasSubstr("an id serves one communicator, make a new one"));
     }
     auto second = bootstrap->all_gather("y", later());
     return first.ok() ? second : first;
   });
-  for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << "the communicator is not hurt: " << answer.status().text();
+  for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << "the communicator is not affected: " << answer.status().text();
   ASSERT_TRUE(ends_within(*place.server, 5'000));
   const Answer answer = join_and_gather(place.bytes, 0, 2, later());
   EXPECT_EQ(answer.status().code(), Code::remote_error);
   EXPECT_THAT(text_of(answer), HasSubstr("it was used before (an id serves one communicator)"));
 }
 
-TEST(Rendezvous, WrongTokenIsTurnedAwayAndHurtsNobody) {
+TEST(Rendezvous, WrongTokenIsRejectedAndAffectsNobody) {
   Place place;
   LogCapture log;
   UniqueId forged = place.id;
   forged.token = random_token();
-  EXPECT_THAT(text_of(join_and_gather(encode(forged), 0, 2, later())), HasSubstr("knows no job with this secret"));
-  EXPECT_TRUE(testing::comes_to_say(log, "it has another secret than this job"));
+  EXPECT_THAT(text_of(join_and_gather(encode(forged), 0, 2, later())), HasSubstr("has no job with this secret"));
+  EXPECT_TRUE(testing::comes_to_say(log, "it uses another secret than this job"));
   for (const Answer& answer : join_with(place, {{0, 2}, {1, 2}})) EXPECT_TRUE(answer.ok()) << answer.status().text();
 }
 
-TEST(Rendezvous, AnotherSecretIsToldToThoseWhoMissARank) {
+TEST(Rendezvous, AnotherSecretIsReportedWithAMissingRank) {
   Place place;
   UniqueId forged = place.id;
   forged.token = random_token();
   EXPECT_FALSE(join_and_gather(encode(forged), 1, 2, later()).ok());
   const std::string missing = text_of(join_and_gather(place.bytes, 0, 2, Deadline::after_ms(200)));
-  EXPECT_THAT(missing, HasSubstr("rank 1 of 2 did not come"));
-  EXPECT_THAT(missing, HasSubstr("came with another secret than this job's"));
+  EXPECT_THAT(missing, HasSubstr("rank 1 of 2 did not join"));
+  EXPECT_THAT(missing, HasSubstr("connected with another secret than this job's"));
 }
 
-TEST(Rendezvous, StrangersAreClosedInBoundedTime) {
+TEST(Rendezvous, UnauthenticatedConnectionsAreClosedInBoundedTime) {
   Place place;
   LogCapture log;
-  auto garbage = connect_local(place.id.contact.socket_name, SocketKind::stream, later());
-  auto silent = connect_local(place.id.contact.socket_name, SocketKind::stream, later());
+  auto garbage = connect_local(place.id.address.socket_name, SocketKind::stream, later());
+  auto silent = connect_local(place.id.address.socket_name, SocketKind::stream, later());
   ASSERT_TRUE(garbage.ok() && silent.ok());
   ASSERT_EQ(send(garbage->get(), "GET /metrics HTTP/1.1\r\n\r\n", 25, MSG_NOSIGNAL), 25);
-  for (const PrivateFd* stranger : {&*garbage, &*silent}) {
+  for (const PrivateFd* connection : {&*garbage, &*silent}) {
     char byte = 0;
-    ASSERT_TRUE(wait_for(stranger->get(), POLLIN, Deadline::after_ms(kStrangerMs + 3'000)).ok());
-    EXPECT_LE(recv(stranger->get(), &byte, 1, MSG_DONTWAIT), 0);
+    ASSERT_TRUE(wait_for(connection->get(), POLLIN, Deadline::after_ms(kRendezvousUnauthenticatedMs + 3'000)).ok());
+    EXPECT_LE(recv(connection->get(), &byte, 1, MSG_DONTWAIT), 0);
   }
-  EXPECT_TRUE(testing::comes_to_say(log, "is not the greeting of a process of this library"));
+  EXPECT_TRUE(testing::comes_to_say(log, "is not the preamble of a process of this library"));
   for (const Answer& answer : join_with(place, {{0, 2}, {1, 2}})) EXPECT_TRUE(answer.ok());
 }
 
@@ -231,7 +232,7 @@ TEST(Rendezvous, KilledRankIsNamedWithoutADeadline) {
   for (const Answer& answer : answers) EXPECT_THAT(text_of(answer), HasSubstr("rank 2 has left the rendezvous"));
 }
 
-TEST(Rendezvous, DeadServerIsNoticedAtOnce) {
+TEST(Rendezvous, DeadServerIsDetectedAtOnce) {
   int pipe_ends[2];
   ASSERT_EQ(pipe(pipe_ends), 0);
   ChildProcess maker([&] {
@@ -255,7 +256,7 @@ TEST(Rendezvous, DeadServerIsNoticedAtOnce) {
   close(pipe_ends[1]);
 }
 
-TEST(Rendezvous, BootstrapIsDeadInAForkedChild) {
+TEST(Rendezvous, BootstrapFailsInAForkedChild) {
   Place place;
   auto bootstrap = RendezvousBootstrap::join(place.bytes, 0, 1, later());
   ASSERT_TRUE(bootstrap.ok());
@@ -268,12 +269,12 @@ TEST(Rendezvous, BootstrapIsDeadInAForkedChild) {
   EXPECT_TRUE(bootstrap->all_gather("x", later()).ok());
 }
 
-TEST(Rendezvous, OutOfDescriptorsIsNamedOnTheRanksThatCame) {
+TEST(Rendezvous, OutOfDescriptorsIsNamedOnTheRanksThatJoined) {
   ChildProcess child([] {
     Place place;
     auto first = std::make_unique<std::optional<Answer>>();
     std::thread waiting([&] { first->emplace(join_and_gather(place.bytes, 0, 40, later())); });
-    // One descriptor each for the rank and for the server's side of it: the limit strikes on one side or the other.
+    // The rank and the server's side need one descriptor each, so the limit is reached on one side or the other.
     const rlimit few{24, 24};
     setrlimit(RLIMIT_NOFILE, &few);
     const auto rest =
@@ -295,9 +296,9 @@ TEST(Rendezvous, UniqueIdOfTheProcessAndUnusedOnesEnd) {
     EXPECT_TRUE(unused.ok() && used.ok());
     const auto answers = as_threads(2, [&](Rank rank) { return join_and_gather(used.value(), rank, 2, later()); });
     for (const Answer& answer : answers) EXPECT_TRUE(answer.ok());
-    EXPECT_THAT(text_of(join_and_gather(unused.value(), 0, 2, later())), HasSubstr("no rank came before the deadline"));
+    EXPECT_THAT(text_of(join_and_gather(unused.value(), 0, 2, later())), HasSubstr("no rank joined before the deadline"));
     std::fflush(nullptr);
-    exit(::testing::Test::HasFailure() ? 1 : 0);  // the servers that still run are ended by exit
+    exit(::testing::Test::HasFailure() ? 1 : 0);  // exit ends the servers that still run
     return true;
   });
   EXPECT_TRUE(child.wait());

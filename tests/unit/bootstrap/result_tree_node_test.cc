@@ -1,4 +1,4 @@
-// A seat in the tree of results at whose door strangers stand.
+// A node in the tree of results that gets unauthenticated connections.
 #include "src/bootstrap/tree/result_tree_node.h"
 
 #include <gtest/gtest.h>
@@ -23,33 +23,33 @@ using testing::loopback_network;
 
 constexpr int kRanks = 64;
 
-TreeSeat seat_of(Rank rank) {
-  return TreeSeat::take({rank, kRanks, 0, Secret::of_text("a test's")}, loopback_network(), Doors::Reach::machine);
+ResultTreeNode seat_of(Rank rank) {
+  return ResultTreeNode::create({rank, kRanks, 0, Secret::of_text("a test's")}, loopback_network(), Listeners::Reach::machine);
 }
 
-PrivateFd stranger_at(const TreeSeat& seat) {
-  return connect_local(seat.contact().socket_name, SocketKind::stream, later()).value();
+PrivateFd unauthenticated_connection_to(const ResultTreeNode& node) {
+  return connect_local(node.address().socket_name, SocketKind::stream, later()).value();
 }
 
-// Something to do at once.
-bool is_awake(const TreeSeat& seat) {
+// Whether the node has work now.
+bool is_awake(const ResultTreeNode& node) {
   std::vector<pollfd> entries;
-  seat.prepare(entries);
+  node.prepare(entries);
   return poll(entries.data(), entries.size(), 0) > 0;
 }
 
-TEST(TreeSeat, StrangersWhoFillItDoNotKeepItsThreadBusyAndHaveToLeave) {
-  TreeSeat parent = seat_of(0);
-  std::vector<PrivateFd> strangers;
-  for (int count = 0; count < 3 * kTreeFan; ++count) strangers.push_back(stranger_at(parent));
+TEST(ResultTreeNode, UnauthenticatedConnectionsDoNotKeepItsThreadBusyAndAreClosed) {
+  ResultTreeNode parent = seat_of(0);
+  std::vector<PrivateFd> unauthenticated;
+  for (int count = 0; count < 3 * kTreeFan; ++count) unauthenticated.push_back(unauthenticated_connection_to(parent));
   parent.advance();
   EXPECT_FALSE(is_awake(parent));
 
   const Rank rank = tree_children(0, kRanks).front();
-  TreeSeat child = seat_of(rank);
-  child.set_parent(parent.contact());
+  ResultTreeNode child = seat_of(rank);
+  child.set_parent(parent.address());
   child.expect();
-  parent.hand_down("all of it");
+  parent.send_to_children("all of it");
   const Deadline until = later();
   std::optional<std::string> result;
   while (!result && !child.parent_lost() && !until.passed()) {
@@ -61,22 +61,22 @@ TEST(TreeSeat, StrangersWhoFillItDoNotKeepItsThreadBusyAndHaveToLeave) {
     child.advance();
     result = child.take_result();
   }
-  ASSERT_TRUE(result.has_value()) << "kept out for longer than it waits";
+  ASSERT_TRUE(result.has_value()) << "the child waited longer than its timeout";
   EXPECT_EQ(*result, "all of it");
 }
 
-TEST(TreeSeat, WithoutDescriptorsItsThreadIsNotBusyEither) {
+TEST(ResultTreeNode, WithoutDescriptorsItsThreadIsNotBusyEither) {
   ChildProcess process([] {
-    TreeSeat parent = seat_of(0);
-    const PrivateFd stranger = stranger_at(parent);
+    ResultTreeNode parent = seat_of(0);
+    const PrivateFd connection = unauthenticated_connection_to(parent);
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = static_cast<rlim_t>(stranger.get()) + 1;
+    limit.rlim_cur = static_cast<rlim_t>(connection.get()) + 1;
     setrlimit(RLIMIT_NOFILE, &limit);
     EXPECT_TRUE(is_awake(parent));
     parent.advance();
     EXPECT_FALSE(is_awake(parent));
-    EXPECT_LE(parent.wait_ms(), 1'000) << "it looks again";
+    EXPECT_LE(parent.wait_ms(), 1'000) << "it tries again";
     return true;
   });
   EXPECT_TRUE(process.wait());

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -41,7 +43,7 @@ RootJoin at(const std::string& root, Rank rank, int ranks) {
   return join;
 }
 
-// Whoever has a secret meets over TCP, on one machine too.
+// A rank with a secret joins over TCP, on one machine too.
 RootJoin over_tcp(const std::string& root, Rank rank, int ranks) {
   RootJoin join = at(root, rank, ranks);
   join.secret = Secret::of_text("open sesame");
@@ -66,7 +68,7 @@ void expect_all(const std::vector<Answer>& answers) {
   }
 }
 
-// Ends as programs do, so that whom it serves hears its last words.
+// Ends like a program, so that the ranks that it serves receive their last results.
 ChildProcess child_that(const std::function<void()>& body) {
   return ChildProcess([&]() -> bool {
     body();
@@ -75,7 +77,7 @@ ChildProcess child_that(const std::function<void()>& body) {
   });
 }
 
-// Everything here runs in children: what rank 0 opens stays until its process ends.
+// All tests run in children, because what rank 0 opens stays until its process ends.
 void in_child(const std::function<void()>& body) { EXPECT_TRUE(child_that(body).wait()); }
 
 std::string temporary_folder() {
@@ -84,7 +86,7 @@ std::string temporary_folder() {
   return path;
 }
 
-TEST(Root, ByAddressAgainAndAgain) {
+TEST(Root, ByAddressSeveralTimes) {
   in_child([] {
     const std::string port = std::to_string(free_port());
     for (const std::string& root : {"127.0.0.1:" + port, "localhost:" + std::to_string(free_port())}) {
@@ -95,7 +97,7 @@ TEST(Root, ByAddressAgainAndAgain) {
   });
 }
 
-// Somebody listens at the address, hears the first caller and hangs up: what an ending process does.
+// A process listens at the address, reads from the first connection and closes it, as an ending process does.
 class Ghost final {
  public:
   [[nodiscard]] SocketAddress address() const { return listener_.addresses.front(); }
@@ -123,7 +125,7 @@ TEST(Root, OthersWaitForRankZero) {
   });
 }
 
-// Somebody takes the call and is silent for longer than an attempt may last: a stopped process, or a crowded machine.
+// A process accepts the connection and sends nothing for longer than an attempt may last: a stopped process, or a busy machine.
 TEST(Root, OthersWaitForASlowRankZero) {
   in_child([] {
     TcpListener silent = listen_tcp({parse_host("127.0.0.1").value()}, {}, 16).value();
@@ -143,7 +145,7 @@ TEST(Root, OthersWaitForASlowRankZero) {
   });
 }
 
-TEST(Root, NobodyThereIsSaid) {
+TEST(Root, AMissingRankZeroIsReported) {
   const std::string root = "127.0.0.1:" + std::to_string(free_port());
   const Answer answer = gather(over_tcp(root, 1, 2), Deadline::after_ms(100));
   EXPECT_THAT(text_of(answer), HasSubstr("rank 1: rank 0 does not answer at SETO_ROOT=" + root));
@@ -161,7 +163,7 @@ TEST(Root, TwoJobsAtOneAddress) {
     ChildProcess other([&] {
       EXPECT_THAT(text_of(gather(of_job("16", 0), later())), HasSubstr("is taken: another process listens on it"));
       EXPECT_THAT(text_of(gather(of_job("16", 1), later())), HasSubstr("another job uses the same root"));
-      EXPECT_THAT(text_of(gather(of_job("17", 1), later())), HasSubstr("is of another job"));
+      EXPECT_THAT(text_of(gather(of_job("17", 1), later())), HasSubstr("belongs to another job"));
       return true;
     });
     EXPECT_TRUE(other.wait());
@@ -169,8 +171,8 @@ TEST(Root, TwoJobsAtOneAddress) {
   });
 }
 
-// Nobody can come by the network, where anybody could: the ranks may agree on a secret, so none is needed.
-TEST(Root, LoopbackWithoutASecretIsOneUsersAndOpensNoPort) {
+// No process can connect over the network, where any process could. The ranks may agree on a secret, so none is needed.
+TEST(Root, LoopbackWithoutASecretServesOneUserAndOpensNoPort) {
   in_child([] {
     const std::uint16_t port = free_port();
     const std::string root = "127.0.0.1:" + std::to_string(port);
@@ -180,14 +182,14 @@ TEST(Root, LoopbackWithoutASecretIsOneUsersAndOpensNoPort) {
         if (!bootstrap.ok()) return bootstrap.status();
         EXPECT_EQ((*bootstrap)->secret(), nullptr) << "rank 0 proposes one";
         const auto caller = connect_tcp(parse_host("127.0.0.1")->with_port(port), Deadline::after_ms(1'000));
-        EXPECT_EQ(caller.status().code(), Code::remote_error) << "somebody listens";
+        EXPECT_EQ(caller.status().code(), Code::remote_error) << "a process listens at the port";
         return (*bootstrap)->all_gather("rank " + std::to_string(rank), later());
       }));
     }
   });
 }
 
-TEST(Root, LoopbackWithoutASecretKeepsOtherUsersOut) {
+TEST(Root, LoopbackWithoutASecretRejectsOtherUsers) {
   if (geteuid() != 0) GTEST_SKIP() << "skipped: needs root";
   for (const bool own : {true, false}) {
     const std::string root = "127.0.0.1:" + std::to_string(free_port());
@@ -195,7 +197,7 @@ TEST(Root, LoopbackWithoutASecretKeepsOtherUsersOut) {
       const Answer answer = gather(at(root, rank, 2), Deadline::after_ms(own ? testing::kLongMs : 500));
       EXPECT_EQ(answer.ok(), own) << text_of(answer);
       if (own || rank == 1) return;
-      EXPECT_THAT(text_of(answer), HasSubstr("rank 1 of 2 did not come"));
+      EXPECT_THAT(text_of(answer), HasSubstr("rank 1 of 2 did not join"));
       EXPECT_THAT(text_of(answer), HasSubstr("without a secret is for ranks of one machine and user"));
     };
     ChildProcess first = child_that([&] { expect(0); });
@@ -209,7 +211,7 @@ TEST(Root, LoopbackWithoutASecretKeepsOtherUsersOut) {
   }
 }
 
-TEST(Root, SecretsAreAskedForAndChecked) {
+TEST(Root, SecretsAreRequiredAndChecked) {
   for (const char* root : {"10.0.0.1:4711", "node1:4711", "[2001:db8::1]:4711"}) {
     const Answer answer = gather(at(root, 1, 2), later());
     EXPECT_THAT(text_of(answer), HasSubstr("SETO_SECRET_FILE"));
@@ -233,11 +235,61 @@ TEST(Root, SecretsAreAskedForAndChecked) {
     for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
     EXPECT_TRUE(equal(secrets[0], secrets[1]));
     EXPECT_THAT(text_of(gather(with(1, "open barley"), later())), HasSubstr("SETO_SECRET_FILE or SETO_SECRET differ"));
-    EXPECT_THAT(text_of(gather(with(1, ""), Deadline::after_ms(50))), HasSubstr("none of them may have one"));
+    EXPECT_THAT(text_of(gather(with(1, ""), Deadline::after_ms(50))),
+                HasSubstr("rank 0 at SETO_ROOT=" + root + " has a secret, but rank 1 has none"));
   });
 }
 
-TEST(Root, ByFileWhichGoesWithItsJob) {
+// One of two ranks of one machine has a secret, so they wait at different addresses. In either order of arrival both report the
+// reason at their deadlines.
+TEST(Root, ASecretOfOnlyOneRankIsNamedByBoth) {
+  for (const Rank with_secret : {0, 1}) {
+    for (const Rank first : {0, 1}) {
+      in_child([&] {
+        const std::string root = "127.0.0.1:" + std::to_string(free_port());
+        std::atomic<bool> begun{false};
+        const auto answers = as_threads(2, [&](Rank rank) {
+          RootJoin join = at(root, rank, 2);
+          if (rank == with_secret) join.secret = Secret::of_text("open sesame");
+          while (rank != first && !begun.load()) sched_yield();
+          const Deadline until = Deadline::after_ms(1'000);
+          begun.store(true);
+          return gather(join, until);
+        });
+        for (const Rank rank : {0, 1}) {
+          const std::string text = text_of(answers[static_cast<std::size_t>(rank)]);
+          EXPECT_THAT(text, HasSubstr("set SETO_SECRET_FILE or SETO_SECRET"))
+              << "rank " << rank << "; with a secret: " << with_secret << "; first: " << first;
+          // Rank 0 hears of the other one, or finds it.
+          const char* const other =
+              rank == with_secret ? "ranks without a secret wait for this one" : "has a secret, but rank 1 has none";
+          const auto named = rank == 0 ? ::testing::AnyOf(HasSubstr("that claims to be rank 1 connected with"), HasSubstr(other))
+                                       : ::testing::AnyOf(HasSubstr(other), HasSubstr(other));
+          EXPECT_THAT(text, named);
+        }
+      });
+    }
+  }
+}
+
+// The secret is part of the key, so a server cannot distinguish a missing secret from another one.
+TEST(Root, ByFileASecretOfOnlyOneRankIsNamedByBoth) {
+  const std::string folder = temporary_folder();
+  in_child([&] {
+    const auto answers = as_threads(2, [&](Rank rank) {
+      RootJoin join = at("file:" + folder + "/root", rank, 2);
+      if (rank == 1) join.secret = Secret::of_text("open sesame");
+      return gather(join, Deadline::after_ms(1'000));
+    });
+    EXPECT_THAT(text_of(answers[0]), HasSubstr("rank 1 of 2 did not join"));
+    EXPECT_THAT(text_of(answers[0]), HasSubstr("that claims to be rank 1 connected with another secret"));
+    EXPECT_THAT(text_of(answers[0]), HasSubstr("set SETO_SECRET_FILE or SETO_SECRET to the same secret for every rank"));
+    EXPECT_THAT(text_of(answers[1]), HasSubstr("SETO_SECRET_FILE or SETO_SECRET differ"));
+  });
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Root, ByFileWhichIsRemovedWithItsJob) {
   const std::string folder = temporary_folder();
   const std::string path = folder + "/root";
   in_child([&] {
@@ -278,18 +330,18 @@ TEST(Root, AFileOfADeadJobIsReplaced) {
   std::filesystem::remove_all(folder);
 }
 
-// The port of a job that has ended belongs to another job now, which uses another file.
+// The port of a job that has ended now belongs to another job, which uses another file.
 TEST(Root, AFileOfADeadJobWhosePortIsInUseAgainIsReplaced) {
   const std::string folder = temporary_folder();
   const std::string path = folder + "/root";
   in_child([&] {
     LogCapture log;
-    const testing::Place other(UniqueId::Serves::job, Doors::Reach::network);
-    const UniqueId dead{UniqueId::Serves::job, random_token(), {random_socket_name(), other.id.contact.addresses}};
+    const testing::Place other(UniqueId::Serves::job, Listeners::Reach::network);
+    const UniqueId dead{UniqueId::Serves::job, random_token(), {random_socket_name(), other.id.address.addresses}};
     ASSERT_TRUE(write_root_file(path, encode(dead)).ok());
     Answer second = failure(Code::internal, "not yet");
     std::thread early([&] { second = gather(at("file:" + path, 1, 2), later()); });
-    EXPECT_TRUE(testing::comes_to_say(log, "it has another secret than this job"));
+    EXPECT_TRUE(testing::comes_to_say(log, "it uses another secret than this job"));
     const Answer first = gather(at("file:" + path, 0, 2), later());
     early.join();
     expect_all({first, second});
@@ -297,20 +349,22 @@ TEST(Root, AFileOfADeadJobWhosePortIsInUseAgainIsReplaced) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(Root, FilesThatAreNone) {
+TEST(Root, InvalidFilesAreRejected) {
   const std::string folder = temporary_folder();
   const std::string path = folder + "/root";
-  EXPECT_THAT(text_of(gather(at("file:" + path, 1, 2), Deadline::after_ms(50))),
-              HasSubstr("rank 0 has not written SETO_ROOT=file:"));
-  EXPECT_THAT(text_of(gather(at("file:" + folder + "/none/root", 0, 2), later())), HasSubstr("cannot write the root file"));
-  std::ofstream(path) << "my diary";
-  for (const Rank rank : {0, 1}) {
-    EXPECT_THAT(text_of(gather(at("file:" + path, rank, 2), later())), HasSubstr("is not this user's alone"));
-  }
-  chmod(path.c_str(), 0600);
-  for (const Rank rank : {0, 1}) {
-    EXPECT_THAT(text_of(gather(at("file:" + path, rank, 2), later())), HasSubstr("is not of this library"));
-  }
+  in_child([&] {
+    EXPECT_THAT(text_of(gather(at("file:" + path, 1, 2), Deadline::after_ms(50))),
+                HasSubstr("rank 0 has not written SETO_ROOT=file:"));
+    EXPECT_THAT(text_of(gather(at("file:" + folder + "/none/root", 0, 2), later())), HasSubstr("cannot write the root file"));
+    std::ofstream(path) << "my diary";
+    for (const Rank rank : {0, 1}) {
+      EXPECT_THAT(text_of(gather(at("file:" + path, rank, 2), later())), HasSubstr("can be read or written by other users"));
+    }
+    chmod(path.c_str(), 0600);
+    for (const Rank rank : {0, 1}) {
+      EXPECT_THAT(text_of(gather(at("file:" + path, rank, 2), later())), HasSubstr("was not written by this library"));
+    }
+  });
   std::filesystem::remove_all(folder);
 }
 
@@ -325,14 +379,14 @@ TEST(Root, ById) {
   EXPECT_THAT(text_of(gather(at("id:12", 0, 2), later())), HasSubstr("256 hexadecimal digits"));
 }
 
-TEST(Root, WhatIsNone) {
+TEST(Root, InvalidRootsAreRejected) {
   for (const char* root : {"", "node1", "node1:0", ":80", "file"}) {
     EXPECT_THAT(text_of(gather(at(root, 1, 2), later())), HasSubstr("write host:port of rank 0, file:PATH or id:HEX")) << root;
   }
   RootJoin join = at("no-such-host.invalid:80", 1, 2);
   join.allow_no_secret = true;
   EXPECT_THAT(text_of(gather(join, Deadline::after_ms(3'000))), HasSubstr("'no-such-host.invalid'"));
-  EXPECT_TRUE(gather(at("anything", 0, 1), later()).ok()) << "one rank meets nobody";
+  EXPECT_TRUE(gather(at("anything", 0, 1), later()).ok()) << "one rank needs no root";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Many ranks, as threads of eight processes: how long they take to meet, and what it costs the root.
+// Many ranks, as threads of eight processes: the time of an init, and the bytes at the root.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -27,7 +27,7 @@ constexpr int kSlower = 10;
 constexpr int kSlower = 1;
 #endif
 
-// A board on which processes see the id that the first of them makes.
+// Shared memory through which the first process passes its id to the others.
 struct Board {
   std::atomic<bool> written{false};
   UniqueIdBytes id{};
@@ -58,17 +58,17 @@ struct Shape {
   int size;
   bool over_tcp;
   std::uint64_t limit_ms;
-  std::uint64_t limit_bytes;  // of the root for each rank: log2(size) KiB
+  std::uint64_t limit_bytes;  // limit at the root for each rank: log2(size) KiB
 };
 
 void expect_fast_and_cheap(const Shape& shape) {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
-  // The root's process holds a socket for each rank, and its own ranks' ends.
+  // The root's process holds a socket for each rank, and the ends of its own ranks.
   if (limit.rlim_cur < static_cast<rlim_t>(2 * shape.size)) GTEST_SKIP() << "skipped: needs ulimit -n of twice the ranks";
   Board* board = shared_board();
   ASSERT_NE(board, nullptr);
-  std::fflush(nullptr);  // or every child prints it again
+  std::fflush(nullptr);  // otherwise every child would print it again
   std::vector<ChildProcess> others;
   for (int part = 1; part < kProcesses; ++part) {
     others.emplace_back([&, part] {
@@ -77,14 +77,14 @@ void expect_fast_and_cheap(const Shape& shape) {
     });
   }
   const std::uint64_t start = monotonic_ns();
-  Place place(UniqueId::Serves::communicator, Doors::Reach::network);
+  Place place(UniqueId::Serves::communicator, Listeners::Reach::network);
   board->id = shape.over_tcp ? place.from_afar() : place.bytes;
   board->written = true;
   EXPECT_TRUE(gather_part(board->id, 0, shape.size));
   for (ChildProcess& other : others) EXPECT_TRUE(other.wait());
   const std::uint64_t took_ms = (monotonic_ns() - start) / 1'000'000;
   const std::uint64_t each = place.server->traffic() / static_cast<std::uint64_t>(shape.size);
-  std::printf("%d ranks %s: %llu ms, %llu bytes of the root for each rank\n", shape.size,
+  std::printf("%d ranks %s: %llu ms, %llu bytes at the root for each rank\n", shape.size,
               shape.over_tcp ? "over TCP" : "by local sockets", static_cast<unsigned long long>(took_ms),
               static_cast<unsigned long long>(each));
   EXPECT_LT(took_ms, shape.limit_ms * kSlower);
@@ -92,12 +92,12 @@ void expect_fast_and_cheap(const Shape& shape) {
   munmap(board, sizeof(Board));
 }
 
-TEST(Scale, OfMany) {
+TEST(Scale, OfManyRanks) {
   for (const bool over_tcp : {false, true}) expect_fast_and_cheap({256, over_tcp, 3'000, 8 * 1'024});
 }
 
-#ifndef SETO_SANITIZED  // a thousand threads on few cores: such a build is not about time
-TEST(Scale, OfThousand) { expect_fast_and_cheap({1'024, true, 15'000, 10 * 1'024}); }
+#ifndef SETO_SANITIZED  // a thousand threads on few cores; such a build does not measure time
+TEST(Scale, OfAThousandRanks) { expect_fast_and_cheap({1'024, true, 15'000, 10 * 1'024}); }
 #endif
 
 }  // namespace

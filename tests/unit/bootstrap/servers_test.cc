@@ -1,4 +1,4 @@
-// The rendezvous of a process, asked for by several threads.
+// The rendezvous servers of a process, used by several threads.
 #include "src/bootstrap/rendezvous/servers.h"
 
 #include <gmock/gmock.h>
@@ -27,13 +27,13 @@ void wait_until_set(const std::atomic<bool>& flag) {
 
 Result<RootServer> start_one() {
   RootServer made;
-  auto doors = Doors::open_named(random_socket_name());
-  made.server = RendezvousServer::start(std::move(doors).value(), {Secret::random(), UniqueId::Serves::job}).value();
+  auto listeners = Listeners::open_named(random_socket_name());
+  made.server = RendezvousServer::start(std::move(listeners).value(), {Secret::random(), UniqueId::Serves::job}).value();
   return made;
 }
 
-// In a child, as servers of roots stay until their process ends.
-TEST(Servers, AStartThatTakesLongHoldsUpNobodyElse) {
+// In a child, because servers of roots stay until their process ends.
+TEST(Servers, ASlowStartDelaysNoOtherThread) {
   ChildProcess process([] {
     std::atomic<bool> starting{false};
     std::atomic<bool> go{false};
@@ -67,7 +67,7 @@ TEST(Servers, AStartThatTakesLongHoldsUpNobodyElse) {
   EXPECT_TRUE(process.wait());
 }
 
-TEST(Servers, WhoeverWaitsForAStartThatFailsStartsOneHimself) {
+TEST(Servers, AWaiterStartsAServerAfterAFailedStart) {
   ChildProcess process([] {
     std::atomic<bool> starting{false};
     std::atomic<bool> go{false};

@@ -1,4 +1,4 @@
-// How long strangers can hold up an init.
+// How long unauthenticated connections can delay an init.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -18,12 +18,12 @@ using testing::join_and_gather;
 using testing::later;
 using testing::text_of;
 
-// More silent connections than the server hears at once: each keeps a place for a quarter of a second.
-TEST(StrangersTime, SlowStrangersHoldUpNobodyForLong) {
+// More silent connections than the server serves at once; each uses a place for a quarter of a second.
+TEST(UnauthenticatedTiming, SilentConnectionsDelayAnInitBriefly) {
   FarPlace place;
   LogCapture log;
   std::vector<PrivateFd> loris;
-  for (std::size_t count = 0; count < 3 * kStrangerLimit; ++count) {
+  for (std::size_t count = 0; count < 3 * kRendezvousUnauthenticatedLimit; ++count) {
     auto fd = connect_tcp(place.address(), later());
     ASSERT_TRUE(fd.ok()) << fd.status().text();
     ASSERT_EQ(send(fd->get(), "P", 1, MSG_NOSIGNAL), 1);

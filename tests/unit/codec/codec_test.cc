@@ -2,10 +2,30 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
+#include <string_view>
 
 namespace seto {
 namespace {
+
+// The name of an enumerator appears in the name of this function; a number without an enumerator appears as a cast.
+template <Codec kCodec>
+bool has_a_name() {
+  return std::string_view(__PRETTY_FUNCTION__).find("(seto::Codec)") == std::string_view::npos;
+}
+
+// All loops over codecs end at kCodecCount: a codec beyond it would exist, and nothing would test it.
+TEST(CodecNames, kCodecCount_counts_all_of_them) {
+  EXPECT_TRUE(has_a_name<static_cast<Codec>(kCodecCount - 1)>());
+  EXPECT_FALSE(has_a_name<static_cast<Codec>(kCodecCount)>()) << "kCodecCount (src/codec/codec.h) ends before the last codec";
+}
+
+TEST(CodecNames, differ) {
+  std::set<std::string_view> names;
+  for (int codec = 0; codec < kCodecCount; ++codec) names.insert(facts_of(static_cast<Codec>(codec)).name);
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(kCodecCount));
+}
 
 TEST(CodecNames, parse) {
   for (int codec = 0; codec < kCodecCount; ++codec) {
@@ -20,7 +40,8 @@ TEST(CodecNames, parse) {
 TEST(CodecNames, an_unknown_one_suggests_the_nearest) {
   const auto fp61 = parse_codec("fp61");
   ASSERT_FALSE(fp61.ok());
-  EXPECT_EQ(fp61.status().text(), "no codec is named 'fp61'; there are fp16, bf16, e4m3, e5m2, int8, int4; did you mean fp16");
+  EXPECT_EQ(fp61.status().text(),
+            "no codec is named 'fp61'; the codecs are fp16, bf16, e4m3, e5m2, int8, int4; did you mean fp16");
   EXPECT_NE(parse_codec("itn8").status().text().find("did you mean int8"), std::string::npos);
   EXPECT_EQ(parse_codec("zstandard").status().text().find("did you mean"), std::string::npos);
   EXPECT_FALSE(parse_codec("").ok());

@@ -83,7 +83,7 @@ TEST_P(CodecBound, holds_at_each_exponent) {
   }
 }
 
-TEST_P(CodecBound, of_nothing_is_nothing) {
+TEST_P(CodecBound, of_zero_is_zero) {
   const auto [codec, type, rounding] = GetParam();
   EXPECT_EQ(check(Numbers(type, 1000), 1), 0);
   EXPECT_EQ(error_bound(codec, type, rounding, 0, 0), 0);

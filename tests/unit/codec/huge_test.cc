@@ -1,4 +1,4 @@
-// More numbers than 32 bits count, for real: what lies behind the 2^32nd is encoded as it would be alone.
+// More numbers than 32 bits can count: the numbers after the 2^32nd are encoded like numbers alone.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TEST_P(HugeCounts, EncodeAndDecodeToTheLastNumber) {
   const seto::testing::RepeatedMemory bytes(of_piece, encoded_size(codec, kCount));
   const EncodeFunction encode = encode_function(codec, DataType::float32, Rounding::nearest);
   encode({numbers.data(), bytes.data(), kCount, Store::cached, 0, 0});
-  // Written last: the 300 numbers behind the last whole piece.
+  // Written last: the 300 numbers after the last whole piece.
   std::vector<std::byte> expected(of_piece);
   encode({values.data(), expected.data(), kPiece, Store::cached, 0, 0});
   encode({values.data(), expected.data(), 300, Store::cached, 0, 0});
@@ -42,7 +42,7 @@ TEST_P(HugeCounts, EncodeAndDecodeToTheLastNumber) {
   std::vector<float> decoded(kPiece);
   encode({values.data(), expected.data(), kPiece, Store::cached, 0, 0});
   decode({expected.data(), nullptr, decoded.data(), kPiece, Store::cached});
-  // Decoding is of each number alone but for its block's header, which a short block has, too.
+  // Each number is decoded independently, except for the header of its block, which a short block has too.
   EXPECT_EQ(std::memcmp(numbers.data(), decoded.data(), kPiece * sizeof(float)), 0);
 }
 

@@ -40,7 +40,8 @@ inline Range range_of(DataType type) {
   return {-133, 127, std::ldexp(255.0, 120)};
 }
 
-// What is hard for a block: any exponent, one exponent, denormals, all equal, alternating, the largest, ties, much near zero.
+// Blocks that are hard to encode: any exponent, one exponent, denormals, all equal, alternating, the largest, ties, many values
+// near zero.
 enum class Kind : std::uint8_t { gradient, any_exponent, huge_range, denormal, tiny, equal, alternating, largest, ties, sparse };
 inline constexpr int kKinds = 10;
 

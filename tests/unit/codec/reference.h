@@ -9,14 +9,14 @@
 
 namespace seto::reference {
 
-// The encoded form written down a second time: one number after another, in double, with the mathematics of frexp and rint;
-// shares nothing with the kernels. To nearest.
+// A second implementation of the encoded form: one number after another, in double, with frexp and rint. It shares no code with
+// the kernels. It rounds to nearest.
 
 using Bytes = std::vector<std::uint8_t>;
 
 Bytes encoded(Codec codec, DataType type, const void* numbers, std::size_t count);
 
-// What each code stands for, rounded to the type.
+// The value of each code, rounded to the type.
 std::vector<double> decoded(Codec codec, DataType type, const Bytes& bytes, std::size_t count);
 
 double number_at(DataType type, const void* numbers, std::size_t i);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// A float format as a textbook has it.
+// A float format as textbooks define it.
 struct Grid {
   int exponent_bits;
   int fraction_bits;
@@ -36,7 +36,7 @@ struct Grid {
     return sign_factor * (field == 0 ? std::ldexp(fraction, lowest()) : std::ldexp(1 + fraction, field - bias()));
   }
 
-  // The nearest code of a finite value; what is beyond the largest stays the largest.
+  // The code nearest to a finite value; values beyond the largest code become the largest.
   unsigned code(double value) const {
     const unsigned of_sign = std::signbit(value) ? sign() : 0;
     value = std::min(std::abs(value), largest());
@@ -64,12 +64,37 @@ Grid grid_of(Codec codec) {
       return {8, 7, true};
     case Codec::e4m3:
       return {4, 3, false};
-    default:
+    case Codec::e5m2:
       return {5, 2, true};
+    case Codec::int8:
+    case Codec::int4:
+      break;
   }
+  ADD_FAILURE() << "no float format: codec " << static_cast<int>(codec);
+  return {5, 2, true};
 }
 
-bool is_float(Codec codec) { return codec != Codec::int8 && codec != Codec::int4; }
+int largest_integer(Codec codec) {
+  if (codec == Codec::int8) return 127;
+  if (codec == Codec::int4) return 7;
+  ADD_FAILURE() << "no integer format: codec " << static_cast<int>(codec);
+  return 7;
+}
+
+// No default: the compiler asks about a new codec.
+bool is_float(Codec codec) {
+  switch (codec) {
+    case Codec::fp16:
+    case Codec::bf16:
+    case Codec::e4m3:
+    case Codec::e5m2:
+      return true;
+    case Codec::int8:
+    case Codec::int4:
+      return false;
+  }
+  return false;
+}
 
 void append(Bytes& bytes, unsigned value, std::size_t size) {
   for (std::size_t k = 0; k < size; ++k) bytes.push_back(static_cast<std::uint8_t>(value >> (8 * k)));
@@ -95,7 +120,7 @@ void append_floats(Bytes& bytes, Codec codec, const std::vector<double>& block, 
 
 void append_integers(Bytes& bytes, Codec codec, DataType type, const std::vector<double>& block, double largest) {
   const bool all_finite = std::all_of(block.begin(), block.end(), [](double value) { return std::isfinite(value); });
-  const int most = codec == Codec::int8 ? 127 : 7;
+  const int most = largest_integer(codec);
   int exponent = 0;
   double significand = 1;
   if (all_finite && largest != 0) {
@@ -223,17 +248,17 @@ namespace {
 
 using reference::Bytes;
 
-// Worked out by hand, so that the reference itself can be wrong.
+// Computed by hand, to check the reference itself.
 TEST(CodecReference, known_bytes) {
   const float numbers[] = {1.0F, -0.5F, 0.0F, 3.0F};
-  // 3 is brought to 1.5 x 2^15.
+  // 3 is scaled to 1.5 x 2^15.
   EXPECT_EQ(reference::encoded(Codec::fp16, DataType::float32, numbers, 4),
             (Bytes{0xF2, 0xFF, 0, 0, 0x00, 0x74, 0x00, 0xF0, 0x00, 0x00, 0x00, 0x7A}));
   EXPECT_EQ(reference::encoded(Codec::bf16, DataType::float32, numbers, 4), (Bytes{0x80, 0x3F, 0x00, 0xBF, 0, 0, 0x40, 0x40}));
-  // 3 is brought to 1.5 x 2^8.
+  // 3 is scaled to 1.5 x 2^8.
   EXPECT_EQ(reference::encoded(Codec::e4m3, DataType::float32, numbers, 4), (Bytes{0xF9, 0xFF, 0, 0, 0x70, 0xE8, 0x00, 0x7C}));
-  // 3 / 127 = 0x1.8306...p-6, rounded up to 0x1.8307p-6. 3 / 7 = 0x1.B6DB6D...p-2, rounded up to 0x1.B6DCp-2; 1, -0.5 and 3
-  // are 2.33, -1.17 and 7 of it.
+  // 3 / 127 = 0x1.8306...p-6, rounded up to 0x1.8307p-6. 3 / 7 = 0x1.B6DB6D...p-2, rounded up to 0x1.B6DCp-2; 1, -0.5 and 3 are
+  // 2.33, -1.17 and 7 times that scale.
   EXPECT_EQ(reference::encoded(Codec::int4, DataType::float32, numbers, 4), (Bytes{0xFE, 0xFF, 0xDC, 0xB6, 0xF2, 0x70}));
   EXPECT_EQ(reference::encoded(Codec::int8, DataType::float32, numbers, 4),
             (Bytes{0xFA, 0xFF, 0x07, 0x83, 0x2A, 0xEB, 0x00, 0x7F}));

@@ -1,4 +1,4 @@
-// Addresses, stores, slices, what lies around, and threads that flush denormals to zero: none of it changes a bit.
+// Addresses, stores, slices, surrounding bytes, and threads that flush denormals to zero: none of them changes a bit.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -9,6 +9,7 @@
 #endif
 
 #include "src/codec/codec.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/seed.h"
 #include "tests/unit/codec/numbers.h"
 #include "tests/unit/device/instruction_sets.h"
@@ -22,13 +23,13 @@ using Parameter = std::tuple<std::int64_t, Codec, DataType>;
 constexpr std::size_t kMargin = 128;
 constexpr std::uint8_t kUntouched = 0xA5;
 
-// Bytes at an address that is so far from a line, with a margin that must stay as it was.
-struct Landing {
+// Bytes at a given offset from a cache line, with a margin that must not change.
+struct ReceiveBuffers {
   std::vector<std::uint8_t> memory;
   std::size_t offset;
   std::size_t size;
 
-  Landing(std::size_t of_size, std::size_t from_line) : memory(of_size + 3 * kMargin, kUntouched), size(of_size) {
+  ReceiveBuffers(std::size_t of_size, std::size_t from_line) : memory(of_size + 3 * kMargin, kUntouched), size(of_size) {
     const auto misalignment = reinterpret_cast<std::uintptr_t>(memory.data()) % 64;
     offset = kMargin + (64 - misalignment) % 64 + from_line;
   }
@@ -59,23 +60,23 @@ class CodecShape : public ::testing::TestWithParam<Parameter> {
 };
 
 TEST_P(CodecShape, any_address_and_store) {
-  for (int round = 0; round < 150; ++round) {
+  for (std::uint64_t round = 0; round < 150 / support::kLess; ++round) {
     const std::size_t count = random_() % 3 == 0 ? random_() % 12000 : random_() % 2000;
     const Numbers numbers = numbers_of(static_cast<Kind>(random_() % kKinds), type_, count, random_);
     const Store store = random_() % 3 == 0 ? Store::cached : Store::past_cache;
     const Bytes expected = encoded(numbers);
     const auto element = size_of(type_);
 
-    Landing source(numbers.bytes.size(), random_() % (64 / element) * element);
+    ReceiveBuffers source(numbers.bytes.size(), random_() % (64 / element) * element);
     std::copy(numbers.bytes.begin(), numbers.bytes.end(), source.data());
-    Landing bytes(expected.size(), random_() % 64);
+    ReceiveBuffers bytes(expected.size(), random_() % 64);
     encode_function(codec_, type_, Rounding::nearest)({source.data(), bytes.data(), count, store, 0, 0});
     ASSERT_EQ(bytes.bytes(), expected) << count << " elements, seed " << seed_;
     ASSERT_TRUE(bytes.surroundings_untouched() && source.surroundings_untouched()) << count << " elements, seed " << seed_;
 
     Numbers decoded(type_, count);
     decode_function(codec_, type_)({expected.data(), nullptr, decoded.data(), count, Store::cached});
-    Landing target(numbers.bytes.size(), random_() % (64 / element) * element);
+    ReceiveBuffers target(numbers.bytes.size(), random_() % (64 / element) * element);
     decode_function(codec_, type_)({bytes.data(), nullptr, target.data(), count, store});
     ASSERT_EQ(target.bytes(), decoded.bytes) << count << " elements, seed " << seed_;
 
@@ -110,7 +111,7 @@ TEST_P(CodecShape, slices_at_each_block_boundary) {
 TEST_P(CodecShape, flushing_of_denormals_changes_nothing) {
   constexpr unsigned kFlushAndDenormalsAreZero = 0x8040;
   for (const Rounding rounding : {Rounding::nearest, Rounding::stochastic}) {
-    for (int round = 0; round < 10; ++round) {
+    for (std::uint64_t round = 0; round < 10 / support::kLess; ++round) {
       for (int kind = 0; kind < kKinds; ++kind) {
         const Numbers numbers = numbers_of(static_cast<Kind>(kind), type_, 1000, random_);
         Bytes bytes(encoded_size(codec_, 1000));

@@ -1,5 +1,5 @@
-// Rounding by chance: the same seed and place give the same bits, whatever the instruction set and the slices; the mean is the
-// number.
+// Stochastic rounding: the same seed and position give the same bits with every instruction set and every slicing, and the mean
+// of many results is the number.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -52,10 +52,10 @@ TEST_P(CodecChance, every_instruction_set_draws_the_same) {
   }
 }
 
-TEST_P(CodecChance, slices_draw_as_the_whole_does) {
+TEST_P(CodecChance, slices_draw_like_the_whole) {
   const std::size_t block = facts_of(codec_).block;
   const Numbers numbers = numbers_of(Kind::gradient, type_, 20 * block + 7, random_);
-  const std::uint64_t first = block * ((std::uint64_t{1} << 32) / block - 9);  // so that places pass 2^32
+  const std::uint64_t first = block * ((std::uint64_t{1} << 32) / block - 9);  // so that positions pass 2^32
   const Bytes whole = encoded(numbers, seed_, first);
   for (std::size_t cut = block; cut < numbers.count; cut += block) {
     Numbers rest(type_, numbers.count - cut);
@@ -65,7 +65,7 @@ TEST_P(CodecChance, slices_draw_as_the_whole_does) {
   }
 }
 
-TEST_P(CodecChance, seeds_and_places_differ) {
+TEST_P(CodecChance, seeds_and_positions_differ) {
   const std::size_t block = facts_of(codec_).block;
   const Numbers numbers = numbers_of(Kind::gradient, type_, 4096, random_);
   const Bytes one = encoded(numbers, seed_, 0);
@@ -76,8 +76,8 @@ TEST_P(CodecChance, seeds_and_places_differ) {
   EXPECT_NE(one, encoded(numbers, seed_, block << 32));
 }
 
-// Each element of a block takes each of a few places between two codes; its mean over many seeds is the number, within five
-// standard deviations of a mean of coin tosses, and so is the mean over the block.
+// Each element of a block has one of a few positions between two codes. Its mean over many seeds is the number, within five
+// standard deviations of the mean of coin tosses, and so is the mean over the block.
 TEST_P(CodecChance, the_mean_is_the_number) {
   const std::size_t block = facts_of(codec_).block;
   Numbers numbers(type_, block);
@@ -101,11 +101,11 @@ TEST_P(CodecChance, the_mean_is_the_number) {
   EXPECT_LE(std::abs(of_all) / kRounds, 5 * 0.5 * std::sqrt(steps / kRounds)) << "seed " << seed_;
 }
 
-// Neighbours and successive blocks draw apart: the correlation of their errors is that of chance.
-TEST_P(CodecChance, neighbours_draw_apart) {
+// Adjacent elements and successive blocks draw independently: the correlation of their errors is that of independent draws.
+TEST_P(CodecChance, adjacent_elements_draw_independently) {
   const std::size_t block = facts_of(codec_).block;
   Numbers numbers(type_, block * 400);
-  const double between = type_ == DataType::bfloat16 ? 1.5078125 : 1.5081787109375;  // a number of no codec
+  const double between = type_ == DataType::bfloat16 ? 1.5078125 : 1.5081787109375;  // a number that no codec represents
   for (std::size_t i = 0; i < numbers.count; ++i) numbers.set(i, i % block == 0 ? 1.75 : between);
   const auto values = decoded(encoded(numbers, seed_, 0), numbers.count);
   const double low = *std::min_element(values.begin(), values.end());

@@ -26,33 +26,33 @@ namespace {
 
 using ::testing::AnyOf;
 using testing::ChildProcess;
-using testing::Doorway;
 using testing::failure_text;
 using ::testing::HasSubstr;
 using testing::later;
 using testing::Pairing;
+using testing::request_to;
 using ::testing::StartsWith;
-using testing::visit_to;
+using testing::TestConnector;
 
 constexpr LivenessSettings kQuick{20, 300};
 constexpr LivenessSettings kOff{0, 300};
 
-// A process: its front door and its wires.
+// A process with its connector and its control channels.
 struct Station {
-  Doorway doorway;
-  std::unique_ptr<Wires> wires;
-  Admission heard = doorway.door->admit(testing::key_of_test());
+  TestConnector connector;
+  std::unique_ptr<ControlChannels> channels;
+  Admission heard = connector.connector->admit(testing::key_of_test());
   explicit Station(const LivenessSettings& settings = {})
-      : wires(Wires::create(*doorway.control, *doorway.door, settings).value()) {}
+      : channels(ControlChannels::create(*connector.control, *connector.connector, settings).value()) {}
 };
 
-Result<std::shared_ptr<Wire>> join(Station& own, Station& remote, const Pairing& pairing, Deadline until = later()) {
-  return own.wires->meet(visit_to(remote.doorway, pairing, until));
+Result<std::shared_ptr<ControlChannel>> join(Station& own, Station& remote, const Pairing& pairing, Deadline until = later()) {
+  return own.channels->connect(request_to(remote.connector, pairing, until));
 }
 
 struct Ends {
-  std::shared_ptr<Wire> left;
-  std::shared_ptr<Wire> right;
+  std::shared_ptr<ControlChannel> left;
+  std::shared_ptr<ControlChannel> right;
 };
 
 Ends join_both(Station& left, Station& right, AttemptId attempt = 0) {
@@ -65,7 +65,7 @@ Ends join_both(Station& left, Station& right, AttemptId attempt = 0) {
   return {*mine, *theirs};
 }
 
-// Waits for a condition that other threads bring about; false after a while.
+// Waits for a condition that other threads bring about; returns false at the limit.
 bool eventually(const std::function<bool()>& condition, std::uint64_t limit_ms = 20'000) {
   const Deadline until = Deadline::after_ms(limit_ms);
   while (!condition()) {
@@ -75,7 +75,7 @@ bool eventually(const std::function<bool()>& condition, std::uint64_t limit_ms =
   return true;
 }
 
-// What a mailbox heard.
+// The messages that a handler received.
 struct Heard {
   std::mutex mutex;
   std::vector<std::string> bytes;
@@ -91,20 +91,20 @@ struct Heard {
   }
 };
 
-Mailboxes::Registration mailbox(Station& station, const MailboxName& name, Heard& heard, const std::string& answer) {
-  return station.wires->mailboxes().add(
+MessageHandlers::Registration handler(Station& station, const HandlerName& name, Heard& heard, const std::string& answer) {
+  return station.channels->handlers().add(
       name, {[answer] { return answer; }, [&heard](std::uint32_t from, std::string_view bytes) { heard.add(from, bytes); }});
 }
 
-TEST(Wires, AnswersAreGivenByTheOtherControlThread) {
+TEST(ControlChannels, TheOtherControlThreadAnswers) {
   Station left;
   Station right;
   const Ends ends = join_both(left, right);
   ASSERT_TRUE(ends.left && ends.right);
   Heard at_left;
   Heard at_right;
-  const auto one = mailbox(left, {7, 1}, at_left, "of the left");
-  const auto two = mailbox(right, {7, 2}, at_right, "of the right");
+  const auto one = handler(left, {7, 1}, at_left, "of the left");
+  const auto two = handler(right, {7, 2}, at_right, "of the right");
   ends.left->ask(7, 2, 1);
   ASSERT_TRUE(eventually([&] { return at_left.count() == 1; }));
   EXPECT_EQ(at_left.bytes[0], "of the right");
@@ -112,53 +112,53 @@ TEST(Wires, AnswersAreGivenByTheOtherControlThread) {
   ends.right->ask(7, 1, 2);
   ASSERT_TRUE(eventually([&] { return at_right.count() == 1; }));
   EXPECT_EQ(at_right.bytes[0], "of the left");
-  const std::string large(kNewsLimit, 'x');
-  ends.right->news(7, 1, 2, large);
-  ends.right->news(7, 1, 2, "after it");
+  const std::string large(kMessageLimit, 'x');
+  ends.right->send_message(7, 1, 2, large);
+  ends.right->send_message(7, 1, 2, "after it");
   ASSERT_TRUE(eventually([&] { return at_left.count() == 3; }));
   EXPECT_EQ(at_left.bytes[1], large);
   EXPECT_EQ(at_left.bytes[2], "after it");
 }
 
-TEST(Wires, MailboxThatIsNotThereIsSaidToBeGone) {
+TEST(ControlChannels, AMissingHandlerIsReported) {
   Station left;
   Station right;
   const Ends ends = join_both(left, right);
   Heard at_left;
-  const auto one = mailbox(left, {7, 1}, at_left, "");
+  const auto one = handler(left, {7, 1}, at_left, "");
   ends.left->ask(7, 9, 1);
   ASSERT_TRUE(eventually([&] { return at_left.count() == 1; }));
   EXPECT_EQ(at_left.bytes[0], "");
   EXPECT_EQ(at_left.from[0], 9U);
-  ends.left->news(7, 9, 1, "to nobody");
+  ends.left->send_message(7, 9, 1, "no receiver");
   ends.left->ask(7, 9, 1);
   EXPECT_TRUE(eventually([&] { return at_left.count() == 2; }));
   EXPECT_FALSE(ends.left->dead() || ends.right->dead());
 }
 
-TEST(Wires, ManyContextsOfTwoProcessesShareOne) {
+TEST(ControlChannels, ManyContextsOfTwoProcessesShareOne) {
   Station left;
   Station right;
-  std::vector<std::future<Result<std::shared_ptr<Wire>>>> lefts;
-  std::vector<std::future<Result<std::shared_ptr<Wire>>>> rights;
+  std::vector<std::future<Result<std::shared_ptr<ControlChannel>>>> lefts;
+  std::vector<std::future<Result<std::shared_ptr<ControlChannel>>>> rights;
   for (ContextId context = 1; context <= 8; ++context) {
     lefts.push_back(std::async(std::launch::async, [&, context] { return join(left, right, {context, 100 + context, 5}); }));
     rights.push_back(std::async(std::launch::async, [&, context] { return join(right, left, {100 + context, context, 5}); }));
   }
-  std::set<Wire*> all;
-  std::vector<std::shared_ptr<Wire>> held;
+  std::set<ControlChannel*> all;
+  std::vector<std::shared_ptr<ControlChannel>> held;
   for (auto* side : {&lefts, &rights}) {
     for (auto& each : *side) {
-      auto wire = each.get();
-      ASSERT_TRUE(wire.ok()) << wire.status().text();
-      held.push_back(*wire);
+      auto channel = each.get();
+      ASSERT_TRUE(channel.ok()) << channel.status().text();
+      held.push_back(*channel);
       all.insert(held.back().get());
     }
   }
   EXPECT_EQ(all.size(), 2U);
 }
 
-TEST(Wires, ContextsOfOneProcessToo) {
+TEST(ControlChannels, ContextsOfOneProcessShareOneToo) {
   Station only;
   auto other = std::async(std::launch::async, [&] { return join(only, only, {2, 1}); });
   const auto mine = join(only, only, {1, 2});
@@ -166,22 +166,22 @@ TEST(Wires, ContextsOfOneProcessToo) {
   ASSERT_TRUE(mine.ok()) << mine.status().text();
   ASSERT_TRUE(theirs.ok()) << theirs.status().text();
   Heard heard;
-  const auto one = mailbox(only, {3, 1}, heard, "");
-  const auto two = mailbox(only, {3, 2}, heard, "said");
+  const auto one = handler(only, {3, 1}, heard, "");
+  const auto two = handler(only, {3, 2}, heard, "said");
   mine.value()->ask(3, 2, 1);
   EXPECT_TRUE(eventually([&] { return heard.count() == 1; }));
 }
 
-// Over and over, also while the other end still holds or just gives up the one before.
-TEST(Wires, OrderlyEndIsNoDeathAndTheNextOneIsNew) {
+// Repeated, also while the other end still holds, or is about to release, the previous one.
+TEST(ControlChannels, AnOrderlyEndIsNotADeathAndTheNextOneIsNew) {
   Station left(kQuick);
   Station right(kQuick);
-  std::shared_ptr<Wire> kept;
+  std::shared_ptr<ControlChannel> kept;
   for (AttemptId attempt = 0; attempt < 40; ++attempt) {
     Ends ends = join_both(left, right, attempt);
     ASSERT_TRUE(ends.left && ends.right) << attempt;
-    ends.left->news(1, 1, 1, "unheard");
-    ends.right->news(1, 1, 1, "unheard");
+    ends.left->send_message(1, 1, 1, "unheard");
+    ends.right->send_message(1, 1, 1, "unheard");
     EXPECT_FALSE(kept && kept->dead());
     kept = attempt % 3 == 0 ? ends.left : attempt % 3 == 1 ? ends.right : nullptr;
     auto& first = attempt % 2 == 0 ? ends.left : ends.right;
@@ -190,7 +190,7 @@ TEST(Wires, OrderlyEndIsNoDeathAndTheNextOneIsNew) {
   }
 }
 
-TEST(Wires, DeclinedAttemptIsToldToBothRoles) {
+TEST(ControlChannels, ADeclinedAttemptIsReportedInBothRoles) {
   Station left;
   Station right;
   const Ends shared = join_both(left, right, 1);
@@ -199,7 +199,7 @@ TEST(Wires, DeclinedAttemptIsToldToBothRoles) {
       Station& other = one == &left ? right : left;
       const AttemptId attempt = 10 + (early ? 1 : 0) + (one == &left ? 2 : 0);
       const auto give_up = [&] {
-        other.doorway.door->decline(attempt, 2, testing::key_of_test(), failure(Code::timeout, "rank 5 did not come"));
+        other.connector.connector->decline(attempt, 2, testing::key_of_test(), failure(Code::timeout, "rank 5 did not join"));
       };
       if (early) give_up();
       auto waiting = std::async(std::launch::async, [&] { return join(*one, other, {1, 2, attempt}); });
@@ -209,12 +209,12 @@ TEST(Wires, DeclinedAttemptIsToldToBothRoles) {
       }
       const auto failed = waiting.get();
       EXPECT_EQ(failed.status().code(), Code::aborted);
-      EXPECT_EQ(failure_text(failed), "rank 5 did not come");
+      EXPECT_EQ(failure_text(failed), "rank 5 did not join");
     }
   }
 }
 
-TEST(Wires, NobodyAtTheOtherEndUntilTheDeadline) {
+TEST(ControlChannels, AMissingPeerFailsAtTheDeadline) {
   Station left;
   Station right;
   for (Station* one : {&left, &right}) {
@@ -225,7 +225,7 @@ TEST(Wires, NobodyAtTheOtherEndUntilTheDeadline) {
   }
 }
 
-// Own thread of a test: a process with a wire to this one, which it holds until it is killed.
+// A child process with a control channel to this one, which it holds until it is killed.
 class OtherProcess final {
  public:
   explicit OtherProcess(const LivenessSettings& settings) {
@@ -237,14 +237,14 @@ class OtherProcess final {
   }
 
   // To be called once, after the fork.
-  std::shared_ptr<Wire> join(Station& station) {
+  std::shared_ptr<ControlChannel> join(Station& station) {
     const std::string remote = receive(to_parent_[0]);
-    say(to_child_[1], station.doorway.door->address());
-    auto wire = station.wires->meet({remote, kPurposeControl, 1, 2, 0, 0, testing::key_of_test(), later()});
-    EXPECT_TRUE(wire.ok()) << wire.status().text();
-    return wire.ok() ? *wire : nullptr;
+    say(to_child_[1], station.connector.connector->address());
+    auto channel = station.channels->connect({remote, kPurposeControl, 1, 2, 0, 0, testing::key_of_test(), later()});
+    EXPECT_TRUE(channel.ok()) << channel.status().text();
+    return channel.ok() ? *channel : nullptr;
   }
-  // What the child's wire says of its death; waits for it.
+  // Waits for the child's report why its control channel died.
   std::string childs_reason() { return receive(to_parent_[0]); }
   [[nodiscard]] ChildProcess& process() { return *child_; }
 
@@ -259,12 +259,12 @@ class OtherProcess final {
   }
   bool run(const LivenessSettings& settings) {
     Station station(settings);
-    say(to_parent_[1], station.doorway.door->address());
+    say(to_parent_[1], station.connector.connector->address());
     const std::string remote = receive(to_child_[0]);
-    auto wire = station.wires->meet({remote, kPurposeControl, 2, 1, 0, 0, testing::key_of_test(), later()});
-    if (!wire.ok()) return false;
-    if (!eventually([&] { return wire.value()->dead().load(); }, 60'000)) return false;
-    say(to_parent_[1], wire.value()->why());
+    auto channel = station.channels->connect({remote, kPurposeControl, 2, 1, 0, 0, testing::key_of_test(), later()});
+    if (!channel.ok()) return false;
+    if (!eventually([&] { return channel.value()->dead().load(); }, 60'000)) return false;
+    say(to_parent_[1], channel.value()->why());
     poll(nullptr, 0, 60'000);
     return true;
   }
@@ -274,103 +274,103 @@ class OtherProcess final {
   std::unique_ptr<ChildProcess> child_;
 };
 
-TEST(Wires, KilledProcessIsFoundAtOnce) {
+TEST(ControlChannels, AKilledProcessIsDetectedAtOnce) {
   for (const LivenessSettings& settings : {LivenessSettings{}, kOff}) {
     OtherProcess other(settings);
     Station here(settings);
-    const auto wire = other.join(here);
-    ASSERT_TRUE(wire);
+    const auto channel = other.join(here);
+    ASSERT_TRUE(channel);
     std::atomic<int> called{0};
-    const auto registration = wire->on_death([&] { ++called; });
+    const auto registration = channel->on_death([&] { ++called; });
     poll(nullptr, 0, 50);
-    EXPECT_FALSE(wire->dead()) << wire->why();
-    EXPECT_EQ(wire->why(), "");
+    EXPECT_FALSE(channel->dead()) << channel->why();
+    EXPECT_EQ(channel->why(), "");
     const std::uint64_t start = monotonic_ns();
     kill(other.process().pid(), SIGKILL);
     ASSERT_TRUE(eventually([&] { return called.load() == 1; }));
     const std::uint64_t took = monotonic_ns() - start;
     EXPECT_LT(took, 1'000'000'000U);
-    std::printf("found after %.1f ms\n", static_cast<double>(took) * 1e-6);
-    EXPECT_TRUE(wire->dead());
-    EXPECT_THAT(wire->why(), StartsWith("its process has ended"));
-    // Who comes late is called too.
+    std::printf("detected after %.1f ms\n", static_cast<double>(took) * 1e-6);
+    EXPECT_TRUE(channel->dead());
+    EXPECT_THAT(channel->why(), StartsWith("its process has ended"));
+    // A callback that is registered late is called too.
     std::atomic<int> late{0};
-    const auto another = wire->on_death([&] { ++late; });
+    const auto another = channel->on_death([&] { ++late; });
     EXPECT_TRUE(eventually([&] { return late.load() == 1; }));
     EXPECT_EQ(called, 1);
   }
 }
 
-TEST(Wires, FrozenProcessIsFoundAndHearsOfIt) {
+TEST(ControlChannels, AFrozenProcessIsDetectedAndFailsWhenItContinues) {
   OtherProcess other(kQuick);
   Station here(kQuick);
-  const auto wire = other.join(here);
-  ASSERT_TRUE(wire);
-  poll(nullptr, 0, 700);  // longer than the timeout: signs of life do come
-  ASSERT_FALSE(wire->dead()) << wire->why();
+  const auto channel = other.join(here);
+  ASSERT_TRUE(channel);
+  poll(nullptr, 0, 700);  // longer than the timeout, while heartbeats arrive
+  ASSERT_FALSE(channel->dead()) << channel->why();
   const std::uint64_t start = monotonic_ns();
   kill(other.process().pid(), SIGSTOP);
-  ASSERT_TRUE(eventually([&] { return wire->dead().load(); }));
+  ASSERT_TRUE(eventually([&] { return channel->dead().load(); }));
   const std::uint64_t took = monotonic_ns() - start;
   EXPECT_GT(took, 250'000'000U);
-  std::printf("found after %.1f ms\n", static_cast<double>(took) * 1e-6);
-  EXPECT_THAT(wire->why(), HasSubstr("its process gave no sign of life for 0.3 s (SETO_LIVENESS_TIMEOUT_MS)"));
+  std::printf("detected after %.1f ms\n", static_cast<double>(took) * 1e-6);
+  EXPECT_THAT(channel->why(), HasSubstr("its process gave no sign of life for 0.3 s (SETO_LIVENESS_TIMEOUT_MS)"));
   kill(other.process().pid(), SIGCONT);
-  EXPECT_THAT(other.childs_reason(), HasSubstr("its process has given up this one, which gave no sign of life"));
+  EXPECT_THAT(other.childs_reason(), HasSubstr("its process considers this one lost: it gave no sign of life"));
 }
 
-// The one that was stopped must not blame the others: they were not silent, it did not listen.
-TEST(Wires, ProcessThatWasStoppedItselfBlamesNobody) {
+// The process that was stopped must not blame the others, because it did not read their heartbeats.
+TEST(ControlChannels, AStoppedProcessBlamesNobody) {
   OtherProcess other(kQuick);
-  Station here(kOff);  // answers, and expects nothing
-  const auto wire = other.join(here);
-  ASSERT_TRUE(wire);
+  Station here(kOff);  // answers heartbeats and expects none
+  const auto channel = other.join(here);
+  ASSERT_TRUE(channel);
   for (int round = 0; round < 3; ++round) {
     poll(nullptr, 0, 60);
     kill(other.process().pid(), SIGSTOP);
     poll(nullptr, 0, 600);
     kill(other.process().pid(), SIGCONT);
     poll(nullptr, 0, 200);
-    ASSERT_FALSE(wire->dead()) << wire->why();
+    ASSERT_FALSE(channel->dead()) << channel->why();
   }
 }
 
-TEST(Wires, WithoutHeartbeatsNothingIsSentAndNobodyIsFrozen) {
+TEST(ControlChannels, WithoutHeartbeatsNothingIsSentAndNobodyIsFrozen) {
   OtherProcess other(kOff);
   Station here(kOff);
-  const auto wire = other.join(here);
+  const auto channel = other.join(here);
   kill(other.process().pid(), SIGSTOP);
   poll(nullptr, 0, 600);
-  EXPECT_FALSE(wire->dead());
+  EXPECT_FALSE(channel->dead());
   kill(other.process().pid(), SIGCONT);
 }
 
-TEST(Wires, ProcessThatTakesNothingInIsLostWithoutBlockingAnybody) {
+TEST(ControlChannels, AProcessThatReadsNothingIsLostWithoutBlockingOthers) {
   OtherProcess other(kOff);
   Station here(kOff);
-  const auto wire = other.join(here);
+  const auto channel = other.join(here);
   kill(other.process().pid(), SIGSTOP);
-  for (int count = 0; count < 100'000; ++count) wire->ask(1, 2, 3);
-  EXPECT_FALSE(wire->dead()) << "questions are dropped";
-  const std::string news(kNewsLimit, 'x');
-  for (int count = 0; count < 10'000 && !wire->dead(); ++count) wire->news(1, 2, 3, news);
-  EXPECT_TRUE(wire->dead());
-  EXPECT_THAT(wire->why(), HasSubstr("takes nothing in: 32 MiB of control messages wait"));
+  for (int count = 0; count < 100'000; ++count) channel->ask(1, 2, 3);
+  EXPECT_FALSE(channel->dead()) << "heartbeats are dropped";
+  const std::string news(kMessageLimit, 'x');
+  for (int count = 0; count < 10'000 && !channel->dead(); ++count) channel->send_message(1, 2, 3, news);
+  EXPECT_TRUE(channel->dead());
+  EXPECT_THAT(channel->why(), HasSubstr("reads nothing: 32 MiB of control messages wait"));
   kill(other.process().pid(), SIGCONT);
 }
 
-TEST(Wires, DeathCallbackThatIsGoneIsNotCalledAndMayEndItself) {
+TEST(ControlChannels, ARemovedDeathCallbackIsNotCalledAndMayRemoveItself) {
   OtherProcess other({});
   Station here;
-  const auto wire = other.join(here);
+  const auto channel = other.join(here);
   std::atomic<int> called{0};
-  wire->on_death([&] { ++called; }).reset();
+  channel->on_death([&] { ++called; }).reset();
   std::mutex mutex;
-  std::unique_ptr<Wire::OnDeath> itself;
+  std::unique_ptr<ControlChannel::OnDeath> itself;
   std::atomic<bool> done{false};
   {
     const std::lock_guard lock(mutex);
-    itself = wire->on_death([&] {
+    itself = channel->on_death([&] {
       const std::lock_guard held(mutex);
       itself.reset();
       done = true;
@@ -381,20 +381,20 @@ TEST(Wires, DeathCallbackThatIsGoneIsNotCalledAndMayEndItself) {
   EXPECT_EQ(called, 0);
 }
 
-TEST(Wires, RemovedMailboxIsNotCalledAnyMore) {
+TEST(ControlChannels, ARemovedHandlerIsNotCalledAnyMore) {
   Station left;
   Station right;
   const Ends ends = join_both(left, right);
   std::atomic<bool> stop{false};
   std::thread asker([&] {
     while (!stop) {
-      ends.left->news(5, 1, 2, "x");
+      ends.left->send_message(5, 1, 2, "x");
       std::this_thread::yield();
     }
   });
   for (int round = 0; round < 200; ++round) {
     auto alive = std::make_unique<std::atomic<int>>(0);
-    auto registration = right.wires->mailboxes().add(
+    auto registration = right.channels->handlers().add(
         {5, 1}, {[] { return std::string(); }, [raw = alive.get()](std::uint32_t, std::string_view) { ++*raw; }});
     std::this_thread::yield();
   }

@@ -6,30 +6,30 @@
 #include <string>
 #include <vector>
 
-#include "src/control/network/listen_address.h"
 #include "src/control/network/job_keys.h"
+#include "src/control/network/listen_address.h"
 #include "tests/support/seed.h"
 
 namespace seto {
 namespace {
 
-TEST(WireFrames, ComeOutAsTheyWentInHoweverTheyAreCut) {
+TEST(WireFrames, AreReadBackForEveryCut) {
   std::mt19937_64 random(testing::chosen_seed());
   std::string bytes;
   std::vector<std::string> frames;
   for (int count = 0; count < 200; ++count) {
     const std::string load(random() % (kFrameLimit - kFrameHeadSize + 1), static_cast<char>('a' + count % 26));
-    const auto kind = static_cast<WireFrameKind>(1 + random() % 10);
+    const auto kind = static_cast<ControlFrameKind>(1 + random() % 10);
     frames.push_back(encode({kind, static_cast<std::uint32_t>(random()), random(), static_cast<std::uint32_t>(random()), load}));
     bytes += frames.back();
   }
-  WireFrameReader reader;
+  ControlFrameReader reader;
   std::size_t next = 0;
   for (std::size_t at = 0; at < bytes.size();) {
     const std::size_t size = std::min<std::size_t>(1 + random() % 5000, bytes.size() - at);
     ASSERT_TRUE(reader
                     .feed(std::string_view(bytes).substr(at, size),
-                          [&](const WireFrame& frame) {
+                          [&](const ControlFrame& frame) {
                             ASSERT_LT(next, frames.size());
                             EXPECT_EQ(encode(frame), frames[next++]);
                           })
@@ -39,52 +39,52 @@ TEST(WireFrames, ComeOutAsTheyWentInHoweverTheyAreCut) {
   EXPECT_EQ(next, frames.size());
 }
 
-TEST(WireFrames, WhatIsNoneIsRefusedAtItsHead) {
+TEST(WireFrames, InvalidFramesAreRejectedAtTheirHeader) {
   const auto refused = [](std::string bytes) {
-    WireFrameReader reader;
-    return !reader.feed(bytes, [](const WireFrame&) { FAIL(); }).ok();
+    ControlFrameReader reader;
+    return !reader.feed(bytes, [](const ControlFrame&) { FAIL(); }).ok();
   };
-  std::string head = encode({WireFrameKind::ping});
+  std::string head = encode({ControlFrameKind::ping});
   head[0] = 11;
   EXPECT_TRUE(refused(head));
   head[0] = 0;
   EXPECT_TRUE(refused(head));
-  head = encode({WireFrameKind::news, 1, 2, 3});
-  head[3] = 0x10;  // 4096 bytes after the head
+  head = encode({ControlFrameKind::message, 1, 2, 3});
+  head[3] = 0x10;  // 4096 bytes after the header
   EXPECT_TRUE(refused(head));
-  head = encode({WireFrameKind::ping});
+  head = encode({ControlFrameKind::ping});
   head[20] = 1;
   EXPECT_TRUE(refused(head));
 }
 
-TEST(DoorAddress, ComesBackFromItsBytes) {
-  DoorAddress address;
+TEST(ListenAddress, IsReadBackFromItsBytes) {
+  ListenAddress address;
   address.process.fill(7);
   address.library = "1.2.3";
   address.candidates = {parse_address("10.0.0.1:4000").value(), parse_address("[fe80::1]:4000").value()};
-  const auto again = decode_door_address(encode(address));
+  const auto again = decode_listen_address(encode(address));
   ASSERT_TRUE(again.ok()) << again.status().text();
   EXPECT_EQ(again.value().process, address.process);
   EXPECT_EQ(again.value().library, address.library);
   EXPECT_EQ(again.value().candidates, address.candidates);
 }
 
-TEST(DoorAddress, CutOrLengthenedOrOfNobodyItIsGarbage) {
-  DoorAddress address;
+TEST(ListenAddress, MalformedBytesAreRejected) {
+  ListenAddress address;
   address.library = "1.2.3";
   address.candidates = {parse_address("10.0.0.1:4000").value()};
   const std::string bytes = encode(address);
-  for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(decode_door_address(bytes.substr(0, size)).ok()) << size;
-  EXPECT_FALSE(decode_door_address(bytes + "x").ok());
+  for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(decode_listen_address(bytes.substr(0, size)).ok()) << size;
+  EXPECT_FALSE(decode_listen_address(bytes + "x").ok());
   address.candidates.clear();
-  EXPECT_FALSE(decode_door_address(encode(address)).ok());
+  EXPECT_FALSE(decode_listen_address(encode(address)).ok());
   address.candidates.assign(100, parse_address("10.0.0.1:4000").value());
-  EXPECT_EQ(decode_door_address(encode(address)).value().candidates.size(), kDoorAddressLimit);
+  EXPECT_EQ(decode_listen_address(encode(address)).value().candidates.size(), kListenAddressLimit);
 }
 
-TEST(KeyRing, KeyIsThereAsLongAsAnyoneHoldsIt) {
+TEST(JobKeys, AKeyExistsAsLongAsItIsHeld) {
   std::vector<KeyId> came;
-  KeyRing ring([&](const KeyId& id) { came.push_back(id); });
+  JobKeys ring([&](const KeyId& id) { came.push_back(id); });
   const Secret key = Secret::of_text("key");
   EXPECT_TRUE(ring.empty());
   Admission first = ring.admit(key);

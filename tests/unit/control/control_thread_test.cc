@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 constexpr auto kPatience = std::chrono::seconds(10);
 
-// A full queue is as good.
+// A full queue counts as success.
 bool say_something(int socket) { return send(socket, "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 || errno == EAGAIN; }
 
 struct Pair {
@@ -38,14 +38,14 @@ struct Pair {
   Fd theirs;
 };
 
-// A call that can be waited for.
+// A callback that can be waited for.
 struct Signal {
   std::promise<void> promise;
   std::future<void> future = promise.get_future();
   [[nodiscard]] bool came() { return future.wait_for(kPatience) == std::future_status::ready; }
 };
 
-TEST(ControlThread, TellsHangUpOnceAndWhatComesNever) {
+TEST(ControlThread, ReportsHangUpOnceAndDataNever) {
   auto control = ControlThread::create().value();
   Pair pair;
   Signal signal;
@@ -56,7 +56,7 @@ TEST(ControlThread, TellsHangUpOnceAndWhatComesNever) {
   ASSERT_TRUE(watch.ok());
   for (int index = 0; index < 100; ++index) EXPECT_TRUE(say_something(pair.theirs.get()));
   EXPECT_TRUE(say_something(pair.mine.get()));
-  // The event of another descriptor, added later, is the proof that the loop has had its chance to see what was said.
+  // The event of another descriptor, added later, proves that the loop could have seen the data.
   const Fd event(eventfd(1, EFD_CLOEXEC));
   Signal seen;
   auto marker = control->add(event.get(), EPOLLIN | EPOLLONESHOT, [&](std::uint32_t) { seen.promise.set_value(); });
@@ -68,7 +68,7 @@ TEST(ControlThread, TellsHangUpOnceAndWhatComesNever) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(ControlThread, TellsHangUpOfThePast) {
+TEST(ControlThread, ReportsAnEarlierHangUp) {
   auto control = ControlThread::create().value();
   Pair pair;
   pair.theirs.close();
@@ -77,7 +77,7 @@ TEST(ControlThread, TellsHangUpOfThePast) {
   EXPECT_TRUE(signal.came());
 }
 
-TEST(ControlThread, KilledPeerIsNoticedQuicklyBehindWhatNobodyRead) {
+TEST(ControlThread, AKilledPeerIsDetectedBehindUnreadData) {
   Pair pair;
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
@@ -172,7 +172,7 @@ TEST(ControlThread, ManyThreadsWatchAndRemove) {
   EXPECT_EQ(told, 4 * 50);
 }
 
-TEST(ControlThread, StoppedOneAnswersAndIsLeftInPeace) {
+TEST(ControlThread, AStoppedThreadRejectsCalls) {
   auto control = ControlThread::create().value();
   Pair pair;
   auto watch = control->watch(pair.mine.get(), [] {});
@@ -188,7 +188,7 @@ TEST(ControlThread, ClosedDescriptorIsAnError) {
   EXPECT_EQ(control->watch(-1, [] {}).status().code(), Code::unavailable);
 }
 
-TEST(ControlThread, OfTheProcessIsDeadInAForkedChildAndEndsAtExit) {
+TEST(ControlThread, TheProcessWideOneFailsInAForkedChildAndEndsAtExit) {
   ChildProcess user([] {
     ControlThread* const control = ControlThread::of_process().value();
     EXPECT_EQ(ControlThread::of_process().value(), control);

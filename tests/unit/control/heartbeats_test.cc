@@ -23,7 +23,7 @@ using ::testing::StartsWith;
 
 constexpr LivenessSettings kQuick{20, 300};
 
-// A page that a test shares with its children.
+// A page of memory that a test shares with its children.
 struct SharedCounter {
   std::atomic<std::uint64_t>& counter;
   SharedCounter()
@@ -56,7 +56,7 @@ bool eventually(const std::function<bool()>& condition, std::uint64_t limit_ms =
   return true;
 }
 
-// A process whose control thread beats until it is killed.
+// A process whose control thread sends heartbeats until it is killed.
 ChildProcess beating(std::atomic<std::uint64_t>& counter) {
   return ChildProcess([&] {
     const auto control = ControlThread::create().value();
@@ -67,7 +67,7 @@ ChildProcess beating(std::atomic<std::uint64_t>& counter) {
   });
 }
 
-TEST(Heartbeats, FrozenProcessIsFoundAndALivingOneIsNot) {
+TEST(Heartbeats, AFrozenProcessIsDetectedAndALivingOneIsNot) {
   SharedCounter shared;
   ChildProcess child = beating(shared.counter);
   const auto control = ControlThread::create().value();
@@ -79,13 +79,13 @@ TEST(Heartbeats, FrozenProcessIsFoundAndALivingOneIsNot) {
   const std::uint64_t start = monotonic_ns();
   kill(child.pid(), SIGSTOP);
   ASSERT_TRUE(eventually([&] { return told.times.load() == 1; }));
-  std::printf("found after %.1f ms\n", static_cast<double>(monotonic_ns() - start) * 1e-6);
+  std::printf("detected after %.1f ms\n", static_cast<double>(monotonic_ns() - start) * 1e-6);
   EXPECT_THAT(told.why, StartsWith("its process gave no sign of life for 0.3 s"));
   poll(nullptr, 0, 100);
   EXPECT_EQ(told.times, 1);
 }
 
-TEST(Heartbeats, ProcessThatWasStoppedItselfBlamesNobody) {
+TEST(Heartbeats, AStoppedProcessBlamesNobody) {
   SharedCounter beats;
   SharedCounter verdict;
   const auto control = ControlThread::create();
@@ -108,7 +108,7 @@ TEST(Heartbeats, ProcessThatWasStoppedItselfBlamesNobody) {
   EXPECT_EQ(verdict.counter.load(), 0U);
 }
 
-TEST(Heartbeats, OrderlyEndAndNoBeginningAreNoSilence) {
+TEST(Heartbeats, AnOrderlyEndAndAMissingStartAreNotSilence) {
   SharedCounter shared;
   const auto control = ControlThread::create().value();
   const auto hearts = Heartbeats::create(*control, kQuick).value();
@@ -125,7 +125,7 @@ TEST(Heartbeats, OrderlyEndAndNoBeginningAreNoSilence) {
   EXPECT_EQ(told.times, 0);
 }
 
-TEST(Heartbeats, OffTheyCostNothing) {
+TEST(Heartbeats, CostNothingWhenOff) {
   SharedCounter shared;
   const auto control = ControlThread::create().value();
   const auto hearts = Heartbeats::create(*control, {0, 300}).value();
@@ -138,7 +138,7 @@ TEST(Heartbeats, OffTheyCostNothing) {
   EXPECT_EQ(told.times, 0);
 }
 
-TEST(Heartbeats, EndedWatchIsNotCalledAndMayEndItself) {
+TEST(Heartbeats, ARemovedWatchIsNotCalledAndMayRemoveItself) {
   SharedCounter shared;
   const auto control = ControlThread::create().value();
   const auto hearts = Heartbeats::create(*control, {5, 20}).value();
@@ -163,53 +163,53 @@ TEST(Heartbeats, EndedWatchIsNotCalledAndMayEndItself) {
   EXPECT_TRUE(eventually([&] { return done.load(); }));
 }
 
-// Time as the control thread lives it, by an injected clock.
+// The time that the control thread sees, from an injected clock.
 std::uint64_t fake_now = 0;
 std::uint64_t fake_clock() { return fake_now; }
 
-TEST(OwnTime, WhatWasNotLivedDoesNotCount) {
+TEST(RunningTime, TimeWhileStoppedDoesNotCount) {
   fake_now = 1'000'000;
-  OwnTime time(1000, fake_clock);
-  Silence silence(time);
+  RunningTime time(1000, fake_clock);
+  LastReceived silence(time);
   for (int tick = 0; tick < 10; ++tick) {
     fake_now += 1000;
     time.tick();
   }
-  EXPECT_EQ(silence.lasted_ns(time), 10'000U);
-  // Stopped for an hour: at most half a period more than one of it counts.
+  EXPECT_EQ(silence.age_ns(time), 10'000U);
+  // After a stop of an hour, at most 1.5 periods of it count.
   fake_now += 3'600'000'000'000;
   time.tick();
-  EXPECT_EQ(silence.lasted_ns(time), 11'500U);
-  silence.end(time);
-  EXPECT_EQ(silence.lasted_ns(time), 0U);
+  EXPECT_EQ(silence.age_ns(time), 11'500U);
+  silence.update(time);
+  EXPECT_EQ(silence.age_ns(time), 0U);
 }
 
-TEST(OwnTime, PeerHeardJustBeforeALateTickIsNotHeardInTheFuture) {
+TEST(RunningTime, AHeartbeatBeforeALateTickIsNotInTheFuture) {
   fake_now = 1'000'000;
-  OwnTime time(1000, fake_clock);
-  Silence silence(time);
+  RunningTime time(1000, fake_clock);
+  LastReceived silence(time);
   fake_now += 1'000'000;
-  silence.end(time);  // before the tick that finds out
+  silence.update(time);  // before the tick that detects it
   time.tick();
-  EXPECT_EQ(silence.lasted_ns(time), 0U);
+  EXPECT_EQ(silence.age_ns(time), 0U);
   for (int tick = 0; tick < 5; ++tick) {
     fake_now += 1000;
     time.tick();
   }
-  EXPECT_EQ(silence.lasted_ns(time), 5'000U);
+  EXPECT_EQ(silence.age_ns(time), 5'000U);
 }
 
-TEST(Pulse, LongIntervalIsShortenedSoThatASignCanComeInTime) {
+TEST(HeartbeatTimer, ALongIntervalIsShortenedToTheTimeout) {
   const auto control = ControlThread::create().value();
-  const auto pulse = Pulse::create(*control, {60'000, 300}, [] {}).value();
+  const auto pulse = HeartbeatTimer::create(*control, {60'000, 300}, [] {}).value();
   EXPECT_EQ(pulse->period_ns(), 100'000'000U);
-  EXPECT_FALSE(Pulse::create(*control, {0, 300}, [] {}).value()->on());
+  EXPECT_FALSE(HeartbeatTimer::create(*control, {0, 300}, [] {}).value()->on());
 }
 
-TEST(Pulse, BeatsOnlyWhileItIsWanted) {
+TEST(HeartbeatTimer, SendsOnlyWhileItIsNeeded) {
   const auto control = ControlThread::create().value();
   std::atomic<int> beats{0};
-  const auto pulse = Pulse::create(*control, {5, 300}, [&] { ++beats; }).value();
+  const auto pulse = HeartbeatTimer::create(*control, {5, 300}, [&] { ++beats; }).value();
   poll(nullptr, 0, 30);
   EXPECT_EQ(beats, 0);
   pulse->start();

@@ -29,13 +29,13 @@ using ::testing::HasSubstr;
 
 Deadline later() { return Deadline::after_ms(30'000); }
 
-// The control plane of a process, ended with the test.
+// The control plane of a process. It ends with the test.
 struct Plane {
   std::unique_ptr<ControlThread> control = ControlThread::create().value();
-  std::unique_ptr<MeetingPoint> point = MeetingPoint::create(*control).value();
+  std::unique_ptr<LocalConnector> point = LocalConnector::create(*control).value();
 };
 
-// Memory that can be told apart: its size is the context's number.
+// Memory that can be identified: its size is the context's number.
 Fd memory_of(ContextId context) {
   Fd fd(memfd_create("test", MFD_CLOEXEC));
   if (ftruncate(fd.get(), static_cast<off_t>(context)) != 0) std::abort();
@@ -47,12 +47,13 @@ ContextId context_of(const Fd& memory) {
   return fstat(memory.get(), &state) == 0 ? static_cast<ContextId>(state.st_size) : 0;
 }
 
-Result<Meeting> meet(MeetingPoint& point, const std::string& remote, ContextId mine, ContextId theirs, Deadline until = later()) {
+Result<LocalConnection> meet(LocalConnector& point, const std::string& remote, ContextId mine, ContextId theirs,
+                             Deadline until = later()) {
   const Fd memory = memory_of(mine);
-  return point.meet({remote, mine, theirs, {memory.get()}, until});
+  return point.connect({remote, mine, theirs, {memory.get()}, until});
 }
 
-std::string text_of(const Result<Meeting>& meeting) { return std::string(meeting.status().text()); }
+std::string text_of(const Result<LocalConnection>& connection) { return std::string(connection.status().text()); }
 
 void expect_passes(const PrivateFd& from, const PrivateFd& to) {
   char word[8] = {};
@@ -61,24 +62,25 @@ void expect_passes(const PrivateFd& from, const PrivateFd& to) {
   EXPECT_EQ(recv(to.get(), word, sizeof word, MSG_DONTWAIT), 4);
 }
 
-// What one says the other hears, and both hold the other's memory.
-void expect_joined(const Result<Meeting>& left, const Result<Meeting>& right, ContextId left_context, ContextId right_context) {
+// Checks that each end receives what the other sends, and that both hold the other's memory.
+void expect_joined(const Result<LocalConnection>& left, const Result<LocalConnection>& right, ContextId left_context,
+                   ContextId right_context) {
   ASSERT_TRUE(left.ok()) << text_of(left);
   ASSERT_TRUE(right.ok()) << text_of(right);
-  EXPECT_EQ(context_of(left.value().gifts.at(0)), right_context);
-  EXPECT_EQ(context_of(right.value().gifts.at(0)), left_context);
+  EXPECT_EQ(context_of(left.value().descriptors.at(0)), right_context);
+  EXPECT_EQ(context_of(right.value().descriptors.at(0)), left_context);
   expect_passes(left.value().socket, right.value().socket);
   expect_passes(right.value().socket, left.value().socket);
 }
 
-// One that every other process calls: its bytes sort behind.
+// An address that every other process connects to, because its bytes sort last.
 ProcessAddress impostors_address(const char* name) {
   ProcessAddress address{name, {}};
   address.token.fill(0xff);
   return address;
 }
 
-TEST(MeetingPoint, TwoContextsMeetWhoeverComesFirst) {
+TEST(LocalConnector, TwoContextsConnectInEitherOrder) {
   Plane here;
   Plane there;
   for (const ContextId late : {1U, 2U}) {
@@ -92,43 +94,44 @@ TEST(MeetingPoint, TwoContextsMeetWhoeverComesFirst) {
   }
 }
 
-TEST(MeetingPoint, GiftsOfManyContextsArriveInOrder) {
+TEST(LocalConnector, MemoryOfManyContextsArrivesInOrder) {
   Plane here;
   Plane there;
   for (const auto& [few, many] : {std::pair{std::size_t{0}, std::size_t{300}}, {std::size_t{257}, std::size_t{1}}}) {
-    const auto meet_with = [](MeetingPoint& point, const std::string& remote, ContextId mine, ContextId theirs, std::size_t given,
-                              std::size_t expected) {
+    const auto meet_with = [](LocalConnector& point, const std::string& remote, ContextId mine, ContextId theirs,
+                              std::size_t given, std::size_t expected) {
       std::vector<Fd> memories;
-      Appointment appointment{remote, mine, theirs, {}, later(), 5, expected};
+      LocalConnectRequest request{remote, mine, theirs, {}, later(), 5, expected};
       for (std::size_t index = 0; index < given; ++index) {
         memories.push_back(memory_of(index + 1));
-        appointment.gifts.push_back(memories.back().get());
+        request.descriptors.push_back(memories.back().get());
       }
-      return point.meet(appointment);
+      return point.connect(request);
     };
     auto right = std::async(std::launch::async, [&, few = few, many = many] {
       return meet_with(*there.point, here.point->address(), 2, 1, few, many);
     });
     const auto left = meet_with(*here.point, there.point->address(), 1, 2, many, few);
     const auto theirs = right.get();
-    for (const auto& [meeting, count] : {std::pair{&left, few}, {&theirs, many}}) {
-      ASSERT_TRUE(meeting->ok()) << text_of(*meeting);
-      ASSERT_EQ(meeting->value().gifts.size(), count);
-      for (std::size_t index = 0; index < count; ++index) EXPECT_EQ(context_of(meeting->value().gifts[index]), index + 1);
+    for (const auto& [connection, count] : {std::pair{&left, few}, {&theirs, many}}) {
+      ASSERT_TRUE(connection->ok()) << text_of(*connection);
+      ASSERT_EQ(connection->value().descriptors.size(), count);
+      for (std::size_t index = 0; index < count; ++index)
+        EXPECT_EQ(context_of(connection->value().descriptors[index]), index + 1);
     }
   }
 }
 
-TEST(MeetingPoint, AnotherNumberOfGiftsIsRefused) {
+TEST(LocalConnector, AnotherNumberOfSegmentsIsRejected) {
   Plane here;
   Plane there;
   const Fd memory = memory_of(1);
   auto right = std::async(std::launch::async, [&] {
-    return there.point->meet({here.point->address(), 2, 1, {memory.get(), memory.get()}, later()});
+    return there.point->connect({here.point->address(), 2, 1, {memory.get(), memory.get()}, later()});
   });
-  const auto left = here.point->meet({there.point->address(), 1, 2, {memory.get()}, later()});
-  EXPECT_THAT(text_of(left), HasSubstr("its process shares 2 descriptors where 1 are due"));
-  // Whoever gives last has met nobody all the same.
+  const auto left = here.point->connect({there.point->address(), 1, 2, {memory.get()}, later()});
+  EXPECT_THAT(text_of(left), HasSubstr("its process sends 2 descriptors, but 1 are expected"));
+  // The end that sends last has no connection either.
   const auto other = right.get();
   char byte = 0;
   if (other.ok()) {
@@ -137,7 +140,7 @@ TEST(MeetingPoint, AnotherNumberOfGiftsIsRefused) {
   }
 }
 
-TEST(MeetingPoint, ManyContextsOfOneProcessAtOnce) {
+TEST(LocalConnector, ManyContextsOfOneProcessAtOnce) {
   Plane plane;
   constexpr ContextId kContexts = 6;
   std::vector<std::thread> threads;
@@ -146,9 +149,9 @@ TEST(MeetingPoint, ManyContextsOfOneProcessAtOnce) {
     threads.emplace_back([&, mine] {
       for (ContextId theirs = 1; theirs <= kContexts; ++theirs) {
         if (theirs == mine) continue;
-        const auto meeting = meet(*plane.point, plane.point->address(), mine, theirs);
-        ASSERT_TRUE(meeting.ok()) << text_of(meeting);
-        EXPECT_EQ(context_of(meeting.value().gifts.at(0)), theirs);
+        const auto connection = meet(*plane.point, plane.point->address(), mine, theirs);
+        ASSERT_TRUE(connection.ok()) << text_of(connection);
+        EXPECT_EQ(context_of(connection.value().descriptors.at(0)), theirs);
         ++met;
       }
     });
@@ -157,13 +160,13 @@ TEST(MeetingPoint, ManyContextsOfOneProcessAtOnce) {
   EXPECT_EQ(met, static_cast<int>(kContexts * (kContexts - 1)));
 }
 
-TEST(MeetingPoint, ItselfGarbageAndDeadlines) {
+TEST(LocalConnector, ItselfGarbageAndDeadlines) {
   Plane here;
   Plane there;
   EXPECT_EQ(meet(*here.point, here.point->address(), 3, 3).status().code(), Code::invalid_argument);
   EXPECT_THAT(text_of(meet(*here.point, "garbage", 1, 2)), HasSubstr("address has 7 bytes"));
-  EXPECT_THAT(text_of(meet(*here.point, std::string(here.point->address().size(), 'x'), 1, 2)), HasSubstr("is garbage"));
-  for (MeetingPoint* point : {here.point.get(), there.point.get()}) {
+  EXPECT_THAT(text_of(meet(*here.point, std::string(here.point->address().size(), 'x'), 1, 2)), HasSubstr("is malformed"));
+  for (LocalConnector* point : {here.point.get(), there.point.get()}) {
     const std::string& other = point == here.point.get() ? there.point->address() : here.point->address();
     const auto alone = meet(*point, other, 1, 2, Deadline::after_ms(60));
     EXPECT_EQ(alone.status().code(), Code::timeout);
@@ -171,7 +174,7 @@ TEST(MeetingPoint, ItselfGarbageAndDeadlines) {
   }
 }
 
-TEST(MeetingPoint, ProcessThatEndedBeforeIsNamedAtOnce) {
+TEST(LocalConnector, AnEndedProcessIsNamedAtOnce) {
   Plane here;
   for (int round = 0; round < 6; ++round) {
     std::string address;
@@ -179,28 +182,28 @@ TEST(MeetingPoint, ProcessThatEndedBeforeIsNamedAtOnce) {
       Plane gone;
       address = gone.point->address();
     }
-    // Sometimes this side calls and sometimes it awaits a call: names are random.
+    // Names are random, so this side sometimes connects and sometimes waits for a connection.
     const std::uint64_t start = monotonic_ns();
     EXPECT_EQ(text_of(meet(*here.point, address, 1, 2)), "its process has ended");
     EXPECT_LT(monotonic_ns() - start, 5'000'000'000U);
   }
 }
 
-TEST(MeetingPoint, WrongTokenIsNotHeard) {
+TEST(LocalConnector, AWrongTokenIsRejected) {
   Plane here;
   LogCapture log;
   const ProcessAddress real = decode_address(here.point->address()).value();
-  auto stranger = connect_local(real.socket_name, SocketKind::packets, later());
-  ASSERT_TRUE(stranger.ok());
+  auto connection = connect_local(real.socket_name, SocketKind::packets, later());
+  ASSERT_TRUE(connection.ok());
   HandshakeMessage hello;
   hello.kind = HandshakeKind::hello;
   hello.of_receiver = random_token();
-  ASSERT_TRUE(send_handshake(stranger->get(), hello, {}, later()).ok());
-  EXPECT_EQ(receive_handshake(stranger->get(), HandshakeKind::welcome, later()).status().code(), Code::remote_error);
+  ASSERT_TRUE(send_handshake(connection->get(), hello, {}, later()).ok());
+  EXPECT_EQ(receive_handshake(connection->get(), HandshakeKind::accept, later()).status().code(), Code::remote_error);
   EXPECT_TRUE(log.contains("did not prove that it belongs to this job"));
 }
 
-TEST(MeetingPoint, ImpostorAtTheAddressIsRefused) {
+TEST(LocalConnector, AnImpostorAtTheAddressIsRejected) {
   Plane here;
   const ProcessAddress impostor = impostors_address("seto-zzzz-impostor");
   auto listener = listen_local(impostor.socket_name, SocketKind::packets);
@@ -210,44 +213,44 @@ TEST(MeetingPoint, ImpostorAtTheAddressIsRefused) {
     const Fd socket(accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     const auto hello = receive_handshake(socket.get(), HandshakeKind::hello, later());
     ASSERT_TRUE(hello.ok());
-    EXPECT_TRUE(hello.value().gifts.empty()) << "no memory before the proof";
+    EXPECT_TRUE(hello.value().descriptors.empty()) << "no memory before the proof";
     HandshakeMessage welcome;
-    welcome.kind = HandshakeKind::welcome;
+    welcome.kind = HandshakeKind::accept;
     welcome.of_receiver = random_token();
     EXPECT_TRUE(send_handshake(socket.get(), welcome, {}, later()).ok());
-    EXPECT_EQ(receive_handshake(socket.get(), HandshakeKind::gifts, later()).status().code(), Code::remote_error);
+    EXPECT_EQ(receive_handshake(socket.get(), HandshakeKind::descriptors, later()).status().code(), Code::remote_error);
   });
   EXPECT_THAT(text_of(meet(*here.point, encode(impostor), 1, 2)), HasSubstr("could not prove"));
   answering.join();
 }
 
-// Both sides of a pair, whoever calls, before and after the other gave up.
-TEST(MeetingPoint, WhoDeclinesIsHeardByWhoeverWaitsAndByLatecomers) {
+// Both sides of a pair, whichever connects, before and after the other side declined.
+TEST(LocalConnector, ADeclinedAttemptIsReportedToWaitingAndLateContexts) {
   constexpr AttemptId kAttempt = 7;
-  for (int round = 0; round < 6; ++round) {  // names are random, so that the caller is now the one, now the other
+  for (int round = 0; round < 6; ++round) {  // names are random, so either side may connect
     Plane here;
     Plane there;
     const Fd memory = memory_of(1);
     auto waiting = std::async(std::launch::async, [&] {
-      return here.point->meet({there.point->address(), 1, 2, {memory.get()}, later(), kAttempt});
+      return here.point->connect({there.point->address(), 1, 2, {memory.get()}, later(), kAttempt});
     });
     poll(nullptr, 0, round % 2 * 60);
     const std::uint64_t declined = monotonic_ns();
     there.point->decline(kAttempt, 2,
                          failure(Code::unavailable, "rank 3 could not connect: \x01 %s", std::string(500, 'x').c_str()));
-    const Result<Meeting> heard = waiting.get();
+    const Result<LocalConnection> heard = waiting.get();
     EXPECT_LT(monotonic_ns() - declined, 1'000'000'000U);
     EXPECT_EQ(heard.status().code(), Code::aborted) << text_of(heard);
     EXPECT_THAT(text_of(heard), HasSubstr("rank 3 could not connect: ? xxx"));
     EXPECT_LT(text_of(heard).size(), kRefusalSize);
-    const Result<Meeting> late = here.point->meet({there.point->address(), 1, 2, {memory.get()}, later(), kAttempt});
+    const Result<LocalConnection> late = here.point->connect({there.point->address(), 1, 2, {memory.get()}, later(), kAttempt});
     EXPECT_EQ(late.status().code(), Code::aborted) << text_of(late);
     EXPECT_LT(monotonic_ns() - declined, 2'000'000'000U);
   }
 }
 
-// All ranks of a large communicator may be contexts of one process, and others retry meanwhile.
-TEST(MeetingPoint, WhatWasDeclinedIsNotCrowdedOut) {
+// All ranks of a large communicator may be contexts of one process, and others retry in the meantime.
+TEST(LocalConnector, ADeclinedAttemptIsKeptAmongManyOthers) {
   Plane here;
   Plane there;
   const Fd memory = memory_of(1);
@@ -255,27 +258,27 @@ TEST(MeetingPoint, WhatWasDeclinedIsNotCrowdedOut) {
   for (ContextId context = 3; context < 2003; ++context) {
     there.point->decline(8 + context % 50, context, failure(Code::unavailable, "another"));
     there.point->decline(7, context, failure(Code::unavailable, "another"));
-    there.point->decline(7, context, failure(Code::unavailable, "again"));  // takes no place of its own
+    there.point->decline(7, context, failure(Code::unavailable, "again"));  // uses no further entry
   }
-  const Result<Meeting> late = here.point->meet({there.point->address(), 1, 2, {memory.get()}, later(), 7});
+  const Result<LocalConnection> late = here.point->connect({there.point->address(), 1, 2, {memory.get()}, later(), 7});
   EXPECT_EQ(late.status().code(), Code::aborted) << text_of(late);
   EXPECT_THAT(text_of(late), HasSubstr("rank 3 could not connect"));
 }
 
-TEST(MeetingPoint, WhatWasDeclinedIsOneAttemptOfOneContext) {
+TEST(LocalConnector, DecliningConcernsOneAttemptOfOneContext) {
   Plane here;
   Plane there;
   there.point->decline(7, 2, failure(Code::unavailable, "no"));
   const Fd mine = memory_of(1);
   const Fd theirs = memory_of(2);
   auto right = std::async(std::launch::async, [&] {
-    return there.point->meet({here.point->address(), 2, 1, {theirs.get()}, later(), 8});
+    return there.point->connect({here.point->address(), 2, 1, {theirs.get()}, later(), 8});
   });
-  const auto left = here.point->meet({there.point->address(), 1, 2, {mine.get()}, later(), 8});
+  const auto left = here.point->connect({there.point->address(), 1, 2, {mine.get()}, later(), 8});
   expect_joined(left, right.get(), 1, 2);
 }
 
-TEST(MeetingPoint, ARefusalWithoutTheProofIsNotBelieved) {
+TEST(LocalConnector, ARejectionWithoutAProofIsIgnored) {
   Plane here;
   const ProcessAddress impostor = impostors_address("seto-zzzz-liar");
   auto listener = listen_local(impostor.socket_name, SocketKind::packets);
@@ -295,25 +298,25 @@ TEST(MeetingPoint, ARefusalWithoutTheProofIsNotBelieved) {
   answering.join();
 }
 
-TEST(MeetingPoint, SilentStrangersAreClosedAndTheFloodDoesNotStopMeetings) {
+TEST(LocalConnector, SilentConnectionsAreClosedAndDoNotPreventOthers) {
   Plane here;
   Plane there;
   const ProcessAddress address = decode_address(here.point->address()).value();
-  std::vector<PrivateFd> strangers;
-  for (std::size_t index = 0; index < kUngreetedLimit + 8; ++index) {
-    auto stranger = connect_local(address.socket_name, SocketKind::packets, later());
-    ASSERT_TRUE(stranger.ok());
-    strangers.push_back(std::move(stranger).value());
+  std::vector<PrivateFd> unauthenticated;
+  for (std::size_t index = 0; index < kUnauthenticatedLimit + 8; ++index) {
+    auto connection = connect_local(address.socket_name, SocketKind::packets, later());
+    ASSERT_TRUE(connection.ok());
+    unauthenticated.push_back(std::move(connection).value());
   }
   auto right = std::async(std::launch::async, [&] { return meet(*there.point, here.point->address(), 2, 1); });
   const auto left = meet(*here.point, there.point->address(), 1, 2);
   expect_joined(left, right.get(), 1, 2);
-  ASSERT_TRUE(wait_for(strangers[0].get(), POLLIN, Deadline::after_ms(kUngreetedMs + 5'000)).ok());
+  ASSERT_TRUE(wait_for(unauthenticated[0].get(), POLLIN, Deadline::after_ms(kUnauthenticatedMs + 5'000)).ok());
 }
 
-// A child's control plane must be made in the child: addresses travel over a socket pair.
-struct Wire {
-  Wire() {
+// A child's control plane must be made in the child, so the addresses go over a socket pair.
+struct ControlChannel {
+  ControlChannel() {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) std::abort();
     parent = Fd(ends[0]);
@@ -329,33 +332,33 @@ struct Wire {
   Fd child;
 };
 
-TEST(MeetingPoint, KilledProcessHangsUpThoughItsOwnChildLives) {
-  Wire wire;
+TEST(LocalConnector, AKilledProcessIsDetectedAlthoughItsChildLives) {
+  ControlChannel channel;
   int bystander[2];
   ASSERT_EQ(pipe(bystander), 0);
   ChildProcess peer([&] {
     Plane there;
-    const std::string remote = Wire::swap(wire.child, there.point->address());
-    const auto meeting = meet(*there.point, remote, 2, 1);
-    if (!meeting.ok()) return false;
+    const std::string remote = ControlChannel::swap(channel.child, there.point->address());
+    const auto connection = meet(*there.point, remote, 2, 1);
+    if (!connection.ok()) return false;
     const pid_t loader = fork();  // as a data loader would: it holds copies of all ordinary descriptors
     if (loader == 0) {
       char byte = 0;
       close(bystander[1]);
       _exit(read(bystander[0], &byte, 1) == 0 ? 0 : 1);  // until the parent of the test closes its end
     }
-    static_cast<void>(send(wire.child.get(), "met", 3, 0));
+    static_cast<void>(send(channel.child.get(), "met", 3, 0));
     pause();
     return false;
   });
   Plane here;
-  const std::string remote = Wire::swap(wire.parent, here.point->address());
-  const auto meeting = meet(*here.point, remote, 1, 2);
-  ASSERT_TRUE(meeting.ok()) << text_of(meeting);
+  const std::string remote = ControlChannel::swap(channel.parent, here.point->address());
+  const auto connection = meet(*here.point, remote, 1, 2);
+  ASSERT_TRUE(connection.ok()) << text_of(connection);
   char word[8];
-  ASSERT_EQ(recv(wire.parent.get(), word, sizeof word, 0), 3);
+  ASSERT_EQ(recv(channel.parent.get(), word, sizeof word, 0), 3);
   std::promise<std::uint64_t> hung_up;
-  auto watch = here.control->watch(meeting.value().socket.get(), [&] { hung_up.set_value(monotonic_ns()); });
+  auto watch = here.control->watch(connection.value().socket.get(), [&] { hung_up.set_value(monotonic_ns()); });
   const std::uint64_t killed = monotonic_ns();
   kill(peer.pid(), SIGKILL);
   auto noticed = hung_up.get_future();
@@ -365,7 +368,7 @@ TEST(MeetingPoint, KilledProcessHangsUpThoughItsOwnChildLives) {
   close(bystander[1]);
 }
 
-TEST(MeetingPoint, FourRanksMeetWithALimitOf64Descriptors) {
+TEST(LocalConnector, FourRanksConnectWithALimitOf64Descriptors) {
   ChildProcess child([] {
     const rlimit few{64, 64};
     setrlimit(RLIMIT_NOFILE, &few);
@@ -375,12 +378,12 @@ TEST(MeetingPoint, FourRanksMeetWithALimitOf64Descriptors) {
     std::atomic<int> met{0};
     for (ContextId mine = 1; mine <= 4; ++mine) {
       threads.emplace_back([&, mine] {
-        std::vector<Meeting> held;
+        std::vector<LocalConnection> held;
         for (ContextId theirs = 1; theirs <= 4; ++theirs) {
           if (theirs == mine) continue;
-          auto meeting = meet(*plane.point, plane.point->address(), mine, theirs);
-          EXPECT_TRUE(meeting.ok()) << text_of(meeting);
-          if (meeting.ok()) held.push_back(std::move(meeting).value());
+          auto connection = meet(*plane.point, plane.point->address(), mine, theirs);
+          EXPECT_TRUE(connection.ok()) << text_of(connection);
+          if (connection.ok()) held.push_back(std::move(connection).value());
         }
         met += static_cast<int>(held.size());
       });
@@ -391,29 +394,29 @@ TEST(MeetingPoint, FourRanksMeetWithALimitOf64Descriptors) {
   EXPECT_TRUE(child.wait());
 }
 
-TEST(MeetingPoint, OutOfDescriptorsIsSaidOnBothSidesAndNeverHangs) {
-  Wire wire;
+TEST(LocalConnector, OutOfDescriptorsIsReportedOnBothSidesAndNeverHangs) {
+  ControlChannel channel;
   ChildProcess peer([&] {
     Plane there;
-    const std::string remote = Wire::swap(wire.child, there.point->address());
+    const std::string remote = ControlChannel::swap(channel.child, there.point->address());
     std::vector<Fd> hoard;
     const rlimit few{40, 40};
     setrlimit(RLIMIT_NOFILE, &few);
-    // Nothing is left but what the reception keeps for this case.
+    // Only the descriptors that the listener reserves for this case are left.
     for (Fd fd(dup(0)); fd.valid(); fd = Fd(dup(0))) hoard.push_back(std::move(fd));
-    static_cast<void>(send(wire.child.get(), "full", 4, 0));
-    const auto meeting = there.point->meet({remote, 2, 1, {0}, Deadline::after_ms(20'000)});
-    EXPECT_EQ(meeting.status().code(), Code::unavailable) << text_of(meeting);
-    EXPECT_THAT(text_of(meeting), HasSubstr("raise ulimit -n"));
+    static_cast<void>(send(channel.child.get(), "full", 4, 0));
+    const auto connection = there.point->connect({remote, 2, 1, {0}, Deadline::after_ms(20'000)});
+    EXPECT_EQ(connection.status().code(), Code::unavailable) << text_of(connection);
+    EXPECT_THAT(text_of(connection), HasSubstr("raise ulimit -n"));
     return true;
   });
   Plane here;
-  const std::string remote = Wire::swap(wire.parent, here.point->address());
+  const std::string remote = ControlChannel::swap(channel.parent, here.point->address());
   char word[8];
-  ASSERT_EQ(recv(wire.parent.get(), word, sizeof word, 0), 4);
-  const auto meeting = meet(*here.point, remote, 1, 2, Deadline::after_ms(20'000));
-  EXPECT_FALSE(meeting.ok());
-  EXPECT_NE(meeting.status().code(), Code::timeout) << text_of(meeting);
+  ASSERT_EQ(recv(channel.parent.get(), word, sizeof word, 0), 4);
+  const auto connection = meet(*here.point, remote, 1, 2, Deadline::after_ms(20'000));
+  EXPECT_FALSE(connection.ok());
+  EXPECT_NE(connection.status().code(), Code::timeout) << text_of(connection);
   EXPECT_TRUE(peer.wait());
 }
 

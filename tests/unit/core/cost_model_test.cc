@@ -23,6 +23,7 @@ TEST(CostModel, TextIsReadBackInSixDigits) {
     for (TierCost* tier : {&costs.node, &costs.site, &costs.world}) {
       tier->latency_seconds *= std::pow(10, exponent(random));
       tier->bytes_per_second *= std::pow(10, exponent(random));
+      tier->message_seconds *= i % 10 == 0 ? 0 : std::pow(10, exponent(random));
     }
     costs.switch_seconds *= std::pow(10, exponent(random));
     const Result<CostModel> read = parse_costs(costs_text(costs), CostSource::measured);
@@ -30,7 +31,8 @@ TEST(CostModel, TextIsReadBackInSixDigits) {
     EXPECT_EQ(read.value().source, CostSource::measured);
     EXPECT_NEAR(read.value().site.latency_seconds / costs.site.latency_seconds, 1, 1e-5);
     EXPECT_NEAR(read.value().world.bytes_per_second / costs.world.bytes_per_second, 1, 1e-5);
-    // Whoever read a text says the same text: what ranks compare.
+    EXPECT_NEAR(read.value().node.message_seconds, costs.node.message_seconds, 1e-5 * costs.node.message_seconds);
+    // A cost model that was parsed from a text prints the same text; ranks compare these texts.
     EXPECT_EQ(costs_text(read.value()), costs_text(costs));
   }
 }
@@ -43,14 +45,16 @@ TEST(CostModel, CommentsBlanksAndEqualSignsAreRead) {
   EXPECT_EQ(read.value().site, CostModel().site);
 }
 
-TEST(CostModel, WhatIsWrongIsNamedWithItsLine) {
+TEST(CostModel, ErrorsAreNamedWithTheirLine) {
   const auto text_of = [](std::string_view text) { return std::string(parse_costs(text, CostSource::file).status().text()); };
   EXPECT_THAT(text_of("switch_us 1\nnode.latancy_us 1\n"),
-              HasSubstr("line 2: 'node.latancy_us' is no constant; did you mean node.latency_us"));
-  EXPECT_THAT(text_of("zebra 1"), HasSubstr("'zebra' is no constant ("));
+              HasSubstr("line 2: 'node.latancy_us' is not a constant; did you mean node.latency_us"));
+  EXPECT_THAT(text_of("zebra 1"), HasSubstr("'zebra' is not a constant ("));
   for (const char* value : {"", "fast", "1x", "-1", "0", "nan", "inf", "1e300", "1 2"})
     EXPECT_THAT(text_of(std::string("switch_us ") + value), HasSubstr("line 1: switch_us")) << value;
   EXPECT_FALSE(parse_costs("=", CostSource::file).ok());
+  EXPECT_THAT(text_of("site.message_us -1"), HasSubstr("site.message_us = '-1': give a number of 0 or more"));
+  EXPECT_EQ(parse_costs("site.message_us 0", CostSource::file).value().site.message_seconds, 0) << "an adapter that sends alone";
 }
 
 TEST(CostModel, AFileThatIsMissingOrTooLongIsNamed) {

@@ -12,8 +12,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A dump is no reason for a job to outlive its scheduler's SIGTERM.
-TEST(DumpSignal, leaves_alone_what_has_a_meaning) {
+// A dump must not let a job survive its scheduler's SIGTERM.
+TEST(DumpSignal, rejects_signals_with_another_meaning) {
   for (const int signal : {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGALRM, SIGPROF, SIGCHLD,
                            SIGPIPE, SIGSEGV, SIGABRT, SIGTRAP, SIGXCPU, SIGKILL, SIGSTOP, 32,      64 + 1,  -1}) {
     struct sigaction before {};

@@ -10,7 +10,7 @@
 namespace seto {
 namespace {
 
-// Every field follows from one number, so that a reader sees whether an entry is of one piece.
+// All fields are derived from one number, so that a reader can detect an entry that mixes two calls.
 RecordedCall call_of(std::uint64_t number) {
   RecordedCall::Parts parts;
   parts.count = number;
@@ -28,20 +28,20 @@ void expect_whole(const RecordedOperation& one) {
   EXPECT_EQ(one.call.root, static_cast<Rank>(one.sequence % 1000));
 }
 
-TEST(Recorder, keeps_what_a_call_was) {
-  Recorder recorder(4);
+TEST(FlightRecorder, keeps_the_description_of_a_call) {
+  FlightRecorder recorder(4);
   RecordedCall::Parts parts;
   parts.kind = RecordedKind::receive;
   parts.collective = Collective::scatter;
   parts.type = DataType::bfloat16;
   parts.op = ReduceOp::premul_sum;
   parts.count = ~std::uint64_t{0};
-  parts.bytes = std::uint64_t{1} << 60;  // more than there is room for
+  parts.bytes = std::uint64_t{1} << 60;  // more than the field can hold
   parts.root = 65'535;
   parts.algorithm = 300;
   parts.codec = kCodecCount;
   parts.digest = 0xfedcba98;
-  const Recorder::Ticket ticket = recorder.issue(RecordedCall::of(parts), (std::uint64_t{1} << 48) - 1, {});
+  const FlightRecorder::Ticket ticket = recorder.issue(RecordedCall::of(parts), (std::uint64_t{1} << 48) - 1, {});
   const RecordedOperation one = recorder.read().at(0);
   EXPECT_EQ(ticket, 1U);
   EXPECT_EQ(one.operation, (std::uint64_t{1} << 48) - 1);
@@ -60,9 +60,9 @@ TEST(Recorder, keeps_what_a_call_was) {
   EXPECT_EQ(one.begun, 0U);
 }
 
-TEST(Recorder, follows_a_call_to_its_end) {
-  Recorder recorder(4);
-  const Recorder::Ticket ticket = recorder.issue(call_of(1), 1, {});
+TEST(FlightRecorder, follows_a_call_to_its_end) {
+  FlightRecorder recorder(4);
+  const FlightRecorder::Ticket ticket = recorder.issue(call_of(1), 1, {});
   recorder.begin(ticket, 0);
   EXPECT_EQ(recorder.read().at(0).state, RecordedState::begun);
   EXPECT_EQ(recorder.read().at(0).begun, recorder.read().at(0).issued) << "at once";
@@ -72,23 +72,23 @@ TEST(Recorder, follows_a_call_to_its_end) {
   EXPECT_EQ(recorder.read().at(0).ended, 77U);
 }
 
-TEST(Recorder, forgets_the_oldest) {
-  Recorder recorder(5);  // kept in a ring of eight
-  std::vector<Recorder::Ticket> tickets;
+TEST(FlightRecorder, forgets_the_oldest) {
+  FlightRecorder recorder(5);  // rounded up to a ring of eight
+  std::vector<FlightRecorder::Ticket> tickets;
   for (std::uint64_t number = 1; number <= 23; ++number) tickets.push_back(recorder.issue(call_of(number), number, {}));
   const std::vector<RecordedOperation> kept = recorder.read();
   ASSERT_EQ(kept.size(), 5U);
   EXPECT_EQ(kept.front().sequence, 19U);
   EXPECT_EQ(kept.back().sequence, 23U);
   for (const RecordedOperation& one : kept) expect_whole(one);
-  // One that was overwritten while it was under way harms nobody.
-  recorder.end(tickets[14], RecordedState::failed, 5);  // 15 stood where 23 does
+  // Ending a call whose entry was overwritten changes nothing.
+  recorder.end(tickets[14], RecordedState::failed, 5);  // call 15 was in the entry that call 23 uses now
   EXPECT_EQ(recorder.read().back().state, RecordedState::issued);
   EXPECT_EQ(recorder.recorded(), 23U);
 }
 
-TEST(Recorder, keeps_what_callers_say_of_a_call_and_no_longer) {
-  Recorder recorder(2);
+TEST(FlightRecorder, keeps_the_callers_tag_and_label_of_a_call_only) {
+  FlightRecorder recorder(2);
   recorder.issue(call_of(1), 1, {});
   recorder.issue(call_of(2), 2, {"gradients", 7});
   EXPECT_EQ(recorder.read().at(0).mark.label, nullptr);
@@ -98,25 +98,25 @@ TEST(Recorder, keeps_what_callers_say_of_a_call_and_no_longer) {
   recorder.issue(call_of(4), 4, {});
   EXPECT_EQ(recorder.read().at(0).mark.tag, 9U);
   EXPECT_EQ(recorder.read().at(0).mark.label, nullptr);
-  EXPECT_TRUE(recorder.read().at(1).mark.empty()) << "of the call that stood there before";
+  EXPECT_TRUE(recorder.read().at(1).mark.empty()) << "the entry must not keep the previous call's label";
 }
 
-TEST(Recorder, remembers_nothing_where_it_is_off) {
-  Recorder recorder(0);
-  const Recorder::Ticket ticket = recorder.issue(call_of(1), 1, {});
+TEST(FlightRecorder, records_nothing_when_off) {
+  FlightRecorder recorder(0);
+  const FlightRecorder::Ticket ticket = recorder.issue(call_of(1), 1, {});
   recorder.begin(ticket, 1);
   recorder.end(ticket, RecordedState::ended, 1);
   EXPECT_EQ(ticket, 0U);
   EXPECT_TRUE(recorder.read().empty());
 }
 
-TEST(Recorder, is_read_while_it_is_written) {
+TEST(FlightRecorder, is_read_while_it_is_written) {
   constexpr std::uint64_t kCapacity = 256;
-  Recorder recorder(kCapacity);
+  FlightRecorder recorder(kCapacity);
   std::atomic<bool> enough{false};
   std::thread writer([&] {
     for (std::uint64_t number = 1; !enough; ++number) {
-      const Recorder::Ticket ticket = recorder.issue(call_of(number), number, {});
+      const FlightRecorder::Ticket ticket = recorder.issue(call_of(number), number, {});
       recorder.begin(ticket, number);
       recorder.end(ticket, RecordedState::ended, number);
     }

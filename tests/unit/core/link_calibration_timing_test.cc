@@ -1,5 +1,3 @@
-#include "src/core/communicator/link_calibration.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,13 +7,16 @@
 #include <thread>
 
 #include "src/bootstrap/providers/in_process.h"
+#include "src/core/communicator/link_calibration.h"
 
 namespace seto {
 namespace {
 
 using ::testing::HasSubstr;
 
-// Ranks as threads that each make one communicator after another on one context.
+// Where other tests keep the cores busy, an exchange takes a millisecond and is not used: this suite runs alone.
+
+// Ranks as threads, each of which makes several communicators on one context.
 class Ranks final {
  public:
   using Made = std::vector<Result<std::unique_ptr<Communicator>>>;
@@ -47,7 +48,7 @@ class Ranks final {
 
 void as_it_is(Rank, Config&) {}
 
-TEST(Calibration, AllRanksHoldWhatOnePairMeasured) {
+TEST(Calibration, AllRanksUseTheMeasurementOfOnePair) {
   Ranks ranks(4);
   const Ranks::Made made = ranks.make(as_it_is);
   for (const auto& one : made) {
@@ -60,7 +61,7 @@ TEST(Calibration, AllRanksHoldWhatOnePairMeasured) {
     EXPECT_LT(costs.node.latency_seconds, 1.0);
     EXPECT_GT(costs.node.bytes_per_second, 1e6);
     EXPECT_LT(costs.node.bytes_per_second, 1e12);
-    EXPECT_EQ(costs.site, CostModel().site);  // nobody there to measure it
+    EXPECT_EQ(costs.site, CostModel().site);  // there is no site link to measure
   }
 }
 
@@ -70,12 +71,12 @@ TEST(Calibration, IsKeptForTheNextCommunicatorOfTheSameContexts) {
   const Ranks::Made second = ranks.make(as_it_is);
   const Ranks::Made again = ranks.make([](Rank, Config& config) { config.calibrate = Calibrate::on; });
   ASSERT_TRUE(first[0].ok() && second[0].ok() && again[1].ok());
-  // A new measurement would not give the same in six digits twice.
+  // A new measurement would not give the same six digits twice.
   EXPECT_EQ(second[1].value()->costs().node, first[0].value()->costs().node);
   EXPECT_NE(again[1].value()->costs().node, first[0].value()->costs().node);
 }
 
-TEST(Calibration, ShippedConstantsWhereMeasuringIsNotWanted) {
+TEST(Calibration, ShippedConstantsAreUsedIfCalibrationIsOff) {
   const Ranks::Made off = Ranks(2).make([](Rank, Config& config) { config.calibrate = Calibrate::off; });
   const Ranks::Made deterministic = Ranks(2).make([](Rank, Config& config) { config.deterministic = true; });
   const Ranks::Made alone = Ranks(1).make(as_it_is);
@@ -88,7 +89,7 @@ TEST(Calibration, ShippedConstantsWhereMeasuringIsNotWanted) {
   }
 }
 
-TEST(Calibration, AFileWinsAndMustBeTheSameOnAllRanks) {
+TEST(Calibration, AFileOverridesAndMustBeTheSameOnAllRanks) {
   const std::string path = ::testing::TempDir() + "seto_calibration_" + std::to_string(std::random_device{}());
   std::ofstream(path) << "node.latency_us 7\n";
   const Ranks::Made same = Ranks(3).make([&](Rank, Config& config) { config.tuning_file = path; });

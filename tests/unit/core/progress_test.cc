@@ -1,8 +1,9 @@
-// Progress alone, on one thread: what it calls and in which order.
+// Progress on a single thread: which functions it calls, in which order.
 
 #include "src/core/progress/progress.h"
 
 #include <algorithm>
+#include <new>
 #include <vector>
 
 #include "tests/unit/core/scripted.h"
@@ -14,13 +15,13 @@ using Step = Task::Step;
 
 constexpr std::uint32_t kSpins = 8;
 
-// Answers in turn; the last one again and again.
+// Returns the answers in turn and repeats the last one.
 std::function<Step()> steps(std::vector<Step> answers) {
   return
       [answers = std::move(answers), next = std::size_t{0}]() mutable { return answers[std::min(next++, answers.size() - 1)]; };
 }
 
-// No letter of the sleeper, and whoever sleeps has looked around, armed and looked once more.
+// Checks every sleep in the events: before it, the thread has inspected, armed, and advanced once more.
 void expect_right_sleeps(const std::string& events) {
   for (std::size_t at = events.find('S'); at != std::string::npos; at = events.find('S', at + 1)) {
     ASSERT_GE(at, 3U);
@@ -46,7 +47,7 @@ class OnOneThread : public ::testing::Test {
   Progress progress_{sleeper_, kSpins};
 };
 
-TEST_F(OnOneThread, RunDrivesToTheEndAndTouchesNothingElse) {
+TEST_F(OnOneThread, RunDrivesToTheEndAndNothingElse) {
   ScriptedTask one = task(steps({Step::moved, Step::blocked, Step::moved, Step::blocked, Step::blocked, Step::ended}));
   progress_.run(one);
   EXPECT_TRUE(one.ended());
@@ -55,7 +56,7 @@ TEST_F(OnOneThread, RunDrivesToTheEndAndTouchesNothingElse) {
   EXPECT_TRUE(progress_.idle());
 }
 
-TEST_F(OnOneThread, RunSleepsArmedOnceSpinsAndYieldsAreOver) {
+TEST_F(OnOneThread, RunSleepsArmedAfterSpinningAndYielding) {
   bool open = false;
   ScriptedTask one = task([&] { return open ? Step::ended : Step::blocked; });
   int sleeps = 0;
@@ -67,13 +68,13 @@ TEST_F(OnOneThread, RunSleepsArmedOnceSpinsAndYieldsAreOver) {
   expect_right_sleeps(events_.text());
 }
 
-TEST_F(OnOneThread, WhatCameBeforeItArmedIsNotSleptThrough) {
+TEST_F(OnOneThread, AnEventBeforeArmingPreventsTheSleep) {
   ScriptedTask one = task([&] { return sleeper_.armed() ? Step::ended : Step::blocked; });
   progress_.run(one);
   EXPECT_EQ(sleeper_.sleeps(), 0U);
   EXPECT_FALSE(sleeper_.armed());
 
-  bool moved = false;  // and once more where the look only moves
+  bool moved = false;  // advance once more after an inspection that reports progress only
   ScriptedTask two = task([&] {
     if (!sleeper_.armed()) return moved ? Step::ended : Step::blocked;
     moved = true;
@@ -90,27 +91,27 @@ TEST_F(OnOneThread, InspectionEndsARun) {
   progress_.run(one);
   EXPECT_EQ(one.status().code(), Code::aborted);
   EXPECT_EQ(looks, 5);
-  EXPECT_EQ(events_.text().back(), 'i') << "touched after its end";
+  EXPECT_EQ(events_.text().back(), 'i') << "used after its end";
 }
 
-TEST_F(OnOneThread, WaitDrivesWhatWasJoinedAndAllElse) {
+TEST_F(OnOneThread, WaitDrivesAllJoinedTasks) {
   ScriptedTask one = task(steps({Step::moved, Step::ended}));
   ScriptedTask two = task(steps({Step::blocked, Step::moved, Step::moved, Step::ended}));
   ScriptedTask three = task([] { return Step::blocked; });
   for (ScriptedTask* each : {&one, &two, &three}) progress_.join(*each);
   EXPECT_FALSE(progress_.idle());
-  EXPECT_EQ(one.advances(), 0U) << "join only hands over";
+  EXPECT_EQ(one.advances(), 0U) << "join does not drive";
   EXPECT_TRUE(progress_.wait(two, Deadline::never()));
   EXPECT_TRUE(one.ended());
   EXPECT_EQ(one.advances(), 2U);
   EXPECT_EQ(two.advances(), 4U);
   EXPECT_EQ(three.advances(), 4U) << "one step of each in a round";
-  EXPECT_TRUE(progress_.wait(one, Deadline::never())) << "of one that has ended";
+  EXPECT_TRUE(progress_.wait(one, Deadline::never())) << "a task that has ended";
   EXPECT_FALSE(progress_.wait(three, Deadline::after_ms(0)));
-  EXPECT_EQ(three.advances(), 4U) << "no time, no work";
+  EXPECT_EQ(three.advances(), 4U) << "no time, no steps";
 }
 
-TEST_F(OnOneThread, WaitSleepsAndInspectsAsRunDoes) {
+TEST_F(OnOneThread, WaitSleepsAndInspectsLikeRun) {
   bool open = false;
   ScriptedTask one = task([&] { return open ? Step::ended : Step::blocked; });
   progress_.join(one);
@@ -125,7 +126,7 @@ TEST_F(OnOneThread, WaitSleepsAndInspectsAsRunDoes) {
   EXPECT_TRUE(progress_.wait(two, Deadline::never()));
   EXPECT_EQ(two.status().code(), Code::aborted);
   EXPECT_EQ(two.inspections(), 1U);
-  EXPECT_GE(three.inspections(), 1U) << "all are looked at";
+  EXPECT_GE(three.inspections(), 1U) << "all tasks are inspected";
 }
 
 TEST_F(OnOneThread, WaitEndsWithItsDeadlineAndTheTaskStays) {
@@ -143,7 +144,7 @@ TEST_F(OnOneThread, WaitEndsWithItsDeadlineAndTheTaskStays) {
   EXPECT_TRUE(progress_.idle());
 }
 
-// Two communicators of one context: the traffic of one keeps neither the deadline nor the lost peer of the other from being seen.
+// Two tasks of one context: continuous progress of one task must not hide the deadline or the lost peer of the other.
 TEST_F(OnOneThread, ABusyTaskHidesNoDeadline) {
   const Deadline patience = Deadline::after_ms(kPatienceMs);
   ScriptedTask busy = task([&] { return patience.passed() ? Step::ended : Step::moved; });
@@ -154,7 +155,7 @@ TEST_F(OnOneThread, ABusyTaskHidesNoDeadline) {
   EXPECT_FALSE(patience.passed());
 }
 
-TEST_F(OnOneThread, ABusyTaskKeepsNoOtherFromBeingInspected) {
+TEST_F(OnOneThread, ABusyTaskDoesNotPreventInspectionOfOthers) {
   const Deadline patience = Deadline::after_ms(kPatienceMs);
   ScriptedTask busy = task([&] { return patience.passed() ? Step::ended : Step::moved; });
   ScriptedTask lost({[&] { return patience.passed() ? Step::ended : Step::blocked; }, [] { return true; }, &one_, nullptr});
@@ -165,7 +166,7 @@ TEST_F(OnOneThread, ABusyTaskKeepsNoOtherFromBeingInspected) {
   EXPECT_FALSE(patience.passed());
 }
 
-TEST_F(OnOneThread, ABusyRunIsInspectedAndTakesInWhatArrives) {
+TEST_F(OnOneThread, ABusyRunIsInspectedAndAcceptsNewTasks) {
   const Deadline patience = Deadline::after_ms(kPatienceMs);
   ScriptedTask aborted({[&] { return patience.passed() ? Step::ended : Step::moved; }, [] { return true; }, &one_, nullptr});
   progress_.run(aborted);
@@ -185,7 +186,7 @@ TEST_F(OnOneThread, ABusyRunIsInspectedAndTakesInWhatArrives) {
   EXPECT_FALSE(patience.passed());
 }
 
-TEST_F(OnOneThread, PassesInspectThoughSomethingAlwaysMoves) {
+TEST_F(OnOneThread, PassesInspectAlthoughATaskAlwaysMoves) {
   ScriptedTask busy = task([] { return Step::moved; });
   ScriptedTask lost({[] { return Step::blocked; }, [] { return true; }, &one_, nullptr});
   progress_.join(busy);
@@ -202,7 +203,7 @@ TEST_F(OnOneThread, APassIsOneRound) {
   EXPECT_TRUE(progress_.pass());
   EXPECT_FALSE(progress_.pass()) << "nothing moved";
   EXPECT_FALSE(progress_.pass());
-  EXPECT_EQ(one.inspections(), 2U) << "a pass that moves nothing looks around";
+  EXPECT_EQ(one.inspections(), 2U) << "a pass without progress inspects";
   EXPECT_TRUE(progress_.pass());
   EXPECT_TRUE(one.ended());
   EXPECT_FALSE(progress_.pass());
@@ -230,7 +231,7 @@ TEST_F(OnOneThread, RelaxSleepsOnlyAfterManyIdlePasses) {
   std::uint32_t idle = kSpins;
   while (sleeper_.sleeps() == 0 && idle < 10'000) progress_.relax(idle++);
   EXPECT_EQ(sleeper_.sleeps(), 1U);
-  EXPECT_EQ(events_.text(), "AaSD") << "armed, one look, asleep";
+  EXPECT_EQ(events_.text(), "AaSD") << "armed, one check, asleep";
   progress_.depart();
 }
 
@@ -246,6 +247,59 @@ TEST_F(OnOneThread, ItMayEndWithTasksPending) {
   }
   EXPECT_EQ(driven.advances(), 1U);
   EXPECT_EQ(joined.advances(), 0U);
+}
+
+// ---- tasks that throw ----
+
+Step out_of_memory() { throw std::bad_alloc(); }
+
+TEST_F(OnOneThread, ATaskThatThrowsInARunEndsWithAFailure) {
+  ScriptedTask thrower = task(out_of_memory);
+  progress_.run(thrower);
+  ASSERT_TRUE(thrower.ended());
+  EXPECT_EQ(thrower.status().code(), Code::unavailable);
+  EXPECT_TRUE(progress_.idle());
+}
+
+// The list of active tasks must not keep the address of a task whose owner is gone.
+TEST_F(OnOneThread, ATaskThatThrowsEndsAndTheOthersContinue) {
+  ScriptedTask other = task(steps({Step::moved, Step::moved, Step::moved, Step::ended}));
+  progress_.join(other);
+  {
+    ScriptedTask thrower = task(out_of_memory);
+    progress_.join(thrower);
+    EXPECT_TRUE(progress_.wait(thrower, Deadline::after_ms(kPatienceMs)));
+    EXPECT_EQ(thrower.status().code(), Code::unavailable);
+    ScriptedTask inspected({[] { return Step::blocked; }, [] { return out_of_memory() == Step::ended; }, &one_, &events_});
+    progress_.join(inspected);
+    EXPECT_TRUE(progress_.wait(inspected, Deadline::after_ms(kPatienceMs)));
+    EXPECT_EQ(inspected.status().code(), Code::unavailable);
+  }
+  EXPECT_TRUE(progress_.wait(other, Deadline::after_ms(kPatienceMs)));
+  EXPECT_TRUE(other.status().ok());
+  EXPECT_TRUE(progress_.idle());
+}
+
+TEST_F(OnOneThread, NoExceptionKeepsTheToken) {
+  ScriptedTask in_a_pass = task(out_of_memory);
+  progress_.join(in_a_pass);
+  (void)progress_.pass();
+  EXPECT_TRUE(in_a_pass.ended());
+
+  sleeper_.instead_of_sleep = [] {};
+  ScriptedTask in_relax = task(out_of_memory);
+  progress_.join(in_relax);
+  progress_.relax(1'000'000);
+  EXPECT_TRUE(in_relax.ended());
+  EXPECT_FALSE(sleeper_.armed());
+
+  sleeper_.instead_of_pump = [] { return out_of_memory() == Step::ended; };
+  progress_.pump_once();
+  sleeper_.instead_of_pump = nullptr;
+
+  ScriptedTask next = task(steps({Step::moved, Step::ended}));
+  progress_.join(next);
+  EXPECT_TRUE(progress_.wait(next, Deadline::after_ms(kPatienceMs))) << "the token is free";
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
-// Progress alone, with several threads: who drives, who is told, who rests. The sleeper never wakes by itself, so that every bell
-// that Progress owes is needed.
+// Progress with several threads: which thread drives, which is woken, which sleeps. The sleeper never wakes by itself, so every
+// wakeup that Progress owes must come.
 
 #include <pthread.h>
 
 #include <ctime>
 #include <memory>
+#include <new>
 #include <random>
 #include <thread>
 #include <vector>
@@ -28,11 +29,11 @@ constexpr int kRounds = 1000;
 
 class OnThreads : public ::testing::Test {
  protected:
-  // Ends once the flag is set, on whatever thread.
+  // A task that ends once the flag is set, on any thread.
   ScriptedTask gated(const std::atomic<bool>& open) {
     return ScriptedTask({[&open] { return open.load() ? Step::ended : Step::blocked; }, [] { return false; }, &one_, nullptr});
   }
-  // Ends once the thread of that id drives it.
+  // A task that ends once the thread with that id drives it.
   ScriptedTask bound_to(const std::atomic<std::thread::id>& thread) {
     return ScriptedTask({[&thread] { return thread.load() == std::this_thread::get_id() ? Step::ended : Step::blocked; },
                          [] { return false; }, &one_, nullptr});
@@ -47,7 +48,7 @@ class OnThreads : public ::testing::Test {
   std::atomic<bool> never_{false};
 };
 
-TEST_F(OnThreads, TheBackgroundThreadEndsWhatNobodyWaitsFor) {
+TEST_F(OnThreads, TheBackgroundThreadDrivesTasksWithoutAWaiter) {
   Progress progress(sleeper_, kSpins);
   std::atomic<std::thread::id> driver{};
   std::atomic<bool> gate{false};
@@ -64,8 +65,8 @@ TEST_F(OnThreads, TheBackgroundThreadEndsWhatNobodyWaitsFor) {
   EXPECT_TRUE(eventually([&] { return progress.idle(); }));
 }
 
-// A word that was not kept costs a moment, never the end.
-TEST_F(OnThreads, TheBackgroundThreadTakesUpWhatWasToBeWaitedFor) {
+// A caller that announced a wait and does not wait delays its task a little, but the task still ends.
+TEST_F(OnThreads, TheBackgroundThreadDrivesATaskWhoseWaiterNeverCame) {
   Progress progress(sleeper_, kSpins);
   ASSERT_TRUE(progress.prepare().ok());
   const std::atomic<bool> gate{true};
@@ -80,15 +81,16 @@ TEST_F(OnThreads, TheBackgroundThreadTakesUpWhatWasToBeWaitedFor) {
   }
 }
 
-// It sleeps for good, as nothing came that a caller waited for next: each of these is its only word.
-TEST_F(OnThreads, TheBackgroundThreadIsToldByTheFirstWordAndByTheLastDeparture) {
+// No task with a waiting caller was submitted, so the background thread sleeps until it is woken: each of these events is its
+// only wakeup.
+TEST_F(OnThreads, TheBackgroundThreadIsWokenByTheFirstTaskAndTheLastDeparture) {
   const std::atomic<bool> gate{true};
   for (int round = 0; round < kRounds / 10; ++round) {
     Progress progress(sleeper_, kSpins);
     ScriptedTask first = gated(gate);
     ASSERT_TRUE(progress.submit(first).ok());
     ASSERT_TRUE(eventually([&] { return first.ended() && progress.idle(); }));
-    for (int turns = round % 20; turns > 0; --turns) sched_yield();  // it goes to sleep, or not yet
+    for (int turns = round % 20; turns > 0; --turns) sched_yield();  // so that it is asleep in some rounds only
     ScriptedTask task = gated(gate);
     if (round % 3 == 0) {
       progress.join(task, Progress::Caller::waits_next);
@@ -106,6 +108,18 @@ TEST_F(OnThreads, TheBackgroundThreadIsToldByTheFirstWordAndByTheLastDeparture) 
   }
 }
 
+TEST_F(OnThreads, TheBackgroundThreadSurvivesATaskThatThrows) {
+  Progress progress(sleeper_, kSpins);
+  ScriptedTask thrower({[]() -> Step { throw std::bad_alloc(); }, [] { return false; }, &one_, nullptr});
+  ASSERT_TRUE(progress.submit(thrower).ok());
+  ASSERT_TRUE(eventually([&] { return thrower.ended(); }));
+  EXPECT_EQ(thrower.status().code(), Code::unavailable);
+  const std::atomic<bool> gate{true};
+  ScriptedTask next = gated(gate);
+  ASSERT_TRUE(progress.submit(next).ok());
+  EXPECT_TRUE(eventually([&] { return next.ended(); }));
+}
+
 TEST_F(OnThreads, TheBackgroundThreadInspects) {
   Progress progress(sleeper_, kSpins);
   ScriptedTask task({[] { return Step::blocked; }, [] { return true; }, &one_, nullptr});
@@ -114,7 +128,7 @@ TEST_F(OnThreads, TheBackgroundThreadInspects) {
   EXPECT_EQ(task.status().code(), Code::aborted);
 }
 
-// It would sleep for ever; who waits rings it and takes its place.
+// The background thread would sleep for ever; a waiter wakes it and takes the token.
 TEST_F(OnThreads, AWaiterTakesOverFromTheBackgroundThread) {
   Progress progress(sleeper_, kSpins);
   const std::atomic<std::thread::id> own{std::this_thread::get_id()};
@@ -129,8 +143,8 @@ TEST_F(OnThreads, AWaiterTakesOverFromTheBackgroundThread) {
   }
 }
 
-// What is submitted while a thread attends is driven by nobody else.
-TEST_F(OnThreads, TheBackgroundThreadRestsWhileSomebodyWaits) {
+// A task submitted while a thread attends is driven by no other thread.
+TEST_F(OnThreads, TheBackgroundThreadSleepsWhileAThreadWaits) {
   Progress progress(sleeper_, kSpins);
   ASSERT_TRUE(progress.prepare().ok());
   std::mt19937_64 random(kSeed);
@@ -144,7 +158,7 @@ TEST_F(OnThreads, TheBackgroundThreadRestsWhileSomebodyWaits) {
                        },
                        [] { return false; }, &one_, nullptr});
     ASSERT_TRUE(progress.submit(task).ok());
-    for (std::uint64_t turns = random() % 8; turns > 0; --turns) sched_yield();  // time for the other to do wrong
+    for (std::uint64_t turns = random() % 8; turns > 0; --turns) sched_yield();  // time for a wrong thread to drive
     while (!task.ended()) progress.pass();
     ASSERT_EQ(foreign, 0U) << "seed " << kSeed << ", round " << round;
   }
@@ -152,18 +166,18 @@ TEST_F(OnThreads, TheBackgroundThreadRestsWhileSomebodyWaits) {
   ScriptedTask left = gated(gate);
   ASSERT_TRUE(progress.submit(left).ok());
   progress.depart();
-  EXPECT_TRUE(eventually([&] { return left.ended(); })) << "once nobody attends, it goes on";
+  EXPECT_TRUE(eventually([&] { return left.ended(); })) << "once no thread attends, it continues";
 }
 
-// The holder's own task ends while that of another, which only the other can end, is under way.
-TEST_F(OnThreads, TheTokenGoesToANamedWaiter) {
+// The holder's own task ends while another thread's task, which only that thread can end, is under way.
+TEST_F(OnThreads, TheTokenGoesToAChosenWaiter) {
   for (int round = 0; round < kRounds / 10; ++round) {
     Progress progress(sleeper_, kSpins);
     std::atomic<bool> gate{false};
     std::atomic<std::thread::id> other{};
     ScriptedTask first = gated(gate);
     ScriptedTask second = bound_to(other);
-    progress.join(second);  // the holder drives both
+    progress.join(second);  // the token holder drives both
     std::thread holder([&] {
       progress.join(first);
       EXPECT_TRUE(progress.wait(first, Deadline::after_ms(kPatienceMs)));
@@ -181,7 +195,7 @@ TEST_F(OnThreads, TheTokenGoesToANamedWaiter) {
   }
 }
 
-TEST_F(OnThreads, AHolderEndsWhatOthersWaitFor) {
+TEST_F(OnThreads, AHolderEndsTasksOfOtherWaiters) {
   Progress progress(sleeper_, kSpins);
   std::atomic<std::thread::id> holder_id{};
   ScriptedTask first = gated(never_);
@@ -195,7 +209,7 @@ TEST_F(OnThreads, AHolderEndsWhatOthersWaitFor) {
     EXPECT_TRUE(progress.wait(third, Deadline::after_ms(kPatienceMs)));
   });
   ASSERT_TRUE(eventually([&] { return third.advances() > 0; }));
-  progress.join(second);  // wakes the holder, that may sleep
+  progress.join(second);  // wakes the holder, which may sleep
   EXPECT_TRUE(progress.wait(second, Deadline::after_ms(kPatienceMs)));
   EXPECT_FALSE(progress.wait(first, Deadline::after_ms(3))) << "a deadline without the token";
   EXPECT_FALSE(third.ended());
@@ -203,7 +217,7 @@ TEST_F(OnThreads, AHolderEndsWhatOthersWaitFor) {
   holder.join();
 }
 
-TEST_F(OnThreads, ARunThatIsNoLongerAloneDrivesTheOthers) {
+TEST_F(OnThreads, ARunDrivesTasksThatAreAddedLater) {
   Progress progress(sleeper_, kSpins);
   std::atomic<bool> gate{false};
   std::atomic<std::thread::id> runner_id{};
@@ -220,7 +234,7 @@ TEST_F(OnThreads, ARunThatIsNoLongerAloneDrivesTheOthers) {
   runner.join();
 }
 
-TEST_F(OnThreads, ItsEndInterruptsASleepAndLeavesTasksAlone) {
+TEST_F(OnThreads, ItsEndInterruptsASleepAndEndsNoTask) {
   ScriptedTask pending = gated(never_);
   {
     Progress progress(sleeper_, kSpins);
@@ -229,7 +243,7 @@ TEST_F(OnThreads, ItsEndInterruptsASleepAndLeavesTasksAlone) {
   }
   EXPECT_FALSE(pending.ended());
   EXPECT_FALSE(sleeper_.armed());
-  for (int round = 0; round < kRounds / 10; ++round) {  // wherever the thread is just then
+  for (int round = 0; round < kRounds / 10; ++round) {  // whatever the thread is doing at that moment
     ScriptedTask each = gated(never_);
     Progress progress(sleeper_, 0);
     ASSERT_TRUE(progress.submit(each).ok());
@@ -243,17 +257,17 @@ std::uint64_t cpu_ns(clockid_t clock) {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// What the background thread uses of its core while a fifth of a second passes.
+// CPU time of the background thread during a fifth of a second.
 TEST_F(OnThreads, AnIdleDomainUsesNoCore) {
   constexpr std::chrono::milliseconds kWatched{200};
-  // What is measured takes place while nothing does.
+  // Time passes only while the thread sleeps, so the measured CPU time is that of an idle domain.
   const auto pass_time = [](std::chrono::milliseconds time) {
     std::mutex mutex;
     std::condition_variable nothing;
     std::unique_lock lock(mutex);
     nothing.wait_for(lock, time, [] { return false; });
   };
-  sleeper_.instead_of_sleep = [&] { pass_time(std::chrono::milliseconds(5)); };  // as a context does that nobody rings
+  sleeper_.instead_of_sleep = [&] { pass_time(std::chrono::milliseconds(5)); };  // like a context that is not woken
   Progress progress(sleeper_, 1000);
   std::atomic<bool> gate{false};
   std::atomic<clockid_t> clock{0};
@@ -276,7 +290,7 @@ TEST_F(OnThreads, AnIdleDomainUsesNoCore) {
   EXPECT_LT(cpu_ns(clock.load()) - before, 2'000'000U) << "with nothing to do";
 }
 
-// Ends after some steps, or by inspection alone.
+// A task that ends after some steps, or only by inspection.
 std::unique_ptr<ScriptedTask> short_task(std::uint64_t left, bool inspected, std::atomic<std::uint64_t>& ended, OneAtATime& one) {
   ScriptedTask::Script script;
   script.one = &one;
@@ -293,7 +307,7 @@ std::unique_ptr<ScriptedTask> short_task(std::uint64_t left, bool inspected, std
   return std::make_unique<ScriptedTask>(std::move(script));
 }
 
-// In one of the ways in which a task can be brought to its end.
+// Ends the task in one of the ways that a caller can use.
 void bring_to_its_end(Progress& progress, ScriptedTask& task, std::mt19937_64& random) {
   switch (random() % 5) {
     case 0:
@@ -319,7 +333,7 @@ void bring_to_its_end(Progress& progress, ScriptedTask& task, std::mt19937_64& r
   }
 }
 
-// Everything at once: every task ends, once, and may be gone in the same moment.
+// All functions concurrently: every task ends exactly once, and may be destroyed at that moment.
 TEST_F(OnThreads, ManyUseItAtOnce) {
   constexpr int kThreads = 4;
   Progress progress(sleeper_, kSpins);

@@ -8,82 +8,118 @@
 namespace seto::testing {
 namespace {
 
-Introduction sample() {
-  Introduction one;
-  one.host = "host";
+RankAnnouncement sample() {
+  RankAnnouncement one;
+  one.place = {"host", std::string("pro\0cess", 8), 7};  // an address is bytes and may contain zeros
   one.site = "site";
-  one.process = std::string("pro\0cess", 8);  // an address is bytes, zeros too
-  one.context = 7;
-  one.board = 4096;
-  one.identity = std::numeric_limits<std::uint64_t>::max();
+  one.found_site = "1234 5";
+  one.seat = std::string("\0seat", 5);
+  one.nonce = std::numeric_limits<std::uint64_t>::max();
   one.cores = 3;
   one.machine = 99;
   one.machine_cores = 12;
+  one.uplink_mbit = 250;
+  one.downlink_mbit = 1000;
   one.outcome = "\x05it failed";
   return one;
 }
 
-void expect_same(const Introduction& one, const Introduction& other) {
-  EXPECT_EQ(one.host, other.host);
+void expect_same(const RankAnnouncement& one, const RankAnnouncement& other) {
+  EXPECT_EQ(one.place.host, other.place.host);
+  EXPECT_EQ(one.place.process, other.place.process);
+  EXPECT_EQ(one.place.context, other.place.context);
   EXPECT_EQ(one.site, other.site);
-  EXPECT_EQ(one.process, other.process);
-  EXPECT_EQ(one.context, other.context);
-  EXPECT_EQ(one.board, other.board);
-  EXPECT_EQ(one.identity, other.identity);
+  EXPECT_EQ(one.found_site, other.found_site);
+  EXPECT_EQ(one.seat, other.seat);
+  EXPECT_EQ(one.nonce, other.nonce);
   EXPECT_EQ(one.cores, other.cores);
   EXPECT_EQ(one.machine, other.machine);
   EXPECT_EQ(one.machine_cores, other.machine_cores);
+  EXPECT_EQ(one.uplink_mbit, other.uplink_mbit);
+  EXPECT_EQ(one.downlink_mbit, other.downlink_mbit);
   EXPECT_EQ(one.outcome, other.outcome);
   EXPECT_EQ(one.offered, other.offered);
 }
 
-TEST(Introduction, ArrivesAsItWasSaid) {
-  Introduction one = sample();
+TEST(RankAnnouncement, IsDecodedUnchanged) {
+  RankAnnouncement one = sample();
   for (const Attempts& offered :
        {Attempts{}, Attempts{0}, Attempts{1, 256, std::numeric_limits<AttemptId>::max()}, Attempts(kOffersLimit, 12)}) {
     one.offered = offered;
-    Result<Introduction> other = Introduction::decoded(one.encoded());
+    Result<RankAnnouncement> other = RankAnnouncement::decoded(one.encoded());
     ASSERT_TRUE(other.ok()) << other.status().text();
     expect_same(one, other.value());
   }
 }
 
-TEST(Introduction, ThatIsCutShortIsRefused) {
-  Introduction one = sample();
+TEST(RankAnnouncement, ATruncatedOneIsRejected) {
+  RankAnnouncement one = sample();
   one.offered = {1, 2, 3};
   const std::string whole = one.encoded();
-  for (std::size_t length = 0; length < whole.size() - one.process.size(); ++length)
-    EXPECT_FALSE(Introduction::decoded(whole.substr(0, length)).ok()) << length << " bytes";
+  for (std::size_t length = 0; length < whole.size() - one.place.process.size(); ++length)
+    EXPECT_FALSE(RankAnnouncement::decoded(whole.substr(0, length)).ok()) << length << " bytes";
 }
 
-TEST(Introduction, WithMoreOffersThanOneMayMakeIsRefused) {
-  Introduction one = sample();
+TEST(RankAnnouncement, OneWithTooManyOffersIsRejected) {
+  RankAnnouncement one = sample();
   one.offered.assign(kOffersLimit + 1, 12);
-  const Result<Introduction> other = Introduction::decoded(one.encoded());
+  const Result<RankAnnouncement> other = RankAnnouncement::decoded(one.encoded());
   ASSERT_FALSE(other.ok());
   EXPECT_NE(other.status().text().find("8200 bytes"), std::string::npos) << other.status().text();
 }
 
-Introduction at(const std::string& host, int cores, std::uint64_t machine, int machine_cores) {
-  Introduction one;
-  one.host = host;
+TEST(FinalAnnouncement, ArrivesAsItWasSaidOrIsRefused) {
+  const FinalAnnouncement one{"\x05it failed", {0, 60'000, 4'294'967'295}};
+  const std::string whole = one.encoded();
+  const auto other = FinalAnnouncement::decoded(whole);
+  ASSERT_TRUE(other.ok()) << other.status().text();
+  EXPECT_EQ(other.value().outcome, one.outcome);
+  EXPECT_EQ(other.value().round_trips_us, one.round_trips_us);
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    EXPECT_FALSE(FinalAnnouncement::decoded(whole.substr(0, length)).ok()) << length << " bytes";
+}
+
+TEST(EndpointAnnouncement, ArrivesAsItWasSaidOrIsRefused) {
+  EndpointAnnouncement one;
+  one.transports = {{"", std::string("\0seat", 5)}, {std::string("\0address", 8), ""}};
+  one.secret = std::string(Secret::kSize, 's');
+  one.outcome = "\x05it failed";
+  const std::string whole = one.encoded();
+  const auto other = EndpointAnnouncement::decoded(whole, 2);
+  ASSERT_TRUE(other.ok()) << other.status().text();
+  for (std::size_t index = 0; index < 2; ++index) {
+    EXPECT_EQ(other.value().transports[index].address, one.transports[index].address);
+    EXPECT_EQ(other.value().transports[index].seat, one.transports[index].seat);
+  }
+  EXPECT_EQ(other.value().secret, one.secret);
+  EXPECT_EQ(other.value().outcome, one.outcome);
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    EXPECT_FALSE(EndpointAnnouncement::decoded(whole.substr(0, length), 2).ok()) << length << " bytes";
+  EXPECT_FALSE(EndpointAnnouncement::decoded(whole, 1).ok()) << "another list of transports";
+  one.secret.pop_back();
+  EXPECT_FALSE(EndpointAnnouncement::decoded(one.encoded(), 2).ok()) << "a secret of another length";
+}
+
+RankAnnouncement at(const std::string& host, int cores, std::uint64_t machine, int machine_cores) {
+  RankAnnouncement one;
+  one.place.host = host;
   one.cores = cores;
   one.machine = machine;
   one.machine_cores = machine_cores;
   return one;
 }
 
-TEST(Crowding, IsOfTheHostOrOfTheMachineBehindIt) {
-  const std::vector<Introduction> apart = {at("a", 2, 1, 4), at("b", 2, 1, 4), at("c", 2, 2, 4), at("c", 2, 2, 4)};
-  EXPECT_EQ(crowding(apart), 1);
-  const std::vector<Introduction> no_memory_shared = {at("a", 2, 1, 2), at("b", 2, 1, 2), at("c", 2, 1, 2), at("d", 8, 2, 8)};
-  EXPECT_EQ(crowding_at(no_memory_shared[0], no_memory_shared), 1.5);
-  EXPECT_EQ(crowding_at(no_memory_shared[3], no_memory_shared), 1);
-  EXPECT_EQ(crowding(no_memory_shared), 1.5);
-  const std::vector<Introduction> bound = {at("a", 1, 1, 8), at("a", 1, 1, 8), at("a", 2, 1, 8)};
-  EXPECT_EQ(crowding(bound), 3) << "the one that may use least";
-  const std::vector<Introduction> unknown = {at("a", 1, 0, 1), at("b", 1, 0, 1)};
-  EXPECT_EQ(crowding(unknown), 1);
+TEST(RanksPerCore, CountTheHostOrTheWholeMachine) {
+  const std::vector<RankAnnouncement> apart = {at("a", 2, 1, 4), at("b", 2, 1, 4), at("c", 2, 2, 4), at("c", 2, 2, 4)};
+  EXPECT_EQ(most_ranks_per_core(apart), 1);
+  const std::vector<RankAnnouncement> no_memory_shared = {at("a", 2, 1, 2), at("b", 2, 1, 2), at("c", 2, 1, 2), at("d", 8, 2, 8)};
+  EXPECT_EQ(ranks_per_core_at(no_memory_shared[0], no_memory_shared), 1.5);
+  EXPECT_EQ(ranks_per_core_at(no_memory_shared[3], no_memory_shared), 1);
+  EXPECT_EQ(most_ranks_per_core(no_memory_shared), 1.5);
+  const std::vector<RankAnnouncement> bound = {at("a", 1, 1, 8), at("a", 1, 1, 8), at("a", 2, 1, 8)};
+  EXPECT_EQ(most_ranks_per_core(bound), 3) << "the rank that may use the fewest cores";
+  const std::vector<RankAnnouncement> unknown = {at("a", 1, 0, 1), at("b", 1, 0, 1)};
+  EXPECT_EQ(most_ranks_per_core(unknown), 1);
 }
 
 }  // namespace

@@ -14,12 +14,12 @@
 #include "src/base/clock.h"
 #include "src/core/progress/progress.h"
 
-// What a progress domain drives and sleeps on, as a test scripts it.
+// Scripted tasks and sleepers for tests of a progress domain.
 namespace seto::testing {
 
-inline constexpr std::uint64_t kPatienceMs = 30'000;  // busy cores, under a race detector
+inline constexpr std::uint64_t kPatienceMs = 30'000;  // long enough for busy cores under a race detector
 
-// Polls; false: it never came true.
+// Polls until the condition is true; returns false if it is not true in time.
 template <class Condition>
 bool eventually(Condition condition) {
   const Deadline until = Deadline::after_ms(kPatienceMs);
@@ -30,12 +30,12 @@ bool eventually(Condition condition) {
   return true;
 }
 
-// What happened, in order, a letter each: a advance, i inspect, A arm, S sleep, D disarm, W wake.
+// The calls in order, one character each: a advance, i inspect, A arm, S sleep, D disarm, W wake.
 class Events final {
  public:
-  void note(char letter) {
+  void note(char header) {
     const std::lock_guard lock(mutex_);
-    text_ += letter;
+    text_ += header;
   }
   [[nodiscard]] std::string text() const {
     const std::lock_guard lock(mutex_);
@@ -47,12 +47,13 @@ class Events final {
   std::string text_;
 };
 
-// Sleeps until it is woken and never for less, whatever time it is given: a bell that nobody rings shows as a failure.
+// Sleeps until it is woken, whatever timeout it is given: a missing wakeup shows as a failure.
 class ScriptedSleeper final : public Sleeper {
  public:
   explicit ScriptedSleeper(Events* events = nullptr) : events_(events) {}
 
   std::function<void()> instead_of_sleep;
+  std::function<bool()> instead_of_pump;
 
   void arm() override {
     note('A');
@@ -62,14 +63,15 @@ class ScriptedSleeper final : public Sleeper {
     note('D');
     EXPECT_TRUE(armed_.exchange(false)) << "disarmed twice";
   }
-  void await_bell(int milliseconds) override {
+  bool pump() override { return instead_of_pump && instead_of_pump(); }
+  void await_wakeup(int milliseconds) override {
     note('S');
-    EXPECT_TRUE(armed_.load()) << "sleeps where nobody would ring";
+    EXPECT_TRUE(armed_.load()) << "sleeps without arming";
     EXPECT_GT(milliseconds, 0);
     sleeps_.fetch_add(1);
     if (instead_of_sleep) return instead_of_sleep();
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(bell_.wait_for(lock, std::chrono::milliseconds(kPatienceMs), [this] { return rung_; })) << "nobody rang";
+    EXPECT_TRUE(wakeup_.wait_for(lock, std::chrono::milliseconds(kPatienceMs), [this] { return rung_; })) << "no wakeup arrived";
     rung_ = false;
   }
   void wake() override {
@@ -78,26 +80,26 @@ class ScriptedSleeper final : public Sleeper {
       const std::lock_guard lock(mutex_);
       rung_ = true;
     }
-    bell_.notify_all();
+    wakeup_.notify_all();
   }
 
   [[nodiscard]] std::uint64_t sleeps() const { return sleeps_.load(); }
   [[nodiscard]] bool armed() const { return armed_.load(); }
 
  private:
-  void note(char letter) {
-    if (events_ != nullptr) events_->note(letter);
+  void note(char header) {
+    if (events_ != nullptr) events_->note(header);
   }
 
   Events* events_;
   std::atomic<bool> armed_{false};
   std::atomic<std::uint64_t> sleeps_{0};
   std::mutex mutex_;
-  std::condition_variable bell_;
+  std::condition_variable wakeup_;
   bool rung_ = false;
 };
 
-// Of one progress domain: that nothing of it is ever driven by two threads at once.
+// Checks that no two threads drive one progress domain at once.
 class OneAtATime final {
  public:
   void enter() { EXPECT_EQ(inside_.fetch_add(1), 0) << "two threads drive"; }
@@ -120,18 +122,14 @@ class ScriptedTask final : public Task {
   Step advance() override {
     note('a');
     advances_.fetch_add(1);
-    enter();
-    const Step step = script_.advance();
-    leave();
+    const Step step = inside(script_.advance);
     if (step == Step::ended) end({});
     return step;
   }
   bool inspect() override {
     note('i');
     inspections_.fetch_add(1);
-    enter();
-    const bool over = script_.inspect();
-    leave();
+    const bool over = inside(script_.inspect);
     if (over) end(failure(Code::aborted, "inspected"));
     return over;
   }
@@ -140,15 +138,21 @@ class ScriptedTask final : public Task {
   [[nodiscard]] std::uint64_t inspections() const { return inspections_.load(); }
 
  private:
-  void note(char letter) {
-    if (script_.events != nullptr) script_.events->note(letter);
+  void note(char header) {
+    if (script_.events != nullptr) script_.events->note(header);
   }
-  void enter() {
+  template <class Answer>
+  auto inside(const Answer& answer) -> decltype(answer()) {
     EXPECT_FALSE(ended()) << "driven after its end";
+    struct Left {
+      OneAtATime* one;
+      ~Left() {
+        if (one != nullptr) one->leave();
+      }
+    };
     if (script_.one != nullptr) script_.one->enter();
-  }
-  void leave() {
-    if (script_.one != nullptr) script_.one->leave();
+    const Left left{script_.one};
+    return answer();
   }
 
   Script script_;

@@ -12,21 +12,21 @@ std::string settings_with(const std::string& codec, std::uint64_t depth = kAutom
   return planning_settings(config);
 }
 
-TEST(CommonSettings, AreThoseThatAreNotAsTheyCome) {
+TEST(CommonSettings, AreThoseThatDifferFromTheDefault) {
   EXPECT_EQ(settings_with(""), "");
   EXPECT_EQ(settings_with("world=fp16", 4), "SETO_CODEC=world=fp16\nSETO_SLOT_DEPTH=4\n");
 }
 
-TEST(CommonSettings, OfCodecsAreWhatTheyMean) {
-  EXPECT_EQ(settings_with("none"), settings_with(""));
-  EXPECT_EQ(settings_with("world=none"), settings_with(""));
+TEST(CommonSettings, OfCodecsAreNormalised) {
+  EXPECT_EQ(settings_with("none"), "SETO_CODEC=none\n") << "the empty value permits what the links decide";
+  EXPECT_EQ(settings_with("world=none"), settings_with("none"));
   EXPECT_EQ(settings_with("node=fp16,site=fp16,world=fp16"), settings_with("fp16"));
   EXPECT_EQ(settings_with("world=int8,site=int8"), settings_with("site=int8,world=int8"));
   EXPECT_EQ(settings_with("fp8"), settings_with("e4m3"));
   EXPECT_NE(settings_with("world=int8"), settings_with("int8"));
 }
 
-TEST(CommonSettings, AreTheSameOrTheFirstThatDiffersIsNamed) {
+TEST(CommonSettings, MustAgreeOrTheFirstDifferenceIsNamed) {
   EXPECT_TRUE(check_same({}).ok());
   EXPECT_TRUE(check_same({settings_with("int8"), settings_with("int8")}).ok());
   const Status codec = check_same({settings_with(""), settings_with(""), settings_with("int8", 4)});
@@ -36,7 +36,7 @@ TEST(CommonSettings, AreTheSameOrTheFirstThatDiffersIsNamed) {
   EXPECT_TRUE(depth.text().starts_with("SETO_SLOT_DEPTH is '4' on rank 0 and 'auto' on rank 1: ")) << depth.text();
 }
 
-TEST(CommonSettings, ThatAreGarbageAreCalledThat) {
+TEST(CommonSettings, ThatAreMalformedAreRejected) {
   for (const char* const garbage : {"SETO_CODE", "=", "\n\n", "SETO_CODECS=int8\n"}) {
     const Status told = check_same({"", garbage});
     EXPECT_EQ(told.code(), Code::remote_error) << garbage;

@@ -14,7 +14,7 @@ inline std::vector<std::int64_t> instruction_sets() {
   return sets;
 }
 
-// Makes the kernels be of one set, until the end of the scope.
+// Makes the kernels use one set, until the end of the scope.
 class OnlySet final {
  public:
   explicit OnlySet(std::int64_t set) { pretend_sets(set); }

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/support/sanitizers.h"
 #include "tests/unit/device/instruction_sets.h"
 #include "tests/unit/device/reference.h"
 
@@ -23,8 +24,8 @@ constexpr std::uint32_t kSeed = 20240611;
 constexpr std::size_t kMargin = 256;
 constexpr std::uint8_t kUntouched = 0xA5;
 
-// Half of the elements are any bits (NaN, infinity and subnormals among them), half near one, so that sums round and do not
-// drown.
+// Half of the elements are any bits (among them NaN, infinity and subnormals), half are near one, so that sums round and small
+// terms matter.
 Bytes random_elements(DataType type, std::size_t count, std::mt19937& random) {
   Bytes bytes(count * size_of(type));
   for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
@@ -53,12 +54,12 @@ struct Shape {
   bool in_place;
 };
 
-// A target inside a larger buffer, at any element offset from a page; what lies around it must stay as it was.
-struct Landing {
+// A target inside a larger buffer, at any element offset from a page; the surrounding bytes must not change.
+struct ReceiveBuffers {
   std::vector<std::uint8_t> memory;
   std::size_t offset;
 
-  Landing(std::size_t size, std::size_t element, std::mt19937& random) : memory(size + 2 * kMargin + 64, kUntouched) {
+  ReceiveBuffers(std::size_t size, std::size_t element, std::mt19937& random) : memory(size + 2 * kMargin + 64, kUntouched) {
     const auto misalignment = reinterpret_cast<std::uintptr_t>(memory.data()) % 64;
     offset = kMargin + (64 - misalignment) % 64;
     if (random() % 2 == 0) offset += random() % (64 / element) * element;
@@ -79,14 +80,14 @@ void check(const Fold& fold, const Shape& shape, std::mt19937& random) {
   for (std::size_t k = 0; k < shape.sources; ++k) values.push_back(random_elements(fold.type, shape.count, random));
   const Bytes expected = reference::reduce(fold, values, shape.count);
 
-  std::vector<Landing> inputs;
+  std::vector<ReceiveBuffers> inputs;
   std::vector<const void*> sources;
   for (const Bytes& value : values) {
     inputs.emplace_back(value.size(), element, random);
     if (!value.empty()) std::memcpy(inputs.back().data(), value.data(), value.size());
   }
   for (auto& input : inputs) sources.push_back(input.data());
-  std::vector<Landing> outputs;
+  std::vector<ReceiveBuffers> outputs;
   std::vector<ReduceTarget> targets;
   for (std::size_t k = 0; k < shape.targets; ++k) outputs.emplace_back(expected.size(), element, random);
   for (auto& output : outputs) targets.push_back({output.data(), random() % 2 == 0 ? Store::cached : Store::past_cache});
@@ -141,7 +142,7 @@ TEST_P(Reduce, every_shape_of_few_sources_and_targets) {
   for (const ReduceOp op : ops_of(type_)) {
     for (std::size_t sources = 1; sources <= 6; ++sources) {
       for (std::size_t targets = 1; targets <= 4; ++targets) {
-        for (int round = 0; round < 12; ++round) {
+        for (std::uint64_t round = 0; round < 12 / support::kEvery; ++round) {
           ASSERT_NO_FATAL_FAILURE(check({type_, op, 0, 1, 1}, {any_count(), sources, targets, round % 3 == 0}, random_));
         }
       }
@@ -158,7 +159,7 @@ TEST_P(Reduce, most_sources_and_targets) {
 TEST_P(Reduce, scaled_sources) {
   for (const double scalar : {3.0, 0.25, -1.5, 0.0078125}) {
     if (is_integer(type_) && scalar != 3.0) continue;
-    for (int round = 0; round < 40; ++round) {
+    for (std::uint64_t round = 0; round < 40 / support::kLess; ++round) {
       const std::size_t sources = 1 + random_() % 5;
       const std::uint64_t scaled = random_() % (std::uint64_t{1} << sources);
       const ReduceOp op = round % 2 == 0 ? ReduceOp::premul_sum : ReduceOp::avg;

@@ -9,8 +9,8 @@
 
 namespace seto::reference {
 
-// A second implementation of the reduce contract that shares no idea with the kernels: values one at a time, narrow floats
-// through sorted tables of every value that the format has.
+// A second implementation of the reduce contract that shares no method with the kernels: one value at a time, narrow floats
+// through sorted tables of all values of the format.
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -30,7 +30,7 @@ Bytes scalar_bytes(const Fold& fold);
 float widened(DataType type, std::uint32_t bits);
 std::uint32_t narrowed(DataType type, float value);
 
-// Empty if equal, else the first element that differs.
+// Empty if equal; otherwise the first element that differs.
 std::string difference(DataType type, const Bytes& expected, const std::uint8_t* actual, std::size_t count);
 
 }  // namespace seto::reference

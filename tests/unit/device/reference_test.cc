@@ -222,7 +222,7 @@ std::string difference(DataType type, const Bytes& expected, const std::uint8_t*
   return {};
 }
 
-// The yardstick itself, at values known from the formats' definitions.
+// The reference itself, at values known from the definitions of the formats.
 TEST(Reference, rounds_known_values) {
   EXPECT_EQ(narrowed(DataType::float16, 65504.0f), 0x7BFFu);
   EXPECT_EQ(narrowed(DataType::float16, 65519.996f), 0x7BFFu);

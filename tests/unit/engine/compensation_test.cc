@@ -53,7 +53,7 @@ class Compensated : public ::testing::TestWithParam<Case> {
   static constexpr std::size_t kCount = 700;  // two blocks and a part of one
 
   Compensated() {
-    compensation_.encode(values_.data(), encoded_.data(), 0, residual_.data());  // of nothing: nothing
+    compensation_.encode(values_.data(), encoded_.data(), 0, residual_.data());  // no elements are legal
   }
 
   [[nodiscard]] DataType wide() const { return residual_type(GetParam().type); }
@@ -61,7 +61,7 @@ class Compensated : public ::testing::TestWithParam<Case> {
   [[nodiscard]] double value(std::size_t i) const { return get(GetParam().type, &values_[i * size_of(GetParam().type)]); }
   [[nodiscard]] double residual(std::size_t i) const { return get(wide(), &residual_[i * size_of(wide())]); }
 
-  // What others read.
+  // The values that other ranks read.
   std::vector<double> sent() {
     compensation_.encode(values_.data(), encoded_.data(), kCount, residual_.data());
     const DataType type = GetParam().type;
@@ -78,8 +78,8 @@ class Compensated : public ::testing::TestWithParam<Case> {
   std::vector<std::byte> encoded_ = std::vector<std::byte>(encoded_size(GetParam().codec, kCount));
 };
 
-// However often: what was sent and what is still owed make up what there was, but for the roundings of the type itself.
-TEST_P(Compensated, OwesAsMuchAsOneEncodingLeavesOut) {
+// After any number of calls: the sent values and the residual add up to the input, apart from the roundings of the type itself.
+TEST_P(Compensated, KeepsAResidualOfOneEncoding) {
   constexpr int kRounds = 200;
   std::mt19937_64 random(seto::testing::chosen_seed());
   std::uniform_real_distribution<double> uniform(-1, 1);
@@ -92,7 +92,7 @@ TEST_P(Compensated, OwesAsMuchAsOneEncodingLeavesOut) {
     const std::vector<double> now = sent();
     for (std::size_t i = 0; i < kCount; ++i) delivered[i] += now[i];
   }
-  // What is encoded is at most the value and what was owed.
+  // The encoded value is at most the input plus the residual.
   const double largest = 2 * 256;
   const double once = error_bound(GetParam().codec, GetParam().type, Rounding::nearest, largest, largest);
   const double type_rounds = kRounds * largest * (wide() == DataType::float64 ? 0x1p-53 : 0x1p-24);
@@ -102,8 +102,8 @@ TEST_P(Compensated, OwesAsMuchAsOneEncodingLeavesOut) {
   }
 }
 
-// Without it the same number is left out each time.
-TEST_P(Compensated, SendsInTimeWhatIsTooSmallToBeSeen) {
+// Without a residual the same error would be lost in each call.
+TEST_P(Compensated, SendsValuesBelowTheStepInLaterCalls) {
   constexpr int kRounds = 300;
   std::vector<double> delivered(kCount);
   for (std::size_t i = 0; i < kCount; ++i) set(i, i % 64 == 0 ? 1.0 : 0x1p-6);
@@ -115,8 +115,8 @@ TEST_P(Compensated, SendsInTimeWhatIsTooSmallToBeSeen) {
   for (std::size_t i = 0; i < kCount; ++i) ASSERT_NEAR(delivered[i], kRounds * value(i), once + kRounds * 0x1p-23) << i;
 }
 
-// Nor is a debt lost where it would make infinity of a finite number.
-TEST_P(Compensated, KeepsADebtThatDoesNotFit) {
+// A residual is not lost if adding it would make a finite number infinite.
+TEST_P(Compensated, KeepsAResidualThatDoesNotFit) {
   const double most = GetParam().type == DataType::float64 ? std::numeric_limits<double>::max()
                                                            : static_cast<double>(std::numeric_limits<float>::max());
   put(wide(), &residual_[5 * size_of(wide())], most);
@@ -126,7 +126,7 @@ TEST_P(Compensated, KeepsADebtThatDoesNotFit) {
   EXPECT_EQ(residual(5), most);
 }
 
-TEST_P(Compensated, OwesNothingForWhatIsNotFinite) {
+TEST_P(Compensated, KeepsNoResidualForInfinityAndNan) {
   for (std::size_t i = 0; i < kCount; ++i) set(i, 1 + static_cast<double>(i) / 300);
   (void)sent();
   std::vector<double> before(kCount);

@@ -25,7 +25,7 @@ TEST(SocketAddress, TextAndBack) {
   EXPECT_EQ(to_text(parse_address("[::ffff:10.0.0.1]:80").value()), "10.0.0.1:80") << "mapped addresses are IPv4";
 }
 
-TEST(SocketAddress, WhatIsNone) {
+TEST(SocketAddress, InvalidTextsAreRejected) {
   for (const char* text : {"", "10.0.0.1", "10.0.0.1:", "10.0.0.1:65536", "10.0.0:80", "::1:80", "[::1]", "[::1:80", "[::1]80",
                            ":80", "[fe80::1%]:80", "10.0.0.1%lo:80", "name:80", "10.0.0.1:+8", "[]:80"}) {
     EXPECT_FALSE(parse_address(text).ok()) << text;
@@ -50,7 +50,7 @@ TEST(SocketAddress, Scopes) {
   EXPECT_TRUE(any_address(AddressFamily::ipv6).is_any());
 }
 
-TEST(SocketAddress, TravelsInNineteenBytesWithoutItsScope) {
+TEST(SocketAddress, IsEncodedInNineteenBytesWithoutItsScope) {
   const SocketAddress four = parse_address("10.1.2.3:443").value();
   EXPECT_EQ(*decode_address(encode(four)), four);
   SocketAddress six = parse_address("[fe80::1%lo]:443").value();
@@ -69,7 +69,7 @@ TEST(Resolve, NumbersAndLocalhost) {
   for (const SocketAddress& address : *local) EXPECT_TRUE(address.is_loopback()) << to_text(address);
 }
 
-// RFC 2606: nobody has a name in .invalid. Without a name server the look-up fails too, or is slow.
+// RFC 2606: no host has a name in .invalid. Without a name server the look-up fails too, or is slow.
 TEST(Resolve, AFailureNamesTheHost) {
   const auto none = resolve({"no-such-host.invalid", 80}, Deadline::after_ms(3'000));
   ASSERT_FALSE(none.ok());
@@ -77,7 +77,7 @@ TEST(Resolve, AFailureNamesTheHost) {
   EXPECT_THAT(std::string(none.status().text()), HasSubstr("give a numeric address"));
   const auto late = resolve({"no-such-host.invalid", 80}, Deadline::after_ms(0));
   EXPECT_THAT(std::string(late.status().text()), HasSubstr("give a numeric address"));
-  // The late one goes on. A process that ended while its thread does would be told by a leak checker of the resolver's memory.
+  // The late look-up continues. If a process ended while its thread runs, a leak checker would report the resolver's memory.
   EXPECT_LE(testing::threads_left("seto-resolve", 0), 1);
 }
 

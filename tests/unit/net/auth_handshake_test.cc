@@ -32,7 +32,7 @@ Claim claim_of_test() {
   return claim;
 }
 
-// Who takes part, and what is done to the bytes on the way.
+// The participants, and the changes to the bytes in flight.
 struct Scene {
   Secret callers_key = Secret::of_text("key");
   Secret answerers_key = Secret::of_text("key");
@@ -41,8 +41,8 @@ struct Scene {
   Versions of_caller{};
   Versions of_answerer{};
   Status verdict;
-  std::size_t piece = 1000;                  // so many bytes at once
-  std::optional<std::size_t> flipped_bit{};  // of all that travels, in order
+  std::size_t piece = 1000;                  // bytes that arrive at once
+  std::optional<std::size_t> flipped_bit{};  // index among all bits that are sent, in order
 };
 
 struct Outcome {
@@ -57,7 +57,7 @@ struct Outcome {
   std::string answerer_session;
 };
 
-// Gives what `from` said to `to`, at most what it wants; the rest is nobody's.
+// Passes the bytes that `from` sent to `to`, at most as many as it wants; the rest is dropped.
 template <class To>
 Status convey(const std::string& message, To& to, std::size_t piece) {
   for (std::size_t at = 0; at < message.size() && to.wanted() > 0;) {
@@ -78,10 +78,10 @@ std::string altered(std::string message, const Scene& scene, Outcome& outcome) {
   return message;
 }
 
-// As a front door does: the key is looked up by its id.
+// Like the TcpConnector: the key is looked up by its id.
 void decide_key(AnswererHandshake& answerer, const Secret& key) {
-  if (answerer.wanted_key() == key_id(key)) return answerer.give(key);
-  answerer.refuse_unknown(key.none() ? AnswererHandshake::Lack::of_any_key : AnswererHandshake::Lack::of_this_key);
+  if (answerer.wanted_key() == key_id(key)) return answerer.set_key(key);
+  answerer.refuse_unknown(key.none() ? AnswererHandshake::MissingKey::any_key : AnswererHandshake::MissingKey::this_key);
 }
 
 Outcome play(const Scene& scene) {
@@ -112,7 +112,7 @@ Outcome play(const Scene& scene) {
 
 std::string text_of(const Status& status) { return std::string(status.text()); }
 
-TEST(Membership, MembersFindEachOtherInWholeMessagesAndInPieces) {
+TEST(Membership, MembersAuthenticateWithWholeMessagesAndWithPieces) {
   for (const std::size_t piece : {1000U, 1U, 7U}) {
     Scene scene;
     scene.piece = piece;
@@ -132,13 +132,13 @@ TEST(Membership, MembersFindEachOtherInWholeMessagesAndInPieces) {
 
 TEST(Membership, EachConnectionHasItsOwnSession) { EXPECT_NE(play({}).caller_session, play({}).caller_session); }
 
-TEST(Membership, NobodyNamedMeansWhoeverHasTheKey) {
+TEST(Membership, WithoutANameAnyHolderOfTheKeyIsAccepted) {
   Scene scene;
   scene.claim.answerer = {};
   EXPECT_TRUE(play(scene).accepted);
 }
 
-TEST(Membership, RefusalIsBelievedWithItsWords) {
+TEST(Membership, ARejectionIsReportedWithItsText) {
   Scene scene;
   scene.verdict = failure(Code::aborted, "rank 3 gave up");
   Outcome outcome = play(scene);
@@ -153,8 +153,8 @@ TEST(Membership, RefusalIsBelievedWithItsWords) {
   EXPECT_EQ(text_of(play(scene).caller), "a?b?");
 }
 
-// Whichever bit of whichever message: at no end does a connection stand that the other end sees otherwise.
-TEST(Membership, EveryFlippedBitIsRefused) {
+// For every bit of every message: no end may have a connection that the other end sees differently.
+TEST(Membership, EveryFlippedBitIsRejected) {
   const std::size_t bits = play({}).bits;
   ASSERT_EQ(bits, 8 * (kHelloSize + kChallengeSize + kProofSize + kVerdictSize));
   const std::size_t of_verdict = 8 * (kHelloSize + kChallengeSize + kProofSize);
@@ -170,7 +170,7 @@ TEST(Membership, EveryFlippedBitIsRefused) {
   }
 }
 
-TEST(Membership, EveryFlippedBitOfARefusalIsSeen) {
+TEST(Membership, EveryFlippedBitOfARejectionIsDetected) {
   Scene scene;
   scene.verdict = failure(Code::aborted, "gave up");
   const std::size_t bits = play(scene).bits;
@@ -186,7 +186,7 @@ TEST(Membership, ReplayedCallerIsRefused) {
   const Outcome recorded = play({});
   AnswererHandshake answerer(process(2));
   ASSERT_TRUE(convey(recorded.messages[0], answerer, 1000).ok());
-  answerer.give(Secret::of_text("key"));
+  answerer.set_key(Secret::of_text("key"));
   const Status heard = convey(recorded.messages[2], answerer, 1000);
   EXPECT_THAT(text_of(heard), HasSubstr("could not prove that it has the secret"));
   EXPECT_FALSE(answerer.proven());
@@ -208,23 +208,23 @@ TEST(Membership, ReflectedMessagesAreRefused) {
   CallerHandshake mirrored(key, claim_of_test());
   EXPECT_THAT(text_of(convey(mirrored.take_out(), mirrored, 1000)), HasSubstr("wrong order"));
 
-  // Its own hello, answered by its own listener: who is named is not who answers.
+  // Its own hello, answered by its own listener: the named peer is not the one that answers.
   CallerHandshake caller(key, claim_of_test());
   AnswererHandshake own_listener(process(1));
   ASSERT_TRUE(convey(caller.take_out(), own_listener, 1000).ok());
-  own_listener.give(key);
+  own_listener.set_key(key);
   EXPECT_THAT(text_of(convey(own_listener.take_out(), caller, 1000)), HasSubstr("another process of this job"));
 
-  // The answerer's proof given back to it as the caller's.
+  // The answerer's proof is sent back to it as the caller's.
   CallerHandshake honest(key, claim_of_test());
   AnswererHandshake answerer(process(2));
   ASSERT_TRUE(convey(honest.take_out(), answerer, 1000).ok());
-  answerer.give(key);
+  answerer.set_key(key);
   const std::string challenge = answerer.take_out();
   EXPECT_FALSE(convey(challenge.substr(kChallengeSize - kProofSize), answerer, 1000).ok());
 }
 
-TEST(Membership, AnotherProcessThanTheOneMeantIsRefusedByBoth) {
+TEST(Membership, AnotherProcessThanTheNamedOneIsRejectedByBoth) {
   Scene scene;
   scene.answerer = process(9);
   const Outcome outcome = play(scene);
@@ -232,10 +232,10 @@ TEST(Membership, AnotherProcessThanTheOneMeantIsRefusedByBoth) {
   EXPECT_FALSE(outcome.answerer_accepted);
 }
 
-TEST(Membership, WrongMissingAndSuperfluousSecretsAreToldApart) {
+TEST(Membership, WrongMissingAndSuperfluousSecretsHaveDifferentTexts) {
   Scene scene;
   scene.answerers_key = Secret::of_text("another");
-  EXPECT_THAT(text_of(play(scene).caller), HasSubstr("knows no job with this secret"));
+  EXPECT_THAT(text_of(play(scene).caller), HasSubstr("has no job with this secret"));
   scene.answerers_key = Secret();
   EXPECT_THAT(text_of(play(scene).caller), HasSubstr("a secret here and none there"));
   scene.answerers_key = Secret::of_text("key");
@@ -245,30 +245,30 @@ TEST(Membership, WrongMissingAndSuperfluousSecretsAreToldApart) {
   EXPECT_TRUE(play(scene).accepted);
 }
 
-// The id alone opens nothing, on either side.
-TEST(Membership, KnowingWhichKeyIsMeantIsNotEnough) {
+// The id of the key alone authenticates neither side.
+TEST(Membership, TheIdOfTheKeyIsNotEnough) {
   const Secret key = Secret::of_text("key");
   const Secret guess = Secret::of_text("guess");
   AnswererHandshake answerer(process(2));
   CallerHandshake impostor(guess, claim_of_test());
   std::string hello = impostor.take_out();
   const KeyId id = key_id(key);
-  std::copy(id.begin(), id.end(), hello.begin() + kGreetingSize + 4);
+  std::copy(id.begin(), id.end(), hello.begin() + kPreambleSize + 4);
   ASSERT_TRUE(convey(hello, answerer, 1000).ok());
   EXPECT_EQ(answerer.wanted_key(), id);
-  answerer.give(key);
+  answerer.set_key(key);
   EXPECT_THAT(text_of(convey(answerer.take_out(), impostor, 1000)), HasSubstr("could not prove"));
   EXPECT_FALSE(convey(std::string(kProofSize, 'x'), answerer, 1000).ok());
 
   CallerHandshake caller(key, claim_of_test());
   AnswererHandshake false_answerer(process(2));
   ASSERT_TRUE(convey(caller.take_out(), false_answerer, 1000).ok());
-  false_answerer.give(guess);
+  false_answerer.set_key(guess);
   EXPECT_THAT(text_of(convey(false_answerer.take_out(), caller, 1000)),
               HasSubstr("could not prove that it has the secret of this job"));
 }
 
-TEST(Membership, OtherVersionsAreRefusedAndBothAreNamed) {
+TEST(Membership, OtherVersionsAreRejectedAndBothAreNamed) {
   Scene scene;
   scene.of_answerer.library = "9.8.7";
   scene.of_caller.library = "1.2.3";
@@ -284,30 +284,31 @@ TEST(Membership, OtherVersionsAreRefusedAndBothAreNamed) {
   EXPECT_THAT(text_of(outcome.caller), HasSubstr("install the same version"));
 }
 
-TEST(Membership, GarbageIsNobody) {
+TEST(Membership, MalformedBytesAreRejected) {
   CallerHandshake caller(Secret::random(), claim_of_test());
-  EXPECT_THAT(text_of(convey("HTTP/1.1 400 Bad Request\r\n", caller, 1000)), HasSubstr("no process of this library"));
+  EXPECT_THAT(text_of(convey("HTTP/1.1 400 Bad Request\r\n", caller, 1000)),
+              HasSubstr("the peer is not a process of this library"));
   AnswererHandshake answerer(process(2));
-  EXPECT_THAT(text_of(convey("GET / HTTP/1.1\r\nHost: a\r\n\r\n", answerer, 1000)), HasSubstr("not the greeting"));
-  EXPECT_TRUE(answerer.take_out().empty());  // nothing is said to strangers
+  EXPECT_THAT(text_of(convey("GET / HTTP/1.1\r\nHost: a\r\n\r\n", answerer, 1000)), HasSubstr("not the preamble"));
+  EXPECT_TRUE(answerer.take_out().empty());  // unauthenticated peers get no answer
 }
 
-TEST(Membership, CutShortItOnlyWaitsAndNeverReadsBeyondItsEnd) {
+TEST(Membership, ATruncatedMessageWaitsAndIsNotReadBeyondItsEnd) {
   const Outcome whole = play({});
   AnswererHandshake answerer(process(2));
-  EXPECT_EQ(answerer.wanted(), kGreetingSize);
-  ASSERT_TRUE(answerer.feed(std::string_view(whole.messages[0]).substr(0, kGreetingSize)).ok());
-  EXPECT_EQ(answerer.wanted(), kHelloSize - kGreetingSize);
-  ASSERT_TRUE(answerer.feed(std::string_view(whole.messages[0]).substr(kGreetingSize, 100)).ok());
+  EXPECT_EQ(answerer.wanted(), kPreambleSize);
+  ASSERT_TRUE(answerer.feed(std::string_view(whole.messages[0]).substr(0, kPreambleSize)).ok());
+  EXPECT_EQ(answerer.wanted(), kHelloSize - kPreambleSize);
+  ASSERT_TRUE(answerer.feed(std::string_view(whole.messages[0]).substr(kPreambleSize, 100)).ok());
   EXPECT_EQ(answerer.stage(), Stage::hello);
-  EXPECT_EQ(answerer.wanted(), kHelloSize - kGreetingSize - 100);
-  ASSERT_TRUE(answerer.feed(std::string_view(whole.messages[0]).substr(kGreetingSize + 100)).ok());
+  EXPECT_EQ(answerer.wanted(), kHelloSize - kPreambleSize - 100);
+  ASSERT_TRUE(answerer.feed(std::string_view(whole.messages[0]).substr(kPreambleSize + 100)).ok());
   EXPECT_EQ(answerer.stage(), Stage::key_wanted);
   EXPECT_EQ(answerer.wanted(), 0U);
   ASSERT_TRUE(answerer.feed({}).ok());
 }
 
-TEST(Membership, KeyIdTellsKeysApartAndNotWhatTheyAre) {
+TEST(Membership, AKeyIdIdentifiesAKeyWithoutRevealingIt) {
   const Secret key = Secret::of_text("key");
   EXPECT_EQ(key_id(key), key_id(Secret::of_text("key")));
   EXPECT_NE(key_id(key), key_id(Secret::of_text("kex")));

@@ -44,7 +44,7 @@ TEST_F(Congestion, ANearSocketIsNotPaced) {
   }
 }
 
-TEST_F(Congestion, WhatDoesNotPaceStays) {
+TEST_F(Congestion, OtherCongestionControlsStay) {
   ASSERT_TRUE(take(caller_, "reno"));
   EXPECT_EQ(choose_congestion_control(caller_.get()), "reno");
 }

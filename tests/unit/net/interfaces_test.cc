@@ -1,4 +1,4 @@
-// The choice of addresses on machines as they were found, and the interfaces of this one.
+// The choice of addresses on descriptions of real machines, and the interfaces of this one.
 #include "src/net/interfaces.h"
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ TEST(Candidates, FastCardsFirstBridgesLateLinkLocalLast) {
                                                  "fe80::6", "fe80::5"));
 }
 
-TEST(Candidates, AMachineAloneUsesItsLoopback) {
+TEST(Candidates, AMachineWithoutANetworkUsesItsLoopback) {
   EXPECT_THAT(chosen({loopback()}), ElementsAre("127.0.0.1", "::1"));
   EXPECT_THAT(chosen({loopback(), down(made("eth0", InterfaceKind::ordinary, {"10.0.0.1"}))}), ElementsAre("127.0.0.1", "::1"));
 }
@@ -67,7 +67,7 @@ TEST(Candidates, Ipv6OnlyAndLinkLocalOnly) {
   EXPECT_THAT(chosen({loopback(), made("eth0", InterfaceKind::ordinary, {"fe80::1"})}), ElementsAre("fe80::1"));
   EXPECT_THAT(chosen({loopback(), made("eth0", InterfaceKind::ordinary, {"169.254.1.1"})}),
               ElementsAre("169.254.1.1", "127.0.0.1", "::1"))
-      << "an address that a machine gave itself for want of another reaches little";
+      << "a link-local address reaches few hosts";
 }
 
 TEST(Candidates, ABridgeIsBetterThanNothing) {
@@ -75,31 +75,31 @@ TEST(Candidates, ABridgeIsBetterThanNothing) {
 }
 
 TEST(InterfaceFilter, NamesPrefixesBlocks) {
-  EXPECT_THAT(chosen(workstation(), "ens3"), ElementsAre("10.2.0.5", "fe80::6")) << "ens30 only begins like it";
+  EXPECT_THAT(chosen(workstation(), "ens3"), ElementsAre("10.2.0.5", "fe80::6")) << "ens30 only has the same prefix";
   EXPECT_THAT(chosen(workstation(), "ens"), ElementsAre("10.2.0.5", "10.3.0.5", "fe80::6"));
   EXPECT_THAT(chosen(workstation(), "10.1.0.0/16, 2001:db8::/32"), ElementsAre("10.1.0.5", "2001:db8::5"));
   EXPECT_THAT(chosen(workstation(), "10.3.0.5"), ElementsAre("10.3.0.5"));
   EXPECT_THAT(chosen(workstation(), "docker,virbr"), ElementsAre("172.17.0.1", "192.168.122.1"));
 }
 
-TEST(InterfaceFilter, WhatFollowsTheCaretIsNotUsed) {
+TEST(InterfaceFilter, NamesAfterACaretAreExcluded) {
   EXPECT_THAT(chosen(workstation(), "^docker,virbr,fe80::/10,eno1"), ElementsAre("10.2.0.5", "10.3.0.5"));
   EXPECT_THAT(chosen(workstation(), "ens,^ens3"), ElementsAre("10.3.0.5"));
 }
 
-TEST(InterfaceFilter, LoopbackWhenAskedFor) {
+TEST(InterfaceFilter, LoopbackIsUsedIfRequested) {
   EXPECT_THAT(chosen(workstation(), "lo"), ElementsAre("127.0.0.1", "::1"));
   EXPECT_THAT(chosen(workstation(), "127.0.0.0/8,ens30"), ElementsAre("10.3.0.5", "127.0.0.1"));
   EXPECT_THAT(chosen({loopback()}, "^lo").front(), HasSubstr("SETO_INTERFACE=^lo leaves no interface"));
 }
 
-TEST(InterfaceFilter, AFailureListsWhatThereIs) {
+TEST(InterfaceFilter, AFailureListsTheInterfaces) {
   const std::string text = chosen(workstation(), "ib0").front();
   EXPECT_THAT(text,
               HasSubstr("SETO_INTERFACE=ib0 leaves no interface that is up and has an address; there are lo (127.0.0.1, ::1)"));
   EXPECT_THAT(text, HasSubstr("ens4 (down, 10.4.0.5)"));
-  EXPECT_THAT(chosen(workstation(), "10.1.0.0/33").front(), HasSubstr("'10.1.0.0/33' is no address block"));
-  EXPECT_THAT(chosen(workstation(), "eth/8").front(), HasSubstr("is no address block"));
+  EXPECT_THAT(chosen(workstation(), "10.1.0.0/33").front(), HasSubstr("'10.1.0.0/33' is not an address block"));
+  EXPECT_THAT(chosen(workstation(), "eth/8").front(), HasSubstr("is not an address block"));
   EXPECT_THAT(chosen({}).front(), HasSubstr("there are none"));
 }
 

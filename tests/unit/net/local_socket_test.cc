@@ -38,7 +38,7 @@ TEST(LocalSocket, ConnectsAndCarriesBytes) {
   }
 }
 
-TEST(LocalSocket, NobodyListening) {
+TEST(LocalSocket, FailsIfNoProcessListens) {
   auto fd = connect_local(random_socket_name(), SocketKind::stream, Deadline::after_ms(5'000));
   ASSERT_FALSE(fd.ok());
   EXPECT_EQ(fd.status().code(), Code::remote_error);
@@ -66,7 +66,7 @@ TEST(LocalSocket, FullQueueEndsAtDeadline) {
   EXPECT_EQ(end, Code::timeout);
 }
 
-TEST(LocalSocket, OutOfDescriptorsSaysWhatToDo) {
+TEST(LocalSocket, OutOfDescriptorsNamesTheRemedy) {
   ChildProcess child([] {
     rlimit before{};
     getrlimit(RLIMIT_NOFILE, &before);

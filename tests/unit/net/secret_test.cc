@@ -26,7 +26,7 @@ std::string hex(std::string_view bytes) {
   return text;
 }
 
-// A file of the test, gone with it.
+// A file that is removed with the test.
 class SecretFile final {
  public:
   explicit SecretFile(const std::string& content, mode_t mode = 0600) {
@@ -71,14 +71,14 @@ TEST(Secret, DerivesByLabelAndContext) {
   EXPECT_TRUE(equal(child, Secret::of_text("key").derive("label", "context")));
 }
 
-TEST(Secret, RandomOnesDifferAndNoneIsNone) {
+TEST(Secret, RandomSecretsDifferAndAnEmptyOneIsEmpty) {
   EXPECT_FALSE(equal(Secret::random(), Secret::random()));
   EXPECT_TRUE(Secret().none());
   EXPECT_FALSE(Secret::random().none());
   EXPECT_FALSE(Secret::of_text("").none());
 }
 
-TEST(Secret, MovedFromIsNoneAndACopyStays) {
+TEST(Secret, AMovedFromSecretIsEmptyAndACopyStays) {
   Secret first = Secret::random();
   const Secret copy = first;
   Secret second = std::move(first);
@@ -89,7 +89,7 @@ TEST(Secret, MovedFromIsNoneAndACopyStays) {
   EXPECT_TRUE(equal(first, copy));
 }
 
-TEST(Secret, WipesItsBytesWhenItGoes) {
+TEST(Secret, WipesItsBytesWhenDestroyed) {
   alignas(Secret) std::array<char, sizeof(Secret)> room{};
   auto* const secret = new (room.data()) Secret(Secret::random());
   EXPECT_FALSE(secret->none());
@@ -98,7 +98,7 @@ TEST(Secret, WipesItsBytesWhenItGoes) {
   for (std::size_t index = 0; index < room.size(); ++index) EXPECT_EQ(bytes[index], 0);
 }
 
-TEST(Secret, FileIsItsTextWithoutTheEndOfItsLine) {
+TEST(Secret, TheFileIsReadWithoutItsNewline) {
   const Secret expected = Secret::of_text("open sesame");
   for (const char* content : {"open sesame", "open sesame\n", "open sesame\r\n"}) {
     const SecretFile file(content);
@@ -112,7 +112,7 @@ TEST(Secret, FileIsItsTextWithoutTheEndOfItsLine) {
   EXPECT_TRUE(Secret::of_file(largest.path()).ok());
 }
 
-TEST(Secret, FileThatWillNotDoIsNamedWithWhatToDo) {
+TEST(Secret, AnUnusableFileIsNamedWithTheRemedy) {
   const std::string missing = ::testing::TempDir() + "seto-no-such-file";
   EXPECT_THAT(failure_of(missing), HasSubstr("'" + missing + "' does not exist here: make it once"));
   const SecretFile empty("");
@@ -121,18 +121,19 @@ TEST(Secret, FileThatWillNotDoIsNamedWithWhatToDo) {
   EXPECT_THAT(failure_of(blank.path()), HasSubstr("is empty"));
   const SecretFile large(std::string(kSecretFileLimit + 1, 'x'));
   EXPECT_THAT(failure_of(large.path()), HasSubstr("longer than 4096 bytes"));
-  EXPECT_THAT(failure_of(::testing::TempDir()), HasSubstr("no regular file"));
+  EXPECT_THAT(failure_of(::testing::TempDir()), HasSubstr("is not a regular file"));
   for (const mode_t mode : {0640U, 0604U, 0620U, 0777U}) {
     const SecretFile open_to_others("secret", mode);
-    EXPECT_THAT(failure_of(open_to_others.path()), HasSubstr("open to others than its owner")) << std::oct << mode;
+    EXPECT_THAT(failure_of(open_to_others.path()), HasSubstr("readable or writable by users other than its owner"))
+        << std::oct << mode;
     EXPECT_THAT(failure_of(open_to_others.path()), HasSubstr("chmod 600"));
   }
 }
 
-TEST(Secret, PipeInsteadOfAFileIsRefusedAtOnce) {
+TEST(Secret, APipeInsteadOfAFileIsRejectedAtOnce) {
   const std::string path = ::testing::TempDir() + "seto-secret-pipe-" + std::to_string(getpid());
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  EXPECT_THAT(failure_of(path), HasSubstr("no regular file"));
+  EXPECT_THAT(failure_of(path), HasSubstr("is not a regular file"));
   unlink(path.c_str());
 }
 

@@ -65,7 +65,7 @@ TEST(TcpSocket, ConnectsOverBothFamiliesOnOnePort) {
   }
 }
 
-TEST(TcpSocket, AnyAddressTakesBothFamilies) {
+TEST(TcpSocket, TheAnyAddressAcceptsBothFamilies) {
   if (!has_ipv6()) GTEST_SKIP() << "skipped: needs IPv6";
   auto listener = listen_tcp({any_address(AddressFamily::ipv6)}, {}, 16);
   ASSERT_TRUE(listener.ok()) << listener.status().text();
@@ -74,7 +74,7 @@ TEST(TcpSocket, AnyAddressTakesBothFamilies) {
   expect_carries_bytes(listener->sockets[0], here(AddressFamily::ipv6).with_port(port));
 }
 
-TEST(TcpSocket, NobodyListens) {
+TEST(TcpSocket, FailsIfNoProcessListens) {
   std::uint16_t port = 0;
   {
     auto listener = listen_tcp({here(AddressFamily::ipv4)}, {}, 1);
@@ -83,7 +83,7 @@ TEST(TcpSocket, NobodyListens) {
   }
   const auto refused = connect_tcp(here(AddressFamily::ipv4).with_port(port), soon());
   EXPECT_EQ(refused.status().code(), Code::remote_error);
-  EXPECT_THAT(std::string(refused.status().text()), HasSubstr("nobody listens at 127.0.0.1:"));
+  EXPECT_THAT(std::string(refused.status().text()), HasSubstr("no process listens at 127.0.0.1:"));
 }
 
 TEST(TcpSocket, NoAnswerEndsAtDeadline) {
@@ -102,9 +102,9 @@ TEST(TcpSocket, NoAnswerEndsAtDeadline) {
   EXPECT_EQ(end, Code::timeout);
 }
 
-TEST(TcpSocket, TakenPortGoesToTheNextAndAUsedUpRangeIsNamed) {
+TEST(TcpSocket, ATakenPortIsSkippedAndAnExhaustedRangeIsNamed) {
   const std::vector<SocketAddress> addresses = {here(AddressFamily::ipv4)};
-  // A port whose successor is free as well, so that the range is ours.
+  // A port whose successor is free too, so that the test can use the range.
   for (int attempt = 0; attempt < 50; ++attempt) {
     auto first = listen_tcp(addresses, {}, 1);
     ASSERT_TRUE(first.ok());
@@ -124,7 +124,7 @@ TEST(TcpSocket, TakenPortGoesToTheNextAndAUsedUpRangeIsNamed) {
   FAIL() << "no two ports in a row were free";
 }
 
-TEST(TcpSocket, PortsAsText) {
+TEST(TcpSocket, PortsAreParsed) {
   EXPECT_EQ(parse_ports("").value().first, 0);
   EXPECT_EQ(parse_ports("80").value().last, 80);
   EXPECT_EQ(parse_ports("20000-20099").value().last, 20'099);
@@ -132,7 +132,7 @@ TEST(TcpSocket, PortsAsText) {
     EXPECT_FALSE(parse_ports(text).ok()) << text;
 }
 
-TEST(TcpSocket, AnAddressOfAnotherMachine) {
+TEST(TcpSocket, AnAddressOfAnotherMachineIsRejected) {
   const SocketAddress foreign = parse_host("198.51.100.7").value();
   EXPECT_THAT(std::string(listen_tcp({foreign}, {}, 1).status().text()), HasSubstr("cannot listen at 198.51.100.7:0"));
   auto with_ours = listen_tcp({foreign, here(AddressFamily::ipv4)}, {}, 1);
@@ -140,7 +140,7 @@ TEST(TcpSocket, AnAddressOfAnotherMachine) {
   EXPECT_EQ(with_ours->addresses.size(), 1U);
 }
 
-TEST(TcpSocket, OutOfDescriptorsSaysWhatToDo) {
+TEST(TcpSocket, OutOfDescriptorsNamesTheRemedy) {
   ChildProcess child([] {
     const SocketAddress address = here(AddressFamily::ipv4);
     rlimit before{};

@@ -5,7 +5,7 @@
 namespace seto {
 namespace {
 
-TEST(Cost, CountsWhatAFusedStepTouches) {
+TEST(Cost, CountsTheChunksOfAFusedStep) {
   Program program;
   program.receivers = {1, 2, 3, 0};
   program.channels = {{0, 0, 3, 1, 0, 4, 2, 0, 0}, {1, 3, 1, 0, 0, 4, 2, 0, 0}};
@@ -27,7 +27,7 @@ TEST(Cost, CountsWhatAFusedStepTouches) {
   EXPECT_EQ(cost_of(program).delivered, 12U);
 }
 
-TEST(Cost, TellsMovingFromFoldingAndCoding) {
+TEST(Cost, SeparatesMovingFoldingAndCoding) {
   Program program;
   program.operands = {{Space::input, false, 0}, {Space::output, false, 0}};
   Step step;
@@ -44,24 +44,24 @@ TEST(Cost, TellsMovingFromFoldingAndCoding) {
   }
 }
 
-TEST(Cost, CountsWhatIsEncodedAndDecoded) {
+TEST(Cost, CountsEncodingsAndDecodings) {
   Program program;
   program.channels.resize(3);
   program.channels[0].coded = program.channels[1].coded = true;
   program.operands = {
       {Space::channel, false, 0}, {Space::output, false, 0}, {Space::channel, false, 1}, {Space::channel, false, 2}};
-  Step step;  // of channel 0 to a place and two channels
+  Step step;  // from channel 0 to a place and two channels
   step.source_count = 1;
   step.target_count = 3;
-  EXPECT_EQ(cost_of(program, step).coded, 2U) << "channel 1 gets the bytes as they came";
+  EXPECT_EQ(cost_of(program, step).coded, 2U) << "channel 1 gets the received bytes";
   step.finishes = true;
-  EXPECT_EQ(cost_of(program, step).coded, 2U) << "decoded, and what was made of it encoded";
+  EXPECT_EQ(cost_of(program, step).coded, 2U) << "one decoding and one encoding of the result";
   step.finishes = false;
   step.verb = Verb::reduce;
   step.source_count = 2;
   step.target_count = 2;
-  step.rounds = true;  // of channel 0 and a place to both channels
-  EXPECT_EQ(cost_of(program, step).coded, 3U) << "decoded, encoded, and decoded for the places";
+  step.rounds = true;  // from channel 0 and a place to both channels
+  EXPECT_EQ(cost_of(program, step).coded, 3U) << "one decoding, one encoding, and one decoding for the places";
 }
 
 }  // namespace

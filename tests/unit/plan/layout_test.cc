@@ -63,7 +63,7 @@ TEST(Layout, FollowsATableOfUnevenParts) {
   EXPECT_EQ(scattered.output_offset(1), 2U);
 }
 
-TEST(Layout, CutsEverySliceAlikeAndAtLeastOne) {
+TEST(Layout, CutsSlicesAlikeInEveryChunk) {
   const Layout layout = Layout::uniform(shape_of(Collective::all_reduce, 2, 2), 0, 21, 1);  // 11 and 10
   EXPECT_EQ(layout.slices(4), 3U);
   EXPECT_EQ(layout.slice(0, 2, 4), (Extent{8, 3}));
@@ -79,7 +79,8 @@ TEST(Layout, HoldsAtTheLargestCounts) {
   EXPECT_EQ(layout.output_offset(6) + layout.length(6), count);
 }
 
-// Whatever the shape: chunks tile each buffer exactly, no longer one than `longest`, every cut at a grain, every rank alike.
+// For every shape: chunks tile each buffer exactly, none is longer than `longest`, every cut is at a grain, and all ranks cut
+// alike.
 TEST(Layout, TilesBuffersExactly) {
   constexpr unsigned kSeed = 20240611;
   SCOPED_TRACE(kSeed);

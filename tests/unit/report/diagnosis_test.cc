@@ -1,11 +1,12 @@
-// Verdicts on dumps that no job of a test writes on demand.
+// Diagnoses of dumps that a test job cannot produce on demand.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "src/core/dump/dump_format.h"
 #include "src/core/call/ids.h"
-#include "src/core/report.h"
+#include "src/core/call/mismatch.h"
+#include "src/core/dump/dump_format.h"
+#include "src/report/job_report.h"
 
 namespace seto {
 namespace {
@@ -37,34 +38,34 @@ ReadCall all_reduce(std::uint64_t count, const std::string& type) {
   return call;
 }
 
-Case judged(std::vector<ReadDump> dumps) {
+DumpGroup diagnosed(std::vector<ReadDump> dumps) {
   std::vector<std::string> left_out;
-  return cases_of(std::move(dumps), left_out).front();
+  return group_dumps(std::move(dumps), left_out).front();
 }
 
-// Whichever of the calls comes first when they are sorted: each difference is told with both values.
-TEST(Verdict, of_three_calls_gives_the_usual_ones_value_of_each_field) {
+// The text must not depend on the order of the calls: each difference is stated with both values.
+TEST(Diagnosis, of_three_calls_gives_the_usual_ones_value_of_each_field) {
   const std::vector<ReadCall> calls = {all_reduce(8, "float"), all_reduce(8, "float"), all_reduce(9, "float"),
                                        all_reduce(8, "int32")};
   std::vector<ReadDump> dumps;
   for (Rank rank = 0; rank < 4; ++rank) dumps.push_back(dump_of(rank, 4, calls[static_cast<std::size_t>(rank)]));
-  const Verdict verdict = judged(dumps).verdict;
-  EXPECT_EQ(verdict.kind, "differ");
-  EXPECT_THAT(verdict.text, HasSubstr("rank 2 calls all_reduce of 9 float (count 9), "));
-  EXPECT_THAT(verdict.text, HasSubstr("rank 3 calls all_reduce of 8 int32 (type int32), "));
-  EXPECT_THAT(verdict.text, ::testing::AnyOf(EndsWith("but ranks 0 and 1 call all_reduce of 8 float (count 8, type float)"),
-                                             EndsWith("but ranks 0 and 1 call all_reduce of 8 float (type float, count 8)")));
+  const Diagnosis diagnosis = diagnosed(dumps).diagnosis;
+  EXPECT_EQ(diagnosis.kind, "differ");
+  EXPECT_THAT(diagnosis.text, HasSubstr("rank 2 calls all_reduce of 9 float (count 9), "));
+  EXPECT_THAT(diagnosis.text, HasSubstr("rank 3 calls all_reduce of 8 int32 (type int32), "));
+  EXPECT_THAT(diagnosis.text, ::testing::AnyOf(EndsWith("but ranks 0 and 1 call all_reduce of 8 float (count 8, type float)"),
+                                               EndsWith("but ranks 0 and 1 call all_reduce of 8 float (type float, count 8)")));
 }
 
-// Dumps by signal, one after another: the ranks have gone on between them.
-class Moving : public ::testing::Test {
+// Dumps taken by signal, one after another, while the ranks progress.
+class Progressing : public ::testing::Test {
  protected:
-  // Rank 0 waits for rank 1 since so long; rank 1, seen later, has ended that operation and many more.
-  static Verdict verdict(std::uint64_t waited_us, std::uint64_t apart_us) {
+  // Rank 0 has waited for rank 1 for `waited_us`; rank 1, dumped `apart_us` later, has ended that operation and many more.
+  static Diagnosis diagnosis(std::uint64_t waited_us, std::uint64_t apart_us) {
     constexpr std::uint64_t kNow = 1'000'000'000;
     ReadCall waits = all_reduce(8, "float");
     waits.issued_us = waits.begun_us = kNow - waited_us;
-    waits.wait = WaitOfCall{1, "waits for slice 1 of 1 from rank 1", "step 2"};
+    waits.wait = WaitReport{1, "waits for slice 1 of 1 from rank 1", "step 2"};
     ReadCall later = all_reduce(8, "float");
     later.operation = later.sequence = 9'000;
     later.state = "ended";
@@ -73,61 +74,87 @@ class Moving : public ::testing::Test {
     dumps[1].done = 9'000;
     dumps[0].time_us = kNow;
     dumps[1].time_us = kNow + apart_us;
-    return judged(std::move(dumps)).verdict;
+    return diagnosed(std::move(dumps)).diagnosis;
   }
 };
 
-TEST_F(Moving, JobsAreWell) {
+TEST_F(Progressing, JobsAreDiagnosedAsWell) {
   for (const auto& [waited_us, apart_us] : {std::pair{3'000U, 2'000'000U}, {200'000U, 0U}, {1'900'000U, 2'000'000U}}) {
-    const Verdict found = verdict(waited_us, apart_us);
+    const Diagnosis found = diagnosis(waited_us, apart_us);
     EXPECT_EQ(found.kind, "well") << found.text;
     EXPECT_THAT(found.text, HasSubstr("operations 3 to 9000"));
   }
 }
 
-TEST_F(Moving, IsNoNameForAWaitThatIsOlderThanTheTimeBetweenDumps) {
-  const Verdict found = verdict(3'000'000, 2'000'000);
+TEST_F(Progressing, DoesNotIncludeAWaitOlderThanTheTimeBetweenDumps) {
+  const Diagnosis found = diagnosis(3'000'000, 2'000'000);
   EXPECT_EQ(found.kind, "link") << found.text;
   EXPECT_THAT(found.text, HasSubstr("rank 1 has ended it"));
 }
 
-// Clocks an hour apart: which dump was the last nobody knows.
-TEST_F(Moving, IsNoNameForAnOldWaitOfHostsWhoseClocksAreApart) {
-  EXPECT_EQ(verdict(3'000'000, 3'600'000'000).kind, "link");
-  EXPECT_EQ(verdict(3'000, 3'600'000'000).kind, "well") << "by its own clock it has just begun";
+// Clocks are an hour apart, so the order of the dumps is unknown.
+TEST_F(Progressing, DoesNotIncludeAnOldWaitIfClocksDiffer) {
+  EXPECT_EQ(diagnosis(3'000'000, 3'600'000'000).kind, "link");
+  EXPECT_EQ(diagnosis(3'000, 3'600'000'000).kind, "well") << "by its own clock it has just begun";
 }
 
-// Each dump is younger than the next, and all stand still: the last one shows it.
-TEST(Verdict, of_a_job_that_stands_still_is_not_hidden_by_dumps_one_after_another) {
+// Each rank's wait is younger than the next dump, and all ranks hang: the last dump shows it.
+TEST(Diagnosis, of_a_hanging_job_is_not_hidden_by_dumps_one_after_another) {
   std::vector<ReadDump> dumps;
   for (Rank rank = 0; rank < 3; ++rank) {
     ReadCall waits = all_reduce(8, "float");
     waits.issued_us = waits.begun_us = 99'900'000;
-    waits.wait = WaitOfCall{(rank + 1) % 3, "waits", "step 2"};
+    waits.wait = WaitReport{(rank + 1) % 3, "waits", "step 2"};
     dumps.push_back(dump_of(rank, 3, waits));
     dumps.back().time_us += 5'000'000ULL * static_cast<std::uint64_t>(rank);
   }
-  EXPECT_EQ(judged(dumps).verdict.kind, "circle");
+  EXPECT_EQ(diagnosed(dumps).diagnosis.kind, "circle");
 }
 
-TEST(Verdict, of_ranks_that_are_in_no_call_asks_how_long_the_last_has_made_none) {
+TEST(Diagnosis, of_ranks_outside_calls_states_the_time_since_the_last_call) {
   for (const bool long_ago : {false, true}) {
     ReadCall ended = all_reduce(8, "float");
     ended.state = "ended";
     ended.ended_us = 100'000'000 - (long_ago ? 60'000'000 : 100'000);
     std::vector<ReadDump> dumps = {dump_of(0, 2, ended), dump_of(1, 2, ended)};
     dumps[1].issued = 5;
-    EXPECT_EQ(judged(dumps).verdict.kind, long_ago ? "behind" : "well");
+    EXPECT_EQ(diagnosed(dumps).diagnosis.kind, long_ago ? "behind" : "well");
   }
 }
 
-TEST(Verdict, of_others_that_differ_alike_names_the_field_once) {
+TEST(Diagnosis, of_equal_differences_names_the_field_once) {
   std::vector<ReadDump> dumps;
   for (Rank rank = 0; rank < 4; ++rank) dumps.push_back(dump_of(rank, 4, all_reduce(rank < 2 ? 8 : 8U + rank, "float")));
-  EXPECT_THAT(judged(dumps).verdict.text, EndsWith("but ranks 0 and 1 call all_reduce of 8 float (count 8)"));
+  EXPECT_THAT(diagnosed(dumps).diagnosis.text, EndsWith("but ranks 0 and 1 call all_reduce of 8 float (count 8)"));
 }
 
-TEST(Verdict, the_first_to_fail_is_the_one_in_the_remark) {
+// The other rank left no dump. Its state in this dump must not hide the cause, whether it has left, died or still lives.
+TEST(Diagnosis, of_one_dump_takes_the_mismatch_from_the_recorded_failure) {
+  for (const char* const state : {"alive", "left", "dead"}) {
+    std::vector<ReadDump> dumps = {dump_of(1, 2, all_reduce(100, "float"))};
+    dumps[0].failed = true;
+    dumps[0].blamed = 0;
+    dumps[0].failure = Mismatch{4, 1, 0}.of_calls("all_reduce of 100 float, max", "all_reduce of 100 float, sum");
+    dumps[0].peers[0].state = state;
+    dumps[0].calls[0].wait = WaitReport{0, "waits for slice 1 of 1 from rank 0", "step 2"};
+    const Diagnosis found = diagnosed(dumps).diagnosis;
+    EXPECT_EQ(found.kind, "differ") << state;
+    EXPECT_EQ(found.operation, 4U);
+    EXPECT_EQ(found.blamed, (std::vector<Rank>{0, 1}));
+    EXPECT_EQ(found.text,
+              "operation 4 differs between ranks: rank 1 calls all_reduce of 100 float, max, but rank 0 calls all_reduce of 100 "
+              "float, sum");
+  }
+}
+
+TEST(Diagnosis, of_a_mismatch_with_a_rank_that_does_not_exist_is_another_one) {
+  std::vector<ReadDump> dumps = {dump_of(1, 2, all_reduce(100, "float"))};
+  dumps[0].failed = true;
+  dumps[0].failure = Mismatch{4, 1, 7}.of_plans("barrier");
+  EXPECT_NE(diagnosed(dumps).diagnosis.kind, "differ");
+}
+
+TEST(Diagnosis, the_remark_names_the_first_failed_rank) {
   std::vector<ReadDump> dumps;
   for (Rank rank = 0; rank < 3; ++rank) {
     dumps.push_back(dump_of(rank, 3, all_reduce(8, "float")));
@@ -135,28 +162,28 @@ TEST(Verdict, the_first_to_fail_is_the_one_in_the_remark) {
     dumps.back().failed_at_us = 9'000'000 - static_cast<std::uint64_t>(rank);
     dumps.back().failure = "reason " + std::to_string(rank);
   }
-  const Case one = judged(dumps);
+  const DumpGroup one = diagnosed(dumps);
   ASSERT_NE(first_to_fail(one), nullptr);
   EXPECT_EQ(first_to_fail(one)->rank, 2);
   EXPECT_THAT(one.remarks, ::testing::Contains("rank 2 failed first: reason 2"));
 }
 
-// A process that stands still is not one that has ended.
-TEST(Verdict, of_a_lost_rank_says_what_became_of_it) {
+// A process that hangs is not a process that has ended.
+TEST(Diagnosis, of_a_lost_rank_states_the_reason) {
   std::vector<ReadDump> dumps = {dump_of(0, 3, all_reduce(8, "float"))};
   dumps[0].failed = true;
-  dumps[0].culprit = 2;
+  dumps[0].blamed = 2;
   dumps[0].peers[2] = {"dead", 7, 0, -1, "host:17", "shared memory", "its process gives no sign of life for 5000 ms"};
-  const Verdict frozen = judged(dumps).verdict;
+  const Diagnosis frozen = diagnosed(dumps).diagnosis;
   EXPECT_EQ(frozen.kind, "died");
-  EXPECT_EQ(frozen.culprits, std::vector<Rank>{2});
+  EXPECT_EQ(frozen.blamed, std::vector<Rank>{2});
   EXPECT_THAT(frozen.text,
               HasSubstr("rank 2 is lost (host:17), after 7 operations: its process gives no sign of life for 5000 ms"));
-  dumps[0].peers[2].why.clear();  // as older versions wrote it
-  EXPECT_THAT(judged(dumps).verdict.text, HasSubstr("rank 2 is lost (host:17), after 7 operations: its process has ended"));
+  dumps[0].peers[2].why.clear();  // older versions wrote no reason
+  EXPECT_THAT(diagnosed(dumps).diagnosis.text, HasSubstr("rank 2 is lost (host:17), after 7 operations: its process has ended"));
 }
 
-TEST(SecondsText, has_as_many_digits_as_a_person_wants) {
+TEST(SecondsText, has_few_digits) {
   EXPECT_EQ(seconds_text(1'000'000, 1'712'345), "0.712 s");
   EXPECT_EQ(seconds_text(0, 12'345'678'901), "12346 s");
   EXPECT_EQ(seconds_text(5, 3), "0 s") << "clocks of two hosts";
@@ -171,8 +198,8 @@ std::string name_read(const std::string& name) {
   return read.ok() ? read.value().name : "";
 }
 
-// U+0080 to U+009F are control characters of a terminal, too: U+009B begins what ESC [ begins.
-TEST(DumpReading, keeps_control_characters_from_the_terminal) {
+// U+0080 to U+009F are control characters of a terminal too: U+009B begins a sequence as ESC [ does.
+TEST(DumpReading, replaces_control_characters) {
   EXPECT_EQ(name_read("a\xc2\x9b"
                       "31m\xc2\x80\xc2\x85\x7f\\u001b\\u009b[\\n"),
             "a?31m????\?[?");

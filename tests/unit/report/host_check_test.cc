@@ -1,4 +1,4 @@
-#include "src/core/doctor.h"
+#include "src/report/host_check.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ using Level = Finding::Level;
 
 constexpr Load kFour = {4, 4, 2, false};
 
-// A host with which nothing is wrong, for four ranks.
+// A host without problems, for four ranks.
 HostFacts healthy() {
   HostFacts facts;
   facts.kernel = "Linux 6.1.0";
@@ -47,7 +47,7 @@ Finding finding(const std::vector<Finding>& all, const std::string& topic) {
   return found == all.end() ? Finding{} : *found;
 }
 
-TEST(Doctor, finds_nothing_wrong_with_a_healthy_host) {
+TEST(Doctor, finds_no_problem_on_a_healthy_host) {
   for (const Finding& one : examine(healthy(), kFour)) {
     EXPECT_EQ(one.level, Level::ok) << one.topic << ": " << one.found << "; " << one.fix;
     EXPECT_TRUE(one.fix.empty()) << one.topic;
@@ -55,8 +55,8 @@ TEST(Doctor, finds_nothing_wrong_with_a_healthy_host) {
   }
 }
 
-// One thing wrong each time: that topic says so, with something to do, and nothing else does.
-TEST(Doctor, finds_each_thing_that_is_wrong_and_only_that) {
+// One problem at a time: its topic is reported with a fix, and no other topic is.
+TEST(Doctor, finds_each_problem_alone) {
   struct Ill {
     const char* topic;
     Level level;
@@ -107,13 +107,13 @@ std::string fix_of_files(const Load& load) {
   return finding(examine(facts, load), "open files").fix;
 }
 
-// A process opens more for ranks of other hosts than for those of its own.
+// A process opens more sockets for ranks of other hosts than for ranks of its own host.
 TEST(Doctor, counts_the_sockets_of_the_whole_job) {
   EXPECT_EQ(fix_of_files({2, 2, 2, false}), "");
-  EXPECT_EQ(fix_of_files({4, 4, 2, false}), "ulimit -n 70: a process wants up to 70 in a job of 4 ranks");
-  EXPECT_EQ(fix_of_files({4, 64, 2, false}), "ulimit -n 190: a process wants up to 190 in a job of 64 ranks");
-  EXPECT_EQ(fix_of_files({4, 64, 5, false}), "ulimit -n 370: a process wants up to 370 in a job of 64 ranks");
-  EXPECT_EQ(fix_of_files({4, 64, 5, true}), "ulimit -n 379: a process wants up to 379 in a job of 64 ranks");
+  EXPECT_EQ(fix_of_files({4, 4, 2, false}), "ulimit -n 70: a process needs up to 70 in a job of 4 ranks");
+  EXPECT_EQ(fix_of_files({4, 64, 2, false}), "ulimit -n 190: a process needs up to 190 in a job of 64 ranks");
+  EXPECT_EQ(fix_of_files({4, 64, 5, false}), "ulimit -n 370: a process needs up to 370 in a job of 64 ranks");
+  EXPECT_EQ(fix_of_files({4, 64, 5, true}), "ulimit -n 379: a process needs up to 379 in a job of 64 ranks");
 }
 
 TEST(Doctor, takes_the_jobs_size_from_its_launcher) {
@@ -142,13 +142,13 @@ TEST(Doctor, writes_a_line_for_each_and_the_fix_below) {
   const std::vector<Finding> found = examine(facts, kFour);
   const std::string text = findings_text(found, ReportFormat::text);
   EXPECT_NE(text.find("\nbad   memfd "), std::string::npos) << text;
-  EXPECT_NE(text.find(" mend: allow memfd_create"), std::string::npos) << text;
+  EXPECT_NE(text.find(" fix: allow memfd_create"), std::string::npos) << text;
   EXPECT_NE(text.find("ok    interface eth0 "), std::string::npos) << text;
   const std::string json = findings_text(found, ReportFormat::json);
   EXPECT_NE(json.find(R"("bad":1)"), std::string::npos) << json;
 }
 
-// ---- what lies in files ----
+// ---- facts from files ----
 
 class MadeUpHost final {
  public:
@@ -196,10 +196,10 @@ TEST(HostFacts, knows_the_first_version_of_control_groups) {
   host.put("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "9223372036854771712");
   const HostFacts facts = host.facts();
   EXPECT_DOUBLE_EQ(facts.quota_cores, 2.5);
-  EXPECT_EQ(facts.memory_limit, 0U) << "the largest number is none";
+  EXPECT_EQ(facts.memory_limit, 0U) << "the largest number means no limit";
 }
 
-TEST(HostFacts, reads_what_the_kernel_writes) {
+TEST(HostFacts, reads_the_kernels_files) {
   const MadeUpHost host;
   host.put("proc/loadavg", "1.50 0.70 0.10 2/345 6789");
   host.put("proc/meminfo", "MemTotal:       24000000 kB\nMemAvailable:   12000000 kB\nHugePages_Total:       3");
@@ -220,14 +220,14 @@ TEST(HostFacts, reads_what_the_kernel_writes) {
   EXPECT_FALSE(facts.has_shm);
 }
 
-TEST(HostFacts, of_an_empty_machine_are_nothing) {
+TEST(HostFacts, of_missing_files_are_unknown) {
   const HostFacts facts = MadeUpHost().facts();
   EXPECT_EQ(facts.memory, 0U);
   EXPECT_EQ(facts.quota_cores, 0);
   EXPECT_EQ(facts.governor, "");
 }
 
-TEST(HostFacts, of_this_machine_make_sense) {
+TEST(HostFacts, of_this_machine_are_plausible) {
   const HostFacts facts = facts_of_host({});
   EXPECT_GE(facts.usable_cores, 1);
   EXPECT_GE(facts.online_cores, facts.usable_cores);

@@ -36,6 +36,20 @@ TEST(Segment, ReservesAddressesNotMemory) {
   EXPECT_EQ(segment.value().populated(), 0U);
 }
 
+// At other addresses the kernel maps no huge page, although it is requested.
+TEST(Segment, BeginsAtAMultipleOfAHugePage) {
+  for (int round = 0; round < 8; ++round) {
+    auto own = Segment::create({.size = 8 * kMiB + kSegmentPage});
+    ASSERT_TRUE(own.ok()) << own.status().text();
+    auto mapped = Segment::map(own.value().fd(), kSegmentSize);
+    ASSERT_TRUE(mapped.ok()) << mapped.status().text();
+    for (Segment* const segment : {&own.value(), &mapped.value()}) {
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(segment->data()) % (2 * kMiB), 0U);
+      segment->data()[segment->size() - 1] = std::byte{1};
+    }
+  }
+}
+
 TEST(Segment, PopulateAndRelease) {
   auto segment = Segment::create({.size = 64 * kMiB});
   ASSERT_TRUE(segment.ok());
@@ -50,7 +64,7 @@ TEST(Segment, PopulateAndRelease) {
   EXPECT_EQ(segment->data()[8 * kMiB], std::byte{0});
 }
 
-TEST(Segment, LimitIsAnErrorThatSaysWhatToDo) {
+TEST(Segment, TheLimitIsAnErrorWithTheRemedy) {
   auto segment = Segment::create({.size = 64 * kMiB, .limit_bytes = 10 * kMiB});
   ASSERT_TRUE(segment.ok());
   ASSERT_TRUE(segment->populate(0, 6 * kMiB).ok());
@@ -60,11 +74,11 @@ TEST(Segment, LimitIsAnErrorThatSaysWhatToDo) {
   EXPECT_EQ(segment->populated(), 6 * kMiB);
   ASSERT_TRUE(segment->populate(6 * kMiB, 4 * kMiB).ok());
   ASSERT_TRUE(segment->release(0, 6 * kMiB).ok());
-  EXPECT_TRUE(segment->populate(32 * kMiB, 6 * kMiB).ok()) << "what was released can be used again";
+  EXPECT_TRUE(segment->populate(32 * kMiB, 6 * kMiB).ok()) << "released memory can be used again";
 }
 
-TEST(Segment, MoreThanTheMachineHasIsAnErrorAndNoSignal) {
-  // Not the limit of a segment: the address space that the thread sanitizer leaves does not always have room for it.
+TEST(Segment, MoreMemoryThanTheMachineHasIsAnErrorAndNoSignal) {
+  // The segment's limit is not the subject; the address space that the thread sanitizer leaves may be too small.
   const auto twice = 2 * static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   auto segment = Segment::create({.size = twice});
   ASSERT_TRUE(segment.ok()) << segment.status().text();
@@ -114,7 +128,7 @@ TEST(Segment, PeerCannotTruncate) {
   EXPECT_NE(ftruncate(segment->fd(), 8 * static_cast<off_t>(kMiB)), 0);
 }
 
-TEST(Segment, ForeignMemoryIsRefused) {
+TEST(Segment, ForeignMemoryIsRejected) {
   const Fd unsealed(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(unsealed.get(), kMiB), 0);
   EXPECT_THAT(std::string(Segment::map(unsealed.get(), kMiB).status().text()), HasSubstr("not sealed"));

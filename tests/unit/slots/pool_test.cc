@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "transports/slots/layout.h"
+
 namespace seto::slots {
 namespace {
 
@@ -16,7 +18,7 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t kHead = 4096;
 
-// A segment as the pool sees one: what was released reads as zeros.
+// A segment as the pool sees it: released memory reads as zeros.
 struct Memory {
   explicit Memory(std::size_t size, std::size_t limit = ~std::size_t{0})
       : bytes(size),
@@ -39,7 +41,7 @@ struct Memory {
   Pool pool;
 };
 
-TEST(Pool, TenThousandCommunicatorsWorthOfBoardsDoNotGrowIt) {
+TEST(Pool, BoardsOfTenThousandCommunicatorsDoNotGrowIt) {
   Memory memory(1 << 20);
   for (int i = 0; i < 10'000; ++i) {
     const std::size_t size = 100'000 + static_cast<std::size_t>(i % 3) * 4096;
@@ -66,7 +68,33 @@ TEST(Pool, BoardsHeldAtOnceDoNotOverlap) {
   EXPECT_EQ(memory.pool.reserve(10'000).value(), first);
 }
 
-TEST(Pool, ABoardThatCannotBeClearedIsNotHandedOutAgain) {
+// A peer may read the status lines of a member that has given them back.
+TEST(Pool, MemoryOfStatusLinesServesNothingElse) {
+  Memory memory(1 << 20);
+  const std::size_t board = memory.pool.reserve(10'000).value();
+  std::vector<std::size_t> lines;
+  for (int i = 0; i < 40; ++i) lines.push_back(memory.pool.reserve_status_lines().value());
+  std::vector<std::size_t> sorted = lines;
+  std::sort(sorted.begin(), sorted.end());
+  for (std::size_t i = 1; i < sorted.size(); ++i) ASSERT_GE(sorted[i], sorted[i - 1] + sizeof(StatusLines));
+  for (const std::size_t each : lines) memory.pool.give_back_status_lines(each);
+  memory.pool.give_back_board(board, 10'000);
+  const auto is_of_lines = [&](std::size_t begin, std::size_t size) {
+    return std::any_of(lines.begin(), lines.end(), [&](std::size_t each) { return each < begin + size && begin < each + 64; });
+  };
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_FALSE(is_of_lines(memory.pool.lease(4096).value(), 4096));
+    EXPECT_FALSE(is_of_lines(memory.pool.reserve(10'000).value(), 10'000));
+  }
+  const std::size_t used = memory.pool.used();
+  for (int i = 0; i < 40; ++i) {
+    const std::size_t again = memory.pool.reserve_status_lines().value();
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), again), 1) << "lines that were given back come first";
+  }
+  EXPECT_EQ(memory.pool.used(), used);
+}
+
+TEST(Pool, ABoardThatCannotBeClearedIsNotReused) {
   Memory memory(1 << 20);
   const std::size_t first = memory.pool.reserve(10'000).value();
   memory.refuses = true;
@@ -81,7 +109,7 @@ TEST(Pool, ALimitTooSmallForABoardNamesItsVariable) {
   ASSERT_FALSE(board.ok());
   EXPECT_EQ(board.status().code(), Code::unavailable);
   EXPECT_THAT(std::string(board.status().text()), HasSubstr("SETO_SHARED_MEMORY_LIMIT"));
-  EXPECT_EQ(memory.pool.used(), kHead) << "what was refused does not count";
+  EXPECT_EQ(memory.pool.used(), kHead) << "a rejected request does not count";
 }
 
 TEST(Pool, BoardsAndSlotsCountUnderOneLimit) {
@@ -91,10 +119,28 @@ TEST(Pool, BoardsAndSlotsCountUnderOneLimit) {
   EXPECT_THAT(std::string(memory.pool.lease(4096).status().text()), HasSubstr("SETO_SHARED_MEMORY_LIMIT"));
   EXPECT_THAT(std::string(memory.pool.reserve(4096).status().text()), HasSubstr("SETO_SHARED_MEMORY_LIMIT"));
   memory.pool.give_back(slots, 32 * 1024);
-  EXPECT_EQ(memory.pool.lease(32 * 1024).value(), slots) << "what is there already needs no room";
+  EXPECT_EQ(memory.pool.lease(32 * 1024).value(), slots) << "a lease of existing slots needs no room";
   memory.pool.give_back_board(board, 32 * 1024);
   EXPECT_TRUE(memory.pool.lease(4096).ok());
   EXPECT_EQ(memory.pool.used(), kHead + 32 * 1024 + 4096);
+}
+
+// A board that is reserved for too many ranks and returned leaves its addresses to boards of other sizes.
+TEST(Pool, TheLastBoardReturnsItsAddresses) {
+  Memory memory(1 << 20);
+  const std::size_t first = memory.pool.reserve(600 << 10).value();
+  memory.pool.give_back_board(first, 600 << 10);
+  EXPECT_EQ(memory.pool.reserve(100 << 10).value(), first);
+  EXPECT_TRUE(memory.pool.reserve(600 << 10).ok());
+}
+
+TEST(Pool, ASegmentThatIsFullAdvisesNoHigherLimit) {
+  Memory memory(1 << 20, 1 << 20);
+  const Result<std::size_t> board = memory.pool.reserve(2 << 20);
+  ASSERT_FALSE(board.ok());
+  EXPECT_EQ(std::string(board.status().text()).find("SETO_SHARED_MEMORY_LIMIT"), std::string::npos) << board.status().text();
+  EXPECT_THAT(std::string(board.status().text()), HasSubstr("fewer"));
+  EXPECT_FALSE(memory.pool.lease(2 << 20).ok());
 }
 
 }  // namespace

@@ -32,20 +32,20 @@ TEST_F(Words, AreCutOffWhereTheLinesEnd) {
   EXPECT_EQ(words_in(*lines), std::string(kMostWords, 'x'));
 }
 
-TEST_F(Words, OfAnotherProcessCannotHarm) {
+TEST_F(Words, OfAnotherProcessAreReadSafely) {
   lines->size_and_check = ~std::uint64_t{0};
   EXPECT_EQ(words_in(*lines), "");
   put_words(*lines, "line\nand \x1b[31m red");
   EXPECT_EQ(words_in(*lines).find_first_of("\n\x1b"), std::string::npos);
 }
 
-TEST_F(Words, ThatAreBeingClearedAreNone) {
+TEST_F(Words, ThatAreBeingClearedAreEmpty) {
   put_words(*lines, "rank 2 never came");
   lines->text[1] = 0;
   EXPECT_EQ(words_in(*lines), "");
 }
 
-// A reader that comes while they are written, or cleared, has all of one text or nothing.
+// A reader that reads while they are written or cleared gets one complete text or nothing.
 TEST_F(Words, AreWholeUnderEveryInterleaving) {
   const std::string texts[] = {"operation 7 did not end in time", std::string(900, 'x')};
   std::atomic<bool> over{false};

@@ -1,0 +1,84 @@
+#include "algorithms/hierarchy.h"
+
+#include <algorithm>
+
+namespace seto {
+
+// In the order of their first chunks. That is the same for all ranks of a team, because each of them visits all its chunks.
+std::vector<Team> Hierarchy::teams(int tier) const {
+  const Rank own = builder_.rank();
+  const std::span<const Rank> heads = tiers_.members(tier, tiers_.block_of(own, tier));
+  std::vector<Team> teams;
+  if (heads.size() == 1) return teams;
+  std::vector<Rank> ranks(heads.size());
+  for (std::uint32_t chunk = 0; chunk < builder_.everything().count; ++chunk) {
+    if (holders_.holder(own, tier - 1, chunk) != own) continue;
+    for (std::size_t i = 0; i < heads.size(); ++i) ranks[i] = holders_.holder(heads[i], tier - 1, chunk);
+    auto team = std::find_if(teams.begin(), teams.end(), [&](const Team& one) { return one.ranks == ranks; });
+    if (team == teams.end()) team = teams.insert(team, Team{ranks, Parts(ranks.size()), {}});
+    const auto member = std::find(ranks.begin(), ranks.end(), holders_.holder(own, tier, chunk)) - ranks.begin();
+    append(team->parts[static_cast<std::size_t>(member)], chunk);
+    append(team->ranges, chunk);
+  }
+  return teams;
+}
+
+void Hierarchy::scatter_sums(int end) const {
+  for (int tier = 0; tier < end; ++tier) {
+    builder_.at_tier(tier);
+    for (const Team& team : teams(tier)) {
+      const Group group = group_of(team.ranks, tier);
+      for (const int member : group.from_own())
+        for (const Range range : team.part(member)) builder_.reduce_all(group, member, range);
+    }
+    builder_.next_round();
+  }
+}
+
+void Hierarchy::hand_on(const Team& team, int tier, int member, Range range, Rank except) const {
+  const Rank sender = team.ranks[static_cast<std::size_t>(member)];
+  if (!has_one_team(tier)) {
+    const Group group = group_of(team.ranks, tier);
+    for (const int other : group.spokes(member))
+      if (group[other] != except) builder_.copy(sender, group[other], range);
+    return;
+  }
+  std::vector<Rank> ranks = team.ranks;
+  if (sender != except) std::erase(ranks, except);
+  const auto from = std::find(ranks.begin(), ranks.end(), sender) - ranks.begin();
+  builder_.multicast(group_of(std::move(ranks), tier), static_cast<int>(from), range);
+}
+
+void Hierarchy::gather_back(int from, Rank except) const {
+  for (int tier = from - 1; tier >= 0; --tier) {
+    builder_.at_tier(tier);
+    for (const Team& team : teams(tier))
+      for (const int member : group_of(team.ranks, tier).from_own())
+        for (const Range range : team.part(member)) hand_on(team, tier, member, range, except);
+    builder_.next_round();
+  }
+}
+
+void Hierarchy::exchange_sums() const {
+  const int widest = tiers_.count() - 1;
+  builder_.at_tier(widest);
+  for (const Team& team : teams(widest))
+    for (const Range range : team.ranges) {
+      builder_.exchange(team.ranks[0], team.ranks[1], range);
+      builder_.finish(builder_.rank(), range);
+    }
+  builder_.next_round();
+}
+
+// Cut as the messages of the widest tier are, so that a rounded value is sent in the pass that rounds it.
+std::vector<Range> Hierarchy::owned() const {
+  std::vector<Range> ranges;
+  for (const Team& team : teams(tiers_.count() - 1)) {
+    const auto own = std::find(team.ranks.begin(), team.ranks.end(), builder_.rank()) - team.ranks.begin();
+    const std::vector<Range>& parts = team.part(static_cast<int>(own));
+    ranges.insert(ranges.end(), parts.begin(), parts.end());
+  }
+  return ranges;
+}
+
+}  // namespace seto

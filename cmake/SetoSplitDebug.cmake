@@ -1,0 +1,30 @@
+# Installed programs and libraries are stripped. Their debug symbols go to FOLDER/.build-id/xx/yyyy.debug, where gdb and addr2line find
+# them by the build-id: gdb looks into /usr/lib/debug by itself, elsewhere after `set debug-file-directory FOLDER`.
+
+option(SETO_STRIP "Strip what is installed, and install its debug symbols beside it" ON)
+set(SETO_SPLIT_DEBUG_SCRIPT "${CMAKE_CURRENT_LIST_DIR}/split_debug.cmake")
+if(SETO_STRIP AND NOT (CMAKE_OBJCOPY AND CMAKE_STRIP AND CMAKE_READELF))
+  message(WARNING "objcopy, strip or readelf is missing: what is installed keeps its debug symbols (install binutils)")
+  set(SETO_STRIP OFF)
+endif()
+
+# seto_split_debug(TARGET installed debug [COMPONENT name])
+# after the target was installed as `installed`; both paths are relative to the prefix, but `debug` may be absolute.
+function(seto_split_debug target installed debug)
+  if(NOT SETO_STRIP)
+    return()
+  endif()
+  target_link_options(${target} PRIVATE -Wl,--build-id)
+  if(IS_ABSOLUTE "${debug}")
+    set(debug_folder "${debug}")
+  else()
+    set(debug_folder "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${debug}")
+  endif()
+  install(CODE "set(built \"$<TARGET_FILE:${target}>\")
+set(installed \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${installed}\")
+set(debug_folder \"${debug_folder}\")
+set(objcopy \"${CMAKE_OBJCOPY}\")
+set(strip \"${CMAKE_STRIP}\")
+set(readelf \"${CMAKE_READELF}\")
+include(\"${SETO_SPLIT_DEBUG_SCRIPT}\")" ${ARGN})
+endfunction()

@@ -1,0 +1,133 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "src/api/support/handles.h"
+#include "src/api/support/text_target.h"
+#include "src/core/communicator/communicator.h"
+#include "src/report/explain.h"
+#include "src/report/explain_graph.h"
+#include "src/report/explain_sizes.h"
+#include "src/topology/xml/topology_file.h"
+#include "src/topology/xml/xml_element.h"
+
+using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
+using namespace seto::api;  // NOLINT
+
+namespace {
+
+Status unreadable(const char* path) {
+  return failure(Code::invalid_argument, "topologyFile: cannot read %s: %s", path, std::strerror(errno != 0 ? errno : EIO));
+}
+
+Result<TopologyGraph> read_graph(const char* path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return unreadable(path);
+  std::string text;
+  std::string piece(std::size_t{1} << 16, '\0');
+  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())), file.gcount() > 0) {
+    text.append(piece, 0, static_cast<std::size_t>(file.gcount()));
+    if (text.size() > kMostXmlBytes) break;  // its reader refuses it
+  }
+  if (file.bad()) return unreadable(path);  // a directory opens
+  Result<TopologyGraph> graph = read_topology(text);
+  if (graph.ok()) return graph;
+  return failure(Code::invalid_argument, "topologyFile: %s: %s", path, std::string(graph.status().text()).c_str());
+}
+
+Result<CostModel> costs_of(const Config& config) {
+  CostModel costs;
+  if (!config.tuning_file.empty()) {
+    SETO_ASSIGN(costs, read_costs(config.tuning_file));
+  }
+  costs.sites_are_stated = true;
+  return costs;
+}
+
+// A question with what the caller and the environment state about it. Sizes come last, because the codec depends on them.
+struct Asked {
+  const setoQuestion_t& question;
+  ReportFormat format;
+  Question base;
+
+  [[nodiscard]] bool has_range() const { return question.bytesTo != 0; }
+  [[nodiscard]] Result<std::string> sizes(const SizesInput& input) const {
+    return explain_sizes(base, question.bytes, question.bytesTo, input, format);
+  }
+};
+
+Result<std::string> on_communicator(Asked asked) {
+  SETO_TRY(check_handle(asked.question.comm));
+  const std::shared_ptr<Communicator> communicator = asked.question.comm->communicator();
+  if (communicator == nullptr) return asked.question.comm->why_unusable();
+  asked.base = question_on(*communicator, asked.base);
+  const SizesInput input{communicator->tiers(), communicator->costs(), communicator->config().codec};
+  if (asked.has_range()) return asked.sizes(input);
+  SETO_ASSIGN(const Question sized, of_size(asked.base, asked.question.bytes, input.codec, input.tiers, input.costs));
+  return explain_on(*communicator, sized, asked.format);
+}
+
+Result<std::string> on_file(Asked asked, const Settings& settings) {
+  if (asked.question.nodes != 0 || asked.question.sites != 0)
+    return failure(Code::invalid_argument, "topologyFile: it states the hosts and sites, so nodes and sites must be 0");
+  SETO_ASSIGN(TopologyGraph graph, read_graph(asked.question.topologyFile));
+  SETO_ASSIGN(const CostModel costs, costs_of(settings.config));
+  SETO_ASSIGN(const GraphFacts facts, facts_of_graph(std::move(graph), asked.question.ranks, costs));
+  asked.base.ranks = facts.tiers.ranks();
+  asked.base.crowding = facts.crowding;
+  const SizesInput input{facts.tiers, facts.costs, settings.config.codec};
+  if (asked.has_range()) return asked.sizes(input);
+  SETO_ASSIGN(const Question sized, of_size(asked.base, asked.question.bytes, input.codec, input.tiers, input.costs));
+  return explain_graph(sized, facts, asked.format);
+}
+
+Result<std::string> on_made_up_ranks(Asked asked, const Settings& settings) {
+  asked.base.ranks = asked.question.ranks == 0 ? 2 : asked.question.ranks;
+  SETO_ASSIGN(const Tiers tiers,
+              made_up_tiers(asked.base.ranks, std::max(1, asked.question.nodes), std::max(1, asked.question.sites)));
+  SETO_ASSIGN(const CostModel costs, costs_of(settings.config));
+  const SizesInput input{tiers, costs, settings.config.codec};
+  asked.base.crowding = crowding_here(tiers);
+  if (asked.has_range()) return asked.sizes(input);
+  SETO_ASSIGN(const Question sized, of_size(asked.base, asked.question.bytes, input.codec, input.tiers, input.costs));
+  return explain(sized, tiers, costs, asked.format);
+}
+
+Result<std::string> answer(const setoQuestion_t& question, ReportFormat format) {
+  SETO_TRY(check_struct(&question, {"question", sizeof(setoQuestion_t), sizeof(setoQuestion_t), SETO_QUESTION_MAGIC}));
+  if (question.collective == nullptr) return null_argument("collective");
+  const int datatype = number_in(question.datatype);
+  if (datatype < 0 || datatype >= setoNumTypes)
+    return failure(Code::invalid_argument, "datatype: %d is not a setoDataType_t", datatype);
+  Asked asked{question, format, {}};
+  SETO_ASSIGN(asked.base.collective, collective_of(question.collective));
+  asked.base.type = static_cast<DataType>(datatype);
+  if (question.comm != nullptr) return on_communicator(std::move(asked));
+  SETO_ASSIGN(const Settings settings, settings_of_environment());
+  asked.base.pin = settings.config.algorithm;
+  return question.topologyFile != nullptr ? on_file(std::move(asked), settings) : on_made_up_ranks(std::move(asked), settings);
+}
+
+}  // namespace
+
+extern "C" {
+
+setoResult_t setoExplain(const setoQuestion_t* question, setoFormat_t format, char* text, size_t capacity, size_t* size) {
+  return enter([&]() -> Status {
+    if (question == nullptr) return null_argument("question");
+    const Target target{text, capacity, size};
+    SETO_TRY(check_target(target));
+    const int wanted = number_in(format);
+    if (wanted != setoFormatText && wanted != setoFormatJson)
+      return failure(Code::invalid_argument, "format: %d is neither setoFormatText nor setoFormatJson", wanted);
+    return write(target, answer(*question, wanted == setoFormatJson ? ReportFormat::json : ReportFormat::text));
+  });
+}
+
+}  // extern "C"

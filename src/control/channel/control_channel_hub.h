@@ -1,0 +1,115 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "src/base/fork.h"
+#include "src/base/result.h"
+#include "src/control/channel/control_channels.h"
+#include "src/control/channel/tcp_control_channel.h"
+#include "src/control/control_thread.h"
+#include "src/control/network/tcp_connector.h"
+
+namespace seto {
+
+// The control channels of a process. The process of the caller (see TcpConnector::connect) opens a channel if there is none, and
+// proposes on it to share it for two contexts (propose); the other process agrees once its context asks for it (agree). So both
+// ends always use the same channel, also while an old one is being closed.
+class ControlChannelHub final : public ControlChannels, private ControlChannelOwner {
+ public:
+  static Result<std::unique_ptr<ControlChannelHub>> create(ControlThread& control, TcpConnector& connector,
+                                                           const LivenessSettings& settings);
+  ControlChannelHub(const ControlChannelHub&) = delete;
+  ControlChannelHub& operator=(const ControlChannelHub&) = delete;
+  ~ControlChannelHub() override;
+
+  [[nodiscard]] Result<std::shared_ptr<ControlChannel>> connect(const ConnectRequest& request) override;
+  [[nodiscard]] MessageHandlers& handlers() override { return handlers_; }
+
+ private:
+  // The peer and key of a channel, with the two contexts and the attempt in which they share it.
+  struct ContextPair {
+    ControlChannelPeer peer;
+    ContextId caller = 0;
+    ContextId answerer = 0;
+    AttemptId attempt = 0;
+    auto operator<=>(const ContextPair&) const = default;
+  };
+  // A proposal of this side that the other end has not answered yet.
+  struct Proposal {
+    enum class Answer : std::uint8_t { none, agreed, refused } answer = Answer::none;
+    Status reason;
+  };
+  // The channel to a process that this one opened.
+  struct Outgoing {
+    std::weak_ptr<TcpControlChannel> channel;
+    bool dialing = false;
+  };
+  struct Lingering {
+    std::uint64_t id = 0;
+    PrivateFd socket;
+    Watch watch;
+  };
+  struct Dialed {
+    std::shared_ptr<TcpControlChannel> channel;
+    bool fresh = false;  // new: its handshake has already made the proposal
+  };
+
+  ControlChannelHub(ControlThread& control, TcpConnector& connector) : control_(control), connector_(connector) {}
+  [[nodiscard]] static ContextPair pair_of(const TcpConnector::Plan& plan);
+
+  // ControlChannelOwner
+  [[nodiscard]] ControlThread& control() override { return control_; }
+  [[nodiscard]] const HeartbeatTimer& heartbeat_timer() override { return *heartbeat_timer_; }
+  [[nodiscard]] MessageHandlers& message_handlers() override { return handlers_; }
+  [[nodiscard]] DeathCallbacks& deaths() override { return deaths_; }
+  void needs_attention(std::weak_ptr<TcpControlChannel> channel) override;
+  void negotiate(const std::shared_ptr<TcpControlChannel>& channel, const ControlFrame& frame) override;
+  void ended(const TcpControlChannel& channel) override;
+  void channel_created() override;
+  void channel_destroyed() override;
+  void linger(PrivateFd socket) override;
+
+  // The caller's side.
+  [[nodiscard]] Result<std::shared_ptr<ControlChannel>> connect_as_caller(const TcpConnector::Plan& plan);
+  [[nodiscard]] Result<Dialed> channel_for(const TcpConnector::Plan& plan);
+  [[nodiscard]] Result<bool> propose(const TcpConnector::Plan& plan, const Dialed& dialed);
+  [[nodiscard]] Result<std::shared_ptr<TcpControlChannel>> open_channel(const TcpConnector::Plan& plan);
+  // The answerer's side.
+  [[nodiscard]] Result<std::shared_ptr<ControlChannel>> connect_as_answerer(const TcpConnector::Plan& plan);
+  void on_accepted(const ConnectKey& caller, PrivateFd socket);
+  void handle_proposal(const std::shared_ptr<TcpControlChannel>& channel, const ContextPair& which);
+  void decline(AttemptId attempt, ContextId mine, const Status& reason);
+  static void send_frame(TcpControlChannel& channel, ControlFrameKind kind, const ContextPair& which, const Status& reason = {});
+
+  void add_channel(const std::shared_ptr<TcpControlChannel>& channel);
+  void handle_attention();
+  void beat();
+
+  ControlThread& control_;
+  TcpConnector& connector_;
+  const std::uint32_t generation_ = fork_generation();
+  MessageHandlers handlers_;
+  DeathCallbacks deaths_;
+  std::unique_ptr<HeartbeatTimer> heartbeat_timer_;
+  PrivateFd wakeup_;  // an eventfd: a channel waits for handle_attention()
+  Watch wakeup_watch_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<ControlChannelPeer, Outgoing> outgoing_;
+  std::map<ContextPair, Proposal> proposals_;                           // made by this side
+  std::map<ContextPair, std::shared_ptr<TcpControlChannel>> proposed_;  // made by peers, until a context here asks
+  std::vector<std::weak_ptr<TcpControlChannel>> channels_;
+  std::vector<std::weak_ptr<TcpControlChannel>> waiting_;  // for handle_attention()
+  std::size_t alive_ = 0;                                  // channels that may still call this object
+  std::uint64_t next_id_ = 1;
+  std::deque<Lingering> lingering_;
+};
+
+}  // namespace seto

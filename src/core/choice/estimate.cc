@@ -1,0 +1,84 @@
+#include "src/core/choice/estimate.h"
+
+#include <algorithm>
+
+namespace seto {
+namespace {
+
+// The constant of a node is the rate of copying, and a copied byte is read once and written once.
+constexpr double kPassesOfACopy = 2;
+
+// One fused step of one slice, measured: row `step` of ./dev bench host.
+constexpr double kStepSeconds = 22e-9;
+
+// A machine that was too busy to copy at its rate during the measurement would also have encoded slowly. Without this correction
+// one busy moment would make a codec look faster within a node, and every later call would be slower.
+double codec_rate(const CostModel& model) {
+  const double busy = model.source == CostSource::measured ? model.node.bytes_per_second / CostModel().node.bytes_per_second : 1;
+  return model.codec_bytes_per_second * std::min(1.0, busy);
+}
+
+// The time of the busiest rank, or of the busiest site where the rates of sites are known (`slowest` above 0) and the form says
+// what their links carry. A form that does not say it may load the slowest one.
+double wire_seconds_of(const TierLoad& asked, double wire_bytes, double rate, double slowest) {
+  if (slowest == 0) return wire_bytes / rate;
+  if (asked.shared == 0 || asked.wire == 0) return wire_bytes / std::min(rate, slowest);
+  return wire_bytes / asked.wire * asked.shared / slowest;
+}
+
+// Sends and receives that a latency contains.
+constexpr double kMessagesOfAHop = 2;
+
+// The time of a core for so many messages of its ranks, without those that `hops` latencies contain.
+double seconds_of_messages(double messages, double hops, const TierCost& cost) {
+  return std::max(0.0, messages - kMessagesOfAHop * hops) * cost.message_seconds;
+}
+
+}  // namespace
+
+// A call of one slice costs its latencies plus the time of its messages, and of its bytes on wires and in memory, in each rank
+// that they pass. With more slices, the first one takes that path, and the busiest wire or rank decides when the others follow.
+Estimate estimate_of(const PlanLoad& load, const Tiers& tiers, const Workload& work, const CostModel& model) {
+  Estimate estimate;
+  estimate.memory_bytes = load.rank.memory * work.part_bytes;
+  const double a_switch = work.crowding > 1 ? model.switch_seconds : 0;
+  double latencies = 0;
+  double first = 0;
+  double busiest = 0;
+  double coding = 0;
+  double messages = 0;  // of all slices
+  for (int t = 0; t < tiers.count(); ++t) {
+    const TierLoad& asked = load.tiers[static_cast<std::size_t>(t)];
+    const TierCost& cost = model.of(tiers.kind(t));
+    const double slowest = t + 1 == tiers.count() ? tiers.slowest_rate() : 0;
+    const bool coded = (work.coded_tiers >> t & 1) != 0;
+    TierEstimate& tier = estimate.tiers[static_cast<std::size_t>(t)];
+    const double crowding = std::max(1.0, work.crowding * asked.average);
+    tier.hops = asked.hops;
+    tier.wire_bytes = asked.wire * work.part_bytes * (coded ? work.wire_share : 1);
+    tier.latency_seconds = asked.hops * (cost.latency_seconds + a_switch);
+    if (coded) coding += asked.coded * work.part_bytes / codec_rate(model);
+    if (tiers.kind(t) != TierKind::node)
+      tier.wire_seconds =
+          wire_seconds_of(asked, tier.wire_bytes, cost.bytes_per_second, slowest) * crowding;  // sockets need time of the core
+    else if (coded)  // the bytes read out of slots are fewer
+      estimate.memory_bytes -= asked.wire * work.part_bytes - tier.wire_bytes;
+    const double turns = asked.messages * crowding;  // messages that a core handles one after another
+    tier.messages = asked.messages * work.slices;
+    tier.message_seconds = seconds_of_messages(turns * work.slices, asked.hops, cost);
+    messages += turns * work.slices * cost.message_seconds;
+    latencies += tier.latency_seconds + seconds_of_messages(turns, asked.hops, cost);
+    first += std::max(1.0, asked.relays) * tier.wire_seconds;
+    busiest = std::max(busiest, tier.wire_seconds);
+  }
+  const double passing = estimate.memory_bytes / (kPassesOfACopy * model.node.bytes_per_second);
+  estimate.memory_seconds = (passing + coding) * work.crowding;
+  estimate.step_seconds = load.rank.steps * work.slices * work.crowding * kStepSeconds;
+  const double ranks_in_turn = load.rank.path > load.rank.memory ? load.rank.path / load.rank.memory : 1;
+  first += ranks_in_turn * estimate.memory_seconds + estimate.step_seconds;
+  busiest = std::max(busiest, estimate.memory_seconds + estimate.step_seconds + messages);
+  estimate.seconds = latencies + first / work.slices + busiest * (1 - 1 / work.slices);
+  return estimate;
+}
+
+}  // namespace seto

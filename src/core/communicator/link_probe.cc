@@ -1,0 +1,88 @@
+#include "src/core/communicator/link_probe.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/base/far_link.h"
+
+namespace seto {
+namespace {
+
+constexpr int kMostExchanges = 400;
+constexpr int kExchangesABatch = 20;
+constexpr int kMostBursts = 4;
+constexpr int kMostCopies = 12;
+// A link beyond the node may be slow: the first copy is short, and if it takes this long there is no other.
+constexpr std::uint64_t kFirstCopyBytes = 64 << 10;
+constexpr double kSlowCopySeconds = kProbeSeconds / 4;
+
+// The shortest of several batches, since every disturbance makes a batch longer.
+Result<double> exchange_seconds(const ProbeActions& actions, double start) {
+  double best = INFINITY;
+  double now = start;
+  for (int done = 0; done < kMostExchanges && now - start < kProbeSeconds / 2;) {
+    const double batch = now;
+    int exchanges = 0;
+    for (; exchanges < kExchangesABatch && now - start < kProbeSeconds / 2; ++exchanges) {
+      SETO_TRY(actions.exchange(0));
+      now = actions.seconds();
+    }
+    best = std::min(best, (now - batch) / exchanges);
+    done += exchanges;
+  }
+  return best;
+}
+
+// The shortest of several bursts. An exchange has two messages with two ends each, so it bounds what an end costs. A burst that
+// took no longer than an exchange shows that the clock is too coarse.
+Result<double> message_seconds(const ProbeActions& actions, double start, double exchange) {
+  double best = INFINITY;
+  for (int done = 0; done < kMostBursts && (done == 0 || actions.seconds() - start < kProbeSeconds / 2); ++done) {
+    const double begin = actions.seconds();
+    SETO_TRY(actions.burst());
+    best = std::min(best, actions.seconds() - begin);
+  }
+  return std::clamp((best - exchange) / (kProbeBurst - 1), 0.0, exchange / 4);
+}
+
+// One exchange of the time of a copy is that of its messages. The lower bound keeps the rate finite if the clock is too coarse.
+double rate_of(std::uint64_t bytes, double copy, double exchange) {
+  return static_cast<double>(bytes) / std::max(copy - exchange, copy / 8);
+}
+
+Result<double> copy_seconds(const ProbeActions& actions, std::uint64_t bytes) {
+  const double start = actions.seconds();
+  SETO_TRY(actions.exchange(bytes));
+  return actions.seconds() - start;
+}
+
+// The rate of a link that is not far: that of the fastest of several copies.
+Result<double> rate(const ProbeActions& actions, TierKind tier, double start, double exchange) {
+  if (tier != TierKind::node) {
+    SETO_ASSIGN(const double copy, copy_seconds(actions, kFirstCopyBytes));
+    if (copy >= kSlowCopySeconds) return rate_of(kFirstCopyBytes, copy, exchange);
+  }
+  double best = INFINITY;
+  for (int copies = 0; copies < kMostCopies && (copies == 0 || actions.seconds() - start < kProbeSeconds); ++copies) {
+    SETO_ASSIGN(const double copy, copy_seconds(actions, kProbeBytes));
+    best = std::min(best, copy);
+  }
+  return rate_of(kProbeBytes, best, exchange);
+}
+
+}  // namespace
+
+Result<TierCost> probe_link(const ProbeActions& actions, TierKind tier) {
+  const double start = actions.seconds();
+  SETO_ASSIGN(const double exchange, exchange_seconds(actions, start));
+  if (is_far_seconds(exchange)) {
+    // A node whose exchanges take a millisecond had other work: they say nothing about it.
+    if (tier == TierKind::node) return CostModel().node;
+    return TierCost{exchange / 2, kAssumedBytesPerSecond, CostModel().of(tier).message_seconds};
+  }
+  SETO_ASSIGN(const double message, message_seconds(actions, start, exchange));
+  SETO_ASSIGN(const double bytes_per_second, rate(actions, tier, start, exchange));
+  return TierCost{exchange / 2, bytes_per_second, message};
+}
+
+}  // namespace seto

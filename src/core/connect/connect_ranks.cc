@@ -1,0 +1,273 @@
+#include "src/core/connect/connect_ranks.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "src/base/log.h"
+#include "src/control/local/local_connector.h"
+#include "src/core/connect/announced_ranks.h"
+#include "src/core/connect/connect_peers.h"
+#include "src/core/connect/context.h"
+#include "src/core/connect/deferred_cleanup.h"
+#include "src/core/connect/join_groups.h"
+#include "src/core/connect/rank_sites.h"
+#include "src/net/token.h"
+#include "src/topology/host_identity.h"
+
+namespace seto {
+namespace {
+
+std::uint64_t random_number() {
+  const Token token = random_token();
+  std::uint64_t number = 0;
+  std::memcpy(&number, token.data(), sizeof number);
+  return number;
+}
+
+bool blames_a_peer(const Status& status) {
+  return status.code() == Code::remote_error || status.code() == Code::timeout || status.code() == Code::aborted;
+}
+
+std::string words_of_place() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown:" + std::to_string(getpid());
+  return std::string(name.data()) + ":" + std::to_string(getpid());
+}
+
+// The secret that rank 0 proposed.
+Result<Secret> proposed_secret(const std::vector<EndpointAnnouncement>& endpoints) {
+  const std::string& proposed = endpoints.front().secret;
+  if (proposed.size() != Secret::kSize) return failure(Code::remote_error, "rank 0 proposed no secret for the job");
+  std::array<std::uint8_t, Secret::kSize> bytes;
+  std::copy(proposed.begin(), proposed.end(), bytes.begin());
+  return Secret(bytes);
+}
+
+// Builds the ConnectedRanks of one attempt. Gives back what it holds if the result is not taken.
+class RankConnector final {
+ public:
+  RankConnector(Bootstrap& bootstrap, const ConnectSettings& settings)
+      : bootstrap_(bootstrap), context_(settings.context), config_(settings.config) {
+    ranks_.rank = bootstrap.rank();
+    ranks_.ranks = bootstrap.size();
+    announced_.rank = static_cast<std::size_t>(ranks_.rank);
+  }
+  RankConnector(const RankConnector&) = delete;
+  RankConnector& operator=(const RankConnector&) = delete;
+  ~RankConnector() {
+    if (ranks_.peer_group != nullptr) leave_ranks(context_, std::move(ranks_), {});
+  }
+
+  Status connect(Deadline until);
+  ConnectedRanks take() { return std::move(ranks_); }
+
+ private:
+  Status prepare_announcement();
+  Status use_transport(std::size_t index);
+  Status reserve_seat(std::size_t transport, std::size_t members);
+  Status exchange_announcements(Deadline until);
+  Status prepare_endpoints(EndpointAnnouncement& own);
+  Status exchange_endpoints(Deadline until);
+  [[nodiscard]] bool first_transport_reaches_all() const { return announced_.members_of(0).size() == announced_.all.size(); }
+  Status join_peers(PeerConnections& peers, Deadline until);
+  void decline(const Status& reason);
+  Status agree_on_outcome(const Status& made, Deadline until);
+  [[nodiscard]] std::vector<std::uint32_t> round_trips_us() const;
+  Status settle(const Status& made, const std::vector<std::string>& texts);
+
+  Bootstrap& bootstrap_;
+  Context& context_;
+  const Config& config_;
+  AnnouncedRanks announced_;
+  RankSites sites_;
+  ConnectedRanks ranks_;
+  Status seat_status_;  // the failure to reserve a seat for all ranks, which only matters if the first transport reaches them
+};
+
+Status RankConnector::prepare_announcement() {
+  RankAnnouncement& own = announced_.own;
+  own.site = config_.site_id;
+  own.uplink_mbit = config_.site_uplink_mbit;
+  own.downlink_mbit = config_.site_downlink_mbit;
+  own.found_site = context_.found_site(config_.site_round_trip_us);
+  own.place.context = context_.id();
+  own.cores = usable_cores();
+  own.machine = machine_number();
+  own.machine_cores = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  own.nonce = random_number();
+  SETO_ASSIGN(own.place.host, host_identity(config_.host_id));
+  if (config_.transport == Medium::tcp) own.place.host += " rank " + std::to_string(ranks_.rank);
+  own.words = words_of_place();
+  SETO_ASSIGN(LocalConnector* const connector, LocalConnector::of_process());
+  own.place.process = connector->address();
+  context_.run_cleanups();  // gives back memory of destroyed communicators
+  announced_.known = context_.known(own.place.host);
+  own.offered = announced_.known.offered();
+  SETO_TRY(use_transport(0));
+  seat_status_ = reserve_seat(0, static_cast<std::size_t>(ranks_.ranks));
+  if (seat_status_.ok()) own.seat = announced_.transports[0].seat->announcement();
+  return {};
+}
+
+Status RankConnector::use_transport(std::size_t index) {
+  SETO_ASSIGN(Endpoint* const endpoint, context_.transports().open(index));
+  announced_.transports.push_back({&context_.transports()[index], endpoint, nullptr});
+  return {};
+}
+
+// Replaces the seat that this rank has, if any. The first round announces a seat in a group of all ranks; if the first transport
+// does not reach all of them, a seat in a smaller group is announced with the addresses.
+Status RankConnector::reserve_seat(std::size_t transport, std::size_t members) {
+  AttemptTransport& one = announced_.transports[transport];
+  one.seat.reset();
+  SETO_ASSIGN(one.seat, one.endpoint->reserve_seat({static_cast<int>(members), ranks_.ranks}));
+  return {};
+}
+
+// The first round. A rank takes part in it even if its own preparation has failed, so that all ranks end with the same text.
+Status RankConnector::exchange_announcements(Deadline until) {
+  const Status prepared = prepare_announcement();
+  announced_.own.outcome = outcome_text(prepared);
+  const Result<std::vector<std::string>> texts = bootstrap_.all_gather(announced_.own.encoded(), until);
+  if (!texts.ok()) return prepared.ok() ? texts.status() : prepared;
+  SETO_ASSIGN(announced_.all, announcements_of(texts.value()));
+  std::vector<std::string> outcomes;
+  for (const RankAnnouncement& one : announced_.all) {
+    outcomes.push_back(one.outcome);
+    ranks_.places.push_back(one.words);
+  }
+  SETO_TRY(common_outcome(ranks_.rank, prepared, outcomes));
+  SETO_ASSIGN(sites_, RankSites::of(announced_.all, config_.deterministic));
+  ranks_.ranks_per_core = announced_.ranks_per_core = most_ranks_per_core(announced_.all);
+  ranks_.attempt = announced_.attempt = attempt_of(texts.value());
+  context_.expect_ranks_per_core(ranks_per_core_at(announced_.own, announced_.all));
+  return {};
+}
+
+// Opens all transports and reserves a seat in the group of each.
+Status RankConnector::prepare_endpoints(EndpointAnnouncement& own) {
+  for (std::size_t index = 1; index < context_.transports().count(); ++index) SETO_TRY(use_transport(index));
+  for (std::size_t index = 0; index < announced_.transports.size(); ++index) {
+    SETO_TRY(reserve_seat(index, announced_.members_of(index).size()));
+    const AttemptTransport& one = announced_.transports[index];
+    own.transports[index] = {one.endpoint->address(config_), one.seat->announcement()};
+  }
+  return {};
+}
+
+// A round for ranks that the first transport does not connect: how each is reached over the others, and the secret with which
+// they authenticate each other. Jobs on one node never listen on a network.
+Status RankConnector::exchange_endpoints(Deadline until) {
+  ranks_.over_network = true;
+  EndpointAnnouncement own;
+  own.transports.resize(context_.transports().count());
+  const Secret* const known = bootstrap_.secret();
+  if (known == nullptr && ranks_.rank == 0) own.secret = Secret::random().bytes();
+  const Status prepared = prepare_endpoints(own);
+  own.outcome = outcome_text(prepared);
+  SETO_ASSIGN(const std::vector<std::string> texts, bootstrap_.all_gather(own.encoded(), until));
+  std::vector<std::string> outcomes;
+  for (std::size_t peer = 0; peer < texts.size(); ++peer) {
+    Result<EndpointAnnouncement> decoded = EndpointAnnouncement::decoded(texts[peer], own.transports.size());
+    if (!decoded.ok()) return failure(Code::remote_error, "rank %zu: %s", peer, std::string(decoded.status().text()).c_str());
+    outcomes.push_back(decoded.value().outcome);
+    announced_.endpoints.push_back(std::move(decoded).value());
+  }
+  SETO_TRY(common_outcome(ranks_.rank, prepared, outcomes));
+  if (known != nullptr) {
+    ranks_.key = known->derive("communicator");
+  } else {
+    SETO_ASSIGN(ranks_.key, proposed_secret(announced_.endpoints));
+  }
+  announced_.key = ranks_.key;
+  for (const AttemptTransport& one : announced_.transports) ranks_.admissions.push_back(one.endpoint->admit(ranks_.key));
+  return {};
+}
+
+Status RankConnector::join_peers(PeerConnections& peers, Deadline until) {
+  SETO_TRY(peers.open(until));
+  SETO_ASSIGN(ranks_.peer_group, join_groups(announced_, peers.connections()));
+  ranks_.connections = peers.connections();
+  context_.keep(ranks_.connections, announced_.own.place.host);
+  return {};
+}
+
+// Tells peers that wait for a connection to this rank that it will not come.
+void RankConnector::decline(const Status& reason) {
+  const Status told = connect_failure(ranks_.rank, reason);
+  for (std::size_t index = 0; index < announced_.transports.size(); ++index)
+    announced_.transports[index].endpoint->decline(attempt_over(announced_, index), told);
+}
+
+// The last round: all ranks learn whether all of them are connected, and how far their hosts are from each other.
+Status RankConnector::agree_on_outcome(const Status& made, Deadline until) {
+  FinalAnnouncement own{outcome_text(made), {}};
+  if (made.ok()) own.round_trips_us = sites_.round_trips_of(round_trips_us());
+  const Result<std::vector<std::string>> gathered = bootstrap_.all_gather(own.encoded(), until);
+  if (gathered.ok()) return settle(made, gathered.value());
+  if (made.ok()) return gathered.status();
+  // This rank may blame a peer that failed for the same reason and then left. The bootstrap knows which rank left first.
+  if (const Status& first = gathered.status(); first.code() == Code::remote_error && blames_a_peer(made))
+    return failure(Code::remote_error, "%s (%s)", std::string(first.text()).c_str(), std::string(made.text()).c_str());
+  return {made.code() == Code::aborted ? Code::remote_error : made.code(), std::string(made.text())};
+}
+
+// By rank, as the kernel measured them when the connections were made.
+std::vector<std::uint32_t> RankConnector::round_trips_us() const {
+  std::vector<std::uint32_t> by_rank;
+  for (const std::shared_ptr<Connection>& connection : ranks_.connections)
+    by_rank.push_back(connection == nullptr ? 0 : connection->round_trip_us());
+  return by_rank;
+}
+
+// All ranks have the same announcements, so they find the same sites.
+Status RankConnector::settle(const Status& made, const std::vector<std::string>& texts) {
+  std::vector<std::string> outcomes;
+  std::vector<std::vector<std::uint32_t>> round_trips_us;
+  for (std::size_t peer = 0; peer < texts.size(); ++peer) {
+    Result<FinalAnnouncement> decoded = FinalAnnouncement::decoded(texts[peer]);
+    if (!decoded.ok()) return failure(Code::remote_error, "rank %zu: %s", peer, std::string(decoded.status().text()).c_str());
+    outcomes.push_back(std::move(decoded.value().outcome));
+    round_trips_us.push_back(std::move(decoded.value().round_trips_us));
+  }
+  SETO_TRY(common_outcome(ranks_.rank, made, outcomes));
+  SETO_ASSIGN(const std::string nonsense, sites_.settle(round_trips_us, static_cast<std::uint32_t>(config_.site_round_trip_us)));
+  ranks_.tiers = sites_.tiers();
+  ranks_.stated_tiers = sites_.stated_tiers();
+  ranks_.sites = sites_.sites();
+  if (ranks_.over_network) ranks_.found_site = sites_.label_of(announced_.rank, ranks_.attempt);
+  if (ranks_.rank == 0 && sites_.count() > 1) SETO_LOG_AS(info, (LogOrigin{0, 0}), "%s", text_of(ranks_.sites).c_str());
+  if (ranks_.rank == 0 && !nonsense.empty()) SETO_LOG_AS(warn, (LogOrigin{0, 0}), "%s", nonsense.c_str());
+  return {};
+}
+
+// A rank takes part in the common rounds even after a failure of its own. So no rank continues alone, and all ranks get the same
+// result.
+Status RankConnector::connect(Deadline until) {
+  SETO_TRY(exchange_announcements(until));
+  // The last round needs time after the deadline of the ranks that wait for a peer in vain.
+  const Deadline connected = until.sooner_ms(static_cast<std::uint64_t>(until.remaining_ms()) / 10 * 9);
+  if (!first_transport_reaches_all()) SETO_TRY(exchange_endpoints(until));
+  PeerConnections peers(announced_);
+  Status made = ranks_.over_network ? Status() : seat_status_;
+  if (made.ok()) made = join_peers(peers, connected);
+  if (!made.ok() && until.stopped())
+    made = failure(Code::invalid_usage, "its init was given up (setoCommAbort or setoCommDestroy)");
+  if (!made.ok()) decline(made);
+  return agree_on_outcome(made, until);
+}
+
+}  // namespace
+
+Result<ConnectedRanks> connect_ranks(Bootstrap& bootstrap, const ConnectSettings& settings, Deadline until) {
+  RankConnector connector(bootstrap, settings);
+  SETO_TRY(connector.connect(until));
+  return connector.take();
+}
+
+}  // namespace seto

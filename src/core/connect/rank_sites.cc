@@ -1,0 +1,168 @@
+#include "src/core/connect/rank_sites.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+namespace seto {
+namespace {
+
+constexpr double kBytesOfMbit = 1e6 / 8;
+constexpr std::uint64_t kMostMbit = 100'000'000;
+
+// Every two ranks that share a context are named.
+Status check_contexts(const std::vector<RankAnnouncement>& all) {
+  std::map<std::pair<std::string_view, ContextId>, std::uint32_t> users;
+  for (std::uint32_t rank = 0; rank < all.size(); ++rank) {
+    const Place& place = all[rank].place;
+    const std::uint32_t user = users.try_emplace({place.process, place.context}, rank).first->second;
+    if (user != rank)
+      return failure(Code::invalid_usage, "ranks %u and %u use the same context: each rank of a process needs its own", user,
+                     rank);
+  }
+  return {};
+}
+
+// The attempt that found a site: its label begins with it.
+std::string_view finder_of(std::string_view label) { return label.substr(0, label.find(' ')); }
+
+// One attempt found the sites of all these ranks, so that their labels can be compared.
+bool were_found_together(const std::vector<RankAnnouncement>& all) {
+  return !all.front().found_site.empty() && std::all_of(all.begin(), all.end(), [&](const RankAnnouncement& one) {
+    return finder_of(one.found_site) == finder_of(all.front().found_site);
+  });
+}
+
+// Numbers equal names alike, from 0 in the order of their first ranks. Returns how many there are.
+std::uint32_t number(const std::vector<std::string_view>& names, std::vector<std::uint32_t>& numbers) {
+  std::unordered_map<std::string_view, std::uint32_t> known;
+  numbers.clear();
+  for (const std::string_view name : names)
+    numbers.push_back(known.try_emplace(name, static_cast<std::uint32_t>(known.size())).first->second);
+  return static_cast<std::uint32_t>(known.size());
+}
+
+Tiers tiers_of(const std::vector<std::uint32_t>& host_of, const std::vector<std::uint32_t>& site_of,
+               const std::vector<PortRates>& rates) {
+  std::vector<Home> homes;
+  for (std::size_t rank = 0; rank < host_of.size(); ++rank) homes.push_back({host_of[rank], site_of[rank]});
+  Tiers tiers = Tiers::of(homes);
+  tiers.take_rates(rates);
+  return tiers;
+}
+
+}  // namespace
+
+void RankSites::number_sites(const std::vector<std::string_view>& names) {
+  sites_.links = SiteLinks(number(names, sites_.of_rank));
+}
+
+Result<RankSites> RankSites::of(const std::vector<RankAnnouncement>& all, bool deterministic) {
+  SETO_TRY(check_contexts(all));
+  RankSites result;
+  std::vector<std::string_view> hosts;
+  std::vector<std::string_view> stated;
+  std::vector<std::string_view> found;
+  for (const RankAnnouncement& one : all) {
+    hosts.emplace_back(one.place.host);
+    stated.emplace_back(one.site);
+    found.emplace_back(one.found_site);
+  }
+  result.hosts_ = number(hosts, result.host_of_);
+  result.sites_.stated = std::any_of(stated.begin(), stated.end(), [](std::string_view site) { return !site.empty(); });
+  for (const RankAnnouncement& one : all) {
+    const double up = kBytesOfMbit * static_cast<double>(std::min(one.uplink_mbit, kMostMbit));
+    const double down = kBytesOfMbit * static_cast<double>(std::min(one.downlink_mbit, kMostMbit));
+    result.stated_rates_.push_back({up > 0 ? up : down, down > 0 ? down : up});
+  }
+  const bool found_earlier = !result.sites_.stated && !deterministic && were_found_together(all);
+  result.known_ = result.sites_.stated || found_earlier || deterministic;
+  result.number_sites(found_earlier ? found : stated);
+  return result;
+}
+
+Tiers RankSites::tiers() const { return tiers_of(host_of_, sites_.of_rank, sites_.rates); }
+
+Tiers RankSites::stated_tiers() const {
+  return sites_.stated ? tiers() : tiers_of(host_of_, std::vector<std::uint32_t>(host_of_.size()), {});
+}
+
+std::vector<std::uint32_t> RankSites::round_trips_of(const std::vector<std::uint32_t>& by_rank) const {
+  std::vector<std::uint32_t> by_host(hosts_);
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+    std::uint32_t& shortest = by_host[host_of_[rank]];
+    if (by_rank[rank] != 0 && (shortest == 0 || by_rank[rank] < shortest)) shortest = by_rank[rank];
+  }
+  if (std::all_of(by_host.begin(), by_host.end(), [](std::uint32_t one) { return one == 0; })) by_host.clear();
+  return by_host;
+}
+
+void RankSites::find(const HostRoundTrips& round_trips, std::uint32_t limit_us) {
+  const FoundSites found = find_sites(round_trips, limit_us);
+  for (std::size_t rank = 0; rank < host_of_.size(); ++rank) sites_.of_rank[rank] = found.of_host[host_of_[rank]];
+  sites_.links = SiteLinks(found.sites);
+  sites_.guessed = found.guessed;
+  known_ = found_ = true;
+}
+
+// The ranks of a site share its links, so they must state the same. A site without rates leaves all shares even, which is said.
+Result<std::string> RankSites::settle_rates() {
+  std::vector<std::size_t> speaker(count());
+  for (std::size_t rank = stated_rates_.size(); rank-- > 0;) speaker[sites_.of_rank[rank]] = rank;
+  std::vector<PortRates> rates;
+  for (const std::size_t rank : speaker) rates.push_back(stated_rates_[rank]);
+  for (std::size_t rank = 0; rank < stated_rates_.size(); ++rank) {
+    const PortRates& first = rates[sites_.of_rank[rank]];
+    if (stated_rates_[rank] == first) continue;
+    return failure(
+        Code::invalid_usage,
+        "SETO_SITE_UPLINK_MBIT and SETO_SITE_DOWNLINK_MBIT are %.10g and %.10g on rank %zu and %.10g and %.10g on rank %zu "
+        "of the same site: state the same on all ranks of a site",
+        first.up / kBytesOfMbit, first.down / kBytesOfMbit, speaker[sites_.of_rank[rank]], stated_rates_[rank].up / kBytesOfMbit,
+        stated_rates_[rank].down / kBytesOfMbit, rank);
+  }
+  const auto is_known = [](const PortRates& one) { return one.slower() > 0; };
+  const auto unknown = std::find_if_not(rates.begin(), rates.end(), is_known);
+  if (unknown == rates.end() && count() > 1) sites_.rates = rates;
+  if (unknown == rates.end() || std::none_of(rates.begin(), rates.end(), is_known)) return std::string();
+  return "SETO_SITE_UPLINK_MBIT is not set on rank " +
+         std::to_string(speaker[static_cast<std::size_t>(unknown - rates.begin())]) +
+         " and the other ranks of its site, so the rates that other sites state are not used";
+}
+
+Result<std::string> RankSites::settle(const std::vector<std::vector<std::uint32_t>>& round_trips_us, std::uint32_t limit_us) {
+  HostRoundTrips between(hosts_);
+  for (std::size_t rank = 0; rank < round_trips_us.size(); ++rank) {
+    const std::vector<std::uint32_t>& stated = round_trips_us[rank];
+    if (!stated.empty() && stated.size() != hosts_)
+      return failure(Code::remote_error, "rank %zu: it states round trips to %zu hosts, but there are %u", rank, stated.size(),
+                     hosts_);
+    for (std::uint32_t host = 0; host < stated.size(); ++host) between.add(host_of_[rank], host, stated[host]);
+  }
+  if (!known_ && limit_us > 0) find(between, limit_us);
+  std::vector<std::uint32_t> site_of_host(hosts_);
+  for (std::size_t rank = host_of_.size(); rank-- > 0;) site_of_host[host_of_[rank]] = sites_.of_rank[rank];
+  SETO_ASSIGN(std::string remarks, settle_rates());
+  for (std::size_t rank = 0; rank < round_trips_us.size(); ++rank)
+    for (std::uint32_t host = 0; host < round_trips_us[rank].size(); ++host) {
+      const std::uint32_t round_trip_us = round_trips_us[rank][host];
+      if (sites_.of_rank[rank] == site_of_host[host] || round_trip_us == 0) continue;
+      const LinkFacts link{.medium = LinkMedium::wide_area, .round_trip_s = round_trip_us * 1e-6, .source = FactSource::measured};
+      const std::string remark = sites_.links.add({static_cast<int>(rank), sites_.of_rank[rank], site_of_host[host], link});
+      if (!remark.empty()) remarks.append(remarks.empty() ? "" : "; ").append(remark);
+    }
+  return remarks;
+}
+
+std::string RankSites::label_of(std::size_t rank, AttemptId attempt) const {
+  if (!found_) return {};
+  char label[64];
+  std::snprintf(label, sizeof label, "%016" PRIx64 " %u", static_cast<std::uint64_t>(attempt), sites_.of_rank[rank]);
+  return label;
+}
+
+}  // namespace seto

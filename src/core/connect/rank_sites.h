@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/base/result.h"
+#include "src/core/connect/rank_announcement.h"
+#include "src/topology/site_discovery.h"
+#include "src/topology/site_links.h"
+#include "src/topology/tiers.h"
+
+namespace seto {
+
+// The hosts and sites of all ranks of an attempt, both numbered from 0 in the order of their first ranks. All ranks derive the
+// same from the same announcements.
+class RankSites final {
+ public:
+  // Fails if two ranks share a context. Sites are those that ranks state, else those that an earlier attempt found if one attempt
+  // found them for all ranks, else one. `deterministic`: only stated sites count.
+  static Result<RankSites> of(const std::vector<RankAnnouncement>& all, bool deterministic);
+
+  [[nodiscard]] std::uint32_t hosts() const { return hosts_; }
+  [[nodiscard]] std::uint32_t host_of(std::size_t rank) const { return host_of_[rank]; }
+  [[nodiscard]] const Sites& sites() const { return sites_; }
+  [[nodiscard]] std::uint32_t count() const { return sites_.links.sites(); }
+  [[nodiscard]] Tiers tiers() const;
+  // The tiers without sites that were found by measuring.
+  [[nodiscard]] Tiers stated_tiers() const;
+
+  // The own shortest round trips to the ranks of each host in microseconds, 0: unknown; empty if none is known.
+  [[nodiscard]] std::vector<std::uint32_t> round_trips_of(const std::vector<std::uint32_t>& by_rank) const;
+  // Uses the statements of all ranks: finds sites where none are known and `limit_us` is above 0, and fills in the links. Returns
+  // the remarks that a log needs, with the ranks that stated nonsense. A statement with another number of hosts is a failure, and
+  // so are different rates of one site.
+  Result<std::string> settle(const std::vector<std::vector<std::uint32_t>>& round_trips_us, std::uint32_t limit_us);
+  // The site of a rank for RankAnnouncement::found_site; empty unless this attempt found it.
+  [[nodiscard]] std::string label_of(std::size_t rank, AttemptId attempt) const;
+
+ private:
+  void number_sites(const std::vector<std::string_view>& names);
+  void find(const HostRoundTrips& round_trips, std::uint32_t limit_us);
+  Result<std::string> settle_rates();
+
+  std::uint32_t hosts_ = 0;
+  std::vector<std::uint32_t> host_of_;
+  std::vector<PortRates> stated_rates_;  // by rank, 0: unknown
+  Sites sites_;
+  bool known_ = false;  // stated, or found earlier
+  bool found_ = false;  // by this attempt
+};
+
+}  // namespace seto

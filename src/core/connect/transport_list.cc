@@ -1,0 +1,18 @@
+// The only file of core that names transports (tests/tidy/layering.py checks this).
+
+#include "src/core/connect/transport_list.h"
+
+#include "transports/shm/shm_transport.h"
+#include "transports/tcp/tcp_transport.h"
+
+namespace seto {
+
+Result<std::vector<std::unique_ptr<Transport>>> make_transports(const TransportSetup& setup) {
+  std::vector<std::unique_ptr<Transport>> all;
+  SETO_ASSIGN(std::unique_ptr<Transport> shared_memory, ShmTransport::create(setup));
+  all.push_back(std::move(shared_memory));
+  all.push_back(std::make_unique<tcp::TcpTransport>(setup));
+  return all;
+}
+
+}  // namespace seto

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "src/engine/bound_program.h"
+#include "transports/optional_streams.h"
+#include "transports/peer_group.h"
+
+namespace seto {
+
+// A source of a step, as the host executor uses it.
+struct HostSource {
+  ReceiveStream* stream = nullptr;         // null: memory
+  BorrowingReceiver* borrowing = nullptr;  // null: the stream does not offer the interface
+  SizedReceiver* sized = nullptr;
+  Space space = Space::input;
+  bool coded = false;
+};
+
+struct HostTarget {
+  SendStream* stream = nullptr;
+  LendingSender* lending = nullptr;  // not null: the stream lends from space and lent_offset and fills no slot
+  Space space = Space::output;
+  bool coded = false;
+  Rank peer = -1;
+  std::uint64_t lent_offset = 0;
+};
+
+// The open streams of a bound program. This class decides which messages are lent, because only the open stream knows whether it
+// can
+// lend.
+struct HostStreams {
+  static Result<HostStreams> open(const BoundProgram& program, PeerGroup& peer_group);
+
+  std::vector<HostSource> sources;  // as BoundProgram::sources
+  std::vector<HostTarget> targets;  // as BoundProgram::targets
+  std::vector<HostTarget> lending;  // those that lend
+  bool borrows = false;             // some source does
+  std::vector<std::unique_ptr<SendStream>> sends;
+  std::vector<std::unique_ptr<ReceiveStream>> receives;
+
+ private:
+  Status open_source(const BoundProgram& program, const BoundSource& bound, PeerGroup& peer_group);
+  Status open_target(const BoundProgram& program, const BoundTarget& bound, std::uint64_t bytes, PeerGroup& peer_group);
+};
+
+}  // namespace seto

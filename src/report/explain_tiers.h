@@ -1,0 +1,61 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/json_writer.h"
+#include "src/core/choice/planner.h"
+
+namespace seto {
+
+// The facts on which a choice depends on one tier, and where each comes from.
+struct TierFacts {
+  std::string_view tier;
+  int members = 0;
+  double latency_seconds = 0;
+  std::string latency_origin;
+  double bytes_per_second = 0;
+  std::string rate_origin;
+  double message_seconds = 0;
+  std::string link;  // the link between sites that binds, as in "0>1"; empty: the tier has no such link
+  Flow flow;         // of a tier beyond the node
+  bool has_flow = false;
+  bool sockets_are_set = false;   // SETO_TCP_STREAMS
+  bool slice_is_set = false;      // SETO_SLICE_BYTES
+  std::uint64_t slice_bytes = 0;  // on the wire
+  std::string codec;
+  std::string codec_origin;
+};
+
+// Where the constants of a tier come from, if a topology file gave some of them.
+struct TierOrigins {
+  std::string latency;
+  std::string rate;
+  std::string link;  // as TierFacts::link
+};
+
+// The part of a communicator on which facts depend.
+struct LiveFacts {
+  const Sites& sites;
+  const Config& config;
+};
+
+// `live`: null where the ranks are made up.
+std::vector<TierFacts> tier_facts(const Question& question, const Tiers& tiers, const CostModel& costs, const Choice& choice,
+                                  const LiveFacts* live);
+
+// "  world 2 members: 30 ms (half the round trip of 0>1, measured), ..." with a line break.
+std::string text_of(const TierFacts& facts);
+void add_facts(JsonWriter& json, const TierFacts& facts);
+
+// The part of its estimate in which a candidate loses most against the chosen one: "wire on world 800.000 ms more".
+std::string greatest_loss(const Estimate& lost, const Estimate& chosen, const Tiers& tiers);
+
+std::string_view kind_name(const Tiers& tiers, int tier);
+// "150M", "1.5K": three digits are enough for what a plan moves.
+std::string amount_text(double bytes);
+// "1.50 us", "30.000 ms"
+std::string duration_text(double seconds);
+
+}  // namespace seto

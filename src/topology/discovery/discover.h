@@ -1,0 +1,16 @@
+#pragma once
+
+#include "src/topology/discovery/host_api.h"
+#include "src/topology/discovery/hwloc_api.h"
+#include "src/topology/discovery/nvml_api.h"
+#include "src/topology/graph/topology_graph.h"
+
+namespace seto {
+
+// Discovers this host: NUMA nodes and PCI devices by hwloc, or by sysfs without it; link speeds, network interfaces and RDMA
+// devices by sysfs; GPUs and their links by NVML, joined by PCI address. A source that is missing is no error: a note says what
+// is missing, and what was used in its place. It takes some 50 ms, so it runs only where a user asks for it, never at init.
+TopologyHost discover(HostApi& system, HwlocApi& hwloc, NvmlApi& nvml);
+TopologyHost discover_this_host();
+
+}  // namespace seto

@@ -1,0 +1,78 @@
+// The cost of a call in a group must not depend on the number of calls.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "tests/support/api_ranks.h"
+
+namespace seto::testing {
+namespace {
+
+constexpr int kFewer = 500;
+constexpr int kMore = 4'000;
+// A cost that grows with the square of the number would be 8 times as high for each call.
+constexpr double kMostGrowth = 3;
+
+// The shortest of a few tries, in nanoseconds for each call.
+double ns_per_call(const ApiRank& own, int calls, const std::function<void(const ApiRank& own, int call)>& add) {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (int round = 0; round < 5; ++round) {
+    const std::uint64_t start = monotonic_ns();
+    EXPECT_EQ(setoGroupStart(), setoSuccess);
+    for (int call = 0; call < calls; ++call) add(own, call);
+    EXPECT_EQ(outcome(setoGroupEnd()), "setoSuccess");
+    least = std::min(least, monotonic_ns() - start);
+  }
+  return static_cast<double>(least) / calls;
+}
+
+void expect_even_cost(const std::function<void(const ApiRank& own, int call)>& add) {
+  EXPECT_TRUE(run_ranks(Ranks::as_threads, 2, [&](ApiRank& own) {
+    const double fewer = ns_per_call(own, kFewer, add);
+    const double more = ns_per_call(own, kMore, add);
+    std::printf("rank %d: %d calls %.0f ns each, %d calls %.0f ns each\n", own.rank, kFewer, fewer, kMore, more);
+    EXPECT_LT(more, kMostGrowth * fewer);
+  }));
+}
+
+TEST(GroupCost, OfACollectiveDoesNotGrowWithTheGroup) {
+  static float buffers[2][kMore];
+  expect_even_cost([](const ApiRank& own, int call) {
+    float* const value = &buffers[own.rank][call];
+    EXPECT_EQ(setoAllReduce(value, value, 1, setoFloat32, setoSum, own.comm, nullptr), setoSuccess);
+  });
+}
+
+TEST(GroupCost, OfAMessageDoesNotGrowWithTheGroup) {
+  static float out[2][kMore], in[2][kMore];
+  expect_even_cost([](const ApiRank& own, int call) {
+    EXPECT_EQ(setoSend(&out[own.rank][call], 1, setoFloat32, 1 - own.rank, own.comm, nullptr), setoSuccess);
+    EXPECT_EQ(setoRecv(&in[own.rank][call], 1, setoFloat32, 1 - own.rank, own.comm, nullptr), setoSuccess);
+  });
+}
+
+TEST(GroupCost, OfAMessageToOneselfDoesNotGrowWithTheGroup) {
+  static float out[2][kMore], in[2][kMore];
+  expect_even_cost([](const ApiRank& own, int call) {
+    EXPECT_EQ(setoAllReduce(&in[own.rank][call], &in[own.rank][call], 1, setoFloat32, setoSum, own.comm, nullptr), setoSuccess);
+    EXPECT_EQ(setoSend(&out[own.rank][call], 1, setoFloat32, own.rank, own.comm, nullptr), setoSuccess);
+    EXPECT_EQ(setoRecv(&in[own.rank][call], 1, setoFloat32, own.rank, own.comm, nullptr), setoSuccess);
+  });
+}
+
+TEST(GroupCost, OfAnExchangeDoesNotGrowWithTheGroup) {
+  static float out[2][kMore][2], in[2][kMore][2];
+  expect_even_cost([](const ApiRank& own, int call) {
+    constexpr std::size_t kCounts[2] = {1, 1}, kOffsets[2] = {0, 1};
+    EXPECT_EQ(setoAllToAllv(out[own.rank][call], kCounts, kOffsets, in[own.rank][call], kCounts, kOffsets, setoFloat32, own.comm,
+                            nullptr),
+              setoSuccess);
+  });
+}
+
+}  // namespace
+}  // namespace seto::testing

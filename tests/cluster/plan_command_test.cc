@@ -1,0 +1,67 @@
+// seto plan simulate, as users run it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/cluster/programs.h"
+#include "tests/support/h100_host.h"
+
+namespace seto::testing {
+namespace {
+
+namespace files = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class PlanCommand : public ::testing::Test {
+ protected:
+  PlanCommand() {
+    std::string pattern = (files::temp_directory_path() / "seto-plan-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    std::ofstream(path("h100.xml")) << h100_host_xml();
+  }
+  ~PlanCommand() override { files::remove_all(folder_); }
+
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  [[nodiscard]] std::string two_sites() const { return "--topo a=" + path("h100.xml") + " --topo b=" + path("h100.xml"); }
+
+ private:
+  files::path folder_;
+};
+
+TEST_F(PlanCommand, predicts_a_call_on_files) {
+  const Ended ended = seto("plan simulate " + two_sites() + " --copies 2 --algorithm hierarchical --size 64M");
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  EXPECT_THAT(ended.text, StartsWith("all_reduce, 64M, hierarchical"));
+  EXPECT_THAT(ended.text, AllOf(HasSubstr("32 ranks\npredicted: "), HasSubstr("between sites: 125 MB/s each way"),
+                                HasSubstr("a > b "), HasSubstr("NICs of a rank, sending")));
+}
+
+TEST_F(PlanCommand, writes_json_and_a_chart) {
+  const std::string command = "plan simulate --topo " + path("h100.xml") + " --size 1M --collective all_gather";
+  EXPECT_THAT(seto(command + " --json").text, StartsWith(R"({"collective":"all_gather","part_bytes":131072,"ranks":8,)"));
+  ASSERT_EQ(seto(command + " --svg " + path("chart.svg")).status, 0);
+  std::ifstream chart(path("chart.svg"));
+  const std::string svg((std::istreambuf_iterator<char>(chart)), {});
+  EXPECT_THAT(svg, AllOf(StartsWith("<svg "), HasSubstr("rank 7"), HasSubstr("message on its way")));
+}
+
+TEST_F(PlanCommand, says_what_is_wrong_with_its_arguments) {
+  EXPECT_EQ(seto("plan").status, 2);
+  EXPECT_EQ(seto("plan simulate --size 1M").status, 2) << "no topology";
+  EXPECT_THAT(seto("plan simulate --topo /nowhere.xml --size 1M").text, HasSubstr("cannot read /nowhere.xml: No such file"));
+  EXPECT_THAT(seto("plan simulate --topo " + path("h100.xml") + " --size big").text, HasSubstr("'big' is not a size"));
+  const Ended pinned = seto("plan simulate --topo " + path("h100.xml") + " --size 1M --algorithm magic");
+  EXPECT_EQ(pinned.status, 2);
+  EXPECT_THAT(pinned.text, HasSubstr("magic cannot run here: all_reduce has no such algorithm"));
+  EXPECT_THAT(seto("plan simulate " + two_sites() + " --size 1M --ranks 1").text, HasSubstr("1 are fewer than the 2 hosts"));
+}
+
+}  // namespace
+}  // namespace seto::testing

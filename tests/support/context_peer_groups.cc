@@ -1,0 +1,189 @@
+#include "tests/support/context_peer_groups.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "src/control/local/local_connector.h"
+#include "src/core/connect/transport_list.h"
+#include "tests/support/pumped_peer_group.h"
+
+namespace seto::support {
+namespace {
+
+constexpr std::uint64_t kConnectMs = 30'000;
+
+// Numbers of contexts and of attempts, which this process never uses twice.
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> next{1'000'000};
+  return next.fetch_add(1);
+}
+
+void must(const Status& status, const char* what) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "%s: %s\n", what, std::string(status.text()).c_str());
+  std::abort();
+}
+
+template <class T>
+T must(Result<T> result, const char* what) {
+  must(result.status(), what);
+  return std::move(result).value();
+}
+
+class ContextMember final : public PeerGroupMember {
+ public:
+  ContextMember(std::uint32_t index, std::size_t transport) : index_(index), place_{"here", {}, next_number()} {
+    config_.interface = "lo";
+    wakeup_ = must(Wakeup::create(), "a wakeup");
+    place_.process = must(LocalConnector::of_process(), "a connector")->address();
+    transport_ = std::move(must(make_transports({place_.context, &config_, wakeup_}), "transports")[transport]);
+    endpoint_ = must(transport_->open([] {}), "an endpoint");
+    address_ = endpoint_->address(config_);
+  }
+  // Streams of the peer groups have ended.
+  ~ContextMember() override {
+    pumped_.clear();
+    peer_groups_.clear();
+    connections_.clear();
+  }
+
+  [[nodiscard]] const Place& place() const { return place_; }
+  [[nodiscard]] std::string_view address() const { return address_; }
+  [[nodiscard]] Transport& transport() { return *transport_; }
+  std::string reserve_seat(const GroupSize& size) {
+    seats_.push_back(must(endpoint_->reserve_seat(size), "a seat"));
+    return seats_.back()->announcement();
+  }
+  void connect(Attempt attempt) {
+    attempt.own = index_;
+    admission_ = endpoint_->admit(attempt.key);
+    for (AttemptMember& member : attempt.members) member.wanted = member.number != index_;
+    connections_.resize(attempt.members.size());
+    must(endpoint_->connect(attempt, Deadline::after_ms(kConnectMs), connections_), "connections");
+  }
+  // `seats`: of the members in this group.
+  void join(AttemptId attempt, std::size_t which, const std::vector<std::string>& seats) {
+    GroupMembers group{attempt, index_, {}};
+    for (std::uint32_t member = 0; member < seats.size(); ++member)
+      group.members.push_back({connections_[member], seats[member], member});
+    peer_groups_.push_back(must(seats_[which]->join(std::move(group)), "a peer group"));
+    pumped_.push_back(std::make_unique<PumpedPeerGroup>(*peer_groups_.back(), [this] { transport_->progress(); }));
+  }
+
+  [[nodiscard]] std::uint32_t index() const override { return index_; }
+  // Without an event descriptor the transport has nothing to pump, and its streams offer all that they have.
+  [[nodiscard]] PeerGroup& peer_group(std::size_t which) override {
+    return shares_memory() ? *peer_groups_[which] : *pumped_[which];
+  }
+  void close(std::size_t which) override {
+    pumped_[which].reset();
+    peer_groups_[which].reset();
+  }
+  [[nodiscard]] std::size_t leased() const override { return transport_->memory_use().leased; }
+
+  void arm() override {
+    transport_->arm();
+    transport_->progress();
+  }
+  void disarm() override { transport_->disarm(); }
+  bool await_wakeup(int milliseconds) override {
+    std::array<pollfd, 2> events{pollfd{wakeup_->descriptor(), POLLIN, 0}, pollfd{transport_->event_fd(), POLLIN, 0}};
+    const bool woken = poll(events.data(), events.size(), milliseconds) > 0;
+    if (events[0].revents != 0) wakeup_->drain();
+    return woken;
+  }
+  [[nodiscard]] bool shares_memory() const override { return transport_->event_fd() < 0; }
+  void damage(const DamagedStream&) override {}
+  void damage(const DamagedMessage&) override {}
+
+ private:
+  const std::uint32_t index_;
+  Place place_;
+  Config config_;
+  std::shared_ptr<const Wakeup> wakeup_;
+  std::unique_ptr<Transport> transport_;
+  Endpoint* endpoint_ = nullptr;
+  std::string address_;
+  std::shared_ptr<void> admission_;
+  std::vector<std::unique_ptr<PeerGroupSeat>> seats_;
+  Connections connections_;
+  std::vector<std::shared_ptr<PeerGroup>> peer_groups_;
+  std::vector<std::unique_ptr<PumpedPeerGroup>> pumped_;
+};
+
+using ContextMembers = std::vector<std::unique_ptr<ContextMember>>;
+
+// Calls `body` for all members at once.
+template <class Body>
+void for_each_at_once(ContextMembers& members, const Body& body) {
+  std::vector<std::thread> threads;
+  for (auto& member : members) threads.emplace_back([&body, &member] { body(member); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+class ContextTransport final : public PeerGroupTransport {
+ public:
+  ContextTransport(std::size_t transport, std::string name) : transport_(transport), name_(std::move(name)) {}
+
+  [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] std::vector<std::uint32_t> boundaries() const override { return {}; }
+  // Connections block until the other end is there, so members cannot be made in one thread.
+  [[nodiscard]] std::vector<std::unique_ptr<PeerGroupMember>> make(const PeerGroupsWanted&) const override { return {}; }
+  [[nodiscard]] bool run(const PeerGroupsWanted& wanted, const Body& body) const override {
+    ContextMembers members;
+    for (std::uint32_t index = 0; index < wanted.members; ++index)
+      members.push_back(std::make_unique<ContextMember>(index, transport_));
+    connect(members);
+    join(members, wanted);
+    for_each_at_once(members, [&body](const auto& member) { body(*member); });
+    // Each end delivers what it has sent before it closes, and needs the other for that.
+    for_each_at_once(members, [](auto& member) { member.reset(); });
+    return true;  // a failed expectation of a thread fails the test by itself
+  }
+
+ private:
+  static void connect(ContextMembers& members) {
+    Attempt attempt;
+    attempt.id = next_number();
+    attempt.key = Secret::random();
+    for (const auto& member : members)
+      attempt.members.push_back({member->index(), &member->place(), member->address(), {}, false});
+    for_each_at_once(members, [&attempt](const auto& member) { member->connect(attempt); });
+  }
+  static void join(ContextMembers& members, const PeerGroupsWanted& wanted) {
+    const GroupSize size{static_cast<int>(wanted.members), static_cast<int>(std::max(wanted.ports / 2, wanted.members))};
+    for (std::size_t which = 0; which < wanted.peer_groups; ++which) {
+      std::vector<std::string> seats;
+      for (const auto& member : members) seats.push_back(member->reserve_seat(size));
+      const AttemptId attempt = next_number();
+      for (const auto& member : members) member->join(attempt, which, seats);
+    }
+  }
+
+  const std::size_t transport_;
+  const std::string name_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<const PeerGroupTransport>> context_transports() {
+  Config config;
+  const auto all = must(make_transports({next_number(), &config, must(Wakeup::create(), "a wakeup")}), "transports");
+  std::vector<std::unique_ptr<const PeerGroupTransport>> result;
+  for (std::size_t index = 0; index < all.size(); ++index) {
+    std::string name = std::string("contexts_over_") + all[index]->name();
+    std::replace(name.begin(), name.end(), ' ', '_');
+    result.push_back(std::make_unique<const ContextTransport>(index, std::move(name)));
+  }
+  return result;
+}
+
+}  // namespace seto::support

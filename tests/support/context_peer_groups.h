@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tests/support/peer_groups.h"
+
+namespace seto::support {
+
+// Every transport that contexts use (make_transports), with members that are contexts of this process and connect through their
+// endpoints. A new transport appears here by itself.
+std::vector<std::unique_ptr<const PeerGroupTransport>> context_transports();
+
+}  // namespace seto::support

@@ -1,0 +1,144 @@
+#include "src/core/choice/estimate.h"
+
+#include <gtest/gtest.h>
+
+namespace seto {
+namespace {
+
+constexpr double kBytes = 1 << 20;
+
+CostModel model() {
+  CostModel costs;
+  costs.node = {1e-6, 10e9};
+  costs.site = {10e-6, 1e9};
+  costs.switch_seconds = 5e-6;
+  costs.codec_bytes_per_second = 2e9;
+  return costs;
+}
+
+PlanLoad load_of(int tiers, const TierLoad& widest, double memory) {
+  PlanLoad load;
+  load.tiers[static_cast<std::size_t>(tiers - 1)] = widest;
+  load.rank.memory = memory;
+  return load;
+}
+
+TEST(Estimate, BytesWithinANodePassThroughMemoryAndNoWire) {
+  const PlanLoad load = load_of(1, {.hops = 2, .wire = 100}, 4);
+  const Estimate estimate = estimate_of(load, Tiers::flat(4), {.part_bytes = kBytes}, model());
+  EXPECT_EQ(estimate.tiers[0].wire_seconds, 0);
+  EXPECT_DOUBLE_EQ(estimate.memory_seconds, 4 * kBytes / 20e9);
+  EXPECT_DOUBLE_EQ(estimate.seconds, 2e-6 + estimate.memory_seconds);
+}
+
+TEST(Estimate, ACodecShortensWhatIsReadOutOfSlots) {
+  const PlanLoad load = load_of(1, {.wire = 2, .coded = 1}, 4);
+  const Estimate estimate =
+      estimate_of(load, Tiers::flat(4), {.part_bytes = kBytes, .coded_tiers = 1, .wire_share = 0.5}, model());
+  EXPECT_DOUBLE_EQ(estimate.memory_seconds, (4 - 1) * kBytes / 20e9 + kBytes / 2e9);
+}
+
+TEST(Estimate, SlicesLetWireAndMemoryOverlap) {
+  const Tiers hosts = made_up_tiers(4, 4, 1).value();
+  const PlanLoad load = load_of(1, {.hops = 1, .wire = 2}, 8);
+  const double wire = 2 * kBytes / 1e9;
+  const double memory = 8 * kBytes / 20e9;
+  const auto seconds = [&](double slices) {
+    return estimate_of(load, hosts, {.part_bytes = kBytes, .slices = slices}, model()).seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds(1), 10e-6 + wire + memory);
+  EXPECT_DOUBLE_EQ(seconds(4), 10e-6 + wire + memory / 4);
+}
+
+TEST(Estimate, OneSliceTakesTheTimeOfEveryRankThatHandsItOn) {
+  PlanLoad load = load_of(1, {.hops = 3, .relays = 3, .wire = 1}, 2);
+  load.rank.path = 6;
+  const double memory = 2 * kBytes / 20e9;
+  const auto seconds = [&](double slices) {
+    return estimate_of(load, Tiers::flat(4), {.part_bytes = kBytes, .slices = slices}, model()).seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds(1), 3e-6 + 3 * memory);
+  EXPECT_DOUBLE_EQ(seconds(8), 3e-6 + 3 * memory / 8 + memory * 7 / 8);
+}
+
+TEST(Estimate, RanksThatShareACoreSwitchAtEveryHopAndShareItsMemoryRate) {
+  const PlanLoad load = load_of(1, {.hops = 2}, 4);
+  const Estimate estimate = estimate_of(load, Tiers::flat(4), {.part_bytes = kBytes, .crowding = 2}, model());
+  EXPECT_DOUBLE_EQ(estimate.tiers[0].latency_seconds, 2 * (1e-6 + 5e-6));
+  EXPECT_DOUBLE_EQ(estimate.memory_seconds, 2 * 4 * kBytes / 20e9);
+  const PlanLoad sent = load_of(1, {.wire = 1}, 0);
+  const Tiers hosts = made_up_tiers(4, 4, 1).value();
+  EXPECT_DOUBLE_EQ(estimate_of(sent, hosts, {.part_bytes = kBytes, .crowding = 2}, model()).tiers[0].wire_seconds,
+                   2 * kBytes / 1e9);
+}
+
+// A hop contains a send and a receive. What a rank sends and receives beyond that takes its core one after another.
+TEST(Estimate, MessagesBeyondThoseOfTheHopsTakeTheCore) {
+  const Tiers hosts = made_up_tiers(4, 4, 1).value();
+  CostModel costs = model();
+  costs.site.message_seconds = 3e-6;
+  const auto estimate = [&](double hops, double messages, double crowding) {
+    Workload work{.part_bytes = 0};
+    work.crowding = crowding;
+    return estimate_of(load_of(1, {.hops = hops, .messages = messages}, 0), hosts, work, costs);
+  };
+  EXPECT_DOUBLE_EQ(estimate(1, 2, 1).seconds, 10e-6);
+  EXPECT_DOUBLE_EQ(estimate(1, 6, 1).seconds, 10e-6 + 4 * 3e-6);
+  EXPECT_DOUBLE_EQ(estimate(6, 6, 1).seconds, 6 * 10e-6) << "a chain pays them as latency";
+  EXPECT_DOUBLE_EQ(estimate(1, 6, 2).seconds, 15e-6 + (2 * 6 - 2) * 3e-6) << "two ranks of a core take turns";
+  EXPECT_DOUBLE_EQ(estimate(1, 6, 2).tiers[0].message_seconds, 10 * 3e-6);
+  EXPECT_DOUBLE_EQ(estimate(1, 6, 2).tiers[0].messages, 6);
+}
+
+// A root that sends to all has its core for itself while the others wait.
+TEST(Estimate, RanksWithLessToDoLeaveTheCoreToTheBusiestOne) {
+  const Tiers hosts = made_up_tiers(4, 4, 1).value();
+  CostModel costs = model();
+  costs.site.message_seconds = 3e-6;
+  const auto seconds = [&](double average) {
+    const PlanLoad load = load_of(1, {.hops = 1, .wire = 1, .messages = 6, .average = average}, 0);
+    return estimate_of(load, hosts, {.part_bytes = kBytes, .crowding = 2}, costs).seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds(1), 15e-6 + (2 * 6 - 2) * 3e-6 + 2 * kBytes / 1e9);
+  EXPECT_DOUBLE_EQ(seconds(0.75), 15e-6 + (1.5 * 6 - 2) * 3e-6 + 1.5 * kBytes / 1e9);
+  EXPECT_DOUBLE_EQ(seconds(0.25), 15e-6 + (6 - 2) * 3e-6 + kBytes / 1e9) << "not less than the busiest rank alone";
+}
+
+TEST(Estimate, EverySliceHasItsMessages) {
+  const Tiers hosts = made_up_tiers(4, 4, 1).value();
+  CostModel costs = model();
+  costs.site.message_seconds = 3e-6;
+  const PlanLoad load = load_of(1, {.hops = 1, .messages = 6}, 0);
+  const Estimate estimate = estimate_of(load, hosts, {.part_bytes = 0, .slices = 4}, costs);
+  EXPECT_DOUBLE_EQ(estimate.seconds, 10e-6 + 4 * 3e-6 + 3 * 6 * 3e-6);
+  EXPECT_DOUBLE_EQ(estimate.tiers[0].messages, 24);
+}
+
+TEST(Estimate, StepsAreTakenForEachSlice) {
+  PlanLoad load;
+  load.rank.steps = 10;
+  const auto seconds = [&](double slices, double crowding) {
+    return estimate_of(load, Tiers::flat(4), {.part_bytes = kBytes, .slices = slices, .crowding = crowding}, model()).seconds;
+  };
+  EXPECT_GT(seconds(1, 1), 0);
+  EXPECT_DOUBLE_EQ(seconds(8, 1), 8 * seconds(1, 1));
+  EXPECT_DOUBLE_EQ(seconds(1, 2), 2 * seconds(1, 1));
+}
+
+TEST(Estimate, ACodecTakesBytesOffTheWireAndCostsTimeInMemory) {
+  const Tiers hosts = made_up_tiers(8, 4, 1).value();
+  const PlanLoad load = load_of(2, {.hops = 1, .wire = 2, .coded = 3}, 0);
+  const Workload exact{.part_bytes = kBytes};
+  Workload coded = exact;
+  coded.wire_share = 0.5;
+  coded.coded_tiers = 1;
+  EXPECT_EQ(estimate_of(load, hosts, coded, model()).seconds, estimate_of(load, hosts, exact, model()).seconds)
+      << "the tier with the bytes is not coded";
+  coded.coded_tiers = 2;
+  const Estimate estimate = estimate_of(load, hosts, coded, model());
+  EXPECT_DOUBLE_EQ(estimate.tiers[1].wire_seconds, kBytes / 1e9);
+  EXPECT_DOUBLE_EQ(estimate.memory_seconds, 3 * kBytes / 2e9);
+}
+
+}  // namespace
+}  // namespace seto

@@ -1,0 +1,98 @@
+#include "src/core/communicator/link_probe.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "tests/support/seed.h"
+
+namespace seto {
+namespace {
+
+// A link with a clock of its own.
+struct ModelLink {
+  double round_trip_seconds = 0;
+  double bytes_per_second = 0;
+  double message_seconds = 0;  // at the slower end
+  double now = 1000;
+  double longest = 0;  // exchange
+  int exchanges = 0;
+  std::uint64_t bytes = 0;
+
+  ProbeActions actions() {
+    return {[this](std::uint64_t sent) {
+              const double took = round_trip_seconds + static_cast<double>(sent) / bytes_per_second;
+              longest = std::max(longest, took);
+              now += took;
+              bytes += sent;
+              ++exchanges;
+              return Status();
+            },
+            [this] {
+              const double took = round_trip_seconds + (kProbeBurst - 1) * message_seconds;
+              longest = std::max(longest, took);
+              now += took;
+              return Status();
+            },
+            [this] { return now; }};
+  }
+};
+
+TEST(LinkProbe, FindsTheCostOfANearLink) {
+  ModelLink link{20e-6, 3e9};
+  const TierCost cost = probe_link(link.actions(), TierKind::site).value();
+  EXPECT_NEAR(cost.latency_seconds, 10e-6, 1e-9);
+  EXPECT_NEAR(cost.bytes_per_second, 3e9, 3e7);
+}
+
+TEST(LinkProbe, AMessageCostsWhatABurstTakesLonger) {
+  ModelLink link{20e-6, 3e9, 3e-6};
+  EXPECT_NEAR(probe_link(link.actions(), TierKind::site).value().message_seconds, 3e-6, 1e-9);
+  link.message_seconds = 0;
+  EXPECT_NEAR(probe_link(link.actions(), TierKind::site).value().message_seconds, 0, 1e-9);
+}
+
+// A latency contains a send and a receive, so none of them takes longer than its half.
+TEST(LinkProbe, AMessageCostsHalfALatencyAtMost) {
+  ModelLink link{20e-6, 3e9, 50e-6};
+  const TierCost cost = probe_link(link.actions(), TierKind::site).value();
+  EXPECT_DOUBLE_EQ(cost.message_seconds, cost.latency_seconds / 2);
+}
+
+TEST(LinkProbe, SendsOneShortMessageOverAFarLink) {
+  ModelLink link{60e-3, 125e6};
+  const TierCost cost = probe_link(link.actions(), TierKind::world).value();
+  EXPECT_EQ(link.exchanges, 1) << "20 exchanges took 1.2 s";
+  EXPECT_EQ(link.bytes, 0U) << "the first bytes would wait for the congestion window";
+  EXPECT_NEAR(cost.latency_seconds, 30e-3, 1e-9);
+  EXPECT_EQ(cost.bytes_per_second, kAssumedBytesPerSecond);
+  EXPECT_EQ(cost.message_seconds, CostModel().world.message_seconds);
+}
+
+TEST(LinkProbe, TakesItsBudgetAndOneExchangeAtMost) {
+  std::mt19937_64 random(testing::chosen_seed());
+  const auto power = [&](double low, double high) {
+    return std::pow(10, std::uniform_real_distribution<double>(low, high)(random));
+  };
+  for (int run = 0; run < 2000; ++run)
+    for (const TierKind tier : {TierKind::node, TierKind::site, TierKind::world}) {
+      ModelLink link{power(-7, 0), power(6, 11), power(-8, -4)};
+      const double start = link.now;
+      const TierCost cost = probe_link(link.actions(), tier).value();
+      EXPECT_LE(link.now - start, kProbeSeconds + link.longest + 1e-6)
+          << link.round_trip_seconds << " s, " << link.bytes_per_second << " bytes/s, " << link.exchanges << " exchanges";
+      EXPECT_GT(cost.latency_seconds, 0);
+      EXPECT_GT(cost.bytes_per_second, 0);
+      EXPECT_GE(cost.message_seconds, 0);
+    }
+}
+
+TEST(LinkProbe, ABusyNodeKeepsTheShippedConstants) {
+  ModelLink link{4e-3, 10e9};
+  EXPECT_EQ(probe_link(link.actions(), TierKind::node).value(), CostModel().node);
+}
+
+}  // namespace
+}  // namespace seto

@@ -1,0 +1,154 @@
+#include "src/core/connect/rank_sites.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "src/base/config.h"
+
+namespace seto {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::uint32_t kLimitUs = 1'000;
+
+RankAnnouncement rank_on(const char* host, ContextId context, const char* site = "") {
+  RankAnnouncement one;
+  one.place = {host, "process", context};
+  one.site = site;
+  return one;
+}
+
+// Two ranks on host a, one on b, one on c.
+std::vector<RankAnnouncement> four_ranks() { return {rank_on("a", 1), rank_on("a", 2), rank_on("b", 3), rank_on("c", 4)}; }
+
+using RoundTrips = std::vector<std::vector<std::uint32_t>>;
+
+// c is far from a and b.
+RoundTrips c_is_far() { return {{0, 200, 60'000}, {0, 150, 61'000}, {200, 0, 59'000}, {60'000, 59'000, 0}}; }
+
+RankSites settled(std::vector<RankAnnouncement> all, const RoundTrips& round_trips, std::uint32_t limit_us = kLimitUs) {
+  RankSites sites = RankSites::of(all, false).value();
+  EXPECT_THAT(sites.settle(round_trips, limit_us).value(), IsEmpty());
+  return sites;
+}
+
+TEST(RankSites, AreFoundByRoundTrips) {
+  const RankSites sites = settled(four_ranks(), c_is_far());
+  EXPECT_EQ(sites.hosts(), 3U);
+  EXPECT_THAT(sites.sites().of_rank, ElementsAre(0, 0, 0, 1));
+  EXPECT_FALSE(sites.sites().stated);
+  EXPECT_EQ(sites.sites().links.between(0, 1).round_trip_s, 59e-3) << "the shortest of all pairs of hosts";
+  EXPECT_EQ(sites.sites().links.between(1, 0).round_trip_s, 59e-3);
+  EXPECT_EQ(sites.tiers().widest(), TierKind::world);
+  EXPECT_EQ(sites.stated_tiers().widest(), TierKind::site) << "a deterministic call does not depend on round trips";
+  EXPECT_THAT(text_of(sites.sites()), HasSubstr("2 sites found by round trips: 0>1 round trip 59 ms (measured), rate unknown"));
+}
+
+TEST(RankSites, AreOneWhereNothingIsFarOrNothingIsAsked) {
+  EXPECT_EQ(settled(four_ranks(), {{0, 200, 300}, {}, {200, 0, 300}, {}}).count(), 1U);
+  EXPECT_EQ(settled(four_ranks(), c_is_far(), 0).count(), 1U);
+  EXPECT_EQ(settled(four_ranks(), {{}, {}, {}, {}}).count(), 1U);
+  RankSites deterministic = RankSites::of(four_ranks(), true).value();
+  EXPECT_TRUE(deterministic.settle(c_is_far(), kLimitUs).ok());
+  EXPECT_EQ(deterministic.count(), 1U);
+}
+
+TEST(RankSites, ThatAreStatedHoldWhateverTheRoundTrips) {
+  const std::vector<RankAnnouncement> all = {rank_on("a", 1, "tokyo"), rank_on("a", 2, "tokyo"), rank_on("b", 3, "kyoto"),
+                                             rank_on("c", 4, "kyoto")};
+  const RankSites sites = settled(all, c_is_far());
+  EXPECT_TRUE(sites.sites().stated);
+  EXPECT_THAT(sites.sites().of_rank, ElementsAre(0, 0, 1, 1));
+  EXPECT_EQ(sites.sites().links.between(0, 1).round_trip_s, 150e-6);
+  EXPECT_EQ(sites.stated_tiers().widest(), TierKind::world);
+}
+
+TEST(RankSites, ThatWereFoundStay) {
+  std::vector<RankAnnouncement> all = four_ranks();
+  const RankSites first = settled(all, c_is_far());
+  for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank].found_site = first.label_of(rank, 77);
+  const RankSites again = settled({all[3], all[0], all[2]}, {{}, {}, {}});  // a split in another order, without round trips
+  EXPECT_THAT(again.sites().of_rank, ElementsAre(0, 1, 1));
+  EXPECT_THAT(again.label_of(0, 78), IsEmpty()) << "it found nothing";
+  all[2].found_site = "another 0";
+  const RankSites anew = settled(all, c_is_far());
+  EXPECT_THAT(anew.sites().of_rank, ElementsAre(0, 0, 0, 1)) << "two attempts found sites, so their numbers say nothing";
+  EXPECT_EQ(RankSites::of({all[0], all[1]}, true).value().tiers().widest(), TierKind::node);
+}
+
+TEST(RankSites, NonsenseIsBoundedAndTheRankThatStatedItIsNamed) {
+  RankSites sites = RankSites::of(four_ranks(), false).value();
+  RoundTrips round_trips = c_is_far();
+  round_trips[3] = {4'000'000'000, 59'000, 0};
+  EXPECT_THAT(sites.settle(round_trips, kLimitUs).value(),
+              HasSubstr("rank 3 (link from site 1 to site 0) states round trip in seconds = 4e+03"));
+  EXPECT_EQ(sites.sites().links.between(1, 0).round_trip_s, 59e-3);
+  round_trips[1] = {0, 1};
+  EXPECT_THAT(std::string(sites.settle(round_trips, kLimitUs).status().text()),
+              HasSubstr("rank 1: it states round trips to 2 hosts"));
+}
+
+// ---- stated rates ----
+
+std::vector<RankAnnouncement> with_rates(const std::vector<std::uint64_t>& uplinks_mbit) {
+  std::vector<RankAnnouncement> all = {rank_on("a", 1, "tokyo"), rank_on("a", 2, "tokyo"), rank_on("b", 3, "kyoto")};
+  for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank].uplink_mbit = uplinks_mbit[rank];
+  return all;
+}
+
+TEST(RankSites, RatesAreThoseThatAllSitesState) {
+  std::vector<RankAnnouncement> all = with_rates({250, 250, 1000});
+  all[2].downlink_mbit = 500;
+  const RankSites sites = settled(all, {{}, {}, {}});
+  const std::vector<PortRates> rates = {{31.25e6, 31.25e6}, {125e6, 62.5e6}};
+  EXPECT_EQ(sites.sites().rates, rates) << "a downlink that is not stated is like the uplink";
+  const Tiers tiers = sites.tiers();
+  EXPECT_TRUE(std::equal(rates.begin(), rates.end(), tiers.rates().begin(), tiers.rates().end()));
+  EXPECT_EQ(sites.stated_tiers().rates().size(), 2U);
+  EXPECT_THAT(text_of(sites.sites()), HasSubstr("; site 1 sends 1000 Mbit/s and receives 500 Mbit/s (stated)"));
+}
+
+TEST(RankSites, RatesOfOneSiteMustBeEqual) {
+  RankSites sites = RankSites::of(with_rates({250, 500, 1000}), false).value();
+  EXPECT_THAT(std::string(sites.settle({{}, {}, {}}, kLimitUs).status().text()),
+              HasSubstr("are 250 and 250 on rank 0 and 500 and 500 on rank 1 of the same site: state the same"));
+}
+
+TEST(RankSites, RatesOfSomeSitesAloneAreNotUsed) {
+  RankSites sites = RankSites::of(with_rates({250, 250, 0}), false).value();
+  EXPECT_THAT(sites.settle({{}, {}, {}}, kLimitUs).value(), HasSubstr("SETO_SITE_UPLINK_MBIT is not set on rank 2"));
+  EXPECT_THAT(sites.sites().rates, IsEmpty());
+  EXPECT_TRUE(sites.tiers().rates().empty());
+}
+
+TEST(RankSites, RatesOfSitesThatWereFoundCountForCallsThatMayUseThem) {
+  std::vector<RankAnnouncement> all = four_ranks();
+  for (RankAnnouncement& one : all) one.uplink_mbit = one.place.host == "c" ? 100 : 1000;
+  const RankSites sites = settled(all, c_is_far());
+  EXPECT_EQ(sites.tiers().rates().size(), 2U);
+  EXPECT_TRUE(sites.stated_tiers().rates().empty()) << "a deterministic call knows one site";
+}
+
+TEST(RankSites, AnAbsurdRateIsBounded) {
+  const RankSites sites = settled(with_rates({~std::uint64_t{0}, ~std::uint64_t{0}, 1}), {{}, {}, {}});
+  EXPECT_EQ(sites.tiers().rates()[0].up, 12.5e12);
+}
+
+TEST(RankSites, TheOwnRoundTripToAHostIsTheShortestToItsRanks) {
+  const RankSites sites = RankSites::of(four_ranks(), false).value();
+  EXPECT_THAT(sites.round_trips_of({900, 300, 0, 50}), ElementsAre(300, 0, 50));
+  EXPECT_THAT(sites.round_trips_of({0, 0, 0, 0}), IsEmpty());
+}
+
+TEST(RankSites, ASharedContextIsNamed) {
+  EXPECT_THAT(std::string(RankSites::of({rank_on("a", 1), rank_on("b", 2), rank_on("a", 1)}, false).status().text()),
+              HasSubstr("ranks 0 and 2 use the same context"));
+}
+
+}  // namespace
+}  // namespace seto

@@ -1,0 +1,142 @@
+#include "src/topology/discovery/discover.h"
+
+#include <gmock/gmock.h>
+
+#include "src/topology/graph/graph_views.h"
+#include "src/topology/xml/topology_file.h"
+#include "tests/support/fake_machine.h"
+
+namespace seto {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+TopologyHost discovered(testing::FakeMachine& machine) { return discover(machine.host, machine.hwloc, machine.nvml); }
+
+TEST(Discover, EightH100OfAHost) {
+  testing::FakeMachine machine = testing::h100_machine();
+  const TopologyHost host = discovered(machine);
+  EXPECT_EQ(host.name, "gpu-host");
+  ASSERT_EQ(host.nodes.size(), 2U);
+  EXPECT_EQ(host.nodes[1].cores.ranges(), "32-63");
+  EXPECT_EQ(host.nodes[1].source, FactSource::hwloc);
+  const std::vector<GpuPlace> gpus = gpus_of(host);
+  ASSERT_EQ(gpus.size(), 8U);
+  EXPECT_TRUE(all_joined_by_switches(host));
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    EXPECT_EQ(gpus[i].gpu->uuid, "GPU-" + std::to_string(i)) << "joined by PCI address, in whatever order NVML lists them";
+    EXPECT_EQ(gpus[i].gpu->dev, -1) << "NVML's number is not that of CUDA";
+    EXPECT_EQ(gpus[i].gpu->source, FactSource::nvml);
+    EXPECT_EQ(gpus[i].gpu->links.size(), 4U);
+    EXPECT_DOUBLE_EQ(gpu_bytes_per_second(gpus[i]).value_or(0), 18 * 25e9);
+    EXPECT_EQ(gpus[i].path.back()->generation, 5) << "hwloc saw the speed of an idle GPU";
+    EXPECT_EQ(gpus[i].path.back()->link_source, FactSource::sysfs);
+    const std::vector<PortPlace> near = nearest_ports(host, gpus[i]);
+    ASSERT_EQ(near.size(), 1U);
+    EXPECT_EQ(near[0].port->name, "mlx5_" + std::to_string(i));
+    EXPECT_EQ(near[0].port->speed_mbit, 400'000);
+    EXPECT_EQ(near[0].port->speed_source, FactSource::verbs);
+    EXPECT_EQ(near[0].port->guid, 0x98039b0300ab0000 + i);
+  }
+  EXPECT_THAT(host.notes, IsEmpty());
+}
+
+TEST(Discover, WhatIsDiscoveredIsWrittenAndReadAgain) {
+  testing::FakeMachine machine = testing::h100_machine();
+  TopologyGraph graph;
+  graph.hosts.push_back(discovered(machine));
+  const std::string text = write_nccl(graph);
+  const auto again = read_topology(text);
+  ASSERT_TRUE(again.ok()) << again.status().text();
+  EXPECT_EQ(write_nccl(again.value()), text);
+  EXPECT_TRUE(all_joined_by_switches(again.value().hosts[0]));
+}
+
+TEST(Discover, TheSameHostWithoutHwlocHasTheSameTree) {
+  testing::FakeMachine machine = testing::h100_machine();
+  machine.hwloc.xml = failure(Code::unavailable, "no library");
+  const TopologyHost host = discovered(machine);
+  EXPECT_THAT(host.notes, Contains(StartsWith("hwloc: no library; NUMA nodes and PCI devices are those of sysfs")));
+  ASSERT_EQ(gpus_of(host).size(), 8U);
+  const std::vector<GpuPlace> gpus = gpus_of(host);
+  EXPECT_EQ(gpus[3].path.size(), 2U);
+  EXPECT_EQ(nearest_ports(host, gpus[3])[0].port->name, "mlx5_3");
+}
+
+TEST(Discover, AVirtualMachineFallsBackAndSaysSo) {
+  testing::FakeMachine machine = testing::virtual_machine();
+  const TopologyHost host = discovered(machine);
+  EXPECT_EQ(host.name, "vm");
+  ASSERT_EQ(host.nodes.size(), 1U);
+  EXPECT_EQ(host.nodes[0].source, FactSource::sysfs);
+  const std::vector<PortPlace> ports = ports_of(host);
+  ASSERT_EQ(ports.size(), 1U) << "neither loopback nor an interface without an address";
+  const NetPort& port = *ports[0].port;
+  EXPECT_EQ(port.name, "eth0");
+  EXPECT_EQ(port.speed_mbit, 0) << "the driver states none";
+  EXPECT_EQ(port.mtu, 1500);
+  EXPECT_TRUE(port.default_route);
+  EXPECT_EQ(port.up, true);
+  EXPECT_THAT(port.addresses, ElementsAre("10.0.0.5", "fe80::1"));
+  EXPECT_EQ(ports[0].path.back()->generation, 0) << "the speed is not known";
+  EXPECT_THAT(host.notes, Contains(HasSubstr("libhwloc.so.15 is not there")));
+  EXPECT_THAT(host.notes, Contains(StartsWith("NVML: cannot open it")));
+}
+
+TEST(Discover, AContainerWithoutPciDevicesSaysSo) {
+  testing::FakeMachine machine;
+  machine.host.cores.add(2);
+  machine.host.files["/sys/devices/system/node/node0/cpumap"] = "ff";
+  machine.host.files["/sys/class/net/eth0/speed"] = "10000";
+  machine.host.files["/sys/fs/cgroup/cpu.max"] = "150000 100000";
+  machine.host.known_addresses = {{"eth0", "172.17.0.2"}};
+  machine.nvml.known = std::vector<NvmlApi::Gpu>();
+  TopologyHost host = discovered(machine);
+  EXPECT_THAT(host.notes, Contains("this process may use 1 of 8 cores (cgroup or affinity): 2"));
+  EXPECT_THAT(host.notes, Contains("the cgroup limits processor time to 150000 100000 us (quota, period)"));
+  EXPECT_THAT(host.notes, Contains(StartsWith("no PCI device is visible")));
+  ASSERT_EQ(host.nodes[0].ports.size(), 1U);
+  EXPECT_EQ(host.nodes[0].ports[0].speed_mbit, 10'000);
+
+  // A container may have GPUs and hide the PCI tree.
+  NvmlApi::Gpu gpu;
+  gpu.address = {0, 0x41, 0, 0};
+  gpu.compute_capability = 80;
+  gpu.links = {{std::nullopt, true}};
+  machine.nvml.known = std::vector{gpu};
+  host = discovered(machine);
+  ASSERT_EQ(gpus_of(host).size(), 1U);
+  EXPECT_TRUE(gpus_of(host)[0].gpu->links[0].to_switch());
+  EXPECT_THAT(host.notes, Contains(StartsWith("GPU 0000:41:00.0 is known to NVML only")));
+}
+
+TEST(Discover, NonsenseOfSourcesIsNoError) {
+  testing::FakeMachine machine = testing::virtual_machine();
+  machine.hwloc.xml = std::string("<topology>garbage");
+  machine.host.files["/sys/class/net/eth0/mtu"] = "99999999999999";
+  machine.host.files["/sys/class/infiniband/mlx5_0/ports/x/rate"] = "fast";
+  machine.host.files["/sys/class/infiniband/mlx5_0/node_guid"] = "none";
+  const TopologyHost host = discovered(machine);
+  EXPECT_THAT(host.notes, Contains(HasSubstr("line 1: <topology> of line 1 is not closed")));
+  EXPECT_THAT(host.notes, Contains("RDMA device mlx5_0 has no visible PCI device"));
+}
+
+// This machine, whatever it is: it has cores, and the result can be written and read.
+TEST(Discover, ThisMachine) {
+  TopologyGraph graph;
+  graph.hosts.push_back(discover_this_host());
+  ASSERT_FALSE(graph.hosts[0].nodes.empty());
+  std::size_t cores = 0;
+  for (const NumaNode& node : graph.hosts[0].nodes) cores += node.cores.count();
+  EXPECT_GT(cores, 0U);
+  EXPECT_FALSE(graph.hosts[0].name.empty());
+  const auto again = read_topology(write_nccl(graph));
+  EXPECT_TRUE(again.ok()) << again.status().text();
+}
+
+}  // namespace
+}  // namespace seto

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/types.h"
+
+namespace seto {
+
+// The context at the other end of a connection, and the attempt that opened the connection.
+struct PeerContext {
+  std::string process;  // Place::process
+  ContextId context = 0;
+  AttemptId attempt = 0;
+};
+
+enum class Reach : std::uint8_t { process, host, network };
+
+// The reliable link between two contexts, shared by all communicators of the two. It is open while a shared_ptr to it exists. Any
+// thread.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  [[nodiscard]] const PeerContext& peer() const { return peer_; }
+  // Where the peer is: in this process, on this host, or beyond.
+  [[nodiscard]] Reach reach() const { return reach_; }
+  // The medium in words: "this process", "shared memory" or "TCP 10.0.0.1 -> 10.0.0.2".
+  [[nodiscard]] const std::string& way() const { return way_; }
+
+  // The shortest round trip that the kernel measured when the connection was made, in microseconds; the same at both ends. 0:
+  // unknown, as for shared memory.
+  [[nodiscard]] virtual std::uint32_t round_trip_us() const { return 0; }
+
+  // The peer or its process has ended, is frozen, or cannot be reached any more. Never true for a context of this process.
+  [[nodiscard]] virtual bool dead() const = 0;
+  // The peer will never read this context's memory again. A frozen process may, once it continues.
+  [[nodiscard]] virtual bool ended() const = 0;
+  // Why dead() is true, for example "its process has ended".
+  [[nodiscard]] virtual std::string why_dead() const = 0;
+
+ protected:
+  Connection(PeerContext peer, Reach reach, std::string way) : peer_(std::move(peer)), reach_(reach), way_(std::move(way)) {}
+
+ private:
+  const PeerContext peer_;
+  const Reach reach_;
+  const std::string way_;
+};
+
+using Connections = std::vector<std::shared_ptr<Connection>>;
+
+}  // namespace seto

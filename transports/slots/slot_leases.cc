@@ -1,0 +1,33 @@
+#include "transports/slots/slot_leases.h"
+
+namespace seto::slots {
+
+Status SlotLeases::grow(Lease& lease, std::size_t size) {
+  if (lease.size >= size) return {};
+  SETO_ASSIGN(const std::size_t offset, boards_.setup().pool->lease(size));
+  if (lease.size > 0) boards_.setup().pool->give_back(lease.offset, lease.size);
+  lease.offset = offset;
+  lease.size = size;
+  return {};
+}
+
+void SlotLeases::give_back() {
+  for (auto& [port_and_target, use] : in_use_)
+    for (Lease& lease : use.leases) {
+      if (lease.size == 0 || still_read(port_and_target.second, lease.operation)) continue;
+      boards_.setup().pool->give_back(lease.offset, lease.size);
+      lease.size = 0;
+    }
+}
+
+// Whether a receiver may still read slots that were filled in this operation. A member that has left returns an error to its
+// caller and reads nothing.
+bool SlotLeases::still_read(std::uint32_t target, std::uint64_t operation) const {
+  for (std::uint32_t member = 0; member < boards_.layout().members(); ++member) {
+    if (member == boards_.own() || (target < boards_.layout().members() && target != member)) continue;
+    if (status_.completed_by(member) < operation && !status_.gone(member)) return true;
+  }
+  return false;
+}
+
+}  // namespace seto::slots

@@ -1,0 +1,86 @@
+#include "transports/slots/slot_peer_group.h"
+
+#include <algorithm>
+
+#include "transports/slots/pair_streams.h"
+#include "transports/slots/slot_streams.h"
+
+namespace seto::slots {
+
+Result<std::unique_ptr<SlotPeerGroup>> SlotPeerGroup::create(PeerGroupSetup setup) {
+  const BoardLayout layout(static_cast<std::uint32_t>(setup.members.size()), setup.ports);
+  if (setup.own >= setup.members.size())
+    return seto::failure(Code::invalid_argument, "%s %u is not in a group of %zu", setup.called, setup.own, setup.members.size());
+  const auto is_within = [](const Member& member, std::size_t offset, std::size_t size) {
+    return offset % kLineSize == 0 && size <= member.segment_size && offset <= member.segment_size - size;
+  };
+  for (std::size_t i = 0; i < setup.members.size(); ++i) {
+    const Member& member = setup.members[i];
+    if (!is_within(member, member.status_lines, sizeof(StatusLines)))
+      return seto::failure(Code::remote_error, "%s %zu: its status lines at offset %zu are not within its segment of %zu bytes",
+                           setup.called, i, member.status_lines, member.segment_size);
+    if (!is_within(member, member.board, layout.size()))
+      return seto::failure(Code::remote_error, "%s %zu: its board at offset %zu is not within its segment of %zu bytes",
+                           setup.called, i, member.board, member.segment_size);
+  }
+  return std::unique_ptr<SlotPeerGroup>(new SlotPeerGroup(std::move(setup)));
+}
+
+SlotPeerGroup::SlotPeerGroup(PeerGroupSetup setup)
+    : boards_(std::move(setup)), status_(boards_), leases_(boards_, status_), done_by_(members(), 0) {
+  for (std::uint32_t member = 0; member < members(); ++member)
+    if (member != boards_.own()) others_.push_back(member);
+}
+
+Result<std::unique_ptr<SendStream>> SlotPeerGroup::open_send(StreamAddress address, std::span<const std::uint32_t> receivers,
+                                                             const StreamGeometry& geometry) {
+  if (address.port >= boards_.layout().ports() || address.group > kMostGroups)
+    return seto::failure(Code::invalid_usage, "port %u or group %u is beyond the board's %u ports and %u groups", address.port,
+                         address.group, boards_.layout().ports(), kMostGroups);
+  const auto foreign = [this](std::uint32_t member) { return member >= members(); };
+  if (receivers.empty() || (address.group == 0 && receivers.size() > 1) ||
+      std::any_of(receivers.begin(), receivers.end(), foreign))
+    return seto::failure(Code::invalid_usage,
+                         "a stream of group %u cannot have these %zu receivers: group 0 has one, and %ss are 0 to %u",
+                         address.group, receivers.size(), boards_.called(), members() - 1);
+  SETO_TRY(check(geometry));
+  return std::unique_ptr<SendStream>(new SlotSender(*this, address, receivers, geometry));
+}
+
+Result<std::unique_ptr<ReceiveStream>> SlotPeerGroup::open_receive(StreamAddress address, const StreamGeometry& geometry) {
+  if (address.port >= boards_.layout().ports() || address.group > kMostGroups || address.sender >= members())
+    return seto::failure(Code::invalid_usage, "port %u, group %u or sender %u is beyond the board", address.port, address.group,
+                         address.sender);
+  SETO_TRY(check(geometry));
+  return std::unique_ptr<ReceiveStream>(new SlotReceiver(*this, address, geometry));
+}
+
+Result<std::unique_ptr<PairSender>> SlotPeerGroup::open_pair_send(std::uint32_t receiver) {
+  if (receiver >= members() || receiver == boards_.own())
+    return seto::failure(Code::invalid_usage, "messages to %s %u: valid receivers are 0 to %u without %u", boards_.called(),
+                         receiver, members() - 1, boards_.own());
+  return std::unique_ptr<PairSender>(new SlotPairSender(*this, receiver));
+}
+
+Result<std::unique_ptr<PairReceiver>> SlotPeerGroup::open_pair_receive(std::uint32_t sender) {
+  if (sender >= members() || sender == boards_.own())
+    return seto::failure(Code::invalid_usage, "messages from %s %u: valid senders are 0 to %u without %u", boards_.called(),
+                         sender, members() - 1, boards_.own());
+  return std::unique_ptr<PairReceiver>(new SlotPairReceiver(*this, sender));
+}
+
+void SlotPeerGroup::depart() {
+  status_.depart();
+  leases_.give_back();
+}
+
+bool SlotPeerGroup::passed(std::span<const std::uint32_t> members, std::uint64_t operation) {
+  for (const std::uint32_t member : members) {
+    if (done_by_[member] >= operation) continue;
+    learn(member, status_.completed_by(member));
+    if (done_by_[member] < operation) return false;
+  }
+  return true;
+}
+
+}  // namespace seto::slots

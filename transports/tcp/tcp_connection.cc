@@ -1,0 +1,46 @@
+#include "transports/tcp/tcp_connection.h"
+
+#include <utility>
+
+#include "src/base/clock.h"
+#include "src/net/tcp_socket.h"
+
+namespace seto::tcp {
+namespace {
+
+// A link can break because the peer's context has ended, although its process lives; the control channel then reports the end. If
+// no report arrives within this time, the network has broken the link.
+constexpr std::uint64_t kEndReportNs = 500'000'000;
+
+}  // namespace
+
+TcpConnection::TcpConnection(const PeerContext& peer, Parts parts)
+    : Connection(peer, Reach::network, std::move(parts.way)),
+      round_trip_us_(parts.round_trip_us),
+      link_(std::move(parts.link)),
+      channel_(std::move(parts.channel)) {
+  on_death_ = channel_->on_death([this, wakeup = std::move(parts.wakeup)] {
+    link_->give_up();
+    ended_.store(true, std::memory_order_release);
+    wakeup->ring();
+  });
+}
+
+bool TcpConnection::link_lost() const {
+  const std::uint64_t since = link_->broken_since();
+  return since != 0 && monotonic_ns() - since > kEndReportNs;
+}
+
+std::string TcpConnection::why_dead() const {
+  if (channel_->dead()) return channel_->why();
+  if (link_->broken()) return std::string(link_->why().text());
+  return "its process has ended";
+}
+
+std::string way_of(int socket) {
+  const Result<SocketAddress> here = local_address(socket);
+  const Result<SocketAddress> there = remote_address(socket);
+  return here.ok() && there.ok() ? "TCP " + host_text(here.value()) + " -> " + host_text(there.value()) : "TCP";
+}
+
+}  // namespace seto::tcp

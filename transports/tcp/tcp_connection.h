@@ -1,0 +1,47 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "src/base/wakeup.h"
+#include "src/control/channel/control_channels.h"
+#include "transports/connection.h"
+#include "transports/tcp/domain.h"
+
+namespace seto::tcp {
+
+// A connection to a context of another host: the link that carries frames, and the control channel to its process.
+class TcpConnection final : public seto::Connection {
+ public:
+  struct Parts {
+    std::string way;
+    std::uint32_t round_trip_us = 0;
+    std::shared_ptr<Link> link;
+    std::shared_ptr<ControlChannel> channel;
+    std::shared_ptr<const Wakeup> wakeup;  // of the own context
+  };
+  TcpConnection(const PeerContext& peer, Parts parts);
+
+  [[nodiscard]] bool dead() const override { return ended(); }
+  [[nodiscard]] bool ended() const override { return ended_.load(std::memory_order_acquire) || link_lost(); }
+  [[nodiscard]] std::string why_dead() const override;
+  [[nodiscard]] std::uint32_t round_trip_us() const override { return round_trip_us_; }
+
+  [[nodiscard]] const std::shared_ptr<Link>& link() const { return link_; }
+  [[nodiscard]] ControlChannel& channel() const { return *channel_; }
+
+ private:
+  [[nodiscard]] bool link_lost() const;
+
+  const std::uint32_t round_trip_us_;
+  const std::shared_ptr<Link> link_;
+  const std::shared_ptr<ControlChannel> channel_;
+  std::atomic<bool> ended_{false};
+  std::unique_ptr<ControlChannel::OnDeath> on_death_;  // last: destroyed before what its callback uses
+};
+
+// "TCP 10.0.0.1 -> 10.0.0.2", for a connected socket.
+[[nodiscard]] std::string way_of(int socket);
+
+}  // namespace seto::tcp

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/control/channel/control_channels.h"
+#include "src/control/network/tcp_connector.h"
+
+namespace seto::tcp {
+
+// The number of sockets of a link is chosen by its round trip.
+inline constexpr std::uint32_t kAutomaticSockets = 0;
+inline constexpr std::uint32_t kMostSockets = 16;
+
+// The terms that the two ends of a link exchange over its first socket before they open more: the numbers must be equal at both
+// ends.
+struct LinkTerms {
+  std::uint32_t sockets = kAutomaticSockets;  // as set; the result of agree() has the number to open
+  std::uint32_t round_trip_us = 0;            // as the kernel measured it; 0: unknown
+
+  // The terms of both ends: the larger number of sockets that was set, and the smaller round trip.
+  [[nodiscard]] static LinkTerms agree(const LinkTerms& one, const LinkTerms& other);
+};
+
+// The connections that make a link to a context of another host, and the control channel to its process.
+struct TcpSockets {
+  std::vector<PrivateFd> sockets;
+  std::uint32_t round_trip_us = 0;
+  std::shared_ptr<ControlChannel> channel;
+};
+
+// Opens the first socket, agrees on the terms over it, and opens all others and the control channel at once: about two handshakes
+// of time, however many sockets there are (one after another, 16 sockets over 60 ms took 2.65 s). Both ends call it. Blocks at
+// most until the deadline of the request.
+[[nodiscard]] Result<TcpSockets> open_tcp_sockets(TcpConnector& connector, ControlChannels& channels, const ConnectRequest& first,
+                                                  std::uint32_t sockets);
+
+}  // namespace seto::tcp

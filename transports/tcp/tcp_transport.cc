@@ -1,0 +1,133 @@
+#include "transports/tcp/tcp_transport.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "src/base/thread.h"
+#include "transports/tcp/tcp_members.h"
+#include "transports/tcp/tcp_sockets.h"
+
+namespace seto::tcp {
+namespace {
+
+// Connections that a context opens at the same time if it has a core to itself: 64 ranks with 150 ms of delay took 4 s instead of
+// 66 s. Ranks that share a core gain nothing: 64 ranks on two cores took 2.4 s one by one and 10 s with 16 at a time.
+constexpr double kConnectedAtOnce = 16;
+
+// Endpoint::address(): the number of sockets that this end wants, then TcpConnector::address().
+struct Address {
+  std::uint32_t sockets = kAutomaticSockets;
+  std::string connector;
+};
+
+std::uint32_t sockets_wanted(const Config& config) {
+  return config.tcp_streams == kAutomatic ? kAutomaticSockets : static_cast<std::uint32_t>(config.tcp_streams);
+}
+
+Result<Address> address_in(std::string_view text) {
+  Address address;
+  const bool whole = text.size() > sizeof address.sockets;
+  if (whole) std::memcpy(&address.sockets, text.data(), sizeof address.sockets);
+  if (!whole || address.sockets > kMostSockets)
+    return failure(Code::remote_error, "its TCP address is malformed: %zu bytes, %u sockets", text.size(), address.sockets);
+  address.connector = text.substr(sizeof address.sockets);
+  return address;
+}
+
+// Both ends derive the same secret, whichever of them connected.
+Secret session_of(const Secret& key, AttemptId attempt, ContextId one, ContextId other) {
+  const std::uint64_t words[] = {attempt, std::min(one, other), std::max(one, other)};
+  return key.derive("link", {reinterpret_cast<const char*>(words), sizeof words});
+}
+
+// Nothing is prepared: the streams of all communicators use the connections.
+class TcpSeat final : public PeerGroupSeat {
+ public:
+  TcpSeat(Domain& domain, ControlChannels& channels, std::shared_ptr<const Wakeup> wakeup, std::uint32_t ports)
+      : domain_(domain), channels_(channels), wakeup_(std::move(wakeup)), ports_(ports) {}
+
+  [[nodiscard]] std::string announcement() const override { return {}; }
+  [[nodiscard]] Result<std::shared_ptr<PeerGroup>> join(GroupMembers members) override {
+    return TcpMembers::join({std::move(members), &domain_, ports_, wakeup_}, channels_);
+  }
+
+ private:
+  Domain& domain_;
+  ControlChannels& channels_;
+  std::shared_ptr<const Wakeup> wakeup_;
+  const std::uint32_t ports_;
+};
+
+}  // namespace
+
+Result<Endpoint*> TcpTransport::open(OnOutput on_output) {
+  if (domain_ != nullptr) return static_cast<Endpoint*>(this);
+  const Config& config = *setup_.config;
+  SETO_ASSIGN(connector_, TcpConnector::of_process({config.interface, config.ports}));
+  SETO_ASSIGN(channels_, ControlChannels::of_process(*connector_, {config.heartbeat_ms, config.liveness_timeout_ms}));
+  SETO_ASSIGN(domain_, Domain::create());
+  domain_->windows().set_limit(config.long_link_memory);
+  domain_->on_output(std::move(on_output));
+  return static_cast<Endpoint*>(this);
+}
+
+void TcpTransport::communicator_ended(bool failed) { domain_->hurry(failed); }
+
+std::string TcpTransport::address(const Config& config) const {
+  const std::uint32_t sockets = sockets_wanted(config);
+  std::string text(reinterpret_cast<const char*>(&sockets), sizeof sockets);
+  return text += connector_->address();
+}
+
+std::shared_ptr<void> TcpTransport::admit(const Secret& key) { return std::make_shared<Admission>(connector_->admit(key)); }
+
+// A connection takes about seven round trips, so many are opened at a time, started in the order of members. With that order
+// members cannot wait for each other in a circle: of all pairs that are not connected yet, take the first by its smaller member
+// and then by the other. Both ends of that pair have started it or are about to.
+Status TcpTransport::connect(const Attempt& attempt, Deadline until, Connections& made) {
+  std::vector<std::uint32_t> wanted;
+  for (std::uint32_t member = 0; member < attempt.members.size(); ++member)
+    if (attempt.members[member].wanted) wanted.push_back(member);
+  const auto at_once = static_cast<std::size_t>(std::max(1.0, kConnectedAtOnce / attempt.ranks_per_core));
+  return side_by_side(wanted.size(), at_once, [&](std::size_t index, const std::atomic<bool>& hopeless) -> Status {
+    const AttemptMember& member = attempt.members[wanted[index]];
+    const auto connection = connect_to(member, attempt, until.unless(&hopeless));
+    if (!connection.ok()) return named(member, connection.status());
+    made[wanted[index]] = connection.value();
+    return {};
+  });
+}
+
+// Blocks until the peer's context does the same.
+Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMember& member, const Attempt& attempt,
+                                                                Deadline until) {
+  SETO_ASSIGN(const Address own, address_in(attempt.members[attempt.own].address));
+  SETO_ASSIGN(const Address theirs, address_in(member.address));
+  const ContextId context = member.place->context;
+  const ConnectRequest request{theirs.connector, kPurposeData, setup_.context, context, attempt.id, 0, attempt.key, until};
+  SETO_ASSIGN(TcpSockets opened, open_tcp_sockets(*connector_, *channels_, request, std::max(own.sockets, theirs.sockets)));
+  TcpConnection::Parts parts;
+  parts.way = way_of(opened.sockets.front().get());
+  parts.channel = std::move(opened.channel);
+  Link::Setup link;
+  link.sockets = std::move(opened.sockets);
+  link.round_trip_us = parts.round_trip_us = opened.round_trip_us;
+  link.session = session_of(attempt.key, attempt.id, setup_.context, context);
+  SETO_ASSIGN(parts.link, domain_->add(std::move(link)));
+  parts.wakeup = setup_.wakeup;
+  return std::make_shared<TcpConnection>(PeerContext{member.place->process, context, attempt.id}, std::move(parts));
+}
+
+void TcpTransport::decline(const Attempt& attempt, const Status& reason) {
+  connector_->decline(attempt.id, setup_.context, attempt.key, reason);
+}
+
+Result<std::unique_ptr<PeerGroupSeat>> TcpTransport::reserve_seat(const GroupSize& size) {
+  return std::unique_ptr<PeerGroupSeat>(std::make_unique<TcpSeat>(*domain_, *channels_, setup_.wakeup, ports_of(size.ranks)));
+}
+
+}  // namespace seto::tcp

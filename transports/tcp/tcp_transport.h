@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "src/control/channel/control_channels.h"
+#include "transports/tcp/domain.h"
+#include "transports/tcp/tcp_connection.h"
+#include "transports/transport.h"
+
+namespace seto::tcp {
+
+// TCP between contexts of any hosts. Its connections also carry a control channel, over which the processes tell each other that
+// they live and what their communicators do.
+class TcpTransport final : public Transport, private Endpoint {
+ public:
+  explicit TcpTransport(const TransportSetup& setup) : setup_(setup) {}
+
+  [[nodiscard]] const char* name() const override { return "TCP"; }
+  [[nodiscard]] bool reaches(const Place&, const Place&) const override { return true; }
+  [[nodiscard]] Result<Endpoint*> open(OnOutput on_output) override;
+  void communicator_ended(bool failed) override;
+
+  [[nodiscard]] int event_fd() const override { return domain_->descriptor(); }
+  bool progress() override { return domain_->pump(); }
+  [[nodiscard]] bool unsent() const override { return domain_->unsent(); }
+  void arm() override { domain_->prepare_to_sleep(); }
+
+ private:
+  [[nodiscard]] std::string address(const Config& config) const override;
+  [[nodiscard]] std::shared_ptr<void> admit(const Secret& key) override;
+  [[nodiscard]] Status connect(const Attempt& attempt, Deadline until, Connections& made) override;
+  void decline(const Attempt& attempt, const Status& reason) override;
+  [[nodiscard]] Result<std::unique_ptr<PeerGroupSeat>> reserve_seat(const GroupSize& size) override;
+
+  [[nodiscard]] Result<std::shared_ptr<TcpConnection>> connect_to(const AttemptMember& member, const Attempt& attempt,
+                                                                  Deadline until);
+
+  const TransportSetup setup_;
+  TcpConnector* connector_ = nullptr;
+  ControlChannels* channels_ = nullptr;
+  std::unique_ptr<Domain> domain_;
+};
+
+}  // namespace seto::tcp
