@@ -22,7 +22,7 @@ using ::testing::StartsWith;
 class PlanCommand : public ::testing::Test {
  protected:
   PlanCommand() {
-    std::string pattern = (files::temp_directory_path() / "seto-plan-XXXXXX").string();
+    std::string pattern = (files::temp_directory_path() / "seto_plan_XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
     std::ofstream(path("h100.xml")) << h100_host_xml();
   }

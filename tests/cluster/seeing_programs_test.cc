@@ -29,7 +29,7 @@ using ::testing::StartsWith;
 class Dumps final {
  public:
   Dumps() {
-    std::string pattern = (files::temp_directory_path() / "seto-seeing-XXXXXX").string();
+    std::string pattern = (files::temp_directory_path() / "seto_seeing_XXXXXX").string();
     path_ = mkdtemp(pattern.data());
     EXPECT_TRUE(run_alone([&] {
       ThreadRanks ranks(2);

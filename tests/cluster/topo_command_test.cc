@@ -25,7 +25,7 @@ using ::testing::StartsWith;
 class TopoCommand : public ::testing::Test {
  protected:
   TopoCommand() {
-    std::string pattern = (files::temp_directory_path() / "seto-topo-XXXXXX").string();
+    std::string pattern = (files::temp_directory_path() / "seto_topo_XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
     std::ofstream(path("h100.xml")) << h100_host_xml();
   }

@@ -16,7 +16,7 @@ namespace seto::testing {
 class DumpPlace final {
  public:
   explicit DumpPlace(int signal = 0) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "seto-report-XXXXXX").string();
+    std::string pattern = (std::filesystem::temp_directory_path() / "seto_report_XXXXXX").string();
     path_ = mkdtemp(pattern.data());
     setenv("SETO_DUMP_FILE", (path_ / "dump-%h-%p-%r.json").c_str(), 1);
     if (signal != 0) setenv("SETO_DUMP_SIGNAL", std::to_string(signal).c_str(), 1);

@@ -5,7 +5,8 @@
 
 namespace seto::testing {
 
-// Only names that the library could have made count, because other programs of the machine make files too.
+// Only names that the library could have made count, because other programs of the machine make files too: tests that run at the
+// same time begin the names of theirs with "seto_".
 std::set<std::string> shared_memory_files() {
   std::set<std::string> names;
   for (const char* directory : {"/dev/shm", "/tmp", "/run/shm"}) {

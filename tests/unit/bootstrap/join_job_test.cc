@@ -51,7 +51,7 @@ void expect_to_meet(const Scene& scene, const InitOrder& turn) {
 // One call of rank 0 has no secret, and another does not get its turn; the matching calls of rank 1 time out. The third calls
 // match.
 TEST(JoinJob, CallsThatFailEarlyAreCounted) {
-  std::string folder = ::testing::TempDir() + "seto-job-XXXXXX";
+  std::string folder = ::testing::TempDir() + "seto_job_XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const std::string root = "file:" + folder + "/root";
   int failed[2];

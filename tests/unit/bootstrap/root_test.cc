@@ -81,7 +81,7 @@ ChildProcess child_that(const std::function<void()>& body) {
 void in_child(const std::function<void()>& body) { EXPECT_TRUE(child_that(body).wait()); }
 
 std::string temporary_folder() {
-  std::string path = ::testing::TempDir() + "seto-root-XXXXXX";
+  std::string path = ::testing::TempDir() + "seto_root_XXXXXX";
   EXPECT_NE(mkdtemp(path.data()), nullptr);
   return path;
 }

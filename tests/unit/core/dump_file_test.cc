@@ -27,7 +27,7 @@ TEST(DumpFile, numbers_go_before_the_ending) {
 }
 
 TEST(DumpFile, is_replaced_atomically_and_readable_by_its_owner_only) {
-  std::string pattern = (files::temp_directory_path() / "seto-dump-XXXXXX").string();
+  std::string pattern = (files::temp_directory_path() / "seto_dump_XXXXXX").string();
   const files::path directory = mkdtemp(pattern.data());
   const std::string path = (directory / "one.json").string();
   EXPECT_TRUE(write_file(path, std::string(100'000, 'a')).ok());
@@ -47,7 +47,7 @@ TEST(DumpFile, is_replaced_atomically_and_readable_by_its_owner_only) {
 }
 
 TEST(DumpFile, needs_a_folder_that_exists) {
-  std::string pattern = (files::temp_directory_path() / "seto-dump-XXXXXX").string();
+  std::string pattern = (files::temp_directory_path() / "seto_dump_XXXXXX").string();
   const files::path directory = mkdtemp(pattern.data());
   EXPECT_TRUE(check_folder_of((directory / "one.json").string()).ok());
   EXPECT_TRUE(check_folder_of("one.json").ok()) << "the current folder";

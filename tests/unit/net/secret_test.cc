@@ -40,7 +40,7 @@ class SecretFile final {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  std::string path_ = ::testing::TempDir() + "seto-secret-XXXXXX";
+  std::string path_ = ::testing::TempDir() + "seto_secret_XXXXXX";
 };
 
 std::string failure_of(const std::string& path) {
@@ -113,7 +113,7 @@ TEST(Secret, TheFileIsReadWithoutItsNewline) {
 }
 
 TEST(Secret, AnUnusableFileIsNamedWithTheRemedy) {
-  const std::string missing = ::testing::TempDir() + "seto-no-such-file";
+  const std::string missing = ::testing::TempDir() + "seto_no_such_file";
   EXPECT_THAT(failure_of(missing), HasSubstr("'" + missing + "' does not exist here: make it once"));
   const SecretFile empty("");
   EXPECT_THAT(failure_of(empty.path()), HasSubstr("is empty"));
@@ -131,7 +131,7 @@ TEST(Secret, AnUnusableFileIsNamedWithTheRemedy) {
 }
 
 TEST(Secret, APipeInsteadOfAFileIsRejectedAtOnce) {
-  const std::string path = ::testing::TempDir() + "seto-secret-pipe-" + std::to_string(getpid());
+  const std::string path = ::testing::TempDir() + "seto_secret_pipe_" + std::to_string(getpid());
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   EXPECT_THAT(failure_of(path), HasSubstr("is not a regular file"));
   unlink(path.c_str());

@@ -153,7 +153,7 @@ TEST(Doctor, writes_a_line_for_each_and_the_fix_below) {
 class MadeUpHost final {
  public:
   MadeUpHost() {
-    std::string pattern = (files::temp_directory_path() / "seto-host-XXXXXX").string();
+    std::string pattern = (files::temp_directory_path() / "seto_host_XXXXXX").string();
     root_ = mkdtemp(pattern.data());
   }
   ~MadeUpHost() { files::remove_all(root_); }
