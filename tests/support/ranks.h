@@ -60,8 +60,12 @@ struct Answer {
 Answer answer(setoResult_t code);
 std::ostream& operator<<(std::ostream& stream, const Answer& one);
 
-// Makes a blocking all_reduce of ints and checks the result: the communicator works.
-void expect_works(setoComm_t comm, const Seat& seat);
+// Makes blocking all_reduces of ints and checks the results: the communicator works. A rank may return while other ranks are in
+// the last call: before a rank ends, aborts or is stopped, all ranks must meet. `deadline_ms`: of each call; 0: the
+// communicator's.
+void expect_works(setoComm_t comm, const Seat& seat, std::uint32_t deadline_ms = 0);
+// A deadline for calls that must succeed on a busy machine, in a communicator whose own deadline is short.
+inline constexpr std::uint32_t kLongDeadlineMs = 20'000;
 
 // Forks the ranks and runs the body in each. A rank passes if its body reports no failure and it exits with 0. All ranks end with
 // the test. Use it while the test's process has one thread.
