@@ -1,10 +1,11 @@
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
-#include <new>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "tests/cluster/thread_ranks.h"
 #include "tests/support/child_process.h"
 #include "tests/support/communicators.h"
+#include "tests/support/shared_memory_ranks.h"
 
 namespace seto::testing {
 namespace {
@@ -38,7 +40,7 @@ SETO_TEST_ALONE(ApiEnding, abort_ends_a_pending_call_at_once) {
   EXPECT_TRUE(text.find("setoCommAbort") != std::string::npos || text.find("ended by another thread") != std::string::npos)
       << text;
   // How long exactly is measured in ending_timing_test.cc. Without the abort the call would end at its deadline, in half an hour.
-  EXPECT_LT(static_cast<double>(returned.load()) - static_cast<double>(aborted), 5e9);
+  EXPECT_LT(static_cast<double>(returned.load()) - static_cast<double>(aborted), 20e9);
   float value = 1;
   EXPECT_TRUE(failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, ranks[1], nullptr), setoRemoteError, "rank 0"));
   setoResult_t asynchronous = setoSuccess;
@@ -70,10 +72,24 @@ SETO_TEST_ALONE(ApiEnding, one_thread_destroys_its_ranks_one_after_another) {
   for (const setoComm_t comm : comms) EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
 }
 
+// Whether all other threads of this process sleep. AddressSanitizer of GCC 12 leaves the locks of its allocator as they are in a
+// forked child, so no other thread may allocate during a fork.
+bool other_threads_sleep() {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == std::to_string(gettid())) continue;
+    std::string text;
+    std::getline(std::ifstream(task.path() / "stat"), text);
+    const std::size_t name_end = text.rfind(") ");
+    if (name_end != std::string::npos && text[name_end + 2] != 'S') return false;
+  }
+  return true;
+}
+
 // Every call in a forked child fails; the parent, which uses the library, is not affected.
 SETO_TEST_ALONE(ApiEnding, calls_in_forked_children_fail) {
   ThreadRanks ranks(2);
   const setoComm_t comm = ranks[0];
+  EXPECT_TRUE(eventually(other_threads_sleep));
   ChildProcess child([comm] {
     setoUniqueId id;
     setoComm_t other = nullptr;
@@ -96,26 +112,12 @@ SETO_TEST_ALONE(ApiEnding, calls_in_forked_children_fail) {
 }
 
 // Shared between forked ranks before they have a communicator.
-struct Shared {
+struct Announced {
   std::atomic<int> ready{0};
   setoUniqueId id;
 };
 
-class SharedPage final {
- public:
-  SharedPage() : memory_(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
-    new (memory_) Shared;
-  }
-  ~SharedPage() { munmap(memory_, sizeof(Shared)); }
-  SharedPage(const SharedPage&) = delete;
-  SharedPage& operator=(const SharedPage&) = delete;
-  Shared& operator*() const { return *static_cast<Shared*>(memory_); }
-
- private:
-  void* memory_;
-};
-
-bool join(Shared& shared, int rank, int ranks, setoComm_t* comm) {
+bool join(Announced& shared, int rank, int ranks, setoComm_t* comm) {
   if (rank == 0) {
     if (!succeeded(setoGetUniqueId(&shared.id))) return false;
     shared.ready.store(1);
@@ -130,7 +132,7 @@ bool join(Shared& shared, int rank, int ranks, setoComm_t* comm) {
 // A separate test process, because in a process that has used the library forked children would be rejected.
 class ApiProcesses : public ::testing::Test {
  protected:
-  static std::vector<ChildProcess> start(Shared& shared, int ranks, const std::function<bool(setoComm_t, int)>& body) {
+  static std::vector<ChildProcess> start(Announced& shared, int ranks, const std::function<bool(setoComm_t, int)>& body) {
     std::vector<ChildProcess> children;
     for (int rank = 0; rank < ranks; ++rank)
       children.emplace_back([&shared, &body, rank, ranks] {
@@ -142,7 +144,7 @@ class ApiProcesses : public ::testing::Test {
 };
 
 TEST_F(ApiProcesses, work_together) {
-  const SharedPage page;
+  const Shared<Announced> page;
   const std::function<bool(setoComm_t, int)> body = [](setoComm_t comm, int rank) {
     std::vector<float> values(50'000, static_cast<float>(rank));
     return setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr) == setoSuccess &&
@@ -152,16 +154,15 @@ TEST_F(ApiProcesses, work_together) {
 }
 
 TEST_F(ApiProcesses, a_killed_rank_is_named) {
-  const SharedPage page;
+  const Shared<Announced> page;
   const std::function<bool(setoComm_t, int)> body = [](setoComm_t comm, int rank) {
     float value = 1;
     if (setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr) != setoSuccess) return false;
     if (rank == 1) raise(SIGKILL);
-    const std::uint64_t before = monotonic_ns();
+    const Deadline limit = Deadline::after_ms(20'000);  // KilledRank measures how soon; without the notice it takes half an hour
     const bool named = failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr), setoRemoteError, "rank 1");
-    const bool soon = monotonic_ns() - before < 1'000'000'000U;
-    if (!named || !soon) std::printf("rank %d: %s\n", rank, setoGetLastError(comm));
-    return named && soon && setoCommDestroy(comm) == setoSuccess;
+    if (!named || limit.passed()) std::printf("rank %d: %s\n", rank, setoGetLastError(comm));
+    return named && !limit.passed() && setoCommDestroy(comm) == setoSuccess;
   };
   std::vector<ChildProcess> children = start(*page, 3, body);
   EXPECT_TRUE(children[0].wait());

@@ -96,7 +96,7 @@ TEST(ApiEnvironment, JoinsAgainAfterAFailure) {
   ASSERT_EQ(pipe(failed_first), 0);
   as_job(2, [&](int rank) {
     setoConfig_t config = SETO_CONFIG_INITIALIZER;
-    config.initTimeoutMs = 300;
+    config.initTimeoutMs = 2000;
     setoComm_t comm = nullptr;
     char mark = 0;
     if (rank == 1) {

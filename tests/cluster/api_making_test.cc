@@ -85,7 +85,7 @@ SETO_TEST_ALONE(ApiMaking, by_several_ids) {
     EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
   });
   // The control thread was started in the meantime, and stays.
-  const Deadline until = Deadline::after_ms(5'000);
+  const Deadline until = Deadline::after_ms(30'000);
   while (threads_of_process() > with_servers - 2 && !until.passed()) std::this_thread::yield();
   EXPECT_LE(threads_of_process(), with_servers - 2);
 }
@@ -148,7 +148,7 @@ SETO_TEST_ALONE(ApiMaking, a_missing_rank_is_named_at_the_deadline) {
   setoUniqueId id;
   ASSERT_TRUE(succeeded(setoGetUniqueId(&id)));
   setoConfig_t config = SETO_CONFIG_INITIALIZER;
-  config.initTimeoutMs = 200;
+  config.initTimeoutMs = 2000;
   setoComm_t comm = nullptr;
   EXPECT_TRUE(failed(setoCommInitRankConfig(&comm, 2, id, 0, &config), setoTimeout, "rank 1"));
   EXPECT_EQ(comm, nullptr);
@@ -159,12 +159,12 @@ SETO_TEST_ALONE(ApiMaking, aborting_what_is_still_made_does_not_wait) {
   ASSERT_TRUE(succeeded(setoGetUniqueId(&id)));
   setoConfig_t config = SETO_CONFIG_INITIALIZER;
   config.blocking = setoOff;
-  config.initTimeoutMs = 2'000;
+  config.initTimeoutMs = 60'000;
   setoComm_t comm = nullptr;
   ASSERT_EQ(setoCommInitRankConfig(&comm, 2, id, 0, &config), setoInProgress);
   const std::uint64_t before = monotonic_ns();
   EXPECT_TRUE(succeeded(setoCommAbort(comm)));
-  EXPECT_LT(monotonic_ns() - before, 1'000'000'000U);
+  EXPECT_LT(monotonic_ns() - before, 30'000'000'000U);
 }
 
 SETO_TEST_ALONE(ApiMaking, several_ranks_of_one_thread_in_a_group) {

@@ -315,15 +315,17 @@ TEST_P(BadJoin, DifferentSizesAreNamedOnEveryRank) {
 
 TEST_P(BadJoin, MissingRankIsNamedAtTheDeadline) {
   run_ranks(GetParam(), 3, [](const Seat& seat) {
+    const setoUniqueId id = seat.id();
+    ASSERT_TRUE(seat.meet(1));
     if (seat.rank != 2) {
       setoConfig_t config = config_of_test();
-      config.initTimeoutMs = 400;
+      config.initTimeoutMs = 3000;  // the two ranks must meet within it
       setoComm_t comm = nullptr;
-      const Answer refused = answer(setoCommInitRankConfig(&comm, 3, seat.id(), seat.rank, &config));
+      const Answer refused = answer(setoCommInitRankConfig(&comm, 3, id, seat.rank, &config));
       EXPECT_EQ(refused.code, setoTimeout) << refused;
       EXPECT_TRUE(refused.says("rank 2")) << "rank " << seat.rank << ": " << refused;
     }
-    seat.meet(1);
+    seat.meet(2);
   });
 }
 

@@ -72,7 +72,7 @@ TEST_P(Boards, ReportADepartureUntilTheOthersLeave) {
       const Answer heard = answer(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, child, nullptr));
       EXPECT_EQ(heard.code, setoRemoteError) << heard;
       EXPECT_TRUE(heard.says("left") && heard.says("rank 1")) << heard;
-      EXPECT_LT(static_cast<double>(monotonic_ns() - begin) / 1e9, 2);
+      EXPECT_LT(static_cast<double>(monotonic_ns() - begin) / 1e9, 20) << "its deadline is half an hour away";
       EXPECT_EQ(setoCommDestroy(child), setoSuccess);
     }
     EXPECT_EQ(setoCommDestroy(parent), setoSuccess);

@@ -59,7 +59,7 @@ TEST(IssueWithoutMemory, DelaysNoLaterOperation) {
     EXPECT_EQ(result, setoSuccess);
     EXPECT_EQ(failures > 0, own.rank == 0);
     ASSERT_EQ(setoStreamPosition(stream, &position), setoSuccess);
-    EXPECT_EQ(outcome(setoStreamWait(stream, position, 5'000)), kGood);
+    EXPECT_EQ(outcome(setoStreamWait(stream, position, 20'000)), kGood);
     EXPECT_EQ(data, std::vector<int>(16, 4));
     if (::testing::Test::HasFailure()) (void)setoCommAbort(own.comm);
     EXPECT_EQ(outcome(setoStreamDestroy(stream)), kGood);

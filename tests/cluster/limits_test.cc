@@ -101,7 +101,6 @@ TEST(SharedMemoryLimits, TooLittleForAnyCallIsNamedAtInit) {
     (void)seat.id();
     if (seat.rank == 1) lower_limit(RLIMIT_FSIZE, 1 << 20);
     setoConfig_t config = config_of_test();
-    config.initTimeoutMs = 1000;
     setoComm_t comm = nullptr;
     const Answer made = answer(setoCommInitRankConfig(&comm, 2, seat.id(), seat.rank, &config));
     EXPECT_NE(made.code, setoSuccess);
@@ -118,7 +117,6 @@ TEST(SharedMemoryLimits, MissingAddressSpaceIsNamedAtInit) {
     (void)seat.id();
     if (seat.rank == 1) lower_limit(RLIMIT_AS, rlim_t{2} << 30);
     setoConfig_t config = config_of_test();
-    config.initTimeoutMs = 1000;
     setoComm_t comm = nullptr;
     const Answer made = answer(setoCommInitRankConfig(&comm, 2, seat.id(), seat.rank, &config));
     EXPECT_NE(made.code, setoSuccess);

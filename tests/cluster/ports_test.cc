@@ -26,7 +26,7 @@ ChildProcess rank_process(int rank, int ranks, const Variables& variables, const
     setenv("MASTER_ADDR", "localhost", 1);
     setenv("MASTER_PORT", "1", 1);
     setenv("TORCHELASTIC_RUN_ID", (std::to_string(getppid()) + " ports").c_str(), 1);
-    setenv("SETO_INIT_TIMEOUT_MS", "3000", 1);
+    setenv("SETO_INIT_TIMEOUT_MS", "20000", 1);
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
     body();
     return true;
@@ -44,7 +44,7 @@ TEST(Ports, ThatAreAllTakenAreToldBeforeTheWait) {
   const TakenPort taken;
   const Variables variables = {{"SETO_PORTS", taken.text},
                                {"SETO_TRANSPORT", "tcp"},
-                               {"SETO_ROOT", "file:" + ::testing::TempDir() + "seto-no-root"},
+                               {"SETO_ROOT", "file:" + ::testing::TempDir() + "seto_no_root"},
                                {"SETO_RANK", "1"},
                                {"SETO_RANKS", "2"}};
   ChildProcess rank = rank_process(1, 2, variables, [&] {

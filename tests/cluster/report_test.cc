@@ -29,7 +29,7 @@ namespace {
 using Json = nlohmann::json;
 namespace files = std::filesystem;
 
-constexpr std::uint32_t kTimeoutMs = 700;
+constexpr std::uint32_t kTimeoutMs = 3000;  // within it all ranks that call have called; below SETO_LIVENESS_TIMEOUT_MS
 constexpr int kBefore = 5;  // operations that succeed
 
 Json report_on(const std::vector<std::string>& texts) {

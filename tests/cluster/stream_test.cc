@@ -270,7 +270,7 @@ TEST_P(Streams, AreWaitedForByManyThreads) {
 // Without a group the calls would be queued one behind the other and wait for each other.
 TEST(Stream, CarriesAllRanksOfOneThreadInAGroup) {
   EXPECT_TRUE(run_alone([] {
-    setenv("SETO_OPERATION_TIMEOUT_MS", "5000", 1);
+    setenv("SETO_OPERATION_TIMEOUT_MS", "20000", 1);
     constexpr int kRanks = 4;
     std::vector<setoComm_t> comms(kRanks);
     ASSERT_EQ(outcome(setoCommInitAll(comms.data(), kRanks, nullptr)), kGood);
@@ -348,7 +348,7 @@ TEST(Stream, FunctionsRunInOrder) {
                     stream, [](void* number) { order.push_back(*static_cast<int*>(number)); }, &numbers[i]),
                 setoSuccess);
     }
-    EXPECT_EQ(outcome(setoStreamWait(stream, 100, 1000)), kGood);
+    EXPECT_EQ(outcome(setoStreamWait(stream, 100, 20'000)), kGood);
     EXPECT_EQ(order.size(), 100U);
     EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
     EXPECT_EQ(setoStreamDestroy(stream), setoSuccess);
