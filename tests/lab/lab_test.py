@@ -53,7 +53,7 @@ class Links(LabCase):
             figures = Stream(lab).run("ping", 100)
         self.must_be_punctual(lab.counted, 10_000, 0.04)
         self.assertGreaterEqual(figures["least_us"], 10_000, figures)
-        self.assertLess(figures["rtt_us"], 11_000, figures)
+        self.must_stay_below(figures["rtt_us"], 11_000)
 
     def test_timing_rate(self):
         for rate in (25, 200, 1000):
@@ -64,8 +64,8 @@ class Links(LabCase):
             figures = Stream(lab).run("send", int(rate * 1e6 / 8 * 2))
         self.must_be_punctual(lab.counted, 10_000)
         print(f"{rate} Mbit/s: {figures}, {lab.counted}")
-        self.assertGreaterEqual(figures["mbit_s"], 0.85 * rate)
         self.assertLessEqual(figures["mbit_s"], 1.01 * rate * PAYLOAD_SHARE, "the bucket holds 64 KiB, not more")
+        self.must_reach(figures["mbit_s"], 0.85 * rate)
 
     def must_be_punctual(self, counted, round_trip_us, share=0.01):
         if counted["late_avg_us"] > round_trip_us * share:
@@ -109,7 +109,7 @@ class Links(LabCase):
     def test_a_cut_in_the_middle_heals(self):
         with Lab(2, ["rate=100m", "delay=1ms"], build=BUILD) as lab:
             stream = Stream(lab)
-            sender = stream.start("send", "8M")
+            sender = stream.start("send", "32M")  # 2.7 s, within which the link is cut
             self.wait_for_bytes(lab, 1 << 20)
             lab.link("0-1 cut=on")
             before = lab.emulator.statistics()["links"]["0>1"]["passed_bytes"]
@@ -121,7 +121,7 @@ class Links(LabCase):
     def test_a_host_loses_its_carrier_and_gets_it_back(self):
         with Lab(2, ["rate=100m"], build=BUILD) as lab:
             stream = Stream(lab)
-            sender = stream.start("send", "8M")
+            sender = stream.start("send", "32M")
             self.wait_for_bytes(lab, 1 << 20)
             lab.link("site 0 carrier=off")
             self.assertIn("NO-CARRIER", lab.hosts[0].ip("link", "show", "dev", "wan0"))
@@ -169,10 +169,10 @@ class Sites(LabCase):
         self.must_be_punctual(lab)
         print(f"alone {alone}, both {both} Mbit/s, {lab.counted}")
         self.assertLessEqual(alone[0], 1.02 * 200 * PAYLOAD_SHARE)
-        self.assertGreaterEqual(alone[0], 0.85 * 200)
         # All bytes over the time of the slower one; the faster one leaves the rest of its time to the other.
         self.assertLessEqual(2 * min(both), 1.02 * 200 * PAYLOAD_SHARE)
-        self.assertGreaterEqual(2 * min(both), 0.8 * 200)
+        self.must_reach(alone[0], 0.85 * 200)
+        self.must_reach(2 * min(both), 0.8 * 200)
 
     def test_timing_uplinks_of_one_to_two_to_four(self):
         self.attempt(self.one_to_two_to_four)
@@ -184,7 +184,8 @@ class Sites(LabCase):
         self.must_be_punctual(lab)
         print(f"{rates}: {figures} Mbit/s, {lab.counted}")
         for rate, figure in zip(rates, figures):
-            self.assertTrue(0.85 * rate <= figure <= 1.02 * rate * PAYLOAD_SHARE, f"{figure} of {rate} Mbit/s")
+            self.assertLessEqual(figure, 1.02 * rate * PAYLOAD_SHARE)
+            self.must_reach(figure, 0.85 * rate)
 
     def test_hosts_of_a_site_are_near_and_others_are_not(self):
         for family in (IPV4, IPV6):
