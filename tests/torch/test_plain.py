@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pathlib
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -127,8 +128,8 @@ def interrupt_soon() -> None:
 
 
 def threads_left(name: str) -> bool:
-    """Threads that remain after a second. A joined thread may stay in the kernel's list for a moment."""
-    until = time.monotonic() + 1
+    """Threads that remain. A joined thread may stay in the kernel's list for a moment."""
+    until = time.monotonic() + 20
     left = True
     while left and time.monotonic() < until:
         left = False
@@ -139,6 +140,20 @@ def threads_left(name: str) -> bool:
             except OSError:
                 pass  # it has ended in the meantime
     return left
+
+
+def signal_in_a_call(signals: tuple) -> None:
+    """Sends the signals once the main thread is in a function of seto, and some time later, so that it waits in the library."""
+    main = threading.main_thread().ident
+
+    def send() -> None:
+        while pathlib.Path(sys._current_frames()[main].f_code.co_filename).parent.name != "seto":
+            time.sleep(0.01)
+        time.sleep(0.3)
+        for number in signals:
+            os.kill(os.getpid(), number)
+
+    threading.Thread(target=send, daemon=True).start()
 
 
 def interrupted(comm: Any, how: str) -> Any:
@@ -159,7 +174,7 @@ def interrupted(comm: Any, how: str) -> Any:
     signal.signal(signal.SIGTERM, refuse)
     began = time.monotonic()
     try:
-        threading.Timer(0.3, lambda: [os.kill(os.getpid(), number) for number in signals]).start()
+        signal_in_a_call(signals)
         comm.all_reduce(mine)
     except (KeyboardInterrupt, seto.SetoError) as error:
         took, kind = time.monotonic() - began, type(error).__name__
