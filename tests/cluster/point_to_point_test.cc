@@ -176,7 +176,8 @@ bool names_the_facing_send(Ranks kind, std::uint32_t deadline_ms) {
     config.deadlineMs = own.rank == 0 ? deadline_ms : 60'000;
     const setoResult_t result = setoSendConfig(data.data(), data.size(), setoFloat32, 1 - own.rank, own.comm, nullptr, &config);
     EXPECT_EQ(result, own.rank == 0 ? setoTimeout : setoRemoteError);
-    if (own.rank == 0) named->store(std::string(setoGetLastError(nullptr)).find("faces a send of that rank") != std::string::npos);
+    const std::string text = setoGetLastError(nullptr);
+    if (own.rank == 0) named->store(text.find("faces a send of that rank") != std::string::npos);
   }));
   return named->load();
 }

@@ -11,7 +11,8 @@ namespace seto::testing {
 template <class Measure>
 double least_of(int tries, double limit, Measure measure) {
   double least = measure();
-  for (int done = 1; done < tries && !(least < limit) && !::testing::Test::HasFailure(); ++done) least = std::min(least, measure());
+  for (int done = 1; done < tries && !(least < limit) && !::testing::Test::HasFailure(); ++done)
+    least = std::min(least, measure());
   return least;
 }
 
