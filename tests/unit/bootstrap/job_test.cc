@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -17,6 +18,7 @@
 #include "src/bootstrap/rendezvous/outgoing_connection.h"
 #include "src/bootstrap/tree/result_tree.h"
 #include "src/net/local_socket.h"
+#include "tests/support/tries.h"
 #include "tests/unit/bootstrap/place.h"
 
 namespace seto {
@@ -73,11 +75,16 @@ TEST(JobId, SeveralInitsAtOnce) {
 TEST(JobId, AFailedInitDoesNotAffectTheNext) {
   Place place(kJob);
   for (int round = 0; round < 3; ++round) {
-    const auto failed = as_threads(2, [&](Rank rank) -> Answer {
-      return join_and_gather(place.bytes, rank, 3, Deadline::after_ms(rank == 0 ? 100 : testing::kLongMs));
-    });
-    for (const Answer& answer : failed) EXPECT_THAT(text_of(answer), HasSubstr("rank 2 of 3 did not join"));
-    EXPECT_THAT(text_of(join_and_gather(place.bytes, 2, 3, later())), HasSubstr("rank 2 of 3 did not join")) << "it hears why";
+    EXPECT_EQ(testing::with_growing_time([&](std::uint64_t ms) {
+                const auto failed = as_threads(2, [&](Rank rank) -> Answer {
+                  return join_and_gather(place.bytes, rank, 3, Deadline::after_ms(rank == 0 ? ms : testing::kLongMs));
+                });
+                std::string problem;
+                for (const Answer& answer : failed) problem += testing::lacks(text_of(answer), "rank 2 of 3 did not join");
+                const Answer late = join_and_gather(place.bytes, 2, 3, later());
+                return problem + testing::lacks(text_of(late), "rank 2 of 3 did not join");  // it hears why
+              }),
+              "");
     const auto answers = as_threads(3, [&](Rank rank) { return join_and_gather(place.bytes, rank, 3, later()); });
     for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
   }
@@ -119,7 +126,8 @@ int log2_of(int size) {
 }
 
 // Messages as long as those of real ranks, then short ones, as in an init.
-void expect_gathers_cheaply(Place& place, const UniqueIdBytes& id, int size) {
+// Returns the bytes at the root for each rank.
+std::uint64_t bytes_of_a_gather(Place& place, const UniqueIdBytes& id, int size) {
   const std::string mine(400, 'm');
   const auto answers = as_threads(size, [&](Rank rank) -> Answer {
     auto bootstrap = RendezvousBootstrap::join(id, rank, size, later(), loopback_network());
@@ -132,25 +140,36 @@ void expect_gathers_cheaply(Place& place, const UniqueIdBytes& id, int size) {
     return all;
   });
   for (const Answer& answer : answers) {
-    ASSERT_TRUE(answer.ok()) << answer.status().text();
-    for (Rank rank = 0; rank < size; ++rank)
+    EXPECT_TRUE(answer.ok()) << answer.status().text();
+    for (Rank rank = 0; answer.ok() && rank < size; ++rank)
       EXPECT_EQ(answer.value()[static_cast<std::size_t>(rank)], mine + std::to_string(rank));
   }
   const std::uint64_t each = place.server->traffic() / static_cast<std::uint64_t>(size);
-  EXPECT_LE(each, static_cast<std::uint64_t>(log2_of(size)) * 1'024) << "bytes at the root for each rank";
   std::printf("%d ranks: %llu bytes at the root for each rank\n", size, static_cast<unsigned long long>(each));
+  return each;
+}
+
+// A rank whose parent gets no core for some seconds asks the server instead, which then sends more. So the best of some tries
+// counts.
+void expect_root_sends_little(int size, const std::function<std::uint64_t()>& gather) {
+  const std::uint64_t most = static_cast<std::uint64_t>(log2_of(size)) * 1'024;
+  EXPECT_LE(testing::least_of_tries(most + 1, gather), most) << "bytes at the root for each rank";
 }
 
 TEST(Tree, TheRootSendsLittle) {
   for (const int size : {64, 256}) {
-    Place place;
-    expect_gathers_cheaply(place, place.bytes, size);
+    expect_root_sends_little(size, [size] {
+      Place place;
+      return bytes_of_a_gather(place, place.bytes, size);
+    });
   }
 }
 
 TEST(Tree, TheRootSendsLittleOverTcp) {
-  Place place(UniqueId::Serves::communicator, Listeners::Reach::network);
-  expect_gathers_cheaply(place, place.from_afar(), 64);
+  expect_root_sends_little(64, [] {
+    Place place(UniqueId::Serves::communicator, Listeners::Reach::network);
+    return bytes_of_a_gather(place, place.from_afar(), 64);
+  });
 }
 
 // Rank 0 has eight children, and takes part in another init.

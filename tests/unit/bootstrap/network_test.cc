@@ -15,6 +15,7 @@
 #include "src/net/local_socket.h"
 #include "src/net/tcp_socket.h"
 #include "tests/support/child_process.h"
+#include "tests/support/tries.h"
 #include "tests/unit/bootstrap/place.h"
 
 namespace seto {
@@ -40,7 +41,7 @@ TEST(NetworkRendezvous, RanksJoinByTcpAndByTheLocalSocket) {
     ASSERT_TRUE(answer.ok()) << answer.status().text();
     EXPECT_EQ(answer.value()[3], "rank 3");
   }
-  EXPECT_TRUE(testing::ends_within(*place.server, 5'000));
+  EXPECT_TRUE(testing::ends_within(*place.server, testing::kLongMs));
 }
 
 TEST(NetworkRendezvous, AllAgreeOnASecretThatIsNotTheToken) {
@@ -58,13 +59,19 @@ TEST(NetworkRendezvous, AllAgreeOnASecretThatIsNotTheToken) {
 }
 
 TEST(NetworkRendezvous, DeadlineNamesTheMissing) {
-  FarPlace place;
-  const auto answers = as_threads(
-      2, [&](Rank rank) { return join_and_gather(place.far, rank, 4, Deadline::after_ms(rank == 0 ? 200 : testing::kLongMs)); });
-  for (const Answer& answer : answers) {
-    EXPECT_EQ(answer.status().code(), Code::timeout);
-    EXPECT_THAT(text_of(answer), HasSubstr("ranks 2 and 3 of 4 did not join"));
-  }
+  EXPECT_EQ(testing::with_growing_time([](std::uint64_t ms) {
+              FarPlace place;
+              const auto answers = as_threads(2, [&](Rank rank) {
+                return join_and_gather(place.far, rank, 4, Deadline::after_ms(rank == 0 ? ms : testing::kLongMs));
+              });
+              std::string problem;
+              for (const Answer& answer : answers) {
+                EXPECT_EQ(answer.status().code(), Code::timeout);
+                problem += testing::lacks(text_of(answer), "ranks 2 and 3 of 4 did not join");
+              }
+              return problem;
+            }),
+            "");
 }
 
 TEST(NetworkRendezvous, WrongRankAndSizeAreNamedOnEveryRank) {
@@ -173,11 +180,12 @@ TEST(NetworkRendezvous, TenThousandUnauthenticatedConnectionsDelayNoRank) {
   FarPlace place(UniqueId::Serves::job);
   LogCapture log;
   std::atomic<int> opened{0};
+  std::atomic<bool> joined{false};
   std::thread pending([&] {
     std::vector<PrivateFd> held;
     const std::string words[] = {"", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", std::string(4'000, '\xff'),
                                  std::string(24, '\0')};
-    while (opened < 10'000) {
+    while (opened < 10'000 || !joined) {
       auto fd = connect_tcp(place.address(), later());
       if (!fd.ok()) break;
       const std::string& word = words[opened % 4];
@@ -187,14 +195,13 @@ TEST(NetworkRendezvous, TenThousandUnauthenticatedConnectionsDelayNoRank) {
       ++opened;
     }
   });
-  while (opened < 200) std::this_thread::yield();
+  for (const Deadline until = later(); opened < 200 && !until.passed();) std::this_thread::yield();
   constexpr int kRanks = 12;
   const auto answers = as_threads(kRanks, [&](Rank rank) { return join_and_gather(place.far, rank, kRanks, later()); });
-  const int opened_meanwhile = opened;
+  joined = true;
   pending.join();
   for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
-  EXPECT_LT(opened_meanwhile, 10'000) << "the init was under way while they connected";
-  EXPECT_EQ(opened, 10'000);
+  EXPECT_GE(opened, 10'000);
   EXPECT_LE(log.lines().size(), 10U) << "one line for an address in a minute";
 }
 

@@ -38,12 +38,21 @@ bool is_awake(const ResultTreeNode& node) {
   return poll(entries.data(), entries.size(), 0) > 0;
 }
 
+// A connection that has had its turn makes room for another, and then there is work again. So a few tries are allowed: a machine
+// that takes the core away for a turn between the two lines does not do so often.
+bool comes_to_rest(ResultTreeNode& node) {
+  for (int turn = 0; turn < 5; ++turn) {
+    node.advance();
+    if (!is_awake(node)) return true;
+  }
+  return false;
+}
+
 TEST(ResultTreeNode, UnauthenticatedConnectionsDoNotKeepItsThreadBusyAndAreClosed) {
   ResultTreeNode parent = seat_of(0);
   std::vector<PrivateFd> unauthenticated;
   for (int count = 0; count < 3 * kTreeFan; ++count) unauthenticated.push_back(unauthenticated_connection_to(parent));
-  parent.advance();
-  EXPECT_FALSE(is_awake(parent));
+  EXPECT_TRUE(comes_to_rest(parent));
 
   const Rank rank = tree_children(0, kRanks).front();
   ResultTreeNode child = seat_of(rank);

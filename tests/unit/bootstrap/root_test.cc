@@ -20,6 +20,7 @@
 #include "src/net/tcp_socket.h"
 #include "tests/support/child_process.h"
 #include "tests/support/free_port.h"
+#include "tests/support/tries.h"
 #include "tests/unit/bootstrap/place.h"
 
 namespace seto {
@@ -30,9 +31,11 @@ using testing::as_threads;
 using testing::ChildProcess;
 using testing::free_port;
 using ::testing::HasSubstr;
+using testing::lacks;
 using testing::later;
 using testing::loopback_network;
 using testing::text_of;
+using testing::with_growing_time;
 
 RootJoin at(const std::string& root, Rank rank, int ranks) {
   RootJoin join;
@@ -79,6 +82,18 @@ ChildProcess child_that(const std::function<void()>& body) {
 
 // All tests run in children, because what rank 0 opens stays until its process ends.
 void in_child(const std::function<void()>& body) { EXPECT_TRUE(child_that(body).wait()); }
+
+// For with_growing_time(): runs an attempt in a child, which prints its problem.
+std::string problem_in_child(const std::function<std::string()>& attempt) {
+  ChildProcess child = child_that([&] {
+    const std::string problem = attempt();
+    if (problem.empty()) return;
+    std::printf("%s\n", problem.c_str());
+    std::fflush(nullptr);
+    exit(1);
+  });
+  return child.wait() ? "" : "a child failed: see above";
+}
 
 std::string temporary_folder() {
   std::string path = ::testing::TempDir() + "seto_root_XXXXXX";
@@ -181,7 +196,7 @@ TEST(Root, LoopbackWithoutASecretServesOneUserAndOpensNoPort) {
         auto bootstrap = join_root(numbered(round, at(root, rank, 2)), later());
         if (!bootstrap.ok()) return bootstrap.status();
         EXPECT_EQ((*bootstrap)->secret(), nullptr) << "rank 0 proposes one";
-        const auto caller = connect_tcp(parse_host("127.0.0.1")->with_port(port), Deadline::after_ms(1'000));
+        const auto caller = connect_tcp(parse_host("127.0.0.1")->with_port(port), later());
         EXPECT_EQ(caller.status().code(), Code::remote_error) << "a process listens at the port";
         return (*bootstrap)->all_gather("rank " + std::to_string(rank), later());
       }));
@@ -235,57 +250,69 @@ TEST(Root, SecretsAreRequiredAndChecked) {
     for (const Answer& answer : answers) EXPECT_TRUE(answer.ok()) << answer.status().text();
     EXPECT_TRUE(equal(secrets[0], secrets[1]));
     EXPECT_THAT(text_of(gather(with(1, "open barley"), later())), HasSubstr("SETO_SECRET_FILE or SETO_SECRET differ"));
-    EXPECT_THAT(text_of(gather(with(1, ""), Deadline::after_ms(50))),
-                HasSubstr("rank 0 at SETO_ROOT=" + root + " has a secret, but rank 1 has none"));
+    const std::string expected = "rank 0 at SETO_ROOT=" + root + " has a secret, but rank 1 has none";
+    EXPECT_EQ(with_growing_time(
+                  [&](std::uint64_t ms) { return lacks(text_of(gather(with(1, ""), Deadline::after_ms(ms))), expected); }),
+              "");
   });
+}
+
+struct OneSecret {
+  Rank with_secret;
+  Rank first;  // to begin
+};
+
+// What the ranks should have reported after so many milliseconds and did not.
+std::string missing_in_reports(const OneSecret& one, std::uint64_t ms) {
+  const std::string root = "127.0.0.1:" + std::to_string(free_port());
+  std::atomic<bool> begun{false};
+  const auto answers = as_threads(2, [&](Rank rank) {
+    RootJoin join = at(root, rank, 2);
+    if (rank == one.with_secret) join.secret = Secret::of_text("open sesame");
+    while (rank != one.first && !begun.load()) sched_yield();
+    const Deadline until = Deadline::after_ms(ms);
+    begun.store(true);
+    return gather(join, until);
+  });
+  std::string missing;
+  for (const Rank rank : {0, 1}) {
+    const std::string text = text_of(answers[static_cast<std::size_t>(rank)]);
+    missing += lacks(text, "set SETO_SECRET_FILE or SETO_SECRET");
+    // Rank 0 hears of the other one, or finds it.
+    if (rank == 0 && lacks(text, "that claims to be rank 1 connected with").empty()) continue;
+    missing +=
+        lacks(text, rank == one.with_secret ? "ranks without a secret wait for this one" : "has a secret, but rank 1 has none");
+  }
+  return missing;
 }
 
 // One of two ranks of one machine has a secret, so they wait at different addresses. In either order of arrival both report the
 // reason at their deadlines.
 TEST(Root, ASecretOfOnlyOneRankIsNamedByBoth) {
-  for (const Rank with_secret : {0, 1}) {
-    for (const Rank first : {0, 1}) {
-      in_child([&] {
-        const std::string root = "127.0.0.1:" + std::to_string(free_port());
-        std::atomic<bool> begun{false};
-        const auto answers = as_threads(2, [&](Rank rank) {
-          RootJoin join = at(root, rank, 2);
-          if (rank == with_secret) join.secret = Secret::of_text("open sesame");
-          while (rank != first && !begun.load()) sched_yield();
-          const Deadline until = Deadline::after_ms(1'000);
-          begun.store(true);
-          return gather(join, until);
-        });
-        for (const Rank rank : {0, 1}) {
-          const std::string text = text_of(answers[static_cast<std::size_t>(rank)]);
-          EXPECT_THAT(text, HasSubstr("set SETO_SECRET_FILE or SETO_SECRET"))
-              << "rank " << rank << "; with a secret: " << with_secret << "; first: " << first;
-          // Rank 0 hears of the other one, or finds it.
-          const char* const other =
-              rank == with_secret ? "ranks without a secret wait for this one" : "has a secret, but rank 1 has none";
-          const auto named = rank == 0 ? ::testing::AnyOf(HasSubstr("that claims to be rank 1 connected with"), HasSubstr(other))
-                                       : ::testing::AnyOf(HasSubstr(other), HasSubstr(other));
-          EXPECT_THAT(text, named);
-        }
-      });
-    }
+  for (const OneSecret& one : {OneSecret{0, 0}, {0, 1}, {1, 0}, {1, 1}}) {
+    const auto attempt = [&one](std::uint64_t ms) { return problem_in_child([&] { return missing_in_reports(one, ms); }); };
+    EXPECT_EQ(with_growing_time(attempt, {1'000, 5'000, 15'000}), "")
+        << "with a secret: " << one.with_secret << "; first: " << one.first;
   }
 }
 
 // The secret is part of the key, so a server cannot distinguish a missing secret from another one.
 TEST(Root, ByFileASecretOfOnlyOneRankIsNamedByBoth) {
   const std::string folder = temporary_folder();
-  in_child([&] {
-    const auto answers = as_threads(2, [&](Rank rank) {
-      RootJoin join = at("file:" + folder + "/root", rank, 2);
-      if (rank == 1) join.secret = Secret::of_text("open sesame");
-      return gather(join, Deadline::after_ms(1'000));
+  const auto attempt = [&folder](std::uint64_t ms) {
+    return problem_in_child([&folder, ms] {
+      const auto answers = as_threads(2, [&](Rank rank) {
+        RootJoin join = at("file:" + folder + "/root", rank, 2);
+        if (rank == 1) join.secret = Secret::of_text("open sesame");
+        return gather(join, Deadline::after_ms(ms));
+      });
+      return lacks(text_of(answers[0]), "rank 1 of 2 did not join") +
+             lacks(text_of(answers[0]), "that claims to be rank 1 connected with another secret") +
+             lacks(text_of(answers[0]), "set SETO_SECRET_FILE or SETO_SECRET to the same secret for every rank") +
+             lacks(text_of(answers[1]), "SETO_SECRET_FILE or SETO_SECRET differ");
     });
-    EXPECT_THAT(text_of(answers[0]), HasSubstr("rank 1 of 2 did not join"));
-    EXPECT_THAT(text_of(answers[0]), HasSubstr("that claims to be rank 1 connected with another secret"));
-    EXPECT_THAT(text_of(answers[0]), HasSubstr("set SETO_SECRET_FILE or SETO_SECRET to the same secret for every rank"));
-    EXPECT_THAT(text_of(answers[1]), HasSubstr("SETO_SECRET_FILE or SETO_SECRET differ"));
-  });
+  };
+  EXPECT_EQ(with_growing_time(attempt, {1'000, 5'000, 15'000}), "");
   std::filesystem::remove_all(folder);
 }
 
