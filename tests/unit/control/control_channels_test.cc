@@ -20,6 +20,7 @@
 
 #include "tests/support/child_process.h"
 #include "tests/support/tcp_connectors.h"
+#include "tests/support/tries.h"
 
 namespace seto {
 namespace {
@@ -34,8 +35,14 @@ using testing::request_to;
 using ::testing::StartsWith;
 using testing::TestConnector;
 
-constexpr LivenessSettings kQuick{20, 300};
 constexpr LivenessSettings kOff{0, 300};
+
+// With a timeout of some hundred milliseconds a living process may be declared dead, because the machine gave it no core for so
+// long. So the tests of frozen processes try longer timeouts after that.
+LivenessSettings quick(std::uint64_t timeout_ms) { return {20, timeout_ms}; }
+constexpr std::initializer_list<std::uint64_t> kTimeoutsMs = {300, 1'200, 4'000};
+
+void wait_ms(std::uint64_t ms) { poll(nullptr, 0, static_cast<int>(ms)); }
 
 // A process with its connector and its control channels.
 struct Station {
@@ -174,8 +181,8 @@ TEST(ControlChannels, ContextsOfOneProcessShareOneToo) {
 
 // Repeated, also while the other end still holds, or is about to release, the previous one.
 TEST(ControlChannels, AnOrderlyEndIsNotADeathAndTheNextOneIsNew) {
-  Station left(kQuick);
-  Station right(kQuick);
+  Station left(quick(20'000));
+  Station right(quick(20'000));
   std::shared_ptr<ControlChannel> kept;
   for (AttemptId attempt = 0; attempt < 40; ++attempt) {
     Ends ends = join_both(left, right, attempt);
@@ -274,65 +281,78 @@ class OtherProcess final {
   std::unique_ptr<ChildProcess> child_;
 };
 
+// The time until the end of a killed process is detected.
+std::uint64_t death_noticed_after_ns(const LivenessSettings& settings) {
+  OtherProcess other(settings);
+  Station here(settings);
+  const auto channel = other.join(here);
+  if (!channel) return ~std::uint64_t{0};
+  std::atomic<int> called{0};
+  const auto registration = channel->on_death([&] { ++called; });
+  wait_ms(50);
+  EXPECT_FALSE(channel->dead()) << channel->why();
+  EXPECT_EQ(channel->why(), "");
+  const std::uint64_t start = monotonic_ns();
+  kill(other.process().pid(), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return called.load() == 1; }));
+  const std::uint64_t took = monotonic_ns() - start;
+  std::printf("detected after %.1f ms\n", static_cast<double>(took) * 1e-6);
+  EXPECT_TRUE(channel->dead());
+  EXPECT_THAT(channel->why(), StartsWith("its process has ended"));
+  // A callback that is registered late is called too.
+  std::atomic<int> late{0};
+  const auto another = channel->on_death([&] { ++late; });
+  EXPECT_TRUE(eventually([&] { return late.load() == 1; }));
+  EXPECT_EQ(called, 1);
+  return took;
+}
+
 TEST(ControlChannels, AKilledProcessIsDetectedAtOnce) {
-  for (const LivenessSettings& settings : {LivenessSettings{}, kOff}) {
-    OtherProcess other(settings);
-    Station here(settings);
-    const auto channel = other.join(here);
-    ASSERT_TRUE(channel);
-    std::atomic<int> called{0};
-    const auto registration = channel->on_death([&] { ++called; });
-    poll(nullptr, 0, 50);
-    EXPECT_FALSE(channel->dead()) << channel->why();
-    EXPECT_EQ(channel->why(), "");
-    const std::uint64_t start = monotonic_ns();
-    kill(other.process().pid(), SIGKILL);
-    ASSERT_TRUE(eventually([&] { return called.load() == 1; }));
-    const std::uint64_t took = monotonic_ns() - start;
-    EXPECT_LT(took, 1'000'000'000U);
-    std::printf("detected after %.1f ms\n", static_cast<double>(took) * 1e-6);
-    EXPECT_TRUE(channel->dead());
-    EXPECT_THAT(channel->why(), StartsWith("its process has ended"));
-    // A callback that is registered late is called too.
-    std::atomic<int> late{0};
-    const auto another = channel->on_death([&] { ++late; });
-    EXPECT_TRUE(eventually([&] { return late.load() == 1; }));
-    EXPECT_EQ(called, 1);
-  }
+  constexpr std::uint64_t kLimitNs = 1'000'000'000;
+  for (const LivenessSettings& settings : {LivenessSettings{}, kOff})
+    EXPECT_LT(testing::least_of_tries(kLimitNs, [&] { return death_noticed_after_ns(settings); }), kLimitNs);
 }
 
 TEST(ControlChannels, AFrozenProcessIsDetectedAndFailsWhenItContinues) {
-  OtherProcess other(kQuick);
-  Station here(kQuick);
-  const auto channel = other.join(here);
-  ASSERT_TRUE(channel);
-  poll(nullptr, 0, 700);  // longer than the timeout, while heartbeats arrive
-  ASSERT_FALSE(channel->dead()) << channel->why();
-  const std::uint64_t start = monotonic_ns();
-  kill(other.process().pid(), SIGSTOP);
-  ASSERT_TRUE(eventually([&] { return channel->dead().load(); }));
-  const std::uint64_t took = monotonic_ns() - start;
-  EXPECT_GT(took, 250'000'000U);
-  std::printf("detected after %.1f ms\n", static_cast<double>(took) * 1e-6);
-  EXPECT_THAT(channel->why(), HasSubstr("its process gave no sign of life for 0.3 s (SETO_LIVENESS_TIMEOUT_MS)"));
-  kill(other.process().pid(), SIGCONT);
-  EXPECT_THAT(other.childs_reason(), HasSubstr("its process considers this one lost: it gave no sign of life"));
+  const auto attempt = [](std::uint64_t timeout_ms) -> std::string {
+    OtherProcess other(quick(timeout_ms));
+    Station here(quick(timeout_ms));
+    const auto channel = other.join(here);
+    if (!channel) return "no connection";
+    wait_ms(2 * timeout_ms);  // while heartbeats arrive
+    if (channel->dead()) return channel->why();
+    const std::uint64_t start = monotonic_ns();
+    kill(other.process().pid(), SIGSTOP);
+    EXPECT_TRUE(eventually([&] { return channel->dead().load(); }));
+    const std::uint64_t took = monotonic_ns() - start;
+    std::printf("detected after %.1f ms\n", static_cast<double>(took) * 1e-6);
+    // The last heartbeat may be older than the stop, by a core that the machine had given to others.
+    if (took < (timeout_ms - 50) * 1'000'000) return "detected before the timeout";
+    EXPECT_THAT(channel->why(), ::testing::MatchesRegex("its process gave no sign of life for [0-9.]+ s .SETO_LIVENESS_TIMEOUT_MS.*"));
+    kill(other.process().pid(), SIGCONT);
+    return testing::lacks(other.childs_reason(), "its process considers this one lost: it gave no sign of life");
+  };
+  EXPECT_EQ(testing::with_growing_time(attempt, kTimeoutsMs), "");
 }
 
 // The process that was stopped must not blame the others, because it did not read their heartbeats.
 TEST(ControlChannels, AStoppedProcessBlamesNobody) {
-  OtherProcess other(kQuick);
-  Station here(kOff);  // answers heartbeats and expects none
-  const auto channel = other.join(here);
-  ASSERT_TRUE(channel);
-  for (int round = 0; round < 3; ++round) {
-    poll(nullptr, 0, 60);
-    kill(other.process().pid(), SIGSTOP);
-    poll(nullptr, 0, 600);
-    kill(other.process().pid(), SIGCONT);
-    poll(nullptr, 0, 200);
-    ASSERT_FALSE(channel->dead()) << channel->why();
-  }
+  const auto attempt = [](std::uint64_t timeout_ms) -> std::string {
+    OtherProcess other(quick(timeout_ms));
+    Station here(kOff);  // answers heartbeats and expects none
+    const auto channel = other.join(here);
+    if (!channel) return "no connection";
+    for (int round = 0; round < 3; ++round) {
+      wait_ms(60);
+      kill(other.process().pid(), SIGSTOP);
+      wait_ms(2 * timeout_ms);
+      kill(other.process().pid(), SIGCONT);
+      wait_ms(200);
+      if (channel->dead()) return channel->why();
+    }
+    return {};
+  };
+  EXPECT_EQ(testing::with_growing_time(attempt, kTimeoutsMs), "");
 }
 
 TEST(ControlChannels, WithoutHeartbeatsNothingIsSentAndNobodyIsFrozen) {

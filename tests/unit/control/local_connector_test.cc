@@ -20,6 +20,7 @@
 #include "src/base/log.h"
 #include "src/net/local_socket.h"
 #include "tests/support/child_process.h"
+#include "tests/support/tries.h"
 
 namespace seto {
 namespace {
@@ -73,9 +74,10 @@ void expect_joined(const Result<LocalConnection>& left, const Result<LocalConnec
   expect_passes(right.value().socket, left.value().socket);
 }
 
-// An address that every other process connects to, because its bytes sort last.
-ProcessAddress impostors_address(const char* name) {
-  ProcessAddress address{name, {}};
+// An address that every other process connects to, because its bytes sort last. The name is random behind the first letters,
+// because this test may run in several processes at once.
+ProcessAddress impostors_address() {
+  ProcessAddress address{"seto-zzzz-" + random_socket_name(), {}};
   address.token.fill(0xff);
   return address;
 }
@@ -183,9 +185,13 @@ TEST(LocalConnector, AnEndedProcessIsNamedAtOnce) {
       address = gone.point->address();
     }
     // Names are random, so this side sometimes connects and sometimes waits for a connection.
-    const std::uint64_t start = monotonic_ns();
-    EXPECT_EQ(text_of(meet(*here.point, address, 1, 2)), "its process has ended");
-    EXPECT_LT(monotonic_ns() - start, 5'000'000'000U);
+    constexpr std::uint64_t kLimitNs = 5'000'000'000;
+    const auto measure = [&] {
+      const std::uint64_t start = monotonic_ns();
+      EXPECT_EQ(text_of(meet(*here.point, address, 1, 2)), "its process has ended");
+      return monotonic_ns() - start;
+    };
+    EXPECT_LT(testing::least_of_tries(kLimitNs, measure), kLimitNs);
   }
 }
 
@@ -205,7 +211,7 @@ TEST(LocalConnector, AWrongTokenIsRejected) {
 
 TEST(LocalConnector, AnImpostorAtTheAddressIsRejected) {
   Plane here;
-  const ProcessAddress impostor = impostors_address("seto-zzzz-impostor");
+  const ProcessAddress impostor = impostors_address();
   auto listener = listen_local(impostor.socket_name, SocketKind::packets);
   ASSERT_TRUE(listener.ok());
   std::thread answering([&] {
@@ -224,28 +230,34 @@ TEST(LocalConnector, AnImpostorAtTheAddressIsRejected) {
   answering.join();
 }
 
+// Declines the attempt after that time. Returns when a context that waits and one that comes late have heard the reason.
+std::uint64_t heard_after_ns(Plane& here, Plane& there, AttemptId attempt, int wait_ms) {
+  const Fd memory = memory_of(1);
+  auto waiting = std::async(std::launch::async, [&] {
+    return here.point->connect({there.point->address(), 1, 2, {memory.get()}, later(), attempt});
+  });
+  poll(nullptr, 0, wait_ms);
+  const std::uint64_t declined = monotonic_ns();
+  there.point->decline(attempt, 2,
+                       failure(Code::unavailable, "rank 3 could not connect: \x01 %s", std::string(500, 'x').c_str()));
+  const Result<LocalConnection> heard = waiting.get();
+  EXPECT_EQ(heard.status().code(), Code::aborted) << text_of(heard);
+  EXPECT_THAT(text_of(heard), HasSubstr("rank 3 could not connect: ? xxx"));
+  EXPECT_LT(text_of(heard).size(), kRefusalSize);
+  const Result<LocalConnection> late = here.point->connect({there.point->address(), 1, 2, {memory.get()}, later(), attempt});
+  EXPECT_EQ(late.status().code(), Code::aborted) << text_of(late);
+  return monotonic_ns() - declined;
+}
+
 // Both sides of a pair, whichever connects, before and after the other side declined.
 TEST(LocalConnector, ADeclinedAttemptIsReportedToWaitingAndLateContexts) {
-  constexpr AttemptId kAttempt = 7;
+  constexpr std::uint64_t kLimitNs = 1'000'000'000;
+  AttemptId attempt = 7;
   for (int round = 0; round < 6; ++round) {  // names are random, so either side may connect
     Plane here;
     Plane there;
-    const Fd memory = memory_of(1);
-    auto waiting = std::async(std::launch::async, [&] {
-      return here.point->connect({there.point->address(), 1, 2, {memory.get()}, later(), kAttempt});
-    });
-    poll(nullptr, 0, round % 2 * 60);
-    const std::uint64_t declined = monotonic_ns();
-    there.point->decline(kAttempt, 2,
-                         failure(Code::unavailable, "rank 3 could not connect: \x01 %s", std::string(500, 'x').c_str()));
-    const Result<LocalConnection> heard = waiting.get();
-    EXPECT_LT(monotonic_ns() - declined, 1'000'000'000U);
-    EXPECT_EQ(heard.status().code(), Code::aborted) << text_of(heard);
-    EXPECT_THAT(text_of(heard), HasSubstr("rank 3 could not connect: ? xxx"));
-    EXPECT_LT(text_of(heard).size(), kRefusalSize);
-    const Result<LocalConnection> late = here.point->connect({there.point->address(), 1, 2, {memory.get()}, later(), kAttempt});
-    EXPECT_EQ(late.status().code(), Code::aborted) << text_of(late);
-    EXPECT_LT(monotonic_ns() - declined, 2'000'000'000U);
+    const auto measure = [&] { return heard_after_ns(here, there, attempt++, round % 2 * 60); };
+    EXPECT_LT(testing::least_of_tries(kLimitNs, measure), kLimitNs);
   }
 }
 
@@ -280,7 +292,7 @@ TEST(LocalConnector, DecliningConcernsOneAttemptOfOneContext) {
 
 TEST(LocalConnector, ARejectionWithoutAProofIsIgnored) {
   Plane here;
-  const ProcessAddress impostor = impostors_address("seto-zzzz-liar");
+  const ProcessAddress impostor = impostors_address();
   auto listener = listen_local(impostor.socket_name, SocketKind::packets);
   ASSERT_TRUE(listener.ok());
   std::thread answering([&] {
@@ -311,7 +323,7 @@ TEST(LocalConnector, SilentConnectionsAreClosedAndDoNotPreventOthers) {
   auto right = std::async(std::launch::async, [&] { return meet(*there.point, here.point->address(), 2, 1); });
   const auto left = meet(*here.point, there.point->address(), 1, 2);
   expect_joined(left, right.get(), 1, 2);
-  ASSERT_TRUE(wait_for(unauthenticated[0].get(), POLLIN, Deadline::after_ms(kUnauthenticatedMs + 5'000)).ok());
+  ASSERT_TRUE(wait_for(unauthenticated[0].get(), POLLIN, Deadline::after_ms(kUnauthenticatedMs + 20'000)).ok());
 }
 
 // A child's control plane must be made in the child, so the addresses go over a socket pair.
@@ -332,10 +344,11 @@ struct ControlChannel {
   Fd child;
 };
 
-TEST(LocalConnector, AKilledProcessIsDetectedAlthoughItsChildLives) {
+// The time until the end of a killed process is detected, whose child lives.
+std::uint64_t death_noticed_after_ns() {
   ControlChannel channel;
   int bystander[2];
-  ASSERT_EQ(pipe(bystander), 0);
+  EXPECT_EQ(pipe(bystander), 0);
   ChildProcess peer([&] {
     Plane there;
     const std::string remote = ControlChannel::swap(channel.child, there.point->address());
@@ -354,18 +367,24 @@ TEST(LocalConnector, AKilledProcessIsDetectedAlthoughItsChildLives) {
   Plane here;
   const std::string remote = ControlChannel::swap(channel.parent, here.point->address());
   const auto connection = meet(*here.point, remote, 1, 2);
-  ASSERT_TRUE(connection.ok()) << text_of(connection);
   char word[8];
-  ASSERT_EQ(recv(channel.parent.get(), word, sizeof word, 0), 3);
+  if (!connection.ok() || recv(channel.parent.get(), word, sizeof word, 0) != 3)
+    return ADD_FAILURE() << text_of(connection), ~std::uint64_t{0};
   std::promise<std::uint64_t> hung_up;
   auto watch = here.control->watch(connection.value().socket.get(), [&] { hung_up.set_value(monotonic_ns()); });
   const std::uint64_t killed = monotonic_ns();
   kill(peer.pid(), SIGKILL);
   auto noticed = hung_up.get_future();
-  ASSERT_EQ(noticed.wait_for(std::chrono::seconds(5)), std::future_status::ready);
-  EXPECT_LT(noticed.get() - killed, 1'000'000'000U);
+  EXPECT_EQ(noticed.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  watch->remove();
   close(bystander[0]);
   close(bystander[1]);
+  return ::testing::Test::HasFailure() ? ~std::uint64_t{0} : noticed.get() - killed;
+}
+
+TEST(LocalConnector, AKilledProcessIsDetectedAlthoughItsChildLives) {
+  constexpr std::uint64_t kLimitNs = 1'000'000'000;
+  EXPECT_LT(testing::least_of_tries(kLimitNs, death_noticed_after_ns), kLimitNs);
 }
 
 TEST(LocalConnector, FourRanksConnectWithALimitOf64Descriptors) {

@@ -16,6 +16,7 @@
 #include "src/base/log.h"
 #include "src/net/local_socket.h"
 #include "tests/support/child_process.h"
+#include "tests/support/tries.h"
 #include "tests/support/tcp_connectors.h"
 
 namespace seto {
@@ -28,12 +29,6 @@ using ::testing::HasSubstr;
 using testing::later;
 using testing::Pairing;
 using testing::TestConnector;
-
-#ifdef SETO_SANITIZED
-constexpr std::uint64_t kNoticeNs = 5'000'000'000;  // for instrumented code on shared cores
-#else
-constexpr std::uint64_t kNoticeNs = 1'000'000'000;
-#endif
 
 // Checks that bytes arrive in both directions, and that none was read beyond the handshake.
 void expect_joined(const Result<PrivateFd>& left, const Result<PrivateFd>& right) {
@@ -139,46 +134,60 @@ TEST(TcpConnector, ItselfGarbageAndDeadlines) {
 
 TEST(TcpConnector, AnEndedProcessIsNamedSoon) {
   TestConnector here;
+  constexpr std::uint64_t kLimitNs = 4'000'000'000;
   for (int round = 0; round < 4; ++round) {
     std::string address = TestConnector().connector->address();
     // Process ids are random, so this side sometimes connects and sometimes waits for a connection.
-    const std::uint64_t start = monotonic_ns();
-    const auto met = here.connector->connect({address, kPurposeData, 1, 2, 0, 0, testing::key_of_test(), later()});
-    EXPECT_THAT(failure_text(met), HasSubstr("its process has ended"));
-    EXPECT_LT(monotonic_ns() - start, 4'000'000'000U);
+    const auto measure = [&] {
+      const std::uint64_t start = monotonic_ns();
+      const auto met = here.connector->connect({address, kPurposeData, 1, 2, 0, 0, testing::key_of_test(), later()});
+      EXPECT_THAT(failure_text(met), HasSubstr("its process has ended"));
+      return monotonic_ns() - start;
+    };
+    EXPECT_LT(testing::least_of_tries(kLimitNs, measure), kLimitNs);
   }
 }
 
 TEST(TcpConnector, ADeclinedAttemptIsReportedToWaitingAndLateContexts) {
   TestConnector here;
   TestConnector there;
+  constexpr std::uint64_t kLimitNs = 2'000'000'000;
+  AttemptId attempt = 6;
   for (TestConnector* one : {&here, &there}) {
     TestConnector& other = one == &here ? there : here;
-    const AttemptId attempt = one == &here ? 7 : 8;
-    auto waiting = std::async(std::launch::async, [&] { return connect_to(*one, other, {1, 2, attempt}); });
-    poll(nullptr, 0, 40);
-    other.connector->decline(attempt, 2, testing::key_of_test(), failure(Code::timeout, "rank 5 did not join"));
-    const std::uint64_t start = monotonic_ns();
-    auto failed = waiting.get();
-    EXPECT_EQ(failed.status().code(), Code::aborted);
-    EXPECT_EQ(failure_text(failed), "rank 5 did not join");
-    EXPECT_LT(monotonic_ns() - start, 2'000'000'000U);
-    EXPECT_EQ(failure_text(connect_to(*one, other, {1, 2, attempt})), "rank 5 did not join");
+    const auto measure = [&] {
+      ++attempt;
+      auto waiting = std::async(std::launch::async, [&] { return connect_to(*one, other, {1, 2, attempt}); });
+      poll(nullptr, 0, 40);
+      other.connector->decline(attempt, 2, testing::key_of_test(), failure(Code::timeout, "rank 5 did not join"));
+      const std::uint64_t start = monotonic_ns();
+      auto failed = waiting.get();
+      const std::uint64_t took = monotonic_ns() - start;
+      EXPECT_EQ(failed.status().code(), Code::aborted);
+      EXPECT_EQ(failure_text(failed), "rank 5 did not join");
+      EXPECT_EQ(failure_text(connect_to(*one, other, {1, 2, attempt})), "rank 5 did not join");
+      return took;
+    };
+    EXPECT_LT(testing::least_of_tries(kLimitNs, measure), kLimitNs);
   }
 }
 
 // On both sides: the connecting side learns it from the answer; the waiting side times out.
 TEST(TcpConnector, AWrongSecretIsReported) {
-  TestConnector here;
-  TestConnector there;
-  const Deadline until = Deadline::after_ms(3'500);
-  const auto try_with = [until](TestConnector& one, TestConnector& other, const char* key, const Pairing& pairing) {
-    return failure_text(one.connector->connect(
-        {other.connector->address(), kPurposeData, pairing.mine, pairing.theirs, 0, 0, Secret::of_text(key), until}));
+  const auto attempt = [](std::uint64_t ms) {
+    TestConnector here;
+    TestConnector there;
+    const Deadline until = Deadline::after_ms(ms);
+    const auto try_with = [until](TestConnector& one, TestConnector& other, const char* key, const Pairing& pairing) {
+      return failure_text(one.connector->connect(
+          {other.connector->address(), kPurposeData, pairing.mine, pairing.theirs, 0, 0, Secret::of_text(key), until}));
+    };
+    auto right = std::async(std::launch::async, [&] { return try_with(there, here, "kex", {2, 1}); });
+    const std::string left = try_with(here, there, "key", {1, 2});
+    constexpr const char* kExpected = "has no job with this secret";
+    return testing::lacks(left, kExpected) + testing::lacks(right.get(), kExpected);
   };
-  auto right = std::async(std::launch::async, [&] { return try_with(there, here, "kex", {2, 1}); });
-  EXPECT_THAT(try_with(here, there, "key", {1, 2}), HasSubstr("has no job with this secret"));
-  EXPECT_THAT(right.get(), HasSubstr("has no job with this secret"));
+  EXPECT_EQ(testing::with_growing_time(attempt, {3'500, 8'000, 20'000}), "");
 }
 
 TEST(TcpConnector, AConnectionMayArriveBeforeItsKey) {
@@ -231,34 +240,39 @@ TEST(TcpConnector, FailureNamesEveryAddressWithItsReason) {
               HasSubstr("another process of this job listens there"));
 }
 
+// The time until a context that waits for a killed process detects its end.
+std::uint64_t death_noticed_after_ns() {
+  int pipe_ends[2];
+  EXPECT_EQ(pipe(pipe_ends), 0);
+  ChildProcess child([&] {
+    TestConnector connector;
+    const std::string& address = connector.connector->address();
+    const Admission heard = connector.connector->admit(testing::key_of_test());
+    if (write(pipe_ends[1], address.data(), address.size()) != static_cast<ssize_t>(address.size())) return false;
+    poll(nullptr, 0, 60'000);
+    return true;
+  });
+  char bytes[2048];
+  const ssize_t got = read(pipe_ends[0], bytes, sizeof bytes);
+  if (got <= 0) return ADD_FAILURE() << "the child has no address", ~std::uint64_t{0};
+  TestConnector here;
+  auto waiting = std::async(std::launch::async, [&] {
+    return here.connector->connect(
+        {std::string(bytes, static_cast<std::size_t>(got)), kPurposeData, 1, 2, 0, 0, testing::key_of_test(), later()});
+  });
+  poll(nullptr, 0, 300);
+  const std::uint64_t start = monotonic_ns();
+  child.kill_now();
+  EXPECT_THAT(failure_text(waiting.get()), HasSubstr("its process has ended"));
+  const std::uint64_t took = monotonic_ns() - start;
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+  return took;
+}
+
 TEST(TcpConnector, AKilledProcessIsDetectedByAWaitingContext) {
-  for (int round = 0; round < 4; ++round) {
-    int pipe_ends[2];
-    ASSERT_EQ(pipe(pipe_ends), 0);
-    ChildProcess child([&] {
-      TestConnector connector;
-      const std::string& address = connector.connector->address();
-      const Admission heard = connector.connector->admit(testing::key_of_test());
-      if (write(pipe_ends[1], address.data(), address.size()) != static_cast<ssize_t>(address.size())) return false;
-      poll(nullptr, 0, 60'000);
-      return true;
-    });
-    char bytes[2048];
-    const ssize_t got = read(pipe_ends[0], bytes, sizeof bytes);
-    ASSERT_GT(got, 0);
-    TestConnector here;
-    auto waiting = std::async(std::launch::async, [&] {
-      return here.connector->connect(
-          {std::string(bytes, static_cast<std::size_t>(got)), kPurposeData, 1, 2, 0, 0, testing::key_of_test(), later()});
-    });
-    poll(nullptr, 0, 300);
-    const std::uint64_t start = monotonic_ns();
-    child.kill_now();
-    EXPECT_THAT(failure_text(waiting.get()), HasSubstr("its process has ended"));
-    EXPECT_LT(monotonic_ns() - start, kNoticeNs);
-    close(pipe_ends[0]);
-    close(pipe_ends[1]);
-  }
+  constexpr std::uint64_t kLimitNs = 1'000'000'000;
+  for (int round = 0; round < 4; ++round) EXPECT_LT(testing::least_of_tries(kLimitNs, death_noticed_after_ns), kLimitNs);
 }
 
 TEST(TcpConnector, InvalidPortRangesAndInterfacesAreRejected) {
@@ -269,15 +283,12 @@ TEST(TcpConnector, InvalidPortRangesAndInterfacesAreRejected) {
 
 TEST(TcpConnector, AForkedChildIsRejected) {
   TestConnector here;
-  pid_t child = fork();
-  if (child == 0) {
+  ChildProcess child([&] {
     const auto met =
         here.connector->connect({here.connector->address(), kPurposeData, 1, 2, 0, 0, testing::key_of_test(), later()});
-    _exit(met.status().code() == Code::invalid_usage ? 0 : 1);
-  }
-  int state = 0;
-  ASSERT_EQ(waitpid(child, &state, 0), child);
-  EXPECT_EQ(state, 0);
+    return met.status().code() == Code::invalid_usage;
+  });
+  EXPECT_TRUE(child.wait());
 }
 
 }  // namespace
