@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <random>
@@ -14,7 +15,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Where other tests keep the cores busy, an exchange takes a millisecond and is not used: this suite runs alone.
+// Where others keep the cores busy, an exchange takes a millisecond, and the shipped constants stay. This suite runs alone, but the
+// machine may take a core away at any time. So a test that needs a measurement tries again.
+constexpr int kMostTries = 50;
 
 // Ranks as threads, each of which makes several communicators on one context.
 class Ranks final {
@@ -48,9 +51,28 @@ class Ranks final {
 
 void as_it_is(Rank, Config&) {}
 
+void always_measure(Rank, Config& config) { config.calibrate = Calibrate::on; }
+
+const TierCost& node_costs(const Ranks::Made& made) { return made.back().value()->costs().node; }
+
+bool all_made(const Ranks::Made& made) {
+  return std::all_of(made.begin(), made.end(), [](const auto& one) { return one.ok(); });
+}
+
+// Measures until no disturbance has spoilt the measurement. Fails if a try fails.
+Ranks::Made measured(Ranks& ranks) {
+  Ranks::Made made = ranks.make(always_measure);
+  for (int turn = 1; turn < kMostTries && all_made(made); ++turn) {
+    const TierCost& node = node_costs(made);
+    if (node != CostModel().node && node.bytes_per_second > 1e6) break;  // a copy during which a core is away is slower
+    made = ranks.make(always_measure);
+  }
+  return made;
+}
+
 TEST(Calibration, AllRanksUseTheMeasurementOfOnePair) {
   Ranks ranks(4);
-  const Ranks::Made made = ranks.make(as_it_is);
+  const Ranks::Made made = measured(ranks);
   for (const auto& one : made) {
     ASSERT_TRUE(one.ok()) << one.status().text();
     const CostModel& costs = one.value()->costs();
@@ -65,15 +87,28 @@ TEST(Calibration, AllRanksUseTheMeasurementOfOnePair) {
   }
 }
 
+// Without a setting the first communicator measures, however busy the machine is.
+TEST(Calibration, IsDoneByDefault) {
+  const Ranks::Made made = Ranks(2).make(as_it_is);
+  ASSERT_TRUE(all_made(made));
+  EXPECT_EQ(made[0].value()->costs().source, CostSource::measured);
+}
+
 TEST(Calibration, IsKeptForTheNextCommunicatorOfTheSameContexts) {
   Ranks ranks(2);
-  const Ranks::Made first = ranks.make(as_it_is);
-  const Ranks::Made second = ranks.make(as_it_is);
-  const Ranks::Made again = ranks.make([](Rank, Config& config) { config.calibrate = Calibrate::on; });
-  ASSERT_TRUE(first[0].ok() && second[0].ok() && again[1].ok());
-  // A new measurement would not give the same six digits twice.
-  EXPECT_EQ(second[1].value()->costs().node, first[0].value()->costs().node);
-  EXPECT_NE(again[1].value()->costs().node, first[0].value()->costs().node);
+  const Ranks::Made first = measured(ranks);
+  ASSERT_TRUE(all_made(first));
+  ASSERT_NE(node_costs(first), CostModel().node) << "no measurement succeeded";
+  // A new measurement would not give the same six digits, nor would two.
+  for (int next = 0; next < 2; ++next) {
+    const Ranks::Made kept = ranks.make(as_it_is);
+    ASSERT_TRUE(all_made(kept));
+    EXPECT_EQ(node_costs(kept), node_costs(first));
+  }
+  const Ranks::Made again = measured(ranks);
+  ASSERT_TRUE(all_made(again));
+  EXPECT_NE(node_costs(again), CostModel().node) << "no measurement succeeded";
+  EXPECT_NE(node_costs(again), node_costs(first));
 }
 
 TEST(Calibration, ShippedConstantsAreUsedIfCalibrationIsOff) {

@@ -12,6 +12,7 @@
 
 #include "src/core/progress/progress.h"
 #include "tests/support/seed.h"
+#include "tests/support/tries.h"
 #include "tests/unit/core/scripted.h"
 
 namespace seto::testing {
@@ -257,7 +258,8 @@ std::uint64_t cpu_ns(clockid_t clock) {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// CPU time of the background thread during a fifth of a second.
+// CPU time of the background thread during a fifth of a second. A virtual machine may charge the thread for time in which its core
+// was taken away, so the least of some tries counts.
 TEST_F(OnThreads, AnIdleDomainUsesNoCore) {
   constexpr std::chrono::milliseconds kWatched{200};
   // Time passes only while the thread sleeps, so the measured CPU time is that of an idle domain.
@@ -280,14 +282,17 @@ TEST_F(OnThreads, AnIdleDomainUsesNoCore) {
                      [] { return false; }, &one_, nullptr});
   ASSERT_TRUE(progress.submit(task).ok());
   ASSERT_TRUE(eventually([&] { return sleeper_.sleeps() > 2; }));
-  std::uint64_t before = cpu_ns(clock.load());
-  pass_time(kWatched);
-  EXPECT_LT(cpu_ns(clock.load()) - before, 40'000'000U) << "with a task that is blocked, a fifth of a core at most";
+  const auto used_ns = [&] {
+    const std::uint64_t before = cpu_ns(clock.load());
+    pass_time(kWatched);
+    return cpu_ns(clock.load()) - before;
+  };
+  constexpr std::uint64_t kBlockedNs = 40'000'000;
+  EXPECT_LT(least_of_tries(kBlockedNs, used_ns), kBlockedNs) << "with a task that is blocked, a fifth of a core at most";
   open(gate);
   ASSERT_TRUE(eventually([&] { return progress.idle(); }));
-  before = cpu_ns(clock.load());
-  pass_time(kWatched);
-  EXPECT_LT(cpu_ns(clock.load()) - before, 2'000'000U) << "with nothing to do";
+  constexpr std::uint64_t kIdleNs = 2'000'000;
+  EXPECT_LT(least_of_tries(kIdleNs, used_ns), kIdleNs) << "with nothing to do";
 }
 
 // A task that ends after some steps, or only by inspection.
