@@ -11,6 +11,7 @@
 
 #include "src/net/local_socket.h"
 #include "tests/support/child_process.h"
+#include "tests/support/free_port.h"
 
 namespace seto {
 namespace {
@@ -75,13 +76,7 @@ TEST(TcpSocket, TheAnyAddressAcceptsBothFamilies) {
 }
 
 TEST(TcpSocket, FailsIfNoProcessListens) {
-  std::uint16_t port = 0;
-  {
-    auto listener = listen_tcp({here(AddressFamily::ipv4)}, {}, 1);
-    ASSERT_TRUE(listener.ok());
-    port = listener->addresses[0].port;
-  }
-  const auto refused = connect_tcp(here(AddressFamily::ipv4).with_port(port), soon());
+  const auto refused = connect_tcp(here(AddressFamily::ipv4).with_port(testing::free_port()), soon());
   EXPECT_EQ(refused.status().code(), Code::remote_error);
   EXPECT_THAT(std::string(refused.status().text()), HasSubstr("no process listens at 127.0.0.1:"));
 }
