@@ -5,15 +5,16 @@
 
 namespace seto::testing {
 
-// Only names that the library could have made count, because other programs of the machine make files too: tests that run at the
-// same time begin the names of theirs with "seto_".
+// Only names that the library could have made count, because other programs of the machine make files too. Tests that run at the
+// same time name their temporary files seto_*, and shared memory is no directory.
 std::set<std::string> shared_memory_files() {
   std::set<std::string> names;
   for (const char* directory : {"/dev/shm", "/tmp", "/run/shm"}) {
     std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(directory, none))
-      if (const std::string name = entry.path().filename(); name.find("seto-") == 0 || name.find("seto.") == 0)
-        names.insert(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(directory, none)) {
+      const std::string name = entry.path().filename();
+      if ((name.starts_with("seto-") || name.starts_with("seto.")) && !entry.is_directory(none)) names.insert(entry.path());
+    }
   }
   return names;
 }

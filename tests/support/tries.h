@@ -16,7 +16,7 @@ inline constexpr std::initializer_list<std::uint64_t> kGrowingMs = {200, 1'000, 
 [[nodiscard]] std::string with_growing_time(const std::function<std::string(std::uint64_t ms)>& attempt,
                                             std::initializer_list<std::uint64_t> times_ms = kGrowingMs);
 
-// What with_growing_time() expects of an attempt: an empty text if the other text contains the part.
+// Gives with_growing_time() what it expects of an attempt: an empty text if the other text contains the part.
 [[nodiscard]] std::string lacks(std::string_view text, std::string_view part);
 
 // For tests of how long something takes. Calls `measure` until a result is below the limit, but five times at most. Returns the

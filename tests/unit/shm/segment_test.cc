@@ -8,25 +8,28 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
-#include <set>
+#include <fstream>
 #include <string>
 
 #include "src/base/clock.h"
 #include "tests/support/child_process.h"
+#include "tests/support/leftovers.h"
 
 namespace seto {
 namespace {
 
 using testing::ChildProcess;
 using ::testing::HasSubstr;
+using testing::shared_memory_files;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-std::set<std::string> shared_memory_names() {
-  std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) names.insert(entry.path().filename());
-  return names;
+// Whether this process maps a file of /dev/shm, where other programs have files too.
+bool maps_a_file_of_shm() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find(" /dev/shm/") != std::string::npos) return true;
+  return false;
 }
 
 TEST(Segment, ReservesAddressesNotMemory) {
@@ -144,20 +147,22 @@ TEST(Segment, ForeignMemoryIsRejected) {
 }
 
 TEST(Segment, NothingIsLeftBehindByAKilledProcess) {
-  const auto before = shared_memory_names();
+  const auto before = shared_memory_files();
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   ChildProcess child([&] {
     auto segment = Segment::create({});
-    if (!segment.ok() || !segment->populate(0, kMiB).ok() || write(ready[1], "x", 1) != 1) return false;
+    if (!segment.ok() || !segment->populate(0, kMiB).ok()) return false;
+    if (write(ready[1], maps_a_file_of_shm() ? "f" : "m", 1) != 1) return false;
     pause();
     return false;
   });
   char byte = 0;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  EXPECT_EQ(shared_memory_names(), before) << "while it lives";
+  EXPECT_EQ(byte, 'm') << "its memory is a file";
+  EXPECT_EQ(shared_memory_files(), before) << "while it lives";
   child.kill_now();
-  EXPECT_EQ(shared_memory_names(), before) << "after it was killed";
+  EXPECT_EQ(shared_memory_files(), before) << "after it was killed";
   close(ready[0]);
   close(ready[1]);
 }
