@@ -14,8 +14,6 @@
 namespace seto::support {
 namespace {
 
-constexpr std::uint64_t kPatience = 200'000;
-
 // One job for every algorithm that supports a codec with this number of ranks.
 std::vector<Job> coded_jobs(int ranks, const std::vector<Codec>& codecs, const std::vector<DataType>& types,
                             const std::vector<std::uint64_t>& counts) {

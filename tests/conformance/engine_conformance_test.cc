@@ -8,8 +8,6 @@
 namespace seto::support {
 namespace {
 
-constexpr std::uint64_t kPatience = 200'000;  // turns; a delayed message needs some tens
-
 class Engine : public OneThread {
  protected:
   explicit Engine(int most_ranks = kLess > 1 ? 4 : 5) : most_ranks_(most_ranks) {}

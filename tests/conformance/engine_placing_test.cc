@@ -127,7 +127,8 @@ Outcome run(const PeerGroupTransport& transport, const Job& job, std::uint64_t o
     return std::all_of(workers.begin(), workers.end(), [&](const auto& worker) { return worker->done() == operations; });
   };
   std::mt19937_64 random(seed);
-  for (int turns = 0; turns < 1'000'000 && !all_done(); ++turns) workers[random() % ranks]->turn(operations, random());
+  for (const Deadline until = Deadline::after_ms(kPatienceMs); !all_done() && !until.passed();)
+    workers[random() % ranks]->turn(operations, random());
   EXPECT_TRUE(all_done());
   for (const auto& worker : workers) {
     EXPECT_EQ(worker->wrong(), 0U);
@@ -222,7 +223,7 @@ TEST_P(EnginePlacing, AWithdrawnRunIsNotWritten) {
   Worker root(job, 0, members[0]->peer_group());
   Worker other(job, 1, members[1]->peer_group());
   std::mt19937_64 random(1);
-  for (int turns = 0; turns < 1'000'000 && !other.has_output(); ++turns) {
+  for (const Deadline until = Deadline::after_ms(kPatienceMs); !other.has_output() && !until.passed();) {
     root.turn(1, random());
     other.turn(1, random());
   }

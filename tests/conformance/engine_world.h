@@ -300,6 +300,9 @@ class Worker {
   std::uint64_t done_ = 0;
 };
 
+// For World::drive(), where everything should end. A delayed message needs some tens of turns.
+inline constexpr std::uint64_t kPatience = 200'000;
+
 // All ranks of a job over the (faulty) groups of a transport.
 class World {
  public:
@@ -311,12 +314,17 @@ class World {
       workers_.push_back(std::make_unique<Worker>(job, rank, *peer_groups_[static_cast<std::size_t>(rank)]));
   }
 
-  // Random turns until all operations have ended on all ranks, or nothing has moved for `patience` turns.
+  // Random turns until all operations have ended on all ranks, or nothing has moved for `patience` turns. With kPatience it goes
+  // on until nothing has moved for half a minute: what was written to a socket may arrive only when the kernel gets a core back.
   bool drive(std::uint64_t last, std::uint64_t seed, std::uint64_t patience) {
     std::mt19937_64 random(seed);
-    for (std::uint64_t idle = 0; idle < patience; ++idle) {
+    Deadline until = Deadline::after_ms(kPatienceMs);
+    for (std::uint64_t idle = 0; idle < patience || (patience == kPatience && !until.passed()); ++idle) {
       const std::uint64_t before = sent();
-      if (workers_[random() % workers_.size()]->turn(last, random()) || sent() != before) idle = 0;
+      if (workers_[random() % workers_.size()]->turn(last, random()) || sent() != before) {
+        idle = 0;
+        until = Deadline::after_ms(kPatienceMs);
+      }
       bool all = true;
       for (const auto& worker : workers_) all = all && worker->done() == last;
       if (all) return true;

@@ -37,11 +37,12 @@ class Placing : public OneThread {
   }
   const std::byte* receive(std::uint64_t slice) const {
     const Mark mark = mark_of(1, slice);
-    for (int looks = 0; looks < 1'000'000; ++looks) {
-      if (const std::byte* const message = receive_->front(mark)) return message;
+    const std::byte* message = nullptr;
+    (void)eventually([&] {
       (void)send_->lending()->taken(1);  // makes progress
-    }
-    return nullptr;
+      return (message = receive_->front(mark)) != nullptr;
+    });
+    return message;
   }
   [[nodiscard]] bool untouched(std::size_t from = 0) const {
     return wanted_[from] == std::byte{0xee} && std::memcmp(&wanted_[from], &wanted_[from + 1], wanted_.size() - from - 1) == 0;
@@ -105,8 +106,10 @@ TEST_P(Placing, AMessageOfAnotherShapeIsBuffered) {
   send_ = members_[0]->peer_group().open_send({0, 0, 0}, receivers, other).value();
   receive_->placing()->place(placement(4));
   send(0);
-  for (int looks = 0; looks < 1000 && !members_[1]->peer_group().suspects(); ++looks) (void)receive_->front(mark_of(1, 0));
-  EXPECT_TRUE(members_[1]->peer_group().suspects());
+  EXPECT_TRUE(eventually([&] {
+    (void)receive_->front(mark_of(1, 0));
+    return members_[1]->peer_group().suspects();
+  }));
   EXPECT_TRUE(untouched());
 }
 
@@ -130,13 +133,11 @@ TEST_P(Placing, NothingIsWrittenAfterTheDestinationIsWithdrawn) {
   begin(2);
   const Mark mark = mark_of(2, 0);
   std::byte* memory = nullptr;
-  for (int looks = 0; looks < 1000 && memory == nullptr; ++looks) memory = send_->acquire(mark);
-  ASSERT_NE(memory, nullptr);
+  ASSERT_TRUE(eventually([&] { return (memory = send_->acquire(mark)) != nullptr; }));
   std::memset(memory, 9, kSlice);
   send_->commit(mark, kSlice);
   const std::byte* message = nullptr;
-  for (int looks = 0; looks < 1'000'000 && message == nullptr; ++looks) message = receive_->front(mark);
-  ASSERT_NE(message, nullptr);
+  ASSERT_TRUE(eventually([&] { return (message = receive_->front(mark)) != nullptr; }));
   EXPECT_EQ(message[kSlice - 1], std::byte{9});
   EXPECT_TRUE(untouched());
 }
@@ -165,11 +166,10 @@ TEST_P(Placing, ARevokedMessageArrivesIntactOrNever) {
   std::memset(next, 8, kLong);
   send_->commit(mark_of(2, 0), kLong);
   const std::byte* after = nullptr;
-  for (int looks = 0; looks < 1'000'000 && after == nullptr; ++looks) {
+  ASSERT_TRUE(eventually([&] {
     (void)send_->lending()->taken(1);  // makes progress
-    after = receive_->front(mark_of(2, 0));
-  }
-  ASSERT_NE(after, nullptr) << "data that was sent later must arrive";
+    return (after = receive_->front(mark_of(2, 0))) != nullptr;
+  })) << "data that was sent later must arrive";
   EXPECT_EQ(after[kLong - 1], std::byte{8});
   std::uint64_t whole = 0;
   for (std::uint64_t slice = 0; slice < kSlices; ++slice) {
