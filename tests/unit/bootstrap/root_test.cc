@@ -262,7 +262,7 @@ struct OneSecret {
   Rank first;  // to begin
 };
 
-// What the ranks should have reported after so many milliseconds and did not.
+// Lets both ranks wait for so many milliseconds. Returns the parts that their reports lack.
 std::string missing_in_reports(const OneSecret& one, std::uint64_t ms) {
   const std::string root = "127.0.0.1:" + std::to_string(free_port());
   std::atomic<bool> begun{false};

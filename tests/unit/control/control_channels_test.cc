@@ -326,9 +326,10 @@ TEST(ControlChannels, AFrozenProcessIsDetectedAndFailsWhenItContinues) {
     EXPECT_TRUE(eventually([&] { return channel->dead().load(); }));
     const std::uint64_t took = monotonic_ns() - start;
     std::printf("detected after %.1f ms\n", static_cast<double>(took) * 1e-6);
-    // The last heartbeat may be older than the stop, by a core that the machine had given to others.
+    // The last heartbeat may be older than the stop, because the machine had given the core to others.
     if (took < (timeout_ms - 50) * 1'000'000) return "detected before the timeout";
-    EXPECT_THAT(channel->why(), ::testing::MatchesRegex("its process gave no sign of life for [0-9.]+ s .SETO_LIVENESS_TIMEOUT_MS.*"));
+    EXPECT_THAT(channel->why(), StartsWith("its process gave no sign of life for "));
+    EXPECT_THAT(channel->why(), HasSubstr(" s (SETO_LIVENESS_TIMEOUT_MS)"));
     kill(other.process().pid(), SIGCONT);
     return testing::lacks(other.childs_reason(), "its process considers this one lost: it gave no sign of life");
   };

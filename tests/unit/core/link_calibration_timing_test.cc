@@ -15,9 +15,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Where others keep the cores busy, an exchange takes a millisecond, and the shipped constants stay. This suite runs alone, but the
-// machine may take a core away at any time. So a test that needs a measurement tries again.
-constexpr int kMostTries = 50;
+// Where others keep the cores busy, an exchange takes a millisecond, and the shipped constants stay. This suite runs alone, but
+// the machine may take a core away at any time. So a test that needs a measurement tries again for so long.
+constexpr std::uint64_t kPatienceMs = 40'000;
 
 // Ranks as threads, each of which makes several communicators on one context.
 class Ranks final {
@@ -62,7 +62,7 @@ bool all_made(const Ranks::Made& made) {
 // Measures until no disturbance has spoilt the measurement. Fails if a try fails.
 Ranks::Made measured(Ranks& ranks) {
   Ranks::Made made = ranks.make(always_measure);
-  for (int turn = 1; turn < kMostTries && all_made(made); ++turn) {
+  for (const Deadline until = Deadline::after_ms(kPatienceMs); all_made(made) && !until.passed();) {
     const TierCost& node = node_costs(made);
     if (node != CostModel().node && node.bytes_per_second > 1e6) break;  // a copy during which a core is away is slower
     made = ranks.make(always_measure);

@@ -258,8 +258,8 @@ std::uint64_t cpu_ns(clockid_t clock) {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// CPU time of the background thread during a fifth of a second. A virtual machine may charge the thread for time in which its core
-// was taken away, so the least of some tries counts.
+// CPU time of the background thread during a fifth of a second. A virtual machine may charge the thread for time in which its
+// core was taken away, so the least of some tries counts.
 TEST_F(OnThreads, AnIdleDomainUsesNoCore) {
   constexpr std::chrono::milliseconds kWatched{200};
   // Time passes only while the thread sleeps, so the measured CPU time is that of an idle domain.
