@@ -208,8 +208,10 @@ TEST_P(Pairs, ContinueAfterDisagreements) {
       return (out.current() > last && in.current() > last) || ::testing::Test::HasFailure();
     })) << "sent "
         << out.current() << ", received " << in.current() << " " << peer_group.failure().text();
-    // If messages leave the sender's memory early, more are sent before the refusal arrives; over a long link all of them.
-    if (&transport() != &far_tcp_transport()) {
+    // If messages leave the sender's memory early, more are sent before the refusal arrives; over a long link all of them. A
+    // context takes loopback for a long link if the machine was busy while the kernel measured it.
+    const bool near = &transport() == &tcp_transport(1) || &transport() == &tcp_transport(3);
+    if (near || member.shares_memory()) {
       EXPECT_GT(heard, member.shares_memory() ? last / 16 : 0) << "seed " << kSeed << ": senders learn of refusals, too";
     }
     EXPECT_TRUE(peer_group.failure().ok()) << peer_group.failure().text();
