@@ -13,8 +13,8 @@
 
 #include "src/base/clock.h"
 #include "tests/cluster/thread_ranks.h"
-#include "tests/support/least_of.h"
 #include "tests/support/own_threads.h"
+#include "tests/support/tries.h"
 
 namespace seto::testing {
 namespace {

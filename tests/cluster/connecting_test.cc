@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "src/base/clock.h"
-#include "tests/support/least_of.h"
 #include "tests/support/ranks.h"
+#include "tests/support/tries.h"
 
 namespace seto::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include "src/api/support/handles.h"
 #include "tests/cluster/thread_ranks.h"
 #include "tests/support/child_process.h"
-#include "tests/support/least_of.h"
+#include "tests/support/tries.h"
 
 namespace seto::testing {
 namespace {

@@ -44,7 +44,8 @@ TEST(FrozenRank, IsNamedByAllOthersAndFailsWhenItContinues) {
     if (seat.rank != kFrozen) {
       EXPECT_TRUE(heard.says("rank 1")) << heard;
       EXPECT_TRUE(heard.says("left the communicator") || heard.says("gave no sign of life for 3.") ||
-                  heard.says("gave no sign of life for 4.")) << heard;
+                  heard.says("gave no sign of life for 4."))
+          << heard;
     }
     seat.board.counter[rank] = 3;
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);

@@ -8,8 +8,8 @@
 
 #include "src/api/support/handles.h"
 #include "src/base/clock.h"
-#include "tests/support/least_of.h"
 #include "tests/support/ranks.h"
+#include "tests/support/tries.h"
 
 namespace seto::testing {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "src/core/connect/context.h"
 #include "tests/support/communicators.h"
-#include "tests/support/least_of.h"
 #include "tests/support/ranks.h"
+#include "tests/support/tries.h"
 #include "transports/shm/contexts_of_process.h"
 
 namespace seto::testing {

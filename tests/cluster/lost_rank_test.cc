@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "src/api/support/handles.h"
-#include "tests/support/least_of.h"
 #include "tests/support/ranks.h"
+#include "tests/support/tries.h"
 
 namespace seto::testing {
 namespace {
@@ -172,9 +172,7 @@ double ms_until_sleepers_name_a_killed_rank() {
   return static_cast<double>(took_ms);
 }
 
-TEST(KilledRankLate, WakesSleepers) {
-  EXPECT_LT(least_of(kTries, kNoticeMs, ms_until_sleepers_name_a_killed_rank), kNoticeMs);
-}
+TEST(KilledRankLate, WakesSleepers) { EXPECT_LT(least_of(kTries, kNoticeMs, ms_until_sleepers_name_a_killed_rank), kNoticeMs); }
 
 class LeavingRank : public ::testing::TestWithParam<std::string> {};
 

@@ -30,7 +30,7 @@ using Json = nlohmann::json;
 namespace files = std::filesystem;
 
 constexpr std::uint32_t kTimeoutMs = 3000;  // within it all ranks that call have called; below SETO_LIVENESS_TIMEOUT_MS
-constexpr int kBefore = 5;  // operations that succeed
+constexpr int kBefore = 5;                  // operations that succeed
 
 Json report_on(const std::vector<std::string>& texts) {
   std::vector<setoDumpText_t> dumps;

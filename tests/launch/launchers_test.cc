@@ -113,12 +113,11 @@ TEST_P(UnderMpi, TwoJobsAtOnceAreSeparate) {
 }
 
 TEST_P(UnderMpi, AMissingRankIsNamed) {
-  const Ended ended = run_ranks(
-      3,
-      {"sh", "-c",
-       std::string("case $OMPI_COMM_WORLD_RANK$PMI_RANK in 1) exec sleep 50 ;; *) exec '") + built("examples/03_env") +
-           "' ;; esac"},
-      {"SETO_INIT_TIMEOUT_MS=5000"});  // within it the other two have joined
+  const Ended ended = run_ranks(3,
+                                {"sh", "-c",
+                                 std::string("case $OMPI_COMM_WORLD_RANK$PMI_RANK in 1) exec sleep 50 ;; *) exec '") +
+                                     built("examples/03_env") + "' ;; esac"},
+                                {"SETO_INIT_TIMEOUT_MS=5000"});  // within it the other two have joined
   EXPECT_NE(ended.status, 0);
   EXPECT_THAT(ended.text, ::testing::AnyOf(HasSubstr("rank 1 of 3 did not join"), HasSubstr("PMI_FD"))) << ended.text;
 }

@@ -154,7 +154,7 @@ std::uint64_t bytes_of_a_gather(Place& place, const UniqueIdBytes& id, int size)
 // counts.
 void expect_root_sends_little(int size, const std::function<std::uint64_t()>& gather) {
   const std::uint64_t most = static_cast<std::uint64_t>(log2_of(size)) * 1'024;
-  EXPECT_LE(testing::least_of_tries(most + 1, gather), most) << "bytes at the root for each rank";
+  EXPECT_LE(testing::least_of(testing::kMostTries, most + 1, gather), most) << "bytes at the root for each rank";
 }
 
 TEST(Tree, TheRootSendsLittle) {

@@ -19,8 +19,8 @@
 #include "src/net/local_socket.h"
 #include "src/net/tcp_socket.h"
 #include "tests/support/child_process.h"
-#include "tests/support/tries.h"
 #include "tests/support/tcp_connectors.h"
+#include "tests/support/tries.h"
 
 namespace seto {
 namespace {
@@ -104,7 +104,7 @@ std::uint64_t closed_after_ns() {
 
 TEST(UnauthenticatedPeers, SilentAndSlowConnectionsAreClosedAfterTwoSeconds) {
   constexpr std::uint64_t kLimitNs = 4'000'000'000;
-  EXPECT_LT(testing::least_of_tries(kLimitNs, closed_after_ns), kLimitNs);
+  EXPECT_LT(testing::least_of(testing::kMostTries, kLimitNs, closed_after_ns), kLimitNs);
 }
 
 TEST(UnauthenticatedPeers, NoMoreBytesThanAHandshakeAreRead) {
@@ -175,7 +175,7 @@ TEST(UnauthenticatedPeers, TenThousandConnectionsDoNotDelayAMember) {
   // A member that happens to come while the machine gives this process no core tries again.
   const auto connect_again = [&] { return connect_ns(here, there, ++attempt); };
   while (finished < 2 && attempt < 500) {
-    longest = std::max(longest, testing::least_of_tries(kLimitNs, connect_again));
+    longest = std::max(longest, testing::least_of(testing::kMostTries, kLimitNs, connect_again));
     if (attempt > 3) enough = true;
   }
   enough = true;
@@ -205,7 +205,7 @@ std::uint64_t connect_ns_at_the_limit() {
 
 TEST(UnauthenticatedPeers, SlowConnectionsAtTheLimitDoNotDelayAMember) {
   constexpr std::uint64_t kLimitNs = 1'000'000'000;
-  EXPECT_LT(testing::least_of_tries(kLimitNs, connect_ns_at_the_limit), kLimitNs);
+  EXPECT_LT(testing::least_of(testing::kMostTries, kLimitNs, connect_ns_at_the_limit), kLimitNs);
 }
 
 // The limit of descriptors belongs to a process, so this test runs in a child.
