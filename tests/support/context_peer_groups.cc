@@ -131,8 +131,7 @@ void for_each_at_once(ContextMembers& members, const Body& body) {
 
 class ContextTransport final : public PeerGroupTransport {
  public:
-  ContextTransport(std::size_t transport, std::string name, bool on_first_use = false)
-      : transport_(transport), name_(std::move(name)), on_first_use_(on_first_use) {}
+  ContextTransport(std::size_t transport, std::string name) : transport_(transport), name_(std::move(name)) {}
 
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::vector<std::uint32_t> boundaries() const override { return {}; }
@@ -142,7 +141,7 @@ class ContextTransport final : public PeerGroupTransport {
     ContextMembers members;
     for (std::uint32_t index = 0; index < wanted.members; ++index)
       members.push_back(std::make_unique<ContextMember>(index, transport_));
-    connect(members, on_first_use_);
+    connect(members);
     join(members, wanted);
     for_each_at_once(members, [&body](const auto& member) { body(*member); });
     // Each end delivers what it has sent before it closes, and needs the other for that.
@@ -151,9 +150,8 @@ class ContextTransport final : public PeerGroupTransport {
   }
 
  private:
-  static void connect(ContextMembers& members, bool on_first_use) {
+  static void connect(ContextMembers& members) {
     Attempt attempt;
-    attempt.on_first_use = on_first_use;
     attempt.id = next_number();
     attempt.key = Secret::random();
     for (const auto& member : members)
@@ -172,7 +170,6 @@ class ContextTransport final : public PeerGroupTransport {
 
   const std::size_t transport_;
   const std::string name_;
-  const bool on_first_use_;
 };
 
 }  // namespace
@@ -186,16 +183,6 @@ std::vector<std::unique_ptr<const PeerGroupTransport>> context_transports() {
     std::replace(name.begin(), name.end(), ' ', '_');
     result.push_back(std::make_unique<const ContextTransport>(index, std::move(name)));
   }
-  return result;
-}
-
-std::vector<std::unique_ptr<const PeerGroupTransport>> on_first_use_transports() {
-  Config config;
-  const auto all = must(make_transports({next_number(), &config, must(Wakeup::create(), "a wakeup")}), "transports");
-  std::vector<std::unique_ptr<const PeerGroupTransport>> result;
-  for (std::size_t index = 0; index < all.size(); ++index)
-    if (std::string_view(all[index]->name()) == "TCP")
-      result.push_back(std::make_unique<const ContextTransport>(index, "contexts_over_TCP_on_first_use", true));
   return result;
 }
 

@@ -4,9 +4,7 @@
 #include <string>
 
 #include "src/control/channel/control_channels.h"
-#include "src/base/work_threads.h"
 #include "transports/tcp/domain.h"
-#include "transports/tcp/link_opener.h"
 #include "transports/tcp/tcp_connection.h"
 #include "transports/transport.h"
 
@@ -17,8 +15,6 @@ namespace seto::tcp {
 class TcpTransport final : public Transport, private Endpoint {
  public:
   explicit TcpTransport(const TransportSetup& setup) : setup_(setup) {}
-  // Waits for what Domain::close() waits for.
-  ~TcpTransport() override;
 
   [[nodiscard]] const char* name() const override { return "TCP"; }
   [[nodiscard]] bool reaches(const Place&, const Place&) const override { return true; }
@@ -39,15 +35,11 @@ class TcpTransport final : public Transport, private Endpoint {
 
   [[nodiscard]] Result<std::shared_ptr<TcpConnection>> connect_to(const AttemptMember& member, const Attempt& attempt,
                                                                   Deadline until);
-  // Connects the control channel only: the link opens on first use.
-  [[nodiscard]] Result<std::shared_ptr<TcpConnection>> connect_on_use(const AttemptMember& member, const Attempt& attempt,
-                                                                      OnUseLinks& links, Deadline until);
 
   const TransportSetup setup_;
   TcpConnector* connector_ = nullptr;
   ControlChannels* channels_ = nullptr;
-  std::shared_ptr<Domain> domain_;  // threads that open links hold it for moments
-  std::shared_ptr<WorkThreads> openings_;
+  std::unique_ptr<Domain> domain_;
 };
 
 }  // namespace seto::tcp
