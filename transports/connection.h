@@ -10,6 +10,8 @@
 
 namespace seto {
 
+class ControlChannel;
+
 // The context at the other end of a connection, and the attempt that opened the connection.
 struct PeerContext {
   std::string process;  // Place::process
@@ -36,6 +38,11 @@ class Connection {
   // The shortest round trip that the kernel measured when the connection was made, in microseconds; the same at both ends. 0:
   // unknown, as for shared memory.
   [[nodiscard]] virtual std::uint32_t round_trip_us() const { return 0; }
+
+  // The bytes per second that this end was measured to send on a far link, from the traffic of the job. 0: unknown.
+  [[nodiscard]] virtual std::uint64_t sending_rate() const { return 0; }
+  // The control channel to the process of the peer. Null: it is on this host and needs none.
+  [[nodiscard]] virtual ControlChannel* control() const { return nullptr; }
 
   // The peer or its process has ended, is frozen, or cannot be reached any more. Never true for a context of this process.
   [[nodiscard]] virtual bool dead() const = 0;

@@ -114,7 +114,8 @@ std::string as_text(const Report& report) {
             (choice.cut.order == StepOrder::readiness ? ", in readiness order: the link is far\n" : "\n");
   text += "tiers, with the link that binds on each:\n";
   for (const TierFacts& facts : report.facts()) text += text_of(facts);
-  if (live != nullptr && live->sites.links.sites() > 1) text += text_of(live->sites) + "\n";
+  if (live != nullptr && live->sites.links.sites() > 1)
+    text += text_of(live->sites) + "; " + rate_text(live->sites, live->rate_version) + "\n";
   text += constants_text(tiers, costs);
   text.append(remark).append("\n");
   if (graph != nullptr && !graph->notes.empty()) text += "guessed or not found: " + graph->notes + "\n";
@@ -170,7 +171,7 @@ std::string as_json(const Report& report) {
   json.close(']').key("links").open('[');
   for (const TierFacts& facts : report.facts()) add_facts(json, facts);
   json.close(']');
-  if (live != nullptr) json.key("sites").value(text_of(live->sites));
+  if (live != nullptr) json.key("sites").value(text_of(live->sites)).key("rate_version").number(live->rate_version);
   if (graph != nullptr) json.key("guessed").value(graph->notes);
   json.close('}');
   return std::move(json).text();
@@ -225,9 +226,11 @@ Question question_on(const Communicator& communicator, Question question) {
 }
 
 Result<std::string> explain_on(const Communicator& communicator, const Question& question, ReportFormat format) {
-  SETO_ASSIGN(const Choice choice, choose(question, communicator.tiers(), communicator.costs()));
-  const LiveFacts live{communicator.sites(), communicator.config()};
-  const Report report{question, communicator.tiers(), communicator.costs(), choice, "", &live, nullptr};
+  const RateVersions::Known known = communicator.rates().known();
+  const Sites sites = communicator.sites();
+  SETO_ASSIGN(const Choice choice, choose(question, communicator.tiers(), known.costs));
+  const LiveFacts live{sites, communicator.config(), known.version};
+  const Report report{question, communicator.tiers(), known.costs, choice, "", &live, nullptr};
   return format == ReportFormat::text ? as_text(report) : as_json(report);
 }
 

@@ -1,7 +1,9 @@
 #include "src/report/explain_tiers.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <optional>
 
 #include "src/base/far_link.h"
 #include "src/base/text.h"
@@ -41,7 +43,7 @@ void add_origins(TierFacts& facts, TierKind kind, const CostModel& costs, const 
   }
   const std::string source(name_of(costs.between_sites.source));
   const bool is_stated = sites != nullptr && !sites->rates.empty();
-  facts.rate_origin = costs.between_sites.bytes_per_second ? source : is_stated ? "stated by the slowest site" : "assumed";
+  facts.rate_origin = is_stated ? "stated by the slowest site" : costs.between_sites.bytes_per_second ? source : "assumed";
   facts.latency_origin = "half the round trip";
   if (sites != nullptr) {
     const SiteLinks::Pair pair = sites->links.longest();
@@ -71,6 +73,18 @@ void add_pins(TierFacts& facts, const Config& config) {
 }
 
 }  // namespace
+
+std::string rate_text(const Sites& sites, std::uint64_t version) {
+  const std::optional<double> measured = sites.links.worst().bytes_per_second;
+  double stated = 0;
+  for (const PortRates& one : sites.rates) stated = stated == 0 ? one.slower() : std::min(stated, one.slower());
+  const double rate = stated > 0 ? stated : measured.value_or(kAssumedBytesPerSecond);
+  return "the slowest rate is " + rate_text(rate) + " (" +
+         (stated > 0 ? "stated"
+          : measured ? "measured"
+                     : "assumed") +
+         ", version " + std::to_string(version) + ")";
+}
 
 std::string_view kind_name(const Tiers& tiers, int tier) { return kKinds[static_cast<std::size_t>(tiers.kind(tier))]; }
 

@@ -39,11 +39,15 @@ struct TierOrigins {
 struct LiveFacts {
   const Sites& sites;
   const Config& config;
+  std::uint64_t rate_version = 0;
 };
 
 // `live`: null where the ranks are made up.
 std::vector<TierFacts> tier_facts(const Question& question, const Tiers& tiers, const CostModel& costs, const Choice& choice,
                                   const LiveFacts* live);
+
+// "the slowest rate is 118 MB/s (measured, version 2)", or stated, or assumed.
+std::string rate_text(const Sites& sites, std::uint64_t version);
 
 // "  world 2 members: 30 ms (half the round trip of 0>1, measured), ..." with a line break.
 std::string text_of(const TierFacts& facts);

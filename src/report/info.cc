@@ -118,6 +118,8 @@ Section status_section() {
   return {"status",
           {{"host memory, one machine", "works", ""},
            {"several machines", "works", "over TCP; a connection that is cut is not resumed, nothing is encrypted"},
+           {"rates between sites", "assumed: 125 MB/s, version 0",
+            "until SETO_SITE_UPLINK_MBIT states them, or the traffic of a job shows them; in the job, seto explain says them"},
            {"heartbeats", "works", "a process that ends is detected at once, a frozen one after SETO_LIVENESS_TIMEOUT_MS"},
            {"flight recorder, report, doctor", "works", ""},
            {"device memory", "not yet", ""},

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,7 @@ struct TwoMembers {
       setup.own = own;
       setup.number = 77;
       setup.links.resize(2);
-      setup.links[1 - own] = domains[own]->add(std::move(setups[own])).value();
+      setup.links[1 - own] = links[own] = domains[own]->add(std::move(setups[own])).value();
       setup.domain = domains[own].get();
       setup.exchange = &exchange;
       groups[own] = TcpPeerGroup::create(std::move(setup)).value();
@@ -64,6 +65,7 @@ struct TwoMembers {
 
   NoExchange exchange;
   std::array<std::unique_ptr<Domain>, 2> domains;
+  std::array<std::shared_ptr<Link>, 2> links;
   std::array<std::unique_ptr<TcpPeerGroup>, 2> groups;
 };
 
@@ -107,6 +109,46 @@ TEST(TcpWindow, OfALongLinkFollowsItsRoundTrip) {
 TEST(TcpWindow, OfALongLinkIsLargerWhereTheCallerAsksForIt) {
   TwoMembers members(kFarUs);
   EXPECT_EQ(slices_ahead_of_nobody(members, {256 << 10, 2, 160, 1, 34 * kMiB}), 136U);
+}
+
+// The frame by which a sender tells the rate that it measured.
+void tell_rate(TwoMembers& members, std::uint64_t bytes_per_second) {
+  Frame frame;
+  frame.set_kind(FrameKind::rate);
+  frame.mark = bytes_per_second;
+  {
+    const std::lock_guard lock(members.domains[0]->lock());
+    members.links[0]->queue_urgent(frame);
+  }
+  members.pump();
+}
+
+TEST(TcpWindow, FollowsTheRateThatTheSenderHasMeasured) {
+  TwoMembers members(kFarUs);
+  tell_rate(members, 400'000'000);  // two round trips of it: 48 MB
+  EXPECT_EQ(slices_ahead_of_nobody(members, {256 << 10, 2, 200, 1, 0}), 48'000'000U / (256 << 10));
+}
+
+TEST(TcpWindow, OfAnOpenStreamGrowsWithTheRateAndNeverShrinks) {
+  TwoMembers members(kFarUs);
+  const StreamGeometry geometry{256 << 10, 2, 200, 1, 0};
+  const auto receive = members.groups[1]->open_receive({0, 0, 0}, geometry).value();
+  members.pump();
+  const std::uint64_t before = members.domains[1]->windows().reserved();
+  tell_rate(members, 10'000'000);
+  EXPECT_EQ(members.domains[1]->windows().reserved(), before);
+  tell_rate(members, 400'000'000);
+  EXPECT_EQ(members.domains[1]->windows().reserved(), before + kWindow * 18'000'000);
+  tell_rate(members, 10'000'000);
+  EXPECT_EQ(slices_ahead_of_nobody(members, geometry), 48'000'000U / (256 << 10));
+}
+
+TEST(TcpWindow, ARateThatNoLinkHasReservesNoMoreThanTheLimit) {
+  TwoMembers members(kFarUs, 8 * kMiB);
+  const auto receive = members.groups[1]->open_receive({0, 0, 0}, {256 << 10, 2, 1'000, 1, 0}).value();
+  tell_rate(members, ~std::uint64_t{0});
+  EXPECT_EQ(members.domains[1]->windows().reserved(), 8 * kMiB);
+  EXPECT_TRUE(members.groups[1]->failure().ok());
 }
 
 TEST(TcpWindow, StaysWithinTheMemoryOfTheContext) {

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 
+from emulator import is_punctual
 from lab import IPV4, IPV6, Lab
 from lab_support import BUILD, LabCase, main
 
@@ -211,6 +212,47 @@ class FarSites(LabCase):
             lab.link("0-1 delay=0.05ms")
             output, errors = self.sums(lab, {})
             self.expect_two_sites(errors, 6)
+
+
+class RatesThatChange(LabCase):
+    """The rate of the link between two sites changes while a job runs, and choice follows."""
+
+    SIZE = 3 * MIB
+    BATCH = 10
+    MOST_CALLS = 200
+
+    def rate(self, job):
+        said = job.say("rate") or job.expect(r"^rate (\S+) MB/s \((\w+), version (\d+)\)$")
+        self.assertEqual(len({match[0] for match in said}), 1, "all ranks know the same")
+        return float(said[0][1]), said[0][2], int(said[0][3])
+
+    def follow(self, lab, job, mbit):
+        """Calls until the known rate is that of the link, less the headers. A busy machine does not fill the link."""
+        expected = mbit / 8
+        for _ in range(0, self.MOST_CALLS, self.BATCH):
+            job.work(self.SIZE, self.BATCH, 60)
+            known, source, _ = self.rate(job)
+            if source == "measured" and 0.8 * expected < known < 1.1 * expected:
+                return
+        if not is_punctual(lab.emulator.statistics()):
+            self.skipTest("skipped: the machine is too busy, packets are late")
+        self.fail(f"{known} MB/s ({source}) after {self.MOST_CALLS} calls, the link carries {expected}")
+
+    def test_timing_choice_follows_the_rate_of_a_link(self):
+        self.attempt(self.choice_follows)
+
+    def choice_follows(self):
+        with Lab(2, ["rate=400m", "delay=2ms"], build=BUILD) as lab:
+            job = Job(lab)
+            job.expect("^ready$", 30)
+            self.assertEqual(self.rate(job)[1:], ("assumed", 0))
+            self.follow(lab, job, 400)
+            lab.link("0-1 rate=200m")
+            self.follow(lab, job, 200)
+            lab.link("0-1 rate=400m")
+            self.follow(lab, job, 400)
+            self.assertGreaterEqual(self.rate(job)[2], 3)
+            job.leave()
 
 
 class Faults(LabCase):

@@ -7,6 +7,7 @@
 //   again             gives the communicator up and makes another      ready | failed after N ms: WHY
 //   broadcast BYTES   from rank 0                                      done | failed after N ms: WHY
 //   send BYTES TO     and receive BYTES FROM, whose bytes are compared done | failed after N ms: WHY
+//   rate              the rate between sites that choice follows       rate N MB/s (SOURCE, version V)
 //   leave             destroys the communicator                        left
 //
 // The environment states the number of this rank. N counts from the start of the call that failed. The program ends without error
@@ -71,6 +72,22 @@ class Rank final {
     bytes_.assign(size, 0);
     start_ = Clock::now();
     tell(setoRecv(bytes_.data(), size, setoUint8, from, comm_, nullptr));
+  }
+
+  void rate() {
+    start_ = Clock::now();
+    setoQuestion_t question = SETO_QUESTION_INITIALIZER;
+    question.collective = "all_reduce";
+    question.bytes = 1 << 20;
+    question.comm = comm_;
+    std::string text(1 << 16, '\0');
+    std::size_t size = 0;
+    if (!succeeded(setoExplain(&question, setoFormatText, text.data(), text.size(), &size))) return;
+    const std::string before = "the slowest rate is ";
+    const std::size_t at = text.find(before);
+    if (at == std::string::npos) return say("no rate");
+    const std::size_t begin = at + before.size();
+    say("rate " + text.substr(begin, text.find('\n', begin) - begin));
   }
 
   void give_up() {
@@ -147,6 +164,8 @@ int main() {
       rank.send(size, static_cast<int>(calls));
     } else if (verb == "receive") {
       rank.receive(size, static_cast<int>(calls));
+    } else if (verb == "rate") {
+      rank.rate();
     } else if (verb == "leave") {
       if (rank.leave()) say("left");
     } else {

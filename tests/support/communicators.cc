@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "src/api/support/handles.h"
@@ -18,6 +19,16 @@ const void* address_of(setoComm_t comm) { return comm->communicator().get(); }
 bool could_know_of_rank_0(setoComm_t comm) {
   const Members& members = comm->communicator()->members();
   return members.fate_of(0).reason != 0 && members.peer_group().status().departures() != 0;
+}
+
+void pretend_far_sites(std::function<std::uint64_t()> bytes_per_second) {
+  PretendedLinks links{60e-3, [rate = std::move(bytes_per_second)](Rank) { return rate(); }};
+  PretendedLinks::of_process() = std::make_shared<const PretendedLinks>(std::move(links));
+}
+
+RateInForce rate_in_force(setoComm_t comm) {
+  const RateVersions::Known known = comm->communicator()->rates().known();
+  return {known.version, known.costs.world.bytes_per_second};
 }
 
 Result<std::shared_ptr<Communicator>> make_communicator(Bootstrap& bootstrap, const Config& config,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "include/seto/seto.h"
@@ -22,6 +24,15 @@ CommunicatorSnapshot state_of(setoComm_t comm);
 const void* address_of(setoComm_t comm);
 // Whether this rank could know that rank 0 failed. Reads what the announcement wrote, and acts on nothing.
 bool could_know_of_rank_0(setoComm_t comm);
+
+// From now on the sites of this process's communicators are 60 ms apart, and it sends so many bytes per second to other sites.
+void pretend_far_sites(std::function<std::uint64_t()> bytes_per_second);
+// The version of the rates between sites that the latest operation used, and the rate.
+struct RateInForce {
+  std::uint64_t version = 0;
+  double bytes_per_second = 0;
+};
+RateInForce rate_in_force(setoComm_t comm);
 
 Result<std::shared_ptr<Communicator>> make_communicator(Bootstrap& bootstrap, const Config& config,
                                                         const std::shared_ptr<Context>& context);

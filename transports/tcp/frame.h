@@ -23,8 +23,9 @@ enum class FrameKind : std::uint8_t {
   left,          // the sender has left the communicator: this is its last frame for it
   window,        // the receiver accepts `mark` bytes at once of each operation of that stream, or of messages (kOfMessages)
   heard,         // only `acknowledged`: belongs to the connection itself
+  rate,          // the connection carries `mark` bytes a second from the sender, whose round trip is `size` us; also its own
 };
-inline constexpr std::uint8_t kLastFrameKind = static_cast<std::uint8_t>(FrameKind::heard);
+inline constexpr std::uint8_t kLastFrameKind = static_cast<std::uint8_t>(FrameKind::rate);
 
 inline constexpr std::uint32_t kFrameMagic = 0x0e70'5e00;  // and the kind
 inline constexpr std::size_t kFrameLimit = std::size_t{256} << 10;

@@ -39,6 +39,9 @@ class InStream final {
 
   using Message = StreamMessage;
 
+  // Bytes of the longest operation that a call here expects; 0: the stream is not open here.
+  [[nodiscard]] std::uint64_t longest() const { return longest_; }
+  void expect(std::uint64_t bytes) { longest_ = longest_ < bytes ? bytes : longest_; }
   // Bytes of one operation that the sender may be ahead. Only grows.
   [[nodiscard]] std::uint64_t window() const { return window_; }
   void widen(std::uint64_t window) { window_ = window; }
@@ -92,6 +95,7 @@ class InStream final {
   std::size_t charged_ = 0;   // bytes of this object, its operations and their tables
   std::uint64_t most_ahead_;  // slices
   std::uint64_t window_ = kStreamCredit;
+  std::uint64_t longest_ = 0;
   std::array<std::unique_ptr<Operation>, kMostOperations> operations_;
   std::array<Wanted, kWindow> wanted_;
   std::vector<Message> abandoned_;  // a socket still reads into them

@@ -12,8 +12,10 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "src/base/clock.h"
+#include "transports/tcp/tcp_sockets.h"
 
 namespace seto::tcp {
 namespace {
@@ -74,6 +76,8 @@ class CopySource final : public Source {
 Link::Link(Setup setup)
     : session_(std::move(setup.session)),
       round_trip_us_(setup.round_trip_us),
+      pipe_(round_trip_us_ * kFarBytesPerUs),
+      sampler_(far() ? std::make_unique<RateSampler>(setup.sockets.size(), round_trip_us_) : nullptr),
       share_(setup.share),
       heard_(setup.sockets.size() == 1 ? 0 : kMostBeyond) {
   for (PrivateFd& fd : setup.sockets) {
@@ -261,14 +265,17 @@ Link::Socket* Link::least_unsent() {
 // First what sockets hold already, then the queue, frame by frame. A socket whose kernel holds enough is not asked.
 bool Link::flush_several() {
   bool moved = false;
+  std::size_t dry = 0;
   for (const auto& socket : sockets_) {
     socket->unsent = unsent_bytes(socket->fd.get());
+    if (socket->unsent == 0) ++dry;
     socket->full = far() && socket->unsent >= kMostUnsent;
     if (socket->full) continue;
     if (socket->taken == 0 && !socket->own.empty()) fill(*socket);
     if (socket->taken > 0) moved = write(*socket) || moved;
     if (broken()) return moved;
   }
+  if (2 * dry >= sockets_.size()) ran_dry_ = true;
   while (has_shared()) {
     Socket* const next = least_unsent();
     if (next == nullptr) break;
@@ -281,7 +288,29 @@ bool Link::flush_several() {
 
 bool Link::flush() {
   if (broken() || !unsent()) return false;
-  return sockets_.size() == 1 ? flush_one(*sockets_.front()) : flush_several();
+  const bool moved = sockets_.size() == 1 ? flush_one(*sockets_.front()) : flush_several();
+  if (sampler_ != nullptr) measure();
+  return moved;
+}
+
+// Only while output is under way, and rarely: one system call for each socket and round trip.
+void Link::measure() {
+  const std::uint64_t now = monotonic_ns();
+  if (broken() || !sampler_->due(now)) return;
+  std::array<std::optional<TcpDelivery>, kMostSockets> seen;
+  const std::size_t count = std::min(sockets_.size(), seen.size());
+  for (std::size_t i = 0; i < count; ++i) seen[i] = tcp_delivery(sockets_[i]->fd.get());
+  const bool changed = sampler_->take({std::span(seen).first(count), std::exchange(ran_dry_, false), now});
+  if (!changed) return;
+  const double rate = sampler_->rate();
+  sending_rate_.store(static_cast<std::uint64_t>(rate), std::memory_order_relaxed);
+  if (rate <= kTellRate * told_rate_ && rate * kTellRate >= told_rate_) return;
+  told_rate_ = rate;
+  Frame frame;
+  frame.set_kind(FrameKind::rate);
+  frame.mark = static_cast<std::uint64_t>(rate);
+  frame.size = sampler_->round_trip_us();
+  queue_urgent(frame);
 }
 
 bool Link::delivered() const {

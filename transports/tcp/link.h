@@ -17,6 +17,7 @@
 #include "src/net/secret.h"
 #include "transports/tcp/fifo.h"
 #include "transports/tcp/frame.h"
+#include "transports/tcp/rate_sampler.h"
 #include "transports/tcp/receive_buffers.h"
 #include "transports/tcp/sequence_window.h"
 
@@ -56,6 +57,8 @@ class Sink {
   virtual Result<std::byte*> place(std::uint32_t member, const Frame& frame) = 0;
   // The payload is complete. Null: it was dropped.
   virtual Status arrived(std::uint32_t member, const Frame& frame, std::byte* at) = 0;
+  // The window of the link to that member has grown (Link::pipe).
+  virtual void pipe_grew(std::uint32_t member) { (void)member; }
 };
 
 [[nodiscard]] Status connection_failure(int error);
@@ -105,8 +108,10 @@ class Link final {
 
   // Windows of data follow the round trip where it is long.
   [[nodiscard]] bool far() const { return is_far(round_trip_us_); }
-  // Bytes of a window that keeps the link busy.
-  [[nodiscard]] std::uint64_t pipe() const { return round_trip_us_ * kFarBytesPerUs; }
+  // Bytes of a window that keeps the link busy. Grows when the peer tells a rate that needs more.
+  [[nodiscard]] std::uint64_t pipe() const { return pipe_; }
+  // Any thread: the bytes per second that this end was measured to send, from traffic. 0: unknown, as on every near link.
+  [[nodiscard]] std::uint64_t sending_rate() const { return sending_rate_.load(std::memory_order_relaxed); }
   // The longest payload that the next frame should have: long frames cost less, short ones spread over several sockets.
   [[nodiscard]] std::size_t frame_size() const { return sockets_.size() == 1 ? kFrameLimit : kStripe; }
 
@@ -142,6 +147,9 @@ class Link final {
   static constexpr std::size_t kMostBeyond = std::size_t{1} << 17;
   static constexpr std::uint64_t kTellAfter = kMostBeyond / 4;
   static constexpr std::uint64_t kKeptFree = 1'024;  // numbers for openings and for frames that tell what was heard
+  // A window holds two round trips at the rate that the peer tells. A rate is told again if it has changed by this factor.
+  static constexpr std::uint64_t kRoundTripsAWindow = 2;
+  static constexpr double kTellRate = 1.25;
   static constexpr std::size_t kBatch = 8;
   static constexpr std::size_t kStaging = 16 << 10;
 
@@ -182,6 +190,9 @@ class Link final {
   // Reads the input that the kernel has by now of all sockets, then breaks the connection.
   void lose(const Status& reason);
 
+  void measure();
+  Status hear_rate(const Frame& frame);
+
   bool flush_one(Socket& socket);
   bool flush_several();
   [[nodiscard]] Socket* least_unsent();
@@ -209,6 +220,11 @@ class Link final {
   std::vector<std::unique_ptr<Socket>> sockets_;
   Secret session_;
   std::uint32_t round_trip_us_;
+  std::uint64_t pipe_;
+  std::unique_ptr<RateSampler> sampler_;  // null: the link is near
+  std::atomic<std::uint64_t> sending_rate_{0};
+  double told_rate_ = 0;
+  bool ran_dry_ = false;  // since the last look, at least half of the sockets had nothing more to send
   ReceiveShare* share_;
   Fifo<Outgoing> waiting_;
   Fifo<Outgoing> urgent_;

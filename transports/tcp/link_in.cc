@@ -178,7 +178,8 @@ Status Link::begin_frame(Socket& socket) {
     socket.at = socket.opening.data();
     return {};
   }
-  if (frame.kind() == FrameKind::heard) return frame.length == 0 ? Status() : garbage("a payload in a frame that has none");
+  if (frame.kind() == FrameKind::heard || frame.kind() == FrameKind::rate)
+    return frame.length == 0 ? Status() : garbage("a payload in a frame that has none");
   if (opened_.count(frame.peer_group) == 0) return garbage("frames of a communicator that was not opened");
   if (PeerGroup* const peer_group = peer_group_of(frame.peer_group)) {
     SETO_ASSIGN(socket.at, peer_group->sink->place(peer_group->member, frame));
@@ -201,8 +202,20 @@ Status Link::end_frame(Socket& socket) {
   }
   if (frame.kind() == FrameKind::open) return hear_opening(socket);
   if (frame.kind() == FrameKind::heard) return {};
+  if (frame.kind() == FrameKind::rate) return hear_rate(frame);
   if (PeerGroup* const peer_group = peer_group_of(frame.peer_group))
     return peer_group->sink->arrived(peer_group->member, frame, socket.at);
+  return {};
+}
+
+// The window never shrinks: what was granted may be under way. The memory for it is limited where it is reserved (WindowBudget).
+Status Link::hear_rate(const Frame& frame) {
+  const std::uint64_t rate = std::min(frame.mark, static_cast<std::uint64_t>(RateSampler::kLargestRate));
+  const std::uint64_t round_trip_us = std::clamp(frame.size, round_trip_us_, RateSampler::kLongestRoundTripUs);
+  const std::uint64_t needed = kRoundTripsAWindow * (rate / 1'000) * round_trip_us / 1'000;
+  if (!far() || needed <= pipe_) return {};
+  pipe_ = needed;
+  for (const auto& [number, peer_group] : peer_groups_) peer_group.sink->pipe_grew(peer_group.member);
   return {};
 }
 

@@ -27,6 +27,8 @@ class TcpConnection final : public seto::Connection {
   [[nodiscard]] bool ended() const override { return ended_.load(std::memory_order_acquire) || link_lost(); }
   [[nodiscard]] std::string why_dead() const override;
   [[nodiscard]] std::uint32_t round_trip_us() const override { return round_trip_us_; }
+  [[nodiscard]] std::uint64_t sending_rate() const override { return link_->sending_rate(); }
+  [[nodiscard]] ControlChannel* control() const override { return channel_.get(); }
 
   [[nodiscard]] const std::shared_ptr<Link>& link() const { return link_; }
   [[nodiscard]] ControlChannel& channel() const { return *channel_; }

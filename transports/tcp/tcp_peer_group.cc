@@ -226,6 +226,7 @@ InStream& TcpPeerGroup::open_stream(const StreamAddress& address, const StreamGe
   const std::lock_guard lock(setup_.domain->lock());
   InStream& stream = stream_of(address.sender, key_of(address.port, address.group));
   const std::uint64_t window = std::max(geometry.window, link(address.sender)->pipe());
+  stream.expect(geometry.slices * std::uint64_t{geometry.slot_size});
   widen_stream(stream, address, std::min(window, geometry.slices * std::uint64_t{geometry.slot_size}));
   return stream;
 }
@@ -256,6 +257,12 @@ void TcpPeerGroup::widen_pair(std::uint32_t member) {
   frame.mark = pair.window();
   link(member)->queue_urgent(frame);
   setup_.domain->note_output();
+}
+
+void TcpPeerGroup::pipe_grew(std::uint32_t member) {
+  for (const auto& [key, stream] : peers_[member].streams)
+    widen_stream(*stream, address_in(member, key), std::min(link(member)->pipe(), stream->longest()));
+  if (peers_[member].pair->window() > kPairCredit) widen_pair(member);
 }
 
 Status TcpPeerGroup::hear_window(Peer& peer, const Frame& frame) {

@@ -98,6 +98,7 @@ class TcpPeerGroup final : public PeerGroup, private Sink, private StatusDataPat
 
   Result<std::byte*> place(std::uint32_t member, const Frame& frame) override;
   Status arrived(std::uint32_t member, const Frame& frame, std::byte* at) override;
+  void pipe_grew(std::uint32_t member) override;
   void send_departure() override;
   [[nodiscard]] bool all_arrived(std::uint32_t member) const override;
 
@@ -107,6 +108,9 @@ class TcpPeerGroup final : public PeerGroup, private Sink, private StatusDataPat
   }
   [[nodiscard]] Status check_address(const StreamAddress& address) const;
   static std::uint32_t key_of(std::uint16_t port, std::uint8_t group) { return std::uint32_t{port} << 8 | group; }
+  static StreamAddress address_in(std::uint32_t sender, std::uint32_t key) {
+    return {sender, static_cast<std::uint8_t>(key & 0xff), static_cast<std::uint16_t>(key >> 8)};
+  }
   InStream& stream_of(std::uint32_t member, std::uint32_t key);
   [[nodiscard]] Frame frame_of(FrameKind kind) const;
   // Writes queued frames as far as the sockets allow. The caller holds the token and the domain's lock.

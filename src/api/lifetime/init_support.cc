@@ -30,9 +30,12 @@ std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings) {
   return std::make_shared<setoComm>(rank, ranks, std::move(settings));
 }
 
-Status make_communicator(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up) {
-  SETO_TRY(comm.made(Communicator::create(
-      bootstrap, {comm.settings.config, comm.settings.context, comm.settings.name, &given_up, &DumpWriter::of_process()})));
+Status make_communicator(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up,
+                         const InheritedRates* inherited) {
+  CommunicatorOptions options{comm.settings.config, comm.settings.context, comm.settings.name, &given_up,
+                              &DumpWriter::of_process()};
+  if (inherited != nullptr) options.inherited = *inherited;
+  SETO_TRY(comm.made(Communicator::create(bootstrap, options)));
   if (comm.rank == 0)
     SETO_LOG_AS(info, (LogOrigin{0, 0}), "Seto %s, %s", version_text().c_str(), makeup_of(*comm.communicator()).c_str());
   return {};

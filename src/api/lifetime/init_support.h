@@ -8,6 +8,10 @@
 #include "src/bootstrap/providers/in_process.h"
 #include "src/bootstrap/unique_id.h"
 
+namespace seto {
+struct InheritedRates;
+}
+
 namespace seto::api {
 
 // How the ranks of a new communicator find each other.
@@ -19,8 +23,10 @@ struct Rendezvous {
 // A handle whose communicator has not been made, and which the user does not have yet.
 std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings);
 Status make(setoComm& comm, const Rendezvous& rendezvous);
-// Makes the communicator over this bootstrap. `given_up`: see CommunicatorOptions.
-Status make_communicator(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up);
+// Makes the communicator over this bootstrap. `given_up`: see CommunicatorOptions. `inherited`: of the parent of a split, or
+// null.
+Status make_communicator(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up,
+                         const InheritedRates* inherited = nullptr);
 void hand_over(const std::shared_ptr<setoComm>& comm, setoComm_t* where);
 
 // Runs work that blocks until other ranks do theirs: at once, or at the end of an open group, in parallel with the work of this

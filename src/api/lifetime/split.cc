@@ -29,11 +29,13 @@ Status run(Split& split) {
   const auto own = std::find(members.begin(), members.end(), parent.rank());
   const auto rank = static_cast<Rank>(own - members.begin());
   const auto ranks = static_cast<int>(members.size());
+  // The operation in which the ranks agreed has the same version on all of them.
+  const InheritedRates inherited = parent.rates().for_part(members);
   std::shared_ptr<setoComm> child = new_handle(rank, std::max(1, ranks), split.settings);
   Status status;
   {
     ParentBootstrap bootstrap(parent, std::move(members));
-    if (ranks > 0) status = make_communicator(*child, bootstrap, split.parent->given_up);
+    if (ranks > 0) status = make_communicator(*child, bootstrap, split.parent->given_up, &inherited);
   }
   if (status.ok() && ranks > 0) hand_over(child, split.where);
   return status;

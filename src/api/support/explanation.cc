@@ -67,7 +67,8 @@ Result<std::string> on_communicator(Asked asked) {
   const std::shared_ptr<Communicator> communicator = asked.question.comm->communicator();
   if (communicator == nullptr) return asked.question.comm->why_unusable();
   asked.base = question_on(*communicator, asked.base);
-  const SizesInput input{communicator->tiers(), communicator->costs(), communicator->config().codec};
+  const CostModel costs = communicator->costs();
+  const SizesInput input{communicator->tiers(), costs, communicator->config().codec};
   if (asked.has_range()) return asked.sizes(input);
   SETO_ASSIGN(const Question sized, of_size(asked.base, asked.question.bytes, input.codec, input.tiers, input.costs));
   return explain_on(*communicator, sized, asked.format);

@@ -43,6 +43,35 @@ CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, Bou
   if (shape != nullptr) shape->issue();  // last: nothing can throw any more
 }
 
+CollectiveTask::LateCall::LateCall(const Call& its_call)
+    : call(its_call),
+      counts(its_call.counts.begin(), its_call.counts.end()),
+      displacements(its_call.displacements.begin(), its_call.displacements.end()) {
+  call.counts = counts;
+  call.displacements = displacements;
+}
+
+void CollectiveTask::bind_late(const Call& call) { late_call_ = std::make_unique<LateCall>(call); }
+
+// Once the shape is known the call cannot be refused any more, except where memory for its residuals is missing.
+bool CollectiveTask::bind() {
+  Result<BoundShape*> found(nullptr);
+  if (!communicator_.bind_late(late_call_->call, note_.operation, found)) return false;
+  if (found.ok()) {
+    shape_ = found.value();
+    if (feedback_ != nullptr) shape_->executor->expect_residuals();
+    note_ = shape_->note;
+    note_.operation = run_.operands.operation;
+    if (late_call_->call.op != ReduceOp::premul_sum) run_.operands.scalar = shape_->scalar;
+    shape_->issue();
+  } else {
+    rejected_ = found.status();
+  }
+  late_call_.reset();
+  communicator_.late_call_ended();
+  return true;
+}
+
 // A queued task may end before it has begun, and then still holds its feedback.
 CollectiveTask::~CollectiveTask() { release_feedback(); }
 
@@ -53,6 +82,17 @@ void CollectiveTask::release_feedback() {
   feedback_.reset();
 }
 
+// The call waits for a version, or was rejected. Moved: it has a shape now.
+Task::Step CollectiveTask::begin_without_shape() {
+  if (late_call_ != nullptr && !bind()) return Step::blocked;
+  if (rejected_.ok()) return Step::moved;
+  // A rejected operation waits for no data. Many in a row could overwrite their notes before the other ranks read them.
+  if (!communicator_.order().peers_keep_up_with(note_.operation) && !(deadline_ && deadline_->passed())) return Step::blocked;
+  communicator_.order().begin_rejected(note_, rejected_);
+  finish(std::move(rejected_));
+  return Step::ended;
+}
+
 Task::Step CollectiveTask::begin() {
   // A task that begins after a failure, here or on a peer, sends nothing: a slow rank that received all its data would report
   // success.
@@ -61,13 +101,8 @@ Task::Step CollectiveTask::begin() {
     return Step::ended;
   }
   if ((gate_ != nullptr && !gate_->open()) || !communicator_.order().may_begin(note_.operation)) return Step::blocked;
-  if (!rejected_.ok()) {
-    // A rejected operation waits for no data. Many in a row could overwrite their notes before the other ranks read them.
-    if (!communicator_.order().peers_keep_up_with(note_.operation) && !(deadline_ && deadline_->passed())) return Step::blocked;
-    communicator_.order().begin_rejected(note_, rejected_);
-    finish(std::move(rejected_));
-    return Step::ended;
-  }
+  if (shape_ == nullptr) [[unlikely]]
+    if (const Step step = begin_without_shape(); step != Step::moved) return step;
   // The note of a valid call must not overwrite the note of a rejected call that a slow rank has not read.
   if (!communicator_.order().rejection_was_read(note_.operation) && !(deadline_ && deadline_->passed())) return Step::blocked;
   if (feedback_ != nullptr) {
@@ -92,7 +127,10 @@ Task::Step CollectiveTask::advance() {
   const std::uint64_t steps = run_.steps;
   if (shape_->executor->advance(run_, kStepsAtOnce)) {
     if (communicator_.members().suspects()) return Step::blocked;  // the next inspect() finds out more
-    if (started_ticks_ != 0) shape_->stores->took(way_, ticks() - started_ticks_);
+    if (started_ticks_ != 0) {
+      shape_->stores->took(way_, ticks() - started_ticks_);
+      communicator_.rates().look();
+    }
     finish(shape_->receives ? Status() : communicator_.failures().check_notes(note_));
     return Step::ended;
   }
@@ -114,7 +152,9 @@ bool CollectiveTask::inspect() {
     failed_ = communicator_.first_failure();
   else if (begun_)
     failed_ = communicator_.failures().look_around(note_);
-  const bool overdue = failed_.ok() && begun_ && deadline_->passed();
+  else if (awaits_version())
+    communicator_.failures().check_queued_tasks();
+  const bool overdue = failed_.ok() && (begun_ || awaits_version()) && deadline_->passed();
   if (begun_ && record_.wanted(overdue || communicator_.failed())) record_.tell(wait());
   if (overdue) failed_ = communicator_.failures().fail_overdue(note_, limit_, waits_for());
   if (failed_.ok()) warn_if_slow();
@@ -128,11 +168,18 @@ bool CollectiveTask::give_up(const Status& reason) {
   return false;
 }
 
+// No other operation is under way that would find out why the agreement does not end.
+bool CollectiveTask::awaits_version() const {
+  const OperationOrder& order = communicator_.order();
+  return late_call_ != nullptr && note_.operation == order.begun() + 1 && order.begun() == order.done();
+}
+
 void CollectiveTask::warn_if_slow() {
-  const bool is_next = begun_ || (shape_ != nullptr && note_.operation == communicator_.order().begun() + 1);
-  if (!late_.due(limit_.ms()) || !is_next) return;
-  communicator_.failures().warn_slow(note_, begun_ ? waits_for() : "has not begun it", late_.seconds(limit_.ms()));
-  late_.silence();
+  const bool is_next =
+      begun_ || ((shape_ != nullptr || late_call_ != nullptr) && note_.operation == communicator_.order().begun() + 1);
+  if (!slow_.due(limit_.ms()) || !is_next) return;
+  communicator_.failures().warn_slow(note_, waits_for(), slow_.seconds(limit_.ms()));
+  slow_.silence();
 }
 
 WaitReport CollectiveTask::wait() const {
@@ -141,6 +188,7 @@ WaitReport CollectiveTask::wait() const {
 }
 
 std::string CollectiveTask::waits_for() const {
+  if (!begun_) return late_call_ != nullptr ? "waits until all ranks agree on the rates between sites" : "has not begun it";
   const Executor::Wait wait = shape_->executor->waits_at(run_);
   const Algorithm& algorithm = *shape_->algorithm;
   const std::string plan = std::string(algorithm.name) + " " + std::string(name_of(algorithm.collective));
@@ -153,7 +201,10 @@ void CollectiveTask::finish(Status status) {
   if (!status.ok()) communicator_.members().peer_group().disregard(note_.operation);
   if (!communicator_.failed()) communicator_.order().complete(note_.operation);
   release_feedback();
-  if (shape_ != nullptr) shape_->end();
+  if (shape_ != nullptr) [[likely]]
+    shape_->end();
+  else if (late_call_ != nullptr)
+    communicator_.late_call_ended();
   record_.end(status, communicator_.failed(), deadline_.has_value() || started_ticks_ != 0);
   if (gate_ != nullptr) {
     communicator_.queued().task_ended();

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "src/core/communicator/communicator.h"
 #include "src/core/progress/call_deadline.h"
@@ -25,6 +28,8 @@ class CollectiveTask final : public Task {
 
   // This rank rejects the call. The task still takes its turn and tells the other ranks.
   void reject(Status reason) { rejected_ = std::move(reason); }
+  // The call is bound when the task begins, because its version of the rates between sites is not agreed yet.
+  void bind_late(const Call& call);
 
   Step advance() override;
   bool inspect() override;
@@ -32,6 +37,17 @@ class CollectiveTask final : public Task {
   [[nodiscard]] bool begun() const override { return begun_; }
 
  private:
+  // A call that has no shape yet, with its arrays.
+  struct LateCall {
+    explicit LateCall(const Call& its_call);
+    Call call;
+    std::vector<std::uint64_t> counts;
+    std::vector<std::uint64_t> displacements;
+  };
+
+  bool bind();  // false: not yet
+  [[nodiscard]] bool awaits_version() const;
+  Step begin_without_shape();
   Step begin();  // moved: the operation has begun
   void finish(Status status);
   void release_feedback();
@@ -45,9 +61,10 @@ class CollectiveTask final : public Task {
   BoundShape* shape_;
   Executor::Run run_;
   Note note_;
+  std::unique_ptr<LateCall> late_call_;
   CallDeadline limit_;
   std::optional<Deadline> deadline_;  // set by the first inspect(): reading the clock costs a third of a small call
-  SlowCallWarning late_;
+  SlowCallWarning slow_;
   TaskGate* gate_;
   std::shared_ptr<ErrorFeedback> feedback_;  // null after the end; taken while run_ has its residual
   Status rejected_;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "src/bootstrap/bootstrap.h"
@@ -12,6 +13,7 @@
 #include "src/core/communicator/operation_order.h"
 #include "src/core/communicator/peer_failures.h"
 #include "src/core/communicator/queued_tasks.h"
+#include "src/core/communicator/rate_versions.h"
 #include "src/core/communicator/snapshot.h"
 #include "src/core/connect/context.h"
 #include "src/core/launch/launch_cache.h"
@@ -21,14 +23,16 @@
 
 namespace seto {
 
+class CollectiveTask;
 class TaskGate;
 
 struct CommunicatorOptions {
   Config config;
   std::shared_ptr<Context> context;  // null: a new one
   std::string name;
-  const std::atomic<bool>* given_up = nullptr;  // when it is set, by any thread, create() ends soon and tells the other ranks
-  DumpRequests* dumps = nullptr;                // null: a dump is written only when a caller asks for it
+  const std::atomic<bool>* given_up = nullptr;   // when it is set, by any thread, create() ends soon and tells the other ranks
+  DumpRequests* dumps = nullptr;                 // null: a dump is written only when a caller asks for it
+  std::optional<InheritedRates> inherited = {};  // of the communicator that was split
 };
 
 // One rank's end of a communicator. Calls come from one thread at a time. fail() and first_failure() may come from any thread.
@@ -46,13 +50,17 @@ class Communicator final {
   [[nodiscard]] std::uint64_t serial() const { return serial_; }
   [[nodiscard]] const std::shared_ptr<Context>& context() const { return context_; }
   [[nodiscard]] const Tiers& tiers() const { return members_.connected().tiers; }
-  [[nodiscard]] const Sites& sites() const { return members_.connected().sites; }
+  // With the rates that are known now. Any thread.
+  [[nodiscard]] Sites sites() const { return rates_.sites(); }
   [[nodiscard]] const Config& config() const { return config_; }
-  // The input of choice besides the call.
-  [[nodiscard]] Surroundings surroundings() const {
-    return {ranks(), &config_, ranks_a_core(), &tiers(), &costs_, &members_.connected().stated_tiers};
+  // The input of choice besides the call. `costs` outlives the result.
+  [[nodiscard]] Surroundings surroundings(const CostModel& costs) const {
+    return {ranks(), &config_, ranks_a_core(), &tiers(), &costs, &members_.connected().stated_tiers};
   }
-  [[nodiscard]] const CostModel& costs() const { return costs_; }
+  // The constants of the latest operation. Any thread.
+  [[nodiscard]] CostModel costs() const { return rates_.known().costs; }
+  [[nodiscard]] RateVersions& rates() { return rates_; }
+  [[nodiscard]] const RateVersions& rates() const { return rates_; }
   // How long the agreement on the cost model took.
   [[nodiscard]] std::uint64_t calibration_ns() const { return calibration_ns_; }
   [[nodiscard]] double ranks_a_core() const { return members_.connected().ranks_per_core; }
@@ -100,12 +108,23 @@ class Communicator final {
   [[nodiscard]] PeerFailures& failures() { return failures_; }
   [[nodiscard]] QueuedTasks& queued() { return *queued_; }
   [[nodiscard]] PointToPoint& transfers() { return *transfers_; }
+  // Binds a call that was issued while ranks agreed on a version, for the holder of the token, in the order of the operations.
+  // False: its version is not known yet. A call that cannot be bound is rejected.
+  bool bind_late(const Call& call, std::uint64_t operation, Result<BoundShape*>& shape);
+  void late_call_ended() { late_calls_.fetch_sub(1, std::memory_order_release); }
 
  private:
   Communicator(const CommunicatorOptions& options, std::shared_ptr<Context> context, ConnectedRanks ranks);
 
   void queue(Task& task) { queued_->add(task); }
-  BoundShape* prepared(const Call& call, Status& rejected);
+  // The result of preparing a call. Without a shape it was rejected, or it is bound late.
+  struct Prepared {
+    BoundShape* shape = nullptr;
+    Status rejected;
+  };
+  Prepared prepared(const Call& call);
+  bool enter(std::uint64_t operation);
+  static bool settle(CollectiveTask& task, const Call& call, Prepared prepared);
 
   const std::uint64_t serial_;
   const std::string name_;
@@ -116,10 +135,12 @@ class Communicator final {
   OperationOrder order_;
   const std::shared_ptr<QueuedTasks> queued_ = std::make_shared<QueuedTasks>();
   PeerFailures failures_;
-  CostModel costs_;
+  RateVersions rates_;
   std::uint64_t calibration_ns_ = 0;
   std::unique_ptr<LaunchCache> launches_;
   std::unique_ptr<PointToPoint> transfers_;
+  // Calls that have no shape yet. While there are any, the thread that drives binds shapes, and else the calling thread.
+  std::atomic<std::uint64_t> late_calls_{0};
   Call last_call_;
   BoundShape* last_shape_ = nullptr;  // of last_call_
 };

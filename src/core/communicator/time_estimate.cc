@@ -8,9 +8,10 @@ namespace seto {
 
 Result<double> estimated_seconds(const Communicator& communicator, const Call& call) {
   SETO_TRY(check(call, communicator.rank(), communicator.ranks()));
-  const Surroundings here = communicator.surroundings();
+  const CostModel costs = communicator.costs();
+  const Surroundings here = communicator.surroundings(costs);
   const Question question = question_of(call, here);
-  SETO_ASSIGN(const Choice choice, choose(question, here.tiers_of(question), communicator.costs()));
+  SETO_ASSIGN(const Choice choice, choose(question, here.tiers_of(question), costs));
   for (const Candidate& candidate : choice.candidates)
     if (candidate.algorithm == choice.algorithm) return candidate.estimate.seconds;
   return failure(Code::internal, "no estimate for %s", name_of(call.collective).data());
@@ -30,7 +31,7 @@ Result<double> estimated_seconds(const Communicator& communicator, std::span<con
     else
       (sends ? sent : received) += bytes;
   }
-  const CostModel& costs = communicator.costs();
+  const CostModel costs = communicator.costs();
   const TierCost& tier = costs.of(communicator.tiers().widest());
   const double crowding = communicator.ranks_a_core();
   const bool alone =

@@ -71,12 +71,14 @@ Result<BoundShape*> LaunchCache::find(const Call& call) {
                 call.algorithm,
                 call.codec,
                 call.deterministic,
+                version_,
                 {call.counts.begin(), call.counts.end()},
                 {call.displacements.begin(), call.displacements.end()}};
   auto found = shapes_.find(key);
   if (found == shapes_.end()) {
     SETO_ASSIGN(std::unique_ptr<BoundShape> shape, bind(call, placed));
     ++bound_;
+    if (has_other_versions_) drop_other_versions();
     make_room();
     found = shapes_.emplace(key, std::move(shape)).first;
   }
@@ -84,6 +86,21 @@ Result<BoundShape*> LaunchCache::find(const Call& call) {
   last_ = found->second.get();
   last_->last_found_ = ++finds_;
   return last_;
+}
+
+void LaunchCache::use(const CostModel& costs, std::uint64_t version) {
+  costs_ = costs;
+  if (version == version_) return;
+  version_ = version;
+  last_ = nullptr;
+  last_key_ = nullptr;
+  drop_other_versions();
+}
+
+void LaunchCache::drop_other_versions() {
+  std::erase_if(shapes_, [this](const auto& one) { return one.first.version != version_ && !one.second->under_way(); });
+  has_other_versions_ =
+      std::any_of(shapes_.begin(), shapes_.end(), [this](const auto& one) { return one.first.version != version_; });
 }
 
 void LaunchCache::make_room() {
@@ -198,6 +215,8 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
   request.digest = bound->note.digest =
       folded(folded(digest_of(call, question, choice, shape.finish, request.tuning), setup_.here.costs->links_digest),
              tiers.rates_digest());
+  // Ranks that use different versions in one operation find out, even if both choose the same.
+  if (version_ != 0) request.digest = bound->note.digest = folded(request.digest, version_);
   bound->recorded = recorded(call, {bound->bytes, algorithm_id(choice.algorithm->name), choice.codec, request.digest});
   SETO_ASSIGN(BoundProgram program, bind_program(request));
   bound->receives = program.receives();

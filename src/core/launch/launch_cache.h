@@ -56,11 +56,21 @@ class LaunchCache final {
   };
 
   explicit LaunchCache(const Setup& setup) : setup_(setup) {
+    if (setup.here.costs != nullptr) costs_ = *setup.here.costs;
+    setup_.here.costs = &costs_;
     scalar_.narrow = 1.0F / static_cast<float>(setup.here.ranks);
     scalar_.wide = 1.0 / setup.here.ranks;
   }
 
   static constexpr std::size_t kMostShapes = 256;
+
+  LaunchCache(const LaunchCache&) = delete;
+  LaunchCache& operator=(const LaunchCache&) = delete;
+
+  // Shapes that are found from now on follow from these constants. Shapes of other versions go when none of their operations is
+  // under way.
+  void use(const CostModel& costs, std::uint64_t version);
+  [[nodiscard]] std::uint64_t version() const { return version_; }
 
   // The shape is valid until another is found, and as long as an operation of it is under way.
   Result<BoundShape*> find(const Call& call);
@@ -79,6 +89,7 @@ class LaunchCache final {
     int algorithm;
     int codec;
     bool deterministic;
+    std::uint64_t version;  // of the constants
     std::vector<std::uint64_t> counts;
     std::vector<std::uint64_t> displacements;
 
@@ -92,9 +103,13 @@ class LaunchCache final {
   void tell_of_pin(const Question& question, const Choice& choice);
   [[nodiscard]] Finish finish_of(const Call& call) const;
   void make_room();
+  void drop_other_versions();
   static bool same(const Key& key, const Call& call, InPlace in_place);
 
   Setup setup_;
+  CostModel costs_;
+  std::uint64_t version_ = 0;
+  bool has_other_versions_ = false;
   struct {
     float narrow;
     double wide;

@@ -53,7 +53,7 @@ void as_it_is(Rank, Config&) {}
 
 void always_measure(Rank, Config& config) { config.calibrate = Calibrate::on; }
 
-const TierCost& node_costs(const Ranks::Made& made) { return made.back().value()->costs().node; }
+TierCost node_costs(const Ranks::Made& made) { return made.back().value()->costs().node; }
 
 bool all_made(const Ranks::Made& made) {
   return std::all_of(made.begin(), made.end(), [](const auto& one) { return one.ok(); });

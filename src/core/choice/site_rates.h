@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/base/types.h"
+#include "src/topology/site_links.h"
+
+namespace seto {
+
+// The measured rate of the link from one site to another, in bytes per second.
+struct SiteLinkRate {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  double bytes_per_second = 0;
+
+  friend bool operator==(const SiteLinkRate&, const SiteLinkRate&) = default;
+};
+using SiteLinkRates = std::vector<SiteLinkRate>;
+
+// A rate replaces another if they differ by more than this factor.
+inline constexpr double kRateChange = 1.25;
+[[nodiscard]] bool rates_differ(double one, double other);
+
+// The sites with these rates in place of all others. Numbers are bounded, and a pair that does not exist is left out. A link
+// without a rate gets that of the other direction, else the lowest known one, so that the worst link is known once any is.
+[[nodiscard]] Sites with_rates(const Sites& sites, const SiteLinkRates& rates);
+
+// A split takes this over from its parent: rates between sites of the parent.
+struct InheritedRates {
+  std::uint64_t version = 0;
+  SiteLinkRates rates;
+  std::vector<std::uint32_t> site_of_rank;  // of the parent, by rank of the part
+};
+[[nodiscard]] SiteLinkRates rates_of_part(const InheritedRates& parent, const Sites& part);
+
+// The reports of ranks about their links, on the rank that proposes versions. A site pair is as fast as its fastest link was
+// reported in the last time: ranks that share an uplink see a part of it each.
+class RateReports final {
+ public:
+  static constexpr std::uint64_t kFreshNs = 5'000'000'000;
+
+  RateReports(std::uint32_t sites, int ranks) : sites_(sites), ranks_(static_cast<std::size_t>(ranks)) {}
+
+  // Reports of sites or ranks that do not exist, and rates that no link can have, are ignored.
+  void add(Rank rank, const SiteLinkRate& rate, std::uint64_t now_ns);
+  [[nodiscard]] SiteLinkRates fresh(std::uint64_t now_ns) const;
+
+ private:
+  struct Report {
+    Rank rank = 0;
+    SiteLinkRate rate;
+    std::uint64_t at_ns = 0;
+  };
+
+  std::uint32_t sites_;
+  std::size_t ranks_;
+  std::vector<Report> reports_;  // one for each rank and pair
+};
+
+// The rates that should be in force: those in force, with each fresh one that differs from it or is new. Empty: none does.
+[[nodiscard]] SiteLinkRates proposal(const SiteLinkRates& in_force, const SiteLinkRates& fresh);
+
+}  // namespace seto

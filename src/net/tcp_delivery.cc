@@ -1,0 +1,24 @@
+#include "src/net/tcp_delivery.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+
+namespace seto {
+
+std::optional<TcpDelivery> tcp_delivery(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+  if (size < offsetof(tcp_info, tcpi_delivered) + sizeof info.tcpi_delivered) return std::nullopt;
+  TcpDelivery delivery;
+  delivery.segments = info.tcpi_delivered;
+  delivery.segment_bytes = info.tcpi_snd_mss;
+  delivery.app_limited = info.tcpi_delivery_rate_app_limited != 0;
+  delivery.round_trip_us = info.tcpi_min_rtt == ~std::uint32_t{0} ? 0 : info.tcpi_min_rtt;
+  return delivery;
+}
+
+}  // namespace seto

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace seto {
+
+// The view of the kernel of one connected TCP socket. (Its own figure of a rate stays as it is while a socket has less to send,
+// so that the sum over several sockets is of different times: the segments are counted instead.)
+struct TcpDelivery {
+  std::uint32_t segments = 0;       // that the peer has received, since the beginning, modulo 2^32
+  std::uint32_t segment_bytes = 0;  // of a full segment
+  bool app_limited = true;          // the socket had nothing more to send when the latest of them was sent
+  std::uint32_t round_trip_us = 0;  // the shortest; 0: unknown
+};
+
+// Absent if the kernel does not measure it.
+std::optional<TcpDelivery> tcp_delivery(int fd);
+
+}  // namespace seto

@@ -1,0 +1,137 @@
+// Reported rates as rank 0 uses them, agreed ones as choice uses them, and the messages in between.
+
+#include "src/core/choice/site_rates.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "src/core/choice/cost_model.h"
+#include "src/core/choice/rate_messages.h"
+#include "tests/support/seed.h"
+
+namespace seto {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+Sites far_sites(std::uint32_t count) {
+  Sites sites;
+  sites.links = SiteLinks(count);
+  for (std::uint32_t from = 0; from < count; ++from) {
+    sites.of_rank.push_back(from);
+    for (std::uint32_t to = 0; to < count; ++to)
+      if (from != to)
+        (void)sites.links.add(
+            {0, from, to, {.medium = LinkMedium::wide_area, .round_trip_s = 60e-3, .source = FactSource::measured}});
+  }
+  return sites;
+}
+
+TEST(SiteRates, AreUnknownUntilOneIsKnown) {
+  const Sites sites = far_sites(3);
+  EXPECT_EQ(with_rates(sites, {}).links, sites.links);
+  EXPECT_EQ(with_rates(sites, {{7, 1, 1e6}, {1, 1, 1e6}, {0, 1, -4}}).links, sites.links) << "no such links";
+}
+
+TEST(SiteRates, FillTheOtherDirectionAndThenTheLowest) {
+  const Sites sites = with_rates(far_sites(3), {{0, 1, 50e6}, {1, 2, 20e6}});
+  EXPECT_EQ(sites.links.between(0, 1).bytes_per_second, 50e6);
+  EXPECT_EQ(sites.links.between(1, 0).bytes_per_second, 50e6);
+  EXPECT_EQ(sites.links.between(2, 0).bytes_per_second, 20e6);
+  EXPECT_EQ(sites.links.worst().bytes_per_second, 20e6);
+  EXPECT_EQ(sites.links.worst().round_trip_s, 60e-3);
+}
+
+TEST(SiteRates, ReplaceEarlierOnesAlsoByLower) {
+  const Sites before = with_rates(far_sites(2), {{0, 1, 100e6}});
+  EXPECT_EQ(with_rates(before, {{0, 1, 50e6}}).links.worst().bytes_per_second, 50e6);
+}
+
+TEST(SiteRates, AreWhatTheCostModelFollowsUnlessSitesStateTheirs) {
+  CostModel costs;
+  costs.source = CostSource::measured;
+  Sites sites = far_sites(2);
+  costs.use(sites);
+  EXPECT_EQ(costs.world.bytes_per_second, kAssumedBytesPerSecond);
+  const std::uint32_t assumed = costs.links_digest;
+  costs.use(with_rates(sites, {{0, 1, 50e6}}));
+  EXPECT_EQ(costs.world.bytes_per_second, 50e6);
+  EXPECT_NE(costs.links_digest, assumed) << "ranks that know different rates must not run one operation";
+  sites.rates = {{25e6, 25e6}, {30e6, 30e6}};
+  costs.use(with_rates(sites, {{0, 1, 50e6}}));
+  EXPECT_EQ(costs.world.bytes_per_second, 25e6);
+}
+
+TEST(SiteRates, OfAPartAreThoseOfItsSitesInTheParent) {
+  const InheritedRates parent{3, {{0, 2, 10e6}, {2, 0, 20e6}, {1, 2, 30e6}}, {2, 0}};
+  const SiteLinkRates wanted{{0, 1, 20e6}, {1, 0, 10e6}};
+  EXPECT_EQ(rates_of_part(parent, far_sites(2)), wanted);
+  EXPECT_TRUE(rates_of_part({3, parent.rates, {}}, far_sites(2)).empty());
+}
+
+TEST(RateReports, TheFastestOfTheFreshOnesCounts) {
+  RateReports reports(2, 4);
+  reports.add(0, {0, 1, 40e6}, 0);
+  reports.add(1, {0, 1, 60e6}, 0);
+  EXPECT_EQ(reports.fresh(kSecond), (SiteLinkRates{{0, 1, 60e6}}));
+  reports.add(0, {0, 1, 30e6}, 4 * kSecond);
+  EXPECT_EQ(reports.fresh(6 * kSecond), (SiteLinkRates{{0, 1, 30e6}})) << "rank 1 sends no more";
+}
+
+TEST(RateReports, NonsenseIsIgnored) {
+  RateReports reports(2, 2);
+  for (const double rate : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) reports.add(0, {0, 1, rate}, 0);
+  reports.add(2, {0, 1, 1e6}, 0);
+  reports.add(-1, {0, 1, 1e6}, 0);
+  reports.add(0, {0, 2, 1e6}, 0);
+  reports.add(0, {1, 1, 1e6}, 0);
+  EXPECT_TRUE(reports.fresh(0).empty());
+}
+
+TEST(Proposal, IsMadeForANewRateAndForAChangeOfAQuarter) {
+  EXPECT_EQ(proposal({}, {{0, 1, 1e6}}), (SiteLinkRates{{0, 1, 1e6}}));
+  const SiteLinkRates in_force{{0, 1, 100e6}, {1, 0, 100e6}};
+  EXPECT_TRUE(proposal(in_force, {}).empty());
+  EXPECT_TRUE(proposal(in_force, {{0, 1, 124e6}, {1, 0, 81e6}}).empty());
+  EXPECT_EQ(proposal(in_force, {{0, 1, 126e6}}), (SiteLinkRates{{0, 1, 126e6}, {1, 0, 100e6}}));
+  EXPECT_EQ(proposal(in_force, {{1, 0, 79e6}}), (SiteLinkRates{{0, 1, 100e6}, {1, 0, 79e6}}));
+}
+
+TEST(RateMessages, AreReadAsTheyWereWritten) {
+  const RateMessage message{RateMessageKind::commit, 7, 12'345, {{0, 1, 1.5e6}, {1, 0, 2.5e6}}};
+  const Result<RateMessage> read = rate_message_in(encoded(message));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read.value().kind, message.kind);
+  EXPECT_EQ(read.value().version, 7U);
+  EXPECT_EQ(read.value().operation, 12'345U);
+  EXPECT_EQ(read.value().rates, message.rates);
+}
+
+TEST(RateMessages, HoldTheLowestRatesOfVeryManySites) {
+  RateMessage message;
+  for (std::uint32_t i = 0; i < 1'000; ++i) message.rates.push_back({i, i + 1, 1e9 - i});
+  const std::string bytes = encoded(message);
+  EXPECT_LT(bytes.size(), 4'000U);
+  const Result<RateMessage> read = rate_message_in(bytes);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read.value().rates.size(), kMostRatesOfMessage);
+  EXPECT_EQ(read.value().rates.front().from, 999U);
+}
+
+TEST(RateMessages, AnyBytesAreReadOrRefused) {
+  std::mt19937_64 random(testing::chosen_seed());
+  const std::string valid = encoded({RateMessageKind::report, 1, 2, {{0, 1, 1e6}, {1, 0, 2e6}}});
+  for (int run = 0; run < 20'000; ++run) {
+    std::string bytes = valid.substr(0, random() % (valid.size() + 1));
+    for (int change = 0; change < 3 && !bytes.empty(); ++change) bytes[random() % bytes.size()] = static_cast<char>(random());
+    const Result<RateMessage> read = rate_message_in(bytes);
+    if (read.ok()) (void)with_rates(far_sites(2), read.value().rates);
+  }
+  EXPECT_FALSE(rate_message_in("").ok());
+}
+
+}  // namespace
+}  // namespace seto
