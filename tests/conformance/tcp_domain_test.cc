@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "transports/tcp/domain.h"
+#include "transports/tcp/link/domain.h"
 
 namespace seto::tcp {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "tests/support/flows.h"
 #include "tests/support/tcp_peer_groups.h"
-#include "transports/tcp/tcp_peer_group.h"
+#include "transports/tcp/streams/tcp_peer_group.h"
 
 namespace seto::tcp {
 namespace {

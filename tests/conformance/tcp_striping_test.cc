@@ -12,8 +12,8 @@
 
 #include "src/base/clock.h"
 #include "tests/support/tcp_peer_groups.h"
-#include "transports/tcp/link.h"
-#include "transports/tcp/sequence_window.h"
+#include "transports/tcp/link/link.h"
+#include "transports/tcp/link/sequence_window.h"
 
 namespace seto::tcp {
 namespace {

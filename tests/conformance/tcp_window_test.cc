@@ -11,7 +11,7 @@
 #include "src/base/clock.h"
 #include "tests/support/tcp_peer_groups.h"
 #include "transports/optional_streams.h"
-#include "transports/tcp/tcp_peer_group.h"
+#include "transports/tcp/streams/tcp_peer_group.h"
 
 namespace seto::tcp {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "src/net/secret.h"
-#include "transports/tcp/tcp_peer_group.h"
+#include "transports/tcp/streams/tcp_peer_group.h"
 
 namespace {
 

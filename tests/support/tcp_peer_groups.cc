@@ -15,7 +15,7 @@
 
 #include "tests/support/flows.h"
 #include "tests/support/pumped_peer_group.h"
-#include "transports/tcp/tcp_peer_group.h"
+#include "transports/tcp/streams/tcp_peer_group.h"
 
 namespace seto::support {
 namespace {

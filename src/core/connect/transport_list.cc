@@ -3,7 +3,7 @@
 #include "src/core/connect/transport_list.h"
 
 #include "transports/shm/shm_transport.h"
-#include "transports/tcp/tcp_transport.h"
+#include "transports/tcp/connect/tcp_transport.h"
 
 namespace seto {
 

@@ -1,4 +1,4 @@
-#include "transports/tcp/fifo.h"
+#include "transports/tcp/link/fifo.h"
 
 #include <gtest/gtest.h>
 

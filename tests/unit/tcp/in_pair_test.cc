@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "transports/tcp/inbox.h"
+#include "transports/tcp/streams/inbox.h"
 
 namespace seto::tcp {
 namespace {

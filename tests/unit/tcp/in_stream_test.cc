@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "transports/tcp/inbox.h"
+#include "transports/tcp/streams/inbox.h"
 
 namespace seto::tcp {
 namespace {

@@ -1,4 +1,4 @@
-#include "transports/tcp/message_table.h"
+#include "transports/tcp/streams/message_table.h"
 
 #include <gtest/gtest.h>
 

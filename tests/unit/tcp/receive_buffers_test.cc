@@ -1,4 +1,4 @@
-#include "transports/tcp/receive_buffers.h"
+#include "transports/tcp/link/receive_buffers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "transports/tcp/tcp_sockets.h"
+#include "transports/tcp/connect/tcp_sockets.h"
 
 #include <gtest/gtest.h>
 

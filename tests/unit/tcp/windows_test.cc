@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "tests/support/seed.h"
-#include "transports/tcp/frame.h"
-#include "transports/tcp/sequence_window.h"
-#include "transports/tcp/window_budget.h"
+#include "transports/tcp/link/frame.h"
+#include "transports/tcp/link/sequence_window.h"
+#include "transports/tcp/link/window_budget.h"
 
 namespace seto::tcp {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "src/base/result.h"
-#include "transports/tcp/frame.h"
-#include "transports/tcp/message_table.h"
-#include "transports/tcp/receive_buffers.h"
+#include "transports/tcp/link/frame.h"
+#include "transports/tcp/link/receive_buffers.h"
+#include "transports/tcp/streams/message_table.h"
 #include "transports/transport.h"
 
 namespace seto::tcp {

@@ -1,4 +1,4 @@
-#include "transports/tcp/tcp_transport.h"
+#include "transports/tcp/connect/tcp_transport.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "src/base/thread.h"
-#include "transports/tcp/tcp_members.h"
-#include "transports/tcp/tcp_sockets.h"
+#include "transports/tcp/connect/tcp_sockets.h"
+#include "transports/tcp/streams/tcp_members.h"
 
 namespace seto::tcp {
 namespace {

@@ -1,4 +1,4 @@
-#include "transports/tcp/tcp_connection.h"
+#include "transports/tcp/link/tcp_connection.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "transports/tcp/link.h"
+#include "transports/tcp/link/link.h"
 
 #include <linux/sockios.h>
 #include <netinet/in.h>
@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "src/base/clock.h"
-#include "transports/tcp/tcp_sockets.h"
 
 namespace seto::tcp {
 namespace {

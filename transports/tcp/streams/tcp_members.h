@@ -10,7 +10,7 @@
 #include "src/base/wakeup.h"
 #include "src/control/channel/control_channels.h"
 #include "transports/peer_group_seat.h"
-#include "transports/tcp/tcp_peer_group.h"
+#include "transports/tcp/streams/tcp_peer_group.h"
 
 namespace seto::tcp {
 

@@ -12,7 +12,6 @@ namespace seto::tcp {
 
 // The number of sockets of a link is chosen by its round trip.
 inline constexpr std::uint32_t kAutomaticSockets = 0;
-inline constexpr std::uint32_t kMostSockets = 16;
 
 // The terms that the two ends of a link exchange over its first socket before they open more: the numbers must be equal at both
 // ends.

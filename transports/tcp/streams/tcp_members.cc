@@ -1,9 +1,9 @@
-#include "transports/tcp/tcp_members.h"
+#include "transports/tcp/streams/tcp_members.h"
 
 #include <string>
 
 #include "src/base/clock.h"
-#include "transports/tcp/tcp_connection.h"
+#include "transports/tcp/link/tcp_connection.h"
 
 namespace seto::tcp {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "transports/message_status.h"
-#include "transports/tcp/domain.h"
-#include "transports/tcp/inbox.h"
+#include "transports/tcp/link/domain.h"
+#include "transports/tcp/streams/inbox.h"
 #include "transports/transport.h"
 
 namespace seto::tcp {

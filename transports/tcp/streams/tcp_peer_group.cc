@@ -1,12 +1,12 @@
-#include "transports/tcp/tcp_peer_group.h"
+#include "transports/tcp/streams/tcp_peer_group.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "src/base/clock.h"
 #include "src/base/log.h"
-#include "transports/tcp/pairs.h"
-#include "transports/tcp/streams.h"
+#include "transports/tcp/streams/pairs.h"
+#include "transports/tcp/streams/streams.h"
 
 namespace seto::tcp {
 namespace {

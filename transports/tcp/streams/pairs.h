@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "transports/tcp/tcp_peer_group.h"
+#include "transports/tcp/streams/tcp_peer_group.h"
 
 namespace seto::tcp {
 

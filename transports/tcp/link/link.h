@@ -15,11 +15,11 @@
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/net/secret.h"
-#include "transports/tcp/fifo.h"
-#include "transports/tcp/frame.h"
-#include "transports/tcp/rate_sampler.h"
-#include "transports/tcp/receive_buffers.h"
-#include "transports/tcp/sequence_window.h"
+#include "transports/tcp/link/fifo.h"
+#include "transports/tcp/link/frame.h"
+#include "transports/tcp/link/rate_sampler.h"
+#include "transports/tcp/link/receive_buffers.h"
+#include "transports/tcp/link/sequence_window.h"
 
 namespace seto::tcp {
 

@@ -1,4 +1,4 @@
-#include "transports/tcp/pairs.h"
+#include "transports/tcp/streams/pairs.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "transports/optional_streams.h"
-#include "transports/tcp/tcp_peer_group.h"
+#include "transports/tcp/streams/tcp_peer_group.h"
 
 namespace seto::tcp {
 

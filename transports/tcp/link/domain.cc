@@ -1,4 +1,4 @@
-#include "transports/tcp/domain.h"
+#include "transports/tcp/link/domain.h"
 
 #include <poll.h>
 #include <sys/epoll.h>

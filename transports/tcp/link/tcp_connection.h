@@ -7,7 +7,7 @@
 #include "src/base/wakeup.h"
 #include "src/control/channel/control_channels.h"
 #include "transports/connection.h"
-#include "transports/tcp/domain.h"
+#include "transports/tcp/link/domain.h"
 
 namespace seto::tcp {
 

@@ -9,9 +9,9 @@
 #include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/result.h"
-#include "transports/tcp/link.h"
-#include "transports/tcp/receive_buffers.h"
-#include "transports/tcp/window_budget.h"
+#include "transports/tcp/link/link.h"
+#include "transports/tcp/link/receive_buffers.h"
+#include "transports/tcp/link/window_budget.h"
 
 namespace seto::tcp {
 

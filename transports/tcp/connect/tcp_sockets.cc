@@ -1,4 +1,4 @@
-#include "transports/tcp/tcp_sockets.h"
+#include "transports/tcp/connect/tcp_sockets.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -13,6 +13,7 @@
 #include "src/base/thread.h"
 #include "src/net/congestion.h"
 #include "src/net/local_socket.h"
+#include "transports/tcp/link/frame.h"
 
 namespace seto::tcp {
 namespace {

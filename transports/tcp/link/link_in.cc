@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "transports/tcp/link.h"
+#include "transports/tcp/link/link.h"
 
 namespace seto::tcp {
 namespace {

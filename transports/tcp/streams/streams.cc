@@ -1,4 +1,4 @@
-#include "transports/tcp/streams.h"
+#include "transports/tcp/streams/streams.h"
 
 #include <algorithm>
 #include <cstdio>

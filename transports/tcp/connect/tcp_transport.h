@@ -4,8 +4,8 @@
 #include <string>
 
 #include "src/control/channel/control_channels.h"
-#include "transports/tcp/domain.h"
-#include "transports/tcp/tcp_connection.h"
+#include "transports/tcp/link/domain.h"
+#include "transports/tcp/link/tcp_connection.h"
 #include "transports/transport.h"
 
 namespace seto::tcp {

@@ -1,4 +1,4 @@
-#include "transports/tcp/inbox.h"
+#include "transports/tcp/streams/inbox.h"
 
 #include <algorithm>
 #include <cstring>
