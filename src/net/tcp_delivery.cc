@@ -18,6 +18,7 @@ std::optional<TcpDelivery> tcp_delivery(int fd) {
   delivery.segment_bytes = info.tcpi_snd_mss;
   delivery.app_limited = info.tcpi_delivery_rate_app_limited != 0;
   delivery.round_trip_us = info.tcpi_min_rtt == ~std::uint32_t{0} ? 0 : info.tcpi_min_rtt;
+  delivery.now_us = info.tcpi_rtt;
   return delivery;
 }
 

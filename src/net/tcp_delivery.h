@@ -12,6 +12,7 @@ struct TcpDelivery {
   std::uint32_t segment_bytes = 0;  // of a full segment
   bool app_limited = true;          // the socket had nothing more to send when the latest of them was sent
   std::uint32_t round_trip_us = 0;  // the shortest; 0: unknown
+  std::uint32_t now_us = 0;         // the round trip by now, smoothed, with what waits on the way; 0: unknown
 };
 
 // Absent if the kernel does not measure it.

@@ -19,10 +19,10 @@ struct Looks {
     for (std::uint32_t i = 0; i < RateSampler::kLooksToBegin; ++i) look(kBegin);
   }
 
-  bool look(double rate, bool app_limited = false, bool ran_dry = false) {
+  bool look(double rate, bool app_limited = false, bool ran_dry = false, bool held_back = false) {
     move(rate);
     for (auto& one : seen) one->app_limited = app_limited;
-    return sampler.take({seen, ran_dry, now_ns});
+    return sampler.take({seen, ran_dry, now_ns, held_back});
   }
   void move(double rate) {
     now_ns += kRoundTripUs * 1'000ULL;
@@ -48,6 +48,14 @@ TEST(RateSampler, KnowsARateAfterThreeSamples) {
   EXPECT_TRUE(looks.look(90e6));
   EXPECT_NEAR(looks.sampler.rate(), 100e6, 1e6);
   EXPECT_EQ(looks.sampler.round_trip_us(), kRoundTripUs);
+}
+
+TEST(RateSampler, CountsWhatTheOwnLimitHeldBack) {
+  Looks looks(2);
+  for (int i = 0; i < 3; ++i) looks.look(100e6, true, false, true);
+  EXPECT_NEAR(looks.sampler.rate(), 100e6, 1e6) << "the sockets were empty, and frames waited";
+  for (int i = 0; i < 20; ++i) looks.look(5e6, true, true, true);
+  EXPECT_NEAR(looks.sampler.rate(), 100e6, 1e6) << "for a part of the time no frame waited";
 }
 
 TEST(RateSampler, CountsOnlyWhatTheLinkLimited) {

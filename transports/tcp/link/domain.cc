@@ -2,10 +2,14 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
+
+#include "src/base/far_link.h"
 
 namespace seto::tcp {
 namespace {
@@ -45,6 +49,7 @@ void Domain::deliver() {
 Result<std::shared_ptr<Link>> Domain::add(Link::Setup setup) {
   const std::lock_guard lock(mutex_);
   drop_unused();
+  if (is_far(setup.round_trip_us)) SETO_TRY(make_alarm());
   auto share = std::make_unique<ReceiveShare>(buffers_);
   setup.share = share.get();
   auto link = std::make_shared<Link>(std::move(setup));
@@ -87,14 +92,40 @@ bool Domain::pump() {
     for (const Member& member : links_) moved = (!member.link->broken() && member.link->receive()) || moved;
   }
   bool unsent = false;
+  bool held_back = false;
   for (const Member& member : links_) {
     moved = member.link->look_after() || moved;
     if (!member.link->unsent()) continue;
     moved = member.link->flush() || moved;
     unsent = unsent || member.link->unsent();
+    held_back = held_back || member.link->held_back();
   }
+  set_alarm(held_back);
   set_unsent(unsent);
   return moved;
+}
+
+Status Domain::make_alarm() {
+  if (alarm_.valid()) return {};
+  Fd alarm(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!alarm.valid()) return system_failure(Code::unavailable, "no descriptor for a timer (ulimit -n)");
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, alarm.get(), &event) != 0)
+    return system_failure(Code::unavailable, "epoll refuses a timer");
+  alarm_ = std::move(alarm);
+  return {};
+}
+
+// Setting the timer also makes it silent, so it is never read.
+void Domain::set_alarm(bool wanted) {
+  if (!alarm_.valid() || (!wanted && alarm_ns_ == 0)) return;
+  const std::uint64_t now = monotonic_ns();
+  if (wanted && alarm_ns_ > now) return;
+  alarm_ns_ = wanted ? now + kLookAgainNs : 0;
+  itimerspec when{};
+  when.it_value.tv_nsec = wanted ? static_cast<long>(kLookAgainNs) : 0;
+  (void)timerfd_settime(alarm_.get(), 0, &when, nullptr);
 }
 
 // Reads each connection once, even if several of its sockets are ready.
@@ -104,7 +135,8 @@ bool Domain::pump_ready() {
   std::array<Link*, kEventsAtOnce> ready;
   std::size_t links = 0;
   for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(0, count))))
-    if ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) ready[links++] = static_cast<Link*>(event.data.ptr);
+    if (event.data.ptr != nullptr && (event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0)
+      ready[links++] = static_cast<Link*>(event.data.ptr);
   std::sort(ready.begin(), ready.begin() + links);
   bool moved = false;
   for (Link* const link : std::span(ready.begin(), std::unique(ready.begin(), ready.begin() + links)))

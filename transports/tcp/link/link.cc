@@ -27,9 +27,10 @@ constexpr std::size_t kMostUrgent = 65'536;
 // a short call ends when the kernel has its bytes, though the peer may not read yet.
 constexpr unsigned kMostUnsent = 128 << 10;
 
-std::size_t unsent_bytes(int fd) {
+// `which`: SIOCOUTQNSD, not yet sent; SIOCOUTQ, not yet acknowledged.
+std::size_t queued_bytes(int fd, unsigned long which) {
   int bytes = 0;
-  return ioctl(fd, SIOCOUTQNSD, &bytes) == 0 ? static_cast<std::size_t>(bytes) : 0;
+  return ioctl(fd, which, &bytes) == 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
 // The kernel takes as long to process a list of parts as to copy a kilobyte: short output is sent as one part.
@@ -77,6 +78,9 @@ Link::Link(Setup setup)
       round_trip_us_(setup.round_trip_us),
       pipe_(round_trip_us_ * kFarBytesPerUs),
       sampler_(far() ? std::make_unique<RateSampler>(setup.sockets.size(), round_trip_us_) : nullptr),
+      flight_(setup.sockets.size() > 1 && round_trip_us_ >= FlightLimit::kLeastRoundTripUs
+                  ? std::make_unique<FlightLimit>(round_trip_us_)
+                  : nullptr),
       share_(setup.share),
       heard_(setup.sockets.size() == 1 ? 0 : kMostBeyond) {
   for (PrivateFd& fd : setup.sockets) {
@@ -177,7 +181,12 @@ void Link::take_back(Outgoing& outgoing, bool begun) {
 Outgoing Link::next_of(Socket& socket) {
   if (!socket.own.empty()) return socket.own.pop();  // counted in under_way_ already
   ++under_way_;
-  if (!owes_heard_) return has_urgent() ? urgent_.pop() : waiting_.pop();
+  if (!owes_heard_ && has_urgent()) return urgent_.pop();
+  if (!owes_heard_) {
+    Outgoing next = waiting_.pop();
+    if (room_ != kUnlimited) room_ -= std::min<std::uint64_t>(room_, sizeof(Frame) + next.frame.length);
+    return next;
+  }
   owes_heard_ = false;
   Outgoing heard;
   heard.frame.set_kind(FrameKind::heard);
@@ -225,6 +234,7 @@ bool Link::write(Socket& socket) {
     return false;
   }
   socket.unsent += static_cast<std::size_t>(sent);
+  socket.in_flight += static_cast<std::size_t>(sent);
   wrote(socket, static_cast<std::size_t>(sent));
   return true;
 }
@@ -254,39 +264,59 @@ bool Link::flush_one(Socket& socket) {
   return moved;
 }
 
-Link::Socket* Link::least_unsent() {
+// A socket that the path slows down has more on its way than others: with a limit, that decides.
+Link::Socket* Link::least_busy() {
+  const auto busy = flight_is_limited() ? &Socket::in_flight : &Socket::unsent;
   Socket* least = nullptr;
   for (const auto& socket : sockets_)
-    if (!socket->full && (least == nullptr || socket->unsent < least->unsent)) least = socket.get();
+    if (!socket->full && (least == nullptr || socket.get()->*busy < least->*busy)) least = socket.get();
   return least;
+}
+
+// Asks the kernel what it has of each socket, and decides how much of the queue this flush() may write.
+void Link::look_at_sockets() {
+  std::size_t dry = 0;
+  std::uint64_t in_flight = 0;
+  for (const auto& socket : sockets_) {
+    socket->unsent = queued_bytes(socket->fd.get(), SIOCOUTQNSD);
+    if (socket->unsent == 0) ++dry;
+    socket->full = far() && socket->unsent >= kMostUnsent;
+    if (!flight_is_limited()) continue;
+    socket->in_flight = queued_bytes(socket->fd.get(), SIOCOUTQ);
+    in_flight += socket->in_flight;
+  }
+  // Sockets that this link has held back are dry by its own wish.
+  if (2 * dry >= sockets_.size() && !held_back_) ran_dry_ = true;
+  room_ = !flight_is_limited() ? kUnlimited : flight_->bytes() - std::min(flight_->bytes(), in_flight);
 }
 
 // First what sockets hold already, then the queue, frame by frame. A socket whose kernel holds enough is not asked.
 bool Link::flush_several() {
   bool moved = false;
-  std::size_t dry = 0;
+  look_at_sockets();
   for (const auto& socket : sockets_) {
-    socket->unsent = unsent_bytes(socket->fd.get());
-    if (socket->unsent == 0) ++dry;
-    socket->full = far() && socket->unsent >= kMostUnsent;
     if (socket->full) continue;
     if (socket->taken == 0 && !socket->own.empty()) fill(*socket);
     if (socket->taken > 0) moved = write(*socket) || moved;
     if (broken()) return moved;
   }
-  if (2 * dry >= sockets_.size()) ran_dry_ = true;
   while (has_shared()) {
-    Socket* const next = least_unsent();
+    Socket* const next = least_busy();
     if (next == nullptr) break;
     fill(*next);
     moved = write(*next) || moved;
     if (broken()) break;
   }
+  held_back_ = room_ == 0 && !waiting_.empty();
+  was_held_back_ = was_held_back_ || held_back_;
   return moved;
 }
 
 bool Link::flush() {
-  if (broken() || !unsent()) return false;
+  if (broken() || !unsent()) {
+    held_back_ = false;
+    return false;
+  }
   const bool moved = sockets_.size() == 1 ? flush_one(*sockets_.front()) : flush_several();
   if (sampler_ != nullptr) measure();
   return moved;
@@ -299,7 +329,10 @@ void Link::measure() {
   std::array<std::optional<TcpDelivery>, kMostSockets> seen;
   const std::size_t count = std::min(sockets_.size(), seen.size());
   for (std::size_t i = 0; i < count; ++i) seen[i] = tcp_delivery(sockets_[i]->fd.get());
-  const bool changed = sampler_->take({std::span(seen).first(count), std::exchange(ran_dry_, false), now});
+  const std::span<const std::optional<TcpDelivery>> all(seen.data(), count);
+  const std::uint64_t samples = sampler_->samples();
+  const bool changed = sampler_->take({all, std::exchange(ran_dry_, false), now, std::exchange(was_held_back_, held_back_)});
+  if (flight_ != nullptr) limit_flight(all, sampler_->samples() != samples, now);
   if (!changed) return;
   const double rate = sampler_->rate();
   sending_rate_.store(static_cast<std::uint64_t>(rate), std::memory_order_relaxed);
@@ -310,6 +343,27 @@ void Link::measure() {
   frame.mark = static_cast<std::uint64_t>(rate);
   frame.size = sampler_->round_trip_us();
   queue_urgent(frame);
+}
+
+void Link::limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool measured, std::uint64_t now_ns) {
+  FlightLimit::Look look{sampler_->rate(), measured, 0, now_ns};
+  for (const auto& socket : seen)
+    if (socket && socket->now_us != 0 && (look.round_trip_us == 0 || socket->now_us < look.round_trip_us))
+      look.round_trip_us = socket->now_us;
+  flight_->take(look);
+  set_pace(flight_->pace());
+}
+
+// One socket may stand still after a loss: all but one carry the whole pace. Each call of the kernel is saved where little
+// changes.
+void Link::set_pace(double bytes_per_second) {
+  constexpr double kSame = 1.02;
+  if (bytes_per_second == pace_) return;
+  if (bytes_per_second != 0 && bytes_per_second < kSame * pace_ && bytes_per_second * kSame > pace_) return;
+  pace_ = bytes_per_second;
+  const double each = pace_ / static_cast<double>(sockets_.size() - 1);
+  const std::uint64_t most = pace_ == 0 ? kUnlimited : static_cast<std::uint64_t>(each);
+  for (const auto& socket : sockets_) (void)setsockopt(socket->fd.get(), SOL_SOCKET, SO_MAX_PACING_RATE, &most, sizeof most);
 }
 
 bool Link::delivered() const {

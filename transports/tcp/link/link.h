@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "src/base/result.h"
 #include "src/net/secret.h"
 #include "transports/tcp/link/fifo.h"
+#include "transports/tcp/link/flight_limit.h"
 #include "transports/tcp/link/frame.h"
 #include "transports/tcp/link/rate_sampler.h"
 #include "transports/tcp/link/receive_buffers.h"
@@ -64,8 +67,8 @@ class Sink {
 [[nodiscard]] Status connection_failure(int error);
 
 // A reliable connection to one context over one or several sockets, shared by all communicators of the two contexts. Frames wait
-// in one queue, and the socket with the fewest unsent bytes takes the next one, so that a slow socket delays only the frames that
-// it has taken. All calls hold the lock of the domain, except where noted.
+// in one queue, and the socket with the fewest unsent bytes takes the next one (of a far link: the fewest on their way), so that
+// a slow socket delays only the frames that it has taken. All calls hold the lock of the domain, except where noted.
 class Link final {
  public:
   struct Setup {
@@ -100,6 +103,8 @@ class Link final {
   bool receive();
   bool flush();
   [[nodiscard]] bool unsent() const { return owes_heard_ || !waiting_.empty() || !urgent_.empty() || under_way_ > 0; }
+  // Frames wait until fewer bytes are on their way: no event of a socket tells when, so the domain looks again soon.
+  [[nodiscard]] bool held_back() const { return held_back_ && !waiting_.empty(); }
   // The peer's kernel has acknowledged everything.
   [[nodiscard]] bool delivered() const;
 
@@ -150,6 +155,7 @@ class Link final {
   // A window holds two round trips at the rate that the peer tells. A rate is told again if it has changed by this factor.
   static constexpr std::uint64_t kRoundTripsAWindow = 2;
   static constexpr double kTellRate = 1.25;
+  static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
   static constexpr std::size_t kBatch = 8;
   static constexpr std::size_t kStaging = 16 << 10;
 
@@ -162,7 +168,8 @@ class Link final {
     std::size_t taken = 0;
     std::size_t written = 0;
     bool full = false;
-    std::size_t unsent = 0;  // bytes that the kernel has not sent yet, as far as flush() knows
+    std::size_t unsent = 0;     // bytes that the kernel has not sent yet, as far as flush() knows
+    std::size_t in_flight = 0;  // bytes that the peer has not acknowledged, the unsent ones included; only with a limit
     // Input: bytes not yet parsed, and the frame whose payload is being read.
     std::array<std::byte, kStaging> staging;
     std::size_t begin = 0, end = 0;
@@ -191,16 +198,20 @@ class Link final {
   void lose(const Status& reason);
 
   void measure();
+  void limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool measured, std::uint64_t now_ns);
+  void set_pace(double bytes_per_second);
   Status hear_rate(const Frame& frame);
 
   bool flush_one(Socket& socket);
   bool flush_several();
-  [[nodiscard]] Socket* least_unsent();
+  [[nodiscard]] bool flight_is_limited() const { return flight_ != nullptr && flight_->bytes() != 0; }
+  void look_at_sockets();
+  [[nodiscard]] Socket* least_busy();
   // Where there are several sockets, the number of frames that the peer has not acknowledged is limited. Urgent frames have a
   // later limit, because they carry what the peer waits for; what tells the peer that its frames were heard has none.
   [[nodiscard]] bool may_send(std::uint64_t most) const { return sockets_.size() == 1 || sent_ - acknowledged_ < most; }
   [[nodiscard]] bool has_urgent() const { return !urgent_.empty() && may_send(kMostBeyond - kKeptFree); }
-  [[nodiscard]] bool has_waiting() const { return !waiting_.empty() && may_send(kMostBeyond - kTellAfter); }
+  [[nodiscard]] bool has_waiting() const { return room_ > 0 && !waiting_.empty() && may_send(kMostBeyond - kTellAfter); }
   // A frame that any socket may take.
   [[nodiscard]] bool has_shared() const { return owes_heard_ || has_urgent() || has_waiting(); }
   [[nodiscard]] bool has_next(const Socket& socket) const { return !socket.own.empty() || has_shared(); }
@@ -224,7 +235,12 @@ class Link final {
   std::unique_ptr<RateSampler> sampler_;  // null: the link is near
   std::atomic<std::uint64_t> sending_rate_{0};
   double told_rate_ = 0;
-  bool ran_dry_ = false;  // since the last look, at least half of the sockets had nothing more to send
+  std::unique_ptr<FlightLimit> flight_;  // null: the link is near, or has one socket
+  double pace_ = 0;                      // as set last; 0: none
+  std::uint64_t room_ = kUnlimited;      // bytes of waiting frames that this flush() may write
+  bool held_back_ = false;               // the last flush() left frames in the queue because of the limit
+  bool was_held_back_ = false;           // since the last look of the sampler
+  bool ran_dry_ = false;                 // since the last look, at least half of the sockets had nothing more to send
   ReceiveShare* share_;
   Fifo<Outgoing> waiting_;
   Fifo<Outgoing> urgent_;

@@ -37,7 +37,8 @@ bool RateSampler::take(const Look& look) {
   const std::optional<double> bytes = delivered(look);
   const auto limited =
       std::count_if(look.sockets.begin(), look.sockets.end(), [](const auto& one) { return !one || one->app_limited; });
-  const bool full = bytes && !look.ran_dry && 2 * static_cast<std::size_t>(limited) <= look.sockets.size();
+  const bool busy = look.held_back || 2 * static_cast<std::size_t>(limited) <= look.sockets.size();
+  const bool full = bytes && !look.ran_dry && busy;
   const bool next = passed_ns < interval_ns_ + interval_ns_ / 2;
   run_ = !full ? 0 : next ? run_ + 1 : 1;
   if (run_ <= kLooksToBegin || passed_ns == 0) return false;

@@ -33,6 +33,7 @@ class RateSampler final {
     std::span<const std::optional<TcpDelivery>> sockets;  // absent: the kernel does not tell
     bool ran_dry = false;                                 // since the last look sockets had nothing more to send
     std::uint64_t now_ns = 0;
+    bool held_back = false;  // since the last look frames waited for the limit of bytes in flight, not for their sender
   };
 
   RateSampler(std::size_t sockets, std::uint32_t round_trip_us);

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+
+namespace seto::tcp {
+
+// How many bytes the sockets of a far link may have on their way together, and how fast they may send. Eight sockets that each
+// fill their own send buffer hold several times what the link carries in a round trip: the queue before the link overflows, and
+// every call pays for what is sent again. Pure: its caller looks once a round trip, while output is under way (decision 22).
+class FlightLimit final {
+ public:
+  // Shorter links lose less than a wake-up costs.
+  static constexpr std::uint32_t kLeastRoundTripUs = 10'000;
+  // Parts of a round trip at the measured rate. Enough for the delay of acknowledgements and of a thread that is late; the queue
+  // before a link holds a round trip as a rule.
+  static constexpr double kRoundTrips = 1.6;
+  static constexpr double kDrained = 0.8;
+  static constexpr double kPace = 1.25;
+  static constexpr std::uint64_t kLeastBytes = 512 << 10;
+  // The largest rate of so many looks counts: BBR stops sending for some looks every ten seconds, which says nothing of the link.
+  static constexpr std::uint32_t kLooksOfARate = 16;
+  // A round trip is short if only the link itself, and no queue, can be in it; long if the limit cannot explain it.
+  static constexpr double kShort = 1.25;
+  static constexpr double kLong = 2;
+  static constexpr std::uint32_t kLongLooks = 4;
+  static constexpr std::uint32_t kLooksToDrain = 8;           // at most: the first short round trip ends it
+  static constexpr std::uint64_t kForgetNs = 10'000'000'000;  // also: the longest time without a short round trip
+
+  struct Look {
+    double rate = 0;                  // bytes per second, as measured; 0: unknown
+    bool measured = false;            // the rate has had a sample since the last look
+    std::uint32_t round_trip_us = 0;  // now, the shortest of the sockets; 0: unknown
+    std::uint64_t now_ns = 0;
+  };
+
+  explicit FlightLimit(std::uint32_t round_trip_us) : base_us_(round_trip_us) {}
+
+  void take(const Look& look);
+
+  // 0: there is no limit.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  // Bytes per second, of all sockets together; 0: as fast as they can.
+  [[nodiscard]] double pace() const { return bytes_ == 0 ? 0 : kPace * rate_; }
+  // The round trip of the link itself, as far as it is known.
+  [[nodiscard]] std::uint32_t base_us() const { return base_us_; }
+
+ private:
+  void see_rate(const Look& look);
+  void see_round_trip(const Look& look);
+
+  std::uint32_t base_us_;
+  std::uint64_t bytes_ = 0;
+  double rate_ = 0;
+  double lower_rate_ = 0;          // the largest since looks below rate_ are counted
+  std::uint32_t lower_looks_ = 0;  // one after another, whose rate was below rate_
+  std::uint64_t measured_ns_ = 0;  // when the rate last had a sample
+  std::uint64_t short_ns_ = 0;     // when a round trip was last short
+  std::uint32_t long_looks_ = 0;   // one after another
+  std::uint32_t draining_ = 0;     // looks that are left of a drain
+  double drain_rate_ = 0;          // the rate when it began, which the queue may have made lower than rate_
+  std::uint32_t drained_us_ = 0;   // its shortest round trip; 0: none yet
+};
+
+}  // namespace seto::tcp
