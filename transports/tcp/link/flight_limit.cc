@@ -1,6 +1,7 @@
 #include "transports/tcp/link/flight_limit.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace seto::tcp {
 
@@ -9,6 +10,7 @@ void FlightLimit::take(const Look& look) {
   if (rate_ == 0) {
     bytes_ = 0;
     draining_ = long_looks_ = 0;
+    short_ns_ = look.now_ns;
     return;
   }
   see_round_trip(look);
@@ -16,24 +18,32 @@ void FlightLimit::take(const Look& look) {
   bytes_ = std::max(kLeastBytes, static_cast<std::uint64_t>(rate * base_us_ * 1e-6));
 }
 
-// A higher rate counts at once, a lower one when no look has seen more for a while. What was measured before a long pause says
-// nothing: then the sockets find out again.
+// A link is full where a queue has made the round trip longer, or where the limit has held frames back: then it carries what it
+// can. A sample is of two looks, because acknowledgements come in bunches.
 void FlightLimit::see_rate(const Look& look) {
-  if (look.measured) measured_ns_ = look.now_ns;
-  if (look.rate == 0 || look.now_ns - measured_ns_ > kForgetNs) {
+  if (look.now_ns - full_ns_ > kForgetNs) {
     rate_ = 0;
-    return;
+    samples_ = 0;
   }
-  if (rate_ == 0) short_ns_ = look.now_ns;
-  if (look.rate >= rate_) {
-    rate_ = look.rate;
-    lower_looks_ = 0;
-    return;
-  }
-  lower_rate_ = lower_looks_ == 0 ? look.rate : std::max(lower_rate_, look.rate);
-  if (++lower_looks_ < kLooksOfARate) return;
-  rate_ = lower_rate_;
-  lower_looks_ = 0;
+  const bool in_a_row =
+      look.passed_ns != 0 && static_cast<double>(look.passed_ns) <= kInARow * 1e3 * std::max(base_us_, look.round_trip_us);
+  const Look before = std::exchange(before_, in_a_row ? look : Look{});
+  const bool full = in_a_row && (look.held_back || look.round_trip_us > kShort * base_us_);
+  const bool full_twice = std::exchange(full_, full) && full;
+  if (!full_twice) return;
+  full_ns_ = look.now_ns;
+  if (draining_ > 0 && look.round_trip_us <= kShort * base_us_) return;  // what is low then is the limit
+  count(static_cast<double>(before.bytes + look.bytes) * 1e9 / static_cast<double>(before.passed_ns + look.passed_ns));
+}
+
+void FlightLimit::count(double rate) {
+  kept_[samples_++ % kSamples] = latest_ = rate;
+  if (samples_ < kSamplesNeeded) return;
+  std::array<double, kSamples> sorted = kept_;
+  const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(std::min(samples_, kSamples));
+  const auto middle = sorted.begin() + (end - sorted.begin()) / 2;
+  std::nth_element(sorted.begin(), middle, end);
+  rate_ = *middle;
 }
 
 // The limit itself keeps a queue before the link, so a round trip that has grown can be a slower link or a longer one. With less
@@ -45,7 +55,7 @@ void FlightLimit::see_round_trip(const Look& look) {
     const bool is_empty = drained_us_ != 0 && drained_us_ <= kShort * base_us_;
     if (!is_empty && --draining_ > 0) return;
     draining_ = 0;
-    if (drained_us_ != 0) base_us_ = drained_us_;
+    if (drained_us_ != 0) base_us_ = is_empty ? std::min(base_us_, drained_us_) : drained_us_;
     return;
   }
   if (now_us == 0) return;
@@ -56,7 +66,7 @@ void FlightLimit::see_round_trip(const Look& look) {
   short_ns_ = look.now_ns;
   long_looks_ = drained_us_ = 0;
   draining_ = kLooksToDrain;
-  drain_rate_ = look.rate;
+  drain_rate_ = latest_;
 }
 
 }  // namespace seto::tcp

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace seto::tcp {
@@ -11,25 +13,30 @@ class FlightLimit final {
  public:
   // Shorter links lose less than a wake-up costs.
   static constexpr std::uint32_t kLeastRoundTripUs = 10'000;
-  // Parts of a round trip at the measured rate. Enough for the delay of acknowledgements and of a thread that is late; the queue
-  // before a link holds a round trip as a rule.
+  // Parts of a round trip at the rate of the link. Enough for the delay of acknowledgements and of a thread that is late; the
+  // queue before a link holds a round trip as a rule.
   static constexpr double kRoundTrips = 1.6;
   static constexpr double kDrained = 0.8;
   static constexpr double kPace = 1.25;
   static constexpr std::uint64_t kLeastBytes = 512 << 10;
-  // The largest rate of so many looks counts: BBR stops sending for some looks every ten seconds, which says nothing of the link.
-  static constexpr std::uint32_t kLooksOfARate = 16;
+  // The rate is the median of so many samples: acknowledgements come in bunches, above all after a loss, and BBR stops sending
+  // for some looks every ten seconds. The largest of them would be too large by half.
+  static constexpr std::size_t kSamples = 9;
+  static constexpr std::size_t kSamplesNeeded = 2;
   // A round trip is short if only the link itself, and no queue, can be in it; long if the limit cannot explain it.
   static constexpr double kShort = 1.25;
   static constexpr double kLong = 2;
   static constexpr std::uint32_t kLongLooks = 4;
   static constexpr std::uint32_t kLooksToDrain = 8;           // at most: the first short round trip ends it
   static constexpr std::uint64_t kForgetNs = 10'000'000'000;  // also: the longest time without a short round trip
+  // Looks that are further apart than so many round trips were not in one run of output.
+  static constexpr double kInARow = 2;
 
   struct Look {
-    double rate = 0;                  // bytes per second, as measured; 0: unknown
-    bool measured = false;            // the rate has had a sample since the last look
+    std::uint64_t bytes = 0;          // that the peer has received since the last look
+    std::uint64_t passed_ns = 0;      // since the last look
     std::uint32_t round_trip_us = 0;  // now, the shortest of the sockets; 0: unknown
+    bool held_back = false;           // frames waited for this limit all the time
     std::uint64_t now_ns = 0;
   };
 
@@ -46,19 +53,23 @@ class FlightLimit final {
 
  private:
   void see_rate(const Look& look);
+  void count(double rate);
   void see_round_trip(const Look& look);
 
   std::uint32_t base_us_;
   std::uint64_t bytes_ = 0;
-  double rate_ = 0;
-  double lower_rate_ = 0;          // the largest since looks below rate_ are counted
-  std::uint32_t lower_looks_ = 0;  // one after another, whose rate was below rate_
-  std::uint64_t measured_ns_ = 0;  // when the rate last had a sample
-  std::uint64_t short_ns_ = 0;     // when a round trip was last short
-  std::uint32_t long_looks_ = 0;   // one after another
-  std::uint32_t draining_ = 0;     // looks that are left of a drain
-  double drain_rate_ = 0;          // the rate when it began, which the queue may have made lower than rate_
-  std::uint32_t drained_us_ = 0;   // its shortest round trip; 0: none yet
+  double rate_ = 0;  // bytes per second; 0: unknown
+  Look before_;      // the last look, if it was of the same run of output
+  bool full_ = false;
+  std::array<double, kSamples> kept_{};  // the latest samples, as a ring
+  std::size_t samples_ = 0;              // since the rate was unknown
+  double latest_ = 0;                    // sample
+  std::uint64_t full_ns_ = 0;            // when the link was last full
+  std::uint64_t short_ns_ = 0;           // when a round trip was last short
+  std::uint32_t long_looks_ = 0;         // one after another
+  std::uint32_t draining_ = 0;           // looks that are left of a drain
+  double drain_rate_ = 0;                // the latest sample when it began, which a queue may have made lower than the rate
+  std::uint32_t drained_us_ = 0;         // its shortest round trip; 0: none yet
 };
 
 }  // namespace seto::tcp

@@ -330,9 +330,10 @@ void Link::measure() {
   const std::size_t count = std::min(sockets_.size(), seen.size());
   for (std::size_t i = 0; i < count; ++i) seen[i] = tcp_delivery(sockets_[i]->fd.get());
   const std::span<const std::optional<TcpDelivery>> all(seen.data(), count);
-  const std::uint64_t samples = sampler_->samples();
-  const bool changed = sampler_->take({all, std::exchange(ran_dry_, false), now, std::exchange(was_held_back_, held_back_)});
-  if (flight_ != nullptr) limit_flight(all, sampler_->samples() != samples, now);
+  const bool dry = std::exchange(ran_dry_, false);
+  const bool held_back = std::exchange(was_held_back_, held_back_) && !dry;
+  const bool changed = sampler_->take({all, dry, now, held_back});
+  if (flight_ != nullptr) limit_flight(all, held_back, now);
   if (!changed) return;
   const double rate = sampler_->rate();
   sending_rate_.store(static_cast<std::uint64_t>(rate), std::memory_order_relaxed);
@@ -345,8 +346,8 @@ void Link::measure() {
   queue_urgent(frame);
 }
 
-void Link::limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool measured, std::uint64_t now_ns) {
-  FlightLimit::Look look{sampler_->rate(), measured, 0, now_ns};
+void Link::limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool held_back, std::uint64_t now_ns) {
+  FlightLimit::Look look{sampler_->latest_bytes(), sampler_->latest_ns(), 0, held_back, now_ns};
   for (const auto& socket : seen)
     if (socket && socket->now_us != 0 && (look.round_trip_us == 0 || socket->now_us < look.round_trip_us))
       look.round_trip_us = socket->now_us;

@@ -198,7 +198,7 @@ class Link final {
   void lose(const Status& reason);
 
   void measure();
-  void limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool measured, std::uint64_t now_ns);
+  void limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool held_back, std::uint64_t now_ns);
   void set_pace(double bytes_per_second);
   Status hear_rate(const Frame& frame);
 

@@ -35,6 +35,8 @@ double RateSampler::median() const {
 bool RateSampler::take(const Look& look) {
   const std::uint64_t passed_ns = look.now_ns - std::exchange(last_ns_, look.now_ns);
   const std::optional<double> bytes = delivered(look);
+  latest_bytes_ = static_cast<std::uint64_t>(bytes.value_or(0));
+  latest_ns_ = bytes ? passed_ns : 0;
   const auto limited =
       std::count_if(look.sockets.begin(), look.sockets.end(), [](const auto& one) { return !one || one->app_limited; });
   const bool busy = look.held_back || 2 * static_cast<std::size_t>(limited) <= look.sockets.size();

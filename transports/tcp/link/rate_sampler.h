@@ -47,6 +47,9 @@ class RateSampler final {
   // The shortest of the last look, in microseconds; 0: unknown.
   [[nodiscard]] std::uint32_t round_trip_us() const { return round_trip_us_; }
   [[nodiscard]] std::uint64_t samples() const { return samples_; }
+  // What was delivered between the last two looks, full or not, and the time between them. 0: unknown.
+  [[nodiscard]] std::uint64_t latest_bytes() const { return latest_bytes_; }
+  [[nodiscard]] std::uint64_t latest_ns() const { return latest_ns_; }
 
  private:
   // Counts what was delivered since the last look; absent: unknown.
@@ -60,6 +63,8 @@ class RateSampler final {
   std::array<double, kSamplesKept> kept_{};  // the latest samples, as a ring
   std::uint64_t samples_ = 0;                // that counted, since the beginning
   double rate_ = 0;
+  std::uint64_t latest_bytes_ = 0;
+  std::uint64_t latest_ns_ = 0;
   std::uint32_t round_trip_us_ = 0;
 };
 
