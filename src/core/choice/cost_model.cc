@@ -135,7 +135,8 @@ Result<CostModel> parse_costs(std::string_view text, CostSource source) {
     std::string_view line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     line = trimmed(line.substr(0, line.find('#')));
-    if (!line.empty()) SETO_TRY(take(costs, line, number));
+    if (line.empty()) continue;
+    if (const Status taken = take(costs, line, number); !taken.ok()) return Status(taken.code(), escaped(taken.text()));
   }
   return costs;
 }
