@@ -72,6 +72,20 @@ std::string plain_ascii(std::string_view text) {
   return plain;
 }
 
+std::string escaped(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string plain;
+  for (const char header : text) {
+    if (header >= ' ' && header <= '~') {
+      plain += header;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(header);
+    plain.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
+  }
+  return plain;
+}
+
 std::size_t edit_distance(std::string_view left, std::string_view right) {
   // Three rows of the usual table of edit distances: a swap looks back two rows.
   std::vector<std::size_t> before_last(right.size() + 1);

@@ -23,6 +23,8 @@ namespace seto {
 
 // Makes text from a peer safe to print: one line, with a question mark for each character that is not printable ASCII.
 [[nodiscard]] std::string plain_ascii(std::string_view text);
+// Makes text with bytes of a file safe to print: \x1b for each byte that is not printable ASCII.
+[[nodiscard]] std::string escaped(std::string_view text);
 
 // The number of insertions, deletions, substitutions and swaps of adjacent letters that turn one text into the other.
 [[nodiscard]] std::size_t edit_distance(std::string_view left, std::string_view right);

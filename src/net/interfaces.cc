@@ -2,6 +2,7 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -22,34 +23,38 @@ constexpr std::uint32_t kFastestMbit = 10'000'000;  // drivers that do not know 
 constexpr std::string_view kInternalNames[] = {"docker", "br-", "virbr", "veth", "vnet", "cni",  "flannel", "cali",
                                                "podman", "lxc", "lxd",   "tun",  "tap",  "kube", "dummy",   "vmnet"};
 
-fs::path folder_of(const std::string& name) { return fs::path("/sys/class/net") / name; }
+constexpr const char* kClasses = "/sys/class/net";
+
+// Hardware types of interfaces whose packets travel inside those of another one. WireGuard and tun have none; a tap has that of
+// Ethernet.
+constexpr int kTunnelTypes[] = {ARPHRD_NONE,  ARPHRD_PPP, ARPHRD_TUNNEL, ARPHRD_TUNNEL6, ARPHRD_SIT,
+                                ARPHRD_IPGRE, 823 /* IPv6 GRE */};
 
 bool has(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
 }
 
-bool holds_a_card(const fs::path& bridge) {
+bool holds_a_card(const fs::path& classes, const fs::path& bridge) {
   std::error_code error;
   for (fs::directory_iterator port(bridge / "brif", error), end; !error && port != end; port.increment(error)) {
-    if (has(folder_of(port->path().filename().string()) / "device")) return true;
+    if (has(classes / port->path().filename() / "device")) return true;
   }
   return false;
 }
 
-InterfaceKind kind_of(const std::string& name, unsigned flags) {
-  if ((flags & IFF_LOOPBACK) != 0) return InterfaceKind::loopback;
-  const fs::path folder = folder_of(name);
-  if (has(folder / "device")) return InterfaceKind::ordinary;
-  if (has(folder / "bridge")) return holds_a_card(folder) ? InterfaceKind::ordinary : InterfaceKind::internal;
-  if (has(folder / "tun_flags")) return InterfaceKind::internal;
-  const bool internal = std::any_of(std::begin(kInternalNames), std::end(kInternalNames),
-                                    [&](std::string_view begin) { return name.starts_with(begin); });
-  return internal ? InterfaceKind::internal : InterfaceKind::ordinary;
+bool is_tunnel(const fs::path& folder) {
+  std::ifstream types(folder / "type");
+  int type = 0;
+  if (types >> type && std::find(std::begin(kTunnelTypes), std::end(kTunnelTypes), type) != std::end(kTunnelTypes)) return true;
+  std::ifstream facts(folder / "uevent");
+  for (std::string line; std::getline(facts, line);)
+    if (line == "DEVTYPE=wireguard" || line == "DEVTYPE=ppp") return true;
+  return false;
 }
 
 std::uint32_t speed_of(const std::string& name) {
-  std::ifstream file(folder_of(name) / "speed");
+  std::ifstream file(fs::path(kClasses) / name / "speed");
   long speed = 0;
   if (!(file >> speed) || speed <= 0 || speed > kFastestMbit) return 0;
   return static_cast<std::uint32_t>(speed);
@@ -59,7 +64,7 @@ Interface described(const std::string& name, unsigned flags) {
   Interface one;
   one.name = name;
   one.index = if_nametoindex(name.c_str());
-  one.kind = kind_of(name, flags);
+  one.kind = kind_of(kClasses, name, flags);
   one.up = (flags & IFF_UP) != 0 && (flags & IFF_RUNNING) != 0;
   one.speed_mbit = speed_of(name);
   return one;
@@ -71,10 +76,14 @@ struct Candidate {
   SocketAddress address;
 };
 
+// In the order in which peers try them.
+enum Tier : int { kOrdinary, kInternal, kLinkLocal, kTunnel, kLoopback, kSelectedLoopback };
+
 int tier_of(const Interface& one, const SocketAddress& address) {
-  if (one.kind == InterfaceKind::loopback || address.is_loopback()) return 3;
-  if (address.is_link_local()) return 2;
-  return one.kind == InterfaceKind::internal ? 1 : 0;
+  if (one.kind == InterfaceKind::loopback || address.is_loopback()) return kLoopback;
+  if (one.kind == InterfaceKind::tunnel) return kTunnel;
+  if (address.is_link_local()) return kLinkLocal;
+  return one.kind == InterfaceKind::internal ? kInternal : kOrdinary;
 }
 
 }  // namespace
@@ -85,10 +94,24 @@ std::string_view name_of(InterfaceKind kind) {
       return "ordinary";
     case InterfaceKind::internal:
       return "internal";
+    case InterfaceKind::tunnel:
+      return "tunnel";
     case InterfaceKind::loopback:
       return "loopback";
   }
   return "unknown";
+}
+
+InterfaceKind kind_of(const fs::path& classes, const std::string& name, unsigned flags) {
+  if ((flags & IFF_LOOPBACK) != 0) return InterfaceKind::loopback;
+  const fs::path folder = classes / name;
+  if (has(folder / "device")) return InterfaceKind::ordinary;
+  if (has(folder / "bridge")) return holds_a_card(classes, folder) ? InterfaceKind::ordinary : InterfaceKind::internal;
+  if (is_tunnel(folder)) return InterfaceKind::tunnel;
+  if (has(folder / "tun_flags")) return InterfaceKind::internal;
+  const bool internal = std::any_of(std::begin(kInternalNames), std::end(kInternalNames),
+                                    [&](std::string_view begin) { return name.starts_with(begin); });
+  return internal ? InterfaceKind::internal : InterfaceKind::ordinary;
 }
 
 Result<std::vector<Interface>> list_interfaces() {
@@ -112,12 +135,12 @@ Result<std::vector<SocketAddress>> candidates(const std::vector<Interface>& all,
     for (const SocketAddress& address : one.addresses) {
       if (!one.up || !filter.allows(all, one, address)) continue;
       found.push_back({tier_of(one, address), one.speed_mbit, address});
-      const bool far = found.back().tier < 2 || (found.back().tier == 2 && address.family == AddressFamily::ipv6);
-      reaches_further = reaches_further || far;
-      if (found.back().tier == 3 && filter.asks_for(all, one, address)) found.back().tier = 4;
+      int& tier = found.back().tier;
+      reaches_further = reaches_further || (tier == kLinkLocal ? address.family == AddressFamily::ipv6 : tier < kLoopback);
+      if (tier == kLoopback && filter.asks_for(all, one, address)) tier = kSelectedLoopback;
     }
   }
-  if (reaches_further) std::erase_if(found, [](const Candidate& one) { return one.tier == 3; });
+  if (reaches_further) std::erase_if(found, [](const Candidate& one) { return one.tier == kLoopback; });
   std::stable_sort(found.begin(), found.end(), [](const Candidate& left, const Candidate& right) {
     return left.tier != right.tier ? left.tier < right.tier : left.speed_mbit > right.speed_mbit;
   });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,9 +15,12 @@ namespace seto {
 enum class InterfaceKind : std::uint8_t {
   ordinary,  // a network card, a bond or VLAN of cards, a bridge with a card, the container's end of a veth pair
   internal,  // connects this machine to its own containers or virtual machines: docker0, virbr0, a tap
+  tunnel,    // its packets travel inside those of another interface: WireGuard, tun, ppp, IP in IP
   loopback,
 };
 std::string_view name_of(InterfaceKind kind);
+// The kind of an interface with these flags of the kernel, from what a folder like /sys/class/net says about it.
+[[nodiscard]] InterfaceKind kind_of(const std::filesystem::path& classes, const std::string& name, unsigned flags);
 
 struct Interface {
   std::string name;
@@ -60,7 +64,8 @@ class InterfaceFilter final {
 };
 
 // Returns the addresses at which peers may reach this process, best first, port 0: ordinary interfaces, faster first; then
-// internal interfaces; then link-local addresses; loopback only if there is no other address or the filter selects it.
+// internal interfaces; then link-local addresses; then tunnels, because another address may lead to the same peer without the
+// detour; loopback only if there is no other address or the filter selects it.
 // Interfaces that are down are skipped. Fails if the filter leaves no address; the text lists the interfaces.
 [[nodiscard]] Result<std::vector<SocketAddress>> candidates(const std::vector<Interface>& all, const InterfaceFilter& filter);
 

@@ -136,7 +136,7 @@ Found a_rank_died(const DumpGroup& group) {
   }
   const ReadPeer& seen =
       (first != nullptr ? *first : group.dumps.front()).peers[static_cast<std::size_t>(diagnosis.blamed.front())];
-  diagnosis.text = lost_text(diagnosis.blamed, seen);
+  diagnosis.text = lost_text(group, diagnosis.blamed, seen);
   if (first != nullptr) diagnosis.text += reported_first(*first);
   return diagnosis;
 }

@@ -61,10 +61,37 @@ std::string as_others_see(const DumpGroup& group, Rank rank) {
   return text;
 }
 
-std::string lost_text(const std::vector<Rank>& ranks, const ReadPeer& seen) {
+namespace {
+
+// A rank cannot end such a call without data or a sign of every other rank.
+bool needs_all_ranks(const ReadCall& call) {
+  if (call.what == "barrier") return true;
+  return call.count > 0 &&
+         (call.what == "all_reduce" || call.what == "all_gather" || call.what == "reduce_scatter" || call.what == "all_to_all");
+}
+
+// The last operation in which every rank took part, as the dumps show it; 0: none.
+std::uint64_t last_of_all(const DumpGroup& group) {
+  std::uint64_t last = 0;
+  for (const ReadDump& dump : group.dumps)
+    for (const ReadCall& call : dump.calls)
+      if (call.state == "ended" && needs_all_ranks(call)) last = std::max(last, call.operation);
+  return last;
+}
+
+}  // namespace
+
+// Over a network the other ranks know only what the lost one told them: it may have ended more.
+std::string lost_text(const DumpGroup& group, const std::vector<Rank>& ranks, const ReadPeer& seen) {
   const std::string why = seen.why.empty() ? "its process has ended" : seen.why;
-  return with_verb(ranks, "is", "are") + " lost" + in_brackets(seen.place) + ", after " + std::to_string(seen.done) +
-         " operations: " + why;
+  std::uint64_t done = 0;
+  for (const ReadDump& dump : group.dumps) done = std::max(done, dump.peers[static_cast<std::size_t>(ranks.front())].done);
+  const std::uint64_t last = last_of_all(group);
+  const std::string more = last > done ? "at least " : "";
+  const std::string took_part =
+      last > done ? " (" + named(ranks.front()) + " took part in operation " + std::to_string(last) + ")" : "";
+  return with_verb(ranks, "is", "are") + " lost" + in_brackets(seen.place) + ", after " + more + std::to_string(done) +
+         (done == 1 ? " operation" : " operations") + took_part + ": " + why;
 }
 
 std::string reported_first(const ReadDump& dump) { return "; " + named(dump.rank) + " reported this first: " + dump.failure; }

@@ -26,8 +26,9 @@ void append_item(std::string& list, const std::string& item);
 // Describes a rank without a dump, from the dumps of the other ranks.
 [[nodiscard]] std::string as_others_see(const DumpGroup& group, Rank rank);
 
-// "rank 2 is lost (host:17), after 7 operations: its process has ended"
-[[nodiscard]] std::string lost_text(const std::vector<Rank>& ranks, const ReadPeer& seen);
+// "rank 2 is lost (host:17), after 7 operations: its process has ended"; "after at least 7 operations (rank 2 took part in
+// operation 9)" where the others know that it did more than it told them
+[[nodiscard]] std::string lost_text(const DumpGroup& group, const std::vector<Rank>& ranks, const ReadPeer& seen);
 // "; rank 0 reported this first: ..."
 [[nodiscard]] std::string reported_first(const ReadDump& dump);
 // "ranks wait for each other in a circle: rank 0 -> rank 1 -> rank 0; rank 0 in ..."

@@ -190,10 +190,12 @@ std::string constants_text(const Tiers& tiers, const CostModel& costs) {
   std::string text = std::string(name_of(costs.source)) + " constants:";
   for (int tier = 0; tier < tiers.count(); ++tier) {
     const TierCost& cost = costs.of(tiers.kind(tier));
-    char one[128];
-    std::snprintf(one, sizeof one, "%s %s %.3g us, %.3g GB/s, %.3g us for a message at each end", tier == 0 ? "" : ";",
+    const bool kept =
+        costs.source == CostSource::measured && tiers.kind(tier) == TierKind::node && costs.has_shipped(TierKind::node);
+    char one[160];
+    std::snprintf(one, sizeof one, "%s %s %.3g us, %.3g GB/s, %.3g us for a message at each end%s", tier == 0 ? "" : ";",
                   kind_name(tiers, tier).data(), cost.latency_seconds * 1e6, cost.bytes_per_second * 1e-9,
-                  cost.message_seconds * 1e6);
+                  cost.message_seconds * 1e6, kept ? " (shipped: the machine was too busy)" : "");
     text += one;
   }
   return text;

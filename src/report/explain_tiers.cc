@@ -36,6 +36,10 @@ void add_origins(TierFacts& facts, TierKind kind, const CostModel& costs, const 
   facts.latency_origin = facts.rate_origin = name_of(costs.source);
   if (costs.source != CostSource::measured) return;
   const bool by_link = follows_from_link(kind, costs);
+  if (kind == TierKind::node && costs.has_shipped(kind)) {
+    facts.latency_origin = facts.rate_origin = "shipped: what was measured is not plausible";
+    return;
+  }
   if (!by_link) {
     facts.latency_origin = "measured by exchanges";
     facts.rate_origin = is_far_seconds(2 * facts.latency_seconds) && kind != TierKind::node ? "assumed" : facts.latency_origin;

@@ -4,6 +4,8 @@
 #include <ctime>
 #include <utility>
 
+#include "src/base/text.h"
+#include "src/core/call/ids.h"
 #include "src/engine/coding.h"
 #include "src/engine/lowering.h"
 
@@ -110,6 +112,17 @@ std::vector<LinkLoad> loads_of(const SimulatedOutcome& outcome, const Simulation
   return loads;
 }
 
+// The reason why the pinned algorithm was not chosen.
+std::string why_not_pinned(const Choice& choice, const Question& question) {
+  std::vector<std::string_view> names;
+  for (const Candidate& candidate : choice.candidates) {
+    const std::string_view name = candidate.algorithm->name;
+    if (name == question.pin) return candidate.refused;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return std::string(name_of(question.collective)) + " has no such algorithm; it has " + listed(names, question.pin);
+}
+
 }  // namespace
 
 Result<Simulation> simulate_call(const Question& question, SimulationModel& model, Trace trace) {
@@ -118,11 +131,8 @@ Result<Simulation> simulate_call(const Question& question, SimulationModel& mode
   made.question = question;
   SETO_ASSIGN(made.choice, choose(question, model.tiers, model.costs));
   if (!question.pin.empty() && made.choice.algorithm->name != question.pin) {
-    std::string why = std::string(name_of(question.collective)) + " has no such algorithm";
-    for (const Candidate& candidate : made.choice.candidates)
-      if (candidate.algorithm->name == question.pin) why = candidate.refused;
-    return failure(Code::invalid_argument, "algorithm: %.64s cannot run here: %s", std::string(question.pin).c_str(),
-                   why.c_str());
+    return failure(Code::invalid_argument, "algorithm: %.64s cannot run here: %s", escaped(question.pin).c_str(),
+                   why_not_pinned(made.choice, question).c_str());
   }
   const Flow flow = flow_on(model.tiers.widest(), model.costs);
   if (model.tiers.widest() == TierKind::world) limit(model, {static_cast<double>(flow.window_bytes), flow.sockets});

@@ -51,7 +51,7 @@ SETO_TEST_ALONE(ApiEnding, abort_ends_a_pending_call_at_once) {
 TEST(ApiEnding, a_call_that_meets_an_abort_says_so) {
   setoComm comm(0, 1, {});
   const api::CallGuard guard(comm);
-  comm.magic.store(0);
+  api::live_communicators.remove(&comm);
   const Result<Communicator*> communicator = api::usable(&comm);
   EXPECT_EQ(communicator.status().text(), "comm: it was ended by another thread; only queries and setoCommDestroy are allowed");
 }

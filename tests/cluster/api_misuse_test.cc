@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -71,6 +72,33 @@ SETO_TEST_ALONE(ApiMisuse, destroyed_handles_are_not_used) {
   alignas(64) static unsigned char garbage[4096];
   EXPECT_TRUE(failed(setoCommFinalize(reinterpret_cast<setoComm_t>(garbage)), setoInvalidArgument, "not a communicator"));
   EXPECT_TRUE(failed(setoContextDestroy(reinterpret_cast<setoContext_t>(garbage)), setoInvalidArgument, "not a context"));
+  setoComm_t comm = nullptr;
+  ASSERT_TRUE(succeeded(setoCommInitAll(&comm, 1, nullptr)));
+  ASSERT_TRUE(succeeded(setoCommDestroy(comm)));
+  float value = 1;
+  EXPECT_TRUE(failed(setoCommDestroy(comm), setoInvalidArgument, "was it destroyed?"));
+  EXPECT_TRUE(failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr), setoInvalidArgument, "destroyed?"));
+}
+
+// Nothing can be read at these addresses.
+SETO_TEST_ALONE(ApiMisuse, garbage_handles_are_refused_unread) {
+  float value = 1;
+  int number = 0;
+  std::size_t size = 0;
+  for (const std::uintptr_t address : {std::uintptr_t{1}, std::uintptr_t{4096}, ~std::uintptr_t{0}}) {
+    const auto comm = reinterpret_cast<setoComm_t>(address);
+    EXPECT_TRUE(failed(setoAllReduce(&value, &value, 1, setoFloat32, setoSum, comm, nullptr), setoInvalidArgument,
+                       "is not a communicator"));
+    EXPECT_TRUE(failed(setoSend(&value, 1, setoFloat32, 0, comm, nullptr), setoInvalidArgument, "is not a communicator"));
+    EXPECT_TRUE(failed(setoCommCount(comm, &number), setoInvalidArgument, "is not a communicator"));
+    EXPECT_TRUE(failed(setoCommFinalize(comm), setoInvalidArgument, "is not a communicator"));
+    EXPECT_TRUE(failed(setoCommDestroy(comm), setoInvalidArgument, "is not a communicator"));
+    EXPECT_TRUE(failed(setoCommAbort(comm), setoInvalidArgument, "is not a communicator"));
+    EXPECT_NE(setoGetLastError(comm), nullptr);
+    EXPECT_TRUE(failed(setoContextDestroy(reinterpret_cast<setoContext_t>(address)), setoInvalidArgument, "is not a context"));
+    EXPECT_TRUE(
+        failed(setoErrorFeedbackSize(reinterpret_cast<setoErrorFeedback_t>(address), &size), setoInvalidArgument, "not a state"));
+  }
 }
 
 SETO_TEST_ALONE(ApiMisuse, init_names_the_wrong_argument) {

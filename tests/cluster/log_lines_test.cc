@@ -49,6 +49,41 @@ SETO_TEST_ALONE(LogLines, a_receive_that_does_not_end_is_warned_of_once) {
       << late[0];
 }
 
+// A bootstrap function of the user that fails.
+int refuse(const void*, void*, std::size_t, void*) { return 1; }
+
+SETO_TEST_ALONE(LogLines, a_failed_init_is_told_once_with_its_reason) {
+  setenv("SETO_LOG", "warn", 1);
+  const setoUniqueId id{};
+  setoConfig_t config = SETO_CONFIG_INITIALIZER;
+  config.bootstrap.allGather = refuse;
+  for (const setoSwitch_t blocking : {setoOn, setoOff}) {
+    LogCapture log;
+    config.blocking = blocking;
+    setoComm_t comm = nullptr;
+    const setoResult_t begun = setoCommInitRankConfig(&comm, 3, id, 2, &config);
+    EXPECT_NE(blocking == setoOff ? settled(comm) : begun, setoSuccess);
+    const std::vector<std::string> told = lines_with(log, "no communicator of 3 ranks was made: ");
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_EQ(told[0].rfind("seto warn: [rank 2 epoch 0] ", 0), 0U) << told[0];
+    EXPECT_EQ(log.lines().size(), 1U);
+    if (comm != nullptr) {
+      EXPECT_TRUE(succeeded(setoCommAbort(comm)));
+    }
+  }
+}
+
+SETO_TEST_ALONE(LogLines, an_init_that_is_refused_at_once_is_told_too) {
+  setenv("SETO_ALGORITHM", "nonsense", 1);
+  LogCapture log;
+  setoComm_t comm = nullptr;
+  EXPECT_TRUE(failed(setoCommInitRank(&comm, 2, {}, 1), setoInvalidArgument, "'nonsense' is unknown; the algorithms are "));
+  EXPECT_TRUE(failed(setoCommInitEnvironment(&comm, nullptr), setoInvalidArgument, "'nonsense' is unknown"));
+  EXPECT_EQ(lines_with(log, "[rank 1 epoch 0] no communicator of 2 ranks was made: SETO_ALGORITHM: 'nonsense'").size(), 1U);
+  EXPECT_EQ(lines_with(log, "seto warn: no communicator was made: SETO_ALGORITHM: 'nonsense'").size(), 1U);
+  EXPECT_EQ(log.lines().size(), 2U);
+}
+
 SETO_TEST_ALONE(LogLines, ranks_beyond_tcp_are_not_said_to_be_of_this_host) {
   setenv("SETO_LOG", "info", 1);
   setenv("SETO_TRANSPORT", "tcp", 1);

@@ -12,7 +12,7 @@ namespace seto::api {
 
 Result<std::shared_ptr<ErrorFeedback>> feedback_of(setoErrorFeedback_t handle) {
   if (handle == nullptr) return null_argument("state");
-  if (handle->magic.load(std::memory_order_relaxed) != setoErrorFeedback::kMagic)
+  if (!live_feedbacks.contains(handle))
     return failure(Code::invalid_argument, "errorFeedback: this is not a state of setoErrorFeedbackCreate, or it was destroyed");
   return handle->state;
 }
@@ -75,7 +75,6 @@ setoResult_t setoErrorFeedbackLoad(setoErrorFeedback_t state, const void* saved,
 setoResult_t setoErrorFeedbackDestroy(setoErrorFeedback_t state) {
   return enter([&]() -> Status {
     SETO_TRY(feedback_of(state).status());
-    state->magic.store(0, std::memory_order_relaxed);
     delete state;
     return {};
   });

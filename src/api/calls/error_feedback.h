@@ -3,10 +3,16 @@
 #include "src/api/support/handles.h"
 #include "src/core/call/error_feedback.h"
 
-struct setoErrorFeedback final {
-  static constexpr std::uint64_t kMagic = 0x5e70c0de000efeed;
+namespace seto::api {
+inline constinit LiveHandles live_feedbacks;
+}  // namespace seto::api
 
-  std::atomic<std::uint64_t> magic{kMagic};
+struct setoErrorFeedback final {
+  setoErrorFeedback() { seto::api::live_feedbacks.add(this); }
+  ~setoErrorFeedback() { seto::api::live_feedbacks.remove(this); }
+  setoErrorFeedback(const setoErrorFeedback&) = delete;
+  setoErrorFeedback& operator=(const setoErrorFeedback&) = delete;
+
   std::shared_ptr<seto::ErrorFeedback> state;
 };
 

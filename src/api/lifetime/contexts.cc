@@ -26,7 +26,6 @@ Status destroy(setoContext* context) {
   SETO_TRY(check_handle(context));
   if (context->context.use_count() > 1)
     return failure(Code::invalid_usage, "context: a communicator uses it; destroy that first");
-  context->magic.store(0, std::memory_order_release);
   delete context;
   return {};
 }

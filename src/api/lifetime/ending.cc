@@ -11,7 +11,7 @@ namespace {
 // The handle is invalid from here on. Its memory lives as long as a call, or a thread that does not end, uses it. Background work
 // ends first: only that could make the communicator usable again.
 void free_handle(setoComm& comm) {
-  comm.magic.store(0, std::memory_order_release);
+  live_communicators.remove(&comm);
   const bool ended = comm.join_work();
   if (comm.close() && ended) std::exchange(comm.handle, nullptr).reset();
 }

@@ -24,7 +24,7 @@ Status make_of_job(setoComm& comm, const Launch& launch, const InitOrder& turn) 
 Status init(setoComm_t* where, const std::shared_ptr<setoComm>& comm, const Launch& launch,
             const std::shared_ptr<InitOrder>& turn) {
   Status status = comm->run_or_start(setoComm::Work::making, [raw = comm.get(), launch, turn] {
-    Status made = make_of_job(*raw, launch, *turn);
+    Status made = logged_init(raw->rank, raw->ranks, make_of_job(*raw, launch, *turn));
     turn->end();
     return made;
   });
@@ -32,19 +32,30 @@ Status init(setoComm_t* where, const std::shared_ptr<setoComm>& comm, const Laun
   return status;
 }
 
-Status init_environment(setoComm_t* where, const setoConfig_t* config) {
-  if (where == nullptr) return null_argument("comm");
-  *where = nullptr;
+struct PlacedHandle {
+  std::shared_ptr<setoComm> comm;
+  Launch launch;
+};
+
+Result<PlacedHandle> checked_handle(const setoConfig_t* config) {
   SETO_ASSIGN(Settings settings, settings_of_environment());
   SETO_ASSIGN(settings, with_struct(std::move(settings), config));
   if (settings.bootstrap.function != nullptr)
     return failure(Code::invalid_argument,
                    "bootstrap: setoCommInitEnvironment finds the ranks itself; pass a bootstrap to setoCommInitRankConfig");
-  SETO_ASSIGN(const Launch launch, launch_of(settings.config, environ));
+  SETO_ASSIGN(Launch launch, launch_of(settings.config, environ));
   refuse_forked_children();
   auto comm = new_handle(launch.rank, launch.ranks, std::move(settings));
+  return PlacedHandle{std::move(comm), std::move(launch)};
+}
+
+Status init_environment(setoComm_t* where, const setoConfig_t* config) {
+  if (where == nullptr) return null_argument("comm");
+  *where = nullptr;
+  const Result<PlacedHandle> made = checked_handle(config);
+  if (!made.ok()) return logged_init(kUnknownRank, 0, made.status());
   auto turn = std::make_shared<InitOrder>();
-  return now_or_at_group_end([where, comm, launch, turn] { return init(where, comm, launch, turn); });
+  return now_or_at_group_end([where, made = made.value(), turn] { return init(where, made.comm, made.launch, turn); });
 }
 
 }  // namespace

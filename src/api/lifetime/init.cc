@@ -33,24 +33,30 @@ UniqueIdBytes bytes_of(const setoUniqueId& id) {
 
 // Gives the user a handle only if the communicator works or is still being made.
 Status init_rank(setoComm_t* where, const std::shared_ptr<setoComm>& comm, const Rendezvous& rendezvous) {
-  Status status =
-      comm->run_or_start(setoComm::Work::making, [shared = comm.get(), rendezvous] { return make(*shared, rendezvous); });
+  Status status = comm->run_or_start(setoComm::Work::making, [shared = comm.get(), rendezvous] {
+    return logged_init(shared->rank, shared->ranks, make(*shared, rendezvous));
+  });
   if (status.ok() || status.code() == Code::in_progress) hand_over(comm, where);
   return status;
 }
 
-Status init_rank(setoComm_t* where, int ranks, const setoUniqueId& id, Rank rank, const setoConfig_t* config) {
-  if (where == nullptr) return null_argument("comm");
-  *where = nullptr;
+Result<std::shared_ptr<setoComm>> checked_handle(int ranks, Rank rank, const setoConfig_t* config) {
   SETO_TRY(check_size(ranks));
   SETO_TRY(check_rank(rank, ranks));
   SETO_ASSIGN(Settings settings, settings_of_environment());
   SETO_ASSIGN(settings, with_struct(std::move(settings), config));
   refuse_forked_children();
+  return new_handle(rank, ranks, std::move(settings));
+}
+
+Status init_rank(setoComm_t* where, int ranks, const setoUniqueId& id, Rank rank, const setoConfig_t* config) {
+  if (where == nullptr) return null_argument("comm");
+  *where = nullptr;
+  Result<std::shared_ptr<setoComm>> made = checked_handle(ranks, rank, config);
+  if (!made.ok()) return logged_init(rank, ranks, made.status());
   Rendezvous rendezvous;
   rendezvous.id = bytes_of(id);
-  auto comm = new_handle(rank, ranks, std::move(settings));
-  return now_or_at_group_end([where, comm, rendezvous] { return init_rank(where, comm, rendezvous); });
+  return now_or_at_group_end([where, comm = std::move(made).value(), rendezvous] { return init_rank(where, comm, rendezvous); });
 }
 
 Status make_id(setoUniqueId* where, UniqueId::Serves serves, const char* name) {

@@ -61,6 +61,14 @@ Status make(setoComm& comm, const Rendezvous& rendezvous) {
   return make_communicator(comm, bootstrap, comm.given_up);
 }
 
+// A program that gives up an init does so by itself, and needs no line.
+Status logged_init(Rank rank, int ranks, const Status& status) {
+  if (status.ok() || status.code() == Code::aborted) return status;
+  const std::string size = ranks > 0 ? " of " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") : "";
+  SETO_LOG_AS(warn, (LogOrigin{rank, 0}), "no communicator%s was made: %s", size.c_str(), std::string(status.text()).c_str());
+  return status;
+}
+
 void hand_over(const std::shared_ptr<setoComm>& comm, setoComm_t* where) {
   comm->handle = comm;
   *where = comm.get();

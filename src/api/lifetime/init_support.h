@@ -27,6 +27,10 @@ Status make(setoComm& comm, const Rendezvous& rendezvous);
 // null.
 Status make_communicator(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up,
                          const InheritedRates* inherited = nullptr);
+inline constexpr Rank kUnknownRank = -1;
+// Logs why this rank got no communicator, and returns the status: a job's log says that also where the program does not. `ranks`:
+// 0 where it is not known.
+Status logged_init(Rank rank, int ranks, const Status& status);
 void hand_over(const std::shared_ptr<setoComm>& comm, setoComm_t* where);
 
 // Runs work that blocks until other ranks do theirs: at once, or at the end of an open group, in parallel with the work of this

@@ -35,7 +35,7 @@ Status run(Split& split) {
   Status status;
   {
     ParentBootstrap bootstrap(parent, std::move(members));
-    if (ranks > 0) status = make_communicator(*child, bootstrap, split.parent->given_up, &inherited);
+    if (ranks > 0) status = logged_init(rank, ranks, make_communicator(*child, bootstrap, split.parent->given_up, &inherited));
   }
   if (status.ok() && ranks > 0) hand_over(child, split.where);
   return status;

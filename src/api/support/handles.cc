@@ -143,7 +143,7 @@ Status setoComm::made(seto::Result<std::unique_ptr<Communicator>> result) {
   if (!result.ok()) return result.status();
   const std::lock_guard lock(mutex_);
   communicator_ = std::move(result).value();
-  if (magic.load(std::memory_order_relaxed) == kMagic) usable.store(communicator_.get(), std::memory_order_release);
+  if (seto::api::is_alive(this)) usable.store(communicator_.get(), std::memory_order_release);
   return {};
 }
 
@@ -191,7 +191,7 @@ Status check_handle(const setoComm* comm) {
 
 Status check_handle(const setoContext* context) {
   if (context == nullptr) return failure(Code::invalid_argument, "context is NULL: make it with setoContextCreate");
-  if (context->magic.load(std::memory_order_relaxed) != setoContext::kMagic)
+  if (!live_contexts.contains(context))
     return failure(Code::invalid_argument, "context: %p is not a context; was it destroyed?", static_cast<const void*>(context));
   return {};
 }

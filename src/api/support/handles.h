@@ -10,6 +10,7 @@
 
 #include "include/seto/seto.h"
 #include "src/api/support/errors.h"
+#include "src/api/support/live_handles.h"
 #include "src/api/support/premul_sums.h"
 #include "src/api/support/settings.h"
 
@@ -19,22 +20,31 @@ class Communicator;
 
 // The objects behind the handles of the C API.
 
-struct setoContext final {
-  static constexpr std::uint64_t kMagic = 0x5e70c0de00c07e87;
+namespace seto::api {
+inline constinit LiveHandles live_contexts;
+inline constinit LiveHandles live_communicators;
+}  // namespace seto::api
 
-  std::atomic<std::uint64_t> magic{kMagic};
+struct setoContext final {
+  setoContext() { seto::api::live_contexts.add(this); }
+  ~setoContext() { seto::api::live_contexts.remove(this); }
+  setoContext(const setoContext&) = delete;
+  setoContext& operator=(const setoContext&) = delete;
+
   std::shared_ptr<seto::Context> context;
 };
 
 // One rank's handle of a communicator, from the call that makes it to the call that frees it. A background thread that makes or
 // finalizes the communicator holds a share; the call that frees the handle waits for that thread.
 struct setoComm final : std::enable_shared_from_this<setoComm> {
-  static constexpr std::uint64_t kMagic = 0x5e70c0de0000c033;
-
   setoComm(seto::Rank own_rank, int rank_count, seto::api::Settings its_settings)
-      : rank(own_rank), ranks(rank_count), settings(std::move(its_settings)) {}
+      : rank(own_rank), ranks(rank_count), settings(std::move(its_settings)) {
+    seto::api::live_communicators.add(this);
+  }
+  ~setoComm() { seto::api::live_communicators.remove(this); }
+  setoComm(const setoComm&) = delete;
+  setoComm& operator=(const setoComm&) = delete;
 
-  std::atomic<std::uint64_t> magic{kMagic};
   // Null while the communicator is being made, and once no more calls are accepted: finalized, aborted, destroyed.
   std::atomic<seto::Communicator*> usable{nullptr};
   // Set by the call that ends the handle: a communicator that is still being made or split ends soon.
@@ -109,9 +119,8 @@ class CallGuard final {
   setoComm& comm_;
 };
 
-inline bool is_alive(const setoComm* comm) {
-  return comm != nullptr && comm->magic.load(std::memory_order_relaxed) == setoComm::kMagic;
-}
+// Any pointer: it is looked up, and its memory is not read.
+inline bool is_alive(const setoComm* comm) { return live_communicators.contains(comm); }
 
 Status null_argument(const char* name);
 // Fails if the handle is null or not a live handle of this type.

@@ -10,8 +10,9 @@
 namespace seto {
 namespace {
 
-// Within one machine. Usually no process listens there, and the kernel reports that at once.
-constexpr std::uint64_t kAnswerMs = 200;
+// Within one machine. Usually no process listens there, and the kernel reports that at once; a process of a busy machine may need
+// most of this to answer.
+constexpr std::uint64_t kAnswerMs = 1000;
 
 }  // namespace
 

@@ -34,9 +34,9 @@ bool take_rank(std::string_view& text, Rank& rank) {
 
 }  // namespace
 
-std::string Mismatch::of_calls(std::string_view own, std::string_view theirs) const {
+std::string Mismatch::of_calls(std::string_view rank_calls, std::string_view peer_calls) const {
   std::string text = beginning(*this) + "rank " + std::to_string(rank) + " calls ";
-  text.append(own).append(kButRank).append(std::to_string(peer)).append(" calls ").append(theirs);
+  text.append(rank_calls).append(kButRank).append(std::to_string(peer)).append(" calls ").append(peer_calls);
   return text;
 }
 

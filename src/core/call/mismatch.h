@@ -13,11 +13,11 @@ namespace seto {
 
 struct Mismatch {
   std::uint64_t operation = 0;
-  Rank rank = 0;  // the rank that detected the mismatch
+  Rank rank = 0;  // of calls: the rank that differs from the lowest one; of plans: the lowest one
   Rank peer = 0;
 
   // "operation 4: rank 1 calls all_reduce of 8 float, sum, but rank 0 calls barrier"
-  [[nodiscard]] std::string of_calls(std::string_view own, std::string_view theirs) const;
+  [[nodiscard]] std::string of_calls(std::string_view rank_calls, std::string_view peer_calls) const;
   // Both ranks make the same call with different plans.
   [[nodiscard]] std::string of_plans(std::string_view call) const;
 };

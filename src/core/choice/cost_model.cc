@@ -95,6 +95,14 @@ std::string_view name_of(CostSource source) {
   return "unknown";
 }
 
+bool CostModel::has_shipped(TierKind kind) const {
+  const auto is_near = [](double value, double other) { return std::abs(value - other) <= 1e-5 * other; };
+  const TierCost& own = of(kind);
+  const TierCost shipped = CostModel().of(kind);
+  return is_near(own.latency_seconds, shipped.latency_seconds) && is_near(own.bytes_per_second, shipped.bytes_per_second) &&
+         is_near(own.message_seconds, shipped.message_seconds);
+}
+
 bool CostModel::knows_link(const Sites& sites) { return is_far_seconds(sites.links.worst().round_trip_s.value_or(0)); }
 
 void CostModel::use(const Sites& sites) {
@@ -127,7 +135,8 @@ Result<CostModel> parse_costs(std::string_view text, CostSource source) {
     std::string_view line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     line = trimmed(line.substr(0, line.find('#')));
-    if (!line.empty()) SETO_TRY(take(costs, line, number));
+    if (line.empty()) continue;
+    if (const Status taken = take(costs, line, number); !taken.ok()) return Status(taken.code(), escaped(taken.text()));
   }
   return costs;
 }

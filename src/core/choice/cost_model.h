@@ -50,6 +50,9 @@ struct CostModel {
 
   [[nodiscard]] bool has_measured(TierKind kind) const { return (measured >> static_cast<unsigned>(kind) & 1U) != 0; }
 
+  // The shipped constants are in use for this tier, up to the digits of a text: also where a measurement was not believed.
+  [[nodiscard]] bool has_shipped(TierKind kind) const;
+
   // Takes what is known of the links between sites: half the round trip is the latency, and a rate that is not known is assumed
   // to be that of the slowest site that states one, or kAssumedBytesPerSecond. Only measured constants are replaced.
   void use(const Sites& sites);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "src/base/far_link.h"
+#include "src/base/log.h"
 
 namespace seto {
 namespace {
@@ -56,6 +57,27 @@ Result<double> copy_seconds(const ProbeActions& actions, std::uint64_t bytes) {
   return actions.seconds() - start;
 }
 
+// A node that other programs kept busy says nothing about its memory: then a hop seems to take a scheduler's turn. The factor is
+// wide: ranks that share a core need 10 times the shipped latency for a hop.
+constexpr double kPlausibleFactor = 400;
+
+bool is_plausible(double measured, double shipped) {
+  return measured <= shipped * kPlausibleFactor && measured >= shipped / kPlausibleFactor;
+}
+
+TierCost plausible_node(const TierCost& cost) {
+  const TierCost shipped = CostModel().node;
+  if (is_plausible(cost.latency_seconds, shipped.latency_seconds) &&
+      is_plausible(cost.bytes_per_second, shipped.bytes_per_second))
+    return cost;
+  SETO_LOG(info,
+           "a hop within this machine seemed to take %.3g us at %.3g GB/s; other programs kept it busy, so the shipped constants "
+           "stay (%.3g us, %.3g GB/s): name measured ones in SETO_TUNING_FILE",
+           cost.latency_seconds * 1e6, cost.bytes_per_second * 1e-9, shipped.latency_seconds * 1e6,
+           shipped.bytes_per_second * 1e-9);
+  return shipped;
+}
+
 // The rate of a link that is not far: that of the fastest of several copies.
 Result<double> rate(const ProbeActions& actions, TierKind tier, double start, double exchange) {
   if (tier != TierKind::node) {
@@ -76,13 +98,13 @@ Result<TierCost> probe_link(const ProbeActions& actions, TierKind tier) {
   const double start = actions.seconds();
   SETO_ASSIGN(const double exchange, exchange_seconds(actions, start));
   if (is_far_seconds(exchange)) {
-    // A node whose exchanges take a millisecond had other work: they say nothing about it.
-    if (tier == TierKind::node) return CostModel().node;
+    if (tier == TierKind::node) return plausible_node({exchange / 2, CostModel().node.bytes_per_second, 0});
     return TierCost{exchange / 2, kAssumedBytesPerSecond, CostModel().of(tier).message_seconds};
   }
   SETO_ASSIGN(const double message, message_seconds(actions, start, exchange));
   SETO_ASSIGN(const double bytes_per_second, rate(actions, tier, start, exchange));
-  return TierCost{exchange / 2, bytes_per_second, message};
+  const TierCost cost{exchange / 2, bytes_per_second, message};
+  return tier == TierKind::node ? plausible_node(cost) : cost;
 }
 
 }  // namespace seto

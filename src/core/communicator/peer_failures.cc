@@ -11,7 +11,19 @@
 namespace seto {
 namespace {
 
+// How long a rank that knows of two different calls waits for the notes of the others. Ranks that begin a call together write
+// their notes within a few turns of the scheduler.
+constexpr std::uint64_t kNotesMs = 250;
+
 unsigned long long number_of(const Note& note) { return static_cast<unsigned long long>(note.operation); }
+
+// The call of the lowest rank, and the call of the lowest rank that differs from it.
+std::string text_of_difference(Rank lowest, const Note& call, Rank differing, const Note& other) {
+  const std::string usual = text_of(call);
+  const std::string odd = text_of(other);
+  if (usual == odd) return Mismatch{call.operation, lowest, differing}.of_plans(usual);
+  return Mismatch{call.operation, differing, lowest}.of_calls(odd, usual);
+}
 
 }  // namespace
 
@@ -80,8 +92,8 @@ Status PeerFailures::look_around(const Note& own) {
     culprit = members_.blamed_by(peer);
     reason = left(peer, own);
   }
-  for (Rank peer = 0; peer < members_.ranks(); ++peer)
-    if (peer != members_.rank()) SETO_TRY(check_note_of(peer, own));
+  if (reason.ok() && awaits_notes(own)) return {};
+  SETO_TRY(check_notes_of_all(own));
   if (!reason.ok()) SETO_TRY(check_earlier_notes(own.operation));
   if (reason.ok()) {
     reason = members_.peer_group().failure();
@@ -104,11 +116,56 @@ Status PeerFailures::check_note_of(Rank peer, const Note& own) {
     return failure(Code::remote_error, "operation %llu: rank %d rejected its call (%s), so the call ends on every rank",
                    number_of(own), peer, reason_of(theirs).c_str());
   if (theirs.digest == own.digest) return {};
-  const Mismatch mismatch{own.operation, members_.rank(), peer};
-  const std::string call = text_of(own);
-  const std::string other = text_of(theirs);
-  fail({Code::remote_error, call == other ? mismatch.of_plans(call) : mismatch.of_calls(call, other)}, peer);
+  fail_differing(own, peer, theirs);
   return first();
+}
+
+Status PeerFailures::check_notes_of_all(const Note& own) {
+  for (Rank peer = 0; peer < members_.ranks(); ++peer)
+    if (peer != members_.rank()) SETO_TRY(check_note_of(peer, own));
+  return {};
+}
+
+// A call differs, but not all ranks have said theirs: with all notes each rank names the same two ranks.
+bool PeerFailures::awaits_notes(const Note& own) {
+  bool differs = false;
+  bool all_known = true;
+  for (Rank peer = 0; peer < members_.ranks(); ++peer) {
+    Note theirs;
+    if (peer == members_.rank()) continue;
+    if (!members_.note_of(peer, own.operation, theirs)) {
+      all_known = all_known && members_.completed_by(peer) >= own.operation;
+      continue;
+    }
+    if (theirs.verdict != 0) return false;
+    differs = differs || theirs.digest != own.digest;
+  }
+  if (!differs || all_known) return false;
+  if (differing_operation_ != own.operation) notes_until_ = Deadline::after_ms(kNotesMs);
+  differing_operation_ = own.operation;
+  return !notes_until_.passed();
+}
+
+// The calls of this rank and of the peer differ. A rank that has left because of that has named two ranks already, with fewer
+// notes perhaps, so all name those. Else it is the lowest rank and the lowest that differs from it, of those whose calls are
+// known.
+void PeerFailures::fail_differing(const Note& own, Rank peer, const Note& theirs) {
+  for (Rank rank = 0; rank < members_.ranks(); ++rank) {
+    const std::string named = rank == members_.rank() ? std::string() : members_.explanation_of(rank);
+    if (const auto read = read_mismatch(named); read && read->mismatch.operation == own.operation)
+      return fail({Code::remote_error, named}, members_.blamed_by(rank));
+  }
+  Rank lowest = members_.ranks();
+  Note call;
+  for (Rank rank = 0; rank < members_.ranks(); ++rank) {
+    Note note = rank == peer ? theirs : own;
+    const bool known = rank == peer || rank == members_.rank() || members_.note_of(rank, own.operation, note);
+    if (!known || note.verdict != 0 || (lowest < rank && note.digest == call.digest)) continue;
+    if (lowest < rank)
+      return fail({Code::remote_error, text_of_difference(lowest, call, rank, note)}, rank == members_.rank() ? lowest : rank);
+    lowest = rank;
+    call = note;
+  }
 }
 
 // A rank that only sends may have completed an operation before another rank began it with a different call.
@@ -127,9 +184,7 @@ Status PeerFailures::check_earlier_notes(std::uint64_t before) {
 
 Status PeerFailures::check_notes(const Note& own) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  for (Rank peer = 0; peer < members_.ranks(); ++peer)
-    if (peer != members_.rank()) SETO_TRY(check_note_of(peer, own));
-  return {};
+  return check_notes_of_all(own);
 }
 
 std::string PeerFailures::missing_ranks(const Note& own) const {
@@ -146,7 +201,9 @@ std::string PeerFailures::describe(const Note& own, const std::string& where) co
   return missing_ranks(own) + "; rank " + std::to_string(members_.rank()) + " " + where;
 }
 
+// A difference is the reason also where the notes of all ranks were awaited until now.
 Status PeerFailures::fail_overdue(const Note& own, const CallDeadline& limit, const std::string& where) {
+  SETO_TRY(check_notes_of_all(own));
   fail(failure(Code::timeout, "operation %llu (%s) did not end within %s: %s", number_of(own), text_of(own).c_str(),
                limit.text().c_str(), describe(own, where).c_str()),
        members_.rank());

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "src/base/clock.h"
 #include "src/base/result.h"
 #include "src/core/communicator/members.h"
 #include "src/core/communicator/operation_order.h"
@@ -68,6 +69,9 @@ class PeerFailures final {
   Status died(Rank peer, const Note& own) const;
   Status left(Rank peer, const Note& own) const;
   Status check_note_of(Rank peer, const Note& own);
+  Status check_notes_of_all(const Note& own);
+  bool awaits_notes(const Note& own);
+  void fail_differing(const Note& own, Rank peer, const Note& theirs);
   Status check_earlier_notes(std::uint64_t before);
   [[nodiscard]] std::string missing_ranks(const Note& own) const;
   [[nodiscard]] std::string describe(const Note& own, const std::string& where) const;
@@ -76,6 +80,9 @@ class PeerFailures final {
   const Members& members_;
   const PeerStatus& status_;
   std::uint64_t departures_ = 0;  // token held: as last seen
+  // Token held: the operation in which calls differ, and how long the notes of all ranks are awaited.
+  std::uint64_t differing_operation_ = 0;
+  Deadline notes_until_ = Deadline::never();
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;
   Status first_;

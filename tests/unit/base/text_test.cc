@@ -96,6 +96,12 @@ TEST(Nearest, PrefersNamesThatBeginWithTheText) {
   EXPECT_EQ(nearest("AL", kNames), "") << "too short for a suggestion";
 }
 
+TEST(Escaped, ShowsEveryByteThatIsNotPrintable) {
+  EXPECT_EQ(escaped("plain text ~"), "plain text ~");
+  EXPECT_EQ(escaped(std::string_view("\033[31m\n\0\x7f\xc3\xa9", 10)), "\\x1b[31m\\x0a\\x00\\x7f\\xc3\\xa9");
+  EXPECT_EQ(escaped(""), "");
+}
+
 TEST(LowerCase, ChangesLettersOnly) { EXPECT_EQ(lower_case("One_SHOT-4[Z"), "one_shot-4[z"); }
 
 TEST(Nearest, IsEmptyWithoutASimilarName) {

@@ -57,6 +57,12 @@ TEST(CostModel, ErrorsAreNamedWithTheirLine) {
   EXPECT_EQ(parse_costs("site.message_us 0", CostSource::file).value().site.message_seconds, 0) << "an adapter that sends alone";
 }
 
+TEST(CostModel, ErrorsShowNoByteThatATerminalObeys) {
+  const auto text_of = [](std::string_view text) { return std::string(parse_costs(text, CostSource::file).status().text()); };
+  EXPECT_THAT(text_of("\033[2Jkey 1"), HasSubstr("line 1: '\\x1b[2Jkey' is not a constant"));
+  EXPECT_THAT(text_of("switch_us \x9b\a"), HasSubstr("switch_us = '\\x9b\\x07': give a number"));
+}
+
 TEST(CostModel, AFileThatIsMissingOrTooLongIsNamed) {
   EXPECT_THAT(std::string(read_costs("/nowhere/at/all").status().text()),
               HasSubstr("SETO_TUNING_FILE: /nowhere/at/all cannot be read: No such file or directory; name a file"));

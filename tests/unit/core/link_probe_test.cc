@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "src/base/log.h"
 #include "tests/support/seed.h"
 
 namespace seto {
@@ -89,9 +90,35 @@ TEST(LinkProbe, TakesItsBudgetAndOneExchangeAtMost) {
     }
 }
 
-TEST(LinkProbe, ABusyNodeKeepsTheShippedConstants) {
-  ModelLink link{4e-3, 10e9};
-  EXPECT_EQ(probe_link(link.actions(), TierKind::node).value(), CostModel().node);
+// Fractions of the machine's time, as a probe among busy programs sees them: a hop of 2 ms, of 266 us, a copy without a core.
+TEST(LinkProbe, ABusyNodeKeepsTheShippedConstantsAndSaysSo) {
+  set_log_level(LogLevel::info);
+  for (const ModelLink& busy : {ModelLink{4e-3, 10e9}, ModelLink{2 * 266e-6, 10e9}, ModelLink{2e-6, 20e6}}) {
+    LogCapture log;
+    ModelLink link = busy;
+    EXPECT_EQ(probe_link(link.actions(), TierKind::node).value(), CostModel().node);
+    EXPECT_TRUE(log.contains("so the shipped constants stay (0.25 us, 15 GB/s)")) << busy.round_trip_seconds;
+  }
+  set_log_level(LogLevel::warn);
+}
+
+TEST(LinkProbe, ASlowNodeIsBelieved) {
+  set_log_level(LogLevel::info);
+  LogCapture log;
+  ModelLink link{50e-6, 100e6};  // over the loopback device, with more ranks than cores
+  const TierCost cost = probe_link(link.actions(), TierKind::node).value();
+  EXPECT_NEAR(cost.latency_seconds, 25e-6, 1e-9);
+  EXPECT_NEAR(cost.bytes_per_second, 100e6, 1e6);
+  EXPECT_TRUE(log.lines().empty());
+  set_log_level(LogLevel::warn);
+}
+
+// A slow network exists, a slow memory does not.
+TEST(LinkProbe, ASlowNetworkIsBelieved) {
+  ModelLink link{900e-6, 1e6};
+  const TierCost cost = probe_link(link.actions(), TierKind::site).value();
+  EXPECT_NEAR(cost.latency_seconds, 450e-6, 1e-9);
+  EXPECT_NEAR(cost.bytes_per_second, 1e6, 1e5);
 }
 
 }  // namespace

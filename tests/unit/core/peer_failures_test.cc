@@ -11,6 +11,7 @@
 
 #include "src/core/call/call_summary.h"
 #include "src/core/progress/call_deadline.h"
+#include "tests/unit/core/scripted.h"
 #include "tests/unit/core/scripted_ranks.h"
 
 namespace seto::testing {
@@ -157,9 +158,60 @@ TEST_F(FailuresOfThree, ARejectionIsSeenBeforeTheDepartureOfItsRank) {
 TEST_F(FailuresOfThree, AnotherCallIsStatedFromBothSides) {
   under_way(3);
   ranks_.rank(1).notes[3] = all_reduce(3, 9);
-  EXPECT_EQ(look(), "operation 3: rank 0 calls all_reduce of 8 float, sum, but rank 1 calls all_reduce of 9 float, sum");
+  EXPECT_EQ(look(), "operation 3: rank 1 calls all_reduce of 9 float, sum, but rank 0 calls all_reduce of 8 float, sum");
   EXPECT_TRUE(failures_.failed());
   EXPECT_EQ(ranks_.rank(0).fate.culprit, 1U);
+}
+
+// With the same notes each rank names the same two: here rank 0 does not differ from the first rank that it meets.
+TEST_F(FailuresOfThree, EachRankNamesTheSameTwo) {
+  under_way(3);
+  for (Rank rank = 1; rank < kRanks; ++rank) ranks_.rank(rank).notes[3] = all_reduce(3, 9);
+  ScriptedRanks second(kRanks);
+  for (Rank rank = 0; rank < kRanks; ++rank) second.rank(rank).notes[3] = all_reduce(3, rank == 0 ? 8 : 9);
+  ConnectedRanks connected = second.connected();
+  connected.rank = 2;
+  connected.connections = {connected.connections[1], connected.connections[2], nullptr};
+  const Members members(std::move(connected));
+  PeerFailures failures({members, order_, queued_, *context_, observability_});
+  EXPECT_EQ(look(), "operation 3: rank 1 calls all_reduce of 9 float, sum, but rank 0 calls all_reduce of 8 float, sum");
+  EXPECT_EQ(failures.look_around(all_reduce(3, 9)).text(), failures_.first().text());
+}
+
+// Rank 1 comes last. Without its note, rank 2 would be named.
+TEST_F(FailuresOfThree, TheNotesOfAllRanksAreAwaitedBeforeTwoAreNamed) {
+  under_way(3);
+  ranks_.rank(1).notes.clear();
+  ranks_.rank(2).notes[3] = all_reduce(3, 9);
+  EXPECT_EQ(look(), "");
+  ranks_.rank(1).notes[3] = all_reduce(3, 9);
+  EXPECT_THAT(look(), HasSubstr("rank 1 calls all_reduce of 9 float, sum, but rank 0 calls"));
+}
+
+TEST_F(FailuresOfThree, ARankThatNeverComesIsNotAwaitedForEver) {
+  under_way(3);
+  ranks_.rank(1).notes.clear();
+  ranks_.rank(2).notes[3] = all_reduce(3, 9);
+  ASSERT_TRUE(eventually([&] { return !look().empty(); }));
+  EXPECT_THAT(failures_.first().text(), HasSubstr("rank 2 calls all_reduce of 9 float, sum, but rank 0 calls"));
+}
+
+TEST_F(FailuresOfThree, ADifferenceIsTheReasonWhereADeadlinePassesFirst) {
+  under_way(3);
+  ranks_.rank(1).notes.clear();
+  ranks_.rank(2).notes[3] = all_reduce(3, 9);
+  EXPECT_EQ(failures_.fail_overdue(all_reduce(3), CallDeadline(1, Config{}), "waits").code(), Code::remote_error);
+}
+
+// Rank 1 knew only the calls of ranks 1 and 2 when it failed.
+TEST_F(FailuresOfThree, TheTwoThatAnotherRankHasNamedAreNamed) {
+  under_way(3);
+  ranks_.rank(2).notes[3] = all_reduce(3, 9);
+  ranks_.rank(1).fate = fate(Code::remote_error, 2);
+  ranks_.rank(1).explanation =
+      "operation 3: rank 2 calls all_reduce of 9 float, sum, but rank 1 calls all_reduce of 8 float, sum";
+  EXPECT_EQ(look(), ranks_.rank(1).explanation);
+  EXPECT_EQ(ranks_.rank(0).fate.culprit, 2U);
 }
 
 TEST_F(FailuresOfThree, TheSameCallPlannedDifferentlyNamesTheSettings) {
@@ -174,7 +226,7 @@ TEST_F(FailuresOfThree, ADamagedNoteIsSaidToBeDamaged) {
   under_way(3);
   ranks_.rank(1).notes[3].digest = 0;
   ranks_.rank(1).notes[3].words[0] = ~std::uint64_t{0};
-  EXPECT_THAT(look(), HasSubstr("but rank 1 calls no collective: its note is damaged"));
+  EXPECT_THAT(look(), HasSubstr("rank 1 calls no collective: its note is damaged, but rank 0 calls "));
   ranks_.rank(1).notes[3] = rejected(3, "\x1b[31mred\n");
   EXPECT_THAT(failures_.check_notes(all_reduce(3)).text(), HasSubstr("(?[31mred?)")) << "printable ASCII only";
 }
@@ -185,7 +237,7 @@ TEST_F(FailuresOfThree, AnEarlierDisagreementIsTheReasonForALaterLoss) {
   under_way(3);
   ranks_.rank(1).notes[2] = all_reduce(2, 9);
   ranks_.connection[1]->is_dead = true;
-  EXPECT_EQ(look(), "operation 2: rank 0 calls all_reduce of 8 float, sum, but rank 1 calls all_reduce of 9 float, sum");
+  EXPECT_EQ(look(), "operation 2: rank 1 calls all_reduce of 9 float, sum, but rank 0 calls all_reduce of 8 float, sum");
 }
 
 TEST_F(FailuresOfThree, AnEarlierRejectionIsNoReasonForALaterLoss) {

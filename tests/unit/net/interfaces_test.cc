@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <initializer_list>
 #include <string>
 
 namespace seto {
 namespace {
 
+namespace files = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -74,6 +78,16 @@ TEST(Candidates, ABridgeIsBetterThanNothing) {
   EXPECT_THAT(chosen({loopback(), made("docker0", InterfaceKind::internal, {"172.17.0.1"})}), ElementsAre("172.17.0.1"));
 }
 
+TEST(Candidates, TunnelsAreTriedLast) {
+  const Interface tunnel = made("wg0", InterfaceKind::tunnel, {"10.9.0.1", "fe80::9"}, 400'000);
+  const Interface card = made("eth0", InterfaceKind::ordinary, {"10.0.0.1", "fe80::1"});
+  const Interface bridge = made("docker0", InterfaceKind::internal, {"172.17.0.1"});
+  EXPECT_THAT(chosen({loopback(), tunnel, card, bridge}),
+              ElementsAre("10.0.0.1", "172.17.0.1", "fe80::1", "10.9.0.1", "fe80::9"));
+  EXPECT_THAT(chosen({loopback(), tunnel}), ElementsAre("10.9.0.1", "fe80::9")) << "and before loopback";
+  EXPECT_THAT(chosen({tunnel, card}, "wg0"), ElementsAre("10.9.0.1", "fe80::9"));
+}
+
 TEST(InterfaceFilter, NamesPrefixesBlocks) {
   EXPECT_THAT(chosen(workstation(), "ens3"), ElementsAre("10.2.0.5", "fe80::6")) << "ens30 only has the same prefix";
   EXPECT_THAT(chosen(workstation(), "ens"), ElementsAre("10.2.0.5", "10.3.0.5", "fe80::6"));
@@ -112,6 +126,54 @@ TEST(Interfaces, LinkLocalOfAPeerIsTriedOnEveryInterface) {
   const SocketAddress global = parse_host("10.0.0.1").value();
   EXPECT_THAT(with_scopes(global, workstation()), ElementsAre(global));
   EXPECT_THAT(with_scopes(peer, {loopback()}), IsEmpty());
+}
+
+// A folder like /sys/class/net.
+class Classes {
+ public:
+  Classes() {
+    std::string pattern = (files::temp_directory_path() / "seto_net_XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~Classes() { files::remove_all(folder_); }
+  Classes(const Classes&) = delete;
+  Classes& operator=(const Classes&) = delete;
+
+  // The kind of an interface of this type. `entry`: a further file of its folder.
+  [[nodiscard]] InterfaceKind kind(const std::string& name, int type, const std::string& uevent, const std::string& entry = "") {
+    files::create_directories(folder_ / name);
+    std::ofstream(folder_ / name / "type") << type << '\n';
+    std::ofstream(folder_ / name / "uevent") << uevent << "INTERFACE=" << name << "\nIFINDEX=7\n";
+    if (!entry.empty()) std::ofstream(folder_ / name / entry) << "0x1001\n";
+    return kind_of(folder_, name, 0);
+  }
+
+ private:
+  files::path folder_;
+};
+
+constexpr int kEthernet = 1;
+constexpr int kNoHardware = 65534;
+
+TEST(Interfaces, TunnelsAreKnownByTheirType) {
+  Classes classes;
+  EXPECT_EQ(classes.kind("wg0", kNoHardware, "DEVTYPE=wireguard\n"), InterfaceKind::tunnel);
+  EXPECT_EQ(classes.kind("office", kEthernet, "DEVTYPE=wireguard\n"), InterfaceKind::tunnel) << "by one of the two";
+  EXPECT_EQ(classes.kind("tun0", kNoHardware, "", "tun_flags"), InterfaceKind::tunnel);
+  EXPECT_EQ(classes.kind("tailscale0", kNoHardware, "", "tun_flags"), InterfaceKind::tunnel);
+  EXPECT_EQ(classes.kind("ppp0", 512, "DEVTYPE=ppp\n"), InterfaceKind::tunnel);
+  EXPECT_EQ(classes.kind("tunl0", 768, ""), InterfaceKind::tunnel);
+  EXPECT_EQ(classes.kind("gre0", 778, ""), InterfaceKind::tunnel);
+}
+
+TEST(Interfaces, OthersAreNotTunnels) {
+  Classes classes;
+  EXPECT_EQ(classes.kind("eth0", kEthernet, "", "device"), InterfaceKind::ordinary);
+  EXPECT_EQ(classes.kind("eth1", kEthernet, ""), InterfaceKind::ordinary) << "the end of a veth pair in a container";
+  EXPECT_EQ(classes.kind("ib0", 32, "", "device"), InterfaceKind::ordinary);
+  EXPECT_EQ(classes.kind("wwan0", kNoHardware, "DEVTYPE=wwan\n", "device"), InterfaceKind::ordinary) << "a modem is a card";
+  EXPECT_EQ(classes.kind("vnet3", kEthernet, "", "tun_flags"), InterfaceKind::internal) << "a tap of a virtual machine";
+  EXPECT_EQ(classes.kind("docker0", kEthernet, "DEVTYPE=bridge\n", "bridge"), InterfaceKind::internal);
 }
 
 TEST(Interfaces, ThisMachineHasALoopback) {

@@ -183,6 +183,27 @@ TEST(Diagnosis, of_a_lost_rank_states_the_reason) {
   EXPECT_THAT(diagnosed(dumps).diagnosis.text, HasSubstr("rank 2 is lost (host:17), after 7 operations: its process has ended"));
 }
 
+// Over TCP a killed rank has told no other rank how many operations it had ended, but others have ended one in which it took
+// part.
+TEST(Diagnosis, of_a_lost_rank_counts_what_it_took_part_in) {
+  ReadCall ended = all_reduce(8, "float");
+  ended.sequence = ended.operation = 1;
+  ended.state = "ended";
+  std::vector<ReadDump> dumps = {dump_of(0, 3, all_reduce(8, "float")), dump_of(1, 3, all_reduce(8, "float"))};
+  dumps[0].failed = true;
+  dumps[0].blamed = 2;
+  for (ReadDump& dump : dumps) dump.peers[2] = {"dead", 0, 0, -1, "host:17", "TCP", ""};
+  EXPECT_THAT(diagnosed(dumps).diagnosis.text, HasSubstr("(host:17), after 0 operations: "));
+  dumps[1].calls.insert(dumps[1].calls.begin(), ended);
+  EXPECT_THAT(diagnosed(dumps).diagnosis.text,
+              HasSubstr("(host:17), after at least 0 operations (rank 2 took part in operation 1): its process has ended"));
+  dumps[1].peers[2].done = 1;
+  EXPECT_THAT(diagnosed(dumps).diagnosis.text, HasSubstr("(host:17), after 1 operation: "));
+  dumps[1].peers[2].done = 0;
+  dumps[1].calls[0].what = "broadcast";
+  EXPECT_THAT(diagnosed(dumps).diagnosis.text, HasSubstr("(host:17), after 0 operations: ")) << "a leaf of it ends it alone";
+}
+
 TEST(SecondsText, has_few_digits) {
   EXPECT_EQ(seconds_text(1'000'000, 1'712'345), "0.712 s");
   EXPECT_EQ(seconds_text(0, 12'345'678'901), "12346 s");

@@ -116,6 +116,7 @@ CostModel costs_of_far_sites() {
     sites.links.add({0, from, 1 - from, {.round_trip_s = 60e-3, .source = FactSource::measured}});
   CostModel costs;
   costs.source = CostSource::measured;
+  costs.node.latency_seconds = 0.3e-6;
   costs.use(sites);
   return costs;
 }
@@ -126,7 +127,7 @@ TEST(Explain, StatesTheFactsOfEachTierAndWhereTheyComeFrom) {
   const CostModel costs = costs_of_far_sites();
   allow_link_codec(question, ReduceOp::sum, tiers, costs);
   const std::string text = explain(question, tiers, costs, ReportFormat::text).value();
-  EXPECT_THAT(text, HasSubstr("  node 2 members: 0.25 us, 15 GB/s (measured by exchanges); shared memory, exact\n"));
+  EXPECT_THAT(text, HasSubstr("  node 2 members: 0.30 us, 15 GB/s (measured by exchanges); shared memory, exact\n"));
   EXPECT_THAT(text, HasSubstr("  world 2 members: 30.000 ms (half the round trip, measured), 125 MB/s (assumed); window 32M, 8 "
                               "sockets for a pair of ranks, slices of "));
   EXPECT_THAT(text, HasSubstr(" on the wire, fp16 (chosen for the link)\n"));
@@ -134,6 +135,15 @@ TEST(Explain, StatesTheFactsOfEachTierAndWhereTheyComeFrom) {
   EXPECT_THAT(json, AllOf(HasSubstr(R"("links":[{"tier":"node","members":2,)"), HasSubstr(R"("rate_origin":"assumed")"),
                           HasSubstr(R"("window_bytes":33554432,"sockets":8,)"),
                           HasSubstr(R"("codec":"fp16","codec_origin":"chosen for the link")")));
+}
+
+// A measurement that was not believed leaves the shipped constants.
+TEST(Explain, SaysThatANodeWasTooBusyToBeMeasured) {
+  const CostModel costs = parse_costs(costs_text({}), CostSource::measured).value();
+  const Tiers tiers = made_up_tiers(2, 1, 1).value();
+  EXPECT_THAT(explain(question_on(Collective::all_reduce, 2), tiers, costs, ReportFormat::text).value(),
+              HasSubstr("0.25 us, 15 GB/s (shipped: what was measured is not plausible); shared memory"));
+  EXPECT_THAT(constants_text(tiers, costs), HasSubstr("0.05 us for a message at each end (shipped: the machine was too busy)"));
 }
 
 TEST(Explain, ShortensTheWindow) {

@@ -21,6 +21,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -198,7 +199,9 @@ TEST(SimulatedCalls, AnAlgorithmThatCannotRunIsRefusedWithTheReason) {
   EXPECT_THAT(std::string(simulate_call(question_on(model, 1000, "hierarchical"), model).status().text()),
               HasSubstr("hierarchical cannot run here: there is one tier"));
   EXPECT_THAT(std::string(simulate_call(question_on(model, 1000, "magic"), model).status().text()),
-              HasSubstr("all_reduce has no such algorithm"));
+              AllOf(HasSubstr("all_reduce has no such algorithm; it has "), HasSubstr("ring"), Not(HasSubstr("did you mean"))));
+  EXPECT_THAT(std::string(simulate_call(question_on(model, 1000, "rign"), model).status().text()),
+              EndsWith("; did you mean ring"));
 }
 
 TEST(SimulatedCalls, TooManyStepsAreRefusedBeforeTheyTakeMemory) {

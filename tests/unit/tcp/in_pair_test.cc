@@ -133,6 +133,34 @@ TEST_F(OneInPair, MalformedPiecesAreRefused) {
   EXPECT_NE(refusal(piece(1, 0, 100)).find("twice"), std::string::npos);
 }
 
+// 32,768 empty messages use more memory for their entries than for their bytes.
+TEST_F(OneInPair, TheEntriesOfMessagesAndPiecesAreChargedToThePeer) {
+  const auto beside_buffers = [&] { return share_.in_use() - buffers_.in_use(); };
+  receive(piece(1, 0, 100));
+  const std::size_t of_a_message = beside_buffers();
+  EXPECT_GE(of_a_message, sizeof(MessageHeader) + sizeof(InPair::Piece));
+  receive(piece(1, 100, 100));
+  const std::size_t of_a_piece = beside_buffers() - of_a_message;
+  EXPECT_GE(of_a_piece, sizeof(InPair::Piece));
+  EXPECT_LT(of_a_piece, of_a_message);
+  receive(piece(2, 0, 100));
+  EXPECT_EQ(beside_buffers(), 2 * of_a_message + of_a_piece);
+  pair_.drop_piece(1, 0);
+  EXPECT_EQ(beside_buffers(), 2 * of_a_message);
+  EXPECT_NE(refusal(piece(2, 0, 100)), "");
+  EXPECT_EQ(beside_buffers(), 2 * of_a_message) << "a refused piece has no entry";
+  pair_.end(1);
+  EXPECT_EQ(beside_buffers(), of_a_message);
+  pair_.end(2);
+  EXPECT_EQ(share_.in_use(), 0U);
+}
+
+TEST_F(OneInPair, AMessageWithoutMemoryIsNotCharged) {
+  buffers_.set_limit(512);
+  EXPECT_NE(refusal(piece(1, 0, 1000)).find("no memory"), std::string::npos);
+  EXPECT_EQ(share_.in_use(), 0U);
+}
+
 TEST_F(OneInPair, TellsThatThereIsNoMemoryAndKeepsTheCredit) {
   buffers_.set_limit(100);
   EXPECT_NE(refusal(piece(1, 0, 1000)).find("no memory"), std::string::npos);

@@ -47,7 +47,7 @@ class RateSampler final {
   // The shortest of the last look, in microseconds; 0: unknown.
   [[nodiscard]] std::uint32_t round_trip_us() const { return round_trip_us_; }
   [[nodiscard]] std::uint64_t samples() const { return samples_; }
-  // What was delivered between the last two looks, full or not, and the time between them. 0: unknown.
+  // The bytes that were delivered between the last two looks, full or not, and the time between them. 0: unknown.
   [[nodiscard]] std::uint64_t latest_bytes() const { return latest_bytes_; }
   [[nodiscard]] std::uint64_t latest_ns() const { return latest_ns_; }
 

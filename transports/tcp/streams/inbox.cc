@@ -211,6 +211,7 @@ InPair::~InPair() {
 }
 
 void InPair::free(const Piece& piece) {
+  share_.discharge(kPieceEntry);
   released_ += charge_of(piece.length);
   in_use_ -= charge_of(piece.length);
   if (piece.whole)
@@ -226,15 +227,24 @@ Result<std::byte*> InPair::place(const Frame& frame) {
     return static_cast<std::byte*>(nullptr);
   }
   if (in_use_ + charge_of(frame.length) > window_) return garbage("more messages, or bytes of them, than there is credit for");
-  Message& message = messages_[frame.mark];
-  const auto [piece, fresh] = message.pieces.try_emplace(frame.position());
+  const auto [message, first] = messages_.try_emplace(frame.mark);
+  const auto [piece, fresh] = message->second.pieces.try_emplace(frame.position());
   if (!fresh) return garbage("a piece twice");
-  piece->second = {share_.take(frame.length), frame.length, false};
-  in_use_ += charge_of(frame.length);
-  if (piece->second.data != nullptr) return piece->second.data;
-  in_use_ -= charge_of(frame.length);
-  message.pieces.erase(piece);
-  return share_.refusal(frame.length);
+  const std::size_t entries = kPieceEntry + (first ? kMessageEntry : 0);
+  Status refusal;
+  if (!share_.charge(entries)) {
+    refusal = share_.refusal(entries);
+  } else if (std::byte* const data = share_.take(frame.length); data != nullptr) {
+    piece->second = {data, frame.length, false};
+    in_use_ += charge_of(frame.length);
+    return data;
+  } else {
+    refusal = share_.refusal(frame.length);
+    share_.discharge(entries);
+  }
+  message->second.pieces.erase(piece);
+  if (first) messages_.erase(message);
+  return refusal;
 }
 
 void InPair::arrived(const Frame& frame, const std::byte* at) {
@@ -274,8 +284,10 @@ void InPair::drop_piece(std::uint64_t message, std::uint64_t position) {
 
 void InPair::end(std::uint64_t message) {
   const auto last = messages_.upper_bound(message);
-  for (auto each = messages_.begin(); each != last; ++each)
+  for (auto each = messages_.begin(); each != last; ++each) {
     for (auto& [position, piece] : each->second.pieces) free(piece);
+    share_.discharge(kMessageEntry);
+  }
   messages_.erase(messages_.begin(), last);
   ended_ = std::max(ended_, message);
 }

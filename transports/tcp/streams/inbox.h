@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "src/base/result.h"
@@ -157,6 +158,13 @@ class InPair final {
     std::map<std::uint64_t, Piece> pieces;  // by position
   };
 
+  // Bytes of an entry of a map, with the pointers of its tree and the heading of its allocation: the peer chooses how many there
+  // are.
+  static constexpr std::size_t kNode = 48;
+  static constexpr std::size_t kPieceEntry = sizeof(std::pair<const std::uint64_t, Piece>) + kNode;
+  static constexpr std::size_t kMessageEntry = sizeof(std::pair<const std::uint64_t, Message>) + kNode;
+
+  // The piece is in `messages_`.
   void free(const Piece& piece);
 
   ReceiveShare& share_;
