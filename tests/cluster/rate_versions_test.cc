@@ -73,14 +73,21 @@ void expect_one_version(const Seat& seat, setoComm_t comm) {
   EXPECT_EQ(all, std::vector<std::uint64_t>(all.size(), own.version));
 }
 
-// Blocking sums until the rate is in force; at most as many as a change may need.
+// Blocking sums until the rate is in force on all ranks. 200 are enough where the control threads run; a busy machine lets them
+// wait, so there are some times as many.
 void follow(const Seat& seat, setoComm_t comm, std::uint64_t megabytes) {
-  constexpr int kMostCalls = 200;
+  constexpr int kEnoughCalls = 200;
+  constexpr int kTimes = 10;
+  const double expected = static_cast<double>(megabytes * kMegabyte);
   measured = megabytes;
-  // Every rank makes as many calls as the others: they decide by the same version.
-  for (int call = 0; call < kMostCalls; ++call)
-    if (!sum_is_right(seat, comm, call)) return;
-  EXPECT_DOUBLE_EQ(rate_in_force(comm).bytes_per_second, static_cast<double>(megabytes * kMegabyte)) << "rank " << seat.rank;
+  std::uint64_t all_follow = 0;
+  for (int time = 0; time < kTimes && all_follow == 0; ++time) {
+    for (int call = 0; call < kEnoughCalls; ++call)
+      if (!sum_is_right(seat, comm, call)) return;
+    all_follow = rate_in_force(comm).bytes_per_second == expected ? 1 : 0;
+    ASSERT_EQ(answer(setoAllReduce(&all_follow, &all_follow, 1, setoUint64, setoMin, comm, nullptr)).text, "");
+  }
+  EXPECT_EQ(all_follow, 1U) << "rank " << seat.rank << " knows " << rate_in_force(comm).bytes_per_second;
   expect_one_version(seat, comm);
 }
 
@@ -190,8 +197,8 @@ TEST(RateVersionsOfProcesses, CallsBeyondThePromiseWaitForARankThatIsFrozen) {
     seat.board.counter[static_cast<std::size_t>(seat.rank)] = 2;
     ASSERT_EQ(answer(wait_for_all(stream)).text, "");
     for (const auto& sum : sums) ASSERT_TRUE(sum->right());
+    follow(seat, comm, 40);
     EXPECT_EQ(rate_in_force(comm).version, 1U);
-    expect_one_version(seat, comm);
     ASSERT_EQ(answer(setoStreamDestroy(stream)).text, "");
     ASSERT_EQ(answer(setoCommDestroy(comm)).text, "");
   });

@@ -39,7 +39,7 @@ Result<RateMessage> rate_message_in(std::string_view bytes) {
   if (!known || head.rates > kMostRatesOfMessage || bytes.size() != head.rates * sizeof(SiteLinkRate))
     return failure(Code::remote_error, "a malformed message about rates: kind %u, %u rates", head.kind, head.rates);
   RateMessage message{static_cast<RateMessageKind>(head.kind), head.version, head.operation, SiteLinkRates(head.rates)};
-  std::memcpy(message.rates.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(message.rates.data(), bytes.data(), bytes.size());
   return message;
 }
 

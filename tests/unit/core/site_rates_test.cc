@@ -110,6 +110,13 @@ TEST(RateMessages, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read.value().rates, message.rates);
 }
 
+TEST(RateMessages, MayHoldNoRates) {
+  const Result<RateMessage> read = rate_message_in(encoded({RateMessageKind::answer, 3, 99, {}}));
+  ASSERT_TRUE(read.ok()) << read.status().text();
+  EXPECT_EQ(read->operation, 99U);
+  EXPECT_TRUE(read->rates.empty());
+}
+
 TEST(RateMessages, HoldTheLowestRatesOfVeryManySites) {
   RateMessage message;
   for (std::uint32_t i = 0; i < 1'000; ++i) message.rates.push_back({i, i + 1, 1e9 - i});
