@@ -113,8 +113,8 @@ TEST(RateMessages, AreReadAsTheyWereWritten) {
 TEST(RateMessages, MayHoldNoRates) {
   const Result<RateMessage> read = rate_message_in(encoded({RateMessageKind::answer, 3, 99, {}}));
   ASSERT_TRUE(read.ok()) << read.status().text();
-  EXPECT_EQ(read->operation, 99U);
-  EXPECT_TRUE(read->rates.empty());
+  EXPECT_EQ(read.value().operation, 99U);
+  EXPECT_TRUE(read.value().rates.empty());
 }
 
 TEST(RateMessages, HoldTheLowestRatesOfVeryManySites) {
