@@ -142,7 +142,7 @@ constexpr std::array kAlgorithms = {
     Algorithm{"direct", C::all_to_all, never, uncoded, one, build_direct_all_to_all, direct_all_to_all_load},
     Algorithm{"pairwise", C::all_to_all, unless_alone, uncoded, one, build_pairwise_all_to_all, pairwise_all_to_all_load},
     Algorithm{"direct", C::gather, never, uncoded, one, build_direct_gather, direct_gather_load},
-    Algorithm{"direct", C::scatter, never, uncoded, one, build_direct_scatter, direct_gather_load},
+    Algorithm{"direct", C::scatter, never, uncoded, one, build_direct_scatter, direct_scatter_load},
     Algorithm{"one_shot", C::barrier, if_too_many, uncoded, one, build_one_shot_all_reduce, one_shot_barrier_load},
     Algorithm{"recursive_doubling", C::barrier, unless_alone, uncoded, one, build_recursive_doubling_all_reduce,
               recursive_doubling_barrier_load},

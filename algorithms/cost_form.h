@@ -14,8 +14,8 @@ struct TierLoad {
   double hops = 0;    // latencies that are paid one after another
   double relays = 0;  // ranks that pass a slice on one after another; 0: all ranks are busy at the same time
   double wire = 0;    // bytes that cross the busiest port of a rank, in the busier direction
-  // Bytes that cross the busiest up- or downlink which the ranks of a site share, stretched as if all had the rate of the slowest
-  // one. 0: the rates of sites are not known, or the form does not look at them.
+  // On the tier of sites: bytes that all ranks of a site together send over its uplink or receive over its downlink, of the
+  // busiest one. Where the rates of sites are known, it is stretched as if all had the rate of the slowest one.
   double shared = 0;
   double coded = 0;  // numbers that the busiest rank encodes and decodes, where messages of this tier are coded
   // For each slice: messages that the busiest rank sends and receives, both counted. Each hop contains a send and a receive.
@@ -75,15 +75,27 @@ PlanLoad load_of_busiest(const Tiers& tiers, Form form) {
   return busiest;
 }
 
-// TierLoad::shared of the widest tier: `bytes_of(i)` is what member i sends to the others and receives from them, in bytes.
+// TierLoad::shared of the widest tier: `bytes_of(i)` is what all ranks of member i send to the others and receive from them, in
+// parts. Without known rates all links count alike. 0: the widest tier is not that of sites.
 template <class BytesOf>
 double shared_by_members(const Tiers& tiers, BytesOf bytes_of) {
-  double seconds = 0;
-  for (std::size_t i = 0; i < tiers.rates().size(); ++i) {
+  if (tiers.widest() != TierKind::world) return 0;
+  const bool are_known = !tiers.rates().empty();
+  double most = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(tiers.size(tiers.count() - 1)); ++i) {
     const PortRates bytes = bytes_of(i);
-    seconds = std::max({seconds, bytes.up / tiers.rates()[i].up, bytes.down / tiers.rates()[i].down});
+    const PortRates rates = are_known ? tiers.rates()[i] : PortRates{1, 1};
+    most = std::max({most, bytes.up / rates.up, bytes.down / rates.down});
   }
-  return seconds * tiers.slowest_rate();
+  return are_known ? most * tiers.slowest_rate() : most;
+}
+
+// Messages of a round that leave member i of the widest tier, if every rank sends one to the rank `distance` beyond it, in a ring
+// of all ranks. Each step along the ring leaves the member at its exits only.
+inline double leaving(const Tiers& tiers, std::size_t i, double distance) {
+  const double ranks = tiers.ranks();
+  const double inside = tiers.ranks_of_member(i);
+  return std::min({inside, ranks - inside, tiers.exits_of_member(i) * std::min(distance, ranks - distance)});
 }
 
 // TierLoad::average of a collective in which each rank but the root receives once, or sends once, in each block of a tier, and

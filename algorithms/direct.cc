@@ -85,10 +85,19 @@ struct PeerMessages {
 };
 
 // Every rank, or the root, sends `wire` bytes to each of its peers: those within its block of a tier, outside its blocks of the
-// tiers before. The ports of all tiers work at the same time, so the latency that counts is the widest tier's.
+// tiers before, and all of those of a site share its links. The ports of all tiers work at the same time, so the latency that
+// counts is the widest tier's.
 PlanLoad load_to_each_peer(const Tiers& tiers, const TierLoad& each, const PeerMessages& messages, const RankLoad& rank) {
   if (tiers.ranks() == 1) return load_on_widest(tiers, {}, {.memory = 2, .steps = 1});  // a copy
   PlanLoad plan = load_on_widest(tiers, each, rank);
+  const bool has_root = each.relays > 0;
+  plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t i) {
+    const double inside = tiers.ranks_of_member(i);
+    const double outside = tiers.ranks() - inside;
+    if (!has_root) return PortRates{inside * outside * each.wire, inside * outside * each.wire};
+    const bool to_root = messages.received > 0;  // the root is here: every other rank sends to it, or receives from it
+    return to_root ? PortRates{inside * each.wire, outside * each.wire} : PortRates{outside * each.wire, inside * each.wire};
+  });
   for (std::size_t tier = 0; tier < static_cast<std::size_t>(tiers.count()); ++tier) {
     int peers = 0;
     for (const Neighbourhood& around : tiers.neighbourhoods())
@@ -97,7 +106,7 @@ PlanLoad load_to_each_peer(const Tiers& tiers, const TierLoad& each, const PeerM
     plan.tiers[tier].messages =
         peers * (messages.own + messages.received) + messages.common * sends_to(tiers, static_cast<int>(tier), peers);
     const bool beyond_node = tiers.kind(static_cast<int>(tier)) != TierKind::node;
-    if (each.relays > 0 && beyond_node) plan.tiers[tier].average = std::min(1.0, 2.0 / tiers.ranks());  // the root has the most
+    if (has_root && beyond_node) plan.tiers[tier].average = std::min(1.0, 2.0 / tiers.ranks());  // the root has the most
   }
   return plan;
 }
@@ -146,11 +155,17 @@ PlanLoad direct_reduce_load(const Tiers& tiers) {
                            {.memory = n + 1, .steps = 1, .path = 2 + (n + 1)});
 }
 
-// Memory: the root copies n parts, and another rank one of them. A root that scatters sends as many messages as one that gathers
-// receives.
+// Memory: the root copies n parts, and another rank one of them.
 PlanLoad direct_gather_load(const Tiers& tiers) {
   const double n = tiers.ranks();
   return load_to_each_peer(tiers, {.hops = 1, .relays = 1, .wire = 1}, {.received = 1},
+                           {.memory = 2 * n, .steps = n, .path = 2 * n + 2});
+}
+
+// The same backwards.
+PlanLoad direct_scatter_load(const Tiers& tiers) {
+  const double n = tiers.ranks();
+  return load_to_each_peer(tiers, {.hops = 1, .relays = 1, .wire = 1}, {.own = 1},
                            {.memory = 2 * n, .steps = n, .path = 2 * n + 2});
 }
 

@@ -24,7 +24,8 @@ PlanLoad direct_reduce_scatter_load(const Tiers& tiers);
 PlanLoad direct_all_gather_load(const Tiers& tiers);
 PlanLoad direct_broadcast_load(const Tiers& tiers);
 PlanLoad direct_reduce_load(const Tiers& tiers);
-PlanLoad direct_gather_load(const Tiers& tiers);  // and direct scatter, which is the same backwards
+PlanLoad direct_gather_load(const Tiers& tiers);
+PlanLoad direct_scatter_load(const Tiers& tiers);
 PlanLoad direct_all_to_all_load(const Tiers& tiers);
 PlanLoad one_shot_barrier_load(const Tiers& tiers);
 

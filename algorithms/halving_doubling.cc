@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "algorithms/parts.h"
 
@@ -99,6 +100,16 @@ double steps_of_messages(int ranks) { return 2 * log2_up(ranks) - 1; }
 // A rank whose parts wrap sends or receives two messages in every round but the last, and one the other way.
 double messages_of_a_phase(int ranks) { return std::max(0.0, 3 * log2_up(ranks) - 1); }
 
+// TierLoad::shared of a phase, in shards: in the round at a distance each rank sends as many shards to the rank at that distance.
+double shared_by_a_phase(const Tiers& tiers) {
+  return shared_by_members(tiers, [&](std::size_t i) {
+    double shards = 0;
+    for (int reach = 1; reach < tiers.ranks(); reach *= 2)
+      shards += std::min(reach, tiers.ranks() - reach) * leaving(tiers, i, reach);
+    return PortRates{shards, shards};
+  });
+}
+
 }  // namespace
 
 // Memory, in shards. Scatter: n - 1 are copied into slots and n - 1 that come in are added to. Gather: the last sum goes to a
@@ -107,24 +118,34 @@ PlanLoad halving_doubling_all_reduce_load(const Tiers& tiers) {
   const double n = tiers.ranks();
   const double scattered = 2 * (n - 1) + 3 * (n - 1);
   const double gathered = 1 + 2 * (n - 2) + 2 * (n - 1);
-  return load_on_widest(
-      tiers, {.hops = 2 * log2_up(tiers.ranks()), .wire = 2 * (n - 1) / n, .messages = 2 * messages_of_a_phase(tiers.ranks())},
-      {.memory = (scattered + gathered) / n, .steps = 4 * steps_of_messages(tiers.ranks()) - 1});
+  return load_on_widest(tiers,
+                        {.hops = 2 * log2_up(tiers.ranks()),
+                         .wire = 2 * (n - 1) / n,
+                         .shared = 2 * shared_by_a_phase(tiers) / n,
+                         .messages = 2 * messages_of_a_phase(tiers.ranks())},
+                        {.memory = (scattered + gathered) / n, .steps = 4 * steps_of_messages(tiers.ranks()) - 1});
 }
 
 // Memory: n - 1 parts are copied into slots, and n - 1 that come in are added to. Coded: the same ones.
 PlanLoad halving_reduce_scatter_load(const Tiers& tiers) {
   const double n = tiers.ranks();
-  return load_on_widest(
-      tiers,
-      {.hops = log2_up(tiers.ranks()), .wire = n - 1, .coded = 2 * (n - 1), .messages = messages_of_a_phase(tiers.ranks())},
-      {.memory = 2 * (n - 1) + 3 * (n - 1), .steps = 2 * steps_of_messages(tiers.ranks())});
+  return load_on_widest(tiers,
+                        {.hops = log2_up(tiers.ranks()),
+                         .wire = n - 1,
+                         .shared = shared_by_a_phase(tiers),
+                         .coded = 2 * (n - 1),
+                         .messages = messages_of_a_phase(tiers.ranks())},
+                        {.memory = 2 * (n - 1) + 3 * (n - 1), .steps = 2 * steps_of_messages(tiers.ranks())});
 }
 
 // Memory: the own part goes to the output and a slot, n - 2 more are copied into slots, and n - 1 out of them.
 PlanLoad doubling_all_gather_load(const Tiers& tiers) {
   const double n = tiers.ranks();
-  return load_on_widest(tiers, {.hops = log2_up(tiers.ranks()), .wire = n - 1, .messages = messages_of_a_phase(tiers.ranks())},
+  return load_on_widest(tiers,
+                        {.hops = log2_up(tiers.ranks()),
+                         .wire = n - 1,
+                         .shared = shared_by_a_phase(tiers),
+                         .messages = messages_of_a_phase(tiers.ranks())},
                         {.memory = 3 + 2 * (n - 2) + 2 * (n - 1), .steps = 2 * steps_of_messages(tiers.ranks())});
 }
 
@@ -133,6 +154,20 @@ namespace {
 // Rounds of pairs: one for each power of two below n. Where n is none itself, the ranks beyond it take one more at each end.
 double pair_rounds(double ranks) { return static_cast<double>(std::bit_width(static_cast<unsigned>(ranks)) - 1); }
 bool is_power(double ranks) { return std::has_single_bit(static_cast<unsigned>(ranks)); }
+
+// TierLoad::shared of the last `rounds` of pairs, in vectors. Pairs lie across a border of a site only if their distance reaches
+// over it. Ranks beyond the power of two send theirs to a rank at that distance, and get the result from it.
+double shared_by_pairs(const Tiers& tiers, double rounds) {
+  const double core = std::exp2(pair_rounds(tiers.ranks()));
+  return shared_by_members(tiers, [&](std::size_t i) {
+    const double inside = tiers.ranks_of_member(i);
+    const double most = std::min(inside, tiers.ranks() - inside);
+    double vectors = std::min(most, tiers.ranks() - core);
+    for (double distance = std::exp2(pair_rounds(tiers.ranks()) - rounds); distance < core; distance *= 2)
+      vectors += std::min(most, 2 * tiers.exits_of_member(i) * distance);
+    return PortRates{vectors, vectors};
+  });
+}
 
 // Pairs at a distance below the size of a tier's blocks stay within them, if all have that size, it is a power of two, and their
 // ranks are numbered one after another.
@@ -148,6 +183,7 @@ PlanLoad load_of_pairs(const Tiers& tiers, const TierLoad& of_a_round, const Ran
     const double beyond = widest && !is_power(tiers.ranks()) ? 1 : 0;
     plan.tiers[static_cast<std::size_t>(tier)] = {.hops = rounds + 2 * beyond,
                                                   .wire = (rounds + beyond) * of_a_round.wire,
+                                                  .shared = widest ? shared_by_pairs(tiers, rounds) * of_a_round.wire : 0,
                                                   .coded = (rounds + beyond) * of_a_round.coded,
                                                   .messages = 2 * (rounds + beyond)};
   }

@@ -86,9 +86,11 @@ double owned_of_sums(const Tiers& tiers, const Neighbourhood& around) {
   return static_cast<double>(most) / Holders::total(tiers, chunks);
 }
 
+double members_of_the_widest(const Tiers& tiers) { return tiers.size(tiers.count() - 1); }
+
 // An owner exchanges its share with each other member, besides what every member sends and receives once.
 double shared_sums(const Tiers& tiers) {
-  if (tiers.rates().empty()) return 0;
+  if (tiers.widest() != TierKind::world) return 0;
   const std::vector<std::uint32_t> chunks = Holders::chunks_of_sums(tiers);
   const double all = Holders::total(tiers, chunks);
   return shared_by_members(tiers, [&](std::size_t i) {
@@ -201,7 +203,7 @@ PlanLoad hierarchical_reduce_scatter_load(const Tiers& tiers) {
   PlanLoad plan = load_of_busiest(tiers, reduce_scatter_load_of);
   plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t i) {
     const double own = tiers.ranks_of_member(i);
-    return PortRates{tiers.ranks() - own, (static_cast<double>(tiers.rates().size()) - 1) * own};
+    return PortRates{tiers.ranks() - own, (members_of_the_widest(tiers) - 1) * own};
   });
   return plan;
 }
@@ -210,7 +212,7 @@ PlanLoad hierarchical_all_gather_load(const Tiers& tiers) {
   PlanLoad plan = load_of_busiest(tiers, all_gather_load_of);
   plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t i) {
     const double own = tiers.ranks_of_member(i);
-    return PortRates{(static_cast<double>(tiers.rates().size()) - 1) * own, tiers.ranks() - own};
+    return PortRates{(members_of_the_widest(tiers) - 1) * own, tiers.ranks() - own};
   });
   return plan;
 }
@@ -233,7 +235,7 @@ PlanLoad hierarchical_broadcast_load(const Tiers& tiers) {
     plan.rank.memory += further_copies(tiers, tier, others);
   }
   plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t) {
-    return PortRates{static_cast<double>(tiers.rates().size()) - 1, 1};
+    return PortRates{members_of_the_widest(tiers) - 1, 1};
   });
   return plan;
 }
@@ -255,7 +257,7 @@ PlanLoad hierarchical_reduce_load(const Tiers& tiers) {
     plan.rank.path += others + 2;
   }
   plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t) {
-    return PortRates{1, static_cast<double>(tiers.rates().size()) - 1};
+    return PortRates{1, members_of_the_widest(tiers) - 1};
   });
   return plan;
 }

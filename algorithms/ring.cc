@@ -83,10 +83,15 @@ double peers_across(const Tiers& tiers, int tier) {
 
 // `load` is the load of a ring of equal links, with the messages between a rank and one of its peers. A chain crosses this tier
 // once for each member that it enters without having left the block on a wider tier. A rank next to such a crossing sends all
-// its bytes over it.
+// its bytes over it, and a site sends the bytes of each rank whose next one is elsewhere: of one, where its ranks are numbered
+// one after another.
 PlanLoad load_round_the_ring(const Tiers& tiers, const TierLoad& load, const RankLoad& rank) {
   PlanLoad plan = load_on_widest(tiers, load, rank);
   if (tiers.ranks() == 1) return plan;
+  plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t i) {
+    const double bytes = leaving(tiers, i, 1) * load.wire;
+    return PortRates{bytes, bytes};
+  });
   for (int tier = 0; tier < tiers.count(); ++tier) {
     const double crossings = members_of(tiers, tier) - members_of(tiers, tier + 1);
     const double share = crossings / (tiers.ranks() - 1);

@@ -117,6 +117,41 @@ double average_of_trees(const Tiers& tiers, double passes, double messages) {
   return messages > 0 ? std::min(1.0, passes * 2 * (ranks - 1) / (ranks * messages)) : 1;
 }
 
+// Edges of a tree from a parent in each site to a child elsewhere (up) and from a parent elsewhere (down). Where the borders of
+// sites fall in a tree follows no short formula, so its edges are counted.
+std::vector<PortRates> edges_between_sites(const Tiers& tiers, int shift) {
+  std::vector<PortRates> edges(static_cast<std::size_t>(tiers.size(tiers.count() - 1)));
+  const int ranks = tiers.ranks();
+  const auto site = [&](int position) {
+    return static_cast<std::size_t>(tiers.member_of(((position + shift) % ranks + ranks) % ranks));
+  };
+  for (int position = 0; position < ranks; ++position) {
+    const int parent = tree_node(position, ranks).parent;
+    if (parent < 0 || site(parent) == site(position)) continue;
+    ++edges[site(parent)].up;
+    ++edges[site(position)].down;
+  }
+  return edges;
+}
+
+// TierLoad::shared of data that goes down one tree from rank 0, or up to it.
+double shared_along_a_tree(const Tiers& tiers, bool goes_up) {
+  if (tiers.widest() != TierKind::world) return 0;
+  const std::vector<PortRates> edges = edges_between_sites(tiers, -tree_root(tiers.ranks()));
+  return shared_by_members(tiers, [&](std::size_t i) { return goes_up ? PortRates{edges[i].down, edges[i].up} : edges[i]; });
+}
+
+// The same of both halves of an all_reduce, which go up and down a tree each.
+double shared_along_both_trees(const Tiers& tiers) {
+  if (tiers.widest() != TierKind::world) return 0;
+  const std::vector<PortRates> one = edges_between_sites(tiers, 0);
+  const std::vector<PortRates> other = edges_between_sites(tiers, 1);
+  return shared_by_members(tiers, [&](std::size_t i) {
+    const double halves = one[i].up + one[i].down + other[i].up + other[i].down;
+    return PortRates{halves / 2, halves / 2};
+  });
+}
+
 }  // namespace
 
 // Each half of the data has a tree, and an inner rank of one is a leaf of the other. Memory, in halves: as inner rank it sums
@@ -135,6 +170,7 @@ PlanLoad double_tree_all_reduce_load(const Tiers& tiers) {
       {.hops = 2 * depth,
        .relays = children > 1 ? depth : 0,
        .wire = depth > 1 ? 2 : (1 + children) / 2,
+       .shared = shared_along_both_trees(tiers),
        .coded = 2 + children / 2,
        .messages = 2 * children + 2 * std::min(depth, 2.0),
        .average = average_of_trees(tiers, 4, 2 * children + 2 * std::min(depth, 2.0))},
@@ -147,10 +183,14 @@ PlanLoad tree_broadcast_load(const Tiers& tiers) {
   const double depth = tree_depth(tiers.ranks());
   const double children = std::min(2, tiers.ranks() - 1);
   const double messages = children + (depth > 1 ? 1 : 0);
-  return load_on_widest(
-      tiers,
-      {.hops = depth, .relays = depth, .wire = children, .messages = messages, .average = average_of_trees(tiers, 1, messages)},
-      {.memory = 2 + children, .steps = 1, .path = depth * (2 + children) + 2});
+  return load_on_widest(tiers,
+                        {.hops = depth,
+                         .relays = depth,
+                         .wire = children,
+                         .shared = shared_along_a_tree(tiers, false),
+                         .messages = messages,
+                         .average = average_of_trees(tiers, 1, messages)},
+                        {.memory = 2 + children, .steps = 1, .path = depth * (2 + children) + 2});
 }
 
 // Memory: an inner rank reads the slots of two children and its input and writes a slot; a leaf copies (2). Wire: both send to
@@ -163,6 +203,7 @@ PlanLoad tree_reduce_load(const Tiers& tiers) {
                         {.hops = depth,
                          .relays = depth,
                          .wire = children,
+                         .shared = shared_along_a_tree(tiers, true),
                          .coded = messages,
                          .messages = messages,
                          .average = average_of_trees(tiers, 1, messages)},

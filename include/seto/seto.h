@@ -561,7 +561,8 @@ typedef struct {
   int nodes; /* 0: 1 */
   int sites; /* 0: 1 */
   /* A path: the hosts, sites and links of this topology file hold (nodes and sites: 0). ranks: 0 for one on each GPU, or on each
-   * host without one; else a multiple of that, on copies of the hosts. NULL: ranks, nodes and sites hold. */
+   * host without one; else a multiple of that, on copies of the hosts, or without GPUs any number, evenly on the hosts. NULL:
+   * ranks, nodes and sites hold. */
   const char *topologyFile;
   uint64_t bytesTo; /* 0: one size; else a table of the choices for bytes, 2 * bytes, ... to this size, with the crossovers */
 } setoQuestion_t;
@@ -602,7 +603,7 @@ typedef struct {
   const char *algorithm;  /* NULL: the one that the library chooses for these links */
   uint64_t bytes;         /* as in the size column of the benchmarks */
   setoDataType_t datatype;
-  int ranks; /* spread evenly over the hosts; 0: a rank for each GPU, and one for each host without GPUs */
+  int ranks; /* as in setoQuestion_t with a topologyFile */
   const setoTopologyText_t *files;
   size_t fileCount; /* at least 1 */
 } setoSimulation_t;

@@ -202,8 +202,10 @@ CLI::App* add_plan(CLI::App& app, seto::command::SimulateOptions& simulate) {
                          "ring, hierarchical, ...; left out: the one that the library chooses");
   simulation->add_option("--size", simulate.size, "bytes, as in the size column of the benchmarks: 8, 64K, 64M")->required();
   simulation
-      ->add_option("--ranks", simulate.ranks,
-                   "ranks, spread evenly over the hosts; left out: one for each GPU, or host without GPUs")
+      ->add_option(
+          "--ranks", simulate.ranks,
+          "ranks, spread evenly over the hosts; of GPUs a multiple, on copies of the hosts; left out: one for each GPU, or "
+          "host without GPUs")
       ->check(refuse_count);
   CLI::Option* const json = simulation->add_flag("--json", simulate.json, "as JSON");
   simulation->add_option("--svg", simulate.svg, "draw a Gantt chart of the lanes into this file; - is standard output")

@@ -51,7 +51,7 @@ struct Report {
 
   [[nodiscard]] std::vector<TierFacts> facts() const {
     std::vector<TierFacts> all = tier_facts(question, tiers, costs, choice, live);
-    for (int tier = 0; graph != nullptr && tier < tiers.count(); ++tier) {
+    for (int tier = 0; graph != nullptr && !question.deterministic && tier < tiers.count(); ++tier) {
       const TierOrigins& origins = graph->origins[static_cast<std::size_t>(tiers.kind(tier))];
       TierFacts& facts = all[static_cast<std::size_t>(tier)];
       facts.latency_origin = origins.latency;
@@ -207,13 +207,13 @@ double crowding_here(const Tiers& tiers) {
 }
 
 Result<std::string> explain(Question question, const Tiers& tiers, const CostModel& costs, ReportFormat format) {
-  question.crowding = crowding_here(tiers);
-  const bool shipped = costs.source == CostSource::shipped;
+  question.crowding = question.deterministic ? 1 : crowding_here(tiers);
+  const bool shipped = costs.source == CostSource::shipped || costs.source == CostSource::expected;
   return text_of(question, tiers, costs, format, shipped ? "; a communicator measures its own, or reads SETO_TUNING_FILE" : "");
 }
 
 Result<std::string> explain_graph(Question question, const GraphFacts& graph, ReportFormat format) {
-  question.crowding = graph.crowding;
+  question.crowding = question.deterministic ? 1 : graph.crowding;
   SETO_ASSIGN(const Choice choice, choose(question, graph.tiers, graph.costs));
   const Report report{question, graph.tiers, graph.costs, choice, "; for each tier its origin stands above", nullptr, &graph};
   return format == ReportFormat::text ? as_text(report) : as_json(report);

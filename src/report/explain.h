@@ -4,7 +4,7 @@
 
 #include "src/base/json_writer.h"
 #include "src/core/choice/planner.h"
-#include "src/report/explain_graph.h"
+#include "src/report/graph_facts.h"
 
 namespace seto {
 

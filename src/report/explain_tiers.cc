@@ -123,6 +123,10 @@ std::vector<TierFacts> tier_facts(const Question& question, const Tiers& tiers, 
     facts.bytes_per_second = model.of(kind).bytes_per_second;
     facts.message_seconds = model.of(kind).message_seconds;
     add_origins(facts, kind, model, live == nullptr ? nullptr : &live->sites);
+    if (kind == TierKind::world && tiers.slowest_rate() > 0) {
+      facts.bytes_per_second = tiers.slowest_rate();
+      facts.rate_origin = "stated by the slowest site";
+    }
     add_codec(facts, tier, question, choice);
     facts.has_flow = kind != TierKind::node;
     facts.flow = flow_on(kind, model);

@@ -3,56 +3,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "src/topology/draw/number_words.h"
-#include "src/topology/graph/graph_views.h"
-#include "src/topology/search/rails.h"
 
 namespace seto {
 namespace {
 
 // One fused step of one slice, measured: row `step` of ./dev bench host.
 constexpr double kStepNs = 22;
-// Half of the 3.35 TB/s of an H100's memory.
-constexpr double kGpuMemoryBytesPerSecond = 1.7e12;
-// A store over NVLink and the flag behind it.
-constexpr double kGpuHopSeconds = 2e-6;
-
-std::vector<Home> homes_for(const TopologyGraph& graph, int ranks) {
-  if (ranks == 0) return homes_of(graph);
-  std::vector<Home> homes;
-  const auto hosts = static_cast<std::uint64_t>(graph.hosts.size());
-  for (std::uint32_t host = 0; host < hosts; ++host)
-    while (homes.size() < static_cast<std::uint64_t>(ranks) * (host + 1) / hosts)
-      homes.push_back({host, static_cast<std::uint32_t>(graph.hosts[host].site)});
-  return homes;
-}
-
-// The links that the ranks of a host have.
-struct HostLinks {
-  int ranks = 0;
-  double gpu_bytes_per_second = 0;  // of each GPU to the others; 0: ranks share memory
-  double nic_bytes_per_second = 0;  // of all usable ports together; 0: not stated
-  bool has_rails = false;           // each rank is a GPU and has ports of its own
-  std::size_t cores = 0;            // 0: not stated
-};
-
-HostLinks links_of(const TopologyHost& host) {
-  HostLinks links;
-  const std::vector<Rail> rails = rails_of(host);
-  const std::vector<GpuPlace> gpus = gpus_of(host);
-  links.nic_bytes_per_second = rate_of_all(rails);
-  links.has_rails = rails.size() > 1 && !gpus.empty();
-  for (const GpuPlace& place : gpus) {
-    const double rate = gpu_bytes_per_second(place).value_or(0);
-    links.gpu_bytes_per_second = links.gpu_bytes_per_second == 0 ? rate : std::min(links.gpu_bytes_per_second, rate);
-  }
-  for (const NumaNode& node : host.nodes) links.cores += node.cores.count();
-  return links;
-}
-
 // The processors at both ends take their parts of a latency.
 void split_latency(SimulatedLink& link, double latency_seconds, double message_seconds) {
   const double message = std::min(message_seconds, latency_seconds / 2);
@@ -62,19 +21,20 @@ void split_latency(SimulatedLink& link, double latency_seconds, double message_s
 
 class Modelling final {
  public:
-  Modelling(const TopologyGraph& graph, int ranks, const CostModel& costs) : graph_(graph), homes_(homes_for(graph, ranks)) {
-    for (const TopologyHost& host : graph.hosts) hosts_.push_back(links_of(host));
-    for (const Home& home : homes_) ++hosts_[home.node].ranks;
-    model_.tiers = Tiers::of(homes_);
-    model_.costs = costs;
-    model_.costs.source = CostSource::file;
-    model_.costs.sites_are_stated = true;
+  explicit Modelling(const GraphFacts& facts) : graph_(facts.graph), homes_(facts.homes), hosts_(facts.hosts) {
+    model_.tiers = facts.tiers;
+    model_.costs = facts.costs;
+    model_.crowding = facts.crowding;
+    on_gpus_ = facts.on_gpus;
+    stated_ = facts.assumptions;
+    if (!facts.notes.empty()) stated_.push_back("guessed or not found: " + facts.notes);
   }
 
   SimulationModel model() && {
     add_memory();
     add_fabric();
     add_sites();
+    model_.assumptions.insert(model_.assumptions.end(), stated_.begin(), stated_.end());
     model_.machine.link = link_function();
     return std::move(model_);
   }
@@ -85,9 +45,7 @@ class Modelling final {
     double socket_bytes_per_second = 0;
   };
 
-  void assume(const std::string& text) {
-    if (told_.insert(text).second) model_.assumptions.push_back(text);
-  }
+  void assume(std::string text) { model_.assumptions.push_back(std::move(text)); }
   [[nodiscard]] const Home& home(Rank rank) const { return homes_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] std::uint32_t wire(Rank rank, std::uint32_t port) const { return static_cast<std::uint32_t>(rank) * 4 + port; }
   [[nodiscard]] std::uint32_t host_wire(std::uint32_t host, std::uint32_t port) const {
@@ -104,20 +62,16 @@ class Modelling final {
   }
 
   void add_memory() {
-    const bool gpus =
-        std::all_of(hosts_.begin(), hosts_.end(), [](const HostLinks& host) { return host.gpu_bytes_per_second > 0; });
     SimulatedMachine& machine = model_.machine;
     machine.step_ns = kStepNs;
-    machine.code_ns_per_byte = 1e9 / model_.costs.codec_bytes_per_second;
-    if (gpus) {
+    if (on_gpus_) {
       machine.pass_ns_per_byte = 1e9 / kGpuMemoryBytesPerSecond;
       machine.code_ns_per_byte = 0;  // in the same pass
-      model_.costs.node = {kGpuHopSeconds, hosts_.front().gpu_bytes_per_second};
-      model_.costs.site.message_seconds = model_.costs.world.message_seconds = 0;
       assume("GPU memory: " + rate_words(kGpuMemoryBytesPerSecond) + ", a hop between GPUs: " + time_words(kGpuHopSeconds) +
              " (data sheet of an H100); neither encoding nor sending a message costs anything beside the pass through memory");
       return;
     }
+    machine.code_ns_per_byte = 1e9 / model_.costs.codec_bytes_per_second;
     machine.pass_ns_per_byte = 1e9 / (2 * model_.costs.node.bytes_per_second);
     assume("within a host: a hop takes " + time_words(model_.costs.node.latency_seconds) + ", a copy runs at " +
            rate_words(model_.costs.node.bytes_per_second) + " (constants of choice)");
@@ -129,48 +83,25 @@ class Modelling final {
 
   // Ranks take turns on the cores of a host that has fewer of them.
   void add_cores() {
-    std::size_t fewest = 0;
-    for (const HostLinks& host : hosts_) {
-      if (host.cores == 0 || host.ranks == 0) continue;
-      model_.crowding = std::max(model_.crowding, static_cast<double>(host.ranks) / static_cast<double>(host.cores));
-      fewest = fewest == 0 ? host.cores : std::min(fewest, host.cores);
-    }
     if (model_.crowding <= 1) return;
+    std::size_t fewest = 0;
+    for (const HostLinks& host : hosts_)
+      if (host.cores > 0 && host.ranks > 0) fewest = fewest == 0 ? host.cores : std::min(fewest, host.cores);
     for (const Home& one : homes_) model_.machine.node_of.push_back(one.node);
     model_.machine.cores_per_node = static_cast<std::uint32_t>(fewest);
   }
 
-  [[nodiscard]] double fabric_rate(std::uint32_t host) {
-    const LinkFacts& fabric = graph_.sites[graph_.hosts[host].site].fabric;
-    if (fabric.bytes_per_second) return *fabric.bytes_per_second;
-    if (hosts_[host].nic_bytes_per_second > 0) return hosts_[host].nic_bytes_per_second;
-    assume("between hosts of a site: " + rate_words(model_.costs.site.bytes_per_second) + " (constant of choice)");
-    return model_.costs.site.bytes_per_second;
-  }
-
   void add_ports(std::uint32_t host, double rate) {
-    host_rates_.push_back(rate);
     if (hosts_[host].has_rails) return;
     model_.wires[host_wire(host, 0)] = {"host, sending", host_name(host), rate};
     model_.wires[host_wire(host, 1)] = {"host, receiving", host_name(host), rate};
   }
 
   void add_fabric() {
-    double slowest = 0;
-    for (std::uint32_t host = 0; host < hosts_.size(); ++host) {
-      add_ports(host, fabric_rate(host));
-      slowest = slowest == 0 ? host_rates_[host] : std::min(slowest, host_rates_[host]);
-    }
-    double longest = 0;
-    for (const TopologySite& site : graph_.sites) {
-      latencies_.push_back(site.fabric.round_trip_s ? *site.fabric.round_trip_s / 2 : model_.costs.site.latency_seconds);
-      longest = std::max(longest, latencies_.back());
-      if (!site.fabric.round_trip_s && model_.tiers.count() > 1)
-        assume("between hosts of a site: a hop takes " + time_words(latencies_.back()) + " (constant of choice)");
-    }
+    for (std::uint32_t host = 0; host < hosts_.size(); ++host) add_ports(host, hosts_[host].bytes_per_second);
+    for (const TopologySite& site : graph_.sites)
+      latencies_.push_back(site.fabric.round_trip_s.value_or(2 * model_.costs.site.latency_seconds) / 2);
     for (Rank rank = 0; rank < model_.tiers.ranks(); ++rank) add_rank(rank);
-    model_.costs.site.latency_seconds = longest;
-    model_.costs.site.bytes_per_second = slowest;
   }
 
   void add_rank(Rank rank) {
@@ -184,18 +115,15 @@ class Modelling final {
     model_.wires[wire(rank, 2)] = {"NICs of a rank, sending", name, rail_rate(host)};
     model_.wires[wire(rank, 3)] = {"NICs of a rank, receiving", name, rail_rate(host)};
   }
-  [[nodiscard]] double rail_rate(std::uint32_t host) const { return host_rates_[host] / std::max(1, hosts_[host].ranks); }
+  [[nodiscard]] double rail_rate(std::uint32_t host) const {
+    return hosts_[host].bytes_per_second / std::max(1, hosts_[host].ranks);
+  }
 
   std::optional<std::uint32_t> add_shared(const char* kind, const std::string& name, const LinkFacts& facts) {
     if (!facts.bytes_per_second || !(*facts.bytes_per_second > 0)) return std::nullopt;
     model_.shared.push_back({kind, name, *facts.bytes_per_second});
     model_.machine.shared_bytes_per_ns.push_back(*facts.bytes_per_second * 1e-9);
     return static_cast<std::uint32_t>(model_.shared.size() - 1);
-  }
-
-  [[nodiscard]] LinkFacts between(std::size_t from, std::size_t to) const {
-    if (graph_.between_sites.empty()) return {.medium = LinkMedium::wide_area};
-    return graph_.between_sites[from][to];
   }
 
   void add_sites() {
@@ -206,40 +134,22 @@ class Modelling final {
       down.push_back(add_shared("downlink", site_name(site), graph_.sites[site].downlink));
     }
     pairs_.resize(sites * sites);
-    double slowest = 0, longest = 0;
     for (std::size_t from = 0; from < sites; ++from)
       for (std::size_t to = 0; to < sites; ++to) {
         std::vector<std::uint32_t>& way = model_.machine.shared_ways.emplace_back();
         if (from == to) continue;
-        LinkFacts facts = between(from, to);
-        if (!facts.bytes_per_second && !up[from] && !down[to]) {
-          facts.bytes_per_second = kAssumedBytesPerSecond;
-          assume("between sites: " + rate_words(kAssumedBytesPerSecond) + " each way");
-        }
+        const LinkFacts& facts = graph_.between_sites[from][to];
         if (up[from]) way.push_back(*up[from]);
         if (const auto link = add_shared("between sites", site_name(from) + " > " + site_name(to), facts)) way.push_back(*link);
         if (down[to]) way.push_back(*down[to]);
-        pairs_[from * sites + to] = {round_trip_of(facts), facts.socket_bytes_per_second.value_or(0)};
-        longest = std::max(longest, pairs_[from * sites + to].round_trip_s);
-        for (const std::uint32_t link : way)
-          slowest = slowest == 0 ? model_.shared[link].bytes_per_second : std::min(slowest, model_.shared[link].bytes_per_second);
+        pairs_[from * sites + to] = {facts.round_trip_s.value_or(0), facts.socket_bytes_per_second.value_or(0)};
       }
-    if (sites < 2) return;
-    model_.costs.world.latency_seconds = longest / 2;
-    model_.costs.world.bytes_per_second = slowest;
-  }
-
-  double round_trip_of(const LinkFacts& facts) {
-    if (facts.round_trip_s) return *facts.round_trip_s;
-    const double assumed = 2 * model_.costs.world.latency_seconds;
-    assume("between sites: a round trip of " + time_words(assumed));
-    return assumed;
   }
 
   // Copies what it needs, because the function outlives this object.
   std::function<SimulatedLink(Rank, Rank)> link_function() const {
-    return [homes = homes_, hosts = hosts_, rates = host_rates_, latencies = latencies_, pairs = pairs_, costs = model_.costs,
-            sites = graph_.sites.size()](Rank from, Rank to) {
+    return [homes = std::vector<Home>(homes_), hosts = std::vector<HostLinks>(hosts_), latencies = latencies_, pairs = pairs_,
+            costs = model_.costs, sites = graph_.sites.size()](Rank from, Rank to) {
       const Home& left = homes[static_cast<std::size_t>(from)];
       const Home& right = homes[static_cast<std::size_t>(to)];
       const auto rank_wires = static_cast<std::uint32_t>(homes.size()) * 4;
@@ -254,7 +164,7 @@ class Modelling final {
         return link;
       }
       const auto rate_of = [&](std::uint32_t host) {
-        return hosts[host].has_rails ? rates[host] / std::max(1, hosts[host].ranks) : rates[host];
+        return hosts[host].bytes_per_second / (hosts[host].has_rails ? std::max(1, hosts[host].ranks) : 1);
       };
       link.wire = hosts[left.node].has_rails ? link.wire + 2 : rank_wires + left.node * 2;
       link.far_wire = hosts[right.node].has_rails ? link.far_wire + 2 : rank_wires + right.node * 2 + 1;
@@ -270,26 +180,18 @@ class Modelling final {
   }
 
   const TopologyGraph& graph_;
-  std::vector<Home> homes_;       // by rank
-  std::vector<HostLinks> hosts_;  // by host
-  std::vector<double> host_rates_;
-  std::vector<double> latencies_;  // within each site, in seconds
-  std::vector<Pair> pairs_;        // by site and site
-  std::set<std::string> told_;
+  const std::vector<Home>& homes_;       // by rank
+  const std::vector<HostLinks>& hosts_;  // by host
+  bool on_gpus_ = false;
+  std::vector<std::string> stated_;  // assumptions of the facts
+  std::vector<double> latencies_;    // within each site, in seconds
+  std::vector<Pair> pairs_;          // by site and site
   SimulationModel model_;
 };
 
 }  // namespace
 
-Result<SimulationModel> model_of(const TopologyGraph& graph, int ranks, const CostModel& costs) {
-  if (graph.hosts.empty()) return failure(Code::invalid_argument, "the topology has no host");
-  if (ranks < 0 || ranks > kMostMadeUpRanks)
-    return failure(Code::invalid_argument, "ranks: %d is not one of 0 to %d", ranks, kMostMadeUpRanks);
-  if (ranks != 0 && static_cast<std::size_t>(ranks) < graph.hosts.size())
-    return failure(Code::invalid_argument, "ranks: %d are fewer than the %zu hosts of the topology, and each host needs one",
-                   ranks, graph.hosts.size());
-  return Modelling(graph, ranks, costs).model();
-}
+SimulationModel model_of(const GraphFacts& facts) { return Modelling(facts).model(); }
 
 void limit(SimulationModel& model, const FarPairs& pairs) {
   model.machine.link = [free = std::move(model.machine.link), pairs](Rank from, Rank to) {

@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "src/base/result.h"
 #include "src/core/choice/cost_model.h"
 #include "src/engine/simulation/simulated_engine.h"
-#include "src/topology/graph/topology_graph.h"
+#include "src/report/graph_facts.h"
 #include "src/topology/tiers.h"
 
 namespace seto {
@@ -37,9 +36,8 @@ struct FarPairs {
   std::uint32_t sockets = 0;
 };
 
-// Places `ranks` evenly on the hosts of the graph, one host after another (0: a rank for each GPU, and one for each host without
-// GPUs). What the graph does not state comes from `costs`; each such value is named in the assumptions.
-Result<SimulationModel> model_of(const TopologyGraph& graph, int ranks, const CostModel& costs);
+// The links between the ranks. What the graph does not state is named in the assumptions.
+SimulationModel model_of(const GraphFacts& facts);
 
 // The link function of the machine with these limits.
 void limit(SimulationModel& model, const FarPairs& pairs);

@@ -49,6 +49,7 @@ Tiers Tiers::of(const std::vector<Home>& homes) {
   if (sites.size() < nodes.size()) tiers.add_tier(TierKind::site, sites);
   if (sites.size() > 1) tiers.add_tier(TierKind::world, world);
   tiers.note_neighbourhoods(static_cast<int>(homes.size()));
+  tiers.note_exits(static_cast<int>(homes.size()));
   return tiers;
 }
 
@@ -100,6 +101,14 @@ void Tiers::note_neighbourhoods(int ranks) {
     auto known = std::find(neighbourhoods_.begin(), neighbourhoods_.end(), around);
     if (known == neighbourhoods_.end()) known = neighbourhoods_.insert(neighbourhoods_.end(), around);
     neighbourhood_of_.push_back(static_cast<int>(known - neighbourhoods_.begin()));
+  }
+}
+
+void Tiers::note_exits(int ranks) {
+  exits_.assign(tiers_.back().blocks[0].heads.size(), 0);
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    const int member = member_of(rank);
+    if (member_of((rank + 1) % ranks) != member) ++exits_[static_cast<std::size_t>(member)];
   }
 }
 

@@ -80,6 +80,8 @@ class Tiers {
   [[nodiscard]] int ranks_of_member(std::size_t member) const {
     return count() == 1 ? 1 : static_cast<int>(block(count() - 2, static_cast<int>(member)).size());
   }
+  // Ranks of that member whose next rank, in a ring of all ranks by number, belongs to another member.
+  [[nodiscard]] int exits_of_member(std::size_t member) const { return exits_[member]; }
   // One rank of each member of a block, in the order of the members.
   [[nodiscard]] std::span<const Rank> members(int tier, int index) const {
     return at(tier).blocks[static_cast<std::size_t>(index)].heads;
@@ -119,8 +121,10 @@ class Tiers {
   [[nodiscard]] const Tier& at(int tier) const { return tiers_[static_cast<std::size_t>(tier)]; }
   void add_tier(TierKind kind, const std::vector<std::vector<Rank>>& joined);
   void note_neighbourhoods(int ranks);
+  void note_exits(int ranks);
 
   std::vector<Tier> tiers_;  // innermost first
+  std::vector<int> exits_;   // by member of the outermost tier
   std::vector<Neighbourhood> neighbourhoods_;
   std::vector<int> neighbourhood_of_;  // by rank
   std::vector<PortRates> rates_;

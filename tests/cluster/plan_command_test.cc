@@ -17,6 +17,7 @@ namespace {
 namespace files = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class PlanCommand : public ::testing::Test {
@@ -41,6 +42,34 @@ TEST_F(PlanCommand, predicts_a_call_on_files) {
   EXPECT_THAT(ended.text, StartsWith("all_reduce, 64M, hierarchical"));
   EXPECT_THAT(ended.text, AllOf(HasSubstr("32 ranks\npredicted: "), HasSubstr("between sites: 125 MB/s each way"),
                                 HasSubstr("a > b "), HasSubstr("NICs of a rank, sending")));
+}
+
+// Two sites of two hosts: explain and simulate choose the same, for the same ranks and links, and so give the same estimate.
+TEST_F(PlanCommand, agrees_with_explain) {
+  std::ofstream file(path("sites.xml"));
+  file << R"(<system version="1"><seto_site name="a"/><seto_site name="b"/>)";
+  for (int host = 0; host < 4; ++host)
+    file << "<seto_host hash=\"" << host + 1 << "\" name=\"h" << host << "\" site=\"" << host / 2 << "\"/>";
+  for (int site = 0; site < 2; ++site) {
+    file << "<seto_link kind=\"uplink\" site=\"" << site << "\" bytes_per_second=\"125000000\"/>";
+    file << "<seto_link kind=\"downlink\" site=\"" << site << "\" bytes_per_second=\"125000000\"/>";
+  }
+  for (int host = 0; host < 4; ++host)
+    file << "<cpu host_hash=\"" << host + 1 << "\" numaid=\"0\" affinity=\"ffff\" arch=\"x86_64\"/>";
+  file << "</system>";
+  file.close();
+  for (const std::string ranks : {"", " --ranks 12"}) {
+    const std::string explained = seto("explain all_reduce 64M --topo " + path("sites.xml") + ranks).text;
+    const std::string simulated = seto("plan simulate --size 64M --topo " + path("sites.xml") + ranks).text;
+    const std::size_t begin = simulated.find("closed form: ") + 13;
+    ASSERT_GT(begin, 13U) << simulated;
+    const std::string estimate = simulated.substr(begin, simulated.find(')', begin) - begin);
+    EXPECT_THAT(explained, ::testing::ContainsRegex("\\* hierarchical in fp16 +" + estimate + "  chosen"));
+    EXPECT_THAT(simulated, StartsWith("all_reduce, 64M, hierarchical in fp16, "));
+  }
+  const std::string slow = seto("explain all_reduce 64M --ranks 4 --nodes 4 --sites 2", "SETO_SITE_UPLINK_MBIT=100").text;
+  EXPECT_THAT(slow, AllOf(HasSubstr("12.5 MB/s (stated by the slowest site)"), HasSubstr("fp16 (chosen for the link)")));
+  EXPECT_THAT(seto("explain all_reduce 64M --ranks 4 --nodes 4 --sites 2", "SETO_CALIBRATE=off").text, Not(HasSubstr("fp16")));
 }
 
 TEST_F(PlanCommand, writes_json_and_a_chart) {

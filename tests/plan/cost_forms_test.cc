@@ -194,6 +194,74 @@ TEST(CostForms, WireIsWhatCrossesTheBusiestPort) {
   });
 }
 
+// The bytes that all ranks of the busiest site send over its uplink, or receive over its downlink, in parts.
+double counted_on_links_of_sites(const Algorithm& algorithm, const Shape& shape, const Tiers& tiers) {
+  std::vector<Ports> sites(static_cast<std::size_t>(tiers.size(tiers.count() - 1)));
+  for (const Program& program : lowered_plan(algorithm, shape, tiers).programs)
+    for (const Step& step : program.steps)
+      for (const Operand& target : program.targets(step)) {
+        if (target.space != Space::channel) continue;
+        const Channel& channel = program.channels[target.index];
+        for (const Rank receiver : program.receivers_of(channel)) {
+          const auto from = static_cast<std::size_t>(tiers.member_of(program.rank));
+          const auto to = static_cast<std::size_t>(tiers.member_of(receiver));
+          if (from == to) continue;
+          sites[from].out += channel.count;
+          sites[to].in += channel.count;
+        }
+      }
+  double most = 0;
+  for (const Ports& site : sites) most = std::max({most, site.out / shape.pieces, site.in / shape.pieces});
+  return most;
+}
+
+// Calls check(algorithm, what is counted, the form's number) for every algorithm that runs on these tiers.
+template <class Check>
+void for_each_shared_load(const Tiers& tiers, Check check) {
+  for (const Algorithm& algorithm : algorithms()) {
+    Shape shape{algorithm.collective, tiers.ranks(), 0, 1, Finish::none};
+    shape.pieces = algorithm.pieces(shape, tiers);
+    if (algorithm.collective == Collective::barrier || !algorithm.refuses(shape, tiers).empty()) continue;
+    SCOPED_TRACE(std::string(name_of(algorithm.collective)) + " " + std::string(algorithm.name));
+    const double shared = algorithm.cost_form(tiers).tiers[static_cast<std::size_t>(tiers.count() - 1)].shared;
+    check(algorithm, counted_on_links_of_sites(algorithm, shape, tiers), shared);
+  }
+}
+
+// The sites are numbered one after another, as jobs place ranks.
+TEST(CostForms, SharedIsWhatCrossesTheLinksOfTheBusiestSite) {
+  for (const auto& [ranks, nodes, sites] : std::initializer_list<std::array<int, 3>>{
+           {2, 2, 2}, {3, 3, 3}, {4, 2, 2}, {4, 4, 2}, {8, 4, 2}, {8, 8, 8}, {12, 6, 3}, {16, 8, 4}, {32, 8, 2}, {24, 4, 2}}) {
+    const Tiers tiers = made_up_tiers(ranks, nodes, sites).value();
+    SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(nodes) + " nodes, " + std::to_string(sites) + " sites");
+    for_each_shared_load(tiers, [&](const Algorithm& algorithm, double counted, double shared) {
+      // Pairs: a bound where the number of ranks is no power of two.
+      const bool is_bound = algorithm.name == "recursive_doubling" && !std::has_single_bit(static_cast<unsigned>(ranks));
+      EXPECT_GE(shared, counted * (1 - 1e-9));
+      EXPECT_LE(shared, counted * (is_bound ? 2.2 : 1 + 1e-9));
+    });
+  }
+}
+
+TEST(CostForms, SharedIsABoundWhereverRanksAre) {
+  std::mt19937_64 random(testing::chosen_seed());
+  for (int ranks = 4; ranks <= 40; ranks += 3 * static_cast<int>(support::kEvery)) {
+    const std::vector<Home> homes = support::random_homes(ranks, random);
+    const Tiers tiers = Tiers::of(homes);
+    if (tiers.widest() != TierKind::world) continue;
+    SCOPED_TRACE("nodes of " + support::text_of(homes));
+    for_each_shared_load(tiers, [&](const Algorithm& algorithm, double counted, double shared) {
+      if (support::follows_tiers(algorithm.name)) return;
+      EXPECT_GE(shared, counted * (1 - 1e-9));
+    });
+  }
+}
+
+TEST(CostForms, NearTiersShareNoLink) {
+  for (const Tiers& tiers : {Tiers::flat(8), made_up_tiers(8, 8, 1).value(), made_up_tiers(16, 4, 1).value()})
+    for_each_shared_load(tiers, [](const Algorithm&, double, double shared) { EXPECT_EQ(shared, 0); });
+}
+
 // Algorithms that do not look at tiers: no port of the widest tier carries more than the form says, and the rest of the load does
 // not depend on where ranks are.
 TEST(CostForms, OfFlatAlgorithmsHoldWhereverRanksAre) {

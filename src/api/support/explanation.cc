@@ -6,13 +6,14 @@
 #include <fstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "src/api/support/handles.h"
 #include "src/api/support/text_target.h"
 #include "src/core/communicator/communicator.h"
 #include "src/report/explain.h"
-#include "src/report/explain_graph.h"
 #include "src/report/explain_sizes.h"
+#include "src/report/graph_facts.h"
 #include "src/topology/xml/topology_file.h"
 #include "src/topology/xml/xml_element.h"
 
@@ -46,6 +47,8 @@ Result<CostModel> costs_of(const Config& config) {
   if (!config.tuning_file.empty()) {
     SETO_ASSIGN(costs, read_costs(config.tuning_file));
   }
+  const bool is_fixed = config.deterministic || config.calibrate == Calibrate::off;
+  if (config.tuning_file.empty() && !is_fixed) costs.source = CostSource::expected;
   costs.sites_are_stated = true;
   return costs;
 }
@@ -79,9 +82,10 @@ Result<std::string> on_file(Asked asked, const Settings& settings) {
     return failure(Code::invalid_argument, "topologyFile: it states the hosts and sites, so nodes and sites must be 0");
   SETO_ASSIGN(TopologyGraph graph, read_graph(asked.question.topologyFile));
   SETO_ASSIGN(const CostModel costs, costs_of(settings.config));
-  SETO_ASSIGN(const GraphFacts facts, facts_of_graph(std::move(graph), asked.question.ranks, costs));
+  SETO_ASSIGN(const GraphFacts facts,
+              facts_of_graph(std::move(graph), asked.question.ranks, costs, site_rates_of(settings.config)));
   asked.base.ranks = facts.tiers.ranks();
-  asked.base.crowding = facts.crowding;
+  asked.base.crowding = asked.base.deterministic ? 1 : facts.crowding;
   const SizesInput input{facts.tiers, facts.costs, settings.config.codec};
   if (asked.has_range()) return asked.sizes(input);
   SETO_ASSIGN(const Question sized, of_size(asked.base, asked.question.bytes, input.codec, input.tiers, input.costs));
@@ -90,11 +94,12 @@ Result<std::string> on_file(Asked asked, const Settings& settings) {
 
 Result<std::string> on_made_up_ranks(Asked asked, const Settings& settings) {
   asked.base.ranks = asked.question.ranks == 0 ? 2 : asked.question.ranks;
-  SETO_ASSIGN(const Tiers tiers,
-              made_up_tiers(asked.base.ranks, std::max(1, asked.question.nodes), std::max(1, asked.question.sites)));
+  SETO_ASSIGN(Tiers tiers, made_up_tiers(asked.base.ranks, std::max(1, asked.question.nodes), std::max(1, asked.question.sites)));
+  tiers.take_rates(
+      std::vector<PortRates>(static_cast<std::size_t>(std::max(1, asked.question.sites)), site_rates_of(settings.config)));
   SETO_ASSIGN(const CostModel costs, costs_of(settings.config));
   const SizesInput input{tiers, costs, settings.config.codec};
-  asked.base.crowding = crowding_here(tiers);
+  asked.base.crowding = asked.base.deterministic ? 1 : crowding_here(tiers);
   if (asked.has_range()) return asked.sizes(input);
   SETO_ASSIGN(const Question sized, of_size(asked.base, asked.question.bytes, input.codec, input.tiers, input.costs));
   return explain(sized, tiers, costs, asked.format);
@@ -112,6 +117,7 @@ Result<std::string> answer(const setoQuestion_t& question, ReportFormat format) 
   if (question.comm != nullptr) return on_communicator(std::move(asked));
   SETO_ASSIGN(const Settings settings, settings_of_environment());
   asked.base.pin = settings.config.algorithm;
+  asked.base.deterministic = settings.config.deterministic;
   return question.topologyFile != nullptr ? on_file(std::move(asked), settings) : on_made_up_ranks(std::move(asked), settings);
 }
 

@@ -1,6 +1,7 @@
 #include "src/report/simulation.h"
 
 #include <string>
+#include <utility>
 
 #include "src/api/support/handles.h"
 #include "src/api/support/settings.h"
@@ -33,18 +34,20 @@ Result<std::string> simulated(const setoSimulation_t& asked, int format) {
   const int type = number_in(asked.datatype);
   if (type < 0 || type >= setoNumTypes) return failure(Code::invalid_argument, "datatype: %d is not a setoDataType_t", type);
   SETO_ASSIGN(const Settings settings, settings_of_environment());
-  SETO_ASSIGN(const TopologyGraph graph, graph_of(asked.files, asked.fileCount));
+  SETO_ASSIGN(TopologyGraph graph, graph_of(asked.files, asked.fileCount));
   CostModel costs;
   if (!settings.config.tuning_file.empty()) {
     SETO_ASSIGN(costs, read_costs(settings.config.tuning_file));
   }
-  SETO_ASSIGN(SimulationModel model, model_of(graph, asked.ranks, costs));
+  SETO_ASSIGN(const GraphFacts facts, facts_of_graph(std::move(graph), asked.ranks, costs, site_rates_of(settings.config)));
+  SimulationModel model = model_of(facts);
   Question question;
   SETO_ASSIGN(question.collective, collective_of(asked.collective));
   question.type = static_cast<DataType>(type);
   question.ranks = model.tiers.ranks();
   question.bytes = part_bytes(question.collective, asked.bytes, question.ranks);
-  question.crowding = model.crowding;
+  question.deterministic = settings.config.deterministic;
+  question.crowding = question.deterministic ? 1 : model.crowding;
   question.pin = asked.algorithm == nullptr ? std::string_view(settings.config.algorithm) : asked.algorithm;
   SETO_TRY(allow_codecs(question, settings.config, model));
   SETO_ASSIGN(const Simulation simulation, simulate_call(question, model, format == setoFormatSvg ? Trace::kept : Trace::none));

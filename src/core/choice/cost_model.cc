@@ -86,6 +86,7 @@ Status take(CostModel& costs, std::string_view line, int number) {
 std::string_view name_of(CostSource source) {
   switch (source) {
     case CostSource::shipped:
+    case CostSource::expected:
       return "shipped";
     case CostSource::file:
       return "file";

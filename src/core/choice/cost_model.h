@@ -12,8 +12,9 @@ namespace seto {
 
 // The cost of a tier, for closed forms.
 struct TierCost {
-  double latency_seconds = 0;   // of one message over one hop, with the software of both ends
-  double bytes_per_second = 0;  // the rate at which a rank receives from one peer
+  double latency_seconds = 0;  // of one message over one hop, with the software of both ends
+  // The rate at which a rank receives from one peer; between far sites that of a site's link, which its ranks share.
+  double bytes_per_second = 0;
   // Time of the processor for sending a message, and again for receiving it, besides its bytes. The latency contains both. A rank
   // with several messages in one hop pays it for each of them.
   double message_seconds = 0;
@@ -24,7 +25,8 @@ struct TierCost {
 // The rate that a far link is assumed to have until it is known: 1 Gbit/s.
 inline constexpr double kAssumedBytesPerSecond = 125e6;
 
-enum class CostSource : std::uint8_t { shipped, file, measured };
+// `expected`: the shipped values stand for those that a job would measure, in reports about ranks that are made up.
+enum class CostSource : std::uint8_t { shipped, file, measured, expected };
 std::string_view name_of(CostSource source);
 
 // The constants of choice. A default-constructed object has the shipped values.

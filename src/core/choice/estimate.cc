@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/base/far_link.h"
+
 namespace seto {
 namespace {
 
@@ -18,12 +20,18 @@ double codec_rate(const CostModel& model) {
   return model.codec_bytes_per_second * std::min(1.0, busy);
 }
 
-// The time of the busiest rank, or of the busiest site where the rates of sites are known (`slowest` above 0) and the form says
-// what their links carry. A form that does not say it may load the slowest one.
-double wire_seconds_of(const TierLoad& asked, double wire_bytes, double rate, double slowest) {
-  if (slowest == 0) return wire_bytes / rate;
-  if (asked.shared == 0 || asked.wire == 0) return wire_bytes / std::min(rate, slowest);
-  return wire_bytes / asked.wire * asked.shared / slowest;
+// A site's link to other sites is one for all its ranks, if its rate is known or it is far. Sites that are near each other may be
+// parts of one network, whose rate was measured between two ranks.
+bool shares_links(const Tiers& tiers, int tier, const CostModel& model) {
+  if (tiers.kind(tier) != TierKind::world) return false;
+  return tiers.slowest_rate() > 0 || model.between_sites.bytes_per_second || is_far_seconds(2 * model.world.latency_seconds);
+}
+
+// The time of the busiest link that the ranks of a site share. A rank sends no faster than it does within its site.
+double shared_seconds(double bytes_of_link, double bytes_of_rank, const Tiers& tiers, const CostModel& model) {
+  const double slowest = tiers.slowest_rate();
+  return std::max(bytes_of_link / (slowest > 0 ? slowest : model.world.bytes_per_second),
+                  bytes_of_rank / model.site.bytes_per_second);
 }
 
 // Sends and receives that a latency contains.
@@ -50,17 +58,20 @@ Estimate estimate_of(const PlanLoad& load, const Tiers& tiers, const Workload& w
   for (int t = 0; t < tiers.count(); ++t) {
     const TierLoad& asked = load.tiers[static_cast<std::size_t>(t)];
     const TierCost& cost = model.of(tiers.kind(t));
-    const double slowest = t + 1 == tiers.count() ? tiers.slowest_rate() : 0;
     const bool coded = (work.coded_tiers >> t & 1) != 0;
     TierEstimate& tier = estimate.tiers[static_cast<std::size_t>(t)];
     const double crowding = std::max(1.0, work.crowding * asked.average);
     tier.hops = asked.hops;
-    tier.wire_bytes = asked.wire * work.part_bytes * (coded ? work.wire_share : 1);
+    const double bytes_of_a_part = work.part_bytes * (coded ? work.wire_share : 1);
+    tier.wire_bytes = asked.wire * bytes_of_a_part;
     tier.latency_seconds = asked.hops * (cost.latency_seconds + a_switch);
     if (coded) coding += asked.coded * work.part_bytes / codec_rate(model);
-    if (tiers.kind(t) != TierKind::node)
-      tier.wire_seconds =
-          wire_seconds_of(asked, tier.wire_bytes, cost.bytes_per_second, slowest) * crowding;  // sockets need time of the core
+    const double of_rank = tier.wire_bytes * crowding;  // sockets need time of the core
+    if (shares_links(tiers, t, model)) {
+      if (asked.shared > 0) tier.wire_bytes = asked.shared * bytes_of_a_part;
+      tier.wire_seconds = shared_seconds(tier.wire_bytes, of_rank, tiers, model);
+    } else if (tiers.kind(t) != TierKind::node)
+      tier.wire_seconds = of_rank / cost.bytes_per_second;
     else if (coded)  // the bytes read out of slots are fewer
       estimate.memory_bytes -= asked.wire * work.part_bytes - tier.wire_bytes;
     const double turns = asked.messages * crowding;  // messages that a core handles one after another

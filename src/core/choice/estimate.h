@@ -20,7 +20,7 @@ struct Workload {
 
 struct TierEstimate {
   double hops = 0;
-  double wire_bytes = 0;
+  double wire_bytes = 0;       // over the busiest port of a rank, or over the busiest link that the ranks of a site share
   double latency_seconds = 0;  // sum over all hops
   double wire_seconds = 0;     // none within a node: there the bytes move through memory
   double messages = 0;         // of all slices, sent and received by the busiest rank

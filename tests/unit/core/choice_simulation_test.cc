@@ -31,6 +31,14 @@ struct Place {
   double crowding = 1;  // ranks for each core
 };
 
+// Each site has an uplink and a downlink that its ranks share.
+void add_sites(SimulatedMachine& machine, const Tiers& tiers, const CostModel& model) {
+  const auto sites = static_cast<std::uint32_t>(tiers.size(tiers.count() - 1));
+  machine.shared_bytes_per_ns.assign(2 * sites, model.world.bytes_per_second * 1e-9);
+  for (std::uint32_t from = 0; from < sites; ++from)
+    for (std::uint32_t to = 0; to < sites; ++to) machine.shared_ways.push_back({from, sites + to});
+}
+
 // Messages within a node cost latency and the time of the processors alone: their bytes pass through memory. On the other tiers
 // each rank has one port. Ranks that share cores are apart as far as the plan knows, and share the rate of their sockets.
 SimulatedMachine machine_of(const Place& place, const CostModel& model) {
@@ -42,6 +50,7 @@ SimulatedMachine machine_of(const Place& place, const CostModel& model) {
   }
   machine.step_ns = kStepNs;
   machine.pass_ns_per_byte = 1e9 / (2 * model.node.bytes_per_second);
+  if (tiers.widest() == TierKind::world) add_sites(machine, tiers, model);
   machine.link = [&tiers, &model, crowding = place.crowding](Rank from, Rank to) {
     const std::size_t tier = static_cast<std::size_t>(tiers.between(from, to));
     const TierKind kind = tiers.kind(static_cast<int>(tier));
@@ -55,6 +64,10 @@ SimulatedMachine machine_of(const Place& place, const CostModel& model) {
     link.ns_per_byte = kind == TierKind::node ? 0 : crowding * 1e9 / model.of(kind).bytes_per_second;
     link.wire = port(from);
     link.far_wire = port(to) + 1;
+    if (kind == TierKind::world) {
+      link.ns_per_byte = crowding * 1e9 / model.site.bytes_per_second;
+      link.shared_way = static_cast<std::uint32_t>(tiers.member_of(from) * tiers.size(tiers.count() - 1) + tiers.member_of(to));
+    }
     return link;
   };
   return machine;

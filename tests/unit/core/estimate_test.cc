@@ -125,6 +125,32 @@ TEST(Estimate, StepsAreTakenForEachSlice) {
   EXPECT_DOUBLE_EQ(seconds(1, 2), 2 * seconds(1, 1));
 }
 
+// Two ranks of each site send half of what the site exchanges.
+TEST(Estimate, RanksOfASiteShareItsFarLink) {
+  Tiers sites = made_up_tiers(4, 4, 2).value();
+  const PlanLoad load = load_of(2, {.hops = 1, .wire = 0.5, .shared = 1}, 0);
+  const auto wire_seconds = [&](double latency, double rate, double crowding) {
+    CostModel costs = model();
+    costs.world = {latency, rate};
+    return estimate_of(load, sites, {.part_bytes = kBytes, .crowding = crowding}, costs).tiers[1].wire_seconds;
+  };
+  EXPECT_DOUBLE_EQ(wire_seconds(30e-3, 100e6, 1), kBytes / 100e6);
+  EXPECT_DOUBLE_EQ(wire_seconds(30e-3, 100e6, 2), kBytes / 100e6) << "a link does not wait for a core";
+  EXPECT_DOUBLE_EQ(wire_seconds(30e-3, 20e9, 2), 2 * 0.5 * kBytes / 1e9) << "a rank is as fast as within its site";
+  EXPECT_DOUBLE_EQ(wire_seconds(0.1e-3, 100e6, 2), 2 * 0.5 * kBytes / 100e6) << "a near link was measured between two ranks";
+  sites.take_rates({{50e6, 50e6}, {200e6, 200e6}});
+  EXPECT_DOUBLE_EQ(wire_seconds(30e-3, 100e6, 1), kBytes / 50e6) << "what sites state comes first";
+  EXPECT_DOUBLE_EQ(wire_seconds(0.1e-3, 100e6, 1), kBytes / 50e6);
+}
+
+TEST(Estimate, AFormThatStatesNoSharedBytesHasThoseOfItsBusiestRank) {
+  CostModel costs = model();
+  costs.world = {30e-3, 100e6};
+  const PlanLoad load = load_of(1, {.hops = 1, .wire = 2}, 0);
+  const Tiers sites = made_up_tiers(4, 4, 4).value();
+  EXPECT_DOUBLE_EQ(estimate_of(load, sites, {.part_bytes = kBytes}, costs).tiers[0].wire_seconds, 2 * kBytes / 100e6);
+}
+
 TEST(Estimate, ACodecTakesBytesOffTheWireAndCostsTimeInMemory) {
   const Tiers hosts = made_up_tiers(8, 4, 1).value();
   const PlanLoad load = load_of(2, {.hops = 1, .wire = 2, .coded = 3}, 0);

@@ -88,7 +88,7 @@ TEST(Planner, SlowTiersAreCrossedOnce) {
 TEST(Planner, ASumBetweenSitesIsSharedByTheRatesThatTheyState) {
   Tiers tiers = made_up_tiers(3, 3, 3).value();
   EXPECT_NE(chosen(Collective::all_reduce, 100'000'000, tiers), "hierarchical") << "there is one tier";
-  tiers.take_rates({{31e6, 31e6}, {62e6, 62e6}, {125e6, 125e6}});
+  tiers.take_rates({{62e6, 62e6}, {31e6, 31e6}, {125e6, 125e6}});  // the slowest is an inner rank of a tree
   EXPECT_EQ(chosen(Collective::all_reduce, 100'000'000, tiers), "hierarchical");
   Question question;
   question.ranks = 3;

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "src/core/choice/link_codec.h"
-#include "src/report/explain_graph.h"
+#include "src/report/graph_facts.h"
 #include "src/report/simulation_model.h"
 #include "src/report/simulation_text.h"
 #include "src/topology/graph/join_graphs.h"
@@ -25,6 +25,10 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
+
+SimulationModel model_on(const TopologyGraph& graph, int ranks, const CostModel& costs = {}) {
+  return model_of(facts_of_graph(graph, ranks, costs).value());
+}
 
 // Two sites, 1 Gbit/s up and down, 60 ms apart; hosts of a site have 10 Gbit/s.
 TopologyGraph two_sites(std::size_t hosts_each) {
@@ -61,7 +65,7 @@ struct Simulated {
 
 Simulated simulated(const TopologyGraph& graph, int ranks, std::uint64_t bytes, std::string_view pin = {},
                     Trace trace = Trace::none) {
-  SimulationModel model = model_of(graph, ranks, {}).value();
+  SimulationModel model = model_on(graph, ranks);
   Result<Simulation> simulation = simulate_call(question_on(model, bytes, pin), model, trace);
   EXPECT_TRUE(simulation.ok()) << simulation.status().text();
   return {std::move(model), std::move(simulation).value()};
@@ -75,7 +79,7 @@ double bytes_of(const Simulation& simulation, const std::string& kind) {
 }
 
 TEST(SimulationModels, RanksAreSpreadEvenlyOverHosts) {
-  const SimulationModel model = model_of(two_sites(2), 10, {}).value();
+  const SimulationModel model = model_on(two_sites(2), 10);
   EXPECT_EQ(model.tiers.ranks(), 10);
   EXPECT_EQ(model.tiers.count(), 3);
   EXPECT_EQ(model.tiers.between(0, 1), 0);
@@ -84,15 +88,15 @@ TEST(SimulationModels, RanksAreSpreadEvenlyOverHosts) {
 }
 
 TEST(SimulationModels, WithoutANumberAHostIsARankOrHasOneForEachGpu) {
-  EXPECT_EQ(model_of(two_sites(3), 0, {}).value().tiers.ranks(), 6);
+  EXPECT_EQ(model_on(two_sites(3), 0).tiers.ranks(), 6);
   const TopologyGraph host = read_topology(testing::h100_host_xml()).value();
-  EXPECT_EQ(model_of(host, 0, {}).value().tiers.ranks(), 8);
+  EXPECT_EQ(model_on(host, 0).tiers.ranks(), 8);
 }
 
 TEST(SimulationModels, GpusAndNicsGiveTheirRates) {
   const TopologyGraph host = read_topology(testing::h100_host_xml()).value();
   const TopologyGraph hosts = join_graphs({{host, "", 2}}).value();
-  const SimulationModel model = model_of(hosts, 0, {}).value();
+  const SimulationModel model = model_on(hosts, 0);
   const SimulatedLink inside = model.machine.link(0, 1);
   EXPECT_NEAR(1 / inside.ns_per_byte, 450, 30) << "18 links of NVLink 4, in bytes a nanosecond";
   const SimulatedLink outside = model.machine.link(0, 8);
@@ -121,14 +125,14 @@ TopologyGraph hosts_with_ports(const std::vector<int>& rates_mbit) {
 TEST(SimulationModels, OnlyUsablePortsOfAHostCount) {
   for (const auto& [rates, gigabytes] : std::initializer_list<std::pair<std::vector<int>, double>>{
            {{100'000, 100'000}, 25}, {{100'000, -100'000}, 12.5}, {{100'000, 1'000}, 12.5}}) {
-    const SimulationModel model = model_of(hosts_with_ports(rates), 2, {}).value();
+    const SimulationModel model = model_on(hosts_with_ports(rates), 2);
     EXPECT_DOUBLE_EQ(1 / model.machine.link(0, 1).ns_per_byte, gigabytes);
     EXPECT_DOUBLE_EQ(facts_of_graph(hosts_with_ports(rates), 0, {}).value().costs.site.bytes_per_second, gigabytes * 1e9);
   }
 }
 
 TEST(SimulationModels, RanksOfAHostWithoutGpusShareAllItsPorts) {
-  const SimulationModel model = model_of(hosts_with_ports({100'000, 100'000}), 8, {}).value();
+  const SimulationModel model = model_on(hosts_with_ports({100'000, 100'000}), 8);
   const SimulatedLink link = model.machine.link(0, 4);
   EXPECT_DOUBLE_EQ(1 / link.ns_per_byte, 25) << "one rank alone has all ports";
   EXPECT_EQ(link.wire, model.machine.link(1, 5).wire);
@@ -137,31 +141,31 @@ TEST(SimulationModels, RanksOfAHostWithoutGpusShareAllItsPorts) {
 TEST(SimulationModels, AMessageTakesItsPartOfALatency) {
   CostModel costs;
   costs.site.message_seconds = 3e-6;
-  const SimulationModel model = model_of(two_sites(2), 4, costs).value();
+  const SimulationModel model = model_on(two_sites(2), 4, costs);
   const SimulatedLink link = model.machine.link(0, 1);
   EXPECT_DOUBLE_EQ(link.message_ns, 3000);
   EXPECT_DOUBLE_EQ(link.latency_ns, 10'000 - 2 * 3000);
   EXPECT_FALSE(link.written_once);
   EXPECT_THAT(model.assumptions, Contains(HasSubstr("a message takes 3.0 us of the core at each end")));
   costs.site.message_seconds = 1;
-  EXPECT_DOUBLE_EQ(model_of(two_sites(2), 4, costs).value().machine.link(0, 1).latency_ns, 0) << "not more than the latency";
+  EXPECT_DOUBLE_EQ(model_on(two_sites(2), 4, costs).machine.link(0, 1).latency_ns, 0) << "not more than the latency";
 }
 
 TEST(SimulationModels, WhatIsNotStatedIsNamed) {
   TopologyGraph graph = two_sites(1);
-  EXPECT_THAT(model_of(graph, 2, {}).value().assumptions, Not(Contains(HasSubstr("between sites"))));
+  EXPECT_THAT(model_on(graph, 2).assumptions, Not(Contains(HasSubstr("between sites"))));
   graph.sites[0].uplink = {.medium = LinkMedium::wide_area};
   graph.sites[1].downlink = {.medium = LinkMedium::wide_area};
   graph.between(0, 1) = {.medium = LinkMedium::wide_area};
-  const SimulationModel model = model_of(graph, 2, {}).value();
+  const SimulationModel model = model_on(graph, 2);
   EXPECT_THAT(model.assumptions, Contains("between sites: 125 MB/s each way"));
   EXPECT_THAT(model.assumptions, Contains("between sites: a round trip of 60.0 ms"));
 }
 
 TEST(SimulationModels, ImpossibleNumbersOfRanksAreRefused) {
-  EXPECT_THAT(std::string(model_of(two_sites(2), 3, {}).status().text()), HasSubstr("3 are fewer than the 4 hosts"));
-  EXPECT_FALSE(model_of(two_sites(2), -1, {}).ok());
-  EXPECT_FALSE(model_of({}, 2, {}).ok());
+  EXPECT_THAT(std::string(facts_of_graph(two_sites(2), 3, {}).status().text()), HasSubstr("3 are fewer than the 4 hosts"));
+  EXPECT_FALSE(facts_of_graph(two_sites(2), -1, {}).ok());
+  EXPECT_FALSE(facts_of_graph({}, 2, {}).ok());
 }
 
 TEST(SimulatedCalls, TwoSitesExchangeOverTheirUplinks) {
@@ -185,7 +189,7 @@ TEST(SimulatedCalls, ADirectedMatrixIsTakenAsItIs) {
 }
 
 TEST(SimulatedCalls, ACodecHalvesTheBytesBetweenSites) {
-  SimulationModel model = model_of(two_sites(1), 2, {}).value();
+  SimulationModel model = model_on(two_sites(1), 2);
   Question question = question_on(model, 100'000'000);
   allow_link_codec(question, ReduceOp::sum, model.tiers, model.costs);
   const Simulation simulation = simulate_call(question, model).value();
@@ -195,7 +199,7 @@ TEST(SimulatedCalls, ACodecHalvesTheBytesBetweenSites) {
 }
 
 TEST(SimulatedCalls, AnAlgorithmThatCannotRunIsRefusedWithTheReason) {
-  SimulationModel model = model_of(two_sites(1), 2, {}).value();
+  SimulationModel model = model_on(two_sites(1), 2);
   EXPECT_THAT(std::string(simulate_call(question_on(model, 1000, "hierarchical"), model).status().text()),
               HasSubstr("hierarchical cannot run here: there is one tier"));
   EXPECT_THAT(std::string(simulate_call(question_on(model, 1000, "magic"), model).status().text()),
@@ -207,7 +211,7 @@ TEST(SimulatedCalls, AnAlgorithmThatCannotRunIsRefusedWithTheReason) {
 TEST(SimulatedCalls, TooManyStepsAreRefusedBeforeTheyTakeMemory) {
   TopologyGraph graph;
   graph.hosts.resize(1);
-  SimulationModel model = model_of(graph, 20'000, {}).value();
+  SimulationModel model = model_on(graph, 20'000);
   EXPECT_THAT(std::string(simulate_call(question_on(model, 1 << 30, "ring"), model).status().text()),
               HasSubstr("simulate fewer ranks"));
 }
@@ -216,7 +220,7 @@ TEST(SimulatedCalls, TooManyStepsAreRefusedBeforeTheyTakeMemory) {
 TEST(SimulatedCalls, StepsAreThoseOfAllRanks) {
   TopologyGraph graph;
   graph.hosts.resize(1);
-  SimulationModel model = model_of(graph, 15'000, {}).value();
+  SimulationModel model = model_on(graph, 15'000);
   Question question = question_on(model, 16, "direct");
   question.collective = Collective::gather;
   EXPECT_TRUE(simulate_call(question, model).ok()) << "15,000 steps of the root, one of each other rank";

@@ -93,6 +93,16 @@ TEST(Tiers, KnowWhereRanksOfABlockAreNumberedOneAfterAnother) {
   EXPECT_FALSE(Tiers::of({{0, 0}, {0, 0}, {1, 0}, {0, 0}}).consecutive(0)) << "one of two blocks is";
 }
 
+TEST(Tiers, CountTheExitsOfMembersFromTheRingOfAllRanks) {
+  const Tiers in_turn = Tiers::of({{0, 0}, {0, 0}, {1, 1}, {1, 1}, {2, 2}});
+  for (const std::size_t site : {0U, 1U, 2U}) EXPECT_EQ(in_turn.exits_of_member(site), 1);
+  const Tiers mixed = Tiers::of({{0, 0}, {1, 1}, {0, 0}, {0, 0}, {1, 1}, {1, 1}});
+  EXPECT_EQ(mixed.exits_of_member(0), 2);
+  EXPECT_EQ(mixed.exits_of_member(1), 2);
+  EXPECT_EQ(Tiers::flat(3).exits_of_member(0), 1);
+  EXPECT_EQ(Tiers::flat(1).exits_of_member(0), 0);
+}
+
 TEST(Tiers, BlocksMayDifferInSize) {
   const Tiers tiers = Tiers::of({{0, 0}, {0, 0}, {0, 0}, {0, 0}, {1, 0}, {1, 0}, {2, 1}});
   EXPECT_FALSE(tiers.uniform());

@@ -1,4 +1,4 @@
-#include "src/report/explain_graph.h"
+#include "src/report/graph_facts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,11 +43,11 @@ TEST(ExplainGraph, TiersAndConstantsAreThoseOfTheFile) {
   EXPECT_EQ(facts.costs.world.latency_seconds, 0.03) << "the longer direction";
   EXPECT_EQ(facts.costs.world.bytes_per_second, 2.5e8) << "the slower direction";
   EXPECT_EQ(facts.costs.site.bytes_per_second, 16 * 25e9 / 8) << "a rank's share of the ports of its host";
-  EXPECT_EQ(facts.costs.node, CostModel().node);
+  EXPECT_NEAR(facts.costs.node.bytes_per_second, 450e9, 30e9) << "as the simulation has it";
   EXPECT_EQ(facts.crowding, 1) << "32 cores for 8 ranks";
   const auto& origins = facts.origins;
-  EXPECT_EQ(origins[0].rate, "shipped");
-  EXPECT_EQ(origins[1].rate, "ports of host 1 for each rank, file");
+  EXPECT_EQ(origins[0].rate, "GPU links, data sheet");
+  EXPECT_EQ(origins[1].rate, "ports of host 1, file, for each rank of a host");
   EXPECT_EQ(origins[2].latency, "half the round trip of tokyo>osaka, file");
   EXPECT_EQ(origins[2].link, "tokyo>osaka");
 }
@@ -58,9 +58,9 @@ TEST(ExplainGraph, AFabricAndUplinksBindWhereTheyAreSlower) {
   graph.sites[0].fabric.round_trip_s = 40e-6;
   graph.sites[1].downlink.bytes_per_second = 1e8;
   const GraphFacts facts = facts_of_graph(graph, 0, {}).value();
-  EXPECT_EQ(facts.costs.site.bytes_per_second, 1e9);
+  EXPECT_EQ(facts.costs.site.bytes_per_second, 1e9 / 8) << "the ranks of a host share it";
   EXPECT_EQ(facts.costs.site.latency_seconds, 20e-6);
-  EXPECT_EQ(facts.origins[1].rate, "fabric of tokyo, assumed");
+  EXPECT_EQ(facts.origins[1].rate, "fabric of tokyo, assumed, for each rank of a host");
   EXPECT_EQ(facts.costs.world.bytes_per_second, 1e8);
 }
 
