@@ -32,24 +32,6 @@ std::string if_alone_or_too_many(const Shape& shape, const Tiers& tiers) {
   return shape.ranks > 1 ? if_too_many(shape, tiers) : unless_alone(shape, tiers);
 }
 
-std::string unless_tiered_by_few(const Shape& shape, const Tiers& tiers) {
-  std::string refused = unless_tiered(shape, tiers);
-  for (int tier = 0; tier < tiers.count() && refused.empty(); ++tier) refused = beyond_a_step(tiers.size(tier));
-  return refused;
-}
-
-// Blocks of different sizes have no multicast groups: one step sends to all other members.
-std::string unless_tiered_and_sent(const Shape& shape, const Tiers& tiers) {
-  std::string refused = unless_tiered(shape, tiers);
-  if (tiers.uniform()) return refused;
-  for (int tier = 0; tier < tiers.count() && refused.empty(); ++tier) {
-    if (static_cast<std::uint32_t>(tiers.size(tier)) <= kMostSources) continue;
-    refused = "sends to " + std::to_string(tiers.size(tier) - 1) + " ranks in one step, at most " +
-              std::to_string(kMostSources - 1) + " are possible between blocks of different sizes";
-  }
-  return refused;
-}
-
 // ---- pieces ----
 
 std::uint32_t one(const Shape&, const Tiers&) { return 1; }
@@ -73,8 +55,13 @@ std::uint32_t flat(const Shape& shape, const Tiers& tiers) {
   return on_all_tiers(shape, tiers) ? Encodings(shape) : 0;
 }
 std::uint32_t once_on_the_widest(const Shape& shape, const Tiers& tiers) { return on_the_widest_alone(shape, tiers) ? 1 : 0; }
+// A result is encoded in the pass that sends it. Blocks of different sizes have no multicast groups: there it has a target for each
+// other member.
+bool is_sent_in_a_pass(const Tiers& tiers) {
+  return tiers.uniform() || static_cast<std::uint32_t>(tiers.size(tiers.count() - 1)) <= kMostTargets;
+}
 std::uint32_t contribution_and_result_on_the_widest(const Shape& shape, const Tiers& tiers) {
-  return on_the_widest_alone(shape, tiers) ? (exchanges_sums(tiers) ? 1 : 2) : 0;
+  return is_sent_in_a_pass(tiers) && on_the_widest_alone(shape, tiers) ? (exchanges_sums(tiers) ? 1 : 2) : 0;
 }
 
 std::uint32_t twice_or_once_on_the_widest(const Shape& shape, const Tiers& tiers) {
@@ -112,32 +99,32 @@ constexpr std::array kAlgorithms = {
               halving_doubling_all_reduce_load},
     Algorithm{"recursive_doubling", C::all_reduce, unless_alone, flat<each_doubling>, one, build_recursive_doubling_all_reduce,
               recursive_doubling_all_reduce_load},
-    Algorithm{"hierarchical", C::all_reduce, unless_tiered_by_few, contribution_and_result_on_the_widest, held_of_sums,
+    Algorithm{"hierarchical", C::all_reduce, unless_tiered, contribution_and_result_on_the_widest, held_of_sums,
               build_hierarchical_all_reduce, hierarchical_all_reduce_load},
     Algorithm{"direct", C::all_gather, never, uncoded, one, build_direct_all_gather, direct_all_gather_load},
     Algorithm{"ring", C::all_gather, unless_alone, uncoded, one, build_ring_all_gather, ring_all_gather_load},
     Algorithm{"doubling", C::all_gather, unless_alone, uncoded, one, build_doubling_all_gather, doubling_all_gather_load},
-    Algorithm{"hierarchical", C::all_gather, unless_tiered_and_sent, uncoded, held, build_hierarchical_all_gather,
+    Algorithm{"hierarchical", C::all_gather, unless_tiered, uncoded, held, build_hierarchical_all_gather,
               hierarchical_all_gather_load},
     Algorithm{"direct", C::reduce_scatter, if_too_many, flat<once>, one, build_direct_reduce_scatter, direct_reduce_scatter_load},
     Algorithm{"ring", C::reduce_scatter, unless_alone, flat<each_hop>, one, build_ring_reduce_scatter, ring_reduce_scatter_load},
     Algorithm{"halving", C::reduce_scatter, unless_alone, flat<each_halving>, one, build_halving_reduce_scatter,
               halving_reduce_scatter_load},
-    Algorithm{"hierarchical", C::reduce_scatter, unless_tiered_by_few, once_on_the_widest, held,
+    Algorithm{"hierarchical", C::reduce_scatter, unless_tiered, once_on_the_widest, held,
               build_hierarchical_reduce_scatter, hierarchical_reduce_scatter_load},
     Algorithm{"direct", C::broadcast, never, uncoded, one, build_direct_broadcast, direct_broadcast_load},
     Algorithm{"tree", C::broadcast, unless_alone, uncoded, one, build_tree_broadcast, tree_broadcast_load},
     Algorithm{"ring", C::broadcast, unless_alone, uncoded, one, build_ring_broadcast, ring_broadcast_load},
-    Algorithm{"hierarchical", C::broadcast, unless_tiered_and_sent, uncoded, one, build_hierarchical_broadcast,
+    Algorithm{"hierarchical", C::broadcast, unless_tiered, uncoded, one, build_hierarchical_broadcast,
               hierarchical_broadcast_load},
-    Algorithm{"spread", C::broadcast, unless_tiered_and_sent, uncoded, chunks_of_spread, build_spread_broadcast,
+    Algorithm{"spread", C::broadcast, unless_tiered, uncoded, chunks_of_spread, build_spread_broadcast,
               spread_broadcast_load},
     Algorithm{"direct", C::reduce, if_too_many, flat<once>, one, build_direct_reduce, direct_reduce_load},
     Algorithm{"tree", C::reduce, unless_alone, flat<each_level>, one, build_tree_reduce, tree_reduce_load},
     Algorithm{"ring", C::reduce, unless_alone, flat<each_hop>, one, build_ring_reduce, ring_reduce_load},
-    Algorithm{"hierarchical", C::reduce, unless_tiered_by_few, once_on_the_widest, one, build_hierarchical_reduce,
+    Algorithm{"hierarchical", C::reduce, unless_tiered, once_on_the_widest, one, build_hierarchical_reduce,
               hierarchical_reduce_load},
-    Algorithm{"spread", C::reduce, unless_tiered_by_few, twice_or_once_on_the_widest, chunks_of_spread, build_spread_reduce,
+    Algorithm{"spread", C::reduce, unless_tiered, twice_or_once_on_the_widest, chunks_of_spread, build_spread_reduce,
               spread_reduce_load},
     Algorithm{"direct", C::all_to_all, never, uncoded, one, build_direct_all_to_all, direct_all_to_all_load},
     Algorithm{"pairwise", C::all_to_all, unless_alone, uncoded, one, build_pairwise_all_to_all, pairwise_all_to_all_load},

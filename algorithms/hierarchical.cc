@@ -57,6 +57,9 @@ double further_copies(const Tiers& tiers, int tier, double others) {
   return tier == 0 || tiers.uniform() ? 0 : std::max(0.0, others - 1);
 }
 
+// Steps beyond the first that add the parts of this number of members. Each of them reads the sum that the one before has stored.
+double further_folds(double members) { return members <= kMostSources ? 0 : std::ceil((members - 1) / (kMostSources - 1)) - 1; }
+
 // How many ranks of the largest member share what this rank holds for its own, beyond one. Each has messages of its own.
 double further_teams(const Tiers& tiers, const Neighbourhood& around, int tier) {
   double largest = 1;
@@ -134,8 +137,9 @@ PlanLoad all_reduce_load_of(const Tiers& tiers, const Neighbourhood& around) {
                      .coded = 2 * passed_on + others * shard + 2 * shard,
                      .messages = with_cuts(tiers, messages * (1 + further_teams(tiers, around, tier)))};
     plan.rank.memory += 2 * passed_on + (others + 2 + (tier == widest ? 1 : 0) + (comes_back ? 2 : 0)) * shard + 2 * passed_on;
-    plan.rank.memory += further_copies(tiers, tier, others) * shard;
-    plan.rank.steps += 2 * others + 1 + (comes_back ? 1 : 0) + 3 * further_teams(tiers, around, tier);
+    const double folds = further_folds(others + 1);
+    plan.rank.memory += (further_copies(tiers, tier, others) + 2 * folds) * shard;
+    plan.rank.steps += 2 * others + 1 + folds + (comes_back ? 1 : 0) + 3 * further_teams(tiers, around, tier);
     is_sum = true;
   }
   plan.rank.steps = with_cuts_on_each_tier(tiers, plan.rank.steps);
@@ -157,8 +161,9 @@ PlanLoad reduce_scatter_load_of(const Tiers& tiers, const Neighbourhood& around)
     const double come_in = (members - 1) * kept;
     plan.tiers[t] = {
         .hops = 1, .wire = std::max(sent, come_in), .coded = sent + come_in, .messages = with_cuts(tiers, sent + come_in)};
-    plan.rank.memory += (is_sum && tiers.uniform() ? 0 : 2 * sent) + (members + 1) * kept;
-    plan.rank.steps += with_cuts(tiers, (is_sum ? 0 : sent) + kept);
+    const double folds = further_folds(members);
+    plan.rank.memory += (is_sum && tiers.uniform() ? 0 : 2 * sent) + (members + 1 + 2 * folds) * kept;
+    plan.rank.steps += with_cuts(tiers, (is_sum ? 0 : sent) + (1 + folds) * kept);
     is_sum = true;
   }
   return plan;
@@ -253,8 +258,10 @@ PlanLoad hierarchical_reduce_load(const Tiers& tiers) {
                                                   .coded = others,
                                                   .messages = others,
                                                   .average = average_of_rooted(tiers, tier, others)};
-    plan.rank.memory += others + 2;
-    plan.rank.path += others + 2;
+    const double folds = further_folds(others + 1);
+    plan.rank.memory += others + 2 + 2 * folds;
+    plan.rank.path += others + 2 + 2 * folds;
+    plan.rank.steps += folds;
   }
   plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t) {
     return PortRates{1, members_of_the_widest(tiers) - 1};

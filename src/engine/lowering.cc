@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "src/base/check.h"
 #include "src/engine/value_graph.h"
 #include "src/plan/scratch.h"
 
@@ -34,7 +35,7 @@ class Lowering {
     program.fan = plain_.fan;
     program.channels = plain_.channels;
     program.receivers = plain_.receivers;
-    for (const Fused& fused : fused_) append(program, fused);
+    for (Fused& fused : fused_) append_cut(program, fused);
     compact_scratch(program);
     return program;
   }
@@ -117,6 +118,27 @@ class Lowering {
     if (!added && !fused_[known->second].step.finishes && !fused_[known->second].step.rounds) return fused_[known->second];
     known->second = fused_.size();
     return fresh(step, std::move(sources));
+  }
+
+  // More targets than a step can have are written by further passes, which read what the first one stored, or the same source.
+  void append_cut(Program& program, Fused& fused) {
+    while (fused.targets.size() > kMostTargets) {
+      const auto place = std::find_if(fused.targets.begin(), fused.targets.end(),
+                                      [](const Operand& target) { return target.space != Space::channel; });
+      const bool is_stored = place != fused.targets.end();
+      if (is_stored) std::rotate(fused.targets.begin(), place, place + 1);
+      Fused first = fused;
+      first.targets.resize(kMostTargets);
+      append(program, first);
+      if (is_stored) {
+        fused.sources = {fused.targets.front()};
+        fused.step.verb = Verb::copy;
+        fused.step.finishes = fused.step.rounds = false;
+      }
+      SETO_CHECK(fused.sources.size() == 1 && fused.sources.front().space != Space::channel);
+      fused.targets.erase(fused.targets.begin(), fused.targets.begin() + kMostTargets);
+    }
+    append(program, fused);
   }
 
   void append(Program& program, const Fused& fused) {

@@ -118,12 +118,19 @@ void ValueGraph::decide(std::uint32_t id) {
     value.inlined = alone_read_by(value, Verb::reduce);
   } else if (verb == Verb::scale) {
     value.inlined = !value.live_out && !value.stored;  // recomputed by each reader; a multiplication costs nothing beside a pass
-  } else if (verb == Verb::reduce && rules_.chains == LoweringRules::Chains::fold && alone_read_by(value, Verb::reduce)) {
-    value.inlined = reads_[value.readers.front()].front().value == id;  // only as the leftmost: never re-associated
+  } else if (verb == Verb::reduce) {
+    const std::uint32_t leftmost = reads_[value.step].front().value;
+    value.sources = plain_.steps[value.step].source_count;
+    if (leftmost != kNoValue && values_[leftmost].inlined) value.sources += values_[leftmost].sources - 1;
+    if (rules_.chains != LoweringRules::Chains::fold || !alone_read_by(value, Verb::reduce)) return;
+    const std::uint32_t reader = value.readers.front();
+    value.inlined = reads_[reader].front().value == id &&  // only as the leftmost: never re-associated
+                    value.sources + plain_.steps[reader].source_count - 1 <= kMostSources;
   }
 }
 
 void ValueGraph::mark_stored() {
+  std::vector<std::uint32_t> sends(plain_.steps.size(), 0);  // in the pass of a step
   for (Value& value : values_) {
     if (value.inlined) continue;
     const Value& made = value.alias_of == kNoValue ? value : values_[value.alias_of];
@@ -132,8 +139,12 @@ void ValueGraph::mark_stored() {
       const bool sent_as_made = step.verb == Verb::send && step.stage == plain_.steps[made.step].stage;
       const bool alias_made = defined_[reader] != kNoValue && values_[defined_[reader]].alias_of != kNoValue;
       if (!sent_as_made && !alias_made) value.stored = true;
+      if (sent_as_made) ++sends[made.step];
     }
   }
+  // A pass with more targets than a step can have is cut, and what follows reads memory.
+  for (Value& value : values_)
+    if (sends[value.step] >= kMostTargets) value.stored = true;
 }
 
 }  // namespace seto

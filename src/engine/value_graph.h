@@ -20,6 +20,7 @@ struct Value {
   std::uint32_t step = 0;  // in Program::steps
   Operand place;
   std::uint32_t count = 1;
+  std::uint32_t sources = 1;          // operands that its pass reads, with those of values that are inlined into it
   std::uint32_t alias_of = kNoValue;  // a copy, finish or round of another value, made in the pass that makes that one
   bool live_out = false;              // the caller finds it in the output
   bool stored = false;                // some step reads it from memory

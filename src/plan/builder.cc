@@ -336,9 +336,18 @@ void Builder::local(Verb verb, std::span<const Place> sources, Place target, Ran
   emit({0, 0}, step, operands);
 }
 
+// More sources than a step can have are folded from the left, a step at a time. Sums on the way have places of their own, because
+// the target may hold a source that is still to come.
 void Builder::fold(std::span<const Place> sources, Range range, std::uint32_t stage) {
+  std::vector<Place> left(sources.begin(), sources.end());
+  while (left.size() > kMostSources) {
+    const Place sum = temporary(range.count);
+    local(Verb::reduce, std::span(left).first(kMostSources), sum, range, stage);
+    left.erase(left.begin() + 1, left.begin() + kMostSources);
+    left.front() = sum;
+  }
   const Place target = write_place(range);
-  local(Verb::reduce, sources, target, range, stage);
+  local(Verb::reduce, left, target, range, stage);
   set_home(range, target);
   set_stage(range, stage);
 }

@@ -38,7 +38,7 @@ class Builder {
   void copy(Rank from, Rank to, Range range);
   // cell(m) = cell(group[from]) for every other member m, in one message to all of them.
   void multicast(const Group& group, int from, Range range);
-  // cell(to) = the sources' cells, folded in the order given. `to` may be among them.
+  // cell(to) = the sources' cells, folded in the order given, in as many steps as their number needs. `to` may be among them.
   void reduce(Rank to, std::span<const Rank> sources, Range range);
   void reduce(Rank to, std::initializer_list<Rank> sources, Range range) {
     reduce(to, std::span<const Rank>(sources.begin(), sources.size()), range);
