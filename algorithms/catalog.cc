@@ -5,6 +5,7 @@
 #include "algorithms/direct.h"
 #include "algorithms/halving_doubling.h"
 #include "algorithms/hierarchical.h"
+#include "algorithms/hierarchical_all_to_all.h"
 #include "algorithms/hierarchical_spread.h"
 #include "algorithms/holders.h"
 #include "algorithms/pairwise.h"
@@ -19,6 +20,8 @@ std::string never(const Shape&, const Tiers&) { return {}; }
 std::string unless_alone(const Shape& shape, const Tiers&) { return shape.ranks > 1 ? "" : "there is one rank"; }
 
 std::string unless_tiered(const Shape&, const Tiers& tiers) { return is_tiered(tiers) ? "" : "there is one tier"; }
+
+std::string unless_nested(const Shape&, const Tiers& tiers) { return tiers.count() > 1 ? "" : "there is one tier"; }
 
 // For algorithms that add the parts of all members of a group in one step.
 std::string beyond_a_step(int members) {
@@ -55,8 +58,8 @@ std::uint32_t flat(const Shape& shape, const Tiers& tiers) {
   return on_all_tiers(shape, tiers) ? Encodings(shape) : 0;
 }
 std::uint32_t once_on_the_widest(const Shape& shape, const Tiers& tiers) { return on_the_widest_alone(shape, tiers) ? 1 : 0; }
-// A result is encoded in the pass that sends it. Blocks of different sizes have no multicast groups: there it has a target for each
-// other member.
+// A result is encoded in the pass that sends it. Blocks of different sizes have no multicast groups: there it has a target for
+// each other member.
 bool is_sent_in_a_pass(const Tiers& tiers) {
   return tiers.uniform() || static_cast<std::uint32_t>(tiers.size(tiers.count() - 1)) <= kMostTargets;
 }
@@ -110,15 +113,14 @@ constexpr std::array kAlgorithms = {
     Algorithm{"ring", C::reduce_scatter, unless_alone, flat<each_hop>, one, build_ring_reduce_scatter, ring_reduce_scatter_load},
     Algorithm{"halving", C::reduce_scatter, unless_alone, flat<each_halving>, one, build_halving_reduce_scatter,
               halving_reduce_scatter_load},
-    Algorithm{"hierarchical", C::reduce_scatter, unless_tiered, once_on_the_widest, held,
-              build_hierarchical_reduce_scatter, hierarchical_reduce_scatter_load},
+    Algorithm{"hierarchical", C::reduce_scatter, unless_tiered, once_on_the_widest, held, build_hierarchical_reduce_scatter,
+              hierarchical_reduce_scatter_load},
     Algorithm{"direct", C::broadcast, never, uncoded, one, build_direct_broadcast, direct_broadcast_load},
     Algorithm{"tree", C::broadcast, unless_alone, uncoded, one, build_tree_broadcast, tree_broadcast_load},
     Algorithm{"ring", C::broadcast, unless_alone, uncoded, one, build_ring_broadcast, ring_broadcast_load},
     Algorithm{"hierarchical", C::broadcast, unless_tiered, uncoded, one, build_hierarchical_broadcast,
               hierarchical_broadcast_load},
-    Algorithm{"spread", C::broadcast, unless_tiered, uncoded, chunks_of_spread, build_spread_broadcast,
-              spread_broadcast_load},
+    Algorithm{"spread", C::broadcast, unless_tiered, uncoded, chunks_of_spread, build_spread_broadcast, spread_broadcast_load},
     Algorithm{"direct", C::reduce, if_too_many, flat<once>, one, build_direct_reduce, direct_reduce_load},
     Algorithm{"tree", C::reduce, unless_alone, flat<each_level>, one, build_tree_reduce, tree_reduce_load},
     Algorithm{"ring", C::reduce, unless_alone, flat<each_hop>, one, build_ring_reduce, ring_reduce_load},
@@ -128,6 +130,8 @@ constexpr std::array kAlgorithms = {
               spread_reduce_load},
     Algorithm{"direct", C::all_to_all, never, uncoded, one, build_direct_all_to_all, direct_all_to_all_load},
     Algorithm{"pairwise", C::all_to_all, unless_alone, uncoded, one, build_pairwise_all_to_all, pairwise_all_to_all_load},
+    Algorithm{"hierarchical", C::all_to_all, unless_nested, uncoded, one, build_hierarchical_all_to_all,
+              hierarchical_all_to_all_load},
     Algorithm{"direct", C::gather, never, uncoded, one, build_direct_gather, direct_gather_load},
     Algorithm{"direct", C::scatter, never, uncoded, one, build_direct_scatter, direct_scatter_load},
     Algorithm{"one_shot", C::barrier, if_too_many, uncoded, one, build_one_shot_all_reduce, one_shot_barrier_load},

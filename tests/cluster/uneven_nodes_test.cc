@@ -102,6 +102,21 @@ void expect_copies(const Seat& seat, setoComm_t comm, std::size_t count) {
   }
 }
 
+// Block b of a rank goes to rank b.
+void expect_blocks(const Seat& seat, setoComm_t comm, std::size_t count) {
+  const auto ranks = static_cast<std::size_t>(seat.ranks);
+  const auto own = static_cast<std::size_t>(seat.rank);
+  const std::vector<float> from = elements(seat.rank, 0, count * ranks);
+  std::vector<float> to(count * ranks, -1);
+  ASSERT_EQ(answer(setoAlltoAll(from.data(), to.data(), count, setoFloat32, comm, nullptr)).text, "");
+  std::vector<float> expected;
+  for (int rank = 0; rank < seat.ranks; ++rank) {
+    const std::vector<float> block = elements(rank, own * count, (own + 1) * count);
+    expected.insert(expected.end(), block.begin(), block.end());
+  }
+  EXPECT_EQ(to, expected) << count;
+}
+
 class UnevenNodes : public ::testing::TestWithParam<Places> {};
 
 TEST_P(UnevenNodes, GiveTheExactResult) {
@@ -113,6 +128,7 @@ TEST_P(UnevenNodes, GiveTheExactResult) {
       expect_sums(seat, comm, count);
       expect_copies(seat, comm, count);
       expect_rooted(seat, comm, count);
+      expect_blocks(seat, comm, count);
     }
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });

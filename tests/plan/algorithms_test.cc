@@ -231,8 +231,10 @@ TEST(UnevenTiers, OfManyRanksHaveShortPrograms) {
       steps = std::max(steps, program.steps.size());
       parts = std::max(parts, double(cost.read + cost.written + cost.received + cost.sent) / shape.pieces);
     }
-    EXPECT_LE(steps, 2U * 64) << name_of(algorithm.collective);
-    EXPECT_LE(parts, 4.0 * 64) << name_of(algorithm.collective);
+    // In an all_to_all every part is different, and crosses each tier on its own.
+    const unsigned crossings = algorithm.collective == Collective::all_to_all ? 3 : 1;
+    EXPECT_LE(steps, crossings * 2U * 64) << name_of(algorithm.collective);
+    EXPECT_LE(parts, crossings * 4.0 * 64) << name_of(algorithm.collective);
   }
 }
 

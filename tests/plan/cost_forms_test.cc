@@ -318,10 +318,17 @@ TEST(CostForms, OfHierarchicalOnesHoldOverUnevenNodesAndSites) {
         most.steps = std::max(most.steps, other.rank.steps);
         hops = std::max(hops, other.hops);
       }
+      EXPECT_LE(load.rank.steps, 4 * most.steps);
+      if (algorithm.collective == Collective::all_to_all) {
+        // Rows are not cut evenly, and where each message is one part, no rank passes anything on.
+        EXPECT_GE(hops_of(load), counted.hops);
+        EXPECT_LE(load.rank.memory, 1.75 * most.memory);
+        for (std::size_t tier = 0; tier <= widest; ++tier) EXPECT_NEAR(load.tiers[tier].wire / counted.wire[tier], 1, 0.25);
+        continue;
+      }
       // A spread has a hop more where other ranks of the root's site carry its buffer, and fewer where it has none.
       EXPECT_NEAR(hops_of(load), algorithm.name == "spread" ? hops : counted.hops, 1e-9);
       EXPECT_LE(load.rank.memory, (rooted ? 2 : 1.2) * most.memory);
-      EXPECT_LE(load.rank.steps, 4 * most.steps);
       for (std::size_t tier = 0; tier <= widest; ++tier) EXPECT_GE(load.tiers[tier].wire, 0.85 * counted.wire[tier]);
       for (std::size_t tier = 0; tier <= widest && !rooted; ++tier) EXPECT_LE(load.tiers[tier].wire, 1.1 * counted.wire[tier]);
     }

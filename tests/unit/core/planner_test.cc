@@ -85,6 +85,15 @@ TEST(Planner, SlowTiersAreCrossedOnce) {
   EXPECT_EQ(chosen(Collective::all_reduce, 64 << 20, made_up_tiers(32, 4, 2).value()), "hierarchical");
 }
 
+// Small blocks: one message to the other site instead of 32. Large ones: each block is passed on by no other rank.
+TEST(Planner, SmallBlocksForAFarSiteTravelTogether) {
+  const Tiers tiers = made_up_tiers(64, 8, 2).value();
+  EXPECT_EQ(chosen(Collective::all_to_all, 8, tiers), "hierarchical");
+  EXPECT_EQ(chosen(Collective::all_to_all, 1 << 10, tiers), "hierarchical");
+  EXPECT_EQ(chosen(Collective::all_to_all, 4 << 20, tiers), "direct");
+  EXPECT_EQ(chosen(Collective::all_to_all, 8, Tiers::flat(8)), "direct") << "there is no border";
+}
+
 TEST(Planner, ASumBetweenSitesIsSharedByTheRatesThatTheyState) {
   Tiers tiers = made_up_tiers(3, 3, 3).value();
   EXPECT_NE(chosen(Collective::all_reduce, 100'000'000, tiers), "hierarchical") << "there is one tier";
