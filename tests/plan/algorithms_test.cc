@@ -205,6 +205,35 @@ TEST_P(EveryAlgorithm, WorksOverUnevenNodesAndSites) {
   }
 }
 
+#ifdef SETO_SANITIZED
+constexpr int kLargeRounds = 1;
+#else
+constexpr int kLargeRounds = 8;
+#endif
+
+// The same for up to 64 ranks: one root, one variant and one codec of each algorithm over each placing.
+TEST(UnevenTiers, OfUpTo64RanksHavePlansThatAreRight) {
+  std::mt19937_64 random(seto::testing::chosen_seed() + 64);
+  for (int round = 0; round < kLargeRounds; ++round) {
+    const int ranks = round == 0 ? 64 : 18 + static_cast<int>(random() % 47);
+    const std::vector<Home> homes = support::random_homes(ranks, random);
+    const Tiers tiers = support::with_random_rates(Tiers::of(homes), random);
+    SCOPED_TRACE("nodes of " + support::text_of(homes));
+    for (const Algorithm& algorithm : algorithms()) {
+      if (!support::follows_tiers(algorithm.name)) continue;
+      Shape shape{algorithm.collective, ranks, static_cast<Rank>(random() % static_cast<std::uint64_t>(ranks)), 1, Finish::none};
+      if (reduces(shape.collective)) shape.finish = static_cast<Finish>(random() % 3);
+      if (!algorithm.refuses(shape, tiers).empty()) continue;
+      shape.pieces = algorithm.pieces(shape, tiers);
+      shape.codec = static_cast<std::uint8_t>(random() % 2);
+      shape.coded_tiers = shape.codec == 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(1U << (tiers.count() - 1));
+      if (shape.codec != 0 && algorithm.encodings(shape, tiers) == 0) shape.codec = shape.coded_tiers = 0;
+      check(algorithm, shape, tiers, kVariants[random() % std::size(kVariants)]);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
 // The time to build a rank's program and to prove a plan grows with its steps and with the chunks that they touch.
 TEST(UnevenTiers, OfManyRanksHaveShortPrograms) {
   std::vector<Home> homes;
