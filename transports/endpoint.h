@@ -30,6 +30,7 @@ struct AttemptMember {
   std::string_view address;         // Endpoint::address() of its endpoint
   std::span<const AttemptId> held;  // ascending: it holds the connections of these attempts open
   bool wanted = false;              // connect to it now
+  bool proved = false;              // also where connections are opened on first use, this one is opened at once
 };
 
 // An attempt to connect contexts. Each of them states the same members in the same order.
@@ -39,6 +40,9 @@ struct Attempt {
   std::uint32_t own = 0;
   std::vector<AttemptMember> members;
   double ranks_per_core = 1;  // where that is highest
+  // Connections may be opened when they are first used, as far as their medium can do that. The same at all members.
+  bool on_first_use = false;
+  std::uint64_t opening_ms = 120'000;  // then the opening of such a connection fails
 };
 
 // The end of one context on one medium. Any thread.

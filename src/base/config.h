@@ -17,6 +17,10 @@ enum class Memory : std::uint8_t { automatic, host, device };
 enum class SlotStore : std::uint8_t { automatic, cached, streamed };
 enum class Calibrate : std::uint8_t { automatic, off, on };
 enum class Medium : std::uint8_t { automatic, tcp };
+enum class Connect : std::uint8_t { automatic, all, used };
+
+enum class Scope : std::uint8_t { process, communicator };
+std::string_view name_of(Scope scope);
 
 // The origin of an effective value. A later one overrides an earlier one.
 enum class Origin : std::uint8_t { default_value, environment, config_struct };
@@ -51,6 +55,7 @@ enum class ConfigField : std::uint8_t {
   interface,
   ports,
   tcp_streams,
+  connect,
   long_link_memory,
   root,
   rank,
@@ -61,7 +66,7 @@ enum class ConfigField : std::uint8_t {
   heartbeat_ms,
   liveness_timeout_ms,
 };
-inline constexpr std::size_t kConfigFieldCount = 36;
+inline constexpr std::size_t kConfigFieldCount = 37;
 
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -95,6 +100,7 @@ struct Config {
   std::string interface;
   std::string ports;
   std::uint64_t tcp_streams = kAutomatic;
+  Connect connect = Connect::automatic;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
   std::string root;
   std::uint64_t rank = kAutomatic;

@@ -13,9 +13,6 @@
 
 namespace seto {
 
-enum class Scope : std::uint8_t { process, communicator };
-std::string_view name_of(Scope scope);
-
 // A setting with named values. The position of a name in `names` is the value in the setting's enumeration.
 struct ChoiceAccess {
   std::span<const std::string_view> names;
@@ -65,6 +62,7 @@ inline constexpr std::string_view kMemoryNames[] = {"auto", "host", "device"};
 inline constexpr std::string_view kSlotStoreNames[] = {"auto", "cached", "streamed"};
 inline constexpr std::string_view kCalibrateNames[] = {"auto", "off", "on"};
 inline constexpr std::string_view kMediumNames[] = {"auto", "tcp"};
+inline constexpr std::string_view kConnectNames[] = {"auto", "all", "used"};
 inline constexpr std::size_t kPathLimit = 4095;
 inline constexpr std::size_t kNameLimit = 255;
 inline constexpr std::uint64_t kLongestTimeoutMs = 7ULL * 24 * 3600 * 1000;
@@ -124,6 +122,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
     {"SETO_PORTS", TextAccess{&Config::ports, kNameLimit}, "", Scope::process, "ports to listen on: first-last; empty: any"},
     {"SETO_TCP_STREAMS", CountAccess{{&Config::tcp_streams, 1, 16}}, "auto", Scope::communicator,
      "TCP sockets between two ranks; auto: 1 where the round trip is below 1 ms, else 8"},
+    {"SETO_CONNECT", choice<&Config::connect>(kConnectNames), "auto", Scope::communicator,
+     "TCP sockets of a pair open at init (all) or on first use (used); auto: on first use where a rank would open more than 128"},
     {"SETO_LONG_LINK_MEMORY", BytesAccess{{&Config::long_link_memory, 0, 1ULL << 40}}, "256M", Scope::process,
      "memory for data that far peers (round trip of 1 ms or more) send ahead of the calls that take it; windows share it"},
     {"SETO_ROOT", RootAccess{{&Config::root, kPathLimit}}, "", Scope::process,

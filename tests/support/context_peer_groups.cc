@@ -131,7 +131,8 @@ void for_each_at_once(ContextMembers& members, const Body& body) {
 
 class ContextTransport final : public PeerGroupTransport {
  public:
-  ContextTransport(std::size_t transport, std::string name) : transport_(transport), name_(std::move(name)) {}
+  ContextTransport(std::size_t transport, std::string name, bool on_first_use = false)
+      : transport_(transport), name_(std::move(name)), on_first_use_(on_first_use) {}
 
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::vector<std::uint32_t> boundaries() const override { return {}; }
@@ -141,7 +142,7 @@ class ContextTransport final : public PeerGroupTransport {
     ContextMembers members;
     for (std::uint32_t index = 0; index < wanted.members; ++index)
       members.push_back(std::make_unique<ContextMember>(index, transport_));
-    connect(members);
+    connect(members, on_first_use_);
     join(members, wanted);
     for_each_at_once(members, [&body](const auto& member) { body(*member); });
     // Each end delivers what it has sent before it closes, and needs the other for that.
@@ -150,8 +151,9 @@ class ContextTransport final : public PeerGroupTransport {
   }
 
  private:
-  static void connect(ContextMembers& members) {
+  static void connect(ContextMembers& members, bool on_first_use) {
     Attempt attempt;
+    attempt.on_first_use = on_first_use;
     attempt.id = next_number();
     attempt.key = Secret::random();
     for (const auto& member : members)
@@ -170,6 +172,7 @@ class ContextTransport final : public PeerGroupTransport {
 
   const std::size_t transport_;
   const std::string name_;
+  const bool on_first_use_;
 };
 
 }  // namespace
@@ -183,6 +186,16 @@ std::vector<std::unique_ptr<const PeerGroupTransport>> context_transports() {
     std::replace(name.begin(), name.end(), ' ', '_');
     result.push_back(std::make_unique<const ContextTransport>(index, std::move(name)));
   }
+  return result;
+}
+
+std::vector<std::unique_ptr<const PeerGroupTransport>> on_first_use_transports() {
+  Config config;
+  const auto all = must(make_transports({next_number(), &config, must(Wakeup::create(), "a wakeup")}), "transports");
+  std::vector<std::unique_ptr<const PeerGroupTransport>> result;
+  for (std::size_t index = 0; index < all.size(); ++index)
+    if (std::string_view(all[index]->name()) == "TCP")
+      result.push_back(std::make_unique<const ContextTransport>(index, "contexts_over_TCP_on_first_use", true));
   return result;
 }
 

@@ -10,5 +10,7 @@ namespace seto::support {
 // Every transport that contexts use (make_transports), with members that are contexts of this process and connect through their
 // endpoints. A new transport appears here by itself.
 std::vector<std::unique_ptr<const PeerGroupTransport>> context_transports();
+// Those that can open their connections on first use, doing so.
+std::vector<std::unique_ptr<const PeerGroupTransport>> on_first_use_transports();
 
 }  // namespace seto::support

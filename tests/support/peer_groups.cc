@@ -247,10 +247,12 @@ const ProcessTransport kProcesses;
 
 std::span<const PeerGroupTransport* const> peer_group_transports() {
   static const auto* const contexts = new std::vector(context_transports());  // lives as long as the tests that use it
+  static const auto* const on_first_use = new std::vector(on_first_use_transports());
   static const auto* const all = [] {
     auto* const list = new std::vector<const PeerGroupTransport*>{&kLocal,           &kSeparate,        &kProcesses,
                                                                   &tcp_transport(1), &tcp_transport(3), &far_tcp_transport()};
-    for (const auto& one : *contexts) list->push_back(one.get());
+    for (const auto* const some : {contexts, on_first_use})
+      for (const auto& one : *some) list->push_back(one.get());
     return list;
   }();
   return *all;

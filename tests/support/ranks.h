@@ -20,7 +20,7 @@ namespace seto::testing {
 enum class Kind : std::uint8_t { processes, threads };
 std::string name_of(Kind kind);
 
-inline constexpr int kMostRanks = 16;
+inline constexpr int kMostRanks = 32;
 
 // Memory that the ranks of a job share with the test.
 struct JobBoard {

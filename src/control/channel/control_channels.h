@@ -29,6 +29,8 @@ class ControlChannel {
   [[nodiscard]] virtual const std::atomic<bool>& dead() const = 0;
   // "its process has ended", "its process gave no sign of life for 5.0 s (SETO_LIVENESS_TIMEOUT_MS)", ...; empty while it lives.
   [[nodiscard]] virtual std::string why() const = 0;
+  // Its socket, for questions to the kernel: addresses, round trip.
+  [[nodiscard]] virtual int descriptor() const = 0;
 
   // Keeps a callback registered. The destructor waits for the callback to end (unless the callback itself destroys it).
   class OnDeath {

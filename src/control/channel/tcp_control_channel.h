@@ -69,6 +69,7 @@ class TcpControlChannel final : public ControlChannel, public std::enable_shared
 
   [[nodiscard]] const std::atomic<bool>& dead() const override { return dead_; }
   [[nodiscard]] std::string why() const override;
+  [[nodiscard]] int descriptor() const override { return socket_.get(); }
   [[nodiscard]] std::unique_ptr<OnDeath> on_death(std::function<void()> callback) override;
   void ask(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member) override;
   void send_message(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member, std::string_view bytes) override;

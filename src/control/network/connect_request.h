@@ -13,7 +13,8 @@ namespace seto {
 // The purpose of a connection. Part of the wire format: never renumber. Users of connect() may choose other numbers.
 inline constexpr std::uint8_t kPurposeData = 1;
 inline constexpr std::uint8_t kPurposeControl = 2;
-inline constexpr std::uint8_t kPurposeProbe = 255;  // internal to TcpConnector: asks whether a connection will come
+inline constexpr std::uint8_t kPurposeLateData = 3;  // a data connection that is opened on first use
+inline constexpr std::uint8_t kPurposeProbe = 255;   // internal to TcpConnector: asks whether a connection will come
 
 // A request of one context for one connection to a context of another process.
 struct ConnectRequest {

@@ -23,9 +23,9 @@ constexpr int kLongestPauseMs = 200;
 constexpr int kLookMs = 200;  // between checks of conditions that depend on time only
 constexpr int kBacklog = 4096;
 
-Status too_late(const char* what, const std::string& report) {
-  return failure(Code::timeout, "its process %s before the deadline of the init%s%s", what, report.empty() ? "" : ": ",
-                 report.c_str());
+Status too_late(const TcpConnector::Plan& plan, const char* what, const std::string& report) {
+  const char* const when = plan.request.purpose == kPurposeLateData ? "in time" : "before the deadline of the init";
+  return failure(Code::timeout, "its process %s %s%s%s", what, when, report.empty() ? "" : ": ", report.c_str());
 }
 
 void pause(int milliseconds, const Deadline& until) { poll(nullptr, 0, std::min(milliseconds, until.wait_ms())); }
@@ -137,11 +137,11 @@ Result<PrivateFd> TcpConnector::dial(const Plan& plan) {
       if (socket.ok() && socket.value()) return std::move(*socket.value());
       if (!socket.ok()) {
         if (!dialer.may_change() || patience.passed()) return failed(dialer, socket.status(), known);
-        if (until.passed()) return too_late("did not accept the connection", dialer.report());
+        if (until.passed()) return too_late(plan, "did not accept the connection", dialer.report());
         before = dialer.report();
         break;
       }
-      if (until.passed()) return too_late("did not answer", before.empty() ? dialer.report() : before);
+      if (until.passed()) return too_late(plan, "did not answer", before.empty() ? dialer.report() : before);
       if (patience.passed() && dialer.hopeless()) return failed(dialer, failure(Code::remote_error, "no answer"), false);
     }
     pause(rest_ms, until);
@@ -155,7 +155,7 @@ Result<PrivateFd> TcpConnector::wait_for_caller(const Plan& plan) {
   while (true) {
     auto socket = accepted_->take(key, until.sooner_ms(static_cast<std::uint64_t>(peer_probe->wait_ms())));
     if (socket.ok() || socket.status().code() != Code::timeout) return socket;
-    if (until.passed()) return too_late("did not connect", peer_probe->last_failure());
+    if (until.passed()) return too_late(plan, "did not connect", peer_probe->last_failure());
     SETO_TRY(peer_probe->step());
   }
 }

@@ -10,6 +10,8 @@ Attempt attempt_over(const AnnouncedRanks& announced, std::size_t transport) {
   attempt.key = announced.key;
   attempt.ranks_per_core = announced.ranks_per_core;
   attempt.own = static_cast<std::uint32_t>(announced.rank);
+  attempt.on_first_use = announced.on_first_use;
+  attempt.opening_ms = announced.opening_ms;
   for (std::size_t rank = 0; rank < announced.all.size(); ++rank) {
     AttemptMember member;
     member.number = static_cast<std::uint32_t>(rank);
@@ -36,6 +38,7 @@ Status PeerConnections::open_over(std::size_t transport, Deadline until) {
     connections_[peer] =
         announced_.known.shared_with({member.place->process, member.place->context, 0}, announced_.all[peer].offered);
     member.wanted = connections_[peer] == nullptr;
+    member.proved = announced_.proved[peer];
   }
   SETO_TRY(announced_.transports[transport].endpoint->connect(attempt, until, connections_));
   for (std::size_t peer = 0; peer < connections_.size(); ++peer)

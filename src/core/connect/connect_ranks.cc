@@ -15,6 +15,7 @@
 #include "src/core/connect/context.h"
 #include "src/core/connect/deferred_cleanup.h"
 #include "src/core/connect/join_groups.h"
+#include "src/core/connect/opened_connections.h"
 #include "src/core/connect/rank_sites.h"
 #include "src/net/token.h"
 #include "src/topology/host_identity.h"
@@ -100,6 +101,7 @@ Status RankConnector::prepare_announcement() {
   own.machine = machine_number();
   own.machine_cores = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   own.nonce = random_number();
+  own.connect = static_cast<std::uint64_t>(config_.connect);
   SETO_ASSIGN(own.place.host, host_identity(config_.host_id));
   if (config_.transport == Medium::tcp) own.place.host += " rank " + std::to_string(ranks_.rank);
   own.words = words_of_place();
@@ -143,6 +145,10 @@ Status RankConnector::exchange_announcements(Deadline until) {
   }
   SETO_TRY(common_outcome(ranks_.rank, prepared, outcomes));
   SETO_ASSIGN(sites_, RankSites::of(announced_.all, config_.deterministic));
+  SETO_ASSIGN(announced_.on_first_use, opens_on_first_use(announced_.all, sites_));
+  announced_.proved = proved_by(announced_.rank, sites_);
+  // An operation that waits for the connection fails by the reason of the connection, not by its own deadline.
+  announced_.opening_ms = std::min(config_.init_timeout_ms, config_.operation_timeout_ms / 4 * 3);
   ranks_.ranks_per_core = announced_.ranks_per_core = most_ranks_per_core(announced_.all);
   ranks_.attempt = announced_.attempt = attempt_of(texts.value());
   context_.expect_ranks_per_core(ranks_per_core_at(announced_.own, announced_.all));

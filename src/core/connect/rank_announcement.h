@@ -27,6 +27,7 @@ struct RankAnnouncement {
   int machine_cores = 1;      // online
   std::string words;          // host and process for a person: "tokyo-3:4711"
   std::string outcome;        // outcome_text() of its preparation
+  std::uint64_t connect = 0;  // SETO_CONNECT: a value of Connect
   Attempts offered;           // attempts whose connections it holds open
 
   [[nodiscard]] std::string encoded() const;

@@ -54,20 +54,29 @@ Result<LinkTerms> exchange_terms(int fd, const LinkTerms& own, Deadline until) {
   return LinkTerms::agree(own, {theirs.sockets, theirs.round_trip_us});
 }
 
-Result<PrivateFd> open_one(TcpConnector& connector, const ConnectRequest& request) {
-  SETO_ASSIGN(PrivateFd socket, connector.connect(request));
-  const std::string control = choose_congestion_control(socket.get());
+}  // namespace
+
+void prepare_tcp_socket(int fd) {
+  const std::string control = choose_congestion_control(fd);
   SETO_LOG(debug, "a data socket has the congestion control %s", control.c_str());
+}
+
+Result<PrivateFd> open_tcp_socket(TcpConnector& connector, const ConnectRequest& request) {
+  SETO_ASSIGN(PrivateFd socket, connector.connect(request));
+  prepare_tcp_socket(socket.get());
   return socket;
 }
 
-}  // namespace
+std::uint32_t sockets_for(std::uint32_t wanted, std::uint32_t round_trip_us) {
+  if (wanted != kAutomaticSockets) return wanted;
+  return is_far(round_trip_us) ? kFarSockets : 1;
+}
 
 LinkTerms LinkTerms::agree(const LinkTerms& one, const LinkTerms& other) {
   const bool both_know = one.round_trip_us != 0 && other.round_trip_us != 0;
   LinkTerms terms{std::max(one.sockets, other.sockets), both_know ? std::min(one.round_trip_us, other.round_trip_us)
                                                                   : std::max(one.round_trip_us, other.round_trip_us)};
-  if (terms.sockets == kAutomaticSockets) terms.sockets = is_far(terms.round_trip_us) ? kFarSockets : 1;
+  terms.sockets = sockets_for(terms.sockets, terms.round_trip_us);
   return terms;
 }
 
@@ -76,7 +85,7 @@ Result<TcpSockets> open_tcp_sockets(TcpConnector& connector, ControlChannels& ch
                                     std::uint32_t sockets) {
   SETO_ASSIGN(const TcpConnector::Plan plan, connector.plan(first));
   TcpSockets opened;
-  SETO_ASSIGN(PrivateFd first_socket, open_one(connector, first));
+  SETO_ASSIGN(PrivateFd first_socket, open_tcp_socket(connector, first));
   SETO_ASSIGN(const LinkTerms terms,
               exchange_terms(first_socket.get(), {sockets, round_trip_us(first_socket.get())}, first.until));
   opened.round_trip_us = terms.round_trip_us;
@@ -89,7 +98,7 @@ Result<TcpSockets> open_tcp_sockets(TcpConnector& connector, ControlChannels& ch
     if (number == 0) {
       SETO_ASSIGN(opened.channel, channels.connect(request));
     } else {
-      SETO_ASSIGN(opened.sockets[number], open_one(connector, request));
+      SETO_ASSIGN(opened.sockets[number], open_tcp_socket(connector, request));
     }
     return {};
   };

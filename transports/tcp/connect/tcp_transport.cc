@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/thread.h"
+#include "src/net/congestion.h"
 #include "transports/tcp/connect/tcp_sockets.h"
 #include "transports/tcp/streams/tcp_members.h"
 
@@ -17,6 +18,8 @@ namespace {
 // Connections that a context opens at the same time if it has a core to itself: 64 ranks with 150 ms of delay took 4 s instead of
 // 66 s. Ranks that share a core gain nothing: 64 ranks on two cores took 2.4 s one by one and 10 s with 16 at a time.
 constexpr double kConnectedAtOnce = 16;
+// Openings on first use at the same time. Each waits for one peer's control thread, never for another opening.
+constexpr std::size_t kOpeningsAtOnce = 8;
 
 // Endpoint::address(): the number of sockets that this end wants, then TcpConnector::address().
 struct Address {
@@ -36,12 +39,6 @@ Result<Address> address_in(std::string_view text) {
     return failure(Code::remote_error, "its TCP address is malformed: %zu bytes, %u sockets", text.size(), address.sockets);
   address.connector = text.substr(sizeof address.sockets);
   return address;
-}
-
-// Both ends derive the same secret, whichever of them connected.
-Secret session_of(const Secret& key, AttemptId attempt, ContextId one, ContextId other) {
-  const std::uint64_t words[] = {attempt, std::min(one, other), std::max(one, other)};
-  return key.derive("link", {reinterpret_cast<const char*>(words), sizeof words});
 }
 
 // Nothing is prepared: the streams of all communicators use the connections.
@@ -69,10 +66,19 @@ Result<Endpoint*> TcpTransport::open(OnOutput on_output) {
   const Config& config = *setup_.config;
   SETO_ASSIGN(connector_, TcpConnector::of_process({config.interface, config.ports}));
   SETO_ASSIGN(channels_, ControlChannels::of_process(*connector_, {config.heartbeat_ms, config.liveness_timeout_ms}));
-  SETO_ASSIGN(domain_, Domain::create());
+  SETO_ASSIGN(std::unique_ptr<Domain> domain, Domain::create());
+  domain_ = std::move(domain);
+  openings_ = std::make_shared<WorkThreads>("seto-connect", kOpeningsAtOnce);
+  OnUseLinks::accept_on(*connector_);
   domain_->windows().set_limit(config.long_link_memory);
   domain_->on_output(std::move(on_output));
   return static_cast<Endpoint*>(this);
+}
+
+TcpTransport::~TcpTransport() {
+  if (domain_ == nullptr) return;
+  domain_->close();
+  openings_->stop();
 }
 
 void TcpTransport::communicator_ended(bool failed) { domain_->hurry(failed); }
@@ -93,9 +99,16 @@ Status TcpTransport::connect(const Attempt& attempt, Deadline until, Connections
   for (std::uint32_t member = 0; member < attempt.members.size(); ++member)
     if (attempt.members[member].wanted) wanted.push_back(member);
   const auto at_once = static_cast<std::size_t>(std::max(1.0, kConnectedAtOnce / attempt.ranks_per_core));
+  std::shared_ptr<OnUseLinks> links;
+  if (attempt.on_first_use && !wanted.empty())
+    links = OnUseLinks::create({attempt.id, attempt.key, attempt.members[attempt.own].number,
+                                static_cast<std::uint32_t>(attempt.members.size()), setup_.context, connector_, channels_,
+                                domain_, openings_, setup_.wakeup, attempt.opening_ms});
   return side_by_side(wanted.size(), at_once, [&](std::size_t index, const std::atomic<bool>& hopeless) -> Status {
     const AttemptMember& member = attempt.members[wanted[index]];
-    const auto connection = connect_to(member, attempt, until.unless(&hopeless));
+    const Deadline end = until.unless(&hopeless);
+    const bool now = links == nullptr || member.proved;
+    const auto connection = now ? connect_to(member, attempt, end) : connect_on_use(member, attempt, *links, end);
     if (!connection.ok()) return named(member, connection.status());
     made[wanted[index]] = connection.value();
     return {};
@@ -116,8 +129,24 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
   Link::Setup link;
   link.sockets = std::move(opened.sockets);
   link.round_trip_us = parts.round_trip_us = opened.round_trip_us;
-  link.session = session_of(attempt.key, attempt.id, setup_.context, context);
+  link.session = link_session(attempt.key, attempt.id, setup_.context, context);
   SETO_ASSIGN(parts.link, domain_->add(std::move(link)));
+  parts.wakeup = setup_.wakeup;
+  return std::make_shared<TcpConnection>(PeerContext{member.place->process, context, attempt.id}, std::move(parts));
+}
+
+Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_on_use(const AttemptMember& member, const Attempt& attempt,
+                                                                    OnUseLinks& links, Deadline until) {
+  SETO_ASSIGN(const Address own, address_in(attempt.members[attempt.own].address));
+  SETO_ASSIGN(const Address theirs, address_in(member.address));
+  const ContextId context = member.place->context;
+  const ConnectRequest request{theirs.connector, kPurposeControl, setup_.context, context, attempt.id, 0, attempt.key, until};
+  TcpConnection::Parts parts;
+  SETO_ASSIGN(parts.channel, channels_->connect(request));
+  parts.way = way_of(parts.channel->descriptor());
+  parts.round_trip_us = round_trip_us(parts.channel->descriptor());
+  SETO_ASSIGN(parts.link, links.add({member.number, context, theirs.connector, std::max(own.sockets, theirs.sockets),
+                                     parts.round_trip_us, parts.channel}));
   parts.wakeup = setup_.wakeup;
   return std::make_shared<TcpConnection>(PeerContext{member.place->process, context, attempt.id}, std::move(parts));
 }

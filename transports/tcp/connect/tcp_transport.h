@@ -3,7 +3,9 @@
 #include <memory>
 #include <string>
 
+#include "src/base/work_threads.h"
 #include "src/control/channel/control_channels.h"
+#include "transports/tcp/connect/link_opener.h"
 #include "transports/tcp/link/domain.h"
 #include "transports/tcp/link/tcp_connection.h"
 #include "transports/transport.h"
@@ -15,6 +17,8 @@ namespace seto::tcp {
 class TcpTransport final : public Transport, private Endpoint {
  public:
   explicit TcpTransport(const TransportSetup& setup) : setup_(setup) {}
+  // Waits for what Domain::close() waits for.
+  ~TcpTransport() override;
 
   [[nodiscard]] const char* name() const override { return "TCP"; }
   [[nodiscard]] bool reaches(const Place&, const Place&) const override { return true; }
@@ -35,11 +39,15 @@ class TcpTransport final : public Transport, private Endpoint {
 
   [[nodiscard]] Result<std::shared_ptr<TcpConnection>> connect_to(const AttemptMember& member, const Attempt& attempt,
                                                                   Deadline until);
+  // Connects the control channel only: the link opens on first use.
+  [[nodiscard]] Result<std::shared_ptr<TcpConnection>> connect_on_use(const AttemptMember& member, const Attempt& attempt,
+                                                                      OnUseLinks& links, Deadline until);
 
   const TransportSetup setup_;
   TcpConnector* connector_ = nullptr;
   ControlChannels* channels_ = nullptr;
-  std::unique_ptr<Domain> domain_;
+  std::shared_ptr<Domain> domain_;  // threads that open links hold it for moments
+  std::shared_ptr<WorkThreads> openings_;
 };
 
 }  // namespace seto::tcp

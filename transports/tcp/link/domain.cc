@@ -25,61 +25,116 @@ Result<std::unique_ptr<Domain>> Domain::create() {
   return domain;
 }
 
-Domain::~Domain() { deliver(); }
+Domain::~Domain() { close(); }
+
+// A link that ends may end a control channel, which waits for the control thread; that one may wait for the lock. So links are
+// destroyed without it.
+void Domain::close() {
+  deliver();
+  std::vector<std::shared_ptr<Link>> closed;
+  const std::lock_guard lock(mutex_);
+  for (Member& member : links_) {
+    unwatch(member);
+    closed.push_back(member.link);
+  }
+  links_.clear();
+  count_.store(0, std::memory_order_relaxed);
+  on_output_ = {};
+}
 
 // Connections that only this domain holds stay until their data is delivered: a rank may end before its peers have read
 // everything.
 void Domain::deliver() {
   if (hurried_.load(std::memory_order_relaxed)) return;
   const Deadline until = Deadline::after_ms(kLastWordsMs);
-  const std::lock_guard lock(mutex_);
+  const Deadline opened = Deadline::after_ms(kLastOpeningMs);
   for (;;) {
     bool all = true;
-    for (const Member& member : links_) {
-      (void)member.link->receive();  // closing with unread bytes would reset the connection and lose the last data sent
-      (void)member.link->flush();
-      member.link->look_after();
-      all = all && member.link->delivered();
+    bool opening = false;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const Member& member : links_) {
+        (void)member.link->receive();  // closing with unread bytes would reset the connection and lose the last data sent
+        (void)member.link->flush();
+        member.link->look_after();
+        const bool delivered = member.link->delivered();
+        all = all && delivered;
+        opening = opening || (!delivered && !member.link->open());
+      }
     }
-    if (all || until.passed()) return;
+    if (all || (until.passed() && (!opening || opened.passed()))) return;
     (void)poll(nullptr, 0, 1);  // no event reports the acknowledgement of the peer's kernel
   }
 }
 
 Result<std::shared_ptr<Link>> Domain::add(Link::Setup setup) {
+  std::vector<std::shared_ptr<Link>> unused;  // destroyed without the lock, as in close()
   const std::lock_guard lock(mutex_);
-  drop_unused();
-  if (is_far(setup.round_trip_us)) SETO_TRY(make_alarm());
+  unused = take_unused();
   auto share = std::make_unique<ReceiveShare>(buffers_);
   setup.share = share.get();
   auto link = std::make_shared<Link>(std::move(setup));
-  for (std::size_t i = 0; i < link->sockets(); ++i) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.ptr = link.get();
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link->descriptor(i), &event) == 0) continue;
-    Status refused = system_failure(Code::unavailable, "epoll refuses a TCP connection");
-    while (i-- > 0) (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link->descriptor(i), nullptr);
+  links_.push_back({link, std::move(share), {}});
+  count_.store(links_.size(), std::memory_order_relaxed);
+  if (!link->open()) return link;
+  if (Status refused = watch(links_.back()); !refused.ok()) {
+    links_.pop_back();
+    count_.store(links_.size(), std::memory_order_relaxed);
     return refused;
   }
-  if (link->far()) windows_.add_far_link();
-  links_.push_back({link, std::move(share), std::vector<bool>(link->sockets())});
-  sockets_.fetch_add(link->sockets(), std::memory_order_relaxed);
   return link;
 }
 
-// Removes connections that only this domain holds and that have delivered their data. Another process may have inherited a
-// socket, which then stays open, so the kernel is told to report no more events of it: an event carries the address of the
-// connection.
-void Domain::drop_unused() {
-  std::erase_if(links_, [this](const Member& member) {
+Status Domain::open(Link& link, std::vector<PrivateFd> sockets) {
+  const auto member = std::find_if(links_.begin(), links_.end(), [&](const Member& one) { return one.link.get() == &link; });
+  if (member == links_.end() || link.broken() || link.open()) return {};
+  link.take_sockets(std::move(sockets));
+  if (Status refused = watch(*member); !refused.ok()) {
+    link.break_with(refused);
+    return refused;
+  }
+  note_output();
+  return {};
+}
+
+Status Domain::watch(Member& member) {
+  Link& link = *member.link;
+  if (link.far()) SETO_TRY(make_alarm());
+  for (std::size_t i = 0; i < link.sockets(); ++i) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.ptr = &link;
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link.descriptor(i), &event) == 0) continue;
+    Status refused = system_failure(Code::unavailable, "epoll refuses a TCP connection");
+    while (i-- > 0) (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link.descriptor(i), nullptr);
+    return refused;
+  }
+  member.listens_for_room.resize(link.sockets());
+  if (link.far()) windows_.add_far_link();
+  sockets_.fetch_add(link.sockets(), std::memory_order_relaxed);
+  return {};
+}
+
+// Another process may have inherited a socket, which then stays open, so the kernel is told to report no more events of it: an
+// event carries the address of the connection.
+void Domain::unwatch(Member& member) {
+  Link& link = *member.link;
+  if (member.listens_for_room.empty()) return;
+  for (std::size_t i = 0; i < link.sockets(); ++i) (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link.descriptor(i), nullptr);
+  sockets_.fetch_sub(link.sockets(), std::memory_order_relaxed);
+  if (link.far()) windows_.remove_far_link();
+}
+
+// Connections that only this domain holds and that have delivered their data.
+std::vector<std::shared_ptr<Link>> Domain::take_unused() {
+  std::vector<std::shared_ptr<Link>> unused;
+  std::erase_if(links_, [&](Member& member) {
     if (member.link.use_count() > 1 || !member.link->delivered()) return false;
-    for (std::size_t i = 0; i < member.link->sockets(); ++i)
-      (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, member.link->descriptor(i), nullptr);
-    sockets_.fetch_sub(member.link->sockets(), std::memory_order_relaxed);
-    if (member.link->far()) windows_.remove_far_link();
+    unwatch(member);
+    unused.push_back(member.link);
     return true;
   });
+  return unused;
 }
 
 bool Domain::pump() {

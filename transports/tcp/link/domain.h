@@ -22,19 +22,24 @@ class Domain final {
   static Result<std::unique_ptr<Domain>> create();
   Domain(const Domain&) = delete;
   Domain& operator=(const Domain&) = delete;
-  // Waits until queued data is delivered or its receiver is lost, for at most kLastWordsMs; not at all after hurry(true).
   ~Domain();
+  // Waits until queued data is delivered or its receiver is lost, for at most kLastWordsMs, and kLastOpeningMs for connections
+  // that data waits for; not at all after hurry(true). From then on the domain has no connections, and opens none.
+  void close();
   // Called when a communicator ends; the last call counts. The members of a failed communicator know the reason from the control
   // plane and need no more data.
   void hurry(bool failed) { hurried_.store(failed, std::memory_order_relaxed); }
 
   Result<std::shared_ptr<Link>> add(Link::Setup setup);
+  // The sockets of a link of this domain that had none. The caller holds the lock. A link that broke, or that has its sockets,
+  // closes them. A failure breaks the link.
+  Status open(Link& link, std::vector<PrivateFd> sockets);
 
   // Reads and writes as far as the sockets allow. True: bytes moved.
   bool pump();
   // Output waits for room in a socket: a thread has to pump.
   [[nodiscard]] bool unsent() const { return unsent_.load(std::memory_order_acquire); }
-  [[nodiscard]] bool empty() const { return sockets_.load(std::memory_order_relaxed) == 0; }
+  [[nodiscard]] bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
   // Readable when there is something to pump. Call prepare_to_sleep() before sleeping on it.
   [[nodiscard]] int descriptor() const { return epoll_.get(); }
@@ -51,6 +56,7 @@ class Domain final {
 
  private:
   static constexpr int kLastWordsMs = 2'000;
+  static constexpr int kLastOpeningMs = 10'000;
   // Up to this many sockets are read in turn; with more, epoll tells which have input.
   static constexpr std::size_t kReadInTurn = 2;
   // How soon a link that is held back is looked at again. At 2 Gbit/s a millisecond is 250 KB, a hundredth of what 60 ms hold.
@@ -65,18 +71,21 @@ class Domain final {
   Domain() = default;
   bool pump_ready();
   void set_unsent(bool unsent);
-  void drop_unused();
+  Status watch(Member& member);
+  void unwatch(Member& member);
+  [[nodiscard]] std::vector<std::shared_ptr<Link>> take_unused();
   Status make_alarm();
   void set_alarm(bool wanted);
   void deliver();
 
   std::mutex mutex_;
   Fd epoll_;
-  Fd alarm_;                    // a timer in epoll_, for links that are held back; made with the first far link
+  Fd alarm_;                    // a timer in epoll_, for links that are held back; made for the first far link that has sockets
   std::uint64_t alarm_ns_ = 0;  // when it rings; 0: not set
   ReceiveBuffers buffers_;
   WindowBudget windows_;
   std::vector<Member> links_;
+  std::atomic<std::size_t> count_{0};  // of links_
   std::atomic<std::size_t> sockets_{0};
   std::atomic<bool> unsent_{false};
   std::atomic<bool> hurried_{false};

@@ -74,23 +74,36 @@ class CopySource final : public Source {
 }  // namespace
 
 Link::Link(Setup setup)
-    : session_(std::move(setup.session)),
+    : opener_(std::move(setup.opener)),
+      needed_(!setup.sockets.empty()),
+      peer_needs_(!setup.sockets.empty()),
+      session_(std::move(setup.session)),
       round_trip_us_(setup.round_trip_us),
       pipe_(round_trip_us_ * kFarBytesPerUs),
-      sampler_(far() ? std::make_unique<RateSampler>(setup.sockets.size(), round_trip_us_) : nullptr),
-      flight_(setup.sockets.size() > 1 && round_trip_us_ >= FlightLimit::kLeastRoundTripUs
-                  ? std::make_unique<FlightLimit>(round_trip_us_)
-                  : nullptr),
       share_(setup.share),
-      heard_(setup.sockets.size() == 1 ? 0 : kMostBeyond) {
-  for (PrivateFd& fd : setup.sockets) {
+      heard_(0) {
+  add_sockets(std::move(setup.sockets));
+}
+
+Link::~Link() = default;
+
+void Link::add_sockets(std::vector<PrivateFd> sockets) {
+  if (sockets.size() > 1) heard_ = SequenceWindow(kMostBeyond);
+  if (far() && !sockets.empty()) sampler_ = std::make_unique<RateSampler>(sockets.size(), round_trip_us_);
+  if (sockets.size() > 1 && round_trip_us_ >= FlightLimit::kLeastRoundTripUs)
+    flight_ = std::make_unique<FlightLimit>(round_trip_us_);
+  for (PrivateFd& fd : sockets) {
     sockets_.push_back(std::make_unique<Socket>());
     sockets_.back()->fd = std::move(fd);
     if (far()) (void)setsockopt(sockets_.back()->fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsent, sizeof kMostUnsent);
   }
 }
 
-Link::~Link() = default;
+void Link::take_sockets(std::vector<PrivateFd> sockets) {
+  add_sockets(std::move(sockets));
+  for (const Entered& entered : entered_) queue_openings(entered);
+  entered_.clear();
+}
 
 Status connection_failure(int error) { return failure(Code::remote_error, "its connection broke: %s", std::strerror(error)); }
 
@@ -107,11 +120,16 @@ bool Link::wants_to_write(std::size_t socket) const { return sockets_[socket]->f
 void Link::enter(std::uint64_t peer_group, Sink& sink, std::uint32_t member, std::uint32_t own) {
   peer_groups_[peer_group] = {&sink, member};
   if (broken()) return;
-  const auto proof = std::make_shared<ProofSource>(proof_of(peer_group, own));
+  if (open()) return queue_openings({peer_group, own});
+  entered_.push_back({peer_group, own});
+}
+
+void Link::queue_openings(const Entered& entered) {
+  const auto proof = std::make_shared<ProofSource>(proof_of(entered.peer_group, entered.own));
   Frame frame;
   frame.set_kind(FrameKind::open);
-  frame.peer_group = peer_group;
-  frame.digest = own;
+  frame.peer_group = entered.peer_group;
+  frame.digest = entered.own;
   frame.length = Secret::kSize;
   for (const auto& socket : sockets_) {
     socket->own.push({frame, proof->data(), proof, nullptr});
@@ -119,9 +137,14 @@ void Link::enter(std::uint64_t peer_group, Sink& sink, std::uint32_t member, std
   }
 }
 
-// An `open` frame belongs to the connection itself and is still read.
+// An `open` frame belongs to the connection itself and is still read. If frames of the communicator may wait for sockets, the
+// peer must learn first what they belong to.
 void Link::leave(std::uint64_t peer_group) {
   peer_groups_.erase(peer_group);
+  if (!needed_) {
+    std::erase_if(entered_, [peer_group](const Entered& one) { return one.peer_group == peer_group; });
+    urgent_.drop_if([peer_group](const Outgoing& one) { return one.frame.peer_group == peer_group; });
+  }
   for (const auto& socket : sockets_)
     if (socket->in_payload && socket->frame.peer_group == peer_group && socket->frame.kind() != FrameKind::open)
       socket->at = nullptr;
@@ -138,6 +161,9 @@ void Link::queue(Outgoing outgoing) {
   if (broken()) return;
   outgoing.count();
   waiting_.push(std::move(outgoing));
+  if (needed_) return;
+  needed_ = true;
+  if (const Status asked = opener_->need(); !asked.ok()) break_with(asked);
 }
 
 void Link::queue_urgent(const Frame& frame) {
@@ -369,7 +395,7 @@ void Link::set_pace(double bytes_per_second) {
 
 bool Link::delivered() const {
   if (broken()) return true;
-  if (unsent()) return false;
+  if (unsent() || (needed_ && !open())) return false;
   return std::all_of(sockets_.begin(), sockets_.end(), [](const auto& socket) {
     int unacknowledged = 0;
     return ioctl(socket->fd.get(), SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
@@ -405,6 +431,8 @@ void Link::break_with(const Status& reason) {
   }
   under_way_ = 0;
   owes_heard_ = false;
+  entered_.clear();
+  if (opener_ != nullptr) opener_->give_up();
 }
 
 Status Link::why() const {

@@ -66,16 +66,28 @@ class Sink {
 
 [[nodiscard]] Status connection_failure(int error);
 
+// Opens the sockets of a link when they are needed. Called with the domain's lock held; neither blocks nor calls the link back.
+class LinkOpener {
+ public:
+  virtual ~LinkOpener() = default;
+  // This end has queued its first data. Called once, also if the peer has had the sockets opened already.
+  [[nodiscard]] virtual Status need() = 0;
+  // The link is broken and takes no sockets any more.
+  virtual void give_up() = 0;
+};
+
 // A reliable connection to one context over one or several sockets, shared by all communicators of the two contexts. Frames wait
 // in one queue, and the socket with the fewest unsent bytes takes the next one (of a far link: the fewest on their way), so that
-// a slow socket delays only the frames that it has taken. All calls hold the lock of the domain, except where noted.
+// a slow socket delays only the frames that it has taken. A link may begin without sockets: then frames wait until they are open.
+// All calls hold the lock of the domain, except where noted.
 class Link final {
  public:
   struct Setup {
-    std::vector<PrivateFd> sockets;   // connected, non-blocking, authenticated
-    Secret session;                   // shared by the two contexts, derived from the key of the job
-    std::uint32_t round_trip_us = 0;  // the same at both ends
-    ReceiveShare* share = nullptr;    // of the domain that it is added to
+    std::vector<PrivateFd> sockets;      // connected, non-blocking, authenticated
+    Secret session;                      // shared by the two contexts, derived from the key of the job
+    std::uint32_t round_trip_us = 0;     // about the same at both ends
+    ReceiveShare* share = nullptr;       // of the domain that it is added to
+    std::shared_ptr<LinkOpener> opener;  // where there are no sockets yet
   };
   explicit Link(Setup setup);
   Link(const Link&) = delete;
@@ -88,8 +100,18 @@ class Link final {
   // Drops all further input of that communicator, also the rest of a partly read frame. Queued frames are still sent.
   void leave(std::uint64_t peer_group);
 
+  // The sockets are open. They never close again before the connection breaks.
+  [[nodiscard]] bool open() const { return !sockets_.empty(); }
+  // This end has queued data, or the sockets were open from the beginning. Without that, a departure needs no frame.
+  [[nodiscard]] bool needed() const { return needed_; }
+  // The same of the peer, as it says on the control channel before any status record that is later than its first data.
+  void peer_needs() { peer_needs_ = true; }
+  [[nodiscard]] bool needed_by_peer() const { return peer_needs_; }
+  // The sockets that its opener has opened. Not after the connection broke.
+  void take_sockets(std::vector<PrivateFd> sockets);
+
   // Adds a frame to the queue; flush() writes it. A broken connection ignores it. Urgent frames have no payload and overtake
-  // frames that no socket has taken.
+  // frames that no socket has taken; they do not cause sockets to be opened.
   void queue(Outgoing outgoing);
   void queue_urgent(const Frame& frame);
   // Stops reading from a buffer whose frames count there. Frames that are not begun lose their payload, so that their messages
@@ -102,10 +124,10 @@ class Link final {
   // Read and write as far as the sockets allow. True: bytes moved.
   bool receive();
   bool flush();
-  [[nodiscard]] bool unsent() const { return owes_heard_ || !waiting_.empty() || !urgent_.empty() || under_way_ > 0; }
+  [[nodiscard]] bool unsent() const { return open() && (owes_heard_ || !waiting_.empty() || !urgent_.empty() || under_way_ > 0); }
   // Frames wait until fewer bytes are on their way: no event of a socket tells when, so the domain looks again soon.
   [[nodiscard]] bool held_back() const { return held_back_ && !waiting_.empty(); }
-  // The peer's kernel has acknowledged everything.
+  // The peer's kernel has acknowledged everything. False while sockets are opened that this end needs.
   [[nodiscard]] bool delivered() const;
 
   // All frames of the peer up to this one have arrived completely.
@@ -184,6 +206,11 @@ class Link final {
     Sink* sink = nullptr;
     std::uint32_t member = 0;
   };
+  // A communicator that entered before the sockets were open.
+  struct Entered {
+    std::uint64_t peer_group = 0;
+    std::uint32_t own = 0;
+  };
 
   // The result of reading a socket until it is empty.
   struct Dry {
@@ -191,6 +218,8 @@ class Link final {
     bool ended = false;
     Status failure;
   };
+  void add_sockets(std::vector<PrivateFd> sockets);
+  void queue_openings(const Entered& entered);
   Dry read(Socket& socket);
   Status take_in(Socket& socket, std::size_t to_message, std::size_t bytes);
   bool receive(Socket& socket);
@@ -229,13 +258,17 @@ class Link final {
   [[nodiscard]] PeerGroup* peer_group_of(std::uint64_t key);
 
   std::vector<std::unique_ptr<Socket>> sockets_;
+  const std::shared_ptr<LinkOpener> opener_;  // null: the sockets were open from the beginning
+  bool needed_;
+  bool peer_needs_;
+  std::vector<Entered> entered_;  // while there are no sockets
   Secret session_;
   std::uint32_t round_trip_us_;
   std::uint64_t pipe_;
-  std::unique_ptr<RateSampler> sampler_;  // null: the link is near
+  std::unique_ptr<RateSampler> sampler_;  // null: the link is near, or has no sockets yet
   std::atomic<std::uint64_t> sending_rate_{0};
   double told_rate_ = 0;
-  std::unique_ptr<FlightLimit> flight_;  // null: the link is near, or has one socket
+  std::unique_ptr<FlightLimit> flight_;  // null: the link is near, or has at most one socket
   double pace_ = 0;                      // as set last; 0: none
   std::uint64_t room_ = kUnlimited;      // bytes of waiting frames that this flush() may write
   bool held_back_ = false;               // the last flush() left frames in the queue because of the limit

@@ -134,7 +134,7 @@ std::uint64_t TcpPeerGroup::done_by(std::uint32_t member) const {
 
 // ---- departure ----
 
-// The holder of the token writes the frames.
+// The holder of the token writes the frames. A peer to which this context has sent nothing expects none: see note_departure().
 void TcpPeerGroup::send_departure() {
   const std::lock_guard lock(setup_.domain->lock());
   Frame frame;
@@ -142,15 +142,38 @@ void TcpPeerGroup::send_departure() {
   frame.peer_group = setup_.number;
   frame.done = status_.known_completed(setup_.own);
   for (const auto& each : setup_.links)
-    if (each != nullptr) each->queue({frame, nullptr, nullptr, nullptr});
+    if (each != nullptr && each->needed()) each->queue({frame, nullptr, nullptr, nullptr});
   setup_.domain->note_output();
 }
 
-bool TcpPeerGroup::all_arrived(std::uint32_t member) const {
-  if (link(member) == nullptr) return true;
+// The status record of a member arrives in order with the word that it uses the link. So whether any data can precede its
+// departure is known when the record arrives. Later it may use the link for another communicator.
+void TcpPeerGroup::note_departure(std::uint32_t member) {
+  if (member >= members() || link(member) == nullptr || status_.fate_of(member).reason == 0) return;
   const std::lock_guard lock(setup_.domain->lock());
-  const std::uint64_t left = peers_[member].left;
-  return link(member)->broken() || (left != 0 && link(member)->heard() >= left);
+  Peer& peer = peers_[member];
+  if (std::exchange(peer.departure_noted, true)) return;
+  peer.left_silent = !link(member)->needed_by_peer();
+}
+
+Status TcpPeerGroup::renew(std::uint32_t member, std::string_view record) {
+  Status renewed = status_.renew(member, record);
+  note_departure(member);
+  return renewed;
+}
+
+void TcpPeerGroup::lose(std::uint32_t member) {
+  status_.lose(member);
+  note_departure(member);
+}
+
+bool TcpPeerGroup::all_arrived(std::uint32_t member) const {
+  const Link* const its = link(member);
+  if (its == nullptr) return true;
+  const std::lock_guard lock(setup_.domain->lock());
+  const Peer& peer = peers_[member];
+  if (its->broken() || peer.left_silent) return true;
+  return its->open() || its->needed_by_peer() ? peer.left != 0 && its->heard() >= peer.left : true;
 }
 
 // ---- failure ----
@@ -281,10 +304,11 @@ Result<std::byte*> TcpPeerGroup::place(std::uint32_t member, const Frame& frame)
   if (frame.kind() == FrameKind::data) {
     if (!has_stream(frame.port, frame.group)) return garbage("a stream that no plan has");
     const std::uint64_t operation = operation_of(frame.mark);
-    if (operation <= done_ && disregarded_[operation % kMostOperations] != operation)
+    if (operation <= done_ && operation > forgotten_ && disregarded_[operation % kMostOperations] != operation)
       disagree(member, operation,
                seto::failure(Code::remote_error, "%s %u sent data in operation %llu, which had already ended here", setup_.called,
                              member, static_cast<unsigned long long>(operation)));
+    if (operation <= done_) return static_cast<std::byte*>(nullptr);  // makes no stream: none may be there any more
     SETO_ASSIGN(const InStream::Placed placed, stream_of(member, key_of(frame.port, frame.group)).place(frame, done_));
     if (placed.first) ++peer.unread[operation % kMostOperations];
     return placed.at;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -41,15 +42,19 @@ class TcpPeerGroup final : public PeerGroup, private Sink, private StatusDataPat
   Result<std::unique_ptr<ReceiveStream>> open_receive(StreamAddress address, const StreamGeometry& geometry) override;
   Result<std::unique_ptr<PairSender>> open_pair_send(std::uint32_t receiver) override;
   Result<std::unique_ptr<PairReceiver>> open_pair_receive(std::uint32_t sender) override;
-  void disregard(std::uint64_t operation) override { disregarded_[operation % kMostOperations] = operation; }
+  void disregard(std::uint64_t operation) override {
+    std::uint64_t& slot = disregarded_[operation % kMostOperations];
+    if (slot != operation) forgotten_ = std::max(forgotten_, slot);
+    slot = operation;
+  }
   void complete(std::uint64_t operation) override;
   [[nodiscard]] Status failure() const override;
   [[nodiscard]] bool suspects() const override { return !disagreement_.reason.ok(); }
 
   // For the control plane: see MessageStatus. Any thread.
   [[nodiscard]] std::string record() const { return status_.record(); }
-  Status renew(std::uint32_t member, std::string_view record) { return status_.renew(member, record); }
-  void lose(std::uint32_t member) { status_.lose(member); }
+  Status renew(std::uint32_t member, std::string_view record);
+  void lose(std::uint32_t member);
 
  private:
   friend class TcpSender;
@@ -84,6 +89,8 @@ class TcpPeerGroup final : public PeerGroup, private Sink, private StatusDataPat
     std::uint64_t asked_from = 0;  // it asked to be told when this member has completed that operation; 0: none
     std::uint64_t asked_to = 0;    // and each later operation up to this one
     std::uint64_t left = 0;        // sequence number of its departure frame; 0: none yet
+    bool departure_noted = false;  // its status record says that it left
+    bool left_silent = false;      // it left before it had sent anything over this link, so that no such frame comes
   };
   // A header that does not fit this member's call. Reported once the notes can explain it.
   struct Disagreement {
@@ -100,6 +107,7 @@ class TcpPeerGroup final : public PeerGroup, private Sink, private StatusDataPat
   Status arrived(std::uint32_t member, const Frame& frame, std::byte* at) override;
   void pipe_grew(std::uint32_t member) override;
   void send_departure() override;
+  void note_departure(std::uint32_t member);
   [[nodiscard]] bool all_arrived(std::uint32_t member) const override;
 
   // Whether a plan of this communicator can have that stream: a peer can make this end remember no others.
@@ -143,6 +151,8 @@ class TcpPeerGroup final : public PeerGroup, private Sink, private StatusDataPat
   std::vector<Peer> peers_;
   std::uint64_t done_ = 0;
   std::array<std::uint64_t, kMostOperations> disregarded_{};  // operations that did not end well here
+  // The last one that is no longer among them. Data may be later than that: it waits until its connection is open.
+  std::uint64_t forgotten_ = 0;
   Status failure_;
   mutable Disagreement disagreement_;
 };

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/base/result.h"
+#include "src/core/connect/rank_announcement.h"
+#include "src/core/connect/rank_sites.h"
+
+namespace seto {
+
+// With SETO_CONNECT=auto, connections open on first use where a rank would open more data sockets than this at init.
+inline constexpr std::uint64_t kSocketsAtInit = 128;
+
+// Whether the ranks of an attempt open their data connections when they are first used. Fails if they set SETO_CONNECT
+// differently. All ranks get the same result from the same announcements.
+[[nodiscard]] Result<bool> opens_on_first_use(const std::vector<RankAnnouncement>& all, const RankSites& sites);
+
+// For each rank, whether it opens a connection to `rank` at init in any case: one pair for each two sites that are known.
+[[nodiscard]] std::vector<bool> proved_by(std::size_t rank, const RankSites& sites);
+
+}  // namespace seto

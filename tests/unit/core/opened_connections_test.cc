@@ -1,0 +1,92 @@
+#include "src/core/connect/opened_connections.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "src/base/config.h"
+
+namespace seto {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Shape {
+  std::size_t hosts = 1;
+  std::size_t ranks_of_host = 1;
+  std::size_t sites = 0;  // stated; 0: none
+};
+
+std::vector<RankAnnouncement> ranks_of(const Shape& shape, Connect connect = Connect::automatic) {
+  std::vector<RankAnnouncement> all;
+  for (std::size_t host = 0; host < shape.hosts; ++host)
+    for (std::size_t i = 0; i < shape.ranks_of_host; ++i) {
+      RankAnnouncement one;
+      one.place = {"host " + std::to_string(host), "process", all.size()};
+      if (shape.sites > 0) one.site = std::to_string(host * shape.sites / shape.hosts);
+      one.connect = static_cast<std::uint64_t>(connect);
+      all.push_back(one);
+    }
+  return all;
+}
+
+bool on_first_use(const std::vector<RankAnnouncement>& all) {
+  return opens_on_first_use(all, RankSites::of(all, false).value()).value();
+}
+
+TEST(OpenedConnections, AllOfThemAtInitWhereTheyAreFew) {
+  EXPECT_FALSE(on_first_use(ranks_of({1, 1})));
+  EXPECT_FALSE(on_first_use(ranks_of({1, 200}))) << "one node has no sockets";
+  EXPECT_FALSE(on_first_use(ranks_of({129, 1})));
+  EXPECT_TRUE(on_first_use(ranks_of({130, 1})));
+  EXPECT_FALSE(on_first_use(ranks_of({17, 8}))) << "128 ranks beyond the own host";
+  EXPECT_TRUE(on_first_use(ranks_of({18, 8})));
+}
+
+TEST(OpenedConnections, ARankOfAnotherSiteCountsEightTimes) {
+  EXPECT_FALSE(on_first_use(ranks_of({28, 1, 2}))) << "13 + 8 * 14 = 125";
+  EXPECT_TRUE(on_first_use(ranks_of({30, 1, 2}))) << "14 + 8 * 15 = 134";
+}
+
+TEST(OpenedConnections, AreAsTheSettingSays) {
+  EXPECT_TRUE(on_first_use(ranks_of({2, 1}, Connect::used)));
+  EXPECT_FALSE(on_first_use(ranks_of({1000, 1}, Connect::all)));
+}
+
+TEST(OpenedConnections, TheSettingMustBeTheSameOnAllRanks) {
+  auto all = ranks_of({3, 1}, Connect::used);
+  all[2].connect = static_cast<std::uint64_t>(Connect::all);
+  const Result<bool> result = opens_on_first_use(all, RankSites::of(all, false).value());
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.status().code(), Code::invalid_usage);
+  EXPECT_THAT(std::string(result.status().text()), HasSubstr("SETO_CONNECT is 'used' on rank 0 and 'all' on rank 2"));
+  all[2].connect = 77;
+  EXPECT_FALSE(opens_on_first_use(all, RankSites::of(all, false).value()).ok());
+}
+
+TEST(OpenedConnections, OnePairOfEachTwoSitesIsProvedAtBothEnds) {
+  const auto all = ranks_of({4, 1, 2});
+  const RankSites sites = RankSites::of(all, false).value();
+  EXPECT_THAT(proved_by(0, sites), ElementsAre(false, false, true, false));
+  EXPECT_THAT(proved_by(1, sites), ElementsAre(false, false, false, false));
+  EXPECT_THAT(proved_by(2, sites), ElementsAre(true, false, false, false));
+  for (const Shape& shape : {Shape{5, 2, 3}, Shape{7, 1, 7}, Shape{6, 1, 0}}) {
+    const auto ranks = ranks_of(shape);
+    const RankSites its = RankSites::of(ranks, false).value();
+    std::vector<std::vector<bool>> proved;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) proved.push_back(proved_by(rank, its));
+    std::size_t count = 0;
+    for (std::size_t one = 0; one < ranks.size(); ++one)
+      for (std::size_t other = 0; other < ranks.size(); ++other) {
+        EXPECT_EQ(proved[one][other], proved[other][one]);
+        count += proved[one][other] ? 1 : 0;
+      }
+    EXPECT_EQ(count, its.count() * (its.count() - 1));
+  }
+}
+
+}  // namespace
+}  // namespace seto

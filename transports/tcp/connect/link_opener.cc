@@ -1,0 +1,335 @@
+#include "transports/tcp/connect/link_opener.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "src/base/log.h"
+#include "src/base/thread.h"
+#include "src/net/congestion.h"
+#include "transports/tcp/connect/tcp_sockets.h"
+
+namespace seto::tcp {
+namespace {
+
+// The first byte of a message between the two ends of a link.
+enum class Word : char {
+  want = 'w',     // the sender has queued data: dial, if it is your turn
+  sockets = 's',  // the dialer opens so many: 4 bytes
+  failed = 'f',   // the dialer could not open them: the reason follows
+  gone = 'g',     // the sender's end was never opened, and has ended
+};
+
+constexpr std::size_t kLongestReason = 2'000;
+
+// The contexts of this process that accept sockets; never destroyed, as the connector that calls it.
+struct Acceptors {
+  std::mutex mutex;
+  std::map<std::pair<AttemptId, ContextId>, std::weak_ptr<OnUseLinks>> all;
+};
+
+Acceptors& acceptors() {
+  static Acceptors* const only = new Acceptors;
+  return *only;
+}
+
+rlim_t descriptor_limit() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
+}
+
+// Without a descriptor to read /proc with.
+std::size_t open_descriptors() {
+  const int end = static_cast<int>(std::min<rlim_t>(descriptor_limit(), 65'536));
+  std::size_t count = 0;
+  for (int fd = 0; fd < end; ++fd) count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+  return count;
+}
+
+std::string printable(std::string_view bytes) {
+  std::string text(bytes.substr(0, kLongestReason));
+  for (char& one : text)
+    if (one < ' ' || one > '~') one = '?';
+  return text;
+}
+
+}  // namespace
+
+Secret link_session(const Secret& key, AttemptId attempt, ContextId one, ContextId other) {
+  const std::uint64_t words[] = {attempt, std::min(one, other), std::max(one, other)};
+  return key.derive("link", {reinterpret_cast<const char*>(words), sizeof words});
+}
+
+// Opens one link. The domain's lock covers what is not constant or atomic.
+class OnUseOpener final : public LinkOpener, public std::enable_shared_from_this<OnUseOpener> {
+ public:
+  OnUseOpener(std::shared_ptr<OnUseLinks> all, OnUseLinks::Peer peer, const TcpConnector::Plan& plan)
+      : all_(std::move(all)), peer_(std::move(peer)), dials_(plan.calls), process_(plan.remote.process) {}
+  ~OnUseOpener() override {
+    if (!opened_.load(std::memory_order_relaxed)) tell(Word::gone);
+  }
+
+  [[nodiscard]] Status need() override {
+    tell(Word::want);
+    if (const Status begun = dial_soon(); !begun.ok()) return named(begun);
+    return {};
+  }
+  void give_up() override { stop_.store(true, std::memory_order_release); }
+
+  void serve(const std::shared_ptr<Link>& link) { link_ = link; }
+  // On the control thread.
+  void receive(Word word, std::string_view rest);
+  void accept(std::uint32_t index, PrivateFd socket);
+  [[nodiscard]] bool answers(const Claim& claim) const {
+    return !dials_ && claim.caller == process_ && claim.caller_context == peer_.context && claim.index < kMostSockets;
+  }
+
+ private:
+  [[nodiscard]] const OnUseLinks::Setup& setup() const { return all_->setup(); }
+  void tell(Word word, std::string_view rest = {}) const;
+  [[nodiscard]] Status dial_soon();
+  void dial();
+  [[nodiscard]] bool is_wanted() const;
+  [[nodiscard]] Result<std::vector<PrivateFd>> open_sockets();
+  // The text names both ranks.
+  [[nodiscard]] Status named(const Status& reason, const std::string& advice = {}) const;
+  // Tells a person what to do. Not with the domain's lock held: it may count descriptors.
+  [[nodiscard]] std::string advice_on(const Status& reason) const;
+  void open_if_complete(Domain& domain, Link& link);
+
+  const std::shared_ptr<OnUseLinks> all_;
+  const OnUseLinks::Peer peer_;
+  const bool dials_;
+  const Token process_;
+  std::atomic<bool> stop_{false};  // ends the dial
+  std::atomic<bool> opened_{false};
+  std::weak_ptr<Link> link_;
+  bool dialing_ = false;
+  std::uint32_t expected_ = 0;                   // sockets that the dialer opens; 0: not known yet
+  std::map<std::uint32_t, PrivateFd> accepted_;  // by index
+};
+
+void OnUseOpener::tell(Word word, std::string_view rest) const {
+  std::string message(1, static_cast<char>(word));
+  message.append(rest);
+  peer_.channel->send_message(setup().attempt, OnUseLinks::handler_of(peer_.number), setup().own, message);
+}
+
+Status OnUseOpener::dial_soon() {
+  if (!dials_ || std::exchange(dialing_, true)) return {};
+  return setup().threads->add([self = shared_from_this()] { self->dial(); });
+}
+
+// Dials wait for each other, and meanwhile the link may have broken, or nothing may use it any more.
+bool OnUseOpener::is_wanted() const {
+  const std::shared_ptr<Domain> domain = setup().domain.lock();
+  if (domain == nullptr) return false;
+  std::shared_ptr<Link> link;  // outlives the lock: it may hold the last reference
+  const std::lock_guard lock(domain->lock());
+  link = link_.lock();
+  return link != nullptr && !link->broken() && !link->open();
+}
+
+// On a thread of its own.
+void OnUseOpener::dial() {
+  Result<std::vector<PrivateFd>> sockets = is_wanted() ? open_sockets() : failure(Code::aborted, "it had broken before");
+  const std::shared_ptr<Domain> domain = setup().domain.lock();
+  if (domain == nullptr || setup().threads->stopping().load(std::memory_order_acquire)) return;
+  Status outcome = sockets.ok() ? Status() : named(sockets.status(), advice_on(sockets.status()));
+  std::shared_ptr<Link> link;  // outlives the lock: it may hold the last reference
+  {
+    const std::lock_guard lock(domain->lock());
+    link = link_.lock();
+    if (link == nullptr) return;
+    if (outcome.ok()) {
+      opened_.store(true, std::memory_order_relaxed);
+      outcome = domain->open(*link, std::move(sockets).value());
+    } else {
+      link->break_with(outcome);
+    }
+  }
+  if (!outcome.ok()) tell(Word::failed, outcome.text().substr(0, kLongestReason));
+  setup().wakeup->ring();
+}
+
+Result<std::vector<PrivateFd>> OnUseOpener::open_sockets() {
+  const Deadline until = Deadline::after_ms(setup().opening_ms).unless(&stop_).unless(&setup().threads->stopping());
+  const ConnectRequest request{peer_.address, kPurposeLateData, setup().context, peer_.context, setup().attempt, 0, setup().key,
+                               until};
+  std::vector<PrivateFd> sockets(1);
+  SETO_ASSIGN(sockets[0], open_tcp_socket(*setup().connector, request));
+  std::uint32_t round_trip = round_trip_us(sockets[0].get());
+  if (round_trip == 0 || (peer_.round_trip_us != 0 && peer_.round_trip_us < round_trip)) round_trip = peer_.round_trip_us;
+  const std::uint32_t count = sockets_for(peer_.sockets, round_trip);
+  tell(Word::sockets, {reinterpret_cast<const char*>(&count), sizeof count});
+  sockets.resize(count);
+  SETO_TRY(side_by_side(count - 1, count - 1, [&](std::size_t number, const std::atomic<bool>&) -> Status {
+    ConnectRequest next = request;
+    next.index = static_cast<std::uint32_t>(number + 1);
+    SETO_ASSIGN(sockets[next.index], open_tcp_socket(*setup().connector, next));
+    return {};
+  }));
+  return sockets;
+}
+
+Status OnUseOpener::named(const Status& reason, const std::string& advice) const {
+  std::string text = "the data connection of rank " + std::to_string(setup().own) + " to rank " + std::to_string(peer_.number) +
+                     ", which is opened on first use, could not be made: " + std::string(reason.text()) + advice;
+  return {Code::remote_error, std::move(text)};
+}
+
+// Where descriptors are short, many pairs fail at once: they are counted for the first of them only.
+std::string OnUseOpener::advice_on(const Status& reason) const {
+  if (reason.code() == Code::aborted) return {};
+  // The peer's refusal has another code, and says this.
+  if (reason.code() != Code::unavailable && reason.text().find("file descriptors") == std::string_view::npos)
+    return "; TCP to these addresses must pass firewalls at any time of the job (SETO_PORTS chooses ports, SETO_INTERFACE "
+           "addresses); SETO_CONNECT=all makes every connection at init";
+  if (!all_->tells_descriptors()) return "; the first such failure of this rank tells which limit it needs (ulimit -n)";
+  const std::uint32_t each = sockets_for(peer_.sockets, peer_.round_trip_us);
+  const std::size_t in_use = open_descriptors();
+  return "; " + std::to_string(in_use) + " of " + std::to_string(descriptor_limit()) +
+         " descriptors are in use here, this one needs " + std::to_string(each) +
+         ", and connections to all ranks would need a limit of " + std::to_string(in_use + std::size_t{each} * setup().members) +
+         " (ulimit -n)";
+}
+
+void OnUseOpener::receive(Word word, std::string_view rest) {
+  const std::shared_ptr<Domain> domain = setup().domain.lock();
+  if (domain == nullptr) return;
+  std::shared_ptr<Link> link;  // outlives the lock
+  {
+    const std::lock_guard lock(domain->lock());
+    link = link_.lock();
+    if (link == nullptr) return;
+    if (word == Word::want) {
+      link->peer_needs();
+      if (const Status begun = dial_soon(); !begun.ok()) link->break_with(named(begun));
+    } else if (word == Word::sockets && rest.size() == sizeof expected_ && expected_ == 0) {
+      std::memcpy(&expected_, rest.data(), sizeof expected_);
+      if (dials_ || expected_ == 0 || expected_ > kMostSockets)
+        link->break_with(failure(Code::remote_error, "its process announced %u sockets", expected_));
+      open_if_complete(*domain, *link);
+    } else if (word == Word::failed && !link->open()) {
+      accepted_.clear();
+      link->break_with(failure(Code::remote_error, "%s", printable(rest).c_str()));
+    } else if (word == Word::gone && !link->open()) {
+      link->break_with(failure(Code::remote_error, "its connection was closed"));
+    }
+  }
+  setup().wakeup->ring();
+}
+
+void OnUseOpener::accept(std::uint32_t index, PrivateFd socket) {
+  prepare_tcp_socket(socket.get());
+  const std::shared_ptr<Domain> domain = setup().domain.lock();
+  if (domain == nullptr) return;
+  std::shared_ptr<Link> link;  // outlives the lock
+  {
+    const std::lock_guard lock(domain->lock());
+    link = link_.lock();
+    if (link == nullptr || link->broken() || link->open()) return;
+    accepted_[index] = std::move(socket);
+    open_if_complete(*domain, *link);
+  }
+  setup().wakeup->ring();
+}
+
+void OnUseOpener::open_if_complete(Domain& domain, Link& link) {
+  if (link.broken() || expected_ == 0 || accepted_.size() != expected_ || accepted_.rbegin()->first != expected_ - 1) return;
+  std::vector<PrivateFd> sockets;
+  for (auto& [index, socket] : accepted_) sockets.push_back(std::move(socket));
+  accepted_.clear();
+  opened_.store(true, std::memory_order_relaxed);
+  if (const Status opened = domain.open(link, std::move(sockets)); !opened.ok())
+    SETO_LOG(warn, "a data connection could not be used: %s", std::string(opened.text()).c_str());
+}
+
+// ---- all links of a context and an attempt ----
+
+std::shared_ptr<OnUseLinks> OnUseLinks::create(Setup setup) {
+  auto links = std::make_shared<OnUseLinks>(std::move(setup));
+  const Setup& its = links->setup_;
+  links->handler_ = its.channels->handlers().add(
+      {its.attempt, handler_of(its.own)},
+      {[] { return std::string(); },
+       [raw = links.get()](std::uint32_t from, std::string_view message) { raw->receive(from, message); }});
+  const std::lock_guard lock(acceptors().mutex);
+  acceptors().all[{its.attempt, its.context}] = links;
+  return links;
+}
+
+OnUseLinks::OnUseLinks(Setup setup) : setup_(std::move(setup)), admission_(setup_.connector->admit(setup_.key)) {}
+
+OnUseLinks::~OnUseLinks() {
+  if (generation_ != fork_generation()) return;  // in a forked child the lock may be held for ever
+  const std::lock_guard lock(acceptors().mutex);
+  acceptors().all.erase({setup_.attempt, setup_.context});
+}
+
+void OnUseLinks::accept_on(TcpConnector& connector) {
+  connector.set_accept_handler(kPurposeLateData, [](const ConnectKey& caller, PrivateFd socket) {
+    std::shared_ptr<OnUseLinks> links;
+    {
+      const std::lock_guard lock(acceptors().mutex);
+      const auto found = acceptors().all.find({caller.claim.attempt, caller.claim.answerer_context});
+      if (found != acceptors().all.end()) links = found->second.lock();
+    }
+    if (links != nullptr) links->accept(caller, std::move(socket));
+  });
+}
+
+Result<std::shared_ptr<Link>> OnUseLinks::add(const Peer& peer) {
+  const std::shared_ptr<Domain> domain = setup_.domain.lock();
+  if (domain == nullptr) return failure(Code::internal, "a link for a context that has ended");
+  const ConnectRequest request{peer.address, kPurposeLateData, setup_.context, peer.context, setup_.attempt, 0,
+                               setup_.key,   Deadline::never()};
+  SETO_ASSIGN(const TcpConnector::Plan plan, setup_.connector->plan(request));
+  const auto opener = std::make_shared<OnUseOpener>(shared_from_this(), peer, plan);
+  Link::Setup link;
+  link.session = link_session(setup_.key, setup_.attempt, setup_.context, peer.context);
+  link.round_trip_us = peer.round_trip_us;
+  link.opener = opener;
+  SETO_ASSIGN(std::shared_ptr<Link> made, domain->add(std::move(link)));
+  {
+    const std::lock_guard lock(domain->lock());
+    opener->serve(made);
+  }
+  const std::lock_guard lock(mutex_);
+  openers_[peer.number] = opener;
+  return made;
+}
+
+std::shared_ptr<OnUseOpener> OnUseLinks::find(std::uint32_t number) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = openers_.find(number);
+  return found == openers_.end() ? nullptr : found->second.lock();
+}
+
+void OnUseLinks::receive(std::uint32_t from, std::string_view message) {
+  if (message.empty()) return;
+  if (const std::shared_ptr<OnUseOpener> opener = find(from))
+    opener->receive(static_cast<Word>(message.front()), message.substr(1));
+}
+
+// The socket of a caller that no link here expects is closed.
+void OnUseLinks::accept(const ConnectKey& caller, PrivateFd socket) {
+  if (caller.key != key_id(setup_.key)) return;
+  std::shared_ptr<OnUseOpener> opener;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [number, one] : openers_) {
+      auto candidate = one.lock();
+      if (candidate == nullptr || !candidate->answers(caller.claim)) continue;
+      opener = std::move(candidate);
+      break;
+    }
+  }
+  if (opener != nullptr) opener->accept(caller.claim.index, std::move(socket));
+}
+
+}  // namespace seto::tcp
