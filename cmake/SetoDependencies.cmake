@@ -13,7 +13,7 @@ endif()
 # Only highway's headers are used, not its library (src/device/instruction_sets.h gives the reason).
 add_library(seto_highway INTERFACE)
 target_include_directories(seto_highway SYSTEM INTERFACE $<TARGET_PROPERTY:hwy::hwy,INTERFACE_INCLUDE_DIRECTORIES>)
-find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)
+find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto SSL)
 
 if(SETO_TESTS)
   find_package(GTest REQUIRED)

@@ -1,0 +1,69 @@
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "src/net/secure_stream.h"
+#include "tests/fuzz/altered.h"
+
+namespace {
+
+using namespace seto;
+
+std::pair<PrivateFd, PrivateFd> two_sockets() {
+  int fds[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0) std::abort();
+  return {PrivateFd(Fd(fds[0])), PrivateFd(Fd(fds[1]))};
+}
+
+std::string take_raw(const PrivateFd& fd) {
+  char bytes[20'000];
+  const ssize_t got = recv(fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+  return {bytes, got < 0 ? 0 : static_cast<std::size_t>(got)};
+}
+
+void put_raw(const PrivateFd& fd, std::string_view bytes) { (void)!send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+
+}  // namespace
+
+// What the caller sends, from its first message on, is altered on its way: the answerer must never read a byte that the caller
+// has not sent in that place, and must not wait for ever for a byte that it has.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  testing::Altered channel(data, size);
+  auto [caller_fd, at_caller] = two_sockets();
+  auto [answerer_fd, at_answerer] = two_sockets();
+  SecureStream caller(std::move(caller_fd));
+  SecureStream answerer(std::move(answerer_fd));
+  const Secret key = Secret::of_text("key");
+  if (!caller.encrypt(TlsSession::Role::caller, key).ok() || !answerer.encrypt(TlsSession::Role::answerer, key).ok())
+    std::abort();
+  for (bool one = false, other = false; !one || !other;) {
+    const auto called = caller.advance();
+    put_raw(at_answerer, channel.on_the_way(take_raw(at_caller)));
+    const auto answered = answerer.advance();
+    put_raw(at_caller, take_raw(at_answerer));
+    if (channel.changed() && (!called.ok() || !answered.ok())) return 0;
+    if (!called.ok() || !answered.ok()) std::abort();
+    if (channel.changed() && !(called.value() && answered.value())) return 0;  // it may wait for the rest of a longer record
+    one = called.value();
+    other = answered.value();
+  }
+  const std::string text = "a text of some length that the answerer expects";
+  std::string got;
+  for (int message = 0; message < 4; ++message) {
+    if (!caller.send_whole(text)) std::abort();
+    put_raw(at_answerer, channel.on_the_way(take_raw(at_caller)));
+    char bytes[100];
+    const ssize_t read = answerer.receive(bytes, sizeof bytes);
+    if (read < 0 && errno != EAGAIN && errno != EBADMSG) std::abort();
+    if (read < 0 && !channel.changed()) std::abort();
+    got.append(bytes, read < 0 ? 0 : static_cast<std::size_t>(read));
+    if (got.compare(0, got.size(), (text + text + text + text).substr(0, got.size())) != 0) std::abort();
+  }
+  return 0;
+}
