@@ -30,6 +30,7 @@ struct AttemptMember {
   std::string_view address;         // Endpoint::address() of its endpoint
   std::span<const AttemptId> held;  // ascending: it holds the connections of these attempts open
   bool wanted = false;              // connect to it now
+  bool same_site = false;           // both state this site: their data needs no encryption
   bool proved = false;              // also where connections are opened on first use, this one is opened at once
 };
 

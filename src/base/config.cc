@@ -177,6 +177,8 @@ std::string_view name_of(Origin origin) {
   return "unknown";
 }
 
+std::string_view name_of(TlsMode mode) { return kTlsNames[static_cast<std::size_t>(mode)]; }
+
 std::string_view name_of(Scope scope) { return scope == Scope::process ? "process" : "communicator"; }
 
 std::string allowed_text(const FieldRow& row) {

@@ -18,9 +18,11 @@ enum class SlotStore : std::uint8_t { automatic, cached, streamed };
 enum class Calibrate : std::uint8_t { automatic, off, on };
 enum class Medium : std::uint8_t { automatic, tcp };
 enum class Connect : std::uint8_t { automatic, all, used };
+enum class TlsMode : std::uint8_t { off, sites, always };
 
 enum class Scope : std::uint8_t { process, communicator };
 std::string_view name_of(Scope scope);
+std::string_view name_of(TlsMode mode);
 
 // The origin of an effective value. A later one overrides an earlier one.
 enum class Origin : std::uint8_t { default_value, environment, config_struct };
@@ -56,6 +58,7 @@ enum class ConfigField : std::uint8_t {
   ports,
   tcp_streams,
   connect,
+  tls,
   long_link_memory,
   root,
   rank,
@@ -66,7 +69,7 @@ enum class ConfigField : std::uint8_t {
   heartbeat_ms,
   liveness_timeout_ms,
 };
-inline constexpr std::size_t kConfigFieldCount = 37;
+inline constexpr std::size_t kConfigFieldCount = 38;
 
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -101,6 +104,7 @@ struct Config {
   std::string ports;
   std::uint64_t tcp_streams = kAutomatic;
   Connect connect = Connect::automatic;
+  TlsMode tls = TlsMode::sites;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
   std::string root;
   std::uint64_t rank = kAutomatic;

@@ -19,7 +19,6 @@ struct ChoiceAccess {
   void (*set)(Config& config, std::size_t index);
   std::size_t (*get)(const Config& config);
 };
-
 template <auto Member>
 constexpr ChoiceAccess choice(std::span<const std::string_view> names) {
   using Enumeration = std::remove_cvref_t<decltype(Config{}.*Member)>;
@@ -27,7 +26,7 @@ constexpr ChoiceAccess choice(std::span<const std::string_view> names) {
           [](const Config& config) { return static_cast<std::size_t>(config.*Member); }};
 }
 
-// A number with inclusive limits. The derived type decides how the number is read and printed.
+// Both limits are included. The derived type decides how the number is read and printed.
 struct NumberAccess {
   std::uint64_t Config::*member;
   std::uint64_t least;
@@ -48,7 +47,6 @@ struct BoolAccess {
 };
 using FieldAccess = std::variant<CountAccess, BytesAccess, DurationAccess, TextAccess, WordAccess, SecretAccess, RootAccess,
                                  BoolAccess, ChoiceAccess>;
-
 struct FieldRow {
   std::string_view name;
   FieldAccess access;
@@ -63,8 +61,8 @@ inline constexpr std::string_view kSlotStoreNames[] = {"auto", "cached", "stream
 inline constexpr std::string_view kCalibrateNames[] = {"auto", "off", "on"};
 inline constexpr std::string_view kMediumNames[] = {"auto", "tcp"};
 inline constexpr std::string_view kConnectNames[] = {"auto", "all", "used"};
-inline constexpr std::size_t kPathLimit = 4095;
-inline constexpr std::size_t kNameLimit = 255;
+inline constexpr std::string_view kTlsNames[] = {"off", "sites", "always"};
+inline constexpr std::size_t kPathLimit = 4095, kNameLimit = 255;
 inline constexpr std::uint64_t kLongestTimeoutMs = 7ULL * 24 * 3600 * 1000;
 
 // All SETO_* variables, in the order of ConfigField.
@@ -124,6 +122,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "TCP sockets between two ranks; auto: 1 where the round trip is below 1 ms, else 8"},
     {"SETO_CONNECT", choice<&Config::connect>(kConnectNames), "auto", Scope::communicator,
      "TCP sockets of a pair open at init (all) or on first use (used); auto: on first use where a rank would open more than 128"},
+    {"SETO_TLS", choice<&Config::tls>(kTlsNames), "sites", Scope::process,
+     "TLS between hosts; sites: but data of equal SETO_SITE_ID"},
     {"SETO_LONG_LINK_MEMORY", BytesAccess{{&Config::long_link_memory, 0, 1ULL << 40}}, "256M", Scope::process,
      "memory for data that far peers (round trip of 1 ms or more) send ahead of the calls that take it; windows share it"},
     {"SETO_ROOT", RootAccess{{&Config::root, kPathLimit}}, "", Scope::process,
@@ -144,7 +144,7 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "a process that sends no heartbeat for this time counts as lost"},
 }};
 
-// "a number from 1 to 64 or auto": the values that a row accepts, for messages and for the documentation.
+// As "a number from 1 to 64 or auto".
 std::string allowed_text(const FieldRow& row);
 
 }  // namespace seto

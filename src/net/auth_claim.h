@@ -2,10 +2,14 @@
 
 #include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 
+#include "src/base/config.h"
 #include "src/net/secret.h"
 #include "src/net/token.h"
+#include "src/net/version.h"
 
 namespace seto {
 
@@ -23,6 +27,27 @@ struct Claim {
   std::uint64_t attempt = 0;
   std::uint32_t index = 0;
   auto operator<=>(const Claim&) const = default;
+};
+
+inline constexpr std::uint32_t kAuthProtocol = 2;
+
+inline constexpr std::size_t kPreambleSize = 24;
+inline constexpr std::size_t kHelloSize = 132;
+inline constexpr std::size_t kChallengeSize = 108;  // also the size of a notice
+inline constexpr std::size_t kProofSize = 32;
+inline constexpr std::size_t kVerdictSize = 280;
+// The longest text of a refusal.
+inline constexpr std::size_t kVerdictTextLimit = 240;
+
+struct Versions {
+  std::uint32_t protocol = kAuthProtocol;
+  std::string_view library = library_version();
+};
+
+// The caller states whether TLS follows, and its SETO_TLS, which must be the same for all ranks.
+struct ChannelTerms {
+  TlsMode mode = TlsMode::sites;
+  bool encrypted = false;
 };
 
 }  // namespace seto

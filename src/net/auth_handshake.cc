@@ -26,6 +26,11 @@ constexpr std::string_view kSessionLabel = "seto session";
 constexpr std::string_view kAnswererLabel = "answerer";
 constexpr std::string_view kCallerLabel = "caller";
 constexpr std::string_view kVerdictLabel = "verdict";
+constexpr std::string_view kTlsLabel = "tls";
+constexpr std::string_view kBindingLabel = "channel binding";
+// The last number of a hello.
+constexpr std::uint32_t kEncryptedBit = 1;
+constexpr unsigned kModeShift = 8;
 
 template <class T>
 void put(std::string& bytes, const T& value) {
@@ -91,6 +96,13 @@ Status other_library(std::string_view theirs, std::string_view ours) {
                  static_cast<int>(theirs.size()), theirs.data(), static_cast<int>(ours.size()), ours.data());
 }
 
+Status other_tls_mode(TlsMode theirs, TlsMode ours) {
+  const std::string_view there = name_of(theirs);
+  const std::string_view here = name_of(ours);
+  return failure(Code::invalid_usage, "SETO_TLS is %.*s on one rank and %.*s on another: give all ranks the same",
+                 static_cast<int>(there.size()), there.data(), static_cast<int>(here.size()), here.data());
+}
+
 std::string library_in(std::string_view preamble) {
   return readable(preamble.substr(kPreambleSize - kVersionSize, kVersionSize));
 }
@@ -112,7 +124,7 @@ Status reason_of_notice(std::uint32_t what) {
   }
 }
 
-std::string hello_of(const Secret& key, const Claim& claim, const Versions& versions) {
+std::string hello_of(const Secret& key, const Claim& claim, const Versions& versions, const ChannelTerms& terms) {
   std::string hello;
   hello.reserve(kHelloSize);
   put_preamble(hello, versions);
@@ -125,7 +137,7 @@ std::string hello_of(const Secret& key, const Claim& claim, const Versions& vers
   put(hello, claim.answerer_context);
   put(hello, claim.attempt);
   put(hello, claim.index);
-  put(hello, std::uint32_t{0});
+  put(hello, static_cast<std::uint32_t>(terms.mode) << kModeShift | (terms.encrypted ? kEncryptedBit : 0));
   SETO_CHECK(hello.size() == kHelloSize);
   return hello;
 }
@@ -140,8 +152,15 @@ KeyId key_id(const Secret& key) {
   return id;
 }
 
-CallerHandshake::CallerHandshake(const Secret& key, const Claim& claim, Versions versions)
-    : key_(key.derive(kKeyLabel)), claim_(claim), versions_(versions), out_(hello_of(key, claim, versions)), transcript_(out_) {}
+CallerHandshake::CallerHandshake(const Secret& key, const Claim& claim, Versions versions, ChannelTerms terms)
+    : key_(key.derive(kKeyLabel)),
+      claim_(claim),
+      versions_(versions),
+      terms_(terms),
+      out_(hello_of(key, claim, versions, terms)),
+      transcript_(out_) {
+  if (terms_.encrypted) tls_key_ = key_.derive(kTlsLabel, transcript_);
+}
 
 std::size_t CallerHandshake::wanted() const {
   switch (stage_) {
@@ -151,6 +170,7 @@ std::size_t CallerHandshake::wanted() const {
       return kChallengeSize - in_.size();
     case Stage::verdict:
       return kVerdictSize - in_.size();
+    case Stage::channel:
     case Stage::over:
       break;
   }
@@ -193,13 +213,28 @@ Status CallerHandshake::handle_challenge() {
   if (claim_.answerer != Token{} && process != claim_.answerer) {
     return failure(Code::remote_error, "another process of this job listens there, not the expected one");
   }
-  proven_ = true;
+  proven_ = !terms_.encrypted;
   peer_library_ = library_in(in_);
   in_.clear();
+  if (terms_.encrypted) {
+    stage_ = Stage::channel;
+  } else {
+    answer_challenge();
+  }
+  return {};
+}
+
+void CallerHandshake::bind_channel(const Secret& binding) {
+  SETO_CHECK(stage_ == Stage::channel);
+  proven_ = true;
+  transcript_.append(kBindingLabel).append(binding.bytes());
+  answer_challenge();
+}
+
+void CallerHandshake::answer_challenge() {
   out_ = proof_of(prove(key_, kCallerLabel, transcript_));
   transcript_.append(out_);
   stage_ = Stage::verdict;
-  return {};
 }
 
 // Checks the version of the library here too: the answerer refuses another version, and the caller reports both versions itself.
@@ -233,6 +268,7 @@ std::size_t AnswererHandshake::wanted() const {
     case Stage::proof:
       return kProofSize - in_.size();
     case Stage::key_wanted:
+    case Stage::channel:
     case Stage::verdict_wanted:
     case Stage::over:
       break;
@@ -271,7 +307,10 @@ Status AnswererHandshake::handle_hello() {
   claim_.answerer_context = take<std::uint64_t>(rest);
   claim_.attempt = take<std::uint64_t>(rest);
   claim_.index = take<std::uint32_t>(rest);
-  if ((kind & 0xff00ffff) != kHello || take<std::uint32_t>(rest) != 0) {
+  const auto terms = take<std::uint32_t>(rest);
+  terms_ = {static_cast<TlsMode>(terms >> kModeShift), (terms & kEncryptedBit) != 0};
+  const bool known_terms = terms >> kModeShift <= static_cast<std::uint32_t>(TlsMode::always) && (terms & 0xfe) == 0;
+  if ((kind & 0xff00ffff) != kHello || !known_terms) {
     return failure(Code::remote_error, "what it sent is not the hello of a process of this library");
   }
   peer_library_ = library_in(in_);
@@ -283,6 +322,7 @@ Status AnswererHandshake::handle_hello() {
 void AnswererHandshake::set_key(const Secret& key) {
   SETO_CHECK(stage_ == Stage::key_wanted);
   key_ = key.derive(kKeyLabel);
+  if (terms_.encrypted) tls_key_ = key_.derive(kTlsLabel, transcript_);
   put_preamble(out_, versions_);
   put(out_, kChallenge);
   put_nonce(out_);
@@ -291,6 +331,12 @@ void AnswererHandshake::set_key(const Secret& key) {
   const Digest proof = prove(key_, kAnswererLabel, transcript_);
   out_.append(proof_of(proof));
   transcript_.append(proof_of(proof));
+  stage_ = terms_.encrypted ? Stage::channel : Stage::proof;
+}
+
+void AnswererHandshake::bind_channel(const Secret& binding) {
+  SETO_CHECK(stage_ == Stage::channel);
+  transcript_.append(kBindingLabel).append(binding.bytes());
   stage_ = Stage::proof;
 }
 
@@ -313,6 +359,8 @@ Status AnswererHandshake::handle_proof() {
     fits = other_library(peer_library_, versions_.library);
   } else if (claim_.answerer != Token{} && claim_.answerer != self_) {
     fits = failure(Code::remote_error, "it named another process of this job, not this one");
+  } else if (terms_.mode != mode_) {
+    fits = other_tls_mode(terms_.mode, mode_);
   }
   if (!fits.ok()) refuse(fits);
   return fits;

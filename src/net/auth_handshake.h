@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,7 +10,6 @@
 #include "src/net/auth_claim.h"
 #include "src/net/secret.h"
 #include "src/net/token.h"
-#include "src/net/version.h"
 
 namespace seto {
 
@@ -23,30 +21,18 @@ namespace seto {
 //   caller -> answerer: proof      the caller's proof of the key
 //   answerer -> caller: verdict    accepted, or refused with a reason; it carries a proof, so only a member can refuse
 // Instead of a challenge the answerer may send a notice that says why it sends no challenge. A notice proves nothing.
-// Each proof covers every byte sent before it in both directions, under its own label, so it is useless on another connection,
-// in another direction or at another step. Each message has a fixed size, numbers are little-endian, and no received number is
-// used as a size. The preamble (magic, protocol, library version: the first 24 bytes of hello, challenge and notice) is the same
-// in every version.
-
-inline constexpr std::uint32_t kAuthProtocol = 1;
-
-inline constexpr std::size_t kPreambleSize = 24;
-inline constexpr std::size_t kHelloSize = 132;
-inline constexpr std::size_t kChallengeSize = 108;  // also the size of a notice
-inline constexpr std::size_t kProofSize = 32;
-inline constexpr std::size_t kVerdictSize = 280;
-// The longest text of a refusal.
-inline constexpr std::size_t kVerdictTextLimit = 240;
-
-struct Versions {
-  std::uint32_t protocol = kAuthProtocol;
-  std::string_view library = library_version();
-};
+// Where the hello says that TLS follows (ChannelTerms), the caller begins it directly behind the hello and the answerer directly
+// behind the challenge, with tls_key(). Proof and verdict travel inside, and also cover what only the two ends of that TLS
+// connection know (bind_channel): a relay can use them nowhere.
+// Each proof covers every byte sent before it in both directions, under its own label, so it is useless on another
+// connection, in another direction or at another step. Each message has a fixed size, numbers are little-endian, and no received
+// number is used as a size. The preamble (magic, protocol, library version: the first 24 bytes of hello, challenge and notice) is
+// the same in every version.
 
 // The side that connected. Until over(): send take_out(), read at most wanted() bytes, and pass them to feed().
 class CallerHandshake final {
  public:
-  CallerHandshake(const Secret& key, const Claim& claim, Versions versions = {});
+  CallerHandshake(const Secret& key, const Claim& claim, Versions versions = {}, ChannelTerms terms = {});
 
   // The bytes to send now.
   [[nodiscard]] std::string take_out() { return std::exchange(out_, {}); }
@@ -55,6 +41,12 @@ class CallerHandshake final {
   // Takes at most wanted() bytes. A failure ends the handshake; its text says what is wrong and what to do.
   [[nodiscard]] Status feed(std::string_view bytes);
   [[nodiscard]] bool over() const { return stage_ == Stage::over; }
+
+  // The key for TLS: only these two processes know it, and it serves this hello alone.
+  [[nodiscard]] const Secret& tls_key() const { return tls_key_; }
+  // The answer to the challenge waits until TLS is up, and bind_channel() is called with its binding.
+  [[nodiscard]] bool wants_channel() const { return stage_ == Stage::channel; }
+  void bind_channel(const Secret& binding);
 
   // The peer has proved that it has the key and is the process that was meant: later messages come from a member of the job.
   [[nodiscard]] bool proven() const { return proven_; }
@@ -67,14 +59,17 @@ class CallerHandshake final {
   [[nodiscard]] Secret session() const;
 
  private:
-  enum class Stage : std::uint8_t { preamble, challenge, verdict, over };
+  enum class Stage : std::uint8_t { preamble, challenge, channel, verdict, over };
   [[nodiscard]] Status handle_message();
   [[nodiscard]] Status handle_challenge();
   [[nodiscard]] Status handle_verdict();
+  void answer_challenge();
 
   Secret key_;
   Claim claim_;
   Versions versions_;
+  ChannelTerms terms_;
+  Secret tls_key_;
   Stage stage_ = Stage::preamble;
   std::string out_;
   std::string in_;          // the message that is being received
@@ -90,9 +85,10 @@ class CallerHandshake final {
 // refuses.
 class AnswererHandshake final {
  public:
-  enum class Stage : std::uint8_t { preamble, hello, key_wanted, proof, verdict_wanted, over };
+  enum class Stage : std::uint8_t { preamble, hello, key_wanted, channel, proof, verdict_wanted, over };
 
-  explicit AnswererHandshake(const Token& self, Versions versions = {}) : self_(self), versions_(versions) {}
+  explicit AnswererHandshake(const Token& self, Versions versions = {}, TlsMode mode = TlsMode::sites)
+      : self_(self), versions_(versions), mode_(mode) {}
 
   [[nodiscard]] Stage stage() const { return stage_; }
   [[nodiscard]] std::string take_out() { return std::exchange(out_, {}); }
@@ -107,8 +103,14 @@ class AnswererHandshake final {
   [[nodiscard]] const Claim& claim() const { return claim_; }
   [[nodiscard]] bool proven() const { return proven_; }
 
+  // TLS follows, as the caller said in its hello. From Stage::key_wanted on.
+  [[nodiscard]] bool encrypted() const { return terms_.encrypted; }
+
   // Stage::key_wanted: the key that wanted_key() names.
   void set_key(const Secret& key);
+  // Stage::channel: as at the caller.
+  [[nodiscard]] const Secret& tls_key() const { return tls_key_; }
+  void bind_channel(const Secret& binding);
   // Stage::key_wanted: this process lacks the named key, or has no key at all.
   enum class MissingKey : std::uint8_t { this_key, any_key };
   void refuse_unknown(MissingKey missing);
@@ -128,7 +130,10 @@ class AnswererHandshake final {
 
   Token self_;
   Versions versions_;
+  TlsMode mode_;        // here
+  ChannelTerms terms_;  // of the caller
   Secret key_;
+  Secret tls_key_;
   KeyId key_id_{};
   Claim claim_;
   Stage stage_ = Stage::preamble;

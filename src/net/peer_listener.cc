@@ -14,8 +14,9 @@ Result<TcpListener> listen_everywhere(PortRange ports, int backlog) {
 
 }  // namespace
 
-Result<NetworkChoice> NetworkChoice::parse(std::string_view interfaces, std::string_view ports) {
+Result<NetworkChoice> NetworkChoice::parse(std::string_view interfaces, std::string_view ports, TlsMode tls) {
   NetworkChoice network;
+  network.tls = tls;
   SETO_ASSIGN(network.interfaces, InterfaceFilter::parse(interfaces));
   SETO_ASSIGN(network.ports, parse_ports(ports));
   return network;

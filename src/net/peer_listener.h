@@ -3,17 +3,20 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/config.h"
 #include "src/base/result.h"
 #include "src/net/interfaces.h"
 #include "src/net/tcp_socket.h"
 
 namespace seto {
 
-// The addresses and ports at which this process may listen: SETO_INTERFACE and SETO_PORTS.
+// The addresses and ports at which this process may listen, and how its connections are protected: SETO_INTERFACE, SETO_PORTS
+// and SETO_TLS.
 struct NetworkChoice {
   InterfaceFilter interfaces;
   PortRange ports;
-  static Result<NetworkChoice> parse(std::string_view interfaces, std::string_view ports);
+  TlsMode tls = TlsMode::sites;
+  static Result<NetworkChoice> parse(std::string_view interfaces, std::string_view ports, TlsMode tls = TlsMode::sites);
 };
 
 struct PeerListener {

@@ -48,6 +48,12 @@ ssize_t SecureStream::receive(std::span<const iovec> parts) {
   return got;
 }
 
+ssize_t SecureStream::receive_held(std::span<const iovec> parts) {
+  if (tls_ != nullptr) return tls_->receive_held(parts);
+  errno = EAGAIN;
+  return -1;
+}
+
 ssize_t SecureStream::send(std::string_view bytes) {
   const iovec part{const_cast<char*>(bytes.data()), bytes.size()};
   if (tls_ != nullptr) return tls_->send({&part, 1});

@@ -42,6 +42,8 @@ class SecureStream final {
   // From now on the bytes are those of TLS; bytes that the socket holds already are the peer's first ones. Both ends need the
   // same key, and one is the caller. Continue with advance(). A caller may call start() first (TlsSession::start).
   [[nodiscard]] Status encrypt(TlsSession::Role role, const Secret& key);
+  // Bytes of the peer that were read from the socket before.
+  void add_early(std::string bytes) { tls_->add_early(std::move(bytes)); }
   [[nodiscard]] Status start() { return tls_->start(); }
   [[nodiscard]] Result<bool> advance() { return tls_->advance(); }
   [[nodiscard]] Result<Secret> channel_binding() const { return tls_->channel_binding(); }
@@ -49,6 +51,8 @@ class SecureStream final {
   // As recv() and readv(): the number of bytes; 0: closed; -1 with errno.
   [[nodiscard]] ssize_t receive(void* to, std::size_t most);
   [[nodiscard]] ssize_t receive(std::span<const iovec> parts);
+  // Only what TLS has read from the socket already; EAGAIN where that is nothing.
+  [[nodiscard]] ssize_t receive_held(std::span<const iovec> parts);
   // As send() and writev(): the number of accepted bytes; -1 with errno.
   [[nodiscard]] ssize_t send(std::string_view bytes);
   [[nodiscard]] ssize_t send(std::span<const iovec> parts);
@@ -58,7 +62,7 @@ class SecureStream final {
   [[nodiscard]] bool flush() { return tls_ == nullptr || tls_->flush(); }
   [[nodiscard]] std::size_t unsent() const { return tls_ == nullptr ? 0 : tls_->unsent(); }
   [[nodiscard]] bool pending() const { return tls_ != nullptr && tls_->pending(); }
-  // What errno says, or, for EBADMSG, the text of TLS.
+  // The text of errno or, for EBADMSG, of TLS.
   [[nodiscard]] std::string failure_text(int error) const;
 
  private:

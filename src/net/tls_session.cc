@@ -60,6 +60,12 @@ struct TlsSocket {
       BIO_set_retry_read(bio);
       return -1;
     }
+    if (!session.early_.empty()) {
+      const std::size_t size = std::min(session.early_.size(), static_cast<std::size_t>(most));
+      std::memcpy(to, session.early_.data(), size);
+      session.early_.erase(0, size);
+      return static_cast<int>(size);
+    }
     ssize_t got = 0;
     do {
       got = recv(session.fd_, to, static_cast<std::size_t>(most), MSG_DONTWAIT);
@@ -272,6 +278,13 @@ ssize_t TlsSession::receive(std::span<const iovec> parts) {
   return total;
 }
 
+ssize_t TlsSession::receive_held(std::span<const iovec> parts) {
+  hold_input_ = true;
+  const ssize_t got = receive(parts);
+  hold_input_ = false;
+  return got;
+}
+
 // Fills the part, unless the socket has no more for now.
 ssize_t TlsSession::receive_part(const iovec& part) {
   ssize_t total = 0;
@@ -322,16 +335,18 @@ bool TlsSession::encrypt(const void* bytes, std::size_t size) {
   return false;
 }
 
+// Stops only where the socket has no room, as a socket does: its owner then waits for room.
 ssize_t TlsSession::send(std::span<const iovec> parts) {
   SETO_CHECK(done_ && generation_ == fork_generation());
   if (!flush() && (errno != EAGAIN || unsent() >= kMostUnsent)) return -1;
   std::array<char, kRecord> small;
   std::size_t filled = 0;
   ssize_t total = 0;
+  bool room = true;
   for (const iovec& part : parts) {
     const char* from = static_cast<const char*>(part.iov_base);
     std::size_t left = part.iov_len;
-    while (left > 0 && unsent() + filled < kMostUnsent) {
+    while (left > 0 && (room = unsent() < kMostUnsent || flush())) {
       const bool gathers = filled > 0 || left < kSmallPart;
       const std::size_t size = std::min(left, kRecord - filled);
       if (gathers) std::memcpy(small.data() + filled, from, size);
@@ -342,7 +357,7 @@ ssize_t TlsSession::send(std::span<const iovec> parts) {
       left -= size;
       total += static_cast<ssize_t>(size);
     }
-    if (left > 0) break;
+    if (!room) break;
   }
   if (filled > 0 && !encrypt(small.data(), filled)) return -1;
   if (!flush() && errno != EAGAIN) return -1;

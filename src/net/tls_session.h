@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "src/base/fork.h"
 #include "src/base/result.h"
@@ -44,15 +45,19 @@ class TlsSession final {
   // Only the caller, at most once and before advance(): sends its first message and reads nothing, so that the answer to earlier
   // plain bytes can still be read from the socket.
   [[nodiscard]] Status start();
+  // Bytes that were read from the socket before: the first ones of the peer's handshake.
+  void add_early(std::string bytes) { early_ = std::move(bytes); }
   // Continues the handshake as far as the socket allows. True: it is over, and the peer has proved that it has the key.
   [[nodiscard]] Result<bool> advance();
-  // Bytes that both ends of this connection derive, and nobody else: what a proof must cover to be worth nothing elsewhere.
+  // Bytes that only the two ends of this connection can derive. A proof that covers them is worth nothing in another one.
   [[nodiscard]] Result<Secret> channel_binding() const;
 
-  // As readv(): fills the parts as far as bytes have arrived. 0: closed by the peer (or by whoever can cut its connection: the
-  // end of a stream is not authenticated). -1: errno is EAGAIN, the error of the socket, or EBADMSG for bytes that the peer has
+  // As readv(): fills the parts as far as bytes have arrived. 0: closed by the peer (or by a host on the path: the end of a
+  // stream is not authenticated). -1: errno is EAGAIN, the error of the socket, or EBADMSG for bytes that the peer has
   // not sent in this place; why() has the text then.
   [[nodiscard]] ssize_t receive(std::span<const iovec> parts);
+  // The same of bytes that were read from the socket before, without reading more.
+  [[nodiscard]] ssize_t receive_held(std::span<const iovec> parts);
   // The last receive() ended because the parts were full, so a further one may return bytes although no event of the socket
   // announces them.
   [[nodiscard]] bool pending() const { return !dry_; }
@@ -94,6 +99,7 @@ class TlsSession final {
   int receive_error_ = 0;
   int send_error_ = 0;
   std::size_t handshake_bytes_ = 0;
+  std::string early_;
   std::uint64_t records_ = 0;  // under the present sending key
   std::string out_;            // encrypted
   std::size_t out_begin_ = 0;

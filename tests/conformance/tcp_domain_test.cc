@@ -21,7 +21,7 @@ struct OneSocket {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     peer = Fd(ends[0]);
     inherited = Fd(fcntl(ends[1], F_DUPFD_CLOEXEC, 0));
-    setup.sockets.emplace_back(Fd(ends[1]));
+    setup.sockets.emplace_back(PrivateFd(Fd(ends[1])));
     setup.session = Secret::random();
   }
   Link::Setup setup;

@@ -77,7 +77,7 @@ class Opening : public ::testing::Test {
       const std::lock_guard lock(domain->lock());
       link->leave(group);
     }
-    void open(std::vector<PrivateFd> sockets) {
+    void open(std::vector<SecureStream> sockets) {
       const std::lock_guard lock(domain->lock());
       EXPECT_TRUE(domain->open(*link, std::move(sockets)).ok());
     }
@@ -103,8 +103,8 @@ class Opening : public ::testing::Test {
     for (End& end : ends_) end.leave();
   }
   void open_both(std::size_t sockets) {
-    std::vector<PrivateFd> of_a;
-    std::vector<PrivateFd> of_b;
+    std::vector<SecureStream> of_a;
+    std::vector<SecureStream> of_b;
     for (std::size_t i = 0; i < sockets; ++i) {
       auto [one, other] = support::connected_over_loopback();
       of_a.push_back(std::move(one));

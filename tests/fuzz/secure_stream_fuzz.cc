@@ -31,8 +31,8 @@ void put_raw(const PrivateFd& fd, std::string_view bytes) { (void)!send(fd.get()
 
 }  // namespace
 
-// What the caller sends, from its first message on, is altered on its way: the answerer must never read a byte that the caller
-// has not sent in that place, and must not wait for ever for a byte that it has.
+// The bytes of the caller, from its first message on, are altered on their way: the answerer must never read a byte that the
+// caller has not sent in that place.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   testing::Altered channel(data, size);
   auto [caller_fd, at_caller] = two_sockets();

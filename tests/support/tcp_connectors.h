@@ -4,6 +4,7 @@
 #include <string>
 
 #include "src/control/network/tcp_connector.h"
+#include "tests/support/tls_ends.h"
 
 namespace seto::testing {
 
@@ -19,7 +20,7 @@ std::string failure_text(const Result<T>& result) {
 // The TcpConnector of a process, on loopback. It ends with the test.
 struct TestConnector {
   std::unique_ptr<ControlThread> control = ControlThread::create().value();
-  std::unique_ptr<TcpConnector> connector = TcpConnector::create(*control, {"lo", ""}).value();
+  std::unique_ptr<TcpConnector> connector = TcpConnector::create(*control, {"lo", "", tls_of_test()}).value();
 };
 
 struct Pairing {
@@ -40,8 +41,8 @@ inline ConnectRequest request_to(const TestConnector& remote, const Pairing& pai
           until};
 }
 
-inline Result<PrivateFd> connect_to(const TestConnector& own, const TestConnector& remote, const Pairing& pairing,
-                                    Deadline until = later()) {
+inline Result<SecureStream> connect_to(const TestConnector& own, const TestConnector& remote, const Pairing& pairing,
+                                       Deadline until = later()) {
   return own.connector->connect(request_to(remote, pairing, until));
 }
 

@@ -135,10 +135,21 @@ void TcpMember::join(std::vector<std::shared_ptr<tcp::Link>> links, std::uint32_
   }
 }
 
+void encrypt(SecureStream& one, SecureStream& other) {
+  const Secret key = Secret::random();
+  must(one.encrypt(TlsSession::Role::caller, key).ok() && other.encrypt(TlsSession::Role::answerer, key).ok(), "TLS");
+  const Deadline until = Deadline::after_ms(60'000);
+  for (bool here = false, there = false; !here || !there;) {
+    must(!until.passed(), "the handshake of TLS");
+    here = one.advance().value();
+    there = other.advance().value();
+  }
+}
+
 class TcpTransport final : public PeerGroupTransport {
  public:
-  TcpTransport(const char* name, std::size_t sockets, std::uint32_t round_trip_us)
-      : name_(name), sockets_(sockets), round_trip_us_(round_trip_us) {}
+  TcpTransport(const char* name, std::size_t sockets, std::uint32_t round_trip_us, bool encrypted = false)
+      : name_(name), sockets_(sockets), round_trip_us_(round_trip_us), encrypted_(encrypted) {}
 
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::vector<std::uint32_t> boundaries() const override {
@@ -164,8 +175,9 @@ class TcpTransport final : public PeerGroupTransport {
         of_a.round_trip_us = of_b.round_trip_us = round_trip_us_;
         for (std::size_t i = 0; i < sockets_; ++i) {
           auto [one, other] = connected_over_loopback();
-          of_a.sockets.push_back(std::move(one));
-          of_b.sockets.push_back(std::move(other));
+          of_a.sockets.emplace_back(std::move(one));
+          of_b.sockets.emplace_back(std::move(other));
+          if (encrypted_) encrypt(of_a.sockets.back(), of_b.sockets.back());
         }
         links[a][b] = made[a]->domain().add(std::move(of_a)).value();
         links[b][a] = made[b]->domain().add(std::move(of_b)).value();
@@ -203,6 +215,7 @@ class TcpTransport final : public PeerGroupTransport {
   const char* name_;
   std::size_t sockets_;
   std::uint32_t round_trip_us_;
+  bool encrypted_;
 };
 
 }  // namespace
@@ -227,6 +240,12 @@ const PeerGroupTransport& tcp_transport(std::size_t sockets) {
   static const TcpTransport one("tcp", 1, 0);
   static const TcpTransport three("tcp_3_sockets", 3, 0);
   return sockets == 1 ? one : three;
+}
+
+const PeerGroupTransport& tls_transport(std::size_t sockets) {
+  static const TcpTransport one("tls", 1, 0, true);
+  static const TcpTransport four("tls_far", 4, 60'000, true);
+  return sockets == 1 ? one : four;
 }
 
 const PeerGroupTransport& far_tcp_transport() {

@@ -12,6 +12,8 @@ const PeerGroupTransport& tcp_transport(std::size_t sockets);
 
 // The same with four sockets, and windows as over 60 ms.
 const PeerGroupTransport& far_tcp_transport();
+// Over encrypted sockets: one of a near link, or four of a far one.
+const PeerGroupTransport& tls_transport(std::size_t sockets);
 
 // The two ends of a new TCP connection.
 std::pair<PrivateFd, PrivateFd> connected_over_loopback();

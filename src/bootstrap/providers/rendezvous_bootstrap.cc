@@ -123,7 +123,7 @@ Status RendezvousBootstrap::reach(Deadline until, const Retry& retry) {
 Status RendezvousBootstrap::connect(Deadline until, ConnectFailure& failed_by) {
   bool last_word = until.stopped();
   Deadline patience = last_word ? Deadline::after_ms(kLeaveMs) : until;
-  OutgoingConnection call(request_.server, request_.key, claim_of(request_.rank, request_.number));
+  OutgoingConnection call(request_.server, request_.key, claim_of(request_.rank, request_.number), request_.network.tls);
   call.begin(patience);
   while (!call.over() && !patience.passed()) {
     std::vector<pollfd> entries;
@@ -167,7 +167,8 @@ Status RendezvousBootstrap::send_hello(Deadline until) {
   for (FrameReader::Outcome outcome = reader_.next(frame); outcome != FrameReader::Outcome::frame;
        outcome = reader_.next(frame)) {
     if (outcome == FrameReader::Outcome::garbage) return failure(Code::remote_error, "the rendezvous sent malformed data");
-    if (!wait_for(fd_.get(), POLLIN, patience).ok()) return until.stopped() ? given_up(request_.rank) : no_answer_in_time();
+    if (!fd_.pending() && !wait_for(fd_.get(), POLLIN, patience).ok())
+      return until.stopped() ? given_up(request_.rank) : no_answer_in_time();
     SETO_TRY(read_some().status());
   }
   if (frame.kind == FrameKind::failure) return decode_failure(frame.body);
@@ -282,28 +283,29 @@ Status RendezvousBootstrap::ask(Round& round) {
 
 Status RendezvousBootstrap::send_all(const std::string& bytes, Deadline until) {
   for (std::size_t offset = 0; offset < bytes.size();) {
-    const ssize_t sent = send(fd_.get(), bytes.data() + offset, bytes.size() - offset, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent = fd_.send(std::string_view(bytes).substr(offset));
     if (sent >= 0) {
       offset += static_cast<std::size_t>(sent);
     } else if (errno == EAGAIN) {
       SETO_TRY(wait_for(fd_.get(), POLLOUT, until));
-    } else if (errno != EINTR) {
+    } else {
       return failure(Code::remote_error, "%s", kServerEnded);
     }
+  }
+  while (!fd_.flush()) {
+    if (errno != EAGAIN) return failure(Code::remote_error, "%s", kServerEnded);
+    SETO_TRY(wait_for(fd_.get(), POLLOUT, until));
   }
   return {};
 }
 
 Result<bool> RendezvousBootstrap::read_some() {
   std::array<char, 65'536> bytes;
-  while (true) {
-    const ssize_t got = recv(fd_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return false;
-    if (got <= 0) return failure(Code::remote_error, "%s", kServerEnded);
-    reader_.append({bytes.data(), static_cast<std::size_t>(got)});
-    return true;
-  }
+  const ssize_t got = fd_.receive(bytes.data(), bytes.size());
+  if (got < 0 && errno == EAGAIN) return false;
+  if (got <= 0) return failure(Code::remote_error, "%s", kServerEnded);
+  reader_.append({bytes.data(), static_cast<std::size_t>(got)});
+  return true;
 }
 
 Status RendezvousBootstrap::no_answer_in_time() const {

@@ -80,7 +80,7 @@ class RendezvousBootstrap final : public Bootstrap {
   [[nodiscard]] Status no_answer_in_time() const;
 
   Request request_;
-  PrivateFd fd_;
+  SecureStream fd_;
   std::uint32_t generation_ = fork_generation();
   FrameReader reader_;
   ResultTreeNode tree_node_;

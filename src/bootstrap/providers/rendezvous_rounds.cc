@@ -56,7 +56,7 @@ void RendezvousServer::advance_handshake(ServerConnection& connection) {
     log_unauthenticated(connection.who, kUnproven + std::string(handshake.reason().text()));
     return;
   }
-  connection.fd = handshake.take_fd();
+  connection.fd = handshake.take_stream();
   connection.handshake.reset();
   read_from(connection);
 }
@@ -64,8 +64,7 @@ void RendezvousServer::advance_handshake(ServerConnection& connection) {
 void RendezvousServer::read_from(ServerConnection& connection) {
   std::array<char, 65'536> bytes;
   while (!closed_.contains(connection.id)) {
-    const ssize_t got = recv(connection.fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = connection.fd.receive(bytes.data(), bytes.size());
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) {
       closed_.insert(connection.id);
@@ -202,9 +201,7 @@ void RendezvousServer::send_to(Session& session, Rank rank, std::shared_ptr<cons
 void RendezvousServer::flush(ServerConnection& connection) {
   while (!connection.out.empty()) {
     const std::string& bytes = *connection.out.front();
-    const ssize_t sent = send(connection.fd.get(), bytes.data() + connection.out_offset, bytes.size() - connection.out_offset,
-                              MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
+    const ssize_t sent = connection.fd.send(std::string_view(bytes).substr(connection.out_offset));
     if (sent < 0 && errno == EAGAIN) break;
     if (sent < 0) {
       closed_.insert(connection.id);
@@ -216,7 +213,8 @@ void RendezvousServer::flush(ServerConnection& connection) {
     connection.out.pop_front();
     connection.out_offset = 0;
   }
-  if (connection.close_after_write && connection.out.empty()) closed_.insert(connection.id);
+  static_cast<void>(connection.fd.flush());  // a failure is found by the next read
+  if (connection.close_after_write && !connection.wants_to_write()) closed_.insert(connection.id);
   watch(connection);
 }
 

@@ -91,7 +91,9 @@ Result<RootServer> serve_at(const RootJoin& join, const HostPort& where) {
   for (SocketAddress& address : made.address.addresses) {
     if (address.is_any()) address = parse_host("127.0.0.1")->with_port(address.port);
   }
-  SETO_ASSIGN(made.server, RendezvousServer::start(std::move(listeners).value(), {key_of(join), UniqueId::Serves::job}));
+  SETO_ASSIGN(made.server, RendezvousServer::start(
+                               std::move(listeners).value(),
+                               {key_of(join), UniqueId::Serves::job, Deadline::never(), {}, kShutdownMs, join.network.tls}));
   return made;
 }
 
@@ -199,8 +201,8 @@ Result<RootServer> serve_by_file(const RootJoin& join, const std::string& path, 
   take_id(request, join, id);
   RootServer made;
   made.id = encode(id);
-  SETO_ASSIGN(made.server, RendezvousServer::start(std::move(listeners),
-                                                   {request.key, UniqueId::Serves::job, Deadline::never(), presence_key(id)}));
+  SETO_ASSIGN(made.server, RendezvousServer::start(std::move(listeners), {request.key, UniqueId::Serves::job, Deadline::never(),
+                                                                          presence_key(id), kShutdownMs, join.network.tls}));
   SETO_TRY(write_root_file(path, made.id));
   made.at_exit = [path, bytes = made.id] { remove_root_file(path, bytes); };
   return made;

@@ -1,62 +1,46 @@
 #include "src/bootstrap/rendezvous/incoming_handshake.h"
 
-#include <sys/socket.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <utility>
-
 namespace seto {
 
 IncomingHandshake::Outcome IncomingHandshake::advance(const Secret& key, const Secret* presence) {
-  while (reason_.ok()) {
-    if (!flush()) return Outcome::more;
-    if (handshake_.stage() == AnswererHandshake::Stage::over) return Outcome::proven;
-    std::array<char, 256> bytes;
-    const std::size_t wanted = std::min(bytes.size(), handshake_.wanted());
-    const ssize_t got = recv(fd_.get(), bytes.data(), wanted, MSG_DONTWAIT);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return Outcome::more;
-    if (got <= 0) return Outcome::gone;
-    bytes_ += static_cast<std::uint64_t>(got);
-    reason_ = read_handshake({bytes.data(), static_cast<std::size_t>(got)}, key, presence);
-    if (presence_only_ && handshake_.proven()) return Outcome::gone;
-    out_ += handshake_.take_out();
-  }
-  static_cast<void>(flush());  // the reason, for peers that have named the key
-  return Outcome::gone;
-}
-
-Status IncomingHandshake::read_handshake(std::string_view bytes, const Secret& key, const Secret* presence) {
-  SETO_TRY(handshake_.feed(bytes));
-  if (handshake_.stage() == AnswererHandshake::Stage::key_wanted) {
-    presence_only_ = presence != nullptr && handshake_.wanted_key() == key_id(*presence);
-    if (presence_only_) {
-      handshake_.set_key(*presence);
-    } else if (handshake_.wanted_key() == key_id(key)) {
-      handshake_.set_key(key);
-      key_known_ = true;
-    } else {
-      handshake_.refuse_unknown(key.none() ? AnswererHandshake::MissingKey::any_key : AnswererHandshake::MissingKey::this_key);
-      other_key_ = true;
-      return failure(Code::remote_error, "it uses another secret than this job");
+  while (true) {
+    switch (channel_.advance()) {
+      case AuthProgress::waiting:
+        return Outcome::more;
+      case AuthProgress::over:
+        return Outcome::proven;
+      case AuthProgress::closed:
+        return Outcome::gone;
+      case AuthProgress::failed:
+        channel_.discard_unread();
+        reason_ = channel_.why();
+        return Outcome::gone;
+      case AuthProgress::decide:
+        break;
     }
-  } else if (handshake_.stage() == AnswererHandshake::Stage::verdict_wanted && !presence_only_) {
-    handshake_.accept();
+    const bool proven = channel_.handshake().stage() == AnswererHandshake::Stage::verdict_wanted;
+    if (proven && presence_only_) return Outcome::gone;
+    if (proven) {
+      channel_.accept();
+    } else if (!choose_key(key, presence)) {
+      static_cast<void>(channel_.flush());  // the reason
+      channel_.discard_unread();
+      reason_ = failure(Code::remote_error, "it uses another secret than this job");
+      return Outcome::gone;
+    }
   }
-  return {};
 }
 
-// Returns false if the kernel's send buffer is full.
-bool IncomingHandshake::flush() {
-  while (!out_.empty()) {
-    const ssize_t sent = send(fd_.get(), out_.data(), out_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) return false;
-    if (sent > 0) bytes_ += static_cast<std::uint64_t>(sent);
-    out_.erase(0, sent < 0 ? out_.size() : static_cast<std::size_t>(sent));
+bool IncomingHandshake::choose_key(const Secret& key, const Secret* presence) {
+  const KeyId wanted = channel_.handshake().wanted_key();
+  presence_only_ = presence != nullptr && wanted == key_id(*presence);
+  key_known_ = !presence_only_ && wanted == key_id(key);
+  other_key_ = !presence_only_ && !key_known_;
+  if (other_key_) {
+    channel_.refuse_unknown(key.none() ? AnswererHandshake::MissingKey::any_key : AnswererHandshake::MissingKey::this_key);
+    return false;
   }
+  channel_.set_key(presence_only_ ? *presence : key);
   return true;
 }
 

@@ -1,13 +1,10 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "src/base/fork.h"
-#include "src/net/auth_handshake.h"
+#include "src/net/auth_channel.h"
 #include "src/net/secret.h"
 
 namespace seto {
@@ -15,38 +12,35 @@ namespace seto {
 // The server side of a rendezvous connection until it is authenticated. It reads a few hundred bytes at most.
 class IncomingHandshake final {
  public:
-  explicit IncomingHandshake(PrivateFd fd) : fd_(std::move(fd)) {}
+  explicit IncomingHandshake(PrivateFd fd, TlsMode mode = TlsMode::sites) : channel_(std::move(fd), Token{}, mode) {}
 
   enum class Outcome : std::uint8_t { more, proven, gone };
   // Reads and writes without blocking. A peer that names the key of `presence` only asks whether the server runs: the server
   // proves the key to it, and the outcome is `gone`.
   [[nodiscard]] Outcome advance(const Secret& key, const Secret* presence = nullptr);
-  [[nodiscard]] bool wants_to_write() const { return !out_.empty(); }
+  [[nodiscard]] bool wants_to_write() const { return channel_.wants_to_write(); }
 
-  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] int fd() const { return channel_.fd(); }
   // The peer named the right key: it is a member, or it has overheard one.
   [[nodiscard]] bool key_known() const { return key_known_; }
   // The peer named another key.
   [[nodiscard]] bool has_other_key() const { return other_key_; }
   // The peer has no secret.
-  [[nodiscard]] bool has_no_key() const { return handshake_.wanted_key() == KeyId{}; }
+  [[nodiscard]] bool has_no_key() const { return channel_.handshake().wanted_key() == KeyId{}; }
   // Valid once gone. Ok if the peer only closed the connection, as a probe does, or a member that was connected faster at another
   // address.
   [[nodiscard]] const Status& reason() const { return reason_; }
   // Valid once proven.
-  [[nodiscard]] const Claim& claim() const { return handshake_.claim(); }
-  [[nodiscard]] PrivateFd take_fd() { return std::move(fd_); }
+  [[nodiscard]] const Claim& claim() const { return channel_.handshake().claim(); }
+  [[nodiscard]] SecureStream take_stream() { return channel_.take_stream(); }
   // Bytes so far, in both directions.
-  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::uint64_t bytes() const { return channel_.bytes(); }
 
  private:
-  [[nodiscard]] Status read_handshake(std::string_view bytes, const Secret& key, const Secret* presence);
-  [[nodiscard]] bool flush();
+  // Returns false if the peer uses another key.
+  [[nodiscard]] bool choose_key(const Secret& key, const Secret* presence);
 
-  PrivateFd fd_;
-  AnswererHandshake handshake_{Token{}};
-  std::string out_;
-  std::uint64_t bytes_ = 0;
+  AnswererChannel channel_;
   bool key_known_ = false;
   bool presence_only_ = false;
   bool other_key_ = false;

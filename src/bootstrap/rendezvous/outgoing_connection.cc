@@ -1,10 +1,6 @@
 #include "src/bootstrap/rendezvous/outgoing_connection.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <utility>
 
 #include "src/net/interfaces.h"
@@ -13,8 +9,8 @@
 
 namespace seto {
 
-OutgoingConnection::OutgoingConnection(RendezvousAddress address, Secret key, Claim claim)
-    : address_(std::move(address)), key_(std::move(key)), claim_(claim) {}
+OutgoingConnection::OutgoingConnection(RendezvousAddress address, Secret key, Claim claim, TlsMode mode)
+    : address_(std::move(address)), key_(std::move(key)), claim_(claim), mode_(mode) {}
 
 void OutgoingConnection::begin(Deadline local_until) {
   if (!address_.socket_name.empty()) {
@@ -45,8 +41,9 @@ void OutgoingConnection::begin(Deadline local_until) {
 
 void OutgoingConnection::prepare(std::vector<pollfd>& entries) const {
   for (const Attempt& attempt : attempts_) {
-    const bool writes = attempt.stage == Stage::connecting || !attempt.out.empty();
-    if (attempt.fd.valid()) entries.push_back({attempt.fd.get(), static_cast<short>(writes ? POLLOUT : POLLIN), 0});
+    if (attempt.stage == Stage::connecting) entries.push_back({attempt.fd.get(), POLLOUT, 0});
+    if (attempt.stage != Stage::proving) continue;
+    entries.push_back({attempt.channel->fd(), static_cast<short>(attempt.channel->wants_to_write() ? POLLOUT : POLLIN), 0});
   }
 }
 
@@ -76,9 +73,8 @@ void OutgoingConnection::start(Attempt& attempt) {
 
 void OutgoingConnection::prove(Attempt& attempt, PrivateFd fd) {
   reached_ = true;
-  attempt.fd = std::move(fd);
-  attempt.handshake.emplace(key_, claim_);
-  attempt.out = attempt.handshake->take_out();
+  const ChannelTerms terms{mode_, attempt.address && encrypts(mode_, fd.get())};
+  attempt.channel.emplace(std::move(fd), key_, claim_, terms);
   attempt.stage = Stage::proving;
 }
 
@@ -89,61 +85,45 @@ void OutgoingConnection::advance(Attempt& attempt) {
     if (Status connected = end_connect(attempt.fd, *attempt.address); !connected.ok()) return end(attempt, std::move(connected));
     prove(attempt, std::move(attempt.fd));
   }
-  while (attempt.stage == Stage::proving) {
-    if (!flush(attempt)) return;
-    std::array<char, 512> bytes;
-    const std::size_t wanted = std::min(bytes.size(), attempt.handshake->wanted());
-    const ssize_t got = recv(attempt.fd.get(), bytes.data(), wanted, MSG_DONTWAIT);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return;
-    hung_up_ = hung_up_ || got <= 0;
-    if (got <= 0) return end(attempt, failure(Code::remote_error, "the peer closed the connection during the handshake"));
-    attempt.answered = true;
-    Status fed = attempt.handshake->feed({bytes.data(), static_cast<std::size_t>(got)});
-    if (!fed.ok()) return end(attempt, std::move(fed));
-    attempt.out += attempt.handshake->take_out();
-    if (!attempt.handshake->over()) continue;
-    member_ = std::move(attempt.fd);
+  if (attempt.stage != Stage::proving) return;
+  const AuthProgress progress = attempt.channel->advance();
+  if (progress == AuthProgress::over) {
+    member_ = attempt.channel->take_stream();
     attempt.stage = Stage::ended;
+  } else if (progress == AuthProgress::closed) {
+    hung_up_ = true;
+    end(attempt, failure(Code::remote_error, "the peer closed the connection during the handshake"));
+  } else if (progress == AuthProgress::failed) {
+    attempt.answered = true;
+    end(attempt, attempt.channel->why());
   }
-}
-
-// Returns false if not everything could be sent. After the peer has closed the connection, the reason that it sent can still be
-// read.
-bool OutgoingConnection::flush(Attempt& attempt) {
-  while (!attempt.out.empty()) {
-    const ssize_t sent = send(attempt.fd.get(), attempt.out.data(), attempt.out.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) return false;
-    attempt.out.erase(0, sent < 0 ? attempt.out.size() : static_cast<std::size_t>(sent));
-  }
-  return true;
 }
 
 void OutgoingConnection::end(Attempt& attempt, Status reason) {
   attempt.stage = Stage::ended;
   attempt.fd.close();
+  if (attempt.channel) attempt.channel->close();
   attempt.reason = std::move(reason);
   ++ended_;
 }
 
 bool OutgoingConnection::proven() const {
   return std::any_of(attempts_.begin(), attempts_.end(),
-                     [](const Attempt& one) { return one.handshake && one.handshake->proven(); });
+                     [](const Attempt& one) { return one.channel && one.channel->handshake().proven(); });
 }
 
 bool OutgoingConnection::refused() const {
   return std::any_of(attempts_.begin(), attempts_.end(),
-                     [](const Attempt& one) { return one.handshake && one.handshake->refused(); });
+                     [](const Attempt& one) { return one.channel && one.channel->handshake().refused(); });
 }
 
 bool OutgoingConnection::key_unknown() const {
   return std::any_of(attempts_.begin(), attempts_.end(),
-                     [](const Attempt& one) { return one.handshake && one.handshake->key_unknown(); });
+                     [](const Attempt& one) { return one.channel && one.channel->handshake().key_unknown(); });
 }
 
 // A reason that a peer sent, or a shortage of this machine, explains more than a list of addresses at which no process listened.
-Result<PrivateFd> OutgoingConnection::take() {
+Result<SecureStream> OutgoingConnection::take() {
   if (member_.valid()) return std::move(member_);
   if (attempts_.size() == 1 && !attempts_.front().reason.ok()) return attempts_.front().reason;
   std::string texts;

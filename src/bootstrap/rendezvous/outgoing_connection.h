@@ -11,7 +11,7 @@
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/bootstrap/rendezvous_address.h"
-#include "src/net/auth_handshake.h"
+#include "src/net/auth_channel.h"
 #include "src/net/secret.h"
 
 namespace seto {
@@ -29,7 +29,7 @@ class OutgoingConnection final {
   // Time between the starts of two attempts. It exceeds a round trip within a site, so the best address usually wins.
   static constexpr std::uint64_t kStaggerMs = 50;
 
-  OutgoingConnection(RendezvousAddress address, Secret key, Claim claim);
+  OutgoingConnection(RendezvousAddress address, Secret key, Claim claim, TlsMode mode = TlsMode::sites);
 
   void begin(Deadline local_until);
   // Adds the sockets to wait for.
@@ -50,16 +50,15 @@ class OutgoingConnection final {
   // A server of this library has answered that it has no such key.
   [[nodiscard]] bool key_unknown() const;
   // Once over: the socket, or a failure with the reason for each address. Before that: a failure with the reasons known so far.
-  [[nodiscard]] Result<PrivateFd> take();
+  [[nodiscard]] Result<SecureStream> take();
 
  private:
   enum class Stage : std::uint8_t { waiting, connecting, proving, ended };
   struct Attempt {
     std::optional<SocketAddress> address;  // empty: the local socket
     Stage stage = Stage::waiting;
-    PrivateFd fd;
-    std::optional<CallerHandshake> handshake;
-    std::string out;
+    PrivateFd fd;                          // until it is connected
+    std::optional<CallerChannel> channel;  // from then on
     Status reason;
     bool answered = false;  // the peer sent the reason
   };
@@ -67,18 +66,18 @@ class OutgoingConnection final {
   void start(Attempt& attempt);
   void prove(Attempt& attempt, PrivateFd fd);
   void advance(Attempt& attempt);
-  [[nodiscard]] bool flush(Attempt& attempt);
   void end(Attempt& attempt, Status reason);
   void start_due();
 
   RendezvousAddress address_;
   Secret key_;
   Claim claim_;
+  TlsMode mode_;
   std::vector<Attempt> attempts_;
   std::size_t started_ = 0;
   std::size_t ended_ = 0;
   Deadline next_ = Deadline::after_ms(0);
-  PrivateFd member_;
+  SecureStream member_;
   bool reached_ = false;
   bool hung_up_ = false;
 };

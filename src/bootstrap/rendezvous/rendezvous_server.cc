@@ -183,7 +183,7 @@ void RendezvousServer::accept_connections(std::size_t listener) {
       return;
     }
     const std::uint64_t id = next_id_++;
-    ServerConnection& connection = *(connections_[id] = std::make_unique<ServerConnection>(id, std::move(caller)));
+    ServerConnection& connection = *(connections_[id] = std::make_unique<ServerConnection>(id, std::move(caller), options_.tls));
     unauthenticated_.add(id);
     watch(connection);
     advance(connection);

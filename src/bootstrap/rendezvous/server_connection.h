@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "src/base/fork.h"
 #include "src/bootstrap/rendezvous/frames.h"
@@ -16,14 +17,14 @@ namespace seto {
 
 // A connection of the rendezvous server.
 struct ServerConnection {
-  ServerConnection(std::uint64_t its_id, Listeners::Caller caller)
-      : id(its_id), who(std::move(caller.who)), handshake(std::move(caller.fd)) {}
+  ServerConnection(std::uint64_t its_id, Listeners::Caller caller, TlsMode mode)
+      : id(its_id), who(std::move(caller.who)), handshake(std::in_place, std::move(caller.fd), mode) {}
 
   std::uint64_t id;
   std::string who;
   std::optional<IncomingHandshake> handshake;  // until the connection is authenticated
   std::uint64_t handshake_bytes = 0;
-  PrivateFd fd;  // once it is authenticated
+  SecureStream fd;  // once it is authenticated
   FrameReader reader{kHelloBodySize};
   Session* session = nullptr;  // once it has sent hello
   Rank rank = -1;
@@ -35,7 +36,7 @@ struct ServerConnection {
   bool watched_for_room = false;
 
   [[nodiscard]] int number() const { return handshake ? handshake->fd() : fd.get(); }
-  [[nodiscard]] bool wants_to_write() const { return handshake ? handshake->wants_to_write() : !out.empty(); }
+  [[nodiscard]] bool wants_to_write() const { return handshake ? handshake->wants_to_write() : !out.empty() || fd.unsent() > 0; }
 };
 
 }  // namespace seto

@@ -75,7 +75,8 @@ Result<UniqueIdBytes> create_unique_id(UniqueId::Serves serves, const NetworkCho
   Servers& all = servers_until_exit();
   SETO_ASSIGN(Listeners listeners, Listeners::open(network, Listeners::Reach::network));
   const UniqueId id{serves, random_token(), listeners.address()};
-  SETO_ASSIGN(auto server, RendezvousServer::start(std::move(listeners), {rendezvous_key(id.token), serves, idle_until}));
+  SETO_ASSIGN(auto server, RendezvousServer::start(std::move(listeners),
+                                                   {rendezvous_key(id.token), serves, idle_until, {}, kShutdownMs, network.tls}));
   std::list<Servers::OfId> finished;  // joined after the lock is released
   const std::lock_guard lock(all.mutex);
   if (all.exiting) return process_ends();

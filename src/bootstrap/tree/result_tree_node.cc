@@ -32,6 +32,7 @@ Claim claim_of(Rank child, std::uint64_t number) {
 ResultTreeNode ResultTreeNode::create(Place place, const NetworkChoice& network, Listeners::Reach reach) {
   ResultTreeNode node;
   node.place_ = std::move(place);
+  node.mode_ = network.tls;
   node.from_parent_ = FrameReader(result_limit(node.place_.size));
   const std::vector<Rank> children = tree_children(node.place_.rank, node.place_.size);
   if (children.empty()) return node;
@@ -50,7 +51,7 @@ void ResultTreeNode::expect() {
   parent_until_ = Deadline::after_ms(kParentTimeoutMs);
   if (parent_lost_ || parent_.valid() || call_) return;
   if (parent_address_.empty()) return lose_parent();
-  call_.emplace(parent_address_, place_.key, claim_of(place_.rank, place_.number));
+  call_.emplace(parent_address_, place_.key, claim_of(place_.rank, place_.number), mode_);
   call_->begin(parent_until_);
 }
 
@@ -129,7 +130,7 @@ void ResultTreeNode::accept_children() {
     while (accepts_children()) {
       Listeners::Caller caller = listeners_.accept(listener);
       if (caller.fd.valid()) {
-        pending_.push_back({IncomingHandshake(std::move(caller.fd)), Deadline::after_ms(kHandshakeMs)});
+        pending_.push_back({IncomingHandshake(std::move(caller.fd), mode_), Deadline::after_ms(kHandshakeMs)});
         continue;
       }
       if (errno == ECONNABORTED || errno == EINTR) continue;
@@ -146,10 +147,10 @@ void ResultTreeNode::read_pending() {
     if (outcome == IncomingHandshake::Outcome::more) {
       // A member may wait for a core of a busy machine, so it gets more time.
       if (one.answer.key_known() && !key_known) one.until = Deadline::after_ms(kParentTimeoutMs);
-      if (one.until.passed()) one.answer.take_fd().close();
+      if (one.until.passed()) one.answer.take_stream().close();
       continue;
     }
-    PrivateFd fd = one.answer.take_fd();  // closed unless it is a child's
+    SecureStream fd = one.answer.take_stream();  // closed unless it is a child's
     const Claim& claim = one.answer.claim();
     if (outcome == IncomingHandshake::Outcome::gone || claim.attempt != place_.number) continue;
     if (claim.purpose != static_cast<std::uint8_t>(RendezvousPurpose::result_tree)) continue;
@@ -162,9 +163,7 @@ void ResultTreeNode::read_pending() {
 
 void ResultTreeNode::serve(Child& child) {
   while (child.fd.valid() && !child.served) {
-    const ssize_t sent =
-        send(child.fd.get(), frame_->data() + child.offset, frame_->size() - child.offset, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
+    const ssize_t sent = child.fd.send(std::string_view(*frame_).substr(child.offset));
     if (sent < 0 && errno == EAGAIN) break;
     if (sent < 0) {
       child.lost = true;
@@ -172,7 +171,9 @@ void ResultTreeNode::serve(Child& child) {
       return;
     }
     child.offset += static_cast<std::size_t>(sent);
-    child.served = child.offset == frame_->size();
+    if (child.offset < frame_->size()) continue;
+    child.served = child.fd.flush();
+    if (!child.served) break;
   }
   if (child.served || !serve_until_.passed()) return;
   child.lost = true;
@@ -201,9 +202,9 @@ void ResultTreeNode::advance_parent() {
       return;
     }
     if (outcome != FrameReader::Outcome::more) return lose_parent();
-    const ssize_t got = recv(parent_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    const ssize_t got = parent_.receive(bytes.data(), bytes.size());
     if (got > 0) from_parent_.append({bytes.data(), static_cast<std::size_t>(got)});
-    if (got > 0 || (got < 0 && errno == EINTR)) continue;
+    if (got > 0) continue;
     if (got == 0 || errno != EAGAIN || parent_until_.passed()) return lose_parent();
     return;
   }

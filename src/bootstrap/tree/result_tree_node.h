@@ -59,7 +59,7 @@ class ResultTreeNode final {
 
  private:
   struct Child {
-    PrivateFd fd;
+    SecureStream fd;
     std::size_t offset = 0;  // bytes of the result already sent
     bool served = true;
     bool lost = false;
@@ -78,6 +78,7 @@ class ResultTreeNode final {
   void serve(Child& child);
 
   Place place_{};
+  TlsMode mode_ = TlsMode::sites;
   Listeners listeners_;
   std::vector<PendingChild> pending_;
   Deadline pause_until_ = Deadline::after_ms(0);  // no accept until then, because descriptors have run out
@@ -87,7 +88,7 @@ class ResultTreeNode final {
 
   RendezvousAddress parent_address_;
   std::optional<OutgoingConnection> call_;
-  PrivateFd parent_;
+  SecureStream parent_;
   FrameReader from_parent_{0};
   std::optional<std::string> result_;
   bool expecting_ = false;

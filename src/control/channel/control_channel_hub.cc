@@ -23,7 +23,7 @@ Result<std::unique_ptr<ControlChannelHub>> ControlChannelHub::create(ControlThre
   if (!raw->wakeup_.valid()) return socket_failure("cannot keep control connections");
   SETO_ASSIGN(raw->wakeup_watch_, control.add(raw->wakeup_.get(), EPOLLIN, [raw](std::uint32_t) { raw->handle_attention(); }));
   connector.set_accept_handler(
-      kPurposeControl, [raw](const ConnectKey& caller, PrivateFd socket) { raw->on_accepted(caller, std::move(socket)); });
+      kPurposeControl, [raw](const ConnectKey& caller, SecureStream socket) { raw->on_accepted(caller, std::move(socket)); });
   connector.on_decline([raw](AttemptId attempt, ContextId mine, const Status& reason) { raw->decline(attempt, mine, reason); });
   return hub;
 }
@@ -115,7 +115,7 @@ void ControlChannelHub::ended(const TcpControlChannel& channel) {
 }
 
 // Keeps kLingeringLimit sockets at most. Beyond it the oldest is closed at once, and its peer may take the close for a death.
-void ControlChannelHub::linger(PrivateFd socket) {
+void ControlChannelHub::linger(SecureStream socket) {
   constexpr std::size_t kLingeringLimit = 64;
   shutdown(socket.get(), SHUT_WR);
   Lingering one;

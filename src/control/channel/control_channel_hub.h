@@ -52,7 +52,7 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
   };
   struct Lingering {
     std::uint64_t id = 0;
-    PrivateFd socket;
+    SecureStream socket;
     Watch watch;
   };
   struct Dialed {
@@ -73,7 +73,7 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
   void ended(const TcpControlChannel& channel) override;
   void channel_created() override;
   void channel_destroyed() override;
-  void linger(PrivateFd socket) override;
+  void linger(SecureStream socket) override;
 
   // The caller's side.
   [[nodiscard]] Result<std::shared_ptr<ControlChannel>> connect_as_caller(const TcpConnector::Plan& plan);
@@ -82,7 +82,7 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
   [[nodiscard]] Result<std::shared_ptr<TcpControlChannel>> open_channel(const TcpConnector::Plan& plan);
   // The answerer's side.
   [[nodiscard]] Result<std::shared_ptr<ControlChannel>> connect_as_answerer(const TcpConnector::Plan& plan);
-  void on_accepted(const ConnectKey& caller, PrivateFd socket);
+  void on_accepted(const ConnectKey& caller, SecureStream socket);
   void handle_proposal(const std::shared_ptr<TcpControlChannel>& channel, const ContextPair& which);
   void decline(AttemptId attempt, ContextId mine, const Status& reason);
   static void send_frame(TcpControlChannel& channel, ControlFrameKind kind, const ContextPair& which, const Status& reason = {});

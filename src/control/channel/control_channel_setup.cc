@@ -99,7 +99,7 @@ Result<ControlChannelHub::Dialed> ControlChannelHub::channel_for(const TcpConnec
 }
 
 Result<std::shared_ptr<TcpControlChannel>> ControlChannelHub::open_channel(const TcpConnector::Plan& plan) {
-  SETO_ASSIGN(PrivateFd socket, connector_.dial(plan));
+  SETO_ASSIGN(SecureStream socket, connector_.dial(plan));
   SETO_ASSIGN(auto channel, TcpControlChannel::create(*this, pair_of(plan).peer, std::move(socket)));
   add_channel(channel);
   return channel;
@@ -149,7 +149,7 @@ Result<std::shared_ptr<ControlChannel>> ControlChannelHub::connect_as_answerer(c
 }
 
 // On the control thread.
-void ControlChannelHub::on_accepted(const ConnectKey& caller, PrivateFd socket) {
+void ControlChannelHub::on_accepted(const ConnectKey& caller, SecureStream socket) {
   const Claim& claim = caller.claim;
   auto channel = TcpControlChannel::create(*this, {caller.key, claim.caller}, std::move(socket));
   if (!channel.ok()) return;

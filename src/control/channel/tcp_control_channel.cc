@@ -31,11 +31,11 @@ class DeathCallback final : public ControlChannel::OnDeath {
 
 }  // namespace
 
-TcpControlChannel::TcpControlChannel(ControlChannelOwner& owner, const ControlChannelPeer& peer, PrivateFd socket)
+TcpControlChannel::TcpControlChannel(ControlChannelOwner& owner, const ControlChannelPeer& peer, SecureStream socket)
     : owner_(owner), peer_(peer), socket_(std::move(socket)), last_received_(owner.heartbeat_timer().time()) {}
 
 Result<std::shared_ptr<TcpControlChannel>> TcpControlChannel::create(ControlChannelOwner& owner, const ControlChannelPeer& peer,
-                                                                     PrivateFd socket) {
+                                                                     SecureStream socket) {
   std::shared_ptr<TcpControlChannel> channel(new TcpControlChannel(owner, peer, std::move(socket)));
   if (owner.heartbeat_timer().on()) {
     // Detects unacknowledged data as fast as a silent peer.
@@ -43,6 +43,8 @@ Result<std::shared_ptr<TcpControlChannel>> TcpControlChannel::create(ControlChan
     static_cast<void>(setsockopt(channel->socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms));
   }
   // Edge-triggered: a socket that stays writable, or that the peer has closed, must not be reported again and again.
+  // The handshake may have read the first frames, and no event announces those.
+  const bool pending = channel->socket_.pending();
   owner.channel_created();
   auto watch = owner.control().add(channel->socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
                                    [weak = std::weak_ptr<TcpControlChannel>(channel)](std::uint32_t events) {
@@ -50,6 +52,7 @@ Result<std::shared_ptr<TcpControlChannel>> TcpControlChannel::create(ControlChan
                                    });
   if (!watch.ok()) return watch.status();
   channel->watch_ = std::move(watch).value();
+  if (pending) owner.needs_attention(channel);
   return channel;
 }
 
@@ -58,7 +61,7 @@ TcpControlChannel::~TcpControlChannel() {
   watch_.remove();
   if (state_ == State::live) {
     out_.push_back(encode({ControlFrameKind::close}));
-    if (flush() && out_.empty()) owner_.linger(std::move(socket_));
+    if (flush() && out_.empty() && socket_.unsent() == 0) owner_.linger(std::move(socket_));
   }
   owner_.channel_destroyed();
 }
@@ -120,9 +123,7 @@ bool TcpControlChannel::queue(const ControlFrame& frame, std::size_t limit) {
 bool TcpControlChannel::flush() {
   while (!out_.empty() && send_error_ == 0) {
     const std::string& front = out_.front();
-    const ssize_t sent =
-        ::send(socket_.get(), front.data() + front_sent_, front.size() - front_sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
+    const ssize_t sent = socket_.send(std::string_view(front).substr(front_sent_));
     if (sent < 0 && errno == EAGAIN) return true;
     if (sent < 0) {
       send_error_ = errno;
@@ -134,7 +135,13 @@ bool TcpControlChannel::flush() {
     out_.pop_front();
     front_sent_ = 0;
   }
+  if (send_error_ == 0 && !socket_.flush() && errno != EAGAIN) send_error_ = errno;
   return send_error_ == 0;
+}
+
+ssize_t TcpControlChannel::receive(char* to, std::size_t most) {
+  const std::lock_guard lock(mutex_);
+  return socket_.receive(to, most);
 }
 
 void TcpControlChannel::on_events(std::uint32_t events) {
@@ -150,8 +157,7 @@ void TcpControlChannel::on_events(std::uint32_t events) {
 void TcpControlChannel::read_some() {
   for (int count = 0; count < kReadsAtOnce; ++count) {
     std::array<char, kFrameLimit> bytes;
-    const ssize_t got = recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = receive(bytes.data(), bytes.size());
     if (got < 0 && errno == EAGAIN) return;
     if (got < 0) return break_off(errno);
     if (got == 0) return hang_up();
@@ -214,7 +220,10 @@ void TcpControlChannel::break_off(int error) {
   if (error == ETIMEDOUT) {
     return die("what is sent to its process is not acknowledged: the network between the two, or its machine, is down");
   }
-  die(std::string("the connection to its process failed: ") + std::strerror(error));
+  std::unique_lock lock(mutex_);
+  const std::string text = socket_.failure_text(error);
+  lock.unlock();
+  die("the connection to its process failed: " + text);
 }
 
 void TcpControlChannel::die(const std::string& why) {

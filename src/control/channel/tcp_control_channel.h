@@ -18,6 +18,7 @@
 #include "src/control/channel/control_frames.h"
 #include "src/control/control_thread.h"
 #include "src/control/liveness/peer_liveness.h"
+#include "src/net/secure_stream.h"
 
 namespace seto {
 
@@ -51,7 +52,7 @@ class ControlChannelOwner {
   // The last call of a channel to its owner. Any thread.
   virtual void channel_destroyed() = 0;
   // Keeps the socket open until the peer has closed too; the peer might lose the final frames otherwise. Any thread.
-  virtual void linger(PrivateFd socket) = 0;
+  virtual void linger(SecureStream socket) = 0;
 };
 
 // Limits of bytes that wait to be sent. Beyond the first, asks and answers are dropped, because they are repeated. Beyond the
@@ -62,7 +63,7 @@ inline constexpr std::size_t kControlQueueLimit = 32 * 1024 * 1024;
 class TcpControlChannel final : public ControlChannel, public std::enable_shared_from_this<TcpControlChannel> {
  public:
   static Result<std::shared_ptr<TcpControlChannel>> create(ControlChannelOwner& owner, const ControlChannelPeer& peer,
-                                                           PrivateFd socket);
+                                                           SecureStream socket);
   TcpControlChannel(const TcpControlChannel&) = delete;
   TcpControlChannel& operator=(const TcpControlChannel&) = delete;
   ~TcpControlChannel() override;
@@ -87,7 +88,7 @@ class TcpControlChannel final : public ControlChannel, public std::enable_shared
  private:
   enum class State : std::uint8_t { live, left, dead };
 
-  TcpControlChannel(ControlChannelOwner& owner, const ControlChannelPeer& peer, PrivateFd socket);
+  TcpControlChannel(ControlChannelOwner& owner, const ControlChannelPeer& peer, SecureStream socket);
   // Returns false if more than `limit` bytes would wait; the frame is dropped then.
   bool queue(const ControlFrame& frame, std::size_t limit);
   void on_events(std::uint32_t events);
@@ -97,6 +98,7 @@ class TcpControlChannel final : public ControlChannel, public std::enable_shared
   void leave();
   void hang_up();
   void break_off(int error);
+  [[nodiscard]] ssize_t receive(char* to, std::size_t most);
   void die(const std::string& why);
   // With the mutex held. Returns false after an error: the control thread must then read the peer's final frames, if any.
   [[nodiscard]] bool flush();
@@ -104,7 +106,7 @@ class TcpControlChannel final : public ControlChannel, public std::enable_shared
   ControlChannelOwner& owner_;
   const ControlChannelPeer peer_;
   const std::uint32_t generation_ = fork_generation();
-  PrivateFd socket_;
+  SecureStream socket_;         // used with the mutex held: sending and receiving share the state of TLS
   ControlFrameReader reader_;   // control thread only
   LastReceived last_received_;  // control thread only
 

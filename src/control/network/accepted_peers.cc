@@ -1,7 +1,5 @@
 #include "src/control/network/accepted_peers.h"
 
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -18,25 +16,18 @@ Status no_descriptors_for_caller() {
   return socket_failure("cannot take the connection of a peer");
 }
 
+// The socket's buffer has room because little has been sent on it before.
 bool accept(AcceptedPeers::AcceptedPeer& peer) {
-  peer.handshake.accept();
-  return send_whole(peer.fd.get(), peer.handshake.take_out());
+  peer.channel.accept();
+  return peer.channel.flush();
 }
 
 void refuse(AcceptedPeers::AcceptedPeer& peer, const Status& reason) {
-  peer.handshake.refuse(reason);
-  static_cast<void>(send_whole(peer.fd.get(), peer.handshake.take_out()));
+  peer.channel.refuse(reason);
+  static_cast<void>(peer.channel.flush());
 }
 
 }  // namespace
-
-bool send_whole(int fd, std::string_view bytes) {
-  ssize_t sent = 0;
-  do {
-    sent = send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  return sent == static_cast<ssize_t>(bytes.size());
-}
 
 AcceptedPeers::~AcceptedPeers() {
   // Watch handlers take the mutex, and removing a watch waits for its handler: so the watches are destroyed after the lock.
@@ -46,7 +37,7 @@ AcceptedPeers::~AcceptedPeers() {
 }
 
 void AcceptedPeers::add(const KeyId& key, AcceptedPeer peer) {
-  const ConnectKey who{key, peer.handshake.claim()};
+  const ConnectKey who{key, peer.channel.handshake().claim()};
   if (refuse_if_due(who, peer)) return;
   std::shared_ptr<const AcceptHandler> accept_handler;
   {
@@ -56,7 +47,7 @@ void AcceptedPeers::add(const KeyId& key, AcceptedPeer peer) {
     handler_running_ = accept_handler != nullptr;
   }
   if (accept_handler == nullptr) return park(who, std::move(peer));
-  if (accept(peer)) (*accept_handler)(who, std::move(peer.fd));
+  if (accept(peer)) (*accept_handler)(who, peer.channel.take_stream());
   {
     const std::lock_guard lock(mutex_);
     handler_running_ = false;
@@ -87,7 +78,7 @@ void AcceptedPeers::park(const ConnectKey& key, AcceptedPeer peer) {
   const std::lock_guard lock(mutex_);
   if (parked_.size() >= kParkedLimit) return;
   const std::uint64_t id = next_id_++;
-  auto watch = control_.watch(peer.fd.get(), [this, id] {
+  auto watch = control_.watch(peer.channel.fd(), [this, id] {
     const std::lock_guard held(mutex_);
     forget(id);
   });
@@ -102,7 +93,7 @@ void AcceptedPeers::forget(std::uint64_t id) {
   std::erase_if(parked_, [id](const auto& entry) { return entry.second.id == id; });
 }
 
-Result<PrivateFd> AcceptedPeers::take(const ConnectKey& key, Deadline until) {
+Result<SecureStream> AcceptedPeers::take(const ConnectKey& key, Deadline until) {
   std::unique_lock lock(mutex_);
   while (true) {
     if (auto found = parked_.find(key); found != parked_.end()) {
@@ -110,7 +101,7 @@ Result<PrivateFd> AcceptedPeers::take(const ConnectKey& key, Deadline until) {
       parked_.erase(found);
       lock.unlock();
       taken.watch.remove();
-      if (accept(taken.peer)) return std::move(taken.peer.fd);
+      if (accept(taken.peer)) return taken.peer.channel.take_stream();
       return failure(Code::remote_error, "its process ended, or gave up, while the two were connecting");
     }
     if (refused_.erase(key) > 0) return no_descriptors_for_caller();

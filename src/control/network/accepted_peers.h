@@ -10,7 +10,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <string_view>
 
 #include "src/base/clock.h"
 #include "src/base/fork.h"
@@ -18,23 +17,19 @@
 #include "src/control/control_thread.h"
 #include "src/control/network/connect_request.h"
 #include "src/control/network/job_keys.h"
-#include "src/net/auth_handshake.h"
+#include "src/net/auth_channel.h"
 
 namespace seto {
-
-// Sends all bytes at once. The socket's buffer has room because little has been sent on it before.
-[[nodiscard]] bool send_whole(int fd, std::string_view bytes);
 
 // Authenticated connections: each is parked without a verdict until the answering context takes it or declines its attempt. The
 // limits are those of local_listener.h.
 class AcceptedPeers final {
  public:
-  using AcceptHandler = std::function<void(const ConnectKey& caller, PrivateFd socket)>;
+  using AcceptHandler = std::function<void(const ConnectKey& caller, SecureStream socket)>;
 
   // An authenticated connection whose verdict is not sent yet.
   struct AcceptedPeer {
-    PrivateFd fd;
-    AnswererHandshake handshake;
+    AnswererChannel channel;
     bool on_reserve = false;  // its descriptor is the reserve: none other is free
   };
 
@@ -46,7 +41,7 @@ class AcceptedPeers final {
   // On the control thread, no lock held.
   void add(const KeyId& key, AcceptedPeer peer);
   // Accepts the connection of that caller and returns its socket; Code::timeout if none arrives by `until`. Any thread.
-  [[nodiscard]] Result<PrivateFd> take(const ConnectKey& key, Deadline until);
+  [[nodiscard]] Result<SecureStream> take(const ConnectKey& key, Deadline until);
   struct Attempt {
     AttemptId attempt;
     ContextId context;

@@ -26,6 +26,7 @@ struct ConnectRequest {
   std::uint32_t index = 0;  // distinguishes connections for the same purpose
   Secret key;
   Deadline until;
+  bool same_site = false;  // data between stated equal sites: plain unless SETO_TLS=always
 };
 
 // Identifies an authenticated caller on the answerer's side.

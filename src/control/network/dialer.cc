@@ -1,20 +1,16 @@
 #include "src/control/network/dialer.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <utility>
 
-#include "src/control/network/accepted_peers.h"
 #include "src/control/network/listen_address.h"
 #include "src/net/tcp_socket.h"
 
 namespace seto {
 
-Dialer::Dialer(const Target& target) : key_(target.key), claim_(target.claim) {
+Dialer::Dialer(const Target& target) : key_(target.key), claim_(target.claim), mode_(target.mode), plain_(target.plain) {
   for (const SocketAddress& address : target.addresses) {
     Attempt attempt;
     attempt.address = address;
@@ -22,14 +18,16 @@ Dialer::Dialer(const Target& target) : key_(target.key), claim_(target.claim) {
   }
 }
 
-Result<std::optional<PrivateFd>> Dialer::advance(int wait_ms) {
+Result<std::optional<SecureStream>> Dialer::advance(int wait_ms) {
   start_due();
   SETO_TRY(broken_);
   std::vector<pollfd> entries;
   std::vector<Attempt*> of_entries;
   for (Attempt& attempt : attempts_) {
     if (!attempt.active()) continue;
-    entries.push_back({attempt.fd.get(), static_cast<short>(attempt.handshake ? POLLIN : POLLOUT), 0});
+    const bool reads = attempt.channel && !attempt.channel->wants_to_write();
+    entries.push_back(
+        {attempt.channel ? attempt.channel->fd() : attempt.fd.get(), static_cast<short>(reads ? POLLIN : POLLOUT), 0});
     of_entries.push_back(&attempt);
   }
   if (next_ < attempts_.size()) wait_ms = std::min(wait_ms, next_start_.remaining_ms());
@@ -38,10 +36,11 @@ Result<std::optional<PrivateFd>> Dialer::advance(int wait_ms) {
     Attempt& attempt = *of_entries[index];
     if (entries[index].revents == 0 || attempt.ended) continue;
     SETO_TRY(handle(attempt));
-    if (attempt.handshake && attempt.handshake->accepted()) return std::optional<PrivateFd>(std::move(attempt.fd));
+    if (attempt.channel && attempt.channel->handshake().accepted())
+      return std::optional<SecureStream>(attempt.channel->take_stream());
   }
   if (all_ended()) return failure(Code::remote_error, "%s", report().c_str());
-  return std::optional<PrivateFd>();
+  return std::optional<SecureStream>();
 }
 
 void Dialer::start_due() {
@@ -71,61 +70,41 @@ void Dialer::end(Attempt& attempt, Status why) {
   attempt.ended = true;
   attempt.why = std::move(why);
   attempt.fd.close();
+  if (attempt.channel) attempt.channel->close();
 }
 
 // A failure ends the attempts at all addresses.
 Status Dialer::handle(Attempt& attempt) {
-  if (attempt.handshake) return read_handshake(attempt);
+  if (attempt.channel) return read_handshake(attempt);
   if (Status connected = end_connect(attempt.fd, attempt.address); !connected.ok()) {
     attempt.not_listening = true;
     end(attempt, std::move(connected));
     return {};
   }
-  attempt.handshake.emplace(key_, claim_);
-  if (!send_whole(attempt.fd.get(), attempt.handshake->take_out())) {
-    attempt.may_change = true;
-    end(attempt, failure(Code::remote_error, "%s closed the connection at once", to_text(attempt.address).c_str()));
-  }
-  return {};
-}
-
-Status Dialer::read_handshake(Attempt& attempt) {
-  while (attempt.handshake->wanted() > 0) {
-    std::array<char, kVerdictSize> bytes;
-    const ssize_t got = recv(attempt.fd.get(), bytes.data(), std::min(bytes.size(), attempt.handshake->wanted()), MSG_DONTWAIT);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return {};
-    if (got <= 0) {
-      attempt.may_change = true;
-      end(attempt, failure(Code::remote_error, "%s closed the connection", to_text(attempt.address).c_str()));
-      return {};
-    }
-    SETO_TRY(feed(attempt, {bytes.data(), static_cast<std::size_t>(got)}));
-    if (attempt.ended) return {};
-  }
-  return {};
+  const TlsMode mode = plain_ && mode_ == TlsMode::sites ? TlsMode::off : mode_;
+  const ChannelTerms terms{mode_, encrypts(mode, attempt.fd.get())};
+  attempt.channel.emplace(std::move(attempt.fd), key_, claim_, terms);
+  return read_handshake(attempt);
 }
 
 // The first address that authenticates is final, also if it refuses then.
-Status Dialer::feed(Attempt& attempt, std::string_view bytes) {
-  CallerHandshake& handshake = *attempt.handshake;
-  Status fed = handshake.feed(bytes);
-  if (!fed.ok() && handshake.proven()) {
+Status Dialer::read_handshake(Attempt& attempt) {
+  const AuthProgress progress = attempt.channel->advance();
+  const CallerHandshake& handshake = attempt.channel->handshake();
+  if (progress == AuthProgress::failed && handshake.proven()) {
     refused_ = true;
-    return fed;
+    return attempt.channel->why();
   }
-  if (!fed.ok()) {
+  if (progress == AuthProgress::failed) {
     attempt.may_change = handshake.key_unknown();
-    end(attempt, failure(Code::remote_error, "%s: %s", to_text(attempt.address).c_str(), std::string(fed.text()).c_str()));
-    return {};
-  }
-  if (handshake.proven() && !found_) {
-    found_ = attempt.address;
-    keep_only(attempt);
-  }
-  if (const std::string out = handshake.take_out(); !out.empty() && !send_whole(attempt.fd.get(), out)) {
+    end(attempt, failure(Code::remote_error, "%s: %s", to_text(attempt.address).c_str(),
+                         std::string(attempt.channel->why().text()).c_str()));
+  } else if (progress == AuthProgress::closed) {
     attempt.may_change = true;
     end(attempt, failure(Code::remote_error, "%s closed the connection", to_text(attempt.address).c_str()));
+  } else if (handshake.proven() && !found_) {
+    found_ = attempt.address;
+    keep_only(attempt);
   }
   return {};
 }
@@ -148,7 +127,7 @@ bool Dialer::none_listening() const {
 
 bool Dialer::key_unknown() const {
   return std::any_of(attempts_.begin(), attempts_.end(),
-                     [](const Attempt& attempt) { return attempt.handshake && attempt.handshake->key_unknown(); });
+                     [](const Attempt& attempt) { return attempt.channel && attempt.channel->handshake().key_unknown(); });
 }
 
 bool Dialer::may_change() const {
@@ -158,7 +137,7 @@ bool Dialer::may_change() const {
 bool Dialer::hopeless() const {
   return std::any_of(attempts_.begin(), attempts_.end(), [](const Attempt& attempt) { return attempt.ended; }) &&
          std::none_of(attempts_.begin(), attempts_.end(),
-                      [](const Attempt& attempt) { return attempt.active() && attempt.handshake; });
+                      [](const Attempt& attempt) { return attempt.active() && attempt.channel; });
 }
 
 std::string Dialer::report() const {
@@ -167,9 +146,9 @@ std::string Dialer::report() const {
     if (!text.empty()) text += "; ";
     if (attempt.ended) {
       text += attempt.why.text();
-    } else if (attempt.handshake) {
+    } else if (attempt.channel) {
       text += to_text(attempt.address) +
-              (attempt.handshake->proven() ? " did not accept or refuse the connection" : " did not prove who it is");
+              (attempt.channel->handshake().proven() ? " did not accept or refuse the connection" : " did not prove who it is");
     } else {
       text += no_answer(attempt.address).text();
     }

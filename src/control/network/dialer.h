@@ -9,7 +9,7 @@
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/net/address.h"
-#include "src/net/auth_handshake.h"
+#include "src/net/auth_channel.h"
 #include "src/net/secret.h"
 
 namespace seto {
@@ -28,11 +28,13 @@ class Dialer final {
     std::vector<SocketAddress> addresses;
     Secret key;
     Claim claim;
+    TlsMode mode = TlsMode::sites;
+    bool plain = false;  // data within a stated site: encrypted only with TlsMode::always
   };
   explicit Dialer(const Target& target);
 
   // Continues for at most wait_ms. Returns the accepted connection, nothing yet, or a failure when all addresses have failed.
-  [[nodiscard]] Result<std::optional<PrivateFd>> advance(int wait_ms);
+  [[nodiscard]] Result<std::optional<SecureStream>> advance(int wait_ms);
 
   // The address at which the process authenticated.
   [[nodiscard]] const std::optional<SocketAddress>& found() const { return found_; }
@@ -54,8 +56,8 @@ class Dialer final {
  private:
   struct Attempt {
     SocketAddress address{};
-    PrivateFd fd;
-    std::optional<CallerHandshake> handshake;  // once connected
+    PrivateFd fd;                          // until it is connected
+    std::optional<CallerChannel> channel;  // from then on
     bool started = false;
     bool ended = false;
     bool not_listening = false;  // it ended before a connection was made
@@ -69,12 +71,13 @@ class Dialer final {
   void end(Attempt& attempt, Status why);
   [[nodiscard]] Status handle(Attempt& attempt);
   [[nodiscard]] Status read_handshake(Attempt& attempt);
-  [[nodiscard]] Status feed(Attempt& attempt, std::string_view bytes);
   void keep_only(const Attempt& attempt);
   [[nodiscard]] bool all_ended() const;
 
   Secret key_;
   Claim claim_;
+  const TlsMode mode_;
+  const bool plain_;
   std::vector<Attempt> attempts_;
   std::size_t next_ = 0;  // the next attempt to start
   Deadline next_start_ = Deadline::after_ms(0);

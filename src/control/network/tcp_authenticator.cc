@@ -16,8 +16,6 @@
 namespace seto {
 namespace {
 
-using Stage = AnswererHandshake::Stage;
-
 constexpr long kTickMs = 50;
 // The time limit of a connection that uses the reserve descriptor.
 constexpr int kOnReserveMs = 200;
@@ -34,12 +32,6 @@ bool out_of_descriptors() { return errno == EMFILE || errno == ENFILE; }
 bool same_origin(const SocketAddress& left, const SocketAddress& right) {
   const std::ptrdiff_t size = left.family == AddressFamily::ipv4 ? 4 : 8;
   return left.family == right.family && std::equal(left.bytes.begin(), left.bytes.begin() + size, right.bytes.begin());
-}
-
-// Unread bytes would turn the close into a reset, and the peer might not receive the final bytes.
-void discard_unread(int fd) {
-  char bytes[4096];
-  static_cast<void>(recv(fd, bytes, sizeof bytes, MSG_DONTWAIT));
 }
 
 }  // namespace
@@ -64,7 +56,7 @@ class TcpAuthenticator::Busy final {
 };
 
 Result<std::unique_ptr<TcpAuthenticator>> TcpAuthenticator::create(ControlThread& control, TcpListener listener,
-                                                                   const Token& self, JobKeys& keys, AcceptedPeers& accepted) {
+                                                                   const Identity& self, JobKeys& keys, AcceptedPeers& accepted) {
   std::unique_ptr<TcpAuthenticator> authenticator(new TcpAuthenticator(control, self, keys, accepted));
   authenticator->listener_ = std::move(listener);
   authenticator->timer_ = PrivateFd(Fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)));
@@ -149,12 +141,11 @@ std::uint64_t TcpAuthenticator::admit(PrivateFd fd, bool on_reserve) {
   const std::uint64_t id = next_id_++;
   auto watch = control_.add(fd.get(), EPOLLIN | EPOLLRDHUP, [this, id](std::uint32_t) { on_readable(id); });
   if (!watch.ok()) return kNoConnection;
-  HalfOpen one{std::move(fd),
+  HalfOpen one{AnswererChannel(std::move(fd), self_.process, self_.mode),
                std::move(watch).value(),
                from.value(),
                Deadline::after_ms(kHalfOpenMs),
                Deadline::after_ms(kHalfOpenGraceMs),
-               AnswererHandshake(self_),
                on_reserve};
   if (on_reserve) one.until = Deadline::after_ms(kOnReserveMs);
   pending_.emplace(id, std::move(one));
@@ -199,59 +190,53 @@ void TcpAuthenticator::on_readable(std::uint64_t id) {
   pending_.erase(found);
   one.watch.remove();
   const bool on_reserve = one.on_reserve;
-  const KeyId key = one.handshake.wanted_key();
+  const KeyId key = one.channel.handshake().wanted_key();
   lock.unlock();
-  accepted_.add(key, {std::move(one.fd), std::move(one.handshake), on_reserve});
+  accepted_.add(key, {std::move(one.channel), on_reserve});
   lock.lock();
   if (!closing_ && listening_.empty()) restore();  // at once: many peers may be waiting for a refusal
 }
 
 TcpAuthenticator::ReadResult TcpAuthenticator::read_handshake(HalfOpen& one, std::string& why) {
-  while (one.handshake.wanted() > 0) {
-    char bytes[kHelloSize];
-    const ssize_t got = recv(one.fd.get(), bytes, one.handshake.wanted(), MSG_DONTWAIT);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return ReadResult::nothing_yet;
-    if (got <= 0) return ReadResult::closed;
-    const Status heard = one.handshake.feed({bytes, static_cast<std::size_t>(got)});
-    if (!heard.ok()) {
-      why = heard.text();
-      return ReadResult::closed;
-    }
-    if (one.handshake.stage() == Stage::key_wanted) look_up_key(one);
-    if (one.handshake.stage() == Stage::verdict_wanted) return ReadResult::proof;
+  AuthProgress progress = AuthProgress::decide;
+  while (progress == AuthProgress::decide) {
+    progress = one.channel.advance();
+    if (progress != AuthProgress::decide) break;
+    if (one.stage() == Stage::verdict_wanted) return ReadResult::proof;
+    // A key that is not known yet may become known: key_added() continues.
+    if (!look_up_key(one)) progress = one.channel.wait_for_key();
   }
-  // The key is not known yet: the peer must not send anything until then.
-  char byte = 0;
-  const ssize_t got = recv(one.fd.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return ReadResult::nothing_yet;
-  if (got > 0) why = "it sent data out of turn";
-  return ReadResult::closed;
+  why = one.channel.why().text();
+  return progress == AuthProgress::waiting ? ReadResult::nothing_yet : ReadResult::closed;
 }
 
-void TcpAuthenticator::look_up_key(HalfOpen& one) {
-  const std::optional<Secret> key = keys_.find(one.handshake.wanted_key());
-  if (!key) return;
-  one.handshake.set_key(*key);
+bool TcpAuthenticator::look_up_key(HalfOpen& one) {
+  const std::optional<Secret> key = keys_.find(one.channel.handshake().wanted_key());
+  if (!key) return false;
+  one.channel.set_key(*key);
   if (one.on_reserve) one.until = Deadline::after_ms(kHalfOpenMs);
-  static_cast<void>(send_whole(one.fd.get(), one.handshake.take_out()));
+  return true;
 }
 
 void TcpAuthenticator::key_added(const KeyId& id) {
   const std::lock_guard lock(mutex_);
-  for (auto& [number, one] : pending_)
-    if (one.handshake.stage() == Stage::key_wanted && one.handshake.wanted_key() == id) look_up_key(one);
+  for (auto& [number, one] : pending_) {
+    const AnswererHandshake& handshake = one.channel.handshake();
+    if (handshake.stage() != Stage::key_wanted || handshake.wanted_key() != id || !look_up_key(one)) continue;
+    // The control thread reads what follows. But the beginning of TLS is here already, and no event announces it again.
+    static_cast<void>(handshake.encrypted() ? one.channel.advance() : AuthProgress::waiting);
+    static_cast<void>(one.channel.flush());
+  }
 }
 
 void TcpAuthenticator::close_pending(PendingConnections::iterator which, const std::string& why) {
   HalfOpen& one = which->second;
-  if (one.handshake.stage() == Stage::key_wanted && !why.empty()) {
-    one.handshake.refuse_unknown(keys_.empty() ? AnswererHandshake::MissingKey::any_key
-                                               : AnswererHandshake::MissingKey::this_key);
+  if (one.stage() == Stage::key_wanted && !why.empty()) {
+    one.channel.refuse_unknown(keys_.empty() ? AnswererHandshake::MissingKey::any_key : AnswererHandshake::MissingKey::this_key);
   }
-  if (const std::string final_bytes = one.handshake.take_out(); !final_bytes.empty()) {
-    static_cast<void>(send_whole(one.fd.get(), final_bytes));
-    discard_unread(one.fd.get());
+  if (one.channel.handshake().stage() == Stage::over) {
+    static_cast<void>(one.channel.flush());
+    one.channel.discard_unread();
   }
   if (!why.empty()) {
     if (const auto line = log_.note(host_text(one.from), monotonic_ns(), kUnproven + why)) SETO_LOG(warn, "%s", line->c_str());
@@ -277,7 +262,7 @@ void TcpAuthenticator::tick() {
   for (auto entry = pending_.begin(); entry != pending_.end();) {
     const auto next = std::next(entry);
     if (entry->second.until.passed()) {
-      const bool lacks_key = entry->second.handshake.stage() == Stage::key_wanted;
+      const bool lacks_key = entry->second.stage() == Stage::key_wanted;
       close_pending(entry, lacks_key ? "it named a key that no job of this process has" : "it was silent");
     }
     entry = next;

@@ -15,7 +15,7 @@
 #include "src/control/control_thread.h"
 #include "src/control/network/accepted_peers.h"
 #include "src/control/network/job_keys.h"
-#include "src/net/auth_handshake.h"
+#include "src/net/auth_channel.h"
 #include "src/net/tcp_socket.h"
 #include "src/net/unauthenticated_log.h"
 
@@ -35,7 +35,11 @@ inline constexpr int kHalfOpenGraceMs = 500;
 // reserve, while the rendezvous has one key and a thread of its own. The handshake itself (src/net/auth_handshake.h) is shared.
 class TcpAuthenticator final {
  public:
-  static Result<std::unique_ptr<TcpAuthenticator>> create(ControlThread& control, TcpListener listener, const Token& self,
+  struct Identity {
+    Token process{};
+    TlsMode mode = TlsMode::sites;
+  };
+  static Result<std::unique_ptr<TcpAuthenticator>> create(ControlThread& control, TcpListener listener, const Identity& self,
                                                           JobKeys& keys, AcceptedPeers& accepted);
   TcpAuthenticator(const TcpAuthenticator&) = delete;
   TcpAuthenticator& operator=(const TcpAuthenticator&) = delete;
@@ -45,21 +49,22 @@ class TcpAuthenticator final {
   void key_added(const KeyId& id);
 
  private:
+  using Stage = AnswererHandshake::Stage;
   struct HalfOpen {
-    PrivateFd fd;
+    AnswererChannel channel;
     Watch watch;
     SocketAddress from{};
     Deadline until = Deadline::after_ms(kHalfOpenMs);
     Deadline grace = Deadline::after_ms(kHalfOpenGraceMs);
-    AnswererHandshake handshake;
     bool on_reserve = false;
     // The peer named a known key, and the challenge was sent.
-    [[nodiscard]] bool named() const { return handshake.stage() == AnswererHandshake::Stage::proof; }
+    [[nodiscard]] bool named() const { return stage() == Stage::channel || stage() == Stage::proof; }
+    [[nodiscard]] Stage stage() const { return channel.handshake().stage(); }
   };
   using PendingConnections = std::map<std::uint64_t, HalfOpen>;  // oldest first
   enum class ReadResult : std::uint8_t { nothing_yet, closed, proof };
 
-  TcpAuthenticator(ControlThread& control, const Token& self, JobKeys& keys, AcceptedPeers& accepted)
+  TcpAuthenticator(ControlThread& control, const Identity& self, JobKeys& keys, AcceptedPeers& accepted)
       : control_(control), self_(self), keys_(keys), accepted_(accepted) {}
 
   // On the control thread, with no lock held. Each may remove its own registration and continue, so the destructor waits for it.
@@ -73,7 +78,7 @@ class TcpAuthenticator final {
   [[nodiscard]] bool make_room();
   void make_room_from(const SocketAddress& from);
   [[nodiscard]] ReadResult read_handshake(HalfOpen& one, std::string& why);
-  void look_up_key(HalfOpen& one);
+  bool look_up_key(HalfOpen& one);
   // An empty reason is not logged: members also close a connection when another address was faster.
   void close_pending(PendingConnections::iterator which, const std::string& why);
   void evict(PendingConnections::iterator which, const std::string& why);
@@ -83,7 +88,7 @@ class TcpAuthenticator final {
   void set_timer(long period_ms);
 
   ControlThread& control_;
-  const Token self_;
+  const Identity self_;
   JobKeys& keys_;
   AcceptedPeers& accepted_;
   TcpListener listener_;

@@ -52,8 +52,9 @@ Holder& holder() {
 TcpConnector* opened_before(Holder& one, const ListenSettings& settings) {
   TcpConnector* const connector = one.present.load(std::memory_order_acquire);
   if (connector != nullptr && !(one.settings == settings)) {
-    SETO_LOG(info, "this process listens already, with SETO_INTERFACE='%s' SETO_PORTS='%s'; the new settings are ignored",
-             one.settings.interfaces.c_str(), one.settings.ports.c_str());
+    SETO_LOG(info,
+             "this process listens already, with SETO_INTERFACE='%s' SETO_PORTS='%s' SETO_TLS=%s; the new settings are ignored",
+             one.settings.interfaces.c_str(), one.settings.ports.c_str(), std::string(name_of(one.settings.tls)).c_str());
   }
   return connector;
 }
@@ -73,16 +74,19 @@ Result<TcpConnector*> TcpConnector::of_process(const ListenSettings& settings) {
 }
 
 Result<std::unique_ptr<TcpConnector>> TcpConnector::create(ControlThread& control, const ListenSettings& settings) {
-  SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(settings.interfaces, settings.ports));
+  SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(settings.interfaces, settings.ports, settings.tls));
   SETO_ASSIGN(PeerListener peers, listen_for_peers(network, kBacklog));
   std::unique_ptr<TcpConnector> connector(new TcpConnector);
+  connector->mode_ = settings.tls;
   connector->self_.process = random_token();
   connector->self_.library = library_version();
   connector->self_.candidates = std::move(peers.reachable);
   connector->address_ = encode(connector->self_);
   connector->accepted_ = std::make_unique<AcceptedPeers>(control);
-  SETO_ASSIGN(connector->authenticator_, TcpAuthenticator::create(control, std::move(peers.listener), connector->self_.process,
-                                                                  connector->keys_, *connector->accepted_));
+  SETO_ASSIGN(connector->authenticator_,
+              TcpAuthenticator::create(control, std::move(peers.listener), {connector->self_.process, settings.tls},
+                                       connector->keys_, *connector->accepted_));
+  if (settings.tls == TlsMode::off) SETO_LOG(warn, "SETO_TLS=off: nothing that this process sends to other hosts is encrypted");
   SETO_LOG(info, "listening for peers at %s", to_text(connector->self_.candidates).c_str());
   return connector;
 }
@@ -113,24 +117,26 @@ Result<TcpConnector::Plan> TcpConnector::plan(const ConnectRequest& request) con
   const bool calls = mine < theirs;
   std::tie(claim.caller, claim.caller_context) = calls ? mine : theirs;
   std::tie(claim.answerer, claim.answerer_context) = calls ? theirs : mine;
-  return Plan{request, std::move(remote), calls, claim};
+  return Plan{request, std::move(remote), calls, claim, mode_};
 }
 
-Result<PrivateFd> TcpConnector::connect(const ConnectRequest& request) {
+Result<SecureStream> TcpConnector::connect(const ConnectRequest& request) {
   SETO_ASSIGN(const Plan one, plan(request));
   const Admission admission = admit(request.key);
   return one.calls ? dial(one) : wait_for_caller(one);
 }
 
-Result<PrivateFd> TcpConnector::dial(const Plan& plan) {
+Result<SecureStream> TcpConnector::dial(const Plan& plan) {
   const Deadline& until = plan.request.until;
   const Deadline patience = Deadline::after_ms(kRetryMs);
   const Token& process = plan.remote.process;
   std::string before;  // the report of the last dialer
+  const std::uint8_t purpose = plan.request.purpose;
+  const bool plain = plan.request.same_site && (purpose == kPurposeData || purpose == kPurposeLateData);
   for (int rest_ms = kFirstPauseMs;; rest_ms = std::min(2 * rest_ms, kLongestPauseMs)) {
     const bool known = reached_.found(process).has_value();
     SETO_ASSIGN(auto addresses, reached_.addresses_of(plan.remote));
-    Dialer dialer({std::move(addresses), plan.request.key, plan.claim});
+    Dialer dialer({std::move(addresses), plan.request.key, plan.claim, mode_, plain});
     while (true) {
       auto socket = dialer.advance(std::min(until.wait_ms(), kLookMs));
       if (dialer.found()) reached_.remember(process, *dialer.found());
@@ -148,7 +154,7 @@ Result<PrivateFd> TcpConnector::dial(const Plan& plan) {
   }
 }
 
-Result<PrivateFd> TcpConnector::wait_for_caller(const Plan& plan) {
+Result<SecureStream> TcpConnector::wait_for_caller(const Plan& plan) {
   const ConnectKey key{key_id(plan.request.key), plan.claim};
   const Deadline& until = plan.request.until;
   const std::unique_ptr<PeerProbe> peer_probe = probe(plan);

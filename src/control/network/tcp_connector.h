@@ -8,6 +8,7 @@
 #include <string>
 
 #include "src/base/clock.h"
+#include "src/base/config.h"
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/control/control_thread.h"
@@ -15,6 +16,7 @@
 #include "src/control/network/job_keys.h"
 #include "src/control/network/listen_address.h"
 #include "src/control/network/reached_addresses.h"
+#include "src/net/secure_stream.h"
 
 namespace seto {
 
@@ -22,10 +24,11 @@ class PeerProbe;
 class TcpAuthenticator;
 class AcceptedPeers;
 
-// The texts of SETO_INTERFACE and SETO_PORTS.
+// The texts of SETO_INTERFACE and SETO_PORTS, and SETO_TLS.
 struct ListenSettings {
   std::string interfaces;
   std::string ports;
+  TlsMode tls = TlsMode::sites;
   bool operator==(const ListenSettings&) const = default;
 };
 
@@ -56,7 +59,7 @@ class TcpConnector final {
   // pairs in an order that all ranks share, or ranks may deadlock. Failures begin "its process ..."; the calling code prepends
   // the rank. Code::aborted: the other side has declined the attempt, and the text is its reason. The returned socket is
   // non-blocking, and bytes after the handshake are unread.
-  [[nodiscard]] Result<PrivateFd> connect(const ConnectRequest& request);
+  [[nodiscard]] Result<SecureStream> connect(const ConnectRequest& request);
 
   // This context makes no more connections in this attempt: every peer that waits for it, now or later, gets the reason as
   // Code::aborted. Needs no descriptor. The key stays admitted while the attempt is remembered, so that peers can be refused.
@@ -67,7 +70,7 @@ class TcpConnector final {
   // Connections for that purpose are not parked but accepted and passed to this handler, on the control thread with no lock held.
   // Connections of a declined attempt are refused as usual. One handler for each purpose; an empty handler removes it, and none
   // runs after that.
-  using AcceptHandler = std::function<void(const ConnectKey& caller, PrivateFd socket)>;
+  using AcceptHandler = std::function<void(const ConnectKey& caller, SecureStream socket)>;
   void set_accept_handler(std::uint8_t purpose, AcceptHandler accept_handler);
 
   // A request with its decoded address and the role of this side.
@@ -76,10 +79,11 @@ class TcpConnector final {
     ListenAddress remote;
     bool calls = false;  // this side is the caller
     Claim claim;
+    TlsMode mode = TlsMode::sites;
   };
   [[nodiscard]] Result<Plan> plan(const ConnectRequest& request) const;
   // The caller's half of connect().
-  [[nodiscard]] Result<PrivateFd> dial(const Plan& plan);
+  [[nodiscard]] Result<SecureStream> dial(const Plan& plan);
   // For an answerer that waits: asks from time to time whether the connection will come.
   [[nodiscard]] std::unique_ptr<PeerProbe> probe(const Plan& plan);
   // Calls the listener for each attempt that is declined from now on, inside decline(). An empty listener removes it.
@@ -90,10 +94,11 @@ class TcpConnector final {
 
  private:
   TcpConnector();
-  [[nodiscard]] Result<PrivateFd> wait_for_caller(const Plan& plan);
+  [[nodiscard]] Result<SecureStream> wait_for_caller(const Plan& plan);
 
   const std::uint32_t generation_ = fork_generation();
   ListenAddress self_;
+  TlsMode mode_ = TlsMode::sites;
   std::string address_;
   JobKeys keys_;
   std::unique_ptr<AcceptedPeers> accepted_;

@@ -102,6 +102,7 @@ Status RankConnector::prepare_announcement() {
   own.machine_cores = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   own.nonce = random_number();
   own.connect = static_cast<std::uint64_t>(config_.connect);
+  own.tls = static_cast<std::uint64_t>(config_.tls);
   SETO_ASSIGN(own.place.host, host_identity(config_.host_id));
   if (config_.transport == Medium::tcp) own.place.host += " rank " + std::to_string(ranks_.rank);
   own.words = words_of_place();
@@ -144,6 +145,7 @@ Status RankConnector::exchange_announcements(Deadline until) {
     ranks_.places.push_back(one.words);
   }
   SETO_TRY(common_outcome(ranks_.rank, prepared, outcomes));
+  SETO_TRY(same_tls(announced_.all));
   SETO_ASSIGN(sites_, RankSites::of(announced_.all, config_.deterministic));
   SETO_ASSIGN(announced_.on_first_use, opens_on_first_use(announced_.all, sites_));
   announced_.proved = proved_by(announced_.rank, sites_);

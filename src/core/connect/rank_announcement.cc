@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "src/base/config_table.h"
 #include "src/net/secret.h"
 
 namespace seto {
@@ -78,7 +79,7 @@ std::string RankAnnouncement::encoded() const {
   Writer writer;
   for (const std::string* text : {&place.host, &place.process, &site, &found_site, &seat, &words, &outcome}) writer.text(*text);
   for (const std::uint64_t number : {place.context, nonce, static_cast<std::uint64_t>(cores), machine,
-                                     static_cast<std::uint64_t>(machine_cores), uplink_mbit, downlink_mbit, connect})
+                                     static_cast<std::uint64_t>(machine_cores), uplink_mbit, downlink_mbit, connect, tls})
     writer.number(number);
   writer.text(bytes_of(offered));
   return writer.take();
@@ -94,7 +95,7 @@ Result<RankAnnouncement> RankAnnouncement::decoded(const std::string& text) {
                              &result.words, &result.outcome})
     reader.text(*field);
   for (std::uint64_t* number : {&result.place.context, &result.nonce, &cores, &result.machine, &machine_cores,
-                                &result.uplink_mbit, &result.downlink_mbit, &result.connect})
+                                &result.uplink_mbit, &result.downlink_mbit, &result.connect, &result.tls})
     reader.number(*number);
   reader.text(offers);
   if (!reader.at_end()) return failure(Code::remote_error, "its announcement is shorter or longer than its lengths say");
@@ -107,6 +108,17 @@ Result<RankAnnouncement> RankAnnouncement::decoded(const std::string& text) {
   if (!std::is_sorted(result.offered.begin(), result.offered.end()))
     return failure(Code::remote_error, "its announcement is malformed: its connection numbers are not sorted");
   return result;
+}
+
+Status same_tls(const std::vector<RankAnnouncement>& all) {
+  const auto text = [](std::uint64_t mode) {
+    return mode < std::size(kTlsNames) ? std::string(kTlsNames[mode]) : std::to_string(mode);
+  };
+  for (std::size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank].tls != all.front().tls)
+      return failure(Code::invalid_usage, "SETO_TLS is '%s' on rank 0 and '%s' on rank %zu: it must be the same on all ranks",
+                     text(all.front().tls).c_str(), text(all[rank].tls).c_str(), rank);
+  return {};
 }
 
 std::string EndpointAnnouncement::encoded() const {

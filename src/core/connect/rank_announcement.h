@@ -28,6 +28,7 @@ struct RankAnnouncement {
   std::string words;          // host and process for a person: "tokyo-3:4711"
   std::string outcome;        // outcome_text() of its preparation
   std::uint64_t connect = 0;  // SETO_CONNECT: a value of Connect
+  std::uint64_t tls = 0;      // SETO_TLS: a value of TlsMode
   Attempts offered;           // attempts whose connections it holds open
 
   [[nodiscard]] std::string encoded() const;
@@ -64,6 +65,9 @@ struct FinalAnnouncement {
 
 // Decodes the announcements of all ranks. A failure names the rank whose announcement is malformed.
 Result<std::vector<RankAnnouncement>> announcements_of(const std::vector<std::string>& texts);
+
+// Fails if ranks set SETO_TLS differently; the text names both values. Connections over TCP between them are refused, too.
+[[nodiscard]] Status same_tls(const std::vector<RankAnnouncement>& all);
 
 // The number of this attempt: the same on all ranks, and unique because of the nonces.
 AttemptId attempt_of(const std::vector<std::string>& texts);

@@ -41,7 +41,7 @@ TEST(JobId, ServesOneInitAfterAnother) {
   Place place(kJob);
   const auto answers = as_threads(3, [&](Rank rank) -> Answer {
     for (int round = 0; round < 20; ++round) {
-      auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 3, later());
+      auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 3, later(), testing::loopback_network());
       if (!bootstrap.ok()) return bootstrap.status();
       auto all = bootstrap->all_gather(std::to_string(round), later());
       if (!all.ok()) return all;
@@ -58,7 +58,7 @@ TEST(JobId, SeveralInitsAtOnce) {
   const auto answers = as_threads(2, [&](Rank rank) -> Answer {
     std::vector<RendezvousBootstrap> held;
     for (int round = 0; round < 5; ++round) {
-      auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 2, later());
+      auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 2, later(), testing::loopback_network());
       if (!bootstrap.ok()) return bootstrap.status();
       held.push_back(std::move(bootstrap).value());
     }
@@ -187,6 +187,7 @@ TEST(Tree, ARankWithoutAResultAsksTheServer) {
     request.number = rank == 0 ? 1 : 0;
     request.rank = rank;
     request.size = kRanks;
+    request.network = testing::loopback_network();
     auto bootstrap = RendezvousBootstrap::join(request, later());
     if (!bootstrap.ok()) return bootstrap.status();
     auto first = bootstrap->all_gather(std::string(100, 'a'), later());
@@ -231,7 +232,7 @@ class SilentRank final {
     EXPECT_EQ(send(fd_.get(), words.data(), words.size(), MSG_NOSIGNAL), static_cast<ssize_t>(words.size()));
   }
 
-  PrivateFd fd_;
+  SecureStream fd_;
 };
 
 // Rank 0 has eight children. One does not read. If another child has the result, rank 0 has it too and waits for the child that
@@ -250,7 +251,7 @@ TEST(Tree, AnInitThatIsAbortedWhileItForwardsEnds) {
       return failure(Code::internal, "silent");
     }
     const Deadline until = later();
-    auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, kRanks, until);
+    auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, kRanks, until, testing::loopback_network());
     if (!bootstrap.ok()) return bootstrap.status();
     auto all = bootstrap->all_gather(std::string(100, 'a'), rank == 0 ? until.unless(&given_up) : until);
     if (rank == children.back()) given_up = true;

@@ -11,6 +11,7 @@
 #include "src/base/log.h"
 #include "src/bootstrap/providers/rendezvous_bootstrap.h"
 #include "src/bootstrap/rendezvous/rendezvous_server.h"
+#include "tests/support/tls_ends.h"
 #include "tests/unit/bootstrap/ranks.h"
 
 namespace seto::testing {
@@ -19,14 +20,16 @@ constexpr std::uint64_t kLongMs = 30'000;
 
 inline Deadline later() { return Deadline::after_ms(kLongMs); }
 
-inline NetworkChoice loopback_network() { return NetworkChoice::parse("lo", "").value(); }
+inline NetworkChoice loopback_network() { return NetworkChoice::parse("lo", "", tls_of_test()).value(); }
 
 // A server that ends with the test, unlike one of create_unique_id, and its id.
 struct Place {
   explicit Place(UniqueId::Serves serves = UniqueId::Serves::communicator, Listeners::Reach reach = Listeners::Reach::machine,
                  int shutdown_ms = kShutdownMs)
       : listeners(Listeners::open(loopback_network(), reach).value()), id{serves, random_token(), listeners.address()} {
-    server = RendezvousServer::start(std::move(listeners), {rendezvous_key(id.token), serves, later(), {}, shutdown_ms}).value();
+    server =
+        RendezvousServer::start(std::move(listeners), {rendezvous_key(id.token), serves, later(), {}, shutdown_ms, tls_of_test()})
+            .value();
     bytes = encode(id);
   }
   // The address as another machine sees it, without the local socket, so all connections use TCP.

@@ -43,7 +43,7 @@ TEST(Rendezvous, ThreadsGatherManyRoundsAndServerEnds) {
   Place place;
   constexpr int kRanks = 4;
   const auto answers = as_threads(kRanks, [&](Rank rank) -> Answer {
-    auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, kRanks, later());
+    auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, kRanks, later(), testing::loopback_network());
     if (!bootstrap.ok()) return bootstrap.status();
     for (int round = 0; round < 50; ++round) {
       const std::string mine(static_cast<std::size_t>(rank * round), static_cast<char>('a' + rank));
@@ -90,7 +90,7 @@ TEST(Rendezvous, DeadlineOfARoundNamesRanksWithoutAMessage) {
               Place place;
               std::atomic<int> done{0};
               const auto answers = as_threads(3, [&](Rank rank) -> Answer {
-                auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 3, later());
+                auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 3, later(), testing::loopback_network());
                 if (!bootstrap.ok()) return bootstrap.status();
                 if (rank == 1) {
                   while (done.load() < 2) poll(nullptr, 0, 1);
@@ -161,7 +161,7 @@ TEST(Rendezvous, WrongRanksAndSizesAreNamedOnEveryRank) {
 TEST(Rendezvous, SecondUseIsReported) {
   Place place;
   const auto answers = as_threads(2, [&](Rank rank) -> Answer {
-    auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 2, later());
+    auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 2, later(), testing::loopback_network());
     if (!bootstrap.ok()) return bootstrap.status();
     auto first = bootstrap->all_gather("x", later());
     if (rank == 0) {
@@ -237,13 +237,13 @@ TEST(Rendezvous, ProcessesGather) {
 TEST(Rendezvous, KilledRankIsNamedWithoutADeadline) {
   Place place;
   ChildProcess victim([&] {
-    auto bootstrap = RendezvousBootstrap::join(place.bytes, 2, 3, later());
+    auto bootstrap = RendezvousBootstrap::join(place.bytes, 2, 3, later(), testing::loopback_network());
     if (!bootstrap.ok() || !bootstrap->all_gather("alive", later()).ok()) return false;
     pause();
     return false;
   });
   const auto answers = as_threads(2, [&](Rank rank) -> Answer {
-    auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 3, later());
+    auto bootstrap = RendezvousBootstrap::join(place.bytes, rank, 3, later(), testing::loopback_network());
     if (!bootstrap.ok()) return bootstrap.status();
     if (auto first = bootstrap->all_gather("x", later()); !first.ok()) return failure(Code::internal, "first round");
     if (rank == 0) victim.kill_now();
@@ -264,7 +264,7 @@ TEST(Rendezvous, DeadServerIsDetectedAtOnce) {
   UniqueIdBytes id;
   ASSERT_EQ(read(pipe_ends[0], id.data(), id.size()), static_cast<ssize_t>(id.size()));
   const auto answers = as_threads(2, [&](Rank rank) -> Answer {
-    auto bootstrap = RendezvousBootstrap::join(id, rank, 2, later());
+    auto bootstrap = RendezvousBootstrap::join(id, rank, 2, later(), testing::loopback_network());
     if (!bootstrap.ok()) return bootstrap.status();
     if (rank == 0) maker.kill_now();
     static_cast<void>(bootstrap->all_gather("x", later()).ok());
@@ -278,7 +278,7 @@ TEST(Rendezvous, DeadServerIsDetectedAtOnce) {
 
 TEST(Rendezvous, BootstrapFailsInAForkedChild) {
   Place place;
-  auto bootstrap = RendezvousBootstrap::join(place.bytes, 0, 1, later());
+  auto bootstrap = RendezvousBootstrap::join(place.bytes, 0, 1, later(), testing::loopback_network());
   ASSERT_TRUE(bootstrap.ok());
   ChildProcess child([&] {
     const Answer answer = bootstrap->all_gather("x", later());

@@ -31,7 +31,7 @@ using testing::Pairing;
 using testing::TestConnector;
 
 // Checks that bytes arrive in both directions, and that none was read beyond the handshake.
-void expect_joined(const Result<PrivateFd>& left, const Result<PrivateFd>& right) {
+void expect_joined(const Result<SecureStream>& left, const Result<SecureStream>& right) {
   ASSERT_TRUE(left.ok()) << left.status().text();
   ASSERT_TRUE(right.ok()) << right.status().text();
   const int pairs[2][2] = {{left.value().get(), right.value().get()}, {right.value().get(), left.value().get()}};
@@ -96,15 +96,15 @@ TEST(TcpConnector, SeveralConnectionsOfAPairAreDistinguished) {
   TestConnector here;
   TestConnector there;
   auto right = std::async(std::launch::async, [&] {
-    std::vector<PrivateFd> sockets;
+    std::vector<SecureStream> sockets;
     for (const std::uint32_t index : {2U, 0U, 1U}) sockets.push_back(connect_to(there, here, {2, 1, 0, index}).value());
     return sockets;
   });
   // Callers block, so each index has its own thread.
-  std::vector<std::future<Result<PrivateFd>>> left;
+  std::vector<std::future<Result<SecureStream>>> left;
   for (std::uint32_t index = 0; index < 3; ++index)
     left.push_back(std::async(std::launch::async, [&, index] { return connect_to(here, there, {1, 2, 0, index}); }));
-  const std::vector<PrivateFd> others = right.get();
+  const std::vector<SecureStream> others = right.get();
   const std::vector<std::size_t> place = {1, 2, 0};
   for (std::size_t index = 0; index < 3; ++index) {
     const auto mine = left[index].get();

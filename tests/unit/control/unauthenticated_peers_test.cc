@@ -123,7 +123,7 @@ TEST(UnauthenticatedPeers, ARecordedHandshakeIsRejected) {
   Claim claim;
   claim.answerer = connector.connector->self().process;
   claim.purpose = kPurposeProbe;
-  CallerHandshake handshake(testing::key_of_test(), claim);
+  CallerHandshake handshake(testing::key_of_test(), claim, {}, {testing::tls_of_test(), false});
   const std::string hello = handshake.take_out();
   const PrivateFd member = connect_to(connector);
   send_bytes(member, hello);

@@ -67,6 +67,17 @@ TEST(OpenedConnections, TheSettingMustBeTheSameOnAllRanks) {
   EXPECT_FALSE(opens_on_first_use(all, RankSites::of(all, false).value()).ok());
 }
 
+TEST(OpenedConnections, TlsMustBeTheSameOnAllRanks) {
+  auto all = ranks_of({3, 1});
+  for (RankAnnouncement& one : all) one.tls = static_cast<std::uint64_t>(TlsMode::sites);
+  EXPECT_TRUE(same_tls(all).ok());
+  all[2].tls = static_cast<std::uint64_t>(TlsMode::off);
+  const Status different = same_tls(all);
+  EXPECT_EQ(different.code(), Code::invalid_usage);
+  EXPECT_THAT(std::string(different.text()), HasSubstr("SETO_TLS is 'sites' on rank 0 and 'off' on rank 2"));
+  EXPECT_EQ(RankAnnouncement::decoded(all[2].encoded()).value().tls, static_cast<std::uint64_t>(TlsMode::off));
+}
+
 TEST(OpenedConnections, OnePairOfEachTwoSitesIsProvedAtBothEnds) {
   const auto all = ranks_of({4, 1, 2});
   const RankSites sites = RankSites::of(all, false).value();

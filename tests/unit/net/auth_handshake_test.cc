@@ -279,8 +279,8 @@ TEST(Membership, OtherVersionsAreRejectedAndBothAreNamed) {
   scene.of_answerer.protocol = 7;
   outcome = play(scene);
   EXPECT_THAT(text_of(outcome.caller),
-              HasSubstr("9.8.7 and speaks protocol 7, the one here is version 1.2.3 and speaks protocol 1"));
-  EXPECT_THAT(text_of(outcome.answerer), HasSubstr("1.2.3 and speaks protocol 1, the one here is version 9.8.7"));
+              HasSubstr("9.8.7 and speaks protocol 7, the one here is version 1.2.3 and speaks protocol 2"));
+  EXPECT_THAT(text_of(outcome.answerer), HasSubstr("1.2.3 and speaks protocol 2, the one here is version 9.8.7"));
   EXPECT_THAT(text_of(outcome.caller), HasSubstr("install the same version"));
 }
 

@@ -17,6 +17,7 @@
 #include "src/net/local_socket.h"
 #include "src/net/tcp_socket.h"
 #include "tests/support/child_process.h"
+#include "tests/support/tls_ends.h"
 
 namespace seto {
 namespace {
@@ -24,17 +25,14 @@ namespace {
 using testing::ChildProcess;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using testing::put_raw;
+using testing::take_raw;
+using testing::two_sockets;
 using Role = TlsSession::Role;
 
 constexpr std::size_t kHeader = 5;  // of a record
 
 Deadline soon() { return Deadline::after_ms(60'000); }
-
-std::pair<PrivateFd, PrivateFd> two_sockets() {
-  int fds[2];
-  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
-  return {PrivateFd(Fd(fds[0])), PrivateFd(Fd(fds[1]))};
-}
 
 Secret key_of(const char* text) { return Secret::of_text(text); }
 
@@ -82,17 +80,6 @@ std::string random_bytes(std::size_t size, unsigned seed) {
   std::string bytes(size, '\0');
   for (char& one : bytes) one = static_cast<char>(random());
   return bytes;
-}
-
-std::string take_raw(const PrivateFd& fd) {
-  std::string bytes(1 << 20, '\0');
-  const ssize_t got = recv(fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-  bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
-  return bytes;
-}
-
-void put_raw(const PrivateFd& fd, std::string_view bytes) {
-  ASSERT_EQ(send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
 }
 
 // Two ends whose bytes pass through the test.
@@ -233,7 +220,6 @@ TEST(SecureStream, RefusesAnotherSecretOnBothSides) {
   EXPECT_THAT(std::string(called.status().text()), HasSubstr("different secrets"));
 }
 
-// Whoever sits between the two has no key, so it has a session with neither: not even the exporter of a relay would help it.
 TEST(SecureStream, BothEndsDeriveOneBindingAndEachConnectionAnother) {
   Ends first = connected();
   Ends second = connected();
@@ -426,39 +412,6 @@ TEST(SecureStream, ReadingUntilEagainFindsTheEndToo) {
   EXPECT_EQ(read_all(ends.answerer), "bytes");
   char byte = 0;
   EXPECT_EQ(ends.answerer.receive(&byte, 1), 0);
-}
-
-TEST(SecureStream, ReplacesItsKeyAfterManyRecords) {
-  auto [one, other] = two_sockets();
-  auto caller = TlsSession::create(one.get(), Role::caller, key_of("key"), {3});
-  auto answerer = TlsSession::create(other.get(), Role::answerer, key_of("key"));
-  ASSERT_TRUE(caller.ok() && answerer.ok());
-  for (bool here = false, there = false; !here || !there;) {
-    here = (*caller)->advance().value();
-    there = (*answerer)->advance().value();
-  }
-  for (int message = 0; message < 20; ++message) {
-    std::string text = "message " + std::to_string(message);
-    const iovec part{text.data(), text.size()};
-    ASSERT_EQ((*caller)->send({&part, 1}), static_cast<ssize_t>(text.size()));
-    std::string got(100, '\0');
-    const iovec room{got.data(), got.size()};
-    ASSERT_EQ((*answerer)->receive({&room, 1}), static_cast<ssize_t>(text.size()));
-    EXPECT_EQ(got.substr(0, text.size()), text);
-  }
-}
-
-TEST(SecureStream, UsesOneOfTheTwoSuites) {
-  auto [one, other] = two_sockets();
-  auto caller = TlsSession::create(one.get(), Role::caller, key_of("key"));
-  auto answerer = TlsSession::create(other.get(), Role::answerer, key_of("key"));
-  ASSERT_TRUE(caller.ok() && answerer.ok());
-  for (bool here = false, there = false; !here || !there;) {
-    here = (*caller)->advance().value();
-    there = (*answerer)->advance().value();
-  }
-  EXPECT_THAT((*caller)->cipher(), ::testing::AnyOf("TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"));
-  EXPECT_EQ((*caller)->cipher(), (*answerer)->cipher());
 }
 
 // The child has no socket, and destroys its copy without a call of OpenSSL, whose locks may be held for ever there. It can make

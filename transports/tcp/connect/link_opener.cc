@@ -83,7 +83,7 @@ class OnUseOpener final : public LinkOpener, public std::enable_shared_from_this
   void serve(const std::shared_ptr<Link>& link) { link_ = link; }
   // On the control thread.
   void receive(Word word, std::string_view rest);
-  void accept(std::uint32_t index, PrivateFd socket);
+  void accept(std::uint32_t index, SecureStream socket);
   [[nodiscard]] bool answers(const Claim& claim) const {
     return !dials_ && claim.caller == process_ && claim.caller_context == peer_.context && claim.index < kMostSockets;
   }
@@ -94,7 +94,7 @@ class OnUseOpener final : public LinkOpener, public std::enable_shared_from_this
   [[nodiscard]] Status dial_soon();
   void dial();
   [[nodiscard]] bool is_wanted() const;
-  [[nodiscard]] Result<std::vector<PrivateFd>> open_sockets();
+  [[nodiscard]] Result<std::vector<SecureStream>> open_sockets();
   // The text names both ranks.
   [[nodiscard]] Status named(const Status& reason, const std::string& advice = {}) const;
   // Tells a person what to do. Not with the domain's lock held: it may count descriptors.
@@ -109,8 +109,8 @@ class OnUseOpener final : public LinkOpener, public std::enable_shared_from_this
   std::atomic<bool> opened_{false};
   std::weak_ptr<Link> link_;
   bool dialing_ = false;
-  std::uint32_t expected_ = 0;                   // sockets that the dialer opens; 0: not known yet
-  std::map<std::uint32_t, PrivateFd> accepted_;  // by index
+  std::uint32_t expected_ = 0;                      // sockets that the dialer opens; 0: not known yet
+  std::map<std::uint32_t, SecureStream> accepted_;  // by index
 };
 
 void OnUseOpener::tell(Word word, std::string_view rest) const {
@@ -136,7 +136,7 @@ bool OnUseOpener::is_wanted() const {
 
 // On a thread of its own.
 void OnUseOpener::dial() {
-  Result<std::vector<PrivateFd>> sockets = is_wanted() ? open_sockets() : failure(Code::aborted, "it had broken before");
+  Result<std::vector<SecureStream>> sockets = is_wanted() ? open_sockets() : failure(Code::aborted, "it had broken before");
   const std::shared_ptr<Domain> domain = setup().domain.lock();
   if (domain == nullptr || setup().threads->stopping().load(std::memory_order_acquire)) return;
   Status outcome = sockets.ok() ? Status() : named(sockets.status(), advice_on(sockets.status()));
@@ -156,11 +156,11 @@ void OnUseOpener::dial() {
   setup().wakeup->ring();
 }
 
-Result<std::vector<PrivateFd>> OnUseOpener::open_sockets() {
+Result<std::vector<SecureStream>> OnUseOpener::open_sockets() {
   const Deadline until = Deadline::after_ms(setup().opening_ms).unless(&stop_).unless(&setup().threads->stopping());
   const ConnectRequest request{peer_.address, kPurposeLateData, setup().context, peer_.context, setup().attempt, 0, setup().key,
-                               until};
-  std::vector<PrivateFd> sockets(1);
+                               until,         peer_.same_site};
+  std::vector<SecureStream> sockets(1);
   SETO_ASSIGN(sockets[0], open_tcp_socket(*setup().connector, request));
   std::uint32_t round_trip = round_trip_us(sockets[0].get());
   if (round_trip == 0 || (peer_.round_trip_us != 0 && peer_.round_trip_us < round_trip)) round_trip = peer_.round_trip_us;
@@ -224,7 +224,7 @@ void OnUseOpener::receive(Word word, std::string_view rest) {
   setup().wakeup->ring();
 }
 
-void OnUseOpener::accept(std::uint32_t index, PrivateFd socket) {
+void OnUseOpener::accept(std::uint32_t index, SecureStream socket) {
   prepare_tcp_socket(socket.get());
   const std::shared_ptr<Domain> domain = setup().domain.lock();
   if (domain == nullptr) return;
@@ -241,7 +241,7 @@ void OnUseOpener::accept(std::uint32_t index, PrivateFd socket) {
 
 void OnUseOpener::open_if_complete(Domain& domain, Link& link) {
   if (link.broken() || expected_ == 0 || accepted_.size() != expected_ || accepted_.rbegin()->first != expected_ - 1) return;
-  std::vector<PrivateFd> sockets;
+  std::vector<SecureStream> sockets;
   for (auto& [index, socket] : accepted_) sockets.push_back(std::move(socket));
   accepted_.clear();
   opened_.store(true, std::memory_order_relaxed);
@@ -272,7 +272,7 @@ OnUseLinks::~OnUseLinks() {
 }
 
 void OnUseLinks::accept_on(TcpConnector& connector) {
-  connector.set_accept_handler(kPurposeLateData, [](const ConnectKey& caller, PrivateFd socket) {
+  connector.set_accept_handler(kPurposeLateData, [](const ConnectKey& caller, SecureStream socket) {
     std::shared_ptr<OnUseLinks> links;
     {
       const std::lock_guard lock(acceptors().mutex);
@@ -317,7 +317,7 @@ void OnUseLinks::receive(std::uint32_t from, std::string_view message) {
 }
 
 // The socket of a caller that no link here expects is closed.
-void OnUseLinks::accept(const ConnectKey& caller, PrivateFd socket) {
+void OnUseLinks::accept(const ConnectKey& caller, SecureStream socket) {
   if (caller.key != key_id(setup_.key)) return;
   std::shared_ptr<OnUseOpener> opener;
   {

@@ -52,6 +52,7 @@ class OnUseLinks final : public std::enable_shared_from_this<OnUseLinks> {
     std::string address;        // TcpConnector::address() of the peer
     std::uint32_t sockets = 0;  // as set at both ends
     std::uint32_t round_trip_us = 0;
+    bool same_site = false;  // as in AttemptMember
     std::shared_ptr<ControlChannel> channel;
   };
   // Adds a link without sockets to the domain.
@@ -67,7 +68,7 @@ class OnUseLinks final : public std::enable_shared_from_this<OnUseLinks> {
   friend class OnUseOpener;
   [[nodiscard]] std::shared_ptr<OnUseOpener> find(std::uint32_t number) const;
   void receive(std::uint32_t from, std::string_view message);
-  void accept(const ConnectKey& caller, PrivateFd socket);
+  void accept(const ConnectKey& caller, SecureStream socket);
 
   const Setup setup_;
   const std::uint32_t generation_ = fork_generation();

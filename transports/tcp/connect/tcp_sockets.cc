@@ -37,15 +37,18 @@ static_assert(sizeof(Greeting) == 16);
 Status lost(int error) { return failure(Code::remote_error, "its process closed a new connection: %s", std::strerror(error)); }
 
 // The socket's buffers are empty and larger than a greeting, so it is sent whole.
-Result<LinkTerms> exchange_terms(int fd, const LinkTerms& own, Deadline until) {
+Result<LinkTerms> exchange_terms(SecureStream& socket, const LinkTerms& own, Deadline until) {
   const Greeting mine{kTermsMagic, own.sockets, own.round_trip_us, 0};
-  if (send(fd, &mine, sizeof mine, MSG_DONTWAIT | MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof mine)) return lost(errno);
+  if (!socket.send_whole({reinterpret_cast<const char*>(&mine), sizeof mine})) return lost(errno);
   Greeting theirs;
   for (std::size_t have = 0; have < sizeof theirs;) {
-    if (const Status waited = wait_for(fd, POLLIN, until); !waited.ok())
-      return failure(waited.code(), "its process did not say how many sockets it wants before the deadline of the init");
-    const ssize_t got = recv(fd, reinterpret_cast<char*>(&theirs) + have, sizeof theirs - have, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    // First the read: the handshake may have taken the greeting from the socket.
+    const ssize_t got = socket.receive(reinterpret_cast<char*>(&theirs) + have, sizeof theirs - have);
+    if (got < 0 && errno == EAGAIN) {
+      if (const Status waited = wait_for(socket.get(), POLLIN, until); !waited.ok())
+        return failure(waited.code(), "its process did not say how many sockets it wants before the deadline of the init");
+      continue;
+    }
     if (got <= 0) return lost(got == 0 ? ECONNRESET : errno);
     have += static_cast<std::size_t>(got);
   }
@@ -61,8 +64,8 @@ void prepare_tcp_socket(int fd) {
   SETO_LOG(debug, "a data socket has the congestion control %s", control.c_str());
 }
 
-Result<PrivateFd> open_tcp_socket(TcpConnector& connector, const ConnectRequest& request) {
-  SETO_ASSIGN(PrivateFd socket, connector.connect(request));
+Result<SecureStream> open_tcp_socket(TcpConnector& connector, const ConnectRequest& request) {
+  SETO_ASSIGN(SecureStream socket, connector.connect(request));
   prepare_tcp_socket(socket.get());
   return socket;
 }
@@ -85,9 +88,8 @@ Result<TcpSockets> open_tcp_sockets(TcpConnector& connector, ControlChannels& ch
                                     std::uint32_t sockets) {
   SETO_ASSIGN(const TcpConnector::Plan plan, connector.plan(first));
   TcpSockets opened;
-  SETO_ASSIGN(PrivateFd first_socket, open_tcp_socket(connector, first));
-  SETO_ASSIGN(const LinkTerms terms,
-              exchange_terms(first_socket.get(), {sockets, round_trip_us(first_socket.get())}, first.until));
+  SETO_ASSIGN(SecureStream first_socket, open_tcp_socket(connector, first));
+  SETO_ASSIGN(const LinkTerms terms, exchange_terms(first_socket, {sockets, round_trip_us(first_socket.get())}, first.until));
   opened.round_trip_us = terms.round_trip_us;
   opened.sockets.resize(terms.sockets);
   opened.sockets[0] = std::move(first_socket);

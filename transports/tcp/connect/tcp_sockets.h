@@ -27,13 +27,13 @@ struct LinkTerms {
 [[nodiscard]] std::uint32_t sockets_for(std::uint32_t wanted, std::uint32_t round_trip_us);
 
 // One socket of a link. Blocks until the other end accepts, at most until the deadline of the request.
-[[nodiscard]] Result<PrivateFd> open_tcp_socket(TcpConnector& connector, const ConnectRequest& request);
+[[nodiscard]] Result<SecureStream> open_tcp_socket(TcpConnector& connector, const ConnectRequest& request);
 // To be called at each end of a new socket.
 void prepare_tcp_socket(int fd);
 
 // The connections that make a link to a context of another host, and the control channel to its process.
 struct TcpSockets {
-  std::vector<PrivateFd> sockets;
+  std::vector<SecureStream> sockets;
   std::uint32_t round_trip_us = 0;
   std::shared_ptr<ControlChannel> channel;
 };

@@ -64,7 +64,7 @@ class TcpSeat final : public PeerGroupSeat {
 Result<Endpoint*> TcpTransport::open(OnOutput on_output) {
   if (domain_ != nullptr) return static_cast<Endpoint*>(this);
   const Config& config = *setup_.config;
-  SETO_ASSIGN(connector_, TcpConnector::of_process({config.interface, config.ports}));
+  SETO_ASSIGN(connector_, TcpConnector::of_process({config.interface, config.ports, config.tls}));
   SETO_ASSIGN(channels_, ControlChannels::of_process(*connector_, {config.heartbeat_ms, config.liveness_timeout_ms}));
   SETO_ASSIGN(std::unique_ptr<Domain> domain, Domain::create());
   domain_ = std::move(domain);
@@ -121,7 +121,8 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
   SETO_ASSIGN(const Address own, address_in(attempt.members[attempt.own].address));
   SETO_ASSIGN(const Address theirs, address_in(member.address));
   const ContextId context = member.place->context;
-  const ConnectRequest request{theirs.connector, kPurposeData, setup_.context, context, attempt.id, 0, attempt.key, until};
+  const ConnectRequest request{theirs.connector, kPurposeData, setup_.context,  context, attempt.id, 0,
+                               attempt.key,      until,        member.same_site};
   SETO_ASSIGN(TcpSockets opened, open_tcp_sockets(*connector_, *channels_, request, std::max(own.sockets, theirs.sockets)));
   TcpConnection::Parts parts;
   parts.way = way_of(opened.sockets.front().get());
@@ -146,7 +147,7 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_on_use(const Attemp
   parts.way = way_of(parts.channel->descriptor());
   parts.round_trip_us = round_trip_us(parts.channel->descriptor());
   SETO_ASSIGN(parts.link, links.add({member.number, context, theirs.connector, std::max(own.sockets, theirs.sockets),
-                                     parts.round_trip_us, parts.channel}));
+                                     parts.round_trip_us, member.same_site, parts.channel}));
   parts.wakeup = setup_.wakeup;
   return std::make_shared<TcpConnection>(PeerContext{member.place->process, context, attempt.id}, std::move(parts));
 }

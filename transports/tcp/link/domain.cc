@@ -82,10 +82,11 @@ Result<std::shared_ptr<Link>> Domain::add(Link::Setup setup) {
     count_.store(links_.size(), std::memory_order_relaxed);
     return refused;
   }
+  if (link->pending()) (void)link->receive();  // read with the end of the handshake: no event announces it
   return link;
 }
 
-Status Domain::open(Link& link, std::vector<PrivateFd> sockets) {
+Status Domain::open(Link& link, std::vector<SecureStream> sockets) {
   const auto member = std::find_if(links_.begin(), links_.end(), [&](const Member& one) { return one.link.get() == &link; });
   if (member == links_.end() || link.broken() || link.open()) return {};
   link.take_sockets(std::move(sockets));
@@ -93,6 +94,7 @@ Status Domain::open(Link& link, std::vector<PrivateFd> sockets) {
     link.break_with(refused);
     return refused;
   }
+  if (link.pending()) (void)link.receive();  // as in add()
   note_output();
   return {};
 }

@@ -33,7 +33,7 @@ class Domain final {
   Result<std::shared_ptr<Link>> add(Link::Setup setup);
   // The sockets of a link of this domain that had none. The caller holds the lock. A link that broke, or that has its sockets,
   // closes them. A failure breaks the link.
-  Status open(Link& link, std::vector<PrivateFd> sockets);
+  Status open(Link& link, std::vector<SecureStream> sockets);
 
   // Reads and writes as far as the sockets allow. True: bytes moved.
   bool pump();

@@ -34,21 +34,18 @@ std::size_t queued_bytes(int fd, unsigned long which) {
 }
 
 // The kernel takes as long to process a list of parts as to copy a kilobyte: short output is sent as one part.
-ssize_t write_parts(int fd, std::span<const iovec> parts, std::size_t size) {
+ssize_t write_parts(SecureStream& fd, std::span<const iovec> parts, std::size_t size) {
   constexpr std::size_t kShort = 1024;
-  if (size <= kShort) {
+  if (size <= kShort && !fd.encrypted()) {
     std::array<std::byte, kShort> all;
     std::size_t at = 0;
     for (const iovec& part : parts) {
       std::memcpy(all.data() + at, part.iov_base, part.iov_len);
       at += part.iov_len;
     }
-    return send(fd, all.data(), size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return fd.send({reinterpret_cast<const char*>(all.data()), size});
   }
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(parts.data());
-  message.msg_iovlen = parts.size();
-  return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return fd.send(parts);
 }
 
 // Holds the proof of an `open` frame until it is sent.
@@ -87,25 +84,28 @@ Link::Link(Setup setup)
 
 Link::~Link() = default;
 
-void Link::add_sockets(std::vector<PrivateFd> sockets) {
+void Link::add_sockets(std::vector<SecureStream> sockets) {
   if (sockets.size() > 1) heard_ = SequenceWindow(kMostBeyond);
   if (far() && !sockets.empty()) sampler_ = std::make_unique<RateSampler>(sockets.size(), round_trip_us_);
   if (sockets.size() > 1 && round_trip_us_ >= FlightLimit::kLeastRoundTripUs)
     flight_ = std::make_unique<FlightLimit>(round_trip_us_);
-  for (PrivateFd& fd : sockets) {
+  for (SecureStream& fd : sockets) {
+    encrypted_ = encrypted_ || fd.encrypted();
     sockets_.push_back(std::make_unique<Socket>());
     sockets_.back()->fd = std::move(fd);
     if (far()) (void)setsockopt(sockets_.back()->fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsent, sizeof kMostUnsent);
   }
 }
 
-void Link::take_sockets(std::vector<PrivateFd> sockets) {
+void Link::take_sockets(std::vector<SecureStream> sockets) {
   add_sockets(std::move(sockets));
   for (const Entered& entered : entered_) queue_openings(entered);
   entered_.clear();
 }
 
-Status connection_failure(int error) { return failure(Code::remote_error, "its connection broke: %s", std::strerror(error)); }
+Status connection_failure(const std::string& error) {
+  return failure(Code::remote_error, "its connection broke: %s", error.c_str());
+}
 
 Secret Link::proof_of(std::uint64_t peer_group, std::uint32_t member) const {
   std::string context(reinterpret_cast<const char*>(&peer_group), sizeof peer_group);
@@ -250,15 +250,13 @@ bool Link::write(Socket& socket) {
     add(&socket.batch[i].frame, sizeof(Frame));
     if (socket.batch[i].frame.length > 0) add(socket.batch[i].payload, socket.batch[i].frame.length);
   }
-  ssize_t sent = 0;
-  do {
-    sent = write_parts(socket.fd.get(), {parts, count}, wanted);
-  } while (sent < 0 && errno == EINTR);
+  const ssize_t sent = write_parts(socket.fd, {parts, count}, wanted);
   socket.full = sent < 0 ? (errno == EAGAIN || errno == ENOBUFS) : static_cast<std::size_t>(sent) < wanted;
   if (sent < 0) {
-    if (!socket.full) lose(connection_failure(errno));
+    if (!socket.full) lose(connection_failure(socket.fd.failure_text(errno)));
     return false;
   }
+  if (socket.fd.unsent() > 0) socket.full = true;
   socket.unsent += static_cast<std::size_t>(sent);
   socket.in_flight += static_cast<std::size_t>(sent);
   wrote(socket, static_cast<std::size_t>(sent));
@@ -282,7 +280,7 @@ void Link::wrote(Socket& socket, std::size_t bytes) {
 
 bool Link::flush_one(Socket& socket) {
   bool moved = false;
-  for (socket.full = false; !socket.full;) {
+  for (socket.full = !flush_encrypted(socket); !socket.full && !broken();) {
     fill(socket);
     if (socket.taken == 0 || broken() || !write(socket)) break;
     moved = true;
@@ -304,11 +302,11 @@ void Link::look_at_sockets() {
   std::size_t dry = 0;
   std::uint64_t in_flight = 0;
   for (const auto& socket : sockets_) {
-    socket->unsent = queued_bytes(socket->fd.get(), SIOCOUTQNSD);
+    socket->unsent = queued_bytes(socket->fd.get(), SIOCOUTQNSD) + socket->fd.unsent();
     if (socket->unsent == 0) ++dry;
-    socket->full = far() && socket->unsent >= kMostUnsent;
+    socket->full = (far() && socket->unsent >= kMostUnsent) || socket->fd.unsent() > 0;
     if (!flight_is_limited()) continue;
-    socket->in_flight = queued_bytes(socket->fd.get(), SIOCOUTQ);
+    socket->in_flight = queued_bytes(socket->fd.get(), SIOCOUTQ) + socket->fd.unsent();
     in_flight += socket->in_flight;
   }
   // Sockets that this link has held back are dry by its own wish.
@@ -319,6 +317,10 @@ void Link::look_at_sockets() {
 // First what sockets hold already, then the queue, frame by frame. A socket whose kernel holds enough is not asked.
 bool Link::flush_several() {
   bool moved = false;
+  for (const auto& socket : sockets_) {
+    if (encrypted_) (void)flush_encrypted(*socket);
+    if (broken()) return true;
+  }
   look_at_sockets();
   for (const auto& socket : sockets_) {
     if (socket->full) continue;

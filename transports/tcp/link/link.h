@@ -8,15 +8,16 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "src/base/clock.h"
 #include "src/base/far_link.h"
-#include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/net/secret.h"
+#include "src/net/secure_stream.h"
 #include "transports/tcp/link/fifo.h"
 #include "transports/tcp/link/flight_limit.h"
 #include "transports/tcp/link/frame.h"
@@ -64,7 +65,7 @@ class Sink {
   virtual void pipe_grew(std::uint32_t member) { (void)member; }
 };
 
-[[nodiscard]] Status connection_failure(int error);
+[[nodiscard]] Status connection_failure(const std::string& error);
 
 // Opens the sockets of a link when they are needed. Called with the domain's lock held; neither blocks nor calls the link back.
 class LinkOpener {
@@ -83,7 +84,7 @@ class LinkOpener {
 class Link final {
  public:
   struct Setup {
-    std::vector<PrivateFd> sockets;      // connected, non-blocking, authenticated
+    std::vector<SecureStream> sockets;   // connected, non-blocking, authenticated
     Secret session;                      // shared by the two contexts, derived from the key of the job
     std::uint32_t round_trip_us = 0;     // about the same at both ends
     ReceiveShare* share = nullptr;       // of the domain that it is added to
@@ -108,7 +109,7 @@ class Link final {
   void peer_needs() { peer_needs_ = true; }
   [[nodiscard]] bool needed_by_peer() const { return peer_needs_; }
   // The sockets that its opener has opened. Not after the connection broke.
-  void take_sockets(std::vector<PrivateFd> sockets);
+  void take_sockets(std::vector<SecureStream> sockets);
 
   // Adds a frame to the queue; flush() writes it. A broken connection ignores it. Urgent frames have no payload and overtake
   // frames that no socket has taken; they do not cause sockets to be opened.
@@ -124,7 +125,11 @@ class Link final {
   // Read and write as far as the sockets allow. True: bytes moved.
   bool receive();
   bool flush();
-  [[nodiscard]] bool unsent() const { return open() && (owes_heard_ || !waiting_.empty() || !urgent_.empty() || under_way_ > 0); }
+  [[nodiscard]] bool unsent() const {
+    return open() && (owes_heard_ || !waiting_.empty() || !urgent_.empty() || under_way_ > 0 || holds_encrypted());
+  }
+  // TLS has read input that no event of a socket announces. Only before the first receive(), which leaves none.
+  [[nodiscard]] bool pending() const;
   // Frames wait until fewer bytes are on their way: no event of a socket tells when, so the domain looks again soon.
   [[nodiscard]] bool held_back() const { return held_back_ && !waiting_.empty(); }
   // The peer's kernel has acknowledged everything. False while sockets are opened that this end needs.
@@ -182,7 +187,7 @@ class Link final {
   static constexpr std::size_t kStaging = 16 << 10;
 
   struct Socket {
-    PrivateFd fd;
+    SecureStream fd;
     // Output: frames that no other socket may take, frames that this socket has taken, and how many bytes of the first are
     // written.
     Fifo<Outgoing> own;
@@ -218,7 +223,7 @@ class Link final {
     bool ended = false;
     Status failure;
   };
-  void add_sockets(std::vector<PrivateFd> sockets);
+  void add_sockets(std::vector<SecureStream> sockets);
   void queue_openings(const Entered& entered);
   Dry read(Socket& socket);
   Status take_in(Socket& socket, std::size_t to_message, std::size_t bytes);
@@ -232,9 +237,12 @@ class Link final {
   Status hear_rate(const Frame& frame);
 
   bool flush_one(Socket& socket);
+  [[nodiscard]] bool flush_encrypted(Socket& socket);
   bool flush_several();
   [[nodiscard]] bool flight_is_limited() const { return flight_ != nullptr && flight_->bytes() != 0; }
   void look_at_sockets();
+  // Bytes that are encrypted and wait for room in a socket.
+  [[nodiscard]] bool holds_encrypted() const;
   [[nodiscard]] Socket* least_busy();
   // Where there are several sockets, the number of frames that the peer has not acknowledged is limited. Urgent frames have a
   // later limit, because they carry what the peer waits for; what tells the peer that its frames were heard has none.
@@ -258,6 +266,7 @@ class Link final {
   [[nodiscard]] PeerGroup* peer_group_of(std::uint64_t key);
 
   std::vector<std::unique_ptr<Socket>> sockets_;
+  bool encrypted_ = false;
   const std::shared_ptr<LinkOpener> opener_;  // null: the sockets were open from the beginning
   bool needed_;
   bool peer_needs_;

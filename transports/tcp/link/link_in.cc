@@ -32,12 +32,8 @@ std::size_t unread_bytes(int fd) {
 
 Status peer_closed() { return failure(Code::remote_error, "its connection was closed"); }
 
-ssize_t read_parts(int fd, std::span<const iovec> parts) {
-  if (parts.size() == 1) return recv(fd, parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT);
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(parts.data());
-  message.msg_iovlen = parts.size();
-  return recvmsg(fd, &message, MSG_DONTWAIT);
+ssize_t read_parts(SecureStream& fd, std::span<const iovec> parts) {
+  return parts.size() == 1 ? fd.receive(parts[0].iov_base, parts[0].iov_len) : fd.receive(parts);
 }
 
 }  // namespace
@@ -105,7 +101,7 @@ bool Link::look_after(std::uint64_t (*clock)()) {
 Link::Dry Link::read(Socket& socket) {
   Dry dry;
   std::byte dropped[4096];
-  for (std::size_t total = 0; total < kReadAtOnce;) {
+  for (std::size_t total = 0; total < kReadAtOnce || socket.fd.pending();) {
     iovec parts[2];
     std::size_t count = 0;
     std::size_t direct = 0;
@@ -122,17 +118,17 @@ Link::Dry Link::read(Socket& socket) {
       parts[count++] = {socket.staging.data() + socket.end, room};
       asked += room;
     }
-    const ssize_t got = read_parts(socket.fd.get(), {parts, count});
-    if (got < 0 && errno == EINTR) continue;
+    // The bytes that TLS has read already are taken even then, because no event announces them.
+    const ssize_t got = total < kReadAtOnce ? read_parts(socket.fd, {parts, count}) : socket.fd.receive_held({parts, count});
     if (got < 0 && errno == EAGAIN) return dry;
-    if (got < 0) dry.failure = connection_failure(errno);
+    if (got < 0) dry.failure = connection_failure(socket.fd.failure_text(errno));
     dry.ended = got == 0;
     if (got <= 0) return dry;
     const auto bytes = static_cast<std::size_t>(got);
     dry.bytes += bytes;
     total += bytes;
     dry.failure = take_in(socket, std::min(direct, bytes), bytes);
-    if (!dry.failure.ok() || bytes < asked) return dry;
+    if (!dry.failure.ok() || (bytes < asked && !socket.fd.pending())) return dry;
   }
   return dry;
 }
