@@ -144,6 +144,14 @@ PlanLoad all_to_all_load_of(const Tiers& tiers, const Neighbourhood& around) {
 
 }  // namespace
 
-PlanLoad hierarchical_all_to_all_load(const Tiers& tiers) { return load_of_busiest(tiers, all_to_all_load_of); }
+PlanLoad hierarchical_all_to_all_load(const Tiers& tiers) {
+  PlanLoad plan = load_of_busiest(tiers, all_to_all_load_of);
+  plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t i) {
+    const double inside = tiers.ranks_of_member(i);
+    const double parts = inside * (tiers.ranks() - inside);  // each rank here and each rank elsewhere have one for each other
+    return PortRates{parts, parts};
+  });
+  return plan;
+}
 
 }  // namespace seto
