@@ -154,4 +154,13 @@ Secret Secret::derive(std::string_view label, std::string_view context) const {
   return derived;
 }
 
+Result<std::optional<Secret>> user_secret(const Config& config) {
+  if (!config.secret_file.empty()) {
+    SETO_ASSIGN(const Secret secret, Secret::of_file(config.secret_file));
+    return std::optional<Secret>(secret);
+  }
+  if (!config.secret.empty()) return std::optional<Secret>(Secret::of_text(config.secret));
+  return std::optional<Secret>();
+}
+
 }  // namespace seto

@@ -3,9 +3,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "src/base/config.h"
 #include "src/base/result.h"
 
 namespace seto {
@@ -51,5 +53,8 @@ class Secret final {
 };
 
 [[nodiscard]] bool equal(const Secret& left, const Secret& right);
+
+// The secret that the user gave to the ranks of a job: that of SETO_SECRET_FILE, else that of SETO_SECRET.
+[[nodiscard]] Result<std::optional<Secret>> user_secret(const Config& config);
 
 }  // namespace seto
