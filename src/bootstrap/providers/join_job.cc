@@ -15,7 +15,10 @@ namespace seto {
 namespace {
 
 Result<std::unique_ptr<Bootstrap>> join_at(RootJoin join, const Config& config, Deadline until) {
-  SETO_ASSIGN(join.secret, user_secret(config));
+  // An id has a token of its own. Ranks of one machine need no more; others use the secret when they connect.
+  if (!join.root.starts_with("id:")) {
+    SETO_ASSIGN(join.secret, user_secret(config));
+  }
   join.allow_no_secret = config.allow_no_secret;
   SETO_ASSIGN(join.network, NetworkChoice::parse(config.interface, config.ports));
   return join_root(join, until);

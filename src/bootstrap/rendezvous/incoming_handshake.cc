@@ -31,10 +31,10 @@ IncomingHandshake::Outcome IncomingHandshake::advance(const Secret& key, const S
 Status IncomingHandshake::read_handshake(std::string_view bytes, const Secret& key, const Secret* presence) {
   SETO_TRY(handshake_.feed(bytes));
   if (handshake_.stage() == AnswererHandshake::Stage::key_wanted) {
-    presence_only_ = presence != nullptr && handshake_.wanted_key() == key_id(*presence);
+    presence_only_ = presence != nullptr && handshake_.names(*presence);
     if (presence_only_) {
       handshake_.set_key(*presence);
-    } else if (handshake_.wanted_key() == key_id(key)) {
+    } else if (handshake_.names(key)) {
       handshake_.set_key(key);
       key_known_ = true;
     } else {

@@ -29,7 +29,7 @@ class IncomingHandshake final {
   // The peer named another key.
   [[nodiscard]] bool has_other_key() const { return other_key_; }
   // The peer has no secret.
-  [[nodiscard]] bool has_no_key() const { return handshake_.wanted_key() == KeyId{}; }
+  [[nodiscard]] bool has_no_key() const { return handshake_.names_no_key(); }
   // Valid once gone. Ok if the peer only closed the connection, as a probe does, or a member that was connected faster at another
   // address.
   [[nodiscard]] const Status& reason() const { return reason_; }

@@ -42,7 +42,7 @@ class TcpAuthenticator final {
   ~TcpAuthenticator();
 
   // Continues the handshakes that wait for this key. Any thread.
-  void key_added(const KeyId& id);
+  void key_added(const Secret& key);
 
  private:
   struct HalfOpen {
@@ -53,6 +53,7 @@ class TcpAuthenticator final {
     Deadline grace = Deadline::after_ms(kHalfOpenGraceMs);
     AnswererHandshake handshake;
     bool on_reserve = false;
+    KeyId key{};  // valid once named
     // The peer named a known key, and the challenge was sent.
     [[nodiscard]] bool named() const { return handshake.stage() == AnswererHandshake::Stage::proof; }
   };
@@ -74,6 +75,7 @@ class TcpAuthenticator final {
   void make_room_from(const SocketAddress& from);
   [[nodiscard]] ReadResult read_handshake(HalfOpen& one, std::string& why);
   void look_up_key(HalfOpen& one);
+  void set_key(HalfOpen& one, const Secret& key);
   // An empty reason is not logged: members also close a connection when another address was faster.
   void close_pending(PendingConnections::iterator which, const std::string& why);
   void evict(PendingConnections::iterator which, const std::string& why);
