@@ -105,6 +105,7 @@ class AnswererHandshake final {
   // From Stage::key_wanted on. The claim is believed from Stage::verdict_wanted on.
   [[nodiscard]] bool names(const Secret& key) const;
   [[nodiscard]] bool names_no_key() const { return hello_id_ == HelloId{}; }
+  [[nodiscard]] const HelloId& hello() const { return hello_id_; }
   [[nodiscard]] const Claim& claim() const { return claim_; }
   [[nodiscard]] bool proven() const { return proven_; }
 

@@ -235,8 +235,9 @@ void TcpAuthenticator::look_up_key(HalfOpen& one) {
 
 void TcpAuthenticator::set_key(HalfOpen& one, const Secret& key) {
   one.key = key_id(key);
+  one.doubtful = one.handshake.claim().answerer != self_ || !seen_.add(one.handshake.hello());
   one.handshake.set_key(key);
-  if (one.on_reserve) one.until = Deadline::after_ms(kHalfOpenMs);
+  if (one.on_reserve && !one.doubtful) one.until = Deadline::after_ms(kHalfOpenMs);
   static_cast<void>(send_whole(one.fd.get(), one.handshake.take_out()));
 }
 
