@@ -13,7 +13,7 @@ namespace seto {
 // How the secret that the user gave to the ranks of a job becomes part of the key of a communicator, whatever brought them
 // together.
 
-// What a rank tells the others about its secret: equal on ranks that have the same one, empty without a secret, useless for
+// A rank tells the others this about its secret: equal on ranks that have the same one, empty without a secret, useless for
 // another attempt to connect.
 [[nodiscard]] std::string secret_check(const std::optional<Secret>& secret, std::uint64_t attempt);
 // Fails if the ranks do not all have the same secret, or none, with the same text on every rank. `checks`: by rank.

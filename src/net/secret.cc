@@ -113,7 +113,7 @@ Result<Secret> stretch(std::string_view text) {
   return made;
 }
 
-// What this process has computed, by the hash of the text. The mutex is held meanwhile: the ranks of a process that start at the
+// Secrets that this process has computed, by the hash of the text. The mutex is held meanwhile: the ranks of a process that start at the
 // same time compute it once.
 struct Stretched {
   std::mutex mutex;

@@ -27,7 +27,7 @@ namespace {
 constexpr std::uint64_t kMs = 20'000;
 constexpr std::size_t kTransports = 2;
 
-// What a process that can read a torch Store sees of an init.
+// A process that can read a torch Store, and what it sees of an init.
 class Eavesdropper final {
  public:
   void read(const std::vector<std::string>& messages) {

@@ -57,8 +57,8 @@ void warn_of_readable_key() {
   static std::atomic<bool> warned{false};
   if (warned.exchange(true)) return;
   SETO_LOG_AS(warn, (LogOrigin{0, 0}),
-              "the key of this job travelled in clear over the user's all_gather (a torch Store, MPI): whoever can read that can "
-              "connect as a rank; set SETO_SECRET_FILE to the same secret for every rank, or SETO_ALLOW_NO_SECRET=1 where every "
+              "the key of this job travelled in clear over the user's all_gather (a torch Store, MPI): a process that reads it "
+              "can connect as a rank; set SETO_SECRET_FILE to the same secret for every rank, or SETO_ALLOW_NO_SECRET=1 where every "
               "host of the network is trusted");
 }
 
@@ -210,8 +210,8 @@ Status RankConnector::exchange_endpoints(Deadline until) {
   return {};
 }
 
-// The key of the ranks: what the bootstrap knows or rank 0 proposed, and the secret that the user gave. Whoever reads the
-// messages of a bootstrap, or an id that a launcher passes on, lacks the latter.
+// The key of the ranks: what the bootstrap knows or rank 0 proposed, and the secret that the user gave. A process that
+// reads the messages of a bootstrap, or an id that a launcher passes on, lacks the latter.
 Status RankConnector::derive_key() {
   std::vector<std::string> checks;
   for (const EndpointAnnouncement& one : announced_.endpoints) checks.push_back(one.secret_check);

@@ -322,7 +322,7 @@ TEST(Membership, AKeyIdIdentifiesAKeyWithoutRevealingIt) {
   EXPECT_EQ(key.bytes().find(std::string_view(reinterpret_cast<const char*>(id.data()), id.size())), std::string_view::npos);
 }
 
-// Nobody can make a table from guessed secrets to what a hello shows, recognize a job by it, or use it with another nonce.
+// An observer can neither look it up in a table of guessed secrets, nor recognize a job by it, nor use it with another nonce.
 TEST(Membership, AHelloShowsNothingThatIsTheSameInTheNextOne) {
   const Secret key = Secret::of_text("key");
   const std::string first = CallerHandshake(key, claim_of_test()).take_out();
