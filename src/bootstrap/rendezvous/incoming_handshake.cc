@@ -9,7 +9,7 @@
 
 namespace seto {
 
-IncomingHandshake::Outcome IncomingHandshake::advance(const Secret& key, const Secret* presence) {
+IncomingHandshake::Outcome IncomingHandshake::advance(const Lock& lock, const Secret* presence) {
   while (reason_.ok()) {
     if (!flush()) return Outcome::more;
     if (handshake_.stage() == AnswererHandshake::Stage::over) return Outcome::proven;
@@ -20,7 +20,7 @@ IncomingHandshake::Outcome IncomingHandshake::advance(const Secret& key, const S
     if (got < 0 && errno == EAGAIN) return Outcome::more;
     if (got <= 0) return Outcome::gone;
     bytes_ += static_cast<std::uint64_t>(got);
-    reason_ = read_handshake({bytes.data(), static_cast<std::size_t>(got)}, key, presence);
+    reason_ = read_handshake({bytes.data(), static_cast<std::size_t>(got)}, lock, presence);
     if (presence_only_ && handshake_.proven()) return Outcome::gone;
     out_ += handshake_.take_out();
   }
@@ -28,17 +28,18 @@ IncomingHandshake::Outcome IncomingHandshake::advance(const Secret& key, const S
   return Outcome::gone;
 }
 
-Status IncomingHandshake::read_handshake(std::string_view bytes, const Secret& key, const Secret* presence) {
+Status IncomingHandshake::read_handshake(std::string_view bytes, const Lock& lock, const Secret* presence) {
   SETO_TRY(handshake_.feed(bytes));
   if (handshake_.stage() == AnswererHandshake::Stage::key_wanted) {
-    presence_only_ = presence != nullptr && handshake_.wanted_key() == key_id(*presence);
+    presence_only_ = presence != nullptr && handshake_.names(*presence);
     if (presence_only_) {
       handshake_.set_key(*presence);
-    } else if (handshake_.wanted_key() == key_id(key)) {
-      handshake_.set_key(key);
-      key_known_ = true;
+    } else if (handshake_.names(lock.key)) {
+      handshake_.set_key(lock.key);
+      key_known_ = lock.seen.add(handshake_.hello());
     } else {
-      handshake_.refuse_unknown(key.none() ? AnswererHandshake::MissingKey::any_key : AnswererHandshake::MissingKey::this_key);
+      handshake_.refuse_unknown(lock.key.none() ? AnswererHandshake::MissingKey::any_key
+                                                : AnswererHandshake::MissingKey::this_key);
       other_key_ = true;
       return failure(Code::remote_error, "it uses another secret than this job");
     }

@@ -80,6 +80,7 @@ class ResultTreeNode final {
   Place place_{};
   Listeners listeners_;
   std::vector<PendingChild> pending_;
+  SeenHellos seen_;
   Deadline pause_until_ = Deadline::after_ms(0);  // no accept until then, because descriptors have run out
   std::map<Rank, Child> children_;
   std::shared_ptr<const std::string> frame_;

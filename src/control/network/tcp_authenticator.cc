@@ -199,7 +199,7 @@ void TcpAuthenticator::on_readable(std::uint64_t id) {
   pending_.erase(found);
   one.watch.remove();
   const bool on_reserve = one.on_reserve;
-  const KeyId key = one.handshake.wanted_key();
+  const KeyId key = one.key;
   lock.unlock();
   accepted_.add(key, {std::move(one.fd), std::move(one.handshake), on_reserve});
   lock.lock();
@@ -230,17 +230,21 @@ TcpAuthenticator::ReadResult TcpAuthenticator::read_handshake(HalfOpen& one, std
 }
 
 void TcpAuthenticator::look_up_key(HalfOpen& one) {
-  const std::optional<Secret> key = keys_.find(one.handshake.wanted_key());
-  if (!key) return;
-  one.handshake.set_key(*key);
-  if (one.on_reserve) one.until = Deadline::after_ms(kHalfOpenMs);
+  if (const std::optional<Secret> key = keys_.find(one.handshake)) set_key(one, *key);
+}
+
+void TcpAuthenticator::set_key(HalfOpen& one, const Secret& key) {
+  one.key = key_id(key);
+  one.doubtful = one.handshake.claim().answerer != self_ || !seen_.add(one.handshake.hello());
+  one.handshake.set_key(key);
+  if (one.on_reserve && !one.doubtful) one.until = Deadline::after_ms(kHalfOpenMs);
   static_cast<void>(send_whole(one.fd.get(), one.handshake.take_out()));
 }
 
-void TcpAuthenticator::key_added(const KeyId& id) {
+void TcpAuthenticator::key_added(const Secret& key) {
   const std::lock_guard lock(mutex_);
   for (auto& [number, one] : pending_)
-    if (one.handshake.stage() == Stage::key_wanted && one.handshake.wanted_key() == id) look_up_key(one);
+    if (one.handshake.stage() == Stage::key_wanted && one.handshake.names(key)) set_key(one, key);
 }
 
 void TcpAuthenticator::close_pending(PendingConnections::iterator which, const std::string& why) {

@@ -113,7 +113,7 @@ std::string EndpointAnnouncement::encoded() const {
   Writer writer;
   for (const TransportAnnouncement& one : transports)
     for (const std::string* text : {&one.address, &one.seat}) writer.text(*text);
-  for (const std::string* text : {&secret, &outcome}) writer.text(*text);
+  for (const std::string* text : {&secret, &secret_check, &outcome}) writer.text(*text);
   return writer.take();
 }
 
@@ -123,8 +123,9 @@ Result<EndpointAnnouncement> EndpointAnnouncement::decoded(const std::string& te
   result.transports.resize(transports);
   for (TransportAnnouncement& one : result.transports)
     for (std::string* field : {&one.address, &one.seat}) reader.text(*field);
-  for (std::string* field : {&result.secret, &result.outcome}) reader.text(*field);
-  if (!reader.at_end() || (!result.secret.empty() && result.secret.size() != Secret::kSize))
+  for (std::string* field : {&result.secret, &result.secret_check, &result.outcome}) reader.text(*field);
+  const auto is_empty_or_whole = [](const std::string& field) { return field.empty() || field.size() == Secret::kSize; };
+  if (!reader.at_end() || !is_empty_or_whole(result.secret) || !is_empty_or_whole(result.secret_check))
     return failure(Code::remote_error, "its announcement of addresses is malformed");
   return result;
 }
@@ -185,6 +186,11 @@ double most_ranks_per_core(const std::vector<RankAnnouncement>& all) {
   double most = 1;
   for (const auto& [host, one] : hosts) most = std::max(most, ranks_per_core_at(*one, all));
   return most;
+}
+
+bool on_several_machines(const std::vector<RankAnnouncement>& all) {
+  return std::any_of(all.begin(), all.end(),
+                     [&](const RankAnnouncement& one) { return one.machine == 0 || one.machine != all.front().machine; });
 }
 
 std::string outcome_text(const Status& made) {

@@ -41,11 +41,11 @@ struct TransportAnnouncement {
 };
 
 // The second announcement, needed if the first transport does not reach all ranks: how the rank is reached over each transport
-// and,
-// if the bootstrap has no secret but can be trusted to carry one, rank 0's proposal of a secret.
+// and, if the bootstrap has no secret, rank 0's proposal of one.
 struct EndpointAnnouncement {
   std::vector<TransportAnnouncement> transports;  // in the order of make_transports()
   std::string secret;
+  std::string secret_check;  // of the secret that the user gave (src/bootstrap/job_key.h)
   std::string outcome;
 
   [[nodiscard]] std::string encoded() const;
@@ -73,6 +73,9 @@ AttemptId attempt_of(const std::vector<std::string>& texts);
 double ranks_per_core_at(const RankAnnouncement& one, const std::vector<RankAnnouncement>& all);
 // The largest of these values. All ranks get the same, since all have the same announcements.
 double most_ranks_per_core(const std::vector<RankAnnouncement>& all);
+
+// Some ranks are on different machines, or may be.
+bool on_several_machines(const std::vector<RankAnnouncement>& all);
 
 // Encodes how a step of the init ended on one rank: a code, then the error text; empty for success.
 std::string outcome_text(const Status& made);
