@@ -35,6 +35,7 @@ enum class ConfigField : std::uint8_t {
   site_round_trip_us,
   site_uplink_mbit,
   site_downlink_mbit,
+  site_pacing_mbit,
   memory,
   operation_timeout_ms,
   init_timeout_ms,
@@ -66,7 +67,7 @@ enum class ConfigField : std::uint8_t {
   heartbeat_ms,
   liveness_timeout_ms,
 };
-inline constexpr std::size_t kConfigFieldCount = 37;
+inline constexpr std::size_t kConfigFieldCount = 38;
 
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -80,6 +81,7 @@ struct Config {
   std::uint64_t site_round_trip_us = 1'000;
   std::uint64_t site_uplink_mbit = 0;
   std::uint64_t site_downlink_mbit = 0;
+  std::uint64_t site_pacing_mbit = 0;
   Memory memory = Memory::automatic;
   std::uint64_t operation_timeout_ms = 1'800'000;
   std::uint64_t init_timeout_ms = 120'000;

@@ -3,51 +3,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <variant>
 
 #include "src/base/config.h"
+#include "src/base/config_access.h"
 
 namespace seto {
-
-// A setting with named values. The position of a name in `names` is the value in the setting's enumeration.
-struct ChoiceAccess {
-  std::span<const std::string_view> names;
-  void (*set)(Config& config, std::size_t index);
-  std::size_t (*get)(const Config& config);
-};
-
-template <auto Member>
-constexpr ChoiceAccess choice(std::span<const std::string_view> names) {
-  using Enumeration = std::remove_cvref_t<decltype(Config{}.*Member)>;
-  return {names, [](Config& config, std::size_t index) { config.*Member = static_cast<Enumeration>(index); },
-          [](const Config& config) { return static_cast<std::size_t>(config.*Member); }};
-}
-
-// A number with inclusive limits. The derived type decides how the number is read and printed.
-struct NumberAccess {
-  std::uint64_t Config::*member;
-  std::uint64_t least;
-  std::uint64_t most;
-};
-struct CountAccess : NumberAccess {};
-struct BytesAccess : NumberAccess {};
-struct DurationAccess : NumberAccess {};  // milliseconds
-struct TextAccess {
-  std::string Config::*member;
-  std::size_t longest;
-};
-struct WordAccess : TextAccess {};    // one of our names: kept in lower case
-struct SecretAccess : TextAccess {};  // never printed
-struct RootAccess : TextAccess {};    // a job id holds the job's token, so it is never printed
-struct BoolAccess {
-  bool Config::*member;
-};
-using FieldAccess = std::variant<CountAccess, BytesAccess, DurationAccess, TextAccess, WordAccess, SecretAccess, RootAccess,
-                                 BoolAccess, ChoiceAccess>;
 
 struct FieldRow {
   std::string_view name;
@@ -83,6 +45,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "Mbit/s from this site to others, for plans by the rates of all sites; 0: not known, or as the downlink"},
     {"SETO_SITE_DOWNLINK_MBIT", CountAccess{{&Config::site_downlink_mbit, 0, 100'000'000}}, "0", Scope::process,
      "Mbit/s from other sites to this one; 0: not known, or as the uplink"},
+    {"SETO_SITE_PACING_MBIT", CountAccess{{&Config::site_pacing_mbit, 0, 100'000'000}}, "0", Scope::process,
+     "most Mbit/s that the ranks of this site together send to other sites over TCP, headers included; 0: no limit"},
     {"SETO_MEMORY", choice<&Config::memory>(kMemoryNames), "auto", Scope::communicator,
      "memory of the buffers; auto: device if the calling thread has a current CUDA context"},
     {"SETO_OPERATION_TIMEOUT_MS", DurationAccess{{&Config::operation_timeout_ms, 1, kLongestTimeoutMs}}, "1800000",
