@@ -58,6 +58,8 @@ enum class ConfigField : std::uint8_t {
   tcp_streams,
   connect,
   long_link_memory,
+  dscp_control,
+  dscp_data,
   root,
   rank,
   ranks,
@@ -67,7 +69,7 @@ enum class ConfigField : std::uint8_t {
   heartbeat_ms,
   liveness_timeout_ms,
 };
-inline constexpr std::size_t kConfigFieldCount = 38;
+inline constexpr std::size_t kConfigFieldCount = 40;
 
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -104,6 +106,8 @@ struct Config {
   std::uint64_t tcp_streams = kAutomatic;
   Connect connect = Connect::automatic;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
+  std::uint64_t dscp_control = kAutomatic;
+  std::uint64_t dscp_data = kAutomatic;
   std::string root;
   std::uint64_t rank = kAutomatic;
   std::uint64_t ranks = kAutomatic;

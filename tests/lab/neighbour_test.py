@@ -9,7 +9,7 @@ import sys
 import time
 
 from cluster_test import QUIET, Job
-from lab import Lab, Site
+from lab import IPV4, IPV6, Lab, Site
 from lab_support import BUILD, LabCase, main
 
 
@@ -53,6 +53,29 @@ class GoodNeighbour(LabCase):
             for rank in ranks:
                 said = rank.line("^failed after (.*)", 30)[0]
                 self.assertIn("SETO_SITE_PACING_MBIT is 100 on rank 0 and 101 on rank 1 of the same site", said)
+
+    def test_control_and_data_are_marked_as_set(self):
+        for families in ((IPV4,), (IPV6,)):
+            for connect in ("all", "used"):
+                with Lab(2, ["rate=1g", "delay=1ms"], families=families, build=BUILD) as lab:
+                    settings = {"SETO_DSCP_CONTROL": 46, "SETO_DSCP_DATA": 10, "SETO_CONNECT": connect}
+                    job = Job(lab, extra=settings)
+                    job.expect("^ready$")
+                    job.work(4 << 20, 5)
+                    job.leave()
+                for link in ("0>1", "1>0"):
+                    seen = lab.counted["links"][link]["segments_by_dscp"]
+                    self.assertGreater(seen.get("46", 0), 10, seen)
+                    self.assertGreater(seen.get("10", 0), 1000, "20 MiB are data: " + str(seen))
+                    self.assertLess(sum(seen.values()) - seen["46"] - seen["10"], 100, "only the kernel's own packets have no mark: " + str(seen))
+
+    def test_nothing_is_marked_unless_it_is_set(self):
+        with Lab(2, ["rate=1g", "delay=1ms"], build=BUILD) as lab:
+            job = Job(lab)
+            job.expect("^ready$")
+            job.work(calls=1)
+            job.leave()
+        self.assertEqual(list(lab.counted["links"]["0>1"]["segments_by_dscp"]), ["0"])
 
 
 if __name__ == "__main__":

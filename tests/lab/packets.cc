@@ -55,6 +55,13 @@ std::optional<std::size_t> destination_site(Packet packet) {
   return std::nullopt;
 }
 
+// It is the upper six bits of the second byte of IPv4; in IPv6 four bits of the version stand before it.
+std::uint8_t code_point(Packet packet) {
+  if (version_of(packet) == 4 && packet.size() >= kIp4Header) return static_cast<std::uint8_t>(octet(packet, 1) >> 2);
+  if (version_of(packet) == 6 && packet.size() >= kIp6Header) return static_cast<std::uint8_t>(word(packet, 0) >> 6 & 63);
+  return 0;
+}
+
 std::optional<PacketShape> shape_of(const OffloadHeader& offload, Packet packet) {
   const auto size = static_cast<std::uint32_t>(packet.size());
   const std::uint32_t version = version_of(packet);

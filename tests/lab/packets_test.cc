@@ -194,5 +194,18 @@ TEST(Packets, TheDestinationNamesTheSite) {
   EXPECT_EQ(destination_site({}), std::nullopt);
 }
 
+TEST(CodePoint, IsReadFromBothVersions) {
+  std::vector<std::byte> packet(40);
+  packet[0] = std::byte{0x45};
+  packet[1] = std::byte{0xbb};
+  EXPECT_EQ(code_point(packet), 46);
+  packet[0] = std::byte{0x6b};
+  packet[1] = std::byte{0xb0};
+  EXPECT_EQ(code_point(packet), 46);
+  packet[0] = std::byte{0x00};
+  EXPECT_EQ(code_point(packet), 0);
+  EXPECT_EQ(code_point({}), 0);
+}
+
 }  // namespace
 }  // namespace seto::lab
