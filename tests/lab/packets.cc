@@ -50,8 +50,11 @@ std::uint16_t folded(std::uint32_t sum) {
 }
 
 std::optional<std::size_t> destination_site(Packet packet) {
-  if (version_of(packet) == 4 && packet.size() >= kIp4Header && word(packet, 16) == (10 << 8 | 77)) return octet(packet, 18);
-  if (version_of(packet) == 6 && packet.size() >= kIp6Header && word(packet, 24) == 0xfd77) return word(packet, 30);
+  const auto is_path = [&](std::size_t at, std::uint32_t first) {
+    return word(packet, at) >= first && word(packet, at) < first + kMostPaths;
+  };
+  if (version_of(packet) == 4 && packet.size() >= kIp4Header && is_path(16, 10 << 8 | 77)) return octet(packet, 18);
+  if (version_of(packet) == 6 && packet.size() >= kIp6Header && is_path(24, 0xfd77)) return word(packet, 30);
   return std::nullopt;
 }
 
