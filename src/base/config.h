@@ -52,6 +52,8 @@ enum class ConfigField : std::uint8_t {
   recorder,
   dump_file,
   dump_signal,
+  audit_file,
+  audit_file_bytes,
   transport,
   interface,
   ports,
@@ -69,7 +71,7 @@ enum class ConfigField : std::uint8_t {
   heartbeat_ms,
   liveness_timeout_ms,
 };
-inline constexpr std::size_t kConfigFieldCount = 40;
+inline constexpr std::size_t kConfigFieldCount = 42;
 
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -100,6 +102,8 @@ struct Config {
   std::uint64_t recorder = 1024;
   std::string dump_file;
   std::uint64_t dump_signal = 0;
+  std::string audit_file;
+  std::uint64_t audit_file_bytes = std::uint64_t{64} << 20;
   Medium transport = Medium::automatic;
   std::string interface;
   std::string ports;

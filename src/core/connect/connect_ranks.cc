@@ -80,6 +80,7 @@ class RankConnector final {
   Status agree_on_outcome(const Status& made, Deadline until);
   [[nodiscard]] std::vector<std::uint32_t> round_trips_us() const;
   Status settle(const Status& made, const std::vector<std::string>& texts);
+  void name_sites();
   void limit_pace() const;
 
   Bootstrap& bootstrap_;
@@ -248,11 +249,19 @@ Status RankConnector::settle(const Status& made, const std::vector<std::string>&
   ranks_.tiers = sites_.tiers();
   ranks_.stated_tiers = sites_.stated_tiers();
   ranks_.sites = sites_.sites();
+  name_sites();
   if (ranks_.over_network) ranks_.found_site = sites_.label_of(announced_.rank, ranks_.attempt);
   if (ranks_.rank == 0 && sites_.count() > 1) SETO_LOG_AS(info, (LogOrigin{0, 0}), "%s", text_of(ranks_.sites).c_str());
   if (ranks_.rank == 0 && !nonsense.empty()) SETO_LOG_AS(warn, (LogOrigin{0, 0}), "%s", nonsense.c_str());
   limit_pace();
   return {};
+}
+
+void RankConnector::name_sites() {
+  for (std::uint32_t site = 0; site < sites_.count(); ++site) ranks_.site_names.push_back(std::to_string(site));
+  for (std::size_t rank = announced_.all.size(); rank-- > 0;)
+    if (const std::string& stated = announced_.all[rank].site; !stated.empty())
+      ranks_.site_names[ranks_.sites.of_rank[rank]] = stated;
 }
 
 // Before any data is sent. A deterministic communicator knows stated sites only, so a limit may have no effect.

@@ -255,6 +255,7 @@ bool Link::write(Socket& socket) {
     if (!socket.full) lose(connection_failure(errno));
     return false;
   }
+  bytes_sent_.store(bytes_sent() + static_cast<std::uint64_t>(sent), std::memory_order_relaxed);
   socket.unsent += static_cast<std::size_t>(sent);
   socket.in_flight += static_cast<std::size_t>(sent);
   wrote(socket, static_cast<std::size_t>(sent));

@@ -142,6 +142,9 @@ class Link final {
   [[nodiscard]] std::uint64_t pipe() const { return pipe_; }
   // Any thread: the bytes per second that this end was measured to send, from traffic. 0: unknown, as on every near link.
   [[nodiscard]] std::uint64_t sending_rate() const { return sending_rate_.load(std::memory_order_relaxed); }
+  // Any thread: what the sockets took and gave so far.
+  [[nodiscard]] std::uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_.load(std::memory_order_relaxed); }
   // Any thread: the peer is at another site, and this is what all such links of the domain may send together, in bytes per
   // second, headers included. The smallest value counts. 0: there is no limit.
   void limit_site_pace(std::uint64_t bytes_per_second);
@@ -282,12 +285,14 @@ class Link final {
   std::unique_ptr<FlightLimit> flight_;  // null: the link is near, or has at most one socket
   SocketPace pace_;                      // as set last
   std::atomic<std::uint64_t> site_pace_limit_{0};
-  std::uint64_t site_pace_ = 0;      // 0: no limit
-  bool sending_ = false;             // at the last call of sends()
-  std::uint64_t room_ = kUnlimited;  // bytes of waiting frames that this flush() may write
-  bool held_back_ = false;           // the last flush() left frames in the queue because of the limit
-  bool was_held_back_ = false;       // since the last look of the sampler
-  bool ran_dry_ = false;             // since the last look, at least half of the sockets had nothing more to send
+  std::uint64_t site_pace_ = 0;               // 0: no limit
+  bool sending_ = false;                      // at the last call of sends()
+  std::uint64_t room_ = kUnlimited;           // bytes of waiting frames that this flush() may write
+  bool held_back_ = false;                    // the last flush() left frames in the queue because of the limit
+  bool was_held_back_ = false;                // since the last look of the sampler
+  bool ran_dry_ = false;                      // since the last look, at least half of the sockets had nothing more to send
+  std::atomic<std::uint64_t> bytes_sent_{0};  // written under the lock of the domain only, as the next one
+  std::atomic<std::uint64_t> bytes_received_{0};
   ReceiveShare* share_;
   Fifo<Outgoing> waiting_;
   Fifo<Outgoing> urgent_;
