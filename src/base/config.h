@@ -35,6 +35,7 @@ enum class ConfigField : std::uint8_t {
   site_round_trip_us,
   site_uplink_mbit,
   site_downlink_mbit,
+  site_pacing_mbit,
   memory,
   operation_timeout_ms,
   init_timeout_ms,
@@ -51,12 +52,16 @@ enum class ConfigField : std::uint8_t {
   recorder,
   dump_file,
   dump_signal,
+  audit_file,
+  audit_file_bytes,
   transport,
   interface,
   ports,
   tcp_streams,
   connect,
   long_link_memory,
+  dscp_control,
+  dscp_data,
   root,
   rank,
   ranks,
@@ -66,7 +71,7 @@ enum class ConfigField : std::uint8_t {
   heartbeat_ms,
   liveness_timeout_ms,
 };
-inline constexpr std::size_t kConfigFieldCount = 37;
+inline constexpr std::size_t kConfigFieldCount = 42;
 
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -80,6 +85,7 @@ struct Config {
   std::uint64_t site_round_trip_us = 1'000;
   std::uint64_t site_uplink_mbit = 0;
   std::uint64_t site_downlink_mbit = 0;
+  std::uint64_t site_pacing_mbit = 0;
   Memory memory = Memory::automatic;
   std::uint64_t operation_timeout_ms = 1'800'000;
   std::uint64_t init_timeout_ms = 120'000;
@@ -96,12 +102,16 @@ struct Config {
   std::uint64_t recorder = 1024;
   std::string dump_file;
   std::uint64_t dump_signal = 0;
+  std::string audit_file;
+  std::uint64_t audit_file_bytes = std::uint64_t{64} << 20;
   Medium transport = Medium::automatic;
   std::string interface;
   std::string ports;
   std::uint64_t tcp_streams = kAutomatic;
   Connect connect = Connect::automatic;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
+  std::uint64_t dscp_control = kAutomatic;
+  std::uint64_t dscp_data = kAutomatic;
   std::string root;
   std::uint64_t rank = kAutomatic;
   std::uint64_t ranks = kAutomatic;

@@ -94,6 +94,8 @@ class RankConnector final {
   Status agree_on_outcome(const Status& made, Deadline until);
   [[nodiscard]] std::vector<std::uint32_t> round_trips_us() const;
   Status settle(const Status& made, const std::vector<std::string>& texts);
+  void name_sites();
+  void limit_pace() const;
 
   Bootstrap& bootstrap_;
   Context& context_;
@@ -110,6 +112,7 @@ Status RankConnector::prepare_announcement() {
   own.site = config_.site_id;
   own.uplink_mbit = config_.site_uplink_mbit;
   own.downlink_mbit = config_.site_downlink_mbit;
+  own.pacing_mbit = config_.site_pacing_mbit;
   own.found_site = context_.found_site(config_.site_round_trip_us);
   own.place.context = context_.id();
   own.cores = usable_cores();
@@ -279,10 +282,30 @@ Status RankConnector::settle(const Status& made, const std::vector<std::string>&
   ranks_.tiers = sites_.tiers();
   ranks_.stated_tiers = sites_.stated_tiers();
   ranks_.sites = sites_.sites();
+  name_sites();
   if (ranks_.over_network) ranks_.found_site = sites_.label_of(announced_.rank, ranks_.attempt);
   if (ranks_.rank == 0 && sites_.count() > 1) SETO_LOG_AS(info, (LogOrigin{0, 0}), "%s", text_of(ranks_.sites).c_str());
   if (ranks_.rank == 0 && !nonsense.empty()) SETO_LOG_AS(warn, (LogOrigin{0, 0}), "%s", nonsense.c_str());
+  limit_pace();
   return {};
+}
+
+void RankConnector::name_sites() {
+  for (std::uint32_t site = 0; site < sites_.count(); ++site) ranks_.site_names.push_back(std::to_string(site));
+  for (std::size_t rank = announced_.all.size(); rank-- > 0;)
+    if (const std::string& stated = announced_.all[rank].site; !stated.empty())
+      ranks_.site_names[ranks_.sites.of_rank[rank]] = stated;
+}
+
+// Before any data is sent. A deterministic communicator knows stated sites only, so a limit may have no effect.
+void RankConnector::limit_pace() const {
+  const std::uint64_t most = sites_.pace_of(announced_.rank);
+  if (ranks_.rank == 0 && config_.site_pacing_mbit > 0 && config_.deterministic && !ranks_.sites.stated && ranks_.over_network)
+    SETO_LOG_AS(warn, (LogOrigin{0, 0}),
+                "SETO_SITE_PACING_MBIT has no effect: with SETO_DETERMINISTIC sites are not found, and SETO_SITE_ID states none");
+  for (std::size_t peer = 0; most > 0 && peer < ranks_.connections.size(); ++peer)
+    if (ranks_.connections[peer] != nullptr && ranks_.sites.of_rank[peer] != ranks_.sites.of_rank[announced_.rank])
+      ranks_.connections[peer]->limit_pace_to_site(most);
 }
 
 // A rank takes part in the common rounds even after a failure of its own. So no rank continues alone, and all ranks get the same

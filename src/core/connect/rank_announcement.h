@@ -19,16 +19,17 @@ struct RankAnnouncement {
   // Mbit/s that the links of its site carry, as stated; 0: unknown.
   std::uint64_t uplink_mbit = 0;
   std::uint64_t downlink_mbit = 0;
-  std::string found_site;     // RankSites::label_of() of the attempt that found its site; empty: none did
-  std::string seat;           // PeerGroupSeat::announcement() of the first transport, for a group of all ranks
-  std::uint64_t nonce = 0;    // random
-  int cores = 1;              // usable by its process
-  std::uint64_t machine = 0;  // machine_number()
-  int machine_cores = 1;      // online
-  std::string words;          // host and process for a person: "tokyo-3:4711"
-  std::string outcome;        // outcome_text() of its preparation
-  std::uint64_t connect = 0;  // SETO_CONNECT: a value of Connect
-  Attempts offered;           // attempts whose connections it holds open
+  std::uint64_t pacing_mbit = 0;  // SETO_SITE_PACING_MBIT; 0: no limit
+  std::string found_site;         // RankSites::label_of() of the attempt that found its site; empty: none did
+  std::string seat;               // PeerGroupSeat::announcement() of the first transport, for a group of all ranks
+  std::uint64_t nonce = 0;        // random
+  int cores = 1;                  // usable by its process
+  std::uint64_t machine = 0;      // machine_number()
+  int machine_cores = 1;          // online
+  std::string words;              // host and process for a person: "tokyo-3:4711"
+  std::string outcome;            // outcome_text() of its preparation
+  std::uint64_t connect = 0;      // SETO_CONNECT: a value of Connect
+  Attempts offered;               // attempts whose connections it holds open
 
   [[nodiscard]] std::string encoded() const;
   static Result<RankAnnouncement> decoded(const std::string& text);

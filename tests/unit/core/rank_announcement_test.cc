@@ -20,6 +20,7 @@ RankAnnouncement sample() {
   one.machine_cores = 12;
   one.uplink_mbit = 250;
   one.downlink_mbit = 1000;
+  one.pacing_mbit = 200;
   one.connect = 2;
   one.outcome = "\x05it failed";
   return one;
@@ -38,6 +39,7 @@ void expect_same(const RankAnnouncement& one, const RankAnnouncement& other) {
   EXPECT_EQ(one.machine_cores, other.machine_cores);
   EXPECT_EQ(one.uplink_mbit, other.uplink_mbit);
   EXPECT_EQ(one.downlink_mbit, other.downlink_mbit);
+  EXPECT_EQ(one.pacing_mbit, other.pacing_mbit);
   EXPECT_EQ(one.connect, other.connect);
   EXPECT_EQ(one.outcome, other.outcome);
   EXPECT_EQ(one.offered, other.offered);
