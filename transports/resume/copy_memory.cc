@@ -21,8 +21,13 @@ alignas(64) std::byte filler_bytes[kLongestPayload];
 }  // namespace
 
 CopyMemory::~CopyMemory() {
-  for (std::vector<std::byte*>& each : free_)
-    for (std::byte* const memory : each) ::operator delete(memory, kAlignment);
+  for (std::size_t each = 0; each < kClasses; ++each)
+    for (std::byte* const memory : free_[each]) release(memory, kSmallest << each);
+}
+
+void CopyMemory::release(std::byte* block, std::size_t size) {
+  if (source_ != nullptr) return source_->release(block, size);
+  ::operator delete(block, kAlignment);
 }
 
 std::byte* CopyMemory::take(std::size_t size) {
@@ -35,6 +40,8 @@ std::byte* CopyMemory::take(std::size_t size) {
     memory = free.back();
     free.pop_back();
     kept_ -= needed;
+  } else if (source_ != nullptr) {
+    memory = source_->allocate(needed);
   } else {
     memory = static_cast<std::byte*>(::operator new(needed, kAlignment, std::nothrow));
   }
@@ -45,7 +52,7 @@ std::byte* CopyMemory::take(std::size_t size) {
 void CopyMemory::give_back(std::byte* memory, std::size_t size) {
   const std::size_t needed = rounded(size);
   in_use_ -= needed;
-  if (kept_ + needed > kKept) return ::operator delete(memory, kAlignment);
+  if (kept_ + needed > kKept) return release(memory, needed);
   kept_ += needed;
   free_[class_of(needed)].push_back(memory);
 }

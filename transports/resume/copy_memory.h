@@ -9,11 +9,21 @@ namespace seto::resume {
 // The longest payload of a frame.
 inline constexpr std::size_t kLongestPayload = std::size_t{256} << 10;
 
+// Where the blocks come from. A NIC reads registered memory only, so its transport has a source of its own.
+class BlockSource {
+ public:
+  virtual ~BlockSource() = default;
+  // At least 64 bytes aligned. Null: out of memory.
+  virtual std::byte* allocate(std::size_t size) = 0;
+  virtual void release(std::byte* block, std::size_t size) = 0;
+};
+
 // Memory for copies of payloads that a sender must keep, of all connections of a context, in sizes of powers of two. Blocks that
 // came back are used again before new ones are allocated. Not thread safe.
 class CopyMemory final {
  public:
-  explicit CopyMemory(std::size_t limit) : limit_(limit) {}
+  // Blocks of the heap, or of a source that outlives this object.
+  explicit CopyMemory(std::size_t limit, BlockSource* source = nullptr) : source_(source), limit_(limit) {}
   CopyMemory(const CopyMemory&) = delete;
   CopyMemory& operator=(const CopyMemory&) = delete;
   ~CopyMemory();
@@ -27,7 +37,10 @@ class CopyMemory final {
   static constexpr std::size_t kClasses = 11;                  // 256 bytes to kLongestPayload
   static constexpr std::size_t kKept = std::size_t{32} << 20;  // bytes that wait for their next use
 
+  void release(std::byte* block, std::size_t size);
+
   std::array<std::vector<std::byte*>, kClasses> free_;
+  BlockSource* source_;
   std::size_t limit_;
   std::size_t in_use_ = 0;
   std::size_t kept_ = 0;

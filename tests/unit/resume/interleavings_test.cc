@@ -168,7 +168,7 @@ class Receiver {
     const auto sent = expected.find(header.number);
     ASSERT_NE(sent, expected.end()) << "frame " << header.number << " counts twice";
     ASSERT_EQ(sent->second.size(), header.size);
-    ASSERT_EQ(std::memcmp(placed_[header.number].get(), sent->second.data(), header.size), 0) << "frame " << header.number;
+    ASSERT_TRUE(std::equal(sent->second.begin(), sent->second.end(), placed_[header.number].get())) << "frame " << header.number;
     placed_.erase(header.number);
     expected.erase(sent);
   }
