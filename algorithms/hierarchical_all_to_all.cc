@@ -3,16 +3,49 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
+#include <span>
+#include <vector>
 
 #include "algorithms/hierarchy.h"
 
 namespace seto {
 namespace {
 
+// The ranks of each member, in order of their numbers, as they lie in the rows.
+class SortedMembers {
+ public:
+  explicit SortedMembers(const Tiers& tiers) : tiers_(tiers) {
+    ranks_.resize(static_cast<std::size_t>(tiers.ranks()));
+    std::iota(ranks_.begin(), ranks_.end(), 0);
+    for (int tier = 0; tier + 1 < tiers.count(); ++tier) {
+      std::vector<std::vector<Rank>>& blocks = blocks_.emplace_back();
+      for (int block = 0; block < tiers.blocks(tier); ++block) {
+        const std::span<const Rank> ranks = tiers.block(tier, block);
+        std::vector<Rank>& sorted = blocks.emplace_back(ranks.begin(), ranks.end());
+        std::sort(sorted.begin(), sorted.end());
+      }
+    }
+  }
+
+  [[nodiscard]] std::span<const Rank> of(Rank head, int tier) const {
+    if (tier == 0) return std::span(ranks_).subspan(static_cast<std::size_t>(head), 1);
+    return blocks_[static_cast<std::size_t>(tier) - 1][static_cast<std::size_t>(tiers_.block_of(head, tier - 1))];
+  }
+
+ private:
+  const Tiers& tiers_;
+  std::vector<Rank> ranks_;
+  std::vector<std::vector<std::vector<Rank>>> blocks_;  // by tier and block
+};
+
+bool holds(std::span<const Rank> sorted, Rank rank) { return std::binary_search(sorted.begin(), sorted.end(), rank); }
+
 // The statements of one round that concern the built rank. A row is what one rank sends to all others.
 class Rows {
  public:
-  Rows(Builder& builder, const Tiers& tiers, int round) : builder_(builder), tiers_(tiers), round_(round) {}
+  Rows(Builder& builder, const Tiers& tiers, const SortedMembers& sorted, int round)
+      : builder_(builder), tiers_(tiers), sorted_(sorted), round_(round) {}
 
   void pass_on(Rank row) const { pass_on({row, row, 0}, tiers_.count() - 1, nullptr); }
 
@@ -24,20 +57,16 @@ class Rows {
   };
 
   // The holder passes on what its row has for these ranks of its block; nullptr: for all of them.
-  void pass_on(const Held& held, int tier, const std::vector<Rank>* to) const {
+  void pass_on(const Held& held, int tier, const std::span<const Rank>* to) const {
     const int block = tiers_.block_of(held.holder, tier);
     if (tiers_.block_of(builder_.rank(), tier) != block) return;
-    const std::span<const Rank> heads = tiers_.members(tier, block);
-    for (const Rank head : heads) {
-      const std::vector<Rank> member = ranks_of(head, tier);
-      const bool is_own = std::binary_search(member.begin(), member.end(), held.holder);
-      if (held.holder != builder_.rank() && !std::binary_search(member.begin(), member.end(), builder_.rank())) continue;
-      std::vector<Rank> inside = member;
-      if (to != nullptr) {
-        inside.clear();
-        std::set_intersection(member.begin(), member.end(), to->begin(), to->end(), std::back_inserter(inside));
-      }
-      if (!is_own) {
+    for (const Rank head : tiers_.members(tier, block)) {
+      const std::span<const Rank> member = sorted_.of(head, tier);
+      if (held.holder != builder_.rank() && !holds(member, builder_.rank())) continue;
+      std::vector<Rank> some;
+      if (to != nullptr) std::set_intersection(member.begin(), member.end(), to->begin(), to->end(), std::back_inserter(some));
+      const std::span<const Rank> inside = to == nullptr ? member : std::span<const Rank>(some);
+      if (!holds(member, held.holder)) {
         hand_over(held, tier, member, inside);
       } else if (tier > 0) {
         pass_on(held, tier - 1, &inside);
@@ -45,18 +74,9 @@ class Rows {
     }
   }
 
-  // The ranks of a member, in order of their numbers, as they lie in the rows.
-  [[nodiscard]] std::vector<Rank> ranks_of(Rank head, int tier) const {
-    if (tier == 0) return {head};
-    const std::span<const Rank> ranks = tiers_.block(tier - 1, tiers_.block_of(head, tier - 1));
-    std::vector<Rank> sorted(ranks.begin(), ranks.end());
-    std::sort(sorted.begin(), sorted.end());
-    return sorted;
-  }
-
   // To another member: its ranks take turns as the carriers of the holders outside it. If it has more ranks than that, each
   // holder has several carriers.
-  void hand_over(const Held& held, int tier, const std::vector<Rank>& member, const std::vector<Rank>& to) const {
+  void hand_over(const Held& held, int tier, std::span<const Rank> member, std::span<const Rank> to) const {
     const std::size_t all = tiers_.block(tier, tiers_.block_of(held.holder, tier)).size();
     const std::size_t outside = all - member.size();
     const auto at = static_cast<std::size_t>(tiers_.position(held.holder, tier));
@@ -65,17 +85,17 @@ class Rows {
     const std::size_t first = (at - before) * member.size() / outside;
     const std::size_t carriers = std::max<std::size_t>(1, (at - before + 1) * member.size() / outside - first);
     for (std::size_t i = 0; i < carriers; ++i) {
-      const std::vector<Rank> run(to.begin() + static_cast<std::ptrdiff_t>(to.size() * i / carriers),
-                                  to.begin() + static_cast<std::ptrdiff_t>(to.size() * (i + 1) / carriers));
-      move(held, tier, member[first + i], run);
+      const std::size_t begin = to.size() * i / carriers;
+      move(held, tier, member[first + i], to.subspan(begin, to.size() * (i + 1) / carriers - begin));
     }
   }
 
-  void move(const Held& held, int tier, Rank carrier, const std::vector<Rank>& to) const {
+  void move(const Held& held, int tier, Rank carrier, std::span<const Rank> to) const {
     if (held.hops < round_) {
       if (tier > 0) pass_on({held.row, carrier, held.hops + 1}, tier - 1, &to);
       return;
     }
+    if (held.holder != builder_.rank() && carrier != builder_.rank()) return;
     std::vector<Range> ranges;
     for (const Rank rank : to) append(ranges, builder_.part_of(held.row, rank).first);
     builder_.at_tier(tier);
@@ -84,6 +104,7 @@ class Rows {
 
   Builder& builder_;
   const Tiers& tiers_;
+  const SortedMembers& sorted_;
   int round_;
 };
 
@@ -93,8 +114,9 @@ class Rows {
 // rows of several ranks between the same two holders, which both must visit in one order.
 void build_hierarchical_all_to_all(Builder& builder, const Tiers& tiers) {
   const int ranks = tiers.ranks();
+  const SortedMembers sorted(tiers);
   for (int round = 0; round < tiers.count(); ++round) {
-    const Rows rows(builder, tiers, round);
+    const Rows rows(builder, tiers, sorted, round);
     for (int i = 0; i < ranks; ++i) rows.pass_on(round == 0 ? (builder.rank() - i + ranks) % ranks : i);
     builder.next_round();
   }
@@ -144,6 +166,14 @@ PlanLoad all_to_all_load_of(const Tiers& tiers, const Neighbourhood& around) {
 
 }  // namespace
 
-PlanLoad hierarchical_all_to_all_load(const Tiers& tiers) { return load_of_busiest(tiers, all_to_all_load_of); }
+PlanLoad hierarchical_all_to_all_load(const Tiers& tiers) {
+  PlanLoad plan = load_of_busiest(tiers, all_to_all_load_of);
+  plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t i) {
+    const double inside = tiers.ranks_of_member(i);
+    const double parts = inside * (tiers.ranks() - inside);  // each rank here and each rank elsewhere have one for each other
+    return PortRates{parts, parts};
+  });
+  return plan;
+}
 
 }  // namespace seto

@@ -31,6 +31,7 @@ PURPOSE = {
     "src/codec": "numbers in fewer bytes",
     "algorithms": "one algorithm and its cost per file",
     "transports": "interfaces that move bytes",
+    "transports/resume": "frames kept until they arrive",
     "transports/slots": "slot rings in shared memory",
     "transports/shm": "contexts of one host",
     "transports/tcp": "several machines",

@@ -39,8 +39,18 @@ class Connection {
   // unknown, as for shared memory.
   [[nodiscard]] virtual std::uint32_t round_trip_us() const { return 0; }
 
+  // The bytes that the network took from this end and gave to it since the connection was made, without headers of TCP and below.
+  // 0: not counted, as within a host. Any thread.
+  struct Traffic {
+    std::uint64_t sent = 0;
+    std::uint64_t received = 0;
+  };
+  [[nodiscard]] virtual Traffic traffic() const { return {}; }
   // The bytes per second that this end was measured to send on a far link, from the traffic of the job. 0: unknown.
   [[nodiscard]] virtual std::uint64_t sending_rate() const { return 0; }
+  // The peer is at another site: all such connections of this context together send at most so many bytes per second, headers
+  // included. The smallest value that was given counts. Connections within a host have no pace.
+  virtual void limit_pace_to_site(std::uint64_t bytes_per_second) { (void)bytes_per_second; }
   // The control channel to the process of the peer. Null: it is on this host and needs none.
   [[nodiscard]] virtual ControlChannel* control() const { return nullptr; }
 

@@ -37,6 +37,7 @@ enum class ConfigField : std::uint8_t {
   site_round_trip_us,
   site_uplink_mbit,
   site_downlink_mbit,
+  site_pacing_mbit,
   memory,
   operation_timeout_ms,
   init_timeout_ms,
@@ -53,6 +54,8 @@ enum class ConfigField : std::uint8_t {
   recorder,
   dump_file,
   dump_signal,
+  audit_file,
+  audit_file_bytes,
   transport,
   interface,
   ports,
@@ -60,6 +63,8 @@ enum class ConfigField : std::uint8_t {
   connect,
   tls,
   long_link_memory,
+  dscp_control,
+  dscp_data,
   root,
   rank,
   ranks,
@@ -69,7 +74,7 @@ enum class ConfigField : std::uint8_t {
   heartbeat_ms,
   liveness_timeout_ms,
 };
-inline constexpr std::size_t kConfigFieldCount = 38;
+inline constexpr std::size_t kConfigFieldCount = 43;
 
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -83,6 +88,7 @@ struct Config {
   std::uint64_t site_round_trip_us = 1'000;
   std::uint64_t site_uplink_mbit = 0;
   std::uint64_t site_downlink_mbit = 0;
+  std::uint64_t site_pacing_mbit = 0;
   Memory memory = Memory::automatic;
   std::uint64_t operation_timeout_ms = 1'800'000;
   std::uint64_t init_timeout_ms = 120'000;
@@ -99,6 +105,8 @@ struct Config {
   std::uint64_t recorder = 1024;
   std::string dump_file;
   std::uint64_t dump_signal = 0;
+  std::string audit_file;
+  std::uint64_t audit_file_bytes = std::uint64_t{64} << 20;
   Medium transport = Medium::automatic;
   std::string interface;
   std::string ports;
@@ -106,6 +114,8 @@ struct Config {
   Connect connect = Connect::automatic;
   TlsMode tls = TlsMode::sites;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
+  std::uint64_t dscp_control = kAutomatic;
+  std::uint64_t dscp_data = kAutomatic;
   std::string root;
   std::uint64_t rank = kAutomatic;
   std::uint64_t ranks = kAutomatic;

@@ -3,50 +3,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <variant>
 
 #include "src/base/config.h"
+#include "src/base/config_access.h"
 
 namespace seto {
 
-// A setting with named values. The position of a name in `names` is the value in the setting's enumeration.
-struct ChoiceAccess {
-  std::span<const std::string_view> names;
-  void (*set)(Config& config, std::size_t index);
-  std::size_t (*get)(const Config& config);
-};
-template <auto Member>
-constexpr ChoiceAccess choice(std::span<const std::string_view> names) {
-  using Enumeration = std::remove_cvref_t<decltype(Config{}.*Member)>;
-  return {names, [](Config& config, std::size_t index) { config.*Member = static_cast<Enumeration>(index); },
-          [](const Config& config) { return static_cast<std::size_t>(config.*Member); }};
-}
-
-// Both limits are included. The derived type decides how the number is read and printed.
-struct NumberAccess {
-  std::uint64_t Config::*member;
-  std::uint64_t least;
-  std::uint64_t most;
-};
-struct CountAccess : NumberAccess {};
-struct BytesAccess : NumberAccess {};
-struct DurationAccess : NumberAccess {};  // milliseconds
-struct TextAccess {
-  std::string Config::*member;
-  std::size_t longest;
-};
-struct WordAccess : TextAccess {};    // one of our names: kept in lower case
-struct SecretAccess : TextAccess {};  // never printed
-struct RootAccess : TextAccess {};    // a job id holds the job's token, so it is never printed
-struct BoolAccess {
-  bool Config::*member;
-};
-using FieldAccess = std::variant<CountAccess, BytesAccess, DurationAccess, TextAccess, WordAccess, SecretAccess, RootAccess,
-                                 BoolAccess, ChoiceAccess>;
 struct FieldRow {
   std::string_view name;
   FieldAccess access;
@@ -62,7 +26,8 @@ inline constexpr std::string_view kCalibrateNames[] = {"auto", "off", "on"};
 inline constexpr std::string_view kMediumNames[] = {"auto", "tcp"};
 inline constexpr std::string_view kConnectNames[] = {"auto", "all", "used"};
 inline constexpr std::string_view kTlsNames[] = {"off", "sites", "always"};
-inline constexpr std::size_t kPathLimit = 4095, kNameLimit = 255;
+inline constexpr std::size_t kPathLimit = 4095;
+inline constexpr std::size_t kNameLimit = 255;
 inline constexpr std::uint64_t kLongestTimeoutMs = 7ULL * 24 * 3600 * 1000;
 
 // All SETO_* variables, in the order of ConfigField.
@@ -81,6 +46,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "Mbit/s from this site to others, for plans by the rates of all sites; 0: not known, or as the downlink"},
     {"SETO_SITE_DOWNLINK_MBIT", CountAccess{{&Config::site_downlink_mbit, 0, 100'000'000}}, "0", Scope::process,
      "Mbit/s from other sites to this one; 0: not known, or as the uplink"},
+    {"SETO_SITE_PACING_MBIT", CountAccess{{&Config::site_pacing_mbit, 0, 100'000'000}}, "0", Scope::process,
+     "most Mbit/s that the ranks of this site together send to other sites over TCP, headers included; 0: no limit"},
     {"SETO_MEMORY", choice<&Config::memory>(kMemoryNames), "auto", Scope::communicator,
      "memory of the buffers; auto: device if the calling thread has a current CUDA context"},
     {"SETO_OPERATION_TIMEOUT_MS", DurationAccess{{&Config::operation_timeout_ms, 1, kLongestTimeoutMs}}, "1800000",
@@ -113,6 +80,10 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "file to which a failed communicator writes its flight recorder, as JSON: %h host, %p process, %r rank; empty: none"},
     {"SETO_DUMP_SIGNAL", CountAccess{{&Config::dump_signal, 0, 64}}, "0", Scope::process,
      "number of a signal that writes every flight recorder to SETO_DUMP_FILE, or without one to the log; 0: none"},
+    {"SETO_AUDIT_FILE", TextAccess{&Config::audit_file, kPathLimit}, "", Scope::process,
+     "file to which lines of JSON are appended when a flow to a rank of another site begins and when it ends; empty: none"},
+    {"SETO_AUDIT_FILE_BYTES", BytesAccess{{&Config::audit_file_bytes, 4096, 1ULL << 50}}, "64M", Scope::process,
+     "the audit file is renamed to FILE.1, FILE.2, ... and begun anew before it becomes larger than this"},
     {"SETO_TRANSPORT", choice<&Config::transport>(kMediumNames), "auto", Scope::communicator,
      "auto: shared memory within a node, TCP beyond; tcp: TCP between all ranks, as if each were a node"},
     {"SETO_INTERFACE", TextAccess{&Config::interface, kNameLimit}, "", Scope::process,
@@ -126,6 +97,10 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "TLS between hosts; sites: but data of equal SETO_SITE_ID"},
     {"SETO_LONG_LINK_MEMORY", BytesAccess{{&Config::long_link_memory, 0, 1ULL << 40}}, "256M", Scope::process,
      "memory for data that far peers (round trip of 1 ms or more) send ahead of the calls that take it; windows share it"},
+    {"SETO_DSCP_CONTROL", CountAccess{{&Config::dscp_control, 0, 63}}, "auto", Scope::process,
+     "code point (DSCP) of rendezvous and control connections over TCP, and of handshakes; auto: none"},
+    {"SETO_DSCP_DATA", CountAccess{{&Config::dscp_data, 0, 63}}, "auto", Scope::process,
+     "code point (DSCP) of data connections over TCP; auto: none"},
     {"SETO_ROOT", RootAccess{{&Config::root, kPathLimit}}, "", Scope::process,
      "where ranks join without a launcher: host:port of rank 0, file:PATH on a shared file system, or id:HEX of a job"},
     {"SETO_RANK", CountAccess{{&Config::rank, 0, 65'535}}, "auto", Scope::process,
@@ -144,7 +119,7 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "a process that sends no heartbeat for this time counts as lost"},
 }};
 
-// As "a number from 1 to 64 or auto".
+// "a number from 1 to 64 or auto": the values that a row accepts, for messages and for the documentation.
 std::string allowed_text(const FieldRow& row);
 
 }  // namespace seto

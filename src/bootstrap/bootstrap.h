@@ -32,9 +32,13 @@ class Bootstrap {
   // deadline it names the ranks that are missing. The earliest deadline of the ranks ends a round for all of them.
   [[nodiscard]] virtual Result<std::vector<std::string>> all_gather(std::string mine, Deadline until) = 0;
 
-  // A secret that only these ranks know, the same on all of them. Null if there is none; then the messages travel on a channel
-  // that may carry a secret.
+  // A secret that only these ranks know, the same on all of them. Null if there is none; then rank 0 proposes one over the
+  // messages.
   [[nodiscard]] virtual const Secret* secret() const { return nullptr; }
+  // Processes that are none of these ranks may be able to read the messages, because the user's own function carries them.
+  [[nodiscard]] virtual bool readable_by_others() const { return false; }
+  // The secret that the user gave (SETO_SECRET_FILE, SETO_SECRET) is part of secret() already.
+  [[nodiscard]] virtual bool has_user_secret() const { return false; }
 };
 
 // "rank 2", "ranks 2, 5 and 7", "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more".

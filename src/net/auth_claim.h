@@ -13,9 +13,13 @@
 
 namespace seto {
 
-// Names a key without revealing it; all zero: no key.
+// Names a key within this process; all zero: no key. It is never sent: who has overheard the id of a key could look it up in a
+// table of guessed secrets, and would recognize the job.
 using KeyId = std::array<std::uint8_t, 8>;
 [[nodiscard]] KeyId key_id(const Secret& key);
+
+// Names a key in one hello, by a keyed hash of its nonce: another one in each hello. All zero: no key.
+using HelloId = std::array<std::uint8_t, 8>;
 
 // The two ends of a connection and its purpose. Both ends of an authenticated connection hold the same claim.
 struct Claim {
@@ -29,7 +33,7 @@ struct Claim {
   auto operator<=>(const Claim&) const = default;
 };
 
-inline constexpr std::uint32_t kAuthProtocol = 2;
+inline constexpr std::uint32_t kAuthProtocol = 3;
 
 inline constexpr std::size_t kPreambleSize = 24;
 inline constexpr std::size_t kHelloSize = 132;

@@ -22,6 +22,7 @@ enum Diagnosis : std::uint32_t { kAccepted = 0, kRefused, kRefusedAborted };
 
 constexpr std::string_view kKeyLabel = "seto membership";
 constexpr std::string_view kKeyIdLabel = "seto key id";
+constexpr std::string_view kHelloIdLabel = "seto key of a hello";
 constexpr std::string_view kSessionLabel = "seto session";
 constexpr std::string_view kAnswererLabel = "answerer";
 constexpr std::string_view kCallerLabel = "caller";
@@ -65,10 +66,18 @@ void put_preamble(std::string& bytes, const Versions& versions) {
   put_padded(bytes, versions.library, kVersionSize);
 }
 
-void put_nonce(std::string& bytes) {
-  std::array<char, kNonceSize> nonce{};
+std::string new_nonce() {
+  std::string nonce(kNonceSize, '\0');
   fill_random(nonce.data(), nonce.size());
-  bytes.append(nonce.data(), nonce.size());
+  return nonce;
+}
+
+HelloId hello_id(const Secret& key, std::string_view nonce) {
+  HelloId id{};
+  if (key.none()) return id;
+  const Secret derived = key.derive(kHelloIdLabel, nonce);
+  std::memcpy(id.data(), derived.bytes().data(), id.size());
+  return id;
 }
 
 std::string_view proof_of(const Digest& digest) { return {reinterpret_cast<const char*>(digest.data()), digest.size()}; }
@@ -129,8 +138,9 @@ std::string hello_of(const Secret& key, const Claim& claim, const Versions& vers
   hello.reserve(kHelloSize);
   put_preamble(hello, versions);
   put(hello, kHello | std::uint32_t{claim.purpose} << 16);
-  put(hello, key_id(key));
-  put_nonce(hello);
+  const std::string nonce = new_nonce();
+  put(hello, hello_id(key, nonce));
+  hello += nonce;
   put(hello, claim.caller);
   put(hello, claim.answerer);
   put(hello, claim.caller_context);
@@ -299,7 +309,8 @@ Status AnswererHandshake::handle_hello() {
   std::string_view rest = std::string_view(in_).substr(kPreambleSize);
   const auto kind = take<std::uint32_t>(rest);
   claim_.purpose = static_cast<std::uint8_t>(kind >> 16);
-  key_id_ = take<KeyId>(rest);
+  hello_id_ = take<HelloId>(rest);
+  nonce_ = rest.substr(0, kNonceSize);
   rest.remove_prefix(kNonceSize);
   claim_.caller = take<Token>(rest);
   claim_.answerer = take<Token>(rest);
@@ -319,13 +330,19 @@ Status AnswererHandshake::handle_hello() {
   return {};
 }
 
+bool AnswererHandshake::names(const Secret& key) const {
+  const auto text_of = [](const HelloId& id) { return std::string_view(reinterpret_cast<const char*>(id.data()), id.size()); };
+  const HelloId expected = hello_id(key, nonce_);
+  return equal(text_of(hello_id_), text_of(expected));
+}
+
 void AnswererHandshake::set_key(const Secret& key) {
   SETO_CHECK(stage_ == Stage::key_wanted);
   key_ = key.derive(kKeyLabel);
   if (terms_.encrypted) tls_key_ = key_.derive(kTlsLabel, transcript_);
   put_preamble(out_, versions_);
   put(out_, kChallenge);
-  put_nonce(out_);
+  out_ += new_nonce();
   put(out_, self_);
   transcript_.append(out_);
   const Digest proof = prove(key_, kAnswererLabel, transcript_);
@@ -342,7 +359,7 @@ void AnswererHandshake::bind_channel(const Secret& binding) {
 
 void AnswererHandshake::refuse_unknown(MissingKey missing) {
   SETO_CHECK(stage_ == Stage::key_wanted);
-  const bool caller_has_none = key_id_ == KeyId{};
+  const bool caller_has_none = names_no_key();
   put_notice(caller_has_none ? kNoticeNoKeyHere : missing == MissingKey::any_key ? kNoticeNoKeyThere : kNoticeOtherKey);
   stage_ = Stage::over;
 }

@@ -16,7 +16,7 @@ namespace seto {
 // The authentication handshake: two processes prove to each other that they belong to one job before either accepts any other
 // data. Both sides answer a challenge under the job's key, and the proofs are bound to the claim: the caller (the side that
 // connected), the answerer (the side that accepted) and the purpose. These classes handle bytes only; their owner has the socket.
-//   caller -> answerer: hello      the caller's nonce, its claim, and the id of the key
+//   caller -> answerer: hello      the caller's nonce, its claim, and which key it has, told by a keyed hash of the nonce
 //   answerer -> caller: challenge  the answerer's nonce, its process token, and its proof of the key
 //   caller -> answerer: proof      the caller's proof of the key
 //   answerer -> caller: verdict    accepted, or refused with a reason; it carries a proof, so only a member can refuse
@@ -99,14 +99,16 @@ class AnswererHandshake final {
   [[nodiscard]] Status feed(std::string_view bytes);
 
   // From Stage::key_wanted on. The claim is believed from Stage::verdict_wanted on.
-  [[nodiscard]] const KeyId& wanted_key() const { return key_id_; }
+  [[nodiscard]] bool names(const Secret& key) const;
+  [[nodiscard]] bool names_no_key() const { return hello_id_ == HelloId{}; }
+  [[nodiscard]] const HelloId& hello() const { return hello_id_; }
   [[nodiscard]] const Claim& claim() const { return claim_; }
   [[nodiscard]] bool proven() const { return proven_; }
 
   // TLS follows, as the caller said in its hello. From Stage::key_wanted on.
   [[nodiscard]] bool encrypted() const { return terms_.encrypted; }
 
-  // Stage::key_wanted: the key that wanted_key() names.
+  // Stage::key_wanted: the key that the hello names.
   void set_key(const Secret& key);
   // Stage::channel: as at the caller.
   [[nodiscard]] const Secret& tls_key() const { return tls_key_; }
@@ -134,7 +136,8 @@ class AnswererHandshake final {
   ChannelTerms terms_;  // of the caller
   Secret key_;
   Secret tls_key_;
-  KeyId key_id_{};
+  HelloId hello_id_{};
+  std::string nonce_;  // of the caller
   Claim claim_;
   Stage stage_ = Stage::preamble;
   std::string out_;

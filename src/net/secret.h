@@ -3,9 +3,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "src/base/config.h"
 #include "src/base/result.h"
 
 namespace seto {
@@ -35,10 +37,14 @@ class Secret final {
   ~Secret();
 
   [[nodiscard]] static Secret random();
-  // The same text gives the same secret. Any length; the secret is as hard to guess as the text.
+  // The same text gives the same secret. Any length; the secret is as hard to guess as the text. For names, and for tokens that
+  // a program drew at random.
   [[nodiscard]] static Secret of_text(std::string_view text);
-  // of_text() of the file's content without its last end of line. Fails if the file is missing, empty, not a regular file, longer
-  // than kSecretFileLimit, or accessible to others than its owner; the text names the file and says what to do.
+  // For a text that a person may have chosen: each guess of it costs as much as this call, memory included (scrypt, RFC 7914). A
+  // process computes it once for each text.
+  [[nodiscard]] static Result<Secret> of_passphrase(std::string_view text);
+  // of_passphrase() of the file's content without its last end of line. Fails if the file is missing, empty, not a regular file,
+  // longer than kSecretFileLimit, or accessible to others than its owner; the text names the file and says what to do.
   [[nodiscard]] static Result<Secret> of_file(const std::string& path);
 
   [[nodiscard]] bool none() const;
@@ -51,5 +57,8 @@ class Secret final {
 };
 
 [[nodiscard]] bool equal(const Secret& left, const Secret& right);
+
+// The secret that the user gave to the ranks of a job: that of SETO_SECRET_FILE, else that of SETO_SECRET.
+[[nodiscard]] Result<std::optional<Secret>> user_secret(const Config& config);
 
 }  // namespace seto

@@ -11,6 +11,7 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/net/local_socket.h"
+#include "src/net/traffic_class.h"
 
 namespace seto {
 namespace {
@@ -40,6 +41,7 @@ Result<PrivateFd> listen_at(const SocketAddress& address, int backlog) {
   // Allows a port with connections in TIME_WAIT; a port with another listener stays taken.
   SETO_TRY(set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1));
   if (address.family == AddressFamily::ipv6) SETO_TRY(set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, address.is_any() ? 0 : 1));
+  mark_traffic(fd.get(), TrafficClass::control);  // of the first answer of a handshake
   const NativeAddress where = native(address);
   if (bind(fd.get(), where.get(), where.size) == 0 && listen(fd.get(), backlog) == 0) return fd;
   const int error = errno;
@@ -168,6 +170,7 @@ Status no_answer(const SocketAddress& address) {
 }
 
 Status tune_tcp(int fd) {
+  mark_traffic(fd, TrafficClass::control);
   SETO_TRY(set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1));
   SETO_TRY(set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1));
   SETO_TRY(set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds));

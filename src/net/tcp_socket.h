@@ -48,7 +48,7 @@ struct TcpListener {
 // the same time: 10 s idle, then 3 probes 5 s apart.
 inline constexpr unsigned kUserTimeoutMs = 25'000;
 
-// Sets no-delay, keepalive and user timeout. connect_tcp and accept_tcp call it.
+// Sets no-delay, keepalive, user timeout and the mark of control traffic. connect_tcp and accept_tcp call it.
 [[nodiscard]] Status tune_tcp(int fd);
 
 [[nodiscard]] Result<SocketAddress> local_address(int fd);

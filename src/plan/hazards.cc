@@ -26,6 +26,11 @@ std::uint32_t PlaceTable::id(Space space, std::uint32_t index) {
       index = *same;
     }
   }
+  if (space == Space::scratch) {
+    const auto [place, is_new] = scratch_ids_.try_emplace(index, size_);
+    size_ += is_new ? 1 : 0;
+    return place->second;
+  }
   auto& known = ids_[static_cast<std::size_t>(space)];
   if (known.size() <= index) known.resize(std::max<std::size_t>(index + 1, known.size() * 2), 0);
   if (known[index] == 0) known[index] = ++size_;

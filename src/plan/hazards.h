@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "src/plan/plan.h"
@@ -25,7 +26,9 @@ class PlaceTable {
   Rank rank_;
   InPlace in_place_;
   std::uint32_t size_ = 0;
-  std::array<std::vector<std::uint32_t>, 3> ids_;  // by space and index: id + 1, or 0
+  std::array<std::vector<std::uint32_t>, 2> ids_;  // input and output, by index: id + 1, or 0
+  // Builders number scratch by row and rank, so of very many numbers a rank uses few.
+  std::unordered_map<std::uint32_t, std::uint32_t> scratch_ids_;
 };
 
 // Visits the steps of a program in a correct sequential order, and derives which earlier steps each step must wait for: the

@@ -202,6 +202,61 @@ TEST(TcpHostile, EmptyMessagesOnEveryStreamUseNoMoreThanTheShareOfTheirSender) {
   EXPECT_EQ(peer.sent_honestly(Hostile::data(1, 0, kLimit / 4), 1), "");
 }
 
+// A member may announce credit for every stream of every port, and refuse messages that never come. Without a charge the
+// second test used 5 MiB for each member that did so.
+TEST(TcpHostile, CreditForEveryStreamIsChargedToTheShareOfItsSender) {
+  for (const FrameKind kind : {FrameKind::credit, FrameKind::window}) {
+    constexpr std::size_t kLimit = 1 << 20;
+    constexpr std::uint32_t kPorts = 2'000;
+    Hostile peer(kPorts);
+    peer.domain->buffers().set_limit(kLimit);
+    Frame frame;
+    frame.set_kind(kind);
+    frame.mark = mark_of(1, 1);
+    ASSERT_EQ(peer.sent(frame), "");
+    const std::size_t of_one = peer.link->share().in_use();
+    EXPECT_GT(of_one, 16 * kMostOperations);
+    ASSERT_EQ(peer.sent(frame), "");
+    EXPECT_EQ(peer.link->share().in_use(), of_one) << "the same stream again";
+    std::string why;
+    for (std::uint32_t port = 1; why.empty() && port < kPorts; ++port) {
+      frame.port = static_cast<std::uint16_t>(port);
+      why = peer.sent(frame);
+      ASSERT_LE(peer.link->share().in_use(), kLimit / 2 + kLimit / 4);
+    }
+    EXPECT_NE(why.find("no memory"), std::string::npos) << why;
+    EXPECT_EQ(peer.sent_honestly(Hostile::data(1, 0, kLimit / 8), 1), "");
+    peer.group.reset();
+    EXPECT_EQ(peer.link->share().in_use(), 0U);
+  }
+}
+
+TEST(TcpHostile, RefusalsAreChargedUntilTheSenderHasReadThem) {
+  constexpr std::size_t kLimit = 1 << 20;
+  Hostile peer;
+  peer.domain->buffers().set_limit(kLimit);
+  Frame frame;
+  frame.set_kind(FrameKind::pair_refused);
+  frame.mark = 1;
+  ASSERT_EQ(peer.sent(frame, kMessageHeaderSize), "");
+  const std::size_t of_one = peer.link->share().in_use();
+  EXPECT_GE(of_one, sizeof(MessageHeader));
+  ASSERT_EQ(peer.sent(frame, kMessageHeaderSize), "");
+  EXPECT_EQ(peer.link->share().in_use(), of_one) << "the same message again";
+  frame.mark = 2;
+  ASSERT_EQ(peer.sent(frame, kMessageHeaderSize), "");
+  EXPECT_EQ(peer.link->share().in_use(), 2 * of_one);
+  const auto sender = peer.group->open_pair_send(0).value();
+  EXPECT_EQ(sender->acquire({}).state, PairPiece::State::refused);
+  EXPECT_EQ(peer.link->share().in_use(), of_one);
+  std::string why;
+  for (std::uint64_t message = 3; why.empty() && message < 65'000; ++message) {
+    frame.mark = message;
+    why = peer.sent(frame, kMessageHeaderSize);
+  }
+  EXPECT_NE(why.find("no memory"), std::string::npos) << why;
+}
+
 // The part at offset 0 is still on its way over another socket when the operation ends with a failure.
 TEST(TcpHostile, PartsOfAnEndedOperationReturnTheirMemoryThoughTheFirstPartNeverCame) {
   Hostile peer;

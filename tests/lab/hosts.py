@@ -4,17 +4,21 @@ import os
 
 from namespaces import LabError, command_output
 from process import Process
-from wiring import INTERFACE, IPV4
+from wiring import INTERFACE, IPV4, addresses_of
 
 
 class Host:
     """One namespace. `place`: which host of its site."""
 
     def __init__(self, index, name, families, site, place):
-        self.index, self.name, self.site = index, name, site
-        self.ipv4, self.ipv6 = f"10.77.{site}.{place + 1}", f"fd77:0:0:{site:x}::{place + 1:x}"
+        self.index, self.name, self.site, self.place = index, name, site, place
+        self.ipv4, self.ipv6 = self.addresses(0)
         self.address = self.ipv4 if IPV4 in families else self.ipv6
         self.processes = []
+
+    def addresses(self, path):
+        """Returns the IPv4 and the IPv6 address of the interface of a path: 0 is the first, paths of the lab follow."""
+        return addresses_of(path, self.site, self.place)
 
     def start(self, command, environment=None, echo=None):
         """Starts a process; the end of the lab ends it if it still runs."""

@@ -30,10 +30,13 @@ from wiring import (
     INTERFACE,
     IPV4,
     IPV6,
+    MOST_PATHS,
     USUAL_CONGESTION_CONTROL,
     Site,
     choose_congestion_control,
     give_address,
+    give_path,
+    interface_of,
     join_by_bridge,
     join_pair,
     make_namespace,
@@ -52,6 +55,7 @@ LINK_OPTIONS = {
     "queue": "likewise: bytes (default: twice the delay at the rate, at least 256K)",
     "bucket": "likewise: bytes that an idle link accumulates and sends at once",
     "overhead": "likewise: bytes added to each segment",
+    "largest": "likewise: larger segments are lost silently (bytes of IP; default: 0, none)",
 }
 
 
@@ -65,9 +69,10 @@ class Lab:
     hosts: a number, each a site of its own; or Sites, which the jobs are told.
     links: options of the emulator for every ordered pair of sites; None joins the hosts by veth, directly if there are two.
     congestion: the congestion control that must be in force. Unset it is the usual one where the kernel permits, which is said.
+    paths: further paths between the same hosts, each with its own options, interface (wan1, ...) and addresses of every host.
     """
 
-    def __init__(self, hosts=2, links=(), mtu=1500, families=(IPV4, IPV6), build=ROOT / "build", congestion=None):
+    def __init__(self, hosts=2, links=(), mtu=1500, families=(IPV4, IPV6), build=ROOT / "build", congestion=None, paths=()):
         self.links, self.mtu, self.families, self.build = links, mtu, families, Path(build)
         self.prefix = f"seto-lab-{os.getpid()}-{secrets.token_hex(2)}"
         self.sites_are_stated = not isinstance(hosts, int)
@@ -77,6 +82,8 @@ class Lab:
         self.hosts = [Host(index, f"{self.prefix}-{index}", families, *place) for index, place in enumerate(places)]
         self.secret, self.jobs, self.emulator, self.counted, self.reaper = secrets.token_hex(32), 0, None, None, None
         self.congestion_wish, self.congestion = congestion, None
+        self.paths = [list(options) for options in paths]
+        self.path_emulators, self.counted_of_paths = [], []
 
     def __enter__(self):
         remove_stale()
@@ -97,12 +104,14 @@ class Lab:
         try:
             if self.emulator:
                 self.counted = self.emulator.close()
+            self.counted_of_paths = [emulator.close() for emulator in self.path_emulators]
         except LabError:
             if kind is None:
                 raise
         finally:
-            if self.emulator:
-                self.emulator.process.close()
+            for emulator in [self.emulator, *self.path_emulators]:
+                if emulator:
+                    emulator.process.close()
             remove_namespaces(self._names())
             for process in (process for host in self.hosts for process in host.processes):
                 process.close()
@@ -123,8 +132,13 @@ class Lab:
 
     def _join(self):
         names = [host.name for host in self.hosts]
+        if self.paths and (self.links is None or any(site.hosts > 1 for site in self.sites)):
+            raise LabError("further paths want the emulator, and sites of one host each")
+        if len(self.paths) >= MOST_PATHS:
+            raise LabError(f"at most {MOST_PATHS} paths")
         if self.links is not None:
             self._join_sites()
+            self._add_paths()
             return
         if any(site.uplink or site.downlink for site in self.sites):
             raise LabError("veth pairs have no rates: sites with an uplink want the emulator")
@@ -149,6 +163,14 @@ class Lab:
         for host in self.hosts:
             give_address(host, self.mtu, self.families, self.sites[host.site].hosts > 1)
 
+    def _add_paths(self):
+        """Each path has an emulator of its own, so nothing of one path depends on another."""
+        for path, options in enumerate(self.paths, 1):
+            names, program = [host.name for host in self.hosts], self.build / "tests" / "link_emulator"
+            self.path_emulators.append(Emulator(program, names, interface_of(path), options))
+            for host in self.hosts:
+                give_path(host, path, self.mtu, self.families)
+
     def _gateway(self, site, hosts):
         """Returns the namespace for the device of a site."""
         if len(hosts) == 1:
@@ -159,8 +181,14 @@ class Lab:
         return router
 
     def link(self, line):
-        """A command of the emulator: `0>1 hole=on`, `* delay=9ms`, `uplink 0 rate=1g`, `site 0 carrier=off`."""
-        return self.emulator.command(line)
+        """A command of the emulator: `0>1 hole=on`, `* delay=9ms`, `uplink 0 rate=1g`, `site 0 carrier=off`. `path 1 0-1 cut=on`
+        is for the links of a further path."""
+        first, number, *rest = [*line.split(" ", 2), ""][:3]
+        if first != "path":
+            return self.emulator.command(line)
+        if not number.isdecimal() or int(number) > len(self.paths):
+            raise LabError(f"'{line}': wanted a path from 0 to {len(self.paths)}")
+        return [self.emulator, *self.path_emulators][int(number)].command(" ".join(rest))
 
     def job_environments(self, per_host=1, extra=None):
         """[(host, environment)] of a new job, rank by rank."""
@@ -204,6 +232,8 @@ def parse(words):
         parser.add_argument(f"--{option}", help=text)
     parser.add_argument("--link", action="append", default=[], metavar="'PAIRS OPTION...'",
                         help="for some: '0>1 loss=1%%', 'uplink 0 queue=256K'")
+    parser.add_argument("--path", action="append", default=[], metavar="'OPTION...'",
+                        help="a further path between all hosts, with addresses of its own: 'rate=100m delay=20ms'")
     parser.add_argument("--mtu", type=int, default=1500)
     parser.add_argument("--veth", action="store_true", help="plain veth pairs instead of the emulator")
     parser.add_argument("--ipv6-only", action="store_true")
@@ -226,7 +256,7 @@ def parse(words):
         parser.error("--site stands instead of --hosts, and the emulator joins sites: no --veth")
     if not options.site and (options.uplink or options.downlink):
         parser.error("an uplink or a downlink belongs to a --site")
-    if options.veth and (given or options.link):
+    if options.veth and (given or options.link or options.path):
         parser.error("a veth pair has no link options")
     options.hosts = sites or (2 if options.hosts is None else options.hosts)
     if (len(sites) if sites else options.hosts) < 2:
@@ -249,7 +279,8 @@ def run(options):
 
     families = (IPV6,) if options.ipv6_only else (IPV4, IPV6)
     end = time.monotonic() + options.limit
-    with Lab(options.hosts, options.links, options.mtu, families, options.build, options.congestion) as lab:
+    paths = [text.split() for text in options.path]
+    with Lab(options.hosts, options.links, options.mtu, families, options.build, options.congestion, paths) as lab:
         if lab.congestion.in_force == lab.congestion.wish:  # otherwise the lab has said it
             say(lab.congestion.text)
         for line in options.link:
@@ -262,7 +293,8 @@ def run(options):
     if lab.counted:
         say(lateness_text(lab.counted))
     if options.statistics and lab.counted:
-        print(json.dumps({**lab.counted, "congestion_control": lab.congestion.in_force}))
+        of_paths = {"paths": lab.counted_of_paths} if lab.paths else {}
+        print(json.dumps({**lab.counted, **of_paths, "congestion_control": lab.congestion.in_force}))
     return max((code if code >= 0 else 128 - code for code in codes), default=0)
 
 

@@ -48,7 +48,7 @@ void LinkModel::change(Nanoseconds now, const LinkSettings& settings) {
 }
 
 LinkModel::Fate LinkModel::fate_of(Nanoseconds now, std::uint32_t size) {
-  if (settings_.cut || settings_.hole) return Fate::swallowed;
+  if (settings_.cut || settings_.hole || (settings_.largest > 0 && size > settings_.largest)) return Fate::swallowed;
   const double waiting = backlog(now);
   counters_.most_backlog = std::max(counters_.most_backlog, waiting);
   if (waiting + size > static_cast<double>(queue_limit(settings_)) && waiting > 0) return Fate::overflows;

@@ -28,6 +28,7 @@ struct LinkSettings {
   std::uint32_t overhead = 0;                               // bytes of framing added to each segment
   bool cut = false;                                         // a cut cable: packets in flight are lost too
   bool hole = false;                                        // a black hole: packets that enter are lost silently
+  std::uint32_t largest = 0;                                // larger segments are lost silently, in bytes of IP; 0: none
 };
 
 [[nodiscard]] std::uint64_t queue_limit(const LinkSettings& settings);
@@ -37,7 +38,7 @@ struct LinkCounters {
   std::uint64_t passed_segments = 0, passed_bytes = 0;
   std::uint64_t lost = 0;       // segments lost at random
   std::uint64_t overflow = 0;   // segments that found the queue full
-  std::uint64_t swallowed = 0;  // segments, by a cut or a hole
+  std::uint64_t swallowed = 0;  // segments, by a cut, by a hole, or because they were too large
   double most_backlog = 0;      // bytes
 };
 

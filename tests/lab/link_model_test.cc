@@ -38,6 +38,18 @@ TEST(LinkModel, PacketsFollowEachOtherAtTheRate) {
   EXPECT_EQ(offered(link, 10 * kMs, one(1500))[0].due, 12 * kMs);
 }
 
+TEST(LinkModel, SegmentsThatAreTooLargeAreSwallowed) {
+  LinkModel link({.rate = 12e6, .largest = 1400}, 1);
+  EXPECT_EQ(offered(link, 0, one(1400)).size(), 1U);
+  EXPECT_EQ(offered(link, 0, one(1401)).size(), 0U);
+  const auto last = offered(link, 0, {.count = 3, .size = 1500, .last_size = 60});
+  ASSERT_EQ(last.size(), 1U) << "each segment of a packet counts for itself";
+  EXPECT_EQ(last[0].first, 2U);
+  EXPECT_EQ(link.counters().swallowed, 3U);
+  link.change(0, {.rate = 12e6});
+  EXPECT_EQ(offered(link, 0, one(1500)).size(), 1U);
+}
+
 TEST(LinkModel, TheLineReportsHowLongItIsBusy) {
   LinkModel link({.rate = 12e6, .delay = kMs}, 1);
   static_cast<void>(offered(link, 0, one(1500)));

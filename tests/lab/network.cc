@@ -36,7 +36,8 @@ void Lateness::add(Nanoseconds late) {
 Network::Network(std::size_t sites, const LinkSettings& links, std::uint64_t seed) {
   links_.reserve(sites * sites);
   for (std::size_t index = 0; index < sites * sites; ++index) {
-    links_.push_back({.model = LinkModel(links, seed * 1'000'003 + index), .on_its_way = {}, .lateness = {}});
+    links_.push_back(
+        {.model = LinkModel(links, seed * 1'000'003 + index), .on_its_way = {}, .lateness = {}, .segments_by_dscp = {}});
   }
   access_.reserve(sites);
   for (std::size_t site = 0; site < sites; ++site) {
@@ -51,6 +52,7 @@ void Network::enter(Nanoseconds now, std::size_t from, const OffloadHeader& offl
   const auto shape = shape_of(offload, packet);
   if (!to || *to >= sites() || *to == from || !shape) return;
   Link& target = link(from, *to);
+  target.segments_by_dscp[code_point(packet)] += shape->segments.count;
   pieces_.clear();
   passed_.clear();
   access_[from].uplink.offer(now, shape->segments, pieces_);

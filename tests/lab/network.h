@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -43,6 +44,7 @@ struct Link {
   LinkModel model;
   std::deque<Delivery> on_its_way;
   Lateness lateness;
+  std::array<std::uint64_t, 64> segments_by_dscp{};  // offered
 };
 
 // The uplink or downlink that all links from or to a site share. Without a rate they pass everything at once.

@@ -192,6 +192,16 @@ TEST(Network, PartsOfAPacketKeepTheirPosition) {
   }
 }
 
+TEST(Network, StatisticsCountSegmentsByCodePoint) {
+  Network network(2, {}, 1);
+  auto packet = packet_for(1, 60);
+  network.enter(0, 0, {}, packet);
+  packet[1] = std::byte{46 << 2 | 1};  // the lowest bits are of ECN
+  network.enter(0, 0, {}, packet);
+  network.enter(0, 0, {}, packet);
+  EXPECT_NE(network.statistics().find("\"segments_by_dscp\": {\"0\": 1, \"46\": 2}"), std::string::npos) << network.statistics();
+}
+
 TEST(Network, StatisticsNameTheLinksThatWereUsed) {
   Network network(3, {.delay = 30 * kMs}, 1);
   ASSERT_TRUE(network.change(0, "uplink 1 rate=1g").ok());

@@ -50,9 +50,19 @@ std::uint16_t folded(std::uint32_t sum) {
 }
 
 std::optional<std::size_t> destination_site(Packet packet) {
-  if (version_of(packet) == 4 && packet.size() >= kIp4Header && word(packet, 16) == (10 << 8 | 77)) return octet(packet, 18);
-  if (version_of(packet) == 6 && packet.size() >= kIp6Header && word(packet, 24) == 0xfd77) return word(packet, 30);
+  const auto is_path = [&](std::size_t at, std::uint32_t first) {
+    return word(packet, at) >= first && word(packet, at) < first + kMostPaths;
+  };
+  if (version_of(packet) == 4 && packet.size() >= kIp4Header && is_path(16, 10 << 8 | 77)) return octet(packet, 18);
+  if (version_of(packet) == 6 && packet.size() >= kIp6Header && is_path(24, 0xfd77)) return word(packet, 30);
   return std::nullopt;
+}
+
+// It is the upper six bits of the second byte of IPv4; in IPv6 four bits of the version stand before it.
+std::uint8_t code_point(Packet packet) {
+  if (version_of(packet) == 4 && packet.size() >= kIp4Header) return static_cast<std::uint8_t>(octet(packet, 1) >> 2);
+  if (version_of(packet) == 6 && packet.size() >= kIp6Header) return static_cast<std::uint8_t>(word(packet, 0) >> 6 & 63);
+  return 0;
 }
 
 std::optional<PacketShape> shape_of(const OffloadHeader& offload, Packet packet) {

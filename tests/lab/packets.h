@@ -27,8 +27,15 @@ static_assert(sizeof(OffloadHeader) == 10);
 
 using Packet = std::span<const std::byte>;
 
-// The destination site of a packet: 10.77.SITE.x or fd77:0:0:SITE::x. None: it is for no site.
+// Hosts can be joined by so many paths, each with a network of its own.
+inline constexpr std::size_t kMostPaths = 8;
+
+// The destination site of a packet: 10.77.SITE.x or fd77:0:0:SITE::x on the first path, 10.78 and fd78 on the next. None: it is
+// for no site.
 [[nodiscard]] std::optional<std::size_t> destination_site(Packet packet);
+
+// The DSCP of a packet, 0 to 63; 0 of what is no IP.
+[[nodiscard]] std::uint8_t code_point(Packet packet);
 
 // The division of a packet into segments.
 struct PacketShape {

@@ -194,5 +194,36 @@ TEST(Packets, TheDestinationNamesTheSite) {
   EXPECT_EQ(destination_site({}), std::nullopt);
 }
 
+TEST(Destination, EachPathHasANetworkOfItsOwn) {
+  std::vector<std::byte> packet(40);
+  packet[0] = std::byte{0x45};
+  packet[16] = std::byte{10};
+  packet[18] = std::byte{3};
+  for (std::size_t second = 70; second < 90; ++second) {
+    packet[17] = static_cast<std::byte>(second);
+    EXPECT_EQ(destination_site(packet).has_value(), second >= 77 && second < 77 + kMostPaths) << second;
+  }
+  packet[0] = std::byte{0x60};
+  packet[24] = std::byte{0xfd};
+  packet[25] = std::byte{0x78};
+  packet[31] = std::byte{2};
+  EXPECT_EQ(destination_site(packet), 2U);
+  packet[25] = std::byte{0x76};
+  EXPECT_FALSE(destination_site(packet).has_value());
+}
+
+TEST(CodePoint, IsReadFromBothVersions) {
+  std::vector<std::byte> packet(40);
+  packet[0] = std::byte{0x45};
+  packet[1] = std::byte{0xbb};
+  EXPECT_EQ(code_point(packet), 46);
+  packet[0] = std::byte{0x6b};
+  packet[1] = std::byte{0xb0};
+  EXPECT_EQ(code_point(packet), 46);
+  packet[0] = std::byte{0x00};
+  EXPECT_EQ(code_point(packet), 0);
+  EXPECT_EQ(code_point({}), 0);
+}
+
 }  // namespace
 }  // namespace seto::lab

@@ -102,6 +102,7 @@ Status set_option(LinkSettings& settings, std::string_view option) {
   if (name == "burst-loss") return outcome(assign(settings.burst_loss, parse_burst_loss(value)), "ENTER,LEAVE[,LOSS], chances");
   if (name == "bucket") return outcome(assign(settings.bucket_bytes, parse_size(value)), "bytes, as 64K");
   if (name == "overhead") return outcome(assign(settings.overhead, parse_small_size(value)), "bytes below 64K");
+  if (name == "largest") return outcome(assign(settings.largest, parse_small_size(value)), "bytes of IP below 64K, or 0");
   if (name == "cut") return outcome(assign(settings.cut, parse_switch(value)), "on or off");
   if (name == "hole") return outcome(assign(settings.hole, parse_switch(value)), "on or off");
   if (name == "queue" && value == "auto") {
@@ -109,7 +110,7 @@ Status set_option(LinkSettings& settings, std::string_view option) {
     return {};
   }
   if (name == "queue") return outcome(assign(settings.queue_bytes, parse_size(value)), "bytes, as 256K, or auto");
-  return refused(option, "rate delay jitter loss burst-loss queue bucket overhead cut or hole, with =");
+  return refused(option, "rate delay jitter loss burst-loss queue bucket overhead largest cut or hole, with =");
 }
 
 Status set_access_option(LinkSettings& settings, std::string_view option) {

@@ -18,8 +18,8 @@ namespace seto::lab {
 // "0.1%", "0.001", 0 to 1.
 [[nodiscard]] std::optional<double> parse_chance(std::string_view text);
 
-// One of rate= delay= jitter= loss= burst-loss=ENTER,LEAVE[,LOSS] queue=BYTES|auto bucket=BYTES overhead=BYTES cut=on|off
-// hole=on|off.
+// One of rate= delay= jitter= loss= burst-loss=ENTER,LEAVE[,LOSS] queue=BYTES|auto bucket=BYTES overhead=BYTES
+// largest=BYTES cut=on|off hole=on|off.
 Status set_option(LinkSettings& settings, std::string_view option);
 // Options of an uplink or a downlink: rate= queue= bucket= overhead=. Delay, loss and faults belong to pairs.
 Status set_access_option(LinkSettings& settings, std::string_view option);

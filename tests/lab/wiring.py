@@ -10,6 +10,7 @@ BRIDGE = "lan0"
 IPV4, IPV6 = "ipv4", "ipv6"
 ROUTER_PLACE = 254  # of the last octet of a site's addresses
 MOST_HOSTS = 250  # of a site
+MOST_PATHS = 8  # as kMostPaths of packets.h
 TRANSMIT_QUEUE = 10_000  # packets: what is dropped, the emulator drops
 
 # Settings of a usual host: no wait for duplicate addresses, addresses that survive a link that goes down and up.
@@ -88,6 +89,15 @@ def make_namespace(name, more_settings=None):
     command_output(["ip", "-n", name, "link", "set", "lo", "up"])
 
 
+def interface_of(path):
+    return f"wan{path}"
+
+
+def addresses_of(path, site, place):
+    """Returns the IPv4 and the IPv6 address of a host on that path; 0 is the first."""
+    return f"10.{77 + path}.{site}.{place + 1}", f"fd{0x77 + path:x}:0:0:{site:x}::{place + 1:x}"
+
+
 def join_pair(names):
     ends = ["name", INTERFACE, "netns", names[0], "type", "veth", "peer", "name", INTERFACE, "netns", names[1]]
     command_output(["ip", "link", "add", *ends])
@@ -112,6 +122,17 @@ def give_address(host, mtu, families, behind_router):
         lines.append(f"addr add {host.ipv6}/{64 if behind_router else 32} dev {INTERFACE} nodad")
     if behind_router:
         lines += [f"route add {network} via {router}" for network, router in routes_over(host.site, families)]
+    command_output(["ip", "-n", host.name, "-batch", "-"], "\n".join(lines) + "\n")
+
+
+def give_path(host, path, mtu, families):
+    """Gives addresses to the interface of a further path."""
+    device, addresses = interface_of(path), dict(zip((IPV4, IPV6), host.addresses(path)))
+    lines = [f"link set {device} mtu {mtu} txqueuelen {TRANSMIT_QUEUE} up"]
+    if IPV4 in families:
+        lines.append(f"addr add {addresses[IPV4]}/16 dev {device}")
+    if IPV6 in families:
+        lines.append(f"addr add {addresses[IPV6]}/32 dev {device} nodad")
     command_output(["ip", "-n", host.name, "-batch", "-"], "\n".join(lines) + "\n")
 
 

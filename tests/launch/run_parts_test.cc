@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "src/command/npy.h"
 #include "src/command/run/hosts.h"
 #include "src/command/run/lines.h"
 #include "src/command/run/messages.h"
+#include "src/command/run/spawn.h"
 #include "src/command/transfer.h"
 #include "tests/support/seed.h"
 
@@ -35,6 +37,18 @@ std::string placed(const std::string& hosts, int ranks) {
   if (!list.ok()) return std::string(list.status().text());
   const Result<std::vector<Placement>> placements = place_ranks(list.value(), ranks);
   return placements.ok() ? text_of(placements.value()) : std::string(placements.status().text());
+}
+
+// The kernel would kill it when the thread ends.
+TEST(Spawn, AThreadThatMayEndStartsNoProcess) {
+  std::string text;
+  std::thread([&] {
+    SpawnOptions options;
+    options.arguments = {"true"};
+    const Result<pid_t> started = spawn(options);
+    text = started.ok() ? "it started" : std::string(started.status().text());
+  }).join();
+  EXPECT_THAT(text, HasSubstr("by a thread"));
 }
 
 TEST(Hosts, RanksFollowSlotsOrAreSpread) {

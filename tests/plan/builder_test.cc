@@ -154,12 +154,11 @@ TEST(Catalog, RefusesWithAReason) {
   EXPECT_EQ(ring->refuses(all_reduce_of(1, 1), Tiers::flat(1)), "there is one rank");
   EXPECT_EQ(ring->refuses(shape, Tiers::of(uneven)), "");
   EXPECT_EQ(find_algorithm("ring", Collective::gather), nullptr);
-  // Ranks of blocks of different sizes are no multicast group, so one step has a target for each of them.
+  // A step for blocks of different sizes has more targets than a step may have: it is cut.
   std::vector<Home> hosts(101);
   for (std::uint32_t r = 0; r < hosts.size(); ++r) hosts[r].node = std::min(r, 99U);
   const Shape gather{Collective::all_gather, 101, 0, 1, Finish::none};
-  EXPECT_EQ(find_algorithm("hierarchical", Collective::all_gather)->refuses(gather, Tiers::of(hosts)),
-            "sends to 99 ranks in one step, at most 63 are possible between blocks of different sizes");
+  EXPECT_EQ(find_algorithm("hierarchical", Collective::all_gather)->refuses(gather, Tiers::of(hosts)), "");
 }
 
 }  // namespace

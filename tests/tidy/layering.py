@@ -27,6 +27,7 @@ ALLOWED = {
     "src/control": _BASE | {"src/net"},
     "algorithms": _BASE | {"src/plan", "src/topology"},
     "transports": _LEAVES | {"src/net"},
+    "transports/resume": _BASE,
     "transports/slots": _TRANSPORT,
     "transports/shm": _MEDIUM | {"transports/slots"},
     "transports/tcp": _MEDIUM,
@@ -51,8 +52,9 @@ ROOMS = {
 }
 # These may include any folder: tests, and micro-benchmarks of internal code.
 UNBOUND = ("tests/", "bench/micro/")
-# The only folder of a transport that another transport may include: the rings of slots of contexts that share memory.
-SHARED_TRANSPORT = "transports/slots"
+# The only folders that several transports may include: the rings of slots of contexts that share memory, and what a connection
+# needs to continue after a break.
+SHARED_TRANSPORTS = ("transports/slots", "transports/resume")
 # The only file above the transports that may name one. All other files use the interfaces in transports/*.h.
 TRANSPORT_LIST = "src/core/connect/transport_list.cc"
 
@@ -85,7 +87,7 @@ def check(tree: Tree):
             edges.setdefault((source, target), (name, number))
             if target not in ALLOWED[source]:
                 yield Breach(name, number, f"{source} may not include {target} ({path})")
-            elif is_transport(source) and is_transport(target) and target != SHARED_TRANSPORT:
+            elif is_transport(source) and is_transport(target) and target not in SHARED_TRANSPORTS:
                 yield Breach(name, number, f"a transport may not include another: {target}")
             elif is_transport(target) and not is_transport(source) and name != TRANSPORT_LIST:
                 yield Breach(name, number, f"only {TRANSPORT_LIST} may name a transport ({path})")

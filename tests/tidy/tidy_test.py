@@ -58,6 +58,11 @@ class Layering(unittest.TestCase):
         self.assertEqual(self.check(files), ["transports/shm/b.cc:1: transports/shm may not include transports/tcp "
                                              "(transports/tcp/tcp.h)"])
 
+    def test_resume_knows_no_sockets(self):
+        files = {"src/base/a.h": "", "src/net/socket.h": "",
+                 "transports/resume/a.cc": '#include "src/base/a.h"\n#include "src/net/socket.h"\n'}
+        self.assertEqual(self.check(files), ["transports/resume/a.cc:2: transports/resume may not include src/net (src/net/socket.h)"])
+
     def test_one_file_of_core_names_the_transports(self):
         files = {"transports/shm/shm.h": "", "transports/tcp/tcp.h": "", "transports/transport.h": "",
                  "src/core/connect/transport_list.cc": '#include "transports/shm/shm.h"\n#include "transports/tcp/tcp.h"\n',

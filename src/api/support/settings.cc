@@ -10,6 +10,7 @@
 #include "src/base/log.h"
 #include "src/core/call/ids.h"
 #include "src/core/choice/codec_setting.h"
+#include "src/net/traffic_class.h"
 
 namespace seto::api {
 namespace {
@@ -123,6 +124,7 @@ Result<Settings> settings_of_environment() {
   Settings settings;
   SETO_ASSIGN(settings.config, load_config(environ));
   SETO_TRY(apply_log(settings.config));
+  set_traffic_marks({settings.config.dscp_control, settings.config.dscp_data});
   SETO_TRY(check_names(settings.config, "SETO_ALGORITHM", "SETO_CODEC"));
   if (settings.config.memory == Memory::device)
     return failure(Code::invalid_usage, "SETO_MEMORY: device memory is not in this version; use host");

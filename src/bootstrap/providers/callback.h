@@ -28,6 +28,7 @@ class CallbackBootstrap final : public Bootstrap {
   [[nodiscard]] Rank rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] Result<std::vector<std::string>> all_gather(std::string mine, Deadline until) override;
+  [[nodiscard]] bool readable_by_others() const override { return true; }
 
  private:
   CallbackBootstrap(AllGatherCallback callback, Rank rank, int size) : callback_(callback), rank_(rank), size_(size) {}

@@ -14,17 +14,11 @@
 namespace seto {
 namespace {
 
-Result<std::optional<Secret>> secret_of(const Config& config) {
-  if (!config.secret_file.empty()) {
-    SETO_ASSIGN(const Secret secret, Secret::of_file(config.secret_file));
-    return std::optional<Secret>(secret);
-  }
-  if (!config.secret.empty()) return std::optional<Secret>(Secret::of_text(config.secret));
-  return std::optional<Secret>();
-}
-
 Result<std::unique_ptr<Bootstrap>> join_at(RootJoin join, const Config& config, Deadline until) {
-  SETO_ASSIGN(join.secret, secret_of(config));
+  // An id has a token of its own. Ranks of one machine need no more; others use the secret when they connect.
+  if (!join.root.starts_with("id:")) {
+    SETO_ASSIGN(join.secret, user_secret(config));
+  }
   join.allow_no_secret = config.allow_no_secret;
   SETO_ASSIGN(join.network, NetworkChoice::parse(config.interface, config.ports, config.tls));
   return join_root(join, until);

@@ -42,9 +42,11 @@ void RendezvousServer::advance(ServerConnection& connection) {
 void RendezvousServer::advance_handshake(ServerConnection& connection) {
   IncomingHandshake& handshake = *connection.handshake;
   const std::uint64_t before = handshake.bytes();
-  const IncomingHandshake::Outcome outcome = handshake.advance(options_.key, options_.presence ? &*options_.presence : nullptr);
+  const IncomingHandshake::Outcome outcome =
+      handshake.advance({options_.key, seen_}, options_.presence ? &*options_.presence : nullptr);
   count(connection, handshake.bytes() - before);
-  if (handshake.key_known() && !std::exchange(connection.key_known, true)) {
+  const bool member = handshake.key_known() || outcome == IncomingHandshake::Outcome::proven;
+  if (member && !std::exchange(connection.key_known, true)) {
     unauthenticated_.remove(connection.id);
     key_known_.add(connection.id);
   }

@@ -2,7 +2,7 @@
 
 namespace seto {
 
-IncomingHandshake::Outcome IncomingHandshake::advance(const Secret& key, const Secret* presence) {
+IncomingHandshake::Outcome IncomingHandshake::advance(const Lock& lock, const Secret* presence) {
   while (true) {
     switch (channel_.advance()) {
       case AuthProgress::waiting:
@@ -22,7 +22,7 @@ IncomingHandshake::Outcome IncomingHandshake::advance(const Secret& key, const S
     if (proven && presence_only_) return Outcome::gone;
     if (proven) {
       channel_.accept();
-    } else if (!choose_key(key, presence)) {
+    } else if (!choose_key(lock, presence)) {
       static_cast<void>(channel_.flush());  // the reason
       channel_.discard_unread();
       reason_ = failure(Code::remote_error, "it uses another secret than this job");
@@ -31,16 +31,21 @@ IncomingHandshake::Outcome IncomingHandshake::advance(const Secret& key, const S
   }
 }
 
-bool IncomingHandshake::choose_key(const Secret& key, const Secret* presence) {
-  const KeyId wanted = channel_.handshake().wanted_key();
-  presence_only_ = presence != nullptr && wanted == key_id(*presence);
-  key_known_ = !presence_only_ && wanted == key_id(key);
-  other_key_ = !presence_only_ && !key_known_;
+bool IncomingHandshake::choose_key(const Lock& lock, const Secret* presence) {
+  using MissingKey = AnswererHandshake::MissingKey;
+  const AnswererHandshake& handshake = channel_.handshake();
+  presence_only_ = presence != nullptr && handshake.names(*presence);
+  if (presence_only_) {
+    channel_.set_key(*presence);
+    return true;
+  }
+  other_key_ = !handshake.names(lock.key);
   if (other_key_) {
-    channel_.refuse_unknown(key.none() ? AnswererHandshake::MissingKey::any_key : AnswererHandshake::MissingKey::this_key);
+    channel_.refuse_unknown(lock.key.none() ? MissingKey::any_key : MissingKey::this_key);
     return false;
   }
-  channel_.set_key(presence_only_ ? *presence : key);
+  key_known_ = lock.seen.add(handshake.hello());
+  channel_.set_key(lock.key);
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include "src/base/fork.h"
 #include "src/net/auth_channel.h"
 #include "src/net/secret.h"
+#include "src/net/seen_hellos.h"
 
 namespace seto {
 
@@ -15,18 +16,23 @@ class IncomingHandshake final {
   explicit IncomingHandshake(PrivateFd fd, TlsMode mode = TlsMode::sites) : channel_(std::move(fd), Token{}, mode) {}
 
   enum class Outcome : std::uint8_t { more, proven, gone };
+  // The key that a member proves, and those hellos that named it.
+  struct Lock {
+    const Secret& key;
+    SeenHellos& seen;
+  };
   // Reads and writes without blocking. A peer that names the key of `presence` only asks whether the server runs: the server
   // proves the key to it, and the outcome is `gone`.
-  [[nodiscard]] Outcome advance(const Secret& key, const Secret* presence = nullptr);
+  [[nodiscard]] Outcome advance(const Lock& lock, const Secret* presence = nullptr);
   [[nodiscard]] bool wants_to_write() const { return channel_.wants_to_write(); }
 
   [[nodiscard]] int fd() const { return channel_.fd(); }
-  // The peer named the right key: it is a member, or it has overheard one.
+  // The peer named the right key in a hello that has not come before: it is a member.
   [[nodiscard]] bool key_known() const { return key_known_; }
   // The peer named another key.
   [[nodiscard]] bool has_other_key() const { return other_key_; }
   // The peer has no secret.
-  [[nodiscard]] bool has_no_key() const { return channel_.handshake().wanted_key() == KeyId{}; }
+  [[nodiscard]] bool has_no_key() const { return channel_.handshake().names_no_key(); }
   // Valid once gone. Ok if the peer only closed the connection, as a probe does, or a member that was connected faster at another
   // address.
   [[nodiscard]] const Status& reason() const { return reason_; }
@@ -38,7 +44,7 @@ class IncomingHandshake final {
 
  private:
   // Returns false if the peer uses another key.
-  [[nodiscard]] bool choose_key(const Secret& key, const Secret* presence);
+  [[nodiscard]] bool choose_key(const Lock& lock, const Secret* presence);
 
   AnswererChannel channel_;
   bool key_known_ = false;

@@ -28,8 +28,8 @@ namespace seto {
 inline constexpr std::size_t kRendezvousUnauthenticatedLimit = 64;
 inline constexpr int kUnauthenticatedTurnMs = 250;
 inline constexpr int kRendezvousUnauthenticatedMs = 2'000;
-// Limits of connections that have named the key but have not proved it yet. Most are members that wait for a core of a busy
-// machine, so they have more time. Others may have overheard the key's id.
+// Limits of connections that have named the key but have not proved it yet. They are members that wait for a core of a busy
+// machine, so they have more time. A hello that was overheard and comes again does not count.
 inline constexpr std::size_t kKeyKnownLimit = 256;
 inline constexpr int kKeyKnownTurnMs = 2'000;
 inline constexpr int kKeyKnownMs = 20'000;
@@ -108,6 +108,7 @@ class RendezvousServer final {
   std::map<std::uint64_t, std::unique_ptr<ServerConnection>> connections_;
   PendingConnections unauthenticated_;
   PendingConnections key_known_;
+  SeenHellos seen_;
   std::set<std::uint64_t> closed_;
   std::uint64_t next_id_ = 0;
   UnauthenticatedLog unauthenticated_log_;

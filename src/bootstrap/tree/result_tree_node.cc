@@ -143,7 +143,7 @@ void ResultTreeNode::accept_children() {
 void ResultTreeNode::read_pending() {
   for (PendingChild& one : pending_) {
     const bool key_known = one.answer.key_known();
-    const IncomingHandshake::Outcome outcome = one.answer.advance(place_.key);
+    const IncomingHandshake::Outcome outcome = one.answer.advance({place_.key, seen_});
     if (outcome == IncomingHandshake::Outcome::more) {
       // A member may wait for a core of a busy machine, so it gets more time.
       if (one.answer.key_known() && !key_known) one.until = Deadline::after_ms(kParentTimeoutMs);

@@ -81,6 +81,7 @@ class ResultTreeNode final {
   TlsMode mode_ = TlsMode::sites;
   Listeners listeners_;
   std::vector<PendingChild> pending_;
+  SeenHellos seen_;
   Deadline pause_until_ = Deadline::after_ms(0);  // no accept until then, because descriptors have run out
   std::map<Rank, Child> children_;
   std::shared_ptr<const std::string> frame_;

@@ -46,6 +46,7 @@ std::string_view name_of_variable(std::string_view variable) { return variable.s
 }  // namespace
 
 Result<pid_t> spawn(const SpawnOptions& options) {
+  if (gettid() != getpid()) return failure(Code::internal, "a process was to be started by a thread, and would end with it");
   const std::vector<char*> arguments = pointers_to(options.arguments);
   const std::vector<char*> environment = pointers_to(options.environment);
   const pid_t parent = getpid();

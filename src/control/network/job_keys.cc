@@ -24,15 +24,15 @@ Admission JobKeys::admit(const Secret& key) {
     is_new = entry.holders++ == 0;
     if (is_new) entry.key = key;
   }
-  if (is_new && on_new_key_) on_new_key_(id);
+  if (is_new && on_new_key_) on_new_key_(key);
   return {this, id};
 }
 
-std::optional<Secret> JobKeys::find(const KeyId& id) const {
+std::optional<Secret> JobKeys::find(const AnswererHandshake& hello) const {
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(id);
-  if (found == entries_.end()) return std::nullopt;
-  return found->second.key;
+  for (const auto& [id, entry] : entries_)
+    if (hello.names(entry.key)) return entry.key;
+  return std::nullopt;
 }
 
 bool JobKeys::empty() const {

@@ -190,7 +190,7 @@ void TcpAuthenticator::on_readable(std::uint64_t id) {
   pending_.erase(found);
   one.watch.remove();
   const bool on_reserve = one.on_reserve;
-  const KeyId key = one.channel.handshake().wanted_key();
+  const KeyId key = one.key;
   lock.unlock();
   accepted_.add(key, {std::move(one.channel), on_reserve});
   lock.lock();
@@ -211,18 +211,25 @@ TcpAuthenticator::ReadResult TcpAuthenticator::read_handshake(HalfOpen& one, std
 }
 
 bool TcpAuthenticator::look_up_key(HalfOpen& one) {
-  const std::optional<Secret> key = keys_.find(one.channel.handshake().wanted_key());
-  if (!key) return false;
-  one.channel.set_key(*key);
-  if (one.on_reserve) one.until = Deadline::after_ms(kHalfOpenMs);
-  return true;
+  const std::optional<Secret> key = keys_.find(one.channel.handshake());
+  if (key) set_key(one, *key);
+  return key.has_value();
 }
 
-void TcpAuthenticator::key_added(const KeyId& id) {
+void TcpAuthenticator::set_key(HalfOpen& one, const Secret& key) {
+  const AnswererHandshake& handshake = one.channel.handshake();
+  one.key = key_id(key);
+  one.doubtful = handshake.claim().answerer != self_.process || !seen_.add(handshake.hello());
+  one.channel.set_key(key);
+  if (one.on_reserve && !one.doubtful) one.until = Deadline::after_ms(kHalfOpenMs);
+}
+
+void TcpAuthenticator::key_added(const Secret& key) {
   const std::lock_guard lock(mutex_);
   for (auto& [number, one] : pending_) {
     const AnswererHandshake& handshake = one.channel.handshake();
-    if (handshake.stage() != Stage::key_wanted || handshake.wanted_key() != id || !look_up_key(one)) continue;
+    if (handshake.stage() != Stage::key_wanted || !handshake.names(key)) continue;
+    set_key(one, key);
     // The control thread reads what follows. But the beginning of TLS is here already, and no event announces it again.
     static_cast<void>(handshake.encrypted() ? one.channel.advance() : AuthProgress::waiting);
     static_cast<void>(one.channel.flush());

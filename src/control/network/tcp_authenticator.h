@@ -16,6 +16,7 @@
 #include "src/control/network/accepted_peers.h"
 #include "src/control/network/job_keys.h"
 #include "src/net/auth_channel.h"
+#include "src/net/seen_hellos.h"
 #include "src/net/tcp_socket.h"
 #include "src/net/unauthenticated_log.h"
 
@@ -23,7 +24,9 @@ namespace seto {
 
 // Limits of connections that are not authenticated yet: their number, their time, and the number from one address that have not
 // named a known key. Beyond a limit the oldest connection that has named no known key is closed. If all have named one, new
-// connections wait in the kernel's queue until one of them ends or its grace time is over.
+// connections wait in the kernel's queue until one of them ends or its grace time is over. A hello that was overheard names no
+// key, because it came before or was meant for another process; it is answered like others, since the same hello may have come
+// from the observer first.
 inline constexpr std::size_t kHalfOpenLimit = 64;
 inline constexpr std::size_t kHalfOpenLimitOfAddress = 16;
 inline constexpr int kHalfOpenMs = 2'000;
@@ -46,7 +49,7 @@ class TcpAuthenticator final {
   ~TcpAuthenticator();
 
   // Continues the handshakes that wait for this key. Any thread.
-  void key_added(const KeyId& id);
+  void key_added(const Secret& key);
 
  private:
   using Stage = AnswererHandshake::Stage;
@@ -57,8 +60,11 @@ class TcpAuthenticator final {
     Deadline until = Deadline::after_ms(kHalfOpenMs);
     Deadline grace = Deadline::after_ms(kHalfOpenGraceMs);
     bool on_reserve = false;
+    KeyId key{};  // valid once the challenge was sent
+    // The hello may have been overheard.
+    bool doubtful = false;
     // The peer named a known key, and the challenge was sent.
-    [[nodiscard]] bool named() const { return stage() == Stage::channel || stage() == Stage::proof; }
+    [[nodiscard]] bool named() const { return (stage() == Stage::channel || stage() == Stage::proof) && !doubtful; }
     [[nodiscard]] Stage stage() const { return channel.handshake().stage(); }
   };
   using PendingConnections = std::map<std::uint64_t, HalfOpen>;  // oldest first
@@ -79,6 +85,7 @@ class TcpAuthenticator final {
   void make_room_from(const SocketAddress& from);
   [[nodiscard]] ReadResult read_handshake(HalfOpen& one, std::string& why);
   bool look_up_key(HalfOpen& one);
+  void set_key(HalfOpen& one, const Secret& key);
   // An empty reason is not logged: members also close a connection when another address was faster.
   void close_pending(PendingConnections::iterator which, const std::string& why);
   void evict(PendingConnections::iterator which, const std::string& why);
@@ -101,6 +108,7 @@ class TcpAuthenticator final {
   bool closing_ = false;
   std::uint64_t next_id_ = 1;
   PendingConnections pending_;
+  SeenHellos seen_;
   UnauthenticatedLog log_;
   std::uint64_t evicted_early_ = 0;  // closed before their grace time was over
   std::vector<Watch> listening_;

@@ -92,8 +92,8 @@ Result<std::unique_ptr<TcpConnector>> TcpConnector::create(ControlThread& contro
 }
 
 TcpConnector::TcpConnector()
-    : keys_([this](const KeyId& id) {
-        if (authenticator_ != nullptr && generation_ == fork_generation()) authenticator_->key_added(id);
+    : keys_([this](const Secret& key) {
+        if (authenticator_ != nullptr && generation_ == fork_generation()) authenticator_->key_added(key);
       }) {}
 
 TcpConnector::~TcpConnector() = default;

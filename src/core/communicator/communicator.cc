@@ -69,6 +69,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   // Only now, when all ranks have the same settings, so that what they found is the same.
   if (!found_site.empty()) communicator->context_->remember_site(found_site, options.config.site_round_trip_us);
   communicator->observability_.start(*communicator, options.config, options.dumps);
+  communicator->flows_.begin(options.config, options.name);
   return communicator;
 }
 
@@ -79,6 +80,7 @@ Communicator::~Communicator() {
     (void)drain();
   }
   rates_.stop();
+  flows_.end(first_failure());
   launches_.reset();
   leave_ranks(*context_, members_.release(), {order_.issued(), failed(), std::move(transfers_)});
 }

@@ -9,6 +9,7 @@
 #include "src/bootstrap/bootstrap.h"
 #include "src/core/call/collective_call.h"
 #include "src/core/choice/planner.h"
+#include "src/core/communicator/audited_flows.h"
 #include "src/core/communicator/members.h"
 #include "src/core/communicator/operation_order.h"
 #include "src/core/communicator/peer_failures.h"
@@ -136,6 +137,7 @@ class Communicator final {
   const std::shared_ptr<QueuedTasks> queued_ = std::make_shared<QueuedTasks>();
   PeerFailures failures_;
   RateVersions rates_;
+  AuditedFlows flows_{members_};
   std::uint64_t calibration_ns_ = 0;
   std::unique_ptr<LaunchCache> launches_;
   std::unique_ptr<PointToPoint> transfers_;

@@ -25,6 +25,7 @@ class ParentBootstrap final : public Bootstrap {
   [[nodiscard]] int size() const override { return static_cast<int>(members_.size()); }
   [[nodiscard]] Result<std::vector<std::string>> all_gather(std::string mine, Deadline until) override;
   [[nodiscard]] const Secret* secret() const override { return parent_.secret(); }
+  [[nodiscard]] bool has_user_secret() const override { return parent_.secret() != nullptr; }
 
  private:
   struct Round {

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/bootstrap/job_key.h"
 #include "src/control/local/local_connector.h"
 #include "src/core/connect/announced_ranks.h"
 #include "src/core/connect/connect_peers.h"
@@ -49,6 +52,16 @@ Result<Secret> proposed_secret(const std::vector<EndpointAnnouncement>& endpoint
   return Secret(bytes);
 }
 
+// Once in a process: torch makes many communicators over one store.
+void warn_of_readable_key() {
+  static std::atomic<bool> warned{false};
+  if (warned.exchange(true)) return;
+  SETO_LOG_AS(warn, (LogOrigin{0, 0}),
+              "the key of this job travelled in clear over the user's all_gather (a torch Store, MPI): a process that reads it "
+              "can connect as a rank; set SETO_SECRET_FILE to the same secret for every rank, or SETO_ALLOW_NO_SECRET=1 where every "
+              "host of the network is trusted");
+}
+
 // Builds the ConnectedRanks of one attempt. Gives back what it holds if the result is not taken.
 class RankConnector final {
  public:
@@ -74,12 +87,15 @@ class RankConnector final {
   Status exchange_announcements(Deadline until);
   Status prepare_endpoints(EndpointAnnouncement& own);
   Status exchange_endpoints(Deadline until);
+  Status derive_key();
   [[nodiscard]] bool first_transport_reaches_all() const { return announced_.members_of(0).size() == announced_.all.size(); }
   Status join_peers(PeerConnections& peers, Deadline until);
   void decline(const Status& reason);
   Status agree_on_outcome(const Status& made, Deadline until);
   [[nodiscard]] std::vector<std::uint32_t> round_trips_us() const;
   Status settle(const Status& made, const std::vector<std::string>& texts);
+  void name_sites();
+  void limit_pace() const;
 
   Bootstrap& bootstrap_;
   Context& context_;
@@ -87,6 +103,7 @@ class RankConnector final {
   AnnouncedRanks announced_;
   RankSites sites_;
   ConnectedRanks ranks_;
+  std::optional<Secret> user_secret_;
   Status seat_status_;  // the failure to reserve a seat for all ranks, which only matters if the first transport reaches them
 };
 
@@ -95,6 +112,7 @@ Status RankConnector::prepare_announcement() {
   own.site = config_.site_id;
   own.uplink_mbit = config_.site_uplink_mbit;
   own.downlink_mbit = config_.site_downlink_mbit;
+  own.pacing_mbit = config_.site_pacing_mbit;
   own.found_site = context_.found_site(config_.site_round_trip_us);
   own.place.context = context_.id();
   own.cores = usable_cores();
@@ -159,6 +177,10 @@ Status RankConnector::exchange_announcements(Deadline until) {
 
 // Opens all transports and reserves a seat in the group of each.
 Status RankConnector::prepare_endpoints(EndpointAnnouncement& own) {
+  if (!bootstrap_.has_user_secret()) {
+    SETO_ASSIGN(user_secret_, user_secret(config_));
+  }
+  own.secret_check = secret_check(user_secret_, ranks_.attempt);
   for (std::size_t index = 1; index < context_.transports().count(); ++index) SETO_TRY(use_transport(index));
   for (std::size_t index = 0; index < announced_.transports.size(); ++index) {
     SETO_TRY(reserve_seat(index, announced_.members_of(index).size()));
@@ -187,13 +209,27 @@ Status RankConnector::exchange_endpoints(Deadline until) {
     announced_.endpoints.push_back(std::move(decoded).value());
   }
   SETO_TRY(common_outcome(ranks_.rank, prepared, outcomes));
+  SETO_TRY(derive_key());
+  announced_.key = ranks_.key;
+  for (const AttemptTransport& one : announced_.transports) ranks_.admissions.push_back(one.endpoint->admit(ranks_.key));
+  return {};
+}
+
+// The key of the ranks: what the bootstrap knows or rank 0 proposed, and the secret that the user gave. A process that
+// reads the messages of a bootstrap, or an id that a launcher passes on, lacks the latter.
+Status RankConnector::derive_key() {
+  std::vector<std::string> checks;
+  for (const EndpointAnnouncement& one : announced_.endpoints) checks.push_back(one.secret_check);
+  SETO_TRY(check_same_secret(checks));
+  const Secret* const known = bootstrap_.secret();
   if (known != nullptr) {
     ranks_.key = known->derive("communicator");
   } else {
     SETO_ASSIGN(ranks_.key, proposed_secret(announced_.endpoints));
   }
-  announced_.key = ranks_.key;
-  for (const AttemptTransport& one : announced_.transports) ranks_.admissions.push_back(one.endpoint->admit(ranks_.key));
+  ranks_.key = with_user_secret(ranks_.key, user_secret_);
+  const bool readable = known == nullptr && bootstrap_.readable_by_others() && !user_secret_;
+  if (readable && ranks_.rank == 0 && !config_.allow_no_secret && on_several_machines(announced_.all)) warn_of_readable_key();
   return {};
 }
 
@@ -248,10 +284,30 @@ Status RankConnector::settle(const Status& made, const std::vector<std::string>&
   ranks_.tiers = sites_.tiers();
   ranks_.stated_tiers = sites_.stated_tiers();
   ranks_.sites = sites_.sites();
+  name_sites();
   if (ranks_.over_network) ranks_.found_site = sites_.label_of(announced_.rank, ranks_.attempt);
   if (ranks_.rank == 0 && sites_.count() > 1) SETO_LOG_AS(info, (LogOrigin{0, 0}), "%s", text_of(ranks_.sites).c_str());
   if (ranks_.rank == 0 && !nonsense.empty()) SETO_LOG_AS(warn, (LogOrigin{0, 0}), "%s", nonsense.c_str());
+  limit_pace();
   return {};
+}
+
+void RankConnector::name_sites() {
+  for (std::uint32_t site = 0; site < sites_.count(); ++site) ranks_.site_names.push_back(std::to_string(site));
+  for (std::size_t rank = announced_.all.size(); rank-- > 0;)
+    if (const std::string& stated = announced_.all[rank].site; !stated.empty())
+      ranks_.site_names[ranks_.sites.of_rank[rank]] = stated;
+}
+
+// Before any data is sent. A deterministic communicator knows stated sites only, so a limit may have no effect.
+void RankConnector::limit_pace() const {
+  const std::uint64_t most = sites_.pace_of(announced_.rank);
+  if (ranks_.rank == 0 && config_.site_pacing_mbit > 0 && config_.deterministic && !ranks_.sites.stated && ranks_.over_network)
+    SETO_LOG_AS(warn, (LogOrigin{0, 0}),
+                "SETO_SITE_PACING_MBIT has no effect: with SETO_DETERMINISTIC sites are not found, and SETO_SITE_ID states none");
+  for (std::size_t peer = 0; most > 0 && peer < ranks_.connections.size(); ++peer)
+    if (ranks_.connections[peer] != nullptr && ranks_.sites.of_rank[peer] != ranks_.sites.of_rank[announced_.rank])
+      ranks_.connections[peer]->limit_pace_to_site(most);
 }
 
 // A rank takes part in the common rounds even after a failure of its own. So no rank continues alone, and all ranks get the same

@@ -20,6 +20,7 @@ struct ConnectedRanks {
   Tiers tiers;
   Tiers stated_tiers;  // without sites that were found by measuring
   Sites sites;
+  std::vector<std::string> site_names;            // by site: as its first rank states it, else the number
   std::string found_site;                         // of this rank, for later communicators of its context; empty: not found now
   double ranks_per_core = 1;                      // on the host or machine where it is highest
   std::vector<std::string> places;                // by rank: host and process, as in "tokyo-3:4711"

@@ -79,7 +79,8 @@ std::string RankAnnouncement::encoded() const {
   Writer writer;
   for (const std::string* text : {&place.host, &place.process, &site, &found_site, &seat, &words, &outcome}) writer.text(*text);
   for (const std::uint64_t number : {place.context, nonce, static_cast<std::uint64_t>(cores), machine,
-                                     static_cast<std::uint64_t>(machine_cores), uplink_mbit, downlink_mbit, connect, tls})
+                                     static_cast<std::uint64_t>(machine_cores), uplink_mbit, downlink_mbit, pacing_mbit, connect,
+                                     tls})
     writer.number(number);
   writer.text(bytes_of(offered));
   return writer.take();
@@ -95,7 +96,7 @@ Result<RankAnnouncement> RankAnnouncement::decoded(const std::string& text) {
                              &result.words, &result.outcome})
     reader.text(*field);
   for (std::uint64_t* number : {&result.place.context, &result.nonce, &cores, &result.machine, &machine_cores,
-                                &result.uplink_mbit, &result.downlink_mbit, &result.connect, &result.tls})
+                                &result.uplink_mbit, &result.downlink_mbit, &result.pacing_mbit, &result.connect, &result.tls})
     reader.number(*number);
   reader.text(offers);
   if (!reader.at_end()) return failure(Code::remote_error, "its announcement is shorter or longer than its lengths say");
@@ -125,7 +126,7 @@ std::string EndpointAnnouncement::encoded() const {
   Writer writer;
   for (const TransportAnnouncement& one : transports)
     for (const std::string* text : {&one.address, &one.seat}) writer.text(*text);
-  for (const std::string* text : {&secret, &outcome}) writer.text(*text);
+  for (const std::string* text : {&secret, &secret_check, &outcome}) writer.text(*text);
   return writer.take();
 }
 
@@ -135,8 +136,9 @@ Result<EndpointAnnouncement> EndpointAnnouncement::decoded(const std::string& te
   result.transports.resize(transports);
   for (TransportAnnouncement& one : result.transports)
     for (std::string* field : {&one.address, &one.seat}) reader.text(*field);
-  for (std::string* field : {&result.secret, &result.outcome}) reader.text(*field);
-  if (!reader.at_end() || (!result.secret.empty() && result.secret.size() != Secret::kSize))
+  for (std::string* field : {&result.secret, &result.secret_check, &result.outcome}) reader.text(*field);
+  const auto is_empty_or_whole = [](const std::string& field) { return field.empty() || field.size() == Secret::kSize; };
+  if (!reader.at_end() || !is_empty_or_whole(result.secret) || !is_empty_or_whole(result.secret_check))
     return failure(Code::remote_error, "its announcement of addresses is malformed");
   return result;
 }
@@ -197,6 +199,11 @@ double most_ranks_per_core(const std::vector<RankAnnouncement>& all) {
   double most = 1;
   for (const auto& [host, one] : hosts) most = std::max(most, ranks_per_core_at(*one, all));
   return most;
+}
+
+bool on_several_machines(const std::vector<RankAnnouncement>& all) {
+  return std::any_of(all.begin(), all.end(),
+                     [&](const RankAnnouncement& one) { return one.machine == 0 || one.machine != all.front().machine; });
 }
 
 std::string outcome_text(const Status& made) {

@@ -19,17 +19,18 @@ struct RankAnnouncement {
   // Mbit/s that the links of its site carry, as stated; 0: unknown.
   std::uint64_t uplink_mbit = 0;
   std::uint64_t downlink_mbit = 0;
-  std::string found_site;     // RankSites::label_of() of the attempt that found its site; empty: none did
-  std::string seat;           // PeerGroupSeat::announcement() of the first transport, for a group of all ranks
-  std::uint64_t nonce = 0;    // random
-  int cores = 1;              // usable by its process
-  std::uint64_t machine = 0;  // machine_number()
-  int machine_cores = 1;      // online
-  std::string words;          // host and process for a person: "tokyo-3:4711"
-  std::string outcome;        // outcome_text() of its preparation
-  std::uint64_t connect = 0;  // SETO_CONNECT: a value of Connect
-  std::uint64_t tls = 0;      // SETO_TLS: a value of TlsMode
-  Attempts offered;           // attempts whose connections it holds open
+  std::uint64_t pacing_mbit = 0;  // SETO_SITE_PACING_MBIT; 0: no limit
+  std::string found_site;         // RankSites::label_of() of the attempt that found its site; empty: none did
+  std::string seat;               // PeerGroupSeat::announcement() of the first transport, for a group of all ranks
+  std::uint64_t nonce = 0;        // random
+  int cores = 1;                  // usable by its process
+  std::uint64_t machine = 0;      // machine_number()
+  int machine_cores = 1;          // online
+  std::string words;              // host and process for a person: "tokyo-3:4711"
+  std::string outcome;            // outcome_text() of its preparation
+  std::uint64_t connect = 0;      // SETO_CONNECT: a value of Connect
+  std::uint64_t tls = 0;          // SETO_TLS: a value of TlsMode
+  Attempts offered;               // attempts whose connections it holds open
 
   [[nodiscard]] std::string encoded() const;
   static Result<RankAnnouncement> decoded(const std::string& text);
@@ -42,11 +43,11 @@ struct TransportAnnouncement {
 };
 
 // The second announcement, needed if the first transport does not reach all ranks: how the rank is reached over each transport
-// and,
-// if the bootstrap has no secret but can be trusted to carry one, rank 0's proposal of a secret.
+// and, if the bootstrap has no secret, rank 0's proposal of one.
 struct EndpointAnnouncement {
   std::vector<TransportAnnouncement> transports;  // in the order of make_transports()
   std::string secret;
+  std::string secret_check;  // of the secret that the user gave (src/bootstrap/job_key.h)
   std::string outcome;
 
   [[nodiscard]] std::string encoded() const;
@@ -77,6 +78,9 @@ AttemptId attempt_of(const std::vector<std::string>& texts);
 double ranks_per_core_at(const RankAnnouncement& one, const std::vector<RankAnnouncement>& all);
 // The largest of these values. All ranks get the same, since all have the same announcements.
 double most_ranks_per_core(const std::vector<RankAnnouncement>& all);
+
+// Some ranks are on different machines, or may be.
+bool on_several_machines(const std::vector<RankAnnouncement>& all);
 
 // Encodes how a step of the init ended on one rank: a code, then the error text; empty for success.
 std::string outcome_text(const Status& made);

@@ -78,6 +78,7 @@ Result<RankSites> RankSites::of(const std::vector<RankAnnouncement>& all, bool d
     const double up = kBytesOfMbit * static_cast<double>(std::min(one.uplink_mbit, kMostMbit));
     const double down = kBytesOfMbit * static_cast<double>(std::min(one.downlink_mbit, kMostMbit));
     result.stated_rates_.push_back({up > 0 ? up : down, down > 0 ? down : up});
+    result.pacing_mbit_.push_back(std::min(one.pacing_mbit, kMostMbit));
   }
   const bool found_earlier = !result.sites_.stated && !deterministic && were_found_together(all);
   result.known_ = result.sites_.stated || found_earlier || deterministic;
@@ -127,11 +128,39 @@ Result<std::string> RankSites::settle_rates() {
   }
   const auto is_known = [](const PortRates& one) { return one.slower() > 0; };
   const auto unknown = std::find_if_not(rates.begin(), rates.end(), is_known);
-  if (unknown == rates.end() && count() > 1) sites_.rates = rates;
+  if (unknown == rates.end() && count() > 1) {
+    sites_.rates = rates;
+    // A site sends no faster than its limit, however fast its uplink is.
+    for (std::size_t site = 0; site < rates.size(); ++site)
+      if (const std::uint64_t most = pacing_mbit_[speaker[site]]; most > 0)
+        sites_.rates[site].up = std::min(rates[site].up, kBytesOfMbit * static_cast<double>(most));
+  }
   if (unknown == rates.end() || std::none_of(rates.begin(), rates.end(), is_known)) return std::string();
   return "SETO_SITE_UPLINK_MBIT is not set on rank " +
          std::to_string(speaker[static_cast<std::size_t>(unknown - rates.begin())]) +
          " and the other ranks of its site, so the rates that other sites state are not used";
+}
+
+// Each rank takes an equal share of the limit of its site, so all of them must know the same limit.
+Status RankSites::check_pacing() const {
+  std::vector<std::size_t> speaker(count());
+  for (std::size_t rank = pacing_mbit_.size(); rank-- > 0;) speaker[sites_.of_rank[rank]] = rank;
+  for (std::size_t rank = 0; rank < pacing_mbit_.size(); ++rank) {
+    const std::size_t first = speaker[sites_.of_rank[rank]];
+    if (pacing_mbit_[rank] == pacing_mbit_[first]) continue;
+    return failure(Code::invalid_usage,
+                   "SETO_SITE_PACING_MBIT is %llu on rank %zu and %llu on rank %zu of the same site: state the same on all ranks "
+                   "of a site",
+                   static_cast<unsigned long long>(pacing_mbit_[first]), first,
+                   static_cast<unsigned long long>(pacing_mbit_[rank]), rank);
+  }
+  return {};
+}
+
+std::uint64_t RankSites::pace_of(std::size_t rank) const {
+  if (count() == 1 || pacing_mbit_[rank] == 0) return 0;
+  const auto sharers = std::count(sites_.of_rank.begin(), sites_.of_rank.end(), sites_.of_rank[rank]);
+  return std::max<std::uint64_t>(1, pacing_mbit_[rank] * std::uint64_t{125'000} / static_cast<std::uint64_t>(sharers));
 }
 
 Result<std::string> RankSites::settle(const std::vector<std::vector<std::uint32_t>>& round_trips_us, std::uint32_t limit_us) {
@@ -146,6 +175,7 @@ Result<std::string> RankSites::settle(const std::vector<std::vector<std::uint32_
   if (!known_ && limit_us > 0) find(between, limit_us);
   std::vector<std::uint32_t> site_of_host(hosts_);
   for (std::size_t rank = host_of_.size(); rank-- > 0;) site_of_host[host_of_[rank]] = sites_.of_rank[rank];
+  SETO_TRY(check_pacing());
   SETO_ASSIGN(std::string remarks, settle_rates());
   for (std::size_t rank = 0; rank < round_trips_us.size(); ++rank)
     for (std::uint32_t host = 0; host < round_trips_us[rank].size(); ++host) {

@@ -32,8 +32,11 @@ class RankSites final {
   [[nodiscard]] std::vector<std::uint32_t> round_trips_of(const std::vector<std::uint32_t>& by_rank) const;
   // Uses the statements of all ranks: finds sites where none are known and `limit_us` is above 0, and fills in the links. Returns
   // the remarks that a log needs, with the ranks that stated nonsense. A statement with another number of hosts is a failure, and
-  // so are different rates of one site.
+  // so are different rates or limits of one site.
   Result<std::string> settle(const std::vector<std::vector<std::uint32_t>>& round_trips_us, std::uint32_t limit_us);
+  // Bytes per second that this rank may send to ranks of other sites: its share of the limit of its site. 0: no limit. After
+  // settle().
+  [[nodiscard]] std::uint64_t pace_of(std::size_t rank) const;
   // The site of a rank for RankAnnouncement::found_site; empty unless this attempt found it.
   [[nodiscard]] std::string label_of(std::size_t rank, AttemptId attempt) const;
 
@@ -41,10 +44,12 @@ class RankSites final {
   void number_sites(const std::vector<std::string_view>& names);
   void find(const HostRoundTrips& round_trips, std::uint32_t limit_us);
   Result<std::string> settle_rates();
+  Status check_pacing() const;
 
   std::uint32_t hosts_ = 0;
   std::vector<std::uint32_t> host_of_;
-  std::vector<PortRates> stated_rates_;  // by rank, 0: unknown
+  std::vector<PortRates> stated_rates_;     // by rank, 0: unknown
+  std::vector<std::uint64_t> pacing_mbit_;  // by rank, 0: no limit
   Sites sites_;
   bool known_ = false;  // stated, or found earlier
   bool found_ = false;  // by this attempt

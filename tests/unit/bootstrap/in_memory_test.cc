@@ -117,6 +117,13 @@ TEST(Callback, FailureAndBadArguments) {
   EXPECT_EQ(CallbackBootstrap::create({user_all_gather, nullptr}, 0, 0).status().code(), Code::invalid_argument);
 }
 
+// So the key of a job needs more than rank 0's proposal.
+TEST(Callback, IsReadableByOthersAndThreadsAreNot) {
+  UserRank self{};
+  EXPECT_TRUE(CallbackBootstrap::create({user_all_gather, &self}, 0, 1).value().readable_by_others());
+  EXPECT_FALSE(InProcessBootstrap(std::make_shared<InProcessHub>(1), 0).readable_by_others());
+}
+
 TEST(InProcess, ManyRounds) {
   constexpr int kRanks = 5;
   auto hub = std::make_shared<InProcessHub>(kRanks);

@@ -83,19 +83,27 @@ TEST(ListenAddress, MalformedBytesAreRejected) {
 }
 
 TEST(JobKeys, AKeyExistsAsLongAsItIsHeld) {
-  std::vector<KeyId> came;
-  JobKeys ring([&](const KeyId& id) { came.push_back(id); });
+  std::vector<Secret> came;
+  JobKeys ring([&](const Secret& key) { came.push_back(key); });
   const Secret key = Secret::of_text("key");
+  AnswererHandshake hello{Token{}};
+  const std::string bytes = CallerHandshake(key, {}).take_out();
+  ASSERT_TRUE(hello.feed(std::string_view(bytes).substr(0, kPreambleSize)).ok());
+  ASSERT_TRUE(hello.feed(std::string_view(bytes).substr(kPreambleSize)).ok());
   EXPECT_TRUE(ring.empty());
+  Admission other = ring.admit(Secret::of_text("another"));
+  EXPECT_FALSE(ring.find(hello).has_value());
+  came.clear();
   Admission first = ring.admit(key);
   Admission second = ring.admit(key);
   EXPECT_EQ(came.size(), 1U);
-  ASSERT_TRUE(ring.find(key_id(key)).has_value());
-  EXPECT_TRUE(equal(*ring.find(key_id(key)), key));
+  ASSERT_TRUE(ring.find(hello).has_value());
+  EXPECT_TRUE(equal(*ring.find(hello), key));
   first.end();
-  EXPECT_TRUE(ring.find(key_id(key)).has_value());
+  EXPECT_TRUE(ring.find(hello).has_value());
   second = Admission();
-  EXPECT_FALSE(ring.find(key_id(key)).has_value());
+  EXPECT_FALSE(ring.find(hello).has_value());
+  other.end();
   EXPECT_TRUE(ring.empty());
 }
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -145,6 +146,87 @@ TEST(UnauthenticatedPeers, ARecordedHandshakeIsRejected) {
   send_bytes(replayed, hello + proof);
   EXPECT_EQ(read_to_end(replayed).size(), kChallengeSize);
   EXPECT_TRUE(log.contains("could not prove that it has the secret"));
+}
+
+std::string hello_to(const TestConnector& meant) {
+  Claim claim;
+  claim.answerer = meant.connector->self().process;
+  claim.purpose = kPurposeProbe;
+  return CallerHandshake(testing::key_of_test(), claim).take_out();
+}
+
+bool is_open(const PrivateFd& fd) {
+  char bytes[4 * kChallengeSize];
+  ssize_t got = 1;
+  while (got > 0) got = recv(fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+  return got < 0 && errno == EAGAIN;
+}
+
+// Sends each hello on a connection of its own and waits until it is answered or closed. Returns how many connections stay open:
+// at most `limit`, unless more still are after some time, which is shorter than that of a silent connection.
+std::size_t open_after(const TestConnector& connector, const std::vector<std::string>& hellos, std::size_t limit) {
+  std::vector<PrivateFd> connections;
+  for (const std::string& hello : hellos) {
+    connections.push_back(connect_to(connector));
+    send_bytes(connections.back(), hello);
+    EXPECT_TRUE(wait_for(connections.back().get(), POLLIN, later()).ok());
+  }
+  const Deadline until = Deadline::after_ms(kHalfOpenMs / 4);
+  std::size_t open = 0;
+  do {
+    open = static_cast<std::size_t>(std::count_if(connections.begin(), connections.end(), is_open));
+    if (open > limit) poll(nullptr, 0, 5);
+  } while (open > limit && !until.passed());
+  return open;
+}
+
+// One overheard hello that is sent again and again used to take all places: each copy counted as a member.
+TEST(UnauthenticatedPeers, AHelloThatIsRepeatedTakesNoMorePlacesThanSilence) {
+  TestConnector here;
+  TestConnector there;
+  LogCapture log;
+  const Admission admission = there.connector->admit(testing::key_of_test());
+  const std::vector<std::string> copies(kHalfOpenLimitOfAddress + 30, hello_to(there));
+  constexpr std::size_t kLimit = kHalfOpenLimitOfAddress + 1;  // the original is one more
+  EXPECT_LE(open_after(there, copies, kLimit), kLimit);
+  connect_ns(here, there, 1);
+}
+
+// Those that were overheard on their way to other processes of the job differ from each other.
+TEST(UnauthenticatedPeers, HellosForOtherProcessesTakeNoMorePlacesThanSilence) {
+  TestConnector here;
+  TestConnector there;
+  LogCapture log;
+  const Admission admission = there.connector->admit(testing::key_of_test());
+  std::vector<std::string> overheard;
+  for (std::size_t number = 0; number < kHalfOpenLimitOfAddress + 30; ++number) overheard.push_back(hello_to(here));
+  EXPECT_LE(open_after(there, overheard, kHalfOpenLimitOfAddress), kHalfOpenLimitOfAddress);
+  connect_ns(here, there, 1);
+}
+
+// An observer that is faster than the member gains a place, but the member does not lose the handshake.
+TEST(UnauthenticatedPeers, AMemberWhoseHelloWasRepeatedFirstStillConnects) {
+  TestConnector connector;
+  const Admission admission = connector.connector->admit(testing::key_of_test());
+  Claim claim;
+  claim.answerer = connector.connector->self().process;
+  claim.purpose = kPurposeProbe;
+  CallerHandshake handshake(testing::key_of_test(), claim);
+  const std::string hello = handshake.take_out();
+  const PrivateFd observer = connect_to(connector);
+  send_bytes(observer, hello);
+  ASSERT_TRUE(wait_for(observer.get(), POLLIN, later()).ok());
+  const PrivateFd member = connect_to(connector);
+  send_bytes(member, hello);
+  while (!handshake.over()) {
+    ASSERT_TRUE(wait_for(member.get(), POLLIN, later()).ok());
+    std::string got(handshake.wanted(), '\0');
+    const ssize_t size = recv(member.get(), got.data(), got.size(), MSG_DONTWAIT);
+    ASSERT_GT(size, 0);
+    ASSERT_TRUE(handshake.feed(std::string_view(got).substr(0, static_cast<std::size_t>(size))).ok());
+    send_bytes(member, handshake.take_out());
+  }
+  EXPECT_TRUE(handshake.accepted());
 }
 
 TEST(UnauthenticatedPeers, TenThousandConnectionsDoNotDelayAMember) {

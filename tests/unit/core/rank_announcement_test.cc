@@ -20,6 +20,7 @@ RankAnnouncement sample() {
   one.machine_cores = 12;
   one.uplink_mbit = 250;
   one.downlink_mbit = 1000;
+  one.pacing_mbit = 200;
   one.connect = 2;
   one.outcome = "\x05it failed";
   return one;
@@ -38,6 +39,7 @@ void expect_same(const RankAnnouncement& one, const RankAnnouncement& other) {
   EXPECT_EQ(one.machine_cores, other.machine_cores);
   EXPECT_EQ(one.uplink_mbit, other.uplink_mbit);
   EXPECT_EQ(one.downlink_mbit, other.downlink_mbit);
+  EXPECT_EQ(one.pacing_mbit, other.pacing_mbit);
   EXPECT_EQ(one.connect, other.connect);
   EXPECT_EQ(one.outcome, other.outcome);
   EXPECT_EQ(one.offered, other.offered);
@@ -85,6 +87,7 @@ TEST(EndpointAnnouncement, ArrivesAsItWasSaidOrIsRefused) {
   EndpointAnnouncement one;
   one.transports = {{"", std::string("\0seat", 5)}, {std::string("\0address", 8), ""}};
   one.secret = std::string(Secret::kSize, 's');
+  one.secret_check = std::string(Secret::kSize, 'c');
   one.outcome = "\x05it failed";
   const std::string whole = one.encoded();
   const auto other = EndpointAnnouncement::decoded(whole, 2);
@@ -94,12 +97,16 @@ TEST(EndpointAnnouncement, ArrivesAsItWasSaidOrIsRefused) {
     EXPECT_EQ(other.value().transports[index].seat, one.transports[index].seat);
   }
   EXPECT_EQ(other.value().secret, one.secret);
+  EXPECT_EQ(other.value().secret_check, one.secret_check);
   EXPECT_EQ(other.value().outcome, one.outcome);
   for (std::size_t length = 0; length < whole.size(); ++length)
     EXPECT_FALSE(EndpointAnnouncement::decoded(whole.substr(0, length), 2).ok()) << length << " bytes";
   EXPECT_FALSE(EndpointAnnouncement::decoded(whole, 1).ok()) << "another list of transports";
   one.secret.pop_back();
   EXPECT_FALSE(EndpointAnnouncement::decoded(one.encoded(), 2).ok()) << "a secret of another length";
+  one.secret.clear();
+  one.secret_check.pop_back();
+  EXPECT_FALSE(EndpointAnnouncement::decoded(one.encoded(), 2).ok()) << "a check of another length";
 }
 
 RankAnnouncement at(const std::string& host, int cores, std::uint64_t machine, int machine_cores) {
@@ -122,6 +129,12 @@ TEST(RanksPerCore, CountTheHostOrTheWholeMachine) {
   EXPECT_EQ(most_ranks_per_core(bound), 3) << "the rank that may use the fewest cores";
   const std::vector<RankAnnouncement> unknown = {at("a", 1, 0, 1), at("b", 1, 0, 1)};
   EXPECT_EQ(most_ranks_per_core(unknown), 1);
+}
+
+TEST(SeveralMachines, AreToldByTheirNumbersAndAnUnknownOneCounts) {
+  EXPECT_FALSE(on_several_machines({at("a", 2, 1, 4), at("b", 2, 1, 4)}));
+  EXPECT_TRUE(on_several_machines({at("a", 2, 1, 4), at("b", 2, 2, 4)}));
+  EXPECT_TRUE(on_several_machines({at("a", 2, 0, 4), at("a", 2, 0, 4)}));
 }
 
 }  // namespace

@@ -134,6 +134,38 @@ TEST(RankSites, RatesOfSitesThatWereFoundCountForCallsThatMayUseThem) {
   EXPECT_TRUE(sites.stated_tiers().rates().empty()) << "a deterministic call knows one site";
 }
 
+// ---- the limit of what a site sends ----
+
+std::vector<RankAnnouncement> with_pacing(const std::vector<std::uint64_t>& limits_mbit) {
+  std::vector<RankAnnouncement> all = with_rates({250, 250, 1000});
+  for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank].pacing_mbit = limits_mbit[rank];
+  return all;
+}
+
+TEST(RankSites, TheRanksOfASiteShareItsLimitEqually) {
+  const RankSites sites = settled(with_pacing({100, 100, 0}), {{}, {}, {}});
+  EXPECT_EQ(sites.pace_of(0), 6'250'000U);
+  EXPECT_EQ(sites.pace_of(1), 6'250'000U);
+  EXPECT_EQ(sites.pace_of(2), 0U) << "its site has none";
+  EXPECT_EQ(sites.sites().rates[0].up, 12.5e6) << "choice knows that the site sends no faster";
+  EXPECT_EQ(sites.sites().rates[0].down, 31.25e6);
+  EXPECT_EQ(sites.sites().rates[1].up, 125e6);
+}
+
+TEST(RankSites, ALimitHoldsBetweenSitesThatWereFoundAndNotWithinOne) {
+  std::vector<RankAnnouncement> all = four_ranks();
+  for (RankAnnouncement& one : all) one.pacing_mbit = 30;
+  EXPECT_EQ(settled(all, c_is_far()).pace_of(0), 1'250'000U);
+  EXPECT_EQ(settled(all, c_is_far()).pace_of(3), 3'750'000U);
+  EXPECT_EQ(settled(all, c_is_far(), 0).pace_of(0), 0U);
+}
+
+TEST(RankSites, LimitsOfOneSiteMustBeEqual) {
+  RankSites sites = RankSites::of(with_pacing({100, 90, 50}), false).value();
+  EXPECT_THAT(std::string(sites.settle({{}, {}, {}}, kLimitUs).status().text()),
+              HasSubstr("SETO_SITE_PACING_MBIT is 100 on rank 0 and 90 on rank 1 of the same site: state the same"));
+}
+
 TEST(RankSites, AnAbsurdRateIsBounded) {
   const RankSites sites = settled(with_rates({~std::uint64_t{0}, ~std::uint64_t{0}, 1}), {{}, {}, {}});
   EXPECT_EQ(sites.tiers().rates()[0].up, 12.5e12);

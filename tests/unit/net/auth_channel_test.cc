@@ -87,7 +87,7 @@ class Play {
       }
       if (scene_.key_known_late && round < 2) continue;
       const Secret key = Secret::of_text(scene_.answerers_key);
-      if (answerer->handshake().wanted_key() == key_id(key)) {
+      if (answerer->handshake().names(key)) {
         answerer->set_key(key);
         continue;
       }

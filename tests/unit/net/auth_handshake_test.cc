@@ -78,9 +78,9 @@ std::string altered(std::string message, const Scene& scene, Outcome& outcome) {
   return message;
 }
 
-// Like the TcpConnector: the key is looked up by its id.
+// Like the TcpConnector: the key is used if the hello names it.
 void decide_key(AnswererHandshake& answerer, const Secret& key) {
-  if (answerer.wanted_key() == key_id(key)) return answerer.set_key(key);
+  if (answerer.names(key)) return answerer.set_key(key);
   answerer.refuse_unknown(key.none() ? AnswererHandshake::MissingKey::any_key : AnswererHandshake::MissingKey::this_key);
 }
 
@@ -245,17 +245,22 @@ TEST(Membership, WrongMissingAndSuperfluousSecretsHaveDifferentTexts) {
   EXPECT_TRUE(play(scene).accepted);
 }
 
-// The id of the key alone authenticates neither side.
+// In a hello: the id of the key after the preamble and the kind, then the nonce.
+constexpr std::size_t kHelloIdAt = kPreambleSize + 4;
+constexpr std::size_t kNonceAt = kHelloIdAt + sizeof(HelloId);
+constexpr std::size_t kIdAndNonceSize = sizeof(HelloId) + 32;
+
+// An overheard hello names the key, which authenticates neither side.
 TEST(Membership, TheIdOfTheKeyIsNotEnough) {
   const Secret key = Secret::of_text("key");
   const Secret guess = Secret::of_text("guess");
   AnswererHandshake answerer(process(2));
   CallerHandshake impostor(guess, claim_of_test());
+  const std::string overheard = CallerHandshake(key, claim_of_test()).take_out();
   std::string hello = impostor.take_out();
-  const KeyId id = key_id(key);
-  std::copy(id.begin(), id.end(), hello.begin() + kPreambleSize + 4);
+  hello.replace(kHelloIdAt, kIdAndNonceSize, overheard, kHelloIdAt, kIdAndNonceSize);
   ASSERT_TRUE(convey(hello, answerer, 1000).ok());
-  EXPECT_EQ(answerer.wanted_key(), id);
+  EXPECT_TRUE(answerer.names(key));
   answerer.set_key(key);
   EXPECT_THAT(text_of(convey(answerer.take_out(), impostor, 1000)), HasSubstr("could not prove"));
   EXPECT_FALSE(convey(std::string(kProofSize, 'x'), answerer, 1000).ok());
@@ -279,8 +284,8 @@ TEST(Membership, OtherVersionsAreRejectedAndBothAreNamed) {
   scene.of_answerer.protocol = 7;
   outcome = play(scene);
   EXPECT_THAT(text_of(outcome.caller),
-              HasSubstr("9.8.7 and speaks protocol 7, the one here is version 1.2.3 and speaks protocol 2"));
-  EXPECT_THAT(text_of(outcome.answerer), HasSubstr("1.2.3 and speaks protocol 2, the one here is version 9.8.7"));
+              HasSubstr("9.8.7 and speaks protocol 7, the one here is version 1.2.3 and speaks protocol 3"));
+  EXPECT_THAT(text_of(outcome.answerer), HasSubstr("1.2.3 and speaks protocol 3, the one here is version 9.8.7"));
   EXPECT_THAT(text_of(outcome.caller), HasSubstr("install the same version"));
 }
 
@@ -315,6 +320,28 @@ TEST(Membership, AKeyIdIdentifiesAKeyWithoutRevealingIt) {
   EXPECT_EQ(key_id(Secret()), KeyId{});
   const KeyId id = key_id(key);
   EXPECT_EQ(key.bytes().find(std::string_view(reinterpret_cast<const char*>(id.data()), id.size())), std::string_view::npos);
+}
+
+// An observer can neither look it up in a table of guessed secrets, nor recognize a job by it, nor use it with another nonce.
+TEST(Membership, AHelloShowsNothingThatIsTheSameInTheNextOne) {
+  const Secret key = Secret::of_text("key");
+  const std::string first = CallerHandshake(key, claim_of_test()).take_out();
+  const std::string second = CallerHandshake(key, claim_of_test()).take_out();
+  const auto part = [](const std::string& hello, std::size_t at) { return hello.substr(at, sizeof(HelloId)); };
+  EXPECT_NE(part(first, kHelloIdAt), part(second, kHelloIdAt));
+  const KeyId id = key_id(key);
+  const std::string_view in_process(reinterpret_cast<const char*>(id.data()), id.size());
+  for (const std::string& hello : {first, second}) {
+    EXPECT_EQ(hello.find(in_process), std::string::npos);
+    EXPECT_EQ(hello.find(key.bytes()), std::string::npos);
+  }
+  std::string other_nonce = first;
+  other_nonce.replace(kNonceAt, kIdAndNonceSize - sizeof(HelloId), second, kNonceAt, kIdAndNonceSize - sizeof(HelloId));
+  AnswererHandshake answerer(process(2));
+  ASSERT_TRUE(convey(other_nonce, answerer, 1000).ok());
+  EXPECT_FALSE(answerer.names(key));
+  EXPECT_FALSE(answerer.names_no_key());
+  EXPECT_FALSE(answerer.names(Secret()));
 }
 
 }  // namespace

@@ -98,8 +98,27 @@ TEST(Secret, WipesItsBytesWhenDestroyed) {
   for (std::size_t index = 0; index < room.size(); ++index) EXPECT_EQ(bytes[index], 0);
 }
 
+// scrypt with 16 MiB. A dictionary that is tried with one hash for each word finds nothing.
+TEST(Secret, APassphraseIsExpensiveToGuess) {
+  const Secret secret = Secret::of_passphrase("open sesame").value();
+  EXPECT_EQ(hex(secret.bytes()), "d3c6e406b7a72fc20b62ed31c7ada7b6e21d1c82182efcbad020c03f8b16a9ed");
+  EXPECT_FALSE(equal(secret, Secret::of_text("open sesame")));
+  EXPECT_FALSE(equal(secret, Secret::of_passphrase("open sesamf").value()));
+}
+
+TEST(Secret, OfTheUserIsAPassphraseOrAFile) {
+  Config config;
+  EXPECT_FALSE(user_secret(config).value().has_value());
+  config.secret = "open sesame";
+  const Secret expected = Secret::of_passphrase("open sesame").value();
+  EXPECT_TRUE(equal(user_secret(config).value().value(), expected));
+  const SecretFile file("open barley");
+  config.secret_file = file.path();
+  EXPECT_TRUE(equal(user_secret(config).value().value(), Secret::of_passphrase("open barley").value())) << "the file comes first";
+}
+
 TEST(Secret, TheFileIsReadWithoutItsNewline) {
-  const Secret expected = Secret::of_text("open sesame");
+  const Secret expected = Secret::of_passphrase("open sesame").value();
   for (const char* content : {"open sesame", "open sesame\n", "open sesame\r\n"}) {
     const SecretFile file(content);
     const auto secret = Secret::of_file(file.path());

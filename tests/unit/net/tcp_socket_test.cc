@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/ip.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "src/net/local_socket.h"
+#include "src/net/traffic_class.h"
 #include "tests/support/child_process.h"
 #include "tests/support/free_port.h"
 
@@ -64,6 +66,69 @@ TEST(TcpSocket, ConnectsOverBothFamiliesOnOnePort) {
     EXPECT_EQ(listener->addresses[index].port, listener->addresses[0].port);
     expect_carries_bytes(listener->sockets[index], listener->addresses[index]);
   }
+}
+
+// ---- marks ----
+
+// The marks of the process, for one test.
+struct Marks {
+  explicit Marks(const TrafficMarks& marks) { set_traffic_marks(marks); }
+  Marks(const Marks&) = delete;
+  Marks& operator=(const Marks&) = delete;
+  ~Marks() { set_traffic_marks({}); }
+};
+
+// A connection from the family of an address to a listener of one or both families.
+struct Pair {
+  Pair(const SocketAddress& listen_at, AddressFamily family) {
+    listener = listen_tcp({listen_at}, {}, 16).value();
+    caller = connect_tcp(here(family).with_port(listener.addresses[0].port), soon()).value();
+    EXPECT_TRUE(wait_for(listener.sockets[0].get(), POLLIN, soon()).ok());
+    answerer = accept_tcp(listener.sockets[0]);
+  }
+  TcpListener listener;
+  PrivateFd caller, answerer;
+};
+
+// The mark of packets that a socket sends to an address of that family; the kernel owns the lowest two bits.
+int mark_of(const PrivateFd& fd, AddressFamily family) {
+  const bool four = family == AddressFamily::ipv4;
+  return option(fd, four ? IPPROTO_IP : IPPROTO_IPV6, four ? IP_TOS : IPV6_TCLASS) >> 2;
+}
+
+TEST(TrafficMarks, BothEndsOfAConnectionHaveThatOfTheirClass) {
+  const Marks marks({46, 10});
+  std::vector<AddressFamily> families = {AddressFamily::ipv4};
+  if (has_ipv6()) families.push_back(AddressFamily::ipv6);
+  for (const AddressFamily family : families) {
+    std::vector<SocketAddress> listen_at = {here(family)};
+    if (has_ipv6()) listen_at.push_back(any_address(AddressFamily::ipv6));
+    for (const SocketAddress& address : listen_at) {
+      const Pair pair(address, family);
+      EXPECT_EQ(mark_of(pair.listener.sockets[0], address.family), 46) << "of its answers";
+      for (const PrivateFd* fd : {&pair.caller, &pair.answerer}) {
+        EXPECT_EQ(mark_of(*fd, family), 46) << to_text(address);
+        mark_traffic(fd->get(), TrafficClass::data);
+        EXPECT_EQ(mark_of(*fd, family), 10) << to_text(address);
+      }
+    }
+  }
+}
+
+TEST(TrafficMarks, AClassWithoutAMarkHasNone) {
+  const Marks marks({46, kAutomatic});
+  const Pair pair(here(AddressFamily::ipv4), AddressFamily::ipv4);
+  EXPECT_EQ(mark_of(pair.caller, AddressFamily::ipv4), 46);
+  mark_traffic(pair.caller.get(), TrafficClass::data);
+  EXPECT_EQ(mark_of(pair.caller, AddressFamily::ipv4), 0);
+}
+
+TEST(TrafficMarks, WithoutMarksASocketKeepsWhatItHas) {
+  const Pair pair(here(AddressFamily::ipv4), AddressFamily::ipv4);
+  const int given = 8 << 2;
+  ASSERT_EQ(setsockopt(pair.caller.get(), IPPROTO_IP, IP_TOS, &given, sizeof given), 0);
+  mark_traffic(pair.caller.get(), TrafficClass::data);
+  EXPECT_EQ(mark_of(pair.caller, AddressFamily::ipv4), 8);
 }
 
 TEST(TcpSocket, TheAnyAddressAcceptsBothFamilies) {

@@ -1,6 +1,11 @@
 #include "transports/tcp/connect/tcp_sockets.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "src/base/fd.h"
+#include "src/net/traffic_class.h"
 
 namespace seto::tcp {
 namespace {
@@ -35,6 +40,17 @@ TEST(LinkTerms, TheLargerNumberThatWasSetCounts) {
   EXPECT_EQ(sockets_of({3, kFar}, {0, kFar}), 3U);
   EXPECT_EQ(sockets_of({3, kNear}, {5, kNear}), 5U);
   EXPECT_EQ(sockets_of({1, kFar}, {1, kFar}), 1U);
+}
+
+TEST(DataSocket, HasTheMarkOfData) {
+  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  set_traffic_marks({46, 10});
+  prepare_tcp_socket(socket.get());
+  set_traffic_marks({});
+  int value = 0;
+  socklen_t size = sizeof value;
+  ASSERT_EQ(getsockopt(socket.get(), IPPROTO_IP, IP_TOS, &value, &size), 0);
+  EXPECT_EQ(value, 10 << 2);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "src/base/thread.h"
 #include "src/net/congestion.h"
 #include "src/net/local_socket.h"
+#include "src/net/traffic_class.h"
 #include "transports/tcp/link/frame.h"
 
 namespace seto::tcp {
@@ -60,6 +61,7 @@ Result<LinkTerms> exchange_terms(SecureStream& socket, const LinkTerms& own, Dea
 }  // namespace
 
 void prepare_tcp_socket(int fd) {
+  mark_traffic(fd, TrafficClass::data);
   const std::string control = choose_congestion_control(fd);
   SETO_LOG(debug, "a data socket has the congestion control %s", control.c_str());
 }

@@ -148,6 +148,7 @@ bool Domain::pump() {
   } else {
     for (const Member& member : links_) moved = (!member.link->broken() && member.link->receive()) || moved;
   }
+  share_site_pace();
   bool unsent = false;
   bool held_back = false;
   for (const Member& member : links_) {
@@ -160,6 +161,22 @@ bool Domain::pump() {
   set_alarm(held_back);
   set_unsent(unsent);
   return moved;
+}
+
+// The links to other sites that have output share what this context may send there, so that one alone has all of it.
+void Domain::share_site_pace() {
+  std::uint64_t most = 0;
+  std::uint64_t sending = 0;
+  for (const Member& member : links_) {
+    const std::uint64_t limit = member.link->site_pace_limit();
+    if (limit == 0) continue;
+    most = most == 0 ? limit : std::min(most, limit);
+    if (member.link->sends()) ++sending;
+  }
+  if (most == 0) return;
+  const std::uint64_t share = std::max<std::uint64_t>(1, most / std::max<std::uint64_t>(1, sending));
+  for (const Member& member : links_)
+    if (member.link->site_pace_limit() != 0) member.link->set_site_pace(share);
 }
 
 Status Domain::make_alarm() {

@@ -70,6 +70,7 @@ class Domain final {
 
   Domain() = default;
   bool pump_ready();
+  void share_site_pace();
   void set_unsent(bool unsent);
   Status watch(Member& member);
   void unwatch(Member& member);

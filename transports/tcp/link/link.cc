@@ -27,12 +27,6 @@ constexpr std::size_t kMostUrgent = 65'536;
 // a short call ends when the kernel has its bytes, though the peer may not read yet.
 constexpr unsigned kMostUnsent = 128 << 10;
 
-// `which`: SIOCOUTQNSD, not yet sent; SIOCOUTQ, not yet acknowledged.
-std::size_t queued_bytes(int fd, unsigned long which) {
-  int bytes = 0;
-  return ioctl(fd, which, &bytes) == 0 ? static_cast<std::size_t>(bytes) : 0;
-}
-
 // The kernel takes as long to process a list of parts as to copy a kilobyte: short output is sent as one part.
 ssize_t write_parts(SecureStream& fd, std::span<const iovec> parts, std::size_t size) {
   constexpr std::size_t kShort = 1024;
@@ -95,6 +89,8 @@ void Link::add_sockets(std::vector<SecureStream> sockets) {
     sockets_.back()->fd = std::move(fd);
     if (far()) (void)setsockopt(sockets_.back()->fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsent, sizeof kMostUnsent);
   }
+  if (site_pace_ == 0) site_pace_ = site_pace_limit();
+  pace_sockets();
 }
 
 void Link::take_sockets(std::vector<SecureStream> sockets) {
@@ -257,6 +253,7 @@ bool Link::write(Socket& socket) {
     return false;
   }
   if (socket.fd.unsent() > 0) socket.full = true;
+  bytes_sent_.store(bytes_sent() + static_cast<std::uint64_t>(sent), std::memory_order_relaxed);
   socket.unsent += static_cast<std::size_t>(sent);
   socket.in_flight += static_cast<std::size_t>(sent);
   wrote(socket, static_cast<std::size_t>(sent));
@@ -348,51 +345,6 @@ bool Link::flush() {
   const bool moved = sockets_.size() == 1 ? flush_one(*sockets_.front()) : flush_several();
   if (sampler_ != nullptr) measure();
   return moved;
-}
-
-// Only while output is under way, and rarely: one system call for each socket and round trip.
-void Link::measure() {
-  const std::uint64_t now = monotonic_ns();
-  if (broken() || !sampler_->due(now)) return;
-  std::array<std::optional<TcpDelivery>, kMostSockets> seen;
-  const std::size_t count = std::min(sockets_.size(), seen.size());
-  for (std::size_t i = 0; i < count; ++i) seen[i] = tcp_delivery(sockets_[i]->fd.get());
-  const std::span<const std::optional<TcpDelivery>> all(seen.data(), count);
-  const bool dry = std::exchange(ran_dry_, false);
-  const bool held_back = std::exchange(was_held_back_, held_back_) && !dry;
-  const bool changed = sampler_->take({all, dry, now, held_back});
-  if (flight_ != nullptr) limit_flight(all, held_back, now);
-  if (!changed) return;
-  const double rate = sampler_->rate();
-  sending_rate_.store(static_cast<std::uint64_t>(rate), std::memory_order_relaxed);
-  if (rate <= kTellRate * told_rate_ && rate * kTellRate >= told_rate_) return;
-  told_rate_ = rate;
-  Frame frame;
-  frame.set_kind(FrameKind::rate);
-  frame.mark = static_cast<std::uint64_t>(rate);
-  frame.size = sampler_->round_trip_us();
-  queue_urgent(frame);
-}
-
-void Link::limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool held_back, std::uint64_t now_ns) {
-  FlightLimit::Look look{sampler_->latest_bytes(), sampler_->latest_ns(), 0, held_back, now_ns};
-  for (const auto& socket : seen)
-    if (socket && socket->now_us != 0 && (look.round_trip_us == 0 || socket->now_us < look.round_trip_us))
-      look.round_trip_us = socket->now_us;
-  flight_->take(look);
-  set_pace(flight_->pace());
-}
-
-// One socket may stand still after a loss: all but one carry the whole pace. Each call of the kernel is saved where little
-// changes.
-void Link::set_pace(double bytes_per_second) {
-  constexpr double kSame = 1.02;
-  if (bytes_per_second == pace_) return;
-  if (bytes_per_second != 0 && bytes_per_second < kSame * pace_ && bytes_per_second * kSame > pace_) return;
-  pace_ = bytes_per_second;
-  const double each = pace_ / static_cast<double>(sockets_.size() - 1);
-  const std::uint64_t most = pace_ == 0 ? kUnlimited : static_cast<std::uint64_t>(each);
-  for (const auto& socket : sockets_) (void)setsockopt(socket->fd.get(), SOL_SOCKET, SO_MAX_PACING_RATE, &most, sizeof most);
 }
 
 bool Link::delivered() const {

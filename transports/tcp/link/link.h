@@ -21,6 +21,7 @@
 #include "transports/tcp/link/fifo.h"
 #include "transports/tcp/link/flight_limit.h"
 #include "transports/tcp/link/frame.h"
+#include "transports/tcp/link/pace.h"
 #include "transports/tcp/link/rate_sampler.h"
 #include "transports/tcp/link/receive_buffers.h"
 #include "transports/tcp/link/sequence_window.h"
@@ -66,6 +67,8 @@ class Sink {
 };
 
 [[nodiscard]] Status connection_failure(const std::string& error);
+// Bytes that the kernel holds of a socket. `which`: SIOCOUTQNSD, not yet sent; SIOCOUTQ, not yet acknowledged.
+[[nodiscard]] std::size_t queued_bytes(int fd, unsigned long which);
 
 // Opens the sockets of a link when they are needed. Called with the domain's lock held; neither blocks nor calls the link back.
 class LinkOpener {
@@ -144,6 +147,17 @@ class Link final {
   [[nodiscard]] std::uint64_t pipe() const { return pipe_; }
   // Any thread: the bytes per second that this end was measured to send, from traffic. 0: unknown, as on every near link.
   [[nodiscard]] std::uint64_t sending_rate() const { return sending_rate_.load(std::memory_order_relaxed); }
+  // Any thread: what the sockets took and gave so far.
+  [[nodiscard]] std::uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_.load(std::memory_order_relaxed); }
+  // Any thread: the peer is at another site, and this is what all such links of the domain may send together, in bytes per
+  // second, headers included. The smallest value counts. 0: there is no limit.
+  void limit_site_pace(std::uint64_t bytes_per_second);
+  [[nodiscard]] std::uint64_t site_pace_limit() const { return site_pace_limit_.load(std::memory_order_relaxed); }
+  // Output waits here or in the kernel.
+  [[nodiscard]] bool sends();
+  // The share of this link, from the domain.
+  void set_site_pace(std::uint64_t bytes_per_second);
   // The longest payload that the next frame should have: long frames cost less, short ones spread over several sockets.
   [[nodiscard]] std::size_t frame_size() const { return sockets_.size() == 1 ? kFrameLimit : kStripe; }
 
@@ -233,7 +247,7 @@ class Link final {
 
   void measure();
   void limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool held_back, std::uint64_t now_ns);
-  void set_pace(double bytes_per_second);
+  void pace_sockets();
   Status hear_rate(const Frame& frame);
 
   bool flush_one(Socket& socket);
@@ -278,11 +292,16 @@ class Link final {
   std::atomic<std::uint64_t> sending_rate_{0};
   double told_rate_ = 0;
   std::unique_ptr<FlightLimit> flight_;  // null: the link is near, or has at most one socket
-  double pace_ = 0;                      // as set last; 0: none
-  std::uint64_t room_ = kUnlimited;      // bytes of waiting frames that this flush() may write
-  bool held_back_ = false;               // the last flush() left frames in the queue because of the limit
-  bool was_held_back_ = false;           // since the last look of the sampler
-  bool ran_dry_ = false;                 // since the last look, at least half of the sockets had nothing more to send
+  SocketPace pace_;                      // as set last
+  std::atomic<std::uint64_t> site_pace_limit_{0};
+  std::uint64_t site_pace_ = 0;               // 0: no limit
+  bool sending_ = false;                      // at the last call of sends()
+  std::uint64_t room_ = kUnlimited;           // bytes of waiting frames that this flush() may write
+  bool held_back_ = false;                    // the last flush() left frames in the queue because of the limit
+  bool was_held_back_ = false;                // since the last look of the sampler
+  bool ran_dry_ = false;                      // since the last look, at least half of the sockets had nothing more to send
+  std::atomic<std::uint64_t> bytes_sent_{0};  // written under the lock of the domain only, as the next one
+  std::atomic<std::uint64_t> bytes_received_{0};
   ReceiveShare* share_;
   Fifo<Outgoing> waiting_;
   Fifo<Outgoing> urgent_;

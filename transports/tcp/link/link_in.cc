@@ -125,6 +125,7 @@ Link::Dry Link::read(Socket& socket) {
     dry.ended = got == 0;
     if (got <= 0) return dry;
     const auto bytes = static_cast<std::size_t>(got);
+    bytes_received_.store(bytes_received() + bytes, std::memory_order_relaxed);
     dry.bytes += bytes;
     total += bytes;
     dry.failure = take_in(socket, std::min(direct, bytes), bytes);

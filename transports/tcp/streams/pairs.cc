@@ -14,13 +14,19 @@ TcpPairSender::TcpPairSender(TcpPeerGroup& peer_group, std::uint32_t receiver)
 
 bool TcpPairSender::refused() {
   auto& all = peer_group_.peers_[receiver_].pair_refused;
+  if (all.empty() || all.begin()->first > message_) return false;
+  const std::lock_guard lock(peer_group_.setup_.domain->lock());
+  const std::size_t before = all.size();
   all.erase(all.begin(), all.lower_bound(message_));  // refusals of messages that had already ended here
   const auto found = all.find(message_);
-  if (found == all.end()) return false;
-  theirs_ = found->second;
-  all.erase(found);
-  next();
-  return true;
+  const bool refused = found != all.end();
+  if (refused) {
+    theirs_ = found->second;
+    all.erase(found);
+    next();
+  }
+  peer_group_.discharge(receiver_, (before - all.size()) * TcpPeerGroup::kRefusalEntry);
+  return refused;
 }
 
 PairPiece TcpPairSender::acquire(const MessageHeader& header) {

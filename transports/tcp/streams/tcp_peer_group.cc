@@ -41,6 +41,8 @@ TcpPeerGroup::~TcpPeerGroup() {
   const std::lock_guard lock(setup_.domain->lock());
   for (const auto& each : setup_.links)
     if (each != nullptr) each->leave(setup_.number);
+  for (std::uint32_t member = 0; member < members(); ++member)
+    if (link(member) != nullptr) discharge(member, peers_[member].charged);
   for (const Peer& peer : peers_) setup_.domain->windows().give_back(peer.reserved);
   peers_.clear();  // returns its buffers
 }
@@ -288,15 +290,34 @@ void TcpPeerGroup::pipe_grew(std::uint32_t member) {
   if (peers_[member].pair->window() > kPairCredit) widen_pair(member);
 }
 
-Status TcpPeerGroup::hear_window(Peer& peer, const Frame& frame) {
+Status TcpPeerGroup::hear_window(std::uint32_t member, const Frame& frame) {
   if (frame.flags == kOfMessages) {
-    peer.pair_window = std::max(peer.pair_window, frame.mark);
+    peers_[member].pair_window = std::max(peers_[member].pair_window, frame.mark);
     return {};
   }
   if (!has_stream(frame.port, frame.group)) return garbage("a window of a stream that no plan has");
-  std::uint64_t& window = peer.credit[key_of(frame.port, frame.group)].window;
-  window = std::max(window, frame.mark);
+  SETO_ASSIGN(StreamCredit* const credit, credit_of(member, key_of(frame.port, frame.group)));
+  credit->window = std::max(credit->window, frame.mark);
   return {};
+}
+
+Status TcpPeerGroup::charge(std::uint32_t member, std::size_t bytes) {
+  ReceiveShare& share = link(member)->share();
+  if (!share.charge(bytes)) return share.refusal(bytes);
+  peers_[member].charged += bytes;
+  return {};
+}
+
+void TcpPeerGroup::discharge(std::uint32_t member, std::size_t bytes) {
+  link(member)->share().discharge(bytes);
+  peers_[member].charged -= bytes;
+}
+
+Result<TcpPeerGroup::StreamCredit*> TcpPeerGroup::credit_of(std::uint32_t member, std::uint32_t key) {
+  auto& credit = peers_[member].credit;
+  if (const auto found = credit.find(key); found != credit.end()) return &found->second;
+  SETO_TRY(charge(member, kCreditEntry));
+  return &credit[key];
 }
 
 Result<std::byte*> TcpPeerGroup::place(std::uint32_t member, const Frame& frame) {
@@ -319,6 +340,7 @@ Result<std::byte*> TcpPeerGroup::place(std::uint32_t member, const Frame& frame)
   if (frame.length != kMessageHeaderSize) return garbage("a message header of unexpected size");
   if (peer.refusals.size() >= kMostRefusals || peer.pair_refused.size() >= kMostRefused || peer.refusals.count(frame.mark) > 0)
     return garbage("more refusals than messages");
+  SETO_TRY(charge(member, kRefusalEntry));
   return peer.refusals[frame.mark].data();
 }
 
@@ -333,7 +355,8 @@ Status TcpPeerGroup::arrived(std::uint32_t member, const Frame& frame, std::byte
     case FrameKind::credit: {
       if (!has_stream(frame.port, frame.group)) return garbage("credit for a stream that no plan has");
       if (frame.offset > kMostAheadFar) return garbage("credit for more slices than a stream may have in flight");
-      Credit& credit = peer.credit[key_of(frame.port, frame.group)].operations[operation_of(frame.mark) % kMostOperations];
+      SETO_ASSIGN(StreamCredit* const stream, credit_of(member, key_of(frame.port, frame.group)));
+      Credit& credit = stream->operations[operation_of(frame.mark) % kMostOperations];
       if (frame.mark > credit.taken) credit = {frame.mark, frame.mark + frame.offset};
       return {};
     }
@@ -349,11 +372,11 @@ Status TcpPeerGroup::arrived(std::uint32_t member, const Frame& frame, std::byte
       return {};
     case FrameKind::pair_refused:
       if (at == nullptr || peer.refusals.count(frame.mark) == 0) return {};
-      peer.pair_refused[frame.mark] = header_in(at);
+      if (!peer.pair_refused.insert_or_assign(frame.mark, header_in(at)).second) discharge(member, kRefusalEntry);
       peer.refusals.erase(frame.mark);
       return {};
     case FrameKind::window:
-      return hear_window(peer, frame);
+      return hear_window(member, frame);
     case FrameKind::left:
       peer.left = frame.sequence;
       return {};

@@ -85,6 +85,7 @@ class TcpPeerGroup final : public PeerGroup, private Sink, private StatusDataPat
     std::uint64_t reserved = 0;               // of the domain's budget, for windows of its data
     std::map<std::uint64_t, std::array<std::byte, kMessageHeaderSize>> refusals;  // headers that are being read, by message
     std::map<std::uint64_t, MessageHeader> pair_refused;  // messages to it that it refused, with the header it expected
+    std::size_t charged = 0;                              // to its share, for entries of these tables that its frames made
     std::uint64_t done = 0;                               // operations that it has completed, from its frames
     std::uint64_t asked_from = 0;  // it asked to be told when this member has completed that operation; 0: none
     std::uint64_t asked_to = 0;    // and each later operation up to this one
@@ -132,7 +133,15 @@ class TcpPeerGroup final : public PeerGroup, private Sink, private StatusDataPat
   void widen_stream(InStream& stream, const StreamAddress& address, std::uint64_t wanted);
   void widen_pair(std::uint32_t member);
   std::uint64_t reserve(std::uint32_t member, std::uint64_t wanted);
-  Status hear_window(Peer& peer, const Frame& frame);
+  Status hear_window(std::uint32_t member, const Frame& frame);
+  // Bytes of an entry of a table, with the pointers of its node and the heading of its allocation.
+  static constexpr std::size_t kNode = 48;
+  static constexpr std::size_t kCreditEntry = sizeof(std::pair<const std::uint32_t, StreamCredit>) + kNode;
+  static constexpr std::size_t kRefusalEntry = sizeof(std::pair<const std::uint64_t, MessageHeader>) + kNode;
+  // An entry that a frame of the member makes; failure: its share is used up.
+  Status charge(std::uint32_t member, std::size_t bytes);
+  void discharge(std::uint32_t member, std::size_t bytes);
+  Result<StreamCredit*> credit_of(std::uint32_t member, std::uint32_t key);
   [[nodiscard]] Link* link(std::uint32_t member) const { return setup_.links[member].get(); }
   [[nodiscard]] std::uint64_t done_by(std::uint32_t member) const;
   void fail(Status reason) {

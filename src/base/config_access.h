@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+#include "src/base/config.h"
+
+namespace seto {
+
+// How the row of a setting reads and writes its member of Config, and which values it takes.
+
+// A setting with named values. The position of a name in `names` is the value in the setting's enumeration.
+struct ChoiceAccess {
+  std::span<const std::string_view> names;
+  void (*set)(Config& config, std::size_t index);
+  std::size_t (*get)(const Config& config);
+};
+
+template <auto Member>
+constexpr ChoiceAccess choice(std::span<const std::string_view> names) {
+  using Enumeration = std::remove_cvref_t<decltype(Config{}.*Member)>;
+  return {names, [](Config& config, std::size_t index) { config.*Member = static_cast<Enumeration>(index); },
+          [](const Config& config) { return static_cast<std::size_t>(config.*Member); }};
+}
+
+// A number with inclusive limits. The derived type decides how the number is read and printed.
+struct NumberAccess {
+  std::uint64_t Config::*member;
+  std::uint64_t least;
+  std::uint64_t most;
+};
+struct CountAccess : NumberAccess {};
+struct BytesAccess : NumberAccess {};
+struct DurationAccess : NumberAccess {};  // milliseconds
+struct TextAccess {
+  std::string Config::*member;
+  std::size_t longest;
+};
+struct WordAccess : TextAccess {};    // one of our names: kept in lower case
+struct SecretAccess : TextAccess {};  // never printed
+struct RootAccess : TextAccess {};    // a job id holds the job's token, so it is never printed
+struct BoolAccess {
+  bool Config::*member;
+};
+using FieldAccess = std::variant<CountAccess, BytesAccess, DurationAccess, TextAccess, WordAccess, SecretAccess, RootAccess,
+                                 BoolAccess, ChoiceAccess>;
+
+}  // namespace seto
