@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "src/base/fork.h"
+#include "src/net/auth_claim.h"
 #include "src/net/auth_handshake.h"
 #include "src/net/secret.h"
-#include "src/net/seen_hellos.h"
 
 namespace seto {
 

@@ -15,8 +15,8 @@
 #include "src/control/control_thread.h"
 #include "src/control/network/accepted_peers.h"
 #include "src/control/network/job_keys.h"
+#include "src/net/auth_claim.h"
 #include "src/net/auth_handshake.h"
-#include "src/net/seen_hellos.h"
 #include "src/net/tcp_socket.h"
 #include "src/net/unauthenticated_log.h"
 
