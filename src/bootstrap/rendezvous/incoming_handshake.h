@@ -5,8 +5,8 @@
 
 #include "src/base/fork.h"
 #include "src/net/auth_channel.h"
+#include "src/net/auth_claim.h"
 #include "src/net/secret.h"
-#include "src/net/seen_hellos.h"
 
 namespace seto {
 

@@ -1,4 +1,4 @@
-#include "src/net/seen_hellos.h"
+#include "src/net/auth_claim.h"
 
 #include <cstring>
 
