@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "src/net/secure_stream.h"
+#include "src/net/tls/secure_stream.h"
 #include "tests/fuzz/altered.h"
 
 namespace {

@@ -44,6 +44,7 @@ ALLOWED = {
 ROOMS = {
     "src/core": ["record", "call", "choice", "progress", "connect", "launch", "communicator", "host_stream", "dump"],
     "src/control": [".", "liveness", "local", "network", "channel"],
+    "src/net": [".", "tls"],
     "src/bootstrap": [".", "rendezvous", "tree", "providers"],
     "src/api": ["support", "lifetime", "calls"],
     "src/topology": [".", "graph", "search", "xml", "draw", "discovery"],

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "src/base/fork.h"
-#include "src/net/auth_channel.h"
 #include "src/net/auth_claim.h"
 #include "src/net/secret.h"
+#include "src/net/tls/auth_channel.h"
 
 namespace seto {
 

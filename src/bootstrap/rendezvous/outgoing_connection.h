@@ -11,8 +11,8 @@
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/bootstrap/rendezvous_address.h"
-#include "src/net/auth_channel.h"
 #include "src/net/secret.h"
+#include "src/net/tls/auth_channel.h"
 
 namespace seto {
 

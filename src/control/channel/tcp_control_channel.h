@@ -18,7 +18,7 @@
 #include "src/control/channel/control_frames.h"
 #include "src/control/control_thread.h"
 #include "src/control/liveness/peer_liveness.h"
-#include "src/net/secure_stream.h"
+#include "src/net/tls/secure_stream.h"
 
 namespace seto {
 

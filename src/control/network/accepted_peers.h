@@ -17,7 +17,7 @@
 #include "src/control/control_thread.h"
 #include "src/control/network/connect_request.h"
 #include "src/control/network/job_keys.h"
-#include "src/net/auth_channel.h"
+#include "src/net/tls/auth_channel.h"
 
 namespace seto {
 

@@ -9,8 +9,8 @@
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/net/address.h"
-#include "src/net/auth_channel.h"
 #include "src/net/secret.h"
+#include "src/net/tls/auth_channel.h"
 
 namespace seto {
 

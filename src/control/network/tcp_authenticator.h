@@ -15,9 +15,9 @@
 #include "src/control/control_thread.h"
 #include "src/control/network/accepted_peers.h"
 #include "src/control/network/job_keys.h"
-#include "src/net/auth_channel.h"
 #include "src/net/auth_claim.h"
 #include "src/net/tcp_socket.h"
+#include "src/net/tls/auth_channel.h"
 #include "src/net/unauthenticated_log.h"
 
 namespace seto {

@@ -16,7 +16,7 @@
 #include "src/control/network/job_keys.h"
 #include "src/control/network/listen_address.h"
 #include "src/control/network/reached_addresses.h"
-#include "src/net/secure_stream.h"
+#include "src/net/tls/secure_stream.h"
 
 namespace seto {
 

@@ -56,10 +56,11 @@ Result<Secret> proposed_secret(const std::vector<EndpointAnnouncement>& endpoint
 void warn_of_readable_key() {
   static std::atomic<bool> warned{false};
   if (warned.exchange(true)) return;
-  SETO_LOG_AS(warn, (LogOrigin{0, 0}),
-              "the key of this job travelled in clear over the user's all_gather (a torch Store, MPI): a process that reads it "
-              "can connect as a rank; set SETO_SECRET_FILE to the same secret for every rank, or SETO_ALLOW_NO_SECRET=1 where every "
-              "host of the network is trusted");
+  SETO_LOG_AS(
+      warn, (LogOrigin{0, 0}),
+      "the key of this job travelled in clear over the user's all_gather (a torch Store, MPI): a process that reads it "
+      "can connect as a rank; set SETO_SECRET_FILE to the same secret for every rank, or SETO_ALLOW_NO_SECRET=1 where every "
+      "host of the network is trusted");
 }
 
 // Builds the ConnectedRanks of one attempt. Gives back what it holds if the result is not taken.

@@ -78,9 +78,9 @@ Code code_in(const std::string& outcome) { return static_cast<Code>(outcome.fron
 std::string RankAnnouncement::encoded() const {
   Writer writer;
   for (const std::string* text : {&place.host, &place.process, &site, &found_site, &seat, &words, &outcome}) writer.text(*text);
-  for (const std::uint64_t number : {place.context, nonce, static_cast<std::uint64_t>(cores), machine,
-                                     static_cast<std::uint64_t>(machine_cores), uplink_mbit, downlink_mbit, pacing_mbit, connect,
-                                     tls})
+  for (const std::uint64_t number :
+       {place.context, nonce, static_cast<std::uint64_t>(cores), machine, static_cast<std::uint64_t>(machine_cores), uplink_mbit,
+        downlink_mbit, pacing_mbit, connect, tls})
     writer.number(number);
   writer.text(bytes_of(offered));
   return writer.take();

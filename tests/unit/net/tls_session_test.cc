@@ -1,4 +1,4 @@
-#include "src/net/tls_session.h"
+#include "src/net/tls/tls_session.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@
 #include "src/base/far_link.h"
 #include "src/base/result.h"
 #include "src/net/secret.h"
-#include "src/net/secure_stream.h"
+#include "src/net/tls/secure_stream.h"
 #include "transports/tcp/link/fifo.h"
 #include "transports/tcp/link/flight_limit.h"
 #include "transports/tcp/link/frame.h"

@@ -13,7 +13,7 @@
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/net/secret.h"
-#include "src/net/tls_session.h"
+#include "src/net/tls/tls_session.h"
 
 namespace seto {
 

@@ -1,4 +1,4 @@
-#include "src/net/secure_stream.h"
+#include "src/net/tls/secure_stream.h"
 
 #include <sys/socket.h>
 

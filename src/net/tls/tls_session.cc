@@ -1,4 +1,4 @@
-#include "src/net/tls_session.h"
+#include "src/net/tls/tls_session.h"
 
 #include <openssl/bio.h>
 #include <openssl/err.h>

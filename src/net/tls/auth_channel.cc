@@ -1,4 +1,4 @@
-#include "src/net/auth_channel.h"
+#include "src/net/tls/auth_channel.h"
 
 #include <sys/socket.h>
 

@@ -10,7 +10,7 @@
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/net/auth_handshake.h"
-#include "src/net/secure_stream.h"
+#include "src/net/tls/secure_stream.h"
 
 namespace seto {
 
