@@ -39,13 +39,16 @@ class Connection {
   // unknown, as for shared memory.
   [[nodiscard]] virtual std::uint32_t round_trip_us() const { return 0; }
 
-  // The bytes that the network took from this end and gave to it since the connection was made, without headers of TCP and below.
-  // 0: not counted, as within a host. Any thread.
+  // The bytes that the network took from this end and gave to it since the connection was made, without headers of TLS, TCP
+  // and below. 0: not counted, as within a host. Any thread.
   struct Traffic {
     std::uint64_t sent = 0;
     std::uint64_t received = 0;
   };
   [[nodiscard]] virtual Traffic traffic() const { return {}; }
+  // The name of the cipher suite that protects these bytes, "none", or "not open" where no socket has carried any yet. Any
+  // thread.
+  [[nodiscard]] virtual const char* cipher() const { return "none"; }
   // The bytes per second that this end was measured to send on a far link, from the traffic of the job. 0: unknown.
   [[nodiscard]] virtual std::uint64_t sending_rate() const { return 0; }
   // The peer is at another site: all such connections of this context together send at most so many bytes per second, headers

@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/ranks.h"
@@ -32,6 +34,18 @@ class Audit : public ::testing::Test {
     files::remove_all(folder_);
   }
   [[nodiscard]] std::string path() const { return (folder_ / "audit").string(); }
+
+  // What the lines of a job between two sites say of the cipher of each flow.
+  [[nodiscard]] std::set<std::string> ciphers() const {
+    std::set<std::string> all;
+    const std::regex cipher(R"re("cipher":"([^"]*)")re");
+    for (const std::string& line : lines()) {
+      std::smatch match;
+      EXPECT_TRUE(std::regex_search(line, match, cipher)) << line;
+      all.insert(match[1]);
+    }
+    return all;
+  }
 
   // A job of three nodes: ranks 0 and 1 at one site, rank 2 at the other one, if there are two.
   static void run(int sites) {
@@ -67,7 +81,7 @@ TEST_F(Audit, EachEndOfAFlowBetweenSitesHasALineWhenItBeginsAndOneWhenItEnds) {
   const std::string common =
       R"(,"time":)" + time + R"re(,"communicator":"[0-9a-f]{16}","name":"[^"]*","rank":(\d),"peer_rank":(\d),)re" +
       R"re("site":"(east|west)","peer_site":"(east|west)","place":"[^"]+:\d+","peer_place":"[^"]+:\d+",)re" +
-      R"re("address":"[0-9a-f.:]+","peer_address":"[0-9a-f.:]+","codec":"[^"]+","cipher":"none","start":)re" + time;
+      R"re("address":"[0-9a-f.:]+","peer_address":"[0-9a-f.:]+","codec":"[^"]+","cipher":"[^"]+","start":)re" + time;
   const std::regex begin(R"re(\{"event":"flow_begin")re" + common + R"(\})");
   const std::regex end(R"re(\{"event":"flow_end")re" + common + R"(,"end":)" + time +
                        R"re(,"bytes_sent":(\d+),"bytes_received":(\d+),"outcome":"ended"\})re");
@@ -88,6 +102,19 @@ TEST_F(Audit, EachEndOfAFlowBetweenSitesHasALineWhenItBeginsAndOneWhenItEnds) {
   EXPECT_EQ(begun, 4);
   EXPECT_GT(sent, 400'000U) << "the sum crosses the link between the sites at least once";
   EXPECT_GT(received, 400'000U);
+}
+
+TEST_F(Audit, LinesNameTheCipher) {
+  for (const char* const mode : {"off", "always"}) {
+    setenv("SETO_TLS", mode, 1);
+    files::remove(path());
+    run(2);
+    const std::set<std::string> seen = ciphers();
+    ASSERT_EQ(seen.size(), 1U);
+    const std::string cipher = std::string_view(mode) == "off" ? "none" : "TLS_(AES_128_GCM|CHACHA20_POLY1305)_SHA256";
+    EXPECT_TRUE(std::regex_match(*seen.begin(), std::regex(cipher))) << *seen.begin();
+  }
+  unsetenv("SETO_TLS");
 }
 
 TEST_F(Audit, AJobAtOneSiteLeavesNothing) {

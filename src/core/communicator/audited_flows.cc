@@ -60,7 +60,6 @@ void AuditedFlows::end(const Status& outcome) {
   log_.reset();
 }
 
-// No encryption of connections exists yet, which the line says.
 void AuditedFlows::describe(JsonWriter& json, const char* event, Rank peer) const {
   const ConnectedRanks& ranks = members_.connected();
   const auto site_of = [&](Rank rank) -> const std::string& {
@@ -68,7 +67,8 @@ void AuditedFlows::describe(JsonWriter& json, const char* event, Rank peer) cons
   };
   std::array<char, 20> attempt{};
   std::snprintf(attempt.data(), attempt.size(), "%016" PRIx64, static_cast<std::uint64_t>(ranks.attempt));
-  const auto [here, there] = addresses_in(members_.connection_to(peer)->way());
+  const Connection& connection = *members_.connection_to(peer);
+  const auto [here, there] = addresses_in(connection.way());
   json.open('{').key("event").value(event).key("time").value(rfc3339(wall_us()));
   json.key("communicator").value(attempt.data()).key("name").value(name_);
   json.key("rank").number(static_cast<std::uint64_t>(members_.rank()));
@@ -76,7 +76,8 @@ void AuditedFlows::describe(JsonWriter& json, const char* event, Rank peer) cons
   json.key("site").value(site_of(members_.rank())).key("peer_site").value(site_of(peer));
   json.key("place").value(members_.place_of(members_.rank())).key("peer_place").value(members_.place_of(peer));
   json.key("address").value(here).key("peer_address").value(there);
-  json.key("codec").value(codec_).key("cipher").value("none").key("start").value(rfc3339(start_us_));
+  json.key("codec").value(codec_).key("cipher").value(connection.cipher());
+  json.key("start").value(rfc3339(start_us_));
 }
 
 }  // namespace seto

@@ -62,6 +62,8 @@ class SecureStream final {
   [[nodiscard]] bool flush() { return tls_ == nullptr || tls_->flush(); }
   [[nodiscard]] std::size_t unsent() const { return tls_ == nullptr ? 0 : tls_->unsent(); }
   [[nodiscard]] bool pending() const { return tls_ != nullptr && tls_->pending(); }
+  // The name of the cipher suite, or "none". It lives as long as the program.
+  [[nodiscard]] const char* cipher() const { return tls_ == nullptr ? "none" : tls_->cipher(); }
   // The text of errno or, for EBADMSG, of TLS.
   [[nodiscard]] std::string failure_text(int error) const;
 

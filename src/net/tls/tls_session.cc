@@ -382,6 +382,6 @@ bool TlsSession::flush() {
   return false;
 }
 
-std::string TlsSession::cipher() const { return SSL_get_cipher_name(ssl_); }
+const char* TlsSession::cipher() const { return SSL_get_cipher_name(ssl_); }
 
 }  // namespace seto

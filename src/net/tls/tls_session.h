@@ -71,8 +71,8 @@ class TlsSession final {
   [[nodiscard]] std::size_t unsent() const { return out_.size() - out_begin_; }
 
   [[nodiscard]] const std::string& why() const { return why_; }
-  // The name of the cipher suite, for the log.
-  [[nodiscard]] std::string cipher() const;
+  // The name of the cipher suite, for people. It lives as long as the program.
+  [[nodiscard]] const char* cipher() const;
 
  private:
   friend struct TlsSocket;

@@ -84,6 +84,7 @@ void Link::add_sockets(std::vector<SecureStream> sockets) {
   if (sockets.size() > 1 && round_trip_us_ >= FlightLimit::kLeastRoundTripUs)
     flight_ = std::make_unique<FlightLimit>(round_trip_us_);
   for (SecureStream& fd : sockets) {
+    if (sockets_.empty() || !fd.encrypted()) cipher_.store(fd.cipher(), std::memory_order_relaxed);
     encrypted_ = encrypted_ || fd.encrypted();
     sockets_.push_back(std::make_unique<Socket>());
     sockets_.back()->fd = std::move(fd);

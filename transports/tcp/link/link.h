@@ -150,6 +150,8 @@ class Link final {
   // Any thread: what the sockets took and gave so far.
   [[nodiscard]] std::uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_.load(std::memory_order_relaxed); }
+  // Any thread: the cipher suite of the sockets, or "none" if one of them is plain.
+  [[nodiscard]] const char* cipher() const { return cipher_.load(std::memory_order_relaxed); }
   // Any thread: the peer is at another site, and this is what all such links of the domain may send together, in bytes per
   // second, headers included. The smallest value counts. 0: there is no limit.
   void limit_site_pace(std::uint64_t bytes_per_second);
@@ -281,6 +283,7 @@ class Link final {
 
   std::vector<std::unique_ptr<Socket>> sockets_;
   bool encrypted_ = false;
+  std::atomic<const char*> cipher_{"not open"};
   const std::shared_ptr<LinkOpener> opener_;  // null: the sockets were open from the beginning
   bool needed_;
   bool peer_needs_;
