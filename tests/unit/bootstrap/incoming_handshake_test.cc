@@ -33,16 +33,18 @@ struct Answering {
 TEST(IncomingHandshake, AHelloThatIsRepeatedDoesNotCountAsAMembers) {
   const Secret key = Secret::of_text("key");
   SeenHellos seen;
-  const std::string overheard = CallerHandshake(key, {}).take_out();
-  Answering member(seen);
-  member.take(key, overheard);
-  EXPECT_TRUE(member.handshake.key_known());
-  for (int copy = 0; copy < 3; ++copy) {
-    Answering repeated(seen);
-    repeated.take(key, overheard);
-    EXPECT_EQ(repeated.outcome, IncomingHandshake::Outcome::more) << "it is answered";
-    EXPECT_FALSE(repeated.handshake.key_known());
-    EXPECT_FALSE(repeated.handshake.has_other_key());
+  for (const bool encrypted : {false, true}) {
+    const std::string overheard = CallerHandshake(key, {}, {}, {TlsMode::sites, encrypted}).take_out();
+    Answering member(seen);
+    member.take(key, overheard);
+    EXPECT_TRUE(member.handshake.key_known());
+    for (int copy = 0; copy < 3; ++copy) {
+      Answering repeated(seen);
+      repeated.take(key, overheard);
+      EXPECT_EQ(repeated.outcome, IncomingHandshake::Outcome::more) << "it is answered";
+      EXPECT_FALSE(repeated.handshake.key_known());
+      EXPECT_FALSE(repeated.handshake.has_other_key());
+    }
   }
   Answering another(seen);
   another.take(key, CallerHandshake(key, {}).take_out());

@@ -148,11 +148,12 @@ TEST(UnauthenticatedPeers, ARecordedHandshakeIsRejected) {
   EXPECT_TRUE(log.contains("could not prove that it has the secret"));
 }
 
-std::string hello_to(const TestConnector& meant) {
+// `encrypted`: TLS follows, and never comes.
+std::string hello_to(const TestConnector& meant, bool encrypted) {
   Claim claim;
   claim.answerer = meant.connector->self().process;
   claim.purpose = kPurposeProbe;
-  return CallerHandshake(testing::key_of_test(), claim).take_out();
+  return CallerHandshake(testing::key_of_test(), claim, {}, {testing::tls_of_test(), encrypted}).take_out();
 }
 
 bool is_open(const PrivateFd& fd) {
@@ -182,51 +183,60 @@ std::size_t open_after(const TestConnector& connector, const std::vector<std::st
 
 // One overheard hello that is sent again and again used to take all places: each copy counted as a member.
 TEST(UnauthenticatedPeers, AHelloThatIsRepeatedTakesNoMorePlacesThanSilence) {
-  TestConnector here;
-  TestConnector there;
-  LogCapture log;
-  const Admission admission = there.connector->admit(testing::key_of_test());
-  const std::vector<std::string> copies(kHalfOpenLimitOfAddress + 30, hello_to(there));
-  constexpr std::size_t kLimit = kHalfOpenLimitOfAddress + 1;  // the original is one more
-  EXPECT_LE(open_after(there, copies, kLimit), kLimit);
-  connect_ns(here, there, 1);
+  for (const bool encrypted : {false, true}) {
+    TestConnector here;
+    TestConnector there;
+    LogCapture log;
+    const Admission admission = there.connector->admit(testing::key_of_test());
+    const std::vector<std::string> copies(kHalfOpenLimitOfAddress + 30, hello_to(there, encrypted));
+    constexpr std::size_t kLimit = kHalfOpenLimitOfAddress + 1;  // the original is one more
+    EXPECT_LE(open_after(there, copies, kLimit), kLimit) << encrypted;
+    connect_ns(here, there, 1);
+  }
 }
 
 // Those that were overheard on their way to other processes of the job differ from each other.
 TEST(UnauthenticatedPeers, HellosForOtherProcessesTakeNoMorePlacesThanSilence) {
-  TestConnector here;
-  TestConnector there;
-  LogCapture log;
-  const Admission admission = there.connector->admit(testing::key_of_test());
-  std::vector<std::string> overheard;
-  for (std::size_t number = 0; number < kHalfOpenLimitOfAddress + 30; ++number) overheard.push_back(hello_to(here));
-  EXPECT_LE(open_after(there, overheard, kHalfOpenLimitOfAddress), kHalfOpenLimitOfAddress);
-  connect_ns(here, there, 1);
+  for (const bool encrypted : {false, true}) {
+    TestConnector here;
+    TestConnector there;
+    LogCapture log;
+    const Admission admission = there.connector->admit(testing::key_of_test());
+    std::vector<std::string> overheard;
+    for (std::size_t number = 0; number < kHalfOpenLimitOfAddress + 30; ++number) overheard.push_back(hello_to(here, encrypted));
+    EXPECT_LE(open_after(there, overheard, kHalfOpenLimitOfAddress), kHalfOpenLimitOfAddress) << encrypted;
+    connect_ns(here, there, 1);
+  }
 }
 
 // An observer that is faster than the member gains a place, but the member does not lose the handshake.
 TEST(UnauthenticatedPeers, AMemberWhoseHelloWasRepeatedFirstStillConnects) {
-  TestConnector connector;
-  const Admission admission = connector.connector->admit(testing::key_of_test());
-  Claim claim;
-  claim.answerer = connector.connector->self().process;
-  claim.purpose = kPurposeProbe;
-  CallerHandshake handshake(testing::key_of_test(), claim);
-  const std::string hello = handshake.take_out();
-  const PrivateFd observer = connect_to(connector);
-  send_bytes(observer, hello);
-  ASSERT_TRUE(wait_for(observer.get(), POLLIN, later()).ok());
-  const PrivateFd member = connect_to(connector);
-  send_bytes(member, hello);
-  while (!handshake.over()) {
-    ASSERT_TRUE(wait_for(member.get(), POLLIN, later()).ok());
-    std::string got(handshake.wanted(), '\0');
-    const ssize_t size = recv(member.get(), got.data(), got.size(), MSG_DONTWAIT);
-    ASSERT_GT(size, 0);
-    ASSERT_TRUE(handshake.feed(std::string_view(got).substr(0, static_cast<std::size_t>(size))).ok());
-    send_bytes(member, handshake.take_out());
+  for (const bool encrypted : {false, true}) {
+    TestConnector connector;
+    const Admission admission = connector.connector->admit(testing::key_of_test());
+    Claim claim;
+    claim.answerer = connector.connector->self().process;
+    claim.purpose = kPurposeProbe;
+    auto [own, wire] = testing::two_sockets();
+    CallerChannel caller(std::move(own), testing::key_of_test(), claim, {testing::tls_of_test(), encrypted});
+    AuthProgress progress = caller.advance();
+    const std::string hello = testing::take_raw(wire);  // and the first message of TLS
+    const PrivateFd observer = connect_to(connector);
+    send_bytes(observer, hello);
+    ASSERT_TRUE(wait_for(observer.get(), POLLIN, later()).ok());
+    const PrivateFd member = connect_to(connector);
+    send_bytes(member, hello);
+    while (progress == AuthProgress::waiting) {
+      ASSERT_TRUE(wait_for(member.get(), POLLIN, later()).ok());
+      const std::string got = testing::take_raw(member);
+      ASSERT_FALSE(got.empty()) << "closed";
+      testing::put_raw(wire, got);
+      progress = caller.advance();
+      send_bytes(member, testing::take_raw(wire));
+    }
+    EXPECT_EQ(progress, AuthProgress::over) << caller.why().text();
+    EXPECT_TRUE(caller.handshake().accepted());
   }
-  EXPECT_TRUE(handshake.accepted());
 }
 
 TEST(UnauthenticatedPeers, TenThousandConnectionsDoNotDelayAMember) {
