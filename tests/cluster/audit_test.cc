@@ -35,7 +35,7 @@ class Audit : public ::testing::Test {
   }
   [[nodiscard]] std::string path() const { return (folder_ / "audit").string(); }
 
-  // What the lines of a job between two sites say of the cipher of each flow.
+  // The ciphers that the lines name.
   [[nodiscard]] std::set<std::string> ciphers() const {
     std::set<std::string> all;
     const std::regex cipher(R"re("cipher":"([^"]*)")re");
