@@ -158,7 +158,7 @@ TEST(EncryptedChannels, AListenerFindsNoPlainText) {
     const auto handler = pair.answerer->channels->handlers().add(
         {7, 2},
         {[] { return std::string(); }, [&](std::uint32_t, std::string_view bytes) { heard.set_value(std::string(bytes)); }});
-    const std::string text = "attack at dawn" + std::string(1'000, 'x');
+    const std::string text = std::string("attack at dawn").append(1'000, 'x');
     (*channel)->send_message(7, 2, 1, text);
     EXPECT_EQ(heard.get_future().get(), text);
     const std::string seen = pair.relay->seen();
