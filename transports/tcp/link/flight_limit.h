@@ -18,11 +18,17 @@ class FlightLimit final {
   static constexpr double kRoundTrips = 1.6;
   static constexpr double kDrained = 0.8;
   static constexpr double kPace = 1.25;
-  static constexpr std::uint64_t kLeastBytes = 512 << 10;
+  // Besides what is on its way, each socket may hold a frame that the kernel paces. Without it a low rate could never rise:
+  // at 3.5 MB/s a frame of 64 KiB takes a socket 106 ms, so that the limit alone lasted longer than a round trip.
+  static constexpr std::uint64_t kPacedBytes = 512 << 10;
   // The rate is the median of so many samples: acknowledgements come in bunches, above all after a loss, and BBR stops sending
   // for some looks every ten seconds. The largest of them would be too large by half.
   static constexpr std::size_t kSamples = 9;
   static constexpr std::size_t kSamplesNeeded = 2;
+  // A link that is held back and has no queue carries all that the limit lets through, so the limit is too low: it rises by this
+  // factor with each two looks. Less than kHeld of the rate is no proof, because then something else held the sockets back.
+  static constexpr double kRise = 1.5;
+  static constexpr double kHeld = 0.9;
   // A round trip is short if only the link itself, and no queue, can be in it; long if the limit cannot explain it.
   static constexpr double kShort = 1.25;
   static constexpr double kLong = 2;
@@ -53,6 +59,7 @@ class FlightLimit final {
 
  private:
   void see_rate(const Look& look);
+  [[nodiscard]] bool has_no_queue(const Look& look) const;
   void count(double rate);
   void see_round_trip(const Look& look);
 
