@@ -34,7 +34,10 @@ void FlightLimit::see_rate(const Look& look) {
   const bool in_a_row =
       look.passed_ns != 0 && static_cast<double>(look.passed_ns) <= kInARow * 1e3 * std::max(base_us_, look.round_trip_us);
   const Look before = std::exchange(before_, in_a_row ? look : Look{});
-  const bool full = in_a_row && (look.held_back || look.round_trip_us > kShort * base_us_);
+  const bool busy =
+      look.in_flight >= kLeastInFlight && static_cast<double>(look.in_flight) >= kRunsEmpty * static_cast<double>(look.bytes);
+  run_ = in_a_row && busy ? run_ + 1 : 0;
+  const bool full = run_ > kLooksToBegin && (look.held_back || look.round_trip_us > kShort * base_us_);
   const bool full_twice = std::exchange(full_, full) && full;
   if (!full_twice) return;
   full_ns_ = look.now_ns;

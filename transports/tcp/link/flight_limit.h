@@ -35,6 +35,12 @@ class FlightLimit final {
   static constexpr std::uint32_t kLongLooks = 4;
   static constexpr std::uint32_t kLooksToDrain = 8;           // at most: the first short round trip ends it
   static constexpr std::uint64_t kForgetNs = 10'000'000'000;  // also: the longest time without a short round trip
+  // With less than this on its way, or less than this part of what has just arrived, a link is idle or runs empty: its round
+  // trip, which the kernel smooths, may be long all the same. What a run of output sends first arrives a long round trip later,
+  // so the first looks of a run tell nothing either. (Calls in which only this end received left rates of 1 Mbit/s behind.)
+  static constexpr std::uint64_t kLeastInFlight = 128 << 10;
+  static constexpr double kRunsEmpty = 0.5;
+  static constexpr std::uint32_t kLooksToBegin = 2;
   // Looks that are further apart than so many round trips were not in one run of output.
   static constexpr double kInARow = 2;
 
@@ -43,6 +49,7 @@ class FlightLimit final {
     std::uint64_t passed_ns = 0;      // since the last look
     std::uint32_t round_trip_us = 0;  // now, the shortest of the sockets; 0: unknown
     bool held_back = false;           // frames waited for this limit all the time
+    std::uint64_t in_flight = 0;      // bytes that the kernel has and the peer has not acknowledged
     std::uint64_t now_ns = 0;
   };
 
@@ -65,8 +72,9 @@ class FlightLimit final {
 
   std::uint32_t base_us_;
   std::uint64_t bytes_ = 0;
-  double rate_ = 0;  // bytes per second; 0: unknown
-  Look before_;      // the last look, if it was of the same run of output
+  double rate_ = 0;        // bytes per second; 0: unknown
+  Look before_;            // the last look, if it was of the same run of output
+  std::uint32_t run_ = 0;  // looks one after another at which the link was not idle
   bool full_ = false;
   std::array<double, kSamples> kept_{};  // the latest samples, as a ring
   std::size_t samples_ = 0;              // since the rate was unknown
