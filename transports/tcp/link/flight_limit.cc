@@ -14,12 +14,18 @@ void FlightLimit::take(const Look& look) {
     return;
   }
   see_round_trip(look);
-  const double rate = draining_ > 0 ? kDrained * std::min(rate_, drain_rate_) : kRoundTrips * rate_;
-  bytes_ = std::max(kLeastBytes, static_cast<std::uint64_t>(rate * base_us_ * 1e-6));
+  const auto of_round_trip = [this](double rate) { return static_cast<std::uint64_t>(rate * base_us_ * 1e-6); };
+  bytes_ = draining_ > 0 ? std::max(kPacedBytes, of_round_trip(kDrained * std::min(rate_, drain_rate_)))
+                         : kPacedBytes + of_round_trip(kRoundTrips * rate_);
 }
 
-// A link is full where a queue has made the round trip longer, or where the limit has held frames back: then it carries what it
-// can. A sample is of two looks, because acknowledgements come in bunches.
+bool FlightLimit::has_no_queue(const Look& look) const {
+  return look.round_trip_us != 0 && look.round_trip_us <= kShort * base_us_;
+}
+
+// A link is full where a queue has made the round trip longer: then it carries what it can. Where the limit has held frames back
+// and there is no queue, it carries what the limit lets through. A sample is of two looks, because acknowledgements come in
+// bunches.
 void FlightLimit::see_rate(const Look& look) {
   if (look.now_ns - full_ns_ > kForgetNs) {
     rate_ = 0;
@@ -28,12 +34,21 @@ void FlightLimit::see_rate(const Look& look) {
   const bool in_a_row =
       look.passed_ns != 0 && static_cast<double>(look.passed_ns) <= kInARow * 1e3 * std::max(base_us_, look.round_trip_us);
   const Look before = std::exchange(before_, in_a_row ? look : Look{});
-  const bool full = in_a_row && (look.held_back || look.round_trip_us > kShort * base_us_);
+  const bool busy =
+      look.in_flight >= kLeastInFlight && static_cast<double>(look.in_flight) >= kRunsEmpty * static_cast<double>(look.bytes);
+  run_ = in_a_row && busy ? run_ + 1 : 0;
+  const bool full = run_ > kLooksToBegin && (look.held_back || look.round_trip_us > kShort * base_us_);
   const bool full_twice = std::exchange(full_, full) && full;
   if (!full_twice) return;
   full_ns_ = look.now_ns;
-  if (draining_ > 0 && look.round_trip_us <= kShort * base_us_) return;  // what is low then is the limit
-  count(static_cast<double>(before.bytes + look.bytes) * 1e9 / static_cast<double>(before.passed_ns + look.passed_ns));
+  if (draining_ > 0 && has_no_queue(look)) return;  // what is low then is the limit
+  const double sample =
+      static_cast<double>(before.bytes + look.bytes) * 1e9 / static_cast<double>(before.passed_ns + look.passed_ns);
+  if (rate_ == 0 || !has_no_queue(look) || !has_no_queue(before)) return count(sample);
+  if (sample < kHeld * rate_) return;
+  rate_ = std::max(sample, kRise * rate_);
+  samples_ = 0;
+  full_ = false;  // the next two looks tell what the higher limit does
 }
 
 void FlightLimit::count(double rate) {

@@ -18,17 +18,29 @@ class FlightLimit final {
   static constexpr double kRoundTrips = 1.6;
   static constexpr double kDrained = 0.8;
   static constexpr double kPace = 1.25;
-  static constexpr std::uint64_t kLeastBytes = 512 << 10;
+  // Besides what is on its way, each socket may hold a frame that the kernel paces. Without it a low rate could never rise:
+  // at 3.5 MB/s a frame of 64 KiB takes a socket 106 ms, so that the limit alone lasted longer than a round trip.
+  static constexpr std::uint64_t kPacedBytes = 512 << 10;
   // The rate is the median of so many samples: acknowledgements come in bunches, above all after a loss, and BBR stops sending
   // for some looks every ten seconds. The largest of them would be too large by half.
   static constexpr std::size_t kSamples = 9;
   static constexpr std::size_t kSamplesNeeded = 2;
+  // A link that is held back and has no queue carries all that the limit lets through, so the limit is too low: it rises by this
+  // factor with each two looks. Less than kHeld of the rate is no proof, because then something else held the sockets back.
+  static constexpr double kRise = 1.5;
+  static constexpr double kHeld = 0.9;
   // A round trip is short if only the link itself, and no queue, can be in it; long if the limit cannot explain it.
   static constexpr double kShort = 1.25;
   static constexpr double kLong = 2;
   static constexpr std::uint32_t kLongLooks = 4;
   static constexpr std::uint32_t kLooksToDrain = 8;           // at most: the first short round trip ends it
   static constexpr std::uint64_t kForgetNs = 10'000'000'000;  // also: the longest time without a short round trip
+  // With less than this on its way, or less than this part of what has just arrived, a link is idle or runs empty: its round
+  // trip, which the kernel smooths, may be long all the same. What a run of output sends first arrives a long round trip later,
+  // so the first looks of a run tell nothing either. (Calls in which only this end received left rates of 1 Mbit/s behind.)
+  static constexpr std::uint64_t kLeastInFlight = 128 << 10;
+  static constexpr double kRunsEmpty = 0.5;
+  static constexpr std::uint32_t kLooksToBegin = 2;
   // Looks that are further apart than so many round trips were not in one run of output.
   static constexpr double kInARow = 2;
 
@@ -37,6 +49,7 @@ class FlightLimit final {
     std::uint64_t passed_ns = 0;      // since the last look
     std::uint32_t round_trip_us = 0;  // now, the shortest of the sockets; 0: unknown
     bool held_back = false;           // frames waited for this limit all the time
+    std::uint64_t in_flight = 0;      // bytes that the kernel has and the peer has not acknowledged
     std::uint64_t now_ns = 0;
   };
 
@@ -53,13 +66,15 @@ class FlightLimit final {
 
  private:
   void see_rate(const Look& look);
+  [[nodiscard]] bool has_no_queue(const Look& look) const;
   void count(double rate);
   void see_round_trip(const Look& look);
 
   std::uint32_t base_us_;
   std::uint64_t bytes_ = 0;
-  double rate_ = 0;  // bytes per second; 0: unknown
-  Look before_;      // the last look, if it was of the same run of output
+  double rate_ = 0;        // bytes per second; 0: unknown
+  Look before_;            // the last look, if it was of the same run of output
+  std::uint32_t run_ = 0;  // looks one after another at which the link was not idle
   bool full_ = false;
   std::array<double, kSamples> kept_{};  // the latest samples, as a ring
   std::size_t samples_ = 0;              // since the rate was unknown

@@ -45,7 +45,8 @@ void Link::measure() {
 }
 
 void Link::limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool held_back, std::uint64_t now_ns) {
-  FlightLimit::Look look{sampler_->latest_bytes(), sampler_->latest_ns(), 0, held_back, now_ns};
+  FlightLimit::Look look{sampler_->latest_bytes(), sampler_->latest_ns(), 0, held_back, 0, now_ns};
+  for (const auto& socket : sockets_) look.in_flight += queued_bytes(socket->fd.get(), SIOCOUTQ);
   for (const auto& socket : seen)
     if (socket && socket->now_us != 0 && (look.round_trip_us == 0 || socket->now_us < look.round_trip_us))
       look.round_trip_us = socket->now_us;
