@@ -12,6 +12,7 @@
 
 #include "src/base/log.h"
 #include "src/bootstrap/job_key.h"
+#include "src/control/channel/control_channels.h"
 #include "src/control/local/local_connector.h"
 #include "src/core/connect/announced_ranks.h"
 #include "src/core/connect/connect_peers.h"
