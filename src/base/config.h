@@ -75,8 +75,9 @@ enum class ConfigField : std::uint8_t {
   allow_no_secret,
   heartbeat_ms,
   liveness_timeout_ms,
+  link_patience_s,
 };
-inline constexpr std::size_t kConfigFieldCount = 45;
+inline constexpr std::size_t kConfigFieldCount = 46;
 
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -128,6 +129,7 @@ struct Config {
   bool allow_no_secret = false;
   std::uint64_t heartbeat_ms = 1'000;
   std::uint64_t liveness_timeout_ms = 5'000;
+  std::uint64_t link_patience_s = 60;
 
   std::array<Origin, kConfigFieldCount> origins{};
 

@@ -90,7 +90,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "interfaces for TCP: names, prefixes or address blocks (eth,10.1.0.0/16); ^ excludes what follows; empty: chosen"},
     {"SETO_PORTS", TextAccess{&Config::ports, kNameLimit}, "", Scope::process, "ports to listen on: first-last; empty: any"},
     {"SETO_ADVERTISE", TextAccess{&Config::advertise, kNameLimit}, "", Scope::process,
-     "addresses at which other networks reach this host, tried before those of its interfaces (203.0.113.7,2001:db8::7); empty: none"},
+     "addresses at which other networks reach this host, tried before those of its interfaces (203.0.113.7,2001:db8::7); empty: "
+     "none"},
     {"SETO_DIAL_ONLY", BoolAccess{&Config::dial_only}, "off", Scope::process,
      "other networks cannot connect to this host (NAT, firewall), so it connects to them"},
     {"SETO_TCP_STREAMS", CountAccess{{&Config::tcp_streams, 1, 16}}, "auto", Scope::communicator,
@@ -121,6 +122,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "time between heartbeats to processes of the same job; 0: none are sent or expected"},
     {"SETO_LIVENESS_TIMEOUT_MS", DurationAccess{{&Config::liveness_timeout_ms, 10, kLongestTimeoutMs}}, "5000", Scope::process,
      "a process that sends no heartbeat for this time counts as lost"},
+    {"SETO_LINK_PATIENCE", CountAccess{{&Config::link_patience_s, 0, 86'400}}, "60", Scope::process,
+     "seconds for which another site is waited for of which no process answers; 0: its processes count as lost like others"},
 }};
 
 // "a number from 1 to 64 or auto": the values that a row accepts, for messages and for the documentation.

@@ -4,9 +4,17 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <climits>
 #include <cstddef>
 
 namespace seto {
+namespace {
+
+constexpr int kRetransmitMaxMs = 44;  // TCP_RTO_MAX_MS, which older headers lack
+constexpr int kLongestPauseMs = 1'000;
+
+}  // namespace
 
 std::optional<TcpDelivery> tcp_delivery(int fd) {
   tcp_info info{};
@@ -20,6 +28,18 @@ std::optional<TcpDelivery> tcp_delivery(int fd) {
   delivery.round_trip_us = info.tcpi_min_rtt == ~std::uint32_t{0} ? 0 : info.tcpi_min_rtt;
   delivery.now_us = info.tcpi_rtt;
   return delivery;
+}
+
+bool acknowledgement_overdue(int fd, std::uint64_t limit_ms) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_unacked > 0 && info.tcpi_last_ack_recv > limit_ms;
+}
+
+void outlast_outages(int fd, std::uint64_t patience_ms) {
+  const auto limit = static_cast<unsigned>(std::min<std::uint64_t>(patience_ms, INT_MAX));
+  static_cast<void>(setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit));
+  static_cast<void>(setsockopt(fd, IPPROTO_TCP, kRetransmitMaxMs, &kLongestPauseMs, sizeof kLongestPauseMs));
 }
 
 }  // namespace seto

@@ -18,4 +18,13 @@ struct TcpDelivery {
 // Absent if the kernel does not measure it.
 std::optional<TcpDelivery> tcp_delivery(int fd);
 
+// Bytes that were sent wait for the acknowledgement of the peer's kernel, which has acknowledged nothing for so long. False where
+// the kernel cannot say so.
+[[nodiscard]] bool acknowledgement_overdue(int fd, std::uint64_t limit_ms);
+
+// Bytes may wait so long for an acknowledgement before the connection counts as broken. They are sent again at least once a
+// second, so that a connection goes on soon after a long outage, where the kernel can be told so (Linux 6.15); else after up to
+// the length of the outage again.
+void outlast_outages(int fd, std::uint64_t patience_ms);
+
 }  // namespace seto

@@ -257,12 +257,14 @@ class RatesThatChange(LabCase):
 
 
 class Faults(LabCase):
-    """Links are cut and processes stopped during an operation: all ranks get the reason soon and make a new communicator."""
+    """Links within a site are cut and processes stopped during an operation: all ranks get the reason soon and make a new
+    communicator. Between sites: outage_test.py."""
 
     LINK = ("rate=1g", "delay=1ms")
+    ONE_SITE = {"SETO_SITE_ID": "one"}
 
-    def started(self, lab, size=16 * MIB, **more):
-        job = Job(lab, **more)
+    def started(self, lab, size=16 * MIB):
+        job = Job(lab, extra=self.ONE_SITE)
         job.expect("^ready$")
         job.say(f"loop {size}")
         job.expect("^working$", 30)
@@ -353,7 +355,7 @@ class Faults(LabCase):
 
     def test_what_was_lost_after_its_sender_had_ended_is_said(self):
         with Lab(2, ["rate=1m", "delay=5ms"], build=BUILD) as lab:
-            job = Job(lab)
+            job = Job(lab, extra=self.ONE_SITE)
             job.expect("^ready$")
             job.say("broadcast 60000")
             job.expect("^done$", 20, [0])  # it is in the kernel; half a second is left of the way

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <set>
 #include <utility>
 
+#include "src/base/log.h"
 #include "src/net/local_socket.h"
 
 namespace seto {
@@ -98,8 +100,32 @@ void ControlChannelHub::beat() {
     for (const auto& weak : channels_)
       if (auto channel = weak.lock()) channels.push_back(std::move(channel));
   }
+  std::erase_if(channels, [](const auto& channel) { return !channel->live(); });
+  std::set<std::string> answering;
   for (const auto& channel : channels)
-    if (channel->live()) channel->beat();
+    if (channel->answers()) answering.insert(channel->site());
+  for (const auto& channel : channels) channel->beat(answering.count(channel->site()) > 0);
+  tell_outages(channels);
+}
+
+void ControlChannelHub::tell_outages(const std::vector<std::shared_ptr<TcpControlChannel>>& channels) {
+  std::map<std::string, std::uint64_t> silent;  // site -> since when
+  std::set<std::string> living;
+  for (const auto& channel : channels) {
+    const std::string site = channel->site();
+    if (channel->cut_off()) silent.emplace(site, 0);
+    if (channel->live() && !channel->cut_off()) living.insert(site);
+  }
+  for (auto& [site, since] : silent) {
+    const auto known = outages_.find(site);
+    since = known == outages_.end() ? monotonic_ns() : known->second;
+    if (known == outages_.end())
+      SETO_LOG(warn, "no process of site %s answers: it is cut off, and waited for (SETO_LINK_PATIENCE)", site.c_str());
+  }
+  for (const auto& [site, since] : outages_)
+    if (silent.count(site) == 0 && living.count(site) > 0)
+      SETO_LOG(warn, "site %s answers again, after %.1f s", site.c_str(), static_cast<double>(monotonic_ns() - since) * 1e-9);
+  outages_ = std::move(silent);
 }
 
 // Drops the proposals on this channel and wakes the threads that wait for an answer on it.

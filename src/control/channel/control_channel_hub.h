@@ -90,6 +90,8 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
   void add_channel(const std::shared_ptr<TcpControlChannel>& channel);
   void handle_attention();
   void beat();
+  // Logs a line where a site is cut off, and where it is not any more.
+  void tell_outages(const std::vector<std::shared_ptr<TcpControlChannel>>& channels);
 
   ControlThread& control_;
   TcpConnector& connector_;
@@ -97,7 +99,8 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
   MessageHandlers handlers_;
   DeathCallbacks deaths_;
   std::unique_ptr<HeartbeatTimer> heartbeat_timer_;
-  PrivateFd wakeup_;  // an eventfd: a channel waits for handle_attention()
+  std::map<std::string, std::uint64_t> outages_;  // sites that are cut off, since when; control thread only
+  PrivateFd wakeup_;                              // an eventfd: a channel waits for handle_attention()
   Watch wakeup_watch_;
 
   std::mutex mutex_;

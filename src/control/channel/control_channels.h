@@ -32,6 +32,10 @@ class ControlChannel {
   // Its socket, for questions to the kernel: addresses, round trip.
   [[nodiscard]] virtual int descriptor() const = 0;
 
+  // The process is at another site, of this name. While no process of that site answers, and not even the kernel of its host
+  // acknowledges anything, it is cut off: it is waited for so long in place of the liveness timeout. The last call counts.
+  virtual void at_site(std::string_view name, std::uint64_t patience_ms) = 0;
+
   // Keeps a callback registered. The destructor waits for the callback to end (unless the callback itself destroys it).
   class OnDeath {
    public:

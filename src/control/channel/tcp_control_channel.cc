@@ -8,14 +8,25 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
+
+#include "src/net/tcp_delivery.h"
 
 namespace seto {
 namespace {
 
 // Then the control thread serves other handlers first.
 constexpr int kReadsAtOnce = 16;
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+std::string outage_text(std::uint64_t lasted_ns) {
+  char text[80];
+  std::snprintf(text, sizeof text, "was cut off, with all of its site, for %.1f s (SETO_LINK_PATIENCE)",
+                static_cast<double>(lasted_ns) * 1e-9);
+  return text;
+}
 
 std::atomic<std::uint64_t> next_death{1};
 
@@ -32,7 +43,7 @@ class DeathCallback final : public ControlChannel::OnDeath {
 }  // namespace
 
 TcpControlChannel::TcpControlChannel(ControlChannelOwner& owner, const ControlChannelPeer& peer, SecureStream socket)
-    : owner_(owner), peer_(peer), socket_(std::move(socket)), last_received_(owner.heartbeat_timer().time()) {}
+    : owner_(owner), peer_(peer), socket_(std::move(socket)), silence_(owner.heartbeat_timer().time()) {}
 
 Result<std::shared_ptr<TcpControlChannel>> TcpControlChannel::create(ControlChannelOwner& owner, const ControlChannelPeer& peer,
                                                                      SecureStream socket) {
@@ -161,7 +172,7 @@ void TcpControlChannel::read_some() {
     if (got < 0 && errno == EAGAIN) return;
     if (got < 0) return break_off(errno);
     if (got == 0) return hang_up();
-    last_received_.update(owner_.heartbeat_timer().time());
+    silence_.received(owner_.heartbeat_timer().time());
     const Status cut =
         reader_.feed({bytes.data(), static_cast<std::size_t>(got)}, [this](const ControlFrame& frame) { take(frame); });
     if (!cut.ok()) return die(std::string(cut.text()));
@@ -240,15 +251,44 @@ void TcpControlChannel::die(const std::string& why) {
   owner_.needs_attention(weak_from_this());
 }
 
-void TcpControlChannel::beat() {
-  const HeartbeatTimer& heartbeat_timer = owner_.heartbeat_timer();
-  const std::uint64_t silent_ns = last_received_.age_ns(heartbeat_timer.time());
-  if (silent_ns > heartbeat_timer.timeout_ns()) {
-    const std::string what = silence_text(silent_ns);
+void TcpControlChannel::at_site(std::string_view name, std::uint64_t patience_ms) {
+  const HeartbeatTimer& timer = owner_.heartbeat_timer();
+  const std::lock_guard lock(mutex_);
+  site_ = name;
+  patience_ns_ = patience_ms * kNsPerMs;
+  if (timer.on() && patience_ms > 0)  // the kernel must not give up before beat() does
+    outlast_outages(socket_.get(), patience_ms + 2 * timer.timeout_ns() / kNsPerMs);
+}
+
+std::string TcpControlChannel::site() const {
+  const std::lock_guard lock(mutex_);
+  return site_;
+}
+
+bool TcpControlChannel::answers() {
+  const HeartbeatTimer& timer = owner_.heartbeat_timer();
+  return silence_.age_ns(timer.time()) <= 2 * timer.period_ns();
+}
+
+void TcpControlChannel::beat(bool site_answers) {
+  using Verdict = PeerSilence::Verdict;
+  const HeartbeatTimer& timer = owner_.heartbeat_timer();
+  PeerSilence::Rules rules{timer.timeout_ns(), 0, site_answers};
+  {
+    const std::lock_guard lock(mutex_);
+    rules.patience_ns = patience_ns_;
+    if (rules.patience_ns > 0 && acknowledgement_overdue(socket_.get(), 2 * timer.period_ns() / kNsPerMs))
+      silence_.acknowledgement_overdue(timer.time());
+  }
+  const std::uint64_t silent_ns = silence_.age_ns(timer.time());
+  const Verdict verdict = silence_.verdict(timer.time(), rules);
+  cut_off_ = verdict == Verdict::cut_off;
+  if (verdict == Verdict::lost || verdict == Verdict::given_up) {
+    const std::string what = verdict == Verdict::lost ? silence_text(silent_ns) : outage_text(silent_ns);
     send({ControlFrameKind::peer_lost, 0, 0, 0, what});
     return die("its process " + what);
   }
-  if (silent_ns >= heartbeat_timer.period_ns() / 2) send({ControlFrameKind::ping});
+  if (silent_ns >= timer.period_ns() / 2) send({ControlFrameKind::ping});
 }
 
 void TcpControlChannel::handle_attention() {

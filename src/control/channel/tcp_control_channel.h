@@ -18,6 +18,7 @@
 #include "src/control/channel/control_frames.h"
 #include "src/control/control_thread.h"
 #include "src/control/liveness/peer_liveness.h"
+#include "src/control/liveness/peer_silence.h"
 #include "src/net/tls/secure_stream.h"
 
 namespace seto {
@@ -71,6 +72,7 @@ class TcpControlChannel final : public ControlChannel, public std::enable_shared
   [[nodiscard]] const std::atomic<bool>& dead() const override { return dead_; }
   [[nodiscard]] std::string why() const override;
   [[nodiscard]] int descriptor() const override { return socket_.get(); }
+  void at_site(std::string_view name, std::uint64_t patience_ms) override;
   [[nodiscard]] std::unique_ptr<OnDeath> on_death(std::function<void()> callback) override;
   void ask(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member) override;
   void send_message(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member, std::string_view bytes) override;
@@ -82,7 +84,14 @@ class TcpControlChannel final : public ControlChannel, public std::enable_shared
   void send(const ControlFrame& frame);
 
   // On the control thread.
-  void beat();
+  // The site of the process; empty: that of this one, or unknown.
+  [[nodiscard]] std::string site() const;
+  // Bytes of the process arrived in the last two periods.
+  [[nodiscard]] bool answers();
+  // `site_answers`: another process of its site does.
+  void beat(bool site_answers);
+  // Its silence has lasted for the timeout, and may be that of its whole site.
+  [[nodiscard]] bool cut_off() const { return cut_off_; }
   void handle_attention();
 
  private:
@@ -106,13 +115,16 @@ class TcpControlChannel final : public ControlChannel, public std::enable_shared
   ControlChannelOwner& owner_;
   const ControlChannelPeer peer_;
   const std::uint32_t generation_ = fork_generation();
-  SecureStream socket_;         // used with the mutex held: sending and receiving share the state of TLS
-  ControlFrameReader reader_;   // control thread only
-  LastReceived last_received_;  // control thread only
+  SecureStream socket_;        // used with the mutex held: sending and receiving share the state of TLS
+  ControlFrameReader reader_;  // control thread only
+  PeerSilence silence_;        // control thread only
+  bool cut_off_ = false;       // control thread only
 
   mutable std::mutex mutex_;
   State state_ = State::live;
   std::string why_;
+  std::string site_;
+  std::uint64_t patience_ns_ = 0;
   std::deque<std::string> out_;
   std::size_t out_size_ = 0;
   std::size_t front_sent_ = 0;  // bytes sent of the first element

@@ -12,6 +12,7 @@
 
 #include "src/base/log.h"
 #include "src/bootstrap/job_key.h"
+#include "src/control/channel/control_channels.h"
 #include "src/control/local/local_connector.h"
 #include "src/core/connect/announced_ranks.h"
 #include "src/core/connect/connect_peers.h"
@@ -96,6 +97,7 @@ class RankConnector final {
   [[nodiscard]] std::vector<std::uint32_t> round_trips_us() const;
   Status settle(const Status& made, const std::vector<std::string>& texts);
   void name_sites();
+  void tell_sites() const;
   void limit_pace() const;
 
   Bootstrap& bootstrap_;
@@ -289,6 +291,7 @@ Status RankConnector::settle(const Status& made, const std::vector<std::string>&
   if (ranks_.over_network) ranks_.found_site = sites_.label_of(announced_.rank, ranks_.attempt);
   if (ranks_.rank == 0 && sites_.count() > 1) SETO_LOG_AS(info, (LogOrigin{0, 0}), "%s", text_of(ranks_.sites).c_str());
   if (ranks_.rank == 0 && !nonsense.empty()) SETO_LOG_AS(warn, (LogOrigin{0, 0}), "%s", nonsense.c_str());
+  tell_sites();
   limit_pace();
   return {};
 }
@@ -298,6 +301,16 @@ void RankConnector::name_sites() {
   for (std::size_t rank = announced_.all.size(); rank-- > 0;)
     if (const std::string& stated = announced_.all[rank].site; !stated.empty())
       ranks_.site_names[ranks_.sites.of_rank[rank]] = stated;
+}
+
+// Another site may be cut off without any of its processes being lost.
+void RankConnector::tell_sites() const {
+  const auto& sites = ranks_.sites.of_rank;
+  for (std::size_t peer = 0; peer < ranks_.connections.size(); ++peer) {
+    const auto& connection = ranks_.connections[peer];
+    if (connection == nullptr || connection->control() == nullptr || sites[peer] == sites[announced_.rank]) continue;
+    connection->control()->at_site(ranks_.site_names[sites[peer]], config_.link_patience_s * 1'000);
+  }
 }
 
 // Before any data is sent. A deterministic communicator knows stated sites only, so a limit may have no effect.

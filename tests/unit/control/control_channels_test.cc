@@ -313,12 +313,14 @@ TEST(ControlChannels, AKilledProcessIsDetectedAtOnce) {
     EXPECT_LT(testing::least_of(testing::kMostTries, kLimitNs, [&] { return death_noticed_after_ns(settings); }), kLimitNs);
 }
 
-TEST(ControlChannels, AFrozenProcessIsDetectedAndFailsWhenItContinues) {
-  const auto attempt = [](std::uint64_t timeout_ms) -> std::string {
+// `site`: where it is; its kernel acknowledges what is sent to it, so nobody is patient with it at another site either.
+void expect_frozen_process_is_lost(const char* site) {
+  const auto attempt = [site](std::uint64_t timeout_ms) -> std::string {
     OtherProcess other(quick(timeout_ms));
     Station here(quick(timeout_ms));
     const auto channel = other.join(here);
     if (!channel) return "no connection";
+    if (*site != '\0') channel->at_site(site, 60'000);
     wait_ms(2 * timeout_ms);  // while heartbeats arrive
     if (channel->dead()) return channel->why();
     const std::uint64_t start = monotonic_ns();
@@ -335,6 +337,10 @@ TEST(ControlChannels, AFrozenProcessIsDetectedAndFailsWhenItContinues) {
   };
   EXPECT_EQ(testing::with_growing_time(attempt, kTimeoutsMs), "");
 }
+
+TEST(ControlChannels, AFrozenProcessIsDetectedAndFailsWhenItContinues) { expect_frozen_process_is_lost(""); }
+
+TEST(ControlChannels, AFrozenProcessOfAnotherSiteIsDetectedToo) { expect_frozen_process_is_lost("tokyo"); }
 
 // The process that was stopped must not blame the others, because it did not read their heartbeats.
 TEST(ControlChannels, AStoppedProcessBlamesNobody) {

@@ -293,6 +293,7 @@ Result<std::shared_ptr<Link>> OnUseLinks::add(const Peer& peer) {
   Link::Setup link;
   link.session = link_session(setup_.key, setup_.attempt, setup_.context, peer.context);
   link.round_trip_us = peer.round_trip_us;
+  link.patience_ms = setup_.patience_ms;
   link.opener = opener;
   SETO_ASSIGN(std::shared_ptr<Link> made, domain->add(std::move(link)));
   {

@@ -39,6 +39,7 @@ class OnUseLinks final : public std::enable_shared_from_this<OnUseLinks> {
     std::shared_ptr<WorkThreads> threads;  // that dial
     std::shared_ptr<const Wakeup> wakeup;  // of the own context
     std::uint64_t opening_ms = 0;
+    std::uint64_t patience_ms = 0;  // Link::Setup
   };
   static std::shared_ptr<OnUseLinks> create(Setup setup);
   // Sockets of peers arrive from then on.

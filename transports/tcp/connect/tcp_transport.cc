@@ -103,7 +103,7 @@ Status TcpTransport::connect(const Attempt& attempt, Deadline until, Connections
   if (attempt.on_first_use && !wanted.empty())
     links = OnUseLinks::create({attempt.id, attempt.key, attempt.members[attempt.own].number,
                                 static_cast<std::uint32_t>(attempt.members.size()), setup_.context, connector_, channels_,
-                                domain_, openings_, setup_.wakeup, attempt.opening_ms});
+                                domain_, openings_, setup_.wakeup, attempt.opening_ms, setup_.config->link_patience_s * 1'000});
   return side_by_side(wanted.size(), at_once, [&](std::size_t index, const std::atomic<bool>& hopeless) -> Status {
     const AttemptMember& member = attempt.members[wanted[index]];
     const Deadline end = until.unless(&hopeless);
@@ -130,6 +130,7 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
   Link::Setup link;
   link.sockets = std::move(opened.sockets);
   link.round_trip_us = parts.round_trip_us = opened.round_trip_us;
+  link.patience_ms = setup_.config->link_patience_s * 1'000;
   link.session = link_session(attempt.key, attempt.id, setup_.context, context);
   SETO_ASSIGN(parts.link, domain_->add(std::move(link)));
   parts.wakeup = setup_.wakeup;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "src/base/clock.h"
+#include "src/net/tcp_delivery.h"
 
 namespace seto::tcp {
 namespace {
@@ -26,6 +27,9 @@ constexpr std::size_t kMostUrgent = 65'536;
 // MiB before the next one got a frame: of 8 sockets over 60 ms and 1 Gbit/s, two carried 380 of 383 MB. A near link has no limit:
 // a short call ends when the kernel has its bytes, though the peer may not read yet.
 constexpr unsigned kMostUnsent = 128 << 10;
+
+// The control channel judges the peer of a far link; the kernel must not end the link before.
+constexpr std::uint64_t kAfterPatienceMs = 10'000;
 
 // The kernel takes as long to process a list of parts as to copy a kilobyte: short output is sent as one part.
 ssize_t write_parts(SecureStream& fd, std::span<const iovec> parts, std::size_t size) {
@@ -70,6 +74,7 @@ Link::Link(Setup setup)
       peer_needs_(!setup.sockets.empty()),
       session_(std::move(setup.session)),
       round_trip_us_(setup.round_trip_us),
+      patience_ms_(setup.patience_ms),
       pipe_(round_trip_us_ * kFarBytesPerUs),
       share_(setup.share),
       heard_(0) {
@@ -88,6 +93,7 @@ void Link::add_sockets(std::vector<SecureStream> sockets) {
     encrypted_ = encrypted_ || fd.encrypted();
     sockets_.push_back(std::make_unique<Socket>());
     sockets_.back()->fd = std::move(fd);
+    if (far() && patience_ms_ > 0) outlast_outages(sockets_.back()->fd.get(), patience_ms_ + kAfterPatienceMs);
     if (far()) (void)setsockopt(sockets_.back()->fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsent, sizeof kMostUnsent);
   }
   if (site_pace_ == 0) site_pace_ = site_pace_limit();

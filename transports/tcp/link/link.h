@@ -87,9 +87,11 @@ class LinkOpener {
 class Link final {
  public:
   struct Setup {
-    std::vector<SecureStream> sockets;   // connected, non-blocking, authenticated
-    Secret session;                      // shared by the two contexts, derived from the key of the job
-    std::uint32_t round_trip_us = 0;     // about the same at both ends
+    std::vector<SecureStream> sockets;  // connected, non-blocking, authenticated
+    Secret session;                     // shared by the two contexts, derived from the key of the job
+    std::uint32_t round_trip_us = 0;    // about the same at both ends
+    std::uint64_t patience_ms =
+        0;  // outages that a far link survives; 0: as the kernel decides. Only the control channel loses a peer
     ReceiveShare* share = nullptr;       // of the domain that it is added to
     std::shared_ptr<LinkOpener> opener;  // where there are no sockets yet
   };
@@ -290,6 +292,7 @@ class Link final {
   std::vector<Entered> entered_;  // while there are no sockets
   Secret session_;
   std::uint32_t round_trip_us_;
+  const std::uint64_t patience_ms_;
   std::uint64_t pipe_;
   std::unique_ptr<RateSampler> sampler_;  // null: the link is near, or has no sockets yet
   std::atomic<std::uint64_t> sending_rate_{0};

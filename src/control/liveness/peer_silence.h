@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+
+#include "src/control/liveness/peer_liveness.h"
+
+namespace seto {
+
+// Judges the silence of a process by what its kernel does. That of a process that is frozen still acknowledges what is sent to
+// it. Where nothing is acknowledged, the host is down or the network is broken: within a site that is taken for the loss of the
+// process, but another site of which nobody answers is cut off, and is waited for. Not thread safe.
+class PeerSilence final {
+ public:
+  enum class Verdict : std::uint8_t {
+    alive,
+    lost,
+    cut_off,   // with all of its site
+    given_up,  // it was cut off for too long
+  };
+  struct Rules {
+    std::uint64_t timeout_ns = 0;   // of a process
+    std::uint64_t patience_ns = 0;  // with another site; 0: the process is at this one
+    bool site_answers = false;      // another process of its site answers
+  };
+
+  explicit PeerSilence(const RunningTime& time) : received_(time), overdue_(time) {}
+
+  void received(const RunningTime& time) { received_.update(time); }
+  // The kernel of the peer owes an acknowledgement.
+  void acknowledgement_overdue(const RunningTime& time) { overdue_.update(time); }
+  [[nodiscard]] std::uint64_t age_ns(const RunningTime& time) { return received_.age_ns(time); }
+
+  // Once its kernel acknowledges again, a process has the timeout to answer, too.
+  [[nodiscard]] Verdict verdict(const RunningTime& time, const Rules& rules) {
+    const std::uint64_t silent_ns = age_ns(time);
+    if (silent_ns <= rules.timeout_ns) return Verdict::alive;
+    if (rules.patience_ns == 0 || rules.site_answers || overdue_.age_ns(time) > rules.timeout_ns) return Verdict::lost;
+    return silent_ns <= rules.patience_ns ? Verdict::cut_off : Verdict::given_up;
+  }
+
+ private:
+  LastReceived received_;
+  LastReceived overdue_;
+};
+
+}  // namespace seto

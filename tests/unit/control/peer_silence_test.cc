@@ -1,0 +1,86 @@
+#include "src/control/liveness/peer_silence.h"
+
+#include <gtest/gtest.h>
+
+namespace seto {
+namespace {
+
+using Verdict = PeerSilence::Verdict;
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+// A peer whose process and kernel answer or not, second by second, at the pace of a timer that never stops.
+class PeerSilenceTest : public ::testing::Test {
+ protected:
+  static std::uint64_t clock() { return now_; }
+
+  Verdict second(bool process, bool kernel, bool site_answers = false) {
+    now_ += kSecond;
+    time_.tick();
+    if (process) silence_.received(time_);
+    if (!kernel) silence_.acknowledgement_overdue(time_);
+    rules_.site_answers = site_answers;
+    return silence_.verdict(time_, rules_);
+  }
+  Verdict seconds(int count, bool process, bool kernel, bool site_answers = false) {
+    Verdict last = Verdict::alive;
+    while (count-- > 0) last = second(process, kernel, site_answers);
+    return last;
+  }
+
+  static inline std::uint64_t now_ = 100 * kSecond;
+  RunningTime time_{kSecond, clock};
+  PeerSilence silence_{time_};
+  PeerSilence::Rules rules_{5 * kSecond, 60 * kSecond, false};
+};
+
+TEST_F(PeerSilenceTest, AProcessThatAnswersIsAlive) { EXPECT_EQ(seconds(100, true, true), Verdict::alive); }
+
+TEST_F(PeerSilenceTest, AFrozenProcessIsLostAfterTheTimeout) {
+  seconds(20, true, true);
+  EXPECT_EQ(seconds(5, false, true), Verdict::alive);
+  EXPECT_EQ(second(false, true), Verdict::lost);
+}
+
+TEST_F(PeerSilenceTest, ASiteOfWhichNobodyAnswersIsCutOffUntilPatienceEnds) {
+  seconds(20, true, true);
+  EXPECT_EQ(seconds(5, false, false), Verdict::alive);
+  EXPECT_EQ(second(false, false), Verdict::cut_off);
+  EXPECT_EQ(seconds(54, false, false), Verdict::cut_off);
+  EXPECT_EQ(second(false, false), Verdict::given_up);
+}
+
+TEST_F(PeerSilenceTest, AnAnswerEndsIt) {
+  seconds(30, false, false);
+  EXPECT_EQ(second(true, true), Verdict::alive);
+  EXPECT_EQ(seconds(5, false, false), Verdict::alive);
+}
+
+// Its kernel answers first, and the process after that.
+TEST_F(PeerSilenceTest, AProcessHasTimeToAnswerAfterItsKernel) {
+  seconds(30, false, false);
+  EXPECT_EQ(seconds(5, false, true), Verdict::cut_off);
+  EXPECT_EQ(second(false, true), Verdict::lost) << "it was frozen meanwhile";
+}
+
+TEST_F(PeerSilenceTest, AHostWhoseSiteAnswersIsLost) {
+  seconds(20, true, true);
+  seconds(5, false, false, true);
+  EXPECT_EQ(second(false, false, true), Verdict::lost);
+}
+
+TEST_F(PeerSilenceTest, WithinASiteASilentProcessIsLost) {
+  rules_.patience_ns = 0;
+  seconds(5, false, false);
+  EXPECT_EQ(second(false, false), Verdict::lost);
+}
+
+// A patience below the timeout changes nothing but the reason.
+TEST_F(PeerSilenceTest, ShortPatience) {
+  rules_.patience_ns = kSecond;
+  seconds(5, false, false);
+  EXPECT_EQ(second(false, false), Verdict::given_up);
+}
+
+}  // namespace
+}  // namespace seto
