@@ -59,6 +59,8 @@ enum class ConfigField : std::uint8_t {
   transport,
   interface,
   ports,
+  advertise,
+  dial_only,
   tcp_streams,
   connect,
   tls,
@@ -74,7 +76,7 @@ enum class ConfigField : std::uint8_t {
   heartbeat_ms,
   liveness_timeout_ms,
 };
-inline constexpr std::size_t kConfigFieldCount = 43;
+inline constexpr std::size_t kConfigFieldCount = 45;
 
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -110,6 +112,8 @@ struct Config {
   Medium transport = Medium::automatic;
   std::string interface;
   std::string ports;
+  std::string advertise;
+  bool dial_only = false;
   std::uint64_t tcp_streams = kAutomatic;
   Connect connect = Connect::automatic;
   TlsMode tls = TlsMode::sites;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "src/base/config.h"
@@ -10,13 +10,25 @@
 
 namespace seto {
 
-// The addresses and ports at which this process may listen, and how its connections are protected: SETO_INTERFACE, SETO_PORTS
-// and SETO_TLS.
+// The settings of a process for its connections to others: the texts of SETO_INTERFACE, SETO_PORTS and SETO_ADVERTISE, SETO_TLS
+// and SETO_DIAL_ONLY.
+struct NetworkSettings {
+  std::string interfaces;
+  std::string ports;
+  TlsMode tls = TlsMode::sites;
+  std::string advertised;
+  bool dial_only = false;
+  static NetworkSettings of(const Config& config);
+  bool operator==(const NetworkSettings&) const = default;
+};
+
+// The same, understood.
 struct NetworkChoice {
   InterfaceFilter interfaces;
   PortRange ports;
   TlsMode tls = TlsMode::sites;
-  static Result<NetworkChoice> parse(std::string_view interfaces, std::string_view ports, TlsMode tls = TlsMode::sites);
+  std::vector<SocketAddress> advertised;  // with port 0
+  static Result<NetworkChoice> parse(const NetworkSettings& settings);
 };
 
 struct PeerListener {
@@ -25,7 +37,7 @@ struct PeerListener {
 };
 
 // Listens for peers on other machines: without a filter on every address with one descriptor, with a filter only on the
-// addresses that it allows.
+// addresses that it allows. Advertised addresses are announced first, for a host on the way passes their ports on unchanged.
 [[nodiscard]] Result<PeerListener> listen_for_peers(const NetworkChoice& network, int backlog);
 
 }  // namespace seto

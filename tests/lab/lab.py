@@ -55,6 +55,7 @@ LINK_OPTIONS = {
     "queue": "likewise: bytes (default: twice the delay at the rate, at least 256K)",
     "bucket": "likewise: bytes that an idle link accumulates and sends at once",
     "overhead": "likewise: bytes added to each segment",
+    "closed": "likewise: a firewall that loses what asks for a TCP connection (on; default: off)",
     "largest": "likewise: larger segments are lost silently (bytes of IP; default: 0, none)",
 }
 

@@ -18,7 +18,7 @@ constexpr std::size_t kMostSites = 64;
 
 constexpr char kUsage[] =
     "usage: link_emulator namespaces=A,B[,...] [device=wan0] [seed=1] [OPTION...]\n"
-    "OPTION, of every ordered pair: rate= delay= jitter= loss= burst-loss= queue= bucket= overhead= largest= cut= hole=\n"
+    "OPTION, of every ordered pair: rate= delay= jitter= loss= burst-loss= queue= bucket= overhead= largest= cut= hole= closed=\n"
     "standard input: commands, a line each (0>1 loss=1 | 0-1 cut=on | * delay=9ms | uplink 0 rate=1g | downlink * rate=2g |\n"
     "site 0 carrier=off | statistics);\n"
     "its end ends the program, which prints statistics as JSON\n";

@@ -29,6 +29,7 @@ struct LinkSettings {
   bool cut = false;                                         // a cut cable: packets in flight are lost too
   bool hole = false;                                        // a black hole: packets that enter are lost silently
   std::uint32_t largest = 0;                                // larger segments are lost silently, in bytes of IP; 0: none
+  bool closed = false;                                      // a firewall: what asks for a TCP connection is lost silently
 };
 
 [[nodiscard]] std::uint64_t queue_limit(const LinkSettings& settings);

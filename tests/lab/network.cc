@@ -52,6 +52,7 @@ void Network::enter(Nanoseconds now, std::size_t from, const OffloadHeader& offl
   const auto shape = shape_of(offload, packet);
   if (!to || *to >= sites() || *to == from || !shape) return;
   Link& target = link(from, *to);
+  if (target.model.settings().closed && begins_connection(packet)) return;
   target.segments_by_dscp[code_point(packet)] += shape->segments.count;
   pieces_.clear();
   passed_.clear();

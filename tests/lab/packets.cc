@@ -65,6 +65,15 @@ std::uint8_t code_point(Packet packet) {
   return 0;
 }
 
+bool begins_connection(Packet packet) {
+  constexpr std::uint32_t kSyn = 0x02, kAck = 0x10;
+  const std::uint32_t version = version_of(packet);
+  if ((version != 4 || packet.size() < kIp4Header) && (version != 6 || packet.size() < kIp6Header)) return false;
+  const std::uint32_t ip_size = version == 4 ? (octet(packet, 0) & 15) * 4 : kIp6Header;
+  if (octet(packet, version == 4 ? 9 : 6) != kTcp || packet.size() < ip_size + kTcpHeader) return false;
+  return (octet(packet, ip_size + 13) & (kSyn | kAck)) == kSyn;
+}
+
 std::optional<PacketShape> shape_of(const OffloadHeader& offload, Packet packet) {
   const auto size = static_cast<std::uint32_t>(packet.size());
   const std::uint32_t version = version_of(packet);

@@ -37,6 +37,9 @@ inline constexpr std::size_t kMostPaths = 8;
 // The DSCP of a packet, 0 to 63; 0 of what is no IP.
 [[nodiscard]] std::uint8_t code_point(Packet packet);
 
+// The packet asks for a TCP connection: it has SYN, and no ACK.
+[[nodiscard]] bool begins_connection(Packet packet);
+
 // The division of a packet into segments.
 struct PacketShape {
   Segments segments;

@@ -225,5 +225,24 @@ TEST(CodePoint, IsReadFromBothVersions) {
   EXPECT_EQ(code_point({}), 0);
 }
 
+TEST(Packets, OnlyTheFirstPacketOfAConnectionBeginsIt) {
+  std::mt19937_64 random(testing::test_seed());
+  for (const bool ip6 : {false, true}) {
+    SuperPacket packet = make_packet(ip6, 10, 0, random);
+    const auto begins = [&](std::uint32_t flags) {
+      put(packet.bytes, packet.ip_size + 13, flags, 1);
+      return begins_connection(packet.bytes);
+    };
+    EXPECT_TRUE(begins(0x02));   // SYN
+    EXPECT_FALSE(begins(0x12));  // its answer
+    EXPECT_FALSE(begins(0x10));
+    begins(0x02);
+    packet.bytes[ip6 ? 6 : 9] = std::byte{17};
+    EXPECT_FALSE(begins_connection(packet.bytes)) << "UDP";
+    for (std::size_t size = 0; size < packet.ip_size + 20; ++size)
+      EXPECT_FALSE(begins_connection(Packet(packet.bytes).first(size)));
+  }
+}
+
 }  // namespace
 }  // namespace seto::lab

@@ -105,12 +105,13 @@ Status set_option(LinkSettings& settings, std::string_view option) {
   if (name == "largest") return outcome(assign(settings.largest, parse_small_size(value)), "bytes of IP below 64K, or 0");
   if (name == "cut") return outcome(assign(settings.cut, parse_switch(value)), "on or off");
   if (name == "hole") return outcome(assign(settings.hole, parse_switch(value)), "on or off");
+  if (name == "closed") return outcome(assign(settings.closed, parse_switch(value)), "on or off");
   if (name == "queue" && value == "auto") {
     settings.queue_bytes.reset();
     return {};
   }
   if (name == "queue") return outcome(assign(settings.queue_bytes, parse_size(value)), "bytes, as 256K, or auto");
-  return refused(option, "rate delay jitter loss burst-loss queue bucket overhead largest cut or hole, with =");
+  return refused(option, "rate delay jitter loss burst-loss queue bucket overhead largest cut hole or closed, with =");
 }
 
 Status set_access_option(LinkSettings& settings, std::string_view option) {

@@ -19,7 +19,7 @@ namespace seto::lab {
 [[nodiscard]] std::optional<double> parse_chance(std::string_view text);
 
 // One of rate= delay= jitter= loss= burst-loss=ENTER,LEAVE[,LOSS] queue=BYTES|auto bucket=BYTES overhead=BYTES
-// largest=BYTES cut=on|off hole=on|off.
+// largest=BYTES cut=on|off hole=on|off closed=on|off.
 Status set_option(LinkSettings& settings, std::string_view option);
 // Options of an uplink or a downlink: rate= queue= bucket= overhead=. Delay, loss and faults belong to pairs.
 Status set_access_option(LinkSettings& settings, std::string_view option);

@@ -31,7 +31,7 @@ TEST(Settings, InvalidSettingsAreRejected) {
 TEST(Settings, OptionsReachTheirField) {
   LinkSettings settings;
   for (const char* option : {"rate=200m", "delay=2ms", "jitter=1ms", "loss=1%", "burst-loss=0.01,0.1,0.5", "queue=256K",
-                             "bucket=64K", "overhead=38", "largest=1400", "cut=on", "hole=on"}) {
+                             "bucket=64K", "overhead=38", "largest=1400", "cut=on", "hole=on", "closed=on"}) {
     EXPECT_TRUE(set_option(settings, option).ok()) << option;
   }
   EXPECT_EQ(settings.rate, 200e6);
@@ -46,7 +46,7 @@ TEST(Settings, OptionsReachTheirField) {
   EXPECT_EQ(settings.overhead, 38U);
   EXPECT_EQ(settings.largest, 1400U);
   EXPECT_FALSE(set_option(settings, "largest=65536").ok());
-  EXPECT_TRUE(settings.cut && settings.hole);
+  EXPECT_TRUE(settings.cut && settings.hole && settings.closed);
   EXPECT_TRUE(set_option(settings, "queue=auto").ok());
   EXPECT_EQ(settings.queue_bytes, std::nullopt);
 }

@@ -19,8 +19,11 @@ std::string failure_text(const Result<T>& result) {
 
 // The TcpConnector of a process, on loopback. It ends with the test.
 struct TestConnector {
-  std::unique_ptr<ControlThread> control = ControlThread::create().value();
-  std::unique_ptr<TcpConnector> connector = TcpConnector::create(*control, {"lo", "", tls_of_test()}).value();
+  TestConnector() : TestConnector({"lo", "", tls_of_test()}) {}
+  explicit TestConnector(const NetworkSettings& settings)
+      : control(ControlThread::create().value()), connector(TcpConnector::create(*control, settings).value()) {}
+  std::unique_ptr<ControlThread> control;
+  std::unique_ptr<TcpConnector> connector;
 };
 
 struct Pairing {

@@ -62,8 +62,7 @@ Status init_rank(setoComm_t* where, int ranks, const setoUniqueId& id, Rank rank
 Status make_id(setoUniqueId* where, UniqueId::Serves serves, const char* name) {
   if (where == nullptr) return null_argument(name);
   SETO_ASSIGN(const Settings settings, settings_of_environment());
-  SETO_ASSIGN(const NetworkChoice network,
-              NetworkChoice::parse(settings.config.interface, settings.config.ports, settings.config.tls));
+  SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(NetworkSettings::of(settings.config)));
   SETO_ASSIGN(const UniqueIdBytes bytes, create_unique_id(serves, network, Deadline::after_ms(kIdLifeMs)));
   static_assert(sizeof where->internal == kUniqueIdSize);
   std::memcpy(where->internal, bytes.data(), bytes.size());

@@ -56,8 +56,7 @@ Status make(setoComm& comm, const Rendezvous& rendezvous) {
     return make_communicator(comm, bootstrap, comm.given_up);
   }
   SETO_TRY(take_port_early(comm.settings.config, {comm.ranks}));
-  SETO_ASSIGN(const NetworkChoice network,
-              NetworkChoice::parse(comm.settings.config.interface, comm.settings.config.ports, comm.settings.config.tls));
+  SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(NetworkSettings::of(comm.settings.config)));
   SETO_ASSIGN(RendezvousBootstrap bootstrap, RendezvousBootstrap::join(rendezvous.id, comm.rank, comm.ranks, until, network));
   return make_communicator(comm, bootstrap, comm.given_up);
 }

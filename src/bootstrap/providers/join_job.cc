@@ -20,14 +20,14 @@ Result<std::unique_ptr<Bootstrap>> join_at(RootJoin join, const Config& config, 
     SETO_ASSIGN(join.secret, user_secret(config));
   }
   join.allow_no_secret = config.allow_no_secret;
-  SETO_ASSIGN(join.network, NetworkChoice::parse(config.interface, config.ports, config.tls));
+  SETO_ASSIGN(join.network, NetworkChoice::parse(NetworkSettings::of(config)));
   return join_root(join, until);
 }
 
 Result<std::string> ask_launcher(const Launch& launch, const Config& config, Deadline until) {
   std::string mine;
   if (launch.rank == 0) {
-    SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(config.interface, config.ports, config.tls));
+    SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(NetworkSettings::of(config)));
     SETO_ASSIGN(const UniqueIdBytes id, create_unique_id(UniqueId::Serves::job, network, until));
     mine = hex_text(id);
   }

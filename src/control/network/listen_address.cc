@@ -9,21 +9,22 @@
 namespace seto {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x5e70d00a;
-constexpr std::size_t kHeadSize = sizeof kMagic + sizeof(std::uint32_t) + kVersionSize + sizeof(Token);
+constexpr std::uint32_t kMagic = 0x5e70d00b;
+constexpr std::size_t kHeadSize = sizeof kMagic + sizeof(std::uint32_t) + kVersionSize + sizeof(Token) + 1;
 
 Status garbage() { return failure(Code::remote_error, "a peer's address is malformed: does the peer have the same version?"); }
 
 }  // namespace
 
-// Layout: magic, number of candidates, version, process, candidates. The sizes are the same in every version, so that an error
-// can name the other version.
+// Layout: magic, number of candidates, version, process, whether it only dials, candidates. The sizes are the same in every
+// version, so that an error can name the other version.
 std::string encode(const ListenAddress& address) {
   const auto count = static_cast<std::uint32_t>(std::min(address.candidates.size(), kListenAddressLimit));
   std::string bytes(reinterpret_cast<const char*>(&kMagic), sizeof kMagic);
   bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
   bytes.append(address.library.substr(0, kVersionSize)).resize(sizeof kMagic + sizeof count + kVersionSize, '\0');
   bytes.append(reinterpret_cast<const char*>(address.process.data()), address.process.size());
+  bytes.push_back(address.dial_only ? '\1' : '\0');
   for (std::size_t index = 0; index < count; ++index) {
     const EncodedAddress one = encode(address.candidates[index]);
     bytes.append(reinterpret_cast<const char*>(one.data()), one.size());
@@ -47,6 +48,9 @@ Result<ListenAddress> decode_listen_address(const std::string& bytes) {
   for (char& header : address.library)
     if (header < ' ' || header > '~') header = '?';
   std::memcpy(address.process.data(), library + kVersionSize, address.process.size());
+  const char dial_only = bytes[kHeadSize - 1];
+  if (dial_only != '\0' && dial_only != '\1') return garbage();
+  address.dial_only = dial_only == '\1';
   for (std::size_t index = 0; index < count; ++index) {
     EncodedAddress one;
     std::memcpy(one.data(), bytes.data() + kHeadSize + index * one.size(), one.size());

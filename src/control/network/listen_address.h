@@ -18,6 +18,7 @@ struct ListenAddress {
   Token process{};                        // identifies the process: random, proved by the handshake, not secret
   std::string library;                    // its library version
   std::vector<SocketAddress> candidates;  // the addresses at which it listens, best first
+  bool dial_only = false;                 // other networks do not reach them: it calls instead
 };
 [[nodiscard]] std::string encode(const ListenAddress& address);
 [[nodiscard]] Result<ListenAddress> decode_listen_address(const std::string& bytes);

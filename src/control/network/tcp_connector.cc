@@ -30,17 +30,27 @@ Status too_late(const TcpConnector::Plan& plan, const char* what, const std::str
 
 void pause(int milliseconds, const Deadline& until) { poll(nullptr, 0, std::min(milliseconds, until.wait_ms())); }
 
-Status failed(const Dialer& dialer, const Status& why, bool known) {
+Status failed(const Dialer& dialer, const Status& why, bool known, const char* remedy) {
   if (dialer.refused() || why.code() == Code::unavailable) return why;
   if (known && dialer.none_listening()) return failure(Code::remote_error, "its process has ended: %s", dialer.report().c_str());
   const char* const what = dialer.none_listening() ? "has ended, or cannot be reached from here" : "cannot be reached";
-  return failure(Code::remote_error, "its process %s: %s", what, dialer.report().c_str());
+  return failure(Code::remote_error, "its process %s: %s; %s", what, dialer.report().c_str(), remedy);
+}
+
+// What helps where an address cannot be reached.
+const char* remedy_of(bool dial_only, const TcpConnector::Plan& plan) {
+  if (dial_only && plan.remote.dial_only)
+    return "neither that host nor this one accepts connections from other networks (SETO_DIAL_ONLY=on at both): open the ports "
+           "of "
+           "SETO_PORTS at one of them, and unset it there";
+  return "if its network only lets connections out, set SETO_DIAL_ONLY=on there; if it has another address for this one, "
+         "SETO_ADVERTISE";
 }
 
 struct Holder {
   std::mutex mutex;
   std::atomic<TcpConnector*> present{nullptr};
-  ListenSettings settings;
+  NetworkSettings settings;
 };
 
 // The one of this process; never destroyed, for the reason in control_process.cc.
@@ -49,19 +59,21 @@ Holder& holder() {
   return *only;
 }
 
-TcpConnector* opened_before(Holder& one, const ListenSettings& settings) {
+TcpConnector* opened_before(Holder& one, const NetworkSettings& settings) {
   TcpConnector* const connector = one.present.load(std::memory_order_acquire);
   if (connector != nullptr && !(one.settings == settings)) {
     SETO_LOG(info,
-             "this process listens already, with SETO_INTERFACE='%s' SETO_PORTS='%s' SETO_TLS=%s; the new settings are ignored",
-             one.settings.interfaces.c_str(), one.settings.ports.c_str(), std::string(name_of(one.settings.tls)).c_str());
+             "this process listens already, with SETO_INTERFACE='%s' SETO_PORTS='%s' SETO_TLS=%s SETO_ADVERTISE='%s' "
+             "SETO_DIAL_ONLY=%s; the new settings are ignored",
+             one.settings.interfaces.c_str(), one.settings.ports.c_str(), std::string(name_of(one.settings.tls)).c_str(),
+             one.settings.advertised.c_str(), one.settings.dial_only ? "on" : "off");
   }
   return connector;
 }
 
 }  // namespace
 
-Result<TcpConnector*> TcpConnector::of_process(const ListenSettings& settings) {
+Result<TcpConnector*> TcpConnector::of_process(const NetworkSettings& settings) {
   SETO_ASSIGN(ControlThread * control, ControlThread::of_process());
   Holder& one = holder();
   if (TcpConnector* const connector = opened_before(one, settings)) return connector;
@@ -73,13 +85,14 @@ Result<TcpConnector*> TcpConnector::of_process(const ListenSettings& settings) {
   return connector.release();
 }
 
-Result<std::unique_ptr<TcpConnector>> TcpConnector::create(ControlThread& control, const ListenSettings& settings) {
-  SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(settings.interfaces, settings.ports, settings.tls));
+Result<std::unique_ptr<TcpConnector>> TcpConnector::create(ControlThread& control, const NetworkSettings& settings) {
+  SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(settings));
   SETO_ASSIGN(PeerListener peers, listen_for_peers(network, kBacklog));
   std::unique_ptr<TcpConnector> connector(new TcpConnector);
   connector->mode_ = settings.tls;
   connector->self_.process = random_token();
   connector->self_.library = library_version();
+  connector->self_.dial_only = settings.dial_only;
   connector->self_.candidates = std::move(peers.reachable);
   connector->address_ = encode(connector->self_);
   connector->accepted_ = std::make_unique<AcceptedPeers>(control);
@@ -98,7 +111,7 @@ TcpConnector::TcpConnector()
 
 TcpConnector::~TcpConnector() = default;
 
-// The context with the smaller (process, number) is the caller: both sides agree on it.
+// Both sides agree on who calls, because each knows both addresses.
 Result<TcpConnector::Plan> TcpConnector::plan(const ConnectRequest& request) const {
   if (generation_ != fork_generation()) return used_in_forked_child();
   SETO_ASSIGN(ListenAddress remote, decode_listen_address(request.remote_address));
@@ -114,7 +127,7 @@ Result<TcpConnector::Plan> TcpConnector::plan(const ConnectRequest& request) con
   claim.purpose = request.purpose;
   claim.attempt = request.attempt;
   claim.index = request.index;
-  const bool calls = mine < theirs;
+  const bool calls = self_.dial_only == remote.dial_only ? mine < theirs : self_.dial_only;
   std::tie(claim.caller, claim.caller_context) = calls ? mine : theirs;
   std::tie(claim.answerer, claim.answerer_context) = calls ? theirs : mine;
   return Plan{request, std::move(remote), calls, claim, mode_};
@@ -132,6 +145,7 @@ Result<SecureStream> TcpConnector::dial(const Plan& plan) {
   const Token& process = plan.remote.process;
   std::string before;  // the report of the last dialer
   const std::uint8_t purpose = plan.request.purpose;
+  const char* const remedy = remedy_of(self_.dial_only, plan);
   const bool plain = plan.request.same_site && (purpose == kPurposeData || purpose == kPurposeLateData);
   for (int rest_ms = kFirstPauseMs;; rest_ms = std::min(2 * rest_ms, kLongestPauseMs)) {
     const bool known = reached_.found(process).has_value();
@@ -142,13 +156,13 @@ Result<SecureStream> TcpConnector::dial(const Plan& plan) {
       if (dialer.found()) reached_.remember(process, *dialer.found());
       if (socket.ok() && socket.value()) return std::move(*socket.value());
       if (!socket.ok()) {
-        if (!dialer.may_change() || patience.passed()) return failed(dialer, socket.status(), known);
+        if (!dialer.may_change() || patience.passed()) return failed(dialer, socket.status(), known, remedy);
         if (until.passed()) return too_late(plan, "did not accept the connection", dialer.report());
         before = dialer.report();
         break;
       }
-      if (until.passed()) return too_late(plan, "did not answer", before.empty() ? dialer.report() : before);
-      if (patience.passed() && dialer.hopeless()) return failed(dialer, failure(Code::remote_error, "no answer"), false);
+      if (until.passed()) return too_late(plan, "did not answer", (before.empty() ? dialer.report() : before) + "; " + remedy);
+      if (patience.passed() && dialer.hopeless()) return failed(dialer, failure(Code::remote_error, "no answer"), false, remedy);
     }
     pause(rest_ms, until);
   }

@@ -16,6 +16,7 @@
 #include "src/control/network/job_keys.h"
 #include "src/control/network/listen_address.h"
 #include "src/control/network/reached_addresses.h"
+#include "src/net/peer_listener.h"
 #include "src/net/tls/secure_stream.h"
 
 namespace seto {
@@ -24,23 +25,15 @@ class PeerProbe;
 class TcpAuthenticator;
 class AcceptedPeers;
 
-// The texts of SETO_INTERFACE and SETO_PORTS, and SETO_TLS.
-struct ListenSettings {
-  std::string interfaces;
-  std::string ports;
-  TlsMode tls = TlsMode::sites;
-  bool operator==(const ListenSettings&) const = default;
-};
-
 // Connects contexts of this process with contexts of processes on other machines over TCP: one listener for all, on the control
 // thread. A peer proves that it has the key of a job of this process (src/net/auth_handshake.h) before any other data is
 // accepted. Any thread, several pairs at once.
 class TcpConnector final {
  public:
   // Created by the first call. A later call with other settings returns the same object and logs one line.
-  static Result<TcpConnector*> of_process(const ListenSettings& settings);
+  static Result<TcpConnector*> of_process(const NetworkSettings& settings);
   // `control` outlives the result.
-  static Result<std::unique_ptr<TcpConnector>> create(ControlThread& control, const ListenSettings& settings);
+  static Result<std::unique_ptr<TcpConnector>> create(ControlThread& control, const NetworkSettings& settings);
   TcpConnector(const TcpConnector&) = delete;
   TcpConnector& operator=(const TcpConnector&) = delete;
   ~TcpConnector();
@@ -54,11 +47,12 @@ class TcpConnector final {
   // the same key.
   [[nodiscard]] Admission admit(const Secret& key) { return keys_.admit(key); }
 
-  // Both sides call it, each with the other's address and the contexts swapped; blocks until the other side does. The side with
-  // the smaller (process, context) is the caller and dials, the other is the answerer. A thread with several peers must take the
-  // pairs in an order that all ranks share, or ranks may deadlock. Failures begin "its process ..."; the calling code prepends
-  // the rank. Code::aborted: the other side has declined the attempt, and the text is its reason. The returned socket is
-  // non-blocking, and bytes after the handshake are unread.
+  // Both sides call it, each with the other's address and the contexts swapped; blocks until the other side does. The caller
+  // dials, the other is the answerer: if exactly one of them can only dial (SETO_DIAL_ONLY), it is the caller, else the side with
+  // the smaller (process, context). A thread with several peers must take the pairs in an order that all ranks share, or ranks
+  // may deadlock. Failures begin "its process ..."; the calling code prepends the rank. Code::aborted: the other side has
+  // declined the attempt, and the text is its reason. The returned socket is non-blocking, and bytes after the handshake are
+  // unread.
   [[nodiscard]] Result<SecureStream> connect(const ConnectRequest& request);
 
   // This context makes no more connections in this attempt: every peer that waits for it, now or later, gets the reason as

@@ -27,7 +27,7 @@ Status take_port_early(const Config& config, const KnownRanks& known) {
   const bool several_nodes = config.transport == Medium::tcp || (known.local_ranks > 0 && !one_host);
   if (one_host && !several_nodes && config.host_id.empty()) return {};
   if (several_nodes) SETO_TRY(check_number_of_ports(config, known.local_ranks));
-  const Result<TcpConnector*> connector = TcpConnector::of_process({config.interface, config.ports, config.tls});
+  const Result<TcpConnector*> connector = TcpConnector::of_process(NetworkSettings::of(config));
   if (connector.ok()) return {};
   const std::string why(connector.status().text());
   const char* const advice = "each process of this host listens on one port of the range, that of rank 0 on two";

@@ -28,7 +28,7 @@ MemberMessages::MemberMessages(const ConnectedRanks& ranks, Receive receive)
 }
 
 Result<std::unique_ptr<MemberMessages>> MemberMessages::open(const ConnectedRanks& ranks, const Config& config, Receive receive) {
-  SETO_ASSIGN(TcpConnector* const connector, TcpConnector::of_process({config.interface, config.ports, config.tls}));
+  SETO_ASSIGN(TcpConnector* const connector, TcpConnector::of_process(NetworkSettings::of(config)));
   SETO_ASSIGN(ControlChannels* const channels,
               ControlChannels::of_process(*connector, {config.heartbeat_ms, config.liveness_timeout_ms}));
   std::unique_ptr<MemberMessages> messages(new MemberMessages(ranks, std::move(receive)));

@@ -140,7 +140,7 @@ TEST(NetworkRendezvous, Ipv6Only) {
   auto probe = listen_tcp({parse_host("::1").value()}, {}, 1);
   if (!probe.ok()) GTEST_SKIP() << "skipped: needs IPv6";
   const UniqueId base{kCommunicator, random_token(), {}};
-  auto listeners = Listeners::open(NetworkChoice::parse("::1", "").value(), Listeners::Reach::network);
+  auto listeners = Listeners::open(NetworkChoice::parse({"::1", ""}).value(), Listeners::Reach::network);
   ASSERT_TRUE(listeners.ok()) << listeners.status().text();
   UniqueId id = base;
   id.address.addresses = listeners->address().addresses;

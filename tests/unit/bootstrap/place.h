@@ -20,7 +20,7 @@ constexpr std::uint64_t kLongMs = 30'000;
 
 inline Deadline later() { return Deadline::after_ms(kLongMs); }
 
-inline NetworkChoice loopback_network() { return NetworkChoice::parse("lo", "", tls_of_test()).value(); }
+inline NetworkChoice loopback_network() { return NetworkChoice::parse({"lo", "", tls_of_test()}).value(); }
 
 // A server that ends with the test, unlike one of create_unique_id, and its id.
 struct Place {

@@ -226,6 +226,53 @@ TEST(TcpConnector, TriesEveryAddressAndRemembersTheOneThatWorked) {
   }
 }
 
+// Whichever of the two has the smaller number: the one that can only dial is the caller.
+TEST(TcpConnector, AProcessThatOnlyDialsIsTheCaller) {
+  TestConnector open;
+  TestConnector closed({.interfaces = "lo", .ports = "", .tls = testing::tls_of_test(), .dial_only = true});
+  for (const Pairing& pairing : {Pairing{1, 2}, Pairing{2, 1}}) {
+    const auto from_open = open.connector->plan(request_to(closed, pairing));
+    const auto from_closed = closed.connector->plan(request_to(open, {pairing.theirs, pairing.mine}));
+    ASSERT_TRUE(from_open.ok() && from_closed.ok());
+    EXPECT_FALSE(from_open.value().calls);
+    EXPECT_TRUE(from_closed.value().calls);
+    EXPECT_EQ(from_open.value().claim, from_closed.value().claim);
+    auto right = std::async(std::launch::async, [&] { return connect_to(closed, open, {pairing.theirs, pairing.mine}); });
+    expect_joined(connect_to(open, closed, pairing), right.get());
+  }
+}
+
+// Its addresses lead nowhere, which a probe would take for its end.
+TEST(TcpConnector, AProcessThatOnlyDialsIsNotAsked) {
+  TestConnector open;
+  TestConnector closed({.interfaces = "lo", .ports = "", .tls = testing::tls_of_test(), .dial_only = true});
+  ListenAddress hidden = closed.connector->self();
+  hidden.candidates = {parse_address("127.0.0.1:1").value()};
+  auto left = std::async(std::launch::async, [&] {
+    return open.connector->connect({encode(hidden), kPurposeData, 1, 2, 0, 0, testing::key_of_test(), later()});
+  });
+  EXPECT_EQ(left.wait_for(std::chrono::seconds(2)), std::future_status::timeout) << failure_text(left.get());
+  auto right = connect_to(closed, open, {2, 1});
+  expect_joined(left.get(), right);
+  const auto late =
+      open.connector->connect({encode(hidden), kPurposeData, 1, 2, 1, 0, testing::key_of_test(), Deadline::after_ms(200)});
+  EXPECT_THAT(failure_text(late), HasSubstr("it cannot be asked, because it only dials out (SETO_DIAL_ONLY)"));
+}
+
+TEST(TcpConnector, WhatHelpsAgainstFirewallsIsSaid) {
+  TestConnector open;
+  TestConnector closed({.interfaces = "lo", .ports = "", .tls = testing::tls_of_test(), .dial_only = true});
+  const auto failure_of = [](const TestConnector& here, bool dial_only) {
+    ListenAddress gone = here.connector->self();
+    gone.process.fill(0xff);
+    gone.candidates = {parse_address("127.0.0.1:1").value()};
+    gone.dial_only = dial_only;
+    return failure_text(here.connector->connect({encode(gone), kPurposeData, 1, 2, 0, 0, testing::key_of_test(), later()}));
+  };
+  EXPECT_THAT(failure_of(open, false), HasSubstr("set SETO_DIAL_ONLY=on there"));
+  EXPECT_THAT(failure_of(closed, true), HasSubstr("SETO_DIAL_ONLY=on at both"));
+}
+
 TEST(TcpConnector, FailureNamesEveryAddressWithItsReason) {
   TestConnector here;
   ListenAddress gone = here.connector->self();

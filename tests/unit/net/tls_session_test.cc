@@ -44,8 +44,8 @@ TEST(TlsSession, UsesOneOfTheTwoSuites) {
     here = (*caller)->advance().value();
     there = (*answerer)->advance().value();
   }
-  EXPECT_THAT((*caller)->cipher(), ::testing::AnyOf("TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"));
-  EXPECT_EQ((*caller)->cipher(), (*answerer)->cipher());
+  EXPECT_THAT(std::string((*caller)->cipher()), ::testing::AnyOf("TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"));
+  EXPECT_STREQ((*caller)->cipher(), (*answerer)->cipher());
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ class TcpSeat final : public PeerGroupSeat {
 Result<Endpoint*> TcpTransport::open(OnOutput on_output) {
   if (domain_ != nullptr) return static_cast<Endpoint*>(this);
   const Config& config = *setup_.config;
-  SETO_ASSIGN(connector_, TcpConnector::of_process({config.interface, config.ports, config.tls}));
+  SETO_ASSIGN(connector_, TcpConnector::of_process(NetworkSettings::of(config)));
   SETO_ASSIGN(channels_, ControlChannels::of_process(*connector_, {config.heartbeat_ms, config.liveness_timeout_ms}));
   SETO_ASSIGN(std::unique_ptr<Domain> domain, Domain::create());
   domain_ = std::move(domain);
