@@ -10,6 +10,7 @@ how much each path carried. Needs root. The exit status is 0 if all results were
 
 import argparse
 import json
+import math
 import sys
 import tempfile
 from pathlib import Path
@@ -20,7 +21,8 @@ from namespaces import LabError, why_not
 
 MILLI = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 RATE = {"k": 1e3, "m": 1e6, "g": 1e9}
-SOCKETS, WARM_UP_S, MEASURED_S, PORT = 8, 1, 2, 30_000
+WARM_UP_S, MEASURED_S, PORT = 1, 2, 30_000
+SOCKET_BYTES, MOST_SOCKETS = 3_100_000, 16  # what a socket of the usual limit, 4 MiB, has on its way
 WARM_UPS, CALLS, LIMIT_S = 1, 3, 60
 HEAD = f"{'size':>10}  {'travels in':10}{'ms':>9}{'bound':>9}{'ratio':>8}"
 
@@ -41,6 +43,11 @@ def bound_ms(wire_bytes, rate, one_way_ms):
     return wire_bytes / rate * 1e3 + one_way_ms
 
 
+def sockets_for(rate, one_way_ms):
+    """As many plain sockets as fill the link, and one more; the queue before the link loses what a few more would send."""
+    return min(math.ceil(rate * 2e-3 * one_way_ms / SOCKET_BYTES) + 1, MOST_SOCKETS)
+
+
 def lines_of(document, rate, one_way_ms):
     """The table, from what all_reduce_perf wrote."""
     lines = [HEAD]
@@ -51,9 +58,9 @@ def lines_of(document, rate, one_way_ms):
     return lines
 
 
-def plain_rate(lab, build):
+def plain_rate(lab, build, sockets):
     """Bytes in a second that plain sockets carry each way, both ways at once; None if it could not be measured."""
-    words = [lab.hosts[1].ipv4, PORT, SOCKETS, WARM_UP_S, MEASURED_S]
+    words = [lab.hosts[1].ipv4, PORT, sockets, WARM_UP_S, MEASURED_S]
     server = lab.hosts[1].start([build / "bench" / "duplex_sockets", "serve", *words])
     try:
         server.line("^listening$")
@@ -77,8 +84,8 @@ def reduce_all(lab, options, file):
 
 
 def carried_mb(lab):
-    """What left the first site over each path, by the emulators' counts."""
-    return [counted["links"]["0>1"]["passed_bytes"] / 1e6 for counted in (lab.counted, *lab.counted_of_paths)]
+    """What left the first site over each path, by the emulators' counts, which leave out links that carried nothing."""
+    return [counted["links"].get("0>1", {}).get("passed_bytes", 0) / 1e6 for counted in (lab.counted, *lab.counted_of_paths)]
 
 
 def parse(words):
@@ -99,11 +106,13 @@ def run(options):
         file = Path(folder) / "figures.json"
         with Lab([Site(1, options.rate)] * 2, [f"delay={options.delay}"], build=options.build, paths=[options.backup.split()]) as lab:
             print(f"two sites: {options.rate} each way, round trip {2 * one_way_ms:g} ms; backup path: {options.backup}")
-            print(lab.congestion.text)
-            plain = plain_rate(lab, options.build)
+            if lab.congestion.in_force == lab.congestion.wish:  # otherwise the lab has said it
+                say(lab.congestion.text)
+            sockets = sockets_for(rate, one_way_ms)
+            plain = plain_rate(lab, options.build, sockets)
             status = reduce_all(lab, options, file)
         if plain:
-            print(f"bound: the bytes on the wire at {plain * 8e-6:.0f} Mbit/s, the rate of {SOCKETS} plain sockets in this lab, and one way")
+            print(f"bound: the bytes on the wire at {plain * 8e-6:.0f} Mbit/s, the rate of {sockets} plain sockets in this lab, and one way")
         else:
             print("bound: the bytes on the wire at the stated rate, and one way")
         if file.exists():

@@ -138,7 +138,7 @@ class Launches(unittest.TestCase):
         self.assertEqual(self.names("sr-100m-1g"), [*raw, ("Seto", "1g")])
 
     def test_a_quick_run_is_two_launches(self):
-        self.assertEqual(self.names(*rows.QUICK_KEYS, quick=True), [("8 plain sockets", "1g"), ("Seto", "1g")])
+        self.assertEqual(self.names(*rows.QUICK_KEYS, quick=True), [("4 plain sockets", "1g"), ("Seto", "1g")])
 
     def test_one_job_takes_all_series_of_a_place_the_largest_first(self):
         launch = next(launch for launch in self.launches("ar-1m-1g", "ar-100m-1g", "fp16-1g") if launch.name == "Seto")

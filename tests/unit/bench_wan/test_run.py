@@ -108,7 +108,7 @@ class Launches(unittest.TestCase):
         return [launch.name for launch in self.launches(*keys, **more)]
 
     def test_a_quick_run_is_two_launches(self):
-        self.assertEqual(self.names(*rows.QUICK_KEYS, quick=True), ["8 plain sockets", "Seto"])
+        self.assertEqual(self.names(*rows.QUICK_KEYS, quick=True), ["4 plain sockets", "Seto"])
 
     def test_jobs_with_other_settings_are_launched_apart(self):
         self.assertEqual(self.names("tls-1g"), ["Seto", "Seto SETO_TLS=off", "Seto again"])

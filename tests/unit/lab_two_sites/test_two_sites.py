@@ -22,6 +22,9 @@ class TwoSites(unittest.TestCase):
     def test_the_bound_is_of_what_travels(self):
         self.assertEqual(two_sites.bound_ms(125e6, 125e6, 30), 1030)
 
+    def test_as_many_sockets_as_fill_the_link(self):
+        self.assertEqual([two_sites.sockets_for(rate, 30) for rate in (1e6, 125e6, 250e6, 500e6, 5e9)], [2, 4, 6, 11, 16])
+
     def test_a_line_says_size_time_bound_and_ratio(self):
         document = {"results": [entry(8_000_000, "none", 8_000_000, 188_000.0), entry(8_000_000, "fp16", 4_000_000, 124_000.0, 3)]}
         head, exact, halved = two_sites.lines_of(document, 125e6, 30)
