@@ -1,82 +1,105 @@
 """Connects to the listening ports of a job again and again, as a scanner of ports does, and sends bytes that are no greeting.
 
-    connections.py RATE FIRST-LAST ADDRESS...     until its input ends; prints `found`, then a line of JSON: seconds, connected, refused
+    connections.py RATE FIRST-LAST ADDRESS...     until its input ends; prints `found`, then a line of JSON: seconds, connected, refused,
+                                                  and the share of a core that it used itself
 
-First it looks for a port of every address that answers.
+First it looks for a port of every address that answers. A connection is closed when the job closes it, or after two seconds.
 """
 
-import asyncio
+import collections
 import itertools
 import json
 import os
+import select
+import socket
 import sys
 import time
 
-FIND_LIMIT_S = 30
+FIND_LIMIT_S, FIND_PAUSE_S = 30, 0.1
 OPEN_LIMIT_S = 2.0
-MOST_OPEN = 4000
+GARBAGE_BYTES = 200
 
 
-async def connect(address, port):
-    return await asyncio.wait_for(asyncio.open_connection(address, port), OPEN_LIMIT_S)
-
-
-async def answers(address, port):
+def answers(place):
     try:
-        _, writer = await connect(address, port)
-    except (OSError, asyncio.TimeoutError):
+        socket.create_connection(place, OPEN_LIMIT_S).close()
+    except OSError:
         return False
-    writer.close()
     return True
 
 
-async def find(addresses, ports):
+def find(addresses, ports):
     """[(address, port)] that answer, once every address has one."""
     end = time.monotonic() + FIND_LIMIT_S
     while time.monotonic() < end:
-        places = list(itertools.product(addresses, ports))
-        found = [place for place, good in zip(places, await asyncio.gather(*(answers(*place) for place in places))) if good]
+        found = [place for place in itertools.product(addresses, ports) if answers(place)]
         if {address for address, _ in found} == set(addresses):
             return found
-        await asyncio.sleep(0.1)
+        time.sleep(FIND_PAUSE_S)
     raise SystemExit(f"no port of {' '.join(addresses)} answered within {FIND_LIMIT_S} s")
 
 
-async def bother(place, counts):
-    try:
-        reader, writer = await connect(*place)
-    except (OSError, asyncio.TimeoutError):
-        counts["refused"] += 1
-        return
-    counts["connected"] += 1
-    try:
-        writer.write(os.urandom(200))
-        await asyncio.wait_for(reader.read(), OPEN_LIMIT_S)
-    except (OSError, asyncio.TimeoutError):
-        pass
-    writer.close()
+class Connections:
+    def __init__(self):
+        self.events, self.open, self.ends = select.epoll(), {}, collections.deque()
+        self.connected = self.refused = 0
+
+    def begin(self, place):
+        made = socket.socket()
+        made.setblocking(False)
+        made.connect_ex(place)
+        self.open[made.fileno()] = made
+        self.ends.append((time.monotonic() + OPEN_LIMIT_S, made))
+        self.events.register(made.fileno(), select.EPOLLOUT)
+
+    def close(self, made):
+        if self.open.pop(made.fileno(), None):
+            made.close()
+
+    def serve(self, pause_s):
+        """Handles what happens within that time; returns whether the input has ended."""
+        ended = False
+        for number, event in self.events.poll(max(pause_s, 0)):
+            if number == sys.stdin.fileno():
+                ended = True
+            elif number in self.open and event & select.EPOLLOUT:
+                self.greet(self.open[number])
+            elif number in self.open:
+                self.close(self.open[number])  # the job sends nothing to a connection that has proved nothing, and has closed it
+        while self.ends and self.ends[0][0] < time.monotonic():
+            self.close(self.ends.popleft()[1])
+        return ended
+
+    def greet(self, made):
+        try:
+            made.send(os.urandom(GARBAGE_BYTES))
+        except OSError:
+            self.refused += 1
+            self.close(made)
+            return
+        self.connected += 1
+        self.events.modify(made.fileno(), select.EPOLLIN)
 
 
-async def main(rate, ports, addresses):
-    found = await find(addresses, ports)
+def main(rate, ports, addresses):
+    places = itertools.cycle(find(addresses, ports))
     print("found", flush=True)
-    ended = asyncio.Event()
-    asyncio.get_running_loop().add_reader(sys.stdin, ended.set)
-    counts, tasks, began = {"connected": 0, "refused": 0}, set(), time.monotonic()
-    for number, place in enumerate(itertools.cycle(found)):
-        pause = began + number / rate - time.monotonic()
-        if pause > 0:
-            await asyncio.sleep(pause)
-        if ended.is_set():
-            break
-        if len(tasks) < MOST_OPEN:
-            task = asyncio.create_task(bother(place, counts))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
-    print(json.dumps({"seconds": time.monotonic() - began, **counts}), flush=True)
-    os._exit(0)  # connections that are still open end with the process
+    connections = Connections()
+    connections.events.register(sys.stdin.fileno(), select.EPOLLIN)
+    began, processor = time.monotonic(), time.process_time()
+    for number in itertools.count():
+        while True:
+            pause_s = began + number / rate - time.monotonic()
+            if connections.serve(pause_s):
+                seconds = time.monotonic() - began
+                found = {"seconds": seconds, "connected": connections.connected, "refused": connections.refused}
+                print(json.dumps({**found, "own_share": (time.process_time() - processor) / seconds}), flush=True)
+                return
+            if pause_s <= 0:
+                break
+        connections.begin(next(places))
 
 
 if __name__ == "__main__":
     first, last = map(int, sys.argv[2].split("-"))
-    asyncio.run(main(float(sys.argv[1]), range(first, last + 1), sys.argv[3:]))
+    main(float(sys.argv[1]), range(first, last + 1), sys.argv[3:])

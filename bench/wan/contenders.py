@@ -67,6 +67,8 @@ class Connections(Launch):
         found = figures_in(outputs_of([others])[0])
         if not rows.enough_connections(found):
             raise Unavailable(f"only {found['connected'] / found['seconds']:.0f} connections a second were made")
+        made = found["connected"] / found["seconds"]
+        self.facts["connections"] = f"the third host made {made:.0f} connections a second and used {found['own_share']:.0%} of a core"
         return {rows.QUIET: quiet, rows.UNDER_LOAD: loaded}
 
     def start_pair(self, lab):

@@ -23,7 +23,7 @@ MILLI = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 RATE = {"k": 1e3, "m": 1e6, "g": 1e9}
 WARM_UP_S, MEASURED_S, PORT = 1, 2, 30_000
 SOCKET_BYTES, MOST_SOCKETS = 3_100_000, 16  # what a socket of the usual limit, 4 MiB, has on its way
-WARM_UPS, CALLS, LIMIT_S = 1, 3, 60
+WARM_UPS, CALLS, LIMIT_S = 4, 3, 60
 HEAD = f"{'size':>10}  {'travels in':10}{'ms':>9}{'bound':>9}{'ratio':>8}"
 
 
