@@ -143,7 +143,7 @@ class Launches(unittest.TestCase):
     def test_one_job_takes_all_series_of_a_place_the_largest_first(self):
         launch = next(launch for launch in self.launches("ar-1m-1g", "ar-100m-1g", "fp16-1g") if launch.name == "Seto")
         words = [link_labs.work_of(series, link_labs.CALLS) for series in launch.wanted]
-        self.assertEqual(words, ["all_reduce:100000000:2:4", "fp16:100000000:2:4", "all_reduce:1000000:5:10"])
+        self.assertEqual(words, ["all_reduce:100000000:2:5", "fp16:100000000:2:5", "all_reduce:1000000:5:10"])
 
     def test_a_rank_that_begins_earlier_does_not_count_twice(self):
         launch = self.launches("sr-1m-2g")[0]

@@ -63,7 +63,7 @@ class Verdicts(unittest.TestCase):
     def test_calls_in_flight_have_the_bound_of_their_sum(self):
         series = row_of("flight-1g").series
         self.assertAlmostEqual(rows.bound_ms(RAW, series), 4 * 25 * rows.MIB / 120e6 * 1e3 + 30)
-        self.assertEqual(link_labs.work_of(series, link_labs.CALLS), "all_reduce:26214400:2:4:at-once=4")
+        self.assertEqual(link_labs.work_of(series, link_labs.CALLS), "all_reduce:26214400:2:5:at-once=4")
 
     def test_loss_costs_round_trips(self):
         self.assertEqual(verdict_of("loss-0.1", [1019.0], [900.0]), "met")
@@ -114,7 +114,7 @@ class Launches(unittest.TestCase):
         self.assertEqual(self.names("tls-1g"), ["Seto", "Seto SETO_TLS=off", "Seto again"])
         own = [launch for launch in self.launches("warm-4g", "idle-4g") if launch.name.startswith("Seto")]
         self.assertEqual([launch.settings for launch in own], [{"SETO_TLS": "off"}])
-        self.assertEqual(own[0].words, ["all_reduce:100000000:2:4", "all_reduce:100000000:2:4:idle=1000"])
+        self.assertEqual(own[0].words, ["all_reduce:100000000:2:5", "all_reduce:100000000:2:5:idle=1000"])
 
     def test_gloo_is_launched_in_two_rounds(self):
         rounds = {launch.name: launch.rounds for launch in self.launches("gloo-1g")}
