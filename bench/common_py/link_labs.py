@@ -81,10 +81,9 @@ class OurCalls(Launch):
     """One job of link_calls: the series of ours at a place with the same settings. Larger messages come first: they warm the
     connections."""
 
-    def __init__(self, name, place, build, wanted, quick):
+    def __init__(self, name, place, build, wanted, table=CALLS):
         super().__init__(name, place, build)
-        self.wanted = sorted(wanted, key=lambda series: -series.size)
-        self.table = QUICK_CALLS if quick else CALLS
+        self.wanted, self.table = sorted(wanted, key=lambda series: -series.size), table
         self.settings = dict(wanted[0].settings) if wanted else {}
 
     def run(self, lab):
@@ -111,11 +110,18 @@ class Again(OurCalls):
     """The placebo: ours once more under another name."""
 
     def __init__(self, place, build, series):
-        super().__init__(goals.PLACEBO, place, build, [series], False)
+        super().__init__(goals.PLACEBO, place, build, [series])
 
     def samples_of(self, ranks):
         taken = super().samples_of(ranks)
         return {one.called(goals.PLACEBO): times for one, times in taken.items()}
+
+
+def table_of(options):
+    """The warm-ups and calls of a launch; options.calls: at least so many calls."""
+    if options.quick:
+        return QUICK_CALLS
+    return tuple((most, warm_ups, max(calls, options.calls)) for most, warm_ups, calls in CALLS)
 
 
 def work_of(series, table):
@@ -130,7 +136,7 @@ class OurInit(OurCalls):
     """The init of a communicator with a stated number of sockets for a pair."""
 
     def __init__(self, place, build, series):
-        super().__init__(series.of, place, build, [], False)
+        super().__init__(series.of, place, build, [])
         self.series, self.sockets = series, int(series.of.removeprefix("init-"))
 
     def run(self, lab):
@@ -185,7 +191,7 @@ def launches_of(wanted, options, build, python):
             launches += [PlainSockets(place, build, count, options.quick) for count in sockets]
         for settings in dict.fromkeys(one.settings for one in own):
             name = " ".join([goals.OURS, *(f"{name}={value}" for name, value in settings)])
-            launches.append(OurCalls(name, place, build, [one for one in own if one.settings == settings], options.quick))
+            launches.append(OurCalls(name, place, build, [one for one in own if one.settings == settings], table_of(options)))
         launches += [OurInit(place, build, one) for one in here if one.of.startswith("init-")]
         launches += [Gloo(place, build, one, python) for one in here if one.who == link_goals.GLOO and one.size and python]
         first = [one for one in own if one.of == "all_reduce" and not (one.idle_ms or one.settings) and one.at_once == 1][:1]

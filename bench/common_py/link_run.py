@@ -81,7 +81,9 @@ def records_of(session):
 
 
 def parser_for(text, rows, rounds, limit_minutes):
-    return parser_of(text, rows.KEYS, rounds, "one round of the main rows at 1 Gbit/s", limit_minutes)
+    parser = parser_of(text, rows.KEYS, rounds, "one round of the main rows at 1 Gbit/s", limit_minutes)
+    parser.add_argument("--calls", type=int, default=0, metavar="N", help="at least so many calls of each kind in a launch: for few rounds")
+    return parser
 
 
 def parsed(parser, rows, rounds):

@@ -52,9 +52,9 @@ class OtherTraffic(Launch):
 class Connections(Launch):
     """A job of two ranks, and again while a third host connects to their ports."""
 
-    def __init__(self, build, quick):
+    def __init__(self, build, table):
         super().__init__("a job while others connect", rows.LOADED, build)
-        self.table = link_labs.QUICK_CALLS if quick else link_labs.CALLS
+        self.table = table
 
     def run(self, lab):
         quiet = self.times(outputs_of(self.start_pair(lab)))
@@ -83,7 +83,7 @@ class Connections(Launch):
 class Steps(Launch):
     """Steps of training over one backend, on rank 0."""
 
-    COUNTS = {rows.STEP: (3, 6), rows.STEP_EXACT: (3, 6), rows.STEP_GLOO: (1, 3)}  # warm-ups, steps
+    COUNTS = {rows.STEP: (3, 10), rows.STEP_EXACT: (3, 10), rows.STEP_GLOO: (1, 3)}  # warm-ups, steps
 
     def __init__(self, build, series, python):
         super().__init__(f"training, {series.what}", series.place, build)
@@ -127,7 +127,7 @@ def launches_of(wanted, session, setup, gloo):
     if rows.TRAFFIC in series:
         launches.append(OtherTraffic(build))
     if rows.UNDER_LOAD in series:
-        launches.append(Connections(build, options.quick))
+        launches.append(Connections(build, link_labs.table_of(options)))
     torch = python_of_torch(session, setup, wanted, options.torch)
     steps = [Steps(build, one, torch) for one in rows.STEPS if torch and one in series]
     for launch in steps:

@@ -17,7 +17,7 @@ def row_of(key):
 
 
 def options(quick=False):
-    return types.SimpleNamespace(quick=quick)
+    return types.SimpleNamespace(quick=quick, calls=0)
 
 
 def verdict_of(samples, key, least=1):

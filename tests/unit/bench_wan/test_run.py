@@ -99,7 +99,7 @@ class Verdicts(unittest.TestCase):
 
 class Launches(unittest.TestCase):
     def launches(self, *keys, quick=False, torch=sys.executable):
-        options = types.SimpleNamespace(quick=quick, torch=torch)
+        options = types.SimpleNamespace(quick=quick, torch=torch, calls=0)
         self.setup = types.SimpleNamespace(missing={})
         session = types.SimpleNamespace(options=options, build=Path("build"), progress=types.SimpleNamespace(note=lambda text: None))
         return contenders.launches_of([row_of(key) for key in keys], session, self.setup, "python")
@@ -115,6 +115,10 @@ class Launches(unittest.TestCase):
         own = [launch for launch in self.launches("warm-4g", "idle-4g") if launch.name.startswith("Seto")]
         self.assertEqual([launch.settings for launch in own], [{"SETO_TLS": "off"}])
         self.assertEqual(own[0].words, ["all_reduce:100000000:2:5", "all_reduce:100000000:2:5:idle=1000"])
+
+    def test_few_rounds_can_have_more_calls(self):
+        table = link_labs.table_of(types.SimpleNamespace(quick=False, calls=12))
+        self.assertEqual(table, ((1, 5, 12), (10, 3, 12), (100, 2, 12)))
 
     def test_gloo_is_launched_in_two_rounds(self):
         rounds = {launch.name: launch.rounds for launch in self.launches("gloo-1g")}
