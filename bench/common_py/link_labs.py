@@ -1,4 +1,4 @@
-"""What is measured at a place: our calls, plain sockets, gloo. Every launch has a lab and processes of its own."""
+"""What is measured at a place with long links: our calls, plain sockets, gloo. Every launch has a lab and processes of its own."""
 
 import json
 import statistics
@@ -6,19 +6,20 @@ import sys
 import tempfile
 from pathlib import Path
 
-import rows
+import goals
+import link_goals
 from peers import GLOO_SOURCE, Unavailable, times_of_lines
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "lab"))
 
 from emulator import is_punctual, lateness_text  # noqa: E402
 from lab import INTERFACE, Lab, Site  # noqa: E402
-from namespaces import LabError, why_not  # noqa: E402, F401  LabError is for run.py
+from namespaces import LabError, why_not  # noqa: E402, F401  LabError is for link_run.py
 
 LAUNCH_LIMIT_S = 150
 RAW_PORT = 30_000
 # (warm-ups, calls) of a launch, for sizes up to so many MB.
-CALLS = ((1, 5, 10), (10, 3, 6), (100, 2, 4))
+CALLS = ((1, 5, 10), (10, 3, 6), (100, 2, 5))
 QUICK_CALLS = ((1, 3, 10), (10, 2, 5), (100, 1, 2))
 RAW_SECONDS, QUICK_RAW_SECONDS = (2, 3), (1, 2)  # warm-up, measured
 
@@ -30,9 +31,12 @@ class Late(Exception):
 class Launch:
     """Opens a lab at a place for each sample. Subclasses say what runs in it."""
 
+    rounds = None  # in which it is launched, from the first one on; None: in all
+
     def __init__(self, name, place, build):
         self.name, self.place, self.build = name, place, build
-        self.congestion, self.limits, self.realtime = "", "", True
+        self.realtime = True
+        self.facts = {}  # what the report prints once, by name
 
     def run(self, lab):
         """{series: samples}"""
@@ -43,9 +47,9 @@ class Launch:
         if reason:
             raise Unavailable(f"hosts made of namespaces: skipped: {reason}")
         sites = [Site(hosts, rate) for hosts, rate in zip(self.place.hosts, self.place.rates)]
-        with Lab(sites, [f"delay={rows.ONE_WAY_MS:g}ms"], build=self.build) as lab:
+        with Lab(sites, self.place.links, build=self.build) as lab:
             lab.site_settings = self.place.site_settings
-            self.congestion, self.limits = lab.congestion.text, socket_limits(lab)
+            self.facts.update(congestion=lab.congestion.text, limits=socket_limits(lab))
             taken = self.run(lab)
         self.realtime = lab.counted["realtime"]
         if not is_punctual(lab.counted):
@@ -74,16 +78,20 @@ def figures_in(output):
 
 
 class OurCalls(Launch):
-    """One job of link_calls: the series of ours at a place. Larger messages come first: they warm the connections."""
+    """One job of link_calls: the series of ours at a place with the same settings. Larger messages come first: they warm the
+    connections."""
 
-    def __init__(self, name, place, build, wanted, quick):
+    def __init__(self, name, place, build, wanted, table=CALLS):
         super().__init__(name, place, build)
-        self.wanted = sorted(wanted, key=lambda series: -series.size)
-        self.table = QUICK_CALLS if quick else CALLS
+        self.wanted, self.table = sorted(wanted, key=lambda series: -series.size), table
+        self.settings = dict(wanted[0].settings) if wanted else {}
 
     def run(self, lab):
-        words = [work_of(series, self.table) for series in self.wanted]
-        return self.samples_of(self.start(lab, words, {}))
+        return self.samples_of(self.start(lab, self.words, self.settings))
+
+    @property
+    def words(self):
+        return [work_of(series, self.table) for series in self.wanted]
 
     def start(self, lab, words, environment):
         """What each rank printed."""
@@ -102,23 +110,33 @@ class Again(OurCalls):
     """The placebo: ours once more under another name."""
 
     def __init__(self, place, build, series):
-        super().__init__(rows.PLACEBO, place, build, [series], False)
+        super().__init__(goals.PLACEBO, place, build, [series])
 
     def samples_of(self, ranks):
         taken = super().samples_of(ranks)
-        return {rows.Series(one.place, one.of, one.size, rows.PLACEBO): times for one, times in taken.items()}
+        return {one.called(goals.PLACEBO): times for one, times in taken.items()}
+
+
+def table_of(options):
+    """The warm-ups and calls of a launch; options.calls: at least so many calls."""
+    if options.quick:
+        return QUICK_CALLS
+    return tuple((most, warm_ups, max(calls, options.calls)) for most, warm_ups, calls in CALLS)
 
 
 def work_of(series, table):
-    warm_ups, calls = next((warm_ups, calls) for most, warm_ups, calls in table if series.size <= most * rows.MB)
-    return f"{series.of}:{series.size}:{warm_ups}:{calls}"
+    """The word of link_calls for a series."""
+    warm_ups, calls = next(((warm_ups, calls) for most, warm_ups, calls in table if series.size <= most * link_goals.MB), table[-1][1:])
+    word = f"{series.of}:{series.size // series.at_once}:{warm_ups}:{calls}"
+    word += f":idle={series.idle_ms}" if series.idle_ms else ""
+    return word + (f":at-once={series.at_once}" if series.at_once > 1 else "")
 
 
 class OurInit(OurCalls):
     """The init of a communicator with a stated number of sockets for a pair."""
 
     def __init__(self, place, build, series):
-        super().__init__(series.of, place, build, [], False)
+        super().__init__(series.of, place, build, [])
         self.series, self.sockets = series, int(series.of.removeprefix("init-"))
 
     def run(self, lab):
@@ -141,14 +159,14 @@ class PlainSockets(Launch):
         processes[0].line("^listening$")
         processes.append(lab.hosts[0].start([program, "call", *words]))
         rates = [figures_in(text)["bytes_per_second"] for text in outputs_of(processes)]
-        return {rows.raw(self.place, self.sockets): [min(rates)]}
+        return {link_goals.raw(self.place, self.sockets): [min(rates)]}
 
 
 class Gloo(Launch):
     """torch's all_reduce over gloo, warm; a launch is one sample, the mean of two calls."""
 
     def __init__(self, place, build, series, python):
-        super().__init__(rows.GLOO, place, build)
+        super().__init__(link_goals.GLOO, place, build)
         self.series, self.python = series, python
 
     def run(self, lab):
@@ -167,15 +185,16 @@ def launches_of(wanted, options, build, python):
     launches = []
     for place in places:
         here = [one for one in series if one.place == place]
-        own = [one for one in here if one.who == rows.OURS and one.size]
+        own = [one for one in here if one.who == goals.OURS and one.size]
         if any(row.needs_raw for row in wanted if row.series.place == place):
-            sockets = rows.QUICK_RAW_SOCKETS if options.quick else rows.RAW_SOCKETS
+            sockets = link_goals.QUICK_RAW_SOCKETS if options.quick else link_goals.RAW_SOCKETS
             launches += [PlainSockets(place, build, count, options.quick) for count in sockets]
-        if own:
-            launches.append(OurCalls(rows.OURS, place, build, own, options.quick))
+        for settings in dict.fromkeys(one.settings for one in own):
+            name = " ".join([goals.OURS, *(f"{name}={value}" for name, value in settings)])
+            launches.append(OurCalls(name, place, build, [one for one in own if one.settings == settings], table_of(options)))
         launches += [OurInit(place, build, one) for one in here if one.of.startswith("init-")]
-        launches += [Gloo(place, build, one, python) for one in here if one.who == rows.GLOO and python]
-        first = [one for one in own if one.of == "all_reduce"][:1]
-        if first and place in rows.PAIRS and not options.quick:
+        launches += [Gloo(place, build, one, python) for one in here if one.who == link_goals.GLOO and one.size and python]
+        first = [one for one in own if one.of == "all_reduce" and not (one.idle_ms or one.settings) and one.at_once == 1][:1]
+        if first and place.placebo and not options.quick:
             launches.append(Again(place, build, first[0]))
     return launches
