@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Starts jobs over random sites that nobody stated, and counts how often the library finds them.
+"""Starts jobs over random sites that are not stated, and counts how often the library finds them.
 
     bench/sites/run [--runs N] [--seed S] [--json FILE] [--build DIR]
 

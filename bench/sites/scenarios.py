@@ -1,4 +1,4 @@
-"""Random jobs over sites that nobody stated. Only data and pure functions."""
+"""Random jobs over sites that are not stated. Only data and pure functions."""
 
 import random
 from dataclasses import dataclass

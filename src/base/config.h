@@ -130,7 +130,6 @@ struct Config {
   std::uint64_t heartbeat_ms = 1'000;
   std::uint64_t liveness_timeout_ms = 5'000;
   std::uint64_t link_patience_s = 60;
-
   std::array<Origin, kConfigFieldCount> origins{};
 
   [[nodiscard]] Origin origin(ConfigField field) const { return origins[static_cast<std::size_t>(field)]; }

@@ -13,10 +13,10 @@ namespace seto {
 // The settings of a process for its connections to others: the texts of SETO_INTERFACE, SETO_PORTS and SETO_ADVERTISE, SETO_TLS
 // and SETO_DIAL_ONLY.
 struct NetworkSettings {
-  std::string interfaces;
-  std::string ports;
+  std::string interfaces = {};
+  std::string ports = {};
   TlsMode tls = TlsMode::sites;
-  std::string advertised;
+  std::string advertised = {};
   bool dial_only = false;
   static NetworkSettings of(const Config& config);
   bool operator==(const NetworkSettings&) const = default;

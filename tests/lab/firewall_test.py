@@ -29,7 +29,7 @@ class Firewalls(LabCase):
                 job = self.start(lab, [1], 2, {"SETO_CONNECT": connect})
                 job.expect("^ready$", 30)
                 job.work(calls=2)
-                job.say("send 100000 5", [0])  # whoever needs the connection first
+                job.say("send 100000 5", [0])  # the rank that sends needs the connection first
                 job.say("receive 100000 0", [5])
                 job.expect("^done$", 30, [0, 5])
                 job.leave()

@@ -16,7 +16,7 @@ WAITS = {"SETO_LOG": "warn", "SETO_LIVENESS_TIMEOUT_MS": 2000}
 
 
 class Outages(LabCase):
-    """A site of which nobody answers is waited for; a process that is lost is named as within a site."""
+    """A site of which no process answers is waited for; a process that is lost is named as within a site."""
 
     def passed(self, lab):
         return lab.emulator.statistics()["links"].get("0>1", {}).get("passed_bytes", 0)

@@ -8,7 +8,7 @@ namespace seto {
 
 // Judges the silence of a process by what its kernel does. That of a process that is frozen still acknowledges what is sent to
 // it. Where nothing is acknowledged, the host is down or the network is broken: within a site that is taken for the loss of the
-// process, but another site of which nobody answers is cut off, and is waited for. Not thread safe.
+// process, but another site of which no process answers is cut off, and is waited for. Not thread safe.
 class PeerSilence final {
  public:
   enum class Verdict : std::uint8_t {

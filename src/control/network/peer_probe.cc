@@ -36,7 +36,7 @@ int PeerProbe::wait_ms() const { return dialer_ ? kLookMs : next_.remaining_ms()
 Status PeerProbe::step() {
   if (dialer_) return ask();
   if (!next_.passed()) return {};
-  if (remote_.dial_only) {  // nobody reaches it, so its silence says nothing
+  if (remote_.dial_only) {  // no peer reaches it, so its silence says nothing
     last_failure_ = "it cannot be asked, because it only dials out (SETO_DIAL_ONLY)";
     schedule_next();
     return {};

@@ -37,12 +37,11 @@ Status failed(const Dialer& dialer, const Status& why, bool known, const char* r
   return failure(Code::remote_error, "its process %s: %s; %s", what, dialer.report().c_str(), remedy);
 }
 
-// What helps where an address cannot be reached.
+// The remedy where an address cannot be reached.
 const char* remedy_of(bool dial_only, const TcpConnector::Plan& plan) {
   if (dial_only && plan.remote.dial_only)
-    return "neither that host nor this one accepts connections from other networks (SETO_DIAL_ONLY=on at both): open the ports "
-           "of "
-           "SETO_PORTS at one of them, and unset it there";
+    return "neither that host nor this one accepts connections from other networks (SETO_DIAL_ONLY=on at both): open the "
+           "ports of SETO_PORTS at one of them, and unset it there";
   return "if its network only lets connections out, set SETO_DIAL_ONLY=on there; if it has another address for this one, "
          "SETO_ADVERTISE";
 }

@@ -313,7 +313,7 @@ TEST(ControlChannels, AKilledProcessIsDetectedAtOnce) {
     EXPECT_LT(testing::least_of(testing::kMostTries, kLimitNs, [&] { return death_noticed_after_ns(settings); }), kLimitNs);
 }
 
-// `site`: where it is; its kernel acknowledges what is sent to it, so nobody is patient with it at another site either.
+// `site`: where it is; its kernel acknowledges what is sent to it, so no process is patient with it at another site either.
 void expect_frozen_process_is_lost(const char* site) {
   const auto attempt = [site](std::uint64_t timeout_ms) -> std::string {
     OtherProcess other(quick(timeout_ms));
