@@ -1,4 +1,4 @@
-// The words of the command line of link_calls: the calls that it makes. Pure, tested in tests/unit/bench.
+// The words of the command line of link_calls. Pure, tested in tests/unit/bench.
 #ifndef SETO_BENCH_LINKS_LINK_WORK_H_
 #define SETO_BENCH_LINKS_LINK_WORK_H_
 
