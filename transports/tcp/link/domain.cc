@@ -101,7 +101,7 @@ Status Domain::open(Link& link, std::vector<SecureStream> sockets) {
 
 Status Domain::watch(Member& member) {
   Link& link = *member.link;
-  if (link.far()) SETO_TRY(make_alarm());
+  if (link.may_be_held_back()) SETO_TRY(make_alarm());
   for (std::size_t i = 0; i < link.sockets(); ++i) {
     epoll_event event{};
     event.events = EPOLLIN;
