@@ -64,6 +64,9 @@ enum class ConfigField : std::uint8_t {
   tcp_streams,
   connect,
   tls,
+  tls_certificate,
+  tls_key,
+  tls_ca,
   long_link_memory,
   dscp_control,
   dscp_data,
@@ -76,7 +79,7 @@ enum class ConfigField : std::uint8_t {
   heartbeat_ms,
   liveness_timeout_ms,
 };
-inline constexpr std::size_t kConfigFieldCount = 45;
+inline constexpr std::size_t kConfigFieldCount = 48;
 
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -117,6 +120,9 @@ struct Config {
   std::uint64_t tcp_streams = kAutomatic;
   Connect connect = Connect::automatic;
   TlsMode tls = TlsMode::sites;
+  std::string tls_certificate;
+  std::string tls_key;
+  std::string tls_ca;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
   std::uint64_t dscp_control = kAutomatic;
   std::uint64_t dscp_data = kAutomatic;

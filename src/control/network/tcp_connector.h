@@ -73,7 +73,7 @@ class TcpConnector final {
     ListenAddress remote;
     bool calls = false;  // this side is the caller
     Claim claim;
-    TlsMode mode = TlsMode::sites;
+    TlsChoice tls;
   };
   [[nodiscard]] Result<Plan> plan(const ConnectRequest& request) const;
   // The caller's half of connect().
@@ -92,7 +92,7 @@ class TcpConnector final {
 
   const std::uint32_t generation_ = fork_generation();
   ListenAddress self_;
-  TlsMode mode_ = TlsMode::sites;
+  TlsChoice tls_;
   std::string address_;
   JobKeys keys_;
   std::unique_ptr<AcceptedPeers> accepted_;
