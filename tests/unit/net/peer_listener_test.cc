@@ -37,7 +37,7 @@ TEST(PeerListener, AFilterExcludesOtherInterfaces) {
 TEST(PeerListener, AdvertisedAddressesComeFirst) {
   const auto network = NetworkChoice::parse({.interfaces = "127.0.0.1", .ports = "", .advertised = "203.0.113.7,2001:db8::7"});
   ASSERT_TRUE(network.ok()) << network.status().text();
-  const auto peers = listen_for_peers(network.value(), 16);
+  auto peers = listen_for_peers(network.value(), 16);
   ASSERT_TRUE(peers.ok()) << peers.status().text();
   const std::uint16_t port = peers->listener.addresses.front().port;
   ASSERT_EQ(peers->reachable.size(), 3U);
