@@ -248,5 +248,20 @@ TEST(AuthChannel, WithinAHostOnlyAlwaysEncrypts) {
   EXPECT_TRUE(encrypts(TlsMode::always, called->get()));
 }
 
+// As a caller that tries several addresses does, once one of them has answered. No reason is left that would be logged.
+TEST(AuthChannel, AnEndDuringTheHandshakeIsNoFailure) {
+  auto [called, accepted] = two_sockets();
+  AnswererChannel answerer(std::move(accepted), Token{}, TlsMode::sites);
+  {
+    CallerChannel caller(std::move(called), Secret::of_text(kKey), Claim{}, {TlsMode::sites, true});
+    EXPECT_EQ(caller.advance(), AuthProgress::waiting);
+    AuthProgress progress = answerer.advance();
+    if (progress == AuthProgress::decide) answerer.set_key(Secret::of_text(kKey));
+    EXPECT_EQ(answerer.advance(), AuthProgress::waiting) << "for the caller's proof";
+  }
+  EXPECT_EQ(answerer.advance(), AuthProgress::closed);
+  EXPECT_TRUE(answerer.why().ok()) << answerer.why().text();
+}
+
 }  // namespace
 }  // namespace seto
