@@ -63,6 +63,7 @@ enum class ConfigField : std::uint8_t {
   connect,
   tls,
   long_link_memory,
+  link_patience_ms,
   dscp_control,
   dscp_data,
   root,
@@ -74,7 +75,7 @@ enum class ConfigField : std::uint8_t {
   heartbeat_ms,
   liveness_timeout_ms,
 };
-inline constexpr std::size_t kConfigFieldCount = 43;
+inline constexpr std::size_t kConfigFieldCount = 44;
 
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -114,6 +115,7 @@ struct Config {
   Connect connect = Connect::automatic;
   TlsMode tls = TlsMode::sites;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
+  std::uint64_t link_patience_ms = 60'000;
   std::uint64_t dscp_control = kAutomatic;
   std::uint64_t dscp_data = kAutomatic;
   std::string root;

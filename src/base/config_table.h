@@ -97,6 +97,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "TLS between hosts; sites: but data of equal SETO_SITE_ID"},
     {"SETO_LONG_LINK_MEMORY", BytesAccess{{&Config::long_link_memory, 0, 1ULL << 40}}, "256M", Scope::process,
      "memory for data that far peers (round trip of 1 ms or more) send ahead of the calls that take it; windows share it"},
+    {"SETO_LINK_PATIENCE_MS", DurationAccess{{&Config::link_patience_ms, 0, kLongestTimeoutMs}}, "60000", Scope::process,
+     "how long a pair of ranks with several TCP sockets waits when all of them broke, while both processes live"},
     {"SETO_DSCP_CONTROL", CountAccess{{&Config::dscp_control, 0, 63}}, "auto", Scope::process,
      "code point (DSCP) of rendezvous and control connections over TCP, and of handshakes; auto: none"},
     {"SETO_DSCP_DATA", CountAccess{{&Config::dscp_data, 0, 63}}, "auto", Scope::process,

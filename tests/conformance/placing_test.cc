@@ -196,7 +196,9 @@ TEST_P(Placing, APartThatArrivesTwiceIsMalformed) {
   EXPECT_EQ(std::count(wanted_.begin(), wanted_.begin() + kSlice, std::byte{1}), static_cast<std::ptrdiff_t>(kSlice));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Placing, ::testing::Values(&tcp_transport(1), &tcp_transport(3), &tls_transport(1)), name_of_one);
+INSTANTIATE_TEST_SUITE_P(All, Placing,
+                         ::testing::Values(&tcp_transport(1), &tcp_transport(3), &tls_transport(1), &cut_transport(false)),
+                         name_of_one);
 
 }  // namespace
 }  // namespace seto::support

@@ -142,6 +142,7 @@ class Retention final {
       again_from_ = std::min(again_from_, number);
     }
   }
+  [[nodiscard]] bool has_again() const { return again_ > 0; }
   // The lowest number that is to be sent again; 0: none.
   [[nodiscard]] std::uint64_t next_again() {
     if (again_ == 0) return 0;

@@ -169,5 +169,38 @@ TEST_F(OneInPair, TellsThatThereIsNoMemoryAndKeepsTheCredit) {
   for (std::uint64_t i = 0; i < kPairCredit / (64 << 10); ++i) receive(piece(1, i * kPiece, kPiece));
 }
 
+// The path broke: the piece comes again.
+TEST_F(OneInPair, HalfAPieceIsAsIfItHadNeverCome) {
+  const std::size_t before = share_.in_use();
+  const Frame frame = piece(1, 0, 1000);
+  std::byte* const at = pair_.place(frame).value();
+  EXPECT_NE(refusal(frame), "") << "twice";
+  pair_.unplace(frame, at);
+  EXPECT_EQ(share_.in_use(), before);
+  EXPECT_EQ(pair_.released(), 0U);
+  receive(frame);
+  ASSERT_NE(pair_.piece_at(1, 0), nullptr);
+  pair_.end(1);
+  EXPECT_EQ(pair_.released(), frame.length);
+}
+
+// Whether the message is refused before, between or after the two: the sender gets the credit once.
+TEST_F(OneInPair, HalfAPieceOfARefusedMessageGivesItsCreditOnce) {
+  const Frame frame = piece(1, 0, 1000);
+  std::byte* const at = pair_.place(frame).value();
+  pair_.end(1);
+  EXPECT_EQ(pair_.released(), frame.length);
+  pair_.unplace(frame, at);
+  EXPECT_EQ(pair_.released(), 0U);
+  EXPECT_EQ(pair_.place(frame).value(), nullptr);
+  EXPECT_EQ(pair_.place(frame).value(), nullptr) << "it broke again";
+  pair_.arrived(frame, nullptr);
+  EXPECT_EQ(pair_.released(), frame.length);
+  std::byte* const second = pair_.place(piece(2, 0, 500)).value();
+  pair_.end(2);
+  pair_.arrived(piece(2, 0, 500), second);
+  EXPECT_EQ(pair_.released(), frame.length + piece(2, 0, 500).length);
+}
+
 }  // namespace
 }  // namespace seto::tcp
