@@ -137,7 +137,7 @@ class TcpPaths : public ::testing::Test {
       return condition();
     });
   }
-  // What is on its way is lost.
+  // The bytes that are on their way are lost.
   void cut(std::size_t path) {
     for (PrivateFd& end : wires_[path].ends) {
       const linger at_once{1, 0};

@@ -33,6 +33,8 @@ void reset(PrivateFd& fd) {
 CutWires::~CutWires() {
   stop_.store(true);
   if (thread_.joinable()) thread_.join();
+  for (const auto& wire : wires_)
+    for (PrivateFd& end : wire->ends) reset(end);  // no port waits for late segments
 }
 
 // Most cuts come after some frames, some within the first header.

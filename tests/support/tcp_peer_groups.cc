@@ -94,6 +94,9 @@ class TcpMember final : public PeerGroupMember {
     domain_->pump();
   }
   void disarm() override {}
+  void attend() override {
+    if (domain_->unsent()) domain_->pump();
+  }
   bool await_wakeup(int milliseconds) override {
     std::array<pollfd, 2> wakeups{pollfd{domain_->descriptor(), POLLIN, 0}, pollfd{wakeup_.get(), POLLIN, 0}};
     const bool rung = poll(wakeups.data(), wakeups.size(), milliseconds) > 0;

@@ -66,7 +66,7 @@ class Redialer final : public PathDialer, public std::enable_shared_from_this<Re
   bool served_ = false;
   bool dialing_ = false;
   std::uint32_t attempts_ = 0;
-  // Of the thread that dials.
+  // The thread that dials uses these.
   std::uint32_t pause_ms_ = 0;
   std::uint64_t succeeded_ns_ = 0;
 };

@@ -215,7 +215,8 @@ class Link final {
   [[nodiscard]] std::size_t live_paths() const;
   // Closes the descriptor of a broken path, with a reset: an orderly end would tell the peer that the link is closed.
   void close_path(std::size_t path);
-  // What has come, for the hello of a new path, and what the peer says of it there. A failure means malformed input.
+  // Frames that have come, for the hello of a new path, and those of which the peer says so there. A failure means malformed
+  // input.
   [[nodiscard]] resume::Heard heard_frames() const { return arrivals_->heard(); }
   Status hear(const resume::Heard& heard);
   // A socket of that attempt may continue the path.
@@ -374,10 +375,10 @@ class Link final {
   [[nodiscard]] const std::byte* payload_of(const Outgoing& outgoing) const;
   Status digest_staging(Socket& socket);
   Status begin_frame(Socket& socket);
-  // Of several sockets: false if the frame needs no destination, because it has one, or has come whole.
+  // Only of several sockets. False: the frame needs no destination, because it has one, or has come whole.
   Result<bool> begin_copy(Socket& socket);
   Status end_frame(Socket& socket);
-  // Of several sockets: false if the frame had come whole before.
+  // Only of several sockets. False: the frame had come whole before.
   Result<bool> end_copy(Socket& socket);
   Status hear_opening(const Socket& socket);
   Outgoing next_of(Socket& socket);
@@ -417,7 +418,7 @@ class Link final {
   std::uint64_t acknowledged_ = 0;  // all frames up to this one, by the peer
   std::uint64_t heard_ = 0;         // all frames up to this one have arrived; of several sockets arrivals_ has it
   bool owes_heard_ = false;         // an acknowledgement is due
-  // Of several sockets.
+  // The following are of several sockets.
   std::shared_ptr<resume::CopyMemory> copies_;
   std::unique_ptr<resume::Retention<Frame>> kept_;  // null: one socket, or the link has ended
   std::unique_ptr<resume::Arrivals> arrivals_;      // null: one socket
@@ -427,7 +428,7 @@ class Link final {
   std::uint64_t without_path_since_ = 0;  // 0: there are some
   Status last_break_;                     // why the last path broke
   bool paths_changed_ = false;
-  std::uint32_t latest_in_ = 0;  // the path that brought the latest frame
+  std::uint32_t latest_in_ = 0;    // the path that brought the latest frame
   bool gap_ = false;               // the peer has frames beyond one that it has not
   std::uint64_t progress_ns_ = 0;  // when acknowledged_ grew, or a path was found to stand still
   std::unordered_map<std::uint64_t, PeerGroup> peer_groups_;

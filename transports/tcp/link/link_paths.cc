@@ -69,7 +69,7 @@ std::uint64_t Link::next_look_ns() const {
   if (broken()) return kNever;
   const std::uint64_t now = monotonic_ns();
   std::uint64_t next = held_back() ? now + kLookAgainNs : kNever;
-  // What is due, but finds no room, waits for an event.
+  // An acknowledgement that is due, but finds no room, waits for an event.
   if (kept_ != nullptr && policy_.due_ns() > now) next = std::min(next, policy_.due_ns());
   if (gap_) next = std::min(next, std::max(now + kLookAgainNs, progress_ns_ + stall_ns()));
   if (without_path_since_ != 0) next = std::min(next, without_path_since_ + patience_ns_);
@@ -196,7 +196,7 @@ void Link::take_path(std::size_t path, SecureStream fd, std::uint32_t attempt) {
   prepare(socket);
   pace_ = {};
   pace_sockets();
-  // What the kernel has counted of the old socket does not go on.
+  // The counters of the new socket begin anew.
   if (sampler_ != nullptr) sampler_ = std::make_unique<RateSampler>(sockets_.size(), round_trip_us_);
   for (const Entered& entered : entered_) queue_opening(socket, entered);
   policy_.tell_again();

@@ -70,7 +70,7 @@ std::size_t TcpSender::slot_of(Mark mark) const {
   return operation_of(mark) % kWindow * geometry_.depth + slice_of(mark) % geometry_.depth;
 }
 
-// What a link keeps was sent before, in the order of the blocks here, so the first of them is free first.
+// Links acknowledge about in the order in which blocks were sent, so the first of them is free first.
 TcpSender::Block* TcpSender::block_of(std::size_t slot) {
   std::shared_ptr<Block>& block = slots_[slot];
   if (!is_written(slot)) return nullptr;
@@ -135,7 +135,7 @@ void TcpSender::send(const Operation& operation, Mark mark, const Message& messa
   }
 }
 
-// What a link keeps is copied: the caller does not wait for acknowledgements.
+// The payloads that a link keeps are copied: the caller does not wait for acknowledgements.
 bool TcpSender::taken(std::uint64_t operation) {
   if (!lent_is_written(operation)) return false;
   const resume::Lender& lender = lent_->at(operation % kWindow).lender;
