@@ -193,8 +193,7 @@ TEST_P(EngineOverSockets, IsRightWithPlacing) {
       long_jobs, [](std::uint64_t seed) { return Faults{.seed = seed, .most_delay = 3, .hold = 13}; }, true);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EngineOverSockets,
-                         ::testing::Values(&tcp_transport(1), &tcp_transport(3), &tls_transport(1), &cut_transport(false)),
+INSTANTIATE_TEST_SUITE_P(All, EngineOverSockets, ::testing::Values(&tcp_transport(1), &tcp_transport(3), &tls_transport(1)),
                          name_of_one);
 INSTANTIATE_TEST_SUITE_P(All, Engine, ::testing::ValuesIn(one_thread_transports()), name_of_one);
 

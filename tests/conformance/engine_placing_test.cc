@@ -182,8 +182,7 @@ TEST_P(EnginePlacing, InPlaceTheSameHoldsForOneSlice) {
 class EnginePlacingOverSockets : public ::testing::TestWithParam<const PeerGroupTransport*> {};
 
 INSTANTIATE_TEST_SUITE_P(All, EnginePlacingOverSockets,
-                         ::testing::Values(&tcp_transport(1), &tcp_transport(3), &tls_transport(1), &cut_transport(true)),
-                         name_of_one);
+                         ::testing::Values(&tcp_transport(1), &tcp_transport(3), &tls_transport(1)), name_of_one);
 
 // Every algorithm, out of place and in place, with several operations under way: both orders place messages, and give the same
 // bits.

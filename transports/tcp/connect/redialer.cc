@@ -168,6 +168,7 @@ std::vector<std::uint32_t> Redialer::wanted() {
 void Redialer::dial() {
   if (monotonic_ns() - succeeded_ns_ < kStableNs || pause_ms_ > 0) pause();
   const std::vector<std::uint32_t> paths = wanted();
+  SETO_LOG(info, "DIAL %p %zu paths attempt %u", static_cast<void*>(this), paths.size(), attempts_);
   if (paths.empty()) return;
   std::atomic<std::size_t> opened{0};
   const std::uint32_t attempt = attempts_;  // only this thread changes it
@@ -179,10 +180,8 @@ void Redialer::dial() {
   });
   if (opened.load() > 0) {
     succeeded_ns_ = monotonic_ns();
-    setup_.wakeup->ring();
-  }
-  if (opened.load() == paths.size()) {
     pause_ms_ = 0;
+    setup_.wakeup->ring();
   } else {
     pause_ms_ = std::clamp(2 * pause_ms_, kFirstPauseMs, kLongestPauseMs);
   }

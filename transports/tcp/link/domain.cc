@@ -3,6 +3,9 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
+#include <cstdio>
+#include <cstdlib>
 
 #include <algorithm>
 #include <array>
@@ -192,6 +195,15 @@ bool Domain::pump() {
     for (const Member& member : links_) moved = (!member.link->broken() && member.link->receive()) || moved;
   }
   share_site_pace();
+  static std::uint64_t last = 0;
+  if (getenv("DEBUG_LINKS") && monotonic_ns() - last > 4000000000ULL) {
+    last = monotonic_ns();
+    for (Member& member : links_) {
+      std::string w;
+      for (bool x : member.watched) w += x ? "1" : "0";
+      fprintf(stderr, "DEBUG %d %p watched %s %s\n", getpid(), (void*)member.link.get(), w.c_str(), member.link->debug().c_str());
+    }
+  }
   bool unsent = false;
   std::uint64_t look_ns = Link::kNever;
   for (Member& member : links_) {

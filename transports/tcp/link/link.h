@@ -237,6 +237,7 @@ class Link final {
   // if it has had no path for longer than its patience.
   // True: the connection broke. `clock`: nanoseconds.
   bool look_after(std::uint64_t (*clock)() = monotonic_ns);
+  std::string debug() const;
   void break_with(const Status& reason);
 
   // Any thread: the connection carries no frames any more; why() tells the reason.

@@ -60,8 +60,9 @@ bool Link::receive(Socket& socket) {
     lose(dry.failure);
     return true;
   }
-  if (dry.error != 0) {
-    socket_failed(socket, dry.error);
+  const int error = dry.ended && several() ? socket.fd.send_error() : dry.error;
+  if (error != 0) {
+    socket_failed(socket, error);
     return true;
   }
   if (dry.ended) path_ended(socket);
@@ -237,6 +238,7 @@ Status Link::end_frame(Socket& socket) {
   const Frame& frame = socket.frame;
   if (frame.kind() == FrameKind::heard) {
     SETO_ASSIGN(const resume::Heard heard, resume::decode_heard({socket.own_words.data(), frame.length}));
+    if (!gap_) progress_ns_ = monotonic_ns();
     gap_ = heard.count > 0;
     return hear(heard);
   }

@@ -96,6 +96,23 @@ void Link::retire() {
   if (dialer_ != nullptr) dialer_->give_up();
 }
 
+std::string Link::debug() const {
+  if (!several() || kept_ == nullptr) return "none";
+  std::string t = "sent " + std::to_string(kept_->sent()) + " acked " + std::to_string(acknowledged_) + " heard " +
+                  std::to_string(heard()) + " oldest " + std::to_string(kept_->oldest()) + " again " +
+                  std::to_string(has_again()) + " waiting " + std::to_string(waiting_.size()) + " urgent " +
+                  std::to_string(urgent_.size()) + " under " + std::to_string(under_way_) + " gap " + std::to_string(gap_) +
+                  " partly " + std::to_string(partly_ended_) + " due " + std::to_string(policy_.due_ns()) + " owes " +
+                  std::to_string(owes_heard_) + " bytes " + std::to_string(kept_->bytes());
+  for (const auto& s : sockets_)
+    t += " [" + std::to_string(s->fd.get()) + " broken " + std::to_string(s->broken) + " ended " + std::to_string(s->ended) +
+         " stalled " + std::to_string(s->stalled) + " full " + std::to_string(s->full) + " taken " + std::to_string(s->taken) +
+         " att " + std::to_string(s->attempt) + " q " + std::to_string(queued_bytes(s->fd.get(), SIOCOUTQ)) + " in " +
+         std::to_string(s->in_payload) + " got " + std::to_string(s->got) + "/" + std::to_string(s->frame.length) + " own " +
+         std::to_string(s->own.size()) + " enc " + std::to_string(s->fd.unsent()) + "]";
+  return t;
+}
+
 // ---- paths ----
 
 std::size_t Link::live_paths() const {
