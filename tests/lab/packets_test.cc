@@ -226,7 +226,7 @@ TEST(CodePoint, IsReadFromBothVersions) {
 }
 
 TEST(Packets, OnlyTheFirstPacketOfAConnectionBeginsIt) {
-  std::mt19937_64 random(testing::test_seed());
+  std::mt19937_64 random(testing::chosen_seed());
   for (const bool ip6 : {false, true}) {
     SuperPacket packet = make_packet(ip6, 10, 0, random);
     const auto begins = [&](std::uint32_t flags) {
