@@ -33,7 +33,8 @@ std::optional<TcpDelivery> tcp_delivery(int fd) {
 bool acknowledgement_overdue(int fd, std::uint64_t limit_ms) {
   tcp_info info{};
   socklen_t size = sizeof info;
-  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_unacked > 0 && info.tcpi_last_ack_recv > limit_ms;
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && (info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0) &&
+         info.tcpi_last_ack_recv > limit_ms;
 }
 
 void outlast_outages(int fd, std::uint64_t patience_ms) {

@@ -18,8 +18,8 @@ struct TcpDelivery {
 // Absent if the kernel does not measure it.
 std::optional<TcpDelivery> tcp_delivery(int fd);
 
-// Bytes that were sent wait for the acknowledgement of the peer's kernel, which has acknowledged nothing for so long. False where
-// the kernel cannot say so.
+// Bytes wait for the acknowledgement of the peer's kernel, which has acknowledged nothing for so long; or they wait here, because
+// the host has no way out. False where the kernel cannot say so.
 [[nodiscard]] bool acknowledgement_overdue(int fd, std::uint64_t limit_ms);
 
 // Bytes may wait so long for an acknowledgement before the connection counts as broken. They are sent again at least once a

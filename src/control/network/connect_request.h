@@ -29,6 +29,10 @@ struct ConnectRequest {
   bool same_site = false;  // data between stated equal sites: plain unless SETO_TLS=always
 };
 
+inline constexpr const char* kNeitherAccepts =
+    "neither that host nor this one accepts connections from other networks (SETO_DIAL_ONLY=on at both): open the ports of "
+    "SETO_PORTS at one of them, and unset it there";
+
 // Identifies an authenticated caller on the answerer's side.
 struct ConnectKey {
   KeyId key{};

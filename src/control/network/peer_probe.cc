@@ -21,6 +21,7 @@ PeerProbe::PeerProbe(const TcpConnector::Plan& plan, ReachedAddresses& reached)
     : remote_(plan.remote),
       key_(plan.request.key),
       mode_(plan.mode),
+      neither_accepts_(plan.neither_accepts),
       reached_(reached),
       next_(Deadline::after_ms(kFirstMs)),
       interval_ms_(kFirstMs) {
@@ -37,7 +38,7 @@ Status PeerProbe::step() {
   if (dialer_) return ask();
   if (!next_.passed()) return {};
   if (remote_.dial_only) {  // no peer reaches it, so its silence says nothing
-    last_failure_ = "it cannot be asked, because it only dials out (SETO_DIAL_ONLY)";
+    last_failure_ = neither_accepts_ ? kNeitherAccepts : "it cannot be asked, because it only dials out (SETO_DIAL_ONLY)";
     schedule_next();
     return {};
   }

@@ -32,6 +32,7 @@ class PeerProbe final {
   const ListenAddress remote_;
   const Secret key_;
   const TlsMode mode_;
+  const bool neither_accepts_;
   Claim claim_;
   ReachedAddresses& reached_;
   std::optional<Dialer> dialer_;

@@ -38,12 +38,11 @@ Status failed(const Dialer& dialer, const Status& why, bool known, const char* r
 }
 
 // The remedy where an address cannot be reached.
-const char* remedy_of(bool dial_only, const TcpConnector::Plan& plan) {
-  if (dial_only && plan.remote.dial_only)
-    return "neither that host nor this one accepts connections from other networks (SETO_DIAL_ONLY=on at both): open the "
-           "ports of SETO_PORTS at one of them, and unset it there";
-  return "if its network only lets connections out, set SETO_DIAL_ONLY=on there; if it has another address for this one, "
-         "SETO_ADVERTISE";
+const char* remedy_of(const TcpConnector::Plan& plan) {
+  return plan.neither_accepts
+             ? kNeitherAccepts
+             : "if its network only lets connections out, set SETO_DIAL_ONLY=on there; if it has another address "
+               "for this one, SETO_ADVERTISE";
 }
 
 struct Holder {
@@ -127,9 +126,10 @@ Result<TcpConnector::Plan> TcpConnector::plan(const ConnectRequest& request) con
   claim.attempt = request.attempt;
   claim.index = request.index;
   const bool calls = self_.dial_only == remote.dial_only ? mine < theirs : self_.dial_only;
+  const bool neither_accepts = self_.dial_only && remote.dial_only;
   std::tie(claim.caller, claim.caller_context) = calls ? mine : theirs;
   std::tie(claim.answerer, claim.answerer_context) = calls ? theirs : mine;
-  return Plan{request, std::move(remote), calls, claim, mode_};
+  return Plan{request, std::move(remote), calls, neither_accepts, claim, mode_};
 }
 
 Result<SecureStream> TcpConnector::connect(const ConnectRequest& request) {
@@ -144,7 +144,7 @@ Result<SecureStream> TcpConnector::dial(const Plan& plan) {
   const Token& process = plan.remote.process;
   std::string before;  // the report of the last dialer
   const std::uint8_t purpose = plan.request.purpose;
-  const char* const remedy = remedy_of(self_.dial_only, plan);
+  const char* const remedy = remedy_of(plan);
   const bool plain = plan.request.same_site && (purpose == kPurposeData || purpose == kPurposeLateData);
   for (int rest_ms = kFirstPauseMs;; rest_ms = std::min(2 * rest_ms, kLongestPauseMs)) {
     const bool known = reached_.found(process).has_value();

@@ -71,7 +71,8 @@ class TcpConnector final {
   struct Plan {
     ConnectRequest request;
     ListenAddress remote;
-    bool calls = false;  // this side is the caller
+    bool calls = false;            // this side is the caller
+    bool neither_accepts = false;  // both can only dial (SETO_DIAL_ONLY)
     Claim claim;
     TlsMode mode = TlsMode::sites;
   };

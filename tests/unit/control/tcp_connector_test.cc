@@ -238,7 +238,8 @@ TEST(TcpConnector, AProcessThatOnlyDialsIsTheCaller) {
     EXPECT_TRUE(from_closed.value().calls);
     EXPECT_EQ(from_open.value().claim, from_closed.value().claim);
     auto right = std::async(std::launch::async, [&] { return connect_to(closed, open, {pairing.theirs, pairing.mine}); });
-    expect_joined(connect_to(open, closed, pairing), right.get());
+    const auto left = connect_to(open, closed, pairing);
+    expect_joined(left, right.get());
   }
 }
 
