@@ -29,6 +29,10 @@ struct ConnectRequest {
   bool same_site = false;  // data between stated equal sites: plain unless SETO_TLS=always
 };
 
+// Remedies where a peer cannot be reached.
+inline constexpr const char* kReachRemedy =
+    "if its network only lets connections out, set SETO_DIAL_ONLY=on there; if it has another address for this one, "
+    "SETO_ADVERTISE";
 inline constexpr const char* kNeitherAccepts =
     "neither that host nor this one accepts connections from other networks (SETO_DIAL_ONLY=on at both): open the ports of "
     "SETO_PORTS at one of them, and unset it there";

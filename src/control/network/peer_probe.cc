@@ -56,6 +56,7 @@ Status PeerProbe::ask() {
   if (!answer.ok() && dialer_->refused()) return answer.status();
   const bool none_listening = !answer.ok() && dialer_->none_listening();
   last_failure_ = answer.ok() && answer.value() ? std::string() : dialer_->report();
+  if (!last_failure_.empty() && !dialer_->found()) last_failure_ += std::string("; ") + kReachRemedy;
   if (!none_listening && !dialer_->key_unknown()) {
     given_up_at_.reset();
   } else if (!given_up_at_) {

@@ -37,13 +37,7 @@ Status failed(const Dialer& dialer, const Status& why, bool known, const char* r
   return failure(Code::remote_error, "its process %s: %s; %s", what, dialer.report().c_str(), remedy);
 }
 
-// The remedy where an address cannot be reached.
-const char* remedy_of(const TcpConnector::Plan& plan) {
-  return plan.neither_accepts
-             ? kNeitherAccepts
-             : "if its network only lets connections out, set SETO_DIAL_ONLY=on there; if it has another address "
-               "for this one, SETO_ADVERTISE";
-}
+const char* remedy_of(const TcpConnector::Plan& plan) { return plan.neither_accepts ? kNeitherAccepts : kReachRemedy; }
 
 struct Holder {
   std::mutex mutex;
