@@ -20,6 +20,8 @@ namespace {
 // Then the control thread serves other handlers first.
 constexpr int kReadsAtOnce = 16;
 constexpr std::uint64_t kNsPerMs = 1'000'000;
+// A kernel delays acknowledgements by up to 200 ms, and they take a round trip.
+constexpr std::uint64_t kLateAcknowledgementMs = 500;
 
 std::string outage_text(std::uint64_t lasted_ns) {
   char text[80];
@@ -277,8 +279,8 @@ void TcpControlChannel::beat(bool site_answers) {
   {
     const std::lock_guard lock(mutex_);
     rules.patience_ns = patience_ns_;
-    if (rules.patience_ns > 0 && acknowledgement_overdue(socket_.get(), 2 * timer.period_ns() / kNsPerMs))
-      silence_.acknowledgement_overdue(timer.time());
+    const std::uint64_t late_ms = std::max(2 * timer.period_ns() / kNsPerMs, kLateAcknowledgementMs);
+    if (rules.patience_ns > 0 && acknowledgement_overdue(socket_.get(), late_ms)) silence_.acknowledgement_overdue(timer.time());
   }
   const std::uint64_t silent_ns = silence_.age_ns(timer.time());
   const Verdict verdict = silence_.verdict(timer.time(), rules);
