@@ -113,8 +113,8 @@ Result<Secret> stretch(std::string_view text) {
   return made;
 }
 
-// Secrets that this process has computed, by the hash of the text. The mutex is held meanwhile: the ranks of a process that start at the
-// same time compute it once.
+// Secrets that this process has computed, by the hash of the text. The mutex is held meanwhile: the ranks of a process that start
+// at the same time compute it once.
 struct Stretched {
   std::mutex mutex;
   std::vector<std::pair<Secret, Secret>> known;

@@ -20,9 +20,9 @@ struct SpawnOptions {
 };
 
 // Starts a child that is killed when this process ends. Only the main thread may call it, because the kernel kills the child when
-// the thread that started it ends (PR_SET_PDEATHSIG): a call from another thread is refused. The child has no blocked signals and only these descriptors, which the
-// caller still closes. It uses vfork, because fork would copy the page tables of this process for every child. It returns once
-// the program runs; a program that cannot be run is a failure here, not an exit status.
+// the thread that started it ends (PR_SET_PDEATHSIG): a call from another thread is refused. The child has no blocked signals and
+// only these descriptors, which the caller still closes. It uses vfork, because fork would copy the page tables of this process
+// for every child. It returns once the program runs; a program that cannot be run is a failure here, not an exit status.
 [[nodiscard]] Result<pid_t> spawn(const SpawnOptions& options);
 
 // "exited with status 3", "was killed by signal 9 (SIGKILL)".
