@@ -90,5 +90,5 @@ LINK_ROWS = (
 )
 SLOW_SIZE = 10_000_000
 
-MEMORY_ROW, MEMORY_BOUND_MIB = "memory", 4.0
+MEMORY_ROW, MEMORY_BOUND_MIB = "memory", 1.6
 KEYS = tuple(row.key for row in ROWS) + tuple(row.key for row in LINK_ROWS) + (MEMORY_ROW,)
