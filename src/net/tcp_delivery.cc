@@ -30,11 +30,12 @@ std::optional<TcpDelivery> tcp_delivery(int fd) {
   return delivery;
 }
 
-bool acknowledgement_overdue(int fd, std::uint64_t limit_ms) {
+std::optional<TcpAcknowledged> tcp_acknowledged(int fd) {
   tcp_info info{};
   socklen_t size = sizeof info;
-  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && (info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0) &&
-         info.tcpi_last_ack_recv > limit_ms;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+  if (size < offsetof(tcp_info, tcpi_notsent_bytes) + sizeof info.tcpi_notsent_bytes) return std::nullopt;
+  return TcpAcknowledged{info.tcpi_bytes_acked, info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0};
 }
 
 void outlast_outages(int fd, std::uint64_t patience_ms) {

@@ -18,9 +18,13 @@ struct TcpDelivery {
 // Absent if the kernel does not measure it.
 std::optional<TcpDelivery> tcp_delivery(int fd);
 
-// Bytes wait for the acknowledgement of the peer's kernel, which has acknowledged nothing for so long; or they wait here, because
-// the host has no way out. False where the kernel cannot say so.
-[[nodiscard]] bool acknowledgement_overdue(int fd, std::uint64_t limit_ms);
+// How far the kernel of the peer has acknowledged what was sent.
+struct TcpAcknowledged {
+  std::uint64_t bytes = 0;  // since the beginning
+  bool waits = false;       // bytes wait for it, or for a way out of this host
+};
+// Absent if the kernel does not tell.
+std::optional<TcpAcknowledged> tcp_acknowledged(int fd);
 
 // Bytes may wait so long for an acknowledgement before the connection counts as broken. They are sent again at least once a
 // second, so that a connection goes on soon after a long outage, where the kernel can be told so (Linux 6.15); else after up to

@@ -279,8 +279,9 @@ void TcpControlChannel::beat(bool site_answers) {
   {
     const std::lock_guard lock(mutex_);
     rules.patience_ns = patience_ns_;
-    const std::uint64_t late_ms = std::max(2 * timer.period_ns() / kNsPerMs, kLateAcknowledgementMs);
-    if (rules.patience_ns > 0 && acknowledgement_overdue(socket_.get(), late_ms)) silence_.acknowledgement_overdue(timer.time());
+    const std::uint64_t late_ns = std::max(2 * timer.period_ns(), kLateAcknowledgementMs * kNsPerMs);
+    if (const auto acknowledged = tcp_acknowledged(socket_.get()); rules.patience_ns > 0 && acknowledged)
+      silence_.acknowledged(timer.time(), acknowledged->bytes, acknowledged->waits, late_ns);
   }
   const std::uint64_t silent_ns = silence_.age_ns(timer.time());
   const Verdict verdict = silence_.verdict(timer.time(), rules);

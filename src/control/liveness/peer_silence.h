@@ -23,11 +23,16 @@ class PeerSilence final {
     bool site_answers = false;      // another process of its site answers
   };
 
-  explicit PeerSilence(const RunningTime& time) : received_(time), overdue_(time) {}
+  explicit PeerSilence(const RunningTime& time) : received_(time), progress_(time), overdue_(time) {}
 
   void received(const RunningTime& time) { received_.update(time); }
-  // The kernel of the peer owes an acknowledgement.
-  void acknowledgement_overdue(const RunningTime& time) { overdue_.update(time); }
+  // The kernel of the peer has acknowledged so many bytes since the beginning. `waits`: it has not acknowledged all. What it
+  // sends again itself carries acknowledgements too, but of nothing new. One is overdue after `late_ns` without progress.
+  void acknowledged(const RunningTime& time, std::uint64_t bytes, bool waits, std::uint64_t late_ns) {
+    if (!waits || bytes != acknowledged_) progress_.update(time);
+    acknowledged_ = bytes;
+    if (progress_.age_ns(time) > late_ns) overdue_.update(time);
+  }
   [[nodiscard]] std::uint64_t age_ns(const RunningTime& time) { return received_.age_ns(time); }
 
   // Once its kernel acknowledges again, a process has the timeout to answer, too.
@@ -40,6 +45,8 @@ class PeerSilence final {
 
  private:
   LastReceived received_;
+  std::uint64_t acknowledged_ = 0;
+  LastReceived progress_;
   LastReceived overdue_;
 };
 

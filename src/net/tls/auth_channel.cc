@@ -99,7 +99,7 @@ AuthProgress CallerChannel::advance() {
       if (bring_up(TlsSession::Role::caller, handshake_.tls_key(), binding)) {
         handshake_.bind_channel(binding);
         out_ = handshake_.take_out();
-      } else if (stream_.closed_by_peer()) {
+      } else if (stream_.ended()) {
         why_ = {};
         return AuthProgress::closed;
       } else if (why_.ok()) {
@@ -129,7 +129,7 @@ AuthProgress AnswererChannel::advance() {
       Secret binding;
       if (bring_up(TlsSession::Role::answerer, handshake_.tls_key(), binding)) {
         handshake_.bind_channel(binding);
-      } else if (stream_.closed_by_peer()) {
+      } else if (stream_.ended()) {
         why_ = {};
         return AuthProgress::closed;
       } else if (why_.ok()) {

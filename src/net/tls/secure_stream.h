@@ -61,7 +61,7 @@ class SecureStream final {
 
   [[nodiscard]] bool flush() { return tls_ == nullptr || tls_->flush(); }
   [[nodiscard]] std::size_t unsent() const { return tls_ == nullptr ? 0 : tls_->unsent(); }
-  [[nodiscard]] bool closed_by_peer() const { return tls_ != nullptr && tls_->closed_by_peer(); }
+  [[nodiscard]] bool ended() const { return tls_ != nullptr && tls_->ended(); }
   [[nodiscard]] bool pending() const { return tls_ != nullptr && tls_->pending(); }
   // The name of the cipher suite, or "none". It lives as long as the program.
   [[nodiscard]] const char* cipher() const { return tls_ == nullptr ? "none" : tls_->cipher(); }

@@ -71,8 +71,8 @@ class TlsSession final {
   [[nodiscard]] std::size_t unsent() const { return out_.size() - out_begin_; }
 
   [[nodiscard]] const std::string& why() const { return why_; }
-  // The peer has closed the connection, and the kernel knows of no error. A caller that got another connection does so.
-  [[nodiscard]] bool closed_by_peer() const { return eof_ && receive_error_ == 0; }
+  // The peer has closed the connection, as a caller does that got another one, or the connection broke.
+  [[nodiscard]] bool ended() const { return eof_; }
   // The name of the cipher suite, for people. It lives as long as the program.
   [[nodiscard]] const char* cipher() const;
 

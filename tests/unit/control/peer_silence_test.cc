@@ -18,7 +18,7 @@ class PeerSilenceTest : public ::testing::Test {
     now_ += kSecond;
     time_.tick();
     if (process) silence_.received(time_);
-    if (!kernel) silence_.acknowledgement_overdue(time_);
+    silence_.acknowledged(time_, kernel ? ++bytes_ : bytes_, true, 2 * kSecond);
     rules_.site_answers = site_answers;
     return silence_.verdict(time_, rules_);
   }
@@ -29,6 +29,7 @@ class PeerSilenceTest : public ::testing::Test {
   }
 
   static inline std::uint64_t now_ = 100 * kSecond;
+  std::uint64_t bytes_ = 0;
   RunningTime time_{kSecond, clock};
   PeerSilence silence_{time_};
   PeerSilence::Rules rules_{5 * kSecond, 60 * kSecond, false};
@@ -73,6 +74,17 @@ TEST_F(PeerSilenceTest, WithinASiteASilentProcessIsLost) {
   rules_.patience_ns = 0;
   seconds(5, false, false);
   EXPECT_EQ(second(false, false), Verdict::lost);
+}
+
+TEST_F(PeerSilenceTest, AKernelThatOwesNothingIsNotLate) {
+  for (int i = 0; i < 20; ++i) {
+    now_ += kSecond;
+    time_.tick();
+    silence_.received(time_);
+    silence_.acknowledged(time_, 0, false, 2 * kSecond);
+  }
+  EXPECT_EQ(seconds(5, false, true), Verdict::alive);
+  EXPECT_EQ(second(false, true), Verdict::lost);
 }
 
 // A patience below the timeout changes nothing but the reason.
