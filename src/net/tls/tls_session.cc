@@ -136,6 +136,8 @@ namespace {
 
 struct TlsContext {
   std::uint32_t generation = 0;
+  const TlsContext* of_parent = nullptr;  // of the process that forked this one
+  OSSL_LIB_CTX* library = nullptr;
   SSL_CTX* context = nullptr;
   BIO_METHOD* socket = nullptr;
 };
@@ -143,7 +145,7 @@ struct TlsContext {
 // A library context of its own: no configuration file and no setting of the program changes what this library accepts, and
 // nothing of it is freed at exit while a thread may still use it.
 bool fill(TlsContext& made) {
-  OSSL_LIB_CTX* const library = OSSL_LIB_CTX_new();
+  OSSL_LIB_CTX* const library = made.library = OSSL_LIB_CTX_new();
   if (library == nullptr) return false;
   SSL_CTX* const context = made.context = SSL_CTX_new_ex(library, nullptr, TLS_method());
   BIO_METHOD* const socket = made.socket = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "seto socket");
@@ -173,11 +175,13 @@ const TlsContext* context_of_process() {
   if (found != nullptr && found->generation == generation) return found;
   auto made = std::make_unique<TlsContext>();
   made->generation = generation;
-  if (!fill(*made)) return nullptr;
-  if (present.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel)) return made.release();
+  made->of_parent = found;
+  const bool filled = fill(*made);
+  if (filled && present.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel)) return made.release();
   SSL_CTX_free(made->context);
   BIO_meth_free(made->socket);
-  return found;
+  OSSL_LIB_CTX_free(made->library);
+  return filled ? found : nullptr;
 }
 
 std::string reason_of_failure() {
