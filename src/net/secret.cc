@@ -101,6 +101,7 @@ Digest hash(const Block& block, const void* data, std::size_t size) {
 
 // A library context of its own neither reads the configuration of OpenSSL on this machine nor changes what the program uses.
 Result<Secret> stretch(std::string_view text) {
+  keep_openssl_at_exit();
   const std::unique_ptr<OSSL_LIB_CTX, decltype(&OSSL_LIB_CTX_free)> context(OSSL_LIB_CTX_new(), &OSSL_LIB_CTX_free);
   std::array<std::uint8_t, Secret::kSize> bytes{};
   const auto* const salt = reinterpret_cast<const unsigned char*>(kSalt.data());
@@ -135,6 +136,8 @@ Digest hmac_sha256(std::string_view key, std::string_view data) {
 bool equal(std::string_view left, std::string_view right) {
   return left.size() == right.size() && CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
 }
+
+void keep_openssl_at_exit() { static_cast<void>(OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr)); }
 
 bool equal(const Secret& left, const Secret& right) { return equal(left.bytes(), right.bytes()); }
 

@@ -56,6 +56,10 @@ class Secret final {
   std::array<std::uint8_t, kSize> bytes_{};
 };
 
+// Before each use of OpenSSL that needs its initialization: at the end of the process it frees nothing then, while threads of
+// this library may still use it. No effect if the program has used OpenSSL before.
+void keep_openssl_at_exit();
+
 [[nodiscard]] bool equal(const Secret& left, const Secret& right);
 
 // The secret that the user gave to the ranks of a job: that of SETO_SECRET_FILE, else that of SETO_SECRET.

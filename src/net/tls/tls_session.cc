@@ -195,6 +195,7 @@ std::string reason_of_failure() {
 }  // namespace
 
 Result<std::unique_ptr<TlsSession>> TlsSession::create(int fd, Role role, const Secret& key, const Options& options) {
+  keep_openssl_at_exit();
   ERR_clear_error();
   const TlsContext* const context = context_of_process();
   if (context == nullptr) return failure(Code::unavailable, "OpenSSL cannot be used: %s", reason_of_failure().c_str());
