@@ -4,7 +4,7 @@
     bench/sites/run [--runs N] [--seed S] [--json FILE] [--build DIR]
 
 Each run opens a lab (tests/lab, root) of hosts, starts `seto topo` on each as one job, and compares the sites that it prints. A run that
-fails is repeated alone by --seed S --runs 1. README.md of this folder has the figures.
+fails is repeated alone by --seed S --runs 1. README.md of this folder says what is drawn.
 """
 
 import argparse

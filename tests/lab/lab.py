@@ -299,11 +299,8 @@ def run(options):
     return max((code if code >= 0 else 128 - code for code in codes), default=0)
 
 
-def main(words):
-    if words[:1] == ["--reap"]:
-        reap(words[1])
-        return 0
-    options = parse(words)
+def status_of(run, options):
+    """The exit status of a program that opens a lab: that of run(options), 77 if no lab is possible here, 1 if the lab fails."""
     reason = why_not()
     if reason:
         say(f"skipped: {reason}")
@@ -315,6 +312,13 @@ def main(words):
     except LabError as error:
         say(error)
         return 1
+
+
+def main(words):
+    if words[:1] == ["--reap"]:
+        reap(words[1])
+        return 0
+    return status_of(run, parse(words))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 
 from emulator import is_punctual, lateness_text
-from lab import ROOT, Lab, Site, say, settings_of_caller
-from namespaces import LabError, why_not
+from lab import ROOT, Lab, Site, say, settings_of_caller, status_of
+from namespaces import LabError
 
 MILLI = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 RATE = {"k": 1e3, "m": 1e6, "g": 1e9}
@@ -125,18 +125,5 @@ def run(options):
     return status
 
 
-def main(words):
-    options = parse(words)
-    reason = why_not()
-    if reason:
-        say(f"skipped: {reason}")
-        return 77
-    try:
-        return run(options)
-    except LabError as error:
-        say(error)
-        return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(status_of(run, parse(sys.argv[1:])))

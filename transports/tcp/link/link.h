@@ -87,11 +87,10 @@ class LinkOpener {
 class Link final {
  public:
   struct Setup {
-    std::vector<SecureStream> sockets;  // connected, non-blocking, authenticated
-    Secret session;                     // shared by the two contexts, derived from the key of the job
-    std::uint32_t round_trip_us = 0;    // about the same at both ends
-    std::uint64_t patience_ms =
-        0;  // outages that a far link survives; 0: as the kernel decides. Only the control channel loses a peer
+    std::vector<SecureStream> sockets;   // connected, non-blocking, authenticated
+    Secret session;                      // shared by the two contexts, derived from the key of the job
+    std::uint32_t round_trip_us = 0;     // about the same at both ends
+    std::uint64_t patience_ms = 0;       // outages that a far link survives; 0: as the kernel decides
     ReceiveShare* share = nullptr;       // of the domain that it is added to
     std::shared_ptr<LinkOpener> opener;  // where there are no sockets yet
   };
