@@ -1,6 +1,7 @@
 // Links that begin without sockets: what waits, what has the sockets opened, and what the peer gets once they are open.
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <fstream>
 #include <memory>
@@ -235,6 +236,34 @@ TEST_F(Opening, AFarLinkIsCompleteWhenItHasItsSockets) {
   open_both(3);
   EXPECT_EQ(watched_by(*a_.domain), 4U) << "three sockets and a timer";
   EXPECT_TRUE(pump_until([&] { return b_.frames.marks.size() == 1; }));
+}
+
+// The thread that opens sockets does not hold the token of the context, and the holder looks at messages without a lock.
+TEST_F(Opening, BytesThatCameWithTheHandshakeAreReadByWhoPumps) {
+  auto [of_a, of_b] = support::connected_over_loopback();
+  SecureStream a = std::move(of_a);
+  SecureStream b = std::move(of_b);
+  const Secret key = Secret::random();
+  ASSERT_TRUE(a.encrypt(TlsSession::Role::caller, key).ok() && b.encrypt(TlsSession::Role::answerer, key).ok());
+  ASSERT_TRUE(support::eventually([&] { return a.advance().value() || (b.advance().value(), false); }));
+  a_.enter(0);
+  b_.enter(1);
+  a_.queue(7);
+  std::vector<SecureStream> sockets;
+  sockets.push_back(std::move(a));
+  a_.open(std::move(sockets));
+  while (a_.domain->unsent()) a_.domain->pump();
+  ASSERT_TRUE(support::eventually([&] { return b.advance().value(); }));
+  sockets.clear();
+  sockets.push_back(std::move(b));
+  b_.open(std::move(sockets));
+  EXPECT_TRUE(b_.frames.marks.empty());
+  pollfd event{b_.domain->descriptor(), POLLIN, 0};
+  EXPECT_EQ(poll(&event, 1, 0), 1) << "a sleeping holder of the token is woken";
+  b_.domain->pump();
+  EXPECT_EQ(b_.frames.marks, std::vector<std::uint64_t>{7});
+  b_.domain->prepare_to_sleep();
+  EXPECT_EQ(poll(&event, 1, 0), 0);
 }
 
 TEST_F(Opening, AnOpenerThatCannotAskBreaksTheLink) {

@@ -82,7 +82,6 @@ Result<std::shared_ptr<Link>> Domain::add(Link::Setup setup) {
     count_.store(links_.size(), std::memory_order_relaxed);
     return refused;
   }
-  if (link->pending()) (void)link->receive();  // read with the end of the handshake: no event announces it
   return link;
 }
 
@@ -94,24 +93,26 @@ Status Domain::open(Link& link, std::vector<SecureStream> sockets) {
     link.break_with(refused);
     return refused;
   }
-  if (link.pending()) (void)link.receive();  // as in add()
   note_output();
   return {};
 }
 
+// No event announces bytes that were read with the end of the handshake. The holder of the token has to read them, because it looks
+// at the messages without the lock. So the room in the new sockets wakes it.
 Status Domain::watch(Member& member) {
   Link& link = *member.link;
   if (link.far()) SETO_TRY(make_alarm());
+  const bool pending = link.pending();
   for (std::size_t i = 0; i < link.sockets(); ++i) {
     epoll_event event{};
-    event.events = EPOLLIN;
+    event.events = EPOLLIN | (pending ? EPOLLOUT : 0U);
     event.data.ptr = &link;
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link.descriptor(i), &event) == 0) continue;
     Status refused = system_failure(Code::unavailable, "epoll refuses a TCP connection");
     while (i-- > 0) (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link.descriptor(i), nullptr);
     return refused;
   }
-  member.listens_for_room.resize(link.sockets());
+  member.listens_for_room.assign(link.sockets(), pending);
   if (link.far()) windows_.add_far_link();
   sockets_.fetch_add(link.sockets(), std::memory_order_relaxed);
   return {};
@@ -208,9 +209,10 @@ bool Domain::pump_ready() {
   const int count = epoll_wait(epoll_.get(), events.data(), kEventsAtOnce, 0);
   std::array<Link*, kEventsAtOnce> ready;
   std::size_t links = 0;
-  for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(0, count))))
-    if (event.data.ptr != nullptr && (event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0)
-      ready[links++] = static_cast<Link*>(event.data.ptr);
+  for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(0, count)))) {
+    auto* const link = static_cast<Link*>(event.data.ptr);
+    if (link != nullptr && ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 || link->pending())) ready[links++] = link;
+  }
   std::sort(ready.begin(), ready.begin() + links);
   bool moved = false;
   for (Link* const link : std::span(ready.begin(), std::unique(ready.begin(), ready.begin() + links)))
