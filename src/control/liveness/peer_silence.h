@@ -29,17 +29,23 @@ class PeerSilence final {
   // The kernel of the peer has acknowledged so many bytes since the beginning. `waits`: it has not acknowledged all. What it
   // sends again itself carries acknowledgements too, but of nothing new. One is overdue after `late_ns` without progress.
   void acknowledged(const RunningTime& time, std::uint64_t bytes, bool waits, std::uint64_t late_ns) {
-    if (!waits || bytes != acknowledged_) progress_.update(time);
+    const bool stands_still = waits && bytes == acknowledged_;
     acknowledged_ = bytes;
-    if (progress_.age_ns(time) > late_ns) overdue_.update(time);
+    if (!stands_still) progress_.update(time);
+    const bool late = progress_.age_ns(time) > late_ns;
+    if (late) overdue_.update(time);
+    undecided_ = stands_still && !late;
   }
   [[nodiscard]] std::uint64_t age_ns(const RunningTime& time) { return received_.age_ns(time); }
 
-  // Once its kernel acknowledges again, a process has the timeout to answer, too.
+  // Once its kernel acknowledges again, a process has the timeout to answer, too. While an acknowledgement is missing that is not
+  // overdue yet, nothing is known about the kernel, so the verdict waits: where the timeout is short, the first ping of a silence
+  // is younger than that.
   [[nodiscard]] Verdict verdict(const RunningTime& time, const Rules& rules) {
     const std::uint64_t silent_ns = age_ns(time);
     if (silent_ns <= rules.timeout_ns) return Verdict::alive;
-    if (rules.patience_ns == 0 || rules.site_answers || overdue_.age_ns(time) > rules.timeout_ns) return Verdict::lost;
+    if (rules.patience_ns == 0 || rules.site_answers) return Verdict::lost;
+    if (overdue_.age_ns(time) > rules.timeout_ns) return undecided_ ? Verdict::alive : Verdict::lost;
     return silent_ns <= rules.patience_ns ? Verdict::cut_off : Verdict::given_up;
   }
 
@@ -48,6 +54,7 @@ class PeerSilence final {
   std::uint64_t acknowledged_ = 0;
   LastReceived progress_;
   LastReceived overdue_;
+  bool undecided_ = false;
 };
 
 }  // namespace seto

@@ -51,6 +51,18 @@ TEST_F(PeerSilenceTest, ASiteOfWhichNobodyAnswersIsCutOffUntilPatienceEnds) {
   EXPECT_EQ(second(false, false), Verdict::given_up);
 }
 
+// The first ping of the silence is sent after a second of it, and two seconds must pass before its acknowledgement is overdue.
+TEST_F(PeerSilenceTest, AShortTimeoutWaitsUntilThePingIsOverdue) {
+  rules_.timeout_ns = 2 * kSecond;
+  seconds(20, true, true);
+  second(false, true);
+  EXPECT_EQ(seconds(2, false, false), Verdict::alive) << "silent for too long, but the ping is young";
+  EXPECT_EQ(seconds(10, false, false), Verdict::cut_off);
+  seconds(20, true, true);
+  second(false, true);
+  EXPECT_EQ(seconds(2, false, true), Verdict::lost) << "its kernel acknowledges";
+}
+
 TEST_F(PeerSilenceTest, AnAnswerEndsIt) {
   seconds(30, false, false);
   EXPECT_EQ(second(true, true), Verdict::alive);
