@@ -97,8 +97,8 @@ Status Domain::open(Link& link, std::vector<SecureStream> sockets) {
   return {};
 }
 
-// No event announces bytes that were read with the end of the handshake. The holder of the token has to read them, because it looks
-// at the messages without the lock. So the room in the new sockets wakes it.
+// No event announces bytes that were read with the end of the handshake. The holder of the token has to read them, because it
+// looks at the messages without the lock. So the room in the new sockets wakes it.
 Status Domain::watch(Member& member) {
   Link& link = *member.link;
   if (link.far()) SETO_TRY(make_alarm());
@@ -211,7 +211,8 @@ bool Domain::pump_ready() {
   std::size_t links = 0;
   for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(0, count)))) {
     auto* const link = static_cast<Link*>(event.data.ptr);
-    if (link != nullptr && ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 || link->pending())) ready[links++] = link;
+    if (link != nullptr && ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 || link->pending()))
+      ready[links++] = link;
   }
   std::sort(ready.begin(), ready.begin() + links);
   bool moved = false;
