@@ -67,20 +67,20 @@ std::string lower_case(std::string_view text) {
 
 std::string plain_ascii(std::string_view text) {
   std::string plain(text);
-  for (char& header : plain)
-    if (header < ' ' || header > '~') header = '?';
+  for (char& character : plain)
+    if (character < ' ' || character > '~') character = '?';
   return plain;
 }
 
 std::string escaped(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string plain;
-  for (const char header : text) {
-    if (header >= ' ' && header <= '~') {
-      plain += header;
+  for (const char character : text) {
+    if (character >= ' ' && character <= '~') {
+      plain += character;
       continue;
     }
-    const auto byte = static_cast<unsigned char>(header);
+    const auto byte = static_cast<unsigned char>(character);
     plain.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
   }
   return plain;
