@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,10 +30,10 @@ class NoExchange final : public StatusExchange {
 
 // Two members, joined by several sockets of that round trip. The second may hold `limit` bytes.
 struct TwoMembers {
-  explicit TwoMembers(std::uint32_t round_trip_us, std::uint64_t limit = 256 * kMiB) {
+  explicit TwoMembers(std::uint32_t round_trip_us, std::uint64_t limit = 256 * kMiB, int sockets = 3) {
     std::array<Link::Setup, 2> setups;
     setups[0].session = setups[1].session = Secret::random();
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < sockets; ++i) {
       auto [one, other] = support::connected_over_loopback();
       setups[0].sockets.push_back(std::move(one));
       setups[1].sockets.push_back(std::move(other));
@@ -93,6 +94,28 @@ std::uint64_t slices_ahead_of_nobody(TwoMembers& members, const StreamGeometry& 
   }
   for (const auto& group : members.groups) EXPECT_TRUE(group->failure().ok()) << group->failure().text();
   return slice;
+}
+
+// Of this process.
+std::size_t timers() {
+  std::size_t count = 0;
+  for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;  // the descriptor of the directory itself
+    if (std::filesystem::read_symlink(descriptor.path(), gone) == "anon_inode:[timerfd]") ++count;
+  }
+  return count;
+}
+
+TEST(TcpAlarm, IsMadeOnlyForALinkWhoseFramesMayBeHeldBack) {
+  constexpr std::uint32_t kFarButShortUs = 5'000;
+  const std::size_t before = timers();
+  const auto timers_of = [before](std::uint32_t round_trip_us, int sockets) {
+    const TwoMembers members(round_trip_us, 256 * kMiB, sockets);
+    return timers() - before;
+  };
+  EXPECT_EQ(timers_of(kFarUs, 1), 0U) << "one socket has no limit in common with others";
+  EXPECT_EQ(timers_of(kFarButShortUs, 3), 0U);
+  EXPECT_EQ(timers_of(kFarUs, 3), 2U) << "one for each end";
 }
 
 TEST(TcpWindow, OfANearLinkIsAConstant) {

@@ -101,7 +101,7 @@ Status Domain::open(Link& link, std::vector<SecureStream> sockets) {
 // looks at the messages without the lock. So the room in the new sockets wakes it.
 Status Domain::watch(Member& member) {
   Link& link = *member.link;
-  if (link.far()) SETO_TRY(make_alarm());
+  if (link.may_be_held_back()) SETO_TRY(make_alarm());
   const bool pending = link.pending();
   for (std::size_t i = 0; i < link.sockets(); ++i) {
     epoll_event event{};

@@ -144,6 +144,8 @@ class Link final {
 
   // Windows of data follow the round trip where it is long.
   [[nodiscard]] bool far() const { return is_far(round_trip_us_); }
+  // Its frames may be held back: it is far and has several sockets.
+  [[nodiscard]] bool may_be_held_back() const { return flight_ != nullptr; }
   // Bytes of a window that keeps the link busy. Grows when the peer tells a rate that needs more.
   [[nodiscard]] std::uint64_t pipe() const { return pipe_; }
   // Any thread: the bytes per second that this end was measured to send, from traffic. 0: unknown, as on every near link.
