@@ -21,9 +21,9 @@ bool is_possible(const SiteLinkRate& rate, std::uint32_t sites) {
          rate.bytes_per_second > 0;
 }
 
-}  // namespace
+bool replaces(double rate, double in_force) { return rate > kRateRise * in_force || in_force > kRateFall * rate; }
 
-bool rates_differ(double one, double other) { return one > kRateChange * other || other > kRateChange * one; }
+}  // namespace
 
 Sites with_rates(const Sites& sites, const SiteLinkRates& rates) {
   const std::uint32_t count = sites.links.sites();
@@ -95,7 +95,7 @@ SiteLinkRates proposal(const SiteLinkRates& in_force, const SiteLinkRates& fresh
     if (known == wanted.end()) {
       wanted.push_back(rate);
       changed = true;
-    } else if (rates_differ(known->bytes_per_second, rate.bytes_per_second)) {
+    } else if (replaces(rate.bytes_per_second, known->bytes_per_second)) {
       known->bytes_per_second = rate.bytes_per_second;
       changed = true;
     }

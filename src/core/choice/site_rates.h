@@ -18,9 +18,10 @@ struct SiteLinkRate {
 };
 using SiteLinkRates = std::vector<SiteLinkRate>;
 
-// A rate replaces another if they differ by more than this factor.
-inline constexpr double kRateChange = 1.25;
-[[nodiscard]] bool rates_differ(double one, double other);
+// A rate replaces one that is lower or higher by more than these factors. The first reports come while sockets still find out
+// what the link carries, so a little more is enough: else the rate in force would stay up to a quarter too low.
+inline constexpr double kRateRise = 1.1;
+inline constexpr double kRateFall = 1.25;
 
 // The sites with these rates in place of all others. Numbers are bounded, and a pair that does not exist is left out. A link
 // without a rate gets that of the other direction, else the lowest known one, so that the worst link is known once any is.

@@ -91,12 +91,52 @@ TEST(RateReports, NonsenseIsIgnored) {
   EXPECT_TRUE(reports.fresh(0).empty());
 }
 
-TEST(Proposal, IsMadeForANewRateAndForAChangeOfAQuarter) {
+// What rank 0 has in force after reports of these rates, one after another.
+struct InForce {
+  double rate = 0;
+  int versions = 0;
+};
+InForce in_force_after(const std::vector<double>& series) {
+  RateReports reports(2, 2);
+  SiteLinkRates rates;
+  InForce result;
+  std::uint64_t now = 0;
+  for (const double rate : series) {
+    reports.add(1, {0, 1, rate}, now += kSecond / 4);
+    if (const SiteLinkRates wanted = proposal(rates, reports.fresh(now)); !wanted.empty()) {
+      rates = wanted;
+      ++result.versions;
+    }
+  }
+  result.rate = rates.front().bytes_per_second;
+  return result;
+}
+
+// Reports of a link of 1 Gbit/s while its sockets open their windows, and afterwards.
+TEST(Proposal, FollowsARateThatStillRises) {
+  const InForce late = in_force_after({98e6, 109e6, 118e6, 117e6, 119e6, 116e6, 119e6, 118e6});
+  EXPECT_EQ(late.rate, 109e6) << "a tenth below the last ones, not a fifth";
+  EXPECT_EQ(late.versions, 2);
+  const InForce early = in_force_after({20e6, 44e6, 80e6, 102e6, 114e6, 118e6, 119e6, 118e6, 117e6});
+  EXPECT_GE(1.1 * early.rate, 119e6);
+  EXPECT_LE(early.versions, 5);
+}
+
+TEST(Proposal, IsMadeOnceWhereReportsVaryByLessThanAQuarter) {
+  const InForce steady = in_force_after({118e6, 101e6, 119e6, 98e6, 122e6, 100e6, 118e6, 97e6});
+  EXPECT_EQ(steady.rate, 118e6);
+  EXPECT_EQ(steady.versions, 1);
+  const InForce higher = in_force_after({100e6, 118e6, 97e6, 118e6, 96e6, 117e6});
+  EXPECT_EQ(higher.rate, 118e6);
+  EXPECT_EQ(higher.versions, 2) << "from the higher one all others are less than a quarter away";
+}
+
+TEST(Proposal, IsMadeForANewRateForARiseOfATenthAndAFallOfAQuarter) {
   EXPECT_EQ(proposal({}, {{0, 1, 1e6}}), (SiteLinkRates{{0, 1, 1e6}}));
   const SiteLinkRates in_force{{0, 1, 100e6}, {1, 0, 100e6}};
   EXPECT_TRUE(proposal(in_force, {}).empty());
-  EXPECT_TRUE(proposal(in_force, {{0, 1, 124e6}, {1, 0, 81e6}}).empty());
-  EXPECT_EQ(proposal(in_force, {{0, 1, 126e6}}), (SiteLinkRates{{0, 1, 126e6}, {1, 0, 100e6}}));
+  EXPECT_TRUE(proposal(in_force, {{0, 1, 109e6}, {1, 0, 81e6}}).empty());
+  EXPECT_EQ(proposal(in_force, {{0, 1, 111e6}}), (SiteLinkRates{{0, 1, 111e6}, {1, 0, 100e6}}));
   EXPECT_EQ(proposal(in_force, {{1, 0, 79e6}}), (SiteLinkRates{{0, 1, 100e6}, {1, 0, 79e6}}));
 }
 
