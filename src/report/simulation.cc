@@ -12,10 +12,10 @@
 namespace seto {
 namespace {
 
-constexpr std::uint32_t kGrain = 16;            // elements of a cache line
-constexpr std::uint32_t kSlotsWithoutEnd = 64;  // slices that a transport without slots lets be under way
-constexpr double kMostSteps = 1e8;              // each takes some 100 ns and up to a few hundred bytes
-constexpr double kRefusedAtOnce = 1.5;          // times the limit by an estimate
+constexpr std::uint32_t kGrain = 16;           // elements of a cache line
+constexpr std::uint64_t kFewestUnderWay = 64;  // slices that a transport without slots lets be under way
+constexpr double kMostSteps = 1e8;             // each takes some 100 ns and up to a few hundred bytes
+constexpr double kRefusedAtOnce = 1.5;         // times the limit by an estimate
 
 double processor_seconds() {
   timespec time{};
@@ -95,6 +95,12 @@ Result<Plan> lowered_plan(const Question& question, const Choice& choice, const 
   return plan;
 }
 
+// Slices of a channel that are under way at most: slots, or what fits into a window.
+std::uint32_t depth_of(const Cut& cut, TierKind widest) {
+  if (widest == TierKind::node) return cut.depth;
+  return static_cast<std::uint32_t>(std::max(kFewestUnderWay, cut.window_bytes / std::max<std::uint64_t>(1, cut.slice_bytes)));
+}
+
 double coded_share(const Question& question, const Choice& choice) {
   if (choice.codec == 0) return 1;
   const auto count = std::max<std::uint64_t>(1, question.bytes / size_of(question.type));
@@ -126,14 +132,19 @@ std::string why_not_pinned(const Choice& choice, const Question& question) {
 }  // namespace
 
 Result<Simulation> simulate_call(const Question& question, SimulationModel& model, Trace trace) {
+  SETO_ASSIGN(Choice choice, choose(question, model.tiers, model.costs));
+  if (!question.pin.empty() && choice.algorithm->name != question.pin) {
+    return failure(Code::invalid_argument, "algorithm: %.64s cannot run here: %s", escaped(question.pin).c_str(),
+                   why_not_pinned(choice, question).c_str());
+  }
+  return simulate_choice(question, std::move(choice), model, trace);
+}
+
+Result<Simulation> simulate_choice(const Question& question, Choice choice, SimulationModel& model, Trace trace) {
   const double begin = processor_seconds();
   Simulation made;
   made.question = question;
-  SETO_ASSIGN(made.choice, choose(question, model.tiers, model.costs));
-  if (!question.pin.empty() && made.choice.algorithm->name != question.pin) {
-    return failure(Code::invalid_argument, "algorithm: %.64s cannot run here: %s", escaped(question.pin).c_str(),
-                   why_not_pinned(made.choice, question).c_str());
-  }
+  made.choice = std::move(choice);
   const Flow flow = flow_on(model.tiers.widest(), model.costs);
   if (model.tiers.widest() == TierKind::world) limit(model, {static_cast<double>(flow.window_bytes), flow.sockets});
   SETO_ASSIGN(const Plan plan, lowered_plan(question, made.choice, model.tiers));
@@ -147,7 +158,7 @@ Result<Simulation> simulate_call(const Question& question, SimulationModel& mode
   run.element_size = static_cast<std::uint32_t>(element);
   run.coded_share = coded_share(question, made.choice);
   run.slice_length = std::max<std::uint64_t>(1, made.choice.cut.slice_bytes / element);
-  run.depth = model.tiers.widest() == TierKind::node ? made.choice.cut.depth : kSlotsWithoutEnd;
+  run.depth = depth_of(made.choice.cut, model.tiers.widest());
   run.order = made.choice.cut.order;
   run.trace = trace == Trace::kept ? &made.trace : nullptr;
   made.program_seconds = processor_seconds() - begin;

@@ -45,4 +45,7 @@ enum class Trace : std::uint8_t { none, kept };
 // refused with what it would need.
 Result<Simulation> simulate_call(const Question& question, SimulationModel& model, Trace trace = Trace::none);
 
+// Simulates a choice as it is, such as one that was cut into other slices. `model` gets the limits of its pairs of far ranks.
+Result<Simulation> simulate_choice(const Question& question, Choice choice, SimulationModel& model, Trace trace = Trace::none);
+
 }  // namespace seto

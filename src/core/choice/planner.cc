@@ -33,11 +33,25 @@ constexpr std::uint64_t kSmallestSlice = 16 << 10;
 constexpr std::uint64_t kLargestSlice = 256 << 10;
 constexpr std::uint64_t kPage = 4 << 10;
 
-// On a long link the flow decides the bytes of a slice on the wire. A message that ranks pass on has eight slices if it is long
-// enough.
-std::uint64_t slice_of_a_long_link(std::uint64_t chunk, const PlanLoad& load, const Flow& flow, double share) {
-  const auto largest = static_cast<std::uint64_t>(static_cast<double>(flow.slice_bytes) / share) / kPage * kPage;
-  return std::clamp(std::bit_ceil(load.passes_on() ? chunk / 8 : chunk), kSmallestSlice, std::max(kSmallestSlice, largest));
+// Slices of a long link that are shorter cost more than they gain.
+constexpr std::uint64_t kSmallestSliceOfALongLink = 64 << 10;
+constexpr double kStagesOverlap = 8;  // slices of a message
+
+// Ranks of a site that send over its link at the same time, by the bytes of the site and of its busiest rank.
+double side_by_side(const PlanLoad& load, const Tiers& tiers) {
+  const TierLoad& widest = load.tiers[static_cast<std::size_t>(tiers.count() - 1)];
+  return widest.wire > 0 ? std::max(1.0, widest.shared / widest.wire) : 1;
+}
+
+// On a long link the flow decides the bytes of a slice on the wire, and the ranks that share the link divide them: while a slice
+// of each of them crosses the link side by side, nothing arrives. A message has eight slices if it is long enough, so that the
+// stages of a plan overlap. All stages have the same slices (decision 28).
+std::uint64_t slice_of_a_long_link(std::uint64_t chunk, const PlanLoad& load, double wire_bytes, double share) {
+  const auto smallest =
+      load.passes_on() ? kSmallestSlice : std::clamp(std::bit_ceil(chunk), kSmallestSlice, kSmallestSliceOfALongLink);
+  const auto largest = static_cast<std::uint64_t>(wire_bytes / share) / kPage * kPage;
+  const auto wanted = std::bit_ceil(static_cast<std::uint64_t>(static_cast<double>(chunk) / kStagesOverlap));
+  return std::clamp(wanted, smallest, std::max(smallest, largest));
 }
 
 // A slice is long enough that its synchronisation does not show and short enough that its slots stay in the second-level cache
@@ -66,13 +80,13 @@ struct Candidacy {
 Cut cut_for(const Candidacy& one, const PlanLoad& load) {
   const std::uint64_t chunk = chunk_bytes(one.question, one.algorithm, one.tiers);
   Flow flow = flow_on(one.tiers.widest(), one.model);
-  // Pairs of ranks share the links of a site. While as many slices as there are pairs cross the slowest link side by side,
-  // nothing arrives, so slices are short where that link is known to be slow.
   if (const double slowest = one.tiers.slowest_rate(); slowest > 0)
     flow.slice_bytes = std::min(flow.slice_bytes, slice_of(slowest, 2 * one.model.of(one.tiers.widest()).latency_seconds));
   const bool is_long = flow.order == StepOrder::readiness;
-  return {is_long ? slice_of_a_long_link(chunk, load, flow, one.share()) : slice_in_cache(chunk, load, one.question.crowding), 2,
-          flow.order, flow.window_bytes};
+  const double wire_bytes = static_cast<double>(flow.slice_bytes) / side_by_side(load, one.tiers);
+  return {
+      is_long ? slice_of_a_long_link(chunk, load, wire_bytes, one.share()) : slice_in_cache(chunk, load, one.question.crowding),
+      2, flow.order, flow.window_bytes};
 }
 
 Estimate estimate(const Candidacy& one) {

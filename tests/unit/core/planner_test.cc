@@ -189,13 +189,31 @@ TEST(Planner, ALongLinkRunsInTheReadinessOrderWithSlicesOfItsFlow) {
   const Tiers sites = made_up_tiers(4, 4, 4).value();
   CostModel costs;
   costs.world = {30e-3, 1e9};
-  const Cut cut = cut_of(64 << 20, sites, costs);
+  const Cut cut = cut_of(256 << 20, sites, costs);
   EXPECT_EQ(cut.order, StepOrder::readiness);
   EXPECT_EQ(cut.slice_bytes, 3'747'840U) << "a sixteenth of 60 MB, in whole pages";
   EXPECT_EQ(cut.window_bytes, 120'000'000U);
+  EXPECT_EQ(cut_of(64 << 20, sites, costs).slice_bytes, 2U << 20) << "a chunk of 16 MiB has eight slices";
+  EXPECT_EQ(cut_of(1 << 20, sites, costs).slice_bytes, 64U << 10) << "or fewer";
   EXPECT_EQ(cut_of(64 << 10, sites, costs).slice_bytes, 16U << 10) << "a chunk that is shorter than a slice stays whole";
   EXPECT_EQ(cut_of(64 << 20, Tiers::flat(4), costs).order, StepOrder::skewed);
   EXPECT_EQ(cut_of(64 << 20, Tiers::flat(4), costs).slice_bytes, 256U << 10);
+}
+
+// While a slice of each of them crosses the link, nothing arrives.
+TEST(Planner, RanksThatShareALongLinkDivideItsSlice) {
+  CostModel costs;
+  costs.world = {30e-3, 1e9};
+  Question question;
+  question.bytes = 512 << 20;
+  question.pin = "hierarchical";
+  const auto slice_of_sites = [&](int ranks) {
+    question.ranks = ranks;
+    return choose(question, made_up_tiers(ranks, 4, 2).value(), costs).value().cut.slice_bytes;
+  };
+  EXPECT_EQ(slice_of_sites(4), 1'871'872U) << "two hosts of one rank in each site: half of 3.75 MB, in whole pages";
+  EXPECT_EQ(slice_of_sites(16), 466'944U);
+  EXPECT_EQ(slice_of_sites(256), 64U << 10) << "no slice is shorter";
 }
 
 TEST(Planner, CodedSlicesOfALongLinkAreCountedOnTheWire) {
