@@ -76,7 +76,7 @@ void build_spread_broadcast(Builder& builder, const Tiers& tiers) {
   }
   if (tiers.ranks_of_member(static_cast<std::size_t>(first)) > 1) builder.next_round();
 
-  const std::vector<Team> teams = hierarchy.teams(widest);
+  const std::vector<Team>& teams = hierarchy.teams(widest);
   builder.at_tier(widest);
   for_each_share(teams, [&](const Team& team, int owner, Range range) {
     if (owner == first)
@@ -102,7 +102,7 @@ void build_spread_reduce(Builder& builder, const Tiers& tiers) {
   const int widest = tiers.count() - 1;
   hierarchy.scatter_sums(widest);
 
-  const std::vector<Team> teams = hierarchy.teams(widest);
+  const std::vector<Team>& teams = hierarchy.teams(widest);
   builder.at_tier(widest);
   for_each_share(teams, [&](const Team& team, int owner, Range range) {
     std::vector<Rank> sources = team.ranks;

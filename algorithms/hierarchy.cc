@@ -1,26 +1,39 @@
 #include "algorithms/hierarchy.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace seto {
 
-// In the order of their first chunks. That is the same for all ranks of a team, because each of them visits all its chunks.
-std::vector<Team> Hierarchy::teams(int tier) const {
+// To ask for the holder of a chunk is most of the work of building, so each tier asks only about the chunks that the built rank
+// holds on the tier before: what it does not hold there, it does not hold on wider ones.
+Hierarchy::Hierarchy(Builder& builder, const Tiers& tiers, Holders holders)
+    : builder_(builder), tiers_(tiers), holders_(std::move(holders)) {
+  std::vector<std::uint32_t> held(builder_.everything().count);
+  std::iota(held.begin(), held.end(), 0);
+  for (int tier = 0; tier < tiers_.count(); ++tier) add_tier(tier, held);
+}
+
+// Teams are in the order of their first chunks. That is the same for all ranks of a team, because each of them visits all its
+// chunks. `held`: the chunks that the built rank holds on the tier before, and then those on this one.
+void Hierarchy::add_tier(int tier, std::vector<std::uint32_t>& held) {
   const Rank own = builder_.rank();
   const std::span<const Rank> heads = tiers_.members(tier, tiers_.block_of(own, tier));
-  std::vector<Team> teams;
-  if (heads.size() == 1) return teams;
-  std::vector<Rank> ranks(heads.size());
-  for (std::uint32_t chunk = 0; chunk < builder_.everything().count; ++chunk) {
-    if (holders_.holder(own, tier - 1, chunk) != own) continue;
-    for (std::size_t i = 0; i < heads.size(); ++i) ranks[i] = holders_.holder(heads[i], tier - 1, chunk);
+  std::vector<Team>& teams = teams_.emplace_back();
+  if (heads.size() == 1) return;  // alone in its block, it holds the same chunks for it
+  std::vector<Rank> ranks(heads.begin(), heads.end());
+  std::vector<std::uint32_t> kept;
+  for (const std::uint32_t chunk : held) {
+    for (std::size_t i = 0; tier > 0 && i < heads.size(); ++i) ranks[i] = holders_.holder(heads[i], tier - 1, chunk);
     auto team = std::find_if(teams.begin(), teams.end(), [&](const Team& one) { return one.ranks == ranks; });
     if (team == teams.end()) team = teams.insert(team, Team{ranks, Parts(ranks.size()), {}});
-    const auto member = std::find(ranks.begin(), ranks.end(), holders_.holder(own, tier, chunk)) - ranks.begin();
+    const Rank holder = holders_.holder(own, tier, chunk);
+    const auto member = std::find(ranks.begin(), ranks.end(), holder) - ranks.begin();
     append(team->parts[static_cast<std::size_t>(member)], chunk);
     append(team->ranges, chunk);
+    if (holder == own) kept.push_back(chunk);
   }
-  return teams;
+  held = std::move(kept);
 }
 
 void Hierarchy::scatter_sums(int end) const {

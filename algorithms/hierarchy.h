@@ -21,8 +21,7 @@ struct Team {
 // The statements of a hierarchical plan that concern the built rank.
 class Hierarchy {
  public:
-  Hierarchy(Builder& builder, const Tiers& tiers, Holders holders)
-      : builder_(builder), tiers_(tiers), holders_(std::move(holders)) {}
+  Hierarchy(Builder& builder, const Tiers& tiers, Holders holders);
 
   // From the innermost tier to the outermost before `end`: each holder of a block sums the parts that the members hold.
   void scatter_sums(int end) const;
@@ -35,12 +34,14 @@ class Hierarchy {
   [[nodiscard]] std::vector<Range> owned() const;
 
   // The teams of the built rank among the members of its block, in the order of their first chunks.
-  [[nodiscard]] std::vector<Team> teams(int tier) const;
+  [[nodiscard]] const std::vector<Team>& teams(int tier) const { return teams_[static_cast<std::size_t>(tier)]; }
   // A member's rank passes a range on to the others of its team, but not to `except`.
   void hand_on(const Team& team, int tier, int member, Range range, Rank except = -1) const;
   [[nodiscard]] const Holders& holders() const { return holders_; }
 
  private:
+  void add_tier(int tier, std::vector<std::uint32_t>& held);
+
   // Blocks of one size have one team for each rank, which is a multicast group. On the innermost tier it is the block.
   [[nodiscard]] bool has_one_team(int tier) const { return tier == 0 || tiers_.uniform(); }
   [[nodiscard]] Group group_of(std::vector<Rank> ranks, int tier) const {
@@ -50,6 +51,7 @@ class Hierarchy {
   Builder& builder_;
   const Tiers& tiers_;
   Holders holders_;
+  std::vector<std::vector<Team>> teams_;  // by tier
 };
 
 // Adds a chunk to ranges, which become one where chunks lie side by side.
