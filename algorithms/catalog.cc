@@ -10,6 +10,7 @@
 #include "algorithms/holders.h"
 #include "algorithms/pairwise.h"
 #include "algorithms/ring.h"
+#include "algorithms/site_ring.h"
 #include "algorithms/tree.h"
 
 namespace seto {
@@ -22,6 +23,8 @@ std::string unless_alone(const Shape& shape, const Tiers&) { return shape.ranks 
 std::string unless_tiered(const Shape&, const Tiers& tiers) { return is_tiered(tiers) ? "" : "there is one tier"; }
 
 std::string unless_nested(const Shape&, const Tiers& tiers) { return tiers.count() > 1 ? "" : "there is one tier"; }
+
+std::string unless_round_sites(const Shape&, const Tiers& tiers) { return refuses_site_ring(tiers); }
 
 // For algorithms that add the parts of all members of a group in one step.
 std::string beyond_a_step(int members) {
@@ -42,6 +45,8 @@ std::uint32_t two(const Shape&, const Tiers&) { return 2; }
 std::uint32_t one_each(const Shape& shape, const Tiers&) { return static_cast<std::uint32_t>(shape.ranks); }
 std::uint32_t held(const Shape&, const Tiers& tiers) { return Holders::pieces_for(tiers); }
 std::uint32_t held_of_sums(const Shape&, const Tiers& tiers) { return Holders::total(tiers, Holders::chunks_of_sums(tiers)); }
+
+std::uint32_t held_evenly(const Shape&, const Tiers& tiers) { return chunks_of_site_ring(tiers); }
 
 // ---- encodings ----
 
@@ -69,6 +74,10 @@ std::uint32_t contribution_and_result_on_the_widest(const Shape& shape, const Ti
 
 std::uint32_t twice_or_once_on_the_widest(const Shape& shape, const Tiers& tiers) {
   return on_the_widest_alone(shape, tiers) && is_tiered(tiers) ? encodings_of_spread_reduce(shape, tiers) : 0;
+}
+
+std::uint32_t each_site_on_the_widest(const Shape& shape, const Tiers& tiers) {
+  return on_the_widest_alone(shape, tiers) ? static_cast<std::uint32_t>(tiers.size(tiers.count() - 1)) : 0;
 }
 
 std::uint32_t uncoded(const Shape&, const Tiers&) { return 0; }
@@ -104,6 +113,8 @@ constexpr std::array kAlgorithms = {
               recursive_doubling_all_reduce_load},
     Algorithm{"hierarchical", C::all_reduce, unless_tiered, contribution_and_result_on_the_widest, held_of_sums,
               build_hierarchical_all_reduce, hierarchical_all_reduce_load},
+    Algorithm{"site_ring", C::all_reduce, unless_round_sites, each_site_on_the_widest, held_evenly, build_site_ring_all_reduce,
+              site_ring_all_reduce_load},
     Algorithm{"direct", C::all_gather, never, uncoded, one, build_direct_all_gather, direct_all_gather_load},
     Algorithm{"ring", C::all_gather, unless_alone, uncoded, one, build_ring_all_gather, ring_all_gather_load},
     Algorithm{"doubling", C::all_gather, unless_alone, uncoded, one, build_doubling_all_gather, doubling_all_gather_load},

@@ -17,7 +17,10 @@ struct TierLoad {
   // On the tier of sites: bytes that all ranks of a site together send over its uplink or receive over its downlink, of the
   // busiest one. Where the rates of sites are known, it is stretched as if all had the rate of the slowest one.
   double shared = 0;
-  double coded = 0;  // numbers that the busiest rank encodes and decodes, where messages of this tier are coded
+  // The part of it that one site sends to another one at most; 0: not known, and `shared` stands for it.
+  double pair = 0;
+  bool round_the_ring = false;  // its messages between sites cross only links of neighbours in the ring of sites
+  double coded = 0;             // numbers that the busiest rank encodes and decodes, where messages of this tier are coded
   // For each slice: messages that the busiest rank sends and receives, both counted. Each hop contains a send and a receive.
   double messages = 0;
   // Messages of an average rank over those of the busiest one. Where one rank has most of the work, the others leave it the core
@@ -59,10 +62,12 @@ inline PlanLoad load_on_widest(const Tiers& tiers, const TierLoad& load, const R
 
 // Raises each number of a load to that of another one.
 inline void raise_to(PlanLoad& most, const PlanLoad& other) {
-  for (std::size_t tier = 0; tier < kMostTiers; ++tier)
-    for (double TierLoad::*number :
-         {&TierLoad::hops, &TierLoad::relays, &TierLoad::wire, &TierLoad::shared, &TierLoad::coded, &TierLoad::messages})
+  for (std::size_t tier = 0; tier < kMostTiers; ++tier) {
+    most.tiers[tier].round_the_ring = most.tiers[tier].round_the_ring || other.tiers[tier].round_the_ring;
+    for (double TierLoad::*number : {&TierLoad::hops, &TierLoad::relays, &TierLoad::wire, &TierLoad::shared, &TierLoad::pair,
+                                     &TierLoad::coded, &TierLoad::messages})
       most.tiers[tier].*number = std::max(most.tiers[tier].*number, other.tiers[tier].*number);
+  }
   for (double RankLoad::*number : {&RankLoad::memory, &RankLoad::steps, &RankLoad::path})
     most.rank.*number = std::max(most.rank.*number, other.rank.*number);
 }

@@ -91,6 +91,30 @@ double owned_of_sums(const Tiers& tiers, const Neighbourhood& around) {
 
 double members_of_the_widest(const Tiers& tiers) { return tiers.size(tiers.count() - 1); }
 
+// The most that one member sends to another one in an all_reduce: the sum of what the other owns, and the result of its own.
+double pair_of_sums(const Tiers& tiers) {
+  if (tiers.widest() != TierKind::world) return 0;
+  if (exchanges_sums(tiers)) return 1;
+  const std::vector<std::uint32_t> chunks = Holders::chunks_of_sums(tiers);
+  double most = 0;
+  double second = 0;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const double own = chunks[i] * static_cast<double>(tiers.ranks_of_member(i)) / Holders::total(tiers, chunks);
+    second = std::max(second, std::min(most, own));
+    most = std::max(most, own);
+  }
+  return most + second;
+}
+
+// The parts of the largest member: what it sends to each other one in an all_gather, and receives in a reduce_scatter.
+double pair_of_parts(const Tiers& tiers) {
+  if (tiers.widest() != TierKind::world) return 0;
+  double most = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(tiers.size(tiers.count() - 1)); ++i)
+    most = std::max<double>(most, tiers.ranks_of_member(i));
+  return most;
+}
+
 // An owner exchanges its share with each other member, besides what every member sends and receives once.
 double shared_sums(const Tiers& tiers) {
   if (tiers.widest() != TierKind::world) return 0;
@@ -101,6 +125,27 @@ double shared_sums(const Tiers& tiers) {
     return PortRates{bytes, bytes};
   });
 }
+
+}  // namespace
+
+void add_sums(PlanLoad& plan, const Tiers& tiers, const Neighbourhood& around, const SumsOfTier& sums) {
+  const auto t = static_cast<std::size_t>(sums.tier);
+  const double others = around.members[t] - 1;
+  const double shard = sums.shard;
+  const double passed_on = 1.0 / around.member(sums.tier) - shard;
+  const double further = further_teams(tiers, around, sums.tier);
+  plan.tiers[t] = {.hops = 2,
+                   .wire = passed_on + others * shard,
+                   .coded = 2 * passed_on + others * shard + 2 * shard,
+                   .messages = with_cuts(tiers, messages_of_all_reduce(tiers, sums.tier, others) * (1 + further))};
+  const bool is_widest = sums.tier + 1 == tiers.count();
+  plan.rank.memory += 2 * passed_on + (others + 2 + (is_widest ? 1 : 0) + (sums.goes_on ? 2 : 0)) * shard + 2 * passed_on;
+  const double folds = further_folds(others + 1);
+  plan.rank.memory += (further_copies(tiers, sums.tier, others) + 2 * folds) * shard;
+  plan.rank.steps += 2 * others + 1 + folds + (sums.goes_on ? 1 : 0) + 3 * further;
+}
+
+namespace {
 
 // The load of a rank with this neighbourhood. Each tier works on what the tiers before it have left of the vector. Memory: what
 // other members will sum is copied into slots, the own shard is summed from m members, and the results of the others are copied
@@ -129,17 +174,8 @@ PlanLoad all_reduce_load_of(const Tiers& tiers, const Neighbourhood& around) {
       plan.rank.steps += (is_sum ? 1 : 2) * teams;
       continue;
     }
-    const bool comes_back = tier < widest && !(tier + 1 == widest && exchanges_sums(tiers));
-    const double passed_on = held - shard;
-    const double messages = messages_of_all_reduce(tiers, tier, others);
-    plan.tiers[t] = {.hops = 2,
-                     .wire = passed_on + others * shard,
-                     .coded = 2 * passed_on + others * shard + 2 * shard,
-                     .messages = with_cuts(tiers, messages * (1 + further_teams(tiers, around, tier)))};
-    plan.rank.memory += 2 * passed_on + (others + 2 + (tier == widest ? 1 : 0) + (comes_back ? 2 : 0)) * shard + 2 * passed_on;
-    const double folds = further_folds(others + 1);
-    plan.rank.memory += (further_copies(tiers, tier, others) + 2 * folds) * shard;
-    plan.rank.steps += 2 * others + 1 + folds + (comes_back ? 1 : 0) + 3 * further_teams(tiers, around, tier);
+    const bool goes_on = tier < widest && !(tier + 1 == widest && exchanges_sums(tiers));
+    add_sums(plan, tiers, around, {tier, shard, goes_on});
     is_sum = true;
   }
   plan.rank.steps = with_cuts_on_each_tier(tiers, plan.rank.steps);
@@ -199,13 +235,16 @@ PlanLoad all_gather_load_of(const Tiers& tiers, const Neighbourhood& around) {
 
 PlanLoad hierarchical_all_reduce_load(const Tiers& tiers) {
   PlanLoad plan = load_of_busiest(tiers, all_reduce_load_of);
-  plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_sums(tiers);
+  TierLoad& widest = plan.tiers[static_cast<std::size_t>(tiers.count() - 1)];
+  widest.shared = shared_sums(tiers);
+  widest.pair = pair_of_sums(tiers);
   return plan;
 }
 
 // A member sends the sums of all parts that others own, and receives one of each own part from each other member.
 PlanLoad hierarchical_reduce_scatter_load(const Tiers& tiers) {
   PlanLoad plan = load_of_busiest(tiers, reduce_scatter_load_of);
+  plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].pair = pair_of_parts(tiers);
   plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t i) {
     const double own = tiers.ranks_of_member(i);
     return PortRates{tiers.ranks() - own, (members_of_the_widest(tiers) - 1) * own};
@@ -215,6 +254,7 @@ PlanLoad hierarchical_reduce_scatter_load(const Tiers& tiers) {
 
 PlanLoad hierarchical_all_gather_load(const Tiers& tiers) {
   PlanLoad plan = load_of_busiest(tiers, all_gather_load_of);
+  plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].pair = pair_of_parts(tiers);
   plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t i) {
     const double own = tiers.ranks_of_member(i);
     return PortRates{(members_of_the_widest(tiers) - 1) * own, tiers.ranks() - own};

@@ -18,6 +18,15 @@ bool is_tiered(const Tiers& tiers);
 // True if the widest tier has two members. Then an all_reduce needs one hop between them, not two.
 bool exchanges_sums(const Tiers& tiers);
 
+// Adds the load of a rank with this neighbourhood on a tier of an all_reduce where each member sums a shard of what the tiers
+// before have left of the vector, and hands the result on. `goes_on`: wider tiers work on the sums in between.
+struct SumsOfTier {
+  int tier = 0;
+  double shard = 0;
+  bool goes_on = false;
+};
+void add_sums(PlanLoad& plan, const Tiers& tiers, const Neighbourhood& around, const SumsOfTier& sums);
+
 PlanLoad hierarchical_all_reduce_load(const Tiers& tiers);
 PlanLoad hierarchical_reduce_scatter_load(const Tiers& tiers);
 PlanLoad hierarchical_all_gather_load(const Tiers& tiers);

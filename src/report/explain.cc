@@ -116,6 +116,7 @@ std::string as_text(const Report& report) {
   for (const TierFacts& facts : report.facts()) text += text_of(facts);
   if (live != nullptr && live->sites.links.sites() > 1)
     text += text_of(live->sites) + "; " + rate_text(live->sites, live->rate_version) + "\n";
+  if (const std::string ring = text_of(costs.ring); !ring.empty()) text += ring + "\n";
   text += constants_text(tiers, costs);
   text.append(remark).append("\n");
   if (graph != nullptr && !graph->notes.empty()) text += "guessed or not found: " + graph->notes + "\n";
@@ -171,6 +172,11 @@ std::string as_json(const Report& report) {
   json.close(']').key("links").open('[');
   for (const TierFacts& facts : report.facts()) add_facts(json, facts);
   json.close(']');
+  if (!costs.ring.order.empty()) {
+    json.key("site_ring").open('[');
+    for (const int site : costs.ring.order) json.number(static_cast<std::uint64_t>(site));
+    json.close(']');
+  }
   if (live != nullptr) json.key("sites").value(text_of(live->sites)).key("rate_version").number(live->rate_version);
   if (graph != nullptr) json.key("guessed").value(graph->notes);
   json.close('}');

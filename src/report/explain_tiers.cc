@@ -90,6 +90,14 @@ std::string rate_text(const Sites& sites, std::uint64_t version) {
          ", version " + std::to_string(version) + ")";
 }
 
+std::string text_of(const SiteRing& ring) {
+  if (ring.order.empty()) return {};
+  std::string text("ring of sites: ");
+  for (const int site : ring.order) text += std::to_string(site) + " > ";
+  text += std::to_string(ring.order.front()) + ", " + duration_text(ring.latency_seconds) + " a hop";
+  return ring.bytes_per_second > 0 ? text + ", " + rate_text(ring.bytes_per_second) : text + ", rate unknown";
+}
+
 std::string_view kind_name(const Tiers& tiers, int tier) { return kKinds[static_cast<std::size_t>(tiers.kind(tier))]; }
 
 std::string duration_text(double seconds) {

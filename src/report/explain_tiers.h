@@ -49,6 +49,9 @@ std::vector<TierFacts> tier_facts(const Question& question, const Tiers& tiers, 
 // "the slowest rate is 118 MB/s (measured, version 2)", or stated, or assumed.
 std::string rate_text(const Sites& sites, std::uint64_t version);
 
+// "ring of sites: 0 > 2 > 1 > 0, 30.000 ms a hop, 118 MB/s"; empty without such a ring.
+std::string text_of(const SiteRing& ring);
+
 // "  world 2 members: 30 ms (half the round trip of 0>1, measured), ..." with a line break.
 std::string text_of(const TierFacts& facts);
 void add_facts(JsonWriter& json, const TierFacts& facts);

@@ -176,6 +176,24 @@ class FactFinding final {
     costs.between_sites.round_trip_s = longest;
     costs.between_sites.bytes_per_second = slowest;
     take_ports();
+    take_ring();
+  }
+
+  // The ring of sites, where each site has ranks, so that sites are the members of the outermost tier.
+  void take_ring() {
+    const auto sites = static_cast<std::uint32_t>(graph_.sites.size());
+    const Tiers& tiers = facts_.tiers;
+    if (tiers.widest() != TierKind::world || tiers.size(tiers.count() - 1) != static_cast<int>(sites)) return;
+    SiteLinks links(sites);
+    for (std::uint32_t from = 0; from < sites; ++from)
+      for (std::uint32_t to = 0; to < sites; ++to) {
+        if (from == to) continue;
+        LinkFacts link = graph_.between(from, to);
+        link.bytes_per_second = rate_between(graph_, from, to).bytes_per_second;
+        (void)links.add({0, from, to, link});
+      }
+    facts_.costs.ring = ring_of(links);
+    facts_.tiers.take_ring(facts_.costs.ring.order);
   }
 
   [[nodiscard]] std::string name_of_pair(std::size_t from, std::size_t to) const {
@@ -211,18 +229,22 @@ class FactFinding final {
     origins(TierKind::world).rate = name_of_pair(from, to) + ", " + source;
   }
 
-  // The rates of each site, as ranks of a job would state them. A link to a single site is no faster than that link.
+  // The rates of each site, as ranks of a job would state them. A site is no faster than its links to the others together.
   void take_ports() {
     std::vector<PortRates> ports;
     for (std::size_t site = 0; site < graph_.sites.size(); ++site) {
       const double up = graph_.sites[site].uplink.bytes_per_second.value_or(0);
       const double down = graph_.sites[site].downlink.bytes_per_second.value_or(0);
       PortRates port{up > 0 ? up : down, down > 0 ? down : up};
+      PortRates links;
       for (std::size_t other = 0; other < graph_.sites.size(); ++other) {
         if (other == site) continue;
-        if (port.up > 0) port.up = lower_of(port.up, graph_.between(site, other).bytes_per_second.value_or(0));
-        if (port.down > 0) port.down = lower_of(port.down, graph_.between(other, site).bytes_per_second.value_or(0));
+        const double unlimited = std::numeric_limits<double>::infinity();
+        links.up += graph_.between(site, other).bytes_per_second.value_or(unlimited);
+        links.down += graph_.between(other, site).bytes_per_second.value_or(unlimited);
       }
+      if (port.up > 0) port.up = std::min(port.up, links.up);
+      if (port.down > 0) port.down = std::min(port.down, links.down);
       ports.push_back(port);
     }
     facts_.tiers.take_rates(std::move(ports));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace seto {
@@ -50,6 +51,8 @@ Tiers Tiers::of(const std::vector<Home>& homes) {
   if (sites.size() > 1) tiers.add_tier(TierKind::world, world);
   tiers.note_neighbourhoods(static_cast<int>(homes.size()));
   tiers.note_exits(static_cast<int>(homes.size()));
+  tiers.ring_.resize(static_cast<std::size_t>(tiers.size(tiers.count() - 1)));
+  std::iota(tiers.ring_.begin(), tiers.ring_.end(), 0);
   return tiers;
 }
 
@@ -118,18 +121,24 @@ void Tiers::take_rates(std::vector<PortRates> rates) {
   if (widest() == TierKind::world && are_known && rates.size() == tiers_.back().blocks[0].heads.size()) rates_ = std::move(rates);
 }
 
+void Tiers::take_ring(std::vector<int> members) {
+  std::sort(ring_.begin(), ring_.end());
+  if (std::is_permutation(ring_.begin(), ring_.end(), members.begin(), members.end())) ring_ = std::move(members);
+}
+
 double Tiers::slowest_rate() const {
   double slowest = 0;
   for (const PortRates& one : rates_) slowest = slowest == 0 ? one.slower() : std::min(slowest, one.slower());
   return slowest;
 }
 
-std::uint32_t Tiers::rates_digest() const {
+std::uint32_t Tiers::digest() const {
   std::uint32_t digest = 2166136261U;
   for (const PortRates& rates : rates_)
     for (const double rate : {rates.up, rates.down})
       for (auto word = std::bit_cast<std::uint64_t>(rate); word != 0; word >>= 8)
         digest = (digest ^ static_cast<std::uint32_t>(word & 0xff)) * 16777619U;
+  for (const int member : ring_) digest = (digest ^ static_cast<std::uint32_t>(member)) * 16777619U;
   return digest;
 }
 

@@ -96,8 +96,12 @@ class Tiers {
   [[nodiscard]] double slowest_rate() const;  // 0: unknown
   // Takes the rates of sites; nothing, if sites are not the members of the outermost tier or a rate is unknown (0).
   void take_rates(std::vector<PortRates> rates);
-  // A checksum of the rates, on which all ranks must agree.
-  [[nodiscard]] std::uint32_t rates_digest() const;
+  // The members of the outermost tier in the order in which rings of sites pass them. Their own order, unless another was taken.
+  [[nodiscard]] std::span<const int> ring() const { return ring_; }
+  // Takes the order of a ring; their own order, if this one does not contain each member once.
+  void take_ring(std::vector<int> members);
+  // A checksum of the rates and the ring, on which all ranks must agree.
+  [[nodiscard]] std::uint32_t digest() const;
 
   // The neighbourhoods of all ranks, each combination once. Uniform tiers have one.
   [[nodiscard]] std::span<const Neighbourhood> neighbourhoods() const { return neighbourhoods_; }
@@ -128,6 +132,7 @@ class Tiers {
   std::vector<Neighbourhood> neighbourhoods_;
   std::vector<int> neighbourhood_of_;  // by rank
   std::vector<PortRates> rates_;
+  std::vector<int> ring_;  // members of the outermost tier
 };
 
 // Tiers for reports and tests, not discovered: ranks spread evenly over nodes, and nodes evenly over sites.

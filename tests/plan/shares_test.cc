@@ -215,11 +215,11 @@ TEST(Shares, AreInTheCostForms) {
 TEST(Shares, AreAPureFunctionOfAgreedRates) {
   Tiers one = Tiers::of({{0, 0}, {1, 1}, {2, 2}});
   Tiers other = one;
-  EXPECT_EQ(one.rates_digest(), other.rates_digest());
+  EXPECT_EQ(one.digest(), other.digest());
   one.take_rates(rates_of({1, 2, 4}));
-  EXPECT_NE(one.rates_digest(), other.rates_digest());
+  EXPECT_NE(one.digest(), other.digest());
   other.take_rates(rates_of({1, 2, 3}));
-  EXPECT_NE(one.rates_digest(), other.rates_digest());
+  EXPECT_NE(one.digest(), other.digest());
   other.take_rates(rates_of({1, 2, 0}));
   EXPECT_TRUE(other.rates().empty()) << "the rate of the last site is not known";
   other.take_rates(rates_of({1, 2}));

@@ -22,7 +22,11 @@ bool could_know_of_rank_0(setoComm_t comm) {
 }
 
 void pretend_far_sites(std::function<std::uint64_t()> bytes_per_second) {
-  PretendedLinks links{60e-3, [rate = std::move(bytes_per_second)](Rank) { return rate(); }};
+  pretend_far_sites([rate = std::move(bytes_per_second)](int) { return rate(); });
+}
+
+void pretend_far_sites(std::function<std::uint64_t(int to)> bytes_per_second) {
+  PretendedLinks links{60e-3, std::move(bytes_per_second)};
   PretendedLinks::of_process() = std::make_shared<const PretendedLinks>(std::move(links));
 }
 

@@ -27,6 +27,8 @@ bool could_know_of_rank_0(setoComm_t comm);
 
 // From now on the sites of this process's communicators are 60 ms apart, and it sends so many bytes per second to other sites.
 void pretend_far_sites(std::function<std::uint64_t()> bytes_per_second);
+// The rate depends on the rank to which this process sends.
+void pretend_far_sites(std::function<std::uint64_t(int to)> bytes_per_second);
 // The version of the rates between sites that the latest operation used, and the rate.
 struct RateInForce {
   std::uint64_t version = 0;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <system_error>
 
 #include "src/base/far_link.h"
@@ -104,6 +105,30 @@ bool CostModel::has_shipped(TierKind kind) const {
          is_near(own.message_seconds, shipped.message_seconds);
 }
 
+SiteRing ring_of(const SiteLinks& links) {
+  SiteRing ring;
+  if (links.sites() < 3) return ring;
+  ring.order = site_order(site_costs(links)).sites;
+  double sum = 0;
+  double fastest = std::numeric_limits<double>::infinity();
+  double slowest = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < ring.order.size(); ++i) {
+    const LinkFacts& link = links.between(static_cast<std::uint32_t>(ring.order[i]),
+                                          static_cast<std::uint32_t>(ring.order[(i + 1) % ring.order.size()]));
+    const double latency = link.round_trip_s.value_or(0) / 2;
+    sum += latency;
+    fastest = std::min(fastest, latency);
+    slowest = std::min(slowest, link.bytes_per_second.value_or(0));
+  }
+  ring.latency_seconds = (sum - fastest) / static_cast<double>(ring.order.size() - 1);
+  ring.bytes_per_second = slowest;
+  for (std::uint32_t from = 0; from < links.sites(); ++from)
+    for (std::uint32_t to = 0; to < links.sites(); ++to)
+      if (from != to)
+        ring.fastest_link_rate = std::max(ring.fastest_link_rate, links.between(from, to).bytes_per_second.value_or(0));
+  return ring;
+}
+
 bool CostModel::knows_link(const Sites& sites) { return is_far_seconds(sites.links.worst().round_trip_s.value_or(0)); }
 
 void CostModel::use(const Sites& sites) {
@@ -111,6 +136,7 @@ void CostModel::use(const Sites& sites) {
   if (source != CostSource::measured || !knows_link(sites)) return;
   between_sites = sites.links.worst();
   links_digest = sites.links.digest();
+  ring = ring_of(sites.links);
   world.latency_seconds = *between_sites.round_trip_s / 2;
   double slowest = 0;  // of the stated links of sites
   for (const PortRates& one : sites.rates) slowest = slowest == 0 ? one.slower() : std::min(slowest, one.slower());

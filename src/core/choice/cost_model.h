@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/base/result.h"
+#include "src/topology/search/site_order.h"
 #include "src/topology/site_links.h"
 #include "src/topology/tiers.h"
 
@@ -21,6 +23,17 @@ struct TierCost {
 
   friend bool operator==(const TierCost&, const TierCost&) = default;
 };
+
+// The ring of three sites or more whose worst link is best (site_order), as far as choice depends on it.
+struct SiteRing {
+  std::vector<int> order;        // empty: the links are not known, and sites are in their own order
+  double latency_seconds = 0;    // of a hop: a value crosses all links but the fastest one
+  double bytes_per_second = 0;   // of its slowest link; 0: unknown
+  double fastest_link_rate = 0;  // of all links between sites, on the ring or not; 0: unknown
+
+  friend bool operator==(const SiteRing&, const SiteRing&) = default;
+};
+SiteRing ring_of(const SiteLinks& links);
 
 // The rate that a far link is assumed to have until it is known: 1 Gbit/s.
 inline constexpr double kAssumedBytesPerSecond = 125e6;
@@ -46,6 +59,7 @@ struct CostModel {
   // The worst link between sites, if it is far and its round trip is known. Then `world` follows from it, except for what a file
   // states.
   LinkFacts between_sites;
+  SiteRing ring;  // of the same links
   bool sites_are_stated = false;
   std::uint32_t links_digest = 0;  // SiteLinks::digest() of the links that were used
   std::uint8_t measured = 0;       // the tiers that were measured: a bit for each kind

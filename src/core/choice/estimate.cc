@@ -27,11 +27,21 @@ bool shares_links(const Tiers& tiers, int tier, const CostModel& model) {
   return tiers.slowest_rate() > 0 || model.between_sites.bytes_per_second || is_far_seconds(2 * model.world.latency_seconds);
 }
 
-// The time of the busiest link that the ranks of a site share. A rank sends no faster than it does within its site.
-double shared_seconds(double bytes_of_link, double bytes_of_rank, const Tiers& tiers, const CostModel& model) {
-  const double slowest = tiers.slowest_rate();
-  return std::max(bytes_of_link / (slowest > 0 ? slowest : model.world.bytes_per_second),
-                  bytes_of_rank / model.site.bytes_per_second);
+// The time of the busiest link that the ranks of a site share. Where rates of pairs of sites are known, no pair is faster than
+// the slowest of them, and a site without a rate of its own is as fast as the fastest pair. A plan that goes round the ring of
+// sites depends on its links alone. `share`: bytes on the wire for each byte of the load.
+double seconds_of_links(const TierLoad& asked, double share, const Tiers& tiers, const CostModel& model) {
+  const double bytes = share * (asked.shared > 0 ? asked.shared : asked.wire);
+  if (asked.round_the_ring && model.ring.bytes_per_second > 0) return bytes / model.ring.bytes_per_second;
+  const bool knows_pairs = asked.pair > 0 && model.ring.fastest_link_rate > 0;
+  const double of_site = tiers.slowest_rate();
+  const double rate = of_site > 0 ? of_site : knows_pairs ? model.ring.fastest_link_rate : model.world.bytes_per_second;
+  return std::max(bytes / rate, knows_pairs ? share * asked.pair / model.world.bytes_per_second : 0);
+}
+
+// A plan round the ring of sites pays for the links of the ring alone.
+double latency_of(const TierLoad& asked, const TierCost& cost, const CostModel& model) {
+  return asked.round_the_ring && !model.ring.order.empty() ? model.ring.latency_seconds : cost.latency_seconds;
 }
 
 // Sends and receives that a latency contains.
@@ -64,12 +74,13 @@ Estimate estimate_of(const PlanLoad& load, const Tiers& tiers, const Workload& w
     tier.hops = asked.hops;
     const double bytes_of_a_part = work.part_bytes * (coded ? work.wire_share : 1);
     tier.wire_bytes = asked.wire * bytes_of_a_part;
-    tier.latency_seconds = asked.hops * (cost.latency_seconds + a_switch);
+    tier.latency_seconds = asked.hops * (latency_of(asked, cost, model) + a_switch);
     if (coded) coding += asked.coded * work.part_bytes / codec_rate(model);
     const double of_rank = tier.wire_bytes * crowding;  // sockets need time of the core
     if (shares_links(tiers, t, model)) {
       if (asked.shared > 0) tier.wire_bytes = asked.shared * bytes_of_a_part;
-      tier.wire_seconds = shared_seconds(tier.wire_bytes, of_rank, tiers, model);
+      // A rank sends no faster than it does within its site.
+      tier.wire_seconds = std::max(seconds_of_links(asked, bytes_of_a_part, tiers, model), of_rank / model.site.bytes_per_second);
     } else if (tiers.kind(t) != TierKind::node)
       tier.wire_seconds = of_rank / cost.bytes_per_second;
     else if (coded)  // the bytes read out of slots are fewer

@@ -37,7 +37,7 @@ std::uint32_t digest_of(const Call& call, const Question& question, const Choice
         std::uint64_t{tuning.depth}, std::uint64_t{choice.codec}, std::uint64_t{choice.coded_tiers},
         std::uint64_t{question.codec}, std::uint64_t{question.codec_tiers}})
     digest = folded(digest, word);
-  for (const char header : choice.algorithm->name) digest = folded(digest, static_cast<std::uint64_t>(header));
+  for (const char character : choice.algorithm->name) digest = folded(digest, static_cast<std::uint64_t>(character));
   for (const std::uint64_t count : call.counts) digest = folded(digest, count);
   return digest;
 }
@@ -88,8 +88,18 @@ Result<BoundShape*> LaunchCache::find(const Call& call) {
   return last_;
 }
 
-void LaunchCache::use(const CostModel& costs, std::uint64_t version) {
+// Plans that go round the sites follow the order of the version: all ranks that run an operation use the same one.
+void LaunchCache::take(const CostModel& costs) {
+  if (costs.ring.order != costs_.ring.order && setup_.here.tiers != nullptr) {
+    tiers_ = *setup_.here.tiers;
+    tiers_.take_ring(costs.ring.order);
+    setup_.here.tiers = &tiers_;
+  }
   costs_ = costs;
+}
+
+void LaunchCache::use(const CostModel& costs, std::uint64_t version) {
+  take(costs);
   if (version == version_) return;
   version_ = version;
   last_ = nullptr;
@@ -212,9 +222,8 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
                              ? choice.cut.depth
                              : static_cast<std::uint32_t>(setup_.here.config->slot_depth);
   request.tuning.window_bytes = choice.cut.window_bytes;
-  request.digest = bound->note.digest =
-      folded(folded(digest_of(call, question, choice, shape.finish, request.tuning), setup_.here.costs->links_digest),
-             tiers.rates_digest());
+  request.digest = bound->note.digest = folded(
+      folded(digest_of(call, question, choice, shape.finish, request.tuning), setup_.here.costs->links_digest), tiers.digest());
   // Ranks that use different versions in one operation find out, even if both choose the same.
   if (version_ != 0) request.digest = bound->note.digest = folded(request.digest, version_);
   bound->recorded = recorded(call, {bound->bytes, algorithm_id(choice.algorithm->name), choice.codec, request.digest});

@@ -56,7 +56,7 @@ class LaunchCache final {
   };
 
   explicit LaunchCache(const Setup& setup) : setup_(setup) {
-    if (setup.here.costs != nullptr) costs_ = *setup.here.costs;
+    if (setup.here.costs != nullptr) take(*setup.here.costs);
     setup_.here.costs = &costs_;
     scalar_.narrow = 1.0F / static_cast<float>(setup.here.ranks);
     scalar_.wide = 1.0 / setup.here.ranks;
@@ -96,6 +96,7 @@ class LaunchCache final {
     auto operator<=>(const Key&) const = default;
   };
 
+  void take(const CostModel& costs);
   StoreTuner& stores_for(Collective collective, std::uint64_t bytes);
   Result<std::unique_ptr<BoundShape>> bind(const Call& call, InPlace in_place);
   void tell_of_link_codec(const Question& question, const Choice& choice);
@@ -108,6 +109,7 @@ class LaunchCache final {
 
   Setup setup_;
   CostModel costs_;
+  Tiers tiers_ = Tiers::flat(1);  // with the ring of sites of these constants, if they have one
   std::uint64_t version_ = 0;
   bool has_other_versions_ = false;
   struct {

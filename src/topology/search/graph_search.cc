@@ -6,9 +6,6 @@
 namespace seto {
 namespace {
 
-constexpr double kMessageBytes = 1 << 20;
-constexpr double kUnknownRate = 125e6;
-
 bool has_same_devices(const TopologyHost& one, const TopologyHost& other) {
   return one.nodes == other.nodes && one.interconnect == other.interconnect;
 }
@@ -79,9 +76,9 @@ SiteCosts site_costs(const TopologyGraph& graph) {
   SiteCosts costs(count, std::vector<double>(count));
   for (std::size_t from = 0; from < count; ++from)
     for (std::size_t to = 0; to < count; ++to) {
-      const LinkFacts link = graph.between_sites.empty() ? LinkFacts() : graph.between_sites[from][to];
-      const double rate = rate_between(graph, from, to).bytes_per_second;
-      if (from != to) costs[from][to] = link.round_trip_s.value_or(0) / 2 + kMessageBytes / (rate > 0 ? rate : kUnknownRate);
+      LinkFacts link = graph.between_sites.empty() ? LinkFacts() : graph.between_sites[from][to];
+      link.bytes_per_second = rate_between(graph, from, to).bytes_per_second;
+      if (from != to) costs[from][to] = seconds_of_message(link);
     }
   return costs;
 }

@@ -45,8 +45,7 @@ struct GraphChannels {
 // Pure. Hosts with equal devices have equal channels.
 GraphChannels search_channels(const TopologyGraph& graph, const SearchLimits& limits = {});
 
-// Seconds that a message of 1 MiB takes from one site to another, by what is known of the links. An unknown rate counts as 1
-// Gbit/s, an unknown round trip as 0, so that what is known decides.
+// seconds_of_message() between all sites.
 SiteCosts site_costs(const TopologyGraph& graph);
 
 }  // namespace seto

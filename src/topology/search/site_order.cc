@@ -10,6 +10,8 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::size_t kMostMoves = 200'000;  // of segments that are tried
 constexpr std::size_t kLongestSegment = 3;
+constexpr double kMessageBytes = 1 << 20;
+constexpr double kUnknownRate = 125e6;
 
 double cost(const SiteCosts& costs, int from, int to) {
   return costs[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
@@ -149,6 +151,19 @@ bool improve(const SiteCosts& costs, SiteOrder& order, std::size_t& moves) {
 }
 
 }  // namespace
+
+double seconds_of_message(const LinkFacts& link) {
+  const double rate = link.bytes_per_second.value_or(0);
+  return link.round_trip_s.value_or(0) / 2 + kMessageBytes / (rate > 0 ? rate : kUnknownRate);
+}
+
+SiteCosts site_costs(const SiteLinks& links) {
+  SiteCosts costs(links.sites(), std::vector<double>(links.sites()));
+  for (std::uint32_t from = 0; from < links.sites(); ++from)
+    for (std::uint32_t to = 0; to < links.sites(); ++to)
+      if (from != to) costs[from][to] = seconds_of_message(links.between(from, to));
+  return costs;
+}
 
 SiteOrder heuristic_site_order(const SiteCosts& costs) {
   std::vector<SiteOrder> starts;

@@ -3,10 +3,19 @@
 #include <cstddef>
 #include <vector>
 
+#include "src/topology/site_links.h"
+
 namespace seto {
 
 // The cost of the link from one site (row) to another (column), such as the seconds of a message. The diagonal does not count.
 using SiteCosts = std::vector<std::vector<double>>;
+
+// Seconds that a message of 1 MiB takes over a link, by what is known of it. An unknown rate counts as 1 Gbit/s, an unknown round
+// trip as 0, so that what is known decides.
+double seconds_of_message(const LinkFacts& link);
+
+// The same between all sites of a job.
+SiteCosts site_costs(const SiteLinks& links);
 
 // A ring of sites: its first site is 0, the last one is followed by the first.
 struct SiteOrder {

@@ -65,6 +65,34 @@ TEST(SiteRates, AreWhatTheCostModelFollowsUnlessSitesStateTheirs) {
   EXPECT_EQ(costs.world.bytes_per_second, 25e6);
 }
 
+// The links of four sites, all but one of which carry 100 MB/s.
+SiteLinkRates with_a_slow_link(std::uint32_t from, std::uint32_t to) {
+  SiteLinkRates rates;
+  for (std::uint32_t one = 0; one < 4; ++one)
+    for (std::uint32_t other = 0; other < 4; ++other)
+      if (one != other) rates.push_back({one, other, one == from && other == to ? 10e6 : 100e6});
+  return rates;
+}
+
+// In each version all ranks compute the ring from the rates of that version.
+TEST(SiteRates, DecideTheOrderInWhichARingPassesSites) {
+  CostModel costs;
+  costs.source = CostSource::measured;
+  costs.use(with_rates(far_sites(2), {{0, 1, 100e6}}));
+  EXPECT_TRUE(costs.ring.order.empty()) << "two sites have one order";
+  const Sites sites = far_sites(4);
+  for (const auto& [from, to] : {std::pair{0, 1}, {1, 2}, {3, 0}}) {
+    costs.use(with_rates(sites, with_a_slow_link(static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to))));
+    const std::vector<int>& order = costs.ring.order;
+    ASSERT_EQ(order.size(), 4U);
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_FALSE(order[i] == from && order[(i + 1) % 4] == to) << from << " > " << to;
+    EXPECT_EQ(costs.ring.bytes_per_second, 100e6);
+    EXPECT_EQ(costs.ring.fastest_link_rate, 100e6);
+    EXPECT_NEAR(costs.ring.latency_seconds, 30e-3, 1e-9);
+    EXPECT_EQ(costs.world.bytes_per_second, 10e6) << "other plans use the slow link, too";
+  }
+}
+
 TEST(SiteRates, OfAPartAreThoseOfItsSitesInTheParent) {
   const InheritedRates parent{3, {{0, 2, 10e6}, {2, 0, 20e6}, {1, 2, 30e6}}, {2, 0}};
   const SiteLinkRates wanted{{0, 1, 20e6}, {1, 0, 10e6}};

@@ -156,6 +156,60 @@ TEST(EstimateAgreement, OfSitesWhoseRatesSettingsState) {
   EXPECT_EQ(stated.tiers.slowest_rate(), 125e6) << "the file comes first";
 }
 
+// Three to five sites whose pairs have links of their own. One pair, and the one beside it in the other direction, is slow and
+// far.
+TopologyGraph sites_with_a_slow_pair(std::size_t sites) {
+  TopologyGraph graph = sites_of(sites, 2, 0);
+  for (std::size_t from = 0; from < sites; ++from)
+    for (std::size_t to = 0; to < sites; ++to)
+      if (from != to) graph.between(from, to).bytes_per_second = 125e6;
+  for (const auto& [from, to] : {std::pair<std::size_t, std::size_t>{0, 1}, {1, 2}}) {
+    graph.between(from, to).bytes_per_second = 6.25e6;
+    graph.between(from, to).round_trip_s = 240e-3;
+  }
+  return graph;
+}
+
+// The ring of sites goes round the slow links, and the call is faster by what was predicted.
+TEST(EstimateAgreement, OfSitesThatARingPassesBesideASlowLink) {
+  for (const std::size_t sites : {3U, 4U, 5U}) {
+    SCOPED_TRACE(std::to_string(sites) + " sites");
+    const GraphFacts facts = facts_of_graph(sites_with_a_slow_pair(sites), static_cast<int>(4 * sites), {}).value();
+    const std::vector<int>& order = facts.costs.ring.order;
+    ASSERT_EQ(order.size(), sites);
+    for (std::size_t i = 0; i < sites; ++i) {
+      const std::pair<int, int> link{order[i], order[(i + 1) % sites]};
+      EXPECT_TRUE(link != std::pair(0, 1) && link != std::pair(1, 2)) << link.first << " > " << link.second;
+    }
+    const Both ring = both_of({.name = "64M", .codec = "none"}, facts);
+    const Both direct = both_of({.name = "64M", .pin = "hierarchical", .codec = "none"}, facts);
+    EXPECT_EQ(ring.chosen, "site_ring");
+    EXPECT_NEAR(ring.estimated / ring.simulated, 1, kWithin);
+    EXPECT_NEAR(direct.estimated / direct.simulated, 1, kWithin);
+    EXPECT_LT(ring.simulated, direct.simulated / 2);
+    std::printf("%zu sites: hierarchical %.0f ms, site_ring %.0f ms; estimated %.0f and %.0f\n", sites, direct.simulated * 1e3,
+                ring.simulated * 1e3, direct.estimated * 1e3, ring.estimated * 1e3);
+    // In the order of the sites the ring would cross both slow links.
+    GraphFacts unordered = facts;
+    unordered.tiers.take_ring({});
+    unordered.costs.ring = {};
+    const Both along = both_of({.name = "64M", .pin = "site_ring", .codec = "none"}, unordered);
+    EXPECT_LT(ring.simulated, along.simulated / 5);
+  }
+}
+
+// Links that differ by less than a ring has more to carry: the direct exchange stays.
+TEST(EstimateAgreement, OfSitesWithLinksThatDifferALittle) {
+  TopologyGraph graph = sites_with_a_slow_pair(4);
+  graph.between(0, 1).bytes_per_second = graph.between(1, 2).bytes_per_second = 62.5e6;
+  graph.between(0, 1).round_trip_s = graph.between(1, 2).round_trip_s = 60e-3;
+  const GraphFacts facts = facts_of_graph(graph, 16, {}).value();
+  const Both direct = both_of({.name = "64M", .codec = "none"}, facts);
+  const Both ring = both_of({.name = "64M", .pin = "site_ring", .codec = "none"}, facts);
+  EXPECT_EQ(direct.chosen, "hierarchical");
+  EXPECT_LT(direct.simulated, ring.simulated);
+}
+
 // Rates of single pairs, as a matrix states them.
 TEST(EstimateAgreement, OfTwoSitesWithALink) {
   TopologyGraph graph = sites_of(2, 2, 0);
