@@ -36,13 +36,13 @@ class System:
         return Sites(self.sites, self.hosts, 64, fabric, FABRIC_ROUND_TRIP_S, self.uplink, self.round_trip_s).xml
 
 
-# A hierarchical plan sums at most 64 members of a tier in one step, so a site has at most 64 hosts of at most 64 ranks.
+# A hierarchical plan sums up to 64 members of a tier in one step, and more in several.
 EFFICIENCY = (
     System(1, 50, 20), System(2, 25, 20), System(4, 25, 10),
     System(1, 50, 40), System(2, 50, 20), System(4, 25, 20),
     System(2, 50, 40), System(4, 50, 20),
     System(4, 50, 40),
-    System(4, 50, 50),
+    System(1, 200, 50), System(2, 100, 50), System(4, 50, 50),
 )  # fmt: skip
 TWO_SITES = System(2, 50, 19)  # 1,900 ranks
 
@@ -95,6 +95,16 @@ def cost_row(system, simulated):
     return f"| {system.ranks:,} | {system.sites} | {plan:.0f} s | {run:.0f} s | {simulated['memory_bytes'] / 2**30:.1f} GiB |"
 
 
+def cost(simulated):
+    seconds = simulated["plan_processor_seconds"] + simulated["simulation_processor_seconds"]
+    return f"{seconds:.0f} s, {simulated['memory_bytes'] / 2**30:.1f} GiB"
+
+
+SITES_HEADER = """| round trip | buffer, fp32 | flat ring, fp32 | hierarchical, fp16 between sites | ratio | cost of the predictions |
+|---|---|---|---|---|---|"""
+
+
 def flat_against_hierarchical_row(round_trip_s, size, flat, coded):
     ratio = flat["seconds"] / coded["seconds"]
-    return f"| {round_trip_s * 1e3:.0f} ms | {size / 1e9:.1f} GB | {flat['seconds']:.2f} s | {coded['seconds']:.2f} s | {ratio:.1f} |"
+    times = f"{flat['seconds']:.2f} s | {coded['seconds']:.2f} s | {ratio:.1f}"
+    return f"| {round_trip_s * 1e3:.0f} ms | {size / 1e9:.1f} GB | {times} | {cost(flat)}; {cost(coded)} |"

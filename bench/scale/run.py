@@ -10,7 +10,6 @@ take some ten minutes of one core and 2 GiB. bench/scale/README.md states the as
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -32,14 +31,18 @@ def simulate(options, system, size, algorithm, codec):
         topology, constants = Path(folder) / "topology.xml", Path(folder) / "constants"
         topology.write_text(system.xml)
         constants.write_text(model.CONSTANTS)
-        command = [options.build / "seto", "plan", "simulate", "--json", "--topo", topology, "--ranks", str(system.ranks)]
+        command = ["timeout", str(LIMIT_S), options.build / "seto", "plan", "simulate", "--json", "--topo", topology, "--ranks", str(system.ranks)]
         command += ["--size", str(size), "--algorithm", algorithm]
         environment = {"SETO_TUNING_FILE": str(constants), "SETO_CODEC": codec}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
-    if done.returncode:
-        raise SystemExit(f"{system.ranks} ranks, {algorithm}: {done.stderr.strip()}")
-    simulated = json.loads(done.stdout)
-    simulated["memory_bytes"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024  # the largest so far
+        output, errors = Path(folder) / "output", Path(folder) / "errors"
+        with output.open("w") as to_output, errors.open("w") as to_errors:
+            running = subprocess.Popen(command, env=environment, stdout=to_output, stderr=to_errors)
+            _, status, used = os.wait4(running.pid, 0)
+            running.returncode = os.waitstatus_to_exitcode(status)
+        if running.returncode:
+            raise SystemExit(f"{system.ranks} ranks, {algorithm}: {errors.read_text().strip() or f'status {running.returncode}'}")
+        simulated = json.loads(output.read_text())
+    simulated["memory_bytes"] = used.ru_maxrss * 1024
     return simulated
 
 
@@ -62,7 +65,7 @@ def print_efficiency(options):
 
 
 def print_sites(options):
-    print("| round trip | buffer, fp32 | flat ring, fp32 | hierarchical, fp16 between sites | ratio |", "|---|---|---|---|---|", sep="\n")
+    print(model.SITES_HEADER)
     for round_trip_s in ROUND_TRIPS_S:
         system = model.System(**{**vars(model.TWO_SITES), "uplink": options.uplink, "round_trip_s": round_trip_s})
         for size in options.sizes:
