@@ -4,7 +4,7 @@
     bench/scale/run [--tables efficiency,sites] [--most RANKS] [--build DIR]
 
 Every figure comes from `seto plan simulate` on a topology that this program writes; nothing is measured and nothing is sent. All tables
-take some ten minutes of one core and 2 GiB. bench/scale/README.md states the assumptions.
+take some twenty minutes of one core and 3 GiB. bench/scale/README.md states the assumptions.
 """
 
 import argparse

@@ -593,7 +593,7 @@ SETO_API setoResult_t setoCommTopology(setoComm_t comm, char *text, size_t capac
 
 /* Simulates a call on a topology (files as above): its predicted time and the load of each link. Nothing is measured and nothing
  * is sent. What the files do not state is assumed, and the text says so. setoFormatSvg draws a Gantt chart of the lanes of some
- * ranks. SETO_CODEC and SETO_TUNING_FILE hold as for setoExplain. 10,000 ranks take about two minutes and 1 GiB. */
+ * ranks. SETO_CODEC and SETO_TUNING_FILE hold as for setoExplain. 10,000 ranks take about 90 seconds and 1 GiB. */
 #define SETO_SIMULATION_MAGIC 0x5e70514du
 typedef struct {
   size_t size;
