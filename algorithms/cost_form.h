@@ -19,7 +19,7 @@ struct TierLoad {
   double shared = 0;
   // The part of it that one site sends to another one at most; 0: not known, and `shared` stands for it.
   double pair = 0;
-  bool round_the_ring = false;  // its messages between sites cross only links of neighbours in the ring of sites
+  bool round_the_ring = false;  // its messages between sites cross only the links of the ring of sites
   double coded = 0;             // numbers that the busiest rank encodes and decodes, where messages of this tier are coded
   // For each slice: messages that the busiest rank sends and receives, both counted. Each hop contains a send and a receive.
   double messages = 0;

@@ -7,7 +7,7 @@
 namespace seto {
 
 // Within sites as a hierarchical plan. Between sites sums and results go round a ring, in the order of Tiers::ring(): so they
-// cross only the links of neighbours in that ring, and two sites that have a slow link to each other need not exchange anything.
+// cross only the links of that ring, and two sites that have a slow link to each other need not exchange anything.
 void build_site_ring_all_reduce(Builder& builder, const Tiers& tiers);
 
 // Empty if there are three sites or more, of equal sizes.

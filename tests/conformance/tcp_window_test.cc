@@ -96,7 +96,7 @@ std::uint64_t slices_ahead_of_nobody(TwoMembers& members, const StreamGeometry& 
   return slice;
 }
 
-// Of this process.
+// The timers of this process.
 std::size_t timers() {
   std::size_t count = 0;
   for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {

@@ -1,4 +1,4 @@
-// Plans that go round the sites: right in any order of the ring, and only neighbours of the ring exchange messages.
+// Plans that go round the sites: right in any order of the ring, and only sites that follow one another in it exchange messages.
 
 #include "algorithms/site_ring.h"
 
@@ -39,7 +39,7 @@ std::set<std::pair<int, int>> pairs_of(const Plan& plan, const Tiers& tiers) {
   return pairs;
 }
 
-TEST(SiteRing, IsRightInAnyOrderAndUsesTheLinksOfNeighboursOnly) {
+TEST(SiteRing, IsRightInAnyOrderAndUsesTheLinksOfTheRingOnly) {
   std::mt19937_64 random(testing::chosen_seed());
   for (const auto& [ranks, nodes, sites] : std::initializer_list<std::array<int, 3>>{
            {3, 3, 3}, {4, 4, 4}, {5, 5, 5}, {6, 6, 3}, {8, 4, 4}, {12, 6, 3}, {16, 8, 4}, {20, 10, 5}}) {
@@ -52,9 +52,9 @@ TEST(SiteRing, IsRightInAnyOrderAndUsesTheLinksOfNeighboursOnly) {
     const Shape shape = shape_on(tiers);
     Plan plan = build_plan(site_ring(), shape, tiers, {});
     ASSERT_TRUE(verify(plan, {}).ok()) << verify(plan, {}).status().text();
-    std::set<std::pair<int, int>> neighbours;
-    for (std::size_t i = 0; i < order.size(); ++i) neighbours.emplace(order[i], order[(i + 1) % order.size()]);
-    EXPECT_EQ(pairs_of(plan, tiers), neighbours);
+    std::set<std::pair<int, int>> links;
+    for (std::size_t i = 0; i < order.size(); ++i) links.emplace(order[i], order[(i + 1) % order.size()]);
+    EXPECT_EQ(pairs_of(plan, tiers), links);
     for (Program& program : plan.programs) program = lower(program, shape, InPlace::no, {LoweringRules::Chains::fold});
     ASSERT_TRUE(verify(plan, {}).ok()) << verify(plan, {}).status().text();
   }

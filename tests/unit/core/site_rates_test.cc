@@ -119,7 +119,7 @@ TEST(RateReports, NonsenseIsIgnored) {
   EXPECT_TRUE(reports.fresh(0).empty());
 }
 
-// What rank 0 has in force after reports of these rates, one after another.
+// The rate that rank 0 has in force after these reports, one after another.
 struct InForce {
   double rate = 0;
   int versions = 0;
