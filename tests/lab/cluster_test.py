@@ -11,7 +11,7 @@ import sys
 import time
 
 from emulator import is_punctual
-from lab import IPV4, IPV6, Lab
+from lab import IPV4, IPV6, Lab, Site
 from lab_support import BUILD, LabCase, main
 
 MIB = 1 << 20
@@ -253,6 +253,26 @@ class RatesThatChange(LabCase):
             lab.link("0-1 rate=400m")
             self.follow(lab, job, 400)
             self.assertGreaterEqual(self.rate(job)[2], 3)
+            job.leave()
+
+
+    def test_timing_queued_calls_are_right_while_the_link_changes(self):
+        self.attempt(self.queued_calls_are_right)
+
+    def queued_calls_are_right(self):
+        """Three communicators, two of them splits, with 1,000 calls in their queues; one change in the middle of each thousand."""
+        with Lab([Site(2), Site(2)], ["rate=400m", "delay=10ms"], build=BUILD) as lab:
+            job = Job(lab)
+            job.expect("^ready$", 30)
+            self.follow(lab, job, 400)
+            for change, mbit in (("rate=200m delay=20ms", 200), ("rate=400m delay=10ms", 400)):
+                job.say(f"queue {128 << 10} 1000")
+                passed = lambda: lab.emulator.statistics()["links"]["0>1"]["passed_bytes"]  # noqa: E731
+                before = passed()
+                self.wait_for(lambda: passed() - before > 20 * MIB, 60)  # a third of what the calls send
+                lab.link("0-1 " + change)
+                job.expect("^done$", 120)
+                self.follow(lab, job, mbit)
             job.leave()
 
 

@@ -1,8 +1,9 @@
 // One rank of a job over the lab's hosts. It executes the commands on standard input and reports each result as a line on
-// standard
-// output.
+// standard output.
 //
 //   run BYTES CALLS   all_reduces, each result compared               done | failed after N ms: WHY
+//   queue BYTES CALLS all_reduces, queued in turn on this communicator, one of the same ranks and one of every second rank;
+//                     each result compared                             done | failed after N ms: WHY
 //   loop BYTES        until one fails; `working` once one went well    working ... failed after N ms: WHY
 //   again             gives the communicator up and makes another      ready | failed after N ms: WHY
 //   broadcast BYTES   from rank 0                                      done | failed after N ms: WHY
@@ -19,6 +20,7 @@
 #include <csignal>
 #include <cstdint>
 #include <iostream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -30,6 +32,40 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 void say(const std::string& line) { std::cout << line << std::endl; }
+
+// A communicator and the stream of its calls.
+struct Queue {
+  setoComm_t comm = nullptr;
+  setoStream_t stream = nullptr;
+
+  [[nodiscard]] setoResult_t wait() const {
+    std::uint64_t position = 0;
+    const setoResult_t known = setoStreamPosition(stream, &position);
+    return known == setoSuccess ? setoStreamWait(stream, position, 0) : known;
+  }
+};
+
+// One all_reduce, whose memory lives until all have ended.
+class Queued final {
+ public:
+  setoResult_t issue(const Queue& queue, std::size_t count, std::int32_t turn) {
+    int rank = 0;
+    int ranks = 0;
+    if (setoCommUserRank(queue.comm, &rank) != setoSuccess || setoCommCount(queue.comm, &ranks) != setoSuccess) return setoInternalError;
+    input_.assign(count, rank + turn);
+    output_.assign(count, -1);
+    wanted_ = ranks * (ranks - 1) / 2 + ranks * turn;
+    return setoAllReduce(input_.data(), output_.data(), count, setoInt32, setoSum, queue.comm, queue.stream);
+  }
+  [[nodiscard]] bool is_right() const {
+    return std::all_of(output_.begin(), output_.end(), [this](std::int32_t value) { return value == wanted_; });
+  }
+
+ private:
+  std::vector<std::int32_t> input_;
+  std::vector<std::int32_t> output_;
+  std::int32_t wanted_ = 0;
+};
 
 class Rank final {
  public:
@@ -48,6 +84,27 @@ class Rank final {
       if (!call_once(size, call)) return;
     }
     say("done");
+  }
+
+  void queue(std::size_t size, std::uint64_t calls) {
+    start_ = Clock::now();
+    Queue queues[3] = {{comm_}, {}, {}};
+    bool fine = succeeded(setoCommSplit(comm_, 0, rank_, &queues[1].comm, nullptr)) &&
+                succeeded(setoCommSplit(comm_, rank_ % 2, rank_, &queues[2].comm, nullptr));
+    for (Queue& each : queues) fine = fine && succeeded(setoStreamCreate(&each.stream));
+    std::vector<Queued> queued(calls);
+    for (std::uint64_t call = 0; fine && call < calls; ++call) {
+      fine = succeeded(queued[call].issue(queues[call % std::size(queues)], std::max(size / sizeof(std::int32_t), std::size_t{1}),
+                                          static_cast<std::int32_t>(call % 1000)));
+    }
+    for (Queue& each : queues) fine = fine && succeeded(each.wait());
+    std::uint64_t wrong = 0;
+    for (const Queued& each : queued) wrong += fine && !each.is_right() ? 1 : 0;
+    for (Queue& each : queues) {
+      if (each.stream != nullptr) fine = succeeded(setoStreamDestroy(each.stream)) && fine;
+      if (each.comm != nullptr && each.comm != comm_) fine = succeeded(setoCommDestroy(each.comm)) && fine;
+    }
+    if (fine) say(wrong == 0 ? "done" : "wrong: " + std::to_string(wrong) + " calls");
   }
 
   void loop(std::size_t size) {
@@ -153,6 +210,8 @@ int main() {
     words >> verb >> size >> calls;
     if (verb == "run") {
       rank.run(size, calls);
+    } else if (verb == "queue") {
+      rank.queue(size, calls);
     } else if (verb == "loop") {
       rank.loop(size);
     } else if (verb == "again") {
