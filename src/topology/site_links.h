@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,9 +68,10 @@ class SiteLinks {
 struct Sites {
   std::vector<std::uint32_t> of_rank;  // numbered from 0 in the order of their first ranks
   SiteLinks links;
-  std::vector<PortRates> rates;  // by site, as stated; empty unless they are known for every site
-  bool stated = false;           // by SETO_SITE_ID; else found by round trips
-  bool guessed = false;          // found, and some round trip is so near the limit that another run may decide otherwise
+  std::vector<PortRates> rates;            // by site, as stated; empty unless they are known for every site
+  std::optional<double> longest_within_s;  // the longest round trip between hosts of one site that the kernel measured
+  bool stated = false;                     // by SETO_SITE_ID; else found by round trips
+  bool guessed = false;  // found, and some round trip is so near the limit that another run may decide otherwise
 };
 
 // "2 sites found by round trips: 0>1 round trip 60 ms (measured), rate unknown; ..."

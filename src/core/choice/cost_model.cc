@@ -129,11 +129,41 @@ SiteRing ring_of(const SiteLinks& links) {
   return ring;
 }
 
+namespace {
+
+// The round trip that the kernel knows; 0: unknown, as within a node.
+double kernel_round_trip(const Sites& sites, TierKind kind) {
+  if (kind == TierKind::node) return 0;
+  return (kind == TierKind::site ? sites.longest_within_s : sites.links.worst().round_trip_s).value_or(0);
+}
+
+// An exchange between processes takes the time of both schedulers, too: tens of microseconds where ranks share cores. What takes
+// longer says that other programs kept the cores busy, and nothing of the link.
+constexpr double kMostSoftwareSeconds = 100e-6;
+constexpr double kLongestNearRoundTrip = (kFarRoundTripUs - 1) * 1e-6;
+
+void limit_latency(TierCost& cost, double round_trip_s) {
+  if (round_trip_s <= 0) return;
+  double longest = round_trip_s + 2 * kMostSoftwareSeconds;
+  if (!is_far_seconds(round_trip_s)) longest = std::min(longest, kLongestNearRoundTrip);
+  cost.latency_seconds = std::min(cost.latency_seconds, longest / 2);
+  cost.message_seconds = std::min(cost.message_seconds, cost.latency_seconds / 2);  // the latency contains two of them
+}
+
+}  // namespace
+
+bool CostModel::knows_near_link(const Sites& sites, TierKind kind) {
+  const double round_trip_s = kernel_round_trip(sites, kind);
+  return round_trip_s > 0 && !is_far_seconds(round_trip_s);
+}
+
 bool CostModel::knows_link(const Sites& sites) { return is_far_seconds(sites.links.worst().round_trip_s.value_or(0)); }
 
 void CostModel::use(const Sites& sites) {
   sites_are_stated = sites.stated;
-  if (source != CostSource::measured || !knows_link(sites)) return;
+  if (source != CostSource::measured) return;
+  for (const TierKind kind : {TierKind::site, TierKind::world}) limit_latency(of(kind), kernel_round_trip(sites, kind));
+  if (!knows_link(sites)) return;
   between_sites = sites.links.worst();
   links_digest = sites.links.digest();
   ring = ring_of(sites.links);

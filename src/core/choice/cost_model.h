@@ -70,8 +70,11 @@ struct CostModel {
   [[nodiscard]] bool has_shipped(TierKind kind) const;
 
   // Takes what is known of the links between sites: half the round trip is the latency, and a rate that is not known is assumed
-  // to be that of the slowest site that states one, or kAssumedBytesPerSecond. Only measured constants are replaced.
+  // to be that of the slowest site that states one, or kAssumedBytesPerSecond. Only measured constants are replaced. Where the
+  // kernel knows a shorter round trip than exchanges did, its value limits the latency, so that a near link stays near.
   void use(const Sites& sites);
+  // The kernel knows the round trip on this tier, and it is not far, however long exchanges take.
+  static bool knows_near_link(const Sites& sites, TierKind kind);
   // The worst link between sites is far and its round trip is known, so that no exchange is needed to measure it.
   static bool knows_link(const Sites& sites);
 

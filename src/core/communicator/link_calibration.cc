@@ -99,7 +99,7 @@ Status follow(Line& line) {
   return {};
 }
 
-Result<TierCost> lead(Line& line, TierKind tier) {
+Result<TierCost> lead(Line& line, TierKind tier, bool known_near) {
   const std::vector<std::byte> source(kProbeBytes);
   ProbeActions actions;
   actions.exchange = [&](std::uint64_t bytes) -> Status {
@@ -114,7 +114,7 @@ Result<TierCost> lead(Line& line, TierKind tier) {
     return line.receive(&order, sizeof order);
   };
   actions.seconds = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
-  SETO_ASSIGN(const TierCost cost, probe_link(actions, tier));
+  SETO_ASSIGN(const TierCost cost, probe_link(actions, tier, known_near));
   Order end = kEnd;
   SETO_TRY(line.send(&end, sizeof end));
   SETO_TRY(line.receive(&end, sizeof end));
@@ -132,7 +132,8 @@ Result<CostModel> measure(Communicator& communicator, Deadline until) {
     const auto [leader, follower] = tiers.ends(tier);
     if (communicator.rank() == leader) {
       Line line(communicator, follower, until);
-      SETO_ASSIGN(costs.of(tiers.kind(tier)), lead(line, tiers.kind(tier)));
+      const TierKind kind = tiers.kind(tier);
+      SETO_ASSIGN(costs.of(kind), lead(line, kind, CostModel::knows_near_link(communicator.sites(), kind)));
     } else if (communicator.rank() == follower) {
       Line line(communicator, leader, until);
       SETO_TRY(follow(line));

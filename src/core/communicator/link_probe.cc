@@ -94,10 +94,10 @@ Result<double> rate(const ProbeActions& actions, TierKind tier, double start, do
 
 }  // namespace
 
-Result<TierCost> probe_link(const ProbeActions& actions, TierKind tier) {
+Result<TierCost> probe_link(const ProbeActions& actions, TierKind tier, bool known_near) {
   const double start = actions.seconds();
   SETO_ASSIGN(const double exchange, exchange_seconds(actions, start));
-  if (is_far_seconds(exchange)) {
+  if (is_far_seconds(exchange) && !known_near) {
     if (tier == TierKind::node) return plausible_node({exchange / 2, CostModel().node.bytes_per_second, 0});
     return TierCost{exchange / 2, kAssumedBytesPerSecond, CostModel().of(tier).message_seconds};
   }

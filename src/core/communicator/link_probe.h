@@ -28,6 +28,7 @@ struct ProbeActions {
 // slower end, which is taken for both. Asks the budget before each exchange, so that it takes at most the budget and one exchange
 // more. The rate of a far link is not measured (see src/base/far_link.h), because the first bytes wait for its congestion window
 // to grow: 512 KiB over 60 ms and 1 Gbit/s came at 3.5 MB/s, of 125 MB/s. Such a link is assumed to have kAssumedBytesPerSecond.
-[[nodiscard]] Result<TierCost> probe_link(const ProbeActions& actions, TierKind tier);
+// `known_near`: the kernel measured a short round trip, so a long exchange only shows that the cores are busy.
+[[nodiscard]] Result<TierCost> probe_link(const ProbeActions& actions, TierKind tier, bool known_near = false);
 
 }  // namespace seto

@@ -175,6 +175,11 @@ Result<std::string> RankSites::settle(const std::vector<std::vector<std::uint32_
   if (!known_ && limit_us > 0) find(between, limit_us);
   std::vector<std::uint32_t> site_of_host(hosts_);
   for (std::size_t rank = host_of_.size(); rank-- > 0;) site_of_host[host_of_[rank]] = sites_.of_rank[rank];
+  std::uint32_t longest_within_us = 0;
+  for (std::uint32_t one = 0; one < hosts_; ++one)
+    for (std::uint32_t other = 0; other < one; ++other)
+      if (site_of_host[one] == site_of_host[other]) longest_within_us = std::max(longest_within_us, between.between(one, other));
+  if (longest_within_us > 0) sites_.longest_within_s = longest_within_us * 1e-6;
   SETO_TRY(check_pacing());
   SETO_ASSIGN(std::string remarks, settle_rates());
   for (std::size_t rank = 0; rank < round_trips_us.size(); ++rank)

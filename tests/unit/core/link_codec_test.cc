@@ -149,7 +149,37 @@ TEST(ChoiceByLinks, LeavesShippedAndStatedConstantsAlone) {
     EXPECT_EQ(costs.world, CostModel().world);
     EXPECT_TRUE(costs.sites_are_stated);
   }
-  EXPECT_EQ(costs_of(two_sites(0.5e-3)).world, CostModel().world) << "a near link is measured by exchanges";
+}
+
+// Exchanges between processes of a machine that other programs keep busy take milliseconds. The kernel saw 8 us.
+TEST(ChoiceByLinks, ALinkThatTheKernelSawNearIsNearHoweverLongExchangesTake) {
+  CostModel busy;
+  busy.source = CostSource::measured;
+  busy.site = {4e-3, 1e9, 1e-3};
+  busy.world = {4e-3, 1e9, 1e-3};
+  Sites sites = two_sites(8e-6, true);
+  sites.longest_within_s = 8e-6;
+  CostModel costs = busy;
+  costs.use(sites);
+  const Tiers tiers = made_up_tiers(4, 4, 2).value();
+  EXPECT_EQ(codec_of_call({}, costs, tiers), "none");
+  for (const TierKind kind : {TierKind::site, TierKind::world}) {
+    EXPECT_LT(costs.of(kind).latency_seconds, 0.2e-3);
+    EXPECT_LE(costs.of(kind).message_seconds, costs.of(kind).latency_seconds / 2);
+    EXPECT_EQ(costs.of(kind).bytes_per_second, 1e9);
+    EXPECT_EQ(flow_on(kind, costs).sockets, 1U);
+    EXPECT_EQ(flow_on(kind, costs).order, StepOrder::skewed);
+  }
+  sites = two_sites(0.99e-3, true);
+  costs = busy;
+  costs.use(sites);
+  EXPECT_EQ(flow_on(TierKind::world, costs).sockets, 1U) << "near up to the limit";
+  EXPECT_EQ(costs.site, busy.site) << "the kernel does not know this one";
+  CostModel quick = busy;
+  quick.world.latency_seconds = 12e-6;
+  costs = quick;
+  costs.use(two_sites(8e-6, true));
+  EXPECT_EQ(costs.world.latency_seconds, 12e-6) << "with the software of both ends";
 }
 
 TEST(ChoiceByLinks, OneMegabyteOverSixtyMillisecondsIsOneExchange) {

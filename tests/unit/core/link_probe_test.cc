@@ -72,6 +72,12 @@ TEST(LinkProbe, SendsOneShortMessageOverAFarLink) {
   EXPECT_EQ(cost.message_seconds, CostModel().world.message_seconds);
 }
 
+TEST(LinkProbe, ALinkThatIsKnownToBeNearIsMeasuredOnABusyMachineToo) {
+  ModelLink link{2e-3, 500e6};
+  const TierCost cost = probe_link(link.actions(), TierKind::world, true).value();
+  EXPECT_NEAR(cost.bytes_per_second, 500e6, 50e6) << "not assumed";
+}
+
 TEST(LinkProbe, TakesItsBudgetAndOneExchangeAtMost) {
   std::mt19937_64 random(testing::chosen_seed());
   const auto power = [&](double low, double high) {

@@ -44,6 +44,7 @@ TEST(RankSites, AreFoundByRoundTrips) {
   EXPECT_FALSE(sites.sites().stated);
   EXPECT_EQ(sites.sites().links.between(0, 1).round_trip_s, 59e-3) << "the shortest of all pairs of hosts";
   EXPECT_EQ(sites.sites().links.between(1, 0).round_trip_s, 59e-3);
+  EXPECT_DOUBLE_EQ(sites.sites().longest_within_s.value_or(0), 150e-6) << "the shortest of all statements";
   EXPECT_EQ(sites.tiers().widest(), TierKind::world);
   EXPECT_EQ(sites.stated_tiers().widest(), TierKind::site) << "a deterministic call does not depend on round trips";
   EXPECT_THAT(text_of(sites.sites()), HasSubstr("2 sites found by round trips: 0>1 round trip 59 ms (measured), rate unknown"));
