@@ -9,6 +9,7 @@
 
 #include "src/base/clock.h"
 #include "src/base/config.h"
+#include "src/base/far_link.h"
 #include "src/base/result.h"
 #include "src/net/secret.h"
 #include "transports/connection.h"
@@ -31,6 +32,7 @@ struct AttemptMember {
   std::span<const AttemptId> held;  // ascending: it holds the connections of these attempts open
   bool wanted = false;              // connect to it now
   bool same_site = false;           // both state this site: their data needs no encryption
+  SocketNeed need{};                // of the link to it, without its round trip: the same at both ends
   bool proved = false;              // also where connections are opened on first use, this one is opened at once
 };
 

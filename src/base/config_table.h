@@ -95,7 +95,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
     {"SETO_DIAL_ONLY", BoolAccess{&Config::dial_only}, "off", Scope::process,
      "other networks cannot connect to this host (NAT, firewall), so it connects to them"},
     {"SETO_TCP_STREAMS", CountAccess{{&Config::tcp_streams, 1, 16}}, "auto", Scope::communicator,
-     "TCP sockets between two ranks; auto: 1 where the round trip is below 1 ms, else 8"},
+     "TCP sockets between two ranks; auto: 1 where the round trip is below 1 ms, else what the link needs (8 if its rate is "
+     "unknown), divided by the ranks of a site that share it"},
     {"SETO_CONNECT", choice<&Config::connect>(kConnectNames), "auto", Scope::communicator,
      "TCP sockets of a pair open at init (all) or on first use (used); auto: on first use where a rank would open more than 128"},
     {"SETO_TLS", choice<&Config::tls>(kTlsNames), "sites", Scope::process,

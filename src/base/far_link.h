@@ -11,4 +11,16 @@ inline constexpr std::uint32_t kFarRoundTripUs = 1'000;
 constexpr bool is_far(std::uint32_t round_trip_us) { return round_trip_us >= kFarRoundTripUs; }
 constexpr bool is_far_seconds(double round_trip_seconds) { return round_trip_seconds * 1e6 >= kFarRoundTripUs; }
 
+// What the number of sockets between two ranks depends on.
+struct SocketNeed {
+  double bytes_per_second = 0;         // of the link; 0: unknown
+  double round_trip_s = 0;             // 0: unknown
+  double socket_bytes_per_second = 0;  // what one socket carries; 0: what the kernel's send buffer lets it carry
+  std::uint32_t sharers = 1;           // ranks that send over the link side by side, each to another one
+};
+inline constexpr std::uint32_t kMostSocketsOfAPair = 16;
+
+// The sockets that carry the share of two ranks in a link. Pure: connections, seto explain and seto plan simulate use it alike.
+[[nodiscard]] std::uint32_t sockets_for(const SocketNeed& need);
+
 }  // namespace seto

@@ -137,7 +137,7 @@ std::vector<TierFacts> tier_facts(const Question& question, const Tiers& tiers, 
     }
     add_codec(facts, tier, question, choice);
     facts.has_flow = kind != TierKind::node;
-    facts.flow = flow_on(kind, model);
+    facts.flow = flow_on(kind, tiers, model);
     facts.slice_bytes = choice.cut.slice_bytes;
     if (live != nullptr) add_pins(facts, live->config);
     if (facts.codec != "exact")

@@ -164,10 +164,13 @@ class FactFinding final {
     }
     double longest = 0;
     double slowest = std::numeric_limits<double>::infinity();
+    double slowest_socket = 0;
     for (std::size_t from = 0; from < graph_.sites.size(); ++from)
       for (std::size_t to = 0; to < graph_.sites.size(); ++to) {
         if (from == to) continue;
         take_round_trip(from, to, longest);
+        const double of_a_socket = graph_.between(from, to).socket_bytes_per_second.value_or(0);
+        if (of_a_socket > 0) slowest_socket = lower_of(slowest_socket, of_a_socket);
         take_pair_rate(from, to, slowest);
       }
     CostModel& costs = facts_.costs;
@@ -175,6 +178,7 @@ class FactFinding final {
     costs.world.bytes_per_second = slowest;
     costs.between_sites.round_trip_s = longest;
     costs.between_sites.bytes_per_second = slowest;
+    if (slowest_socket > 0) costs.between_sites.socket_bytes_per_second = slowest_socket;
     take_ports();
     take_ring();
   }

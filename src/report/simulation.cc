@@ -145,7 +145,7 @@ Result<Simulation> simulate_choice(const Question& question, Choice choice, Simu
   Simulation made;
   made.question = question;
   made.choice = std::move(choice);
-  const Flow flow = flow_on(model.tiers.widest(), model.costs);
+  const Flow flow = flow_on(model.tiers.widest(), model.tiers, model.costs);
   if (model.tiers.widest() == TierKind::world) limit(model, {static_cast<double>(flow.window_bytes), flow.sockets});
   SETO_ASSIGN(const Plan plan, lowered_plan(question, made.choice, model.tiers));
   const std::uint64_t element = size_of(question.type);

@@ -132,6 +132,15 @@ double Tiers::slowest_rate() const {
   return slowest;
 }
 
+int Tiers::fewest_sharing(TierKind kind) const {
+  int tier = count() - 1;
+  while (tier >= 0 && this->kind(tier) > kind) --tier;
+  int fewest = tier < 0 ? 1 : ranks();
+  for (int block = 0; tier >= 0 && block < blocks(tier); ++block)
+    fewest = std::min(fewest, static_cast<int>(this->block(tier, block).size()));
+  return fewest;
+}
+
 std::uint32_t Tiers::digest() const {
   std::uint32_t digest = 2166136261U;
   for (const PortRates& rates : rates_)

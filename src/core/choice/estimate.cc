@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/far_link.h"
+#include "src/core/choice/flow.h"
 
 namespace seto {
 namespace {
@@ -27,6 +28,9 @@ bool shares_links(const Tiers& tiers, int tier, const CostModel& model) {
   return tiers.slowest_rate() > 0 || model.between_sites.bytes_per_second || is_far_seconds(2 * model.world.latency_seconds);
 }
 
+// Sends and receives that a latency contains.
+constexpr double kMessagesOfAHop = 2;
+
 // The time of the busiest link that the ranks of a site share. Where rates of pairs of sites are known, no pair is faster than
 // the slowest of them, and a site without a rate of its own is as fast as the fastest pair. A plan that goes round the ring of
 // sites depends on its links alone. `share`: bytes on the wire for each byte of the load.
@@ -39,13 +43,19 @@ double seconds_of_links(const TierLoad& asked, double share, const Tiers& tiers,
   return std::max(bytes / rate, knows_pairs ? share * asked.pair / model.world.bytes_per_second : 0);
 }
 
+// The time of the busiest rank on the sockets to its peers at other sites, among which its bytes are equally divided. In a hop it
+// sends and receives as many messages as it has peers there.
+double seconds_of_sockets(const TierLoad& asked, double share, const Tiers& tiers, const CostModel& model) {
+  const double of_a_pair = most_of_a_pair(tiers, model);
+  if (of_a_pair <= 0) return 0;
+  const double peers = asked.hops > 0 ? std::max(1.0, asked.messages / (kMessagesOfAHop * asked.hops)) : 1;
+  return share * asked.wire / (of_a_pair * peers);
+}
+
 // A plan round the ring of sites pays for the links of the ring alone.
 double latency_of(const TierLoad& asked, const TierCost& cost, const CostModel& model) {
   return asked.round_the_ring && !model.ring.order.empty() ? model.ring.latency_seconds : cost.latency_seconds;
 }
-
-// Sends and receives that a latency contains.
-constexpr double kMessagesOfAHop = 2;
 
 // The time of a core for so many messages of its ranks, without those that `hops` latencies contain.
 double seconds_of_messages(double messages, double hops, const TierCost& cost) {
@@ -80,7 +90,9 @@ Estimate estimate_of(const PlanLoad& load, const Tiers& tiers, const Workload& w
     if (shares_links(tiers, t, model)) {
       if (asked.shared > 0) tier.wire_bytes = asked.shared * bytes_of_a_part;
       // A rank sends no faster than it does within its site.
-      tier.wire_seconds = std::max(seconds_of_links(asked, bytes_of_a_part, tiers, model), of_rank / model.site.bytes_per_second);
+      tier.wire_seconds =
+          std::max({seconds_of_links(asked, bytes_of_a_part, tiers, model),
+                    seconds_of_sockets(asked, bytes_of_a_part, tiers, model), of_rank / model.site.bytes_per_second});
     } else if (tiers.kind(t) != TierKind::node)
       tier.wire_seconds = of_rank / cost.bytes_per_second;
     else if (coded)  // the bytes read out of slots are fewer

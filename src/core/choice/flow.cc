@@ -16,9 +16,6 @@ constexpr double kRoundTripsAWindow = 2;
 // four streams of a peer have room: if the first one took everything, the next would have 4 MiB, which is 70 MB/s at 60 ms.
 constexpr std::uint64_t kUnknownWindowsAMemory = 8;
 
-constexpr double kMostSockets = 16;
-constexpr std::uint32_t kSocketsOfAnUnknownLongLink = 8;  // at 4 MiB a round trip of 60 ms each they carry 4 Gbit/s
-
 // A call is delayed by one slice for each hop, so a slice should be short against a round trip. Every slice costs its
 // synchronisation, so it should not be shorter than a sixteenth.
 constexpr double kSlicesARoundTrip = 16;
@@ -41,9 +38,9 @@ Flow flow_of(const LinkFacts& link, std::uint64_t memory_limit) {
   Flow flow;
   // In the skewed order a rank stops at the first message that is not there: each round of slices then takes a round trip.
   flow.order = is_long ? StepOrder::readiness : StepOrder::skewed;
+  flow.sockets = sockets_for({rate, round_trip_s, link.socket_bytes_per_second.value_or(0)});
   if (!(rate > 0)) {
     flow.window_bytes = memory_limit / kUnknownWindowsAMemory;
-    flow.sockets = is_long ? kSocketsOfAnUnknownLongLink : 1;
     flow.slice_bytes = kSliceOfAnUnknownLink;
     return flow;
   }
@@ -52,11 +49,26 @@ Flow flow_of(const LinkFacts& link, std::uint64_t memory_limit) {
   flow.window_bytes =
       static_cast<std::uint64_t>(std::min(limit, std::max(kSmallestWindow, kRoundTripsAWindow * round_trip_bytes)));
   flow.slice_bytes = slice_of(rate, round_trip_s);
-  if (const double socket_rate = link.socket_bytes_per_second.value_or(0); socket_rate > 0)
-    flow.sockets = static_cast<std::uint32_t>(between(1, std::ceil(rate / socket_rate), kMostSockets));
-  else
-    flow.sockets = is_long ? kSocketsOfAnUnknownLongLink : 1;
   return flow;
+}
+
+std::uint32_t sockets_on(TierKind kind, const Tiers& tiers, const CostModel& model) {
+  SocketNeed need{.round_trip_s = 2 * model.of(kind).latency_seconds};
+  if (kind == TierKind::world) {
+    need.socket_bytes_per_second = model.between_sites.socket_bytes_per_second.value_or(0);
+    if (tiers.slowest_rate() > 0)
+      need.bytes_per_second = tiers.slowest_rate();
+    else if (model.source == CostSource::file)  // of a topology
+      need.bytes_per_second = model.between_sites.bytes_per_second.value_or(0);
+  }
+  need.sharers = static_cast<std::uint32_t>(
+      tiers.fewest_sharing(kind == TierKind::world && model.sites_are_stated ? TierKind::site : TierKind::node));
+  return sockets_for(need);
+}
+
+double most_of_a_pair(const Tiers& tiers, const CostModel& model) {
+  const double of_one = model.between_sites.socket_bytes_per_second.value_or(0);
+  return of_one > 0 ? of_one * sockets_on(TierKind::world, tiers, model) : 0;
 }
 
 }  // namespace seto

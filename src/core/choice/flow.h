@@ -2,8 +2,10 @@
 
 #include <cstdint>
 
+#include "src/core/choice/cost_model.h"
 #include "src/plan/step_order.h"
 #include "src/topology/link_facts.h"
+#include "src/topology/tiers.h"
 
 namespace seto {
 
@@ -18,7 +20,13 @@ struct Flow {
 // Bytes of a slice on the wire of a link whose rate and round trip are known.
 std::uint64_t slice_of(double bytes_per_second, double round_trip_s);
 
-// Pure. `memory_limit` bounds the window.
+// Pure. `memory_limit` bounds the window. Without a rate of the link, the sockets are those of a far link or of a near one.
 Flow flow_of(const LinkFacts& link, std::uint64_t memory_limit);
+
+// The sockets between two ranks of that tier, as connections open them: before any traffic was measured, so that only a stated
+// rate counts. The ranks of a site share its link, where sites are stated; else the ranks of a host do.
+std::uint32_t sockets_on(TierKind kind, const Tiers& tiers, const CostModel& model);
+// What two ranks of different sites can carry over them, in bytes per second. 0: what a socket carries is not stated.
+double most_of_a_pair(const Tiers& tiers, const CostModel& model);
 
 }  // namespace seto

@@ -79,7 +79,7 @@ struct Candidacy {
 
 Cut cut_for(const Candidacy& one, const PlanLoad& load) {
   const std::uint64_t chunk = chunk_bytes(one.question, one.algorithm, one.tiers);
-  Flow flow = flow_on(one.tiers.widest(), one.model);
+  Flow flow = flow_on(one.tiers.widest(), one.tiers, one.model);
   if (const double slowest = one.tiers.slowest_rate(); slowest > 0)
     flow.slice_bytes = std::min(flow.slice_bytes, slice_of(slowest, 2 * one.model.of(one.tiers.widest()).latency_seconds));
   const bool is_long = flow.order == StepOrder::readiness;
@@ -123,14 +123,15 @@ Question question_of(const Call& call, const Surroundings& here) {
   return question;
 }
 
-Flow flow_on(TierKind kind, const CostModel& model) {
+Flow flow_on(TierKind kind, const Tiers& tiers, const CostModel& model) {
   const TierCost& cost = model.of(kind);
   LinkFacts link{.bytes_per_second = cost.bytes_per_second, .round_trip_s = 2 * cost.latency_seconds};
-  if (kind == TierKind::world) link.socket_bytes_per_second = model.between_sites.socket_bytes_per_second;
   if (model.source == CostSource::measured && is_far_seconds(*link.round_trip_s) &&
       !(kind == TierKind::world && model.between_sites.bytes_per_second))
     link.bytes_per_second.reset();  // it is assumed
-  return flow_of(link, kLargestWindow);
+  Flow flow = flow_of(link, kLargestWindow);
+  flow.sockets = sockets_on(kind, tiers, model);
+  return flow;
 }
 
 std::string Candidate::name(const Question& question) const {

@@ -77,9 +77,9 @@ struct Choice {
 // Does nothing if the codec does not accept such a call (see takes_codec).
 void allow_codec(Question& question, ReduceOp op, const CodecSetting& setting, const Tiers& tiers);
 
-// The flow of the link of a tier. Its rate is unknown where it was only assumed, and so is the capacity of a socket, which the
-// transport knows: the window is then a part of the memory limit.
-Flow flow_on(TierKind kind, const CostModel& model);
+// The flow of the link of a tier, between two ranks. Its rate is unknown where it was only assumed, and so is the capacity of a
+// socket, which the transport knows: the window is then a part of the memory limit.
+Flow flow_on(TierKind kind, const Tiers& tiers, const CostModel& model);
 
 // "ring is pinned, but ...": the reason why the pinned algorithm was not chosen. Empty if it was chosen, or none is pinned.
 std::string pin_ignored(const Question& question, const Choice& choice);

@@ -27,8 +27,9 @@ struct AnnouncedRanks {
   std::vector<RankAnnouncement> all;
   AttemptId attempt = 0;
   double ranks_per_core = 1;
-  bool on_first_use = false;  // data connections open when they are first used
-  std::vector<bool> proved;   // by rank: but this one is opened at init
+  bool on_first_use = false;      // data connections open when they are first used
+  std::vector<bool> proved;       // by rank: but this one is opened at init
+  std::vector<SocketNeed> needs;  // by rank: of the link to it, without its round trip
   std::uint64_t opening_ms = 0;
   // In the order of make_transports(); only the first, if that one reaches all ranks.
   std::vector<AttemptTransport> transports;

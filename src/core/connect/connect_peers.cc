@@ -18,6 +18,7 @@ Attempt attempt_over(const AnnouncedRanks& announced, std::size_t transport) {
     member.place = &announced.all[rank].place;
     if (!announced.endpoints.empty()) member.address = announced.endpoints[rank].transports[transport].address;
     member.held = announced.all[rank].offered;
+    if (!announced.needs.empty()) member.need = announced.needs[rank];
     member.same_site = !announced.own.site.empty() && announced.all[rank].site == announced.own.site;
     attempt.members.push_back(member);
   }

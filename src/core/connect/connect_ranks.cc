@@ -170,6 +170,7 @@ Status RankConnector::exchange_announcements(Deadline until) {
   SETO_ASSIGN(sites_, RankSites::of(announced_.all, config_.deterministic));
   SETO_ASSIGN(announced_.on_first_use, opens_on_first_use(announced_.all, sites_));
   announced_.proved = proved_by(announced_.rank, sites_);
+  announced_.needs = sites_.needs_of(announced_.rank);
   // An operation that waits for the connection fails by the reason of the connection, not by its own deadline.
   announced_.opening_ms = std::min(config_.init_timeout_ms, config_.operation_timeout_ms / 4 * 3);
   ranks_.ranks_per_core = announced_.ranks_per_core = most_ranks_per_core(announced_.all);

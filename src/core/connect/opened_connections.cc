@@ -8,7 +8,7 @@
 namespace seto {
 namespace {
 
-// As SETO_TCP_STREAMS=auto opens them. Before sites are known, all ranks count as near.
+// What SETO_TCP_STREAMS=auto opens at most, unless a stated rate needs more. Before sites are known, all ranks count as near.
 constexpr std::uint64_t kFarSockets = 8;
 
 std::string name_of_value(std::uint64_t connect) {

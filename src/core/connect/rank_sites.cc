@@ -92,6 +92,32 @@ Tiers RankSites::stated_tiers() const {
   return sites_.stated ? tiers() : tiers_of(host_of_, std::vector<std::uint32_t>(host_of_.size()), {});
 }
 
+std::vector<SocketNeed> RankSites::needs_of(std::size_t rank) const {
+  std::vector<std::uint32_t> on_host(hosts_);
+  std::vector<std::uint32_t> at_site(count());
+  bool rates_known = sites_.stated;
+  std::vector<PortRates> rates = stated_rates_;
+  for (std::size_t one = 0; one < host_of_.size(); ++one) {
+    ++on_host[host_of_[one]];
+    ++at_site[sites_.of_rank[one]];
+    rates_known = rates_known && rates[one].slower() > 0;
+    // A site sends no faster than its limit.
+    if (pacing_mbit_[one] > 0) rates[one].up = std::min(rates[one].up, kBytesOfMbit * static_cast<double>(pacing_mbit_[one]));
+  }
+  std::vector<SocketNeed> needs(host_of_.size());
+  for (std::size_t peer = 0; peer < needs.size(); ++peer) {
+    const std::uint32_t own_site = sites_.of_rank[rank];
+    const std::uint32_t site = sites_.of_rank[peer];
+    const bool between_sites = sites_.stated && site != own_site;
+    needs[peer].sharers =
+        between_sites ? std::min(at_site[own_site], at_site[site]) : std::min(on_host[host_of_[rank]], on_host[host_of_[peer]]);
+    if (between_sites && rates_known)
+      needs[peer].bytes_per_second =
+          std::max(std::min(rates[rank].up, rates[peer].down), std::min(rates[peer].up, rates[rank].down));
+  }
+  return needs;
+}
+
 std::vector<std::uint32_t> RankSites::round_trips_of(const std::vector<std::uint32_t>& by_rank) const {
   std::vector<std::uint32_t> by_host(hosts_);
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {

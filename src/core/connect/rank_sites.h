@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/far_link.h"
 #include "src/base/result.h"
 #include "src/core/connect/rank_announcement.h"
 #include "src/topology/site_discovery.h"
@@ -28,6 +29,10 @@ class RankSites final {
   // The tiers without sites that were found by measuring.
   [[nodiscard]] Tiers stated_tiers() const;
 
+  // By rank: what decides the number of sockets between that rank and this one, but the round trip. Both derive the same. Ranks
+  // of stated sites share the link between them, others that of their hosts; the rate of a link counts if all sites state theirs.
+  // Before settle().
+  [[nodiscard]] std::vector<SocketNeed> needs_of(std::size_t rank) const;
   // The own shortest round trips to the ranks of each host in microseconds, 0: unknown; empty if none is known.
   [[nodiscard]] std::vector<std::uint32_t> round_trips_of(const std::vector<std::uint32_t>& by_rank) const;
   // Uses the statements of all ranks: finds sites where none are known and `limit_us` is above 0, and fills in the links. Returns

@@ -118,7 +118,7 @@ TEST(ChoiceByLinks, UsesTheWorstLinkBetweenSites) {
   const CostModel costs = costs_of(sites);
   EXPECT_DOUBLE_EQ(costs.world.latency_seconds, 30e-3);
   EXPECT_EQ(costs.world.bytes_per_second, kAssumedBytesPerSecond);
-  const Flow unknown = flow_on(TierKind::world, costs);
+  const Flow unknown = flow_on(TierKind::world, made_up_tiers(2, 2, 2).value(), costs);
   EXPECT_EQ(unknown.window_bytes, 32 * kMiB) << "a part of the memory until the rate is known";
   EXPECT_EQ(unknown.slice_bytes, 512U << 10);
   EXPECT_EQ(unknown.order, StepOrder::readiness);
@@ -128,10 +128,10 @@ TEST(ChoiceByLinks, UsesTheWorstLinkBetweenSites) {
          from,
          1 - from,
          {.bytes_per_second = 250e6, .round_trip_s = 60e-3, .socket_bytes_per_second = 50e6, .source = FactSource::traffic}});
-  const Flow known = flow_on(TierKind::world, costs_of(sites));
+  const Flow known = flow_on(TierKind::world, made_up_tiers(2, 2, 2).value(), costs_of(sites));
   EXPECT_EQ(costs_of(sites).world.bytes_per_second, 250e6);
   EXPECT_EQ(known.window_bytes, 30'000'000U);
-  EXPECT_EQ(known.sockets, 5U);
+  EXPECT_EQ(known.sockets, 8U) << "connections are open before traffic is measured";
   EXPECT_NE(costs_of(sites).links_digest, costs.links_digest);
 }
 
@@ -139,6 +139,21 @@ TEST(ChoiceByLinks, TakesTheSlowestStatedRateWhereNoneIsMeasured) {
   Sites sites = two_sites(60e-3);
   sites.rates = {{50e6, 25e6}, {125e6, 125e6}};
   EXPECT_EQ(costs_of(sites).world.bytes_per_second, 25e6);
+}
+
+TEST(ChoiceByLinks, TheRanksOfAStatedSiteDivideItsSockets) {
+  CostModel costs = costs_of(two_sites(60e-3, true));
+  const auto sockets = [&](int ranks, int nodes, double rate = 0) {
+    Tiers tiers = made_up_tiers(ranks, nodes, 2).value();
+    if (rate > 0) tiers.take_rates({{rate, rate}, {rate, rate}});
+    return flow_on(TierKind::world, tiers, costs).sockets;
+  };
+  EXPECT_EQ(sockets(2, 2), 8U);
+  EXPECT_EQ(sockets(8, 4), 2U);
+  EXPECT_EQ(sockets(2, 2, 250e6), 5U) << "a stated rate counts: 15 MB a round trip";
+  EXPECT_EQ(sockets(8, 4, 250e6), 2U);
+  costs = costs_of(two_sites(60e-3, false));
+  EXPECT_EQ(sockets(8, 4), 4U) << "where sites are found, connections know the hosts only";
 }
 
 TEST(ChoiceByLinks, LeavesShippedAndStatedConstantsAlone) {
@@ -167,13 +182,13 @@ TEST(ChoiceByLinks, ALinkThatTheKernelSawNearIsNearHoweverLongExchangesTake) {
     EXPECT_LT(costs.of(kind).latency_seconds, 0.2e-3);
     EXPECT_LE(costs.of(kind).message_seconds, costs.of(kind).latency_seconds / 2);
     EXPECT_EQ(costs.of(kind).bytes_per_second, 1e9);
-    EXPECT_EQ(flow_on(kind, costs).sockets, 1U);
-    EXPECT_EQ(flow_on(kind, costs).order, StepOrder::skewed);
+    EXPECT_EQ(flow_on(kind, tiers, costs).sockets, 1U);
+    EXPECT_EQ(flow_on(kind, tiers, costs).order, StepOrder::skewed);
   }
   sites = two_sites(0.99e-3, true);
   costs = busy;
   costs.use(sites);
-  EXPECT_EQ(flow_on(TierKind::world, costs).sockets, 1U) << "near up to the limit";
+  EXPECT_EQ(flow_on(TierKind::world, tiers, costs).sockets, 1U) << "near up to the limit";
   EXPECT_EQ(costs.site, busy.site) << "the kernel does not know this one";
   CostModel quick = busy;
   quick.world.latency_seconds = 12e-6;

@@ -156,6 +156,23 @@ TEST(EstimateAgreement, OfSitesWhoseRatesSettingsState) {
   EXPECT_EQ(stated.tiers.slowest_rate(), 125e6) << "the file comes first";
 }
 
+// A socket carries a twenty-fifth of the link, and the number of sockets has a bound, so that they limit the call.
+TEST(EstimateAgreement, OfSitesWhereTheFileStatesWhatASocketCarries) {
+  TopologyGraph graph = sites_of(2, 1, 125e6);
+  graph.between(0, 1).socket_bytes_per_second = graph.between(1, 0).socket_bytes_per_second = 5e6;
+  const GraphFacts two = facts_of_graph(graph, 0, {}).value();
+  EXPECT_EQ(flow_on(TierKind::world, two.tiers, two.costs).sockets, 16U);
+  const Row exact{.name = "all_reduce 64M, exact, 16 sockets of 5 MB/s", .codec = "none"};
+  expect_agreement(two, {exact, {.name = "all_reduce 64M, 16 sockets of 5 MB/s"}});
+  EXPECT_NEAR(both_of(exact, two).simulated, 64 * 1.048576 / 80, 0.1) << "80 MB/s, not the 125 of the link";
+  const GraphFacts eight = facts_of_graph(graph, 8, {}).value();
+  EXPECT_EQ(flow_on(TierKind::world, eight.tiers, eight.costs).sockets, 7U) << "25 divided by four ranks of a site";
+  expect_agreement(eight, {{.name = "all_reduce 64M, exact, 7 sockets of 5 MB/s", .codec = "none"},
+                           {.name = "all_reduce 64M, 7 sockets of 5 MB/s, two_shot", .pin = "two_shot", .codec = "none"},
+                           {.name = "all_gather 64M, 7 sockets of 5 MB/s", .collective = Collective::all_gather},
+                           {.name = "broadcast 64M, 7 sockets of 5 MB/s", .collective = Collective::broadcast}});
+}
+
 // Three to five sites whose pairs have links of their own. One pair, and the one beside it in the other direction, is slow and
 // far.
 TopologyGraph sites_with_a_slow_pair(std::size_t sites) {

@@ -13,9 +13,9 @@ namespace {
 constexpr std::uint32_t kNear = 80;
 constexpr std::uint32_t kFar = 60'000;
 
-std::uint32_t sockets_of(const LinkTerms& one, const LinkTerms& other) {
-  const LinkTerms agreed = LinkTerms::agree(one, other);
-  const LinkTerms reversed = LinkTerms::agree(other, one);
+std::uint32_t sockets_of(const LinkTerms& one, const LinkTerms& other, const SocketNeed& need = {}) {
+  const LinkTerms agreed = LinkTerms::agree(one, other, need);
+  const LinkTerms reversed = LinkTerms::agree(other, one, need);
   EXPECT_EQ(agreed.sockets, reversed.sockets) << "both ends must open the same number";
   EXPECT_EQ(agreed.round_trip_us, reversed.round_trip_us);
   return agreed.sockets;
@@ -29,9 +29,9 @@ TEST(LinkTerms, ANearLinkHasOneSocketAndAFarOneSeveral) {
 }
 
 TEST(LinkTerms, TheShorterRoundTripIsTrueAndAnUnknownOneSaysNothing) {
-  EXPECT_EQ(LinkTerms::agree({0, kFar}, {0, kNear}).round_trip_us, kNear) << "a busy machine measured the other";
+  EXPECT_EQ(LinkTerms::agree({0, kFar}, {0, kNear}, {}).round_trip_us, kNear) << "a busy machine measured the other";
   EXPECT_EQ(sockets_of({0, kFar}, {0, kNear}), 1U);
-  EXPECT_EQ(LinkTerms::agree({0, 0}, {0, kFar}).round_trip_us, kFar);
+  EXPECT_EQ(LinkTerms::agree({0, 0}, {0, kFar}, {}).round_trip_us, kFar);
   EXPECT_EQ(sockets_of({0, 0}, {0, kFar}), 8U);
   EXPECT_EQ(sockets_of({0, 0}, {0, 0}), 1U);
 }
@@ -40,6 +40,21 @@ TEST(LinkTerms, TheLargerNumberThatWasSetCounts) {
   EXPECT_EQ(sockets_of({3, kFar}, {0, kFar}), 3U);
   EXPECT_EQ(sockets_of({3, kNear}, {5, kNear}), 5U);
   EXPECT_EQ(sockets_of({1, kFar}, {1, kFar}), 1U);
+}
+
+TEST(LinkTerms, TheSocketsCarryTheShareOfTwoRanksInTheLink) {
+  const LinkTerms far{0, kFar};
+  EXPECT_EQ(sockets_of(far, far, {.bytes_per_second = 125e6}), 3U) << "7.5 MB a round trip, 3.1 MB a socket";
+  EXPECT_EQ(sockets_of(far, far, {.bytes_per_second = 250e6}), 5U);
+  EXPECT_EQ(sockets_of(far, far, {.bytes_per_second = 12.5e9}), 16U);
+  EXPECT_EQ(sockets_of(far, far, {.bytes_per_second = 1e6}), 2U) << "one may stand still after a loss";
+  EXPECT_EQ(sockets_of(far, far, {.bytes_per_second = 125e6, .sharers = 4}), 1U);
+  EXPECT_EQ(sockets_of(far, far, {.bytes_per_second = 1.25e9, .sharers = 4}), 7U) << "a share of 312 MB/s";
+  EXPECT_EQ(sockets_of(far, far, {.sharers = 4}), 2U) << "the eight of a link whose rate is unknown";
+  EXPECT_EQ(sockets_of(far, far, {.sharers = 3}), 3U);
+  EXPECT_EQ(sockets_of(far, far, {.sharers = 100}), 2U) << "a pair may use the link alone";
+  EXPECT_EQ(sockets_of({5, kFar}, far, {.bytes_per_second = 125e6, .sharers = 4}), 5U) << "SETO_TCP_STREAMS";
+  EXPECT_EQ(sockets_of({0, kNear}, {0, kNear}, {.bytes_per_second = 12.5e9}), 1U);
 }
 
 TEST(DataSocket, HasTheMarkOfData) {

@@ -10,7 +10,6 @@
 #include "src/base/log.h"
 #include "src/base/thread.h"
 #include "src/net/congestion.h"
-#include "transports/tcp/connect/tcp_sockets.h"
 
 namespace seto::tcp {
 namespace {
@@ -164,7 +163,7 @@ Result<std::vector<SecureStream>> OnUseOpener::open_sockets() {
   SETO_ASSIGN(sockets[0], open_tcp_socket(*setup().connector, request));
   std::uint32_t round_trip = round_trip_us(sockets[0].get());
   if (round_trip == 0 || (peer_.round_trip_us != 0 && peer_.round_trip_us < round_trip)) round_trip = peer_.round_trip_us;
-  const std::uint32_t count = sockets_for(peer_.sockets, round_trip);
+  const std::uint32_t count = peer_.wish.sockets(round_trip);
   tell(Word::sockets, {reinterpret_cast<const char*>(&count), sizeof count});
   sockets.resize(count);
   SETO_TRY(side_by_side(count - 1, count - 1, [&](std::size_t number, const std::atomic<bool>&) -> Status {
@@ -190,7 +189,7 @@ std::string OnUseOpener::advice_on(const Status& reason) const {
     return "; TCP to these addresses must pass firewalls at any time of the job (SETO_PORTS chooses ports, SETO_INTERFACE "
            "addresses); SETO_CONNECT=all makes every connection at init";
   if (!all_->tells_descriptors()) return "; the first such failure of this rank tells which limit it needs (ulimit -n)";
-  const std::uint32_t each = sockets_for(peer_.sockets, peer_.round_trip_us);
+  const std::uint32_t each = peer_.wish.sockets(peer_.round_trip_us);
   const std::size_t in_use = open_descriptors();
   return "; " + std::to_string(in_use) + " of " + std::to_string(descriptor_limit()) +
          " descriptors are in use here, this one needs " + std::to_string(each) +

@@ -14,6 +14,7 @@
 #include "src/base/work_threads.h"
 #include "src/control/channel/control_channels.h"
 #include "src/control/network/tcp_connector.h"
+#include "transports/tcp/connect/tcp_sockets.h"
 #include "transports/tcp/link/domain.h"
 
 namespace seto::tcp {
@@ -48,10 +49,10 @@ class OnUseLinks final : public std::enable_shared_from_this<OnUseLinks> {
   ~OnUseLinks();
 
   struct Peer {
-    std::uint32_t number = 0;   // in the attempt
-    ContextId context = 0;      // of the peer
-    std::string address;        // TcpConnector::address() of the peer
-    std::uint32_t sockets = 0;  // as set at both ends
+    std::uint32_t number = 0;  // in the attempt
+    ContextId context = 0;     // of the peer
+    std::string address;       // TcpConnector::address() of the peer
+    SocketWish wish{};
     std::uint32_t round_trip_us = 0;
     bool same_site = false;  // as in AttemptMember
     std::shared_ptr<ControlChannel> channel;

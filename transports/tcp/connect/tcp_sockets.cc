@@ -19,11 +19,6 @@
 namespace seto::tcp {
 namespace {
 
-// A socket sends no faster than its send buffer allows for each round trip: 4 MiB, the kernel's usual limit, hold about 3 MB of
-// payload, which is 50 MB/s at 60 ms. Eight reach 3 Gbit/s. A near link has one: a thread moved no more over two (1 MiB took 282
-// us instead of 223, 64 MiB 18.0 ms instead of 18.6, loopback).
-constexpr std::uint32_t kFarSockets = 8;
-
 constexpr std::uint32_t kTermsMagic = 0x0e70'7e35;
 
 // Little-endian, as is every machine that this library runs on.
@@ -38,7 +33,8 @@ static_assert(sizeof(Greeting) == 16);
 Status lost(int error) { return failure(Code::remote_error, "its process closed a new connection: %s", std::strerror(error)); }
 
 // The socket's buffers are empty and larger than a greeting, so it is sent whole.
-Result<LinkTerms> exchange_terms(SecureStream& socket, const LinkTerms& own, Deadline until) {
+Result<LinkTerms> exchange_terms(SecureStream& socket, const SocketWish& wish, Deadline until) {
+  const LinkTerms own{wish.set, round_trip_us(socket.get())};
   const Greeting mine{kTermsMagic, own.sockets, own.round_trip_us, 0};
   if (!socket.send_whole({reinterpret_cast<const char*>(&mine), sizeof mine})) return lost(errno);
   Greeting theirs;
@@ -55,7 +51,7 @@ Result<LinkTerms> exchange_terms(SecureStream& socket, const LinkTerms& own, Dea
   }
   if (theirs.magic != kTermsMagic || theirs.sockets > kMostSockets)
     return failure(Code::remote_error, "its process sent terms of a connection that are malformed");
-  return LinkTerms::agree(own, {theirs.sockets, theirs.round_trip_us});
+  return LinkTerms::agree(own, {theirs.sockets, theirs.round_trip_us}, wish.need);
 }
 
 }  // namespace
@@ -72,26 +68,28 @@ Result<SecureStream> open_tcp_socket(TcpConnector& connector, const ConnectReque
   return socket;
 }
 
-std::uint32_t sockets_for(std::uint32_t wanted, std::uint32_t round_trip_us) {
-  if (wanted != kAutomaticSockets) return wanted;
-  return is_far(round_trip_us) ? kFarSockets : 1;
+std::uint32_t SocketWish::sockets(std::uint32_t round_trip_us) const {
+  if (set != kAutomaticSockets) return set;
+  SocketNeed whole = need;
+  whole.round_trip_s = round_trip_us * 1e-6;
+  return sockets_for(whole);
 }
 
-LinkTerms LinkTerms::agree(const LinkTerms& one, const LinkTerms& other) {
+LinkTerms LinkTerms::agree(const LinkTerms& one, const LinkTerms& other, const SocketNeed& need) {
   const bool both_know = one.round_trip_us != 0 && other.round_trip_us != 0;
   LinkTerms terms{std::max(one.sockets, other.sockets), both_know ? std::min(one.round_trip_us, other.round_trip_us)
                                                                   : std::max(one.round_trip_us, other.round_trip_us)};
-  terms.sockets = sockets_for(terms.sockets, terms.round_trip_us);
+  terms.sockets = SocketWish{terms.sockets, need}.sockets(terms.round_trip_us);
   return terms;
 }
 
 // The answerer takes one connection after another: they have all been called at once and wait for it.
 Result<TcpSockets> open_tcp_sockets(TcpConnector& connector, ControlChannels& channels, const ConnectRequest& first,
-                                    std::uint32_t sockets) {
+                                    const SocketWish& wish) {
   SETO_ASSIGN(const TcpConnector::Plan plan, connector.plan(first));
   TcpSockets opened;
   SETO_ASSIGN(SecureStream first_socket, open_tcp_socket(connector, first));
-  SETO_ASSIGN(const LinkTerms terms, exchange_terms(first_socket, {sockets, round_trip_us(first_socket.get())}, first.until));
+  SETO_ASSIGN(const LinkTerms terms, exchange_terms(first_socket, wish, first.until));
   opened.round_trip_us = terms.round_trip_us;
   opened.sockets.resize(terms.sockets);
   opened.sockets[0] = std::move(first_socket);

@@ -5,13 +5,22 @@
 #include <string>
 #include <vector>
 
+#include "src/base/far_link.h"
 #include "src/control/channel/control_channels.h"
 #include "src/control/network/tcp_connector.h"
 
 namespace seto::tcp {
 
-// The number of sockets of a link is chosen by its round trip.
+// The number of sockets of a link follows from the link (src/base/far_link.h).
 inline constexpr std::uint32_t kAutomaticSockets = 0;
+
+// What both ends know of the sockets of a link before they have one.
+struct SocketWish {
+  std::uint32_t set = kAutomaticSockets;  // by SETO_TCP_STREAMS, the larger number of both ends
+  SocketNeed need{};                      // without the round trip
+
+  [[nodiscard]] std::uint32_t sockets(std::uint32_t round_trip_us) const;
+};
 
 // The terms that the two ends of a link exchange over its first socket before they open more: the numbers must be equal at both
 // ends.
@@ -20,11 +29,8 @@ struct LinkTerms {
   std::uint32_t round_trip_us = 0;            // as the kernel measured it; 0: unknown
 
   // The terms of both ends: the larger number of sockets that was set, and the smaller round trip.
-  [[nodiscard]] static LinkTerms agree(const LinkTerms& one, const LinkTerms& other);
+  [[nodiscard]] static LinkTerms agree(const LinkTerms& one, const LinkTerms& other, const SocketNeed& need);
 };
-
-// The number of sockets of a link where one end decides.
-[[nodiscard]] std::uint32_t sockets_for(std::uint32_t wanted, std::uint32_t round_trip_us);
 
 // One socket of a link. Blocks until the other end accepts, at most until the deadline of the request.
 [[nodiscard]] Result<SecureStream> open_tcp_socket(TcpConnector& connector, const ConnectRequest& request);
@@ -42,6 +48,6 @@ struct TcpSockets {
 // of time, however many sockets there are (one after another, 16 sockets over 60 ms took 2.65 s). Both ends call it. Blocks at
 // most until the deadline of the request.
 [[nodiscard]] Result<TcpSockets> open_tcp_sockets(TcpConnector& connector, ControlChannels& channels, const ConnectRequest& first,
-                                                  std::uint32_t sockets);
+                                                  const SocketWish& wish);
 
 }  // namespace seto::tcp

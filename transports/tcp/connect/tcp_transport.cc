@@ -123,7 +123,8 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
   const ContextId context = member.place->context;
   const ConnectRequest request{theirs.connector, kPurposeData, setup_.context,  context, attempt.id, 0,
                                attempt.key,      until,        member.same_site};
-  SETO_ASSIGN(TcpSockets opened, open_tcp_sockets(*connector_, *channels_, request, std::max(own.sockets, theirs.sockets)));
+  SETO_ASSIGN(TcpSockets opened,
+              open_tcp_sockets(*connector_, *channels_, request, {std::max(own.sockets, theirs.sockets), member.need}));
   TcpConnection::Parts parts;
   parts.way = way_of(opened.sockets.front().get());
   parts.channel = std::move(opened.channel);
@@ -147,8 +148,13 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_on_use(const Attemp
   SETO_ASSIGN(parts.channel, channels_->connect(request));
   parts.way = way_of(parts.channel->descriptor());
   parts.round_trip_us = round_trip_us(parts.channel->descriptor());
-  SETO_ASSIGN(parts.link, links.add({member.number, context, theirs.connector, std::max(own.sockets, theirs.sockets),
-                                     parts.round_trip_us, member.same_site, parts.channel}));
+  SETO_ASSIGN(parts.link, links.add({member.number,
+                                     context,
+                                     theirs.connector,
+                                     {std::max(own.sockets, theirs.sockets), member.need},
+                                     parts.round_trip_us,
+                                     member.same_site,
+                                     parts.channel}));
   parts.wakeup = setup_.wakeup;
   return std::make_shared<TcpConnection>(PeerContext{member.place->process, context, attempt.id}, std::move(parts));
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/base/far_link.h"
 #include "src/base/status.h"
 
 namespace seto::tcp {
@@ -28,7 +29,7 @@ enum class FrameKind : std::uint8_t {
 inline constexpr std::uint8_t kLastFrameKind = static_cast<std::uint8_t>(FrameKind::rate);
 
 // Frames of one connection travel over at most so many sockets.
-inline constexpr std::uint32_t kMostSockets = 16;
+inline constexpr std::uint32_t kMostSockets = kMostSocketsOfAPair;
 
 inline constexpr std::uint32_t kFrameMagic = 0x0e70'5e00;  // and the kind
 inline constexpr std::size_t kFrameLimit = std::size_t{256} << 10;
