@@ -104,12 +104,12 @@ void add_rdma_ports(TopologyHost& host, HostApi& system) {
       const int numbered = positive_number(number, 255);
       NetPort& port = port_of(ports, name, numbered);
       port.port = numbered;
-      port.source = FactSource::verbs;
+      port.source = FactSource::sysfs;
       port.up = system.read(folder + "state").value_or("").find("ACTIVE") != std::string::npos;
       port.guid = guid_of(system.read(devices + name + "/node_guid").value_or(""));
       if (const int speed = rdma_speed_mbit(system.read(folder + "rate").value_or(""))) {
         port.speed_mbit = speed;
-        port.speed_source = FactSource::verbs;
+        port.speed_source = FactSource::sysfs;
       }
     }
   }

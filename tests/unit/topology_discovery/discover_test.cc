@@ -39,7 +39,7 @@ TEST(Discover, EightH100OfAHost) {
     ASSERT_EQ(near.size(), 1U);
     EXPECT_EQ(near[0].port->name, "mlx5_" + std::to_string(i));
     EXPECT_EQ(near[0].port->speed_mbit, 400'000);
-    EXPECT_EQ(near[0].port->speed_source, FactSource::verbs);
+    EXPECT_EQ(near[0].port->speed_source, FactSource::sysfs);
     EXPECT_EQ(near[0].port->guid, 0x98039b0300ab0000 + i);
   }
   EXPECT_THAT(host.notes, IsEmpty());
