@@ -544,6 +544,16 @@ SETO_API setoResult_t setoCodecCheck(const void *values, setoDataType_t datatype
  * communicator. */
 SETO_API setoResult_t setoDoctor(int ranks, setoFormat_t format, char *text, size_t capacity, size_t *size, int *bad);
 
+/* A topology file, as a text (see setoTopology). */
+typedef struct {
+  const char *name; /* file name, for messages */
+  const char *site; /* the site of the file's hosts; NULL: as the file states */
+  const char *text;
+  size_t size;
+  int copies;        /* hosts like each host of the file; 0: 1 */
+  int isThisMachine; /* 1: the file is a hint about this machine, and is completed by what is found here */
+} setoTopologyText_t;
+
 /* Explains the choice for a call: every candidate algorithm, its estimated time, and why it was not chosen. With comm the
  * question is about that communicator and the shape is ignored; without comm it is about a hypothetical communicator of `ranks`
  * ranks on `nodes` nodes and `sites` sites. */
@@ -565,23 +575,18 @@ typedef struct {
    * ranks, nodes and sites hold. */
   const char *topologyFile;
   uint64_t bytesTo; /* 0: one size; else a table of the choices for bytes, 2 * bytes, ... to this size, with the crossovers */
+  /* Instead of topologyFile: several files, as in setoSimulation_t, which together state the hosts, sites and links. NULL: none */
+  const setoTopologyText_t *files;
+  size_t fileCount;
 } setoQuestion_t;
 #define SETO_QUESTION_INITIALIZER \
-  { sizeof(setoQuestion_t), SETO_QUESTION_MAGIC, SETO_VERSION_CODE, NULL, 0, setoFloat32, setoSum, NULL, 0, 0, 0, NULL, 0 }
+  { sizeof(setoQuestion_t), SETO_QUESTION_MAGIC, SETO_VERSION_CODE, NULL, 0, setoFloat32, setoSum, NULL, 0, 0, 0, NULL, 0, NULL, 0 }
 SETO_API setoResult_t setoExplain(const setoQuestion_t *question, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
 /* Describes topologies: the sites, hosts, NUMA nodes, PCI switches, GPUs, NICs and links of files, and where each fact comes
  * from. The files are NCCL's topology XML, AMD's variant of it, or hwloc's XML. A file may state only a part; what it does not
  * state is guessed, and the text says so. setoFormatXml writes NCCL's format without guesses, setoFormatSvg a drawing; only this
  * function knows these two. Without files it describes this machine, which takes some 50 ms. */
-typedef struct {
-  const char *name; /* file name, for messages */
-  const char *site; /* the site of the file's hosts; NULL: as the file states */
-  const char *text;
-  size_t size;
-  int copies;        /* hosts like each host of the file; 0: 1 */
-  int isThisMachine; /* 1: the file is a hint about this machine, and is completed by what is found here */
-} setoTopologyText_t;
 SETO_API setoResult_t setoTopology(const setoTopologyText_t *files, size_t count, setoFormat_t format, char *text,
                                    size_t capacity, size_t *size);
 

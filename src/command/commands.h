@@ -22,7 +22,7 @@ struct ExplainOptions {
   int ranks = 0;     // 0: the library's default
   int nodes = 0;
   int sites = 0;
-  std::string topology_file;
+  std::vector<std::string> topology_files;  // as of SimulateOptions
   bool json = false;
 };
 

@@ -3,12 +3,14 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "include/seto/seto.h"
 #include "src/base/text.h"
 #include "src/command/commands.h"
 #include "src/command/job.h"
 #include "src/command/output.h"
+#include "src/command/topology_files.h"
 
 namespace seto::command {
 namespace {
@@ -65,8 +67,16 @@ int run(const ExplainOptions& options) {
   question.ranks = options.ranks;
   question.nodes = options.nodes;
   question.sites = options.sites;
-  if (!options.topology_file.empty()) question.topologyFile = options.topology_file.c_str();
-  const bool states_ranks = options.ranks != 0 || options.nodes != 0 || options.sites != 0 || question.topologyFile != nullptr;
+  const std::vector<std::string>& paths = options.topology_files;
+  TopologyFiles files;
+  if (paths.size() == 1 && paths.front().find('=') == std::string::npos)
+    question.topologyFile = paths.front().c_str();
+  else if (!files.read(paths, 1, false))
+    return kFailed;
+  const std::vector<setoTopologyText_t> texts = files.texts();
+  question.files = texts.data();
+  question.fileCount = texts.size();
+  const bool states_ranks = options.ranks != 0 || options.nodes != 0 || options.sites != 0 || !paths.empty();
   return states_ranks || !is_in_job() ? print_answer(question, options.json) : explain_job(question, options.json);
 }
 

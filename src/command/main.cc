@@ -53,8 +53,11 @@ CLI::App* add_explain(CLI::App& app, seto::command::ExplainOptions& explain) {
   command->add_option("--ranks", explain.ranks, "ranks (2; of a topology file: one for each GPU, or for each host without one)")
       ->check(refuse_count);
   command
-      ->add_option("--topo,--from", explain.topology_file,
-                   "take hosts, sites and links from this topology file (seto topo --xml writes one)")
+      ->add_option(
+          "--topo,--from", explain.topology_files,
+          "FILE or SITE=FILE: take hosts, sites and links from this topology file (seto topo --xml writes one); once for "
+          "each file, which are joined")
+      ->allow_extra_args(false)
       ->excludes(nodes)
       ->excludes(sites);
   command->add_flag("--json", explain.json, "as JSON");

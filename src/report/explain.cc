@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "src/base/json_writer.h"
 #include "src/base/text.h"
@@ -20,12 +21,20 @@ bool is_chosen(const Candidate& candidate, const Choice& choice) {
   return candidate.algorithm == choice.algorithm && candidate.coded_tiers == choice.coded_tiers;
 }
 
+// It has an estimate that means something.
+bool can_run(const Candidate& candidate) { return candidate.refused.empty() || candidate.pinned_away; }
+
 std::string verdict(const Candidate& candidate, const Choice& choice, const Tiers& tiers) {
   if (is_chosen(candidate, choice)) return "chosen";
-  if (!candidate.refused.empty()) return candidate.refused;
+  if (!can_run(candidate)) return candidate.refused;
   Estimate best;
   for (const Candidate& other : choice.candidates)
     if (is_chosen(other, choice)) best = other.estimate;
+  if (candidate.pinned_away) {
+    char times[64];
+    std::snprintf(times, sizeof times, ": this one takes %.2f times its time", candidate.estimate.seconds / best.seconds);
+    return candidate.refused + times;
+  }
   if (candidate.estimate.seconds <= best.seconds) return "as fast; the first is taken";
   char text[64];
   std::snprintf(text, sizeof text, "%.2f times the time of the chosen one: ", candidate.estimate.seconds / best.seconds);
@@ -91,6 +100,7 @@ std::string as_text(const Report& report) {
                      (question.ranks == 1 ? " rank, " : " ranks, ") + std::to_string(tiers.count()) +
                      (tiers.count() == 1 ? " tier\n" : " tiers\n");
   if (const std::string ignored = pin_ignored(question, choice); !ignored.empty()) text += ignored + "\n";
+  if (const std::string followed = pin_followed(question, choice); !followed.empty()) text += followed + "\n";
   int widest = 20;
   for (const Candidate& candidate : choice.candidates)
     widest = std::max(widest, static_cast<int>(candidate.name(question).size()));
@@ -98,14 +108,13 @@ std::string as_text(const Report& report) {
   text += line;
   for (const Candidate& candidate : choice.candidates) {
     std::snprintf(line, sizeof line, "%s %-*s %14s  %s\n", is_chosen(candidate, choice) ? "*" : " ", widest,
-                  candidate.name(question).c_str(),
-                  candidate.refused.empty() ? duration_text(candidate.estimate.seconds).c_str() : "-",
+                  candidate.name(question).c_str(), can_run(candidate) ? duration_text(candidate.estimate.seconds).c_str() : "-",
                   verdict(candidate, choice, tiers).c_str());
     text += line;
   }
   text += "what the estimates are made of:\n";
   for (const Candidate& candidate : choice.candidates) {
-    if (!candidate.refused.empty()) continue;
+    if (!can_run(candidate)) continue;
     std::snprintf(line, sizeof line, "  %-*s", widest, candidate.name(question).c_str());
     text.append(line).append(parts_of(candidate.estimate, tiers)).append("\n");
   }
@@ -119,6 +128,7 @@ std::string as_text(const Report& report) {
   if (const std::string ring = text_of(costs.ring); !ring.empty()) text += ring + "\n";
   text += constants_text(tiers, costs);
   text.append(remark).append("\n");
+  if (graph != nullptr && !graph->unused_tuning.empty()) text += graph->unused_tuning + "\n";
   if (graph != nullptr && !graph->notes.empty()) text += "guessed or not found: " + graph->notes + "\n";
   if (question.crowding > 1) {
     std::snprintf(line, sizeof line, "%.3g ranks for each core: the estimates include that they take turns\n", question.crowding);
@@ -149,6 +159,10 @@ std::string as_json(const Report& report) {
   json.key("ranks").number(static_cast<std::uint64_t>(question.ranks));
   json.key("tiers").number(static_cast<std::uint64_t>(tiers.count())).key("ranks_a_core").number(question.crowding);
   if (const std::string ignored = pin_ignored(question, choice); !ignored.empty()) json.key("pin_ignored").value(ignored);
+  if (const std::optional<PinCost> pin = cost_of_pin(question, choice)) {
+    json.key("pin").open('{').key("algorithm").value(question.pin).key("seconds").number(pin->seconds);
+    json.key("best").value(pin->best->name(question)).key("best_seconds").number(pin->best->estimate.seconds).close('}');
+  }
   json.key("chosen")
       .value(choice.algorithm->name)
       .key("codec")
@@ -166,7 +180,7 @@ std::string as_json(const Report& report) {
   for (const Candidate& candidate : choice.candidates) {
     json.open('{').key("algorithm").value(candidate.algorithm->name);
     json.key("codec").value(codec_name(candidate.coded_tiers == 0 ? std::uint8_t{0} : question.codec));
-    if (candidate.refused.empty()) add_estimate(json, candidate.estimate, tiers);
+    if (can_run(candidate)) add_estimate(json, candidate.estimate, tiers);
     json.key("verdict").value(verdict(candidate, choice, tiers)).close('}');
   }
   json.close(']').key("links").open('[');
@@ -178,7 +192,7 @@ std::string as_json(const Report& report) {
     json.close(']');
   }
   if (live != nullptr) json.key("sites").value(text_of(live->sites)).key("rate_version").number(live->rate_version);
-  if (graph != nullptr) json.key("guessed").value(graph->notes);
+  if (graph != nullptr) json.key("guessed").value(graph->notes).key("unused_tuning").value(graph->unused_tuning);
   json.close('}');
   return std::move(json).text();
 }

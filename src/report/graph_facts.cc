@@ -51,7 +51,7 @@ class FactFinding final {
     facts_.costs = costs;
     facts_.costs.source = CostSource::file;
     facts_.costs.sites_are_stated = true;
-    const std::string source(name_of(costs.source));
+    const std::string source = own_source();
     for (TierOrigins& each : facts_.origins) each = {source, source, {}};
   }
 
@@ -60,12 +60,18 @@ class FactFinding final {
     find_memory();
     if (graph_.hosts.size() > 1) find_fabric();
     if (graph_.sites.size() > 1) find_sites(of_sites);
+    if (const std::string unused = unused_constants(own_, facts_.costs); own_.source == CostSource::file && !unused.empty())
+      facts_.unused_tuning = "SETO_TUNING_FILE: not used: " + unused + "; the topology file states what these follow from";
     for (const TopologyHost& host : graph_.hosts)
       for (const std::string& note : host.notes)
         if (facts_.notes.find(note) == std::string::npos) facts_.notes.append(facts_.notes.empty() ? "" : "; ").append(note);
   }
 
  private:
+  // A file of constants is not the file of the topology.
+  [[nodiscard]] std::string own_source() const {
+    return own_.source == CostSource::file ? "SETO_TUNING_FILE" : std::string(name_of(own_.source));
+  }
   void assume(const std::string& text) {
     if (std::find(facts_.assumptions.begin(), facts_.assumptions.end(), text) == facts_.assumptions.end())
       facts_.assumptions.push_back(text);
@@ -103,7 +109,7 @@ class FactFinding final {
                           (assumed ? "assumed" : "file");
     } else {
       links.bytes_per_second = own_.site.bytes_per_second;
-      links.rate_origin = name_of(own_.source);
+      links.rate_origin = own_source();
       if (graph_.hosts.size() > 1)
         assume("between hosts of a site: " + rate_words(links.bytes_per_second) + " (constant of choice)");
     }
@@ -138,7 +144,7 @@ class FactFinding final {
       longest = *fabric.round_trip_s;
       origins(TierKind::site).latency =
           is_stated ? "half the round trip, fabric of " + site_name(graph_, site) + ", " + std::string(name_of(fabric.source))
-                    : std::string(name_of(own_.source));
+                    : own_source();
     }
     cost.latency_seconds = longest / 2;
     double least = std::numeric_limits<double>::infinity();
@@ -215,8 +221,8 @@ class FactFinding final {
     longest = *link.round_trip_s;
     TierOrigins& origin = origins(TierKind::world);
     origin.link = name_of_pair(from, to);
-    origin.latency = is_stated ? "half the round trip of " + origin.link + ", " + std::string(name_of(link.source))
-                               : std::string(name_of(own_.source));
+    origin.latency =
+        is_stated ? "half the round trip of " + origin.link + ", " + std::string(name_of(link.source)) : own_source();
   }
 
   void take_pair_rate(std::size_t from, std::size_t to, double& slowest) {

@@ -38,6 +38,7 @@ struct GraphFacts {
   double crowding = 1;                          // ranks for each core of the most crowded host whose cores are known
   std::array<TierOrigins, kMostTiers> origins;  // by TierKind
   std::string notes;                            // what the file does not state and was guessed
+  std::string unused_tuning;                    // "SETO_TUNING_FILE: ... does not apply: ..."; empty: all of it applies
   std::vector<std::string> assumptions;         // about links, what the file does not state
 };
 

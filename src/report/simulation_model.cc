@@ -27,6 +27,7 @@ class Modelling final {
     model_.crowding = facts.crowding;
     on_gpus_ = facts.on_gpus;
     stated_ = facts.assumptions;
+    if (!facts.unused_tuning.empty()) stated_.push_back(facts.unused_tuning);
     if (!facts.notes.empty()) stated_.push_back("guessed or not found: " + facts.notes);
   }
 

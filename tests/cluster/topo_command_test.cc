@@ -100,6 +100,20 @@ TEST_F(TopoCommand, explains_a_call_on_the_hosts_of_a_file) {
   EXPECT_THAT(odd.text, HasSubstr("3 is not a multiple"));
 }
 
+// One file states sites and their links, the other one the insides of hosts.
+TEST_F(TopoCommand, explains_a_call_on_several_files_together) {
+  std::ofstream(path("sites.xml")) << R"(<system version="1"><seto_site name="tokyo"/><seto_site name="osaka"/>
+      <seto_link kind="between" from="0" to="1" bytes_per_second="250000000" round_trip_s="0.04"/>
+      <seto_link kind="between" from="1" to="0" bytes_per_second="250000000" round_trip_s="0.04"/></system>)";
+  const std::string files =
+      "--topo " + path("sites.xml") + " --topo tokyo=" + path("h100.xml") + " --from osaka=" + path("h100.xml");
+  const Ended ended = seto("explain all_reduce 64M " + files);
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  EXPECT_THAT(ended.text, AllOf(StartsWith("all_reduce, 64M, 16 ranks, 2 tiers\n"),
+                                HasSubstr("20.000 ms (half the round trip of tokyo>osaka, file), 250 MB/s (tokyo>osaka, file)")));
+  EXPECT_EQ(seto("explain all_reduce 64M --sites 2 " + files).status, 2);
+}
+
 // A wrong file is named with its reason; it never ends the command in another way.
 TEST_F(TopoCommand, explain_refuses_files_that_are_no_topology) {
   std::ofstream(path("bad.xml")) << "<system version=\"1\">\n<cpu numaid=\"x\"/></system>";

@@ -10,6 +10,7 @@
 
 #include "src/api/support/handles.h"
 #include "src/api/support/text_target.h"
+#include "src/api/support/topology_files.h"
 #include "src/core/communicator/communicator.h"
 #include "src/report/explain.h"
 #include "src/report/explain_sizes.h"
@@ -77,10 +78,17 @@ Result<std::string> on_communicator(Asked asked) {
   return explain_on(*communicator, sized, asked.format);
 }
 
-Result<std::string> on_file(Asked asked, const Settings& settings) {
+Result<TopologyGraph> stated_graph(const setoQuestion_t& question) {
+  if (question.fileCount == 0) return read_graph(question.topologyFile);
+  if (question.topologyFile != nullptr)
+    return failure(Code::invalid_argument, "topologyFile: files are given, too: give one of them");
+  return graph_of(question.files, question.fileCount);
+}
+
+Result<std::string> on_files(Asked asked, const Settings& settings) {
   if (asked.question.nodes != 0 || asked.question.sites != 0)
     return failure(Code::invalid_argument, "topologyFile: it states the hosts and sites, so nodes and sites must be 0");
-  SETO_ASSIGN(TopologyGraph graph, read_graph(asked.question.topologyFile));
+  SETO_ASSIGN(TopologyGraph graph, stated_graph(asked.question));
   SETO_ASSIGN(const CostModel costs, costs_of(settings.config));
   SETO_ASSIGN(const GraphFacts facts,
               facts_of_graph(std::move(graph), asked.question.ranks, costs, site_rates_of(settings.config)));
@@ -118,7 +126,8 @@ Result<std::string> answer(const setoQuestion_t& question, ReportFormat format) 
   SETO_ASSIGN(const Settings settings, settings_of_environment());
   asked.base.pin = settings.config.algorithm;
   asked.base.deterministic = settings.config.deterministic;
-  return question.topologyFile != nullptr ? on_file(std::move(asked), settings) : on_made_up_ranks(std::move(asked), settings);
+  const bool states_hosts = question.topologyFile != nullptr || question.fileCount > 0;
+  return states_hosts ? on_files(std::move(asked), settings) : on_made_up_ranks(std::move(asked), settings);
 }
 
 }  // namespace

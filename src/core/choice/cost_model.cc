@@ -184,6 +184,20 @@ std::string costs_text(const CostModel& costs) {
   return text;
 }
 
+std::string unused_constants(const CostModel& stated, const CostModel& used) {
+  const auto same = [](double one, double other) { return std::abs(one - other) <= 1e-5 * std::max(one, other); };
+  std::string names;
+  CostModel shipped;
+  CostModel wanted = stated;
+  CostModel taken = used;
+  for (const Constant& constant : kConstants) {
+    const double value = constant.in(wanted);
+    if (same(value, constant.in(shipped)) || same(value, constant.in(taken))) continue;
+    names.append(names.empty() ? "" : ", ").append(constant.key);
+  }
+  return names;
+}
+
 Result<CostModel> parse_costs(std::string_view text, CostSource source) {
   CostModel costs;
   costs.source = source;

@@ -86,6 +86,8 @@ struct CostModel {
 
 // "node.latency_us 0.25" and so on, one constant on each line, in six digits: the format of parse_costs.
 std::string costs_text(const CostModel& costs);
+// The constants, as in a text, that `stated` has instead of shipped ones and `used` does not have: "world.latency_us, switch_us".
+std::string unused_constants(const CostModel& stated, const CostModel& used);
 // Reads lines as above, in any order, with or without '='. '#' begins a comment. A constant that is not named keeps its shipped
 // value. An error text names line and key.
 Result<CostModel> parse_costs(std::string_view text, CostSource source);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <limits>
 #include <utility>
 
@@ -177,7 +178,10 @@ Result<Choice> choose(const Question& question, const Tiers& tiers, const CostMo
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.collective != question.collective) continue;
     for (Candidate& way : ways_of(algorithm, question, tiers, model)) {
-      if (way.refused.empty() && !question.pin.empty() && algorithm.name != question.pin) way.refused = "another one is pinned";
+      if (way.refused.empty() && !question.pin.empty() && algorithm.name != question.pin) {
+        way.refused = std::string(question.pin) + " is pinned";
+        way.pinned_away = true;
+      }
       choice.candidates.push_back(std::move(way));
     }
   }
@@ -194,6 +198,33 @@ Result<Choice> choose(const Question& question, const Tiers& tiers, const CostMo
   choice.codec = best->coded_tiers == 0 ? std::uint8_t{0} : question.codec;
   choice.cut = cut_for({*best->algorithm, question, tiers, model, best->coded_tiers}, best->algorithm->cost_form(tiers));
   return choice;
+}
+
+std::optional<PinCost> cost_of_pin(const Question& question, const Choice& choice) {
+  if (question.pin.empty() || choice.algorithm->name != question.pin) return std::nullopt;
+  PinCost cost;
+  for (const Candidate& candidate : choice.candidates) {
+    const bool can_run = candidate.refused.empty() || candidate.pinned_away;
+    if (can_run && (cost.best == nullptr || candidate.estimate.seconds < cost.best->estimate.seconds)) cost.best = &candidate;
+    if (candidate.algorithm == choice.algorithm && candidate.coded_tiers == choice.coded_tiers)
+      cost.seconds = candidate.estimate.seconds;
+  }
+  return cost.best == nullptr ? std::nullopt : std::optional(cost);
+}
+
+std::string pin_followed(const Question& question, const Choice& choice) {
+  const std::optional<PinCost> cost = cost_of_pin(question, choice);
+  if (!cost) return {};
+  const std::string pin(question.pin);
+  char text[256];
+  if (cost->best->algorithm == choice.algorithm) {
+    std::snprintf(text, sizeof text, "%s is pinned: %.3g ms predicted, and no other is faster", pin.c_str(), cost->seconds * 1e3);
+  } else {
+    std::snprintf(text, sizeof text, "%s is pinned: %.3g ms predicted, %.2f times the %.3g ms of %s, which is the best",
+                  pin.c_str(), cost->seconds * 1e3, cost->times(), cost->best->estimate.seconds * 1e3,
+                  cost->best->name(question).c_str());
+  }
+  return text;
 }
 
 std::string pin_ignored(const Question& question, const Choice& choice) {

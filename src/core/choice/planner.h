@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,7 @@ struct Candidate {
   std::uint8_t coded_tiers = 0;  // tiers on which its messages are encoded
   Estimate estimate;             // of its time; undefined if it is refused
   std::string refused;           // the reason why it cannot run; empty: it can
+  bool pinned_away = false;      // the only reason is that another one is pinned
 
   // "two_shot", "two_shot in fp16"
   [[nodiscard]] std::string name(const Question& question) const;
@@ -83,6 +85,18 @@ Flow flow_on(TierKind kind, const Tiers& tiers, const CostModel& model);
 
 // "ring is pinned, but ...": the reason why the pinned algorithm was not chosen. Empty if it was chosen, or none is pinned.
 std::string pin_ignored(const Question& question, const Choice& choice);
+
+// What a pin that is followed costs.
+struct PinCost {
+  double seconds = 0;               // predicted for the pinned algorithm
+  const Candidate* best = nullptr;  // of all that could run, of the choice that was asked
+  [[nodiscard]] double times() const { return seconds / best->estimate.seconds; }
+};
+// Absent: no algorithm is pinned, or the pin is ignored.
+std::optional<PinCost> cost_of_pin(const Question& question, const Choice& choice);
+// "ring is pinned: 4.24 ms predicted, 1.29 times the 3.28 ms of two_shot, which is the best"; empty without a pin that is
+// followed.
+std::string pin_followed(const Question& question, const Choice& choice);
 
 // Pure: equal arguments give equal answers on every rank.
 Result<Choice> choose(const Question& question, const Tiers& tiers, const CostModel& model);

@@ -5,6 +5,7 @@
 
 #include "algorithms/algorithm.h"
 #include "src/base/log.h"
+#include "src/base/text.h"
 #include "src/core/call/ids.h"
 #include "src/core/choice/codec_setting.h"
 #include "src/core/choice/link_codec.h"
@@ -144,11 +145,17 @@ void LaunchCache::tell_of_link_codec(const Question& question, const Choice& cho
   told_of_link_codec_ = true;
 }
 
-// Each collective has its own algorithms, so each tells once that it ignores the pin.
+// Each collective has its own algorithms, so each tells once that it ignores the pin, or what the pin costs it.
 void LaunchCache::tell_of_pin(const Question& question, const Choice& choice) {
   if (setup_.rank != 0 || setup_.here.ranks == 1) return;
+  if (question.pin.empty() || !told_of_pin_.insert(question.collective).second) return;
+  if (const std::string followed = pin_followed(question, choice); !followed.empty()) {
+    SETO_LOG_AS(info, (LogOrigin{setup_.rank, 0}), "%s, %s: %s (logged once)", name_of(question.collective).data(),
+                size_text(question.bytes).c_str(), followed.c_str());
+    return;
+  }
   const std::string ignored = pin_ignored(question, choice);
-  if (ignored.empty() || !told_of_pin_.insert(question.collective).second) return;
+  if (ignored.empty()) return;
   SETO_LOG_AS(warn, (LogOrigin{setup_.rank, 0}), "%s: %s; it runs as %s (logged once)", name_of(question.collective).data(),
               ignored.c_str(), choice.algorithm->name.data());
 }

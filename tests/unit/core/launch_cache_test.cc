@@ -106,5 +106,16 @@ TEST_F(Cache, DoesNotWarnOfAPinThatIsUsed) {
   EXPECT_THAT(log.lines(), ::testing::IsEmpty());
 }
 
+TEST_F(Cache, TellsOnceWhatAPinThatIsUsedCosts) {
+  config_.algorithm = "ring";
+  set_log_level(LogLevel::info);
+  const LogCapture log;
+  for (std::uint64_t count = 1; count <= 3; ++count) find(count);
+  set_log_level(LogLevel::warn);
+  EXPECT_EQ(log.lines().size(), 1U);
+  EXPECT_TRUE(log.contains("ring is pinned: "));
+  EXPECT_TRUE(log.contains(" ms predicted, "));
+}
+
 }  // namespace
 }  // namespace seto

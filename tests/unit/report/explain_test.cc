@@ -50,6 +50,23 @@ TEST(Explain, AnIgnoredPinIsReported) {
   EXPECT_THAT(report(question, ReportFormat::json), Not(HasSubstr("pin_ignored")));
 }
 
+TEST(Explain, APinThatIsFollowedIsNamedWithWhatItCosts) {
+  Question question = question_on(Collective::all_reduce, 4);
+  question.bytes = 1 << 10;
+  question.pin = "ring";
+  const std::string text = report(question);
+  EXPECT_THAT(text, ::testing::ContainsRegex("\nring is pinned: [0-9.]+ ms predicted, [0-9.]+ times the [0-9.]+ ms of one_shot, "
+                                             "which is the best\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("one_shot +[0-9.]+ us  ring is pinned: this one takes 0\.[0-9]+ times its time\n"));
+  EXPECT_THAT(report(question, ReportFormat::json),
+              AllOf(HasSubstr(R"("pin":{"algorithm":"ring","seconds":)"), HasSubstr(R"("best":"one_shot","best_seconds":)")));
+  question.pin = "one_shot";
+  EXPECT_THAT(report(question), HasSubstr(" ms predicted, and no other is faster\n"));
+  question.pin = {};
+  EXPECT_THAT(report(question), Not(HasSubstr("pinned")));
+  EXPECT_THAT(report(question, ReportFormat::json), Not(HasSubstr("\"pin\"")));
+}
+
 // Two algorithms for a barrier of two ranks do the same, so no part of the time explains the choice.
 TEST(Explain, ATieIsStatedAsOne) {
   const std::string barrier = report(question_on(Collective::barrier, 2));

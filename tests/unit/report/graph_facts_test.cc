@@ -6,6 +6,7 @@
 #include "src/core/choice/link_codec.h"
 #include "src/report/explain.h"
 #include "src/report/explain_sizes.h"
+#include "src/report/simulation_model.h"
 #include "src/topology/graph/join_graphs.h"
 #include "src/topology/xml/topology_file.h"
 #include "tests/support/h100_host.h"
@@ -50,6 +51,28 @@ TEST(ExplainGraph, TiersAndConstantsAreThoseOfTheFile) {
   EXPECT_EQ(origins[1].rate, "ports of host 1, file, for each rank of a host");
   EXPECT_EQ(origins[2].latency, "half the round trip of tokyo>osaka, file");
   EXPECT_EQ(origins[2].link, "tokyo>osaka");
+}
+
+TEST(ExplainGraph, TellsWhichConstantsOfATuningFileAreNotUsed) {
+  TopologyGraph host;
+  host.hosts.resize(1);
+  TopologyGraph graph = join_graphs({{host, "tokyo", 2}, {host, "osaka", 2}}).value();
+  graph.between(0, 1).round_trip_s = graph.between(1, 0).round_trip_s = 0.06;
+  const CostModel tuned =
+      parse_costs("world.latency_us 5000\nworld.gigabytes_per_second 0.2\nsite.latency_us 33\nnode.latency_us 0.5",
+                  CostSource::file)
+          .value();
+  const GraphFacts facts = facts_of_graph(graph, 0, tuned).value();
+  EXPECT_EQ(facts.costs.world.latency_seconds, 0.03) << "of the topology";
+  EXPECT_EQ(facts.costs.world.bytes_per_second, 0.2e9) << "which states no rate";
+  EXPECT_EQ(facts.costs.site.latency_seconds, 33e-6);
+  const std::string text = explain_graph(all_reduce_on(facts, 1 << 20), facts, ReportFormat::text).value();
+  EXPECT_THAT(text,
+              HasSubstr("\nSETO_TUNING_FILE: not used: world.latency_us; the topology file states what these follow from\n"));
+  EXPECT_THAT(text, HasSubstr("33.00 us (SETO_TUNING_FILE)"));
+  EXPECT_THAT(model_of(facts).assumptions, ::testing::Contains(facts.unused_tuning));
+  const GraphFacts shipped = facts_of_graph(graph, 0, {}).value();
+  EXPECT_THAT(explain_graph(all_reduce_on(shipped, 1 << 20), shipped, ReportFormat::text).value(), Not(HasSubstr("TUNING")));
 }
 
 TEST(ExplainGraph, AFabricAndUplinksBindWhereTheyAreSlower) {
