@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,16 @@ class Connection {
     std::uint64_t received = 0;
   };
   [[nodiscard]] virtual Traffic traffic() const { return {}; }
+  // What the kernel tells of the sockets of this connection when it is asked. Any thread; some microseconds for each socket.
+  struct Sockets {
+    std::uint32_t open = 0;
+    std::uint32_t round_trip_us = 0;           // by now, of the socket where it is shortest; 0: unknown
+    std::uint32_t shortest_round_trip_us = 0;  // since they were opened; 0: unknown
+    std::uint64_t bytes_sent = 0;              // with headers of TLS, and with those that were sent again; 0: unknown
+    std::uint64_t bytes_resent = 0;
+  };
+  // Absent: it has no sockets, as within a host.
+  [[nodiscard]] virtual std::optional<Sockets> ask_sockets() const { return std::nullopt; }
   // The name of the cipher suite that protects these bytes, "none", or "not open" where no socket has carried any yet. Any
   // thread.
   [[nodiscard]] virtual const char* cipher() const { return "none"; }

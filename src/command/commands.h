@@ -31,6 +31,12 @@ struct ReportOptions {
   bool json = false;
 };
 
+struct StatusOptions {
+  int pid = 0;         // 0: all processes of this user
+  double watch_s = 0;  // seconds between two reports; 0: one report
+  bool json = false;
+};
+
 struct DoctorOptions {
   int ranks = 0;  // on this host; 0: one for each core
   bool json = false;
@@ -69,6 +75,7 @@ std::string version_text();
 int run(const InfoOptions& options);
 int run(const ExplainOptions& options);
 int run(const ReportOptions& options);
+int run(const StatusOptions& options);
 int run(const CodecOptions& options);
 int run(const TopoOptions& options);
 int run(const SimulateOptions& options);

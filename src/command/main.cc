@@ -117,7 +117,7 @@ std::vector<std::string> words_after(const std::string& command) {
   if (command == "completion") return shells();
   if (command == "codec") return {"check"};
   if (command == "plan") return {"simulate"};
-  if (command == "help") return {"info", "explain", "run", "report", "doctor", "codec", "topo", "plan", "completion"};
+  if (command == "help") return {"info", "explain", "run", "report", "status", "doctor", "codec", "topo", "plan", "completion"};
   return {};
 }
 
@@ -187,6 +187,15 @@ CLI::App* add_report(CLI::App& app, seto::command::ReportOptions& report) {
   CLI::App* const command = app.add_subcommand("report", "finds the rank that keeps others waiting, from dumps of several ranks");
   command->add_option("dumps", report.files, "files of SETO_DUMP_FILE or setoCommDump as JSON; - is standard input")->required();
   command->add_flag("--json", report.json, "as JSON");
+  return command;
+}
+
+CLI::App* add_status(CLI::App& app, seto::command::StatusOptions& status) {
+  CLI::App* const command = app.add_subcommand("status", "shows what running jobs do on this host: each link between sites");
+  command->add_option("--pid", status.pid, "only this process")->check(CLI::Range(1, 2'147'483'647));
+  command->add_option("--watch", status.watch_s, "repeat after so many seconds, with the bytes per second of each link")
+      ->check(CLI::Range(0.1, 86'400.0));
+  command->add_flag("--json", status.json, "as JSON");
   return command;
 }
 
@@ -263,6 +272,8 @@ int main(int argc, char** argv) {
   const CLI::App* const completion_command = add_completion(app, shell);
   seto::command::ReportOptions report;
   const CLI::App* const report_command = add_report(app, report);
+  seto::command::StatusOptions status;
+  const CLI::App* const status_command = add_status(app, status);
   seto::command::DoctorOptions doctor;
   const CLI::App* const doctor_command = add_doctor(app, doctor);
   seto::command::CodecOptions codec;
@@ -273,8 +284,9 @@ int main(int argc, char** argv) {
   const CLI::App* const simulate_command = add_plan(app, simulate);
   std::string topic;
   app.add_subcommand("help", "prints this text, or the help of a command")
-      ->add_option("command", topic, "info, explain, run, report, doctor, codec, topo, plan, completion or help")
-      ->check(CLI::IsMember({"info", "explain", "run", "report", "doctor", "codec", "topo", "plan", "completion", "help"}));
+      ->add_option("command", topic, "info, explain, run, report, status, doctor, codec, topo, plan, completion or help")
+      ->check(
+          CLI::IsMember({"info", "explain", "run", "report", "status", "doctor", "codec", "topo", "plan", "completion", "help"}));
   const std::string help = app.help();  // taken before parsing: afterwards it would be the help of the parsed command
 
   // The words after "--" are the program of seto run; CLI11 would parse them as arguments of seto.
@@ -301,6 +313,7 @@ int main(int argc, char** argv) {
   }
   if (completion_command->parsed()) return std::fputs(seto::command::completion(describe(app), shell).c_str(), stdout) < 0;
   if (report_command->parsed()) return seto::command::run(report);
+  if (status_command->parsed()) return seto::command::run(status);
   if (doctor_command->parsed()) return seto::command::run(doctor);
   if (codec_command->parsed()) return seto::command::run(codec);
   if (topo_command->parsed()) return seto::command::run(topo);

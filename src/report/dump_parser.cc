@@ -9,29 +9,12 @@
 #endif
 
 namespace seto {
-
-#if __has_include(<nlohmann/json.hpp>)
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr std::uint64_t kMostRanks = 65'536;
 constexpr std::size_t kLongestText = 4096;
 
-// Parses tolerantly: a value that is missing or has another type reads as empty. Only the keys on which all others depend are
-// required.
-const Json* find(const Json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found == object.end() ? nullptr : &*found;
-}
+}  // namespace
 
-std::uint64_t number(const Json& object, const char* key, std::uint64_t otherwise = 0) {
-  const Json* const value = find(object, key);
-  return value != nullptr && value->is_number_unsigned() ? value->get<std::uint64_t>() : otherwise;
-}
-
-// Truncates valid UTF-8 at a character boundary and replaces control characters, because the text is printed on a terminal.
 // Control characters exist beyond ASCII: U+0080 to U+009F; U+009B begins a sequence as ESC [ does.
 std::string printable(std::string text) {
   std::size_t end = std::min(text.size(), kLongestText);
@@ -45,6 +28,26 @@ std::string printable(std::string text) {
     i += beyond ? 1 : 0;
   }
   return clean;
+}
+
+#if __has_include(<nlohmann/json.hpp>)
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kMostRanks = 65'536;
+
+// Parses tolerantly: a value that is missing or has another type reads as empty. Only the keys on which all others depend are
+// required.
+const Json* find(const Json& object, const char* key) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : &*found;
+}
+
+std::uint64_t number(const Json& object, const char* key, std::uint64_t otherwise = 0) {
+  const Json* const value = find(object, key);
+  return value != nullptr && value->is_number_unsigned() ? value->get<std::uint64_t>() : otherwise;
 }
 
 std::string text(const Json& object, const char* key) {

@@ -66,6 +66,9 @@ struct ReadDump {
   std::vector<ReadCall> calls;
 };
 
+// Truncates valid UTF-8 at a character boundary and replaces control characters, because the text is printed on a terminal.
+std::string printable(std::string text);
+
 // An error text begins with the source and states the problem.
 Result<ReadDump> read_dump(std::string_view source, std::string_view text);
 

@@ -49,6 +49,7 @@ ROOMS = {
     "src/api": ["support", "lifetime", "calls"],
     "src/topology": [".", "graph", "search", "xml", "draw", "discovery"],
     "src/engine": [".", "simulation"],
+    "src/report": [".", "status"],
     "transports/tcp": ["link", "streams", "connect"],
 }
 # These may include any folder: tests, and micro-benchmarks of internal code.

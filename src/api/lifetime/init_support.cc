@@ -11,6 +11,7 @@
 #include "src/core/communicator/communicator.h"
 #include "src/core/connect/early_port.h"
 #include "src/core/dump/dump_writer.h"
+#include "src/core/dump/status_server.h"
 #include "src/report/info.h"
 
 namespace seto::api {
@@ -33,7 +34,7 @@ std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings) {
 Status make_communicator(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up,
                          const InheritedRates* inherited) {
   CommunicatorOptions options{comm.settings.config, comm.settings.context, comm.settings.name, &given_up,
-                              &DumpWriter::of_process()};
+                              &DumpWriter::of_process(), &StatusServer::of_process()};
   if (inherited != nullptr) options.inherited = *inherited;
   SETO_TRY(comm.made(Communicator::create(bootstrap, options)));
   if (comm.rank == 0)

@@ -68,7 +68,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   communicator->calibration_ns_ = monotonic_ns() - start_ns;
   // Only now, when all ranks have the same settings, so that what they found is the same.
   if (!found_site.empty()) communicator->context_->remember_site(found_site, options.config.site_round_trip_us);
-  communicator->observability_.start(*communicator, options.config, options.dumps);
+  communicator->observability_.start(*communicator, options.config, options.dumps, options.listing);
   communicator->flows_.begin(options.config, options.name);
   return communicator;
 }

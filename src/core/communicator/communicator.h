@@ -33,6 +33,7 @@ struct CommunicatorOptions {
   std::string name;
   const std::atomic<bool>* given_up = nullptr;   // when it is set, by any thread, create() ends soon and tells the other ranks
   DumpRequests* dumps = nullptr;                 // null: a dump is written only when a caller asks for it
+  StatusListing* listing = nullptr;              // null: nobody can ask for its status
   std::optional<InheritedRates> inherited = {};  // of the communicator that was split
 };
 
@@ -102,6 +103,10 @@ class Communicator final {
   [[nodiscard]] std::size_t shapes_kept() const { return launches_->kept(); }
   [[nodiscard]] Observability& observability() { return observability_; }
   [[nodiscard]] const Observability& observability() const { return observability_; }
+
+  // Any thread, until destruction begins.
+  [[nodiscard]] const Members& members() const { return members_; }
+  [[nodiscard]] const OperationOrder& order() const { return order_; }
 
   // For the tasks of this room.
   [[nodiscard]] Members& members() { return members_; }

@@ -59,6 +59,8 @@ std::string_view name_of(const RecordedCall::Parts& call) {
   return "unknown";
 }
 
+}  // namespace
+
 std::string text_of(const RecordedCall::Parts& call) {
   if (static_cast<int>(call.type) >= kDataTypeCount) return std::string(name_of(call)) + " of an unknown type";
   const std::string amount = std::to_string(call.count) + " " + std::string(name_of(call.type));
@@ -76,6 +78,8 @@ std::string text_of(const RecordedCall::Parts& call) {
              " bytes";
   }
 }
+
+namespace {
 
 std::string as_text(const CommunicatorSnapshot& state, const RecordedEntry& entry) {
   const RecordedOperation& one = entry.operation;

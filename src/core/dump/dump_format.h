@@ -4,10 +4,14 @@
 #include <string>
 
 #include "src/base/json_writer.h"
+#include "src/core/record/flight_recorder.h"
 
 namespace seto {
 
 class Communicator;
+
+// A call in words: "all_reduce of 1024 float32, sum".
+std::string text_of(const RecordedCall::Parts& call);
 
 // Version of the JSON form. Raised when a reader of the old form would misunderstand the new one; added keys do not count.
 inline constexpr std::uint64_t kDumpSchema = 1;

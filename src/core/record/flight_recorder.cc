@@ -91,10 +91,10 @@ bool FlightRecorder::read(Ticket ticket, RecordedOperation& operation) const {
   return true;
 }
 
-std::vector<RecordedOperation> FlightRecorder::read() const {
+std::vector<RecordedOperation> FlightRecorder::read(std::uint64_t most) const {
   std::vector<RecordedOperation> all;
   const Ticket last = recorded();
-  const Ticket kept = std::min(last, capacity_);
+  const Ticket kept = std::min({last, capacity_, most});
   all.reserve(kept);
   for (Ticket ticket = last - kept + 1; ticket <= last; ++ticket)
     if (RecordedOperation operation; read(ticket, operation)) all.push_back(operation);

@@ -103,8 +103,8 @@ class FlightRecorder final {
 
   [[nodiscard]] std::uint64_t capacity() const { return capacity_; }
   [[nodiscard]] std::uint64_t recorded() const { return last_.load(std::memory_order_acquire); }
-  // Oldest call first.
-  [[nodiscard]] std::vector<RecordedOperation> read() const;
+  // At most so many, the last ones, oldest call first.
+  [[nodiscard]] std::vector<RecordedOperation> read(std::uint64_t most = ~std::uint64_t{0}) const;
 
  private:
   static constexpr int kStateBits = 3;

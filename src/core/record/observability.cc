@@ -13,18 +13,21 @@ std::uint64_t wall_us() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000U + static_cast<std::uint64_t>(now.tv_nsec) / 1000U;
 }
 
-void Observability::start(const Communicator& communicator, const Config& config, DumpRequests* dumps) {
+void Observability::start(const Communicator& communicator, const Config& config, DumpRequests* dumps, StatusListing* listing) {
   recorder_ = FlightRecorder(config.recorder);
+  communicator_ = &communicator;
   dumps_after_failure_ = !config.dump_file.empty();
+  if (listing != nullptr) listing->add(communicator);
+  listing_ = listing;
   if (dumps == nullptr || (config.dump_file.empty() && config.dump_signal == 0)) return;
   dumps->add(communicator);
-  communicator_ = &communicator;
   dumps_ = dumps;
 }
 
 void Observability::stop() {
-  if (dumps_ == nullptr || process_was_forked()) return;
-  std::exchange(dumps_, nullptr)->remove(*communicator_);
+  if (process_was_forked()) return;
+  if (listing_ != nullptr) std::exchange(listing_, nullptr)->remove(*communicator_);
+  if (dumps_ != nullptr) std::exchange(dumps_, nullptr)->remove(*communicator_);
 }
 
 void Observability::failed() {

@@ -12,6 +12,15 @@ namespace seto {
 
 class Communicator;
 
+// The communicators of this process, as room `dump` tells of them when another process asks. Any thread.
+class StatusListing {
+ public:
+  virtual ~StatusListing() = default;
+  // A communicator is told of from add() to remove(), which waits for an answer that is being made.
+  virtual void add(const Communicator& communicator) = 0;
+  virtual void remove(const Communicator& communicator) = 0;
+};
+
 // Writes the dumps that no caller asks for: after a failure or a signal. Room `dump` implements the interface; this room only
 // says when a dump is due. Any thread.
 class DumpRequests {
@@ -37,8 +46,8 @@ class Observability final {
 
   // The last step of making a communicator: from now on any thread may dump it, and its calls are recorded. The calls that
   // measured its links were made earlier, so the recorder does not hold them. `dumps` may be null: then there are no automatic
-  // dumps.
-  void start(const Communicator& communicator, const Config& config, DumpRequests* dumps);
+  // dumps. `listing` may be null: then nobody can ask for the communicator.
+  void start(const Communicator& communicator, const Config& config, DumpRequests* dumps, StatusListing* listing);
   // Called before any part of the communicator is destroyed: writes a requested dump now and prevents further ones.
   void stop();
   // Called once, after the other ranks have been told. Any thread; does not wait.
@@ -53,6 +62,7 @@ class Observability final {
  private:
   const Communicator* communicator_ = nullptr;
   DumpRequests* dumps_ = nullptr;  // null: no automatic dumps
+  StatusListing* listing_ = nullptr;
   bool dumps_after_failure_ = false;
   FlightRecorder recorder_;
   mutable WaitReports waits_;

@@ -98,6 +98,7 @@ void Link::add_sockets(std::vector<SecureStream> sockets) {
     if (far()) (void)setsockopt(sockets_.back()->fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsent, sizeof kMostUnsent);
   }
   if (site_pace_ == 0) site_pace_ = site_pace_limit();
+  lasting_sockets_.store(sockets_.size(), std::memory_order_release);
   pace_sockets();
 }
 

@@ -171,6 +171,8 @@ class Link final {
 
   [[nodiscard]] std::size_t sockets() const { return sockets_.size(); }
   [[nodiscard]] int descriptor(std::size_t socket) const;
+  // Any thread: the sockets whose descriptor() may be asked for without the lock. They stay open as long as this object exists.
+  [[nodiscard]] std::size_t lasting_sockets() const { return lasting_sockets_.load(std::memory_order_acquire); }
   [[nodiscard]] bool wants_to_write(std::size_t socket) const;
   // Nothing will be read from that socket any more.
   [[nodiscard]] bool ended(std::size_t socket) const { return broken() || sockets_[socket]->ended; }
@@ -284,7 +286,8 @@ class Link final {
   [[nodiscard]] Secret proof_of(std::uint64_t peer_group, std::uint32_t member) const;
   [[nodiscard]] PeerGroup* peer_group_of(std::uint64_t key);
 
-  std::vector<std::unique_ptr<Socket>> sockets_;
+  std::vector<std::unique_ptr<Socket>> sockets_;  // changes once at most: while it is empty
+  std::atomic<std::size_t> lasting_sockets_{0};   // of sockets_, once it does not change any more
   bool encrypted_ = false;
   std::atomic<const char*> cipher_{"not open"};
   const std::shared_ptr<LinkOpener> opener_;  // null: the sockets were open from the beginning

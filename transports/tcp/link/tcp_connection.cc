@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/base/clock.h"
+#include "src/net/tcp_delivery.h"
 #include "src/net/tcp_socket.h"
 
 namespace seto::tcp {
@@ -35,6 +36,23 @@ std::string TcpConnection::why_dead() const {
   if (channel_->dead()) return channel_->why();
   if (link_->broken()) return std::string(link_->why().text());
   return "its process has ended";
+}
+
+std::optional<Connection::Sockets> TcpConnection::ask_sockets() const {
+  const auto shorter = [](std::uint32_t known, std::uint32_t other) {
+    return known == 0 || (other != 0 && other < known) ? other : known;
+  };
+  Sockets all;
+  all.open = static_cast<std::uint32_t>(link_->lasting_sockets());
+  for (std::size_t i = 0; i < all.open; ++i) {
+    const std::optional<TcpDelivery> one = tcp_delivery(link_->descriptor(i));
+    if (!one) continue;
+    all.round_trip_us = shorter(all.round_trip_us, one->now_us);
+    all.shortest_round_trip_us = shorter(all.shortest_round_trip_us, one->round_trip_us);
+    all.bytes_sent += one->bytes_sent;
+    all.bytes_resent += one->bytes_resent;
+  }
+  return all;
 }
 
 std::string way_of(int socket) {

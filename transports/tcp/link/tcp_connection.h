@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "src/base/wakeup.h"
@@ -29,6 +30,7 @@ class TcpConnection final : public seto::Connection {
   [[nodiscard]] std::uint32_t round_trip_us() const override { return round_trip_us_; }
   [[nodiscard]] std::uint64_t sending_rate() const override { return link_->sending_rate(); }
   [[nodiscard]] Traffic traffic() const override { return {link_->bytes_sent(), link_->bytes_received()}; }
+  [[nodiscard]] std::optional<Sockets> ask_sockets() const override;
   [[nodiscard]] const char* cipher() const override { return link_->cipher(); }
   void limit_pace_to_site(std::uint64_t bytes_per_second) override { link_->limit_site_pace(bytes_per_second); }
   [[nodiscard]] ControlChannel* control() const override { return channel_.get(); }

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "src/command/doctor.h"
-#include "src/command/transfer.h"
+#include "src/command/doctor/doctor.h"
+#include "src/command/doctor/transfer.h"
 
 namespace seto::command {
 namespace {

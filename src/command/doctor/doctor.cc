@@ -1,4 +1,4 @@
-#include "src/command/doctor.h"
+#include "src/command/doctor/doctor.h"
 
 #include <unistd.h>
 

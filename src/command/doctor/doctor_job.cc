@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "src/command/commands.h"
-#include "src/command/doctor.h"
-#include "src/command/transfer.h"
+#include "src/command/doctor/doctor.h"
+#include "src/command/doctor/transfer.h"
 
 namespace seto::command {
 namespace {

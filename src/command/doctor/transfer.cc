@@ -1,4 +1,4 @@
-#include "src/command/transfer.h"
+#include "src/command/doctor/transfer.h"
 
 #include <algorithm>
 
