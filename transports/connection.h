@@ -47,7 +47,7 @@ class Connection {
     std::uint64_t received = 0;
   };
   [[nodiscard]] virtual Traffic traffic() const { return {}; }
-  // What the kernel tells of the sockets of this connection when it is asked. Any thread; some microseconds for each socket.
+  // The view of the kernel of the sockets of this connection, now. Any thread; some microseconds for each socket.
   struct Sockets {
     std::uint32_t open = 0;
     std::uint32_t round_trip_us = 0;           // by now, of the socket where it is shortest; 0: unknown

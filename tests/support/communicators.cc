@@ -12,7 +12,7 @@ namespace seto::testing {
 
 Context& context_of(setoComm_t comm) { return *comm->communicator()->context(); }
 
-CommunicatorSnapshot state_of(setoComm_t comm) { return comm->communicator()->state(); }
+CommunicatorSnapshot state_of(setoComm_t comm) { return take_snapshot(comm->communicator()->sources()); }
 
 const void* address_of(setoComm_t comm) { return comm->communicator().get(); }
 

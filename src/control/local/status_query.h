@@ -9,7 +9,7 @@
 
 namespace seto {
 
-// What one process answered at its StatusSocket.
+// The answer of one process at its StatusSocket.
 struct StatusAnswer {
   int pid = 0;
   std::string text;

@@ -19,7 +19,7 @@ inline constexpr std::size_t kLongestStatus = std::size_t{160} << 10;
 inline constexpr const char* kStatusSocketPrefix = "seto-status.";
 
 // A local socket that tells every process of the same user what this process does: it accepts, sends one text and closes. It
-// reads nothing. Served by the control thread, so it also answers while all calls are stuck; costs nothing while nobody asks.
+// reads nothing. Served by the control thread, so it also answers while all calls are stuck; costs nothing between two questions.
 class StatusSocket final {
  public:
   // `tell` is called on the control thread, with no lock held, for each asker. Its text has at most kLongestStatus bytes.

@@ -196,8 +196,4 @@ Status Communicator::finalize() {
   return task.status();
 }
 
-CommunicatorSnapshot Communicator::state() const {
-  return take_snapshot({members_, order_, *queued_, failures_, *context_, observability_});
-}
-
 }  // namespace seto

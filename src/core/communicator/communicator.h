@@ -33,7 +33,7 @@ struct CommunicatorOptions {
   std::string name;
   const std::atomic<bool>* given_up = nullptr;   // when it is set, by any thread, create() ends soon and tells the other ranks
   DumpRequests* dumps = nullptr;                 // null: a dump is written only when a caller asks for it
-  StatusListing* listing = nullptr;              // null: nobody can ask for its status
+  StatusListing* listing = nullptr;              // null: its status cannot be asked for
   std::optional<InheritedRates> inherited = {};  // of the communicator that was split
 };
 
@@ -73,8 +73,7 @@ class Communicator final {
   [[nodiscard]] int others_over_network() const { return members_.others_over_network(); }
   [[nodiscard]] AttemptId attempt() const { return members_.connected().attempt; }
 
-  // A blocking collective.
-  Status run(const Call& call);
+  Status run(const Call& call);  // a blocking collective
   // The task of a collective that the caller drives. Takes an operation number, whether the call is right or wrong.
   std::unique_ptr<Task> issue(const Call& call, TaskGate* gate);
   // The same for sends and receives, which have no operation number. A task with a gate is under way until it has ended.
@@ -97,16 +96,12 @@ class Communicator final {
   [[nodiscard]] Status first_failure() const { return failures_.first(); }
   // For queries while no call is under way. Any thread. Fails the communicator if a peer has failed or died.
   void check_peers() { failures_.check_peers(); }
-  // Any thread, until destruction begins.
-  [[nodiscard]] CommunicatorSnapshot state() const;
+  // For reports of its state. Any thread, until destruction begins.
+  [[nodiscard]] SnapshotSources sources() const { return {members_, order_, *queued_, failures_, *context_, observability_}; }
   // Bound shapes. On the calling thread.
   [[nodiscard]] std::size_t shapes_kept() const { return launches_->kept(); }
   [[nodiscard]] Observability& observability() { return observability_; }
   [[nodiscard]] const Observability& observability() const { return observability_; }
-
-  // Any thread, until destruction begins.
-  [[nodiscard]] const Members& members() const { return members_; }
-  [[nodiscard]] const OperationOrder& order() const { return order_; }
 
   // For the tasks of this room.
   [[nodiscard]] Members& members() { return members_; }

@@ -216,7 +216,7 @@ std::string as_json(const Communicator& communicator, const CommunicatorSnapshot
 }  // namespace
 
 std::string dump(const Communicator& communicator, ReportFormat format) {
-  const CommunicatorSnapshot state = communicator.state();
+  const CommunicatorSnapshot state = take_snapshot(communicator.sources());
   return format == ReportFormat::text ? as_text(communicator, state) : as_json(communicator, state);
 }
 

@@ -61,7 +61,7 @@ void look_for_silence(LinkNow& link, const Connection& connection, std::uint64_t
 }
 
 LinkNow look_at(const Communicator& communicator, Rank peer) {
-  const Members& members = communicator.members();
+  const Members& members = communicator.sources().members;
   const Connection& connection = *members.connection_to(peer);
   LinkNow link;
   link.peer = peer;
@@ -94,7 +94,7 @@ void find_outages(std::vector<LinkNow>& links) {
 }
 
 std::vector<LinkNow> links_of(const Communicator& communicator, std::size_t most, std::uint64_t& left_out) {
-  const std::vector<std::uint32_t>& sites = communicator.members().connected().sites.of_rank;
+  const std::vector<std::uint32_t>& sites = communicator.sources().members.connected().sites.of_rank;
   std::vector<LinkNow> links;
   for (Rank peer = 0; peer < communicator.ranks(); ++peer) {
     if (sites[static_cast<std::size_t>(peer)] == sites[static_cast<std::size_t>(communicator.rank())]) continue;
@@ -108,7 +108,7 @@ std::vector<LinkNow> links_of(const Communicator& communicator, std::size_t most
 }
 
 void put_link(JsonWriter& json, const Communicator& communicator, const LinkNow& link) {
-  const Members& members = communicator.members();
+  const Members& members = communicator.sources().members;
   const Connection& connection = *members.connection_to(link.peer);
   const Connection::Traffic traffic = connection.traffic();
   json.open('{').key("peer").number(number_of(link.peer)).key("place").value(shortened(members.place_of(link.peer)));
@@ -156,7 +156,7 @@ void put_sites(JsonWriter& json, const ConnectedRanks& ranks) {
   json.close(']');
 }
 
-// What calls of this communicator wait, or which codec they use, from the flight recorder: it costs them nothing.
+// The oldest call that has not ended, and the codec in use, from the flight recorder: it costs calls nothing.
 void put_calls(JsonWriter& json, const Communicator& communicator) {
   const std::vector<RecordedOperation> calls = communicator.observability().recorder().read(kCallsLookedAt);
   const auto first = std::find_if(calls.begin(), calls.end(), [](const RecordedOperation& one) {
@@ -182,15 +182,19 @@ void put_calls(JsonWriter& json, const Communicator& communicator) {
 }
 
 void put_communicator(JsonWriter& json, const Communicator& communicator, std::size_t& links_left) {
-  const ConnectedRanks& ranks = communicator.members().connected();
+  const ConnectedRanks& ranks = communicator.sources().members.connected();
   std::array<char, 20> attempt{};
   std::snprintf(attempt.data(), attempt.size(), "%016" PRIx64, static_cast<std::uint64_t>(communicator.attempt()));
   json.open('{').key("communicator").value(attempt.data()).key("name").value(shortened(communicator.name()));
   json.key("rank").number(number_of(communicator.rank())).key("ranks").number(number_of(communicator.ranks()));
   json.key("state").value(communicator.failed() ? "failed" : "usable");
   if (communicator.failed()) json.key("failure").value(shortened(communicator.first_failure().text()));
-  json.key("operations").open('{').key("issued").number(communicator.order().issued());
-  json.key("begun").number(communicator.order().begun()).key("done").number(communicator.order().done()).close('}');
+  json.key("operations").open('{').key("issued").number(communicator.sources().order.issued());
+  json.key("begun")
+      .number(communicator.sources().order.begun())
+      .key("done")
+      .number(communicator.sources().order.done())
+      .close('}');
   put_calls(json, communicator);
   put_sites(json, ranks);
   std::uint64_t left_out = 0;

@@ -18,7 +18,7 @@ class StatusServer final : public StatusListing {
  public:
   static StatusServer& of_process();
 
-  // Without a socket nobody can ask, which is no failure of the communicator.
+  // Without a socket its status cannot be asked for, which is no failure of the communicator.
   void add(const Communicator& communicator) override;
   void remove(const Communicator& communicator) override;
 

@@ -46,7 +46,7 @@ class Observability final {
 
   // The last step of making a communicator: from now on any thread may dump it, and its calls are recorded. The calls that
   // measured its links were made earlier, so the recorder does not hold them. `dumps` may be null: then there are no automatic
-  // dumps. `listing` may be null: then nobody can ask for the communicator.
+  // dumps. `listing` may be null: then its status cannot be asked for.
   void start(const Communicator& communicator, const Config& config, DumpRequests* dumps, StatusListing* listing);
   // Called before any part of the communicator is destroyed: writes a requested dump now and prevents further ones.
   void stop();

@@ -81,7 +81,7 @@ Result<std::string> collect_status(std::span<const StatusAnswer> answers, std::s
 // A text of collect_status() for people or as JSON. With an earlier one, the rates of links between the two are added.
 Result<std::string> report_status(std::string_view now, std::string_view before, ReportFormat format);
 
-// Of report_status(). One table of links for each communicator.
+// The text form of report_status(): one table of links for each communicator.
 std::string status_text(const ReadStatus& status);
 
 }  // namespace seto

@@ -124,17 +124,17 @@ TEST(StatusSocket, other_users_get_nothing) {
   const ssize_t size = read(told[0], name.data(), name.size());
   ASSERT_GT(size, 0);
   name.resize(static_cast<std::size_t>(size));
-  ChildProcess stranger([&] {
+  ChildProcess other_user([&] {
     constexpr uid_t kNobody = 65'534;
     if (setuid(kNobody) != 0) return false;
     const PrivateFd fd = connect_local(name, SocketKind::stream, later()).value();
     return rest_of(fd).empty() && ask_for_status(pid_in_socket_name(name), later()).value().empty();
   });
-  EXPECT_TRUE(stranger.wait());
+  EXPECT_TRUE(other_user.wait());
   const std::vector<StatusAnswer> answers = ask_for_status(process.pid(), later()).value();
   ASSERT_EQ(answers.size(), 1U);
   EXPECT_EQ(answers.front().text, "what it does");
-  EXPECT_TRUE(process.wait()) << "the stranger was told nothing";
+  EXPECT_TRUE(process.wait()) << "the other user was told nothing";
   close(told[0]);
 }
 
