@@ -80,7 +80,7 @@ bool always(const Json&) { return true; }
 // A busy machine may have been silent for a while.
 bool is_open(const Json& communicator) { return communicator.at("links").at(0).at("state") == "open"; }
 
-TEST(Status, NamesRanksSitesAndLinksWithTheirBytesAndCipher) {
+TEST(StatusCommand, NamesRanksSitesAndLinksWithTheirBytesAndCipher) {
   Job job(Kind::processes, 2, two_sites([](const Seat&, setoComm_t) {}));
   std::vector<std::string> ids;
   for (int rank = 0; rank < 2; ++rank) {
@@ -117,7 +117,7 @@ TEST(Status, NamesRanksSitesAndLinksWithTheirBytesAndCipher) {
   job.finish();
 }
 
-TEST(Status, TellsOfAStuckOperationWhileItIsStuck) {
+TEST(StatusCommand, TellsOfAStuckOperationWhileItIsStuck) {
   Job job(Kind::processes, 2, two_sites([](const Seat& seat, setoComm_t comm) {
             if (seat.rank == 1) wait_for_signal(seat, 2);
             int value = 1;
@@ -136,7 +136,7 @@ TEST(Status, TellsOfAStuckOperationWhileItIsStuck) {
   job.finish();
 }
 
-TEST(Status, ASilentPeerIsTold) {
+TEST(StatusCommand, ASilentPeerIsTold) {
   setenv("SETO_HEARTBEAT_MS", "100", 1);
   setenv("SETO_LIVENESS_TIMEOUT_MS", "60000", 1);
   Job job(Kind::processes, 2, two_sites([](const Seat& seat, setoComm_t) { seat.meet(1); }));
@@ -155,7 +155,7 @@ TEST(Status, ASilentPeerIsTold) {
   unsetenv("SETO_LIVENESS_TIMEOUT_MS");
 }
 
-TEST(Status, AProcessThatIsNotOfSetoIsASentenceAndAFailure) {
+TEST(StatusCommand, AProcessThatIsNotOfSetoIsASentenceAndAFailure) {
   const Ended none = seto("status --pid 1");
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.text, HasSubstr("seto: process 1 has no communicator of Seto, or is of another user\n"));
