@@ -635,9 +635,9 @@ SETO_API setoResult_t setoReport(const setoDumpText_t *dumps, size_t count, seto
                                  size_t *size);
 
 /* Asks the processes of this user on this host (in this network namespace) that have a communicator of two ranks or more what
- * they do, or one of them (pid; 0: all). Writes JSON (docs/status_command.md): their communicators, sites and links between sites.
- * *found (may be NULL) is the number of processes. It waits up to 2 s for those that do not answer, and names them. It needs no
- * communicator. */
+ * they do, or one of them (pid; 0: all). Writes JSON (docs/status_command.md): their communicators, sites and links between
+ * sites. *found (may be NULL) is the number of processes. It waits up to 2 s for those that do not answer, and names them. It
+ * needs no communicator. */
 SETO_API setoResult_t setoStatus(int pid, char *text, size_t capacity, size_t *size, int *found);
 /* The JSON of setoStatus for people, or as JSON. With an earlier one of the same host (before; NULL: none) the bytes per second
  * of each link between the two are added. Both are terminated by a zero. */

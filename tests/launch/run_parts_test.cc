@@ -7,12 +7,12 @@
 #include <thread>
 #include <vector>
 
+#include "src/command/doctor/transfer.h"
 #include "src/command/npy.h"
 #include "src/command/run/hosts.h"
 #include "src/command/run/lines.h"
 #include "src/command/run/messages.h"
 #include "src/command/run/spawn.h"
-#include "src/command/doctor/transfer.h"
 #include "tests/support/seed.h"
 
 // The parts of `seto run` that start no process.

@@ -33,7 +33,7 @@ std::shared_ptr<setoComm> new_handle(Rank rank, int ranks, Settings settings) {
 
 Status make_communicator(setoComm& comm, Bootstrap& bootstrap, const std::atomic<bool>& given_up,
                          const InheritedRates* inherited) {
-  CommunicatorOptions options{comm.settings.config, comm.settings.context, comm.settings.name, &given_up,
+  CommunicatorOptions options{comm.settings.config,      comm.settings.context,      comm.settings.name, &given_up,
                               &DumpWriter::of_process(), &StatusServer::of_process()};
   if (inherited != nullptr) options.inherited = *inherited;
   SETO_TRY(comm.made(Communicator::create(bootstrap, options)));
