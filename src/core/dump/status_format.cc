@@ -138,8 +138,9 @@ std::string ranks_of(const std::vector<std::uint32_t>& site_of_rank, std::uint32
     while (rank + 1 < site_of_rank.size() && site_of_rank[rank + 1] == site) ++rank;
     count += rank - first + 1;
     if (text.size() > kLongestText) continue;
-    text += (text.empty() ? "" : ",") + std::to_string(first);
-    if (rank > first) text += "-" + std::to_string(rank);
+    if (!text.empty()) text.append(",");
+    text.append(std::to_string(first));
+    if (rank > first) text.append("-").append(std::to_string(rank));
   }
   return shortened(text);
 }

@@ -59,7 +59,7 @@ std::string rest_of(const PrivateFd& fd) {
   return all;
 }
 
-TEST(StatusSocket, tells_who_asks_as_often_as_it_is_asked) {
+TEST(StatusSocket, TellsWhoAsksAsOftenAsItIsAsked) {
   Teller teller;
   EXPECT_EQ(pid_in_socket_name(teller.socket->name()), getpid());
   EXPECT_EQ(only_text(), teller.text);
@@ -67,18 +67,19 @@ TEST(StatusSocket, tells_who_asks_as_often_as_it_is_asked) {
   EXPECT_EQ(teller.asked, 2);
 }
 
-TEST(StatusSocket, sends_its_longest_text_whole) {
+TEST(StatusSocket, SendsItsLongestTextWhole) {
   Teller teller;
-  teller.text = std::string(kLongestStatus - 1, 'x') + "y";
+  teller.text.assign(kLongestStatus, 'x');
+  teller.text.back() = 'y';
   EXPECT_EQ(only_text(), teller.text);
 }
 
-TEST(StatusSocket, is_not_there_any_more_once_it_is_destroyed) {
+TEST(StatusSocket, IsNotThereAnyMoreOnceItIsDestroyed) {
   { const Teller teller; }
   EXPECT_THAT(ask_this_process(), IsEmpty());
 }
 
-TEST(StatusSocket, an_asker_that_never_reads_keeps_nobody_waiting) {
+TEST(StatusSocket, AnAskerThatNeverReadsKeepsNobodyWaiting) {
   Teller teller;
   teller.text = std::string(kLongestStatus, 'x');
   std::vector<PrivateFd> lazy;
@@ -87,7 +88,7 @@ TEST(StatusSocket, an_asker_that_never_reads_keeps_nobody_waiting) {
   EXPECT_EQ(rest_of(lazy.front()), teller.text) << "it may still read";
 }
 
-TEST(StatusSocket, garbage_changes_nothing) {
+TEST(StatusSocket, GarbageChangesNothing) {
   Teller teller;
   for (int i = 0; i < 20; ++i) {
     const PrivateFd fd = connect_local(teller.socket->name(), SocketKind::stream, later()).value();
@@ -97,14 +98,14 @@ TEST(StatusSocket, garbage_changes_nothing) {
   EXPECT_EQ(only_text(), teller.text);
 }
 
-TEST(StatusSocket, many_askers_at_once_all_get_the_text) {
+TEST(StatusSocket, ManyAskersAtOnceAllGetTheText) {
   Teller teller;
   std::vector<std::future<std::string>> askers;
   for (int i = 0; i < 16; ++i) askers.push_back(std::async(std::launch::async, only_text));
   for (auto& asker : askers) EXPECT_EQ(asker.get(), teller.text);
 }
 
-TEST(StatusSocket, other_users_get_nothing) {
+TEST(StatusSocket, OtherUsersGetNothing) {
   if (geteuid() != 0) GTEST_SKIP() << "skipped: needs root";
   std::array<int, 2> told{};
   ASSERT_EQ(pipe(told.data()), 0);
@@ -138,7 +139,7 @@ TEST(StatusSocket, other_users_get_nothing) {
   close(told[0]);
 }
 
-TEST(StatusSocket, a_stopped_process_is_named_at_the_deadline) {
+TEST(StatusSocket, AStoppedProcessIsNamedAtTheDeadline) {
   std::array<int, 2> told{};
   ASSERT_EQ(pipe(told.data()), 0);
   ChildProcess process([&] {
@@ -160,7 +161,7 @@ TEST(StatusSocket, a_stopped_process_is_named_at_the_deadline) {
   for (const int end : told) close(end);
 }
 
-TEST(StatusSocket, answers_without_free_descriptors) {
+TEST(StatusSocket, AnswersWithoutFreeDescriptors) {
   ChildProcess process([] {
     Teller teller;
     const std::string& name = teller.socket->name();
@@ -176,7 +177,7 @@ TEST(StatusSocket, answers_without_free_descriptors) {
   EXPECT_TRUE(process.wait());
 }
 
-TEST(StatusSocket, a_forked_child_does_not_tell) {
+TEST(StatusSocket, AForkedChildDoesNotTell) {
   ChildProcess outer([] {
     const Teller teller;
     ChildProcess child([&] { return ask_for_status(getpid(), later()).value().empty(); });
@@ -185,7 +186,7 @@ TEST(StatusSocket, a_forked_child_does_not_tell) {
   EXPECT_TRUE(outer.wait());
 }
 
-TEST(StatusQuery, finds_listening_sockets_with_a_process_id_only) {
+TEST(StatusQuery, FindsListeningSocketsWithAProcessIdOnly) {
   const std::string table =
       "Num       RefCount Protocol Flags    Type St Inode Path\n"
       "0000000000000000: 00000002 00000000 00010000 0001 01 12345 @seto-status.4711.0badcafe\n"

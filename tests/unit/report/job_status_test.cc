@@ -40,7 +40,7 @@ std::string text_of(const std::string& now, const std::string& before = {}) {
   return report_status(now, before, ReportFormat::text).value();
 }
 
-TEST(JobStatus, shows_each_link_between_sites_with_its_figures) {
+TEST(JobStatus, ShowsEachLinkBetweenSitesWithItsFigures) {
   const std::string text = text_of(collected(recorded(1'000'000, 2'000'000'000)));
   EXPECT_THAT(text, HasSubstr("host tokyo-3: 1 process of this user with Seto\n  process 4711 (train): 1 communicator\n"));
   EXPECT_THAT(text, HasSubstr("communicator 00000000000000ab 'world': 3 ranks at 2 sites, tokyo (ranks 0-1); osaka (ranks 2)\n"));
@@ -57,7 +57,7 @@ TEST(JobStatus, shows_each_link_between_sites_with_its_figures) {
   EXPECT_THAT(text, HasSubstr(titles + row));
 }
 
-TEST(JobStatus, adds_what_was_sent_since_an_earlier_status) {
+TEST(JobStatus, AddsWhatWasSentSinceAnEarlierStatus) {
   const std::string before = collected(recorded(1'000'000, 1'000'000));
   const std::string now = collected(recorded(3'000'000, 5'000'000));
   const Json json = Json::parse(report_status(now, before, ReportFormat::json).value());
@@ -68,14 +68,14 @@ TEST(JobStatus, adds_what_was_sent_since_an_earlier_status) {
   EXPECT_THAT(text_of(now, now), Not(HasSubstr("sending"))) << "no time has passed";
 }
 
-TEST(JobStatus, names_a_site_that_is_cut_off_and_a_peer_that_is_lost) {
+TEST(JobStatus, NamesASiteThatIsCutOffAndAPeerThatIsLost) {
   EXPECT_THAT(text_of(collected(recorded(1, 1, R"("cut_off","silent_ms":7300)"))), HasSubstr("cut off for 7.3 s"));
   EXPECT_THAT(text_of(collected(recorded(1, 1, R"("silent","silent_ms":7300)"))), HasSubstr("silent for 7.3 s"));
   EXPECT_THAT(text_of(collected(recorded(1, 1, R"("lost","why":"its process has ended")"))),
               AllOf(HasSubstr("  lost  "), HasSubstr("  rank 2 (osaka-1:99): its process has ended\n")));
 }
 
-TEST(JobStatus, names_processes_that_do_not_answer) {
+TEST(JobStatus, NamesProcessesThatDoNotAnswer) {
   const std::string torn = recorded(1, 1).substr(0, 300);
   const std::vector<StatusAnswer> answers = {
       {7, {}, failure(Code::timeout, "it does not answer")}, {8, torn, {}}, {9, "{}", {}}, {10, R"({"seto_status":2})", {}}};
@@ -85,7 +85,7 @@ TEST(JobStatus, names_processes_that_do_not_answer) {
                           HasSubstr("  process 10: not a status")));
 }
 
-TEST(JobStatus, survives_answers_of_any_form) {
+TEST(JobStatus, SurvivesAnswersOfAnyForm) {
   for (const std::string answer :
        {R"({"seto_status":1})", R"({"seto_status":1,"communicators":7,"pid":"x"})", R"({"seto_status":1,"communicators":[1,{}]})",
         R"({"seto_status":1,"communicators":[{"links":[3,{"site":99,"bytes_sent":1}],"sites":[null],"codec":[]}]})",
