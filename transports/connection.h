@@ -62,6 +62,8 @@ class Connection {
   [[nodiscard]] virtual const char* cipher() const { return "none"; }
   // The bytes per second that this end was measured to send on a far link, from the traffic of the job. 0: unknown.
   [[nodiscard]] virtual std::uint64_t sending_rate() const { return 0; }
+  // When that was measured last, by the monotonic clock. 0: never.
+  [[nodiscard]] virtual std::uint64_t sending_rate_at_ns() const { return 0; }
   // The peer is at another site: all such connections of this context together send at most so many bytes per second, headers
   // included. The smallest value that was given counts. Connections within a host have no pace.
   virtual void limit_pace_to_site(std::uint64_t bytes_per_second) { (void)bytes_per_second; }

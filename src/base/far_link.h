@@ -16,7 +16,7 @@ struct SocketNeed {
   double bytes_per_second = 0;         // of the link; 0: unknown
   double round_trip_s = 0;             // 0: unknown
   double socket_bytes_per_second = 0;  // what one socket carries; 0: what the kernel's send buffer lets it carry
-  std::uint32_t sharers = 1;           // ranks that send over the link side by side, each to another one
+  std::uint32_t sharers = 1;           // pairs of ranks that send over the link side by side: the ranks of its larger end
 };
 inline constexpr std::uint32_t kMostSocketsOfAPair = 16;
 

@@ -132,13 +132,13 @@ double Tiers::slowest_rate() const {
   return slowest;
 }
 
-int Tiers::fewest_sharing(TierKind kind) const {
+int Tiers::most_sharing(TierKind kind) const {
   int tier = count() - 1;
   while (tier >= 0 && this->kind(tier) > kind) --tier;
-  int fewest = tier < 0 ? 1 : ranks();
+  int most = 1;
   for (int block = 0; tier >= 0 && block < blocks(tier); ++block)
-    fewest = std::min(fewest, static_cast<int>(this->block(tier, block).size()));
-  return fewest;
+    most = std::max(most, static_cast<int>(this->block(tier, block).size()));
+  return most;
 }
 
 std::uint32_t Tiers::digest() const {

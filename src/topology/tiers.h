@@ -76,8 +76,8 @@ class Tiers {
   }
   // The member of the outermost tier to which a rank belongs.
   [[nodiscard]] int member_of(Rank rank) const { return count() == 1 ? position(rank, 0) : block_of(rank, count() - 2); }
-  // The ranks of the smallest node, or of the smallest site.
-  [[nodiscard]] int fewest_sharing(TierKind kind) const;
+  // The ranks of the largest node, or of the largest site.
+  [[nodiscard]] int most_sharing(TierKind kind) const;
   // The number of ranks of a member of the outermost tier.
   [[nodiscard]] int ranks_of_member(std::size_t member) const {
     return count() == 1 ? 1 : static_cast<int>(block(count() - 2, static_cast<int>(member)).size());

@@ -23,12 +23,14 @@ constexpr int kRanks = 4;
 constexpr std::size_t kCount = 8 * 1024;  // ints: operations of this size report rates
 constexpr std::uint64_t kMegabyte = 1'000'000;
 
-// Megabytes per second that this process pretends to measure. 0: nothing is known.
+// Megabytes per second of a link between the sites, as its ranks pretend to measure it: two ranks of a site send to two ranks of
+// the other one each, and see an equal part of it. 0: nothing is known.
 std::atomic<std::uint64_t> measured{0};
+constexpr std::uint64_t kParts = 4;
 
 setoComm_t join(const Seat& seat) {
   static std::once_flag pretended;  // ranks that are threads share the process
-  std::call_once(pretended, [] { pretend_far_sites([] { return measured.load() * kMegabyte; }); });
+  std::call_once(pretended, [] { pretend_far_sites([] { return measured.load() * kMegabyte / kParts; }); });
   setoConfig_t config = config_of_test();
   const std::string name(1, kHosts[static_cast<std::size_t>(seat.rank)]);
   const std::string host = "rates " + name;

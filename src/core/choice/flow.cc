@@ -62,7 +62,7 @@ std::uint32_t sockets_on(TierKind kind, const Tiers& tiers, const CostModel& mod
       need.bytes_per_second = model.between_sites.bytes_per_second.value_or(0);
   }
   need.sharers = static_cast<std::uint32_t>(
-      tiers.fewest_sharing(kind == TierKind::world && model.sites_are_stated ? TierKind::site : TierKind::node));
+      tiers.most_sharing(kind == TierKind::world && model.sites_are_stated ? TierKind::site : TierKind::node));
   return sockets_for(need);
 }
 

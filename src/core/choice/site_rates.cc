@@ -82,7 +82,7 @@ SiteLinkRates RateReports::fresh(std::uint64_t now_ns) const {
     if (known == rates.end())
       rates.push_back(report.rate);
     else
-      known->bytes_per_second = std::max(known->bytes_per_second, report.rate.bytes_per_second);
+      known->bytes_per_second += report.rate.bytes_per_second;
   }
   return rates;
 }

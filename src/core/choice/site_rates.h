@@ -35,8 +35,8 @@ struct InheritedRates {
 };
 [[nodiscard]] SiteLinkRates rates_of_part(const InheritedRates& parent, const Sites& part);
 
-// The reports of ranks about their links, on the rank that proposes versions. A site pair is as fast as its fastest link was
-// reported in the last time: ranks that share an uplink see a part of it each.
+// The reports of ranks about their links, on the rank that proposes versions. The ranks of a site share its link to another site
+// and see a part of it each, so what they reported in the last time is added up.
 class RateReports final {
  public:
   static constexpr std::uint64_t kFreshNs = 5'000'000'000;

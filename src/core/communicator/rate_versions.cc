@@ -15,6 +15,8 @@ namespace {
 // traffic shows a rate, so that it knows which reports are fresh.
 constexpr double kTellRate = 1.1;
 constexpr std::uint64_t kTellAgainNs = 1'000'000'000;
+// Links that are used at the same time are measured at least so often: some round trips of the longest ones that matter.
+constexpr std::uint64_t kSideBySideNs = 500'000'000;
 
 bool is_close(double one, double other) { return one <= kTellRate * other && other <= kTellRate * one; }
 
@@ -117,22 +119,31 @@ InheritedRates RateVersions::for_part(const std::vector<Rank>& part) const {
 
 // ---- measured here ----
 
-std::uint64_t RateVersions::rate_to(Rank rank) const {
-  return pretended_ != nullptr ? pretended_->bytes_per_second(rank) : parts_.members.connection_to(rank)->sending_rate();
+RateVersions::Sending RateVersions::sending_to(Rank rank, std::uint64_t now_ns) const {
+  if (pretended_ != nullptr) return {static_cast<double>(pretended_->bytes_per_second(rank)), now_ns};
+  const Connection& connection = *parts_.members.connection_to(rank);
+  return {static_cast<double>(connection.sending_rate()), connection.sending_rate_at_ns()};
 }
 
+// What this rank sends to ranks of a site side by side is added up. A link that was measured a while before the others was
+// used before them, not beside them.
 SiteLinkRates RateVersions::worth_telling(std::uint64_t now_ns) {
-  std::map<std::uint32_t, double> fastest;
+  std::map<std::uint32_t, Sending> by_site;
   for (const FarRank& far : far_)
-    if (const std::uint64_t rate = rate_to(far.rank); rate > 0)
-      fastest[far.site] = std::max(fastest[far.site], static_cast<double>(rate));
+    if (const Sending one = sending_to(far.rank, now_ns); one.bytes_per_second > 0)
+      by_site[far.site].at_ns = std::max(by_site[far.site].at_ns, one.at_ns);
+  for (const FarRank& far : far_)
+    if (const Sending one = sending_to(far.rank, now_ns);
+        one.bytes_per_second > 0 && one.at_ns + kSideBySideNs >= by_site[far.site].at_ns)
+      by_site[far.site].bytes_per_second += one.bytes_per_second;
   const std::uint32_t own = parts_.members.connected().sites.of_rank[static_cast<std::size_t>(parts_.members.rank())];
   SiteLinkRates rates;
-  for (const auto& [site, rate] : fastest) {
+  for (const auto& [site, sending] : by_site) {
     Told& told = told_[site];
-    if (is_close(told.bytes_per_second, rate) && now_ns - told.at_ns < kTellAgainNs) continue;
-    told = {rate, now_ns};
-    rates.push_back({own, site, rate});
+    if (sending.at_ns == told.measured_ns) continue;
+    if (is_close(told.bytes_per_second, sending.bytes_per_second) && now_ns - told.at_ns < kTellAgainNs) continue;
+    told = {sending.bytes_per_second, now_ns, sending.at_ns};
+    rates.push_back({own, site, sending.bytes_per_second});
   }
   return rates;
 }

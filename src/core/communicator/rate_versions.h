@@ -26,7 +26,7 @@ struct PretendedLinks {
   static std::shared_ptr<const PretendedLinks>& of_process();
 
   double round_trip_seconds = 0;
-  std::function<std::uint64_t(Rank to)> bytes_per_second;
+  std::function<std::uint64_t(Rank to)> bytes_per_second;  // it is measured at every look
 };
 
 // The rates of links between sites while a job runs, in versions on which all ranks of a communicator agree (decision 19). A
@@ -78,10 +78,15 @@ class RateVersions final {
   struct Told {
     double bytes_per_second = 0;
     std::uint64_t at_ns = 0;
+    std::uint64_t measured_ns = 0;
   };
 
   void receive(Rank from, std::string_view bytes);
-  [[nodiscard]] std::uint64_t rate_to(Rank rank) const;
+  struct Sending {
+    double bytes_per_second = 0;
+    std::uint64_t at_ns = 0;
+  };
+  [[nodiscard]] Sending sending_to(Rank rank, std::uint64_t now_ns) const;
   [[nodiscard]] SiteLinkRates worth_telling(std::uint64_t now_ns);
   // The caller of each of these holds the mutex.
   void take_reports(Rank from, const SiteLinkRates& rates, std::uint64_t now_ns);

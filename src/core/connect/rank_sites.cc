@@ -110,7 +110,7 @@ std::vector<SocketNeed> RankSites::needs_of(std::size_t rank) const {
     const std::uint32_t site = sites_.of_rank[peer];
     const bool between_sites = sites_.stated && site != own_site;
     needs[peer].sharers =
-        between_sites ? std::min(at_site[own_site], at_site[site]) : std::min(on_host[host_of_[rank]], on_host[host_of_[peer]]);
+        between_sites ? std::max(at_site[own_site], at_site[site]) : std::max(on_host[host_of_[rank]], on_host[host_of_[peer]]);
     if (between_sites && rates_known)
       needs[peer].bytes_per_second =
           std::max(std::min(rates[rank].up, rates[peer].down), std::min(rates[peer].up, rates[rank].down));

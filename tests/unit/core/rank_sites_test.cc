@@ -63,9 +63,9 @@ TEST(RankSites, TellWhoSharesALinkAndItsRate) {
   std::vector<RankAnnouncement> all = {rank_on("a", 1, "tokyo"), rank_on("a", 2, "tokyo"), rank_on("b", 3, "tokyo"),
                                        rank_on("c", 4, "kyoto"), rank_on("c", 5, "kyoto")};
   const auto needs = [&](std::size_t rank) { return RankSites::of(all, false).value().needs_of(rank); };
-  EXPECT_EQ(needs(0)[3].sharers, 2U) << "the ranks of the smaller site";
-  EXPECT_EQ(needs(3)[0].sharers, 2U) << "the same at both ends";
-  EXPECT_EQ(needs(0)[2].sharers, 1U) << "within a site those of the smaller host";
+  EXPECT_EQ(needs(0)[3].sharers, 3U) << "the ranks of the larger site";
+  EXPECT_EQ(needs(3)[0].sharers, 3U) << "the same at both ends";
+  EXPECT_EQ(needs(0)[2].sharers, 2U) << "within a site those of the larger host";
   EXPECT_EQ(needs(0)[3].bytes_per_second, 0);
   for (RankAnnouncement& one : all) one.uplink_mbit = one.site == "tokyo" ? 1'000 : 400;
   EXPECT_EQ(needs(0)[3].bytes_per_second, 50e6);
@@ -75,7 +75,7 @@ TEST(RankSites, TellWhoSharesALinkAndItsRate) {
   EXPECT_EQ(needs(0)[3].bytes_per_second, 0) << "not known of every site";
   for (RankAnnouncement& one : all) one.site = {};
   EXPECT_EQ(needs(0)[4].sharers, 2U);
-  EXPECT_EQ(needs(2)[4].sharers, 1U) << "of the hosts, where sites are not stated";
+  EXPECT_EQ(needs(2)[4].sharers, 2U) << "of the hosts, where sites are not stated";
 }
 
 TEST(RankSites, ThatAreStatedHoldWhateverTheRoundTrips) {

@@ -100,13 +100,15 @@ TEST(SiteRates, OfAPartAreThoseOfItsSitesInTheParent) {
   EXPECT_TRUE(rates_of_part({3, parent.rates, {}}, far_sites(2)).empty());
 }
 
-TEST(RateReports, TheFastestOfTheFreshOnesCounts) {
+TEST(RateReports, FreshOnesOfTheRanksOfASiteAreAddedUp) {
   RateReports reports(2, 4);
   reports.add(0, {0, 1, 40e6}, 0);
   reports.add(1, {0, 1, 60e6}, 0);
-  EXPECT_EQ(reports.fresh(kSecond), (SiteLinkRates{{0, 1, 60e6}}));
+  EXPECT_EQ(reports.fresh(kSecond), (SiteLinkRates{{0, 1, 100e6}}));
+  reports.add(2, {1, 0, 50e6}, kSecond);
+  EXPECT_EQ(reports.fresh(kSecond), (SiteLinkRates{{0, 1, 100e6}, {1, 0, 50e6}})) << "each direction alone";
   reports.add(0, {0, 1, 30e6}, 4 * kSecond);
-  EXPECT_EQ(reports.fresh(6 * kSecond), (SiteLinkRates{{0, 1, 30e6}})) << "rank 1 sends no more";
+  EXPECT_EQ(reports.fresh(7 * kSecond), (SiteLinkRates{{0, 1, 30e6}})) << "rank 1 sends no more";
 }
 
 TEST(RateReports, NonsenseIsIgnored) {

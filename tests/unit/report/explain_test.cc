@@ -57,7 +57,7 @@ TEST(Explain, APinThatIsFollowedIsNamedWithWhatItCosts) {
   const std::string text = report(question);
   EXPECT_THAT(text, ::testing::ContainsRegex("\nring is pinned: [0-9.]+ ms predicted, [0-9.]+ times the [0-9.]+ ms of one_shot, "
                                              "which is the best\n"));
-  EXPECT_THAT(text, ::testing::ContainsRegex("one_shot +[0-9.]+ us  ring is pinned: this one takes 0\.[0-9]+ times its time\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("one_shot +[0-9.]+ us  ring is pinned: this one takes 0\\.[0-9]+ times its time\n"));
   EXPECT_THAT(report(question, ReportFormat::json),
               AllOf(HasSubstr(R"("pin":{"algorithm":"ring","seconds":)"), HasSubstr(R"("best":"one_shot","best_seconds":)")));
   question.pin = "one_shot";

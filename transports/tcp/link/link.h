@@ -150,6 +150,8 @@ class Link final {
   [[nodiscard]] std::uint64_t pipe() const { return pipe_; }
   // Any thread: the bytes per second that this end was measured to send, from traffic. 0: unknown, as on every near link.
   [[nodiscard]] std::uint64_t sending_rate() const { return sending_rate_.load(std::memory_order_relaxed); }
+  // Any thread: when the last sample of that rate was taken. 0: never.
+  [[nodiscard]] std::uint64_t sending_rate_at_ns() const { return sending_rate_at_ns_.load(std::memory_order_relaxed); }
   // Any thread: what the sockets took and gave so far.
   [[nodiscard]] std::uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_.load(std::memory_order_relaxed); }
@@ -300,6 +302,7 @@ class Link final {
   std::uint64_t pipe_;
   std::unique_ptr<RateSampler> sampler_;  // null: the link is near, or has no sockets yet
   std::atomic<std::uint64_t> sending_rate_{0};
+  std::atomic<std::uint64_t> sending_rate_at_ns_{0};
   double told_rate_ = 0;
   std::unique_ptr<FlightLimit> flight_;  // null: the link is near, or has at most one socket
   SocketPace pace_;                      // as set last

@@ -30,7 +30,9 @@ void Link::measure() {
   const std::span<const std::optional<TcpDelivery>> all(seen.data(), count);
   const bool dry = std::exchange(ran_dry_, false);
   const bool held_back = std::exchange(was_held_back_, held_back_) && !dry;
+  const std::uint64_t samples = sampler_->samples();
   const bool changed = sampler_->take({all, dry, now, held_back});
+  if (sampler_->samples() != samples) sending_rate_at_ns_.store(now, std::memory_order_relaxed);
   if (flight_ != nullptr) limit_flight(all, held_back, now);
   if (!changed) return;
   const double rate = sampler_->rate();
