@@ -8,11 +8,12 @@
 
 namespace seto {
 
-// The measured rate of the link from one site to another, in bytes per second.
+// What traffic showed of the link from one site to another.
 struct SiteLinkRate {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   double bytes_per_second = 0;
+  double round_trip_s = 0;  // without queues; 0: unknown, so what was found at the beginning holds
 
   friend bool operator==(const SiteLinkRate&, const SiteLinkRate&) = default;
 };
@@ -22,6 +23,11 @@ using SiteLinkRates = std::vector<SiteLinkRate>;
 // what the link carries, so a little more is enough: else the rate in force would stay up to a quarter too low.
 inline constexpr double kRateRise = 1.1;
 inline constexpr double kRateFall = 1.25;
+// The same for a round trip, which jitters.
+inline constexpr double kRoundTripChange = 1.25;
+
+// The shorter of two times; 0 stands for an unknown one.
+[[nodiscard]] double shorter_known(double one, double other);
 
 // The sites with these rates in place of all others. Numbers are bounded, and a pair that does not exist is left out. A link
 // without a rate gets that of the other direction, else the lowest known one, so that the worst link is known once any is.

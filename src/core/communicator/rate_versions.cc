@@ -19,6 +19,9 @@ constexpr std::uint64_t kTellAgainNs = 1'000'000'000;
 constexpr std::uint64_t kSideBySideNs = 500'000'000;
 
 bool is_close(double one, double other) { return one <= kTellRate * other && other <= kTellRate * one; }
+bool is_close(const SiteLinkRate& one, const SiteLinkRate& other) {
+  return is_close(one.bytes_per_second, other.bytes_per_second) && is_close(one.round_trip_s, other.round_trip_s);
+}
 
 }  // namespace
 
@@ -120,30 +123,37 @@ InheritedRates RateVersions::for_part(const std::vector<Rank>& part) const {
 // ---- measured here ----
 
 RateVersions::Sending RateVersions::sending_to(Rank rank, std::uint64_t now_ns) const {
-  if (pretended_ != nullptr) return {static_cast<double>(pretended_->bytes_per_second(rank)), now_ns};
-  const Connection& connection = *parts_.members.connection_to(rank);
-  return {static_cast<double>(connection.sending_rate()), connection.sending_rate_at_ns()};
+  if (pretended_ != nullptr) return {static_cast<double>(pretended_->bytes_per_second(rank)), 0, now_ns};
+  const Connection::SendingRate measured = parts_.members.connection_to(rank)->sending_rate();
+  return {static_cast<double>(measured.bytes_per_second), measured.round_trip_us * 1e-6, measured.at_ns};
 }
 
 // What this rank sends to ranks of a site side by side is added up. A link that was measured a while before the others was
 // used before them, not beside them.
-SiteLinkRates RateVersions::worth_telling(std::uint64_t now_ns) {
-  std::map<std::uint32_t, Sending> by_site;
+std::map<std::uint32_t, RateVersions::Sending> RateVersions::sending_to_sites(std::uint64_t now_ns) const {
+  std::map<std::uint32_t, Sending> latest;
   for (const FarRank& far : far_)
     if (const Sending one = sending_to(far.rank, now_ns); one.bytes_per_second > 0)
-      by_site[far.site].at_ns = std::max(by_site[far.site].at_ns, one.at_ns);
-  for (const FarRank& far : far_)
-    if (const Sending one = sending_to(far.rank, now_ns);
-        one.bytes_per_second > 0 && one.at_ns + kSideBySideNs >= by_site[far.site].at_ns)
-      by_site[far.site].bytes_per_second += one.bytes_per_second;
+      latest[far.site].at_ns = std::max(latest[far.site].at_ns, one.at_ns);
+  for (const FarRank& far : far_) {
+    const Sending one = sending_to(far.rank, now_ns);
+    const auto site = latest.find(far.site);
+    if (one.bytes_per_second == 0 || site == latest.end() || one.at_ns + kSideBySideNs < site->second.at_ns) continue;
+    site->second.bytes_per_second += one.bytes_per_second;
+    site->second.round_trip_s = shorter_known(site->second.round_trip_s, one.round_trip_s);
+  }
+  return latest;
+}
+
+SiteLinkRates RateVersions::worth_telling(std::uint64_t now_ns) {
   const std::uint32_t own = parts_.members.connected().sites.of_rank[static_cast<std::size_t>(parts_.members.rank())];
   SiteLinkRates rates;
-  for (const auto& [site, sending] : by_site) {
+  for (const auto& [site, sending] : sending_to_sites(now_ns)) {
+    const SiteLinkRate rate{own, site, sending.bytes_per_second, sending.round_trip_s};
     Told& told = told_[site];
-    if (sending.at_ns == told.measured_ns) continue;
-    if (is_close(told.bytes_per_second, sending.bytes_per_second) && now_ns - told.at_ns < kTellAgainNs) continue;
-    told = {sending.bytes_per_second, now_ns, sending.at_ns};
-    rates.push_back({own, site, sending.bytes_per_second});
+    if (sending.at_ns == told.measured_ns || (is_close(told.rate, rate) && now_ns - told.at_ns < kTellAgainNs)) continue;
+    told = {rate, now_ns, sending.at_ns};
+    rates.push_back(rate);
   }
   return rates;
 }

@@ -76,7 +76,7 @@ class RateVersions final {
     std::uint32_t site = 0;
   };
   struct Told {
-    double bytes_per_second = 0;
+    SiteLinkRate rate;
     std::uint64_t at_ns = 0;
     std::uint64_t measured_ns = 0;
   };
@@ -84,9 +84,11 @@ class RateVersions final {
   void receive(Rank from, std::string_view bytes);
   struct Sending {
     double bytes_per_second = 0;
+    double round_trip_s = 0;
     std::uint64_t at_ns = 0;
   };
   [[nodiscard]] Sending sending_to(Rank rank, std::uint64_t now_ns) const;
+  [[nodiscard]] std::map<std::uint32_t, Sending> sending_to_sites(std::uint64_t now_ns) const;
   [[nodiscard]] SiteLinkRates worth_telling(std::uint64_t now_ns);
   // The caller of each of these holds the mutex.
   void take_reports(Rank from, const SiteLinkRates& rates, std::uint64_t now_ns);

@@ -18,6 +18,7 @@
 #include "src/base/result.h"
 #include "src/net/secret.h"
 #include "src/net/tls/secure_stream.h"
+#include "transports/connection.h"
 #include "transports/tcp/link/fifo.h"
 #include "transports/tcp/link/flight_limit.h"
 #include "transports/tcp/link/frame.h"
@@ -148,10 +149,11 @@ class Link final {
   [[nodiscard]] bool may_be_held_back() const { return flight_ != nullptr; }
   // Bytes of a window that keeps the link busy. Grows when the peer tells a rate that needs more.
   [[nodiscard]] std::uint64_t pipe() const { return pipe_; }
-  // Any thread: the bytes per second that this end was measured to send, from traffic. 0: unknown, as on every near link.
-  [[nodiscard]] std::uint64_t sending_rate() const { return sending_rate_.load(std::memory_order_relaxed); }
-  // Any thread: when the last sample of that rate was taken. 0: never.
-  [[nodiscard]] std::uint64_t sending_rate_at_ns() const { return sending_rate_at_ns_.load(std::memory_order_relaxed); }
+  // Any thread: what traffic showed. Unknown on every near link; its numbers may be of two looks, one after the other.
+  [[nodiscard]] Connection::SendingRate sending_rate() const {
+    return {sending_rate_.load(std::memory_order_relaxed), base_round_trip_us_.load(std::memory_order_relaxed),
+            sending_rate_at_ns_.load(std::memory_order_relaxed)};
+  }
   // Any thread: what the sockets took and gave so far.
   [[nodiscard]] std::uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_.load(std::memory_order_relaxed); }
@@ -303,6 +305,7 @@ class Link final {
   std::unique_ptr<RateSampler> sampler_;  // null: the link is near, or has no sockets yet
   std::atomic<std::uint64_t> sending_rate_{0};
   std::atomic<std::uint64_t> sending_rate_at_ns_{0};
+  std::atomic<std::uint32_t> base_round_trip_us_{0};
   double told_rate_ = 0;
   std::unique_ptr<FlightLimit> flight_;  // null: the link is near, or has at most one socket
   SocketPace pace_;                      // as set last

@@ -53,6 +53,7 @@ void Link::limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool h
     if (socket && socket->now_us != 0 && (look.round_trip_us == 0 || socket->now_us < look.round_trip_us))
       look.round_trip_us = socket->now_us;
   flight_->take(look);
+  base_round_trip_us_.store(flight_->base_us(), std::memory_order_relaxed);
   pace_sockets();
 }
 
