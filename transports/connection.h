@@ -62,9 +62,11 @@ class Connection {
   [[nodiscard]] virtual const char* cipher() const { return "none"; }
   // What the traffic of the job showed of a far link on which this end sends. Any thread.
   struct SendingRate {
-    std::uint64_t bytes_per_second = 0;  // 0: unknown
-    std::uint32_t round_trip_us = 0;     // of the link without its queues; 0: unknown
-    std::uint64_t at_ns = 0;             // the last measurement, by the monotonic clock
+    std::uint64_t bytes_per_second = 0;    // when the link was full; 0: it never was
+    std::uint64_t full_ns = 0;             // when it was so last, by the monotonic clock
+    std::uint64_t carried_per_second = 0;  // of late, full or not: bytes
+    std::uint64_t seen_ns = 0;             // when this end last looked while it sent
+    std::uint32_t round_trip_us = 0;       // of the link without its queues; 0: unknown
   };
   [[nodiscard]] virtual SendingRate sending_rate() const { return {}; }
   // The peer is at another site: all such connections of this context together send at most so many bytes per second, headers

@@ -15,6 +15,7 @@ enum class RateMessageKind : std::uint8_t {
   propose,     // by rank 0: a new version comes
   answer,      // to rank 0: `operation` is the last one of the sender
   commit,      // by rank 0: operations beyond `operation` use the version with these rates
+  bounds,      // to rank 0: what the sender carried over links that were not full
 };
 
 struct RateMessage {

@@ -74,28 +74,30 @@ SiteLinkRates rates_of_part(const InheritedRates& parent, const Sites& part) {
   return rates;
 }
 
-void RateReports::add(Rank rank, const SiteLinkRate& rate, std::uint64_t now_ns) {
+void RateReports::add(Rank rank, const SiteLinkRate& rate, bool is_bound, std::uint64_t now_ns) {
   if (rank < 0 || static_cast<std::size_t>(rank) >= ranks_ || !is_possible(rate, sites_)) return;
   const auto known = std::find_if(reports_.begin(), reports_.end(),
                                   [&](const Report& one) { return one.rank == rank && same_pair(one.rate, rate); });
   if (known == reports_.end())
-    reports_.push_back({rank, rate, now_ns});
+    reports_.push_back({rank, rate, is_bound, now_ns});
   else
-    *known = {rank, rate, now_ns};
+    *known = {rank, rate, is_bound, now_ns};
 }
 
 SiteLinkRates RateReports::fresh(std::uint64_t now_ns) const {
   SiteLinkRates rates;
+  const auto of_pair = [&rates](const SiteLinkRate& rate) {
+    return std::find_if(rates.begin(), rates.end(), [&](const SiteLinkRate& one) { return same_pair(one, rate); });
+  };
+  const auto is_fresh = [now_ns](const Report& report) { return now_ns - report.at_ns <= kFreshNs; };
+  for (const Report& report : reports_)
+    if (is_fresh(report) && !report.is_bound && of_pair(report.rate) == rates.end())
+      rates.push_back({report.rate.from, report.rate.to, 0, 0});
   for (const Report& report : reports_) {
-    if (now_ns - report.at_ns > kFreshNs) continue;
-    const auto known =
-        std::find_if(rates.begin(), rates.end(), [&](const SiteLinkRate& one) { return same_pair(one, report.rate); });
-    if (known == rates.end()) {
-      rates.push_back(report.rate);
-      continue;
-    }
-    known->bytes_per_second += report.rate.bytes_per_second;
-    known->round_trip_s = shorter_known(known->round_trip_s, report.rate.round_trip_s);
+    const auto sum = of_pair(report.rate);
+    if (!is_fresh(report) || sum == rates.end()) continue;
+    sum->bytes_per_second += report.rate.bytes_per_second;
+    sum->round_trip_s = shorter_known(sum->round_trip_s, report.rate.round_trip_s);
   }
   return rates;
 }

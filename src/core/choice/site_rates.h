@@ -42,7 +42,8 @@ struct InheritedRates {
 [[nodiscard]] SiteLinkRates rates_of_part(const InheritedRates& parent, const Sites& part);
 
 // The reports of ranks about their links, on the rank that proposes versions. The ranks of a site share its link to another site
-// and see a part of it each, so what they reported in the last time is added up.
+// and see a part of it each, so what they reported in the last time is added up. A rank whose part was not full tells what it
+// carried at least; that alone says nothing of the link.
 class RateReports final {
  public:
   static constexpr std::uint64_t kFreshNs = 5'000'000'000;
@@ -50,13 +51,14 @@ class RateReports final {
   RateReports(std::uint32_t sites, int ranks) : sites_(sites), ranks_(static_cast<std::size_t>(ranks)) {}
 
   // Reports of sites or ranks that do not exist, and rates that no link can have, are ignored.
-  void add(Rank rank, const SiteLinkRate& rate, std::uint64_t now_ns);
+  void add(Rank rank, const SiteLinkRate& rate, bool is_bound, std::uint64_t now_ns);
   [[nodiscard]] SiteLinkRates fresh(std::uint64_t now_ns) const;
 
  private:
   struct Report {
     Rank rank = 0;
     SiteLinkRate rate;
+    bool is_bound = false;
     std::uint64_t at_ns = 0;
   };
 

@@ -102,31 +102,43 @@ TEST(SiteRates, OfAPartAreThoseOfItsSitesInTheParent) {
 
 TEST(RateReports, FreshOnesOfTheRanksOfASiteAreAddedUp) {
   RateReports reports(2, 4);
-  reports.add(0, {0, 1, 40e6}, 0);
-  reports.add(1, {0, 1, 60e6}, 0);
+  reports.add(0, {0, 1, 40e6}, false, 0);
+  reports.add(1, {0, 1, 60e6}, false, 0);
   EXPECT_EQ(reports.fresh(kSecond), (SiteLinkRates{{0, 1, 100e6}}));
-  reports.add(2, {1, 0, 50e6}, kSecond);
+  reports.add(2, {1, 0, 50e6}, false, kSecond);
   EXPECT_EQ(reports.fresh(kSecond), (SiteLinkRates{{0, 1, 100e6}, {1, 0, 50e6}})) << "each direction alone";
-  reports.add(0, {0, 1, 30e6}, 4 * kSecond);
+  reports.add(0, {0, 1, 30e6}, false, 4 * kSecond);
   EXPECT_EQ(reports.fresh(7 * kSecond), (SiteLinkRates{{0, 1, 30e6}})) << "rank 1 sends no more";
+}
+
+TEST(RateReports, WhatARankCarriedAtLeastIsAddedToWhatOthersMeasured) {
+  RateReports reports(2, 4);
+  reports.add(0, {0, 1, 20e6}, true, 0);
+  reports.add(1, {0, 1, 20e6}, true, 0);
+  EXPECT_TRUE(reports.fresh(0).empty()) << "a link that nothing has filled may carry more";
+  reports.add(1, {0, 1, 24e6}, false, kSecond);
+  EXPECT_EQ(reports.fresh(kSecond), (SiteLinkRates{{0, 1, 44e6}}));
+  reports.add(1, {0, 1, 22e6}, true, 2 * kSecond);
+  EXPECT_TRUE(reports.fresh(2 * kSecond).empty()) << "the latest report of a rank holds";
 }
 
 TEST(RateReports, TheShortestRoundTripOfTheFreshOnesIsThatOfTheLink) {
   RateReports reports(2, 4);
-  reports.add(0, {0, 1, 40e6, 61e-3}, 0);
-  reports.add(1, {0, 1, 40e6, 60e-3}, 0);
-  reports.add(2, {0, 1, 40e6}, 0);
+  reports.add(0, {0, 1, 40e6, 61e-3}, false, 0);
+  reports.add(1, {0, 1, 40e6, 60e-3}, false, 0);
+  reports.add(2, {0, 1, 40e6}, false, 0);
   EXPECT_EQ(reports.fresh(0), (SiteLinkRates{{0, 1, 120e6, 60e-3}})) << "others saw their own queue, or none knows";
 }
 
 TEST(RateReports, NonsenseIsIgnored) {
   RateReports reports(2, 2);
-  for (const double seconds : {-1.0, 11.0, std::nan("")}) reports.add(0, {0, 1, 1e6, seconds}, 0);
-  for (const double rate : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) reports.add(0, {0, 1, rate}, 0);
-  reports.add(2, {0, 1, 1e6}, 0);
-  reports.add(-1, {0, 1, 1e6}, 0);
-  reports.add(0, {0, 2, 1e6}, 0);
-  reports.add(0, {1, 1, 1e6}, 0);
+  for (const double seconds : {-1.0, 11.0, std::nan("")}) reports.add(0, {0, 1, 1e6, seconds}, false, 0);
+  for (const double rate : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()})
+    reports.add(0, {0, 1, rate}, false, 0);
+  reports.add(2, {0, 1, 1e6}, false, 0);
+  reports.add(-1, {0, 1, 1e6}, false, 0);
+  reports.add(0, {0, 2, 1e6}, false, 0);
+  reports.add(0, {1, 1, 1e6}, false, 0);
   EXPECT_TRUE(reports.fresh(0).empty());
 }
 
@@ -141,7 +153,7 @@ InForce in_force_after(const std::vector<double>& series) {
   InForce result;
   std::uint64_t now = 0;
   for (const double rate : series) {
-    reports.add(1, {0, 1, rate}, now += kSecond / 4);
+    reports.add(1, {0, 1, rate}, false, now += kSecond / 4);
     if (const SiteLinkRates wanted = proposal(rates, reports.fresh(now)); !wanted.empty()) {
       rates = wanted;
       ++result.versions;
