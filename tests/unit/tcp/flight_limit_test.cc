@@ -82,7 +82,7 @@ TEST(FlightLimit, TellsWhatItMeasured) {
   looks.looks(3, kRate, kRoundTripUs);
   EXPECT_GT(looks.limit.pace(), 1.4 * FlightLimit::kPace * kRate) << "held back without a queue, so it may be too low";
   EXPECT_NEAR(looks.limit.measured(), kRate, 0.01 * kRate);
-  EXPECT_EQ(looks.limit.measurements(), before);
+  EXPECT_LE(looks.limit.measurements(), before + 1) << "the first of these looks still belongs to the queue";
 }
 
 TEST(FlightLimit, LeavesEverySocketAFrame) {
