@@ -26,7 +26,8 @@ void Link::measure() {
   if (broken() || !sampler_->due(now)) return;
   std::array<std::optional<TcpDelivery>, kMostSockets> seen;
   const std::size_t count = std::min(sockets_.size(), seen.size());
-  for (std::size_t i = 0; i < count; ++i) seen[i] = tcp_delivery(sockets_[i]->fd.get());
+  for (std::size_t i = 0; i < count; ++i)
+    if (sockets_[i]->live()) seen[i] = tcp_delivery(sockets_[i]->fd.get());
   const std::span<const std::optional<TcpDelivery>> all(seen.data(), count);
   const bool dry = std::exchange(ran_dry_, false);
   const bool held_back = std::exchange(was_held_back_, held_back_) && !dry;
@@ -79,9 +80,10 @@ void Link::limit_site_pace(std::uint64_t bytes_per_second) {
 // A link that has been idle stays so until it has output, so the kernel is asked about few links.
 bool Link::sends() {
   if (broken() || !open()) return sending_ = false;
-  if (unsent()) return sending_ = true;
-  sending_ = sending_ && std::any_of(sockets_.begin(), sockets_.end(),
-                                     [](const auto& socket) { return queued_bytes(socket->fd.get(), SIOCOUTQNSD) > 0; });
+  if (has_output()) return sending_ = true;
+  sending_ = sending_ && std::any_of(sockets_.begin(), sockets_.end(), [](const auto& socket) {
+               return socket->live() && queued_bytes(socket->fd.get(), SIOCOUTQNSD) > 0;
+             });
   return sending_;
 }
 
