@@ -1,10 +1,11 @@
-// A pair of ranks with several TCP sockets, some of which are reset while calls run: the calls go on, with the same bits.
+// Pairs of ranks with several TCP sockets, which are reset while calls run: the calls go on, with the same bits, and the sockets are
+// dialed again.
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <sched.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -13,9 +14,11 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "tests/support/ranks.h"
 #include "tests/support/seed.h"
@@ -24,9 +27,10 @@ namespace seto::testing {
 namespace {
 
 constexpr int kCodePoint = 10;  // marks data sockets: control sockets have none
-constexpr int kSockets = 4;
-constexpr int kCalls = 200;
-constexpr int kCallsOfOneReset = 50;
+constexpr std::size_t kSockets = 4;
+constexpr int kRanks = 3;
+constexpr int kCalls = 150;
+constexpr std::uint64_t kPatienceMs = 60'000;
 
 // Second descriptors of the data sockets of this process that are connected.
 std::vector<Fd> data_sockets() {
@@ -62,55 +66,88 @@ std::size_t sum_in_place(const Seat& seat, setoComm_t comm, int call, std::vecto
   for (std::size_t i = 0; i < count; ++i) values[i] = value(i, seat.rank);
   const Answer done = answer(setoAllReduce(values.data(), values.data(), count, setoFloat32, setoSum, comm, nullptr));
   EXPECT_EQ(done.code, setoSuccess) << "call " << call << ": " << done;
+  if (done.code != setoSuccess) return 1;
   std::size_t wrong = 0;
-  for (std::size_t i = 0; i < count; ++i) wrong += values[i] != value(i, 0) + value(i, 1) ? 1 : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    float sum = 0;
+    for (int rank = 0; rank < seat.ranks; ++rank) sum += value(i, rank);
+    wrong += values[i] != sum ? 1 : 0;
+  }
   return wrong;
 }
 
-class BrokenPaths : public ::testing::TestWithParam<const char*> {
+// Resets data sockets of this process at random times, sometimes all of them at once.
+class Cutter final {
+ public:
+  explicit Cutter(std::uint64_t seed) : random_(seed), thread_([this] { run(); }) {}
+  ~Cutter() {
+    over_ = true;
+    thread_.join();
+  }
+ private:
+  void run() {
+    while (!over_.load()) {
+      (void)poll(nullptr, 0, static_cast<int>(5 + random_() % 40));
+      const std::vector<Fd> sockets = data_sockets();
+      if (sockets.empty()) continue;
+      const bool all = random_() % 8 == 0;
+      const std::size_t one = random_() % sockets.size();
+      for (std::size_t i = 0; i < sockets.size(); ++i)
+        if (all || i == one) reset(sockets[i]);
+    }
+  }
+
+  std::mt19937_64 random_;
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
+using Setting = std::tuple<const char*, const char*>;  // SETO_CODEC, SETO_CONNECT
+
+class BrokenPaths : public ::testing::TestWithParam<Setting> {
  protected:
   void SetUp() override {
     setenv("SETO_TRANSPORT", "tcp", 1);
     setenv("SETO_TCP_STREAMS", std::to_string(kSockets).c_str(), 1);
     setenv("SETO_DSCP_DATA", std::to_string(kCodePoint).c_str(), 1);
     setenv("SETO_CALIBRATE", "off", 1);
-    setenv("SETO_CONNECT", "all", 1);
-    setenv("SETO_CODEC", GetParam(), 1);
+    setenv("SETO_CODEC", std::get<0>(GetParam()), 1);
+    setenv("SETO_CONNECT", std::get<1>(GetParam()), 1);
   }
   void TearDown() override {
-    for (const char* name : {"SETO_TCP_STREAMS", "SETO_DSCP_DATA", "SETO_CALIBRATE", "SETO_CONNECT", "SETO_CODEC"})
-      unsetenv(name);
+    for (const char* name : {"SETO_TCP_STREAMS", "SETO_DSCP_DATA", "SETO_CALIBRATE", "SETO_CODEC", "SETO_CONNECT"}) unsetenv(name);
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(All, BrokenPaths, ::testing::Values("none", "fp16"), [](const auto& one) { return one.param; });
+INSTANTIATE_TEST_SUITE_P(All, BrokenPaths,
+                         ::testing::Values(Setting("none", "all"), Setting("fp16", "all"), Setting("none", "used")),
+                         [](const auto& one) {
+                           return std::string(std::get<0>(one.param)) + "_" + std::get<1>(one.param);
+                         });
 
-TEST_P(BrokenPaths, SumsInPlaceStayRightWhileAllSocketsButOneAreReset) {
+TEST_P(BrokenPaths, SumsInPlaceStayRightWhileSocketsAreResetAndAllAreDialedAgain) {
   const std::uint64_t seed = chosen_seed();
-  run_ranks(Kind::processes, 2, [seed](const Seat& seat) {
-    const setoComm_t comm = seat.join();
+  run_ranks(Kind::processes, kRanks, [seed](const Seat& seat) {
+    const setoComm_t comm = seat.join(config_of_test());
     ASSERT_NE(comm, nullptr);
-    ASSERT_TRUE(seat.meet(1));
-    EXPECT_EQ(data_sockets().size(), static_cast<std::size_t>(kSockets));
-    std::atomic<int> begun{0};
-    std::thread cutter([&] {
-      std::mt19937_64 random(seed);
-      for (int next = kCallsOfOneReset; next < kCalls; next += kCallsOfOneReset) {
-        while (begun.load() < next) sched_yield();
-        for (std::uint64_t turns = random() % 200; turns > 0; --turns) sched_yield();
-        const std::vector<Fd> sockets = data_sockets();
-        if (seat.rank == 0 && sockets.size() > 1) reset(sockets[random() % sockets.size()]);
-      }
-    });
     std::vector<float> values(300'000);
-    for (int call = 0; call < kCalls; ++call) {
-      begun = call;
-      EXPECT_EQ(sum_in_place(seat, comm, call, values), 0U) << "call " << call;
+    EXPECT_EQ(sum_in_place(seat, comm, 0, values), 0U);
+    ASSERT_TRUE(seat.meet(1));
+    {
+      const Cutter cutter(seed + static_cast<std::uint64_t>(seat.rank));
+      std::size_t wrong = 0;
+      for (int call = 1; call < kCalls && wrong == 0; ++call) {
+        wrong = sum_in_place(seat, comm, call, values);
+        EXPECT_EQ(wrong, 0U) << "call " << call;
+      }
+      EXPECT_TRUE(seat.meet(2));
     }
-    begun = kCalls;
-    cutter.join();
-    EXPECT_TRUE(seat.meet(2));
-    EXPECT_LT(data_sockets().size(), static_cast<std::size_t>(kSockets));
+    EXPECT_TRUE(seat.meet(3));
+    const Deadline until = Deadline::after_ms(kPatienceMs);
+    while (data_sockets().size() < kSockets * (kRanks - 1) && !until.passed()) (void)poll(nullptr, 0, 5);
+    EXPECT_EQ(data_sockets().size(), kSockets * (kRanks - 1));
+    EXPECT_TRUE(seat.meet(4));
+    EXPECT_EQ(sum_in_place(seat, comm, 3, values), 0U);
     EXPECT_EQ(answer(setoCommDestroy(comm)).code, setoSuccess);
   });
 }

@@ -283,6 +283,7 @@ TEST_F(TcpPaths, AnOlderAttemptDoesNotReplaceAPath) {
   ASSERT_TRUE(run_until([&] { return ends_[0].link->path_is_broken(0) && ends_[1].link->path_is_broken(0); }));
   attempt_ = 4;
   renew(0);
+  pump();
   EXPECT_EQ(ends_[0].link->live_paths(), kPaths);
   EXPECT_FALSE(ends_[0].link->takes_path(0, 5));
   EXPECT_TRUE(ends_[0].link->takes_path(0, 6));

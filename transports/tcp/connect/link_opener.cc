@@ -10,6 +10,7 @@
 #include "src/base/log.h"
 #include "src/base/thread.h"
 #include "src/net/congestion.h"
+#include "transports/tcp/connect/redialer.h"
 
 namespace seto::tcp {
 namespace {
@@ -272,6 +273,7 @@ OnUseLinks::~OnUseLinks() {
 
 void OnUseLinks::accept_on(TcpConnector& connector) {
   connector.set_accept_handler(kPurposeLateData, [](const ConnectKey& caller, SecureStream socket) {
+    if (Redialer::continues(caller.claim)) return Redialer::accept(caller, std::move(socket));
     std::shared_ptr<OnUseLinks> links;
     {
       const std::lock_guard lock(acceptors().mutex);
@@ -294,7 +296,12 @@ Result<std::shared_ptr<Link>> OnUseLinks::add(const Peer& peer) {
   link.round_trip_us = peer.round_trip_us;
   link.patience_ms = setup_.patience_ms;
   link.opener = opener;
+  SETO_ASSIGN(const std::shared_ptr<Redialer> redialer,
+              Redialer::create({setup_.attempt, setup_.key, setup_.context, peer.context, peer.address, peer.same_site,
+                                setup_.connector, setup_.domain, setup_.redials, setup_.wakeup}));
+  link.dialer = redialer;
   SETO_ASSIGN(std::shared_ptr<Link> made, domain->add(std::move(link)));
+  redialer->serve(made);
   {
     const std::lock_guard lock(domain->lock());
     opener->serve(made);

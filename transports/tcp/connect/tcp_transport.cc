@@ -9,6 +9,7 @@
 
 #include "src/base/thread.h"
 #include "src/net/congestion.h"
+#include "transports/tcp/connect/redialer.h"
 #include "transports/tcp/connect/tcp_sockets.h"
 #include "transports/tcp/streams/tcp_members.h"
 
@@ -20,6 +21,8 @@ namespace {
 constexpr double kConnectedAtOnce = 16;
 // Openings on first use at the same time. Each waits for one peer's control thread, never for another opening.
 constexpr std::size_t kOpeningsAtOnce = 8;
+// Links whose broken paths are dialed at the same time.
+constexpr std::size_t kRedialsAtOnce = 16;
 
 // Endpoint::address(): the number of sockets that this end wants, then TcpConnector::address().
 struct Address {
@@ -69,6 +72,7 @@ Result<Endpoint*> TcpTransport::open(OnOutput on_output) {
   SETO_ASSIGN(std::unique_ptr<Domain> domain, Domain::create());
   domain_ = std::move(domain);
   openings_ = std::make_shared<WorkThreads>("seto-connect", kOpeningsAtOnce);
+  redials_ = std::make_shared<WorkThreads>("seto-redial", kRedialsAtOnce);
   OnUseLinks::accept_on(*connector_);
   domain_->windows().set_limit(config.long_link_memory);
   domain_->on_output(std::move(on_output));
@@ -79,6 +83,7 @@ TcpTransport::~TcpTransport() {
   if (domain_ == nullptr) return;
   domain_->close();
   openings_->stop();
+  redials_->stop();
 }
 
 void TcpTransport::communicator_ended(bool failed) { domain_->hurry(failed); }
@@ -103,7 +108,7 @@ Status TcpTransport::connect(const Attempt& attempt, Deadline until, Connections
   if (attempt.on_first_use && !wanted.empty())
     links = OnUseLinks::create({attempt.id, attempt.key, attempt.members[attempt.own].number,
                                 static_cast<std::uint32_t>(attempt.members.size()), setup_.context, connector_, channels_,
-                                domain_, openings_, setup_.wakeup, attempt.opening_ms, setup_.config->link_patience_s * 1'000});
+                                domain_, openings_, redials_, setup_.wakeup, attempt.opening_ms, setup_.config->link_patience_s * 1'000});
   return side_by_side(wanted.size(), at_once, [&](std::size_t index, const std::atomic<bool>& hopeless) -> Status {
     const AttemptMember& member = attempt.members[wanted[index]];
     const Deadline end = until.unless(&hopeless);
@@ -133,7 +138,14 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
   link.round_trip_us = parts.round_trip_us = opened.round_trip_us;
   link.patience_ms = setup_.config->link_patience_s * 1'000;
   link.session = link_session(attempt.key, attempt.id, setup_.context, context);
+  std::shared_ptr<Redialer> redialer;
+  if (link.sockets.size() > 1) {
+    SETO_ASSIGN(redialer, Redialer::create({attempt.id, attempt.key, setup_.context, context, theirs.connector, member.same_site,
+                                            connector_, domain_, redials_, setup_.wakeup}));
+    link.dialer = redialer;
+  }
   SETO_ASSIGN(parts.link, domain_->add(std::move(link)));
+  if (redialer != nullptr) redialer->serve(parts.link);
   parts.wakeup = setup_.wakeup;
   return std::make_shared<TcpConnection>(PeerContext{member.place->process, context, attempt.id}, std::move(parts));
 }

@@ -48,6 +48,7 @@ class TcpTransport final : public Transport, private Endpoint {
   ControlChannels* channels_ = nullptr;
   std::shared_ptr<Domain> domain_;  // threads that open links hold it for moments
   std::shared_ptr<WorkThreads> openings_;
+  std::shared_ptr<WorkThreads> redials_;
 };
 
 }  // namespace seto::tcp

@@ -55,6 +55,7 @@ void Domain::deliver() {
       const std::lock_guard lock(mutex_);
       for (Member& member : links_) {
         member.link->tell_heard_now();
+        take_offers(member);
         (void)member.link->receive();  // closing with unread bytes would reset the connection and lose the last data sent
         (void)member.link->flush();
         member.link->look_after();
@@ -102,14 +103,21 @@ Status Domain::open(Link& link, std::vector<SecureStream> sockets) {
 
 bool Domain::take_path(Link& link, std::size_t path, SecureStream socket, std::uint32_t attempt) {
   const auto member = std::find_if(links_.begin(), links_.end(), [&](const Member& one) { return one.link.get() == &link; });
-  if (member == links_.end() || !link.takes_path(path, attempt)) return false;
-  link.drop_path(path, failure(Code::remote_error, "the peer has opened it again"));
-  unwatch_socket(*member, path);
-  link.close_path(path);
-  link.take_path(path, std::move(socket), attempt);
-  follow_paths(*member);
+  if (member == links_.end() || member->watched.empty() || !link.takes_path(path, attempt)) return false;
+  link.offer_path(path, std::move(socket), attempt);
   note_output();
   return true;
+}
+
+void Domain::take_offers(Member& member) {
+  Link& link = *member.link;
+  for (std::size_t path = 0; path < link.sockets() && link.has_offers(); ++path) {
+    if (!link.is_offered(path)) continue;
+    link.drop_path(path, failure(Code::remote_error, "the peer has opened it again"));
+    unwatch_socket(member, path);
+    link.close_path(path);
+    link.take_path(path);
+  }
 }
 
 Status Domain::watch(Member& member) {
@@ -195,6 +203,7 @@ bool Domain::pump() {
   bool unsent = false;
   std::uint64_t look_ns = Link::kNever;
   for (Member& member : links_) {
+    if (member.link->has_offers()) take_offers(member);
     moved = member.link->look_after() || moved;
     if (member.link->unsent()) moved = member.link->flush() || moved;
     follow_paths(member);

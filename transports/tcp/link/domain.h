@@ -34,9 +34,9 @@ class Domain final {
   // The sockets of a link of this domain that had none. The caller holds the lock. A link that broke, or that has its sockets,
   // closes them. A failure breaks the link.
   Status open(Link& link, std::vector<SecureStream> sockets);
-  // A new socket for a path of a link of this domain, at the attempt of that number to open it. If the path is not known to be
-  // broken here, it is from now on. The caller holds the lock. False: the link takes no paths any more, or has one of a later
-  // attempt.
+  // A new socket for a path of a link of this domain, at the attempt of that number to open it: the next pump takes it. If the
+  // path is not known to be broken here, it is then. The caller holds the lock, and wakes a thread that sleeps. False: the link
+  // takes no paths any more, or has one of a later attempt.
   bool take_path(Link& link, std::size_t path, SecureStream socket, std::uint32_t attempt);
 
   // Reads and writes as far as the sockets allow. True: bytes moved.
@@ -80,6 +80,8 @@ class Domain final {
   Status watch(Member& member);
   [[nodiscard]] bool watch_socket(Member& member, std::size_t socket);
   void unwatch_socket(Member& member, std::size_t socket);
+  // New sockets take the places of old ones.
+  void take_offers(Member& member);
   // Closes the sockets of broken paths, and watches new ones.
   void follow_paths(Member& member);
   void unwatch(Member& member);

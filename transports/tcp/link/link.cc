@@ -133,6 +133,14 @@ Secret Link::proof_of(std::uint64_t peer_group, std::uint32_t member) const {
 
 int Link::descriptor(std::size_t socket) const { return sockets_[socket]->fd.get(); }
 
+std::vector<std::optional<TcpDelivery>> Link::deliveries() const {
+  std::vector<std::optional<TcpDelivery>> all;
+  const std::lock_guard lock(descriptors_mutex_);
+  for (std::size_t i = 0; i < lasting_sockets_.load(std::memory_order_acquire); ++i)
+    if (const SecureStream& fd = sockets_[i]->fd; fd.valid()) all.push_back(tcp_delivery(fd.get()));
+  return all;
+}
+
 bool Link::wants_to_write(std::size_t socket) const { return sockets_[socket]->full && !broken(); }
 
 void Link::enter(std::uint64_t peer_group, Sink& sink, std::uint32_t member, std::uint32_t own) {
@@ -413,10 +421,11 @@ void Link::break_with(const Status& reason) {
       socket->batch[i] = Outgoing{};
     }
     socket->taken = 0;
+    socket->offered.close();
     // Tells the peer, so that both ends see the connection as broken.
     if (!socket->broken) (void)shutdown(socket->fd.get(), SHUT_RDWR);
   }
-  under_way_ = 0;
+  under_way_ = offers_ = 0;
   owes_heard_ = false;
   entered_.clear();
   kept_.reset();

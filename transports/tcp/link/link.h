@@ -19,6 +19,7 @@
 #include "src/base/far_link.h"
 #include "src/base/result.h"
 #include "src/net/secret.h"
+#include "src/net/tcp_delivery.h"
 #include "src/net/tls/secure_stream.h"
 #include "transports/resume/acknowledgement_policy.h"
 #include "transports/resume/arrivals.h"
@@ -26,73 +27,17 @@
 #include "transports/tcp/link/fifo.h"
 #include "transports/tcp/link/flight_limit.h"
 #include "transports/tcp/link/frame.h"
+#include "transports/tcp/link/link_users.h"
 #include "transports/tcp/link/pace.h"
 #include "transports/tcp/link/rate_sampler.h"
 #include "transports/tcp/link/receive_buffers.h"
 
 namespace seto::tcp {
 
-// The number of frames of one buffer that wait in a queue, or that the only socket has not completely written to the kernel. A
-// link of several sockets keeps a frame as soon as one of them takes it: from then on only the Lender counts it. Read without the
-// lock.
-using Unwritten = std::atomic<std::uint32_t>;
-
-// A frame in a send queue.
-struct Outgoing {
-  Frame frame;
-  const std::byte* payload = nullptr;
-  std::shared_ptr<resume::Lender> lender;  // in the memory's owner; null: the payload outlives the link and never changes
-  Unwritten* unwritten = nullptr;          // in the owner, or null
-
-  void count() const {
-    if (unwritten != nullptr) unwritten->fetch_add(1, std::memory_order_relaxed);
-  }
-  void done() {
-    if (unwritten != nullptr) unwritten->fetch_sub(1, std::memory_order_release);
-    unwritten = nullptr;
-  }
-};
-
-// Receives the frames of one communicator. Called with the domain's lock held.
-class Sink {
- public:
-  virtual ~Sink() = default;
-  // The destination of the payload, with room for frame.length bytes. Null: the payload is read and dropped. A failure means
-  // malformed input and breaks the connection.
-  virtual Result<std::byte*> place(std::uint32_t member, const Frame& frame) = 0;
-  // The payload is complete. Null: it was dropped.
-  virtual Status arrived(std::uint32_t member, const Frame& frame, std::byte* at) = 0;
-  // The path broke before the payload was complete: as if the header had never come. The frame comes again, over another path.
-  // Only for a destination that place() has chosen.
-  virtual void unplace(std::uint32_t member, const Frame& frame, std::byte* at) { (void)member, (void)frame, (void)at; }
-  // The window of the link to that member has grown (Link::pipe).
-  virtual void pipe_grew(std::uint32_t member) { (void)member; }
-};
-
 [[nodiscard]] Status connection_failure(const std::string& error);
 [[nodiscard]] Status closed_by_peer();
 // Bytes that the kernel holds of a socket. `which`: SIOCOUTQNSD, not yet sent; SIOCOUTQ, not yet acknowledged.
 [[nodiscard]] std::size_t queued_bytes(int fd, unsigned long which);
-
-// Opens the sockets of a link when they are needed. Called with the domain's lock held; neither blocks nor calls the link back.
-class LinkOpener {
- public:
-  virtual ~LinkOpener() = default;
-  // This end has queued its first data. Called once, also if the peer has had the sockets opened already.
-  [[nodiscard]] virtual Status need() = 0;
-  // The link is broken and takes no sockets any more.
-  virtual void give_up() = 0;
-};
-
-// Opens paths of a link again. Called with the domain's lock held; neither blocks nor calls the link back.
-class PathDialer {
- public:
-  virtual ~PathDialer() = default;
-  // Some paths are broken. If this end dials, it comes back with Domain::take_path; else the peer does.
-  virtual void paths_broke() = 0;
-  // The link is broken and takes no paths any more.
-  virtual void give_up() = 0;
-};
 
 // A reliable connection to one context over one or several sockets, shared by all communicators of the two contexts. Frames wait
 // in one queue, and the socket with the fewest unsent bytes takes the next one (of a far link: the fewest on their way), so that
@@ -209,8 +154,8 @@ class Link final {
 
   [[nodiscard]] std::size_t sockets() const { return sockets_.size(); }
   [[nodiscard]] int descriptor(std::size_t socket) const;
-  // Any thread: the sockets whose descriptor() may be asked for without the lock. They stay open as long as this object exists.
-  [[nodiscard]] std::size_t lasting_sockets() const { return lasting_sockets_.load(std::memory_order_acquire); }
+  // Any thread: what the kernel knows of each socket that is open; absent if it does not measure it.
+  [[nodiscard]] std::vector<std::optional<TcpDelivery>> deliveries() const;
   [[nodiscard]] bool wants_to_write(std::size_t socket) const;
   // Nothing will be read from that socket any more.
   [[nodiscard]] bool ended(std::size_t socket) const { return broken() || sockets_[socket]->ended || sockets_[socket]->broken; }
@@ -225,9 +170,18 @@ class Link final {
   [[nodiscard]] bool takes_path(std::size_t path, std::uint32_t attempt) const {
     return !broken() && kept_ != nullptr && !partly_ended_ && path < sockets_.size() && attempt > sockets_[path]->attempt;
   }
-  void take_path(std::size_t path, SecureStream fd, std::uint32_t attempt);
+  // It waits until a pump takes it: only the holder of the token may un-place what the old socket brought half.
+  void offer_path(std::size_t path, SecureStream fd, std::uint32_t attempt);
+  [[nodiscard]] bool has_offers() const { return offers_ > 0; }
+  [[nodiscard]] bool is_offered(std::size_t path) const { return sockets_[path]->offered.valid(); }
+  // The path is broken, and nothing is offered for it.
+  [[nodiscard]] bool wants_path(std::size_t path) const { return path_is_broken(path) && !is_offered(path); }
+  void take_path(std::size_t path);
   // The path is broken for this end from now on.
   void drop_path(std::size_t path, const Status& reason);
+  // The frames that have come, for the hello of a path; and those of the peer, from its hello. A failure means malformed input.
+  [[nodiscard]] resume::Heard heard_frames() const { return arrivals_->heard(); }
+  Status hear(const resume::Heard& heard);
   // Paths broke or came since the last call.
   [[nodiscard]] bool paths_changed() { return std::exchange(paths_changed_, false); }
   // Frees what is kept: the domain ends, and nothing is sent or read any more.
@@ -278,7 +232,8 @@ class Link final {
     SecureStream fd;
     std::uint32_t index = 0;
     bool broken = false;        // of several: nothing is read or written until take_path()
-    std::uint32_t attempt = 0;  // that opened it
+    std::uint32_t attempt = 0;  // that opened it, or what is offered
+    SecureStream offered;
     bool stalled = false;       // takes no frames until the peer's kernel has what it took
     // Output: frames that no other socket may take, frames that this socket has taken, and how many bytes of the first are
     // written.
@@ -382,7 +337,6 @@ class Link final {
   Status end_frame(Socket& socket);
   // Only of several sockets. False: the frame had come whole before.
   Result<bool> end_copy(Socket& socket);
-  Status hear(const resume::Heard& heard);
   Status hear_opening(const Socket& socket);
   Outgoing next_of(Socket& socket);
   [[nodiscard]] Status check_number(std::uint64_t sequence) const;
@@ -391,6 +345,7 @@ class Link final {
 
   std::vector<std::unique_ptr<Socket>> sockets_;  // changes once at most: while it is empty
   std::atomic<std::size_t> lasting_sockets_{0};   // of sockets_, once it does not change any more
+  mutable std::mutex descriptors_mutex_;          // held while one of sockets_ gets another descriptor, or none
   bool encrypted_ = false;
   std::atomic<const char*> cipher_{"not open"};
   const std::shared_ptr<LinkOpener> opener_;  // null: the sockets were open from the beginning
@@ -433,6 +388,7 @@ class Link final {
   std::uint64_t without_path_since_ = 0;  // 0: there are some
   Status last_break_;                     // why the last path broke
   bool paths_changed_ = false;
+  std::size_t offers_ = 0;         // sockets that wait for take_path()
   std::uint32_t latest_in_ = 0;    // the path that brought the latest frame
   bool gap_ = false;               // the peer has frames beyond one that it has not
   std::uint64_t progress_ns_ = 0;  // when acknowledged_ grew, or a path was found to stand still

@@ -49,7 +49,8 @@ void Link::measure() {
 
 void Link::limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool held_back, std::uint64_t now_ns) {
   FlightLimit::Look look{sampler_->latest_bytes(), sampler_->latest_ns(), 0, held_back, 0, now_ns};
-  for (const auto& socket : sockets_) look.in_flight += queued_bytes(socket->fd.get(), SIOCOUTQ);
+  for (const auto& socket : sockets_)
+    if (socket->live()) look.in_flight += queued_bytes(socket->fd.get(), SIOCOUTQ);
   for (const auto& socket : seen)
     if (socket && socket->now_us != 0 && (look.round_trip_us == 0 || socket->now_us < look.round_trip_us))
       look.round_trip_us = socket->now_us;
@@ -61,7 +62,7 @@ void Link::limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool h
 void Link::pace_sockets() {
   if (sockets_.empty()) return;
   const SocketPace pace =
-      pace_of_socket(flight_ == nullptr ? 0 : flight_->pace(), static_cast<double>(site_pace_), sockets_.size());
+      pace_of_socket(flight_ == nullptr ? 0 : flight_->pace(), static_cast<double>(site_pace_), std::max<std::size_t>(1, live_paths()));
   if (!pace.differs_from(pace_)) return;
   pace_ = pace;
   const std::uint64_t most = pace.bytes_per_second == 0 ? kUnlimited : static_cast<std::uint64_t>(pace.bytes_per_second);

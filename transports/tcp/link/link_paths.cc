@@ -17,6 +17,17 @@ namespace {
 
 constexpr std::uint64_t kLookAgainNs = 1'000'000;
 
+// An orderly end tells the peer that the link is closed, and a reset that the path is broken.
+void reset_at_close(const SecureStream& fd, bool reset) {
+  const linger at_once{reset ? 1 : 0, 0};
+  (void)setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+void reset_and_close(SecureStream& fd) {
+  if (fd.valid()) reset_at_close(fd, true);
+  fd.close();
+}
+
 struct Words {
   resume::HeardBytes bytes;
   resume::Lender lender;
@@ -57,8 +68,10 @@ Outgoing Link::what_was_heard() {
 
 bool Link::has_more_to_keep() const { return several() && (owes_heard_ || has_again() || policy_.due(monotonic_ns())); }
 
+// Without a path, or with one on offer, a thread pumps though nothing is to be sent.
 bool Link::is_continuing() const {
-  return kept_ != nullptr && (!kept_->all_acknowledged() || policy_.due_ns() != resume::AcknowledgementPolicy::kNever);
+  return kept_ != nullptr && (!kept_->all_acknowledged() || policy_.due_ns() != resume::AcknowledgementPolicy::kNever ||
+                              without_path_since_ != 0 || offers_ > 0);
 }
 
 void Link::tell_heard_now() {
@@ -91,8 +104,15 @@ bool Link::delivered() const {
                      [](const auto& socket) { return socket->broken || queued_bytes(socket->fd.get(), SIOCOUTQ) == 0; });
 }
 
+// What the peer has sent meanwhile is not read. Without an orderly end before it, the reset that a close then causes would look
+// like a path that broke, and the peer would wait for another one.
 void Link::retire() {
   kept_.reset();
+  for (const auto& socket : sockets_) {
+    if (several() && socket->live()) (void)shutdown(socket->fd.get(), SHUT_WR);
+    socket->offered.close();
+  }
+  offers_ = 0;
   if (dialer_ != nullptr) dialer_->give_up();
 }
 
@@ -120,6 +140,7 @@ void Link::path_broke(Socket& socket, const Status& reason) {
   socket.broken = true;
   paths_changed_ = true;
   empty_path(socket);
+  pace_sockets();
   SETO_LOG(info, "a data socket broke, %zu of %zu are left: %s", live_paths(), sockets_.size(),
            std::string(reason.text()).c_str());
   look_for_paths(reason);
@@ -180,19 +201,31 @@ void Link::drop_path(std::size_t path, const Status& reason) {
 }
 
 void Link::close_path(std::size_t path) {
-  SecureStream& fd = sockets_[path]->fd;
-  const linger at_once{1, 0};
-  if (fd.valid()) (void)setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-  fd.close();
+  const std::lock_guard lock(descriptors_mutex_);
+  reset_and_close(sockets_[path]->fd);
 }
 
-void Link::take_path(std::size_t path, SecureStream fd, std::uint32_t attempt) {
+void Link::offer_path(std::size_t path, SecureStream fd, std::uint32_t attempt) {
   Socket& socket = *sockets_[path];
-  if (!fd.encrypted()) cipher_.store(fd.cipher(), std::memory_order_relaxed);
-  encrypted_ = encrypted_ || fd.encrypted();
-  socket.fd = std::move(fd);
-  socket.broken = false;
+  if (socket.offered.valid())
+    reset_and_close(socket.offered);
+  else
+    ++offers_;
+  reset_at_close(fd, false);
+  socket.offered = std::move(fd);
   socket.attempt = attempt;
+}
+
+void Link::take_path(std::size_t path) {
+  Socket& socket = *sockets_[path];
+  {
+    const std::lock_guard lock(descriptors_mutex_);
+    socket.fd = std::move(socket.offered);
+  }
+  --offers_;
+  if (!socket.fd.encrypted()) cipher_.store(socket.fd.cipher(), std::memory_order_relaxed);
+  encrypted_ = encrypted_ || socket.fd.encrypted();
+  socket.broken = false;
   prepare(socket);
   pace_ = {};
   pace_sockets();
@@ -202,6 +235,7 @@ void Link::take_path(std::size_t path, SecureStream fd, std::uint32_t attempt) {
   policy_.tell_again();
   without_path_since_ = 0;
   paths_changed_ = true;
+  SETO_LOG(info, "a data socket was opened again, %zu of %zu are there", live_paths(), sockets_.size());
 }
 
 }  // namespace seto::tcp
