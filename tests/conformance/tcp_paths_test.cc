@@ -295,6 +295,74 @@ TEST_F(TcpPaths, AnOlderAttemptDoesNotReplaceAPath) {
   EXPECT_TRUE(run_until([&] { return ends_[1].frames.whole == expected; })) << why();
 }
 
+// Another thread may offer a path, but it must not un-place what the old one brought.
+TEST_F(TcpPaths, ANewPathIsTakenByAPump) {
+  connect(true);
+  held_[1] = true;
+  const auto buffer = std::make_shared<Buffer>(1 << 20);
+  const auto expected = queue(0, buffer, 60'000);
+  ASSERT_TRUE(run_until([&] { return ends_[1].frames.whole.size() > expected.size() / 2; }));
+  carry(1, 1, 1'000);  // the opening, and a part of a frame
+  pump();
+  renew(1);
+  EXPECT_EQ(ends_[1].frames.unplaced, 0);
+  EXPECT_FALSE(ends_[1].link->takes_path(1, attempt_)) << "it has one of this attempt";
+  EXPECT_TRUE(ends_[1].link->unsent()) << "a thread must pump";
+  pump();
+  EXPECT_EQ(ends_[1].frames.unplaced, 1);
+  held_[1] = false;
+  EXPECT_TRUE(run_until([&] { return ends_[1].frames.whole == expected; })) << why();
+}
+
+// The end that dialed it has not taken it.
+TEST_F(TcpPaths, ANewPathThatEndsBeforeAFrameCameIsBrokenAndTheLinkIsNotClosed) {
+  connect(true);
+  cut(0);
+  ASSERT_TRUE(run_until([&] { return ends_[0].link->path_is_broken(0) && ends_[1].link->path_is_broken(0); }));
+  {
+    auto [one, other] = support::connected_over_loopback();
+    const std::lock_guard lock(ends_[1].domain->lock());
+    ASSERT_TRUE(ends_[1].domain->take_path(*ends_[1].link, 0, SecureStream(std::move(one)), ++attempt_));
+  }
+  const int breaks = ends_[1].dialer->breaks;
+  ASSERT_TRUE(run_until([&] { return ends_[1].link->path_is_broken(0) && ends_[1].dialer->breaks > breaks; }));
+  renew(0);
+  const auto buffer = std::make_shared<Buffer>(500'000);
+  const auto expected = queue(0, buffer, 60'000);
+  EXPECT_TRUE(run_until([&] { return ends_[1].frames.whole == expected; })) << why();
+}
+
+// The kernel resets a socket that is closed with unread bytes: then the peer would wait for a new path.
+TEST_F(TcpPaths, ALinkThatIsClosedWithUnreadBytesTellsItsEnd) {
+  End ends[2];
+  Link::Setup setups[2];
+  setups[0].session = setups[1].session = Secret::random();
+  for (std::size_t path = 0; path < kPaths; ++path) {
+    auto [one, other] = support::connected_over_loopback();
+    setups[0].sockets.emplace_back(std::move(one));
+    setups[1].sockets.emplace_back(std::move(other));
+  }
+  for (std::size_t end = 0; end < 2; ++end) {
+    setups[end].patience_ms = 60'000;
+    setups[end].dialer = ends[end].dialer;
+    ends[end].link = ends[end].domain->add(std::move(setups[end])).value();
+    ends[end].domain->hurry(true);
+  }
+  {
+    const std::lock_guard lock(ends[0].domain->lock());
+    ends[0].link->enter(kGroup, ends[0].frames, 0, 0);
+  }
+  ends[0].domain->pump();  // an opening for each path
+  ends[1].domain->close();
+  ends[1].link = nullptr;
+  EXPECT_TRUE(support::eventually([&] {
+    ends[0].domain->pump();
+    return ends[0].link->broken();
+  }));
+  EXPECT_NE(std::string(ends[0].link->why().text()).find("was closed"), std::string::npos);
+  EXPECT_EQ(ends[0].dialer->breaks, 0);
+}
+
 // An abort, while no path is there: the caller has its buffer back at once.
 TEST_F(TcpPaths, AnAbortWhileAllPathsAreBrokenGivesTheBufferBack) {
   connect(true);

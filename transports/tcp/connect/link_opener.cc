@@ -99,7 +99,9 @@ class OnUseOpener final : public LinkOpener, public std::enable_shared_from_this
   [[nodiscard]] Status named(const Status& reason, const std::string& advice = {}) const;
   // Tells a person what to do. Not with the domain's lock held: it may count descriptors.
   [[nodiscard]] std::string advice_on(const Status& reason) const;
-  void open_if_complete(Domain& domain, Link& link);
+  // Several sockets can be dialed again.
+  [[nodiscard]] Status open(Domain& domain, const std::shared_ptr<Link>& link, std::vector<SecureStream> sockets);
+  void open_if_complete(Domain& domain, const std::shared_ptr<Link>& link);
 
   const std::shared_ptr<OnUseLinks> all_;
   const OnUseLinks::Peer peer_;
@@ -146,8 +148,7 @@ void OnUseOpener::dial() {
     link = link_.lock();
     if (link == nullptr) return;
     if (outcome.ok()) {
-      opened_.store(true, std::memory_order_relaxed);
-      outcome = domain->open(*link, std::move(sockets).value());
+      outcome = open(*domain, link, std::move(sockets).value());
     } else {
       link->break_with(outcome);
     }
@@ -213,7 +214,7 @@ void OnUseOpener::receive(Word word, std::string_view rest) {
       std::memcpy(&expected_, rest.data(), sizeof expected_);
       if (dials_ || expected_ == 0 || expected_ > kMostSockets)
         link->break_with(failure(Code::remote_error, "its process announced %u sockets", expected_));
-      open_if_complete(*domain, *link);
+      open_if_complete(*domain, link);
     } else if (word == Word::failed && !link->open()) {
       accepted_.clear();
       link->break_with(failure(Code::remote_error, "%s", printable(rest).c_str()));
@@ -234,18 +235,32 @@ void OnUseOpener::accept(std::uint32_t index, SecureStream socket) {
     link = link_.lock();
     if (link == nullptr || link->broken() || link->open()) return;
     accepted_[index] = std::move(socket);
-    open_if_complete(*domain, *link);
+    open_if_complete(*domain, link);
   }
   setup().wakeup->ring();
 }
 
-void OnUseOpener::open_if_complete(Domain& domain, Link& link) {
-  if (link.broken() || expected_ == 0 || accepted_.size() != expected_ || accepted_.rbegin()->first != expected_ - 1) return;
+Status OnUseOpener::open(Domain& domain, const std::shared_ptr<Link>& link, std::vector<SecureStream> sockets) {
+  opened_.store(true, std::memory_order_relaxed);
+  if (sockets.size() > 1 && !link->broken() && !link->open()) {
+    auto redialer = Redialer::create({setup().attempt, setup().key, setup().context, peer_.context, peer_.address, peer_.same_site,
+                                      setup().connector, setup().domain, setup().redials, setup().wakeup});
+    if (!redialer.ok()) {
+      link->break_with(redialer.status());
+      return redialer.status();
+    }
+    redialer.value()->serve(link);
+    link->set_dialer(std::move(redialer).value());
+  }
+  return domain.open(*link, std::move(sockets));
+}
+
+void OnUseOpener::open_if_complete(Domain& domain, const std::shared_ptr<Link>& link) {
+  if (link->broken() || expected_ == 0 || accepted_.size() != expected_ || accepted_.rbegin()->first != expected_ - 1) return;
   std::vector<SecureStream> sockets;
   for (auto& [index, socket] : accepted_) sockets.push_back(std::move(socket));
   accepted_.clear();
-  opened_.store(true, std::memory_order_relaxed);
-  if (const Status opened = domain.open(link, std::move(sockets)); !opened.ok())
+  if (const Status opened = open(domain, link, std::move(sockets)); !opened.ok())
     SETO_LOG(warn, "a data connection could not be used: %s", std::string(opened.text()).c_str());
 }
 
@@ -296,12 +311,7 @@ Result<std::shared_ptr<Link>> OnUseLinks::add(const Peer& peer) {
   link.round_trip_us = peer.round_trip_us;
   link.patience_ms = setup_.patience_ms;
   link.opener = opener;
-  SETO_ASSIGN(const std::shared_ptr<Redialer> redialer,
-              Redialer::create({setup_.attempt, setup_.key, setup_.context, peer.context, peer.address, peer.same_site,
-                                setup_.connector, setup_.domain, setup_.redials, setup_.wakeup}));
-  link.dialer = redialer;
   SETO_ASSIGN(std::shared_ptr<Link> made, domain->add(std::move(link)));
-  redialer->serve(made);
   {
     const std::lock_guard lock(domain->lock());
     opener->serve(made);

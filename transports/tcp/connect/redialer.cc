@@ -103,9 +103,6 @@ Redialer::~Redialer() {
 }
 
 void Redialer::serve(const std::shared_ptr<Link>& link) {
-  const std::shared_ptr<Domain> domain = setup_.domain.lock();
-  if (domain == nullptr) return;
-  const std::lock_guard lock(domain->lock());
   link_ = link;
   served_ = true;
   if (link->live_paths() < link->sockets()) paths_broke();  // so soon
@@ -121,7 +118,7 @@ void Redialer::accept(const ConnectKey& caller, SecureStream socket) {
   std::shared_ptr<Redialer> redialer;
   {
     const std::lock_guard lock(answerers().mutex);
-    const auto found = answerers().all.find({claim.attempt, claim.answerer_context, claim.caller_context});
+    const auto found = answerers().all.find({claim.attempt, claim.answerer_context, claim.caller, claim.caller_context});
     if (found != answerers().all.end()) redialer = found->second.lock();
   }
   reset_at_close(socket, true);
@@ -130,7 +127,7 @@ void Redialer::accept(const ConnectKey& caller, SecureStream socket) {
     if (send_hello(socket, none)) reset_at_close(socket, false);
     return;
   }
-  if (caller.key != key_id(redialer->setup_.key) || claim.caller != redialer->process_) return;
+  if (caller.key != key_id(redialer->setup_.key)) return;
   redialer->answer(path, attempt, std::move(socket));
 }
 

@@ -32,13 +32,13 @@ class Redialer final : public PathDialer, public std::enable_shared_from_this<Re
     std::shared_ptr<WorkThreads> threads;  // that dial
     std::shared_ptr<const Wakeup> wakeup;  // of the own context
   };
-  // A link at its answerer: its own context, and that of the peer.
-  using Key = std::tuple<AttemptId, ContextId, ContextId>;
+  // A link at its answerer: its own context, and the process and the context of the peer.
+  using Key = std::tuple<AttemptId, ContextId, Token, ContextId>;
   static Result<std::shared_ptr<Redialer>> create(Setup setup);
   Redialer(Setup setup, const TcpConnector::Plan& plan);
   ~Redialer() override;
 
-  // The link whose Setup::dialer this is.
+  // The link whose dialer this is. The caller holds the lock of the domain.
   void serve(const std::shared_ptr<Link>& link);
 
   void paths_broke() override;
@@ -51,7 +51,7 @@ class Redialer final : public PathDialer, public std::enable_shared_from_this<Re
  private:
   static constexpr std::uint32_t kPathBits = 8;  // of the index in a claim; the others are the number of the attempt
 
-  [[nodiscard]] Key key() const { return {setup_.attempt, setup_.context, setup_.peer}; }
+  [[nodiscard]] Key key() const { return {setup_.attempt, setup_.context, process_, setup_.peer}; }
 
   void answer(std::uint32_t path, std::uint32_t attempt, SecureStream socket);
   void dial();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -145,7 +146,10 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
     link.dialer = redialer;
   }
   SETO_ASSIGN(parts.link, domain_->add(std::move(link)));
-  if (redialer != nullptr) redialer->serve(parts.link);
+  if (redialer != nullptr) {
+    const std::lock_guard lock(domain_->lock());
+    redialer->serve(parts.link);
+  }
   parts.wakeup = setup_.wakeup;
   return std::make_shared<TcpConnection>(PeerContext{member.place->process, context, attempt.id}, std::move(parts));
 }

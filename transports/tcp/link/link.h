@@ -78,6 +78,8 @@ class Link final {
   // The same of the peer, as it says on the control channel before any status record that is later than its first data.
   void peer_needs() { peer_needs_ = true; }
   [[nodiscard]] bool needed_by_peer() const { return peer_needs_; }
+  // Before take_sockets(), as Setup::dialer.
+  void set_dialer(std::shared_ptr<PathDialer> dialer) { dialer_ = std::move(dialer); }
   // The sockets that its opener has opened. Not after the connection broke.
   void take_sockets(std::vector<SecureStream> sockets);
 
@@ -125,8 +127,6 @@ class Link final {
 
   // Windows of data follow the round trip where it is long.
   [[nodiscard]] bool far() const { return is_far(round_trip_us_); }
-  // Its frames may be held back: it is far and has several sockets.
-  [[nodiscard]] bool may_be_held_back() const { return flight_ != nullptr; }
   // Bytes of a window that keeps the link busy. Grows when the peer tells a rate that needs more.
   [[nodiscard]] std::uint64_t pipe() const { return pipe_; }
   // Any thread: the bytes per second that this end was measured to send, from traffic. 0: unknown, as on every near link.
@@ -250,6 +250,7 @@ class Link final {
     Frame frame;
     bool in_payload = false;
     bool ended = false;            // closed by the peer
+    bool confirmed = true;         // false: the peer has not yet shown that it took the path, too
     resume::HeardBytes own_words;  // the payload of a frame for the connection itself
     std::byte* at = nullptr;
     std::uint32_t got = 0;
@@ -384,7 +385,7 @@ class Link final {
   std::unique_ptr<resume::Retention<Frame>> kept_;  // null: one socket, or the link has ended
   std::unique_ptr<resume::Arrivals> arrivals_;      // null: one socket
   resume::AcknowledgementPolicy policy_{kToldWindow};
-  const std::shared_ptr<PathDialer> dialer_;
+  std::shared_ptr<PathDialer> dialer_;
   std::uint64_t without_path_since_ = 0;  // 0: there are some
   Status last_break_;                     // why the last path broke
   bool paths_changed_ = false;

@@ -170,7 +170,7 @@ Status Link::digest_staging(Socket& socket) {
 Status Link::begin_frame(Socket& socket) {
   const Frame& frame = socket.frame;
   if (!frame.plausible()) return garbage("no header");
-  socket.in_payload = true;
+  socket.in_payload = socket.confirmed = true;
   socket.at = nullptr;
   socket.got = 0;
   if (frame.kind() == FrameKind::open && frame.length != Secret::kSize) return garbage("an opening of another size");

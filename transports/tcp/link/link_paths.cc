@@ -146,7 +146,9 @@ void Link::path_broke(Socket& socket, const Status& reason) {
   look_for_paths(reason);
 }
 
+// An end that has dialed a path, but not taken it, closes it in order.
 void Link::path_ended(Socket& socket) {
+  if (!socket.confirmed) return path_broke(socket, closed_by_peer());
   socket.ended = true;
   partly_ended_ = true;
   if (several()) empty_path(socket);
@@ -225,7 +227,7 @@ void Link::take_path(std::size_t path) {
   --offers_;
   if (!socket.fd.encrypted()) cipher_.store(socket.fd.cipher(), std::memory_order_relaxed);
   encrypted_ = encrypted_ || socket.fd.encrypted();
-  socket.broken = false;
+  socket.broken = socket.confirmed = false;
   prepare(socket);
   pace_ = {};
   pace_sockets();
