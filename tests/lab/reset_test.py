@@ -14,7 +14,8 @@ from lab_support import BUILD, LabCase, main
 
 LINK = ("rate=1g", "delay=30ms")
 CODE_POINT = 10  # marks data sockets: control sockets have none
-SETTINGS = {"SETO_LOG": "warn", "SETO_DSCP_DATA": CODE_POINT}
+SOCKETS = 8
+SETTINGS = {"SETO_LOG": "warn", "SETO_DSCP_DATA": CODE_POINT, "SETO_TCP_STREAMS": SOCKETS}
 MB = 1_000_000
 HOLE_S = 3
 DATA_LINE = re.compile(rf":(\d+) +\S+ .*\b(?:tos|tclass):{4 * CODE_POINT:#x}\b")
@@ -46,44 +47,50 @@ class Resets(LabCase):
             self.skipTest("skipped: this kernel resets no connection of others (ss -K)")
         return job
 
-    def finish(self, lab, job, sockets):
+    def finish(self, lab, job):
         job.expect("^done$", 90)
-        self.wait_for(lambda: all(len(self.data_ports(host)) == sockets for host in lab.hosts), 30)
-        job.work(MB, 2)
+        self.wait_for(lambda: self.work_over(lab, job, SOCKETS), 30)
         job.leave()
+
+    def work_over(self, lab, job, sockets):
+        """A call, because nobody looks at sockets between calls, and whether it had so many sockets."""
+        job.work(MB, 1)
+        return all(len(self.data_ports(host)) == sockets for host in lab.hosts)
 
     def run_while(self, break_them, extra=None):
         """100 MB sums; `break_them` is called in the middle of each second one."""
         with Lab(2, LINK, build=BUILD) as lab:
             job = self.start(lab, extra)
-            self.wait_for(lambda: len(self.data_ports(lab.hosts[0])) == len(self.data_ports(lab.hosts[1])), 30)
-            sockets = int((extra or {}).get("SETO_TCP_STREAMS", 0)) or max(len(self.data_ports(host)) for host in lab.hosts)
+            self.wait_for(lambda: self.work_over(lab, job, SOCKETS), 30)
             job.say(f"run {100 * MB} 5")
             for turn in range(3):
                 before = self.passed(lab)
                 self.wait_for(lambda: self.passed(lab) > before + 60 * MB, 60)
                 break_them(lab, turn)
-            self.finish(lab, job, sockets)
+            self.finish(lab, job)
 
     def test_some_sockets_are_reset(self):
-        self.run_while(lambda lab, turn: self.reset(lab.hosts[turn % 2], self.data_ports(lab.hosts[turn % 2])[:3]), {"SETO_TCP_STREAMS": 8})
+        self.run_while(lambda lab, turn: self.reset(lab.hosts[turn % 2], self.data_ports(lab.hosts[turn % 2])[:3]))
 
     def test_all_sockets_are_reset(self):
-        self.run_while(lambda lab, turn: self.reset(lab.hosts[turn % 2], self.data_ports(lab.hosts[turn % 2])), {"SETO_TCP_STREAMS": 8})
+        self.run_while(self.reset_all)
 
     def test_connections_on_first_use_are_dialed_again_too(self):
-        extra = {"SETO_TCP_STREAMS": 8, "SETO_CONNECT": "used"}
-        self.run_while(lambda lab, turn: self.reset(lab.hosts[turn % 2], self.data_ports(lab.hosts[turn % 2])), extra)
+        self.run_while(self.reset_all, {"SETO_CONNECT": "used"})
+
+    def reset_all(self, lab, turn):
+        host = lab.hosts[turn % 2]
+        self.reset(host, self.data_ports(host))
 
     def lose(self, lab, turn):
         """The link loses everything for a while; meanwhile one end loses its sockets, and the other does not learn it."""
         lab.link("0-1 hole=on")
-        self.reset(lab.hosts[turn % 2], self.data_ports(lab.hosts[turn % 2]))
+        self.reset_all(lab, turn)
         time.sleep(HOLE_S)
         lab.link("0-1 hole=off")
 
     def test_sockets_are_lost_at_one_end_in_a_black_hole(self):
-        self.run_while(self.lose, {"SETO_TCP_STREAMS": 8})
+        self.run_while(self.lose)
 
 
 if __name__ == "__main__":

@@ -235,6 +235,7 @@ class Link final {
     std::uint32_t attempt = 0;  // that opened it, or what is offered
     SecureStream offered;
     bool stalled = false;       // takes no frames until the peer's kernel has what it took
+    std::uint64_t acknowledged = 0;  // bytes, by the peer's kernel, when it was last asked whether the path stands still
     // Output: frames that no other socket may take, frames that this socket has taken, and how many bytes of the first are
     // written.
     Fifo<Outgoing> own;

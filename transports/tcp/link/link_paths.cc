@@ -166,7 +166,8 @@ void Link::look_for_paths(const Status& reason) {
   if (dialer_ != nullptr && !partly_ended_) dialer_->paths_broke();
 }
 
-// The path may go on later: then its copies are dropped.
+// A path that is slow is none that stands still: the peer's kernel acknowledges some of it. It may go on later: then its copies are
+// dropped.
 void Link::look_for_stall(std::uint64_t now_ns) {
   if (kept_ == nullptr || now_ns - progress_ns_ < stall_ns()) return;
   const std::uint64_t oldest = kept_->oldest();
@@ -176,6 +177,8 @@ void Link::look_for_stall(std::uint64_t now_ns) {
   const bool others = std::any_of(sockets_.begin(), sockets_.end(),
                                   [&](const auto& one) { return one.get() != &still && one->live() && !one->stalled; });
   if (!others || !still.live() || still.stalled) return;
+  const std::optional<TcpAcknowledged> acknowledged = tcp_acknowledged(still.fd.get());
+  if (acknowledged && std::exchange(still.acknowledged, acknowledged->bytes) != acknowledged->bytes) return;
   still.stalled = true;
   kept_->path_broke(still.index);
 }
@@ -193,6 +196,7 @@ void Link::empty_path(Socket& socket) {
   socket.own.drop_if([](const Outgoing&) { return true; });
   for (std::size_t i = 0; i < socket.taken; ++i) socket.batch[i] = Outgoing{};
   socket.taken = socket.written = socket.unsent = socket.in_flight = 0;
+  socket.acknowledged = 0;
   socket.full = socket.stalled = false;
   if (kept_ != nullptr) kept_->path_broke(socket.index);
   policy_.tell_again();
