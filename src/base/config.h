@@ -18,6 +18,7 @@ enum class SlotStore : std::uint8_t { automatic, cached, streamed };
 enum class Calibrate : std::uint8_t { automatic, off, on };
 enum class Medium : std::uint8_t { automatic, tcp };
 enum class Connect : std::uint8_t { automatic, all, used };
+enum class Resume : std::uint8_t { automatic, off, on };
 enum class TlsMode : std::uint8_t { off, sites, always };
 
 enum class Scope : std::uint8_t { process, communicator };
@@ -63,6 +64,7 @@ enum class ConfigField : std::uint8_t {
   dial_only,
   tcp_streams,
   connect,
+  resume,
   tls,
   long_link_memory,
   dscp_control,
@@ -77,7 +79,7 @@ enum class ConfigField : std::uint8_t {
   liveness_timeout_ms,
   link_patience_s,
 };
-inline constexpr std::size_t kConfigFieldCount = 46;
+inline constexpr std::size_t kConfigFieldCount = 47;
 
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -117,6 +119,7 @@ struct Config {
   bool dial_only = false;
   std::uint64_t tcp_streams = kAutomatic;
   Connect connect = Connect::automatic;
+  Resume resume = Resume::automatic;
   TlsMode tls = TlsMode::sites;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
   std::uint64_t dscp_control = kAutomatic;

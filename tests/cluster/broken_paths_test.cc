@@ -1,5 +1,5 @@
-// Pairs of ranks with several TCP sockets, which are reset while calls run: the calls go on, with the same bits, and the sockets are
-// dialed again.
+// Pairs of ranks with several TCP sockets, which are reset while calls run: the calls go on, with the same bits, and the sockets
+// are dialed again.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -85,6 +85,7 @@ class Cutter final {
     over_ = true;
     thread_.join();
   }
+
  private:
   void run() {
     for (int cut = 0; cut < kMostCuts && !over_.load(); ++cut) {
@@ -124,19 +125,19 @@ class BrokenPaths : public ::testing::TestWithParam<Setting> {
     setenv("SETO_TCP_STREAMS", std::to_string(kSockets).c_str(), 1);
     setenv("SETO_DSCP_DATA", std::to_string(kCodePoint).c_str(), 1);
     setenv("SETO_CALIBRATE", "off", 1);
+    setenv("SETO_RESUME", "on", 1);
     setenv("SETO_CODEC", std::get<0>(GetParam()), 1);
     setenv("SETO_CONNECT", std::get<1>(GetParam()), 1);
   }
   void TearDown() override {
-    for (const char* name : {"SETO_TCP_STREAMS", "SETO_DSCP_DATA", "SETO_CALIBRATE", "SETO_CODEC", "SETO_CONNECT"}) unsetenv(name);
+    for (const char* name : {"SETO_TCP_STREAMS", "SETO_DSCP_DATA", "SETO_CALIBRATE", "SETO_RESUME", "SETO_CODEC", "SETO_CONNECT"})
+      unsetenv(name);
   }
 };
 
 INSTANTIATE_TEST_SUITE_P(All, BrokenPaths,
                          ::testing::Values(Setting("none", "all"), Setting("fp16", "all"), Setting("none", "used")),
-                         [](const auto& one) {
-                           return std::string(std::get<0>(one.param)) + "_" + std::get<1>(one.param);
-                         });
+                         [](const auto& one) { return std::string(std::get<0>(one.param)) + "_" + std::get<1>(one.param); });
 
 TEST_P(BrokenPaths, SumsInPlaceStayRightWhileSocketsAreResetAndAllAreDialedAgain) {
   const std::uint64_t seed = chosen_seed();

@@ -232,6 +232,7 @@ class TcpTransport final : public PeerGroupTransport {
         of_a.session = of_b.session = Secret::random();
         of_a.round_trip_us = of_b.round_trip_us = round_trip_us_;
         of_a.patience_ms = of_b.patience_ms = 60'000;
+        of_a.continues = of_b.continues = round_trip_us_ > 0;
         for (std::size_t i = 0; i < sockets_; ++i) {
           if (cut_) {
             auto [one, other] = job->wires->add([raw = job.get(), cut, i](CutWires::Ends ends, std::uint32_t attempt) {

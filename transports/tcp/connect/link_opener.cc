@@ -18,12 +18,13 @@ namespace {
 // The first byte of a message between the two ends of a link.
 enum class Word : char {
   want = 'w',     // the sender has queued data: dial, if it is your turn
-  sockets = 's',  // the dialer opens so many: 4 bytes
+  sockets = 's',  // the dialer opens so many, and whether the link continues when they break: 4 bytes
   failed = 'f',   // the dialer could not open them: the reason follows
   gone = 'g',     // the sender's end was never opened, and has ended
 };
 
 constexpr std::size_t kLongestReason = 2'000;
+constexpr std::uint32_t kContinues = 1U << 31;  // of Word::sockets
 
 // The contexts of this process that accept sockets; never destroyed, as the connector that calls it.
 struct Acceptors {
@@ -99,7 +100,7 @@ class OnUseOpener final : public LinkOpener, public std::enable_shared_from_this
   [[nodiscard]] Status named(const Status& reason, const std::string& advice = {}) const;
   // Tells a person what to do. Not with the domain's lock held: it may count descriptors.
   [[nodiscard]] std::string advice_on(const Status& reason) const;
-  // Several sockets can be dialed again.
+  // Sockets of a link that continues can be dialed again.
   [[nodiscard]] Status open(Domain& domain, const std::shared_ptr<Link>& link, std::vector<SecureStream> sockets);
   void open_if_complete(Domain& domain, const std::shared_ptr<Link>& link);
 
@@ -112,6 +113,7 @@ class OnUseOpener final : public LinkOpener, public std::enable_shared_from_this
   std::weak_ptr<Link> link_;
   bool dialing_ = false;
   std::uint32_t expected_ = 0;                      // sockets that the dialer opens; 0: not known yet
+  std::atomic<bool> continues_{false};              // known when they are
   std::map<std::uint32_t, SecureStream> accepted_;  // by index
 };
 
@@ -166,7 +168,9 @@ Result<std::vector<SecureStream>> OnUseOpener::open_sockets() {
   std::uint32_t round_trip = round_trip_us(sockets[0].get());
   if (round_trip == 0 || (peer_.round_trip_us != 0 && peer_.round_trip_us < round_trip)) round_trip = peer_.round_trip_us;
   const std::uint32_t count = peer_.wish.sockets(round_trip);
-  tell(Word::sockets, {reinterpret_cast<const char*>(&count), sizeof count});
+  continues_ = peer_.wish.continues(count, round_trip);
+  const std::uint32_t told = count | (continues_ ? kContinues : 0);
+  tell(Word::sockets, {reinterpret_cast<const char*>(&told), sizeof told});
   sockets.resize(count);
   SETO_TRY(side_by_side(count - 1, count - 1, [&](std::size_t number, const std::atomic<bool>&) -> Status {
     ConnectRequest next = request;
@@ -212,6 +216,7 @@ void OnUseOpener::receive(Word word, std::string_view rest) {
       if (const Status begun = dial_soon(); !begun.ok()) link->break_with(named(begun));
     } else if (word == Word::sockets && rest.size() == sizeof expected_ && expected_ == 0) {
       std::memcpy(&expected_, rest.data(), sizeof expected_);
+      continues_ = (std::exchange(expected_, expected_ & ~kContinues) & kContinues) != 0;
       if (dials_ || expected_ == 0 || expected_ > kMostSockets)
         link->break_with(failure(Code::remote_error, "its process announced %u sockets", expected_));
       open_if_complete(*domain, link);
@@ -242,9 +247,9 @@ void OnUseOpener::accept(std::uint32_t index, SecureStream socket) {
 
 Status OnUseOpener::open(Domain& domain, const std::shared_ptr<Link>& link, std::vector<SecureStream> sockets) {
   opened_.store(true, std::memory_order_relaxed);
-  if (sockets.size() > 1 && !link->broken() && !link->open()) {
-    auto redialer = Redialer::create({setup().attempt, setup().key, setup().context, peer_.context, peer_.address, peer_.same_site,
-                                      setup().connector, setup().domain, setup().redials, setup().wakeup});
+  if (continues_ && !link->broken() && !link->open()) {
+    auto redialer = Redialer::create({setup().attempt, setup().key, setup().context, peer_.context, peer_.address,
+                                      peer_.same_site, setup().connector, setup().domain, setup().redials, setup().wakeup});
     if (!redialer.ok()) {
       link->break_with(redialer.status());
       return redialer.status();

@@ -122,7 +122,7 @@ void Domain::take_offers(Member& member) {
 
 Status Domain::watch(Member& member) {
   Link& link = *member.link;
-  if (link.several()) SETO_TRY(make_alarm());
+  if (link.continues() || link.may_be_held_back()) SETO_TRY(make_alarm());
   member.watched.resize(link.sockets());
   member.listens_for_room.resize(link.sockets());
   for (std::size_t i = 0; i < link.sockets(); ++i) {

@@ -92,7 +92,7 @@ class Domain final {
 
   std::mutex mutex_;
   Fd epoll_;
-  Fd alarm_;  // a timer in epoll_ (Link::next_look_ns); made for the first link that is far or has several sockets
+  Fd alarm_;  // a timer in epoll_ (Link::next_look_ns); made for the first link that continues or whose frames may be held back
   std::uint64_t alarm_ns_ = 0;  // when it rings; 0: not set
   ReceiveBuffers buffers_;
   WindowBudget windows_;

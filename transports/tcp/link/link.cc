@@ -79,6 +79,7 @@ Link::Link(Setup setup)
       patience_ms_(setup.patience_ms),
       pipe_(round_trip_us_ * kFarBytesPerUs),
       share_(setup.share),
+      continues_(setup.continues),
       copies_(std::move(setup.copies)),
       dialer_(std::move(setup.dialer)) {
   add_sockets(std::move(setup.sockets));
@@ -88,10 +89,12 @@ Link::~Link() = default;
 
 void Link::add_sockets(std::vector<SecureStream> sockets) {
   if (sockets.size() > 1) {
+    arrivals_ = std::make_unique<resume::Arrivals>(kMostBeyond);
+  }
+  if (continues()) {
     if (copies_ == nullptr) copies_ = std::make_shared<resume::CopyMemory>(kMostCopies);
     const resume::Retention<Frame>::Limits limits{std::max(kLeastKept, kPipesKept * pipe_), kMostBeyond, kCopiedAtOnce};
     kept_ = std::make_unique<resume::Retention<Frame>>(limits, *copies_);
-    arrivals_ = std::make_unique<resume::Arrivals>(kMostBeyond);
   }
   if (far() && !sockets.empty()) sampler_ = std::make_unique<RateSampler>(sockets.size(), round_trip_us_);
   if (sockets.size() > 1 && round_trip_us_ >= FlightLimit::kLeastRoundTripUs)
@@ -118,7 +121,7 @@ void Link::prepare(Socket& socket) {
 void Link::take_sockets(std::vector<SecureStream> sockets) {
   add_sockets(std::move(sockets));
   for (const Entered& entered : entered_) queue_openings(entered);
-  if (!several()) entered_.clear();
+  if (!continues()) entered_.clear();
 }
 
 Status connection_failure(const std::string& error) {
@@ -148,12 +151,12 @@ void Link::enter(std::uint64_t peer_group, Sink& sink, std::uint32_t member, std
   if (broken()) return;
   if (open()) queue_openings({peer_group, own});
   forget_left();
-  if (!open() || several()) entered_.push_back({peer_group, own});
+  if (!open() || continues()) entered_.push_back({peer_group, own});
 }
 
 void Link::queue_openings(const Entered& entered) {
   for (const auto& socket : sockets_)
-    if (!several() || socket->live()) queue_opening(*socket, entered);
+    if (!continues() || socket->live()) queue_opening(*socket, entered);
 }
 
 void Link::queue_opening(Socket& socket, const Entered& entered) {
@@ -210,7 +213,7 @@ bool Link::recall(const Unwritten* unwritten, const resume::Lender& lender) {
     outgoing.done();
     return true;
   });
-  if (several()) return give_back(lender);
+  if (continues()) return give_back(lender);
   for (const auto& socket : sockets_)
     for (std::size_t i = 0; i < socket->taken; ++i) {
       Outgoing& outgoing = socket->batch[i];
@@ -261,10 +264,11 @@ void Link::fill(Socket& socket) {
   for (std::size_t bytes = 0; socket.taken < kBatch && bytes < enough && has_next(socket);) {
     Outgoing& next = socket.batch[socket.taken++];
     next = next_of(socket);
-    if (!several()) {
-      next.frame.sequence = ++sent_;
-    } else if (next.frame.sequence == 0 && next.frame.kind() != FrameKind::heard) {
-      keep(next, socket);
+    if (next.frame.kind() != FrameKind::heard && next.frame.sequence == 0) {
+      if (continues())
+        keep(next, socket);
+      else
+        next.frame.sequence = ++sent_;
     }
     next.frame.acknowledged = heard();
     bytes += sizeof(Frame) + next.frame.length;
@@ -361,7 +365,7 @@ void Link::look_at_sockets() {
 // First what sockets hold already, then the queue, frame by frame. A socket whose kernel holds enough is not asked.
 bool Link::flush_several() {
   bool moved = false;
-  owes_heard_ = owes_heard_ || policy_.due(monotonic_ns());
+  owes_heard_ = owes_heard_ || (continues() && policy_.due(monotonic_ns()));
   for (const auto& socket : sockets_) {
     if (encrypted_ && socket->live()) (void)flush_encrypted(*socket);
     if (broken()) return true;
@@ -388,7 +392,7 @@ bool Link::flush_several() {
 }
 
 bool Link::flush() {
-  if (broken() || !has_output() || (several() && kept_ == nullptr)) {
+  if (broken() || !has_output() || (continues() && kept_ == nullptr)) {
     held_back_ = false;
     return false;
   }

@@ -43,19 +43,21 @@ namespace seto::tcp {
 // in one queue, and the socket with the fewest unsent bytes takes the next one (of a far link: the fewest on their way), so that
 // a slow socket delays only the frames that it has taken. A link may begin without sockets: then frames wait until they are open.
 //
-// Each of several sockets is a path that may break without the link (decision 24): frames are kept until the peer has them, and
-// what a broken path has taken is sent again over the others. A link of one socket breaks with it, and keeps nothing.
+// A link that continues (decision 24) is one of several sockets, each of which is a path that may break without the link: frames
+// are kept until the peer has them, and what a broken path has taken is sent again over the others. Another link breaks with the
+// first of its sockets, and keeps nothing.
 // All calls hold the lock of the domain, except where noted.
 class Link final {
  public:
   struct Setup {
-    std::vector<SecureStream> sockets;   // connected, non-blocking, authenticated
-    Secret session;                      // shared by the two contexts, derived from the key of the job
-    std::uint32_t round_trip_us = 0;     // about the same at both ends
+    std::vector<SecureStream> sockets;  // connected, non-blocking, authenticated
+    Secret session;                     // shared by the two contexts, derived from the key of the job
+    std::uint32_t round_trip_us = 0;    // about the same at both ends
     // How long a far link survives an outage of its sockets (0: as the kernel decides), and one with a dialer being without any.
     std::uint64_t patience_ms = 0;
     ReceiveShare* share = nullptr;       // of the domain that it is added to
     std::shared_ptr<LinkOpener> opener;  // where there are no sockets yet
+    bool continues = false;              // the peer's end does, too; one socket never does
     // Null: a path that broke stays so, and the last one breaks the link.
     std::shared_ptr<PathDialer> dialer;
     std::shared_ptr<resume::CopyMemory> copies{};  // of the domain that it is added to; null: its own
@@ -79,7 +81,10 @@ class Link final {
   void peer_needs() { peer_needs_ = true; }
   [[nodiscard]] bool needed_by_peer() const { return peer_needs_; }
   // Before take_sockets(), as Setup::dialer.
-  void set_dialer(std::shared_ptr<PathDialer> dialer) { dialer_ = std::move(dialer); }
+  void set_dialer(std::shared_ptr<PathDialer> dialer) {
+    dialer_ = std::move(dialer);
+    continues_ = true;
+  }
   // The sockets that its opener has opened. Not after the connection broke.
   void take_sockets(std::vector<SecureStream> sockets);
 
@@ -107,8 +112,9 @@ class Link final {
   }
   // The same, or the peer has not acknowledged everything, or an acknowledgement waits for its time: a thread has to pump.
   [[nodiscard]] bool unsent() const { return has_output() || (open() && is_continuing()); }
-  // Frames of several sockets are kept until they are acknowledged.
   [[nodiscard]] bool several() const { return arrivals_ != nullptr; }
+  // Its frames are kept until they are acknowledged, and its sockets may break.
+  [[nodiscard]] bool continues() const { return several() && continues_; }
   // When flush() or look_after() has something to do although no event comes, in nanoseconds; kNever: not so.
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   [[nodiscard]] std::uint64_t next_look_ns() const;
@@ -127,6 +133,8 @@ class Link final {
 
   // Windows of data follow the round trip where it is long.
   [[nodiscard]] bool far() const { return is_far(round_trip_us_); }
+  // Its frames may be held back: it is far and has several sockets.
+  [[nodiscard]] bool may_be_held_back() const { return flight_ != nullptr; }
   // Bytes of a window that keeps the link busy. Grows when the peer tells a rate that needs more.
   [[nodiscard]] std::uint64_t pipe() const { return pipe_; }
   // Any thread: the bytes per second that this end was measured to send, from traffic. 0: unknown, as on every near link.
@@ -231,10 +239,10 @@ class Link final {
   struct Socket {
     SecureStream fd;
     std::uint32_t index = 0;
-    bool broken = false;        // of several: nothing is read or written until take_path()
+    bool broken = false;        // nothing is read or written until take_path()
     std::uint32_t attempt = 0;  // that opened it, or what is offered
     SecureStream offered;
-    bool stalled = false;       // takes no frames until the peer's kernel has what it took
+    bool stalled = false;            // takes no frames until the peer's kernel has what it took
     std::uint64_t acknowledged = 0;  // bytes, by the peer's kernel, when it was last asked whether the path stands still
     // Output: frames that no other socket may take, frames that this socket has taken, and how many bytes of the first are
     // written.
@@ -312,11 +320,12 @@ class Link final {
   [[nodiscard]] Socket* least_busy();
   // Where there are several sockets, the number of frames that the peer has not acknowledged is limited. Urgent frames have a
   // later limit, because they carry what the peer waits for; what tells the peer that its frames were heard has none.
-  [[nodiscard]] bool may_send(std::uint64_t most) const { return !several() || kept_->sent() - acknowledged_ < most; }
+  [[nodiscard]] bool may_send(std::uint64_t most) const { return !several() || sent() - acknowledged_ < most; }
+  [[nodiscard]] std::uint64_t sent() const { return continues() ? kept_->sent() : sent_; }
   [[nodiscard]] bool has_urgent() const { return !urgent_.empty() && may_send(kMostBeyond - kKeptFree); }
   [[nodiscard]] bool has_waiting() {
     if (room_ == 0 || waiting_.empty()) return false;
-    return !several() || (may_send(kMostBeyond - kTellAfter) && kept_->may_send(waiting_.front().frame.length));
+    return may_send(kMostBeyond - kTellAfter) && (!continues() || kept_->may_send(waiting_.front().frame.length));
   }
   // Frames to be sent again, or an acknowledgement that is due.
   [[nodiscard]] bool has_more_to_keep() const;
@@ -377,14 +386,16 @@ class Link final {
   Fifo<Outgoing> waiting_;
   Fifo<Outgoing> urgent_;
   std::size_t under_way_ = 0;       // frames that belong to a socket
-  std::uint64_t sent_ = 0;          // last sequence number assigned; of several sockets kept_ has it
+  std::uint64_t sent_ = 0;          // last sequence number assigned; of a link that continues kept_ has it
   std::uint64_t acknowledged_ = 0;  // all frames up to this one, by the peer
   std::uint64_t heard_ = 0;         // all frames up to this one have arrived; of several sockets arrivals_ has it
+  std::uint64_t told_ = 0;          // of heard(), in a frame of its own; of several sockets that do not continue
   bool owes_heard_ = false;         // an acknowledgement is due
-  // The following are of several sockets.
+  bool continues_;
+  std::unique_ptr<resume::Arrivals> arrivals_;  // null: one socket
+  // The following are of a link that continues.
   std::shared_ptr<resume::CopyMemory> copies_;
-  std::unique_ptr<resume::Retention<Frame>> kept_;  // null: one socket, or the link has ended
-  std::unique_ptr<resume::Arrivals> arrivals_;      // null: one socket
+  std::unique_ptr<resume::Retention<Frame>> kept_;  // null: the link has ended, or does not continue
   resume::AcknowledgementPolicy policy_{kToldWindow};
   std::shared_ptr<PathDialer> dialer_;
   std::uint64_t without_path_since_ = 0;  // 0: there are some

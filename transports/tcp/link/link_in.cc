@@ -45,7 +45,7 @@ void Link::turn_away(const std::byte* memory, std::size_t size) {
 
 bool Link::receive() {
   bool moved = false;
-  if (several() && kept_ == nullptr) return false;
+  if (continues() && kept_ == nullptr) return false;
   for (const auto& socket : sockets_) {
     if (broken()) break;
     if (socket->live()) moved = receive(*socket) || moved;
@@ -60,7 +60,7 @@ bool Link::receive(Socket& socket) {
     lose(dry.failure);
     return true;
   }
-  const int error = dry.ended && several() ? socket.fd.send_error() : dry.error;
+  const int error = dry.ended && continues() ? socket.fd.send_error() : dry.error;
   if (error != 0) {
     socket_failed(socket, error);
     return true;
@@ -197,11 +197,13 @@ Status Link::begin_frame(Socket& socket) {
   return {};
 }
 
-// A frame that comes again must be the same: a copy of its header may have more news only.
+// A frame that comes again must be the same: a copy of its header may have more news only. None comes again where nothing is
+// kept.
 Result<bool> Link::begin_copy(Socket& socket) {
   const Frame& frame = socket.frame;
   SETO_ASSIGN(const resume::Arrivals::Begun begun, arrivals_->begin(socket.index, frame.sequence));
   if (begun.action == resume::Arrivals::Action::place) return true;
+  if (!continues()) return garbage("a sequence number twice");
   if (begun.action == resume::Arrivals::Action::drop) return false;
   const Socket& other = *sockets_[begun.with];
   Frame same = other.frame;
@@ -216,19 +218,25 @@ Result<bool> Link::end_copy(Socket& socket) {
   const resume::Arrivals::Completed completed = arrivals_->complete(socket.index);
   for (const auto& other : sockets_)
     if ((completed.turn_away & resume::PathSet{1} << other->index) != 0) other->at = nullptr;
-  if (completed.counts)
+  if (!continues()) {
+    // Every frame tells what was heard. But this end may only receive, and a frame may be stuck in a socket that stands still.
+    if (heard() - told_ >= kTellAfter) {
+      told_ = heard();
+      owes_heard_ = true;
+    }
+  } else if (completed.counts) {
     policy_.arrived(sizeof(Frame) + socket.frame.length, monotonic_ns());
-  else
+  } else {
     policy_.tell_again();  // the sender does not know it
+  }
   return completed.counts;
 }
 
 Status Link::hear(const resume::Heard& heard) {
   if (broken()) return {};
-  const std::uint64_t sent = several() ? kept_->sent() : sent_;
-  if (heard.last() > sent) return garbage("an acknowledgement of frames that were not sent");
-  if (several() && (heard.all_up_to > acknowledged_ || heard.count > 0)) SETO_TRY(kept_->acknowledge(heard));
-  if (heard.all_up_to > acknowledged_ && several()) progress_ns_ = monotonic_ns();
+  if (heard.last() > sent()) return garbage("an acknowledgement of frames that were not sent");
+  if (continues() && (heard.all_up_to > acknowledged_ || heard.count > 0)) SETO_TRY(kept_->acknowledge(heard));
+  if (continues() && heard.all_up_to > acknowledged_) progress_ns_ = monotonic_ns();
   acknowledged_ = std::max(acknowledged_, heard.all_up_to);
   return {};
 }
@@ -239,7 +247,7 @@ Status Link::end_frame(Socket& socket) {
   if (frame.kind() == FrameKind::heard) {
     SETO_ASSIGN(const resume::Heard heard, resume::decode_heard({socket.own_words.data(), frame.length}));
     if (!gap_) progress_ns_ = monotonic_ns();
-    gap_ = heard.count > 0;
+    gap_ = continues() && heard.count > 0;
     return hear(heard);
   }
   resume::Heard heard;

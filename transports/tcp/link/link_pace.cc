@@ -61,8 +61,8 @@ void Link::limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool h
 // Each call of the kernel is saved where little changes, but no socket keeps a pace that is above its share of the limit.
 void Link::pace_sockets() {
   if (sockets_.empty()) return;
-  const SocketPace pace =
-      pace_of_socket(flight_ == nullptr ? 0 : flight_->pace(), static_cast<double>(site_pace_), std::max<std::size_t>(1, live_paths()));
+  const SocketPace pace = pace_of_socket(flight_ == nullptr ? 0 : flight_->pace(), static_cast<double>(site_pace_),
+                                         std::max<std::size_t>(1, live_paths()));
   if (!pace.differs_from(pace_)) return;
   pace_ = pace;
   const std::uint64_t most = pace.bytes_per_second == 0 ? kUnlimited : static_cast<std::uint64_t>(pace.bytes_per_second);

@@ -1,4 +1,5 @@
-// Several sockets: which of them are whole, what is kept of the frames that they took, and what is told of those that came.
+// A link that continues: which of its sockets are whole, what is kept of the frames that they took, and what is told of those
+// that came.
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -50,7 +51,7 @@ void Link::keep(Outgoing& outgoing, const Socket& socket) {
 }
 
 const std::byte* Link::payload_of(const Outgoing& outgoing) const {
-  return several() && outgoing.frame.sequence != 0 ? kept_->payload(outgoing.frame.sequence) : outgoing.payload;
+  return continues() && outgoing.frame.sequence != 0 ? kept_->payload(outgoing.frame.sequence) : outgoing.payload;
 }
 
 // It has no number: otherwise two idle ends would acknowledge each other's acknowledgements for ever.
@@ -66,7 +67,7 @@ Outgoing Link::what_was_heard() {
   return heard;
 }
 
-bool Link::has_more_to_keep() const { return several() && (owes_heard_ || has_again() || policy_.due(monotonic_ns())); }
+bool Link::has_more_to_keep() const { return owes_heard_ || has_again() || (continues() && policy_.due(monotonic_ns())); }
 
 // Without a path, or with one on offer, a thread pumps though nothing is to be sent.
 bool Link::is_continuing() const {
@@ -91,15 +92,15 @@ std::uint64_t Link::next_look_ns() const {
 
 // A path that is opened later carries frames of communicators that have left, as long as such frames are under way.
 void Link::forget_left() {
-  if (!several() || !waiting_.empty() || !urgent_.empty() || (kept_ != nullptr && !kept_->all_acknowledged())) return;
+  if (!continues() || !waiting_.empty() || !urgent_.empty() || (kept_ != nullptr && !kept_->all_acknowledged())) return;
   std::erase_if(entered_, [](const Entered& one) { return one.left; });
 }
 
 // Where paths are whole, what the peer's kernel has is enough: the peer may compute for long before it reads it.
 bool Link::delivered() const {
-  if (broken() || (several() && kept_ == nullptr)) return true;
+  if (broken() || (continues() && kept_ == nullptr)) return true;
   if (has_output() || (needed_ && !open())) return false;
-  if (several() && kept_->all_acknowledged()) return true;
+  if (continues() && kept_->all_acknowledged()) return true;
   return std::all_of(sockets_.begin(), sockets_.end(),
                      [](const auto& socket) { return socket->broken || queued_bytes(socket->fd.get(), SIOCOUTQ) == 0; });
 }
@@ -109,7 +110,7 @@ bool Link::delivered() const {
 void Link::retire() {
   kept_.reset();
   for (const auto& socket : sockets_) {
-    if (several() && socket->live()) (void)shutdown(socket->fd.get(), SHUT_WR);
+    if (continues() && socket->live()) (void)shutdown(socket->fd.get(), SHUT_WR);
     socket->offered.close();
   }
   offers_ = 0;
@@ -127,7 +128,7 @@ std::size_t Link::live_paths() const {
 // reported, a read finds an end that never came; but EPIPE means that the end had come before the reset.
 void Link::socket_failed(Socket& socket, int error) {
   const Status reason = connection_failure(socket.fd.failure_text(error));
-  if (!several()) return lose(reason);
+  if (!continues()) return lose(reason);
   while (socket.live() && !broken()) {
     const Dry dry = read(socket);
     if (!dry.failure.ok()) return lose(dry.failure);
@@ -151,7 +152,7 @@ void Link::path_ended(Socket& socket) {
   if (!socket.confirmed) return path_broke(socket, closed_by_peer());
   socket.ended = true;
   partly_ended_ = true;
-  if (several()) empty_path(socket);
+  if (continues()) empty_path(socket);
   look_for_paths(closed_by_peer());
 }
 
@@ -166,8 +167,8 @@ void Link::look_for_paths(const Status& reason) {
   if (dialer_ != nullptr && !partly_ended_) dialer_->paths_broke();
 }
 
-// A path that is slow is none that stands still: the peer's kernel acknowledges some of it. It may go on later: then its copies are
-// dropped.
+// A path that is slow is none that stands still: the peer's kernel acknowledges some of it. It may go on later: then its copies
+// are dropped.
 void Link::look_for_stall(std::uint64_t now_ns) {
   if (kept_ == nullptr || now_ns - progress_ns_ < stall_ns()) return;
   const std::uint64_t oldest = kept_->oldest();
@@ -203,7 +204,7 @@ void Link::empty_path(Socket& socket) {
 }
 
 void Link::drop_path(std::size_t path, const Status& reason) {
-  if (!broken() && several() && sockets_[path]->live()) path_broke(*sockets_[path], reason);
+  if (!broken() && continues() && sockets_[path]->live()) path_broke(*sockets_[path], reason);
 }
 
 void Link::close_path(std::size_t path) {
