@@ -60,10 +60,15 @@ class Connection {
   // The name of the cipher suite that protects these bytes, "none", or "not open" where no socket has carried any yet. Any
   // thread.
   [[nodiscard]] virtual const char* cipher() const { return "none"; }
-  // The bytes per second that this end was measured to send on a far link, from the traffic of the job. 0: unknown.
-  [[nodiscard]] virtual std::uint64_t sending_rate() const { return 0; }
-  // When that was measured last, by the monotonic clock. 0: never.
-  [[nodiscard]] virtual std::uint64_t sending_rate_at_ns() const { return 0; }
+  // What the traffic of the job showed of a far link on which this end sends. Any thread.
+  struct SendingRate {
+    std::uint64_t bytes_per_second = 0;    // when the link was full; 0: it never was
+    std::uint64_t full_ns = 0;             // when it was so last, by the monotonic clock
+    std::uint64_t carried_per_second = 0;  // of late, full or not: bytes
+    std::uint64_t seen_ns = 0;             // when this end last looked while it sent
+    std::uint32_t round_trip_us = 0;       // of the link without its queues; 0: unknown
+  };
+  [[nodiscard]] virtual SendingRate sending_rate() const { return {}; }
   // The peer is at another site: all such connections of this context together send at most so many bytes per second, headers
   // included. The smallest value that was given counts. Connections within a host have no pace.
   virtual void limit_pace_to_site(std::uint64_t bytes_per_second) { (void)bytes_per_second; }

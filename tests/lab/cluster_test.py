@@ -222,22 +222,25 @@ class RatesThatChange(LabCase):
     MOST_CALLS = 200
 
     def rate(self, job):
-        said = job.say("rate") or job.expect(r"^rate (\S+) MB/s \((\w+), version (\d+)\)$")
+        """What all ranks know: MB/s, its source, the version, and the round trip in milliseconds."""
+        said = job.say("rate") or job.expect(r"^rate (\S+) MB/s \((\w+), version (\d+)\), round trip (\S+) ms *$")
         self.assertEqual(len({match[0] for match in said}), 1, "all ranks know the same")
-        return float(said[0][1]), said[0][2], int(said[0][3])
+        return float(said[0][1]), said[0][2], int(said[0][3]), float(said[0][4])
 
-    def follow(self, lab, job, mbit):
-        """Calls until the known rate is that of the link, less the headers. Ranks agree on a new rate when it differs by more than a
-        quarter, perhaps while it still rises, so what they know may stay a quarter off. A busy machine does not fill the link."""
+    def follow(self, lab, job, mbit, round_trip_ms=None):
+        """Calls until what is known is the rate of the link, less the headers, and its round trip. Ranks agree on a new rate when it
+        differs by more than a quarter, perhaps while it still rises, so what they know may stay a quarter off. A busy machine does not
+        fill the link."""
         expected = mbit / 8 * 0.955
         for _ in range(0, self.MOST_CALLS, self.BATCH):
             job.work(self.SIZE, self.BATCH, 60)
-            known, source, _ = self.rate(job)
-            if source == "measured" and expected / 1.3 < known < expected * 1.3:
+            known, source, _, known_ms = self.rate(job)
+            right_delay = round_trip_ms is None or round_trip_ms / 1.3 < known_ms < round_trip_ms * 1.3
+            if source == "measured" and expected / 1.3 < known < expected * 1.3 and right_delay:
                 return
         if not is_punctual(lab.emulator.statistics()):
             self.skipTest("skipped: the machine is too busy, packets are late")
-        self.fail(f"{known} MB/s ({source}) after {self.MOST_CALLS} calls, the link carries {expected}")
+        self.fail(f"{known} MB/s ({source}), {known_ms} ms after {self.MOST_CALLS} calls; the link carries {expected}, {round_trip_ms} ms")
 
     def test_timing_choice_follows_the_rate_of_a_link(self):
         self.attempt(self.choice_follows)
@@ -246,7 +249,7 @@ class RatesThatChange(LabCase):
         with Lab(2, ["rate=400m", "delay=2ms"], build=BUILD) as lab:
             job = Job(lab)
             job.expect("^ready$", 30)
-            self.assertEqual(self.rate(job)[1:], ("assumed", 0))
+            self.assertEqual(self.rate(job)[1:3], ("assumed", 0))
             self.follow(lab, job, 400)
             lab.link("0-1 rate=200m")
             self.follow(lab, job, 200)
@@ -254,7 +257,6 @@ class RatesThatChange(LabCase):
             self.follow(lab, job, 400)
             self.assertGreaterEqual(self.rate(job)[2], 3)
             job.leave()
-
 
     def test_timing_queued_calls_are_right_while_the_link_changes(self):
         self.attempt(self.queued_calls_are_right)
@@ -264,15 +266,15 @@ class RatesThatChange(LabCase):
         with Lab([Site(2), Site(2)], ["rate=400m", "delay=10ms"], build=BUILD) as lab:
             job = Job(lab)
             job.expect("^ready$", 30)
-            self.follow(lab, job, 400)
-            for change, mbit in (("rate=200m delay=20ms", 200), ("rate=400m delay=10ms", 400)):
+            self.follow(lab, job, 400, 20)
+            for change, mbit, round_trip_ms in (("rate=200m delay=20ms", 200, 40), ("rate=400m delay=10ms", 400, 20)):
                 job.say(f"queue {128 << 10} 1000")
                 passed = lambda: lab.emulator.statistics()["links"]["0>1"]["passed_bytes"]  # noqa: E731
                 before = passed()
                 self.wait_for(lambda: passed() - before > 20 * MIB, 60)  # a third of what the calls send
                 lab.link("0-1 " + change)
                 job.expect("^done$", 120)
-                self.follow(lab, job, mbit)
+                self.follow(lab, job, mbit, round_trip_ms)
             job.leave()
 
 

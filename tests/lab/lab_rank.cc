@@ -8,7 +8,7 @@
 //   again             gives the communicator up and makes another      ready | failed after N ms: WHY
 //   broadcast BYTES   from rank 0                                      done | failed after N ms: WHY
 //   send BYTES TO     and receive BYTES FROM, whose bytes are compared done | failed after N ms: WHY
-//   rate              the rate between sites that choice follows       rate N MB/s (SOURCE, version V)
+//   rate              the link between sites that choice follows       rate N MB/s (SOURCE, version V), round trip T ms
 //   leave             destroys the communicator                        left
 //
 // The environment states the number of this rank. N counts from the start of the call that failed. The program ends without error
@@ -140,11 +140,17 @@ class Rank final {
     std::string text(1 << 16, '\0');
     std::size_t size = 0;
     if (!succeeded(setoExplain(&question, setoFormatText, text.data(), text.size(), &size))) return;
-    const std::string before = "the slowest rate is ";
-    const std::size_t at = text.find(before);
-    if (at == std::string::npos) return say("no rate");
-    const std::size_t begin = at + before.size();
-    say("rate " + text.substr(begin, text.find('\n', begin) - begin));
+    const std::string rate = part(text, "the slowest rate is ", '\n');
+    if (rate.empty()) return say("no rate");
+    say("rate " + rate + ", round trip " + part(text, "0>1 round trip ", '('));
+  }
+
+  // What follows the words, up to this character.
+  static std::string part(const std::string& text, const std::string& words, char end) {
+    const std::size_t at = text.find(words);
+    if (at == std::string::npos) return {};
+    const std::size_t begin = at + words.size();
+    return text.substr(begin, text.find(end, begin) - begin);
   }
 
   void give_up() {

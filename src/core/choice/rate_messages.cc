@@ -35,7 +35,7 @@ Result<RateMessage> rate_message_in(std::string_view bytes) {
   std::memcpy(&head, bytes.data(), sizeof head);
   bytes.remove_prefix(sizeof head);
   const bool known = head.kind >= static_cast<std::uint32_t>(RateMessageKind::report) &&
-                     head.kind <= static_cast<std::uint32_t>(RateMessageKind::commit);
+                     head.kind <= static_cast<std::uint32_t>(RateMessageKind::bounds);
   if (!known || head.rates > kMostRatesOfMessage || bytes.size() != head.rates * sizeof(SiteLinkRate))
     return failure(Code::remote_error, "a malformed message about rates: kind %u, %u rates", head.kind, head.rates);
   RateMessage message{static_cast<RateMessageKind>(head.kind), head.version, head.operation, SiteLinkRates(head.rates)};

@@ -15,6 +15,7 @@ enum class RateMessageKind : std::uint8_t {
   propose,     // by rank 0: a new version comes
   answer,      // to rank 0: `operation` is the last one of the sender
   commit,      // by rank 0: operations beyond `operation` use the version with these rates
+  bounds,      // to rank 0: what the sender carried over links that were not full
 };
 
 struct RateMessage {
@@ -25,7 +26,7 @@ struct RateMessage {
 };
 
 // A message holds so many rates. If there are more, the lowest ones travel, because choice follows the worst link.
-inline constexpr std::size_t kMostRatesOfMessage = 200;
+inline constexpr std::size_t kMostRatesOfMessage = 160;
 
 [[nodiscard]] std::string encoded(const RateMessage& message);
 [[nodiscard]] Result<RateMessage> rate_message_in(std::string_view bytes);

@@ -8,6 +8,8 @@
 namespace seto {
 namespace {
 
+constexpr double kLongestRoundTripSeconds = 10;
+
 bool same_pair(const SiteLinkRate& one, const SiteLinkRate& other) { return one.from == other.from && one.to == other.to; }
 
 const SiteLinkRate* find(const SiteLinkRates& rates, std::uint32_t from, std::uint32_t to) {
@@ -18,12 +20,20 @@ const SiteLinkRate* find(const SiteLinkRates& rates, std::uint32_t from, std::ui
 
 bool is_possible(const SiteLinkRate& rate, std::uint32_t sites) {
   return rate.from < sites && rate.to < sites && rate.from != rate.to && std::isfinite(rate.bytes_per_second) &&
-         rate.bytes_per_second > 0;
+         rate.bytes_per_second > 0 && rate.round_trip_s >= 0 && rate.round_trip_s <= kLongestRoundTripSeconds;
 }
 
-bool replaces(double rate, double in_force) { return rate > kRateRise * in_force || in_force > kRateFall * rate; }
+bool replaces(const SiteLinkRate& rate, const SiteLinkRate& in_force) {
+  const bool other_rate = rate.bytes_per_second > kRateRise * in_force.bytes_per_second ||
+                          in_force.bytes_per_second > kRateFall * rate.bytes_per_second;
+  const bool other_round_trip = rate.round_trip_s > 0 && (rate.round_trip_s > kRoundTripChange * in_force.round_trip_s ||
+                                                          in_force.round_trip_s > kRoundTripChange * rate.round_trip_s);
+  return other_rate || other_round_trip;
+}
 
 }  // namespace
+
+double shorter_known(double one, double other) { return one > 0 && other > 0 ? std::min(one, other) : std::max(one, other); }
 
 Sites with_rates(const Sites& sites, const SiteLinkRates& rates) {
   const std::uint32_t count = sites.links.sites();
@@ -43,6 +53,7 @@ Sites with_rates(const Sites& sites, const SiteLinkRates& rates) {
       if (known == nullptr) known = find(possible, to, from);
       LinkFacts link = sites.links.between(from, to);
       link.bytes_per_second = known != nullptr ? known->bytes_per_second : slowest->bytes_per_second;
+      if (known != nullptr && known->round_trip_s > 0) link.round_trip_s = known->round_trip_s;
       (void)result.links.add({0, from, to, link});
     }
   return result;
@@ -58,31 +69,35 @@ SiteLinkRates rates_of_part(const InheritedRates& parent, const Sites& part) {
     for (std::uint32_t to = 0; to < count; ++to) {
       if (from == to || !parent_of[from] || !parent_of[to]) continue;
       if (const SiteLinkRate* const known = find(parent.rates, *parent_of[from], *parent_of[to]))
-        rates.push_back({from, to, known->bytes_per_second});
+        rates.push_back({from, to, known->bytes_per_second, known->round_trip_s});
     }
   return rates;
 }
 
-void RateReports::add(Rank rank, const SiteLinkRate& rate, std::uint64_t now_ns) {
+void RateReports::add(Rank rank, const SiteLinkRate& rate, bool is_bound, std::uint64_t now_ns) {
   if (rank < 0 || static_cast<std::size_t>(rank) >= ranks_ || !is_possible(rate, sites_)) return;
   const auto known = std::find_if(reports_.begin(), reports_.end(),
                                   [&](const Report& one) { return one.rank == rank && same_pair(one.rate, rate); });
   if (known == reports_.end())
-    reports_.push_back({rank, rate, now_ns});
+    reports_.push_back({rank, rate, is_bound, now_ns});
   else
-    *known = {rank, rate, now_ns};
+    *known = {rank, rate, is_bound, now_ns};
 }
 
 SiteLinkRates RateReports::fresh(std::uint64_t now_ns) const {
   SiteLinkRates rates;
+  const auto of_pair = [&rates](const SiteLinkRate& rate) {
+    return std::find_if(rates.begin(), rates.end(), [&](const SiteLinkRate& one) { return same_pair(one, rate); });
+  };
+  const auto is_fresh = [now_ns](const Report& report) { return now_ns - report.at_ns <= kFreshNs; };
+  for (const Report& report : reports_)
+    if (is_fresh(report) && !report.is_bound && of_pair(report.rate) == rates.end())
+      rates.push_back({report.rate.from, report.rate.to, 0, 0});
   for (const Report& report : reports_) {
-    if (now_ns - report.at_ns > kFreshNs) continue;
-    const auto known =
-        std::find_if(rates.begin(), rates.end(), [&](const SiteLinkRate& one) { return same_pair(one, report.rate); });
-    if (known == rates.end())
-      rates.push_back(report.rate);
-    else
-      known->bytes_per_second += report.rate.bytes_per_second;
+    const auto sum = of_pair(report.rate);
+    if (!is_fresh(report) || sum == rates.end()) continue;
+    sum->bytes_per_second += report.rate.bytes_per_second;
+    sum->round_trip_s = shorter_known(sum->round_trip_s, report.rate.round_trip_s);
   }
   return rates;
 }
@@ -95,8 +110,8 @@ SiteLinkRates proposal(const SiteLinkRates& in_force, const SiteLinkRates& fresh
     if (known == wanted.end()) {
       wanted.push_back(rate);
       changed = true;
-    } else if (replaces(rate.bytes_per_second, known->bytes_per_second)) {
-      known->bytes_per_second = rate.bytes_per_second;
+    } else if (replaces(rate, *known)) {
+      *known = {rate.from, rate.to, rate.bytes_per_second, rate.round_trip_s > 0 ? rate.round_trip_s : known->round_trip_s};
       changed = true;
     }
   }

@@ -8,11 +8,12 @@
 
 namespace seto {
 
-// The measured rate of the link from one site to another, in bytes per second.
+// What traffic showed of the link from one site to another.
 struct SiteLinkRate {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   double bytes_per_second = 0;
+  double round_trip_s = 0;  // without queues; 0: unknown, so what was found at the beginning holds
 
   friend bool operator==(const SiteLinkRate&, const SiteLinkRate&) = default;
 };
@@ -22,6 +23,11 @@ using SiteLinkRates = std::vector<SiteLinkRate>;
 // what the link carries, so a little more is enough: else the rate in force would stay up to a quarter too low.
 inline constexpr double kRateRise = 1.1;
 inline constexpr double kRateFall = 1.25;
+// The same for a round trip, which jitters.
+inline constexpr double kRoundTripChange = 1.25;
+
+// The shorter of two times; 0 stands for an unknown one.
+[[nodiscard]] double shorter_known(double one, double other);
 
 // The sites with these rates in place of all others. Numbers are bounded, and a pair that does not exist is left out. A link
 // without a rate gets that of the other direction, else the lowest known one, so that the worst link is known once any is.
@@ -36,7 +42,8 @@ struct InheritedRates {
 [[nodiscard]] SiteLinkRates rates_of_part(const InheritedRates& parent, const Sites& part);
 
 // The reports of ranks about their links, on the rank that proposes versions. The ranks of a site share its link to another site
-// and see a part of it each, so what they reported in the last time is added up.
+// and see a part of it each, so what they reported in the last time is added up. A rank whose part was not full tells what it
+// carried at least; that alone says nothing of the link.
 class RateReports final {
  public:
   static constexpr std::uint64_t kFreshNs = 5'000'000'000;
@@ -44,13 +51,14 @@ class RateReports final {
   RateReports(std::uint32_t sites, int ranks) : sites_(sites), ranks_(static_cast<std::size_t>(ranks)) {}
 
   // Reports of sites or ranks that do not exist, and rates that no link can have, are ignored.
-  void add(Rank rank, const SiteLinkRate& rate, std::uint64_t now_ns);
+  void add(Rank rank, const SiteLinkRate& rate, bool is_bound, std::uint64_t now_ns);
   [[nodiscard]] SiteLinkRates fresh(std::uint64_t now_ns) const;
 
  private:
   struct Report {
     Rank rank = 0;
     SiteLinkRate rate;
+    bool is_bound = false;
     std::uint64_t at_ns = 0;
   };
 

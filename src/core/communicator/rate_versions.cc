@@ -15,10 +15,15 @@ namespace {
 // traffic shows a rate, so that it knows which reports are fresh.
 constexpr double kTellRate = 1.1;
 constexpr std::uint64_t kTellAgainNs = 1'000'000'000;
-// Links that are used at the same time are measured at least so often: some round trips of the longest ones that matter.
+// What a link carries when it is full holds for so long; after that it is told what it carries of late.
+constexpr std::uint64_t kFullForNs = 1'000'000'000;
+// Links that are used at the same time are looked at this often at least: some round trips of the longest ones that matter.
 constexpr std::uint64_t kSideBySideNs = 500'000'000;
 
 bool is_close(double one, double other) { return one <= kTellRate * other && other <= kTellRate * one; }
+bool is_close(const SiteLinkRate& one, const SiteLinkRate& other) {
+  return is_close(one.bytes_per_second, other.bytes_per_second) && is_close(one.round_trip_s, other.round_trip_s);
+}
 
 }  // namespace
 
@@ -120,44 +125,57 @@ InheritedRates RateVersions::for_part(const std::vector<Rank>& part) const {
 // ---- measured here ----
 
 RateVersions::Sending RateVersions::sending_to(Rank rank, std::uint64_t now_ns) const {
-  if (pretended_ != nullptr) return {static_cast<double>(pretended_->bytes_per_second(rank)), now_ns};
-  const Connection& connection = *parts_.members.connection_to(rank);
-  return {static_cast<double>(connection.sending_rate()), connection.sending_rate_at_ns()};
+  if (pretended_ != nullptr) return {static_cast<double>(pretended_->bytes_per_second(rank)), false, 0, now_ns};
+  const Connection::SendingRate seen = parts_.members.connection_to(rank)->sending_rate();
+  const bool is_fresh = seen.bytes_per_second > 0 && seen.full_ns + kFullForNs >= seen.seen_ns;
+  return {static_cast<double>(is_fresh ? seen.bytes_per_second : seen.carried_per_second), !is_fresh, seen.round_trip_us * 1e-6,
+          seen.seen_ns};
 }
 
-// What this rank sends to ranks of a site side by side is added up. A link that was measured a while before the others was
-// used before them, not beside them.
-SiteLinkRates RateVersions::worth_telling(std::uint64_t now_ns) {
+// What this rank sends to ranks of a site side by side is added up. A link that was seen a while before the others was used
+// before them, not beside them.
+std::map<std::uint32_t, RateVersions::Sending> RateVersions::sending_to_sites(std::uint64_t now_ns) const {
   std::map<std::uint32_t, Sending> by_site;
   for (const FarRank& far : far_)
     if (const Sending one = sending_to(far.rank, now_ns); one.bytes_per_second > 0)
-      by_site[far.site].at_ns = std::max(by_site[far.site].at_ns, one.at_ns);
-  for (const FarRank& far : far_)
-    if (const Sending one = sending_to(far.rank, now_ns);
-        one.bytes_per_second > 0 && one.at_ns + kSideBySideNs >= by_site[far.site].at_ns)
-      by_site[far.site].bytes_per_second += one.bytes_per_second;
-  const std::uint32_t own = parts_.members.connected().sites.of_rank[static_cast<std::size_t>(parts_.members.rank())];
-  SiteLinkRates rates;
-  for (const auto& [site, sending] : by_site) {
-    Told& told = told_[site];
-    if (sending.at_ns == told.measured_ns) continue;
-    if (is_close(told.bytes_per_second, sending.bytes_per_second) && now_ns - told.at_ns < kTellAgainNs) continue;
-    told = {sending.bytes_per_second, now_ns, sending.at_ns};
-    rates.push_back({own, site, sending.bytes_per_second});
+      by_site[far.site].seen_ns = std::max(by_site[far.site].seen_ns, one.seen_ns);
+  for (const FarRank& far : far_) {
+    const Sending one = sending_to(far.rank, now_ns);
+    const auto site = by_site.find(far.site);
+    if (one.bytes_per_second == 0 || site == by_site.end() || one.seen_ns + kSideBySideNs < site->second.seen_ns) continue;
+    site->second.bytes_per_second += one.bytes_per_second;
+    site->second.is_bound = site->second.is_bound && one.is_bound;
+    site->second.round_trip_s = shorter_known(site->second.round_trip_s, one.round_trip_s);
   }
-  return rates;
+  return by_site;
+}
+
+RateVersions::News RateVersions::worth_telling(std::uint64_t now_ns) {
+  const std::uint32_t own = parts_.members.connected().sites.of_rank[static_cast<std::size_t>(parts_.members.rank())];
+  News news;
+  for (const auto& [site, sending] : sending_to_sites(now_ns)) {
+    const SiteLinkRate rate{own, site, sending.bytes_per_second, sending.round_trip_s};
+    Told& told = told_[site];
+    const bool is_news = !sending.is_bound && !is_close(told.rate, rate);
+    if (sending.seen_ns == told.seen_ns || (!is_news && now_ns - told.at_ns < kTellAgainNs)) continue;
+    told = {rate, now_ns, sending.seen_ns};
+    (sending.is_bound ? news.bounds : news.rates).push_back(rate);
+  }
+  return news;
 }
 
 void RateVersions::look() {
   if (far_.empty() || messages_ == nullptr) return;
   const std::uint64_t now = monotonic_ns();
-  const SiteLinkRates rates = worth_telling(now);
+  const News news = worth_telling(now);
   if (parts_.members.rank() != 0) {
-    if (!rates.empty()) messages_->send(0, encoded({RateMessageKind::report, 0, 0, rates}));
+    if (!news.bounds.empty()) messages_->send(0, encoded({RateMessageKind::bounds, 0, 0, news.bounds}));
+    if (!news.rates.empty()) messages_->send(0, encoded({RateMessageKind::report, 0, 0, news.rates}));
     return;
   }
   const std::lock_guard lock(mutex_);
-  take_reports(0, rates, now);
+  take_reports(0, news.bounds, true, now);
+  take_reports(0, news.rates, false, now);
 }
 
 // ---- agreement ----
@@ -173,7 +191,8 @@ void RateVersions::receive(Rank from, std::string_view bytes) {
     const bool leads = parts_.members.rank() == 0;
     switch (message.kind) {
       case RateMessageKind::report:
-        if (leads) take_reports(from, message.rates, monotonic_ns());
+      case RateMessageKind::bounds:
+        if (leads) take_reports(from, message.rates, message.kind == RateMessageKind::bounds, monotonic_ns());
         break;
       case RateMessageKind::propose:
         if (from == 0) messages_->send(0, encoded({RateMessageKind::answer, message.version, promise(), {}}));
@@ -193,9 +212,9 @@ void RateVersions::receive(Rank from, std::string_view bytes) {
         0);
 }
 
-void RateVersions::take_reports(Rank from, const SiteLinkRates& rates, std::uint64_t now_ns) {
+void RateVersions::take_reports(Rank from, const SiteLinkRates& rates, bool are_bounds, std::uint64_t now_ns) {
   if (!reports_) return;
-  for (const SiteLinkRate& rate : rates) reports_->add(from, rate, now_ns);
+  for (const SiteLinkRate& rate : rates) reports_->add(from, rate, are_bounds, now_ns);
   propose_if_changed(now_ns);
 }
 

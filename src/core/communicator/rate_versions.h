@@ -76,20 +76,28 @@ class RateVersions final {
     std::uint32_t site = 0;
   };
   struct Told {
-    double bytes_per_second = 0;
+    SiteLinkRate rate;
     std::uint64_t at_ns = 0;
-    std::uint64_t measured_ns = 0;
+    std::uint64_t seen_ns = 0;
   };
 
   void receive(Rank from, std::string_view bytes);
+  // What this rank sends to another one, or to all of a site.
   struct Sending {
     double bytes_per_second = 0;
-    std::uint64_t at_ns = 0;
+    bool is_bound = true;  // the link was not full of late: it carries this at least
+    double round_trip_s = 0;
+    std::uint64_t seen_ns = 0;
   };
   [[nodiscard]] Sending sending_to(Rank rank, std::uint64_t now_ns) const;
-  [[nodiscard]] SiteLinkRates worth_telling(std::uint64_t now_ns);
+  [[nodiscard]] std::map<std::uint32_t, Sending> sending_to_sites(std::uint64_t now_ns) const;
+  struct News {
+    SiteLinkRates rates;
+    SiteLinkRates bounds;
+  };
+  [[nodiscard]] News worth_telling(std::uint64_t now_ns);
   // The caller of each of these holds the mutex.
-  void take_reports(Rank from, const SiteLinkRates& rates, std::uint64_t now_ns);
+  void take_reports(Rank from, const SiteLinkRates& rates, bool are_bounds, std::uint64_t now_ns);
   void propose_if_changed(std::uint64_t now_ns);
   std::uint64_t promise();
   void take_answer(Rank from, std::uint64_t version, std::uint64_t issued);

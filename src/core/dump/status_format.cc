@@ -119,7 +119,7 @@ void put_link(JsonWriter& json, const Communicator& communicator, const LinkNow&
   json.key("cipher").value(connection.cipher());
   if (link.sockets) {
     json.key("bytes_sent").number(traffic.sent).key("bytes_received").number(traffic.received);
-    json.key("bytes_per_second").number(connection.sending_rate());
+    json.key("bytes_per_second").number(connection.sending_rate().bytes_per_second);
     json.key("sockets").number(std::uint64_t{link.sockets->open});
     json.key("round_trip_us").number(std::uint64_t{link.sockets->round_trip_us});
     const std::uint32_t shortest = link.sockets->shortest_round_trip_us;

@@ -102,22 +102,43 @@ TEST(SiteRates, OfAPartAreThoseOfItsSitesInTheParent) {
 
 TEST(RateReports, FreshOnesOfTheRanksOfASiteAreAddedUp) {
   RateReports reports(2, 4);
-  reports.add(0, {0, 1, 40e6}, 0);
-  reports.add(1, {0, 1, 60e6}, 0);
+  reports.add(0, {0, 1, 40e6}, false, 0);
+  reports.add(1, {0, 1, 60e6}, false, 0);
   EXPECT_EQ(reports.fresh(kSecond), (SiteLinkRates{{0, 1, 100e6}}));
-  reports.add(2, {1, 0, 50e6}, kSecond);
+  reports.add(2, {1, 0, 50e6}, false, kSecond);
   EXPECT_EQ(reports.fresh(kSecond), (SiteLinkRates{{0, 1, 100e6}, {1, 0, 50e6}})) << "each direction alone";
-  reports.add(0, {0, 1, 30e6}, 4 * kSecond);
+  reports.add(0, {0, 1, 30e6}, false, 4 * kSecond);
   EXPECT_EQ(reports.fresh(7 * kSecond), (SiteLinkRates{{0, 1, 30e6}})) << "rank 1 sends no more";
+}
+
+TEST(RateReports, WhatARankCarriedAtLeastIsAddedToWhatOthersMeasured) {
+  RateReports reports(2, 4);
+  reports.add(0, {0, 1, 20e6}, true, 0);
+  reports.add(1, {0, 1, 20e6}, true, 0);
+  EXPECT_TRUE(reports.fresh(0).empty()) << "a link that nothing has filled may carry more";
+  reports.add(1, {0, 1, 24e6}, false, kSecond);
+  EXPECT_EQ(reports.fresh(kSecond), (SiteLinkRates{{0, 1, 44e6}}));
+  reports.add(1, {0, 1, 22e6}, true, 2 * kSecond);
+  EXPECT_TRUE(reports.fresh(2 * kSecond).empty()) << "the latest report of a rank holds";
+}
+
+TEST(RateReports, TheShortestRoundTripOfTheFreshOnesIsThatOfTheLink) {
+  RateReports reports(2, 4);
+  reports.add(0, {0, 1, 40e6, 61e-3}, false, 0);
+  reports.add(1, {0, 1, 40e6, 60e-3}, false, 0);
+  reports.add(2, {0, 1, 40e6}, false, 0);
+  EXPECT_EQ(reports.fresh(0), (SiteLinkRates{{0, 1, 120e6, 60e-3}})) << "others saw their own queue, or none knows";
 }
 
 TEST(RateReports, NonsenseIsIgnored) {
   RateReports reports(2, 2);
-  for (const double rate : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) reports.add(0, {0, 1, rate}, 0);
-  reports.add(2, {0, 1, 1e6}, 0);
-  reports.add(-1, {0, 1, 1e6}, 0);
-  reports.add(0, {0, 2, 1e6}, 0);
-  reports.add(0, {1, 1, 1e6}, 0);
+  for (const double seconds : {-1.0, 11.0, std::nan("")}) reports.add(0, {0, 1, 1e6, seconds}, false, 0);
+  for (const double rate : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()})
+    reports.add(0, {0, 1, rate}, false, 0);
+  reports.add(2, {0, 1, 1e6}, false, 0);
+  reports.add(-1, {0, 1, 1e6}, false, 0);
+  reports.add(0, {0, 2, 1e6}, false, 0);
+  reports.add(0, {1, 1, 1e6}, false, 0);
   EXPECT_TRUE(reports.fresh(0).empty());
 }
 
@@ -132,7 +153,7 @@ InForce in_force_after(const std::vector<double>& series) {
   InForce result;
   std::uint64_t now = 0;
   for (const double rate : series) {
-    reports.add(1, {0, 1, rate}, now += kSecond / 4);
+    reports.add(1, {0, 1, rate}, false, now += kSecond / 4);
     if (const SiteLinkRates wanted = proposal(rates, reports.fresh(now)); !wanted.empty()) {
       rates = wanted;
       ++result.versions;
@@ -170,8 +191,28 @@ TEST(Proposal, IsMadeForANewRateForARiseOfATenthAndAFallOfAQuarter) {
   EXPECT_EQ(proposal(in_force, {{1, 0, 79e6}}), (SiteLinkRates{{0, 1, 100e6}, {1, 0, 79e6}}));
 }
 
+TEST(Proposal, IsMadeForARoundTripThatChangesByAQuarter) {
+  const SiteLinkRates in_force{{0, 1, 100e6, 60e-3}};
+  EXPECT_TRUE(proposal(in_force, {{0, 1, 100e6, 74e-3}}).empty());
+  EXPECT_TRUE(proposal(in_force, {{0, 1, 100e6}}).empty()) << "an unknown one changes nothing";
+  EXPECT_EQ(proposal(in_force, {{0, 1, 101e6, 120e-3}}), (SiteLinkRates{{0, 1, 101e6, 120e-3}}));
+  EXPECT_EQ(proposal(in_force, {{0, 1, 100e6, 40e-3}}), (SiteLinkRates{{0, 1, 100e6, 40e-3}}));
+  EXPECT_EQ(proposal(in_force, {{0, 1, 50e6}}), (SiteLinkRates{{0, 1, 50e6, 60e-3}})) << "of the version before";
+}
+
+TEST(SiteRates, ARoundTripOfTrafficReplacesTheFirstOne) {
+  const Sites sites = with_rates(far_sites(2), {{0, 1, 50e6, 90e-3}});
+  EXPECT_EQ(sites.links.between(0, 1).round_trip_s, 90e-3);
+  EXPECT_EQ(sites.links.between(1, 0).round_trip_s, 90e-3) << "it is that of both directions";
+  CostModel costs;
+  costs.source = CostSource::measured;
+  costs.use(sites);
+  EXPECT_EQ(costs.world.latency_seconds, 45e-3);
+  EXPECT_EQ(with_rates(far_sites(2), {{0, 1, 50e6}}).links.between(0, 1).round_trip_s, 60e-3);
+}
+
 TEST(RateMessages, AreReadAsTheyWereWritten) {
-  const RateMessage message{RateMessageKind::commit, 7, 12'345, {{0, 1, 1.5e6}, {1, 0, 2.5e6}}};
+  const RateMessage message{RateMessageKind::commit, 7, 12'345, {{0, 1, 1.5e6, 60e-3}, {1, 0, 2.5e6}}};
   const Result<RateMessage> read = rate_message_in(encoded(message));
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read.value().kind, message.kind);

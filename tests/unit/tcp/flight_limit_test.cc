@@ -71,6 +71,20 @@ TEST(FlightLimit, IsUnknownUntilTheLinkIsFull) {
   EXPECT_NEAR(looks.limit.pace(), FlightLimit::kPace * kRate, 1e3);
 }
 
+// What the limit adds to find out whether the link carries more is no measurement.
+TEST(FlightLimit, TellsWhatItMeasured) {
+  Looks looks;
+  EXPECT_EQ(looks.limit.measured(), 0);
+  looks.looks(20, kRate, kQueuedUs);
+  EXPECT_NEAR(looks.limit.measured(), kRate, 0.01 * kRate);
+  const std::uint64_t before = looks.limit.measurements();
+  EXPECT_GT(before, 3U);
+  looks.looks(3, kRate, kRoundTripUs);
+  EXPECT_GT(looks.limit.pace(), 1.4 * FlightLimit::kPace * kRate) << "held back without a queue, so it may be too low";
+  EXPECT_NEAR(looks.limit.measured(), kRate, 0.01 * kRate);
+  EXPECT_LE(looks.limit.measurements(), before + 1) << "the first of these looks still belongs to the queue";
+}
+
 TEST(FlightLimit, LeavesEverySocketAFrame) {
   Looks looks;
   looks.looks(6, 1.4e6, kQueuedUs);

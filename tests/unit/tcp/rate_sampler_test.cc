@@ -67,6 +67,16 @@ TEST(RateSampler, CountsOnlyWhatTheLinkLimited) {
   EXPECT_NEAR(looks.sampler.rate(), 100e6, 1e6) << "the caller sent less, the link is as fast as before";
 }
 
+// Acknowledgements come in bunches: nothing for a round trip, and twice as much in the next one.
+TEST(RateSampler, TellsWhatTheLinkCarriedAtLeast) {
+  Looks looks(2);
+  for (int i = 0; i < 10; ++i) looks.look(i % 2 == 0 ? 0 : 48e6, true, true);
+  EXPECT_NEAR(looks.sampler.carried(), 24e6, 1e6);
+  EXPECT_EQ(looks.sampler.rate(), 0) << "it was never full";
+  for (std::size_t i = 0; i <= RateSampler::kCarriedKept; ++i) looks.look(5e6, true, true);
+  EXPECT_NEAR(looks.sampler.carried(), 5e6, 1e6) << "of late";
+}
+
 TEST(RateSampler, ARunBeginsAgainAfterAPause) {
   Looks looks(2);
   looks.look(100e6);

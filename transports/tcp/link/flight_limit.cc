@@ -58,7 +58,8 @@ void FlightLimit::count(double rate) {
   const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(std::min(samples_, kSamples));
   const auto middle = sorted.begin() + (end - sorted.begin()) / 2;
   std::nth_element(sorted.begin(), middle, end);
-  rate_ = *middle;
+  rate_ = measured_ = *middle;
+  ++measurements_;
 }
 
 // The limit itself keeps a queue before the link, so a round trip that has grown can be a slower link or a longer one. With less

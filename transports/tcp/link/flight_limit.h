@@ -61,6 +61,10 @@ class FlightLimit final {
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   // Bytes per second, of all sockets together; 0: as fast as they can.
   [[nodiscard]] double pace() const { return bytes_ == 0 ? 0 : kPace * rate_; }
+  // Bytes per second as measured last, without what the limit adds to find out whether the link carries more; 0: unknown.
+  [[nodiscard]] double measured() const { return measured_; }
+  // How often that was measured.
+  [[nodiscard]] std::uint64_t measurements() const { return measurements_; }
   // The round trip of the link itself, as far as it is known.
   [[nodiscard]] std::uint32_t base_us() const { return base_us_; }
 
@@ -72,7 +76,9 @@ class FlightLimit final {
 
   std::uint32_t base_us_;
   std::uint64_t bytes_ = 0;
-  double rate_ = 0;        // bytes per second; 0: unknown
+  double rate_ = 0;  // bytes per second; 0: unknown
+  double measured_ = 0;
+  std::uint64_t measurements_ = 0;
   Look before_;            // the last look, if it was of the same run of output
   std::uint32_t run_ = 0;  // looks one after another at which the link was not idle
   bool full_ = false;

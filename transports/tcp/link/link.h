@@ -31,6 +31,7 @@
 #include "transports/tcp/link/pace.h"
 #include "transports/tcp/link/rate_sampler.h"
 #include "transports/tcp/link/receive_buffers.h"
+#include "transports/tcp/link/seen_traffic.h"
 
 namespace seto::tcp {
 
@@ -137,10 +138,8 @@ class Link final {
   [[nodiscard]] bool may_be_held_back() const { return flight_ != nullptr; }
   // Bytes of a window that keeps the link busy. Grows when the peer tells a rate that needs more.
   [[nodiscard]] std::uint64_t pipe() const { return pipe_; }
-  // Any thread: the bytes per second that this end was measured to send, from traffic. 0: unknown, as on every near link.
-  [[nodiscard]] std::uint64_t sending_rate() const { return sending_rate_.load(std::memory_order_relaxed); }
-  // Any thread: when the last sample of that rate was taken. 0: never.
-  [[nodiscard]] std::uint64_t sending_rate_at_ns() const { return sending_rate_at_ns_.load(std::memory_order_relaxed); }
+  // Any thread: what traffic showed. Unknown on every near link.
+  [[nodiscard]] Connection::SendingRate sending_rate() const { return seen_.get(); }
   // Any thread: what the sockets took and gave so far.
   [[nodiscard]] std::uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_.load(std::memory_order_relaxed); }
@@ -232,6 +231,8 @@ class Link final {
   // A window holds two round trips at the rate that the peer tells. A rate is told again if it has changed by this factor.
   static constexpr std::uint64_t kRoundTripsAWindow = 2;
   static constexpr double kTellRate = 1.25;
+  // The first measurements of the limit of bytes in flight come while sockets still find out what the link carries.
+  static constexpr std::uint64_t kMeasurementsNeeded = 2;
   static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
   static constexpr std::size_t kBatch = 8;
   static constexpr std::size_t kStaging = 16 << 10;
@@ -306,6 +307,9 @@ class Link final {
   [[nodiscard]] std::uint64_t stall_ns() const { return std::max(kLeastStallNs, kStallRoundTrips * 1'000 * round_trip_us_); }
 
   void measure();
+  [[nodiscard]] std::uint64_t measurements() const;
+  [[nodiscard]] double measured_rate() const;
+  void tell_rate();
   void limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool held_back, std::uint64_t now_ns);
   void pace_sockets();
   Status hear_rate(const Frame& frame);
@@ -368,8 +372,7 @@ class Link final {
   const std::uint64_t patience_ms_;
   std::uint64_t pipe_;
   std::unique_ptr<RateSampler> sampler_;  // null: the link is near, or has no sockets yet
-  std::atomic<std::uint64_t> sending_rate_{0};
-  std::atomic<std::uint64_t> sending_rate_at_ns_{0};
+  SeenTraffic seen_;
   double told_rate_ = 0;
   std::unique_ptr<FlightLimit> flight_;  // null: the link is near, or has at most one socket
   SocketPace pace_;                      // as set last

@@ -31,13 +31,25 @@ void Link::measure() {
   const std::span<const std::optional<TcpDelivery>> all(seen.data(), count);
   const bool dry = std::exchange(ran_dry_, false);
   const bool held_back = std::exchange(was_held_back_, held_back_) && !dry;
-  const std::uint64_t samples = sampler_->samples();
-  const bool changed = sampler_->take({all, dry, now, held_back});
-  if (sampler_->samples() != samples) sending_rate_at_ns_.store(now, std::memory_order_relaxed);
+  const std::uint64_t before = measurements();
+  (void)sampler_->take({all, dry, now, held_back});
   if (flight_ != nullptr) limit_flight(all, held_back, now);
-  if (!changed) return;
-  const double rate = sampler_->rate();
-  sending_rate_.store(static_cast<std::uint64_t>(rate), std::memory_order_relaxed);
+  seen_.take(measured_rate(), measurements() != before, sampler_->carried(), now);
+  tell_rate();
+}
+
+std::uint64_t Link::measurements() const { return sampler_->samples() + (flight_ == nullptr ? 0 : flight_->measurements()); }
+
+// The limit of bytes in flight measures whenever a queue or the limit itself shows that the link is full. The sampler needs full
+// looks one after another, which calls of a few round trips rarely give: it serves links without a limit.
+double Link::measured_rate() const {
+  const bool by_limit = flight_ != nullptr && flight_->measurements() >= kMeasurementsNeeded;
+  return by_limit ? flight_->measured() : sampler_->rate();
+}
+
+void Link::tell_rate() {
+  const double rate = measured_rate();
+  if (rate == 0) return;
   if (rate <= kTellRate * told_rate_ && rate * kTellRate >= told_rate_) return;
   told_rate_ = rate;
   Frame frame;
@@ -55,6 +67,7 @@ void Link::limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool h
     if (socket && socket->now_us != 0 && (look.round_trip_us == 0 || socket->now_us < look.round_trip_us))
       look.round_trip_us = socket->now_us;
   flight_->take(look);
+  seen_.take_round_trip(flight_->base_us());
   pace_sockets();
 }
 

@@ -32,9 +32,14 @@ double RateSampler::median() const {
   return *middle;
 }
 
+double RateSampler::carried() const { return *std::max_element(carried_.begin(), carried_.end()); }
+
 bool RateSampler::take(const Look& look) {
   const std::uint64_t passed_ns = look.now_ns - std::exchange(last_ns_, look.now_ns);
   const std::optional<double> bytes = delivered(look);
+  // The time before the first look is no interval.
+  if (const std::uint64_t both_ns = latest_ns_ + passed_ns; latest_ns_ != 0 && bytes && both_ns >= 2 * interval_ns_)
+    carried_[looks_++ % kCarriedKept] = (static_cast<double>(latest_bytes_) + *bytes) * 1e9 / static_cast<double>(both_ns);
   latest_bytes_ = static_cast<std::uint64_t>(bytes.value_or(0));
   latest_ns_ = bytes ? passed_ns : 0;
   const auto limited =

@@ -22,6 +22,7 @@ class RateSampler final {
   static constexpr std::uint32_t kLooksToBegin = 2;
   static constexpr std::size_t kSamplesNeeded = 3;
   static constexpr std::size_t kSamplesKept = 5;
+  static constexpr std::size_t kCarriedKept = 8;
   // Rates beyond these bounds are not believed.
   static constexpr double kLeastRate = 1e3;
   static constexpr double kLargestRate = 1e12;
@@ -44,6 +45,9 @@ class RateSampler final {
 
   // Bytes per second: the median of the last samples. 0: unknown.
   [[nodiscard]] double rate() const { return rate_; }
+  // Bytes per second that the link has carried at least, full or not: the most of the last looks, two at a time, because
+  // acknowledgements come in bunches. 0: unknown.
+  [[nodiscard]] double carried() const;
   // The shortest of the last look, in microseconds; 0: unknown.
   [[nodiscard]] std::uint32_t round_trip_us() const { return round_trip_us_; }
   [[nodiscard]] std::uint64_t samples() const { return samples_; }
@@ -63,6 +67,8 @@ class RateSampler final {
   std::array<double, kSamplesKept> kept_{};  // the latest samples, as a ring
   std::uint64_t samples_ = 0;                // that counted, since the beginning
   double rate_ = 0;
+  std::array<double, kCarriedKept> carried_{};  // of two looks each, as a ring
+  std::size_t looks_ = 0;
   std::uint64_t latest_bytes_ = 0;
   std::uint64_t latest_ns_ = 0;
   std::uint32_t round_trip_us_ = 0;

@@ -28,8 +28,7 @@ class TcpConnection final : public seto::Connection {
   [[nodiscard]] bool ended() const override { return ended_.load(std::memory_order_acquire) || link_lost(); }
   [[nodiscard]] std::string why_dead() const override;
   [[nodiscard]] std::uint32_t round_trip_us() const override { return round_trip_us_; }
-  [[nodiscard]] std::uint64_t sending_rate() const override { return link_->sending_rate(); }
-  [[nodiscard]] std::uint64_t sending_rate_at_ns() const override { return link_->sending_rate_at_ns(); }
+  [[nodiscard]] SendingRate sending_rate() const override { return link_->sending_rate(); }
   [[nodiscard]] Traffic traffic() const override { return {link_->bytes_sent(), link_->bytes_received()}; }
   [[nodiscard]] std::optional<Sockets> ask_sockets() const override;
   [[nodiscard]] const char* cipher() const override { return link_->cipher(); }

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "transports/connection.h"
+
+namespace seto::tcp {
+
+// What traffic showed of a far link, written by the holder of the token and read by any thread. What a reader gets may be of two
+// looks, one after the other.
+class SeenTraffic final {
+ public:
+  // After a look. `is_full`: it measured what the link carries.
+  void take(double measured, bool is_full, double carried, std::uint64_t now_ns) {
+    rate_.store(static_cast<std::uint64_t>(measured), std::memory_order_relaxed);
+    carried_.store(static_cast<std::uint64_t>(carried), std::memory_order_relaxed);
+    if (is_full) full_ns_.store(now_ns, std::memory_order_relaxed);
+    seen_ns_.store(now_ns, std::memory_order_relaxed);
+  }
+  void take_round_trip(std::uint32_t round_trip_us) { round_trip_us_.store(round_trip_us, std::memory_order_relaxed); }
+
+  [[nodiscard]] Connection::SendingRate get() const {
+    return {rate_.load(std::memory_order_relaxed), full_ns_.load(std::memory_order_relaxed),
+            carried_.load(std::memory_order_relaxed), seen_ns_.load(std::memory_order_relaxed),
+            round_trip_us_.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  std::atomic<std::uint64_t> rate_{0};
+  std::atomic<std::uint64_t> full_ns_{0};
+  std::atomic<std::uint64_t> carried_{0};
+  std::atomic<std::uint64_t> seen_ns_{0};
+  std::atomic<std::uint32_t> round_trip_us_{0};
+};
+
+}  // namespace seto::tcp
