@@ -236,8 +236,7 @@ void Link::take_path(std::size_t path) {
   prepare(socket);
   pace_ = {};
   pace_sockets();
-  // The counters of the new socket begin anew.
-  if (sampler_ != nullptr) sampler_ = std::make_unique<RateSampler>(sockets_.size(), round_trip_us_);
+  if (sampler_ != nullptr) sampler_->replace(path);
   for (const Entered& entered : entered_) queue_opening(socket, entered);
   policy_.tell_again();
   without_path_since_ = 0;
