@@ -60,7 +60,7 @@ class Connection {
   // The name of the cipher suite that protects these bytes, "none", or "not open" where no socket has carried any yet. Any
   // thread.
   [[nodiscard]] virtual const char* cipher() const { return "none"; }
-  // What the traffic of the job showed of a far link on which this end sends. Any thread.
+  // A far link on which this end sends, as the traffic of the job showed it. Any thread.
   struct SendingRate {
     std::uint64_t bytes_per_second = 0;    // when the link was full; 0: it never was
     std::uint64_t full_ns = 0;             // when it was so last, by the monotonic clock

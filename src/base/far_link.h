@@ -11,7 +11,7 @@ inline constexpr std::uint32_t kFarRoundTripUs = 1'000;
 constexpr bool is_far(std::uint32_t round_trip_us) { return round_trip_us >= kFarRoundTripUs; }
 constexpr bool is_far_seconds(double round_trip_seconds) { return round_trip_seconds * 1e6 >= kFarRoundTripUs; }
 
-// What the number of sockets between two ranks depends on.
+// The facts from which the number of sockets between two ranks follows.
 struct SocketNeed {
   double bytes_per_second = 0;         // of the link; 0: unknown
   double round_trip_s = 0;             // 0: unknown

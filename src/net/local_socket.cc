@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -72,6 +73,12 @@ Result<PrivateFd> listen_local(const std::string& name, SocketKind kind) {
   if (listen(fd.get(), SOMAXCONN) != 0) return socket_failure("cannot listen on a local socket");
   return fd;
 }
+
+PrivateFd accept_local(const PrivateFd& listener) {
+  return PrivateFd(Fd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
+}
+
+PrivateFd spare_descriptor() { return PrivateFd(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
 
 Result<PrivateFd> connect_local(const std::string& name, SocketKind kind, Deadline until) {
   PrivateFd fd(Fd(socket(AF_UNIX, type_of(kind) | SOCK_CLOEXEC, 0)));

@@ -17,6 +17,12 @@ enum class SocketKind : std::uint8_t { stream, packets };
 // Code::invalid_usage: the name is taken.
 [[nodiscard]] Result<PrivateFd> listen_local(const std::string& name, SocketKind kind);
 
+// The next caller of a listener. Invalid: there is none, or errno says what failed.
+[[nodiscard]] PrivateFd accept_local(const PrivateFd& listener);
+
+// A descriptor without use: its owner closes it to take a caller that would wait for ever where no other descriptor is left.
+[[nodiscard]] PrivateFd spare_descriptor();
+
 // Waits while the listener's queue is full, until the deadline. Code::remote_error at once if no socket listens at the name.
 [[nodiscard]] Result<PrivateFd> connect_local(const std::string& name, SocketKind kind, Deadline until);
 

@@ -145,7 +145,7 @@ class Rank final {
     say("rate " + rate + ", round trip " + part(text, "0>1 round trip ", '('));
   }
 
-  // What follows the words, up to this character.
+  // The part of the text that follows these words, up to this character.
   static std::string part(const std::string& text, const std::string& words, char end) {
     const std::size_t at = text.find(words);
     if (at == std::string::npos) return {};

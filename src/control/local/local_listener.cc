@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -21,12 +20,6 @@ namespace {
 
 constexpr long kTickMs = 50;
 
-PrivateFd new_reserve() { return PrivateFd(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
-
-PrivateFd accept_from(const PrivateFd& listener) {
-  return PrivateFd(Fd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
-}
-
 bool out_of_descriptors() { return errno == EMFILE || errno == ENFILE; }
 
 Status no_descriptors_for_caller() {
@@ -42,7 +35,7 @@ Result<std::unique_ptr<LocalListener>> LocalListener::create(ControlThread& cont
   SETO_ASSIGN(listener->listener_, listen_local(socket_name, SocketKind::packets));
   listener->timer_ = PrivateFd(Fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)));
   if (!listener->timer_.valid()) return socket_failure("cannot receive peers");
-  listener->reserve_ = new_reserve();
+  listener->reserve_ = spare_descriptor();
   if (!listener->reserve_.valid()) return socket_failure("cannot receive peers");
   LocalListener* raw = listener.get();
   const std::lock_guard lock(raw->mutex_);
@@ -138,7 +131,7 @@ bool LocalListener::accept_one() {
     pause();
     return false;
   }
-  PrivateFd fd = accept_from(listener_);
+  PrivateFd fd = accept_local(listener_);
   if (fd.valid()) {
     admit(std::move(fd), false);
     return true;
@@ -147,7 +140,7 @@ bool LocalListener::accept_one() {
   if (errno == ECONNABORTED || errno == EINTR) return true;
   if (out_of_descriptors() && reserve_.valid()) {
     reserve_.close();
-    fd = accept_from(listener_);
+    fd = accept_local(listener_);
     if (fd.valid()) admit(std::move(fd), true);
   }
   pause();
@@ -256,7 +249,7 @@ void LocalListener::tick() {
 void LocalListener::restore() {
   const bool reserve_in_use =
       std::any_of(unauthenticated_.begin(), unauthenticated_.end(), [](const auto& entry) { return entry.second.refused; });
-  if (!reserve_.valid() && !reserve_in_use) reserve_ = new_reserve();
+  if (!reserve_.valid() && !reserve_in_use) reserve_ = spare_descriptor();
   if (!listening_.active() && !reserve_in_use) static_cast<void>(listen().ok());
 }
 

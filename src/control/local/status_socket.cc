@@ -1,7 +1,6 @@
 #include "src/control/local/status_socket.h"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,12 +19,6 @@ namespace {
 // Then the control thread serves other handlers, so that a flood of askers delays no heartbeat.
 constexpr int kAskersAtOnce = 4;
 
-PrivateFd new_reserve() { return PrivateFd(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
-
-PrivateFd accept_from(const PrivateFd& listener) {
-  return PrivateFd(Fd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
-}
-
 // A random number: another user could take a name that can be guessed.
 std::string new_name() {
   std::uint32_t number = 0;
@@ -41,7 +34,7 @@ Result<std::unique_ptr<StatusSocket>> StatusSocket::create(ControlThread& contro
   std::unique_ptr<StatusSocket> made(new StatusSocket(std::move(tell)));
   made->name_ = new_name();
   SETO_ASSIGN(made->listener_, listen_local(made->name_, SocketKind::stream));
-  made->reserve_ = new_reserve();
+  made->reserve_ = spare_descriptor();
   if (!made->reserve_.valid()) return socket_failure("cannot tell others about this process");
   StatusSocket* const raw = made.get();
   SETO_ASSIGN(raw->watch_, control.add(raw->listener_.get(), EPOLLIN, [raw](std::uint32_t) { raw->accept_some(); }));
@@ -57,15 +50,15 @@ void StatusSocket::accept_some() {
 }
 
 PrivateFd StatusSocket::accept_one() {
-  PrivateFd asker = accept_from(listener_);
+  PrivateFd asker = accept_local(listener_);
   if (asker.valid() || errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) return asker;
   reserve_.close();
-  asker = accept_from(listener_);
+  asker = accept_local(listener_);
   // Without any descriptor the socket would stay readable and keep this thread busy, so it is not watched any more.
   if (!asker.valid() && errno != EAGAIN) watch_.remove();
   if (asker.valid() && check_same_user(asker.get()).ok()) answer(asker);
   asker.close();
-  reserve_ = new_reserve();
+  reserve_ = spare_descriptor();
   return {};
 }
 

@@ -26,7 +26,7 @@ Flow flow_of(const LinkFacts& link, std::uint64_t memory_limit);
 // The sockets between two ranks of that tier, as connections open them: before any traffic was measured, so that only a stated
 // rate counts. The ranks of a site share its link, where sites are stated; else the ranks of a host do.
 std::uint32_t sockets_on(TierKind kind, const Tiers& tiers, const CostModel& model);
-// What two ranks of different sites can carry over them, in bytes per second. 0: what a socket carries is not stated.
+// The bytes per second that two ranks of different sites can send over them. 0: what a socket carries is not stated.
 double most_of_a_pair(const Tiers& tiers, const CostModel& model);
 
 }  // namespace seto

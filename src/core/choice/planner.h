@@ -86,7 +86,7 @@ Flow flow_on(TierKind kind, const Tiers& tiers, const CostModel& model);
 // "ring is pinned, but ...": the reason why the pinned algorithm was not chosen. Empty if it was chosen, or none is pinned.
 std::string pin_ignored(const Question& question, const Choice& choice);
 
-// What a pin that is followed costs.
+// The cost of a pin that is followed.
 struct PinCost {
   double seconds = 0;               // predicted for the pinned algorithm
   const Candidate* best = nullptr;  // of all that could run, of the choice that was asked

@@ -8,7 +8,7 @@
 
 namespace seto {
 
-// What traffic showed of the link from one site to another.
+// The link from one site to another, as traffic showed it.
 struct SiteLinkRate {
   std::uint32_t from = 0;
   std::uint32_t to = 0;

@@ -15,7 +15,7 @@ namespace {
 // traffic shows a rate, so that it knows which reports are fresh.
 constexpr double kTellRate = 1.1;
 constexpr std::uint64_t kTellAgainNs = 1'000'000'000;
-// What a link carries when it is full holds for so long; after that it is told what it carries of late.
+// A rate that was measured while the link was full holds for so long; after that its rank reports what the link carries of late.
 constexpr std::uint64_t kFullForNs = 1'000'000'000;
 // Links that are used at the same time are looked at this often at least: some round trips of the longest ones that matter.
 constexpr std::uint64_t kSideBySideNs = 500'000'000;
@@ -132,8 +132,8 @@ RateVersions::Sending RateVersions::sending_to(Rank rank, std::uint64_t now_ns) 
           seen.seen_ns};
 }
 
-// What this rank sends to ranks of a site side by side is added up. A link that was seen a while before the others was used
-// before them, not beside them.
+// The rates at which this rank sends to ranks of a site side by side are added up. A link that was seen a while before the others
+// was used before them, not beside them.
 std::map<std::uint32_t, RateVersions::Sending> RateVersions::sending_to_sites(std::uint64_t now_ns) const {
   std::map<std::uint32_t, Sending> by_site;
   for (const FarRank& far : far_)

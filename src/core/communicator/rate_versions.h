@@ -82,7 +82,7 @@ class RateVersions final {
   };
 
   void receive(Rank from, std::string_view bytes);
-  // What this rank sends to another one, or to all of a site.
+  // The rate at which this rank sends to another one, or to all of a site.
   struct Sending {
     double bytes_per_second = 0;
     bool is_bound = true;  // the link was not full of late: it carries this at least

@@ -8,7 +8,7 @@
 namespace seto {
 namespace {
 
-// What SETO_TCP_STREAMS=auto opens at most, unless a stated rate needs more. Before sites are known, all ranks count as near.
+// SETO_TCP_STREAMS=auto opens no more than these, unless a stated rate needs them. Before sites are known, all ranks count as near.
 constexpr std::uint64_t kFarSockets = 8;
 
 std::string name_of_value(std::uint64_t connect) {

@@ -71,7 +71,7 @@ TEST(FlightLimit, IsUnknownUntilTheLinkIsFull) {
   EXPECT_NEAR(looks.limit.pace(), FlightLimit::kPace * kRate, 1e3);
 }
 
-// What the limit adds to find out whether the link carries more is no measurement.
+// The limit rises to find out whether the link carries more. That is no measurement.
 TEST(FlightLimit, TellsWhatItMeasured) {
   Looks looks;
   EXPECT_EQ(looks.limit.measured(), 0);

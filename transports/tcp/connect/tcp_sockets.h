@@ -14,7 +14,7 @@ namespace seto::tcp {
 // The number of sockets of a link follows from the link (src/base/far_link.h).
 inline constexpr std::uint32_t kAutomaticSockets = 0;
 
-// What both ends know of the sockets of a link before they have one.
+// The sockets that a link should have, as both ends know it before they have one.
 struct SocketWish {
   std::uint32_t set = kAutomaticSockets;  // by SETO_TCP_STREAMS, the larger number of both ends
   SocketNeed need{};                      // without the round trip

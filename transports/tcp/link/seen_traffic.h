@@ -7,8 +7,8 @@
 
 namespace seto::tcp {
 
-// What traffic showed of a far link, written by the holder of the token and read by any thread. What a reader gets may be of two
-// looks, one after the other.
+// A far link as traffic showed it, written by the holder of the token and read by any thread. The numbers that a reader gets may
+// be of two looks, one after the other.
 class SeenTraffic final {
  public:
   // After a look. `is_full`: it measured what the link carries.
