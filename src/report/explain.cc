@@ -21,12 +21,9 @@ bool is_chosen(const Candidate& candidate, const Choice& choice) {
   return candidate.algorithm == choice.algorithm && candidate.coded_tiers == choice.coded_tiers;
 }
 
-// It has an estimate that means something.
-bool can_run(const Candidate& candidate) { return candidate.refused.empty() || candidate.pinned_away; }
-
 std::string verdict(const Candidate& candidate, const Choice& choice, const Tiers& tiers) {
   if (is_chosen(candidate, choice)) return "chosen";
-  if (!can_run(candidate)) return candidate.refused;
+  if (!candidate.can_run()) return candidate.refused;
   Estimate best;
   for (const Candidate& other : choice.candidates)
     if (is_chosen(other, choice)) best = other.estimate;
@@ -108,13 +105,13 @@ std::string as_text(const Report& report) {
   text += line;
   for (const Candidate& candidate : choice.candidates) {
     std::snprintf(line, sizeof line, "%s %-*s %14s  %s\n", is_chosen(candidate, choice) ? "*" : " ", widest,
-                  candidate.name(question).c_str(), can_run(candidate) ? duration_text(candidate.estimate.seconds).c_str() : "-",
+                  candidate.name(question).c_str(), candidate.can_run() ? duration_text(candidate.estimate.seconds).c_str() : "-",
                   verdict(candidate, choice, tiers).c_str());
     text += line;
   }
   text += "what the estimates are made of:\n";
   for (const Candidate& candidate : choice.candidates) {
-    if (!can_run(candidate)) continue;
+    if (!candidate.can_run()) continue;
     std::snprintf(line, sizeof line, "  %-*s", widest, candidate.name(question).c_str());
     text.append(line).append(parts_of(candidate.estimate, tiers)).append("\n");
   }
@@ -180,7 +177,7 @@ std::string as_json(const Report& report) {
   for (const Candidate& candidate : choice.candidates) {
     json.open('{').key("algorithm").value(candidate.algorithm->name);
     json.key("codec").value(codec_name(candidate.coded_tiers == 0 ? std::uint8_t{0} : question.codec));
-    if (can_run(candidate)) add_estimate(json, candidate.estimate, tiers);
+    if (candidate.can_run()) add_estimate(json, candidate.estimate, tiers);
     json.key("verdict").value(verdict(candidate, choice, tiers)).close('}');
   }
   json.close(']').key("links").open('[');

@@ -29,8 +29,7 @@ Row row_of(const Question& question, const Choice& choice, std::uint64_t bytes) 
     if (candidate.algorithm == choice.algorithm && candidate.coded_tiers == choice.coded_tiers) {
       row.name = candidate.name(question);
       row.seconds = candidate.estimate.seconds;
-    } else if ((candidate.refused.empty() || candidate.pinned_away) &&
-               (row.next.empty() || candidate.estimate.seconds < row.next_seconds)) {
+    } else if (candidate.can_run() && (row.next.empty() || candidate.estimate.seconds < row.next_seconds)) {
       row.next = candidate.name(question);
       row.next_seconds = candidate.estimate.seconds;
     }

@@ -204,8 +204,8 @@ std::optional<PinCost> cost_of_pin(const Question& question, const Choice& choic
   if (question.pin.empty() || choice.algorithm->name != question.pin) return std::nullopt;
   PinCost cost;
   for (const Candidate& candidate : choice.candidates) {
-    const bool can_run = candidate.refused.empty() || candidate.pinned_away;
-    if (can_run && (cost.best == nullptr || candidate.estimate.seconds < cost.best->estimate.seconds)) cost.best = &candidate;
+    if (candidate.can_run() && (cost.best == nullptr || candidate.estimate.seconds < cost.best->estimate.seconds))
+      cost.best = &candidate;
     if (candidate.algorithm == choice.algorithm && candidate.coded_tiers == choice.coded_tiers)
       cost.seconds = candidate.estimate.seconds;
   }

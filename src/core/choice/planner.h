@@ -60,10 +60,12 @@ struct Cut {
 struct Candidate {
   const Algorithm* algorithm = nullptr;
   std::uint8_t coded_tiers = 0;  // tiers on which its messages are encoded
-  Estimate estimate;             // of its time; undefined if it is refused
-  std::string refused;           // the reason why it cannot run; empty: it can
+  Estimate estimate;             // of its time; undefined unless it can run
+  std::string refused;           // the reason why it is not used; empty: it may be
   bool pinned_away = false;      // the only reason is that another one is pinned
 
+  // Its estimate means something.
+  [[nodiscard]] bool can_run() const { return refused.empty() || pinned_away; }
   // "two_shot", "two_shot in fp16"
   [[nodiscard]] std::string name(const Question& question) const;
 };
