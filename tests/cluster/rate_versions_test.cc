@@ -174,8 +174,8 @@ TEST_P(RateVersions, AnAbortDuringAChangeEndsAllCalls) {
 INSTANTIATE_TEST_SUITE_P(Ranks, RateVersions, ::testing::Values(Kind::processes, Kind::threads),
                          [](const auto& one) { return name_of(one.param); });
 
-// The root of a broadcast ends before a rank that is frozen has received it, so a proposal waits for that rank, and the calls
-// beyond those that were promised are bound when it has answered.
+// The root of a tree ends before a rank that is frozen has received the broadcast (other algorithms may let the root wait), so a
+// proposal waits for that rank, and the calls beyond those that were promised are bound when it has answered.
 TEST(RateVersionsOfProcesses, CallsBeyondThePromiseWaitForARankThatIsFrozen) {
   constexpr int kFrozen = 3;
   constexpr int kQueued = 300;
@@ -186,10 +186,13 @@ TEST(RateVersionsOfProcesses, CallsBeyondThePromiseWaitForARankThatIsFrozen) {
     ASSERT_EQ(answer(setoStreamCreate(&stream)).text, "");
     for (int call = 0; call < 5; ++call) ASSERT_TRUE(sum_is_right(seat, comm, call));
     std::vector<int> broadcast(kCount, seat.rank == 0 ? 7 : 0);
+    setoCallConfig_t by_tree = SETO_CALL_CONFIG_INITIALIZER;
+    ASSERT_EQ(answer(setoAlgorithmId("tree", &by_tree.algorithm)).text, "");
     seat.board.counter[static_cast<std::size_t>(seat.rank)] = 1;
     while (seat.board.signal.load() == 0) std::this_thread::yield();
     measured = 40;
-    ASSERT_EQ(answer(setoBroadcast(broadcast.data(), broadcast.data(), kCount, setoInt32, 0, comm, nullptr)).text, "");
+    int* const values = broadcast.data();
+    ASSERT_EQ(answer(setoBroadcastConfig(values, values, kCount, setoInt32, 0, comm, nullptr, &by_tree)).text, "");
     EXPECT_EQ(broadcast, std::vector<int>(kCount, 7));
     std::vector<std::unique_ptr<Sum>> sums;
     for (int call = 0; call < kQueued; ++call) {
