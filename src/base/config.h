@@ -64,6 +64,9 @@ enum class ConfigField : std::uint8_t {
   tcp_streams,
   connect,
   tls,
+  tls_certificate,
+  tls_key,
+  tls_ca,
   long_link_memory,
   dscp_control,
   dscp_data,
@@ -77,7 +80,7 @@ enum class ConfigField : std::uint8_t {
   liveness_timeout_ms,
   link_patience_s,
 };
-inline constexpr std::size_t kConfigFieldCount = 46;
+inline constexpr std::size_t kConfigFieldCount = 49;
 
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -118,6 +121,9 @@ struct Config {
   std::uint64_t tcp_streams = kAutomatic;
   Connect connect = Connect::automatic;
   TlsMode tls = TlsMode::sites;
+  std::string tls_certificate;
+  std::string tls_key;
+  std::string tls_ca;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
   std::uint64_t dscp_control = kAutomatic;
   std::uint64_t dscp_data = kAutomatic;

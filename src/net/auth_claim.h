@@ -8,8 +8,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "src/base/config.h"
 #include "src/net/secret.h"
+#include "src/net/tls_identity.h"
 #include "src/net/token.h"
 #include "src/net/version.h"
 
@@ -50,9 +50,9 @@ struct Versions {
   std::string_view library = library_version();
 };
 
-// The caller states whether TLS follows, and its SETO_TLS, which must be the same for all ranks.
+// The caller states whether TLS follows, and its SETO_TLS and whether it uses certificates, which must be the same for all ranks.
 struct ChannelTerms {
-  TlsMode mode = TlsMode::sites;
+  TlsChoice tls;
   bool encrypted = false;
 };
 

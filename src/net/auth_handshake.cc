@@ -17,7 +17,13 @@ constexpr std::size_t kVerdictBodySize = kVerdictSize - kProofSize;
 constexpr std::size_t kNothingMore = 0;
 
 enum Kind : std::uint32_t { kHello = 1, kChallenge, kNotice, kVerdict };
-enum Notice : std::uint32_t { kNoticeOtherProtocol = 1, kNoticeOtherKey, kNoticeNoKeyThere, kNoticeNoKeyHere };
+enum Notice : std::uint32_t {
+  kNoticeOtherProtocol = 1,
+  kNoticeOtherKey,
+  kNoticeNoKeyThere,
+  kNoticeNoKeyHere,
+  kNoticeCertificates
+};
 enum Diagnosis : std::uint32_t { kAccepted = 0, kRefused, kRefusedAborted };
 
 constexpr std::string_view kKeyLabel = "seto membership";
@@ -31,6 +37,8 @@ constexpr std::string_view kTlsLabel = "tls";
 constexpr std::string_view kBindingLabel = "channel binding";
 // The last number of a hello.
 constexpr std::uint32_t kEncryptedBit = 1;
+constexpr std::uint32_t kCertificatesBit = 2;
+constexpr std::uint32_t kUnknownBits = 0xfc;
 constexpr unsigned kModeShift = 8;
 
 template <class T>
@@ -112,11 +120,19 @@ Status other_tls_mode(TlsMode theirs, TlsMode ours) {
                  static_cast<int>(there.size()), there.data(), static_cast<int>(here.size()), here.data());
 }
 
+Status other_certificates(bool caller_has_them) {
+  return failure(
+      Code::invalid_usage,
+      "SETO_TLS_CERTIFICATE is %s on the rank that connected and %s on the one that answered: set it, SETO_TLS_KEY and "
+      "SETO_TLS_CA on all ranks, or on none",
+      caller_has_them ? "set" : "not set", caller_has_them ? "not set" : "set");
+}
+
 std::string library_in(std::string_view preamble) {
   return readable(preamble.substr(kPreambleSize - kVersionSize, kVersionSize));
 }
 
-Status reason_of_notice(std::uint32_t what) {
+Status reason_of_notice(std::uint32_t what, bool certificates_here) {
   switch (what) {
     case kNoticeOtherKey:
       return failure(Code::remote_error,
@@ -128,6 +144,8 @@ Status reason_of_notice(std::uint32_t what) {
     case kNoticeNoKeyHere:
       return failure(Code::remote_error,
                      "there is a secret there and none here: set SETO_SECRET_FILE or SETO_SECRET for every rank, or for none");
+    case kNoticeCertificates:
+      return other_certificates(certificates_here);
     default:
       return failure(Code::remote_error, "the peer sent an unknown notice");
   }
@@ -147,7 +165,8 @@ std::string hello_of(const Secret& key, const Claim& claim, const Versions& vers
   put(hello, claim.answerer_context);
   put(hello, claim.attempt);
   put(hello, claim.index);
-  put(hello, static_cast<std::uint32_t>(terms.mode) << kModeShift | (terms.encrypted ? kEncryptedBit : 0));
+  put(hello, static_cast<std::uint32_t>(terms.tls.mode) << kModeShift | (terms.encrypted ? kEncryptedBit : 0) |
+                 (terms.tls.identity != nullptr ? kCertificatesBit : 0));
   SETO_CHECK(hello.size() == kHelloSize);
   return hello;
 }
@@ -210,7 +229,7 @@ Status CallerHandshake::handle_challenge() {
   if (kind == kNotice) {
     const auto what = take<std::uint32_t>(rest);
     key_unknown_ = what != kNoticeOtherProtocol;
-    return reason_of_notice(what);
+    return reason_of_notice(what, terms_.tls.identity != nullptr);
   }
   if (kind != kChallenge) return failure(Code::remote_error, "the peer sent its handshake in the wrong order");
   rest.remove_prefix(kNonceSize);
@@ -319,8 +338,8 @@ Status AnswererHandshake::handle_hello() {
   claim_.attempt = take<std::uint64_t>(rest);
   claim_.index = take<std::uint32_t>(rest);
   const auto terms = take<std::uint32_t>(rest);
-  terms_ = {static_cast<TlsMode>(terms >> kModeShift), (terms & kEncryptedBit) != 0};
-  const bool known_terms = terms >> kModeShift <= static_cast<std::uint32_t>(TlsMode::always) && (terms & 0xfe) == 0;
+  theirs_ = {static_cast<TlsMode>(terms >> kModeShift), (terms & kEncryptedBit) != 0, (terms & kCertificatesBit) != 0};
+  const bool known_terms = terms >> kModeShift <= static_cast<std::uint32_t>(TlsMode::always) && (terms & kUnknownBits) == 0;
   if ((kind & 0xff00ffff) != kHello || !known_terms) {
     return failure(Code::remote_error, "what it sent is not the hello of a process of this library");
   }
@@ -338,8 +357,14 @@ bool AnswererHandshake::names(const Secret& key) const {
 
 void AnswererHandshake::set_key(const Secret& key) {
   SETO_CHECK(stage_ == Stage::key_wanted);
+  if (theirs_.encrypted && theirs_.certificates != (tls_.identity != nullptr)) {
+    put_notice(kNoticeCertificates);
+    stage_ = Stage::over;
+    misfit_ = other_certificates(theirs_.certificates);
+    return;
+  }
   key_ = key.derive(kKeyLabel);
-  if (terms_.encrypted) tls_key_ = key_.derive(kTlsLabel, transcript_);
+  if (theirs_.encrypted) tls_key_ = key_.derive(kTlsLabel, transcript_);
   put_preamble(out_, versions_);
   put(out_, kChallenge);
   out_ += new_nonce();
@@ -348,7 +373,7 @@ void AnswererHandshake::set_key(const Secret& key) {
   const Digest proof = prove(key_, kAnswererLabel, transcript_);
   out_.append(proof_of(proof));
   transcript_.append(proof_of(proof));
-  stage_ = terms_.encrypted ? Stage::channel : Stage::proof;
+  stage_ = theirs_.encrypted ? Stage::channel : Stage::proof;
 }
 
 void AnswererHandshake::bind_channel(const Secret& binding) {
@@ -376,8 +401,10 @@ Status AnswererHandshake::handle_proof() {
     fits = other_library(peer_library_, versions_.library);
   } else if (claim_.answerer != Token{} && claim_.answerer != self_) {
     fits = failure(Code::remote_error, "it named another process of this job, not this one");
-  } else if (terms_.mode != mode_) {
-    fits = other_tls_mode(terms_.mode, mode_);
+  } else if (theirs_.mode != tls_.mode) {
+    fits = other_tls_mode(theirs_.mode, tls_.mode);
+  } else if (theirs_.certificates != (tls_.identity != nullptr)) {
+    fits = other_certificates(theirs_.certificates);
   }
   if (!fits.ok()) refuse(fits);
   return fits;

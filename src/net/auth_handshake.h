@@ -22,12 +22,12 @@ namespace seto {
 //   answerer -> caller: verdict    accepted, or refused with a reason; it carries a proof, so only a member can refuse
 // Instead of a challenge the answerer may send a notice that says why it sends no challenge. A notice proves nothing.
 // Where the hello says that TLS follows (ChannelTerms), the caller begins it directly behind the hello and the answerer directly
-// behind the challenge, with tls_key(). Proof and verdict travel inside, and also cover what only the two ends of that TLS
-// connection know (bind_channel): a relay can use them nowhere.
-// Each proof covers every byte sent before it in both directions, under its own label, so it is useless on another
-// connection, in another direction or at another step. Each message has a fixed size, numbers are little-endian, and no received
-// number is used as a size. The preamble (magic, protocol, library version: the first 24 bytes of hello, challenge and notice) is
-// the same in every version.
+// behind the challenge, with tls_key() or with certificates. Proof and verdict travel inside, and also cover what only the two
+// ends of that TLS connection know (bind_channel): a relay can use them nowhere. If only one end uses certificates there can be
+// no TLS, and a notice says so. Each proof covers every byte sent before it in both directions, under its own label, so it is
+// useless on another connection, in another direction or at another step. Each message has a fixed size, numbers are
+// little-endian, and no received number is used as a size. The preamble (magic, protocol, library version: the first 24 bytes of
+// hello, challenge and notice) is the same in every version.
 
 // The side that connected. Until over(): send take_out(), read at most wanted() bytes, and pass them to feed().
 class CallerHandshake final {
@@ -48,7 +48,9 @@ class CallerHandshake final {
   [[nodiscard]] bool wants_channel() const { return stage_ == Stage::channel; }
   void bind_channel(const Secret& binding);
 
-  // The peer has proved that it has the key and is the process that was meant: later messages come from a member of the job.
+  // The peer has proved that it has the key and is the process that was meant: later messages come from a member of the job. With
+  // certificates: somebody has passed on its proof who has a certificate; what it says counts only where a verdict's proof is
+  // right.
   [[nodiscard]] bool proven() const { return proven_; }
   // A notice said that the peer does not know the key. The peer may learn the key a moment later.
   [[nodiscard]] bool key_unknown() const { return key_unknown_; }
@@ -87,8 +89,8 @@ class AnswererHandshake final {
  public:
   enum class Stage : std::uint8_t { preamble, hello, key_wanted, channel, proof, verdict_wanted, over };
 
-  explicit AnswererHandshake(const Token& self, Versions versions = {}, TlsMode mode = TlsMode::sites)
-      : self_(self), versions_(versions), mode_(mode) {}
+  explicit AnswererHandshake(const Token& self, Versions versions = {}, const TlsChoice& tls = {})
+      : self_(self), versions_(versions), tls_(tls) {}
 
   [[nodiscard]] Stage stage() const { return stage_; }
   [[nodiscard]] std::string take_out() { return std::exchange(out_, {}); }
@@ -106,10 +108,11 @@ class AnswererHandshake final {
   [[nodiscard]] bool proven() const { return proven_; }
 
   // TLS follows, as the caller said in its hello. From Stage::key_wanted on.
-  [[nodiscard]] bool encrypted() const { return terms_.encrypted; }
+  [[nodiscard]] bool encrypted() const { return theirs_.encrypted; }
 
-  // Stage::key_wanted: the key that the hello names.
+  // Stage::key_wanted: the key that the hello names. Ends the handshake if TLS cannot follow as the caller wants it (misfit()).
   void set_key(const Secret& key);
+  [[nodiscard]] const Status& misfit() const { return misfit_; }
   // Stage::channel: as at the caller.
   [[nodiscard]] const Secret& tls_key() const { return tls_key_; }
   void bind_channel(const Secret& binding);
@@ -132,8 +135,12 @@ class AnswererHandshake final {
 
   Token self_;
   Versions versions_;
-  TlsMode mode_;        // here
-  ChannelTerms terms_;  // of the caller
+  TlsChoice tls_;  // here
+  struct Terms {
+    TlsMode mode = TlsMode::sites;
+    bool encrypted = false;
+    bool certificates = false;
+  } theirs_;  // of the caller
   Secret key_;
   Secret tls_key_;
   HelloId hello_id_{};
@@ -145,6 +152,7 @@ class AnswererHandshake final {
   std::string transcript_;
   std::string peer_library_;
   bool proven_ = false;
+  Status misfit_;
 };
 
 }  // namespace seto

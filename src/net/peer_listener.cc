@@ -39,12 +39,14 @@ Result<std::vector<SocketAddress>> parse_advertised(std::string_view text) {
 }  // namespace
 
 NetworkSettings NetworkSettings::of(const Config& config) {
-  return {config.interface, config.ports, config.tls, config.advertise, config.dial_only};
+  return {config.interface, config.ports,     config.tls,
+          config.advertise, config.dial_only, {config.tls_certificate, config.tls_key, config.tls_ca}};
 }
 
 Result<NetworkChoice> NetworkChoice::parse(const NetworkSettings& settings) {
   NetworkChoice network;
-  network.tls = settings.tls;
+  network.tls.mode = settings.tls;
+  SETO_ASSIGN(network.tls.identity, TlsIdentity::of(settings.tls_files));
   SETO_ASSIGN(network.interfaces, InterfaceFilter::parse(settings.interfaces));
   SETO_ASSIGN(network.ports, parse_ports(settings.ports));
   SETO_ASSIGN(network.advertised, parse_advertised(settings.advertised));

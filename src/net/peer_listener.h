@@ -7,26 +7,28 @@
 #include "src/base/result.h"
 #include "src/net/interfaces.h"
 #include "src/net/tcp_socket.h"
+#include "src/net/tls_identity.h"
 
 namespace seto {
 
-// The settings of a process for its connections to others: the texts of SETO_INTERFACE, SETO_PORTS and SETO_ADVERTISE, SETO_TLS
-// and SETO_DIAL_ONLY.
+// The settings of a process for its connections to others: the texts of SETO_INTERFACE, SETO_PORTS and SETO_ADVERTISE, SETO_TLS,
+// SETO_DIAL_ONLY and the paths for TLS with certificates.
 struct NetworkSettings {
   std::string interfaces = {};
   std::string ports = {};
   TlsMode tls = TlsMode::sites;
   std::string advertised = {};
   bool dial_only = false;
+  TlsFiles tls_files = {};
   static NetworkSettings of(const Config& config);
   bool operator==(const NetworkSettings&) const = default;
 };
 
-// The same, understood.
+// The same, understood. The files of certificates have been read.
 struct NetworkChoice {
   InterfaceFilter interfaces;
   PortRange ports;
-  TlsMode tls = TlsMode::sites;
+  TlsChoice tls;
   std::vector<SocketAddress> advertised;  // with port 0
   static Result<NetworkChoice> parse(const NetworkSettings& settings);
 };

@@ -10,6 +10,7 @@
 
 #include "src/net/tls/secure_stream.h"
 #include "tests/fuzz/altered.h"
+#include "tests/support/certificates.h"
 
 namespace {
 
@@ -29,27 +30,23 @@ std::string take_raw(const PrivateFd& fd) {
 
 void put_raw(const PrivateFd& fd, std::string_view bytes) { (void)!send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); }
 
-}  // namespace
-
 // The bytes of the caller, from its first message on, are altered on their way: the answerer must never read a byte that the
 // caller has not sent in that place.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  testing::Altered channel(data, size);
+void exchange(testing::Altered channel, const TlsTrust& trust) {
   auto [caller_fd, at_caller] = two_sockets();
   auto [answerer_fd, at_answerer] = two_sockets();
   SecureStream caller(std::move(caller_fd));
   SecureStream answerer(std::move(answerer_fd));
-  const Secret key = Secret::of_text("key");
-  if (!caller.encrypt(TlsSession::Role::caller, key).ok() || !answerer.encrypt(TlsSession::Role::answerer, key).ok())
+  if (!caller.encrypt(TlsSession::Role::caller, trust).ok() || !answerer.encrypt(TlsSession::Role::answerer, trust).ok())
     std::abort();
   for (bool one = false, other = false; !one || !other;) {
     const auto called = caller.advance();
     put_raw(at_answerer, channel.on_the_way(take_raw(at_caller)));
     const auto answered = answerer.advance();
     put_raw(at_caller, take_raw(at_answerer));
-    if (channel.changed() && (!called.ok() || !answered.ok())) return 0;
+    if (channel.changed() && (!called.ok() || !answered.ok())) return;
     if (!called.ok() || !answered.ok()) std::abort();
-    if (channel.changed() && !(called.value() && answered.value())) return 0;  // it may wait for the rest of a longer record
+    if (channel.changed() && !(called.value() && answered.value())) return;  // it may wait for the rest of a longer record
     one = called.value();
     other = answered.value();
   }
@@ -65,5 +62,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     got.append(bytes, read < 0 ? 0 : static_cast<std::size_t>(read));
     if (got.compare(0, got.size(), (text + text + text + text).substr(0, got.size())) != 0) std::abort();
   }
+}
+
+TlsIdentity* identity_of_test() {
+  static const testing::CertificateAuthority authority;
+  static const testing::HostFiles host(authority);
+  static TlsIdentity* const identity = TlsIdentity::of({host.certificate(), host.key(), host.authorities()}).value();
+  return identity;
+}
+
+}  // namespace
+
+// Once with a key and once with certificates.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  exchange(testing::Altered(data, size), Secret::of_text("key"));
+  exchange(testing::Altered(data, size), {Secret(), identity_of_test()});
   return 0;
 }

@@ -13,7 +13,7 @@ namespace seto {
 // The server side of a rendezvous connection until it is authenticated. It reads a few hundred bytes at most.
 class IncomingHandshake final {
  public:
-  explicit IncomingHandshake(PrivateFd fd, TlsMode mode = TlsMode::sites) : channel_(std::move(fd), Token{}, mode) {}
+  explicit IncomingHandshake(PrivateFd fd, const TlsChoice& tls = {}) : channel_(std::move(fd), Token{}, tls) {}
 
   enum class Outcome : std::uint8_t { more, proven, gone };
   // The key that a member proves, and those hellos that named it.

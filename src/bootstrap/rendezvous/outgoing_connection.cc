@@ -9,8 +9,8 @@
 
 namespace seto {
 
-OutgoingConnection::OutgoingConnection(RendezvousAddress address, Secret key, Claim claim, TlsMode mode)
-    : address_(std::move(address)), key_(std::move(key)), claim_(claim), mode_(mode) {}
+OutgoingConnection::OutgoingConnection(RendezvousAddress address, Secret key, Claim claim, const TlsChoice& tls)
+    : address_(std::move(address)), key_(std::move(key)), claim_(claim), tls_(tls) {}
 
 void OutgoingConnection::begin(Deadline local_until) {
   if (!address_.socket_name.empty()) {
@@ -73,7 +73,7 @@ void OutgoingConnection::start(Attempt& attempt) {
 
 void OutgoingConnection::prove(Attempt& attempt, PrivateFd fd) {
   reached_ = true;
-  const ChannelTerms terms{mode_, attempt.address && encrypts(mode_, fd.get())};
+  const ChannelTerms terms{tls_, attempt.address && encrypts(tls_.mode, fd.get())};
   attempt.channel.emplace(std::move(fd), key_, claim_, terms);
   attempt.stage = Stage::proving;
 }

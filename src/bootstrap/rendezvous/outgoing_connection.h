@@ -29,7 +29,7 @@ class OutgoingConnection final {
   // Time between the starts of two attempts. It exceeds a round trip within a site, so the best address usually wins.
   static constexpr std::uint64_t kStaggerMs = 50;
 
-  OutgoingConnection(RendezvousAddress address, Secret key, Claim claim, TlsMode mode = TlsMode::sites);
+  OutgoingConnection(RendezvousAddress address, Secret key, Claim claim, const TlsChoice& tls = {});
 
   void begin(Deadline local_until);
   // Adds the sockets to wait for.
@@ -72,7 +72,7 @@ class OutgoingConnection final {
   RendezvousAddress address_;
   Secret key_;
   Claim claim_;
-  TlsMode mode_;
+  TlsChoice tls_;
   std::vector<Attempt> attempts_;
   std::size_t started_ = 0;
   std::size_t ended_ = 0;

@@ -47,7 +47,7 @@ class RendezvousServer final {
     Deadline idle_until = Deadline::never();  // for a communicator: the time by which a rank must have joined
     std::optional<Secret> presence = {};      // proved to a peer that only asks whether this server runs
     int shutdown_ms = kShutdownMs;
-    TlsMode tls = TlsMode::sites;
+    TlsChoice tls = {};
   };
   static Result<std::unique_ptr<RendezvousServer>> start(Listeners listeners, Options options);
   RendezvousServer(const RendezvousServer&) = delete;

@@ -17,8 +17,8 @@ namespace seto {
 
 // A connection of the rendezvous server.
 struct ServerConnection {
-  ServerConnection(std::uint64_t its_id, Listeners::Caller caller, TlsMode mode)
-      : id(its_id), who(std::move(caller.who)), handshake(std::in_place, std::move(caller.fd), mode) {}
+  ServerConnection(std::uint64_t its_id, Listeners::Caller caller, const TlsChoice& tls)
+      : id(its_id), who(std::move(caller.who)), handshake(std::in_place, std::move(caller.fd), tls) {}
 
   std::uint64_t id;
   std::string who;

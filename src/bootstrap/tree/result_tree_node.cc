@@ -32,7 +32,7 @@ Claim claim_of(Rank child, std::uint64_t number) {
 ResultTreeNode ResultTreeNode::create(Place place, const NetworkChoice& network, Listeners::Reach reach) {
   ResultTreeNode node;
   node.place_ = std::move(place);
-  node.mode_ = network.tls;
+  node.tls_ = network.tls;
   node.from_parent_ = FrameReader(result_limit(node.place_.size));
   const std::vector<Rank> children = tree_children(node.place_.rank, node.place_.size);
   if (children.empty()) return node;
@@ -51,7 +51,7 @@ void ResultTreeNode::expect() {
   parent_until_ = Deadline::after_ms(kParentTimeoutMs);
   if (parent_lost_ || parent_.valid() || call_) return;
   if (parent_address_.empty()) return lose_parent();
-  call_.emplace(parent_address_, place_.key, claim_of(place_.rank, place_.number), mode_);
+  call_.emplace(parent_address_, place_.key, claim_of(place_.rank, place_.number), tls_);
   call_->begin(parent_until_);
 }
 
@@ -130,7 +130,7 @@ void ResultTreeNode::accept_children() {
     while (accepts_children()) {
       Listeners::Caller caller = listeners_.accept(listener);
       if (caller.fd.valid()) {
-        pending_.push_back({IncomingHandshake(std::move(caller.fd), mode_), Deadline::after_ms(kHandshakeMs)});
+        pending_.push_back({IncomingHandshake(std::move(caller.fd), tls_), Deadline::after_ms(kHandshakeMs)});
         continue;
       }
       if (errno == ECONNABORTED || errno == EINTR) continue;

@@ -78,7 +78,7 @@ class ResultTreeNode final {
   void serve(Child& child);
 
   Place place_{};
-  TlsMode mode_ = TlsMode::sites;
+  TlsChoice tls_;
   Listeners listeners_;
   std::vector<PendingChild> pending_;
   SeenHellos seen_;

@@ -10,7 +10,7 @@
 
 namespace seto {
 
-Dialer::Dialer(const Target& target) : key_(target.key), claim_(target.claim), mode_(target.mode), plain_(target.plain) {
+Dialer::Dialer(const Target& target) : key_(target.key), claim_(target.claim), tls_(target.tls), plain_(target.plain) {
   for (const SocketAddress& address : target.addresses) {
     Attempt attempt;
     attempt.address = address;
@@ -81,8 +81,8 @@ Status Dialer::handle(Attempt& attempt) {
     end(attempt, std::move(connected));
     return {};
   }
-  const TlsMode mode = plain_ && mode_ == TlsMode::sites ? TlsMode::off : mode_;
-  const ChannelTerms terms{mode_, encrypts(mode, attempt.fd.get())};
+  const TlsMode mode = plain_ && tls_.mode == TlsMode::sites ? TlsMode::off : tls_.mode;
+  const ChannelTerms terms{tls_, encrypts(mode, attempt.fd.get())};
   attempt.channel.emplace(std::move(attempt.fd), key_, claim_, terms);
   return read_handshake(attempt);
 }

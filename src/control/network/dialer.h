@@ -28,7 +28,7 @@ class Dialer final {
     std::vector<SocketAddress> addresses;
     Secret key;
     Claim claim;
-    TlsMode mode = TlsMode::sites;
+    TlsChoice tls;
     bool plain = false;  // data within a stated site: encrypted only with TlsMode::always
   };
   explicit Dialer(const Target& target);
@@ -76,7 +76,7 @@ class Dialer final {
 
   Secret key_;
   Claim claim_;
-  const TlsMode mode_;
+  const TlsChoice tls_;
   const bool plain_;
   std::vector<Attempt> attempts_;
   std::size_t next_ = 0;  // the next attempt to start

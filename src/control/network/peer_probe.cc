@@ -20,7 +20,7 @@ constexpr std::uint64_t kUnreachedGraceMs = 1'500;
 PeerProbe::PeerProbe(const TcpConnector::Plan& plan, ReachedAddresses& reached)
     : remote_(plan.remote),
       key_(plan.request.key),
-      mode_(plan.mode),
+      tls_(plan.tls),
       neither_accepts_(plan.neither_accepts),
       reached_(reached),
       next_(Deadline::after_ms(kFirstMs)),
@@ -43,7 +43,7 @@ Status PeerProbe::step() {
     return {};
   }
   SETO_ASSIGN(auto addresses, reached_.addresses_of(remote_));
-  dialer_.emplace(Dialer::Target{std::move(addresses), key_, claim_, mode_});
+  dialer_.emplace(Dialer::Target{std::move(addresses), key_, claim_, tls_});
   dial_until_ = Deadline::after_ms(kProbeTimeoutMs);
   return ask();
 }

@@ -31,7 +31,7 @@ class PeerProbe final {
 
   const ListenAddress remote_;
   const Secret key_;
-  const TlsMode mode_;
+  const TlsChoice tls_;
   const bool neither_accepts_;
   Claim claim_;
   ReachedAddresses& reached_;

@@ -141,7 +141,7 @@ std::uint64_t TcpAuthenticator::admit(PrivateFd fd, bool on_reserve) {
   const std::uint64_t id = next_id_++;
   auto watch = control_.add(fd.get(), EPOLLIN | EPOLLRDHUP, [this, id](std::uint32_t) { on_readable(id); });
   if (!watch.ok()) return kNoConnection;
-  HalfOpen one{AnswererChannel(std::move(fd), self_.process, self_.mode),
+  HalfOpen one{AnswererChannel(std::move(fd), self_.process, self_.tls),
                std::move(watch).value(),
                from.value(),
                Deadline::after_ms(kHalfOpenMs),

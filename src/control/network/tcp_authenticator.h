@@ -40,7 +40,7 @@ class TcpAuthenticator final {
  public:
   struct Identity {
     Token process{};
-    TlsMode mode = TlsMode::sites;
+    TlsChoice tls;
   };
   static Result<std::unique_ptr<TcpAuthenticator>> create(ControlThread& control, TcpListener listener, const Identity& self,
                                                           JobKeys& keys, AcceptedPeers& accepted);

@@ -56,9 +56,9 @@ TcpConnector* opened_before(Holder& one, const NetworkSettings& settings) {
   if (connector != nullptr && !(one.settings == settings)) {
     SETO_LOG(info,
              "this process listens already, with SETO_INTERFACE='%s' SETO_PORTS='%s' SETO_TLS=%s SETO_ADVERTISE='%s' "
-             "SETO_DIAL_ONLY=%s; the new settings are ignored",
+             "SETO_DIAL_ONLY=%s SETO_TLS_CERTIFICATE='%s'; the new settings are ignored",
              one.settings.interfaces.c_str(), one.settings.ports.c_str(), std::string(name_of(one.settings.tls)).c_str(),
-             one.settings.advertised.c_str(), one.settings.dial_only ? "on" : "off");
+             one.settings.advertised.c_str(), one.settings.dial_only ? "on" : "off", one.settings.tls_files.certificate.c_str());
   }
   return connector;
 }
@@ -81,7 +81,7 @@ Result<std::unique_ptr<TcpConnector>> TcpConnector::create(ControlThread& contro
   SETO_ASSIGN(const NetworkChoice network, NetworkChoice::parse(settings));
   SETO_ASSIGN(PeerListener peers, listen_for_peers(network, kBacklog));
   std::unique_ptr<TcpConnector> connector(new TcpConnector);
-  connector->mode_ = settings.tls;
+  connector->tls_ = network.tls;
   connector->self_.process = random_token();
   connector->self_.library = library_version();
   connector->self_.dial_only = settings.dial_only;
@@ -89,7 +89,7 @@ Result<std::unique_ptr<TcpConnector>> TcpConnector::create(ControlThread& contro
   connector->address_ = encode(connector->self_);
   connector->accepted_ = std::make_unique<AcceptedPeers>(control);
   SETO_ASSIGN(connector->authenticator_,
-              TcpAuthenticator::create(control, std::move(peers.listener), {connector->self_.process, settings.tls},
+              TcpAuthenticator::create(control, std::move(peers.listener), {connector->self_.process, network.tls},
                                        connector->keys_, *connector->accepted_));
   if (settings.tls == TlsMode::off) SETO_LOG(warn, "SETO_TLS=off: nothing that this process sends to other hosts is encrypted");
   SETO_LOG(info, "listening for peers at %s", to_text(connector->self_.candidates).c_str());
@@ -123,7 +123,7 @@ Result<TcpConnector::Plan> TcpConnector::plan(const ConnectRequest& request) con
   const bool neither_accepts = self_.dial_only && remote.dial_only;
   std::tie(claim.caller, claim.caller_context) = calls ? mine : theirs;
   std::tie(claim.answerer, claim.answerer_context) = calls ? theirs : mine;
-  return Plan{request, std::move(remote), calls, neither_accepts, claim, mode_};
+  return Plan{request, std::move(remote), calls, neither_accepts, claim, tls_};
 }
 
 Result<SecureStream> TcpConnector::connect(const ConnectRequest& request) {
@@ -143,7 +143,7 @@ Result<SecureStream> TcpConnector::dial(const Plan& plan) {
   for (int rest_ms = kFirstPauseMs;; rest_ms = std::min(2 * rest_ms, kLongestPauseMs)) {
     const bool known = reached_.found(process).has_value();
     SETO_ASSIGN(auto addresses, reached_.addresses_of(plan.remote));
-    Dialer dialer({std::move(addresses), plan.request.key, plan.claim, mode_, plain});
+    Dialer dialer({std::move(addresses), plan.request.key, plan.claim, tls_, plain});
     while (true) {
       auto socket = dialer.advance(std::min(until.wait_ms(), kLookMs));
       if (dialer.found()) reached_.remember(process, *dialer.found());

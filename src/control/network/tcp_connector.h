@@ -74,7 +74,7 @@ class TcpConnector final {
     bool calls = false;            // this side is the caller
     bool neither_accepts = false;  // both can only dial (SETO_DIAL_ONLY)
     Claim claim;
-    TlsMode mode = TlsMode::sites;
+    TlsChoice tls;
   };
   [[nodiscard]] Result<Plan> plan(const ConnectRequest& request) const;
   // The caller's half of connect().
@@ -93,7 +93,7 @@ class TcpConnector final {
 
   const std::uint32_t generation_ = fork_generation();
   ListenAddress self_;
-  TlsMode mode_ = TlsMode::sites;
+  TlsChoice tls_;
   std::string address_;
   JobKeys keys_;
   std::unique_ptr<AcceptedPeers> accepted_;

@@ -123,7 +123,7 @@ Status RankConnector::prepare_announcement() {
   own.machine_cores = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   own.nonce = random_number();
   own.connect = static_cast<std::uint64_t>(config_.connect);
-  own.tls = static_cast<std::uint64_t>(config_.tls);
+  own.tls = static_cast<std::uint64_t>(config_.tls) | (config_.tls_certificate.empty() ? 0 : kTlsWithCertificates);
   SETO_ASSIGN(own.place.host, host_identity(config_.host_id));
   if (config_.transport == Medium::tcp) own.place.host += " rank " + std::to_string(ranks_.rank);
   own.words = words_of_place();

@@ -113,12 +113,22 @@ Result<RankAnnouncement> RankAnnouncement::decoded(const std::string& text) {
 
 Status same_tls(const std::vector<RankAnnouncement>& all) {
   const auto text = [](std::uint64_t mode) {
+    mode &= ~kTlsWithCertificates;
     return mode < std::size(kTlsNames) ? std::string(kTlsNames[mode]) : std::to_string(mode);
   };
-  for (std::size_t rank = 1; rank < all.size(); ++rank)
-    if (all[rank].tls != all.front().tls)
+  const std::uint64_t first = all.front().tls;
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const std::uint64_t one = all[rank].tls;
+    if ((one ^ first) == kTlsWithCertificates)
+      return failure(
+          Code::invalid_usage,
+          "SETO_TLS_CERTIFICATE is %s on rank 0 and %s on rank %zu: set it, SETO_TLS_KEY and SETO_TLS_CA on all ranks, "
+          "or on none",
+          first > one ? "set" : "not set", first > one ? "not set" : "set", rank);
+    if (one != first)
       return failure(Code::invalid_usage, "SETO_TLS is '%s' on rank 0 and '%s' on rank %zu: it must be the same on all ranks",
-                     text(all.front().tls).c_str(), text(all[rank].tls).c_str(), rank);
+                     text(first).c_str(), text(one).c_str(), rank);
+  }
   return {};
 }
 

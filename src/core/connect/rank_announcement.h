@@ -12,6 +12,9 @@
 
 namespace seto {
 
+// In RankAnnouncement::tls: SETO_TLS_CERTIFICATE is set.
+inline constexpr std::uint64_t kTlsWithCertificates = 0x100;
+
 // The announcement of a rank to all others in the first round of an attempt.
 struct RankAnnouncement {
   Place place;
@@ -29,7 +32,7 @@ struct RankAnnouncement {
   std::string words;              // host and process for a person: "tokyo-3:4711"
   std::string outcome;            // outcome_text() of its preparation
   std::uint64_t connect = 0;      // SETO_CONNECT: a value of Connect
-  std::uint64_t tls = 0;          // SETO_TLS: a value of TlsMode
+  std::uint64_t tls = 0;          // SETO_TLS: a value of TlsMode, and kTlsWithCertificates
   Attempts offered;               // attempts whose connections it holds open
 
   [[nodiscard]] std::string encoded() const;
@@ -67,7 +70,8 @@ struct FinalAnnouncement {
 // Decodes the announcements of all ranks. A failure names the rank whose announcement is malformed.
 Result<std::vector<RankAnnouncement>> announcements_of(const std::vector<std::string>& texts);
 
-// Fails if ranks set SETO_TLS differently; the text names both values. Connections over TCP between them are refused, too.
+// Fails if ranks set SETO_TLS differently, or only some use certificates; the text names both values. Connections over TCP
+// between them are refused, too.
 [[nodiscard]] Status same_tls(const std::vector<RankAnnouncement>& all);
 
 // The number of this attempt: the same on all ranks, and unique because of the nonces.

@@ -65,7 +65,7 @@ ssize_t AuthChannel::read(char* to, std::size_t most) {
 
 bool AuthChannel::bring_up(TlsSession::Role role, const Secret& key, Secret& binding) {
   if (!stream_.encrypted()) {
-    why_ = stream_.encrypt(role, key);
+    why_ = stream_.encrypt(role, {key, identity_});
     if (!why_.ok()) return false;
     stream_.add_early(std::exchange(early_, {}));
   }
@@ -81,7 +81,7 @@ bool AuthChannel::bring_up(TlsSession::Role role, const Secret& key, Secret& bin
 }
 
 CallerChannel::CallerChannel(PrivateFd fd, const Secret& key, const Claim& claim, ChannelTerms terms)
-    : AuthChannel(std::move(fd)), encrypted_(terms.encrypted), handshake_(key, claim, {}, terms) {
+    : AuthChannel(std::move(fd), terms.tls.identity), encrypted_(terms.encrypted), handshake_(key, claim, {}, terms) {
   out_ = handshake_.take_out();
 }
 
@@ -90,8 +90,9 @@ AuthProgress CallerChannel::advance() {
     if (!flush()) return AuthProgress::waiting;
     if (handshake_.over()) return AuthProgress::over;
     if (encrypted_ && !std::exchange(started_, true)) {
-      why_ = stream_.encrypt(TlsSession::Role::caller, handshake_.tls_key());
-      if (why_.ok()) why_ = stream_.start();
+      why_ = stream_.encrypt(TlsSession::Role::caller, {handshake_.tls_key(), identity_});
+      if (!why_.ok()) break;
+      why_ = stream_.start();
       if (!why_.ok()) return AuthProgress::closed;  // the socket: nothing has been received yet
     }
     if (handshake_.wants_channel()) {

@@ -41,13 +41,14 @@ class AuthChannel {
   void close() { stream_.close(); }
 
  protected:
-  explicit AuthChannel(PrivateFd fd) : stream_(std::move(fd)) {}
+  AuthChannel(PrivateFd fd, TlsIdentity* identity) : stream_(std::move(fd)), identity_(identity) {}
   [[nodiscard]] ssize_t read(char* to, std::size_t most);
   // True: TLS is up, and `binding` is that of the channel. False: waiting, or why() is set.
   [[nodiscard]] bool bring_up(TlsSession::Role role, const Secret& key, Secret& binding);
 
   SecureStream stream_;
-  std::string early_;  // received while the answerer had no key yet
+  TlsIdentity* identity_;  // null: TLS with the key of the handshake
+  std::string early_;      // received while the answerer had no key yet
   std::string out_;
   bool secure_ = false;  // TLS is up
   std::uint64_t bytes_ = 0;
@@ -70,13 +71,14 @@ class CallerChannel final : public AuthChannel {
 // The side that accepted the connection.
 class AnswererChannel final : public AuthChannel {
  public:
-  AnswererChannel(PrivateFd fd, const Token& self, TlsMode mode) : AuthChannel(std::move(fd)), handshake_(self, {}, mode) {}
+  AnswererChannel(PrivateFd fd, const Token& self, const TlsChoice& tls)
+      : AuthChannel(std::move(fd), tls.identity), handshake_(self, {}, tls) {}
   [[nodiscard]] AuthProgress advance();
   // Stage::key_wanted, and the owner has no such key yet. Only the beginning of TLS may arrive meanwhile.
   [[nodiscard]] AuthProgress wait_for_key();
   [[nodiscard]] const AnswererHandshake& handshake() const { return handshake_; }
   // The decisions. advance() or flush() sends what follows from them.
-  void set_key(const Secret& key) { handshake_.set_key(key), take_out(); }
+  void set_key(const Secret& key) { handshake_.set_key(key), why_ = handshake_.misfit(), take_out(); }
   void refuse_unknown(AnswererHandshake::MissingKey missing) { handshake_.refuse_unknown(missing), take_out(); }
   void accept() { handshake_.accept(), take_out(); }
   void refuse(const Status& reason) { handshake_.refuse(reason), take_out(); }

@@ -21,8 +21,8 @@ void SecureStream::close() {
   fd_.close();
 }
 
-Status SecureStream::encrypt(TlsSession::Role role, const Secret& key) {
-  SETO_ASSIGN(tls_, TlsSession::create(fd_.get(), role, key));
+Status SecureStream::encrypt(TlsSession::Role role, const TlsTrust& trust) {
+  SETO_ASSIGN(tls_, TlsSession::create(fd_.get(), role, trust));
   return {};
 }
 

@@ -40,8 +40,9 @@ class SecureStream final {
   void close();
 
   // From now on the bytes are those of TLS; bytes that the socket holds already are the peer's first ones. Both ends need the
-  // same key, and one is the caller. Continue with advance(). A caller may call start() first (TlsSession::start).
-  [[nodiscard]] Status encrypt(TlsSession::Role role, const Secret& key);
+  // same key, or certificates, and one is the caller. Continue with advance(). A caller may call start() first
+  // (TlsSession::start).
+  [[nodiscard]] Status encrypt(TlsSession::Role role, const TlsTrust& trust);
   // Bytes of the peer that were read from the socket before.
   void add_early(std::string bytes) { tls_->add_early(std::move(bytes)); }
   [[nodiscard]] Status start() { return tls_->start(); }

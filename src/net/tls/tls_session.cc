@@ -13,10 +13,8 @@
 #include <utility>
 
 #include "src/base/check.h"
-#if defined(__aarch64__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#endif
+#include "src/net/tls/certificate_text.h"
+#include "src/net/tls/tls_context.h"
 
 namespace seto {
 namespace {
@@ -27,25 +25,6 @@ constexpr std::string_view kExporterLabel = "EXPORTER-seto-channel";
 constexpr std::size_t kRecord = SSL3_RT_MAX_PLAIN_LENGTH;
 // Parts below this size are copied together into one record.
 constexpr std::size_t kSmallPart = 4096;
-// How much one call reads from a socket at most: four records.
-constexpr std::size_t kReadBuffer = 65'536;
-
-bool has_aes_instructions() {
-#if defined(__x86_64__) || defined(__i386__)
-  return __builtin_cpu_supports("aes") != 0;
-#elif defined(__aarch64__)
-  return (getauxval(AT_HWCAP) & HWCAP_AES) != 0;
-#else
-  return false;
-#endif
-}
-
-// Without AES instructions ChaCha20 is several times faster, and no slower than AES by timing tells the key. Both suites use
-// SHA-256, so one key serves either.
-const char* cipher_suites() {
-  return has_aes_instructions() ? "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
-                                : "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256";
-}
 
 TlsSession* session_of(const SSL* ssl) { return static_cast<TlsSession*>(SSL_get_app_data(ssl)); }
 
@@ -130,90 +109,82 @@ struct TlsSocket {
     *session = new_session(ssl);
     return *session != nullptr ? 1 : 0;
   }
+
+  // Keeps the reason of the first failure. The verdict is OpenSSL's.
+  static int check_certificate(int accepted, X509_STORE_CTX* check) {
+    const auto* const ssl = static_cast<const SSL*>(X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx()));
+    std::string& why = session_of(ssl)->why_;
+    if (accepted != 1 && why.empty()) why = refused_certificate(check);
+    return accepted;
+  }
 };
 
 namespace {
 
-struct TlsContext {
-  std::uint32_t generation = 0;
-  const TlsContext* of_parent = nullptr;  // of the process that forked this one
-  OSSL_LIB_CTX* library = nullptr;
-  SSL_CTX* context = nullptr;
-  BIO_METHOD* socket = nullptr;
-};
-
-// A library context of its own: no configuration file and no setting of the program changes what this library accepts, and
-// nothing of it is freed at exit while a thread may still use it.
-bool fill(TlsContext& made) {
-  OSSL_LIB_CTX* const library = made.library = OSSL_LIB_CTX_new();
-  if (library == nullptr) return false;
-  SSL_CTX* const context = made.context = SSL_CTX_new_ex(library, nullptr, TLS_method());
-  BIO_METHOD* const socket = made.socket = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "seto socket");
-  if (context == nullptr || socket == nullptr) return false;
-  SSL_CTX_clear_options(context, SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
-  SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-                                   SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_psk_use_session_callback(context, TlsSocket::use_session);
-  SSL_CTX_set_psk_find_session_callback(context, TlsSocket::find_session);
-  SSL_CTX_set_read_ahead(context, 1);
-  SSL_CTX_set_default_read_buffer_len(context, kReadBuffer);
-  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
-  return SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
-         SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 && SSL_CTX_set_ciphersuites(context, cipher_suites()) == 1 &&
-         SSL_CTX_set1_groups_list(context, "X25519:P-256") == 1 && SSL_CTX_set_num_tickets(context, 0) == 1 &&
-         BIO_meth_set_read(socket, TlsSocket::read) == 1 && BIO_meth_set_write(socket, TlsSocket::write) == 1 &&
-         BIO_meth_set_ctrl(socket, TlsSocket::control) == 1;
-}
-
-// That of this process, or null. A forked child makes its own, because a lock of its parent's may be held for ever there. Never
-// freed, but for those of threads that were not the first; without a lock, for the same reason.
-const TlsContext* context_of_process() {
-  static std::atomic<const TlsContext*> present{nullptr};
-  const std::uint32_t generation = fork_generation();
-  const TlsContext* found = present.load(std::memory_order_acquire);
-  if (found != nullptr && found->generation == generation) return found;
-  auto made = std::make_unique<TlsContext>();
-  made->generation = generation;
-  made->of_parent = found;
-  const bool filled = fill(*made);
-  if (filled && present.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel)) return made.release();
-  SSL_CTX_free(made->context);
-  BIO_meth_free(made->socket);
-  OSSL_LIB_CTX_free(made->library);
-  return filled ? found : nullptr;
-}
-
-std::string reason_of_failure() {
-  const unsigned long code = ERR_peek_last_error();
-  const char* const text = code == 0 ? nullptr : ERR_reason_error_string(code);
-  std::string reason = text == nullptr ? "unknown reason" : text;
-  ERR_clear_error();
-  return reason;
+// One object for all sessions, never freed; those of threads that were not the first are. OpenSSL takes no lock of it, so that it
+// also serves in forked children, and none is taken here, for a thread of a parent may hold it for ever.
+const BIO_METHOD* socket_method() {
+  static std::atomic<BIO_METHOD*> present{nullptr};
+  BIO_METHOD* found = present.load(std::memory_order_acquire);
+  if (found != nullptr) return found;
+  BIO_METHOD* const made = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "seto socket");
+  if (made == nullptr) return nullptr;
+  BIO_meth_set_read(made, TlsSocket::read);
+  BIO_meth_set_write(made, TlsSocket::write);
+  BIO_meth_set_ctrl(made, TlsSocket::control);
+  if (present.compare_exchange_strong(found, made, std::memory_order_acq_rel)) return made;
+  BIO_meth_free(made);
+  return found;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<TlsSession>> TlsSession::create(int fd, Role role, const Secret& key, const Options& options) {
+Result<std::unique_ptr<TlsSession>> TlsSession::create(int fd, Role role, const TlsTrust& trust, const Options& options) {
   keep_openssl_at_exit();
   ERR_clear_error();
-  const TlsContext* const context = context_of_process();
-  if (context == nullptr) return failure(Code::unavailable, "OpenSSL cannot be used: %s", reason_of_failure().c_str());
-  std::unique_ptr<TlsSession> session(new TlsSession(fd, role, key.derive(kKeyLabel), options));
-  session->ssl_ = SSL_new(context->context);
-  BIO* const bio = session->ssl_ == nullptr ? nullptr : BIO_new(context->socket);
-  if (bio == nullptr) return failure(Code::unavailable, "OpenSSL cannot be used: %s", reason_of_failure().c_str());
+  SSL_CTX* const context = tls_context_of_process();
+  const BIO_METHOD* const socket = socket_method();
+  if (context == nullptr || socket == nullptr)
+    return failure(Code::unavailable, "OpenSSL cannot be used: %s", take_tls_error().c_str());
+  std::unique_ptr<TlsSession> session(new TlsSession(fd, role, trust.key.derive(kKeyLabel), options));
+  session->ssl_ = SSL_new(context);
+  BIO* const bio = session->ssl_ == nullptr ? nullptr : BIO_new(socket);
+  if (bio == nullptr) return failure(Code::unavailable, "OpenSSL cannot be used: %s", take_tls_error().c_str());
   BIO_set_data(bio, session.get());
   BIO_set_init(bio, 1);
   SSL_set_bio(session->ssl_, bio, bio);
   SSL_set_app_data(session->ssl_, session.get());
-  if (role == Role::caller) {
+  if (role == Role::caller)
     SSL_set_connect_state(session->ssl_);
-    SSL_set_verify(session->ssl_, SSL_VERIFY_PEER, nullptr);  // no certificate is trusted in place of the key
-  } else {
+  else
     SSL_set_accept_state(session->ssl_);
-  }
+  SETO_TRY(trust.identity == nullptr ? session->use_key() : session->use_certificates(*trust.identity));
   return session;
+}
+
+Status TlsSession::use_key() {
+  SSL_set_psk_use_session_callback(ssl_, TlsSocket::use_session);
+  SSL_set_psk_find_session_callback(ssl_, TlsSocket::find_session);
+  if (role_ == Role::caller) SSL_set_verify(ssl_, SSL_VERIFY_PEER, nullptr);  // no certificate is trusted in place of the key
+  return {};
+}
+
+Status TlsSession::use_certificates(TlsIdentity& identity) {
+  certificates_ = true;
+  SETO_ASSIGN(const auto credentials, identity.credentials());
+  SSL_set_verify(ssl_, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, TlsSocket::check_certificate);
+  if (options_.when != 0) X509_VERIFY_PARAM_set_time(SSL_get0_param(ssl_), options_.when);
+  if (SSL_use_certificate(ssl_, credentials->certificate()) == 1 && SSL_use_PrivateKey(ssl_, credentials->key()) == 1 &&
+      SSL_set1_chain(ssl_, credentials->chain()) == 1 && SSL_set1_verify_cert_store(ssl_, credentials->authorities()) == 1)
+    return {};
+  return failure(Code::invalid_argument, "the certificate of SETO_TLS_CERTIFICATE='%s' cannot be used: %s",
+                 identity.files().certificate.c_str(), take_tls_error().c_str());
+}
+
+bool TlsSession::peer_is_proved() const {
+  if (SSL_version(ssl_) != TLS1_3_VERSION) return false;
+  if (!certificates_) return SSL_session_reused(ssl_) == 1;
+  return SSL_session_reused(ssl_) == 0 && SSL_get0_peer_certificate(ssl_) != nullptr && SSL_get_verify_result(ssl_) == X509_V_OK;
 }
 
 // In a forked child a lock inside OpenSSL may be held for ever.
@@ -225,7 +196,10 @@ TlsSession::~TlsSession() {
 }
 
 Status TlsSession::fail(const char* what) {
-  if (why_.empty()) why_ = std::string(what) + ": " + reason_of_failure();
+  const unsigned long code = ERR_peek_last_error();
+  if (why_.empty() && certificates_ && ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) >= SSL_AD_REASON_OFFSET)
+    why_ = certificate_refused_there(ERR_GET_REASON(code) - SSL_AD_REASON_OFFSET, SSL_get_certificate(ssl_));
+  if (why_.empty()) why_ = std::string(what) + ": " + take_tls_error();
   ERR_clear_error();
   return failure(Code::remote_error, "%s", why_.c_str());
 }
@@ -246,15 +220,16 @@ Result<bool> TlsSession::advance() {
   const bool waits = answer != 1 && SSL_want_read(ssl_) && ERR_peek_error() == 0 && !eof_ && why_.empty();
   Status failed;
   if (answer != 1 && !waits) {
-    if (eof_ && receive_error_ == 0) why_ = "the peer closed the connection during the TLS handshake";
+    if (eof_ && receive_error_ == 0 && why_.empty()) why_ = "the peer closed the connection during the TLS handshake";
     if (receive_error_ != 0) why_ = std::string("the TLS handshake failed: ") + std::strerror(receive_error_);
-    failed = fail("the TLS handshake failed, as it does when the two ends have different secrets");
+    failed = fail(certificates_ ? "the TLS handshake failed"
+                                : "the TLS handshake failed, as it does when the two ends have different secrets");
   }
   const bool sent = flush() || errno == EAGAIN;  // also the alert that tells the peer
   if (!failed.ok()) return failed;
   if (!sent) return failure(Code::remote_error, "the TLS handshake failed: %s", std::strerror(send_error_));
   if (waits) return false;
-  if (SSL_session_reused(ssl_) != 1 || SSL_version(ssl_) != TLS1_3_VERSION) return fail("TLS without the key of the job");
+  if (!peer_is_proved()) return fail(certificates_ ? "TLS without a certificate" : "TLS without the key of the job");
   done_ = true;
   return true;
 }
@@ -264,7 +239,7 @@ Result<Secret> TlsSession::channel_binding() const {
   std::array<std::uint8_t, Secret::kSize> bytes{};
   const int exported =
       SSL_export_keying_material(ssl_, bytes.data(), bytes.size(), kExporterLabel.data(), kExporterLabel.size(), nullptr, 0, 0);
-  if (exported != 1) return failure(Code::internal, "OpenSSL exports no key: %s", reason_of_failure().c_str());
+  if (exported != 1) return failure(Code::internal, "OpenSSL exports no key: %s", take_tls_error().c_str());
   return Secret(bytes);
 }
 

@@ -18,12 +18,15 @@
 #include "src/control/channel/control_channels.h"
 #include "src/control/network/listen_address.h"
 #include "src/net/tcp_socket.h"
+#include "tests/support/certificates.h"
 #include "tests/support/tcp_connectors.h"
 
 namespace seto {
 namespace {
 
+using testing::CertificateAuthority;
 using ::testing::HasSubstr;
+using testing::HostFiles;
 using testing::later;
 using ::testing::Not;
 
@@ -103,11 +106,16 @@ class Relay {
 };
 
 struct Process {
-  explicit Process(TlsMode mode)
+  explicit Process(TlsMode mode, const HostFiles* host = nullptr)
       : control(ControlThread::create().value()),
-        connector(TcpConnector::create(*control, {"lo", "", mode}).value()),
+        connector(TcpConnector::create(*control, settings_of(mode, host)).value()),
         channels(ControlChannels::create(*control, *connector, LivenessSettings{0, 300}).value()),
         admission(connector->admit(testing::key_of_test())) {}
+  static NetworkSettings settings_of(TlsMode mode, const HostFiles* host) {
+    NetworkSettings settings{"lo", "", mode};
+    if (host != nullptr) settings.tls_files = {host->certificate(), host->key(), host->authorities()};
+    return settings;
+  }
   std::unique_ptr<ControlThread> control;
   std::unique_ptr<TcpConnector> connector;
   std::unique_ptr<ControlChannels> channels;
@@ -117,7 +125,7 @@ struct Process {
 // Two processes, of which the caller finds the other one at the relay.
 class Pair {
  public:
-  explicit Pair(TlsMode mode, Relay::Alter alter = {}) : one_(mode), two_(mode) {
+  explicit Pair(TlsMode mode, Relay::Alter alter = {}, const HostFiles* host = nullptr) : one_(mode, host), two_(mode, host) {
     const bool first_calls = one_.connector->self().process < two_.connector->self().process;
     caller = first_calls ? &one_ : &two_;
     answerer = first_calls ? &two_ : &one_;
@@ -168,6 +176,52 @@ TEST(EncryptedChannels, AListenerFindsNoPlainText) {
   }
 }
 
+TEST(EncryptedChannels, CertificatesServeInPlaceOfTheKey) {
+  const CertificateAuthority authority;
+  const HostFiles host(authority.issue({.name = "tokyo-3"}), authority.pem());
+  Pair pair(TlsMode::always, {}, &host);
+  auto channel = pair.connect();
+  ASSERT_TRUE(channel.ok()) << channel.status().text();
+  ASSERT_TRUE(pair.theirs.ok()) << pair.theirs.status().text();
+  std::promise<std::string> heard;
+  const auto handler = pair.answerer->channels->handlers().add(
+      {7, 2},
+      {[] { return std::string(); }, [&](std::uint32_t, std::string_view bytes) { heard.set_value(std::string(bytes)); }});
+  const std::string text = std::string("attack at dawn").append(200'000, 'x');
+  (*channel)->send_message(7, 2, 1, text);
+  EXPECT_EQ(heard.get_future().get(), text);
+  const std::string seen = pair.relay->seen();
+  EXPECT_EQ(seen.find("attack at dawn"), std::string::npos);
+  EXPECT_EQ(seen.find("tokyo-3"), std::string::npos) << "certificates are encrypted, too";
+}
+
+// Without a deadline of the ends: the caller fails at once.
+TEST(EncryptedChannels, ACertificateOfAnotherAuthorityIsNamed) {
+  const CertificateAuthority authority("right CA");
+  const CertificateAuthority wrong("wrong CA");
+  const HostFiles good(authority);
+  const HostFiles foreign(wrong.issue(), authority.pem());
+  const Process one(TlsMode::always, &good);
+  const Process two(TlsMode::always, &foreign);
+  const bool first_calls = one.connector->self().process < two.connector->self().process;
+  const Process& caller = first_calls ? one : two;
+  const Process& answerer = first_calls ? two : one;
+  const auto failed =
+      caller.channels->connect({answerer.connector->address(), kPurposeControl, 1, 2, 0, 0, testing::key_of_test(), later()});
+  ASSERT_FALSE(failed.ok());
+  EXPECT_THAT(std::string(failed.status().text()), HasSubstr("CN=wrong CA"));
+}
+
+TEST(EncryptedChannels, AConnectorWithABadFileIsNotMade) {
+  const CertificateAuthority authority;
+  const HostFiles host(authority);
+  host.put_key(authority.issue().key);
+  const auto control = ControlThread::create().value();
+  const auto made = TcpConnector::create(*control, Process::settings_of(TlsMode::sites, &host));
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(std::string(made.status().text()), HasSubstr("does not belong to the certificate"));
+}
+
 // The relay turns the caller's hello into one that asks for plain bytes.
 TEST(EncryptedChannels, ARelayCannotTakeOutTheEncryption) {
   Pair pair(TlsMode::always, [](std::string& bytes, std::size_t from) {
@@ -213,6 +267,22 @@ TEST(EncryptedChannels, RanksThatDisagreeAreRefusedWithBothValues) {
   EXPECT_FALSE(theirs.ok());
   const std::string texts = std::string(mine.status().text()) + " | " + std::string(theirs.status().text());
   EXPECT_THAT(texts, ::testing::AllOf(HasSubstr("SETO_TLS"), HasSubstr("off"), HasSubstr("always")));
+}
+
+TEST(EncryptedChannels, RanksOfWhichOneHasACertificateAreRefusedWithBothValues) {
+  const CertificateAuthority authority;
+  const HostFiles host(authority);
+  const Process with(TlsMode::always, &host);
+  const Process without(TlsMode::always);
+  const bool first_calls = with.connector->self().process < without.connector->self().process;
+  const Process& caller = first_calls ? with : without;
+  const Process& answerer = first_calls ? without : with;
+  const auto failed =
+      caller.channels->connect({answerer.connector->address(), kPurposeControl, 1, 2, 0, 0, testing::key_of_test(), later()});
+  ASSERT_FALSE(failed.ok());
+  EXPECT_THAT(std::string(failed.status().text()),
+              HasSubstr(first_calls ? "is set on the rank that connected and not set on the one that answered"
+                                    : "is not set on the rank that connected and set on the one that answered"));
 }
 
 }  // namespace

@@ -78,6 +78,19 @@ TEST(OpenedConnections, TlsMustBeTheSameOnAllRanks) {
   EXPECT_EQ(RankAnnouncement::decoded(all[2].encoded()).value().tls, static_cast<std::uint64_t>(TlsMode::off));
 }
 
+TEST(OpenedConnections, AllRanksUseCertificatesOrNone) {
+  auto all = ranks_of({3, 1});
+  for (RankAnnouncement& one : all) one.tls = static_cast<std::uint64_t>(TlsMode::sites) | kTlsWithCertificates;
+  EXPECT_TRUE(same_tls(all).ok());
+  all[2].tls = static_cast<std::uint64_t>(TlsMode::sites);
+  EXPECT_THAT(std::string(same_tls(all).text()), HasSubstr("SETO_TLS_CERTIFICATE is set on rank 0 and not set on rank 2"));
+  all[0].tls = all[1].tls = all[2].tls;
+  all[2].tls |= kTlsWithCertificates;
+  EXPECT_THAT(std::string(same_tls(all).text()), HasSubstr("SETO_TLS_CERTIFICATE is not set on rank 0 and set on rank 2"));
+  all[2].tls = static_cast<std::uint64_t>(TlsMode::off) | kTlsWithCertificates;
+  EXPECT_THAT(std::string(same_tls(all).text()), HasSubstr("SETO_TLS is 'sites' on rank 0 and 'off' on rank 2"));
+}
+
 TEST(OpenedConnections, OnePairOfEachTwoSitesIsProvedAtBothEnds) {
   const auto all = ranks_of({4, 1, 2});
   const RankSites sites = RankSites::of(all, false).value();
