@@ -228,7 +228,8 @@ Status CallerHandshake::handle_challenge() {
   const auto kind = take<std::uint32_t>(rest);
   if (kind == kNotice) {
     const auto what = take<std::uint32_t>(rest);
-    key_unknown_ = what != kNoticeOtherProtocol;
+    misfit_ = what == kNoticeCertificates;
+    key_unknown_ = what != kNoticeOtherProtocol && !misfit_;
     return reason_of_notice(what, terms_.tls.identity != nullptr);
   }
   if (kind != kChallenge) return failure(Code::remote_error, "the peer sent its handshake in the wrong order");

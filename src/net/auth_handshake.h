@@ -54,6 +54,8 @@ class CallerHandshake final {
   [[nodiscard]] bool proven() const { return proven_; }
   // A notice said that the peer does not know the key. The peer may learn the key a moment later.
   [[nodiscard]] bool key_unknown() const { return key_unknown_; }
+  // A notice said that the peer knows the key, and that only one of the two ends uses certificates.
+  [[nodiscard]] bool misfit() const { return misfit_; }
   // Once over: accepted, or refused by a member with the text that feed() returned.
   [[nodiscard]] bool accepted() const { return accepted_; }
   [[nodiscard]] bool refused() const { return refused_; }
@@ -79,6 +81,7 @@ class CallerHandshake final {
   std::string peer_library_;
   bool proven_ = false;
   bool key_unknown_ = false;
+  bool misfit_ = false;
   bool accepted_ = false;
   bool refused_ = false;
 };

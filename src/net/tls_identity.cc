@@ -27,6 +27,7 @@ namespace {
 
 constexpr std::size_t kFileLimit = std::size_t{4} << 20;
 constexpr std::size_t kNameLimit = 120;
+constexpr int kLeastSecurityBits = 112;  // those of RSA with 2048 bits: TLS refuses less (tls_context.cc)
 
 struct OfProcess {
   std::uint32_t generation = 0;
@@ -194,6 +195,10 @@ Status TlsCredentials::read_key(const TlsFiles& files) {
   if (key_ == nullptr)
     return failure(Code::invalid_argument,
                    "SETO_TLS_KEY='%s' holds no private key that can be read: it must be in PEM, without a passphrase",
+                   files.key.c_str());
+  if (EVP_PKEY_get_security_bits(key_) < kLeastSecurityBits)
+    return failure(Code::invalid_argument,
+                   "the key of SETO_TLS_KEY='%s' is too short: use P-256, Ed25519, or RSA of 2048 bits or more",
                    files.key.c_str());
   if (X509_check_private_key(certificate_, key_) != 1)
     return failure(Code::invalid_argument,

@@ -60,12 +60,34 @@ TEST_F(CertificatesOfHosts, CarryAJob) {
   });
 }
 
+// Rank 1 is refused before the others join, so that they need not wait long.
 TEST_F(CertificatesOfHosts, AreUsedByAllRanksOrByNone) {
   const CertificateAuthority authority;
   const HostFiles host(authority);
-  expect_refusal("SETO_TLS_CERTIFICATE is not set on rank 0 and set on rank 1", [&](int rank) {
-    if (rank == 1) use(host);
+  run_ranks(Kind::processes, kRanks, [&](const Seat& seat) {
+    const setoUniqueId id = seat.id();
+    if (seat.rank == 1) use(host);
+    setoConfig_t config = config_of_test();
+    if (seat.rank != 1) config.initTimeoutMs = 1'000;
+    if (seat.rank != 1) EXPECT_TRUE(seat.meet(1));
+    setoComm_t comm = nullptr;
+    const Answer refused = answer(setoCommInitRankConfig(&comm, seat.ranks, id, seat.rank, &config));
+    if (seat.rank == 1) EXPECT_TRUE(seat.meet(1));
+    EXPECT_NE(refused.code, setoSuccess);
+    EXPECT_TRUE(refused.says("SETO_TLS_CERTIFICATE is set on the rank that connected and not set on the one that answered"))
+        << refused;
+    EXPECT_TRUE(refused.says("SETO_TLS_CA on all ranks, or on none")) << refused;
+    EXPECT_TRUE(seat.meet(2)) << "rank 0 serves until all know";
   });
+}
+
+// Every rank is told, also those whose connections were accepted.
+TEST_F(CertificatesOfHosts, OfAnotherAuthorityAreNamedOnAllRanks) {
+  const CertificateAuthority authority("right CA");
+  const CertificateAuthority wrong("wrong CA");
+  const HostFiles good(authority);
+  const HostFiles foreign(wrong.issue(), authority.pem());
+  expect_refusal("CN=wrong CA", [&](int rank) { use(rank == 1 ? foreign : good); });
 }
 
 TEST_F(CertificatesOfHosts, ThatHaveExpiredAreNamedAtOnce) {

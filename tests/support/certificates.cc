@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 
 namespace seto::testing {
 namespace {
@@ -38,6 +39,19 @@ void extend(X509* certificate, X509* issuer, int what, const std::string& value)
   X509_EXTENSION_free(made);
 }
 
+EVP_PKEY* new_key(const std::string& kind) {
+  EVP_PKEY* key = nullptr;
+  if (kind == "ED25519") {
+    key = EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519");
+  } else if (kind.starts_with("RSA-")) {
+    key = EVP_PKEY_Q_keygen(nullptr, nullptr, "RSA", static_cast<std::size_t>(std::stoul(kind.substr(4))));
+  } else {
+    key = EVP_EC_gen(kind.c_str());
+  }
+  require(key != nullptr);
+  return key;
+}
+
 // Unsigned; its issuer is still missing.
 X509* begin(const CertificateTerms& terms, EVP_PKEY* key) {
   static std::atomic<long> number{1};
@@ -52,17 +66,35 @@ X509* begin(const CertificateTerms& terms, EVP_PKEY* key) {
   return made;
 }
 
+// Frees both.
+Issued take_pem(X509* certificate, EVP_PKEY* key) {
+  Issued issued{pem_of([&](BIO* to) { return PEM_write_bio_X509(to, certificate); }),
+                pem_of([&](BIO* to) { return PEM_write_bio_PrivateKey(to, key, nullptr, nullptr, 0, nullptr, nullptr); })};
+  X509_free(certificate);
+  EVP_PKEY_free(key);
+  return issued;
+}
+
 }  // namespace
 
-CertificateAuthority::CertificateAuthority(const std::string& name) : CertificateAuthority(name, nullptr) {}
+Issued self_signed(const CertificateTerms& terms) {
+  EVP_PKEY* const key = new_key(terms.key);
+  X509* const made = begin(terms, key);
+  X509_set_issuer_name(made, X509_get_subject_name(made));
+  extend(made, made, NID_ext_key_usage, terms.usage);
+  require(X509_sign(made, key, EVP_sha256()) > 0);
+  return take_pem(made, key);
+}
 
-CertificateAuthority::CertificateAuthority(const std::string& name, const CertificateAuthority* above)
-    : key_(EVP_EC_gen("P-256")) {
-  certificate_ = begin({name, -10, 3'650, ""}, key_);
+CertificateAuthority::CertificateAuthority(const std::string& name) : CertificateAuthority(name, nullptr, true) {}
+
+CertificateAuthority::CertificateAuthority(const std::string& name, const CertificateAuthority* above, bool may_sign)
+    : key_(new_key("P-256")) {
+  certificate_ = begin({name, -10, 3'650, "", ""}, key_);
   X509* const issuer = above == nullptr ? certificate_ : above->certificate_;
   X509_set_issuer_name(certificate_, X509_get_subject_name(issuer));
-  extend(certificate_, issuer, NID_basic_constraints, "critical,CA:TRUE");
-  extend(certificate_, issuer, NID_key_usage, "critical,keyCertSign,cRLSign");
+  extend(certificate_, issuer, NID_basic_constraints, may_sign ? "critical,CA:TRUE" : "critical,CA:FALSE");
+  if (may_sign) extend(certificate_, issuer, NID_key_usage, "critical,keyCertSign,cRLSign");
   require(X509_sign(certificate_, above == nullptr ? key_ : above->key_, EVP_sha256()) > 0);
 }
 
@@ -71,22 +103,18 @@ CertificateAuthority::~CertificateAuthority() {
   EVP_PKEY_free(key_);
 }
 
-std::unique_ptr<CertificateAuthority> CertificateAuthority::below(const std::string& name) const {
-  return std::unique_ptr<CertificateAuthority>(new CertificateAuthority(name, this));
+std::unique_ptr<CertificateAuthority> CertificateAuthority::below(const std::string& name, bool may_sign) const {
+  return std::unique_ptr<CertificateAuthority>(new CertificateAuthority(name, this, may_sign));
 }
 
 Issued CertificateAuthority::issue(const CertificateTerms& terms) const {
-  EVP_PKEY* const key = EVP_EC_gen("P-256");
+  EVP_PKEY* const key = new_key(terms.key);
   X509* const made = begin(terms, key);
   X509_set_issuer_name(made, X509_get_subject_name(certificate_));
   extend(made, certificate_, NID_basic_constraints, "CA:FALSE");
   extend(made, certificate_, NID_ext_key_usage, terms.usage);
   require(X509_sign(made, key_, EVP_sha256()) > 0);
-  Issued issued{pem_of([&](BIO* to) { return PEM_write_bio_X509(to, made); }),
-                pem_of([&](BIO* to) { return PEM_write_bio_PrivateKey(to, key, nullptr, nullptr, 0, nullptr, nullptr); })};
-  X509_free(made);
-  EVP_PKEY_free(key);
-  return issued;
+  return take_pem(made, key);
 }
 
 std::string CertificateAuthority::pem() const {

@@ -22,7 +22,11 @@ struct CertificateTerms {
   long first_day = -1;  // from now
   long last_day = 365;
   std::string usage = "serverAuth,clientAuth";
+  std::string key = "P-256";  // or another curve, ED25519, RSA-2048, RSA-1024
 };
+
+// A certificate that its own key has signed.
+Issued self_signed(const CertificateTerms& terms = {});
 
 // A CA that lives as long as a test. Its key is made when it is.
 class CertificateAuthority final {
@@ -33,13 +37,13 @@ class CertificateAuthority final {
   ~CertificateAuthority();
 
   [[nodiscard]] Issued issue(const CertificateTerms& terms = {}) const;
-  // A CA that this one has signed. It must not outlive this one.
-  [[nodiscard]] std::unique_ptr<CertificateAuthority> below(const std::string& name) const;
+  // A CA that this one has signed. It must not outlive this one. `may_sign`: its certificate says that it is a CA.
+  [[nodiscard]] std::unique_ptr<CertificateAuthority> below(const std::string& name, bool may_sign = true) const;
   // Its own certificate.
   [[nodiscard]] std::string pem() const;
 
  private:
-  CertificateAuthority(const std::string& name, const CertificateAuthority* above);
+  CertificateAuthority(const std::string& name, const CertificateAuthority* above, bool may_sign);
   evp_pkey_st* key_ = nullptr;
   x509_st* certificate_ = nullptr;
 };

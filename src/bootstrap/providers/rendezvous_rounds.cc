@@ -14,10 +14,14 @@ namespace seto {
 namespace {
 
 // The rank is a claim of the peer without a proof.
+std::string text_of_caller(const std::string& who, const IncomingHandshake& handshake) {
+  const std::uint64_t rank = handshake.claim().caller_context;
+  const bool claims = rank < static_cast<std::uint64_t>(kBootstrapRankLimit);
+  return "a process at " + who + (claims ? " that claims to be rank " + std::to_string(rank) : std::string());
+}
+
 std::string text_of_unproven(const std::string& who, const IncomingHandshake& handshake, bool without_secret) {
-  std::string text = "a process at " + who;
-  if (const std::uint64_t rank = handshake.claim().caller_context; rank < static_cast<std::uint64_t>(kBootstrapRankLimit))
-    text += " that claims to be rank " + std::to_string(rank);
+  std::string text = text_of_caller(who, handshake);
   if (handshake.has_no_key())
     text += " connected without a secret, but this job has one";
   else if (without_secret)
@@ -54,7 +58,10 @@ void RendezvousServer::advance_handshake(ServerConnection& connection) {
   if (outcome == IncomingHandshake::Outcome::gone) {
     closed_.insert(connection.id);
     if (handshake.reason().ok()) return;
-    if (handshake.has_other_key()) unproven_ = text_of_unproven(connection.who, handshake, options_.key.none());
+    if (handshake.has_other_key())
+      unproven_ = text_of_unproven(connection.who, handshake, options_.key.none());
+    else if (handshake.key_known())
+      unproven_ = text_of_caller(connection.who, handshake) + " was refused: " + std::string(handshake.reason().text());
     log_unauthenticated(connection.who, kUnproven + std::string(handshake.reason().text()));
     return;
   }

@@ -99,6 +99,7 @@ Status check_unused(const std::string& path, Deadline until) {
   if (!id.ok()) return id.status().code() == Code::remote_error ? Status() : id.status();
   const Deadline patience = until.sooner_ms(kProbeMs);
   OutgoingConnection call(id->address, presence_key(*id), Claim{});
+  call.stay_plain();
   call.begin(patience);
   while (!call.over() && !call.proven() && !patience.passed()) {
     std::vector<pollfd> entries;

@@ -13,7 +13,7 @@ IncomingHandshake::Outcome IncomingHandshake::advance(const Lock& lock, const Se
         return Outcome::gone;
       case AuthProgress::failed:
         channel_.discard_unread();
-        reason_ = channel_.why();
+        if (!presence_only_) reason_ = channel_.why();  // a peer that only asks need not fit
         return Outcome::gone;
       case AuthProgress::decide:
         break;

@@ -73,7 +73,7 @@ void OutgoingConnection::start(Attempt& attempt) {
 
 void OutgoingConnection::prove(Attempt& attempt, PrivateFd fd) {
   reached_ = true;
-  const ChannelTerms terms{tls_, attempt.address && encrypts(tls_.mode, fd.get())};
+  const ChannelTerms terms{tls_, attempt.address && !plain_ && encrypts(tls_.mode, fd.get())};
   attempt.channel.emplace(std::move(fd), key_, claim_, terms);
   attempt.stage = Stage::proving;
 }

@@ -31,6 +31,8 @@ class OutgoingConnection final {
 
   OutgoingConnection(RendezvousAddress address, Secret key, Claim claim, const TlsChoice& tls = {});
 
+  // Before begin(): TLS never follows. For a question to a server whose certificates and SETO_TLS may be those of another job.
+  void stay_plain() { plain_ = true; }
   void begin(Deadline local_until);
   // Adds the sockets to wait for.
   void prepare(std::vector<pollfd>& entries) const;
@@ -73,6 +75,7 @@ class OutgoingConnection final {
   Secret key_;
   Claim claim_;
   TlsChoice tls_;
+  bool plain_ = false;
   std::vector<Attempt> attempts_;
   std::size_t started_ = 0;
   std::size_t ended_ = 0;

@@ -112,7 +112,7 @@ class RendezvousServer final {
   std::set<std::uint64_t> closed_;
   std::uint64_t next_id_ = 0;
   UnauthenticatedLog unauthenticated_log_;
-  std::string unproven_;  // the last connection with another secret since a session was full; empty: none
+  std::string unproven_;  // the last connection with another secret, or that did not fit, since a session was full; empty: none
   bool listening_ = false;
   Deadline pause_until_ = Deadline::after_ms(0);  // descriptors have run out
   bool stopping_ = false;

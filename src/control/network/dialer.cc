@@ -97,6 +97,7 @@ Status Dialer::read_handshake(Attempt& attempt) {
   }
   if (progress == AuthProgress::failed) {
     attempt.may_change = handshake.key_unknown();
+    attempt.tls_failed = handshake.misfit() || (tls_.identity != nullptr && handshake.wants_channel());
     end(attempt, failure(Code::remote_error, "%s: %s", to_text(attempt.address).c_str(),
                          std::string(attempt.channel->why().text()).c_str()));
   } else if (progress == AuthProgress::closed) {
@@ -128,6 +129,10 @@ bool Dialer::none_listening() const {
 bool Dialer::key_unknown() const {
   return std::any_of(attempts_.begin(), attempts_.end(),
                      [](const Attempt& attempt) { return attempt.channel && attempt.channel->handshake().key_unknown(); });
+}
+
+bool Dialer::tls_failed() const {
+  return std::any_of(attempts_.begin(), attempts_.end(), [](const Attempt& attempt) { return attempt.tls_failed; });
 }
 
 bool Dialer::may_change() const {

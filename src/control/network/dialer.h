@@ -45,6 +45,8 @@ class Dialer final {
   [[nodiscard]] bool none_listening() const;
   // A process answered and did not know the key.
   [[nodiscard]] bool key_unknown() const;
+  // A process of the job answered, and TLS with it is impossible: only one end has certificates, or one is not accepted.
+  [[nodiscard]] bool tls_failed() const;
   // The failure at some address may be temporary.
   [[nodiscard]] bool may_change() const;
 
@@ -62,6 +64,7 @@ class Dialer final {
     bool ended = false;
     bool not_listening = false;  // it ended before a connection was made
     bool may_change = false;
+    bool tls_failed = false;
     Status why;
     [[nodiscard]] bool active() const { return started && !ended; }
   };

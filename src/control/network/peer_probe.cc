@@ -54,6 +54,8 @@ Status PeerProbe::ask() {
   if (dialer_->found()) reached_.remember(remote_.process, *dialer_->found());
   if (answer.ok() && !answer.value() && !dial_until_.passed()) return {};
   if (!answer.ok() && dialer_->refused()) return answer.status();
+  if (!answer.ok() && dialer_->tls_failed())
+    return failure(Code::remote_error, "no TLS with its process: %s", dialer_->report().c_str());
   const bool none_listening = !answer.ok() && dialer_->none_listening();
   last_failure_ = answer.ok() && answer.value() ? std::string() : dialer_->report();
   if (!last_failure_.empty() && !dialer_->found()) last_failure_ += std::string("; ") + kReachRemedy;

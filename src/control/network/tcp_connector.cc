@@ -32,6 +32,7 @@ void pause(int milliseconds, const Deadline& until) { poll(nullptr, 0, std::min(
 
 Status failed(const Dialer& dialer, const Status& why, bool known, const char* remedy) {
   if (dialer.refused() || why.code() == Code::unavailable) return why;
+  if (dialer.tls_failed()) return failure(Code::remote_error, "no TLS with its process: %s", dialer.report().c_str());
   if (known && dialer.none_listening()) return failure(Code::remote_error, "its process has ended: %s", dialer.report().c_str());
   const char* const what = dialer.none_listening() ? "has ended, or cannot be reached from here" : "cannot be reached";
   return failure(Code::remote_error, "its process %s: %s; %s", what, dialer.report().c_str(), remedy);
@@ -149,7 +150,8 @@ Result<SecureStream> TcpConnector::dial(const Plan& plan) {
       if (dialer.found()) reached_.remember(process, *dialer.found());
       if (socket.ok() && socket.value()) return std::move(*socket.value());
       if (!socket.ok()) {
-        if (!dialer.may_change() || patience.passed()) return failed(dialer, socket.status(), known, remedy);
+        if (!dialer.may_change() || dialer.tls_failed() || patience.passed())
+          return failed(dialer, socket.status(), known, remedy);
         if (until.passed()) return too_late(plan, "did not accept the connection", dialer.report());
         before = dialer.report();
         break;

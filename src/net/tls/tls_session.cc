@@ -26,6 +26,9 @@ constexpr std::size_t kRecord = SSL3_RT_MAX_PLAIN_LENGTH;
 // Parts below this size are copied together into one record.
 constexpr std::size_t kSmallPart = 4096;
 
+// The error is an alert that the peer has sent.
+bool is_alert(unsigned long code) { return ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) >= SSL_AD_REASON_OFFSET; }
+
 TlsSession* session_of(const SSL* ssl) { return static_cast<TlsSession*>(SSL_get_app_data(ssl)); }
 
 }  // namespace
@@ -197,7 +200,7 @@ TlsSession::~TlsSession() {
 
 Status TlsSession::fail(const char* what) {
   const unsigned long code = ERR_peek_last_error();
-  if (why_.empty() && certificates_ && ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) >= SSL_AD_REASON_OFFSET)
+  if (why_.empty() && certificates_ && is_alert(code))
     why_ = certificate_refused_there(ERR_GET_REASON(code) - SSL_AD_REASON_OFFSET, SSL_get_certificate(ssl_));
   if (why_.empty()) why_ = std::string(what) + ": " + take_tls_error();
   ERR_clear_error();
@@ -278,7 +281,8 @@ ssize_t TlsSession::receive_part(const iovec& part) {
       total += static_cast<ssize_t>(got);
       continue;
     }
-    if (eof_ || (SSL_get_shutdown(ssl_) & SSL_RECEIVED_SHUTDOWN) != 0) {
+    // An alert of the peer ends the connection too, and leaves an error.
+    if (eof_ || ((SSL_get_shutdown(ssl_) & SSL_RECEIVED_SHUTDOWN) != 0 && ERR_peek_error() == 0)) {
       dry_ = true;
       ERR_clear_error();
       if (total > 0 || receive_error_ == 0) return total;
@@ -291,7 +295,8 @@ ssize_t TlsSession::receive_part(const iovec& part) {
       errno = EAGAIN;
       return -1;
     }
-    static_cast<void>(fail("the connection carries data that the peer has not sent"));
+    static_cast<void>(
+        fail(is_alert(ERR_peek_last_error()) ? "the peer ended TLS" : "the connection carries data that the peer has not sent"));
   }
   if (total > 0) return total;
   static_cast<void>(flush());

@@ -187,7 +187,7 @@ TEST(EncryptedChannels, CertificatesServeInPlaceOfTheKey) {
   const auto handler = pair.answerer->channels->handlers().add(
       {7, 2},
       {[] { return std::string(); }, [&](std::uint32_t, std::string_view bytes) { heard.set_value(std::string(bytes)); }});
-  const std::string text = std::string("attack at dawn").append(200'000, 'x');
+  const std::string text = std::string("attack at dawn").append(3'000, 'x');
   (*channel)->send_message(7, 2, 1, text);
   EXPECT_EQ(heard.get_future().get(), text);
   const std::string seen = pair.relay->seen();
@@ -195,21 +195,69 @@ TEST(EncryptedChannels, CertificatesServeInPlaceOfTheKey) {
   EXPECT_EQ(seen.find("tokyo-3"), std::string::npos) << "certificates are encrypted, too";
 }
 
-// Without a deadline of the ends: the caller fails at once.
-TEST(EncryptedChannels, ACertificateOfAnotherAuthorityIsNamed) {
+// The ids of processes decide which one calls, so processes are made until they are as wanted.
+struct CallerAndAnswerer {
+  CallerAndAnswerer(const HostFiles* callers, const HostFiles* answerers)
+      : caller(std::make_unique<Process>(TlsMode::always, callers)) {
+    for (int round = 0; round < 100 && !fits(); ++round) {
+      answerer.reset();
+      if (round % 2 == 1) caller = std::make_unique<Process>(TlsMode::always, callers);
+      answerer = std::make_unique<Process>(TlsMode::always, answerers);
+    }
+    EXPECT_TRUE(fits());
+  }
+  [[nodiscard]] bool fits() const {
+    return answerer != nullptr && caller->connector->self().process < answerer->connector->self().process;
+  }
+  // Of one end alone: the other one does nothing but answer.
+  [[nodiscard]] std::string failure_at_caller() const { return failure_of(*caller, *answerer); }
+  [[nodiscard]] std::string failure_at_answerer() const { return failure_of(*answerer, *caller); }
+  static std::string failure_of(const Process& here, const Process& there) {
+    const auto channel =
+        here.channels->connect({there.connector->address(), kPurposeControl, 1, 2, 0, 0, testing::key_of_test(), later()});
+    if (channel.ok()) return "it succeeded";
+    EXPECT_NE(channel.status().code(), Code::timeout) << "it ends before its deadline";
+    return std::string(channel.status().text());
+  }
+  std::unique_ptr<Process> caller;
+  std::unique_ptr<Process> answerer;
+};
+
+// The answerer learns it from the probe of the caller that it waits for.
+TEST(EncryptedChannels, ACertificateOfAnotherAuthorityIsNamedAtBothEnds) {
   const CertificateAuthority authority("right CA");
   const CertificateAuthority wrong("wrong CA");
   const HostFiles good(authority);
   const HostFiles foreign(wrong.issue(), authority.pem());
-  const Process one(TlsMode::always, &good);
-  const Process two(TlsMode::always, &foreign);
-  const bool first_calls = one.connector->self().process < two.connector->self().process;
-  const Process& caller = first_calls ? one : two;
-  const Process& answerer = first_calls ? two : one;
-  const auto failed =
-      caller.channels->connect({answerer.connector->address(), kPurposeControl, 1, 2, 0, 0, testing::key_of_test(), later()});
-  ASSERT_FALSE(failed.ok());
-  EXPECT_THAT(std::string(failed.status().text()), HasSubstr("CN=wrong CA"));
+  const CallerAndAnswerer calls(&foreign, &good);
+  EXPECT_THAT(calls.failure_at_caller(), HasSubstr("CN=wrong CA"));
+  EXPECT_THAT(calls.failure_at_answerer(), HasSubstr("CN=wrong CA"));
+  const CallerAndAnswerer answers(&good, &foreign);
+  EXPECT_THAT(answers.failure_at_caller(), HasSubstr("CN=wrong CA"));
+  EXPECT_THAT(answers.failure_at_answerer(), HasSubstr("CN=wrong CA"));
+}
+
+TEST(EncryptedChannels, ANewFileServesTheNextConnection) {
+  const CertificateAuthority authority("right CA");
+  const CertificateAuthority wrong("wrong CA");
+  const HostFiles good(authority);
+  const HostFiles changing(authority);
+  const CallerAndAnswerer both(&good, &changing);
+  const auto connect = [](const Process& from, const Process& to, ContextId mine, AttemptId attempt) {
+    return from.connector->connect(
+        {to.connector->address(), kPurposeData, mine, 3 - mine, attempt, 0, testing::key_of_test(), later()});
+  };
+  auto answered = std::async(std::launch::async, [&] { return connect(*both.answerer, *both.caller, 2, 1).status(); });
+  auto first = connect(*both.caller, *both.answerer, 1, 1);
+  ASSERT_TRUE(first.ok()) << first.status().text();
+  EXPECT_TRUE(first->encrypted());
+  EXPECT_TRUE(answered.get().ok());
+  const auto issued = wrong.issue();
+  changing.put_key(issued.key);
+  changing.put_certificate(issued.certificate);
+  const auto second = connect(*both.caller, *both.answerer, 1, 2);
+  ASSERT_FALSE(second.ok());
+  EXPECT_THAT(std::string(second.status().text()), HasSubstr("CN=wrong CA"));
 }
 
 TEST(EncryptedChannels, AConnectorWithABadFileIsNotMade) {
@@ -272,17 +320,14 @@ TEST(EncryptedChannels, RanksThatDisagreeAreRefusedWithBothValues) {
 TEST(EncryptedChannels, RanksOfWhichOneHasACertificateAreRefusedWithBothValues) {
   const CertificateAuthority authority;
   const HostFiles host(authority);
-  const Process with(TlsMode::always, &host);
-  const Process without(TlsMode::always);
-  const bool first_calls = with.connector->self().process < without.connector->self().process;
-  const Process& caller = first_calls ? with : without;
-  const Process& answerer = first_calls ? without : with;
-  const auto failed =
-      caller.channels->connect({answerer.connector->address(), kPurposeControl, 1, 2, 0, 0, testing::key_of_test(), later()});
-  ASSERT_FALSE(failed.ok());
-  EXPECT_THAT(std::string(failed.status().text()),
-              HasSubstr(first_calls ? "is set on the rank that connected and not set on the one that answered"
-                                    : "is not set on the rank that connected and set on the one that answered"));
+  const CallerAndAnswerer calls(&host, nullptr);
+  const char* const caller_has = "is set on the rank that connected and not set on the one that answered";
+  const char* const answerer_has = "is not set on the rank that connected and set on the one that answered";
+  EXPECT_THAT(calls.failure_at_caller(), HasSubstr(caller_has));
+  EXPECT_THAT(calls.failure_at_answerer(), HasSubstr(answerer_has)) << "its probe connects";
+  const CallerAndAnswerer answers(nullptr, &host);
+  EXPECT_THAT(answers.failure_at_caller(), HasSubstr(answerer_has));
+  EXPECT_THAT(answers.failure_at_answerer(), HasSubstr(caller_has)) << "its probe connects";
 }
 
 }  // namespace

@@ -85,6 +85,42 @@ TEST(TlsCertificates, AnAuthorityBetweenIsSentOrKnown) {
   EXPECT_FALSE(Sessions({Secret(), identity_of(knows)}, {Secret(), identity_of(sends)}).connected) << "the root is not enough";
 }
 
+TEST(TlsCertificates, EveryUsualKindOfKeyConnects) {
+  const CertificateAuthority authority;
+  const HostFiles usual(authority);
+  for (const char* const key : {"RSA-2048", "P-384", "ED25519"}) {
+    const HostFiles host(authority.issue({.key = key}), authority.pem());
+    const Sessions calls({Secret(), identity_of(host)}, {Secret(), identity_of(usual)});
+    EXPECT_TRUE(calls.connected) << key << ": " << calls.callers_text << " | " << calls.answerers_text;
+    const Sessions answers({Secret(), identity_of(usual)}, {Secret(), identity_of(host)});
+    EXPECT_TRUE(answers.connected) << key << ": " << answers.callers_text << " | " << answers.answerers_text;
+  }
+}
+
+TEST(TlsCertificates, OneThatSignedItselfIsRefused) {
+  const CertificateAuthority authority;
+  const HostFiles good(authority);
+  const HostFiles alone(testing::self_signed({.name = "alone"}), authority.pem());
+  const auto unknown = AllOf(HasSubstr("CN=alone"), HasSubstr("which SETO_TLS_CA of this host does not hold"));
+  EXPECT_THAT(Sessions({Secret(), identity_of(alone)}, {Secret(), identity_of(good)}).answerers_text, unknown);
+  EXPECT_THAT(Sessions({Secret(), identity_of(good)}, {Secret(), identity_of(alone)}).callers_text, unknown);
+}
+
+// A host of the organisation signs a certificate with the key of its own.
+TEST(TlsCertificates, AHostIsNoAuthority) {
+  const CertificateAuthority authority;
+  const auto host = authority.below("a host", false);
+  const Issued forged = host->issue({.name = "forged"});
+  const HostFiles good(authority);
+  const HostFiles bad({forged.certificate + host->pem(), forged.key}, authority.pem());
+  const Sessions calls({Secret(), identity_of(bad)}, {Secret(), identity_of(good)});
+  EXPECT_FALSE(calls.connected);
+  EXPECT_THAT(calls.answerers_text, HasSubstr("CN=a host"));
+  const Sessions answers({Secret(), identity_of(good)}, {Secret(), identity_of(bad)});
+  EXPECT_FALSE(answers.connected);
+  EXPECT_THAT(answers.callers_text, HasSubstr("CN=a host"));
+}
+
 TEST(TlsCertificates, AnExpiredOneIsRefusedAndNamedAtBothEnds) {
   const CertificateAuthority authority;
   const HostFiles good(authority);

@@ -99,6 +99,12 @@ TEST(TlsIdentity, RefusesACertificateThatIsNotValidNow) {
   EXPECT_THAT(failure_of(paths_of(early)), AllOf(HasSubstr("not valid before 20"), HasSubstr("check the clock")));
 }
 
+TEST(TlsIdentity, RefusesAShortKey) {
+  const CertificateAuthority authority;
+  const HostFiles host(authority.issue({.key = "RSA-1024"}), authority.pem());
+  EXPECT_THAT(failure_of(paths_of(host)), AllOf(HasSubstr("SETO_TLS_KEY"), HasSubstr("too short"), HasSubstr("2048 bits")));
+}
+
 // Each host both calls and answers.
 TEST(TlsIdentity, RefusesACertificateForOneEndOnly) {
   const CertificateAuthority authority;
