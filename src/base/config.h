@@ -114,22 +114,16 @@ struct Config {
   std::string audit_file;
   std::uint64_t audit_file_bytes = std::uint64_t{64} << 20;
   Medium transport = Medium::automatic;
-  std::string interface;
-  std::string ports;
-  std::string advertise;
+  std::string interface, ports, advertise;
   bool dial_only = false;
   std::uint64_t tcp_streams = kAutomatic;
   Connect connect = Connect::automatic;
   TlsMode tls = TlsMode::sites;
-  std::string tls_certificate;
-  std::string tls_key;
-  std::string tls_ca;
+  std::string tls_certificate, tls_key, tls_ca;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
-  std::uint64_t dscp_control = kAutomatic;
-  std::uint64_t dscp_data = kAutomatic;
+  std::uint64_t dscp_control = kAutomatic, dscp_data = kAutomatic;
   std::string root;
-  std::uint64_t rank = kAutomatic;
-  std::uint64_t ranks = kAutomatic;
+  std::uint64_t rank = kAutomatic, ranks = kAutomatic;
   std::string secret_file;
   std::string secret;  // never shown
   bool allow_no_secret = false;

@@ -51,9 +51,19 @@ struct Versions {
 };
 
 // The caller states whether TLS follows, and its SETO_TLS and whether it uses certificates, which must be the same for all ranks.
+// Then it begins TLS directly behind the hello and the answerer directly behind the challenge, with the key of the handshake or
+// with certificates. Proof and verdict travel inside, and also cover what only the two ends of that TLS connection know: a relay
+// can use them nowhere. If only one end uses certificates there can be no TLS, and a notice says so.
 struct ChannelTerms {
   TlsChoice tls;
   bool encrypted = false;
+};
+
+// The same, as the answerer reads it in the hello.
+struct StatedTerms {
+  TlsMode mode = TlsMode::sites;
+  bool encrypted = false;
+  bool certificates = false;
 };
 
 // A longer history is forgotten, the oldest first: 1,000 peers with 16 connections each, in 0.8 MiB.

@@ -21,13 +21,10 @@ namespace seto {
 //   caller -> answerer: proof      the caller's proof of the key
 //   answerer -> caller: verdict    accepted, or refused with a reason; it carries a proof, so only a member can refuse
 // Instead of a challenge the answerer may send a notice that says why it sends no challenge. A notice proves nothing.
-// Where the hello says that TLS follows (ChannelTerms), the caller begins it directly behind the hello and the answerer directly
-// behind the challenge, with tls_key() or with certificates. Proof and verdict travel inside, and also cover what only the two
-// ends of that TLS connection know (bind_channel): a relay can use them nowhere. If only one end uses certificates there can be
-// no TLS, and a notice says so. Each proof covers every byte sent before it in both directions, under its own label, so it is
-// useless on another connection, in another direction or at another step. Each message has a fixed size, numbers are
-// little-endian, and no received number is used as a size. The preamble (magic, protocol, library version: the first 24 bytes of
-// hello, challenge and notice) is the same in every version.
+// The hello says whether TLS follows (ChannelTerms). Each proof covers every byte sent before it in both directions, under its
+// own label, so it is useless on another connection, in another direction or at another step. Each message has a fixed size,
+// numbers are little-endian, and no received number is used as a size. The preamble (magic, protocol, library version: the first
+// 24 bytes of hello, challenge and notice) is the same in every version.
 
 // The side that connected. Until over(): send take_out(), read at most wanted() bytes, and pass them to feed().
 class CallerHandshake final {
@@ -49,8 +46,7 @@ class CallerHandshake final {
   void bind_channel(const Secret& binding);
 
   // The peer has proved that it has the key and is the process that was meant: later messages come from a member of the job. With
-  // certificates: somebody has passed on its proof who has a certificate; what it says counts only where a verdict's proof is
-  // right.
+  // certificates another host that has one may have passed on that proof, and only a verdict comes from a member.
   [[nodiscard]] bool proven() const { return proven_; }
   // A notice said that the peer does not know the key. The peer may learn the key a moment later.
   [[nodiscard]] bool key_unknown() const { return key_unknown_; }
@@ -79,11 +75,7 @@ class CallerHandshake final {
   std::string in_;          // the message that is being received
   std::string transcript_;  // every byte so far, both ways
   std::string peer_library_;
-  bool proven_ = false;
-  bool key_unknown_ = false;
-  bool misfit_ = false;
-  bool accepted_ = false;
-  bool refused_ = false;
+  bool proven_ = false, key_unknown_ = false, misfit_ = false, accepted_ = false, refused_ = false;
 };
 
 // The side that accepted the connection. After the hello its owner sets the key or refuses; after the proof its owner accepts or
@@ -138,12 +130,8 @@ class AnswererHandshake final {
 
   Token self_;
   Versions versions_;
-  TlsChoice tls_;  // here
-  struct Terms {
-    TlsMode mode = TlsMode::sites;
-    bool encrypted = false;
-    bool certificates = false;
-  } theirs_;  // of the caller
+  TlsChoice tls_;       // here
+  StatedTerms theirs_;  // of the caller
   Secret key_;
   Secret tls_key_;
   HelloId hello_id_{};

@@ -33,7 +33,7 @@ struct TlsFiles {
   [[nodiscard]] bool none() const { return certificate.empty() && key.empty() && authorities.empty(); }
 };
 
-// What the files held when they were read: a key that belongs to the certificate, which callers and answerers may use.
+// The content of the files when they were read: a key that belongs to the certificate, which callers and answerers may use.
 class TlsCredentials final {
  public:
   static Result<std::shared_ptr<const TlsCredentials>> read(const TlsFiles& files);
@@ -77,7 +77,7 @@ class TlsIdentity final {
   [[nodiscard]] const TlsFiles& files() const { return files_; }
 
  private:
-  // What tells that a file was replaced or changed.
+  // Differs once a file was replaced or changed.
   struct Stamp {
     std::uint64_t device = 0;
     std::uint64_t number = 0;

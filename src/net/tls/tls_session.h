@@ -20,7 +20,7 @@ struct ssl_st;
 
 namespace seto {
 
-// What an end of a TLS connection relies on: a key that both ends have or, with an identity, certificates.
+// An end of a TLS connection relies on a key that both ends have or, with an identity, on certificates.
 struct TlsTrust {
   Secret key;
   TlsIdentity* identity = nullptr;

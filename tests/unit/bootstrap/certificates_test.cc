@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "src/bootstrap/rendezvous/outgoing_connection.h"
+#include "tests/support/tries.h"
 #include "tests/unit/bootstrap/place.h"
 
 namespace seto {

@@ -209,7 +209,7 @@ struct CallerAndAnswerer {
   [[nodiscard]] bool fits() const {
     return answerer != nullptr && caller->connector->self().process < answerer->connector->self().process;
   }
-  // Of one end alone: the other one does nothing but answer.
+  // One end alone connects, and the other one does nothing but answer.
   [[nodiscard]] std::string failure_at_caller() const { return failure_of(*caller, *answerer); }
   [[nodiscard]] std::string failure_at_answerer() const { return failure_of(*answerer, *caller); }
   static std::string failure_of(const Process& here, const Process& there) {
