@@ -11,7 +11,7 @@ namespace {
 // Pairs for each two sites: any three of their processes may be lost.
 constexpr std::size_t kBridges = 4;
 
-// The members of each site, so that neighbours are on different hosts as far as possible: first one of each host, then a second.
+// The members of each site, so that peers are on different hosts as far as possible: first one of each host, then a second.
 std::vector<std::vector<OverlayMember>> members_of_sites(const std::vector<OverlayPlace>& places) {
   std::map<std::uint32_t, std::uint32_t> of_host;
   std::map<std::uint32_t, std::vector<std::tuple<std::uint32_t, std::uint32_t, OverlayMember>>> sites;
@@ -28,24 +28,24 @@ std::vector<std::vector<OverlayMember>> members_of_sites(const std::vector<Overl
 
 }  // namespace
 
-OverlayGraph::OverlayGraph(std::vector<OverlayPlace> places) : places_(std::move(places)), neighbours_(places_.size()) {
+OverlayGraph::OverlayGraph(std::vector<OverlayPlace> places) : places_(std::move(places)), peers_(places_.size()) {
   const std::vector<std::vector<OverlayMember>> sites = members_of_sites(places_);
   for (std::size_t one = 0; one < sites.size(); ++one) {
     join_site(sites[one]);
     for (std::size_t other = 0; other < one; ++other) join_sites(sites[one], sites[other]);
   }
-  sort_neighbours();
+  sort_peers();
   if (connected()) return;
   // Hosts that state several sites, for example.
   for (OverlayMember one = 0; one < members(); ++one)
     for (OverlayMember other = 0; other < one; ++other) join(one, other);
-  sort_neighbours();
+  sort_peers();
 }
 
 void OverlayGraph::join(OverlayMember one, OverlayMember other) {
   if (places_[one].host == places_[other].host) return;
-  neighbours_[one].push_back(other);
-  neighbours_[other].push_back(one);
+  peers_[one].push_back(other);
+  peers_[other].push_back(one);
 }
 
 // Where a member at some distance is on the same host, the next one that is not takes its place.
@@ -68,15 +68,15 @@ void OverlayGraph::join_sites(const std::vector<OverlayMember>& one, const std::
     join(member(one, number, places_[other.front()].site), member(other, number, places_[one.front()].site));
 }
 
-void OverlayGraph::sort_neighbours() {
-  for (std::vector<OverlayMember>& each : neighbours_) {
+void OverlayGraph::sort_peers() {
+  for (std::vector<OverlayMember>& each : peers_) {
     std::sort(each.begin(), each.end());
     each.erase(std::unique(each.begin(), each.end()), each.end());
   }
 }
 
 bool OverlayGraph::adjacent(OverlayMember one, OverlayMember other) const {
-  return std::binary_search(neighbours_[one].begin(), neighbours_[one].end(), other);
+  return std::binary_search(peers_[one].begin(), peers_[one].end(), other);
 }
 
 // Every two members of different hosts are. Members of one host may have no other way to each other than their shared memory.
@@ -85,7 +85,7 @@ bool OverlayGraph::connected() const {
   std::vector<OverlayMember> reached;
   if (!places_.empty()) reached.push_back(0), seen[0] = true;
   for (std::size_t next = 0; next < reached.size(); ++next)
-    for (const OverlayMember one : neighbours_[reached[next]])
+    for (const OverlayMember one : peers_[reached[next]])
       if (!seen[one]) reached.push_back(one), seen[one] = true;
   return reached.size() == places_.size();
 }

@@ -25,18 +25,18 @@ class OverlayGraph final {
   [[nodiscard]] const OverlayPlace& place(OverlayMember member) const { return places_[member]; }
   [[nodiscard]] bool same_site(OverlayMember one, OverlayMember other) const { return places_[one].site == places_[other].site; }
   // Ascending.
-  [[nodiscard]] const std::vector<OverlayMember>& neighbours(OverlayMember member) const { return neighbours_[member]; }
+  [[nodiscard]] const std::vector<OverlayMember>& peers(OverlayMember member) const { return peers_[member]; }
   [[nodiscard]] bool adjacent(OverlayMember one, OverlayMember other) const;
 
  private:
   void join(OverlayMember one, OverlayMember other);
   void join_site(const std::vector<OverlayMember>& site);
   void join_sites(const std::vector<OverlayMember>& one, const std::vector<OverlayMember>& other);
-  void sort_neighbours();
+  void sort_peers();
   [[nodiscard]] bool connected() const;
 
   std::vector<OverlayPlace> places_;
-  std::vector<std::vector<OverlayMember>> neighbours_;
+  std::vector<std::vector<OverlayMember>> peers_;
 };
 
 }  // namespace seto

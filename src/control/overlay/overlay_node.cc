@@ -34,22 +34,22 @@ OverlayNode::OverlayNode(OverlayGraph graph, OverlayMember own, Output& output)
   static_assert(sizeof(Head) == kRelayHeadSize);
 }
 
-// A neighbour that has just begun may have missed what was told before.
-void OverlayNode::attach(OverlayMember neighbour) {
-  if (!attached_.insert(neighbour).second) return;
+// A peer that has just begun may have missed what was told before.
+void OverlayNode::attach(OverlayMember peer) {
+  if (!attached_.insert(peer).second) return;
   for (const auto& [teller, lost] : routes_.lost_edges())
-    output_.send(neighbour, {OverlayFrameKind::edge_lost, teller, lost, why_[lost]});
-  for (const OverlayMember one : routes_.left()) output_.send(neighbour, {OverlayFrameKind::left, one, 0, {}});
+    output_.send(peer, {OverlayFrameKind::edge_lost, teller, lost, why_[lost]});
+  for (const OverlayMember one : routes_.left()) output_.send(peer, {OverlayFrameKind::left, one, 0, {}});
   for (auto& [member, stream] : streams_)
     if (!stream.kept().empty()) take_path(member, stream);
 }
 
-void OverlayNode::lose(OverlayMember neighbour, const std::string& why, Events& events) {
-  if (routes_.left().count(neighbour) > 0) return;
-  attached_.erase(neighbour);
-  if (!routes_.edge_lost(routes_.own(), neighbour)) return;
-  const std::string& text = why_.emplace(neighbour, why.substr(0, kLongestText)).first->second;
-  tell_all({OverlayFrameKind::edge_lost, routes_.own(), neighbour, text}, neighbour);
+void OverlayNode::lose(OverlayMember peer, const std::string& why, Events& events) {
+  if (routes_.left().count(peer) > 0) return;
+  attached_.erase(peer);
+  if (!routes_.edge_lost(routes_.own(), peer)) return;
+  const std::string& text = why_.emplace(peer, why.substr(0, kLongestText)).first->second;
+  tell_all({OverlayFrameKind::edge_lost, routes_.own(), peer, text}, peer);
   adapt(events);
 }
 
@@ -143,17 +143,17 @@ void OverlayNode::take_path(OverlayMember to, RelayedStream& stream) {
   if (wants_answer || stream.heard() > 0) transmit_head(to, stream, wants_answer);
 }
 
-// ---- frames of neighbours ----
+// ---- frames of peers ----
 
-Status OverlayNode::receive(OverlayMember neighbour, const OverlayFrame& frame, Events& events) {
+Status OverlayNode::receive(OverlayMember peer, const OverlayFrame& frame, Events& events) {
   const OverlayMember members = routes_.graph().members();
-  if (frame.from >= members || frame.to >= members) return nonsense("of or to nobody");
-  if (routes_.lost_edges().count({routes_.own(), neighbour}) > 0) return {};
+  if (frame.from >= members || frame.to >= members) return nonsense("of or to no member");
+  if (routes_.lost_edges().count({routes_.own(), peer}) > 0) return {};
   switch (frame.kind) {
     case OverlayFrameKind::relayed:
-      return receive_relayed(neighbour, frame, events);
+      return receive_relayed(peer, frame, events);
     case OverlayFrameKind::edge_lost:
-      if (!routes_.graph().adjacent(frame.from, frame.to)) return nonsense("the loss of an edge that nobody has");
+      if (!routes_.graph().adjacent(frame.from, frame.to)) return nonsense("the loss of an edge that is none");
       if (!routes_.edge_lost(frame.from, frame.to)) return {};
       why_.emplace(frame.to, frame.bytes.substr(0, kLongestText));
       break;
@@ -162,13 +162,13 @@ Status OverlayNode::receive(OverlayMember neighbour, const OverlayFrame& frame, 
       if (!routes_.member_left(frame.from)) return {};
       break;
   }
-  tell_all(frame, neighbour);
+  tell_all(frame, peer);
   if (frame.kind == OverlayFrameKind::left) attached_.erase(frame.from);
   adapt(events);
   return {};
 }
 
-Status OverlayNode::receive_relayed(OverlayMember neighbour, const OverlayFrame& frame, Events& events) {
+Status OverlayNode::receive_relayed(OverlayMember peer, const OverlayFrame& frame, Events& events) {
   Head head;
   if (frame.bytes.size() < sizeof head) return nonsense("without a head");
   std::memcpy(&head, frame.bytes.data(), sizeof head);
@@ -176,15 +176,15 @@ Status OverlayNode::receive_relayed(OverlayMember neighbour, const OverlayFrame&
   if (head.hops > kLongestPath || head.at > head.hops || frame.from == own) return nonsense("with a path that is none");
   const OverlayMember before = head.at == 0 ? frame.from : head.path[head.at - 1];
   const OverlayMember here = head.at == head.hops ? frame.to : head.path[head.at];
-  if (before != neighbour || here != own) return nonsense("over a path of others");
+  if (before != peer || here != own) return nonsense("over a path of others");
   return here == frame.to && head.at == head.hops ? receive_letter(frame, head, events) : pass_on(frame, head);
 }
 
-// Whoever does not pass a message on has told why, or tells it now, and the sender will hear that.
+// A member that does not pass a message on has told why, or tells it now, and the sender will hear that.
 Status OverlayNode::pass_on(const OverlayFrame& frame, Head& head) {
   ++head.at;
   const OverlayMember next = head.at == head.hops ? frame.to : head.path[head.at];
-  if (next >= routes_.graph().members()) return nonsense("to nobody");
+  if (next >= routes_.graph().members()) return nonsense("to no member");
   if (!routes_.usable(routes_.own(), next) || attached_.count(next) == 0) return {};
   std::string whole(reinterpret_cast<const char*>(&head), sizeof head);
   whole.append(frame.bytes.substr(sizeof head));

@@ -14,10 +14,10 @@
 
 namespace seto {
 
-// What two neighbours of an overlay send to each other.
+// The frames that two peers of an overlay send to each other.
 enum class OverlayFrameKind : std::uint8_t {
   relayed,    // from one member to another, over those of its path
-  edge_lost,  // `from` has given up its neighbour `to`; the bytes say why
+  edge_lost,  // `from` has given up its peer `to`; the bytes say why
   left,       // `from` takes no more part
 };
 struct OverlayFrame {
@@ -41,16 +41,16 @@ inline constexpr std::size_t kRelayHeadSize = 64;
 
 // One member of an overlay: passes messages on, numbers and keeps its own, and tells all others which edges are lost. A message
 // is delivered once, in order, as long as its two ends live and some path of living members joins them. Pure: no socket, clock or
-// lock. Frames between two neighbours arrive in order, or the edge is lost.
+// lock. Frames between two peers arrive in order, or the edge is lost.
 class OverlayNode final {
  public:
   class Output {
    public:
     virtual ~Output() = default;
-    // To a neighbour that is attached. It may turn out later to be lost.
-    virtual void send(OverlayMember neighbour, const OverlayFrame& frame) = 0;
+    // To a peer that is attached. It may turn out later to be lost.
+    virtual void send(OverlayMember peer, const OverlayFrame& frame) = 0;
   };
-  // What a call has caused.
+  // The effects of a call.
   struct Events {
     struct Delivery {
       OverlayMember from = 0;
@@ -69,17 +69,17 @@ class OverlayNode final {
 
   [[nodiscard]] const OverlayRoutes& routes() const { return routes_; }
 
-  // The edge to a neighbour begins: both ends are members of the overlay now.
-  void attach(OverlayMember neighbour);
-  // This member gives up the neighbour: nothing arrives from it any more.
-  void lose(OverlayMember neighbour, const std::string& why, Events& events);
+  // The edge to a peer begins: both ends are members of the overlay now.
+  void attach(OverlayMember peer);
+  // This member gives up the peer: nothing arrives from it any more.
+  void lose(OverlayMember peer, const std::string& why, Events& events);
   // This member alone takes that one for lost, whatever others know of it.
   void give_up(OverlayMember member, const std::string& why, Events& events);
   // Returns false, and sends nothing, if more than `limit` bytes would wait for acknowledgement. Letters to members that are lost
   // or have left are dropped.
   bool send(OverlayMember to, const RelayedLetter& letter, std::size_t limit);
-  // A failure means that the neighbour sends nonsense.
-  [[nodiscard]] Status receive(OverlayMember neighbour, const OverlayFrame& frame, Events& events);
+  // A failure means that the peer sends nonsense.
+  [[nodiscard]] Status receive(OverlayMember peer, const OverlayFrame& frame, Events& events);
 
   // This member will send no more letters of its own: it asks for acknowledgements.
   void prepare_to_leave();
@@ -99,7 +99,7 @@ class OverlayNode final {
   void adapt(Events& events);
   void look_for_losses(Events& events);
   void take_path(OverlayMember to, RelayedStream& stream);
-  [[nodiscard]] Status receive_relayed(OverlayMember neighbour, const OverlayFrame& frame, Events& events);
+  [[nodiscard]] Status receive_relayed(OverlayMember peer, const OverlayFrame& frame, Events& events);
   [[nodiscard]] Status receive_letter(const OverlayFrame& frame, const Head& head, Events& events);
   [[nodiscard]] Status pass_on(const OverlayFrame& frame, Head& head);
 

@@ -17,7 +17,7 @@ bool OverlayRoutes::edge_lost(OverlayMember teller, OverlayMember lost) {
 
 bool OverlayRoutes::member_left(OverlayMember member) {
   if (!left_.insert(member).second) return false;
-  for (const OverlayMember one : graph_.neighbours(member)) update_given_up(one);
+  for (const OverlayMember one : graph_.peers(member)) update_given_up(one);
   trees_.clear();
   return true;
 }
@@ -28,7 +28,7 @@ bool OverlayRoutes::edge_holds(OverlayMember one, OverlayMember other) const {
 
 void OverlayRoutes::update_given_up(OverlayMember member) {
   bool told = false;
-  for (const OverlayMember one : graph_.neighbours(member)) {
+  for (const OverlayMember one : graph_.peers(member)) {
     if (!graph_.same_site(one, member)) continue;
     const bool gives_up = lost_edges_.count({one, member}) > 0;
     if (!gives_up && left_.count(one) == 0) return;
@@ -58,7 +58,7 @@ OverlayRoutes::Tree OverlayRoutes::tree(std::optional<std::uint32_t> site) const
   before[own_] = own_;
   for (std::size_t next = 0; next < reached.size(); ++next) {
     const OverlayMember at = reached[next];
-    for (const OverlayMember one : graph_.neighbours(at)) {
+    for (const OverlayMember one : graph_.peers(at)) {
       const bool inside = !site || graph_.same_site(one, own_) || graph_.place(one).site == *site;
       if (before[one] != kNobody || !inside || !usable(at, one)) continue;
       before[one] = at;
@@ -95,13 +95,13 @@ std::vector<bool> OverlayRoutes::lost_members() const {
   std::vector<OverlayMember> reached{own_};
   for (std::size_t next = 0; next < reached.size(); ++next) {
     const OverlayMember at = reached[next];
-    for (const OverlayMember one : graph_.neighbours(at)) {
+    for (const OverlayMember one : graph_.peers(at)) {
       if (!lost[one] || !edge_holds(at, one) || given_up_[one]) continue;
       lost[one] = false;
       reached.push_back(one);
     }
   }
-  for (const OverlayMember one : graph_.neighbours(own_)) lost[one] = lost[one] || !edge_holds(own_, one);
+  for (const OverlayMember one : graph_.peers(own_)) lost[one] = lost[one] || !edge_holds(own_, one);
   return lost;
 }
 

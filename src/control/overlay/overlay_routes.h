@@ -17,8 +17,8 @@ using OverlayPath = std::vector<OverlayMember>;
 // A longer path is none.
 inline constexpr std::size_t kLongestPath = 12;
 
-// What one member knows of the overlay: the edges that are lost, the members that have left, and what follows from that. Edges
-// and members never come back.
+// The knowledge of one member of the overlay: the edges that are lost, the members that have left, and what follows from that.
+// Edges and members never come back.
 class OverlayRoutes final {
  public:
   OverlayRoutes(OverlayGraph graph, OverlayMember own);
@@ -26,14 +26,14 @@ class OverlayRoutes final {
   [[nodiscard]] const OverlayGraph& graph() const { return graph_; }
   [[nodiscard]] OverlayMember own() const { return own_; }
 
-  // `teller` has given up its neighbour `lost`. Returns false if that is known.
+  // `teller` has given up its peer `lost`. Returns false if that is known.
   bool edge_lost(OverlayMember teller, OverlayMember lost);
   // Returns false if that is known.
   bool member_left(OverlayMember member);
   [[nodiscard]] const std::set<std::pair<OverlayMember, OverlayMember>>& lost_edges() const { return lost_edges_; }
   [[nodiscard]] const std::set<OverlayMember>& left() const { return left_; }
 
-  // The edge between two neighbours carries messages: it is there, both are in the overlay, and their sites have not given them
+  // The edge between two peers carries messages: it is there, both are in the overlay, and their sites have not given them
   // up.
   [[nodiscard]] bool usable(OverlayMember one, OverlayMember other) const;
   // A path from this member to that one is still one.
@@ -43,7 +43,7 @@ class OverlayRoutes final {
 
   // Grows whenever lost_members() may have changed.
   [[nodiscard]] std::uint64_t changes_of_lost() const { return changes_of_lost_; }
-  // By member, whether it is lost. Members that have left lose nobody: they count as if they were still there.
+  // By member, whether it is lost. Members that have left lose no member: they count as if they were still there.
   [[nodiscard]] std::vector<bool> lost_members() const;
 
  private:
@@ -60,7 +60,7 @@ class OverlayRoutes final {
   const OverlayMember own_;
   std::set<std::pair<OverlayMember, OverlayMember>> lost_edges_;  // teller, lost
   std::set<OverlayMember> left_;
-  // By member: every neighbour in its site has given it up or has left, at least one the former.
+  // By member: every peer in its site has given it up or has left, at least one the former.
   std::vector<bool> given_up_;
   std::uint64_t changes_of_lost_ = 0;
   std::map<std::optional<std::uint32_t>, Tree> trees_;  // by site, as far as they are known

@@ -1,4 +1,4 @@
-// Who has a control channel in an overlay, and what follows from lost edges.
+// The pairs that have a control channel in an overlay, and what follows from lost edges.
 
 #include "src/control/overlay/overlay_graph.h"
 
@@ -22,9 +22,9 @@ std::vector<OverlayPlace> one_site(std::uint32_t members) {
   return places;
 }
 
-std::size_t most_neighbours(const OverlayGraph& graph) {
+std::size_t most_peers(const OverlayGraph& graph) {
   std::size_t most = 0;
-  for (OverlayMember member = 0; member < graph.members(); ++member) most = std::max(most, graph.neighbours(member).size());
+  for (OverlayMember member = 0; member < graph.members(); ++member) most = std::max(most, graph.peers(member).size());
   return most;
 }
 
@@ -43,13 +43,13 @@ std::size_t most_steps(const OverlayGraph& graph) {
 TEST(OverlayGraph, HasFewNeighboursAndShortPaths) {
   struct Size {
     std::uint32_t members;
-    std::size_t neighbours;
+    std::size_t peers;
     std::size_t steps;
   };
   for (const Size& size :
        {Size{2, 1, 1}, Size{3, 2, 1}, Size{5, 4, 1}, Size{32, 9, 3}, Size{128, 13, 4}, Size{1'000, 20, 5}, Size{10'000, 28, 6}}) {
     const OverlayGraph graph(one_site(size.members));
-    EXPECT_EQ(most_neighbours(graph), size.neighbours) << size.members;
+    EXPECT_EQ(most_peers(graph), size.peers) << size.members;
     EXPECT_EQ(most_steps(graph), size.steps) << size.members;
   }
 }
@@ -58,7 +58,7 @@ TEST(OverlayGraph, JoinsSitesByFewPairs) {
   std::vector<OverlayPlace> places = one_site(128);
   for (OverlayPlace& place : places) place.site = place.host / 32;
   const OverlayGraph graph(places);
-  EXPECT_LE(most_neighbours(graph), 9U + 3U);
+  EXPECT_LE(most_peers(graph), 9U + 3U);
   EXPECT_LE(most_steps(graph), 7U);
 }
 
@@ -66,7 +66,7 @@ TEST(OverlayGraph, JoinsEverySiteOfOneProcessToAllOthers) {
   std::vector<OverlayPlace> places = one_site(6);
   for (OverlayPlace& place : places) place.site = place.host;
   const OverlayGraph graph(places);
-  for (OverlayMember member = 0; member < 6; ++member) EXPECT_EQ(graph.neighbours(member).size(), 5U);
+  for (OverlayMember member = 0; member < 6; ++member) EXPECT_EQ(graph.peers(member).size(), 5U);
 }
 
 TEST(OverlayGraph, JoinsHostsThatStateSeveralSites) {
@@ -94,7 +94,7 @@ TEST(OverlayGraph, OfAnyHostsAndSitesIsConnectedAndTheSameFromBothEnds) {
     std::mt19937_64 random(seed + round);
     const OverlayGraph graph(random_places(random));
     for (OverlayMember one = 0; one < graph.members(); ++one)
-      for (const OverlayMember other : graph.neighbours(one)) {
+      for (const OverlayMember other : graph.peers(one)) {
         ASSERT_NE(graph.place(one).host, graph.place(other).host);
         ASSERT_TRUE(graph.adjacent(other, one));
       }
@@ -103,9 +103,9 @@ TEST(OverlayGraph, OfAnyHostsAndSitesIsConnectedAndTheSameFromBothEnds) {
   }
 }
 
-// Tells `routes` that all neighbours of a member have given it up.
+// Tells `routes` that all peers of a member have given it up.
 void lose(OverlayRoutes& routes, OverlayMember member) {
-  for (const OverlayMember one : routes.graph().neighbours(member)) routes.edge_lost(one, member);
+  for (const OverlayMember one : routes.graph().peers(member)) routes.edge_lost(one, member);
 }
 
 TEST(OverlayRoutes, AnyThreeDeathsLeaveTheOthersConnected) {
@@ -126,7 +126,7 @@ TEST(OverlayRoutes, AMemberIsLostWhenItsSiteGivesItUpThoughOthersStillWait) {
   for (OverlayPlace& place : places) place.site = place.host / 4;
   OverlayRoutes routes(OverlayGraph(places), 0);
   ASSERT_FALSE(routes.lost_members()[5]);
-  for (const OverlayMember one : routes.graph().neighbours(5))
+  for (const OverlayMember one : routes.graph().peers(5))
     if (routes.graph().same_site(one, 5)) {
       EXPECT_FALSE(routes.lost_members()[5]) << "not all have given it up";
       routes.edge_lost(one, 5);
@@ -135,7 +135,7 @@ TEST(OverlayRoutes, AMemberIsLostWhenItsSiteGivesItUpThoughOthersStillWait) {
   EXPECT_FALSE(routes.path_to(5).has_value());
 }
 
-// The survivor of a site of two tells that its only neighbour there is lost, and is not lost itself.
+// The survivor of a site of two tells that its only peer there is lost, and is not lost itself.
 TEST(OverlayRoutes, WhatAMemberTellsOfOthersIsNotHeldAgainstIt) {
   OverlayRoutes routes(OverlayGraph({{0, 0}, {1, 0}, {2, 1}, {3, 1}}), 0);
   routes.edge_lost(2, 3);
@@ -144,8 +144,8 @@ TEST(OverlayRoutes, WhatAMemberTellsOfOthersIsNotHeldAgainstIt) {
 
 TEST(OverlayRoutes, MembersThatLeaveLoseNobody) {
   OverlayRoutes routes(OverlayGraph(one_site(16)), 0);
-  const std::vector<OverlayMember> neighbours = routes.graph().neighbours(0);
-  for (const OverlayMember one : neighbours) EXPECT_TRUE(routes.member_left(one));
+  const std::vector<OverlayMember> peers = routes.graph().peers(0);
+  for (const OverlayMember one : peers) EXPECT_TRUE(routes.member_left(one));
   EXPECT_FALSE(routes.path_to(3).has_value());
   const std::vector<bool> lost = routes.lost_members();
   EXPECT_EQ(std::count(lost.begin(), lost.end(), true), 0);

@@ -32,7 +32,7 @@ class Members final {
   Members(std::vector<OverlayPlace> places, std::uint64_t seed) : random_(seed), graph_(std::move(places)) {
     for (OverlayMember own = 0; own < graph_.members(); ++own) all_.push_back(std::make_unique<Member>(*this, own));
     for (OverlayMember own = 0; own < graph_.members(); ++own)
-      for (const OverlayMember one : graph_.neighbours(own)) all_[own]->node.attach(one);
+      for (const OverlayMember one : graph_.peers(own)) all_[own]->node.attach(one);
   }
 
   [[nodiscard]] OverlayMember count() const { return graph_.members(); }
@@ -48,7 +48,7 @@ class Members final {
     ASSERT_TRUE(own.node.send(to, {7, number, to, from, bytes}, kNoLimit));
   }
 
-  // It sends nothing after `sends` more frames, and its neighbours will notice.
+  // It sends nothing after `sends` more frames, and its peers will notice.
   void kill(OverlayMember own, OverlayMember sends) { all_[own]->sends_left = sends; }
 
   // Both ends give each other up, at different times.
@@ -103,7 +103,7 @@ class Members final {
     std::vector<bool> seen(count());
     std::deque<OverlayMember> next{own};
     for (seen[own] = true; !next.empty(); next.pop_front())
-      for (const OverlayMember one : graph_.neighbours(next.front()))
+      for (const OverlayMember one : graph_.peers(next.front()))
         if (!seen[one] && alive(one)) {
           seen[one] = true;
           next.push_back(one);
@@ -124,7 +124,7 @@ class Members final {
 
   struct Member final : OverlayNode::Output {
     Member(Members& members, OverlayMember number) : all(members), own(number), node(members.graph_, number, *this) {}
-    void send(OverlayMember neighbour, const OverlayFrame& frame) override { all.transmit(*this, neighbour, frame); }
+    void send(OverlayMember peer, const OverlayFrame& frame) override { all.transmit(*this, peer, frame); }
 
     Members& all;
     const OverlayMember own;
@@ -142,7 +142,7 @@ class Members final {
     if (closed_.count(edge) == 0) queues_[edge].push_back({frame.kind, frame.from, frame.to, std::string(frame.bytes), false});
     if (from.sends_left-- == 0) {
       from.state = State::dead;
-      for (const OverlayMember one : graph_.neighbours(from.own)) {
+      for (const OverlayMember one : graph_.peers(from.own)) {
         close({from.own, one});
         queues_[{one, from.own}].clear();
       }
@@ -160,7 +160,7 @@ class Members final {
   void part(Member& member) {
     member.node.leave();
     member.state = State::gone;
-    for (const OverlayMember one : graph_.neighbours(member.own)) {
+    for (const OverlayMember one : graph_.peers(member.own)) {
       if (closed_.insert({member.own, one}).second) queues_[{member.own, one}].push_back({{}, 0, 0, {}, true});
     }
   }
@@ -237,7 +237,7 @@ TEST_F(Overlay, DeliversInOrderWhereNothingIsLost) {
   });
 }
 
-// What the dead passed on, or did not, makes no difference to the living. All learn all deaths, and nobody is lost without one.
+// The living hear the same whatever the dead passed on. All learn all deaths, and no member is lost without one.
 TEST_F(Overlay, DeliversInOrderAndTellsDeathsWhileMembersDie) {
   each_round(150, [](Members& members) {
     for (OverlayMember deaths = members.pick(6); deaths > 0; --deaths)
@@ -259,9 +259,9 @@ TEST_F(Overlay, DeliversInOrderWhileEdgesAreLost) {
     for (OverlayMember cuts = members.pick(8); cuts > 0 && !::testing::Test::HasFatalFailure(); --cuts) {
       chat(members, 50);
       const OverlayMember one = members.pick(members.count());
-      const std::vector<OverlayMember>& neighbours = members.graph().neighbours(one);
-      if (neighbours.empty()) continue;
-      members.cut(one, neighbours[members.pick(static_cast<OverlayMember>(neighbours.size()))]);
+      const std::vector<OverlayMember>& peers = members.graph().peers(one);
+      if (peers.empty()) continue;
+      members.cut(one, peers[members.pick(static_cast<OverlayMember>(peers.size()))]);
     }
     chat(members, 50);
     members.settle();
@@ -288,7 +288,7 @@ TEST_F(Overlay, TheLastWordsOfMembersThatLeaveArrive) {
     members.settle();
     members.check_letters();
     for (OverlayMember own = 0; own < members.count(); ++own) {
-      EXPECT_TRUE(members.lost(own).empty()) << own << ": members that leave lose nobody";
+      EXPECT_TRUE(members.lost(own).empty()) << own << ": members that leave lose no member";
       if (!leaves[own]) continue;
       EXPECT_FALSE(members.alive(own));
       const std::vector<bool> reached = members.reached(own);
@@ -335,7 +335,7 @@ class Silent final : public OverlayNode::Output {
   int sent = 0;
 };
 
-TEST(OverlayNode, RefusesWhatNobodySends) {
+TEST(OverlayNode, RefusesMalformedFrames) {
   const OverlayGraph graph({{0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {6, 0}, {7, 0}});
   Silent silent;
   OverlayNode node(graph, 0, silent);
@@ -345,7 +345,7 @@ TEST(OverlayNode, RefusesWhatNobodySends) {
   const auto refused = [&](const OverlayFrame& frame) { return !node.receive(1, frame, events).ok(); };
   EXPECT_TRUE(refused({OverlayFrameKind::relayed, 1, 0, {}}));
   EXPECT_TRUE(refused({OverlayFrameKind::relayed, 0, 0, zeros})) << "of itself";
-  EXPECT_TRUE(refused({OverlayFrameKind::relayed, 8, 0, zeros})) << "of nobody";
+  EXPECT_TRUE(refused({OverlayFrameKind::relayed, 8, 0, zeros})) << "of no member";
   EXPECT_TRUE(refused({OverlayFrameKind::relayed, 3, 0, zeros})) << "another member's path ends with another edge";
   EXPECT_TRUE(refused({OverlayFrameKind::relayed, 1, 3, zeros})) << "without the members between";
   std::string path = zeros;
