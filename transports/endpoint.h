@@ -33,6 +33,7 @@ struct AttemptMember {
   bool wanted = false;              // connect to it now
   bool same_site = false;           // both state this site: their data needs no encryption
   SocketNeed need{};                // of the link to it, without its round trip: the same at both ends
+  std::string_view site{};          // a name for it; only where control messages are passed on
   bool proved = false;              // also where connections are opened on first use, this one is opened at once
 };
 
@@ -45,6 +46,9 @@ struct Attempt {
   double ranks_per_core = 1;  // where that is highest
   // Connections may be opened when they are first used, as far as their medium can do that. The same at all members.
   bool on_first_use = false;
+  // Processes pass control messages on, and have control channels to few others. Only with on_first_use. The same at all members, of
+  // which all of this medium take part, also those that want no connection.
+  bool relayed = false;
   std::uint64_t opening_ms = 120'000;  // then the opening of such a connection fails
 };
 

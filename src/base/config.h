@@ -18,6 +18,7 @@ enum class SlotStore : std::uint8_t { automatic, cached, streamed };
 enum class Calibrate : std::uint8_t { automatic, off, on };
 enum class Medium : std::uint8_t { automatic, tcp };
 enum class Connect : std::uint8_t { automatic, all, used };
+enum class ControlRelay : std::uint8_t { automatic, on, off };
 enum class TlsMode : std::uint8_t { off, sites, always };
 
 enum class Scope : std::uint8_t { process, communicator };
@@ -63,6 +64,7 @@ enum class ConfigField : std::uint8_t {
   dial_only,
   tcp_streams,
   connect,
+  control_relay,
   tls,
   tls_certificate,
   tls_key,
@@ -80,7 +82,7 @@ enum class ConfigField : std::uint8_t {
   liveness_timeout_ms,
   link_patience_s,
 };
-inline constexpr std::size_t kConfigFieldCount = 49;
+inline constexpr std::size_t kConfigFieldCount = 50;
 
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
@@ -118,6 +120,7 @@ struct Config {
   bool dial_only = false;
   std::uint64_t tcp_streams = kAutomatic;
   Connect connect = Connect::automatic;
+  ControlRelay control_relay = ControlRelay::automatic;
   TlsMode tls = TlsMode::sites;
   std::string tls_certificate, tls_key, tls_ca;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;

@@ -25,6 +25,7 @@ inline constexpr std::string_view kSlotStoreNames[] = {"auto", "cached", "stream
 inline constexpr std::string_view kCalibrateNames[] = {"auto", "off", "on"};
 inline constexpr std::string_view kMediumNames[] = {"auto", "tcp"};
 inline constexpr std::string_view kConnectNames[] = {"auto", "all", "used"};
+inline constexpr std::string_view kControlRelayNames[] = {"auto", "on", "off"};
 inline constexpr std::string_view kTlsNames[] = {"off", "sites", "always"};
 inline constexpr std::size_t kPathLimit = 4095;
 inline constexpr std::size_t kNameLimit = 255;
@@ -99,6 +100,9 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "unknown), divided by the ranks of a site that share it"},
     {"SETO_CONNECT", choice<&Config::connect>(kConnectNames), "auto", Scope::communicator,
      "TCP sockets of a pair open at init (all) or on first use (used); auto: on first use where a rank would open more than 128"},
+    {"SETO_CONTROL_RELAY", choice<&Config::control_relay>(kControlRelayNames), "auto", Scope::communicator,
+     "processes pass control messages on, so that each needs a control connection to few others, where sockets open on first use; "
+     "auto: from 49 processes on"},
     {"SETO_TLS", choice<&Config::tls>(kTlsNames), "sites", Scope::process,
      "TLS between hosts; sites: but data of equal SETO_SITE_ID"},
     {"SETO_TLS_CERTIFICATE", TextAccess{&Config::tls_certificate, kPathLimit}, "", Scope::process,

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/control/channel/tcp_control_overlay.h"
 #include "src/net/local_socket.h"
 
 namespace seto {
@@ -36,8 +37,10 @@ ControlChannelHub::~ControlChannelHub() {
   connector_.set_accept_handler(kPurposeControl, {});
   {
     std::map<ContextPair, std::shared_ptr<TcpControlChannel>> proposed;
+    std::map<AttemptId, Overlay> overlays;
     std::unique_lock lock(mutex_);
     proposed.swap(proposed_);
+    overlays.swap(overlays_);
     lock.unlock();
   }
   {
@@ -76,19 +79,25 @@ void ControlChannelHub::needs_attention(std::weak_ptr<TcpControlChannel> channel
     const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(channel));
   }
-  static_cast<void>(eventfd_write(wakeup_.get(), 1));
+  wake_up();
 }
+
+void ControlChannelHub::wake_up() { static_cast<void>(eventfd_write(wakeup_.get(), 1)); }
 
 void ControlChannelHub::handle_attention() {
   eventfd_t calls = 0;
   static_cast<void>(eventfd_read(wakeup_.get(), &calls));
   std::vector<std::weak_ptr<TcpControlChannel>> waiting;
+  std::vector<std::weak_ptr<TcpControlOverlay>> overlays;
   {
     const std::lock_guard lock(mutex_);
     waiting.swap(waiting_);
+    overlays.swap(waiting_overlays_);
   }
   for (const auto& weak : waiting)
     if (const auto channel = weak.lock()) channel->handle_attention();
+  for (const auto& weak : overlays)
+    if (const auto overlay = weak.lock()) overlay->handle_attention();
 }
 
 void ControlChannelHub::beat() {
@@ -130,6 +139,7 @@ void ControlChannelHub::tell_outages(const std::vector<std::shared_ptr<TcpContro
 
 // Drops the proposals on this channel and wakes the threads that wait for an answer on it.
 void ControlChannelHub::ended(const TcpControlChannel& channel) {
+  for (const auto& overlay : all_overlays()) overlay->channel_ended(channel);
   std::vector<std::shared_ptr<TcpControlChannel>> dropped;
   const std::lock_guard lock(mutex_);
   for (auto entry = proposed_.begin(); entry != proposed_.end();) {

@@ -11,6 +11,7 @@
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/control/channel/control_channels.h"
+#include "src/control/channel/control_overlay.h"
 #include "src/control/channel/tcp_control_channel.h"
 #include "src/control/control_thread.h"
 #include "src/control/network/tcp_connector.h"
@@ -29,7 +30,10 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
   ~ControlChannelHub() override;
 
   [[nodiscard]] Result<std::shared_ptr<ControlChannel>> connect(const ConnectRequest& request) override;
+  [[nodiscard]] Result<std::shared_ptr<ControlOverlay>> join_overlay(const ControlOverlaySetup& setup) override;
   [[nodiscard]] MessageHandlers& handlers() override { return handlers_; }
+  // Waits until processes that leave have told what they had to tell.
+  void finish_overlays(Deadline until);
 
  private:
   // The peer and key of a channel, with the two contexts and the attempt in which they share it.
@@ -55,6 +59,10 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
     SecureStream socket;
     Watch watch;
   };
+  struct Overlay {
+    std::shared_ptr<TcpControlOverlay> overlay;
+    std::weak_ptr<ControlOverlay> use;
+  };
   struct Dialed {
     std::shared_ptr<TcpControlChannel> channel;
     bool fresh = false;  // new: its handshake has already made the proposal
@@ -71,6 +79,9 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
   void needs_attention(std::weak_ptr<TcpControlChannel> channel) override;
   void negotiate(const std::shared_ptr<TcpControlChannel>& channel, const ControlFrame& frame) override;
   void ended(const TcpControlChannel& channel) override;
+  [[nodiscard]] Status pass_on(const TcpControlChannel& channel, const ControlFrame& frame) override;
+  void overlay_needs_attention(std::weak_ptr<TcpControlOverlay> overlay) override;
+  void overlay_over(AttemptId attempt) override;
   void channel_created() override;
   void channel_destroyed() override;
   void linger(SecureStream socket) override;
@@ -88,6 +99,9 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
   static void send_frame(TcpControlChannel& channel, ControlFrameKind kind, const ContextPair& which, const Status& reason = {});
 
   void add_channel(const std::shared_ptr<TcpControlChannel>& channel);
+  [[nodiscard]] std::shared_ptr<TcpControlOverlay> overlay_of(AttemptId attempt);
+  [[nodiscard]] std::vector<std::shared_ptr<TcpControlOverlay>> all_overlays();
+  void wake_up();
   void handle_attention();
   void beat();
   // Logs a line where a site is cut off, and where it is not any more.
@@ -109,7 +123,9 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
   std::map<ContextPair, Proposal> proposals_;                           // made by this side
   std::map<ContextPair, std::shared_ptr<TcpControlChannel>> proposed_;  // made by peers, until a context here asks
   std::vector<std::weak_ptr<TcpControlChannel>> channels_;
-  std::vector<std::weak_ptr<TcpControlChannel>> waiting_;  // for handle_attention()
+  std::vector<std::weak_ptr<TcpControlChannel>> waiting_;           // for handle_attention()
+  std::vector<std::weak_ptr<TcpControlOverlay>> waiting_overlays_;  // the same
+  std::map<AttemptId, Overlay> overlays_;                           // this process takes part, or passes on for others
   std::size_t alive_ = 0;                                  // channels that may still call this object
   std::uint64_t next_id_ = 1;
   std::deque<Lingering> lingering_;

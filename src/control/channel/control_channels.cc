@@ -12,6 +12,17 @@ namespace {
 // The one of this process; never destroyed, for the reason in control_process.cc.
 std::atomic<ControlChannels*> present_channels{nullptr};
 
+// Other processes may hear the last words of this one over further ones, which acknowledge them. Runs before the control thread is
+// stopped, because it was made later.
+constexpr std::uint64_t kLastWordsMs = 2'000;
+struct FinishAtExit {
+  explicit FinishAtExit(ControlChannelHub& channels) : hub(channels) {}
+  FinishAtExit(const FinishAtExit&) = delete;
+  FinishAtExit& operator=(const FinishAtExit&) = delete;
+  ~FinishAtExit() { hub.finish_overlays(Deadline::after_ms(kLastWordsMs)); }
+  ControlChannelHub& hub;
+};
+
 }  // namespace
 
 Result<ControlChannels*> ControlChannels::of_process(TcpConnector& connector, const LivenessSettings& settings) {
@@ -20,7 +31,8 @@ Result<ControlChannels*> ControlChannels::of_process(TcpConnector& connector, co
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   if (ControlChannels* const channels = present_channels.load(std::memory_order_acquire)) return channels;
-  SETO_ASSIGN(auto channels, create(*control, connector, settings));
+  SETO_ASSIGN(auto channels, ControlChannelHub::create(*control, connector, settings));
+  static const FinishAtExit finish_at_exit(*channels);
   present_channels.store(channels.get(), std::memory_order_release);
   return channels.release();
 }

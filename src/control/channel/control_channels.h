@@ -51,6 +51,9 @@ class ControlChannel {
   virtual void send_message(std::uint64_t key, std::uint32_t to_member, std::uint32_t from_member, std::string_view bytes) = 0;
 };
 
+class ControlOverlay;
+struct ControlOverlaySetup;
+
 // The control channels of this process: one for each other process and key.
 class ControlChannels {
  public:
@@ -64,6 +67,10 @@ class ControlChannels {
   // Like TcpConnector::connect, with its guarantees and texts: both contexts call it, and both get their end of one channel, an
   // existing one if possible. Ignores the purpose of the request. Holds the key admitted only until it returns.
   [[nodiscard]] virtual Result<std::shared_ptr<ControlChannel>> connect(const ConnectRequest& request) = 0;
+
+  // The overlay of an attempt, for each context of this process. One that holds it until all members have joined joins nothing that
+  // this process has left.
+  [[nodiscard]] virtual Result<std::shared_ptr<ControlOverlay>> join_overlay(const ControlOverlaySetup& setup) = 0;
 
   [[nodiscard]] virtual MessageHandlers& handlers() = 0;
 };

@@ -55,6 +55,7 @@ class MessageHandlers final {
 
  private:
   friend class TcpControlChannel;
+  friend class TcpControlOverlay;
   // On the control thread. Returns false if there is no such handler.
   bool answer(const HandlerName& name, std::string& bytes);
   bool receive(const HandlerName& name, std::uint32_t from_member, std::string_view bytes);

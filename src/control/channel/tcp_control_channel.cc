@@ -30,18 +30,6 @@ std::string outage_text(std::uint64_t lasted_ns) {
   return text;
 }
 
-std::atomic<std::uint64_t> next_death{1};
-
-class DeathCallback final : public ControlChannel::OnDeath {
- public:
-  DeathCallback(DeathCallbacks& deaths, std::uint64_t id) : deaths_(deaths), id_(id) {}
-  ~DeathCallback() override { deaths_.remove(id_); }
-
- private:
-  DeathCallbacks& deaths_;
-  const std::uint64_t id_;
-};
-
 }  // namespace
 
 TcpControlChannel::TcpControlChannel(ControlChannelOwner& owner, const ControlChannelPeer& peer, SecureStream socket)
@@ -90,13 +78,11 @@ bool TcpControlChannel::live() const {
 }
 
 std::unique_ptr<ControlChannel::OnDeath> TcpControlChannel::on_death(std::function<void()> callback) {
-  const std::uint64_t id = next_death.fetch_add(1, std::memory_order_relaxed);
-  static_cast<void>(owner_.deaths().add(id, std::move(callback)));
-  auto registration = std::make_unique<DeathCallback>(owner_.deaths(), id);
+  auto registration = std::make_unique<DeathCallback>(owner_.deaths(), std::move(callback));
   bool late = false;
   {
     const std::lock_guard lock(mutex_);
-    deaths_.push_back(id);
+    deaths_.push_back(registration->id());
     late = state_ == State::dead;
   }
   if (late) owner_.needs_attention(weak_from_this());
@@ -204,6 +190,11 @@ void TcpControlChannel::take(const ControlFrame& frame) {
       return leave();
     case ControlFrameKind::peer_lost:
       return die("its process considers this one lost: it " + std::string(frame.bytes.substr(0, 200)));
+    case ControlFrameKind::relayed:
+    case ControlFrameKind::edge_lost:
+    case ControlFrameKind::member_left:
+      if (const Status taken = owner_.pass_on(*this, frame); !taken.ok()) die(std::string(taken.text()));
+      return;
   }
 }
 

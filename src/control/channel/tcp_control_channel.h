@@ -13,9 +13,9 @@
 
 #include "src/base/fork.h"
 #include "src/base/result.h"
-#include "src/control/callback_registry.h"
 #include "src/control/channel/control_channels.h"
 #include "src/control/channel/control_frames.h"
+#include "src/control/channel/death_callbacks.h"
 #include "src/control/control_thread.h"
 #include "src/control/liveness/peer_liveness.h"
 #include "src/control/liveness/peer_silence.h"
@@ -24,6 +24,7 @@
 namespace seto {
 
 class TcpControlChannel;
+class TcpControlOverlay;
 
 // The process at the other end of a channel, and the key of the job.
 struct ControlChannelPeer {
@@ -31,9 +32,6 @@ struct ControlChannelPeer {
   Token process{};
   auto operator<=>(const ControlChannelPeer&) const = default;
 };
-
-// The death callbacks of all channels.
-using DeathCallbacks = CallbackRegistry<std::uint64_t, std::function<void()>>;
 
 // The interface of the hub that owns the channels of the process, as a channel uses it.
 class ControlChannelOwner {
@@ -48,6 +46,12 @@ class ControlChannelOwner {
   // On the control thread. negotiate(): a propose, agree or refuse frame was received. ended(): the peer is dead or has closed.
   virtual void negotiate(const std::shared_ptr<TcpControlChannel>& channel, const ControlFrame& frame) = 0;
   virtual void ended(const TcpControlChannel& channel) = 0;
+  // On the control thread: a frame of an overlay was received. A failure means that the peer sends nonsense.
+  [[nodiscard]] virtual Status pass_on(const TcpControlChannel& channel, const ControlFrame& frame) = 0;
+  // Makes the control thread call handle_attention() soon. Any thread.
+  virtual void overlay_needs_attention(std::weak_ptr<TcpControlOverlay> overlay) = 0;
+  // This process has left, and no other one needs it. Any thread.
+  virtual void overlay_over(AttemptId attempt) = 0;
   // A channel was created.
   virtual void channel_created() = 0;
   // The last call of a channel to its owner. Any thread.

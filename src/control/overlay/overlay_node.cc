@@ -37,15 +37,14 @@ OverlayNode::OverlayNode(OverlayGraph graph, OverlayMember own, Output& output)
 // A peer that has just begun may have missed what was told before.
 void OverlayNode::attach(OverlayMember peer) {
   if (!attached_.insert(peer).second) return;
+  for (const OverlayMember one : routes_.left()) output_.send(peer, {OverlayFrameKind::left, one, 0, {}});
   for (const auto& [teller, lost] : routes_.lost_edges())
     output_.send(peer, {OverlayFrameKind::edge_lost, teller, lost, why_[lost]});
-  for (const OverlayMember one : routes_.left()) output_.send(peer, {OverlayFrameKind::left, one, 0, {}});
   for (auto& [member, stream] : streams_)
     if (!stream.kept().empty()) take_path(member, stream);
 }
 
 void OverlayNode::lose(OverlayMember peer, const std::string& why, Events& events) {
-  if (routes_.left().count(peer) > 0) return;
   attached_.erase(peer);
   if (!routes_.edge_lost(routes_.own(), peer)) return;
   const std::string& text = why_.emplace(peer, why.substr(0, kLongestText)).first->second;
@@ -158,12 +157,11 @@ Status OverlayNode::receive(OverlayMember peer, const OverlayFrame& frame, Event
       why_.emplace(frame.to, frame.bytes.substr(0, kLongestText));
       break;
     case OverlayFrameKind::left:
-      if (frame.from == routes_.own()) return nonsense("that this one has left");
+      if (frame.from == routes_.own() && !has_left()) return nonsense("that this one has left");
       if (!routes_.member_left(frame.from)) return {};
       break;
   }
   tell_all(frame, peer);
-  if (frame.kind == OverlayFrameKind::left) attached_.erase(frame.from);
   adapt(events);
   return {};
 }
@@ -193,6 +191,7 @@ Status OverlayNode::pass_on(const OverlayFrame& frame, Head& head) {
 }
 
 Status OverlayNode::receive_letter(const OverlayFrame& frame, const Head& head, Events& events) {
+  if (has_left()) return {};
   RelayedStream& stream = streams_[frame.from];
   if (!stream.acknowledged(head.heard) && !stream.closed()) return nonsense("it heard what was never said");
   if (head.kind != 0 && stream.take(head.number, frame.bytes.size()))
@@ -215,6 +214,15 @@ bool OverlayNode::settled() const {
                      [](const auto& one) { return one.second.kept().empty() || !one.second.path; });
 }
 
-void OverlayNode::leave() { tell_all({OverlayFrameKind::left, routes_.own(), 0, {}}, routes_.own()); }
+void OverlayNode::leave() {
+  routes_.member_left(routes_.own());
+  tell_all({OverlayFrameKind::left, routes_.own(), 0, {}}, routes_.own());
+}
+
+bool OverlayNode::is_needed() const {
+  for (OverlayMember member = 0; member < lost_.size(); ++member)
+    if (member != routes_.own() && !lost_[member] && routes_.left().count(member) == 0) return !attached_.empty();
+  return false;
+}
 
 }  // namespace seto

@@ -18,7 +18,7 @@ namespace seto {
 enum class OverlayFrameKind : std::uint8_t {
   relayed,    // from one member to another, over those of its path
   edge_lost,  // `from` has given up its peer `to`; the bytes say why
-  left,       // `from` takes no more part
+  left,       // `from` says and takes no more, but passes on
 };
 struct OverlayFrame {
   OverlayFrameKind kind{};
@@ -85,8 +85,11 @@ class OverlayNode final {
   void prepare_to_leave();
   // All letters are acknowledged that can still arrive.
   [[nodiscard]] bool settled() const;
-  // Tells all others. The object is of no use after that.
+  // Tells all others. From then on this member only passes on.
   void leave();
+  [[nodiscard]] bool has_left() const { return routes_.left().count(routes_.own()) > 0; }
+  // Another member still takes part, and may be reached over this one.
+  [[nodiscard]] bool is_needed() const;
 
  private:
   struct Head;

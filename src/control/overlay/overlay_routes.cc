@@ -9,6 +9,10 @@ OverlayRoutes::OverlayRoutes(OverlayGraph graph, OverlayMember own)
 
 bool OverlayRoutes::edge_lost(OverlayMember teller, OverlayMember lost) {
   if (!lost_edges_.emplace(teller, lost).second) return false;
+  if (left_.count(lost) > 0) {
+    trees_.clear();
+    return gone_.insert(lost).second;
+  }
   update_given_up(lost);
   ++changes_of_lost_;
   trees_.clear();
@@ -17,6 +21,8 @@ bool OverlayRoutes::edge_lost(OverlayMember teller, OverlayMember lost) {
 
 bool OverlayRoutes::member_left(OverlayMember member) {
   if (!left_.insert(member).second) return false;
+  for (const OverlayMember one : graph_.peers(member))
+    if (lost_edges_.count({one, member}) > 0) gone_.insert(member);
   for (const OverlayMember one : graph_.peers(member)) update_given_up(one);
   trees_.clear();
   return true;
@@ -24,6 +30,13 @@ bool OverlayRoutes::member_left(OverlayMember member) {
 
 bool OverlayRoutes::edge_holds(OverlayMember one, OverlayMember other) const {
   return lost_edges_.count({one, other}) == 0 && lost_edges_.count({other, one}) == 0;
+}
+
+bool OverlayRoutes::edge_counts(OverlayMember one, OverlayMember other) const {
+  const auto gives_up = [&](OverlayMember teller, OverlayMember lost) {
+    return lost_edges_.count({teller, lost}) > 0 && left_.count(lost) == 0;
+  };
+  return !gives_up(one, other) && !gives_up(other, one);
 }
 
 void OverlayRoutes::update_given_up(OverlayMember member) {
@@ -39,7 +52,7 @@ void OverlayRoutes::update_given_up(OverlayMember member) {
 }
 
 bool OverlayRoutes::usable(OverlayMember one, OverlayMember other) const {
-  return graph_.adjacent(one, other) && edge_holds(one, other) && left_.count(one) == 0 && left_.count(other) == 0 &&
+  return graph_.adjacent(one, other) && edge_holds(one, other) && gone_.count(one) == 0 && gone_.count(other) == 0 &&
          !given_up_[one] && !given_up_[other];
 }
 
@@ -96,12 +109,12 @@ std::vector<bool> OverlayRoutes::lost_members() const {
   for (std::size_t next = 0; next < reached.size(); ++next) {
     const OverlayMember at = reached[next];
     for (const OverlayMember one : graph_.peers(at)) {
-      if (!lost[one] || !edge_holds(at, one) || given_up_[one]) continue;
+      if (!lost[one] || !edge_counts(at, one) || (given_up_[one] && left_.count(one) == 0)) continue;
       lost[one] = false;
       reached.push_back(one);
     }
   }
-  for (const OverlayMember one : graph_.peers(own_)) lost[one] = lost[one] || !edge_holds(own_, one);
+  for (const OverlayMember one : graph_.peers(own_)) lost[one] = lost[one] || !edge_counts(own_, one);
   return lost;
 }
 

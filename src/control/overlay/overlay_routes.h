@@ -17,8 +17,9 @@ using OverlayPath = std::vector<OverlayMember>;
 // A longer path is none.
 inline constexpr std::size_t kLongestPath = 12;
 
-// The knowledge of one member of the overlay: the edges that are lost, the members that have left, and what follows from that.
-// Edges and members never come back.
+// The knowledge of one member of the overlay: the edges that are lost, the members that have left, and what follows from that. A
+// member that has left passes messages on until one of its peers tells that the edge to it is lost. Edges and members never come
+// back.
 class OverlayRoutes final {
  public:
   OverlayRoutes(OverlayGraph graph, OverlayMember own);
@@ -26,7 +27,7 @@ class OverlayRoutes final {
   [[nodiscard]] const OverlayGraph& graph() const { return graph_; }
   [[nodiscard]] OverlayMember own() const { return own_; }
 
-  // `teller` has given up its peer `lost`. Returns false if that is known.
+  // `teller` has given up its peer `lost`. Returns false if that is known, or tells nothing new of a member that has left.
   bool edge_lost(OverlayMember teller, OverlayMember lost);
   // Returns false if that is known.
   bool member_left(OverlayMember member);
@@ -54,12 +55,15 @@ class OverlayRoutes final {
   [[nodiscard]] Tree tree(std::optional<std::uint32_t> site) const;
   [[nodiscard]] std::optional<OverlayPath> path_in(const Tree& tree, OverlayMember to) const;
   [[nodiscard]] bool edge_holds(OverlayMember one, OverlayMember other) const;
+  // The same, where the end of a member that had left counts for nothing.
+  [[nodiscard]] bool edge_counts(OverlayMember one, OverlayMember other) const;
   void update_given_up(OverlayMember member);
 
   const OverlayGraph graph_;
   const OverlayMember own_;
   std::set<std::pair<OverlayMember, OverlayMember>> lost_edges_;  // teller, lost
   std::set<OverlayMember> left_;
+  std::set<OverlayMember> gone_;  // have left, and pass nothing on any more
   // By member: every peer in its site has given it up or has left, at least one the former.
   std::vector<bool> given_up_;
   std::uint64_t changes_of_lost_ = 0;

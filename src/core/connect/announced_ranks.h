@@ -28,6 +28,9 @@ struct AnnouncedRanks {
   AttemptId attempt = 0;
   double ranks_per_core = 1;
   bool on_first_use = false;      // data connections open when they are first used
+  bool relayed = false;                // control messages are passed on
+  std::vector<std::uint32_t> site_of;  // by rank; only where they are
+  std::vector<std::string> site_names;
   std::vector<bool> proved;       // by rank: but this one is opened at init
   std::vector<SocketNeed> needs;  // by rank: of the link to it, without its round trip
   std::uint64_t opening_ms = 0;
@@ -41,6 +44,13 @@ struct AnnouncedRanks {
     std::size_t index = 0;
     while (index + 1 < transports.size() && !reaches(index, peer)) ++index;
     return index;
+  }
+  // A rank that the first transport does not reach has no connection with this one yet.
+  [[nodiscard]] bool wants_connection() const {
+    for (std::size_t peer = 0; peer < all.size(); ++peer)
+      if (peer != rank && transport_to(peer) > 0 && known.shared_with({all[peer].place.process, all[peer].place.context, 0}, all[peer].offered) == nullptr)
+        return true;
+    return false;
   }
   // The members of the transport's peer group: those that it reaches, with this one.
   [[nodiscard]] std::vector<std::uint32_t> members_of(std::size_t transport) const {

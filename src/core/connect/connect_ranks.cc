@@ -96,7 +96,6 @@ class RankConnector final {
   Status agree_on_outcome(const Status& made, Deadline until);
   [[nodiscard]] std::vector<std::uint32_t> round_trips_us() const;
   Status settle(const Status& made, const std::vector<std::string>& texts);
-  void name_sites();
   void tell_sites() const;
   void limit_pace() const;
 
@@ -123,6 +122,7 @@ Status RankConnector::prepare_announcement() {
   own.machine_cores = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   own.nonce = random_number();
   own.connect = static_cast<std::uint64_t>(config_.connect);
+  own.relay = static_cast<std::uint64_t>(config_.control_relay);
   own.tls = static_cast<std::uint64_t>(config_.tls) | (config_.tls_certificate.empty() ? 0 : kTlsWithCertificates);
   SETO_ASSIGN(own.place.host, host_identity(config_.host_id));
   if (config_.transport == Medium::tcp) own.place.host += " rank " + std::to_string(ranks_.rank);
@@ -169,6 +169,11 @@ Status RankConnector::exchange_announcements(Deadline until) {
   SETO_TRY(same_tls(announced_.all));
   SETO_ASSIGN(sites_, RankSites::of(announced_.all, config_.deterministic));
   SETO_ASSIGN(announced_.on_first_use, opens_on_first_use(announced_.all, sites_));
+  SETO_ASSIGN(announced_.relayed, relays_control(announced_.all, sites_, announced_.on_first_use));
+  if (announced_.relayed) {
+    announced_.site_of = sites_.sites().of_rank;
+    announced_.site_names = sites_.names(announced_.all);
+  }
   announced_.proved = proved_by(announced_.rank, sites_);
   announced_.needs = sites_.needs_of(announced_.rank);
   // An operation that waits for the connection fails by the reason of the connection, not by its own deadline.
@@ -186,6 +191,7 @@ Status RankConnector::prepare_endpoints(EndpointAnnouncement& own) {
   }
   own.secret_check = secret_check(user_secret_, ranks_.attempt);
   for (std::size_t index = 1; index < context_.transports().count(); ++index) SETO_TRY(use_transport(index));
+  own.wants = announced_.wants_connection();
   for (std::size_t index = 0; index < announced_.transports.size(); ++index) {
     SETO_TRY(reserve_seat(index, announced_.members_of(index).size()));
     const AttemptTransport& one = announced_.transports[index];
@@ -213,6 +219,9 @@ Status RankConnector::exchange_endpoints(Deadline until) {
     announced_.endpoints.push_back(std::move(decoded).value());
   }
   SETO_TRY(common_outcome(ranks_.rank, prepared, outcomes));
+  // Where one rank needs the overlay of this attempt, all take part, also those that have all their connections.
+  announced_.relayed = announced_.relayed && std::any_of(announced_.endpoints.begin(), announced_.endpoints.end(),
+                                                         [](const EndpointAnnouncement& one) { return one.wants; });
   SETO_TRY(derive_key());
   announced_.key = ranks_.key;
   for (const AttemptTransport& one : announced_.transports) ranks_.admissions.push_back(one.endpoint->admit(ranks_.key));
@@ -288,20 +297,13 @@ Status RankConnector::settle(const Status& made, const std::vector<std::string>&
   ranks_.tiers = sites_.tiers();
   ranks_.stated_tiers = sites_.stated_tiers();
   ranks_.sites = sites_.sites();
-  name_sites();
+  ranks_.site_names = sites_.names(announced_.all);
   if (ranks_.over_network) ranks_.found_site = sites_.label_of(announced_.rank, ranks_.attempt);
   if (ranks_.rank == 0 && sites_.count() > 1) SETO_LOG_AS(info, (LogOrigin{0, 0}), "%s", text_of(ranks_.sites).c_str());
   if (ranks_.rank == 0 && !nonsense.empty()) SETO_LOG_AS(warn, (LogOrigin{0, 0}), "%s", nonsense.c_str());
   tell_sites();
   limit_pace();
   return {};
-}
-
-void RankConnector::name_sites() {
-  for (std::uint32_t site = 0; site < sites_.count(); ++site) ranks_.site_names.push_back(std::to_string(site));
-  for (std::size_t rank = announced_.all.size(); rank-- > 0;)
-    if (const std::string& stated = announced_.all[rank].site; !stated.empty())
-      ranks_.site_names[ranks_.sites.of_rank[rank]] = stated;
 }
 
 // Another site may be cut off without any of its processes being lost.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 
 #include "src/base/config_table.h"
 
@@ -11,8 +13,19 @@ namespace {
 // SETO_TCP_STREAMS=auto opens no more than these, unless a stated rate needs them. Before sites are known, all ranks count as near.
 constexpr std::uint64_t kFarSockets = 8;
 
-std::string name_of_value(std::uint64_t connect) {
-  return connect < std::size(kConnectNames) ? std::string(kConnectNames[connect]) : std::to_string(connect);
+template <std::size_t count>
+std::string name_of_value(std::uint64_t value, const std::string_view (&names)[count]) {
+  return value < count ? std::string(names[value]) : std::to_string(value);
+}
+
+// The value of a setting that all ranks must share.
+Result<std::uint64_t> common_value(const std::vector<RankAnnouncement>& all, std::uint64_t RankAnnouncement::*value,
+                                   const char* setting, const auto& names) {
+  for (std::size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank].*value != all.front().*value)
+      return failure(Code::invalid_usage, "%s is '%s' on rank 0 and '%s' on rank %zu: it must be the same on all ranks", setting,
+                     name_of_value(all.front().*value, names).c_str(), name_of_value(all[rank].*value, names).c_str(), rank);
+  return all.front().*value;
 }
 
 // The data sockets of the rank that would open most.
@@ -35,13 +48,21 @@ std::uint64_t most_sockets(std::size_t ranks, const RankSites& sites) {
 }  // namespace
 
 Result<bool> opens_on_first_use(const std::vector<RankAnnouncement>& all, const RankSites& sites) {
-  const std::uint64_t wish = all.front().connect;
-  for (std::size_t rank = 1; rank < all.size(); ++rank)
-    if (all[rank].connect != wish)
-      return failure(Code::invalid_usage, "SETO_CONNECT is '%s' on rank 0 and '%s' on rank %zu: it must be the same on all ranks",
-                     name_of_value(wish).c_str(), name_of_value(all[rank].connect).c_str(), rank);
+  SETO_ASSIGN(const std::uint64_t wish, common_value(all, &RankAnnouncement::connect, "SETO_CONNECT", kConnectNames));
   if (wish != static_cast<std::uint64_t>(Connect::automatic)) return wish == static_cast<std::uint64_t>(Connect::used);
   return most_sockets(all.size(), sites) > kSocketsAtInit;
+}
+
+// A process whose ranks are on several hosts (SETO_TRANSPORT=tcp) or state several sites has no one place in an overlay.
+Result<bool> relays_control(const std::vector<RankAnnouncement>& all, const RankSites& sites, bool on_first_use) {
+  SETO_ASSIGN(const std::uint64_t wish, common_value(all, &RankAnnouncement::relay, "SETO_CONTROL_RELAY", kControlRelayNames));
+  if (!on_first_use || !sites.known() || wish == static_cast<std::uint64_t>(ControlRelay::off)) return false;
+  std::unordered_map<std::string_view, std::size_t> processes;  // and their first ranks
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const std::size_t first = processes.try_emplace(all[rank].place.process, rank).first->second;
+    if (sites.host_of(first) != sites.host_of(rank) || sites.sites().of_rank[first] != sites.sites().of_rank[rank]) return false;
+  }
+  return wish == static_cast<std::uint64_t>(ControlRelay::on) || processes.size() > kProcessesWithAllChannels;
 }
 
 std::vector<bool> proved_by(std::size_t rank, const RankSites& sites) {

@@ -80,7 +80,7 @@ std::string RankAnnouncement::encoded() const {
   for (const std::string* text : {&place.host, &place.process, &site, &found_site, &seat, &words, &outcome}) writer.text(*text);
   for (const std::uint64_t number :
        {place.context, nonce, static_cast<std::uint64_t>(cores), machine, static_cast<std::uint64_t>(machine_cores), uplink_mbit,
-        downlink_mbit, pacing_mbit, connect, tls})
+        downlink_mbit, pacing_mbit, connect, relay, tls})
     writer.number(number);
   writer.text(bytes_of(offered));
   return writer.take();
@@ -96,7 +96,7 @@ Result<RankAnnouncement> RankAnnouncement::decoded(const std::string& text) {
                              &result.words, &result.outcome})
     reader.text(*field);
   for (std::uint64_t* number : {&result.place.context, &result.nonce, &cores, &result.machine, &machine_cores,
-                                &result.uplink_mbit, &result.downlink_mbit, &result.pacing_mbit, &result.connect, &result.tls})
+                                &result.uplink_mbit, &result.downlink_mbit, &result.pacing_mbit, &result.connect, &result.relay, &result.tls})
     reader.number(*number);
   reader.text(offers);
   if (!reader.at_end()) return failure(Code::remote_error, "its announcement is shorter or longer than its lengths say");
@@ -137,6 +137,7 @@ std::string EndpointAnnouncement::encoded() const {
   for (const TransportAnnouncement& one : transports)
     for (const std::string* text : {&one.address, &one.seat}) writer.text(*text);
   for (const std::string* text : {&secret, &secret_check, &outcome}) writer.text(*text);
+  writer.number(wants ? 1 : 0);
   return writer.take();
 }
 
@@ -147,6 +148,9 @@ Result<EndpointAnnouncement> EndpointAnnouncement::decoded(const std::string& te
   for (TransportAnnouncement& one : result.transports)
     for (std::string* field : {&one.address, &one.seat}) reader.text(*field);
   for (std::string* field : {&result.secret, &result.secret_check, &result.outcome}) reader.text(*field);
+  std::uint64_t wants = 0;
+  reader.number(wants);
+  result.wants = wants != 0;
   const auto is_empty_or_whole = [](const std::string& field) { return field.empty() || field.size() == Secret::kSize; };
   if (!reader.at_end() || !is_empty_or_whole(result.secret) || !is_empty_or_whole(result.secret_check))
     return failure(Code::remote_error, "its announcement of addresses is malformed");

@@ -32,6 +32,7 @@ struct RankAnnouncement {
   std::string words;              // host and process for a person: "tokyo-3:4711"
   std::string outcome;            // outcome_text() of its preparation
   std::uint64_t connect = 0;      // SETO_CONNECT: a value of Connect
+  std::uint64_t relay = 0;        // SETO_CONTROL_RELAY: a value of ControlRelay
   std::uint64_t tls = 0;          // SETO_TLS: a value of TlsMode, and kTlsWithCertificates
   Attempts offered;               // attempts whose connections it holds open
 
@@ -51,6 +52,7 @@ struct EndpointAnnouncement {
   std::vector<TransportAnnouncement> transports;  // in the order of make_transports()
   std::string secret;
   std::string secret_check;  // of the secret that the user gave (src/bootstrap/job_key.h)
+  bool wants = false;        // a connection over a network that it does not have yet
   std::string outcome;
 
   [[nodiscard]] std::string encoded() const;

@@ -86,6 +86,14 @@ Result<RankSites> RankSites::of(const std::vector<RankAnnouncement>& all, bool d
   return result;
 }
 
+std::vector<std::string> RankSites::names(const std::vector<RankAnnouncement>& all) const {
+  std::vector<std::string> names;
+  for (std::uint32_t site = 0; site < count(); ++site) names.push_back(std::to_string(site));
+  for (std::size_t rank = all.size(); rank-- > 0;)
+    if (!all[rank].site.empty()) names[sites_.of_rank[rank]] = all[rank].site;
+  return names;
+}
+
 Tiers RankSites::tiers() const { return tiers_of(host_of_, sites_.of_rank, sites_.rates); }
 
 Tiers RankSites::stated_tiers() const {

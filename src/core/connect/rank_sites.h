@@ -25,6 +25,10 @@ class RankSites final {
   [[nodiscard]] std::uint32_t host_of(std::size_t rank) const { return host_of_[rank]; }
   [[nodiscard]] const Sites& sites() const { return sites_; }
   [[nodiscard]] std::uint32_t count() const { return sites_.links.sites(); }
+  // Stated, found, or none are to be found.
+  [[nodiscard]] bool known() const { return known_; }
+  // By site: as its first rank states it, else the number.
+  [[nodiscard]] std::vector<std::string> names(const std::vector<RankAnnouncement>& all) const;
   [[nodiscard]] Tiers tiers() const;
   // The tiers without sites that were found by measuring.
   [[nodiscard]] Tiers stated_tiers() const;

@@ -146,6 +146,9 @@ TEST(OverlayRoutes, MembersThatLeaveLoseNobody) {
   OverlayRoutes routes(OverlayGraph(one_site(16)), 0);
   const std::vector<OverlayMember> peers = routes.graph().peers(0);
   for (const OverlayMember one : peers) EXPECT_TRUE(routes.member_left(one));
+  EXPECT_TRUE(routes.path_to(3).has_value()) << "they pass on";
+  for (const OverlayMember one : peers) EXPECT_TRUE(routes.edge_lost(0, one)) << "their processes end";
+  for (const OverlayMember one : peers) EXPECT_FALSE(routes.edge_lost(routes.graph().peers(one).back(), one)) << "nothing new";
   EXPECT_FALSE(routes.path_to(3).has_value());
   const std::vector<bool> lost = routes.lost_members();
   EXPECT_EQ(std::count(lost.begin(), lost.end(), true), 0);

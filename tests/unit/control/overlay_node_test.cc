@@ -64,8 +64,10 @@ class Members final {
 
   // Does one thing that is due, in a random order. Returns false if nothing is.
   bool step() {
-    for (const auto& member : all_)
+    for (const auto& member : all_) {
       if (member->state == State::leaving && member->node.settled()) part(*member);
+      if (member->state == State::lingers && (pick(200) == 0 || !member->node.is_needed())) end(*member);
+    }
     std::vector<Edge> due;
     for (const auto& [edge, queue] : queues_)
       if (!queue.empty()) due.push_back(edge);
@@ -120,7 +122,7 @@ class Members final {
     std::string bytes;
     bool end = false;  // of the channel
   };
-  enum class State : std::uint8_t { member, leaving, gone, dead };
+  enum class State : std::uint8_t { member, leaving, lingers, gone, dead };
 
   struct Member final : OverlayNode::Output {
     Member(Members& members, OverlayMember number) : all(members), own(number), node(members.graph_, number, *this) {}
@@ -157,8 +159,14 @@ class Members final {
     queue.push_back({{}, 0, 0, {}, true});
   }
 
+  // Half of those that leave pass on for a while.
   void part(Member& member) {
     member.node.leave();
+    member.state = State::lingers;
+    if (pick(2) == 0) end(member);
+  }
+
+  void end(Member& member) {
     member.state = State::gone;
     for (const OverlayMember one : graph_.peers(member.own)) {
       if (closed_.insert({member.own, one}).second) queues_[{member.own, one}].push_back({{}, 0, 0, {}, true});

@@ -85,7 +85,7 @@ LinkTerms LinkTerms::agree(const LinkTerms& one, const LinkTerms& other, const S
 
 // The answerer takes one connection after another: they have all been called at once and wait for it.
 Result<TcpSockets> open_tcp_sockets(TcpConnector& connector, ControlChannels& channels, const ConnectRequest& first,
-                                    const SocketWish& wish) {
+                                    const SocketWish& wish, std::shared_ptr<ControlChannel> channel) {
   SETO_ASSIGN(const TcpConnector::Plan plan, connector.plan(first));
   TcpSockets opened;
   SETO_ASSIGN(SecureStream first_socket, open_tcp_socket(connector, first));
@@ -93,13 +93,15 @@ Result<TcpSockets> open_tcp_sockets(TcpConnector& connector, ControlChannels& ch
   opened.round_trip_us = terms.round_trip_us;
   opened.sockets.resize(terms.sockets);
   opened.sockets[0] = std::move(first_socket);
+  opened.channel = std::move(channel);
+  const bool opens_channel = opened.channel == nullptr;
   // Number 0 opens the control channel, each other number a socket.
   const auto open = [&](std::size_t number, const std::atomic<bool>&) -> Status {
     ConnectRequest request = first;
     request.index = static_cast<std::uint32_t>(number);
-    if (number == 0) {
+    if (number == 0 && opens_channel) {
       SETO_ASSIGN(opened.channel, channels.connect(request));
-    } else {
+    } else if (number > 0) {
       SETO_ASSIGN(opened.sockets[number], open_tcp_socket(connector, request));
     }
     return {};

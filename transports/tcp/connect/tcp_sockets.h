@@ -46,8 +46,8 @@ struct TcpSockets {
 
 // Opens the first socket, agrees on the terms over it, and opens all others and the control channel at once: about two handshakes
 // of time, however many sockets there are (one after another, 16 sockets over 60 ms took 2.65 s). Both ends call it. Blocks at
-// most until the deadline of the request.
+// most until the deadline of the request. `channel`: both ends have a channel already.
 [[nodiscard]] Result<TcpSockets> open_tcp_sockets(TcpConnector& connector, ControlChannels& channels, const ConnectRequest& first,
-                                                  const SocketWish& wish);
+                                                  const SocketWish& wish, std::shared_ptr<ControlChannel> channel = nullptr);
 
 }  // namespace seto::tcp

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -99,6 +100,11 @@ Status TcpTransport::connect(const Attempt& attempt, Deadline until, Connections
   for (std::uint32_t member = 0; member < attempt.members.size(); ++member)
     if (attempt.members[member].wanted) wanted.push_back(member);
   const auto at_once = static_cast<std::size_t>(std::max(1.0, kConnectedAtOnce / attempt.ranks_per_core));
+  std::optional<AttemptOverlay> overlay;
+  if (attempt.relayed) {
+    SETO_ASSIGN(overlay, join_overlay(attempt, at_once));
+    SETO_TRY(overlay->connect(until));
+  }
   std::shared_ptr<OnUseLinks> links;
   if (attempt.on_first_use && !wanted.empty())
     links = OnUseLinks::create({attempt.id, attempt.key, attempt.members[attempt.own].number,
@@ -108,23 +114,41 @@ Status TcpTransport::connect(const Attempt& attempt, Deadline until, Connections
     const AttemptMember& member = attempt.members[wanted[index]];
     const Deadline end = until.unless(&hopeless);
     const bool now = links == nullptr || member.proved;
-    const auto connection = now ? connect_to(member, attempt, end) : connect_on_use(member, attempt, *links, end);
+    auto channel = overlay ? overlay->channel_to(wanted[index]) : nullptr;
+    const auto connection = now ? connect_to(member, attempt, std::move(channel), end)
+                                : connect_on_use(member, attempt, std::move(channel), *links, end);
     if (!connection.ok()) return named(member, connection.status());
     made[wanted[index]] = connection.value();
     return {};
   });
 }
 
+// The context keeps its part after the attempt, because other contexts of the process may not have joined yet.
+Result<AttemptOverlay> TcpTransport::join_overlay(const Attempt& attempt, std::size_t at_once) {
+  std::vector<std::string> addresses;
+  for (const AttemptMember& member : attempt.members) {
+    Result<Address> address = address_in(member.address);
+    if (!address.ok()) return named(member, address.status());
+    addresses.push_back(std::move(address.value().connector));
+  }
+  const AttemptOverlay::Setup setup{connector_, channels_, setup_.context, setup_.config->link_patience_s * 1'000, at_once};
+  SETO_ASSIGN(AttemptOverlay joined, AttemptOverlay::join(setup, attempt, std::move(addresses)));
+  std::shared_ptr<ControlOverlay> before = joined.overlay();  // ends without the lock
+  const std::lock_guard lock(overlay_mutex_);
+  before.swap(last_overlay_);
+  return joined;
+}
+
 // Blocks until the peer's context does the same.
 Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMember& member, const Attempt& attempt,
-                                                                Deadline until) {
+                                                                std::shared_ptr<ControlChannel> channel, Deadline until) {
   SETO_ASSIGN(const Address own, address_in(attempt.members[attempt.own].address));
   SETO_ASSIGN(const Address theirs, address_in(member.address));
   const ContextId context = member.place->context;
   const ConnectRequest request{theirs.connector, kPurposeData, setup_.context,  context, attempt.id, 0,
                                attempt.key,      until,        member.same_site};
-  SETO_ASSIGN(TcpSockets opened,
-              open_tcp_sockets(*connector_, *channels_, request, {std::max(own.sockets, theirs.sockets), member.need}));
+  const SocketWish wish{std::max(own.sockets, theirs.sockets), member.need};
+  SETO_ASSIGN(TcpSockets opened, open_tcp_sockets(*connector_, *channels_, request, wish, std::move(channel)));
   TcpConnection::Parts parts;
   parts.way = way_of(opened.sockets.front().get());
   parts.channel = std::move(opened.channel);
@@ -139,13 +163,17 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
 }
 
 Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_on_use(const AttemptMember& member, const Attempt& attempt,
+                                                                    std::shared_ptr<ControlChannel> channel,
                                                                     OnUseLinks& links, Deadline until) {
   SETO_ASSIGN(const Address own, address_in(attempt.members[attempt.own].address));
   SETO_ASSIGN(const Address theirs, address_in(member.address));
   const ContextId context = member.place->context;
   const ConnectRequest request{theirs.connector, kPurposeControl, setup_.context, context, attempt.id, 0, attempt.key, until};
   TcpConnection::Parts parts;
-  SETO_ASSIGN(parts.channel, channels_->connect(request));
+  parts.channel = std::move(channel);
+  if (parts.channel == nullptr) {
+    SETO_ASSIGN(parts.channel, channels_->connect(request));
+  }
   parts.way = way_of(parts.channel->descriptor());
   parts.round_trip_us = round_trip_us(parts.channel->descriptor());
   SETO_ASSIGN(parts.link, links.add({member.number,

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "src/base/work_threads.h"
 #include "src/control/channel/control_channels.h"
+#include "transports/tcp/connect/attempt_overlay.h"
 #include "transports/tcp/connect/link_opener.h"
 #include "transports/tcp/link/domain.h"
 #include "transports/tcp/link/tcp_connection.h"
@@ -37,10 +39,13 @@ class TcpTransport final : public Transport, private Endpoint {
   void decline(const Attempt& attempt, const Status& reason) override;
   [[nodiscard]] Result<std::unique_ptr<PeerGroupSeat>> reserve_seat(const GroupSize& size) override;
 
+  [[nodiscard]] Result<AttemptOverlay> join_overlay(const Attempt& attempt, std::size_t at_once);
+  // `channel`: null where each pair of processes has a control channel of its own.
   [[nodiscard]] Result<std::shared_ptr<TcpConnection>> connect_to(const AttemptMember& member, const Attempt& attempt,
-                                                                  Deadline until);
-  // Connects the control channel only: the link opens on first use.
+                                                                  std::shared_ptr<ControlChannel> channel, Deadline until);
+  // Connects the control channel at most: the link opens on first use.
   [[nodiscard]] Result<std::shared_ptr<TcpConnection>> connect_on_use(const AttemptMember& member, const Attempt& attempt,
+                                                                      std::shared_ptr<ControlChannel> channel,
                                                                       OnUseLinks& links, Deadline until);
 
   const TransportSetup setup_;
@@ -48,6 +53,8 @@ class TcpTransport final : public Transport, private Endpoint {
   ControlChannels* channels_ = nullptr;
   std::shared_ptr<Domain> domain_;  // threads that open links hold it for moments
   std::shared_ptr<WorkThreads> openings_;
+  std::mutex overlay_mutex_;
+  std::shared_ptr<ControlOverlay> last_overlay_;
 };
 
 }  // namespace seto::tcp
