@@ -65,6 +65,13 @@ class Endpoint {
   // network calls it, also one that wants no connection. Fills `made`, by member, also before it fails: a peer that has its end
   // already must learn the reason before the connection closes. The text of a failure names the member.
   [[nodiscard]] virtual Status connect(const Attempt& attempt, Deadline until, Connections& made) = 0;
+  // The round trip to the host of a member in microseconds, measured without its help; 0: unknown. `near_us`: shorter ones are good
+  // enough.
+  [[nodiscard]] virtual std::uint32_t measure_round_trip(const Attempt& attempt, std::uint32_t member, std::uint32_t near_us,
+                                                         Deadline until) {
+    (void)attempt, (void)member, (void)near_us, (void)until;
+    return 0;
+  }
   // This context makes no further connection in the attempt: peers that wait for it get the reason as Code::aborted.
   virtual void decline(const Attempt& attempt, const Status& reason) = 0;
   // The first step to a peer group.

@@ -13,6 +13,7 @@
 #include "src/control/network/dialer.h"
 #include "src/control/network/peer_probe.h"
 #include "src/control/network/tcp_authenticator.h"
+#include "src/net/congestion.h"
 #include "src/net/peer_listener.h"
 
 namespace seto {
@@ -22,6 +23,7 @@ constexpr int kFirstPauseMs = 5;
 constexpr int kLongestPauseMs = 200;
 constexpr int kLookMs = 200;  // between checks of conditions that depend on time only
 constexpr int kBacklog = 4096;
+constexpr int kRoundTripsMeasured = 5;  // a busy machine makes one longer
 
 Status too_late(const TcpConnector::Plan& plan, const char* what, const std::string& report) {
   const char* const when = plan.request.purpose == kPurposeLateData ? "in time" : "before the deadline of the init";
@@ -173,6 +175,35 @@ Result<SecureStream> TcpConnector::wait_for_caller(const Plan& plan) {
     if (until.passed()) return too_late(plan, "did not connect", peer_probe->last_failure());
     SETO_TRY(peer_probe->step());
   }
+}
+
+// The handshake is that of a probe (peer_probe.h).
+std::uint32_t TcpConnector::measure_round_trip(const ConnectRequest& request, std::uint32_t near_us) {
+  const Result<Plan> one = plan(request);
+  if (!one.ok() || one.value().remote.dial_only) return 0;
+  Claim claim = one.value().claim;
+  claim.purpose = kPurposeProbe;
+  std::tie(claim.caller, claim.caller_context) = std::tie(self_.process, request.mine);
+  std::tie(claim.answerer, claim.answerer_context) = std::tie(one.value().remote.process, request.theirs);
+  std::uint32_t shortest = 0;
+  for (int measured = 0; measured < kRoundTripsMeasured && (shortest == 0 || shortest >= near_us);) {
+    auto addresses = reached_.addresses_of(one.value().remote);
+    if (!addresses.ok()) break;
+    Dialer dialer({std::move(addresses).value(), request.key, claim, mode_});
+    Result<std::optional<SecureStream>> socket = std::optional<SecureStream>();
+    while (socket.ok() && !socket.value() && !request.until.passed())
+      socket = dialer.advance(std::min(request.until.wait_ms(), kLookMs));
+    if (dialer.found()) reached_.remember(one.value().remote.process, *dialer.found());
+    if (request.until.passed() || (!socket.ok() && !dialer.may_change())) break;
+    if (!socket.ok()) {
+      pause(kFirstPauseMs, request.until);
+      continue;
+    }
+    ++measured;
+    const std::uint32_t now = round_trip_us(socket.value()->get());
+    if (now != 0 && (shortest == 0 || now < shortest)) shortest = now;
+  }
+  return shortest;
 }
 
 std::unique_ptr<PeerProbe> TcpConnector::probe(const Plan& plan) { return std::make_unique<PeerProbe>(plan, reached_); }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "src/core/connect/opened_connections.h"
 #include "src/core/connect/rank_announcement.h"
 #include "src/net/secret.h"
 #include "transports/transport.h"
@@ -28,7 +29,7 @@ struct AnnouncedRanks {
   AttemptId attempt = 0;
   double ranks_per_core = 1;
   bool on_first_use = false;      // data connections open when they are first used
-  bool relayed = false;                // control messages are passed on
+  Relays relays = Relays::no;          // control messages are passed on; settled before ranks connect
   std::vector<std::uint32_t> site_of;  // by rank; only where they are
   std::vector<std::string> site_names;
   std::vector<bool> proved;       // by rank: but this one is opened at init

@@ -11,7 +11,7 @@ Attempt attempt_over(const AnnouncedRanks& announced, std::size_t transport) {
   attempt.ranks_per_core = announced.ranks_per_core;
   attempt.own = static_cast<std::uint32_t>(announced.rank);
   attempt.on_first_use = announced.on_first_use;
-  attempt.relayed = announced.relayed;
+  attempt.relayed = announced.relays == Relays::yes;
   attempt.opening_ms = announced.opening_ms;
   for (std::size_t rank = 0; rank < announced.all.size(); ++rank) {
     AttemptMember member;
@@ -21,7 +21,7 @@ Attempt attempt_over(const AnnouncedRanks& announced, std::size_t transport) {
     member.held = announced.all[rank].offered;
     if (!announced.needs.empty()) member.need = announced.needs[rank];
     member.same_site = !announced.own.site.empty() && announced.all[rank].site == announced.own.site;
-    if (announced.relayed) member.site = announced.site_names[announced.site_of[rank]];
+    if (attempt.relayed) member.site = announced.site_names[announced.site_of[rank]];
     attempt.members.push_back(member);
   }
   return attempt;

@@ -27,6 +27,9 @@
 namespace seto {
 namespace {
 
+// For one round trip. Where it takes longer, every two processes connect.
+constexpr std::uint64_t kMeasureMs = 5'000;
+
 std::uint64_t random_number() {
   const Token token = random_token();
   std::uint64_t number = 0;
@@ -92,6 +95,7 @@ class RankConnector final {
   Status derive_key();
   [[nodiscard]] bool first_transport_reaches_all() const { return announced_.members_of(0).size() == announced_.all.size(); }
   Status join_peers(PeerConnections& peers, Deadline until);
+  Status look_for_one_site(Deadline until);
   void decline(const Status& reason);
   Status agree_on_outcome(const Status& made, Deadline until);
   [[nodiscard]] std::vector<std::uint32_t> round_trips_us() const;
@@ -106,6 +110,7 @@ class RankConnector final {
   RankSites sites_;
   ConnectedRanks ranks_;
   std::optional<Secret> user_secret_;
+  std::uint32_t to_first_host_us_ = 0;  // measured before the ranks connect; 0: it was not
   Status seat_status_;  // the failure to reserve a seat for all ranks, which only matters if the first transport reaches them
 };
 
@@ -122,6 +127,7 @@ Status RankConnector::prepare_announcement() {
   own.machine_cores = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   own.nonce = random_number();
   own.connect = static_cast<std::uint64_t>(config_.connect);
+  own.near_us = config_.deterministic ? 0 : config_.site_round_trip_us;
   own.relay = static_cast<std::uint64_t>(config_.control_relay);
   own.tls = static_cast<std::uint64_t>(config_.tls) | (config_.tls_certificate.empty() ? 0 : kTlsWithCertificates);
   SETO_ASSIGN(own.place.host, host_identity(config_.host_id));
@@ -169,8 +175,8 @@ Status RankConnector::exchange_announcements(Deadline until) {
   SETO_TRY(same_tls(announced_.all));
   SETO_ASSIGN(sites_, RankSites::of(announced_.all, config_.deterministic));
   SETO_ASSIGN(announced_.on_first_use, opens_on_first_use(announced_.all, sites_));
-  SETO_ASSIGN(announced_.relayed, relays_control(announced_.all, sites_, announced_.on_first_use));
-  if (announced_.relayed) {
+  SETO_ASSIGN(announced_.relays, relays_control(announced_.all, sites_, announced_.on_first_use));
+  if (announced_.relays != Relays::no) {
     announced_.site_of = sites_.sites().of_rank;
     announced_.site_names = sites_.names(announced_.all);
   }
@@ -220,8 +226,8 @@ Status RankConnector::exchange_endpoints(Deadline until) {
   }
   SETO_TRY(common_outcome(ranks_.rank, prepared, outcomes));
   // Where one rank needs the overlay of this attempt, all take part, also those that have all their connections.
-  announced_.relayed = announced_.relayed && std::any_of(announced_.endpoints.begin(), announced_.endpoints.end(),
-                                                         [](const EndpointAnnouncement& one) { return one.wants; });
+  if (std::none_of(announced_.endpoints.begin(), announced_.endpoints.end(), [](const auto& one) { return one.wants; }))
+    announced_.relays = Relays::no;
   SETO_TRY(derive_key());
   announced_.key = ranks_.key;
   for (const AttemptTransport& one : announced_.transports) ranks_.admissions.push_back(one.endpoint->admit(ranks_.key));
@@ -243,6 +249,30 @@ Status RankConnector::derive_key() {
   ranks_.key = with_user_secret(ranks_.key, user_secret_);
   const bool readable = known == nullptr && bootstrap_.readable_by_others() && !user_secret_;
   if (readable && ranks_.rank == 0 && !config_.allow_no_secret && on_several_machines(announced_.all)) warn_of_readable_key();
+  return {};
+}
+
+// A round before ranks connect, where their sites are not known: whether every host is near the first one, which is then the only
+// head that is found in the last round. Else every two processes connect, because all their round trips are needed.
+Status RankConnector::look_for_one_site(Deadline until) {
+  if (announced_.relays != Relays::if_one_site) return {};
+  std::vector<std::size_t> first_of(sites_.hosts());
+  for (std::size_t rank = announced_.all.size(); rank-- > 0;) first_of[sites_.host_of(rank)] = rank;
+  const auto near_us = static_cast<std::uint32_t>(announced_.all.front().near_us);
+  if (announced_.rank != 0 && first_of[sites_.host_of(announced_.rank)] == announced_.rank) {
+    const std::size_t over = announced_.transport_to(0);
+    to_first_host_us_ = announced_.transports[over].endpoint->measure_round_trip(attempt_over(announced_, over), 0, near_us,
+                                                                                 until.sooner_ms(kMeasureMs));
+  }
+  const std::string own(reinterpret_cast<const char*>(&to_first_host_us_), sizeof to_first_host_us_);
+  SETO_ASSIGN(const std::vector<std::string> texts, bootstrap_.all_gather(own, until));
+  announced_.relays = Relays::yes;
+  for (std::uint32_t host = 1; host < sites_.hosts(); ++host) {
+    std::uint32_t round_trip_us = 0;
+    const std::string& text = texts[first_of[host]];
+    if (text.size() == sizeof round_trip_us) std::memcpy(&round_trip_us, text.data(), sizeof round_trip_us);
+    if (round_trip_us == 0 || round_trip_us >= near_us) announced_.relays = Relays::no;
+  }
   return {};
 }
 
@@ -279,6 +309,7 @@ std::vector<std::uint32_t> RankConnector::round_trips_us() const {
   std::vector<std::uint32_t> by_rank;
   for (const std::shared_ptr<Connection>& connection : ranks_.connections)
     by_rank.push_back(connection == nullptr ? 0 : connection->round_trip_us());
+  if (to_first_host_us_ != 0 && (by_rank.front() == 0 || to_first_host_us_ < by_rank.front())) by_rank.front() = to_first_host_us_;
   return by_rank;
 }
 
@@ -333,7 +364,10 @@ Status RankConnector::connect(Deadline until) {
   SETO_TRY(exchange_announcements(until));
   // The last round needs time after the deadline of the ranks that wait for a peer in vain.
   const Deadline connected = until.sooner_ms(static_cast<std::uint64_t>(until.remaining_ms()) / 10 * 9);
-  if (!first_transport_reaches_all()) SETO_TRY(exchange_endpoints(until));
+  if (!first_transport_reaches_all()) {
+    SETO_TRY(exchange_endpoints(until));
+    SETO_TRY(look_for_one_site(connected));
+  }
   PeerConnections peers(announced_);
   Status made = ranks_.over_network ? Status() : seat_status_;
   if (made.ok()) made = join_peers(peers, connected);

@@ -19,9 +19,11 @@ inline constexpr std::uint64_t kSocketsAtInit = 128;
 // With SETO_CONTROL_RELAY=auto, processes pass control messages on where there are more of them than this.
 inline constexpr std::size_t kProcessesWithAllChannels = 48;
 
+// if_one_site: sites are to be found, and there must be one.
+enum class Relays : std::uint8_t { no, if_one_site, yes };
 // Whether the processes of an attempt pass control messages on, rather than each having a channel to each other one. Fails if the
 // ranks set SETO_CONTROL_RELAY differently. All ranks get the same result from the same announcements.
-[[nodiscard]] Result<bool> relays_control(const std::vector<RankAnnouncement>& all, const RankSites& sites, bool on_first_use);
+[[nodiscard]] Result<Relays> relays_control(const std::vector<RankAnnouncement>& all, const RankSites& sites, bool on_first_use);
 
 // For each rank, whether it opens a connection to `rank` at init in any case: one pair for each two sites that are known.
 [[nodiscard]] std::vector<bool> proved_by(std::size_t rank, const RankSites& sites);

@@ -80,7 +80,7 @@ std::string RankAnnouncement::encoded() const {
   for (const std::string* text : {&place.host, &place.process, &site, &found_site, &seat, &words, &outcome}) writer.text(*text);
   for (const std::uint64_t number :
        {place.context, nonce, static_cast<std::uint64_t>(cores), machine, static_cast<std::uint64_t>(machine_cores), uplink_mbit,
-        downlink_mbit, pacing_mbit, connect, relay, tls})
+        downlink_mbit, pacing_mbit, connect, relay, near_us, tls})
     writer.number(number);
   writer.text(bytes_of(offered));
   return writer.take();
@@ -96,7 +96,7 @@ Result<RankAnnouncement> RankAnnouncement::decoded(const std::string& text) {
                              &result.words, &result.outcome})
     reader.text(*field);
   for (std::uint64_t* number : {&result.place.context, &result.nonce, &cores, &result.machine, &machine_cores,
-                                &result.uplink_mbit, &result.downlink_mbit, &result.pacing_mbit, &result.connect, &result.relay, &result.tls})
+                                &result.uplink_mbit, &result.downlink_mbit, &result.pacing_mbit, &result.connect, &result.relay, &result.near_us, &result.tls})
     reader.number(*number);
   reader.text(offers);
   if (!reader.at_end()) return failure(Code::remote_error, "its announcement is shorter or longer than its lengths say");

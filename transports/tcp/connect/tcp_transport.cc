@@ -187,6 +187,16 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_on_use(const Attemp
   return std::make_shared<TcpConnection>(PeerContext{member.place->process, context, attempt.id}, std::move(parts));
 }
 
+std::uint32_t TcpTransport::measure_round_trip(const Attempt& attempt, std::uint32_t member, std::uint32_t near_us,
+                                               Deadline until) {
+  const AttemptMember& one = attempt.members[member];
+  const Result<Address> address = address_in(one.address);
+  if (!address.ok()) return 0;
+  return connector_->measure_round_trip({address.value().connector, kPurposeProbe, setup_.context, one.place->context, attempt.id,
+                                         0, attempt.key, until},
+                                        near_us);
+}
+
 void TcpTransport::decline(const Attempt& attempt, const Status& reason) {
   connector_->decline(attempt.id, setup_.context, attempt.key, reason);
 }

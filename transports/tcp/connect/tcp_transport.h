@@ -36,6 +36,8 @@ class TcpTransport final : public Transport, private Endpoint {
   [[nodiscard]] std::string address(const Config& config) const override;
   [[nodiscard]] std::shared_ptr<void> admit(const Secret& key) override;
   [[nodiscard]] Status connect(const Attempt& attempt, Deadline until, Connections& made) override;
+  [[nodiscard]] std::uint32_t measure_round_trip(const Attempt& attempt, std::uint32_t member, std::uint32_t near_us,
+                                                 Deadline until) override;
   void decline(const Attempt& attempt, const Status& reason) override;
   [[nodiscard]] Result<std::unique_ptr<PeerGroupSeat>> reserve_seat(const GroupSize& size) override;
 
