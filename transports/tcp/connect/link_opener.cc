@@ -23,6 +23,8 @@ enum class Word : char {
 };
 
 constexpr std::size_t kLongestReason = 2'000;
+// Links of one context that are needed: fewer are no news.
+constexpr std::uint32_t kManyLinks = 64;
 
 // The contexts of this process that accept sockets; never destroyed, as the connector that calls it.
 struct Acceptors {
@@ -73,6 +75,7 @@ class OnUseOpener final : public LinkOpener, public std::enable_shared_from_this
   }
 
   [[nodiscard]] Status need() override {
+    all_->count_needed();
     tell(Word::want);
     if (const Status begun = dial_soon(); !begun.ok()) return named(begun);
     return {};
@@ -135,6 +138,7 @@ bool OnUseOpener::is_wanted() const {
 
 // On a thread of its own.
 void OnUseOpener::dial() {
+  all_->tell_of_many(peer_.wish.sockets(peer_.round_trip_us));
   Result<std::vector<SecureStream>> sockets = is_wanted() ? open_sockets() : failure(Code::aborted, "it had broken before");
   const std::shared_ptr<Domain> domain = setup().domain.lock();
   if (domain == nullptr || setup().threads->stopping().load(std::memory_order_acquire)) return;
@@ -225,6 +229,7 @@ void OnUseOpener::receive(Word word, std::string_view rest) {
 
 void OnUseOpener::accept(std::uint32_t index, SecureStream socket) {
   prepare_tcp_socket(socket.get());
+  all_->tell_of_many(peer_.wish.sockets(peer_.round_trip_us));
   const std::shared_ptr<Domain> domain = setup().domain.lock();
   if (domain == nullptr) return;
   std::shared_ptr<Link> link;  // outlives the lock
@@ -263,6 +268,22 @@ std::shared_ptr<OnUseLinks> OnUseLinks::create(Setup setup) {
 }
 
 OnUseLinks::OnUseLinks(Setup setup) : setup_(std::move(setup)), admission_(setup_.connector->admit(setup_.key)) {}
+
+// Without the domain's lock: it counts descriptors.
+void OnUseLinks::tell_of_many(std::uint32_t sockets_of_each) const {
+  static std::atomic<bool> told{false};
+  if (needed_.load(std::memory_order_relaxed) <= kManyLinks || told.exchange(true)) return;
+  std::size_t contexts = 0;
+  {
+    const std::lock_guard lock(acceptors().mutex);
+    for (const auto& [which, links] : acceptors().all) contexts += which.first == setup_.attempt ? 1 : 0;
+  }
+  const std::size_t needed = open_descriptors() + contexts * sockets_of_each * setup_.members;
+  SETO_LOG(warn,
+           "calls like all_to_all open data connections from rank %u to most others: with all of them this process needs a limit "
+           "of %zu descriptors, and it has %llu (ulimit -n)",
+           setup_.own, needed, static_cast<unsigned long long>(descriptor_limit()));
+}
 
 OnUseLinks::~OnUseLinks() {
   if (generation_ != fork_generation()) return;  // in a forked child the lock may be held for ever

@@ -1,0 +1,149 @@
+// Control messages that processes pass on, over real sockets.
+
+#include "src/control/channel/control_overlay.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tests/support/tcp_connectors.h"
+
+namespace seto {
+namespace {
+
+using testing::key_of_test;
+using testing::later;
+using testing::Pairing;
+using testing::request_to;
+using testing::TestConnector;
+
+constexpr AttemptId kAttempt = 11;
+constexpr std::uint64_t kKey = 7;
+// Members at distances 1, 2 and 4 have channels: 3 and 5 steps away there is none.
+constexpr OverlayMember kMembers = 8;
+constexpr OverlayMember kFar = 3;
+
+bool eventually(const std::function<bool()>& condition) {
+  const Deadline until = later();
+  while (!condition()) {
+    if (until.passed()) return false;
+    poll(nullptr, 0, 1);
+  }
+  return true;
+}
+
+// A process with its part of the overlay and what its handler received.
+class Station final {
+ public:
+  Station() : channels(ControlChannels::create(*connector.control, *connector.connector, {0, 300}).value()) {}
+
+  void join(std::vector<std::unique_ptr<Station>>& all, OverlayMember own) {
+    ControlOverlaySetup setup{kAttempt, key_of_test(), own, {}};
+    for (OverlayMember one = 0; one < all.size(); ++one)
+      setup.members.push_back({all[one]->connector.connector->self().process, {one, 0}});
+    handler = channels->handlers().add({kKey, own}, {[own] { return "the answer of " + std::to_string(own); },
+                                                     [this](std::uint32_t from, std::string_view bytes) {
+                                                       const std::lock_guard lock(mutex);
+                                                       heard.push_back(std::to_string(from) + ": " + std::string(bytes));
+                                                     }});
+    overlay = channels->join_overlay(setup).value();
+    for (const OverlayMember peer : overlay->peers()) {
+      auto channel = channels->connect(request_to(all[peer]->connector, {own + 1, peer + 1, kAttempt}));
+      ASSERT_TRUE(channel.ok()) << channel.status().text();
+      overlay->attach(peer, channel.value());
+    }
+  }
+  [[nodiscard]] std::vector<std::string> all_heard() {
+    const std::lock_guard lock(mutex);
+    return heard;
+  }
+
+  TestConnector connector;
+  std::unique_ptr<ControlChannels> channels;
+  Admission admitted = connector.connector->admit(key_of_test());
+  std::mutex mutex;
+  std::vector<std::string> heard;
+  MessageHandlers::Registration handler;
+  std::shared_ptr<ControlOverlay> overlay;
+};
+
+class ControlOverlays : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (OverlayMember own = 0; own < kMembers; ++own) all_.push_back(std::make_unique<Station>());
+    std::vector<std::future<void>> joining;
+    for (OverlayMember own = 0; own < kMembers; ++own)
+      joining.push_back(std::async(std::launch::async, [this, own] { all_[own]->join(all_, own); }));
+    for (auto& one : joining) one.get();
+  }
+
+  std::vector<std::unique_ptr<Station>> all_;
+};
+
+TEST_F(ControlOverlays, EveryTwoMembersTalk) {
+  ASSERT_FALSE(HasFailure());
+  std::vector<std::string> expected;
+  for (OverlayMember from = 0; from < kMembers; ++from)
+    for (OverlayMember to = 0; to < kMembers; ++to)
+      if (from != to) {
+        const auto channel = all_[from]->overlay->channel_to(to);
+        for (int number = 0; number < 40; ++number) channel->send_message(kKey, to, from, std::to_string(number));
+      }
+  for (const auto& one : all_) {
+    EXPECT_TRUE(eventually([&] { return one->all_heard().size() == 40 * (kMembers - 1); }));
+    std::vector<int> next(kMembers);
+    for (const std::string& message : one->all_heard())
+      EXPECT_EQ(std::stoi(message.substr(3)), next[static_cast<std::size_t>(message[0] - '0')]++) << message;
+  }
+  all_[0]->heard.clear();
+  all_[0]->overlay->channel_to(kFar)->ask(kKey, kFar, 0);
+  ASSERT_TRUE(eventually([&] { return all_[0]->all_heard().size() == 1; }));
+  EXPECT_EQ(all_[0]->all_heard()[0], "3: the answer of 3");
+  EXPECT_LT(all_[0]->overlay->channel_to(kFar)->descriptor(), 0) << "its messages were passed on";
+}
+
+// Members that have left pass on what others say, also the last words of those that leave after them.
+TEST_F(ControlOverlays, MembersThatLeftPassOnAndAreNotLost) {
+  ASSERT_FALSE(HasFailure());
+  for (OverlayMember own = 0; own < kMembers; ++own)
+    if (own != 0 && own != kFar) all_[own]->overlay.reset();
+  const auto channel = all_[kFar]->overlay->channel_to(0);
+  bool lost = false;
+  const auto on_death = channel->on_death([&] { lost = true; });
+  for (int number = 0; number < 10; ++number) all_[0]->overlay->channel_to(kFar)->send_message(kKey, kFar, 0, "a word");
+  all_[0]->overlay.reset();
+  EXPECT_TRUE(eventually([&] { return all_[kFar]->all_heard().size() == 10; }));
+  EXPECT_FALSE(channel->dead());
+}
+
+// Its hub closes all its channels.
+TEST_F(ControlOverlays, OneThatEndsIsLostForAllAndNoOtherIs) {
+  ASSERT_FALSE(HasFailure());
+  constexpr OverlayMember kEnds = 2;
+  std::vector<std::shared_ptr<ControlChannel>> to_it;
+  for (OverlayMember own = 0; own < kMembers; ++own)
+    if (own != kEnds) to_it.push_back(all_[own]->overlay->channel_to(kEnds));
+  std::atomic<int> called{0};
+  const auto on_death = to_it[0]->on_death([&] { ++called; });
+  for (const OverlayMember peer : all_[kEnds]->overlay->peers())  // as if its process had ended
+    shutdown(all_[kEnds]->overlay->channel_to(peer)->descriptor(), SHUT_RDWR);
+  for (const auto& channel : to_it) EXPECT_TRUE(eventually([&] { return channel->dead().load(); }));
+  EXPECT_TRUE(eventually([&] { return called.load() == 1; }));
+  EXPECT_EQ(to_it[0]->why(), "its process has ended");
+  const auto late = to_it[0]->on_death([&] { ++called; });
+  EXPECT_TRUE(eventually([&] { return called.load() == 2; })) << "also one that comes later";
+  for (OverlayMember own = 0; own < kMembers; ++own)
+    for (OverlayMember other = 0; other < kMembers; ++other)
+      if (own != kEnds && other != kEnds && own != other) EXPECT_FALSE(all_[own]->overlay->channel_to(other)->dead());
+  all_[0]->overlay->channel_to(kFar)->send_message(kKey, kFar, 0, "a word");
+  EXPECT_TRUE(eventually([&] { return all_[kFar]->all_heard().size() == 1; }));
+}
+
+}  // namespace
+}  // namespace seto
