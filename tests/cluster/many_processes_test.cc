@@ -147,17 +147,15 @@ class ManyProcesses : public ::testing::Test {
     return comm;
   }
 
-  const int processes_ = size_of("SETO_TEST_PROCESSES", kDefaultProcesses);
-  const int threads_ = size_of("SETO_TEST_THREADS", kDefaultThreads);
+  const int processes_ = size_of("TEST_PROCESSES", kDefaultProcesses);
+  const int threads_ = size_of("TEST_THREADS", kDefaultThreads);
   Board* board_ = nullptr;
 };
 
 TEST_F(ManyProcesses, HoldFewSocketsUntilACallUsesMore) {
   setenv("SETO_ALGORITHM", "hierarchical", 1);
-#ifdef SETO_SANITIZED
-  setenv("SETO_CONNECT", "used", 1);
+  setenv("SETO_CONNECT", "used", 1);  // as in a job of 128 processes of 8 ranks
   setenv("SETO_CONTROL_RELAY", "on", 1);
-#endif
   const std::uint64_t begin = now_ms();
   run([&](int process, int thread) {
     const setoComm_t comm = join(process, thread);

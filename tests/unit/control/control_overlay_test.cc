@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/socket.h>
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
@@ -88,7 +90,6 @@ class ControlOverlays : public ::testing::Test {
 
 TEST_F(ControlOverlays, EveryTwoMembersTalk) {
   ASSERT_FALSE(HasFailure());
-  std::vector<std::string> expected;
   for (OverlayMember from = 0; from < kMembers; ++from)
     for (OverlayMember to = 0; to < kMembers; ++to)
       if (from != to) {
@@ -114,8 +115,6 @@ TEST_F(ControlOverlays, MembersThatLeftPassOnAndAreNotLost) {
   for (OverlayMember own = 0; own < kMembers; ++own)
     if (own != 0 && own != kFar) all_[own]->overlay.reset();
   const auto channel = all_[kFar]->overlay->channel_to(0);
-  bool lost = false;
-  const auto on_death = channel->on_death([&] { lost = true; });
   for (int number = 0; number < 10; ++number) all_[0]->overlay->channel_to(kFar)->send_message(kKey, kFar, 0, "a word");
   all_[0]->overlay.reset();
   EXPECT_TRUE(eventually([&] { return all_[kFar]->all_heard().size() == 10; }));
@@ -140,7 +139,9 @@ TEST_F(ControlOverlays, OneThatEndsIsLostForAllAndNoOtherIs) {
   EXPECT_TRUE(eventually([&] { return called.load() == 2; })) << "also one that comes later";
   for (OverlayMember own = 0; own < kMembers; ++own)
     for (OverlayMember other = 0; other < kMembers; ++other)
-      if (own != kEnds && other != kEnds && own != other) EXPECT_FALSE(all_[own]->overlay->channel_to(other)->dead());
+      if (own != kEnds && other != kEnds && own != other) {
+        EXPECT_FALSE(all_[own]->overlay->channel_to(other)->dead()) << own << " to " << other;
+      }
   all_[0]->overlay->channel_to(kFar)->send_message(kKey, kFar, 0, "a word");
   EXPECT_TRUE(eventually([&] { return all_[kFar]->all_heard().size() == 1; }));
 }
