@@ -46,8 +46,8 @@ struct Attempt {
   double ranks_per_core = 1;  // where that is highest
   // Connections may be opened when they are first used, as far as their medium can do that. The same at all members.
   bool on_first_use = false;
-  // Processes pass control messages on, and have control channels to few others. Only with on_first_use. The same at all members, of
-  // which all of this medium take part, also those that want no connection.
+  // Processes pass control messages on, and have control channels to few others. Only with on_first_use. The same at all members,
+  // of which all of this medium take part, also those that want no connection.
   bool relayed = false;
   std::uint64_t opening_ms = 120'000;  // then the opening of such a connection fails
 };
@@ -65,8 +65,8 @@ class Endpoint {
   // network calls it, also one that wants no connection. Fills `made`, by member, also before it fails: a peer that has its end
   // already must learn the reason before the connection closes. The text of a failure names the member.
   [[nodiscard]] virtual Status connect(const Attempt& attempt, Deadline until, Connections& made) = 0;
-  // The round trip to the host of a member in microseconds, measured without its help; 0: unknown. `near_us`: shorter ones are good
-  // enough.
+  // The round trip to the host of a member in microseconds, measured without its help; 0: unknown. `near_us`: shorter ones are
+  // good enough.
   [[nodiscard]] virtual std::uint32_t measure_round_trip(const Attempt& attempt, std::uint32_t member, std::uint32_t near_us,
                                                          Deadline until) {
     (void)attempt, (void)member, (void)near_us, (void)until;

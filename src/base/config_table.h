@@ -101,8 +101,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
     {"SETO_CONNECT", choice<&Config::connect>(kConnectNames), "auto", Scope::communicator,
      "TCP sockets of a pair open at init (all) or on first use (used); auto: on first use where a rank would open more than 128"},
     {"SETO_CONTROL_RELAY", choice<&Config::control_relay>(kControlRelayNames), "auto", Scope::communicator,
-     "processes pass control messages on, so that each needs a control connection to few others, where sockets open on first use; "
-     "auto: from 49 processes on"},
+     "where sockets open on first use, processes pass control messages on, so that each has a control connection to few others; "
+     "auto: off"},
     {"SETO_TLS", choice<&Config::tls>(kTlsNames), "sites", Scope::process,
      "TLS between hosts; sites: but data of equal SETO_SITE_ID"},
     {"SETO_TLS_CERTIFICATE", TextAccess{&Config::tls_certificate, kPathLimit}, "", Scope::process,

@@ -126,7 +126,7 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
   std::vector<std::weak_ptr<TcpControlChannel>> waiting_;           // for handle_attention()
   std::vector<std::weak_ptr<TcpControlOverlay>> waiting_overlays_;  // the same
   std::map<AttemptId, Overlay> overlays_;                           // this process takes part, or passes on for others
-  std::size_t alive_ = 0;                                  // channels that may still call this object
+  std::size_t alive_ = 0;                                           // channels that may still call this object
   std::uint64_t next_id_ = 1;
   std::deque<Lingering> lingering_;
 };

@@ -12,8 +12,8 @@ namespace {
 // The one of this process; never destroyed, for the reason in control_process.cc.
 std::atomic<ControlChannels*> present_channels{nullptr};
 
-// Other processes may hear the last words of this one over further ones, which acknowledge them. Runs before the control thread is
-// stopped, because it was made later.
+// Other processes may hear the last words of this one over further ones, which acknowledge them. Runs before the control thread
+// is stopped, because it was made later.
 constexpr std::uint64_t kLastWordsMs = 2'000;
 struct FinishAtExit {
   explicit FinishAtExit(ControlChannelHub& channels) : hub(channels) {}

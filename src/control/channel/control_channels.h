@@ -68,8 +68,8 @@ class ControlChannels {
   // existing one if possible. Ignores the purpose of the request. Holds the key admitted only until it returns.
   [[nodiscard]] virtual Result<std::shared_ptr<ControlChannel>> connect(const ConnectRequest& request) = 0;
 
-  // The overlay of an attempt, for each context of this process. One that holds it until all members have joined joins nothing that
-  // this process has left.
+  // The overlay of an attempt, for each context of this process. One that holds it until all members have joined joins nothing
+  // that this process has left.
   [[nodiscard]] virtual Result<std::shared_ptr<ControlOverlay>> join_overlay(const ControlOverlaySetup& setup) = 0;
 
   [[nodiscard]] virtual MessageHandlers& handlers() = 0;

@@ -194,8 +194,8 @@ void TcpControlOverlay::answer(OverlayMember from, const RelayedLetter& letter) 
   const bool there = owner_.message_handlers().answer({letter.key, letter.to}, bytes);
   const ControlFrameKind kind = there ? ControlFrameKind::message : ControlFrameKind::no_handler;
   const std::lock_guard lock(mutex_);
-  static_cast<void>(node_.send(from, {static_cast<std::uint16_t>(kind), letter.key, letter.from, letter.to, bytes},
-                               kControlQuestionsLimit));
+  static_cast<void>(
+      node_.send(from, {static_cast<std::uint16_t>(kind), letter.key, letter.from, letter.to, bytes}, kControlQuestionsLimit));
 }
 
 // Also calls those back that came after the loss.
@@ -240,7 +240,8 @@ void TcpControlOverlay::advance() {
 
 bool TcpControlOverlay::wait_until_left(Deadline until) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::milliseconds(until.remaining_ms()), [this] { return !leaving_ || node_.has_left(); });
+  return changed_.wait_for(lock, std::chrono::milliseconds(until.remaining_ms()),
+                           [this] { return !leaving_ || node_.has_left(); });
 }
 
 }  // namespace seto

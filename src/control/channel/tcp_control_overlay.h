@@ -51,7 +51,8 @@ class TcpControlOverlay final : public std::enable_shared_from_this<TcpControlOv
 
   // OverlayNode::Output, with the lock held.
   void send(OverlayMember peer, const OverlayFrame& frame) override;
-  void send_letter(OverlayMember to, ControlFrameKind kind, const HandlerName& handler, std::uint32_t from, std::string_view bytes);
+  void send_letter(OverlayMember to, ControlFrameKind kind, const HandlerName& handler, std::uint32_t from,
+                   std::string_view bytes);
   void apply(const OverlayNode::Events& events);
   void answer(OverlayMember from, const RelayedLetter& letter);
   void lose(OverlayMember member, const std::string& why);

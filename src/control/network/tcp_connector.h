@@ -55,8 +55,9 @@ class TcpConnector final {
   // unread.
   [[nodiscard]] Result<SecureStream> connect(const ConnectRequest& request);
 
-  // The round trip to a process that has this key, in microseconds, as the kernel measures it in the handshake of a connection that
-  // is then closed: the shortest of some, if the first ones are not below `near_us`. 0: unknown. The other side does nothing for it.
+  // The round trip to a process that has this key, in microseconds, as the kernel measures it in the handshake of a connection
+  // that is then closed: the shortest of some, if the first ones are not below `near_us`. 0: unknown. The other side does nothing
+  // for it.
   [[nodiscard]] std::uint32_t measure_round_trip(const ConnectRequest& request, std::uint32_t near_us);
 
   // This context makes no more connections in this attempt: every peer that waits for it, now or later, gets the reason as

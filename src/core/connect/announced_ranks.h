@@ -28,7 +28,7 @@ struct AnnouncedRanks {
   std::vector<RankAnnouncement> all;
   AttemptId attempt = 0;
   double ranks_per_core = 1;
-  bool on_first_use = false;      // data connections open when they are first used
+  bool on_first_use = false;           // data connections open when they are first used
   Relays relays = Relays::no;          // control messages are passed on; settled before ranks connect
   std::vector<std::uint32_t> site_of;  // by rank; only where they are
   std::vector<std::string> site_names;
@@ -49,7 +49,8 @@ struct AnnouncedRanks {
   // A rank that the first transport does not reach has no connection with this one yet.
   [[nodiscard]] bool wants_connection() const {
     for (std::size_t peer = 0; peer < all.size(); ++peer)
-      if (peer != rank && transport_to(peer) > 0 && known.shared_with({all[peer].place.process, all[peer].place.context, 0}, all[peer].offered) == nullptr)
+      if (peer != rank && transport_to(peer) > 0 &&
+          known.shared_with({all[peer].place.process, all[peer].place.context, 0}, all[peer].offered) == nullptr)
         return true;
     return false;
   }

@@ -309,7 +309,8 @@ std::vector<std::uint32_t> RankConnector::round_trips_us() const {
   std::vector<std::uint32_t> by_rank;
   for (const std::shared_ptr<Connection>& connection : ranks_.connections)
     by_rank.push_back(connection == nullptr ? 0 : connection->round_trip_us());
-  if (to_first_host_us_ != 0 && (by_rank.front() == 0 || to_first_host_us_ < by_rank.front())) by_rank.front() = to_first_host_us_;
+  if (to_first_host_us_ != 0 && (by_rank.front() == 0 || to_first_host_us_ < by_rank.front()))
+    by_rank.front() = to_first_host_us_;
   return by_rank;
 }
 

@@ -53,20 +53,18 @@ Result<bool> opens_on_first_use(const std::vector<RankAnnouncement>& all, const 
   return most_sockets(all.size(), sites) > kSocketsAtInit;
 }
 
-// A process whose ranks are on several hosts (SETO_TRANSPORT=tcp) or state several sites has no one place in an overlay. Between sites
-// the round trip of a link that opens later would be unknown, so that this has to be asked for.
+// `auto` is off until it was tried in more jobs. A process whose ranks are on several hosts (SETO_TRANSPORT=tcp) or state several
+// sites has no one place in an overlay.
 Result<Relays> relays_control(const std::vector<RankAnnouncement>& all, const RankSites& sites, bool on_first_use) {
   SETO_ASSIGN(const std::uint64_t wish, common_value(all, &RankAnnouncement::relay, "SETO_CONTROL_RELAY", kControlRelayNames));
-  if (!on_first_use || wish == static_cast<std::uint64_t>(ControlRelay::off)) return Relays::no;
+  if (!on_first_use || wish != static_cast<std::uint64_t>(ControlRelay::on)) return Relays::no;
   std::unordered_map<std::string_view, std::size_t> processes;  // and their first ranks
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const std::size_t first = processes.try_emplace(all[rank].place.process, rank).first->second;
-    if (sites.host_of(first) != sites.host_of(rank) || sites.sites().of_rank[first] != sites.sites().of_rank[rank]) return Relays::no;
+    if (sites.host_of(first) != sites.host_of(rank) || sites.sites().of_rank[first] != sites.sites().of_rank[rank])
+      return Relays::no;
   }
-  const bool forced = wish == static_cast<std::uint64_t>(ControlRelay::on);
-  if (!forced && (processes.size() <= kProcessesWithAllChannels || sites.count() > 1)) return Relays::no;
-  const bool to_be_found = !sites.known() && all.front().near_us > 0;
-  return to_be_found ? Relays::if_one_site : Relays::yes;
+  return !sites.known() && all.front().near_us > 0 ? Relays::if_one_site : Relays::yes;
 }
 
 std::vector<bool> proved_by(std::size_t rank, const RankSites& sites) {

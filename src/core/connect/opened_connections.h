@@ -16,9 +16,6 @@ inline constexpr std::uint64_t kSocketsAtInit = 128;
 // differently. All ranks get the same result from the same announcements.
 [[nodiscard]] Result<bool> opens_on_first_use(const std::vector<RankAnnouncement>& all, const RankSites& sites);
 
-// With SETO_CONTROL_RELAY=auto, processes pass control messages on where there are more of them than this.
-inline constexpr std::size_t kProcessesWithAllChannels = 48;
-
 // if_one_site: sites are to be found, and there must be one.
 enum class Relays : std::uint8_t { no, if_one_site, yes };
 // Whether the processes of an attempt pass control messages on, rather than each having a channel to each other one. Fails if the

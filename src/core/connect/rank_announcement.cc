@@ -95,8 +95,9 @@ Result<RankAnnouncement> RankAnnouncement::decoded(const std::string& text) {
   for (std::string* field : {&result.place.host, &result.place.process, &result.site, &result.found_site, &result.seat,
                              &result.words, &result.outcome})
     reader.text(*field);
-  for (std::uint64_t* number : {&result.place.context, &result.nonce, &cores, &result.machine, &machine_cores,
-                                &result.uplink_mbit, &result.downlink_mbit, &result.pacing_mbit, &result.connect, &result.relay, &result.near_us, &result.tls})
+  for (std::uint64_t* number :
+       {&result.place.context, &result.nonce, &cores, &result.machine, &machine_cores, &result.uplink_mbit, &result.downlink_mbit,
+        &result.pacing_mbit, &result.connect, &result.relay, &result.near_us, &result.tls})
     reader.number(*number);
   reader.text(offers);
   if (!reader.at_end()) return failure(Code::remote_error, "its announcement is shorter or longer than its lengths say");

@@ -67,6 +67,43 @@ TEST(OpenedConnections, TheSettingMustBeTheSameOnAllRanks) {
   EXPECT_FALSE(opens_on_first_use(all, RankSites::of(all, false).value()).ok());
 }
 
+Relays relays(const std::vector<RankAnnouncement>& all, bool on_first_use = true) {
+  return relays_control(all, RankSites::of(all, false).value(), on_first_use).value();
+}
+
+// Each host is a process.
+std::vector<RankAnnouncement> relaying(const Shape& shape, ControlRelay relay) {
+  std::vector<RankAnnouncement> all = ranks_of(shape);
+  for (RankAnnouncement& one : all) {
+    one.place.process = "process of " + one.place.host;
+    one.relay = static_cast<std::uint64_t>(relay);
+    one.near_us = 1'000;
+  }
+  return all;
+}
+
+TEST(ControlRelay, IsForProcessesOfOneHostThatOpenOnFirstUse) {
+  EXPECT_EQ(relays(relaying({100, 2, 1}, ControlRelay::on)), Relays::yes);
+  EXPECT_EQ(relays(relaying({100, 2, 1}, ControlRelay::on), false), Relays::no);
+  EXPECT_EQ(relays(relaying({100, 2}, ControlRelay::on)), Relays::if_one_site) << "its sites are to be found";
+  EXPECT_EQ(relays(relaying({100, 2, 1}, ControlRelay::automatic)), Relays::no);
+  EXPECT_EQ(relays(relaying({100, 2, 1}, ControlRelay::off)), Relays::no);
+  std::vector<RankAnnouncement> all = relaying({4, 2, 1}, ControlRelay::on);
+  all[1].place.process = all[2].place.process;
+  EXPECT_EQ(relays(all), Relays::no) << "one process on two hosts";
+  all = relaying({4, 2}, ControlRelay::on);
+  for (RankAnnouncement& one : all) one.near_us = 0;
+  EXPECT_EQ(relays(all), Relays::yes) << "no sites are to be found";
+}
+
+TEST(ControlRelay, TheSettingMustBeTheSameOnAllRanks) {
+  auto all = relaying({3, 1}, ControlRelay::on);
+  all[2].relay = static_cast<std::uint64_t>(ControlRelay::off);
+  const Result<Relays> result = relays_control(all, RankSites::of(all, false).value(), true);
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(std::string(result.status().text()), HasSubstr("SETO_CONTROL_RELAY is 'on' on rank 0 and 'off' on rank 2"));
+}
+
 TEST(OpenedConnections, TlsMustBeTheSameOnAllRanks) {
   auto all = ranks_of({3, 1});
   for (RankAnnouncement& one : all) one.tls = static_cast<std::uint64_t>(TlsMode::sites);

@@ -59,8 +59,8 @@ Status AttemptOverlay::connect(Deadline until) {
 
 Status AttemptOverlay::connect_to(OverlayMember peer, Deadline until) {
   const AttemptMember& member = attempt_->members[first_[peer]];
-  const ConnectRequest request{addresses_[first_[peer]], kPurposeControl, setup_.context, member.place->context,
-                               attempt_->id,             0,               attempt_->key,  until};
+  const ConnectRequest request{
+      addresses_[first_[peer]], kPurposeControl, setup_.context, member.place->context, attempt_->id, 0, attempt_->key, until};
   SETO_ASSIGN(std::shared_ptr<ControlChannel> channel, setup_.channels->connect(request));
   if (member.site != attempt_->members[attempt_->own].site) channel->at_site(member.site, setup_.patience_ms);
   overlay_->attach(peer, std::move(channel));

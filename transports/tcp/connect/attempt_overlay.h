@@ -40,8 +40,8 @@ class AttemptOverlay final {
   Setup setup_;
   const Attempt* attempt_;
   std::vector<std::string> addresses_;
-  std::vector<std::uint32_t> first_;           // by process: its first member of the attempt
-  std::vector<OverlayMember> process_of_;      // by member of the attempt
+  std::vector<std::uint32_t> first_;       // by process: its first member of the attempt
+  std::vector<OverlayMember> process_of_;  // by member of the attempt
   std::shared_ptr<ControlOverlay> overlay_;
 };
 

@@ -163,8 +163,8 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
 }
 
 Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_on_use(const AttemptMember& member, const Attempt& attempt,
-                                                                    std::shared_ptr<ControlChannel> channel,
-                                                                    OnUseLinks& links, Deadline until) {
+                                                                    std::shared_ptr<ControlChannel> channel, OnUseLinks& links,
+                                                                    Deadline until) {
   SETO_ASSIGN(const Address own, address_in(attempt.members[attempt.own].address));
   SETO_ASSIGN(const Address theirs, address_in(member.address));
   const ContextId context = member.place->context;
@@ -192,9 +192,8 @@ std::uint32_t TcpTransport::measure_round_trip(const Attempt& attempt, std::uint
   const AttemptMember& one = attempt.members[member];
   const Result<Address> address = address_in(one.address);
   if (!address.ok()) return 0;
-  return connector_->measure_round_trip({address.value().connector, kPurposeProbe, setup_.context, one.place->context, attempt.id,
-                                         0, attempt.key, until},
-                                        near_us);
+  return connector_->measure_round_trip(
+      {address.value().connector, kPurposeProbe, setup_.context, one.place->context, attempt.id, 0, attempt.key, until}, near_us);
 }
 
 void TcpTransport::decline(const Attempt& attempt, const Status& reason) {

@@ -47,8 +47,8 @@ class TcpTransport final : public Transport, private Endpoint {
                                                                   std::shared_ptr<ControlChannel> channel, Deadline until);
   // Connects the control channel at most: the link opens on first use.
   [[nodiscard]] Result<std::shared_ptr<TcpConnection>> connect_on_use(const AttemptMember& member, const Attempt& attempt,
-                                                                      std::shared_ptr<ControlChannel> channel,
-                                                                      OnUseLinks& links, Deadline until);
+                                                                      std::shared_ptr<ControlChannel> channel, OnUseLinks& links,
+                                                                      Deadline until);
 
   const TransportSetup setup_;
   TcpConnector* connector_ = nullptr;
