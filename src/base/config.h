@@ -20,7 +20,6 @@ enum class Medium : std::uint8_t { automatic, tcp };
 enum class Connect : std::uint8_t { automatic, all, used };
 enum class ControlRelay : std::uint8_t { automatic, on, off };
 enum class TlsMode : std::uint8_t { off, sites, always };
-
 enum class Scope : std::uint8_t { process, communicator };
 std::string_view name_of(Scope scope);
 std::string_view name_of(TlsMode mode);
@@ -83,7 +82,6 @@ enum class ConfigField : std::uint8_t {
   link_patience_s,
 };
 inline constexpr std::size_t kConfigFieldCount = 50;
-
 // The value of a number whose text is "auto".
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
 
@@ -134,7 +132,6 @@ struct Config {
   std::uint64_t liveness_timeout_ms = 5'000;
   std::uint64_t link_patience_s = 60;
   std::array<Origin, kConfigFieldCount> origins{};
-
   [[nodiscard]] Origin origin(ConfigField field) const { return origins[static_cast<std::size_t>(field)]; }
 };
 

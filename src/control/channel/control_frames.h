@@ -22,7 +22,7 @@ enum class ControlFrameKind : std::uint16_t {
   refuse,      // the answerer refuses the proposal; the reason follows the contexts
   close,       // the sender closes this channel; its process continues
   peer_lost,   // the sender considers the receiver lost; the bytes say why
-  // Of the overlay of the attempt `key`, between members `from` and `to` (src/control/overlay).
+  // Frames of the overlay of the attempt `key`, between members `from` and `to` (src/control/overlay).
   relayed,      // a message of one member to another
   edge_lost,    // `from` has given up its peer `to`; the bytes say why
   member_left,  // `from` takes no more part

@@ -223,7 +223,7 @@ void TcpControlOverlay::leave() {
   advance();
 }
 
-// Where a peer was never attached, the attempt has failed, and nobody waits for this process.
+// Where a peer was never attached, the attempt has failed, and no peer waits for this process.
 void TcpControlOverlay::advance() {
   {
     const std::lock_guard lock(mutex_);

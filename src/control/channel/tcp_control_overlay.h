@@ -36,7 +36,7 @@ class TcpControlOverlay final : public std::enable_shared_from_this<TcpControlOv
   [[nodiscard]] ControlChannel& channel_to(OverlayMember member);
   // This process says nothing more. Does not wait.
   void leave();
-  // What it has said is heard, as far as it can be.
+  // Blocks until all that it has said is heard, as far as it can be.
   bool wait_until_left(Deadline until);
 
   // ---- control thread, no lock held ----
