@@ -189,7 +189,7 @@ std::uint32_t TcpConnector::measure_round_trip(const ConnectRequest& request, st
   for (int measured = 0; measured < kRoundTripsMeasured && (shortest == 0 || shortest >= near_us);) {
     auto addresses = reached_.addresses_of(one.value().remote);
     if (!addresses.ok()) break;
-    Dialer dialer({std::move(addresses).value(), request.key, claim, mode_});
+    Dialer dialer({std::move(addresses).value(), request.key, claim, tls_});
     Result<std::optional<SecureStream>> socket = std::optional<SecureStream>();
     while (socket.ok() && !socket.value() && !request.until.passed())
       socket = dialer.advance(std::min(request.until.wait_ms(), kLookMs));
