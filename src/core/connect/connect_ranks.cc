@@ -128,7 +128,7 @@ Status RankConnector::prepare_announcement() {
   own.nonce = random_number();
   own.connect = static_cast<std::uint64_t>(config_.connect);
   own.near_us = config_.deterministic ? 0 : config_.site_round_trip_us;
-  own.relay = static_cast<std::uint64_t>(config_.control_relay);
+  own.relay = static_cast<std::uint64_t>(config_.control_relay == ControlRelay::on ? ControlRelay::on : ControlRelay::off);
   own.tls = static_cast<std::uint64_t>(config_.tls) | (config_.tls_certificate.empty() ? 0 : kTlsWithCertificates);
   SETO_ASSIGN(own.place.host, host_identity(config_.host_id));
   if (config_.transport == Medium::tcp) own.place.host += " rank " + std::to_string(ranks_.rank);

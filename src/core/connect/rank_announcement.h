@@ -32,7 +32,7 @@ struct RankAnnouncement {
   std::string words;              // host and process for a person: "tokyo-3:4711"
   std::string outcome;            // outcome_text() of its preparation
   std::uint64_t connect = 0;      // SETO_CONNECT: a value of Connect
-  std::uint64_t relay = 0;        // SETO_CONTROL_RELAY: a value of ControlRelay
+  std::uint64_t relay = 0;        // SETO_CONTROL_RELAY: ControlRelay::on or off, which auto means
   std::uint64_t near_us = 0;      // SETO_SITE_ROUND_TRIP; 0: no sites are found
   std::uint64_t tls = 0;          // SETO_TLS: a value of TlsMode, and kTlsWithCertificates
   Attempts offered;               // attempts whose connections it holds open

@@ -229,7 +229,6 @@ void OnUseOpener::receive(Word word, std::string_view rest) {
 
 void OnUseOpener::accept(std::uint32_t index, SecureStream socket) {
   prepare_tcp_socket(socket.get());
-  all_->tell_of_many(peer_.wish.sockets(peer_.round_trip_us));
   const std::shared_ptr<Domain> domain = setup().domain.lock();
   if (domain == nullptr) return;
   std::shared_ptr<Link> link;  // outlives the lock
@@ -269,20 +268,25 @@ std::shared_ptr<OnUseLinks> OnUseLinks::create(Setup setup) {
 
 OnUseLinks::OnUseLinks(Setup setup) : setup_(std::move(setup)), admission_(setup_.connector->admit(setup_.key)) {}
 
-// Without the domain's lock: it counts descriptors.
-void OnUseLinks::tell_of_many(std::uint32_t sockets_of_each) const {
-  static std::atomic<bool> told{false};
-  if (needed_.load(std::memory_order_relaxed) <= kManyLinks || told.exchange(true)) return;
+// On a thread that dials, once in a context: to count descriptors takes milliseconds.
+void OnUseLinks::tell_of_many(std::uint32_t sockets_of_each) {
+  const std::uint32_t needed = needed_.load(std::memory_order_relaxed);
+  if (needed <= kManyLinks || told_of_many_.exchange(true)) return;
   std::size_t contexts = 0;
   {
     const std::lock_guard lock(acceptors().mutex);
     for (const auto& [which, links] : acceptors().all) contexts += which.first == setup_.attempt ? 1 : 0;
   }
-  const std::size_t needed = open_descriptors() + contexts * sockets_of_each * setup_.members;
-  SETO_LOG(warn,
-           "calls like all_to_all open data connections from rank %u to most others: with all of them this process needs a limit "
-           "of %zu descriptors, and it has %llu (ulimit -n)",
-           setup_.own, needed, static_cast<unsigned long long>(descriptor_limit()));
+  const std::size_t in_use = open_descriptors();
+  const std::size_t missing = contexts * sockets_of_each * (setup_.members - std::min(needed, setup_.members));
+  const rlim_t limit = descriptor_limit();
+  const std::string text = "rank " + std::to_string(setup_.own) + " has data connections with " + std::to_string(needed) +
+                           " ranks; with all, as all_to_all needs them, its process needs a limit of " +
+                           std::to_string(in_use + missing) + " descriptors, and has " + std::to_string(limit) + " (ulimit -n)";
+  if (in_use + missing > limit)
+    SETO_LOG(warn, "%s", text.c_str());
+  else
+    SETO_LOG(info, "%s", text.c_str());
 }
 
 OnUseLinks::~OnUseLinks() {

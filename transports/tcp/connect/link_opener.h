@@ -63,9 +63,9 @@ class OnUseLinks final : public std::enable_shared_from_this<OnUseLinks> {
   [[nodiscard]] const Setup& setup() const { return setup_; }
   // True once: descriptors are short, and a person should be told how many are needed.
   [[nodiscard]] bool tells_descriptors() { return !told_.exchange(true, std::memory_order_relaxed); }
-  // A link is needed. Beyond a number of them, the log of the process tells once what connections to all would take.
+  // A link is needed. Beyond a number of them, the log tells once what connections to all would take.
   void count_needed() { needed_.fetch_add(1, std::memory_order_relaxed); }
-  void tell_of_many(std::uint32_t sockets_of_each) const;
+  void tell_of_many(std::uint32_t sockets_of_each);
   // The name of the handler of a member for messages about links. Ranks are smaller numbers.
   [[nodiscard]] static std::uint32_t handler_of(std::uint32_t number) { return number | 0x8000'0000U; }
 
@@ -79,6 +79,7 @@ class OnUseLinks final : public std::enable_shared_from_this<OnUseLinks> {
   const std::uint32_t generation_ = fork_generation();
   Admission admission_;
   std::atomic<bool> told_{false};
+  std::atomic<bool> told_of_many_{false};
   std::atomic<std::uint32_t> needed_{0};
   mutable std::mutex mutex_;
   std::map<std::uint32_t, std::weak_ptr<OnUseOpener>> openers_;  // by number of the peer
