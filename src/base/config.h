@@ -19,6 +19,7 @@ enum class Calibrate : std::uint8_t { automatic, off, on };
 enum class Medium : std::uint8_t { automatic, tcp };
 enum class Connect : std::uint8_t { automatic, all, used };
 enum class ControlRelay : std::uint8_t { automatic, on, off };
+enum class Resume : std::uint8_t { automatic, off, on };
 enum class TlsMode : std::uint8_t { off, sites, always };
 enum class Scope : std::uint8_t { process, communicator };
 std::string_view name_of(Scope scope);
@@ -64,6 +65,7 @@ enum class ConfigField : std::uint8_t {
   tcp_streams,
   connect,
   control_relay,
+  resume,
   tls,
   tls_certificate,
   tls_key,
@@ -81,9 +83,8 @@ enum class ConfigField : std::uint8_t {
   liveness_timeout_ms,
   link_patience_s,
 };
-inline constexpr std::size_t kConfigFieldCount = 50;
-// The value of a number whose text is "auto".
-inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();
+inline constexpr std::size_t kConfigFieldCount = 51;
+inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();  // of a number whose text is "auto"
 
 // The effective settings. The initial values here are the defaults of the table; a test compares the two.
 struct Config {
@@ -92,8 +93,7 @@ struct Config {
   std::string host_id;
   std::string site_id;
   std::uint64_t site_round_trip_us = 1'000;
-  std::uint64_t site_uplink_mbit = 0;
-  std::uint64_t site_downlink_mbit = 0;
+  std::uint64_t site_uplink_mbit = 0, site_downlink_mbit = 0;
   std::uint64_t site_pacing_mbit = 0;
   Memory memory = Memory::automatic;
   std::uint64_t operation_timeout_ms = 1'800'000;
@@ -119,6 +119,7 @@ struct Config {
   std::uint64_t tcp_streams = kAutomatic;
   Connect connect = Connect::automatic;
   ControlRelay control_relay = ControlRelay::automatic;
+  Resume resume = Resume::automatic;
   TlsMode tls = TlsMode::sites;
   std::string tls_certificate, tls_key, tls_ca;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
@@ -135,9 +136,8 @@ struct Config {
   [[nodiscard]] Origin origin(ConfigField field) const { return origins[static_cast<std::size_t>(field)]; }
 };
 
-// The defaults, overridden by the SETO_* variables of a null-terminated environment ("NAME=value" each). A value out of
-// its range and a SETO_* name that is not in the table are failures; the text names variable, value and what is allowed.
-// An empty value means unset. Words are taken in any case.
+// The defaults, overridden by the SETO_* variables of a null-terminated environment. A value out of its range and an unknown name
+// are failures: the text names variable, value and what is allowed. An empty value means unset. Words are taken in any case.
 Result<Config> load_config(const char* const* environment);
 
 // Sets one field from text, with the same checks. Code that sets a field directly (the C API) calls mark() afterwards.

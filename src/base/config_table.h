@@ -26,6 +26,7 @@ inline constexpr std::string_view kCalibrateNames[] = {"auto", "off", "on"};
 inline constexpr std::string_view kMediumNames[] = {"auto", "tcp"};
 inline constexpr std::string_view kConnectNames[] = {"auto", "all", "used"};
 inline constexpr std::string_view kControlRelayNames[] = {"auto", "on", "off"};
+inline constexpr std::string_view kResumeNames[] = {"auto", "off", "on"};
 inline constexpr std::string_view kTlsNames[] = {"off", "sites", "always"};
 inline constexpr std::size_t kPathLimit = 4095;
 inline constexpr std::size_t kNameLimit = 255;
@@ -103,6 +104,9 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
     {"SETO_CONTROL_RELAY", choice<&Config::control_relay>(kControlRelayNames), "auto", Scope::communicator,
      "where sockets open on first use, processes pass control messages on, so that each has a control connection to few others; "
      "auto: off"},
+    {"SETO_RESUME", choice<&Config::resume>(kResumeNames), "auto", Scope::communicator,
+     "calls go on when TCP data sockets of two ranks break that have several; auto: where the round trip is 1 ms or more; off "
+     "wins"},
     {"SETO_TLS", choice<&Config::tls>(kTlsNames), "sites", Scope::process,
      "TLS between hosts; sites: but data of equal SETO_SITE_ID"},
     {"SETO_TLS_CERTIFICATE", TextAccess{&Config::tls_certificate, kPathLimit}, "", Scope::process,

@@ -326,7 +326,11 @@ class World {
         until = Deadline::after_ms(kPatienceMs);
       }
       bool all = true;
-      for (const auto& worker : workers_) all = all && worker->done() == last;
+      for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+        const bool done = workers_[rank]->done() == last;
+        if (done) members_[rank]->attend();
+        all = all && done;
+      }
       if (all) return true;
     }
     return false;

@@ -13,7 +13,6 @@
 #include "src/base/clock.h"
 #include "tests/support/tcp_peer_groups.h"
 #include "transports/tcp/link/link.h"
-#include "transports/tcp/link/sequence_window.h"
 
 namespace seto::tcp {
 namespace {
@@ -160,7 +159,7 @@ TEST(TcpStriping, ASocketThatStandsStillHoldsUpOnlyWhatItHasTaken) {
   for (std::size_t arrived = 0; arrived < kFrames - kTaken; arrived = read_from(1))
     ASSERT_FALSE(until.passed()) << arrived << " frames arrived";
   EXPECT_TRUE(headers[0].frames.empty());
-  for (std::size_t arrived = 0; arrived < kFrames + kSockets || striped.link->unsent(); arrived = read_from(0))
+  for (std::size_t arrived = 0; arrived < kFrames + kSockets || striped.link->has_output(); arrived = read_from(0))
     ASSERT_FALSE(until.passed()) << arrived << " frames arrived after the first socket was read, too";
   EXPECT_GT(headers[0].frames.size(), 1U) << "the first socket took no frame";
 }
@@ -184,12 +183,15 @@ std::uint64_t arrive_of(Striped& striped, std::array<Headers, 2>& headers, std::
 }
 
 // A frame of the peer that only acknowledges.
-void acknowledge(Striped& striped, std::uint64_t sequence, std::uint64_t frames) {
+void acknowledge(Striped& striped, std::uint64_t frames) {
+  resume::Heard heard;
+  heard.all_up_to = frames;
+  resume::HeardBytes bytes;
   Frame frame;
   frame.set_kind(FrameKind::heard);
-  frame.sequence = sequence;
-  frame.acknowledged = frames;
+  frame.length = static_cast<std::uint32_t>(encode(heard, bytes));
   ASSERT_EQ(send(striped.peer[0].get(), &frame, sizeof frame, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof frame));
+  ASSERT_EQ(send(striped.peer[0].get(), bytes.data(), frame.length, MSG_NOSIGNAL), static_cast<ssize_t>(frame.length));
   const Deadline until = Deadline::after_ms(kPatienceMs);
   while (!striped.link->receive() && !until.passed()) (void)poll(nullptr, 0, 1);
 }
@@ -201,9 +203,9 @@ TEST(TcpStriping, ASenderStopsWhileTooManyFramesAreUnacknowledged) {
   for (std::uint64_t i = 0; i < kQueued; ++i) striped.queue({});
   std::array<Headers, 2> headers;
   EXPECT_EQ(arrive_of(striped, headers, kMost - 2), kMost - 2) << "the openings count, too";
-  acknowledge(striped, 1, 10'000);
+  acknowledge(striped, 10'000);
   EXPECT_EQ(arrive_of(striped, headers, kMost - 2 + 10'000), kMost - 2 + 10'000);
-  acknowledge(striped, 2, kMost);
+  acknowledge(striped, kMost);
   EXPECT_EQ(arrive_of(striped, headers, kQueued), kQueued);
   EXPECT_FALSE(striped.link->broken());
 }
@@ -221,7 +223,7 @@ TEST(TcpStriping, UrgentFramesStopLater) {
     arrived = arrive_of(striped, headers, std::min(queued + 30'000, kMost - 2));
   }
   EXPECT_EQ(arrived, kMost - 2) << "the openings count, too";
-  acknowledge(striped, 1, kMost);
+  acknowledge(striped, kMost);
   EXPECT_EQ(arrive_of(striped, headers, 150'000), 150'000U);
   EXPECT_FALSE(striped.link->broken());
 }
@@ -231,7 +233,7 @@ TEST(TcpStriping, AnAcknowledgementOfFramesThatWereNotSentIsMalformed) {
   striped.queue({});
   std::array<Headers, 2> headers;
   ASSERT_EQ(arrive_of(striped, headers, 1), 1U);
-  acknowledge(striped, 1, 4);
+  acknowledge(striped, 4);
   EXPECT_TRUE(striped.link->broken());
   EXPECT_NE(striped.link->why().text().find("not sent"), std::string_view::npos) << striped.link->why().text();
 }
@@ -262,39 +264,6 @@ TEST(TcpStriping, AReceiverThatOnlyReceivesAcknowledges) {
   }
   EXPECT_EQ(receiver.heard(), kQueued + 2);
   EXPECT_FALSE(sender.broken()) << sender.why().text();
-}
-
-TEST(SequenceWindow, RemembersWhatCameBeyondAGap) {
-  SequenceWindow window(100);
-  EXPECT_FALSE(window.has(1));
-  window.add(1);
-  EXPECT_EQ(window.all_up_to(), 1U);
-  for (const std::uint64_t sequence : {3, 4, 129}) {
-    EXPECT_TRUE(window.within(sequence));
-    window.add(sequence);
-    EXPECT_TRUE(window.has(sequence));
-  }
-  EXPECT_EQ(window.all_up_to(), 1U) << "2 is missing";
-  EXPECT_FALSE(window.within(130)) << "128 numbers, rounded up from 100, may come before 2 does";
-  window.add(2);
-  EXPECT_EQ(window.all_up_to(), 4U);
-  for (std::uint64_t sequence = 5; sequence < 129; ++sequence) {
-    EXPECT_FALSE(window.has(sequence));
-    window.add(sequence);
-  }
-  EXPECT_EQ(window.all_up_to(), 129U);
-  EXPECT_FALSE(window.has(130)) << "the bit of 2 was cleared";
-}
-
-TEST(SequenceWindow, OfOneSocketHasNoGaps) {
-  SequenceWindow window(0);
-  EXPECT_FALSE(window.has(1));
-  EXPECT_TRUE(window.within(1));
-  EXPECT_FALSE(window.within(2));
-  window.add(1);
-  EXPECT_TRUE(window.has(1));
-  EXPECT_FALSE(window.has(2));
-  EXPECT_TRUE(window.within(2));
 }
 
 }  // namespace

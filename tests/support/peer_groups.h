@@ -59,6 +59,9 @@ class PeerGroupMember {
   // The bytes that the streams of all its peer groups hold.
   [[nodiscard]] virtual std::size_t leased() const = 0;
 
+  // Does the work of the background thread of a context while no call is active.
+  virtual void attend() {}
+
   virtual void arm() = 0;
   virtual void disarm() = 0;
   // Waits after arm(). Returns false if no wakeup came within the time.

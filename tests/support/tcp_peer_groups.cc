@@ -9,12 +9,15 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
 
+#include "tests/support/cut_wires.h"
 #include "tests/support/flows.h"
 #include "tests/support/pumped_peer_group.h"
+#include "tests/support/seed.h"
 #include "transports/tcp/streams/tcp_peer_group.h"
 
 namespace seto::support {
@@ -38,6 +41,7 @@ class TcpMember;
 struct Job {
   std::mutex mutex;
   std::vector<TcpMember*> members;  // null: closed
+  std::unique_ptr<CutWires> wires;  // null: sockets are connected without them
 };
 
 class TcpMember final : public PeerGroupMember {
@@ -50,17 +54,35 @@ class TcpMember final : public PeerGroupMember {
     const std::lock_guard lock(job_->mutex);
     job_->members[index_] = nullptr;
   }
+  // On the thread of the wires, with the lock of the job.
+  void take_path(tcp::Link& link, std::size_t path, SecureStream socket, std::uint32_t attempt) {
+    {
+      const std::lock_guard lock(domain_->lock());
+      domain_->take_path(link, path, std::move(socket), attempt);
+    }
+    must(eventfd_write(wakeup_.get(), 1) == 0, "eventfd_write");
+  }
 
   void join(std::vector<std::shared_ptr<tcp::Link>> links, std::uint32_t peer_groups);
 
   [[nodiscard]] tcp::Domain& domain() { return *domain_; }
-  // As the background thread of a context does when no call is active: queued frames must not wait for the next call.
-  void write_queued() {
-    EXPECT_TRUE(eventually([this] {
+  // As the background thread of a context does when no call is active: queued frames must not wait for the next call, and what
+  // arrives is acknowledged as long as others send.
+  void write_queued(std::atomic<std::size_t>& busy, std::atomic<std::size_t>& unsettled) {
+    while (busy.load() > 0) {
+      arm();
+      (void)await_wakeup(1);
+    }
+    bool settled = false;
+    EXPECT_TRUE(eventually([&] {
       domain_->pump();
-      return !domain_->unsent();
+      if (!settled && !domain_->unsent()) {
+        settled = true;
+        --unsettled;
+      }
+      return unsettled.load() == 0;
     })) << "member "
-        << index_ << " could not write what it had queued";
+        << index_ << " or another could not write what it had queued";
   }
   [[nodiscard]] std::uint32_t index() const override { return index_; }
   [[nodiscard]] PeerGroup& peer_group(std::size_t which) override;
@@ -72,6 +94,9 @@ class TcpMember final : public PeerGroupMember {
     domain_->pump();
   }
   void disarm() override {}
+  void attend() override {
+    if (domain_->unsent()) domain_->pump();
+  }
   bool await_wakeup(int milliseconds) override {
     std::array<pollfd, 2> wakeups{pollfd{domain_->descriptor(), POLLIN, 0}, pollfd{wakeup_.get(), POLLIN, 0}};
     const bool rung = poll(wakeups.data(), wakeups.size(), milliseconds) > 0;
@@ -135,6 +160,33 @@ void TcpMember::join(std::vector<std::shared_ptr<tcp::Link>> links, std::uint32_
   }
 }
 
+// The wires dial.
+class NoDialer final : public tcp::PathDialer {
+ public:
+  void paths_broke() override {}
+  void give_up() override {}
+};
+
+// The two ends of one link.
+struct CutLink {
+  std::uint32_t members[2];
+  std::weak_ptr<tcp::Link> links[2];
+};
+
+// False: one of the members is gone, or its link.
+bool renew(Job& job, const CutLink& cut, std::size_t path, CutWires::Ends ends, std::uint32_t attempt) {
+  const std::lock_guard lock(job.mutex);
+  SecureStream* const sockets[2] = {&ends.one, &ends.other};
+  std::shared_ptr<tcp::Link> links[2];
+  for (std::size_t end = 0; end < 2; ++end) {
+    links[end] = cut.links[end].lock();
+    if (job.members[cut.members[end]] == nullptr || links[end] == nullptr || links[end]->broken()) return false;
+  }
+  for (std::size_t end = 0; end < 2; ++end)
+    job.members[cut.members[end]]->take_path(*links[end], path, std::move(*sockets[end]), attempt);
+  return true;
+}
+
 void encrypt(SecureStream& one, SecureStream& other) {
   const Secret key = Secret::random();
   must(one.encrypt(TlsSession::Role::caller, key).ok() && other.encrypt(TlsSession::Role::answerer, key).ok(), "TLS");
@@ -148,8 +200,8 @@ void encrypt(SecureStream& one, SecureStream& other) {
 
 class TcpTransport final : public PeerGroupTransport {
  public:
-  TcpTransport(const char* name, std::size_t sockets, std::uint32_t round_trip_us, bool encrypted = false)
-      : name_(name), sockets_(sockets), round_trip_us_(round_trip_us), encrypted_(encrypted) {}
+  TcpTransport(const char* name, std::size_t sockets, std::uint32_t round_trip_us, bool encrypted = false, bool cut = false)
+      : name_(name), sockets_(sockets), round_trip_us_(round_trip_us), encrypted_(encrypted), cut_(cut) {}
 
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::vector<std::uint32_t> boundaries() const override {
@@ -160,6 +212,10 @@ class TcpTransport final : public PeerGroupTransport {
   }
   [[nodiscard]] std::vector<std::unique_ptr<PeerGroupMember>> make_all(const PeerGroupsWanted& wanted) const {
     auto job = std::make_shared<Job>();
+    if (cut_) {
+      static std::atomic<std::uint64_t> seed = testing::chosen_seed();
+      job->wires = std::make_unique<CutWires>(seed.fetch_add(1), encrypted_);
+    }
     std::vector<std::unique_ptr<TcpMember>> made;
     std::vector<std::vector<std::shared_ptr<tcp::Link>>> links(wanted.members);
     for (std::uint32_t i = 0; i < wanted.members; ++i) {
@@ -171,9 +227,21 @@ class TcpTransport final : public PeerGroupTransport {
       for (std::uint32_t b = a + 1; b < wanted.members; ++b) {
         tcp::Link::Setup of_a;
         tcp::Link::Setup of_b;
+        const auto cut = std::make_shared<CutLink>(CutLink{{a, b}, {}});
+        if (cut_) of_a.dialer = of_b.dialer = std::make_shared<NoDialer>();
         of_a.session = of_b.session = Secret::random();
         of_a.round_trip_us = of_b.round_trip_us = round_trip_us_;
+        of_a.patience_ms = of_b.patience_ms = 60'000;
+        of_a.continues = of_b.continues = round_trip_us_ > 0;
         for (std::size_t i = 0; i < sockets_; ++i) {
+          if (cut_) {
+            auto [one, other] = job->wires->add([raw = job.get(), cut, i](CutWires::Ends ends, std::uint32_t attempt) {
+              return renew(*raw, *cut, i, std::move(ends), attempt);
+            });
+            of_a.sockets.push_back(std::move(one));
+            of_b.sockets.push_back(std::move(other));
+            continue;
+          }
           auto [one, other] = connected_over_loopback();
           of_a.sockets.emplace_back(std::move(one));
           of_b.sockets.emplace_back(std::move(other));
@@ -181,12 +249,15 @@ class TcpTransport final : public PeerGroupTransport {
         }
         links[a][b] = made[a]->domain().add(std::move(of_a)).value();
         links[b][a] = made[b]->domain().add(std::move(of_b)).value();
+        cut->links[0] = links[a][b];
+        cut->links[1] = links[b][a];
       }
     std::vector<std::unique_ptr<PeerGroupMember>> members;
     for (std::uint32_t i = 0; i < wanted.members; ++i) {
       made[i]->join(links[i], wanted.peer_groups);
       members.push_back(std::move(made[i]));
     }
+    if (cut_) job->wires->start();
     return members;
   }
   [[nodiscard]] std::vector<std::unique_ptr<PeerGroupMember>> make(const PeerGroupsWanted& wanted) const override {
@@ -198,10 +269,12 @@ class TcpTransport final : public PeerGroupTransport {
   [[nodiscard]] bool run(const PeerGroupsWanted& wanted, const Body& body) const override {
     auto members = make_all(wanted);
     std::vector<std::thread> threads;
+    std::atomic<std::size_t> busy = members.size(), unsettled = members.size();
     for (const auto& member : members)
-      threads.emplace_back([&body, &member] {
+      threads.emplace_back([&, member = member.get()] {
         body(*member);
-        static_cast<TcpMember&>(*member).write_queued();
+        --busy;
+        static_cast<TcpMember&>(*member).write_queued(busy, unsettled);
       });
     for (std::thread& thread : threads) thread.join();
     // Each end delivers its sent messages before it closes, and needs the other end for that.
@@ -216,6 +289,7 @@ class TcpTransport final : public PeerGroupTransport {
   std::size_t sockets_;
   std::uint32_t round_trip_us_;
   bool encrypted_;
+  bool cut_;
 };
 
 }  // namespace
@@ -246,6 +320,12 @@ const PeerGroupTransport& tls_transport(std::size_t sockets) {
   static const TcpTransport one("tls", 1, 0, true);
   static const TcpTransport four("tls_far", 4, 60'000, true);
   return sockets == 1 ? one : four;
+}
+
+const PeerGroupTransport& cut_transport(bool encrypted) {
+  static const TcpTransport plain("tcp_cut", 3, 60'000, false, true);
+  static const TcpTransport tls("tls_cut", 3, 60'000, true, true);
+  return encrypted ? tls : plain;
 }
 
 const PeerGroupTransport& far_tcp_transport() {

@@ -15,6 +15,9 @@ const PeerGroupTransport& far_tcp_transport();
 // Over encrypted sockets: one of a near link, or four of a far one.
 const PeerGroupTransport& tls_transport(std::size_t sockets);
 
+// Over three sockets as over 60 ms, each of which is cut at random bytes and made again soon.
+const PeerGroupTransport& cut_transport(bool encrypted);
+
 // The two ends of a new TCP connection.
 std::pair<PrivateFd, PrivateFd> connected_over_loopback();
 

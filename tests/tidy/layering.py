@@ -30,7 +30,7 @@ ALLOWED = {
     "transports/resume": _BASE,
     "transports/slots": _TRANSPORT,
     "transports/shm": _MEDIUM | {"transports/slots"},
-    "transports/tcp": _MEDIUM,
+    "transports/tcp": _MEDIUM | {"transports/resume"},
     "src/engine": _ENGINE,
     "src/core": _CORE,
     "src/report": _CORE | {"src/core"},

@@ -63,6 +63,9 @@ class SecureStream final {
   [[nodiscard]] bool flush() { return tls_ == nullptr || tls_->flush(); }
   [[nodiscard]] std::size_t unsent() const { return tls_ == nullptr ? 0 : tls_->unsent(); }
   [[nodiscard]] bool ended() const { return tls_ != nullptr && tls_->ended(); }
+  // The error with which TLS could not send, perhaps while it received; 0: none. After a reset that a send has reported, a socket
+  // shows an end that the peer never sent.
+  [[nodiscard]] int send_error() const { return tls_ == nullptr ? 0 : tls_->send_error(); }
   [[nodiscard]] bool pending() const { return tls_ != nullptr && tls_->pending(); }
   // The name of the cipher suite, or "none". It lives as long as the program.
   [[nodiscard]] const char* cipher() const { return tls_ == nullptr ? "none" : tls_->cipher(); }

@@ -82,6 +82,8 @@ class TlsSession final {
   [[nodiscard]] bool flush();
   // Accepted, and not handed to the kernel: wait until the socket is writable and call flush().
   [[nodiscard]] std::size_t unsent() const { return out_.size() - out_begin_; }
+  // The error with which sending has failed; 0: none.
+  [[nodiscard]] int send_error() const { return send_error_; }
 
   [[nodiscard]] const std::string& why() const { return why_; }
   // The peer has closed the connection, as a caller does that got another one, or the connection broke.

@@ -93,6 +93,8 @@ TEST_F(OneInPair, PiecesOfAnEndedMessageAreDroppedAndTheirCreditReturns) {
   const Result<std::byte*> late = pair_.place(piece(1, 0, 1000));
   ASSERT_TRUE(late.ok());
   EXPECT_EQ(late.value(), nullptr);
+  EXPECT_EQ(pair_.released(), 0U) << "half of it may come again";
+  pair_.arrived(piece(1, 0, 1000), nullptr);
   EXPECT_EQ(pair_.released(), 1000 + kMessageHeaderSize);
   EXPECT_EQ(buffers_.in_use(), 0U);
 }
@@ -167,6 +169,39 @@ TEST_F(OneInPair, TellsThatThereIsNoMemoryAndKeepsTheCredit) {
   buffers_.set_limit(2 * kPairCredit);
   constexpr std::uint32_t kPiece = (64 << 10) - kMessageHeaderSize;
   for (std::uint64_t i = 0; i < kPairCredit / (64 << 10); ++i) receive(piece(1, i * kPiece, kPiece));
+}
+
+// The path broke: the piece comes again.
+TEST_F(OneInPair, HalfAPieceIsAsIfItHadNeverCome) {
+  const std::size_t before = share_.in_use();
+  const Frame frame = piece(1, 0, 1000);
+  std::byte* const at = pair_.place(frame).value();
+  EXPECT_NE(refusal(frame), "") << "twice";
+  pair_.unplace(frame, at);
+  EXPECT_EQ(share_.in_use(), before);
+  EXPECT_EQ(pair_.released(), 0U);
+  receive(frame);
+  ASSERT_NE(pair_.piece_at(1, 0), nullptr);
+  pair_.end(1);
+  EXPECT_EQ(pair_.released(), frame.length);
+}
+
+// Whether the message is refused before, between or after the two: the sender gets the credit once.
+TEST_F(OneInPair, HalfAPieceOfARefusedMessageGivesItsCreditOnce) {
+  const Frame frame = piece(1, 0, 1000);
+  std::byte* const at = pair_.place(frame).value();
+  pair_.end(1);
+  EXPECT_EQ(pair_.released(), frame.length);
+  pair_.unplace(frame, at);
+  EXPECT_EQ(pair_.released(), 0U);
+  EXPECT_EQ(pair_.place(frame).value(), nullptr);
+  EXPECT_EQ(pair_.place(frame).value(), nullptr) << "it broke again";
+  pair_.arrived(frame, nullptr);
+  EXPECT_EQ(pair_.released(), frame.length);
+  std::byte* const second = pair_.place(piece(2, 0, 500)).value();
+  pair_.end(2);
+  pair_.arrived(piece(2, 0, 500), second);
+  EXPECT_EQ(pair_.released(), frame.length + piece(2, 0, 500).length);
 }
 
 }  // namespace

@@ -292,5 +292,25 @@ TEST_F(OneInStream, AReleasedDestinationIsNotWrittenAgain) {
   EXPECT_NE(stream_.whole(mark_of(1, 0))->data, caller_.data());
 }
 
+// The path broke: the part comes again.
+TEST_F(OneInStream, HalfAPartIsAsIfItHadNeverCome) {
+  std::byte* const at = begin(part(0, 0, 600));
+  receive(part(0, 600, 400));
+  EXPECT_NE(refusal(part(0, 0, 600)), "") << "twice";
+  stream_.unplace(part(0, 0, 600), at);
+  EXPECT_EQ(stream_.whole(mark_of(1, 0)), nullptr);
+  receive(part(0, 0, 600));
+  EXPECT_NE(stream_.whole(mark_of(1, 0)), nullptr);
+}
+
+TEST_F(OneInStream, HalfAPartOfADroppedMessageReturnsItsMemory) {
+  std::byte* const at = begin(part(0, 0, 600));
+  const std::size_t held = share_.in_use();
+  stream_.forget_before(1);
+  EXPECT_EQ(share_.in_use(), held) << "a socket reads into it";
+  stream_.unplace(part(0, 0, 600), at);
+  EXPECT_LT(share_.in_use(), held);
+}
+
 }  // namespace
 }  // namespace seto::tcp

@@ -50,6 +50,22 @@ TEST(RateSampler, KnowsARateAfterThreeSamples) {
   EXPECT_EQ(looks.sampler.round_trip_us(), kRoundTripUs);
 }
 
+TEST(RateSampler, ABrokenSocketCountsNothingAndTheNextOneBeginsAnew) {
+  Looks looks(2);
+  looks.look(100e6);
+  looks.move(100e6);
+  const std::vector<std::optional<TcpDelivery>> one{looks.seen[0], std::nullopt};
+  (void)looks.sampler.take({one, false, looks.now_ns, false});
+  EXPECT_NEAR(static_cast<double>(looks.sampler.latest_bytes()), 3e6, 1e4);
+  looks.seen[1]->segments = 0;
+  looks.sampler.replace(1);
+  looks.look(100e6);
+  EXPECT_NEAR(static_cast<double>(looks.sampler.latest_bytes()), 6e6, 1e4);
+  const std::vector<std::optional<TcpDelivery>> none(2);
+  (void)looks.sampler.take({none, false, looks.now_ns + 1, false});
+  EXPECT_EQ(looks.sampler.latest_ns(), 0U) << "the kernel does not tell";
+}
+
 TEST(RateSampler, CountsWhatTheOwnLimitHeldBack) {
   Looks looks(2);
   for (int i = 0; i < 3; ++i) looks.look(100e6, true, false, true);

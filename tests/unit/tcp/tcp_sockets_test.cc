@@ -57,6 +57,29 @@ TEST(LinkTerms, TheSocketsCarryTheShareOfTwoRanksInTheLink) {
   EXPECT_EQ(sockets_of({0, kNear}, {0, kNear}, {.bytes_per_second = 12.5e9}), 1U);
 }
 
+TEST(SocketWish, ALinkContinuesIfItIsFarAndHasSeveralSocketsUnlessOneSaysOtherwise) {
+  const SocketWish automatic{.set = kAutomaticSockets, .need = {}, .resume = Resume::automatic};
+  EXPECT_TRUE(automatic.continues(2, 1'000));
+  EXPECT_FALSE(automatic.continues(2, 999)) << "near";
+  EXPECT_FALSE(automatic.continues(1, kFar)) << "one socket";
+  const SocketWish on{.set = kAutomaticSockets, .need = {}, .resume = Resume::on};
+  EXPECT_TRUE(on.continues(2, kNear));
+  EXPECT_FALSE(on.continues(1, kFar));
+  const SocketWish off{.set = kAutomaticSockets, .need = {}, .resume = Resume::off};
+  EXPECT_FALSE(off.continues(8, kFar));
+}
+
+TEST(SocketWish, BothEndsAgreeWhetherALinkContinues) {
+  const Resume all[] = {Resume::automatic, Resume::off, Resume::on};
+  for (const Resume one : all)
+    for (const Resume other : all) {
+      EXPECT_EQ(agree(one, other), agree(other, one));
+      EXPECT_EQ(agree(one, other) == Resume::off, one == Resume::off || other == Resume::off);
+    }
+  EXPECT_EQ(agree(Resume::automatic, Resume::on), Resume::on);
+  EXPECT_EQ(agree(Resume::automatic, Resume::automatic), Resume::automatic);
+}
+
 TEST(DataSocket, HasTheMarkOfData) {
   const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   set_traffic_marks({46, 10});

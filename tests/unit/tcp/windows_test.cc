@@ -1,73 +1,19 @@
-// Numbers of frames that overtake each other, the memory that far peers share, and the header of a frame.
+// The memory that far peers share, and the header of a frame.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
-#include <set>
 #include <vector>
 
 #include "tests/support/seed.h"
 #include "transports/tcp/link/frame.h"
-#include "transports/tcp/link/sequence_window.h"
 #include "transports/tcp/link/window_budget.h"
 
 namespace seto::tcp {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-
-TEST(SequenceWindow, OfOneSocketTakesNumbersInOrderOnly) {
-  SequenceWindow window(0);
-  EXPECT_TRUE(window.within(1));
-  EXPECT_FALSE(window.within(0));
-  EXPECT_FALSE(window.within(2));
-  window.add(1);
-  EXPECT_TRUE(window.has(1));
-  EXPECT_FALSE(window.within(1)) << "it has come";
-  EXPECT_TRUE(window.within(2));
-}
-
-TEST(SequenceWindow, ClosesAGapAtOnce) {
-  SequenceWindow window(64);
-  for (const std::uint64_t sequence : {3, 2, 5}) window.add(sequence);
-  EXPECT_EQ(window.all_up_to(), 0U);
-  window.add(1);
-  EXPECT_EQ(window.all_up_to(), 3U);
-  EXPECT_TRUE(window.has(5));
-  EXPECT_FALSE(window.has(4));
-  window.add(4);
-  EXPECT_EQ(window.all_up_to(), 5U);
-}
-
-TEST(SequenceWindow, EndsWhereItsMemoryEnds) {
-  SequenceWindow window(100);  // whole words: 128 numbers
-  EXPECT_TRUE(window.within(128));
-  EXPECT_FALSE(window.within(129));
-  window.add(1);
-  EXPECT_TRUE(window.within(129));
-  EXPECT_FALSE(window.within(~std::uint64_t{0}));
-}
-
-// Frames over several sockets: each socket keeps its order, and the sockets are served in any order.
-TEST(SequenceWindow, KnowsExactlyWhatHasComeWhateverTheOrder) {
-  std::mt19937_64 random(testing::chosen_seed());
-  for (const std::size_t beyond : {64U, 256U}) {
-    SequenceWindow window(beyond);
-    std::set<std::uint64_t> came;
-    for (int step = 0; step < 20'000; ++step) {
-      const std::uint64_t sequence = window.all_up_to() + random() % (beyond + 8);
-      const bool before = sequence <= window.all_up_to();
-      ASSERT_EQ(window.has(sequence), before || came.count(sequence) > 0) << sequence;
-      if (window.has(sequence) || !window.within(sequence)) continue;
-      window.add(sequence);
-      came.insert(sequence);
-      while (!came.empty() && *came.begin() <= window.all_up_to()) came.erase(came.begin());
-      ASSERT_TRUE(came.empty() || *came.begin() > window.all_up_to() + 1) << "the next one is here";
-    }
-    EXPECT_GT(window.all_up_to(), 300U);
-  }
-}
 
 TEST(WindowBudget, DividesItsLimitAmongFarPeers) {
   WindowBudget budget;

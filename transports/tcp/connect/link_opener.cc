@@ -10,6 +10,7 @@
 #include "src/base/log.h"
 #include "src/base/thread.h"
 #include "src/net/congestion.h"
+#include "transports/tcp/connect/redialer.h"
 
 namespace seto::tcp {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 // The first byte of a message between the two ends of a link.
 enum class Word : char {
   want = 'w',     // the sender has queued data: dial, if it is your turn
-  sockets = 's',  // the dialer opens so many: 4 bytes
+  sockets = 's',  // the dialer opens so many, and whether the link continues when they break: 4 bytes
   failed = 'f',   // the dialer could not open them: the reason follows
   gone = 'g',     // the sender's end was never opened, and has ended
 };
@@ -25,6 +26,7 @@ enum class Word : char {
 constexpr std::size_t kLongestReason = 2'000;
 // Links of one context that are needed: fewer are no news.
 constexpr std::uint32_t kManyLinks = 64;
+constexpr std::uint32_t kContinues = 1U << 31;  // of Word::sockets
 
 // The contexts of this process that accept sockets; never destroyed, as the connector that calls it.
 struct Acceptors {
@@ -101,7 +103,9 @@ class OnUseOpener final : public LinkOpener, public std::enable_shared_from_this
   [[nodiscard]] Status named(const Status& reason, const std::string& advice = {}) const;
   // Tells a person what to do. Not with the domain's lock held: it may count descriptors.
   [[nodiscard]] std::string advice_on(const Status& reason) const;
-  void open_if_complete(Domain& domain, Link& link);
+  // Sockets of a link that continues can be dialed again.
+  [[nodiscard]] Status open(Domain& domain, const std::shared_ptr<Link>& link, std::vector<SecureStream> sockets);
+  void open_if_complete(Domain& domain, const std::shared_ptr<Link>& link);
 
   const std::shared_ptr<OnUseLinks> all_;
   const OnUseLinks::Peer peer_;
@@ -112,6 +116,7 @@ class OnUseOpener final : public LinkOpener, public std::enable_shared_from_this
   std::weak_ptr<Link> link_;
   bool dialing_ = false;
   std::uint32_t expected_ = 0;                      // sockets that the dialer opens; 0: not known yet
+  std::atomic<bool> continues_{false};              // known when they are
   std::map<std::uint32_t, SecureStream> accepted_;  // by index
 };
 
@@ -149,8 +154,7 @@ void OnUseOpener::dial() {
     link = link_.lock();
     if (link == nullptr) return;
     if (outcome.ok()) {
-      opened_.store(true, std::memory_order_relaxed);
-      outcome = domain->open(*link, std::move(sockets).value());
+      outcome = open(*domain, link, std::move(sockets).value());
     } else {
       link->break_with(outcome);
     }
@@ -168,7 +172,9 @@ Result<std::vector<SecureStream>> OnUseOpener::open_sockets() {
   std::uint32_t round_trip = round_trip_us(sockets[0].get());
   if (round_trip == 0 || (peer_.round_trip_us != 0 && peer_.round_trip_us < round_trip)) round_trip = peer_.round_trip_us;
   const std::uint32_t count = peer_.wish.sockets(round_trip);
-  tell(Word::sockets, {reinterpret_cast<const char*>(&count), sizeof count});
+  continues_ = peer_.wish.continues(count, round_trip);
+  const std::uint32_t told = count | (continues_ ? kContinues : 0);
+  tell(Word::sockets, {reinterpret_cast<const char*>(&told), sizeof told});
   sockets.resize(count);
   SETO_TRY(side_by_side(count - 1, count - 1, [&](std::size_t number, const std::atomic<bool>&) -> Status {
     ConnectRequest next = request;
@@ -214,9 +220,10 @@ void OnUseOpener::receive(Word word, std::string_view rest) {
       if (const Status begun = dial_soon(); !begun.ok()) link->break_with(named(begun));
     } else if (word == Word::sockets && rest.size() == sizeof expected_ && expected_ == 0) {
       std::memcpy(&expected_, rest.data(), sizeof expected_);
+      continues_ = (std::exchange(expected_, expected_ & ~kContinues) & kContinues) != 0;
       if (dials_ || expected_ == 0 || expected_ > kMostSockets)
         link->break_with(failure(Code::remote_error, "its process announced %u sockets", expected_));
-      open_if_complete(*domain, *link);
+      open_if_complete(*domain, link);
     } else if (word == Word::failed && !link->open()) {
       accepted_.clear();
       link->break_with(failure(Code::remote_error, "%s", printable(rest).c_str()));
@@ -237,18 +244,32 @@ void OnUseOpener::accept(std::uint32_t index, SecureStream socket) {
     link = link_.lock();
     if (link == nullptr || link->broken() || link->open()) return;
     accepted_[index] = std::move(socket);
-    open_if_complete(*domain, *link);
+    open_if_complete(*domain, link);
   }
   setup().wakeup->ring();
 }
 
-void OnUseOpener::open_if_complete(Domain& domain, Link& link) {
-  if (link.broken() || expected_ == 0 || accepted_.size() != expected_ || accepted_.rbegin()->first != expected_ - 1) return;
+Status OnUseOpener::open(Domain& domain, const std::shared_ptr<Link>& link, std::vector<SecureStream> sockets) {
+  opened_.store(true, std::memory_order_relaxed);
+  if (continues_ && !link->broken() && !link->open()) {
+    auto redialer = Redialer::create({setup().attempt, setup().key, setup().context, peer_.context, peer_.address,
+                                      peer_.same_site, setup().connector, setup().domain, setup().redials, setup().wakeup});
+    if (!redialer.ok()) {
+      link->break_with(redialer.status());
+      return redialer.status();
+    }
+    redialer.value()->serve(link);
+    link->set_dialer(std::move(redialer).value());
+  }
+  return domain.open(*link, std::move(sockets));
+}
+
+void OnUseOpener::open_if_complete(Domain& domain, const std::shared_ptr<Link>& link) {
+  if (link->broken() || expected_ == 0 || accepted_.size() != expected_ || accepted_.rbegin()->first != expected_ - 1) return;
   std::vector<SecureStream> sockets;
   for (auto& [index, socket] : accepted_) sockets.push_back(std::move(socket));
   accepted_.clear();
-  opened_.store(true, std::memory_order_relaxed);
-  if (const Status opened = domain.open(link, std::move(sockets)); !opened.ok())
+  if (const Status opened = open(domain, link, std::move(sockets)); !opened.ok())
     SETO_LOG(warn, "a data connection could not be used: %s", std::string(opened.text()).c_str());
 }
 
@@ -297,6 +318,7 @@ OnUseLinks::~OnUseLinks() {
 
 void OnUseLinks::accept_on(TcpConnector& connector) {
   connector.set_accept_handler(kPurposeLateData, [](const ConnectKey& caller, SecureStream socket) {
+    if (Redialer::continues(caller.claim)) return Redialer::accept(caller, std::move(socket));
     std::shared_ptr<OnUseLinks> links;
     {
       const std::lock_guard lock(acceptors().mutex);

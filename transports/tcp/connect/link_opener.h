@@ -38,6 +38,7 @@ class OnUseLinks final : public std::enable_shared_from_this<OnUseLinks> {
     ControlChannels* channels = nullptr;
     std::weak_ptr<Domain> domain;
     std::shared_ptr<WorkThreads> threads;  // that dial
+    std::shared_ptr<WorkThreads> redials;  // that dial paths that broke
     std::shared_ptr<const Wakeup> wakeup;  // of the own context
     std::uint64_t opening_ms = 0;
     std::uint64_t patience_ms = 0;  // Link::Setup

@@ -75,6 +75,15 @@ std::uint32_t SocketWish::sockets(std::uint32_t round_trip_us) const {
   return sockets_for(whole);
 }
 
+bool SocketWish::continues(std::uint32_t sockets, std::uint32_t round_trip_us) const {
+  return sockets > 1 && (resume == Resume::on || (resume == Resume::automatic && is_far(round_trip_us)));
+}
+
+Resume agree(Resume one, Resume other) {
+  if (one == Resume::off || other == Resume::off) return Resume::off;
+  return one == Resume::on ? one : other;
+}
+
 LinkTerms LinkTerms::agree(const LinkTerms& one, const LinkTerms& other, const SocketNeed& need) {
   const bool both_know = one.round_trip_us != 0 && other.round_trip_us != 0;
   LinkTerms terms{std::max(one.sockets, other.sockets), both_know ? std::min(one.round_trip_us, other.round_trip_us)

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/config.h"
 #include "src/base/far_link.h"
 #include "src/control/channel/control_channels.h"
 #include "src/control/network/tcp_connector.h"
@@ -18,9 +19,15 @@ inline constexpr std::uint32_t kAutomaticSockets = 0;
 struct SocketWish {
   std::uint32_t set = kAutomaticSockets;  // by SETO_TCP_STREAMS, the larger number of both ends
   SocketNeed need{};                      // without the round trip
+  Resume resume = Resume::automatic;      // SETO_RESUME, as agreed
 
+  // A link of so many sockets continues when some of them break.
+  [[nodiscard]] bool continues(std::uint32_t sockets, std::uint32_t round_trip_us) const;
   [[nodiscard]] std::uint32_t sockets(std::uint32_t round_trip_us) const;
 };
+
+// Off at one end wins, then on.
+[[nodiscard]] Resume agree(Resume one, Resume other);
 
 // The terms that the two ends of a link exchange over its first socket before they open more: the numbers must be equal at both
 // ends.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "src/base/thread.h"
 #include "src/net/congestion.h"
+#include "transports/tcp/connect/redialer.h"
 #include "transports/tcp/connect/tcp_sockets.h"
 #include "transports/tcp/streams/tcp_members.h"
 
@@ -21,25 +23,39 @@ namespace {
 constexpr double kConnectedAtOnce = 16;
 // Openings on first use at the same time. Each waits for one peer's control thread, never for another opening.
 constexpr std::size_t kOpeningsAtOnce = 8;
+// Links whose broken paths are dialed at the same time.
+constexpr std::size_t kRedialsAtOnce = 16;
 
-// Endpoint::address(): the number of sockets that this end wants, then TcpConnector::address().
+// Endpoint::address(): what this end wants of its sockets, then TcpConnector::address().
+struct Wishes {
+  std::uint16_t sockets = kAutomaticSockets;
+  Resume resume = Resume::automatic;
+  std::uint8_t reserved = 0;
+};
+static_assert(sizeof(Wishes) == 4);
 struct Address {
-  std::uint32_t sockets = kAutomaticSockets;
+  Wishes wishes;
   std::string connector;
 };
 
-std::uint32_t sockets_wanted(const Config& config) {
-  return config.tcp_streams == kAutomatic ? kAutomaticSockets : static_cast<std::uint32_t>(config.tcp_streams);
+Wishes wishes_of(const Config& config) {
+  const std::uint64_t sockets = config.tcp_streams == kAutomatic ? kAutomaticSockets : config.tcp_streams;
+  return {static_cast<std::uint16_t>(sockets), config.resume};
 }
 
 Result<Address> address_in(std::string_view text) {
   Address address;
-  const bool whole = text.size() > sizeof address.sockets;
-  if (whole) std::memcpy(&address.sockets, text.data(), sizeof address.sockets);
-  if (!whole || address.sockets > kMostSockets)
-    return failure(Code::remote_error, "its TCP address is malformed: %zu bytes, %u sockets", text.size(), address.sockets);
-  address.connector = text.substr(sizeof address.sockets);
+  const bool whole = text.size() > sizeof address.wishes;
+  if (whole) std::memcpy(&address.wishes, text.data(), sizeof address.wishes);
+  if (!whole || address.wishes.sockets > kMostSockets || address.wishes.resume > Resume::on)
+    return failure(Code::remote_error, "its TCP address is malformed: %zu bytes, %u sockets", text.size(),
+                   address.wishes.sockets);
+  address.connector = text.substr(sizeof address.wishes);
   return address;
+}
+
+SocketWish wish_of(const Wishes& own, const Wishes& theirs, const SocketNeed& need) {
+  return {std::max(own.sockets, theirs.sockets), need, agree(own.resume, theirs.resume)};
 }
 
 // Nothing is prepared: the streams of all communicators use the connections.
@@ -70,6 +86,7 @@ Result<Endpoint*> TcpTransport::open(OnOutput on_output) {
   SETO_ASSIGN(std::unique_ptr<Domain> domain, Domain::create());
   domain_ = std::move(domain);
   openings_ = std::make_shared<WorkThreads>("seto-connect", kOpeningsAtOnce);
+  redials_ = std::make_shared<WorkThreads>("seto-redial", kRedialsAtOnce);
   OnUseLinks::accept_on(*connector_);
   domain_->windows().set_limit(config.long_link_memory);
   domain_->on_output(std::move(on_output));
@@ -80,13 +97,14 @@ TcpTransport::~TcpTransport() {
   if (domain_ == nullptr) return;
   domain_->close();
   openings_->stop();
+  redials_->stop();
 }
 
 void TcpTransport::communicator_ended(bool failed) { domain_->hurry(failed); }
 
 std::string TcpTransport::address(const Config& config) const {
-  const std::uint32_t sockets = sockets_wanted(config);
-  std::string text(reinterpret_cast<const char*>(&sockets), sizeof sockets);
+  const Wishes wishes = wishes_of(config);
+  std::string text(reinterpret_cast<const char*>(&wishes), sizeof wishes);
   return text += connector_->address();
 }
 
@@ -107,9 +125,10 @@ Status TcpTransport::connect(const Attempt& attempt, Deadline until, Connections
   }
   std::shared_ptr<OnUseLinks> links;
   if (attempt.on_first_use && !wanted.empty())
-    links = OnUseLinks::create({attempt.id, attempt.key, attempt.members[attempt.own].number,
-                                static_cast<std::uint32_t>(attempt.members.size()), setup_.context, connector_, channels_,
-                                domain_, openings_, setup_.wakeup, attempt.opening_ms, setup_.config->link_patience_s * 1'000});
+    links =
+        OnUseLinks::create({attempt.id, attempt.key, attempt.members[attempt.own].number,
+                            static_cast<std::uint32_t>(attempt.members.size()), setup_.context, connector_, channels_, domain_,
+                            openings_, redials_, setup_.wakeup, attempt.opening_ms, setup_.config->link_patience_s * 1'000});
   return side_by_side(wanted.size(), at_once, [&](std::size_t index, const std::atomic<bool>& hopeless) -> Status {
     const AttemptMember& member = attempt.members[wanted[index]];
     const Deadline end = until.unless(&hopeless);
@@ -147,7 +166,7 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
   const ContextId context = member.place->context;
   const ConnectRequest request{theirs.connector, kPurposeData, setup_.context,  context, attempt.id, 0,
                                attempt.key,      until,        member.same_site};
-  const SocketWish wish{std::max(own.sockets, theirs.sockets), member.need};
+  const SocketWish wish = wish_of(own.wishes, theirs.wishes, member.need);
   SETO_ASSIGN(TcpSockets opened, open_tcp_sockets(*connector_, *channels_, request, wish, std::move(channel)));
   TcpConnection::Parts parts;
   parts.way = way_of(opened.sockets.front().get());
@@ -157,7 +176,18 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
   link.round_trip_us = parts.round_trip_us = opened.round_trip_us;
   link.patience_ms = setup_.config->link_patience_s * 1'000;
   link.session = link_session(attempt.key, attempt.id, setup_.context, context);
+  std::shared_ptr<Redialer> redialer;
+  link.continues = wish.continues(static_cast<std::uint32_t>(link.sockets.size()), link.round_trip_us);
+  if (link.continues) {
+    SETO_ASSIGN(redialer, Redialer::create({attempt.id, attempt.key, setup_.context, context, theirs.connector, member.same_site,
+                                            connector_, domain_, redials_, setup_.wakeup}));
+    link.dialer = redialer;
+  }
   SETO_ASSIGN(parts.link, domain_->add(std::move(link)));
+  if (redialer != nullptr) {
+    const std::lock_guard lock(domain_->lock());
+    redialer->serve(parts.link);
+  }
   parts.wakeup = setup_.wakeup;
   return std::make_shared<TcpConnection>(PeerContext{member.place->process, context, attempt.id}, std::move(parts));
 }
@@ -176,13 +206,8 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_on_use(const Attemp
   }
   parts.way = way_of(parts.channel->descriptor());
   parts.round_trip_us = round_trip_us(parts.channel->descriptor());
-  SETO_ASSIGN(parts.link, links.add({member.number,
-                                     context,
-                                     theirs.connector,
-                                     {std::max(own.sockets, theirs.sockets), member.need},
-                                     parts.round_trip_us,
-                                     member.same_site,
-                                     parts.channel}));
+  SETO_ASSIGN(parts.link, links.add({member.number, context, theirs.connector, wish_of(own.wishes, theirs.wishes, member.need),
+                                     parts.round_trip_us, member.same_site, parts.channel}));
   parts.wakeup = setup_.wakeup;
   return std::make_shared<TcpConnection>(PeerContext{member.place->process, context, attempt.id}, std::move(parts));
 }

@@ -57,6 +57,7 @@ class TcpTransport final : public Transport, private Endpoint {
   std::shared_ptr<WorkThreads> openings_;
   std::mutex overlay_mutex_;
   std::shared_ptr<ControlOverlay> last_overlay_;
+  std::shared_ptr<WorkThreads> redials_;
 };
 
 }  // namespace seto::tcp

@@ -53,10 +53,13 @@ void Domain::deliver() {
     bool opening = false;
     {
       const std::lock_guard lock(mutex_);
-      for (const Member& member : links_) {
+      for (Member& member : links_) {
+        member.link->tell_heard_now();
+        take_offers(member);
         (void)member.link->receive();  // closing with unread bytes would reset the connection and lose the last data sent
         (void)member.link->flush();
         member.link->look_after();
+        follow_paths(member);
         const bool delivered = member.link->delivered();
         all = all && delivered;
         opening = opening || (!delivered && !member.link->open());
@@ -73,8 +76,9 @@ Result<std::shared_ptr<Link>> Domain::add(Link::Setup setup) {
   unused = take_unused();
   auto share = std::make_unique<ReceiveShare>(buffers_);
   setup.share = share.get();
+  setup.copies = copies_;
   auto link = std::make_shared<Link>(std::move(setup));
-  links_.push_back({link, std::move(share), {}});
+  links_.push_back({link, std::move(share), {}, {}});
   count_.store(links_.size(), std::memory_order_relaxed);
   if (!link->open()) return link;
   if (Status refused = watch(links_.back()); !refused.ok()) {
@@ -97,33 +101,79 @@ Status Domain::open(Link& link, std::vector<SecureStream> sockets) {
   return {};
 }
 
-// No event announces bytes that were read with the end of the handshake. The holder of the token has to read them, because it
-// looks at the messages without the lock. So the room in the new sockets wakes it.
+bool Domain::take_path(Link& link, std::size_t path, SecureStream socket, std::uint32_t attempt) {
+  const auto member = std::find_if(links_.begin(), links_.end(), [&](const Member& one) { return one.link.get() == &link; });
+  if (member == links_.end() || member->watched.empty() || !link.takes_path(path, attempt)) return false;
+  link.offer_path(path, std::move(socket), attempt);
+  note_output();
+  return true;
+}
+
+void Domain::take_offers(Member& member) {
+  Link& link = *member.link;
+  for (std::size_t path = 0; path < link.sockets() && link.has_offers(); ++path) {
+    if (!link.is_offered(path)) continue;
+    link.drop_path(path, failure(Code::remote_error, "the peer has opened it again"));
+    unwatch_socket(member, path);
+    link.close_path(path);
+    link.take_path(path);
+  }
+}
+
 Status Domain::watch(Member& member) {
   Link& link = *member.link;
-  if (link.may_be_held_back()) SETO_TRY(make_alarm());
-  const bool pending = link.pending();
+  if (link.continues() || link.may_be_held_back()) SETO_TRY(make_alarm());
+  member.watched.resize(link.sockets());
+  member.listens_for_room.resize(link.sockets());
   for (std::size_t i = 0; i < link.sockets(); ++i) {
-    epoll_event event{};
-    event.events = EPOLLIN | (pending ? EPOLLOUT : 0U);
-    event.data.ptr = &link;
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link.descriptor(i), &event) == 0) continue;
+    if (watch_socket(member, i)) continue;
     Status refused = system_failure(Code::unavailable, "epoll refuses a TCP connection");
-    while (i-- > 0) (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link.descriptor(i), nullptr);
+    while (i-- > 0) unwatch_socket(member, i);
+    member.listens_for_room.clear();
     return refused;
   }
-  member.listens_for_room.assign(link.sockets(), pending);
   if (link.far()) windows_.add_far_link();
   sockets_.fetch_add(link.sockets(), std::memory_order_relaxed);
   return {};
+}
+
+// No event announces bytes that were read with the end of the handshake. The holder of the token has to read them, because it
+// looks at the messages without the lock. So the room in the new socket wakes it.
+bool Domain::watch_socket(Member& member, std::size_t socket) {
+  const bool pending = member.link->pending();
+  epoll_event event{};
+  event.events = EPOLLIN | (pending ? EPOLLOUT : 0U);
+  event.data.ptr = member.link.get();
+  member.listens_for_room[socket] = pending;
+  member.watched[socket] = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, member.link->descriptor(socket), &event) == 0;
+  return member.watched[socket];
+}
+
+void Domain::unwatch_socket(Member& member, std::size_t socket) {
+  if (member.watched[socket]) (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, member.link->descriptor(socket), nullptr);
+  member.watched[socket] = false;
+}
+
+void Domain::follow_paths(Member& member) {
+  Link& link = *member.link;
+  if (member.watched.empty() || !link.paths_changed()) return;
+  for (std::size_t i = 0; i < link.sockets(); ++i) {
+    if (link.path_is_broken(i)) {
+      unwatch_socket(member, i);
+      link.close_path(i);
+    } else if (!member.watched[i] && !link.ended(i) && !watch_socket(member, i)) {
+      link.drop_path(i, failure(Code::unavailable, "epoll refuses a TCP connection"));
+    }
+  }
 }
 
 // Another process may have inherited a socket, which then stays open, so the kernel is told to report no more events of it: an
 // event carries the address of the connection.
 void Domain::unwatch(Member& member) {
   Link& link = *member.link;
+  link.retire();
   if (member.listens_for_room.empty()) return;
-  for (std::size_t i = 0; i < link.sockets(); ++i) (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link.descriptor(i), nullptr);
+  for (std::size_t i = 0; i < link.sockets(); ++i) unwatch_socket(member, i);
   sockets_.fetch_sub(link.sockets(), std::memory_order_relaxed);
   if (link.far()) windows_.remove_far_link();
 }
@@ -151,15 +201,17 @@ bool Domain::pump() {
   }
   share_site_pace();
   bool unsent = false;
-  bool held_back = false;
-  for (const Member& member : links_) {
+  std::uint64_t look_ns = Link::kNever;
+  for (Member& member : links_) {
+    if (member.link->has_offers()) take_offers(member);
     moved = member.link->look_after() || moved;
+    if (member.link->unsent()) moved = member.link->flush() || moved;
+    follow_paths(member);
     if (!member.link->unsent()) continue;
-    moved = member.link->flush() || moved;
-    unsent = unsent || member.link->unsent();
-    held_back = held_back || member.link->held_back();
+    unsent = true;
+    look_ns = std::min(look_ns, member.link->next_look_ns());
   }
-  set_alarm(held_back);
+  set_alarm(look_ns);
   set_unsent(unsent);
   return moved;
 }
@@ -193,13 +245,16 @@ Status Domain::make_alarm() {
 }
 
 // Setting the timer also makes it silent, so it is never read.
-void Domain::set_alarm(bool wanted) {
+void Domain::set_alarm(std::uint64_t at_ns) {
+  const bool wanted = at_ns != Link::kNever;
   if (!alarm_.valid() || (!wanted && alarm_ns_ == 0)) return;
   const std::uint64_t now = monotonic_ns();
-  if (wanted && alarm_ns_ > now) return;
-  alarm_ns_ = wanted ? now + kLookAgainNs : 0;
+  if (wanted && alarm_ns_ > now && alarm_ns_ <= at_ns) return;
+  alarm_ns_ = wanted ? std::max(at_ns, now + 1) : 0;
+  constexpr std::uint64_t kSecond = 1'000'000'000;
   itimerspec when{};
-  when.it_value.tv_nsec = wanted ? static_cast<long>(kLookAgainNs) : 0;
+  when.it_value.tv_sec = static_cast<time_t>(wanted ? (alarm_ns_ - now) / kSecond : 0);
+  when.it_value.tv_nsec = static_cast<long>(wanted ? (alarm_ns_ - now) % kSecond : 0);
   (void)timerfd_settime(alarm_.get(), 0, &when, nullptr);
 }
 
@@ -236,11 +291,9 @@ void Domain::prepare_to_sleep() {
   const std::lock_guard lock(mutex_);
   for (Member& member : links_) {
     for (std::size_t i = 0; i < member.link->sockets(); ++i) {
+      if (member.link->ended(i)) unwatch_socket(member, i);
+      if (!member.watched[i]) continue;
       const int descriptor = member.link->descriptor(i);
-      if (member.link->ended(i)) {
-        (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
-        continue;
-      }
       const bool wants = member.link->wants_to_write(i);
       if (wants == member.listens_for_room[i]) continue;
       epoll_event event{};

@@ -34,6 +34,10 @@ class Domain final {
   // The sockets of a link of this domain that had none. The caller holds the lock. A link that broke, or that has its sockets,
   // closes them. A failure breaks the link.
   Status open(Link& link, std::vector<SecureStream> sockets);
+  // A new socket for a path of a link of this domain, at the attempt of that number to open it: the next pump takes it. If the
+  // path is not known to be broken here, it is then. The caller holds the lock, and wakes a thread that sleeps. False: the link
+  // takes no paths any more, or has one of a later attempt.
+  bool take_path(Link& link, std::size_t path, SecureStream socket, std::uint32_t attempt);
 
   // Reads and writes as far as the sockets allow. True: bytes moved.
   bool pump();
@@ -57,14 +61,15 @@ class Domain final {
  private:
   static constexpr int kLastWordsMs = 2'000;
   static constexpr int kLastOpeningMs = 10'000;
+  // Copies of payloads that were sent, and are kept until their receivers have them.
+  static constexpr std::size_t kMostCopies = std::size_t{1} << 30;
   // Up to this many sockets are read in turn; with more, epoll tells which have input.
   static constexpr std::size_t kReadInTurn = 2;
-  // How soon a link that is held back is looked at again. At 2 Gbit/s a millisecond is 250 KB, a hundredth of what 60 ms hold.
-  static constexpr std::uint64_t kLookAgainNs = 1'000'000;
 
   struct Member {
     std::shared_ptr<Link> link;
     std::unique_ptr<ReceiveShare> share;
+    std::vector<bool> watched;           // by socket: epoll has it
     std::vector<bool> listens_for_room;  // by socket
   };
 
@@ -73,18 +78,25 @@ class Domain final {
   void share_site_pace();
   void set_unsent(bool unsent);
   Status watch(Member& member);
+  [[nodiscard]] bool watch_socket(Member& member, std::size_t socket);
+  void unwatch_socket(Member& member, std::size_t socket);
+  // New sockets take the places of old ones.
+  void take_offers(Member& member);
+  // Closes the sockets of broken paths, and watches new ones.
+  void follow_paths(Member& member);
   void unwatch(Member& member);
   [[nodiscard]] std::vector<std::shared_ptr<Link>> take_unused();
   Status make_alarm();
-  void set_alarm(bool wanted);
+  void set_alarm(std::uint64_t at_ns);
   void deliver();
 
   std::mutex mutex_;
   Fd epoll_;
-  Fd alarm_;                    // a timer in epoll_, for links that are held back; made for the first far link that has sockets
+  Fd alarm_;  // a timer in epoll_ (Link::next_look_ns); made for the first link that continues or whose frames may be held back
   std::uint64_t alarm_ns_ = 0;  // when it rings; 0: not set
   ReceiveBuffers buffers_;
   WindowBudget windows_;
+  std::shared_ptr<resume::CopyMemory> copies_ = std::make_shared<resume::CopyMemory>(kMostCopies);
   std::vector<Member> links_;
   std::atomic<std::size_t> count_{0};  // of links_
   std::atomic<std::size_t> sockets_{0};

@@ -47,24 +47,26 @@ ssize_t write_parts(SecureStream& fd, std::span<const iovec> parts, std::size_t 
 }
 
 // Holds the proof of an `open` frame until it is sent.
-class ProofSource final : public Source {
- public:
-  explicit ProofSource(Secret proof) : proof_(std::move(proof)) {}
-  [[nodiscard]] const std::byte* data() const { return reinterpret_cast<const std::byte*>(proof_.bytes().data()); }
+struct Proof {
+  explicit Proof(Secret of) : secret(std::move(of)) {}
+  [[nodiscard]] const std::byte* data() const { return reinterpret_cast<const std::byte*>(secret.bytes().data()); }
 
- private:
-  Secret proof_;
+  Secret secret;
+  resume::Lender lender;
 };
 
 // A copy of a payload whose owner revoked the memory.
-class CopySource final : public Source {
- public:
-  CopySource(const std::byte* from, std::size_t size) : bytes_(from, from + size) {}
-  [[nodiscard]] const std::byte* data() const { return bytes_.data(); }
+struct Copy {
+  Copy(const std::byte* from, std::size_t size) : bytes(from, from + size) {}
 
- private:
-  std::vector<std::byte> bytes_;
+  std::vector<std::byte> bytes;
+  resume::Lender lender;
 };
+
+template <class Owner>
+std::shared_ptr<resume::Lender> lender_of(const std::shared_ptr<Owner>& owner) {
+  return {owner, &owner->lender};
+}
 
 }  // namespace
 
@@ -77,14 +79,23 @@ Link::Link(Setup setup)
       patience_ms_(setup.patience_ms),
       pipe_(round_trip_us_ * kFarBytesPerUs),
       share_(setup.share),
-      heard_(0) {
+      continues_(setup.continues),
+      copies_(std::move(setup.copies)),
+      dialer_(std::move(setup.dialer)) {
   add_sockets(std::move(setup.sockets));
 }
 
 Link::~Link() = default;
 
 void Link::add_sockets(std::vector<SecureStream> sockets) {
-  if (sockets.size() > 1) heard_ = SequenceWindow(kMostBeyond);
+  if (sockets.size() > 1) {
+    arrivals_ = std::make_unique<resume::Arrivals>(kMostBeyond);
+  }
+  if (continues()) {
+    if (copies_ == nullptr) copies_ = std::make_shared<resume::CopyMemory>(kMostCopies);
+    const resume::Retention<Frame>::Limits limits{std::max(kLeastKept, kPipesKept * pipe_), kMostBeyond, kCopiedAtOnce};
+    kept_ = std::make_unique<resume::Retention<Frame>>(limits, *copies_);
+  }
   if (far() && !sockets.empty()) sampler_ = std::make_unique<RateSampler>(sockets.size(), round_trip_us_);
   if (sockets.size() > 1 && round_trip_us_ >= FlightLimit::kLeastRoundTripUs)
     flight_ = std::make_unique<FlightLimit>(round_trip_us_);
@@ -94,18 +105,23 @@ void Link::add_sockets(std::vector<SecureStream> sockets) {
     // Its staging stays untouched: of 63 links of a rank, zeroed staging took 0.7 MiB before the first call.
     sockets_.push_back(std::make_unique_for_overwrite<Socket>());
     sockets_.back()->fd = std::move(fd);
-    if (far() && patience_ms_ > 0) outlast_outages(sockets_.back()->fd.get(), patience_ms_ + kAfterPatienceMs);
-    if (far()) (void)setsockopt(sockets_.back()->fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsent, sizeof kMostUnsent);
+    sockets_.back()->index = static_cast<std::uint32_t>(sockets_.size() - 1);
+    prepare(*sockets_.back());
   }
   if (site_pace_ == 0) site_pace_ = site_pace_limit();
   lasting_sockets_.store(sockets_.size(), std::memory_order_release);
   pace_sockets();
 }
 
+void Link::prepare(Socket& socket) {
+  if (far() && patience_ms_ > 0) outlast_outages(socket.fd.get(), patience_ms_ + kAfterPatienceMs);
+  if (far()) (void)setsockopt(socket.fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsent, sizeof kMostUnsent);
+}
+
 void Link::take_sockets(std::vector<SecureStream> sockets) {
   add_sockets(std::move(sockets));
   for (const Entered& entered : entered_) queue_openings(entered);
-  entered_.clear();
+  if (!continues()) entered_.clear();
 }
 
 Status connection_failure(const std::string& error) {
@@ -120,26 +136,38 @@ Secret Link::proof_of(std::uint64_t peer_group, std::uint32_t member) const {
 
 int Link::descriptor(std::size_t socket) const { return sockets_[socket]->fd.get(); }
 
+std::vector<std::optional<TcpDelivery>> Link::deliveries() const {
+  std::vector<std::optional<TcpDelivery>> all;
+  const std::lock_guard lock(descriptors_mutex_);
+  for (std::size_t i = 0; i < lasting_sockets_.load(std::memory_order_acquire); ++i)
+    if (const SecureStream& fd = sockets_[i]->fd; fd.valid()) all.push_back(tcp_delivery(fd.get()));
+  return all;
+}
+
 bool Link::wants_to_write(std::size_t socket) const { return sockets_[socket]->full && !broken(); }
 
 void Link::enter(std::uint64_t peer_group, Sink& sink, std::uint32_t member, std::uint32_t own) {
   peer_groups_[peer_group] = {&sink, member};
   if (broken()) return;
-  if (open()) return queue_openings({peer_group, own});
-  entered_.push_back({peer_group, own});
+  if (open()) queue_openings({peer_group, own});
+  forget_left();
+  if (!open() || continues()) entered_.push_back({peer_group, own});
 }
 
 void Link::queue_openings(const Entered& entered) {
-  const auto proof = std::make_shared<ProofSource>(proof_of(entered.peer_group, entered.own));
+  for (const auto& socket : sockets_)
+    if (!continues() || socket->live()) queue_opening(*socket, entered);
+}
+
+void Link::queue_opening(Socket& socket, const Entered& entered) {
+  const auto proof = std::make_shared<Proof>(proof_of(entered.peer_group, entered.own));
   Frame frame;
   frame.set_kind(FrameKind::open);
   frame.peer_group = entered.peer_group;
   frame.digest = entered.own;
   frame.length = Secret::kSize;
-  for (const auto& socket : sockets_) {
-    socket->own.push({frame, proof->data(), proof, nullptr});
-    ++under_way_;
-  }
+  socket.own.push({frame, proof->data(), lender_of(proof), nullptr});
+  ++under_way_;
 }
 
 // An `open` frame belongs to the connection itself and is still read. If frames of the communicator may wait for sockets, the
@@ -150,6 +178,8 @@ void Link::leave(std::uint64_t peer_group) {
     std::erase_if(entered_, [peer_group](const Entered& one) { return one.peer_group == peer_group; });
     urgent_.drop_if([peer_group](const Outgoing& one) { return one.frame.peer_group == peer_group; });
   }
+  for (Entered& one : entered_) one.left = one.left || one.peer_group == peer_group;
+  forget_left();
   for (const auto& socket : sockets_)
     if (socket->in_payload && socket->frame.peer_group == peer_group && socket->frame.kind() != FrameKind::open)
       socket->at = nullptr;
@@ -177,18 +207,20 @@ void Link::queue_urgent(const Frame& frame) {
   urgent_.push({frame, nullptr, nullptr, nullptr});
 }
 
-void Link::recall(const Unwritten* unwritten) {
+bool Link::recall(const Unwritten* unwritten, const resume::Lender& lender) {
   waiting_.drop_if([&](Outgoing& outgoing) {
     if (outgoing.unwritten != unwritten) return false;
     outgoing.done();
     return true;
   });
+  if (continues()) return give_back(lender);
   for (const auto& socket : sockets_)
     for (std::size_t i = 0; i < socket->taken; ++i) {
       Outgoing& outgoing = socket->batch[i];
       if (outgoing.unwritten != unwritten) continue;
       take_back(outgoing, i == 0 && socket->written > 0);
     }
+  return true;
 }
 
 // The sequence number is assigned already, so the frame must be sent: without payload if it is not begun, so that its message
@@ -196,9 +228,9 @@ void Link::recall(const Unwritten* unwritten) {
 // its bytes.
 void Link::take_back(Outgoing& outgoing, bool begun) {
   if (begun) {
-    auto copy = std::make_shared<CopySource>(outgoing.payload, outgoing.frame.length);
-    outgoing.payload = copy->data();
-    outgoing.source = std::move(copy);
+    const auto copy = std::make_shared<Copy>(outgoing.payload, outgoing.frame.length);
+    outgoing.payload = copy->bytes.data();
+    outgoing.lender = lender_of(copy);
   } else {
     Frame& frame = outgoing.frame;
     frame.set_kind(FrameKind::progress);
@@ -212,25 +244,32 @@ void Link::take_back(Outgoing& outgoing, bool begun) {
 Outgoing Link::next_of(Socket& socket) {
   if (!socket.own.empty()) return socket.own.pop();  // counted in under_way_ already
   ++under_way_;
-  if (!owes_heard_ && has_urgent()) return urgent_.pop();
-  if (!owes_heard_) {
-    Outgoing next = waiting_.pop();
-    if (room_ != kUnlimited) room_ -= std::min<std::uint64_t>(room_, sizeof(Frame) + next.frame.length);
-    return next;
+  if (owes_heard_) return what_was_heard();
+  if (has_again()) {
+    Outgoing again;
+    const std::uint64_t number = kept_->next_again();
+    kept_->sent_again(number, socket.index);
+    again.frame = kept_->header(number);
+    return again;
   }
-  owes_heard_ = false;
-  Outgoing heard;
-  heard.frame.set_kind(FrameKind::heard);
-  return heard;
+  if (has_urgent()) return urgent_.pop();
+  Outgoing next = waiting_.pop();
+  if (room_ != kUnlimited) room_ -= std::min<std::uint64_t>(room_, sizeof(Frame) + next.frame.length);
+  return next;
 }
 
 // One of several sockets takes about one long frame at a time: the next frame may be better with another socket.
 void Link::fill(Socket& socket) {
-  const std::size_t enough = sockets_.size() == 1 ? ~std::size_t{0} : kStripe;
+  const std::size_t enough = several() ? kStripe : ~std::size_t{0};
   for (std::size_t bytes = 0; socket.taken < kBatch && bytes < enough && has_next(socket);) {
     Outgoing& next = socket.batch[socket.taken++];
     next = next_of(socket);
-    next.frame.sequence = ++sent_;
+    if (next.frame.kind() != FrameKind::heard && next.frame.sequence == 0) {
+      if (continues())
+        keep(next, socket);
+      else
+        next.frame.sequence = ++sent_;
+    }
     next.frame.acknowledged = heard();
     bytes += sizeof(Frame) + next.frame.length;
   }
@@ -253,12 +292,12 @@ bool Link::write(Socket& socket) {
   };
   for (std::size_t i = 0; i < socket.taken; ++i) {
     add(&socket.batch[i].frame, sizeof(Frame));
-    if (socket.batch[i].frame.length > 0) add(socket.batch[i].payload, socket.batch[i].frame.length);
+    if (socket.batch[i].frame.length > 0) add(payload_of(socket.batch[i]), socket.batch[i].frame.length);
   }
   const ssize_t sent = write_parts(socket.fd, {parts, count}, wanted);
   socket.full = sent < 0 ? (errno == EAGAIN || errno == ENOBUFS) : static_cast<std::size_t>(sent) < wanted;
   if (sent < 0) {
-    if (!socket.full) lose(connection_failure(socket.fd.failure_text(errno)));
+    if (!socket.full) socket_failed(socket, errno);
     return false;
   }
   if (socket.fd.unsent() > 0) socket.full = true;
@@ -299,7 +338,8 @@ Link::Socket* Link::least_busy() {
   const auto busy = flight_is_limited() ? &Socket::in_flight : &Socket::unsent;
   Socket* least = nullptr;
   for (const auto& socket : sockets_)
-    if (!socket->full && (least == nullptr || socket.get()->*busy < least->*busy)) least = socket.get();
+    if (socket->live() && !socket->full && !socket->stalled && (least == nullptr || socket.get()->*busy < least->*busy))
+      least = socket.get();
   return least;
 }
 
@@ -308,9 +348,11 @@ void Link::look_at_sockets() {
   std::size_t dry = 0;
   std::uint64_t in_flight = 0;
   for (const auto& socket : sockets_) {
+    if (!socket->live()) continue;
     socket->unsent = queued_bytes(socket->fd.get(), SIOCOUTQNSD) + socket->fd.unsent();
     if (socket->unsent == 0) ++dry;
     socket->full = (far() && socket->unsent >= kMostUnsent) || socket->fd.unsent() > 0;
+    if (socket->stalled && queued_bytes(socket->fd.get(), SIOCOUTQ) == 0 && socket->taken == 0) socket->stalled = false;
     if (!flight_is_limited()) continue;
     socket->in_flight = queued_bytes(socket->fd.get(), SIOCOUTQ) + socket->fd.unsent();
     in_flight += socket->in_flight;
@@ -323,13 +365,16 @@ void Link::look_at_sockets() {
 // First what sockets hold already, then the queue, frame by frame. A socket whose kernel holds enough is not asked.
 bool Link::flush_several() {
   bool moved = false;
+  owes_heard_ = owes_heard_ || (continues() && policy_.due(monotonic_ns()));
   for (const auto& socket : sockets_) {
-    if (encrypted_) (void)flush_encrypted(*socket);
+    if (encrypted_ && socket->live()) (void)flush_encrypted(*socket);
     if (broken()) return true;
   }
   look_at_sockets();
+  // A path that brings frames is likely to carry their acknowledgement, too: the others may stand still.
+  if (Socket& latest = *sockets_[latest_in_]; owes_heard_ && latest.live() && !latest.full && latest.taken == 0) fill(latest);
   for (const auto& socket : sockets_) {
-    if (socket->full) continue;
+    if (socket->full || !socket->live()) continue;
     if (socket->taken == 0 && !socket->own.empty()) fill(*socket);
     if (socket->taken > 0) moved = write(*socket) || moved;
     if (broken()) return moved;
@@ -347,22 +392,13 @@ bool Link::flush_several() {
 }
 
 bool Link::flush() {
-  if (broken() || !unsent()) {
+  if (broken() || !has_output() || (continues() && kept_ == nullptr)) {
     held_back_ = false;
     return false;
   }
-  const bool moved = sockets_.size() == 1 ? flush_one(*sockets_.front()) : flush_several();
+  const bool moved = several() ? flush_several() : flush_one(*sockets_.front());
   if (sampler_ != nullptr) measure();
   return moved;
-}
-
-bool Link::delivered() const {
-  if (broken()) return true;
-  if (unsent() || (needed_ && !open())) return false;
-  return std::all_of(sockets_.begin(), sockets_.end(), [](const auto& socket) {
-    int unacknowledged = 0;
-    return ioctl(socket->fd.get(), SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
-  });
 }
 
 // ---- the end ----
@@ -389,13 +425,17 @@ void Link::break_with(const Status& reason) {
       socket->batch[i] = Outgoing{};
     }
     socket->taken = 0;
+    socket->offered.close();
     // Tells the peer, so that both ends see the connection as broken.
-    (void)shutdown(socket->fd.get(), SHUT_RDWR);
+    if (!socket->broken) (void)shutdown(socket->fd.get(), SHUT_RDWR);
   }
-  under_way_ = 0;
+  under_way_ = offers_ = 0;
   owes_heard_ = false;
   entered_.clear();
+  kept_.reset();
+  without_path_since_ = 0;
   if (opener_ != nullptr) opener_->give_up();
+  if (dialer_ != nullptr) dialer_->give_up();
 }
 
 Status Link::why() const {

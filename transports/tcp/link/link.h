@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -11,89 +12,56 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "src/base/clock.h"
 #include "src/base/far_link.h"
 #include "src/base/result.h"
 #include "src/net/secret.h"
+#include "src/net/tcp_delivery.h"
 #include "src/net/tls/secure_stream.h"
+#include "transports/resume/acknowledgement_policy.h"
+#include "transports/resume/arrivals.h"
+#include "transports/resume/retention.h"
 #include "transports/tcp/link/fifo.h"
 #include "transports/tcp/link/flight_limit.h"
 #include "transports/tcp/link/frame.h"
+#include "transports/tcp/link/link_users.h"
 #include "transports/tcp/link/pace.h"
 #include "transports/tcp/link/rate_sampler.h"
 #include "transports/tcp/link/receive_buffers.h"
 #include "transports/tcp/link/seen_traffic.h"
-#include "transports/tcp/link/sequence_window.h"
 
 namespace seto::tcp {
 
-// Memory from which frames are sent. Each queued frame keeps it alive until the kernel has all bytes of the frame.
-class Source {
- public:
-  virtual ~Source() = default;
-};
-
-// The number of frames of one buffer that are not completely written to the kernel. Read without the lock.
-using Unwritten = std::atomic<std::uint32_t>;
-
-// A frame in a send queue.
-struct Outgoing {
-  Frame frame;
-  const std::byte* payload = nullptr;
-  std::shared_ptr<Source> source;
-  Unwritten* unwritten = nullptr;  // within the source, or null
-
-  void count() const {
-    if (unwritten != nullptr) unwritten->fetch_add(1, std::memory_order_relaxed);
-  }
-  void done() {
-    if (unwritten != nullptr) unwritten->fetch_sub(1, std::memory_order_release);
-    unwritten = nullptr;
-  }
-};
-
-// Receives the frames of one communicator. Called with the domain's lock held.
-class Sink {
- public:
-  virtual ~Sink() = default;
-  // The destination of the payload, with room for frame.length bytes. Null: the payload is read and dropped. A failure means
-  // malformed input and breaks the connection.
-  virtual Result<std::byte*> place(std::uint32_t member, const Frame& frame) = 0;
-  // The payload is complete. Null: it was dropped.
-  virtual Status arrived(std::uint32_t member, const Frame& frame, std::byte* at) = 0;
-  // The window of the link to that member has grown (Link::pipe).
-  virtual void pipe_grew(std::uint32_t member) { (void)member; }
-};
-
 [[nodiscard]] Status connection_failure(const std::string& error);
+[[nodiscard]] Status closed_by_peer();
 // Bytes that the kernel holds of a socket. `which`: SIOCOUTQNSD, not yet sent; SIOCOUTQ, not yet acknowledged.
 [[nodiscard]] std::size_t queued_bytes(int fd, unsigned long which);
-
-// Opens the sockets of a link when they are needed. Called with the domain's lock held; neither blocks nor calls the link back.
-class LinkOpener {
- public:
-  virtual ~LinkOpener() = default;
-  // This end has queued its first data. Called once, also if the peer has had the sockets opened already.
-  [[nodiscard]] virtual Status need() = 0;
-  // The link is broken and takes no sockets any more.
-  virtual void give_up() = 0;
-};
 
 // A reliable connection to one context over one or several sockets, shared by all communicators of the two contexts. Frames wait
 // in one queue, and the socket with the fewest unsent bytes takes the next one (of a far link: the fewest on their way), so that
 // a slow socket delays only the frames that it has taken. A link may begin without sockets: then frames wait until they are open.
+//
+// A link that continues (decision 24) is one of several sockets, each of which is a path that may break without the link: frames
+// are kept until the peer has them, and what a broken path has taken is sent again over the others. Another link breaks with the
+// first of its sockets, and keeps nothing.
 // All calls hold the lock of the domain, except where noted.
 class Link final {
  public:
   struct Setup {
-    std::vector<SecureStream> sockets;   // connected, non-blocking, authenticated
-    Secret session;                      // shared by the two contexts, derived from the key of the job
-    std::uint32_t round_trip_us = 0;     // about the same at both ends
-    std::uint64_t patience_ms = 0;       // outages that a far link survives; 0: as the kernel decides
+    std::vector<SecureStream> sockets;  // connected, non-blocking, authenticated
+    Secret session;                     // shared by the two contexts, derived from the key of the job
+    std::uint32_t round_trip_us = 0;    // about the same at both ends
+    // How long a far link survives an outage of its sockets (0: as the kernel decides), and one with a dialer being without any.
+    std::uint64_t patience_ms = 0;
     ReceiveShare* share = nullptr;       // of the domain that it is added to
     std::shared_ptr<LinkOpener> opener;  // where there are no sockets yet
+    bool continues = false;              // the peer's end does, too; one socket never does
+    // Null: a path that broke stays so, and the last one breaks the link.
+    std::shared_ptr<PathDialer> dialer;
+    std::shared_ptr<resume::CopyMemory> copies{};  // of the domain that it is added to; null: its own
   };
   explicit Link(Setup setup);
   Link(const Link&) = delete;
@@ -106,13 +74,18 @@ class Link final {
   // Drops all further input of that communicator, also the rest of a partly read frame. Queued frames are still sent.
   void leave(std::uint64_t peer_group);
 
-  // The sockets are open. They never close again before the connection breaks.
+  // The sockets have been opened.
   [[nodiscard]] bool open() const { return !sockets_.empty(); }
   // This end has queued data, or the sockets were open from the beginning. Without that, a departure needs no frame.
   [[nodiscard]] bool needed() const { return needed_; }
   // The same of the peer, as it says on the control channel before any status record that is later than its first data.
   void peer_needs() { peer_needs_ = true; }
   [[nodiscard]] bool needed_by_peer() const { return peer_needs_; }
+  // Before take_sockets(), as Setup::dialer.
+  void set_dialer(std::shared_ptr<PathDialer> dialer) {
+    dialer_ = std::move(dialer);
+    continues_ = true;
+  }
   // The sockets that its opener has opened. Not after the connection broke.
   void take_sockets(std::vector<SecureStream> sockets);
 
@@ -121,8 +94,12 @@ class Link final {
   void queue(Outgoing outgoing);
   void queue_urgent(const Frame& frame);
   // Stops reading from a buffer whose frames count there. Frames that are not begun lose their payload, so that their messages
-  // never become complete; the rest of a partly written frame is copied.
-  void recall(const Unwritten* unwritten);
+  // never become complete; the rest of a partly written frame is copied, and so are frames that are kept. False: there is no
+  // memory for a copy, call again.
+  [[nodiscard]] bool recall(const Unwritten* unwritten, const resume::Lender& lender);
+  // No frame waits for that memory in a queue any more. Copies what is kept of it, so that its owner may write there. False:
+  // there is no memory for a copy, call again, or wait for acknowledgements.
+  [[nodiscard]] bool give_back(const resume::Lender& lender) { return kept_ == nullptr || kept_->give_back(lender); }
 
   // Stops writing to that memory: the rest of a payload that is being read into it is dropped.
   void turn_away(const std::byte* memory, std::size_t size);
@@ -130,18 +107,30 @@ class Link final {
   // Read and write as far as the sockets allow. True: bytes moved.
   bool receive();
   bool flush();
-  [[nodiscard]] bool unsent() const {
-    return open() && (owes_heard_ || !waiting_.empty() || !urgent_.empty() || under_way_ > 0 || holds_encrypted());
+  // Something is to be written as soon as the sockets have room.
+  [[nodiscard]] bool has_output() const {
+    return open() && (!waiting_.empty() || !urgent_.empty() || under_way_ > 0 || holds_encrypted() || has_more_to_keep());
   }
+  // The same, or the peer has not acknowledged everything, or an acknowledgement waits for its time: a thread has to pump.
+  [[nodiscard]] bool unsent() const { return has_output() || (open() && is_continuing()); }
+  [[nodiscard]] bool several() const { return arrivals_ != nullptr; }
+  // Its frames are kept until they are acknowledged, and its sockets may break.
+  [[nodiscard]] bool continues() const { return several() && continues_; }
+  // When flush() or look_after() has something to do although no event comes, in nanoseconds; kNever: not so.
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  [[nodiscard]] std::uint64_t next_look_ns() const;
+  // The link is about to close: what was heard is told at once.
+  void tell_heard_now();
   // TLS has read input that no event of a socket announces. Only before the first receive(), which leaves none.
   [[nodiscard]] bool pending() const;
   // Frames wait until fewer bytes are on their way: no event of a socket tells when, so the domain looks again soon.
   [[nodiscard]] bool held_back() const { return held_back_ && !waiting_.empty(); }
-  // The peer's kernel has acknowledged everything. False while sockets are opened that this end needs.
+  // The peer, or at least its kernel over paths that are whole, has acknowledged everything. False while sockets are opened that
+  // this end needs.
   [[nodiscard]] bool delivered() const;
 
   // All frames of the peer up to this one have arrived completely.
-  [[nodiscard]] std::uint64_t heard() const { return heard_.all_up_to(); }
+  [[nodiscard]] std::uint64_t heard() const { return several() ? arrivals_->received().all_up_to() : heard_; }
 
   // Windows of data follow the round trip where it is long.
   [[nodiscard]] bool far() const { return is_far(round_trip_us_); }
@@ -172,15 +161,43 @@ class Link final {
 
   [[nodiscard]] std::size_t sockets() const { return sockets_.size(); }
   [[nodiscard]] int descriptor(std::size_t socket) const;
-  // Any thread: the sockets whose descriptor() may be asked for without the lock. They stay open as long as this object exists.
-  [[nodiscard]] std::size_t lasting_sockets() const { return lasting_sockets_.load(std::memory_order_acquire); }
+  // Any thread: what the kernel knows of each socket that is open; absent if it does not measure it.
+  [[nodiscard]] std::vector<std::optional<TcpDelivery>> deliveries() const;
   [[nodiscard]] bool wants_to_write(std::size_t socket) const;
   // Nothing will be read from that socket any more.
-  [[nodiscard]] bool ended(std::size_t socket) const { return broken() || sockets_[socket]->ended; }
+  [[nodiscard]] bool ended(std::size_t socket) const { return broken() || sockets_[socket]->ended || sockets_[socket]->broken; }
+
+  // ---- paths ----
+  // The path is broken, whether its descriptor is closed or not.
+  [[nodiscard]] bool path_is_broken(std::size_t path) const { return sockets_[path]->broken; }
+  [[nodiscard]] std::size_t live_paths() const;
+  // Closes the descriptor of a broken path, with a reset: an orderly end would tell the peer that the link is closed.
+  void close_path(std::size_t path);
+  // A socket of that attempt may continue the path.
+  [[nodiscard]] bool takes_path(std::size_t path, std::uint32_t attempt) const {
+    return !broken() && kept_ != nullptr && !partly_ended_ && path < sockets_.size() && attempt > sockets_[path]->attempt;
+  }
+  // It waits until a pump takes it: only the holder of the token may un-place what the old socket brought half.
+  void offer_path(std::size_t path, SecureStream fd, std::uint32_t attempt);
+  [[nodiscard]] bool has_offers() const { return offers_ > 0; }
+  [[nodiscard]] bool is_offered(std::size_t path) const { return sockets_[path]->offered.valid(); }
+  // The path is broken, and nothing is offered for it.
+  [[nodiscard]] bool wants_path(std::size_t path) const { return path_is_broken(path) && !is_offered(path); }
+  void take_path(std::size_t path);
+  // The path is broken for this end from now on.
+  void drop_path(std::size_t path, const Status& reason);
+  // The frames that have come, for the hello of a path; and those of the peer, from its hello. A failure means malformed input.
+  [[nodiscard]] resume::Heard heard_frames() const { return arrivals_->heard(); }
+  Status hear(const resume::Heard& heard);
+  // Paths broke or came since the last call.
+  [[nodiscard]] bool paths_changed() { return std::exchange(paths_changed_, false); }
+  // Frees what is kept: the domain ends, and nothing is sent or read any more.
+  void retire();
 
   // Any thread: the process at the other end is lost. The next pump reads the remaining input and breaks the connection.
   void give_up() { given_up_.store(true, std::memory_order_release); }
-  // Breaks the connection if it was given up, or if the peer closed some of its sockets and the others have been silent for long.
+  // Breaks the connection if it was given up, if the peer closed some of its sockets and the others have been silent for long, or
+  // if it has had no path for longer than its patience.
   // True: the connection broke. `clock`: nanoseconds.
   bool look_after(std::uint64_t (*clock)() = monotonic_ns);
   void break_with(const Status& reason);
@@ -196,10 +213,20 @@ class Link final {
   // 60 ms and 1 Gbit/s: 100 MB 1,722 ms (1,169 with this), 10 MB 175 ms (115), 100 MB in fp16 776 ms (561).
   static constexpr std::uint64_t kFarBytesPerUs = 500;
   // Numbers that may overtake a missing one where there are several sockets: a socket that lost a segment may stall for its whole
-  // retransmission time while the others go on. A window of 15 MB holds 117,000 of the shortest messages. The receiver tells what
-  // it has heard after each quarter, and the sender stops after three quarters.
+  // retransmission time while the others go on. A window of 15 MB holds 117,000 of the shortest messages. The sender stops after
+  // three quarters.
   static constexpr std::size_t kMostBeyond = std::size_t{1} << 17;
   static constexpr std::uint64_t kTellAfter = kMostBeyond / 4;
+  // Payloads that are kept: more than the kernel takes of all sockets. Windows of streams and messages limit them before.
+  static constexpr std::uint64_t kLeastKept = std::uint64_t{64} << 20;
+  static constexpr std::uint64_t kPipesKept = 4;
+  // Shorter payloads are copied when they are sent: to look for them later would cost more.
+  static constexpr std::uint32_t kCopiedAtOnce = 4 << 10;
+  // The receiver tells what it has heard after an eighth of this, or 10 ms: so slots are soon used again.
+  static constexpr std::uint64_t kToldWindow = std::uint64_t{8} << 20;
+  static constexpr std::uint64_t kLeastStallNs = 200'000'000;
+  static constexpr std::uint64_t kStallRoundTrips = 3;
+  static constexpr std::size_t kMostCopies = std::size_t{1} << 30;
   static constexpr std::uint64_t kKeptFree = 1'024;  // numbers for openings and for frames that tell what was heard
   // A window holds two round trips at the rate that the peer tells. A rate is told again if it has changed by this factor.
   static constexpr std::uint64_t kRoundTripsAWindow = 2;
@@ -212,6 +239,12 @@ class Link final {
 
   struct Socket {
     SecureStream fd;
+    std::uint32_t index = 0;
+    bool broken = false;        // nothing is read or written until take_path()
+    std::uint32_t attempt = 0;  // that opened it, or what is offered
+    SecureStream offered;
+    bool stalled = false;            // takes no frames until the peer's kernel has what it took
+    std::uint64_t acknowledged = 0;  // bytes, by the peer's kernel, when it was last asked whether the path stands still
     // Output: frames that no other socket may take, frames that this socket has taken, and how many bytes of the first are
     // written.
     Fifo<Outgoing> own;
@@ -226,34 +259,52 @@ class Link final {
     std::size_t begin = 0, end = 0;
     Frame frame;
     bool in_payload = false;
-    bool ended = false;  // closed by the peer
-    std::array<std::byte, Secret::kSize> opening;
+    bool ended = false;            // closed by the peer
+    bool confirmed = true;         // false: the peer has not yet shown that it took the path, too
+    resume::HeardBytes own_words;  // the payload of a frame for the connection itself
     std::byte* at = nullptr;
     std::uint32_t got = 0;
+
+    [[nodiscard]] bool live() const { return !ended && !broken; }
   };
   struct PeerGroup {
     Sink* sink = nullptr;
     std::uint32_t member = 0;
   };
-  // A communicator that entered before the sockets were open.
+  // A communicator that entered before the sockets were open, or whose frames may go over a path that is opened later.
   struct Entered {
     std::uint64_t peer_group = 0;
     std::uint32_t own = 0;
+    bool left = false;
   };
 
   // The result of reading a socket until it is empty.
   struct Dry {
     std::size_t bytes = 0;
     bool ended = false;
-    Status failure;
+    int error = 0;   // of the socket
+    Status failure;  // malformed input
   };
   void add_sockets(std::vector<SecureStream> sockets);
+  void prepare(Socket& socket);
+  void queue_opening(Socket& socket, const Entered& entered);
   void queue_openings(const Entered& entered);
+  void forget_left();
   Dry read(Socket& socket);
   Status take_in(Socket& socket, std::size_t to_message, std::size_t bytes);
   bool receive(Socket& socket);
   // Reads the input that the kernel has by now of all sockets, then breaks the connection.
   void lose(const Status& reason);
+  // An error of a socket.
+  void socket_failed(Socket& socket, int error);
+  void path_broke(Socket& socket, const Status& reason);
+  void path_ended(Socket& socket);
+  // Nothing more comes or goes over the path: half of a frame is un-placed, and what it took is sent over others.
+  void empty_path(Socket& socket);
+  void look_for_paths(const Status& reason);
+  // Where frames of other paths have come, and the oldest one does not: its path stands still, and others send what it took.
+  void look_for_stall(std::uint64_t now_ns);
+  [[nodiscard]] std::uint64_t stall_ns() const { return std::max(kLeastStallNs, kStallRoundTrips * 1'000 * round_trip_us_); }
 
   void measure();
   [[nodiscard]] std::uint64_t measurements() const;
@@ -273,19 +324,34 @@ class Link final {
   [[nodiscard]] Socket* least_busy();
   // Where there are several sockets, the number of frames that the peer has not acknowledged is limited. Urgent frames have a
   // later limit, because they carry what the peer waits for; what tells the peer that its frames were heard has none.
-  [[nodiscard]] bool may_send(std::uint64_t most) const { return sockets_.size() == 1 || sent_ - acknowledged_ < most; }
+  [[nodiscard]] bool may_send(std::uint64_t most) const { return !several() || sent() - acknowledged_ < most; }
+  [[nodiscard]] std::uint64_t sent() const { return continues() ? kept_->sent() : sent_; }
   [[nodiscard]] bool has_urgent() const { return !urgent_.empty() && may_send(kMostBeyond - kKeptFree); }
-  [[nodiscard]] bool has_waiting() const { return room_ > 0 && !waiting_.empty() && may_send(kMostBeyond - kTellAfter); }
+  [[nodiscard]] bool has_waiting() {
+    if (room_ == 0 || waiting_.empty()) return false;
+    return may_send(kMostBeyond - kTellAfter) && (!continues() || kept_->may_send(waiting_.front().frame.length));
+  }
+  // Frames to be sent again, or an acknowledgement that is due.
+  [[nodiscard]] bool has_more_to_keep() const;
+  [[nodiscard]] bool is_continuing() const;
   // A frame that any socket may take.
-  [[nodiscard]] bool has_shared() const { return owes_heard_ || has_urgent() || has_waiting(); }
-  [[nodiscard]] bool has_next(const Socket& socket) const { return !socket.own.empty() || has_shared(); }
+  [[nodiscard]] bool has_shared() { return owes_heard_ || has_urgent() || has_waiting() || has_again(); }
+  [[nodiscard]] bool has_again() const { return kept_ != nullptr && kept_->has_again(); }
+  [[nodiscard]] bool has_next(const Socket& socket) { return !socket.own.empty() || has_shared(); }
   void fill(Socket& socket);
   bool write(Socket& socket);
   void wrote(Socket& socket, std::size_t bytes);
   static void take_back(Outgoing& outgoing, bool begun);
+  void keep(Outgoing& outgoing, const Socket& socket);
+  [[nodiscard]] Outgoing what_was_heard();
+  [[nodiscard]] const std::byte* payload_of(const Outgoing& outgoing) const;
   Status digest_staging(Socket& socket);
   Status begin_frame(Socket& socket);
+  // Only of several sockets. False: the frame needs no destination, because it has one, or has come whole.
+  Result<bool> begin_copy(Socket& socket);
   Status end_frame(Socket& socket);
+  // Only of several sockets. False: the frame had come whole before.
+  Result<bool> end_copy(Socket& socket);
   Status hear_opening(const Socket& socket);
   Outgoing next_of(Socket& socket);
   [[nodiscard]] Status check_number(std::uint64_t sequence) const;
@@ -294,12 +360,13 @@ class Link final {
 
   std::vector<std::unique_ptr<Socket>> sockets_;  // changes once at most: while it is empty
   std::atomic<std::size_t> lasting_sockets_{0};   // of sockets_, once it does not change any more
+  mutable std::mutex descriptors_mutex_;          // held while one of sockets_ gets another descriptor, or none
   bool encrypted_ = false;
   std::atomic<const char*> cipher_{"not open"};
   const std::shared_ptr<LinkOpener> opener_;  // null: the sockets were open from the beginning
   bool needed_;
   bool peer_needs_;
-  std::vector<Entered> entered_;  // while there are no sockets
+  std::vector<Entered> entered_;  // while there are no sockets, and of several sockets as long as one may be opened again
   Secret session_;
   std::uint32_t round_trip_us_;
   const std::uint64_t patience_ms_;
@@ -322,11 +389,25 @@ class Link final {
   Fifo<Outgoing> waiting_;
   Fifo<Outgoing> urgent_;
   std::size_t under_way_ = 0;       // frames that belong to a socket
-  std::uint64_t sent_ = 0;          // last sequence number assigned
-  std::uint64_t acknowledged_ = 0;  // of sent_, by the peer
-  std::uint64_t told_ = 0;          // of heard(), in a frame of its own
-  bool owes_heard_ = false;         // told_ has grown, and no frame has told it yet
-  SequenceWindow heard_;
+  std::uint64_t sent_ = 0;          // last sequence number assigned; of a link that continues kept_ has it
+  std::uint64_t acknowledged_ = 0;  // all frames up to this one, by the peer
+  std::uint64_t heard_ = 0;         // all frames up to this one have arrived; of several sockets arrivals_ has it
+  std::uint64_t told_ = 0;          // of heard(), in a frame of its own; of several sockets that do not continue
+  bool owes_heard_ = false;         // an acknowledgement is due
+  bool continues_;
+  std::unique_ptr<resume::Arrivals> arrivals_;  // null: one socket
+  // The following are of a link that continues.
+  std::shared_ptr<resume::CopyMemory> copies_;
+  std::unique_ptr<resume::Retention<Frame>> kept_;  // null: the link has ended, or does not continue
+  resume::AcknowledgementPolicy policy_{kToldWindow};
+  std::shared_ptr<PathDialer> dialer_;
+  std::uint64_t without_path_since_ = 0;  // 0: there are some
+  Status last_break_;                     // why the last path broke
+  bool paths_changed_ = false;
+  std::size_t offers_ = 0;         // sockets that wait for take_path()
+  std::uint32_t latest_in_ = 0;    // the path that brought the latest frame
+  bool gap_ = false;               // the peer has frames beyond one that it has not
+  std::uint64_t progress_ns_ = 0;  // when acknowledged_ grew, or a path was found to stand still
   std::unordered_map<std::uint64_t, PeerGroup> peer_groups_;
   std::unordered_set<std::uint64_t> opened_;  // communicators that the peer opened with a valid proof
   bool partly_ended_ = false;                 // the peer closed some of the sockets

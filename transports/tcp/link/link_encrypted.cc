@@ -19,7 +19,7 @@ bool Link::pending() const {
 bool Link::flush_encrypted(Socket& socket) {
   if (socket.fd.flush()) return true;
   if (errno == EAGAIN) return false;
-  lose(connection_failure(socket.fd.failure_text(errno)));
+  socket_failed(socket, errno);
   return true;
 }
 

@@ -30,8 +30,6 @@ std::size_t unread_bytes(int fd) {
   return ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
-Status peer_closed() { return failure(Code::remote_error, "its connection was closed"); }
-
 ssize_t read_parts(SecureStream& fd, std::span<const iovec> parts) {
   return parts.size() == 1 ? fd.receive(parts[0].iov_base, parts[0].iov_len) : fd.receive(parts);
 }
@@ -47,9 +45,10 @@ void Link::turn_away(const std::byte* memory, std::size_t size) {
 
 bool Link::receive() {
   bool moved = false;
+  if (continues() && kept_ == nullptr) return false;
   for (const auto& socket : sockets_) {
     if (broken()) break;
-    if (!socket->ended) moved = receive(*socket) || moved;
+    if (socket->live()) moved = receive(*socket) || moved;
   }
   return moved;
 }
@@ -61,11 +60,12 @@ bool Link::receive(Socket& socket) {
     lose(dry.failure);
     return true;
   }
-  if (dry.ended) {
-    socket.ended = true;
-    partly_ended_ = true;
-    if (std::all_of(sockets_.begin(), sockets_.end(), [](const auto& each) { return each->ended; })) break_with(peer_closed());
+  const int error = dry.ended && continues() ? socket.fd.send_error() : dry.error;
+  if (error != 0) {
+    socket_failed(socket, error);
+    return true;
   }
+  if (dry.ended) path_ended(socket);
   const bool moved = dry.bytes > 0 || dry.ended;
   if (moved) silent_since_ = 0;
   return moved;
@@ -74,10 +74,10 @@ bool Link::receive(Socket& socket) {
 // This function does not wait for input that arrives meanwhile: a peer that keeps sending must not keep the lock.
 void Link::lose(const Status& reason) {
   for (const auto& socket : sockets_) {
-    std::size_t left = socket->ended ? 0 : unread_bytes(socket->fd.get());
+    std::size_t left = socket->live() ? unread_bytes(socket->fd.get()) : 0;
     while (left > 0 && !broken()) {
       const Dry dry = read(*socket);
-      if (dry.bytes == 0 || dry.ended || !dry.failure.ok()) break;
+      if (dry.bytes == 0 || dry.ended || dry.error != 0 || !dry.failure.ok()) break;
       left -= std::min(left, dry.bytes);
     }
   }
@@ -92,7 +92,11 @@ bool Link::look_after(std::uint64_t (*clock)()) {
   } else if (partly_ended_) {
     const std::uint64_t now = clock();
     if (silent_since_ == 0) silent_since_ = now;
-    if (now - silent_since_ > kPartlyEndedNs) lose(peer_closed());
+    if (now - silent_since_ > kPartlyEndedNs) lose(closed_by_peer());
+  } else if (without_path_since_ != 0 && clock() - without_path_since_ > patience_ms_ * 1'000'000) {
+    break_with(last_break_);
+  } else if (gap_) {
+    look_for_stall(clock());
   }
   return broken();
 }
@@ -121,7 +125,7 @@ Link::Dry Link::read(Socket& socket) {
     // The bytes that TLS has read already are taken even then, because no event announces them.
     const ssize_t got = total < kReadAtOnce ? read_parts(socket.fd, {parts, count}) : socket.fd.receive_held({parts, count});
     if (got < 0 && errno == EAGAIN) return dry;
-    if (got < 0) dry.failure = connection_failure(socket.fd.failure_text(errno));
+    if (got < 0) dry.error = errno;
     dry.ended = got == 0;
     if (got <= 0) return dry;
     const auto bytes = static_cast<std::size_t>(got);
@@ -166,17 +170,26 @@ Status Link::digest_staging(Socket& socket) {
 Status Link::begin_frame(Socket& socket) {
   const Frame& frame = socket.frame;
   if (!frame.plausible()) return garbage("no header");
-  socket.in_payload = true;
+  socket.in_payload = socket.confirmed = true;
   socket.at = nullptr;
   socket.got = 0;
-  SETO_TRY(check_number(frame.sequence));
-  if (frame.kind() == FrameKind::open) {
-    if (frame.length != Secret::kSize) return garbage("an opening of another size");
-    socket.at = socket.opening.data();
+  if (frame.kind() == FrameKind::open && frame.length != Secret::kSize) return garbage("an opening of another size");
+  if (frame.kind() == FrameKind::heard) {
+    if (!several() || frame.sequence != 0 || frame.length > socket.own_words.size()) return garbage("an acknowledgement");
+    socket.at = socket.own_words.data();
     return {};
   }
-  if (frame.kind() == FrameKind::heard || frame.kind() == FrameKind::rate)
-    return frame.length == 0 ? Status() : garbage("a payload in a frame that has none");
+  if (several()) {
+    SETO_ASSIGN(const bool first, begin_copy(socket));
+    if (!first) return {};
+  } else {
+    SETO_TRY(check_number(frame.sequence));
+  }
+  if (frame.kind() == FrameKind::open) {
+    socket.at = socket.own_words.data();
+    return {};
+  }
+  if (frame.kind() == FrameKind::rate) return frame.length == 0 ? Status() : garbage("a payload in a frame that has none");
   if (opened_.count(frame.peer_group) == 0) return garbage("frames of a communicator that was not opened");
   if (PeerGroup* const peer_group = peer_group_of(frame.peer_group)) {
     SETO_ASSIGN(socket.at, peer_group->sink->place(peer_group->member, frame));
@@ -184,21 +197,70 @@ Status Link::begin_frame(Socket& socket) {
   return {};
 }
 
+// A frame that comes again must be the same: a copy of its header may have more news only. None comes again where nothing is
+// kept.
+Result<bool> Link::begin_copy(Socket& socket) {
+  const Frame& frame = socket.frame;
+  SETO_ASSIGN(const resume::Arrivals::Begun begun, arrivals_->begin(socket.index, frame.sequence));
+  if (begun.action == resume::Arrivals::Action::place) return true;
+  if (!continues()) return garbage("a sequence number twice");
+  if (begun.action == resume::Arrivals::Action::drop) return false;
+  const Socket& other = *sockets_[begun.with];
+  Frame same = other.frame;
+  same.acknowledged = frame.acknowledged;
+  if (std::memcmp(&same, &frame, sizeof frame) != 0) return garbage("two frames with one number");
+  socket.at = frame.kind() == FrameKind::open ? socket.own_words.data() : other.at;
+  return false;
+}
+
+// Copies of it on other paths must not write to its memory any more when the frame is passed on.
+Result<bool> Link::end_copy(Socket& socket) {
+  const resume::Arrivals::Completed completed = arrivals_->complete(socket.index);
+  for (const auto& other : sockets_)
+    if ((completed.turn_away & resume::PathSet{1} << other->index) != 0) other->at = nullptr;
+  if (!continues()) {
+    // Every frame tells what was heard. But this end may only receive, and a frame may be stuck in a socket that stands still.
+    if (heard() - told_ >= kTellAfter) {
+      told_ = heard();
+      owes_heard_ = true;
+    }
+  } else if (completed.counts) {
+    policy_.arrived(sizeof(Frame) + socket.frame.length, monotonic_ns());
+  } else {
+    policy_.tell_again();  // the sender does not know it
+  }
+  return completed.counts;
+}
+
+Status Link::hear(const resume::Heard& heard) {
+  if (broken()) return {};
+  if (heard.last() > sent()) return garbage("an acknowledgement of frames that were not sent");
+  if (continues() && (heard.all_up_to > acknowledged_ || heard.count > 0)) SETO_TRY(kept_->acknowledge(heard));
+  if (continues() && heard.all_up_to > acknowledged_) progress_ns_ = monotonic_ns();
+  acknowledged_ = std::max(acknowledged_, heard.all_up_to);
+  return {};
+}
+
 Status Link::end_frame(Socket& socket) {
   socket.in_payload = false;
   const Frame& frame = socket.frame;
-  // Checked again: another socket may have brought a frame of the same number meanwhile.
-  SETO_TRY(check_number(frame.sequence));
-  if (frame.acknowledged > sent_) return garbage("an acknowledgement of frames that were not sent");
-  heard_.add(frame.sequence);
-  acknowledged_ = std::max(acknowledged_, frame.acknowledged);
-  // Every frame tells what was heard. But this end may only receive, and a frame may be stuck in a socket that stands still.
-  if (sockets_.size() > 1 && heard() - told_ >= kTellAfter) {
-    told_ = heard();
-    owes_heard_ = true;
+  if (frame.kind() == FrameKind::heard) {
+    SETO_ASSIGN(const resume::Heard heard, resume::decode_heard({socket.own_words.data(), frame.length}));
+    if (!gap_) progress_ns_ = monotonic_ns();
+    gap_ = continues() && heard.count > 0;
+    return hear(heard);
+  }
+  resume::Heard heard;
+  heard.all_up_to = frame.acknowledged;
+  SETO_TRY(hear(heard));
+  if (several()) {
+    latest_in_ = socket.index;
+    SETO_ASSIGN(const bool counts, end_copy(socket));
+    if (!counts) return {};
+  } else {
+    heard_ = frame.sequence;
   }
   if (frame.kind() == FrameKind::open) return hear_opening(socket);
-  if (frame.kind() == FrameKind::heard) return {};
   if (frame.kind() == FrameKind::rate) return hear_rate(frame);
   if (PeerGroup* const peer_group = peer_group_of(frame.peer_group))
     return peer_group->sink->arrived(peer_group->member, frame, socket.at);
@@ -218,7 +280,7 @@ Status Link::hear_rate(const Frame& frame) {
 
 Status Link::hear_opening(const Socket& socket) {
   const Frame& frame = socket.frame;
-  const std::string_view shown(reinterpret_cast<const char*>(socket.opening.data()), socket.opening.size());
+  const std::string_view shown(reinterpret_cast<const char*>(socket.own_words.data()), Secret::kSize);
   if (!equal(shown, proof_of(frame.peer_group, frame.digest).bytes())) return garbage("an opening that proves nothing");
   if (opened_.size() >= kMostOpened)
     std::erase_if(opened_, [this](std::uint64_t peer_group) { return peer_groups_.count(peer_group) == 0; });
@@ -227,8 +289,8 @@ Status Link::hear_opening(const Socket& socket) {
 }
 
 Status Link::check_number(std::uint64_t sequence) const {
-  if (heard_.has(sequence)) return garbage("a sequence number twice");
-  return heard_.within(sequence) ? Status() : garbage("a sequence number is left out");
+  if (sequence <= heard_) return garbage("a sequence number twice");
+  return sequence == heard_ + 1 ? Status() : garbage("a sequence number is left out");
 }
 
 }  // namespace seto::tcp

@@ -26,7 +26,8 @@ void Link::measure() {
   if (broken() || !sampler_->due(now)) return;
   std::array<std::optional<TcpDelivery>, kMostSockets> seen;
   const std::size_t count = std::min(sockets_.size(), seen.size());
-  for (std::size_t i = 0; i < count; ++i) seen[i] = tcp_delivery(sockets_[i]->fd.get());
+  for (std::size_t i = 0; i < count; ++i)
+    if (sockets_[i]->live()) seen[i] = tcp_delivery(sockets_[i]->fd.get());
   const std::span<const std::optional<TcpDelivery>> all(seen.data(), count);
   const bool dry = std::exchange(ran_dry_, false);
   const bool held_back = std::exchange(was_held_back_, held_back_) && !dry;
@@ -60,7 +61,8 @@ void Link::tell_rate() {
 
 void Link::limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool held_back, std::uint64_t now_ns) {
   FlightLimit::Look look{sampler_->latest_bytes(), sampler_->latest_ns(), 0, held_back, 0, now_ns};
-  for (const auto& socket : sockets_) look.in_flight += queued_bytes(socket->fd.get(), SIOCOUTQ);
+  for (const auto& socket : sockets_)
+    if (socket->live()) look.in_flight += queued_bytes(socket->fd.get(), SIOCOUTQ);
   for (const auto& socket : seen)
     if (socket && socket->now_us != 0 && (look.round_trip_us == 0 || socket->now_us < look.round_trip_us))
       look.round_trip_us = socket->now_us;
@@ -72,8 +74,8 @@ void Link::limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool h
 // Each call of the kernel is saved where little changes, but no socket keeps a pace that is above its share of the limit.
 void Link::pace_sockets() {
   if (sockets_.empty()) return;
-  const SocketPace pace =
-      pace_of_socket(flight_ == nullptr ? 0 : flight_->pace(), static_cast<double>(site_pace_), sockets_.size());
+  const SocketPace pace = pace_of_socket(flight_ == nullptr ? 0 : flight_->pace(), static_cast<double>(site_pace_),
+                                         std::max<std::size_t>(1, live_paths()));
   if (!pace.differs_from(pace_)) return;
   pace_ = pace;
   const std::uint64_t most = pace.bytes_per_second == 0 ? kUnlimited : static_cast<std::uint64_t>(pace.bytes_per_second);
@@ -92,9 +94,10 @@ void Link::limit_site_pace(std::uint64_t bytes_per_second) {
 // A link that has been idle stays so until it has output, so the kernel is asked about few links.
 bool Link::sends() {
   if (broken() || !open()) return sending_ = false;
-  if (unsent()) return sending_ = true;
-  sending_ = sending_ && std::any_of(sockets_.begin(), sockets_.end(),
-                                     [](const auto& socket) { return queued_bytes(socket->fd.get(), SIOCOUTQNSD) > 0; });
+  if (has_output()) return sending_ = true;
+  sending_ = sending_ && std::any_of(sockets_.begin(), sockets_.end(), [](const auto& socket) {
+               return socket->live() && queued_bytes(socket->fd.get(), SIOCOUTQNSD) > 0;
+             });
   return sending_;
 }
 

@@ -12,14 +12,17 @@ std::optional<double> RateSampler::delivered(const Look& look) {
   const auto& sockets = look.sockets;
   if (sockets.size() != segments_.size()) return std::nullopt;
   double bytes = 0;
+  bool known = false;
   std::uint32_t shortest_us = 0;
   for (std::size_t i = 0; i < sockets.size(); ++i) {
-    if (!sockets[i]) return std::nullopt;
+    if (!sockets[i]) continue;
+    known = true;
     const std::uint32_t before = std::exchange(segments_[i], sockets[i]->segments);
     bytes += static_cast<double>(sockets[i]->segments - before) * sockets[i]->segment_bytes;
     const std::uint32_t own_us = sockets[i]->round_trip_us;
     if (own_us != 0 && (shortest_us == 0 || own_us < shortest_us)) shortest_us = own_us;
   }
+  if (!known) return std::nullopt;
   round_trip_us_ = std::min(shortest_us, kLongestRoundTripUs);
   return bytes;
 }

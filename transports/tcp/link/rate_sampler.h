@@ -31,7 +31,7 @@ class RateSampler final {
   static constexpr double kRising = 1.25;
 
   struct Look {
-    std::span<const std::optional<TcpDelivery>> sockets;  // absent: the kernel does not tell
+    std::span<const std::optional<TcpDelivery>> sockets;  // absent: it is broken; all of them: the kernel does not tell
     bool ran_dry = false;                                 // since the last look sockets had nothing more to send
     std::uint64_t now_ns = 0;
     bool held_back = false;  // since the last look frames waited for the limit of bytes in flight, not for their sender
@@ -42,6 +42,9 @@ class RateSampler final {
   [[nodiscard]] bool due(std::uint64_t now_ns) const { return now_ns - last_ns_ >= interval_ns_; }
   // True: the rate has changed.
   bool take(const Look& look);
+
+  // Another socket takes the place of this one; its counters begin anew.
+  void replace(std::size_t socket) { segments_[socket] = 0; }
 
   // Bytes per second: the median of the last samples. 0: unknown.
   [[nodiscard]] double rate() const { return rate_; }

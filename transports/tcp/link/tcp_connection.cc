@@ -43,9 +43,9 @@ std::optional<Connection::Sockets> TcpConnection::ask_sockets() const {
     return known == 0 || (other != 0 && other < known) ? other : known;
   };
   Sockets all;
-  all.open = static_cast<std::uint32_t>(link_->lasting_sockets());
-  for (std::size_t i = 0; i < all.open; ++i) {
-    const std::optional<TcpDelivery> one = tcp_delivery(link_->descriptor(i));
+  const std::vector<std::optional<TcpDelivery>> sockets = link_->deliveries();
+  all.open = static_cast<std::uint32_t>(sockets.size());
+  for (const std::optional<TcpDelivery>& one : sockets) {
     if (!one) continue;
     all.round_trip_us = shorter(all.round_trip_us, one->now_us);
     all.shortest_round_trip_us = shorter(all.shortest_round_trip_us, one->round_trip_us);

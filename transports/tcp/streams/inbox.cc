@@ -173,6 +173,17 @@ void InStream::arrived(const Frame& frame, const std::byte* at) {
     message->there = true;
     return;
   }
+  let_go(frame, at);
+}
+
+void InStream::unplace(const Frame& frame, const std::byte* at) {
+  Message* const message = message_of_mark(frame.mark);
+  if (message == nullptr || at != message->data + frame.offset) return let_go(frame, at);
+  --message->pending;
+  message->promised -= frame.length;
+}
+
+void InStream::let_go(const Frame& frame, const std::byte* at) {
   const auto abandoned =
       std::find_if(abandoned_.begin(), abandoned_.end(), [&](const Message& each) { return at == each.data + frame.offset; });
   if (abandoned == abandoned_.end() || --abandoned->pending > 0) return;
@@ -222,10 +233,7 @@ void InPair::free(const Piece& piece) {
 
 Result<std::byte*> InPair::place(const Frame& frame) {
   if (frame.length < kMessageHeaderSize) return garbage("a message without its header");
-  if (frame.mark <= ended_) {  // refused
-    released_ += charge_of(frame.length);
-    return static_cast<std::byte*>(nullptr);
-  }
+  if (frame.mark <= ended_) return static_cast<std::byte*>(nullptr);  // refused
   if (in_use_ + charge_of(frame.length) > window_) return garbage("more messages, or bytes of them, than there is credit for");
   const auto [message, first] = messages_.try_emplace(frame.mark);
   const auto [piece, fresh] = message->second.pieces.try_emplace(frame.position());
@@ -249,7 +257,7 @@ Result<std::byte*> InPair::place(const Frame& frame) {
 
 void InPair::arrived(const Frame& frame, const std::byte* at) {
   const auto message = messages_.find(frame.mark);
-  if (message != messages_.end()) {
+  if (at != nullptr && message != messages_.end()) {
     const auto piece = message->second.pieces.find(frame.position());
     if (piece == message->second.pieces.end() || piece->second.data != at) return;
     piece->second.whole = true;
@@ -257,10 +265,35 @@ void InPair::arrived(const Frame& frame, const std::byte* at) {
     message->second.known = true;
     return;
   }
+  if (at == nullptr)
+    released_ += charge_of(frame.length);  // refused
+  else
+    let_go(at);
+}
+
+void InPair::unplace(const Frame& frame, const std::byte* at) {
+  const auto message = messages_.find(frame.mark);
+  if (message == messages_.end()) {
+    if (let_go(at)) released_ -= charge_of(frame.length);
+    return;
+  }
+  const auto piece = message->second.pieces.find(frame.position());
+  if (piece == message->second.pieces.end() || piece->second.data != at) return;
+  in_use_ -= charge_of(piece->second.length);
+  share_.give_back(piece->second.data, piece->second.length);
+  share_.discharge(kPieceEntry);
+  message->second.pieces.erase(piece);
+  if (message->second.known || !message->second.pieces.empty()) return;
+  share_.discharge(kMessageEntry);
+  messages_.erase(message);
+}
+
+bool InPair::let_go(const std::byte* at) {
   const auto abandoned = std::find_if(abandoned_.begin(), abandoned_.end(), [&](const Piece& each) { return each.data == at; });
-  if (abandoned == abandoned_.end()) return;
+  if (abandoned == abandoned_.end()) return false;
   share_.give_back(abandoned->data, abandoned->length);
   abandoned_.erase(abandoned);
+  return true;
 }
 
 const MessageHeader* InPair::header_of(std::uint64_t message) const {

@@ -54,6 +54,8 @@ class InStream final {
   // The header of a frame has arrived. `done`: operations that have ended here.
   Result<Placed> place(const Frame& frame, std::uint64_t done);
   void arrived(const Frame& frame, const std::byte* at);
+  // The frame did not arrive, and comes again: as if it had not been placed.
+  void unplace(const Frame& frame, const std::byte* at);
 
   // The message if it is complete, or null.
   Message* whole(Mark mark);
@@ -90,6 +92,8 @@ class InStream final {
   Result<Message*> announce(Operation& operation, const Frame& frame, std::uint64_t done);
   void clear(Operation& operation);
   void free(Operation& operation, Message& message);
+  // A frame of a message that is not wanted any more is read no further.
+  void let_go(const Frame& frame, const std::byte* at);
   Status charge(std::size_t bytes);
 
   ReceiveShare& share_;
@@ -136,7 +140,10 @@ class InPair final {
   };
 
   Result<std::byte*> place(const Frame& frame);
+  // Null: the piece was dropped.
   void arrived(const Frame& frame, const std::byte* at);
+  // The piece did not arrive, and comes again: as if it had not been placed.
+  void unplace(const Frame& frame, const std::byte* at);
 
   // The header of a message of which some data has arrived, or null.
   [[nodiscard]] const MessageHeader* header_of(std::uint64_t message) const;
@@ -148,7 +155,8 @@ class InPair final {
   // Bytes of messages that the sender may be ahead: the sum of charge_of. Only grows.
   [[nodiscard]] std::uint64_t window() const { return window_; }
   void widen(std::uint64_t window) { window_ = window; }
-  // The sum of charge_of over all pieces that are no longer kept, since the beginning: the sender's credit.
+  // The sum of charge_of over all pieces that are no longer kept, since the beginning: the sender's credit. Half of a piece
+  // counts, too, until it is un-placed.
   [[nodiscard]] std::uint64_t released() const { return released_; }
 
  private:
@@ -166,6 +174,8 @@ class InPair final {
 
   // The piece is in `messages_`.
   void free(const Piece& piece);
+  // A piece that no message has any more is read no further. False: there is none at that place.
+  bool let_go(const std::byte* at);
 
   ReceiveShare& share_;
   std::map<std::uint64_t, Message> messages_;

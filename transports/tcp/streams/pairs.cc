@@ -7,10 +7,21 @@ namespace seto::tcp {
 // ---- sender ----
 
 TcpPairSender::TcpPairSender(TcpPeerGroup& peer_group, std::uint32_t receiver)
-    : peer_group_(peer_group),
-      receiver_(receiver),
-      used_slots_(peer_group.link(receiver)->far() ? kFarSlots : kSlots),
-      slots_(std::make_shared<Slots>()) {}
+    : peer_group_(peer_group), receiver_(receiver), used_slots_(peer_group.link(receiver)->far() ? kFarSlots : kSlots) {}
+
+TcpPairSender::Slot* TcpPairSender::next_slot() {
+  std::shared_ptr<Slot>& slot = slots_[position_ % used_slots_];
+  if (slot != nullptr && slot->unwritten.load(std::memory_order_acquire) > 0) return nullptr;
+  if (slot != nullptr && !slot->lender.needed()) return slot.get();
+  if (slot != nullptr) kept_.push_back(std::move(slot));
+  if (!kept_.empty() && !kept_.front()->lender.needed()) {
+    slot = std::move(kept_.front());
+    kept_.pop_front();
+  } else {
+    slot = std::make_shared_for_overwrite<Slot>();
+  }
+  return slot.get();
+}
 
 bool TcpPairSender::refused() {
   auto& all = peer_group_.peers_[receiver_].pair_refused;
@@ -43,22 +54,21 @@ PairPiece TcpPairSender::acquire(const MessageHeader& header) {
   if (done_ >= unasked && peer.pair_opened < message_) return {};
   piece_ = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceSize, size_ - done_));
   if (sent_ + charge_of(kMessageHeaderSize + piece_) > peer.pair_taken + peer.pair_window) return {};
-  auto& slot = slots_->slots[position_ % used_slots_];
-  if (slot == nullptr) slot = std::make_unique<Slots::Slot>();
-  if (slot->unwritten.load(std::memory_order_acquire) > 0) return {};
+  Slot* const slot = next_slot();
+  if (slot == nullptr) return {};
   return {PairPiece::State::ready, slot->memory.data() + kMessageHeaderSize, piece_};
 }
 
 bool TcpPairSender::commit() {
-  Slots::Slot& slot = *slots_->slots[position_++ % used_slots_];
-  put_header(slot.memory.data(), header_);
+  const std::shared_ptr<Slot>& slot = slots_[position_++ % used_slots_];
+  put_header(slot->memory.data(), header_);
   Frame frame = peer_group_.frame_of(FrameKind::pair);
   frame.mark = message_;
   frame.length = static_cast<std::uint32_t>(kMessageHeaderSize + piece_);
   frame.set_position(done_);
   const std::lock_guard lock(peer_group_.setup_.domain->lock());
   Link& link = *peer_group_.link(receiver_);
-  link.queue({frame, slot.memory.data(), slots_, &slot.unwritten});
+  link.queue({frame, slot->memory.data(), {slot, &slot->lender}, &slot->unwritten});
   peer_group_.push_out(link);
   sent_ += charge_of(frame.length);
   done_ += piece_;
@@ -125,10 +135,11 @@ void TcpPairReceiver::tell_opened() {
 }
 
 void TcpPairReceiver::refuse(const MessageHeader& header) {
-  struct Reply final : Source {
+  struct Reply {
     std::array<std::byte, kMessageHeaderSize> header;
+    resume::Lender lender;
   };
-  auto reply = std::make_shared<Reply>();
+  const auto reply = std::make_shared<Reply>();
   put_header(reply->header.data(), header);
   Frame frame = peer_group_.frame_of(FrameKind::pair_refused);
   frame.mark = message_;
@@ -137,7 +148,7 @@ void TcpPairReceiver::refuse(const MessageHeader& header) {
   const std::lock_guard lock(peer_group_.setup_.domain->lock());
   next();
   peer_group_.give_pair_credit(sender_);
-  peer_group_.link(sender_)->queue({frame, payload, std::move(reply), nullptr});
+  peer_group_.link(sender_)->queue({frame, payload, {reply, &reply->lender}, nullptr});
   peer_group_.push_out(*peer_group_.link(sender_));
 }
 

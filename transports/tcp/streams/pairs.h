@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 
 #include "transports/tcp/streams/tcp_peer_group.h"
@@ -21,21 +22,22 @@ class TcpPairSender final : public PairSender {
   static constexpr std::size_t kSlots = 4;
   // Each of sixteen sockets may hold up one.
   static constexpr std::size_t kFarSlots = 16;
-  struct Slots final : Source {
-    struct Slot {
-      alignas(64) std::array<std::byte, kMessageHeaderSize + kPieceSize> memory;
-      Unwritten unwritten = 0;
-    };
-    std::array<std::unique_ptr<Slot>, kFarSlots> slots;
+  struct Slot {
+    alignas(64) std::array<std::byte, kMessageHeaderSize + kPieceSize> memory;
+    Unwritten unwritten = 0;
+    resume::Lender lender;
   };
 
+  // The slot of the next piece; null: its last frame waits. A link may keep the memory that it had (TcpSender::Block).
+  Slot* next_slot();
   bool refused();
   void next();
 
   TcpPeerGroup& peer_group_;
   std::uint32_t receiver_;
   std::size_t used_slots_;
-  std::shared_ptr<Slots> slots_;
+  std::array<std::shared_ptr<Slot>, kFarSlots> slots_;
+  std::deque<std::shared_ptr<Slot>> kept_;  // that slots_ had before, in this order
   std::uint64_t message_ = 1;
   std::uint64_t size_ = 0;
   std::uint64_t done_ = 0;  // bytes of the message

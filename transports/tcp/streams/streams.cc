@@ -6,7 +6,6 @@
 namespace seto::tcp {
 namespace {
 
-constexpr std::size_t kSlotAlignment = 64;
 // Bytes of slots that a far link needs for each operation, so that the kernel always finds more to send: what is on its way needs
 // no slot. Two slots of 256 KiB kept two of eight sockets busy (100 MB in place over 60 ms and 1 Gbit/s: 1.6 s, with more
 // slots 1.1 s).
@@ -14,10 +13,6 @@ constexpr std::uint64_t kFarSlots = std::uint64_t{4} << 20;
 // Credit of a stream is returned in so many parts of its window.
 constexpr std::uint64_t kNearParts = 2;
 constexpr std::uint64_t kFarParts = 8;
-
-std::size_t padded(std::size_t size) {
-  return std::max(kSlotAlignment, (size + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment);
-}
 
 }  // namespace
 
@@ -30,14 +25,13 @@ TcpSender::TcpSender(TcpPeerGroup& peer_group, StreamAddress address, std::span<
       receivers_(receivers.begin(), receivers.end()),
       geometry_(geometry),
       initial_credit_(slices_ahead(geometry, kStreamCredit)),
-      operations_(operations_ahead(geometry)),
-      stride_(padded(geometry.slot_size)) {
+      operations_(operations_ahead(geometry)) {
   std::uint64_t depth = std::max(1U, geometry.depth);
   const bool far =
       std::any_of(receivers_.begin(), receivers_.end(), [&](std::uint32_t one) { return peer_group_.link(one)->far(); });
   if (far) depth = std::max(depth, std::min(kMostAhead, kFarSlots / std::max(1U, geometry.slot_size)));
   geometry_.depth = static_cast<std::uint32_t>(std::min(depth, geometry.slices));
-  slots_ = std::make_shared<Slots>(kWindow * std::size_t{geometry_.depth});
+  slots_.resize(kWindow * std::size_t{geometry_.depth});
   const std::lock_guard lock(peer_group_.setup_.domain->lock());
   for (const std::uint32_t receiver : receivers_)
     credit_.push_back(&peer_group_.peers_[receiver].credit[TcpPeerGroup::key_of(address.port, address.group)]);
@@ -76,15 +70,27 @@ std::size_t TcpSender::slot_of(Mark mark) const {
   return operation_of(mark) % kWindow * geometry_.depth + slice_of(mark) % geometry_.depth;
 }
 
+// Links acknowledge about in the order in which blocks were sent, so the first of them is free first.
+TcpSender::Block* TcpSender::block_of(std::size_t slot) {
+  std::shared_ptr<Block>& block = slots_[slot];
+  if (!is_written(slot)) return nullptr;
+  if (block != nullptr && !block->lender.needed()) return block.get();
+  if (block != nullptr) kept_.push_back(std::move(block));
+  if (!kept_.empty() && !kept_.front()->lender.needed()) {
+    block = std::move(kept_.front());
+    kept_.pop_front();
+  } else {
+    block = std::make_shared<Block>(geometry_.slot_size);
+  }
+  return block.get();
+}
+
 std::byte* TcpSender::acquire(Mark mark) {
   Operation& operation = under_way_[operation_of(mark) % kWindow];
   if (operation.number != operation_of(mark) && !open(operation, operation_of(mark))) return nullptr;
-  if (!has_credit(mark) || slots_->unwritten[slot_of(mark)].load(std::memory_order_acquire) > 0) return nullptr;
-  if (slots_->memory == nullptr)
-    slots_->memory = std::make_unique_for_overwrite<std::byte[]>(kWindow * geometry_.depth * stride_ + kSlotAlignment);
-  auto* const memory = slots_->memory.get();
-  auto* const aligned = memory + (kSlotAlignment - reinterpret_cast<std::uintptr_t>(memory) % kSlotAlignment);
-  return aligned + slot_of(mark) * stride_;
+  if (!has_credit(mark)) return nullptr;
+  Block* const block = block_of(slot_of(mark));
+  return block == nullptr ? nullptr : block->memory;
 }
 
 bool TcpSender::lend(Mark mark, const std::byte* first, std::size_t stride) {
@@ -98,16 +104,19 @@ bool TcpSender::lend(Mark mark, const std::byte* first, std::size_t stride) {
 void TcpSender::commit(Mark mark, std::size_t size) {
   Operation& operation = under_way_[operation_of(mark) % kWindow];
   operation.committed = slice_of(mark) + 1;
-  if (operation.lent != nullptr)
-    send(operation, mark, size, operation.lent + slice_of(mark) * operation.stride, &slots_->lent[operation.number % kWindow]);
-  else
-    send(operation, mark, size, acquire(mark), &slots_->unwritten[slot_of(mark)]);
+  if (operation.lent != nullptr) {
+    Lent& lent = lent_->at(operation.number % kWindow);
+    const std::byte* const data = operation.lent + slice_of(mark) * operation.stride;
+    return send(operation, mark, {data, size, {lent_, &lent.lender}, &lent.unwritten});
+  }
+  const std::shared_ptr<Block>& block = slots_[slot_of(mark)];
+  send(operation, mark, {block->memory, size, {block, &block->lender}, &block->unwritten});
 }
 
-void TcpSender::send(const Operation& operation, Mark mark, std::size_t size, const std::byte* message, Unwritten* unwritten) {
+void TcpSender::send(const Operation& operation, Mark mark, const Message& message) {
   Frame frame = peer_group_.frame_of(FrameKind::data);
   frame.mark = mark;
-  frame.size = static_cast<std::uint32_t>(size);
+  frame.size = static_cast<std::uint32_t>(message.size);
   frame.digest = geometry_.digest;
   frame.port = address_.port;
   frame.group = address_.group;
@@ -118,22 +127,32 @@ void TcpSender::send(const Operation& operation, Mark mark, std::size_t size, co
     do {
       frame.offset = static_cast<std::uint32_t>(offset);
       frame.flags = operation.asks && slice_of(mark) == 0 && offset == 0 ? kTellProgress : 0;
-      frame.length = static_cast<std::uint32_t>(std::min(link.frame_size(), size - offset));
-      link.queue({frame, message + offset, slots_, unwritten});
+      frame.length = static_cast<std::uint32_t>(std::min(link.frame_size(), message.size - offset));
+      link.queue({frame, message.data + offset, message.lender, message.unwritten});
       offset += frame.length;
-    } while (offset < size);
+    } while (offset < message.size);
     peer_group_.push_out(link);
   }
 }
 
-bool TcpSender::taken(std::uint64_t operation) { return slots_->lent[operation % kWindow].load(std::memory_order_acquire) == 0; }
+// The payloads that a link keeps are copied: the caller does not wait for acknowledgements.
+bool TcpSender::taken(std::uint64_t operation) {
+  if (!lent_is_written(operation)) return false;
+  const resume::Lender& lender = lent_->at(operation % kWindow).lender;
+  if (!lender.needed()) return true;
+  const std::lock_guard lock(peer_group_.setup_.domain->lock());
+  bool all = true;
+  for (const std::uint32_t receiver : receivers_) all = peer_group_.link(receiver)->give_back(lender) && all;
+  return all;
+}
 
 bool TcpSender::revoke(std::uint64_t operation) {
   const std::lock_guard lock(peer_group_.setup_.domain->lock());
   if (under_way_[operation % kWindow].number == operation) under_way_[operation % kWindow].revoked = true;
-  const Unwritten& lent = slots_->lent[operation % kWindow];
-  for (const std::uint32_t receiver : receivers_) peer_group_.link(receiver)->recall(&lent);
-  return true;
+  const Lent& lent = lent_->at(operation % kWindow);
+  bool all = true;
+  for (const std::uint32_t receiver : receivers_) all = peer_group_.link(receiver)->recall(&lent.unwritten, lent.lender) && all;
+  return all;
 }
 
 std::uint64_t TcpSender::handed_over(std::uint64_t number) const {
@@ -141,13 +160,11 @@ std::uint64_t TcpSender::handed_over(std::uint64_t number) const {
   if (operation.number != number) return operation.number > number ? geometry_.slices : 0;
   std::uint64_t slices = operation.handed_over;
   if (operation.lent != nullptr) {
-    if (slots_->lent[number % kWindow].load(std::memory_order_acquire) == 0) slices = operation.committed;
+    if (lent_is_written(number)) slices = operation.committed;
   } else {
     // A slot is reused only after its frames were written.
     if (operation.committed > geometry_.depth) slices = std::max(slices, operation.committed - geometry_.depth);
-    while (slices < operation.committed &&
-           slots_->unwritten[slot_of(mark_of(number, slices))].load(std::memory_order_acquire) == 0)
-      ++slices;
+    while (slices < operation.committed && is_written(slot_of(mark_of(number, slices)))) ++slices;
   }
   // A connection that breaks, or a revoked operation, drops frames that were not written.
   const bool dropped = operation.revoked || std::any_of(receivers_.begin(), receivers_.end(), [this](std::uint32_t receiver) {

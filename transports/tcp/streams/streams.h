@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -18,7 +20,8 @@ class TcpSender final : public SendStream, private LendingSender {
 
   std::byte* acquire(Mark mark) override;
   void commit(Mark mark, std::size_t size) override;
-  // The kernel has all bytes of the slices. With lent memory the position moves when all slices lent so far are written.
+  // The kernel has all bytes of the slices, or a link keeps them. With lent memory the position moves when all slices lent so far
+  // are written.
   [[nodiscard]] std::uint64_t handed_over(std::uint64_t operation) const override;
   // Today the credit frames and the numbers of completed operations are the only proof of arrival, so this is released().
   [[nodiscard]] std::uint64_t acknowledged(std::uint64_t operation) const override { return released(operation); }
@@ -30,12 +33,23 @@ class TcpSender final : public SendStream, private LendingSender {
   [[nodiscard]] bool taken(std::uint64_t operation) override;
   bool revoke(std::uint64_t operation) override;
 
-  // Slots of kWindow operations, and the number of frames of each slot that are not written yet.
-  struct Slots final : Source {
-    explicit Slots(std::size_t count) : unwritten(count) {}
-    std::unique_ptr<std::byte[]> memory;
-    std::vector<Unwritten> unwritten;       // by slot
-    std::array<Unwritten, kWindow> lent{};  // frames of lent memory, by operation
+  // Memory of a slot. A link of several sockets keeps frames until they are acknowledged: then it keeps the block, too, and the
+  // slot takes another one.
+  struct Block {
+    explicit Block(std::size_t size) : memory(new (kAlignment) std::byte[size]) {}
+    Block(const Block&) = delete;
+    Block& operator=(const Block&) = delete;
+    ~Block() { ::operator delete[](memory, kAlignment); }
+
+    static constexpr std::align_val_t kAlignment{64};
+    std::byte* const memory;
+    Unwritten unwritten = 0;
+    resume::Lender lender;
+  };
+  // The memory that a caller lends for an operation.
+  struct Lent {
+    Unwritten unwritten = 0;
+    resume::Lender lender;
   };
   struct Operation {
     std::uint64_t number = 0;
@@ -50,16 +64,32 @@ class TcpSender final : public SendStream, private LendingSender {
   bool open(Operation& operation, std::uint64_t number);
   [[nodiscard]] bool has_credit(Mark mark);
   [[nodiscard]] std::size_t slot_of(Mark mark) const;
-  void send(const Operation& operation, Mark mark, std::size_t size, const std::byte* message, Unwritten* unwritten);
+  // Null: a frame of the slot waits.
+  [[nodiscard]] Block* block_of(std::size_t slot);
+  [[nodiscard]] bool is_written(std::size_t slot) const {
+    return slots_[slot] == nullptr || slots_[slot]->unwritten.load(std::memory_order_acquire) == 0;
+  }
+  [[nodiscard]] bool lent_is_written(std::uint64_t operation) const {
+    return lent_->at(operation % kWindow).unwritten.load(std::memory_order_acquire) == 0;
+  }
+  // A message, whose memory stays as long as the lender.
+  struct Message {
+    const std::byte* data;
+    std::size_t size;
+    std::shared_ptr<resume::Lender> lender;
+    Unwritten* unwritten;
+  };
+  void send(const Operation& operation, Mark mark, const Message& message);
 
   TcpPeerGroup& peer_group_;
   StreamAddress address_;
   std::vector<std::uint32_t> receivers_;
   StreamGeometry geometry_;
-  std::uint64_t initial_credit_;  // slices of an operation that need no credit frame
-  std::uint64_t operations_;      // that this end may be ahead of a receiver
-  std::size_t stride_;
-  std::shared_ptr<Slots> slots_;
+  std::uint64_t initial_credit_;               // slices of an operation that need no credit frame
+  std::uint64_t operations_;                   // that this end may be ahead of a receiver
+  std::vector<std::shared_ptr<Block>> slots_;  // of kWindow operations
+  std::deque<std::shared_ptr<Block>> kept_;    // that slots had before, in this order
+  std::shared_ptr<std::array<Lent, kWindow>> lent_ = std::make_shared<std::array<Lent, kWindow>>();  // by operation
   std::array<Operation, kWindow> under_way_;
   std::vector<const TcpPeerGroup::StreamCredit*> credit_;  // by receiver
 };

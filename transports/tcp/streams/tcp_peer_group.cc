@@ -344,6 +344,13 @@ Result<std::byte*> TcpPeerGroup::place(std::uint32_t member, const Frame& frame)
   return peer.refusals[frame.mark].data();
 }
 
+void TcpPeerGroup::unplace(std::uint32_t member, const Frame& frame, std::byte* at) {
+  Peer& peer = peers_[member];
+  if (frame.kind() == FrameKind::data) return stream_of(member, key_of(frame.port, frame.group)).unplace(frame, at);
+  if (frame.kind() == FrameKind::pair) return peer.pair->unplace(frame, at);
+  if (frame.kind() == FrameKind::pair_refused && peer.refusals.erase(frame.mark) > 0) discharge(member, kRefusalEntry);
+}
+
 Status TcpPeerGroup::arrived(std::uint32_t member, const Frame& frame, std::byte* at) {
   Peer& peer = peers_[member];
   peer.done = std::max(peer.done, frame.done);
@@ -361,10 +368,8 @@ Status TcpPeerGroup::arrived(std::uint32_t member, const Frame& frame, std::byte
       return {};
     }
     case FrameKind::pair:
-      if (at != nullptr)
-        peer.pair->arrived(frame, at);
-      else
-        give_pair_credit(member);
+      peer.pair->arrived(frame, at);
+      give_pair_credit(member);  // for one that was dropped
       return {};
     case FrameKind::pair_taken:
       peer.pair_taken = std::max(peer.pair_taken, frame.mark);

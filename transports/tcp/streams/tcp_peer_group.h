@@ -106,6 +106,7 @@ class TcpPeerGroup final : public PeerGroup, private Sink, private StatusDataPat
 
   Result<std::byte*> place(std::uint32_t member, const Frame& frame) override;
   Status arrived(std::uint32_t member, const Frame& frame, std::byte* at) override;
+  void unplace(std::uint32_t member, const Frame& frame, std::byte* at) override;
   void pipe_grew(std::uint32_t member) override;
   void send_departure() override;
   void note_departure(std::uint32_t member);

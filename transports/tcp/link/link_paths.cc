@@ -1,0 +1,247 @@
+// A link that continues: which of its sockets are whole, what is kept of the frames that they took, and what is told of those
+// that came.
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "src/base/clock.h"
+#include "src/base/log.h"
+#include "transports/tcp/link/link.h"
+
+namespace seto::tcp {
+namespace {
+
+constexpr std::uint64_t kLookAgainNs = 1'000'000;
+
+// An orderly end tells the peer that the link is closed, and a reset that the path is broken.
+void reset_at_close(const SecureStream& fd, bool reset) {
+  const linger at_once{reset ? 1 : 0, 0};
+  (void)setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+void reset_and_close(SecureStream& fd) {
+  if (fd.valid()) reset_at_close(fd, true);
+  fd.close();
+}
+
+struct Words {
+  resume::HeardBytes bytes;
+  resume::Lender lender;
+};
+
+}  // namespace
+
+Status closed_by_peer() { return failure(Code::remote_error, "its connection was closed"); }
+
+// ---- what is kept ----
+
+// The frame gets its number. From now on the link knows its payload, and the path asks for it before each part.
+void Link::keep(Outgoing& outgoing, const Socket& socket) {
+  const std::uint64_t number =
+      kept_->add(outgoing.frame, {outgoing.payload, outgoing.frame.length, std::move(outgoing.lender)}, socket.index);
+  outgoing.frame.sequence = kept_->header(number).sequence = number;
+  outgoing.payload = nullptr;
+  outgoing.lender = nullptr;
+  outgoing.done();
+}
+
+const std::byte* Link::payload_of(const Outgoing& outgoing) const {
+  return continues() && outgoing.frame.sequence != 0 ? kept_->payload(outgoing.frame.sequence) : outgoing.payload;
+}
+
+// It has no number: otherwise two idle ends would acknowledge each other's acknowledgements for ever.
+Outgoing Link::what_was_heard() {
+  owes_heard_ = false;
+  policy_.told();
+  const auto words = std::make_shared<Words>();
+  Outgoing heard;
+  heard.frame.set_kind(FrameKind::heard);
+  heard.frame.length = static_cast<std::uint32_t>(encode(arrivals_->heard(), words->bytes));
+  heard.payload = words->bytes.data();
+  heard.lender = {words, &words->lender};
+  return heard;
+}
+
+bool Link::has_more_to_keep() const { return owes_heard_ || has_again() || (continues() && policy_.due(monotonic_ns())); }
+
+// Without a path, or with one on offer, a thread pumps though nothing is to be sent.
+bool Link::is_continuing() const {
+  return kept_ != nullptr && (!kept_->all_acknowledged() || policy_.due_ns() != resume::AcknowledgementPolicy::kNever ||
+                              without_path_since_ != 0 || offers_ > 0);
+}
+
+void Link::tell_heard_now() {
+  if (policy_.due_ns() != resume::AcknowledgementPolicy::kNever) policy_.tell_again();
+}
+
+std::uint64_t Link::next_look_ns() const {
+  if (broken()) return kNever;
+  const std::uint64_t now = monotonic_ns();
+  std::uint64_t next = held_back() ? now + kLookAgainNs : kNever;
+  // An acknowledgement that is due, but finds no room, waits for an event.
+  if (kept_ != nullptr && policy_.due_ns() > now) next = std::min(next, policy_.due_ns());
+  if (gap_) next = std::min(next, std::max(now + kLookAgainNs, progress_ns_ + stall_ns()));
+  if (without_path_since_ != 0) next = std::min(next, without_path_since_ + patience_ms_ * 1'000'000);
+  return next;
+}
+
+// A path that is opened later carries frames of communicators that have left, as long as such frames are under way.
+void Link::forget_left() {
+  if (!continues() || !waiting_.empty() || !urgent_.empty() || (kept_ != nullptr && !kept_->all_acknowledged())) return;
+  std::erase_if(entered_, [](const Entered& one) { return one.left; });
+}
+
+// Where paths are whole, what the peer's kernel has is enough: the peer may compute for long before it reads it.
+bool Link::delivered() const {
+  if (broken() || (continues() && kept_ == nullptr)) return true;
+  if (has_output() || (needed_ && !open())) return false;
+  if (continues() && kept_->all_acknowledged()) return true;
+  return std::all_of(sockets_.begin(), sockets_.end(),
+                     [](const auto& socket) { return socket->broken || queued_bytes(socket->fd.get(), SIOCOUTQ) == 0; });
+}
+
+// Later bytes of the peer are not read. Without an orderly end before it, the reset that a close then causes would look
+// like a path that broke, and the peer would wait for another one.
+void Link::retire() {
+  kept_.reset();
+  for (const auto& socket : sockets_) {
+    if (continues() && socket->live()) (void)shutdown(socket->fd.get(), SHUT_WR);
+    socket->offered.close();
+  }
+  offers_ = 0;
+  if (dialer_ != nullptr) dialer_->give_up();
+}
+
+// ---- paths ----
+
+std::size_t Link::live_paths() const {
+  return static_cast<std::size_t>(
+      std::count_if(sockets_.begin(), sockets_.end(), [](const auto& socket) { return socket->live(); }));
+}
+
+// A reset says that the path is broken, and an orderly end that the peer closes the link. After a reset that a write has
+// reported, a read finds an end that never came; but EPIPE means that the end had come before the reset.
+void Link::socket_failed(Socket& socket, int error) {
+  const Status reason = connection_failure(socket.fd.failure_text(error));
+  if (!continues()) return lose(reason);
+  while (socket.live() && !broken()) {
+    const Dry dry = read(socket);
+    if (!dry.failure.ok()) return lose(dry.failure);
+    if (dry.ended && error == EPIPE) return path_ended(socket);
+    if (dry.ended || dry.error != 0 || dry.bytes == 0) return path_broke(socket, reason);
+  }
+}
+
+void Link::path_broke(Socket& socket, const Status& reason) {
+  socket.broken = true;
+  paths_changed_ = true;
+  empty_path(socket);
+  pace_sockets();
+  SETO_LOG(info, "a data socket broke, %zu of %zu are left: %s", live_paths(), sockets_.size(),
+           std::string(reason.text()).c_str());
+  look_for_paths(reason);
+}
+
+// An end that has dialed a path, but not taken it, closes it in order.
+void Link::path_ended(Socket& socket) {
+  if (!socket.confirmed) return path_broke(socket, closed_by_peer());
+  socket.ended = true;
+  partly_ended_ = true;
+  if (continues()) empty_path(socket);
+  look_for_paths(closed_by_peer());
+}
+
+// One path at its end says nothing about the input of the others.
+void Link::look_for_paths(const Status& reason) {
+  if (live_paths() == 0) {
+    if (partly_ended_) return break_with(closed_by_peer());
+    if (dialer_ == nullptr) return break_with(reason);
+    if (without_path_since_ == 0) without_path_since_ = monotonic_ns();
+    last_break_ = reason;
+  }
+  if (dialer_ != nullptr && !partly_ended_) dialer_->paths_broke();
+}
+
+// A path that is slow is none that stands still: the peer's kernel acknowledges some of it. It may go on later: then its copies
+// are dropped.
+void Link::look_for_stall(std::uint64_t now_ns) {
+  if (kept_ == nullptr || now_ns - progress_ns_ < stall_ns()) return;
+  const std::uint64_t oldest = kept_->oldest();
+  progress_ns_ = now_ns;
+  if (oldest == 0) return;
+  Socket& still = *sockets_[kept_->path_of(oldest)];
+  const bool others = std::any_of(sockets_.begin(), sockets_.end(),
+                                  [&](const auto& one) { return one.get() != &still && one->live() && !one->stalled; });
+  if (!others || !still.live() || still.stalled) return;
+  const std::optional<TcpAcknowledged> acknowledged = tcp_acknowledged(still.fd.get());
+  if (acknowledged && std::exchange(still.acknowledged, acknowledged->bytes) != acknowledged->bytes) return;
+  still.stalled = true;
+  kept_->path_broke(still.index);
+}
+
+void Link::empty_path(Socket& socket) {
+  const resume::Arrivals::Half half = arrivals_->path_broke(socket.index);
+  const PeerGroup* const peer_group = peer_group_of(socket.frame.peer_group);
+  const bool is_own = socket.frame.kind() == FrameKind::open || socket.frame.kind() == FrameKind::heard;
+  if (half.abandoned && socket.at != nullptr && !is_own && peer_group != nullptr)
+    peer_group->sink->unplace(peer_group->member, socket.frame, socket.at);
+  socket.in_payload = false;
+  socket.at = nullptr;
+  socket.begin = socket.end = 0;
+  under_way_ -= socket.taken + socket.own.size();
+  socket.own.drop_if([](const Outgoing&) { return true; });
+  for (std::size_t i = 0; i < socket.taken; ++i) socket.batch[i] = Outgoing{};
+  socket.taken = socket.written = socket.unsent = socket.in_flight = 0;
+  socket.acknowledged = 0;
+  socket.full = socket.stalled = false;
+  if (kept_ != nullptr) kept_->path_broke(socket.index);
+  policy_.tell_again();
+}
+
+void Link::drop_path(std::size_t path, const Status& reason) {
+  if (!broken() && continues() && sockets_[path]->live()) path_broke(*sockets_[path], reason);
+}
+
+void Link::close_path(std::size_t path) {
+  const std::lock_guard lock(descriptors_mutex_);
+  reset_and_close(sockets_[path]->fd);
+}
+
+void Link::offer_path(std::size_t path, SecureStream fd, std::uint32_t attempt) {
+  Socket& socket = *sockets_[path];
+  if (socket.offered.valid())
+    reset_and_close(socket.offered);
+  else
+    ++offers_;
+  reset_at_close(fd, false);
+  socket.offered = std::move(fd);
+  socket.attempt = attempt;
+}
+
+void Link::take_path(std::size_t path) {
+  Socket& socket = *sockets_[path];
+  {
+    const std::lock_guard lock(descriptors_mutex_);
+    socket.fd = std::move(socket.offered);
+  }
+  --offers_;
+  if (!socket.fd.encrypted()) cipher_.store(socket.fd.cipher(), std::memory_order_relaxed);
+  encrypted_ = encrypted_ || socket.fd.encrypted();
+  socket.broken = socket.confirmed = false;
+  prepare(socket);
+  pace_ = {};
+  pace_sockets();
+  if (sampler_ != nullptr) sampler_->replace(path);
+  for (const Entered& entered : entered_) queue_opening(socket, entered);
+  policy_.tell_again();
+  without_path_since_ = 0;
+  paths_changed_ = true;
+  SETO_LOG(info, "a data socket was opened again, %zu of %zu are there", live_paths(), sockets_.size());
+}
+
+}  // namespace seto::tcp

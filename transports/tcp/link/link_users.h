@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "src/base/result.h"
+#include "transports/resume/payload_retention.h"
+#include "transports/tcp/link/frame.h"
+
+namespace seto::tcp {
+
+// The number of frames of one buffer that wait in a queue, or that the only socket has not completely written to the kernel. A
+// link of several sockets keeps a frame as soon as one of them takes it: from then on only the Lender counts it. Read without the
+// lock.
+using Unwritten = std::atomic<std::uint32_t>;
+
+// A frame in a send queue.
+struct Outgoing {
+  Frame frame;
+  const std::byte* payload = nullptr;
+  std::shared_ptr<resume::Lender> lender;  // in the memory's owner; null: the payload outlives the link and never changes
+  Unwritten* unwritten = nullptr;          // in the owner, or null
+
+  void count() const {
+    if (unwritten != nullptr) unwritten->fetch_add(1, std::memory_order_relaxed);
+  }
+  void done() {
+    if (unwritten != nullptr) unwritten->fetch_sub(1, std::memory_order_release);
+    unwritten = nullptr;
+  }
+};
+
+// Receives the frames of one communicator. Called with the domain's lock held.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  // The destination of the payload, with room for frame.length bytes. Null: the payload is read and dropped. A failure means
+  // malformed input and breaks the connection.
+  virtual Result<std::byte*> place(std::uint32_t member, const Frame& frame) = 0;
+  // The payload is complete. Null: it was dropped.
+  virtual Status arrived(std::uint32_t member, const Frame& frame, std::byte* at) = 0;
+  // The path broke before the payload was complete: as if the header had never come. The frame comes again, over another path.
+  // Only for a destination that place() has chosen.
+  virtual void unplace(std::uint32_t member, const Frame& frame, std::byte* at) { (void)member, (void)frame, (void)at; }
+  // The window of the link to that member has grown (Link::pipe).
+  virtual void pipe_grew(std::uint32_t member) { (void)member; }
+};
+
+// Opens the sockets of a link when they are needed. Called with the domain's lock held; neither blocks nor calls the link back.
+class LinkOpener {
+ public:
+  virtual ~LinkOpener() = default;
+  // This end has queued its first data. Called once, also if the peer has had the sockets opened already.
+  [[nodiscard]] virtual Status need() = 0;
+  // The link is broken and takes no sockets any more.
+  virtual void give_up() = 0;
+};
+
+// Opens paths of a link again. Called with the domain's lock held; neither blocks nor calls the link back.
+class PathDialer {
+ public:
+  virtual ~PathDialer() = default;
+  // Some paths are broken. If this end dials, it comes back with Domain::take_path; else the peer does.
+  virtual void paths_broke() = 0;
+  // The link is broken and takes no paths any more.
+  virtual void give_up() = 0;
+};
+
+}  // namespace seto::tcp
