@@ -50,6 +50,7 @@ class Connection {
   // The view of the kernel of the sockets of this connection, now. Any thread; some microseconds for each socket.
   struct Sockets {
     std::uint32_t open = 0;
+    bool all_broke = false;                    // there were some, and they are opened again
     std::uint32_t round_trip_us = 0;           // by now, of the socket where it is shortest; 0: unknown
     std::uint32_t shortest_round_trip_us = 0;  // since they were opened; 0: unknown
     std::uint64_t bytes_sent = 0;              // with headers of TLS, and with those that were sent again; 0: unknown

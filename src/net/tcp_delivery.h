@@ -24,8 +24,9 @@ std::optional<TcpDelivery> tcp_delivery(int fd);
 
 // How far the kernel of the peer has acknowledged what was sent.
 struct TcpAcknowledged {
-  std::uint64_t bytes = 0;  // since the beginning
-  bool waits = false;       // bytes wait for it, or for a way out of this host
+  std::uint64_t bytes = 0;    // since the beginning
+  bool waits = false;         // bytes wait for it, or for a way out of this host
+  bool sent_in_vain = false;  // bytes were sent again after a timeout, and nothing has been acknowledged since
 };
 // Absent if the kernel does not tell.
 std::optional<TcpAcknowledged> tcp_acknowledged(int fd);

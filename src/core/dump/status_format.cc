@@ -76,7 +76,7 @@ LinkNow look_at(const Communicator& communicator, Rank peer) {
     link.why = connection.why_dead();
     return link;
   }
-  if (link.sockets && link.sockets->open == 0) link.state = "not_open";
+  if (link.sockets && link.sockets->open == 0) link.state = link.sockets->all_broke ? "broken" : "not_open";
   look_for_silence(link, connection, communicator.config().heartbeat_ms);
   return link;
 }

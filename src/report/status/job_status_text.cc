@@ -42,6 +42,7 @@ std::string state_of(const ReadLink& link) {
   if (link.state == "cut_off") return "cut off for" + since;
   if (link.state == "silent") return "silent for" + since;
   if (link.state == "not_open") return "not open";
+  if (link.state == "broken") return "broken, being opened again";
   return link.state;
 }
 

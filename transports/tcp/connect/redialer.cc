@@ -133,19 +133,19 @@ void Redialer::accept(const ConnectKey& caller, SecureStream socket) {
 
 void Redialer::answer(std::uint32_t path, std::uint32_t attempt, SecureStream socket) {
   prepare_tcp_socket(socket.get());
+  resume::Hello hello{setup_.attempt, setup_.context, setup_.peer, attempt, path, {}};
+  const auto refuse = [&] {
+    hello.path = kNoSuchLink;
+    if (send_hello(socket, hello)) reset_at_close(socket, false);
+  };
   const std::shared_ptr<Domain> domain = setup_.domain.lock();
-  if (domain == nullptr) return;
+  if (domain == nullptr) return refuse();
   std::shared_ptr<Link> link;  // outlives the lock: it may hold the last reference
   {
     const std::lock_guard lock(domain->lock());
     link = link_.lock();
     if (!served_) return;  // the caller tries again
-    resume::Hello hello{setup_.attempt, setup_.context, setup_.peer, attempt, path, {}};
-    if (link == nullptr || link->broken()) {
-      hello.path = kNoSuchLink;
-      if (send_hello(socket, hello)) reset_at_close(socket, false);
-      return;
-    }
+    if (link == nullptr || link->has_ended()) return refuse();
     if (!link->takes_path(path, attempt)) return;
     hello.heard = link->heard_frames();
     if (!send_hello(socket, hello)) return;

@@ -114,6 +114,7 @@ void Domain::take_offers(Member& member) {
   for (std::size_t path = 0; path < link.sockets() && link.has_offers(); ++path) {
     if (!link.is_offered(path)) continue;
     link.drop_path(path, failure(Code::remote_error, "the peer has opened it again"));
+    if (link.broken()) return;  // the others have ended
     unwatch_socket(member, path);
     link.close_path(path);
     link.take_path(path);
@@ -122,9 +123,13 @@ void Domain::take_offers(Member& member) {
 
 Status Domain::watch(Member& member) {
   Link& link = *member.link;
-  if (link.continues() || link.may_be_held_back()) SETO_TRY(make_alarm());
   member.watched.resize(link.sockets());
   member.listens_for_room.resize(link.sockets());
+  if (link.continues() || link.may_be_held_back())
+    if (Status refused = make_alarm(); !refused.ok()) {
+      member.listens_for_room.clear();
+      return refused;
+    }
   for (std::size_t i = 0; i < link.sockets(); ++i) {
     if (watch_socket(member, i)) continue;
     Status refused = system_failure(Code::unavailable, "epoll refuses a TCP connection");

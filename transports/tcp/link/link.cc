@@ -207,20 +207,22 @@ void Link::queue_urgent(const Frame& frame) {
   urgent_.push({frame, nullptr, nullptr, nullptr});
 }
 
-bool Link::recall(const Unwritten* unwritten, const resume::Lender& lender) {
+void Link::recall(const Unwritten* unwritten, const resume::Lender& lender) {
   waiting_.drop_if([&](Outgoing& outgoing) {
     if (outgoing.unwritten != unwritten) return false;
     outgoing.done();
     return true;
   });
-  if (continues()) return give_back(lender);
+  if (continues()) {
+    if (!give_back(lender)) break_with(failure(Code::unavailable, "no memory for a copy of what it has not acknowledged"));
+    return;
+  }
   for (const auto& socket : sockets_)
     for (std::size_t i = 0; i < socket->taken; ++i) {
       Outgoing& outgoing = socket->batch[i];
       if (outgoing.unwritten != unwritten) continue;
       take_back(outgoing, i == 0 && socket->written > 0);
     }
-  return true;
 }
 
 // The sequence number is assigned already, so the frame must be sent: without payload if it is not begun, so that its message
@@ -372,7 +374,9 @@ bool Link::flush_several() {
   }
   look_at_sockets();
   // A path that brings frames is likely to carry their acknowledgement, too: the others may stand still.
-  if (Socket& latest = *sockets_[latest_in_]; owes_heard_ && latest.live() && !latest.full && latest.taken == 0) fill(latest);
+  if (Socket& latest = *sockets_[latest_in_];
+      owes_heard_ && latest.live() && !latest.full && !latest.stalled && latest.taken == 0)
+    fill(latest);
   for (const auto& socket : sockets_) {
     if (socket->full || !socket->live()) continue;
     if (socket->taken == 0 && !socket->own.empty()) fill(*socket);

@@ -76,6 +76,8 @@ class Link final {
 
   // The sockets have been opened.
   [[nodiscard]] bool open() const { return !sockets_.empty(); }
+  // Any thread: the same.
+  [[nodiscard]] bool was_open() const { return lasting_sockets_.load(std::memory_order_acquire) > 0; }
   // This end has queued data, or the sockets were open from the beginning. Without that, a departure needs no frame.
   [[nodiscard]] bool needed() const { return needed_; }
   // The same of the peer, as it says on the control channel before any status record that is later than its first data.
@@ -94,9 +96,9 @@ class Link final {
   void queue(Outgoing outgoing);
   void queue_urgent(const Frame& frame);
   // Stops reading from a buffer whose frames count there. Frames that are not begun lose their payload, so that their messages
-  // never become complete; the rest of a partly written frame is copied, and so are frames that are kept. False: there is no
-  // memory for a copy, call again.
-  [[nodiscard]] bool recall(const Unwritten* unwritten, const resume::Lender& lender);
+  // never become complete; the rest of a partly written frame is copied, and so are frames that are kept. Without memory for
+  // that the link breaks: a call that is aborted or overdue must end.
+  void recall(const Unwritten* unwritten, const resume::Lender& lender);
   // No frame waits for that memory in a queue any more. Copies what is kept of it, so that its owner may write there. False:
   // there is no memory for a copy, call again, or wait for acknowledgements.
   [[nodiscard]] bool give_back(const resume::Lender& lender) { return kept_ == nullptr || kept_->give_back(lender); }
@@ -193,6 +195,8 @@ class Link final {
   [[nodiscard]] bool paths_changed() { return std::exchange(paths_changed_, false); }
   // Frees what is kept: the domain ends, and nothing is sent or read any more.
   void retire();
+  // It is broken or retired.
+  [[nodiscard]] bool has_ended() const { return broken() || (continues() && kept_ == nullptr); }
 
   // Any thread: the process at the other end is lost. The next pump reads the remaining input and breaks the connection.
   void give_up() { given_up_.store(true, std::memory_order_release); }
@@ -293,8 +297,8 @@ class Link final {
   Dry read(Socket& socket);
   Status take_in(Socket& socket, std::size_t to_message, std::size_t bytes);
   bool receive(Socket& socket);
-  // Reads the input that the kernel has by now of all sockets, then breaks the connection.
-  void lose(const Status& reason);
+  // Reads the input that the kernel has by now of all sockets but that one, then breaks the connection.
+  void lose(const Status& reason, const Socket* malformed = nullptr);
   // An error of a socket.
   void socket_failed(Socket& socket, int error);
   void path_broke(Socket& socket, const Status& reason);
@@ -302,8 +306,10 @@ class Link final {
   // Nothing more comes or goes over the path: half of a frame is un-placed, and what it took is sent over others.
   void empty_path(Socket& socket);
   void look_for_paths(const Status& reason);
-  // Where frames of other paths have come, and the oldest one does not: its path stands still, and others send what it took.
+  // Where frames of other paths have come, and the oldest one does not, or the kernel sends it in vain: its path stands still,
+  // and others send what it took.
   void look_for_stall(std::uint64_t now_ns);
+  [[nodiscard]] bool may_stand_still() const { return kept_ != nullptr && !kept_->all_acknowledged(); }
   [[nodiscard]] std::uint64_t stall_ns() const { return std::max(kLeastStallNs, kStallRoundTrips * 1'000 * round_trip_us_); }
 
   void measure();
@@ -337,7 +343,7 @@ class Link final {
   // A frame that any socket may take.
   [[nodiscard]] bool has_shared() { return owes_heard_ || has_urgent() || has_waiting() || has_again(); }
   [[nodiscard]] bool has_again() const { return kept_ != nullptr && kept_->has_again(); }
-  [[nodiscard]] bool has_next(const Socket& socket) { return !socket.own.empty() || has_shared(); }
+  [[nodiscard]] bool has_next(const Socket& socket) { return !socket.own.empty() || (!socket.stalled && has_shared()); }
   void fill(Socket& socket);
   bool write(Socket& socket);
   void wrote(Socket& socket, std::size_t bytes);

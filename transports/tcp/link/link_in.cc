@@ -57,7 +57,7 @@ bool Link::receive() {
 bool Link::receive(Socket& socket) {
   const Dry dry = read(socket);
   if (!dry.failure.ok()) {
-    lose(dry.failure);
+    lose(dry.failure, &socket);
     return true;
   }
   const int error = dry.ended && continues() ? socket.fd.send_error() : dry.error;
@@ -71,10 +71,11 @@ bool Link::receive(Socket& socket) {
   return moved;
 }
 
-// This function does not wait for input that arrives meanwhile: a peer that keeps sending must not keep the lock.
-void Link::lose(const Status& reason) {
+// This function does not wait for input that arrives meanwhile: a peer that keeps sending must not keep the lock. Nothing can be
+// read of a socket behind malformed input.
+void Link::lose(const Status& reason, const Socket* malformed) {
   for (const auto& socket : sockets_) {
-    std::size_t left = socket->live() ? unread_bytes(socket->fd.get()) : 0;
+    std::size_t left = socket->live() && socket.get() != malformed ? unread_bytes(socket->fd.get()) : 0;
     while (left > 0 && !broken()) {
       const Dry dry = read(*socket);
       if (dry.bytes == 0 || dry.ended || dry.error != 0 || !dry.failure.ok()) break;
@@ -93,9 +94,10 @@ bool Link::look_after(std::uint64_t (*clock)()) {
     const std::uint64_t now = clock();
     if (silent_since_ == 0) silent_since_ = now;
     if (now - silent_since_ > kPartlyEndedNs) lose(closed_by_peer());
-  } else if (without_path_since_ != 0 && clock() - without_path_since_ > patience_ms_ * 1'000'000) {
-    break_with(last_break_);
-  } else if (gap_) {
+  } else if (without_path_since_ != 0) {
+    if (clock() - without_path_since_ > patience_ms_ * 1'000'000) break_with(last_break_);
+    if (dialer_ != nullptr) dialer_->paths_broke();  // again: a thread for it may have been refused
+  } else if (may_stand_still()) {
     look_for_stall(clock());
   }
   return broken();

@@ -40,8 +40,10 @@ Status closed_by_peer() { return failure(Code::remote_error, "its connection was
 
 // ---- what is kept ----
 
-// The frame gets its number. From now on the link knows its payload, and the path asks for it before each part.
+// The frame gets its number. From now on the link knows its payload, and the path asks for it before each part. Where nothing of
+// it is kept but a copy, this frame may be the last that holds the memory in which it is counted.
 void Link::keep(Outgoing& outgoing, const Socket& socket) {
+  const std::shared_ptr<resume::Lender> owner = outgoing.lender;
   const std::uint64_t number =
       kept_->add(outgoing.frame, {outgoing.payload, outgoing.frame.length, std::move(outgoing.lender)}, socket.index);
   outgoing.frame.sequence = kept_->header(number).sequence = number;
@@ -85,7 +87,7 @@ std::uint64_t Link::next_look_ns() const {
   std::uint64_t next = held_back() ? now + kLookAgainNs : kNever;
   // An acknowledgement that is due, but finds no room, waits for an event.
   if (kept_ != nullptr && policy_.due_ns() > now) next = std::min(next, policy_.due_ns());
-  if (gap_) next = std::min(next, std::max(now + kLookAgainNs, progress_ns_ + stall_ns()));
+  if (may_stand_still()) next = std::min(next, std::max(now + kLookAgainNs, progress_ns_ + stall_ns()));
   if (without_path_since_ != 0) next = std::min(next, without_path_since_ + patience_ms_ * 1'000'000);
   return next;
 }
@@ -131,7 +133,7 @@ void Link::socket_failed(Socket& socket, int error) {
   if (!continues()) return lose(reason);
   while (socket.live() && !broken()) {
     const Dry dry = read(socket);
-    if (!dry.failure.ok()) return lose(dry.failure);
+    if (!dry.failure.ok()) return lose(dry.failure, &socket);
     if (dry.ended && error == EPIPE) return path_ended(socket);
     if (dry.ended || dry.error != 0 || dry.bytes == 0) return path_broke(socket, reason);
   }
@@ -167,8 +169,9 @@ void Link::look_for_paths(const Status& reason) {
   if (dialer_ != nullptr && !partly_ended_) dialer_->paths_broke();
 }
 
-// A path that is slow is none that stands still: the peer's kernel acknowledges some of it. It may go on later: then its copies
-// are dropped.
+// A path that is slow is none that stands still: the peer's kernel acknowledges some of it. Where no frame has come that was sent
+// after the oldest one, the peer may just not read: then its kernel answers, and nothing is sent in vain. A path that stands
+// still may go on later: then its copies are dropped. Openings go over it nevertheless, and are found here again.
 void Link::look_for_stall(std::uint64_t now_ns) {
   if (kept_ == nullptr || now_ns - progress_ns_ < stall_ns()) return;
   const std::uint64_t oldest = kept_->oldest();
@@ -177,9 +180,10 @@ void Link::look_for_stall(std::uint64_t now_ns) {
   Socket& still = *sockets_[kept_->path_of(oldest)];
   const bool others = std::any_of(sockets_.begin(), sockets_.end(),
                                   [&](const auto& one) { return one.get() != &still && one->live() && !one->stalled; });
-  if (!others || !still.live() || still.stalled) return;
+  if (!others || !still.live()) return;
   const std::optional<TcpAcknowledged> acknowledged = tcp_acknowledged(still.fd.get());
   if (acknowledged && std::exchange(still.acknowledged, acknowledged->bytes) != acknowledged->bytes) return;
+  if (!gap_ && (!acknowledged || !acknowledged->sent_in_vain)) return;
   still.stalled = true;
   kept_->path_broke(still.index);
 }

@@ -45,6 +45,7 @@ std::optional<Connection::Sockets> TcpConnection::ask_sockets() const {
   Sockets all;
   const std::vector<std::optional<TcpDelivery>> sockets = link_->deliveries();
   all.open = static_cast<std::uint32_t>(sockets.size());
+  all.all_broke = sockets.empty() && link_->was_open();
   for (const std::optional<TcpDelivery>& one : sockets) {
     if (!one) continue;
     all.round_trip_us = shorter(all.round_trip_us, one->now_us);

@@ -14,6 +14,7 @@ TcpPairSender::Slot* TcpPairSender::next_slot() {
   if (slot != nullptr && slot->unwritten.load(std::memory_order_acquire) > 0) return nullptr;
   if (slot != nullptr && !slot->lender.needed()) return slot.get();
   if (slot != nullptr) kept_.push_back(std::move(slot));
+  while (kept_.size() > used_slots_ && !kept_.front()->lender.needed()) kept_.pop_front();
   if (!kept_.empty() && !kept_.front()->lender.needed()) {
     slot = std::move(kept_.front());
     kept_.pop_front();

@@ -76,6 +76,7 @@ TcpSender::Block* TcpSender::block_of(std::size_t slot) {
   if (!is_written(slot)) return nullptr;
   if (block != nullptr && !block->lender.needed()) return block.get();
   if (block != nullptr) kept_.push_back(std::move(block));
+  while (kept_.size() > slots_.size() && !kept_.front()->lender.needed()) kept_.pop_front();  // of a window that was longer
   if (!kept_.empty() && !kept_.front()->lender.needed()) {
     block = std::move(kept_.front());
     kept_.pop_front();
@@ -150,9 +151,8 @@ bool TcpSender::revoke(std::uint64_t operation) {
   const std::lock_guard lock(peer_group_.setup_.domain->lock());
   if (under_way_[operation % kWindow].number == operation) under_way_[operation % kWindow].revoked = true;
   const Lent& lent = lent_->at(operation % kWindow);
-  bool all = true;
-  for (const std::uint32_t receiver : receivers_) all = peer_group_.link(receiver)->recall(&lent.unwritten, lent.lender) && all;
-  return all;
+  for (const std::uint32_t receiver : receivers_) peer_group_.link(receiver)->recall(&lent.unwritten, lent.lender);
+  return true;
 }
 
 std::uint64_t TcpSender::handed_over(std::uint64_t number) const {
