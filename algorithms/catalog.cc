@@ -8,6 +8,7 @@
 #include "algorithms/hierarchical_all_to_all.h"
 #include "algorithms/hierarchical_spread.h"
 #include "algorithms/holders.h"
+#include "algorithms/host_ring.h"
 #include "algorithms/pairwise.h"
 #include "algorithms/ring.h"
 #include "algorithms/site_ring.h"
@@ -25,6 +26,8 @@ std::string unless_tiered(const Shape&, const Tiers& tiers) { return is_tiered(t
 std::string unless_nested(const Shape&, const Tiers& tiers) { return tiers.count() > 1 ? "" : "there is one tier"; }
 
 std::string unless_round_sites(const Shape&, const Tiers& tiers) { return refuses_site_ring(tiers); }
+
+std::string unless_round_hosts(const Shape&, const Tiers& tiers) { return refuses_host_ring(tiers); }
 
 // For algorithms that add the parts of all members of a group in one step.
 std::string beyond_a_step(int members) {
@@ -45,6 +48,11 @@ std::uint32_t two(const Shape&, const Tiers&) { return 2; }
 std::uint32_t one_each(const Shape& shape, const Tiers&) { return static_cast<std::uint32_t>(shape.ranks); }
 std::uint32_t held(const Shape&, const Tiers& tiers) { return Holders::pieces_for(tiers); }
 std::uint32_t held_of_sums(const Shape&, const Tiers& tiers) { return Holders::total(tiers, Holders::chunks_of_sums(tiers)); }
+
+std::uint32_t held_round_hosts(const Shape&, const Tiers& tiers) { return pieces_of_tiered_parts(tiers, HostPhases::ring); }
+std::uint32_t held_of_sums_round_hosts(const Shape&, const Tiers& tiers) {
+  return Holders::total(tiers, chunks_of_tiered_sums(tiers, HostPhases::ring));
+}
 
 std::uint32_t held_evenly(const Shape&, const Tiers& tiers) { return chunks_of_site_ring(tiers); }
 
@@ -70,6 +78,15 @@ bool is_sent_in_a_pass(const Tiers& tiers) {
 }
 std::uint32_t contribution_and_result_on_the_widest(const Shape& shape, const Tiers& tiers) {
   return is_sent_in_a_pass(tiers) && on_the_widest_alone(shape, tiers) ? (exchanges_sums(tiers) ? 1 : 2) : 0;
+}
+
+// A ring of hosts would encode at each of its hops.
+bool codes_between_sites(const Tiers& tiers) { return tiers.widest() == TierKind::world; }
+std::uint32_t contribution_and_result_between_sites(const Shape& shape, const Tiers& tiers) {
+  return codes_between_sites(tiers) ? contribution_and_result_on_the_widest(shape, tiers) : 0;
+}
+std::uint32_t once_between_sites(const Shape& shape, const Tiers& tiers) {
+  return codes_between_sites(tiers) ? once_on_the_widest(shape, tiers) : 0;
 }
 
 std::uint32_t twice_or_once_on_the_widest(const Shape& shape, const Tiers& tiers) {
@@ -113,6 +130,8 @@ constexpr std::array kAlgorithms = {
               recursive_doubling_all_reduce_load},
     Algorithm{"hierarchical", C::all_reduce, unless_tiered, contribution_and_result_on_the_widest, held_of_sums,
               build_hierarchical_all_reduce, hierarchical_all_reduce_load},
+    Algorithm{"host_ring", C::all_reduce, unless_round_hosts, contribution_and_result_between_sites, held_of_sums_round_hosts,
+              build_host_ring_all_reduce, host_ring_all_reduce_load},
     Algorithm{"site_ring", C::all_reduce, unless_round_sites, each_site_on_the_widest, held_evenly, build_site_ring_all_reduce,
               site_ring_all_reduce_load},
     Algorithm{"direct", C::all_gather, never, uncoded, one, build_direct_all_gather, direct_all_gather_load},
@@ -120,12 +139,16 @@ constexpr std::array kAlgorithms = {
     Algorithm{"doubling", C::all_gather, unless_alone, uncoded, one, build_doubling_all_gather, doubling_all_gather_load},
     Algorithm{"hierarchical", C::all_gather, unless_tiered, uncoded, held, build_hierarchical_all_gather,
               hierarchical_all_gather_load},
+    Algorithm{"host_ring", C::all_gather, unless_round_hosts, uncoded, held_round_hosts, build_host_ring_all_gather,
+              host_ring_all_gather_load},
     Algorithm{"direct", C::reduce_scatter, if_too_many, flat<once>, one, build_direct_reduce_scatter, direct_reduce_scatter_load},
     Algorithm{"ring", C::reduce_scatter, unless_alone, flat<each_hop>, one, build_ring_reduce_scatter, ring_reduce_scatter_load},
     Algorithm{"halving", C::reduce_scatter, unless_alone, flat<each_halving>, one, build_halving_reduce_scatter,
               halving_reduce_scatter_load},
     Algorithm{"hierarchical", C::reduce_scatter, unless_tiered, once_on_the_widest, held, build_hierarchical_reduce_scatter,
               hierarchical_reduce_scatter_load},
+    Algorithm{"host_ring", C::reduce_scatter, unless_round_hosts, once_between_sites, held_round_hosts,
+              build_host_ring_reduce_scatter, host_ring_reduce_scatter_load},
     Algorithm{"direct", C::broadcast, never, uncoded, one, build_direct_broadcast, direct_broadcast_load},
     Algorithm{"tree", C::broadcast, unless_alone, uncoded, one, build_tree_broadcast, tree_broadcast_load},
     Algorithm{"ring", C::broadcast, unless_alone, uncoded, one, build_ring_broadcast, ring_broadcast_load},

@@ -35,12 +35,16 @@ struct RankLoad {
   double steps = 0;  // for each slice
   // The reads and writes of one slice by all ranks that it passes one after another, if that is more than `memory`.
   double path = 0;
+  // Ranks of other nodes with which the rank that has most of them exchanges messages, or a bound that is a few larger. TCP opens
+  // a connection to each of them.
+  double peers = 0;
 };
 
 // The load of a whole plan, out of place, after lowering.
 struct PlanLoad {
   std::array<TierLoad, kMostTiers> tiers;
   RankLoad rank;
+  bool saves_peers = false;  // takes more hops than another plan with the same bytes, so that ranks have few peers
 
   // A slice passes through one rank after another, so that more slices shorten the call.
   [[nodiscard]] bool passes_on() const {
@@ -53,9 +57,18 @@ struct PlanLoad {
 // Ranks of one node are assumed to be numbered one after another.
 using CostForm = PlanLoad (*)(const Tiers& tiers);
 
+// Ranks on other nodes than the rank that has most of them.
+inline double ranks_elsewhere(const Tiers& tiers) {
+  double most = 0;
+  for (const Neighbourhood& around : tiers.neighbourhoods())
+    most = std::max<double>(most, tiers.ranks() - (tiers.kind(0) == TierKind::node ? around.block[0] : 1));
+  return most;
+}
+
 // The load of an algorithm that does not look at tiers: every hop may cross the widest tier, and so may all bytes of a port.
 inline PlanLoad load_on_widest(const Tiers& tiers, const TierLoad& load, const RankLoad& rank) {
   PlanLoad plan{{}, rank};
+  plan.rank.peers = std::min(rank.peers, ranks_elsewhere(tiers));
   plan.tiers[static_cast<std::size_t>(tiers.count() - 1)] = load;
   return plan;
 }
@@ -68,7 +81,8 @@ inline void raise_to(PlanLoad& most, const PlanLoad& other) {
                                      &TierLoad::coded, &TierLoad::messages})
       most.tiers[tier].*number = std::max(most.tiers[tier].*number, other.tiers[tier].*number);
   }
-  for (double RankLoad::*number : {&RankLoad::memory, &RankLoad::steps, &RankLoad::path})
+  most.saves_peers = most.saves_peers || other.saves_peers;
+  for (double RankLoad::*number : {&RankLoad::memory, &RankLoad::steps, &RankLoad::path, &RankLoad::peers})
     most.rank.*number = std::max(most.rank.*number, other.rank.*number);
 }
 

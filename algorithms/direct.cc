@@ -90,6 +90,7 @@ struct PeerMessages {
 PlanLoad load_to_each_peer(const Tiers& tiers, const TierLoad& each, const PeerMessages& messages, const RankLoad& rank) {
   if (tiers.ranks() == 1) return load_on_widest(tiers, {}, {.memory = 2, .steps = 1});  // a copy
   PlanLoad plan = load_on_widest(tiers, each, rank);
+  plan.rank.peers = ranks_elsewhere(tiers);
   const bool has_root = each.relays > 0;
   plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t i) {
     const double inside = tiers.ranks_of_member(i);

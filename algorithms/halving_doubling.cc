@@ -100,6 +100,9 @@ double steps_of_messages(int ranks) { return 2 * log2_up(ranks) - 1; }
 // A rank whose parts wrap sends or receives two messages in every round but the last, and one the other way.
 double messages_of_a_phase(int ranks) { return std::max(0.0, 3 * log2_up(ranks) - 1); }
 
+// A rank sends to one rank at each distance, and receives from the one at that distance on the other side.
+double peers_of_a_phase(int ranks) { return 2 * log2_up(ranks); }
+
 // TierLoad::shared of a phase, in shards: in the round at a distance each rank sends as many shards to the rank at that distance.
 double shared_by_a_phase(const Tiers& tiers) {
   return shared_by_members(tiers, [&](std::size_t i) {
@@ -123,7 +126,9 @@ PlanLoad halving_doubling_all_reduce_load(const Tiers& tiers) {
                          .wire = 2 * (n - 1) / n,
                          .shared = 2 * shared_by_a_phase(tiers) / n,
                          .messages = 2 * messages_of_a_phase(tiers.ranks())},
-                        {.memory = (scattered + gathered) / n, .steps = 4 * steps_of_messages(tiers.ranks()) - 1});
+                        {.memory = (scattered + gathered) / n,
+                         .steps = 4 * steps_of_messages(tiers.ranks()) - 1,
+                         .peers = peers_of_a_phase(tiers.ranks())});
 }
 
 // Memory: n - 1 parts are copied into slots, and n - 1 that come in are added to. Coded: the same ones.
@@ -135,7 +140,9 @@ PlanLoad halving_reduce_scatter_load(const Tiers& tiers) {
                          .shared = shared_by_a_phase(tiers),
                          .coded = 2 * (n - 1),
                          .messages = messages_of_a_phase(tiers.ranks())},
-                        {.memory = 2 * (n - 1) + 3 * (n - 1), .steps = 2 * steps_of_messages(tiers.ranks())});
+                        {.memory = 2 * (n - 1) + 3 * (n - 1),
+                         .steps = 2 * steps_of_messages(tiers.ranks()),
+                         .peers = peers_of_a_phase(tiers.ranks())});
 }
 
 // Memory: the own part goes to the output and a slot, n - 2 more are copied into slots, and n - 1 out of them.
@@ -146,7 +153,9 @@ PlanLoad doubling_all_gather_load(const Tiers& tiers) {
                          .wire = n - 1,
                          .shared = shared_by_a_phase(tiers),
                          .messages = messages_of_a_phase(tiers.ranks())},
-                        {.memory = 3 + 2 * (n - 2) + 2 * (n - 1), .steps = 2 * steps_of_messages(tiers.ranks())});
+                        {.memory = 3 + 2 * (n - 2) + 2 * (n - 1),
+                         .steps = 2 * steps_of_messages(tiers.ranks()),
+                         .peers = peers_of_a_phase(tiers.ranks())});
 }
 
 namespace {
@@ -173,6 +182,7 @@ double shared_by_pairs(const Tiers& tiers, double rounds) {
 // ranks are numbered one after another.
 PlanLoad load_of_pairs(const Tiers& tiers, const TierLoad& of_a_round, const RankLoad& rank) {
   PlanLoad plan{{}, rank};
+  double rounds_elsewhere = 0;  // in each of which a rank may have a peer of its own
   for (int tier = 0, from = 0; tier < tiers.count(); ++tier) {
     const bool widest = tier + 1 == tiers.count();
     const double reached = tiers.neighbourhoods()[0].block[static_cast<std::size_t>(tier)];
@@ -181,12 +191,14 @@ PlanLoad load_of_pairs(const Tiers& tiers, const TierLoad& of_a_round, const Ran
     const double rounds = pair_rounds(reached) - from;
     from = static_cast<int>(pair_rounds(reached));
     const double beyond = widest && !is_power(tiers.ranks()) ? 1 : 0;
+    if (tiers.kind(tier) != TierKind::node) rounds_elsewhere += rounds + beyond;
     plan.tiers[static_cast<std::size_t>(tier)] = {.hops = rounds + 2 * beyond,
                                                   .wire = (rounds + beyond) * of_a_round.wire,
                                                   .shared = widest ? shared_by_pairs(tiers, rounds) * of_a_round.wire : 0,
                                                   .coded = (rounds + beyond) * of_a_round.coded,
                                                   .messages = 2 * (rounds + beyond)};
   }
+  plan.rank.peers = std::min(rounds_elsewhere, ranks_elsewhere(tiers));
   return plan;
 }
 

@@ -153,11 +153,15 @@ PlanLoad all_to_all_load_of(const Tiers& tiers, const Neighbourhood& around) {
     const double rows_in = rows * std::max(1.0, partners);
     // Parts lie side by side if the ranks of a member are numbered one after another.
     const double runs = tier == 0 || tiers.consecutive(tier - 1) ? 1 : member;
-    const double out = rows * (around.members[t] - 1.0 + most_carriers(tiers, around, tier) - 1);
+    const double carriers = around.members[t] - 1.0 + most_carriers(tiers, around, tier) - 1;
+    const double out = rows * carriers;
     plan.tiers[t] = {.hops = 1, .wire = std::max(sent, come_in), .messages = runs * (out + rows_in)};
     const bool is_passed_on = std::min(member, outside) > 1;  // else each message is one part, for the carrier itself
     const double kept = is_passed_on ? rows_in : 0;
     plan.rank.memory += 2 * (sent + come_in) + 2 * kept;
+    const bool is_mutual = tiers.uniform() && tier < 2;  // a rank carries for those that carry for it
+    if (tiers.kind(tier) != TierKind::node)
+      plan.rank.peers += std::min(outside, is_mutual ? carriers : carriers + std::ceil(partners));
     plan.rank.steps += runs * (out + rows_in) + kept;
     if (is_passed_on) rows *= 1 + partners;
   }
@@ -168,6 +172,7 @@ PlanLoad all_to_all_load_of(const Tiers& tiers, const Neighbourhood& around) {
 
 PlanLoad hierarchical_all_to_all_load(const Tiers& tiers) {
   PlanLoad plan = load_of_busiest(tiers, all_to_all_load_of);
+  plan.rank.peers = std::min(plan.rank.peers, ranks_elsewhere(tiers));
   plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t i) {
     const double inside = tiers.ranks_of_member(i);
     const double parts = inside * (tiers.ranks() - inside);  // each rank here and each rank elsewhere have one for each other

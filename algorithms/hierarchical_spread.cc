@@ -211,6 +211,16 @@ PlanLoad load_of_root(Collective collective, const Tiers& tiers, const Neighbour
   return plan;
 }
 
+// The root scatters its buffer over its site. On the widest tier a rank has a peer in each member, or some more where it holds
+// more than a rank there.
+double peers_of_root(const Tiers& tiers, const Neighbourhood& root) {
+  const int widest = tiers.count() - 1;
+  double peers = peers_on(tiers, root, widest, root.members[static_cast<std::size_t>(widest)] - 1);
+  for (int tier = 0; tier < widest; ++tier)
+    if (tiers.kind(tier) != TierKind::node) peers += root.block[static_cast<std::size_t>(tier)] - root.member(tier);
+  return std::min(peers, ranks_elsewhere(tiers));
+}
+
 // The root is taken to be where it has most to do.
 PlanLoad load_of_busiest_root(Collective collective, const Tiers& tiers) {
   PlanLoad busiest;
@@ -225,6 +235,8 @@ PlanLoad load_of_busiest_root(Collective collective, const Tiers& tiers) {
                return is_here ? load_of_root(collective, tiers, around, crossing) : PlanLoad{};
              }));
   }
+  for (const Neighbourhood& around : tiers.neighbourhoods())
+    busiest.rank.peers = std::max(busiest.rank.peers, peers_of_root(tiers, around));
   return busiest;
 }
 

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "algorithms/ring.h"
+
 namespace seto {
 
 // To ask for the holder of a chunk is most of the work of building, so each tier asks only about the chunks that the built rank
 // holds on the tier before: what it does not hold there, it does not hold on wider ones.
-Hierarchy::Hierarchy(Builder& builder, const Tiers& tiers, Holders holders)
-    : builder_(builder), tiers_(tiers), holders_(std::move(holders)) {
+Hierarchy::Hierarchy(Builder& builder, const Tiers& tiers, Holders holders, HostPhases phases)
+    : builder_(builder), tiers_(tiers), holders_(std::move(holders)), phases_(phases) {
   std::vector<std::uint32_t> held(builder_.everything().count);
   std::iota(held.begin(), held.end(), 0);
   for (int tier = 0; tier < tiers_.count(); ++tier) add_tier(tier, held);
@@ -36,9 +38,24 @@ void Hierarchy::add_tier(int tier, std::vector<std::uint32_t>& held) {
   held = std::move(kept);
 }
 
+// Sites with fewer hosts are ready some rounds before the others.
+template <class Phase>
+void Hierarchy::round_the_hosts(int tier, Phase phase) const {
+  const std::uint32_t first = builder_.round();
+  for (const Team& team : teams(tier)) {
+    builder_.set_round(first);
+    phase(builder_, group_of(team.ranks, tier), team.parts);
+  }
+  builder_.set_round(first + static_cast<std::uint32_t>(tiers_.size(tier)) - 1);
+}
+
 void Hierarchy::scatter_sums(int end) const {
   for (int tier = 0; tier < end; ++tier) {
     builder_.at_tier(tier);
+    if (goes_round(tiers_, tier, phases_)) {
+      round_the_hosts(tier, ring_reduce_scatter);
+      continue;
+    }
     for (const Team& team : teams(tier)) {
       const Group group = group_of(team.ranks, tier);
       for (const int member : group.from_own())
@@ -65,6 +82,10 @@ void Hierarchy::hand_on(const Team& team, int tier, int member, Range range, Ran
 void Hierarchy::gather_back(int from, Rank except) const {
   for (int tier = from - 1; tier >= 0; --tier) {
     builder_.at_tier(tier);
+    if (goes_round(tiers_, tier, phases_)) {
+      round_the_hosts(tier, ring_all_gather);
+      continue;
+    }
     for (const Team& team : teams(tier))
       for (const int member : group_of(team.ranks, tier).from_own())
         for (const Range range : team.part(member)) hand_on(team, tier, member, range, except);

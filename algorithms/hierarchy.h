@@ -18,15 +18,24 @@ struct Team {
   [[nodiscard]] const std::vector<Range>& part(int member) const { return parts[static_cast<std::size_t>(member)]; }
 };
 
+// How the hosts of a site exchange what a node holds: each rank of a team with all others of it, or with the two next to it in a
+// ring, in as many rounds as there are others.
+enum class HostPhases : std::uint8_t { direct, ring };
+
+// True if the phases of this tier go round a ring.
+inline bool goes_round(const Tiers& tiers, int tier, HostPhases phases) {
+  return phases == HostPhases::ring && tiers.kind(tier) == TierKind::site;
+}
+
 // The statements of a hierarchical plan that concern the built rank.
 class Hierarchy {
  public:
-  Hierarchy(Builder& builder, const Tiers& tiers, Holders holders);
+  Hierarchy(Builder& builder, const Tiers& tiers, Holders holders, HostPhases phases = HostPhases::direct);
 
   // From the innermost tier to the outermost before `end`: each holder of a block sums the parts that the members hold.
   void scatter_sums(int end) const;
   // From the outermost tier below `from` to the innermost: each holder of a block passes its chunks on to the members, but not to
-  // `except`, which has them.
+  // `except`, which has them. Round a ring there is no `except`.
   void gather_back(int from, Rank except = -1) const;
   // On the outermost tier of two members: their holders exchange what they have, so that both have the sum.
   void exchange_sums() const;
@@ -41,6 +50,9 @@ class Hierarchy {
 
  private:
   void add_tier(int tier, std::vector<std::uint32_t>& held);
+  // Calls phase(builder, group, parts) for each team of a tier whose phases go round a ring. All begin in the same round.
+  template <class Phase>
+  void round_the_hosts(int tier, Phase phase) const;
 
   // Blocks of one size have one team for each rank, which is a multicast group. On the innermost tier it is the block.
   [[nodiscard]] bool has_one_team(int tier) const { return tier == 0 || tiers_.uniform(); }
@@ -51,6 +63,7 @@ class Hierarchy {
   Builder& builder_;
   const Tiers& tiers_;
   Holders holders_;
+  HostPhases phases_;
   std::vector<std::vector<Team>> teams_;  // by tier
 };
 

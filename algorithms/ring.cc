@@ -81,6 +81,15 @@ double peers_across(const Tiers& tiers, int tier) {
   return most;
 }
 
+// The peers of the busiest rank on other nodes: one, if the rank before or the rank after every rank is on its own node.
+double peers_elsewhere(const Tiers& tiers) {
+  const bool has_nodes = tiers.kind(0) == TierKind::node;
+  if (has_nodes && tiers.count() == 1) return 0;
+  if (!has_nodes || !tiers.consecutive(0)) return 2;
+  const auto& all = tiers.neighbourhoods();
+  return std::any_of(all.begin(), all.end(), [](const Neighbourhood& around) { return around.block[0] == 1; }) ? 2 : 1;
+}
+
 // `load` is the load of a ring of equal links, with the messages between a rank and one of its peers. A chain crosses this tier
 // once for each member that it enters without having left the block on a wider tier. A rank next to such a crossing sends all
 // its bytes over it, and a site sends the bytes of each rank whose next one is elsewhere: of one, where its ranks are numbered
@@ -88,6 +97,7 @@ double peers_across(const Tiers& tiers, int tier) {
 PlanLoad load_round_the_ring(const Tiers& tiers, const TierLoad& load, const RankLoad& rank) {
   PlanLoad plan = load_on_widest(tiers, load, rank);
   if (tiers.ranks() == 1) return plan;
+  plan.rank.peers = std::min(peers_elsewhere(tiers), ranks_elsewhere(tiers));
   plan.tiers[static_cast<std::size_t>(tiers.count() - 1)].shared = shared_by_members(tiers, [&](std::size_t i) {
     const double bytes = leaving(tiers, i, 1) * load.wire;
     return PortRates{bytes, bytes};

@@ -79,6 +79,7 @@ PlanLoad site_ring_all_reduce_load(const Tiers& tiers) {
   ring.round_the_ring = true;
   plan.rank.memory += (2 + 3 * (sites - 2) + 4 + 3 * (sites - 2) + 2) * shard;
   plan.rank.steps += 2 * (sites - 1) + 1;
+  plan.rank.peers += 2;
   return plan;
 }
 

@@ -165,16 +165,18 @@ double shared_along_both_trees(const Tiers& tiers) {
 PlanLoad double_tree_all_reduce_load(const Tiers& tiers) {
   const double depth = tree_depth(tiers.ranks());
   const double children = std::min(2, tiers.ranks() - 1);
-  return load_on_widest(
-      tiers,
-      {.hops = 2 * depth,
-       .relays = children > 1 ? depth : 0,
-       .wire = depth > 1 ? 2 : (1 + children) / 2,
-       .shared = shared_along_both_trees(tiers),
-       .coded = 2 + children / 2,
-       .messages = 2 * children + 2 * std::min(depth, 2.0),
-       .average = average_of_trees(tiers, 4, 2 * children + 2 * std::min(depth, 2.0))},
-      {.memory = depth > 1 ? (4 + 4 + 2 + 2) / 2.0 : 3 + children, .steps = 2 + children, .path = (2 + 8 * depth - 3 + 2) / 2});
+  return load_on_widest(tiers,
+                        {.hops = 2 * depth,
+                         .relays = children > 1 ? depth : 0,
+                         .wire = depth > 1 ? 2 : (1 + children) / 2,
+                         .shared = shared_along_both_trees(tiers),
+                         .coded = 2 + children / 2,
+                         .messages = 2 * children + 2 * std::min(depth, 2.0),
+                         .average = average_of_trees(tiers, 4, 2 * children + 2 * std::min(depth, 2.0))},
+                        {.memory = depth > 1 ? (4 + 4 + 2 + 2) / 2.0 : 3 + children,
+                         .steps = 2 + children,
+                         .path = (2 + 8 * depth - 3 + 2) / 2,
+                         .peers = children + 2});  // an inner rank of one tree is a leaf of the other
 }
 
 // Memory: an inner rank reads a slot and writes its output and a slot for each of two children; a leaf copies (2). Wire: it sends
@@ -190,7 +192,7 @@ PlanLoad tree_broadcast_load(const Tiers& tiers) {
                          .shared = shared_along_a_tree(tiers, false),
                          .messages = messages,
                          .average = average_of_trees(tiers, 1, messages)},
-                        {.memory = 2 + children, .steps = 1, .path = depth * (2 + children) + 2});
+                        {.memory = 2 + children, .steps = 1, .path = depth * (2 + children) + 2, .peers = messages});
 }
 
 // Memory: an inner rank reads the slots of two children and its input and writes a slot; a leaf copies (2). Wire: both send to
@@ -207,7 +209,7 @@ PlanLoad tree_reduce_load(const Tiers& tiers) {
                          .coded = messages,
                          .messages = messages,
                          .average = average_of_trees(tiers, 1, messages)},
-                        {.memory = 2 + children, .steps = 1, .path = depth * (2 + children) + 2});
+                        {.memory = 2 + children, .steps = 1, .path = depth * (2 + children) + 2, .peers = messages});
 }
 
 }  // namespace seto

@@ -51,7 +51,10 @@ class Connection {
   struct Sockets {
     std::uint32_t open = 0;
     bool all_broke = false;                    // there were some, and they are opened again
-    std::uint32_t round_trip_us = 0;           // by now, of the socket where it is shortest; 0: unknown
+    std::uint32_t paths = 1;                   // of SETO_PATHS; the sockets are spread over them
+    std::uint32_t path = 0;                    // counted from 0: the best that data takes
+    std::uint32_t used_paths = 1;              // all that data takes, a bit for each
+    std::uint32_t round_trip_us = 0;           // by now, of the socket of that path where it is shortest; 0: unknown
     std::uint32_t shortest_round_trip_us = 0;  // since they were opened; 0: unknown
     std::uint64_t bytes_sent = 0;              // with headers of TLS, and with those that were sent again; 0: unknown
     std::uint64_t bytes_resent = 0;

@@ -58,6 +58,8 @@ class MessageStatus final : public PeerStatus {
   void complete(std::uint64_t operation) { record_.complete(operation); }
   // The value of the copy; does not request a newer one.
   [[nodiscard]] std::uint64_t known_completed(std::uint32_t member) const { return record_of(member).completed(); }
+  // How many records of that member brought anything new.
+  [[nodiscard]] std::uint64_t renewals(std::uint32_t member) const { return record_of(member).renewals(); }
   void ask(std::uint32_t member) const { setup_.exchange->ask(member); }
 
   // ---- for the control plane; any thread ----

@@ -95,6 +95,7 @@ Status StatusRecord::renew(std::string_view encoded) {
     return seto::failure(Code::remote_error, "a status record of %zu bytes; expected at least %zu", encoded.size(), kFixedSize);
   const std::uint64_t fate = take(encoded);
   const std::uint64_t completed = take(encoded);
+  bool news = fate != 0 && fate_.load(std::memory_order_relaxed) == 0;
   if (take(encoded) != kNotesKept) return seto::failure(Code::remote_error, "a status record with an unexpected number of notes");
   for (Slot& slot : notes_) {
     Note note;
@@ -105,11 +106,17 @@ Status StatusRecord::renew(std::string_view encoded) {
     for (std::uint64_t& word : note.words) word = take(encoded);
     (void)take(encoded);
     const bool right_slot = &slot == &notes_[note.operation % kNotesKept];
-    if (right_slot && note.operation > slot.operation.load(std::memory_order_relaxed)) write(note);
+    if (!right_slot || note.operation <= slot.operation.load(std::memory_order_relaxed)) continue;
+    write(note);
+    news = true;
   }
   if (fate != 0) explain(plain_ascii(encoded));
-  if (completed > completed_.load(std::memory_order_relaxed)) complete(completed);
+  if (completed > completed_.load(std::memory_order_relaxed)) {
+    complete(completed);
+    news = true;
+  }
   if (fate != 0) leave({static_cast<std::uint32_t>(fate >> 32), static_cast<std::uint32_t>(fate)});
+  if (news) renewals_.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 

@@ -37,6 +37,8 @@ class StatusRecord final {
   // Updates a copy from an encoded record. Counters only grow and a fate is kept: older values are ignored. Fails on malformed
   // input.
   Status renew(std::string_view encoded);
+  // How many renewals brought anything new.
+  [[nodiscard]] std::uint64_t renewals() const { return renewals_.load(std::memory_order_relaxed); }
 
  private:
   struct Slot {
@@ -49,7 +51,8 @@ class StatusRecord final {
   std::array<Slot, kNotesKept> notes_;
   std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::uint64_t> fate_{0};  // reason and culprit in one word, so that a reader gets both or neither
-  mutable std::mutex mutex_;            // of the explanation, which is never read on the fast path
+  std::atomic<std::uint64_t> renewals_{0};
+  mutable std::mutex mutex_;  // of the explanation, which is never read on the fast path
   std::string explanation_;
 };
 

@@ -24,6 +24,7 @@ class Place:
     per_host: int = 1
     states_rates: bool = False
     loss: str = ""  # of each segment
+    paths: tuple = ()  # the options of each further path between all sites
     placebo: bool = False  # whether the first series is measured twice
 
     @property
@@ -125,7 +126,8 @@ def bound_ms(samples, series):
 
 @dataclass(frozen=True)
 class Row:
-    """A goal on the calls of a series. `measure` says what a figure is and which way it is good; the rest is what it needs."""
+    """A goal on the calls of a series. `measure` says what a figure is and which way it is good (`never`: the worst sample decides,
+    not the median); the rest is what it needs."""
 
     key: str
     what: str
@@ -143,6 +145,7 @@ class Row:
             "rate": f">= {self.bound:.0%} of the rate of plain sockets",
             "link": f">= {self.bound:.0%} of the rate of the link",
             "ms": f"<= {self.bound:g} ms",
+            "never": f"<= {self.bound:g} ms each time",
             "more": f"at most {self.bound:g} ms more than {other}",
             "ratio": f"<= {self.bound:g} x the time of {other}",
             "faster": f"{other} takes >= {self.bound:g} x the time",
@@ -168,6 +171,9 @@ def figures_of(samples, row):
     times = samples.get(row.series, [])
     if row.measure == "ms":
         return times, "ms", True
+    if row.measure == "never":
+        worst = [max(times)] if times else []
+        return worst, f"ms at worst of {len(times)}, {statistics.median(times or [0]):.0f} ms in the middle", True
     if row.measure == "link":  # of a series of bytes in a second
         return [rate / min(RATES[text] for text in row.series.place.rates) for rate in times], "of the link", False
     if row.against:
@@ -203,7 +209,7 @@ def ms_of(times):
 def judge_row(samples, row, least):
     """Judgements as those of goals.py; none with fewer than the least number of samples."""
     figures, unit, at_most = figures_of(samples, row)
-    return judge_plain(figures if len(figures) >= least else [], row.bound, unit, at_most)
+    return judge_plain(figures if len(samples.get(row.series, [])) >= least else [], row.bound, unit, at_most)
 
 
 def placebo_text(samples):

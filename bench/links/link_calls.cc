@@ -1,12 +1,12 @@
 // Times the init of a communicator and single calls, one process for each rank; the environment says which.
 //
-//   link_calls [WORK:BYTES:WARM_UPS:CALLS[:idle=MS][:at-once=N]]...
+//   link_calls [WORK:BYTES:WARM_UPS:CALLS[:idle=MS][:at-once=N][:checked=1]]...
 //
 // WORK: all_reduce (fp32, sum, without a codec), default (the same with the codec that the library chooses), fp16 (the same,
 // which may travel in that codec), send_receive (to the next rank and from the one before, both at once). idle: nothing is sent
-// for so long before each call. at-once: a call is so many of that size in flight, each on a stream; otherwise it blocks. Every
-// rank prints a line of JSON: init_ms, and for each work in turn its name, size and the milliseconds of each call. A wrong result
-// is an error.
+// for so long before each call. at-once: a call is so many of that size in flight, each on a stream; otherwise it blocks.
+// checked: the result of every call is compared, else that of the last one. Every rank prints a line of JSON: init_ms, and for
+// each work in turn its name, size and the milliseconds of each call. A wrong result is an error.
 #include <poll.h>
 
 #include <algorithm>
@@ -56,11 +56,14 @@ class Rank final {
     for (std::size_t call = 0; call < work.warm_ups + work.calls; ++call) {
       if (call == work.warm_ups && !succeeded(setoBarrier(comm_, nullptr), "barrier")) return false;
       poll(nullptr, 0, static_cast<int>(work.idle_ms));
+      if (work.checked != 0) std::fill(receive_.begin(), receive_.end(), 0.0F);
       const auto start = Clock::now();
       if (!run(work, count)) return false;
+      const double took_ms = milliseconds_since(start);
+      if (work.checked != 0 && !is_right(work.name)) return false;
       if (call < work.warm_ups) continue;
       if (!times.empty()) times += ", ";
-      times += std::to_string(milliseconds_since(start));
+      times += std::to_string(took_ms);
     }
     if (!is_right(work.name)) return false;
     if (!works_.empty()) works_ += ", ";
@@ -143,7 +146,8 @@ int main(int count, char** words) {
   for (int index = 1; index < count; ++index) {
     const auto work = seto::bench::parse_link_work(words[index]);
     if (!work) {
-      std::fprintf(stderr, "usage: %s [all_reduce|default|fp16|send_receive:BYTES:WARM_UPS:CALLS[:idle=MS][:at-once=N]]...\n",
+      std::fprintf(stderr,
+                   "usage: %s [all_reduce|default|fp16|send_receive:BYTES:WARM_UPS:CALLS[:idle=MS][:at-once=N][:checked=1]]...\n",
                    words[0]);
       return 2;
     }

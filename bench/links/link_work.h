@@ -21,6 +21,7 @@ struct LinkWork {
   std::size_t size = 0, warm_ups = 0, calls = 0;
   std::size_t idle_ms = 0;  // nothing is sent for so long before each call
   std::size_t at_once = 1;  // calls of this size in flight, each on a stream of its own
+  std::size_t checked = 0;  // 1: the result of each call is compared, not only that of the last one
 };
 
 // Takes the number that the text begins with, as far as the next colon or the end.
@@ -38,7 +39,7 @@ inline bool take(std::string_view& text, std::string_view lead) {
   return true;
 }
 
-// WORK:BYTES:WARM_UPS:CALLS[:idle=MS][:at-once=N]; nothing if the text is not of that form.
+// WORK:BYTES:WARM_UPS:CALLS[:idle=MS][:at-once=N][:checked=1]; nothing if the text is not of that form.
 inline std::optional<LinkWork> parse_link_work(std::string_view text) {
   LinkWork work;
   work.name = text.substr(0, std::min(text.find(':'), text.size()));
@@ -48,11 +49,14 @@ inline std::optional<LinkWork> parse_link_work(std::string_view text) {
     if (!take(text, ":") || !take_number(text, *number)) return std::nullopt;
   }
   while (!text.empty()) {
-    std::size_t* const number = take(text, ":idle=") ? &work.idle_ms : take(text, ":at-once=") ? &work.at_once : nullptr;
+    std::size_t* const number = take(text, ":idle=")      ? &work.idle_ms
+                                : take(text, ":at-once=") ? &work.at_once
+                                : take(text, ":checked=") ? &work.checked
+                                                          : nullptr;
     if (number == nullptr || !take_number(text, *number)) return std::nullopt;
   }
   const bool possible = work.size >= sizeof(float) && work.calls > 0 && work.idle_ms <= kMostIdleMs && work.at_once > 0 &&
-                        work.at_once <= kMostAtOnce && (work.at_once == 1 || work.name != "send_receive");
+                        work.at_once <= kMostAtOnce && work.checked <= 1 && (work.at_once == 1 || work.name != "send_receive");
   return possible ? std::optional(work) : std::nullopt;
 }
 

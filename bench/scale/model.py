@@ -91,12 +91,12 @@ def efficiency_row(system, training, simulated):
 
 
 def cost_row(system, simulated):
-    plan, run = simulated["plan_processor_seconds"], simulated["simulation_processor_seconds"]
+    plan, run = simulated["plan_wall_seconds"], simulated["simulation_wall_seconds"]
     return f"| {system.ranks:,} | {system.sites} | {plan:.0f} s | {run:.0f} s | {simulated['memory_bytes'] / 2**30:.1f} GiB |"
 
 
 def cost(simulated):
-    seconds = simulated["plan_processor_seconds"] + simulated["simulation_processor_seconds"]
+    seconds = simulated["plan_wall_seconds"] + simulated["simulation_wall_seconds"]
     return f"{seconds:.0f} s, {simulated['memory_bytes'] / 2**30:.1f} GiB"
 
 

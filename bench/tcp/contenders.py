@@ -29,7 +29,7 @@ def measured(contender, place, group, times):
 
 
 class Ours(OurProgram):
-    """On loopback SETO_TRANSPORT=tcp makes every rank a separate node; between hosts nothing has to be set."""
+    """On loopback SETO_TRANSPORT=tcp makes every rank a separate node; hosts are one stated site."""
 
     errors = (*OurProgram.errors, LabError)
 

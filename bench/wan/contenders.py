@@ -3,7 +3,10 @@
 import json
 import math
 import os
+import statistics
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import link_labs
@@ -17,6 +20,14 @@ PAIR = {"SETO_RANKS": 2}  # the job is on the first two hosts, whatever else the
 PATIENCE_S = 60
 WARM_LINES, ALONE_LINES = 6, 8  # of plain_stream.py, two a second
 PACED_CALLS = 5  # each takes about 1.7 s
+WARM_CALLS, WARM_MB = 20, 100  # of a job whose paths break
+LOOK_S, CLOSE_LOOK_S = 0.1, 0.005
+DIRECTIONS = ("0>1", "1>0")
+
+
+def means(of_ranks):
+    """The mean over the ranks of each call."""
+    return [statistics.fmean(times) for times in zip(*of_ranks)]
 
 
 class OtherTraffic(Launch):
@@ -38,7 +49,7 @@ class OtherTraffic(Launch):
         before = len(receiver.lines)
         found = [figures_in(text) for text in outputs_of(ranks)]
         beside = rows.rates_between([json.loads(line) for line in receiver.lines[1:]], before - 1, len(receiver.lines) - 2)
-        times = [sum(pair) / 2 for pair in zip(*(rank["works"][0]["ms"] for rank in found))]
+        times = means(rank["works"][0]["ms"] for rank in found)
         return {rows.TRAFFIC: beside, rows.TRAFFIC_ALONE: alone, rows.PACED: times}
 
     def lines(self, receiver, count):
@@ -77,7 +88,65 @@ class Connections(Launch):
         return [host.start([self.build / "bench" / "link_calls", word], environment) for host, environment in job]
 
     def times(self, outputs):
-        return [sum(pair) / 2 for pair in zip(*(figures_in(text)["works"][0]["ms"] for text in outputs))]
+        return means(figures_in(text)["works"][0]["ms"] for text in outputs)
+
+
+class Broken(Launch):
+    """A job whose paths break and heal while it makes small calls. All results are compared."""
+
+    def __init__(self, build, breaks):
+        super().__init__(f"a job: {breaks.name}", rows.TWO_PATHS, build)
+        self.breaks = breaks
+
+    def run(self, lab):
+        word = work_of(rows.BREAKING, ((math.inf, WARM_CALLS, self.breaks.calls),)) + ":checked=1"
+        ranks = lab.start_job([self.build / "bench" / "link_calls", word], 1, dict(rows.BREAKING.settings))
+        end = time.monotonic() + PATIENCE_S
+        while min(self.passed(lab)) < WARM_MB * rows.MB:
+            if time.monotonic() > end:
+                raise Unavailable(f"the job did not send {WARM_MB} MB within {PATIENCE_S} s")
+            self.let_run(ranks, LOOK_S)
+        breaks = [self.break_once(lab, ranks) for _ in range(self.breaks.times)]
+        found = [figures_in(text)["works"][0]["ms"] for text in outputs_of(ranks)]
+        waited_ms = sum(broken_s for broken_s, _ in breaks) / len(breaks) * 1e3
+        # Ranks are looked at one by one: a break may fall into one call of a rank and into the next one of the other.
+        longest = [rows.longest(times, self.breaks, waited_ms) for times in found]
+        return {self.breaks.series: means(longest), self.breaks.gaps: [gap_s * 1e3 for _, gap_s in breaks]}
+
+    def break_once(self, lab, ranks):
+        """Returns for how long the paths were broken, and the longest time in which no frame passed meanwhile."""
+        begin = time.monotonic()
+        for path in self.breaks.paths:
+            lab.link(f"path {path} 0-1 hole=on")
+        gap_s = self.watch(lab, ranks, self.breaks.broken_s)
+        for path in self.breaks.paths:
+            lab.link(f"path {path} 0-1 hole=off")
+        broken_s = time.monotonic() - begin
+        self.let_run(ranks, self.breaks.whole_s)
+        return broken_s, gap_s
+
+    def watch(self, lab, ranks, seconds):
+        """The worse direction counts. What has passed is what came through the paths, so nothing that a black hole swallowed."""
+        end = time.monotonic() + seconds
+        gaps = [rows.Gap(time.monotonic(), passed) for passed in self.passed(lab)]
+        while time.monotonic() < end:
+            self.let_run(ranks, CLOSE_LOOK_S)
+            for gap, passed in zip(gaps, self.passed(lab)):
+                gap.look(time.monotonic(), passed)
+        return max(gap.longest for gap in gaps)
+
+    def let_run(self, ranks, seconds):
+        """A job that ends meanwhile has failed, or had too few calls for all breaks. Its ranks end together."""
+        try:
+            code = ranks[0].popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return
+        raise Unavailable(f"{ranks[0]} ended early, with {code}: {(ranks[0].errors.strip() or 'no output').splitlines()[-1][:200]}")
+
+    def passed(self, lab):
+        """Bytes on all paths, in each direction."""
+        paths = [path.statistics()["links"] for path in lab.emulators]
+        return [sum(links.get(direction, {}).get("passed_bytes", 0) for links in paths) for direction in DIRECTIONS]
 
 
 class Steps(Launch):
@@ -126,6 +195,7 @@ def launches_of(wanted, session, setup, gloo):
         launch.rounds = 2 if isinstance(launch, link_labs.Gloo) else None
     if rows.TRAFFIC in series:
         launches.append(OtherTraffic(build))
+    launches += [Broken(build, breaks) for breaks in (rows.TAKEOVER, rows.OUTAGE) if {breaks.series, breaks.gaps} & series]
     if rows.UNDER_LOAD in series:
         launches.append(Connections(build, link_labs.table_of(options)))
     torch = python_of_torch(session, setup, wanted, options.torch)

@@ -1,6 +1,7 @@
 """The goals for jobs whose ranks are at several sites. Only data and pure functions."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common_py"))
@@ -26,6 +27,38 @@ CONNECTIONS_PER_S = 500
 LOADED_PORTS = (("SETO_PORTS", "21000-21003"),)
 LOADED = Place("1g+1", "2 hosts, 1 Gbit/s, and a third host that connects", ("1g", "1g", "1g"), (1, 1, 1))
 QUIET, UNDER_LOAD = (calls(LOADED, "all_reduce", 100, who, settings=LOADED_PORTS) for who in ("none of them", f"{CONNECTIONS_PER_S} connections a second"))
+
+# A path breaks again and again while a job makes small calls.
+TWO_PATHS = pair_of("1g", key="1g+backup", what="2 hosts, 1 Gbit/s, and a backup path of 200 Mbit/s, 90 ms", paths=("rate=200m delay=45ms",))
+BREAKING = Series(TWO_PATHS, "all_reduce", 4 * MB, settings=(("SETO_CODEC", "none"), ("SETO_PATHS", "wan0,wan1")))
+
+
+@dataclass(frozen=True)
+class Breaks:
+    """How often the paths break, and for how long; what a call may take."""
+
+    name: str
+    paths: tuple  # that break together
+    times: int
+    broken_s: float
+    whole_s: float  # after it
+    calls: int  # in all: they must outlast the breaks
+    waits: bool  # whether nothing can pass meanwhile
+
+    @property
+    def series(self):
+        return Series(TWO_PATHS, self.name, settings=BREAKING.settings)
+
+    @property
+    def gaps(self):
+        return Series(TWO_PATHS, f"no frame passes: {self.name}", settings=BREAKING.settings)
+
+
+FIRST_PATH, BOTH_PATHS = (
+    calls(TWO_PATHS, "all_reduce", 100, settings=(("SETO_PATHS", "wan0,wan1"), ("SETO_PATHS_USE", use))) for use in ("backup", "together")
+)
+TAKEOVER = Breaks("a call while the first path is a black hole", (0,), 5, 3, 5, 600, waits=False)
+OUTAGE = Breaks("a call after both paths were cut for 10 s", (0, 1), 4, 10, 10, 800, waits=True)
 
 # A step of training: see training_step.py.
 STEP, STEP_EXACT, STEP_GLOO = Series(PAIR_1G, "step"), Series(PAIR_1G, "step", settings=EXACT), Series(PAIR_1G, "step", who=GLOO)
@@ -66,6 +99,10 @@ ROWS = (
     ),
     Row(f"sites-{THREE.key}", f"all_reduce 100 MB, {THREE.what}", "share", 0.80, calls(THREE, "all_reduce", 100)),
     Row(f"sites-{NESTED.key}", f"all_reduce 100 MB, {NESTED.what}", "ratio", 1.10, calls(NESTED, "all_reduce", 100), TWO_RANKS),
+    Row("together", "all_reduce 100 MB over both paths against the first alone, 1 Gbit/s and 200 Mbit/s", "ratio", 0.95, BOTH_PATHS, FIRST_PATH),
+    Row("gap", "between two frames of 64 KiB on either path, when the first one becomes a black hole", "never", 1000, TAKEOVER.gaps),
+    Row("takeover", "the longest call of 4 MB while the first path is a black hole and a backup works", "never", 1000, TAKEOVER.series),
+    Row("outage", "a call of 4 MB that both paths were cut for 10 s in, less these 10 s", "never", 2000, OUTAGE.series),
     Row("shared", "a plain socket beside a job paced to half of 1 Gbit/s", "link", 0.40, TRAFFIC),
     Row("connections", f"all_reduce 100 MB while {CONNECTIONS_PER_S} connections a second come that are none of the job", "ratio", 1.10, UNDER_LOAD, QUIET),
     Row("ddp-fp16", "a step of DDP, 1 Gbit/s, with the default codec against none", "faster", 1.6, STEP, STEP_EXACT),
@@ -82,6 +119,26 @@ def step_is_valid(found):
     if found["compute_ms"] > MOST_COMPUTE_MS:
         return f"a step computes for {found['compute_ms']:.0f} ms: at most {MOST_COMPUTE_MS}"
     return None
+
+
+def longest(times, breaks, waited_ms):
+    """The longest calls, as many as there were breaks, without the time for which nothing could pass. Calls are made back to back, so
+    each break falls into one."""
+    return [time - (waited_ms if breaks.waits else 0) for time in sorted(times)[-breaks.times :]]
+
+
+class Gap:
+    """The longest time, in seconds, in which less than a frame passed, by looks at how many bytes have passed in all."""
+
+    FRAME = 64 << 10  # of links of several sockets
+
+    def __init__(self, now, passed):
+        self.since, self.mark, self.longest = now, passed, 0.0
+
+    def look(self, now, passed):
+        self.longest = max(self.longest, now - self.since)
+        if passed - self.mark >= self.FRAME:
+            self.since, self.mark = now, passed
 
 
 def rates_between(lines, first, last):

@@ -1,6 +1,7 @@
 /* Seto: collective communication across hosts and sites.
  *
- * This header is C99 and the whole ABI. Names, argument order and enumeration values are those of NCCL 2.27 and later with the
+ * This header is C99 and the whole ABI, with types.h (types and config structs) and introspection.h (what the library knows,
+ * chose and does), which it includes. Names, argument order and enumeration values are those of NCCL 2.27 and later with the
  * prefix replaced; additions are marked "beyond NCCL".
  *
  * Rules for every function, unless its comment says otherwise:
@@ -25,197 +26,12 @@
 #ifndef SETO_SETO_H_
 #define SETO_SETO_H_
 
-#include <stddef.h>
-#include <stdint.h>
-
-#ifndef SETO_API
-#if defined(__GNUC__)
-#define SETO_API __attribute__((visibility("default")))
-#else
-#define SETO_API
-#endif
-#endif
+#include "seto/introspection.h"
+#include "seto/types.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define SETO_MAJOR 0
-#define SETO_MINOR 1
-#define SETO_PATCH 0
-#define SETO_VERSION(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
-#define SETO_VERSION_CODE SETO_VERSION(SETO_MAJOR, SETO_MINOR, SETO_PATCH)
-
-/* ---- Types ------------------------------------------------------------------------------------------------------- */
-
-typedef struct setoComm *setoComm_t;       /* one rank's handle of a communicator */
-typedef struct setoContext *setoContext_t; /* the progress domain of one rank; beyond NCCL */
-typedef struct setoErrorFeedback *setoErrorFeedback_t;
-#define SETO_COMM_NULL NULL
-
-/* A cudaStream_t passes unchanged, in C and C++. Host streams (setoStreamCreate) are handles of the same type. */
-struct CUstream_st;
-typedef struct CUstream_st *setoStream_t;
-
-#define SETO_UNIQUE_ID_BYTES 128
-typedef struct {
-  char internal[SETO_UNIQUE_ID_BYTES];
-} setoUniqueId;
-
-typedef enum {
-  setoSuccess = 0,
-  setoUnhandledCudaError = 1,
-  setoSystemError = 2,     /* a resource is missing: memory, descriptors, a device */
-  setoInternalError = 3,   /* a bug in the library */
-  setoInvalidArgument = 4, /* this call is wrong; the communicator stays usable. See Order for collectives */
-  setoInvalidUsage = 5,    /* the call is not allowed in this state, or not supported by this version */
-  setoRemoteError = 6,     /* a peer failed, rejected its call, or made a different call */
-  setoInProgress = 7,      /* not an error: the work continues in the background; poll again */
-  setoTimeout = 8,         /* a deadline passed */
-  setoNumResults = 9
-} setoResult_t;
-
-typedef enum {
-  setoInt8 = 0,
-  setoChar = 0,
-  setoUint8 = 1,
-  setoInt32 = 2,
-  setoInt = 2,
-  setoUint32 = 3,
-  setoInt64 = 4,
-  setoUint64 = 5,
-  setoFloat16 = 6,
-  setoHalf = 6,
-  setoFloat32 = 7,
-  setoFloat = 7,
-  setoFloat64 = 8,
-  setoDouble = 8,
-  setoBfloat16 = 9,
-  setoFloat8e4m3 = 10,
-  setoFloat8e5m2 = 11,
-  setoNumTypes = 12
-} setoDataType_t;
-
-/* Values from setoNumOps to setoMaxRedOp are custom operations, except the bit operations, which exist for integers only.
- * Floats of 16 and 8 bits are summed in fp32 and rounded where the plan states; integer sums wrap around; an integer average
- * truncates toward zero. All ranks get the same bits, provided that their processors and threads treat denormal numbers alike. */
-typedef enum {
-  setoSum = 0,
-  setoProd = 1,
-  setoMax = 2,
-  setoMin = 3,
-  setoAvg = 4,
-  setoNumOps = 5,
-  setoBitAnd = 0x7ffffff0, /* beyond NCCL */
-  setoBitOr = 0x7ffffff1,
-  setoBitXor = 0x7ffffff2,
-  setoMaxRedOp = 0x7fffffff
-} setoRedOp_t;
-
-typedef enum { setoScalarDevice = 0, setoScalarHostImmediate = 1 } setoScalarResidence_t;
-
-/* ---- Configuration ----------------------------------------------------------------------------------------------- */
-
-/* In every config struct 0 (or NULL) means: inherit from the parent communicator, then the environment (SETO_*), then the
- * default. So enumerations start at 1 and "off" has its own value. Start from the initializer. A struct of a newer header is
- * accepted if the fields that this library does not know are zero. */
-typedef enum { setoOn = 1, setoOff = 2 } setoSwitch_t;
-
-typedef enum {
-  setoMemoryHost = 1,
-  setoMemoryDevice = 2,
-  setoMemoryAuto = 3 /* device only if the calling thread has a current CUDA context */
-} setoMemory_t;
-
-/* An all-gather that the user provides: contributes `size` bytes at `mine` and fills all[rank * size] for every rank, in rank
- * order. It is called on the thread that initializes, with the same sizes in the same order on every rank. It returns 0, or
- * any other value for failure. */
-typedef int (*setoAllGatherFunction_t)(const void *mine, void *all, size_t size, void *argument);
-
-typedef struct {
-  setoAllGatherFunction_t allGather; /* NULL: rendezvous over the unique id */
-  void *argument;
-} setoBootstrap_t;
-
-#define SETO_CONFIG_MAGIC 0x5e70c0f1u
-
-typedef struct {
-  size_t size;
-  unsigned int magic;
-  unsigned int version;
-  setoSwitch_t blocking;   /* setoOff: init, split, shrink, grow and finalize return setoInProgress; poll the async error.
-                              NCCL's 0 is setoOff here. */
-  setoSwitch_t splitShare; /* setoOff: a child communicator gets its own context */
-  const char *commName;    /* for logs, metrics and dumps */
-  setoMemory_t memory;     /* must agree between ranks */
-  setoContext_t context;   /* join this context; NULL: the parent's, or a new one */
-  setoBootstrap_t bootstrap;
-  uint32_t operationTimeoutMs;
-  uint32_t initTimeoutMs;
-  uint32_t livenessTimeoutMs;
-  setoSwitch_t deterministic; /* setoOn: choose by shipped constants only, so that repeated runs give the same bits */
-  const char *algorithm;      /* use this algorithm (a name) */
-  /* May encode sums of floats: "fp16", "world=fp16" (that tier only), "none". NULL, with SETO_CODEC unset: sums and averages of
-   * setoFloat32 of 64 KiB or more may travel in fp16 between sites that are far from each other, and nothing else is encoded.
-   * Found sites are far from 5 ms of round trip on: near 5 ms two runs may differ in the last bits, with stated sites never. */
-  const char *codec;
-  const char *affinity;     /* CPU list such as "0-3,8" for the library's threads */
-  const char *hostId;       /* ranks with equal values share a node */
-  const char *siteId;       /* ranks with equal values share a site; found by round trips if no rank states one */
-  const char *topologyFile; /* not in this version: NULL. A communicator measures its links, SETO_TUNING_FILE states constants;
-                             * files of topologies are for setoExplain, setoTopology and setoSimulatePlan */
-} setoConfig_t;
-
-#define SETO_CONFIG_INITIALIZER                                                                                                \
-  {                                                                                                                            \
-    sizeof(setoConfig_t), SETO_CONFIG_MAGIC, SETO_VERSION_CODE, (setoSwitch_t)0, (setoSwitch_t)0, NULL, (setoMemory_t)0, NULL, \
-        {NULL, NULL}, 0, 0, 0, (setoSwitch_t)0, NULL, NULL, NULL, NULL, NULL, NULL                                             \
-  }
-
-#define SETO_CALL_CONFIG_MAGIC 0x5e70ca11u
-
-/* The settings of one call. Codec and algorithm are ids from setoCodecId and setoAlgorithmId, so that a call never looks up a
- * name. All ranks pass the same values, except tag, label, errorFeedback, deadlineMs and waitsNext. */
-typedef struct {
-  size_t size;
-  unsigned int magic;
-  unsigned int version;
-  /* Permits a codec, which is used where it is faster; the id of "none" forbids all; 0: as the communicator. setoInvalidArgument
-   * unless the call is a sum of a float type that is wider than the codec. */
-  int codec;
-  int algorithm;
-  setoErrorFeedback_t errorFeedback; /* encoding errors of earlier calls: added before encoding, then updated */
-  uint32_t deadlineMs;               /* time limit from the call to its end */
-  setoSwitch_t deterministic;
-  /* Shown in dumps and never compared between ranks: a number and a name that the caller gives to the call. The label is not
-   * copied and must stay valid as long as the process. The sends and receives of a group are shown without them. */
-  uint64_t tag;
-  const char *label;
-  /* Valid for collectives except all-to-all with counts. setoOn states that this thread waits for the stream next
-   * (setoStreamWait), so the call wakes no other thread to drive it. If this thread does not wait, the call begins a moment
-   * later. */
-  setoSwitch_t waitsNext;
-  /* Valid for sends and receives. The messages between two ranks match in their order, and their tags must be equal. If they
-   * differ, nothing is received and the communicator fails. A receive from any rank accepts only messages with its tag. */
-  uint32_t messageTag;
-} setoCallConfig_t;
-
-#define SETO_CALL_CONFIG_INITIALIZER                                                                              \
-  {                                                                                                               \
-    sizeof(setoCallConfig_t), SETO_CALL_CONFIG_MAGIC, SETO_VERSION_CODE, 0, 0, NULL, 0, (setoSwitch_t)0, 0, NULL, \
-        (setoSwitch_t)0, 0                                                                                        \
-  }
-
-/* Ids of codec and algorithm names, for setoCallConfig_t. An unknown name is setoInvalidArgument; the text lists the known
- * ones. Any thread. */
-SETO_API setoResult_t setoCodecId(const char *name, int *id);
-SETO_API setoResult_t setoAlgorithmId(const char *name, int *id);
-/* The number of bytes of `count` encoded elements; for "none" the bytes of the elements themselves. Any thread. */
-SETO_API setoResult_t setoCodecSize(int codec, setoDataType_t datatype, size_t count, size_t *size);
-/* An upper bound for the error of each element of a sum over `ranks` ranks, if no rank's elements exceed `largest` in
- * magnitude. The bound assumes that each contribution and the sum are encoded once; a pinned algorithm may encode more often.
- * For "none" the bound is 0. An average is a sum of elements that were divided first. Any thread. */
-SETO_API setoResult_t setoCodecErrorBound(int codec, setoDataType_t datatype, int ranks, double largest, double *bound);
 
 /* ---- Version and errors: any thread, never block ----------------------------------------------------------------- */
 
@@ -227,6 +43,19 @@ SETO_API const char *setoGetErrorString(setoResult_t result);
  * asynchronous failure, or if it has none, the same as with NULL. Never returns NULL. The text is valid until the next call of
  * the library on this thread. */
 SETO_API const char *setoGetLastError(setoComm_t comm);
+
+/* ---- Names of codecs and algorithms -------------------------------------------------------------------------------- */
+
+/* Ids of codec and algorithm names, for setoCallConfig_t. An unknown name is setoInvalidArgument; the text lists the known
+ * ones. Any thread. */
+SETO_API setoResult_t setoCodecId(const char *name, int *id);
+SETO_API setoResult_t setoAlgorithmId(const char *name, int *id);
+/* The number of bytes of `count` encoded elements; for "none" the bytes of the elements themselves. Any thread. */
+SETO_API setoResult_t setoCodecSize(int codec, setoDataType_t datatype, size_t count, size_t *size);
+/* An upper bound for the error of each element of a sum over `ranks` ranks, if no rank's elements exceed `largest` in
+ * magnitude. The bound assumes that each contribution and the sum are encoded once; a pinned algorithm may encode more often.
+ * For "none" the bound is 0. An average is a sum of elements that were divided first. Any thread. */
+SETO_API setoResult_t setoCodecErrorBound(int codec, setoDataType_t datatype, int ranks, double largest, double *bound);
 
 /* ---- Making communicators ---------------------------------------------------------------------------------------- */
 
@@ -494,7 +323,7 @@ SETO_API setoResult_t setoLaunchOutcomeFunction(setoStream_t stream, setoOutcome
 /* ---- Contexts, error feedback: beyond NCCL ----------------------------------------------------------------------- */
 
 /* A context holds the connections, slots and progress that several communicators of one rank share. If ranks are threads, each
- * has its own context. config may be NULL; only memory, affinity, hostId, siteId and topologyFile are used. */
+ * has its own context. config may be NULL; only memory, affinity, hostId and siteId are used. */
 SETO_API setoResult_t setoContextCreate(setoContext_t *context, const setoConfig_t *config);
 /* Returns setoInvalidUsage while a communicator uses the context. */
 SETO_API setoResult_t setoContextDestroy(setoContext_t context);
@@ -519,130 +348,6 @@ SETO_API setoResult_t setoErrorFeedbackSave(setoErrorFeedback_t state, void *sav
  * setoInvalidArgument and change nothing. */
 SETO_API setoResult_t setoErrorFeedbackLoad(setoErrorFeedback_t state, const void *saved, size_t size);
 SETO_API setoResult_t setoErrorFeedbackDestroy(setoErrorFeedback_t state);
-
-/* ---- Introspection: beyond NCCL, any thread, never block --------------------------------------------------------- */
-
-/* These functions write at most `capacity` bytes, always zero-terminated if capacity > 0, and set *size (may be NULL) to the
- * length of the whole text without the zero. To learn the length pass text NULL and capacity 0. A text that was cut is still
- * setoSuccess. */
-typedef enum { setoFormatText = 1, setoFormatJson = 2, setoFormatXml = 3, setoFormatSvg = 4 } setoFormat_t;
-
-/* topic: "version", "build", "machine", "config", "transports", "algorithms", "constants", "codecs", "status"; NULL: all. */
-SETO_API setoResult_t setoInfo(const char *topic, setoFormat_t format, char *text, size_t capacity, size_t *size);
-
-/* Describes all codecs: bits, errors, results for NaN, infinity, zero and denormals, and the speed at which one core of this
- * machine encodes and decodes. Measuring the speed takes some 0.2 s. */
-SETO_API setoResult_t setoCodecs(setoFormat_t format, char *text, size_t capacity, size_t *size);
-/* Encodes and decodes these numbers (a gradient, for example) with each codec, and reports bytes, largest error and signal to
- * noise. The numbers may have any alignment. */
-SETO_API setoResult_t setoCodecCheck(const void *values, setoDataType_t datatype, size_t count, setoFormat_t format, char *text,
-                                     size_t capacity, size_t *size);
-
-/* Checks this host for `ranks` ranks (0: one for each usable core), and reports what was found, whether it is good, and what to
- * change.
- * Each line begins with ok, warn or bad; *bad (may be NULL) is the number of bad lines. Changes nothing, and needs no
- * communicator. */
-SETO_API setoResult_t setoDoctor(int ranks, setoFormat_t format, char *text, size_t capacity, size_t *size, int *bad);
-
-/* A topology file, as a text (see setoTopology). */
-typedef struct {
-  const char *name; /* file name, for messages */
-  const char *site; /* the site of the file's hosts; NULL: as the file states */
-  const char *text;
-  size_t size;
-  int copies;        /* hosts like each host of the file; 0: 1 */
-  int isThisMachine; /* 1: the file is a hint about this machine, and is completed by what is found here */
-} setoTopologyText_t;
-
-/* Explains the choice for a call: every candidate algorithm, its estimated time, and why it was not chosen. With comm the
- * question is about that communicator and the shape is ignored; without comm it is about a hypothetical communicator of `ranks`
- * ranks on `nodes` nodes and `sites` sites. */
-#define SETO_QUESTION_MAGIC 0x5e70a5c0u
-typedef struct {
-  size_t size;
-  unsigned int magic;
-  unsigned int version;
-  const char *collective; /* "all_reduce", "all_gather", ... */
-  uint64_t bytes;         /* as in the size column of the benchmarks */
-  setoDataType_t datatype;
-  setoRedOp_t op;
-  setoComm_t comm;
-  int ranks; /* 0: 2 */
-  int nodes; /* 0: 1 */
-  int sites; /* 0: 1 */
-  /* A path: the hosts, sites and links of this topology file hold (nodes and sites: 0). ranks: 0 for one on each GPU, or on each
-   * host without one; else a multiple of that, on copies of the hosts, or without GPUs any number, evenly on the hosts. NULL:
-   * ranks, nodes and sites hold. */
-  const char *topologyFile;
-  uint64_t bytesTo; /* 0: one size; else a table of the choices for bytes, 2 * bytes, ... to this size, with the crossovers */
-  /* Instead of topologyFile: several files, as in setoSimulation_t, which together state the hosts, sites and links. NULL: none */
-  const setoTopologyText_t *files;
-  size_t fileCount;
-} setoQuestion_t;
-#define SETO_QUESTION_INITIALIZER \
-  { sizeof(setoQuestion_t), SETO_QUESTION_MAGIC, SETO_VERSION_CODE, NULL, 0, setoFloat32, setoSum, NULL, 0, 0, 0, NULL, 0, NULL, 0 }
-SETO_API setoResult_t setoExplain(const setoQuestion_t *question, setoFormat_t format, char *text, size_t capacity, size_t *size);
-
-/* Describes topologies: the sites, hosts, NUMA nodes, PCI switches, GPUs, NICs and links of files, and where each fact comes
- * from. The files are NCCL's topology XML, AMD's variant of it, or hwloc's XML. A file may state only a part; what it does not
- * state is guessed, and the text says so. setoFormatXml writes NCCL's format without guesses, setoFormatSvg a drawing; only this
- * function knows these two. Without files it describes this machine, which takes some 50 ms. */
-SETO_API setoResult_t setoTopology(const setoTopologyText_t *files, size_t count, setoFormat_t format, char *text,
-                                   size_t capacity, size_t *size);
-
-/* Writes the topology of this rank's host as a part of its job, as XML: the host with the source of each fact, the sites of the
- * job, and the measured links between them. An empty text on all ranks but the first of each host, so that a host is described
- * once. It takes some 50 ms and sends nothing: gather the texts, and give those that are not empty to setoTopology, which makes
- * one topology of them. */
-SETO_API setoResult_t setoCommTopology(setoComm_t comm, char *text, size_t capacity, size_t *size);
-
-/* Simulates a call on a topology (files as above): its predicted time and the load of each link. Nothing is measured and nothing
- * is sent. What the files do not state is assumed, and the text says so. setoFormatSvg draws a Gantt chart of the lanes of some
- * ranks. SETO_CODEC and SETO_TUNING_FILE hold as for setoExplain. 10,000 ranks take about 90 seconds and 1 GiB. */
-#define SETO_SIMULATION_MAGIC 0x5e70514du
-typedef struct {
-  size_t size;
-  unsigned int magic;
-  unsigned int version;
-  const char *collective; /* "all_reduce", "all_gather", ... */
-  const char *algorithm;  /* NULL: the one that the library chooses for these links */
-  uint64_t bytes;         /* as in the size column of the benchmarks */
-  setoDataType_t datatype;
-  int ranks; /* as in setoQuestion_t with a topologyFile */
-  const setoTopologyText_t *files;
-  size_t fileCount; /* at least 1 */
-} setoSimulation_t;
-#define SETO_SIMULATION_INITIALIZER \
-  { sizeof(setoSimulation_t), SETO_SIMULATION_MAGIC, SETO_VERSION_CODE, NULL, NULL, 0, setoFloat32, 0, NULL, 0 }
-SETO_API setoResult_t setoSimulatePlan(const setoSimulation_t *simulation, setoFormat_t format, char *text, size_t capacity,
-                                       size_t *size);
-
-/* Writes the state of a communicator, from any thread, also while a call waits: operations issued, begun and done here; the first
- * failure; for every rank whether it is alive, has left or is dead, how many operations it has done, and its last report; the
- * last calls with their times, and what calls under way wait for (they get some 20 ms to report that). setoReport reads the
- * JSON form (docs/flight_recorder.md). */
-SETO_API setoResult_t setoCommDump(setoComm_t comm, setoFormat_t format, char *text, size_t capacity, size_t *size);
-
-/* Combines JSON dumps of several ranks, of one communicator or of several, and finds the rank that keeps others waiting. The
- * first line is the diagnosis. A dump that cannot be used is left out and named; setoInvalidArgument if none is left. It needs no
- * communicator. */
-typedef struct {
-  const char *name; /* file name, for messages */
-  const char *text;
-  size_t size;
-} setoDumpText_t;
-SETO_API setoResult_t setoReport(const setoDumpText_t *dumps, size_t count, setoFormat_t format, char *text, size_t capacity,
-                                 size_t *size);
-
-/* Asks the processes of this user on this host (in this network namespace) that have a communicator of two ranks or more what
- * they do, or one of them (pid; 0: all). Writes JSON (docs/status_command.md): their communicators, sites and links between
- * sites. *found (may be NULL) is the number of processes. It waits up to 2 s for those that do not answer, and names them. It
- * needs no communicator. */
-SETO_API setoResult_t setoStatus(int pid, char *text, size_t capacity, size_t *size, int *found);
-/* The JSON of setoStatus for people, or as JSON. With an earlier one of the same host (before; NULL: none) the bytes per second
- * of each link between the two are added. Both are terminated by a zero. */
-SETO_API setoResult_t setoStatusReport(const char *now, const char *before, setoFormat_t format, char *text, size_t capacity,
-                                       size_t *size);
 
 #ifdef __cplusplus
 }

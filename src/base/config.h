@@ -19,6 +19,8 @@ enum class Calibrate : std::uint8_t { automatic, off, on };
 enum class Medium : std::uint8_t { automatic, tcp };
 enum class Connect : std::uint8_t { automatic, all, used };
 enum class ControlRelay : std::uint8_t { automatic, on, off };
+enum class Congestion : std::uint8_t { automatic, system };
+enum class PathsUse : std::uint8_t { backup, together };
 enum class Resume : std::uint8_t { automatic, off, on };
 enum class TlsMode : std::uint8_t { off, sites, always };
 enum class Scope : std::uint8_t { process, communicator };
@@ -47,6 +49,7 @@ enum class ConfigField : std::uint8_t {
   deterministic,
   calibrate,
   tuning_file,
+  topology_file,
   slice_bytes,
   slot_depth,
   slot_store,
@@ -59,6 +62,8 @@ enum class ConfigField : std::uint8_t {
   audit_file_bytes,
   transport,
   interface,
+  paths,
+  paths_use,
   ports,
   advertise,
   dial_only,
@@ -71,6 +76,7 @@ enum class ConfigField : std::uint8_t {
   tls_key,
   tls_ca,
   long_link_memory,
+  congestion,
   dscp_control,
   dscp_data,
   root,
@@ -83,18 +89,15 @@ enum class ConfigField : std::uint8_t {
   liveness_timeout_ms,
   link_patience_s,
 };
-inline constexpr std::size_t kConfigFieldCount = 51;
+inline constexpr std::size_t kConfigFieldCount = 55;
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();  // of a number whose text is "auto"
 
 // The effective settings. The initial values here are the defaults of the table; a test compares the two.
 struct Config {
   LogLevel log = LogLevel::warn;
-  std::string log_file;
-  std::string host_id;
-  std::string site_id;
+  std::string log_file, host_id, site_id;
   std::uint64_t site_round_trip_us = 1'000;
-  std::uint64_t site_uplink_mbit = 0, site_downlink_mbit = 0;
-  std::uint64_t site_pacing_mbit = 0;
+  std::uint64_t site_uplink_mbit = 0, site_downlink_mbit = 0, site_pacing_mbit = 0;
   Memory memory = Memory::automatic;
   std::uint64_t operation_timeout_ms = 1'800'000;
   std::uint64_t init_timeout_ms = 120'000;
@@ -102,19 +105,18 @@ struct Config {
   std::string codec;      // empty: none
   bool deterministic = false;
   Calibrate calibrate = Calibrate::automatic;
-  std::string tuning_file;
-  std::uint64_t slice_bytes = kAutomatic;
-  std::uint64_t slot_depth = kAutomatic;
+  std::string tuning_file, topology_file;
+  std::uint64_t slice_bytes = kAutomatic, slot_depth = kAutomatic;
   SlotStore slot_store = SlotStore::automatic;
   std::uint64_t shared_memory_limit = kAutomatic;
   std::uint64_t spin = kAutomatic;
   std::uint64_t recorder = 1024;
-  std::string dump_file;
+  std::string dump_file, audit_file;
   std::uint64_t dump_signal = 0;
-  std::string audit_file;
   std::uint64_t audit_file_bytes = std::uint64_t{64} << 20;
   Medium transport = Medium::automatic;
-  std::string interface, ports, advertise;
+  std::string interface, paths, ports, advertise;
+  PathsUse paths_use = PathsUse::backup;
   bool dial_only = false;
   std::uint64_t tcp_streams = kAutomatic;
   Connect connect = Connect::automatic;
@@ -123,14 +125,12 @@ struct Config {
   TlsMode tls = TlsMode::sites;
   std::string tls_certificate, tls_key, tls_ca;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
+  Congestion congestion = Congestion::automatic;
   std::uint64_t dscp_control = kAutomatic, dscp_data = kAutomatic;
-  std::string root;
   std::uint64_t rank = kAutomatic, ranks = kAutomatic;
-  std::string secret_file;
-  std::string secret;  // never shown
+  std::string root, secret_file, secret;  // the secret is never shown
   bool allow_no_secret = false;
-  std::uint64_t heartbeat_ms = 1'000;
-  std::uint64_t liveness_timeout_ms = 5'000;
+  std::uint64_t heartbeat_ms = 1'000, liveness_timeout_ms = 5'000;
   std::uint64_t link_patience_s = 60;
   std::array<Origin, kConfigFieldCount> origins{};
   [[nodiscard]] Origin origin(ConfigField field) const { return origins[static_cast<std::size_t>(field)]; }

@@ -12,6 +12,19 @@
 
 namespace seto {
 
+// The words that settings take, in the order of their enumerations in config.h.
+inline constexpr std::string_view kLogNames[] = {"error", "warn", "info", "debug"};
+inline constexpr std::string_view kMemoryNames[] = {"auto", "host", "device"};
+inline constexpr std::string_view kSlotStoreNames[] = {"auto", "cached", "streamed"};
+inline constexpr std::string_view kCalibrateNames[] = {"auto", "off", "on"};
+inline constexpr std::string_view kMediumNames[] = {"auto", "tcp"};
+inline constexpr std::string_view kConnectNames[] = {"auto", "all", "used"};
+inline constexpr std::string_view kControlRelayNames[] = {"auto", "on", "off"};
+inline constexpr std::string_view kCongestionNames[] = {"auto", "system"};
+inline constexpr std::string_view kPathsUseNames[] = {"backup", "together"};
+inline constexpr std::string_view kResumeNames[] = {"auto", "off", "on"};
+inline constexpr std::string_view kTlsNames[] = {"off", "sites", "always"};
+
 // How the row of a setting reads and writes its member of Config, and which values it takes.
 
 // A setting with named values. The position of a name in `names` is the value in the setting's enumeration.

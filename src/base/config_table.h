@@ -19,15 +19,6 @@ struct FieldRow {
   std::string_view help;
 };
 
-inline constexpr std::string_view kLogNames[] = {"error", "warn", "info", "debug"};
-inline constexpr std::string_view kMemoryNames[] = {"auto", "host", "device"};
-inline constexpr std::string_view kSlotStoreNames[] = {"auto", "cached", "streamed"};
-inline constexpr std::string_view kCalibrateNames[] = {"auto", "off", "on"};
-inline constexpr std::string_view kMediumNames[] = {"auto", "tcp"};
-inline constexpr std::string_view kConnectNames[] = {"auto", "all", "used"};
-inline constexpr std::string_view kControlRelayNames[] = {"auto", "on", "off"};
-inline constexpr std::string_view kResumeNames[] = {"auto", "off", "on"};
-inline constexpr std::string_view kTlsNames[] = {"off", "sites", "always"};
 inline constexpr std::size_t kPathLimit = 4095;
 inline constexpr std::size_t kNameLimit = 255;
 inline constexpr std::uint64_t kLongestTimeoutMs = 7ULL * 24 * 3600 * 1000;
@@ -59,7 +50,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
     {"SETO_ALGORITHM", WordAccess{{&Config::algorithm, kNameLimit}}, "", Scope::communicator,
      "pins the algorithm by name (seto explain lists them); empty: chosen for each call"},
     {"SETO_CODEC", WordAccess{{&Config::codec, kNameLimit}}, "", Scope::communicator,
-     "permits a codec for sums of floats: fp16, bf16, e4m3, e5m2, int8, int4 or none, on all tiers or on some (world=fp16); "
+     "permits a codec for sums of floats: fp16, bf16, e4m3, e5m2, int8, int4 or none, on all tiers or on the outermost one "
+     "(world=fp16); "
      "empty: fp16 for large sums of float32 between sites from 5 ms on (stated ones: 1 ms)"},
     {"SETO_DETERMINISTIC", BoolAccess{&Config::deterministic}, "off", Scope::communicator,
      "choose by shipped constants only, so that every run rounds alike"},
@@ -67,6 +59,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "measure the links of this machine; auto: at the first init of a host and job"},
     {"SETO_TUNING_FILE", TextAccess{&Config::tuning_file, kPathLimit}, "", Scope::communicator,
      "file with the constants of choice, read instead of measuring them"},
+    {"SETO_TOPOLOGY_FILE", TextAccess{&Config::topology_file, kPathLimit}, "", Scope::communicator,
+     "topology file (seto topo --xml), equal on all ranks: sites of hosts without SETO_SITE_ID, and rates not stated otherwise"},
     {"SETO_SLICE_BYTES", BytesAccess{{&Config::slice_bytes, 1024, 64ULL << 20}}, "auto", Scope::communicator,
      "size of a pipelined piece of a message"},
     {"SETO_SLOT_DEPTH", CountAccess{{&Config::slot_depth, 1, 64}}, "auto", Scope::communicator, "slots in the ring of a channel"},
@@ -90,10 +84,13 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "auto: shared memory within a node, TCP beyond; tcp: TCP between all ranks, as if each were a node"},
     {"SETO_INTERFACE", TextAccess{&Config::interface, kNameLimit}, "", Scope::process,
      "interfaces for TCP: names, prefixes or address blocks (eth,10.1.0.0/16); ^ excludes what follows; empty: chosen"},
+    {"SETO_PATHS", TextAccess{&Config::paths, kNameLimit}, "", Scope::process,
+     "interfaces to other sites, the best first (fibre0,backup0); empty: one path"},
+    {"SETO_PATHS_USE", choice<&Config::paths_use>(kPathsUseNames), "backup", Scope::process,
+     "backup: data takes the first of SETO_PATHS that works; together: all that work, each as much as it carries"},
     {"SETO_PORTS", TextAccess{&Config::ports, kNameLimit}, "", Scope::process, "ports to listen on: first-last; empty: any"},
     {"SETO_ADVERTISE", TextAccess{&Config::advertise, kNameLimit}, "", Scope::process,
-     "addresses at which other networks reach this host, tried before those of its interfaces (203.0.113.7,2001:db8::7); empty: "
-     "none"},
+     "addresses at which other networks reach this host, tried before those of its interfaces (203.0.113.7,2001:db8::7)"},
     {"SETO_DIAL_ONLY", BoolAccess{&Config::dial_only}, "off", Scope::process,
      "other networks cannot connect to this host (NAT, firewall), so it connects to them"},
     {"SETO_TCP_STREAMS", CountAccess{{&Config::tcp_streams, 1, 16}}, "auto", Scope::communicator,
@@ -103,12 +100,12 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "TCP sockets of a pair open at init (all) or on first use (used); auto: on first use where a rank would open more than 128"},
     {"SETO_CONTROL_RELAY", choice<&Config::control_relay>(kControlRelayNames), "auto", Scope::communicator,
      "where sockets open on first use, processes pass control messages on, so that each has a control connection to few others; "
-     "auto: off"},
+     "auto: in jobs of 49 processes or more of one site, stated or found; off wins over auto"},
     {"SETO_RESUME", choice<&Config::resume>(kResumeNames), "auto", Scope::communicator,
-     "calls go on when TCP data sockets of two ranks break that have several; auto: where the round trip is 1 ms or more; off "
-     "wins"},
+     "calls go on when TCP data sockets of two ranks break; auto: where the round trip is 1 ms or more; on: also near ones of "
+     "several sockets; off wins"},
     {"SETO_TLS", choice<&Config::tls>(kTlsNames), "sites", Scope::process,
-     "TLS between hosts; sites: but data of equal SETO_SITE_ID"},
+     "TLS between hosts; sites: but data within a stated site"},
     {"SETO_TLS_CERTIFICATE", TextAccess{&Config::tls_certificate, kPathLimit}, "", Scope::process,
      "PEM file with the certificate of this host for TLS, with SETO_TLS_KEY and SETO_TLS_CA; empty: TLS uses the job's key"},
     {"SETO_TLS_KEY", TextAccess{&Config::tls_key, kPathLimit}, "", Scope::process,
@@ -117,6 +114,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "PEM file with the CAs that sign the certificates of the job's hosts"},
     {"SETO_LONG_LINK_MEMORY", BytesAccess{{&Config::long_link_memory, 0, 1ULL << 40}}, "256M", Scope::process,
      "memory for data that far peers (round trip of 1 ms or more) send ahead of the calls that take it; windows share it"},
+    {"SETO_CONGESTION", choice<&Config::congestion>(kCongestionNames), "auto", Scope::process,
+     "congestion control of TCP data sockets to other sites; auto: bbr where the kernel grants it; system: as the kernel says"},
     {"SETO_DSCP_CONTROL", CountAccess{{&Config::dscp_control, 0, 63}}, "auto", Scope::process,
      "code point (DSCP) of rendezvous and control connections over TCP, and of handshakes; auto: none"},
     {"SETO_DSCP_DATA", CountAccess{{&Config::dscp_data, 0, 63}}, "auto", Scope::process,

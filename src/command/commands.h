@@ -23,6 +23,7 @@ struct ExplainOptions {
   int nodes = 0;
   int sites = 0;
   std::vector<std::string> topology_files;  // as of SimulateOptions
+  int copies = 1;                           // hosts like each host of a file
   bool json = false;
 };
 
@@ -53,7 +54,8 @@ struct TopoOptions {
   bool this_machine = false;  // the file is a hint about this machine
   bool json = false;
   bool xml = false;
-  std::string svg;  // the file for the drawing
+  std::string svg;     // the file for the drawing
+  bool probe = false;  // measure the rates between the sites of a job
 };
 
 struct SimulateOptions {

@@ -69,9 +69,10 @@ int run(const ExplainOptions& options) {
   question.sites = options.sites;
   const std::vector<std::string>& paths = options.topology_files;
   TopologyFiles files;
-  if (paths.size() == 1 && paths.front().find('=') == std::string::npos)
+  // The library reads a single file itself, and refuses it as an argument; it knows neither copies nor standard input.
+  if (paths.size() == 1 && options.copies == 1 && paths.front() != "-" && paths.front().find('=') == std::string::npos)
     question.topologyFile = paths.front().c_str();
-  else if (!files.read(paths, 1, false))
+  else if (!files.read(paths, options.copies, false))
     return kFailed;
   const std::vector<setoTopologyText_t> texts = files.texts();
   question.files = texts.data();

@@ -52,14 +52,16 @@ CLI::App* add_explain(CLI::App& app, seto::command::ExplainOptions& explain) {
       command->add_option("--sites", explain.sites, "number of sites of the nodes (1)")->check(refuse_count);
   command->add_option("--ranks", explain.ranks, "ranks (2; of a topology file: one for each GPU, or for each host without one)")
       ->check(refuse_count);
-  command
-      ->add_option(
-          "--topo,--from", explain.topology_files,
-          "FILE or SITE=FILE: take hosts, sites and links from this topology file (seto topo --xml writes one); once for "
-          "each file, which are joined")
-      ->allow_extra_args(false)
-      ->excludes(nodes)
-      ->excludes(sites);
+  CLI::Option* const files =
+      command
+          ->add_option(
+              "--topo,--from", explain.topology_files,
+              "FILE or SITE=FILE: take hosts, sites and links from this topology file (seto topo --xml writes one); once for "
+              "each file, which are joined; - is standard input")
+          ->allow_extra_args(false)
+          ->excludes(nodes)
+          ->excludes(sites);
+  command->add_option("--copies", explain.copies, "hosts like each host of a file (1)")->check(refuse_count)->needs(files);
   command->add_flag("--json", explain.json, "as JSON");
   return command;
 }
@@ -204,7 +206,7 @@ CLI::App* add_plan(CLI::App& app, seto::command::SimulateOptions& simulate) {
       app.add_subcommand("plan", "plan simulate: predicts the time of a call on a topology, and the load of each link");
   CLI::App* const simulation = command->add_subcommand("simulate", "runs every step of every rank in virtual time");
   simulation
-      ->add_option("--topo", simulate.files,
+      ->add_option("--topo,--from", simulate.files,
                    "FILE or SITE=FILE, as --from of seto topo, once for each host; --xml of seto topo writes such files")
       ->required()
       ->allow_extra_args(false);
@@ -229,16 +231,23 @@ CLI::App* add_plan(CLI::App& app, seto::command::SimulateOptions& simulate) {
 CLI::App* add_topo(CLI::App& app, seto::command::TopoOptions& topo) {
   CLI::App* const command = app.add_subcommand(
       "topo", "prints sites, hosts, NUMA nodes, PCI switches, GPUs, NICs and links, and where each fact comes from");
-  command
-      ->add_option(
-          "--from", topo.files,
-          "FILE or SITE=FILE, once for each host: NCCL's topology XML, AMD's variant or hwloc's XML; - is standard input")
-      ->allow_extra_args(false);
+  CLI::Option* const from =
+      command
+          ->add_option(
+              "--from", topo.files,
+              "FILE or SITE=FILE, once for each host: NCCL's topology XML, AMD's variant or hwloc's XML; - is standard input")
+          ->allow_extra_args(false);
   command->add_option("--copies", topo.copies, "hosts like each host of a file (1)")->check(refuse_count);
   CLI::Option* const json = command->add_flag("--json", topo.json, "as JSON");
   CLI::Option* const xml = command->add_flag("--xml", topo.xml, "as a file of NCCL's format, without guesses")->excludes(json);
-  command->add_flag("--this-machine", topo.this_machine,
-                    "the file is a hint about this machine: complete it by what is found here");
+  CLI::Option* const this_machine = command->add_flag("--this-machine", topo.this_machine,
+                                                      "the file is a hint about this machine: complete it by what is found here");
+  command
+      ->add_flag(
+          "--probe", topo.probe,
+          "in a job over several sites: measure the rate of each link between sites, for 2 s and 256 MB a direction at most")
+      ->excludes(from)
+      ->excludes(this_machine);
   command->add_option("--svg", topo.svg, "draw it into this file; - is standard output")->excludes(json)->excludes(xml);
   return command;
 }
@@ -250,6 +259,18 @@ CLI::App* add_doctor(CLI::App& app, seto::command::DoctorOptions& doctor) {
       ->check(refuse_count);
   command->add_flag("--json", doctor.json, "as JSON");
   return command;
+}
+
+// `general` is printed where no command is named.
+int print_help(const CLI::App& app, const std::string& general, const std::string& command, const std::string& part) {
+  if (command.empty()) return std::fputs(general.c_str(), stdout) < 0;
+  const CLI::App* const named = app.get_subcommand(command);
+  if (part.empty()) return std::fputs(named->help("seto").c_str(), stdout) < 0;
+  for (const CLI::App* each : named->get_subcommands([](const CLI::App*) { return true; }))
+    if (each->get_name() == part) return std::fputs(each->help("seto " + command).c_str(), stdout) < 0;
+  std::fprintf(stderr, "seto: %s has no command '%.64s'; seto help %s describes it\n", command.c_str(), part.c_str(),
+               command.c_str());
+  return seto::command::kMisused;
 }
 
 }  // namespace
@@ -283,10 +304,12 @@ int main(int argc, char** argv) {
   seto::command::SimulateOptions simulate;
   const CLI::App* const simulate_command = add_plan(app, simulate);
   std::string topic;
-  app.add_subcommand("help", "prints this text, or the help of a command")
-      ->add_option("command", topic, "info, explain, run, report, status, doctor, codec, topo, plan, completion or help")
+  std::string part;
+  CLI::App* const help_command = app.add_subcommand("help", "prints this text, or the help of a command");
+  help_command->add_option("command", topic, "info, explain, run, report, status, doctor, codec, topo, plan, completion or help")
       ->check(
           CLI::IsMember({"info", "explain", "run", "report", "status", "doctor", "codec", "topo", "plan", "completion", "help"}));
+  help_command->add_option("part", part, "a command of that command: seto help plan simulate");
   const std::string help = app.help();  // taken before parsing: afterwards it would be the help of the parsed command
 
   // The words after "--" are the program of seto run; CLI11 would parse them as arguments of seto.
@@ -318,6 +341,5 @@ int main(int argc, char** argv) {
   if (codec_command->parsed()) return seto::command::run(codec);
   if (topo_command->parsed()) return seto::command::run(topo);
   if (simulate_command->parsed()) return seto::command::run(simulate);
-  std::fputs(topic.empty() ? help.c_str() : app.get_subcommand(topic)->help("seto").c_str(), stdout);
-  return 0;
+  return print_help(app, help, topic, part);
 }

@@ -102,9 +102,9 @@ std::string_view name_of(InterfaceKind kind) {
   return "unknown";
 }
 
-InterfaceKind kind_of(const fs::path& classes, const std::string& name, unsigned flags) {
+InterfaceKind kind_of(const std::string& classes, const std::string& name, unsigned flags) {
   if ((flags & IFF_LOOPBACK) != 0) return InterfaceKind::loopback;
-  const fs::path folder = classes / name;
+  const fs::path folder = fs::path(classes) / name;
   if (has(folder / "device")) return InterfaceKind::ordinary;
   if (has(folder / "bridge")) return holds_a_card(classes, folder) ? InterfaceKind::ordinary : InterfaceKind::internal;
   if (is_tunnel(folder)) return InterfaceKind::tunnel;

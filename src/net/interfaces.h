@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +19,7 @@ enum class InterfaceKind : std::uint8_t {
 };
 std::string_view name_of(InterfaceKind kind);
 // The kind of an interface with these flags of the kernel, from what a folder like /sys/class/net says about it.
-[[nodiscard]] InterfaceKind kind_of(const std::filesystem::path& classes, const std::string& name, unsigned flags);
+[[nodiscard]] InterfaceKind kind_of(const std::string& classes, const std::string& name, unsigned flags);
 
 struct Interface {
   std::string name;

@@ -27,6 +27,7 @@ std::optional<TcpDelivery> tcp_delivery(int fd) {
   delivery.app_limited = info.tcpi_delivery_rate_app_limited != 0;
   delivery.round_trip_us = info.tcpi_min_rtt == ~std::uint32_t{0} ? 0 : info.tcpi_min_rtt;
   delivery.now_us = info.tcpi_rtt;
+  delivery.beyond_loss = std::uint64_t{info.tcpi_sacked} * info.tcpi_snd_mss;
   delivery.silent_ms = info.tcpi_last_data_recv;
   delivery.unheard_ms = info.tcpi_unacked > 0 ? info.tcpi_last_ack_recv : 0;
   if (size >= offsetof(tcp_info, tcpi_bytes_retrans) + sizeof info.tcpi_bytes_retrans) {

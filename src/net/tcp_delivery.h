@@ -13,6 +13,7 @@ struct TcpDelivery {
   bool app_limited = true;          // the socket had nothing more to send when the latest of them was sent
   std::uint32_t round_trip_us = 0;  // the shortest; 0: unknown
   std::uint32_t now_us = 0;         // the round trip by now, smoothed, with what waits on the way; 0: unknown
+  std::uint64_t beyond_loss = 0;    // bytes that the peer has received after one that it still misses, about
   std::uint64_t bytes_sent = 0;     // since the beginning, with those that were sent again; 0: an old kernel does not tell
   std::uint64_t bytes_resent = 0;   // those that were sent again
   std::uint32_t silent_ms = 0;      // since bytes arrived last

@@ -73,8 +73,10 @@ Result<TcpListener> listen_at_port(const std::vector<SocketAddress>& addresses, 
                  to_text(addresses).c_str());
 }
 
+constexpr std::string_view kRefused = "no process listens at ";
+
 Status not_connected(const SocketAddress& address, int error) {
-  if (error == ECONNREFUSED) return failure(Code::remote_error, "no process listens at %s", to_text(address).c_str());
+  if (error == ECONNREFUSED) return {Code::remote_error, std::string(kRefused) + to_text(address)};
   if (error == ETIMEDOUT) return no_answer(address);
   errno = error;
   if (error == EMFILE || error == ENFILE) return socket_failure("cannot open a TCP socket");
@@ -132,10 +134,16 @@ PrivateFd accept_tcp(const PrivateFd& listener) {
   return fd;
 }
 
-Result<PrivateFd> begin_connect(const SocketAddress& address) {
+Result<PrivateFd> begin_connect(const SocketAddress& address, const SocketAddress* from, int longest_segment) {
   PrivateFd fd(Fd(socket(domain_of(address), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
   if (!fd.valid()) return errno == EAFNOSUPPORT ? not_connected(address, errno) : socket_failure("cannot open a TCP socket");
   SETO_TRY(tune_tcp(fd.get()));
+  if (from != nullptr) {
+    const NativeAddress source = native(from->with_port(0));
+    SETO_TRY(set_option(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1));
+    if (bind(fd.get(), source.get(), source.size) != 0) return not_connected(*from, errno);
+  }
+  if (longest_segment > 0) SETO_TRY(set_option(fd.get(), IPPROTO_TCP, TCP_MAXSEG, longest_segment));
   const NativeAddress where = native(address);
   int answer = 0;
   do {
@@ -144,6 +152,8 @@ Result<PrivateFd> begin_connect(const SocketAddress& address) {
   if (answer != 0 && errno != EINPROGRESS) return not_connected(address, errno);
   return fd;
 }
+
+bool is_refusal(const Status& failed) { return failed.text().starts_with(kRefused); }
 
 Status end_connect(const PrivateFd& fd, const SocketAddress& address) {
   int error = 0;

@@ -35,8 +35,12 @@ struct TcpListener {
 [[nodiscard]] PrivateFd accept_tcp(const PrivateFd& listener);
 
 // Connects in two steps, so that a caller can try several addresses at once. begin_connect() does not wait; the socket becomes
-// writable when the attempt has ended, and end_connect() returns its result.
-[[nodiscard]] Result<PrivateFd> begin_connect(const SocketAddress& address);
+// writable when the attempt has ended, and end_connect() returns its result. `from`: the own address, whatever its port; null:
+// the kernel's choice. `longest_segment`: of both directions, in bytes; 0: the kernel's choice.
+[[nodiscard]] Result<PrivateFd> begin_connect(const SocketAddress& address, const SocketAddress* from = nullptr,
+                                              int longest_segment = 0);
+// Whether such an attempt failed because the host answers and no process listens there. Else there may be no way to the host.
+[[nodiscard]] bool is_refusal(const Status& failed);
 [[nodiscard]] Status end_connect(const PrivateFd& fd, const SocketAddress& address);
 
 // Both steps. Code::remote_error: refused or no route. Code::timeout: no answer until the deadline.

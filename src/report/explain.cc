@@ -23,13 +23,18 @@ bool is_chosen(const Candidate& candidate, const Choice& choice) {
 
 std::string verdict(const Candidate& candidate, const Choice& choice, const Tiers& tiers) {
   if (is_chosen(candidate, choice)) return "chosen";
-  if (!candidate.can_run()) return candidate.refused;
+  if (!candidate.has_estimate()) return candidate.refused;
   Estimate best;
   for (const Candidate& other : choice.candidates)
     if (is_chosen(other, choice)) best = other.estimate;
   if (candidate.pinned_away) {
     char times[64];
     std::snprintf(times, sizeof times, ": this one takes %.2f times its time", candidate.estimate.seconds / best.seconds);
+    return candidate.refused + times;
+  }
+  if (candidate.left_out) {
+    char times[64];
+    std::snprintf(times, sizeof times, ": %.2f times the time of the chosen one", candidate.estimate.seconds / best.seconds);
     return candidate.refused + times;
   }
   if (candidate.estimate.seconds <= best.seconds) return "as fast; the first is taken";
@@ -52,11 +57,12 @@ struct Report {
   const CostModel& costs;
   const Choice& choice;
   std::string_view remark;
+  const Config& config;
   const LiveFacts* live;    // null: the ranks are made up
   const GraphFacts* graph;  // of a topology file, or null
 
   [[nodiscard]] std::vector<TierFacts> facts() const {
-    std::vector<TierFacts> all = tier_facts(question, tiers, costs, choice, live);
+    std::vector<TierFacts> all = tier_facts(question, tiers, costs, choice, config, live);
     for (int tier = 0; graph != nullptr && !question.deterministic && tier < tiers.count(); ++tier) {
       const TierOrigins& origins = graph->origins[static_cast<std::size_t>(tiers.kind(tier))];
       TierFacts& facts = all[static_cast<std::size_t>(tier)];
@@ -90,8 +96,24 @@ std::string parts_of(const Estimate& estimate, const Tiers& tiers) {
          duration_text(estimate.step_seconds);
 }
 
+// The choice, with the cut that settings state.
+Result<Choice> chosen(const Question& question, const Tiers& tiers, const CostModel& costs, const Config& config) {
+  SETO_ASSIGN(Choice choice, choose(question, tiers, costs));
+  if (config.slice_bytes != kAutomatic) choice.cut.slice_bytes = config.slice_bytes;
+  if (config.slot_depth != kAutomatic) choice.cut.depth = static_cast<std::uint32_t>(config.slot_depth);
+  return choice;
+}
+
+// "slices of 64K (SETO_SLICE_BYTES), 8 in flight"
+std::string cut_text(const Cut& cut, const Config& config) {
+  std::string text = "slices of " + size_text(cut.slice_bytes);
+  text.append(config.slice_bytes == kAutomatic ? ", " : " (SETO_SLICE_BYTES), ").append(std::to_string(cut.depth));
+  text.append(config.slot_depth == kAutomatic ? " in flight" : " in flight (SETO_SLOT_DEPTH)");
+  return text.append(cut.order == StepOrder::readiness ? ", in readiness order: the link is far" : "");
+}
+
 std::string as_text(const Report& report) {
-  const auto& [question, tiers, costs, choice, remark, live, graph] = report;
+  const auto& [question, tiers, costs, choice, remark, config, live, graph] = report;
   char line[256];
   std::string text = call_text(question) + ", " + std::to_string(question.ranks) +
                      (question.ranks == 1 ? " rank, " : " ranks, ") + std::to_string(tiers.count()) +
@@ -105,20 +127,19 @@ std::string as_text(const Report& report) {
   text += line;
   for (const Candidate& candidate : choice.candidates) {
     std::snprintf(line, sizeof line, "%s %-*s %14s  %s\n", is_chosen(candidate, choice) ? "*" : " ", widest,
-                  candidate.name(question).c_str(), candidate.can_run() ? duration_text(candidate.estimate.seconds).c_str() : "-",
+                  candidate.name(question).c_str(),
+                  candidate.has_estimate() ? duration_text(candidate.estimate.seconds).c_str() : "-",
                   verdict(candidate, choice, tiers).c_str());
     text += line;
   }
   text += "what the estimates are made of:\n";
   for (const Candidate& candidate : choice.candidates) {
-    if (!candidate.can_run()) continue;
+    if (!candidate.has_estimate()) continue;
     std::snprintf(line, sizeof line, "  %-*s", widest, candidate.name(question).c_str());
     text.append(line).append(parts_of(candidate.estimate, tiers)).append("\n");
   }
-  if (question.collective != Collective::barrier)
-    text += "slices of " + size_text(choice.cut.slice_bytes) + ", " + std::to_string(choice.cut.depth) + " in flight" +
-            (choice.cut.order == StepOrder::readiness ? ", in readiness order: the link is far\n" : "\n");
-  text += "tiers, with the link that binds on each:\n";
+  if (question.collective != Collective::barrier) text += cut_text(choice.cut, config) + "\n";
+  text += "tiers, with the constants of their slowest links:\n";
   for (const TierFacts& facts : report.facts()) text += text_of(facts);
   if (live != nullptr && live->sites.links.sites() > 1)
     text += text_of(live->sites) + "; " + rate_text(live->sites, live->rate_version) + "\n";
@@ -150,7 +171,7 @@ void add_estimate(JsonWriter& json, const Estimate& estimate, const Tiers& tiers
 }
 
 std::string as_json(const Report& report) {
-  const auto& [question, tiers, costs, choice, remark, live, graph] = report;
+  const auto& [question, tiers, costs, choice, remark, config, live, graph] = report;
   JsonWriter json;
   json.open('{').key("collective").value(name_of(question.collective)).key("part_bytes").number(question.bytes);
   json.key("ranks").number(static_cast<std::uint64_t>(question.ranks));
@@ -177,7 +198,7 @@ std::string as_json(const Report& report) {
   for (const Candidate& candidate : choice.candidates) {
     json.open('{').key("algorithm").value(candidate.algorithm->name);
     json.key("codec").value(codec_name(candidate.coded_tiers == 0 ? std::uint8_t{0} : question.codec));
-    if (candidate.can_run()) add_estimate(json, candidate.estimate, tiers);
+    if (candidate.has_estimate()) add_estimate(json, candidate.estimate, tiers);
     json.key("verdict").value(verdict(candidate, choice, tiers)).close('}');
   }
   json.close(']').key("links").open('[');
@@ -195,9 +216,9 @@ std::string as_json(const Report& report) {
 }
 
 Result<std::string> text_of(const Question& question, const Tiers& tiers, const CostModel& costs, ReportFormat format,
-                            std::string_view remark) {
-  SETO_ASSIGN(const Choice choice, choose(question, tiers, costs));
-  const Report report{question, tiers, costs, choice, remark, nullptr, nullptr};
+                            std::string_view remark, const Config& config) {
+  SETO_ASSIGN(const Choice choice, chosen(question, tiers, costs, config));
+  const Report report{question, tiers, costs, choice, remark, config, nullptr, nullptr};
   return format == ReportFormat::text ? as_text(report) : as_json(report);
 }
 
@@ -223,16 +244,19 @@ double crowding_here(const Tiers& tiers) {
   return std::max(1.0, static_cast<double>(on_a_node) / usable_cores());
 }
 
-Result<std::string> explain(Question question, const Tiers& tiers, const CostModel& costs, ReportFormat format) {
+Result<std::string> explain(Question question, const Tiers& tiers, const CostModel& costs, ReportFormat format,
+                            const Config& config) {
   question.crowding = question.deterministic ? 1 : crowding_here(tiers);
   const bool shipped = costs.source == CostSource::shipped || costs.source == CostSource::expected;
-  return text_of(question, tiers, costs, format, shipped ? "; a communicator measures its own, or reads SETO_TUNING_FILE" : "");
+  return text_of(question, tiers, costs, format, shipped ? "; a communicator measures its own, or reads SETO_TUNING_FILE" : "",
+                 config);
 }
 
-Result<std::string> explain_graph(Question question, const GraphFacts& graph, ReportFormat format) {
+Result<std::string> explain_graph(Question question, const GraphFacts& graph, ReportFormat format, const Config& config) {
   question.crowding = question.deterministic ? 1 : graph.crowding;
-  SETO_ASSIGN(const Choice choice, choose(question, graph.tiers, graph.costs));
-  const Report report{question, graph.tiers, graph.costs, choice, "; for each tier its origin stands above", nullptr, &graph};
+  SETO_ASSIGN(const Choice choice, chosen(question, graph.tiers, graph.costs, config));
+  const Report report{question, graph.tiers, graph.costs, choice, "; for each tier its origin stands above",
+                      config,   nullptr,     &graph};
   return format == ReportFormat::text ? as_text(report) : as_json(report);
 }
 
@@ -247,9 +271,9 @@ Question question_on(const Communicator& communicator, Question question) {
 Result<std::string> explain_on(const Communicator& communicator, const Question& question, ReportFormat format) {
   const RateVersions::Known known = communicator.rates().known();
   const Sites sites = communicator.sites();
-  SETO_ASSIGN(const Choice choice, choose(question, communicator.tiers(), known.costs));
-  const LiveFacts live{sites, communicator.config(), known.version};
-  const Report report{question, communicator.tiers(), known.costs, choice, "", &live, nullptr};
+  SETO_ASSIGN(const Choice choice, chosen(question, communicator.tiers(), known.costs, communicator.config()));
+  const LiveFacts live{sites, known.version};
+  const Report report{question, communicator.tiers(), known.costs, choice, "", communicator.config(), &live, nullptr};
   return format == ReportFormat::text ? as_text(report) : as_json(report);
 }
 

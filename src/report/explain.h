@@ -10,9 +10,10 @@ namespace seto {
 
 class Communicator;
 
-// Explains the choice for a hypothetical communicator: every candidate, its estimated time, and why it was not chosen. The
-// machines are assumed to have as many usable cores as this one.
-Result<std::string> explain(Question question, const Tiers& tiers, const CostModel& costs, ReportFormat format);
+// Explains the choice for a hypothetical communicator with these settings: every candidate, its estimated time, and why it was
+// not chosen. The machines are assumed to have as many usable cores as this one.
+Result<std::string> explain(Question question, const Tiers& tiers, const CostModel& costs, ReportFormat format,
+                            const Config& config = {});
 
 // The same for an existing communicator. The question has its bytes and codec (question_on).
 Result<std::string> explain_on(const Communicator& communicator, const Question& question, ReportFormat format);
@@ -21,7 +22,7 @@ Result<std::string> explain_on(const Communicator& communicator, const Question&
 double crowding_here(const Tiers& tiers);
 
 // The same for ranks on the hosts of a topology file.
-Result<std::string> explain_graph(Question question, const GraphFacts& graph, ReportFormat format);
+Result<std::string> explain_graph(Question question, const GraphFacts& graph, ReportFormat format, const Config& config = {});
 
 // The question about a communicator: its ranks, pin and crowding. The bytes follow for each size.
 Question question_on(const Communicator& communicator, Question question);

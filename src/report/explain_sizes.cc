@@ -57,7 +57,7 @@ std::string as_text(const Question& question, const std::vector<Row>& rows) {
   std::snprintf(line, sizeof line, "%8s %12s %12s  %-*s  %s\n", "size", "estimate", "rate", widest, "candidate", "the next best");
   text += line;
   for (const Row& row : rows) {
-    const std::string rate = row.seconds > 0 ? amount_text(static_cast<double>(row.bytes) / row.seconds) + "B/s" : "-";
+    const std::string rate = row.seconds > 0 ? rate_text(static_cast<double>(row.bytes) / row.seconds) : "-";
     std::snprintf(line, sizeof line, "%8s %12s %12s  %-*s  ", size_text(row.bytes).c_str(), duration_text(row.seconds).c_str(),
                   rate.c_str(), widest, row.name.c_str());
     text += line;

@@ -23,11 +23,6 @@ std::string three_digits(double number) {
   return text;
 }
 
-std::string rate_text(double bytes_per_second) {
-  const bool is_giga = bytes_per_second >= 1e9;
-  return three_digits(bytes_per_second * (is_giga ? 1e-9 : 1e-6)) + (is_giga ? " GB/s" : " MB/s");
-}
-
 bool follows_from_link(TierKind kind, const CostModel& costs) {
   return kind == TierKind::world && costs.between_sites.round_trip_s.has_value();
 }
@@ -47,7 +42,12 @@ void add_origins(TierFacts& facts, TierKind kind, const CostModel& costs, const 
   }
   const std::string source(name_of(costs.between_sites.source));
   const bool is_stated = sites != nullptr && !sites->rates.empty();
-  facts.rate_origin = is_stated ? "stated by the slowest site" : costs.between_sites.bytes_per_second ? source : "assumed";
+  if (is_stated)
+    facts.rate_origin = sites->is_rate_of_file(slowest_site(*sites)) ? "of the slowest site, file" : "stated by the slowest site";
+  else if (costs.between_sites.bytes_per_second)
+    facts.rate_origin = sites != nullptr && sites->link_rates_of_file ? "file" : source;
+  else
+    facts.rate_origin = "assumed";
   facts.latency_origin = "half the round trip";
   if (sites != nullptr) {
     const SiteLinks::Pair pair = sites->links.longest();
@@ -68,7 +68,6 @@ void add_codec(TierFacts& facts, int tier, const Question& question, const Choic
     facts.codec_origin = std::string(codec_name(question.codec)) + " would not be faster";
 }
 
-// Settings override what choice would take.
 void add_pins(TierFacts& facts, const Config& config) {
   facts.sockets_are_set = config.tcp_streams != kAutomatic;
   if (facts.sockets_are_set) facts.flow.sockets = static_cast<std::uint32_t>(config.tcp_streams);
@@ -78,16 +77,22 @@ void add_pins(TierFacts& facts, const Config& config) {
 
 }  // namespace
 
+std::string rate_text(double bytes_per_second) {
+  const bool is_giga = bytes_per_second >= 1e9;
+  return three_digits(bytes_per_second * (is_giga ? 1e-9 : 1e-6)) + (is_giga ? " GB/s" : " MB/s");
+}
+
 std::string rate_text(const Sites& sites, std::uint64_t version) {
-  const std::optional<double> measured = sites.links.worst().bytes_per_second;
-  double stated = 0;
-  for (const PortRates& one : sites.rates) stated = stated == 0 ? one.slower() : std::min(stated, one.slower());
-  const double rate = stated > 0 ? stated : measured.value_or(kAssumedBytesPerSecond);
-  return "the slowest rate is " + rate_text(rate) + " (" +
-         (stated > 0 ? "stated"
-          : measured ? "measured"
-                     : "assumed") +
-         ", version " + std::to_string(version) + ")";
+  const auto text = [version](double rate, const char* origin) {
+    return "the slowest rate is " + rate_text(rate) + " (" + origin + ", version " + std::to_string(version) + ")";
+  };
+  if (!sites.rates.empty()) {
+    const std::size_t slowest = slowest_site(sites);
+    return text(sites.rates[slowest].slower(), sites.is_rate_of_file(slowest) ? "file" : "stated");
+  }
+  const std::optional<double> known = sites.links.worst().bytes_per_second;
+  if (!known) return text(kAssumedBytesPerSecond, "assumed");
+  return text(*known, sites.link_rates_of_file ? "file" : "measured");
 }
 
 std::string text_of(const SiteRing& ring) {
@@ -119,7 +124,7 @@ std::string amount_text(double bytes) {
 }
 
 std::vector<TierFacts> tier_facts(const Question& question, const Tiers& tiers, const CostModel& costs, const Choice& choice,
-                                  const LiveFacts* live) {
+                                  const Config& config, const LiveFacts* live) {
   const CostModel model = question.deterministic ? CostModel() : costs;
   std::vector<TierFacts> all;
   for (int tier = 0; tier < tiers.count(); ++tier) {
@@ -133,13 +138,13 @@ std::vector<TierFacts> tier_facts(const Question& question, const Tiers& tiers, 
     add_origins(facts, kind, model, live == nullptr ? nullptr : &live->sites);
     if (kind == TierKind::world && tiers.slowest_rate() > 0) {
       facts.bytes_per_second = tiers.slowest_rate();
-      facts.rate_origin = "stated by the slowest site";
+      if (live == nullptr) facts.rate_origin = "stated by the slowest site";
     }
     add_codec(facts, tier, question, choice);
     facts.has_flow = kind != TierKind::node;
     facts.flow = flow_on(kind, tiers, model);
     facts.slice_bytes = choice.cut.slice_bytes;
-    if (live != nullptr) add_pins(facts, live->config);
+    add_pins(facts, config);
     if (facts.codec != "exact")
       facts.slice_bytes = encoded_size(codec_of(choice.codec), facts.slice_bytes / size_of(question.type));
     all.push_back(std::move(facts));

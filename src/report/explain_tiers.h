@@ -38,13 +38,15 @@ struct TierOrigins {
 // The part of a communicator on which facts depend.
 struct LiveFacts {
   const Sites& sites;
-  const Config& config;
   std::uint64_t rate_version = 0;
 };
 
-// `live`: null where the ranks are made up.
+// `live`: null where the ranks are made up. The settings override what choice would take.
 std::vector<TierFacts> tier_facts(const Question& question, const Tiers& tiers, const CostModel& costs, const Choice& choice,
-                                  const LiveFacts* live);
+                                  const Config& config, const LiveFacts* live);
+
+// "1.25 GB/s", in powers of ten.
+std::string rate_text(double bytes_per_second);
 
 // "the slowest rate is 118 MB/s (measured, version 2)", or stated, or assumed.
 std::string rate_text(const Sites& sites, std::uint64_t version);

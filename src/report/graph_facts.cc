@@ -119,7 +119,10 @@ class FactFinding final {
   void find_memory() {
     CostModel& costs = facts_.costs;
     if (facts_.on_gpus) {
-      costs.node = {kGpuHopSeconds, facts_.hosts.front().gpu_bytes_per_second};
+      const auto slowest = std::min_element(
+          facts_.hosts.begin(), facts_.hosts.end(),
+          [](const HostLinks& one, const HostLinks& other) { return one.gpu_bytes_per_second < other.gpu_bytes_per_second; });
+      costs.node = {kGpuHopSeconds, slowest->gpu_bytes_per_second};
       costs.site.message_seconds = costs.world.message_seconds = 0;
       costs.codec_bytes_per_second = kGpuMemoryBytesPerSecond;  // in the pass that reads the numbers
       origins(TierKind::node) = {"data sheet of an H100", "GPU links, data sheet", {}};

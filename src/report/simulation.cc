@@ -1,10 +1,14 @@
 #include "src/report/simulation.h"
 
 #include <algorithm>
-#include <ctime>
+#include <atomic>
+#include <new>
+#include <thread>
 #include <utility>
 
+#include "src/base/clock.h"
 #include "src/base/text.h"
+#include "src/base/thread.h"
 #include "src/core/call/ids.h"
 #include "src/engine/coding.h"
 #include "src/engine/lowering.h"
@@ -16,12 +20,6 @@ constexpr std::uint32_t kGrain = 16;           // elements of a cache line
 constexpr std::uint64_t kFewestUnderWay = 64;  // slices that a transport without slots lets be under way
 constexpr double kMostSteps = 1e8;             // each takes some 100 ns and up to a few hundred bytes
 constexpr double kRefusedAtOnce = 1.5;         // times the limit by an estimate
-
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 // Evenly spaced over all ranks, the first one included.
 std::vector<Rank> shown_of(int ranks) {
@@ -79,19 +77,27 @@ class ProgramMaker final {
   double slices_ = 1;
 };
 
-// A plan that is much too long is refused before it takes memory, any other one where its steps pass the limit.
+// A plan that is much too long is refused before it takes memory, any other one where its steps pass the limit. The programs of
+// the ranks do not depend on each other, so all cores make some.
 Result<Plan> lowered_plan(const Question& question, const Choice& choice, const Tiers& tiers) {
   Plan plan;
   plan.name = choice.algorithm->name;
   const ProgramMaker maker(question, choice, tiers);
   plan.shape = maker.shape();
   if (const double estimated = maker.estimated_steps(); estimated > kRefusedAtOnce * kMostSteps) return maker.too_many(estimated);
-  double steps = 0;
-  for (Rank rank = 0; rank < question.ranks; ++rank) {
-    plan.programs.push_back(maker.program(rank));
-    steps += maker.steps_of(plan.programs.back());
-    if (steps > kMostSteps) return maker.too_many(steps);
-  }
+  plan.programs.resize(static_cast<std::size_t>(question.ranks));
+  std::atomic<double> steps{0};
+  const auto make = [&](std::size_t rank, const std::atomic<bool>&) -> Status {
+    try {
+      Program& program = plan.programs[rank] = maker.program(static_cast<Rank>(rank));
+      const double own = maker.steps_of(program);
+      const double all = steps.fetch_add(own, std::memory_order_relaxed) + own;
+      return all > kMostSteps ? maker.too_many(all) : Status();
+    } catch (const std::bad_alloc&) {  // on a thread of its own it would end the process
+      return failure(Code::unavailable, "not enough memory for the plans of %d ranks", question.ranks);
+    }
+  };
+  SETO_TRY(side_by_side(plan.programs.size(), std::thread::hardware_concurrency(), make));
   return plan;
 }
 
@@ -141,7 +147,7 @@ Result<Simulation> simulate_call(const Question& question, SimulationModel& mode
 }
 
 Result<Simulation> simulate_choice(const Question& question, Choice choice, SimulationModel& model, Trace trace) {
-  const double begin = processor_seconds();
+  const std::uint64_t begin = monotonic_ns();
   Simulation made;
   made.question = question;
   made.choice = std::move(choice);
@@ -161,9 +167,10 @@ Result<Simulation> simulate_choice(const Question& question, Choice choice, Simu
   run.depth = depth_of(made.choice.cut, model.tiers.widest());
   run.order = made.choice.cut.order;
   run.trace = trace == Trace::kept ? &made.trace : nullptr;
-  made.program_seconds = processor_seconds() - begin;
+  const std::uint64_t planned = monotonic_ns();
+  made.program_seconds = static_cast<double>(planned - begin) * 1e-9;
   SETO_ASSIGN(const SimulatedOutcome outcome, simulate(run));
-  made.simulation_seconds = processor_seconds() - begin - made.program_seconds;
+  made.simulation_seconds = static_cast<double>(monotonic_ns() - planned) * 1e-9;
   made.trace.shows = nullptr;  // it refers to a local
   made.seconds = outcome.longest_ns() * 1e-9;
   made.first_rank_seconds = *std::min_element(outcome.finish_ns.begin(), outcome.finish_ns.end()) * 1e-9;

@@ -32,7 +32,7 @@ struct Simulation {
   std::vector<Rank> shown;        // the ranks of the trace
   std::vector<Program> programs;  // theirs
   SimulatedTrace trace;
-  double program_seconds = 0;  // processor time of making the plan, and of simulating it
+  double program_seconds = 0;  // that it took to make the plan, on all cores, and to simulate it
   double simulation_seconds = 0;
 };
 

@@ -81,6 +81,10 @@ std::string simulation_text(const Simulation& simulation, const SimulationModel&
           "; closed form: " + duration_text(simulated(simulation).estimate.seconds) + ")\n";
   text += "slices of " + size_text(choice.cut.slice_bytes) + ", " +
           (choice.cut.order == StepOrder::readiness ? "in readiness order\n" : "in skewed order\n");
+  if (choice.codec != 0)
+    text +=
+        "numbers travel in " + std::string(codec_name(choice.codec)) +
+        (simulation.question.codec_by_link ? " between sites, as in a job; SETO_CODEC=none: exact numbers\n" : " (SETO_CODEC)\n");
   text += "load of links:\n" + loads_text(simulation) + "assumed:\n";
   for (const std::string& assumption : model.assumptions) text += "  " + assumption + "\n";
   text += "  warm connections, equal starts, nothing else on the links (src/engine/simulation/README.md)\n";
@@ -97,8 +101,8 @@ std::string simulation_json(const Simulation& simulation, const SimulationModel&
   json.key("order").value(choice.cut.order == StepOrder::readiness ? "readiness" : "skewed");
   json.key("seconds").number(simulation.seconds).key("first_rank_seconds").number(simulation.first_rank_seconds);
   json.key("estimate_seconds").number(simulated(simulation).estimate.seconds);
-  json.key("plan_processor_seconds").number(simulation.program_seconds);
-  json.key("simulation_processor_seconds").number(simulation.simulation_seconds).key("links").open('[');
+  json.key("plan_wall_seconds").number(simulation.program_seconds);
+  json.key("simulation_wall_seconds").number(simulation.simulation_seconds).key("links").open('[');
   for (const LinkLoad& load : simulation.loads) {
     json.open('{').key("kind").value(load.link.kind).key("name").value(load.link.name).key("bytes").number(load.bytes);
     json.key("bytes_per_second").number(load.link.bytes_per_second).key("busy").number(load.busy(simulation.seconds)).close('}');

@@ -164,7 +164,8 @@ std::string text_of(const Sites& sites) {
   const std::uint32_t count = sites.links.sites();
   std::string text = std::to_string(count) + (count == 1 ? " site" : " sites");
   if (count > 1)
-    text += sites.stated    ? " stated by SETO_SITE_ID"
+    text += sites.by_file   ? " stated by SETO_TOPOLOGY_FILE"
+            : sites.stated  ? " stated by SETO_SITE_ID"
             : sites.guessed ? " guessed from round trips near the limit (SETO_SITE_ID states them)"
                             : " found by round trips";
   std::string_view separator = ": ";
@@ -176,11 +177,16 @@ std::string text_of(const Sites& sites) {
   }
   for (std::size_t site = 0; site < sites.rates.size(); ++site) {
     char rates[160];
-    std::snprintf(rates, sizeof rates, "; site %zu sends %.4g Mbit/s and receives %.4g Mbit/s (stated)", site,
-                  sites.rates[site].up * 8e-6, sites.rates[site].down * 8e-6);
+    std::snprintf(rates, sizeof rates, "; site %zu sends %.4g Mbit/s and receives %.4g Mbit/s (%s)", site,
+                  sites.rates[site].up * 8e-6, sites.rates[site].down * 8e-6, sites.is_rate_of_file(site) ? "file" : "stated");
     text += rates;
   }
   return text;
+}
+
+std::size_t slowest_site(const Sites& sites) {
+  const auto slower = [](const PortRates& one, const PortRates& other) { return one.slower() < other.slower(); };
+  return static_cast<std::size_t>(std::min_element(sites.rates.begin(), sites.rates.end(), slower) - sites.rates.begin());
 }
 
 std::uint32_t SiteLinks::digest() const {

@@ -70,10 +70,18 @@ struct Sites {
   SiteLinks links;
   std::vector<PortRates> rates;            // by site, as stated; empty unless they are known for every site
   std::optional<double> longest_within_s;  // the longest round trip between hosts of one site that the kernel measured
-  bool stated = false;                     // by SETO_SITE_ID; else found by round trips
+  bool stated = false;                     // by SETO_SITE_ID or SETO_TOPOLOGY_FILE; else found by round trips
+  bool by_file = false;                    // the latter states the site of some rank
+  std::vector<bool> rates_of_file;         // by site: whether `rates` has that of the file; empty: none
+  bool link_rates_of_file = false;         // the rates of links are
+  std::vector<std::string> names;          // by site, as stated; empty if sites were found
   bool guessed = false;  // found, and some round trip is so near the limit that another run may decide otherwise
+
+  [[nodiscard]] bool is_rate_of_file(std::size_t site) const { return site < rates_of_file.size() && rates_of_file[site]; }
 };
 
+// The number of the site with the slowest rate; only where rates are stated.
+std::size_t slowest_site(const Sites& sites);
 // "2 sites found by round trips: 0>1 round trip 60 ms (measured), rate unknown; ..."
 std::string text_of(const Sites& sites);
 

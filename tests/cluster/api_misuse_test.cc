@@ -143,8 +143,8 @@ SETO_TEST_ALONE(ApiMisuse, config_structs_are_checked) {
   config.memory = setoMemoryDevice;
   EXPECT_TRUE(failed(init(config), setoInvalidUsage, "device memory"));
   config = fresh();
-  config.topologyFile = "x";
-  EXPECT_TRUE(failed(init(config), setoInvalidUsage, "topologyFile"));
+  config.topologyFile = "/nowhere.xml";
+  EXPECT_TRUE(failed(init(config), setoInvalidArgument, "SETO_TOPOLOGY_FILE: cannot read /nowhere.xml: No such file"));
   EXPECT_EQ(comm, nullptr);
 }
 

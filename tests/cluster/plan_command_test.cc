@@ -65,11 +65,19 @@ TEST_F(PlanCommand, agrees_with_explain) {
     ASSERT_GT(begin, 13U) << simulated;
     const std::string estimate = simulated.substr(begin, simulated.find(')', begin) - begin);
     EXPECT_THAT(explained, ::testing::ContainsRegex("\\* hierarchical in fp16 +" + estimate + "  chosen"));
-    EXPECT_THAT(simulated, StartsWith("all_reduce, 64M, hierarchical in fp16, "));
+    EXPECT_THAT(simulated,
+                AllOf(StartsWith("all_reduce, 64M, hierarchical in fp16, "),
+                      HasSubstr("\nnumbers travel in fp16 between sites, as in a job; SETO_CODEC=none: exact numbers\n")));
   }
   const std::string slow = seto("explain all_reduce 64M --ranks 4 --nodes 4 --sites 2", "SETO_SITE_UPLINK_MBIT=100").text;
   EXPECT_THAT(slow, AllOf(HasSubstr("12.5 MB/s (stated by the slowest site)"), HasSubstr("fp16 (chosen for the link)")));
   EXPECT_THAT(seto("explain all_reduce 64M --ranks 4 --nodes 4 --sites 2", "SETO_CALIBRATE=off").text, Not(HasSubstr("fp16")));
+}
+
+TEST_F(PlanCommand, explain_takes_copies_of_hosts_and_standard_input) {
+  EXPECT_THAT(seto("explain all_reduce 64M " + two_sites() + " --copies 2").text, HasSubstr(", 32 ranks, "));
+  EXPECT_THAT(seto("explain all_reduce 64M --from - < " + path("h100.xml")).text, HasSubstr(", 8 ranks, "));
+  EXPECT_EQ(seto("explain all_reduce 64M --copies 2").status, 2) << "no file";
 }
 
 TEST_F(PlanCommand, writes_json_and_a_chart) {

@@ -28,6 +28,10 @@ TEST(Command, HelpDescribesTheProgramOrACommand) {
   EXPECT_EQ(one.status, 0) << one.text;
   EXPECT_THAT(one.text, AllOf(HasSubstr("seto explain"), HasSubstr("--ranks")));
   EXPECT_EQ(seto("help weather").status, 2);
+  EXPECT_THAT(seto("help plan simulate").text, HasSubstr("--algorithm"));
+  const Ended unknown = seto("help plan weather");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_EQ(unknown.text, "seto: plan has no command 'weather'; seto help plan describes it\n");
 }
 
 TEST(Command, VersionIsPrintedWithAnySettings) {

@@ -43,8 +43,17 @@ TEST_F(TopoCommand, prints_hosts_of_files_in_sites) {
   EXPECT_EQ(ended.status, 0) << ended.text;
   EXPECT_THAT(ended.text, StartsWith("site tokyo: 2 hosts\n  host 1: 2 NUMA nodes, 8 GPUs, 16 ports\n"
                                      "    all GPUs are joined by switches of GPU links\n"));
-  EXPECT_THAT(ended.text, AllOf(HasSubstr("site osaka: 2 hosts\n"), HasSubstr("tokyo to osaka: not known"),
-                                HasSubstr("32 ranks, node 8 x site 2 x world 2"), HasSubstr("nearest ports: mlx5_14 mlx5_15\n")));
+  EXPECT_THAT(ended.text,
+              AllOf(HasSubstr("\n  host 2: as host 1\nsite osaka: 2 hosts\n  host 3: as host 1\n  host 4: as host 1\n"),
+                    HasSubstr("tokyo to osaka: not known"), HasSubstr("32 ranks, node 8 x site 2 x world 2"),
+                    HasSubstr("nearest ports: mlx5_14 mlx5_15\n")));
+}
+
+TEST_F(TopoCommand, probes_nothing_outside_a_job) {
+  const Ended ended = seto("topo --probe");
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_EQ(ended.text,
+            "seto: --probe: this is no job, so there is nothing to probe: seto run -n 2 --hosts a,b -- seto topo --probe\n");
 }
 
 TEST_F(TopoCommand, writes_a_file_that_it_reads_again) {

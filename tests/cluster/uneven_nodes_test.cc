@@ -29,6 +29,7 @@ constexpr Places kAll[] = {
     {"SitesOfTwoThreeAndFiveHosts", "abcdefghij", "AABBBCCCCC"},
     {"HostsOfEightAndFour", "aaaaaaaabbbb", "AAAAAAAAAAAA"},
     {"HostsOfOneTwoAndThreeOnTwoSites", "abbccc", "AAABBB"},
+    {"FourHostsOfOneTwoAndThree", "abbcccd", "AAAAAAA"},
 };
 
 // Sites of 2, 1 and 3 hosts, with uplinks of 1 : 2 : 4.
@@ -134,6 +135,20 @@ TEST_P(UnevenNodes, GiveTheExactResult) {
   });
 }
 
+// Where no site has three hosts, the pin is ignored.
+TEST_P(UnevenNodes, GoRoundTheHosts) {
+  const Places places = GetParam();
+  run_ranks(Kind::processes, places.ranks(), [places](const Seat& seat) {
+    const setoComm_t comm = join(seat, places, {.algorithm = "host_ring"});
+    ASSERT_NE(comm, nullptr);
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{13}, std::size_t{70'001}}) {
+      expect_sums(seat, comm, count);
+      expect_copies(seat, comm, count);
+    }
+    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+  });
+}
+
 // The root's buffer is spread over the ranks of its site, and over other sites.
 TEST_P(UnevenNodes, SpreadABufferFromAndToARoot) {
   const Places places = GetParam();
@@ -152,7 +167,7 @@ void state_rate(const Seat& seat) {
 }
 
 TEST(UnevenSites, WithStatedRatesGiveTheExactResult) {
-  for (const char* algorithm : {"hierarchical", "spread"})
+  for (const char* algorithm : {"hierarchical", "host_ring", "spread"})
     run_ranks(Kind::processes, kThreeSites.ranks(), [algorithm](const Seat& seat) {
       state_rate(seat);
       const setoComm_t comm = join(seat, kThreeSites, {.algorithm = algorithm});

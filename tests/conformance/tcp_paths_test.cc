@@ -1,197 +1,21 @@
-// A link of several sockets whose paths break: what arrives, and when the link ends. The test carries the bytes of each path
-// itself, so it decides which of them arrive.
+// A link of several sockets whose paths break: what arrives, and when the link ends.
+
+#include "tests/support/tcp_paths.h"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <thread>
-#include <vector>
-
-#include "tests/support/flows.h"
-#include "tests/support/seed.h"
-#include "tests/support/tcp_peer_groups.h"
-#include "transports/tcp/link/domain.h"
+#include <utility>
 
 namespace seto::tcp {
 namespace {
 
-constexpr std::uint64_t kGroup = 7;
-constexpr std::size_t kPaths = 3;
-
-class Dialer final : public PathDialer {
- public:
-  void paths_broke() override { ++breaks; }
-  void give_up() override { ++given_up; }
-  int breaks = 0, given_up = 0;
-};
-
-// Keeps each payload in memory of its own, which it frees when the frame has come: a copy that is written later is an error that
-// a sanitizer finds.
-class Frames final : public Sink {
- public:
-  Result<std::byte*> place(std::uint32_t, const Frame& frame) override {
-    EXPECT_EQ(half_.count(frame.mark), 0U) << "it was placed twice";
-    auto& memory = half_[frame.mark] = std::make_unique<std::byte[]>(frame.length);
-    return memory.get();
-  }
-  Status arrived(std::uint32_t, const Frame& frame, std::byte* at) override {
-    EXPECT_EQ(half_[frame.mark].get(), at);
-    EXPECT_EQ(whole.count(frame.mark), 0U) << "it came twice";
-    whole[frame.mark].assign(reinterpret_cast<const char*>(at), frame.length);
-    half_.erase(frame.mark);
-    return {};
-  }
-  void unplace(std::uint32_t, const Frame& frame, std::byte* at) override {
-    EXPECT_EQ(half_[frame.mark].get(), at);
-    half_.erase(frame.mark);
-    ++unplaced;
-  }
-  std::map<std::uint64_t, std::string> whole;  // by mark
-  int unplaced = 0;
-
- private:
-  std::map<std::uint64_t, std::unique_ptr<std::byte[]>> half_;
-};
-
-// A buffer of a caller.
-struct Buffer {
-  explicit Buffer(std::size_t size) : bytes(size) {}
-  std::vector<std::byte> bytes;
-  Unwritten unwritten{0};
-  resume::Lender lender;
-};
-
-struct End {
-  std::unique_ptr<Domain> domain = Domain::create().value();
-  std::shared_ptr<Dialer> dialer = std::make_shared<Dialer>();
-  Frames frames;
-  std::shared_ptr<Link> link;
-};
-
-class TcpPaths : public ::testing::Test {
- protected:
-  ~TcpPaths() override {
-    for (End& end : ends_) {
-      if (end.link == nullptr) continue;
-      const std::lock_guard lock(end.domain->lock());
-      end.link->leave(kGroup);
-    }
-    for (End& end : ends_) end.domain->hurry(true);
-  }
-
-  void connect(bool dials, std::uint64_t patience_ms = 60'000, std::uint32_t round_trip_us = 0) {
-    Link::Setup setups[2];
-    setups[0].session = setups[1].session = Secret::random();
-    for (std::size_t path = 0; path < kPaths; ++path)
-      for (std::size_t end = 0; end < 2; ++end) {
-        auto [one, other] = support::connected_over_loopback();
-        setups[end].sockets.emplace_back(std::move(one));
-        wires_[path].ends[end] = std::move(other);
-      }
-    for (std::size_t end = 0; end < 2; ++end) {
-      setups[end].continues = true;
-      setups[end].patience_ms = patience_ms;
-      setups[end].round_trip_us = round_trip_us;
-      if (dials) setups[end].dialer = ends_[end].dialer;
-      ends_[end].link = ends_[end].domain->add(std::move(setups[end])).value();
-      const std::lock_guard lock(ends_[end].domain->lock());
-      ends_[end].link->enter(kGroup, ends_[end].frames, 0, 0);
-    }
-  }
-  // Moves at most so many bytes of a path in the direction to that end.
-  std::size_t carry(std::size_t path, std::size_t to, std::size_t most) {
-    Wire& wire = wires_[path];
-    if (wire.ends[0].get() < 0) return 0;
-    std::vector<char> bytes(std::min<std::size_t>(most, 64 << 10));
-    const ssize_t got = recv(wire.ends[1 - to].get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (got <= 0) return 0;
-    for (ssize_t sent = 0; sent < got;) {
-      const ssize_t some = send(wire.ends[to].get(), bytes.data() + sent, static_cast<std::size_t>(got - sent), MSG_NOSIGNAL);
-      if (some < 0 && errno == EAGAIN) {
-        ends_[to].domain->pump();  // makes room
-        continue;
-      }
-      if (some < 0) break;
-      sent += some;
-    }
-    return static_cast<std::size_t>(got);
-  }
-  void pump() {
-    for (End& end : ends_) end.domain->pump();
-  }
-  // Both directions of all paths but those that are held.
-  template <class Condition>
-  bool run_until(const Condition& condition) {
-    return support::eventually([&] {
-      pump();
-      for (std::size_t path = 0; path < kPaths; ++path)
-        for (std::size_t to = 0; to < 2; ++to)
-          if (!held_[path]) carry(path, to, 64 << 10);
-      return condition();
-    });
-  }
-  // The bytes that are on their way are lost.
-  void cut(std::size_t path) {
-    for (PrivateFd& end : wires_[path].ends) {
-      const linger at_once{1, 0};
-      (void)setsockopt(end.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-      end = PrivateFd();
-    }
-  }
-  void renew(std::size_t path) {
-    ++attempt_;
-    for (std::size_t end = 0; end < 2; ++end) {
-      auto [one, other] = support::connected_over_loopback();
-      wires_[path].ends[end] = std::move(other);
-      const std::lock_guard lock(ends_[end].domain->lock());
-      ends_[end].domain->take_path(*ends_[end].link, path, SecureStream(std::move(one)), attempt_);
-    }
-  }
-  // Frames of random sizes from one buffer. Returns what they hold, by mark.
-  std::map<std::uint64_t, std::string> queue(std::size_t from, const std::shared_ptr<Buffer>& buffer, std::size_t most) {
-    std::map<std::uint64_t, std::string> expected;
-    const std::lock_guard lock(ends_[from].domain->lock());
-    for (std::byte& each : buffer->bytes) each = static_cast<std::byte>(random_());
-    for (std::size_t at = 0; at < buffer->bytes.size();) {
-      Frame frame;
-      frame.set_kind(FrameKind::data);
-      frame.peer_group = kGroup;
-      frame.mark = ++mark_;
-      frame.length = static_cast<std::uint32_t>(std::min(random_() % most, buffer->bytes.size() - at));
-      const std::byte* const data = buffer->bytes.data() + at;
-      ends_[from].link->queue({frame, data, {buffer, &buffer->lender}, &buffer->unwritten});
-      expected[mark_].assign(reinterpret_cast<const char*>(data), frame.length);
-      at += frame.length;
-    }
-    return expected;
-  }
-  // The caller has its buffer back and writes over it.
-  void overwrite(std::size_t from, const std::shared_ptr<Buffer>& buffer) {
-    const std::lock_guard lock(ends_[from].domain->lock());
-    ASSERT_TRUE(ends_[from].link->give_back(buffer->lender));
-    ASSERT_FALSE(buffer->lender.needed());
-    std::fill(buffer->bytes.begin(), buffer->bytes.end(), std::byte{0xee});
-  }
-  [[nodiscard]] std::string why() const { return ends_[0].link->broken() ? std::string(ends_[0].link->why().text()) : ""; }
-
-  struct Wire {
-    PrivateFd ends[2];
-  };
-  End ends_[2];
-  Wire wires_[kPaths];
-  bool held_[kPaths] = {};
-  std::uint32_t attempt_ = 0;
-  std::uint64_t mark_ = 0;
-  std::mt19937_64 random_{testing::chosen_seed()};
-};
+using support::Buffer;
 
 TEST_F(TcpPaths, WhatABrokenPathHasTakenComesOverOthersThoughTheBufferIsWrittenOver) {
   connect(false);
@@ -206,51 +30,24 @@ TEST_F(TcpPaths, WhatABrokenPathHasTakenComesOverOthersThoughTheBufferIsWrittenO
   cut(1);
   ASSERT_TRUE(run_until([&] { return ends_[1].frames.whole.size() == expected.size(); })) << why();
   EXPECT_EQ(ends_[1].frames.whole, expected);
-  EXPECT_EQ(ends_[0].link->live_paths(), kPaths - 1);
+  EXPECT_EQ(ends_[0].link->live_paths(), paths_ - 1);
   EXPECT_TRUE(run_until([&] { return !ends_[0].link->unsent() && !ends_[1].link->unsent(); }));
 }
 
-// Cuts after any number of bytes, of any number of paths, also of all at once; both directions.
-TEST_F(TcpPaths, EveryByteComesOnceWhateverBreaks) {
-  connect(true);
-  std::map<std::uint64_t, std::string> expected[2];
-  for (int call = 0; call < 40; ++call) {
-    std::shared_ptr<Buffer> buffers[2];
-    for (std::size_t end = 0; end < 2; ++end) {
-      buffers[end] = std::make_shared<Buffer>(300'000);
-      expected[1 - end].merge(queue(end, buffers[end], call % 2 == 0 ? 70 : 60'000));
-    }
-    bool over[2] = {};
-    ASSERT_TRUE(support::eventually([&] {
-      pump();
-      const std::size_t path = random_() % kPaths;
-      for (std::size_t to = 0; to < 2; ++to) carry(path, to, 1 + random_() % 20'000);
-      if (random_() % 16 == 0) cut(random_() % kPaths);
-      if (random_() % 100 == 0)
-        for (std::size_t each = 0; each < kPaths; ++each) cut(each);
-      for (std::size_t each = 0; each < kPaths; ++each)
-        if (wires_[each].ends[0].get() < 0 && random_() % 4 == 0) renew(each);
-      // As soon as no frame waits in the queue, the call may end.
-      for (std::size_t end = 0; end < 2; ++end)
-        if (!over[end] && buffers[end]->unwritten.load() == 0 && random_() % 4 == 0) {
-          overwrite(end, buffers[end]);
-          over[end] = true;
-        }
-      return over[0] && over[1];
-    })) << why();
-  }
-  for (std::size_t each = 0; each < kPaths; ++each) renew(each);
-  ASSERT_TRUE(run_until([&] { return ends_[0].frames.whole == expected[0] && ends_[1].frames.whole == expected[1]; })) << why();
-  EXPECT_TRUE(run_until([&] { return !ends_[0].link->unsent() && !ends_[1].link->unsent(); })) << "all is acknowledged";
-  EXPECT_GT(ends_[0].frames.unplaced + ends_[1].frames.unplaced, 0);
+TEST_F(TcpPaths, EveryByteComesOnceWhateverBreaks) { every_byte_comes_once(); }
+
+// While its only path is broken, a link waits for the next one.
+TEST_F(TcpPaths, EveryByteComesOnceOverASinglePathToo) {
+  paths_ = 1;
+  every_byte_comes_once();
 }
 
 TEST_F(TcpPaths, WithoutADialerTheLastPathBreaksTheLink) {
   connect(false);
-  for (std::size_t path = 0; path < kPaths; ++path) {
+  for (std::size_t path = 0; path < paths_; ++path) {
     EXPECT_FALSE(ends_[0].link->broken());
     cut(path);
-    ASSERT_TRUE(run_until([&] { return ends_[0].link->live_paths() == kPaths - 1 - path; }));
+    ASSERT_TRUE(run_until([&] { return ends_[0].link->live_paths() == paths_ - 1 - path; }));
   }
   EXPECT_TRUE(ends_[0].link->broken());
   EXPECT_NE(why().find("broke"), std::string::npos) << why();
@@ -258,7 +55,7 @@ TEST_F(TcpPaths, WithoutADialerTheLastPathBreaksTheLink) {
 
 TEST_F(TcpPaths, WithADialerItWaitsAsLongAsItsPatience) {
   connect(true, 300);
-  for (std::size_t path = 0; path < kPaths; ++path) cut(path);
+  for (std::size_t path = 0; path < paths_; ++path) cut(path);
   ASSERT_TRUE(run_until([&] { return ends_[0].link->live_paths() == 0; }));
   EXPECT_GT(ends_[0].dialer->breaks, 0);
   EXPECT_FALSE(ends_[0].link->broken());
@@ -270,7 +67,7 @@ TEST_F(TcpPaths, WithADialerItWaitsAsLongAsItsPatience) {
 
 TEST_F(TcpPaths, TheEndOfThePeersProcessEndsTheWaitAtOnce) {
   connect(true);
-  for (std::size_t path = 0; path < kPaths; ++path) cut(path);
+  for (std::size_t path = 0; path < paths_; ++path) cut(path);
   ASSERT_TRUE(run_until([&] { return ends_[0].link->live_paths() == 0; }));
   ends_[0].link->give_up();
   pump();
@@ -284,10 +81,10 @@ TEST_F(TcpPaths, AnOlderAttemptDoesNotReplaceAPath) {
   attempt_ = 4;
   renew(0);
   pump();
-  EXPECT_EQ(ends_[0].link->live_paths(), kPaths);
+  EXPECT_EQ(ends_[0].link->live_paths(), paths_);
   EXPECT_FALSE(ends_[0].link->takes_path(0, 5));
   EXPECT_TRUE(ends_[0].link->takes_path(0, 6));
-  EXPECT_FALSE(ends_[0].link->takes_path(kPaths, 6));
+  EXPECT_FALSE(ends_[0].link->takes_path(paths_, 6));
   // A break that this end has not seen.
   renew(0);
   const auto buffer = std::make_shared<Buffer>(500'000);
@@ -336,7 +133,7 @@ TEST_F(TcpPaths, ALinkThatIsClosedWithUnreadBytesTellsItsEnd) {
   End ends[2];
   Link::Setup setups[2];
   setups[0].session = setups[1].session = Secret::random();
-  for (std::size_t path = 0; path < kPaths; ++path) {
+  for (std::size_t path = 0; path < paths_; ++path) {
     auto [one, other] = support::connected_over_loopback();
     setups[0].sockets.emplace_back(std::move(one));
     setups[1].sockets.emplace_back(std::move(other));
@@ -370,9 +167,9 @@ TEST_F(TcpPaths, AnAbortWhileAllPathsAreBrokenGivesTheBufferBack) {
   Frame last;
   last.set_kind(FrameKind::progress);
   last.peer_group = kGroup;
-  for (std::size_t path = 0; path < kPaths; ++path) held_[path] = true;
+  for (std::size_t path = 0; path < paths_; ++path) held_[path] = true;
   ASSERT_TRUE(run_until([&] { return ends_[0].link->unsent(); }));
-  for (std::size_t path = 0; path < kPaths; ++path) cut(path);
+  for (std::size_t path = 0; path < paths_; ++path) cut(path);
   ASSERT_TRUE(run_until([&] { return ends_[0].link->live_paths() == 0; }));
   {
     const std::lock_guard lock(ends_[0].domain->lock());
@@ -439,7 +236,7 @@ TEST_F(TcpPaths, AFrameOnAPathThatStandsStillComesOverAnother) {
   const auto buffer = std::make_shared<Buffer>(1 << 20);
   const auto expected = queue(0, buffer, 60'000);
   EXPECT_TRUE(run_until([&] { return ends_[1].frames.whole == expected; })) << why();
-  EXPECT_EQ(ends_[0].link->live_paths(), kPaths);
+  EXPECT_EQ(ends_[0].link->live_paths(), paths_);
   held_[0] = false;
   EXPECT_TRUE(run_until([&] { return !ends_[0].link->unsent() && !ends_[1].link->unsent(); }));
   EXPECT_EQ(ends_[1].frames.whole, expected) << "the copies are dropped";

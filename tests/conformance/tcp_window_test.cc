@@ -96,6 +96,26 @@ std::uint64_t slices_ahead_of_nobody(TwoMembers& members, const StreamGeometry& 
   return slice;
 }
 
+// No status record arrives here, so what is heard came with the data.
+TEST(TcpOperations, ASenderThatIsAheadOfASilentReceiverAsksIt) {
+  TwoMembers members(kNearUs);
+  const StreamGeometry geometry{.slot_size = 1U << 20, .depth = 2, .slices = 2};
+  ASSERT_EQ(operations_ahead(geometry), 3U);
+  const std::vector<std::uint32_t> receivers{1};
+  const auto send = members.groups[0]->open_send({0, 0, 0}, receivers, geometry).value();
+  for (const std::uint64_t operation : {1, 2}) members.groups[1]->complete(operation);
+  EXPECT_EQ(send->acquire(mark_of(5, 0)), nullptr) << "no frame has told it yet";
+  members.pump();
+  EXPECT_NE(send->acquire(mark_of(5, 0)), nullptr) << "operation 2 had ended before it was asked for";
+  EXPECT_EQ(send->acquire(mark_of(6, 0)), nullptr);
+  members.pump();
+  EXPECT_EQ(send->acquire(mark_of(6, 0)), nullptr) << "operation 3 is under way";
+  members.groups[1]->complete(3);
+  members.pump();
+  EXPECT_NE(send->acquire(mark_of(6, 0)), nullptr) << "operation 3 has ended after it was asked for";
+  for (const auto& group : members.groups) EXPECT_TRUE(group->failure().ok()) << group->failure().text();
+}
+
 // The timers of this process.
 std::size_t timers() {
   std::size_t count = 0;

@@ -4,7 +4,7 @@ import os
 
 from namespaces import LabError, command_output
 from process import Process
-from wiring import INTERFACE, IPV4, addresses_of
+from wiring import IPV4, addresses_of, interface_of
 
 
 class Host:
@@ -36,9 +36,9 @@ class Host:
     def ip(self, *words):
         return command_output(["ip", "-n", self.name, *words])
 
-    def set_interface(self, state):
-        """Sets the interface up or down."""
-        self.ip("link", "set", INTERFACE, state)
+    def set_interface(self, state, path=0):
+        """Sets the interface of a path up or down."""
+        self.ip("link", "set", interface_of(path), state)
 
     def add_decoy(self, name, address):
         """Adds an interface with an unreachable address, such as docker0 has."""

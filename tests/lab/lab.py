@@ -4,6 +4,7 @@
     lab.py [--hosts N] [--per-host P] [OPTION VALUE]... -- COMMAND...          for example --rate 1g --delay 20ms --loss 0.1%
     lab.py --site 2 --site 2 --uplink 1g --delay 30ms -- COMMAND...            two sites of two hosts; a site shares its uplink
     lab.py --site '1 uplink=250m' --site '1 uplink=500m' --site '2 uplink=1g' --delay 30ms -- COMMAND...
+    lab.py --rate 1g --delay 30ms --paths 2 --link 'path 1 * rate=300m delay=60ms' -- COMMAND...      a primary and a backup path
 
 runs COMMAND on every host (P times on each) with SETO_RANK, SETO_RANKS, SETO_ROOT and SETO_SECRET set, and SETO_SITE_ID where sites are
 stated, and prints what each says. Other SETO_ variables are passed on. Needs root. Namespaces carry the process id of the lab; they and
@@ -24,18 +25,17 @@ from pathlib import Path
 from emulator import Emulator, lateness_text
 from hosts import Host, clean_environment  # noqa: F401  clean_environment is for those that use the lab
 from namespaces import LabError, names_with, reap, remove_namespaces, remove_stale, why_not
+from paths import paths_of
 from process import TimeLimit
 from wiring import (
     FORWARDING,
     INTERFACE,
     IPV4,
     IPV6,
-    MOST_PATHS,
     USUAL_CONGESTION_CONTROL,
     Site,
     choose_congestion_control,
     give_address,
-    give_path,
     interface_of,
     join_by_bridge,
     join_pair,
@@ -70,10 +70,11 @@ class Lab:
     hosts: a number, each a site of its own; or Sites, which the jobs are told.
     links: options of the emulator for every ordered pair of sites; None joins the hosts by veth, directly if there are two.
     congestion: the congestion control that must be in force. Unset it is the usual one where the kernel permits, which is said.
-    paths: further paths between the same hosts, each with its own options, interface (wan1, ...) and addresses of every host.
+    paths: how many paths join the hosts, all like the first; or the options of each further one. A path has an emulator, an interface
+    of every host (wan0, wan1, ...) and addresses of its own; options of a further one may be uplink= and downlink=, for every site.
     """
 
-    def __init__(self, hosts=2, links=(), mtu=1500, families=(IPV4, IPV6), build=ROOT / "build", congestion=None, paths=()):
+    def __init__(self, hosts=2, links=(), mtu=1500, families=(IPV4, IPV6), build=ROOT / "build", congestion=None, paths=1):
         self.links, self.mtu, self.families, self.build = links, mtu, families, Path(build)
         self.prefix = f"seto-lab-{os.getpid()}-{secrets.token_hex(2)}"
         self.sites_are_stated = not isinstance(hosts, int)
@@ -81,10 +82,16 @@ class Lab:
         self.site_settings = [{} for _ in self.sites]  # variables that the jobs of a site's hosts get besides
         places = [(site, place) for site, of in enumerate(self.sites) for place in range(of.hosts)]
         self.hosts = [Host(index, f"{self.prefix}-{index}", families, *place) for index, place in enumerate(places)]
-        self.secret, self.jobs, self.emulator, self.counted, self.reaper = secrets.token_hex(32), 0, None, None, None
+        self.secret, self.jobs, self.reaper = secrets.token_hex(32), 0, None
         self.congestion_wish, self.congestion = congestion, None
-        self.paths = [list(options) for options in paths]
-        self.path_emulators, self.counted_of_paths = [], []
+        self.paths = paths_of(paths, links, self.sites)
+        self.emulators = []  # of the paths
+        self.counted, self.counted_of_paths = None, []  # at the end: of the first path, of further ones
+
+    @property
+    def emulator(self):
+        """The emulator of the first path; None between veth pairs."""
+        return self.emulators[0] if self.emulators else None
 
     def __enter__(self):
         remove_stale()
@@ -103,16 +110,14 @@ class Lab:
 
     def __exit__(self, kind, *_):
         try:
-            if self.emulator:
-                self.counted = self.emulator.close()
-            self.counted_of_paths = [emulator.close() for emulator in self.path_emulators]
+            if self.emulators:
+                self.counted, *self.counted_of_paths = [emulator.close() for emulator in self.emulators]
         except LabError:
             if kind is None:
                 raise
         finally:
-            for emulator in [self.emulator, *self.path_emulators]:
-                if emulator:
-                    emulator.process.close()
+            for emulator in self.emulators:
+                emulator.process.close()
             remove_namespaces(self._names())
             for process in (process for host in self.hosts for process in host.processes):
                 process.close()
@@ -133,13 +138,10 @@ class Lab:
 
     def _join(self):
         names = [host.name for host in self.hosts]
-        if self.paths and (self.links is None or any(site.hosts > 1 for site in self.sites)):
-            raise LabError("further paths want the emulator, and sites of one host each")
-        if len(self.paths) >= MOST_PATHS:
-            raise LabError(f"at most {MOST_PATHS} paths")
         if self.links is not None:
-            self._join_sites()
-            self._add_paths()
+            gateways = [self._gateway(site) for site in range(len(self.sites))]
+            for path in range(len(self.paths)):
+                self._join_sites(path, gateways)
             return
         if any(site.uplink or site.downlink for site in self.sites):
             raise LabError("veth pairs have no rates: sites with an uplink want the emulator")
@@ -152,44 +154,42 @@ class Lab:
         for host in self.hosts:
             give_address(host, self.mtu, self.families, False)
 
-    def _join_sites(self):
-        """The only host of a site is connected to the emulator itself; several hosts are behind a router."""
-        gateways = [self._gateway(site, [host for host in self.hosts if host.site == site]) for site in range(len(self.sites))]
-        self.emulator = Emulator(self.build / "tests" / "link_emulator", gateways, INTERFACE, self.links)
-        for site, (of, gateway) in enumerate(zip(self.sites, gateways)):
-            if of.hosts > 1:
-                set_up_router(gateway, site, self.mtu, self.families)
-            for command in of.commands(site):
-                self.link(command)
-        for host in self.hosts:
-            give_address(host, self.mtu, self.families, self.sites[host.site].hosts > 1)
-
-    def _add_paths(self):
-        """Each path has an emulator of its own, so nothing of one path depends on another."""
-        for path, options in enumerate(self.paths, 1):
-            names, program = [host.name for host in self.hosts], self.build / "tests" / "link_emulator"
-            self.path_emulators.append(Emulator(program, names, interface_of(path), options))
-            for host in self.hosts:
-                give_path(host, path, self.mtu, self.families)
-
-    def _gateway(self, site, hosts):
-        """Returns the namespace for the device of a site."""
+    def _gateway(self, site):
+        """Returns the namespace for the devices of a site: its only host, or else its router."""
+        hosts = self._hosts_of(site)
         if len(hosts) == 1:
             return hosts[0].name
         router = f"{self.prefix}-router{site}"
         make_namespace(router, FORWARDING)
-        join_by_bridge(router, [host.name for host in hosts], self.mtu)
         return router
+
+    def _hosts_of(self, site):
+        return [host for host in self.hosts if host.site == site]
+
+    def _join_sites(self, path, gateways):
+        """Each path has an emulator of its own, so nothing of one path depends on another, random losses included."""
+        for site, gateway in enumerate(gateways):
+            if self.sites[site].hosts > 1:
+                join_by_bridge(gateway, [host.name for host in self._hosts_of(site)], self.mtu, path)
+        program, options = self.build / "tests" / "link_emulator", [f"seed={path + 1}", *self.paths[path].links]
+        self.emulators.append(Emulator(program, gateways, interface_of(path), options))
+        for site, (of, gateway) in enumerate(zip(self.paths[path].sites, gateways)):
+            if of.hosts > 1:
+                set_up_router(gateway, site, self.mtu, self.families, path)
+            for command in of.commands(site):
+                self.emulators[path].command(command)
+        for host in self.hosts:
+            give_address(host, self.mtu, self.families, self.sites[host.site].hosts > 1, path)
 
     def link(self, line):
         """A command of the emulator: `0>1 hole=on`, `* delay=9ms`, `uplink 0 rate=1g`, `site 0 carrier=off`. `path 1 0-1 cut=on`
-        is for the links of a further path."""
+        is for a further path."""
         first, number, *rest = [*line.split(" ", 2), ""][:3]
         if first != "path":
             return self.emulator.command(line)
-        if not number.isdecimal() or int(number) > len(self.paths):
-            raise LabError(f"'{line}': wanted a path from 0 to {len(self.paths)}")
-        return [self.emulator, *self.path_emulators][int(number)].command(" ".join(rest))
+        if not number.isdecimal() or int(number) >= len(self.emulators):
+            raise LabError(f"'{line}': wanted a path from 0 to {len(self.emulators) - 1}")
+        return self.emulators[int(number)].command(" ".join(rest))
 
     def job_environments(self, per_host=1, extra=None):
         """[(host, environment)] of a new job, rank by rank."""
@@ -201,7 +201,8 @@ class Lab:
         return [(host, {"SETO_RANK": rank, **self._stated_site(host), **shared}) for rank, host in enumerate(slots)]
 
     def _stated_site(self, host):
-        return {"SETO_SITE_ID": f"site{host.site}", **self.site_settings[host.site]} if self.sites_are_stated else {}
+        stated = {"SETO_SITE_ID": f"site{host.site}"} if self.sites_are_stated else {}
+        return {**stated, **self.site_settings[host.site]}
 
     def start_job(self, command, per_host=1, extra=None, echo=None):
         """The processes of all ranks. echo(rank, line, is_error) is called with every line."""
@@ -232,9 +233,10 @@ def parse(words):
     for option, text in LINK_OPTIONS.items():
         parser.add_argument(f"--{option}", help=text)
     parser.add_argument("--link", action="append", default=[], metavar="'PAIRS OPTION...'",
-                        help="for some: '0>1 loss=1%%', 'uplink 0 queue=256K'")
-    parser.add_argument("--path", action="append", default=[], metavar="'OPTION...'",
-                        help="a further path between all hosts, with addresses of its own: 'rate=100m delay=20ms'")
+                        help="for some: '0>1 loss=1%%', 'uplink 0 queue=256K', 'path 1 0-1 rate=300m'")
+    parser.add_argument("--paths", type=int, metavar="N", help="paths between all hosts, all like the first (default: 1)")
+    parser.add_argument("--path", action="append", metavar="'OPTION...'",
+                        help="instead: a further path, one at a time, as 'rate=100m delay=20ms' or 'uplink=1g downlink=2g delay=20ms'")
     parser.add_argument("--mtu", type=int, default=1500)
     parser.add_argument("--veth", action="store_true", help="plain veth pairs instead of the emulator")
     parser.add_argument("--ipv6-only", action="store_true")
@@ -257,9 +259,12 @@ def parse(words):
         parser.error("--site stands instead of --hosts, and the emulator joins sites: no --veth")
     if not options.site and (options.uplink or options.downlink):
         parser.error("an uplink or a downlink belongs to a --site")
-    if options.veth and (given or options.link or options.path):
-        parser.error("a veth pair has no link options")
+    if options.veth and (given or options.link or options.path or options.paths):
+        parser.error("a veth pair has no link options and no further path")
+    if options.path and options.paths is not None:
+        parser.error("--path stands instead of --paths")
     options.hosts = sites or (2 if options.hosts is None else options.hosts)
+    options.paths = [text.split() for text in options.path] if options.path else 1 if options.paths is None else options.paths
     if (len(sites) if sites else options.hosts) < 2:
         parser.error("wanted two sites or hosts or more")
     return options
@@ -280,8 +285,7 @@ def run(options):
 
     families = (IPV6,) if options.ipv6_only else (IPV4, IPV6)
     end = time.monotonic() + options.limit
-    paths = [text.split() for text in options.path]
-    with Lab(options.hosts, options.links, options.mtu, families, options.build, options.congestion, paths) as lab:
+    with Lab(options.hosts, options.links, options.mtu, families, options.build, options.congestion, options.paths) as lab:
         if lab.congestion.in_force == lab.congestion.wish:  # otherwise the lab has said it
             say(lab.congestion.text)
         for line in options.link:
@@ -293,8 +297,10 @@ def run(options):
             say(f"rank {rank} ended with {code}")
     if lab.counted:
         say(lateness_text(lab.counted))
+    for path, counted in enumerate(lab.counted_of_paths, 1):
+        say(f"path {path}: {lateness_text(counted)}")
     if options.statistics and lab.counted:
-        of_paths = {"paths": lab.counted_of_paths} if lab.paths else {}
+        of_paths = {"paths": lab.counted_of_paths} if lab.counted_of_paths else {}
         print(json.dumps({**lab.counted, **of_paths, "congestion_control": lab.congestion.in_force}))
     return max((code if code >= 0 else 128 - code for code in codes), default=0)
 

@@ -51,7 +51,8 @@ class Queued final {
   setoResult_t issue(const Queue& queue, std::size_t count, std::int32_t turn) {
     int rank = 0;
     int ranks = 0;
-    if (setoCommUserRank(queue.comm, &rank) != setoSuccess || setoCommCount(queue.comm, &ranks) != setoSuccess) return setoInternalError;
+    if (setoCommUserRank(queue.comm, &rank) != setoSuccess || setoCommCount(queue.comm, &ranks) != setoSuccess)
+      return setoInternalError;
     input_.assign(count, rank + turn);
     output_.assign(count, -1);
     wanted_ = ranks * (ranks - 1) / 2 + ranks * turn;

@@ -1,5 +1,6 @@
-"""Common parts of the tests over the lab: paths of programs, waits for a state, one exit status for skipped tests."""
+"""Common parts of the tests over the lab: folders, streams between hosts, waits for a state, one exit status for skipped tests."""
 
+import json
 import os
 import sys
 import time
@@ -7,11 +8,33 @@ import unittest
 from pathlib import Path
 
 from lab import ROOT
-from namespaces import why_not
+from namespaces import LabError, why_not
 
 SKIPPED = 77  # what ctest takes as skipped
 BUILD = Path(os.environ.get("LAB_BUILD", ROOT / "build"))
 ATTEMPTS = 3
+PAYLOAD_SHARE = 1448 / 1500  # of an IP packet, with TCP's time stamps
+
+
+class Stream:
+    """A server of lab_stream on one host, and transfers from others to it."""
+
+    def __init__(self, lab, host=1, address=None):
+        self.lab, self.address = lab, address or lab.hosts[host].address
+        self.server = lab.hosts[host].start([BUILD / "tests" / "lab_stream", "serve", self.address])
+        self.port = self.server.line(r"^port (\d+)$")[1]
+
+    def start(self, mode, amount, host=0, limit_s=20):
+        command = [BUILD / "tests" / "lab_stream", mode, self.address, self.port, amount]
+        return self.lab.hosts[host].start(command, {"LAB_STREAM_LIMIT_S": limit_s})
+
+    def run(self, mode, amount, host=0):
+        return self.figures(self.start(mode, amount, host))
+
+    def figures(self, process):
+        if process.wait(60) != 0:
+            raise LabError(f"{process}: {process.errors}")
+        return json.loads(process.lines[-1])
 
 
 class TooSlow(AssertionError):

@@ -16,32 +16,9 @@ from pathlib import Path
 
 from emulator import is_punctual, lateness_text
 from lab import IPV4, IPV6, ROOT, Lab, Site
-from lab_support import BUILD, LabCase, main
+from lab_support import BUILD, PAYLOAD_SHARE, LabCase, Stream, main
 from namespaces import NAMESPACES, LabError, names_of
 from process import Process
-
-PAYLOAD_SHARE = 1448 / 1500  # of an IP packet, with TCP's time stamps
-
-
-class Stream:
-    """A server of lab_stream on one host, and transfers from others to it."""
-
-    def __init__(self, lab, host=1, address=None):
-        self.lab, self.address = lab, address or lab.hosts[host].address
-        self.server = lab.hosts[host].start([BUILD / "tests" / "lab_stream", "serve", self.address])
-        self.port = self.server.line(r"^port (\d+)$")[1]
-
-    def start(self, mode, amount, host=0, limit_s=20):
-        command = [BUILD / "tests" / "lab_stream", mode, self.address, self.port, amount]
-        return self.lab.hosts[host].start(command, {"LAB_STREAM_LIMIT_S": limit_s})
-
-    def run(self, mode, amount, host=0):
-        return self.figures(self.start(mode, amount, host))
-
-    def figures(self, process):
-        if process.wait(60) != 0:
-            raise LabError(f"{process}: {process.errors}")
-        return json.loads(process.lines[-1])
 
 
 class Links(LabCase):
@@ -215,80 +192,6 @@ class Sites(LabCase):
             with self.assertRaises(LabError, msg=text):
                 Site.of_text(text)
         self.assertEqual(Site.of_text("2 downlink=2g", "1g"), Site(2, "1g", "2g"))
-
-
-class Paths(LabCase):
-    """Two hosts that are joined twice, and paths that lose large packets only."""
-
-    PRIMARY, BACKUP = ["rate=1g", "delay=2ms"], ["rate=100m", "delay=20ms"]
-
-    def test_each_path_has_addresses_and_a_delay_of_its_own(self):
-        for family in (0, 1):
-            with Lab(2, self.PRIMARY, build=BUILD, paths=[self.BACKUP]) as lab:
-                primary, backup = (Stream(lab, address=lab.hosts[1].addresses(path)[family]) for path in (0, 1))
-                self.assertTrue(4_000 <= primary.run("ping", 5)["least_us"] < 40_000)
-                self.assertGreaterEqual(backup.run("ping", 5)["least_us"], 40_000)
-                backup.run("send", "2M")
-            self.assertLess(lab.counted["links"]["0>1"]["bytes"], 1 << 20, "what is sent over one path passes no other one")
-            self.assertGreater(lab.counted_of_paths[0]["links"]["0>1"]["passed_bytes"], 2 << 20)
-
-    def test_timing_a_path_has_a_rate_of_its_own(self):
-        self.attempt(self.rate_of_a_path)
-
-    def rate_of_a_path(self):
-        with Lab(2, ["rate=200m", "delay=5ms"], build=BUILD, paths=[["rate=50m", "delay=10ms"]]) as lab:
-            streams = [Stream(lab, address=lab.hosts[1].addresses(path)[0]) for path in (0, 1)]
-            running = [(stream, stream.start("send", size)) for stream, size in zip(streams, (40_000_000, 10_000_000))]
-            figures = [stream.figures(process)["mbit_s"] for stream, process in running]
-        for counted in (lab.counted, *lab.counted_of_paths):
-            if not is_punctual(counted):
-                self.skipTest(f"skipped: {lateness_text(counted)}")
-        for rate, figure in zip((200, 50), figures):
-            self.assertLessEqual(figure, 1.02 * rate * PAYLOAD_SHARE, figures)
-            self.must_reach(figure, 0.8 * rate)
-
-    def test_a_cut_of_one_path_leaves_the_other_alone(self):
-        with Lab(2, self.PRIMARY, build=BUILD, paths=[self.BACKUP, []]) as lab:
-            primary, backup = (Stream(lab, address=lab.hosts[1].addresses(path)[0]) for path in (0, 1))
-            lab.link("0-1 cut=on")
-            self.assertNotEqual(primary.start("ping", 1, limit_s=1).wait(20), 0)
-            backup.run("ping", 3)
-            lab.link("path 0 0-1 cut=off")
-            lab.link("path 1 0-1 cut=on loss=5%")
-            self.assertNotEqual(backup.start("ping", 1, limit_s=1).wait(20), 0)
-            primary.run("send", "1M")
-            lab.link("path 1 0-1 cut=off")
-            backup.run("send", "1M")
-            for wrong in ("path 3 0-1 cut=on", "path x 0-1 cut=on", "path 1"):
-                with self.assertRaises(LabError, msg=wrong):
-                    lab.link(wrong)
-        self.assertEqual(lab.counted["links"]["0>1"]["lost"], 0)
-        self.assertGreater(lab.counted_of_paths[0]["links"]["0>1"]["lost"], 0)
-
-    def test_paths_want_the_emulator_and_sites_of_one_host(self):
-        for hosts, links in ((2, None), ([Site(2), Site(1)], [])):
-            with self.assertRaisesRegex(LabError, "further paths want"):
-                with Lab(hosts, links, build=BUILD, paths=[[]]):
-                    pass
-
-    def test_a_path_that_loses_large_packets_passes_small_ones(self):
-        for family in (IPV4, IPV6):
-            with Lab(2, ["rate=1g", "delay=1ms"], families=(family,), build=BUILD) as lab:
-                stream = Stream(lab)
-                lab.link("* largest=1400")
-                stream.run("ping", 3)
-                self.assertNotEqual(stream.start("send", "1M", limit_s=2).wait(20), 0)
-                self.assertGreater(lab.emulator.statistics()["links"]["0>1"]["swallowed"], 0)
-                lab.link("* largest=0")
-                stream.run("send", "1M")
-
-    def test_the_command_makes_paths(self):
-        command = [sys.executable, "-B", ROOT / "tests/lab/lab.py", "--build", BUILD, "--path", "delay=1ms", "--link", "path 1 * loss=1%"]
-        told = "ip -o -4 addr show dev wan1"
-        done = subprocess.run([*command, "--statistics", "--", "sh", "-c", told], capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("10.78.0.1/16", done.stdout)
-        self.assertEqual(len(json.loads(done.stdout.splitlines()[-1])["paths"]), 1)
 
 
 class Iperf(LabCase):

@@ -5,6 +5,7 @@
 """
 
 import os
+import re
 import sys
 import time
 
@@ -53,6 +54,23 @@ class GoodNeighbour(LabCase):
             for rank in ranks:
                 said = rank.line("^failed after (.*)", 30)[0]
                 self.assertIn("SETO_SITE_PACING_MBIT is 100 on rank 0 and 101 on rank 1 of the same site", said)
+
+    def controls(self, lab, extra):
+        """The congestion controls of the data sockets on the first host."""
+        job = Job(lab, extra=extra)
+        job.expect("^ready$", 30)
+        job.work(4 << 20, 2)
+        sockets = lab.hosts[0].run(["ss", "-tin", "state", "established"])
+        job.leave()
+        return set(re.findall(r"\b(bbr|cubic|reno)\b", sockets))
+
+    def test_far_sockets_take_bbr_where_the_kernel_grants_it(self):
+        with Lab(2, ["rate=1g", "delay=5ms"], build=BUILD) as lab:
+            offered = lab.hosts[0].run(["cat", "/proc/sys/net/ipv4/tcp_available_congestion_control"]).split()
+            if "bbr" not in offered:
+                self.skipTest("skipped: this kernel has no bbr")
+            self.assertIn("bbr", self.controls(lab, {}))
+            self.assertEqual(self.controls(lab, {"SETO_CONGESTION": "system"}), {lab.congestion.in_force})
 
     def test_control_and_data_are_marked_as_set(self):
         for families in ((IPV4,), (IPV6,)):

@@ -36,8 +36,7 @@ void Lateness::add(Nanoseconds late) {
 Network::Network(std::size_t sites, const LinkSettings& links, std::uint64_t seed) {
   links_.reserve(sites * sites);
   for (std::size_t index = 0; index < sites * sites; ++index) {
-    links_.push_back(
-        {.model = LinkModel(links, seed * 1'000'003 + index), .on_its_way = {}, .lateness = {}, .segments_by_dscp = {}});
+    links_.push_back({.model = LinkModel(links, seed * 1'000'003 + index), .on_its_way = {}, .lateness = {}, .by_dscp = {}});
   }
   access_.reserve(sites);
   for (std::size_t site = 0; site < sites; ++site) {
@@ -53,7 +52,9 @@ void Network::enter(Nanoseconds now, std::size_t from, const OffloadHeader& offl
   if (!to || *to >= sites() || *to == from || !shape) return;
   Link& target = link(from, *to);
   if (target.model.settings().closed && begins_connection(packet)) return;
-  target.segments_by_dscp[code_point(packet)] += shape->segments.count;
+  MarkedTraffic& marked = target.by_dscp[code_point(packet)];
+  marked.segments += shape->segments.count;
+  marked.bytes += shape->segments.bytes();
   pieces_.clear();
   passed_.clear();
   access_[from].uplink.offer(now, shape->segments, pieces_);

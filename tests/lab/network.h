@@ -39,12 +39,18 @@ struct Lateness {
   void add(Nanoseconds late);
 };
 
+// Traffic of one code point that was offered to a link.
+struct MarkedTraffic {
+  std::uint64_t segments = 0;
+  std::uint64_t bytes = 0;  // of IP
+};
+
 // One ordered pair of sites.
 struct Link {
   LinkModel model;
   std::deque<Delivery> on_its_way;
   Lateness lateness;
-  std::array<std::uint64_t, 64> segments_by_dscp{};  // offered
+  std::array<MarkedTraffic, 64> by_dscp{};
 };
 
 // The uplink or downlink that all links from or to a site share. Without a rate they pass everything at once.

@@ -27,18 +27,19 @@ std::string lateness_text(const Lateness& lateness) {
   return text.data();
 }
 
-// {"0": 12, "46": 3}: the code points that were seen.
-std::string classes_text(const std::array<std::uint64_t, 64>& segments) {
-  std::string text;
-  for (std::size_t mark = 0; mark < segments.size(); ++mark) {
-    if (segments[mark] == 0) continue;
-    text.append(text.empty() ? "" : ", ").append("\"").append(std::to_string(mark)).append("\": ");
-    text.append(std::to_string(segments[mark]));
-  }
-  return "\"segments_by_dscp\": {" + text + "}";
-}
-
 std::string quoted_name(const std::string& name) { return std::string(1, '"').append(name).append(1, '"'); }
+
+// "segments_by_dscp": {"0": 12, "46": 3}, and likewise the bytes: the code points that were seen.
+std::string classes_text(const std::array<MarkedTraffic, 64>& by_dscp) {
+  std::string segments, bytes;
+  for (std::size_t mark = 0; mark < by_dscp.size(); ++mark) {
+    if (by_dscp[mark].segments == 0) continue;
+    const std::string name = (segments.empty() ? "" : ", ") + quoted_name(std::to_string(mark)) + ": ";
+    segments += name + std::to_string(by_dscp[mark].segments);
+    bytes += name + std::to_string(by_dscp[mark].bytes);
+  }
+  return "\"segments_by_dscp\": {" + segments + "}, \"bytes_by_dscp\": {" + bytes + "}";
+}
 
 void append(std::string& list, const std::string& name, const std::string& figures) {
   if (!list.empty()) list += ", ";
@@ -76,8 +77,8 @@ std::string Network::statistics() const {
     for (std::size_t to = 0; to < sites(); ++to) {
       const Link& source = link(from, to);
       if (source.model.counters().packets == 0) continue;
-      const std::string figures = counters_text(source.model.counters()) + ", " + lateness_text(source.lateness) + ", " +
-                                  classes_text(source.segments_by_dscp);
+      const std::string figures =
+          counters_text(source.model.counters()) + ", " + lateness_text(source.lateness) + ", " + classes_text(source.by_dscp);
       append(links, std::to_string(from) + ">" + std::to_string(to), figures);
     }
   }

@@ -192,14 +192,20 @@ TEST(Network, PartsOfAPacketKeepTheirPosition) {
   }
 }
 
-TEST(Network, StatisticsCountSegmentsByCodePoint) {
+TEST(Network, StatisticsCountSegmentsAndBytesByCodePoint) {
   Network network(2, {}, 1);
   auto packet = packet_for(1, 60);
   network.enter(0, 0, {}, packet);
   packet[1] = std::byte{46 << 2 | 1};  // the lowest bits are of ECN
   network.enter(0, 0, {}, packet);
   network.enter(0, 0, {}, packet);
-  EXPECT_NE(network.statistics().find("\"segments_by_dscp\": {\"0\": 1, \"46\": 2}"), std::string::npos) << network.statistics();
+  auto divided = packet_for(1, 40 + 2500);  // segments of 1000, 1000 and 500 bytes, each with 40 of headers
+  divided[1] = std::byte{10 << 2};
+  divided[32] = std::byte{0x50};
+  network.enter(0, 0, {.kind = OffloadHeader::kTcp4, .header_size = 40, .segment_size = 1000}, divided);
+  const std::string text = network.statistics();
+  EXPECT_NE(text.find("\"segments_by_dscp\": {\"0\": 1, \"10\": 3, \"46\": 2}"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"bytes_by_dscp\": {\"0\": 60, \"10\": 2620, \"46\": 120}"), std::string::npos) << text;
 }
 
 TEST(Network, StatisticsNameTheLinksThatWereUsed) {

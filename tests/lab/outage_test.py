@@ -55,6 +55,20 @@ class Outages(LabCase):
     def test_connections_on_first_use_survive_too(self):
         self.outage("0-1 cut=on", "0-1 cut=off", {"SETO_CONNECT": "used"})
 
+    def test_long_packets_that_pass_no_more_become_short(self):
+        """As where the route changes to a tunnel that is narrower than the host believes, and no router says so."""
+        with Lab(2, ("rate=400m", "delay=15ms"), build=BUILD) as lab:
+            job = Job(lab, extra=WAITS)
+            job.expect("^ready$")
+            job.say(f"run {16 * MIB} 10")
+            self.wait_for(lambda: self.passed(lab) > 32 * MIB)
+            before, start = self.passed(lab), time.monotonic()
+            lab.link("0-1 largest=1400")
+            self.wait_for(lambda: self.passed(lab) > before + 16 * MIB, 60)
+            print(f"data moves again {time.monotonic() - start:.1f} s after long packets ceased to pass")
+            job.expect("^done$", 90)
+            job.leave()
+
     def failure_of(self, job, ranks, limit_s):
         return [match[0] for match in job.expect("^failed after (.*)", limit_s, ranks)]
 

@@ -74,14 +74,14 @@ Result<Relay> Relay::create(const RelayOptions& options) {
 
 std::size_t Relay::take_in() {
   std::size_t taken = 0;
-  const Nanoseconds now = now_ns();
   for (std::size_t site = 0; site < devices_.size(); ++site) {
     for (std::size_t turn = 0; turn < kReadsPerPass; ++turn, ++taken) {
       const std::size_t size = devices_[site].read(buffer_);
       if (size <= sizeof(OffloadHeader)) break;
       OffloadHeader offload;
       std::memcpy(&offload, buffer_.data(), sizeof offload);
-      network_.enter(now, site, offload, Packet(buffer_).subspan(sizeof offload, size - sizeof offload));
+      // A packet that was read after a pause must not count as older: its delay would be too short.
+      network_.enter(now_ns(), site, offload, Packet(buffer_).subspan(sizeof offload, size - sizeof offload));
     }
   }
   return taken;

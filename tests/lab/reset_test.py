@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of jobs whose TCP data connections break while calls run. Needs root.
+"""Tests of jobs whose TCP connections break while calls run. Needs root.
 
     reset_test.py [TEST...]     LAB_BUILD names the build folder; exit 77 if all were skipped
 """
@@ -18,6 +18,7 @@ SOCKETS = 8
 SETTINGS = {"SETO_LOG": "info", "SETO_DSCP_DATA": CODE_POINT, "SETO_TCP_STREAMS": SOCKETS}
 MB = 1_000_000
 HOLE_S = 3
+LINE = re.compile(r":(\d+) +\S+:(\d+)(?=\s|$)")
 DATA_LINE = re.compile(rf":(\d+) +\S+:(\d+) .*\b(?:tos|tclass):{4 * CODE_POINT:#x}\b")
 
 
@@ -27,6 +28,10 @@ class Resets(LabCase):
     def data_sockets(self, host):
         """The ports of the data connections of a host, its own and the other. One of them is that of a listener."""
         return DATA_LINE.findall(host.run(["ss", "-tnH", "--tos", "state", "established"]))
+
+    def control_sockets(self, host):
+        """The same of the control connections."""
+        return sorted(set(LINE.findall(host.run(["ss", "-tnH", "state", "established"]))) - set(self.data_sockets(host)))
 
     def reset(self, host, sockets):
         """As a firewall does that forgets connections: both ends get a reset, if the link carries it."""
@@ -84,13 +89,30 @@ class Resets(LabCase):
     def test_connections_on_first_use_are_dialed_again_too(self):
         self.run_while(self.reset_all, {"SETO_CONNECT": "used"})
 
+    def test_control_connections_are_reset_too(self):
+        self.run_while(self.reset_control)
+
+    def reset_control(self, lab, turn):
+        """All of both kinds, or only the control connection."""
+        host = lab.hosts[turn % 2]
+        control = self.control_sockets(host)
+        self.assertTrue(control, "the two processes have a control connection")
+        self.reset(host, control)
+        if turn != 1:
+            self.reset_all(lab, turn)
+        self.wait_for(lambda: self.control_sockets(host) not in ([], control), 30)
+
+    def test_every_connection_is_lost_at_one_end_in_a_black_hole(self):
+        self.run_while(lambda lab, turn: self.lose(lab, turn, self.control_sockets(lab.hosts[turn % 2])))
+
     def reset_all(self, lab, turn):
         host = lab.hosts[turn % 2]
         self.reset(host, self.data_sockets(host))
 
-    def lose(self, lab, turn):
+    def lose(self, lab, turn, control=()):
         """The link loses everything for a while; meanwhile one end loses its sockets, and the other does not learn it."""
         lab.link("0-1 hole=on")
+        self.reset(lab.hosts[turn % 2], control)
         self.reset_all(lab, turn)
         time.sleep(HOLE_S)
         lab.link("0-1 hole=off")

@@ -13,6 +13,7 @@ struct Segments {
   std::uint32_t last_size = 0;  // size of the last segment, which may be the only one
 
   [[nodiscard]] std::uint32_t size_of(std::uint32_t index) const { return index + 1 == count ? last_size : size; }
+  [[nodiscard]] std::uint64_t bytes() const { return std::uint64_t{count - 1} * size + last_size; }
 };
 
 // Adjacent segments of one packet that survived and arrive together.

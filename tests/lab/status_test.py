@@ -47,6 +47,35 @@ class Status(LabCase):
             self.wait_for_state(lab, "open", 60)
             job.leave()
 
+    def test_paths_that_are_used_together_are_shown(self):
+        with Lab(2, LINK, build=BUILD, paths=[LINK]) as lab:
+            job = Job(lab, extra={**WAITS, "SETO_PATHS": "wan0,wan1", "SETO_PATHS_USE": "together"})
+            job.expect("^ready$", 30)
+            for host in lab.hosts:
+                self.assertEqual(self.link_of(host)["used_paths"], [1, 2])
+                self.assertRegex(host.run([BUILD / "seto", "status"]), "1, 2 of 2")
+            lab.link("0-1 cut=on")
+            job.say(f"run {4 * MIB} 3")
+            job.expect("^done$", 60)
+            for host in lab.hosts:
+                self.wait_for(lambda: self.link_of(host)["used_paths"] == [2])
+            job.leave()
+
+    def test_the_path_that_data_takes_is_shown(self):
+        with Lab(2, LINK, build=BUILD, paths=[LINK]) as lab:
+            job = Job(lab, extra={**WAITS, "SETO_PATHS": "wan0,wan1"})
+            job.expect("^ready$", 30)
+            job.work(4 * MIB, 3)
+            for host in lab.hosts:
+                self.assertEqual([self.link_of(host)[key] for key in ("paths", "path", "used_paths")], [2, 1, [1]])
+                self.assertRegex(host.run([BUILD / "seto", "status"]), "1 of 2")
+            lab.link("0-1 cut=on")
+            job.say(f"run {4 * MIB} 3")
+            job.expect("^done$", 60)
+            for host in lab.hosts:
+                self.wait_for(lambda: self.link_of(host)["path"] == 2)
+            job.leave()
+
 
 if __name__ == "__main__":
     sys.exit(main())

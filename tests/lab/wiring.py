@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from namespaces import LabError, command_output
 
-INTERFACE = "wan0"
-BRIDGE = "lan0"
+INTERFACE = "wan0"  # of the first path
 IPV4, IPV6 = "ipv4", "ipv6"
 ROUTER_PLACE = 254  # of the last octet of a site's addresses
 MOST_HOSTS = 250  # of a site
@@ -93,9 +92,20 @@ def interface_of(path):
     return f"wan{path}"
 
 
+def bridge_of(path):
+    return f"lan{path}"
+
+
 def addresses_of(path, site, place):
     """Returns the IPv4 and the IPv6 address of a host on that path; 0 is the first."""
     return f"10.{77 + path}.{site}.{place + 1}", f"fd{0x77 + path:x}:0:0:{site:x}::{place + 1:x}"
+
+
+def routes_over(path, site, families):
+    """Returns [(network of all sites on that path, router of this site)] for each family."""
+    router4, router6 = addresses_of(path, site, ROUTER_PLACE - 1)
+    routes = {IPV4: (f"10.{77 + path}.0.0/16", router4), IPV6: (f"fd{0x77 + path:x}::/32", router6)}
+    return [routes[family] for family in families]
 
 
 def join_pair(names):
@@ -103,49 +113,37 @@ def join_pair(names):
     command_output(["ip", "link", "add", *ends])
 
 
-def join_by_bridge(switch, names, mtu):
+def join_by_bridge(switch, names, mtu, path=0):
     """A bridge in the namespace `switch`, and a cable to each of the hosts."""
-    command_output(["ip", "-n", switch, "link", "add", BRIDGE, "mtu", mtu, "type", "bridge"])
-    command_output(["ip", "-n", switch, "link", "set", BRIDGE, "up"])
+    device, bridge = interface_of(path), bridge_of(path)
+    command_output(["ip", "-n", switch, "link", "add", bridge, "mtu", mtu, "type", "bridge"])
+    command_output(["ip", "-n", switch, "link", "set", bridge, "up"])
     for index, name in enumerate(names):
-        ends = ["name", INTERFACE, "netns", name, "type", "veth", "peer", "name", f"port{index}", "netns", switch]
+        port = f"port{path}-{index}"
+        ends = ["name", device, "netns", name, "type", "veth", "peer", "name", port, "netns", switch]
         command_output(["ip", "link", "add", *ends])
-        command_output(["ip", "-n", switch, "link", "set", f"port{index}", "mtu", mtu, "master", BRIDGE, "up"])
+        command_output(["ip", "-n", switch, "link", "set", port, "mtu", mtu, "master", bridge, "up"])
 
 
-def give_address(host, mtu, families, behind_router):
-    """Gives addresses to the interface of a host. Behind a router its subnet has only its own site, otherwise all hosts."""
-    lines = [f"link set {INTERFACE} mtu {mtu} txqueuelen {TRANSMIT_QUEUE} up"]
-    if IPV4 in families:
-        lines.append(f"addr add {host.ipv4}/{24 if behind_router else 16} dev {INTERFACE}")
-    if IPV6 in families:
-        lines.append(f"addr add {host.ipv6}/{64 if behind_router else 32} dev {INTERFACE} nodad")
-    if behind_router:
-        lines += [f"route add {network} via {router}" for network, router in routes_over(host.site, families)]
-    command_output(["ip", "-n", host.name, "-batch", "-"], "\n".join(lines) + "\n")
-
-
-def give_path(host, path, mtu, families):
-    """Gives addresses to the interface of a further path."""
-    device, addresses = interface_of(path), dict(zip((IPV4, IPV6), host.addresses(path)))
+def give_address(host, mtu, families, behind_router, path=0):
+    """Gives addresses to an interface of a host. Behind a router its subnet has only its own site, otherwise all hosts. The subnets of
+    paths differ, so the address of the receiver decides which path a packet takes."""
+    device, (ipv4, ipv6) = interface_of(path), host.addresses(path)
     lines = [f"link set {device} mtu {mtu} txqueuelen {TRANSMIT_QUEUE} up"]
     if IPV4 in families:
-        lines.append(f"addr add {addresses[IPV4]}/16 dev {device}")
+        lines.append(f"addr add {ipv4}/{24 if behind_router else 16} dev {device}")
     if IPV6 in families:
-        lines.append(f"addr add {addresses[IPV6]}/32 dev {device} nodad")
+        lines.append(f"addr add {ipv6}/{64 if behind_router else 32} dev {device} nodad")
+    if behind_router:
+        lines += [f"route add {network} via {router}" for network, router in routes_over(path, host.site, families)]
     command_output(["ip", "-n", host.name, "-batch", "-"], "\n".join(lines) + "\n")
 
 
-def set_up_router(name, site, mtu, families):
-    """Joins the bridge of a site and the device of the emulator."""
-    lines = [f"link set {INTERFACE} mtu {mtu} txqueuelen {TRANSMIT_QUEUE} up"]
-    for network, router in routes_over(site, families):
-        lines.append(f"addr add {router}/{64 if ':' in router else 24} dev {BRIDGE}" + (" nodad" if ":" in router else ""))
-        lines.append(f"route add {network} dev {INTERFACE}")
+def set_up_router(name, site, mtu, families, path=0):
+    """Joins the bridge of a site and the device of the emulator of that path."""
+    device = interface_of(path)
+    lines = [f"link set {device} mtu {mtu} txqueuelen {TRANSMIT_QUEUE} up"]
+    for network, router in routes_over(path, site, families):
+        lines.append(f"addr add {router}/{64 if ':' in router else 24} dev {bridge_of(path)}" + (" nodad" if ":" in router else ""))
+        lines.append(f"route add {network} dev {device}")
     command_output(["ip", "-n", name, "-batch", "-"], "\n".join(lines) + "\n")
-
-
-def routes_over(site, families):
-    """Returns [(network of all sites, router of this site)] for each family."""
-    routes = {IPV4: ("10.77.0.0/16", f"10.77.{site}.{ROUTER_PLACE}"), IPV6: ("fd77::/32", f"fd77:0:0:{site:x}::{ROUTER_PLACE:x}")}
-    return [routes[family] for family in families]

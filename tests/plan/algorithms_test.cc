@@ -48,6 +48,9 @@ std::vector<Tiers> tierings(int ranks) {
     for (int site = 0; site < ranks; ++site) rates.push_back({1.0 + site, 2.0 * ranks - site});
     all.back().take_rates(std::move(rates));
   }
+  // Sites of three hosts, of one rank and of two.
+  if (ranks == 6 || ranks == 9) all.push_back(made_up_tiers(ranks, ranks, ranks / 3).value());
+  if (ranks == 12) all.push_back(made_up_tiers(ranks, 6, 2).value());
   if (ranks == 12) {  // numbered across the nodes, not node by node
     std::vector<Home> striped(12);
     for (std::uint32_t r = 0; r < 12; ++r) striped[r] = {r % 4, r % 2};

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,20 @@ std::array<double, kMostTiers> messages_of(const Program& program, const Tiers& 
   return messages;
 }
 
+// Ranks of other nodes with which a rank exchanges messages.
+double peers_elsewhere(const Program& program, const Tiers& tiers) {
+  std::set<Rank> peers;
+  const auto add = [&](Rank peer) {
+    if (peer != program.rank && tiers.kind(tiers.between(program.rank, peer)) != TierKind::node) peers.insert(peer);
+  };
+  for (const Channel& channel : program.channels) {
+    add(channel.sender);
+    for (const Rank receiver : program.receivers_of(channel))
+      if (channel.sender == program.rank) add(receiver);
+  }
+  return static_cast<double>(peers.size());
+}
+
 // Counts what the busiest rank does, in parts.
 Counted count(const Algorithm& algorithm, const Shape& shape, const Tiers& tiers) {
   const Plan plan = lowered_plan(algorithm, shape, tiers);
@@ -69,6 +84,7 @@ Counted count(const Algorithm& algorithm, const Shape& shape, const Tiers& tiers
     counted.rank.memory =
         std::max(counted.rank.memory, double(cost.read + cost.written + cost.received + cost.sent) / shape.pieces);
     counted.coded = std::max(counted.coded, double(cost.coded) / shape.pieces);
+    counted.rank.peers = std::max(counted.rank.peers, peers_elsewhere(program, tiers));
     const std::array<double, kMostTiers> messages = messages_of(program, tiers);
     for (std::size_t tier = 0; tier < kMostTiers; ++tier) {
       counted.messages[tier] = std::max(counted.messages[tier], messages[tier]);
@@ -102,6 +118,10 @@ std::vector<Tiers> all_tiers() {
   tiers.push_back(made_up_tiers(16, 4, 1).value());
   tiers.push_back(made_up_tiers(16, 4, 2).value());
   tiers.push_back(made_up_tiers(16, 8, 4).value());
+  tiers.push_back(made_up_tiers(32, 8, 1).value());
+  tiers.push_back(made_up_tiers(32, 8, 2).value());
+  tiers.push_back(made_up_tiers(16, 16, 2).value());
+  tiers.push_back(made_up_tiers(64, 16, 4).value());
   return tiers;
 }
 
@@ -177,10 +197,39 @@ TEST(CostForms, TheAverageRankHasItsShareOfTheMessages) {
 
 TEST(CostForms, MessagesOfHierarchicalOnesAreThoseOfEachTier) {
   for_each_plan([](const Algorithm& algorithm, const Shape&, const Tiers& tiers, const Counted& counted, const PlanLoad& load) {
-    if (algorithm.name != "hierarchical") return;
+    if (algorithm.name != "hierarchical" && algorithm.name != "host_ring") return;
     for (std::size_t tier = 0; tier < static_cast<std::size_t>(tiers.count()); ++tier)
       EXPECT_EQ(load.tiers[tier].messages, counted.messages[tier]) << "tier " << tier;
   });
+}
+
+// Halving, doubling, trees, and an all_to_all of three tiers: a bound, because peers may be on the same node, and those to which
+// a rank sends may be those from which it receives.
+TEST(CostForms, PeersAreThoseOfTheBusiestRankOnOtherNodes) {
+  for_each_plan([](const Algorithm& algorithm, const Shape&, const Tiers& tiers, const Counted& counted, const PlanLoad& load) {
+    EXPECT_GE(load.rank.peers, counted.rank.peers);
+    const bool is_bound = algorithm.name.find("halving") != algorithm.name.npos ||
+                          algorithm.name.find("doubling") != algorithm.name.npos ||
+                          algorithm.name.find("tree") != algorithm.name.npos ||
+                          (algorithm.collective == Collective::all_to_all && tiers.count() == 3);
+    EXPECT_LE(load.rank.peers, counted.rank.peers + (is_bound ? 2 * log2_up(tiers.ranks()) : 0));
+  });
+}
+
+TEST(CostForms, PeersAreABoundWhereverRanksAre) {
+  std::mt19937_64 random(testing::chosen_seed());
+  for (int ranks = 2; ranks <= 40; ranks += static_cast<int>(support::kEvery)) {
+    const std::vector<Home> homes = support::random_homes(ranks, random);
+    const Tiers tiers = support::with_random_rates(Tiers::of(homes), random);
+    for (const Algorithm& algorithm : algorithms()) {
+      Shape shape{algorithm.collective, ranks, static_cast<Rank>(random() % static_cast<std::uint64_t>(ranks)), 1, Finish::none};
+      shape.pieces = algorithm.pieces(shape, tiers);
+      if (!algorithm.refuses(shape, tiers).empty()) continue;
+      SCOPED_TRACE(std::string(name_of(algorithm.collective)) + " " + std::string(algorithm.name) + ", nodes of " +
+                   support::text_of(homes));
+      EXPECT_GE(algorithm.cost_form(tiers).rank.peers, count(algorithm, shape, tiers).rank.peers);
+    }
+  }
 }
 
 // Forms of algorithms that do not look at tiers assume the worst: that everything of a rank crosses the widest one.
@@ -306,7 +355,9 @@ TEST(CostForms, OfHierarchicalOnesHoldOverUnevenNodesAndSites) {
       const Counted counted = count(algorithm, shape, tiers);
       const auto widest = static_cast<std::size_t>(tiers.count() - 1);
       const bool rooted = algorithm.collective == Collective::broadcast || algorithm.collective == Collective::reduce;
-      EXPECT_GE(load.rank.memory, 0.85 * counted.rank.memory);
+      // Round the hosts a rank has one chunk, so that shares of few ranks differ by more.
+      const bool is_coarse = algorithm.name == "host_ring";
+      EXPECT_GE(load.rank.memory, (is_coarse ? 0.75 : 0.85) * counted.rank.memory);
       EXPECT_GE(load.rank.steps, 0.5 * counted.rank.steps);
       // A form does not know the root, which need not be in the largest blocks: it is held against the root with most to do.
       RankLoad most = counted.rank;
@@ -318,7 +369,7 @@ TEST(CostForms, OfHierarchicalOnesHoldOverUnevenNodesAndSites) {
         most.steps = std::max(most.steps, other.rank.steps);
         hops = std::max(hops, other.hops);
       }
-      EXPECT_LE(load.rank.steps, 4 * most.steps);
+      EXPECT_LE(load.rank.steps, (is_coarse ? 5 : 4) * most.steps);
       if (algorithm.collective == Collective::all_to_all) {
         // Rows are not cut evenly, and where each message is one part, no rank passes anything on.
         EXPECT_GE(hops_of(load), counted.hops);
@@ -329,8 +380,11 @@ TEST(CostForms, OfHierarchicalOnesHoldOverUnevenNodesAndSites) {
       // A spread has a hop more where other ranks of the root's site carry its buffer, and fewer where it has none.
       EXPECT_NEAR(hops_of(load), algorithm.name == "spread" ? hops : counted.hops, 1e-9);
       EXPECT_LE(load.rank.memory, (rooted ? 2 : 1.2) * most.memory);
-      for (std::size_t tier = 0; tier <= widest; ++tier) EXPECT_GE(load.tiers[tier].wire, 0.85 * counted.wire[tier]);
-      for (std::size_t tier = 0; tier <= widest && !rooted; ++tier) EXPECT_LE(load.tiers[tier].wire, 1.1 * counted.wire[tier]);
+      for (std::size_t tier = 0; tier <= widest; ++tier) {
+        EXPECT_GE(load.tiers[tier].wire, (is_coarse ? 0.6 : 0.85) * counted.wire[tier]);
+        if (rooted) continue;
+        EXPECT_LE(load.tiers[tier].wire, (is_coarse ? 1.25 : 1.1) * counted.wire[tier]);
+      }
     }
   }
 }

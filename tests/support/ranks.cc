@@ -67,6 +67,20 @@ std::vector<std::string> names_in(const std::string& directory) {
   return names;
 }
 
+// Waits between two looks at what another process writes. After many looks it leaves the processors to the rest.
+class Pause final {
+ public:
+  void operator()() {
+    if (++looks_ < 1000)
+      sched_yield();
+    else
+      poll(nullptr, 0, 1);
+  }
+
+ private:
+  int looks_ = 0;
+};
+
 }  // namespace
 
 std::string name_of(Kind kind) { return kind == Kind::processes ? "processes" : "threads"; }
@@ -92,7 +106,8 @@ setoUniqueId Seat::id() const {
     board.id_ready.store(1, std::memory_order_release);
   }
   const std::uint64_t until = now_ns() + kMeetSeconds * 1'000'000'000;
-  while (board.id_ready.load(std::memory_order_acquire) == 0 && now_ns() < until) sched_yield();
+  Pause pause;
+  while (board.id_ready.load(std::memory_order_acquire) == 0 && now_ns() < until) pause();
   return board.id;
 }
 
@@ -108,11 +123,13 @@ setoComm_t Seat::join(setoConfig_t config) const {
 bool Seat::meet(std::uint64_t count) const {
   board.counter[static_cast<std::size_t>(rank)].store(count, std::memory_order_release);
   const std::uint64_t until = now_ns() + kMeetSeconds * 1'000'000'000;
-  for (int other = 0; other < ranks; ++other)
+  for (int other = 0; other < ranks; ++other) {
+    Pause pause;
     while (board.counter[static_cast<std::size_t>(other)].load(std::memory_order_acquire) < count) {
       if (now_ns() > until) return false;
-      sched_yield();
+      pause();
     }
+  }
   return true;
 }
 
@@ -182,9 +199,10 @@ int Job::remaining_ms() const {
 }
 
 bool Job::reached(int rank, std::uint64_t count) {
+  Pause pause;
   while (board_->counter[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) < count) {
     if (remaining_ms() == 0) return false;
-    sched_yield();
+    pause();
   }
   return true;
 }

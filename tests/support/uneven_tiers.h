@@ -39,7 +39,9 @@ inline Tiers with_random_rates(Tiers tiers, std::mt19937_64& random) {
 }
 
 // The algorithms whose plans follow the tiers.
-inline bool follows_tiers(std::string_view algorithm) { return algorithm == "hierarchical" || algorithm == "spread"; }
+inline bool follows_tiers(std::string_view algorithm) {
+  return algorithm == "hierarchical" || algorithm == "host_ring" || algorithm == "spread";
+}
 
 // The ranks of each node, site by site: "3 1 | 4".
 inline std::string text_of(const std::vector<Home>& homes) {

@@ -50,7 +50,7 @@ ROOMS = {
     "src/topology": [".", "graph", "search", "xml", "draw", "discovery"],
     "src/engine": [".", "simulation"],
     "src/report": [".", "status"],
-    "transports/tcp": ["link", "streams", "connect"],
+    "transports/tcp": ["flow", "link", "streams", "connect"],
 }
 # These may include any folder: tests, and micro-benchmarks of internal code.
 UNBOUND = ("tests/", "bench/micro/")

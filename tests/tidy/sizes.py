@@ -9,8 +9,6 @@ from scanner import functions
 from tree import Breach, Tree, folder_of
 
 FILE_LIMIT = 450
-# The reference for users is one file, as C users expect it.
-LONG_FILES = ("include/seto/seto.h",)
 FILE_MEDIAN_LIMIT = 150
 FUNCTION_LIMIT = 70
 README_LIMIT = 60
@@ -28,7 +26,7 @@ EXPLAINED = ("src/", "transports", "algorithms", "bench", "tests", "examples", "
 def check(tree: Tree):
     for name in tree.sources():
         lines = len(tree.lines(name))
-        if lines > FILE_LIMIT and name not in LONG_FILES:
+        if lines > FILE_LIMIT:
             yield Breach(name, lines, f"{lines} lines: a file has at most {FILE_LIMIT}")
         for function in functions(tree.files[name]):
             if function.length > FUNCTION_LIMIT:

@@ -292,6 +292,15 @@ class Headers(unittest.TestCase):
         self.assertEqual(len(breaches), 1)
         self.assertTrue(breaches[0].startswith("src/base/bad.h:1: does not compile alone"))
 
+    def test_a_header_that_its_source_includes_first_is_left_to_the_build(self):
+        header = "#pragma once\nstd::string bad();\n"
+        first = '#include "src/base/bad.h"\n\n#include <string>\n'
+        later = '#include <string>\n\n#include "src/base/bad.h"\n'
+        self.assertEqual(self.check({"src/base/bad.h": header, "src/base/bad.cc": first}), [])
+        self.assertEqual(len(self.check({"src/base/bad.h": header, "src/base/bad.cc": later})), 1)
+        in_tests = {"tests/support/bad.h": header, "tests/support/bad.cc": first.replace("src/base", "tests/support")}
+        self.assertEqual(len(self.check(in_tests)), 1)
+
     def test_public_header_is_c99(self):
         breaches = self.check({"include/seto/seto.h": "#pragma once\nstruct S { int a; };\nint f(enum E : int { a } e);\n"})
         self.assertTrue(any("(cc)" in breach for breach in breaches))

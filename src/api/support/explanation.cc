@@ -1,9 +1,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,30 +12,18 @@
 #include "src/report/explain.h"
 #include "src/report/explain_sizes.h"
 #include "src/report/graph_facts.h"
+#include "src/topology/xml/file_text.h"
 #include "src/topology/xml/topology_file.h"
-#include "src/topology/xml/xml_element.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
 
 namespace {
 
-Status unreadable(const char* path) {
-  return failure(Code::invalid_argument, "topologyFile: cannot read %s: %s", path, std::strerror(errno != 0 ? errno : EIO));
-}
-
 Result<TopologyGraph> read_graph(const char* path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return unreadable(path);
-  std::string text;
-  std::string piece(std::size_t{1} << 16, '\0');
-  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())), file.gcount() > 0) {
-    text.append(piece, 0, static_cast<std::size_t>(file.gcount()));
-    if (text.size() > kMostXmlBytes) break;  // its reader refuses it
-  }
-  if (file.bad()) return unreadable(path);  // a directory opens
-  Result<TopologyGraph> graph = read_topology(text);
+  const Result<std::string> text = topology_file_text(path);
+  if (!text.ok()) return failure(Code::invalid_argument, "topologyFile: %s", std::string(text.status().text()).c_str());
+  Result<TopologyGraph> graph = read_topology(text.value());
   if (graph.ok()) return graph;
   return failure(Code::invalid_argument, "topologyFile: %s: %s", path, std::string(graph.status().text()).c_str());
 }
@@ -97,7 +82,7 @@ Result<std::string> on_files(Asked asked, const Settings& settings) {
   const SizesInput input{facts.tiers, facts.costs, settings.config.codec};
   if (asked.has_range()) return asked.sizes(input);
   SETO_ASSIGN(const Question sized, of_size(asked.base, asked.question.bytes, input.codec, input.tiers, input.costs));
-  return explain_graph(sized, facts, asked.format);
+  return explain_graph(sized, facts, asked.format, settings.config);
 }
 
 Result<std::string> on_made_up_ranks(Asked asked, const Settings& settings) {
@@ -110,7 +95,7 @@ Result<std::string> on_made_up_ranks(Asked asked, const Settings& settings) {
   asked.base.crowding = asked.base.deterministic ? 1 : crowding_here(tiers);
   if (asked.has_range()) return asked.sizes(input);
   SETO_ASSIGN(const Question sized, of_size(asked.base, asked.question.bytes, input.codec, input.tiers, input.costs));
-  return explain(sized, tiers, costs, asked.format);
+  return explain(sized, tiers, costs, asked.format, settings.config);
 }
 
 Result<std::string> answer(const setoQuestion_t& question, ReportFormat format) {

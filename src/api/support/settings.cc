@@ -10,6 +10,7 @@
 #include "src/base/log.h"
 #include "src/core/call/ids.h"
 #include "src/core/choice/codec_setting.h"
+#include "src/net/congestion.h"
 #include "src/net/traffic_class.h"
 
 namespace seto::api {
@@ -59,11 +60,6 @@ Status check_absent(const setoConfig_t& config) {
   if (config.affinity != nullptr)
     return failure(Code::invalid_usage,
                    "affinity: not in this version; threads of the library inherit that of the calling thread");
-  if (config.topologyFile != nullptr)
-    return failure(
-        Code::invalid_usage,
-        "topologyFile: a communicator reads no topology file in this version: leave it NULL; state sites by siteId and "
-        "constants by SETO_TUNING_FILE");
   return {};
 }
 
@@ -82,6 +78,7 @@ Status take_values(Config& config, const setoConfig_t& from) {
   SETO_TRY(take_text(config, ConfigField::codec, from.codec));
   SETO_TRY(take_text(config, ConfigField::host_id, from.hostId));
   SETO_TRY(take_text(config, ConfigField::site_id, from.siteId));
+  SETO_TRY(take_text(config, ConfigField::topology_file, from.topologyFile));
   if (const int memory = number_in(from.memory); memory != 0) {
     if (memory < 0 || memory > setoMemoryAuto)
       return failure(Code::invalid_argument, "memory: %d is not a setoMemory_t value", memory);
@@ -125,6 +122,7 @@ Result<Settings> settings_of_environment() {
   SETO_ASSIGN(settings.config, load_config(environ));
   SETO_TRY(apply_log(settings.config));
   set_traffic_marks({settings.config.dscp_control, settings.config.dscp_data});
+  set_congestion(settings.config.congestion);
   SETO_TRY(check_names(settings.config, "SETO_ALGORITHM", "SETO_CODEC"));
   if (settings.config.memory == Memory::device)
     return failure(Code::invalid_usage, "SETO_MEMORY: device memory is not in this version; use host");

@@ -5,6 +5,7 @@
 #include "src/api/support/handles.h"
 #include "src/api/support/text_target.h"
 #include "src/api/support/topology_files.h"
+#include "src/base/text.h"
 #include "src/core/communicator/communicator.h"
 #include "src/topology/discovery/discover.h"
 #include "src/topology/draw/topology_svg.h"
@@ -35,6 +36,8 @@ Result<std::string> described(TopologyGraph graph, int format) {
 Result<std::string> part_of(const Communicator& communicator) {
   if (!tells_topology(communicator.tiers(), communicator.rank())) return std::string();
   TopologyHost host = discover_this_host();
+  // By its id other jobs find the host in a topology file.
+  if (!communicator.config().host_id.empty()) host.name = plain_ascii(communicator.config().host_id);
   if (host.name.empty()) host.name = "rank " + std::to_string(communicator.rank());
   return write_nccl(part_of_job(std::move(host), communicator.sites(), communicator.rank()), FileContent::everything);
 }

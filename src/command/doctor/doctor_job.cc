@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "src/command/checked_calls.h"
 #include "src/command/commands.h"
 #include "src/command/doctor/doctor.h"
 #include "src/command/doctor/transfer.h"
@@ -28,7 +29,6 @@ constexpr double kTransferSeconds = 0.15;  // one direction, plus a round trip f
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 constexpr std::uint64_t kMostRounds = 2000;
 constexpr std::uint64_t kFirstRounds = 10;
-constexpr std::uint32_t kCallMs = 30'000;
 constexpr double kClocksApartUs = 1e5;
 
 std::uint64_t now_ns(clockid_t clock) {
@@ -36,38 +36,6 @@ std::uint64_t now_ns(clockid_t clock) {
   clock_gettime(clock, &time);
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
 }
-
-// Wraps C API calls: keeps the first failure, after which every further call does nothing.
-class CheckedCalls final {
- public:
-  explicit CheckedCalls(setoComm_t comm) : comm_(comm) { config_.deadlineMs = kCallMs; }
-
-  void send(const void* data, std::size_t size, int peer) {
-    note(ok() ? setoSendConfig(data, size, setoUint8, peer, comm_, nullptr, &config_) : setoSuccess);
-  }
-  void receive(void* data, std::size_t size, int peer) {
-    note(ok() ? setoRecvConfig(data, size, setoUint8, peer, comm_, nullptr, &config_) : setoSuccess);
-  }
-  void barrier() { note(ok() ? setoBarrierConfig(comm_, nullptr, &config_) : setoSuccess); }
-  void gather(const void* own, void* all, std::size_t size) {
-    note(ok() ? setoAllGatherConfig(own, all, size, setoUint8, comm_, nullptr, &config_) : setoSuccess);
-  }
-  void add(double* values, std::size_t count) {
-    note(ok() ? setoAllReduceConfig(values, values, count, setoFloat64, setoSum, comm_, nullptr, &config_) : setoSuccess);
-  }
-
-  [[nodiscard]] bool ok() const { return failure_.empty(); }
-  [[nodiscard]] const std::string& failure() const { return failure_; }
-
- private:
-  void note(setoResult_t result) {
-    if (result != setoSuccess && ok()) failure_ = std::string(setoGetErrorString(result)) + ": " + setoGetLastError(nullptr);
-  }
-
-  setoComm_t comm_;
-  setoCallConfig_t config_ = SETO_CALL_CONFIG_INITIALIZER;
-  std::string failure_;
-};
 
 // The measurements of one end of a pair.
 struct Pair {

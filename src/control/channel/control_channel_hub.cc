@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/control/channel/control_channel_redial.h"
 #include "src/control/channel/tcp_control_overlay.h"
 #include "src/net/local_socket.h"
 
@@ -27,6 +28,9 @@ Result<std::unique_ptr<ControlChannelHub>> ControlChannelHub::create(ControlThre
   SETO_ASSIGN(raw->wakeup_watch_, control.add(raw->wakeup_.get(), EPOLLIN, [raw](std::uint32_t) { raw->handle_attention(); }));
   connector.set_accept_handler(
       kPurposeControl, [raw](const ConnectKey& caller, SecureStream socket) { raw->on_accepted(caller, std::move(socket)); });
+  connector.set_accept_handler(kPurposeControlAgain, [raw](const ConnectKey& caller, SecureStream socket) {
+    raw->on_continued(caller, std::move(socket));
+  });
   connector.on_decline([raw](AttemptId attempt, ContextId mine, const Status& reason) { raw->decline(attempt, mine, reason); });
   return hub;
 }
@@ -35,6 +39,8 @@ ControlChannelHub::~ControlChannelHub() {
   if (generation_ != fork_generation()) return;
   connector_.on_decline({});
   connector_.set_accept_handler(kPurposeControl, {});
+  connector_.set_accept_handler(kPurposeControlAgain, {});
+  redials_.stop();
   {
     std::map<ContextPair, std::shared_ptr<TcpControlChannel>> proposed;
     std::map<AttemptId, Overlay> overlays;
@@ -72,6 +78,28 @@ void ControlChannelHub::add_channel(const std::shared_ptr<TcpControlChannel>& ch
   std::erase_if(channels_, [](const auto& one) { return one.expired(); });
   if (channels_.empty()) heartbeat_timer_->start();
   channels_.push_back(channel);
+}
+
+void ControlChannelHub::connect_again(const std::shared_ptr<TcpControlChannel>& channel) {
+  const auto work = std::make_shared<ControlChannelRedial>(channel, channel->route(), channel->attempts(), connector_, redials_);
+  if (const Status started = work->start(); !started.ok())
+    channel->die("the connection to its process was reset: " + std::string(started.text()));
+}
+
+// On the control thread. The answer of a process that has ended the channel says so.
+void ControlChannelHub::on_continued(const ConnectKey& caller, SecureStream socket) {
+  std::vector<std::shared_ptr<TcpControlChannel>> channels;  // outlive the lock: one may be the last reference
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& weak : channels_)
+      if (auto one = weak.lock()) channels.push_back(std::move(one));
+  }
+  const auto found =
+      std::find_if(channels.begin(), channels.end(), [&](const auto& one) { return one->is_continued_by(caller); });
+  const std::shared_ptr<TcpControlChannel> channel = found == channels.end() ? nullptr : *found;
+  if (channel != nullptr && channel->live()) return channel->offer(caller.claim.index, std::move(socket));
+  const std::string last = channel == nullptr ? encode({ControlFrameKind::close}) : channel->last_words();
+  if (socket.send_whole(last)) linger(std::move(socket));
 }
 
 void ControlChannelHub::needs_attention(std::weak_ptr<TcpControlChannel> channel) {

@@ -10,6 +10,7 @@
 
 #include "src/base/fork.h"
 #include "src/base/result.h"
+#include "src/base/work_threads.h"
 #include "src/control/channel/control_channels.h"
 #include "src/control/channel/control_overlay.h"
 #include "src/control/channel/tcp_control_channel.h"
@@ -32,7 +33,8 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
   [[nodiscard]] Result<std::shared_ptr<ControlChannel>> connect(const ConnectRequest& request) override;
   [[nodiscard]] Result<std::shared_ptr<ControlOverlay>> join_overlay(const ControlOverlaySetup& setup) override;
   [[nodiscard]] MessageHandlers& handlers() override { return handlers_; }
-  // Waits until processes that leave have told what they had to tell.
+  // Waits until the last words of overlays that this process leaves are heard. At the deadline it leaves them all the same, so
+  // that its end is no loss for others.
   void finish_overlays(Deadline until);
 
  private:
@@ -85,15 +87,18 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
   void channel_created() override;
   void channel_destroyed() override;
   void linger(SecureStream socket) override;
+  void connect_again(const std::shared_ptr<TcpControlChannel>& channel) override;
 
   // The caller's side.
-  [[nodiscard]] Result<std::shared_ptr<ControlChannel>> connect_as_caller(const TcpConnector::Plan& plan);
+  [[nodiscard]] Result<std::shared_ptr<TcpControlChannel>> connect_as_caller(const TcpConnector::Plan& plan);
   [[nodiscard]] Result<Dialed> channel_for(const TcpConnector::Plan& plan);
   [[nodiscard]] Result<bool> propose(const TcpConnector::Plan& plan, const Dialed& dialed);
   [[nodiscard]] Result<std::shared_ptr<TcpControlChannel>> open_channel(const TcpConnector::Plan& plan);
   // The answerer's side.
-  [[nodiscard]] Result<std::shared_ptr<ControlChannel>> connect_as_answerer(const TcpConnector::Plan& plan);
+  [[nodiscard]] Result<std::shared_ptr<TcpControlChannel>> connect_as_answerer(const TcpConnector::Plan& plan);
   void on_accepted(const ConnectKey& caller, SecureStream socket);
+  // A caller continues a channel.
+  void on_continued(const ConnectKey& caller, SecureStream socket);
   void handle_proposal(const std::shared_ptr<TcpControlChannel>& channel, const ContextPair& which);
   void decline(AttemptId attempt, ContextId mine, const Status& reason);
   static void send_frame(TcpControlChannel& channel, ControlFrameKind kind, const ContextPair& which, const Status& reason = {});
@@ -106,6 +111,9 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
   void beat();
   // Logs a line where a site is cut off, and where it is not any more.
   void tell_outages(const std::vector<std::shared_ptr<TcpControlChannel>>& channels);
+
+  // Connections that are made again at the same time. Each attempt may last seconds.
+  static constexpr std::size_t kMostRedials = 16;
 
   ControlThread& control_;
   TcpConnector& connector_;
@@ -129,6 +137,7 @@ class ControlChannelHub final : public ControlChannels, private ControlChannelOw
   std::size_t alive_ = 0;                                           // channels that may still call this object
   std::uint64_t next_id_ = 1;
   std::deque<Lingering> lingering_;
+  WorkThreads redials_{"seto-redial", kMostRedials};
 };
 
 }  // namespace seto

@@ -83,7 +83,8 @@ void ControlChannelHub::overlay_over(AttemptId attempt) {
 
 void ControlChannelHub::finish_overlays(Deadline until) {
   if (generation_ != fork_generation()) return;
-  for (const auto& overlay : all_overlays()) static_cast<void>(overlay->wait_until_left(until));
+  for (const auto& overlay : all_overlays())
+    if (!overlay->wait_until_left(until)) overlay->leave_unheard();
 }
 
 }  // namespace seto

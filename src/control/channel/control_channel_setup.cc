@@ -47,10 +47,12 @@ Result<std::shared_ptr<ControlChannel>> ControlChannelHub::connect(const Connect
   control.index = 0;
   SETO_ASSIGN(const TcpConnector::Plan plan, connector_.plan(control));
   const Admission admission = connector_.admit(request.key);
-  return plan.calls ? connect_as_caller(plan) : connect_as_answerer(plan);
+  SETO_ASSIGN(auto channel, plan.calls ? connect_as_caller(plan) : connect_as_answerer(plan));
+  channel->set_route(std::make_shared<ControlChannelRoute>(ControlChannelRoute{plan, connector_.admit(request.key)}));
+  return std::shared_ptr<ControlChannel>(std::move(channel));
 }
 
-Result<std::shared_ptr<ControlChannel>> ControlChannelHub::connect_as_caller(const TcpConnector::Plan& plan) {
+Result<std::shared_ptr<TcpControlChannel>> ControlChannelHub::connect_as_caller(const TcpConnector::Plan& plan) {
   const ContextPair which = pair_of(plan);
   while (true) {
     {
@@ -66,7 +68,7 @@ Result<std::shared_ptr<ControlChannel>> ControlChannelHub::connect_as_caller(con
     }
     if (!dialed.ok()) return dialed.status();
     if (!agreed.ok()) return agreed.status();
-    if (agreed.value()) return std::shared_ptr<ControlChannel>(dialed.value().channel);
+    if (agreed.value()) return dialed.value().channel;
   }
 }
 
@@ -100,7 +102,7 @@ Result<ControlChannelHub::Dialed> ControlChannelHub::channel_for(const TcpConnec
 
 Result<std::shared_ptr<TcpControlChannel>> ControlChannelHub::open_channel(const TcpConnector::Plan& plan) {
   SETO_ASSIGN(SecureStream socket, connector_.dial(plan));
-  SETO_ASSIGN(auto channel, TcpControlChannel::create(*this, pair_of(plan).peer, std::move(socket)));
+  SETO_ASSIGN(auto channel, TcpControlChannel::create(*this, pair_of(plan).peer, plan.claim, std::move(socket)));
   add_channel(channel);
   return channel;
 }
@@ -124,7 +126,7 @@ Result<bool> ControlChannelHub::propose(const TcpConnector::Plan& plan, const Di
   }
 }
 
-Result<std::shared_ptr<ControlChannel>> ControlChannelHub::connect_as_answerer(const TcpConnector::Plan& plan) {
+Result<std::shared_ptr<TcpControlChannel>> ControlChannelHub::connect_as_answerer(const TcpConnector::Plan& plan) {
   const ContextPair which = pair_of(plan);
   const Deadline& until = plan.request.until;
   const std::unique_ptr<PeerProbe> probe = connector_.probe(plan);
@@ -141,7 +143,7 @@ Result<std::shared_ptr<ControlChannel>> ControlChannelHub::connect_as_answerer(c
     }
     if (channel != nullptr && channel->live()) {
       send_frame(*channel, ControlFrameKind::agree, which);
-      return std::shared_ptr<ControlChannel>(std::move(channel));
+      return channel;
     }
     if (until.passed()) return too_late("did not connect", probe->last_failure());
     SETO_TRY(probe->step());
@@ -151,7 +153,7 @@ Result<std::shared_ptr<ControlChannel>> ControlChannelHub::connect_as_answerer(c
 // On the control thread.
 void ControlChannelHub::on_accepted(const ConnectKey& caller, SecureStream socket) {
   const Claim& claim = caller.claim;
-  auto channel = TcpControlChannel::create(*this, {caller.key, claim.caller}, std::move(socket));
+  auto channel = TcpControlChannel::create(*this, {caller.key, claim.caller}, claim, std::move(socket));
   if (!channel.ok()) return;
   add_channel(channel.value());
   handle_proposal(channel.value(), {channel.value()->peer(), claim.caller_context, claim.answerer_context, claim.attempt});

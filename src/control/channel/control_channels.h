@@ -29,8 +29,8 @@ class ControlChannel {
   [[nodiscard]] virtual const std::atomic<bool>& dead() const = 0;
   // "its process has ended", "its process gave no sign of life for 5.0 s (SETO_LIVENESS_TIMEOUT_MS)", ...; empty while it lives.
   [[nodiscard]] virtual std::string why() const = 0;
-  // Its socket, for questions to the kernel: addresses, round trip.
-  [[nodiscard]] virtual int descriptor() const = 0;
+  // Calls back with its socket, for questions to the kernel: addresses, round trip. Does not, while it has none. Short.
+  virtual void ask_kernel(const std::function<void(int descriptor)>& question) const = 0;
 
   // The process is at another site, of this name. While no process of that site answers, and not even the kernel of its host
   // acknowledges anything, it is cut off: it is waited for so long in place of the liveness timeout. The last call counts.
@@ -65,7 +65,7 @@ class ControlChannels {
   virtual ~ControlChannels() = default;
 
   // Like TcpConnector::connect, with its guarantees and texts: both contexts call it, and both get their end of one channel, an
-  // existing one if possible. Ignores the purpose of the request. Holds the key admitted only until it returns.
+  // existing one if possible. Ignores the purpose of the request. The channel holds the key admitted.
   [[nodiscard]] virtual Result<std::shared_ptr<ControlChannel>> connect(const ConnectRequest& request) = 0;
 
   // The overlay of an attempt, for each context of this process. One that holds it until all members have joined joins nothing

@@ -29,7 +29,7 @@ Head head_of(std::string_view bytes) {
 
 bool valid(const Head& head) {
   return head.kind >= static_cast<std::uint16_t>(ControlFrameKind::ping) &&
-         head.kind <= static_cast<std::uint16_t>(ControlFrameKind::member_left) && head.size <= kFrameLimit - kFrameHeadSize &&
+         head.kind <= static_cast<std::uint16_t>(ControlFrameKind::resumed) && head.size <= kFrameLimit - kFrameHeadSize &&
          head.unused == 0;
 }
 

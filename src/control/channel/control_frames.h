@@ -12,7 +12,7 @@ namespace seto {
 
 // The frames of a control channel, after the handshake. Little-endian: kind, size of the bytes after the head, from, key, to.
 enum class ControlFrameKind : std::uint16_t {
-  ping = 1,  // answered at once
+  ping = 1,  // answered at once; the key of a ping and of a pong: so many counted frames have arrived
   pong,
   ask,         // asks the handler (key, to) to answer the handler (key, from)
   message,     // bytes for the handler (key, to)
@@ -26,7 +26,17 @@ enum class ControlFrameKind : std::uint16_t {
   relayed,      // a message of one member to another
   edge_lost,    // `from` has given up its peer `to`; the bytes say why
   member_left,  // `from` takes no more part
+  edge_over,    // the sender passes nothing on any more: the edge between the two ends
+  // Decision 32. The key: so many counted frames have arrived at the sender.
+  heard,
+  resumed,  // the first frame of both ends over a connection that replaces another one
 };
+
+// Counted frames are those that arrive once and in order also where the connection of a channel is replaced.
+[[nodiscard]] constexpr bool is_counted(ControlFrameKind kind) {
+  using Kind = ControlFrameKind;
+  return kind != Kind::ping && kind != Kind::pong && kind != Kind::heard && kind != Kind::resumed;
+}
 
 inline constexpr std::size_t kFrameLimit = 4096;
 inline constexpr std::size_t kFrameHeadSize = 24;

@@ -32,39 +32,55 @@ std::string outage_text(std::uint64_t lasted_ns) {
 
 }  // namespace
 
-TcpControlChannel::TcpControlChannel(ControlChannelOwner& owner, const ControlChannelPeer& peer, SecureStream socket)
-    : owner_(owner), peer_(peer), socket_(std::move(socket)), silence_(owner.heartbeat_timer().time()) {}
+TcpControlChannel::TcpControlChannel(ControlChannelOwner& owner, const ControlChannelPeer& peer, const Claim& claim,
+                                     SecureStream socket)
+    : owner_(owner),
+      peer_(peer),
+      claim_(claim),
+      socket_(std::move(socket)),
+      silence_(owner.heartbeat_timer().time()),
+      site_silent_(owner.heartbeat_timer().time()) {}
 
 Result<std::shared_ptr<TcpControlChannel>> TcpControlChannel::create(ControlChannelOwner& owner, const ControlChannelPeer& peer,
-                                                                     SecureStream socket) {
-  std::shared_ptr<TcpControlChannel> channel(new TcpControlChannel(owner, peer, std::move(socket)));
+                                                                     const Claim& claim, SecureStream socket) {
+  std::shared_ptr<TcpControlChannel> channel(new TcpControlChannel(owner, peer, claim, std::move(socket)));
   if (owner.heartbeat_timer().on()) {
     // Detects unacknowledged data as fast as a silent peer.
     const auto limit_ms = static_cast<unsigned>(owner.heartbeat_timer().timeout_ns() / 1'000'000);
     static_cast<void>(setsockopt(channel->socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms));
   }
-  // Edge-triggered: a socket that stays writable, or that the peer has closed, must not be reported again and again.
-  // The handshake may have read the first frames, and no event announces those.
-  const bool pending = channel->socket_.pending();
   owner.channel_created();
-  auto watch = owner.control().add(channel->socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-                                   [weak = std::weak_ptr<TcpControlChannel>(channel)](std::uint32_t events) {
-                                     if (const auto strong = weak.lock()) strong->on_events(events);
-                                   });
-  if (!watch.ok()) return watch.status();
-  channel->watch_ = std::move(watch).value();
-  if (pending) owner.needs_attention(channel);
+  SETO_TRY(channel->watch());
   return channel;
+}
+
+// Edge-triggered: a socket that stays writable, or that the peer has closed, must not be reported again and again.
+// The handshake may have read the first frames, and no event announces those.
+Status TcpControlChannel::watch() {
+  const bool pending = socket_.pending();
+  SETO_ASSIGN(watch_, owner_.control().add(socket_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                           [weak = weak_from_this()](std::uint32_t events) {
+                                             if (const auto strong = weak.lock()) strong->on_events(events);
+                                           }));
+  if (pending) owner_.needs_attention(weak_from_this());
+  return {};
 }
 
 TcpControlChannel::~TcpControlChannel() {
   if (generation_ != fork_generation()) return;
   watch_.remove();
-  if (state_ == State::live) {
+  if (state_ == State::live && !disconnected_) {
     out_.push_back(encode({ControlFrameKind::close}));
     if (flush() && out_.empty() && socket_.unsent() == 0) owner_.linger(std::move(socket_));
   }
+  offer_.reset();
+  route_.reset();  // holds a key admitted by the connector, which may end after the next call
   owner_.channel_destroyed();
+}
+
+void TcpControlChannel::ask_kernel(const std::function<void(int descriptor)>& question) const {
+  const std::lock_guard lock(mutex_);
+  if (!disconnected_) question(socket_.get());
 }
 
 std::string TcpControlChannel::why() const {
@@ -110,7 +126,10 @@ bool TcpControlChannel::queue(const ControlFrame& frame, std::size_t limit) {
     const std::lock_guard lock(mutex_);
     if (state_ != State::live) return true;
     std::string bytes = encode(frame);
-    if (out_size_ + bytes.size() > limit) return false;
+    if (std::max(out_size_, sent_.kept_bytes()) + bytes.size() > limit) return false;
+    const bool counted = is_counted(frame.kind);
+    if (counted) sent_.add(bytes);
+    if (disconnected_ || (resuming_ && counted)) return true;  // kept, and sent when the peer has said what it lacks
     out_size_ += bytes.size();
     out_.push_back(std::move(bytes));
     sound = flush();
@@ -140,14 +159,16 @@ bool TcpControlChannel::flush() {
 
 ssize_t TcpControlChannel::receive(char* to, std::size_t most) {
   const std::lock_guard lock(mutex_);
-  return socket_.receive(to, most);
+  if (!disconnected_) return socket_.receive(to, most);
+  errno = EAGAIN;
+  return -1;
 }
 
 void TcpControlChannel::on_events(std::uint32_t events) {
   bool sound = true;
   if ((events & EPOLLOUT) != 0) {
     const std::lock_guard lock(mutex_);
-    sound = state_ != State::live || flush();
+    sound = state_ != State::live || disconnected_ || flush();
   }
   read_some();
   if (!sound) handle_attention();
@@ -169,11 +190,16 @@ void TcpControlChannel::read_some() {
 }
 
 void TcpControlChannel::take(const ControlFrame& frame) {
+  count(frame.kind);
   switch (frame.kind) {
     case ControlFrameKind::ping:
-      return send({ControlFrameKind::pong});
+      send({ControlFrameKind::pong, 0, heard_});
+      return peer_heard(frame.key);
     case ControlFrameKind::pong:
-      return;
+    case ControlFrameKind::heard:
+      return peer_heard(frame.key);
+    case ControlFrameKind::resumed:
+      return resume(frame.key);
     case ControlFrameKind::ask:
       return answer(frame);
     case ControlFrameKind::message:
@@ -193,6 +219,7 @@ void TcpControlChannel::take(const ControlFrame& frame) {
     case ControlFrameKind::relayed:
     case ControlFrameKind::edge_lost:
     case ControlFrameKind::member_left:
+    case ControlFrameKind::edge_over:
       if (const Status taken = owner_.pass_on(*this, frame); !taken.ok()) die(std::string(taken.text()));
       return;
   }
@@ -212,14 +239,25 @@ void TcpControlChannel::leave() {
     if (state_ != State::live) return;
     state_ = State::left;
     out_.clear();
+    sent_.clear();
+    if (!disconnected_) shutdown(socket_.get(), SHUT_WR);
   }
-  shutdown(socket_.get(), SHUT_WR);
   owner_.ended(*this);
 }
 
-void TcpControlChannel::hang_up() { die("its process has ended"); }
+// After a reset that a send has met, a socket shows an end that the peer never sent.
+void TcpControlChannel::hang_up() {
+  bool is_break = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_break = resuming_ || send_error_ != 0 || socket_.send_error() != 0;
+  }
+  if (is_break && survives()) return lose_connection("it ended");
+  die("its process has ended");
+}
 
 void TcpControlChannel::break_off(int error) {
+  if (survives()) return lose_connection(std::strerror(error));
   if (error == ECONNRESET || error == EPIPE) return die("its process has ended, or the connection to it was reset");
   if (error == ETIMEDOUT) {
     return die("what is sent to its process is not acknowledged: the network between the two, or its machine, is down");
@@ -238,9 +276,11 @@ void TcpControlChannel::die(const std::string& why) {
     why_ = why;
     out_.clear();
     out_size_ = 0;
+    sent_.clear();
+    // Not close(): received data would cause a reset before the peer has read the reason.
+    if (!disconnected_) shutdown(socket_.get(), SHUT_WR);
   }
   dead_.store(true, std::memory_order_release);
-  shutdown(socket_.get(), SHUT_WR);  // not close(): received data would cause a reset before the peer has read the reason
   owner_.needs_attention(weak_from_this());
 }
 
@@ -249,8 +289,13 @@ void TcpControlChannel::at_site(std::string_view name, std::uint64_t patience_ms
   const std::lock_guard lock(mutex_);
   site_ = name;
   patience_ns_ = patience_ms * kNsPerMs;
-  if (timer.on() && patience_ms > 0)  // the kernel must not give up before beat() does
-    outlast_outages(socket_.get(), patience_ms + 2 * timer.timeout_ns() / kNsPerMs);
+  if (timer.on() && patience_ms > 0 && route_ != nullptr) sent_.keep();  // without beats its patience would have no end
+  if (timer.on() && patience_ms > 0 && !disconnected_) outlast_outages(socket_.get(), kernels_patience_ms());
+}
+
+// The kernel must not give up before beat() does.
+std::uint64_t TcpControlChannel::kernels_patience_ms() const {
+  return (patience_ns_ + 2 * owner_.heartbeat_timer().timeout_ns()) / kNsPerMs;
 }
 
 std::string TcpControlChannel::site() const {
@@ -266,33 +311,41 @@ bool TcpControlChannel::answers() {
 void TcpControlChannel::beat(bool site_answers) {
   using Verdict = PeerSilence::Verdict;
   const HeartbeatTimer& timer = owner_.heartbeat_timer();
-  PeerSilence::Rules rules{timer.timeout_ns(), 0, site_answers};
+  if (!site_answers) site_silent_.update(timer.time());
+  // A site whose connections are made again one by one answers over the first of them: the others have the timeout, too.
+  const bool whole_site_lives = site_answers && site_silent_.age_ns(timer.time()) > timer.timeout_ns();
+  PeerSilence::Rules rules{timer.timeout_ns(), 0, whole_site_lives};
   {
     const std::lock_guard lock(mutex_);
     rules.patience_ns = patience_ns_;
     const std::uint64_t late_ns = std::max(2 * timer.period_ns(), kLateAcknowledgementMs * kNsPerMs);
-    if (const auto acknowledged = tcp_acknowledged(socket_.get()); rules.patience_ns > 0 && acknowledged)
+    if (disconnected_) {
+      silence_.unreachable(timer.time());
+    } else if (const auto acknowledged = tcp_acknowledged(socket_.get()); rules.patience_ns > 0 && acknowledged)
       silence_.acknowledged(timer.time(), acknowledged->bytes, acknowledged->waits, late_ns);
   }
   const std::uint64_t silent_ns = silence_.age_ns(timer.time());
   const Verdict verdict = silence_.verdict(timer.time(), rules);
-  cut_off_ = verdict == Verdict::cut_off;
+  cut_off_.store(verdict == Verdict::cut_off, std::memory_order_relaxed);
   if (verdict == Verdict::lost || verdict == Verdict::given_up) {
     const std::string what = verdict == Verdict::lost ? silence_text(silent_ns) : outage_text(silent_ns);
     send({ControlFrameKind::peer_lost, 0, 0, 0, what});
     return die("its process " + what);
   }
-  if (silent_ns >= timer.period_ns() / 2) send({ControlFrameKind::ping});
+  doubtful_.store(2 * silent_ns > timer.timeout_ns(), std::memory_order_relaxed);
+  if (doubtful_.load(std::memory_order_relaxed)) ask_for_connection();
+  if (silent_ns >= timer.period_ns() / 2) send({ControlFrameKind::ping, 0, heard_});
 }
 
 void TcpControlChannel::handle_attention() {
+  take_offer();
   if (live()) read_some();
   std::vector<std::uint64_t> due;
   int error = 0;
   {
     const std::lock_guard lock(mutex_);
     if (state_ == State::dead) due.swap(deaths_);
-    if (state_ == State::live) error = send_error_;
+    if (state_ == State::live && !disconnected_) error = send_error_;
   }
   if (error != 0) return break_off(error);  // it requests attention again
   if (!dead_.load(std::memory_order_acquire)) return;

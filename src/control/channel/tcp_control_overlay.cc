@@ -43,9 +43,8 @@ class TcpControlOverlay::Member final : public ControlChannel {
     const std::lock_guard lock(overlay_.mutex_);
     return why_;
   }
-  [[nodiscard]] int descriptor() const override {
-    const auto edge = own_channel();
-    return edge == nullptr ? -1 : edge->descriptor();
+  void ask_kernel(const std::function<void(int descriptor)>& question) const override {
+    if (const auto edge = own_channel()) edge->ask_kernel(question);
   }
   void at_site(std::string_view name, std::uint64_t patience_ms) override {
     if (const auto edge = own_channel()) edge->at_site(name, patience_ms);
@@ -137,6 +136,10 @@ Status TcpControlOverlay::receive(const TcpControlChannel& channel, const Contro
   const auto peer = by_process_.find(channel.peer().process);
   if (channel.peer().key != key_ || peer == by_process_.end())
     return failure(Code::remote_error, "its process sent a message to be passed on, and is no member");
+  if (frame.kind == ControlFrameKind::edge_over) {
+    lose_edge(peer->second, "its process has ended its part in the communicator");
+    return {};
+  }
   OverlayNode::Events events;
   {
     const std::lock_guard lock(mutex_);
@@ -148,15 +151,22 @@ Status TcpControlOverlay::receive(const TcpControlChannel& channel, const Contro
 }
 
 void TcpControlOverlay::channel_ended(const TcpControlChannel& channel) {
+  const auto peer = by_process_.find(channel.peer().process);
+  if (peer == by_process_.end()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto edge = edges_.find(peer->second);
+    if (edge == edges_.end() || edge->second.get() != &channel) return;
+  }
+  const std::string why = channel.why();
+  lose_edge(peer->second, why.empty() ? "its process has closed its connections" : why);
+}
+
+void TcpControlOverlay::lose_edge(OverlayMember peer, const std::string& why) {
   OverlayNode::Events events;
   {
     const std::lock_guard lock(mutex_);
-    const auto peer = by_process_.find(channel.peer().process);
-    if (peer == by_process_.end()) return;
-    const auto edge = edges_.find(peer->second);
-    if (edge == edges_.end() || edge->second.get() != &channel) return;
-    const std::string why = channel.why();
-    node_.lose(peer->second, why.empty() ? "its process has closed its connections" : why, events);
+    node_.lose(peer, why, events);
   }
   apply(events);
   advance();
@@ -213,17 +223,34 @@ void TcpControlOverlay::lose(OverlayMember number, const std::string& why) {
 
 // ---- the end ----
 
+// Where a peer was never attached, the attempt has failed. All others must know that nothing leads to that peer, because they
+// would pass messages on until it has left or is lost.
 void TcpControlOverlay::leave() {
   if (generation_ != fork_generation()) return;
   {
     const std::lock_guard lock(mutex_);
     leaving_ = true;
+    OverlayNode::Events events;
+    for (const OverlayMember peer : peers_)
+      if (edges_.count(peer) == 0) node_.lose(peer, "its process has not connected", events);
+    for (auto& loss : events.losses) losses_.push_back(std::move(loss));
     node_.prepare_to_leave();
   }
   advance();
 }
 
-// Where a peer was never attached, the attempt has failed, and no peer waits for this process.
+void TcpControlOverlay::leave_unheard() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!leaving_ || node_.has_left()) return;
+    node_.leave();
+    changed_.notify_all();
+  }
+  advance();
+}
+
+// An attempt that has failed needs no process any more. A channel may stay open for other communicators, so its far end must hear
+// that it is no edge of this overlay any more: what is sent along it would be dropped.
 void TcpControlOverlay::advance() {
   {
     const std::lock_guard lock(mutex_);
@@ -233,7 +260,9 @@ void TcpControlOverlay::advance() {
       node_.leave();
       changed_.notify_all();
     }
-    if (node_.is_needed() && edges_.size() == peers_.size()) return;
+    if (over_ || (node_.is_needed() && edges_.size() == peers_.size())) return;
+    over_ = true;
+    for (const auto& [peer, edge] : edges_) edge->send({ControlFrameKind::edge_over, 0, attempt_});
   }
   owner_.overlay_over(attempt_);
 }

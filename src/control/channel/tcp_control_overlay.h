@@ -36,8 +36,11 @@ class TcpControlOverlay final : public std::enable_shared_from_this<TcpControlOv
   [[nodiscard]] ControlChannel& channel_to(OverlayMember member);
   // This process says nothing more. Does not wait.
   void leave();
-  // Blocks until all that it has said is heard, as far as it can be.
-  bool wait_until_left(Deadline until);
+  // Blocks until all that it has said is heard, as far as it can be. Returns false at the deadline.
+  [[nodiscard]] bool wait_until_left(Deadline until);
+
+  // Tells that this process has left, if it leaves and its words were not all heard.
+  void leave_unheard();
 
   // ---- control thread, no lock held ----
 
@@ -56,7 +59,7 @@ class TcpControlOverlay final : public std::enable_shared_from_this<TcpControlOv
   void apply(const OverlayNode::Events& events);
   void answer(OverlayMember from, const RelayedLetter& letter);
   void lose(OverlayMember member, const std::string& why);
-  void call_back(Member& member);
+  void lose_edge(OverlayMember peer, const std::string& why);
   // Takes the next step of leaving, if it is time for it.
   void advance();
 
@@ -74,6 +77,7 @@ class TcpControlOverlay final : public std::enable_shared_from_this<TcpControlOv
   std::map<OverlayMember, std::shared_ptr<TcpControlChannel>> edges_;
   std::vector<OverlayNode::Events::Loss> losses_;  // to be told by the control thread
   bool leaving_ = false;
+  bool over_ = false;  // no member needs this one any more
 };
 
 }  // namespace seto

@@ -36,6 +36,11 @@ class PeerSilence final {
     if (late) overdue_.update(time);
     undecided_ = stands_still && !late;
   }
+  // There is no connection to the process, so nothing is acknowledged.
+  void unreachable(const RunningTime& time) {
+    overdue_.update(time);
+    undecided_ = false;
+  }
   [[nodiscard]] std::uint64_t age_ns(const RunningTime& time) { return received_.age_ns(time); }
 
   // Once its kernel acknowledges again, a process has the timeout to answer, too. While an acknowledgement is missing that is not

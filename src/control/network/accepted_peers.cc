@@ -59,7 +59,10 @@ void AcceptedPeers::add(const KeyId& key, AcceptedPeer peer) {
 bool AcceptedPeers::refuse_if_due(const ConnectKey& key, AcceptedPeer& peer) {
   const std::lock_guard lock(mutex_);
   const Claim& claim = key.claim;
-  if (const auto given_up = declined_.find({claim.attempt, claim.answerer_context}); given_up != declined_.end()) {
+  // A channel that is made again serves other attempts, too, than the one that it was opened for.
+  const auto given_up =
+      claim.purpose == kPurposeControlAgain ? declined_.end() : declined_.find({claim.attempt, claim.answerer_context});
+  if (given_up != declined_.end()) {
     refuse(peer, given_up->second.reason);
   } else if (claim.purpose == kPurposeProbe) {
     static_cast<void>(accept(peer));

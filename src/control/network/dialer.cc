@@ -5,15 +5,37 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/control/network/connect_request.h"
 #include "src/control/network/listen_address.h"
 #include "src/net/tcp_socket.h"
 
 namespace seto {
+namespace {
 
-Dialer::Dialer(const Target& target) : key_(target.key), claim_(target.claim), tls_(target.tls), plain_(target.plain) {
+// Passes every network of IPv6, and tunnels over others. A long control message that vanished on the way, because a tunnel is
+// narrower than this host believes, would hold up the heartbeats behind it.
+constexpr int kShortSegment = 1'200;
+
+int longest_segment_of(const Dialer::Target& target) {
+  const std::uint8_t purpose = target.claim.purpose;
+  return target.short_segments || purpose == kPurposeControl || purpose == kPurposeControlAgain ? kShortSegment : 0;
+}
+
+}  // namespace
+
+Dialer::Dialer(const Target& target)
+    : key_(target.key),
+      claim_(target.claim),
+      tls_(target.tls),
+      plain_(target.plain),
+      longest_segment_(longest_segment_of(target)),
+      of_path_(target.of_path) {
   for (const SocketAddress& address : target.addresses) {
     Attempt attempt;
     attempt.address = address;
+    if (attempts_.size() < of_path_)
+      for (const SocketAddress& own : target.own_of_path)
+        if (own.family == address.family && !attempt.from) attempt.from = own;
     attempts_.push_back(std::move(attempt));
   }
 }
@@ -48,13 +70,13 @@ void Dialer::start_due() {
     const bool idle = std::none_of(attempts_.begin(), attempts_.end(), [](const Attempt& attempt) { return attempt.active(); });
     if (!idle && !next_start_.passed()) return;
     start(attempts_[next_++]);
-    next_start_ = Deadline::after_ms(kDialStaggerMs);
+    next_start_ = Deadline::after_ms(next_ == of_path_ ? kOtherPathMs : kDialStaggerMs);
   }
 }
 
 void Dialer::start(Attempt& attempt) {
   attempt.started = true;
-  auto fd = begin_connect(attempt.address);
+  auto fd = begin_connect(attempt.address, attempt.from ? &*attempt.from : nullptr, longest_segment_);
   if (fd.ok()) {
     attempt.fd = std::move(fd).value();
     return;
@@ -124,6 +146,11 @@ bool Dialer::all_ended() const {
 bool Dialer::none_listening() const {
   return std::all_of(attempts_.begin(), attempts_.end(),
                      [](const Attempt& attempt) { return attempt.ended && attempt.not_listening; });
+}
+
+bool Dialer::some_refused() const {
+  return std::any_of(attempts_.begin(), attempts_.end(),
+                     [](const Attempt& attempt) { return attempt.ended && attempt.not_listening && is_refusal(attempt.why); });
 }
 
 bool Dialer::key_unknown() const {

@@ -20,6 +20,8 @@ inline constexpr std::uint64_t kRetryMs = 10'000;
 
 // The delay between the starts of two addresses; the next one starts at once if no other is under way.
 inline constexpr int kDialStaggerMs = 50;
+// The same before addresses of other paths than the one that is wanted: a round trip and a handshake are over by then.
+inline constexpr int kOtherPathMs = 1'000;
 
 // Tries to reach a process at all of its addresses, best first. The first connection that authenticates is used. Not thread safe.
 class Dialer final {
@@ -29,7 +31,10 @@ class Dialer final {
     Secret key;
     Claim claim;
     TlsChoice tls;
-    bool plain = false;  // data within a stated site: encrypted only with TlsMode::always
+    bool plain = false;                           // data within a stated site: encrypted only with TlsMode::always
+    std::size_t of_path = 0;                      // so many of the first addresses are on the path that is wanted, and
+    std::vector<SocketAddress> own_of_path = {};  // these are the own ones there: other addresses are tried a second later
+    bool short_segments = false;                  // as in ConnectRequest
   };
   explicit Dialer(const Target& target);
 
@@ -43,6 +48,8 @@ class Dialer final {
   [[nodiscard]] bool refused() const { return refused_; }
   // Every address refused the connection or has no route.
   [[nodiscard]] bool none_listening() const;
+  // The host answers at some address, and no process listens there.
+  [[nodiscard]] bool some_refused() const;
   // A process answered and did not know the key.
   [[nodiscard]] bool key_unknown() const;
   // A process of the job answered, and TLS with it is impossible: only one end has certificates, or one is not accepted.
@@ -58,6 +65,7 @@ class Dialer final {
  private:
   struct Attempt {
     SocketAddress address{};
+    std::optional<SocketAddress> from;     // the own address on the path that is wanted
     PrivateFd fd;                          // until it is connected
     std::optional<CallerChannel> channel;  // from then on
     bool started = false;
@@ -81,6 +89,8 @@ class Dialer final {
   Claim claim_;
   const TlsChoice tls_;
   const bool plain_;
+  const int longest_segment_;
+  const std::size_t of_path_;
   std::vector<Attempt> attempts_;
   std::size_t next_ = 0;  // the next attempt to start
   Deadline next_start_ = Deadline::after_ms(0);

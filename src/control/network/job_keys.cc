@@ -40,7 +40,9 @@ bool JobKeys::empty() const {
   return entries_.empty();
 }
 
+// In a forked child the lock may be held for ever.
 void JobKeys::release(const KeyId& id) {
+  if (generation_ != fork_generation()) return;
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(id);
   if (--found->second.holders == 0) entries_.erase(found);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "src/base/fork.h"
 #include "src/net/auth_handshake.h"
 #include "src/net/secret.h"
 
@@ -54,6 +55,7 @@ class JobKeys final {
   void release(const KeyId& id);
 
   std::function<void(const Secret&)> on_new_key_;
+  const std::uint32_t generation_ = fork_generation();
   mutable std::mutex mutex_;
   std::map<KeyId, Entry> entries_;
 };

@@ -4,20 +4,24 @@
 #include <cstdint>
 #include <cstring>
 
+#include "src/net/peer_listener.h"
 #include "src/net/version.h"
 
 namespace seto {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x5e70d00b;
+constexpr std::uint32_t kMagic = 0x5e70d00c;
 constexpr std::size_t kHeadSize = sizeof kMagic + sizeof(std::uint32_t) + kVersionSize + sizeof(Token) + 1;
+constexpr std::size_t kCandidateSize = kEncodedAddressSize + 1;
 
 Status garbage() { return failure(Code::remote_error, "a peer's address is malformed: does the peer have the same version?"); }
 
 }  // namespace
 
-// Layout: magic, number of candidates, version, process, whether it only dials, candidates. The sizes are the same in every
-// version, so that an error can name the other version.
+std::uint32_t ListenAddress::path_count() const { return paths.empty() ? 0 : *std::max_element(paths.begin(), paths.end()); }
+
+// Layout: magic, number of candidates, version, process, whether it only dials, candidates and their paths. The sizes are the
+// same in every version, so that an error can name the other version.
 std::string encode(const ListenAddress& address) {
   const auto count = static_cast<std::uint32_t>(std::min(address.candidates.size(), kListenAddressLimit));
   std::string bytes(reinterpret_cast<const char*>(&kMagic), sizeof kMagic);
@@ -28,6 +32,7 @@ std::string encode(const ListenAddress& address) {
   for (std::size_t index = 0; index < count; ++index) {
     const EncodedAddress one = encode(address.candidates[index]);
     bytes.append(reinterpret_cast<const char*>(one.data()), one.size());
+    bytes.push_back(static_cast<char>(address.path_of(index)));
   }
   return bytes;
 }
@@ -41,7 +46,7 @@ Result<ListenAddress> decode_listen_address(const std::string& bytes) {
   std::memcpy(words, bytes.data(), sizeof words);
   const std::uint32_t count = words[1];
   if (words[0] != kMagic || count == 0 || count > kListenAddressLimit) return garbage();
-  if (bytes.size() != kHeadSize + count * kEncodedAddressSize) return garbage();
+  if (bytes.size() != kHeadSize + count * kCandidateSize) return garbage();
   ListenAddress address;
   const char* const library = bytes.data() + sizeof words;
   address.library.assign(library, strnlen(library, kVersionSize));
@@ -53,10 +58,12 @@ Result<ListenAddress> decode_listen_address(const std::string& bytes) {
   address.dial_only = dial_only == '\1';
   for (std::size_t index = 0; index < count; ++index) {
     EncodedAddress one;
-    std::memcpy(one.data(), bytes.data() + kHeadSize + index * one.size(), one.size());
+    std::memcpy(one.data(), bytes.data() + kHeadSize + index * kCandidateSize, one.size());
     const auto candidate = decode_address(one);
-    if (!candidate || candidate->port == 0) return garbage();
+    const auto path = static_cast<std::uint8_t>(bytes[kHeadSize + index * kCandidateSize + one.size()]);
+    if (!candidate || candidate->port == 0 || path > kMostPaths) return garbage();
     address.candidates.push_back(*candidate);
+    address.paths.push_back(path);
   }
   return address;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,11 @@ struct ListenAddress {
   std::string library;                    // its library version
   std::vector<SocketAddress> candidates;  // the addresses at which it listens, best first
   bool dial_only = false;                 // other networks do not reach them: it calls instead
+  std::vector<std::uint8_t> paths = {};   // of the first candidates: the number of a path in SETO_PATHS, from 1; 0: of none
+
+  [[nodiscard]] std::uint8_t path_of(std::size_t candidate) const { return candidate < paths.size() ? paths[candidate] : 0; }
+  // How many paths SETO_PATHS has there.
+  [[nodiscard]] std::uint32_t path_count() const;
 };
 [[nodiscard]] std::string encode(const ListenAddress& address);
 [[nodiscard]] Result<ListenAddress> decode_listen_address(const std::string& bytes);

@@ -37,4 +37,18 @@ Result<std::vector<SocketAddress>> ReachedAddresses::addresses_of(const ListenAd
   return addresses;
 }
 
+Result<ReachedAddresses::AlongPath> ReachedAddresses::addresses_along(const ListenAddress& remote, std::uint8_t path) const {
+  AlongPath along;
+  SETO_ASSIGN(along.addresses, addresses_of(remote));
+  if (path == 0) return along;
+  const auto is_of_path = [&](const SocketAddress& address) {
+    for (std::size_t index = 0; index < remote.candidates.size(); ++index)
+      if (remote.candidates[index] == address) return remote.path_of(index) == path;
+    return false;
+  };
+  const auto end = std::stable_partition(along.addresses.begin(), along.addresses.end(), is_of_path);
+  along.of_path = static_cast<std::size_t>(end - along.addresses.begin());
+  return along;
+}
+
 }  // namespace seto

@@ -22,6 +22,12 @@ class ReachedAddresses final {
   void remember(const Token& process, const SocketAddress& address);
   // The addresses to try for a process, in this order.
   [[nodiscard]] Result<std::vector<SocketAddress>> addresses_of(const ListenAddress& remote) const;
+  // The same, with those of a path (SETO_PATHS, from 1; 0: of none in particular) first, which are so many.
+  struct AlongPath {
+    std::vector<SocketAddress> addresses;
+    std::size_t of_path = 0;
+  };
+  [[nodiscard]] Result<AlongPath> addresses_along(const ListenAddress& remote, std::uint8_t path) const;
 
  private:
   mutable std::mutex mutex_;

@@ -89,6 +89,7 @@ Result<std::unique_ptr<TcpConnector>> TcpConnector::create(ControlThread& contro
   connector->self_.library = library_version();
   connector->self_.dial_only = settings.dial_only;
   connector->self_.candidates = std::move(peers.reachable);
+  connector->self_.paths = std::move(peers.paths);
   connector->address_ = encode(connector->self_);
   connector->accepted_ = std::make_unique<AcceptedPeers>(control);
   SETO_ASSIGN(connector->authenticator_,
@@ -145,11 +146,13 @@ Result<SecureStream> TcpConnector::dial(const Plan& plan) {
   const bool plain = plan.request.same_site && (purpose == kPurposeData || purpose == kPurposeLateData);
   for (int rest_ms = kFirstPauseMs;; rest_ms = std::min(2 * rest_ms, kLongestPauseMs)) {
     const bool known = reached_.found(process).has_value();
-    SETO_ASSIGN(auto addresses, reached_.addresses_of(plan.remote));
-    Dialer dialer({std::move(addresses), plan.request.key, plan.claim, tls_, plain});
+    SETO_ASSIGN(auto along, reached_.addresses_along(plan.remote, plan.request.path));
+    if (plan.request.only_path && along.of_path > 0) keep_path(along, plan.request.path);
+    Dialer dialer({std::move(along.addresses), plan.request.key, plan.claim, tls_, plain, along.of_path,
+                   own_of_path(plan.request.path), plan.request.short_segments});
     while (true) {
       auto socket = dialer.advance(std::min(until.wait_ms(), kLookMs));
-      if (dialer.found()) reached_.remember(process, *dialer.found());
+      if (dialer.found() && plan.request.path == 0) reached_.remember(process, *dialer.found());
       if (socket.ok() && socket.value()) return std::move(*socket.value());
       if (!socket.ok()) {
         if (!dialer.may_change() || dialer.tls_failed() || patience.passed())
@@ -163,6 +166,42 @@ Result<SecureStream> TcpConnector::dial(const Plan& plan) {
     }
     pause(rest_ms, until);
   }
+}
+
+// Addresses of a link hold for that link alone, so they are no sign of a path.
+bool TcpConnector::meets(const SocketAddress& remote, std::uint8_t path) const {
+  const std::vector<SocketAddress> own = own_of_path(path);
+  return !remote.is_link_local() && std::any_of(own.begin(), own.end(), [&](const SocketAddress& one) {
+    return one.family == remote.family && !one.is_link_local();
+  });
+}
+
+bool TcpConnector::is_on_path(int fd, const ListenAddress& remote, std::uint8_t path) const {
+  bool possible = false;
+  for (std::size_t index = 0; index < remote.candidates.size(); ++index)
+    possible = possible || (remote.path_of(index) == path && meets(remote.candidates[index], path));
+  const Result<SocketAddress> address = local_address(fd);
+  if (!possible || !address.ok()) return true;
+  const std::vector<SocketAddress> own = own_of_path(path);
+  return std::any_of(own.begin(), own.end(),
+                     [&](const SocketAddress& one) { return one.with_port(0) == address.value().with_port(0); });
+}
+
+// Where the own path has no address of a family, the kernel would take another way.
+void TcpConnector::keep_path(ReachedAddresses::AlongPath& along, std::uint8_t path) const {
+  along.addresses.resize(along.of_path);
+  const auto end = std::stable_partition(along.addresses.begin(), along.addresses.end(),
+                                         [&](const SocketAddress& one) { return meets(one, path); });
+  if (end == along.addresses.begin()) return;
+  along.addresses.erase(end, along.addresses.end());
+  along.of_path = along.addresses.size();
+}
+
+std::vector<SocketAddress> TcpConnector::own_of_path(std::uint8_t path) const {
+  std::vector<SocketAddress> own;
+  for (std::size_t index = 0; path != 0 && index < self_.candidates.size(); ++index)
+    if (self_.path_of(index) == path) own.push_back(self_.candidates[index]);
+  return own;
 }
 
 Result<SecureStream> TcpConnector::wait_for_caller(const Plan& plan) {
@@ -204,6 +243,34 @@ std::uint32_t TcpConnector::measure_round_trip(const ConnectRequest& request, st
     if (now != 0 && (shortest == 0 || now < shortest)) shortest = now;
   }
   return shortest;
+}
+
+TcpConnector::Reached TcpConnector::reach_again(const Plan& plan, std::uint32_t attempt, Deadline until) {
+  Reached reached;
+  if (!plan.calls && plan.remote.dial_only) return reached;  // no peer reaches it
+  Claim claim = plan.claim;
+  claim.purpose = plan.calls ? kPurposeControlAgain : kPurposeProbe;
+  claim.index = plan.calls ? attempt : 0;
+  if (!plan.calls) {
+    std::swap(claim.caller, claim.answerer);
+    std::swap(claim.caller_context, claim.answerer_context);
+  }
+  auto addresses = reached_.addresses_of(plan.remote);
+  if (!addresses.ok()) {
+    reached.report = addresses.status().text();
+    return reached;
+  }
+  Dialer dialer({std::move(addresses).value(), plan.request.key, claim, tls_});
+  while (!until.passed()) {
+    auto socket = dialer.advance(std::min(until.wait_ms(), kLookMs));
+    if (socket.ok() && !socket.value()) continue;
+    if (dialer.found()) reached_.remember(plan.remote.process, *dialer.found());
+    if (socket.ok() && plan.calls) reached.socket = std::move(*socket.value());
+    reached.gone = !socket.ok() && ((dialer.none_listening() && dialer.some_refused()) || dialer.key_unknown());
+    break;
+  }
+  reached.report = dialer.report();
+  return reached;
 }
 
 std::unique_ptr<PeerProbe> TcpConnector::probe(const Plan& plan) { return std::make_unique<PeerProbe>(plan, reached_); }

@@ -84,6 +84,17 @@ class TcpConnector final {
   [[nodiscard]] Result<Plan> plan(const ConnectRequest& request) const;
   // The caller's half of connect().
   [[nodiscard]] Result<SecureStream> dial(const Plan& plan);
+  struct Reached {
+    std::optional<SecureStream> socket;
+    bool gone = false;   // its host answers, and no process that has the key listens at any address
+    std::string report;  // every address with its result
+  };
+  // Tries once to reach a process whose control connection broke: its caller replaces it, the other end only asks, and gets no
+  // socket. `attempt` grows with each try.
+  [[nodiscard]] Reached reach_again(const Plan& plan, std::uint32_t attempt, Deadline until);
+  // Whether the own end of a connection to that process lies on that path of SETO_PATHS (ConnectRequest::path). True where it
+  // cannot lie there, because the two have no addresses of one family on it.
+  [[nodiscard]] bool is_on_path(int fd, const ListenAddress& remote, std::uint8_t path) const;
   // For an answerer that waits: asks from time to time whether the connection will come.
   [[nodiscard]] std::unique_ptr<PeerProbe> probe(const Plan& plan);
   // Calls the listener for each attempt that is declined from now on, inside decline(). An empty listener removes it.
@@ -95,6 +106,9 @@ class TcpConnector final {
  private:
   TcpConnector();
   [[nodiscard]] Result<SecureStream> wait_for_caller(const Plan& plan);
+  [[nodiscard]] std::vector<SocketAddress> own_of_path(std::uint8_t path) const;
+  void keep_path(ReachedAddresses::AlongPath& along, std::uint8_t path) const;
+  [[nodiscard]] bool meets(const SocketAddress& remote, std::uint8_t path) const;
 
   const std::uint32_t generation_ = fork_generation();
   ListenAddress self_;

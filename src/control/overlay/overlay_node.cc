@@ -34,9 +34,9 @@ OverlayNode::OverlayNode(OverlayGraph graph, OverlayMember own, Output& output)
   static_assert(sizeof(Head) == kRelayHeadSize);
 }
 
-// A peer that has just begun may have missed what was told before.
+// A peer that has just begun may have missed what was told before. One that has ended before this end began is lost already.
 void OverlayNode::attach(OverlayMember peer) {
-  if (!attached_.insert(peer).second) return;
+  if (routes_.lost_edges().count({routes_.own(), peer}) > 0 || !attached_.insert(peer).second) return;
   for (const OverlayMember one : routes_.left()) output_.send(peer, {OverlayFrameKind::left, one, 0, {}});
   for (const auto& [teller, lost] : routes_.lost_edges())
     output_.send(peer, {OverlayFrameKind::edge_lost, teller, lost, why_[lost]});
@@ -144,8 +144,11 @@ void OverlayNode::take_path(OverlayMember to, RelayedStream& stream) {
 
 // ---- frames of peers ----
 
+// A peer answers for what it checks before it passes something on, and for what it says itself. What two others got wrong ends
+// their message alone.
 Status OverlayNode::receive(OverlayMember peer, const OverlayFrame& frame, Events& events) {
   const OverlayMember members = routes_.graph().members();
+  if (!routes_.graph().adjacent(peer, routes_.own())) return nonsense("over an edge that is none");
   if (frame.from >= members || frame.to >= members) return nonsense("of or to no member");
   if (routes_.lost_edges().count({routes_.own(), peer}) > 0) return {};
   switch (frame.kind) {
@@ -157,7 +160,7 @@ Status OverlayNode::receive(OverlayMember peer, const OverlayFrame& frame, Event
       why_.emplace(frame.to, frame.bytes.substr(0, kLongestText));
       break;
     case OverlayFrameKind::left:
-      if (frame.from == routes_.own() && !has_left()) return nonsense("that this one has left");
+      if (frame.from == routes_.own()) return {};  // known, or a lie of any member
       if (!routes_.member_left(frame.from)) return {};
       break;
   }
@@ -171,18 +174,19 @@ Status OverlayNode::receive_relayed(OverlayMember peer, const OverlayFrame& fram
   if (frame.bytes.size() < sizeof head) return nonsense("without a head");
   std::memcpy(&head, frame.bytes.data(), sizeof head);
   const OverlayMember own = routes_.own();
-  if (head.hops > kLongestPath || head.at > head.hops || frame.from == own) return nonsense("with a path that is none");
+  if (head.hops > kLongestPath || head.at > head.hops) return nonsense("with a path that is none");
   const OverlayMember before = head.at == 0 ? frame.from : head.path[head.at - 1];
   const OverlayMember here = head.at == head.hops ? frame.to : head.path[head.at];
   if (before != peer || here != own) return nonsense("over a path of others");
-  return here == frame.to && head.at == head.hops ? receive_letter(frame, head, events) : pass_on(frame, head);
+  if (frame.from == own) return head.at == 1 ? nonsense("of this process") : Status();
+  return here == frame.to && head.at == head.hops ? receive_letter(peer, frame, head, events) : pass_on(peer, frame, head);
 }
 
 // A member that does not pass a message on has told why, or tells it now, and the sender will hear that.
-Status OverlayNode::pass_on(const OverlayFrame& frame, Head& head) {
+Status OverlayNode::pass_on(OverlayMember peer, const OverlayFrame& frame, Head& head) {
   ++head.at;
   const OverlayMember next = head.at == head.hops ? frame.to : head.path[head.at];
-  if (next >= routes_.graph().members()) return nonsense("to no member");
+  if (next >= routes_.graph().members()) return frame.from == peer ? nonsense("to no member") : Status();
   if (!routes_.usable(routes_.own(), next) || attached_.count(next) == 0) return {};
   std::string whole(reinterpret_cast<const char*>(&head), sizeof head);
   whole.append(frame.bytes.substr(sizeof head));
@@ -190,10 +194,15 @@ Status OverlayNode::pass_on(const OverlayFrame& frame, Head& head) {
   return {};
 }
 
-Status OverlayNode::receive_letter(const OverlayFrame& frame, const Head& head, Events& events) {
+Status OverlayNode::receive_letter(OverlayMember peer, const OverlayFrame& frame, const Head& head, Events& events) {
   if (has_left()) return {};
   RelayedStream& stream = streams_[frame.from];
-  if (!stream.acknowledged(head.heard) && !stream.closed()) return nonsense("it heard what was never said");
+  if (!stream.acknowledged(head.heard) && !stream.closed()) {
+    const Status wrong = nonsense("it heard what was never said");
+    if (frame.from == peer) return wrong;
+    give_up(frame.from, std::string(wrong.text()), events);
+    return {};
+  }
   if (head.kind != 0 && stream.take(head.number, frame.bytes.size()))
     events.deliveries.push_back({frame.from, {head.kind, head.key, head.to, head.from, frame.bytes.substr(sizeof head)}});
   if (lost_[frame.from] || routes_.left().count(frame.from) > 0) return {};

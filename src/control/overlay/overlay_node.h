@@ -71,14 +71,15 @@ class OverlayNode final {
 
   // The edge to a peer begins: both ends are members of the overlay now.
   void attach(OverlayMember peer);
-  // This member gives up the peer: nothing arrives from it any more.
+  // This member gives up the peer, or never attached it: nothing arrives from it any more.
   void lose(OverlayMember peer, const std::string& why, Events& events);
   // This member alone takes that one for lost, whatever others know of it.
   void give_up(OverlayMember member, const std::string& why, Events& events);
   // Returns false, and sends nothing, if more than `limit` bytes would wait for acknowledgement. Letters to members that are lost
   // or have left are dropped.
   bool send(OverlayMember to, const RelayedLetter& letter, std::size_t limit);
-  // A failure means that the peer sends nonsense.
+  // A failure means that the peer itself sends nonsense. What is wrong in a message of two others ends that message, or what the
+  // two say to each other if this member is one of them.
   [[nodiscard]] Status receive(OverlayMember peer, const OverlayFrame& frame, Events& events);
 
   // This member will send no more letters of its own: it asks for acknowledgements.
@@ -103,8 +104,8 @@ class OverlayNode final {
   void look_for_losses(Events& events);
   void take_path(OverlayMember to, RelayedStream& stream);
   [[nodiscard]] Status receive_relayed(OverlayMember peer, const OverlayFrame& frame, Events& events);
-  [[nodiscard]] Status receive_letter(const OverlayFrame& frame, const Head& head, Events& events);
-  [[nodiscard]] Status pass_on(const OverlayFrame& frame, Head& head);
+  [[nodiscard]] Status receive_letter(OverlayMember peer, const OverlayFrame& frame, const Head& head, Events& events);
+  [[nodiscard]] Status pass_on(OverlayMember peer, const OverlayFrame& frame, Head& head);
 
   OverlayRoutes routes_;
   Output& output_;

@@ -9,10 +9,7 @@ OverlayRoutes::OverlayRoutes(OverlayGraph graph, OverlayMember own)
 
 bool OverlayRoutes::edge_lost(OverlayMember teller, OverlayMember lost) {
   if (!lost_edges_.emplace(teller, lost).second) return false;
-  if (left_.count(lost) > 0) {
-    trees_.clear();
-    return gone_.insert(lost).second;
-  }
+  if (left_.count(lost) > 0) return member_gone(lost);
   update_given_up(lost);
   ++changes_of_lost_;
   trees_.clear();
@@ -21,8 +18,15 @@ bool OverlayRoutes::edge_lost(OverlayMember teller, OverlayMember lost) {
 
 bool OverlayRoutes::member_left(OverlayMember member) {
   if (!left_.insert(member).second) return false;
+  trees_.clear();
   for (const OverlayMember one : graph_.peers(member))
-    if (lost_edges_.count({one, member}) > 0) gone_.insert(member);
+    if (lost_edges_.count({one, member}) > 0) static_cast<void>(member_gone(member));
+  return true;
+}
+
+// The verdict about its peers no longer waits for it.
+bool OverlayRoutes::member_gone(OverlayMember member) {
+  if (!gone_.insert(member).second) return false;
   for (const OverlayMember one : graph_.peers(member)) update_given_up(one);
   trees_.clear();
   return true;
@@ -44,7 +48,7 @@ void OverlayRoutes::update_given_up(OverlayMember member) {
   for (const OverlayMember one : graph_.peers(member)) {
     if (!graph_.same_site(one, member)) continue;
     const bool gives_up = lost_edges_.count({one, member}) > 0;
-    if (!gives_up && left_.count(one) == 0) return;
+    if (!gives_up && gone_.count(one) == 0) return;
     told = told || gives_up;
   }
   if (told && !given_up_[member]) ++changes_of_lost_;

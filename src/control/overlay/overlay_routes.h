@@ -57,6 +57,8 @@ class OverlayRoutes final {
   [[nodiscard]] bool edge_holds(OverlayMember one, OverlayMember other) const;
   // The same, where the end of a member that had left counts for nothing.
   [[nodiscard]] bool edge_counts(OverlayMember one, OverlayMember other) const;
+  // It has left, and its part has ended. Returns false if that is known.
+  bool member_gone(OverlayMember member);
   void update_given_up(OverlayMember member);
 
   const OverlayGraph graph_;
@@ -64,7 +66,8 @@ class OverlayRoutes final {
   std::set<std::pair<OverlayMember, OverlayMember>> lost_edges_;  // teller, lost
   std::set<OverlayMember> left_;
   std::set<OverlayMember> gone_;  // have left, and pass nothing on any more
-  // By member: every peer in its site has given it up or has left, at least one the former.
+  // By member: every peer in its site has given it up or is gone, at least one the former. A peer that has left and still passes
+  // messages on notices its end as any other.
   std::vector<bool> given_up_;
   std::uint64_t changes_of_lost_ = 0;
   std::map<std::optional<std::uint32_t>, Tree> trees_;  // by site, as far as they are known

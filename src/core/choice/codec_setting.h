@@ -15,9 +15,8 @@ struct CodecSetting {
   std::uint8_t number = 0;  // the codec's number in plans; 0: none
   std::uint8_t kinds = 0;   // bit k: on tiers of that TierKind
 
-  // Forms: "fp16" (all tiers); "world=fp16" or "site=fp16,world=fp16" (these tiers); "none" or empty (no tier). An error text
-  // begins
-  // with `given_as`, the source of the text.
+  // Forms: "fp16" (all tiers); "world=fp16" or "site=fp16,world=fp16" (these tiers); "none" (no tier). Empty: there is no
+  // setting, see link_codec.h. An error text begins with `given_as`, the source of the text.
   static Result<CodecSetting> parse(std::string_view text, const char* given_as = "codec");
   // A normal form that parse() accepts, such as "fp16", "site=fp16,world=fp16" or empty.
   [[nodiscard]] std::string text() const;

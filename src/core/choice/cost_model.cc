@@ -170,7 +170,8 @@ void CostModel::use(const Sites& sites) {
   world.latency_seconds = *between_sites.round_trip_s / 2;
   double slowest = 0;  // of the stated links of sites
   for (const PortRates& one : sites.rates) slowest = slowest == 0 ? one.slower() : std::min(slowest, one.slower());
-  world.bytes_per_second = slowest > 0 ? slowest : between_sites.bytes_per_second.value_or(kAssumedBytesPerSecond);
+  const double between = between_sites.bytes_per_second.value_or(slowest > 0 ? slowest : kAssumedBytesPerSecond);
+  world.bytes_per_second = slowest > 0 ? std::min(slowest, between) : between;
 }
 
 std::string costs_text(const CostModel& costs) {

@@ -51,9 +51,8 @@ struct CostModel {
   TierCost world{30e-3, 0.1e9, 2e-6};
   // A hop between ranks that share a core is a switch of the scheduler (measured, 4 ranks on 2 cores: 2.4 us for 1 hop).
   double switch_seconds = 1.5e-6;
-  // The rate of encoding or decoding, in bytes of the numbers, beside the rest of a pass: half the rate of one core alone beyond
-  // its
-  // cache.
+  // The rate of encoding or decoding, in bytes of the numbers, beside the rest of a pass: half the rate of one core alone,
+  // beyond its cache.
   double codec_bytes_per_second = 12e9;
   CostSource source = CostSource::shipped;
   // The worst link between sites, if it is far and its round trip is known. Then `world` follows from it, except for what a file

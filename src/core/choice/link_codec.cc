@@ -24,6 +24,8 @@ void allow_link_codec(Question& question, ReduceOp op, const Tiers& tiers, const
   const std::uint64_t parts = has_parts(question.collective) ? static_cast<std::uint64_t>(question.ranks) : 1;
   if (question.bytes * parts < kLeastCodedBytes) return;
   if (tiers.widest() != TierKind::world || costs.source == CostSource::shipped) return;
+  // A tuning file that says nothing of this tier leaves the shipped constants, which are those of no link of the job.
+  if (costs.source == CostSource::file && costs.has_shipped(TierKind::world)) return;
   const double round_trip_seconds = 2 * costs.world.latency_seconds;
   if (!is_far_seconds(round_trip_seconds)) return;
   if (!costs.sites_are_stated && round_trip_seconds < kCodedRoundTripSeconds) return;

@@ -10,6 +10,7 @@
 #include "src/codec/codec.h"
 #include "src/core/call/ids.h"
 #include "src/core/choice/link_codec.h"
+#include "src/core/choice/peer_budget.h"
 #include "src/engine/coding.h"
 #include "src/plan/chunk_map.h"
 
@@ -57,11 +58,9 @@ std::uint64_t slice_of_a_long_link(std::uint64_t chunk, const PlanLoad& load, do
 
 // A slice is long enough that its synchronisation does not show and short enough that its slots stay in the second-level cache
 // of the core that fills or empties them. A message that ranks pass on has eight slices if it is long enough, so that stages
-// overlap. Measured for the others, 2 ranks, 1 MiB, slices of 64 / 128 / 256 / 512 KiB: 58, 55, 49, 51 us near, 85, 79, 84, 74
-// far;
-// at 4 MiB 248, 217, 217, 201 and 330, 318, 303, 306. Where ranks share a core every slice costs a switch (4 ranks on 2 cores:
-// 128
-// to 256 KiB).
+// overlap. Measured for the others, 2 ranks, 1 MiB, slices of 64 / 128 / 256 / 512 KiB: 58, 55, 49, 51 us near, and
+// 85, 79, 84, 74 far; at 4 MiB 248, 217, 217, 201 and 330, 318, 303, 306. Where ranks share a core every slice costs a switch
+// (4 ranks on 2 cores: 128 to 256 KiB).
 std::uint64_t slice_in_cache(std::uint64_t chunk, const PlanLoad& load, double crowding) {
   if (crowding > 1) return std::clamp(std::bit_ceil(chunk / 2), 4 * kSmallestSlice, kLargestSlice);
   return std::clamp(std::bit_ceil(load.passes_on() ? chunk / 8 : chunk), kSmallestSlice, kLargestSlice);
@@ -90,8 +89,7 @@ Cut cut_for(const Candidacy& one, const PlanLoad& load) {
       2, flow.order, flow.window_bytes};
 }
 
-Estimate estimate(const Candidacy& one) {
-  const PlanLoad load = one.algorithm.cost_form(one.tiers);
+Estimate estimate(const Candidacy& one, const PlanLoad& load) {
   const auto chunk = static_cast<double>(chunk_bytes(one.question, one.algorithm, one.tiers));
   const auto slice = static_cast<double>(cut_for(one, load).slice_bytes);
   const Workload work{static_cast<double>(one.question.bytes), std::max(1.0, chunk / slice), one.question.crowding,
@@ -153,13 +151,15 @@ std::vector<Candidate> ways_of(const Algorithm& algorithm, const Question& quest
   Shape shape{question.collective, question.ranks, question.root, 1, Finish::none};
   std::vector<Candidate> ways;
   const bool pinned = algorithm.name == question.pin;
+  const PlanLoad load = algorithm.cost_form(tiers);
   const auto add = [&](std::uint8_t coded_tiers) {
     shape.codec = coded_tiers == 0 ? std::uint8_t{0} : question.codec;
     shape.coded_tiers = coded_tiers;
     if (coded_tiers != 0 && algorithm.encodings(shape, tiers) == 0) return;
     const std::uint32_t most = pinned ? std::numeric_limits<std::uint32_t>::max() : kMostEncodings;
     const std::string refused = refusal_of(algorithm, shape, tiers, most);
-    ways.push_back({&algorithm, coded_tiers, estimate({algorithm, question, tiers, model, coded_tiers}), refused});
+    ways.push_back({&algorithm, coded_tiers, estimate({algorithm, question, tiers, model, coded_tiers}, load), load.rank.peers,
+                    load.saves_peers, refused});
   };
   add(0);
   const auto all = static_cast<std::uint8_t>((1U << tiers.count()) - 1);
@@ -177,13 +177,13 @@ Result<Choice> choose(const Question& question, const Tiers& tiers, const CostMo
   const Candidate* best = nullptr;
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.collective != question.collective) continue;
-    for (Candidate& way : ways_of(algorithm, question, tiers, model)) {
-      if (way.refused.empty() && !question.pin.empty() && algorithm.name != question.pin) {
-        way.refused = std::string(question.pin) + " is pinned";
-        way.pinned_away = true;
-      }
-      choice.candidates.push_back(std::move(way));
-    }
+    for (Candidate& way : ways_of(algorithm, question, tiers, model)) choice.candidates.push_back(std::move(way));
+  }
+  obey_peer_budget(choice.candidates, tiers, question.pin);
+  for (Candidate& candidate : choice.candidates) {
+    if (!candidate.refused.empty() || question.pin.empty() || candidate.algorithm->name == question.pin) continue;
+    candidate.refused = std::string(question.pin) + " is pinned";
+    candidate.pinned_away = true;
   }
   for (const Candidate& candidate : choice.candidates)
     if (candidate.refused.empty() && (best == nullptr || candidate.estimate.seconds < best->estimate.seconds)) best = &candidate;

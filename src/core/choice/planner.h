@@ -61,11 +61,16 @@ struct Candidate {
   const Algorithm* algorithm = nullptr;
   std::uint8_t coded_tiers = 0;  // tiers on which its messages are encoded
   Estimate estimate;             // of its time; undefined unless it can run
+  double peers = 0;              // ranks of other hosts that the busiest rank needs, as RankLoad::peers
+  bool saves_peers = false;      // as PlanLoad::saves_peers
   std::string refused;           // the reason why it is not used; empty: it may be
   bool pinned_away = false;      // the only reason is that another one is pinned
+  bool left_out = false;         // the only reason is the budget of peers (peer_budget.h)
 
-  // Its estimate means something.
+  // It would be chosen if it were the fastest and nothing were pinned.
   [[nodiscard]] bool can_run() const { return refused.empty() || pinned_away; }
+  // Its estimate means something.
+  [[nodiscard]] bool has_estimate() const { return can_run() || left_out; }
   // "two_shot", "two_shot in fp16"
   [[nodiscard]] std::string name(const Question& question) const;
 };
@@ -82,7 +87,7 @@ struct Choice {
 void allow_codec(Question& question, ReduceOp op, const CodecSetting& setting, const Tiers& tiers);
 
 // The flow of the link of a tier, between two ranks. Its rate is unknown where it was only assumed, and so is the capacity of a
-// socket, which the transport knows: the window is then a part of the memory limit.
+// socket, which the transport knows. The window is what the link wants: the transport grants it within SETO_LONG_LINK_MEMORY.
 Flow flow_on(TierKind kind, const Tiers& tiers, const CostModel& model);
 
 // "ring is pinned, but ...": the reason why the pinned algorithm was not chosen. Empty if it was chosen, or none is pinned.

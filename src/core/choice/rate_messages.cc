@@ -16,12 +16,16 @@ struct Head {
 
 }  // namespace
 
-std::string encoded(const RateMessage& message) {
-  SiteLinkRates rates = message.rates;
+SiteLinkRates lowest_that_fit(SiteLinkRates rates) {
   std::stable_sort(rates.begin(), rates.end(), [](const SiteLinkRate& one, const SiteLinkRate& other) {
     return one.bytes_per_second < other.bytes_per_second;
   });
   rates.resize(std::min(rates.size(), kMostRatesOfMessage));
+  return rates;
+}
+
+std::string encoded(const RateMessage& message) {
+  const SiteLinkRates rates = lowest_that_fit(message.rates);
   const Head head{message.version, message.operation, static_cast<std::uint32_t>(rates.size()),
                   static_cast<std::uint32_t>(message.kind)};
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);

@@ -28,6 +28,8 @@ struct RateMessage {
 // A message holds so many rates. If there are more, the lowest ones travel, because choice follows the worst link.
 inline constexpr std::size_t kMostRatesOfMessage = 160;
 
+[[nodiscard]] SiteLinkRates lowest_that_fit(SiteLinkRates rates);
+
 [[nodiscard]] std::string encoded(const RateMessage& message);
 [[nodiscard]] Result<RateMessage> rate_message_in(std::string_view bytes);
 

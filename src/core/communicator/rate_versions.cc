@@ -185,6 +185,7 @@ void RateVersions::receive(Rank from, std::string_view bytes) {
   if (!decoded.ok()) return parts_.failures.fail(decoded.status(), from);
   const RateMessage& message = decoded.value();
   bool valid = true;
+  bool is_own = true;
   {
     const std::lock_guard lock(mutex_);
     if (messages_ == nullptr) return;
@@ -192,7 +193,8 @@ void RateVersions::receive(Rank from, std::string_view bytes) {
     switch (message.kind) {
       case RateMessageKind::report:
       case RateMessageKind::bounds:
-        if (leads) take_reports(from, message.rates, message.kind == RateMessageKind::bounds, monotonic_ns());
+        is_own = are_rates_of(from, message.rates);
+        if (leads && is_own) take_reports(from, message.rates, message.kind == RateMessageKind::bounds, monotonic_ns());
         break;
       case RateMessageKind::propose:
         if (from == 0) messages_->send(0, encoded({RateMessageKind::answer, message.version, promise(), {}}));
@@ -205,11 +207,19 @@ void RateVersions::receive(Rank from, std::string_view bytes) {
         break;
     }
   }
+  if (!is_own)
+    parts_.failures.fail(failure(Code::remote_error, "rank %d reports the rate of a link that does not begin at its site", from),
+                         from);
   if (!valid)
     parts_.failures.fail(
         failure(Code::remote_error, "rank 0 commits version %llu of the rates between sites against what it agreed",
                 static_cast<unsigned long long>(message.version)),
         0);
+}
+
+bool RateVersions::are_rates_of(Rank rank, const SiteLinkRates& rates) const {
+  const std::uint32_t site = parts_.members.connected().sites.of_rank[static_cast<std::size_t>(rank)];
+  return std::all_of(rates.begin(), rates.end(), [site](const SiteLinkRate& rate) { return rate.from == site; });
 }
 
 void RateVersions::take_reports(Rank from, const SiteLinkRates& rates, bool are_bounds, std::uint64_t now_ns) {
@@ -222,8 +232,9 @@ void RateVersions::take_reports(Rank from, const SiteLinkRates& rates, bool are_
 void RateVersions::propose_if_changed(std::uint64_t now_ns) {
   if (!started_ || vote_->is_open() || parts_.failures.failed()) return;
   if (parts_.order.issued() <= switch_.newest_after() && switch_.newest_after() > 0) return;
-  proposed_ = proposal(rates_[switch_.newest()], reports_->fresh(now_ns));
-  if (proposed_.empty()) return;
+  const SiteLinkRates& in_force = rates_[switch_.newest()];
+  proposed_ = lowest_that_fit(proposal(in_force, reports_->settled(now_ns)));  // all ranks use what the commit can hold
+  if (proposed_.empty() || proposed_ == in_force) return;
   const std::uint64_t version = switch_.newest() + 1;
   vote_->begin(version);
   send_to_others({RateMessageKind::propose, version, 0, {}});

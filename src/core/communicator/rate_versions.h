@@ -96,6 +96,8 @@ class RateVersions final {
     SiteLinkRates bounds;
   };
   [[nodiscard]] News worth_telling(std::uint64_t now_ns);
+  // A rank reports links that begin at its own site.
+  [[nodiscard]] bool are_rates_of(Rank rank, const SiteLinkRates& rates) const;
   // The caller of each of these holds the mutex.
   void take_reports(Rank from, const SiteLinkRates& rates, bool are_bounds, std::uint64_t now_ns);
   void propose_if_changed(std::uint64_t now_ns);

@@ -32,6 +32,7 @@ struct AnnouncedRanks {
   Relays relays = Relays::no;          // control messages are passed on; settled before ranks connect
   std::vector<std::uint32_t> site_of;  // by rank; only where they are
   std::vector<std::string> site_names;
+  std::vector<bool> same_site;    // by rank: that rank and this one are of one stated site
   std::vector<bool> proved;       // by rank: but this one is opened at init
   std::vector<SocketNeed> needs;  // by rank: of the link to it, without its round trip
   std::uint64_t opening_ms = 0;

@@ -20,7 +20,7 @@ Attempt attempt_over(const AnnouncedRanks& announced, std::size_t transport) {
     if (!announced.endpoints.empty()) member.address = announced.endpoints[rank].transports[transport].address;
     member.held = announced.all[rank].offered;
     if (!announced.needs.empty()) member.need = announced.needs[rank];
-    member.same_site = !announced.own.site.empty() && announced.all[rank].site == announced.own.site;
+    member.same_site = announced.same_site[rank];
     if (attempt.relayed) member.site = announced.site_names[announced.site_of[rank]];
     attempt.members.push_back(member);
   }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "src/base/log.h"
@@ -23,11 +24,13 @@
 #include "src/core/connect/rank_sites.h"
 #include "src/net/token.h"
 #include "src/topology/host_identity.h"
+#include "src/topology/xml/file_text.h"
+#include "src/topology/xml/topology_file.h"
 
 namespace seto {
 namespace {
 
-// For one round trip. Where it takes longer, every two processes connect.
+// For one round trip, and no more than a quarter of the time that is left. Where it takes longer, every two processes connect.
 constexpr std::uint64_t kMeasureMs = 5'000;
 
 std::uint64_t random_number() {
@@ -67,6 +70,28 @@ void warn_of_readable_key() {
       "host of the network is trusted");
 }
 
+// Each once in a process, because a split of the job lacks most hosts of the file.
+void tell_unmatched(const RankSites& sites, const std::vector<RankAnnouncement>& all) {
+  static std::atomic<bool> told_why{false};
+  static std::atomic<bool> told_unused{false};
+  const std::string why = sites.why_no_file(all);
+  const std::string unused = sites.hosts_not_in_job(all);
+  if (!why.empty() && !told_why.exchange(true)) SETO_LOG_AS(warn, (LogOrigin{0, 0}), "%s", why.c_str());
+  if (!unused.empty() && !told_unused.exchange(true)) SETO_LOG_AS(info, (LogOrigin{0, 0}), "%s", unused.c_str());
+}
+
+// The sites that SETO_TOPOLOGY_FILE states.
+Result<StatedSites> sites_of_file(const std::string& path) {
+  if (path.empty()) return StatedSites();
+  const Result<std::string> text = topology_file_text(path);
+  if (!text.ok()) return failure(Code::invalid_argument, "SETO_TOPOLOGY_FILE: %s", std::string(text.status().text()).c_str());
+  Result<TopologyGraph> graph = read_topology(text.value());
+  if (!graph.ok())
+    return failure(Code::invalid_argument, "SETO_TOPOLOGY_FILE: %s: %s", path.c_str(),
+                   std::string(graph.status().text()).c_str());
+  return StatedSites(std::move(graph).value(), digest_of_content(text.value()));
+}
+
 // Builds the ConnectedRanks of one attempt. Gives back what it holds if the result is not taken.
 class RankConnector final {
  public:
@@ -96,6 +121,7 @@ class RankConnector final {
   [[nodiscard]] bool first_transport_reaches_all() const { return announced_.members_of(0).size() == announced_.all.size(); }
   Status join_peers(PeerConnections& peers, Deadline until);
   Status look_for_one_site(Deadline until);
+  void tell_relays() const;
   void decline(const Status& reason);
   Status agree_on_outcome(const Status& made, Deadline until);
   [[nodiscard]] std::vector<std::uint32_t> round_trips_us() const;
@@ -110,7 +136,9 @@ class RankConnector final {
   RankSites sites_;
   ConnectedRanks ranks_;
   std::optional<Secret> user_secret_;
+  RelayChoice relay_choice_;
   std::uint32_t to_first_host_us_ = 0;  // measured before the ranks connect; 0: it was not
+  StatedSites topology_;                // until `sites_` has it
   Status seat_status_;  // the failure to reserve a seat for all ranks, which only matters if the first transport reaches them
 };
 
@@ -128,11 +156,14 @@ Status RankConnector::prepare_announcement() {
   own.nonce = random_number();
   own.connect = static_cast<std::uint64_t>(config_.connect);
   own.near_us = config_.deterministic ? 0 : config_.site_round_trip_us;
-  own.relay = static_cast<std::uint64_t>(config_.control_relay == ControlRelay::on ? ControlRelay::on : ControlRelay::off);
+  own.relay = static_cast<std::uint64_t>(config_.control_relay);
   own.tls = static_cast<std::uint64_t>(config_.tls) | (config_.tls_certificate.empty() ? 0 : kTlsWithCertificates);
   SETO_ASSIGN(own.place.host, host_identity(config_.host_id));
   if (config_.transport == Medium::tcp) own.place.host += " rank " + std::to_string(ranks_.rank);
   own.words = words_of_place();
+  SETO_ASSIGN(topology_, sites_of_file(config_.topology_file));
+  own.topology = topology_.digest();
+  own.file_host = topology_.host_of(config_.host_id, std::string_view(own.words).substr(0, own.words.rfind(':')));
   SETO_ASSIGN(LocalConnector* const connector, LocalConnector::of_process());
   own.place.process = connector->address();
   context_.run_cleanups();  // gives back memory of destroyed communicators
@@ -173,12 +204,17 @@ Status RankConnector::exchange_announcements(Deadline until) {
   }
   SETO_TRY(common_outcome(ranks_.rank, prepared, outcomes));
   SETO_TRY(same_tls(announced_.all));
-  SETO_ASSIGN(sites_, RankSites::of(announced_.all, config_.deterministic));
+  SETO_TRY(same_topology(announced_.all));
+  SETO_ASSIGN(sites_, RankSites::of(announced_.all, config_.deterministic, std::move(topology_)));
+  const std::string& own_site = sites_.stated_site(announced_.rank);
+  for (std::size_t peer = 0; peer < announced_.all.size(); ++peer)
+    announced_.same_site.push_back(!own_site.empty() && sites_.stated_site(peer) == own_site);
   SETO_ASSIGN(announced_.on_first_use, opens_on_first_use(announced_.all, sites_));
-  SETO_ASSIGN(announced_.relays, relays_control(announced_.all, sites_, announced_.on_first_use));
+  SETO_ASSIGN(relay_choice_, relays_control(announced_.all, sites_, announced_.on_first_use));
+  announced_.relays = relay_choice_.relays;
   if (announced_.relays != Relays::no) {
     announced_.site_of = sites_.sites().of_rank;
-    announced_.site_names = sites_.names(announced_.all);
+    announced_.site_names = sites_.names();
   }
   announced_.proved = proved_by(announced_.rank, sites_);
   announced_.needs = sites_.needs_of(announced_.rank);
@@ -261,8 +297,9 @@ Status RankConnector::look_for_one_site(Deadline until) {
   const auto near_us = static_cast<std::uint32_t>(announced_.all.front().near_us);
   if (announced_.rank != 0 && first_of[sites_.host_of(announced_.rank)] == announced_.rank) {
     const std::size_t over = announced_.transport_to(0);
-    to_first_host_us_ = announced_.transports[over].endpoint->measure_round_trip(attempt_over(announced_, over), 0, near_us,
-                                                                                 until.sooner_ms(kMeasureMs));
+    const Deadline measured = until.sooner_ms(std::min(kMeasureMs, static_cast<std::uint64_t>(until.remaining_ms()) / 4));
+    to_first_host_us_ =
+        announced_.transports[over].endpoint->measure_round_trip(attempt_over(announced_, over), 0, near_us, measured);
   }
   const std::string own(reinterpret_cast<const char*>(&to_first_host_us_), sizeof to_first_host_us_);
   SETO_ASSIGN(const std::vector<std::string> texts, bootstrap_.all_gather(own, until));
@@ -273,7 +310,20 @@ Status RankConnector::look_for_one_site(Deadline until) {
     if (text.size() == sizeof round_trip_us) std::memcpy(&round_trip_us, text.data(), sizeof round_trip_us);
     if (round_trip_us == 0 || round_trip_us >= near_us) announced_.relays = Relays::no;
   }
+  if (announced_.relays == Relays::no) relay_choice_.why = "not all hosts are near the first one";
   return {};
+}
+
+// Where processes have no connections to open, they pass nothing on, and that is no choice.
+void RankConnector::tell_relays() const {
+  if (ranks_.rank != 0 || !relay_choice_.tell) return;
+  if (announced_.relays == Relays::yes)
+    SETO_LOG_AS(info, (LogOrigin{0, 0}),
+                "%zu processes pass control messages on, so that each has control connections to few others (SETO_CONTROL_RELAY)",
+                relay_choice_.processes);
+  else if (*relay_choice_.why != '\0')
+    SETO_LOG_AS(info, (LogOrigin{0, 0}), "each of %zu processes has control connections to all others (SETO_CONTROL_RELAY): %s",
+                relay_choice_.processes, relay_choice_.why);
 }
 
 Status RankConnector::join_peers(PeerConnections& peers, Deadline until) {
@@ -329,10 +379,11 @@ Status RankConnector::settle(const Status& made, const std::vector<std::string>&
   ranks_.tiers = sites_.tiers();
   ranks_.stated_tiers = sites_.stated_tiers();
   ranks_.sites = sites_.sites();
-  ranks_.site_names = sites_.names(announced_.all);
+  ranks_.site_names = sites_.names();
   if (ranks_.over_network) ranks_.found_site = sites_.label_of(announced_.rank, ranks_.attempt);
   if (ranks_.rank == 0 && sites_.count() > 1) SETO_LOG_AS(info, (LogOrigin{0, 0}), "%s", text_of(ranks_.sites).c_str());
   if (ranks_.rank == 0 && !nonsense.empty()) SETO_LOG_AS(warn, (LogOrigin{0, 0}), "%s", nonsense.c_str());
+  if (ranks_.rank == 0) tell_unmatched(sites_, announced_.all);
   tell_sites();
   limit_pace();
   return {};
@@ -368,6 +419,7 @@ Status RankConnector::connect(Deadline until) {
   if (!first_transport_reaches_all()) {
     SETO_TRY(exchange_endpoints(until));
     SETO_TRY(look_for_one_site(connected));
+    tell_relays();
   }
   PeerConnections peers(announced_);
   Status made = ranks_.over_network ? Status() : seat_status_;

@@ -1,6 +1,8 @@
 #include "src/core/connect/rank_announcement.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <string_view>
 #include <unordered_map>
@@ -80,7 +82,7 @@ std::string RankAnnouncement::encoded() const {
   for (const std::string* text : {&place.host, &place.process, &site, &found_site, &seat, &words, &outcome}) writer.text(*text);
   for (const std::uint64_t number :
        {place.context, nonce, static_cast<std::uint64_t>(cores), machine, static_cast<std::uint64_t>(machine_cores), uplink_mbit,
-        downlink_mbit, pacing_mbit, connect, relay, near_us, tls})
+        downlink_mbit, pacing_mbit, connect, relay, near_us, tls, topology, file_host})
     writer.number(number);
   writer.text(bytes_of(offered));
   return writer.take();
@@ -97,7 +99,7 @@ Result<RankAnnouncement> RankAnnouncement::decoded(const std::string& text) {
     reader.text(*field);
   for (std::uint64_t* number :
        {&result.place.context, &result.nonce, &cores, &result.machine, &machine_cores, &result.uplink_mbit, &result.downlink_mbit,
-        &result.pacing_mbit, &result.connect, &result.relay, &result.near_us, &result.tls})
+        &result.pacing_mbit, &result.connect, &result.relay, &result.near_us, &result.tls, &result.topology, &result.file_host})
     reader.number(*number);
   reader.text(offers);
   if (!reader.at_end()) return failure(Code::remote_error, "its announcement is shorter or longer than its lengths say");
@@ -130,6 +132,20 @@ Status same_tls(const std::vector<RankAnnouncement>& all) {
       return failure(Code::invalid_usage, "SETO_TLS is '%s' on rank 0 and '%s' on rank %zu: it must be the same on all ranks",
                      text(first).c_str(), text(one).c_str(), rank);
   }
+  return {};
+}
+
+Status same_topology(const std::vector<RankAnnouncement>& all) {
+  const auto text = [](std::uint64_t digest) {
+    char digits[64];
+    std::snprintf(digits, sizeof digits, "a file with digest %016" PRIx64, digest);
+    return digest == 0 ? std::string("no file") : std::string(digits);
+  };
+  for (std::size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank].topology != all.front().topology)
+      return failure(Code::invalid_usage,
+                     "SETO_TOPOLOGY_FILE is %s on rank 0 and %s on rank %zu: all ranks need a file of the same content, or none",
+                     text(all.front().topology).c_str(), text(all[rank].topology).c_str(), rank);
   return {};
 }
 

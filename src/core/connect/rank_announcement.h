@@ -32,9 +32,11 @@ struct RankAnnouncement {
   std::string words;              // host and process for a person: "tokyo-3:4711"
   std::string outcome;            // outcome_text() of its preparation
   std::uint64_t connect = 0;      // SETO_CONNECT: a value of Connect
-  std::uint64_t relay = 0;        // SETO_CONTROL_RELAY: ControlRelay::on or off, which auto means
+  std::uint64_t relay = 0;        // SETO_CONTROL_RELAY: a value of ControlRelay
   std::uint64_t near_us = 0;      // SETO_SITE_ROUND_TRIP; 0: no sites are found
   std::uint64_t tls = 0;          // SETO_TLS: a value of TlsMode, and kTlsWithCertificates
+  std::uint64_t topology = 0;     // SETO_TOPOLOGY_FILE: a digest of its content; 0: none
+  std::uint64_t file_host = 0;    // number of its host there, from 1; 0: it is not there
   Attempts offered;               // attempts whose connections it holds open
 
   [[nodiscard]] std::string encoded() const;
@@ -76,6 +78,9 @@ Result<std::vector<RankAnnouncement>> announcements_of(const std::vector<std::st
 // Fails if ranks set SETO_TLS differently, or only some use certificates; the text names both values. Connections over TCP
 // between them are refused, too.
 [[nodiscard]] Status same_tls(const std::vector<RankAnnouncement>& all);
+
+// Fails if ranks have topology files of different content; the text names both digests.
+[[nodiscard]] Status same_topology(const std::vector<RankAnnouncement>& all);
 
 // The number of this attempt: the same on all ranks, and unique because of the nonces.
 AttemptId attempt_of(const std::vector<std::string>& texts);

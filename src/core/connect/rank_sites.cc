@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -37,6 +38,23 @@ bool were_found_together(const std::vector<RankAnnouncement>& all) {
   });
 }
 
+// Names of machines need not be unique, and a site of two far machines would send their data unencrypted and by wrong plans.
+Status check_machines(const std::vector<RankAnnouncement>& all) {
+  std::map<std::uint64_t, std::size_t> first_of_host;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const RankAnnouncement& one = all[rank];
+    if (one.file_host == 0 || !one.site.empty()) continue;
+    const std::size_t first = first_of_host.try_emplace(one.file_host, rank).first->second;
+    const RankAnnouncement& other = all[first];
+    if (one.machine == other.machine || one.machine == 0 || other.machine == 0) continue;
+    return failure(Code::invalid_usage,
+                   "ranks %zu (%s) and %zu (%s) run on two machines that are one host of SETO_TOPOLOGY_FILE: give each machine a "
+                   "SETO_HOST_ID, and use these as names of hosts in the file",
+                   first, other.words.c_str(), rank, one.words.c_str());
+  }
+  return {};
+}
+
 // Numbers equal names alike, from 0 in the order of their first ranks. Returns how many there are.
 std::uint32_t number(const std::vector<std::string_view>& names, std::vector<std::uint32_t>& numbers) {
   std::unordered_map<std::string_view, std::uint32_t> known;
@@ -44,6 +62,13 @@ std::uint32_t number(const std::vector<std::string_view>& names, std::vector<std
   for (const std::string_view name : names)
     numbers.push_back(known.try_emplace(name, static_cast<std::uint32_t>(known.size())).first->second);
   return static_cast<std::uint32_t>(known.size());
+}
+
+template <class Names>
+std::string joined(const Names& names) {
+  std::string text;
+  for (const std::string& name : names) text.append(text.empty() ? "" : ", ").append(name);
+  return text;
 }
 
 Tiers tiers_of(const std::vector<std::uint32_t>& host_of, const std::vector<std::uint32_t>& site_of,
@@ -61,19 +86,26 @@ void RankSites::number_sites(const std::vector<std::string_view>& names) {
   sites_.links = SiteLinks(number(names, sites_.of_rank));
 }
 
-Result<RankSites> RankSites::of(const std::vector<RankAnnouncement>& all, bool deterministic) {
+Result<RankSites> RankSites::of(const std::vector<RankAnnouncement>& all, bool deterministic, StatedSites file) {
   SETO_TRY(check_contexts(all));
   RankSites result;
   std::vector<std::string_view> hosts;
-  std::vector<std::string_view> stated;
   std::vector<std::string_view> found;
   for (const RankAnnouncement& one : all) {
     hosts.emplace_back(one.place.host);
-    stated.emplace_back(one.site);
     found.emplace_back(one.found_site);
+    result.stated_.push_back(one.site.empty() ? file.site_of(one.file_host) : one.site);
   }
+  const auto has_own_site = [](const RankAnnouncement& one) { return !one.site.empty(); };
+  const auto is_empty = [](std::string_view site) { return site.empty(); };
+  result.uses_file_ = file.digest() != 0 && std::none_of(result.stated_.begin(), result.stated_.end(), is_empty);
+  result.sites_.by_file = result.uses_file_ && !std::all_of(all.begin(), all.end(), has_own_site);
+  if (result.uses_file_) SETO_TRY(check_machines(all));
+  for (std::size_t rank = 0; rank < all.size() && !result.uses_file_; ++rank) result.stated_[rank] = all[rank].site;
+  result.file_ = std::move(file);
+  const std::vector<std::string_view> stated(result.stated_.begin(), result.stated_.end());
   result.hosts_ = number(hosts, result.host_of_);
-  result.sites_.stated = std::any_of(stated.begin(), stated.end(), [](std::string_view site) { return !site.empty(); });
+  result.sites_.stated = !std::all_of(stated.begin(), stated.end(), is_empty);
   for (const RankAnnouncement& one : all) {
     const double up = kBytesOfMbit * static_cast<double>(std::min(one.uplink_mbit, kMostMbit));
     const double down = kBytesOfMbit * static_cast<double>(std::min(one.downlink_mbit, kMostMbit));
@@ -83,15 +115,50 @@ Result<RankSites> RankSites::of(const std::vector<RankAnnouncement>& all, bool d
   const bool found_earlier = !result.sites_.stated && !deterministic && were_found_together(all);
   result.known_ = result.sites_.stated || found_earlier || deterministic;
   result.number_sites(found_earlier ? found : stated);
+  if (result.uses_file_) result.take_rates_of_file();
+  if (result.sites_.stated) result.sites_.names = result.names();
   return result;
 }
 
-std::vector<std::string> RankSites::names(const std::vector<RankAnnouncement>& all) const {
+// Rates that ranks state themselves hold, not those of the file.
+void RankSites::take_rates_of_file() {
+  rates_of_file_.resize(stated_.size());
+  for (std::size_t rank = 0; rank < stated_.size(); ++rank)
+    if (const PortRates rates = file_.rates_of(stated_[rank]); stated_rates_[rank].slower() <= 0 && rates.slower() > 0) {
+      stated_rates_[rank] = rates;
+      rates_of_file_[rank] = true;
+    }
+}
+
+std::vector<std::string> RankSites::names() const {
   std::vector<std::string> names;
   for (std::uint32_t site = 0; site < count(); ++site) names.push_back(std::to_string(site));
-  for (std::size_t rank = all.size(); rank-- > 0;)
-    if (!all[rank].site.empty()) names[sites_.of_rank[rank]] = all[rank].site;
+  for (std::size_t rank = stated_.size(); rank-- > 0;)
+    if (!stated_[rank].empty()) names[sites_.of_rank[rank]] = stated_[rank];
   return names;
+}
+
+std::string RankSites::why_no_file(const std::vector<RankAnnouncement>& all) const {
+  if (file_.digest() == 0 || uses_file_) return {};
+  std::set<std::string> lacking;
+  bool states_some = false;
+  for (const RankAnnouncement& one : all) {
+    if (!one.site.empty()) continue;
+    const bool states = !file_.site_of(one.file_host).empty();
+    states_some = states_some || states;
+    if (!states) lacking.insert(one.words.substr(0, one.words.rfind(':')));
+  }
+  return "SETO_TOPOLOGY_FILE is not used: it states no named site for " +
+         (states_some ? joined(lacking) : "any host of this job") +
+         "; add these hosts by name or SETO_HOST_ID, or set SETO_SITE_ID there";
+}
+
+std::string RankSites::hosts_not_in_job(const std::vector<RankAnnouncement>& all) const {
+  if (!sites_.by_file) return {};
+  std::vector<std::uint64_t> used;
+  for (const RankAnnouncement& one : all) used.push_back(one.file_host);
+  const std::vector<std::string> unused = file_.hosts_without(used);
+  return unused.empty() ? std::string() : "hosts of SETO_TOPOLOGY_FILE without ranks of this job: " + joined(unused);
 }
 
 Tiers RankSites::tiers() const { return tiers_of(host_of_, sites_.of_rank, sites_.rates); }
@@ -122,6 +189,17 @@ std::vector<SocketNeed> RankSites::needs_of(std::size_t rank) const {
     if (between_sites && rates_known)
       needs[peer].bytes_per_second =
           std::max(std::min(rates[rank].up, rates[peer].down), std::min(rates[peer].up, rates[rank].down));
+    if (between_sites && uses_file_) {
+      // Both ends count the same: a link may have other figures in each direction.
+      LinkFacts out = file_.between(sites_.names[own_site], sites_.names[site]);
+      LinkFacts in = file_.between(sites_.names[site], sites_.names[own_site]);
+      (void)bound_values(out, "");
+      (void)bound_values(in, "");
+      const double rate = std::max(out.bytes_per_second.value_or(0), in.bytes_per_second.value_or(0));
+      if (rate > 0 && !rates_known) needs[peer].bytes_per_second = rate;
+      needs[peer].socket_bytes_per_second =
+          std::max(out.socket_bytes_per_second.value_or(0), in.socket_bytes_per_second.value_or(0));
+    }
   }
   return needs;
 }
@@ -144,6 +222,22 @@ void RankSites::find(const HostRoundTrips& round_trips, std::uint32_t limit_us) 
   known_ = found_ = true;
 }
 
+// Rates between sites as the file states them. A round trip of the file holds only where none was measured.
+std::string RankSites::take_links_of_file() {
+  std::string remarks;
+  for (std::uint32_t from = 0; from < count(); ++from)
+    for (std::uint32_t to = 0; to < count(); ++to) {
+      if (from == to) continue;
+      LinkFacts link = file_.between(sites_.names[from], sites_.names[to]);
+      if (sites_.links.between(from, to).round_trip_s) link.round_trip_s.reset();
+      if (!link.known()) continue;
+      sites_.link_rates_of_file = sites_.link_rates_of_file || link.bytes_per_second;
+      const std::string remark = sites_.links.add({0, from, to, link});
+      if (!remark.empty()) remarks.append(remarks.empty() ? "" : "; SETO_TOPOLOGY_FILE, as ").append(remark);
+    }
+  return remarks;
+}
+
 // The ranks of a site share its links, so they must state the same. A site without rates leaves all shares even, which is said.
 Result<std::string> RankSites::settle_rates() {
   std::vector<std::size_t> speaker(count());
@@ -156,23 +250,27 @@ Result<std::string> RankSites::settle_rates() {
     return failure(
         Code::invalid_usage,
         "SETO_SITE_UPLINK_MBIT and SETO_SITE_DOWNLINK_MBIT are %.10g and %.10g on rank %zu and %.10g and %.10g on rank %zu "
-        "of the same site: state the same on all ranks of a site",
+        "of the same site%s: state the same on all ranks of a site",
         first.up / kBytesOfMbit, first.down / kBytesOfMbit, speaker[sites_.of_rank[rank]], stated_rates_[rank].up / kBytesOfMbit,
-        stated_rates_[rank].down / kBytesOfMbit, rank);
+        stated_rates_[rank].down / kBytesOfMbit, rank,
+        uses_file_ ? ", where SETO_TOPOLOGY_FILE states what a rank does not" : "");
   }
   const auto is_known = [](const PortRates& one) { return one.slower() > 0; };
   const auto unknown = std::find_if_not(rates.begin(), rates.end(), is_known);
   if (unknown == rates.end() && count() > 1) {
     sites_.rates = rates;
     // A site sends no faster than its limit, however fast its uplink is.
-    for (std::size_t site = 0; site < rates.size(); ++site)
+    for (std::size_t site = 0; site < rates.size(); ++site) {
+      sites_.rates_of_file.push_back(uses_file_ && rates_of_file_[speaker[site]]);
       if (const std::uint64_t most = pacing_mbit_[speaker[site]]; most > 0)
         sites_.rates[site].up = std::min(rates[site].up, kBytesOfMbit * static_cast<double>(most));
+    }
   }
   if (unknown == rates.end() || std::none_of(rates.begin(), rates.end(), is_known)) return std::string();
-  return "SETO_SITE_UPLINK_MBIT is not set on rank " +
-         std::to_string(speaker[static_cast<std::size_t>(unknown - rates.begin())]) +
-         " and the other ranks of its site, so the rates that other sites state are not used";
+  const std::string rank = std::to_string(speaker[static_cast<std::size_t>(unknown - rates.begin())]);
+  return "SETO_SITE_UPLINK_MBIT is not set on rank " + rank + " and the other ranks of its site" +
+         (uses_file_ ? ", nor does SETO_TOPOLOGY_FILE state the uplink of that site" : "") +
+         ", so the rates of the other sites are not used";
 }
 
 // Each rank takes an equal share of the limit of its site, so all of them must know the same limit.
@@ -224,6 +322,8 @@ Result<std::string> RankSites::settle(const std::vector<std::vector<std::uint32_
       const std::string remark = sites_.links.add({static_cast<int>(rank), sites_.of_rank[rank], site_of_host[host], link});
       if (!remark.empty()) remarks.append(remarks.empty() ? "" : "; ").append(remark);
     }
+  if (const std::string of_file = uses_file_ ? take_links_of_file() : std::string(); !of_file.empty())
+    remarks.append(remarks.empty() ? "" : "; ").append("SETO_TOPOLOGY_FILE, as ").append(of_file);
   return remarks;
 }
 

@@ -7,6 +7,7 @@
 #include "src/base/far_link.h"
 #include "src/base/result.h"
 #include "src/core/connect/rank_announcement.h"
+#include "src/topology/graph/stated_sites.h"
 #include "src/topology/site_discovery.h"
 #include "src/topology/site_links.h"
 #include "src/topology/tiers.h"
@@ -17,9 +18,10 @@ namespace seto {
 // same from the same announcements.
 class RankSites final {
  public:
-  // Fails if two ranks share a context. Sites are those that ranks state, else those that an earlier attempt found if one attempt
-  // found them for all ranks, else one. `deterministic`: only stated sites count.
-  static Result<RankSites> of(const std::vector<RankAnnouncement>& all, bool deterministic);
+  // Fails if two ranks share a context, or if machines of the job cannot be told apart in the file. Sites are those that ranks
+  // state, or that the file states for their hosts; else those that an earlier attempt found if one attempt found them for all
+  // ranks, else one. `deterministic`: only stated sites count. The file is used if every rank has a site by one of the two.
+  static Result<RankSites> of(const std::vector<RankAnnouncement>& all, bool deterministic, StatedSites file = {});
 
   [[nodiscard]] std::uint32_t hosts() const { return hosts_; }
   [[nodiscard]] std::uint32_t host_of(std::size_t rank) const { return host_of_[rank]; }
@@ -27,8 +29,14 @@ class RankSites final {
   [[nodiscard]] std::uint32_t count() const { return sites_.links.sites(); }
   // Stated, found, or none are to be found.
   [[nodiscard]] bool known() const { return known_; }
-  // By site: as its first rank states it, else the number.
-  [[nodiscard]] std::vector<std::string> names(const std::vector<RankAnnouncement>& all) const;
+  // By site: as its ranks or the file state it, else the number.
+  [[nodiscard]] std::vector<std::string> names() const;
+  // The site that a rank or the file states for it; empty: neither does.
+  [[nodiscard]] const std::string& stated_site(std::size_t rank) const { return stated_[rank]; }
+  // For the log: why the topology file is not used; empty: it is, or there is none.
+  [[nodiscard]] std::string why_no_file(const std::vector<RankAnnouncement>& all) const;
+  // For the log: the hosts of the file without ranks.
+  [[nodiscard]] std::string hosts_not_in_job(const std::vector<RankAnnouncement>& all) const;
   [[nodiscard]] Tiers tiers() const;
   // The tiers without sites that were found by measuring.
   [[nodiscard]] Tiers stated_tiers() const;
@@ -52,14 +60,20 @@ class RankSites final {
  private:
   void number_sites(const std::vector<std::string_view>& names);
   void find(const HostRoundTrips& round_trips, std::uint32_t limit_us);
+  void take_rates_of_file();
+  std::string take_links_of_file();
   Result<std::string> settle_rates();
   Status check_pacing() const;
 
   std::uint32_t hosts_ = 0;
   std::vector<std::uint32_t> host_of_;
+  StatedSites file_;
+  std::vector<std::string> stated_;         // by rank: its site
   std::vector<PortRates> stated_rates_;     // by rank, 0: unknown
+  std::vector<bool> rates_of_file_;         // by rank: whether they are those of the file
   std::vector<std::uint64_t> pacing_mbit_;  // by rank, 0: no limit
   Sites sites_;
+  bool uses_file_ = false;
   bool known_ = false;  // stated, or found earlier
   bool found_ = false;  // by this attempt
 };

@@ -53,7 +53,8 @@ struct LinkNow {
 
 void look_for_silence(LinkNow& link, const Connection& connection, std::uint64_t heartbeat_ms) {
   if (connection.control() == nullptr || heartbeat_ms == 0) return;
-  const std::optional<TcpDelivery> heard = tcp_delivery(connection.control()->descriptor());
+  std::optional<TcpDelivery> heard;
+  connection.control()->ask_kernel([&](int descriptor) { heard = tcp_delivery(descriptor); });
   if (!heard || heard->silent_ms <= kSilentBeats * heartbeat_ms) return;
   link.state = "silent";
   link.silent_ms = heard->silent_ms;
@@ -121,6 +122,11 @@ void put_link(JsonWriter& json, const Communicator& communicator, const LinkNow&
     json.key("bytes_sent").number(traffic.sent).key("bytes_received").number(traffic.received);
     json.key("bytes_per_second").number(connection.sending_rate().bytes_per_second);
     json.key("sockets").number(std::uint64_t{link.sockets->open});
+    json.key("paths").number(std::uint64_t{link.sockets->paths}).key("path").number(std::uint64_t{link.sockets->path} + 1);
+    json.key("used_paths").open('[');
+    for (std::uint64_t path = 0; path < link.sockets->paths; ++path)
+      if ((link.sockets->used_paths >> path & 1U) != 0) json.number(path + 1);
+    json.close(']');
     json.key("round_trip_us").number(std::uint64_t{link.sockets->round_trip_us});
     const std::uint32_t shortest = link.sockets->shortest_round_trip_us;
     json.key("shortest_round_trip_us").number(std::uint64_t{shortest != 0 ? shortest : connection.round_trip_us()});

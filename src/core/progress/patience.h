@@ -7,16 +7,12 @@
 
 #include "src/base/clock.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 namespace seto {
 
 // Tells the core that this thread polls.
 inline void spin_pause() {
 #if defined(__x86_64__)
-  _mm_pause();
+  __builtin_ia32_pause();
 #endif
 }
 

@@ -112,6 +112,16 @@ std::string site_name(const ReadCommunicator& communicator, std::uint64_t site) 
   return site < communicator.sites.size() ? communicator.sites[site].name : std::to_string(site);
 }
 
+// A process with an older library states one path.
+std::string used_paths(const Json& json) {
+  const Json& used = at(json, "used_paths");
+  if (!used.is_array()) return std::to_string(number(json, "path"));
+  std::string text;
+  for (const Json& path : used)
+    if (path.is_number_unsigned()) text += (text.empty() ? "" : ", ") + std::to_string(path.get<std::uint64_t>());
+  return text;
+}
+
 ReadLink link_of(const Json& json, const ReadCommunicator& communicator) {
   ReadLink link;
   link.peer = number(json, "peer");
@@ -123,6 +133,8 @@ ReadLink link_of(const Json& json, const ReadCommunicator& communicator) {
   link.silent_ms = number(json, "silent_ms");
   link.cipher = text(json, "cipher");
   if (at(json, "sockets").is_number_unsigned()) link.sockets = number(json, "sockets");
+  link.paths = number(json, "paths");
+  link.used_paths = used_paths(json);
   link.bytes_sent = number(json, "bytes_sent");
   link.bytes_received = number(json, "bytes_received");
   link.bytes_per_second = number(json, "bytes_per_second");

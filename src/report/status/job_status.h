@@ -25,6 +25,8 @@ struct ReadLink {
   std::uint64_t silent_ms = 0;
   std::string cipher;
   std::optional<std::uint64_t> sockets;  // absent: within the host, so nothing below is known
+  std::uint64_t paths = 0;               // of SETO_PATHS
+  std::string used_paths;                // those that data takes, as in "1, 2"
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   std::uint64_t bytes_per_second = 0;  // 0: unknown, as all that follows

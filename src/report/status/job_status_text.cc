@@ -51,7 +51,13 @@ std::string resent_of(const ReadLink& link) {
   return formatted("%.2f %%", 100 * static_cast<double>(link.tcp_bytes_resent) / static_cast<double>(link.tcp_bytes_sent));
 }
 
-Row row_of(const ReadCommunicator& communicator, const ReadLink& link, bool rates) {
+// Columns that are shown if a link has something to say in them.
+struct Columns {
+  bool paths = false;
+  bool rates = false;
+};
+
+Row row_of(const ReadCommunicator& communicator, const ReadLink& link, Columns columns) {
   Row row = {std::to_string(communicator.rank), std::to_string(link.peer), link.site, state_of(link), link.way};
   const bool known = link.sockets.has_value();
   const auto add = [&](const std::string& cell) { row.push_back(known ? cell : "-"); };
@@ -62,10 +68,11 @@ Row row_of(const ReadCommunicator& communicator, const ReadLink& link, bool rate
   add(resent_of(link));
   add(bytes_text(link.bytes_sent));
   add(bytes_text(link.bytes_received));
-  if (rates) {
+  if (columns.rates) {
     add(link.sent_per_second ? bytes_text(*link.sent_per_second) + "/s" : "-");
     add(link.received_per_second ? bytes_text(*link.received_per_second) + "/s" : "-");
   }
+  if (columns.paths) add(link.used_paths + " of " + std::to_string(link.paths));
   row.push_back(link.cipher);
   return row;
 }
@@ -129,21 +136,23 @@ std::string reasons(const std::vector<Member>& members) {
 std::string communicator_text(const std::vector<Member>& members) {
   std::string text = title(*members.front().communicator);
   std::uint64_t left_out = 0;
-  bool rates = false;
+  Columns columns;
   for (const Member& member : members) {
     text += member_line(member);
     left_out += member.communicator->links_left_out;
-    const std::vector<ReadLink>& links = member.communicator->links;
-    rates =
-        rates || std::any_of(links.begin(), links.end(), [](const ReadLink& link) { return link.sent_per_second.has_value(); });
+    for (const ReadLink& link : member.communicator->links) {
+      columns.paths = columns.paths || link.paths > 1;
+      columns.rates = columns.rates || link.sent_per_second.has_value();
+    }
   }
   Row titles = {"rank",       "peer",     "site",    "state",  "way",  "rate",
                 "round trip", "shortest", "sockets", "resent", "sent", "received"};
-  if (rates) titles.insert(titles.end(), {"sending", "receiving"});
+  if (columns.rates) titles.insert(titles.end(), {"sending", "receiving"});
+  if (columns.paths) titles.emplace_back("path");
   titles.emplace_back("cipher");
   std::vector<Row> rows = {titles};
   for (const Member& member : members)
-    for (const ReadLink& link : member.communicator->links) rows.push_back(row_of(*member.communicator, link, rates));
+    for (const ReadLink& link : member.communicator->links) rows.push_back(row_of(*member.communicator, link, columns));
   if (rows.size() > 1)
     text += table(rows) + reasons(members);
   else if (left_out == 0)

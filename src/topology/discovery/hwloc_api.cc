@@ -25,7 +25,11 @@ struct HwlocFunctions {
   void (*destroy)(HwlocTopology);
 
   static Result<HwlocFunctions> find() {
-    SETO_ASSIGN(const SharedLibrary library, SharedLibrary::open(kLibrary));
+    Result<SharedLibrary> opened = SharedLibrary::open(kLibrary);
+    if (!opened.ok())
+      return failure(Code::unavailable, "%s; install libhwloc15, else NUMA nodes and PCI switches stay unknown",
+                     std::string(opened.status().text()).c_str());
+    const SharedLibrary& library = opened.value();
     HwlocFunctions functions{};
     SETO_TRY(library.find("hwloc_topology_init", functions.init));
     SETO_TRY(library.find("hwloc_topology_set_components", functions.set_components));

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
+#include <utility>
 
 #include "src/topology/draw/channel_text.h"
 #include "src/topology/draw/number_words.h"
@@ -43,15 +45,26 @@ class TreeText final {
     link(1, "uplink", site.uplink);
     link(1, "downlink", site.downlink);
     link(1, "between its hosts", site.fabric);
-    for (const TopologyHost& host : graph.hosts)
-      if (host.site == at) this->host(host);
+    for (const TopologyHost& host : graph.hosts) {
+      if (host.site != at) continue;
+      const std::string name = "host " + (host.name.empty() ? std::string("without a name") : host.name);
+      const std::string counts = count_of(host.nodes.size(), "NUMA node") + ", " + count_of(gpus_of(host).size(), "GPU") + ", " +
+                                 count_of(ports_of(host).size(), "port");
+      const std::string lines = lines_of(host);
+      const auto [first, is_new] = first_with_lines_.emplace(lines, name);
+      const bool is_told = !is_new && !host.name.empty();
+      line(1, name + ": " + (is_told ? "as " + first->second : counts));
+      if (!is_told) text_ += lines;
+    }
+  }
+
+  std::string lines_of(const TopologyHost& host) {
+    std::string before = std::exchange(text_, {});
+    this->host(host);
+    return std::exchange(text_, std::move(before));
   }
 
   void host(const TopologyHost& host) {
-    const std::size_t gpus = gpus_of(host).size();
-    line(1, "host " + (host.name.empty() ? std::string("without a name") : host.name) + ": " +
-                count_of(host.nodes.size(), "NUMA node") + ", " + count_of(gpus, "GPU") + ", " +
-                count_of(ports_of(host).size(), "port"));
     if (all_joined_by_switches(host)) line(2, "all GPUs are joined by switches of GPU links");
     if (host.nodes.size() > 1) line(2, "between NUMA nodes: " + link_words(host.interconnect));
     for (const NumaNode& node : host.nodes) this->node(host, node);
@@ -154,6 +167,7 @@ class TreeText final {
   }
 
   std::string text_;
+  std::map<std::string, std::string> first_with_lines_;  // by the lines of a host: the first host that has them
 };
 
 }  // namespace

@@ -41,11 +41,9 @@ void complete(PciDevice& hint, const TopologyHost& found) {
   fill(hint.device, same->device, {});
   fill(hint.subsystem_vendor, same->subsystem_vendor, {});
   fill(hint.subsystem_device, same->subsystem_device, {});
-  if (hint.generation == 0 || hint.lanes == 0) {
-    hint.generation = same->generation;
-    hint.lanes = same->lanes;
-    hint.link_source = same->link_source;
-  }
+  if (hint.generation == 0 || hint.lanes == 0) hint.link_source = same->link_source;
+  fill(hint.generation, same->generation, 0);
+  fill(hint.lanes, same->lanes, 0);
   if (hint.gpus.empty()) hint.gpus = same->gpus;
   if (hint.gpus.size() == 1 && same->gpus.size() == 1) {
     Gpu& gpu = hint.gpus.front();
@@ -121,8 +119,8 @@ void assume(PciDevice& device, Guesses& guesses) {
     ++guesses.ports;
   }
   if (device.generation == 0 || device.lanes == 0) {
-    device.generation = 3;
-    device.lanes = 16;
+    fill(device.generation, 3, 0);
+    fill(device.lanes, 16, 0);
     device.link_source = FactSource::assumed;
     ++guesses.pci_links;
   }
@@ -185,6 +183,7 @@ void assume_missing(TopologyHost& host) {
   if (!host.interconnect.known() && host.nodes.size() > 1) {
     host.interconnect.bytes_per_second = interconnect_rate(host.nodes.front());
     host.interconnect.source = FactSource::assumed;
+    note(host, 1, "interconnect without a rate, taken to be the one of the processor's vendor");
   }
 }
 

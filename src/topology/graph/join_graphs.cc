@@ -9,8 +9,6 @@
 namespace seto {
 namespace {
 
-bool any_known(const TopologySite& site) { return site.fabric.known() || site.uplink.known() || site.downlink.known(); }
-
 // The number of the site of this name in the joined graph. What the first part knows about a site holds.
 std::size_t site_of(TopologyGraph& joined, const TopologySite& wanted) {
   const auto same =
@@ -19,7 +17,8 @@ std::size_t site_of(TopologyGraph& joined, const TopologySite& wanted) {
     joined.sites.push_back(wanted);
     return joined.sites.size() - 1;
   }
-  if (!any_known(*same)) *same = wanted;
+  for (LinkFacts TopologySite::*link : {&TopologySite::fabric, &TopologySite::uplink, &TopologySite::downlink})
+    if (!((*same).*link).known()) (*same).*link = wanted.*link;
   return static_cast<std::size_t>(same - joined.sites.begin());
 }
 

@@ -44,7 +44,7 @@ struct Gpu {
   std::string arch;  // AMD's number of it
   std::vector<GpuLink> links;
   std::optional<ChipLink> chip_link;
-  std::string uuid;     // of NVML; files do not carry it
+  std::string uuid;     // of NVML; only files between the hosts of a job carry it
   std::string product;  // the same
   FactSource source = FactSource::file;
   friend bool operator==(const Gpu&, const Gpu&) = default;
@@ -62,7 +62,7 @@ struct NetPort {
   std::optional<bool> gdr;
   // Attributes for NCCL's plugins (keep, coll, net, gin, rma, rail, plane), kept as they are for the writer.
   std::vector<std::pair<std::string, std::string>> plugin_attributes;
-  // The state of a running host, which files do not carry.
+  // The state of a running host, which only files between the hosts of a job carry.
   std::optional<bool> up;
   int mtu = 0;  // 0: unknown
   bool default_route = false;

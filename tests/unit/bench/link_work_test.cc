@@ -14,6 +14,7 @@ TEST(LinkWork, AWorkNamesItsBytesAndCalls) {
   EXPECT_EQ(work->calls, 4U);
   EXPECT_EQ(work->idle_ms, 0U);
   EXPECT_EQ(work->at_once, 1U);
+  EXPECT_EQ(work->checked, 0U);
   for (const char* const text : {"default:4:0:1", "fp16:4:0:1", "send_receive:4:0:1"}) EXPECT_TRUE(parse_link_work(text)) << text;
 }
 
@@ -24,6 +25,7 @@ TEST(LinkWork, OptionsFollowInAnyOrder) {
     EXPECT_EQ(work->idle_ms, 1500U);
     EXPECT_EQ(work->at_once, 4U);
   }
+  EXPECT_EQ(parse_link_work("all_reduce:4:0:1:checked=1")->checked, 1U);
 }
 
 TEST(LinkWork, AnythingElseIsRefused) {
@@ -44,6 +46,7 @@ TEST(LinkWork, AnythingElseIsRefused) {
                                  "all_reduce:4:1:1:idle=60001",
                                  "all_reduce:4:1:1:at-once=0",
                                  "all_reduce:4:1:1:at-once=65",
+                                 "all_reduce:4:1:1:checked=2",
                                  "all_reduce:4:1:1:often=2",
                                  "reduce:4:1:1",
                                  "send_receive:4:1:1:at-once=2",

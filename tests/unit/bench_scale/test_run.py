@@ -49,7 +49,7 @@ class Rows(unittest.TestCase):
     simulated = {
         "seconds": 0.04,
         "links": [{"kind": "uplink", "busy": 0.25}, {"kind": "host, sending", "busy": 0.1}],
-        "plan_processor_seconds": 3.4, "simulation_processor_seconds": 1.2, "memory_bytes": 2**30,
+        "plan_wall_seconds": 3.4, "simulation_wall_seconds": 1.2, "memory_bytes": 2**30,
     }  # fmt: skip
 
     def test_the_busiest_link_is_named_with_its_time(self):
@@ -61,7 +61,7 @@ class Rows(unittest.TestCase):
         row = model.efficiency_row(model.System(2, 50, 10), model.Training(), self.simulated)
         self.assertEqual(row, "| 1,000 | 2 x 50 x 10 | 40.0 ms | 10.00 ms, uplink | 98.0% |")
         self.assertEqual(model.cost_row(model.System(2, 50, 10), self.simulated), "| 1,000 | 2 | 3 s | 1 s | 1.0 GiB |")
-        flat = {**self.simulated, "seconds": 2.8, "simulation_processor_seconds": 20.1}
+        flat = {**self.simulated, "seconds": 2.8, "simulation_wall_seconds": 20.1}
         self.assertEqual(
             model.flat_against_hierarchical_row(0.08, 2e9, flat, {**self.simulated, "seconds": 0.7}),
             "| 80 ms | 2.0 GB | 2.80 s | 0.70 s | 4.0 | 24 s, 1.0 GiB; 5 s, 1.0 GiB |",

@@ -76,6 +76,25 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(verdict_of("shared", [0.39 * 125e6]), "missed")
         self.assertEqual(verdict_of("shared", [0.41 * 125e6] * 9, least=10), "not measured")
 
+    def test_the_worst_break_decides(self):
+        self.assertEqual(verdict_of("takeover", [300.0] * 9 + [999.0], least=10), "met")
+        self.assertEqual(verdict_of("takeover", [300.0] * 9 + [1001.0], least=10), "missed")
+        self.assertEqual(verdict_of("takeover", [300.0] * 9, least=10), "not measured")
+        self.assertEqual(row_of("outage").goal, "<= 2000 ms each time")
+
+    def test_calls_that_broke_are_the_longest(self):
+        times = [70.0] * 90 + [600.0, 500.0, 650.0, 550.0, 610.0]
+        self.assertEqual(rows.longest(times, rows.TAKEOVER, 3000), [500, 550, 600, 610, 650])
+        self.assertEqual(rows.longest([70.0, 10_400.0, 10_900.0, 11_000.0, 10_200.0], rows.OUTAGE, 10_000), [200, 400, 900, 1000])
+
+    def test_a_gap_ends_with_a_whole_frame(self):
+        gap = rows.Gap(10.0, 1_000_000)
+        for now, passed in ((10.1, 1_070_000), (10.4, 1_100_000), (10.8, 1_130_000), (11.0, 1_200_000), (11.2, 1_201_000)):
+            gap.look(now, passed)
+        self.assertAlmostEqual(gap.longest, 0.9)  # from 10.1 to 11.0 less than 64 KiB came, until the last look
+        gap.look(12.5, 1_202_000)
+        self.assertAlmostEqual(gap.longest, 1.5, msg="a gap that has not ended counts")
+
     def test_ratios(self):
         cases = (("tls-2g", 109, 111, 100), ("connections", 109, 111, 100), ("ddp-fp16", 62, 63, 100), ("ddp-gloo", 24, 26, 100))
         for key, good, bad, other in cases:
@@ -127,6 +146,8 @@ class Launches(unittest.TestCase):
     def test_what_is_special_is_launched_once(self):
         self.assertEqual(self.names("shared"), ["a job beside other traffic"])
         self.assertEqual(self.names("connections"), ["a job while others connect"])
+        self.assertEqual(self.names("gap"), self.names("takeover"))
+        self.assertEqual(self.names("takeover", "outage"), [f"a job: {breaks.name}" for breaks in (rows.TAKEOVER, rows.OUTAGE)])
 
     def test_training_needs_torch(self):
         self.assertEqual(self.names("ddp-fp16"), ["training, step", "training, step SETO_CODEC=none"])

@@ -45,7 +45,7 @@ TEST(WireFrames, InvalidFramesAreRejectedAtTheirHeader) {
     return !reader.feed(bytes, [](const ControlFrame&) { FAIL(); }).ok();
   };
   std::string head = encode({ControlFrameKind::ping});
-  head[0] = static_cast<char>(static_cast<int>(ControlFrameKind::member_left) + 1);  // the last kind
+  head[0] = static_cast<char>(static_cast<int>(ControlFrameKind::resumed) + 1);  // the last kind
   EXPECT_TRUE(refused(head));
   head[0] = 0;
   EXPECT_TRUE(refused(head));

@@ -9,11 +9,13 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "src/control/channel/control_channel_hub.h"
 #include "tests/support/tcp_connectors.h"
 
 namespace seto {
@@ -30,6 +32,13 @@ constexpr std::uint64_t kKey = 7;
 // Members at distances 1, 2 and 4 have channels: 3 and 5 steps away there is none.
 constexpr OverlayMember kMembers = 8;
 constexpr OverlayMember kFar = 3;
+constexpr OverlayMember kNobody = kMembers;
+
+int socket_of(const ControlChannel& channel) {
+  int socket = -1;
+  channel.ask_kernel([&](int descriptor) { socket = descriptor; });
+  return socket;
+}
 
 bool eventually(const std::function<bool()>& condition) {
   const Deadline until = later();
@@ -45,7 +54,8 @@ class Station final {
  public:
   Station() : channels(ControlChannels::create(*connector.control, *connector.connector, {0, 300}).value()) {}
 
-  void join(std::vector<std::unique_ptr<Station>>& all, OverlayMember own) {
+  // All but `missing`, of which nothing is heard.
+  void join(std::vector<std::unique_ptr<Station>>& all, OverlayMember own, OverlayMember missing) {
     ControlOverlaySetup setup{kAttempt, key_of_test(), own, {}};
     for (OverlayMember one = 0; one < all.size(); ++one)
       setup.members.push_back({all[one]->connector.connector->self().process, {one, 0}});
@@ -56,9 +66,11 @@ class Station final {
                                                      }});
     overlay = channels->join_overlay(setup).value();
     for (const OverlayMember peer : overlay->peers()) {
+      if (peer == missing) continue;
       auto channel = channels->connect(request_to(all[peer]->connector, {own + 1, peer + 1, kAttempt}));
       ASSERT_TRUE(channel.ok()) << channel.status().text();
       overlay->attach(peer, channel.value());
+      edges.emplace(peer, channel.value());
     }
   }
   [[nodiscard]] std::vector<std::string> all_heard() {
@@ -68,6 +80,7 @@ class Station final {
 
   TestConnector connector;
   std::unique_ptr<ControlChannels> channels;
+  std::map<OverlayMember, std::shared_ptr<ControlChannel>> edges;  // as other communicators hold them
   Admission admitted = connector.connector->admit(key_of_test());
   std::mutex mutex;
   std::vector<std::string> heard;
@@ -77,11 +90,13 @@ class Station final {
 
 class ControlOverlays : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { join(kNobody); }
+  void join(OverlayMember missing) {
     for (OverlayMember own = 0; own < kMembers; ++own) all_.push_back(std::make_unique<Station>());
     std::vector<std::future<void>> joining;
     for (OverlayMember own = 0; own < kMembers; ++own)
-      joining.push_back(std::async(std::launch::async, [this, own] { all_[own]->join(all_, own); }));
+      if (own != missing)
+        joining.push_back(std::async(std::launch::async, [this, own, missing] { all_[own]->join(all_, own, missing); }));
     for (auto& one : joining) one.get();
   }
 
@@ -106,7 +121,7 @@ TEST_F(ControlOverlays, EveryTwoMembersTalk) {
   all_[0]->overlay->channel_to(kFar)->ask(kKey, kFar, 0);
   ASSERT_TRUE(eventually([&] { return all_[0]->all_heard().size() == 1; }));
   EXPECT_EQ(all_[0]->all_heard()[0], "3: the answer of 3");
-  EXPECT_LT(all_[0]->overlay->channel_to(kFar)->descriptor(), 0) << "its messages were passed on";
+  EXPECT_LT(socket_of(*all_[0]->overlay->channel_to(kFar)), 0) << "its messages were passed on";
 }
 
 // Members that have left pass on what others say, also the last words of those that leave after them.
@@ -121,6 +136,55 @@ TEST_F(ControlOverlays, MembersThatLeftPassOnAndAreNotLost) {
   EXPECT_FALSE(channel->dead());
 }
 
+// A process ends 2 s after it left, whatever others have heard: it says then that it has left.
+TEST_F(ControlOverlays, OneThatEndsBeforeItsWordsAreHeardIsNotLost) {
+  ASSERT_FALSE(HasFailure());
+  std::unique_lock hears_nothing(all_[kFar]->mutex);
+  all_[0]->overlay->channel_to(kFar)->send_message(kKey, kFar, 0, "a word");
+  all_[0]->overlay.reset();
+  static_cast<ControlChannelHub&>(*all_[0]->channels).finish_overlays(Deadline::after_ms(50));
+  std::atomic<std::size_t> ends{0};
+  std::vector<std::unique_ptr<ControlChannel::OnDeath>> on_end;
+  for (const auto& [peer, edge] : all_[0]->edges) {
+    on_end.push_back(all_[peer]->edges.at(0)->on_death([&] { ++ends; }));  // runs after the overlay has heard of it
+    shutdown(socket_of(*edge), SHUT_RDWR);
+  }
+  hears_nothing.unlock();
+  EXPECT_TRUE(eventually([&] { return ends == on_end.size(); }));
+  for (const auto& [peer, edge] : all_[0]->edges) {
+    EXPECT_FALSE(all_[peer]->overlay->channel_to(0)->dead()) << peer << ": " << all_[peer]->overlay->channel_to(0)->why();
+  }
+}
+
+// The init fails where members have no channel to the missing one. Members 0 and 2 have all that they need.
+class ControlOverlaysOfAFailedInit : public ControlOverlays {
+ protected:
+  static constexpr OverlayMember kMissing = 5;
+  void SetUp() override { join(kMissing); }
+};
+
+// Other communicators keep the channels, so nothing but the overlay tells that it has ended.
+TEST_F(ControlOverlaysOfAFailedInit, AMemberThatEndsItsPartIsNotPassedThrough) {
+  ASSERT_FALSE(HasFailure());
+  const auto channel = all_[0]->overlay->channel_to(kFar);
+  for (int number = 0; number < 5; ++number) channel->send_message(kKey, kFar, 0, "a word");
+  all_[1]->overlay.reset();
+  for (int number = 0; number < 5; ++number) channel->send_message(kKey, kFar, 0, "a word");
+  EXPECT_TRUE(eventually([&] { return all_[kFar]->all_heard().size() == 10; })) << all_[kFar]->all_heard().size();
+  EXPECT_FALSE(channel->dead());
+}
+
+TEST_F(ControlOverlaysOfAFailedInit, TheOverlayEndsForAll) {
+  ASSERT_FALSE(HasFailure());
+  std::vector<std::weak_ptr<ControlChannel>> channels;
+  for (const auto& one : all_) {
+    for (const auto& [peer, edge] : one->edges) channels.push_back(edge);
+    one->edges.clear();
+    one->overlay.reset();
+  }
+  for (const auto& channel : channels) EXPECT_TRUE(eventually([&] { return channel.expired(); }));
+}
+
 // Its hub closes all its channels.
 TEST_F(ControlOverlays, OneThatEndsIsLostForAllAndNoOtherIs) {
   ASSERT_FALSE(HasFailure());
@@ -131,7 +195,7 @@ TEST_F(ControlOverlays, OneThatEndsIsLostForAllAndNoOtherIs) {
   std::atomic<int> called{0};
   const auto on_death = to_it[0]->on_death([&] { ++called; });
   for (const OverlayMember peer : all_[kEnds]->overlay->peers())  // as if its process had ended
-    shutdown(all_[kEnds]->overlay->channel_to(peer)->descriptor(), SHUT_RDWR);
+    shutdown(socket_of(*all_[kEnds]->overlay->channel_to(peer)), SHUT_RDWR);
   for (const auto& channel : to_it) EXPECT_TRUE(eventually([&] { return channel->dead().load(); }));
   EXPECT_TRUE(eventually([&] { return called.load() == 1; }));
   // While its sockets are shut down one by one, it may tell over the others that it has lost its peers.

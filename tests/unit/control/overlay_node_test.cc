@@ -57,16 +57,19 @@ class Members final {
     close({other, one});
   }
 
-  void leave(OverlayMember own) {
+  // `may_end`: its process may end at any time after that.
+  void leave(OverlayMember own, bool may_end = true) {
     all_[own]->node.prepare_to_leave();
     all_[own]->state = State::leaving;
+    all_[own]->may_end = may_end;
   }
+  void end(OverlayMember own) { end(*all_[own]); }
 
   // Does one thing that is due, in a random order. Returns false if nothing is.
   bool step() {
     for (const auto& member : all_) {
       if (member->state == State::leaving && member->node.settled()) part(*member);
-      if (member->state == State::lingers && (pick(200) == 0 || !member->node.is_needed())) end(*member);
+      if (member->state == State::lingers && member->may_end && (pick(200) == 0 || !member->node.is_needed())) end(*member);
     }
     std::vector<Edge> due;
     for (const auto& [edge, queue] : queues_)
@@ -132,6 +135,7 @@ class Members final {
     const OverlayMember own;
     OverlayNode node;
     State state = State::member;
+    bool may_end = true;
     OverlayMember sends_left = ~OverlayMember{0};
     std::map<OverlayMember, std::uint64_t> said;
     std::map<OverlayMember, std::uint64_t> heard;
@@ -163,7 +167,7 @@ class Members final {
   void part(Member& member) {
     member.node.leave();
     member.state = State::lingers;
-    if (pick(2) == 0) end(member);
+    if (member.may_end && pick(2) == 0) end(member);
   }
 
   void end(Member& member) {
@@ -308,6 +312,27 @@ TEST_F(Overlay, TheLastWordsOfMembersThatLeaveArrive) {
   });
 }
 
+// A member that has left passes messages on, so the others reach those of which it alone has an edge.
+TEST_F(Overlay, NoMemberIsLostThatOneWhichHasLeftStillLeadsTo) {
+  Members members({{0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {6, 0}, {7, 0}, {8, 0}, {9, 0}, {10, 0}, {11, 0}}, 1);
+  constexpr OverlayMember kCut = 0;
+  constexpr OverlayMember kLeft = 1;
+  constexpr OverlayMember kFar = 3;
+  ASSERT_FALSE(members.graph().adjacent(kCut, kFar));
+  members.leave(kLeft, false);
+  members.settle();
+  for (const OverlayMember one : members.graph().peers(kCut))
+    if (one != kLeft) members.cut(kCut, one);
+  members.settle();
+  EXPECT_TRUE(members.lost(kFar).empty());
+  members.say(kFar, kCut);
+  members.settle();
+  EXPECT_EQ(members.heard(kCut, kFar), 1U);
+  members.end(kLeft);
+  members.settle();
+  EXPECT_EQ(members.lost(kFar).count(kCut), 1U);
+}
+
 TEST_F(Overlay, MembersDieAndLeaveAtOnce) {
   each_round(150, [](Members& members) {
     for (OverlayMember deaths = members.pick(4); deaths > 0; --deaths)
@@ -335,53 +360,6 @@ TEST_F(Overlay, KeepsLittleThatWasHeard) {
   members.leave(0);
   members.settle();
   EXPECT_FALSE(members.alive(0));
-}
-
-class Silent final : public OverlayNode::Output {
- public:
-  void send(OverlayMember, const OverlayFrame&) override { ++sent; }
-  int sent = 0;
-};
-
-TEST(OverlayNode, RefusesMalformedFrames) {
-  const OverlayGraph graph({{0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {6, 0}, {7, 0}});
-  Silent silent;
-  OverlayNode node(graph, 0, silent);
-  node.attach(1);
-  OverlayNode::Events events;
-  const std::string zeros(kRelayHeadSize, '\0');
-  const auto refused = [&](const OverlayFrame& frame) { return !node.receive(1, frame, events).ok(); };
-  EXPECT_TRUE(refused({OverlayFrameKind::relayed, 1, 0, {}}));
-  EXPECT_TRUE(refused({OverlayFrameKind::relayed, 0, 0, zeros})) << "of itself";
-  EXPECT_TRUE(refused({OverlayFrameKind::relayed, 8, 0, zeros})) << "of no member";
-  EXPECT_TRUE(refused({OverlayFrameKind::relayed, 3, 0, zeros})) << "another member's path ends with another edge";
-  EXPECT_TRUE(refused({OverlayFrameKind::relayed, 1, 3, zeros})) << "without the members between";
-  std::string path = zeros;
-  path[35] = 127;  // hops
-  EXPECT_TRUE(refused({OverlayFrameKind::relayed, 1, 0, path}));
-  std::string heard = zeros;
-  heard[8] = 1;
-  EXPECT_TRUE(refused({OverlayFrameKind::relayed, 1, 0, heard})) << "nothing was said";
-  EXPECT_TRUE(refused({OverlayFrameKind::edge_lost, 0, 3, "why"})) << "no edge";
-  EXPECT_TRUE(refused({OverlayFrameKind::left, 0, 0, {}})) << "itself";
-  EXPECT_TRUE(events.deliveries.empty() && events.losses.empty());
-}
-
-TEST(OverlayNode, GivesUpOneThatAcknowledgesNothing) {
-  Silent silent;
-  OverlayNode node(OverlayGraph({{0, 0}, {1, 0}, {2, 0}}), 0, silent);
-  node.attach(1);
-  int taken = 0;
-  while (node.send(1, {1, 0, 0, 0, "some bytes"}, 10'000)) ++taken;
-  EXPECT_GT(taken, 100);
-  OverlayNode::Events events;
-  node.give_up(1, "it reads nothing", events);
-  ASSERT_EQ(events.losses.size(), 1U);
-  EXPECT_EQ(events.losses[0].why, "it reads nothing");
-  const int before = silent.sent;
-  EXPECT_TRUE(node.send(1, {1, 0, 0, 0, "some bytes"}, 10'000)) << "dropped";
-  EXPECT_EQ(silent.sent, before);
-  EXPECT_TRUE(node.settled());
 }
 
 }  // namespace

@@ -56,6 +56,15 @@ std::string_view codec_of_call(const Asked& asked, const CostModel& costs, const
   return codec_name(choice_of(asked, costs, tiers).codec);
 }
 
+TEST(LinkCodec, IsNoneWhereATuningFileSaysNothingOfTheLink) {
+  CostModel costs;
+  costs.source = CostSource::file;
+  costs.use(two_sites(60e-3));
+  EXPECT_EQ(codec_of_call({}, costs), "none") << "the shipped constants are those of no link";
+  costs.world.latency_seconds = 20e-3;
+  EXPECT_EQ(codec_of_call({}, costs), codec_of_call({}, costs_of(two_sites(60e-3, true))));
+}
+
 TEST(LinkCodec, IsFp16BetweenFarSites) {
   const CostModel far = costs_of(two_sites(60e-3));
   EXPECT_EQ(codec_of_call({}, far), "fp16");

@@ -68,7 +68,7 @@ TEST(OpenedConnections, TheSettingMustBeTheSameOnAllRanks) {
 }
 
 Relays relays(const std::vector<RankAnnouncement>& all, bool on_first_use = true) {
-  return relays_control(all, RankSites::of(all, false).value(), on_first_use).value();
+  return relays_control(all, RankSites::of(all, false).value(), on_first_use).value().relays;
 }
 
 // Each host is a process.
@@ -86,7 +86,6 @@ TEST(ControlRelay, IsForProcessesOfOneHostThatOpenOnFirstUse) {
   EXPECT_EQ(relays(relaying({100, 2, 1}, ControlRelay::on)), Relays::yes);
   EXPECT_EQ(relays(relaying({100, 2, 1}, ControlRelay::on), false), Relays::no);
   EXPECT_EQ(relays(relaying({100, 2}, ControlRelay::on)), Relays::if_one_site) << "its sites are to be found";
-  EXPECT_EQ(relays(relaying({100, 2, 1}, ControlRelay::automatic)), Relays::no);
   EXPECT_EQ(relays(relaying({100, 2, 1}, ControlRelay::off)), Relays::no);
   std::vector<RankAnnouncement> all = relaying({4, 2, 1}, ControlRelay::on);
   all[1].place.process = all[2].place.process;
@@ -96,12 +95,74 @@ TEST(ControlRelay, IsForProcessesOfOneHostThatOpenOnFirstUse) {
   EXPECT_EQ(relays(all), Relays::yes) << "no sites are to be found";
 }
 
-TEST(ControlRelay, TheSettingMustBeTheSameOnAllRanks) {
+TEST(ControlRelay, IsAutomaticWhereManyProcessesAreOfOneSite) {
+  const auto automatic = [](const Shape& shape) { return relaying(shape, ControlRelay::automatic); };
+  EXPECT_EQ(relays(automatic({49, 1, 1})), Relays::yes);
+  EXPECT_EQ(relays(automatic({48, 1, 1})), Relays::no) << "few";
+  EXPECT_EQ(relays(automatic({48, 8, 1})), Relays::no) << "ranks of one process share its channels";
+  EXPECT_EQ(relays(automatic({49, 1})), Relays::if_one_site) << "its sites are to be found";
+  EXPECT_EQ(relays(automatic({48, 1})), Relays::no);
+  EXPECT_EQ(relays(automatic({100, 2, 2})), Relays::no) << "two sites";
+  EXPECT_EQ(relays(relaying({100, 2, 2}, ControlRelay::on)), Relays::yes) << "where the user says so";
+  auto all = automatic({49, 2, 1});
+  EXPECT_EQ(relays(all), Relays::yes);
+  EXPECT_EQ(relays(all, false), Relays::no) << "SETO_CONNECT=all, or few sockets";
+  all[97].site = "another";
+  EXPECT_EQ(relays(all), Relays::no) << "one host has ranks of two sites";
+  all[97].site = "";
+  EXPECT_EQ(relays(all), Relays::no) << "one rank states no site";
+  all = automatic({60, 2, 1});
+  for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank].place.process = "process " + std::to_string(rank / 4);
+  EXPECT_EQ(relays(all), Relays::no) << "processes on two hosts";
+}
+
+// No rank would know whether the hosts are near each other. A rank that finds no sites would also run other rounds.
+TEST(ControlRelay, IsNotAutomaticWhereSitesAreNeitherStatedNorFound) {
+  auto all = relaying({64, 1}, ControlRelay::automatic);
+  all[63].near_us = 0;
+  EXPECT_EQ(relays(all), Relays::no);
+  for (RankAnnouncement& one : all) one.near_us = 0;
+  EXPECT_EQ(relays_control(all, RankSites::of(all, true).value(), true).value().relays, Relays::no) << "SETO_DETERMINISTIC";
+  for (RankAnnouncement& one : all) one.site = "here";
+  EXPECT_EQ(relays_control(all, RankSites::of(all, true).value(), true).value().relays, Relays::yes);
+}
+
+TEST(ControlRelay, IsWorthALineWhereProcessesAreMany) {
+  const auto choice = [](const Shape& shape, ControlRelay relay) {
+    const auto all = relaying(shape, relay);
+    return relays_control(all, RankSites::of(all, false).value(), true).value();
+  };
+  EXPECT_FALSE(choice({48, 1, 1}, ControlRelay::automatic).tell);
+  EXPECT_FALSE(choice({64, 1, 1}, ControlRelay::off).tell);
+  EXPECT_TRUE(choice({3, 1, 1}, ControlRelay::on).tell);
+  EXPECT_TRUE(choice({64, 1, 2}, ControlRelay::automatic).tell);
+  EXPECT_STREQ(choice({64, 1, 2}, ControlRelay::automatic).why, "there are several sites");
+  EXPECT_EQ(choice({64, 3, 1}, ControlRelay::automatic).processes, 64U);
+}
+
+// Jobs in which only some ranks had it off were made before it was automatic.
+TEST(ControlRelay, OffWinsOverAutomatic) {
+  auto all = relaying({64, 1, 1}, ControlRelay::automatic);
+  all[2].relay = static_cast<std::uint64_t>(ControlRelay::off);
+  EXPECT_EQ(relays(all), Relays::no);
+  for (RankAnnouncement& one : all) one.relay = static_cast<std::uint64_t>(ControlRelay::off);
+  all[0].relay = static_cast<std::uint64_t>(ControlRelay::automatic);
+  EXPECT_EQ(relays(all), Relays::no);
+}
+
+TEST(ControlRelay, OnMustBeSetOnAllRanks) {
   auto all = relaying({3, 1}, ControlRelay::on);
   all[2].relay = static_cast<std::uint64_t>(ControlRelay::off);
-  const Result<Relays> result = relays_control(all, RankSites::of(all, false).value(), true);
+  Result<RelayChoice> result = relays_control(all, RankSites::of(all, false).value(), true);
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(std::string(result.status().text()), HasSubstr("SETO_CONTROL_RELAY is 'on' on rank 0 and 'off' on rank 2"));
+  all[2].relay = static_cast<std::uint64_t>(ControlRelay::automatic);
+  EXPECT_FALSE(relays_control(all, RankSites::of(all, false).value(), true).ok());
+  all[2].relay = 77;
+  EXPECT_FALSE(relays_control(all, RankSites::of(all, false).value(), true).ok());
+  all = relaying({3, 1}, ControlRelay::automatic);
+  all[2].relay = 77;
+  EXPECT_FALSE(relays_control(all, RankSites::of(all, false).value(), true).ok());
 }
 
 TEST(OpenedConnections, TlsMustBeTheSameOnAllRanks) {

@@ -22,6 +22,8 @@ RankAnnouncement sample() {
   one.downlink_mbit = 1000;
   one.pacing_mbit = 200;
   one.connect = 2;
+  one.topology = 0xfedcba9876543210;
+  one.file_host = 3;
   one.outcome = "\x05it failed";
   return one;
 }
@@ -41,6 +43,8 @@ void expect_same(const RankAnnouncement& one, const RankAnnouncement& other) {
   EXPECT_EQ(one.downlink_mbit, other.downlink_mbit);
   EXPECT_EQ(one.pacing_mbit, other.pacing_mbit);
   EXPECT_EQ(one.connect, other.connect);
+  EXPECT_EQ(one.topology, other.topology);
+  EXPECT_EQ(one.file_host, other.file_host);
   EXPECT_EQ(one.outcome, other.outcome);
   EXPECT_EQ(one.offered, other.offered);
 }
@@ -54,6 +58,18 @@ TEST(RankAnnouncement, IsDecodedUnchanged) {
     ASSERT_TRUE(other.ok()) << other.status().text();
     expect_same(one, other.value());
   }
+}
+
+TEST(RankAnnouncement, TopologyFilesMustHaveEqualContent) {
+  std::vector<RankAnnouncement> all(3, sample());
+  EXPECT_TRUE(same_topology(all).ok());
+  all[2].topology = 0x12;
+  EXPECT_EQ(std::string(same_topology(all).text()),
+            "SETO_TOPOLOGY_FILE is a file with digest fedcba9876543210 on rank 0 and a file with digest 0000000000000012 on rank "
+            "2: all "
+            "ranks need a file of the same content, or none");
+  all[1].topology = 0;
+  EXPECT_NE(same_topology(all).text().find("on rank 0 and no file on rank 1"), std::string::npos);
 }
 
 TEST(RankAnnouncement, ATruncatedOneIsRejected) {

@@ -191,6 +191,140 @@ TEST(RankSites, AnAbsurdRateIsBounded) {
   EXPECT_EQ(sites.tiers().rates()[0].up, 12.5e12);
 }
 
+// ---- a topology file ----
+
+// Hosts a and c in different sites; b is not in it.
+TopologyGraph graph_of_a_and_c() {
+  TopologyGraph graph;
+  graph.sites.resize(2);
+  graph.sites[0].name = "tokyo";
+  graph.sites[1].name = "osaka";
+  graph.hosts.resize(3);
+  graph.hosts[0].name = "a";
+  graph.hosts[1].name = "c";
+  graph.hosts[1].site = 1;
+  graph.hosts[2].name = "spare";
+  graph.sites[0].uplink.bytes_per_second = graph.sites[1].downlink.bytes_per_second = 25e6;
+  graph.sites[0].downlink.bytes_per_second = graph.sites[1].uplink.bytes_per_second = 12.5e6;
+  graph.between(0, 1) = {
+      .medium = LinkMedium::wide_area, .bytes_per_second = 20e6, .round_trip_s = 0.01, .source = FactSource::file};
+  graph.between(1, 0) = {.medium = LinkMedium::wide_area, .bytes_per_second = 12.5e6, .source = FactSource::file};
+  return graph;
+}
+StatedSites file_of_a_and_c() { return {graph_of_a_and_c(), 1}; }
+
+std::vector<RankAnnouncement> with_file(std::vector<RankAnnouncement> all) {
+  for (RankAnnouncement& one : all) {
+    one.topology = 1;
+    one.words = one.place.host;
+    one.words += ":4711";
+    one.file_host = file_of_a_and_c().host_of("", one.place.host);
+  }
+  return all;
+}
+
+std::vector<RankAnnouncement> without_b() { return {rank_on("a", 1), rank_on("a", 2), rank_on("c", 3)}; }
+
+TEST(RankSites, AreStatedByAFileWithTheirRates) {
+  const std::vector<RankAnnouncement> all = with_file(without_b());
+  RankSites sites = RankSites::of(all, false, file_of_a_and_c()).value();
+  EXPECT_TRUE(sites.known());
+  EXPECT_EQ(sites.stated_site(2), "osaka");
+  EXPECT_EQ(sites.needs_of(0)[2].bytes_per_second, 25e6) << "the number of sockets follows from the file";
+  EXPECT_THAT(sites.settle({{0, 2'000}, {}, {2'000, 0}}, kLimitUs).value(), IsEmpty());
+  EXPECT_TRUE(sites.sites().stated);
+  EXPECT_TRUE(sites.sites().by_file);
+  EXPECT_THAT(sites.sites().of_rank, ElementsAre(0, 0, 1));
+  EXPECT_THAT(sites.sites().names, ElementsAre("tokyo", "osaka"));
+  EXPECT_THAT(sites.sites().rates, ElementsAre(PortRates{25e6, 12.5e6}, PortRates{12.5e6, 25e6}));
+  EXPECT_EQ(sites.sites().links.between(0, 1).round_trip_s, 2e-3) << "a round trip that was measured holds";
+  EXPECT_EQ(sites.sites().links.between(0, 1).bytes_per_second, 20e6);
+  EXPECT_THAT(text_of(sites.sites()), HasSubstr("2 sites stated by SETO_TOPOLOGY_FILE"));
+  EXPECT_THAT(text_of(sites.sites()), HasSubstr("site 1 sends 100 Mbit/s and receives 200 Mbit/s (file)"));
+  EXPECT_THAT(sites.why_no_file(all), IsEmpty());
+  EXPECT_EQ(sites.hosts_not_in_job(all), "hosts of SETO_TOPOLOGY_FILE without ranks of this job: spare");
+  EXPECT_EQ(sites.stated_tiers().widest(), TierKind::world) << "a deterministic call counts on the file";
+}
+
+TEST(RankSites, SocketsFollowFromTheLinksOfAFileWhereItStatesNoRatesOfSites) {
+  TopologyGraph graph = graph_of_a_and_c();
+  for (TopologySite& site : graph.sites) site.uplink = site.downlink = {};
+  graph.between(1, 0).socket_bytes_per_second = 5e6;
+  const std::vector<RankAnnouncement> all = with_file(without_b());
+  const RankSites sites = RankSites::of(all, false, {std::move(graph), 1}).value();
+  for (const auto& [rank, peer] : {std::pair<std::size_t, std::size_t>{0, 2}, {2, 0}}) {
+    EXPECT_EQ(sites.needs_of(rank)[peer].bytes_per_second, 20e6) << "the faster direction, at both ends";
+    EXPECT_EQ(sites.needs_of(rank)[peer].socket_bytes_per_second, 5e6);
+  }
+  EXPECT_EQ(sites.needs_of(0)[1].bytes_per_second, 0) << "within a site";
+}
+
+TEST(RankSites, AnIdAndRatesThatRanksStateHoldInPlaceOfTheFile) {
+  std::vector<RankAnnouncement> all = with_file(without_b());
+  all[2].site = "tokyo";
+  EXPECT_EQ(RankSites::of(all, false, file_of_a_and_c()).value().count(), 1U);
+  all[2].site = "";
+  all[2].uplink_mbit = 1000;
+  RankSites sites = RankSites::of(all, false, file_of_a_and_c()).value();
+  EXPECT_TRUE(sites.settle({{}, {}, {}}, kLimitUs).ok());
+  EXPECT_EQ(sites.sites().rates[1].up, 125e6);
+  EXPECT_EQ(sites.sites().rates[0].up, 25e6);
+  EXPECT_THAT(text_of(sites.sites()),
+              HasSubstr("site 0 sends 200 Mbit/s and receives 100 Mbit/s (file); site 1 sends 1000 Mbit/s"));
+  EXPECT_THAT(text_of(sites.sites()), ::testing::EndsWith("(stated)"));
+  EXPECT_EQ(sites.sites().links.between(0, 1).round_trip_s, 0.01) << "none was measured";
+}
+
+TEST(RankSites, AFileThatLacksAHostIsNotUsed) {
+  const std::vector<RankAnnouncement> all = with_file(four_ranks());
+  RankSites sites = RankSites::of(all, false, file_of_a_and_c()).value();
+  EXPECT_EQ(sites.stated_site(0), "") << "nothing that two ends may count on when they connect";
+  EXPECT_EQ(sites.needs_of(0)[3].bytes_per_second, 0);
+  EXPECT_THAT(sites.settle(c_is_far(), kLimitUs).value(), IsEmpty());
+  EXPECT_THAT(sites.sites().of_rank, ElementsAre(0, 0, 0, 1)) << "found";
+  EXPECT_FALSE(sites.sites().stated);
+  EXPECT_FALSE(sites.sites().by_file);
+  EXPECT_THAT(sites.sites().names, IsEmpty());
+  EXPECT_THAT(sites.sites().rates, IsEmpty());
+  EXPECT_EQ(sites.why_no_file(all),
+            "SETO_TOPOLOGY_FILE is not used: it states no named site for b; add these hosts by name or SETO_HOST_ID, or set "
+            "SETO_SITE_ID "
+            "there");
+  EXPECT_EQ(RankSites::of(all, true, file_of_a_and_c()).value().count(), 1U) << "a deterministic call finds no sites";
+}
+
+TEST(RankSites, AnIdStatesTheSiteOfAHostThatTheFileLacks) {
+  std::vector<RankAnnouncement> all = with_file(four_ranks());
+  all[2].site = "tokyo";
+  RankSites sites = RankSites::of(all, false, file_of_a_and_c()).value();
+  EXPECT_TRUE(sites.known());
+  EXPECT_THAT(sites.sites().of_rank, ElementsAre(0, 0, 0, 1));
+  EXPECT_TRUE(sites.settle(c_is_far(), kLimitUs).ok());
+  EXPECT_THAT(sites.sites().rates, ElementsAre(PortRates{25e6, 12.5e6}, PortRates{12.5e6, 25e6}));
+}
+
+TEST(RankSites, MachinesThatAreOneHostOfTheFileAreRefused) {
+  std::vector<RankAnnouncement> all = with_file(without_b());
+  all[0].machine = 1;
+  all[1].machine = 2;
+  const std::string text(RankSites::of(all, false, file_of_a_and_c()).status().text());
+  EXPECT_THAT(text, HasSubstr("ranks 0 (a:4711) and 1 (a:4711) run on two machines that are one host of SETO_TOPOLOGY_FILE"));
+  EXPECT_THAT(text, HasSubstr("SETO_HOST_ID"));
+  all[1].machine = 0;
+  EXPECT_TRUE(RankSites::of(all, false, file_of_a_and_c()).ok()) << "unknown machines may be one";
+}
+
+TEST(RankSites, TheFileOfAnotherJobIsSaidAndLeavesSitesToRoundTrips) {
+  std::vector<RankAnnouncement> all = with_file(four_ranks());
+  for (RankAnnouncement& one : all) one.file_host = 0;
+  RankSites sites = RankSites::of(all, false, file_of_a_and_c()).value();
+  EXPECT_TRUE(sites.settle(c_is_far(), kLimitUs).ok());
+  EXPECT_THAT(sites.sites().of_rank, ElementsAre(0, 0, 0, 1));
+  EXPECT_FALSE(sites.sites().stated);
+  EXPECT_THAT(sites.why_no_file(all),
+              HasSubstr("SETO_TOPOLOGY_FILE is not used: it states no named site for any host of this job"));
+}
+
 TEST(RankSites, TheOwnRoundTripToAHostIsTheShortestToItsRanks) {
   const RankSites sites = RankSites::of(four_ranks(), false).value();
   EXPECT_THAT(sites.round_trips_of({900, 300, 0, 50}), ElementsAre(300, 0, 50));

@@ -45,6 +45,16 @@ TEST(SiteRates, FillTheOtherDirectionAndThenTheLowest) {
   EXPECT_EQ(sites.links.worst().round_trip_s, 60e-3);
 }
 
+TEST(SiteRates, LeaveWhatAFileStatesOfOtherLinks) {
+  Sites sites = far_sites(3);
+  (void)sites.links.add({0, 1, 2, {.medium = LinkMedium::wide_area, .bytes_per_second = 80e6}});
+  sites.link_rates_of_file = true;
+  const Sites known = with_rates(sites, {{0, 1, 50e6}});
+  EXPECT_EQ(known.links.between(1, 2).bytes_per_second, 80e6);
+  EXPECT_EQ(known.links.between(2, 1).bytes_per_second, 50e6) << "neither stated nor measured";
+  EXPECT_EQ(with_rates(sites, {{1, 2, 30e6}}).links.between(1, 2).bytes_per_second, 30e6) << "until it is measured";
+}
+
 TEST(SiteRates, ReplaceEarlierOnesAlsoByLower) {
   const Sites before = with_rates(far_sites(2), {{0, 1, 100e6}});
   EXPECT_EQ(with_rates(before, {{0, 1, 50e6}}).links.worst().bytes_per_second, 50e6);
@@ -130,6 +140,36 @@ TEST(RateReports, TheShortestRoundTripOfTheFreshOnesIsThatOfTheLink) {
   EXPECT_EQ(reports.fresh(0), (SiteLinkRates{{0, 1, 120e6, 60e-3}})) << "others saw their own queue, or none knows";
 }
 
+// Two ranks of a site share a link of 100, which becomes one of 50: no version says 75.
+TEST(RateReports, APairWaitsUntilEachOfItsRanksHasReportedSinceAChange) {
+  RateReports reports(2, 4);
+  reports.add(0, {0, 1, 50e6}, false, 0);
+  reports.add(1, {0, 1, 50e6}, false, 0);
+  EXPECT_EQ(reports.settled(0), (SiteLinkRates{{0, 1, 100e6}}));
+  reports.add(0, {0, 1, 25e6}, false, 2 * kSecond);
+  EXPECT_TRUE(reports.settled(2 * kSecond).empty()) << "the report of rank 1 is from before the change";
+  reports.add(0, {0, 1, 24e6}, false, 3 * kSecond);
+  EXPECT_TRUE(reports.settled(3 * kSecond).empty()) << "it still is";
+  reports.add(1, {0, 1, 25e6}, false, 3 * kSecond);
+  EXPECT_EQ(reports.settled(3 * kSecond), (SiteLinkRates{{0, 1, 49e6}}));
+  reports.add(0, {0, 1, 20e6}, false, 5 * kSecond);
+  EXPECT_TRUE(reports.settled(5 * kSecond).empty()) << "a later change begins anew";
+  EXPECT_EQ(reports.settled(8 * kSecond + 1), (SiteLinkRates{{0, 1, 20e6}})) << "a rank that is silent counts no more";
+}
+
+// A first part of a change may be too small to differ from what is in force.
+TEST(RateReports, AChangeThatComesInPartsIsKnownWithTheLastPart) {
+  RateReports reports(2, 4);
+  const SiteLinkRates in_force{{0, 1, 100e6}};
+  for (const Rank rank : {0, 1, 2, 3}) reports.add(rank, {0, 1, 25e6}, false, 0);
+  for (const Rank rank : {0, 1, 2}) {
+    reports.add(rank, {0, 1, 20e6}, false, 2 * kSecond + static_cast<std::uint64_t>(rank));
+    EXPECT_TRUE(proposal(in_force, reports.settled(2 * kSecond + 3)).empty()) << rank;
+  }
+  reports.add(3, {0, 1, 19e6}, false, 2 * kSecond + 3);
+  EXPECT_EQ(proposal(in_force, reports.settled(2 * kSecond + 3)), (SiteLinkRates{{0, 1, 79e6}}));
+}
+
 TEST(RateReports, NonsenseIsIgnored) {
   RateReports reports(2, 2);
   for (const double seconds : {-1.0, 11.0, std::nan("")}) reports.add(0, {0, 1, 1e6, seconds}, false, 0);
@@ -154,7 +194,7 @@ InForce in_force_after(const std::vector<double>& series) {
   std::uint64_t now = 0;
   for (const double rate : series) {
     reports.add(1, {0, 1, rate}, false, now += kSecond / 4);
-    if (const SiteLinkRates wanted = proposal(rates, reports.fresh(now)); !wanted.empty()) {
+    if (const SiteLinkRates wanted = proposal(rates, reports.settled(now)); !wanted.empty()) {
       rates = wanted;
       ++result.versions;
     }
@@ -237,6 +277,7 @@ TEST(RateMessages, HoldTheLowestRatesOfVeryManySites) {
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read.value().rates.size(), kMostRatesOfMessage);
   EXPECT_EQ(read.value().rates.front().from, 999U);
+  EXPECT_EQ(read.value().rates, lowest_that_fit(message.rates)) << "the rank that commits must use no others";
 }
 
 TEST(RateMessages, AnyBytesAreReadOrRefused) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace seto {
 namespace {
@@ -51,6 +53,45 @@ TEST(PeerListener, AddressesThatNobodyReachesAreNotAdvertised) {
        {"0.0.0.0", "::", "fe80::1", "gateway", "10.0.0.1:80", "10.0.0.1,,10.0.0.2", "1.1.1.1,1.1.1.2,1.1.1.3,1.1.1.4,1.1.1.5"})
     EXPECT_THAT(std::string(NetworkChoice::parse({.interfaces = "", .ports = "", .advertised = text}).status().text()),
                 HasSubstr("SETO_ADVERTISE"))
+        << text;
+}
+
+// An address that alone lies on a path stays where it is, too.
+TEST(PeerListener, AddressesOfPathsComeInTheirOrderAndOthersStay) {
+  const auto hosts_with = [](const char* paths) {
+    const auto network =
+        NetworkChoice::parse({.interfaces = "127.0.0.0/8,::1", .ports = "", .advertised = "203.0.113.7", .paths = paths});
+    auto peers = listen_for_peers(network.value(), 16);
+    EXPECT_TRUE(peers.ok()) << peers.status().text();
+    std::vector<std::pair<std::string, int>> hosts;
+    for (std::size_t index = 0; peers.ok() && index < peers->reachable.size(); ++index)
+      hosts.emplace_back(host_text(peers->reachable[index]), peers->paths[index]);
+    return hosts;
+  };
+  if (!listen_for_peers(NetworkChoice::parse({"::1", ""}).value(), 1).ok())
+    GTEST_SKIP() << "skipped: needs IPv6 on the loopback interface";
+  const auto plain = hosts_with("");
+  ASSERT_EQ(plain.size(), 3U);
+  using ::testing::ElementsAre;
+  using ::testing::Pair;
+  EXPECT_THAT(hosts_with("::1,127.0.0.1"), ElementsAre(Pair("203.0.113.7", 0), Pair("::1", 1), Pair("127.0.0.1", 2)));
+  EXPECT_THAT(hosts_with("127.0.0.1,::1"), ElementsAre(Pair("203.0.113.7", 0), Pair("127.0.0.1", 1), Pair("::1", 2)));
+  for (const std::string one : {"::1", "127.0.0.1"}) {
+    const auto hosts = hosts_with(one.c_str());
+    ASSERT_EQ(hosts.size(), plain.size());
+    for (std::size_t index = 0; index < hosts.size(); ++index)
+      EXPECT_THAT(hosts[index], Pair(plain[index].first, hosts[index].first == one ? 1 : 0));
+  }
+}
+
+TEST(PeerListener, PathsWithoutAnAddressAreRefused) {
+  const auto network = NetworkChoice::parse({.interfaces = "lo", .ports = "", .paths = "lo,backup0"});
+  ASSERT_TRUE(network.ok()) << network.status().text();
+  EXPECT_THAT(std::string(listen_for_peers(network.value(), 16).status().text()),
+              HasSubstr("SETO_PATHS: 'backup0' has no address that this process listens at; this host has lo"));
+  for (const char* text : {"^lo", "lo,,lo", "10.0.0.0/99", "a,b,c,d,e"})
+    EXPECT_THAT(std::string(NetworkChoice::parse({.interfaces = "", .ports = "", .paths = text}).status().text()),
+                HasSubstr("SETO_PATHS"))
         << text;
 }
 

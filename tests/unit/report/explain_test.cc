@@ -11,6 +11,7 @@ namespace seto {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -67,11 +68,33 @@ TEST(Explain, APinThatIsFollowedIsNamedWithWhatItCosts) {
   EXPECT_THAT(report(question, ReportFormat::json), Not(HasSubstr("\"pin\"")));
 }
 
+TEST(Explain, ACandidateWithTooManyPeersIsNamedWithItsTime) {
+  const Question question = question_on(Collective::all_reduce, 272);
+  const auto text = [&](int hosts) {
+    return explain(question, made_up_tiers(272, hosts, 1).value(), {}, ReportFormat::text).value();
+  };
+  EXPECT_THAT(text(34), ContainsRegex("hierarchical +[0-9.]+ ms  needs 33 peers on other hosts, more than 32: [0-9.]+ times"));
+  EXPECT_THAT(text(34), ContainsRegex("\n\\* host_ring +[0-9.]+ ms  chosen\n"));
+  EXPECT_THAT(text(17), ContainsRegex("host_ring +[0-9.]+ ms  it has few peers, for jobs of more than 33 hosts: [0-9.]+ times"));
+}
+
 // Two algorithms for a barrier of two ranks do the same, so no part of the time explains the choice.
 TEST(Explain, ATieIsStatedAsOne) {
   const std::string barrier = report(question_on(Collective::barrier, 2));
   EXPECT_THAT(barrier, HasSubstr("as fast; the first is taken\n"));
   EXPECT_THAT(barrier, Not(HasSubstr("overlap")));
+}
+
+TEST(Explain, SettingsOfTheCutAreNamed) {
+  Config config;
+  const Question question = question_on(Collective::all_reduce, 4);
+  EXPECT_THAT(explain(question, Tiers::flat(4), {}, ReportFormat::text, config).value(), Not(HasSubstr("SETO_S")));
+  config.slice_bytes = 96 << 10;
+  config.slot_depth = 5;
+  EXPECT_THAT(explain(question, Tiers::flat(4), {}, ReportFormat::text, config).value(),
+              HasSubstr("\nslices of 96K (SETO_SLICE_BYTES), 5 in flight (SETO_SLOT_DEPTH)"));
+  EXPECT_THAT(explain(question, Tiers::flat(4), {}, ReportFormat::json, config).value(),
+              HasSubstr("\"slice_bytes\":98304,\"slots\":5,"));
 }
 
 TEST(Explain, StatesTheOriginOfTheConstants) {
@@ -184,8 +207,8 @@ TEST(Explain, NamesTheLinkThatBinds) {
   Config config;
   config.tcp_streams = 3;
   config.slice_bytes = 64 << 10;
-  const LiveFacts live{sites, config};
-  const std::vector<TierFacts> facts = tier_facts(question, tiers, costs, choice, &live);
+  const LiveFacts live{sites};
+  const std::vector<TierFacts> facts = tier_facts(question, tiers, costs, choice, config, &live);
   ASSERT_EQ(facts.size(), 1U);
   EXPECT_THAT(text_of(facts[0]),
               HasSubstr(", 3 sockets for a pair of ranks (SETO_TCP_STREAMS), slices of 64K on the wire (SETO_SLICE_BYTES)"));

@@ -108,7 +108,9 @@ TEST(ExplainGraph, TheReportStatesOriginsAndGuesses) {
   EXPECT_THAT(text, HasSubstr("  world 2 members: 30.000 ms (half the round trip of tokyo>osaka, file), 250 MB/s (tokyo>osaka, "
                               "file); window "));
   EXPECT_THAT(text, HasSubstr("fp16 (chosen for the link)"));
-  EXPECT_THAT(text, HasSubstr("guessed or not found: PCI links without a speed, taken to have 16 lanes of generation 3: 1\n"));
+  EXPECT_THAT(
+      text, HasSubstr("guessed or not found: PCI links without a speed, taken to have 16 lanes of generation 3: 1; interconnect "
+                      "without a rate, taken to be the one of the processor's vendor: 1\n"));
   const std::string json = explain_graph(question, facts, ReportFormat::json).value();
   EXPECT_THAT(json, AllOf(HasSubstr(R"("link":"tokyo>osaka")"), HasSubstr(R"("guessed":"PCI links)")));
 }

@@ -57,6 +57,18 @@ TEST(JobStatus, ShowsEachLinkBetweenSitesWithItsFigures) {
   EXPECT_THAT(text, HasSubstr(titles + row));
 }
 
+TEST(JobStatus, ShowsThePathOfALinkThatHasSeveral) {
+  std::string answer = recorded(1'000'000, 2'000'000'000);
+  EXPECT_THAT(text_of(collected(answer)), Not(HasSubstr("path")));
+  const std::string sockets = R"("sockets":8,)";
+  answer.insert(answer.find(sockets) + sockets.size(), R"("paths":2,"path":1,"used_paths":[1,2],)");
+  EXPECT_THAT(text_of(collected(answer)),
+              AllOf(HasSubstr("received  path       cipher\n"), HasSubstr("1.5 kB    1, 2 of 2  TLS_AES")));
+  const std::string used = R"("used_paths":[1,2],)";
+  answer.erase(answer.find(used), used.size());  // of an older library
+  EXPECT_THAT(text_of(collected(answer)), HasSubstr("1.5 kB    1 of 2  TLS_AES"));
+}
+
 TEST(JobStatus, AddsWhatWasSentSinceAnEarlierStatus) {
   const std::string before = collected(recorded(1'000'000, 1'000'000));
   const std::string now = collected(recorded(3'000'000, 5'000'000));

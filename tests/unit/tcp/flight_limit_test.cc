@@ -1,6 +1,6 @@
 // How many bytes a far link may have on its way, as the rate and the round trip of the link change.
 
-#include "transports/tcp/link/flight_limit.h"
+#include "transports/tcp/flow/flight_limit.h"
 
 #include <gtest/gtest.h>
 

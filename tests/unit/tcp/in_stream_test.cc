@@ -188,8 +188,8 @@ TEST_F(OneInStream, MoreSlicesThanThereIsCreditForAreRefused) {
 
 TEST_F(OneInStream, AnOperationMayBeAheadAsFarAsItsLengthPermits) {
   for (const std::uint64_t done : {0U, 5U})
-    for (const auto& [bytes, most] :
-         {std::pair(4U << 10, kMostOperations), std::pair(64U << 10, std::uint64_t{4}), std::pair(1U << 20, kWindow)}) {
+    for (const auto& [bytes, most] : {std::pair(4U << 10, kMostOperations), std::pair(64U << 10, std::uint64_t{4}),
+                                      std::pair(4U << 20, kLongOperations), std::pair(5U << 20, kWindow)}) {
       Frame frame = part(0, 0, 1, bytes);
       frame.mark = mark_of(done + most, 0);
       EXPECT_EQ(refusal(frame, done), "") << bytes;

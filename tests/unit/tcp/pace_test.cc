@@ -1,6 +1,6 @@
 // How fast each socket of a link sends, by the limit of bytes in flight and by the limit of its site.
 
-#include "transports/tcp/link/pace.h"
+#include "transports/tcp/flow/pace.h"
 
 #include <gtest/gtest.h>
 

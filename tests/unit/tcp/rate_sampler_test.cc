@@ -1,6 +1,6 @@
 // Which looks at the kernel's figures count, and the rate that follows from them.
 
-#include "transports/tcp/link/rate_sampler.h"
+#include "transports/tcp/flow/rate_sampler.h"
 
 #include <gtest/gtest.h>
 

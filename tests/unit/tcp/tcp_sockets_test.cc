@@ -6,6 +6,7 @@
 
 #include "src/base/fd.h"
 #include "src/net/traffic_class.h"
+#include "transports/tcp/link/routes.h"
 
 namespace seto::tcp {
 namespace {
@@ -14,8 +15,10 @@ constexpr std::uint32_t kNear = 80;
 constexpr std::uint32_t kFar = 60'000;
 
 std::uint32_t sockets_of(const LinkTerms& one, const LinkTerms& other, const SocketNeed& need = {}) {
-  const LinkTerms agreed = LinkTerms::agree(one, other, need);
-  const LinkTerms reversed = LinkTerms::agree(other, one, need);
+  SocketWish wish;
+  wish.need = need;
+  const LinkTerms agreed = LinkTerms::agree(one, other, wish);
+  const LinkTerms reversed = LinkTerms::agree(other, one, wish);
   EXPECT_EQ(agreed.sockets, reversed.sockets) << "both ends must open the same number";
   EXPECT_EQ(agreed.round_trip_us, reversed.round_trip_us);
   return agreed.sockets;
@@ -57,16 +60,37 @@ TEST(LinkTerms, TheSocketsCarryTheShareOfTwoRanksInTheLink) {
   EXPECT_EQ(sockets_of({0, kNear}, {0, kNear}, {.bytes_per_second = 12.5e9}), 1U);
 }
 
-TEST(SocketWish, ALinkContinuesIfItIsFarAndHasSeveralSocketsUnlessOneSaysOtherwise) {
+TEST(SocketWish, ALinkContinuesIfItIsFarUnlessOneEndSaysOtherwise) {
   const SocketWish automatic{.set = kAutomaticSockets, .need = {}, .resume = Resume::automatic};
   EXPECT_TRUE(automatic.continues(2, 1'000));
   EXPECT_FALSE(automatic.continues(2, 999)) << "near";
-  EXPECT_FALSE(automatic.continues(1, kFar)) << "one socket";
+  EXPECT_TRUE(automatic.continues(1, kFar));
   const SocketWish on{.set = kAutomaticSockets, .need = {}, .resume = Resume::on};
   EXPECT_TRUE(on.continues(2, kNear));
-  EXPECT_FALSE(on.continues(1, kFar));
+  EXPECT_FALSE(on.continues(1, kNear));
   const SocketWish off{.set = kAutomaticSockets, .need = {}, .resume = Resume::off};
   EXPECT_FALSE(off.continues(8, kFar));
+}
+
+TEST(SocketWish, AFarLinkHasAsManySocketsOnEachRoute) {
+  SocketWish two{.set = kAutomaticSockets, .need = {}, .resume = Resume::automatic, .routes = 2};
+  EXPECT_EQ(two.sockets(kFar), 16U);
+  EXPECT_EQ(two.routes_of(kFar), 2U);
+  EXPECT_EQ(two.sockets(kNear), 1U) << "within a site there is one route";
+  EXPECT_EQ(two.routes_of(kNear), 1U);
+  two.set = 3;
+  EXPECT_EQ(two.sockets(kFar), 6U);
+  two.routes = 4;
+  two.set = 16;
+  EXPECT_EQ(two.sockets(kFar), 16U) << "no more than a link may have";
+  two.resume = Resume::off;
+  EXPECT_EQ(two.routes_of(kFar), 1U) << "without resume the first socket that breaks would end the link";
+}
+
+TEST(Routes, TheFirstSocketsAreOnTheBestRoute) {
+  for (std::size_t index = 0; index < 6; ++index) EXPECT_EQ(route_of_socket(index, 6, 2), index / 3);
+  for (std::size_t index = 0; index < 6; ++index) EXPECT_EQ(path_to_request(index, 6, 2), index / 3 + 1);
+  EXPECT_EQ(path_to_request(5, 6, 1), 0U) << "any address";
 }
 
 TEST(SocketWish, BothEndsAgreeWhetherALinkContinues) {

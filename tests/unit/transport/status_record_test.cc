@@ -90,6 +90,25 @@ TEST(StatusRecord, ACopyHasEverything) {
   EXPECT_EQ(copy.explanation(), "out of memory");
 }
 
+TEST(StatusRecord, ACopyCountsTheRecordsThatBroughtAnythingNew) {
+  StatusRecord record;
+  StatusRecord copy;
+  std::uint64_t expected = 0;
+  const auto expect_news = [&](std::uint64_t news) {
+    ASSERT_TRUE(copy.renew(record.encoded()).ok());
+    EXPECT_EQ(copy.renewals(), expected += news);
+  };
+  expect_news(0);
+  record.write(note_number(1));
+  expect_news(1);
+  expect_news(0);
+  record.complete(1);
+  expect_news(1);
+  record.leave({5, 2});
+  expect_news(1);
+  expect_news(0);
+}
+
 // Records may arrive in another order than they were sent.
 TEST(StatusRecord, AnOlderRecordTakesNothingBack) {
   StatusRecord record;

@@ -27,6 +27,7 @@ constexpr std::size_t kLongestReason = 2'000;
 // Links of one context that are needed: fewer are no news.
 constexpr std::uint32_t kManyLinks = 64;
 constexpr std::uint32_t kContinues = 1U << 31;  // of Word::sockets
+constexpr std::uint32_t kRoutesShift = 8;       // below it the number of sockets, above it that of routes
 
 // The contexts of this process that accept sockets; never destroyed, as the connector that calls it.
 struct Acceptors {
@@ -117,6 +118,7 @@ class OnUseOpener final : public LinkOpener, public std::enable_shared_from_this
   bool dialing_ = false;
   std::uint32_t expected_ = 0;                      // sockets that the dialer opens; 0: not known yet
   std::atomic<bool> continues_{false};              // known when they are
+  std::uint32_t routes_ = 1;                        // likewise
   std::map<std::uint32_t, SecureStream> accepted_;  // by index
 };
 
@@ -165,20 +167,23 @@ void OnUseOpener::dial() {
 
 Result<std::vector<SecureStream>> OnUseOpener::open_sockets() {
   const Deadline until = Deadline::after_ms(setup().opening_ms).unless(&stop_).unless(&setup().threads->stopping());
-  const ConnectRequest request{peer_.address, kPurposeLateData, setup().context, peer_.context, setup().attempt, 0, setup().key,
-                               until,         peer_.same_site};
+  ConnectRequest request{peer_.address, kPurposeLateData, setup().context, peer_.context, setup().attempt, 0, setup().key,
+                         until,         peer_.same_site};
+  if (peer_.wish.routes_of(peer_.round_trip_us) > 1) request.path = 1;
   std::vector<SecureStream> sockets(1);
   SETO_ASSIGN(sockets[0], open_tcp_socket(*setup().connector, request));
   std::uint32_t round_trip = round_trip_us(sockets[0].get());
   if (round_trip == 0 || (peer_.round_trip_us != 0 && peer_.round_trip_us < round_trip)) round_trip = peer_.round_trip_us;
   const std::uint32_t count = peer_.wish.sockets(round_trip);
   continues_ = peer_.wish.continues(count, round_trip);
-  const std::uint32_t told = count | (continues_ ? kContinues : 0);
+  routes_ = peer_.wish.routes_of(round_trip);
+  const std::uint32_t told = count | routes_ << kRoutesShift | (continues_ ? kContinues : 0);
   tell(Word::sockets, {reinterpret_cast<const char*>(&told), sizeof told});
   sockets.resize(count);
   SETO_TRY(side_by_side(count - 1, count - 1, [&](std::size_t number, const std::atomic<bool>&) -> Status {
     ConnectRequest next = request;
     next.index = static_cast<std::uint32_t>(number + 1);
+    next.path = path_to_request(next.index, count, routes_);
     SETO_ASSIGN(sockets[next.index], open_tcp_socket(*setup().connector, next));
     return {};
   }));
@@ -220,8 +225,11 @@ void OnUseOpener::receive(Word word, std::string_view rest) {
       if (const Status begun = dial_soon(); !begun.ok()) link->break_with(named(begun));
     } else if (word == Word::sockets && rest.size() == sizeof expected_ && expected_ == 0) {
       std::memcpy(&expected_, rest.data(), sizeof expected_);
-      continues_ = (std::exchange(expected_, expected_ & ~kContinues) & kContinues) != 0;
-      if (dials_ || expected_ == 0 || expected_ > kMostSockets)
+      continues_ = (expected_ & kContinues) != 0;
+      routes_ = (expected_ & ~kContinues) >> kRoutesShift;
+      expected_ &= (1U << kRoutesShift) - 1;
+      if (dials_ || expected_ == 0 || expected_ > kMostSockets || routes_ == 0 || routes_ > kMostRoutes ||
+          expected_ % routes_ != 0)
         link->break_with(failure(Code::remote_error, "its process announced %u sockets", expected_));
       open_if_complete(*domain, link);
     } else if (word == Word::failed && !link->open()) {
@@ -251,17 +259,22 @@ void OnUseOpener::accept(std::uint32_t index, SecureStream socket) {
 
 Status OnUseOpener::open(Domain& domain, const std::shared_ptr<Link>& link, std::vector<SecureStream> sockets) {
   opened_.store(true, std::memory_order_relaxed);
+  std::shared_ptr<Redialer> redialer;
   if (continues_ && !link->broken() && !link->open()) {
-    auto redialer = Redialer::create({setup().attempt, setup().key, setup().context, peer_.context, peer_.address,
-                                      peer_.same_site, setup().connector, setup().domain, setup().redials, setup().wakeup});
-    if (!redialer.ok()) {
-      link->break_with(redialer.status());
-      return redialer.status();
+    auto made = Redialer::create({setup().attempt, setup().key, setup().context, peer_.context, peer_.address, peer_.same_site,
+                                  setup().connector, setup().domain, setup().redials, setup().wakeup});
+    if (!made.ok()) {
+      link->break_with(made.status());
+      return made.status();
     }
-    redialer.value()->serve(link);
-    link->set_dialer(std::move(redialer).value());
+    redialer = std::move(made).value();
+    redialer->serve(link);
+    link->set_routes(routes_);
+    link->set_dialer(redialer);
   }
-  return domain.open(*link, std::move(sockets));
+  SETO_TRY(domain.open(*link, std::move(sockets)));
+  if (redialer != nullptr) redialer->sockets_opened(*link);
+  return {};
 }
 
 void OnUseOpener::open_if_complete(Domain& domain, const std::shared_ptr<Link>& link) {

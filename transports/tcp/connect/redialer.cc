@@ -21,6 +21,8 @@ namespace seto::tcp {
 namespace {
 
 constexpr std::uint64_t kDialMs = 5'000;  // for one attempt
+// The same while another path works: one that is dead for long must not delay the next that breaks.
+constexpr std::uint64_t kDialBesideMs = 2'000;
 constexpr std::uint32_t kFirstPauseMs = 50;
 constexpr std::uint32_t kLongestPauseMs = 2'000;
 // Paths that break sooner after they were opened are dialed after a pause, too, but not after one that grows as long.
@@ -92,6 +94,7 @@ Result<std::shared_ptr<Redialer>> Redialer::create(Setup setup) {
 Redialer::Redialer(Setup setup, const TcpConnector::Plan& plan)
     : setup_(std::move(setup)),
       dials_(plan.calls),
+      remote_(plan.remote),
       process_(plan.remote.process),
       admission_(setup_.connector->admit(setup_.key)) {}
 
@@ -105,7 +108,12 @@ Redialer::~Redialer() {
 void Redialer::serve(const std::shared_ptr<Link>& link) {
   link_ = link;
   served_ = true;
-  if (link->live_paths() < link->sockets()) paths_broke();  // so soon
+  if (link->open()) sockets_opened(*link);
+}
+
+void Redialer::sockets_opened(Link& link) {
+  if (dials_) leave_other_paths(link);
+  if (link.live_paths() < link.sockets()) paths_broke();  // so soon
 }
 
 // ---- the end that answers ----
@@ -168,6 +176,7 @@ std::vector<std::uint32_t> Redialer::wanted() {
   std::shared_ptr<Link> link;  // outlives the lock
   const std::lock_guard lock(domain->lock());
   link = link_.lock();
+  if (link != nullptr) leave_other_paths(*link);
   for (std::uint32_t path = 0; link != nullptr && !link->broken() && path < link->sockets(); ++path)
     if (link->wants_path(path)) paths.push_back(path);
   dialing_ = !paths.empty();
@@ -210,10 +219,13 @@ void Redialer::pause() {
 }
 
 Status Redialer::open_path(std::uint32_t path) {
-  const Deadline until = Deadline::after_ms(kDialMs).unless(&stop_).unless(&setup_.threads->stopping());
-  const ConnectRequest request{
+  const auto within = [&](std::uint64_t ms) { return Deadline::after_ms(ms).unless(&stop_).unless(&setup_.threads->stopping()); };
+  Deadline until = within(kDialMs);
+  ConnectRequest request{
       setup_.address, kPurposeLateData, setup_.context, setup_.peer, setup_.attempt, path | attempts_ << kPathBits, setup_.key,
       until,          setup_.same_site};
+  choose_path(path, request);
+  if (request.only_path) request.until = until = within(kDialBesideMs);
   SETO_ASSIGN(SecureStream socket, open_tcp_socket(*setup_.connector, request));
   reset_at_close(socket, true);
   SETO_ASSIGN(const resume::Hello hello, receive_hello(socket, until));
@@ -235,6 +247,41 @@ Status Redialer::open_path(std::uint32_t path) {
   }
   if (!domain->take_path(*link, path, std::move(socket), attempts_)) return failure(Code::aborted, "the link has ended");
   return {};
+}
+
+// A path of the network that does not answer soon is replaced by another one, so that a job begins. Once some socket lies where
+// it should, the others wait for their own path: a backup on the first path's wire is none, and data would stay on a slow path.
+void Redialer::leave_other_paths(Link& link) const {
+  const std::shared_ptr<Domain> domain = setup_.domain.lock();
+  if (domain == nullptr || link.routes() < 2) return;
+  std::vector<std::size_t> misplaced;
+  std::size_t placed = 0;
+  for (std::size_t path = 0; path < link.sockets(); ++path) {
+    if (!link.is_live(path)) continue;
+    if (setup_.connector->is_on_path(link.descriptor(path), remote_, link.path_to_request(path)))
+      ++placed;
+    else
+      misplaced.push_back(path);
+  }
+  if (placed == 0 || misplaced.empty()) return;
+  SETO_LOG(warn,
+           "%zu of %zu data sockets lie on another path of SETO_PATHS than their own, which did not answer: it is dialed "
+           "until it does",
+           misplaced.size(), link.sockets());
+  for (const std::size_t path : misplaced) domain->leave_path(link, path);
+}
+
+// While another path of the network works, a socket waits for its own one.
+void Redialer::choose_path(std::uint32_t path, ConnectRequest& request) const {
+  const std::shared_ptr<Domain> domain = setup_.domain.lock();
+  if (domain == nullptr) return;
+  std::shared_ptr<Link> link;  // outlives the lock
+  const std::lock_guard lock(domain->lock());
+  link = link_.lock();
+  if (link == nullptr) return;
+  request.path = link->path_to_request(path);
+  request.only_path = link->live_paths() > 0;
+  request.short_segments = link->wants_short_segments(path);
 }
 
 // The peer had the link when it sent its first frame. It has closed it, if it has not yet to be made there.

@@ -40,6 +40,8 @@ class Redialer final : public PathDialer, public std::enable_shared_from_this<Re
 
   // The link whose dialer this is. The caller holds the lock of the domain.
   void serve(const std::shared_ptr<Link>& link);
+  // It has its sockets. Likewise.
+  void sockets_opened(Link& link);
 
   void paths_broke() override;
   void give_up() override { stop_.store(true, std::memory_order_release); }
@@ -58,12 +60,15 @@ class Redialer final : public PathDialer, public std::enable_shared_from_this<Re
   // Broken paths; empty: the link needs none, and this work ends.
   [[nodiscard]] std::vector<std::uint32_t> wanted();
   [[nodiscard]] Status open_path(std::uint32_t path);
+  void choose_path(std::uint32_t path, ConnectRequest& request) const;
+  void leave_other_paths(Link& link) const;
   [[nodiscard]] static Status peer_has_no_link(Link& link);
   void pause();
 
   const Setup setup_;
   const bool dials_;
-  const Token process_;  // of the peer
+  const ListenAddress remote_;  // of the peer
+  const Token process_;         // likewise
   const std::uint32_t generation_ = fork_generation();
   Admission admission_;
   std::atomic<bool> stop_{false};

@@ -15,6 +15,7 @@
 #include "src/net/local_socket.h"
 #include "src/net/traffic_class.h"
 #include "transports/tcp/link/frame.h"
+#include "transports/tcp/link/routes.h"
 
 namespace seto::tcp {
 namespace {
@@ -51,7 +52,7 @@ Result<LinkTerms> exchange_terms(SecureStream& socket, const SocketWish& wish, D
   }
   if (theirs.magic != kTermsMagic || theirs.sockets > kMostSockets)
     return failure(Code::remote_error, "its process sent terms of a connection that are malformed");
-  return LinkTerms::agree(own, {theirs.sockets, theirs.round_trip_us}, wish.need);
+  return LinkTerms::agree(own, {theirs.sockets, theirs.round_trip_us}, wish);
 }
 
 }  // namespace
@@ -69,14 +70,19 @@ Result<SecureStream> open_tcp_socket(TcpConnector& connector, const ConnectReque
 }
 
 std::uint32_t SocketWish::sockets(std::uint32_t round_trip_us) const {
-  if (set != kAutomaticSockets) return set;
   SocketNeed whole = need;
   whole.round_trip_s = round_trip_us * 1e-6;
-  return sockets_for(whole);
+  const std::uint32_t of_route = set != kAutomaticSockets ? set : sockets_for(whole);
+  const std::uint32_t ways = routes_of(round_trip_us);
+  return std::min(of_route, kMostSockets / ways) * ways;
+}
+
+std::uint32_t SocketWish::routes_of(std::uint32_t round_trip_us) const {
+  return resume != Resume::off && is_far(round_trip_us) ? routes : 1;
 }
 
 bool SocketWish::continues(std::uint32_t sockets, std::uint32_t round_trip_us) const {
-  return sockets > 1 && (resume == Resume::on || (resume == Resume::automatic && is_far(round_trip_us)));
+  return resume != Resume::off && (is_far(round_trip_us) || (resume == Resume::on && sockets > 1));
 }
 
 Resume agree(Resume one, Resume other) {
@@ -84,11 +90,13 @@ Resume agree(Resume one, Resume other) {
   return one == Resume::on ? one : other;
 }
 
-LinkTerms LinkTerms::agree(const LinkTerms& one, const LinkTerms& other, const SocketNeed& need) {
+LinkTerms LinkTerms::agree(const LinkTerms& one, const LinkTerms& other, const SocketWish& wish) {
   const bool both_know = one.round_trip_us != 0 && other.round_trip_us != 0;
   LinkTerms terms{std::max(one.sockets, other.sockets), both_know ? std::min(one.round_trip_us, other.round_trip_us)
                                                                   : std::max(one.round_trip_us, other.round_trip_us)};
-  terms.sockets = SocketWish{terms.sockets, need}.sockets(terms.round_trip_us);
+  SocketWish agreed = wish;
+  agreed.set = terms.sockets;
+  terms.sockets = agreed.sockets(terms.round_trip_us);
   return terms;
 }
 
@@ -100,6 +108,7 @@ Result<TcpSockets> open_tcp_sockets(TcpConnector& connector, ControlChannels& ch
   SETO_ASSIGN(SecureStream first_socket, open_tcp_socket(connector, first));
   SETO_ASSIGN(const LinkTerms terms, exchange_terms(first_socket, wish, first.until));
   opened.round_trip_us = terms.round_trip_us;
+  opened.routes = wish.routes_of(terms.round_trip_us);
   opened.sockets.resize(terms.sockets);
   opened.sockets[0] = std::move(first_socket);
   opened.channel = std::move(channel);
@@ -108,6 +117,7 @@ Result<TcpSockets> open_tcp_sockets(TcpConnector& connector, ControlChannels& ch
   const auto open = [&](std::size_t number, const std::atomic<bool>&) -> Status {
     ConnectRequest request = first;
     request.index = static_cast<std::uint32_t>(number);
+    request.path = path_to_request(number, terms.sockets, opened.routes);
     if (number == 0 && opens_channel) {
       SETO_ASSIGN(opened.channel, channels.connect(request));
     } else if (number > 0) {

@@ -20,10 +20,14 @@ struct SocketWish {
   std::uint32_t set = kAutomaticSockets;  // by SETO_TCP_STREAMS, the larger number of both ends
   SocketNeed need{};                      // without the round trip
   Resume resume = Resume::automatic;      // SETO_RESUME, as agreed
+  std::uint32_t routes = 1;               // that both ends have (SETO_PATHS)
 
-  // A link of so many sockets continues when some of them break.
+  // A link of so many sockets continues when some or all of them break.
   [[nodiscard]] bool continues(std::uint32_t sockets, std::uint32_t round_trip_us) const;
+  // On all routes together.
   [[nodiscard]] std::uint32_t sockets(std::uint32_t round_trip_us) const;
+  // Only a link that continues has sockets on several routes.
+  [[nodiscard]] std::uint32_t routes_of(std::uint32_t round_trip_us) const;
 };
 
 // Off at one end wins, then on.
@@ -35,8 +39,9 @@ struct LinkTerms {
   std::uint32_t sockets = kAutomaticSockets;  // as set; the result of agree() has the number to open
   std::uint32_t round_trip_us = 0;            // as the kernel measured it; 0: unknown
 
-  // The terms of both ends: the larger number of sockets that was set, and the smaller round trip.
-  [[nodiscard]] static LinkTerms agree(const LinkTerms& one, const LinkTerms& other, const SocketNeed& need);
+  // The terms of both ends: the larger number of sockets that was set, and the smaller round trip. The wish adds what both ends
+  // know already.
+  [[nodiscard]] static LinkTerms agree(const LinkTerms& one, const LinkTerms& other, const SocketWish& wish);
 };
 
 // One socket of a link. Blocks until the other end accepts, at most until the deadline of the request.
@@ -48,6 +53,7 @@ void prepare_tcp_socket(int fd);
 struct TcpSockets {
   std::vector<SecureStream> sockets;
   std::uint32_t round_trip_us = 0;
+  std::uint32_t routes = 1;
   std::shared_ptr<ControlChannel> channel;
 };
 

@@ -54,8 +54,13 @@ Result<Address> address_in(std::string_view text) {
   return address;
 }
 
-SocketWish wish_of(const Wishes& own, const Wishes& theirs, const SocketNeed& need) {
-  return {std::max(own.sockets, theirs.sockets), need, agree(own.resume, theirs.resume)};
+// Both ends have the paths of the one that has fewer.
+Result<SocketWish> wish_of(const Address& own, const Address& theirs, const SocketNeed& need) {
+  SETO_ASSIGN(const ListenAddress here, decode_listen_address(own.connector));
+  SETO_ASSIGN(const ListenAddress there, decode_listen_address(theirs.connector));
+  const std::uint32_t routes = std::max(1U, std::min(here.path_count(), there.path_count()));
+  return SocketWish{std::max(own.wishes.sockets, theirs.wishes.sockets), need, agree(own.wishes.resume, theirs.wishes.resume),
+                    routes};
 }
 
 // Nothing is prepared: the streams of all communicators use the connections.
@@ -89,6 +94,7 @@ Result<Endpoint*> TcpTransport::open(OnOutput on_output) {
   redials_ = std::make_shared<WorkThreads>("seto-redial", kRedialsAtOnce);
   OnUseLinks::accept_on(*connector_);
   domain_->windows().set_limit(config.long_link_memory);
+  domain_->use_routes_together(config.paths_use == PathsUse::together);
   domain_->on_output(std::move(on_output));
   return static_cast<Endpoint*>(this);
 }
@@ -164,15 +170,17 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
   SETO_ASSIGN(const Address own, address_in(attempt.members[attempt.own].address));
   SETO_ASSIGN(const Address theirs, address_in(member.address));
   const ContextId context = member.place->context;
-  const ConnectRequest request{theirs.connector, kPurposeData, setup_.context,  context, attempt.id, 0,
-                               attempt.key,      until,        member.same_site};
-  const SocketWish wish = wish_of(own.wishes, theirs.wishes, member.need);
+  ConnectRequest request{theirs.connector, kPurposeData, setup_.context,  context, attempt.id, 0,
+                         attempt.key,      until,        member.same_site};
+  SETO_ASSIGN(const SocketWish wish, wish_of(own, theirs, member.need));
+  if (wish.routes > 1 && !member.same_site) request.path = 1;
   SETO_ASSIGN(TcpSockets opened, open_tcp_sockets(*connector_, *channels_, request, wish, std::move(channel)));
   TcpConnection::Parts parts;
   parts.way = way_of(opened.sockets.front().get());
   parts.channel = std::move(opened.channel);
   Link::Setup link;
   link.sockets = std::move(opened.sockets);
+  link.routes = opened.routes;
   link.round_trip_us = parts.round_trip_us = opened.round_trip_us;
   link.patience_ms = setup_.config->link_patience_s * 1'000;
   link.session = link_session(attempt.key, attempt.id, setup_.context, context);
@@ -204,10 +212,13 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_on_use(const Attemp
   if (parts.channel == nullptr) {
     SETO_ASSIGN(parts.channel, channels_->connect(request));
   }
-  parts.way = way_of(parts.channel->descriptor());
-  parts.round_trip_us = round_trip_us(parts.channel->descriptor());
-  SETO_ASSIGN(parts.link, links.add({member.number, context, theirs.connector, wish_of(own.wishes, theirs.wishes, member.need),
-                                     parts.round_trip_us, member.same_site, parts.channel}));
+  parts.channel->ask_kernel([&parts](int descriptor) {
+    parts.way = way_of(descriptor);
+    parts.round_trip_us = round_trip_us(descriptor);
+  });
+  SETO_ASSIGN(const SocketWish wish, wish_of(own, theirs, member.need));
+  SETO_ASSIGN(parts.link,
+              links.add({member.number, context, theirs.connector, wish, parts.round_trip_us, member.same_site, parts.channel}));
   parts.wakeup = setup_.wakeup;
   return std::make_shared<TcpConnection>(PeerContext{member.place->process, context, attempt.id}, std::move(parts));
 }

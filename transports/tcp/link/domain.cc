@@ -77,6 +77,7 @@ Result<std::shared_ptr<Link>> Domain::add(Link::Setup setup) {
   auto share = std::make_unique<ReceiveShare>(buffers_);
   setup.share = share.get();
   setup.copies = copies_;
+  setup.together = setup.together || together_;
   auto link = std::make_shared<Link>(std::move(setup));
   links_.push_back({link, std::move(share), {}, {}});
   count_.store(links_.size(), std::memory_order_relaxed);
@@ -107,6 +108,11 @@ bool Domain::take_path(Link& link, std::size_t path, SecureStream socket, std::u
   link.offer_path(path, std::move(socket), attempt);
   note_output();
   return true;
+}
+
+void Domain::leave_path(Link& link, std::size_t path) {
+  link.leave_path(path);
+  note_output();
 }
 
 void Domain::take_offers(Member& member) {

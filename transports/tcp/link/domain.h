@@ -30,6 +30,8 @@ class Domain final {
   // plane and need no more data.
   void hurry(bool failed) { hurried_.store(failed, std::memory_order_relaxed); }
 
+  // Links that are added later use all their routes (Link::Setup::together).
+  void use_routes_together(bool together) { together_ = together; }
   Result<std::shared_ptr<Link>> add(Link::Setup setup);
   // The sockets of a link of this domain that had none. The caller holds the lock. A link that broke, or that has its sockets,
   // closes them. A failure breaks the link.
@@ -38,6 +40,9 @@ class Domain final {
   // path is not known to be broken here, it is then. The caller holds the lock, and wakes a thread that sleeps. False: the link
   // takes no paths any more, or has one of a later attempt.
   bool take_path(Link& link, std::size_t path, SecureStream socket, std::uint32_t attempt);
+
+  // Link::leave_path. Likewise.
+  void leave_path(Link& link, std::size_t path);
 
   // Reads and writes as far as the sockets allow. True: bytes moved.
   bool pump();
@@ -98,6 +103,7 @@ class Domain final {
   WindowBudget windows_;
   std::shared_ptr<resume::CopyMemory> copies_ = std::make_shared<resume::CopyMemory>(kMostCopies);
   std::vector<Member> links_;
+  bool together_ = false;
   std::atomic<std::size_t> count_{0};  // of links_
   std::atomic<std::size_t> sockets_{0};
   std::atomic<bool> unsent_{false};

@@ -17,7 +17,7 @@ enum class FrameKind : std::uint8_t {
   open = 1,      // enables a communicator's frames; the payload proves that the sender knows the secret of the connection
   data,          // a part of a message of a stream
   credit,        // the receiver has taken the slices below `mark` of that stream, and accepts `offset` more
-  progress,      // only `done`: the number of operations that the sender has completed
+  progress,      // `done`: the number of operations that the sender has completed; with kTellProgress also a question
   pair,          // a part of a message between two members: its header, then bytes
   pair_taken,    // the receiver has taken so many bytes of such messages; position(): the last message it has begun to take
   pair_refused,  // the receiver of that message expects another one: the header of that
@@ -36,7 +36,8 @@ inline constexpr std::size_t kFrameLimit = std::size_t{256} << 10;
 // The payload of a long frame where a connection has several sockets.
 inline constexpr std::size_t kStripe = std::size_t{64} << 10;
 
-// Asks the receiver to report when it has completed the operation, because it sends no data that would carry the number.
+// Asks the receiver to report when it has completed the operation (the one of `mark`), because it sends no data that would carry
+// the number.
 inline constexpr std::uint8_t kTellProgress = 1;
 // The window is that of messages between two members.
 inline constexpr std::uint8_t kOfMessages = 2;

@@ -80,6 +80,8 @@ Link::Link(Setup setup)
       pipe_(round_trip_us_ * kFarBytesPerUs),
       share_(setup.share),
       continues_(setup.continues),
+      routes_(setup.routes),
+      together_(setup.together),
       copies_(std::move(setup.copies)),
       dialer_(std::move(setup.dialer)) {
   add_sockets(std::move(setup.sockets));
@@ -88,17 +90,12 @@ Link::Link(Setup setup)
 Link::~Link() = default;
 
 void Link::add_sockets(std::vector<SecureStream> sockets) {
-  if (sockets.size() > 1) {
-    arrivals_ = std::make_unique<resume::Arrivals>(kMostBeyond);
-  }
+  if (sockets.size() > 1 || (continues_ && !sockets.empty())) arrivals_ = std::make_unique<resume::Arrivals>(kMostBeyond);
   if (continues()) {
     if (copies_ == nullptr) copies_ = std::make_shared<resume::CopyMemory>(kMostCopies);
     const resume::Retention<Frame>::Limits limits{std::max(kLeastKept, kPipesKept * pipe_), kMostBeyond, kCopiedAtOnce};
     kept_ = std::make_unique<resume::Retention<Frame>>(limits, *copies_);
   }
-  if (far() && !sockets.empty()) sampler_ = std::make_unique<RateSampler>(sockets.size(), round_trip_us_);
-  if (sockets.size() > 1 && round_trip_us_ >= FlightLimit::kLeastRoundTripUs)
-    flight_ = std::make_unique<FlightLimit>(round_trip_us_);
   for (SecureStream& fd : sockets) {
     if (sockets_.empty() || !fd.encrypted()) cipher_.store(fd.cipher(), std::memory_order_relaxed);
     encrypted_ = encrypted_ || fd.encrypted();
@@ -106,8 +103,10 @@ void Link::add_sockets(std::vector<SecureStream> sockets) {
     sockets_.push_back(std::make_unique_for_overwrite<Socket>());
     sockets_.back()->fd = std::move(fd);
     sockets_.back()->index = static_cast<std::uint32_t>(sockets_.size() - 1);
+    sockets_.back()->route = route_of_socket(sockets_.size() - 1, sockets.size(), routes());
     prepare(*sockets_.back());
   }
+  add_flows();
   if (site_pace_ == 0) site_pace_ = site_pace_limit();
   lasting_sockets_.store(sockets_.size(), std::memory_order_release);
   pace_sockets();
@@ -135,14 +134,6 @@ Secret Link::proof_of(std::uint64_t peer_group, std::uint32_t member) const {
 }
 
 int Link::descriptor(std::size_t socket) const { return sockets_[socket]->fd.get(); }
-
-std::vector<std::optional<TcpDelivery>> Link::deliveries() const {
-  std::vector<std::optional<TcpDelivery>> all;
-  const std::lock_guard lock(descriptors_mutex_);
-  for (std::size_t i = 0; i < lasting_sockets_.load(std::memory_order_acquire); ++i)
-    if (const SecureStream& fd = sockets_[i]->fd; fd.valid()) all.push_back(tcp_delivery(fd.get()));
-  return all;
-}
 
 bool Link::wants_to_write(std::size_t socket) const { return sockets_[socket]->full && !broken(); }
 
@@ -195,6 +186,7 @@ Link::PeerGroup* Link::peer_group_of(std::uint64_t key) {
 void Link::queue(Outgoing outgoing) {
   if (broken()) return;
   outgoing.count();
+  waiting_bytes_ += sizeof(Frame) + outgoing.frame.length;
   waiting_.push(std::move(outgoing));
   if (needed_) return;
   needed_ = true;
@@ -210,6 +202,7 @@ void Link::queue_urgent(const Frame& frame) {
 void Link::recall(const Unwritten* unwritten, const resume::Lender& lender) {
   waiting_.drop_if([&](Outgoing& outgoing) {
     if (outgoing.unwritten != unwritten) return false;
+    waiting_bytes_ -= sizeof(Frame) + outgoing.frame.length;
     outgoing.done();
     return true;
   });
@@ -256,14 +249,16 @@ Outgoing Link::next_of(Socket& socket) {
   }
   if (has_urgent()) return urgent_.pop();
   Outgoing next = waiting_.pop();
-  if (room_ != kUnlimited) room_ -= std::min<std::uint64_t>(room_, sizeof(Frame) + next.frame.length);
+  const std::uint64_t size = sizeof(Frame) + next.frame.length;
+  waiting_bytes_ -= size;
+  flow_of(socket).take(size);
   return next;
 }
 
 // One of several sockets takes about one long frame at a time: the next frame may be better with another socket.
-void Link::fill(Socket& socket) {
-  const std::size_t enough = several() ? kStripe : ~std::size_t{0};
-  for (std::size_t bytes = 0; socket.taken < kBatch && bytes < enough && has_next(socket);) {
+void Link::fill(Socket& socket, bool any) {
+  const std::size_t enough = numbered() ? kStripe : ~std::size_t{0};
+  for (std::size_t bytes = 0; socket.taken < kBatch && bytes < enough && has_next(socket, any);) {
     Outgoing& next = socket.batch[socket.taken++];
     next = next_of(socket);
     if (next.frame.kind() != FrameKind::heard && next.frame.sequence == 0) {
@@ -328,44 +323,41 @@ void Link::wrote(Socket& socket, std::size_t bytes) {
 bool Link::flush_one(Socket& socket) {
   bool moved = false;
   for (socket.full = !flush_encrypted(socket); !socket.full && !broken();) {
-    fill(socket);
+    fill(socket, true);
     if (socket.taken == 0 || broken() || !write(socket)) break;
     moved = true;
   }
   return moved;
 }
 
-// A socket that the path slows down has more on its way than others: with a limit, that decides.
-Link::Socket* Link::least_busy() {
-  const auto busy = flight_is_limited() ? &Socket::in_flight : &Socket::unsent;
-  Socket* least = nullptr;
-  for (const auto& socket : sockets_)
-    if (socket->live() && !socket->full && !socket->stalled && (least == nullptr || socket.get()->*busy < least->*busy))
-      least = socket.get();
-  return least;
-}
-
 // Asks the kernel what it has of each socket, and decides how much of the queue this flush() may write.
 void Link::look_at_sockets() {
-  std::size_t dry = 0;
-  std::uint64_t in_flight = 0;
+  follow_routes();
+  const std::uint64_t now = monotonic_ns();
+  for (RouteFlow& flow : flows_) flow.begin_flush(now);
+  bool any_stalled = false;
   for (const auto& socket : sockets_) {
     if (!socket->live()) continue;
     socket->unsent = queued_bytes(socket->fd.get(), SIOCOUTQNSD) + socket->fd.unsent();
-    if (socket->unsent == 0) ++dry;
+    RouteFlow& flow = flow_of(*socket);
+    if (flow.used) ++flow.carriers;
+    if (flow.used && socket->unsent == 0) ++flow.dry;
     socket->full = (far() && socket->unsent >= kMostUnsent) || socket->fd.unsent() > 0;
-    if (socket->stalled && queued_bytes(socket->fd.get(), SIOCOUTQ) == 0 && socket->taken == 0) socket->stalled = false;
-    if (!flight_is_limited()) continue;
+    if (socket->stalled && !socket->route_stalled && queued_bytes(socket->fd.get(), SIOCOUTQ) == 0 && socket->taken == 0) {
+      socket->stalled = false;
+      route_moves(socket->route);
+    }
+    any_stalled = any_stalled || socket->stalled;
+    if (!flow.used || !(flow.is_limited() || uses_several_routes())) continue;
     socket->in_flight = queued_bytes(socket->fd.get(), SIOCOUTQ) + socket->fd.unsent();
-    in_flight += socket->in_flight;
+    flow.in_flight += socket->in_flight;
   }
-  // Sockets that this link has held back are dry by its own wish.
-  if (2 * dry >= sockets_.size() && !held_back_) ran_dry_ = true;
-  room_ = !flight_is_limited() ? kUnlimited : flight_->bytes() - std::min(flight_->bytes(), in_flight);
+  if (any_stalled) leave_dead_paths();
+  for (RouteFlow& flow : flows_) flow.decide_room();
 }
 
 // First what sockets hold already, then the queue, frame by frame. A socket whose kernel holds enough is not asked.
-bool Link::flush_several() {
+bool Link::flush_numbered() {
   bool moved = false;
   owes_heard_ = owes_heard_ || (continues() && policy_.due(monotonic_ns()));
   for (const auto& socket : sockets_) {
@@ -373,25 +365,29 @@ bool Link::flush_several() {
     if (broken()) return true;
   }
   look_at_sockets();
+  const bool one_route = flows_.size() == 1;
   // A path that brings frames is likely to carry their acknowledgement, too: the others may stand still.
   if (Socket& latest = *sockets_[latest_in_];
-      owes_heard_ && latest.live() && !latest.full && !latest.stalled && latest.taken == 0)
-    fill(latest);
+      owes_heard_ && !uses_several_routes() && latest.live() && !latest.full && !latest.stalled && latest.taken == 0)
+    fill(latest, one_route);
   for (const auto& socket : sockets_) {
     if (socket->full || !socket->live()) continue;
-    if (socket->taken == 0 && !socket->own.empty()) fill(*socket);
+    if (socket->taken == 0 && !socket->own.empty()) fill(*socket, one_route);
     if (socket->taken > 0) moved = write(*socket) || moved;
     if (broken()) return moved;
   }
   while (has_shared()) {
-    Socket* const next = least_busy();
+    Socket* const next = next_socket();
     if (next == nullptr) break;
-    fill(*next);
+    fill(*next, one_route || !has_pressing());
     moved = write(*next) || moved;
     if (broken()) break;
   }
-  held_back_ = room_ == 0 && !waiting_.empty();
-  was_held_back_ = was_held_back_ || held_back_;
+  held_back_ = uses_several_routes() && has_waiting();  // perhaps for a route that is faster, but busy
+  for (RouteFlow& flow : flows_) {
+    flow.end_flush(!waiting_.empty());
+    held_back_ = held_back_ || flow.held_back;
+  }
   return moved;
 }
 
@@ -400,8 +396,8 @@ bool Link::flush() {
     held_back_ = false;
     return false;
   }
-  const bool moved = several() ? flush_several() : flush_one(*sockets_.front());
-  if (sampler_ != nullptr) measure();
+  const bool moved = numbered() ? flush_numbered() : flush_one(*sockets_.front());
+  if (far()) measure();
   return moved;
 }
 
@@ -421,6 +417,7 @@ void Link::break_with(const Status& reason) {
     return true;
   };
   waiting_.drop_if(forget);
+  waiting_bytes_ = 0;
   urgent_.drop_if(forget);
   for (const auto& socket : sockets_) {
     socket->own.drop_if(forget);

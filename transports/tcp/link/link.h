@@ -24,13 +24,13 @@
 #include "transports/resume/acknowledgement_policy.h"
 #include "transports/resume/arrivals.h"
 #include "transports/resume/retention.h"
+#include "transports/tcp/flow/route_flow.h"
 #include "transports/tcp/link/fifo.h"
-#include "transports/tcp/link/flight_limit.h"
 #include "transports/tcp/link/frame.h"
+#include "transports/tcp/link/link_socket.h"
 #include "transports/tcp/link/link_users.h"
-#include "transports/tcp/link/pace.h"
-#include "transports/tcp/link/rate_sampler.h"
 #include "transports/tcp/link/receive_buffers.h"
+#include "transports/tcp/link/routes.h"
 #include "transports/tcp/link/seen_traffic.h"
 
 namespace seto::tcp {
@@ -44,10 +44,9 @@ namespace seto::tcp {
 // in one queue, and the socket with the fewest unsent bytes takes the next one (of a far link: the fewest on their way), so that
 // a slow socket delays only the frames that it has taken. A link may begin without sockets: then frames wait until they are open.
 //
-// A link that continues (decision 24) is one of several sockets, each of which is a path that may break without the link: frames
-// are kept until the peer has them, and what a broken path has taken is sent again over the others. Another link breaks with the
-// first of its sockets, and keeps nothing.
-// All calls hold the lock of the domain, except where noted.
+// Of a link that continues (decision 24) each socket is a path that may break without the link: frames are kept until the peer
+// has them, and what a broken path has taken is sent again over the others, or over the next one. Another link breaks with the
+// first of its sockets, and keeps nothing. All calls hold the lock of the domain, except where noted.
 class Link final {
  public:
   struct Setup {
@@ -58,7 +57,9 @@ class Link final {
     std::uint64_t patience_ms = 0;
     ReceiveShare* share = nullptr;       // of the domain that it is added to
     std::shared_ptr<LinkOpener> opener;  // where there are no sockets yet
-    bool continues = false;              // the peer's end does, too; one socket never does
+    bool continues = false;              // the peer's end does, too
+    std::size_t routes = 1;              // on which its sockets are (routes.h)
+    bool together = false;               // frames go over all routes that work, not only over the best
     // Null: a path that broke stays so, and the last one breaks the link.
     std::shared_ptr<PathDialer> dialer;
     std::shared_ptr<resume::CopyMemory> copies{};  // of the domain that it is added to; null: its own
@@ -88,6 +89,11 @@ class Link final {
     dialer_ = std::move(dialer);
     continues_ = true;
   }
+  void set_routes(std::size_t routes) { routes_.store(routes, std::memory_order_relaxed); }
+  // As ConnectRequest::path.
+  [[nodiscard]] std::uint8_t path_to_request(std::size_t socket) const {
+    return tcp::path_to_request(socket, sockets_.size(), routes());
+  }
   // The sockets that its opener has opened. Not after the connection broke.
   void take_sockets(std::vector<SecureStream> sockets);
 
@@ -115,9 +121,10 @@ class Link final {
   }
   // The same, or the peer has not acknowledged everything, or an acknowledgement waits for its time: a thread has to pump.
   [[nodiscard]] bool unsent() const { return has_output() || (open() && is_continuing()); }
-  [[nodiscard]] bool several() const { return arrivals_ != nullptr; }
+  // Its frames have numbers that the peer acknowledges: it has several sockets, or continues.
+  [[nodiscard]] bool numbered() const { return arrivals_ != nullptr; }
   // Its frames are kept until they are acknowledged, and its sockets may break.
-  [[nodiscard]] bool continues() const { return several() && continues_; }
+  [[nodiscard]] bool continues() const { return numbered() && continues_; }
   // When flush() or look_after() has something to do although no event comes, in nanoseconds; kNever: not so.
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   [[nodiscard]] std::uint64_t next_look_ns() const;
@@ -132,12 +139,12 @@ class Link final {
   [[nodiscard]] bool delivered() const;
 
   // All frames of the peer up to this one have arrived completely.
-  [[nodiscard]] std::uint64_t heard() const { return several() ? arrivals_->received().all_up_to() : heard_; }
+  [[nodiscard]] std::uint64_t heard() const { return numbered() ? arrivals_->received().all_up_to() : heard_; }
 
   // Windows of data follow the round trip where it is long.
   [[nodiscard]] bool far() const { return is_far(round_trip_us_); }
   // Its frames may be held back: it is far and has several sockets.
-  [[nodiscard]] bool may_be_held_back() const { return flight_ != nullptr; }
+  [[nodiscard]] bool may_be_held_back() const { return !flows_.empty() && flows_.front().flight != nullptr; }
   // Bytes of a window that keeps the link busy. Grows when the peer tells a rate that needs more.
   [[nodiscard]] std::uint64_t pipe() const { return pipe_; }
   // Any thread: what traffic showed. Unknown on every near link.
@@ -156,15 +163,23 @@ class Link final {
   // The share of this link, from the domain.
   void set_site_pace(std::uint64_t bytes_per_second);
   // The longest payload that the next frame should have: long frames cost less, short ones spread over several sockets.
-  [[nodiscard]] std::size_t frame_size() const { return sockets_.size() == 1 ? kFrameLimit : kStripe; }
+  [[nodiscard]] std::size_t frame_size() const { return numbered() ? kStripe : kFrameLimit; }
 
   // The memory for what the peer sends. The domain owns it as long as this link is used.
   [[nodiscard]] ReceiveShare& share() const { return *share_; }
 
   [[nodiscard]] std::size_t sockets() const { return sockets_.size(); }
   [[nodiscard]] int descriptor(std::size_t socket) const;
-  // Any thread: what the kernel knows of each socket that is open; absent if it does not measure it.
-  [[nodiscard]] std::vector<std::optional<TcpDelivery>> deliveries() const;
+  // Any thread: the sockets that are open, with what the kernel knows of them; absent if it does not measure it.
+  struct OpenSocket {
+    std::size_t route;
+    std::optional<TcpDelivery> delivery;
+  };
+  [[nodiscard]] std::vector<OpenSocket> open_sockets() const;
+  // Any thread: the routes that frames go over (a bit for each), the best of them, and how many there are.
+  [[nodiscard]] std::uint32_t used_routes() const { return used_routes_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t route() const { return first_route(used_routes()); }
+  [[nodiscard]] std::size_t routes() const { return routes_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool wants_to_write(std::size_t socket) const;
   // Nothing will be read from that socket any more.
   [[nodiscard]] bool ended(std::size_t socket) const { return broken() || sockets_[socket]->ended || sockets_[socket]->broken; }
@@ -188,6 +203,11 @@ class Link final {
   void take_path(std::size_t path);
   // The path is broken for this end from now on.
   void drop_path(std::size_t path, const Status& reason);
+  // Gives up a socket that works. The next look_after() reads what has come, resets the connection, and has it dialed again.
+  void leave_path(std::size_t path);
+  // Perhaps its path does not pass long packets.
+  [[nodiscard]] bool wants_short_segments(std::size_t path) const { return sockets_[path]->short_segments; }
+  [[nodiscard]] bool is_live(std::size_t path) const { return sockets_[path]->live() && !sockets_[path]->left; }
   // The frames that have come, for the hello of a path; and those of the peer, from its hello. A failure means malformed input.
   [[nodiscard]] resume::Heard heard_frames() const { return arrivals_->heard(); }
   Status hear(const resume::Heard& heard);
@@ -217,8 +237,8 @@ class Link final {
   // 60 ms and 1 Gbit/s: 100 MB 1,722 ms (1,169 with this), 10 MB 175 ms (115), 100 MB in fp16 776 ms (561).
   static constexpr std::uint64_t kFarBytesPerUs = 500;
   // Numbers that may overtake a missing one where there are several sockets: a socket that lost a segment may stall for its whole
-  // retransmission time while the others go on. A window of 15 MB holds 117,000 of the shortest messages. The sender stops after
-  // three quarters.
+  // retransmission time while the others go on. A window of 15 MB holds 117,000 short messages. The sender stops at three
+  // quarters.
   static constexpr std::size_t kMostBeyond = std::size_t{1} << 17;
   static constexpr std::uint64_t kTellAfter = kMostBeyond / 4;
   // Payloads that are kept: more than the kernel takes of all sockets. Windows of streams and messages limit them before.
@@ -235,42 +255,10 @@ class Link final {
   // A window holds two round trips at the rate that the peer tells. A rate is told again if it has changed by this factor.
   static constexpr std::uint64_t kRoundTripsAWindow = 2;
   static constexpr double kTellRate = 1.25;
-  // The first measurements of the limit of bytes in flight come while sockets still find out what the link carries.
-  static constexpr std::uint64_t kMeasurementsNeeded = 2;
-  static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
-  static constexpr std::size_t kBatch = 8;
-  static constexpr std::size_t kStaging = 16 << 10;
+  static constexpr std::size_t kBatch = LinkSocket::kBatch;
+  static constexpr std::size_t kStaging = LinkSocket::kStaging;
 
-  struct Socket {
-    SecureStream fd;
-    std::uint32_t index = 0;
-    bool broken = false;        // nothing is read or written until take_path()
-    std::uint32_t attempt = 0;  // that opened it, or what is offered
-    SecureStream offered;
-    bool stalled = false;            // takes no frames until the peer's kernel has what it took
-    std::uint64_t acknowledged = 0;  // bytes, by the peer's kernel, when it was last asked whether the path stands still
-    // Output: frames that no other socket may take, frames that this socket has taken, and how many bytes of the first are
-    // written.
-    Fifo<Outgoing> own;
-    std::array<Outgoing, kBatch> batch;
-    std::size_t taken = 0;
-    std::size_t written = 0;
-    bool full = false;
-    std::size_t unsent = 0;     // bytes that the kernel has not sent yet, as far as flush() knows
-    std::size_t in_flight = 0;  // bytes that the peer has not acknowledged, the unsent ones included; only with a limit
-    // Input: bytes not yet parsed, and the frame whose payload is being read.
-    std::array<std::byte, kStaging> staging;
-    std::size_t begin = 0, end = 0;
-    Frame frame;
-    bool in_payload = false;
-    bool ended = false;            // closed by the peer
-    bool confirmed = true;         // false: the peer has not yet shown that it took the path, too
-    resume::HeardBytes own_words;  // the payload of a frame for the connection itself
-    std::byte* at = nullptr;
-    std::uint32_t got = 0;
-
-    [[nodiscard]] bool live() const { return !ended && !broken; }
-  };
+  using Socket = LinkSocket;
   struct PeerGroup {
     Sink* sink = nullptr;
     std::uint32_t member = 0;
@@ -290,6 +278,7 @@ class Link final {
     Status failure;  // malformed input
   };
   void add_sockets(std::vector<SecureStream> sockets);
+  void add_flows();
   void prepare(Socket& socket);
   void queue_opening(Socket& socket, const Entered& entered);
   void queue_openings(const Entered& entered);
@@ -306,45 +295,77 @@ class Link final {
   // Nothing more comes or goes over the path: half of a frame is un-placed, and what it took is sent over others.
   void empty_path(Socket& socket);
   void look_for_paths(const Status& reason);
-  // Where frames of other paths have come, and the oldest one does not, or the kernel sends it in vain: its path stands still,
-  // and others send what it took.
+  // Others send what a path took that stands still.
   void look_for_stall(std::uint64_t now_ns);
+  [[nodiscard]] std::uint64_t stall_look_ns() const;  // when it looks next
+  // No socket of it moves, and there is another route.
+  [[nodiscard]] bool route_stands_still(std::size_t route, std::uint64_t now_ns) const;
+  void stall_route(std::size_t route);
+  bool stall_sockets(std::size_t route, const Socket& of_oldest, std::uint64_t now_ns);
+  // A path that stands still for long may be dead though the network is not: it is dialed again.
+  void leave_dead_paths();
+  void reset_left_paths();
+  // Whether a socket with wanted(socket) is whole and does not stand still.
+  template <typename Wanted>
+  [[nodiscard]] bool has_whole(Wanted wanted) const;
+  [[nodiscard]] bool is_whole(std::size_t route) const;
+  template <typename Wanted>
+  [[nodiscard]] bool any_of_route(std::size_t route, Wanted wanted) const;
   [[nodiscard]] bool may_stand_still() const { return kept_ != nullptr && !kept_->all_acknowledged(); }
-  [[nodiscard]] std::uint64_t stall_ns() const { return std::max(kLeastStallNs, kStallRoundTrips * 1'000 * round_trip_us_); }
+  // The longest of the routes in use.
+  [[nodiscard]] std::uint64_t round_trip_ns() const;
+  [[nodiscard]] std::uint64_t stall_ns() const { return std::max(kLeastStallNs, kStallRoundTrips * round_trip_ns()); }
 
   void measure();
-  [[nodiscard]] std::uint64_t measurements() const;
-  [[nodiscard]] double measured_rate() const;
-  void tell_rate();
-  void limit_flight(std::span<const std::optional<TcpDelivery>> seen, bool held_back, std::uint64_t now_ns);
+  bool measure(std::size_t route, std::uint64_t now_ns);
+  void tell_rate(double rate, std::uint32_t round_trip_us);
+  void limit_flight(std::size_t route, std::span<const std::optional<TcpDelivery>> seen, bool held_back, std::uint64_t now_ns);
   void pace_sockets();
   Status hear_rate(const Frame& frame);
 
   bool flush_one(Socket& socket);
   [[nodiscard]] bool flush_encrypted(Socket& socket);
-  bool flush_several();
-  [[nodiscard]] bool flight_is_limited() const { return flight_ != nullptr && flight_->bytes() != 0; }
+  bool flush_numbered();
   void look_at_sockets();
+  // ---- routes ----
+  // Frames go over the best route of which a socket is whole and does not stand still, or over all such routes.
+  [[nodiscard]] std::size_t best_route() const;
+  [[nodiscard]] RouteFlow& flow_of(const Socket& socket) { return flows_[socket.route]; }
+  [[nodiscard]] bool carries(const Socket& socket) const { return socket.live() && flows_[socket.route].used; }
+  [[nodiscard]] bool uses_several_routes() const { return together_ && flows_.size() > 1; }
+  void follow_routes();
+  [[nodiscard]] std::uint32_t round_trip_of(std::size_t route) const;
+  // Which of the sockets of its route it is.
+  [[nodiscard]] std::size_t place_on_route(std::size_t socket) const;
+  // Its sockets that had taken nothing carry frames again.
+  void route_moves(std::size_t route);
   // Bytes that are encrypted and wait for room in a socket.
   [[nodiscard]] bool holds_encrypted() const;
-  [[nodiscard]] Socket* least_busy();
+  // The socket that takes the next frame that any may take; null: the frame waits.
+  [[nodiscard]] Socket* next_socket();
   // Where there are several sockets, the number of frames that the peer has not acknowledged is limited. Urgent frames have a
   // later limit, because they carry what the peer waits for; what tells the peer that its frames were heard has none.
-  [[nodiscard]] bool may_send(std::uint64_t most) const { return !several() || sent() - acknowledged_ < most; }
+  [[nodiscard]] bool may_send(std::uint64_t most) const { return !numbered() || sent() - acknowledged_ < most; }
   [[nodiscard]] std::uint64_t sent() const { return continues() ? kept_->sent() : sent_; }
   [[nodiscard]] bool has_urgent() const { return !urgent_.empty() && may_send(kMostBeyond - kKeptFree); }
   [[nodiscard]] bool has_waiting() {
-    if (room_ == 0 || waiting_.empty()) return false;
-    return may_send(kMostBeyond - kTellAfter) && (!continues() || kept_->may_send(waiting_.front().frame.length));
+    return !waiting_.empty() && may_send(kMostBeyond - kTellAfter) &&
+           (!continues() || kept_->may_send(waiting_.front().frame.length));
   }
   // Frames to be sent again, or an acknowledgement that is due.
   [[nodiscard]] bool has_more_to_keep() const;
   [[nodiscard]] bool is_continuing() const;
   // A frame that any socket may take.
-  [[nodiscard]] bool has_shared() { return owes_heard_ || has_urgent() || has_waiting() || has_again(); }
+  [[nodiscard]] bool has_shared() { return has_pressing() || has_waiting(); }
+  // The same, and no limit of bytes holds it back.
+  [[nodiscard]] bool has_pressing() const { return owes_heard_ || has_urgent() || has_again(); }
   [[nodiscard]] bool has_again() const { return kept_ != nullptr && kept_->has_again(); }
-  [[nodiscard]] bool has_next(const Socket& socket) { return !socket.own.empty() || (!socket.stalled && has_shared()); }
-  void fill(Socket& socket);
+  [[nodiscard]] bool has_next(Socket& socket, bool any) {
+    if (!socket.own.empty()) return true;
+    return !socket.stalled && (has_pressing() || (any && flow_of(socket).room > 0 && has_waiting()));
+  }
+  // `any`: also frames that wait in the queue. Of several routes only next_socket() says which one takes those.
+  void fill(Socket& socket, bool any);
   bool write(Socket& socket);
   void wrote(Socket& socket, std::size_t bytes);
   static void take_back(Outgoing& outgoing, bool begun);
@@ -377,22 +398,17 @@ class Link final {
   std::uint32_t round_trip_us_;
   const std::uint64_t patience_ms_;
   std::uint64_t pipe_;
-  std::unique_ptr<RateSampler> sampler_;  // null: the link is near, or has no sockets yet
+  std::vector<RouteFlow> flows_;  // by route, once there are sockets
   SeenTraffic seen_;
   double told_rate_ = 0;
-  std::unique_ptr<FlightLimit> flight_;  // null: the link is near, or has at most one socket
-  SocketPace pace_;                      // as set last
   std::atomic<std::uint64_t> site_pace_limit_{0};
-  std::uint64_t site_pace_ = 0;               // 0: no limit
-  bool sending_ = false;                      // at the last call of sends()
-  std::uint64_t room_ = kUnlimited;           // bytes of waiting frames that this flush() may write
-  bool held_back_ = false;                    // the last flush() left frames in the queue because of the limit
-  bool was_held_back_ = false;                // since the last look of the sampler
-  bool ran_dry_ = false;                      // since the last look, at least half of the sockets had nothing more to send
-  std::atomic<std::uint64_t> bytes_sent_{0};  // written under the lock of the domain only, as the next one
-  std::atomic<std::uint64_t> bytes_received_{0};
+  std::uint64_t site_pace_ = 0;                                   // 0: no limit
+  bool sending_ = false;                                          // at the last call of sends()
+  bool held_back_ = false;                                        // the last flush() left frames in the queue because of a limit
+  std::atomic<std::uint64_t> bytes_sent_{0}, bytes_received_{0};  // written under the lock of the domain only
   ReceiveShare* share_;
   Fifo<Outgoing> waiting_;
+  std::size_t waiting_bytes_ = 0;
   Fifo<Outgoing> urgent_;
   std::size_t under_way_ = 0;       // frames that belong to a socket
   std::uint64_t sent_ = 0;          // last sequence number assigned; of a link that continues kept_ has it
@@ -401,7 +417,10 @@ class Link final {
   std::uint64_t told_ = 0;          // of heard(), in a frame of its own; of several sockets that do not continue
   bool owes_heard_ = false;         // an acknowledgement is due
   bool continues_;
-  std::unique_ptr<resume::Arrivals> arrivals_;  // null: one socket
+  std::atomic<std::size_t> routes_{1};
+  std::atomic<std::uint32_t> used_routes_{1};  // never 0
+  const bool together_;
+  std::unique_ptr<resume::Arrivals> arrivals_;  // null: its frames have no numbers
   // The following are of a link that continues.
   std::shared_ptr<resume::CopyMemory> copies_;
   std::unique_ptr<resume::Retention<Frame>> kept_;  // null: the link has ended, or does not continue
@@ -411,9 +430,12 @@ class Link final {
   Status last_break_;                     // why the last path broke
   bool paths_changed_ = false;
   std::size_t offers_ = 0;         // sockets that wait for take_path()
+  std::size_t leaving_ = 0;        // sockets that leave_path() gave up, and look_after() has not reset yet
   std::uint32_t latest_in_ = 0;    // the path that brought the latest frame
   bool gap_ = false;               // the peer has frames beyond one that it has not
-  std::uint64_t progress_ns_ = 0;  // when acknowledged_ grew, or a path was found to stand still
+  std::uint64_t progress_ns_ = 0;  // when acknowledged_ grew, or a path was left
+  std::uint64_t looked_ns_ = 0;    // when look_for_stall() looked last
+  std::array<std::uint64_t, kMostRoutes> works_since_ns_{};  // by route: when it had a socket again that is whole; 0: it has none
   std::unordered_map<std::uint64_t, PeerGroup> peer_groups_;
   std::unordered_set<std::uint64_t> opened_;  // communicators that the peer opened with a valid proof
   bool partly_ended_ = false;                 // the peer closed some of the sockets

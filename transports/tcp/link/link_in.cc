@@ -88,6 +88,7 @@ void Link::lose(const Status& reason, const Socket* malformed) {
 // A peer closes all its sockets at once, but those of a long link may still deliver for seconds: each byte starts the time again.
 bool Link::look_after(std::uint64_t (*clock)()) {
   if (broken()) return false;
+  if (leaving_ > 0) reset_left_paths();
   if (given_up_.load(std::memory_order_acquire)) {
     lose(failure(Code::remote_error, "its process is lost"));
   } else if (partly_ended_) {
@@ -177,11 +178,11 @@ Status Link::begin_frame(Socket& socket) {
   socket.got = 0;
   if (frame.kind() == FrameKind::open && frame.length != Secret::kSize) return garbage("an opening of another size");
   if (frame.kind() == FrameKind::heard) {
-    if (!several() || frame.sequence != 0 || frame.length > socket.own_words.size()) return garbage("an acknowledgement");
+    if (!numbered() || frame.sequence != 0 || frame.length > socket.own_words.size()) return garbage("an acknowledgement");
     socket.at = socket.own_words.data();
     return {};
   }
-  if (several()) {
+  if (numbered()) {
     SETO_ASSIGN(const bool first, begin_copy(socket));
     if (!first) return {};
   } else {
@@ -255,7 +256,7 @@ Status Link::end_frame(Socket& socket) {
   resume::Heard heard;
   heard.all_up_to = frame.acknowledged;
   SETO_TRY(hear(heard));
-  if (several()) {
+  if (numbered()) {
     latest_in_ = socket.index;
     SETO_ASSIGN(const bool counts, end_copy(socket));
     if (!counts) return {};

@@ -17,6 +17,12 @@ namespace seto::tcp {
 namespace {
 
 constexpr std::uint64_t kLookAgainNs = 1'000'000;
+// Where all sockets of a route stand still, one is dialed again, while the others wait: after an outage they go on by themselves.
+constexpr std::uint64_t kTryOneNs = 2'000'000'000;
+// Where another socket of the route works for so long, one that does not is dead.
+constexpr std::uint64_t kDeadNs = 5'000'000'000;
+// A path that breaks so soon after it was dialed again may be one that the peer has left.
+constexpr std::uint64_t kSoonNs = 60'000'000'000;
 
 // An orderly end tells the peer that the link is closed, and a reset that the path is broken.
 void reset_at_close(const SecureStream& fd, bool reset) {
@@ -27,6 +33,12 @@ void reset_at_close(const SecureStream& fd, bool reset) {
 void reset_and_close(SecureStream& fd) {
   if (fd.valid()) reset_at_close(fd, true);
   fd.close();
+}
+
+// The descriptor stays, because other threads ask the kernel about it.
+void reset_connection(int fd) {
+  const sockaddr none{};  // AF_UNSPEC
+  (void)connect(fd, &none, sizeof none);
 }
 
 struct Words {
@@ -74,7 +86,7 @@ bool Link::has_more_to_keep() const { return owes_heard_ || has_again() || (cont
 // Without a path, or with one on offer, a thread pumps though nothing is to be sent.
 bool Link::is_continuing() const {
   return kept_ != nullptr && (!kept_->all_acknowledged() || policy_.due_ns() != resume::AcknowledgementPolicy::kNever ||
-                              without_path_since_ != 0 || offers_ > 0);
+                              without_path_since_ != 0 || offers_ > 0 || leaving_ > 0);
 }
 
 void Link::tell_heard_now() {
@@ -87,7 +99,7 @@ std::uint64_t Link::next_look_ns() const {
   std::uint64_t next = held_back() ? now + kLookAgainNs : kNever;
   // An acknowledgement that is due, but finds no room, waits for an event.
   if (kept_ != nullptr && policy_.due_ns() > now) next = std::min(next, policy_.due_ns());
-  if (may_stand_still()) next = std::min(next, std::max(now + kLookAgainNs, progress_ns_ + stall_ns()));
+  if (may_stand_still()) next = std::min(next, std::max(now + kLookAgainNs, stall_look_ns()));
   if (without_path_since_ != 0) next = std::min(next, without_path_since_ + patience_ms_ * 1'000'000);
   return next;
 }
@@ -141,6 +153,10 @@ void Link::socket_failed(Socket& socket, int error) {
 
 void Link::path_broke(Socket& socket, const Status& reason) {
   socket.broken = true;
+  const std::uint64_t now = monotonic_ns();
+  const std::uint64_t oldest = kept_ == nullptr ? 0 : kept_->oldest();
+  if (oldest != 0 && kept_->path_of(oldest) == socket.index) progress_ns_ = now;  // another one carries it, and has its own time
+  socket.short_segments = socket.stalled || (socket.opened_ns != 0 && now - socket.opened_ns < kSoonNs);
   paths_changed_ = true;
   empty_path(socket);
   pace_sockets();
@@ -173,19 +189,112 @@ void Link::look_for_paths(const Status& reason) {
 // after the oldest one, the peer may just not read: then its kernel answers, and nothing is sent in vain. A path that stands
 // still may go on later: then its copies are dropped. Openings go over it nevertheless, and are found here again.
 void Link::look_for_stall(std::uint64_t now_ns) {
-  if (kept_ == nullptr || now_ns - progress_ns_ < stall_ns()) return;
+  if (kept_ == nullptr || now_ns < stall_look_ns()) return;
+  const bool begins = looked_ns_ <= progress_ns_;
+  looked_ns_ = now_ns;
   const std::uint64_t oldest = kept_->oldest();
-  progress_ns_ = now_ns;
   if (oldest == 0) return;
   Socket& still = *sockets_[kept_->path_of(oldest)];
-  const bool others = std::any_of(sockets_.begin(), sockets_.end(),
-                                  [&](const auto& one) { return one.get() != &still && one->live() && !one->stalled; });
-  if (!others || !still.live()) return;
-  const std::optional<TcpAcknowledged> acknowledged = tcp_acknowledged(still.fd.get());
-  if (acknowledged && std::exchange(still.acknowledged, acknowledged->bytes) != acknowledged->bytes) return;
-  if (!gap_ && (!acknowledged || !acknowledged->sent_in_vain)) return;
-  still.stalled = true;
-  kept_->path_broke(still.index);
+  const std::size_t route = still.live() ? still.route : this->route();
+  for (const auto& one : sockets_) {
+    if (!one->live() || one->route != route) continue;
+    const TcpAcknowledged seen = tcp_acknowledged(one->fd.get()).value_or(TcpAcknowledged{});
+    if (begins)
+      one->movement.begin(seen.bytes, now_ns);
+    else
+      one->movement.look(seen.bytes, seen.sent_in_vain, now_ns);
+  }
+  if (route_stands_still(route, now_ns)) {
+    // One socket in vain is enough: the oldest frame may have arrived, and only its acknowledgement be lost. Without any, the
+    // peer does not read.
+    if (!any_of_route(route,
+                      [&](const Socket& one) { return !one.stalled && one.movement.sends_in_vain(round_trip_ns(), now_ns); }))
+      return;
+    stall_route(route);
+  } else if (!stall_sockets(route, still, now_ns)) {
+    return;
+  }
+  progress_ns_ = now_ns;  // sockets that carry the copies have their own time
+}
+
+// The oldest frame may wait for a socket that takes it again, so all are looked at. Without a dialer the last one goes on.
+bool Link::stall_sockets(std::size_t route, const Socket& of_oldest, std::uint64_t now_ns) {
+  bool any = false;
+  for (const auto& one : sockets_) {
+    if (one->route != route || !one->live() || one->stalled || !one->movement.stands_still(stall_ns(), now_ns)) continue;
+    const bool in_vain = one->movement.sends_in_vain(round_trip_ns(), now_ns);
+    const bool others = has_whole([&](const Socket& other) { return &other != one.get(); });
+    if (!(in_vain && (others || dialer_ != nullptr)) && !(gap_ && others && one.get() == &of_oldest)) continue;
+    one->stalled = any = true;
+    one->stalled_ns = now_ns;
+    kept_->path_broke(one->index);
+  }
+  return any;
+}
+
+std::uint64_t Link::stall_look_ns() const {
+  return looked_ns_ > progress_ns_ ? looked_ns_ + stall_ns() / 4 : progress_ns_ + stall_ns();
+}
+
+template <typename Wanted>
+bool Link::has_whole(Wanted wanted) const {
+  return std::any_of(sockets_.begin(), sockets_.end(),
+                     [&](const auto& one) { return one->live() && !one->stalled && wanted(*one); });
+}
+
+bool Link::is_whole(std::size_t route) const {
+  return has_whole([route](const Socket& one) { return one.route == route; });
+}
+
+template <typename Wanted>
+bool Link::any_of_route(std::size_t route, Wanted wanted) const {
+  return std::any_of(sockets_.begin(), sockets_.end(),
+                     [&](const auto& one) { return one->live() && one->route == route && wanted(*one); });
+}
+
+bool Link::route_stands_still(std::size_t route, std::uint64_t now_ns) const {
+  return has_whole([&](const Socket& one) { return one.route != route; }) &&
+         !any_of_route(route, [&](const Socket& one) { return !one.movement.stands_still(stall_ns(), now_ns); });
+}
+
+// To try one socket after another would take a stall for each. What one of them sends in vain tells later that the route moves.
+void Link::stall_route(std::size_t route) {
+  for (const auto& one : sockets_) {
+    if (!one->live() || one->route != route || one->stalled) continue;
+    one->stalled = true;
+    one->stalled_ns = monotonic_ns();
+    one->route_stalled = one->taken == 0 && queued_bytes(one->fd.get(), SIOCOUTQ) == 0;
+    kept_->path_broke(one->index);
+  }
+}
+
+void Link::leave_dead_paths() {
+  if (dialer_ == nullptr || !continues()) return;
+  const std::uint64_t now = monotonic_ns();
+  for (std::size_t route = 0; route < routes(); ++route) {
+    const bool works = is_whole(route);
+    std::uint64_t& since = works_since_ns_[route];
+    since = !works ? 0 : since == 0 ? now : since;
+    const auto missing = std::count_if(sockets_.begin(), sockets_.end(),
+                                       [&](const auto& one) { return one->route == route && (!one->live() || one->left); });
+    if (!works && missing > 0) continue;  // one is tried
+    for (const auto& one : sockets_) {
+      if (one->route != route || !one->stalled || one->route_stalled || !is_live(one->index)) continue;
+      if (now - std::max(since, one->stalled_ns) < (works ? kDeadNs : kTryOneNs)) continue;
+      const TcpAcknowledged seen = tcp_acknowledged(one->fd.get()).value_or(TcpAcknowledged{});
+      one->movement.look(seen.bytes, seen.sent_in_vain, now);
+      one->stalled_ns = now;
+      if (!one->movement.stands_still(kTryOneNs, now) || !seen.sent_in_vain || (!works && live_paths() < 2)) continue;
+      SETO_LOG(info, "a data socket stands still, and is opened again with short segments");
+      leave_path(one->index);
+      if (!works) break;
+    }
+  }
+}
+
+void Link::route_moves(std::size_t route) {
+  for (const auto& socket : sockets_)
+    if (socket->route == route && std::exchange(socket->route_stalled, false)) socket->stalled = false;
 }
 
 void Link::empty_path(Socket& socket) {
@@ -201,14 +310,34 @@ void Link::empty_path(Socket& socket) {
   socket.own.drop_if([](const Outgoing&) { return true; });
   for (std::size_t i = 0; i < socket.taken; ++i) socket.batch[i] = Outgoing{};
   socket.taken = socket.written = socket.unsent = socket.in_flight = 0;
-  socket.acknowledged = 0;
-  socket.full = socket.stalled = false;
+  socket.full = socket.stalled = socket.route_stalled = false;
   if (kept_ != nullptr) kept_->path_broke(socket.index);
   policy_.tell_again();
 }
 
 void Link::drop_path(std::size_t path, const Status& reason) {
   if (!broken() && continues() && sockets_[path]->live()) path_broke(*sockets_[path], reason);
+}
+
+void Link::leave_path(std::size_t path) {
+  if (broken() || !continues() || !is_live(path)) return;
+  sockets_[path]->left = true;
+  ++leaving_;
+}
+
+// Bytes that the peer's kernel knows as delivered would be lost with a socket that still has them.
+void Link::reset_left_paths() {
+  leaving_ = 0;
+  for (const auto& socket : sockets_) {
+    for (bool more = true; more && socket->left && socket->live() && !broken();) {
+      const Dry dry = read(*socket);
+      if (!dry.failure.ok()) return lose(dry.failure, socket.get());
+      more = dry.bytes > 0 && !dry.ended && dry.error == 0;
+    }
+    if (!socket->left || !socket->live() || broken()) continue;
+    reset_connection(socket->fd.get());
+    path_broke(*socket, failure(Code::unavailable, "this end has left its path"));
+  }
 }
 
 void Link::close_path(std::size_t path) {
@@ -236,15 +365,20 @@ void Link::take_path(std::size_t path) {
   --offers_;
   if (!socket.fd.encrypted()) cipher_.store(socket.fd.cipher(), std::memory_order_relaxed);
   encrypted_ = encrypted_ || socket.fd.encrypted();
-  socket.broken = socket.confirmed = false;
+  socket.broken = socket.confirmed = socket.left = false;
+  socket.opened_ns = monotonic_ns();
+  socket.movement.begin(0, socket.opened_ns);
+  route_moves(socket.route);
   prepare(socket);
-  pace_ = {};
+  RouteFlow& flow = flow_of(socket);
+  flow.pace = {};
   pace_sockets();
-  if (sampler_ != nullptr) sampler_->replace(path);
+  if (flow.sampler != nullptr) flow.sampler->replace(place_on_route(path));
   for (const Entered& entered : entered_) queue_opening(socket, entered);
   policy_.tell_again();
   without_path_since_ = 0;
   paths_changed_ = true;
+  if (dialer_ != nullptr && routes() > 1) dialer_->paths_broke();  // others may lie on its route
   SETO_LOG(info, "a data socket was opened again, %zu of %zu are there", live_paths(), sockets_.size());
 }
 

@@ -43,15 +43,19 @@ std::optional<Connection::Sockets> TcpConnection::ask_sockets() const {
     return known == 0 || (other != 0 && other < known) ? other : known;
   };
   Sockets all;
-  const std::vector<std::optional<TcpDelivery>> sockets = link_->deliveries();
+  const std::vector<Link::OpenSocket> sockets = link_->open_sockets();
   all.open = static_cast<std::uint32_t>(sockets.size());
   all.all_broke = sockets.empty() && link_->was_open();
-  for (const std::optional<TcpDelivery>& one : sockets) {
-    if (!one) continue;
-    all.round_trip_us = shorter(all.round_trip_us, one->now_us);
-    all.shortest_round_trip_us = shorter(all.shortest_round_trip_us, one->round_trip_us);
-    all.bytes_sent += one->bytes_sent;
-    all.bytes_resent += one->bytes_resent;
+  all.paths = static_cast<std::uint32_t>(link_->routes());
+  all.path = static_cast<std::uint32_t>(link_->route());
+  all.used_paths = link_->used_routes();
+  for (const auto& [route, delivery] : sockets) {
+    if (!delivery) continue;
+    all.bytes_sent += delivery->bytes_sent;
+    all.bytes_resent += delivery->bytes_resent;
+    if (route != all.path) continue;
+    all.round_trip_us = shorter(all.round_trip_us, delivery->now_us);
+    all.shortest_round_trip_us = shorter(all.shortest_round_trip_us, delivery->round_trip_us);
   }
   return all;
 }

@@ -22,7 +22,10 @@ std::uint64_t slices_ahead(const StreamGeometry& geometry, std::uint64_t window)
   return std::clamp<std::uint64_t>(filling, std::clamp<std::uint64_t>(geometry.depth, 1, kMostAhead), most);
 }
 
-std::uint64_t operations_ahead(std::uint64_t bytes) { return bytes <= kShort ? kMostOperations : bytes < kLong ? 4 : kWindow; }
+std::uint64_t operations_ahead(std::uint64_t bytes) {
+  if (bytes < kLong) return bytes <= kShort ? kMostOperations : 4;
+  return bytes <= kStreamCredit ? kLongOperations : kWindow;
+}
 
 std::uint64_t operations_ahead(const StreamGeometry& geometry) {
   return operations_ahead(std::uint64_t{geometry.slot_size} * geometry.slices);

@@ -11,8 +11,8 @@ namespace {
 // slots 1.1 s).
 constexpr std::uint64_t kFarSlots = std::uint64_t{4} << 20;
 // Credit of a stream is returned in so many parts of its window.
-constexpr std::uint64_t kNearParts = 2;
-constexpr std::uint64_t kFarParts = 8;
+constexpr std::uint64_t kNearStreamParts = 2;
+constexpr std::uint64_t kFarStreamParts = 8;
 
 }  // namespace
 
@@ -25,7 +25,8 @@ TcpSender::TcpSender(TcpPeerGroup& peer_group, StreamAddress address, std::span<
       receivers_(receivers.begin(), receivers.end()),
       geometry_(geometry),
       initial_credit_(slices_ahead(geometry, kStreamCredit)),
-      operations_(operations_ahead(geometry)) {
+      operations_(operations_ahead(geometry)),
+      asked_(receivers.size()) {
   std::uint64_t depth = std::max(1U, geometry.depth);
   const bool far =
       std::any_of(receivers_.begin(), receivers_.end(), [&](std::uint32_t one) { return peer_group_.link(one)->far(); });
@@ -38,14 +39,15 @@ TcpSender::TcpSender(TcpPeerGroup& peer_group, StreamAddress address, std::span<
 }
 
 // Frames of a receiver carry the number of operations it has completed. A receiver that sends no data is asked in time to report
-// it. If no frames were exchanged for some operations the known number may be too low: then the status record tells.
+// it. If no frames were exchanged for some operations the known number may be too low: then it is asked now.
 bool TcpSender::open(Operation& operation, std::uint64_t number) {
   bool asks = false;
-  for (const std::uint32_t receiver : receivers_) {
+  for (std::size_t i = 0; i < receivers_.size(); ++i) {
+    const std::uint32_t receiver = receivers_[i];
     if (peer_group_.link(receiver)->broken()) continue;  // takes no data; the failure is found elsewhere
     const std::uint64_t done = peer_group_.done_by(receiver);
     if (done + operations_ < number) {
-      peer_group_.status_.ask(receiver);
+      peer_group_.await_progress(receiver, number - operations_, asked_[i]);
       return false;
     }
     asks = asks || done + std::max<std::uint64_t>(1, operations_ / 2) < number;
@@ -231,7 +233,7 @@ void TcpReceiver::release(Mark mark) {
   const std::uint64_t taken = slice_of(mark) + 1;
   const std::uint64_t granted = slices_ahead(geometry_, stream_.window());
   Link& link = *peer_group_.link(address_.sender);
-  const std::uint64_t step = std::max<std::uint64_t>(1, granted / (link.far() ? kFarParts : kNearParts));
+  const std::uint64_t step = std::max<std::uint64_t>(1, granted / (link.far() ? kFarStreamParts : kNearStreamParts));
   if (geometry_.slices <= granted || taken % step != 0 || taken >= geometry_.slices) return;
   Frame frame = peer_group_.frame_of(FrameKind::credit);
   frame.mark = mark + 1;

@@ -87,6 +87,7 @@ class TcpSender final : public SendStream, private LendingSender {
   StreamGeometry geometry_;
   std::uint64_t initial_credit_;               // slices of an operation that need no credit frame
   std::uint64_t operations_;                   // that this end may be ahead of a receiver
+  std::vector<std::uint64_t> asked_;           // by receiver: see await_progress
   std::vector<std::shared_ptr<Block>> slots_;  // of kWindow operations
   std::deque<std::shared_ptr<Block>> kept_;    // that slots had before, in this order
   std::shared_ptr<std::array<Lent, kWindow>> lent_ = std::make_shared<std::array<Lent, kWindow>>();  // by operation

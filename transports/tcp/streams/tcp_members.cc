@@ -8,11 +8,6 @@
 namespace seto::tcp {
 namespace {
 
-// A waiting task looks at its peers thousands of times a second; a reply takes about 100 us on a fast network.
-constexpr std::uint64_t kAskIntervalNs = 500'000;
-// Without an answer, which may have been dropped because many members asked, this one asks again after this time.
-constexpr std::uint64_t kAskAgainNs = 20'000'000;
-
 // Null: that member is not reached over TCP.
 TcpConnection* connection_of(const GroupMember& member) { return static_cast<TcpConnection*>(member.connection.get()); }
 
@@ -42,24 +37,19 @@ TcpMembers::~TcpMembers() { handler_.remove(); }
 
 // A record that cannot be decoded is ignored; the streams will report what is wrong with that peer.
 void TcpMembers::receive(std::uint32_t member, std::string_view record) {
-  if (member < answered_.size()) answered_[member].store(true, std::memory_order_relaxed);
+  const std::uint64_t before = member < pace_.size() ? peer_group_->renewals(member) : 0;
   if (record.empty())
     peer_group_->lose(member);
   else
     (void)peer_group_->renew(member, record);
+  if (member < pace_.size()) pace_[member].hear(record.empty() || peer_group_->renewals(member) != before);
   setup_.wakeup->ring();
 }
 
 void TcpMembers::ask(std::uint32_t member) {
   TcpConnection* const connection = connection_of(setup_.group.members[member]);
   if (connection == nullptr) return;
-  const std::uint64_t now = monotonic_ns();
-  std::uint64_t before = asked_[member].load(std::memory_order_relaxed);
-  const bool answered = answered_[member].load(std::memory_order_relaxed);
-  if (now - before < (answered ? kAskIntervalNs : kAskAgainNs) ||
-      !asked_[member].compare_exchange_strong(before, now, std::memory_order_relaxed))
-    return;
-  answered_[member].store(false, std::memory_order_relaxed);
+  if (!pace_[member].asks(monotonic_ns(), peer_group_->completed(), AskPace::longest_pause_ns(pace_.size()))) return;
   connection->channel().ask(setup_.group.attempt, member, setup_.group.own);
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "src/base/wakeup.h"
 #include "src/control/channel/control_channels.h"
 #include "transports/peer_group_seat.h"
+#include "transports/tcp/streams/ask_pace.h"
 #include "transports/tcp/streams/tcp_peer_group.h"
 
 namespace seto::tcp {
@@ -28,16 +28,14 @@ class TcpMembers final : private StatusExchange {
   ~TcpMembers() override;
 
  private:
-  explicit TcpMembers(Setup setup)
-      : setup_(std::move(setup)), asked_(setup_.group.members.size()), answered_(setup_.group.members.size()) {}
+  explicit TcpMembers(Setup setup) : setup_(std::move(setup)), pace_(setup_.group.members.size()) {}
 
   void ask(std::uint32_t member) override;
   void announce() override;
   void receive(std::uint32_t member, std::string_view record);
 
   Setup setup_;
-  std::vector<std::atomic<std::uint64_t>> asked_;  // by member: when this one asked last
-  std::vector<std::atomic<bool>> answered_;        // by member: a record has arrived since then
+  std::vector<AskPace> pace_;  // by member
   std::unique_ptr<TcpPeerGroup> peer_group_;
   MessageHandlers::Registration handler_;  // destroyed before the peer group
 };

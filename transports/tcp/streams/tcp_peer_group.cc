@@ -16,6 +16,9 @@ constexpr std::size_t kMostRefused = 65'536;
 // Credit is returned in so many parts of a window: over a far link in small ones, so that the sender does not run dry meanwhile.
 constexpr std::uint64_t kNearParts = 4;
 constexpr std::uint64_t kFarParts = 8;
+// A member tells another one of so many later operations at most, each as it ends. An honest one is told sooner what it asked
+// for.
+constexpr std::uint64_t kMostTold = 1'024;
 // How long a header that disagrees waits for the note that explains it.
 constexpr std::uint64_t kNoteNs = 2'000'000'000;
 
@@ -119,7 +122,7 @@ void TcpPeerGroup::forget(std::uint32_t member, std::uint64_t operation) {
 void TcpPeerGroup::asked_for_progress(Peer& peer, std::uint32_t member, std::uint64_t operation) {
   if (operation <= done_) return link(member)->queue_urgent(frame_of(FrameKind::progress));
   peer.asked_from = peer.asked_from == 0 ? operation : std::min(peer.asked_from, operation);
-  peer.asked_to = std::max(peer.asked_to, operation);
+  peer.asked_to = std::max(peer.asked_to, std::min(operation, done_ + kMostTold));
 }
 
 void TcpPeerGroup::tell_progress(std::uint32_t member) {
@@ -127,6 +130,20 @@ void TcpPeerGroup::tell_progress(std::uint32_t member) {
   Peer& peer = peers_[member];
   peer.asked_from = peer.asked_to > done_ ? done_ + 1 : 0;
   link(member)->queue_urgent(frame_of(FrameKind::progress));
+  push_out(*link(member));
+}
+
+// One frame asks, and its answer needs a thread of the peer that drives calls. The status record needs none, but this member asks
+// for it more and more rarely.
+void TcpPeerGroup::await_progress(std::uint32_t member, std::uint64_t operation, std::uint64_t& asked) {
+  status_.ask(member);
+  if (operation <= asked) return;
+  asked = operation;
+  Frame frame = frame_of(FrameKind::progress);
+  frame.flags = kTellProgress;
+  frame.mark = mark_of(operation, 0);
+  const std::lock_guard lock(setup_.domain->lock());
+  link(member)->queue({frame, nullptr, nullptr, nullptr});
   push_out(*link(member));
 }
 
@@ -367,6 +384,9 @@ Status TcpPeerGroup::arrived(std::uint32_t member, const Frame& frame, std::byte
       if (frame.mark > credit.taken) credit = {frame.mark, frame.mark + frame.offset};
       return {};
     }
+    case FrameKind::progress:
+      if (frame.flags & kTellProgress) asked_for_progress(peer, member, operation_of(frame.mark));
+      return {};
     case FrameKind::pair:
       peer.pair->arrived(frame, at);
       give_pair_credit(member);  // for one that was dropped

@@ -53,6 +53,8 @@ class TcpPeerGroup final : public PeerGroup, private Sink, private StatusDataPat
 
   // For the control plane: see MessageStatus. Any thread.
   [[nodiscard]] std::string record() const { return status_.record(); }
+  [[nodiscard]] std::uint64_t completed() const { return status_.known_completed(setup_.own); }
+  [[nodiscard]] std::uint64_t renewals(std::uint32_t member) const { return status_.renewals(member); }
   Status renew(std::uint32_t member, std::string_view record);
   void lose(std::uint32_t member);
 
@@ -127,6 +129,8 @@ class TcpPeerGroup final : public PeerGroup, private Sink, private StatusDataPat
   void push_out(Link& link);
   void asked_for_progress(Peer& peer, std::uint32_t member, std::uint64_t operation);
   void tell_progress(std::uint32_t member);
+  // A sender waits until that member has completed the operation. `asked`: the last one for which it asked.
+  void await_progress(std::uint32_t member, std::uint64_t operation, std::uint64_t& asked);
   void forget(std::uint32_t member, std::uint64_t operation);
   void give_pair_credit(std::uint32_t member);  // queues a frame
   InStream& open_stream(const StreamAddress& address, const StreamGeometry& geometry);

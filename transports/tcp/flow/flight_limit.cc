@@ -1,4 +1,4 @@
-#include "transports/tcp/link/flight_limit.h"
+#include "transports/tcp/flow/flight_limit.h"
 
 #include <algorithm>
 #include <utility>

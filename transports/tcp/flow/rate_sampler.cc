@@ -1,4 +1,4 @@
-#include "transports/tcp/link/rate_sampler.h"
+#include "transports/tcp/flow/rate_sampler.h"
 
 #include <algorithm>
 #include <utility>

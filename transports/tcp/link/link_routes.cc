@@ -1,0 +1,114 @@
+// Which routes the frames of a link take, and which socket of them.
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "src/base/log.h"
+#include "transports/tcp/link/link.h"
+
+namespace seto::tcp {
+
+void Link::add_flows() {
+  if (sockets_.empty()) return;
+  flows_.resize(sockets_.back()->route + 1);
+  for (const auto& socket : sockets_) ++flow_of(*socket).sockets;
+  for (std::size_t route = 0; route < flows_.size(); ++route) {
+    RouteFlow& flow = flows_[route];
+    flow.used = together_ || route == 0;
+    if (flow.used) used_routes_.fetch_or(1U << route, std::memory_order_relaxed);
+    flow.round_trip_us = route == 0 ? round_trip_us_ : round_trip_of(route);
+    if (far()) flow.sampler = std::make_unique<RateSampler>(flow.sockets, flow.round_trip_us);
+    if (sockets_.size() > 1 && round_trip_us_ >= FlightLimit::kLeastRoundTripUs)
+      flow.flight = std::make_unique<FlightLimit>(flow.round_trip_us);
+  }
+}
+
+std::size_t Link::best_route() const {
+  const std::size_t none = routes();
+  std::size_t whole = none;
+  std::size_t live = none;
+  for (const auto& socket : sockets_) {
+    if (!socket->live()) continue;
+    live = std::min(live, socket->route);
+    if (!socket->stalled) whole = std::min(whole, socket->route);
+  }
+  return whole < none ? whole : (live < none ? live : route());
+}
+
+// The least busy socket of a route. One that the path slows down has more on its way than others: with a limit, that decides.
+Link::Socket* Link::next_socket() {
+  const bool presses = has_pressing();
+  const bool known = uses_several_routes() && std::any_of(flows_.begin(), flows_.end(),
+                                                          [](const RouteFlow& flow) { return flow.used && flow.rate() > 0; });
+  std::array<Socket*, kMostRoutes> least{};
+  std::array<bool, kMostRoutes> whole{};  // a socket may have broken since the flush began
+  for (const auto& socket : sockets_) {
+    if (!carries(*socket) || socket->stalled) continue;
+    whole[socket->route] = true;
+    if (socket->full || !flow_of(*socket).is_open(presses, known)) continue;
+    const auto busy = flow_of(*socket).is_limited() ? &Socket::in_flight : &Socket::unsent;
+    Socket*& found = least[socket->route];
+    if (found == nullptr || socket.get()->*busy < found->*busy) found = socket.get();
+  }
+  if (flows_.size() == 1) return least[0];
+  std::array<RouteOffer, kMostRoutes> offers{};
+  for (std::size_t i = 0; i < flows_.size(); ++i) {
+    const RouteFlow& flow = flows_[i];
+    const std::uint32_t round_trip_us = flow.flight == nullptr ? flow.round_trip_us : flow.flight->base_us();
+    offers[i] = {whole[i], least[i] != nullptr, flow.rate(), flow.busy_s(), static_cast<double>(round_trip_us)};
+  }
+  // Frames that press do not wait for a route that is busy.
+  const double waiting = presses ? std::numeric_limits<double>::infinity() : static_cast<double>(waiting_bytes_);
+  const auto route = route_for_next({offers.data(), flows_.size()}, kStripe, waiting);
+  return route ? least[*route] : nullptr;
+}
+
+std::uint32_t Link::round_trip_of(std::size_t route) const {
+  const auto first = std::find_if(sockets_.begin(), sockets_.end(),
+                                  [route](const auto& socket) { return socket->live() && socket->route == route; });
+  const std::optional<TcpDelivery> seen = first == sockets_.end() ? std::nullopt : tcp_delivery((*first)->fd.get());
+  return seen && seen->round_trip_us != 0 ? seen->round_trip_us : round_trip_us_;
+}
+
+std::size_t Link::place_on_route(std::size_t socket) const {
+  const std::size_t route = sockets_[socket]->route;
+  return static_cast<std::size_t>(std::count_if(sockets_.begin(), sockets_.begin() + static_cast<std::ptrdiff_t>(socket),
+                                                [route](const auto& one) { return one->route == route; }));
+}
+
+std::uint64_t Link::round_trip_ns() const {
+  std::uint64_t longest_us = round_trip_us_;
+  for (const RouteFlow& flow : flows_)
+    if (flow.used) longest_us = std::max<std::uint64_t>(longest_us, flow.round_trip_us);
+  return 1'000 * longest_us;
+}
+
+// Rate and round trip are those of the route, so they are measured anew where one carries frames again.
+void Link::follow_routes() {
+  if (flows_.empty()) return;  // the sockets are not open yet
+  const std::size_t best = best_route();
+  const std::size_t before = route();
+  bool changed = false;
+  std::uint32_t used = 0;
+  for (std::size_t route = 0; route < flows_.size(); ++route) {
+    RouteFlow& flow = flows_[route];
+    const bool uses = route == best || (uses_several_routes() && is_whole(route));
+    if (uses) used |= 1U << route;
+    if (uses == flow.used) continue;
+    changed = true;
+    flow.used = uses;
+    if (uses) flow.begin(round_trip_of(route));
+    if (uses_several_routes())
+      SETO_LOG(warn, "path %zu of SETO_PATHS %s", route + 1,
+               uses ? "carries data again" : "stands still or is broken: others carry data");
+  }
+  if (!uses_several_routes() && best != before)
+    SETO_LOG(warn, "data goes over path %zu of SETO_PATHS, no more over path %zu%s", best + 1, before + 1,
+             best > before ? ", which stands still or is broken" : "");
+  used_routes_.store(used, std::memory_order_relaxed);
+  if (changed) pace_sockets();
+}
+
+}  // namespace seto::tcp

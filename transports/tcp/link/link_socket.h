@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "src/net/tls/secure_stream.h"
+#include "transports/resume/heard.h"
+#include "transports/resume/path_movement.h"
+#include "transports/tcp/link/fifo.h"
+#include "transports/tcp/link/frame.h"
+#include "transports/tcp/link/link_users.h"
+
+namespace seto::tcp {
+
+// One socket of a link: what it writes, and what it reads.
+struct LinkSocket {
+  static constexpr std::size_t kBatch = 8;
+  static constexpr std::size_t kStaging = 16 << 10;
+
+  SecureStream fd;
+  std::uint32_t index = 0;
+  std::size_t route = 0;
+  bool broken = false;          // nothing is read or written until take_path()
+  bool left = false;            // this end has reset it: it lies on another route than its own, or stood still for long
+  std::uint64_t opened_ns = 0;  // when it was opened again; 0: never
+  // It stood still for long, or broke soon after it was opened again: perhaps its path does not pass long packets.
+  bool short_segments = false;
+  std::uint32_t attempt = 0;  // that opened it, or what is offered
+  SecureStream offered;
+  bool stalled = false;          // takes no frames until the peer's kernel has what it took
+  std::uint64_t stalled_ns = 0;  // since when, or since something of it was acknowledged
+  bool route_stalled = false;    // or what the other sockets of its route took, for it had taken nothing
+  resume::PathMovement movement;
+  // Output: frames that no other socket may take, frames that this socket has taken, and how many bytes of the first are
+  // written.
+  Fifo<Outgoing> own;
+  std::array<Outgoing, kBatch> batch;
+  std::size_t taken = 0;
+  std::size_t written = 0;
+  bool full = false;
+  std::size_t unsent = 0;     // bytes that the kernel has not sent yet, as far as flush() knows
+  std::size_t in_flight = 0;  // bytes that the peer has not acknowledged, the unsent ones included; only with a limit
+  // Input: bytes not yet parsed, and the frame whose payload is being read.
+  std::array<std::byte, kStaging> staging;
+  std::size_t begin = 0, end = 0;
+  Frame frame;
+  bool in_payload = false;
+  bool ended = false;            // closed by the peer
+  bool confirmed = true;         // false: the peer has not yet shown that it took the path, too
+  resume::HeardBytes own_words;  // the payload of a frame for the connection itself
+  std::byte* at = nullptr;
+  std::uint32_t got = 0;
+
+  [[nodiscard]] bool live() const { return !ended && !broken; }
+};
+
+}  // namespace seto::tcp
