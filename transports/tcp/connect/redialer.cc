@@ -113,7 +113,7 @@ void Redialer::serve(const std::shared_ptr<Link>& link) {
 
 void Redialer::sockets_opened(Link& link) {
   if (dials_) leave_other_paths(link);
-  if (link.live_paths() < link.sockets()) paths_broke();  // so soon
+  if (link.live_paths() < link.wanted_sockets()) paths_broke();  // so soon
 }
 
 // ---- the end that answers ----
@@ -267,7 +267,7 @@ void Redialer::leave_other_paths(Link& link) const {
   SETO_LOG(warn,
            "%zu of %zu data sockets lie on another path of SETO_PATHS than their own, which did not answer: it is dialed "
            "until it does",
-           misplaced.size(), link.sockets());
+           misplaced.size(), link.wanted_sockets());
   for (const std::size_t path : misplaced) domain->leave_path(link, path);
 }
 

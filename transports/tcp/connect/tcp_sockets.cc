@@ -85,6 +85,10 @@ bool SocketWish::continues(std::uint32_t sockets, std::uint32_t round_trip_us) c
   return resume != Resume::off && (is_far(round_trip_us) || (resume == Resume::on && sockets > 1));
 }
 
+bool SocketWish::adapts(std::uint32_t sockets, std::uint32_t round_trip_us) const {
+  return set == kAutomaticSockets && routes_of(round_trip_us) == 1 && continues(sockets, round_trip_us);
+}
+
 Resume agree(Resume one, Resume other) {
   if (one == Resume::off || other == Resume::off) return Resume::off;
   return one == Resume::on ? one : other;
@@ -109,6 +113,7 @@ Result<TcpSockets> open_tcp_sockets(TcpConnector& connector, ControlChannels& ch
   SETO_ASSIGN(const LinkTerms terms, exchange_terms(first_socket, wish, first.until));
   opened.round_trip_us = terms.round_trip_us;
   opened.routes = wish.routes_of(terms.round_trip_us);
+  opened.adapts = wish.adapts(terms.sockets, terms.round_trip_us);
   opened.sockets.resize(terms.sockets);
   opened.sockets[0] = std::move(first_socket);
   opened.channel = std::move(channel);

@@ -31,7 +31,7 @@ class RateSampler final {
   static constexpr double kRising = 1.25;
 
   struct Look {
-    std::span<const std::optional<TcpDelivery>> sockets;  // absent: it is broken; all of them: the kernel does not tell
+    std::span<const std::optional<TcpDelivery>> sockets;  // absent: it carries nothing; all of them: the kernel does not tell
     bool ran_dry = false;                                 // since the last look sockets had nothing more to send
     std::uint64_t now_ns = 0;
     bool held_back = false;  // since the last look frames waited for the limit of bytes in flight, not for their sender

@@ -137,7 +137,7 @@ Status Domain::watch(Member& member) {
       return refused;
     }
   for (std::size_t i = 0; i < link.sockets(); ++i) {
-    if (watch_socket(member, i)) continue;
+    if (link.path_is_broken(i) || watch_socket(member, i)) continue;
     Status refused = system_failure(Code::unavailable, "epoll refuses a TCP connection");
     while (i-- > 0) unwatch_socket(member, i);
     member.listens_for_room.clear();

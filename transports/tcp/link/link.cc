@@ -82,6 +82,7 @@ Link::Link(Setup setup)
       continues_(setup.continues),
       routes_(setup.routes),
       together_(setup.together),
+      adapts_(setup.adapts),
       copies_(std::move(setup.copies)),
       dialer_(std::move(setup.dialer)) {
   add_sockets(std::move(setup.sockets));
@@ -106,6 +107,7 @@ void Link::add_sockets(std::vector<SecureStream> sockets) {
     sockets_.back()->route = route_of_socket(sockets_.size() - 1, sockets.size(), routes());
     prepare(*sockets_.back());
   }
+  if (adapts_) add_spares(sockets.size());
   add_flows();
   if (site_pace_ == 0) site_pace_ = site_pace_limit();
   lasting_sockets_.store(sockets_.size(), std::memory_order_release);
@@ -333,6 +335,7 @@ bool Link::flush_one(Socket& socket) {
 // Asks the kernel what it has of each socket, and decides how much of the queue this flush() may write.
 void Link::look_at_sockets() {
   follow_routes();
+  choose_carriers();
   const std::uint64_t now = monotonic_ns();
   for (RouteFlow& flow : flows_) flow.begin_flush(now);
   bool any_stalled = false;
@@ -340,8 +343,8 @@ void Link::look_at_sockets() {
     if (!socket->live()) continue;
     socket->unsent = queued_bytes(socket->fd.get(), SIOCOUTQNSD) + socket->fd.unsent();
     RouteFlow& flow = flow_of(*socket);
-    if (flow.used) ++flow.carriers;
-    if (flow.used && socket->unsent == 0) ++flow.dry;
+    if (flow.used && !stands_by(*socket)) ++flow.carriers;
+    if (flow.used && !stands_by(*socket) && socket->unsent == 0) ++flow.dry;
     socket->full = (far() && socket->unsent >= kMostUnsent) || socket->fd.unsent() > 0;
     if (socket->stalled && !socket->route_stalled && queued_bytes(socket->fd.get(), SIOCOUTQ) == 0 && socket->taken == 0) {
       socket->stalled = false;

@@ -60,7 +60,7 @@ bool Link::measure(std::size_t route, std::uint64_t now_ns) {
   std::size_t count = 0;
   for (const auto& socket : sockets_) {
     if (socket->route != route || count == seen.size()) continue;
-    if (socket->live()) seen[count] = tcp_delivery(socket->fd.get());
+    if (socket->live() && !stands_by(*socket)) seen[count] = tcp_delivery(socket->fd.get());
     ++count;
   }
   const std::span<const std::optional<TcpDelivery>> all(seen.data(), count);
@@ -68,6 +68,7 @@ bool Link::measure(std::size_t route, std::uint64_t now_ns) {
   const bool held_back = std::exchange(flow.was_held_back, flow.held_back) && !dry;
   (void)flow.sampler->take({all, dry, now_ns, held_back});
   if (flow.flight != nullptr) limit_flight(route, all, held_back, now_ns);
+  if (count_ != nullptr) count_sockets(held_back, now_ns);
   return true;
 }
 
@@ -117,7 +118,8 @@ void Link::pace_sockets() {
   for (std::size_t route = 0; route < flows_.size(); ++route) {
     RouteFlow& flow = flows_[route];
     const auto live = static_cast<std::size_t>(std::count_if(
-        sockets_.begin(), sockets_.end(), [route](const auto& socket) { return socket->live() && socket->route == route; }));
+        sockets_.begin(), sockets_.end(),
+        [&](const auto& socket) { return socket->live() && socket->route == route && !stands_by(*socket); }));
     const std::size_t own = std::max<std::size_t>(1, live);
     const double part = !flow.used ? 1 : known && flows_.size() > 1 ? flow.rate() / of_all : static_cast<double>(own) / all;
     const double of_site = static_cast<double>(site_pace_) * part;

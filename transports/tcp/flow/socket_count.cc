@@ -1,0 +1,110 @@
+#include "transports/tcp/flow/socket_count.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace seto::tcp {
+
+bool SocketCount::take(const Look& look) {
+  const std::pair before(used_, wanted_);
+  if (next_ns_ == 0) next_ns_ = look.now_ns + pause_ns_;
+  if (phase_ == Phase::opening) {
+    if (look.open >= wanted_) {
+      use(wanted_);
+      go_on(Phase::during);
+    } else if (look.now_ns - opening_ns_ > kOpenNs) {
+      end_trial(false, look.now_ns);
+    }
+  }
+  if (phase_ != Phase::opening && has_more(look)) measured(look.now_ns);
+  return before != std::pair(used_, wanted_);
+}
+
+// True: the measurement of this phase is complete.
+bool SocketCount::has_more(const Look& look) {
+  run_ = look.waited && look.passed_ns != 0 ? run_ + 1 : 0;
+  if (run_ <= kLooksToBegin) return false;
+  const bool idle = looked_ns_ != 0 && look.now_ns - std::exchange(looked_ns_, look.now_ns) > kOpenNs;
+  looked_ns_ = look.now_ns;
+  if (idle) {  // what was measured before may be of another time
+    if (phase_ != Phase::before) {
+      use(count_);
+      wanted_ = count_;
+    }
+    go_on(Phase::before);
+  }
+  if (settle_ > 0) {
+    --settle_;
+    return false;
+  }
+  now_.bytes += static_cast<double>(look.bytes);
+  now_.seconds += static_cast<double>(look.passed_ns) * 1e-9;
+  now_.starved += look.starved ? 1 : 0;
+  return ++now_.looks == kLooks;
+}
+
+void SocketCount::measured(std::uint64_t now_ns) {
+  const double rate = now_.rate();
+  if (phase_ == Phase::before) {
+    const bool starved = now_.starved >= kStarvedLooks;
+    before_ = rate;
+    if (rate > best_ || now_ns - best_ns_ > kBestNs) {
+      best_ = rate;
+      best_ns_ = now_ns;
+    }
+    now_ = {};
+    if (starved && step_ == Step::down) step_ = Step::up;
+    // Where sockets are short, the first trial need not wait.
+    if (now_ns >= next_ns_ || (starved && pause_ns_ == kFirstPauseNs)) begin_trial(now_ns);
+  } else if (phase_ == Phase::during) {
+    during_ = rate;
+    use(count_);
+    go_on(Phase::after);
+  } else {
+    judge(now_ns);
+  }
+}
+
+void SocketCount::begin_trial(std::uint64_t now_ns) {
+  if (!can(step_)) step_ = step_ == Step::up ? Step::down : Step::up;
+  if (!can(step_)) return;
+  if (step_ == Step::down) {
+    use(count_ - 1);
+    return go_on(Phase::during);
+  }
+  wanted_ = std::max(wanted_, count_ + 1);
+  opening_ns_ = now_ns;
+  go_on(Phase::opening);
+}
+
+// The rate of the link may have changed meanwhile: so it is measured without the change once more.
+void SocketCount::judge(std::uint64_t now_ns) {
+  const double after = now_.rate();
+  if (step_ == Step::up) return end_trial(during_ >= kGain * std::max(before_, after), now_ns);
+  end_trial(kGain * during_ >= std::max({before_, after, best_}), now_ns);
+}
+
+void SocketCount::end_trial(bool good, std::uint64_t now_ns) {
+  if (good) {
+    count_ = step_ == Step::up ? count_ + 1 : count_ - 1;
+    pause_ns_ = kFirstPauseNs;
+  } else {
+    step_ = step_ == Step::up ? Step::down : Step::up;
+    pause_ns_ = std::min(2 * pause_ns_, kLongestPauseNs);
+  }
+  next_ns_ = now_ns + pause_ns_;
+  use(count_);
+  wanted_ = count_;
+  go_on(Phase::before);
+}
+
+void SocketCount::use(std::size_t count) {
+  if (std::exchange(used_, count) != count) settle_ = kLooksToSettle;
+}
+
+void SocketCount::go_on(Phase phase) {
+  phase_ = phase;
+  now_ = {};
+}
+
+}  // namespace seto::tcp
