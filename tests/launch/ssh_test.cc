@@ -7,14 +7,14 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "src/base/clock.h"
 #include "tests/launch/program.h"
 
-// `seto run` on other hosts over a real ssh: the test starts a server on loopback, with temporary keys.
+// `seto run` on other hosts over a real ssh, with temporary keys. Each client starts a server of its own (sshd -i) and speaks to
+// it through pipes: a port that a test looks for may be taken by another program before the server listens on it.
 namespace seto::testing {
 namespace {
 
@@ -35,25 +35,21 @@ class OverSsh : public ::testing::Test {
     make_key("user");
     make_key("other");
     std::filesystem::copy_file(scratch_ / "user.pub", scratch_ / "authorized");
-    const std::string port = std::to_string(free_port());
-    const std::string server = scratch_.write(
-        "server",
-        "ListenAddress 127.0.0.1\nPort " + port + "\nHostKey " + (scratch_ / "host") + "\nAuthorizedKeysFile " +
-            (scratch_ / "authorized") +
-            "\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin prohibit-password\nPasswordAuthentication no\n");
-    server_ = std::make_unique<Program>(std::vector<std::string>{kServer, "-D", "-e", "-f", server});
-    ASSERT_TRUE(server_->writes("Server listening")) << server_->text();
-    write_client("client", "user", port);
-    write_client("client_of_another_user", "other", port);
+    scratch_.write("server", "HostKey " + (scratch_ / "host") + "\nAuthorizedKeysFile " + (scratch_ / "authorized") +
+                                 "\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin prohibit-password\n"
+                                 "PasswordAuthentication no\nLogLevel QUIET\n");
+    write_client("client", "user");
+    write_client("client_of_another_user", "other");
   }
 
   void make_key(const std::string& name) const {
     const Ended made = run({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", scratch_ / name});
     ASSERT_EQ(made.status, 0) << made.text;
   }
-  // Every host name leads to this server.
-  void write_client(const std::string& name, const std::string& key, const std::string& port) const {
-    scratch_.write(name, "Host *\nHostName 127.0.0.1\nPort " + port + "\nIdentityFile " + (scratch_ / key) +
+  // Every host name leads to a server of this machine.
+  void write_client(const std::string& name, const std::string& key) const {
+    scratch_.write(name, "Host *\nProxyCommand " + std::string(kServer) + " -i -f " + (scratch_ / "server") + "\nIdentityFile " +
+                             (scratch_ / key) +
                              "\nIdentitiesOnly yes\nIdentityAgent none\nBatchMode yes\nStrictHostKeyChecking no\nLogLevel ERROR\n"
                              "UserKnownHostsFile " +
                              (scratch_ / "known") + "\n");
@@ -67,7 +63,6 @@ class OverSsh : public ::testing::Test {
 
   static constexpr const char* kServer = "/usr/sbin/sshd";
   Scratch scratch_;
-  std::unique_ptr<Program> server_;
 };
 
 TEST_F(OverSsh, RanksOfSeveralHostsJoinOneCommunicator) {
