@@ -96,7 +96,9 @@ TEST(SocketCount, NeverFallsBelowTwo) {
 
 // Each step down would cost less than a twentieth.
 TEST(SocketCount, StepsDownDoNotAddUp) {
-  const auto rate = [](std::size_t sockets) { return 1e8 * (1 - 0.04 * static_cast<double>(8 - std::min<std::size_t>(sockets, 8))); };
+  const auto rate = [](std::size_t sockets) {
+    return 1e8 * (1 - 0.04 * static_cast<double>(8 - std::min<std::size_t>(sockets, 8)));
+  };
   Model model(8, 16, rate);
   model.seconds(500);
   EXPECT_GE(SocketCount::kGain * rate(model.count.used()), rate(8));

@@ -37,14 +37,20 @@ bool SocketCount::has_more(const Look& look) {
     --settle_;
     return false;
   }
-  now_.bytes += static_cast<double>(look.bytes);
-  now_.seconds += static_cast<double>(look.passed_ns) * 1e-9;
   now_.starved += look.starved ? 1 : 0;
-  return ++now_.looks == kLooks;
+  now_.rates[now_.looks++] = static_cast<double>(look.bytes) * 1e9 / static_cast<double>(look.passed_ns);
+  return now_.looks == kLooks;
+}
+
+double SocketCount::rate() const {
+  std::array<double, kLooks> sorted = now_.rates;
+  const auto quartile = sorted.begin() + kLooks * 3 / 4;
+  std::nth_element(sorted.begin(), quartile, sorted.end());
+  return *quartile;
 }
 
 void SocketCount::measured(std::uint64_t now_ns) {
-  const double rate = now_.rate();
+  const double rate = this->rate();
   if (phase_ == Phase::before) {
     const bool starved = now_.starved >= kStarvedLooks;
     before_ = rate;
@@ -79,7 +85,7 @@ void SocketCount::begin_trial(std::uint64_t now_ns) {
 
 // The rate of the link may have changed meanwhile: so it is measured without the change once more.
 void SocketCount::judge(std::uint64_t now_ns) {
-  const double after = now_.rate();
+  const double after = rate();
   if (step_ == Step::up) return end_trial(during_ >= kGain * std::max(before_, after), now_ns);
   end_trial(kGain * during_ >= std::max({before_, after, best_}), now_ns);
 }

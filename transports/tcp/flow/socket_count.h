@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -16,14 +17,16 @@ class SocketCount final {
   // A look counts if frames waited all the time since the last one, and the two before it did, too: what arrives in the first
   // looks of a run was sent a round trip before.
   static constexpr std::uint32_t kLooksToBegin = 2;
-  static constexpr std::uint32_t kLooks = 16;         // of a measurement
+  // Of a measurement, which is their upper quartile: at the begin of a call a link often carries half of what it carries later.
+  static constexpr std::uint32_t kLooks = 32;
   static constexpr std::uint32_t kLooksToSettle = 8;  // after each change; a new socket begins with a small window, too
   // A network without a queue, and no limit of this end: the sockets themselves are what is short. So many looks of a measurement
   // must say so.
-  static constexpr std::uint32_t kStarvedLooks = 12;
+  static constexpr std::uint32_t kStarvedLooks = 24;
   static constexpr std::uint64_t kFirstPauseNs = 10'000'000'000;
   static constexpr std::uint64_t kLongestPauseNs = 640'000'000'000;
-  // One that cannot be opened within this time is not tried for now; nor is a measurement continued after a link was idle so long.
+  // One that cannot be opened within this time is not tried for now; nor is a measurement continued after a link was idle so
+  // long.
   static constexpr std::uint64_t kOpenNs = 10'000'000'000;
   // The best rate of this time counts when one less is judged: else each of several steps down might cost as little.
   static constexpr std::uint64_t kBestNs = 600'000'000'000;
@@ -50,16 +53,13 @@ class SocketCount final {
   enum class Phase : std::uint8_t { before, opening, during, after };
   enum class Step : std::uint8_t { up, down };
 
-  // A mean over the looks that count.
   struct Measurement {
-    double bytes = 0;
-    double seconds = 0;
+    std::array<double, kLooks> rates{};  // bytes per second
     std::uint32_t looks = 0;
     std::uint32_t starved = 0;
-
-    [[nodiscard]] double rate() const { return seconds > 0 ? bytes / seconds : 0; }
   };
 
+  [[nodiscard]] double rate() const;
   [[nodiscard]] bool has_more(const Look& look);
   void measured(std::uint64_t now_ns);
   void begin_trial(std::uint64_t now_ns);

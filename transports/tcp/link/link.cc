@@ -370,8 +370,7 @@ bool Link::flush_numbered() {
   look_at_sockets();
   const bool one_route = flows_.size() == 1;
   // A path that brings frames is likely to carry their acknowledgement, too: the others may stand still.
-  if (Socket& latest = *sockets_[latest_in_];
-      owes_heard_ && !uses_several_routes() && latest.live() && !latest.full && !latest.stalled && latest.taken == 0)
+  if (Socket& latest = *sockets_[latest_in_]; owes_heard_ && !uses_several_routes() && latest.idle() && !stands_by(latest))
     fill(latest, one_route);
   for (const auto& socket : sockets_) {
     if (socket->full || !socket->live()) continue;

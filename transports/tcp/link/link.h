@@ -395,8 +395,8 @@ class Link final {
   std::uint64_t pipe_;
   std::vector<RouteFlow> flows_;  // by route, once there are sockets
   SeenTraffic seen_;
-  std::unique_ptr<SocketCount> count_;  // null: the number of sockets stays
-  std::size_t peer_wants_sockets_ = 0;  // to be open
+  std::unique_ptr<SocketCount> count_;   // null: the number of sockets stays
+  std::size_t peer_wants_sockets_ = 0;   // to be open
   std::size_t carriers_ = kMostSockets;  // the sockets below it take frames
   double told_rate_ = 0;
   std::atomic<std::uint64_t> site_pace_limit_{0};

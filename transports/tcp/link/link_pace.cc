@@ -117,9 +117,9 @@ void Link::pace_sockets() {
   const auto all = static_cast<double>(std::max<std::ptrdiff_t>(1, carrying));
   for (std::size_t route = 0; route < flows_.size(); ++route) {
     RouteFlow& flow = flows_[route];
-    const auto live = static_cast<std::size_t>(std::count_if(
-        sockets_.begin(), sockets_.end(),
-        [&](const auto& socket) { return socket->live() && socket->route == route && !stands_by(*socket); }));
+    const auto live = static_cast<std::size_t>(std::count_if(sockets_.begin(), sockets_.end(), [&](const auto& socket) {
+      return socket->live() && socket->route == route && !stands_by(*socket);
+    }));
     const std::size_t own = std::max<std::size_t>(1, live);
     const double part = !flow.used ? 1 : known && flows_.size() > 1 ? flow.rate() / of_all : static_cast<double>(own) / all;
     const double of_site = static_cast<double>(site_pace_) * part;

@@ -53,6 +53,8 @@ struct LinkSocket {
   std::uint32_t got = 0;
 
   [[nodiscard]] bool live() const { return !ended && !broken; }
+  // It takes a frame now, and has taken none.
+  [[nodiscard]] bool idle() const { return live() && !full && !stalled && taken == 0; }
 };
 
 }  // namespace seto::tcp
