@@ -1,6 +1,7 @@
 // A far link whose number of sockets follows what they carry: it has places for further sockets.
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <map>
 #include <memory>
@@ -80,18 +81,58 @@ TEST_F(TcpSocketCount, APeerCannotAskForMoreThanThePlaces) {
   ASSERT_TRUE(run_until([&] { return wanted(1) == kOpened; })) << "its own end still uses these";
 }
 
-TEST_F(TcpSocketCount, ASocketThatIsNotUsedServesWhereTheOthersBreak) {
+TEST_F(TcpSocketCount, ASocketThatIsNotUsedServesWhereAllOthersBreak) {
   connect_two();
   renew(kSpare);
   ASSERT_TRUE(run_until([&] { return has(0, kSpare) && has(1, kSpare); })) << why();
   ASSERT_TRUE(sends(1'000'000)) << why();
   EXPECT_LT(carried_[kSpare], 2'000U) << "openings only";
   cut(0);
-  ASSERT_TRUE(sends(1'000'000)) << why();
-  EXPECT_LT(carried_[kSpare], 2'000U) << "another one works";
   cut(1);
   ASSERT_TRUE(sends(1'000'000)) << why();
   EXPECT_GT(carried_[kSpare], 1'000'000U);
+}
+
+TEST_F(TcpSocketCount, WhereOneBreaksOneThatIsNotUsedTakesItsPlace) {
+  connect_two();
+  renew(kSpare);
+  ASSERT_TRUE(run_until([&] { return has(0, kSpare) && has(1, kSpare); })) << why();
+  cut(0);
+  ASSERT_TRUE(sends(1'000'000)) << why();
+  EXPECT_GT(carried_[1], 100'000U);
+  EXPECT_GT(carried_[kSpare], 100'000U);
+}
+
+TEST_F(TcpSocketCount, ASocketThatIsNotUsedTakesNothingOfTheLimitOfItsSite) {
+  connect_two();
+  ends_[0].link->limit_site_pace(1'000'000);
+  const auto pace = [&] {
+    std::uint64_t bytes_per_second = 0;
+    socklen_t size = sizeof bytes_per_second;
+    const std::lock_guard lock(ends_[0].domain->lock());
+    EXPECT_EQ(getsockopt(ends_[0].link->descriptor(0), SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second, &size), 0);
+    return bytes_per_second;
+  };
+  ASSERT_TRUE(run_until([&] { return pace() == 475'000; })) << "half of what is left for the content of packets";
+  renew(kSpare);
+  ASSERT_TRUE(run_until([&] { return has(0, kSpare) && has(1, kSpare); })) << why();
+  ASSERT_TRUE(sends(1'000)) << why();
+  EXPECT_EQ(pace(), 475'000U);
+}
+
+TEST_F(TcpSocketCount, APlaceThatIsGivenUpIsNotDialedUntilOneIsWantedAgain) {
+  connect_two();
+  ask_for(3);
+  ASSERT_TRUE(run_until([&] { return wanted(1) == 3; })) << why();
+  {
+    const std::lock_guard lock(ends_[1].domain->lock());
+    ends_[1].link->give_up_place(0);
+    EXPECT_EQ(ends_[1].link->wanted_sockets(), 3U) << "it began with this one";
+    ends_[1].link->give_up_place(kSpare);
+    EXPECT_FALSE(ends_[1].link->wants_path(kSpare));
+  }
+  ask_for(4);
+  ASSERT_TRUE(run_until([&] { return wanted(1) == 4; })) << why();
 }
 
 // Slow wires and a short round trip: the sockets are what is short.

@@ -14,13 +14,14 @@
 #include "src/net/congestion.h"
 #include "src/net/local_socket.h"
 #include "src/net/traffic_class.h"
+#include "transports/tcp/flow/flight_limit.h"
 #include "transports/tcp/link/frame.h"
 #include "transports/tcp/link/routes.h"
 
 namespace seto::tcp {
 namespace {
 
-constexpr std::uint32_t kTermsMagic = 0x0e70'7e35;
+constexpr std::uint32_t kTermsMagic = 0x0e70'7e36;
 
 // Little-endian, as is every machine that this library runs on.
 struct Greeting {
@@ -86,7 +87,8 @@ bool SocketWish::continues(std::uint32_t sockets, std::uint32_t round_trip_us) c
 }
 
 bool SocketWish::adapts(std::uint32_t sockets, std::uint32_t round_trip_us) const {
-  return set == kAutomaticSockets && routes_of(round_trip_us) == 1 && continues(sockets, round_trip_us);
+  return set == kAutomaticSockets && routes_of(round_trip_us) == 1 && continues(sockets, round_trip_us) &&
+         round_trip_us >= FlightLimit::kLeastRoundTripUs;
 }
 
 Resume agree(Resume one, Resume other) {

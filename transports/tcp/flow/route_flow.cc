@@ -57,7 +57,6 @@ void RouteFlow::decide_room() {
 void RouteFlow::end_flush(bool frames_wait) {
   held_back = used && room == 0 && frames_wait;
   was_held_back = was_held_back || held_back;
-  was_empty = was_empty || !frames_wait;
 }
 
 void RouteFlow::take(std::uint64_t bytes) {

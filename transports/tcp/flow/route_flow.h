@@ -39,7 +39,7 @@ struct RouteFlow {
   // Since the last look of the sampler.
   bool was_held_back = false;
   bool ran_dry = false;    // at least half of the sockets had nothing more to send
-  bool was_empty = false;  // a flush left no frame in the queue
+  bool was_empty = false;  // a flush left no frame that may be sent
 
   // The route carries frames again, and is measured anew.
   void begin(std::uint32_t its_round_trip_us);

@@ -8,6 +8,8 @@ namespace seto::tcp {
 bool SocketCount::take(const Look& look) {
   const std::pair before(used_, wanted_);
   if (next_ns_ == 0) next_ns_ = look.now_ns + pause_ns_;
+  const std::uint64_t latest_ns = std::exchange(looked_ns_, look.now_ns);
+  if (latest_ns != 0 && look.now_ns - latest_ns > kIdleNs) end_where_idle(look.now_ns);
   if (phase_ == Phase::opening) {
     if (look.open >= wanted_) {
       use(wanted_);
@@ -24,14 +26,11 @@ bool SocketCount::take(const Look& look) {
 bool SocketCount::has_more(const Look& look) {
   run_ = look.waited && look.passed_ns != 0 ? run_ + 1 : 0;
   if (run_ <= kLooksToBegin) return false;
-  const bool idle = looked_ns_ != 0 && look.now_ns - std::exchange(looked_ns_, look.now_ns) > kOpenNs;
-  looked_ns_ = look.now_ns;
-  if (idle) {  // what was measured before may be of another time
-    if (phase_ != Phase::before) {
-      use(count_);
-      wanted_ = count_;
-    }
-    go_on(Phase::before);
+  if (counted_ns_ != 0 && look.now_ns - counted_ns_ > kIdleNs) end_where_idle(look.now_ns);
+  counted_ns_ = look.now_ns;
+  if (look.carrying != used_) {  // some of them are broken or stand still
+    now_ = {};
+    settle_ = kLooksToSettle;
   }
   if (settle_ > 0) {
     --settle_;
@@ -52,16 +51,12 @@ double SocketCount::rate() const {
 void SocketCount::measured(std::uint64_t now_ns) {
   const double rate = this->rate();
   if (phase_ == Phase::before) {
-    const bool starved = now_.starved >= kStarvedLooks;
     before_ = rate;
     if (rate > best_ || now_ns - best_ns_ > kBestNs) {
       best_ = rate;
       best_ns_ = now_ns;
     }
-    now_ = {};
-    if (starved && step_ == Step::down) step_ = Step::up;
-    // Where sockets are short, the first trial need not wait.
-    if (now_ns >= next_ns_ || (starved && pause_ns_ == kFirstPauseNs)) begin_trial(now_ns);
+    begin_trial(now_ns);
   } else if (phase_ == Phase::during) {
     during_ = rate;
     use(count_);
@@ -71,14 +66,17 @@ void SocketCount::measured(std::uint64_t now_ns) {
   }
 }
 
+// Where sockets have become short, the trial need not wait.
 void SocketCount::begin_trial(std::uint64_t now_ns) {
-  if (!can(step_)) step_ = step_ == Step::up ? Step::down : Step::up;
-  if (!can(step_)) return;
+  step_ = std::exchange(now_, {}).starved >= kStarvedLooks ? Step::up : Step::down;
+  const bool waits = step_ == Step::down || up_failed_;
+  if (waits && now_ns < next_ns_) return;
+  if (step_ == Step::up ? count_ >= most_ : count_ <= kLeast) return;
   if (step_ == Step::down) {
     use(count_ - 1);
     return go_on(Phase::during);
   }
-  wanted_ = std::max(wanted_, count_ + 1);
+  wanted_ = count_ + 1;
   opening_ns_ = now_ns;
   go_on(Phase::opening);
 }
@@ -91,14 +89,20 @@ void SocketCount::judge(std::uint64_t now_ns) {
 }
 
 void SocketCount::end_trial(bool good, std::uint64_t now_ns) {
-  if (good) {
-    count_ = step_ == Step::up ? count_ + 1 : count_ - 1;
-    pause_ns_ = kFirstPauseNs;
-  } else {
-    step_ = step_ == Step::up ? Step::down : Step::up;
-    pause_ns_ = std::min(2 * pause_ns_, kLongestPauseNs);
-  }
+  if (good) count_ = step_ == Step::up ? count_ + 1 : count_ - 1;
+  pause_ns_ = good ? kFirstPauseNs : std::min(2 * pause_ns_, kLongestPauseNs);
+  up_failed_ = !good && step_ == Step::up;
   next_ns_ = now_ns + pause_ns_;
+  return_to_count();
+}
+
+// What was measured before may be of another time.
+void SocketCount::end_where_idle(std::uint64_t now_ns) {
+  if (phase_ != Phase::before) next_ns_ = now_ns + pause_ns_;
+  return_to_count();
+}
+
+void SocketCount::return_to_count() {
   use(count_);
   wanted_ = count_;
   go_on(Phase::before);

@@ -107,7 +107,7 @@ void Link::add_sockets(std::vector<SecureStream> sockets) {
     sockets_.back()->route = route_of_socket(sockets_.size() - 1, sockets.size(), routes());
     prepare(*sockets_.back());
   }
-  if (adapts_) add_spares(sockets.size());
+  add_spares();
   add_flows();
   if (site_pace_ == 0) site_pace_ = site_pace_limit();
   lasting_sockets_.store(sockets_.size(), std::memory_order_release);
@@ -388,6 +388,7 @@ bool Link::flush_numbered() {
   held_back_ = uses_several_routes() && has_waiting();  // perhaps for a route that is faster, but busy
   for (RouteFlow& flow : flows_) {
     flow.end_flush(!waiting_.empty());
+    flow.was_empty = flow.was_empty || !has_waiting();
     held_back_ = held_back_ || flow.held_back;
   }
   return moved;

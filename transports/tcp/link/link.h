@@ -164,18 +164,19 @@ class Link final {
   [[nodiscard]] std::uint64_t site_pace_limit() const { return site_pace_limit_.load(std::memory_order_relaxed); }
   // Output waits here or in the kernel.
   [[nodiscard]] bool sends();
-  // The share of this link, from the domain.
-  void set_site_pace(std::uint64_t bytes_per_second);
+  void set_site_pace(std::uint64_t bytes_per_second);  // the share of this link, from the domain
   // The longest payload that the next frame should have: long frames cost less, short ones spread over several sockets.
   [[nodiscard]] std::size_t frame_size() const { return numbered() ? kStripe : kFrameLimit; }
 
   // The memory for what the peer sends. The domain owns it as long as this link is used.
   [[nodiscard]] ReceiveShare& share() const { return *share_; }
 
-  // The places for sockets; the last of them may never have had one.
+  // The places for sockets; so many of them had one at first, and so many should have one now.
   [[nodiscard]] std::size_t sockets() const { return sockets_.size(); }
-  // Of them, the first so many should have one.
+  [[nodiscard]] std::size_t first_sockets() const { return places_.first; }
   [[nodiscard]] std::size_t wanted_sockets() const;
+  // A place beyond those gets no socket, until one is wanted again.
+  void give_up_place(std::size_t path);
   [[nodiscard]] int descriptor(std::size_t socket) const;
   // Any thread: the sockets that are open, with what the kernel knows of them; absent if it does not measure it.
   struct OpenSocket {
@@ -265,7 +266,7 @@ class Link final {
     Status failure;  // malformed input
   };
   void add_sockets(std::vector<SecureStream> sockets);
-  void add_spares(std::size_t opened);
+  void add_spares();
   void add_flows();
   void prepare(Socket& socket);
   void queue_opening(Socket& socket, const Entered& entered);
@@ -312,10 +313,11 @@ class Link final {
   Status hear_rate(const Frame& frame);
   // ---- the number of sockets ----
   void count_sockets(bool held_back, std::uint64_t now_ns);
+  void open_more();
   void hear_sockets(const Frame& frame);
   void choose_carriers();
-  // It is open, but takes no frames that another one can take.
-  [[nodiscard]] bool stands_by(const Socket& socket) const { return socket.index >= carriers_; }
+  // It takes no frames from the queue, whether it is open or not.
+  [[nodiscard]] bool stands_by(const Socket& socket) const { return socket.index >= places_.carriers; }
 
   bool flush_one(Socket& socket);
   [[nodiscard]] bool flush_encrypted(Socket& socket);
@@ -395,9 +397,8 @@ class Link final {
   std::uint64_t pipe_;
   std::vector<RouteFlow> flows_;  // by route, once there are sockets
   SeenTraffic seen_;
-  std::unique_ptr<SocketCount> count_;   // null: the number of sockets stays
-  std::size_t peer_wants_sockets_ = 0;   // to be open
-  std::size_t carriers_ = kMostSockets;  // the sockets below it take frames
+  std::unique_ptr<SocketCount> count_;  // null: the number of sockets stays
+  SocketPlaces places_;
   double told_rate_ = 0;
   std::atomic<std::uint64_t> site_pace_limit_{0};
   std::uint64_t site_pace_ = 0;                                   // 0: no limit

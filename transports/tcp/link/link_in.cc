@@ -266,7 +266,10 @@ Status Link::end_frame(Socket& socket) {
   }
   if (frame.kind() == FrameKind::open) return hear_opening(socket);
   if (frame.kind() == FrameKind::rate) return hear_rate(frame);
-  if (frame.kind() == FrameKind::sockets) return hear_sockets(frame), Status();
+  if (frame.kind() == FrameKind::sockets) {
+    hear_sockets(frame);
+    return {};
+  }
   if (PeerGroup* const peer_group = peer_group_of(frame.peer_group))
     return peer_group->sink->arrived(peer_group->member, frame, socket.at);
   return {};

@@ -160,8 +160,7 @@ void Link::path_broke(Socket& socket, const Status& reason) {
   paths_changed_ = true;
   empty_path(socket);
   pace_sockets();
-  SETO_LOG(info, "a data socket broke, %zu of %zu are left: %s", live_paths(), wanted_sockets(),
-           std::string(reason.text()).c_str());
+  SETO_LOG(info, "a data socket broke, %zu are left: %s", live_paths(), std::string(reason.text()).c_str());
   look_for_paths(reason);
 }
 
@@ -380,7 +379,7 @@ void Link::take_path(std::size_t path) {
   without_path_since_ = 0;
   paths_changed_ = true;
   if (dialer_ != nullptr && routes() > 1) dialer_->paths_broke();  // others may lie on its route
-  SETO_LOG(info, "a data socket was opened again, %zu of %zu are there", live_paths(), wanted_sockets());
+  SETO_LOG(info, "a data socket was opened, %zu are there", live_paths());
 }
 
 }  // namespace seto::tcp
