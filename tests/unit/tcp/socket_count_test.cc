@@ -116,7 +116,7 @@ TEST(SocketCount, StepsDownDoNotAddUp) {
   EXPECT_EQ(model.count.used(), 7U);
 }
 
-// A neighbour fills the link, or a provider slows each socket down, and then no more.
+// Other traffic fills the link, or a provider slows each socket down, and then no more.
 TEST(SocketCount, FollowsALinkThatChanges) {
   Model model(8, 16, 1e8, 2e7);
   model.seconds(1'200);

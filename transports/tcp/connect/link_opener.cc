@@ -26,7 +26,7 @@ enum class Word : char {
 constexpr std::size_t kLongestReason = 2'000;
 // Links of one context that are needed: fewer are no news.
 constexpr std::uint32_t kManyLinks = 64;
-// Of Word::sockets.
+// Parts of the number in Word::sockets.
 constexpr std::uint32_t kContinues = 1U << 31;
 constexpr std::uint32_t kAdapts = 1U << 30;
 constexpr std::uint32_t kRoutesShift = 8;  // below it the number of sockets, above it that of routes

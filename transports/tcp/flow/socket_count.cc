@@ -96,7 +96,7 @@ void SocketCount::end_trial(bool good, std::uint64_t now_ns) {
   return_to_count();
 }
 
-// What was measured before may be of another time.
+// Rates that were measured before may be of another time.
 void SocketCount::end_where_idle(std::uint64_t now_ns) {
   if (phase_ != Phase::before) next_ns_ = now_ns + pause_ns_;
   return_to_count();

@@ -17,8 +17,8 @@ class SocketCount final {
   // A look counts if frames waited all the time since the last one, and the two before it did, too: what arrives in the first
   // looks of a run was sent a round trip before.
   static constexpr std::uint32_t kLooksToBegin = 2;
-  // Of a measurement, which is their upper quartile: at the beginning of a call a link often carries half of what it carries
-  // later.
+  // A measurement has so many, and is their upper quartile: at the beginning of a call a link often carries half of what it
+  // carries later.
   static constexpr std::uint32_t kLooks = 32;
   static constexpr std::uint32_t kLooksToSettle = 8;  // after each change; a new socket begins with a small window, too
   // A network without a queue, and no limit of this end: the sockets themselves are what is short. So many looks of a measurement
