@@ -64,7 +64,7 @@ std::string frames_of(const std::uint8_t* data, std::size_t size) {
     size -= sizeof frame;
     const std::uint8_t wish = static_cast<std::uint8_t>(frame.magic >> 24);
     if (wish % 8 != 0) {
-      frame.set_kind(static_cast<FrameKind>(2 + frame.magic % 9));
+      frame.set_kind(static_cast<FrameKind>(2 + frame.magic % (kLastFrameKind - 1)));
       frame.peer_group = kPeerGroup;
       frame.sequence = ++sequence;
       frame.acknowledged %= 2;  // the opening is sent, and perhaps nothing else

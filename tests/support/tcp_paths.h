@@ -63,6 +63,7 @@ class TcpPaths : public ::testing::Test {
       setups[end].round_trip_us = round_trip_us;
       setups[end].routes = routes_;
       setups[end].together = together_;
+      setups[end].adapts = adapts_;
       if (dials) setups[end].dialer = ends_[end].dialer;
       ends_[end].link = ends_[end].domain->add(std::move(setups[end])).value();
       const std::lock_guard lock(ends_[end].domain->lock());
@@ -154,6 +155,7 @@ class TcpPaths : public ::testing::Test {
   std::size_t paths_ = kMostPaths;
   std::size_t routes_ = 1;
   bool together_ = false;
+  bool adapts_ = false;
   Wire wires_[kMostPaths];
   bool held_[kMostPaths] = {};
   std::size_t carried_[kMostPaths] = {};  // bytes, both directions

@@ -66,6 +66,22 @@ TEST(RateSampler, ABrokenSocketCountsNothingAndTheNextOneBeginsAnew) {
   EXPECT_EQ(looks.sampler.latest_ns(), 0U) << "the kernel does not tell";
 }
 
+// Three of four sockets bring nothing. It matters whether they should.
+TEST(RateSampler, ASocketThatNeedNotCarryAnythingIsNoReasonToDoubtTheOthers) {
+  for (const std::size_t resting : {0U, 3U}) {
+    Looks looks(4);
+    for (int i = 0; i < 5; ++i) {
+      looks.move(100e6);
+      looks.seen[1].reset();
+      looks.seen[2].reset();
+      looks.seen[3].reset();
+      (void)looks.sampler.take({looks.seen, false, looks.now_ns, false, resting});
+      looks.seen = std::vector<std::optional<TcpDelivery>>(4, looks.seen[0]);
+    }
+    EXPECT_EQ(looks.sampler.rate() > 0, resting == 3);
+  }
+}
+
 TEST(RateSampler, CountsWhatTheOwnLimitHeldBack) {
   Looks looks(2);
   for (int i = 0; i < 3; ++i) looks.look(100e6, true, false, true);

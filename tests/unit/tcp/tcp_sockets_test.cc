@@ -6,6 +6,7 @@
 
 #include "src/base/fd.h"
 #include "src/net/traffic_class.h"
+#include "transports/tcp/flow/flight_limit.h"
 #include "transports/tcp/link/routes.h"
 
 namespace seto::tcp {
@@ -69,6 +70,15 @@ TEST(SocketWish, ALinkContinuesIfItIsFarUnlessOneEndSaysOtherwise) {
   EXPECT_TRUE(on.continues(2, kNear));
   EXPECT_FALSE(on.continues(1, kNear));
   const SocketWish off{.set = kAutomaticSockets, .need = {}, .resume = Resume::off};
+  EXPECT_TRUE(automatic.adapts(8, kFar));
+  EXPECT_FALSE(automatic.adapts(8, FlightLimit::kLeastRoundTripUs - 1));
+  EXPECT_FALSE(off.adapts(8, kFar)) << "none can be opened later";
+  SocketWish stated;
+  stated.set = 8;
+  EXPECT_FALSE(stated.adapts(8, kFar));
+  SocketWish of_several_routes;
+  of_several_routes.routes = 2;
+  EXPECT_FALSE(of_several_routes.adapts(16, kFar));
   EXPECT_FALSE(off.continues(8, kFar));
 }
 

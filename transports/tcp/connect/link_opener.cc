@@ -26,8 +26,10 @@ enum class Word : char {
 constexpr std::size_t kLongestReason = 2'000;
 // Links of one context that are needed: fewer are no news.
 constexpr std::uint32_t kManyLinks = 64;
-constexpr std::uint32_t kContinues = 1U << 31;  // of Word::sockets
-constexpr std::uint32_t kRoutesShift = 8;       // below it the number of sockets, above it that of routes
+// Parts of the number in Word::sockets.
+constexpr std::uint32_t kContinues = 1U << 31;
+constexpr std::uint32_t kAdapts = 1U << 30;
+constexpr std::uint32_t kRoutesShift = 8;  // below it the number of sockets, above it that of routes
 
 // The contexts of this process that accept sockets; never destroyed, as the connector that calls it.
 struct Acceptors {
@@ -119,6 +121,7 @@ class OnUseOpener final : public LinkOpener, public std::enable_shared_from_this
   std::uint32_t expected_ = 0;                      // sockets that the dialer opens; 0: not known yet
   std::atomic<bool> continues_{false};              // known when they are
   std::uint32_t routes_ = 1;                        // likewise
+  bool adapts_ = false;                             // likewise
   std::map<std::uint32_t, SecureStream> accepted_;  // by index
 };
 
@@ -177,7 +180,8 @@ Result<std::vector<SecureStream>> OnUseOpener::open_sockets() {
   const std::uint32_t count = peer_.wish.sockets(round_trip);
   continues_ = peer_.wish.continues(count, round_trip);
   routes_ = peer_.wish.routes_of(round_trip);
-  const std::uint32_t told = count | routes_ << kRoutesShift | (continues_ ? kContinues : 0);
+  adapts_ = peer_.wish.adapts(count, round_trip);
+  const std::uint32_t told = count | routes_ << kRoutesShift | (continues_ ? kContinues : 0) | (adapts_ ? kAdapts : 0);
   tell(Word::sockets, {reinterpret_cast<const char*>(&told), sizeof told});
   sockets.resize(count);
   SETO_TRY(side_by_side(count - 1, count - 1, [&](std::size_t number, const std::atomic<bool>&) -> Status {
@@ -226,7 +230,8 @@ void OnUseOpener::receive(Word word, std::string_view rest) {
     } else if (word == Word::sockets && rest.size() == sizeof expected_ && expected_ == 0) {
       std::memcpy(&expected_, rest.data(), sizeof expected_);
       continues_ = (expected_ & kContinues) != 0;
-      routes_ = (expected_ & ~kContinues) >> kRoutesShift;
+      adapts_ = (expected_ & kAdapts) != 0;
+      routes_ = (expected_ & ~(kContinues | kAdapts)) >> kRoutesShift;
       expected_ &= (1U << kRoutesShift) - 1;
       if (dials_ || expected_ == 0 || expected_ > kMostSockets || routes_ == 0 || routes_ > kMostRoutes ||
           expected_ % routes_ != 0)
@@ -270,6 +275,7 @@ Status OnUseOpener::open(Domain& domain, const std::shared_ptr<Link>& link, std:
     redialer = std::move(made).value();
     redialer->serve(link);
     link->set_routes(routes_);
+    link->set_adapts(adapts_);
     link->set_dialer(redialer);
   }
   SETO_TRY(domain.open(*link, std::move(sockets)));

@@ -1,6 +1,7 @@
 #include "transports/tcp/connect/redialer.h"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -78,6 +79,12 @@ bool send_hello(SecureStream& socket, const resume::Hello& hello) {
   return socket.send_whole({reinterpret_cast<const char*>(bytes.data()), size});
 }
 
+// Descriptors have the lowest numbers that are free. Sockets that a link can do without leave a half to others.
+bool uses_many_descriptors(int descriptor) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(descriptor) >= limit.rlim_cur / 2;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Redialer>> Redialer::create(Setup setup) {
@@ -113,7 +120,7 @@ void Redialer::serve(const std::shared_ptr<Link>& link) {
 
 void Redialer::sockets_opened(Link& link) {
   if (dials_) leave_other_paths(link);
-  if (link.live_paths() < link.sockets()) paths_broke();  // so soon
+  if (link.live_paths() < link.wanted_sockets()) paths_broke();  // so soon
 }
 
 // ---- the end that answers ----
@@ -187,15 +194,20 @@ std::vector<std::uint32_t> Redialer::wanted() {
 void Redialer::dial() {
   pause();
   const std::vector<std::uint32_t> paths = wanted();
-  if (paths.empty()) return;
+  if (paths.empty()) {
+    failed_ = false;  // the next path that breaks is dialed at once
+    return;
+  }
   ++attempts_;
   std::atomic<std::size_t> opened{0};
   (void)side_by_side(paths.size(), paths.size(), [&](std::size_t number, const std::atomic<bool>&) -> Status {
     const Status outcome = open_path(paths[number]);
-    if (outcome.ok())
+    if (outcome.ok()) {
       opened.fetch_add(1);
-    else
-      SETO_LOG(info, "a data socket could not be opened again: %s", std::string(outcome.text()).c_str());
+    } else {
+      SETO_LOG(info, "a data socket could not be opened: %s", std::string(outcome.text()).c_str());
+      give_up_place(paths[number]);
+    }
     return {};
   });
   failed_ = opened.load() == 0;
@@ -204,6 +216,16 @@ void Redialer::dial() {
     setup_.wakeup->ring();
   }
   (void)setup_.threads->add([self = shared_from_this()] { self->dial(); });  // finds what has broken meanwhile
+}
+
+// A link can do without the sockets that it did not begin with.
+void Redialer::give_up_place(std::uint32_t path) const {
+  const std::shared_ptr<Domain> domain = setup_.domain.lock();
+  if (domain == nullptr) return;
+  std::shared_ptr<Link> link;  // outlives the lock
+  const std::lock_guard lock(domain->lock());
+  link = link_.lock();
+  if (link != nullptr) link->give_up_place(path);
 }
 
 // None before the first dial after a quiet time.
@@ -235,6 +257,8 @@ Status Redialer::open_path(std::uint32_t path) {
   const std::lock_guard lock(domain->lock());
   link = link_.lock();
   if (link == nullptr || link->broken()) return failure(Code::aborted, "the link has ended");
+  if (path >= link->first_sockets() && uses_many_descriptors(socket.get()))
+    return failure(Code::unavailable, "half of the file descriptors are in use (ulimit -n)");
   if (hello.path == kNoSuchLink) return peer_has_no_link(*link);
   const resume::Expected expected{setup_.attempt, setup_.peer, setup_.context, attempts_ - 1,
                                   static_cast<std::uint32_t>(link->sockets())};
@@ -267,7 +291,7 @@ void Redialer::leave_other_paths(Link& link) const {
   SETO_LOG(warn,
            "%zu of %zu data sockets lie on another path of SETO_PATHS than their own, which did not answer: it is dialed "
            "until it does",
-           misplaced.size(), link.sockets());
+           misplaced.size(), link.wanted_sockets());
   for (const std::size_t path : misplaced) domain->leave_path(link, path);
 }
 

@@ -61,6 +61,7 @@ class Redialer final : public PathDialer, public std::enable_shared_from_this<Re
   [[nodiscard]] std::vector<std::uint32_t> wanted();
   [[nodiscard]] Status open_path(std::uint32_t path);
   void choose_path(std::uint32_t path, ConnectRequest& request) const;
+  void give_up_place(std::uint32_t path) const;
   void leave_other_paths(Link& link) const;
   [[nodiscard]] static Status peer_has_no_link(Link& link);
   void pause();

@@ -14,13 +14,14 @@
 #include "src/net/congestion.h"
 #include "src/net/local_socket.h"
 #include "src/net/traffic_class.h"
+#include "transports/tcp/flow/flight_limit.h"
 #include "transports/tcp/link/frame.h"
 #include "transports/tcp/link/routes.h"
 
 namespace seto::tcp {
 namespace {
 
-constexpr std::uint32_t kTermsMagic = 0x0e70'7e35;
+constexpr std::uint32_t kTermsMagic = 0x0e70'7e36;
 
 // Little-endian, as is every machine that this library runs on.
 struct Greeting {
@@ -85,6 +86,11 @@ bool SocketWish::continues(std::uint32_t sockets, std::uint32_t round_trip_us) c
   return resume != Resume::off && (is_far(round_trip_us) || (resume == Resume::on && sockets > 1));
 }
 
+bool SocketWish::adapts(std::uint32_t sockets, std::uint32_t round_trip_us) const {
+  return set == kAutomaticSockets && routes_of(round_trip_us) == 1 && continues(sockets, round_trip_us) &&
+         round_trip_us >= FlightLimit::kLeastRoundTripUs;
+}
+
 Resume agree(Resume one, Resume other) {
   if (one == Resume::off || other == Resume::off) return Resume::off;
   return one == Resume::on ? one : other;
@@ -109,6 +115,7 @@ Result<TcpSockets> open_tcp_sockets(TcpConnector& connector, ControlChannels& ch
   SETO_ASSIGN(const LinkTerms terms, exchange_terms(first_socket, wish, first.until));
   opened.round_trip_us = terms.round_trip_us;
   opened.routes = wish.routes_of(terms.round_trip_us);
+  opened.adapts = wish.adapts(terms.sockets, terms.round_trip_us);
   opened.sockets.resize(terms.sockets);
   opened.sockets[0] = std::move(first_socket);
   opened.channel = std::move(channel);

@@ -24,6 +24,8 @@ struct SocketWish {
 
   // A link of so many sockets continues when some or all of them break.
   [[nodiscard]] bool continues(std::uint32_t sockets, std::uint32_t round_trip_us) const;
+  // The number of its sockets may change while it runs.
+  [[nodiscard]] bool adapts(std::uint32_t sockets, std::uint32_t round_trip_us) const;
   // On all routes together.
   [[nodiscard]] std::uint32_t sockets(std::uint32_t round_trip_us) const;
   // Only a link that continues has sockets on several routes.
@@ -54,6 +56,7 @@ struct TcpSockets {
   std::vector<SecureStream> sockets;
   std::uint32_t round_trip_us = 0;
   std::uint32_t routes = 1;
+  bool adapts = false;  // as SocketWish
   std::shared_ptr<ControlChannel> channel;
 };
 

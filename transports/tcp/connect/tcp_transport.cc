@@ -181,6 +181,7 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
   Link::Setup link;
   link.sockets = std::move(opened.sockets);
   link.routes = opened.routes;
+  link.adapts = opened.adapts;
   link.round_trip_us = parts.round_trip_us = opened.round_trip_us;
   link.patience_ms = setup_.config->link_patience_s * 1'000;
   link.session = link_session(attempt.key, attempt.id, setup_.context, context);

@@ -6,6 +6,7 @@
 namespace seto::tcp {
 
 void FlightLimit::take(const Look& look) {
+  no_queue_ = has_no_queue(look);
   see_rate(look);
   if (rate_ == 0) {
     bytes_ = 0;

@@ -67,6 +67,8 @@ class FlightLimit final {
   [[nodiscard]] std::uint64_t measurements() const { return measurements_; }
   // The round trip of the link itself, as far as it is known.
   [[nodiscard]] std::uint32_t base_us() const { return base_us_; }
+  // As the last look shows it.
+  [[nodiscard]] bool has_no_queue() const { return no_queue_; }
 
  private:
   void see_rate(const Look& look);
@@ -75,6 +77,7 @@ class FlightLimit final {
   void see_round_trip(const Look& look);
 
   std::uint32_t base_us_;
+  bool no_queue_ = false;
   std::uint64_t bytes_ = 0;
   double rate_ = 0;  // bytes per second; 0: unknown
   double measured_ = 0;

@@ -45,9 +45,9 @@ bool RateSampler::take(const Look& look) {
     carried_[looks_++ % kCarriedKept] = (static_cast<double>(latest_bytes_) + *bytes) * 1e9 / static_cast<double>(both_ns);
   latest_bytes_ = static_cast<std::uint64_t>(bytes.value_or(0));
   latest_ns_ = bytes ? passed_ns : 0;
-  const auto limited =
-      std::count_if(look.sockets.begin(), look.sockets.end(), [](const auto& one) { return !one || one->app_limited; });
-  const bool busy = look.held_back || 2 * static_cast<std::size_t>(limited) <= look.sockets.size();
+  const auto limited = static_cast<std::size_t>(
+      std::count_if(look.sockets.begin(), look.sockets.end(), [](const auto& one) { return !one || one->app_limited; }));
+  const bool busy = look.held_back || 2 * (limited - look.resting) <= look.sockets.size() - look.resting;
   const bool full = bytes && !look.ran_dry && busy;
   const bool next = passed_ns < interval_ns_ + interval_ns_ / 2;
   run_ = !full ? 0 : next ? run_ + 1 : 1;

@@ -34,7 +34,8 @@ class RateSampler final {
     std::span<const std::optional<TcpDelivery>> sockets;  // absent: it is broken; all of them: the kernel does not tell
     bool ran_dry = false;                                 // since the last look sockets had nothing more to send
     std::uint64_t now_ns = 0;
-    bool held_back = false;  // since the last look frames waited for the limit of bytes in flight, not for their sender
+    bool held_back = false;   // since the last look frames waited for the limit of bytes in flight, not for their sender
+    std::size_t resting = 0;  // sockets that need not carry anything: absent or limited by the application
   };
 
   RateSampler(std::size_t sockets, std::uint32_t round_trip_us);

@@ -23,7 +23,7 @@ void RouteFlow::begin(std::uint32_t its_round_trip_us) {
   if (sampler != nullptr) sampler = std::make_unique<RateSampler>(sockets, round_trip_us);
   if (flight != nullptr) flight = std::make_unique<FlightLimit>(round_trip_us);
   beyond_loss = busy_until_ns = 0;
-  held_back = was_held_back = ran_dry = false;
+  held_back = was_held_back = ran_dry = was_empty = false;
 }
 
 // The limit of bytes in flight measures whenever a queue or the limit itself shows that the link is full. The sampler needs full

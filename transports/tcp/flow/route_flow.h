@@ -38,7 +38,8 @@ struct RouteFlow {
   bool held_back = false;           // the last flush left frames in the queue because of the limit
   // Since the last look of the sampler.
   bool was_held_back = false;
-  bool ran_dry = false;  // at least half of the sockets had nothing more to send
+  bool ran_dry = false;    // at least half of the sockets had nothing more to send
+  bool was_empty = false;  // a flush left no frame that may be sent
 
   // The route carries frames again, and is measured anew.
   void begin(std::uint32_t its_round_trip_us);

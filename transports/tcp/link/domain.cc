@@ -137,14 +137,14 @@ Status Domain::watch(Member& member) {
       return refused;
     }
   for (std::size_t i = 0; i < link.sockets(); ++i) {
-    if (watch_socket(member, i)) continue;
+    if (link.path_is_broken(i) || watch_socket(member, i)) continue;
     Status refused = system_failure(Code::unavailable, "epoll refuses a TCP connection");
     while (i-- > 0) unwatch_socket(member, i);
     member.listens_for_room.clear();
     return refused;
   }
   if (link.far()) windows_.add_far_link();
-  sockets_.fetch_add(link.sockets(), std::memory_order_relaxed);
+  sockets_.fetch_add(link.first_sockets(), std::memory_order_relaxed);
   return {};
 }
 
@@ -185,7 +185,7 @@ void Domain::unwatch(Member& member) {
   link.retire();
   if (member.listens_for_room.empty()) return;
   for (std::size_t i = 0; i < link.sockets(); ++i) unwatch_socket(member, i);
-  sockets_.fetch_sub(link.sockets(), std::memory_order_relaxed);
+  sockets_.fetch_sub(link.first_sockets(), std::memory_order_relaxed);
   if (link.far()) windows_.remove_far_link();
 }
 

@@ -25,8 +25,9 @@ enum class FrameKind : std::uint8_t {
   window,        // the receiver accepts `mark` bytes at once of each operation of that stream, or of messages (kOfMessages)
   heard,         // only `acknowledged`: belongs to the connection itself
   rate,          // the connection carries `mark` bytes a second from the sender, whose round trip is `size` us; also its own
+  sockets,       // the sender wants `mark` sockets to be open; also its own
 };
-inline constexpr std::uint8_t kLastFrameKind = static_cast<std::uint8_t>(FrameKind::rate);
+inline constexpr std::uint8_t kLastFrameKind = static_cast<std::uint8_t>(FrameKind::sockets);
 
 // Frames of one connection travel over at most so many sockets.
 inline constexpr std::uint32_t kMostSockets = kMostSocketsOfAPair;

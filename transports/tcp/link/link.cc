@@ -82,6 +82,7 @@ Link::Link(Setup setup)
       continues_(setup.continues),
       routes_(setup.routes),
       together_(setup.together),
+      adapts_(setup.adapts),
       copies_(std::move(setup.copies)),
       dialer_(std::move(setup.dialer)) {
   add_sockets(std::move(setup.sockets));
@@ -106,6 +107,7 @@ void Link::add_sockets(std::vector<SecureStream> sockets) {
     sockets_.back()->route = route_of_socket(sockets_.size() - 1, sockets.size(), routes());
     prepare(*sockets_.back());
   }
+  add_spares();
   add_flows();
   if (site_pace_ == 0) site_pace_ = site_pace_limit();
   lasting_sockets_.store(sockets_.size(), std::memory_order_release);
@@ -333,6 +335,7 @@ bool Link::flush_one(Socket& socket) {
 // Asks the kernel what it has of each socket, and decides how much of the queue this flush() may write.
 void Link::look_at_sockets() {
   follow_routes();
+  choose_carriers();
   const std::uint64_t now = monotonic_ns();
   for (RouteFlow& flow : flows_) flow.begin_flush(now);
   bool any_stalled = false;
@@ -340,8 +343,8 @@ void Link::look_at_sockets() {
     if (!socket->live()) continue;
     socket->unsent = queued_bytes(socket->fd.get(), SIOCOUTQNSD) + socket->fd.unsent();
     RouteFlow& flow = flow_of(*socket);
-    if (flow.used) ++flow.carriers;
-    if (flow.used && socket->unsent == 0) ++flow.dry;
+    if (flow.used && !stands_by(*socket)) ++flow.carriers;
+    if (flow.used && !stands_by(*socket) && socket->unsent == 0) ++flow.dry;
     socket->full = (far() && socket->unsent >= kMostUnsent) || socket->fd.unsent() > 0;
     if (socket->stalled && !socket->route_stalled && queued_bytes(socket->fd.get(), SIOCOUTQ) == 0 && socket->taken == 0) {
       socket->stalled = false;
@@ -367,8 +370,7 @@ bool Link::flush_numbered() {
   look_at_sockets();
   const bool one_route = flows_.size() == 1;
   // A path that brings frames is likely to carry their acknowledgement, too: the others may stand still.
-  if (Socket& latest = *sockets_[latest_in_];
-      owes_heard_ && !uses_several_routes() && latest.live() && !latest.full && !latest.stalled && latest.taken == 0)
+  if (Socket& latest = *sockets_[latest_in_]; owes_heard_ && !uses_several_routes() && latest.idle() && !stands_by(latest))
     fill(latest, one_route);
   for (const auto& socket : sockets_) {
     if (socket->full || !socket->live()) continue;
@@ -386,6 +388,7 @@ bool Link::flush_numbered() {
   held_back_ = uses_several_routes() && has_waiting();  // perhaps for a route that is faster, but busy
   for (RouteFlow& flow : flows_) {
     flow.end_flush(!waiting_.empty());
+    flow.was_empty = flow.was_empty || !has_waiting();
     held_back_ = held_back_ || flow.held_back;
   }
   return moved;

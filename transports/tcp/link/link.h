@@ -25,8 +25,10 @@
 #include "transports/resume/arrivals.h"
 #include "transports/resume/retention.h"
 #include "transports/tcp/flow/route_flow.h"
+#include "transports/tcp/flow/socket_count.h"
 #include "transports/tcp/link/fifo.h"
 #include "transports/tcp/link/frame.h"
+#include "transports/tcp/link/limits.h"
 #include "transports/tcp/link/link_socket.h"
 #include "transports/tcp/link/link_users.h"
 #include "transports/tcp/link/receive_buffers.h"
@@ -60,6 +62,7 @@ class Link final {
     bool continues = false;              // the peer's end does, too
     std::size_t routes = 1;              // on which its sockets are (routes.h)
     bool together = false;               // frames go over all routes that work, not only over the best
+    bool adapts = false;                 // the number of its sockets follows what they carry (socket_count.h)
     // Null: a path that broke stays so, and the last one breaks the link.
     std::shared_ptr<PathDialer> dialer;
     std::shared_ptr<resume::CopyMemory> copies{};  // of the domain that it is added to; null: its own
@@ -90,6 +93,7 @@ class Link final {
     continues_ = true;
   }
   void set_routes(std::size_t routes) { routes_.store(routes, std::memory_order_relaxed); }
+  void set_adapts(bool adapts) { adapts_ = adapts; }
   // As ConnectRequest::path.
   [[nodiscard]] std::uint8_t path_to_request(std::size_t socket) const {
     return tcp::path_to_request(socket, sockets_.size(), routes());
@@ -160,15 +164,19 @@ class Link final {
   [[nodiscard]] std::uint64_t site_pace_limit() const { return site_pace_limit_.load(std::memory_order_relaxed); }
   // Output waits here or in the kernel.
   [[nodiscard]] bool sends();
-  // The share of this link, from the domain.
-  void set_site_pace(std::uint64_t bytes_per_second);
+  void set_site_pace(std::uint64_t bytes_per_second);  // the share of this link, from the domain
   // The longest payload that the next frame should have: long frames cost less, short ones spread over several sockets.
   [[nodiscard]] std::size_t frame_size() const { return numbered() ? kStripe : kFrameLimit; }
 
   // The memory for what the peer sends. The domain owns it as long as this link is used.
   [[nodiscard]] ReceiveShare& share() const { return *share_; }
 
+  // The places for sockets; so many of them had one at first, and so many should have one now.
   [[nodiscard]] std::size_t sockets() const { return sockets_.size(); }
+  [[nodiscard]] std::size_t first_sockets() const { return places_.first; }
+  [[nodiscard]] std::size_t wanted_sockets() const;
+  // A place beyond those gets no socket, until one is wanted again.
+  void give_up_place(std::size_t path);
   [[nodiscard]] int descriptor(std::size_t socket) const;
   // Any thread: the sockets that are open, with what the kernel knows of them; absent if it does not measure it.
   struct OpenSocket {
@@ -198,8 +206,10 @@ class Link final {
   void offer_path(std::size_t path, SecureStream fd, std::uint32_t attempt);
   [[nodiscard]] bool has_offers() const { return offers_ > 0; }
   [[nodiscard]] bool is_offered(std::size_t path) const { return sockets_[path]->offered.valid(); }
-  // The path is broken, and nothing is offered for it.
-  [[nodiscard]] bool wants_path(std::size_t path) const { return path_is_broken(path) && !is_offered(path); }
+  // The path is broken, nothing is offered for it, and it should have a socket.
+  [[nodiscard]] bool wants_path(std::size_t path) const {
+    return path < wanted_sockets() && path_is_broken(path) && !is_offered(path);
+  }
   void take_path(std::size_t path);
   // The path is broken for this end from now on.
   void drop_path(std::size_t path, const Status& reason);
@@ -233,28 +243,6 @@ class Link final {
   [[nodiscard]] Status why() const;
 
  private:
-  // 4 Gbit/s: twice what a long link usually has, so that credit comes back before it is needed. Measured with half of it, over
-  // 60 ms and 1 Gbit/s: 100 MB 1,722 ms (1,169 with this), 10 MB 175 ms (115), 100 MB in fp16 776 ms (561).
-  static constexpr std::uint64_t kFarBytesPerUs = 500;
-  // Numbers that may overtake a missing one where there are several sockets: a socket that lost a segment may stall for its whole
-  // retransmission time while the others go on. A window of 15 MB holds 117,000 short messages. The sender stops at three
-  // quarters.
-  static constexpr std::size_t kMostBeyond = std::size_t{1} << 17;
-  static constexpr std::uint64_t kTellAfter = kMostBeyond / 4;
-  // Payloads that are kept: more than the kernel takes of all sockets. Windows of streams and messages limit them before.
-  static constexpr std::uint64_t kLeastKept = std::uint64_t{64} << 20;
-  static constexpr std::uint64_t kPipesKept = 4;
-  // Shorter payloads are copied when they are sent: to look for them later would cost more.
-  static constexpr std::uint32_t kCopiedAtOnce = 4 << 10;
-  // The receiver tells what it has heard after an eighth of this, or 10 ms: so slots are soon used again.
-  static constexpr std::uint64_t kToldWindow = std::uint64_t{8} << 20;
-  static constexpr std::uint64_t kLeastStallNs = 200'000'000;
-  static constexpr std::uint64_t kStallRoundTrips = 3;
-  static constexpr std::size_t kMostCopies = std::size_t{1} << 30;
-  static constexpr std::uint64_t kKeptFree = 1'024;  // numbers for openings and for frames that tell what was heard
-  // A window holds two round trips at the rate that the peer tells. A rate is told again if it has changed by this factor.
-  static constexpr std::uint64_t kRoundTripsAWindow = 2;
-  static constexpr double kTellRate = 1.25;
   static constexpr std::size_t kBatch = LinkSocket::kBatch;
   static constexpr std::size_t kStaging = LinkSocket::kStaging;
 
@@ -278,6 +266,7 @@ class Link final {
     Status failure;  // malformed input
   };
   void add_sockets(std::vector<SecureStream> sockets);
+  void add_spares();
   void add_flows();
   void prepare(Socket& socket);
   void queue_opening(Socket& socket, const Entered& entered);
@@ -322,6 +311,13 @@ class Link final {
   void limit_flight(std::size_t route, std::span<const std::optional<TcpDelivery>> seen, bool held_back, std::uint64_t now_ns);
   void pace_sockets();
   Status hear_rate(const Frame& frame);
+  // ---- the number of sockets ----
+  void count_sockets(bool held_back, std::uint64_t now_ns);
+  void open_more();
+  void hear_sockets(const Frame& frame);
+  void choose_carriers();
+  // It takes no frames from the queue, whether it is open or not.
+  [[nodiscard]] bool stands_by(const Socket& socket) const { return socket.index >= places_.carriers; }
 
   bool flush_one(Socket& socket);
   [[nodiscard]] bool flush_encrypted(Socket& socket);
@@ -362,7 +358,8 @@ class Link final {
   [[nodiscard]] bool has_again() const { return kept_ != nullptr && kept_->has_again(); }
   [[nodiscard]] bool has_next(Socket& socket, bool any) {
     if (!socket.own.empty()) return true;
-    return !socket.stalled && (has_pressing() || (any && flow_of(socket).room > 0 && has_waiting()));
+    const bool takes = any && !stands_by(socket) && flow_of(socket).room > 0;
+    return !socket.stalled && (has_pressing() || (takes && has_waiting()));
   }
   // `any`: also frames that wait in the queue. Of several routes only next_socket() says which one takes those.
   void fill(Socket& socket, bool any);
@@ -385,7 +382,7 @@ class Link final {
   [[nodiscard]] Secret proof_of(std::uint64_t peer_group, std::uint32_t member) const;
   [[nodiscard]] PeerGroup* peer_group_of(std::uint64_t key);
 
-  std::vector<std::unique_ptr<Socket>> sockets_;  // changes once at most: while it is empty
+  std::vector<std::unique_ptr<Socket>> sockets_;  // changes once at most: while it is empty; with the spare places
   std::atomic<std::size_t> lasting_sockets_{0};   // of sockets_, once it does not change any more
   mutable std::mutex descriptors_mutex_;          // held while one of sockets_ gets another descriptor, or none
   bool encrypted_ = false;
@@ -400,6 +397,8 @@ class Link final {
   std::uint64_t pipe_;
   std::vector<RouteFlow> flows_;  // by route, once there are sockets
   SeenTraffic seen_;
+  std::unique_ptr<SocketCount> count_;  // null: the number of sockets stays
+  SocketPlaces places_;
   double told_rate_ = 0;
   std::atomic<std::uint64_t> site_pace_limit_{0};
   std::uint64_t site_pace_ = 0;                                   // 0: no limit
@@ -420,6 +419,7 @@ class Link final {
   std::atomic<std::size_t> routes_{1};
   std::atomic<std::uint32_t> used_routes_{1};  // never 0
   const bool together_;
+  bool adapts_;
   std::unique_ptr<resume::Arrivals> arrivals_;  // null: its frames have no numbers
   // The following are of a link that continues.
   std::shared_ptr<resume::CopyMemory> copies_;

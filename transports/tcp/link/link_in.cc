@@ -192,7 +192,8 @@ Status Link::begin_frame(Socket& socket) {
     socket.at = socket.own_words.data();
     return {};
   }
-  if (frame.kind() == FrameKind::rate) return frame.length == 0 ? Status() : garbage("a payload in a frame that has none");
+  if (frame.kind() == FrameKind::rate || frame.kind() == FrameKind::sockets)
+    return frame.length == 0 ? Status() : garbage("a payload in a frame that has none");
   if (opened_.count(frame.peer_group) == 0) return garbage("frames of a communicator that was not opened");
   if (PeerGroup* const peer_group = peer_group_of(frame.peer_group)) {
     SETO_ASSIGN(socket.at, peer_group->sink->place(peer_group->member, frame));
@@ -265,6 +266,10 @@ Status Link::end_frame(Socket& socket) {
   }
   if (frame.kind() == FrameKind::open) return hear_opening(socket);
   if (frame.kind() == FrameKind::rate) return hear_rate(frame);
+  if (frame.kind() == FrameKind::sockets) {
+    hear_sockets(frame);
+    return {};
+  }
   if (PeerGroup* const peer_group = peer_group_of(frame.peer_group))
     return peer_group->sink->arrived(peer_group->member, frame, socket.at);
   return {};

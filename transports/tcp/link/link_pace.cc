@@ -58,16 +58,22 @@ bool Link::measure(std::size_t route, std::uint64_t now_ns) {
   if (!flow.sampler->due(now_ns)) return false;
   std::array<std::optional<TcpDelivery>, kMostSockets> seen;
   std::size_t count = 0;
+  std::size_t resting = 0;
   for (const auto& socket : sockets_) {
     if (socket->route != route || count == seen.size()) continue;
     if (socket->live()) seen[count] = tcp_delivery(socket->fd.get());
+    if (stands_by(*socket) || (!socket->live() && socket->index >= wanted_sockets())) {
+      ++resting;
+      if (seen[count]) seen[count]->app_limited = true;
+    }
     ++count;
   }
   const std::span<const std::optional<TcpDelivery>> all(seen.data(), count);
   const bool dry = std::exchange(flow.ran_dry, false);
   const bool held_back = std::exchange(flow.was_held_back, flow.held_back) && !dry;
-  (void)flow.sampler->take({all, dry, now_ns, held_back});
+  (void)flow.sampler->take({all, dry, now_ns, held_back, resting});
   if (flow.flight != nullptr) limit_flight(route, all, held_back, now_ns);
+  if (count_ != nullptr) count_sockets(held_back, now_ns);
   return true;
 }
 
@@ -112,12 +118,14 @@ void Link::pace_sockets() {
     of_all += flow.rate();
     known = known && flow.rate() > 0;
   }
-  const auto carrying = std::count_if(sockets_.begin(), sockets_.end(), [this](const auto& socket) { return carries(*socket); });
+  const auto carrying = std::count_if(sockets_.begin(), sockets_.end(),
+                                      [this](const auto& socket) { return carries(*socket) && !stands_by(*socket); });
   const auto all = static_cast<double>(std::max<std::ptrdiff_t>(1, carrying));
   for (std::size_t route = 0; route < flows_.size(); ++route) {
     RouteFlow& flow = flows_[route];
-    const auto live = static_cast<std::size_t>(std::count_if(
-        sockets_.begin(), sockets_.end(), [route](const auto& socket) { return socket->live() && socket->route == route; }));
+    const auto live = static_cast<std::size_t>(std::count_if(sockets_.begin(), sockets_.end(), [&](const auto& socket) {
+      return socket->live() && socket->route == route && !stands_by(*socket);
+    }));
     const std::size_t own = std::max<std::size_t>(1, live);
     const double part = !flow.used ? 1 : known && flows_.size() > 1 ? flow.rate() / of_all : static_cast<double>(own) / all;
     const double of_site = static_cast<double>(site_pace_) * part;

@@ -160,8 +160,7 @@ void Link::path_broke(Socket& socket, const Status& reason) {
   paths_changed_ = true;
   empty_path(socket);
   pace_sockets();
-  SETO_LOG(info, "a data socket broke, %zu of %zu are left: %s", live_paths(), sockets_.size(),
-           std::string(reason.text()).c_str());
+  SETO_LOG(info, "a data socket broke, %zu are left: %s", live_paths(), std::string(reason.text()).c_str());
   look_for_paths(reason);
 }
 
@@ -275,8 +274,9 @@ void Link::leave_dead_paths() {
     const bool works = is_whole(route);
     std::uint64_t& since = works_since_ns_[route];
     since = !works ? 0 : since == 0 ? now : since;
-    const auto missing = std::count_if(sockets_.begin(), sockets_.end(),
-                                       [&](const auto& one) { return one->route == route && (!one->live() || one->left); });
+    const auto missing = std::count_if(sockets_.begin(), sockets_.end(), [&](const auto& one) {
+      return one->route == route && (!one->live() || one->left) && one->index < wanted_sockets();
+    });
     if (!works && missing > 0) continue;  // one is tried
     for (const auto& one : sockets_) {
       if (one->route != route || !one->stalled || one->route_stalled || !is_live(one->index)) continue;
@@ -379,7 +379,7 @@ void Link::take_path(std::size_t path) {
   without_path_since_ = 0;
   paths_changed_ = true;
   if (dialer_ != nullptr && routes() > 1) dialer_->paths_broke();  // others may lie on its route
-  SETO_LOG(info, "a data socket was opened again, %zu of %zu are there", live_paths(), sockets_.size());
+  SETO_LOG(info, "a data socket was opened, %zu are there", live_paths());
 }
 
 }  // namespace seto::tcp

@@ -45,7 +45,7 @@ Link::Socket* Link::next_socket() {
   std::array<Socket*, kMostRoutes> least{};
   std::array<bool, kMostRoutes> whole{};  // a socket may have broken since the flush began
   for (const auto& socket : sockets_) {
-    if (!carries(*socket) || socket->stalled) continue;
+    if (!carries(*socket) || socket->stalled || stands_by(*socket)) continue;
     whole[socket->route] = true;
     if (socket->full || !flow_of(*socket).is_open(presses, known)) continue;
     const auto busy = flow_of(*socket).is_limited() ? &Socket::in_flight : &Socket::unsent;

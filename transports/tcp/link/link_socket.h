@@ -53,6 +53,17 @@ struct LinkSocket {
   std::uint32_t got = 0;
 
   [[nodiscard]] bool live() const { return !ended && !broken; }
+  // It takes a frame now, and has taken none.
+  [[nodiscard]] bool idle() const { return live() && !full && !stalled && taken == 0; }
+};
+
+// The places of a link for sockets, and how many of them are used. In order: sockets that it began with come first.
+struct SocketPlaces {
+  std::size_t first = 0;                // sockets that it began with
+  std::size_t peer_wants = 0;           // to be open
+  std::uint64_t peer_wanted_at = 0;     // the number of the frame that said so
+  std::size_t limit = kMostSockets;     // below it sockets may be opened
+  std::size_t carriers = kMostSockets;  // below it they take frames from the queue
 };
 
 }  // namespace seto::tcp
