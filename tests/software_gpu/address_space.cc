@@ -72,6 +72,7 @@ Bits128 load_from(Thread& thread, const Instruction& in, const Location& locatio
     std::memcpy(&value.high, copy + 8, 8);
     if (location.space == Space::shared) {
       races.access(race_access(thread, in, false), location.address, bytes);
+      thread.block.machine.memory().after_shared_load(thread.memory, in.order);
     }
   }
   if (in.order >= Order::relaxed) {
@@ -102,9 +103,7 @@ void store_to(Thread& thread, const Instruction& in, const Location& location, B
   std::memcpy(bytes_of(thread, location.space).data() + location.address, copy, bytes);
   if (location.space == Space::shared) {
     races.access(race_access(thread, in, true), location.address, bytes);
-    if (in.order >= Order::acquire) {  // a flag in shared memory orders global memory, too
-      thread.block.machine.memory().fence(thread.memory, Order::acquire_release, in.scope);
-    }
+    thread.block.machine.memory().before_shared_store(thread.memory, in.order);
   }
 }
 

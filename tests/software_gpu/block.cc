@@ -96,12 +96,13 @@ void Block::open_if_complete(Barrier& barrier) {
 // bar.sync is an aligned barrier: that lanes of one warp wait at two of them is an error on a GPU whose warps run together.
 void Block::check_alignment(const Barrier& barrier) {
   constexpr std::uint32_t kAligned = 1;
-  const Thread* first = nullptr;
+  std::array<const Thread*, 32> first_of_warp{};
   for (const Thread* thread : barrier.waiting) {
     if ((thread->current->flags & kAligned) == 0) {
       continue;
     }
-    if (first != nullptr && &first->warp == &thread->warp && first->current != thread->current) {
+    const Thread*& first = first_of_warp[thread->warp.index];
+    if (first != nullptr && first->current != thread->current) {
       throw Fault(FaultKind::misuse, "lanes of warp " + std::to_string(thread->warp.index) +
                                          " wait at different bar.sync instructions: ptx lines " +
                                          std::to_string(first->current->line) + " and " + std::to_string(thread->current->line));

@@ -86,7 +86,7 @@ class Machine final {
   std::size_t next_resident_ = 0;
 };
 
-// What each kernel, block and warp waits for.
+// Says what each kernel, block and warp waits for.
 [[nodiscard]] std::string hang_report(const Machine& machine);
 
 }  // namespace seto::software_gpu

@@ -61,6 +61,18 @@ void MemoryModel::store(MemoryView& thread, std::uint64_t address, Bits128 value
   }
 }
 
+void MemoryModel::before_shared_store(MemoryView& thread, Order order) {
+  if (releases(order) || (is_strong(order) && thread.stores.has_fence())) {
+    empty_thread(thread);
+  }
+}
+
+void MemoryModel::after_shared_load(MemoryView& thread, Order order) {
+  if (settings_.weak && acquires(order)) {
+    acquire(thread, Scope::block);
+  }
+}
+
 std::uint64_t MemoryModel::update(MemoryView& thread, std::uint64_t address, std::uint32_t bytes, Order order, Scope scope,
                                   const AtomicUpdate& update) {
   if (!settings_.weak) {
@@ -198,7 +210,7 @@ Horizon& MemoryModel::seen_at(MemoryView& thread, std::uint64_t address) {
   return thread.seen.emplace_back(SeenLocation{granule, {}}).horizon;
 }
 
-// What an acquire of a scope makes known to the thread. Its block and its GPU pass that on to acquires of smaller scope there.
+// Raises what the thread knows, by an acquire of a scope. Its block and its GPU pass that on to acquires of smaller scope there.
 void MemoryModel::acquire(MemoryView& thread, Scope scope) {
   MemoryView& block = *thread.parent;
   MemoryView& gpu = *block.parent;

@@ -45,6 +45,10 @@ class MemoryModel final {
   void arrive_at_barrier(MemoryView& thread) { empty_thread(thread); }
   void leave_barrier(MemoryView& thread) { thread.known.raise(thread.parent->known); }
 
+  // A strong access of shared memory, which is visible at once, orders global memory as its order says.
+  void before_shared_store(MemoryView& thread, Order order);
+  void after_shared_load(MemoryView& thread, Order order);
+
   void start_thread(MemoryView& thread) const;
   void end_thread(MemoryView& thread) { empty_thread(thread); }
   void end_block(MemoryView& block) { empty_block(block, Scope::gpu); }

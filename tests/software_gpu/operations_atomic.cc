@@ -112,12 +112,11 @@ std::uint64_t update_shared(Thread& thread, const Instruction& in, const Locatio
   std::byte* place = thread.block.shared.data() + location.address;
   std::uint64_t old = 0;
   std::memcpy(&old, place, bytes);
+  thread.block.machine.memory().before_shared_store(thread.memory, in.order);
   const std::uint64_t changed = update.compute(old, update.first, update.second);
   std::memcpy(place, &changed, bytes);
   thread.block.races.access({.thread = thread.index, .writes = true, .strong = true, .line = in.line}, location.address, bytes);
-  if (in.order >= Order::acquire) {
-    thread.block.machine.memory().fence(thread.memory, Order::acquire_release, in.scope);
-  }
+  thread.block.machine.memory().after_shared_load(thread.memory, in.order);
   return old;
 }
 

@@ -23,7 +23,7 @@ class Warp final {
   void set_ready(std::uint32_t lane, bool ready) { ready_ = ready ? ready_ | (1U << lane) : ready_ & ~(1U << lane); }
   void exited(std::uint32_t lane);
 
-  // What the lanes of a member mask do once all of them have come to the instruction.
+  // The common action of the lanes of a member mask once all of them have come to the instruction.
   using Collective = void (*)(Warp& warp, std::uint32_t members, const Instruction& instruction);
   // The thread waits until all live lanes of `members` have come to an instruction of the same kind with the same mask.
   void meet(Thread& thread, std::uint32_t members, Collective collective);

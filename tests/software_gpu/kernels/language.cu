@@ -1,4 +1,4 @@
-// What compilers make of calls, divergence, local arrays, switches, conversions and atomics.
+// Code for calls, divergence, local arrays, switches, conversions and atomics, as a compiler makes it.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
