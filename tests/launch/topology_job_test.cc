@@ -3,9 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -87,24 +84,14 @@ TEST(TopologyOfAJob, ExplainSpeaksOfItsCommunicator) {
 
 class TopologyFileOfAJob : public ::testing::Test {
  protected:
-  TopologyFileOfAJob() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "seto_file_XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~TopologyFileOfAJob() override { std::filesystem::remove_all(folder_); }
-
-  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(path(name)) << text; }
-
   // Ranks 0 and 1 on host0, ranks 2 and 3 on host1. `file` may name the rank: $SETO_RANK.
   [[nodiscard]] Ended on_two_hosts(const std::string& file, const std::string& command) const {
-    const std::string place =
-        "export SETO_HOST_ID=host$((SETO_RANK / 2)) SETO_TOPOLOGY_FILE=\"" + path(file) + "\"; exec '" + built("seto") + "' ";
+    const std::string place = "export SETO_HOST_ID=host$((SETO_RANK / 2)) SETO_TOPOLOGY_FILE=\"" + (folder_ / file) +
+                              "\"; exec '" + built("seto") + "' ";
     return run({built("seto"), "run", "-n", "4", "--no-prefix", "--", "sh", "-c", place + command});
   }
 
- private:
-  std::filesystem::path folder_;
+  Scratch folder_;
 };
 
 std::string file_of(const std::string& hosts) {
@@ -116,7 +103,7 @@ constexpr const char* kBothHosts =
     R"(<seto_host hash="0x1" name="host0" site="0"/><seto_host hash="0x2" name="host1" site="1"/>)";
 
 TEST_F(TopologyFileOfAJob, StatesItsSitesAndTheirRates) {
-  write("two.xml", file_of(kBothHosts));
+  folder_.write("two.xml", file_of(kBothHosts));
   const Ended topo = on_two_hosts("two.xml", "topo");
   EXPECT_EQ(topo.status, 0) << topo.text;
   EXPECT_THAT(topo.text,
@@ -132,7 +119,7 @@ TEST_F(TopologyFileOfAJob, StatesItsSitesAndTheirRates) {
 }
 
 TEST_F(TopologyFileOfAJob, ThatIsOfOtherHostsIsSaidOnceAndNothingElseChanges) {
-  write("other.xml", file_of(R"(<seto_host hash="0x1" name="host7"/>)"));
+  folder_.write("other.xml", file_of(R"(<seto_host hash="0x1" name="host7"/>)"));
   const Ended ended = on_two_hosts("other.xml", "explain all_reduce 4M");
   EXPECT_EQ(ended.status, 0) << ended.text;
   EXPECT_EQ(count(ended.text, "SETO_TOPOLOGY_FILE is not used: it states no named site for any host of this job"), 1U)
@@ -140,7 +127,7 @@ TEST_F(TopologyFileOfAJob, ThatIsOfOtherHostsIsSaidOnceAndNothingElseChanges) {
 }
 
 TEST_F(TopologyFileOfAJob, ThatIsNoFileIsNamed) {
-  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   const Ended ended = on_two_hosts("pipe", "topo");
   EXPECT_NE(ended.status, 0);
   EXPECT_THAT(ended.text, HasSubstr("pipe: it is no regular file"));
@@ -152,7 +139,7 @@ TEST_F(TopologyFileOfAJob, IsFoundAgainByTheIdsOfHosts) {
 }
 
 TEST_F(TopologyFileOfAJob, MustHaveEqualContentOnAllRanks) {
-  for (const int rank : {0, 1, 2, 3}) write("of" + std::to_string(rank) + ".xml", file_of(rank == 3 ? "" : kBothHosts));
+  for (const int rank : {0, 1, 2, 3}) folder_.write("of" + std::to_string(rank) + ".xml", file_of(rank == 3 ? "" : kBothHosts));
   const Ended ended = on_two_hosts("of$SETO_RANK.xml", "topo");
   EXPECT_NE(ended.status, 0);
   EXPECT_THAT(ended.text, ContainsRegex("SETO_TOPOLOGY_FILE is a file with digest [0-9a-f]+ on rank 0 and a file with digest "
@@ -160,7 +147,7 @@ TEST_F(TopologyFileOfAJob, MustHaveEqualContentOnAllRanks) {
 }
 
 TEST_F(TopologyFileOfAJob, ThatIsMalformedIsNamedWithItsLine) {
-  write("bad.xml", "<system version=\"1\">\n<cpu numaid=\"x\"/></system>");
+  folder_.write("bad.xml", "<system version=\"1\">\n<cpu numaid=\"x\"/></system>");
   const Ended ended = on_two_hosts("bad.xml", "topo");
   EXPECT_NE(ended.status, 0);
   EXPECT_THAT(ended.text, HasSubstr("bad.xml: line 2: <cpu>: numaid: 'x' is not a number"));

@@ -19,6 +19,7 @@
 #include "src/control/channel/control_channels.h"
 #include "src/control/channel/sent_frames.h"
 #include "tests/support/child_process.h"
+#include "tests/support/eventually.h"
 #include "tests/support/tcp_connectors.h"
 
 namespace seto {
@@ -26,6 +27,7 @@ namespace {
 
 using testing::ChildProcess;
 using ::testing::ElementsAre;
+using testing::eventually;
 using ::testing::HasSubstr;
 using testing::later;
 using ::testing::StartsWith;
@@ -34,15 +36,6 @@ using testing::TestConnector;
 constexpr std::uint64_t kKey = 7;
 constexpr std::uint64_t kPatienceMs = 60'000;
 constexpr LivenessSettings kBeats{20, 4'000};
-
-bool eventually(const std::function<bool()>& condition, std::uint64_t limit_ms = 20'000) {
-  const Deadline until = Deadline::after_ms(limit_ms);
-  while (!condition()) {
-    if (until.passed()) return false;
-    poll(nullptr, 0, 1);
-  }
-  return true;
-}
 
 // As a firewall does that forgets the connection: the peer's kernel gets a reset. The thread sanitizer would take connect() for a
 // change of the descriptor, which the control thread uses meanwhile.

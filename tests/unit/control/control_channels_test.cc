@@ -9,7 +9,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <csignal>
-#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "tests/support/child_process.h"
+#include "tests/support/eventually.h"
 #include "tests/support/tcp_connectors.h"
 #include "tests/support/tries.h"
 
@@ -27,6 +27,7 @@ namespace {
 
 using ::testing::AnyOf;
 using testing::ChildProcess;
+using testing::eventually;
 using testing::failure_text;
 using ::testing::HasSubstr;
 using testing::later;
@@ -70,16 +71,6 @@ Ends join_both(Station& left, Station& right, AttemptId attempt = 0) {
   EXPECT_TRUE(theirs.ok()) << theirs.status().text();
   if (!mine.ok() || !theirs.ok()) return {};
   return {*mine, *theirs};
-}
-
-// Waits for a condition that other threads bring about; returns false at the limit.
-bool eventually(const std::function<bool()>& condition, std::uint64_t limit_ms = 20'000) {
-  const Deadline until = Deadline::after_ms(limit_ms);
-  while (!condition()) {
-    if (until.passed()) return false;
-    poll(nullptr, 0, 1);
-  }
-  return true;
 }
 
 // The messages that a handler received.

@@ -3,11 +3,9 @@
 #include "src/control/channel/control_overlay.h"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <atomic>
-#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -16,11 +14,13 @@
 #include <vector>
 
 #include "src/control/channel/control_channel_hub.h"
+#include "tests/support/eventually.h"
 #include "tests/support/tcp_connectors.h"
 
 namespace seto {
 namespace {
 
+using testing::eventually;
 using testing::key_of_test;
 using testing::later;
 using testing::Pairing;
@@ -38,15 +38,6 @@ int socket_of(const ControlChannel& channel) {
   int socket = -1;
   channel.ask_kernel([&](int descriptor) { socket = descriptor; });
   return socket;
-}
-
-bool eventually(const std::function<bool()>& condition) {
-  const Deadline until = later();
-  while (!condition()) {
-    if (until.passed()) return false;
-    poll(nullptr, 0, 1);
-  }
-  return true;
 }
 
 // A process with its part of the overlay and what its handler received.

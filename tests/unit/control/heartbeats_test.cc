@@ -9,18 +9,19 @@
 
 #include <atomic>
 #include <csignal>
-#include <functional>
 #include <mutex>
 #include <new>
 #include <string>
 
 #include "tests/support/child_process.h"
+#include "tests/support/eventually.h"
 #include "tests/support/tries.h"
 
 namespace seto {
 namespace {
 
 using testing::ChildProcess;
+using testing::eventually;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -56,15 +57,6 @@ struct Told {
     };
   }
 };
-
-bool eventually(const std::function<bool()>& condition, std::uint64_t limit_ms = 20'000) {
-  const Deadline until = Deadline::after_ms(limit_ms);
-  while (!condition()) {
-    if (until.passed()) return false;
-    poll(nullptr, 0, 1);
-  }
-  return true;
-}
 
 // A process whose control thread sends heartbeats until it is killed.
 ChildProcess beating(std::atomic<std::uint64_t>& counter) {

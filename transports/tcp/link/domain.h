@@ -66,8 +66,6 @@ class Domain final {
  private:
   static constexpr int kLastWordsMs = 2'000;
   static constexpr int kLastOpeningMs = 10'000;
-  // Copies of payloads that were sent, and are kept until their receivers have them.
-  static constexpr std::size_t kMostCopies = std::size_t{1} << 30;
   // Up to this many sockets are read in turn; with more, epoll tells which have input.
   static constexpr std::size_t kReadInTurn = 2;
 

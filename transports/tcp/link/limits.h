@@ -24,9 +24,11 @@ inline constexpr std::uint32_t kCopiedAtOnce = 4 << 10;
 inline constexpr std::uint64_t kToldWindow = std::uint64_t{8} << 20;
 inline constexpr std::uint64_t kLeastStallNs = 200'000'000;
 inline constexpr std::uint64_t kStallRoundTrips = 3;
+// Copies of payloads that are kept, of all links of a context.
 inline constexpr std::size_t kMostCopies = std::size_t{1} << 30;
 inline constexpr std::uint64_t kKeptFree = 1'024;  // numbers for openings and for frames that tell what was heard
 // A window holds two round trips at the rate that the peer tells. A rate is told again if it has changed by this factor.
 inline constexpr std::uint64_t kRoundTripsAWindow = 2;
 inline constexpr double kTellRate = 1.25;
+
 }  // namespace seto::tcp

@@ -46,7 +46,7 @@ namespace seto::tcp {
 // in one queue, and the socket with the fewest unsent bytes takes the next one (of a far link: the fewest on their way), so that
 // a slow socket delays only the frames that it has taken. A link may begin without sockets: then frames wait until they are open.
 //
-// Of a link that continues (decision 24) each socket is a path that may break without the link: frames are kept until the peer
+// In a link that continues (decision 24) each socket is a path that may break without the link: frames are kept until the peer
 // has them, and what a broken path has taken is sent again over the others, or over the next one. Another link breaks with the
 // first of its sockets, and keeps nothing. All calls hold the lock of the domain, except where noted.
 class Link final {
