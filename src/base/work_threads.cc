@@ -43,6 +43,11 @@ void WorkThreads::run() {
   ended_.push_back(std::this_thread::get_id());
 }
 
+std::size_t WorkThreads::active() const {
+  const std::lock_guard lock(mutex_);
+  return active_;
+}
+
 void WorkThreads::stop() {
   if (generation_ != fork_generation()) {
     for (std::thread& thread : threads_)

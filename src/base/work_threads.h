@@ -27,6 +27,8 @@ class WorkThreads final {
   [[nodiscard]] Status add(std::function<void()> work);
   // Work that has not begun is dropped. Sets stopping() and waits for the work that has begun. Not from such a thread.
   void stop();
+  // How many pieces of work are under way.
+  [[nodiscard]] std::size_t active() const;
   // Ends deadlines of the work (Deadline::unless). Valid as long as the object.
   [[nodiscard]] const std::atomic<bool>& stopping() const { return stopping_; }
 
@@ -37,7 +39,7 @@ class WorkThreads final {
   const std::size_t most_;
   const std::uint32_t generation_ = fork_generation();  // a forked child has none of the threads
   std::atomic<bool> stopping_{false};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::deque<std::function<void()>> waiting_;
   std::vector<std::thread> threads_;
   std::vector<std::thread::id> ended_;  // of threads_: they run no work any more

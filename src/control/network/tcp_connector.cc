@@ -21,6 +21,8 @@ namespace {
 
 constexpr int kFirstPauseMs = 5;
 constexpr int kLongestPauseMs = 200;
+// A dial that has waited for long looks less often at the flags that end it: hundreds of dials may wait at once.
+constexpr int kFirstLookMs = 20;
 constexpr int kLookMs = 200;  // between checks of conditions that depend on time only
 constexpr int kBacklog = 4096;
 constexpr int kRoundTripsMeasured = 5;  // a busy machine makes one longer
@@ -150,8 +152,8 @@ Result<SecureStream> TcpConnector::dial(const Plan& plan) {
     if (plan.request.only_path && along.of_path > 0) keep_path(along, plan.request.path);
     Dialer dialer({std::move(along.addresses), plan.request.key, plan.claim, tls_, plain, along.of_path,
                    own_of_path(plan.request.path), plan.request.short_segments});
-    while (true) {
-      auto socket = dialer.advance(std::min(until.wait_ms(), kLookMs));
+    for (int look_ms = kFirstLookMs;; look_ms = std::min(2 * look_ms, kLookMs)) {
+      auto socket = dialer.advance(std::min(until.remaining_ms(), look_ms));
       if (dialer.found() && plan.request.path == 0) reached_.remember(process, *dialer.found());
       if (socket.ok() && socket.value()) return std::move(*socket.value());
       if (!socket.ok()) {

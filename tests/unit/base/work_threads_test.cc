@@ -55,6 +55,7 @@ TEST(WorkThreads, WorkOnAsManyThreadsAsAllowed) {
                     .ok());
   begun.await(3);
   EXPECT_EQ(begun.count(), 3) << "the fourth waits for a thread";
+  EXPECT_EQ(threads.active(), 3U);
   go.add();
   done.await(4);
 }
