@@ -1,0 +1,258 @@
+// Litmus tests of the PTX memory model. A forbidden outcome never comes; an allowed weak one comes within the seeds, unless the
+// model cannot produce it, which the test then says.
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "tests/software_gpu/kernel_test.h"
+
+namespace seto::software_gpu {
+namespace {
+
+// The code of up to four threads. %x and %y are the addresses of two variables in different lines, %r0 to %r3 are zero at the
+// begin, and afterwards %r0 and %r1 are the results.
+struct Litmus {
+  std::vector<std::string> threads;
+  // Where the threads are: the GPU and the block of each. Threads of one block are in different warps.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> places;
+};
+
+using Outcome = std::vector<std::uint32_t>;  // %r0 and %r1 of each thread, then x and y
+
+std::string kernel_of(const Litmus& litmus) {
+  std::string text =
+      ".visible .entry k(.param .u64 px, .param .u64 py, .param .u64 presults, .param .u64 pplaces)\n{\n"
+      ".reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %x; .reg .b64 %y; .reg .b64 %d<8>;\n"
+      "ld.param.u64 %x, [px]; ld.param.u64 %y, [py]; ld.param.u64 %d0, [presults]; ld.param.u64 %d1, [pplaces];\n"
+      "mov.u32 %r0, 0; mov.u32 %r1, 0; mov.u32 %r10, %ctaid.x; mov.u32 %r11, %tid.x; shr.u32 %r12, %r11, 5;\n"
+      "and.b32 %r13, %r11, 31; setp.ne.u32 %p0, %r13, 0; @%p0 exit;\n"
+      // The host numbers the threads: places[block * 4 + warp].
+      "shl.b32 %r14, %r10, 2; add.u32 %r14, %r14, %r12; mul.wide.u32 %d2, %r14, 4; add.u64 %d2, %d2, %d1;\n"
+      "ld.global.u32 %r15, [%d2];\n";
+  for (std::size_t i = 0; i < litmus.threads.size(); ++i)
+    text += "setp.eq.u32 %p1, %r15, " + std::to_string(i) + "; @%p1 bra T" + std::to_string(i) + ";\n";
+  text += "exit;\n";
+  for (std::size_t i = 0; i < litmus.threads.size(); ++i)
+    text += "T" + std::to_string(i) + ":\n" + litmus.threads[i] + "\nbra END;\n";
+  // A thread that has ended holds no store back, so each does something else for a while.
+  return text +
+         "END:\nmov.u32 %r16, 64;\nBUSY:\nsub.u32 %r16, %r16, 1; setp.ne.u32 %p2, %r16, 0; @%p2 bra BUSY;\nmul.wide.u32 %d3, "
+         "%r15, 8; add.u64 %d3, %d3, %d0;\nst.global.u32 [%d3], %r0; st.global.u32 [%d3+4], "
+         "%r1;\nret;\n}\n";
+}
+
+Outcome run_once(const Litmus& litmus, std::uint64_t seed) {
+  Machine machine({.gpus = 2, .multiprocessors = 2, .weak = true, .seed = seed});
+  const std::string text = ptx_module(kernel_of(litmus));
+  const DeviceArray<std::uint32_t> x(machine, 0, 4, "x"), y(machine, 0, 4, "y"), results(machine, 0, 8, "results");
+  std::vector<DeviceArray<std::uint32_t>> numbers;
+  for (std::uint32_t gpu = 0; gpu < 2; ++gpu) {
+    std::uint32_t blocks = 0;
+    std::array<std::uint32_t, 4> used{};
+    numbers.emplace_back(machine, gpu, 16, "places").fill(99);
+    for (std::uint32_t i = 0; i < litmus.places.size(); ++i) {
+      const auto [on, block] = litmus.places[i];
+      if (on == gpu) {
+        numbers[gpu][block * 4 + used[block]++] = i;
+        blocks = std::max(blocks, block + 1);
+      }
+    }
+    if (blocks > 0) {
+      machine.launch({.program = &machine.load(gpu, text),
+                      .kernel = "k",
+                      .gpu = gpu,
+                      .grid = {blocks},
+                      .block = {32 * *std::max_element(used.begin(), used.end())},
+                      .arguments = arguments_of(x.address(), y.address(), results.address(), numbers[gpu].address())});
+    }
+  }
+  machine.run();
+  Outcome outcome(results.data(), results.data() + 2 * litmus.threads.size());
+  outcome.push_back(x[0]);
+  outcome.push_back(y[0]);
+  return outcome;
+}
+
+constexpr std::uint64_t kSeeds = 600;
+
+std::set<Outcome> outcomes_of(const Litmus& litmus) {
+  std::set<Outcome> outcomes;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) outcomes.insert(run_once(litmus, seed));
+  return outcomes;
+}
+
+template <class Matches>
+bool any_of(const std::set<Outcome>& outcomes, const Matches& matches) {
+  return std::any_of(outcomes.begin(), outcomes.end(), matches);
+}
+
+// The instructions of a litmus test, as PTX.
+std::string store(const std::string& how, const std::string& where, int value) {
+  return "st." + how + ".global.u32 [%" + where + "], " + std::to_string(value) + ";";
+}
+std::string load(const std::string& how, const std::string& into, const std::string& where) {
+  return "ld." + how + ".global.u32 %" + into + ", [%" + where + "];";
+}
+
+const std::vector<std::pair<std::uint32_t, std::uint32_t>> kSameBlock{{0, 0}, {0, 0}};
+const std::vector<std::pair<std::uint32_t, std::uint32_t>> kSameGpu{{0, 0}, {0, 1}};
+const std::vector<std::pair<std::uint32_t, std::uint32_t>> kTwoGpus{{0, 0}, {1, 0}};
+
+// The reader sees the flag y but not the data x.
+bool message_lost(const Outcome& outcome) { return outcome[2] == 1 && outcome[3] == 0; }
+
+Litmus message(const std::string& writes_flag, const std::string& reads_flag,
+               const std::vector<std::pair<std::uint32_t, std::uint32_t>>& places) {
+  return {{store("weak", "x", 1) + store(writes_flag, "y", 1), load(reads_flag, "r0", "y") + load("weak", "r1", "x")}, places};
+}
+
+TEST(Litmus, AMessageIsPassedByReleaseAndAcquireOfSufficientScope) {
+  EXPECT_FALSE(any_of(outcomes_of(message("release.cta", "acquire.cta", kSameBlock)), message_lost));
+  EXPECT_FALSE(any_of(outcomes_of(message("release.gpu", "acquire.gpu", kSameGpu)), message_lost));
+  EXPECT_FALSE(any_of(outcomes_of(message("release.sys", "acquire.sys", kSameGpu)), message_lost));
+  EXPECT_FALSE(any_of(outcomes_of(message("release.sys", "acquire.sys", kTwoGpus)), message_lost));
+}
+
+TEST(Litmus, AMessageIsLostWithoutThem) {
+  EXPECT_TRUE(any_of(outcomes_of(message("relaxed.cta", "acquire.cta", kSameBlock)), message_lost));
+  EXPECT_TRUE(any_of(outcomes_of(message("relaxed.sys", "acquire.sys", kTwoGpus)), message_lost));
+  EXPECT_TRUE(any_of(outcomes_of(message("release.sys", "relaxed.sys", kTwoGpus)), message_lost));
+  EXPECT_TRUE(any_of(outcomes_of(message("volatile", "volatile", kTwoGpus)), message_lost));
+}
+
+TEST(Litmus, AMessageIsLostWhereTheScopeIsTooSmall) {
+  EXPECT_TRUE(any_of(outcomes_of(message("release.cta", "acquire.gpu", kSameGpu)), message_lost));
+  EXPECT_TRUE(any_of(outcomes_of(message("release.gpu", "acquire.cta", kSameGpu)), message_lost));
+  EXPECT_TRUE(any_of(outcomes_of(message("release.gpu", "acquire.sys", kTwoGpus)), message_lost));
+  EXPECT_TRUE(any_of(outcomes_of(message("release.sys", "acquire.gpu", kTwoGpus)), message_lost));
+}
+
+TEST(Litmus, FencesPassAMessage) {
+  const auto fenced = [](const std::string& fence, const auto& places) {
+    return Litmus{{store("weak", "x", 1) + fence + store("relaxed.sys", "y", 1),
+                   load("relaxed.sys", "r0", "y") + fence + load("weak", "r1", "x")},
+                  places};
+  };
+  EXPECT_FALSE(any_of(outcomes_of(fenced("fence.acq_rel.sys;", kTwoGpus)), message_lost));
+  EXPECT_FALSE(any_of(outcomes_of(fenced("membar.sys;", kTwoGpus)), message_lost));
+  EXPECT_FALSE(any_of(outcomes_of(fenced("fence.acq_rel.gpu;", kSameGpu)), message_lost));
+  EXPECT_TRUE(any_of(outcomes_of(fenced("fence.acq_rel.gpu;", kTwoGpus)), message_lost));
+  EXPECT_TRUE(any_of(outcomes_of(fenced("fence.acq_rel.cta;", kSameGpu)), message_lost));
+}
+
+TEST(Litmus, AReadOnlyLoadIgnoresAnAcquire) {
+  const Litmus litmus{
+      {store("weak", "x", 1) + store("release.sys", "y", 1), load("acquire.sys", "r0", "y") + "ld.global.nc.u32 %r1, [%x];"},
+      kTwoGpus};
+  EXPECT_TRUE(any_of(outcomes_of(litmus), message_lost));
+}
+
+TEST(Litmus, StoreBufferingIsForbiddenByFenceScAlone) {
+  const auto buffering = [](const std::string& fence, const auto& places) {
+    return Litmus{{store("relaxed.sys", "x", 1) + fence + load("relaxed.sys", "r0", "y"),
+                   store("relaxed.sys", "y", 1) + fence + load("relaxed.sys", "r0", "x")},
+                  places};
+  };
+  const auto both_miss = [](const Outcome& outcome) { return outcome[0] == 0 && outcome[2] == 0; };
+  EXPECT_FALSE(any_of(outcomes_of(buffering("fence.sc.sys;", kTwoGpus)), both_miss));
+  EXPECT_FALSE(any_of(outcomes_of(buffering("fence.sc.gpu;", kSameGpu)), both_miss));
+  EXPECT_FALSE(any_of(outcomes_of(buffering("fence.sc.cta;", kSameBlock)), both_miss));
+  EXPECT_TRUE(any_of(outcomes_of(buffering("fence.sc.gpu;", kTwoGpus)), both_miss));
+  EXPECT_TRUE(any_of(outcomes_of(buffering("fence.acq_rel.sys;", kTwoGpus)), both_miss));
+  EXPECT_TRUE(any_of(outcomes_of(buffering("", kSameBlock)), both_miss));
+}
+
+// x is written by one thread, passed on by a second, read by a third.
+TEST(Litmus, CausalityIsTransitive) {
+  const auto chain = [](const std::string& release, const std::string& acquire) {
+    return Litmus{{store("relaxed.sys", "x", 1), load(acquire, "r0", "x") + store(release, "y", 1),
+                   load(acquire, "r0", "y") + load("relaxed.sys", "r1", "x")},
+                  {{0, 0}, {0, 1}, {1, 0}}};
+  };
+  const auto broken = [](const Outcome& outcome) { return outcome[2] == 1 && outcome[4] == 1 && outcome[5] == 0; };
+  EXPECT_FALSE(any_of(outcomes_of(chain("release.sys", "acquire.sys")), broken));
+  EXPECT_TRUE(any_of(outcomes_of(chain("relaxed.sys", "relaxed.sys")), broken));
+}
+
+TEST(Litmus, ABarrierAddsItsBlockToARelease) {
+  const auto over_barrier = [](const std::string& barrier) {
+    return Litmus{{store("weak", "x", 1) + barrier, barrier + store("release.sys", "y", 1),
+                   load("acquire.sys", "r0", "y") + load("weak", "r1", "x")},
+                  {{0, 0}, {0, 0}, {1, 0}}};
+  };
+  const auto broken = [](const Outcome& outcome) { return outcome[4] == 1 && outcome[5] == 0; };
+  EXPECT_FALSE(any_of(outcomes_of(over_barrier("barrier.sync 0;")), broken));
+  EXPECT_TRUE(any_of(outcomes_of(over_barrier("")), broken));
+}
+
+TEST(Litmus, StrongLoadsOfOneLocationNeverGoBack) {
+  const auto reads = [](const auto& places) {
+    return Litmus{{store("relaxed.sys", "x", 1) + store("relaxed.sys", "x", 2),
+                   load("relaxed.sys", "r0", "x") + load("relaxed.sys", "r1", "x")},
+                  places};
+  };
+  const auto back = [](const Outcome& outcome) { return outcome[2] > outcome[3]; };
+  for (const auto& places : {kSameBlock, kSameGpu, kTwoGpus}) {
+    const auto outcomes = outcomes_of(reads(places));
+    EXPECT_FALSE(any_of(outcomes, back));
+    EXPECT_FALSE(any_of(outcomes, [](const Outcome& outcome) { return outcome[4] != 2; })) << "the later store must win";
+  }
+}
+
+TEST(Litmus, AtomicsOfTheirScopeLoseNoUpdate) {
+  const auto adds = [](const std::string& scope, const auto& places) {
+    const std::string add = "atom.relaxed." + scope + ".global.add.u32 %r0, [%x], 1;";
+    return Litmus{{add + add, add + add}, places};
+  };
+  const auto lost = [](const Outcome& outcome) { return outcome[4] != 4; };
+  EXPECT_FALSE(any_of(outcomes_of(adds("sys", kTwoGpus)), lost));
+  EXPECT_FALSE(any_of(outcomes_of(adds("gpu", kSameGpu)), lost));
+  EXPECT_FALSE(any_of(outcomes_of(adds("cta", kSameBlock)), lost));
+  EXPECT_TRUE(any_of(outcomes_of(adds("gpu", kTwoGpus)), lost));
+  EXPECT_TRUE(any_of(outcomes_of(adds("cta", kSameGpu)), lost));
+}
+
+TEST(Litmus, AVectorTearsAndB128DoesNot) {
+  const std::string wide_store = "{.reg .b128 w; mov.b128 w, {%d4, %d5}; st.relaxed.sys.global.b128 [%x], w;}";
+  const std::string wide_load = "{.reg .b128 w; ld.relaxed.sys.global.b128 w, [%x]; mov.b128 {%d4, %d5}, w;}";
+  const std::string results = "cvt.u32.u64 %r0, %d4; cvt.u32.u64 %r1, %d5;";
+  const auto torn = [](const Outcome& outcome) { return outcome[2] != outcome[3]; };
+  const std::string ones = "mov.u64 %d4, 1; mov.u64 %d5, 1;";
+  const std::string vector_store = "st.volatile.global.v2.u64 [%x], {%d4, %d5};";
+  const std::string vector_load = "ld.volatile.global.v2.u64 {%d4, %d5}, [%x];";
+  EXPECT_FALSE(any_of(outcomes_of({{ones + wide_store, wide_load + results}, kTwoGpus}), torn));
+  EXPECT_TRUE(any_of(outcomes_of({{ones + vector_store, wide_load + results}, kTwoGpus}), torn));
+  EXPECT_TRUE(any_of(outcomes_of({{ones + wide_store, vector_load + results}, kTwoGpus}), torn));
+}
+
+// PTX allows this, but a load of this model returns a value that was already stored.
+TEST(Litmus, LoadBufferingIsBeyondTheModel) {
+  const Litmus litmus{{load("relaxed.sys", "r0", "x") + store("relaxed.sys", "y", 1),
+                       load("relaxed.sys", "r0", "y") + store("relaxed.sys", "x", 1)},
+                      kTwoGpus};
+  EXPECT_FALSE(any_of(outcomes_of(litmus), [](const Outcome& outcome) { return outcome[0] == 1 && outcome[2] == 1; }));
+}
+
+// Two readers see two stores in different orders.
+TEST(Litmus, IndependentReadsOfIndependentWrites) {
+  const auto reads = [](const std::string& how, const std::string& between) {
+    return Litmus{{store("relaxed.sys", "x", 1), store("relaxed.sys", "y", 1),
+                   load(how, "r0", "x") + between + load(how, "r1", "y"), load(how, "r0", "y") + between + load(how, "r1", "x")},
+                  {{0, 0}, {0, 1}, {1, 0}, {1, 1}}};
+  };
+  const auto disagree = [](const Outcome& outcome) {
+    return outcome[4] == 1 && outcome[5] == 0 && outcome[6] == 1 && outcome[7] == 0;
+  };
+  EXPECT_TRUE(any_of(outcomes_of(reads("relaxed.sys", "")), disagree));
+  EXPECT_FALSE(any_of(outcomes_of(reads("relaxed.sys", "fence.sc.sys;")), disagree));
+  // PTX allows the next one, but the system level of this model is multi-copy atomic.
+  EXPECT_FALSE(any_of(outcomes_of(reads("acquire.sys", "")), disagree));
+}
+
+TEST(Litmus, ASeedReplaysExactly) {
+  const Litmus litmus = message("relaxed.sys", "relaxed.sys", kTwoGpus);
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) EXPECT_EQ(run_once(litmus, seed), run_once(litmus, seed)) << "seed " << seed;
+}
+
+}  // namespace
+}  // namespace seto::software_gpu

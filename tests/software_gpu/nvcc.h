@@ -1,0 +1,14 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace seto::software_gpu {
+
+// The compiler: the program that SETO_NVCC names, else the nvcc of the PATH; it must be of version 13.0 or later.
+[[nodiscard]] std::optional<std::string> find_nvcc();
+
+// Compiles a file of tests/software_gpu/kernels to PTX of an architecture ("compute_80"). Empty: it failed, and said why.
+[[nodiscard]] std::string compile_to_ptx(const std::string& nvcc, const std::string& file, const std::string& architecture);
+
+}  // namespace seto::software_gpu

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string_view>
+
+#include "tests/software_gpu/ptx_syntax.h"
+
+namespace seto::software_gpu {
+
+// Throws a Fault of kind `syntax` that names the line. Directives for debuggers and for register allocation are skipped.
+[[nodiscard]] ModuleSyntax parse_ptx(std::string_view text);
+
+}  // namespace seto::software_gpu
