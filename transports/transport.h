@@ -8,6 +8,7 @@
 #include "src/base/wakeup.h"
 #include "transports/endpoint.h"
 #include "transports/geometry.h"
+#include "transports/moved.h"
 #include "transports/optional_streams.h"
 #include "transports/pair_streams.h"
 #include "transports/peer_group.h"
@@ -53,8 +54,8 @@ class Transport {
   // Readable when progress() can move something. -1: peers end the sleep of this context by its wakeup, and progress() is not
   // called.
   [[nodiscard]] virtual int event_fd() const { return -1; }
-  // Moves bytes as far as possible without blocking. True: some moved.
-  virtual bool progress() { return false; }
+  // Moves bytes as far as possible without blocking.
+  virtual Moved progress() { return {}; }
   // Output waits, and a thread must call progress(). Any thread.
   [[nodiscard]] virtual bool unsent() const { return false; }
   // The context is about to sleep: whatever comes from now on makes event_fd() readable or rings the wakeup. The caller looks at

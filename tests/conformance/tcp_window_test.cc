@@ -59,8 +59,9 @@ struct TwoMembers {
   void pump() {
     const Deadline until = Deadline::after_ms(kPatienceMs);
     for (int quiet = 0; quiet < 100 && !until.passed();) {
-      const bool sent = domains[0]->pump();
-      quiet = domains[1]->pump() || sent ? 0 : quiet + 1;
+      Moved moved = domains[0]->pump();
+      moved |= domains[1]->pump();
+      quiet = moved ? 0 : quiet + 1;
     }
   }
 

@@ -97,7 +97,7 @@ void Context::disarm() { transports_->disarm(); }
 
 void Context::await_wakeup(int milliseconds) { transports_->await(milliseconds); }
 
-bool Context::pump() { return transports_->progress(); }
+Moved Context::pump() { return transports_->progress(); }
 
 void Context::wake() { wakeup_->ring(); }
 

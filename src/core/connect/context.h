@@ -60,7 +60,7 @@ class Context final : public Sleeper {
   void disarm() override;
   void await_wakeup(int milliseconds) override;
   void wake() override;
-  bool pump() override;
+  Moved pump() override;
 
  private:
   explicit Context(Config config) : config_(std::move(config)) {}

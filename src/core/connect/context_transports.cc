@@ -71,9 +71,10 @@ Transport::MemoryUse ContextTransports::memory_use() const {
   return sum;
 }
 
-bool ContextTransports::progress_polled() {
-  bool moved = false;
-  for (const auto& each : all_) moved = (each->polled.load(std::memory_order_acquire) && each->transport->progress()) || moved;
+Moved ContextTransports::progress_polled() {
+  Moved moved;
+  for (const auto& each : all_)
+    if (each->polled.load(std::memory_order_acquire)) moved |= each->transport->progress();
   return moved;
 }
 

@@ -32,7 +32,7 @@ class ContextTransports final {
 
   // ---- for the holder of the progress token ----
 
-  bool progress() { return any_polled_.load(std::memory_order_acquire) && progress_polled(); }
+  Moved progress() { return any_polled_.load(std::memory_order_acquire) ? progress_polled() : Moved(); }
   void arm();
   void disarm();
   // Returns when the wakeup has rung or a transport has something to move, or after the time has passed.
@@ -50,7 +50,7 @@ class ContextTransports final {
 
   explicit ContextTransports(const TransportSetup& setup, Progress& progress) : wakeup_(setup.wakeup), progress_(progress) {}
 
-  bool progress_polled();
+  Moved progress_polled();
 
   const std::shared_ptr<const Wakeup> wakeup_;
   Progress& progress_;

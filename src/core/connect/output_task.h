@@ -20,7 +20,7 @@ class OutputTask final : public Task {
   }
 
   Step advance() override {
-    const bool moved = transport_.progress();
+    const bool moved{transport_.progress()};
     if (transport_.unsent()) return moved ? Step::moved : Step::blocked;
     under_way_.store(false);
     // Output may have begun to wait since the check above, while under_way_ was still true.

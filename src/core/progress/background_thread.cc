@@ -81,7 +81,7 @@ void Progress::work_until_wanted() {
       if (patience.moved()) inspect_all();
       continue;
     }
-    if (!patience.lasts() || inspect_all() || !patience.tired()) continue;
+    if (!patience.lasts(waits_far()) || inspect_all() || !patience.tired()) continue;
     look_and_sleep(
         kSleepMs, [this] { return round(); }, [this] { return background_goes_on(); });
   }

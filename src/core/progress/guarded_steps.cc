@@ -40,11 +40,11 @@ bool Progress::give_up(Task& task) noexcept {
 }
 
 // A connection that drops bytes because memory is missing fails when the next bytes arrive.
-bool Progress::pump() noexcept {
+Moved Progress::pump() noexcept {
   try {
     return sleeper_.pump();
   } catch (...) {
-    return false;
+    return {};
   }
 }
 

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::uint32_t kPassesBetweenLooks = 64;
 constexpr std::uint32_t kMovesBetweenPumps = 16;
+// Tasks move no more often by what came from afar: more moves than these are of shared memory.
+constexpr std::uint32_t kMovesFromAfar = 64;
 
 }  // namespace
 
@@ -62,7 +64,7 @@ void Progress::drive_alone(Task& task) {
       if (patience.moved() && inspect(task)) return;
       continue;
     }
-    if (!patience.lasts()) continue;
+    if (!patience.lasts(waits_far())) continue;
     if (inspect(task)) return;
     if (!patience.tired()) continue;
     Task::Step last = Task::Step::blocked;
@@ -78,8 +80,11 @@ void Progress::drive_alone(Task& task) {
 
 // Polls sockets when no task moves, and regularly when tasks move: shared-memory traffic must not starve sockets.
 bool Progress::pump_too(bool moved) {
+  if (moved && far_moves_ > 0) --far_moves_;
   if (moved && ++pumped_ % kMovesBetweenPumps != 0) return true;
-  return pump() || moved;
+  const Moved pumped = pump();
+  if (pumped) far_moves_ = pumped.near ? 0 : kMovesFromAfar;
+  return moved || pumped;
 }
 
 // The general case, with the token held: drives every task of the context until this one has ended.
@@ -93,7 +98,7 @@ bool Progress::drive(Task& task, Deadline until) {
       if (until.passed()) return task.ended();
       continue;
     }
-    if (task.ended() || !patience.lasts() || inspect_all()) continue;
+    if (task.ended() || !patience.lasts(waits_far()) || inspect_all()) continue;
     if (until.passed()) return false;
     if (!patience.tired()) continue;
     look_and_sleep(

@@ -12,6 +12,7 @@
 #include "src/base/result.h"
 #include "src/core/progress/active_tasks.h"
 #include "src/core/progress/task.h"
+#include "transports/moved.h"
 
 namespace seto {
 
@@ -26,9 +27,9 @@ class Sleeper {
   virtual void await_wakeup(int milliseconds) = 0;
   // Any thread.
   virtual void wake() = 0;
-  // Called by the token holder when no task moves: moves what has no task, such as bytes between sockets and streams. True:
-  // something moved, so tasks may be able to continue.
-  virtual bool pump() { return false; }
+  // Called by the token holder when no task moves: moves what has no task, such as bytes between sockets and streams. If
+  // something moved, tasks may be able to continue.
+  virtual Moved pump() { return {}; }
 };
 
 // Drives the tasks of a context. One token says which thread does so: a thread that waits for a task takes the token and drives
@@ -85,11 +86,12 @@ class Progress final {
   Task::Step advance(Task& task) noexcept;
   bool inspect(Task& task) noexcept;
   bool give_up(Task& task) noexcept;
-  bool pump() noexcept;
+  Moved pump() noexcept;
   bool round();               // every task that can move once; true if something moved
   bool pump_too(bool moved);  // the sockets as well, unless tasks move and it was their turn a moment ago
-  bool inspect_all();         // true if a task ended
-  void adopt() noexcept;      // takes over submitted tasks
+  [[nodiscard]] bool waits_far() const { return far_moves_ > 0; }
+  bool inspect_all();     // true if a task ended
+  void adopt() noexcept;  // takes over submitted tasks
   bool joins_arrivals(Task& task) noexcept;
   // Arms, checks once more with `look`, and sleeps if that moved nothing, nothing arrived and `may_sleep` agrees.
   template <class Look, class MaySleep>
@@ -109,6 +111,7 @@ class Progress final {
   std::atomic<std::uint32_t> pending_{0};  // submitted, not yet ended
   ActiveTasks active_;                     // used by the token holder
   std::uint32_t pumped_ = 0;               // token held: moves since the sockets were last polled
+  std::uint32_t far_moves_ = 0;            // token held: the next moves are due to what came from afar
   std::uint32_t passes_ = 0;               // token held: passes that moved something
 
   std::mutex mutex_;

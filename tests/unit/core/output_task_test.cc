@@ -22,10 +22,10 @@ class ScriptedTransport final : public Transport {
   [[nodiscard]] const char* name() const override { return "scripted"; }
   [[nodiscard]] bool reaches(const Place&, const Place&) const override { return true; }
   [[nodiscard]] Result<Endpoint*> open(OnOutput) override { return failure(Code::internal, "no endpoint"); }
-  bool progress() override {
-    if (waiting == 0 || !room) return false;
+  Moved progress() override {
+    if (waiting == 0 || !room) return {};
     --waiting;
-    return true;
+    return {.near = true};
   }
   [[nodiscard]] bool unsent() const override {
     const bool any = waiting > 0;

@@ -67,5 +67,14 @@ TEST(Patience, IsTiredAfterYieldingForAWhileAndNotAfterAMove) {
   }
 }
 
+TEST(Patience, IsTiredAtOnceWhenItWaitsForWhatComesFromAfar) {
+  const std::atomic<std::uint32_t> spins{1'000'000};
+  Patience patience(spins);
+  EXPECT_TRUE(patience.lasts(true));
+  EXPECT_TRUE(patience.tired());
+  EXPECT_FALSE(patience.lasts()) << "it spins, because what it waits for is near now";
+  EXPECT_FALSE(patience.tired());
+}
+
 }  // namespace
 }  // namespace seto

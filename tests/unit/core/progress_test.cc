@@ -280,6 +280,19 @@ TEST_F(OnOneThread, ATaskThatThrowsEndsAndTheOthersContinue) {
   EXPECT_TRUE(progress_.idle());
 }
 
+// It neither spins nor yields, until something near moves.
+TEST_F(OnOneThread, AWaitForWhatComesFromAfarSleepsAtOnce) {
+  int pumps = 0;
+  sleeper_.instead_of_pump = [&] { return ++pumps == 1 ? Moved{.far = true} : Moved(); };
+  bool open = false;
+  sleeper_.instead_of_sleep = [&] { open = true; };
+  Progress progress{sleeper_, 4'000'000'000};
+  ScriptedTask one = task([&] { return open ? Step::ended : Step::blocked; });
+  progress.run(one);
+  EXPECT_EQ(sleeper_.sleeps(), 1U);
+  EXPECT_EQ(events_.text(), "aaiAaSDa");
+}
+
 TEST_F(OnOneThread, NoExceptionKeepsTheToken) {
   ScriptedTask in_a_pass = task(out_of_memory);
   progress_.join(in_a_pass);
@@ -293,7 +306,7 @@ TEST_F(OnOneThread, NoExceptionKeepsTheToken) {
   EXPECT_TRUE(in_relax.ended());
   EXPECT_FALSE(sleeper_.armed());
 
-  sleeper_.instead_of_pump = [] { return out_of_memory() == Step::ended; };
+  sleeper_.instead_of_pump = [] { return Moved{.near = out_of_memory() == Step::ended}; };
   progress_.pump_once();
   sleeper_.instead_of_pump = nullptr;
 

@@ -53,7 +53,7 @@ class ScriptedSleeper final : public Sleeper {
   explicit ScriptedSleeper(Events* events = nullptr) : events_(events) {}
 
   std::function<void()> instead_of_sleep;
-  std::function<bool()> instead_of_pump;
+  std::function<Moved()> instead_of_pump;
 
   void arm() override {
     note('A');
@@ -63,7 +63,7 @@ class ScriptedSleeper final : public Sleeper {
     note('D');
     EXPECT_TRUE(armed_.exchange(false)) << "disarmed twice";
   }
-  bool pump() override { return instead_of_pump && instead_of_pump(); }
+  Moved pump() override { return instead_of_pump ? instead_of_pump() : Moved(); }
   void await_wakeup(int milliseconds) override {
     note('S');
     EXPECT_TRUE(armed_.load()) << "sleeps without arming";

@@ -28,7 +28,7 @@ class TcpTransport final : public Transport, private Endpoint {
   void communicator_ended(bool failed) override;
 
   [[nodiscard]] int event_fd() const override { return domain_->descriptor(); }
-  bool progress() override { return domain_->pump(); }
+  Moved progress() override { return domain_->pump(); }
   [[nodiscard]] bool unsent() const override { return domain_->unsent(); }
   void arm() override { domain_->prepare_to_sleep(); }
 

@@ -16,6 +16,8 @@ namespace {
 
 constexpr int kEventsAtOnce = 64;
 
+void note(Moved& moved, const Link& link, bool some) { (link.far() ? moved.far : moved.near) |= some; }
+
 }  // namespace
 
 Result<std::unique_ptr<Domain>> Domain::create() {
@@ -201,22 +203,22 @@ std::vector<std::shared_ptr<Link>> Domain::take_unused() {
   return unused;
 }
 
-bool Domain::pump() {
-  if (empty()) return false;
+Moved Domain::pump() {
+  Moved moved;
+  if (empty()) return moved;
   const std::lock_guard lock(mutex_);
-  bool moved = false;
   if (sockets_.load(std::memory_order_relaxed) > kReadInTurn) {
     moved = pump_ready();
   } else {
-    for (const Member& member : links_) moved = (!member.link->broken() && member.link->receive()) || moved;
+    for (const Member& member : links_) note(moved, *member.link, !member.link->broken() && member.link->receive());
   }
   share_site_pace();
   bool unsent = false;
   std::uint64_t look_ns = Link::kNever;
   for (Member& member : links_) {
     if (member.link->has_offers()) take_offers(member);
-    moved = member.link->look_after() || moved;
-    if (member.link->unsent()) moved = member.link->flush() || moved;
+    note(moved, *member.link, member.link->look_after());
+    if (member.link->unsent()) note(moved, *member.link, member.link->flush());
     follow_paths(member);
     if (!member.link->unsent()) continue;
     unsent = true;
@@ -270,7 +272,7 @@ void Domain::set_alarm(std::uint64_t at_ns) {
 }
 
 // Reads each connection once, even if several of its sockets are ready.
-bool Domain::pump_ready() {
+Moved Domain::pump_ready() {
   std::array<epoll_event, kEventsAtOnce> events;
   const int count = epoll_wait(epoll_.get(), events.data(), kEventsAtOnce, 0);
   std::array<Link*, kEventsAtOnce> ready;
@@ -281,9 +283,9 @@ bool Domain::pump_ready() {
       ready[links++] = link;
   }
   std::sort(ready.begin(), ready.begin() + links);
-  bool moved = false;
+  Moved moved;
   for (Link* const link : std::span(ready.begin(), std::unique(ready.begin(), ready.begin() + links)))
-    moved = (!link->broken() && link->receive()) || moved;
+    note(moved, *link, !link->broken() && link->receive());
   return moved;
 }
 

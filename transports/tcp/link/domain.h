@@ -9,6 +9,7 @@
 #include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/result.h"
+#include "transports/moved.h"
 #include "transports/tcp/link/link.h"
 #include "transports/tcp/link/receive_buffers.h"
 #include "transports/tcp/link/window_budget.h"
@@ -45,7 +46,7 @@ class Domain final {
   void leave_path(Link& link, std::size_t path);
 
   // Reads and writes as far as the sockets allow. True: bytes moved.
-  bool pump();
+  Moved pump();
   // Output waits for room in a socket: a thread has to pump.
   [[nodiscard]] bool unsent() const { return unsent_.load(std::memory_order_acquire); }
   [[nodiscard]] bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
@@ -77,7 +78,7 @@ class Domain final {
   };
 
   Domain() = default;
-  bool pump_ready();
+  Moved pump_ready();
   void share_site_pace();
   void set_unsent(bool unsent);
   Status watch(Member& member);
