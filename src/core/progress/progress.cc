@@ -52,6 +52,7 @@ bool Progress::wait(Task& task, Deadline until) {
 // No other task is under way: there is no list and no lock, only the task.
 void Progress::drive_alone(Task& task) {
   Patience patience(spins_);
+  far_moves_ = 0;  // where this task waits for something is not known yet
   for (bool over = false; !over;) {
     const Task::Step step = advance(task);
     if (step == Task::Step::ended) return;

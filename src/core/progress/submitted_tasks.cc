@@ -27,6 +27,7 @@ void Progress::join(Task& task, Caller caller) {
 void Progress::adopt() noexcept {
   if (arrived_.load(std::memory_order_acquire) == 0) return;
   const std::lock_guard lock(mutex_);
+  if (pending_.load(std::memory_order_relaxed) == submitted_.size()) far_moves_ = 0;  // no other task is under way
   try {
     active_.add(submitted_);
   } catch (const std::bad_alloc&) {
