@@ -19,7 +19,7 @@ Block::Block(Machine& owner, Launch& of_launch, const Place& at, MemoryView& gpu
     if (i % 32 == 0) warps.emplace_back(*this, i / 32);
     Thread& thread = threads_.emplace_back(*this, warps.back(), i, *of_launch.function);
     thread.memory = {.gpu = at.gpu, .block = at.number, .parent = &memory};
-    owner.memory().start_thread(thread.memory);
+    MemoryModel::start_thread(thread.memory, of_launch.launched);
     std::copy(of_launch.request.arguments.begin(), of_launch.request.arguments.end(), thread.params.begin());
     warps.back().add(thread, i % 32);
   }

@@ -33,6 +33,7 @@ struct Launch {
   LaunchRequest request;
   const Function* function = nullptr;
   std::uint32_t number = 0;
+  std::uint64_t launched = 0;  // by the clock of the memory model
   std::uint32_t started = 0;   // blocks
   std::uint32_t finished = 0;  // blocks
 };

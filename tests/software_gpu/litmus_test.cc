@@ -186,15 +186,16 @@ TEST(Litmus, ABarrierAddsItsBlockToARelease) {
 }
 
 TEST(Litmus, StrongLoadsOfOneLocationNeverGoBack) {
-  const auto reads = [](const auto& places) {
-    return Litmus{{store("relaxed.sys", "x", 1) + store("relaxed.sys", "x", 2),
-                   load("relaxed.sys", "r0", "x") + load("relaxed.sys", "r1", "x")},
-                  places};
+  const auto reads = [](const auto& places, const std::string& again = "relaxed.sys") {
+    return Litmus{
+        {store("relaxed.sys", "x", 1) + store("relaxed.sys", "x", 2), load("relaxed.sys", "r0", "x") + load(again, "r1", "x")},
+        places};
   };
   const auto back = [](const Outcome& outcome) { return outcome[2] > outcome[3]; };
   for (const auto& places : {kSameBlock, kSameGpu, kTwoGpus}) {
     const auto outcomes = outcomes_of(reads(places));
     EXPECT_FALSE(any_of(outcomes, back));
+    EXPECT_FALSE(any_of(outcomes_of(reads(places, "weak")), back)) << "nor does a weak load after a strong one";
     EXPECT_FALSE(any_of(outcomes, [](const Outcome& outcome) { return outcome[4] != 2; })) << "the later store must win";
   }
 }

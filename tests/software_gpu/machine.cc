@@ -53,7 +53,7 @@ void Machine::launch(LaunchRequest request) {
     throw Fault(FaultKind::misuse, "kernel " + request.kernel + " has " + std::to_string(function->param_bytes) +
                                        " bytes of parameters, " + std::to_string(request.arguments.size()) + " were given");
   }
-  Launch launch{.request = std::move(request), .function = function, .number = next_launch_};
+  Launch launch{.request = std::move(request), .function = function, .number = next_launch_, .launched = memory_.now()};
   if (launch.request.block.count() == 0 || launch.request.grid.count() == 0 || launch.request.block.count() > 1024 ||
       !Multiprocessor().fits(launch, settings_.limits))
     throw Fault(FaultKind::misuse, "no multiprocessor has room for a block of kernel " + launch.request.kernel);
@@ -181,6 +181,8 @@ void Machine::end_block(Block& block) {
 void Machine::abandon() {
   for (const auto& block : residents_) gpus_[block->place.gpu].multiprocessors[block->place.multiprocessor].vacate(block->launch);
   residents_.clear();
+  for (Gpu& gpu : gpus_) gpu.memory.stores = {};
+  memory_.forget();
   launches_.clear();
   waiting_blocks_ = 0;
 }

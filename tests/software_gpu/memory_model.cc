@@ -21,8 +21,8 @@ Bits128 loaded(const unsigned char* bytes) {
 
 }  // namespace
 
-void MemoryModel::start_thread(MemoryView& thread) const {
-  thread.known = thread.started = {now_, now_};
+void MemoryModel::start_thread(MemoryView& thread, Clock launched) {
+  thread.known = thread.started = {launched, launched};
   thread.seen.clear();
 }
 
@@ -30,7 +30,7 @@ Bits128 MemoryModel::load(MemoryView& thread, std::uint64_t address, std::uint32
   if (!settings_.weak) return read_raw(address, bytes);
   ++now_;
   Horizon must_see = order == Order::read_only ? thread.started : thread.known;
-  if (is_strong(order)) must_see.raise(seen_at(thread, address));
+  if (order != Order::read_only) must_see.raise(seen_before(thread, address));
   unsigned char value[16] = {};
   Horizon saw;
   read_below_block(thread, address, bytes, must_see, value, saw);
@@ -156,6 +156,14 @@ std::uint64_t MemoryModel::newest(const MemoryView& thread, std::uint64_t addres
   thread.parent->parent->stores.overlay(address, bytes, value);
   if (scope == Scope::block) thread.parent->stores.overlay(address, bytes, value);
   return loaded(value).low;
+}
+
+// Also a weak load never goes back behind what a strong load of its location has returned.
+Horizon MemoryModel::seen_before(const MemoryView& thread, std::uint64_t address) {
+  const std::uint64_t granule = History::granule_of(address);
+  const auto found = std::find_if(thread.seen.begin(), thread.seen.end(),
+                                  [granule](const SeenLocation& location) { return location.granule == granule; });
+  return found == thread.seen.end() ? Horizon{} : found->horizon;
 }
 
 Horizon& MemoryModel::seen_at(MemoryView& thread, std::uint64_t address) {

@@ -33,6 +33,9 @@ class MemoryModel final {
   MemoryModel(const MemorySettings& settings, Random& random) : settings_(settings), random_(random) {}
 
   [[nodiscard]] bool is_weak() const { return settings_.weak; }
+  [[nodiscard]] Clock now() const { return now_; }
+  // After a fault: old values of memory that may be given back.
+  void forget() { history_.clear(); }
 
   [[nodiscard]] Bits128 load(MemoryView& thread, std::uint64_t address, std::uint32_t bytes, Order order, Scope scope);
   void store(MemoryView& thread, std::uint64_t address, Bits128 value, std::uint32_t bytes, Order order, Scope scope);
@@ -49,7 +52,8 @@ class MemoryModel final {
   void before_shared_store(MemoryView& thread, Order order);
   void after_shared_load(MemoryView& thread, Order order);
 
-  void start_thread(MemoryView& thread) const;
+  // A thread knows what was visible at the launch of its kernel, however late its block starts.
+  static void start_thread(MemoryView& thread, Clock launched);
   void end_thread(MemoryView& thread) { empty_thread(thread); }
   void end_block(MemoryView& block) { empty_block(block, Scope::gpu); }
   // All stores of the GPU become visible, as at the end of a kernel.
@@ -64,6 +68,7 @@ class MemoryModel final {
   void read_below_block(const MemoryView& thread, std::uint64_t address, std::uint32_t bytes, const Horizon& must_see,
                         unsigned char* into, Horizon& saw);
   [[nodiscard]] std::uint64_t newest(const MemoryView& thread, std::uint64_t address, std::uint32_t bytes, Scope scope) const;
+  static Horizon seen_before(const MemoryView& thread, std::uint64_t address);
   static Horizon& seen_at(MemoryView& thread, std::uint64_t address);
   void acquire(MemoryView& thread, Scope scope);
 
