@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "src/base/config.h"
+#include "src/base/far_link.h"
 #include "src/base/wakeup.h"
 #include "transports/endpoint.h"
 #include "transports/geometry.h"
-#include "transports/moved.h"
 #include "transports/optional_streams.h"
 #include "transports/pair_streams.h"
 #include "transports/peer_group.h"

@@ -11,6 +11,19 @@ inline constexpr std::uint32_t kFarRoundTripUs = 1'000;
 constexpr bool is_far(std::uint32_t round_trip_us) { return round_trip_us >= kFarRoundTripUs; }
 constexpr bool is_far_seconds(double round_trip_seconds) { return round_trip_seconds * 1e6 >= kFarRoundTripUs; }
 
+// Whether a turn of work moved something, and over which links.
+struct Moved {
+  bool near = false;
+  bool far = false;
+
+  explicit operator bool() const { return near || far; }
+  Moved& operator|=(const Moved& other) {
+    near = near || other.near;
+    far = far || other.far;
+    return *this;
+  }
+};
+
 // The facts from which the number of sockets between two ranks follows.
 struct SocketNeed {
   double bytes_per_second = 0;         // of the link; 0: unknown

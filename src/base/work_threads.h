@@ -27,7 +27,7 @@ class WorkThreads final {
   [[nodiscard]] Status add(std::function<void()> work);
   // Work that has not begun is dropped. Sets stopping() and waits for the work that has begun. Not from such a thread.
   void stop();
-  // How many pieces of work are under way.
+  // How many threads work at this moment.
   [[nodiscard]] std::size_t active() const;
   // Ends deadlines of the work (Deadline::unless). Valid as long as the object.
   [[nodiscard]] const std::atomic<bool>& stopping() const { return stopping_; }

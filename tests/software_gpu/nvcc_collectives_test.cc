@@ -35,10 +35,7 @@ const std::string& ptx_of(const std::string& architecture) {
 class NvccCollectives : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (!find_nvcc()) {
-      std::puts("skipped: no nvcc");
-      GTEST_SKIP() << "skipped: no nvcc";
-    }
+    if (!find_nvcc()) GTEST_SKIP() << kNeedsNvcc;
     ASSERT_NE(ptx_of(GetParam()), "");
   }
 

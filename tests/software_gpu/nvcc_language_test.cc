@@ -18,10 +18,7 @@ using S32 = std::int32_t;
 class NvccLanguage : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (!find_nvcc()) {
-      std::puts("skipped: no nvcc");
-      GTEST_SKIP() << "skipped: no nvcc";
-    }
+    if (!find_nvcc()) GTEST_SKIP() << kNeedsNvcc;
     static std::map<std::string, std::string> modules;
     std::string& text = modules[GetParam()];
     if (text.empty()) text = compile_to_ptx(*find_nvcc(), "language.cu", GetParam());

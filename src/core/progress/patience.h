@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kMovesBetweenLooks = 1024;
 //
 // A thread that waits for what comes from afar sleeps at once: a wakeup is nothing beside such a round trip, and each poll of
 // sockets takes some system calls. all_reduce of 100 MB over 2 Gbit/s and 60 ms, where both ranks and the emulator of the link
-// share two cores (AMD EPYC): 484 and 494 ms in place of 577 and 680.
+// share two cores (AMD EPYC): 577 ms in place of 741 (bench/links, a slow hour of the machine).
 class Patience {
  public:
   // `spins`: polls in quick succession before the thread yields its core. It may change meanwhile.

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "src/base/clock.h"
+#include "src/base/far_link.h"
 #include "src/base/result.h"
 #include "src/core/progress/active_tasks.h"
 #include "src/core/progress/task.h"
-#include "transports/moved.h"
 
 namespace seto {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "src/base/clock.h"
+#include "src/base/far_link.h"
 #include "src/base/fd.h"
 #include "src/base/result.h"
-#include "transports/moved.h"
 #include "transports/tcp/link/link.h"
 #include "transports/tcp/link/receive_buffers.h"
 #include "transports/tcp/link/window_budget.h"
@@ -45,7 +45,7 @@ class Domain final {
   // Link::leave_path. Likewise.
   void leave_path(Link& link, std::size_t path);
 
-  // Reads and writes as far as the sockets allow. True: bytes moved.
+  // Reads and writes as far as the sockets allow.
   Moved pump();
   // Output waits for room in a socket: a thread has to pump.
   [[nodiscard]] bool unsent() const { return unsent_.load(std::memory_order_acquire); }
