@@ -14,6 +14,7 @@
 #include "src/core/connect/context.h"
 #include "tests/support/communicators.h"
 #include "tests/support/ranks.h"
+#include "tests/support/slowness.h"
 #include "tests/support/tries.h"
 #include "transports/shm/contexts_of_process.h"
 
@@ -107,9 +108,16 @@ double ms_of_a_hundred(Kind kind, bool shared) {
   return slowest_ms(job);
 }
 
+// A second of a machine as it usually is: who makes a communicator mostly waits for messages of other processes.
 TEST_P(HundredCommunicators, AreMadeAndUsedInASecond) {
-  const auto [kind, shared] = GetParam();
-  EXPECT_LT(least_of(kTries, kMakeMs, [kind = kind, shared = shared] { return ms_of_a_hundred(kind, shared); }), kMakeMs);
+  const auto measure = [kind = std::get<0>(GetParam()), shared = std::get<1>(GetParam())] {
+    const double before = slowness();
+    const double took_ms = ms_of_a_hundred(kind, shared);
+    const double slow = std::max(before, slowness());
+    std::printf("the machine is %.2f times as slow as usual\n", slow);
+    return took_ms / slow;
+  };
+  EXPECT_LT(least_of(kTries, kMakeMs, measure), kMakeMs);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cluster, HundredCommunicators,

@@ -19,7 +19,7 @@ Note note_for(std::uint64_t operation, std::uint32_t member) {
 
 // Notes are overwritten while others read them: a reader gets a complete note or none.
 TEST_P(Members, ReadOnlyCompleteNotes) {
-  const std::uint64_t last = repetitions(40'000, 10'000);
+  const std::uint64_t last = repetitions(40'000, 4'000);
   run({}, [&](PeerGroupMember& member) {
     PeerGroup& peer_group = member.peer_group();
     std::mt19937_64 random(kSeed + member.index());
@@ -79,7 +79,7 @@ TEST_P(Members, SeeTheFateOfOthers) {
 TEST_P(Members, ThatSleepAreAlwaysWoken) {
   run({}, [](PeerGroupMember& member) {
     PeerGroup& peer_group = member.peer_group();
-    const std::uint64_t rounds = peer_group.members() == 2 ? repetitions(40'000, 10'000) : repetitions(8'000, 2'000);
+    const std::uint64_t rounds = peer_group.members() == 2 ? repetitions(40'000, 4'000) : repetitions(8'000, 1'000);
     const std::uint32_t next = (member.index() + 1) % peer_group.members();
     const std::uint32_t last = (member.index() + peer_group.members() - 1) % peer_group.members();
     const StreamGeometry geometry{8, 1, 1, 1};
@@ -107,7 +107,7 @@ TEST_P(Members, ThatWaitForCreditAreWoken) {
   run({}, [](PeerGroupMember& member) {
     if (member.index() > 1) return;
     PeerGroup& peer_group = member.peer_group();
-    const StreamGeometry geometry{500, 1, repetitions(10'000, 2'000), 1};
+    const StreamGeometry geometry{500, 1, repetitions(10'000, 1'000), 1};
     Flow flow =
         member.index() == 0 ? sending(peer_group, {0, 0, 0}, {1}, geometry) : receiving(peer_group, 1, {0, 0, 0}, geometry);
     std::mt19937_64 random(kSeed + member.index());

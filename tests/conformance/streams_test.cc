@@ -193,7 +193,10 @@ TEST_P(Streams, OfSeveralPeerGroupsShareOnePool) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Streams, every_transport({2, 3, 4, 5}), name_of_both);
+// A sanitizer sees no other line with three or five.
+INSTANTIATE_TEST_SUITE_P(All, Streams,
+                         every_transport(kLess > 1 ? std::vector<std::uint32_t>{2, 4} : std::vector<std::uint32_t>{2, 3, 4, 5}),
+                         name_of_both);
 INSTANTIATE_TEST_SUITE_P(All, ChangingReceivers, every_transport({3, 5}), name_of_both);
 
 }  // namespace

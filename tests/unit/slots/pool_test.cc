@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/sanitizers.h"
 #include "transports/slots/layout.h"
 
 namespace seto::slots {
@@ -43,8 +44,8 @@ struct Memory {
 
 TEST(Pool, BoardsOfTenThousandCommunicatorsDoNotGrowIt) {
   Memory memory(1 << 20);
-  for (int i = 0; i < 10'000; ++i) {
-    const std::size_t size = 100'000 + static_cast<std::size_t>(i % 3) * 4096;
+  for (std::uint64_t i = 0; i < support::repetitions(10'000, 1'000); ++i) {
+    const std::size_t size = 100'000 + i % 3 * 4096;
     const Result<std::size_t> board = memory.pool.reserve(size);
     const Result<std::size_t> slots = memory.pool.lease(5000);
     ASSERT_TRUE(board.ok()) << i << ": " << board.status().text();

@@ -14,6 +14,7 @@
 #include "src/topology/xml/xml_element.h"
 #include "tests/support/h100_host.h"
 #include "tests/support/random_topology.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/seed.h"
 
 namespace seto {
@@ -65,7 +66,7 @@ TEST(TopologySvg, BoxesOfEightGpusTwoHostsTwoSitesDoNotCross) {
 
 TEST(TopologySvg, RandomGraphsGiveWellFormedDrawings) {
   std::mt19937_64 random(testing::chosen_seed());
-  for (int round = 0; round < 25; ++round) {
+  for (std::uint64_t round = 0; round < support::repetitions(25, 6); ++round) {
     TopologyGraph graph = testing::RandomTopology(random).make();
     assume_missing(graph);
     ASSERT_FALSE(boxes_of(topology_svg(graph)).empty());
