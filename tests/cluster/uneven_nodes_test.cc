@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/ranks.h"
+#include "tests/support/sanitizers.h"
 
 namespace seto::testing {
 namespace {
@@ -51,6 +52,9 @@ setoComm_t join(const Seat& seat, const Places& places, const Wishes& wishes = {
   config.codec = wishes.codec;
   return seat.join(config);
 }
+
+// The last one has several slices.
+constexpr std::size_t kCounts[] = {0, 1, 13, support::repetitions(70'001, 20'001)};
 
 // Small whole numbers, so that every order of a sum is exact.
 float element(int rank, std::size_t index) { return static_cast<float>((index * 7 + static_cast<std::size_t>(rank) * 13) % 101); }
@@ -125,7 +129,7 @@ TEST_P(UnevenNodes, GiveTheExactResult) {
   run_ranks(Kind::processes, places.ranks(), [places](const Seat& seat) {
     const setoComm_t comm = join(seat, places);
     ASSERT_NE(comm, nullptr);
-    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{13}, std::size_t{70'001}}) {
+    for (const std::size_t count : kCounts) {
       expect_sums(seat, comm, count);
       expect_copies(seat, comm, count);
       expect_rooted(seat, comm, count);
@@ -141,7 +145,7 @@ TEST_P(UnevenNodes, GoRoundTheHosts) {
   run_ranks(Kind::processes, places.ranks(), [places](const Seat& seat) {
     const setoComm_t comm = join(seat, places, {.algorithm = "host_ring"});
     ASSERT_NE(comm, nullptr);
-    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{13}, std::size_t{70'001}}) {
+    for (const std::size_t count : kCounts) {
       expect_sums(seat, comm, count);
       expect_copies(seat, comm, count);
     }
@@ -155,8 +159,7 @@ TEST_P(UnevenNodes, SpreadABufferFromAndToARoot) {
   run_ranks(Kind::processes, places.ranks(), [places](const Seat& seat) {
     const setoComm_t comm = join(seat, places, {.algorithm = "spread"});
     ASSERT_NE(comm, nullptr);
-    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{13}, std::size_t{70'001}})
-      expect_rooted(seat, comm, count);
+    for (const std::size_t count : kCounts) expect_rooted(seat, comm, count);
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });
 }
@@ -172,7 +175,7 @@ TEST(UnevenSites, WithStatedRatesGiveTheExactResult) {
       state_rate(seat);
       const setoComm_t comm = join(seat, kThreeSites, {.algorithm = algorithm});
       ASSERT_NE(comm, nullptr);
-      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{13}, std::size_t{70'001}}) {
+      for (const std::size_t count : kCounts) {
         expect_sums(seat, comm, count);
         expect_copies(seat, comm, count);
         expect_rooted(seat, comm, count);
