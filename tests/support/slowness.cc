@@ -1,50 +1,50 @@
 #include "tests/support/slowness.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <vector>
 
 #include "tests/support/child_process.h"
 
 namespace seto::testing {
 namespace {
 
-constexpr int kRoundTrips = 3000;
-constexpr double kUsualUs = 12;  // two idle cores of an AMD EPYC, kernel 6.1: 11 to 12
+constexpr int kProcesses = 4;
+constexpr int kRounds = 1000;
+constexpr std::size_t kBytes = 64 << 10;
+constexpr double kUsualMs = 150;  // two idle cores of an AMD EPYC: 130 to 180
 
-// Returns each byte to its sender, until that one closes its end.
-bool echo(int socket) {
-  for (char byte = 0; read(socket, &byte, 1) == 1;)
-    if (write(socket, &byte, 1) != 1) return false;
-  return true;
-}
-
-double us_of_a_round_trip() {
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) return 0;
-  ChildProcess other([&ends] {
+// Makes memory and sockets, as a process that joins a job does.
+bool work() {
+  for (int round = 0; round < kRounds; ++round) {
+    void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED || munmap(memory, kBytes) != 0) return false;
+    std::array<int, 2> ends{};
+    char byte = 0;
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) return false;
+    const bool arrived = write(ends[0], &byte, 1) == 1 && read(ends[1], &byte, 1) == 1;
     close(ends[0]);
-    return echo(ends[1]);
-  });
-  close(ends[1]);
-  const auto begin = std::chrono::steady_clock::now();
-  bool arrived = true;
-  char byte = 0;
-  for (int done = 0; done < kRoundTrips && arrived; ++done)
-    arrived = write(ends[0], &byte, 1) == 1 && read(ends[0], &byte, 1) == 1;
-  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
-  close(ends[0]);
-  EXPECT_TRUE(arrived);
-  EXPECT_TRUE(other.wait());
-  return took.count() / kRoundTrips;
+    close(ends[1]);
+    if (!arrived) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
-double slowness() { return std::max(1.0, us_of_a_round_trip() / kUsualUs); }
+double slowness() {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<ChildProcess> children;
+  for (int i = 0; i < kProcesses; ++i) children.emplace_back(work);
+  for (ChildProcess& child : children) EXPECT_TRUE(child.wait());
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  return std::max(1.0, took.count() / kUsualMs);
+}
 
 }  // namespace seto::testing

@@ -2,8 +2,8 @@
 
 namespace seto::testing {
 
-// How many times longer than usual this machine takes now to send a byte to another process and back: at least 1. Other virtual
-// machines change that by a factor of three within seconds. So a limit of time that many small messages need is multiplied by it.
+// How many times longer than usual four processes take now that make memory and sockets on this machine: at least 1. Other
+// virtual machines change that by a factor of two within minutes, so a limit of time for such work is multiplied by it.
 double slowness();
 
 }  // namespace seto::testing
