@@ -42,6 +42,7 @@ ALLOWED = {
 }
 # Folders with rooms. A room includes only itself and the rooms before it. "." stands for the files outside any room.
 ROOMS = {
+    "src/device": [".", "cuda"],
     "src/core": ["record", "call", "choice", "progress", "connect", "launch", "communicator", "host_stream", "dump"],
     "src/control": [".", "liveness", "local", "network", "overlay", "channel"],
     "src/net": [".", "tls"],
