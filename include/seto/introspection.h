@@ -14,7 +14,8 @@ extern "C" {
  * setoSuccess. */
 typedef enum { setoFormatText = 1, setoFormatJson = 2, setoFormatXml = 3, setoFormatSvg = 4 } setoFormat_t;
 
-/* topic: "version", "build", "machine", "config", "transports", "algorithms", "constants", "codecs", "status"; NULL: all. */
+/* topic: "version", "build", "machine", "gpus", "config", "transports", "algorithms", "constants", "codecs", "status"; NULL: all.
+ * "gpus" and NULL initialise CUDA in this process if a driver is installed, so that processes forked later cannot use it. */
 SETO_API setoResult_t setoInfo(const char *topic, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
 /* Describes all codecs: bits, errors, results for NaN, infinity, zero and denormals, and the speed at which one core of this
@@ -76,14 +77,15 @@ SETO_API setoResult_t setoExplain(const setoQuestion_t *question, setoFormat_t f
 /* Describes topologies: the sites, hosts, NUMA nodes, PCI switches, GPUs, NICs and links of files, and where each fact comes
  * from. The files are NCCL's topology XML, AMD's variant of it, or hwloc's XML. A file may state only a part; what it does not
  * state is guessed, and the text says so. setoFormatXml writes NCCL's format without guesses, setoFormatSvg a drawing; only this
- * function knows these two. Without files it describes this machine, which takes some 50 ms. */
+ * function knows these two. Without files it describes this machine, which takes some 50 ms and initialises CUDA (see setoInfo).
+ */
 SETO_API setoResult_t setoTopology(const setoTopologyText_t *files, size_t count, setoFormat_t format, char *text,
                                    size_t capacity, size_t *size);
 
 /* Writes the topology of this rank's host as a part of its job, as XML: the host with the source of each fact, the sites of the
  * job, and the measured links between them. An empty text on all ranks but the first of each host, so that a host is described
- * once. It takes some 50 ms and sends nothing: gather the texts, and give those that are not empty to setoTopology, which makes
- * one topology of them. */
+ * once. It takes some 50 ms, initialises CUDA (see setoInfo), and sends nothing: gather the texts, and give those that are not
+ * empty to setoTopology, which makes one topology of them. */
 SETO_API setoResult_t setoCommTopology(setoComm_t comm, char *text, size_t capacity, size_t *size);
 
 /* Simulates a call on a topology (files as above): its predicted time and the load of each link. Nothing is measured and nothing

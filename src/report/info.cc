@@ -15,6 +15,7 @@
 #include "src/codec/codec.h"
 #include "src/core/call/ids.h"
 #include "src/core/communicator/communicator.h"
+#include "src/device/cuda/gpu_facts.h"
 #include "src/device/reduce.h"
 #include "src/report/host_facts.h"
 
@@ -128,10 +129,23 @@ Section status_section() {
            {"RDMA", "not yet", ""}}};
 }
 
-std::vector<Section> sections(std::string_view version, const Config& config) {
+constexpr std::string_view kGpuTopic = "gpus";
+
+// Asking the driver for its GPUs initialises CUDA in this process, so that a process that it forks later cannot use them.
+Section gpus_section() {
+  const cuda::GpuReport report = cuda::report_gpus();
+  Section section{kGpuTopic, {{"CUDA driver", report.driver.empty() ? "none" : report.driver, report.trouble}}};
+  for (const cuda::GpuFacts& gpu : report.gpus)
+    section.rows.push_back({"GPU " + std::to_string(gpu.number), gpu.name, cuda::facts_text(gpu)});
+  return section;
+}
+
+std::vector<Section> sections(std::string_view topic, std::string_view version, const Config& config) {
+  const bool with_gpus = topic.empty() || topic == kGpuTopic;
   return {{"version", {{"seto", std::string(version), ""}}},
           build_section(),
           machine_section(config),
+          with_gpus ? gpus_section() : Section{kGpuTopic, {}},
           config_section(config),
           constants_section(),
           {"transports",
@@ -202,7 +216,7 @@ std::string makeup_of(const Communicator& communicator) {
 }
 
 Result<std::string> info(std::string_view topic, std::string_view version, const Config& config, ReportFormat format) {
-  std::vector<Section> all = sections(version, config);
+  std::vector<Section> all = sections(topic, version, config);
   if (topic.empty()) return formatted(all, format);
   std::vector<std::string_view> known;
   for (Section& section : all) {

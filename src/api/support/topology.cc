@@ -7,6 +7,7 @@
 #include "src/api/support/topology_files.h"
 #include "src/base/text.h"
 #include "src/core/communicator/communicator.h"
+#include "src/device/cuda/gpu_facts.h"
 #include "src/topology/discovery/discover.h"
 #include "src/topology/draw/topology_svg.h"
 #include "src/topology/draw/topology_text.h"
@@ -19,9 +20,16 @@ using namespace seto::api;  // NOLINT
 
 namespace {
 
+// NVML describes GPUs and their links; whether this process can use them, only the driver of CUDA knows.
+TopologyHost host_with_driver() {
+  TopologyHost host = discover_this_host();
+  host.notes.push_back("CUDA: " + cuda::line_of(cuda::report_gpus()));
+  return host;
+}
+
 TopologyGraph this_machine() {
   TopologyGraph graph;
-  graph.hosts.push_back(discover_this_host());
+  graph.hosts.push_back(host_with_driver());
   return graph;
 }
 
@@ -35,7 +43,7 @@ Result<std::string> described(TopologyGraph graph, int format) {
 // The part of a job that this rank tells the others.
 Result<std::string> part_of(const Communicator& communicator) {
   if (!tells_topology(communicator.tiers(), communicator.rank())) return std::string();
-  TopologyHost host = discover_this_host();
+  TopologyHost host = host_with_driver();
   // By its id other jobs find the host in a topology file.
   if (!communicator.config().host_id.empty()) host.name = plain_ascii(communicator.config().host_id);
   if (host.name.empty()) host.name = "rank " + std::to_string(communicator.rank());
