@@ -73,17 +73,21 @@ function(seto_gtest)
     PROPERTIES TIMEOUT 120 LABELS "${ARG_LABEL}" ENVIRONMENT "TSAN_OPTIONS=report_thread_leaks=0" ${ARG_PROPERTIES})
 endfunction()
 
-# seto_test_suite(NAME name LABEL label DIRECTORY path LINK targets... [ONE_THREAD | PARTLY_ONE_THREAD filter] [LONG filter])
-# makes <name>_test of every *_test.cc below the folder. Files *_timing_test.cc measure time: they become
-# <name>_timing_test, whose tests run alone on the machine. ONE_THREAD: the suite starts no second thread, so ThreadSanitizer
-# would find nothing in many minutes, and its tree omits the suite; PARTLY_ONE_THREAD: the same for some of its tests. LONG: a filter of
-# tests that compute for long what shorter tests of the suite compute too; trees with sanitizers omit them.
+# seto_test_suite(NAME name LABEL label DIRECTORY path LINK targets... [FLAT] [ONE_THREAD | PARTLY_ONE_THREAD filter] [LONG filter])
+# makes <name>_test of every *_test.cc below the folder, or with FLAT only of those in it. Files *_timing_test.cc measure time: they
+# become <name>_timing_test, whose tests run alone on the machine. ONE_THREAD: the suite starts no second thread, so
+# ThreadSanitizer would find nothing in many minutes, and its tree omits the suite; PARTLY_ONE_THREAD: the same for some of its
+# tests. LONG: a filter of tests that compute for long what shorter tests of the suite compute too; trees with sanitizers omit them.
 function(seto_test_suite)
-  cmake_parse_arguments(ARG "ONE_THREAD" "NAME;LABEL;DIRECTORY;LONG;PARTLY_ONE_THREAD" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "FLAT;ONE_THREAD" "NAME;LABEL;DIRECTORY;LONG;PARTLY_ONE_THREAD" "LINK" ${ARGN})
   if(ARG_ONE_THREAD AND SETO_SANITIZE MATCHES "thread")
     return()
   endif()
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${ARG_DIRECTORY}/*_test.cc")
+  if(ARG_FLAT)
+    file(GLOB sources CONFIGURE_DEPENDS "${ARG_DIRECTORY}/*_test.cc")
+  else()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${ARG_DIRECTORY}/*_test.cc")
+  endif()
   set(timing ${sources})
   list(FILTER timing INCLUDE REGEX "_timing_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_timing_test\\.cc$")

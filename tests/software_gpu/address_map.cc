@@ -20,6 +20,11 @@ void AddressMap::remove(std::uint64_t address) {
 
 void AddressMap::set_accessible(std::uint64_t address, std::uint64_t gpus) { allocations_.at(address).accessible = gpus; }
 
+const Allocation* AddressMap::find(std::uint64_t address) const {
+  const auto found = allocations_.find(address);
+  return found == allocations_.end() ? nullptr : &found->second;
+}
+
 void AddressMap::check(std::uint64_t address, std::uint32_t bytes, std::uint32_t gpu, bool writes) {
   const auto holds = [&](const Allocation& one) { return address >= one.address && address + bytes <= one.address + one.bytes; };
   if (last_ == nullptr || !holds(*last_)) {

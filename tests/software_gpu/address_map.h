@@ -21,6 +21,8 @@ class AddressMap final {
   void add(Allocation allocation);
   void remove(std::uint64_t address);
   void set_accessible(std::uint64_t address, std::uint64_t gpus);
+  // The allocation that begins at the address; null: none.
+  [[nodiscard]] const Allocation* find(std::uint64_t address) const;
 
   // Throws a Fault if the access leaves its allocation, or if the GPU may not make it.
   void check(std::uint64_t address, std::uint32_t bytes, std::uint32_t gpu, bool writes);

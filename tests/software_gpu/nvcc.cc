@@ -20,11 +20,22 @@ std::string output_of(const std::string& command) {
   return output;
 }
 
+// The nvcc of a virtual environment of Python, whose packages have a place of their own for it. Empty: there is none.
+std::string installed_nvcc() {
+  std::error_code ignored;
+  for (const auto& python : std::filesystem::directory_iterator("build-nvcc/lib", ignored)) {
+    const std::filesystem::path nvcc = python.path() / "site-packages/nvidia/cu13/bin/nvcc";
+    if (std::filesystem::exists(nvcc, ignored)) return std::filesystem::absolute(nvcc).string();
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<std::string> find_nvcc() {
   const char* named = std::getenv("SETO_NVCC");
-  const std::string nvcc = named != nullptr ? named : "nvcc";
+  std::string nvcc = named != nullptr ? named : installed_nvcc();
+  if (nvcc.empty()) nvcc = "nvcc";
   const std::string version = output_of("'" + nvcc + "' --version 2>/dev/null");
   const std::size_t release = version.find("release ");
   if (release == std::string::npos || std::atoi(version.c_str() + release + 8) < 13) return std::nullopt;

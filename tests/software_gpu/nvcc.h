@@ -5,7 +5,8 @@
 
 namespace seto::software_gpu {
 
-// The compiler: the program that SETO_NVCC names, else the nvcc of the PATH; it must be of version 13.0 or later.
+// The compiler: the program that SETO_NVCC names, else that which ./dev test has installed in build-nvcc of the working
+// directory, else the nvcc of the PATH. It must be of version 13.0 or later.
 [[nodiscard]] std::optional<std::string> find_nvcc();
 
 inline constexpr const char* kNeedsNvcc = "skipped: needs nvcc 13 or later, as SETO_NVCC or in the PATH";

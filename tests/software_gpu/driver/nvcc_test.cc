@@ -1,0 +1,113 @@
+// Tests that need nvcc: CUDA's own header, and fatbins.
+#include "tests/software_gpu/nvcc.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+#include "tests/software_gpu/driver/driver_test.h"
+
+namespace seto::software_gpu::driver {
+namespace {
+
+using cuda::DriverCode;
+using ::testing::HasSubstr;
+
+class Nvcc : public StandInTest {
+ protected:
+  void SetUp() override {
+    if (!find_nvcc()) GTEST_SKIP() << kNeedsNvcc;
+  }
+
+  // Runs nvcc and returns what it printed; `status` is its exit status.
+  static std::string run_nvcc(const std::string& arguments, int& status) {
+    std::string output;
+    FILE* const pipe = ::popen(("'" + *find_nvcc() + "' " + arguments + " 2>&1").c_str(), "r");
+    if (pipe == nullptr) return "popen failed";
+    char part[512];
+    while (std::fgets(part, sizeof(part), pipe) != nullptr) output += part;
+    status = ::pclose(pipe);
+    return output;
+  }
+
+  static std::string fatbin(const std::string& options) {
+    const auto file = std::filesystem::temp_directory_path() / ("seto_" + std::to_string(::getpid()) + ".fatbin");
+    int status = -1;
+    const std::string output =
+        run_nvcc("-fatbin -std=c++17 " + options + " -o '" + file.string() + "' tests/software_gpu/kernels/driver.cu", status);
+    EXPECT_EQ(status, 0) << output;
+    std::ifstream stream(file, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+    std::filesystem::remove(file);
+    return bytes;
+  }
+
+  [[nodiscard]] cuda::Kernel kernel_of(const std::string& image, const char* name) const {
+    cuda::Module module = nullptr;
+    EXPECT_TRUE(ok(driver().module_load_data(&module, image.data())));
+    cuda::Kernel found = nullptr;
+    EXPECT_TRUE(ok(driver().module_get_function(&found, module, name)));
+    return found;
+  }
+};
+
+TEST_F(Nvcc, DeclarationsAgreeWithTheHeaderOfCuda) {
+  int status = -1;
+  const std::string output = run_nvcc("-x c++ -std=c++20 -I. -c -o /dev/null tests/software_gpu/driver/header_check.cu", status);
+  EXPECT_EQ(status, 0) << output;
+}
+
+// A check that cannot fail proves nothing.
+TEST_F(Nvcc, ADeclarationThatDisagreesIsFound) {
+  int status = -1;
+  const std::string output = run_nvcc(
+      "-x c++ -std=c++20 -I. -DSETO_WRONG_DECLARATIONS -c -o /dev/null tests/software_gpu/driver/header_check.cu", status);
+  EXPECT_NE(status, 0);
+  for (const char* wrong : {"a wrong argument is found", "a wrong value is found"}) EXPECT_THAT(output, HasSubstr(wrong));
+}
+
+TEST_F(Nvcc, AFatbinGivesThePtxThatFitsTheGpu) {
+  const std::string image = fatbin(
+      "--no-compress -gencode arch=compute_80,code=[compute_80,sm_80] "
+      "-gencode arch=compute_90,code=compute_90 -gencode arch=compute_100,code=compute_100");
+  for (const auto& [capability, architecture] : {std::pair{"80", 800U}, {"89", 800U}, {"90", 900U}, {"120", 1000U}}) {
+    start({{"SOFTWARE_GPU_CAPABILITY", capability}});
+    const cuda::Stream stream = make_stream();
+    unsigned* const word = pinned_words(1);
+    ASSERT_TRUE(ok(launch(kernel_of(image, "architecture"), 1, 1, stream, word)));
+    ASSERT_TRUE(ok(driver().stream_synchronize(stream)));
+    EXPECT_EQ(*word, architecture);
+  }
+}
+
+TEST_F(Nvcc, ArgumentsOfAllAlignmentsArrive) {
+  start();
+  struct Arguments {
+    unsigned char first;
+    double second;
+    unsigned* third;
+  };
+  const cuda::Stream stream = make_stream();
+  unsigned* const words = pinned_words(2);
+  words[1] = 1000;
+  const std::string image = fatbin("--no-compress -gencode arch=compute_90,code=compute_90");
+  ASSERT_TRUE(ok(
+      launch(kernel_of(image, "sum_of_arguments"), 1, 1, stream, words, short{1}, Arguments{20, 300.0, words + 1}, 40'000ULL)));
+  ASSERT_TRUE(ok(driver().stream_synchronize(stream)));
+  EXPECT_EQ(words[0], 41'321U);
+}
+
+TEST_F(Nvcc, AFatbinThatCannotBeUsedSaysWhy) {
+  start();
+  cuda::Module module = nullptr;
+  const std::string newer = fatbin("--no-compress -gencode arch=compute_100,code=compute_100");
+  EXPECT_THAT(std::string(driver().module_load_data(&module, newer.data()).text()),
+              HasSubstr("no PTX for compute capability 90"));
+  const std::string compressed = fatbin("-gencode arch=compute_90,code=compute_90");
+  EXPECT_THAT(std::string(driver().module_load_data(&module, compressed.data()).text()), HasSubstr("nvcc --no-compress"));
+}
+
+}  // namespace
+}  // namespace seto::software_gpu::driver

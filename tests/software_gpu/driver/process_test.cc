@@ -1,0 +1,211 @@
+// Memory that two processes share: by file descriptor, and by legacy IPC.
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "src/base/fd.h"
+#include "tests/software_gpu/driver/driver_test.h"
+#include "tests/support/child_process.h"
+
+namespace seto::software_gpu::driver {
+namespace {
+
+using cuda::DevicePointer;
+using cuda::DriverCode;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kPiece = 2 << 20;
+constexpr cuda::HandleType kByFile = cuda::HandleType::posix_file_descriptor;
+constexpr int kDeadlineSeconds = 30;
+
+// A message of one process to the other, with a descriptor or without.
+struct Message {
+  cuda::IpcMemoryHandle handle{};
+  int step = 0;
+};
+
+class Channel final {
+ public:
+  Channel() {
+    std::array<int, 2> ends{-1, -1};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
+    const timeval limit{.tv_sec = kDeadlineSeconds, .tv_usec = 0};
+    for (std::size_t i = 0; i < 2; ++i) {
+      ends_[i] = Fd(ends[i]);
+      EXPECT_EQ(setsockopt(ends[i], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
+    }
+  }
+
+  // side: 0 is the parent, 1 the child.
+  void send(int side, Message message, int file = -1) const {
+    iovec part{&message, sizeof(message)};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    if (file >= 0) {
+      header.msg_control = control.data();
+      header.msg_controllen = control.size();
+      cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+      rights->cmsg_level = SOL_SOCKET;
+      rights->cmsg_type = SCM_RIGHTS;
+      rights->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(rights), &file, sizeof(int));
+    }
+    EXPECT_EQ(sendmsg(ends_[static_cast<std::size_t>(side)].get(), &header, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof(message)));
+  }
+
+  Message receive(int side, Fd* file = nullptr) const {
+    Message message;
+    iovec part{&message, sizeof(message)};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    EXPECT_EQ(recvmsg(ends_[static_cast<std::size_t>(side)].get(), &header, MSG_CMSG_CLOEXEC),
+              static_cast<ssize_t>(sizeof(message)))
+        << "the other process sent nothing in " << kDeadlineSeconds << " s";
+    if (const cmsghdr* const rights = CMSG_FIRSTHDR(&header); rights != nullptr && file != nullptr) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(rights), sizeof(int));
+      *file = Fd(number);
+    }
+    return message;
+  }
+
+ private:
+  std::array<Fd, 2> ends_;
+};
+
+// In both tests the process is forked before either uses the stand-in, as processes of a job are.
+class Processes : public StandInTest {
+ protected:
+  [[nodiscard]] DevicePointer map(cuda::MemoryHandle handle, int gpu) const {
+    DevicePointer pointer = 0;
+    EXPECT_TRUE(ok(driver().mem_address_reserve(&pointer, kPiece, 0, 0, 0)));
+    EXPECT_TRUE(ok(driver().mem_map(pointer, kPiece, 0, handle, 0)));
+    const cuda::MemoryAccess access{.location = {.id = gpu}};
+    EXPECT_TRUE(ok(driver().mem_set_access(pointer, kPiece, &access, 1)));
+    return pointer;
+  }
+  [[nodiscard]] static void* as_argument(const Fd& file) {
+    return reinterpret_cast<void*>(static_cast<std::intptr_t>(file.get()));
+  }
+
+  // Uses GPU 1, whose memory the parent does not see unless it is shared.
+  [[nodiscard]] bool start_on_gpu_1() {
+    start({{"SOFTWARE_GPU_COUNT", "2"}});
+    cuda::Context second = nullptr;
+    return !HasFailure() && driver().device_primary_ctx_retain(&second, 1).ok() && driver().ctx_set_current(second).ok();
+  }
+};
+
+TEST_F(Processes, MemoryIsSharedByFileDescriptor) {
+  const Channel channel;
+  testing::ChildProcess child([&] {
+    if (!start_on_gpu_1()) return false;
+    Fd file;
+    (void)channel.receive(1, &file);
+    cuda::MemoryHandle handle = 0;
+    EXPECT_TRUE(ok(driver().mem_import(&handle, as_argument(file), kByFile)));
+    file.close();
+    const DevicePointer memory = map(handle, 1);
+    const cuda::Stream stream = make_stream();
+    const cuda::Kernel waiting = kernel("wait_for_flag");
+    // Word 0 is the flag that the parent's kernel sets; word 1 answers.
+    EXPECT_TRUE(ok(launch(waiting, 1, 32, stream, memory, memory + 4)));
+    channel.send(1, {.step = 1});
+    EXPECT_TRUE(ok(driver().stream_synchronize(stream)));
+    EXPECT_TRUE(ok(driver().mem_unmap(memory, kPiece)));
+    EXPECT_TRUE(ok(driver().mem_release(handle)));
+    return true;
+  });
+  start({{"SOFTWARE_GPU_COUNT", "2"}});
+  const cuda::AllocationProperties properties{.handle_types = kByFile};
+  cuda::MemoryHandle handle = 0;
+  ASSERT_TRUE(ok(driver().mem_create(&handle, kPiece, &properties, 0)));
+  const DevicePointer memory = map(handle, 0);
+  const cuda::Kernel add = kernel("add"), waiting = kernel("wait_for_flag");
+  const cuda::Stream stream = make_stream();
+  ASSERT_TRUE(ok(driver().memset_d32_async(memory, 0, 64, stream)));
+  ASSERT_TRUE(ok(driver().stream_synchronize(stream)));
+  int file = -1;
+  ASSERT_TRUE(ok(driver().mem_export(&file, handle, kByFile, 0)));
+  channel.send(0, {}, file);
+  const Fd owner(file);
+  EXPECT_EQ(channel.receive(0).step, 1);
+  ASSERT_TRUE(ok(launch(add, 1, 1, stream, memory, 1U, 1U)));
+  ASSERT_TRUE(ok(launch(waiting, 1, 32, stream, memory + 4, memory + 8)));
+  EXPECT_THAT(words_at(memory, 3, stream), Each(1U)) << "the kernels of both processes have seen each other's stores";
+  EXPECT_TRUE(child.wait());
+}
+
+TEST_F(Processes, MemoryIsSharedByIpc) {
+  const Channel channel;
+  testing::ChildProcess child([&] {
+    if (!start_on_gpu_1()) return false;
+    const Message message = channel.receive(1);
+    DevicePointer memory = 0;
+    EXPECT_TRUE(ok(driver().ipc_open_mem_handle(&memory, message.handle, cuda::kIpcLazyPeerAccess)));
+    const cuda::Stream stream = make_stream();
+    EXPECT_TRUE(ok(launch(kernel("add"), 1, 32, stream, memory, 32U, 40U)));
+    EXPECT_TRUE(ok(driver().stream_synchronize(stream)));
+    EXPECT_TRUE(ok(driver().ipc_close_mem_handle(memory)));
+    EXPECT_EQ(driver().ipc_close_mem_handle.code(memory), DriverCode::invalid_value);
+    return true;
+  });
+  start({{"SOFTWARE_GPU_COUNT", "2"}});
+  const DevicePointer memory = allocate(4096);
+  const cuda::Stream stream = make_stream();
+  ASSERT_TRUE(ok(driver().memset_d32_async(memory, 2, 32, stream)));
+  ASSERT_TRUE(ok(driver().stream_synchronize(stream)));
+  Message message;
+  ASSERT_TRUE(ok(driver().ipc_get_mem_handle(&message.handle, memory + 64)));
+  channel.send(0, message);
+  EXPECT_TRUE(child.wait());
+  EXPECT_THAT(words_at(memory, 32, stream), Each(42U));
+
+  DevicePointer again = 0;
+  EXPECT_EQ(driver().ipc_open_mem_handle.code(&again, message.handle, cuda::kIpcLazyPeerAccess), DriverCode::invalid_context)
+      << "a process does not open its own handle";
+}
+
+TEST_F(Processes, MappedMemoryHasNoHandleOfIpc) {
+  start();
+  const cuda::AllocationProperties properties{.handle_types = kByFile};
+  cuda::MemoryHandle handle = 0;
+  ASSERT_TRUE(ok(driver().mem_create(&handle, kPiece, &properties, 0)));
+  cuda::IpcMemoryHandle ipc;
+  EXPECT_THAT(std::string(driver().ipc_get_mem_handle(&ipc, map(handle, 0)).text()),
+              HasSubstr("this memory cannot be shared by IPC: only memory of cudaMalloc can"));
+}
+
+TEST_F(Processes, ADescriptorOfAnythingElseIsRefused) {
+  start();
+  const Fd file(::dup(0));
+  cuda::MemoryHandle handle = 0;
+  EXPECT_THAT(std::string(driver().mem_import(&handle, as_argument(file), kByFile).text()),
+              HasSubstr("is no memory of a GPU of this machine"));
+}
+
+TEST_F(Processes, AForkedProcessCannotUseTheDriver) {
+  start();
+  testing::ChildProcess child([&] {
+    int count = 0;
+    const Status status = driver().device_get_count(&count);
+    EXPECT_THAT(std::string(status.text()), HasSubstr("start processes with spawn"));
+    EXPECT_EQ(status.code(), seto::Code::invalid_usage);
+    return true;
+  });
+  EXPECT_TRUE(child.wait());
+}
+
+}  // namespace
+}  // namespace seto::software_gpu::driver

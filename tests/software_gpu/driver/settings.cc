@@ -1,0 +1,108 @@
+#include "tests/software_gpu/driver/settings.h"
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <sstream>
+
+namespace seto::software_gpu::driver {
+namespace {
+
+[[noreturn]] void refuse(const std::string& name, const std::string& text) {
+  std::fprintf(stderr, "software GPU: %s: '%s' is not understood\n", name.c_str(), text.c_str());
+  std::abort();
+}
+
+std::string text_of(const char* name, const char* otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : text;
+}
+
+std::uint64_t number(const std::string& name, const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) refuse(name, text);
+  return value;
+}
+
+template <class T>
+void read(const char* name, T& value) {
+  const char* const text = std::getenv(name);
+  if (text != nullptr) value = static_cast<T>(number(name, text));
+}
+
+std::vector<std::string> parts_of(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+// "all", "none", or pairs "0-1,2-3" that reach each other.
+std::vector<std::uint64_t> peers_of(const std::string& text, std::uint32_t gpus) {
+  std::vector<std::uint64_t> peers(gpus);
+  for (std::uint32_t gpu = 0; gpu < gpus; ++gpu)
+    peers[gpu] = text == "all" ? (std::uint64_t{1} << gpus) - 1 : std::uint64_t{1} << gpu;
+  if (text == "all" || text == "none") return peers;
+  for (const std::string& pair : parts_of(text, ',')) {
+    const std::vector<std::string> ends = parts_of(pair, '-');
+    if (ends.size() != 2) refuse("SOFTWARE_GPU_PEERS", text);
+    const std::uint64_t one = number("SOFTWARE_GPU_PEERS", ends[0]), other = number("SOFTWARE_GPU_PEERS", ends[1]);
+    if (one >= gpus || other >= gpus) refuse("SOFTWARE_GPU_PEERS", text);
+    peers[one] |= std::uint64_t{1} << other;
+    peers[other] |= std::uint64_t{1} << one;
+  }
+  return peers;
+}
+
+int compute_mode_of(const std::string& text) {
+  if (text == "default") return 0;
+  if (text == "prohibited") return 2;
+  if (text != "exclusive") refuse("SOFTWARE_GPU_COMPUTE_MODE", text);
+  return 3;
+}
+
+}  // namespace
+
+std::multimap<std::string, InjectedError> parse_errors(const std::string& text) {
+  static const std::string kName = "SOFTWARE_GPU_ERRORS";
+  std::multimap<std::string, InjectedError> errors;
+  for (const std::string& one : parts_of(text, ',')) {
+    const std::vector<std::string> fields = parts_of(one, ':');
+    if (fields.size() < 2 || fields.size() > 3) refuse(kName, text);
+    InjectedError error{.code = static_cast<cuda::DriverCode>(number(kName, fields[1]))};
+    if (fields.size() == 3) {
+      const std::size_t dash = fields[2].find('-');
+      error.first = number(kName, fields[2].substr(0, dash));
+      error.last = error.first;
+      if (dash != std::string::npos)
+        error.last =
+            dash + 1 == fields[2].size() ? std::numeric_limits<std::uint64_t>::max() : number(kName, fields[2].substr(dash + 1));
+    }
+    errors.emplace(fields[0], error);
+  }
+  return errors;
+}
+
+Settings Settings::of_environment() {
+  Settings settings;
+  read("SOFTWARE_GPU_COUNT", settings.gpus);
+  if (settings.gpus > 32) refuse("SOFTWARE_GPU_COUNT", std::to_string(settings.gpus));
+  read("SOFTWARE_GPU_MULTIPROCESSORS", settings.multiprocessors);
+  read("SOFTWARE_GPU_MEMORY", settings.memory);
+  read("SOFTWARE_GPU_SEED", settings.seed);
+  read("SOFTWARE_GPU_STEP_BUDGET", settings.step_budget);
+  read("SOFTWARE_GPU_WEAK", settings.weak);
+  read("SOFTWARE_GPU_VERSION", settings.version);
+  read("SOFTWARE_GPU_CAPABILITY", settings.capability);
+  read("SOFTWARE_GPU_MULTI_INSTANCE", settings.multi_instance);
+  read("SOFTWARE_GPU_WAIT_SECONDS", settings.wait_seconds);
+  read("CUDA_LAUNCH_BLOCKING", settings.launch_blocking);
+  settings.compute_mode = compute_mode_of(text_of("SOFTWARE_GPU_COMPUTE_MODE", "default"));
+  settings.peers = peers_of(text_of("SOFTWARE_GPU_PEERS", "all"), settings.gpus);
+  settings.errors = parse_errors(text_of("SOFTWARE_GPU_ERRORS", ""));
+  return settings;
+}
+
+}  // namespace seto::software_gpu::driver
