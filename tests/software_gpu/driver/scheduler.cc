@@ -23,15 +23,20 @@ Scheduler::Scheduler(Machine& machine, TurnMutex& mutex, std::uint32_t wait_seco
         run_host_functions();
       }) {}
 
-// The caller does not hold the lock here.
 Scheduler::~Scheduler() {
+  end_threads();
+  if (host_worker_.joinable()) host_worker_.join();
+}
+
+void Scheduler::end_threads() {
   mutex_.lock();
   stopping_ = true;
+  const bool host_call = in_host_call_;
   work_.notify_all();
   host_work_.notify_all();
   mutex_.unlock();
-  worker_.join();
-  host_worker_.join();
+  if (worker_.joinable()) worker_.join();
+  if (host_worker_.joinable() && !host_call) host_worker_.join();
 }
 
 Done Scheduler::enqueue(Stream& stream, const std::vector<Stream*>& streams_of_context, Task task, std::vector<Done> after) {
@@ -108,9 +113,11 @@ void Scheduler::run_host_functions() {
     while (!stopping_ && !host_calls_.empty()) {
       const HostCall call = std::move(host_calls_.front());
       host_calls_.pop_front();
+      in_host_call_ = true;
       mutex_.unlock();
       call.function(call.argument);
       mutex_.lock();
+      in_host_call_ = false;
       call.done->done = true;
       work_.notify_all();
     }

@@ -40,8 +40,10 @@ class Scheduler final {
 
   // Runs in the thread for host functions; sets `done` at its end.
   void call_host(cuda::HostFunction function, void* argument, const Done& done);
-  // A change that no operation made, such as a stop of polling.
-  void wake() { work_.notify_all(); }
+
+  // Ends the threads, and nothing runs any more. The caller does not hold the lock. A host function that is running keeps its
+  // thread, because nothing says that it ends.
+  void end_threads();
 
  private:
   struct Operation {
@@ -71,6 +73,7 @@ class Scheduler final {
   std::list<Operation> operations_;
   std::deque<HostCall> host_calls_;
   bool stopping_ = false;
+  bool in_host_call_ = false;
   std::thread worker_, host_worker_;
 };
 

@@ -39,13 +39,25 @@ struct Process {
   TurnMutex mutex;
   std::unique_ptr<StandIn> stand_in;
   pid_t pid = getpid();  // that of the process which started it
+  bool ended = false;    // main has returned
 };
 
-// It lives until the process ends, as the real driver does: static objects of the program may still call it.
+// It is never destroyed, because other static objects of the program may still call the driver.
 Process*& process() {
   static Process* all = new Process();
   return all;
 }
+
+// Ends the threads when the process exits. The state stays, because threads of the program may be waiting in it.
+struct AtExit {
+  ~AtExit() {
+    Process& all = *process();
+    if (all.pid != getpid()) return;
+    if (all.stand_in != nullptr) all.stand_in->scheduler().end_threads();
+    const std::lock_guard lock(all.mutex);
+    all.ended = true;
+  }
+} at_exit;
 
 }  // namespace
 
@@ -210,6 +222,7 @@ cuda::DriverCode enter(const std::string& name, unsigned rules, const std::funct
   DriverCode code = DriverCode::success;
   std::string text;
   try {
+    if (all.ended) throw DriverError(DriverCode::deinitialized);
     if (all.stand_in == nullptr) all.stand_in = std::make_unique<StandIn>(all.mutex, Settings::of_environment());
     all.stand_in->before_call(name, rules);
     body(*all.stand_in);
