@@ -173,6 +173,91 @@ TEST(Litmus, IndependentReadsOfIndependentWrites) {
   EXPECT_FALSE(any_of(outcomes_of(reads("acquire.sys", "")), disagree));
 }
 
+// Two threads write two variables in opposite orders, and each variable keeps the first store of its thread.
+TEST(Litmus, TwoStoresOfTwoThreads) {
+  const auto writes = [](const std::string& fence, const auto& places) {
+    return Litmus{{store("relaxed.sys", "x", 1) + fence + store("relaxed.sys", "y", 2),
+                   store("relaxed.sys", "y", 1) + fence + store("relaxed.sys", "x", 2)},
+                  places};
+  };
+  const auto crossed = [](const Outcome& outcome) { return outcome[4] == 1 && outcome[5] == 1; };
+  EXPECT_TRUE(any_of(outcomes_of(writes("", kTwoGpus)), crossed));
+  EXPECT_TRUE(any_of(outcomes_of(writes("", kSameGpu)), crossed));
+  EXPECT_FALSE(any_of(outcomes_of(writes("fence.sc.sys;", kTwoGpus)), crossed));
+  EXPECT_FALSE(any_of(outcomes_of(writes("fence.sc.gpu;", kSameGpu)), crossed));
+}
+
+// A write that follows an acquire comes after the stores before the release (S of the literature). It is an atomic, as a store
+// would seldom be quick enough to come too early.
+TEST(Litmus, AWriteAfterAnAcquireIsTheLater) {
+  const auto message_back = [](const std::string& release, const std::string& acquire, const auto& places) {
+    return Litmus{{store("relaxed.sys", "x", 2) + store(release, "y", 1),
+                   load(acquire, "r0", "y") + "atom.relaxed.sys.global.exch.b32 %r1, [%x], 1;"},
+                  places};
+  };
+  const auto overtaken = [](const Outcome& outcome) { return outcome[2] == 1 && outcome[4] == 2; };
+  EXPECT_FALSE(any_of(outcomes_of(message_back("release.sys", "acquire.sys", kTwoGpus)), overtaken));
+  EXPECT_FALSE(any_of(outcomes_of(message_back("release.gpu", "acquire.gpu", kSameGpu)), overtaken));
+  EXPECT_TRUE(any_of(outcomes_of(message_back("relaxed.sys", "acquire.sys", kTwoGpus)), overtaken));
+  EXPECT_TRUE(any_of(outcomes_of(message_back("release.gpu", "acquire.sys", kTwoGpus)), overtaken));
+}
+
+// The second thread writes y last and does not see x (R of the literature).
+TEST(Litmus, AStoreAndALoadAcrossAStore) {
+  const auto across = [](const std::string& fence, const auto& places) {
+    return Litmus{{store("relaxed.sys", "x", 1) + fence + store("relaxed.sys", "y", 1),
+                   store("relaxed.sys", "y", 2) + fence + load("relaxed.sys", "r0", "x")},
+                  places};
+  };
+  const auto missed = [](const Outcome& outcome) { return outcome[5] == 2 && outcome[2] == 0; };
+  const auto first_done = [&](const Outcome& outcome) { return missed(outcome) && outcome[4] == 1; };
+  EXPECT_TRUE(any_of(outcomes_of(across("", kTwoGpus)), first_done));
+  EXPECT_TRUE(any_of(outcomes_of(across("fence.acq_rel.sys;", kTwoGpus)), missed));
+  EXPECT_FALSE(any_of(outcomes_of(across("fence.sc.sys;", kTwoGpus)), missed));
+}
+
+TEST(Litmus, LocationsAreCoherentAtTheirScope) {
+  const std::vector<std::pair<std::string, std::vector<std::pair<std::uint32_t, std::uint32_t>>>> cases{
+      {"relaxed.cta", kSameBlock}, {"relaxed.gpu", kSameGpu}, {"relaxed.sys", kTwoGpus}};
+  for (const auto& [how, places] : cases) {
+    SCOPED_TRACE(how);
+    const Litmus write_read{{store(how, "x", 1) + load(how, "r0", "x"), store(how, "x", 2) + load(how, "r0", "x")}, places};
+    EXPECT_FALSE(any_of(outcomes_of(write_read), [](const Outcome& outcome) { return outcome[0] == 0 || outcome[2] == 0; }));
+    EXPECT_FALSE(any_of(outcomes_of(write_read), [](const Outcome& outcome) { return outcome[0] == 2 && outcome[2] == 1; }));
+    const Litmus read_write{{load(how, "r0", "x") + store(how, "x", 1), store(how, "x", 2)}, places};
+    EXPECT_FALSE(any_of(outcomes_of(read_write), [](const Outcome& outcome) { return outcome[0] == 1; }));
+    EXPECT_FALSE(any_of(outcomes_of(read_write), [](const Outcome& outcome) { return outcome[0] == 2 && outcome[4] == 2; }));
+    const Litmus write_write{{store(how, "x", 1) + store(how, "x", 2), load(how, "r0", "x") + load(how, "r1", "x")}, places};
+    EXPECT_FALSE(any_of(outcomes_of(write_write), [](const Outcome& outcome) { return outcome[4] != 2; }));
+    EXPECT_FALSE(any_of(outcomes_of(write_write), [](const Outcome& outcome) { return outcome[2] > outcome[3]; }));
+  }
+}
+
+// A chain of releases, each of the scope that its acquirer needs (ISA2 of the literature).
+TEST(Litmus, AChainOfReleasesCrossesScopes) {
+  const auto chain = [](const std::string& near, const std::string& far) {
+    return Litmus{{store("weak", "x", 1) + store("release." + near, "y", 1),
+                   load("acquire." + near, "r0", "y") + store("release." + far, "y+128", 1),
+                   load("acquire." + far, "r0", "y+128") + load("weak", "r1", "x")},
+                  {{0, 0}, {0, 1}, {1, 0}}};
+  };
+  const auto broken = [](const Outcome& outcome) { return outcome[2] == 1 && outcome[4] == 1 && outcome[5] == 0; };
+  EXPECT_FALSE(any_of(outcomes_of(chain("gpu", "sys")), broken));
+  EXPECT_FALSE(any_of(outcomes_of(chain("sys", "sys")), broken));
+  EXPECT_TRUE(any_of(outcomes_of(chain("gpu", "gpu")), broken));
+}
+
+TEST(Litmus, ABarrierPassesOnWhatAThreadHasAcquired) {
+  const auto passed_on = [](const std::string& barrier) {
+    return Litmus{{store("weak", "x", 1) + store("release.sys", "y", 1), load("acquire.sys", "r0", "y") + barrier,
+                   barrier + load("weak", "r1", "x")},
+                  {{1, 0}, {0, 0}, {0, 0}}};
+  };
+  const auto broken = [](const Outcome& outcome) { return outcome[2] == 1 && outcome[5] == 0; };
+  EXPECT_FALSE(any_of(outcomes_of(passed_on("barrier.sync 0;")), broken));
+  EXPECT_TRUE(any_of(outcomes_of(passed_on("")), broken));
+}
+
 TEST(Litmus, ASeedReplaysExactly) {
   const Litmus litmus = message("relaxed.sys", "relaxed.sys", kTwoGpus);
   for (std::uint64_t seed = 1; seed <= 50; ++seed)
