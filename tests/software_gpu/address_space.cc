@@ -32,8 +32,17 @@ std::vector<std::byte>& bytes_of(Thread& thread, Space space) {
   return space == Space::shared ? thread.block.shared : space == Space::local ? thread.locals : thread.params;
 }
 
-RaceDetector::Access race_access(const Thread& thread, const Instruction& in, bool writes) {
-  return {.thread = thread.index, .writes = writes, .strong = in.order >= Order::relaxed, .line = in.line};
+RaceCheck::Access race_access(Thread& thread, const Instruction& in, const Location& location, std::uint32_t bytes) {
+  return {.shared = location.space == Space::shared ? &thread.block.order : nullptr,
+          .address = location.address,
+          .bytes = bytes,
+          .order = in.order,
+          .scope = in.scope,
+          .line = in.line};
+}
+
+bool is_checked(Thread& thread, const Location& location) {
+  return (location.space == Space::global || location.space == Space::shared) && thread.block.machine.races().enabled();
 }
 
 }  // namespace
@@ -57,36 +66,33 @@ Location checked_location(Thread& thread, const Instruction& in, std::uint32_t b
 }
 
 Bits128 load_from(Thread& thread, const Instruction& in, const Location& location, std::uint32_t bytes) {
-  RaceDetector& races = thread.block.races;
+  MemoryModel& memory = thread.block.machine.memory();
+  const bool is_tracked = is_checked(thread, location) && is_strong(in.order);
+  WriteRef source;
   Bits128 value;
   if (location.space == Space::global || location.space == Space::constant) {
-    value = thread.block.machine.memory().load(thread.memory, location.address, bytes, in.order, in.scope);
+    value = memory.load(thread.memory, {location.address, bytes, in.order, in.scope}, is_tracked ? &source : nullptr);
   } else {
     unsigned char copy[16] = {};
     std::memcpy(copy, bytes_of(thread, location.space).data() + location.address, bytes);
     std::memcpy(&value.low, copy, 8);
     std::memcpy(&value.high, copy + 8, 8);
-    if (location.space == Space::shared) {
-      races.access(race_access(thread, in, false), location.address, bytes);
-      thread.block.machine.memory().after_shared_load(thread.memory, in.order);
-    }
+    if (location.space == Space::shared) memory.after_shared_load(thread.memory, in.order);
+    if (location.space == Space::shared && is_tracked) source = thread.block.order.shared_sources.at(location.address, bytes);
   }
-  if (in.order >= Order::relaxed) {
-    races.observe(thread.index, location.address);
-    if (in.order == Order::acquire) races.acquire(thread.index);
-    thread.end_turn();  // the thread may be polling
-  }
+  if (is_checked(thread, location))
+    thread.block.machine.races().read(thread.order, race_access(thread, in, location, bytes), source);
+  if (is_strong(in.order)) thread.end_turn();  // the thread may be polling
   return value;
 }
 
 void store_to(Thread& thread, const Instruction& in, const Location& location, Bits128 value, std::uint32_t bytes) {
-  RaceDetector& races = thread.block.races;
-  if (in.order >= Order::relaxed) {
-    if (in.order == Order::release) races.release(thread.index);
-    races.publish(thread.index, location.address);
-  }
+  WriteRef write;
+  if (is_checked(thread, location))
+    write = thread.block.machine.races().write(thread.order, race_access(thread, in, location, bytes));
+  MemoryModel& memory = thread.block.machine.memory();
   if (location.space == Space::global) {
-    thread.block.machine.memory().store(thread.memory, location.address, value, bytes, in.order, in.scope);
+    memory.store(thread.memory, {location.address, bytes, in.order, in.scope}, value, write);
     return;
   }
   unsigned char copy[16];
@@ -94,9 +100,34 @@ void store_to(Thread& thread, const Instruction& in, const Location& location, B
   std::memcpy(copy + 8, &value.high, 8);
   std::memcpy(bytes_of(thread, location.space).data() + location.address, copy, bytes);
   if (location.space == Space::shared) {
-    races.access(race_access(thread, in, true), location.address, bytes);
-    thread.block.machine.memory().before_shared_store(thread.memory, in.order);
+    thread.block.order.shared_sources.set(location.address, bytes, write);
+    memory.before_shared_store(thread.memory, in.order);
   }
+}
+
+std::uint64_t update_at(Thread& thread, const Instruction& in, const Location& location, const AtomicUpdate& update) {
+  const std::uint32_t bytes = size_of(in.type);
+  Machine& machine = thread.block.machine;
+  const RaceCheck::Access access = race_access(thread, in, location, bytes);
+  std::shared_ptr<StrongWrite> write;
+  if (machine.races().enabled()) write = machine.races().begin_update(thread.order, access);
+  WriteRef source;
+  std::uint64_t old = 0;
+  if (location.space == Space::global) {
+    old = machine.memory().update(thread.memory, {location.address, bytes, in.order, in.scope}, update, write, source);
+  } else {  // shared memory is strong: the lanes run one after another
+    WriteSources& sources = thread.block.order.shared_sources;
+    std::byte* place = thread.block.shared.data() + location.address;
+    std::memcpy(&old, place, bytes);
+    machine.memory().before_shared_store(thread.memory, in.order);
+    const std::uint64_t changed = update.compute(old, update.first, update.second);
+    std::memcpy(place, &changed, bytes);
+    machine.memory().after_shared_load(thread.memory, in.order);
+    source = sources.at(location.address, bytes);
+    if (update.writes(old)) sources.set(location.address, bytes, write);
+  }
+  if (write != nullptr) machine.races().end_update(thread.order, access, source, *write);
+  return old;
 }
 
 }  // namespace seto::software_gpu

@@ -4,6 +4,7 @@
 
 #include "tests/software_gpu/bits.h"
 #include "tests/software_gpu/instruction.h"
+#include "tests/software_gpu/memory_model.h"
 
 namespace seto::software_gpu {
 
@@ -29,5 +30,7 @@ struct Location {
 // One access of up to 16 bytes, with the instruction's order and scope.
 [[nodiscard]] Bits128 load_from(Thread& thread, const Instruction& instruction, const Location& location, std::uint32_t bytes);
 void store_to(Thread& thread, const Instruction& instruction, const Location& location, Bits128 value, std::uint32_t bytes);
+// Returns the old value.
+std::uint64_t update_at(Thread& thread, const Instruction& instruction, const Location& location, const AtomicUpdate& update);
 
 }  // namespace seto::software_gpu

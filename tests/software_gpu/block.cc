@@ -12,7 +12,7 @@ Block::Block(Machine& owner, Launch& of_launch, const Place& at, MemoryView& gpu
       launch(of_launch),
       place(at),
       shared(of_launch.function->shared_bytes + of_launch.request.dynamic_shared, std::byte{0xA5}),
-      races(owner.settings().detect_races, of_launch.request.block.count(), shared.size()) {
+      order(owner.races().start_block(at.number, of_launch.number, at.index)) {
   memory = {.gpu = at.gpu, .block = at.number, .parent = &gpu_memory};
   const std::uint32_t count = of_launch.request.block.count();
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -45,7 +45,7 @@ void Block::arrive(Thread& thread, const Arrival& arrival) {
   barrier.expected = arrival.threads;
   barrier.reduction = arrival.reduction;
   barrier.votes += arrival.predicate ? 1 : 0;
-  barrier.members.push_back(thread.index);
+  if (machine.races().enabled()) barrier.arrivals.push_back(thread.order.release(Scope::block));
   if (arrival.waits) {
     thread.barrier_number = arrival.barrier;
     thread.wait(ThreadState::at_barrier);
@@ -64,10 +64,7 @@ void Block::open_if_complete(Barrier& barrier) {
   const std::uint32_t expected = barrier.expected != 0 ? barrier.expected : live_threads_;
   if (barrier.arrived < expected) return;
   check_alignment(barrier);
-  if (barrier.waiting.size() == live_threads_)
-    races.synchronise_all();
-  else
-    races.synchronise(barrier.members);
+  if (machine.races().enabled()) order_threads(barrier);
   const std::uint32_t all = barrier.arrived;
   for (Thread* thread : barrier.waiting) {
     machine.memory().leave_barrier(thread->memory);
@@ -81,6 +78,15 @@ void Block::open_if_complete(Barrier& barrier) {
     thread->wake();
   }
   barrier = {};
+}
+
+void Block::order_threads(const Barrier& barrier) {
+  std::vector<ThreadOrder*> leaving;
+  for (Thread* thread : barrier.waiting) leaving.push_back(&thread->order);
+  if (barrier.waiting.size() == live_threads_)
+    join_block(order, barrier.arrivals, leaving);
+  else
+    join_arrivals(barrier.arrivals, leaving);
 }
 
 // bar.sync is an aligned barrier: that lanes of one warp wait at two of them is an error on a GPU whose warps run together.

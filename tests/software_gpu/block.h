@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "tests/software_gpu/memory_view.h"
-#include "tests/software_gpu/race_detector.h"
 #include "tests/software_gpu/thread.h"
 #include "tests/software_gpu/warp.h"
 
@@ -48,7 +47,7 @@ class Block final {
   const Place place;
   std::vector<std::byte> shared;
   MemoryView memory;
-  RaceDetector races;
+  BlockOrder order;
   std::deque<Warp> warps;
 
  private:
@@ -58,10 +57,11 @@ class Block final {
     std::uint32_t votes = 0;
     Reduction reduction = Reduction::none;
     std::vector<Thread*> waiting;
-    std::vector<std::uint32_t> members;  // also those that do not wait
+    std::vector<Release> arrivals;  // also of threads that do not wait; only if races are checked
   };
 
   void open_if_complete(Barrier& barrier);
+  void order_threads(const Barrier& barrier);
   static void check_alignment(const Barrier& barrier);
 
   std::deque<Thread> threads_;

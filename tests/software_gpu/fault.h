@@ -12,7 +12,7 @@ enum class FaultKind : std::uint8_t {
   refused,              // an instruction that this GPU does not model on purpose
   out_of_bounds,
   misaligned,
-  race,    // accesses of shared memory that nothing orders
+  race,    // accesses that nothing orders
   misuse,  // an instruction that the manual forbids in this place
   trap,
   hang,

@@ -15,6 +15,7 @@ struct Overwrite {
   std::uint32_t bytes = 0;
   std::uint32_t gpu = 0, block = 0;  // that made the store
   Bits128 old{};
+  WriteRef old_write{};  // for the race check
   Clock visible_in_gpu = 0;
   Clock visible_in_system = 0;
 };

@@ -56,6 +56,14 @@ struct Operand {
 enum class Order : std::uint8_t { weak, read_only, relaxed, acquire, release, acquire_release, sequential };
 enum class Scope : std::uint8_t { block, gpu, system };
 
+[[nodiscard]] constexpr bool is_strong(Order order) { return order >= Order::relaxed; }
+[[nodiscard]] constexpr bool acquires(Order order) {
+  return order == Order::acquire || order == Order::acquire_release || order == Order::sequential;
+}
+[[nodiscard]] constexpr bool releases(Order order) {
+  return order == Order::release || order == Order::acquire_release || order == Order::sequential;
+}
+
 // Decoded once. Which operands are sources (`s`) and destinations (`d`) is decided by the group of the instruction.
 struct Instruction {
   Handler handler = nullptr;

@@ -38,6 +38,10 @@ struct Launch {
   std::uint32_t finished = 0;  // blocks
 };
 
+// "GPU 0, kernel k, block (1,0,0), thread (3,0,0), ptx line 12: 'ld.global.u32 ...'"
+[[nodiscard]] std::string place_in(const LaunchRequest& request, const std::array<std::uint32_t, 3>& block, std::uint32_t thread,
+                                   std::uint32_t line);
+
 // The param space that holds these values in order, each at its natural alignment.
 template <class... T>
 [[nodiscard]] std::vector<std::byte> arguments_of(const T&... values) {

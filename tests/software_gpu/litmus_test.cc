@@ -1,83 +1,18 @@
 // Litmus tests of the PTX memory model. A forbidden outcome never comes; an allowed weak one comes within the seeds, unless the
 // model cannot produce it, which the test then says.
-#include <algorithm>
-#include <array>
-#include <set>
+#include "tests/software_gpu/litmus.h"
 
-#include "tests/software_gpu/kernel_test.h"
+#include <algorithm>
+#include <set>
 
 namespace seto::software_gpu {
 namespace {
-
-// The code of up to four threads. %x and %y are the addresses of two variables in different lines, %r0 to %r3 are zero at the
-// begin, and afterwards %r0 and %r1 are the results.
-struct Litmus {
-  std::vector<std::string> threads;
-  // Where the threads are: the GPU and the block of each. Threads of one block are in different warps.
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> places;
-};
-
-using Outcome = std::vector<std::uint32_t>;  // %r0 and %r1 of each thread, then x and y
-
-std::string kernel_of(const Litmus& litmus) {
-  std::string text =
-      ".visible .entry k(.param .u64 px, .param .u64 py, .param .u64 presults, .param .u64 pplaces)\n{\n"
-      ".reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %x; .reg .b64 %y; .reg .b64 %d<8>;\n"
-      "ld.param.u64 %x, [px]; ld.param.u64 %y, [py]; ld.param.u64 %d0, [presults]; ld.param.u64 %d1, [pplaces];\n"
-      "mov.u32 %r0, 0; mov.u32 %r1, 0; mov.u32 %r10, %ctaid.x; mov.u32 %r11, %tid.x; shr.u32 %r12, %r11, 5;\n"
-      "and.b32 %r13, %r11, 31; setp.ne.u32 %p0, %r13, 0; @%p0 exit;\n"
-      // The host numbers the threads: places[block * 4 + warp].
-      "shl.b32 %r14, %r10, 2; add.u32 %r14, %r14, %r12; mul.wide.u32 %d2, %r14, 4; add.u64 %d2, %d2, %d1;\n"
-      "ld.global.u32 %r15, [%d2];\n";
-  for (std::size_t i = 0; i < litmus.threads.size(); ++i)
-    text += "setp.eq.u32 %p1, %r15, " + std::to_string(i) + "; @%p1 bra T" + std::to_string(i) + ";\n";
-  text += "exit;\n";
-  for (std::size_t i = 0; i < litmus.threads.size(); ++i)
-    text += "T" + std::to_string(i) + ":\n" + litmus.threads[i] + "\nbra END;\n";
-  // A thread that has ended holds no store back, so each does something else for a while.
-  return text +
-         "END:\nmov.u32 %r16, 64;\nBUSY:\nsub.u32 %r16, %r16, 1; setp.ne.u32 %p2, %r16, 0; @%p2 bra BUSY;\nmul.wide.u32 %d3, "
-         "%r15, 8; add.u64 %d3, %d3, %d0;\nst.global.u32 [%d3], %r0; st.global.u32 [%d3+4], "
-         "%r1;\nret;\n}\n";
-}
-
-Outcome run_once(const Litmus& litmus, std::uint64_t seed) {
-  Machine machine({.gpus = 2, .multiprocessors = 2, .weak = true, .seed = seed});
-  const std::string text = ptx_module(kernel_of(litmus));
-  const DeviceArray<std::uint32_t> x(machine, 0, 4, "x"), y(machine, 0, 4, "y"), results(machine, 0, 8, "results");
-  std::vector<DeviceArray<std::uint32_t>> numbers;
-  for (std::uint32_t gpu = 0; gpu < 2; ++gpu) {
-    std::uint32_t blocks = 0;
-    std::array<std::uint32_t, 4> used{};
-    numbers.emplace_back(machine, gpu, 16, "places").fill(99);
-    for (std::uint32_t i = 0; i < litmus.places.size(); ++i) {
-      const auto [on, block] = litmus.places[i];
-      if (on == gpu) {
-        numbers[gpu][block * 4 + used[block]++] = i;
-        blocks = std::max(blocks, block + 1);
-      }
-    }
-    if (blocks > 0) {
-      machine.launch({.program = &machine.load(gpu, text),
-                      .kernel = "k",
-                      .gpu = gpu,
-                      .grid = {blocks},
-                      .block = {32 * *std::max_element(used.begin(), used.end())},
-                      .arguments = arguments_of(x.address(), y.address(), results.address(), numbers[gpu].address())});
-    }
-  }
-  machine.run();
-  Outcome outcome(results.data(), results.data() + 2 * litmus.threads.size());
-  outcome.push_back(x[0]);
-  outcome.push_back(y[0]);
-  return outcome;
-}
 
 constexpr std::uint64_t kSeeds = 600;
 
 std::set<Outcome> outcomes_of(const Litmus& litmus) {
   std::set<Outcome> outcomes;
-  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) outcomes.insert(run_once(litmus, seed));
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) outcomes.insert(run_once(litmus, seed, false));
   return outcomes;
 }
 
@@ -85,18 +20,6 @@ template <class Matches>
 bool any_of(const std::set<Outcome>& outcomes, const Matches& matches) {
   return std::any_of(outcomes.begin(), outcomes.end(), matches);
 }
-
-// The instructions of a litmus test, as PTX.
-std::string store(const std::string& how, const std::string& where, int value) {
-  return "st." + how + ".global.u32 [%" + where + "], " + std::to_string(value) + ";";
-}
-std::string load(const std::string& how, const std::string& into, const std::string& where) {
-  return "ld." + how + ".global.u32 %" + into + ", [%" + where + "];";
-}
-
-const std::vector<std::pair<std::uint32_t, std::uint32_t>> kSameBlock{{0, 0}, {0, 0}};
-const std::vector<std::pair<std::uint32_t, std::uint32_t>> kSameGpu{{0, 0}, {0, 1}};
-const std::vector<std::pair<std::uint32_t, std::uint32_t>> kTwoGpus{{0, 0}, {1, 0}};
 
 // The reader sees the flag y but not the data x.
 bool message_lost(const Outcome& outcome) { return outcome[2] == 1 && outcome[3] == 0; }
@@ -250,9 +173,95 @@ TEST(Litmus, IndependentReadsOfIndependentWrites) {
   EXPECT_FALSE(any_of(outcomes_of(reads("acquire.sys", "")), disagree));
 }
 
+// Two threads write two variables in opposite orders, and each variable keeps the first store of its thread.
+TEST(Litmus, TwoStoresOfTwoThreads) {
+  const auto writes = [](const std::string& fence, const auto& places) {
+    return Litmus{{store("relaxed.sys", "x", 1) + fence + store("relaxed.sys", "y", 2),
+                   store("relaxed.sys", "y", 1) + fence + store("relaxed.sys", "x", 2)},
+                  places};
+  };
+  const auto crossed = [](const Outcome& outcome) { return outcome[4] == 1 && outcome[5] == 1; };
+  EXPECT_TRUE(any_of(outcomes_of(writes("", kTwoGpus)), crossed));
+  EXPECT_TRUE(any_of(outcomes_of(writes("", kSameGpu)), crossed));
+  EXPECT_FALSE(any_of(outcomes_of(writes("fence.sc.sys;", kTwoGpus)), crossed));
+  EXPECT_FALSE(any_of(outcomes_of(writes("fence.sc.gpu;", kSameGpu)), crossed));
+}
+
+// A write that follows an acquire comes after the stores before the release (S of the literature). It is an atomic, as a store
+// would seldom be quick enough to come too early.
+TEST(Litmus, AWriteAfterAnAcquireIsTheLater) {
+  const auto message_back = [](const std::string& release, const std::string& acquire, const auto& places) {
+    return Litmus{{store("relaxed.sys", "x", 2) + store(release, "y", 1),
+                   load(acquire, "r0", "y") + "atom.relaxed.sys.global.exch.b32 %r1, [%x], 1;"},
+                  places};
+  };
+  const auto overtaken = [](const Outcome& outcome) { return outcome[2] == 1 && outcome[4] == 2; };
+  EXPECT_FALSE(any_of(outcomes_of(message_back("release.sys", "acquire.sys", kTwoGpus)), overtaken));
+  EXPECT_FALSE(any_of(outcomes_of(message_back("release.gpu", "acquire.gpu", kSameGpu)), overtaken));
+  EXPECT_TRUE(any_of(outcomes_of(message_back("relaxed.sys", "acquire.sys", kTwoGpus)), overtaken));
+  EXPECT_TRUE(any_of(outcomes_of(message_back("release.gpu", "acquire.sys", kTwoGpus)), overtaken));
+}
+
+// The second thread writes y last and does not see x (R of the literature).
+TEST(Litmus, AStoreAndALoadAcrossAStore) {
+  const auto across = [](const std::string& fence, const auto& places) {
+    return Litmus{{store("relaxed.sys", "x", 1) + fence + store("relaxed.sys", "y", 1),
+                   store("relaxed.sys", "y", 2) + fence + load("relaxed.sys", "r0", "x")},
+                  places};
+  };
+  const auto missed = [](const Outcome& outcome) { return outcome[5] == 2 && outcome[2] == 0; };
+  const auto first_done = [&](const Outcome& outcome) { return missed(outcome) && outcome[4] == 1; };
+  EXPECT_TRUE(any_of(outcomes_of(across("", kTwoGpus)), first_done));
+  EXPECT_TRUE(any_of(outcomes_of(across("fence.acq_rel.sys;", kTwoGpus)), missed));
+  EXPECT_FALSE(any_of(outcomes_of(across("fence.sc.sys;", kTwoGpus)), missed));
+}
+
+TEST(Litmus, LocationsAreCoherentAtTheirScope) {
+  const std::vector<std::pair<std::string, std::vector<std::pair<std::uint32_t, std::uint32_t>>>> cases{
+      {"relaxed.cta", kSameBlock}, {"relaxed.gpu", kSameGpu}, {"relaxed.sys", kTwoGpus}};
+  for (const auto& [how, places] : cases) {
+    SCOPED_TRACE(how);
+    const Litmus write_read{{store(how, "x", 1) + load(how, "r0", "x"), store(how, "x", 2) + load(how, "r0", "x")}, places};
+    EXPECT_FALSE(any_of(outcomes_of(write_read), [](const Outcome& outcome) { return outcome[0] == 0 || outcome[2] == 0; }));
+    EXPECT_FALSE(any_of(outcomes_of(write_read), [](const Outcome& outcome) { return outcome[0] == 2 && outcome[2] == 1; }));
+    const Litmus read_write{{load(how, "r0", "x") + store(how, "x", 1), store(how, "x", 2)}, places};
+    EXPECT_FALSE(any_of(outcomes_of(read_write), [](const Outcome& outcome) { return outcome[0] == 1; }));
+    EXPECT_FALSE(any_of(outcomes_of(read_write), [](const Outcome& outcome) { return outcome[0] == 2 && outcome[4] == 2; }));
+    const Litmus write_write{{store(how, "x", 1) + store(how, "x", 2), load(how, "r0", "x") + load(how, "r1", "x")}, places};
+    EXPECT_FALSE(any_of(outcomes_of(write_write), [](const Outcome& outcome) { return outcome[4] != 2; }));
+    EXPECT_FALSE(any_of(outcomes_of(write_write), [](const Outcome& outcome) { return outcome[2] > outcome[3]; }));
+  }
+}
+
+// A chain of releases, each of the scope that its acquirer needs (ISA2 of the literature).
+TEST(Litmus, AChainOfReleasesCrossesScopes) {
+  const auto chain = [](const std::string& near, const std::string& far) {
+    return Litmus{{store("weak", "x", 1) + store("release." + near, "y", 1),
+                   load("acquire." + near, "r0", "y") + store("release." + far, "y+128", 1),
+                   load("acquire." + far, "r0", "y+128") + load("weak", "r1", "x")},
+                  {{0, 0}, {0, 1}, {1, 0}}};
+  };
+  const auto broken = [](const Outcome& outcome) { return outcome[2] == 1 && outcome[4] == 1 && outcome[5] == 0; };
+  EXPECT_FALSE(any_of(outcomes_of(chain("gpu", "sys")), broken));
+  EXPECT_FALSE(any_of(outcomes_of(chain("sys", "sys")), broken));
+  EXPECT_TRUE(any_of(outcomes_of(chain("gpu", "gpu")), broken));
+}
+
+TEST(Litmus, ABarrierPassesOnWhatAThreadHasAcquired) {
+  const auto passed_on = [](const std::string& barrier) {
+    return Litmus{{store("weak", "x", 1) + store("release.sys", "y", 1), load("acquire.sys", "r0", "y") + barrier,
+                   barrier + load("weak", "r1", "x")},
+                  {{1, 0}, {0, 0}, {0, 0}}};
+  };
+  const auto broken = [](const Outcome& outcome) { return outcome[2] == 1 && outcome[5] == 0; };
+  EXPECT_FALSE(any_of(outcomes_of(passed_on("barrier.sync 0;")), broken));
+  EXPECT_TRUE(any_of(outcomes_of(passed_on("")), broken));
+}
+
 TEST(Litmus, ASeedReplaysExactly) {
   const Litmus litmus = message("relaxed.sys", "relaxed.sys", kTwoGpus);
-  for (std::uint64_t seed = 1; seed <= 50; ++seed) EXPECT_EQ(run_once(litmus, seed), run_once(litmus, seed)) << "seed " << seed;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed)
+    EXPECT_EQ(run_once(litmus, seed, false), run_once(litmus, seed, false)) << "seed " << seed;
 }
 
 }  // namespace

@@ -21,7 +21,10 @@ MemorySettings memory_settings(const MachineSettings& settings) {
 }  // namespace
 
 Machine::Machine(const MachineSettings& settings)
-    : settings_(settings), random_(settings.seed), memory_(memory_settings(settings), random_) {
+    : settings_(settings),
+      random_(settings.seed),
+      memory_(memory_settings(settings), random_),
+      races_(settings.detect_races, settings.detect_global_races) {
   for (std::uint32_t gpu = 0; gpu < settings.gpus; ++gpu)
     gpus_.push_back({.memory = {.gpu = gpu}, .multiprocessors = std::vector<Multiprocessor>(settings.multiprocessors)});
 }
@@ -58,6 +61,7 @@ void Machine::launch(LaunchRequest request) {
       !Multiprocessor().fits(launch, settings_.limits))
     throw Fault(FaultKind::misuse, "no multiprocessor has room for a block of kernel " + launch.request.kernel);
   ++next_launch_;
+  races_.launch(launch);
   waiting_blocks_ += launch.request.grid.count();
   launches_.push_back(std::move(launch));
   deadline_ = steps_ + settings_.step_budget;
@@ -173,7 +177,12 @@ void Machine::end_block(Block& block) {
   std::erase_if(residents_, [&](const auto& resident) { return resident.get() == &block; });
   if (++launch.finished == launch.request.grid.count()) {
     memory_.end_kernel(gpu.memory);
+    races_.end_launch(launch.number);
     launches_.remove_if([&](const Launch& one) { return &one == &launch; });
+    if (idle()) {  // all that has happened happens before what follows
+      races_.forget();
+      memory_.forget_sources();
+    }
     deadline_ = steps_ + settings_.step_budget;
   }
 }
@@ -183,6 +192,8 @@ void Machine::abandon() {
   residents_.clear();
   for (Gpu& gpu : gpus_) gpu.memory.stores = {};
   memory_.forget();
+  memory_.forget_sources();
+  races_.forget();
   launches_.clear();
   waiting_blocks_ = 0;
 }

@@ -13,6 +13,7 @@
 #include "tests/software_gpu/launch.h"
 #include "tests/software_gpu/memory_model.h"
 #include "tests/software_gpu/multiprocessor.h"
+#include "tests/software_gpu/race_check.h"
 #include "tests/software_gpu/random.h"
 
 namespace seto::software_gpu {
@@ -24,7 +25,8 @@ struct MachineSettings {
   bool weak = false;  // memory; also: lanes and late blocks are chosen by the seed, else they take turns
   std::uint64_t seed = 1;
   std::uint64_t step_budget = 200'000'000;  // instructions of all threads between two ends of a kernel; more is a hang
-  bool detect_races = true;
+  bool detect_races = true;                 // of accesses of shared memory
+  bool detect_global_races = true;          // likewise of global memory; needs all threads that take part to be of this machine
 };
 
 // GPUs that share an address space, as peers of one node do. One host thread runs all of their lanes.
@@ -37,6 +39,7 @@ class Machine final {
 
   [[nodiscard]] const MachineSettings& settings() const { return settings_; }
   [[nodiscard]] MemoryModel& memory() { return memory_; }
+  [[nodiscard]] RaceCheck& races() { return races_; }
   [[nodiscard]] AddressMap& addresses() { return addresses_; }
   [[nodiscard]] Random& random() { return random_; }
   [[nodiscard]] std::uint64_t steps() const { return steps_; }  // instructions executed so far; also the clock of kernels
@@ -74,6 +77,7 @@ class Machine final {
   MachineSettings settings_;
   Random random_;
   MemoryModel memory_;
+  RaceCheck races_;
   AddressMap addresses_;
   std::deque<Gpu> gpus_;
   std::deque<std::vector<std::uint64_t>> storage_;

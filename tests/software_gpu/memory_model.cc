@@ -8,10 +8,6 @@
 namespace seto::software_gpu {
 namespace {
 
-bool acquires(Order order) { return order == Order::acquire || order == Order::acquire_release || order == Order::sequential; }
-bool releases(Order order) { return order == Order::release || order == Order::acquire_release || order == Order::sequential; }
-bool is_strong(Order order) { return order >= Order::relaxed; }
-
 Bits128 loaded(const unsigned char* bytes) {
   Bits128 value;
   std::memcpy(&value.low, bytes, 8);
@@ -26,28 +22,37 @@ void MemoryModel::start_thread(MemoryView& thread, Clock launched) {
   thread.seen.clear();
 }
 
-Bits128 MemoryModel::load(MemoryView& thread, std::uint64_t address, std::uint32_t bytes, Order order, Scope scope) {
-  if (!settings_.weak) return read_raw(address, bytes);
+Bits128 MemoryModel::load(MemoryView& thread, const MemoryAccess& access, WriteRef* source) {
+  const auto [address, bytes, order, scope] = access;
+  if (!settings_.weak) {
+    if (source != nullptr) *source = sources_.at(address, bytes);
+    return read_raw(address, bytes);
+  }
   ++now_;
   Horizon must_see = order == Order::read_only ? thread.started : thread.known;
   if (order != Order::read_only) must_see.raise(seen_before(thread, address));
-  unsigned char value[16] = {};
-  Horizon saw;
-  read_below_block(thread, address, bytes, must_see, value, saw);
-  thread.parent->stores.overlay(address, bytes, value);
-  thread.stores.overlay(address, bytes, value);
-  if (is_strong(order)) seen_at(thread, address).raise(saw);
+  Reading reading{.source = source};
+  read_below_block(thread, access, must_see, reading);
+  thread.parent->stores.overlay(address, bytes, reading.bytes, source);
+  thread.stores.overlay(address, bytes, reading.bytes, source);
+  if (is_strong(order)) seen_at(thread, address).raise(reading.saw);
   if (acquires(order)) acquire(thread, scope);
-  return loaded(value);
+  return loaded(reading.bytes);
 }
 
-void MemoryModel::store(MemoryView& thread, std::uint64_t address, Bits128 value, std::uint32_t bytes, Order order, Scope scope) {
+void MemoryModel::store(MemoryView& thread, const MemoryAccess& access, Bits128 value, const WriteRef& write) {
   if (!settings_.weak) {
-    write_raw(address, value, bytes);
+    write_raw(access.address, value, access.bytes);
+    sources_.set(access.address, access.bytes, write);
     return;
   }
-  const auto kind = releases(order) ? PendingStore::Kind::release : PendingStore::Kind::store;
-  thread.stores.add({.kind = kind, .scope = scope, .bytes = bytes, .block = thread.block, .address = address, .bits = value});
+  thread.stores.add({.kind = releases(access.order) ? PendingStore::Kind::release : PendingStore::Kind::store,
+                     .scope = access.scope,
+                     .bytes = access.bytes,
+                     .block = thread.block,
+                     .address = access.address,
+                     .bits = value,
+                     .write = write});
   while (thread.stores.size() > kThreadStores)
     leave_thread(thread, random_.below(static_cast<std::uint32_t>(thread.stores.size())));
 }
@@ -60,9 +65,10 @@ void MemoryModel::after_shared_load(MemoryView& thread, Order order) {
   if (settings_.weak && acquires(order)) acquire(thread, Scope::block);
 }
 
-std::uint64_t MemoryModel::update(MemoryView& thread, std::uint64_t address, std::uint32_t bytes, Order order, Scope scope,
-                                  const AtomicUpdate& update) {
-  if (!settings_.weak) return update_in_system(thread, address, bytes, update);
+std::uint64_t MemoryModel::update(MemoryView& thread, const MemoryAccess& access, const AtomicUpdate& update,
+                                  const WriteRef& write, WriteRef& source) {
+  if (!settings_.weak) return update_in_system(thread, access, update, write, source);
+  const auto [address, bytes, order, scope] = access;
   ++now_;
   MemoryView& block = *thread.parent;
   MemoryView& gpu = *block.parent;
@@ -75,11 +81,14 @@ std::uint64_t MemoryModel::update(MemoryView& thread, std::uint64_t address, std
     for (std::size_t left = block.stores.after_last_overlap(address, bytes); left > 0; --left) leave_block(block, 0);
   if (scope == Scope::system) {
     for (std::size_t left = gpu.stores.after_last_overlap(address, bytes); left > 0; --left) leave_gpu(gpu, 0);
-    old = update_in_system(thread, address, bytes, update);
+    old = update_in_system(thread, access, update, write, source);
   } else {
-    old = newest(thread, address, bytes, scope);
+    old = newest(thread, access, source);
     const std::uint64_t changed = update.compute(old, update.first, update.second) & low_mask(bytes);
-    if (changed != old) place(block, {.bytes = bytes, .block = thread.block, .address = address, .bits = {changed, 0}}, scope);
+    const bool is_told_apart = write != nullptr && update.writes(old);
+    if (changed != old || is_told_apart) {
+      place(block, {.bytes = bytes, .block = thread.block, .address = address, .bits = {changed, 0}, .write = write}, scope);
+    }
   }
   seen_at(thread, address).raise({now_, now_});
   if (acquires(order)) acquire(thread, scope);
@@ -104,8 +113,11 @@ void MemoryModel::fence(MemoryView& thread, Order order, Scope scope) {
 
 // Reads what the GPU and the system hold. The versions of a location are, from the oldest: what overwrites replaced, system
 // memory, the stores that wait in the GPU. The youngest versions may be overlooked, down to one that the thread must see.
-void MemoryModel::read_below_block(const MemoryView& thread, std::uint64_t address, std::uint32_t bytes, const Horizon& must_see,
-                                   unsigned char* into, Horizon& saw) {
+void MemoryModel::read_below_block(const MemoryView& thread, const MemoryAccess& access, const Horizon& must_see,
+                                   Reading& reading) {
+  const std::uint64_t address = access.address;
+  const std::uint32_t bytes = access.bytes;
+  Horizon& saw = reading.saw;
   const MemoryView& gpu = *thread.parent->parent;
   const std::vector<Overwrite>* overwrites = history_.of(address);
   const bool looks_back = random_.one_in(settings_.stale_one_in);
@@ -125,19 +137,17 @@ void MemoryModel::read_below_block(const MemoryView& thread, std::uint64_t addre
       }
     }
   }
-  const Bits128 current = read_raw(address, bytes);
-  std::memcpy(into, &current.low, 8);
-  std::memcpy(into + 8, &current.high, 8);
+  read_system(access, reading);
   std::size_t kept = overwrites == nullptr ? 0 : overwrites->size();
   for (; kept > 0 && looks_back && overlooks_all; --kept) {
     const Overwrite& last = (*overwrites)[kept - 1];
-    const PendingStore replaced{.bytes = last.bytes, .address = last.address, .bits = last.old};
+    const PendingStore replaced{.bytes = last.bytes, .address = last.address, .bits = last.old, .write = last.old_write};
     if (!replaced.overlaps(address, bytes)) continue;
     const bool is_near = last.gpu == thread.gpu;
     if (last.block == thread.block ||
         (is_near ? last.visible_in_gpu <= must_see.gpu : last.visible_in_system <= must_see.system) || random_.one_in(4))
       break;
-    replaced.overlay(address, bytes, into);
+    replaced.overlay(address, bytes, reading.bytes, reading.source);
   }
   for (std::size_t i = 0; i < kept; ++i) {
     const Overwrite& overwrite = (*overwrites)[i];
@@ -146,16 +156,23 @@ void MemoryModel::read_below_block(const MemoryView& thread, std::uint64_t addre
       domain = std::max(domain, overwrite.gpu == thread.gpu ? overwrite.visible_in_gpu : overwrite.visible_in_system);
     }
   }
-  for (std::size_t i = 0; i < shown; ++i) gpu.stores.at(i).overlay(address, bytes, into);
+  for (std::size_t i = 0; i < shown; ++i) gpu.stores.at(i).overlay(address, bytes, reading.bytes, reading.source);
 }
 
-std::uint64_t MemoryModel::newest(const MemoryView& thread, std::uint64_t address, std::uint32_t bytes, Scope scope) const {
-  unsigned char value[16] = {};
-  const Bits128 current = read_raw(address, bytes);
-  std::memcpy(value, &current.low, 8);
-  thread.parent->parent->stores.overlay(address, bytes, value);
-  if (scope == Scope::block) thread.parent->stores.overlay(address, bytes, value);
-  return loaded(value).low;
+void MemoryModel::read_system(const MemoryAccess& access, Reading& reading) const {
+  const Bits128 current = read_raw(access.address, access.bytes);
+  std::memcpy(reading.bytes, &current.low, 8);
+  std::memcpy(reading.bytes + 8, &current.high, 8);
+  if (reading.source != nullptr) *reading.source = sources_.at(access.address, access.bytes);
+}
+
+std::uint64_t MemoryModel::newest(const MemoryView& thread, const MemoryAccess& access, WriteRef& source) const {
+  Reading reading{.source = &source};
+  read_system(access, reading);
+  const MemoryView& block = *thread.parent;
+  block.parent->stores.overlay(access.address, access.bytes, reading.bytes, &source);
+  if (access.scope == Scope::block) block.stores.overlay(access.address, access.bytes, reading.bytes, &source);
+  return loaded(reading.bytes).low;
 }
 
 // Also a weak load never goes back behind what a strong load of its location has returned.
@@ -257,9 +274,11 @@ void MemoryModel::place_in_system(const MemoryView& gpu, const PendingStore& sto
                 .gpu = gpu.gpu,
                 .block = store.block,
                 .old = read_raw(store.address, store.bytes),
+                .old_write = sources_.at(store.address, store.bytes),
                 .visible_in_gpu = store.visible_in_gpu,
                 .visible_in_system = ++now_});
   write_raw(store.address, store.bits, store.bytes);
+  sources_.set(store.address, store.bytes, store.write);
 }
 
 void MemoryModel::empty_thread(MemoryView& thread) {
@@ -276,8 +295,11 @@ void MemoryModel::empty_gpu(MemoryView& gpu) {
   while (!gpu.stores.empty()) leave_gpu(gpu, 0);
 }
 
-std::uint64_t MemoryModel::update_in_system(const MemoryView& thread, std::uint64_t address, std::uint32_t bytes,
-                                            const AtomicUpdate& update) {
+std::uint64_t MemoryModel::update_in_system(const MemoryView& thread, const MemoryAccess& access, const AtomicUpdate& update,
+                                            const WriteRef& write, WriteRef& source) {
+  const std::uint64_t address = access.address;
+  const std::uint32_t bytes = access.bytes;
+  source = sources_.at(address, bytes);
   for (;;) {
     const std::uint64_t old = read_raw(address, bytes).low;
     const std::uint64_t changed = update.compute(old, update.first, update.second) & low_mask(bytes);
@@ -289,9 +311,11 @@ std::uint64_t MemoryModel::update_in_system(const MemoryView& thread, std::uint6
                     .gpu = thread.gpu,
                     .block = thread.block,
                     .old = {old, 0},
+                    .old_write = source,
                     .visible_in_gpu = now_,
                     .visible_in_system = now_});
     }
+    if (update.writes(old)) sources_.set(address, bytes, write);
     return old;
   }
 }

@@ -5,6 +5,7 @@
 #include "tests/software_gpu/history.h"
 #include "tests/software_gpu/memory_view.h"
 #include "tests/software_gpu/random.h"
+#include "tests/software_gpu/write_sources.h"
 
 namespace seto::software_gpu {
 
@@ -19,6 +20,16 @@ struct AtomicUpdate {
   std::uint64_t (*compute)(std::uint64_t old, std::uint64_t first, std::uint64_t second) = nullptr;
   std::uint64_t first = 0;
   std::uint64_t second = 0;
+  bool compares = false;  // it writes only if the old value is `first`
+
+  [[nodiscard]] bool writes(std::uint64_t old) const { return !compares || old == first; }
+};
+
+struct MemoryAccess {
+  std::uint64_t address = 0;
+  std::uint32_t bytes = 0;
+  Order order = Order::weak;
+  Scope scope = Scope::system;
 };
 
 // Global memory as threads see it. A store moves from its thread to its block, its GPU and the system, one buffer at a time. A
@@ -36,12 +47,15 @@ class MemoryModel final {
   [[nodiscard]] Clock now() const { return now_; }
   // After a fault: old values of memory that may be given back.
   void forget() { history_.clear(); }
+  // No thread runs that has yet to learn from strong writes.
+  void forget_sources() { sources_.clear(); }
 
-  [[nodiscard]] Bits128 load(MemoryView& thread, std::uint64_t address, std::uint32_t bytes, Order order, Scope scope);
-  void store(MemoryView& thread, std::uint64_t address, Bits128 value, std::uint32_t bytes, Order order, Scope scope);
-  // Returns the old value.
-  std::uint64_t update(MemoryView& thread, std::uint64_t address, std::uint32_t bytes, Order order, Scope scope,
-                       const AtomicUpdate& update);
+  // `source` becomes the strong write whose value it returns. Null: the caller does not want to know.
+  [[nodiscard]] Bits128 load(MemoryView& thread, const MemoryAccess& access, WriteRef* source);
+  void store(MemoryView& thread, const MemoryAccess& access, Bits128 value, const WriteRef& write);
+  // Returns the old value, and in `source` the write that it is of. `write` travels with the new one.
+  std::uint64_t update(MemoryView& thread, const MemoryAccess& access, const AtomicUpdate& update, const WriteRef& write,
+                       WriteRef& source);
   void fence(MemoryView& thread, Order order, Scope scope);
 
   // A barrier orders everything before it in the block before everything after it.
@@ -65,9 +79,16 @@ class MemoryModel final {
  private:
   static constexpr std::size_t kThreadStores = 24, kBlockStores = 48, kGpuStores = 96, kSeenLocations = 64;
 
-  void read_below_block(const MemoryView& thread, std::uint64_t address, std::uint32_t bytes, const Horizon& must_see,
-                        unsigned char* into, Horizon& saw);
-  [[nodiscard]] std::uint64_t newest(const MemoryView& thread, std::uint64_t address, std::uint32_t bytes, Scope scope) const;
+  // The value of a load as it is put together.
+  struct Reading {
+    unsigned char bytes[16] = {};
+    Horizon saw{};
+    WriteRef* source = nullptr;
+  };
+
+  void read_below_block(const MemoryView& thread, const MemoryAccess& access, const Horizon& must_see, Reading& reading);
+  void read_system(const MemoryAccess& access, Reading& reading) const;
+  [[nodiscard]] std::uint64_t newest(const MemoryView& thread, const MemoryAccess& access, WriteRef& source) const;
   static Horizon seen_before(const MemoryView& thread, std::uint64_t address);
   static Horizon& seen_at(MemoryView& thread, std::uint64_t address);
   void acquire(MemoryView& thread, Scope scope);
@@ -81,12 +102,13 @@ class MemoryModel final {
   void empty_thread(MemoryView& thread);
   void empty_block(MemoryView& block, Scope scope);
   void empty_gpu(MemoryView& gpu);
-  std::uint64_t update_in_system(const MemoryView& thread, std::uint64_t address, std::uint32_t bytes,
-                                 const AtomicUpdate& update);
+  std::uint64_t update_in_system(const MemoryView& thread, const MemoryAccess& access, const AtomicUpdate& update,
+                                 const WriteRef& write, WriteRef& source);
 
   MemorySettings settings_;
   Random& random_;
   History history_;
+  WriteSources sources_;
   Clock now_ = 1;
 };
 

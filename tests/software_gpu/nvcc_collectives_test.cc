@@ -42,6 +42,12 @@ class NvccCollectives : public ::testing::TestWithParam<const char*> {
   // Runs `operations` calls of the kernel on fresh GPUs; check(rank outputs, inputs) looks at the results of each.
   template <class T, class Check>
   void run(const char* kernel, std::uint32_t count, std::uint64_t seed, bool weak, const Check& check) {
+    run_module<T>(ptx_of(GetParam()), kernel, count, seed, weak, check);
+  }
+
+  template <class T, class Check>
+  static void run_module(const std::string& module, const char* kernel, std::uint32_t count, std::uint64_t seed, bool weak,
+                         const Check& check) {
     Machine machine({.gpus = kRanks, .multiprocessors = 2, .weak = weak, .seed = seed});
     std::vector<DeviceArray<T>> inputs, outputs;
     std::vector<DeviceArray<std::uint64_t>> flags;
@@ -50,11 +56,11 @@ class NvccCollectives : public ::testing::TestWithParam<const char*> {
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
       inputs.emplace_back(machine, rank, count, "input");
       outputs.emplace_back(machine, rank, count, "output");
-      flags.emplace_back(machine, rank, 4 * count + 64, "flags");
+      flags.emplace_back(machine, rank, 4 * count + 256, "flags");
       world.input[rank] = inputs[rank].address();
       world.output[rank] = outputs[rank].address();
       world.flags[rank] = flags[rank].address();
-      programs.push_back(&machine.load(rank, ptx_of(GetParam())));
+      programs.push_back(&machine.load(rank, module));
     }
     Random random(seed);
     for (std::uint32_t epoch = 1; epoch <= 2; ++epoch) {
@@ -103,6 +109,13 @@ void check_integer_sums(const Arrays<std::uint32_t>& inputs, const Arrays<std::u
   }
 }
 
+// The words of the rank before, as another warp of its block has sent them.
+void check_passed(const Arrays<std::uint32_t>& inputs, const Arrays<std::uint32_t>& outputs) {
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank)
+    for (std::size_t i = 0; i < outputs[rank].values().size(); ++i)
+      ASSERT_EQ(outputs[rank][i], inputs[(rank + kRanks - 1) % kRanks][i ^ 32U]) << "rank " << rank << ", element " << i;
+}
+
 float from_bfloat(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
 
 std::uint32_t to_bfloat(float value) {
@@ -143,6 +156,62 @@ TEST_P(NvccCollectives, FlagInWordOf8Bytes) {
 TEST_P(NvccCollectives, FlagInWordOf16Bytes) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed)
     run<std::uint32_t>("flag_in_word_16", 3 * kBlocks * kThreads, seed, true, check_integer_sums);
+}
+
+constexpr std::uint32_t kSlotWords = 3 * kBlocks * kThreads;
+
+TEST_P(NvccCollectives, ThroughSlots) {
+  run<std::uint32_t>("through_slots", kSlotWords, 1, false, check_passed);
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) run<std::uint32_t>("through_slots", kSlotWords, seed, true, check_passed);
+}
+
+// The text with each `from` replaced; it must be there.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  for (; at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  return text;
+}
+
+// Mutants of what nvcc has made. Their values are right in this memory, or in most runs; the race check must find each of them.
+TEST_P(NvccCollectives, EachMutantHasARaceWithin200Seeds) {
+  struct Mutant {
+    const char* kernel;
+    const char* from;
+    const char* to;
+  };
+  const std::vector<Mutant> mutants{{"through_slots", "st.release.sys.global.u64", "st.relaxed.sys.global.u64"},
+                                    {"through_slots", "st.release.sys.global.u64", "st.release.gpu.global.u64"},
+                                    {"through_slots", "st.release.sys.global.u64", "st.global.u64"},
+                                    {"through_slots", "ld.acquire.sys.global.u64", "ld.relaxed.sys.global.u64"},
+                                    {"through_slots", "ld.acquire.sys.global.u64", "ld.acquire.gpu.global.u64"},
+                                    {"through_slots", "ld.acquire.sys.global.u64", "ld.volatile.global.u64"},
+                                    {"through_slots", "ld.acquire.sys.global.u64", "ld.global.u64"},
+                                    {"through_slots", "st.release.sys.global.u32", "st.relaxed.sys.global.u32"},
+                                    {"through_slots", "ld.acquire.sys.global.u32", "ld.relaxed.sys.global.u32"},
+                                    {"through_slots", "bar.sync", "bar.warp.sync -1; //"},
+                                    {"two_shot_float", "st.release.sys.global.u32", "st.relaxed.sys.global.u32"},
+                                    {"two_shot_float", "st.release.sys.global.u32", "st.release.gpu.global.u32"},
+                                    {"two_shot_float", "ld.acquire.sys.global.u32", "ld.acquire.gpu.global.u32"},
+                                    {"two_shot_float", "ld.acquire.sys.global.u32", "ld.volatile.global.u32"},
+                                    {"flag_in_word_8", "st.relaxed.sys.global.u64", "st.relaxed.gpu.global.u64"},
+                                    {"flag_in_word_8", "st.relaxed.sys.global.u64", "st.global.u64"},
+                                    {"flag_in_word_8", "ld.relaxed.sys.global.u64", "ld.global.u64"},
+                                    {"flag_in_word_16", "st.relaxed.sys.global.b128", "st.relaxed.cta.global.b128"}};
+  for (const Mutant& mutant : mutants) {
+    const std::string text = replaced(ptx_of(GetParam()), mutant.from, mutant.to);
+    bool is_killed = false;
+    const auto no_check = [](const auto&, const auto&) {};
+    for (std::uint64_t seed = 1; seed <= 200 && !is_killed; ++seed) {
+      try {
+        run_module<std::uint32_t>(text, mutant.kernel, kSlotWords, seed, true, no_check);
+      } catch (const Fault& fault) {
+        ASSERT_EQ(fault.kind(), FaultKind::race) << fault.what();
+        is_killed = true;
+      }
+    }
+    EXPECT_TRUE(is_killed) << mutant.kernel << ": " << mutant.to;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, NvccCollectives, ::testing::Values("compute_80", "compute_90"),

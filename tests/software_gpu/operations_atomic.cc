@@ -103,39 +103,18 @@ Compute compute_for(Update which, ScalarType type) {
   }
 }
 
-// Shared memory is strong: the lanes run one after another.
-std::uint64_t update_shared(Thread& thread, const Instruction& in, const Location& location, const AtomicUpdate& update) {
-  const std::uint32_t bytes = size_of(in.type);
-  std::byte* place = thread.block.shared.data() + location.address;
-  std::uint64_t old = 0;
-  std::memcpy(&old, place, bytes);
-  thread.block.machine.memory().before_shared_store(thread.memory, in.order);
-  const std::uint64_t changed = update.compute(old, update.first, update.second);
-  std::memcpy(place, &changed, bytes);
-  thread.block.races.access({.thread = thread.index, .writes = true, .strong = true, .line = in.line}, location.address, bytes);
-  thread.block.machine.memory().after_shared_load(thread.memory, in.order);
-  return old;
-}
-
 // detail: the Update.
 void update_memory(Thread& thread, const Instruction& in) {
   const std::uint32_t bytes = size_of(in.type);
   const Location location = checked_location(thread, in, bytes, true);
   if (location.space != Space::global && location.space != Space::shared)
     throw Fault(FaultKind::misuse, "atomics work on global and shared memory only");
-  RaceDetector& races = thread.block.races;
-  if (in.order == Order::release || in.order == Order::acquire_release) races.release(thread.index);
-  races.observe(thread.index, location.address);
-  races.publish(thread.index, location.address);
   const std::uint64_t mask = low_mask(bytes);
   const AtomicUpdate update{.compute = compute_for(static_cast<Update>(in.detail), in.type),
                             .first = thread.bits(in.s[0]) & mask,
-                            .second = in.sources > 1 ? thread.bits(in.s[1]) & mask : 0};
-  const std::uint64_t old =
-      location.space == Space::shared
-          ? update_shared(thread, in, location, update)
-          : thread.block.machine.memory().update(thread.memory, location.address, bytes, in.order, in.scope, update);
-  if (in.order == Order::acquire || in.order == Order::acquire_release) races.acquire(thread.index);
+                            .second = in.sources > 1 ? thread.bits(in.s[1]) & mask : 0,
+                            .compares = static_cast<Update>(in.detail) == Update::cas};
+  const std::uint64_t old = update_at(thread, in, location, update);
   if (in.destinations > 0) thread.set_bits(in.d[0], is_signed(in.type) ? sign_extended(old, bytes) : old);
   thread.end_turn();  // the thread may be polling
 }

@@ -1,6 +1,7 @@
 // Branches, calls, barriers of a block, the end.
 #include <array>
 #include <string>
+#include <vector>
 
 #include "tests/software_gpu/block.h"
 #include "tests/software_gpu/dispatch.h"
@@ -76,13 +77,16 @@ void arrive(Thread& thread, const Instruction& in) {
 void synchronise_warp(Thread& thread, const Instruction& in) {
   thread.block.machine.memory().arrive_at_barrier(thread.memory);
   thread.warp.meet(thread, thread.get<std::uint32_t>(in.s[0]), [](Warp& warp, std::uint32_t members, const Instruction&) {
-    std::array<std::uint32_t, 32> threads{};
-    std::size_t count = 0;
+    Machine& machine = warp.block.machine;
+    std::vector<Release> arrivals;
+    std::vector<ThreadOrder*> leaving;
     for_each_lane(warp, members, [&](Thread& member) {
-      threads[count++] = member.index;
-      warp.block.machine.memory().leave_barrier(member.memory);
+      machine.memory().leave_barrier(member.memory);
+      if (!machine.races().enabled()) return;
+      arrivals.push_back(member.order.release(Scope::block));
+      leaving.push_back(&member.order);
     });
-    warp.block.races.synchronise(std::span(threads).first(count));
+    if (machine.races().enabled()) join_arrivals(arrivals, leaving);
   });
 }
 

@@ -89,8 +89,7 @@ bool resolve_store(Modifiers& modifiers, Instruction& in) {
 }
 
 void fence(Thread& thread, const Instruction& in) {
-  thread.block.races.acquire(thread.index);
-  thread.block.races.release(thread.index);
+  if (thread.block.machine.races().enabled()) RaceCheck::fence(thread.order, in.scope);
   thread.block.machine.memory().fence(thread.memory, in.order, in.scope);
 }
 

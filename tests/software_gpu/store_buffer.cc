@@ -1,6 +1,7 @@
 #include "tests/software_gpu/store_buffer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace seto::software_gpu {
 
@@ -13,6 +14,12 @@ void PendingStore::overlay(std::uint64_t first, std::uint32_t size, unsigned cha
   if (begin < end) std::memcpy(into + (begin - first), own + (begin - address), end - begin);
 }
 
+void PendingStore::overlay(std::uint64_t first, std::uint32_t size, unsigned char* into, WriteRef* source) const {
+  overlay(first, size, into);
+  if (source == nullptr || !overlaps(first, size)) return;
+  *source = address == first && bytes == size ? write : nullptr;
+}
+
 void StoreBuffer::add(const PendingStore& store) {
   stores_.push_back(store);
   if (store.kind != PendingStore::Kind::store) ++fences_;
@@ -20,16 +27,16 @@ void StoreBuffer::add(const PendingStore& store) {
 }
 
 PendingStore StoreBuffer::take(std::size_t position) {
-  const PendingStore store = stores_[position];
+  PendingStore store = std::move(stores_[position]);
   stores_.erase(stores_.begin() + static_cast<std::ptrdiff_t>(position));
   if (store.kind != PendingStore::Kind::store) --fences_;
   if (store.kind != PendingStore::Kind::fence) --counts_[slot_of(store.address)];
   return store;
 }
 
-void StoreBuffer::overlay(std::uint64_t address, std::uint32_t size, unsigned char* into) const {
+void StoreBuffer::overlay(std::uint64_t address, std::uint32_t size, unsigned char* into, WriteRef* source) const {
   if (!may_overlap(address)) return;
-  for (const PendingStore& store : stores_) store.overlay(address, size, into);
+  for (const PendingStore& store : stores_) store.overlay(address, size, into, source);
 }
 
 std::size_t StoreBuffer::after_last_overlap(std::uint64_t address, std::uint32_t size) const {

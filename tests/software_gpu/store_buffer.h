@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/software_gpu/bits.h"
+#include "tests/software_gpu/causality.h"
 #include "tests/software_gpu/instruction.h"
 
 namespace seto::software_gpu {
@@ -21,12 +22,15 @@ struct PendingStore {
   std::uint64_t address = 0;
   Bits128 bits{};
   Clock visible_in_gpu = 0;
+  WriteRef write{};  // for the race check
 
   [[nodiscard]] bool overlaps(std::uint64_t other, std::uint32_t size) const {
     return address < other + size && other < address + bytes;
   }
   // Writes its bytes into those of [first, first + size).
   void overlay(std::uint64_t first, std::uint32_t size, unsigned char* into) const;
+  // Likewise; `source`, which may be null, becomes the write of which all of these bytes are.
+  void overlay(std::uint64_t first, std::uint32_t size, unsigned char* into, WriteRef* source) const;
 };
 
 // Stores in program order. Its owner decides which leaves first.
@@ -43,7 +47,7 @@ class StoreBuffer final {
 
   // Quick: false for most addresses without a store.
   [[nodiscard]] bool may_overlap(std::uint64_t address) const { return counts_[slot_of(address)] != 0; }
-  void overlay(std::uint64_t address, std::uint32_t size, unsigned char* into) const;
+  void overlay(std::uint64_t address, std::uint32_t size, unsigned char* into, WriteRef* source) const;
   // The number of stores that must leave before the last one that overlaps has left.
   [[nodiscard]] std::size_t after_last_overlap(std::uint64_t address, std::uint32_t size) const;
   // The first store that must leave before `position` or with it: an earlier one of the same address, or an earlier fence.

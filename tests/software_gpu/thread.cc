@@ -3,12 +3,11 @@
 #include "tests/software_gpu/block.h"
 #include "tests/software_gpu/fault.h"
 #include "tests/software_gpu/machine.h"
-#include "tests/software_gpu/report_text.h"
 
 namespace seto::software_gpu {
 
 Thread::Thread(Block& owner, Warp& in_warp, std::uint32_t number, const Function& entry)
-    : block(owner), warp(in_warp), index(number), lane(number % 32) {
+    : block(owner), warp(in_warp), index(number), lane(number % 32), order(owner.order, number) {
   enter(entry);
 }
 
@@ -108,12 +107,7 @@ void Thread::wake() {
 }
 
 std::string Thread::place() const {
-  const Dim3& size = block.launch.request.block;
-  const std::array<std::uint32_t, 3> own = {index % size.x, index / size.x % size.y, index / (size.x * size.y)};
-  const std::uint32_t line = current == nullptr ? 0 : current->line;
-  return std::string("GPU ") + std::to_string(block.place.gpu) + ", kernel " + block.launch.request.kernel + ", block " +
-         triple(block.place.index) + ", thread " + triple(own) + ", ptx line " + std::to_string(line) + ": '" +
-         std::string(block.launch.request.program->line(line)) + "'";
+  return place_in(block.launch.request, block.place.index, index, current == nullptr ? 0 : current->line);
 }
 
 }  // namespace seto::software_gpu

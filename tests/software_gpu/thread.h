@@ -9,6 +9,7 @@
 #include "tests/software_gpu/memory_view.h"
 #include "tests/software_gpu/program.h"
 #include "tests/software_gpu/special_registers.h"
+#include "tests/software_gpu/thread_order.h"
 
 namespace seto::software_gpu {
 
@@ -92,6 +93,7 @@ class Thread final {
   std::uint32_t barrier_number = 0;       // of the barrier at which it waits
   std::vector<std::byte> params, locals;  // stacks of the frames
   MemoryView memory;
+  ThreadOrder order;
 
   [[nodiscard]] std::uint64_t param_address(std::uint64_t offset) const { return frame_.params + offset; }
   [[nodiscard]] std::uint64_t executed() const { return executed_; }

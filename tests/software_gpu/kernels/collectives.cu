@@ -67,6 +67,54 @@ extern "C" __global__ void two_shot_bf16(World world) {
   two_shot<__nv_bfloat162>(world, [](__nv_bfloat162 a, __nv_bfloat162 b) { return __hadd2(a, b); });
 }
 
+__device__ inline void put_credit(uint64_t* flag, uint64_t value) {
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(value) : "memory");
+}
+
+__device__ inline uint64_t get_credit(const uint64_t* flag) {
+  uint64_t value;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(flag) : "memory");
+  return value;
+}
+
+// Each block passes its elements to the next rank through one slot there, again and again. A flag of 4 bytes says that the slot is
+// full; a credit of 8 bytes, which the receiver returns, says that it is free.
+extern "C" __global__ void through_slots(World world) {
+  const int next = (world.rank + 1) % kRanks;
+  const int previous = (world.rank + kRanks - 1) % kRanks;
+  const int step = gridDim.x * blockDim.x;
+  const int first = blockIdx.x * blockDim.x + threadIdx.x;
+  const uint32_t rounds = world.count / step;
+  uint32_t* const full = world.flags[world.rank] + 32 * blockIdx.x;
+  uint32_t* const full_there = world.flags[next] + 32 * blockIdx.x;
+  uint64_t* const credit = reinterpret_cast<uint64_t*>(full + 2);
+  uint64_t* const credit_there = reinterpret_cast<uint64_t*>(world.flags[previous] + 32 * blockIdx.x + 2);
+  uint32_t* const slot = world.flags[world.rank] + 32 * gridDim.x + blockIdx.x * blockDim.x;
+  uint32_t* const slot_there = world.flags[next] + 32 * gridDim.x + blockIdx.x * blockDim.x;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    const int i = round * step + first;
+    const uint32_t number = (world.epoch - 1) * rounds + round + 1;
+    if (threadIdx.x == 0) {
+      while (get_credit(credit) + 1 < number) {
+      }
+    }
+    __syncthreads();
+    slot_there[threadIdx.x] = static_cast<const uint32_t*>(world.input[world.rank])[i];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      put_flag(full_there, number);
+      while (get_flag(full) < number) {
+      }
+    }
+    __syncthreads();
+    static_cast<uint32_t*>(world.output[world.rank])[i] = slot[threadIdx.x ^ 32];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      put_credit(credit_there, number);
+    }
+  }
+}
+
 // Each word of 8 bytes carries its own flag, so that the data needs no release. `lines` of a rank has a row for each source rank.
 extern "C" __global__ void flag_in_word_8(World world) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
