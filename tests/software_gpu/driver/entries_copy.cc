@@ -21,6 +21,7 @@ T* at(std::uint64_t address) {
 // A copy reads memory that the driver does not know at once, as the real driver may, and waits where it writes such memory.
 void copy(StandIn& s, std::uint64_t target, std::uint64_t source, std::size_t bytes, cuda::Stream handle, const char* call) {
   Stream& stream = s.stream_of(handle);
+  const Context& context = *stream.context;  // another thread may destroy the stream during the wait
   const bool source_is_known = s.memory().find(source) != nullptr, target_is_known = s.memory().find(target) != nullptr;
   if (source_is_known) s.memory().check(source, bytes, "the source");
   if (target_is_known) s.memory().check(target, bytes, "the target");
@@ -33,7 +34,7 @@ void copy(StandIn& s, std::uint64_t target, std::uint64_t source, std::size_t by
       }});
   if (target_is_known || done == nullptr) return;
   s.scheduler().wait_for(call, {done});
-  if (stream.context->failed) throw DriverError(*stream.context->failed);
+  if (context.failed) throw DriverError(*context.failed);
 }
 
 void memcpy_async(StandIn& s, DevicePointer target, DevicePointer source, std::size_t bytes, cuda::Stream stream) {

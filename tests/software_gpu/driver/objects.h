@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -17,6 +18,7 @@ namespace seto::software_gpu::driver {
 
 // The end of an operation. All later work that depends on it holds it.
 struct Completion {
+  bool started = false;
   bool done = false;
 };
 using Done = std::shared_ptr<Completion>;
@@ -57,6 +59,7 @@ struct Stream {
   Context* context = nullptr;
   unsigned flags = 0;
   int priority = 0;
+  std::uint32_t queue = 0;
   Done last{};  // null: nothing was issued
   std::shared_ptr<Capture> capture{};
   std::vector<std::size_t> tail{};  // nodes of the graph that the next one depends on
@@ -76,6 +79,7 @@ struct Context {
   std::uint64_t peers = 0;  // a bit for each GPU whose memory was made accessible
   std::optional<DriverError> failed{};
   Stream legacy{};
+  std::map<std::uint32_t, Done> queues{};  // the last operation in each hardware queue
   std::vector<std::unique_ptr<Stream>> per_thread{};
 };
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "tests/software_gpu/driver/driver_test.h"
 
 namespace seto::software_gpu::driver {
@@ -52,6 +54,15 @@ TEST(ProgramsWithGpus, TopoSaysWhatTheDriverFound) {
   EXPECT_THAT(seto_with("topo --json", "SOFTWARE_GPU_COUNT=2").text, HasSubstr(kTwoGpus));
   EXPECT_THAT(seto_with("topo", "SOFTWARE_GPU_ERRORS=cuInit:803").text,
               HasSubstr("CUDA: driver of CUDA 13.0: cuInit failed with CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"));
+}
+
+TEST(ProgramsWithGpus, ASettingThatIsNotUnderstoodEndsTheProgram) {
+  for (const char* variable :
+       {"SOFTWARE_GPU_COUNTS=2", "SOFTWARE_GPU_COUNT=two", "SOFTWARE_GPU_PEERS=0-1", "SOFTWARE_GPU_ERRORS=cuInit"}) {
+    const Ended text = seto_with("info gpus", variable);
+    EXPECT_EQ(text.status, 128 + SIGABRT) << variable;
+    EXPECT_THAT(text.text, AllOf(HasSubstr("software GPU: SOFTWARE_GPU_"), HasSubstr("is not understood")));
+  }
 }
 
 }  // namespace

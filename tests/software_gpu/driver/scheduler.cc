@@ -49,13 +49,16 @@ Done Scheduler::enqueue(Stream& stream, const std::vector<Stream*>& streams_of_c
   } else if (is_blocking(stream) && context.legacy.last != nullptr) {
     after.push_back(context.legacy.last);
   }
-  stream.last = enqueue_alone(context, std::move(task), std::move(after));
+  Done& queue = context.queues[stream.queue];
+  stream.last = enqueue_alone(context, std::move(task), std::move(after), queue);
+  queue = stream.last;
   return stream.last;
 }
 
-Done Scheduler::enqueue_alone(Context& context, Task task, std::vector<Done> after) {
+Done Scheduler::enqueue_alone(Context& context, Task task, std::vector<Done> after, Done behind) {
   auto done = std::make_shared<Completion>();
-  operations_.push_back({.context = &context, .task = std::move(task), .after = std::move(after), .done = done});
+  operations_.push_back(
+      {.context = &context, .task = std::move(task), .after = std::move(after), .behind = std::move(behind), .done = done});
   work_.notify_all();
   return done;
 }
@@ -152,11 +155,13 @@ bool Scheduler::advance() {
 
 // Returns whether the operation has ended.
 bool Scheduler::step(Operation& operation) {
-  if (!operation.started) {
+  if (!operation.done->started) {
+    if (operation.behind != nullptr && !operation.behind->started) return false;
     const auto is_done = [](const Done& one) { return one->done; };
     if (!std::all_of(operation.after.begin(), operation.after.end(), is_done)) return false;
     operation.after.clear();
-    operation.started = true;
+    operation.behind.reset();
+    operation.done->started = true;
     operation.work = operation.task.make();
     if (operation.work.start) operation.work.start();
   }
@@ -166,13 +171,13 @@ bool Scheduler::step(Operation& operation) {
 // The contexts whose kernels are running fail, or one of them. A fault of one kernel ends all kernels of the machine.
 void Scheduler::fail(const DriverError& error, const Context* only) {
   for (Operation& operation : operations_) {
-    const bool runs = operation.started && operation.task.is_kernel;
+    const bool runs = operation.done->started && operation.task.is_kernel;
     if (operation.context == only || (only == nullptr && runs))
       if (!operation.context->failed) operation.context->failed = error;
   }
   for (auto at = operations_.begin(); at != operations_.end();) {
     const bool failed = at->context->failed.has_value();
-    if (failed) at->done->done = true;
+    if (failed) at->done->started = at->done->done = true;
     at = failed ? operations_.erase(at) : std::next(at);
   }
   done_.notify_all();

@@ -28,8 +28,8 @@ class Scheduler final {
 
   // The legacy stream waits for all blocking streams of the context, and they for it; `after` comes on top of that.
   Done enqueue(Stream& stream, const std::vector<Stream*>& streams_of_context, Task task, std::vector<Done> after = {});
-  // For nodes of a graph, whose order is only what `after` says.
-  Done enqueue_alone(Context& context, Task task, std::vector<Done> after);
+  // For nodes of a graph, whose order is only what `after` says. It starts after the start of `behind`, which is in its queue.
+  Done enqueue_alone(Context& context, Task task, std::vector<Done> after, Done behind = nullptr);
 
   // Waits without the lock. Fails after the time of the settings, because a test must end.
   void wait(const char* what, const std::function<bool()>& condition);
@@ -51,8 +51,8 @@ class Scheduler final {
     Task task{};
     Work work{};
     std::vector<Done> after{};
+    Done behind{};
     Done done{};
-    bool started = false;
   };
   struct HostCall {
     cuda::HostFunction function = nullptr;

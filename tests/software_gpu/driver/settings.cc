@@ -1,10 +1,15 @@
 #include "tests/software_gpu/driver/settings.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <sstream>
+#include <string_view>
 
 namespace seto::software_gpu::driver {
 namespace {
@@ -12,6 +17,21 @@ namespace {
 [[noreturn]] void refuse(const std::string& name, const std::string& text) {
   std::fprintf(stderr, "software GPU: %s: '%s' is not understood\n", name.c_str(), text.c_str());
   std::abort();
+}
+
+constexpr std::string_view kPrefix = "SOFTWARE_GPU_";
+constexpr std::array<std::string_view, 14> kNames{
+    "QUEUES",  "COUNT",      "MULTIPROCESSORS", "MEMORY", "SEED",         "STEP_BUDGET", "WEAK",
+    "VERSION", "CAPABILITY", "WAIT_SECONDS",    "PEERS",  "COMPUTE_MODE", "ERRORS",      "MULTI_INSTANCE"};
+
+void refuse_unknown_names() {
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    if (!text.starts_with(kPrefix)) continue;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (std::find(kNames.begin(), kNames.end(), name.substr(kPrefix.size())) == kNames.end())
+      refuse(std::string(name), std::string(text));
+  }
 }
 
 std::string text_of(const char* name, const char* otherwise) {
@@ -86,10 +106,13 @@ std::multimap<std::string, InjectedError> parse_errors(const std::string& text) 
 }
 
 Settings Settings::of_environment() {
+  refuse_unknown_names();
   Settings settings;
   read("SOFTWARE_GPU_COUNT", settings.gpus);
   if (settings.gpus > 32) refuse("SOFTWARE_GPU_COUNT", std::to_string(settings.gpus));
   read("SOFTWARE_GPU_MULTIPROCESSORS", settings.multiprocessors);
+  read("SOFTWARE_GPU_QUEUES", settings.queues);
+  if (settings.queues == 0) refuse("SOFTWARE_GPU_QUEUES", "0");
   read("SOFTWARE_GPU_MEMORY", settings.memory);
   read("SOFTWARE_GPU_SEED", settings.seed);
   read("SOFTWARE_GPU_STEP_BUDGET", settings.step_budget);

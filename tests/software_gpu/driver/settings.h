@@ -20,6 +20,7 @@ struct InjectedError {
 struct Settings {
   std::uint32_t gpus = 1;
   std::uint32_t multiprocessors = 4;
+  std::uint32_t queues = 8;             // of a context; streams that share one start their work in the order of the calls
   std::uint64_t memory = 256ULL << 20;  // bytes of each GPU
   std::uint64_t seed = 1;
   std::uint64_t step_budget = 4'000'000'000;

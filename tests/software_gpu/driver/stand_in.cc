@@ -124,6 +124,7 @@ void StandIn::drop_context(Context& context) {
   std::erase_if(streams_, [&](const auto& each) { return each.second->context == &context; });
   std::erase_if(events_, [&](const auto& each) { return each.second->context == &context; });
   context.per_thread.clear();
+  context.queues.clear();
   context.failed.reset();
   context.peers = 0;
   context.legacy = {};
@@ -178,6 +179,7 @@ Stream& StandIn::add_stream(unsigned flags, int priority) {
   stream->context = &current();
   stream->flags = flags;
   stream->priority = priority;
+  stream->queue = next_queue_++ % settings_.queues;
   Stream& added = *stream;
   streams_[&added] = std::move(stream);
   return added;

@@ -97,6 +97,7 @@ class StandIn final {
   std::vector<std::shared_ptr<Capture>> captures_;
   std::map<std::string, std::uint64_t> calls_;
   std::uint64_t next_capture_ = 1;
+  std::uint32_t next_queue_ = 1;  // the legacy stream has the first
   std::uint64_t generation_;
   bool initialised_ = false;
   Scheduler scheduler_;  // last: its threads use the rest

@@ -130,6 +130,23 @@ TEST_F(Streams, ValuesInMemoryAreWrittenAndWaitedFor) {
   EXPECT_EQ(words[4], 77U);
 }
 
+TEST_F(Streams, StreamsThatShareAQueueHoldEachOtherUp) {
+  start({{"SOFTWARE_GPU_QUEUES", "2"}});
+  const cuda::Stream first = make_stream(), second = make_stream(), third = make_stream();  // the first and the third share one
+  unsigned* const words = pinned_words(3);
+  const auto at = [&](int i) { return reinterpret_cast<cuda::DevicePointer>(words + i); };
+  ASSERT_TRUE(ok(driver().stream_wait_value32(first, at(0), 1, cuda::kWaitEqual)));
+  ASSERT_TRUE(ok(driver().memset_d32_async(at(1), 1, 1, first)));
+  ASSERT_TRUE(ok(driver().memset_d32_async(at(2), 1, 1, third)));
+  ASSERT_TRUE(ok(driver().memset_d32_async(at(1), 5, 1, second)));
+  ASSERT_TRUE(ok(driver().stream_synchronize(second)));
+  EXPECT_EQ(words[1], 5U);
+  EXPECT_EQ(driver().stream_query.code(third), DriverCode::not_ready);
+  __atomic_store_n(words, 1U, __ATOMIC_RELEASE);
+  ASSERT_TRUE(ok(driver().stream_synchronize(third)));
+  EXPECT_EQ(words[1], 1U) << "its work starts after that of the first stream";
+}
+
 TEST_F(Streams, CallsThatWaitForKernels) {
   start();
   const cuda::DevicePointer memory = allocate(64);
