@@ -60,7 +60,7 @@ class StandInTest : public ::testing::Test {
 
   void open(const Variables& variables) {
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
-    variables_.insert(variables.begin(), variables.end());
+    variables_.insert(variables.begin(), variables.end());  // the destructor removes them
     control<void()>("softwareGpuStart")();
     auto opened = cuda::Driver::open(stand_in_file());
     ASSERT_TRUE(ok(opened.ok() ? Status() : opened.status()));

@@ -142,6 +142,22 @@ TEST_F(Errors, AFaultOfAKernelIsExplainedByTheNextCalls) {
   EXPECT_EQ(driver().stream_query.code(stream), DriverCode::illegal_address);
 }
 
+TEST_F(Errors, RacesOfGlobalMemoryAreFoundWhereATestWantsIt) {
+  for (const bool wanted : {false, true}) {
+    start({{"SOFTWARE_GPU_GLOBAL_RACES", wanted ? "1" : "0"}});
+    const cuda::Stream first = make_stream(), second = make_stream();
+    const cuda::Kernel add = kernel("add");
+    const WaitingKernel waiting = launch_waiting_kernel(first);
+    // Both kernels run at once and write the same word; the host, which the check does not see, orders them.
+    ASSERT_TRUE(ok(launch(add, 1, 1, second, waiting.ended, 1U, 5U)));
+    ASSERT_TRUE(ok(driver().stream_synchronize(second)));
+    waiting.let_end();
+    const Status status = driver().stream_synchronize(first);
+    EXPECT_EQ(status.ok(), !wanted);
+    if (wanted) EXPECT_THAT(std::string(status.text()), AllOf(HasSubstr("CUDA_ERROR_LAUNCH_FAILED"), HasSubstr("race")));
+  }
+}
+
 TEST_F(Errors, AHangEndsWithAReport) {
   start({{"SOFTWARE_GPU_STEP_BUDGET", "100000"}});
   const cuda::Stream stream = make_stream();

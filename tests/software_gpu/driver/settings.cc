@@ -20,9 +20,9 @@ namespace {
 }
 
 constexpr std::string_view kPrefix = "SOFTWARE_GPU_";
-constexpr std::array<std::string_view, 14> kNames{
-    "QUEUES",  "COUNT",      "MULTIPROCESSORS", "MEMORY", "SEED",         "STEP_BUDGET", "WEAK",
-    "VERSION", "CAPABILITY", "WAIT_SECONDS",    "PEERS",  "COMPUTE_MODE", "ERRORS",      "MULTI_INSTANCE"};
+constexpr std::array<std::string_view, 15> kNames{
+    "GLOBAL_RACES", "QUEUES",     "COUNT",        "MULTIPROCESSORS", "MEMORY",       "SEED",   "STEP_BUDGET",   "WEAK",
+    "VERSION",      "CAPABILITY", "WAIT_SECONDS", "PEERS",           "COMPUTE_MODE", "ERRORS", "MULTI_INSTANCE"};
 
 void refuse_unknown_names() {
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -117,6 +117,7 @@ Settings Settings::of_environment() {
   read("SOFTWARE_GPU_SEED", settings.seed);
   read("SOFTWARE_GPU_STEP_BUDGET", settings.step_budget);
   read("SOFTWARE_GPU_WEAK", settings.weak);
+  read("SOFTWARE_GPU_GLOBAL_RACES", settings.global_races);
   read("SOFTWARE_GPU_VERSION", settings.version);
   read("SOFTWARE_GPU_CAPABILITY", settings.capability);
   read("SOFTWARE_GPU_MULTI_INSTANCE", settings.multi_instance);

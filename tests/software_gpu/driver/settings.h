@@ -25,6 +25,7 @@ struct Settings {
   std::uint64_t seed = 1;
   std::uint64_t step_budget = 4'000'000'000;
   bool weak = false;
+  bool global_races = false;  // are errors; only where no host function, host thread or other process orders kernels
   int version = 13000;
   int capability = 90;
   int compute_mode = 0;
