@@ -94,6 +94,7 @@ Settings Settings::of_environment() {
   read("SOFTWARE_GPU_SEED", settings.seed);
   read("SOFTWARE_GPU_STEP_BUDGET", settings.step_budget);
   read("SOFTWARE_GPU_WEAK", settings.weak);
+  read("SOFTWARE_GPU_RACES", settings.races);
   read("SOFTWARE_GPU_VERSION", settings.version);
   read("SOFTWARE_GPU_CAPABILITY", settings.capability);
   read("SOFTWARE_GPU_MULTI_INSTANCE", settings.multi_instance);

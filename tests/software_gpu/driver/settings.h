@@ -24,6 +24,7 @@ struct Settings {
   std::uint64_t seed = 1;
   std::uint64_t step_budget = 4'000'000'000;
   bool weak = false;
+  bool races = false;  // checks global memory for races, too
   int version = 13000;
   int capability = 90;
   int compute_mode = 0;

@@ -30,6 +30,7 @@ MachineSettings machine_settings(const Settings& settings) {
   machine.gpus = std::max(settings.gpus, 1U);
   machine.multiprocessors = settings.multiprocessors;
   machine.weak = settings.weak;
+  machine.detect_global_races = settings.races;
   machine.seed = settings.seed;
   machine.step_budget = settings.step_budget;
   return machine;
