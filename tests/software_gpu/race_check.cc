@@ -5,10 +5,9 @@
 namespace seto::software_gpu {
 namespace {
 
-// Shared memory is apart from global memory, and a thread sees only that of its block.
+// A number for the bytes of an access. Shared memory is apart from global memory, and a thread sees only that of its block.
 std::uint64_t place_of(const RaceCheck::Access& access) {
-  constexpr std::uint64_t kShared = 1ULL << 63;
-  return access.shared != nullptr ? access.address | kShared : access.address;
+  return (access.address << 6) | (std::uint64_t{access.bytes} << 1) | (access.shared != nullptr ? 1U : 0U);
 }
 
 Record record_of(const ThreadOrder& thread, const RaceCheck::Access& access, bool writes) {
@@ -95,22 +94,25 @@ void RaceCheck::check_cell(const ThreadOrder& thread, const Access& access, cons
   if (record.writes) check_all(cell.reads());
 }
 
+// An acquire orders its own access, too, so it comes first.
 void RaceCheck::read(ThreadOrder& thread, const Access& access, const WriteRef& source) {
-  const bool strong = is_strong(access.order);
-  if (strong && !acquires(access.order) && source != nullptr && thread.has_observed(place_of(access), source)) return;
+  const bool is_seen = is_strong(access.order) && source != nullptr && sees(thread, access, *source);
+  if (is_seen && !acquires(access.order) && thread.has_observed(place_of(access), source, access.scope)) return;
+  if (is_seen) thread.observe(place_of(access), source, access.scope, true);
+  if (acquires(access.order)) thread.acquire_at(place_of(access), access.scope);
   check(thread, access, record_of(thread, access, false));
-  if (!strong || source == nullptr) return;
-  observe(thread, access, source);
+  if (is_seen) note_observation(thread, access, *source);
 }
 
-void RaceCheck::observe(ThreadOrder& thread, const Access& access, const WriteRef& source) {
-  if (!thread.can_see(access.scope, source->by, source->gpu) || !thread.can_see(source->scope, source->by, source->gpu)) return;
-  if (checks(access) && !source->by.is_same_thread(thread.now())) {
-    const Observation made{.address = access.address, .bytes = access.bytes, .write = source->number, .at = thread.now()};
-    for (std::uint64_t at = 0; at < access.bytes; at += ShadowMemory::kCellBytes)
-      accesses_of(access).cell(access.address + at).add(made);
-  }
-  thread.observe(place_of(access), source, access.order, access.scope);
+bool RaceCheck::sees(const ThreadOrder& thread, const Access& access, const StrongWrite& source) {
+  return thread.can_see(access.scope, source.by, source.gpu) && thread.can_see(source.scope, source.by, source.gpu);
+}
+
+void RaceCheck::note_observation(const ThreadOrder& thread, const Access& access, const StrongWrite& source) {
+  if (!checks(access) || source.by.is_same_thread(thread.now())) return;
+  const Observation made{.address = access.address, .bytes = access.bytes, .write = source.number, .at = thread.now()};
+  for (std::uint64_t at = 0; at < access.bytes; at += ShadowMemory::kCellBytes)
+    accesses_of(access).cell(access.address + at).add(made);
 }
 
 WriteRef RaceCheck::write(ThreadOrder& thread, const Access& access) {
@@ -123,39 +125,39 @@ WriteRef RaceCheck::write(ThreadOrder& thread, const Access& access) {
   check(thread, access, record);
   const auto made = std::make_shared<StrongWrite>(
       StrongWrite{.number = record.write, .by = record.at, .gpu = record.gpu, .scope = access.scope, .releases = {}});
-  if (releases(access.order)) {
-    const Release own = thread.release(access.scope);
-    thread.sign(*made, place_of(access), &own);
-  } else {
-    thread.sign(*made, place_of(access), nullptr);
-  }
+  sign(thread, access, *made);
   return made;
 }
 
-std::shared_ptr<StrongWrite> RaceCheck::begin_update(ThreadOrder& thread, const Access& access) {
-  Record record = record_of(thread, access, true);
-  record.write = ++writes_;
-  check(thread, access, record);
+std::shared_ptr<StrongWrite> RaceCheck::begin_update(const ThreadOrder& thread, const Access& access) {
   return std::make_shared<StrongWrite>(
-      StrongWrite{.number = record.write, .by = record.at, .gpu = record.gpu, .scope = access.scope, .releases = {}});
+      StrongWrite{.number = ++writes_, .by = thread.now(), .gpu = thread.block.gpu, .scope = access.scope, .releases = {}});
 }
 
 void RaceCheck::end_update(ThreadOrder& thread, const Access& access, const WriteRef& source, StrongWrite& write) {
-  if (source != nullptr) observe(thread, access, source);
-  if (releases(access.order)) {
-    const Release own = thread.release(access.scope);
-    thread.sign(write, place_of(access), &own);
-  } else {
-    thread.sign(write, place_of(access), nullptr);
-  }
-  const bool sees = source != nullptr && thread.can_see(access.scope, source->by, source->gpu) &&
-                    thread.can_see(source->scope, source->by, source->gpu);
-  if (!sees) return;
+  const bool is_seen = source != nullptr && sees(thread, access, *source);
+  if (is_seen) thread.observe(place_of(access), source, access.scope, false);
+  if (acquires(access.order)) thread.acquire_at(place_of(access), access.scope);
+  Record record = record_of(thread, access, true);
+  record.write = write.number;
+  check(thread, access, record);
+  if (is_seen) note_observation(thread, access, *source);
+  sign(thread, access, write);
+  if (!is_seen) return;
   for (const Release& release : source->releases) {
     const bool is_included = std::any_of(write.releases.begin(), write.releases.end(), [&](const Release& one) {
       return one.at.is_same_thread(release.at) && one.scope >= release.scope && one.at.clock >= release.at.clock;
     });
     if (!is_included) write.releases.push_back(release);
+  }
+}
+
+void RaceCheck::sign(ThreadOrder& thread, const Access& access, StrongWrite& write) {
+  if (releases(access.order)) {
+    const Release own = thread.release(access.scope);
+    thread.sign(write, place_of(access), &own);
+  } else {
+    thread.sign(write, place_of(access), nullptr);
   }
 }
 

@@ -40,8 +40,8 @@ class RaceCheck final {
   void read(ThreadOrder& thread, const Access& access, const WriteRef& source);
   // Returns what has to travel with the value of a strong store.
   [[nodiscard]] WriteRef write(ThreadOrder& thread, const Access& access);
-  // An atomic has the access checked at its begin. The write is complete at its end, before another thread runs.
-  [[nodiscard]] std::shared_ptr<StrongWrite> begin_update(ThreadOrder& thread, const Access& access);
+  // An atomic is checked at its end, when it is known what it has read. Its write is complete then, before another thread runs.
+  [[nodiscard]] std::shared_ptr<StrongWrite> begin_update(const ThreadOrder& thread, const Access& access);
   void end_update(ThreadOrder& thread, const Access& access, const WriteRef& source, StrongWrite& write);
 
   static void fence(ThreadOrder& thread, Scope scope);
@@ -62,7 +62,9 @@ class RaceCheck final {
   [[nodiscard]] bool is_ordered(const Record& earlier, const Cell& cell, const ThreadOrder& thread, Order order) const;
   void check(ThreadOrder& thread, const Access& access, Record record);
   void check_cell(const ThreadOrder& thread, const Access& access, const Record& record, const Cell& cell) const;
-  void observe(ThreadOrder& thread, const Access& access, const WriteRef& source);
+  [[nodiscard]] static bool sees(const ThreadOrder& thread, const Access& access, const StrongWrite& source);
+  void note_observation(const ThreadOrder& thread, const Access& access, const StrongWrite& source);
+  static void sign(ThreadOrder& thread, const Access& access, StrongWrite& write);
   [[noreturn]] void report(const ThreadOrder& thread, const Access& access, const Record& record, const Record& earlier) const;
   [[nodiscard]] std::string missing(const ThreadOrder& thread, const Access& access, const Record& record,
                                     const Record& earlier) const;

@@ -31,31 +31,45 @@ void ThreadOrder::sign(StrongWrite& write, std::uint64_t place, const Release* o
     write.releases.insert(write.releases.end(), found->second.begin(), found->second.end());
 }
 
-bool ThreadOrder::has_observed(std::uint64_t place, const WriteRef& write) const {
+bool ThreadOrder::has_observed(std::uint64_t place, const WriteRef& write, Scope scope) const {
   return std::any_of(seen_.begin(), seen_.end(), [&](const Seen& seen) {
-    return seen.place == place && seen.write == write && seen.at.phase == block.phase && seen.at.clock == clock_;
+    return seen.place == place && seen.write == write && seen.scope == scope && seen.at.phase == block.phase &&
+           seen.at.clock == clock_;
   });
 }
 
-void ThreadOrder::observe(std::uint64_t place, const WriteRef& write, Order order, Scope scope) {
+void ThreadOrder::keep_youngest(std::vector<Release>& releases, const Release& release) {
+  const auto earlier = std::find_if(releases.begin(), releases.end(), [&](const Release& one) {
+    return one.at.is_same_thread(release.at) && one.scope == release.scope;
+  });
+  if (earlier == releases.end())
+    releases.push_back(release);
+  else if (earlier->at.clock < release.at.clock)
+    *earlier = release;
+}
+
+void ThreadOrder::observe(std::uint64_t place, const WriteRef& write, Scope scope, bool is_load) {
   const auto same = std::find_if(seen_.begin(), seen_.end(), [&](const Seen& seen) { return seen.place == place; });
-  Seen& youngest = same != seen_.end() ? *same : seen_[next_seen_++ % seen_.size()];
-  // An acquire also makes use of the release that a relaxed read of the place has seen before it.
-  if (acquires(order)) {
-    if (youngest.place == place && youngest.write != nullptr) join(youngest.write->releases, scope);
-    join(write->releases, scope);
-  }
-  youngest = {place, write, now()};
+  Seen& seen = same != seen_.end() ? *same : seen_[next_seen_++ % seen_.size()];
+  if (seen.place != place) seen.releases.clear();
+  seen.place = place;
+  seen.write = is_load ? write : nullptr;
+  seen.scope = scope;
+  seen.at = now();
   for (const Release& release : write->releases) {
     if (knows(release.at)) continue;
-    const auto earlier = std::find_if(observed_.begin(), observed_.end(), [&](const Release& one) {
-      return one.at.is_same_thread(release.at) && one.scope == release.scope;
-    });
-    if (earlier == observed_.end())
-      observed_.push_back(release);
-    else if (earlier->at.clock < release.at.clock)
-      *earlier = release;
+    keep_youngest(seen.releases, release);
+    keep_youngest(observed_, release);
   }
+}
+
+void ThreadOrder::acquire_at(std::uint64_t place, Scope scope) {
+  const auto seen = std::find_if(seen_.begin(), seen_.end(), [&](const Seen& one) { return one.place == place; });
+  if (seen == seen_.end() || seen->releases.empty()) return;
+  join(seen->releases, scope);
+  const auto is_known = [&](const Release& one) { return knows(one.at); };
+  std::erase_if(seen->releases, is_known);
+  std::erase_if(observed_, is_known);
 }
 
 void ThreadOrder::join(const std::vector<Release>& releases, Scope scope) {

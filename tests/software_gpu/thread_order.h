@@ -43,9 +43,12 @@ class ThreadOrder final {
   void acquire_by_fence(Scope scope);
   // Adds the releases of earlier fences and of earlier release operations on this place to a strong write, and remembers its own.
   void sign(StrongWrite& write, std::uint64_t place, const Release* own);
-  // A strong read of the value of a write; false: the same as before in the same moment.
-  bool has_observed(std::uint64_t place, const WriteRef& write) const;
-  void observe(std::uint64_t place, const WriteRef& write, Order order, Scope scope);
+  // Whether the thread has made the same strong read in the same moment, so that it learns nothing.
+  bool has_observed(std::uint64_t place, const WriteRef& write, Scope scope) const;
+  // A strong read has returned the value of a write.
+  void observe(std::uint64_t place, const WriteRef& write, Scope scope, bool is_load);
+  // An acquire takes the releases that it and earlier strong reads of the place have seen.
+  void acquire_at(std::uint64_t place, Scope scope);
   // The releases that were read without an acquire, for reports.
   [[nodiscard]] const std::vector<Release>& not_acquired() const { return observed_; }
 
@@ -55,10 +58,13 @@ class ThreadOrder final {
  private:
   struct Seen {
     std::uint64_t place = 0;
-    WriteRef write;
+    WriteRef write;  // of the last load
+    Scope scope = Scope::system;
     Moment at{};
+    std::vector<Release> releases;  // those without an acquire
   };
 
+  static void keep_youngest(std::vector<Release>& releases, const Release& release);
   static void keep_widest(std::vector<Release>& releases, const Release& release);
   void join(const std::vector<Release>& releases, Scope scope);
 
