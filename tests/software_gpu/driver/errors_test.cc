@@ -154,7 +154,9 @@ TEST_F(Errors, RacesOfGlobalMemoryAreFoundWhereATestWantsIt) {
     waiting.let_end();
     const Status status = driver().stream_synchronize(first);
     EXPECT_EQ(status.ok(), !wanted);
-    if (wanted) EXPECT_THAT(std::string(status.text()), AllOf(HasSubstr("CUDA_ERROR_LAUNCH_FAILED"), HasSubstr("race")));
+    if (wanted) {
+      EXPECT_THAT(std::string(status.text()), AllOf(HasSubstr("CUDA_ERROR_LAUNCH_FAILED"), HasSubstr("race")));
+    }
   }
 }
 
