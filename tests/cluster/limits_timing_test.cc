@@ -108,7 +108,7 @@ double ms_of_a_hundred(Kind kind, bool shared) {
   return slowest_ms(job);
 }
 
-// A second of a machine as it usually is: making a communicator is work of the kernel, above all.
+// The limit is a second on a machine that is as fast as usual, because the kernel does most of the work.
 TEST_P(HundredCommunicators, AreMadeAndUsedInASecond) {
   const auto measure = [kind = std::get<0>(GetParam()), shared = std::get<1>(GetParam())] {
     const double before = slowness();

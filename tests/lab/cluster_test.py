@@ -269,14 +269,14 @@ class RatesThatChange(LabCase):
             job = Job(lab)
             job.expect("^ready$", 30)
             self.follow(lab, job, 200, 20)
-            for change in ("rate=100m delay=20ms", "rate=200m delay=10ms"):
+            for change, mbit, round_trip_ms in (("rate=100m delay=20ms", 100, 40), ("rate=200m delay=10ms", 200, 20)):
                 job.say(f"queue {64 << 10} 1000")
                 passed = lambda: lab.emulator.statistics()["links"]["0>1"]["passed_bytes"]  # noqa: E731
                 before = passed()
                 self.wait_for(lambda: passed() - before > 10 * MIB, 60)  # a third of what the calls send
                 lab.link("0-1 " + change)
                 job.expect("^done$", 120)
-            self.follow(lab, job, 200, 20, 2 * self.MOST_CALLS)
+                self.follow(lab, job, mbit, round_trip_ms, 2 * self.MOST_CALLS)
             job.leave()
 
 

@@ -88,7 +88,7 @@ bool is_right(const std::string& text, std::uint64_t seed, std::uint32_t gpus) {
 
 // Tries 2,000 seeds, or as many as there is time for unless the environment asks for all.
 void expect_right(const Parts& parts, std::uint32_t gpus) {
-  const bool all = std::getenv("SETO_ALL_SEEDS") != nullptr;
+  const bool all = std::getenv("ALL_SEEDS") != nullptr;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   const std::string text = protocol(parts);
   for (std::uint64_t seed = 1; seed <= 2000 && (all || seed <= 100 || std::chrono::steady_clock::now() < deadline); ++seed)

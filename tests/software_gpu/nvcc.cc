@@ -10,16 +10,6 @@
 namespace seto::software_gpu {
 namespace {
 
-std::string output_of(const std::string& command) {
-  std::string output;
-  if (FILE* pipe = ::popen(command.c_str(), "r"); pipe != nullptr) {
-    char part[512];
-    while (std::fgets(part, sizeof(part), pipe) != nullptr) output += part;
-    ::pclose(pipe);
-  }
-  return output;
-}
-
 // The nvcc of a virtual environment of Python, whose packages have a place of their own for it. Empty: there is none.
 std::string installed_nvcc() {
   std::error_code ignored;
@@ -32,11 +22,21 @@ std::string installed_nvcc() {
 
 }  // namespace
 
+CommandOutput run_command(const std::string& command) {
+  CommandOutput output;
+  if (FILE* pipe = ::popen(command.c_str(), "r"); pipe != nullptr) {
+    char part[512];
+    while (std::fgets(part, sizeof(part), pipe) != nullptr) output.text += part;
+    output.status = ::pclose(pipe);
+  }
+  return output;
+}
+
 std::optional<std::string> find_nvcc() {
-  const char* named = std::getenv("SETO_NVCC");
+  const char* named = std::getenv("CUDACXX");
   std::string nvcc = named != nullptr ? named : installed_nvcc();
   if (nvcc.empty()) nvcc = "nvcc";
-  const std::string version = output_of("'" + nvcc + "' --version 2>/dev/null");
+  const std::string version = run_command("'" + nvcc + "' --version 2>/dev/null").text;
   const std::size_t release = version.find("release ");
   if (release == std::string::npos || std::atoi(version.c_str() + release + 8) < 13) return std::nullopt;
   return nvcc;

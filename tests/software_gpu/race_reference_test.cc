@@ -276,7 +276,7 @@ std::string disagreement(std::uint64_t seed, std::uint64_t& races) {
 }
 
 TEST(RaceReference, TheCheckAgreesWithTheDefinitions) {
-  const std::uint64_t seeds = std::getenv("SETO_ALL_SEEDS") != nullptr ? 400'000 : 40'000;
+  const std::uint64_t seeds = std::getenv("ALL_SEEDS") != nullptr ? 400'000 : 40'000;
   std::uint64_t races = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) ASSERT_EQ(disagreement(seed, races), "") << "seed " << seed;
   EXPECT_GT(races, seeds / 4) << "the programs should have races";

@@ -160,7 +160,7 @@ class TreeText final {
     bool first = true;
     for (const TopologyHost& host : graph.hosts)
       for (const std::string& note : host.notes) {
-        if (first) line(0, "guessed or not found:");
+        if (first) line(0, "notes:");
         first = false;
         line(1, (host.name.empty() ? std::string() : host.name + ": ") + note);
       }

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 
@@ -21,23 +20,15 @@ class Nvcc : public StandInTest {
     if (!find_nvcc()) GTEST_SKIP() << kNeedsNvcc;
   }
 
-  // Runs nvcc and returns what it printed; `status` is its exit status.
-  static std::string run_nvcc(const std::string& arguments, int& status) {
-    std::string output;
-    FILE* const pipe = ::popen(("'" + *find_nvcc() + "' " + arguments + " 2>&1").c_str(), "r");
-    if (pipe == nullptr) return "popen failed";
-    char part[512];
-    while (std::fgets(part, sizeof(part), pipe) != nullptr) output += part;
-    status = ::pclose(pipe);
-    return output;
+  static CommandOutput run_nvcc(const std::string& arguments) {
+    return run_command("'" + *find_nvcc() + "' " + arguments + " 2>&1");
   }
 
   static std::string fatbin(const std::string& options) {
     const auto file = std::filesystem::temp_directory_path() / ("seto_" + std::to_string(::getpid()) + ".fatbin");
-    int status = -1;
-    const std::string output =
-        run_nvcc("-fatbin -std=c++17 " + options + " -o '" + file.string() + "' tests/software_gpu/kernels/driver.cu", status);
-    EXPECT_EQ(status, 0) << output;
+    const CommandOutput output =
+        run_nvcc("-fatbin -std=c++17 " + options + " -o '" + file.string() + "' tests/software_gpu/kernels/driver.cu");
+    EXPECT_EQ(output.status, 0) << output.text;
     std::ifstream stream(file, std::ios::binary);
     std::string bytes{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
     std::filesystem::remove(file);
@@ -54,18 +45,16 @@ class Nvcc : public StandInTest {
 };
 
 TEST_F(Nvcc, DeclarationsAgreeWithTheHeaderOfCuda) {
-  int status = -1;
-  const std::string output = run_nvcc("-x c++ -std=c++20 -I. -c -o /dev/null tests/software_gpu/driver/header_check.cu", status);
-  EXPECT_EQ(status, 0) << output;
+  const CommandOutput output = run_nvcc("-x c++ -std=c++20 -I. -c -o /dev/null tests/software_gpu/driver/header_check.cu");
+  EXPECT_EQ(output.status, 0) << output.text;
 }
 
 // A check that cannot fail proves nothing.
 TEST_F(Nvcc, ADeclarationThatDisagreesIsFound) {
-  int status = -1;
-  const std::string output = run_nvcc(
-      "-x c++ -std=c++20 -I. -DSETO_WRONG_DECLARATIONS -c -o /dev/null tests/software_gpu/driver/header_check.cu", status);
-  EXPECT_NE(status, 0);
-  for (const char* wrong : {"a wrong argument is found", "a wrong value is found"}) EXPECT_THAT(output, HasSubstr(wrong));
+  const CommandOutput output =
+      run_nvcc("-x c++ -std=c++20 -I. -DSETO_WRONG_DECLARATIONS -c -o /dev/null tests/software_gpu/driver/header_check.cu");
+  EXPECT_NE(output.status, 0);
+  for (const char* wrong : {"a wrong argument is found", "a wrong value is found"}) EXPECT_THAT(output.text, HasSubstr(wrong));
 }
 
 TEST_F(Nvcc, AFatbinGivesThePtxThatFitsTheGpu) {

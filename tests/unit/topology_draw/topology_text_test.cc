@@ -70,8 +70,7 @@ TEST(TopologyText, StatesEachFactWithItsSource) {
   EXPECT_THAT(text, HasSubstr("tokyo to osaka: 110 MB/s, 60.0 ms round trip, loss 0.1 % (measured, 12.0 s ago)\n"));
   EXPECT_THAT(text, HasSubstr("osaka to tokyo: not known\n"));
   EXPECT_THAT(text, HasSubstr("2 ranks, world 2\n"));
-  EXPECT_THAT(text,
-              HasSubstr("guessed or not found:\n  a: PCI links without a speed, taken to have 16 lanes of generation 3: 2\n"));
+  EXPECT_THAT(text, HasSubstr("notes:\n  a: PCI links without a speed, taken to have 16 lanes of generation 3: 2\n"));
 }
 
 TEST(TopologyText, JsonLeavesOutWhatIsNotKnown) {
