@@ -21,7 +21,6 @@ constexpr const char* kTwoGpus =
 
 Ended seto_with(const std::string& arguments, const std::string& variables) {
   const std::string folder = std::filesystem::path(stand_in_file()).parent_path().string();
-  // The variable is for tests; the library refuses variables of its prefix that it does not know.
   return testing::seto(arguments, "LD_LIBRARY_PATH='" + folder + "' " + variables);
 }
 
