@@ -10,21 +10,24 @@
 
 #include "src/base/config_table.h"
 #include "src/net/secret.h"
+#include "transports/peer_closed.h"
 
 namespace seto {
 namespace {
 
 constexpr std::uint64_t kMostCores = 1 << 20;
 
-// How far a failure of that kind is from its cause: many ranks see that a peer has ended, and all ranks see a timeout.
-int distance(Code code) {
-  switch (code) {
+Code code_in(const std::string& outcome) { return static_cast<Code>(outcome.front()); }
+
+// How far a failure is from its cause: many ranks see that a peer has ended, and all ranks see a timeout.
+int distance(const std::string& outcome) {
+  switch (code_in(outcome)) {
     case Code::remote_error:
-      return 1;
+      return outcome.find(kPeerClosed) == std::string::npos ? 1 : 2;
     case Code::timeout:
-      return 2;
-    case Code::aborted:
       return 3;
+    case Code::aborted:
+      return 4;
     default:
       return 0;
   }
@@ -72,8 +75,6 @@ class Reader {
   std::string_view bytes_;
   bool valid_ = true;
 };
-
-Code code_in(const std::string& outcome) { return static_cast<Code>(outcome.front()); }
 
 }  // namespace
 
@@ -249,7 +250,7 @@ Status common_outcome(Rank own, const Status& mine, const std::vector<std::strin
   Rank culprit = 0;
   for (std::size_t peer = 0; peer < outcomes.size(); ++peer) {
     if (outcomes[peer].empty()) continue;
-    if (nearest != nullptr && distance(code_in(outcomes[peer])) >= distance(code_in(*nearest))) continue;
+    if (nearest != nullptr && distance(outcomes[peer]) >= distance(*nearest)) continue;
     nearest = &outcomes[peer];
     culprit = static_cast<Rank>(peer);
   }

@@ -4,6 +4,9 @@
 
 #include <limits>
 #include <string>
+#include <vector>
+
+#include "transports/peer_closed.h"
 
 namespace seto::testing {
 namespace {
@@ -151,6 +154,23 @@ TEST(SeveralMachines, AreToldByTheirNumbersAndAnUnknownOneCounts) {
   EXPECT_FALSE(on_several_machines({at("a", 2, 1, 4), at("b", 2, 1, 4)}));
   EXPECT_TRUE(on_several_machines({at("a", 2, 1, 4), at("b", 2, 2, 4)}));
   EXPECT_TRUE(on_several_machines({at("a", 2, 0, 4), at("a", 2, 0, 4)}));
+}
+
+// A peer that has failed closes its connections, which ranks of lower numbers may see before they hear why it failed.
+TEST(CommonOutcome, IsTheFailureThatIsNearestToTheCause) {
+  const Status closed(Code::remote_error, std::string("rank 2: ") + kPeerClosed + ": Broken pipe");
+  const Status refused(Code::remote_error, "rank 1: the peer's certificate is signed by CN=wrong CA");
+  const Status late(Code::timeout, "no answer");
+  const auto text_of = [&](const std::vector<Status>& made) {
+    std::vector<std::string> outcomes;
+    for (const Status& one : made) outcomes.push_back(outcome_text(one));
+    return std::string(common_outcome(0, made[0], outcomes).text());
+  };
+  EXPECT_EQ(text_of({closed, Status(), refused}),
+            "rank 2 could not connect: rank 1: the peer's certificate is signed by CN=wrong CA");
+  EXPECT_EQ(text_of({late, closed, late}), "rank 1 could not connect: rank 2: its process closed a new connection: Broken pipe");
+  EXPECT_EQ(text_of({Status(), late, Status()}), "rank 1 could not connect: no answer");
+  EXPECT_EQ(text_of({Status(), Status()}), "");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "src/net/congestion.h"
 #include "src/net/local_socket.h"
 #include "src/net/traffic_class.h"
+#include "transports/peer_closed.h"
 #include "transports/tcp/flow/flight_limit.h"
 #include "transports/tcp/link/frame.h"
 #include "transports/tcp/link/routes.h"
@@ -32,7 +33,7 @@ struct Greeting {
 };
 static_assert(sizeof(Greeting) == 16);
 
-Status lost(int error) { return failure(Code::remote_error, "its process closed a new connection: %s", std::strerror(error)); }
+Status lost(int error) { return failure(Code::remote_error, "%s: %s", kPeerClosed, std::strerror(error)); }
 
 // The socket's buffers are empty and larger than a greeting, so it is sent whole.
 Result<LinkTerms> exchange_terms(SecureStream& socket, const SocketWish& wish, Deadline until) {
