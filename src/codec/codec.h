@@ -6,14 +6,10 @@
 
 #include "src/base/result.h"
 #include "src/base/types.h"
+#include "src/codec/format.h"
 #include "src/device/reduce.h"
 
 namespace seto {
-
-// Formats that store numbers in fewer bytes. They are stateless: the bits depend on the values of a block and on nothing else
-// (with stochastic rounding also on the seed and the position in the tensor). The numbers are part of messages: never renumbered.
-enum class Codec : std::uint8_t { fp16, bf16, e4m3, e5m2, int8, int4 };
-inline constexpr int kCodecCount = static_cast<int>(Codec::int4) + 1;  // the last one
 
 enum class Rounding : std::uint8_t { nearest, stochastic };
 

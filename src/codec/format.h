@@ -5,6 +5,11 @@
 
 namespace seto {
 
+// Formats that store numbers in fewer bytes. They are stateless: the bits depend on the values of a block and on nothing else
+// (with stochastic rounding also on the seed and the position in the tensor). The numbers are part of messages: never renumbered.
+enum class Codec : std::uint8_t { fp16, bf16, e4m3, e5m2, int8, int4 };
+inline constexpr int kCodecCount = static_cast<int>(Codec::int4) + 1;  // the last one
+
 // The constants of the formats, for kernels of every instruction set and for the error bounds, so that these cannot disagree.
 
 // A float format of sign, exponent and fraction, with subnormals.

@@ -18,7 +18,7 @@ bool has_a_name() {
 // All loops over codecs end at kCodecCount: a codec beyond it would exist, and nothing would test it.
 TEST(CodecNames, kCodecCount_counts_all_of_them) {
   EXPECT_TRUE(has_a_name<static_cast<Codec>(kCodecCount - 1)>());
-  EXPECT_FALSE(has_a_name<static_cast<Codec>(kCodecCount)>()) << "kCodecCount (src/codec/codec.h) ends before the last codec";
+  EXPECT_FALSE(has_a_name<static_cast<Codec>(kCodecCount)>()) << "kCodecCount (src/codec/format.h) ends before the last codec";
 }
 
 TEST(CodecNames, differ) {
