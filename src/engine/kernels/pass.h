@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace seto::kernels {
+
+// One pass of a block over memory: target_k[i] = finish(source_0[i] op source_1[i] op ...) for every target, folded from the
+// left, with the bits of src/device/reduce.h and, where operands are encoded, of src/engine/coding.h. A source may be the same
+// address as a target; they do not overlap otherwise. Bit k of a mask is about source or target k.
+//
+// All threads of the block call a pass with the same arguments. Addresses of numbers are aligned as their type requires, those of
+// encoded bytes to one byte. A pass has no barrier at its begin or end.
+struct Pass {
+  const std::byte* const* sources = nullptr;
+  std::byte* const* targets = nullptr;
+  std::uint32_t source_count = 1;
+  std::uint32_t target_count = 1;
+  std::uint64_t count = 0;          // elements
+  std::uint64_t scaled = 0;         // sources that are multiplied by the scalar and rounded to the element type first
+  const void* scalar = nullptr;     // one value of the accumulator type
+  std::uint64_t coded_sources = 0;  // encoded bytes
+  std::uint64_t coded_targets = 0;
+  std::byte* residual = nullptr;  // of the first element: what an encoding leaves out is added to the next one (compensation.h)
+  std::uint32_t divisor = 1;      // above 1: the folded integer is divided by it, toward zero
+  bool moves = false;             // one source, and nothing is computed: numbers keep their bits
+  bool rounds = false;            // targets that are not encoded get the value that the bytes decode to
+};
+
+}  // namespace seto::kernels
