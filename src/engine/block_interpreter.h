@@ -25,9 +25,9 @@ struct BlockRun {
 
 inline constexpr std::uint32_t kMaxBlocks = 2048;
 
-// Runs bound programs as a device kernel will, on threads: every lane of every rank is a block that takes its steps slice by
-// slice. Blocks share only counters that grow: for each lane the steps that it has done, for each channel and receiver the slices
-// that were posted and read. The scheduler decides which block runs when, so a race detector also finds missing dependencies.
+// Runs bound programs on threads: every lane of every rank is a block that takes its steps slice by slice. Blocks share only
+// counters that grow: for each lane the steps that it has done, for each channel and receiver the slices that were posted and
+// read. The scheduler decides which block runs when, so a race detector finds missing dependencies.
 //
 // Blocks until all is done. A block that waits longer than the timeout ends the run. The text names the block and what it waits
 // for.
