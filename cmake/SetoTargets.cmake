@@ -2,14 +2,14 @@
 
 include(GoogleTest)
 
-# seto_library(NAME folder [HOT | SMALL] [FLAT] [LARGE] [DIRECTORY path] [LINK targets...])
+# seto_library(NAME folder [HOT | SMALL] [FLAT | EXCEPT room] [LARGE] [DIRECTORY path] [LINK targets...])
 # makes seto_<folder> from every .cc below the folder: a static library, or an interface library if there is none. HOT: a short
 # call runs through it, so libseto.so is linked with inlining across its files. SMALL: no
 # call that moves data runs through it, so a release of it is compiled for size. FLAT: without the rooms of the folder, which are
-# libraries of their own. LARGE: trees with sanitizers compile six of its sources as one, in half of the time, because they read
+# libraries of their own; EXCEPT: without that one. LARGE: trees with sanitizers compile six of its sources as one, in half of the time, because they read
 # most headers once. Where two of them have equal names in unnamed namespaces, rename one.
 function(seto_library)
-  cmake_parse_arguments(ARG "HOT;SMALL;FLAT;LARGE" "NAME;DIRECTORY" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "HOT;SMALL;FLAT;LARGE" "NAME;DIRECTORY;EXCEPT" "LINK" ${ARGN})
   set(directory "${CMAKE_CURRENT_SOURCE_DIR}")
   if(ARG_DIRECTORY)
     set(directory "${PROJECT_SOURCE_DIR}/${ARG_DIRECTORY}")
@@ -18,6 +18,9 @@ function(seto_library)
     file(GLOB sources CONFIGURE_DEPENDS "${directory}/*.cc")
   else()
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${directory}/*.cc")
+  endif()
+  if(ARG_EXCEPT)
+    list(FILTER sources EXCLUDE REGEX "^${directory}/${ARG_EXCEPT}/")
   endif()
   if(sources)
     add_library(seto_${ARG_NAME} STATIC ${sources})
@@ -30,7 +33,8 @@ function(seto_library)
     endif()
     if(ARG_SMALL)
       # With -Os GCC takes the value of an empty std::optional for one that may be read.
-      target_compile_options(seto_${ARG_NAME} PRIVATE $<$<CONFIG:Release>:-Os> $<$<CONFIG:Release>:-Wno-maybe-uninitialized>)
+      target_compile_options(seto_${ARG_NAME} PRIVATE $<$<CONFIG:Release>:-Os>
+                                                     $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>)
     endif()
   else()
     add_library(seto_${ARG_NAME} INTERFACE)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Uses an installed Seto in the two ways that README.md names: pkg-config and find_package. installed.sh SOURCE BUILD
+# Uses an installed Seto in the two ways that README.md names: pkg-config and find_package. installed.sh SOURCE BUILD MEBIBYTES
 set -euo pipefail
-source=$1 build=$2
+source=$1 build=$2 most=$3
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 prefix=$folder/prefix
@@ -22,14 +22,14 @@ cmake --build "$folder/build" >/dev/null
 "$prefix/bin/seto" info >/dev/null
 
 # The library is small and stripped; its debug symbols are found by its build-id.
-is_small() { (($(stat -L -c %s "$1") < 6 * 1024 * 1024)); }
+is_small() { (($(stat -L -c %s "$1") < most * 1024 * 1024)); }
 is_stripped() { ! readelf -SW "$1" | grep -qE ' \.(debug_info|symtab) '; }
 fail() {
   echo "installed.sh: $*" >&2
   exit 1
 }
 library=$(find "$prefix" -name 'libseto.so')
-is_small "$library" || fail "$library has $(stat -L -c %s "$library") bytes: at most 6 MiB"
+is_small "$library" || fail "$library has $(stat -L -c %s "$library") bytes: at most $most MiB"
 # The libraries of the build tree have symbols, so the two checks must fail for them.
 if is_small "$build/libseto.so" || is_stripped "$build/libseto.so"; then fail "the checks do not detect a library with symbols"; fi
 for file in "$library" "$prefix/bin/seto"; do
@@ -38,6 +38,10 @@ for file in "$library" "$prefix/bin/seto"; do
   symbols=$prefix/lib/debug/.build-id/${id:0:2}/${id:2}.debug
   [[ -f $symbols ]] || fail "no debug symbols of $file at $symbols"
 done
+# One library serves machines with and without a GPU.
+needed=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+[[ $needed == *libcrypto* ]] || fail "the libraries that $library needs are not known: $needed"
+[[ $needed != *libcu* && $needed != *libnv* ]] || fail "$library needs a library of CUDA: $needed"
 id=$(readelf -n "$library" | sed -n 's/.*Build ID: //p')
 symbols=$prefix/lib/debug/.build-id/${id:0:2}/${id:2}.debug
 address=0x$(nm -D "$library" | sed -nE 's/ T setoAllReduce(@.*)?$//p')

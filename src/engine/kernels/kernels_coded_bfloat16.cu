@@ -1,0 +1,3 @@
+#include "src/engine/kernels/entries.h"
+
+SETO_CODED_KERNEL(bfloat16, bfloat16)

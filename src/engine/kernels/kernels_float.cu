@@ -1,0 +1,3 @@
+#include "src/engine/kernels/entries.h"
+
+SETO_PLAIN_KERNEL(float, float32)
