@@ -13,6 +13,8 @@ struct Allocation {
   std::uint64_t accessible = ~0ULL;  // a bit for each GPU
   bool read_only = false;            // constants
   std::string name;                  // for reports
+  std::uint64_t bytes_read = 0;      // by weak accesses of kernels, each thread counted
+  std::uint64_t bytes_written = 0;
 };
 
 // Every piece of global memory. Device addresses are addresses of this process.
@@ -26,12 +28,15 @@ class AddressMap final {
 
   // Throws a Fault if the access leaves its allocation, or if the GPU may not make it.
   void check(std::uint64_t address, std::uint32_t bytes, std::uint32_t gpu, bool writes);
+  // Count bytes of the allocation of the last check().
+  void count_read(std::uint32_t bytes) { last_->bytes_read += bytes; }
+  void count_written(std::uint32_t bytes) { last_->bytes_written += bytes; }
 
  private:
   [[nodiscard]] std::string nearest(std::uint64_t address) const;
 
   std::map<std::uint64_t, Allocation> allocations_;
-  const Allocation* last_ = nullptr;  // most accesses are near the one before
+  Allocation* last_ = nullptr;  // most accesses are near the one before
 };
 
 }  // namespace seto::software_gpu

@@ -72,6 +72,7 @@ Bits128 load_from(Thread& thread, const Instruction& in, const Location& locatio
   Bits128 value;
   if (location.space == Space::global || location.space == Space::constant) {
     value = memory.load(thread.memory, {location.address, bytes, in.order, in.scope}, is_tracked ? &source : nullptr);
+    if (!is_strong(in.order)) thread.block.machine.addresses().count_read(bytes);
   } else {
     unsigned char copy[16] = {};
     std::memcpy(copy, bytes_of(thread, location.space).data() + location.address, bytes);
@@ -93,6 +94,7 @@ void store_to(Thread& thread, const Instruction& in, const Location& location, B
   MemoryModel& memory = thread.block.machine.memory();
   if (location.space == Space::global) {
     memory.store(thread.memory, {location.address, bytes, in.order, in.scope}, value, write);
+    if (!is_strong(in.order)) thread.block.machine.addresses().count_written(bytes);
     return;
   }
   unsigned char copy[16];

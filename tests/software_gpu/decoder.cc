@@ -86,6 +86,7 @@ class ModuleDecoder final {
     function.name = syntax.name;
     function.is_entry = syntax.is_entry;
     function.register_slots = syntax.register_slots;
+    function.most_threads = syntax.most_threads;
     for (const auto& [list, into] : {std::pair{&syntax.parameters, &function.parameters}, {&syntax.results, &function.results}}) {
       for (const VariableSyntax& variable : *list) {
         const std::uint32_t offset = placed(function.param_bytes, variable);

@@ -36,6 +36,7 @@ struct Function {
   std::uint32_t param_bytes = 0;
   std::uint32_t local_bytes = 0;
   std::uint32_t shared_bytes = 0;  // of an entry: static shared memory
+  std::uint32_t most_threads = 0;  // of a block
 };
 
 // A decoded module whose variables have been placed in memory. It belongs to one GPU, as a loaded module of the driver does.

@@ -58,7 +58,7 @@ class ModuleParser final {
     if (tokens_.peek().is("(")) function.results = parse_parameters();
     function.name = tokens_.word();
     if (tokens_.peek().is("(")) function.parameters = parse_parameters();
-    parse_attributes();
+    parse_attributes(function);
     if (!tokens_.take(";")) {
       function.has_body = true;
       BodyParser(tokens_, function).run();
@@ -77,13 +77,17 @@ class ModuleParser final {
     return parameters;
   }
 
-  // Limits of threads and registers matter to ptxas only. A cluster changes what the kernel does, so it is refused.
-  void parse_attributes() {
+  // Limits of registers matter to ptxas only. A cluster changes what the kernel does, so it is refused.
+  void parse_attributes(FunctionSyntax& function) {
     while (tokens_.peek().text.starts_with(".") && !tokens_.at_end()) {
       const std::string name = tokens_.word();
       if (name.find("cluster") != std::string::npos || name == ".reqnctapercluster") {
         throw Fault(FaultKind::refused,
                     "ptx line " + std::to_string(tokens_.peek().line) + ": " + name + ": the software GPU has no clusters");
+      }
+      if (name == ".maxntid") {
+        function.most_threads = static_cast<std::uint32_t>(tokens_.number());
+        while (tokens_.take(",")) function.most_threads *= static_cast<std::uint32_t>(tokens_.number());
       }
       while (tokens_.peek().kind == Token::Kind::number || tokens_.peek().is(",") || tokens_.peek().kind == Token::Kind::text)
         tokens_.next();

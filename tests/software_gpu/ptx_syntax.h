@@ -58,7 +58,8 @@ struct FunctionSyntax {
   std::vector<VariableSyntax> variables{};  // local, shared and param variables of the body
   std::vector<StatementSyntax> statements{};
   std::map<std::string, std::vector<std::uint32_t>> label_tables;  // .branchtargets, as indices of statements
-  std::uint32_t register_slots = 2;  // of 64 bits; slots 0 and 1 take results that are dropped ("_")
+  std::uint32_t register_slots = 2;   // of 64 bits; slots 0 and 1 take results that are dropped ("_")
+  std::uint32_t most_threads = 1024;  // of a block, by .maxntid
   std::uint32_t line = 0;
 };
 

@@ -75,7 +75,7 @@ class TokenCursor final {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
     const std::string_view suffix(end, static_cast<std::size_t>(digits.data() + digits.size() - end));
     if (error != std::errc{} || !(suffix.empty() || suffix == "U"))
-      fail(std::string("'") + std::string(digits) + "' is not a number that is known here");
+      fail(std::string(digits) + " is not a number that is known here");
     return negative ? 0 - value : value;
   }
 

@@ -72,7 +72,7 @@ void func_get_attribute(StandIn& s, int* value, KernelAttribute attribute, cuda:
   const Kernel& kernel = kernel_of(s, handle);
   switch (attribute) {
     case KernelAttribute::max_threads_per_block:
-      return give(value, kMostThreads);
+      return give(value, static_cast<int>(kernel.function->most_threads));
     case KernelAttribute::static_shared_bytes:
       return give(value, kernel.function->shared_bytes);
     case KernelAttribute::local_bytes:
@@ -116,6 +116,8 @@ struct Shape {
 void check_shape(StandIn& s, const Kernel& kernel, const Shape& shape) {
   if (shape.grid.count() == 0 || shape.block.count() == 0 || shape.block.count() > kMostThreads)
     throw DriverError(DriverCode::invalid_value, "a grid of 0 blocks, or a block of 0 or of more than 1024 threads");
+  if (shape.block.count() > kernel.function->most_threads)
+    throw DriverError(DriverCode::invalid_value, "a block of more threads than the launch bounds of the kernel allow");
   if (shape.shared > static_cast<unsigned>(kernel.most_dynamic_shared))
     throw DriverError(DriverCode::invalid_value, "more dynamic shared memory than the kernel's attribute permits");
   const int resident = blocks_on_a_multiprocessor(s, kernel, shape.block.count(), shape.shared);

@@ -58,14 +58,18 @@ TEST_F(Nvcc, ADeclarationThatDisagreesIsFound) {
 }
 
 TEST_F(Nvcc, AFatbinGivesThePtxThatFitsTheGpu) {
-  const std::string image = fatbin(
-      "--no-compress -gencode arch=compute_80,code=[compute_80,sm_80] "
-      "-gencode arch=compute_90,code=compute_90 -gencode arch=compute_100,code=compute_100");
-  for (const auto& [capability, architecture] : {std::pair{"80", 800U}, {"89", 800U}, {"90", 900U}, {"120", 1000U}}) {
+  const std::string options =
+      "-gencode arch=compute_80,code=[compute_80,sm_80] "
+      "-gencode arch=compute_90,code=compute_90 -gencode arch=compute_100,code=compute_100";
+  const std::string plain = fatbin("--no-compress " + options);
+  const std::string compressed = fatbin("--compress-mode=size " + options);
+  EXPECT_LT(compressed.size(), plain.size());
+  for (const auto& [capability, architecture, image] :
+       {std::tuple{"80", 800U, &plain}, {"89", 800U, &compressed}, {"90", 900U, &plain}, {"120", 1000U, &compressed}}) {
     start({{"SOFTWARE_GPU_CAPABILITY", capability}});
     const cuda::Stream stream = make_stream();
     unsigned* const word = pinned_words(1);
-    ASSERT_TRUE(ok(launch(kernel_of(image, "architecture"), 1, 1, stream, word)));
+    ASSERT_TRUE(ok(launch(kernel_of(*image, "architecture"), 1, 1, stream, word)));
     ASSERT_TRUE(ok(driver().stream_synchronize(stream)));
     EXPECT_EQ(*word, architecture);
   }
@@ -94,8 +98,12 @@ TEST_F(Nvcc, AFatbinThatCannotBeUsedSaysWhy) {
   const std::string newer = fatbin("--no-compress -gencode arch=compute_100,code=compute_100");
   EXPECT_THAT(std::string(driver().module_load_data(&module, newer.data()).text()),
               HasSubstr("no PTX for compute capability 90"));
-  const std::string compressed = fatbin("-gencode arch=compute_90,code=compute_90");
-  EXPECT_THAT(std::string(driver().module_load_data(&module, compressed.data()).text()), HasSubstr("nvcc --no-compress"));
+  const std::string fast = fatbin("--compress-mode=speed -gencode arch=compute_90,code=compute_90");
+  EXPECT_THAT(std::string(driver().module_load_data(&module, fast.data()).text()), HasSubstr("nvcc --compress-mode=size"));
+  std::string damaged = fatbin("--compress-mode=size -gencode arch=compute_90,code=compute_90");
+  damaged[damaged.size() - 16] ^= 0x55;
+  damaged[damaged.size() / 2] ^= 0x55;
+  EXPECT_THAT(std::string(driver().module_load_data(&module, damaged.data()).text()), HasSubstr("is damaged"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <csignal>
 
+#include "src/engine/kernels/kernel_images.h"
 #include "tests/software_gpu/driver/driver_test.h"
 
 namespace seto::software_gpu::driver {
@@ -37,6 +38,16 @@ TEST(ProgramsWithGpus, InfoListsThem) {
       R"(PCI 0000:1a:00.0"}}})"
       "\n");
   EXPECT_THAT(seto_with("info", "").text, HasSubstr("\n  GPU 0        Software GPU  (compute capability 9.0"));
+}
+
+TEST(ProgramsWithGpus, InfoNamesTheKernelsOfTheLibrary) {
+  const cuda::KernelImages kernels = kernels::kernel_images();
+  const std::string line = std::string("\nkernels           ") + kernels.architectures + "  (" + kernels.origin + ")\n";
+  EXPECT_THAT(seto_with("info build", "").text, HasSubstr(line));
+  if (kernels.images.empty())
+    EXPECT_STREQ(kernels.architectures, "none");
+  else
+    EXPECT_THAT(line, HasSubstr("sm_80 sm_90 sm_100, PTX of compute_80 compute_90  (built by nvcc 13."));
 }
 
 TEST(ProgramsWithGpus, InfoSaysWhyThereAreNone) {
