@@ -1,0 +1,228 @@
+#include "tests/device_engine/device_job.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <random>
+
+#include "src/engine/block_interpreter.h"
+#include "src/engine/coding.h"
+#include "src/engine/lowering.h"
+
+namespace seto::support {
+namespace {
+
+struct Sizes {
+  std::uint64_t input, output;  // elements
+};
+
+Sizes sizes_of(const DeviceJob& job) {
+  const std::uint64_t all = job.count * static_cast<std::uint64_t>(job.ranks);
+  switch (job.algorithm->collective) {
+    case Collective::all_gather:
+    case Collective::gather:
+      return {job.count, all};
+    case Collective::reduce_scatter:
+    case Collective::scatter:
+      return {all, job.count};
+    case Collective::all_to_all:
+      return {all, all};
+    default:
+      return {job.count, job.count};
+  }
+}
+
+// In place: the offset of the smaller buffer in the larger one, in elements; empty if the collective has no such call.
+std::optional<std::uint64_t> shared_at(const DeviceJob& job, Rank rank) {
+  const std::uint64_t own = static_cast<std::uint64_t>(rank) * job.count;
+  switch (job.algorithm->collective) {
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+      return own;
+    case Collective::gather:
+    case Collective::scatter:
+      return rank == job.root ? std::optional(own) : std::nullopt;
+    case Collective::all_to_all:
+    case Collective::barrier:
+      return std::nullopt;
+    default:
+      return 0;
+  }
+}
+
+Finish finish_of(const DeviceJob& job) {
+  if (job.op == ReduceOp::premul_sum) return Finish::scale_contributions;
+  if (job.op != ReduceOp::avg) return Finish::none;
+  return is_integer(job.type) ? Finish::divide_result : Finish::scale_contributions;
+}
+
+// Writes a value of a float type, in its own bits.
+void put_number(DataType type, double value, std::byte* at) {
+  if (type == DataType::float64) {
+    std::memcpy(at, &value, sizeof value);
+    return;
+  }
+  const auto single = static_cast<float>(value);
+  const auto bits = std::bit_cast<std::uint32_t>(single);
+  if (type == DataType::float32) std::memcpy(at, &bits, sizeof bits);
+  const auto high = static_cast<std::uint16_t>(bits >> 16);
+  if (type == DataType::bfloat16) std::memcpy(at, &high, sizeof high);
+}
+
+bool is_wide_float(DataType type) { return type == DataType::float64 || type == DataType::float32 || type == DataType::bfloat16; }
+
+void fill(DataType type, std::vector<std::byte>& bytes, std::mt19937_64& random, bool ordinary) {
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  if (!ordinary || !is_wide_float(type)) return;
+  const std::size_t size = size_of(type);
+  for (std::size_t i = 0; i < bytes.size() / size; ++i)
+    put_number(type, static_cast<double>(static_cast<std::int64_t>(random() % 2'000'001) - 1'000'000) / 700'000.0,
+               &bytes[i * size]);
+}
+
+constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::max,        ReduceOp::avg,     ReduceOp::prod,   ReduceOp::min,
+                             ReduceOp::sum, ReduceOp::premul_sum, ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor};
+
+}  // namespace
+
+std::string DeviceJob::text() const {
+  std::string text = std::string(name_of(algorithm->collective)) + "/" + std::string(algorithm->name) + " of " +
+                     std::to_string(ranks) + " ranks, " + std::to_string(count) + " " + std::string(name_of(type)) + ", " +
+                     std::string(name_of(op)) + ", slices of " + std::to_string(slice_elements) + ", " + std::to_string(blocks) +
+                     " blocks";
+  if (in_place) text += ", in place";
+  if (codec) text += ", in " + std::string(facts_of(*codec).name);
+  if (owes) text += ", with residuals";
+  return text;
+}
+
+// Two ranks of a node where the algorithm needs tiers.
+Tiers DeviceJob::tiers() const {
+  if (algorithm->name != "hierarchical") return Tiers::flat(ranks);
+  std::vector<Home> homes;
+  for (std::uint32_t rank = 0; rank < static_cast<std::uint32_t>(ranks); ++rank) homes.push_back({rank / 2, 0});
+  return Tiers::of(homes);
+}
+
+Shape DeviceJob::shape() const {
+  Shape shape{algorithm->collective, ranks, root, 1, finish_of(*this)};
+  shape.pieces = algorithm->pieces(shape, tiers());
+  if (!codec) return shape;
+  shape.codec = plan_number(*codec);
+  shape.coded_tiers = static_cast<std::uint8_t>(1U << (tiers().count() - 1));
+  return shape;
+}
+
+bool DeviceJob::exists() const {
+  if (is_bitwise(op) && !is_integer(type)) return false;
+  if (codec && (!encodes(*codec, type) || !sums(op) || algorithm->encodings(shape(), tiers()) == 0)) return false;
+  return algorithm->refuses(shape(), tiers()).empty();
+}
+
+InPlace DeviceJob::in_place_on(Rank rank) const { return in_place && shared_at(*this, rank) ? InPlace::yes : InPlace::no; }
+
+DeviceCut DeviceJob::cut() const {
+  const Layout layout = Layout::uniform(shape(), 0, count, static_cast<std::uint32_t>(64 / size_of(type)));
+  return {blocks, std::max<std::uint64_t>(1, layout.longest())};
+}
+
+std::vector<BoundProgram> DeviceJob::programs() const {
+  std::vector<BoundProgram> bound;
+  std::vector<Program> lowered;
+  std::uint32_t depth = 1;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    const Program plain = build_program(*algorithm, shape(), tiers(), rank, in_place_on(rank));
+    lowered.push_back(lower(plain, shape(), in_place_on(rank), rules_for(type)));
+    depth = std::max(depth, lowered.back().stages() + 1);
+  }
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    const Layout layout = Layout::uniform(shape(), rank, count, static_cast<std::uint32_t>(64 / size_of(type)));
+    bound.push_back(bind_program({&lowered[static_cast<std::size_t>(rank)],
+                                  shape(),
+                                  in_place_on(rank),
+                                  &layout,
+                                  type,
+                                  op,
+                                  77,
+                                  {slice_elements, depth}})
+                        .value());
+  }
+  return bound;
+}
+
+std::vector<DeviceJob> device_jobs(int ranks, std::uint64_t longest) {
+  std::vector<DeviceJob> jobs;
+  std::size_t turn = static_cast<std::size_t>(ranks) * 5;
+  for (const Algorithm& algorithm : algorithms())
+    for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, longest / 3 + 5, longest}) {
+      ++turn;
+      DeviceJob job{&algorithm, ranks, static_cast<DataType>(turn % kDataTypeCount), kOps[turn / 2 % std::size(kOps)], count};
+      if (is_bitwise(job.op) && !is_integer(job.type)) job.op = ReduceOp::sum;
+      job.slice_elements = 33 + turn % 5 * 70;
+      job.root = static_cast<Rank>(turn % static_cast<std::size_t>(ranks));
+      job.in_place = turn % 3 == 1;
+      job.blocks = 1 + static_cast<std::uint32_t>(turn % 3);
+      if (job.exists()) jobs.push_back(job);
+    }
+  return jobs;
+}
+
+std::vector<DeviceJob> coded_device_jobs(int ranks) {
+  constexpr DataType kTypes[] = {DataType::float32, DataType::float64, DataType::bfloat16};
+  std::vector<DeviceJob> jobs;
+  std::size_t turn = static_cast<std::size_t>(ranks);
+  for (const Algorithm& algorithm : algorithms())
+    for (int codec = 0; codec < kCodecCount; ++codec) {
+      ++turn;
+      DeviceJob job{&algorithm, ranks, kTypes[turn % std::size(kTypes)], turn % 4 == 3 ? ReduceOp::avg : ReduceOp::sum};
+      job.codec = static_cast<Codec>(codec);
+      if (!encodes(*job.codec, job.type)) job.type = DataType::float32;
+      job.count = turn % 5 == 4 ? 1 : 700 + turn % 7 * 100;
+      job.slice_elements = 200 + turn % 3 * 200;
+      job.root = static_cast<Rank>(turn % static_cast<std::size_t>(ranks));
+      job.in_place = turn % 3 == 1;
+      job.owes = turn % 2 == 1;
+      job.blocks = 1 + static_cast<std::uint32_t>(turn % 2);
+      if (job.exists()) jobs.push_back(job);
+    }
+  return jobs;
+}
+
+DeviceMemory::DeviceMemory(const DeviceJob& job, Rank rank, std::uint64_t seed) {
+  std::mt19937_64 random(seed * 64 + static_cast<std::uint64_t>(rank));
+  const std::size_t size = size_of(job.type);
+  const Sizes sizes = sizes_of(job);
+  const bool in_place = job.in_place_on(rank) == InPlace::yes;
+  const bool ordinary = seed % 2 == 0;
+  output.resize((in_place ? std::max(sizes.input, sizes.output) : sizes.output) * size, std::byte{0xee});
+  if (in_place) {
+    const std::uint64_t shift = *shared_at(job, rank) * size;
+    input_offset = sizes.input < sizes.output ? shift : 0;
+    output_offset = sizes.output < sizes.input ? shift : 0;
+    fill(job.type, output, random, ordinary);
+  } else {
+    input.resize(sizes.input * size);
+    fill(job.type, input, random, ordinary);
+  }
+  scalar.resize(8);
+  const double factor = job.op == ReduceOp::avg ? 1.0 / job.ranks : 0.75 + rank;
+  if (is_integer(job.type))
+    scalar[0] = std::byte{3};
+  else
+    put_number(job.type == DataType::float64 ? DataType::float64 : DataType::float32, factor, scalar.data());
+}
+
+std::vector<std::byte> no_residuals(const DeviceJob& job) {
+  return std::vector<std::byte>(job.owes ? sizes_of(job).input * size_of(residual_type(job.type)) : 0);
+}
+
+Status run_on_host(const std::vector<BoundProgram>& programs, std::vector<DeviceMemory>& memory,
+                   std::vector<std::vector<std::byte>>& residuals) {
+  std::vector<BlockBuffers> buffers;
+  for (std::size_t rank = 0; rank < programs.size(); ++rank)
+    buffers.push_back({memory[rank].input_data(), memory[rank].output_data(), memory[rank].scalar.data(),
+                       residuals[rank].empty() ? nullptr : residuals[rank].data()});
+  return run_blocks({.programs = programs, .buffers = buffers, .capacity = 4, .timeout_ms = 100'000});
+}
+
+}  // namespace seto::support

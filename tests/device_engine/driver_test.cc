@@ -1,0 +1,167 @@
+// The compiled kernels on the software GPU, through the driver as the library calls it, against the host's own engine: the same
+// bits, in strong and in weak memory, without a race.
+
+#include "tests/software_gpu/driver/driver_test.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "src/device/cuda/kernel_module.h"
+#include "src/engine/kernels/kernel_images.h"
+#include "tests/device_engine/driver_devices.h"
+#include "tests/device_engine/kernel_text.h"
+#include "tests/software_gpu/nvcc.h"
+
+namespace seto::support {
+namespace {
+
+using software_gpu::driver::ok;
+
+class DeviceEngine : public software_gpu::driver::StandInTest {
+ protected:
+  void SetUp() override {
+    if (kernels::kernel_images().images.empty()) GTEST_SKIP() << software_gpu::kNeedsNvcc;
+  }
+
+  struct Gpus {
+    int count = 1;
+    std::string capability = "90";
+    std::uint64_t weak_seed = 0;  // 0: strong memory
+  };
+
+  void start_gpus(const Gpus& gpus) {
+    Variables variables{{"SOFTWARE_GPU_COUNT", std::to_string(gpus.count)}, {"SOFTWARE_GPU_CAPABILITY", gpus.capability}};
+    if (gpus.weak_seed != 0) {
+      variables["SOFTWARE_GPU_WEAK"] = "1";
+      variables["SOFTWARE_GPU_SEED"] = std::to_string(gpus.weak_seed);
+    }
+    variables["SOFTWARE_GPU_GLOBAL_RACES"] = "1";
+    modules_.clear();
+    start(variables);
+    count_ = gpus.count;
+  }
+
+  void TearDown() override { modules_.clear(); }  // before the driver ends
+
+  [[nodiscard]] DriverDevices::Setup setup_for(const BoundProgram& program, unsigned threads) {
+    return {&driver(), count_, [this, &program](int gpu) { return kernel_on(gpu, program); }, threads};
+  }
+
+  // Each kernel is loaded once on each GPU.
+  Result<cuda::Kernel> kernel_on(int gpu, const BoundProgram& program) {
+    std::unique_ptr<const cuda::KernelModules>& modules = modules_[{gpu, image_name(program)}];
+    if (modules == nullptr) {
+      const auto images = kernels::kernel_images().images;
+      const auto image =
+          std::find_if(images.begin(), images.end(), [&](const auto& one) { return one.name == image_name(program); });
+      if (image == images.end()) return failure(Code::internal, "no image %s", image_name(program).c_str());
+      SETO_ASSIGN(modules, cuda::KernelModules::load(driver(), {{&*image, 1}, "", ""}));
+    }
+    SETO_ASSIGN(const cuda::LoadedKernel found, modules->find(kernel_name(program).c_str(), 64));
+    return found.kernel;
+  }
+
+  // Runs the job on the host and on the GPUs, operation by operation, in the same workspace.
+  void compare(const DeviceJob& job, std::uint64_t seed, std::uint64_t operations = 2, unsigned threads = 64) {
+    SCOPED_TRACE(job.text() + ", seed " + std::to_string(seed));
+    const std::vector<BoundProgram> programs = job.programs();
+    auto devices = DriverDevices::create(setup_for(programs.front(), threads), programs, job.cut());
+    ASSERT_TRUE(devices.ok()) << devices.status().text();
+    std::vector<std::vector<std::byte>> host_residuals(programs.size(), no_residuals(job));
+    std::vector<std::vector<std::byte>> device_residuals = host_residuals;
+    for (std::uint64_t operation = 0; operation < operations; ++operation) {
+      std::vector<DeviceMemory> host;
+      for (Rank rank = 0; rank < job.ranks; ++rank) host.emplace_back(job, rank, seed + operation);
+      std::vector<DeviceMemory> device = host;
+      ASSERT_TRUE(ok(run_on_host(programs, host, host_residuals)));
+      ASSERT_TRUE(ok(devices.value()->run(device, device_residuals)));
+      for (std::size_t rank = 0; rank < host.size(); ++rank) {
+        ASSERT_EQ(device[rank].output, host[rank].output) << "operation " << operation << ", rank " << rank;
+        ASSERT_EQ(device[rank].input, host[rank].input) << "operation " << operation << ", rank " << rank;
+      }
+      ASSERT_EQ(device_residuals, host_residuals) << "operation " << operation;
+    }
+  }
+
+  int count_ = 1;
+  std::map<std::pair<int, std::string>, std::unique_ptr<const cuda::KernelModules>> modules_;
+};
+
+class DeviceEngineOnBoth : public DeviceEngine, public testing::WithParamInterface<const char*> {};
+
+TEST_P(DeviceEngineOnBoth, GivesTheBitsOfTheHost) {
+  std::uint64_t seed = 10;
+  for (const int ranks : {1, 2, 3, 4}) {
+    start_gpus({ranks, GetParam()});
+    for (const DeviceJob& job : device_jobs(ranks, 150)) {
+      compare(job, seed += 3);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(DeviceEngineOnBoth, GivesTheBitsOfTheHostWithCodecs) {
+  std::uint64_t seed = 10;
+  start_gpus({3, GetParam()});
+  for (const DeviceJob& job : coded_device_jobs(3)) {
+    compare(job, seed += 3);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(DeviceEngineOnBoth, AllFoldsGiveTheBitsOfTheHost) {
+  start_gpus({2, GetParam()});
+  std::uint64_t seed = 5;
+  for (int type = 0; type < kDataTypeCount; ++type)
+    for (int op = 0; op < kReduceOpCount; ++op) {
+      DeviceJob job{find_algorithm("one_shot", Collective::all_reduce), 2, static_cast<DataType>(type), static_cast<ReduceOp>(op),
+                    133};
+      if (!job.exists()) continue;
+      compare(job, seed += 3);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST_P(DeviceEngineOnBoth, WeakMemoryGivesTheSameBitsAndNoRace) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    start_gpus({3, GetParam(), seed});
+    for (const char* name : {"ring", "two_shot", "one_shot", "double_tree"}) {
+      DeviceJob job{find_algorithm(name, Collective::all_reduce), 3, DataType::float32, ReduceOp::sum, 70};
+      job.slice_elements = 32;
+      job.blocks = 2;
+      ASSERT_TRUE(job.exists());
+      compare(job, seed * 10, 2, 32 * static_cast<unsigned>(1 + seed % 2));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Compute, DeviceEngineOnBoth, testing::Values("80", "90"),
+                         [](const auto& each) { return std::string("capability_") + each.param; });
+
+TEST_F(DeviceEngine, SeveralRanksShareAGpu) {
+  start_gpus({1});
+  DeviceJob job{find_algorithm("ring", Collective::all_reduce), 4, DataType::int32, ReduceOp::sum, 300};
+  job.blocks = 2;
+  compare(job, 3);
+}
+
+TEST_F(DeviceEngine, ARankThatNeverLaunchesStopsTheOthersAndLeavesTheStreamUsable) {
+  start_gpus({3});
+  DeviceJob job{find_algorithm("ring", Collective::all_reduce), 3, DataType::float32, ReduceOp::sum, 100};
+  const std::vector<BoundProgram> programs = job.programs();
+  auto devices = DriverDevices::create(setup_for(programs.front(), 64), programs, job.cut());
+  ASSERT_TRUE(devices.ok()) << devices.status().text();
+  std::vector<DeviceMemory> memory;
+  for (Rank rank = 0; rank < job.ranks; ++rank) memory.emplace_back(job, rank, 1);
+  std::vector<std::vector<std::byte>> residuals(3);
+  devices.value()->launch_only(2);
+  const Status status = devices.value()->run(memory, residuals, 50);
+  EXPECT_EQ(status.code(), Code::timeout);
+  EXPECT_NE(status.text().find("waited 50 ms for operand"), std::string_view::npos) << status.text();
+  compare(job, 5);  // on the same GPUs
+}
+
+}  // namespace
+}  // namespace seto::support

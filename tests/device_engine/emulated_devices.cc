@@ -1,0 +1,152 @@
+#include "tests/device_engine/emulated_devices.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "src/base/check.h"
+#include "src/engine/kernels/interpreter.h"
+
+namespace seto::support {
+namespace {
+
+using kernels::Address;
+using kernels::DeviceArguments;
+using kernels::Encoding;
+
+template <DataType kType, Encoding kEncoding>
+void run_with(const DeviceArguments& arguments, std::uint32_t block) {
+  kernels::BlockMemory memory;
+  kernels::BlockInterpreter<kernels::Number<kType>, kEncoding>(arguments, memory, block).run();
+}
+
+template <DataType kType>
+void run_plain(const DeviceArguments& arguments, std::uint32_t block) {
+  run_with<kType, Encoding::none>(arguments, block);
+}
+
+void run_coded_block(DataType type, const DeviceArguments& arguments, std::uint32_t block) {
+  switch (type) {
+    case DataType::float32:
+      return run_with<DataType::float32, Encoding::some>(arguments, block);
+    case DataType::float64:
+      return run_with<DataType::float64, Encoding::some>(arguments, block);
+    default:
+      return run_with<DataType::bfloat16, Encoding::some>(arguments, block);
+  }
+}
+
+void run_plain_block(DataType type, const DeviceArguments& arguments, std::uint32_t block) {
+  switch (type) {
+    case DataType::int8:
+      return run_plain<DataType::int8>(arguments, block);
+    case DataType::uint8:
+      return run_plain<DataType::uint8>(arguments, block);
+    case DataType::int32:
+      return run_plain<DataType::int32>(arguments, block);
+    case DataType::uint32:
+      return run_plain<DataType::uint32>(arguments, block);
+    case DataType::int64:
+      return run_plain<DataType::int64>(arguments, block);
+    case DataType::uint64:
+      return run_plain<DataType::uint64>(arguments, block);
+    case DataType::float16:
+      return run_plain<DataType::float16>(arguments, block);
+    case DataType::float32:
+      return run_plain<DataType::float32>(arguments, block);
+    case DataType::float64:
+      return run_plain<DataType::float64>(arguments, block);
+    case DataType::bfloat16:
+      return run_plain<DataType::bfloat16>(arguments, block);
+    case DataType::float8e4m3:
+      return run_plain<DataType::float8e4m3>(arguments, block);
+    case DataType::float8e5m2:
+      return run_plain<DataType::float8e5m2>(arguments, block);
+  }
+}
+
+Address address_of(const void* pointer) { return reinterpret_cast<Address>(pointer); }
+
+// Counts the blocks that are done, and wakes the thread that waits for all of them.
+class Countdown {
+ public:
+  explicit Countdown(std::size_t count) : left_(count) {}
+  void done() {
+    const std::lock_guard lock(mutex_);
+    if (--left_ == 0) changed_.notify_one();
+  }
+  // False: it took longer.
+  bool wait_ms(std::uint64_t timeout_ms) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] { return left_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t left_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<EmulatedDevices>> EmulatedDevices::create(const std::vector<BoundProgram>& programs,
+                                                                 const DeviceCut& cut) {
+  std::unique_ptr<EmulatedDevices> made(new EmulatedDevices(programs.front(), cut));
+  SETO_ASSIGN(const DeviceChannels channels, DeviceChannels::join(programs, cut));
+  made->ranks_.resize(programs.size());
+  made->launched_ = programs.size();
+  std::vector<Address> workspaces;
+  for (std::size_t rank = 0; rank < programs.size(); ++rank) {
+    RankState& state = made->ranks_[rank];
+    state.workspace.resize(channels.workspace_size(rank) / sizeof(std::uint64_t));
+    state.scratch.resize(programs[rank].scratch_size);
+    state.reports.resize(cut.blocks);
+    workspaces.push_back(address_of(state.workspace.data()));
+  }
+  for (std::size_t rank = 0; rank < programs.size(); ++rank) {
+    SETO_ASSIGN(made->ranks_[rank].program, lower_to_device(programs[rank], cut, channels.ends_of(rank, workspaces)));
+  }
+  return made;
+}
+
+DeviceArguments EmulatedDevices::arguments_of(std::size_t rank, DeviceMemory& memory, std::vector<std::byte>& residual) {
+  RankState& state = ranks_[rank];
+  DeviceArguments arguments;
+  arguments.program = address_of(state.program.data());
+  arguments.input = address_of(memory.input_data());
+  arguments.output = address_of(memory.output_data());
+  arguments.scratch = address_of(state.scratch.data());
+  arguments.scalar = address_of(memory.scalar.data());
+  arguments.residual = residual.empty() ? 0 : address_of(residual.data());
+  arguments.workspace = address_of(state.workspace.data());
+  arguments.reports = address_of(state.reports.data());
+  arguments.stop = address_of(&stop_);
+  return arguments;
+}
+
+Status EmulatedDevices::run(std::vector<DeviceMemory>& memory, std::vector<std::vector<std::byte>>& residuals,
+                            std::uint64_t timeout_ms) {
+  std::vector<DeviceArguments> arguments;
+  for (std::size_t rank = 0; rank < launched_; ++rank) arguments.push_back(arguments_of(rank, memory[rank], residuals[rank]));
+  Countdown running(launched_ * cut_.blocks);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < launched_; ++rank)
+    for (std::uint32_t block = 0; block < cut_.blocks; ++block)
+      threads.emplace_back([&, rank, block] {
+        (coded_ ? run_coded_block : run_plain_block)(type_, arguments[rank], block);
+        running.done();
+      });
+  if (!running.wait_ms(timeout_ms)) std::atomic_ref(stop_).store(1, std::memory_order_relaxed);
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t rank = 0; rank < launched_; ++rank)
+    for (std::uint32_t block = 0; block < cut_.blocks; ++block) {
+      if (ranks_[rank].reports[block] == 0) continue;
+      const kernels::StopReport report = kernels::stop_report_of(ranks_[rank].reports[block]);
+      return failure(Code::timeout, "rank %zu, block %u: step %u, slice %u waited %ju ms for operand %u", rank, block,
+                     report.step, report.slice, std::uintmax_t{timeout_ms}, report.operand);
+    }
+  return {};
+}
+
+}  // namespace seto::support

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "src/engine/device_channels.h"
+#include "tests/device_engine/device_job.h"
+
+namespace seto::support {
+
+// Executes device programs with the source of the kernels, compiled for the host: each block is a thread, which is the block's
+// only one. A race detector sees how blocks of different ranks order their accesses; barriers within a block do not exist here.
+class EmulatedDevices final {
+ public:
+  static Result<std::unique_ptr<EmulatedDevices>> create(const std::vector<BoundProgram>& programs, const DeviceCut& cut);
+
+  // One operation on all ranks. Blocks that wait longer than the timeout are stopped, and the failure says where they were.
+  [[nodiscard]] Status run(std::vector<DeviceMemory>& memory, std::vector<std::vector<std::byte>>& residuals,
+                           std::uint64_t timeout_ms = 100'000);
+  // The ranks that take part in run(), the first ones. The others never launch.
+  void launch_only(std::size_t ranks) { launched_ = ranks; }
+
+ private:
+  struct RankState {
+    std::vector<std::uint64_t> workspace;  // of words, so that flags are aligned
+    std::vector<std::byte> program;
+    std::vector<std::byte> scratch;
+    std::vector<std::uint64_t> reports;
+  };
+
+  EmulatedDevices(const BoundProgram& program, const DeviceCut& cut)
+      : type_(program.type), coded_(program.codec != 0), cut_(cut) {}
+  [[nodiscard]] kernels::DeviceArguments arguments_of(std::size_t rank, DeviceMemory& memory, std::vector<std::byte>& residual);
+
+  DataType type_;
+  bool coded_;  // the kernels with codecs run
+  DeviceCut cut_;
+  std::vector<RankState> ranks_;
+  std::size_t launched_ = 0;
+  std::uint32_t stop_ = 0;
+};
+
+}  // namespace seto::support

@@ -1,0 +1,140 @@
+#include "tests/device_engine/machine_devices.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/check.h"
+
+namespace seto::support {
+namespace {
+
+void copy_to(std::uint64_t address, const std::vector<std::byte>& bytes) {
+  if (!bytes.empty()) std::memcpy(reinterpret_cast<void*>(address), bytes.data(), bytes.size());
+}
+
+void copy_from(std::uint64_t address, std::vector<std::byte>& bytes) {
+  if (!bytes.empty()) std::memcpy(bytes.data(), reinterpret_cast<const void*>(address), bytes.size());
+}
+
+}  // namespace
+
+MachineDevices::MachineDevices(const Setup& setup, const std::vector<Call>& calls)
+    : setup_(setup),
+      machine_({.gpus = static_cast<std::uint32_t>(calls.front().programs.size()),
+                .multiprocessors = 2,
+                .weak = setup.weak,
+                .seed = setup.seed,
+                .step_budget = setup.step_budget}),
+      ranks_(calls.front().programs.size()) {
+  program_ = &machine_.load(0, setup.ptx);
+  std::vector<DeviceChannels> channels;
+  std::uint32_t most_blocks = 0;
+  for (const Call& call : calls) {
+    Result<DeviceChannels> joined = DeviceChannels::join(call.programs, call.cut);
+    SETO_CHECK(joined.ok());
+    channels.push_back(std::move(joined).value());
+    blocks_.push_back(call.cut.blocks);
+    most_blocks = std::max(most_blocks, call.cut.blocks);
+  }
+  std::vector<kernels::Address> workspaces;
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    RankState& state = ranks_[rank];
+    std::size_t workspace = 0;
+    std::size_t scratch = 0;
+    for (std::size_t call = 0; call < calls.size(); ++call) {
+      workspace = std::max(workspace, channels[call].workspace_size(rank));
+      scratch = std::max(scratch, calls[call].programs[rank].scratch_size);
+    }
+    state.workspace = allocate(rank, workspace, "workspace");
+    state.scratch = allocate(rank, scratch, "scratch");
+    state.reports = allocate(rank, most_blocks * sizeof(std::uint64_t), "reports");
+    state.stop = allocate(rank, sizeof(std::uint64_t), "stop word");
+    workspaces.push_back(state.workspace);
+  }
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    for (std::size_t call = 0; call < calls.size(); ++call) {
+      Result<std::vector<std::byte>> lowered =
+          lower_to_device(calls[call].programs[rank], calls[call].cut, channels[call].ends_of(rank, workspaces));
+      SETO_CHECK(lowered.ok());
+      ranks_[rank].device_programs.push_back(allocate(rank, lowered.value().size(), "program"));
+      copy_to(ranks_[rank].device_programs.back(), lowered.value());
+    }
+}
+
+std::uint64_t MachineDevices::allocate(std::size_t rank, std::size_t size, const char* name) {
+  if (size == 0) return 0;
+  const std::uint64_t address = machine_.allocate(static_cast<std::uint32_t>(rank), size, name);
+  std::memset(reinterpret_cast<void*>(address), 0, size);
+  return address;
+}
+
+MachineDevices::Copies MachineDevices::copies_of(std::size_t rank, const DeviceMemory& memory) {
+  const auto copy = [&](const std::vector<std::byte>& bytes, const char* name) {
+    const std::uint64_t address = allocate(rank, bytes.size(), name);
+    copy_to(address, bytes);
+    if (address != 0) buffers_.push_back(address);
+    return address;
+  };
+  return {copy(memory.input, "input"), copy(memory.output, "output"), copy(memory.scalar, "scalar")};
+}
+
+void MachineDevices::launch(std::size_t rank, std::size_t operation, const DeviceMemory& memory, const Copies& copies) {
+  const std::size_t call = operation % blocks_.size();
+  const RankState& state = ranks_[rank];
+  kernels::DeviceArguments arguments;
+  arguments.program = state.device_programs[call];
+  arguments.input = memory.input.empty() ? copies.output + memory.input_offset : copies.input;
+  arguments.output = copies.output + memory.output_offset;
+  arguments.scratch = state.scratch;
+  arguments.scalar = copies.scalar;
+  arguments.workspace = state.workspace;
+  arguments.reports = state.reports;
+  arguments.stop = state.stop;
+  machine_.launch({.program = program_,
+                   .kernel = setup_.kernel,
+                   .gpu = static_cast<std::uint32_t>(rank),
+                   .grid = {blocks_[call]},
+                   .block = {setup_.threads},
+                   .arguments = software_gpu::arguments_of(arguments)});
+}
+
+bool MachineDevices::is_running(std::size_t rank) const {
+  return std::any_of(machine_.launches().begin(), machine_.launches().end(),
+                     [&](const software_gpu::Launch& launch) { return launch.request.gpu == rank; });
+}
+
+std::uint64_t MachineDevices::traffic() {
+  std::vector<std::uint64_t> addresses = buffers_;
+  for (const RankState& rank : ranks_) {
+    addresses.push_back(rank.scratch);
+    addresses.push_back(rank.workspace);
+  }
+  std::uint64_t bytes = 0;
+  for (const std::uint64_t address : addresses)
+    if (const software_gpu::Allocation* const memory = machine_.addresses().find(address); memory != nullptr)
+      bytes += memory->bytes_read + memory->bytes_written;
+  return bytes;
+}
+
+void MachineDevices::run(std::vector<std::vector<DeviceMemory>>& operations) {
+  std::vector<std::vector<Copies>> copies(operations.size());
+  for (std::size_t operation = 0; operation < operations.size(); ++operation)
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+      copies[operation].push_back(copies_of(rank, operations[operation][rank]));
+  std::vector<std::size_t> launched(ranks_.size(), 0);
+  do {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      if (launched[rank] == operations.size() || is_running(rank)) continue;
+      launch(rank, launched[rank], operations[launched[rank]][rank], copies[launched[rank]][rank]);
+      ++launched[rank];
+    }
+    machine_.run_some(16);
+  } while (!machine_.idle() || launched != std::vector<std::size_t>(ranks_.size(), operations.size()));
+  for (std::size_t operation = 0; operation < operations.size(); ++operation)
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      copy_from(copies[operation][rank].input, operations[operation][rank].input);
+      copy_from(copies[operation][rank].output, operations[operation][rank].output);
+    }
+}
+
+}  // namespace seto::support

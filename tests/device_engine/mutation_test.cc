@@ -1,0 +1,141 @@
+// Each fence, scope, flag access and barrier of the compiled kernel, weakened one at a time: the software GPU must find a race or
+// wrong values within 200 seeds.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/device_engine/kernel_text.h"
+#include "tests/device_engine/machine_devices.h"
+#include "tests/software_gpu/fault.h"
+#include "tests/software_gpu/nvcc.h"
+
+namespace seto::support {
+namespace {
+
+constexpr std::uint64_t kMostSeeds = 200;
+constexpr std::uint64_t kOperations = 4;  // one after another in the same workspaces
+
+// Calls that use every flag: rings with more slices than slots, so that senders wait for credit, in blocks of two warps. The
+// calls of a group take turns in the same workspaces, where each puts other data in the place of the other's flags and slots.
+std::vector<std::vector<DeviceJob>> groups() {
+  DeviceJob ring{find_algorithm("ring", Collective::all_reduce), 2, DataType::int32, ReduceOp::sum, 640};
+  ring.slice_elements = 32;
+  DeviceJob two_blocks = ring;
+  two_blocks.count = 300;
+  two_blocks.slice_elements = 64;
+  two_blocks.blocks = 2;
+  DeviceJob gather{find_algorithm("ring", Collective::all_gather), 3, DataType::int32, ReduceOp::sum, 100};
+  gather.slice_elements = 50;
+  DeviceJob two_shot{find_algorithm("two_shot", Collective::all_reduce), 3, DataType::int32, ReduceOp::sum, 90};
+  return {{ring, two_blocks}, {gather, two_shot}};
+}
+
+enum class Outcome : std::uint8_t { right, wrong, race, hang };
+
+Outcome outcome_of(const std::string& ptx, const std::vector<DeviceJob>& jobs, std::uint64_t seed) {
+  std::vector<MachineDevices::Call> calls;
+  for (const DeviceJob& job : jobs) calls.push_back({job.programs(), job.cut()});
+  const std::size_t ranks = calls.front().programs.size();
+  std::vector<std::vector<std::byte>> residuals(ranks);
+  std::vector<std::vector<DeviceMemory>> host(kOperations);
+  for (std::uint64_t operation = 0; operation < kOperations; ++operation)
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      host[operation].emplace_back(jobs[operation % jobs.size()], static_cast<Rank>(rank), seed + operation);
+  std::vector<std::vector<DeviceMemory>> device = host;
+  for (std::uint64_t operation = 0; operation < kOperations; ++operation)
+    if (!run_on_host(calls[operation % calls.size()].programs, host[operation], residuals).ok()) return Outcome::wrong;
+  try {
+    MachineDevices({.ptx = ptx, .kernel = kernel_name(calls.front().programs.front()), .seed = seed}, calls).run(device);
+    for (std::uint64_t operation = 0; operation < kOperations; ++operation)
+      for (std::size_t rank = 0; rank < ranks; ++rank)
+        if (device[operation][rank].output != host[operation][rank].output) return Outcome::wrong;
+  } catch (const software_gpu::Fault& fault) {
+    if (fault.kind() == software_gpu::FaultKind::race) return Outcome::race;
+    if (fault.kind() == software_gpu::FaultKind::hang) return Outcome::hang;
+    if (fault.kind() == software_gpu::FaultKind::out_of_bounds) return Outcome::wrong;  // an address that came too late
+    throw;
+  }
+  return Outcome::right;
+}
+
+// The first seed under which the kernel fails; 0: none.
+std::uint64_t first_failure(const std::string& ptx, std::uint64_t seeds) {
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed)
+    for (const std::vector<DeviceJob>& jobs : groups())
+      if (outcome_of(ptx, jobs, seed) != Outcome::right) return seed;
+  return 0;
+}
+
+struct Change {
+  std::string from;
+  std::string to;
+};
+
+class KernelMutation : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    ptx_ = kernel_ptx(groups().front().front().programs().front(), GetParam());
+    if (ptx_.empty()) GTEST_SKIP() << software_gpu::kNeedsNvcc;
+  }
+
+  // Makes a mutant at each place where the instruction stands, one at a time. `mutated` makes it from the whole instruction.
+  template <class Mutated>
+  void expect_each_place_matters(const std::string& instruction, const Mutated& mutated) {
+    int places = 0;
+    for (std::size_t at = ptx_.find(instruction); at < end_; at = ptx_.find(instruction, at + 1), ++places) {
+      const std::size_t size = ptx_.find(';', at) + 1 - at;
+      const std::string before = ptx_.substr(at, size);
+      std::string mutant = ptx_;
+      mutant.replace(at, size, mutated(before));
+      const auto begin = ptx_.begin();
+      const auto line = std::count(begin, begin + static_cast<std::ptrdiff_t>(at), '\n') + 1;
+      EXPECT_NE(first_failure(mutant, kMostSeeds), 0U) << "line " << line << ": " << before << " -> " << mutated(before);
+    }
+    EXPECT_GT(places, 0) << instruction << " is not in the kernel";
+    places_ += places;
+  }
+  void expect_each_place_matters(const Change& change) {
+    expect_each_place_matters(change.from,
+                              [&](const std::string& instruction) { return change.to + instruction.substr(change.from.size()); });
+  }
+
+  std::string ptx_;
+  std::size_t end_ = std::string::npos;  // of the places
+  int places_ = 0;
+};
+
+TEST_P(KernelMutation, TheKernelIsRight) { EXPECT_EQ(first_failure(ptx_, 20), 0U); }
+
+TEST_P(KernelMutation, EachWeakerFlagIsFound) {
+  for (const Change& change : {Change{"st.release.sys.global.u64", "st.relaxed.sys.global.u64"},
+                               {"st.release.sys.global.u64", "st.release.gpu.global.u64"},
+                               {"st.release.sys.global.u64", "st.global.u64"},
+                               {"ld.acquire.sys.global.u64", "ld.relaxed.sys.global.u64"},
+                               {"ld.acquire.sys.global.u64", "ld.acquire.gpu.global.u64"},
+                               {"ld.acquire.sys.global.u64", "ld.global.u64"},
+                               {"atom.acq_rel.gpu.global.add", "atom.relaxed.gpu.global.add"},
+                               {"atom.acq_rel.gpu.global.add", "atom.acq_rel.cta.global.add"}})
+    expect_each_place_matters(change);
+  std::printf("%d places\n", places_);
+}
+
+// A barrier of the block becomes one of the warp; one that also joins a predicate joins that of the warp only. The two after the
+// last step stay: they order the flags of that step before the word that the operation is done, and tell all warps to store it. A
+// warp that is not the first stores such flags and words only in a call of more than 32 ranks.
+TEST_P(KernelMutation, EachMissingBarrierIsFound) {
+  end_ = ptx_.rfind("bar.sync");
+  expect_each_place_matters("bar.sync", [](const std::string&) { return std::string("bar.warp.sync -1;"); });
+  expect_each_place_matters("bar.red.or.pred", [](const std::string& barrier) {
+    const std::string result = barrier.substr(barrier.find('%'), barrier.find(',') - barrier.find('%'));
+    const std::string operand = barrier.substr(barrier.rfind('%'), barrier.find(';') - barrier.rfind('%'));
+    return "vote.sync.any.pred " + result + ", " + operand + ", -1; bar.warp.sync -1;";
+  });
+  std::printf("%d places\n", places_);
+}
+
+INSTANTIATE_TEST_SUITE_P(Compute, KernelMutation, testing::Values(80, 90),
+                         [](const auto& each) { return "capability_" + std::to_string(each.param); });
+
+}  // namespace
+}  // namespace seto::support

@@ -1,0 +1,61 @@
+// The bytes that compiled kernels move, against what their program needs.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "tests/device_engine/kernel_text.h"
+#include "tests/device_engine/machine_devices.h"
+#include "tests/software_gpu/nvcc.h"
+
+namespace seto::support {
+namespace {
+
+// Every operand of every step once.
+std::uint64_t floor_of(const std::vector<BoundProgram>& programs) {
+  std::uint64_t bytes = 0;
+  for (const BoundProgram& program : programs)
+    for (const BoundStep& step : program.steps)
+      for (std::uint32_t piece = 0; piece < step.pieces; ++piece) {
+        const std::uint64_t length = program.lengths[step.first_piece + piece];
+        for (const BoundSource& source : program.sources_of(step)) bytes += program.size_of_elements(length, source.coded);
+        for (const BoundTarget& target : program.targets_of(step))
+          bytes += program.size_of_elements(length, target.coded) *
+                   (target.space == Space::channel ? program.streams[target.stream].receivers.size() : 1);
+      }
+  return bytes;
+}
+
+TEST(KernelTraffic, IsWithin5PercentOfTheFloorFrom1MiB) {
+  struct Case {
+    const char* algorithm;
+    int ranks;
+    DataType type;
+    std::optional<Codec> codec;
+  };
+  for (const Case& one : {Case{"ring", 4, DataType::float32, {}}, Case{"two_shot", 4, DataType::float32, {}},
+                          Case{"ring", 2, DataType::bfloat16, {}}, Case{"two_shot", 2, DataType::float32, Codec::int8}}) {
+    DeviceJob job{find_algorithm(one.algorithm, Collective::all_reduce), one.ranks, one.type, ReduceOp::sum};
+    job.codec = one.codec;
+    job.count = (1 << 20) / size_of(one.type) + 3;
+    job.slice_elements = (128 << 10) / size_of(one.type);
+    job.blocks = 2;
+    ASSERT_TRUE(job.exists()) << job.text();
+    const std::vector<BoundProgram> programs = job.programs();
+    const std::string ptx = kernel_ptx(programs.front(), 90);
+    if (ptx.empty()) GTEST_SKIP() << software_gpu::kNeedsNvcc;
+    std::vector<std::vector<DeviceMemory>> operations(1);
+    for (Rank rank = 0; rank < job.ranks; ++rank) operations[0].emplace_back(job, rank, 2);
+    MachineDevices devices(
+        {.ptx = ptx, .kernel = kernel_name(programs.front()), .weak = false, .threads = 256, .step_budget = 1'000'000'000},
+        {{programs, job.cut()}});
+    devices.run(operations);
+    const double ratio = static_cast<double>(devices.traffic()) / static_cast<double>(floor_of(programs));
+    std::printf("%s: %.4f of the floor\n", job.text().c_str(), ratio);
+    EXPECT_LE(ratio, 1.05) << job.text();
+    EXPECT_GE(ratio, 0.999) << job.text();  // else something is not counted
+  }
+}
+
+}  // namespace
+}  // namespace seto::support
