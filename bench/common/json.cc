@@ -63,8 +63,8 @@ Json devices_json(const Heading& heading, const Options& options) {
                        {"group", 0},
                        {"pid", heading.process_ids[rank]},
                        {"hostname", heading.hosts[rank]},
-                       {"device", static_cast<int>(rank) % options.threads},
-                       {"device_hex", "host"},
+                       {"device", options.on_device ? static_cast<int>(rank) : static_cast<int>(rank) % options.threads},
+                       {"device_hex", options.on_device ? "gpu" : "host"},
                        {"device_name", heading.machine}});
   }
   return devices;

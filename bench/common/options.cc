@@ -16,6 +16,7 @@ constexpr std::string_view kSvg = ".svg";
 constexpr char kFromOne[] = "a whole number, 1 or more";
 constexpr char kFromZero[] = "a whole number, 0 or more";
 constexpr char kSwitch[] = "0 or 1";
+constexpr const char* kMemories = "host or device";
 constexpr char kOneOfFour[] = "0, 1, 2 or 3";
 constexpr char kSize[] = "a size such as 8, 64K, 1.5M or 2G";
 constexpr char kFile[] = "the name of a file";
@@ -94,6 +95,16 @@ bool to_seconds_or_bandwidth(const std::string& text, double& target) {
   return !text.empty() && *end == '\0' && target >= 0;
 }
 
+bool to_memory(const std::string& text, bool& on_device) {
+  on_device = text == "device";
+  return on_device || text == "host";
+}
+
+bool to_files(const std::string& text, std::vector<std::string>& target) {
+  target.push_back(text);
+  return !text.empty();
+}
+
 bool to_svg(const std::string& text, std::string& target) {
   target = text;
   return text.size() > kSvg.size() && text.ends_with(kSvg);
@@ -149,6 +160,8 @@ const std::vector<Row>& rows() {
        [](O& o, S& v) { return to_flag(v, o.report_iterations); }},
       {'S', "report_timestamps", "0|1", "a time stamp on each row (0)", kSwitch,
        [](O& o, S& v) { return to_flag(v, o.report_timestamps); }},
+      {265, "memory", "host|device", "memory of the buffers; device: rank n has GPU n modulo their number (host)", kMemories,
+       [](O& o, S& v) { return to_memory(v, o.on_device); }},
       {'R', "local_register", "0|1", "buffers from setoMemAlloc, registered (0)", kSwitch,
        [](O& o, S& v) { return to_flag(v, o.registered); }},
       {'T', "timeout", "SECONDS", "give up when a row takes longer; 0: never (0)", "whole seconds, 0 or more",
@@ -158,10 +171,7 @@ const std::vector<Row>& rows() {
       {258, "plot", "FILE.svg", "draw bus bandwidth over size", "the name of a file that ends in .svg",
        [](O& o, S& v) { return to_svg(v, o.plot_path); }},
       {259, "plot-add", "FILE[=LABEL]", "overlay an earlier run's JSON; repeatable", kFile,
-       [](O& o, S& v) {
-         o.plot_add.push_back(v);
-         return !v.empty();
-       }},
+       [](O& o, S& v) { return to_files(v, o.plot_add); }},
       {260, "algorithm", "NAME", "pin an algorithm", "a name; seto info algorithms lists them",
        [](O& o, S& v) { return !(o.algorithm = v).empty(); }},
       {264, "codec", "NAME,...", "permit these codecs for sums, one table for each (none)",
@@ -212,6 +222,7 @@ std::string inconsistency(const Options& options) {
     return "-r " + std::to_string(options.root) + " is not a rank: there are " + std::to_string(options.ranks());
   }
   if (options.ranks() > 4096) return "more than 4096 ranks";
+  if (options.on_device && options.registered) return "-R 1 is not for --memory device yet";
   if (!options.plot_add.empty() && options.plot_path.empty()) return "--plot-add needs --plot";
   return {};
 }

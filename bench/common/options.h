@@ -37,6 +37,7 @@ struct Options {
   bool report_cpu_time = false;
   bool report_timestamps = false;
   bool report_iterations = false;
+  bool on_device = false;   // --memory device
   bool registered = false;  // -R 1: setoMemAlloc and setoCommRegister
   int timeout_s = 0;        // 0: only the library's own deadlines
   double min_bandwidth = 0;

@@ -81,11 +81,36 @@ bool RankRun::ok(setoResult_t result, const char* what) {
   return false;
 }
 
+bool RankRun::ok(const Status& status, const char* what) {
+  if (status.ok()) return true;
+  std::fprintf(stderr, "%s: rank %d: %s: %s\n", program_.name, rank_, what, std::string(status.text()).c_str());
+  job_.fail();
+  return false;
+}
+
+bool RankRun::open_gpu() {
+  Result<std::unique_ptr<Gpu>> opened = Gpu::open(rank_);
+  if (!ok(opened.status(), "--memory device")) return false;
+  gpu_ = std::move(opened).value();
+  stream_ = gpu_->stream();
+  return true;
+}
+
+template <class Byte>
+Byte* RankRun::on_host(Byte* memory) const {
+  if (gpu_ == nullptr) return memory;
+  auto& self = const_cast<RankRun&>(*this);
+  if (memory >= receive_ && memory < receive_ + capacity_) return self.receive_copy_.data() + (memory - receive_);
+  return self.send_copy_.data() + (memory - send_);
+}
+
 bool RankRun::open() {
+  if (options_.on_device && !open_gpu()) return false;
   if (rank_ == 0 && !job_.launched() && !ok(setoGetUniqueId(&job_.id()), "unique id")) return false;
   if (!job_.barrier()) return false;
   setoConfig_t config = SETO_CONFIG_INITIALIZER;
   config.commName = program_.name;
+  config.memory = options_.on_device ? setoMemoryDevice : setoMemoryHost;
   if (!options_.algorithm.empty()) config.algorithm = options_.algorithm.c_str();
   if (options_.deterministic) config.deterministic = setoOn;
   if (options_.timeout_s > 0) config.operationTimeoutMs = static_cast<std::uint32_t>(options_.timeout_s) * 1000;
@@ -93,7 +118,7 @@ bool RankRun::open() {
                                             : setoCommInitRankConfig(&comm_, job_.ranks(), job_.id(), rank_, &config);
   if (!ok(made, "init")) return false;
   const bool queued = options_.issue == Issue::queued || options_.issue == Issue::queued_one_by_one;
-  if (queued && !ok(setoStreamCreate(&stream_), "stream create")) return false;
+  if (queued && gpu_ == nullptr && !ok(setoStreamCreate(&stream_), "stream create")) return false;
   return allocate() && job_.barrier();
 }
 
@@ -103,6 +128,12 @@ bool RankRun::allocate() {
 }
 
 bool RankRun::allocate_one(std::byte*& buffer, void*& handle) {
+  if (gpu_ != nullptr) {
+    const Result<std::byte*> allocated = gpu_->allocate(capacity_);
+    if (!ok(allocated.status(), "memory")) return false;
+    buffer = allocated.value();
+    return idle(buffer, capacity_);
+  }
   void* memory = nullptr;
   if (options_.registered) {
     if (!ok(setoMemAlloc(&memory, capacity_), "memory alloc")) return false;
@@ -121,16 +152,24 @@ bool RankRun::allocate_one(std::byte*& buffer, void*& handle) {
   return true;
 }
 
+bool RankRun::idle(std::byte* buffer, std::size_t size) {
+  if (gpu_ != nullptr) return ok(gpu_->fill(buffer, kIdleByte, size), "fill");
+  std::memset(buffer, kIdleByte, size);
+  return true;
+}
+
 bool RankRun::close() {
   if (!job_.barrier()) return false;
   for (auto [buffer, handle] : {std::pair{send_, send_handle_}, std::pair{receive_, receive_handle_}}) {
-    if (!options_.registered) {
+    if (gpu_ != nullptr) {
+      if (!ok(gpu_->free(buffer), "memory free")) return false;
+    } else if (!options_.registered) {
       std::free(buffer);
     } else if (!ok(setoCommDeregister(comm_, handle), "deregister") || !ok(setoMemFree(buffer), "memory free")) {
       return false;
     }
   }
-  if (stream_ != nullptr && !ok(setoStreamDestroy(stream_), "stream destroy")) return false;
+  if (stream_ != nullptr && gpu_ == nullptr && !ok(setoStreamDestroy(stream_), "stream destroy")) return false;
   if (!ok(setoCommDestroy(comm_), "destroy")) return false;
   comm_ = nullptr;
   return true;
@@ -192,6 +231,7 @@ bool RankRun::issue(const Prepared& prepared, std::size_t iteration) {
 }
 
 bool RankRun::wait_stream() {
+  if (gpu_ != nullptr) return ok(gpu_->synchronize(), "stream synchronize");
   std::uint64_t position = 0;
   return ok(setoStreamPosition(stream_, &position), "stream position") && ok(setoStreamWait(stream_, position, 0), "stream wait");
 }
@@ -206,16 +246,17 @@ bool RankRun::iterate(const Prepared& prepared, int iterations, Elapsed& elapsed
     const double begin = each ? seconds_now() : 0;
     if (!issue(prepared, static_cast<std::size_t>(iteration))) return false;
     const double issued = each ? seconds_now() : 0;
-    if (issue_mode == Issue::queued_one_by_one && !wait_stream()) return false;
+    const bool waits = issue_mode == Issue::queued_one_by_one || (gpu_ != nullptr && each);
+    if (waits && !wait_stream()) return false;
     if (each) {
-      const double end = issue_mode == Issue::queued_one_by_one && !options_.report_cpu_time ? seconds_now() : issued;
+      const double end = waits && !options_.report_cpu_time ? seconds_now() : issued;
       if (elapsed.iterations != nullptr) elapsed.iterations[iteration] = end - begin;
       sum += end - begin;
     }
     if (issue_mode == Issue::barrier_after_each && !job_.barrier()) return false;
   }
   double end = seconds_now();
-  if (issue_mode == Issue::queued) {
+  if (issue_mode == Issue::queued || (gpu_ != nullptr && !each)) {
     if (!wait_stream()) return false;
     if (!options_.report_cpu_time) end = seconds_now();
   }
@@ -280,9 +321,9 @@ bool RankRun::ask_codec(Prepared& prepared, Placement& result) {
 
 void RankRun::fill_input(const Prepared& prepared) {
   const Case& shape = prepared.call.shape;
-  auto* send = static_cast<std::byte*>(const_cast<void*>(prepared.call.send));
+  auto* send = on_host(static_cast<std::byte*>(const_cast<void*>(prepared.call.send)));
   // Poison first: in place, the input lies inside the poisoned part.
-  std::memset(receive_, kPoisonByte, prepared.row_size + kGuardSize);
+  std::memset(on_host(receive_), kPoisonByte, prepared.row_size + kGuardSize);
   const std::span<std::byte> input(send, shape.layout.send_count * prepared.element_size);
   if (program_.reduces == Reduces::yes) {
     fill_reduce_input(prepared.pattern, rank_, 0, input);
@@ -294,7 +335,7 @@ void RankRun::fill_input(const Prepared& prepared) {
 std::uint64_t RankRun::compare(const Prepared& prepared) const {
   const Case& shape = prepared.call.shape;
   const std::size_t size = prepared.element_size;
-  const auto* receive = static_cast<const std::byte*>(prepared.call.receive);
+  const auto* receive = on_host(static_cast<const std::byte*>(prepared.call.receive));
   std::vector<std::byte> expected(kCompareSize);
   std::uint64_t wrong = 0;
   for (const Segment& segment : program_.expected(shape)) {
@@ -317,7 +358,7 @@ std::uint64_t RankRun::compare(const Prepared& prepared) const {
     }
   }
   const bool apart = prepared.where == Where::out_of_place;
-  const std::byte* guard = receive_ + (apart ? shape.layout.receive_count * size : prepared.row_size);
+  const std::byte* guard = on_host(receive_) + (apart ? shape.layout.receive_count * size : prepared.row_size);
   const bool intact = std::all_of(guard, guard + kGuardSize, [](std::byte b) { return b == std::byte{kPoisonByte}; });
   return wrong + (intact ? 0 : 1);
 }
@@ -327,7 +368,7 @@ bool RankRun::find_bound(Prepared& prepared) {
   std::vector<double> largest(static_cast<std::size_t>(job_.ranks()));
   const Op op = prepared.row.op;
   const std::size_t bytes = prepared.call.shape.layout.send_count * prepared.element_size;
-  const std::span<const std::byte> input(static_cast<const std::byte*>(prepared.call.send), bytes);
+  const std::span<const std::byte> input(on_host(static_cast<const std::byte*>(prepared.call.send)), bytes);
   if (!exchange(prepared.encoded ? largest_magnitude(prepared.row.type, input) : 0, largest)) return false;
   if (!prepared.encoded) return true;
   prepared.largest = *std::max_element(largest.begin(), largest.end()) * (op == Op::mul_sum ? largest_scalar() : 1);
@@ -337,9 +378,18 @@ bool RankRun::find_bound(Prepared& prepared) {
 }
 
 bool RankRun::check_once(Prepared& prepared, std::uint64_t& wrong) {
+  const std::size_t size = prepared.row_size + kGuardSize;
+  if (gpu_ != nullptr) {
+    send_copy_.resize(size);
+    receive_copy_.resize(size);
+  }
   fill_input(prepared);
   if (!find_bound(prepared)) return false;
+  if (gpu_ != nullptr && !(ok(gpu_->copy_in(send_, send_copy_.data(), size), "copy") &&
+                           ok(gpu_->copy_in(receive_, receive_copy_.data(), size), "copy")))
+    return false;
   if (!ok(program_.call(prepared.call), "call") || (stream_ != nullptr && !wait_stream())) return false;
+  if (gpu_ != nullptr && !ok(gpu_->copy_out(receive_copy_.data(), receive_, size), "copy")) return false;
   wrong += compare(prepared);
   return true;
 }
@@ -352,8 +402,7 @@ bool RankRun::check_row(const Prepared& prepared, Placement& result) {
     checked.pattern.seed = seed_++;
     if (!check_once(checked, wrong)) return false;
   }
-  std::memset(send_, kIdleByte, prepared.row_size + kGuardSize);
-  std::memset(receive_, kIdleByte, prepared.row_size + kGuardSize);
+  if (!idle(send_, prepared.row_size + kGuardSize) || !idle(receive_, prepared.row_size + kGuardSize)) return false;
   std::vector<double> all(static_cast<std::size_t>(job_.ranks()));
   if (!exchange(static_cast<double>(wrong), all)) return false;
   result.tolerance = checked.bound;

@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "bench/common/gpu.h"
 #include "bench/common/job.h"
 #include "bench/common/options.h"
 #include "bench/common/program.h"
@@ -58,6 +61,12 @@ class RankRun final {
   [[nodiscard]] bool find_bound(Prepared& prepared);
   [[nodiscard]] bool exchange(double mine, std::span<double> all);
   [[nodiscard]] bool wait_stream();
+  [[nodiscard]] bool ok(const Status& status, const char* what);
+  [[nodiscard]] bool open_gpu();
+  [[nodiscard]] bool idle(std::byte* buffer, std::size_t size);
+  // Where the host prepares and checks what a buffer holds: in the buffer, or in a copy of device memory.
+  template <class Byte>
+  [[nodiscard]] Byte* on_host(Byte* memory) const;
   void fill_input(const Prepared& prepared);
   std::uint64_t compare(const Prepared& prepared) const;
   IterationStatistics slowest_iterations();
@@ -73,6 +82,8 @@ class RankRun final {
   void* send_handle_ = nullptr;
   void* receive_handle_ = nullptr;
   std::size_t capacity_ = 0;
+  std::unique_ptr<Gpu> gpu_;                         // null: host memory
+  std::vector<std::byte> send_copy_, receive_copy_;  // of device memory, for checks
   std::uint64_t seed_ = 1;
 };
 

@@ -70,9 +70,12 @@ std::string heading_text(const Heading& heading, const Options& options) {
         "# of their codec (setoCodecErrorBound), and so are sums whose codec is unknown because the flight recorder is off.\n";
   text += "#\n# Using devices\n";
   for (std::size_t rank = 0; rank < heading.process_ids.size(); ++rank) {
-    text += format("#  Rank %2zu Group  0 Pid %6ld on %10s device %2d [host] %s\n", rank, heading.process_ids[rank],
-                   heading.hosts[rank].c_str(), static_cast<int>(rank) % options.threads, heading.machine.c_str());
+    text +=
+        format("#  Rank %2zu Group  0 Pid %6ld on %10s device %2d [%s] %s\n", rank, heading.process_ids[rank],
+               heading.hosts[rank].c_str(), options.on_device ? static_cast<int>(rank) : static_cast<int>(rank) % options.threads,
+               options.on_device ? "gpu" : "host", heading.machine.c_str());
   }
+  if (options.on_device) text += "# device n: GPU n modulo the number of GPUs of this machine\n";
   if (options.ranks() == 1) text += "# one rank sends nothing; try --ranks 2\n";
   return text;
 }

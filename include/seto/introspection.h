@@ -90,7 +90,9 @@ SETO_API setoResult_t setoCommTopology(setoComm_t comm, char *text, size_t capac
 
 /* Simulates a call on a topology (files as above): its predicted time and the load of each link. Nothing is measured and nothing
  * is sent. What the files do not state is assumed, and the text says so. setoFormatSvg draws a Gantt chart of the lanes of some
- * ranks. SETO_CODEC and SETO_TUNING_FILE hold as for setoExplain. 10,000 ranks take about 90 seconds and 1 GiB. */
+ * ranks. SETO_CODEC and SETO_TUNING_FILE hold as for setoExplain. 10,000 ranks take about 90 seconds and 1 GiB.
+ * With memory "device" the ranks are the GPUs of the only host of the files, and the time follows from the programs that their
+ * blocks would execute and from published figures of GPUs: text or JSON, each row marked as a prediction. */
 #define SETO_SIMULATION_MAGIC 0x5e70514du
 typedef struct {
   size_t size;
@@ -98,14 +100,16 @@ typedef struct {
   unsigned int version;
   const char *collective; /* "all_reduce", "all_gather", ... */
   const char *algorithm;  /* NULL: the one that the library chooses for these links */
-  uint64_t bytes;         /* as in the size column of the benchmarks */
+  uint64_t bytes;         /* as in the size column of the benchmarks; 0 with device memory: a table of 8 bytes to 1 GiB */
   setoDataType_t datatype;
   int ranks; /* as in setoQuestion_t with a topologyFile */
   const setoTopologyText_t *files;
-  size_t fileCount; /* at least 1 */
+  size_t fileCount;   /* at least 1 */
+  const char *memory; /* "host" or "device"; NULL: host */
+  int blocks;         /* device memory: of each GPU, 1 to 132; 0: 32 */
 } setoSimulation_t;
 #define SETO_SIMULATION_INITIALIZER \
-  { sizeof(setoSimulation_t), SETO_SIMULATION_MAGIC, SETO_VERSION_CODE, NULL, NULL, 0, setoFloat32, 0, NULL, 0 }
+  { sizeof(setoSimulation_t), SETO_SIMULATION_MAGIC, SETO_VERSION_CODE, NULL, NULL, 0, setoFloat32, 0, NULL, 0, NULL, 0 }
 SETO_API setoResult_t setoSimulatePlan(const setoSimulation_t *simulation, setoFormat_t format, char *text, size_t capacity,
                                        size_t *size);
 

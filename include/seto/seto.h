@@ -15,7 +15,12 @@
  *   other rank ends with setoRemoteError, which names this rank and the reason, and later calls match again.
  * - Blocking, host communicator: with stream NULL a call returns when the operation has ended on this rank, successful or not,
  *   and no peer can still write into its buffers. With a host stream it queues the operation and returns.
- * - Blocking, device communicator: every call queues on the CUDA stream; NULL is the legacy default stream.
+ * - Blocking, device communicator: every call queues on the CUDA stream; NULL is the legacy default stream. A call that is
+ *   rejected ends the communicator on all ranks, because their kernels cannot go on without it. Its ranks are on one host and
+ *   reach each other's GPUs; sends, receives, setoAllToAllv, parts of different lengths and error feedback are not in this
+ * version. Calls may be captured into a CUDA graph. The program orders its replays with other calls of the communicator, by
+ * streams or events, and ends them before it destroys the communicator; they have no deadline, but a lost rank or an abort ends
+ * them.
  * - Lifetime: buffers must have an alignment that suits the type, and belong to the operation until it has ended. Arrays, strings
  *   and config structs are copied before the call returns.
  * - Counts are in elements, never in bytes. Zero elements is legal: the operation still matches and orders.
@@ -133,8 +138,8 @@ SETO_API setoResult_t setoCommUserRank(const setoComm_t comm, int *rank);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-/* Allocates memory that peers may map, so that operations on it need fewer copies: host memory, or device memory if this thread
- * has a current CUDA context. Any thread; the memory is not bound to a communicator. */
+/* Allocates host memory that peers may map, so that operations on it need fewer copies. Any thread; the memory is not bound to a
+ * communicator. Device memory comes from CUDA (cudaMalloc) in this version. */
 SETO_API setoResult_t setoMemAlloc(void **ptr, size_t size);
 /* NULL is legal. No operation may still use the memory. */
 SETO_API setoResult_t setoMemFree(void *ptr);

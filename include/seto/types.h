@@ -101,7 +101,7 @@ typedef enum { setoOn = 1, setoOff = 2 } setoSwitch_t;
 typedef enum {
   setoMemoryHost = 1,
   setoMemoryDevice = 2,
-  setoMemoryAuto = 3 /* device only if the calling thread has a current CUDA context */
+  setoMemoryAuto = 3 /* device if the calling thread has a current CUDA context, and the library has kernels for GPUs */
 } setoMemory_t;
 
 /* An all-gather that the user provides: contributes `size` bytes at `mine` and fills all[rank * size] for every rank, in rank

@@ -100,5 +100,44 @@ TEST_F(PlanCommand, says_what_is_wrong_with_its_arguments) {
   EXPECT_THAT(seto("plan simulate " + two_sites() + " --size 1M --ranks 1").text, HasSubstr("1 are fewer than the 2 hosts"));
 }
 
+TEST_F(PlanCommand, predicts_calls_on_gpu_memory) {
+  const std::string command = "plan simulate --memory device --topo oci-h100";
+  const Ended table = seto(command);
+  EXPECT_EQ(table.status, 0) << table.text;
+  EXPECT_THAT(table.text,
+              StartsWith("prediction, no GPU has confirmed it: all_reduce of float in GPU memory, 8 x H100 SXM, joined by "
+                         "NVSwitch, 32 blocks on each\n"));
+  EXPECT_THAT(table.text, AllOf(HasSubstr("\npredicted      8  one_shot "), HasSubstr("\npredicted     1G  "),
+                                HasSubstr("\nNCCL: "), HasSubstr("\nassumed:\n  links: 371 GB/s")));
+  EXPECT_EQ(seto(command + " --topo oci-h100").status, 2) << "two hosts";
+  const Ended one = seto(command + " --size 64M --algorithm ring --blocks 1 --ranks 4");
+  EXPECT_THAT(one.text, AllOf(HasSubstr("4 x H100 SXM"), HasSubstr(", 1 block on each"),
+                              HasSubstr("the longest chain of ring, predicted"), Not(HasSubstr("one_shot"))));
+  EXPECT_THAT(seto(command + " --size 1M --json").text, StartsWith(R"({"kind":"prediction","memory":"device",)"));
+  EXPECT_THAT(seto(command + " --collective barrier").text, HasSubstr("\npredicted      0  "));
+  EXPECT_THAT(seto("topo --from oci-h100").text, HasSubstr("mlx5_15"));
+}
+
+TEST_F(PlanCommand, says_what_is_wrong_with_a_prediction) {
+  const std::string device = "plan simulate --memory device --topo ";
+  const auto refused = [&](const std::string& arguments, const std::string& why) {
+    const Ended ended = seto(arguments);
+    EXPECT_EQ(ended.status, 2) << arguments;
+    EXPECT_THAT(ended.text, HasSubstr(why)) << arguments;
+  };
+  std::ofstream(path("cpu.xml")) << R"(<system version="1"><cpu numaid="0" affinity="f" arch="x86_64"/></system>)";
+  refused(device + path("cpu.xml"), "the topology has no GPU, and a call on GPU memory needs two: name a file that has GPUs");
+  refused(device + "oci-h100 --size big", "'big' is not a size");
+  refused(device + "oci-h100 --algorithm magic", "magic cannot run here");
+  refused(device + "oci-h100 --ranks 9", "2 to 8");
+  refused(device + "oci-h100 --blocks 133", "1 to 132");
+  refused(device + "oci-h100 --size 1M --svg " + path("chart.svg"), "no chart");
+  refused("plan simulate --memory tape --topo oci-h100", "tape");
+  refused("plan simulate --memory host --topo oci-h100", "--size is required");
+  refused("plan simulate --topo oci-h100 --size 1M --blocks 4", "--memory");
+  refused("plan simulate --memory host --topo oci-h100 --size 1M --blocks 4", "only a call on device memory has blocks");
+  EXPECT_EQ(seto(device + "oci-h101").status, 1) << "neither a file nor a model";
+}
+
 }  // namespace
 }  // namespace seto::testing

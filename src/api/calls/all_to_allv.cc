@@ -1,5 +1,6 @@
 #include <type_traits>
 
+#include "src/api/calls/device_calls.h"
 #include "src/api/calls/group_calls.h"
 #include "src/api/calls/issue.h"
 #include "src/api/support/thread_group.h"
@@ -45,6 +46,7 @@ setoResult_t setoAllToAllvConfig(const void* sendbuff, const size_t sendcounts[]
                                  setoStream_t stream, const setoCallConfig_t* config) {
   return enter([&]() -> Status {
     SETO_TRY(check_handle(comm));
+    SETO_TRY(refuse_on_device(*comm, "setoAllToAllv"));
     if (sendcounts == nullptr) return null_argument("sendcounts");
     if (recvcounts == nullptr) return null_argument("recvcounts");
     const Call common = for_transfer(datatype, config);

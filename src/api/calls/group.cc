@@ -1,3 +1,4 @@
+#include "src/api/calls/device_calls.h"
 #include "src/api/calls/group_calls.h"
 #include "src/api/lifetime/init_support.h"
 #include "src/api/support/thread_group.h"
@@ -9,15 +10,19 @@ namespace {
 
 Status end() {
   const bool outermost = group_depth() == 1;
-  if (outermost && has_collected() && !thread_group().calls.empty()) {
+  if (outermost && has_collected() && (!thread_group().calls.empty() || has_queued())) {
     drop_collected();
+    drop_queued();
     drop_group();
     return failure(
         Code::invalid_usage,
         "setoGroupEnd: one group holds both operations and calls that make or finalize communicators; nothing was issued, "
         "use a group for each");
   }
-  return end_group();
+  // Kernels first: they run while the calls on host memory are waited for.
+  Status launched = outermost ? launch_queued() : Status();
+  Status ended = end_group();
+  return launched.ok() ? ended : launched;
 }
 
 // The group ends even if the call's own arguments are wrong.
@@ -30,8 +35,13 @@ Status simulate(setoSimInfo_t* info) {
     wrong = failure(Code::invalid_usage,
                     "setoGroupSimulateEnd: this group holds calls that make or finalize communicators, which have no estimate; "
                     "nothing was done");
+  if (wrong.ok() && group_depth() == 1 && has_queued())
+    wrong =
+        failure(Code::invalid_usage,
+                "setoGroupSimulateEnd: this group holds calls on device memory, which have no estimate yet; nothing was done");
   if (!wrong.ok()) {
     if (group_depth() <= 1) drop_collected();
+    if (group_depth() <= 1) drop_queued();
     drop_group();
     return wrong;
   }

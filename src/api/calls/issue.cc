@@ -1,11 +1,13 @@
 #include "src/api/calls/issue.h"
 
+#include "src/api/calls/device_calls.h"
 #include "src/api/calls/error_feedback.h"
 #include "src/api/calls/group_calls.h"
 #include "src/api/support/settings.h"
 #include "src/api/support/thread_group.h"
 #include "src/core/call/ids.h"
 #include "src/core/communicator/communicator.h"
+#include "src/core/device_memory/buffer_check.h"
 
 namespace seto::api {
 namespace {
@@ -47,6 +49,7 @@ Status find_premul_sum(Call& call, int op, setoComm_t comm) {
 
 // Appends the call to this thread's group. If that fails, the failure is also the group's result.
 Status queue(setoComm_t comm, const Call& call, setoStream_t stream) {
+  if (comm->settings.gpu != nullptr) return queue_on_device(comm, call, stream);
   Result<CallGroup::Target> target = group_target(comm, stream);
   if (!target.ok()) {
     thread_group().calls.add_failure(target.status());
@@ -54,6 +57,15 @@ Status queue(setoComm_t comm, const Call& call, setoStream_t stream) {
   }
   thread_group().calls.add(std::move(target).value(), call);
   return {};
+}
+
+Status issue_on_stream(Communicator& communicator, const Call& call, setoStream_t stream);
+
+// The host cannot read device memory, so a call that names it by mistake is refused where the process uses GPUs.
+Status issue_beside_gpus(Communicator& communicator, const cuda::Driver& driver, Call call, setoStream_t stream) {
+  if (call.wrong.ok()) call.wrong = check_host_buffers(driver, call);
+  if (stream != nullptr) return issue_on_stream(communicator, call, stream);
+  return communicator.run(call);
 }
 
 Status issue_on_stream(Communicator& communicator, const Call& call, setoStream_t stream) {
@@ -123,6 +135,10 @@ setoResult_t issue(setoComm_t comm, const Call& call, setoStream_t stream, const
     const CallGuard guard(*comm);
     Communicator* const communicator = comm->usable.load(std::memory_order_acquire);
     if (communicator == nullptr) return comm->why_unusable();
+    if (const cuda::Driver* const driver = opened_driver(); driver != nullptr) [[unlikely]] {
+      if (comm->device != nullptr) return issue_on_device(*comm, with_config(call, config), stream);
+      return issue_beside_gpus(*communicator, *driver, with_config(call, config), stream);
+    }
     if (stream != nullptr) return issue_on_stream(*communicator, with_config(call, config), stream);
     if (config == nullptr) return communicator->run(call);
     return communicator->run(with_config(call, config));

@@ -11,7 +11,8 @@ Status create(setoRedOp_t* op, const void* scalar, int datatype, int residence, 
   if (scalar == nullptr) return null_argument("scalar");
   if (datatype < 0 || datatype >= setoNumTypes)
     return failure(Code::invalid_argument, "datatype: %d is not a setoDataType_t", datatype);
-  if (residence == setoScalarDevice) return failure(Code::invalid_usage, "residence: device memory is not in this version");
+  if (residence == setoScalarDevice)
+    return failure(Code::invalid_usage, "residence: scalars in device memory are not in this version");
   if (residence != setoScalarHostImmediate)
     return failure(Code::invalid_argument, "residence: %d is not a setoScalarResidence_t value", residence);
   SETO_ASSIGN(const int made, comm->premul_sums.add(scalar, static_cast<DataType>(datatype)));

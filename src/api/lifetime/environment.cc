@@ -40,6 +40,7 @@ struct PlacedHandle {
 Result<PlacedHandle> checked_handle(const setoConfig_t* config) {
   SETO_ASSIGN(Settings settings, settings_of_environment());
   SETO_ASSIGN(settings, with_struct(std::move(settings), config));
+  SETO_TRY(settle_memory(settings));
   if (settings.bootstrap.function != nullptr)
     return failure(Code::invalid_argument,
                    "bootstrap: setoCommInitEnvironment finds the ranks itself; pass a bootstrap to setoCommInitRankConfig");

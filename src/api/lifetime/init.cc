@@ -6,6 +6,7 @@
 #include "src/api/lifetime/init_support.h"
 #include "src/base/fork.h"
 #include "src/bootstrap/rendezvous/servers.h"
+#include "src/core/device_memory/gpu_context.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
@@ -45,6 +46,7 @@ Result<std::shared_ptr<setoComm>> checked_handle(int ranks, Rank rank, const set
   SETO_TRY(check_rank(rank, ranks));
   SETO_ASSIGN(Settings settings, settings_of_environment());
   SETO_ASSIGN(settings, with_struct(std::move(settings), config));
+  SETO_TRY(settle_memory(settings));
   refuse_forked_children();
   return new_handle(rank, ranks, std::move(settings));
 }
@@ -69,17 +71,40 @@ Status make_id(setoUniqueId* where, UniqueId::Serves serves, const char* name) {
   return {};
 }
 
-Status init_all(setoComm_t* comms, int ranks) {
+// The settings of each rank of setoCommInitAll: on device memory, each has the GPU of the list.
+Result<std::vector<Settings>> settings_of_all(int ranks, const int* devices) {
+  SETO_ASSIGN(Settings settings, settings_of_environment());
+  const bool lists_gpus = settings.config.memory == Memory::device;
+  if (!lists_gpus) SETO_TRY(settle_memory(settings));
+  std::vector<Settings> all(static_cast<std::size_t>(ranks), settings);
+  if (settings.config.memory != Memory::device) return all;
+  SETO_ASSIGN(const cuda::Driver* const driver, process_driver());
+  SETO_TRY(driver->init(0));
+  int count = 0;
+  SETO_TRY(driver->device_get_count(&count));
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int device = devices == nullptr ? rank : devices[rank];
+    if (device < 0 || device >= count)
+      return failure(Code::invalid_argument,
+                     "devlist: rank %d would use GPU %d, but this process has %d: a list may name a GPU twice", rank, device,
+                     count);
+    SETO_ASSIGN(all[static_cast<std::size_t>(rank)].gpu, GpuContext::of_device(device));
+    all[static_cast<std::size_t>(rank)].config.memory = Memory::device;
+  }
+  return all;
+}
+
+Status init_all(setoComm_t* comms, int ranks, const int* devices) {
   if (comms == nullptr) return null_argument("comms");
   SETO_TRY(check_size(ranks));
   std::fill_n(comms, ranks, nullptr);
-  SETO_ASSIGN(const Settings settings, settings_of_environment());
+  SETO_ASSIGN(const std::vector<Settings> settings, settings_of_all(ranks, devices));
   refuse_forked_children();
   const Rendezvous rendezvous{{}, std::make_shared<InProcessHub>(ranks)};
   std::vector<std::function<Status()>> work;
   std::vector<setoComm_t> made(static_cast<std::size_t>(ranks));
   for (Rank rank = 0; rank < ranks; ++rank) {
-    auto comm = new_handle(rank, ranks, settings);
+    auto comm = new_handle(rank, ranks, settings[static_cast<std::size_t>(rank)]);
     work.emplace_back(
         [&place = made[static_cast<std::size_t>(rank)], comm, &rendezvous] { return init_rank(&place, comm, rendezvous); });
   }
@@ -127,8 +152,7 @@ setoResult_t setoCommInitRankScalable(setoComm_t* newcomm, int nranks, int myran
 }
 
 setoResult_t setoCommInitAll(setoComm_t* comms, int ndev, const int* devlist) {
-  (void)devlist;
-  return enter([&] { return init_all(comms, ndev); });
+  return enter([&] { return init_all(comms, ndev, devlist); });
 }
 
 }  // extern "C"

@@ -10,6 +10,7 @@
 #include "src/bootstrap/providers/single_rank.h"
 #include "src/core/communicator/communicator.h"
 #include "src/core/connect/early_port.h"
+#include "src/core/device_memory/device_communicator.h"
 #include "src/core/dump/dump_writer.h"
 #include "src/core/dump/status_server.h"
 #include "src/report/info.h"
@@ -36,7 +37,14 @@ Status make_communicator(setoComm& comm, Bootstrap& bootstrap, const std::atomic
   CommunicatorOptions options{comm.settings.config,      comm.settings.context,      comm.settings.name, &given_up,
                               &DumpWriter::of_process(), &StatusServer::of_process()};
   if (inherited != nullptr) options.inherited = *inherited;
-  SETO_TRY(comm.made(Communicator::create(bootstrap, options)));
+  SETO_ASSIGN(std::unique_ptr<Communicator> made, Communicator::create(bootstrap, options));
+  std::shared_ptr<Communicator> communicator = std::move(made);
+  std::unique_ptr<DeviceCommunicator> device;
+  if (comm.settings.gpu != nullptr) {
+    const Deadline until = Deadline::after_ms(options.config.init_timeout_ms).unless(&given_up);
+    SETO_ASSIGN(device, DeviceCommunicator::create(communicator, bootstrap, comm.settings.gpu, until));
+  }
+  comm.made(std::move(communicator), std::move(device));
   if (comm.rank == 0)
     SETO_LOG_AS(info, (LogOrigin{0, 0}), "Seto %s, %s", version_text().c_str(), makeup_of(*comm.communicator()).c_str());
   return {};

@@ -66,8 +66,12 @@ Result<std::shared_ptr<Split>> new_split(setoComm_t comm, const SplitChoice& cho
   work->argument_error = newcomm == nullptr ? null_argument("newcomm") : check_color(choice.color);
   if (newcomm != nullptr) *newcomm = nullptr;
   Result<Settings> settings = with_struct(inherited(comm->settings, parent->context()), config);
-  if (settings.ok()) work->settings = std::move(settings).value();
-  if (work->argument_error.ok()) work->argument_error = settings.status();
+  Status wrong = settings.status();
+  if (settings.ok()) {
+    work->settings = std::move(settings).value();
+    wrong = settle_memory(work->settings);
+  }
+  if (work->argument_error.ok()) work->argument_error = std::move(wrong);
   return work;
 }
 

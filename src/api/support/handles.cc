@@ -10,6 +10,7 @@
 #include "src/base/core_barrier.h"
 #include "src/base/thread.h"
 #include "src/core/communicator/communicator.h"
+#include "src/core/device_memory/device_communicator.h"
 
 using seto::Code;
 using seto::Communicator;
@@ -139,12 +140,12 @@ bool setoComm::await_finalize() {
   return true;
 }
 
-Status setoComm::made(seto::Result<std::unique_ptr<Communicator>> result) {
-  if (!result.ok()) return result.status();
+void setoComm::made(std::shared_ptr<Communicator> communicator, std::shared_ptr<seto::DeviceCommunicator> on_device) {
   const std::lock_guard lock(mutex_);
-  communicator_ = std::move(result).value();
+  communicator_ = std::move(communicator);
+  device_ = std::move(on_device);
+  device = device_.get();
   if (seto::api::is_alive(this)) usable.store(communicator_.get(), std::memory_order_release);
-  return {};
 }
 
 // Null if there is nothing to finalize.
@@ -159,12 +160,17 @@ std::shared_ptr<Communicator> setoComm::take_to_finalize() {
 Status setoComm::finalize() {
   std::shared_ptr<Communicator> communicator = take_to_finalize();
   if (communicator == nullptr) return {};
-  return run_or_start(Work::finalizing, [communicator = std::move(communicator)] { return communicator->finalize(); });
+  return run_or_start(Work::finalizing, [communicator = std::move(communicator), on_device = device]() -> Status {
+    if (on_device != nullptr) SETO_TRY(on_device->drain());
+    return communicator->finalize();
+  });
 }
 
 Status setoComm::drain() {
   const std::shared_ptr<Communicator> communicator = take_to_finalize();
-  return communicator == nullptr ? Status() : communicator->drain();
+  if (communicator == nullptr) return {};
+  if (device != nullptr) SETO_TRY(device->drain());
+  return communicator->drain();
 }
 
 bool setoComm::close() {

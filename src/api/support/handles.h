@@ -16,6 +16,7 @@
 
 namespace seto {
 class Communicator;
+class DeviceCommunicator;
 }  // namespace seto
 
 // The objects behind the handles of the C API.
@@ -47,6 +48,8 @@ struct setoComm final : std::enable_shared_from_this<setoComm> {
 
   // Null while the communicator is being made, and once no more calls are accepted: finalized, aborted, destroyed.
   std::atomic<seto::Communicator*> usable{nullptr};
+  // For calls with `usable` set: null on host memory.
+  seto::DeviceCommunicator* device = nullptr;
   // Set by the call that ends the handle: a communicator that is still being made or split ends soon.
   std::atomic<bool> given_up{false};
   // Number of calls under way; written only by the thread that makes calls.
@@ -78,7 +81,8 @@ struct setoComm final : std::enable_shared_from_this<setoComm> {
   bool join_work();
   // True if the communicator is being finalized; waits for the end of that.
   bool await_finalize();
-  seto::Status made(seto::Result<std::unique_ptr<seto::Communicator>> result);
+  // `device`: null on host memory.
+  void made(std::shared_ptr<seto::Communicator> communicator, std::shared_ptr<seto::DeviceCommunicator> device);
   seto::Status finalize();
   // For destroy, in place of finalize(): waits on this thread for what this rank has issued, and for no other rank.
   seto::Status drain();
@@ -95,7 +99,8 @@ struct setoComm final : std::enable_shared_from_this<setoComm> {
   std::condition_variable work_ended_;
   std::thread worker_;  // the background thread
   std::shared_ptr<seto::Communicator> communicator_;
-  seto::Status failure_;  // failure of making, finalizing, or the last split
+  std::shared_ptr<seto::DeviceCommunicator> device_;  // ends before the communicator
+  seto::Status failure_;                              // failure of making, finalizing, or the last split
   bool working_ = false;
   Work kind_ = Work::making;  // kind of the work that runs or ran last
   bool finalized_ = false;

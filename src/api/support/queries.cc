@@ -1,5 +1,6 @@
 #include "src/api/support/handles.h"
 #include "src/core/call/ids.h"
+#include "src/core/device_memory/gpu_context.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
@@ -48,7 +49,8 @@ setoResult_t setoCommUserRank(const setoComm_t comm, int* rank) {
 }
 
 setoResult_t setoCommCuDevice(const setoComm_t comm, int* device) {
-  return give(comm, device, "device", [](const setoComm&) { return -1; });
+  return give(comm, device, "device",
+              [](const setoComm& self) { return self.settings.gpu == nullptr ? -1 : self.settings.gpu->device(); });
 }
 
 setoResult_t setoCodecId(const char* name, int* id) { return give_id(name, id, codec_id, known_codecs); }

@@ -10,6 +10,8 @@
 #include "src/base/log.h"
 #include "src/core/call/ids.h"
 #include "src/core/choice/codec_setting.h"
+#include "src/core/device_memory/gpu_context.h"
+#include "src/engine/kernels/kernel_images.h"
 #include "src/net/congestion.h"
 #include "src/net/traffic_class.h"
 
@@ -53,8 +55,6 @@ Result<bool> switch_of(int value, bool inherited_value, const char* name) {
 
 // Refuses fields that this version does not support, rather than ignore them.
 Status check_absent(const setoConfig_t& config) {
-  if (number_in(config.memory) == setoMemoryDevice)
-    return failure(Code::invalid_usage, "memory: device memory is not in this version; use setoMemoryHost");
   if (config.livenessTimeoutMs != 0)
     return failure(Code::invalid_usage, "livenessTimeoutMs: heartbeats belong to the process: set SETO_LIVENESS_TIMEOUT_MS");
   if (config.affinity != nullptr)
@@ -82,7 +82,7 @@ Status take_values(Config& config, const setoConfig_t& from) {
   if (const int memory = number_in(from.memory); memory != 0) {
     if (memory < 0 || memory > setoMemoryAuto)
       return failure(Code::invalid_argument, "memory: %d is not a setoMemory_t value", memory);
-    config.memory = memory == setoMemoryHost ? Memory::host : Memory::automatic;
+    config.memory = memory == setoMemoryHost ? Memory::host : memory == setoMemoryDevice ? Memory::device : Memory::automatic;
     mark(config, ConfigField::memory, Origin::config_struct);
   }
   if (const int deterministic = number_in(from.deterministic); deterministic != 0) {
@@ -124,8 +124,6 @@ Result<Settings> settings_of_environment() {
   set_traffic_marks({settings.config.dscp_control, settings.config.dscp_data});
   set_congestion(settings.config.congestion);
   SETO_TRY(check_names(settings.config, "SETO_ALGORITHM", "SETO_CODEC"));
-  if (settings.config.memory == Memory::device)
-    return failure(Code::invalid_usage, "SETO_MEMORY: device memory is not in this version; use host");
   return settings;
 }
 
@@ -144,6 +142,24 @@ Result<Settings> with_struct(Settings base, const setoConfig_t* config) {
   }
   base.bootstrap = {config->bootstrap.allGather, config->bootstrap.argument};
   return base;
+}
+
+// Where the user has not decided, a program that uses no GPU pays one look at the list of loaded libraries, and one that cannot
+// use the library's kernels goes on with host memory.
+Status settle_memory(Settings& settings) {
+  Memory& memory = settings.config.memory;
+  if (memory == Memory::automatic && (!driver_is_loaded() || kernels::kernel_images().images.empty())) memory = Memory::host;
+  if (memory == Memory::host) {
+    settings.gpu.reset();
+    return {};
+  }
+  if (memory == Memory::device && settings.gpu != nullptr) return {};  // inherited
+  Result<std::shared_ptr<GpuContext>> gpu = GpuContext::of_thread();
+  if (!gpu.ok() && memory == Memory::device)
+    return failure(gpu.status().code(), "memory: device memory cannot be used: %s", std::string(gpu.status().text()).c_str());
+  memory = gpu.ok() ? Memory::device : Memory::host;
+  if (gpu.ok()) settings.gpu = std::move(gpu).value();
+  return {};
 }
 
 Settings inherited(const Settings& parent, const std::shared_ptr<Context>& context) {

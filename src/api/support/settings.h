@@ -10,6 +10,10 @@
 #include "src/bootstrap/providers/callback.h"
 #include "src/core/connect/context.h"
 
+namespace seto {
+class GpuContext;
+}
+
 namespace seto::api {
 
 // The settings of a new communicator, from the defaults, the environment, the parent and the caller's struct; later sources
@@ -19,6 +23,7 @@ struct Settings {
   std::string name;
   std::shared_ptr<Context> context;  // null: a new one
   AllGatherCallback bootstrap;
+  std::shared_ptr<GpuContext> gpu;  // null: host memory
   bool blocking = true;
   bool share_context = true;  // with communicators that are split from this one
 };
@@ -31,6 +36,9 @@ Result<Settings> settings_of_environment();
 
 // `base` with the values of the struct, which may be null.
 Result<Settings> with_struct(Settings base, const setoConfig_t* config);
+
+// Decides between host and device memory, for a communicator that the calling thread makes: config.memory is one of them then.
+Status settle_memory(Settings& settings);
 
 // The initial settings of a child communicator.
 Settings inherited(const Settings& parent, const std::shared_ptr<Context>& context);

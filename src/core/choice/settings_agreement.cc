@@ -11,10 +11,12 @@ namespace {
 
 // SETO_CALIBRATE and SETO_TUNING_FILE are compared by the constants that result from them.
 constexpr ConfigField kPlanning[] = {ConfigField::algorithm,   ConfigField::codec,      ConfigField::deterministic,
-                                     ConfigField::slice_bytes, ConfigField::slot_depth, ConfigField::site_round_trip_us};
+                                     ConfigField::slice_bytes, ConfigField::slot_depth, ConfigField::site_round_trip_us,
+                                     ConfigField::memory};
 
 // Codecs are compared by their meaning. An empty value is not "none": it leaves the codec to the links.
 std::string value_of(const Config& config, ConfigField field) {
+  if (field == ConfigField::memory) return config.memory == Memory::device ? "device" : "host";  // it was settled before
   if (field != ConfigField::codec) return value_text(config, field);
   const Result<CodecSetting> setting = CodecSetting::parse(config.codec);
   if (!setting.ok() || config.codec.empty()) return config.codec;
@@ -31,7 +33,7 @@ std::string value_in(std::string_view settings, ConfigField field) {
       return std::string(line.substr(name.size() + 1));
     settings.remove_prefix(std::min(settings.size(), line.size() + 1));
   }
-  return value_text(Config(), field);
+  return value_of(Config(), field);
 }
 
 std::string told(const std::string& value) {

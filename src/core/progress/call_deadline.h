@@ -10,6 +10,7 @@ namespace seto {
 // The time limit of a call, and where the limit comes from.
 class CallDeadline final {
  public:
+  CallDeadline() = default;
   // `of_call`: the call's own limit; 0: none.
   CallDeadline(std::uint32_t of_call, const Config& config)
       : ms_(of_call > 0 ? of_call : config.operation_timeout_ms), of_call_(of_call > 0) {}
@@ -21,8 +22,8 @@ class CallDeadline final {
   }
 
  private:
-  std::uint64_t ms_;
-  bool of_call_;
+  std::uint64_t ms_ = 0;
+  bool of_call_ = false;
 };
 
 }  // namespace seto

@@ -143,7 +143,6 @@ TEST(ConfigStruct, NamesTheFieldAndTheValueThatIsWrong) {
 TEST(ConfigStruct, RefusesWhatThisVersionDoesNotDoRatherThanIgnoreIt) {
   const auto refused = [](void (*change)(setoConfig_t&)) { return changed({}, change).status(); };
   for (const auto& [change, field] : std::initializer_list<std::pair<void (*)(setoConfig_t&), const char*>>{
-           {[](setoConfig_t& config) { config.memory = setoMemoryDevice; }, "memory: "},
            {[](setoConfig_t& config) { config.livenessTimeoutMs = 1; }, "livenessTimeoutMs: "},
            {[](setoConfig_t& config) { config.affinity = "0-3"; }, "affinity: "}}) {
     EXPECT_EQ(refused(change).code(), Code::invalid_usage) << field;

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "include/seto/seto.h"
+#include "src/device/cuda/driver.h"
+
+namespace seto::bench {
+
+// The GPU of a rank: its context, which stays current in the thread, its stream and its memory.
+class Gpu final {
+ public:
+  // GPU rank modulo their number.
+  static Result<std::unique_ptr<Gpu>> open(int rank);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  [[nodiscard]] Result<std::byte*> allocate(std::size_t size) const;
+  [[nodiscard]] Status free(std::byte* memory) const;
+  // In the order of the stream; these wait for their end.
+  [[nodiscard]] Status copy_in(std::byte* memory, const std::byte* from, std::size_t size) const;
+  [[nodiscard]] Status copy_out(std::byte* to, const std::byte* memory, std::size_t size) const;
+  [[nodiscard]] Status fill(std::byte* memory, int byte, std::size_t size) const;
+  [[nodiscard]] Status synchronize() const;
+  [[nodiscard]] setoStream_t stream() const { return reinterpret_cast<setoStream_t>(stream_); }
+
+ private:
+  explicit Gpu(std::unique_ptr<const cuda::Driver> driver) : driver_(std::move(driver)) {}
+  Status start(int rank);
+
+  std::unique_ptr<const cuda::Driver> driver_;
+  cuda::Stream stream_ = nullptr;
+};
+
+}  // namespace seto::bench

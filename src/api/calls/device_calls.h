@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "src/api/support/handles.h"
+#include "src/core/call/collective_call.h"
+
+namespace seto::api {
+
+// Launches a call on a communicator on device memory. The caller holds a CallGuard, and `usable` is set.
+Status issue_on_device(setoComm& comm, const Call& call, setoStream_t stream);
+
+// Appends the call to this thread's group. If that fails, the failure is also the group's result.
+Status queue_on_device(setoComm_t comm, const Call& call, setoStream_t stream);
+
+// Launches the calls of this thread's group, each on its own GPU, in the order in which they were made.
+Status launch_queued();
+[[nodiscard]] bool has_queued();
+void drop_queued();
+
+// Fails if the communicator is on device memory: `what` is not offered there.
+Status refuse_on_device(const setoComm& comm, const char* what);
+
+}  // namespace seto::api

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "src/core/call/collective_call.h"
+#include "src/core/device_memory/gpu_context.h"
+
+namespace seto {
+
+// Checks the buffers of a call, which check() of room `call` has accepted, through the driver: each must be memory of this GPU,
+// as far as the call reaches. The context is current. The text names the argument and says what to do.
+Status check_buffers(const GpuContext& gpu, const Call& call, Rank rank, int ranks);
+
+// Fails if the stream does not belong to this context. NULL, 1 and 2 are the default streams of any context.
+Status check_stream(const GpuContext& gpu, cuda::Stream stream);
+
+// For a host communicator in a process that uses GPUs: fails if the buffers are device memory, which the host cannot read.
+Status check_host_buffers(const cuda::Driver& driver, const Call& call);
+
+}  // namespace seto

@@ -1,0 +1,303 @@
+#include "src/core/device_memory/device_shapes.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "algorithms/algorithm.h"
+#include "src/base/log.h"
+#include "src/core/call/ids.h"
+#include "src/engine/coding.h"
+#include "src/engine/device_channels.h"
+#include "src/engine/kernels/launch_bounds.h"
+#include "src/engine/lowering.h"
+#include "src/plan/chunk_map.h"
+
+namespace seto {
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+constexpr std::uint64_t kBytesOfBlock = 16 << 10;  // of a part: a call gets a further block for so many
+constexpr std::uint64_t kBytesOfThread = 16;
+constexpr std::uint32_t kWarp = 32;
+constexpr int kTriesToFit = 12;
+
+Finish finish_of(const Call& call) {
+  if (!reduces(call.collective)) return Finish::none;
+  if (call.op == ReduceOp::premul_sum) return Finish::scale_contributions;
+  if (call.op != ReduceOp::avg) return Finish::none;
+  return is_integer(call.type) ? Finish::divide_result : Finish::scale_contributions;
+}
+
+// The scalar by which a rank multiplies, in the accumulator type.
+std::array<std::byte, 8> scalar_of(const Call& call, int ranks) {
+  std::array<std::byte, 8> bytes{};
+  if (call.op == ReduceOp::premul_sum) {
+    if (call.scalar != nullptr) std::memcpy(bytes.data(), call.scalar, scalar_size(call.type));
+  } else if (call.type == DataType::float64) {
+    const double scalar = 1.0 / ranks;
+    std::memcpy(bytes.data(), &scalar, sizeof scalar);
+  } else {
+    const float scalar = 1.0F / static_cast<float>(ranks);
+    std::memcpy(bytes.data(), &scalar, sizeof scalar);
+  }
+  return bytes;
+}
+
+// A checksum of all that ranks must agree on.
+std::uint32_t digest_of(const Call& call, const Choice& choice, const BoundProgram& program, std::uint32_t blocks) {
+  std::uint32_t digest = 2166136261U;
+  const auto fold = [&digest](std::uint64_t word) {
+    for (int byte = 0; byte < 8; ++byte, word >>= 8) digest = (digest ^ static_cast<std::uint32_t>(word & 0xff)) * 16777619U;
+  };
+  for (const std::uint64_t word : {static_cast<std::uint64_t>(call.collective), static_cast<std::uint64_t>(call.type),
+                                   static_cast<std::uint64_t>(call.op), static_cast<std::uint64_t>(call.root), call.count,
+                                   program.slice_elements, std::uint64_t{blocks}, std::uint64_t{choice.codec}})
+    fold(word);
+  for (const char character : choice.algorithm->name) fold(static_cast<std::uint64_t>(character));
+  return digest;
+}
+
+// The peers of a program's ends, in the order in which the lowering numbers them.
+std::vector<Rank> peers_of_ends(const BoundProgram& program) {
+  std::vector<Rank> peers;
+  for (const BoundStream& stream : program.streams) {
+    if (stream.address.sender != static_cast<std::uint32_t>(program.rank)) {
+      peers.push_back(static_cast<Rank>(stream.address.sender));
+      continue;
+    }
+    for (const std::uint32_t receiver : stream.receivers) peers.push_back(static_cast<Rank>(receiver));
+  }
+  return peers;
+}
+
+}  // namespace
+
+struct DeviceShapes::Chosen {
+  Choice choice;
+  Shape shape;
+  std::uint32_t grain = 1;
+  std::uint32_t depth = 2;
+  std::uint64_t bytes = 0;
+  std::vector<Program> lowered;  // by rank
+  std::vector<InPlace> in_place;
+};
+
+struct DeviceShapes::Fitted {
+  BoundProgram own;
+  DeviceCut cut;
+  DeviceEnds ends;
+  std::size_t largest = 0;  // workspace
+  std::uint64_t slice_elements = 1;
+};
+
+Result<std::unique_ptr<DeviceShapes>> DeviceShapes::create(const Setup& setup) {
+  std::unique_ptr<DeviceShapes> made(new DeviceShapes(setup));
+  SETO_TRY(made->open());
+  return made;
+}
+
+DeviceShapes::DeviceShapes(const Setup& setup)
+    : setup_(setup), driver_(setup.gpu->driver()), arena_(driver_, ArenaMemory::device), staging_(driver_, ArenaMemory::pinned) {
+  setup_.here.costs = &setup_.costs;
+}
+
+Status DeviceShapes::open() {
+  SETO_TRY(arena_.prepare());
+  return staging_.prepare();
+}
+
+DeviceShapes::Key DeviceShapes::key_of(const Call& call) const {
+  Key key{call.collective,    call.type,  call.op,        in_place(call, setup_.rank, setup_.here.ranks),
+          call.root,          call.count, call.algorithm, call.codec,
+          call.deterministic, {}};
+  if (call.op == ReduceOp::premul_sum) key.scalar = scalar_of(call, setup_.here.ranks);
+  return key;
+}
+
+Result<std::shared_ptr<DeviceShape>> DeviceShapes::find(const Call& call, std::uint64_t ended) {
+  const Key key = key_of(call);
+  if (last_ != nullptr && *last_key_ == key) return last_;
+  auto found = shapes_.find(key);
+  if (found == shapes_.end()) {
+    make_room(ended);
+    SETO_ASSIGN(std::shared_ptr<DeviceShape> shape, bind(call, key));
+    found = shapes_.emplace(key, std::move(shape)).first;
+  }
+  last_key_ = &found->first;
+  last_ = found->second;
+  return last_;
+}
+
+// More shapes are kept only if graphs or launches under way use them.
+void DeviceShapes::make_room(std::uint64_t ended) {
+  while (shapes_.size() >= kMostShapes) {
+    auto oldest = shapes_.end();
+    for (auto each = shapes_.begin(); each != shapes_.end(); ++each) {
+      if (each->second->is_captured || each->second->last_launch > ended) continue;
+      if (oldest == shapes_.end() || each->second->last_launch < oldest->second->last_launch) oldest = each;
+    }
+    if (oldest == shapes_.end()) return;
+    last_ = nullptr;
+    arena_.release(oldest->second->program);
+    staging_.release(oldest->second->staged);
+    shapes_.erase(oldest);
+  }
+}
+
+Result<kernels::Address> DeviceShapes::scratch(std::size_t size) {
+  if (size <= scratch_size_) return scratch_;
+  // Graphs and launches under way use what was given before, so it is not released. Doubling bounds the loss.
+  const std::size_t whole = std::bit_ceil(size);
+  SETO_ASSIGN(scratch_, arena_.allocate(whole));
+  scratch_size_ = whole;
+  return scratch_;
+}
+
+Result<std::shared_ptr<DeviceShape>> DeviceShapes::bind(const Call& call, const Key& key) {
+  const int ranks = setup_.here.ranks;
+  const Question question = question_of(call, setup_.here);
+  const Tiers& tiers = setup_.here.tiers_of(question);
+  Chosen chosen;
+  SETO_ASSIGN(chosen.choice, choose(question, tiers, *setup_.here.costs));
+  chosen.shape = Shape{call.collective, ranks, call.root, 1, finish_of(call)};
+  chosen.shape.pieces = chosen.choice.algorithm->pieces(chosen.shape, tiers);
+  chosen.shape.codec = chosen.choice.codec;
+  chosen.shape.coded_tiers = chosen.choice.coded_tiers;
+  chosen.grain = chosen.choice.codec != 0 ? facts_of(codec_of(chosen.choice.codec)).block
+                                          : static_cast<std::uint32_t>(kCacheLine / size_of(call.type));
+  chosen.bytes = question.bytes;
+  // Channels do not depend on where buffers lie, so those of the other ranks need not be known.
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    const InPlace placed = rank == setup_.rank ? key.in_place : InPlace::no;
+    const Program plain = build_program(*chosen.choice.algorithm, chosen.shape, tiers, rank, placed);
+    chosen.lowered.push_back(lower(plain, chosen.shape, placed, rules_for(call.type)));
+    chosen.in_place.push_back(placed);
+    chosen.depth = std::max(chosen.depth, chosen.lowered.back().stages() + 1);
+  }
+  SETO_ASSIGN(const Fitted fitted, fit(call, chosen));
+  auto shape = std::make_shared<DeviceShape>();
+  shape->rank = setup_.rank;
+  shape->blocks = fitted.cut.blocks;
+  const std::uint64_t bytes_of_block = fitted.own.slice_elements * fitted.own.element_size / fitted.cut.blocks;
+  shape->threads = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(std::bit_ceil(bytes_of_block / kBytesOfThread + 1), kWarp,
+                                std::bit_floor(static_cast<std::uint64_t>(setup_.gpu->most_threads()))));
+  shape->kernel = fitted.own.codec != 0 ? setup_.gpu->coded_kernel(call.type) : setup_.gpu->kernel(call.type);
+  shape->scratch_size = fitted.own.scratch_size;
+  shape->what = describe(call.collective, call.count, call.type, call.op, call.root);
+  shape->plan = std::string(chosen.choice.algorithm->name) + " " + std::string(name_of(call.collective));
+  shape->end_peers = peers_of_ends(fitted.own);
+  shape->note.words[0] = static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
+                         static_cast<std::uint64_t>(call.op) << 16 | std::uint64_t{question.codec} << 24;
+  shape->note.words[1] = call.count;
+  shape->note.words[2] = is_rooted(call.collective) ? static_cast<std::uint64_t>(call.root) : 0;
+  const std::uint32_t digest = shape->note.digest = digest_of(call, chosen.choice, fitted.own, fitted.cut.blocks);
+  shape->recorded = recorded(call, {question.bytes, algorithm_id(chosen.choice.algorithm->name), chosen.choice.codec, digest});
+  SETO_ASSIGN(shape->image, lower_to_device(fitted.own, fitted.cut, fitted.ends));
+  SETO_TRY(stage(shape->image, scalar_of(call, ranks), *shape));
+  SETO_LOG_AS(debug, (LogOrigin{setup_.rank, 0}),
+              "%s runs on the GPU as %s%s%s: %u blocks of %u threads, slices of %llu elements", shape->what.c_str(),
+              chosen.choice.algorithm->name.data(), chosen.choice.codec == 0 ? "" : " in ",
+              chosen.choice.codec == 0 ? "" : codec_name(chosen.choice.codec).data(), shape->blocks, shape->threads,
+              static_cast<unsigned long long>(fitted.own.slice_elements));
+  return shape;
+}
+
+// Slices get shorter until all channels fit into the workspaces.
+Result<DeviceShapes::Fitted> DeviceShapes::fit(const Call& call, const Chosen& chosen) const {
+  const std::uint64_t element = size_of(call.type);
+  const std::uint64_t slice_bytes =
+      setup_.here.config->slice_bytes == kAutomatic ? chosen.choice.cut.slice_bytes : setup_.here.config->slice_bytes;
+  const Layout layout = Layout::uniform(chosen.shape, setup_.rank, call.count, chosen.grain);
+  const std::uint64_t longest = std::max<std::uint64_t>(1, layout.longest());
+  const std::uint64_t wanted = std::min<std::uint64_t>(slice_bytes, setup_.workspace_capacity);
+  std::uint64_t slice = std::min(std::max<std::uint64_t>(chosen.grain, wanted / element), longest);
+  auto blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(longest * element / kBytesOfBlock, 1, setup_.most_blocks));
+  for (int tries = 0; tries < kTriesToFit; ++tries) {
+    Result<Fitted> fitted = cut(call, chosen, slice, blocks);
+    if (!fitted.ok()) {
+      if (fitted.status().code() != Code::invalid_usage || blocks == 1) return fitted.status();
+      blocks /= 2;  // their flags have no room
+      continue;
+    }
+    if (fitted.value().largest <= setup_.workspace_capacity) return fitted;
+    const double ratio = static_cast<double>(setup_.workspace_capacity) / static_cast<double>(fitted.value().largest);
+    if (slice > chosen.grain * blocks)
+      slice = std::max<std::uint64_t>(chosen.grain, static_cast<std::uint64_t>(static_cast<double>(slice) * ratio * 0.95));
+    else if (blocks > 1)
+      blocks /= 2;
+    else
+      break;
+  }
+  return failure(Code::invalid_usage,
+                 "%s over %d ranks as %s needs more than the %zu bytes of a workspace for its messages: choose another algorithm",
+                 describe(call.collective, call.count, call.type, call.op, call.root).c_str(), setup_.here.ranks,
+                 chosen.choice.algorithm->name.data(), setup_.workspace_capacity);
+}
+
+Result<DeviceShapes::Fitted> DeviceShapes::cut(const Call& call, const Chosen& chosen, std::uint64_t slice_elements,
+                                               std::uint32_t blocks) const {
+  std::vector<BoundProgram> programs;
+  Fitted fitted;
+  fitted.cut.blocks = blocks;
+  for (Rank rank = 0; rank < setup_.here.ranks; ++rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    const Layout layout = Layout::uniform(chosen.shape, rank, call.count, chosen.grain);
+    fitted.cut.longest = std::max<std::uint64_t>(1, layout.longest());
+    BindRequest request{&chosen.lowered[index], chosen.shape, chosen.in_place[index], &layout, call.type, call.op, 0, {}};
+    request.tuning.slice_elements = slice_elements;
+    request.tuning.depth = chosen.depth;
+    SETO_ASSIGN(programs.emplace_back(), bind_program(request));
+  }
+  SETO_ASSIGN(const DeviceChannels channels, DeviceChannels::join(programs, fitted.cut));
+  for (std::size_t rank = 0; rank < programs.size(); ++rank)
+    fitted.largest = std::max(fitted.largest, channels.workspace_size(rank));
+  const auto own = static_cast<std::size_t>(setup_.rank);
+  fitted.ends = channels.ends_of(own, setup_.workspaces);
+  fitted.own = std::move(programs[own]);
+  if (fitted.own.slices >> kernels::kMarkSliceBits != 0)
+    return failure(Code::invalid_argument, "count: %llu elements need more slices than a call can have: split the call",
+                   static_cast<unsigned long long>(call.count));
+  return fitted;
+}
+
+Status DeviceShapes::stage(const std::vector<std::byte>& image, const std::array<std::byte, 8>& scalar, DeviceShape& shape) {
+  const std::size_t scalar_at = (image.size() + kCacheLine - 1) / kCacheLine * kCacheLine;
+  shape.staged_size = scalar_at + scalar.size();
+  SETO_ASSIGN(shape.program, arena_.allocate(shape.staged_size));
+  SETO_ASSIGN(shape.staged, staging_.allocate(shape.staged_size));
+  shape.scalar = shape.program + scalar_at;
+  auto* const staged = reinterpret_cast<std::byte*>(shape.staged);
+  std::memcpy(staged, image.data(), image.size());
+  std::memcpy(staged + scalar_at, scalar.data(), scalar.size());
+  return {};
+}
+
+Rank DeviceShape::awaited(const kernels::StopReport& report) const {
+  if (report.operand == kernels::kWaitsForDone) {
+    const auto peer = static_cast<Rank>(report.step);
+    return peer < rank ? peer : peer + 1;
+  }
+  kernels::DeviceProgram begin;
+  std::memcpy(&begin, image.data(), sizeof begin);
+  kernels::DeviceStep step;
+  const std::size_t step_at = begin.steps + std::size_t{report.step} * sizeof step;
+  if (step_at + sizeof step > image.size()) return -1;
+  std::memcpy(&step, image.data() + step_at, sizeof step);
+  kernels::DeviceOperand operand;
+  const std::size_t operand_at = begin.operands + (std::size_t{step.first_operand} + report.operand) * sizeof operand;
+  if (operand_at + sizeof operand > image.size()) return -1;
+  std::memcpy(&operand, image.data() + operand_at, sizeof operand);
+  return operand.end < end_peers.size() ? end_peers[operand.end] : -1;
+}
+
+std::string DeviceShape::wait_text(const kernels::StopReport& report) const {
+  const std::string peer = "rank " + std::to_string(awaited(report));
+  if (report.operand == kernels::kWaitsForDone) return "waits for " + peer + " to end the operation before";
+  return "waits for " + peer + " in step " + std::to_string(report.step) + ", slice " + std::to_string(report.slice) + " of " +
+         plan;
+}
+
+}  // namespace seto

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/core/call/collective_call.h"
+#include "src/core/choice/planner.h"
+#include "src/core/device_memory/device_arena.h"
+#include "src/engine/device_lowering.h"
+#include "transports/peer_status.h"
+
+namespace seto {
+
+// A call shape that is ready to be launched. Its program and its scalar lie in pinned memory, and are copied to the GPU in the
+// stream of the first launch: a stream of the library's own might share a queue of the hardware with work that waits for this
+// rank.
+struct DeviceShape {
+  kernels::Address program = 0;
+  kernels::Address scalar = 0;
+  kernels::Address staged = 0;  // the same bytes on the host
+  std::size_t staged_size = 0;
+  bool is_copied = false;  // the copy was issued, in a stream that is not captured
+  std::size_t scratch_size = 0;
+  cuda::Kernel kernel = nullptr;
+  std::uint32_t blocks = 1;
+  std::uint32_t threads = 32;
+  std::string what;  // "all_reduce of 1024 float, sum"
+  std::string plan;  // "ring all_reduce"
+  RecordedCall recorded;
+  Note note;  // what the ranks compare; the communicator sets the operation and the digest at each call
+
+  // The peer for whom a block waits at an operand of a step, and what it waits for: "a message of rank 3".
+  [[nodiscard]] std::string wait_text(const kernels::StopReport& report) const;
+  // -1: unknown.
+  [[nodiscard]] Rank awaited(const kernels::StopReport& report) const;
+
+  Rank rank = 0;
+  std::vector<std::byte> image;  // the program, for reports
+  std::vector<Rank> end_peers;   // of the program's ends
+  std::uint64_t last_launch = 0;
+  bool is_captured = false;  // a graph may launch it again at any time
+};
+
+// The bound shapes of one device communicator, by call. A rank binds the programs of all ranks, so the layout of the workspaces
+// follows from the call alone and needs no exchange. One thread at a time; the context is current.
+class DeviceShapes final {
+ public:
+  struct Setup {
+    const GpuContext* gpu = nullptr;
+    Rank rank = 0;
+    Surroundings here;  // its costs are set by this class
+    CostModel costs;    // do not change: they are of links within a node
+    std::span<const kernels::Address> workspaces;
+    std::size_t workspace_capacity = 0;
+    std::uint32_t most_blocks = 1;
+  };
+  static Result<std::unique_ptr<DeviceShapes>> create(const Setup& setup);
+  DeviceShapes(const DeviceShapes&) = delete;
+  DeviceShapes& operator=(const DeviceShapes&) = delete;
+
+  // The call was checked. `ended`: the number of launches that have ended, so that shapes of them may be replaced.
+  Result<std::shared_ptr<DeviceShape>> find(const Call& call, std::uint64_t ended);
+  // Scratch memory of at least so many bytes, which stays valid until the end. All operations use the same, one after another.
+  Result<kernels::Address> scratch(std::size_t size);
+
+  static constexpr std::size_t kMostShapes = 256;
+
+ private:
+  struct Key {
+    Collective collective;
+    DataType type;
+    ReduceOp op;
+    InPlace in_place;
+    Rank root;
+    std::uint64_t count;
+    int algorithm;
+    int codec;
+    bool deterministic;
+    std::array<std::byte, 8> scalar;  // of pre-multiplied sums
+
+    auto operator<=>(const Key&) const = default;
+  };
+  // Everything from which a program is bound, but how it is cut.
+  struct Chosen;
+  struct Fitted;
+
+  explicit DeviceShapes(const Setup& setup);
+  Status open();
+  [[nodiscard]] Key key_of(const Call& call) const;
+  Result<std::shared_ptr<DeviceShape>> bind(const Call& call, const Key& key);
+  Result<Fitted> fit(const Call& call, const Chosen& chosen) const;
+  Result<Fitted> cut(const Call& call, const Chosen& chosen, std::uint64_t slice_elements, std::uint32_t blocks) const;
+  Status stage(const std::vector<std::byte>& image, const std::array<std::byte, 8>& scalar, DeviceShape& shape);
+  void make_room(std::uint64_t ended);
+
+  Setup setup_;
+  const cuda::Driver& driver_;
+  DeviceArena arena_;
+  DeviceArena staging_;
+  std::map<Key, std::shared_ptr<DeviceShape>> shapes_;
+  const Key* last_key_ = nullptr;
+  std::shared_ptr<DeviceShape> last_;
+  kernels::Address scratch_ = 0;
+  std::size_t scratch_size_ = 0;
+};
+
+}  // namespace seto

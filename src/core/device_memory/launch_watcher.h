@@ -1,0 +1,70 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "src/core/device_memory/launches.h"
+#include "src/core/device_memory/workspaces.h"
+
+namespace seto {
+
+// Something whose kernels are watched.
+class Watched {
+ public:
+  enum class Activity : std::uint8_t { none, graphs, running };  // graphs: kernels may run, and no event tells of them
+
+  virtual ~Watched() = default;
+  // Called by the watcher, again and again while there is activity. Does not wait for peers.
+  virtual Activity look() = 0;
+};
+
+// The rest of a communicator that was ended. Its memory goes when no kernel of the library runs in this process, because
+// freeing waits for kernels, and when no other rank can write to it.
+struct RetiredDevice {
+  ~RetiredDevice();
+
+  std::unique_ptr<DeviceShapes> shapes;
+  std::unique_ptr<Launches> launches;
+  std::unique_ptr<Workspaces> workspaces;
+  Deadline patience = Deadline::never();  // with other ranks, that may have died
+};
+
+// The thread of this process that watches kernels, since their calls return at once: it sees their ends, deadlines and lost
+// peers. It sleeps while there is nothing to watch.
+class LaunchWatcher final {
+ public:
+  static LaunchWatcher& of_process();
+
+  Status add(Watched& one);
+  // Waits for a look that is being taken.
+  void remove(Watched& one);
+  // There is something to watch. False: the process is ending, and nothing is watched any more.
+  bool wake();
+  void retire(std::unique_ptr<RetiredDevice> device);
+  // The number of those that wait for the end of kernels or for other ranks.
+  [[nodiscard]] std::size_t retired();
+
+ private:
+  LaunchWatcher() = default;
+  void run();
+  Watched::Activity look_at_all();
+  void bury(Watched::Activity activity);  // locked
+  void stop();
+  friend struct StopLaunchWatcher;
+
+  std::mutex mutex_;  // of the lists, also during a look
+  std::vector<Watched*> watched_;
+  std::vector<std::unique_ptr<RetiredDevice>> retired_;
+
+  std::mutex wake_mutex_;
+  std::condition_variable woken_;
+  bool is_woken_ = false;
+  bool stops_ = false;
+  std::thread thread_;
+};
+
+}  // namespace seto

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/core/communicator/operation_order.h"
+#include "src/core/device_memory/device_shapes.h"
+#include "src/core/progress/call_deadline.h"
+#include "src/core/record/recorder_entry.h"
+
+namespace seto {
+
+// The launches of one device communicator, in the order in which they were issued: each waits for the one before, on whatever
+// streams they are. Launches that are captured form a chain of their own in each capture. One thread launches; any thread may
+// make the other calls.
+class Launches final {
+ public:
+  // `order`: of the communicator, whose operations these are. It hears of them when their kernels begin and end.
+  static Result<std::unique_ptr<Launches>> create(const GpuContext& gpu, OperationOrder& order, std::uint32_t most_blocks);
+  ~Launches();
+  Launches(const Launches&) = delete;
+  Launches& operator=(const Launches&) = delete;
+
+  struct Request {
+    std::shared_ptr<DeviceShape> shape;
+    kernels::DeviceArguments arguments;  // without the program and the words of this class
+    cuda::Stream stream = nullptr;
+    Note note;
+    CallDeadline limit;
+    RecorderEntry record;
+  };
+  // The id of the capture in which the stream is; 0: none. Fails if the capture was invalidated.
+  Result<std::uint64_t> capture_of(cuda::Stream stream) const;
+  Status launch(const Request& request, std::uint64_t capture);
+
+  // The first launch that has not ended.
+  struct State {
+    std::shared_ptr<DeviceShape> shape;  // null: all have ended
+    Note note;  // without a shape: of the last one that ended; its operation is 0 if none has ended since
+    CallDeadline limit;
+    bool has_begun = false;
+    bool is_overdue = false;
+    Status failure;  // of the driver; this launch has ended
+  };
+  // Removes the launches that have ended. `outcome`: that of the communicator, for the record. The context is current. Only the
+  // watcher calls this.
+  State poll(const Status& outcome);
+  // Waits until a launch ends or for a short time.
+  void await_change();
+
+  [[nodiscard]] std::size_t running() const;
+  [[nodiscard]] std::uint64_t ended() const;
+  [[nodiscard]] bool has_graphs() const { return has_graphs_.load(std::memory_order_relaxed); }
+  // Ends the kernels under way, and later ones as soon as they wait. They cannot be used again.
+  void stop();
+  // Where the first block was that has been stopped; empty: none was.
+  [[nodiscard]] std::optional<kernels::StopReport> stopped_at() const;
+
+ private:
+  struct Launch {
+    cuda::Event begin = nullptr, end = nullptr;
+    std::shared_ptr<DeviceShape> shape;
+    Note note;
+    CallDeadline limit;
+    std::optional<Deadline> until;  // set when the kernel can have begun: the work before it in the stream takes its own time
+    RecorderEntry record;
+    bool is_issued = false;  // the driver has taken the kernel, so its end event is recorded
+  };
+
+  Launches(const GpuContext& gpu, OperationOrder& order) : driver_(gpu.driver()), order_(order) {}
+  void begin(Launch& launch);
+  void end_first(const Status& outcome, bool failed);
+  Status copy_program(const Request& request);
+  Status launch_kernel(const Request& request);
+  Status launch_between(const Request& request, cuda::Event begin, cuda::Event end);
+  Status launch_captured(const Request& request, std::uint64_t capture);
+  Result<cuda::Event> take_event();
+
+  const cuda::Driver& driver_;
+  OperationOrder& order_;
+  std::uint64_t* words_ = nullptr;  // pinned: the word that stops kernels, then a report for each block
+  kernels::Address words_there_ = 0;
+  std::uint32_t most_blocks_ = 0;
+  std::atomic<bool> has_graphs_{false};
+
+  // On the launching thread: the last launch, and the last one in a capture.
+  cuda::Event last_ = nullptr;
+  cuda::Stream last_stream_ = nullptr;
+  std::uint64_t capture_ = 0;
+  cuda::Event last_captured_ = nullptr;
+  cuda::Stream last_captured_stream_ = nullptr;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Launch> running_;
+  std::vector<cuda::Event> free_events_;
+  std::vector<cuda::Event> all_events_;
+  std::uint64_t ended_ = 0;  // operation
+};
+
+}  // namespace seto

@@ -1,0 +1,73 @@
+#include "src/core/device_memory/rank_statement.h"
+
+#include <sys/random.h>
+
+#include <cstring>
+#include <type_traits>
+
+namespace seto {
+namespace {
+
+static_assert(std::is_trivially_copyable_v<RankStatement>);
+
+constexpr char kGood = '+', kBad = '-';
+
+// A message begins with how it went. After kBad come the code and the text of the failure.
+std::string message_of(const Status& status, std::string content) {
+  if (status.ok()) return kGood + std::move(content);
+  return std::string{kBad, static_cast<char>(status.code())} + std::string(status.text());
+}
+
+Code code_in(char character) {
+  const auto number = static_cast<unsigned char>(character);
+  return number == 0 || number > static_cast<unsigned char>(Code::internal) ? Code::remote_error : static_cast<Code>(number);
+}
+
+// The contents of all ranks, or the failure of the lowest rank that failed.
+Result<std::vector<std::string>> gather(Bootstrap& bootstrap, std::string message, Deadline until) {
+  SETO_ASSIGN(std::vector<std::string> messages, bootstrap.all_gather(std::move(message), until));
+  for (std::size_t rank = 0; rank < messages.size(); ++rank) {
+    std::string& one = messages[rank];
+    if (!one.empty() && one[0] == kGood) {
+      one.erase(0, 1);
+      continue;
+    }
+    if (one.size() < 2) return failure(Code::remote_error, "rank %zu: its statement about its GPU is malformed", rank);
+    return failure(code_in(one[1]), "rank %zu: %s", rank, one.c_str() + 2);
+  }
+  return messages;
+}
+
+}  // namespace
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  while (getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) continue;
+  return number;
+}
+
+std::uint64_t number_of_process() {
+  static const std::uint64_t number = random_number();
+  return number;
+}
+
+Result<std::vector<RankStatement>> exchange(Bootstrap& bootstrap, const Result<RankStatement>& mine, Deadline until) {
+  std::string content;
+  if (mine.ok()) content.assign(reinterpret_cast<const char*>(&mine.value()), sizeof(RankStatement));
+  SETO_ASSIGN(const std::vector<std::string> contents, gather(bootstrap, message_of(mine.status(), std::move(content)), until));
+  std::vector<RankStatement> statements(contents.size());
+  for (std::size_t rank = 0; rank < contents.size(); ++rank) {
+    if (contents[rank].size() == sizeof(RankStatement))
+      std::memcpy(&statements[rank], contents[rank].data(), sizeof(RankStatement));
+    if (statements[rank].layout != mine.value().layout)
+      return failure(Code::invalid_usage,
+                     "rank %zu has another build of the library: device memory needs the same one on all ranks", rank);
+  }
+  return statements;
+}
+
+Status agree(Bootstrap& bootstrap, const Status& mine, Deadline until) {
+  return gather(bootstrap, message_of(mine, ""), until).status();
+}
+
+}  // namespace seto

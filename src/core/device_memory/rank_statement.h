@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/base/result.h"
+#include "src/base/types.h"
+#include "src/bootstrap/bootstrap.h"
+#include "src/device/cuda/driver_memory.h"
+
+namespace seto {
+
+// The statement of a rank of a device communicator to the others, when it has prepared its GPU.
+struct RankStatement {
+  std::uint64_t layout = 0;     // of this struct and of workspaces: builds that differ refuse each other
+  std::uint64_t process = 0;    // a number that no other process has
+  std::uint64_t token = 0;      // at random; that of rank 0 names the communicator
+  std::uint64_t workspace = 0;  // its address in that process
+  std::uint64_t context = 0;    // the handle in that process
+  cuda::IpcMemoryHandle handle{};
+  cuda::DeviceUuid gpu{};
+  std::int32_t device = 0;
+  std::uint32_t resident_blocks = 0;  // of the library's kernels, that its GPU holds at once
+  std::uint32_t has_handle = 0;       // 0: the driver gives no handle for other processes
+};
+
+// A number of this process that no other process has.
+[[nodiscard]] std::uint64_t number_of_process();
+[[nodiscard]] std::uint64_t random_number();
+
+// Tells all ranks how this rank's preparation went. If one failed, it fails on all ranks with one text, which names that rank.
+Result<std::vector<RankStatement>> exchange(Bootstrap& bootstrap, const Result<RankStatement>& mine, Deadline until);
+// The same for a step without a statement.
+Status agree(Bootstrap& bootstrap, const Status& mine, Deadline until);
+
+}  // namespace seto

@@ -1,0 +1,166 @@
+#include "src/core/device_memory/workspaces.h"
+
+#include <string>
+#include <utility>
+
+#include "src/engine/device_channels.h"
+
+namespace seto {
+namespace {
+
+using cuda::DriverCode;
+using kernels::kFlagStride;
+
+constexpr std::uint32_t kGone = 1;
+
+// The flags by which ranks say that they are gone lie at the end of a workspace, where no channel may be.
+std::size_t gone_flag(std::size_t rank, std::size_t ranks) { return kWorkspaceSize - (ranks - rank) * kFlagStride; }
+
+// The GPU of this process that has this identity, or -1: it is hidden from the process.
+int device_with(const cuda::Driver& driver, const cuda::DeviceUuid& uuid) {
+  int count = 0;
+  if (driver.device_get_count.code(&count) != DriverCode::success) return -1;
+  for (int device = 0; device < count; ++device) {
+    cuda::DeviceUuid one;
+    if (driver.device_get_uuid.code(&one, device) == DriverCode::success && text_of(one) == text_of(uuid)) return device;
+  }
+  return -1;
+}
+
+std::string place_text(Rank rank, const RankStatement& statement) {
+  return "rank " + std::to_string(rank) + " (GPU " + std::to_string(statement.device) + ", " + text_of(statement.gpu) + ")";
+}
+
+Status no_peer_access(Rank rank, Rank peer, std::span<const RankStatement> all) {
+  return failure(Code::unavailable,
+                 "no peer access between the GPUs of %s and %s: a communicator on device memory needs it between all its GPUs in "
+                 "this version; use GPUs that reach each other (nvidia-smi topo -p2p r), or host memory",
+                 place_text(rank, all[static_cast<std::size_t>(rank)]).c_str(),
+                 place_text(peer, all[static_cast<std::size_t>(peer)]).c_str());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Workspaces>> Workspaces::create(std::shared_ptr<GpuContext> gpu) {
+  std::unique_ptr<Workspaces> made(new Workspaces(std::move(gpu)));
+  SETO_TRY(made->allocate());
+  return made;
+}
+
+Status Workspaces::allocate() {
+  const cuda::Driver& driver = gpu_->driver();
+  const Status allocated = driver.mem_alloc(&own_, kWorkspaceSize);
+  if (!allocated.ok())
+    return failure(allocated.code(), "no %zu MiB of memory on GPU %d for the communicator: %s", kWorkspaceSize >> 20,
+                   gpu_->device(), std::string(allocated.text()).c_str());
+  SETO_TRY(driver.stream_create_with_priority(&stream_, cuda::kStreamNonBlocking, 0));
+  SETO_TRY(driver.memset_d8_async(own_, 0, kWorkspaceSize, stream_));
+  return driver.stream_synchronize(stream_);
+}
+
+Workspaces::~Workspaces() {
+  leave();
+  const ContextScope scope(*gpu_);
+  if (!scope.status().ok()) return;
+  const cuda::Driver& driver = gpu_->driver();
+  if (stream_ != nullptr) static_cast<void>(driver.stream_destroy.code(stream_));
+  if (words_ != nullptr) static_cast<void>(driver.mem_free_host.code(words_));
+  if (own_ != 0) static_cast<void>(driver.mem_free.code(own_));
+}
+
+void Workspaces::describe(RankStatement& statement) const {
+  const cuda::Driver& driver = gpu_->driver();
+  statement.layout = sizeof(RankStatement) << 32U ^ kWorkspaceSize ^ sizeof(kernels::DeviceProgram) << 8U;
+  statement.process = number_of_process();
+  statement.workspace = own_;
+  statement.context = reinterpret_cast<std::uint64_t>(gpu_->handle());
+  statement.gpu = gpu_->uuid();
+  statement.device = gpu_->device();
+  statement.has_handle = driver.ipc_get_mem_handle.code(&statement.handle, own_) == DriverCode::success ? 1 : 0;
+}
+
+Status Workspaces::connect(Rank rank, std::span<const RankStatement> statements) {
+  rank_ = rank;
+  addresses_.assign(statements.size(), 0);
+  dead_.assign(statements.size(), false);
+  void* words = nullptr;
+  SETO_TRY(gpu_->driver().mem_host_alloc(&words, statements.size() * kFlagStride, cuda::kHostAllocPortable));
+  words_ = static_cast<std::uint64_t*>(words);
+  if (kWorkspaceSize / 4 < statements.size() * kFlagStride)
+    return failure(Code::invalid_usage, "%zu ranks are too many for a communicator on device memory", statements.size());
+  for (std::size_t peer = 0; peer < statements.size(); ++peer) SETO_TRY(reach(static_cast<Rank>(peer), statements));
+  return {};
+}
+
+Status Workspaces::reach(Rank peer, std::span<const RankStatement> statements) {
+  const cuda::Driver& driver = gpu_->driver();
+  const RankStatement& own = statements[static_cast<std::size_t>(rank_)];
+  const RankStatement& other = statements[static_cast<std::size_t>(peer)];
+  kernels::Address& address = addresses_[static_cast<std::size_t>(peer)];
+  address = other.workspace;
+  if (peer == rank_) return {};
+  const bool same_gpu = text_of(own.gpu) == text_of(other.gpu);
+  const int device = same_gpu ? gpu_->device() : device_with(driver, other.gpu);
+  if (!same_gpu && device >= 0) {
+    int reaches = 0;
+    SETO_TRY(driver.device_can_access_peer(&reaches, gpu_->device(), device));
+    if (reaches == 0) return no_peer_access(rank_, peer, statements);
+  }
+  if (other.process == own.process) {
+    if (same_gpu) return {};
+    auto* const context = reinterpret_cast<cuda::Context>(other.context);
+    const DriverCode code = driver.ctx_enable_peer_access.code(context, 0);
+    if (code == DriverCode::success || code == DriverCode::peer_access_already_enabled) return {};
+    return driver.ctx_enable_peer_access.failed(code);
+  }
+  if (other.has_handle == 0)
+    return failure(Code::unavailable,
+                   "the driver gives no handle (cuIpcGetMemHandle) for the memory of %s, which other processes need: containers "
+                   "must share the IPC and PID namespaces of the host",
+                   place_text(peer, other).c_str());
+  cuda::DevicePointer mapped = 0;
+  const DriverCode code = driver.ipc_open_mem_handle.code(&mapped, other.handle, cuda::kIpcLazyPeerAccess);
+  if (code == DriverCode::peer_access_unsupported) return no_peer_access(rank_, peer, statements);
+  if (code != DriverCode::success)
+    return failure(Code::unavailable, "the memory of %s cannot be mapped: %s", place_text(peer, other).c_str(),
+                   std::string(driver.ipc_open_mem_handle.failed(code).text()).c_str());
+  mapped_.push_back(mapped);
+  address = mapped;
+  return {};
+}
+
+std::size_t Workspaces::capacity() const { return gone_flag(0, addresses_.size()); }
+
+void Workspaces::leave() {
+  if (std::exchange(left_, true)) return;
+  const ContextScope scope(*gpu_);
+  if (!scope.status().ok()) return;
+  const cuda::Driver& driver = gpu_->driver();
+  if (joined_) words_[0] = kGone;
+  for (std::size_t peer = 0; peer < addresses_.size() && joined_; ++peer) {
+    if (static_cast<Rank>(peer) == rank_ || dead_[peer]) continue;
+    const std::size_t flag = gone_flag(static_cast<std::size_t>(rank_), addresses_.size());
+    static_cast<void>(
+        driver.memcpy_async.code(addresses_[peer] + flag, reinterpret_cast<cuda::DevicePointer>(words_), sizeof kGone, stream_));
+  }
+  if (stream_ != nullptr) static_cast<void>(driver.stream_synchronize.code(stream_));
+  for (const cuda::DevicePointer one : mapped_) static_cast<void>(driver.ipc_close_mem_handle.code(one));
+  mapped_.clear();
+}
+
+bool Workspaces::all_left() {
+  if (!joined_) return true;
+  const ContextScope scope(*gpu_);
+  const cuda::Driver& driver = gpu_->driver();
+  const std::size_t size = addresses_.size() * kFlagStride;
+  if (!scope.status().ok() || driver.memcpy_dtoh_async.code(words_, own_ + capacity(), size, stream_) != DriverCode::success ||
+      driver.stream_synchronize.code(stream_) != DriverCode::success)
+    return true;
+  for (std::size_t peer = 0; peer < addresses_.size(); ++peer)
+    if (static_cast<Rank>(peer) != rank_ && !dead_[peer] &&
+        static_cast<std::uint32_t>(words_[peer * kFlagStride / sizeof(*words_)]) != kGone)
+      return false;
+  return true;
+}
+
+}  // namespace seto

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "src/core/device_memory/gpu_context.h"
+#include "src/core/device_memory/rank_statement.h"
+#include "src/engine/kernels/device_program.h"
+
+namespace seto {
+
+inline constexpr std::size_t kWorkspaceSize = std::size_t{4} << 20;
+
+// This rank's workspace, and those of the other ranks as this rank's GPU sees them. A workspace may be freed only when no peer
+// can write to it any more; therefore a rank marks that it is gone in the workspaces of all others.
+class Workspaces final {
+ public:
+  // Allocates this rank's workspace, full of zeros. Its context is current.
+  static Result<std::unique_ptr<Workspaces>> create(std::shared_ptr<GpuContext> gpu);
+  ~Workspaces();
+  Workspaces(const Workspaces&) = delete;
+  Workspaces& operator=(const Workspaces&) = delete;
+
+  // States all that the other ranks need to reach it; the rest of the statement is the caller's.
+  void describe(RankStatement& statement) const;
+  // Maps the workspaces of the other ranks.
+  Status connect(Rank rank, std::span<const RankStatement> statements);
+
+  // All ranks have connected: from now on they write to each other's workspaces.
+  void join() { joined_ = true; }
+
+  // Bytes of a workspace that channels may use.
+  [[nodiscard]] std::size_t capacity() const;
+  // By rank, as this rank's GPU sees them.
+  [[nodiscard]] std::span<const kernels::Address> addresses() const { return addresses_; }
+  [[nodiscard]] const std::shared_ptr<GpuContext>& gpu() const { return gpu_; }
+
+  // This rank writes to no other workspace any more, and unmaps them. Its kernels have ended.
+  void leave();
+  // That rank's process has died, and with it its kernels.
+  void mark_dead(Rank rank) { dead_[static_cast<std::size_t>(rank)] = true; }
+  // All other ranks are gone. Errors of the driver count as that: a context that failed has no memory.
+  [[nodiscard]] bool all_left();
+
+ private:
+  explicit Workspaces(std::shared_ptr<GpuContext> gpu) : gpu_(std::move(gpu)) {}
+  Status allocate();
+  Status reach(Rank peer, std::span<const RankStatement> statements);
+
+  const std::shared_ptr<GpuContext> gpu_;
+  cuda::Stream stream_ = nullptr;  // internal: no work of the user is ordered with it
+  cuda::DevicePointer own_ = 0;
+  std::uint64_t* words_ = nullptr;  // pinned: a flag of each rank is copied here
+  Rank rank_ = 0;
+  std::vector<kernels::Address> addresses_;
+  std::vector<bool> dead_;
+  std::vector<cuda::DevicePointer> mapped_;  // by legacy IPC
+  bool joined_ = false;
+  bool left_ = false;
+};
+
+}  // namespace seto

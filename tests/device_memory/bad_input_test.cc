@@ -1,0 +1,166 @@
+// Calls that are wrong: each is refused on the rank that makes it, and ends the communicator on the others.
+#include "tests/device_memory/device_ranks.h"
+
+namespace seto::testing {
+namespace {
+
+constexpr std::size_t kCount = 100;
+
+class DeviceBadInput : public DeviceMemory {
+ protected:
+  using Wrong = std::function<setoResult_t(DeviceRank&, float* memory)>;
+
+  // Rank 1 makes the wrong call, while rank 0 makes a right one.
+  void refused(const Wrong& call, const std::string& part, setoResult_t expected = setoInvalidArgument) {
+    SCOPED_TRACE(part);
+    on_ranks(2, [&](DeviceRank& mine) {
+      auto* const memory = mine.upload(std::vector<float>(kCount, 1));
+      if (mine.rank == 0) {
+        EXPECT_TRUE(succeeded(setoAllReduce(memory, memory, kCount, setoFloat32, setoSum, mine.comm, mine.stream())));
+        mine.synchronize();  // ends, because the kernel is told to
+        EXPECT_NE(settled(mine.comm), setoSuccess);
+        EXPECT_NE(std::string(setoGetLastError(mine.comm)).find("rank 1 could not launch its call of all_reduce"),
+                  std::string::npos)
+            << setoGetLastError(mine.comm);
+      } else {
+        EXPECT_TRUE(failed(call(mine, memory), expected, part));
+        EXPECT_NE(settled(mine.comm), setoSuccess);
+      }
+      (void)setoCommAbort(mine.comm);
+      mine.comm = nullptr;
+      // The stream and the context stay usable.
+      mine.write(memory, std::vector<float>(kCount, 7));
+      EXPECT_EQ(mine.read(memory, kCount), std::vector<float>(kCount, 7));
+    });
+  }
+  static setoResult_t sum(DeviceRank& mine, const void* input, void* output, std::size_t count = kCount) {
+    return setoAllReduce(input, output, count, setoFloat32, setoSum, mine.comm, mine.stream());
+  }
+};
+
+TEST_F(DeviceBadInput, HostMemory) {
+  start_gpus(2);
+  refused(
+      [](DeviceRank& mine, float* memory) {
+        std::vector<float> host(kCount);
+        return sum(mine, host.data(), memory);
+      },
+      "sendbuff: ");
+  refused(
+      [](DeviceRank& mine, float* memory) {
+        void* pinned = nullptr;
+        EXPECT_TRUE(ok(mine.driver.mem_host_alloc(&pinned, kCount * sizeof(float), 0)));
+        const setoResult_t result = sum(mine, memory, pinned);
+        EXPECT_TRUE(ok(mine.driver.mem_free_host(pinned)));
+        return result;
+      },
+      "recvbuff: ");
+}
+
+TEST_F(DeviceBadInput, MemoryOfAnotherGpuOrFreedOrTooShortOrMisaligned) {
+  start_gpus(2);
+  refused(
+      [](DeviceRank& mine, float* memory) {
+        cuda::DevicePointer other = 0;
+        cuda::Context context = nullptr;
+        EXPECT_TRUE(ok(mine.driver.device_primary_ctx_retain(&context, 0)));
+        EXPECT_TRUE(ok(mine.driver.ctx_set_current(context)));
+        EXPECT_TRUE(ok(mine.driver.mem_alloc(&other, kCount * sizeof(float))));
+        EXPECT_TRUE(ok(mine.driver.ctx_set_current(mine.context)));
+        const setoResult_t result = sum(mine, reinterpret_cast<float*>(other), memory);
+        EXPECT_TRUE(ok(mine.driver.mem_free(other)));
+        return result;
+      },
+      "is memory of GPU 0, but this rank uses GPU 1");
+  refused(
+      [](DeviceRank& mine, float* memory) {
+        cuda::DevicePointer freed = 0;
+        EXPECT_TRUE(ok(mine.driver.mem_alloc(&freed, kCount * sizeof(float))));
+        EXPECT_TRUE(ok(mine.driver.mem_free(freed)));
+        return sum(mine, memory, reinterpret_cast<float*>(freed));
+      },
+      "or it was freed");
+  refused([](DeviceRank& mine, float* memory) { return sum(mine, memory, memory, 1 << 20); }, "but the allocation ends after ");
+  refused(
+      [](DeviceRank& mine, float* memory) {
+        return sum(mine, reinterpret_cast<std::byte*>(memory) + 2, reinterpret_cast<std::byte*>(memory) + 2, 4);
+      },
+      "not aligned to 4 bytes");
+}
+
+TEST_F(DeviceBadInput, Streams) {
+  start_gpus(2);
+  refused(
+      [](DeviceRank& mine, float* memory) {
+        cuda::Context context = nullptr;
+        cuda::Stream stream = nullptr;
+        EXPECT_TRUE(ok(mine.driver.device_primary_ctx_retain(&context, 0)));
+        EXPECT_TRUE(ok(mine.driver.ctx_set_current(context)));
+        EXPECT_TRUE(ok(mine.driver.stream_create_with_priority(&stream, cuda::kStreamNonBlocking, 0)));
+        EXPECT_TRUE(ok(mine.driver.ctx_set_current(mine.context)));
+        const setoResult_t result =
+            setoAllReduce(memory, memory, kCount, setoFloat32, setoSum, mine.comm, reinterpret_cast<setoStream_t>(stream));
+        EXPECT_TRUE(ok(mine.driver.ctx_set_current(context)));
+        EXPECT_TRUE(ok(mine.driver.stream_destroy(stream)));
+        EXPECT_TRUE(ok(mine.driver.ctx_set_current(mine.context)));
+        return result;
+      },
+      "is of another context");
+}
+
+// Such a call changes nothing, because no rank can make it.
+TEST_F(DeviceBadInput, WhatIsNotOfferedIsRefusedByName) {
+  start_gpus(1);
+  on_ranks(1, [&](DeviceRank& mine) {
+    auto* const memory = mine.upload(std::vector<float>(kCount, 1));
+    const std::size_t counts[] = {kCount};
+    setoStream_t host_stream = nullptr;
+    EXPECT_TRUE(failed(setoSend(memory, kCount, setoFloat32, 0, mine.comm, mine.stream()), setoInvalidUsage,
+                       "not on device memory in this version"));
+    EXPECT_TRUE(failed(setoAllGatherv(memory, kCount, memory, counts, nullptr, setoFloat32, mine.comm, mine.stream()),
+                       setoInvalidUsage, "not on device memory in this version"));
+    ASSERT_TRUE(succeeded(setoStreamCreate(&host_stream)));
+    EXPECT_TRUE(failed(setoAllReduce(memory, memory, kCount, setoFloat32, setoSum, mine.comm, host_stream), setoInvalidArgument,
+                       "it is a host stream"));
+    EXPECT_TRUE(succeeded(setoStreamDestroy(host_stream)));
+    EXPECT_TRUE(succeeded(setoAllReduce(memory, memory, kCount, setoFloat32, setoSum, mine.comm, mine.stream())));
+    EXPECT_EQ(mine.read(memory, kCount), std::vector<float>(kCount, 1));
+  });
+}
+
+TEST_F(DeviceBadInput, DeviceMemoryOnAHostCommunicator) {
+  start_gpus(1);
+  on_threads(1, [&](DeviceRank& mine) {
+    setoConfig_t config = device_config();
+    setoUniqueId id{};
+    ASSERT_TRUE(succeeded(setoCommInitRankConfig(&mine.comm, 1, id, 0, &config)));  // opens the driver
+    EXPECT_TRUE(succeeded(setoCommDestroy(mine.comm)));
+    config.memory = setoMemoryHost;
+    ASSERT_TRUE(succeeded(setoCommInitRankConfig(&mine.comm, 1, id, 0, &config)));
+    auto* const memory = mine.upload(std::vector<float>(kCount, 1));
+    EXPECT_TRUE(failed(setoAllReduce(memory, memory, kCount, setoFloat32, setoSum, mine.comm, nullptr), setoInvalidArgument,
+                       "but this communicator works on host memory"));
+    EXPECT_TRUE(succeeded(setoCommDestroy(mine.comm)));
+  });
+}
+
+TEST_F(DeviceBadInput, RanksOnOneStreamAreRefused) {
+  start_gpus(1);
+  cuda::Stream shared = make_stream();
+  on_ranks(2, [&](DeviceRank& mine) {
+    auto* const memory = mine.upload(std::vector<float>(kCount, 1));
+    const setoResult_t result =
+        setoAllReduce(memory, memory, kCount, setoFloat32, setoSum, mine.comm, reinterpret_cast<setoStream_t>(shared));
+    if (result != setoSuccess) {
+      EXPECT_TRUE(failed(result, setoInvalidUsage, "has launched the same operation on it"));
+    }
+    const Deadline until = Deadline::after_ms(20'000);
+    while (settled(mine.comm) == setoSuccess) ASSERT_FALSE(until.passed());
+    (void)setoCommAbort(mine.comm);
+    mine.comm = nullptr;
+  });
+  EXPECT_TRUE(ok(driver().stream_destroy(shared)));
+}
+
+}  // namespace
+}  // namespace seto::testing

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "include/seto/seto.h"
+#include "src/core/device_memory/launch_watcher.h"
+#include "src/engine/kernels/kernel_images.h"
+#include "tests/cluster/thread_ranks.h"
+#include "tests/software_gpu/driver/driver_test.h"
+#include "tests/software_gpu/nvcc.h"
+
+namespace seto::testing {
+
+using software_gpu::driver::ok;
+
+// A rank on a GPU of the stand-in: its thread has the context of the GPU.
+class DeviceRank final {
+ public:
+  DeviceRank(const cuda::Driver& its_driver, int its_rank, int its_gpu) : driver(its_driver), rank(its_rank), gpu(its_gpu) {
+    EXPECT_TRUE(ok(driver.device_primary_ctx_retain(&context, gpu)));
+    EXPECT_TRUE(ok(driver.ctx_set_current(context)));
+    EXPECT_TRUE(ok(driver.stream_create_with_priority(&cuda_stream, cuda::kStreamNonBlocking, 0)));
+  }
+  ~DeviceRank() {
+    EXPECT_TRUE(ok(driver.ctx_set_current(context)));
+    for (const cuda::DevicePointer pointer : pointers_) EXPECT_TRUE(ok(driver.mem_free(pointer)));
+    EXPECT_TRUE(ok(driver.stream_destroy(cuda_stream)));
+  }
+  DeviceRank(const DeviceRank&) = delete;
+  DeviceRank& operator=(const DeviceRank&) = delete;
+
+  [[nodiscard]] setoStream_t stream() const { return reinterpret_cast<setoStream_t>(cuda_stream); }
+  void* allocate(std::size_t bytes) {
+    cuda::DevicePointer pointer = 0;
+    EXPECT_TRUE(ok(driver.mem_alloc(&pointer, std::max<std::size_t>(bytes, 1))));
+    pointers_.push_back(pointer);
+    return reinterpret_cast<void*>(pointer);
+  }
+  template <class T>
+  T* upload(const std::vector<T>& values) {
+    auto* const memory = static_cast<T*>(allocate(values.size() * sizeof(T)));
+    write(memory, values);
+    return memory;
+  }
+  template <class T>
+  void write(T* memory, const std::vector<T>& values) const {
+    if (values.empty()) return;
+    EXPECT_TRUE(ok(driver.memcpy_htod_async(reinterpret_cast<cuda::DevicePointer>(memory), values.data(),
+                                            values.size() * sizeof(T), cuda_stream)));
+    synchronize();
+  }
+  // After the work of the stream.
+  template <class T>
+  std::vector<T> read(const T* memory, std::size_t count) const {
+    std::vector<T> values(count);
+    if (count == 0) return values;
+    EXPECT_TRUE(ok(
+        driver.memcpy_dtoh_async(values.data(), reinterpret_cast<cuda::DevicePointer>(memory), count * sizeof(T), cuda_stream)));
+    synchronize();
+    return values;
+  }
+  void synchronize() const { EXPECT_TRUE(ok(driver.stream_synchronize(cuda_stream))); }
+
+  const cuda::Driver& driver;
+  const int rank;
+  const int gpu;
+  cuda::Context context = nullptr;
+  cuda::Stream cuda_stream = nullptr;
+  setoComm_t comm = nullptr;
+
+ private:
+  std::vector<cuda::DevicePointer> pointers_;
+};
+
+inline setoConfig_t device_config(unsigned timeout_ms = 20'000) {
+  setoConfig_t config = SETO_CONFIG_INITIALIZER;
+  config.memory = setoMemoryDevice;
+  config.operationTimeoutMs = timeout_ms;
+  return config;
+}
+
+class DeviceMemory : public software_gpu::driver::StandInTest {
+ protected:
+  using Body = std::function<void(DeviceRank&)>;
+
+  void SetUp() override {
+    if (kernels::kernel_images().images.empty()) GTEST_SKIP() << software_gpu::kNeedsNvcc;
+  }
+  void TearDown() override { EXPECT_TRUE(all_is_freed()); }
+
+  void start_gpus(int gpus, Variables variables = {}) {
+    gpus_ = gpus;
+    variables["SOFTWARE_GPU_COUNT"] = std::to_string(gpus);
+    start(variables);
+  }
+
+  // Runs the body on a thread for each rank, without a communicator.
+  void on_threads(int ranks, const Body& body) const {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; ++rank)
+      threads.emplace_back([&, rank] {
+        DeviceRank mine(driver(), rank, rank % gpus_);
+        body(mine);
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  // The same with a communicator, which is destroyed afterwards unless the body has ended it.
+  void on_ranks(int ranks, const Body& body, setoConfig_t config = device_config()) const {
+    setoUniqueId id;
+    ASSERT_TRUE(succeeded(setoGetUniqueId(&id)));
+    on_threads(ranks, [&](DeviceRank& mine) {
+      ASSERT_TRUE(succeeded(setoCommInitRankConfig(&mine.comm, ranks, id, mine.rank, &config)));
+      body(mine);
+      if (mine.comm != nullptr) {
+        EXPECT_TRUE(succeeded(setoCommDestroy(mine.comm)));
+      }
+    });
+  }
+
+ private:
+  // The rest of ended communicators goes when all ranks are gone, before the stand-in ends.
+  static ::testing::AssertionResult all_is_freed() {
+    const Deadline until = Deadline::after_ms(40'000);
+    while (LaunchWatcher::of_process().retired() > 0)
+      if (until.passed()) return ::testing::AssertionFailure() << LaunchWatcher::of_process().retired() << " are left";
+    return ::testing::AssertionSuccess();
+  }
+
+  int gpus_ = 1;
+};
+
+}  // namespace seto::testing

@@ -1,0 +1,42 @@
+// The benchmark on device memory, as a user runs it.
+#include "tests/cluster/programs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "src/engine/kernels/kernel_images.h"
+#include "tests/software_gpu/driver/driver_test.h"
+#include "tests/software_gpu/nvcc.h"
+
+namespace seto::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+Ended all_reduce_perf(const std::string& arguments, const std::string& variables) {
+  return run_program("bench/all_reduce_perf", "--memory device -n 2 -w 1 " + arguments, variables);
+}
+
+std::string stand_in(const std::string& variables) {
+  return "LD_LIBRARY_PATH='" + std::filesystem::path(software_gpu::driver::stand_in_file()).parent_path().string() + "' " +
+         variables;
+}
+
+TEST(DevicePrograms, AllReducePerfChecksItsResults) {
+  if (kernels::kernel_images().images.empty()) GTEST_SKIP() << software_gpu::kNeedsNvcc;
+  const Ended processes = all_reduce_perf("--ranks 2 -b 64 -e 4K -f 8", stand_in("SOFTWARE_GPU_COUNT=2"));
+  EXPECT_EQ(processes.status, 0) << processes.text;
+  EXPECT_THAT(processes.text, HasSubstr("# Out of bounds values : 0 OK"));
+  const Ended threads = all_reduce_perf("-t 3 -b 1K -e 1K -o max -d int32", stand_in("SOFTWARE_GPU_COUNT=1"));
+  EXPECT_EQ(threads.status, 0) << threads.text;
+  EXPECT_THAT(threads.text, HasSubstr("# Out of bounds values : 0 OK"));
+}
+
+TEST(DevicePrograms, ADeviceThatIsNotThereIsSaid) {
+  const Ended none = all_reduce_perf("-b 64 -e 64", stand_in("SOFTWARE_GPU_COUNT=0"));
+  EXPECT_NE(none.status, 0);
+  EXPECT_THAT(none.text, HasSubstr("--memory device: cuInit failed with CUDA_ERROR_NO_DEVICE"));
+}
+
+}  // namespace
+}  // namespace seto::testing
