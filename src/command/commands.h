@@ -63,10 +63,12 @@ struct SimulateOptions {
   int copies = 1;
   std::string collective = "all_reduce";
   std::string algorithm;  // empty: the one that the library chooses
-  std::string size;
-  int ranks = 0;  // 0: as the files state
+  std::string size;       // empty with device memory: a table
+  int ranks = 0;          // 0: as the files state
   bool json = false;
-  std::string svg;  // the file for the Gantt chart
+  std::string svg;     // the file for the Gantt chart
+  std::string memory;  // host or device
+  int blocks = 0;      // of each GPU; 0: the library's default
 };
 
 // Returns the version of the loaded library, such as "0.1.0". It works whatever the settings are.

@@ -207,15 +207,27 @@ CLI::App* add_plan(CLI::App& app, seto::command::SimulateOptions& simulate) {
       app.add_subcommand("plan", "plan simulate: predicts the time of a call on a topology, and the load of each link");
   CLI::App* const simulation = command->add_subcommand("simulate", "runs every step of every rank in virtual time");
   simulation
-      ->add_option("--topo,--from", simulate.files,
-                   "FILE or SITE=FILE, as --from of seto topo, once for each host; --xml of seto topo writes such files")
+      ->add_option(
+          "--topo,--from", simulate.files,
+          "FILE or SITE=FILE, as --from of seto topo, once for each host; --xml of seto topo writes such files; oci-h100: a "
+          "host of eight H100")
       ->required()
       ->allow_extra_args(false);
   simulation->add_option("--copies", simulate.copies, "hosts like each host of a file (1)")->check(refuse_count);
   simulation->add_option("--collective", simulate.collective, "all_reduce (the default), all_gather, reduce_scatter, ...");
   simulation->add_option("--algorithm", simulate.algorithm,
                          "ring, hierarchical, ...; left out: the one that the library chooses");
-  simulation->add_option("--size", simulate.size, "bytes, as in the size column of the benchmarks: 8, 64K, 64M")->required();
+  simulation->add_option("--size", simulate.size, "bytes, as in the size column of the benchmarks: 8, 64K, 64M");
+  CLI::Option* const memory =
+      simulation
+          ->add_option(
+              "--memory", simulate.memory,
+              "host (the default) or device: predicts a call between the GPUs of one node from the programs of their blocks "
+              "and published figures; without --size a table from 8 bytes to 1 GiB")
+          ->check(CLI::IsMember({"host", "device"}));
+  simulation->add_option("--blocks", simulate.blocks, "blocks of each GPU, with --memory device (32)")
+      ->check(refuse_count)
+      ->needs(memory);
   simulation
       ->add_option(
           "--ranks", simulate.ranks,

@@ -15,7 +15,12 @@
 namespace seto::command {
 
 int run(const SimulateOptions& options) {
-  const std::optional<std::uint64_t> bytes = parse_size(options.size);
+  const bool is_table = options.memory == "device" && options.size.empty();
+  if (options.size.empty() && !is_table) {
+    std::fprintf(stderr, "seto: --size is required: 8, 64K or 64M; only --memory device prints a table without it\n");
+    return kMisused;
+  }
+  const std::optional<std::uint64_t> bytes = is_table ? std::optional<std::uint64_t>(0) : parse_size(options.size);
   if (!bytes) {
     std::fprintf(stderr, "seto: size: '%s' is not a size; write 8, 64K or 64M\n", options.size.c_str());
     return kMisused;
@@ -28,6 +33,8 @@ int run(const SimulateOptions& options) {
   simulation.algorithm = options.algorithm.empty() ? nullptr : options.algorithm.c_str();
   simulation.bytes = *bytes;
   simulation.ranks = options.ranks;
+  simulation.memory = options.memory.empty() ? nullptr : options.memory.c_str();
+  simulation.blocks = options.blocks;
   simulation.files = texts.data();
   simulation.fileCount = texts.size();
   const auto ask_for = [&simulation](setoFormat_t wanted) {

@@ -3,9 +3,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "src/command/files.h"
+#include "src/command/topology_models.h"
 
 namespace seto::command {
 
@@ -21,6 +23,10 @@ bool TopologyFiles::read(const std::vector<std::string>& arguments, int copies, 
     file.path = has_site ? argument.substr(equals + 1) : argument;
     errno = 0;
     if (read_file(file.path, file.text)) continue;
+    if (std::optional<std::string> model = topology_model(file.path)) {  // a file of that name comes first
+      file.text = std::move(*model);
+      continue;
+    }
     std::fprintf(stderr, "seto: cannot read %s: %s\n", file.path.c_str(), std::strerror(errno));
     return false;
   }

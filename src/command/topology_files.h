@@ -7,7 +7,8 @@
 
 namespace seto::command {
 
-// Topology files as commands name them: "SITE=FILE" or "FILE"; "-" is standard input.
+// Topology files as commands name them: "SITE=FILE" or "FILE"; "-" is standard input, and a model (topology_models.h) goes by
+// its name.
 class TopologyFiles final {
  public:
   // Reads them all. A file that cannot be read is named on standard error, and the result is false.

@@ -17,6 +17,7 @@
 #include "src/core/communicator/communicator.h"
 #include "src/device/cuda/gpu_facts.h"
 #include "src/device/reduce.h"
+#include "src/engine/kernels/kernel_images.h"
 #include "src/report/host_facts.h"
 
 namespace seto {
@@ -50,7 +51,9 @@ Section build_section() {
 #else
   section.rows.push_back({"reports on dumps", "no", "built without nlohmann-json"});
 #endif
-  section.rows.push_back({"device memory", "no", "not in this version"});
+  const cuda::KernelImages kernels = kernels::kernel_images();
+  section.rows.push_back({"kernels", kernels.architectures, kernels.origin});
+  section.rows.push_back({"device memory", kernels.images.empty() ? "no" : "yes", "of ranks of one host"});
   return section;
 }
 
