@@ -1,5 +1,7 @@
 #include "tests/device_engine/device_job.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -8,46 +10,16 @@
 #include "src/engine/block_interpreter.h"
 #include "src/engine/coding.h"
 #include "src/engine/lowering.h"
+#include "tests/conformance/engine_world.h"
 
 namespace seto::support {
 namespace {
 
-struct Sizes {
-  std::uint64_t input, output;  // elements
-};
-
-Sizes sizes_of(const DeviceJob& job) {
-  const std::uint64_t all = job.count * static_cast<std::uint64_t>(job.ranks);
-  switch (job.algorithm->collective) {
-    case Collective::all_gather:
-    case Collective::gather:
-      return {job.count, all};
-    case Collective::reduce_scatter:
-    case Collective::scatter:
-      return {all, job.count};
-    case Collective::all_to_all:
-      return {all, all};
-    default:
-      return {job.count, job.count};
-  }
-}
-
-// In place: the offset of the smaller buffer in the larger one, in elements; empty if the collective has no such call.
-std::optional<std::uint64_t> shared_at(const DeviceJob& job, Rank rank) {
-  const std::uint64_t own = static_cast<std::uint64_t>(rank) * job.count;
-  switch (job.algorithm->collective) {
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-      return own;
-    case Collective::gather:
-    case Collective::scatter:
-      return rank == job.root ? std::optional(own) : std::nullopt;
-    case Collective::all_to_all:
-    case Collective::barrier:
-      return std::nullopt;
-    default:
-      return 0;
-  }
+// The same call as the tests of the host's engine state it.
+Job job_of(const DeviceJob& job) {
+  Job same{job.algorithm, job.ranks, job.type, job.op, job.count};
+  same.root = job.root;
+  return same;
 }
 
 Finish finish_of(const DeviceJob& job) {
@@ -96,13 +68,7 @@ std::string DeviceJob::text() const {
   return text;
 }
 
-// Two ranks of a node where the algorithm needs tiers.
-Tiers DeviceJob::tiers() const {
-  if (algorithm->name != "hierarchical") return Tiers::flat(ranks);
-  std::vector<Home> homes;
-  for (std::uint32_t rank = 0; rank < static_cast<std::uint32_t>(ranks); ++rank) homes.push_back({rank / 2, 0});
-  return Tiers::of(homes);
-}
+Tiers DeviceJob::tiers() const { return tiers_for(job_of(*this)); }
 
 Shape DeviceJob::shape() const {
   Shape shape{algorithm->collective, ranks, root, 1, finish_of(*this)};
@@ -119,7 +85,9 @@ bool DeviceJob::exists() const {
   return algorithm->refuses(shape(), tiers()).empty();
 }
 
-InPlace DeviceJob::in_place_on(Rank rank) const { return in_place && shared_at(*this, rank) ? InPlace::yes : InPlace::no; }
+InPlace DeviceJob::in_place_on(Rank rank) const {
+  return in_place && shared_at(job_of(*this), rank) ? InPlace::yes : InPlace::no;
+}
 
 DeviceCut DeviceJob::cut() const {
   const Layout layout = Layout::uniform(shape(), 0, count, static_cast<std::uint32_t>(64 / size_of(type)));
@@ -191,12 +159,12 @@ std::vector<DeviceJob> coded_device_jobs(int ranks) {
 DeviceMemory::DeviceMemory(const DeviceJob& job, Rank rank, std::uint64_t seed) {
   std::mt19937_64 random(seed * 64 + static_cast<std::uint64_t>(rank));
   const std::size_t size = size_of(job.type);
-  const Sizes sizes = sizes_of(job);
+  const Sizes sizes = sizes_of(job_of(job));
   const bool in_place = job.in_place_on(rank) == InPlace::yes;
   const bool ordinary = seed % 2 == 0;
   output.resize((in_place ? std::max(sizes.input, sizes.output) : sizes.output) * size, std::byte{0xee});
   if (in_place) {
-    const std::uint64_t shift = *shared_at(job, rank) * size;
+    const std::uint64_t shift = *shared_at(job_of(job), rank) * size;
     input_offset = sizes.input < sizes.output ? shift : 0;
     output_offset = sizes.output < sizes.input ? shift : 0;
     fill(job.type, output, random, ordinary);
@@ -213,7 +181,7 @@ DeviceMemory::DeviceMemory(const DeviceJob& job, Rank rank, std::uint64_t seed) 
 }
 
 std::vector<std::byte> no_residuals(const DeviceJob& job) {
-  return std::vector<std::byte>(job.owes ? sizes_of(job).input * size_of(residual_type(job.type)) : 0);
+  return std::vector<std::byte>(job.owes ? sizes_of(job_of(job)).input * size_of(residual_type(job.type)) : 0);
 }
 
 Status run_on_host(const std::vector<BoundProgram>& programs, std::vector<DeviceMemory>& memory,
@@ -223,6 +191,34 @@ Status run_on_host(const std::vector<BoundProgram>& programs, std::vector<Device
     buffers.push_back({memory[rank].input_data(), memory[rank].output_data(), memory[rank].scalar.data(),
                        residuals[rank].empty() ? nullptr : residuals[rank].data()});
   return run_blocks({.programs = programs, .buffers = buffers, .capacity = 4, .timeout_ms = 100'000});
+}
+
+void expect_bits_of_host(const DeviceJob& job, const std::vector<BoundProgram>& programs, std::uint64_t seed,
+                         std::uint64_t operations, const DeviceOperation& run) {
+  std::vector<std::vector<std::byte>> host_residuals(programs.size(), no_residuals(job));
+  std::vector<std::vector<std::byte>> device_residuals = host_residuals;
+  for (std::uint64_t operation = 0; operation < operations; ++operation) {
+    std::vector<DeviceMemory> host;
+    for (Rank rank = 0; rank < job.ranks; ++rank) host.emplace_back(job, rank, seed + operation);
+    std::vector<DeviceMemory> device = host;
+    const Status right = run_on_host(programs, host, host_residuals);
+    ASSERT_TRUE(right.ok()) << right.text();
+    const Status status = run(device, device_residuals);
+    ASSERT_TRUE(status.ok()) << status.text();
+    for (std::size_t rank = 0; rank < host.size(); ++rank) {
+      ASSERT_EQ(device[rank].output, host[rank].output) << "operation " << operation << ", rank " << rank;
+      ASSERT_EQ(device[rank].input, host[rank].input) << "operation " << operation << ", rank " << rank;
+    }
+    ASSERT_EQ(device_residuals, host_residuals) << "operation " << operation;
+  }
+}
+
+Status stop_failure(std::size_t rank, std::span<const std::uint64_t> reports, std::uint64_t timeout_ms) {
+  const auto stopped = std::find_if(reports.begin(), reports.end(), [](std::uint64_t word) { return word != 0; });
+  if (stopped == reports.end()) return {};
+  const kernels::StopReport report = kernels::stop_report_of(*stopped);
+  return failure(Code::timeout, "rank %zu, block %td: step %u, slice %u waited %ju ms for operand %u", rank,
+                 stopped - reports.begin(), report.step, report.slice, std::uintmax_t{timeout_ms}, report.operand);
 }
 
 }  // namespace seto::support

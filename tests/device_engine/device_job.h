@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -64,5 +66,13 @@ struct DeviceMemory {
 // The host's engine runs the operation on the memory of all ranks.
 [[nodiscard]] Status run_on_host(const std::vector<BoundProgram>& programs, std::vector<DeviceMemory>& memory,
                                  std::vector<std::vector<std::byte>>& residuals);
+
+// Runs operations of a job, whose memory `run` gives to devices, and expects the bits of the host in all memory of all ranks.
+using DeviceOperation = std::function<Status(std::vector<DeviceMemory>& memory, std::vector<std::vector<std::byte>>& residuals)>;
+void expect_bits_of_host(const DeviceJob& job, const std::vector<BoundProgram>& programs, std::uint64_t seed,
+                         std::uint64_t operations, const DeviceOperation& run);
+
+// The failure of kernels that were stopped after they waited for so long; ok if no block says that it was. `reports`: by block.
+[[nodiscard]] Status stop_failure(std::size_t rank, std::span<const std::uint64_t> reports, std::uint64_t timeout_ms);
 
 }  // namespace seto::support

@@ -136,13 +136,7 @@ Status DriverDevices::wait_for_all(std::uint64_t timeout_ms) {
 
 Status DriverDevices::stopped_blocks(std::uint64_t timeout_ms) const {
   for (std::size_t rank = 0; rank < launched_; ++rank)
-    for (std::uint32_t block = 0; block < cut_.blocks; ++block) {
-      const std::uint64_t word = std::atomic_ref(ranks_[rank].words[block]).load(std::memory_order_relaxed);
-      if (word == 0) continue;
-      const kernels::StopReport report = kernels::stop_report_of(word);
-      return failure(Code::timeout, "rank %zu, block %u: step %u, slice %u waited %ju ms for operand %u", rank, block,
-                     report.step, report.slice, std::uintmax_t{timeout_ms}, report.operand);
-    }
+    SETO_TRY(stop_failure(rank, {ranks_[rank].words, cut_.blocks}, timeout_ms));  // its kernel has ended
   return {};
 }
 

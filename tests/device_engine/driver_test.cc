@@ -11,7 +11,7 @@
 #include "src/engine/kernels/kernel_images.h"
 #include "tests/device_engine/driver_devices.h"
 #include "tests/device_engine/kernel_text.h"
-#include "tests/software_gpu/nvcc.h"
+#include "tests/support/needs_kernels.h"
 
 namespace seto::support {
 namespace {
@@ -21,7 +21,7 @@ using software_gpu::driver::ok;
 class DeviceEngine : public software_gpu::driver::StandInTest {
  protected:
   void SetUp() override {
-    if (kernels::kernel_images().images.empty()) GTEST_SKIP() << software_gpu::kNeedsNvcc;
+    if (!has_kernels()) GTEST_SKIP() << needs_kernels();
   }
 
   struct Gpus {
@@ -68,20 +68,8 @@ class DeviceEngine : public software_gpu::driver::StandInTest {
     const std::vector<BoundProgram> programs = job.programs();
     auto devices = DriverDevices::create(setup_for(programs.front(), threads), programs, job.cut());
     ASSERT_TRUE(devices.ok()) << devices.status().text();
-    std::vector<std::vector<std::byte>> host_residuals(programs.size(), no_residuals(job));
-    std::vector<std::vector<std::byte>> device_residuals = host_residuals;
-    for (std::uint64_t operation = 0; operation < operations; ++operation) {
-      std::vector<DeviceMemory> host;
-      for (Rank rank = 0; rank < job.ranks; ++rank) host.emplace_back(job, rank, seed + operation);
-      std::vector<DeviceMemory> device = host;
-      ASSERT_TRUE(ok(run_on_host(programs, host, host_residuals)));
-      ASSERT_TRUE(ok(devices.value()->run(device, device_residuals)));
-      for (std::size_t rank = 0; rank < host.size(); ++rank) {
-        ASSERT_EQ(device[rank].output, host[rank].output) << "operation " << operation << ", rank " << rank;
-        ASSERT_EQ(device[rank].input, host[rank].input) << "operation " << operation << ", rank " << rank;
-      }
-      ASSERT_EQ(device_residuals, host_residuals) << "operation " << operation;
-    }
+    expect_bits_of_host(job, programs, seed, operations,
+                        [&](auto& memory, auto& residuals) { return devices.value()->run(memory, residuals); });
   }
 
   int count_ = 1;

@@ -139,13 +139,7 @@ Status EmulatedDevices::run(std::vector<DeviceMemory>& memory, std::vector<std::
       });
   if (!running.wait_ms(timeout_ms)) std::atomic_ref(stop_).store(1, std::memory_order_relaxed);
   for (std::thread& thread : threads) thread.join();
-  for (std::size_t rank = 0; rank < launched_; ++rank)
-    for (std::uint32_t block = 0; block < cut_.blocks; ++block) {
-      if (ranks_[rank].reports[block] == 0) continue;
-      const kernels::StopReport report = kernels::stop_report_of(ranks_[rank].reports[block]);
-      return failure(Code::timeout, "rank %zu, block %u: step %u, slice %u waited %ju ms for operand %u", rank, block,
-                     report.step, report.slice, std::uintmax_t{timeout_ms}, report.operand);
-    }
+  for (std::size_t rank = 0; rank < launched_; ++rank) SETO_TRY(stop_failure(rank, ranks_[rank].reports, timeout_ms));
   return {};
 }
 

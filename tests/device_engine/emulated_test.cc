@@ -18,22 +18,8 @@ void compare(const DeviceJob& job, std::uint64_t seed) {
   const std::vector<BoundProgram> programs = job.programs();
   auto devices = EmulatedDevices::create(programs, job.cut());
   ASSERT_TRUE(devices.ok()) << devices.status().text();
-  std::vector<std::vector<std::byte>> host_residuals(programs.size(), no_residuals(job));
-  std::vector<std::vector<std::byte>> device_residuals = host_residuals;
-  for (std::uint64_t operation = 0; operation < kOperations; ++operation) {
-    std::vector<DeviceMemory> host;
-    for (Rank rank = 0; rank < job.ranks; ++rank) host.emplace_back(job, rank, seed + operation);
-    std::vector<DeviceMemory> device = host;
-    const Status right = run_on_host(programs, host, host_residuals);
-    ASSERT_TRUE(right.ok()) << right.text();
-    const Status status = devices.value()->run(device, device_residuals);
-    ASSERT_TRUE(status.ok()) << status.text();
-    for (std::size_t rank = 0; rank < host.size(); ++rank) {
-      ASSERT_EQ(device[rank].output, host[rank].output) << "operation " << operation << ", rank " << rank;
-      ASSERT_EQ(device[rank].input, host[rank].input) << "operation " << operation << ", rank " << rank;
-    }
-    ASSERT_EQ(device_residuals, host_residuals) << "operation " << operation;
-  }
+  expect_bits_of_host(job, programs, seed, kOperations,
+                      [&](auto& memory, auto& residuals) { return devices.value()->run(memory, residuals); });
 }
 
 class EmulatedDevice : public testing::TestWithParam<int> {};

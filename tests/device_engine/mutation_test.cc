@@ -8,7 +8,7 @@
 #include "tests/device_engine/kernel_text.h"
 #include "tests/device_engine/machine_devices.h"
 #include "tests/software_gpu/fault.h"
-#include "tests/software_gpu/nvcc.h"
+#include "tests/support/needs_kernels.h"
 
 namespace seto::support {
 namespace {
@@ -75,8 +75,9 @@ struct Change {
 class KernelMutation : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
+    if (!has_kernels()) GTEST_SKIP() << needs_kernels();
     ptx_ = kernel_ptx(groups().front().front().programs().front(), GetParam());
-    if (ptx_.empty()) GTEST_SKIP() << software_gpu::kNeedsNvcc;
+    ASSERT_NE(ptx_, "") << "the library has kernels, but not this one";
   }
 
   // Makes a mutant at each place where the instruction stands, one at a time. `mutated` makes it from the whole instruction.

@@ -6,7 +6,7 @@
 
 #include "tests/device_engine/kernel_text.h"
 #include "tests/device_engine/machine_devices.h"
-#include "tests/software_gpu/nvcc.h"
+#include "tests/support/needs_kernels.h"
 
 namespace seto::support {
 namespace {
@@ -27,6 +27,7 @@ std::uint64_t floor_of(const std::vector<BoundProgram>& programs) {
 }
 
 TEST(KernelTraffic, IsWithin5PercentOfTheFloorFrom1MiB) {
+  if (!has_kernels()) GTEST_SKIP() << needs_kernels();
   struct Case {
     const char* algorithm;
     int ranks;
@@ -43,7 +44,7 @@ TEST(KernelTraffic, IsWithin5PercentOfTheFloorFrom1MiB) {
     ASSERT_TRUE(job.exists()) << job.text();
     const std::vector<BoundProgram> programs = job.programs();
     const std::string ptx = kernel_ptx(programs.front(), 90);
-    if (ptx.empty()) GTEST_SKIP() << software_gpu::kNeedsNvcc;
+    ASSERT_NE(ptx, "") << "the library has kernels, but not that of " << job.text();
     std::vector<std::vector<DeviceMemory>> operations(1);
     for (Rank rank = 0; rank < job.ranks; ++rank) operations[0].emplace_back(job, rank, 2);
     MachineDevices devices(

@@ -7,10 +7,9 @@
 
 #include "include/seto/seto.h"
 #include "src/core/device_memory/launch_watcher.h"
-#include "src/engine/kernels/kernel_images.h"
 #include "tests/cluster/thread_ranks.h"
 #include "tests/software_gpu/driver/driver_test.h"
-#include "tests/software_gpu/nvcc.h"
+#include "tests/support/needs_kernels.h"
 
 namespace seto::testing {
 
@@ -87,7 +86,7 @@ class DeviceMemory : public software_gpu::driver::StandInTest {
   using Body = std::function<void(DeviceRank&)>;
 
   void SetUp() override {
-    if (kernels::kernel_images().images.empty()) GTEST_SKIP() << software_gpu::kNeedsNvcc;
+    if (!support::has_kernels()) GTEST_SKIP() << support::needs_kernels();
   }
   void TearDown() override { EXPECT_TRUE(all_is_freed()); }
 

@@ -4,9 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "src/engine/kernels/kernel_images.h"
 #include "tests/software_gpu/driver/driver_test.h"
-#include "tests/software_gpu/nvcc.h"
+#include "tests/support/needs_kernels.h"
 
 namespace seto::testing {
 namespace {
@@ -23,7 +22,7 @@ std::string stand_in(const std::string& variables) {
 }
 
 TEST(DevicePrograms, AllReducePerfChecksItsResults) {
-  if (kernels::kernel_images().images.empty()) GTEST_SKIP() << software_gpu::kNeedsNvcc;
+  if (!support::has_kernels()) GTEST_SKIP() << support::needs_kernels();
   const Ended processes = all_reduce_perf("--ranks 2 -b 64 -e 4K -f 8", stand_in("SOFTWARE_GPU_COUNT=2"));
   EXPECT_EQ(processes.status, 0) << processes.text;
   EXPECT_THAT(processes.text, HasSubstr("# Out of bounds values : 0 OK"));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/core/call/call_shape.h"
 #include "src/core/device_memory/buffer_check.h"
 #include "src/engine/kernels/launch_bounds.h"
 
@@ -149,7 +150,7 @@ Status DeviceCommunicator::launch(const Call& call, cuda::Stream stream) {
   request.arguments.workspace = parts_->workspaces->addresses()[static_cast<std::size_t>(control_->rank())];
   if (capture == 0) {
     request.note.operation = control_->order().next();
-    request.note.digest = digest_ = (digest_ ^ shape->note.digest) * 16777619U;
+    request.note.digest = digest_ = folded(digest_, shape->note.digest);
     SETO_TRY(stream_users_->take(stream, request.note.operation));
     request.record.issue(control_->observability(), shape->recorded, request.note.operation, call.mark);
   }

@@ -7,6 +7,7 @@
 
 #include "algorithms/algorithm.h"
 #include "src/base/log.h"
+#include "src/core/call/call_shape.h"
 #include "src/core/call/ids.h"
 #include "src/engine/coding.h"
 #include "src/engine/device_channels.h"
@@ -22,13 +23,6 @@ constexpr std::uint64_t kBytesOfBlock = 16 << 10;  // of a part: a call gets a f
 constexpr std::uint64_t kBytesOfThread = 16;
 constexpr std::uint32_t kWarp = 32;
 constexpr int kTriesToFit = 12;
-
-Finish finish_of(const Call& call) {
-  if (!reduces(call.collective)) return Finish::none;
-  if (call.op == ReduceOp::premul_sum) return Finish::scale_contributions;
-  if (call.op != ReduceOp::avg) return Finish::none;
-  return is_integer(call.type) ? Finish::divide_result : Finish::scale_contributions;
-}
 
 // The scalar by which a rank multiplies, in the accumulator type.
 std::array<std::byte, 8> scalar_of(const Call& call, int ranks) {
@@ -47,15 +41,12 @@ std::array<std::byte, 8> scalar_of(const Call& call, int ranks) {
 
 // A checksum of all that ranks must agree on.
 std::uint32_t digest_of(const Call& call, const Choice& choice, const BoundProgram& program, std::uint32_t blocks) {
-  std::uint32_t digest = 2166136261U;
-  const auto fold = [&digest](std::uint64_t word) {
-    for (int byte = 0; byte < 8; ++byte, word >>= 8) digest = (digest ^ static_cast<std::uint32_t>(word & 0xff)) * 16777619U;
-  };
+  std::uint32_t digest = kNoDigest;
   for (const std::uint64_t word : {static_cast<std::uint64_t>(call.collective), static_cast<std::uint64_t>(call.type),
                                    static_cast<std::uint64_t>(call.op), static_cast<std::uint64_t>(call.root), call.count,
                                    program.slice_elements, std::uint64_t{blocks}, std::uint64_t{choice.codec}})
-    fold(word);
-  for (const char character : choice.algorithm->name) fold(static_cast<std::uint64_t>(character));
+    digest = folded(digest, word);
+  for (const char character : choice.algorithm->name) digest = folded(digest, static_cast<std::uint64_t>(character));
   return digest;
 }
 

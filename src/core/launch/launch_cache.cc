@@ -6,6 +6,7 @@
 #include "algorithms/algorithm.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/core/call/call_shape.h"
 #include "src/core/call/ids.h"
 #include "src/core/choice/codec_setting.h"
 #include "src/core/choice/link_codec.h"
@@ -19,19 +20,11 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 
-std::uint32_t folded(std::uint32_t digest, std::uint64_t word) {
-  for (int byte = 0; byte < 8; ++byte) {
-    digest = (digest ^ static_cast<std::uint32_t>(word & 0xff)) * 16777619U;
-    word >>= 8;
-  }
-  return digest;
-}
-
 // A checksum of everything that both ends of every stream must agree on, and of the codec that the call allows, even if the
 // choice did not use it.
 std::uint32_t digest_of(const Call& call, const Question& question, const Choice& choice, Finish finish,
                         const LaunchTuning& tuning) {
-  std::uint32_t digest = 2166136261U;
+  std::uint32_t digest = kNoDigest;
   for (const std::uint64_t word :
        {static_cast<std::uint64_t>(call.collective), static_cast<std::uint64_t>(call.type), static_cast<std::uint64_t>(call.op),
         static_cast<std::uint64_t>(call.root), call.count, static_cast<std::uint64_t>(finish), tuning.slice_elements,
@@ -45,12 +38,7 @@ std::uint32_t digest_of(const Call& call, const Question& question, const Choice
 
 }  // namespace
 
-Finish LaunchCache::finish_of(const Call& call) const {
-  if (!reduces(call.collective)) return Finish::none;
-  if (call.op == ReduceOp::premul_sum) return Finish::scale_contributions;
-  if (call.op != ReduceOp::avg) return Finish::none;
-  return is_integer(call.type) ? Finish::divide_result : Finish::scale_contributions;
-}
+Finish LaunchCache::finish_of(const Call& call) const { return seto::finish_of(call); }
 
 bool LaunchCache::same(const Key& key, const Call& call, InPlace in_place) {
   return key.collective == call.collective && key.count == call.count && key.type == call.type && key.op == call.op &&

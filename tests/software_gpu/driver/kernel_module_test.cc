@@ -9,7 +9,7 @@
 #include "src/base/types.h"
 #include "src/engine/kernels/kernel_images.h"
 #include "tests/software_gpu/driver/driver_test.h"
-#include "tests/software_gpu/nvcc.h"
+#include "tests/support/needs_kernels.h"
 
 namespace seto::software_gpu::driver {
 namespace {
@@ -122,8 +122,7 @@ TEST_F(Modules, FailuresSayWhatToDo) {
 class LibraryKernels : public Modules {
  protected:
   void SetUp() override {
-    const KernelImages embedded = kernels::kernel_images();
-    if (embedded.images.empty()) GTEST_SKIP() << kNeedsNvcc << " when the library is built: " << embedded.origin;
+    if (!support::has_kernels()) GTEST_SKIP() << support::needs_kernels();
   }
 };
 

@@ -14,7 +14,7 @@
 #include "src/engine/kernels/kernel_images.h"
 #include "src/engine/kernels/launch_bounds.h"
 #include "tests/software_gpu/driver/driver_test.h"
-#include "tests/software_gpu/nvcc.h"
+#include "tests/support/needs_kernels.h"
 
 namespace seto::software_gpu::driver {
 namespace {
@@ -29,7 +29,7 @@ class KernelResources : public StandInTest {
  protected:
   void SetUp() override {
     embedded_ = kernels::kernel_images();
-    if (embedded_.images.empty()) GTEST_SKIP() << kNeedsNvcc << " when the library is built: " << embedded_.origin;
+    if (!support::has_kernels()) GTEST_SKIP() << support::needs_kernels();
     start();
   }
 
