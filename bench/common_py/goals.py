@@ -299,7 +299,7 @@ def line_of(what, goal, judgements):
         figures = judgements[STATES[0]].text
     else:
         texts = {state: judgements[state].text if judgements[state] else "not seen" for state in shown_states(judgements)}
-        figures = " | ".join(f"{state}: {text}" for state, text in texts.items()) or "no samples"
+        figures = " | ".join(f"{state}: {text}" for state, text in texts.items()) or "too few samples"
     return f"{what} | {goal} | {figures} | {verdict(judgements)}"
 
 

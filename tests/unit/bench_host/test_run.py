@@ -109,8 +109,8 @@ class Verdicts(unittest.TestCase):
 
     def test_a_row_without_samples_is_not_measured(self):
         line = rows.line_of("w", "g", rows.judge(all_peers(1.0), speed_row()))
-        self.assertEqual(line, "w | g | no samples | not measured")
-        self.assertEqual(rows.line_of("w", "g", rows.judge_plain([], 1, "x", True)), "w | g | no samples | not measured")
+        self.assertEqual(line, "w | g | too few samples | not measured")
+        self.assertEqual(rows.line_of("w", "g", rows.judge_plain([], 1, "x", True)), "w | g | too few samples | not measured")
 
     def test_a_row_tells_each_state_that_the_machine_has(self):
         near = rows.line_of("w", "g", rows.judge(self.ours(1.0) + all_peers(2.0), speed_row()))
