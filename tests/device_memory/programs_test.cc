@@ -11,6 +11,7 @@ namespace seto::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Ended all_reduce_perf(const std::string& arguments, const std::string& variables) {
   return run_program("bench/all_reduce_perf", "--memory device -n 2 -w 1 " + arguments, variables);
@@ -29,6 +30,17 @@ TEST(DevicePrograms, AllReducePerfChecksItsResults) {
   const Ended threads = all_reduce_perf("-t 3 -b 1K -e 1K -o max -d int32", stand_in("SOFTWARE_GPU_COUNT=1"));
   EXPECT_EQ(threads.status, 0) << threads.text;
   EXPECT_THAT(threads.text, HasSubstr("# Out of bounds values : 0 OK"));
+}
+
+// The stand-in is so slow that only the first kinds of calls are measured, so the figures mean nothing.
+TEST(DevicePrograms, LinksAreMeasuredAtInitUnlessProcessesShareAGpu) {
+  if (!support::has_kernels()) GTEST_SKIP() << support::needs_kernels();
+  const Ended own = all_reduce_perf("--ranks 2 -b 64 -e 64", stand_in("SOFTWARE_GPU_COUNT=2 SETO_LOG=info"));
+  EXPECT_EQ(own.status, 0) << own.text;
+  EXPECT_THAT(own.text, HasSubstr("calls between GPUs: "));
+  const Ended shared = all_reduce_perf("--ranks 2 -b 64 -e 64", stand_in("SOFTWARE_GPU_COUNT=1 SETO_LOG=info"));
+  EXPECT_EQ(shared.status, 0) << shared.text;
+  EXPECT_THAT(shared.text, Not(HasSubstr("calls between GPUs: ")));
 }
 
 TEST(DevicePrograms, ADeviceThatIsNotThereIsSaid) {

@@ -7,6 +7,7 @@
 #include "src/base/log.h"
 #include "src/core/call/call_shape.h"
 #include "src/core/device_memory/buffer_check.h"
+#include "src/core/device_memory/device_costs.h"
 #include "src/engine/kernels/launch_bounds.h"
 
 namespace seto {
@@ -44,16 +45,31 @@ Status DeviceCommunicator::open(Bootstrap& bootstrap, Deadline until) {
     SETO_TRY(parts_->workspaces->connect(control_->rank(), statements));
     SETO_ASSIGN(const std::uint32_t blocks, blocks_of(statements));
     SETO_ASSIGN(parts_->launches, Launches::create(*gpu_, control_->order(), blocks));
-    const CostModel costs = control_->costs();
+    const CostModel costs = assumed_device_costs(control_->costs(), statements);
     SETO_ASSIGN(parts_->shapes, DeviceShapes::create({gpu_.get(), control_->rank(), control_->surroundings(costs), costs,
                                                       parts_->workspaces->addresses(), parts_->workspaces->capacity(), blocks}));
     return {};
   };
   SETO_TRY(agree(bootstrap, connect(), until));
   parts_->workspaces->join();
+  if (can_measure_device_costs(statements)) SETO_TRY(measure_costs(statements, bootstrap, until));
   stream_users_ = std::make_unique<StreamUsers>(statements[0].token, control_->rank(), gpu_->handle());
   SETO_TRY(LaunchWatcher::of_process().add(*this));
   is_watched_ = true;
+  return {};
+}
+
+Status DeviceCommunicator::measure_costs(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until) {
+  const CostModel assumed = assumed_device_costs(control_->costs(), statements);
+  const ContextScope scope(*gpu_);
+  SETO_TRY(scope.status());
+  const std::size_t capacity = parts_->workspaces->capacity();
+  parts_->shapes->use(assumed, DeviceCostMeasurement::capacity_left(capacity));
+  DeviceCostMeasurement measurement({gpu_.get(), control_->rank(), control_->ranks(), parts_->shapes.get(),
+                                     parts_->launches.get(),
+                                     parts_->workspaces->addresses()[static_cast<std::size_t>(control_->rank())], capacity});
+  SETO_ASSIGN(const CostModel measured, measurement.run(assumed, bootstrap, until));
+  parts_->shapes->use(measured, capacity);
   return {};
 }
 

@@ -42,6 +42,7 @@ class DeviceCommunicator final : public Watched {
   Result<RankStatement> prepare();
   Status check_ranks(const std::vector<RankStatement>& statements) const;
   Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements) const;
+  Status measure_costs(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
   Status launch(const Call& call, cuda::Stream stream);
   void judge(const Launches::State& state);
   void fail_overdue(const Launches::State& state);

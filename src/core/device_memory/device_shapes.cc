@@ -94,6 +94,17 @@ DeviceShapes::DeviceShapes(const Setup& setup)
   setup_.here.costs = &setup_.costs;
 }
 
+void DeviceShapes::use(const CostModel& costs, std::size_t workspace_capacity) {
+  last_ = nullptr;
+  for (const auto& [key, shape] : shapes_) {
+    arena_.release(shape->program);
+    staging_.release(shape->staged);
+  }
+  shapes_.clear();
+  setup_.costs = costs;
+  setup_.workspace_capacity = workspace_capacity;
+}
+
 Status DeviceShapes::open() {
   SETO_TRY(arena_.prepare());
   return staging_.prepare();

@@ -54,7 +54,7 @@ class DeviceShapes final {
     const GpuContext* gpu = nullptr;
     Rank rank = 0;
     Surroundings here;  // its costs are set by this class
-    CostModel costs;    // do not change: they are of links within a node
+    CostModel costs;    // of calls between GPUs
     std::span<const kernels::Address> workspaces;
     std::size_t workspace_capacity = 0;
     std::uint32_t most_blocks = 1;
@@ -65,6 +65,8 @@ class DeviceShapes final {
 
   // The call was checked. `ended`: the number of launches that have ended, so that shapes of them may be replaced.
   Result<std::shared_ptr<DeviceShape>> find(const Call& call, std::uint64_t ended);
+  // Forgets all shapes. No launch is under way, and no graph has one.
+  void use(const CostModel& costs, std::size_t workspace_capacity);
   // Scratch memory of at least so many bytes, which stays valid until the end. All operations use the same, one after another.
   Result<kernels::Address> scratch(std::size_t size);
 

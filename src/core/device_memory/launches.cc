@@ -115,6 +115,11 @@ Status Launches::launch(const Request& request, std::uint64_t capture) {
   return {};
 }
 
+Status Launches::launch_unwatched(const Request& request) {
+  if (!std::exchange(request.shape->is_copied, true)) SETO_TRY(copy_program(request));
+  return launch_kernel(request);
+}
+
 // A launch may block until the kernel has ended (CUDA_LAUNCH_BLOCKING). So the watcher knows of it before.
 Status Launches::launch_between(const Request& request, cuda::Event begin, cuda::Event end) {
   SETO_TRY(driver_.event_record(begin, request.stream));

@@ -38,6 +38,8 @@ class Launches final {
   // The id of the capture in which the stream is; 0: none. Fails if the capture was invalidated.
   Result<std::uint64_t> capture_of(cuda::Stream stream) const;
   Status launch(const Request& request, std::uint64_t capture);
+  // A launch that is no operation of the communicator: the caller waits for it. Nothing else runs meanwhile.
+  Status launch_unwatched(const Request& request);
 
   // The first launch that has not ended.
   struct State {

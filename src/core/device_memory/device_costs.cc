@@ -1,0 +1,140 @@
+#include "src/core/device_memory/device_costs.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "src/base/log.h"
+#include "src/core/call/ids.h"
+
+namespace seto {
+namespace {
+
+// One exchange of flags is 0.6 us over NVLink and 1 us over PCIe, and the stores before it take twice as long to arrive
+// (src/report/device/gpu_figures.h has the sources).
+constexpr double kAssumedHopSeconds = 2e-6;
+constexpr double kPciBytesPerSecond = 24e9;      // 16 lanes of the fourth generation, payload
+constexpr double kMemoryBytesPerSecond = 500e9;  // within one GPU: its memory reads and writes each byte
+constexpr double kCodecBytesPerSecond = 500e9;   // a pass that encodes is bound by memory, too
+constexpr double kMessageSeconds = 0.05e-6;      // each thread of a block stores or polls the flag of another peer
+
+constexpr std::uint64_t kShort = 8;  // bytes
+constexpr std::uint64_t kLong[] = {64 << 10, DeviceCostMeasurement::kLongest};
+constexpr int kCalls = 4;              // that are timed together, after one that binds and warms up
+constexpr double kMostSeconds = 2e-3;  // of a call, for a longer one to be measured
+
+template <class Holds>
+bool any_pair(std::span<const RankStatement> statements, Holds holds) {
+  for (std::size_t one = 0; one < statements.size(); ++one)
+    for (std::size_t other = 0; other < one; ++other)
+      if (holds(statements[one], statements[other])) return true;
+  return false;
+}
+
+bool share_a_gpu(const RankStatement& one, const RankStatement& other) { return text_of(one.gpu) == text_of(other.gpu); }
+
+}  // namespace
+
+CostModel assumed_device_costs(const CostModel& host, std::span<const RankStatement> statements) {
+  CostModel costs = host;
+  const double rate = any_pair(statements, share_a_gpu) ? kMemoryBytesPerSecond : kPciBytesPerSecond;
+  costs.node = TierCost{kAssumedHopSeconds, rate, kMessageSeconds};
+  costs.codec_bytes_per_second = kCodecBytesPerSecond;
+  costs.switch_seconds = 0;
+  return costs;
+}
+
+bool can_measure_device_costs(std::span<const RankStatement> statements) {
+  return statements.size() > 1 && !any_pair(statements, [](const RankStatement& one, const RankStatement& other) {
+           return share_a_gpu(one, other) && one.process != other.process;
+         });
+}
+
+DeviceCostMeasurement::~DeviceCostMeasurement() {
+  if (stream_ != nullptr) static_cast<void>(setup_.gpu->driver().stream_destroy.code(stream_));
+}
+
+Result<CostModel> DeviceCostMeasurement::run(CostModel assumed, Bootstrap& bootstrap, Deadline until) {
+  SETO_TRY(agree(bootstrap, setup_.gpu->driver().stream_create_with_priority(&stream_, cuda::kStreamNonBlocking, 0), until));
+  // A ring passes a value on 2 (n - 1) times, one after the other, and `direct` once.
+  SETO_ASSIGN(const double one_hop, time("direct", kShort, bootstrap, until));
+  if (one_hop > kMostSeconds) return assumed;
+  SETO_ASSIGN(const double many_hops, time("ring", kShort, bootstrap, until));
+  const double hop = (many_hops - one_hop) / (2.0 * setup_.ranks - 3);
+  if (hop > 0) assumed.node.latency_seconds = hop;
+  double last = one_hop;
+  double rate = 0;
+  for (const std::uint64_t bytes : kLong) {
+    if (last > kMostSeconds) break;
+    SETO_ASSIGN(last, time("direct", bytes, bootstrap, until));
+    if (last > one_hop) rate = static_cast<double>(bytes) * (setup_.ranks - 1) / (last - one_hop);
+  }
+  if (rate > 0) assumed.node.bytes_per_second = rate;
+  assumed.source = CostSource::measured;
+  const auto origin = [](double measured) { return measured > 0 ? "measured at init" : "assumed"; };
+  SETO_LOG_AS(info, (LogOrigin{setup_.rank, 0}), "calls between GPUs: %.2f us for a hop (%s), %.3g GB/s (%s)",
+              assumed.node.latency_seconds * 1e6, origin(hop), assumed.node.bytes_per_second / 1e9, origin(rate));
+  return assumed;
+}
+
+Result<double> DeviceCostMeasurement::time(std::string_view algorithm, std::uint64_t bytes, Bootstrap& bootstrap,
+                                           Deadline until) {
+  const Result<double> mine = time_here(algorithm, bytes, until);
+  SETO_TRY(agree(bootstrap, mine.status(), until));
+  std::string text(sizeof(double), '\0');
+  std::memcpy(text.data(), &mine.value(), sizeof(double));
+  SETO_ASSIGN(const std::vector<std::string> all, bootstrap.all_gather(std::move(text), until));
+  double slowest = 0;
+  for (const std::string& one : all) {
+    double seconds = 0;
+    if (one.size() == sizeof seconds) std::memcpy(&seconds, one.data(), sizeof seconds);
+    slowest = std::max(slowest, seconds);
+  }
+  return slowest;
+}
+
+Result<double> DeviceCostMeasurement::time_here(std::string_view algorithm, std::uint64_t bytes, Deadline until) {
+  Call call;
+  const kernels::Address buffers = setup_.workspace + capacity_left(setup_.capacity);
+  call.input = reinterpret_cast<const void*>(buffers);
+  call.output = reinterpret_cast<void*>(buffers + kLongest);
+  call.count = bytes / sizeof(float);
+  call.algorithm = algorithm_id(algorithm);
+  call.codec = codec_id("none");
+  SETO_TRY(launch(call, 1));
+  SETO_TRY(await(until));
+  const std::uint64_t start = monotonic_ns();
+  SETO_TRY(launch(call, kCalls));
+  SETO_TRY(await(until));
+  return static_cast<double>(monotonic_ns() - start) * 1e-9 / kCalls;
+}
+
+Status DeviceCostMeasurement::launch(const Call& call, int times) {
+  SETO_ASSIGN(const std::shared_ptr<DeviceShape> shape, setup_.shapes->find(call, 0));
+  Launches::Request request;
+  request.shape = shape;
+  request.stream = stream_;
+  request.arguments.input = reinterpret_cast<kernels::Address>(call.input);
+  request.arguments.output = reinterpret_cast<kernels::Address>(call.output);
+  request.arguments.workspace = setup_.workspace;
+  SETO_ASSIGN(request.arguments.scratch, setup_.shapes->scratch(shape->scratch_size));
+  for (int i = 0; i < times; ++i) SETO_TRY(setup_.launches->launch_unwatched(request));
+  return {};
+}
+
+Status DeviceCostMeasurement::await(Deadline until) {
+  const cuda::Driver& driver = setup_.gpu->driver();
+  while (true) {
+    const cuda::DriverCode code = driver.stream_query.code(stream_);
+    if (code == cuda::DriverCode::success) return {};
+    if (code != cuda::DriverCode::not_ready) return driver.stream_query.failed(code);
+    if (until.passed()) break;
+    std::this_thread::yield();
+  }
+  setup_.launches->stop();
+  SETO_TRY(driver.stream_synchronize(stream_));
+  return failure(Code::timeout, "a short call that measures the links between GPUs did not end: a rank was lost during the init");
+}
+
+}  // namespace seto
