@@ -75,6 +75,25 @@ TEST_F(TcpRoutes, FramesGoOverTheBestRouteThatIsThere) {
   ASSERT_NO_FATAL_FAILURE(send_over(0));
 }
 
+// The kernel at the other end of the second route acknowledges all that it holds, so that route does not stand still.
+TEST_F(TcpRoutes, FramesOnARouteThatDataHasLeftAreSentAgain) {
+  paths_ = routes_ = 2;
+  connect(true);
+  cut(0);
+  ASSERT_TRUE(run_until([&] { return ends_[0].link->route() == 1 && ends_[1].link->route() == 1; }));
+  held_[1] = true;
+  constexpr std::size_t kSome = 100'000;
+  const std::uint64_t before = ends_[0].link->bytes_sent();
+  const auto buffer = std::make_shared<Buffer>(kSome);
+  const auto expected = queue(0, buffer, 60'000);
+  ASSERT_TRUE(run_until([&] { return ends_[0].link->bytes_sent() >= before + kSome; })) << "the second route takes all";
+  renew(0);
+  EXPECT_TRUE(run_until([&] { return ends_[1].frames.whole == expected; })) << why();
+  EXPECT_EQ(ends_[0].link->route(), 0U);
+  held_[1] = false;
+  EXPECT_TRUE(run_until([&] { return !ends_[0].link->unsent() && !ends_[1].link->unsent(); }));
+}
+
 // As where it lies on another route than its own: the peer finds a break, and not the end of the link.
 TEST_F(TcpRoutes, ASocketThatIsLeftIsBrokenForBothEnds) {
   paths_ = routes_ = 2;

@@ -277,7 +277,6 @@ class Link final {
   bool receive(Socket& socket);
   // Reads the input that the kernel has by now of all sockets but that one, then breaks the connection.
   void lose(const Status& reason, const Socket* malformed = nullptr);
-  // An error of a socket.
   void socket_failed(Socket& socket, int error);
   void path_broke(Socket& socket, const Status& reason);
   void path_ended(Socket& socket);
@@ -290,6 +289,7 @@ class Link final {
   // No socket of it moves, and there is another route.
   [[nodiscard]] bool route_stands_still(std::size_t route, std::uint64_t now_ns) const;
   void stall_route(std::size_t route);
+  void send_again_from(std::size_t route, std::uint64_t now_ns);
   bool stall_sockets(std::size_t route, const Socket& of_oldest, std::uint64_t now_ns);
   // A path that stands still for long may be dead though the network is not: it is dialed again.
   void leave_dead_paths();

@@ -194,6 +194,7 @@ void Link::look_for_stall(std::uint64_t now_ns) {
   const std::uint64_t oldest = kept_->oldest();
   if (oldest == 0) return;
   Socket& still = *sockets_[kept_->path_of(oldest)];
+  if (still.live() && !flow_of(still).used) return send_again_from(still.route, now_ns);
   const std::size_t route = still.live() ? still.route : this->route();
   for (const auto& one : sockets_) {
     if (!one->live() || one->route != route) continue;
@@ -214,6 +215,14 @@ void Link::look_for_stall(std::uint64_t now_ns) {
     return;
   }
   progress_ns_ = now_ns;  // sockets that carry the copies have their own time
+}
+
+// Data has left this route for a better one. It holds little of it, and where that was lost, the kernel's timeouts get longer
+// with each attempt, while the better route has room.
+void Link::send_again_from(std::size_t route, std::uint64_t now_ns) {
+  for (const auto& one : sockets_)
+    if (one->live() && one->route == route && !one->stalled) kept_->path_broke(one->index);
+  progress_ns_ = now_ns;
 }
 
 // The oldest frame may wait for a socket that takes it again, so all are looked at. Without a dialer the last one goes on.
