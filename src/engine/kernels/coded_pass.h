@@ -137,7 +137,7 @@ class CodedBlock {
   SETO_KERNEL void write_plain() const {
     SETO_NO_UNROLL for (std::uint32_t k = 0; k < pass_.target_count; ++k) {
       if ((pass_.coded_targets >> k & 1) != 0) continue;
-      std::byte* const target = pass_.targets[k] + part_.first * sizeof(Storage);
+      std::byte* const target = pass_.target(k) + part_.first * sizeof(Storage);
       SETO_UNROLL for (int i = 0; i < kCount; ++i) {
         if (part_.has(i)) store(target + part_.place(i) * sizeof(Storage), unwidened<Number>(value_[i]));
       }
@@ -155,7 +155,7 @@ class CodedBlock {
     encoder.encode(value_, code);
     warp_barrier();  // all lanes have read the sources, which may be a target
     SETO_NO_UNROLL for (std::uint32_t k = 0; k < pass_.target_count; ++k) {
-      if ((pass_.coded_targets >> k & 1) != 0) part_.write(pass_.targets[k], encoder.header(), code);
+      if ((pass_.coded_targets >> k & 1) != 0) part_.write(pass_.target(k), encoder.header(), code);
     }
     if (pass_.residual == nullptr && !pass_.rounds) return;
     BlockDecoder<F, Number>(encoder.header()).decode(code, [this](int i, Storage number) {
@@ -174,12 +174,12 @@ class CodedBlock {
       value_[i] = How{}(value_[i], scales ? terms_.scaled(number) : Number::widen(number));
     };
     if ((pass_.coded_sources >> k & 1) != 0) {
-      const std::byte* const source = pass_.sources[k];
+      const std::byte* const source = pass_.source(k);
       std::uint32_t code[kCount];
       SETO_UNROLL for (int i = 0; i < kCount; ++i) code[i] = part_.has(i) ? part_.code_at(source, i) : 0;
       BlockDecoder<F, Number>(part_.header_at(source)).decode(code, join);
     } else {
-      const std::byte* const source = pass_.sources[k] + part_.first * sizeof(Storage);
+      const std::byte* const source = pass_.source(k) + part_.first * sizeof(Storage);
       Storage number[kCount];
       SETO_UNROLL for (int i = 0; i < kCount; ++i) {
         number[i] = part_.has(i) ? load<Storage>(source + part_.place(i) * sizeof(Storage)) : Storage{0};
@@ -221,7 +221,7 @@ class CodedBlock {
 template <class F>
 SETO_KERNEL void forward_bytes(const Pass& pass) {
   SETO_NO_UNROLL for (std::uint32_t k = 0; k < pass.target_count; ++k) {
-    if ((pass.coded_targets >> k & 1) == 0 || pass.targets[k] == pass.sources[0]) continue;
+    if ((pass.coded_targets >> k & 1) == 0 || pass.target(k) == pass.source(0)) continue;
     Pass one;
     one.sources = pass.sources;
     one.targets = pass.targets + k;

@@ -6,7 +6,7 @@
 #include "src/engine/kernels/portable.h"
 
 // One rank's part of a collective call as blocks of a GPU execute it: plain data in memory of the device, made from a
-// BoundProgram by src/engine/device_lowering.h.
+// BoundProgram by src/engine/device/device_lowering.h.
 //
 // Each block executes all steps, in the skewed order, on its own part of every slice. So blocks of one rank never wait for each
 // other; a block waits only for the block of the same number on other ranks. Within a block, barriers order the steps.
@@ -37,6 +37,8 @@ struct ChannelEnd {
   std::uint32_t slot_size = 0;     // bytes, of one block
 };
 inline constexpr std::size_t kFlagStride = 64;  // bytes between two flags that different blocks or ranks write
+// Words from `posted` to the address of the message, where the sender lends it: it stays in the sender's buffers.
+inline constexpr std::size_t kLentPlace = 1;
 
 // How this rank and another one tell each other which operations they have done. Slots and flags of one operation may lie over
 // those of the operation before, so no rank writes them before all ranks have done that one.
@@ -45,7 +47,11 @@ struct PeerEnd {
   Address done_there = 0;  // that of this rank, in the peer's memory
 };
 
-enum class OperandSpace : std::uint32_t { input, output, scratch, channel };
+// From `channel` on it is a message. One that is lent lies in the caller's buffers at the sender, which has no slot for it; at
+// the receiver both kinds of lent messages are alike.
+enum class OperandSpace : std::uint32_t { input, output, scratch, channel, lent_input, lent_output };
+SETO_KERNEL bool is_message(OperandSpace space) { return space >= OperandSpace::channel; }
+SETO_KERNEL bool is_lent(OperandSpace space) { return space > OperandSpace::channel; }
 
 struct DeviceOperand {
   OperandSpace space = OperandSpace::input;
@@ -57,17 +63,18 @@ struct DeviceOperand {
 struct DeviceStep {
   std::uint32_t stage = 0;
   std::uint32_t pieces = 1;
-  std::uint32_t first_operand = 0;  // sources, then targets
+  std::uint32_t first_operand = 0;  // sources, then targets; the lent ones come last
   std::uint32_t source_count = 0;
-  std::uint32_t target_count = 0;
+  std::uint32_t target_count = 0;  // with the lent ones
   std::uint32_t first_piece = 0;   // in the program's lengths and residuals
-  std::uint32_t first_offset = 0;  // in the program's offsets: for each piece, sources then targets
+  std::uint32_t first_offset = 0;  // in the program's offsets: for each piece, sources then targets; of a lent one: in its buffer
   std::uint32_t divisor = 1;
   std::uint64_t scaled = 0;  // bit k of a mask is about source or target k
   std::uint64_t coded_sources = 0;
   std::uint64_t coded_targets = 0;
-  std::uint32_t moves = 0;
-  std::uint32_t rounds = 0;
+  std::uint16_t moves = 0;
+  std::uint16_t rounds = 0;
+  std::uint32_t lent_targets = 0;
 };
 static_assert(sizeof(DeviceStep) == 64);
 
@@ -89,6 +96,7 @@ struct DeviceProgram {
   std::uint32_t residual_size = 0;       // bytes, of an element; 0: the program encodes nothing
   std::uint32_t piece_stride = 0;        // bytes between the pieces of a message
   std::uint32_t coded_piece_stride = 0;  // the same where they are encoded
+  std::uint32_t lends = 0;               // not 0: some step has lent targets
 
   std::uint32_t first_steps = 0;  // std::uint32_t by stage, and one more: the number of its first step
   std::uint32_t steps = 0;        // DeviceStep, in the order of their stages
@@ -105,42 +113,7 @@ struct DeviceProgram {
   }
 };
 
-// Where a block was when it was stopped, in one word: 0 if it was not. More than one thread of a block may write it.
-struct StopReport {
-  std::uint32_t step = 0;
-  std::uint32_t operand = 0;  // of the step, for which it waited; kWaitsForDone: for a peer to do the operation before
-  std::uint32_t slice = 0;
-};
 inline constexpr std::uint32_t kMostDeviceSteps = 1U << 24;
 inline constexpr std::uint32_t kMostDeviceOperands = 128;  // of a step
-inline constexpr std::uint32_t kWaitsForDone = kMostDeviceOperands;
-
-SETO_KERNEL std::uint64_t word_of(const StopReport& report) {
-  return std::uint64_t{1} << 63 | std::uint64_t{report.operand} << 48 | std::uint64_t{report.step} << 24 | report.slice;
-}
-SETO_KERNEL StopReport stop_report_of(std::uint64_t word) {
-  constexpr std::uint64_t kLow24 = (1U << 24) - 1;
-  return {static_cast<std::uint32_t>(word >> 24 & kLow24), static_cast<std::uint32_t>(word >> 48 & 0xFFU),
-          static_cast<std::uint32_t>(word & kLow24)};
-}
-
-// The begin of a rank's workspace: what its blocks keep from one operation to the next. Zeros at first.
-struct WorkspaceBegin {
-  std::uint64_t operation = 0;        // the number of operations that are done
-  std::uint32_t finished_blocks = 0;  // of the operation under way
-};
-
-// One launch.
-struct DeviceArguments {
-  Address program = 0;
-  Address input = 0;
-  Address output = 0;
-  Address scratch = 0;
-  Address scalar = 0;
-  Address residual = 0;   // 0: errors of encoding are dropped
-  Address workspace = 0;  // this rank's
-  Address reports = 0;    // std::uint64_t by block: a StopReport as a word; memory that the host can read
-  Address stop = 0;       // std::uint32_t: not 0 ends the kernel; memory that the host can write
-};
 
 }  // namespace seto::kernels

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "src/engine/kernels/device_launch.h"
 #include "src/engine/kernels/interpreter.h"
-#include "src/engine/kernels/launch_bounds.h"
 
 // The entry kernel of one element type: each of its blocks executes the device program of one rank. A file kernels_<name>.cu
 // expands this once, so that the build compiles the kernels side by side. `name` is that of name_of(), which the library puts

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <new>
+
 #include "src/engine/kernels/coded_pass.h"
+#include "src/engine/kernels/device_launch.h"
 #include "src/engine/kernels/device_program.h"
 #include "src/engine/kernels/flags.h"
 #include "src/engine/kernels/pass.h"
@@ -12,40 +15,92 @@ namespace seto::kernels {
 // Codecs need many registers and much code, so programs with a codec have kernels of their own.
 enum class Encoding : std::uint8_t { none, some };
 
-// Memory that the threads of a block share. Two sets of addresses are used in turn, so that one barrier a piece is enough: a
-// thread that fills a set has seen all threads leave the pass before last, which used it.
+// How far a block is in its program.
+struct Position {
+  std::uint64_t operation;
+  std::uint64_t round;
+  std::uint32_t step;
+  std::uint32_t last_step;  // the first one that is not of the round
+  std::uint32_t piece;      // the next one of the step
+  std::uint32_t is_begun;   // 0 before the first step
+};
+
+// Memory that the threads of a block share. Two sets are used in turn, so that one barrier a piece is enough: a thread that fills
+// a set has seen all threads leave the pass before last, which used it.
 struct BlockMemory {
   const std::byte* sources[2][kMostDeviceOperands / 2];
   std::byte* targets[2][kMostDeviceOperands / 2];
+  alignas(Pass) std::byte passes[2][sizeof(Pass)];  // memory that blocks share has no constructors
+  Position positions[2];
+
+  SETO_KERNEL const Pass& pass(std::uint32_t set) const { return *reinterpret_cast<const Pass*>(passes[set]); }
 };
 
-// Executes a device program as one block. All its threads run it alike; Number is the program's type (numbers.h).
-template <class Number, Encoding kEncoding>
-class BlockInterpreter final {
+// The work of a block between two passes. It is made anew from the shared memory each time: registers that held its state during
+// a pass would be too many beside those of the pass.
+class BlockSteps final {
  public:
-  SETO_KERNEL BlockInterpreter(const DeviceArguments& arguments, BlockMemory& memory, std::uint32_t block)
+  SETO_KERNEL BlockSteps(const DeviceArguments& arguments, BlockMemory& memory, std::uint32_t block, const Position& position,
+                         std::uint32_t set)
       : arguments_(arguments),
         program_(*at<const DeviceProgram>(arguments.program)),
         memory_(memory),
         block_(block),
-        operation_(workspace().operation + 1) {}
+        operation_(position.operation),
+        position_(position),
+        step_(position.step),
+        set_(set) {}
 
-  SETO_KERNEL void run() {
-    const auto* const first_steps = program_.table<std::uint32_t>(program_.first_steps);
-    const std::uint64_t rounds = program_.stages == 0 ? 0 : program_.slices + program_.stages - 1;
-    for (std::uint64_t round = 0; round < rounds; ++round) {
-      const std::uint64_t oldest = round < program_.slices ? 0 : round - program_.slices + 1;
-      const std::uint64_t end = round + 1 < program_.stages ? round + 1 : program_.stages;
-      for (step_ = first_steps[oldest]; step_ < first_steps[end]; ++step_) {
-        const DeviceStep& step = program_.table<DeviceStep>(program_.steps)[step_];
-        slice_ = static_cast<std::uint32_t>(round - step.stage);
-        if (!run_step(step)) return;
+  // Ends the step whose last piece is done, and prepares the next pass in the shared memory. False if there is none: the program
+  // is done, or the block was stopped.
+  SETO_KERNEL bool advance() {
+    bool stopped = false;
+    if (position_.is_begun == 0 || position_.piece == step().pieces) {
+      if (position_.is_begun != 0) end_step();
+      if (!find_step()) {
+        finish();
+        return false;
       }
+      stopped = !wait_for_peers(step());
     }
-    finish();
+    slice_ = slice_of(step());
+    set_addresses(step(), position_.piece);
+    set_pass(step(), position_.piece);
+    if (!barrier_any(stopped)) return true;
+    withdraw();
+    return false;
   }
 
  private:
+  SETO_KERNEL const DeviceStep& step() const { return program_.table<DeviceStep>(program_.steps)[step_]; }
+  SETO_KERNEL std::uint32_t slice_of(const DeviceStep& step) const {
+    return static_cast<std::uint32_t>(position_.round - step.stage);
+  }
+
+  SETO_KERNEL void end_step() {
+    slice_ = slice_of(step());
+    barrier();
+    tell_peers(step());
+    ++step_;
+  }
+
+  // The next step, in this round or in one after it. False after the last one.
+  SETO_KERNEL bool find_step() {
+    while (step_ == position_.last_step) {
+      position_.round += position_.is_begun;
+      position_.is_begun = 1;
+      if (program_.stages == 0 || position_.round >= program_.slices + program_.stages - 1) return false;
+      const auto* const first_steps = program_.table<std::uint32_t>(program_.first_steps);
+      const std::uint64_t oldest = position_.round < program_.slices ? 0 : position_.round - program_.slices + 1;
+      const std::uint64_t end = position_.round + 1 < program_.stages ? position_.round + 1 : program_.stages;
+      step_ = first_steps[oldest];
+      position_.last_step = first_steps[end];
+    }
+    position_.piece = 0;
+    slice_ = slice_of(step());
+    return true;
+  }
+
   SETO_KERNEL WorkspaceBegin& workspace() const { return *at<WorkspaceBegin>(arguments_.workspace); }
   SETO_KERNEL std::uint64_t* flag(Address first) const { return at<std::uint64_t>(first + block_ * kFlagStride); }
   SETO_KERNEL const DeviceOperand& operand_of(const DeviceStep& step, std::uint32_t k) const {
@@ -54,19 +109,8 @@ class BlockInterpreter final {
   SETO_KERNEL const ChannelEnd& end_of(const DeviceOperand& operand) const {
     return program_.table<ChannelEnd>(program_.ends)[operand.end];
   }
-
-  SETO_KERNEL bool run_step(const DeviceStep& step) {
-    const bool stopped = !wait_for_peers(step);
-    for (std::uint32_t piece = 0; piece < step.pieces; ++piece) {
-      set_addresses(step, piece);
-      if (barrier_any(piece == 0 && stopped)) return false;
-      run_pass(step, piece);
-      set_ ^= 1;
-    }
-    barrier();
-    tell_peers(step);
-    return true;
-  }
+  // Written before the first flag of the operation, and read after it by the same thread as the flag.
+  SETO_KERNEL Address& lent_place(const ChannelEnd& end) const { return flag(end.posted)[kLentPlace]; }
 
   // ---- waiting: each thread waits for other ends
 
@@ -82,10 +126,10 @@ class BlockInterpreter final {
     if ((step_ | slice_) == 0 && !wait_for_last_operation()) return false;
     for (std::uint32_t k = thread_index(); k < step.source_count + step.target_count; k += thread_count()) {
       const DeviceOperand& operand = operand_of(step, k);
-      if (operand.space != OperandSpace::channel) continue;
+      if (!is_message(operand.space)) continue;
       const ChannelEnd& end = end_of(operand);
       const bool receives = k < step.source_count;
-      if (!receives && slice_ < end.depth) continue;  // its slot has not been used yet
+      if (!receives && (is_lent(operand.space) || slice_ < end.depth)) continue;  // it has no slot, or a new one
       const Mark needed = mark_of(operation_, receives ? slice_ + 1 : slice_ + 1 - end.depth);
       if (!reaches(flag(receives ? end.posted : end.read), needed, {step_, k, slice_})) return false;
     }
@@ -106,9 +150,16 @@ class BlockInterpreter final {
   SETO_KERNEL void tell_peers(const DeviceStep& step) const {
     for (std::uint32_t k = thread_index(); k < step.source_count + step.target_count; k += thread_count()) {
       const DeviceOperand& operand = operand_of(step, k);
-      if (operand.space != OperandSpace::channel) continue;
+      if (!is_message(operand.space)) continue;
       const ChannelEnd& end = end_of(operand);
-      store_release(flag(k < step.source_count ? end.read : end.posted), mark_of(operation_, slice_ + 1));
+      const bool receives = k < step.source_count;
+      if (is_lent(operand.space)) {
+        if (receives && slice_ + 1 < program_.slices) continue;  // the sender waits for the last one only
+        if (!receives && slice_ == 0)
+          lent_place(end) = (operand.space == OperandSpace::lent_input ? arguments_.input : arguments_.output) +
+                            program_.table<std::uint64_t>(program_.offsets)[step.first_offset + k];
+      }
+      store_release(flag(receives ? end.read : end.posted), mark_of(operation_, slice_ + 1));
     }
   }
 
@@ -117,7 +168,7 @@ class BlockInterpreter final {
   SETO_KERNEL void set_addresses(const DeviceStep& step, std::uint32_t piece) const {
     const std::uint32_t operands = step.source_count + step.target_count;
     const std::uint64_t* const offsets = program_.table<std::uint64_t>(program_.offsets) + step.first_offset + piece * operands;
-    for (std::uint32_t k = thread_index(); k < operands; k += thread_count()) {
+    for (std::uint32_t k = thread_index(); k < operands - step.lent_targets; k += thread_count()) {
       const bool is_source = k < step.source_count;
       const std::uint32_t index = is_source ? k : k - step.source_count;
       const bool coded = ((is_source ? step.coded_sources : step.coded_targets) >> index & 1) != 0;
@@ -130,7 +181,8 @@ class BlockInterpreter final {
   }
 
   SETO_KERNEL Address address_of(const DeviceOperand& operand, std::uint32_t piece, bool coded, std::uint64_t offset) const {
-    if (operand.space == OperandSpace::channel) {
+    if (is_lent(operand.space)) return lent_place(end_of(operand)) + first_element() * program_.element_size;
+    if (is_message(operand.space)) {
       const ChannelEnd& end = end_of(operand);
       const std::uint64_t slot = block_ * end.block_stride + std::uint64_t{slice_ % end.depth} * end.slot_size;
       return end.slots + slot + std::uint64_t{piece} * (coded ? program_.coded_piece_stride : program_.piece_stride);
@@ -152,14 +204,20 @@ class BlockInterpreter final {
     return end - first < program_.part_elements ? end - first : program_.part_elements;
   }
 
-  SETO_KERNEL void run_pass(const DeviceStep& step, std::uint32_t piece) const {
-    Pass pass;
+  // The last thread does it, which has the fewest operands.
+  SETO_KERNEL void set_pass(const DeviceStep& step, std::uint32_t piece) const {
+    if (thread_index() + 1 != thread_count()) return;
+    Position& position = memory_.positions[set_];
+    position = position_;
+    position.step = step_;
+    position.piece = piece + 1;
+    Pass& pass = *::new (static_cast<void*>(memory_.passes[set_])) Pass;
     pass.sources = memory_.sources[set_];
     pass.targets = memory_.targets[set_];
     pass.source_count = step.source_count;
-    pass.target_count = step.target_count;
-    pass.count = elements_of(program_.table<std::uint64_t>(program_.lengths)[step.first_piece + piece]);
-    if (pass.count == 0) return;
+    pass.target_count = step.target_count - step.lent_targets;
+    pass.count =
+        pass.target_count == 0 ? 0 : elements_of(program_.table<std::uint64_t>(program_.lengths)[step.first_piece + piece]);
     pass.scaled = step.scaled;
     pass.scalar = at<const void>(arguments_.scalar);
     pass.coded_sources = step.coded_sources;
@@ -167,14 +225,7 @@ class BlockInterpreter final {
     pass.divisor = step.divisor;
     pass.moves = step.moves != 0;
     pass.rounds = step.rounds != 0;
-    if constexpr (kEncoding == Encoding::some) {
-      if ((step.coded_sources | step.coded_targets) != 0 || pass.rounds) {
-        pass.residual = residual_of(step, piece);
-        coded_pass<Number>(static_cast<Codec>(program_.codec - 1), pass);  // plans number codecs from 1
-        return;
-      }
-    }
-    reduce_pass<Number>(static_cast<ReduceOp>(program_.op), pass);  // moves, too: two calls would double its code
+    if ((step.coded_sources | step.coded_targets) != 0 || pass.rounds) pass.residual = residual_of(step, piece);
   }
 
   SETO_KERNEL std::byte* residual_of(const DeviceStep& step, std::uint32_t piece) const {
@@ -187,7 +238,8 @@ class BlockInterpreter final {
 
   // The last block tells all ranks that this one has done the operation: nothing of it is read or written here any more.
   SETO_KERNEL void finish() const {
-    barrier();
+    const bool stopped = !wait_for_readers();
+    if (barrier_any(stopped)) return withdraw();
     const bool is_last = thread_index() == 0 && count_up(&workspace().finished_blocks) + 1 == program_.blocks;
     if (!barrier_any(is_last)) return;
     const auto* const peers = program_.table<PeerEnd>(program_.peers);
@@ -198,14 +250,80 @@ class BlockInterpreter final {
     workspace().operation = operation_;
   }
 
+  // Calls act(end, report) for each message that the rank has lent, until it returns false.
+  template <class Act>
+  SETO_KERNEL bool for_each_lent(const Act& act) const {
+    if (program_.lends == 0) return true;
+    const std::uint32_t steps = program_.table<std::uint32_t>(program_.first_steps)[program_.stages];
+    for (std::uint32_t s = 0; s < steps; ++s) {
+      const DeviceStep& step = program_.table<DeviceStep>(program_.steps)[s];
+      const std::uint32_t operands = step.source_count + step.target_count;
+      for (std::uint32_t k = operands - step.lent_targets + thread_index(); k < operands; k += thread_count())
+        if (!act(end_of(operand_of(step, k)), StopReport{s, k, static_cast<std::uint32_t>(program_.slices) - 1})) return false;
+    }
+    return true;
+  }
+
+  // The caller may write to its buffers when the kernel has ended.
+  SETO_KERNEL bool wait_for_readers() const {
+    return for_each_lent([this](const ChannelEnd& end, const StopReport& report) {
+      return reaches(flag(end.read), mark_of(operation_, program_.slices), report);
+    });
+  }
+
+  // The block was stopped. Peers that have not begun to read what it lent do not begin any more. For the others the host waits.
+  SETO_KERNEL void withdraw() const {
+    if (program_.lends == 0) return;
+    for_each_lent([this](const ChannelEnd& end, const StopReport&) {
+      store_relaxed(flag(end.posted), 0);
+      return true;
+    });
+    while ((load_relaxed(at<std::uint32_t>(arguments_.stop)) & kStopAtOnce) == 0) wait_a_little();
+  }
+
   const DeviceArguments& arguments_;
   const DeviceProgram& program_;
   BlockMemory& memory_;
   const std::uint32_t block_;
   const std::uint64_t operation_;
-  std::uint32_t step_ = 0;
+  Position position_;
+  std::uint32_t step_;
   std::uint32_t slice_ = 0;
-  std::uint32_t set_ = 0;  // of the addresses
+  const std::uint32_t set_;
+};
+
+// Executes a device program as one block. All its threads run it alike; Number is the program's type (numbers.h).
+template <class Number, Encoding kEncoding>
+class BlockInterpreter final {
+ public:
+  SETO_KERNEL BlockInterpreter(const DeviceArguments& arguments, BlockMemory& memory, std::uint32_t block)
+      : arguments_(arguments), memory_(memory), block_(block) {}
+
+  SETO_KERNEL void run() {
+    Position position{};
+    position.operation = at<WorkspaceBegin>(arguments_.workspace)->operation + 1;
+    SETO_NO_UNROLL for (std::uint32_t set = 0; BlockSteps(arguments_, memory_, block_, position, set).advance(); set ^= 1) {
+      run_pass(memory_.pass(set));
+      position = memory_.positions[set];
+    }
+  }
+
+ private:
+  SETO_KERNEL void run_pass(const Pass& pass) const {
+    if (pass.count == 0) return;
+    const auto& program = *at<const DeviceProgram>(arguments_.program);
+    if constexpr (kEncoding == Encoding::some) {
+      if ((pass.coded_sources | pass.coded_targets) != 0 || pass.rounds) {
+        coded_pass<Number>(static_cast<Codec>(program.codec - 1), pass);  // plans number codecs from 1
+        return;
+      }
+    }
+    reduce_pass<Number>(static_cast<ReduceOp>(program.op), pass);  // moves, too: two calls would double its code
+  }
+
+  const DeviceArguments& arguments_;
+  BlockMemory& memory_;
+  const std::uint32_t block_;
 };
 
 }  // namespace seto::kernels

@@ -46,6 +46,15 @@ void store(std::byte* at, const T& value) {
 
 #endif
 
+// The same number, of which compilers do not know how it changes from one iteration of a loop to the next. They compute addresses
+// from it by one instruction each, instead of adding to addresses of 64 bits by two and copying them.
+SETO_KERNEL std::uint32_t not_foreseen(std::uint32_t number) {
+#if defined(__CUDACC__)
+  asm volatile("" : "+r"(number));
+#endif
+  return number;
+}
+
 SETO_KERNEL std::uintptr_t address_of(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); }
 
 // A vector of 16 bytes in registers, and its elements.

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/engine/kernels/portable.h"
+
 namespace seto::kernels {
 
 // One pass of a block over memory: target_k[i] = finish(source_0[i] op source_1[i] op ...) for every target, folded from the
@@ -11,6 +13,7 @@ namespace seto::kernels {
 //
 // All threads of the block call a pass with the same arguments. Addresses of numbers are aligned as their type requires, those of
 // encoded bytes to one byte. A pass has no barrier at its begin or end.
+// A block keeps the tables of addresses in its shared memory.
 struct Pass {
   const std::byte* const* sources = nullptr;
   std::byte* const* targets = nullptr;
@@ -25,6 +28,9 @@ struct Pass {
   std::uint32_t divisor = 1;      // above 1: the folded integer is divided by it, toward zero
   bool moves = false;             // one source, and nothing is computed: numbers keep their bits
   bool rounds = false;            // targets that are not encoded get the value that the bytes decode to
+
+  [[nodiscard]] SETO_KERNEL const std::byte* source(std::uint32_t k) const { return in_shared(sources)[k]; }
+  [[nodiscard]] SETO_KERNEL std::byte* target(std::uint32_t k) const { return in_shared(targets)[k]; }
 };
 
 }  // namespace seto::kernels

@@ -16,7 +16,7 @@
 // Passes over plain numbers, with the bits of src/device/reduce.h. The block has whole warps.
 namespace seto::kernels {
 
-// Addresses of the operands of a pass with few of them, in registers. They advance from tile to tile.
+// Addresses of the operands of a pass with few of them, in registers.
 template <int kCount, class Byte>
 struct Places {
   Byte* at[kCount];
@@ -24,7 +24,11 @@ struct Places {
   SETO_KERNEL Places(Byte* const* begins, std::uint64_t offset) {
     SETO_UNROLL for (int k = 0; k < kCount; ++k) at[k] = begins[k] + offset;
   }
-  SETO_KERNEL void advance(std::uint64_t size) { SETO_UNROLL for (int k = 0; k < kCount; ++k) at[k] += size; }
+  [[nodiscard]] SETO_KERNEL Places behind(std::uint32_t count, std::uint32_t size) const {
+    Places moved(*this);
+    SETO_UNROLL for (int k = 0; k < kCount; ++k) moved.at[k] += std::uint64_t{count} * size;
+    return moved;
+  }
 };
 
 // ---- One to four plain sources, one or two targets
@@ -63,23 +67,50 @@ SETO_KERNEL void few_tile(const Places<kSources, const std::byte>& from, const P
   }
 }
 
-template <class Number, class Op, int kSources, int kTargets, int kRows>
-SETO_KERNEL void few_operands(const Pass& pass, const Split& split) {
-  constexpr std::uint64_t kTile = std::uint64_t{kRows} * kLanes;
-  const Here thread = here();
-  const std::uint64_t first = split.head + (thread.warp * kTile + thread.lane) * sizeof(Words);
-  Places<kSources, const std::byte> from(pass.sources, first);
-  Places<kTargets, std::byte> to(pass.targets, first);
-  const auto tiles = static_cast<std::uint32_t>(split.vectors / kTile);
-  const std::uint64_t step = thread.warps * kTile * sizeof(Words);
-  std::uint32_t tile = thread.warp;
-  SETO_NO_UNROLL for (; tile < tiles; tile += thread.warps) {
-    few_tile<Number, Op, kSources, kTargets, kRows, true>(from, to, 0);
-    from.advance(step);
-    to.advance(step);
+// Works on whole groups of kTiles adjacent tiles, from a group on. Returns the first group that it has not done.
+template <class Number, class Op, int kSources, int kTargets, int kRows, int kTiles>
+SETO_KERNEL std::uint32_t few_groups(const Places<kSources, const std::byte>& from, const Places<kTargets, std::byte>& to,
+                                     std::uint32_t group, std::uint32_t end, std::uint32_t warps) {
+  constexpr std::uint32_t kTileSize = kRows * kLanes * sizeof(Words);
+  SETO_NO_UNROLL for (; group < end; group += warps) {
+    const std::uint32_t number = not_foreseen(group);
+    const auto mine = from.behind(number, kTiles * kTileSize);
+    const auto into = to.behind(number, kTiles * kTileSize);
+    SETO_UNROLL for (int tile = 0; tile < kTiles; ++tile) {
+      few_tile<Number, Op, kSources, kTargets, kRows, true>(mine.behind(static_cast<std::uint32_t>(tile), kTileSize),
+                                                            into.behind(static_cast<std::uint32_t>(tile), kTileSize), 0);
+    }
   }
+  return group;
+}
+
+// Tiles of a group: the more, the less of a loop are its addresses. The last tiles, too few for a group of each warp, go one by
+// one.
+template <class S, int kRows>
+inline constexpr int kTogether = sizeof(S) < 4 ? 1
+                                 : kRows < 4   ? 4
+                                               : 2;
+
+template <class Number, class Op, int kSources, int kTargets, int kRows, int kTiles>
+SETO_KERNEL void few_operands(const Pass& pass, const Split& split) {
+  constexpr std::uint32_t kTile = kRows * kLanes;
+  const Here thread = here();
+  const std::uint64_t first = split.head + thread.lane * sizeof(Words);
+  const Places<kSources, const std::byte> from(in_shared(pass.sources), first);
+  const Places<kTargets, std::byte> to(in_shared(pass.targets), first);
+  const auto tiles = static_cast<std::uint32_t>(split.vectors / kTile);
+  std::uint32_t tile = thread.warp;
+  if constexpr (kTiles > 1) {
+    const std::uint32_t groups = tiles / (kTiles * thread.warps) * thread.warps;
+    few_groups<Number, Op, kSources, kTargets, kRows, kTiles>(from, to, thread.warp, groups, thread.warps);
+    tile += groups * kTiles;
+  }
+  tile = few_groups<Number, Op, kSources, kTargets, kRows, 1>(from, to, tile, tiles, thread.warps);
   const auto rest = static_cast<std::uint32_t>(split.vectors % kTile);
-  if (tile == tiles && thread.lane < rest) few_tile<Number, Op, kSources, kTargets, kRows, false>(from, to, rest - thread.lane);
+  if (tile == tiles && thread.lane < rest) {
+    few_tile<Number, Op, kSources, kTargets, kRows, false>(from.behind(tile, kTile * sizeof(Words)),
+                                                           to.behind(tile, kTile * sizeof(Words)), rest - thread.lane);
+  }
 }
 
 // ---- Any operands
@@ -194,19 +225,20 @@ struct Join {
 template <class Number, class Op, class Vector, int kRows>
 SETO_KERNEL void any_tile(const Pass& pass, const Terms<Number>& terms, const TilePlace<Vector, kRows>& place) {
   using Raw = typename Vector::Raw;
+  const std::byte* const* const sources = in_shared(pass.sources);
   TileValues<Number, Vector, kRows> values{};
   Raw now[kRows]{};
   Raw later[kRows]{};
-  place.read(pass.sources[0], now);
-  if (pass.source_count > 1) place.read(pass.sources[1], later);
+  place.read(sources[0], now);
+  if (pass.source_count > 1) place.read(sources[1], later);
   values.take(now, terms, terms.scales(0), Replace{});
   SETO_NO_UNROLL for (std::uint32_t k = 1; k < pass.source_count; ++k) {
     SETO_UNROLL for (int row = 0; row < kRows; ++row) { now[row] = later[row]; }
-    if (k + 1 < pass.source_count) place.read(pass.sources[k + 1], later);
+    if (k + 1 < pass.source_count) place.read(sources[k + 1], later);
     values.take(now, terms, terms.scales(k), Join<Op>{});
   }
   values.finish_to(now, pass.divisor);
-  SETO_NO_UNROLL for (std::uint32_t k = 0; k < pass.target_count; ++k) place.write(pass.targets[k], now);
+  SETO_NO_UNROLL for (std::uint32_t k = 0; k < pass.target_count; ++k) place.write(pass.target(k), now);
 }
 
 // The warp from which tiles are dealt.
@@ -231,6 +263,7 @@ template <class S>
 inline constexpr int kAnyRows = sizeof(S) >= 4 ? 4 : static_cast<int>(sizeof(S));
 inline constexpr int kEdgeRows = 4;
 inline constexpr int kMoveRows = 8;
+inline constexpr int kMoveTiles = 2;
 inline constexpr int kAnyMoveRows = 4;
 
 // The elements that vectors leave are for the last warps, which have the fewest tiles.
@@ -253,9 +286,9 @@ SETO_KERNEL void move_vectors(const Pass& pass, std::uint64_t size) {
   using Byte = Whole<std::uint8_t>;
   const Split split = split_of(pass, size, sizeof(Words));
   if (pass.target_count == 1)
-    few_operands<Byte, Sum, 1, 1, kMoveRows>(pass, split);
+    few_operands<Byte, Sum, 1, 1, kMoveRows, kMoveTiles>(pass, split);
   else if (pass.target_count == 2)
-    few_operands<Byte, Sum, 1, 2, kMoveRows>(pass, split);
+    few_operands<Byte, Sum, 1, 2, kMoveRows, kMoveTiles>(pass, split);
   else
     any_operands<Whole<std::uint32_t>, Sum, Wide<std::uint32_t>, kAnyMoveRows, Deal::from_first>(pass, split.head, split.vectors,
                                                                                                  no_gap());
@@ -287,10 +320,12 @@ inline constexpr int kFewRows = sizeof(typename Number::Storage) >= 4   ? (kSour
 
 template <class Number, class Op, int kSources>
 SETO_KERNEL void reduce_few(const Pass& pass, const Split& split) {
+  constexpr int kRows = kFewRows<Number, kSources>;
+  constexpr int kTiles = kTogether<typename Number::Storage, kRows>;
   if (pass.target_count == 1)
-    few_operands<Number, Op, kSources, 1, kFewRows<Number, kSources>>(pass, split);
+    few_operands<Number, Op, kSources, 1, kRows, kTiles>(pass, split);
   else
-    few_operands<Number, Op, kSources, 2, kFewRows<Number, kSources>>(pass, split);
+    few_operands<Number, Op, kSources, 2, kRows, kTiles>(pass, split);
 }
 
 // False if there are other than a few plain operands.

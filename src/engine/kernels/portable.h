@@ -17,6 +17,17 @@
 
 namespace seto::kernels {
 
+// For what a block keeps in the memory that its threads share: the compiler then uses the instructions for it. (Where the same
+// pointer was said twice to be shared, by __builtin_assume, nvcc 13.0 held what follows to be impossible, and left it out.)
+template <class T>
+SETO_KERNEL T* in_shared(T* at) {
+#if defined(__CUDACC__)
+  return static_cast<T*>(__cvta_shared_to_generic(__cvta_generic_to_shared(at)));
+#else
+  return at;
+#endif
+}
+
 #if defined(__CUDACC__)
 inline constexpr bool kOnGpu = true;
 #else

@@ -21,16 +21,16 @@ struct Split {
 
 // Bits in which the addresses of the operands differ.
 SETO_KERNEL std::uintptr_t differences_of(const Pass& pass) {
-  const std::uintptr_t first = address_of(pass.targets[0]);
+  const std::uintptr_t first = address_of(pass.target(0));
   std::uintptr_t differences = 0;
-  for (std::uint32_t k = 0; k < pass.source_count; ++k) differences |= address_of(pass.sources[k]) ^ first;
-  for (std::uint32_t k = 1; k < pass.target_count; ++k) differences |= address_of(pass.targets[k]) ^ first;
+  for (std::uint32_t k = 0; k < pass.source_count; ++k) differences |= address_of(pass.source(k)) ^ first;
+  for (std::uint32_t k = 1; k < pass.target_count; ++k) differences |= address_of(pass.target(k)) ^ first;
   return differences;
 }
 
 // `width` is a power of two.
 SETO_KERNEL Split split_of(const Pass& pass, std::uint64_t size, std::uint32_t width) {
-  const std::uint64_t head = (0 - static_cast<std::uint64_t>(address_of(pass.targets[0]))) & (width - 1);
+  const std::uint64_t head = (0 - static_cast<std::uint64_t>(address_of(pass.target(0)))) & (width - 1);
   if (size < head + width || (differences_of(pass) & (width - 1)) != 0) return {size, 0, 0};
   const std::uint64_t vectors = (size - head) / width;
   return {head, vectors, size - head - vectors * width};

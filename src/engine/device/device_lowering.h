@@ -15,6 +15,10 @@ namespace seto {
 struct DeviceCut {
   std::uint32_t blocks = 1;
   std::uint64_t longest = 1;  // elements of the longest chunk (Layout::longest)
+  // By stage: how many rounds a slice reaches it later than stage 0. Empty: a round for each stage.
+  std::vector<std::uint32_t> delays = {};
+
+  [[nodiscard]] std::uint32_t delay_of(std::uint32_t stage) const { return delays.empty() ? stage : delays[stage]; }
 };
 
 // The layout of a block's share of a slice. It follows from the call alone, so both ends of a channel agree about it.

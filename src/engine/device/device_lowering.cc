@@ -1,4 +1,4 @@
-#include "src/engine/device_lowering.h"
+#include "src/engine/device/device_lowering.h"
 
 #include <algorithm>
 #include <cstring>
@@ -37,9 +37,12 @@ OperandSpace space_of(Space space) {
   return OperandSpace::channel;
 }
 
+OperandSpace lent_space_of(Space space) { return space == Space::input ? OperandSpace::lent_input : OperandSpace::lent_output; }
+
 class DeviceLowering {
  public:
-  DeviceLowering(const BoundProgram& program, const DeviceEnds& ends) : program_(program), peers_(ends.peers) {
+  DeviceLowering(const BoundProgram& program, const DeviceCut& cut, const DeviceEnds& ends)
+      : program_(program), cut_(cut), peers_(ends.peers) {
     for (const std::vector<ChannelEnd>& of_stream : ends.streams) {
       first_ends_.push_back(static_cast<std::uint32_t>(ends_.size()));
       ends_.insert(ends_.end(), of_stream.begin(), of_stream.end());
@@ -58,12 +61,12 @@ class DeviceLowering {
     return {};
   }
 
-  std::vector<std::byte> written(const DeviceGeometry& geometry, std::uint32_t blocks) {
+  std::vector<std::byte> written(const DeviceGeometry& geometry) {
     DeviceProgram begin;
     begin.type = static_cast<std::uint32_t>(program_.type);
     begin.op = static_cast<std::uint32_t>(program_.op);
     begin.codec = program_.codec;
-    begin.blocks = blocks;
+    begin.blocks = cut_.blocks;
     begin.stages = static_cast<std::uint32_t>(first_steps_.size() - 1);
     begin.peer_count = static_cast<std::uint32_t>(peers_.size());
     begin.slices = program_.slices;
@@ -73,6 +76,7 @@ class DeviceLowering {
     if (program_.codec != 0) begin.residual_size = static_cast<std::uint32_t>(size_of(residual_type(program_.type)));
     begin.piece_stride = geometry.piece_stride;
     begin.coded_piece_stride = geometry.coded_piece_stride;
+    begin.lends = lends_ ? 1 : 0;
     bytes_.resize(sizeof(DeviceProgram));
     begin.steps = append(steps_);
     begin.ends = append(ends_);
@@ -90,7 +94,7 @@ class DeviceLowering {
  private:
   Status add_step(const BoundStep& step) {
     DeviceStep made;
-    made.stage = step.stage;
+    made.stage = cut_.delay_of(step.stage);
     made.pieces = step.pieces;
     made.first_operand = static_cast<std::uint32_t>(operands_.size());
     made.source_count = step.source_count;
@@ -99,31 +103,52 @@ class DeviceLowering {
     made.divisor = step.divisor;
     made.scaled = step.scaled;
     made.coded_sources = step.coded_sources;
-    made.moves = step.moves ? 1 : 0;
-    made.rounds = step.rounds ? 1 : 0;
-    for (const BoundSource& source : program_.sources_of(step))
-      operands_.push_back({space_of(source.space), source.space == Space::channel ? first_ends_[source.stream] : 0});
-    std::vector<std::uint32_t> origins;  // of each target here: the bound target, which several receivers of a message share
-    for (std::uint32_t i = 0; i < step.target_count; ++i) {
-      const BoundTarget& target = program_.targets[step.first_target + i];
-      const bool sends = target.space == Space::channel;
-      const std::uint32_t first = sends ? first_ends_[target.stream] : 0;
-      const std::uint32_t end = sends ? first_ends_[target.stream + 1] : 1;
-      for (std::uint32_t e = first; e < end; ++e) {
-        if (made.target_count == kMostOperands)
-          return failure(Code::invalid_usage, "rank %d: a step with more than %u targets is beyond the kernels' limits",
-                         program_.rank, kMostOperands);
-        operands_.push_back({space_of(target.space), e});
-        made.coded_targets |= (step.coded_targets >> i & 1) << made.target_count++;
-        origins.push_back(i);
-      }
+    made.moves = step.moves ? std::uint16_t{1} : std::uint16_t{0};
+    made.rounds = step.rounds ? std::uint16_t{1} : std::uint16_t{0};
+    for (const BoundSource& source : program_.sources_of(step)) {
+      const bool receives = source.space == Space::channel;
+      const bool lent = receives && program_.streams[source.stream].lent;
+      operands_.push_back({lent ? OperandSpace::lent_input : space_of(source.space), receives ? first_ends_[source.stream] : 0});
     }
+    std::vector<std::uint32_t> origins;  // of each target here: the bound target, which several receivers of a message share
+    for (std::uint32_t i = 0; i < step.target_count; ++i)
+      if (!is_lent(step, i)) SETO_TRY(add_target(step, i, made, origins));
+    const std::uint32_t written = made.target_count;
+    for (std::uint32_t i = 0; i < step.target_count; ++i)
+      if (is_lent(step, i)) SETO_TRY(add_target(step, i, made, origins));
+    made.lent_targets = made.target_count - written;
+    lends_ |= made.lent_targets > 0;
     for (std::uint32_t piece = 0; piece < step.pieces; ++piece) {
       const std::uint64_t* const offset = &program_.offsets[step.first_offset + piece * (step.source_count + step.target_count)];
       offsets_.insert(offsets_.end(), offset, offset + step.source_count);
-      for (const std::uint32_t origin : origins) offsets_.push_back(offset[step.source_count + origin]);
+      for (const std::uint32_t i : origins)
+        offsets_.push_back(is_lent(step, i) ? target_of(step, i).lent_offset : offset[step.source_count + i]);
     }
     steps_.push_back(made);
+    return {};
+  }
+
+  [[nodiscard]] const BoundTarget& target_of(const BoundStep& step, std::uint32_t i) const {
+    return program_.targets[step.first_target + i];
+  }
+  [[nodiscard]] bool is_lent(const BoundStep& step, std::uint32_t i) const {
+    const BoundTarget& target = target_of(step, i);
+    return target.space == Space::channel && program_.streams[target.stream].lent;
+  }
+
+  // An operand for each receiver of a message.
+  Status add_target(const BoundStep& step, std::uint32_t i, DeviceStep& made, std::vector<std::uint32_t>& origins) {
+    const BoundTarget& target = target_of(step, i);
+    const bool sends = target.space == Space::channel;
+    const std::uint32_t end = sends ? first_ends_[target.stream + 1] : 1;
+    for (std::uint32_t e = sends ? first_ends_[target.stream] : 0; e < end; ++e) {
+      if (made.target_count == kMostOperands)
+        return failure(Code::invalid_usage, "rank %d: a step with more than %u targets is beyond the kernels' limits",
+                       program_.rank, kMostOperands);
+      operands_.push_back({is_lent(step, i) ? lent_space_of(target.lent_space) : space_of(target.space), e});
+      made.coded_targets |= (step.coded_targets >> i & 1) << made.target_count++;
+      origins.push_back(i);
+    }
     return {};
   }
 
@@ -137,6 +162,7 @@ class DeviceLowering {
   }
 
   const BoundProgram& program_;
+  const DeviceCut& cut_;
   const std::vector<kernels::PeerEnd>& peers_;
   std::vector<ChannelEnd> ends_;
   std::vector<std::uint32_t> first_ends_;  // by stream, and one more
@@ -144,6 +170,7 @@ class DeviceLowering {
   std::vector<DeviceOperand> operands_;
   std::vector<std::uint64_t> offsets_;
   std::vector<std::uint32_t> first_steps_;
+  bool lends_ = false;
   std::vector<std::byte> bytes_;
 };
 
@@ -177,9 +204,9 @@ Result<std::vector<std::byte>> lower_to_device(const BoundProgram& program, cons
                    program.rank, program.steps.size(), std::uintmax_t{program.slices}, kernels::kMostDeviceSteps,
                    std::uintmax_t{kMaxSlices});
   SETO_ASSIGN(const DeviceGeometry geometry, DeviceGeometry::of(program, cut));
-  DeviceLowering lowering(program, ends);
+  DeviceLowering lowering(program, cut, ends);
   SETO_TRY(lowering.add_steps());
-  return lowering.written(geometry, cut.blocks);
+  return lowering.written(geometry);
 }
 
 }  // namespace seto
