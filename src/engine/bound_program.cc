@@ -24,6 +24,7 @@ class Binder {
   Result<BoundProgram> run() {
     SETO_TRY(set_geometry());
     for (const Channel& channel : program_.channels) bind_stream(channel);
+    for (std::size_t c = 0; c < request_.lent.size(); ++c) bound_.streams[c].lent = request_.lent[c].is_lent;
     for (const Step& step : program_.steps) SETO_TRY(bind_step(step));
     if (bound_.skewed) {
       bind_lending();
@@ -139,6 +140,12 @@ class Binder {
         target.lent_space = place->space;
         target.lent_offset = offset_of(*place, 0);
       }
+    }
+    for (BoundTarget& target : bound_.targets) {
+      if (target.space != Space::channel || !bound_.streams[target.stream].lent) continue;
+      const Operand& place = request_.lent[target.stream].place;
+      target.lent_space = place.space;
+      target.lent_offset = offset_of(place, 0);
     }
   }
 

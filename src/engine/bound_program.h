@@ -22,6 +22,13 @@ struct LaunchTuning {
   std::uint64_t window_bytes = 0;  // of a stream; need not be the same. 0: the transport decides
 };
 
+// A channel whose messages stay in the caller's buffers at the sender, where a peer reads them without being told where in this
+// process they are (device_lending.h). At the receiver the place says nothing.
+struct LentChannel {
+  bool is_lent = false;
+  Operand place;
+};
+
 struct BindRequest {
   const Program* program = nullptr;  // lowered for every executor but the block interpreter, which also runs plain ones
   Shape shape;
@@ -31,6 +38,7 @@ struct BindRequest {
   ReduceOp op = ReduceOp::sum;
   std::uint32_t digest = 0;
   LaunchTuning tuning;
+  std::span<const LentChannel> lent{};  // by channel; empty: the executor of the host decides for each message
 };
 
 // This rank's end of a channel.
@@ -38,6 +46,7 @@ struct BoundStream {
   StreamAddress address;
   StreamGeometry geometry;
   bool coded = false;
+  bool lent = false;  // it has no slots on GPUs
   std::vector<std::uint32_t> receivers;
 };
 

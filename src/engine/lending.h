@@ -19,14 +19,27 @@ class Lending final {
   // The place that holds the message of this step, if no later step writes to it.
   [[nodiscard]] std::optional<Operand> place_of(const Step& step);
 
+  struct Overwritten {
+    Operand place;
+    std::uint32_t writer = 0;  // a step of the program
+  };
+  // The input that this step sends as it is, if exactly one step writes over it.
+  [[nodiscard]] std::optional<Overwritten> overwritten(const Step& step);
+
  private:
-  [[nodiscard]] std::uint32_t writes(const Operand& place);
+  struct Writes {
+    std::uint32_t count = 0;
+    std::uint32_t last = 0;  // step
+  };
+
+  [[nodiscard]] static bool copies(const Step& step, const Operand& source);
+  [[nodiscard]] Writes writes(const Operand& place);
   [[nodiscard]] bool holds_input(const Operand& place);
 
   const Program& program_;
   PlaceTable table_;
-  std::uint32_t inputs_ = 0;           // places below it hold input when the operation begins
-  std::vector<std::uint32_t> writes_;  // steps that write it, by place
+  std::uint32_t inputs_ = 0;    // places below it hold input when the operation begins
+  std::vector<Writes> writes_;  // by place
 };
 
 }  // namespace seto

@@ -7,7 +7,7 @@
 
 #include "src/codec/codec.h"
 #include "src/engine/coding.h"
-#include "src/engine/device_channels.h"
+#include "src/engine/device/device_channels.h"
 
 namespace seto {
 namespace {
@@ -47,7 +47,8 @@ struct Gang {
   std::uint64_t round = 0;
   std::uint32_t step = 0;  // the next one
   std::uint32_t end_of_round = 0;
-  std::size_t last = kNone;  // its last event
+  std::size_t last = kNone;   // its last event
+  bool has_no_steps = false;  // left: only what it lent is waited for
   bool done = false;
 };
 
@@ -61,6 +62,7 @@ class Devices final {
       outcome_.counts.emplace_back().bytes_to.resize(programs.size());
     }
     arriving_ns_.resize(programs.size());
+    leaving_ns_.resize(programs.size());
     starts_.resize(programs.size());
     for (std::size_t rank = 0; rank < gangs_.size(); ++rank) {
       begin(rank);
@@ -111,6 +113,10 @@ class Devices final {
   }
   [[nodiscard]] std::uint64_t slice_of(std::size_t rank) const { return gangs_[rank].round - step_of(rank).stage; }
 
+  [[nodiscard]] bool is_lent_target(const DeviceStep& step, std::uint32_t k) const {
+    return k >= step.source_count + step.target_count - step.lent_targets;
+  }
+
   // Both ends of a channel name the same flag.
   Message& message(const ChannelEnd& end) { return messages_[end.posted]; }
 
@@ -124,14 +130,16 @@ class Devices final {
   }
 
   // The last block counts the others and tells all ranks.
-  void finish(std::size_t rank) {
+  void finish(std::size_t rank, const Start& start) {
     Event event;
-    event.after = gangs_[rank].last;
+    event.after = start.after;
+    event.after_peer = start.after_peer;
+    if (start.after_peer) part(event.ns, DeviceCost::flags) = devices_.flag_ns;
     part(event.ns, DeviceCost::barriers) = 2 * devices_.barrier_ns;
     part(event.ns, DeviceCost::latency) = devices_.latency_ns;
     part(event.ns, DeviceCost::fences) = devices_.local_fence_ns;
     outcome_.counts[rank].barriers += 2;
-    add(rank, event, events_[event.after].end_ns);
+    add(rank, event, start.at_ns - (start.after_peer ? devices_.flag_ns : 0));
     outcome_.finish_ns.resize(gangs_.size());
     outcome_.finish_ns[rank] = events_.back().end_ns;
     gangs_[rank].done = true;
@@ -155,32 +163,52 @@ class Devices final {
       gang.end_of_round = first_steps[std::min<std::uint64_t>(gang.round + 1, mine.stages)];
       if (gang.step < gang.end_of_round) return;
     }
-    finish(rank);
+    gang.has_no_steps = true;
+  }
+
+  // The time at which all that the gang lent was read.
+  Start start_of_end(std::size_t rank) {
+    const DeviceProgram& mine = program(rank);
+    Start start{events_[gangs_[rank].last].end_ns, gangs_[rank].last, false};
+    const std::uint32_t steps = mine.table<std::uint32_t>(mine.first_steps)[mine.stages];
+    for (std::uint32_t s = 0; s < steps; ++s) {
+      const DeviceStep& step = mine.table<DeviceStep>(mine.steps)[s];
+      for (std::uint32_t k = step.source_count; k < step.source_count + step.target_count; ++k)
+        if (is_lent_target(step, k) && !wait_for(message(end(rank, operand(rank, step, k))).read, mine.slices - 1, start))
+          return {};
+    }
+    return start;
+  }
+
+  // False: the event has not happened yet.
+  bool wait_for(const std::vector<std::size_t>& told, std::uint64_t needed, Start& start) const {
+    if (told.size() <= needed) return false;
+    const double seen_ns = events_[told[needed]].end_ns + devices_.flag_ns;
+    if (seen_ns > start.at_ns) start = {seen_ns, told[needed], true};
+    return true;
   }
 
   // The time at which the gang's next step has all that it waits for. Never: a peer has not come so far.
   Start start_of(std::size_t rank) {
+    if (gangs_[rank].has_no_steps) return start_of_end(rank);
     const DeviceStep& step = step_of(rank);
     const std::uint64_t slice = slice_of(rank);
     Start start{events_[gangs_[rank].last].end_ns, gangs_[rank].last, false};
     for (std::uint32_t k = 0; k < step.source_count + step.target_count; ++k) {
       const DeviceOperand& each = operand(rank, step, k);
-      if (each.space != OperandSpace::channel) continue;
+      if (!is_message(each.space)) continue;
       const ChannelEnd& channel = end(rank, each);
       const bool receives = k < step.source_count;
-      if (!receives && slice < channel.depth) continue;
+      if (!receives && (is_lent(each.space) || slice < channel.depth)) continue;
       const Message& passed = message(channel);
-      const std::vector<std::size_t>& told = receives ? passed.posted : passed.read;
-      const std::uint64_t needed = receives ? slice : slice - channel.depth;
-      if (told.size() <= needed) return {};
-      const double seen_ns = events_[told[needed]].end_ns + devices_.flag_ns;
-      if (seen_ns > start.at_ns) start = {seen_ns, told[needed], true};
+      if (!wait_for(receives ? passed.posted : passed.read, receives ? slice : slice - channel.depth, start)) return {};
     }
     return start;
   }
 
   void execute(std::size_t rank, const Start& start) {
     Gang& gang = gangs_[rank];
+    if (gang.has_no_steps) return finish(rank, start);
     const DeviceStep& step = step_of(rank);
     Event event;
     event.after = start.after;
@@ -201,19 +229,27 @@ class Devices final {
 
   [[nodiscard]] double fence_ns(std::size_t rank, const DeviceStep& step) const {
     double ns = 0;
-    for (std::uint32_t k = 0; k < step.source_count + step.target_count; ++k)
-      if (operand(rank, step, k).space == OperandSpace::channel)
-        ns = std::max(ns, k < step.source_count ? devices_.local_fence_ns : devices_.fence_ns);
+    for (std::uint32_t k = 0; k < step.source_count + step.target_count; ++k) {
+      const OperandSpace space = operand(rank, step, k).space;
+      if (is_message(space) && stores_flag(rank, step, k))
+        ns = std::max(ns, k < step.source_count || is_lent(space) ? devices_.local_fence_ns : devices_.fence_ns);
+    }
     return ns;
+  }
+
+  // The sender of a lent message waits for its last slice only.
+  [[nodiscard]] bool stores_flag(std::size_t rank, const DeviceStep& step, std::uint32_t k) const {
+    const bool reads_lent = k < step.source_count && is_lent(operand(rank, step, k).space);
+    return !reads_lent || slice_of(rank) + 1 == program(rank).slices;
   }
 
   void tell(std::size_t rank, const DeviceStep& step) {
     for (std::uint32_t k = 0; k < step.source_count + step.target_count; ++k) {
       const DeviceOperand& each = operand(rank, step, k);
-      if (each.space != OperandSpace::channel) continue;
+      if (!is_message(each.space)) continue;
       Message& passed = message(end(rank, each));
       (k < step.source_count ? passed.read : passed.posted).push_back(gangs_[rank].last);
-      ++outcome_.counts[rank].flags;
+      if (stores_flag(rank, step, k)) ++outcome_.counts[rank].flags;
     }
   }
 
@@ -224,9 +260,11 @@ class Devices final {
 
   // The bytes that a pass moves, by what they load.
   struct Moved {
-    double block = 0;   // of the busiest block
-    double memory = 0;  // of all blocks
-    double link = 0;    // to all peers
+    double block = 0;    // of the busiest block
+    double memory = 0;   // of all blocks
+    double out = 0;      // stored to all peers
+    double in = 0;       // loaded from them
+    double link_ns = 0;  // of the slowest peer
   };
 
   // One pass of all blocks. Returns its end, and adds its parts to the costs.
@@ -236,41 +274,51 @@ class Devices final {
     const std::uint64_t first = slice_of(rank) * mine.slice_elements;
     const std::uint64_t elements = std::min(length, first + mine.slice_elements) - std::min(length, first);
     now_ns += devices_.barrier_ns;
-    if (elements == 0) return now_ns;
+    const std::uint32_t operands = step.source_count + step.target_count - step.lent_targets;
+    if (elements == 0 || operands == step.source_count) return now_ns;
     ++outcome_.counts[rank].passes;
-    part(costs, DeviceCost::latency) += devices_.latency_ns;
-    now_ns += devices_.latency_ns;
+    const double latency_ns = first_bytes_ns(rank, step);
+    part(costs, DeviceCost::latency) += latency_ns;
+    now_ns += latency_ns;
     Moved moved;
-    double link_ns = 0;
-    for (std::uint32_t k = 0; k < step.source_count + step.target_count; ++k) {
+    for (std::uint32_t k = 0; k < operands; ++k) {
       const bool is_target = k >= step.source_count;
       const bool coded = ((is_target ? step.coded_targets >> (k - step.source_count) : step.coded_sources >> k) & 1) != 0;
       const double bytes = bytes_of(rank, elements, coded);
       moved.block += bytes_of(rank, std::min(elements, mine.part_elements), coded);
       moved.memory += bytes;
       const DeviceOperand& each = operand(rank, step, k);
-      if (!is_target || each.space != OperandSpace::channel) {
+      if (is_target ? is_message(each.space) : is_lent(each.space))
+        cross(rank, end(rank, each), is_target, bytes, now_ns, moved);
+      else
         outcome_.counts[rank].memory_bytes += bytes;
-        continue;
-      }
-      moved.link += bytes;
-      link_ns = std::max(link_ns, store_ns(rank, rank_of(end(rank, each).posted), bytes, now_ns));
     }
     outcome_.counts[rank].block_bytes += moved.block;
-    link_ns = std::max(link_ns, moved.link * devices_.port_ns_per_byte[rank]);
-    return now_ns + longest_part(moved, link_ns, costs);
+    moved.link_ns = std::max(moved.link_ns, std::max(moved.out, moved.in) * devices_.port_ns_per_byte[rank]);
+    return now_ns + longest_part(moved, moved.link_ns, costs);
   }
 
-  // Stores to one peer: the links of the pair, and the port of the peer, which others may fill at the same time.
-  double store_ns(std::size_t rank, std::size_t peer, double bytes, double now_ns) {
-    outcome_.counts[rank].bytes_to[peer] += bytes;
-    double& free_at_ns = arriving_ns_[peer];
+  // A load from a peer goes there and back, as a fence does.
+  [[nodiscard]] double first_bytes_ns(std::size_t rank, const DeviceStep& step) const {
+    for (std::uint32_t k = 0; k < step.source_count; ++k)
+      if (is_lent(operand(rank, step, k).space)) return devices_.latency_ns + devices_.fence_ns;
+    return devices_.latency_ns;
+  }
+
+  // Stores to one peer, or loads from it: the links of the pair, and the port of the peer, which others may use at the same time.
+  void cross(std::size_t rank, const ChannelEnd& channel, bool stores, double bytes, double now_ns, Moved& moved) {
+    const std::size_t peer = rank_of(stores ? channel.posted : channel.read);
+    const std::size_t from = stores ? rank : peer;
+    const std::size_t to = stores ? peer : rank;
+    (stores ? moved.out : moved.in) += bytes;
+    outcome_.counts[from].bytes_to[to] += bytes;
+    double& free_at_ns = (stores ? arriving_ns_ : leaving_ns_)[peer];
     free_at_ns = std::max(free_at_ns, now_ns) + bytes * devices_.port_ns_per_byte[peer];
-    const double pair_ns = bytes * devices_.pair_ns_per_byte(static_cast<Rank>(rank), static_cast<Rank>(peer));
-    return std::max(pair_ns, free_at_ns - now_ns);
+    const double pair_ns = bytes * devices_.pair_ns_per_byte(static_cast<Rank>(from), static_cast<Rank>(to));
+    moved.link_ns = std::max({moved.link_ns, pair_ns, free_at_ns - now_ns});
   }
 
-  // Loads, stores to the own memory and stores to peers go side by side.
+  // The accesses of the own memory and of that of peers go side by side.
   double longest_part(const Moved& moved, double link_ns, DeviceCosts& costs) const {
     const double block_ns = moved.block * devices_.block_ns_per_byte;
     const double memory_ns = moved.memory * devices_.memory_ns_per_byte;
@@ -300,7 +348,9 @@ class Devices final {
 
   [[nodiscard]] Status stuck() const {
     for (std::size_t rank = 0; rank < gangs_.size(); ++rank)
-      if (!gangs_[rank].done)
+      if (!gangs_[rank].done && gangs_[rank].has_no_steps)
+        return failure(Code::internal, "rank %zu is stuck at the end of its device program: a message was not read", rank);
+      else if (!gangs_[rank].done)
         return failure(Code::internal, "rank %zu is stuck at step %u of its device program, slice %ju", rank, gangs_[rank].step,
                        std::uintmax_t{slice_of(rank)});
     return {};
@@ -312,6 +362,7 @@ class Devices final {
   std::vector<Event> events_;
   std::map<kernels::Address, Message> messages_;
   std::vector<double> arriving_ns_;  // by rank: when its port is free for further stores of peers
+  std::vector<double> leaving_ns_;   // and for further loads of peers
   DeviceOutcome outcome_;
 };
 

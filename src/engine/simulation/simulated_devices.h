@@ -10,7 +10,7 @@
 #include "src/base/result.h"
 #include "src/base/types.h"
 #include "src/engine/bound_program.h"
-#include "src/engine/device_lowering.h"
+#include "src/engine/device/device_lowering.h"
 
 namespace seto {
 
@@ -47,7 +47,7 @@ struct DeviceCounts {
   std::uint64_t flags = 0;       // that each block stores in the memory of peers during its steps
   double memory_bytes = 0;       // read or written in the own memory by the own blocks
   double block_bytes = 0;        // loaded or stored by the busiest block
-  std::vector<double> bytes_to;  // by peer: stored in its memory
+  std::vector<double> bytes_to;  // by peer: stored in its memory, or loaded by it
 };
 
 // The longest chain of events, from the begin of the call to its end.
