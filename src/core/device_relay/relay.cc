@@ -1,0 +1,132 @@
+#include "src/core/device_relay/relay.h"
+
+#include <utility>
+
+#include "src/core/call/call_shape.h"
+
+namespace seto {
+namespace {
+
+constexpr std::uint64_t kPatienceMs = 100;
+
+class TokenTask final : public Task {
+ public:
+  explicit TokenTask(const std::function<void()>& work) : work_(work) {}
+  Step advance() override {
+    work_();
+    end({});
+    return Step::ended;
+  }
+  bool inspect() override { return false; }
+
+ private:
+  const std::function<void()>& work_;
+};
+
+}  // namespace
+
+class Relay::Announcement {
+ public:
+  Announcement(std::shared_ptr<Gate> gate, const Note& note, std::shared_ptr<RelayChannels> channels,
+               std::shared_ptr<AnnouncedOperation> operation)
+      : gate_(std::move(gate)), note_(note), channels_(std::move(channels)), operation_(std::move(operation)) {}
+
+  void announce() const {
+    const std::lock_guard lock(gate_->mutex);
+    Relay* const relay = gate_->relay;
+    if (relay == nullptr) return;
+    const Note note = relay->add(note_, channels_, is_of_graph() ? LaunchKind::of_graph : LaunchKind::once);
+    if (operation_ != nullptr) {
+      operation_->digest = note.digest;
+      operation_->number.store(note.operation, std::memory_order_release);
+    }
+    relay->on_announced_();
+  }
+  [[nodiscard]] bool is_of_graph() const { return operation_ == nullptr; }
+
+ private:
+  const std::shared_ptr<Gate> gate_;
+  const Note note_;
+  const std::shared_ptr<RelayChannels> channels_;
+  const std::shared_ptr<AnnouncedOperation> operation_;
+};
+
+Result<std::unique_ptr<Relay>> Relay::create(Communicator& control, const Staging& staging, std::function<void()> on_announced) {
+  SETO_TRY(control.context()->progress().prepare());
+  return std::unique_ptr<Relay>(new Relay(control, staging, std::move(on_announced)));
+}
+
+Result<std::shared_ptr<RelayChannels>> Relay::open(RelayProgram program, std::uint32_t digest, std::uint64_t window_bytes) {
+  SETO_ASSIGN(std::shared_ptr<RelayChannels> channels,
+              RelayChannels::open(std::move(program), digest, window_bytes, control_.members().peer_group()));
+  std::erase_if(opened_, [](const auto& one) { return one.expired(); });
+  opened_.push_back(channels);
+  return channels;
+}
+
+Note Relay::add(const Note& note, std::shared_ptr<RelayChannels> channels, LaunchKind kind) {
+  RelayTask::Launch launch{note, kind, 0, std::move(channels)};
+  RelayTask* added = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    launch.note.operation = control_.order().next();
+    launch.note.digest = digest_ = folded(digest_, note.digest);
+    launch.of_kernel = ++launches_;
+    while (!tasks_.empty() && tasks_.front()->ended()) tasks_.pop_front();
+    added = tasks_.emplace_back(std::make_unique<RelayTask>(*this, launch)).get();
+    control_.order().issue();
+  }
+  control_.context()->progress().join(*added);
+  return launch.note;
+}
+
+// A graph may outlive the communicator, so what it announces is never freed.
+Relay::Announcement* Relay::announce(const Note& note, std::shared_ptr<RelayChannels> channels,
+                                     std::shared_ptr<AnnouncedOperation> operation) {
+  static std::mutex mutex;
+  static auto* const of_graphs = new std::vector<Announcement*>;
+  announces_ = true;
+  auto* const made = new Announcement(gate_, note, std::move(channels), std::move(operation));
+  if (!made->is_of_graph()) return made;
+  const std::lock_guard lock(mutex);
+  of_graphs->push_back(made);
+  return made;
+}
+
+void Relay::run(void* announcement) {
+  auto* const announced = static_cast<Announcement*>(announcement);
+  announced->announce();
+  if (!announced->is_of_graph()) delete announced;
+}
+
+void Relay::close() {
+  {
+    const std::lock_guard lock(gate_->mutex);
+    gate_->relay = nullptr;
+  }
+  for (const std::unique_ptr<RelayTask>& task : tasks_) {
+    if (!task->ended())
+      control_.fail(failure(Code::aborted, "rank %d destroyed the communicator before its operations had ended", control_.rank()),
+                    control_.rank());
+    while (!control_.context()->progress().wait(*task, Deadline::after_ms(kPatienceMs))) continue;
+  }
+  const std::lock_guard lock(mutex_);
+  tasks_.clear();
+  for (const std::weak_ptr<RelayChannels>& one : opened_)
+    if (const std::shared_ptr<RelayChannels> channels = one.lock()) channels->close();
+  opened_.clear();
+}
+
+std::string Relay::waits_for() const {
+  const std::lock_guard lock(mutex_);
+  for (const std::unique_ptr<RelayTask>& task : tasks_)
+    if (!task->ended()) return task->waits_for();
+  return {};
+}
+
+void Relay::run_with_token(const std::function<void()>& work) {
+  TokenTask task(work);
+  control_.context()->progress().run(task);
+}
+
+}  // namespace seto
