@@ -19,6 +19,8 @@ std::span<const std::uint64_t> view(const size_t* values, int ranks) {
 
 Status exchange(const ExchangeCall& call, const Call& common, setoComm_t comm, setoStream_t stream) {
   std::vector<Transfer> transfers = transfers_of(call, comm->ranks);
+  if (comm->settings.gpu != nullptr)
+    return issue_on_device(DeviceMessages{comm, stream, common.deadline_ms, common.mark}, std::move(transfers));
   if (group_depth() > 0) {
     Result<CallGroup::Target> target = group_target(comm, stream);
     if (target.ok())
@@ -46,7 +48,6 @@ setoResult_t setoAllToAllvConfig(const void* sendbuff, const size_t sendcounts[]
                                  setoStream_t stream, const setoCallConfig_t* config) {
   return enter([&]() -> Status {
     SETO_TRY(check_handle(comm));
-    SETO_TRY(refuse_on_device(*comm, "setoAllToAllv"));
     if (sendcounts == nullptr) return null_argument("sendcounts");
     if (recvcounts == nullptr) return null_argument("recvcounts");
     const Call common = for_transfer(datatype, config);

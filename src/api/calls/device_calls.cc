@@ -1,25 +1,38 @@
 #include "src/api/calls/device_calls.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
+#include "src/api/support/thread_group.h"
 #include "src/core/device_memory/device_communicator.h"
 #include "src/core/host_stream/stream_table.h"
 
 namespace seto::api {
 namespace {
 
-// A call until the end of its group, with its own copy of the scalar.
+// A call until the end of its group, with its own copies of what it points at.
 struct Queued {
   std::shared_ptr<setoComm> comm;  // keeps the memory of the handle
   Call call;
   setoStream_t stream = nullptr;
   alignas(8) unsigned char scalar[8] = {};
+  std::vector<std::uint64_t> counts, displacements;
+};
+
+// The sends and receives of one communicator.
+struct QueuedMessages {
+  std::shared_ptr<setoComm> comm;
+  TransferBatch batch;
+  std::vector<setoStream_t> streams;  // that they name, in the order of the first calls
+  CallerMark mark;                    // of the first one
 };
 
 struct Group {
   std::vector<Queued> calls;
+  std::vector<QueuedMessages> messages;
   Status failure;
 };
 
@@ -36,18 +49,71 @@ Status launch(Queued& queued) {
   const CallGuard guard(*queued.comm);
   if (queued.comm->usable.load(std::memory_order_acquire) == nullptr) return queued.comm->why_unusable();
   if (queued.call.scalar != nullptr) queued.call.scalar = queued.scalar;
+  queued.call.counts = queued.counts;
+  queued.call.displacements = queued.displacements;
   return issue_on_device(*queued.comm, queued.call, queued.stream);
 }
 
-}  // namespace
-
 // The number of a host stream is no address, and the driver would read what it points at.
-Status issue_on_device(setoComm& comm, const Call& call, setoStream_t stream) {
+Result<cuda::Stream> cuda_stream_of(setoStream_t stream) {
   if (stream != nullptr && StreamTable::of_process().find(std::bit_cast<StreamTable::Handle>(stream)).ok())
     return failure(Code::invalid_argument,
                    "stream: it is a host stream, but this communicator works on device memory: pass a "
                    "stream of CUDA");
-  return comm.device->enqueue(call, std::bit_cast<cuda::Stream>(stream));
+  return std::bit_cast<cuda::Stream>(stream);
+}
+
+Status issue(setoComm& comm, const TransferBatch& batch, const std::vector<setoStream_t>& streams, const CallerMark& mark) {
+  const CallGuard guard(comm);
+  if (comm.usable.load(std::memory_order_acquire) == nullptr) return comm.why_unusable();
+  TransferRequest request{batch};
+  request.mark = mark;
+  SETO_ASSIGN(request.stream, cuda_stream_of(streams.front()));
+  for (std::size_t i = 1; i < streams.size(); ++i) {
+    SETO_ASSIGN(request.joined.emplace_back(), cuda_stream_of(streams[i]));
+  }
+  return comm.device->enqueue(request);
+}
+
+template <class Add>
+Status queue(const DeviceMessages& call, Add add) {
+  const CallGuard guard(*call.comm);
+  if (call.comm->usable.load(std::memory_order_acquire) == nullptr) {
+    keep_first(group().failure, call.comm->why_unusable());
+    return call.comm->why_unusable();
+  }
+  std::vector<QueuedMessages>& all = group().messages;
+  auto queued = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.comm.get() == call.comm; });
+  if (queued == all.end()) {
+    all.push_back({call.comm->shared_from_this(), {}, {}, call.mark});
+    queued = std::prev(all.end());
+  }
+  if (std::find(queued->streams.begin(), queued->streams.end(), call.stream) == queued->streams.end())
+    queued->streams.push_back(call.stream);
+  add(queued->batch);
+  return {};
+}
+
+}  // namespace
+
+Status issue_on_device(setoComm& comm, const Call& call, setoStream_t stream) {
+  SETO_ASSIGN(const cuda::Stream cuda_stream, cuda_stream_of(stream));
+  return comm.device->enqueue(call, cuda_stream);
+}
+
+Status issue_on_device(const DeviceMessages& call, Transfer transfer) {
+  if (group_depth() > 0) return queue(call, [&](TransferBatch& batch) { batch.add(std::move(transfer), call.deadline_ms); });
+  SETO_TRY(refuse_lone_self(transfer, call.comm->rank));
+  TransferBatch batch;
+  batch.add(std::move(transfer), call.deadline_ms);
+  return issue(*call.comm, batch, {call.stream}, call.mark);
+}
+
+Status issue_on_device(const DeviceMessages& call, std::vector<Transfer> exchange) {
+  if (group_depth() > 0) return queue(call, [&](TransferBatch& batch) { batch.add(std::move(exchange), call.deadline_ms); });
+  TransferBatch batch;
+  batch.add(std::move(exchange), call.deadline_ms);
+  return issue(*call.comm, batch, {call.stream}, call.mark);
 }
 
 Status queue_on_device(setoComm_t comm, const Call& call, setoStream_t stream) {
@@ -56,16 +122,12 @@ Status queue_on_device(setoComm_t comm, const Call& call, setoStream_t stream) {
     keep_first(group().failure, comm->why_unusable());
     return comm->why_unusable();
   }
-  if (!call.counts.empty()) {
-    Status refused =
-        failure(Code::invalid_usage, "recvcounts: parts of different lengths are not on device memory in this version");
-    keep_first(group().failure, refused);
-    return refused;
-  }
   Queued& queued = group().calls.emplace_back();
   queued.comm = comm->shared_from_this();
   queued.call = call;
   queued.stream = stream;
+  queued.counts.assign(call.counts.begin(), call.counts.end());
+  queued.displacements.assign(call.displacements.begin(), call.displacements.end());
   if (call.scalar != nullptr) std::memcpy(queued.scalar, call.scalar, scalar_size(call.type));
   return {};
 }
@@ -73,11 +135,13 @@ Status queue_on_device(setoComm_t comm, const Call& call, setoStream_t stream) {
 // After a failure the others are still launched: ranks that did not fail wait for them.
 Status launch_queued() {
   Status first = std::exchange(group().failure, Status());
+  for (QueuedMessages& queued : std::exchange(group().messages, {}))
+    keep_first(first, issue(*queued.comm, queued.batch, queued.streams, queued.mark));
   for (Queued& queued : std::exchange(group().calls, {})) keep_first(first, launch(queued));
   return first;
 }
 
-bool has_queued() { return !group().calls.empty(); }
+bool has_queued() { return !group().calls.empty() || !group().messages.empty(); }
 
 void drop_queued() { group() = {}; }
 

@@ -28,7 +28,8 @@ setoResult_t transfer(Transfer transfer, setoDataType_t type, setoComm_t comm, s
     transfer.tag = call.message_tag;
     transfer.wrong = call.wrong;
     SETO_TRY(check_handle(comm));
-    SETO_TRY(refuse_on_device(*comm, "sends and receives"));
+    if (comm->settings.gpu != nullptr)
+      return issue_on_device(DeviceMessages{comm, stream, call.deadline_ms, call.mark}, std::move(transfer));
     if (group_depth() > 0) return queue(std::move(transfer), call.deadline_ms, comm, stream);
     const CallGuard guard(*comm);
     SETO_ASSIGN(Communicator* const communicator, usable(comm));
@@ -79,7 +80,7 @@ setoResult_t setoRecvAnyConfig(void* recvbuff, size_t count, setoDataType_t data
     const Call common = for_transfer(datatype, config);
     SETO_TRY(check_handle(comm));
     if (source == nullptr) return null_argument("source");
-    SETO_TRY(refuse_on_device(*comm, "sends and receives"));
+    SETO_TRY(refuse_on_device(*comm, "setoRecvAny"));
     if (group_depth() > 0) return failure(Code::invalid_usage, "a receive from any rank cannot be part of a group");
     if (comm->ranks == 1) return failure(Code::invalid_usage, "there is no other rank that could send a message");
     ReceiveAnyCall call{{}, source, common.deadline_ms, common.mark};

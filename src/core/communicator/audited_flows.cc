@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/core/record/observability.h"
+#include "transports/moving_way.h"
 
 namespace seto {
 namespace {
@@ -19,7 +20,19 @@ std::pair<std::string_view, std::string_view> addresses_in(std::string_view way)
   const std::size_t arrow = way.find(kArrow);
   const std::size_t begin = way.find(' ') + 1;
   if (arrow == std::string_view::npos || begin > arrow) return {way, {}};
-  return {way.substr(begin, arrow - begin), way.substr(arrow + kArrow.size())};
+  const std::string_view there = way.substr(arrow + kArrow.size());
+  return {way.substr(begin, arrow - begin), there.substr(0, there.find(','))};
+}
+
+// All addresses that data went over, in their order: it moves where a path breaks.
+void put_ways(JsonWriter& json, const Connection& connection) {
+  const auto* const moving = dynamic_cast<const MovingWay*>(&connection);
+  json.key("ways").open('[');
+  for (const std::string& way : moving == nullptr ? std::vector<std::string>{} : moving->ways_taken()) {
+    const auto [here, there] = addresses_in(way);
+    json.open('[').value(here).value(there).close(']');
+  }
+  json.close(']');
 }
 
 }  // namespace
@@ -49,6 +62,7 @@ void AuditedFlows::end(const Status& outcome) {
     const Connection::Traffic all = members_.connection_to(flow.peer)->traffic();
     JsonWriter json;
     describe(json, "flow_end", flow.peer);
+    put_ways(json, *members_.connection_to(flow.peer));
     json.key("end").value(now);
     json.key("bytes_sent").number(all.sent - flow.before.sent);
     json.key("bytes_received").number(all.received - flow.before.received);
@@ -68,7 +82,8 @@ void AuditedFlows::describe(JsonWriter& json, const char* event, Rank peer) cons
   std::array<char, 20> attempt{};
   std::snprintf(attempt.data(), attempt.size(), "%016" PRIx64, static_cast<std::uint64_t>(ranks.attempt));
   const Connection& connection = *members_.connection_to(peer);
-  const auto [here, there] = addresses_in(connection.way());
+  const std::string way = present_way(connection);
+  const auto [here, there] = addresses_in(way);
   json.open('{').key("event").value(event).key("time").value(rfc3339(wall_us()));
   json.key("communicator").value(attempt.data()).key("name").value(name_);
   json.key("rank").number(static_cast<std::uint64_t>(members_.rank()));

@@ -7,6 +7,7 @@
 #include "src/core/communicator/operation_order.h"
 #include "src/core/communicator/peer_failures.h"
 #include "src/core/communicator/queued_tasks.h"
+#include "transports/moving_way.h"
 
 namespace seto {
 namespace {
@@ -23,7 +24,7 @@ bool under_way(const RecordedOperation& operation) { return operation.state == R
 PeerState state_of(const Members& members, Rank rank) {
   PeerState peer;
   const Connection* const connection = members.connection_to(rank);
-  if (connection != nullptr) peer.way = connection->way();
+  if (connection != nullptr) peer.way = present_way(*connection);
   const Fate fate = members.fate_of(rank);
   if (rank == members.rank())
     peer.life = PeerState::Life::own;

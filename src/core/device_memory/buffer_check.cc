@@ -74,6 +74,12 @@ Status check_buffers(const GpuContext& gpu, const Call& call, Rank rank, int ran
   return check_buffer(gpu, call.output, output_bytes(call, rank, ranks), "recvbuff");
 }
 
+Status check_buffers(const GpuContext& gpu, const Transfer& transfer) {
+  const std::uint64_t bytes = transfer.count * size_of(transfer.type);
+  if (transfer.direction == LocalTransfer::Direction::send) return check_buffer(gpu, transfer.source, bytes, "sendbuff");
+  return check_buffer(gpu, transfer.target, bytes, "recvbuff");
+}
+
 Status check_stream(const GpuContext& gpu, cuda::Stream stream) {
   if (reinterpret_cast<std::uintptr_t>(stream) <= cuda::kPerThreadStream) return {};
   cuda::Context context = nullptr;

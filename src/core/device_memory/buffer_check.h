@@ -2,12 +2,14 @@
 
 #include "src/core/call/collective_call.h"
 #include "src/core/device_memory/gpu_context.h"
+#include "src/core/launch/point_to_point.h"
 
 namespace seto {
 
 // Checks the buffers of a call, which check() of room `call` has accepted, through the driver: each must be memory of this GPU,
 // as far as the call reaches. The context is current. The text names the argument and says what to do.
 Status check_buffers(const GpuContext& gpu, const Call& call, Rank rank, int ranks);
+Status check_buffers(const GpuContext& gpu, const Transfer& transfer);
 
 // Fails if the stream does not belong to this context. NULL, 1 and 2 are the default streams of any context.
 Status check_stream(const GpuContext& gpu, cuda::Stream stream);

@@ -8,23 +8,21 @@
 #include "src/core/call/call_shape.h"
 #include "src/core/device_memory/buffer_check.h"
 #include "src/core/device_memory/device_costs.h"
-#include "src/engine/kernels/launch_bounds.h"
+#include "src/core/device_memory/lent_buffers.h"
+#include "src/engine/kernels/device_launch.h"
 
 namespace seto {
 namespace {
 
-constexpr std::uint32_t kMostBlocks = 32;       // of a call
+constexpr std::uint32_t kMostBlocks = 32;  // of a call
+// The same where messages cross hosts: a call may take a second between sites, and a minute while a path is cut. Until then its
+// blocks keep their places on the GPU.
+constexpr std::uint32_t kMostBlocksBetweenHosts = 2;
 constexpr std::uint64_t kLookAtPeersMs = 20;    // while a kernel runs
 constexpr std::uint64_t kStopMs = 10'000;       // for kernels to end after they were stopped
 constexpr std::uint64_t kAbandonedMs = 30'000;  // for ranks that may be dead to say that they are gone
 
-// Fails for what no rank can do in this version, so that nothing needs to be told to the others.
-Status check_offered(const Call& call) {
-  if (call.feedback != nullptr) return failure(Code::invalid_usage, "errorFeedback: not on device memory in this version");
-  if (!call.counts.empty())
-    return failure(Code::invalid_usage, "recvcounts: parts of different lengths are not on device memory in this version");
-  return {};
-}
+static_assert(kStagingSize >= kWorkspaceSize);  // DeviceShapes cuts for one size
 
 }  // namespace
 
@@ -38,24 +36,63 @@ Result<std::unique_ptr<DeviceCommunicator>> DeviceCommunicator::create(std::shar
 
 Status DeviceCommunicator::open(Bootstrap& bootstrap, Deadline until) {
   SETO_ASSIGN(const std::vector<RankStatement> statements, exchange(bootstrap, prepare(), until));
-  SETO_TRY(check_ranks(statements));
-  const auto connect = [&]() -> Status {
-    const ContextScope scope(*gpu_);
-    SETO_TRY(scope.status());
-    SETO_TRY(parts_->workspaces->connect(control_->rank(), statements));
-    SETO_ASSIGN(const std::uint32_t blocks, blocks_of(statements));
-    SETO_ASSIGN(parts_->launches, Launches::create(*gpu_, control_->order(), blocks));
-    const CostModel costs = assumed_device_costs(control_->costs(), statements);
-    SETO_ASSIGN(parts_->shapes, DeviceShapes::create({gpu_.get(), control_->rank(), control_->surroundings(costs), costs,
-                                                      parts_->workspaces->addresses(), parts_->workspaces->capacity(), blocks}));
-    return {};
-  };
-  SETO_TRY(agree(bootstrap, connect(), until));
+  SETO_ASSIGN(const std::vector<std::string> findings, exchange_findings(bootstrap, map_workspaces(statements), until));
+  note_pairs(findings);
+  SETO_TRY(agree(bootstrap, make_parts(statements), until));
   parts_->workspaces->join();
-  if (can_measure_device_costs(statements)) SETO_TRY(measure_costs(statements, bootstrap, until));
+  if (!pairs_.any() && can_measure_device_costs(statements)) SETO_TRY(measure_costs(statements, bootstrap, until));
+  transfer_watch_ = std::make_unique<TransferWatch>(*control_, *parts_->launches, *parts_->transfers);
   stream_users_ = std::make_unique<StreamUsers>(statements[0].token, control_->rank(), gpu_->handle());
   SETO_TRY(LaunchWatcher::of_process().add(*this));
   is_watched_ = true;
+  return {};
+}
+
+Result<std::string> DeviceCommunicator::map_workspaces(const std::vector<RankStatement>& statements) {
+  const ContextScope scope(*gpu_);
+  SETO_TRY(scope.status());
+  const Tiers& tiers = control_->tiers();
+  std::vector<bool> nearby;
+  for (Rank peer = 0; peer < control_->ranks(); ++peer)
+    nearby.push_back(peer == control_->rank() || tiers.kind(tiers.between(control_->rank(), peer)) == TierKind::node);
+  return parts_->workspaces->connect(control_->rank(), statements, nearby);
+}
+
+// Both ranks of a pair must map the other's workspace, or neither uses it.
+void DeviceCommunicator::note_pairs(const std::vector<std::string>& findings) {
+  const std::size_t ranks = findings.size();
+  const auto own = static_cast<std::size_t>(control_->rank());
+  pairs_ = RelayedPairs(ranks);
+  for (std::size_t one = 0; one < ranks; ++one)
+    for (std::size_t other = one + 1; other < ranks; ++other)
+      if (findings[one][other] != Workspaces::kMapped || findings[other][one] != Workspaces::kMapped) pairs_.add(one, other);
+  for (std::size_t peer = 0; peer < ranks; ++peer)
+    if (pairs_.has(own, peer)) parts_->workspaces->forget(static_cast<Rank>(peer));
+}
+
+Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statements) {
+  const ContextScope scope(*gpu_);
+  SETO_TRY(scope.status());
+  SETO_ASSIGN(const std::uint32_t blocks, blocks_of(statements));
+  SETO_ASSIGN(parts_->launches, Launches::create(*gpu_, control_->order(), blocks));
+  if (pairs_.any()) {  // also where this rank reaches all others: operations have the same numbers on all ranks
+    SETO_ASSIGN(parts_->staging, Staging::create(gpu_->driver()));
+    SETO_ASSIGN(relay_, Relay::create(*control_, *parts_->staging, [] { LaunchWatcher::of_process().wake(); }));
+    parts_->launches->follow(*relay_);
+  }
+  // In one process, the addresses of all GPUs differ, and each reaches the memory of those to which it has peer access.
+  const bool is_one_process = std::all_of(statements.begin(), statements.end(),
+                                          [&](const RankStatement& one) { return one.process == statements[0].process; });
+  has_other_gpus_ = std::any_of(statements.begin(), statements.end(),
+                                [&](const RankStatement& one) { return text_of(one.gpu) != text_of(statements[0].gpu); });
+  const PeerBuffers peer_buffers = is_one_process && !pairs_.any() ? PeerBuffers::in_reach : PeerBuffers::out_of_reach;
+  const CostModel costs = assumed_device_costs(control_->costs(), statements);
+  SETO_ASSIGN(parts_->shapes, DeviceShapes::create({gpu_.get(), control_->rank(), control_->surroundings(costs), costs,
+                                                    parts_->workspaces->addresses(), parts_->workspaces->capacity(), blocks,
+                                                    peer_buffers, &pairs_, relay_.get()}));
+  SETO_ASSIGN(parts_->transfers, TransferShapes::create({gpu_.get(), control_->rank(), control_->ranks(),
+                                                         parts_->workspaces->addresses(), parts_->workspaces->capacity(), blocks},
+                                                        *parts_->shapes));
   return {};
 }
 
@@ -86,23 +123,11 @@ Result<RankStatement> DeviceCommunicator::prepare() {
   return statement;
 }
 
-// All ranks find the same, as they have the same statements and tiers.
-Status DeviceCommunicator::check_ranks(const std::vector<RankStatement>& statements) const {
-  const Tiers& tiers = control_->tiers();
-  if (control_->ranks() == 1 || (tiers.count() == 1 && tiers.kind(0) == TierKind::node)) return {};
-  for (Rank rank = 1; rank < static_cast<Rank>(statements.size()); ++rank)
-    if (tiers.kind(tiers.between(0, rank)) != TierKind::node)
-      return failure(
-          Code::invalid_usage,
-          "memory: ranks 0 (%s) and %d (%s) are on different hosts: device memory between hosts is not in this version; "
-          "use host memory",
-          control_->place_of(0).c_str(), rank, control_->place_of(rank).c_str());
-  return failure(Code::internal, "memory: ranks of one host have more than one tier");
-}
-
 // All blocks of all ranks must run at once. Ranks of one process share their GPU at the same time; processes take turns.
 Result<std::uint32_t> DeviceCommunicator::blocks_of(const std::vector<RankStatement>& statements) const {
-  std::uint32_t fewest = kMostBlocks;
+  const Tiers& tiers = control_->tiers();
+  const bool is_one_host = tiers.count() == 1 && tiers.kind(0) == TierKind::node;
+  std::uint32_t fewest = is_one_host ? kMostBlocks : kMostBlocksBetweenHosts;
   for (const RankStatement& one : statements) {
     const auto sharing = static_cast<std::uint32_t>(std::count_if(statements.begin(), statements.end(), [&](const auto& other) {
       return other.process == one.process && text_of(other.gpu) == text_of(one.gpu);
@@ -124,6 +149,7 @@ DeviceCommunicator::~DeviceCommunicator() {
     (void)drain();
     LaunchWatcher::of_process().remove(*this);
   }
+  relay_.reset();  // its streams end before the control
   if (parts_->workspaces == nullptr) return;
   if (parts_->launches != nullptr && parts_->launches->running() > 0) {
     SETO_LOG_AS(warn, (LogOrigin{control_->rank(), 0}),
@@ -139,16 +165,43 @@ DeviceCommunicator::~DeviceCommunicator() {
   LaunchWatcher::of_process().retire(std::move(parts_));
 }
 
+Status DeviceCommunicator::check_offered(const Call& call) const {
+  if (call.feedback != nullptr) return failure(Code::invalid_usage, "errorFeedback: not on device memory in this version");
+  if (!call.counts.empty() && pairs_.any())
+    return failure(Code::invalid_usage,
+                   "recvcounts: parts of different lengths are not in this version between GPUs that do not reach each other, as "
+                   "on different hosts; use host memory, or equal parts");
+  return {};
+}
+
+// All ranks find the same.
+Status DeviceCommunicator::check_offered(const TransferRequest&) const {
+  if (!pairs_.any()) return {};
+  return failure(Code::invalid_usage,
+                 "sends, receives and all_to_allv are not in this version between GPUs that do not reach each other, as on "
+                 "different hosts; use host memory, or all_to_all");
+}
+
 Status DeviceCommunicator::enqueue(const Call& call, cuda::Stream stream) {
   if (control_->failed()) return control_->first_failure();
   SETO_TRY(check_offered(call));
   Status status = launch(call, stream);
-  if (status.ok()) return status;
-  control_->fail(failure(status.code(), "rank %d could not launch its call of %s, which ends a communicator on device memory: %s",
-                         control_->rank(), name_of(call.collective).data(), std::string(status.text()).c_str()),
+  return status.ok() ? status : end_with(status, name_of(call.collective));
+}
+
+Status DeviceCommunicator::enqueue(const TransferRequest& request) {
+  if (control_->failed()) return control_->first_failure();
+  SETO_TRY(check_offered(request));
+  Status status = launch(request);
+  return status.ok() ? status : end_with(status, "sends and receives");
+}
+
+Status DeviceCommunicator::end_with(const Status& reason, std::string_view call) {
+  control_->fail(failure(reason.code(), "rank %d could not launch its call of %s, which ends a communicator on device memory: %s",
+                         control_->rank(), std::string(call).c_str(), std::string(reason.text()).c_str()),
                  control_->rank());
   parts_->launches->stop();
-  return status;
+  return reason;
 }
 
 Status DeviceCommunicator::launch(const Call& call, cuda::Stream stream) {
@@ -159,31 +212,92 @@ Status DeviceCommunicator::launch(const Call& call, cuda::Stream stream) {
   SETO_TRY(check_buffers(*gpu_, call, control_->rank(), control_->ranks()));
   SETO_ASSIGN(const std::uint64_t capture, parts_->launches->capture_of(stream));
   SETO_ASSIGN(const std::shared_ptr<DeviceShape> shape, parts_->shapes->find(call, parts_->launches->ended()));
-  Launches::Request request{shape, {}, stream, shape->note, CallDeadline(call.deadline_ms, control_->config()), {}};
-  request.arguments.input = reinterpret_cast<kernels::Address>(call.input);
-  request.arguments.output = reinterpret_cast<kernels::Address>(call.output);
+  Launches::Request request;
+  request.shape = shape;
+  request.stream = stream;
+  request.note = shape->note;
+  request.limit = CallDeadline(call.deadline_ms, control_->config());
+  SETO_TRY(set_buffers(call, request));
   SETO_ASSIGN(request.arguments.scratch, parts_->shapes->scratch(shape->scratch_size));
   request.arguments.workspace = parts_->workspaces->addresses()[static_cast<std::size_t>(control_->rank())];
-  if (capture == 0) {
+  if (relay_ != nullptr)
+    take_number_of_relay(request, capture);
+  else if (capture == 0)
     request.note.operation = control_->order().next();
+  if (capture == 0 && request.note.operation != 0) SETO_TRY(stream_users_->take(stream, request.note.operation));
+  if (capture == 0) request.record.issue(control_->observability(), shape->recorded, request.note.operation, call.mark);
+  if (capture == 0 && relay_ == nullptr) {
     request.note.digest = digest_ = folded(digest_, shape->note.digest);
-    SETO_TRY(stream_users_->take(stream, request.note.operation));
-    request.record.issue(control_->observability(), shape->recorded, request.note.operation, call.mark);
+    control_->order().issue();  // before the watcher can see its kernel
   }
-  if (capture == 0) control_->order().issue();  // before the watcher can see its kernel
   return parts_->launches->launch(request, capture);
+}
+
+Status DeviceCommunicator::set_buffers(const Call& call, Launches::Request& request) {
+  request.arguments.input = reinterpret_cast<kernels::Address>(call.input);
+  request.arguments.output = reinterpret_cast<kernels::Address>(call.output);
+  if (!request.shape->lends || !has_other_gpus_) return {};
+  const CallSizes sizes{input_bytes(call, control_->rank(), control_->ranks()),
+                        output_bytes(call, control_->rank(), control_->ranks())};
+  SETO_ASSIGN(CallBuffers buffers,
+              lendable_buffers(*gpu_, call, sizes, [this](std::size_t size) { return parts_->shapes->lendable(size); }));
+  if (buffers.copied_because != nullptr && !std::exchange(has_told_of_copies_, true))
+    SETO_LOG_AS(
+        info, (LogOrigin{control_->rank(), 0}),
+        "%s: other GPUs cannot read a buffer at its place, because %s: such calls work on a copy, which takes time and as "
+        "much memory; cudaMalloc avoids it",
+        request.shape->what.c_str(), buffers.copied_because);
+  request.arguments.input = buffers.input;
+  request.arguments.output = buffers.output;
+  request.before = std::move(buffers.before);
+  request.after = std::move(buffers.after);
+  return {};
+}
+
+Status DeviceCommunicator::launch(const TransferRequest& asked) {
+  for (const Transfer& transfer : asked.batch.transfers()) SETO_TRY(check(transfer, control_->ranks()));
+  const ContextScope scope(*gpu_);
+  SETO_TRY(scope.status());
+  SETO_TRY(check_stream(*gpu_, asked.stream));
+  for (const cuda::Stream joined : asked.joined) SETO_TRY(check_stream(*gpu_, joined));
+  for (const Transfer& transfer : asked.batch.transfers()) SETO_TRY(check_buffers(*gpu_, transfer));
+  SETO_ASSIGN(const std::uint64_t capture, parts_->launches->capture_of(asked.stream));
+  Launches::Request request;
+  SETO_ASSIGN(request.shape, parts_->transfers->find(asked.batch, parts_->launches->ended()));
+  request.transfers.exchange = parts_->transfers->number_exchanges(asked.batch);
+  if (request.shape == nullptr) return {};
+  request.transfers.reports = parts_->transfers->reports();
+  request.stream = asked.stream;
+  request.joined = asked.joined;
+  request.limit = CallDeadline(asked.batch.deadline_ms(), control_->config());
+  if (capture == 0) request.record.issue(control_->observability(), request.shape->recorded, 0, asked.mark);
+  return parts_->launches->launch(request, capture);
+}
+void DeviceCommunicator::take_number_of_relay(Launches::Request& request, std::uint64_t capture) {
+  DeviceShape& shape = *request.shape;
+  if (capture == 0 && !relay_->announces()) {
+    request.note = relay_->add(shape.note, shape.relayed);
+    return;
+  }
+  request.shape->is_captured = true;  // its number is not known yet, so it stays
+  if (capture == 0) request.announced = std::make_shared<AnnouncedOperation>();
+  request.announcement = relay_->announce(shape.note, shape.relayed, request.announced);
 }
 
 Status DeviceCommunicator::drain() {
   Deadline until = Deadline::never();
   bool is_stopped = false;
-  while (parts_->launches->running() > 0) {
-    if (control_->failed() && !std::exchange(is_stopped, true)) {
+  const auto is_busy = [&] { return parts_->launches->running() > 0 || (relay_ != nullptr && relay_->is_busy()); };
+  while (is_busy()) {
+    if (control_->failed()) {
       parts_->launches->stop();
-      until = Deadline::after_ms(kStopMs);
+      if (!std::exchange(is_stopped, true)) until = Deadline::after_ms(kStopMs);
     }
     if (until.passed() || !LaunchWatcher::of_process().wake()) break;
-    parts_->launches->await_change();
+    if (parts_->launches->running() > 0)
+      parts_->launches->await_change();
+    else
+      std::this_thread::yield();  // the messages of a graph's last launch
   }
   return control_->failed() ? control_->first_failure() : Status();
 }
@@ -192,17 +306,26 @@ Status DeviceCommunicator::drain() {
 
 Watched::Activity DeviceCommunicator::look() {
   const bool has_graphs = parts_->launches->has_graphs();
-  if (parts_->launches->running() > 0) {
-    const ContextScope scope(*gpu_);
-    const Launches::State state = parts_->launches->poll(control_->failed() ? control_->first_failure() : Status());
-    if (!control_->failed()) judge(state);
+  if (relay_ != nullptr && (parts_->launches->running() > 0 || relay_->is_busy())) {
+    relay_->run_with_token([this] { look_at_launches(); });
+  } else if (parts_->launches->running() > 0) {
+    look_at_launches();
   } else if (has_graphs && next_look_at_peers_.passed()) {
     next_look_at_peers_ = Deadline::after_ms(kLookAtPeersMs);
+    transfer_watch_->check_refusal();
     control_->check_peers();
   }
   if (control_->failed()) parts_->launches->stop();
-  if (parts_->launches->running() > 0) return Activity::running;
+  if (parts_->launches->running() > 0 || (relay_ != nullptr && relay_->is_busy())) return Activity::running;
   return has_graphs ? Activity::graphs : Activity::none;
+}
+
+void DeviceCommunicator::look_at_launches() {
+  if (parts_->launches->running() == 0) return;
+  const ContextScope scope(*gpu_);
+  const Launches::State state = parts_->launches->poll(control_->failed() ? control_->first_failure() : Status());
+  transfer_watch_->check_refusal();
+  if (!control_->failed()) judge(state);
 }
 
 void DeviceCommunicator::judge(const Launches::State& state) {
@@ -217,6 +340,7 @@ void DeviceCommunicator::judge(const Launches::State& state) {
     if (state.note.operation != 0) (void)failures.check_notes(state.note);
     return;
   }
+  if (state.shape->transfers != nullptr) return transfer_watch_->judge(state);
   if (next_look_at_peers_.passed()) {
     next_look_at_peers_ = Deadline::after_ms(kLookAtPeersMs);
     if (state.has_begun)
@@ -236,15 +360,17 @@ void DeviceCommunicator::judge(const Launches::State& state) {
 // The blocks say where they are when they are told to stop.
 void DeviceCommunicator::fail_overdue(const Launches::State& state) {
   parts_->launches->stop();
+  const std::string of_relay = relay_ != nullptr ? relay_->waits_for() : std::string();
   const Deadline until = Deadline::after_ms(kStopMs);
   const std::size_t before = parts_->launches->running();
-  while (parts_->launches->running() == before && !parts_->launches->stopped_at() && !until.passed()) {
+  while (!state.kernel_has_ended && parts_->launches->running() == before && !parts_->launches->stopped_at() && !until.passed()) {
     (void)parts_->launches->poll(Status(Code::timeout, "stopped"));
     std::this_thread::yield();
   }
   const std::optional<kernels::StopReport> report = parts_->launches->stopped_at();
-  (void)control_->failures().fail_overdue(state.note, state.limit,
-                                          report ? state.shape->wait_text(*report) : "waits for no peer in its kernel");
+  std::string where = report ? state.shape->wait_text(*report) : "waits for no peer in its kernel";
+  if (!of_relay.empty() && (!report || report->operand == kernels::kWaitsForDone)) where = of_relay;
+  (void)control_->failures().fail_overdue(state.note, state.limit, where);
 }
 
 }  // namespace seto

@@ -1,14 +1,25 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
+#include <vector>
 
 #include "src/bootstrap/bootstrap.h"
 #include "src/core/communicator/communicator.h"
 #include "src/core/device_memory/launch_watcher.h"
 #include "src/core/device_memory/stream_users.h"
+#include "src/core/device_memory/transfer_watch.h"
 #include "src/core/progress/slow_call_warning.h"
 
 namespace seto {
+
+// The sends and receives of one kernel.
+struct TransferRequest {
+  const TransferBatch& batch;
+  cuda::Stream stream = nullptr;
+  std::vector<cuda::Stream> joined{};  // other streams that its calls name
+  CallerMark mark{};
+};
 
 // One rank's end of a communicator on device memory: its calls launch kernels on streams of CUDA, and return. The communicator
 // below it, on host memory, is its control: it knows which ranks are lost, and tells them of failures. Calls come from one thread
@@ -28,6 +39,8 @@ class DeviceCommunicator final : public Watched {
   // Launches a call on the stream. A call that is wrong ends the communicator on all ranks, because no kernel of this rank could
   // tell theirs; a call that no rank can make in this version changes nothing.
   Status enqueue(const Call& call, cuda::Stream stream);
+  // Launches sends and receives, which take no operation number, with the same rules.
+  Status enqueue(const TransferRequest& request);
   // Waits for the kernels of this rank. They end even after a failure.
   Status drain();
 
@@ -40,21 +53,36 @@ class DeviceCommunicator final : public Watched {
       : control_(std::move(control)), gpu_(std::move(gpu)) {}
   Status open(Bootstrap& bootstrap, Deadline until);
   Result<RankStatement> prepare();
-  Status check_ranks(const std::vector<RankStatement>& statements) const;
+  Result<std::string> map_workspaces(const std::vector<RankStatement>& statements);
+  void note_pairs(const std::vector<std::string>& findings);
+  Status make_parts(const std::vector<RankStatement>& statements);
   Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements) const;
   Status measure_costs(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
+  // Fail for what no rank can do in this version, so that nothing needs to be told to the others.
+  Status check_offered(const Call& call) const;
+  Status check_offered(const TransferRequest& request) const;
   Status launch(const Call& call, cuda::Stream stream);
+  Status set_buffers(const Call& call, Launches::Request& request);
+  Status launch(const TransferRequest& request);
+  Status end_with(const Status& reason, std::string_view call);
+  void take_number_of_relay(Launches::Request& request, std::uint64_t capture);
+  void look_at_launches();
   void judge(const Launches::State& state);
   void fail_overdue(const Launches::State& state);
 
   const std::shared_ptr<Communicator> control_;
   const std::shared_ptr<GpuContext> gpu_;
   std::unique_ptr<RetiredDevice> parts_ = std::make_unique<RetiredDevice>();
+  RelayedPairs pairs_;
+  std::unique_ptr<Relay> relay_;  // null: all GPUs reach each other. Uses parts_
   std::unique_ptr<StreamUsers> stream_users_;
+  bool has_other_gpus_ = false;  // a rank of this process uses another one
+  bool has_told_of_copies_ = false;
   std::uint32_t digest_ = 0;  // of all calls so far: calls that differ are noticed, even if no rank looks while they run
   bool is_watched_ = false;
 
   // The watcher alone uses these.
+  std::unique_ptr<TransferWatch> transfer_watch_;
   Deadline next_look_at_peers_ = Deadline::after_ms(0);
   SlowCallWarning slow_;
   std::uint64_t slow_operation_ = 0;

@@ -21,7 +21,10 @@ constexpr double kMessageSeconds = 0.05e-6;      // each thread of a block store
 
 constexpr std::uint64_t kShort = 8;  // bytes
 constexpr std::uint64_t kLong[] = {64 << 10, DeviceCostMeasurement::kLongest};
-constexpr int kCalls = 4;              // that are timed together, after one that binds and warms up
+constexpr int kCalls = 4;  // that are timed together, after one that binds and warms up
+// Slower ones are no links of GPUs: something else took the time.
+constexpr double kLongestHopSeconds = 100e-6;
+constexpr double kSlowestBytesPerSecond = 1e9;
 constexpr double kMostSeconds = 2e-3;  // of a call, for a longer one to be measured
 
 template <class Holds>
@@ -59,22 +62,26 @@ Result<CostModel> DeviceCostMeasurement::run(CostModel assumed, Bootstrap& boots
   SETO_TRY(agree(bootstrap, setup_.gpu->driver().stream_create_with_priority(&stream_, cuda::kStreamNonBlocking, 0), until));
   // A ring passes a value on 2 (n - 1) times, one after the other, and `direct` once.
   SETO_ASSIGN(const double one_hop, time("direct", kShort, bootstrap, until));
-  if (one_hop > kMostSeconds) return assumed;
-  SETO_ASSIGN(const double many_hops, time("ring", kShort, bootstrap, until));
-  const double hop = (many_hops - one_hop) / (2.0 * setup_.ranks - 3);
-  if (hop > 0) assumed.node.latency_seconds = hop;
-  double last = one_hop;
+  double hop = 0;
   double rate = 0;
+  if (one_hop <= kMostSeconds) {
+    SETO_ASSIGN(const double many_hops, time("ring", kShort, bootstrap, until));
+    hop = (many_hops - one_hop) / (2.0 * setup_.ranks - 3);
+  }
+  double last = one_hop;
   for (const std::uint64_t bytes : kLong) {
     if (last > kMostSeconds) break;
     SETO_ASSIGN(last, time("direct", bytes, bootstrap, until));
     if (last > one_hop) rate = static_cast<double>(bytes) * (setup_.ranks - 1) / (last - one_hop);
   }
-  if (rate > 0) assumed.node.bytes_per_second = rate;
-  assumed.source = CostSource::measured;
-  const auto origin = [](double measured) { return measured > 0 ? "measured at init" : "assumed"; };
+  const bool takes_hop = hop > 0 && hop <= kLongestHopSeconds;
+  const bool takes_rate = rate >= kSlowestBytesPerSecond;
+  if (takes_hop) assumed.node.latency_seconds = hop;
+  if (takes_rate) assumed.node.bytes_per_second = rate;
+  if (takes_hop || takes_rate) assumed.source = CostSource::measured;
+  const auto origin = [](bool taken) { return taken ? "measured at init" : "assumed"; };
   SETO_LOG_AS(info, (LogOrigin{setup_.rank, 0}), "calls between GPUs: %.2f us for a hop (%s), %.3g GB/s (%s)",
-              assumed.node.latency_seconds * 1e6, origin(hop), assumed.node.bytes_per_second / 1e9, origin(rate));
+              assumed.node.latency_seconds * 1e6, origin(takes_hop), assumed.node.bytes_per_second / 1e9, origin(takes_rate));
   return assumed;
 }
 

@@ -10,8 +10,9 @@
 #include "src/core/call/call_shape.h"
 #include "src/core/call/ids.h"
 #include "src/engine/coding.h"
-#include "src/engine/device_channels.h"
-#include "src/engine/kernels/launch_bounds.h"
+#include "src/engine/device/device_channels.h"
+#include "src/engine/device/device_lending.h"
+#include "src/engine/kernels/device_launch.h"
 #include "src/engine/lowering.h"
 #include "src/plan/chunk_map.h"
 
@@ -23,6 +24,12 @@ constexpr std::uint64_t kBytesOfBlock = 16 << 10;  // of a part: a call gets a f
 constexpr std::uint64_t kBytesOfThread = 16;
 constexpr std::uint32_t kWarp = 32;
 constexpr int kTriesToFit = 12;
+// Messages from this size on are lent: not measured on a GPU, as long as those of threads (decision 7).
+constexpr std::uint64_t kLeastLent = 16 << 10;
+// Lent messages need no slots, so their slices only let a rank begin with one while another rank makes the next.
+constexpr std::uint64_t kLentSlices = 8;
+constexpr std::uint64_t kShortestLentSlice = 512 << 10;
+constexpr std::uint64_t kLongestLentSlice = 8 << 20;  // a pass is over soon after a kernel was told to stop
 
 // The scalar by which a rank multiplies, in the accumulator type.
 std::array<std::byte, 8> scalar_of(const Call& call, int ranks) {
@@ -47,7 +54,23 @@ std::uint32_t digest_of(const Call& call, const Choice& choice, const BoundProgr
                                    program.slice_elements, std::uint64_t{blocks}, std::uint64_t{choice.codec}})
     digest = folded(digest, word);
   for (const char character : choice.algorithm->name) digest = folded(digest, static_cast<std::uint64_t>(character));
+  for (const std::uint64_t count : call.counts) digest = folded(digest, count);
   return digest;
+}
+
+// The collective has a form in which the input of this rank lies in its output, or its output in its input.
+bool may_be_in_place(const Call& call, Rank rank) {
+  if (call.collective == Collective::gather || call.collective == Collective::scatter) return rank == call.root;
+  return call.collective != Collective::all_to_all && call.collective != Collective::barrier;
+}
+
+// Slices that a sender may be ahead of its receiver on another host: those that are under way between them, and some more,
+// because the relay takes and brings them in turns.
+std::uint32_t rounds_ahead(const Cut& cut, const BoundProgram& program) {
+  constexpr std::uint64_t kFewest = 4, kMost = 32;
+  const std::uint64_t slice_bytes = std::max<std::uint64_t>(1, program.slice_elements * program.element_size);
+  const std::uint64_t under_way = std::clamp(cut.window_bytes / slice_bytes + 1, kFewest, kMost);
+  return static_cast<std::uint32_t>(std::min(under_way, program.slices));
 }
 
 // The peers of a program's ends, in the order in which the lowering numbers them.
@@ -73,13 +96,16 @@ struct DeviceShapes::Chosen {
   std::uint64_t bytes = 0;
   std::vector<Program> lowered;  // by rank
   std::vector<InPlace> in_place;
+  std::vector<std::vector<LentChannel>> lent;  // by rank; empty: this call lends nothing
+  bool lends_all = false;                      // no channel has slots
 };
 
 struct DeviceShapes::Fitted {
   BoundProgram own;
   DeviceCut cut;
   DeviceEnds ends;
-  std::size_t largest = 0;  // workspace
+  RelayProgram relayed;
+  std::size_t largest = 0;  // workspace or staging memory, which are of one size
   std::uint64_t slice_elements = 1;
 };
 
@@ -96,10 +122,7 @@ DeviceShapes::DeviceShapes(const Setup& setup)
 
 void DeviceShapes::use(const CostModel& costs, std::size_t workspace_capacity) {
   last_ = nullptr;
-  for (const auto& [key, shape] : shapes_) {
-    arena_.release(shape->program);
-    staging_.release(shape->staged);
-  }
+  for (const auto& [key, shape] : shapes_) unstage(*shape);
   shapes_.clear();
   setup_.costs = costs;
   setup_.workspace_capacity = workspace_capacity;
@@ -111,9 +134,18 @@ Status DeviceShapes::open() {
 }
 
 DeviceShapes::Key DeviceShapes::key_of(const Call& call) const {
-  Key key{call.collective,    call.type,  call.op,        in_place(call, setup_.rank, setup_.here.ranks),
-          call.root,          call.count, call.algorithm, call.codec,
-          call.deterministic, {}};
+  Key key{call.collective,
+          call.type,
+          call.op,
+          in_place(call, setup_.rank, setup_.here.ranks),
+          call.root,
+          call.count,
+          call.algorithm,
+          call.codec,
+          call.deterministic,
+          {},
+          {call.counts.begin(), call.counts.end()},
+          {call.displacements.begin(), call.displacements.end()}};
   if (call.op == ReduceOp::premul_sum) key.scalar = scalar_of(call, setup_.here.ranks);
   return key;
 }
@@ -142,22 +174,21 @@ void DeviceShapes::make_room(std::uint64_t ended) {
     }
     if (oldest == shapes_.end()) return;
     last_ = nullptr;
-    arena_.release(oldest->second->program);
-    staging_.release(oldest->second->staged);
+    unstage(*oldest->second);
     shapes_.erase(oldest);
   }
 }
 
-Result<kernels::Address> DeviceShapes::scratch(std::size_t size) {
-  if (size <= scratch_size_) return scratch_;
+Result<kernels::Address> DeviceShapes::grow(Growing& memory, std::size_t size) {
+  if (size <= memory.size) return memory.address;
   // Graphs and launches under way use what was given before, so it is not released. Doubling bounds the loss.
   const std::size_t whole = std::bit_ceil(size);
-  SETO_ASSIGN(scratch_, arena_.allocate(whole));
-  scratch_size_ = whole;
-  return scratch_;
+  SETO_ASSIGN(memory.address, arena_.allocate(whole));
+  memory.size = whole;
+  return memory.address;
 }
 
-Result<std::shared_ptr<DeviceShape>> DeviceShapes::bind(const Call& call, const Key& key) {
+Result<DeviceShapes::Chosen> DeviceShapes::chosen_for(const Call& call, const Key& key) const {
   const int ranks = setup_.here.ranks;
   const Question question = question_of(call, setup_.here);
   const Tiers& tiers = setup_.here.tiers_of(question);
@@ -178,10 +209,45 @@ Result<std::shared_ptr<DeviceShape>> DeviceShapes::bind(const Call& call, const 
     chosen.in_place.push_back(placed);
     chosen.depth = std::max(chosen.depth, chosen.lowered.back().stages() + 1);
   }
+  lend(call, chosen, tiers);
+  return chosen;
+}
+
+// The choice of messages that are lent must not depend on where the buffers of a rank lie, which the other ranks do not know.
+void DeviceShapes::lend(const Call& call, Chosen& chosen, const Tiers& tiers) const {
+  const std::uint64_t longest = Layout::uniform(chosen.shape, setup_.rank, call.count, chosen.grain).longest();
+  if (setup_.peer_buffers == PeerBuffers::out_of_reach || !call.counts.empty() || longest * size_of(call.type) < kLeastLent)
+    return;
+  std::vector<Program> others;  // with the buffers where `lowered` does not have them
+  std::vector<LendingRank> variants;
+  for (std::size_t rank = 0; rank < chosen.lowered.size(); ++rank) {
+    const InPlace other = chosen.in_place[rank] == InPlace::yes ? InPlace::no : InPlace::yes;
+    const Program plain = build_program(*chosen.choice.algorithm, chosen.shape, tiers, static_cast<Rank>(rank), other);
+    others.push_back(lower(plain, chosen.shape, other, rules_for(call.type)));
+  }
+  for (std::size_t rank = 0; rank < chosen.lowered.size(); ++rank) {
+    if (chosen.in_place[rank] == InPlace::yes)
+      variants.push_back({&others[rank], &chosen.lowered[rank]});
+    else
+      variants.push_back({&chosen.lowered[rank], may_be_in_place(call, static_cast<Rank>(rank)) ? &others[rank] : nullptr});
+  }
+  const DeviceLending lending(variants, chosen.shape);
+  if (!lending.any()) return;
+  chosen.lends_all = true;
+  for (std::size_t rank = 0; rank < chosen.lowered.size(); ++rank) {
+    chosen.lent.push_back(lending.channels_of(static_cast<Rank>(rank), chosen.in_place[rank]));
+    for (const LentChannel& channel : chosen.lent.back()) chosen.lends_all = chosen.lends_all && channel.is_lent;
+  }
+}
+
+Result<std::shared_ptr<DeviceShape>> DeviceShapes::bind(const Call& call, const Key& key) {
+  const Question question = question_of(call, setup_.here);
+  SETO_ASSIGN(const Chosen chosen, chosen_for(call, key));
   SETO_ASSIGN(const Fitted fitted, fit(call, chosen));
   auto shape = std::make_shared<DeviceShape>();
   shape->rank = setup_.rank;
   shape->blocks = fitted.cut.blocks;
+  shape->lends = !chosen.lent.empty();
   const std::uint64_t bytes_of_block = fitted.own.slice_elements * fitted.own.element_size / fitted.cut.blocks;
   shape->threads = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(std::bit_ceil(bytes_of_block / kBytesOfThread + 1), kWarp,
@@ -191,30 +257,54 @@ Result<std::shared_ptr<DeviceShape>> DeviceShapes::bind(const Call& call, const 
   shape->what = describe(call.collective, call.count, call.type, call.op, call.root);
   shape->plan = std::string(chosen.choice.algorithm->name) + " " + std::string(name_of(call.collective));
   shape->end_peers = peers_of_ends(fitted.own);
+  shape->done_peers = done_peers();
   shape->note.words[0] = static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
                          static_cast<std::uint64_t>(call.op) << 16 | std::uint64_t{question.codec} << 24;
   shape->note.words[1] = call.count;
   shape->note.words[2] = is_rooted(call.collective) ? static_cast<std::uint64_t>(call.root) : 0;
   const std::uint32_t digest = shape->note.digest = digest_of(call, chosen.choice, fitted.own, fitted.cut.blocks);
   shape->recorded = recorded(call, {question.bytes, algorithm_id(chosen.choice.algorithm->name), chosen.choice.codec, digest});
+  if (setup_.relay != nullptr) {
+    SETO_ASSIGN(shape->relayed, setup_.relay->open(fitted.relayed, digest, chosen.choice.cut.window_bytes));
+  }
   SETO_ASSIGN(shape->image, lower_to_device(fitted.own, fitted.cut, fitted.ends));
-  SETO_TRY(stage(shape->image, scalar_of(call, ranks), *shape));
+  SETO_TRY(stage(shape->image, scalar_of(call, setup_.here.ranks), *shape));
   SETO_LOG_AS(debug, (LogOrigin{setup_.rank, 0}),
-              "%s runs on the GPU as %s%s%s: %u blocks of %u threads, slices of %llu elements", shape->what.c_str(),
+              "%s runs on the GPU as %s%s%s: %u blocks of %u threads, slices of %llu elements%s", shape->what.c_str(),
               chosen.choice.algorithm->name.data(), chosen.choice.codec == 0 ? "" : " in ",
               chosen.choice.codec == 0 ? "" : codec_name(chosen.choice.codec).data(), shape->blocks, shape->threads,
-              static_cast<unsigned long long>(fitted.own.slice_elements));
+              static_cast<unsigned long long>(fitted.own.slice_elements),
+              chosen.lends_all ? ", read in the buffers of the peers"
+              : shape->lends   ? ", in part read in the buffers of the peers"
+                               : "");
   return shape;
+}
+
+// Where the other ranks put their parts does not matter for the channels, and only they know it.
+Layout DeviceShapes::layout_of(const Call& call, const Chosen& chosen, Rank rank) const {
+  if (call.counts.empty()) return Layout::uniform(chosen.shape, rank, call.count, chosen.grain);
+  const auto displacements = rank == setup_.rank ? call.displacements : std::span<const std::uint64_t>();
+  return Layout::table(chosen.shape, rank, call.counts, displacements, chosen.grain);
+}
+
+std::vector<Rank> DeviceShapes::done_peers() const {
+  const auto own = static_cast<std::size_t>(setup_.rank);
+  std::vector<Rank> peers;
+  for (std::size_t peer = 0; peer < setup_.workspaces.size(); ++peer)
+    if (peer != own && !setup_.pairs->has(own, peer)) peers.push_back(static_cast<Rank>(peer));
+  peers.push_back(setup_.rank);
+  return peers;
 }
 
 // Slices get shorter until all channels fit into the workspaces.
 Result<DeviceShapes::Fitted> DeviceShapes::fit(const Call& call, const Chosen& chosen) const {
   const std::uint64_t element = size_of(call.type);
-  const std::uint64_t slice_bytes =
-      setup_.here.config->slice_bytes == kAutomatic ? chosen.choice.cut.slice_bytes : setup_.here.config->slice_bytes;
-  const Layout layout = Layout::uniform(chosen.shape, setup_.rank, call.count, chosen.grain);
+  const Layout layout = layout_of(call, chosen, setup_.rank);
   const std::uint64_t longest = std::max<std::uint64_t>(1, layout.longest());
-  const std::uint64_t wanted = std::min<std::uint64_t>(slice_bytes, setup_.workspace_capacity);
+  std::uint64_t slice_bytes = chosen.choice.cut.slice_bytes;
+  if (chosen.lends_all) slice_bytes = std::clamp(longest * element / kLentSlices, kShortestLentSlice, kLongestLentSlice);
+  if (setup_.here.config->slice_bytes != kAutomatic) slice_bytes = setup_.here.config->slice_bytes;
+  const std::uint64_t wanted = chosen.lends_all ? slice_bytes : std::min<std::uint64_t>(slice_bytes, setup_.workspace_capacity);
   std::uint64_t slice = std::min(std::max<std::uint64_t>(chosen.grain, wanted / element), longest);
   auto blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(longest * element / kBytesOfBlock, 1, setup_.most_blocks));
   for (int tries = 0; tries < kTriesToFit; ++tries) {
@@ -246,18 +336,23 @@ Result<DeviceShapes::Fitted> DeviceShapes::cut(const Call& call, const Chosen& c
   fitted.cut.blocks = blocks;
   for (Rank rank = 0; rank < setup_.here.ranks; ++rank) {
     const auto index = static_cast<std::size_t>(rank);
-    const Layout layout = Layout::uniform(chosen.shape, rank, call.count, chosen.grain);
+    const Layout layout = layout_of(call, chosen, rank);
     fitted.cut.longest = std::max<std::uint64_t>(1, layout.longest());
-    BindRequest request{&chosen.lowered[index], chosen.shape, chosen.in_place[index], &layout, call.type, call.op, 0, {}};
+    BindRequest request{&chosen.lowered[index], chosen.shape, chosen.in_place[index], &layout, call.type, call.op, 0, {}, {}};
     request.tuning.slice_elements = slice_elements;
     request.tuning.depth = chosen.depth;
+    if (!chosen.lent.empty()) request.lent = chosen.lent[index];
     SETO_ASSIGN(programs.emplace_back(), bind_program(request));
   }
-  SETO_ASSIGN(const DeviceChannels channels, DeviceChannels::join(programs, fitted.cut));
+  fitted.cut.delays = delays_of(programs, *setup_.pairs, rounds_ahead(chosen.choice.cut, programs.front()));
+  SETO_ASSIGN(const DeviceChannels channels, DeviceChannels::join(programs, fitted.cut, *setup_.pairs));
   for (std::size_t rank = 0; rank < programs.size(); ++rank)
-    fitted.largest = std::max(fitted.largest, channels.workspace_size(rank));
+    fitted.largest = std::max({fitted.largest, channels.workspace_size(rank), channels.staging_size(rank)});
   const auto own = static_cast<std::size_t>(setup_.rank);
-  fitted.ends = channels.ends_of(own, setup_.workspaces);
+  fitted.ends = channels.ends_of(own, setup_.workspaces, setup_.relay != nullptr ? setup_.relay->staging().address() : 0);
+  if (setup_.relay != nullptr) {
+    SETO_ASSIGN(fitted.relayed, RelayProgram::of(programs[own], fitted.cut, channels.relayed_of(own)));
+  }
   fitted.own = std::move(programs[own]);
   if (fitted.own.slices >> kernels::kMarkSliceBits != 0)
     return failure(Code::invalid_argument, "count: %llu elements need more slices than a call can have: split the call",
@@ -277,11 +372,13 @@ Status DeviceShapes::stage(const std::vector<std::byte>& image, const std::array
   return {};
 }
 
+void DeviceShapes::unstage(const DeviceShape& shape) {
+  arena_.release(shape.program);
+  staging_.release(shape.staged);
+}
+
 Rank DeviceShape::awaited(const kernels::StopReport& report) const {
-  if (report.operand == kernels::kWaitsForDone) {
-    const auto peer = static_cast<Rank>(report.step);
-    return peer < rank ? peer : peer + 1;
-  }
+  if (report.operand == kernels::kWaitsForDone) return report.step < done_peers.size() ? done_peers[report.step] : -1;
   kernels::DeviceProgram begin;
   std::memcpy(&begin, image.data(), sizeof begin);
   kernels::DeviceStep step;
@@ -297,6 +394,8 @@ Rank DeviceShape::awaited(const kernels::StopReport& report) const {
 
 std::string DeviceShape::wait_text(const kernels::StopReport& report) const {
   const std::string peer = "rank " + std::to_string(awaited(report));
+  if (report.operand == kernels::kWaitsForDone && awaited(report) == rank)
+    return "waits until the messages of its operation before are sent";
   if (report.operand == kernels::kWaitsForDone) return "waits for " + peer + " to end the operation before";
   return "waits for " + peer + " in step " + std::to_string(report.step) + ", slice " + std::to_string(report.slice) + " of " +
          plan;

@@ -11,10 +11,17 @@
 #include "src/core/call/collective_call.h"
 #include "src/core/choice/planner.h"
 #include "src/core/device_memory/device_arena.h"
-#include "src/engine/device_lowering.h"
+#include "src/core/device_relay/relay.h"
+#include "src/engine/device/device_lowering.h"
+#include "src/engine/kernels/device_launch.h"
+#include "src/plan/layout.h"
 #include "transports/peer_status.h"
 
 namespace seto {
+
+struct TransferList;
+// Whether this rank's GPU can read the memory of every other rank at its address there.
+enum class PeerBuffers : std::uint8_t { out_of_reach, in_reach };
 
 // A call shape that is ready to be launched. Its program and its scalar lie in pinned memory, and are copied to the GPU in the
 // stream of the first launch: a stream of the library's own might share a queue of the hardware with work that waits for this
@@ -22,6 +29,7 @@ namespace seto {
 struct DeviceShape {
   kernels::Address program = 0;
   kernels::Address scalar = 0;
+  bool lends = false;           // the GPUs of other ranks read or may read the caller's buffers (decision 36)
   kernels::Address staged = 0;  // the same bytes on the host
   std::size_t staged_size = 0;
   bool is_copied = false;  // the copy was issued, in a stream that is not captured
@@ -40,8 +48,11 @@ struct DeviceShape {
   [[nodiscard]] Rank awaited(const kernels::StopReport& report) const;
 
   Rank rank = 0;
-  std::vector<std::byte> image;  // the program, for reports
-  std::vector<Rank> end_peers;   // of the program's ends
+  std::vector<std::byte> image;                   // the program, for reports
+  std::vector<Rank> end_peers;                    // of the program's ends
+  std::vector<Rank> done_peers;                   // of its peers that say what they have done; this rank: its relay
+  std::shared_ptr<RelayChannels> relayed;         // null: the communicator has no relay, or these are sends and receives
+  std::shared_ptr<const TransferList> transfers;  // null: a collective
   std::uint64_t last_launch = 0;
   bool is_captured = false;  // a graph may launch it again at any time
 };
@@ -54,10 +65,13 @@ class DeviceShapes final {
     const GpuContext* gpu = nullptr;
     Rank rank = 0;
     Surroundings here;  // its costs are set by this class
-    CostModel costs;    // of calls between GPUs
+    CostModel costs;    // of calls between GPUs; all ranks have the same
     std::span<const kernels::Address> workspaces;
     std::size_t workspace_capacity = 0;
     std::uint32_t most_blocks = 1;
+    PeerBuffers peer_buffers = PeerBuffers::out_of_reach;  // the same on all ranks
+    const RelayedPairs* pairs = nullptr;
+    Relay* relay = nullptr;  // null: no pair of ranks is relayed
   };
   static Result<std::unique_ptr<DeviceShapes>> create(const Setup& setup);
   DeviceShapes(const DeviceShapes&) = delete;
@@ -68,7 +82,13 @@ class DeviceShapes final {
   // Forgets all shapes. No launch is under way, and no graph has one.
   void use(const CostModel& costs, std::size_t workspace_capacity);
   // Scratch memory of at least so many bytes, which stays valid until the end. All operations use the same, one after another.
-  Result<kernels::Address> scratch(std::size_t size);
+  Result<kernels::Address> scratch(std::size_t size) { return grow(scratch_, size); }
+  // The same for copies of callers' buffers that peers cannot read.
+  Result<kernels::Address> lendable(std::size_t size) { return grow(lendable_, size); }
+
+  // Puts a program and its scalar where a launch copies them from, and takes both back.
+  Status stage(const std::vector<std::byte>& image, const std::array<std::byte, 8>& scalar, DeviceShape& shape);
+  void unstage(const DeviceShape& shape);
 
   static constexpr std::size_t kMostShapes = 256;
 
@@ -84,6 +104,7 @@ class DeviceShapes final {
     int codec;
     bool deterministic;
     std::array<std::byte, 8> scalar;  // of pre-multiplied sums
+    std::vector<std::uint64_t> counts, displacements;
 
     auto operator<=>(const Key&) const = default;
   };
@@ -91,13 +112,22 @@ class DeviceShapes final {
   struct Chosen;
   struct Fitted;
 
+  struct Growing {
+    kernels::Address address = 0;
+    std::size_t size = 0;
+  };
+
   explicit DeviceShapes(const Setup& setup);
   Status open();
   [[nodiscard]] Key key_of(const Call& call) const;
+  [[nodiscard]] Layout layout_of(const Call& call, const Chosen& chosen, Rank rank) const;
   Result<std::shared_ptr<DeviceShape>> bind(const Call& call, const Key& key);
+  [[nodiscard]] Result<Chosen> chosen_for(const Call& call, const Key& key) const;
+  void lend(const Call& call, Chosen& chosen, const Tiers& tiers) const;
+  Result<kernels::Address> grow(Growing& memory, std::size_t size);
+  [[nodiscard]] std::vector<Rank> done_peers() const;
   Result<Fitted> fit(const Call& call, const Chosen& chosen) const;
   Result<Fitted> cut(const Call& call, const Chosen& chosen, std::uint64_t slice_elements, std::uint32_t blocks) const;
-  Status stage(const std::vector<std::byte>& image, const std::array<std::byte, 8>& scalar, DeviceShape& shape);
   void make_room(std::uint64_t ended);
 
   Setup setup_;
@@ -107,8 +137,8 @@ class DeviceShapes final {
   std::map<Key, std::shared_ptr<DeviceShape>> shapes_;
   const Key* last_key_ = nullptr;
   std::shared_ptr<DeviceShape> last_;
-  kernels::Address scratch_ = 0;
-  std::size_t scratch_size_ = 0;
+  Growing scratch_;
+  Growing lendable_;
 };
 
 }  // namespace seto

@@ -6,10 +6,11 @@
 #include <atomic>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "src/codec/codec.h"
+#include "src/engine/kernels/device_launch.h"
 #include "src/engine/kernels/kernel_images.h"
-#include "src/engine/kernels/launch_bounds.h"
 
 namespace seto {
 namespace {
@@ -110,6 +111,7 @@ Status GpuContext::load_kernels() {
     if (!takes_codecs(static_cast<DataType>(type))) continue;
     SETO_ASSIGN(coded_[index], find(*modules, "seto_run_coded_" + name));
   }
+  SETO_ASSIGN(transfers_, find(*modules, "seto_run_transfers"));
   modules_ = std::move(modules);
   return {};
 }
@@ -127,13 +129,15 @@ Result<int> GpuContext::resident_blocks(int threads) const {
   int multiprocessors = 0;
   SETO_TRY(driver_.device_get_attribute(&multiprocessors, cuda::DeviceAttribute::multiprocessor_count, device_));
   int fewest = 1 << 20;
-  for (const auto& kernels : {plain_, coded_})
-    for (const cuda::Kernel kernel : kernels) {
-      if (kernel == nullptr) continue;
-      int blocks = 0;
-      SETO_TRY(driver_.occupancy_max_active_blocks(&blocks, kernel, threads, 0));
-      fewest = std::min(fewest, blocks);
-    }
+  std::vector<cuda::Kernel> kernels(plain_.begin(), plain_.end());
+  kernels.insert(kernels.end(), coded_.begin(), coded_.end());
+  kernels.push_back(transfers_);
+  for (const cuda::Kernel kernel : kernels) {
+    if (kernel == nullptr) continue;
+    int blocks = 0;
+    SETO_TRY(driver_.occupancy_max_active_blocks(&blocks, kernel, threads, 0));
+    fewest = std::min(fewest, blocks);
+  }
   return fewest * multiprocessors;
 }
 

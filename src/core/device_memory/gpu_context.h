@@ -35,6 +35,7 @@ class GpuContext final {
   // After load_kernels(): the kernel of a type, or the one that also encodes.
   [[nodiscard]] cuda::Kernel kernel(DataType type) const { return plain_[static_cast<std::size_t>(type)]; }
   [[nodiscard]] cuda::Kernel coded_kernel(DataType type) const { return coded_[static_cast<std::size_t>(type)]; }
+  [[nodiscard]] cuda::Kernel transfer_kernel() const { return transfers_; }
   // Blocks of so many threads that the GPU holds at once, of the kernel of which it holds the fewest.
   Result<int> resident_blocks(int threads) const;
   // Threads of a block that every kernel can have.
@@ -58,6 +59,7 @@ class GpuContext final {
   std::unique_ptr<const cuda::KernelModules> modules_;
   std::array<cuda::Kernel, kDataTypeCount> plain_{};
   std::array<cuda::Kernel, kDataTypeCount> coded_{};  // null: no codec takes this type
+  cuda::Kernel transfers_ = nullptr;
   int most_threads_ = 0;
 };
 

@@ -28,9 +28,11 @@ RetiredDevice::~RetiredDevice() {
   const std::shared_ptr<GpuContext> gpu = workspaces->gpu();
   const ContextScope scope(*gpu);
   if (!scope.status().ok()) return;
+  transfers.reset();
   shapes.reset();
   launches.reset();
   workspaces.reset();
+  staging.reset();
 }
 
 LaunchWatcher& LaunchWatcher::of_process() {
@@ -85,7 +87,7 @@ void LaunchWatcher::stop() {
 }
 
 void LaunchWatcher::bury(Watched::Activity activity) {
-  if (activity == Watched::Activity::running) return;
+  if (activity != Watched::Activity::none) return;  // a graph may run at any time, and freeing would wait for its kernels
   std::erase_if(retired_, [](const std::unique_ptr<RetiredDevice>& one) {
     one->workspaces->leave();
     return one->workspaces->all_left() || one->patience.passed();

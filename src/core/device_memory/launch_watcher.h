@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "src/core/device_memory/launches.h"
+#include "src/core/device_memory/transfer_shapes.h"
 #include "src/core/device_memory/workspaces.h"
+#include "src/core/device_relay/staging.h"
 
 namespace seto {
 
@@ -22,14 +24,16 @@ class Watched {
   virtual Activity look() = 0;
 };
 
-// The rest of a communicator that was ended. Its memory goes when no kernel of the library runs in this process, because
-// freeing waits for kernels, and when no other rank can write to it.
+// The rest of a communicator that was ended. Its memory goes when no kernel of the library runs in this process and no graph can
+// start one, because freeing waits for kernels, and when no other rank can write to it.
 struct RetiredDevice {
   ~RetiredDevice();
 
   std::unique_ptr<DeviceShapes> shapes;
+  std::unique_ptr<TransferShapes> transfers;
   std::unique_ptr<Launches> launches;
   std::unique_ptr<Workspaces> workspaces;
+  std::unique_ptr<Staging> staging;       // null: all GPUs reach each other
   Deadline patience = Deadline::never();  // with other ranks, that may have died
 };
 

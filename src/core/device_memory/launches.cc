@@ -13,6 +13,8 @@ namespace {
 using cuda::DriverCode;
 
 constexpr std::chrono::microseconds kShortly(200);
+// For a pass that has begun on another GPU. One of the longest slice takes some 10 ms on PCI Express.
+constexpr std::uint64_t kPassMs = 200;
 
 }  // namespace
 
@@ -63,15 +65,28 @@ Status Launches::copy_program(const Request& request) {
   return driver_.memcpy_htod_async(shape.program, reinterpret_cast<const void*>(shape.staged), shape.staged_size, request.stream);
 }
 
-Status Launches::launch_kernel(const Request& request) {
+Status Launches::launch_kernel(const Request& request, std::uint64_t launch) {
+  const DeviceShape& shape = *request.shape;
+  kernels::TransferArguments transfers = request.transfers;
+  transfers.program = shape.program;
+  transfers.stop = words_there_;
+  transfers.launch = launch;
   kernels::DeviceArguments arguments = request.arguments;
-  arguments.program = request.shape->program;
-  arguments.scalar = request.shape->scalar;
+  arguments.program = shape.program;
+  arguments.scalar = shape.scalar;
   arguments.stop = words_there_;
   arguments.reports = words_there_ + sizeof(std::uint64_t);
+  if (request.announcement != nullptr) SETO_TRY(driver_.launch_host_func(request.stream, Relay::run, request.announcement));
   void* values[] = {&arguments};
-  return driver_.launch_kernel(request.shape->kernel, request.shape->blocks, 1, 1, request.shape->threads, 1, 1, 0,
-                               request.stream, values, nullptr);
+  if (shape.transfers != nullptr) values[0] = &transfers;
+  SETO_TRY(copy_buffers(request.before, request.stream));
+  SETO_TRY(driver_.launch_kernel(shape.kernel, shape.blocks, 1, 1, shape.threads, 1, 1, 0, request.stream, values, nullptr));
+  return copy_buffers(request.after, request.stream);
+}
+
+Status Launches::copy_buffers(const std::vector<BufferCopy>& copies, cuda::Stream stream) {
+  for (const BufferCopy& copy : copies) SETO_TRY(driver_.memcpy_dtod_async(copy.to, copy.from, copy.size, stream));
+  return {};
 }
 
 // Events of a capture say nothing about when its graph runs, so such a launch is not watched.
@@ -81,11 +96,13 @@ Status Launches::launch_captured(const Request& request, std::uint64_t capture) 
   }
   if (capture == capture_ && last_captured_stream_ != request.stream)
     SETO_TRY(driver_.stream_wait_event(request.stream, last_captured_, 0));
+  SETO_TRY(join(request, last_captured_));
   request.shape->is_captured = true;
   has_graphs_.store(true, std::memory_order_relaxed);
   SETO_TRY(copy_program(request));  // nothing orders the graph after an earlier copy
-  SETO_TRY(launch_kernel(request));
+  SETO_TRY(launch_kernel(request, 0));
   SETO_TRY(driver_.event_record(last_captured_, request.stream));
+  SETO_TRY(join_back(request, last_captured_));
   LaunchWatcher::of_process().wake();
   capture_ = capture;
   last_captured_stream_ = request.stream;
@@ -97,19 +114,31 @@ Status Launches::launch(const Request& request, std::uint64_t capture) {
   if (last_ != nullptr && last_stream_ != request.stream) SETO_TRY(driver_.stream_wait_event(request.stream, last_, 0));
   SETO_ASSIGN(const cuda::Event begin, take_event());
   SETO_ASSIGN(const cuda::Event end, take_event());
-  request.shape->last_launch = request.note.operation;
+  request.shape->last_launch = launched_ + 1;
   {
     const std::lock_guard lock(mutex_);
-    running_.push_back({begin, end, request.shape, request.note, request.limit, {}, request.record});
+    running_.push_back({begin,
+                        end,
+                        request.shape,
+                        request.note,
+                        request.limit,
+                        {},
+                        request.record,
+                        launched_ + 1,
+                        request.transfers.exchange,
+                        request.announced});
   }
   LaunchWatcher::of_process().wake();
-  const Status launched = launch_between(request, begin, end);
+  Status launched = join(request, end);
+  if (launched.ok()) launched = launch_between(request, begin, end);
+  if (launched.ok()) launched = join_back(request, end);
   const std::lock_guard lock(mutex_);
   if (!launched.ok()) {
     running_.pop_back();
     return launched;
   }
   running_.back().is_issued = true;
+  ++launched_;
   last_ = end;
   last_stream_ = request.stream;
   return {};
@@ -117,14 +146,28 @@ Status Launches::launch(const Request& request, std::uint64_t capture) {
 
 Status Launches::launch_unwatched(const Request& request) {
   if (!std::exchange(request.shape->is_copied, true)) SETO_TRY(copy_program(request));
-  return launch_kernel(request);
+  return launch_kernel(request, 0);
+}
+
+// An event may be recorded again once a stream waits for it.
+Status Launches::join(const Request& request, cuda::Event event) {
+  for (const cuda::Stream joined : request.joined) {
+    SETO_TRY(driver_.event_record(event, joined));
+    SETO_TRY(driver_.stream_wait_event(request.stream, event, 0));
+  }
+  return {};
+}
+
+Status Launches::join_back(const Request& request, cuda::Event event) {
+  for (const cuda::Stream joined : request.joined) SETO_TRY(driver_.stream_wait_event(joined, event, 0));
+  return {};
 }
 
 // A launch may block until the kernel has ended (CUDA_LAUNCH_BLOCKING). So the watcher knows of it before.
 Status Launches::launch_between(const Request& request, cuda::Event begin, cuda::Event end) {
   SETO_TRY(driver_.event_record(begin, request.stream));
   if (!std::exchange(request.shape->is_copied, true)) SETO_TRY(copy_program(request));
-  SETO_TRY(launch_kernel(request));
+  SETO_TRY(launch_kernel(request, launched_ + 1));
   return driver_.event_record(end, request.stream);
 }
 
@@ -133,19 +176,26 @@ void Launches::begin(Launch& launch) {
   if (launch.until) return;
   launch.until = Deadline::after_ms(launch.limit.ms());
   launch.record.begin(true);
-  order_.begin(launch.note);
+  if (!launch.is_relayed() && launch.note.operation != 0) order_.begin(launch.note);
 }
 
 void Launches::end_first(const Status& outcome, bool failed) {
   Launch& first = running_.front();
   begin(first);
-  if (!failed) order_.complete(first.note.operation);
+  if (!failed && !first.is_relayed() && first.note.operation != 0) order_.complete(first.note.operation);
   first.record.end(outcome, failed, true);
   free_events_.push_back(first.begin);
   free_events_.push_back(first.end);
-  ended_ = first.note.operation;
+  ended_ = first.launch;
+  if (first.note.operation != 0) unread_ = first.note;
   running_.pop_front();
   changed_.notify_all();
+}
+
+void Launches::Launch::take_number() {
+  if (announced == nullptr || note.operation != 0) return;
+  note.operation = announced->number.load(std::memory_order_acquire);
+  if (note.operation != 0) note.digest = announced->digest;
 }
 
 Launches::State Launches::poll(const Status& outcome) {
@@ -153,25 +203,35 @@ Launches::State Launches::poll(const Status& outcome) {
   State state;
   while (!running_.empty()) {
     Launch& first = running_.front();
+    first.take_number();
     state.note = first.note;
     state.limit = first.limit;
+    state.launch = first.launch;
+    state.exchange = first.exchange;
     const DriverCode code = first.is_issued ? driver_.event_query.code(first.end) : DriverCode::not_ready;
-    if (code == DriverCode::success) {
-      end_first(outcome, !outcome.ok());
+    state.kernel_has_ended = code == DriverCode::success;
+    if (state.kernel_has_ended &&
+        (!first.is_relayed() || (first.note.operation != 0 && relay_->has_ended(first.note.operation)))) {
+      if (outcome.ok() && has_refused())
+        end_first({Code::remote_error, "a message was refused"}, true);
+      else
+        end_first(outcome, !outcome.ok());
       continue;
     }
     state.shape = first.shape;
-    if (code != DriverCode::not_ready) {
+    if (code != DriverCode::not_ready && code != DriverCode::success) {
       state.failure = driver_.event_query.failed(code);
       end_first(state.failure, true);
       return state;
     }
-    if (!first.until && driver_.event_query.code(first.begin) == DriverCode::success) begin(first);
+    const bool is_numbered = !first.is_relayed() || first.note.operation != 0;
+    if (!first.until && is_numbered && driver_.event_query.code(first.begin) == DriverCode::success) begin(first);
     state.has_begun = first.until.has_value();
     if (state.has_begun && first.record.wanted(false)) first.record.tell({-1, "runs on its GPU", first.shape->plan});
     state.is_overdue = state.has_begun && first.until->passed();
     return state;
   }
+  state.note = std::exchange(unread_, {});
   return state;
 }
 
@@ -190,7 +250,17 @@ std::uint64_t Launches::ended() const {
   return ended_;
 }
 
-void Launches::stop() { std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words_)).store(1, std::memory_order_relaxed); }
+void Launches::stop() {
+  const std::lock_guard lock(mutex_);
+  if (!passes_end_) passes_end_ = Deadline::after_ms(kPassMs);
+  const std::uint32_t bits = kernels::kStop | (passes_end_->passed() ? kernels::kStopAtOnce : 0U);
+  std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words_)).fetch_or(bits, std::memory_order_relaxed);
+}
+
+bool Launches::has_refused() const {
+  const std::uint32_t bits = std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words_)).load(std::memory_order_acquire);
+  return (bits & kernels::kStopRefused) != 0;
+}
 
 std::optional<kernels::StopReport> Launches::stopped_at() const {
   for (std::uint32_t block = 0; block < most_blocks_; ++block) {

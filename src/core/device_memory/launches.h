@@ -1,8 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -11,8 +13,12 @@
 #include "src/base/clock.h"
 #include "src/core/communicator/operation_order.h"
 #include "src/core/device_memory/device_shapes.h"
+#include "src/core/device_memory/lent_buffers.h"
+#include "src/core/device_relay/relay.h"
 #include "src/core/progress/call_deadline.h"
 #include "src/core/record/recorder_entry.h"
+#include "src/engine/kernels/device_launch.h"
+#include "src/engine/kernels/transfer_program.h"
 
 namespace seto {
 
@@ -27,13 +33,22 @@ class Launches final {
   Launches(const Launches&) = delete;
   Launches& operator=(const Launches&) = delete;
 
+  // A launch has ended when its relay has, too. The tasks of the relay begin and complete its operation.
+  void follow(const Relay& relay) { relay_ = &relay; }
+
   struct Request {
     std::shared_ptr<DeviceShape> shape;
-    kernels::DeviceArguments arguments;  // without the program and the words of this class
+    kernels::DeviceArguments arguments;     // without the program and the words of this class
+    kernels::TransferArguments transfers;   // the same, of a shape of sends and receives
+    std::vector<BufferCopy> before, after;  // of the kernel
     cuda::Stream stream = nullptr;
-    Note note;
+    std::vector<cuda::Stream> joined;  // the launch comes after their work so far, and before what follows in them
+    Note note;                         // without an operation: sends and receives
     CallDeadline limit;
     RecorderEntry record;
+    // With a relay the stream may announce the launch; the number of its operation is here then, unless a graph repeats it.
+    Relay::Announcement* announcement = nullptr;
+    std::shared_ptr<AnnouncedOperation> announced{};
   };
   // The id of the capture in which the stream is; 0: none. Fails if the capture was invalidated.
   Result<std::uint64_t> capture_of(cuda::Stream stream) const;
@@ -44,11 +59,15 @@ class Launches final {
   // The first launch that has not ended.
   struct State {
     std::shared_ptr<DeviceShape> shape;  // null: all have ended
-    Note note;  // without a shape: of the last one that ended; its operation is 0 if none has ended since
+    // Without a shape: of the last operation that has ended; its number is 0 if none has ended since.
+    Note note;
     CallDeadline limit;
+    std::uint64_t launch = 0;    // its number
+    std::uint64_t exchange = 0;  // of transfers: the number before those of the launch
     bool has_begun = false;
     bool is_overdue = false;
-    Status failure;  // of the driver; this launch has ended
+    bool kernel_has_ended = false;  // and its relay has not
+    Status failure;                 // of the driver; this launch has ended
   };
   // Removes the launches that have ended. `outcome`: that of the communicator, for the record. The context is current. Only the
   // watcher calls this.
@@ -57,10 +76,13 @@ class Launches final {
   void await_change();
 
   [[nodiscard]] std::size_t running() const;
-  [[nodiscard]] std::uint64_t ended() const;
+  [[nodiscard]] std::uint64_t ended() const;  // the number of launches
   [[nodiscard]] bool has_graphs() const { return has_graphs_.load(std::memory_order_relaxed); }
-  // Ends the kernels under way, and later ones as soon as they wait. They cannot be used again.
+  // Ends the kernels under way, and later ones as soon as they wait. They cannot be used again. A kernel that lends buffers ends
+  // only when this is called again after passes of peers have had time to end.
   void stop();
+  // A kernel has refused a message, and stopped all.
+  [[nodiscard]] bool has_refused() const;
   // Where the first block was that has been stopped; empty: none was.
   [[nodiscard]] std::optional<kernels::StopReport> stopped_at() const;
 
@@ -72,20 +94,31 @@ class Launches final {
     CallDeadline limit;
     std::optional<Deadline> until;  // set when the kernel can have begun: the work before it in the stream takes its own time
     RecorderEntry record;
+    std::uint64_t launch = 0;
+    std::uint64_t exchange = 0;
+    std::shared_ptr<AnnouncedOperation> announced{};
     bool is_issued = false;  // the driver has taken the kernel, so its end event is recorded
+
+    void take_number();  // once it is announced
+    [[nodiscard]] bool is_relayed() const { return shape->relayed != nullptr; }
   };
 
   Launches(const GpuContext& gpu, OperationOrder& order) : driver_(gpu.driver()), order_(order) {}
   void begin(Launch& launch);
   void end_first(const Status& outcome, bool failed);
   Status copy_program(const Request& request);
-  Status launch_kernel(const Request& request);
+  // `launch`: its number; 0: a graph may repeat it, or nothing watches it.
+  Status launch_kernel(const Request& request, std::uint64_t launch);
+  Status copy_buffers(const std::vector<BufferCopy>& copies, cuda::Stream stream);
   Status launch_between(const Request& request, cuda::Event begin, cuda::Event end);
   Status launch_captured(const Request& request, std::uint64_t capture);
+  Status join(const Request& request, cuda::Event event);
+  Status join_back(const Request& request, cuda::Event event);
   Result<cuda::Event> take_event();
 
   const cuda::Driver& driver_;
   OperationOrder& order_;
+  const Relay* relay_ = nullptr;    // null: there is none
   std::uint64_t* words_ = nullptr;  // pinned: the word that stops kernels, then a report for each block
   kernels::Address words_there_ = 0;
   std::uint32_t most_blocks_ = 0;
@@ -94,6 +127,7 @@ class Launches final {
   // On the launching thread: the last launch, and the last one in a capture.
   cuda::Event last_ = nullptr;
   cuda::Stream last_stream_ = nullptr;
+  std::uint64_t launched_ = 0;
   std::uint64_t capture_ = 0;
   cuda::Event last_captured_ = nullptr;
   cuda::Stream last_captured_stream_ = nullptr;
@@ -103,7 +137,9 @@ class Launches final {
   std::deque<Launch> running_;
   std::vector<cuda::Event> free_events_;
   std::vector<cuda::Event> all_events_;
-  std::uint64_t ended_ = 0;  // operation
+  std::uint64_t ended_ = 0;             // launch
+  Note unread_;                         // of the last operation that has ended, until poll() has returned it
+  std::optional<Deadline> passes_end_;  // set by the first stop()
 };
 
 }  // namespace seto

@@ -66,6 +66,15 @@ Result<std::vector<RankStatement>> exchange(Bootstrap& bootstrap, const Result<R
   return statements;
 }
 
+Result<std::vector<std::string>> exchange_findings(Bootstrap& bootstrap, const Result<std::string>& mine, Deadline until) {
+  SETO_ASSIGN(std::vector<std::string> all,
+              gather(bootstrap, message_of(mine.status(), mine.ok() ? mine.value() : std::string()), until));
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank].size() != all.size())
+      return failure(Code::remote_error, "rank %zu: its findings about the other ranks are malformed", rank);
+  return all;
+}
+
 Status agree(Bootstrap& bootstrap, const Status& mine, Deadline until) {
   return gather(bootstrap, message_of(mine, ""), until).status();
 }

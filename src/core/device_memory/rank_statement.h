@@ -31,6 +31,8 @@ struct RankStatement {
 
 // Tells all ranks how this rank's preparation went. If one failed, it fails on all ranks with one text, which names that rank.
 Result<std::vector<RankStatement>> exchange(Bootstrap& bootstrap, const Result<RankStatement>& mine, Deadline until);
+// The same for what a rank has found about the others: a byte for each of them.
+Result<std::vector<std::string>> exchange_findings(Bootstrap& bootstrap, const Result<std::string>& mine, Deadline until);
 // The same for a step without a statement.
 Status agree(Bootstrap& bootstrap, const Status& mine, Deadline until);
 

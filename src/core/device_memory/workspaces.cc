@@ -3,7 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "src/engine/device_channels.h"
+#include "src/engine/device/device_channels.h"
+#include "src/engine/device/device_transfers.h"
 
 namespace seto {
 namespace {
@@ -29,14 +30,6 @@ int device_with(const cuda::Driver& driver, const cuda::DeviceUuid& uuid) {
 
 std::string place_text(Rank rank, const RankStatement& statement) {
   return "rank " + std::to_string(rank) + " (GPU " + std::to_string(statement.device) + ", " + text_of(statement.gpu) + ")";
-}
-
-Status no_peer_access(Rank rank, Rank peer, std::span<const RankStatement> all) {
-  return failure(Code::unavailable,
-                 "no peer access between the GPUs of %s and %s: a communicator on device memory needs it between all its GPUs in "
-                 "this version; use GPUs that reach each other (nvidia-smi topo -p2p r), or host memory",
-                 place_text(rank, all[static_cast<std::size_t>(rank)]).c_str(),
-                 place_text(peer, all[static_cast<std::size_t>(peer)]).c_str());
 }
 
 }  // namespace
@@ -79,7 +72,7 @@ void Workspaces::describe(RankStatement& statement) const {
   statement.has_handle = driver.ipc_get_mem_handle.code(&statement.handle, own_) == DriverCode::success ? 1 : 0;
 }
 
-Status Workspaces::connect(Rank rank, std::span<const RankStatement> statements) {
+Result<std::string> Workspaces::connect(Rank rank, std::span<const RankStatement> statements, const std::vector<bool>& nearby) {
   rank_ = rank;
   addresses_.assign(statements.size(), 0);
   dead_.assign(statements.size(), false);
@@ -88,29 +81,34 @@ Status Workspaces::connect(Rank rank, std::span<const RankStatement> statements)
   words_ = static_cast<std::uint64_t*>(words);
   if (kWorkspaceSize / 4 < statements.size() * kFlagStride)
     return failure(Code::invalid_usage, "%zu ranks are too many for a communicator on device memory", statements.size());
-  for (std::size_t peer = 0; peer < statements.size(); ++peer) SETO_TRY(reach(static_cast<Rank>(peer), statements));
-  return {};
+  std::string findings(statements.size(), kNotMapped);
+  for (std::size_t peer = 0; peer < statements.size(); ++peer) {
+    if (!nearby[peer]) continue;
+    SETO_ASSIGN(const bool mapped, reach(static_cast<Rank>(peer), statements));
+    if (mapped) findings[peer] = kMapped;
+  }
+  return findings;
 }
 
-Status Workspaces::reach(Rank peer, std::span<const RankStatement> statements) {
+Result<bool> Workspaces::reach(Rank peer, std::span<const RankStatement> statements) {
   const cuda::Driver& driver = gpu_->driver();
   const RankStatement& own = statements[static_cast<std::size_t>(rank_)];
   const RankStatement& other = statements[static_cast<std::size_t>(peer)];
   kernels::Address& address = addresses_[static_cast<std::size_t>(peer)];
   address = other.workspace;
-  if (peer == rank_) return {};
+  if (peer == rank_) return true;
   const bool same_gpu = text_of(own.gpu) == text_of(other.gpu);
   const int device = same_gpu ? gpu_->device() : device_with(driver, other.gpu);
   if (!same_gpu && device >= 0) {
     int reaches = 0;
     SETO_TRY(driver.device_can_access_peer(&reaches, gpu_->device(), device));
-    if (reaches == 0) return no_peer_access(rank_, peer, statements);
+    if (reaches == 0) return false;
   }
   if (other.process == own.process) {
-    if (same_gpu) return {};
+    if (same_gpu) return true;
     auto* const context = reinterpret_cast<cuda::Context>(other.context);
     const DriverCode code = driver.ctx_enable_peer_access.code(context, 0);
-    if (code == DriverCode::success || code == DriverCode::peer_access_already_enabled) return {};
+    if (code == DriverCode::success || code == DriverCode::peer_access_already_enabled) return true;
     return driver.ctx_enable_peer_access.failed(code);
   }
   if (other.has_handle == 0)
@@ -120,16 +118,18 @@ Status Workspaces::reach(Rank peer, std::span<const RankStatement> statements) {
                    place_text(peer, other).c_str());
   cuda::DevicePointer mapped = 0;
   const DriverCode code = driver.ipc_open_mem_handle.code(&mapped, other.handle, cuda::kIpcLazyPeerAccess);
-  if (code == DriverCode::peer_access_unsupported) return no_peer_access(rank_, peer, statements);
+  if (code == DriverCode::peer_access_unsupported) return false;
   if (code != DriverCode::success)
     return failure(Code::unavailable, "the memory of %s cannot be mapped: %s", place_text(peer, other).c_str(),
                    std::string(driver.ipc_open_mem_handle.failed(code).text()).c_str());
   mapped_.push_back(mapped);
   address = mapped;
-  return {};
+  return true;
 }
 
-std::size_t Workspaces::capacity() const { return gone_flag(0, addresses_.size()); }
+std::size_t Workspaces::channel_capacity(std::size_t ranks) {
+  return (gone_flag(0, ranks) - TransferArea::kSize) / TransferArea::kAlignment * TransferArea::kAlignment;
+}
 
 void Workspaces::leave() {
   if (std::exchange(left_, true)) return;
@@ -153,7 +153,8 @@ bool Workspaces::all_left() {
   const ContextScope scope(*gpu_);
   const cuda::Driver& driver = gpu_->driver();
   const std::size_t size = addresses_.size() * kFlagStride;
-  if (!scope.status().ok() || driver.memcpy_dtoh_async.code(words_, own_ + capacity(), size, stream_) != DriverCode::success ||
+  if (!scope.status().ok() ||
+      driver.memcpy_dtoh_async.code(words_, own_ + gone_flag(0, addresses_.size()), size, stream_) != DriverCode::success ||
       driver.stream_synchronize.code(stream_) != DriverCode::success)
     return true;
   for (std::size_t peer = 0; peer < addresses_.size(); ++peer)

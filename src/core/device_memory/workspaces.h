@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "src/core/device_memory/gpu_context.h"
@@ -25,14 +26,19 @@ class Workspaces final {
 
   // States all that the other ranks need to reach it; the rest of the statement is the caller's.
   void describe(RankStatement& statement) const;
-  // Maps the workspaces of the other ranks.
-  Status connect(Rank rank, std::span<const RankStatement> statements);
+  // Maps the workspaces of the other ranks, as far as GPUs reach each other. `nearby`: by rank, whether it is on this host.
+  // Returns a byte for each rank: kMapped or kNotMapped.
+  Result<std::string> connect(Rank rank, std::span<const RankStatement> statements, const std::vector<bool>& nearby);
+  static constexpr char kMapped = '+', kNotMapped = '-';
+  // That rank does not map this one's workspace, or this one does not map that one's: neither writes to the other.
+  void forget(Rank rank) { dead_[static_cast<std::size_t>(rank)] = true; }
 
   // All ranks have connected: from now on they write to each other's workspaces.
   void join() { joined_ = true; }
 
-  // Bytes of a workspace that channels may use.
-  [[nodiscard]] std::size_t capacity() const;
+  // Bytes of a workspace that channels may use. The area of sends and receives begins there.
+  [[nodiscard]] std::size_t capacity() const { return channel_capacity(addresses_.size()); }
+  static std::size_t channel_capacity(std::size_t ranks);
   // By rank, as this rank's GPU sees them.
   [[nodiscard]] std::span<const kernels::Address> addresses() const { return addresses_; }
   [[nodiscard]] const std::shared_ptr<GpuContext>& gpu() const { return gpu_; }
@@ -40,14 +46,15 @@ class Workspaces final {
   // This rank writes to no other workspace any more, and unmaps them. Its kernels have ended.
   void leave();
   // That rank's process has died, and with it its kernels.
-  void mark_dead(Rank rank) { dead_[static_cast<std::size_t>(rank)] = true; }
+  void mark_dead(Rank rank) { forget(rank); }
   // All other ranks are gone. Errors of the driver count as that: a context that failed has no memory.
   [[nodiscard]] bool all_left();
 
  private:
   explicit Workspaces(std::shared_ptr<GpuContext> gpu) : gpu_(std::move(gpu)) {}
   Status allocate();
-  Status reach(Rank peer, std::span<const RankStatement> statements);
+  // False: the GPUs do not reach each other.
+  Result<bool> reach(Rank peer, std::span<const RankStatement> statements);
 
   const std::shared_ptr<GpuContext> gpu_;
   cuda::Stream stream_ = nullptr;  // internal: no work of the user is ordered with it
@@ -55,7 +62,7 @@ class Workspaces final {
   std::uint64_t* words_ = nullptr;  // pinned: a flag of each rank is copied here
   Rank rank_ = 0;
   std::vector<kernels::Address> addresses_;
-  std::vector<bool> dead_;
+  std::vector<bool> dead_;                   // or out of reach
   std::vector<cuda::DevicePointer> mapped_;  // by legacy IPC
   bool joined_ = false;
   bool left_ = false;

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/core/launch/message_label.h"
+
 namespace seto {
 namespace {
 
@@ -16,14 +18,6 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 35;
 
 // The limit of messages that ports can number between two ranks.
 constexpr std::size_t kMostTransfers = 65'536;
-
-// type | kind << 8 | number of the call, or tag of the message << 16
-std::uint64_t label_of(DataType type, TransferKind kind, std::uint64_t number) {
-  return static_cast<std::uint64_t>(type) | static_cast<std::uint64_t>(kind) << 8 | number << 16;
-}
-
-TransferKind kind_of(std::uint64_t label) { return static_cast<TransferKind>(label >> 8 & 0xff); }
-std::uint64_t number_of(std::uint64_t label) { return label >> 16; }
 
 bool sends(const Transfer& transfer) { return transfer.direction == Direction::send; }
 
