@@ -53,7 +53,7 @@ Section build_section() {
 #endif
   const cuda::KernelImages kernels = kernels::kernel_images();
   section.rows.push_back({"kernels", kernels.architectures, kernels.origin});
-  section.rows.push_back({"device memory", kernels.images.empty() ? "no" : "yes", "of ranks of one host"});
+  section.rows.push_back({"device memory", kernels.images.empty() ? "no" : "yes", "of ranks of one host or several"});
   return section;
 }
 

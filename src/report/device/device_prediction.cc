@@ -8,7 +8,7 @@
 #include "src/base/text.h"
 #include "src/core/call/ids.h"
 #include "src/core/device_memory/workspaces.h"
-#include "src/engine/device_channels.h"
+#include "src/engine/device/device_channels.h"
 #include "src/engine/lowering.h"
 #include "src/plan/layout.h"
 #include "src/report/explain.h"
@@ -225,7 +225,7 @@ Result<DevicePrediction> predict_as_cut_now(const Question& question, std::uint6
   asked.bytes = part_bytes(question.collective, bytes, model.ranks);
   SETO_ASSIGN(const Choice choice, choose(asked, Tiers::flat(model.ranks), CostModel()));
   const Programs programs(*choice.algorithm, question, bytes, model.ranks);
-  const std::size_t capacity = kWorkspaceSize - static_cast<std::size_t>(model.ranks) * kernels::kFlagStride;
+  const std::size_t capacity = Workspaces::channel_capacity(static_cast<std::size_t>(model.ranks));
   const std::uint64_t element = size_of(question.type);
   const std::uint64_t grain = kGrainBytes / element;
   const std::uint64_t wanted = std::min<std::uint64_t>(choice.cut.slice_bytes, capacity);

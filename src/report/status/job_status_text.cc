@@ -113,11 +113,14 @@ std::string member_line(const Member& member) {
   return text + "\n";
 }
 
+bool is_one(const std::string& ranks) { return ranks.find_first_of(",-") == std::string::npos; }
+
 std::string title(const ReadCommunicator& one) {
   std::string text = "communicator " + one.id + (one.name.empty() ? "" : " '" + one.name + "'") + ": " +
                      counted(one.ranks, "rank", "ranks") + " at " + counted(one.sites.size(), "site", "sites");
   for (std::size_t i = 0; i < one.sites.size(); ++i)
-    text += (i == 0 ? ", " : "; ") + one.sites[i].name + " (ranks " + one.sites[i].ranks + ")";
+    text += (i == 0 ? ", " : "; ") + one.sites[i].name + (is_one(one.sites[i].ranks) ? " (rank " : " (ranks ") +
+            one.sites[i].ranks + ")";
   text += "\n  codec " + one.codec;
   if (!one.latest_codec.empty())
     text += ", by now " + one.latest_codec + ": " + formatted("%.2f", one.codec_ratio) + " times fewer bytes";
