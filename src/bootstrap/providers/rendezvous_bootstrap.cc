@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "src/base/log.h"
 #include "src/bootstrap/init_counts.h"
 #include "src/bootstrap/rendezvous/outgoing_connection.h"
 #include "src/net/local_socket.h"
@@ -101,6 +102,7 @@ Status RendezvousBootstrap::reach(Deadline until, const Retry& retry) {
   int hang_ups = 0;
   Status reason;
   std::uint64_t attempt_ms = kAttemptMs;
+  const std::uint64_t begun_ns = monotonic_ns();
   for (int pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
     ConnectFailure failed_by = ConnectFailure::none;
     // An attempt at an outdated address must not use up the time in which a new address appears.
@@ -110,6 +112,7 @@ Status RendezvousBootstrap::reach(Deadline until, const Retry& retry) {
     if (failed_by == ConnectFailure::other_job) reason = connected;
     if (until.passed())
       return reason.ok() || until.stopped() ? connected : reason;  // explains more than the timeout of the last attempt
+    tell_patience(begun_ns, failed_by);
     const Deadline pause = until.sooner_ms(static_cast<std::uint64_t>(pause_ms));
     while (!pause.passed()) static_cast<void>(poll(nullptr, 0, pause.wait_ms()));
     if (until.stopped()) return given_up(request_.rank);
@@ -117,6 +120,18 @@ Status RendezvousBootstrap::reach(Deadline until, const Retry& retry) {
     if (until.passed() || !(crowded || worth_it)) return connected;
     if (failed_by == ConnectFailure::silent) attempt_ms *= 2;  // a server may need longer than the first limit
   }
+}
+
+// The deadline of an init is far away, and a wrong address or a firewall must not be silent until then.
+void RendezvousBootstrap::tell_patience(std::uint64_t begun_ns, ConnectFailure failed_by) {
+  const std::uint64_t tried_ms = (monotonic_ns() - begun_ns) / 1'000'000;
+  if (request_.goal.empty() || told_patience_ || tried_ms < request_.tell_after_ms) return;
+  told_patience_ = true;
+  const bool silent = failed_by == ConnectFailure::silent;
+  SETO_LOG(warn,
+           "rank %d has tried for %llu s to reach %s (%s); check that rank 0 was started, and that its site lets this port in",
+           request_.rank, static_cast<unsigned long long>(tried_ms / 1'000), request_.goal.c_str(),
+           silent ? "it accepts the connection, but does not answer" : latest_failure_.c_str());
 }
 
 // After a stop it still tries for kLeaveMs, to report that this rank has left.
@@ -142,6 +157,7 @@ Status RendezvousBootstrap::connect(Deadline until, ConnectFailure& failed_by) {
   if (until.stopped()) return last_word ? given_up(request_.rank) : connect(until, failed_by);
   const Code code = fd.status().code();
   failed_by = connect_failure_of(call);
+  latest_failure_ = fd.status().text();
   if (failed_by == ConnectFailure::not_listening && code != Code::unavailable) {
     return failure(code, "rank %d: %s (%s)", request_.rank, request_.unreachable_text.c_str(),
                    std::string(fd.status().text()).c_str());

@@ -28,6 +28,9 @@ class RendezvousBootstrap final : public Bootstrap {
     // The start of the text where no server is reached, after the rank: "no process answers for this unique id: ...". The
     // addresses that were tried follow.
     std::string unreachable_text;
+    // Where the server is, for the line that an init logs when it has tried for long: "rank 0 at SETO_ROOT=...". Empty: none.
+    std::string goal;
+    std::uint64_t tell_after_ms = 10'000;
     std::optional<Secret> job_secret;
   };
   // Why an attempt did not reach a server of this job.
@@ -68,6 +71,8 @@ class RendezvousBootstrap final : public Bootstrap {
 
   [[nodiscard]] Status reach(Deadline until, const Retry& retry);
   [[nodiscard]] Status connect(Deadline until, ConnectFailure& failed_by);
+  // Logs once that no server was reached so far, and why.
+  void tell_patience(std::uint64_t begun_ns, ConnectFailure failed_by);
   [[nodiscard]] Status send_hello(Deadline until);
   [[nodiscard]] Result<std::vector<std::string>> gather(const std::string& mine, Deadline until);
   [[nodiscard]] Result<std::string> wait_for_result(Deadline until);
@@ -80,6 +85,8 @@ class RendezvousBootstrap final : public Bootstrap {
   [[nodiscard]] Status no_answer_in_time() const;
 
   Request request_;
+  std::string latest_failure_;  // of an attempt to reach the server, without any advice
+  bool told_patience_ = false;
   SecureStream fd_;
   std::uint32_t generation_ = fork_generation();
   FrameReader reader_;

@@ -82,6 +82,12 @@ Result<RootServer> serve_at(const RootJoin& join, const HostPort& where) {
   auto listeners = Listeners::open_at(addresses);
   if (!listeners.ok() && addresses.front().is_any())
     listeners = Listeners::open_at({any_address(AddressFamily::ipv4).with_port(where.port)});
+  if (const PortRange& ports = join.network.ports;
+      !listeners.ok() && ports.first != 0 && where.port >= ports.first && where.port <= ports.last)
+    return failure(listeners.status().code(),
+                   "port %u of SETO_ROOT=%s lies inside SETO_PORTS=%u-%u, and a process of this host listens there, perhaps this "
+                   "one: take a port outside the range",
+                   unsigned{where.port}, join.root.c_str(), unsigned{ports.first}, unsigned{ports.last});
   if (!listeners.ok()) {
     return failure(listeners.status().code(), "rank %d cannot listen at SETO_ROOT=%s, which must name the host of rank 0: %s",
                    join.rank, join.root.c_str(), std::string(listeners.status().text()).c_str());
@@ -165,6 +171,7 @@ Result<std::unique_ptr<Bootstrap>> join_at(const RootJoin& join, Deadline until)
   request.key = key_of(join);
   if (join.secret) request.job_secret = request.key.derive("seto job");
   request.unreachable_text = "rank 0 does not answer at SETO_ROOT=" + join.root + "; check that it was started, and on that host";
+  request.goal = "rank 0 at SETO_ROOT=" + join.root;
   std::optional<RanksWithoutSecret> without_secret;
   if (is_of_this_machine(where->host)) without_secret.emplace(join, request.key);
   if (join.rank == 0) {

@@ -145,18 +145,23 @@ void ControlChannelHub::beat() {
   tell_outages(channels);
 }
 
+// An outage has begun with the last sign of life of the site, a timeout before it is noticed.
 void ControlChannelHub::tell_outages(const std::vector<std::shared_ptr<TcpControlChannel>>& channels) {
   std::map<std::string, std::uint64_t> silent;  // site -> since when
   std::set<std::string> living;
   for (const auto& channel : channels) {
     const std::string site = channel->site();
-    if (channel->cut_off()) silent.emplace(site, 0);
+    if (channel->cut_off()) {
+      std::uint64_t& since = silent[site];
+      since = std::max(since, monotonic_ns() - channel->silent_ns());
+    }
     if (channel->live() && !channel->cut_off()) living.insert(site);
   }
   for (auto& [site, since] : silent) {
     const auto known = outages_.find(site);
-    since = known == outages_.end() ? monotonic_ns() : known->second;
-    if (known == outages_.end())
+    if (known != outages_.end())
+      since = known->second;
+    else
       SETO_LOG(warn, "no process of site %s answers: it is cut off, and waited for (SETO_LINK_PATIENCE)", site.c_str());
   }
   for (const auto& [site, since] : outages_)

@@ -303,10 +303,9 @@ std::string TcpControlChannel::site() const {
   return site_;
 }
 
-bool TcpControlChannel::answers() {
-  const HeartbeatTimer& timer = owner_.heartbeat_timer();
-  return silence_.age_ns(timer.time()) <= 2 * timer.period_ns();
-}
+bool TcpControlChannel::answers() { return silent_ns() <= 2 * owner_.heartbeat_timer().period_ns(); }
+
+std::uint64_t TcpControlChannel::silent_ns() { return silence_.age_ns(owner_.heartbeat_timer().time()); }
 
 void TcpControlChannel::beat(bool site_answers) {
   using Verdict = PeerSilence::Verdict;

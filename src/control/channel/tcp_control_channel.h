@@ -73,6 +73,8 @@ class TcpControlChannel final : public ControlChannel, public std::enable_shared
   [[nodiscard]] std::string site() const;
   // Bytes of the process arrived in the last two periods.
   [[nodiscard]] bool answers();
+  // Since its last sign of life. Control thread only.
+  [[nodiscard]] std::uint64_t silent_ns();
   // `site_answers`: another process of its site does.
   void beat(bool site_answers);
   // Its silence has lasted for the timeout, and may be that of its whole site.

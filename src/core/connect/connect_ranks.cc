@@ -80,6 +80,14 @@ void tell_unmatched(const RankSites& sites, const std::vector<RankAnnouncement>&
   if (!unused.empty() && !told_unused.exchange(true)) SETO_LOG_AS(info, (LogOrigin{0, 0}), "%s", unused.c_str());
 }
 
+// Once in a process, as above.
+void warn_of_far_hosts(const RankSites& sites, const std::vector<RankAnnouncement>& all) {
+  static std::atomic<bool> told{false};
+  const std::vector<std::string> lines = sites.far_within_sites(all);
+  if (lines.empty() || told.exchange(true)) return;
+  for (const std::string& line : lines) SETO_LOG_AS(warn, (LogOrigin{0, 0}), "%s", line.c_str());
+}
+
 // The sites that SETO_TOPOLOGY_FILE states.
 Result<StatedSites> sites_of_file(const std::string& path) {
   if (path.empty()) return StatedSites();
@@ -384,6 +392,7 @@ Status RankConnector::settle(const Status& made, const std::vector<std::string>&
   if (ranks_.rank == 0 && sites_.count() > 1) SETO_LOG_AS(info, (LogOrigin{0, 0}), "%s", text_of(ranks_.sites).c_str());
   if (ranks_.rank == 0 && !nonsense.empty()) SETO_LOG_AS(warn, (LogOrigin{0, 0}), "%s", nonsense.c_str());
   if (ranks_.rank == 0) tell_unmatched(sites_, announced_.all);
+  if (ranks_.rank == 0) warn_of_far_hosts(sites_, announced_.all);
   tell_sites();
   limit_pace();
   return {};

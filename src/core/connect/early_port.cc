@@ -19,6 +19,13 @@ Status check_number_of_ports(const Config& config, int local_ranks) {
       config.ports.c_str(), ports, local_ranks, local_ranks + 1);
 }
 
+// The texts of listen_tcp() say so. Another failure of the network's settings has a text of its own, which the init tells to all
+// ranks.
+bool lacks_ports(const Config& config, const Status& failed) {
+  return !parse_ports(config.ports).ok() ||
+         (failed.code() == Code::unavailable && failed.text().find(" is taken") != std::string_view::npos);
+}
+
 }  // namespace
 
 Status take_port_early(const Config& config, const KnownRanks& known) {
@@ -28,7 +35,7 @@ Status take_port_early(const Config& config, const KnownRanks& known) {
   if (one_host && !several_nodes && config.host_id.empty()) return {};
   if (several_nodes) SETO_TRY(check_number_of_ports(config, known.local_ranks));
   const Result<TcpConnector*> connector = TcpConnector::of_process(NetworkSettings::of(config));
-  if (connector.ok()) return {};
+  if (connector.ok() || !lacks_ports(config, connector.status())) return {};
   const std::string why(connector.status().text());
   const char* const advice = "each process of this host listens on one port of the range, that of rank 0 on two";
   if (several_nodes)

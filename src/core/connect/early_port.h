@@ -12,8 +12,8 @@ struct KnownRanks {
 };
 
 // If SETO_PORTS names ports: listens on one of them before the ranks join, so that a range that is too small is reported at once,
-// and
-// not after the last rank has joined. Ranks of one node need no port: a job that may have one node continues with a warning.
+// and not after the last rank has joined. Ranks of one node need no port: a job that may have one node continues with a warning.
+// Failures that have nothing to do with the ports are left to the init.
 [[nodiscard]] Status take_port_early(const Config& config, const KnownRanks& known);
 
 }  // namespace seto

@@ -9,11 +9,15 @@
 #include <unordered_map>
 #include <utility>
 
+#include "src/base/config.h"
+
 namespace seto {
 namespace {
 
 constexpr double kBytesOfMbit = 1e6 / 8;
 constexpr std::uint64_t kMostMbit = 100'000'000;
+// Within a site, round trips of hosts are below a millisecond, and stay far below this where the hosts are busy.
+constexpr std::uint32_t kFarUs = 5'000;
 
 // Every two ranks that share a context are named.
 Status check_contexts(const std::vector<RankAnnouncement>& all) {
@@ -62,6 +66,12 @@ std::uint32_t number(const std::vector<std::string_view>& names, std::vector<std
   for (const std::string_view name : names)
     numbers.push_back(known.try_emplace(name, static_cast<std::uint32_t>(known.size())).first->second);
   return static_cast<std::uint32_t>(known.size());
+}
+
+// SETO_HOST_ID, from the identity of a host; empty: it is not set. The file is searched for it in place of the name.
+std::string stated_id_of(std::string_view identity) {
+  constexpr std::string_view kId = "id=";
+  return identity.starts_with(kId) ? std::string(identity.substr(0, identity.rfind(" rank ")).substr(kId.size())) : "";
 }
 
 template <class Names>
@@ -146,11 +156,46 @@ std::string RankSites::why_no_file(const std::vector<RankAnnouncement>& all) con
     if (!one.site.empty()) continue;
     const bool states = !file_.site_of(one.file_host).empty();
     states_some = states_some || states;
-    if (!states) lacking.insert(one.words.substr(0, one.words.rfind(':')));
+    if (states) continue;
+    const std::string name = one.words.substr(0, one.words.rfind(':'));
+    const std::string id = stated_id_of(one.place.host);
+    lacking.insert(id.empty() ? name : name + " (SETO_HOST_ID=" + id + ")");
   }
   return "SETO_TOPOLOGY_FILE is not used: it states no named site for " +
          (states_some ? joined(lacking) : "any host of this job") +
          "; add these hosts by name or SETO_HOST_ID, or set SETO_SITE_ID there";
+}
+
+// The sites that ranks state hold whatever was measured, and data within them is plain. A wrong name must not pass in silence.
+void RankSites::look_for_far_hosts(const HostRoundTrips& round_trips) {
+  std::vector<std::size_t> first_of(hosts_);
+  for (std::size_t rank = host_of_.size(); rank-- > 0;) first_of[host_of_[rank]] = rank;
+  std::map<std::uint32_t, FarHosts> farthest;  // by site
+  for (std::uint32_t host = 0; host < hosts_; ++host)
+    for (std::uint32_t other = host + 1; other < hosts_; ++other) {
+      const std::size_t rank = first_of[host];
+      const std::uint32_t round_trip_us = round_trips.between(host, other);
+      if (round_trip_us < kFarUs || stated_[rank].empty() || stated_[rank] != stated_[first_of[other]]) continue;
+      FarHosts& known = farthest[sites_.of_rank[rank]];
+      if (round_trip_us > known.round_trip_us) known = {rank, first_of[other], round_trip_us};
+    }
+  far_hosts_.clear();
+  for (const auto& [site, hosts] : farthest) far_hosts_.push_back(hosts);
+}
+
+std::vector<std::string> RankSites::far_within_sites(const std::vector<RankAnnouncement>& all) const {
+  std::vector<std::string> lines;
+  for (const FarHosts& far : far_hosts_) {
+    const bool plain = (all[far.one].tls & ~kTlsWithCertificates) != static_cast<std::uint64_t>(TlsMode::always);
+    const bool of_file = all[far.one].site.empty() || all[far.other].site.empty();
+    char round_trip[32];
+    std::snprintf(round_trip, sizeof round_trip, "%.1f ms", far.round_trip_us * 1e-3);
+    lines.push_back("ranks " + std::to_string(far.one) + " and " + std::to_string(far.other) + " state one site, '" +
+                    stated_[far.one] + "', but their round trip is " + round_trip + ": " +
+                    (plain ? "data between them is not encrypted" : "plans take them for near") + "; give the sites different " +
+                    (of_file ? "names in SETO_TOPOLOGY_FILE" : "SETO_SITE_IDs") + (plain ? ", or set SETO_TLS=always" : ""));
+  }
+  return lines;
 }
 
 std::string RankSites::hosts_not_in_job(const std::vector<RankAnnouncement>& all) const {
@@ -307,6 +352,7 @@ Result<std::string> RankSites::settle(const std::vector<std::vector<std::uint32_
   if (!known_ && limit_us > 0) find(between, limit_us);
   std::vector<std::uint32_t> site_of_host(hosts_);
   for (std::size_t rank = host_of_.size(); rank-- > 0;) site_of_host[host_of_[rank]] = sites_.of_rank[rank];
+  look_for_far_hosts(between);
   std::uint32_t longest_within_us = 0;
   for (std::uint32_t one = 0; one < hosts_; ++one)
     for (std::uint32_t other = 0; other < one; ++other)

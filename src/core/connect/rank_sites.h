@@ -35,6 +35,9 @@ class RankSites final {
   [[nodiscard]] const std::string& stated_site(std::size_t rank) const { return stated_[rank]; }
   // For the log: why the topology file is not used; empty: it is, or there is none.
   [[nodiscard]] std::string why_no_file(const std::vector<RankAnnouncement>& all) const;
+  // For the log, after settle(): hosts whose ranks state one site, although the round trip between them is that of a link between
+  // sites. One line for each such site.
+  [[nodiscard]] std::vector<std::string> far_within_sites(const std::vector<RankAnnouncement>& all) const;
   // For the log: the hosts of the file without ranks.
   [[nodiscard]] std::string hosts_not_in_job(const std::vector<RankAnnouncement>& all) const;
   [[nodiscard]] Tiers tiers() const;
@@ -64,6 +67,14 @@ class RankSites final {
   std::string take_links_of_file();
   Result<std::string> settle_rates();
   Status check_pacing() const;
+  void look_for_far_hosts(const HostRoundTrips& round_trips);
+
+  // The two hosts of a stated site that are farthest from each other, by their first ranks.
+  struct FarHosts {
+    std::size_t one = 0;
+    std::size_t other = 0;
+    std::uint32_t round_trip_us = 0;
+  };
 
   std::uint32_t hosts_ = 0;
   std::vector<std::uint32_t> host_of_;
@@ -73,6 +84,7 @@ class RankSites final {
   std::vector<bool> rates_of_file_;         // by rank: whether they are those of the file
   std::vector<std::uint64_t> pacing_mbit_;  // by rank, 0: no limit
   Sites sites_;
+  std::vector<FarHosts> far_hosts_;  // at most one for each site
   bool uses_file_ = false;
   bool known_ = false;  // stated, or found earlier
   bool found_ = false;  // by this attempt

@@ -136,8 +136,18 @@ std::string as_text(const Communicator& communicator, const CommunicatorSnapshot
   return text + recorder_text(state);
 }
 
-void put_peer(JsonWriter& json, std::size_t rank, const PeerState& peer, const std::string& place) {
-  json.open('{').key("rank").number(std::uint64_t{rank}).key("place").value(place);
+// The place of a peer, and how data goes there.
+void put_place(JsonWriter& json, const Communicator& communicator, Rank rank) {
+  const ConnectedRanks& ranks = communicator.sources().members.connected();
+  const Connection* const connection = communicator.sources().members.connection_to(rank);
+  json.key("place").value(communicator.place_of(rank));
+  json.key("site").value(ranks.site_names[ranks.sites.of_rank[static_cast<std::size_t>(rank)]]);
+  if (connection != nullptr) json.key("cipher").value(connection->cipher());
+}
+
+void put_peer(JsonWriter& json, const Communicator& communicator, std::size_t rank, const PeerState& peer) {
+  json.open('{').key("rank").number(std::uint64_t{rank});
+  put_place(json, communicator, static_cast<Rank>(rank));
   if (!peer.way.empty()) json.key("way").value(peer.way);
   json.key("state").value(name_of(peer.life)).key("done").number(peer.done);
   if (!peer.why_dead.empty()) json.key("why").value(peer.why_dead);
@@ -203,9 +213,9 @@ std::string as_json(const Communicator& communicator, const CommunicatorSnapshot
   json.key("text").value(costs_text(communicator.costs())).close('}');
   json.key("operations").open('{').key("issued").number(state.issued).key("begun").number(state.begun);
   json.key("done").number(state.done).close('}').key("stream_tasks").number(std::uint64_t{state.under_way});
-  json.key("leased_bytes").number(state.leased_bytes).key("used_bytes").number(state.used_bytes).key("peers").open('[');
-  for (std::size_t rank = 0; rank < state.peers.size(); ++rank)
-    put_peer(json, rank, state.peers[rank], communicator.place_of(static_cast<Rank>(rank)));
+  json.key("leased_bytes").number(state.leased_bytes).key("used_bytes").number(state.used_bytes);
+  json.key("sites").value(communicator.sources().members.connected().sites.stated ? "stated" : "measured").key("peers").open('[');
+  for (std::size_t rank = 0; rank < state.peers.size(); ++rank) put_peer(json, communicator, rank, state.peers[rank]);
   json.close(']').key("recorder").open('{').key("capacity").number(communicator.observability().recorder().capacity());
   json.key("recorded").number(state.recorded).key("calls").open('[');
   for (const RecordedEntry& entry : state.entries) put_entry(json, state, entry);

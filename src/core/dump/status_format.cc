@@ -21,6 +21,7 @@
 #include "src/core/dump/dump_format.h"
 #include "src/engine/coding.h"
 #include "src/net/tcp_delivery.h"
+#include "transports/moving_way.h"
 
 namespace seto {
 namespace {
@@ -51,14 +52,22 @@ struct LinkNow {
   std::optional<Connection::Sockets> sockets;
 };
 
+// The control connection may lie on a path that is broken while data goes over another one.
 void look_for_silence(LinkNow& link, const Connection& connection, std::uint64_t heartbeat_ms) {
   if (connection.control() == nullptr || heartbeat_ms == 0) return;
   std::optional<TcpDelivery> heard;
   connection.control()->ask_kernel([&](int descriptor) { heard = tcp_delivery(descriptor); });
   if (!heard || heard->silent_ms <= kSilentBeats * heartbeat_ms) return;
+  const auto* const moving = dynamic_cast<const MovingWay*>(&connection);
+  const MovingWay::Signs data = moving == nullptr ? MovingWay::Signs{} : moving->signs_of_data();
+  if (data.silent_ms <= kSilentBeats * heartbeat_ms) return;
+  // Data that came since the control connection fell silent shows that another path works, as long as no bytes wait there in
+  // vain.
+  const bool moves =
+      data.unheard_ms > 0 ? data.unheard_ms <= heartbeat_ms : data.silent_ms + std::uint64_t{2} * heartbeat_ms < heard->silent_ms;
   link.state = "silent";
-  link.silent_ms = heard->silent_ms;
-  link.unreachable = heard->unheard_ms > heartbeat_ms;
+  link.silent_ms = std::min(heard->silent_ms, data.silent_ms);
+  link.unreachable = heard->unheard_ms > heartbeat_ms && !moves;
 }
 
 LinkNow look_at(const Communicator& communicator, Rank peer) {
@@ -113,7 +122,7 @@ void put_link(JsonWriter& json, const Communicator& communicator, const LinkNow&
   const Connection& connection = *members.connection_to(link.peer);
   const Connection::Traffic traffic = connection.traffic();
   json.open('{').key("peer").number(number_of(link.peer)).key("place").value(shortened(members.place_of(link.peer)));
-  json.key("site").number(std::uint64_t{link.site}).key("way").value(shortened(connection.way()));
+  json.key("site").number(std::uint64_t{link.site}).key("way").value(shortened(present_way(connection)));
   json.key("state").value(link.state);
   if (!link.why.empty()) json.key("why").value(shortened(link.why));
   if (link.silent_ms > 0) json.key("silent_ms").number(link.silent_ms);
