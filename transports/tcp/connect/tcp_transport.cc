@@ -63,6 +63,16 @@ Result<SocketWish> wish_of(const Address& own, const Address& theirs, const Sock
                     routes};
 }
 
+// SETO_PATHS at one end alone has no effect, and the user counts on a backup.
+void tell_lack_of_backup(const Address& own, const Address& theirs, const AttemptMember& member, std::uint32_t round_trip_us) {
+  const Result<ListenAddress> here = decode_listen_address(own.connector);
+  const Result<ListenAddress> there = decode_listen_address(theirs.connector);
+  if (!here.ok() || !there.ok() || member.same_site || !is_far(round_trip_us)) return;
+  if (here.value().path_count() < 2 || there.value().path_count() > 1) return;
+  SETO_LOG(warn, "rank %u states %s: there is no backup to it", member.number,
+           there.value().path_count() == 0 ? "no SETO_PATHS" : "one path only in SETO_PATHS");
+}
+
 // Nothing is prepared: the streams of all communicators use the connections.
 class TcpSeat final : public PeerGroupSeat {
  public:
@@ -175,6 +185,7 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
   SETO_ASSIGN(const SocketWish wish, wish_of(own, theirs, member.need));
   if (wish.routes > 1 && !member.same_site) request.path = 1;
   SETO_ASSIGN(TcpSockets opened, open_tcp_sockets(*connector_, *channels_, request, wish, std::move(channel)));
+  tell_lack_of_backup(own, theirs, member, opened.round_trip_us);
   TcpConnection::Parts parts;
   parts.way = way_of(opened.sockets.front().get());
   parts.channel = std::move(opened.channel);
@@ -218,6 +229,7 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_on_use(const Attemp
     parts.round_trip_us = round_trip_us(descriptor);
   });
   SETO_ASSIGN(const SocketWish wish, wish_of(own, theirs, member.need));
+  tell_lack_of_backup(own, theirs, member, parts.round_trip_us);
   SETO_ASSIGN(parts.link,
               links.add({member.number, context, theirs.connector, wish, parts.round_trip_us, member.same_site, parts.channel}));
   parts.wakeup = setup_.wakeup;

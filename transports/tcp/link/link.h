@@ -178,12 +178,9 @@ class Link final {
   // A place beyond those gets no socket, until one is wanted again.
   void give_up_place(std::size_t path);
   [[nodiscard]] int descriptor(std::size_t socket) const;
-  // Any thread: the sockets that are open, with what the kernel knows of them; absent if it does not measure it.
-  struct OpenSocket {
-    std::size_t route;
-    std::optional<TcpDelivery> delivery;
-  };
+  // Any thread: the sockets that are open, and the ways that those which carry data have taken.
   [[nodiscard]] std::vector<OpenSocket> open_sockets() const;
+  [[nodiscard]] std::vector<std::string> ways_taken() const { return ways_.all(); }
   // Any thread: the routes that frames go over (a bit for each), the best of them, and how many there are.
   [[nodiscard]] std::uint32_t used_routes() const { return used_routes_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t route() const { return first_route(used_routes()); }
@@ -330,6 +327,7 @@ class Link final {
   [[nodiscard]] bool carries(const Socket& socket) const { return socket.live() && flows_[socket.route].used; }
   [[nodiscard]] bool uses_several_routes() const { return together_ && flows_.size() > 1; }
   void follow_routes();
+  void note_ways();
   [[nodiscard]] std::uint32_t round_trip_of(std::size_t route) const;
   // Which of the sockets of its route it is.
   [[nodiscard]] std::size_t place_on_route(std::size_t socket) const;
@@ -418,6 +416,7 @@ class Link final {
   bool continues_;
   std::atomic<std::size_t> routes_{1};
   std::atomic<std::uint32_t> used_routes_{1};  // never 0
+  TakenWays ways_;
   const bool together_;
   bool adapts_;
   std::unique_ptr<resume::Arrivals> arrivals_;  // null: its frames have no numbers

@@ -11,6 +11,7 @@
 
 #include "src/base/clock.h"
 #include "transports/tcp/link/link.h"
+#include "transports/tcp/link/tcp_connection.h"
 
 namespace seto::tcp {
 
@@ -19,11 +20,12 @@ std::size_t queued_bytes(int fd, unsigned long which) {
   return ioctl(fd, which, &bytes) == 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
-std::vector<Link::OpenSocket> Link::open_sockets() const {
+std::vector<OpenSocket> Link::open_sockets() const {
   std::vector<OpenSocket> all;
   const std::lock_guard lock(descriptors_mutex_);
   for (std::size_t i = 0; i < lasting_sockets_.load(std::memory_order_acquire); ++i)
-    if (const SecureStream& fd = sockets_[i]->fd; fd.valid()) all.push_back({sockets_[i]->route, tcp_delivery(fd.get())});
+    if (const SecureStream& fd = sockets_[i]->fd; fd.valid())
+      all.push_back({sockets_[i]->route, tcp_delivery(fd.get()), way_of(fd.get())});
   return all;
 }
 

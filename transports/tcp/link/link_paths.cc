@@ -387,6 +387,7 @@ void Link::take_path(std::size_t path) {
   policy_.tell_again();
   without_path_since_ = 0;
   paths_changed_ = true;
+  note_ways();
   if (dialer_ != nullptr && routes() > 1) dialer_->paths_broke();  // others may lie on its route
   SETO_LOG(info, "a data socket was opened, %zu are there", live_paths());
 }

@@ -7,6 +7,7 @@
 
 #include "src/base/log.h"
 #include "transports/tcp/link/link.h"
+#include "transports/tcp/link/tcp_connection.h"
 
 namespace seto::tcp {
 
@@ -23,6 +24,13 @@ void Link::add_flows() {
     if (sockets_.size() > 1 && round_trip_us_ >= FlightLimit::kLeastRoundTripUs)
       flow.flight = std::make_unique<FlightLimit>(flow.round_trip_us);
   }
+  note_ways();
+}
+
+// Only when sockets are opened or data takes another route: two system calls for each socket.
+void Link::note_ways() {
+  for (const auto& socket : sockets_)
+    if (socket->live() && flow_of(*socket).used) ways_.add(way_of(socket->fd.get()));
 }
 
 std::size_t Link::best_route() const {
@@ -108,7 +116,9 @@ void Link::follow_routes() {
     SETO_LOG(warn, "data goes over path %zu of SETO_PATHS, no more over path %zu%s", best + 1, before + 1,
              best > before ? ", which stands still or is broken" : "");
   used_routes_.store(used, std::memory_order_relaxed);
-  if (changed) pace_sockets();
+  if (!changed) return;
+  pace_sockets();
+  note_ways();
 }
 
 }  // namespace seto::tcp

@@ -1,8 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "src/net/tcp_delivery.h"
 #include "transports/connection.h"
 
 namespace seto::tcp {
@@ -32,6 +39,32 @@ class SeenTraffic final {
   std::atomic<std::uint64_t> carried_{0};
   std::atomic<std::uint64_t> seen_ns_{0};
   std::atomic<std::uint32_t> round_trip_us_{0};
+};
+
+// A socket of a link that is open, with what the kernel knows of it; absent if it does not measure it.
+struct OpenSocket {
+  std::size_t route = 0;
+  std::optional<TcpDelivery> delivery;
+  std::string way;  // way_of() the socket
+};
+
+// The ways that the sockets of a link have taken while they carried data, in their order. Any thread.
+class TakenWays final {
+ public:
+  void add(const std::string& way) {
+    const std::lock_guard lock(mutex_);
+    if (ways_.size() < kMost && std::find(ways_.begin(), ways_.end(), way) == ways_.end()) ways_.push_back(way);
+  }
+  [[nodiscard]] std::vector<std::string> all() const {
+    const std::lock_guard lock(mutex_);
+    return ways_;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 16;
+
+  mutable std::mutex mutex_;
+  std::vector<std::string> ways_;
 };
 
 }  // namespace seto::tcp

@@ -1,5 +1,6 @@
 #include "transports/tcp/link/tcp_connection.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "src/base/clock.h"
@@ -43,13 +44,13 @@ std::optional<Connection::Sockets> TcpConnection::ask_sockets() const {
     return known == 0 || (other != 0 && other < known) ? other : known;
   };
   Sockets all;
-  const std::vector<Link::OpenSocket> sockets = link_->open_sockets();
+  const std::vector<OpenSocket> sockets = link_->open_sockets();
   all.open = static_cast<std::uint32_t>(sockets.size());
   all.all_broke = sockets.empty() && link_->was_open();
   all.paths = static_cast<std::uint32_t>(link_->routes());
   all.path = static_cast<std::uint32_t>(link_->route());
   all.used_paths = link_->used_routes();
-  for (const auto& [route, delivery] : sockets) {
+  for (const auto& [route, delivery, way] : sockets) {
     if (!delivery) continue;
     all.bytes_sent += delivery->bytes_sent;
     all.bytes_resent += delivery->bytes_resent;
@@ -58,6 +59,32 @@ std::optional<Connection::Sockets> TcpConnection::ask_sockets() const {
     all.shortest_round_trip_us = shorter(all.shortest_round_trip_us, delivery->round_trip_us);
   }
   return all;
+}
+
+// The ways are few, and all of them have the same first word.
+std::string TcpConnection::way_now() const {
+  const std::uint32_t used = link_->used_routes();
+  std::vector<OpenSocket> sockets = link_->open_sockets();
+  std::stable_sort(sockets.begin(), sockets.end(), [](const auto& one, const auto& other) { return one.route < other.route; });
+  std::vector<std::string> ways;
+  for (const OpenSocket& socket : sockets)
+    if ((used >> socket.route & 1U) != 0 && std::find(ways.begin(), ways.end(), socket.way) == ways.end())
+      ways.push_back(socket.way);
+  std::string text;
+  for (const std::string& way : ways) text += text.empty() ? way : ", " + way.substr(std::min(way.find(' ') + 1, way.size()));
+  return text;
+}
+
+TcpConnection::Signs TcpConnection::signs_of_data() const {
+  const std::uint32_t used = link_->used_routes();
+  Signs signs;
+  for (const OpenSocket& socket : link_->open_sockets()) {
+    if (!socket.delivery || (used >> socket.route & 1U) == 0) continue;
+    signs.silent_ms = std::min(signs.silent_ms, socket.delivery->silent_ms);
+    const std::uint32_t unheard_ms = socket.delivery->unheard_ms;
+    if (unheard_ms > 0 && (signs.unheard_ms == 0 || unheard_ms < signs.unheard_ms)) signs.unheard_ms = unheard_ms;
+  }
+  return signs;
 }
 
 std::string way_of(int socket) {

@@ -4,16 +4,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/base/wakeup.h"
 #include "src/control/channel/control_channels.h"
 #include "transports/connection.h"
+#include "transports/moving_way.h"
 #include "transports/tcp/link/domain.h"
 
 namespace seto::tcp {
 
 // A connection to a context of another host: the link that carries frames, and the control channel to its process.
-class TcpConnection final : public seto::Connection {
+class TcpConnection final : public seto::Connection, public MovingWay {
  public:
   struct Parts {
     std::string way;
@@ -32,6 +34,9 @@ class TcpConnection final : public seto::Connection {
   [[nodiscard]] Traffic traffic() const override { return {link_->bytes_sent(), link_->bytes_received()}; }
   [[nodiscard]] std::optional<Sockets> ask_sockets() const override;
   [[nodiscard]] const char* cipher() const override { return link_->cipher(); }
+  [[nodiscard]] std::string way_now() const override;
+  [[nodiscard]] std::vector<std::string> ways_taken() const override { return link_->ways_taken(); }
+  [[nodiscard]] Signs signs_of_data() const override;
   void limit_pace_to_site(std::uint64_t bytes_per_second) override { link_->limit_site_pace(bytes_per_second); }
   [[nodiscard]] ControlChannel* control() const override { return channel_.get(); }
 
