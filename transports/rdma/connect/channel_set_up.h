@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "transports/rdma/connect/devices.h"
+#include "transports/rdma/connect/messages.h"
+#include "transports/rdma/link/ring_channel.h"
+
+namespace seto::rdma {
+
+// Sets up a channel between two contexts, by messages over the control plane: one end selects, both make their halves, and a
+// first message in both directions proves the path before it is used. If that fails, the next candidate is tried. Neither end
+// waits in a call: the owner passes messages on, and calls advance() until the set-up has ended.
+class ChannelSetUp final {
+ public:
+  enum class Role : std::uint8_t { selects, follows };  // different at both ends
+
+  struct Setup {
+    Role role = Role::selects;
+    Devices* devices = nullptr;             // outlives the set-up, and the channel
+    std::string peer;                       // as the user knows it
+    std::uint32_t interface = 0;            // see SelectionInput
+    std::function<std::uint32_t()> random;  // 24 bits, for packet numbers
+    std::uint64_t probe_ms = 3'000;         // a path that carries nothing for so long is given up
+    std::size_t most_candidates = 8;        // that are tried
+    std::uint64_t (*clock)() = monotonic_ns;
+    std::uint64_t ring_size = std::uint64_t{256} << 10;
+    std::uint32_t records = 128;
+  };
+  explicit ChannelSetUp(Setup setup);
+
+  // A message of the peer. A failure: it is malformed, or not its turn; the set-up has ended.
+  Status hear(std::string_view message);
+  // Messages for the peer, in order.
+  [[nodiscard]] std::optional<std::string> next_message();
+  // Goes on as far as possible. True: the set-up has ended, and take() or why() tells how. Messages may still wait to be sent.
+  bool advance();
+
+  // The channel; null: why() tells the reason. At most one call, after the end.
+  [[nodiscard]] std::unique_ptr<RingChannel> take() { return std::move(channel_); }
+  [[nodiscard]] const Status& why() const { return why_; }
+  // The selecting end: the candidate in use, and why earlier ones were not.
+  [[nodiscard]] const Candidate& candidate() const { return candidates_.at(attempt_ - 1); }
+  [[nodiscard]] const std::vector<std::string>& failed() const { return failed_; }
+
+ private:
+  enum class State : std::uint8_t { waiting, probing, done, failed };
+
+  void hear_message(const Offer& offer);
+  void hear_message(const Proposal& proposal);
+  void hear_message(const Acceptance& acceptance);
+  void hear_message(const Refusal& refusal);
+  void hear_message(const Decision& decision);
+  void send(const SetUpMessage& message) { outgoing_.push_back(encode(message)); }
+  Status make_channel(const PortEnd& end);
+  void begin_probe();
+  void try_next();
+  void attempt_failed(std::string_view why);
+  void end_with(Status reason);
+
+  Setup setup_;
+  State state_ = State::waiting;
+  SelectionInput input_;
+  std::vector<Candidate> candidates_;
+  std::vector<std::string> failed_;
+  std::uint32_t attempt_ = 0;  // counts from 1
+  std::unique_ptr<RingChannel> channel_;
+  std::uint64_t probe_until_ns_ = 0;
+  std::deque<std::string> outgoing_;
+  Status why_;
+};
+
+}  // namespace seto::rdma

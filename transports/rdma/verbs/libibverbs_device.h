@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "transports/rdma/verbs/libibverbs_functions.h"
+#include "transports/rdma/verbs/verbs_advice.h"
+
+namespace seto::rdma {
+
+// A device opened by libibverbs, with one protection domain for all that is made of it.
+class LibibverbsDevice final : public VerbsDevice {
+ public:
+  // Takes over the context, and closes it after a failure too.
+  static Result<std::unique_ptr<VerbsDevice>> create(const LibibverbsFunctions& functions, abi::Context* context,
+                                                     std::string name);
+  LibibverbsDevice(const LibibverbsDevice&) = delete;
+  LibibverbsDevice& operator=(const LibibverbsDevice&) = delete;
+  ~LibibverbsDevice() override;
+
+  Result<DeviceFacts> facts() override;
+  Result<std::unique_ptr<MemoryRegion>> register_memory(std::byte* memory, std::size_t size) override;
+  Result<std::unique_ptr<CompletionQueue>> create_completion_queue(std::uint32_t depth) override;
+  Result<std::unique_ptr<QueuePair>> create_queue_pair(CompletionQueue& completions, const QueuePairSize& size) override;
+  [[nodiscard]] int event_descriptor() const override { return context_->event_descriptor; }
+  std::optional<AsyncEvent> next_event() override;
+
+  [[nodiscard]] const LibibverbsFunctions& functions() const { return functions_; }
+  [[nodiscard]] abi::Context* context() const { return context_; }
+  [[nodiscard]] Status failed(VerbsCall call, int error) const;
+
+ private:
+  LibibverbsDevice(const LibibverbsFunctions& functions, abi::Context* context, std::string name)
+      : functions_(functions), context_(context), name_(std::move(name)) {}
+  Result<PortFacts> port_facts(std::uint8_t number);
+
+  const LibibverbsFunctions functions_;
+  abi::Context* const context_;
+  const std::string name_;
+  abi::Domain* domain_ = nullptr;
+};
+
+}  // namespace seto::rdma
