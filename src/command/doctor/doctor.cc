@@ -56,9 +56,10 @@ std::string host_name() {
 }
 
 // Initializes the communicator of the job that this process belongs to, if the job has several processes.
-int init_job_communicator(setoComm_t& comm, int& rank, int& ranks) {
+int init_job_communicator(setoComm_t& comm, int& rank, int& ranks, std::string& failure) {
   if (const setoResult_t result = setoCommInitEnvironment(&comm, nullptr); result != setoSuccess) {
-    std::fprintf(stderr, "bad   job  %s: %s\n", setoGetErrorString(result), setoGetLastError(nullptr));
+    failure = std::string("bad   job  ") + setoGetErrorString(result) + ": " + setoGetLastError(nullptr);
+    std::fprintf(stderr, "%s\n", failure.c_str());
     return kFailed;
   }
   (void)setoCommCount(comm, &ranks);
@@ -69,7 +70,11 @@ int init_job_communicator(setoComm_t& comm, int& rank, int& ranks) {
 int examine_this_job(const DoctorOptions& options, const std::string& own_checks, setoComm_t comm, int rank) {
   JobReport report;
   if (const int failed = examine_job(comm, {host_name(), version_text(), own_checks}, report); failed != 0) return failed;
-  if (rank != 0) return report.bad > 0 ? kFailed : 0;
+  if (rank != 0) {
+    const char* const found = report.bad > 0 ? "bad findings" : "nothing bad found";
+    if (!options.json) (void)put("rank " + std::to_string(rank) + ": " + found + "; rank 0 prints the report\n");
+    return report.bad > 0 ? kFailed : 0;
+  }
   if (options.json) {
     std::string host = own_checks;
     while (!host.empty() && host.back() == '\n') host.pop_back();
@@ -88,7 +93,8 @@ int run(const DoctorOptions& options) {
   setoComm_t comm = nullptr;
   int rank = 0;
   int ranks = 1;
-  const int code = init_job_communicator(comm, rank, ranks);
+  std::string failure;
+  const int code = init_job_communicator(comm, rank, ranks, failure);
   const Closed closed(comm);
   int bad = 0;
   int status = 0;
@@ -96,6 +102,8 @@ int run(const DoctorOptions& options) {
   if (status != 0) return status;
   if (ranks > 1) return examine_this_job(options, own, comm, rank);
   const int written = put(options.json ? own : in_colour(own));
+  // Again as the last line: the checks of this host stand between, and most of them are good.
+  if (code != 0 && !options.json) std::fprintf(stderr, "%s\n", failure.c_str());
   return code != 0 || written != 0 || bad > 0 ? kFailed : 0;
 }
 

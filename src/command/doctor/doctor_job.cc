@@ -193,25 +193,42 @@ HostMatrix measuring_ranks(const std::vector<HostReport>& reports) {
   matrix.bytes_per_second.assign(cells, 0);
   matrix.offset_us.assign(cells, 0);
   matrix.ways.assign(cells, "");
+  matrix.ciphers.assign(cells, "");
   return matrix;
 }
 
-// How this rank reaches each other rank, from the dump.
-std::vector<std::string> own_ways(setoComm_t comm, int ranks) {
-  std::vector<std::string> ways(static_cast<std::size_t>(ranks));
+// The dump of this rank tells where the others are and how they are reached.
+struct Dumped {
+  bool sites_stated = false;
+  std::vector<std::string> sites;  // by rank
+  // By rank: the way to it in words, and the cipher of the data that goes there.
+  std::vector<std::string> ways;
+  std::vector<std::string> ciphers;
+};
+
+Dumped own_dump(setoComm_t comm, int ranks) {
+  const auto all = static_cast<std::size_t>(ranks);
+  Dumped dumped{false, std::vector<std::string>(all), std::vector<std::string>(all), std::vector<std::string>(all)};
   std::size_t size = 0;
-  if (setoCommDump(comm, setoFormatJson, nullptr, 0, &size) != setoSuccess) return ways;
+  if (setoCommDump(comm, setoFormatJson, nullptr, 0, &size) != setoSuccess) return dumped;
   std::string text(size + kMostChecks, '\0');  // the dump may have grown
-  if (setoCommDump(comm, setoFormatJson, text.data(), text.size(), &size) != setoSuccess) return ways;
+  if (setoCommDump(comm, setoFormatJson, text.data(), text.size(), &size) != setoSuccess) return dumped;
   text.resize(std::min(size, text.size() - 1));
   const Json dump = Json::parse(text, nullptr, false);
-  if (!dump.is_object() || !dump.contains("peers")) return ways;
-  for (std::size_t rank = 0; rank < ways.size() && rank < dump["peers"].size(); ++rank)
-    ways[rank] = dump["peers"][rank].value("way", "");
-  return ways;
+  if (!dump.is_object() || !dump.contains("peers")) return dumped;
+  dumped.sites_stated = dump.value("sites", "") == "stated";
+  for (std::size_t rank = 0; rank < all && rank < dump["peers"].size(); ++rank) {
+    const Json& peer = dump["peers"][rank];
+    dumped.sites[rank] = peer.value("site", "");
+    dumped.ways[rank] = peer.value("way", "");
+    dumped.ciphers[rank] = peer.value("cipher", "");
+  }
+  return dumped;
 }
 
-void gather_ways(CheckedCalls& calls, const std::vector<std::string>& own, HostMatrix& matrix) {
+// For each pair of measuring ranks the text that the first of them has for the other.
+void gather_texts(CheckedCalls& calls, const std::vector<std::string>& own, const HostMatrix& matrix,
+                  std::vector<std::string>& texts) {
   std::string mine;
   std::size_t told = 0;
   for (const int rank : matrix.ranks) {
@@ -223,8 +240,8 @@ void gather_ways(CheckedCalls& calls, const std::vector<std::string>& own, HostM
   for (std::size_t row = 0; row < matrix.size(); ++row)
     for (std::size_t column = 0; column < matrix.size(); ++column) {
       const std::size_t at = static_cast<std::size_t>(matrix.ranks[row]) * mine.size() + column * kMostWay;
-      const std::string way = all.substr(at, kMostWay);
-      matrix.ways[row * matrix.size() + column] = way.substr(0, way.find_last_not_of(' ') + 1);
+      const std::string one = all.substr(at, kMostWay);
+      texts[row * matrix.size() + column] = one.substr(0, one.find_last_not_of(' ') + 1);
     }
 }
 
@@ -299,13 +316,19 @@ int examine_job(setoComm_t comm, const HostReport& own, JobReport& report) {
   CheckedCalls calls(comm);
   const std::vector<HostReport> reports = gather_reports(calls, own, report.ranks);
   report.matrix = measuring_ranks(reports);
-  gather_ways(calls, own_ways(comm, report.ranks), report.matrix);
   measure_pairs(calls, rank, report.matrix);
+  // By now data has gone everywhere, so the ciphers are those in use.
+  const Dumped dumped = own_dump(comm, report.ranks);
+  gather_texts(calls, dumped.ways, report.matrix, report.matrix.ways);
+  gather_texts(calls, dumped.ciphers, report.matrix, report.matrix.ciphers);
+  report.sites_stated = dumped.sites_stated;
+  for (const int one : report.matrix.ranks) report.matrix.sites.push_back(dumped.sites[static_cast<std::size_t>(one)]);
   if (!calls.ok()) {
     std::fprintf(stderr, "bad   job  rank %d: %s\n", rank, calls.failure().c_str());
     return kFailed;
   }
   compare_hosts(reports, report);
+  for (std::string& line : far_within_sites(report)) report.differences.push_back(std::move(line));
   return 0;
 }
 

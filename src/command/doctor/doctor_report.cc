@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "src/command/doctor/doctor.h"
@@ -13,6 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMostPairsShown = 16;
+constexpr double kFarMs = 5;
 
 std::string cell(double value) {
   char text[32];
@@ -34,6 +36,17 @@ std::string table(const HostMatrix& matrix, const std::vector<double>& values, d
   return text + "\n";
 }
 
+std::string encryption_of(const std::string& cipher) {
+  if (cipher == "none") return "not encrypted";
+  return cipher.empty() || cipher == "not open" ? "encryption unknown" : "encrypted by " + cipher;
+}
+
+// Nothing is said of the encryption within a host.
+std::string way_of(const HostMatrix& matrix, std::size_t cell) {
+  const std::string& way = matrix.ways[cell];
+  return way.starts_with("TCP") ? way + ", " + encryption_of(matrix.ciphers[cell]) : way;
+}
+
 // Lists each pair once, as seen by its first host.
 std::string ways_text(const HostMatrix& matrix) {
   std::string text;
@@ -42,15 +55,48 @@ std::string ways_text(const HostMatrix& matrix) {
     for (std::size_t column = row + 1; column < matrix.size(); ++column)
       if (++shown <= kMostPairsShown)
         text +=
-            "  " + matrix.hosts[row] + " to " + matrix.hosts[column] + ": " + matrix.ways[row * matrix.size() + column] + "\n";
+            "  " + matrix.hosts[row] + " to " + matrix.hosts[column] + ": " + way_of(matrix, row * matrix.size() + column) + "\n";
   if (shown > kMostPairsShown) text += "  and " + std::to_string(shown - kMostPairsShown) + " more: see --json\n";
   return shown == 0 ? "" : "ways\n" + text;
 }
 
+// The hosts of each site.
+std::string sites_text(const JobReport& report) {
+  const HostMatrix& matrix = report.matrix;
+  std::map<std::string, std::string> hosts_of;
+  for (std::size_t i = 0; i < matrix.sites.size(); ++i) {
+    std::string& hosts = hosts_of[matrix.sites[i]];
+    hosts += (hosts.empty() ? "" : ", ") + matrix.hosts[i];
+  }
+  std::string text = report.sites_stated ? "sites, as stated\n" : "sites, found by round trips\n";
+  for (const auto& [site, hosts] : hosts_of) text += "  " + site + ": " + hosts + "\n";
+  return text;
+}
+
 }  // namespace
+
+// The limit is that of RankSites: within a site, round trips stay far below it.
+std::vector<std::string> far_within_sites(const JobReport& report) {
+  const HostMatrix& matrix = report.matrix;
+  std::vector<std::string> lines;
+  for (std::size_t row = 0; report.sites_stated && row < matrix.sites.size(); ++row)
+    for (std::size_t column = row + 1; column < matrix.sites.size(); ++column) {
+      const double round_trip_ms = 2e-3 * matrix.latency_us[row * matrix.size() + column];
+      if (matrix.sites[row] != matrix.sites[column] || round_trip_ms < kFarMs) continue;
+      const bool plain = matrix.ciphers[row * matrix.size() + column] == "none";
+      char figure[32];
+      std::snprintf(figure, sizeof figure, "%.1f ms", round_trip_ms);
+      lines.push_back("warn  ranks " + std::to_string(matrix.ranks[row]) + " and " + std::to_string(matrix.ranks[column]) +
+                      " state one site, '" + matrix.sites[row] + "', but their round trip is " + figure + ": " +
+                      (plain ? "data between them is not encrypted" : "plans take them for near") +
+                      "; give the sites different SETO_SITE_IDs" + (plain ? ", or set SETO_TLS=always" : ""));
+    }
+  return lines;
+}
 
 std::string text_of(const JobReport& report) {
   std::string text = "\njob of " + std::to_string(report.ranks) + " ranks: all reach each other\n";
+  text += sites_text(report);
   text += ways_text(report.matrix);
   text += "latency, us (half a round trip of 8 bytes, median)\n" + table(report.matrix, report.matrix.latency_us, 1);
   text += "bandwidth, MB/s (row to column, the best of " + std::to_string(kBestOf) + ")\n" +
@@ -73,7 +119,10 @@ std::string json_of(const JobReport& report) {
               {"bad", report.bad},
               {"hosts", matrix.hosts},
               {"speakers", matrix.ranks},
+              {"sites", matrix.sites},
+              {"sites_stated", report.sites_stated},
               {"ways", rows(matrix.ways)},
+              {"ciphers", rows(matrix.ciphers)},
               {"latency_us", rows(matrix.latency_us)},
               {"bytes_per_second", rows(matrix.bytes_per_second)},
               {"clock_offset_us", rows(matrix.offset_us)},

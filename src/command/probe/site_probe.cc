@@ -150,7 +150,8 @@ struct Rates {
 };
 
 void say_probed(const char* who, std::uint64_t links, double bytes) {
-  std::fprintf(stderr, "%sprobed %llu links, %.0f MB\n", who, static_cast<unsigned long long>(links), bytes * 1e-6);
+  std::fprintf(stderr, "%sprobed %llu %s, %.0f MB\n", who, static_cast<unsigned long long>(links), links == 1 ? "link" : "links",
+               bytes * 1e-6);
 }
 
 Rates measure_links(CheckedCalls& calls, int rank, const std::vector<int>& first) {
