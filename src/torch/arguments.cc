@@ -10,11 +10,18 @@ void Arguments::refuse(const std::string& why) const {
 
 void Arguments::usable(const at::Tensor& tensor) const {
   check(tensor.layout() == at::kStrided, "only supports dense tensors, but this one is ", tensor.layout());
-  check(tensor.device().is_cpu(), "only supports tensors in host memory (CPU), but this one is on ", tensor.device());
+  check(tensor.device().is_cpu() || tensor.device().is_cuda(),
+        "only supports tensors in host memory (CPU) and on CUDA devices, but this one is on ", tensor.device());
 }
 
 void Arguments::usable(const Tensors& tensors) const {
   for (const at::Tensor& tensor : tensors) usable(tensor);
+}
+
+void Arguments::same_device(c10::Device expected, const Tensors& tensors) const {
+  for (std::size_t index = 0; index < tensors.size(); ++index)
+    check(tensors[index].device() == expected, "invalid tensor device at index ", index, " (expected ", expected, ", got ",
+          tensors[index].device(), ")");
 }
 
 const at::Tensor& Arguments::only(const Tensors& tensors, const char* kind) const {

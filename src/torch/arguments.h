@@ -28,9 +28,11 @@ class Arguments final {
   }
   [[noreturn]] void refuse(const std::string& why) const;
 
-  // Checks that the tensor is dense and in host memory.
+  // Checks that the tensor is dense, and in host memory or on a CUDA device.
   void usable(const at::Tensor& tensor) const;
   void usable(const Tensors& tensors) const;
+  // Checks that all tensors of a call are on one device.
+  void same_device(c10::Device expected, const Tensors& tensors) const;
   // The only tensor of a list. `kind` is "", "input " or "output ".
   [[nodiscard]] const at::Tensor& only(const Tensors& tensors, const char* kind = "") const;
   // The only list, with one tensor for each rank. `kind` and `capital` are "input" and "Input", or "output" and "Output".

@@ -10,8 +10,8 @@
 
 #include "src/torch/c10d_compat.h"
 #include "src/torch/communicator.h"
+#include "src/torch/device/device_communicators.h"
 #include "src/torch/error_feedback.h"
-#include "src/torch/types.h"
 
 namespace seto::torch_backend {
 
@@ -46,6 +46,7 @@ class Backend final : public C10dCompat {
 
   using Tensors = std::vector<at::Tensor>;
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+  using OwnWork = c10::intrusive_ptr<Work>;
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
@@ -74,6 +75,7 @@ class Backend final : public C10dCompat {
   // A sum in a codec, with error feedback if a state is given. torch has no such function.
   WorkPtr all_reduce_coded(const at::Tensor& tensor, const c10d::ReduceOp& op, int codec, const ErrorFeedback* feedback);
   [[nodiscard]] const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
+  [[nodiscard]] const DeviceCommunicators& on_devices() const { return on_devices_; }
 
   bool supportsCoalescing() const override { return true; }
   void startCoalescing() override;
@@ -88,8 +90,9 @@ class Backend final : public C10dCompat {
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override;
   ErrorType getError() override;
-  void abort() override { communicator_->abort(); }
-  void shutdown() override { communicator_->shut_down(); }
+  void abort() override;
+  void shutdown() override;
+  void eagerConnectSingleDevice(at::Device device) override { (void)on_devices_.of(device, options_->timeout); }
 
  private:
   struct Asked {
@@ -102,6 +105,7 @@ class Backend final : public C10dCompat {
     setoErrorFeedback_t feedback = nullptr;
     bool waits_next = false;  // torch says that its caller waits for the call next
   };
+  static const Asked kBatch;
   template <class OptionsOfCall>
   static Asked collective(c10d::OpType type, const char* title, const OptionsOfCall& options) {
     Asked asked{type, title, options.timeout, {}};
@@ -110,14 +114,17 @@ class Backend final : public C10dCompat {
   }
   // The calls of one thread between startCoalescing and endCoalescing.
   struct Batch {
-    c10::intrusive_ptr<Work> work;
+    c10::intrusive_ptr<Work> work;  // null before the first call, which decides on the device
     std::vector<Communicator::Call> calls;
     bool with_collectives = false;
     std::chrono::milliseconds timeout = c10d::kUnsetTimeout;  // the longest timeout of its calls
   };
 
-  // The Work of a call: its own, or that of this thread's batch.
-  c10::intrusive_ptr<Work> begin(const Asked& asked, Tensors results, const std::optional<Tensors>& inputs);
+  // The Work of a call on the device of its tensors: its own, or that of this thread's batch.
+  OwnWork begin(const Asked& asked, Tensors results, const std::optional<Tensors>& inputs);
+  OwnWork begin_on(c10::Device device, const Asked& asked, Tensors results, const std::optional<Tensors>& inputs);
+  OwnWork new_work(c10::Device device, const Asked& asked, Tensors results, const std::optional<Tensors>& inputs);
+  WorkPtr barrier_on(c10::Device device, const c10d::BarrierOptions& options);
   [[nodiscard]] setoCallConfig_t config_of(const Asked& asked, const Work& work) const;
   // Issues the calls now, or together with this thread's batch.
   WorkPtr launch(const Asked& asked, const c10::intrusive_ptr<Work>& work, std::vector<Communicator::Call> calls);
@@ -134,6 +141,7 @@ class Backend final : public C10dCompat {
   const c10::intrusive_ptr<GroupOptions> options_;
   const Group group_;
   const std::shared_ptr<Communicator> communicator_;
+  DeviceCommunicators on_devices_;
   std::mutex mutex_;
   std::map<std::thread::id, Batch> batches_;
   std::uint64_t sequence_ = 0;

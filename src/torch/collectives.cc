@@ -1,5 +1,6 @@
 // torch's reductions, broadcasts and all-gathers, as calls of the library.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "src/torch/backend.h"
 #include "src/torch/parts.h"
 #include "src/torch/reduction.h"
+#include "src/torch/types.h"
 
 namespace seto::torch_backend {
 namespace {
@@ -19,6 +21,18 @@ void check_pairs(const Arguments& arguments, const std::vector<at::Tensor>& outp
   arguments.check(outputs.size() == inputs.size(), outputs.size(), " outputs for ", inputs.size(), " inputs");
   arguments.usable(outputs);
   arguments.usable(inputs);
+}
+
+bool is_even(const std::vector<at::Tensor>& parts) {
+  return std::all_of(parts.begin(), parts.end(), [&](const at::Tensor& part) { return part.numel() == parts.front().numel(); });
+}
+
+Communicator::Call all_gather_of(const at::Tensor& from, const at::Tensor& to) {
+  const Moved as = moved_as(from.scalar_type());
+  return [=](const IssueTarget& target) {
+    return setoAllGatherConfig(from.data_ptr(), to.data_ptr(), elements_of(from, as.elements), as.type, target.comm,
+                               target.stream, target.config);
+  };
 }
 
 }  // namespace
@@ -133,16 +147,13 @@ Communicator::Call Backend::all_gather(Work& work, const at::Tensor& output, con
   arguments.check(output.numel() == input.numel() * getSize(), input.numel(), " elements from each of ", getSize(),
                   " ranks do not fill ", output.numel());
   const at::Tensor from = work.operands().in(input, input.scalar_type());
-  const at::Tensor to = work.operands().out(output, output.scalar_type());
-  const Moved as = moved_as(input.scalar_type());
-  return [=](const IssueTarget& target) {
-    return setoAllGatherConfig(from.data_ptr(), to.data_ptr(), elements_of(from, as.elements), as.type, target.comm,
-                               target.stream, target.config);
-  };
+  return all_gather_of(from, work.operands().out(output, output.scalar_type()));
 }
 
 Communicator::Call Backend::all_gather(Work& work, const Tensors& outputs, const at::Tensor& input) const {
   const at::Tensor from = work.operands().in(input, input.scalar_type());
+  // Parts of equal length: in one piece, which communicators of devices take.
+  if (!input.is_cpu() && is_even(outputs)) return all_gather_of(from, work.operands().joined_out(outputs, from.scalar_type()));
   const Parts to = parts_out(work.operands(), outputs);
   const Moved as = moved_as(input.scalar_type());
   return [=](const IssueTarget& target) {
@@ -158,11 +169,7 @@ Communicator::Call Backend::all_gather_of_several(Work& work, const std::vector<
   for (std::size_t list = 1; list < outputs.size(); ++list)
     for (std::size_t part = 0; part < outputs[list].size(); ++part)
       work.operands().also(outputs[list][part], outputs.front()[part]);
-  const Moved as = moved_as(from.scalar_type());
-  return [=](const IssueTarget& target) {
-    return setoAllGatherConfig(from.data_ptr(), to.data_ptr(), elements_of(from, as.elements), as.type, target.comm,
-                               target.stream, target.config);
-  };
+  return all_gather_of(from, to);
 }
 
 Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
@@ -270,9 +277,13 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
   const at::Tensor to = work->operands().out(output, how.memory);
   std::vector<std::size_t> counts;
   for (const at::Tensor& part : parts) counts.push_back(elements_of(part, how.as.elements));
+  const bool in_equal_parts = !output.is_cpu() && is_even(parts);
   return launch(asked, work, {[=](const IssueTarget& target) {
                   const Operation operation(target, how);
                   if (operation.result() != setoSuccess) return operation.result();
+                  if (in_equal_parts)
+                    return setoReduceScatterConfig(from.data_ptr(), to.data_ptr(), counts.front(), how.as.type, operation.get(),
+                                                   target.comm, target.stream, target.config);
                   return setoReduceScattervConfig(from.data_ptr(), to.data_ptr(), counts.data(), how.as.type, operation.get(),
                                                   target.comm, target.stream, target.config);
                 }});

@@ -41,10 +41,15 @@ SharedContext::~SharedContext() { (void)setoContextDestroy(context_); }
 
 std::shared_ptr<Communicator> Communicator::make(const CommunicatorRequest& request) {
   std::shared_ptr<SharedContext> context = SharedContext::of_rank(request.global_rank);
+  const setoComm_t comm = connect(request, *context);
+  return std::make_shared<Communicator>(std::move(context), comm);
+}
+
+setoComm_t Communicator::connect(const CommunicatorRequest& request, const SharedContext& context) {
   StoreBootstrap bootstrap(request.store, request.rank, request.ranks, request.timeout);
   setoConfig_t config = SETO_CONFIG_INITIALIZER;
-  config.memory = setoMemoryHost;
-  config.context = context->get();
+  config.memory = request.memory;
+  config.context = context.get();
   config.commName = request.name.empty() ? nullptr : request.name.c_str();
   config.codec = request.codec.empty() ? nullptr : request.codec.c_str();
   config.algorithm = request.algorithm.empty() ? nullptr : request.algorithm.c_str();
@@ -59,7 +64,7 @@ std::shared_ptr<Communicator> Communicator::make(const CommunicatorRequest& requ
     if (!bootstrap.why().empty()) text += ": " + bootstrap.why();
     std::rethrow_exception(making_exception_of(result, text));
   }
-  return std::make_shared<Communicator>(std::move(context), comm);
+  return comm;
 }
 
 Communicator::Communicator(std::shared_ptr<SharedContext> context, setoComm_t comm) : context_(std::move(context)), comm_(comm) {}
@@ -120,10 +125,14 @@ setoResult_t Communicator::error() const {
 std::string Communicator::dump(setoFormat_t format) const {
   const std::lock_guard lock(issuing_);
   TORCH_CHECK_WITH(DistBackendError, comm_ != nullptr, "seto: this group was shut down or aborted");
+  return dump_of(comm_, format);
+}
+
+std::string Communicator::dump_of(setoComm_t comm, setoFormat_t format) {
   std::string text;
   for (std::size_t size = 0;;) {
     text.resize(size + 4096);  // the dump may grow meanwhile
-    check(setoCommDump(comm_, format, text.data(), text.size(), &size), "a dump");
+    check(setoCommDump(comm, format, text.data(), text.size(), &size), "a dump");
     if (size >= text.size()) continue;
     text.resize(size);
     return text;

@@ -58,6 +58,7 @@ class Communicator final : public std::enable_shared_from_this<Communicator> {
     std::string codec;
     std::string algorithm;
     std::chrono::milliseconds timeout{};
+    setoMemory_t memory = setoMemoryHost;
   };
   // The handles with which a call is issued.
   struct IssueTarget {
@@ -67,7 +68,8 @@ class Communicator final : public std::enable_shared_from_this<Communicator> {
   };
   using Call = std::function<setoResult_t(const IssueTarget&)>;
 
-  // Blocks until every rank has joined, or until the timeout.
+  // Blocks until every rank has joined, or until the timeout. With device memory, the GPU is that of the current CUDA context.
+  static setoComm_t connect(const CommunicatorRequest& request, const SharedContext& context);
   static std::shared_ptr<Communicator> make(const CommunicatorRequest& request);
   Communicator(std::shared_ptr<SharedContext> context, setoComm_t comm);
   Communicator(const Communicator&) = delete;
@@ -87,6 +89,7 @@ class Communicator final : public std::enable_shared_from_this<Communicator> {
 
   // The state of each rank of the group, and the last calls.
   [[nodiscard]] std::string dump(setoFormat_t format) const;
+  static std::string dump_of(setoComm_t comm, setoFormat_t format);
 
   void abort();
   // Waits for the calls of this rank. If an earlier wait was interrupted, aborts them instead.

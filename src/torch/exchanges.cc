@@ -9,6 +9,7 @@
 #include "src/torch/arguments.h"
 #include "src/torch/backend.h"
 #include "src/torch/parts.h"
+#include "src/torch/types.h"
 
 namespace seto::torch_backend {
 
@@ -176,15 +177,23 @@ Backend::WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
                 }});
 }
 
+// A barrier names a device if the caller did, by device_ids or by device_id of the group; else it is one of the host.
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& options) {
+  if (options.device && !options.device->is_cpu() && options.device->has_index()) return barrier_on(*options.device, options);
+  if (!options.device_ids.empty())
+    return barrier_on(c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(options.device_ids.front())), options);
+  return barrier_on(getBoundDeviceId().value_or(c10::kCPU), options);
+}
+
+Backend::WorkPtr Backend::barrier_on(c10::Device device, const c10d::BarrierOptions& options) {
   const Asked asked = collective(OpType::BARRIER, "seto:barrier", options);
-  auto work = begin(asked, {}, std::nullopt);
+  auto work = begin_on(device, asked, {}, std::nullopt);
   return launch(asked, work,
                 {[](const IssueTarget& target) { return setoBarrierConfig(target.comm, target.stream, target.config); }});
 }
 
 void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_all*/) {
-  const WorkPtr work = barrier(options);
+  const WorkPtr work = barrier_on(c10::kCPU, options);  // of the host, which names the missing ranks
   try {
     work->wait(kNoTimeout);
   } catch (const c10::DistBackendError& error) {

@@ -4,7 +4,8 @@ import os
 import re
 import sys
 
-# Macros of c10d_compat.h, and the declaration in c10d's headers that each of them reports.
+GUARD = "c10/core/impl/DeviceGuardImplInterface.h"
+# Macros of c10d_compat.h and native_stream.cc, and the declaration that each of them reports, in a header of c10d unless it has a path.
 NEWER = {
     "SETO_TORCH_HAS_ABORT": ("Backend.hpp", r"\babort\("),
     "SETO_TORCH_HAS_BACKEND_OPTIONS": ("Backend.hpp", r"\bgetBackendOptions\("),
@@ -15,11 +16,14 @@ NEWER = {
     "SETO_TORCH_HAS_SET_TIMEOUT": ("Backend.hpp", r"\bsetTimeout\("),
     "SETO_TORCH_HAS_SHUTDOWN": ("Backend.hpp", r"\bshutdown\("),
     "SETO_TORCH_HAS_SPLIT": ("Backend.hpp", r"> split\("),
+    "SETO_TORCH_HAS_NATIVE_STREAM": (GUARD, r"\bgetStreamNativeHandle\("),
+    "SETO_TORCH_HAS_CAPTURE_QUESTION": (GUARD, r"\bisStreamCapturing\("),
 }
 
 
 def declares(include: str, header: str, pattern: str) -> bool:
-    with open(os.path.join(include, "torch", "csrc", "distributed", "c10d", header), encoding="utf-8") as file:
+    folder = include if "/" in header else os.path.join(include, "torch", "csrc", "distributed", "c10d")
+    with open(os.path.join(folder, header), encoding="utf-8") as file:
         return re.search(pattern, re.sub(r"//[^\n]*", "", file.read())) is not None
 
 

@@ -10,8 +10,10 @@
 #include "src/torch/arguments.h"
 #include "src/torch/backend.h"
 #include "src/torch/completion_threads.h"
+#include "src/torch/device/native_stream.h"
 #include "src/torch/errors.h"
 #include "src/torch/interrupts.h"
+#include "src/torch/types.h"
 
 namespace seto::torch_backend {
 namespace {
@@ -45,6 +47,15 @@ c10::intrusive_ptr<c10d::Work> all_reduce_coded(const BackendPtr& backend, const
   return own(backend).all_reduce_coded(tensor, op, id, feedback.get());
 }
 
+// The state of the communicator for tensors of this device.
+std::string dump(const BackendPtr& backend, at::Device device, bool json) {
+  const setoFormat_t format = json ? setoFormatJson : setoFormatText;
+  if (device.is_cpu()) return own(backend).communicator()->dump(format);
+  const auto found = own(backend).on_devices().find(device);
+  Arguments("dump").check(found != nullptr, "this group has made no call on ", device);
+  return found->dump(format);
+}
+
 // Raises for an unknown codec.
 bool takes(const std::string& codec, at::ScalarType type) {
   int id = 0;
@@ -54,6 +65,7 @@ bool takes(const std::string& codec, at::ScalarType type) {
 }
 
 std::shared_ptr<ErrorFeedback> make_error_feedback(const BackendPtr& backend, const at::Tensor& like) {
+  Arguments("error feedback").check(like.is_cpu(), "it exists for tensors in host memory, but this one is on ", like.device());
   return std::make_shared<ErrorFeedback>(*own(backend).communicator(), static_cast<std::size_t>(like.numel()),
                                          like.scalar_type());
 }
@@ -63,6 +75,16 @@ void run_signal_handlers() {
   if (gettid() != getpid() || Py_IsInitialized() == 0) return;
   const py::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+// Versions of torch whose C++ does not tell the CUDA stream tell it here.
+void* native_handle_by_python(const c10::Stream& stream) {
+  const py::gil_scoped_acquire gil;
+  const py::object found =
+      py::module_::import("torch.cuda")
+          .attr("Stream")(py::arg("stream_id") = stream.id(), py::arg("device_index") = int{stream.device_index()},
+                          py::arg("device_type") = static_cast<int>(stream.device_type()));
+  return reinterpret_cast<void*>(found.attr("cuda_stream").cast<std::uintptr_t>());
 }
 
 // The class object lives as long as the process.
@@ -86,17 +108,13 @@ PYBIND11_MODULE(_backend, module) {
   const auto release = py::call_guard<py::gil_scoped_release>();
   translate_argument_errors();
   look_for_interrupts_by(&run_signal_handlers);
+  ask_for_native_handles_by(&native_handle_by_python);
   module.doc() = "The backend of torch.distributed. Use it through seto.torch.";
   module.def("make_backend", &make_backend, py::arg("store"), py::arg("rank"), py::arg("ranks"), py::arg("timeout"),
              py::arg("name"), py::arg("global_ranks"), py::arg("codec"), py::arg("algorithm"), release);
   module.def("all_reduce_coded", &all_reduce_coded, py::arg("backend"), py::arg("tensor"), py::arg("op"), py::arg("codec"),
              py::arg("error_feedback"), release);
-  module.def(
-      "dump",
-      [](const BackendPtr& backend, bool json) {
-        return own(backend).communicator()->dump(json ? setoFormatJson : setoFormatText);
-      },
-      py::arg("backend"), py::arg("json"), release);
+  module.def("dump", &dump, py::arg("backend"), py::arg("device"), py::arg("json"), release);
   module.def(
       "before_exit", [] { CompletionThreads::of_process().stop(kPatienceAtExit); }, release);
   module.def("takes", &takes, py::arg("codec"), py::arg("type"));

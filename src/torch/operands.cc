@@ -1,6 +1,7 @@
 #include "src/torch/operands.h"
 
 #include <ATen/core/grad_mode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -67,6 +68,16 @@ bool Extents::add(const at::Tensor& tensor) {
 bool share_bytes(const std::vector<at::Tensor>& tensors) {
   Extents extents;
   return !std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& tensor) { return extents.add(tensor); });
+}
+
+void Operands::record_on(const c10::Stream& stream) const {
+  const c10::impl::VirtualGuardImpl device(stream.device_type());
+  const auto record = [&](const at::Tensor& tensor) { device.recordDataPtrOnStream(tensor.storage().data_ptr(), stream); };
+  for (const at::Tensor& tensor : kept_) record(tensor);
+  for (const auto& [to, from] : copies_) {
+    record(to);
+    record(from);
+  }
 }
 
 void Operands::copy_back() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/core/Stream.h>
 
 #include <cstdint>
 #include <map>
@@ -29,6 +30,8 @@ class Operands final {
   void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
   // Copies the results to the user's tensors.
   void copy_back() const;
+  // Tells the allocator of the device that work of this stream uses the memory: it is not reused before that work has ended.
+  void record_on(const c10::Stream& stream) const;
 
  private:
   std::vector<at::Tensor> kept_;

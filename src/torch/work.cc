@@ -112,15 +112,8 @@ bool Work::wait(std::chrono::milliseconds timeout) {
   const auto until = std::chrono::steady_clock::now() + timeout;
   for (bool first = true; !has_ended(); first = false) {
     const std::int64_t left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
-    if (bounded && left <= 0)
-      std::rethrow_exception(exception_of(setoTimeout, std::string(what_.title == nullptr ? "a call" : what_.title) +
-                                                           " has not ended within " + std::to_string(timeout.count()) + " ms"));
-    if (stream_ == nullptr) {
-      given_up_.store(true, std::memory_order_relaxed);
-      TORCH_CHECK_WITH(DistBackendError, false,
-                       "seto: this call is part of a batch that has not ended, perhaps because of an error in it; the batch is "
-                       "dropped, and none of its calls is made");
-    }
+    if (bounded && left <= 0) std::rethrow_exception(exception_of(setoTimeout, timeout_text(timeout)));
+    if (stream_ == nullptr) give_up();
     if (!first) communicator_->look_for_interrupts();
     const auto turn = static_cast<std::uint32_t>(bounded ? std::min<std::int64_t>(left, kLookMs) : kLookMs);
     const setoResult_t result = setoStreamWait(stream_, position_, turn);
@@ -135,6 +128,18 @@ bool Work::wait(std::chrono::milliseconds timeout) {
   return true;
 }
 
+void Work::give_up() {
+  given_up_.store(true, std::memory_order_relaxed);
+  C10_THROW_ERROR(DistBackendError,
+                  "seto: this call is part of a batch that has not ended, perhaps because of an error in it; the batch is "
+                  "dropped, and none of its calls is made");
+}
+
+std::string Work::timeout_text(std::chrono::milliseconds timeout) const {
+  return std::string(what_.title == nullptr ? "a call" : what_.title) + " has not ended within " +
+         std::to_string(timeout.count()) + " ms";
+}
+
 void Work::synchronize() { wait(kNoTimeout); }
 
 void Work::abort() { communicator_->abort(); }
@@ -144,12 +149,16 @@ std::vector<at::Tensor> Work::result() {
   return results_;
 }
 
+c10::intrusive_ptr<c10::ivalue::Future> Work::new_future(std::vector<c10::Device> devices) const {
+  c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
+  if (lists_ > 1) type = c10::ListType::create(std::move(type));
+  return c10::make_intrusive<c10::ivalue::Future>(std::move(type), std::move(devices));
+}
+
 c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
   std::unique_lock lock(mutex_);
   if (future_ != nullptr) return future_;
-  c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
-  if (lists_ > 1) type = c10::ListType::create(std::move(type));
-  future_ = c10::make_intrusive<c10::ivalue::Future>(std::move(type));
+  future_ = new_future({});
   if (completed_) {
     if (exception_)
       future_->setError(exception_);

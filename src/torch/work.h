@@ -19,8 +19,8 @@ class Communicator;
 
 // One call, or several as one, from its issue to its end. The library reports the end on one of its threads or on a waiting
 // thread. The rest (copies, futures with users' callbacks, the release of memory) is done by the thread that waits, or by the
-// completion threads.
-class Work final : public c10d::Work {
+// completion threads. Calls on tensors of a device are DeviceWorks.
+class Work : public c10d::Work {
  public:
   struct What {
     c10d::OpType type = c10d::OpType::UNKNOWN;
@@ -35,6 +35,8 @@ class Work final : public c10d::Work {
   ~Work() override;
 
   [[nodiscard]] Operands& operands() { return operands_; }
+  // The device of the tensors.
+  [[nodiscard]] virtual c10::Device device() const { return c10::kCPU; }
   [[nodiscard]] Communicator& communicator() const { return *communicator_; }
   // Called by the communicator before any other object knows the work. `position` is that of the stream item that reports the
   // end.
@@ -62,9 +64,16 @@ class Work final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   uint64_t getSequencenumber() const override { return what_.sequence; }
 
+ protected:
+  // Throws for a wait that comes before the end of the batch of this call. The batch is dropped.
+  [[noreturn]] void give_up();
+  [[nodiscard]] const std::vector<at::Tensor>& results() const { return results_; }
+  [[nodiscard]] c10::intrusive_ptr<c10::ivalue::Future> new_future(std::vector<c10::Device> devices) const;
+  [[nodiscard]] c10::IValue value() const;
+  [[nodiscard]] std::string timeout_text(std::chrono::milliseconds timeout) const;
+
  private:
   [[nodiscard]] bool has_ended() const;
-  [[nodiscard]] c10::IValue value() const;
 
   const std::shared_ptr<Communicator> communicator_;
   What what_;

@@ -61,7 +61,18 @@ def _create(group: Any, options: Optional[Options]) -> Any:
 def register() -> None:
     """Registers the backend "seto" with torch; ``import seto.torch`` calls it. A second call changes nothing."""
     if "SETO" not in dist.Backend._plugins:
-        dist.Backend.register_backend("seto", _create, extended_api=True, devices=["cpu"])
+        _outside_of_new_groups()
+        dist.Backend.register_backend("seto", _create, extended_api=True, devices=["cpu", "cuda"])
+
+
+def _outside_of_new_groups() -> None:
+    """If the default group was made with device_id, new_group asks the ranks outside the new group to take part in a split.
+
+    It expects that every backend that splits has this call, which torch gives to NCCL's only. Splits of seto need no other ranks.
+    """
+    base = torch._C._distributed_c10d.Backend
+    if not hasattr(base, "perform_nocolor_split"):
+        base.perform_nocolor_split = lambda _backend, _device: None
 
 
 def monitored_barrier(
@@ -72,19 +83,20 @@ def monitored_barrier(
     backend.monitored_barrier(timeout or _native().timeout_of(backend), wait_all_ranks)
 
 
-def dump(group: "Optional[dist.ProcessGroup]" = None, *, json: bool = False) -> str:
-    """The current state of each rank of the group, and the last calls. Any thread may call it, also while a call hangs.
+def dump(group: "Optional[dist.ProcessGroup]" = None, *, json: bool = False, device: Any = "cpu") -> str:
+    """The current state of each rank of the group, and the last calls on tensors of the device ("cpu", or "cuda:0" after a call on it).
 
-    ``seto report`` reads files with the JSON dumps of several ranks.
+    Any thread may call it, also while a call hangs. ``seto report`` reads files with the JSON dumps of several ranks.
     """
-    return _native().dump(_backend_of(group), json)
+    return _native().dump(_backend_of(group), torch.device(device), json)
 
 
 def _backend_of(group: "Optional[dist.ProcessGroup]") -> Any:
     group = group or dist.group.WORLD
     if group is None:
         raise ValueError("seto: there is no process group: call init_process_group first")
-    return backend_of(group, torch.device("cpu"))
+    devices = group._device_types  # a group may be one of CUDA devices only
+    return backend_of(group, torch.device("cpu") if torch.device("cpu") in devices or not devices else devices[0])
 
 
 if dist.is_available():
