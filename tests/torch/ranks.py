@@ -23,13 +23,14 @@ def needs_torch(major: int, minor: int) -> Callable[..., Any]:
     return unittest.skipIf(TORCH < (major, minor), f"skipped: needs torch {major}.{minor}")
 
 
-def _run(body: Callable[..., Any], arguments: tuple, rank: int, size: int, store_file: str, timeout_s: float, answers: Any) -> None:
+def _run(body: Callable[..., Any], arguments: tuple, rank: int, size: int, store_file: str, timeout_s: float, bind: bool, answers: Any) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(rank)
     try:
         store = dist.FileStore(store_file, size)
         timeout = datetime.timedelta(seconds=timeout_s)
-        dist.init_process_group("seto", store=store, rank=rank, world_size=size, timeout=timeout)
+        device = {"device_id": torch.device("cuda", rank)} if bind else {}
+        dist.init_process_group("seto", store=store, rank=rank, world_size=size, timeout=timeout, **device)
         try:
             answer = body(rank, size, *arguments)
         finally:
@@ -42,12 +43,15 @@ def _run(body: Callable[..., Any], arguments: tuple, rank: int, size: int, store
     answers.join_thread()
 
 
-def run(body: Callable[..., Any], size: int = 2, *, arguments: tuple = (), timeout_s: float = 30, lost: tuple = ()) -> list:
-    """The result of `body(rank, size, *arguments)` on each rank. Fails with the trace of the first failed rank; ranks of `lost` need not answer."""
+def run(body: Callable[..., Any], size: int = 2, *, arguments: tuple = (), timeout_s: float = 30, lost: tuple = (), bind: bool = False) -> list:
+    """The result of `body(rank, size, *arguments)` on each rank. Fails with the trace of the first failed rank; ranks of `lost` need not answer.
+
+    `bind`: the group is made with the device_id of the rank.
+    """
     context = multiprocessing.get_context("fork")  # the parent imports torch once for all ranks, and makes no group itself
     answers = context.Queue()
     with tempfile.TemporaryDirectory(prefix="seto_torch_") as folder:
-        common = (size, os.path.join(folder, "store"), timeout_s, answers)
+        common = (size, os.path.join(folder, "store"), timeout_s, bind, answers)
         processes = [context.Process(target=_run, args=(body, arguments, rank, *common)) for rank in range(size)]
         return collect(processes, answers, lost)
 
