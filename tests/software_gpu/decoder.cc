@@ -119,9 +119,24 @@ class ModuleDecoder final {
       function.label_tables.push_back(labels);
     }
     for (const StatementSyntax& statement : syntax.statements) function.code.push_back(decode_statement(statement, function));
+    add_end(syntax, function);
+  }
+
+  // Text that is written by hand may end without a return. Where the last instruction leaves the body, only a branch can come to
+  // its end: compilers make such a branch for code that they hold to be unreachable.
+  void add_end(const FunctionSyntax& syntax, Function& function) {
     StatementSyntax end{.opcode = "ret"};
     end.line = syntax.statements.empty() ? syntax.line : syntax.statements.back().line;
-    function.code.push_back(decode_statement(end, function));
+    Instruction instruction = decode_statement(end, function);
+    if (!syntax.statements.empty() && !syntax.statements.back().has_predicate && leaves(syntax.statements.back().opcode))
+      instruction.handler = [](Thread&, const Instruction&) {
+        throw Fault(FaultKind::misuse,
+                    "the thread ran past the last instruction: the compiler held this branch to be impossible");
+      };
+    function.code.push_back(instruction);
+  }
+  static bool leaves(std::string_view opcode) {
+    return opcode == "ret" || opcode == "exit" || opcode == "trap" || opcode.starts_with("ret.") || opcode.starts_with("bra");
   }
 
   void place_locals(const FunctionSyntax& syntax, Function& function) {

@@ -50,6 +50,18 @@ TEST(Errors, AnAccessOutOfBoundsNamesBlockThreadAndLine) {
   EXPECT_EQ(fault_in("st.shared.u32 [words+512], %r0;").first, FaultKind::out_of_bounds);
 }
 
+TEST(Errors, ABranchPastTheLastInstruction) {
+  std::string text = kernel("setp.lt.u32 %p1, %r0, 40; @!%p1 bra END;");
+  text.insert(text.rfind('}'), "END:\n");
+  const auto [kind, reason] = fault_of([&] {
+    Machine machine(MachineSettings{});
+    const DeviceArray<std::uint32_t> out(machine, 0, 64, "out");
+    run_kernel(machine, machine.load(0, text), "k", {1}, {64}, out.address());
+  });
+  EXPECT_EQ(kind, FaultKind::misuse);
+  EXPECT_THAT(reason, AllOf(HasSubstr("past the last instruction"), HasSubstr("thread (40,0,0)")));
+}
+
 TEST(Errors, AMisalignedAccess) {
   EXPECT_EQ(fault_in("ld.global.u32 %r1, [%d0+2];").first, FaultKind::misaligned);
   EXPECT_EQ(fault_in("ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%d0+8];").first, FaultKind::misaligned);

@@ -172,6 +172,7 @@ void Machine::run_warp(Warp& warp) {
 void Machine::end_block(Block& block) {
   Launch& launch = block.launch;
   memory_.end_block(block.memory);
+  for (const Thread& thread : block.threads()) races_.end_thread(launch.number, thread.order);
   Gpu& gpu = gpus_[block.place.gpu];
   gpu.multiprocessors[block.place.multiprocessor].vacate(launch);
   std::erase_if(residents_, [&](const auto& resident) { return resident.get() == &block; });

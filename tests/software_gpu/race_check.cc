@@ -32,12 +32,25 @@ std::uint8_t mask_in_cell(const RaceCheck::Access& access, std::uint64_t cell) {
 void RaceCheck::launch(const Launch& launch) {
   if (!enabled()) return;
   kernels_.resize(launch.number + std::size_t{1});
-  kernels_[launch.number] = {.request = launch.request, .past = std::make_shared<Clocks>(ended_)};
+  auto past = std::make_shared<Clocks>(ended_);
+  past->join(known_);
+  kernels_[launch.number] = {.request = launch.request, .past = std::move(past)};
   kernels_[launch.number].request.arguments.clear();
 }
 
+void RaceCheck::end_thread(std::uint32_t launch, const ThreadOrder& thread) {
+  KernelRun& kernel = kernels_[launch];
+  if (!enabled() || kernel.joined == thread.past) return;
+  kernel.known.join(*thread.past);
+  kernel.joined = thread.past;
+}
+
 void RaceCheck::end_launch(std::uint32_t number) {
-  if (enabled()) kernels_[number].ended = ++ended_;
+  if (!enabled()) return;
+  kernels_[number].ended = ++ended_;
+  known_.join(kernels_[number].known);
+  kernels_[number].known = Clocks();
+  kernels_[number].joined = nullptr;
 }
 
 BlockOrder RaceCheck::start_block(std::uint32_t number, std::uint32_t launch, const std::array<std::uint32_t, 3>& index) {
@@ -49,6 +62,7 @@ BlockOrder RaceCheck::start_block(std::uint32_t number, std::uint32_t launch, co
 
 void RaceCheck::forget() {
   accesses_.clear();
+  known_ = Clocks();
   for (KernelRun& kernel : kernels_)
     if (kernel.ended == 0) kernel.ended = ++ended_;
 }

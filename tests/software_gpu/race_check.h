@@ -22,6 +22,8 @@ class RaceCheck final {
   [[nodiscard]] bool enabled() const { return checks_shared_ || checks_global_; }
 
   void launch(const Launch& launch);
+  // Kernels that are launched after that of the thread has ended know all that the thread knew at its end.
+  void end_thread(std::uint32_t launch, const ThreadOrder& thread);
   void end_launch(std::uint32_t number);
   // `number` is that of the block before plus 1.
   [[nodiscard]] BlockOrder start_block(std::uint32_t number, std::uint32_t launch, const std::array<std::uint32_t, 3>& index);
@@ -50,7 +52,9 @@ class RaceCheck final {
   struct KernelRun {
     LaunchRequest request;
     std::shared_ptr<const Clocks> past;
-    std::uint64_t ended = 0;  // 0: it runs
+    std::uint64_t ended = 0;                 // 0: it runs
+    Clocks known{};                          // by its threads that have ended
+    std::shared_ptr<const Clocks> joined{};  // the last part of it
   };
   struct BlockPlace {
     std::uint32_t launch = 0;
@@ -75,6 +79,7 @@ class RaceCheck final {
   bool checks_shared_, checks_global_;
   ShadowMemory accesses_;
   std::uint64_t ended_ = 0;  // kernels so far
+  Clocks known_;             // by their threads
   std::uint64_t writes_ = 0;
   // By number, which begins at 1.
   std::vector<KernelRun> kernels_ = std::vector<KernelRun>(1);

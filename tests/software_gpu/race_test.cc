@@ -178,6 +178,44 @@ TEST(Race, TheEndOfAKernelOrders) {
   EXPECT_NO_THROW(machine.run()) << "a fault leaves nothing behind";
 }
 
+// A kernel on GPU 0 reads x, says so in y, and goes on. One on GPU 1 sees y and ends, and one that is launched then writes x.
+TEST(Race, TheEndOfAKernelPassesOnWhatItHasLearnt) {
+  const auto fault_with = [](const std::string& load_of_y) {
+    const std::string begin =
+        "(.param .u64 pout)\n{\n.reg .pred %p<2>; .reg .b32 %r<4>; .reg .b64 %d<2>;\nld.param.u64 %d0, [pout];\n";
+    const std::string text =
+        ptx_module(".visible .entry reads" + begin +
+                   "ld.global.u32 %r0, [%d0]; st.release.sys.global.u32 [%d0+128], 1;\n"
+                   "AGAIN: ld.relaxed.sys.global.u32 %r1, [%d0+256]; setp.eq.u32 %p0, %r1, 0; @%p0 bra AGAIN;\nret;\n}\n"
+                   ".visible .entry waits" +
+                   begin + "AGAIN: " + load_of_y +
+                   " %r1, [%d0+128]; setp.eq.u32 %p0, %r1, 0; @%p0 bra AGAIN;\nret;\n}\n"
+                   ".visible .entry writes" +
+                   begin + "st.global.u32 [%d0], 1; st.relaxed.sys.global.u32 [%d0+256], 1;\nret;\n}\n");
+    Machine machine({.gpus = 2, .weak = true});
+    const DeviceArray<std::uint32_t> out(machine, 0, 96);
+    const auto launch = [&](const char* kernel, std::uint32_t gpu) {
+      machine.launch({.program = &machine.load(gpu, text),
+                      .kernel = kernel,
+                      .gpu = gpu,
+                      .block = {1},
+                      .arguments = arguments_of(out.address())});
+    };
+    try {
+      launch("reads", 0);
+      launch("waits", 1);
+      while (machine.launches().size() > 1) machine.run_some(1);
+      launch("writes", 1);
+      machine.run();
+    } catch (const Fault& fault) {
+      return std::string(fault.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(fault_with("ld.acquire.sys.global.u32"), "");
+  EXPECT_NE(fault_with("ld.relaxed.sys.global.u32"), "");
+}
+
 TEST(Race, AReadOnlyLoadSeesOnlyWhatWasThereAtTheLaunch) {
   const Litmus litmus{{store("weak", "x", 1) + store("release.sys", "y", 1),
                        load("acquire.sys", "r0", "y") + then("r0", "ld.global.nc.u32 %r1, [%x];")},

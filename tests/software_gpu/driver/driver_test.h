@@ -28,6 +28,28 @@ namespace seto::software_gpu::driver {
   return ::testing::AssertionFailure() << status.text();
 }
 
+// Whether tests use the driver that the machine has, and its GPUs: `./dev test --gpu` sets this. Settings of the stand-in and
+// injected errors do not exist there.
+[[nodiscard]] inline bool on_system_driver() {
+  const char* const choice = std::getenv("TEST_CUDA_DRIVER");
+  return choice != nullptr && std::string(choice) == "system";
+}
+
+// The number of GPUs that the machine has. It initialises CUDA, so it is not for tests that fork.
+[[nodiscard]] inline int system_gpus() {
+  int count = 0;
+  const auto opened = cuda::Driver::open();
+  if (!opened.ok() || !opened.value()->init(0).ok() || !opened.value()->device_get_count(&count).ok()) return 0;
+  return count;
+}
+
+#define SETO_NEEDS_STAND_IN()                           \
+  if (::seto::software_gpu::driver::on_system_driver()) \
+  GTEST_SKIP() << "skipped: needs the settings of the stand-in for the driver"
+#define SETO_NEEDS_GPUS(number)                                                                                   \
+  if (::seto::software_gpu::driver::on_system_driver() && ::seto::software_gpu::driver::system_gpus() < (number)) \
+  GTEST_SKIP() << "skipped: needs " << (number) << " GPUs, this machine has " << ::seto::software_gpu::driver::system_gpus()
+
 // Functions of the stand-in that the real driver does not have.
 template <class Function>
 [[nodiscard]] Function* control(const char* name) {
@@ -45,7 +67,7 @@ class StandInTest : public ::testing::Test {
 
   ~StandInTest() override {
     driver_.reset();
-    control<void()>("softwareGpuStop")();
+    if (!on_system_driver()) control<void()>("softwareGpuStop")();
     for (const auto& [name, value] : variables_) unsetenv(name.c_str());
   }
 
@@ -61,8 +83,8 @@ class StandInTest : public ::testing::Test {
   void open(const Variables& variables) {
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
     variables_.insert(variables.begin(), variables.end());  // the destructor removes them
-    control<void()>("softwareGpuStart")();
-    auto opened = cuda::Driver::open(stand_in_file());
+    if (!on_system_driver()) control<void()>("softwareGpuStart")();
+    auto opened = cuda::Driver::open(on_system_driver() ? cuda::kDriverLibrary : stand_in_file());
     ASSERT_TRUE(ok(opened.ok() ? Status() : opened.status()));
     driver_ = std::move(opened).value();
   }

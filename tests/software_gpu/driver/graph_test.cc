@@ -69,6 +69,7 @@ TEST_F(Graphs, ACapturedStreamIsReplayedTwice) {
 }
 
 TEST_F(Graphs, StreamsThatAreForkedAndJoinedAreParts) {
+  SETO_NEEDS_STAND_IN();
   start({{"SOFTWARE_GPU_WEAK", "1"}, {"SOFTWARE_GPU_SEED", "11"}});
   const cuda::Stream first = make_stream(), second = make_stream();
   const cuda::DevicePointer one = allocate(128), two = allocate(128);

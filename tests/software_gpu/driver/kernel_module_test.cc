@@ -89,6 +89,7 @@ TEST_F(Modules, TheyAreUnloadedWithTheObject) {
 }
 
 TEST_F(Modules, FailuresSayWhatToDo) {
+  SETO_NEEDS_STAND_IN();
   start();
   const Loaded loaded = load(test_images());
   ASSERT_TRUE(ok(loaded.status()));
@@ -128,6 +129,7 @@ class LibraryKernels : public Modules {
 
 // tests/device_engine runs them.
 TEST_F(LibraryKernels, AreFoundForEachTypeOnGpusThatTakeEitherPtx) {
+  SETO_NEEDS_STAND_IN();
   for (const char* capability : {"80", "89", "90", "120"}) {
     start({{"SOFTWARE_GPU_CAPABILITY", capability}});
     const Loaded loaded = load(kernels::kernel_images());
@@ -142,6 +144,7 @@ TEST_F(LibraryKernels, AreFoundForEachTypeOnGpusThatTakeEitherPtx) {
 }
 
 TEST_F(LibraryKernels, AreRefusedOnOlderGpus) {
+  SETO_NEEDS_STAND_IN();
   start({{"SOFTWARE_GPU_CAPABILITY", "75"}});
   EXPECT_THAT(trouble(kernels::kernel_images()),
               AllOf(HasSubstr("sm_80 sm_90 sm_100, PTX of compute_80 compute_90, built by nvcc 13."),

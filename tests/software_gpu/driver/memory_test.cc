@@ -45,6 +45,7 @@ class Memory : public StandInTest {
 };
 
 TEST_F(Memory, KernelsUseMemoryOfAPeerOnceItIsEnabled) {
+  SETO_NEEDS_GPUS(2);
   start_two();
   use(other());
   const DevicePointer theirs = allocate(128);
@@ -65,6 +66,7 @@ TEST_F(Memory, KernelsUseMemoryOfAPeerOnceItIsEnabled) {
 }
 
 TEST_F(Memory, AKernelMayNotUseMemoryOfAPeerBefore) {
+  SETO_NEEDS_GPUS(2);
   start_two();
   use(other());
   const DevicePointer theirs = allocate(128);
@@ -77,6 +79,7 @@ TEST_F(Memory, AKernelMayNotUseMemoryOfAPeerBefore) {
 }
 
 TEST_F(Memory, GpusWithoutAPathHaveNoPeerAccess) {
+  SETO_NEEDS_STAND_IN();
   start_two({{"SOFTWARE_GPU_PEERS", "none"}});
   int can = 1;
   ASSERT_TRUE(ok(driver().device_can_access_peer(&can, 0, 1)));
@@ -97,6 +100,7 @@ TEST_F(Memory, GpusWithoutAPathHaveNoPeerAccess) {
 }
 
 TEST_F(Memory, MappedMemoryIsAccessibleWhereItWasPermitted) {
+  SETO_NEEDS_GPUS(2);
   start_two();
   cuda::MemoryHandle handle = 0;
   const DevicePointer piece = map_piece(1, handle);
@@ -131,6 +135,7 @@ TEST_F(Memory, MistakesOfMappingAreErrors) {
 }
 
 TEST_F(Memory, AttributesTellWhatAnAddressIs) {
+  SETO_NEEDS_GPUS(2);
   start_two();
   const DevicePointer memory = allocate(1000);
   unsigned* const pinned = pinned_words(10);
@@ -161,6 +166,7 @@ TEST_F(Memory, AttributesTellWhatAnAddressIs) {
 }
 
 TEST_F(Memory, AGpuHasNoMoreThanItsMemory) {
+  SETO_NEEDS_STAND_IN();
   start({{"SOFTWARE_GPU_MEMORY", "1048576"}});
   const DevicePointer half = allocate(1 << 19);
   std::size_t free = 0, total = 0;

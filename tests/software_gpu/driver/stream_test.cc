@@ -48,6 +48,7 @@ TEST_F(Streams, WorkOfOneStreamIsInOrder) {
 }
 
 TEST_F(Streams, AnEventOrdersTwoStreams) {
+  SETO_NEEDS_STAND_IN();
   start({{"SOFTWARE_GPU_WEAK", "1"}, {"SOFTWARE_GPU_SEED", "3"}});
   const cuda::Stream first = make_stream(), second = make_stream();
   const cuda::DevicePointer words = allocate(64);
@@ -131,6 +132,7 @@ TEST_F(Streams, ValuesInMemoryAreWrittenAndWaitedFor) {
 }
 
 TEST_F(Streams, StreamsThatShareAQueueHoldEachOtherUp) {
+  SETO_NEEDS_STAND_IN();
   start({{"SOFTWARE_GPU_QUEUES", "2"}});
   const cuda::Stream first = make_stream(), second = make_stream(), third = make_stream();  // the first and the third share one
   unsigned* const words = pinned_words(3);
@@ -178,6 +180,7 @@ TEST_F(Streams, LaunchesBlockIfTheUserSaysSo) {
 }
 
 TEST_F(Streams, AWaitThatWouldLastForeverEnds) {
+  SETO_NEEDS_STAND_IN();
   start({{"SOFTWARE_GPU_WAIT_SECONDS", "1"}});
   const cuda::Stream stream = make_stream();
   const WaitingKernel waiting = launch_waiting_kernel(stream);
