@@ -9,6 +9,8 @@
 
 #include "src/engine/block_interpreter.h"
 #include "src/engine/coding.h"
+#include "src/engine/device/device_lending.h"
+#include "src/engine/kernels/device_launch.h"
 #include "src/engine/lowering.h"
 #include "tests/conformance/engine_world.h"
 
@@ -65,6 +67,7 @@ std::string DeviceJob::text() const {
   if (in_place) text += ", in place";
   if (codec) text += ", in " + std::string(facts_of(*codec).name);
   if (owes) text += ", with residuals";
+  if (lends) text += ", lent";
   return text;
 }
 
@@ -95,27 +98,53 @@ DeviceCut DeviceJob::cut() const {
 }
 
 std::vector<BoundProgram> DeviceJob::programs() const {
-  std::vector<BoundProgram> bound;
-  std::vector<Program> lowered;
+  const auto lowered_for = [&](Rank rank, InPlace placed) {
+    return lower(build_program(*algorithm, shape(), tiers(), rank, placed), shape(), placed, rules_for(type));
+  };
+  std::vector<Program> apart, shared;  // by rank, for buffers of both kinds
+  std::vector<LendingRank> variants;
   std::uint32_t depth = 1;
   for (Rank rank = 0; rank < ranks; ++rank) {
-    const Program plain = build_program(*algorithm, shape(), tiers(), rank, in_place_on(rank));
-    lowered.push_back(lower(plain, shape(), in_place_on(rank), rules_for(type)));
-    depth = std::max(depth, lowered.back().stages() + 1);
+    apart.push_back(lowered_for(rank, InPlace::no));
+    shared.push_back(lowered_for(rank, shared_at(job_of(*this), rank) ? InPlace::yes : InPlace::no));
+    depth = std::max(depth, apart.back().stages() + 1);
   }
+  for (std::size_t rank = 0; rank < apart.size(); ++rank)
+    variants.push_back({&apart[rank], shared_at(job_of(*this), static_cast<Rank>(rank)) ? &shared[rank] : nullptr});
+  std::optional<DeviceLending> lending;
+  if (lends) lending.emplace(variants, shape());
+  std::vector<BoundProgram> bound;
   for (Rank rank = 0; rank < ranks; ++rank) {
+    const InPlace placed = in_place_on(rank);
     const Layout layout = Layout::uniform(shape(), rank, count, static_cast<std::uint32_t>(64 / size_of(type)));
-    bound.push_back(bind_program({&lowered[static_cast<std::size_t>(rank)],
-                                  shape(),
-                                  in_place_on(rank),
-                                  &layout,
-                                  type,
-                                  op,
-                                  77,
-                                  {slice_elements, depth}})
-                        .value());
+    std::vector<LentChannel> lent;
+    if (lending) lent = lending->channels_of(rank, placed);
+    const Program& program = (placed == InPlace::yes ? shared : apart)[static_cast<std::size_t>(rank)];
+    bound.push_back(bind_program({&program, shape(), placed, &layout, type, op, 77, {slice_elements, depth}, lent}).value());
   }
   return bound;
+}
+
+LentCount lent_channels(const std::vector<BoundProgram>& programs) {
+  LentCount count;
+  for (const BoundProgram& program : programs)
+    for (const BoundStream& stream : program.streams) {
+      if (stream.address.sender != static_cast<std::uint32_t>(program.rank)) continue;
+      ++count.all;
+      if (stream.lent) ++count.lent;
+    }
+  return count;
+}
+
+std::vector<DeviceJob> lending_device_jobs(int ranks, std::uint64_t longest) {
+  std::vector<DeviceJob> jobs;
+  for (DeviceJob job : device_jobs(ranks, longest))
+    for (const bool in_place : {false, true}) {
+      job.lends = true;
+      job.in_place = in_place;
+      if (lent_channels(job.programs()).lent > 0) jobs.push_back(job);
+    }
+  return jobs;
 }
 
 std::vector<DeviceJob> device_jobs(int ranks, std::uint64_t longest) {

@@ -11,7 +11,7 @@
 #include "algorithms/algorithm.h"
 #include "src/codec/codec.h"
 #include "src/engine/bound_program.h"
-#include "src/engine/device_lowering.h"
+#include "src/engine/device/device_lowering.h"
 
 // Calls that a host and GPUs execute from the same plan, and whose results are compared bit for bit.
 namespace seto::support {
@@ -28,6 +28,7 @@ struct DeviceJob {
   std::optional<Codec> codec{};
   bool owes = false;  // errors of codecs are added in the next operation
   std::uint32_t blocks = 1;
+  bool lends = false;  // every rank reads the buffers of all others
 
   [[nodiscard]] std::string text() const;
   [[nodiscard]] Tiers tiers() const;
@@ -45,6 +46,13 @@ struct DeviceJob {
 [[nodiscard]] std::vector<DeviceJob> device_jobs(int ranks, std::uint64_t longest);
 // The same for codecs.
 [[nodiscard]] std::vector<DeviceJob> coded_device_jobs(int ranks);
+// Jobs in which some rank lends messages, in place and out of place.
+[[nodiscard]] std::vector<DeviceJob> lending_device_jobs(int ranks, std::uint64_t longest);
+// The channels that a job lends, and those that it has.
+struct LentCount {
+  std::size_t lent = 0, all = 0;
+};
+[[nodiscard]] LentCount lent_channels(const std::vector<BoundProgram>& programs);
 
 // The memory of one rank for one operation. Inputs are random bits in every other operation, NaN and infinities included, and
 // ordinary numbers in the others.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "src/base/clock.h"
+#include "src/engine/kernels/device_launch.h"
 
 namespace seto::support {
 namespace {
@@ -126,8 +127,9 @@ Status DriverDevices::wait_for_all(std::uint64_t timeout_ms) {
       if (code == cuda::DriverCode::success) break;
       if (code != cuda::DriverCode::not_ready) return driver_.stream_query.failed(code);
       if (!deadline.passed()) continue;
-      for (RankState& other : ranks_)
-        std::atomic_ref(*reinterpret_cast<std::uint32_t*>(other.words + cut_.blocks)).store(1, std::memory_order_relaxed);
+      for (const std::uint32_t value : {kernels::kStop, kernels::kStopAtOnce})
+        for (RankState& other : ranks_)
+          std::atomic_ref(*reinterpret_cast<std::uint32_t*>(other.words + cut_.blocks)).store(value, std::memory_order_relaxed);
       SETO_TRY(driver_.stream_synchronize(ranks_[rank].stream));
     }
   }

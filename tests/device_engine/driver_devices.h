@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "src/device/cuda/driver.h"
-#include "src/engine/device_channels.h"
+#include "src/engine/device/device_channels.h"
 #include "tests/device_engine/device_job.h"
 
 namespace seto::support {

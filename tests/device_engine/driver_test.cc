@@ -89,6 +89,17 @@ TEST_P(DeviceEngineOnBoth, GivesTheBitsOfTheHost) {
   }
 }
 
+TEST_P(DeviceEngineOnBoth, GivesTheBitsOfTheHostWhenItLends) {
+  std::uint64_t seed = 10;
+  for (const int ranks : {2, 3}) {
+    start_gpus({ranks, GetParam()});
+    for (const DeviceJob& job : lending_device_jobs(ranks, 150)) {
+      compare(job, seed += 3);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST_P(DeviceEngineOnBoth, GivesTheBitsOfTheHostWithCodecs) {
   std::uint64_t seed = 10;
   start_gpus({3, GetParam()});
@@ -118,6 +129,7 @@ TEST_P(DeviceEngineOnBoth, WeakMemoryGivesTheSameBitsAndNoRace) {
       DeviceJob job{find_algorithm(name, Collective::all_reduce), 3, DataType::float32, ReduceOp::sum, 70};
       job.slice_elements = 32;
       job.blocks = 2;
+      job.lends = seed == 2;
       ASSERT_TRUE(job.exists());
       compare(job, seed * 10, 2, 32 * static_cast<unsigned>(1 + seed % 2));
       if (HasFatalFailure()) return;

@@ -66,6 +66,13 @@ void run_plain_block(DataType type, const DeviceArguments& arguments, std::uint3
   }
 }
 
+constexpr std::uint64_t kPassesMs = 20;  // for passes that have begun to end
+
+// A caller may write to its input as soon as the kernel of its own rank has ended, when other ranks may still run.
+void scribble(std::vector<std::byte>& input) {
+  for (std::byte& byte : input) byte = ~byte;
+}
+
 Address address_of(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
 // Counts the blocks that are done, and wakes the thread that waits for all of them.
@@ -90,10 +97,13 @@ class Countdown {
 
 }  // namespace
 
-Result<std::unique_ptr<EmulatedDevices>> EmulatedDevices::create(const std::vector<BoundProgram>& programs,
-                                                                 const DeviceCut& cut) {
+Result<std::unique_ptr<EmulatedDevices>> EmulatedDevices::create(const std::vector<BoundProgram>& programs, const DeviceCut& cut,
+                                                                 const RelayedPairs& relayed) {
   std::unique_ptr<EmulatedDevices> made(new EmulatedDevices(programs.front(), cut));
-  SETO_ASSIGN(const DeviceChannels channels, DeviceChannels::join(programs, cut));
+  SETO_ASSIGN(const DeviceChannels channels, DeviceChannels::join(programs, cut, relayed));
+  if (relayed.any()) {
+    SETO_ASSIGN(made->relay_, RelayedHosts::create(programs, cut, channels));
+  }
   made->ranks_.resize(programs.size());
   made->launched_ = programs.size();
   std::vector<Address> workspaces;
@@ -105,7 +115,9 @@ Result<std::unique_ptr<EmulatedDevices>> EmulatedDevices::create(const std::vect
     workspaces.push_back(address_of(state.workspace.data()));
   }
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
-    SETO_ASSIGN(made->ranks_[rank].program, lower_to_device(programs[rank], cut, channels.ends_of(rank, workspaces)));
+    SETO_ASSIGN(
+        made->ranks_[rank].program,
+        lower_to_device(programs[rank], cut, channels.ends_of(rank, workspaces, made->relay_ ? made->relay_->staging(rank) : 0)));
   }
   return made;
 }
@@ -130,15 +142,24 @@ Status EmulatedDevices::run(std::vector<DeviceMemory>& memory, std::vector<std::
   std::vector<DeviceArguments> arguments;
   for (std::size_t rank = 0; rank < launched_; ++rank) arguments.push_back(arguments_of(rank, memory[rank], residuals[rank]));
   Countdown running(launched_ * cut_.blocks);
+  std::vector<std::atomic<std::uint32_t>> left(launched_);
+  for (std::atomic<std::uint32_t>& blocks : left) blocks = cut_.blocks;
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < launched_; ++rank)
     for (std::uint32_t block = 0; block < cut_.blocks; ++block)
       threads.emplace_back([&, rank, block] {
         (coded_ ? run_coded_block : run_plain_block)(type_, arguments[rank], block);
+        if (left[rank].fetch_sub(1) == 1) scribble(memory[rank].input);
         running.done();
       });
-  if (!running.wait_ms(timeout_ms)) std::atomic_ref(stop_).store(1, std::memory_order_relaxed);
+  if (relay_ != nullptr) threads.emplace_back([&] { relay_->serve(stop_); });
+  if (!running.wait_ms(timeout_ms)) {
+    std::atomic_ref(stop_).store(kernels::kStop, std::memory_order_relaxed);
+    (void)running.wait_ms(kPassesMs);
+    std::atomic_ref(stop_).store(kernels::kStopAtOnce, std::memory_order_relaxed);
+  }
   for (std::thread& thread : threads) thread.join();
+  for (std::size_t rank = 0; rank < launched_; ++rank) scribble(memory[rank].input);  // back
   for (std::size_t rank = 0; rank < launched_; ++rank) SETO_TRY(stop_failure(rank, ranks_[rank].reports, timeout_ms));
   return {};
 }

@@ -4,8 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "src/engine/device_channels.h"
+#include "src/engine/device/device_channels.h"
+#include "src/engine/kernels/device_launch.h"
 #include "tests/device_engine/device_job.h"
+#include "tests/device_engine/relayed_hosts.h"
 
 namespace seto::support {
 
@@ -13,13 +15,16 @@ namespace seto::support {
 // only one. A race detector sees how blocks of different ranks order their accesses; barriers within a block do not exist here.
 class EmulatedDevices final {
  public:
-  static Result<std::unique_ptr<EmulatedDevices>> create(const std::vector<BoundProgram>& programs, const DeviceCut& cut);
+  // `relayed`: pairs of ranks that share no memory; a thread carries their messages.
+  static Result<std::unique_ptr<EmulatedDevices>> create(const std::vector<BoundProgram>& programs, const DeviceCut& cut,
+                                                         const RelayedPairs& relayed = {});
 
   // One operation on all ranks. Blocks that wait longer than the timeout are stopped, and the failure says where they were.
   [[nodiscard]] Status run(std::vector<DeviceMemory>& memory, std::vector<std::vector<std::byte>>& residuals,
                            std::uint64_t timeout_ms = 100'000);
   // The ranks that take part in run(), the first ones. The others never launch.
   void launch_only(std::size_t ranks) { launched_ = ranks; }
+  [[nodiscard]] std::size_t relayed_streams() const { return relay_ != nullptr ? relay_->streams() : 0; }
 
  private:
   struct RankState {
@@ -37,6 +42,7 @@ class EmulatedDevices final {
   bool coded_;  // the kernels with codecs run
   DeviceCut cut_;
   std::vector<RankState> ranks_;
+  std::unique_ptr<RelayedHosts> relay_;  // null: no pair is relayed
   std::size_t launched_ = 0;
   std::uint32_t stop_ = 0;
 };

@@ -40,6 +40,14 @@ TEST_P(EmulatedDevice, GivesTheBitsOfTheHostWithCodecs) {
   }
 }
 
+TEST_P(EmulatedDevice, GivesTheBitsOfTheHostWhenItLends) {
+  std::uint64_t seed = 3000 * static_cast<std::uint64_t>(GetParam());
+  for (const DeviceJob& job : lending_device_jobs(GetParam(), 700)) {
+    compare(job, seed += 3);
+    if (HasFatalFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, EmulatedDevice, testing::Values(1, 2, 3, 4, 5, 8), testing::PrintToStringParamName());
 
 // Every pair of a type and an operation, on one algorithm.
@@ -71,6 +79,46 @@ TEST(EmulatedDeviceJobs, CoverAllTypesOperationsAndCodecs) {
   EXPECT_EQ(types.size(), kDataTypeCount);
   EXPECT_EQ(ops.size(), kReduceOpCount);
   EXPECT_EQ(codecs.size(), kCodecCount);
+}
+
+// Direct algorithms need no slots at all, whether the buffers are the same or not. A ring sums on its way.
+TEST(EmulatedDeviceJobs, DirectAlgorithmsLendAllMessages) {
+  struct Case {
+    const char* algorithm;
+    Collective collective;
+    bool all_in_place;
+  };
+  for (const Case& one : {Case{"two_shot", Collective::all_reduce, true},
+                          {"direct", Collective::all_gather, true},
+                          {"direct", Collective::reduce_scatter, true},
+                          {"direct", Collective::broadcast, true},
+                          {"direct", Collective::all_to_all, true},
+                          {"one_shot", Collective::all_reduce, false},
+                          {"ring", Collective::all_reduce, false}})
+    for (const bool in_place : {false, true}) {
+      DeviceJob job{find_algorithm(one.algorithm, one.collective), 4, DataType::float32, ReduceOp::sum, 1000};
+      ASSERT_NE(job.algorithm, nullptr) << one.algorithm;
+      job.in_place = in_place;
+      job.lends = true;
+      const LentCount count = lent_channels(job.programs());
+      EXPECT_EQ(count.lent == count.all, one.all_in_place) << job.text() << ": " << count.lent << " of " << count.all;
+      // Every rank knows what the others lend, although it does not know where their buffers lie.
+      job.in_place = !in_place;
+      EXPECT_EQ(lent_channels(job.programs()).lent, count.lent) << job.text();
+    }
+}
+
+TEST(EmulatedDeviceFaults, ARankThatNeverLaunchesStopsThoseThatLend) {
+  DeviceJob job{find_algorithm("two_shot", Collective::all_reduce), 3, DataType::float32, ReduceOp::sum, 1000};
+  job.lends = true;
+  const std::vector<BoundProgram> programs = job.programs();
+  auto devices = EmulatedDevices::create(programs, job.cut());
+  ASSERT_TRUE(devices.ok()) << devices.status().text();
+  std::vector<DeviceMemory> memory;
+  for (Rank rank = 0; rank < job.ranks; ++rank) memory.emplace_back(job, rank, 1);
+  std::vector<std::vector<std::byte>> residuals(3);
+  devices.value()->launch_only(2);
+  EXPECT_EQ(devices.value()->run(memory, residuals, 50).code(), Code::timeout);
 }
 
 TEST(EmulatedDeviceFaults, ARankThatNeverLaunchesStopsTheOthers) {

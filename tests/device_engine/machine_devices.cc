@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "src/base/check.h"
+#include "src/engine/kernels/device_launch.h"
 
 namespace seto::support {
 namespace {
@@ -16,6 +17,35 @@ void copy_from(std::uint64_t address, std::vector<std::byte>& bytes) {
   if (!bytes.empty()) std::memcpy(bytes.data(), reinterpret_cast<const void*>(address), bytes.size());
 }
 
+// Inverts words.
+constexpr const char* kScribble = R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scribble(.param .u64 at, .param .u32 words)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<5>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [at];
+  ld.param.u32 %r1, [words];
+  mov.u32 %r2, %tid.x;
+  mov.u32 %r4, %ntid.x;
+AGAIN:
+  setp.ge.u32 %p1, %r2, %r1;
+  @%p1 bra DONE;
+  mul.wide.u32 %rd2, %r2, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  ld.global.u32 %r3, [%rd3];
+  not.b32 %r3, %r3;
+  st.global.u32 [%rd3], %r3;
+  add.s32 %r2, %r2, %r4;
+  bra AGAIN;
+DONE:
+  ret;
+}
+)";
+
 }  // namespace
 
 MachineDevices::MachineDevices(const Setup& setup, const std::vector<Call>& calls)
@@ -27,6 +57,7 @@ MachineDevices::MachineDevices(const Setup& setup, const std::vector<Call>& call
                 .step_budget = setup.step_budget}),
       ranks_(calls.front().programs.size()) {
   program_ = &machine_.load(0, setup.ptx);
+  scribbling_ = &machine_.load(0, kScribble);
   std::vector<DeviceChannels> channels;
   std::uint32_t most_blocks = 0;
   for (const Call& call : calls) {
@@ -98,6 +129,17 @@ void MachineDevices::launch(std::size_t rank, std::size_t operation, const Devic
                    .arguments = software_gpu::arguments_of(arguments)});
 }
 
+void MachineDevices::scribble(std::size_t rank, const DeviceMemory& memory, const Copies& copies) {
+  if (memory.input.empty()) return;
+  machine_.launch({.program = scribbling_,
+                   .kernel = "scribble",
+                   .gpu = static_cast<std::uint32_t>(rank),
+                   .grid = {1},
+                   .block = {32},
+                   .arguments = software_gpu::arguments_of(
+                       copies.input, static_cast<std::uint32_t>(memory.input.size() / sizeof(std::uint32_t)))});
+}
+
 bool MachineDevices::is_running(std::size_t rank) const {
   return std::any_of(machine_.launches().begin(), machine_.launches().end(),
                      [&](const software_gpu::Launch& launch) { return launch.request.gpu == rank; });
@@ -122,11 +164,17 @@ void MachineDevices::run(std::vector<std::vector<DeviceMemory>>& operations) {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
       copies[operation].push_back(copies_of(rank, operations[operation][rank]));
   std::vector<std::size_t> launched(ranks_.size(), 0);
+  std::vector<std::size_t> scribbled(ranks_.size(), 0);
   do {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      if (launched[rank] == operations.size() || is_running(rank)) continue;
-      launch(rank, launched[rank], operations[launched[rank]][rank], copies[launched[rank]][rank]);
-      ++launched[rank];
+      if (is_running(rank)) continue;
+      if (setup_.scribbles && scribbled[rank] < launched[rank]) {
+        scribble(rank, operations[scribbled[rank]][rank], copies[scribbled[rank]][rank]);
+        ++scribbled[rank];
+      } else if (launched[rank] < operations.size()) {
+        launch(rank, launched[rank], operations[launched[rank]][rank], copies[launched[rank]][rank]);
+        ++launched[rank];
+      }
     }
     machine_.run_some(16);
   } while (!machine_.idle() || launched != std::vector<std::size_t>(ranks_.size(), operations.size()));

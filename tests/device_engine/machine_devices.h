@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "src/engine/device_channels.h"
+#include "src/engine/device/device_channels.h"
 #include "tests/device_engine/device_job.h"
 #include "tests/software_gpu/machine.h"
 
@@ -20,6 +20,7 @@ class MachineDevices final {
     std::uint64_t seed = 1;
     std::uint32_t threads = 64;  // of a block
     std::uint64_t step_budget = 20'000'000;
+    bool scribbles = false;  // each rank inverts its input as soon as its kernel has ended, as a caller may
   };
   // The programs of all ranks for one call.
   struct Call {
@@ -49,12 +50,14 @@ class MachineDevices final {
   std::uint64_t allocate(std::size_t rank, std::size_t size, const char* name);
   Copies copies_of(std::size_t rank, const DeviceMemory& memory);
   void launch(std::size_t rank, std::size_t operation, const DeviceMemory& memory, const Copies& copies);
+  void scribble(std::size_t rank, const DeviceMemory& memory, const Copies& copies);
   [[nodiscard]] bool is_running(std::size_t rank) const;
 
   Setup setup_;
   std::vector<std::uint32_t> blocks_;  // by call
   software_gpu::Machine machine_;
   const software_gpu::Program* program_ = nullptr;  // it has no variables, so all GPUs run the same
+  const software_gpu::Program* scribbling_ = nullptr;
   std::vector<RankState> ranks_;
   std::vector<std::uint64_t> buffers_;
 };

@@ -1,4 +1,6 @@
 // Calls that are wrong: each is refused on the rank that makes it, and ends the communicator on the others.
+#include <barrier>
+
 #include "tests/device_memory/device_ranks.h"
 
 namespace seto::testing {
@@ -10,11 +12,16 @@ class DeviceBadInput : public DeviceMemory {
  protected:
   using Wrong = std::function<setoResult_t(DeviceRank&, float* memory)>;
 
-  // Rank 1 makes the wrong call, while rank 0 makes a right one.
+  // Rank 1 makes the wrong call, while rank 0 makes a right one. prepare_ runs on rank 1 before both: what waits for kernels,
+  // such as a free, would wait for that of rank 0.
   void refused(const Wrong& call, const std::string& part, setoResult_t expected = setoInvalidArgument) {
     SCOPED_TRACE(part);
+    std::barrier meeting(2);
     on_ranks(2, [&](DeviceRank& mine) {
       auto* const memory = mine.upload(std::vector<float>(kCount, 1));
+      meeting.arrive_and_wait();
+      if (mine.rank == 1 && prepare_) prepare_(mine);
+      meeting.arrive_and_wait();
       if (mine.rank == 0) {
         EXPECT_TRUE(succeeded(setoAllReduce(memory, memory, kCount, setoFloat32, setoSum, mine.comm, mine.stream())));
         mine.synchronize();  // ends, because the kernel is told to
@@ -33,6 +40,8 @@ class DeviceBadInput : public DeviceMemory {
       EXPECT_EQ(mine.read(memory, kCount), std::vector<float>(kCount, 7));
     });
   }
+  std::function<void(DeviceRank&)> prepare_;
+
   static setoResult_t sum(DeviceRank& mine, const void* input, void* output, std::size_t count = kCount) {
     return setoAllReduce(input, output, count, setoFloat32, setoSum, mine.comm, mine.stream());
   }
@@ -58,6 +67,7 @@ TEST_F(DeviceBadInput, HostMemory) {
 }
 
 TEST_F(DeviceBadInput, MemoryOfAnotherGpuOrFreedOrTooShortOrMisaligned) {
+  SETO_NEEDS_GPUS(2);
   start_gpus(2);
   refused(
       [](DeviceRank& mine, float* memory) {
@@ -72,14 +82,13 @@ TEST_F(DeviceBadInput, MemoryOfAnotherGpuOrFreedOrTooShortOrMisaligned) {
         return result;
       },
       "is memory of GPU 0, but this rank uses GPU 1");
-  refused(
-      [](DeviceRank& mine, float* memory) {
-        cuda::DevicePointer freed = 0;
-        EXPECT_TRUE(ok(mine.driver.mem_alloc(&freed, kCount * sizeof(float))));
-        EXPECT_TRUE(ok(mine.driver.mem_free(freed)));
-        return sum(mine, memory, reinterpret_cast<float*>(freed));
-      },
-      "or it was freed");
+  cuda::DevicePointer freed = 0;
+  prepare_ = [&](DeviceRank& mine) {
+    EXPECT_TRUE(ok(mine.driver.mem_alloc(&freed, kCount * sizeof(float))));
+    EXPECT_TRUE(ok(mine.driver.mem_free(freed)));
+  };
+  refused([&](DeviceRank& mine, float* memory) { return sum(mine, memory, reinterpret_cast<float*>(freed)); }, "or it was freed");
+  prepare_ = {};
   refused([](DeviceRank& mine, float* memory) { return sum(mine, memory, memory, 1 << 20); }, "but the allocation ends after ");
   refused(
       [](DeviceRank& mine, float* memory) {
@@ -113,12 +122,17 @@ TEST_F(DeviceBadInput, WhatIsNotOfferedIsRefusedByName) {
   start_gpus(1);
   on_ranks(1, [&](DeviceRank& mine) {
     auto* const memory = mine.upload(std::vector<float>(kCount, 1));
-    const std::size_t counts[] = {kCount};
+    int source = 0;
     setoStream_t host_stream = nullptr;
-    EXPECT_TRUE(failed(setoSend(memory, kCount, setoFloat32, 0, mine.comm, mine.stream()), setoInvalidUsage,
-                       "not on device memory in this version"));
-    EXPECT_TRUE(failed(setoAllGatherv(memory, kCount, memory, counts, nullptr, setoFloat32, mine.comm, mine.stream()),
-                       setoInvalidUsage, "not on device memory in this version"));
+    EXPECT_TRUE(failed(setoRecvAny(memory, kCount, setoFloat32, &source, mine.comm, mine.stream()), setoInvalidUsage,
+                       "setoRecvAny: not on device memory in this version"));
+    setoErrorFeedback_t feedback = nullptr;
+    ASSERT_TRUE(succeeded(setoErrorFeedbackCreate(&feedback, kCount, setoFloat32, mine.comm)));
+    setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
+    config.errorFeedback = feedback;
+    EXPECT_TRUE(failed(setoAllReduceConfig(memory, memory, kCount, setoFloat32, setoSum, mine.comm, mine.stream(), &config),
+                       setoInvalidUsage, "errorFeedback: not on device memory in this version"));
+    EXPECT_TRUE(succeeded(setoErrorFeedbackDestroy(feedback)));
     ASSERT_TRUE(succeeded(setoStreamCreate(&host_stream)));
     EXPECT_TRUE(failed(setoAllReduce(memory, memory, kCount, setoFloat32, setoSum, mine.comm, host_stream), setoInvalidArgument,
                        "it is a host stream"));

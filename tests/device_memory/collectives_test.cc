@@ -47,6 +47,7 @@ class DeviceCollectives : public DeviceMemory {
 };
 
 TEST_F(DeviceCollectives, AllReduceOnGpusOfTheirOwn) {
+  SETO_NEEDS_GPUS(2);
   start_gpus(2);
   on_ranks(2, [&](DeviceRank& mine) {
     int device = -2;
@@ -64,6 +65,7 @@ TEST_F(DeviceCollectives, SeveralRanksShareAGpu) {
 }
 
 TEST_F(DeviceCollectives, InWeakMemory) {
+  SETO_NEEDS_STAND_IN();
   start_gpus(3, {{"SOFTWARE_GPU_WEAK", "1"}, {"SOFTWARE_GPU_SEED", "7"}});
   on_ranks(3, [&](DeviceRank& mine) {
     for (const std::size_t count : {40, 900}) all_reduce(mine, 3, count);

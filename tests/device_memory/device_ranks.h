@@ -15,7 +15,7 @@ namespace seto::testing {
 
 using software_gpu::driver::ok;
 
-// A rank on a GPU of the stand-in: its thread has the context of the GPU.
+// A rank on a GPU of the stand-in, or of the machine. Its thread has the context of the GPU.
 class DeviceRank final {
  public:
   DeviceRank(const cuda::Driver& its_driver, int its_rank, int its_gpu) : driver(its_driver), rank(its_rank), gpu(its_gpu) {
@@ -92,16 +92,21 @@ class DeviceMemory : public software_gpu::driver::StandInTest {
 
   void start_gpus(int gpus, Variables variables = {}) {
     gpus_ = gpus;
-    variables["SOFTWARE_GPU_COUNT"] = std::to_string(gpus);
+    if (!software_gpu::driver::on_system_driver()) variables["SOFTWARE_GPU_COUNT"] = std::to_string(gpus);
     start(variables);
+    int count = gpus;
+    if (HasFatalFailure()) return;
+    EXPECT_TRUE(ok(driver().device_get_count(&count)));
+    gpus_ = std::min(gpus, count);  // of a machine; more ranks share a GPU
   }
+  [[nodiscard]] int gpu_of(int rank) const { return rank % gpus_; }
 
   // Runs the body on a thread for each rank, without a communicator.
   void on_threads(int ranks, const Body& body) const {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < ranks; ++rank)
       threads.emplace_back([&, rank] {
-        DeviceRank mine(driver(), rank, rank % gpus_);
+        DeviceRank mine(driver(), rank, gpu_of(rank));
         body(mine);
       });
     for (std::thread& thread : threads) thread.join();

@@ -1,43 +1,8 @@
 // Ranks that are late, lost, different or aborted, and GPUs that cannot be used.
-#include <sys/mman.h>
-
-#include <atomic>
-#include <csignal>
-
-#include "tests/device_memory/device_ranks.h"
-#include "tests/support/child_process.h"
+#include "tests/device_memory/device_faults.h"
 
 namespace seto::testing {
 namespace {
-
-constexpr std::size_t kCount = 1000;
-
-class DeviceFaults : public DeviceMemory {
- protected:
-  static setoResult_t sum(DeviceRank& mine, float* memory, std::size_t count = kCount) {
-    return setoAllReduce(memory, memory, count, setoFloat32, setoSum, mine.comm, mine.stream());
-  }
-  static void expect_failed(DeviceRank& mine, const std::string& part) {
-    const Deadline until = Deadline::after_ms(20'000);
-    setoResult_t state = setoSuccess;
-    while (state == setoSuccess && !until.passed()) EXPECT_TRUE(succeeded(setoCommGetAsyncError(mine.comm, &state)));
-    EXPECT_NE(state, setoSuccess) << "rank " << mine.rank;
-    EXPECT_NE(std::string(setoGetLastError(mine.comm)).find(part), std::string::npos)
-        << "rank " << mine.rank << ": " << setoGetLastError(mine.comm);
-  }
-  // The stream and the context work after the communicator has failed.
-  static void expect_usable(DeviceRank& mine, float* memory) {
-    mine.write(memory, std::vector<float>(kCount, 7));
-    EXPECT_EQ(mine.read(memory, kCount), std::vector<float>(kCount, 7));
-  }
-  static void refuse_init(DeviceRank& mine, int ranks, setoUniqueId id, const std::string& part,
-                          setoConfig_t config = device_config()) {
-    const setoResult_t result = setoCommInitRankConfig(&mine.comm, ranks, id, mine.rank, &config);
-    EXPECT_NE(result, setoSuccess);
-    EXPECT_NE(std::string(setoGetLastError(nullptr)).find(part), std::string::npos) << setoGetLastError(nullptr);
-    EXPECT_EQ(mine.comm, nullptr);
-  }
-};
 
 TEST_F(DeviceFaults, ARankThatNeverCallsIsNamedAtTheDeadline) {
   start_gpus(2);
@@ -125,14 +90,14 @@ TEST_F(DeviceFaults, ARankThatHasLeftIsNamed) {
 }
 
 TEST_F(DeviceFaults, GpusThatCannotBeUsed) {
+  SETO_NEEDS_STAND_IN();
   const auto all_are_refused = [&](const std::string& part) {
     SCOPED_TRACE(part);
     setoUniqueId id;
     ASSERT_TRUE(succeeded(setoGetUniqueId(&id)));
     on_threads(2, [&](DeviceRank& mine) { refuse_init(mine, 2, id, part); });
   };
-  start_gpus(2, {{"SOFTWARE_GPU_PEERS", "none"}});
-  all_are_refused("no peer access between the GPUs of rank ");
+  start_gpus(2);
   inject("cuMemAlloc:2:2");  // out of memory on one rank
   all_are_refused("no 4 MiB of memory on GPU ");
   inject("cuModuleLoadData:218:1-");
@@ -166,45 +131,6 @@ TEST_F(DeviceFaults, WithoutAContextOrADriverDeviceMemoryIsRefusedAndAutoIsHostM
 }
 
 // ---- processes
-
-struct Shared {
-  setoUniqueId id;
-  std::atomic<int> has_id;
-  std::atomic<int> waiting;
-};
-
-class DeviceProcesses : public DeviceFaults {
- protected:
-  void SetUp() override {
-    DeviceFaults::SetUp();
-    void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(memory, MAP_FAILED);
-    shared_ = new (memory) Shared{};
-  }
-
-  // One rank in this process, which has just been forked.
-  bool run_rank(int rank, int ranks, int gpus, const std::function<void(DeviceRank&)>& body) {
-    start_gpus(gpus);
-    if (rank == 0) {
-      EXPECT_TRUE(succeeded(setoGetUniqueId(&shared_->id)));
-      shared_->has_id.store(1);
-    }
-    while (shared_->has_id.load() == 0) std::this_thread::yield();
-    std::thread([&] {
-      DeviceRank mine(driver(), rank, rank % gpus);
-      setoConfig_t config = device_config();
-      ASSERT_TRUE(succeeded(setoCommInitRankConfig(&mine.comm, ranks, shared_->id, rank, &config)));
-      body(mine);
-      if (mine.comm != nullptr) {
-        EXPECT_TRUE(succeeded(setoCommDestroy(mine.comm)));
-      }
-    }).join();
-    TearDown();
-    return !HasFailure();
-  }
-
-  Shared* shared_ = nullptr;
-};
 
 TEST_F(DeviceProcesses, AllReduceBetweenProcesses) {
   constexpr int kRanks = 3;

@@ -80,6 +80,7 @@ TEST_F(DeviceStreams, ASplitAndItsParentWork) {
 
 // One thread, several GPUs: the calls of a group are launched on all of them.
 TEST_F(DeviceStreams, OneThreadDrivesAllRanksInAGroup) {
+  SETO_NEEDS_GPUS(2);
   start_gpus(3);
   setenv("SETO_MEMORY", "device", 1);
   setoComm_t comms[3] = {};

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <csignal>
+
+#include "tests/device_memory/device_ranks.h"
+#include "tests/support/child_process.h"
+
+namespace seto::testing {
+
+// Ranks that are late or lost.
+class DeviceFaults : public DeviceMemory {
+ protected:
+  static constexpr std::size_t kCount = 1000;
+
+  static setoResult_t sum(DeviceRank& mine, float* memory, std::size_t count = kCount) {
+    return setoAllReduce(memory, memory, count, setoFloat32, setoSum, mine.comm, mine.stream());
+  }
+  static void expect_failed(DeviceRank& mine, const std::string& part) {
+    const Deadline until = Deadline::after_ms(20'000);
+    setoResult_t state = setoSuccess;
+    while (state == setoSuccess && !until.passed()) EXPECT_TRUE(succeeded(setoCommGetAsyncError(mine.comm, &state)));
+    EXPECT_NE(state, setoSuccess) << "rank " << mine.rank;
+    EXPECT_NE(std::string(setoGetLastError(mine.comm)).find(part), std::string::npos)
+        << "rank " << mine.rank << ": " << setoGetLastError(mine.comm);
+  }
+  // The stream and the context work after the communicator has failed.
+  static void expect_usable(DeviceRank& mine, float* memory) {
+    mine.write(memory, std::vector<float>(kCount, 7));
+    EXPECT_EQ(mine.read(memory, kCount), std::vector<float>(kCount, 7));
+  }
+  static void refuse_init(DeviceRank& mine, int ranks, setoUniqueId id, const std::string& part,
+                          setoConfig_t config = device_config()) {
+    const setoResult_t result = setoCommInitRankConfig(&mine.comm, ranks, id, mine.rank, &config);
+    EXPECT_NE(result, setoSuccess);
+    EXPECT_NE(std::string(setoGetLastError(nullptr)).find(part), std::string::npos) << setoGetLastError(nullptr);
+    EXPECT_EQ(mine.comm, nullptr);
+  }
+};
+
+// Memory of the test and its processes.
+struct Shared {
+  setoUniqueId id;
+  std::atomic<int> has_id;
+  std::atomic<int> waiting;
+};
+
+// Ranks as processes.
+class DeviceProcesses : public DeviceFaults {
+ protected:
+  void SetUp() override {
+    DeviceFaults::SetUp();
+    void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    shared_ = new (memory) Shared{};
+  }
+
+  // One rank in this process, which has just been forked.
+  bool run_rank(int rank, int ranks, int gpus, const Body& body, setoConfig_t config = device_config()) {
+    start_gpus(gpus);
+    if (rank == 0) {
+      EXPECT_TRUE(succeeded(setoGetUniqueId(&shared_->id)));
+      shared_->has_id.store(1);
+    }
+    while (shared_->has_id.load() == 0) std::this_thread::yield();
+    std::thread([&] {
+      DeviceRank mine(driver(), rank, rank % gpus);
+      ASSERT_TRUE(succeeded(setoCommInitRankConfig(&mine.comm, ranks, shared_->id, rank, &config)));
+      body(mine);
+      if (mine.comm != nullptr) {
+        EXPECT_TRUE(succeeded(setoCommDestroy(mine.comm)));
+      }
+    }).join();
+    TearDown();
+    return !HasFailure();
+  }
+
+  Shared* shared_ = nullptr;
+};
+
+}  // namespace seto::testing
