@@ -1,5 +1,7 @@
 #include "bench/common/gpu.h"
 
+#include <utility>
+
 namespace seto::bench {
 namespace {
 
@@ -27,6 +29,7 @@ Status Gpu::start(int rank) {
 }
 
 Gpu::~Gpu() {
+  static_cast<void>(drop_recording());
   if (stream_ != nullptr) static_cast<void>(driver_->stream_destroy.code(stream_));
 }
 
@@ -51,6 +54,25 @@ Status Gpu::copy_out(std::byte* to, const std::byte* memory, std::size_t size) c
 Status Gpu::fill(std::byte* memory, int byte, std::size_t size) const {
   SETO_TRY(driver_->memset_d8_async(address(memory), static_cast<unsigned char>(byte), size, stream_));
   return synchronize();
+}
+
+// Other threads may allocate meanwhile, which a capture of the global mode forbids.
+Status Gpu::begin_recording() {
+  SETO_TRY(drop_recording());
+  return driver_->stream_begin_capture(stream_, cuda::CaptureMode::thread_local_only);
+}
+
+Status Gpu::end_recording() {
+  cuda::Graph graph = nullptr;
+  SETO_TRY(driver_->stream_end_capture(stream_, &graph));
+  const Status made = driver_->graph_instantiate(&recording_, graph, 0);
+  SETO_TRY(driver_->graph_destroy(graph));
+  return made;
+}
+
+Status Gpu::drop_recording() {
+  if (recording_ == nullptr) return {};
+  return driver_->graph_exec_destroy(std::exchange(recording_, nullptr));
 }
 
 Status Gpu::synchronize() const { return driver_->stream_synchronize(stream_); }

@@ -24,6 +24,14 @@ class Gpu final {
   [[nodiscard]] Status copy_out(std::byte* to, const std::byte* memory, std::size_t size) const;
   [[nodiscard]] Status fill(std::byte* memory, int byte, std::size_t size) const;
   [[nodiscard]] Status synchronize() const;
+
+  // Between these two, what this thread queues on the stream is recorded and does not run. A recording replaces the one before.
+  [[nodiscard]] Status begin_recording();
+  [[nodiscard]] Status end_recording();
+  // Queues all that was recorded.
+  [[nodiscard]] Status launch_recording() const { return driver_->graph_launch(recording_, stream_); }
+  [[nodiscard]] Status drop_recording();
+
   [[nodiscard]] setoStream_t stream() const { return reinterpret_cast<setoStream_t>(stream_); }
 
  private:
@@ -32,6 +40,7 @@ class Gpu final {
 
   std::unique_ptr<const cuda::Driver> driver_;
   cuda::Stream stream_ = nullptr;
+  cuda::GraphExec recording_ = nullptr;
 };
 
 }  // namespace seto::bench

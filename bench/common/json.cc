@@ -59,13 +59,14 @@ Json row_json(const ResultRow& row, const Options& options) {
 Json devices_json(const Heading& heading, const Options& options) {
   Json devices = Json::array();
   for (std::size_t rank = 0; rank < heading.process_ids.size(); ++rank) {
-    devices.push_back({{"rank", rank},
-                       {"group", 0},
-                       {"pid", heading.process_ids[rank]},
-                       {"hostname", heading.hosts[rank]},
-                       {"device", options.on_device ? static_cast<int>(rank) : static_cast<int>(rank) % options.threads},
-                       {"device_hex", options.on_device ? "gpu" : "host"},
-                       {"device_name", heading.machine}});
+    devices.push_back(
+        {{"rank", rank},
+         {"group", 0},
+         {"pid", heading.process_ids[rank]},
+         {"hostname", heading.hosts[rank]},
+         {"device", options.on_device ? static_cast<int>(rank) : static_cast<int>(rank) % options.ranks_of_process()},
+         {"device_hex", options.on_device ? "gpu" : "host"},
+         {"device_name", heading.machine}});
   }
   return devices;
 }
@@ -96,7 +97,7 @@ std::string json_text(const Report& report, const Options& options) {
   json["env"] = environment_json();
   json["nccl_version"] = "seto-" + std::to_string(report.heading.library_version);
   json["config"] = {{"nthreads", options.threads},
-                    {"ngpus", 1},
+                    {"ngpus", options.gpus},
                     {"nprocesses", options.processes},
                     {"nranks", options.ranks()},
                     {"minbytes", options.sizes.min},
@@ -107,6 +108,7 @@ std::string json_text(const Report& report, const Options& options) {
                     {"iters", options.iterations},
                     {"agg_iters", options.aggregated},
                     {"validation", options.checks},
+                    {"graph", options.graph_launches},
                     {"average", static_cast<int>(options.average)},
                     {"blocking", static_cast<int>(options.issue)}};
   json["config"]["devices"] = devices_json(report.heading, options);

@@ -100,6 +100,12 @@ bool to_memory(const std::string& text, bool& on_device) {
   return on_device || text == "host";
 }
 
+bool to_root(const std::string& text, int& target) {
+  if (text != "all") return to_int(text, 0, target);
+  target = kAllRoots;
+  return true;
+}
+
 bool to_files(const std::string& text, std::vector<std::string>& target) {
   target.push_back(text);
   return !text.empty();
@@ -125,7 +131,10 @@ const std::vector<Row>& rows() {
        [](O& o, S& v) { return to_int(v, 1, o.processes); }},
       {'t', "nthreads", "N", "threads of each process, each a rank (1)", kFromOne,
        [](O& o, S& v) { return to_int(v, 1, o.threads); }},
-      {'g', "ngpus", "N", "must be 1 on host memory", "1", [](O&, S& v) { return v == "1"; }},
+      {'g', "ngpus", "N", "with --memory device: GPUs of each of these threads, each a rank (1)", kFromOne,
+       [](O& o, S& v) { return to_int(v, 1, o.gpus); }},
+      {'G', "cudagraph", "N", "with --memory device: capture the timed calls in a graph, launch it N times; 0: no graph (0)",
+       kFromZero, [](O& o, S& v) { return to_int(v, 0, o.graph_launches); }},
       {'b', "minbytes", "SIZE", "smallest size (32M); K, M, G are binary", kSize,
        [](O& o, S& v) { return to_size(v, o.sizes.min); }},
       {'e', "maxbytes", "SIZE", "largest size (32M)", kSize, [](O& o, S& v) { return to_size(v, o.sizes.max); }},
@@ -145,11 +154,7 @@ const std::vector<Row>& rows() {
       {'d', "datatype", "TYPE,...|all", "element type (float)", names_in(all_types()),
        [](O& o, S& v) { return to_list(v, parse_type, all_types(), o.types); }},
       {'r', "root", "RANK|all", "root of rooted collectives (0)", "the number of a rank, or all",
-       [](O& o, S& v) {
-         if (v != "all") return to_int(v, 0, o.root);
-         o.root = kAllRoots;
-         return true;
-       }},
+       [](O& o, S& v) { return to_root(v, o.root); }},
       {'z', "blocking", "0..3", "0 blocking calls, 1 a barrier after each, 2 queued on a stream, 3 queued, a wait after each (0)",
        kOneOfFour, [](O& o, S& v) { return to_enum(v, 4, o.issue); }},
       {'a', "average", "0..3", "time of rank 0, mean, min or max over ranks (1)", kOneOfFour,
@@ -162,7 +167,7 @@ const std::vector<Row>& rows() {
        [](O& o, S& v) { return to_flag(v, o.report_timestamps); }},
       {265, "memory", "host|device", "memory of the buffers; device: rank n has GPU n modulo their number (host)", kMemories,
        [](O& o, S& v) { return to_memory(v, o.on_device); }},
-      {'R', "local_register", "0|1", "buffers from setoMemAlloc, registered (0)", kSwitch,
+      {'R', "local_register", "0|1", "buffers are registered, those of the host are from setoMemAlloc (0)", kSwitch,
        [](O& o, S& v) { return to_flag(v, o.registered); }},
       {'T', "timeout", "SECONDS", "give up when a row takes longer; 0: never (0)", "whole seconds, 0 or more",
        [](O& o, S& v) { return to_int(v, 0, o.timeout_s); }},
@@ -216,13 +221,22 @@ std::string size_order(const SizeRange& sizes) {
   return text;
 }
 
+std::string device_problem(const Options& options) {
+  if (options.gpus > 1 && !options.on_device) return "-g " + std::to_string(options.gpus) + " needs --memory device";
+  if (options.graph_launches == 0) return {};
+  if (!options.on_device) return "-G needs --memory device: calls on host memory have no graphs";
+  if (options.report_iterations || options.report_cpu_time || options.issue != Issue::back_to_back)
+    return "-G times whole graphs: leave out -I, -C and -z";
+  return {};
+}
+
 std::string inconsistency(const Options& options) {
   if (options.sizes.min > options.sizes.max) return size_order(options.sizes);
   if (options.root >= options.ranks()) {
     return "-r " + std::to_string(options.root) + " is not a rank: there are " + std::to_string(options.ranks());
   }
   if (options.ranks() > 4096) return "more than 4096 ranks";
-  if (options.on_device && options.registered) return "-R 1 is not for --memory device yet";
+  if (std::string problem = device_problem(options); !problem.empty()) return problem;
   if (!options.plot_add.empty() && options.plot_path.empty()) return "--plot-add needs --plot";
   return {};
 }

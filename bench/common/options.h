@@ -28,6 +28,8 @@ struct Options {
   int cycles = 1;
   int checks = 1;
   int threads = 1;
+  int gpus = 1;            // -g: ranks of each thread of the command line, on GPU memory
+  int graph_launches = 0;  // -G: of a graph of the timed calls; 0: calls are launched one by one
   int processes = 1;
   std::vector<setoDataType_t> types = {setoFloat32};
   std::vector<Op> ops = {Op::sum};
@@ -38,7 +40,7 @@ struct Options {
   bool report_timestamps = false;
   bool report_iterations = false;
   bool on_device = false;   // --memory device
-  bool registered = false;  // -R 1: setoMemAlloc and setoCommRegister
+  bool registered = false;  // -R 1: setoCommRegister; host memory comes from setoMemAlloc
   int timeout_s = 0;        // 0: only the library's own deadlines
   double min_bandwidth = 0;
   bool deterministic = false;
@@ -51,7 +53,8 @@ struct Options {
   std::string plot_path;
   std::vector<std::string> plot_add;  // JSON files of earlier runs, "path" or "path=label"
 
-  int ranks() const { return processes * threads; }
+  int ranks_of_process() const { return threads * gpus; }
+  int ranks() const { return processes * ranks_of_process(); }
   // The table shows the codec that each row used.
   bool coded() const { return codec_of_calls || codec_of_environment; }
 };

@@ -21,8 +21,6 @@ constexpr std::size_t kGuardSize = 64;
 constexpr std::size_t kPageSize = 4096;
 constexpr std::size_t kCompareSize = 64 << 10;
 
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 double combine(Average average, std::span<const double> values) {
   switch (average) {
     case Average::rank_0:
@@ -54,6 +52,10 @@ struct RankRun::Prepared {
   double bound = 0;      // of a check: the largest error of a sum; 0: exact
   double largest = 0;    // of a check: the magnitude to which the bound belongs
 };
+
+double RankRun::seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 std::size_t largest_buffer(const Program& program, const Options& options) {
   std::size_t largest = 0;
@@ -132,6 +134,7 @@ bool RankRun::allocate_one(std::byte*& buffer, void*& handle) {
     const Result<std::byte*> allocated = gpu_->allocate(capacity_);
     if (!ok(allocated.status(), "memory")) return false;
     buffer = allocated.value();
+    if (options_.registered && !ok(setoCommRegister(comm_, buffer, capacity_, &handle), "register")) return false;
     return idle(buffer, capacity_);
   }
   void* memory = nullptr;
@@ -160,12 +163,14 @@ bool RankRun::idle(std::byte* buffer, std::size_t size) {
 
 bool RankRun::close() {
   if (!job_.barrier()) return false;
+  if (gpu_ != nullptr && !ok(gpu_->drop_recording(), "graph")) return false;
   for (auto [buffer, handle] : {std::pair{send_, send_handle_}, std::pair{receive_, receive_handle_}}) {
+    if (options_.registered && !ok(setoCommDeregister(comm_, handle), "deregister")) return false;
     if (gpu_ != nullptr) {
       if (!ok(gpu_->free(buffer), "memory free")) return false;
     } else if (!options_.registered) {
       std::free(buffer);
-    } else if (!ok(setoCommDeregister(comm_, handle), "deregister") || !ok(setoMemFree(buffer), "memory free")) {
+    } else if (!ok(setoMemFree(buffer), "memory free")) {
       return false;
     }
   }
@@ -286,7 +291,11 @@ bool RankRun::time_row(const Prepared& prepared, Placement& result) {
   Elapsed elapsed = {0, nullptr};
   if (!iterate(prepared, options_.warmups, elapsed)) return false;
   elapsed.iterations = options_.report_iterations ? job_.iteration_times(rank_) : nullptr;
-  if (!job_.barrier() || !iterate(prepared, options_.iterations, elapsed) || !job_.barrier()) return false;
+  const bool in_graph = options_.graph_launches > 0;
+  if (in_graph && !record_iterations(prepared)) return false;
+  if (!job_.barrier()) return false;
+  if (!(in_graph ? launch_iterations(elapsed) : iterate(prepared, options_.iterations, elapsed))) return false;
+  if (!job_.barrier()) return false;
   // Read before exchange(), after which other ranks may overwrite it.
   if (options_.report_iterations && rank_ == 0) result.iterations = slowest_iterations();
   std::vector<double> seconds(static_cast<std::size_t>(job_.ranks()));
@@ -388,7 +397,7 @@ bool RankRun::check_once(Prepared& prepared, std::uint64_t& wrong) {
   if (gpu_ != nullptr && !(ok(gpu_->copy_in(send_, send_copy_.data(), size), "copy") &&
                            ok(gpu_->copy_in(receive_, receive_copy_.data(), size), "copy")))
     return false;
-  if (!ok(program_.call(prepared.call), "call") || (stream_ != nullptr && !wait_stream())) return false;
+  if (!call_once(prepared.call)) return false;
   if (gpu_ != nullptr && !ok(gpu_->copy_out(receive_copy_.data(), receive_, size), "copy")) return false;
   wrong += compare(prepared);
   return true;

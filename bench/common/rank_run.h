@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,6 +47,7 @@ class RankRun final {
     double* iterations;  // one time for each iteration, or null
   };
 
+  static double seconds_now();
   [[nodiscard]] bool ok(setoResult_t result, const char* what);
   [[nodiscard]] bool allocate();
   [[nodiscard]] bool allocate_one(std::byte*& buffer, void*& handle);
@@ -53,10 +55,15 @@ class RankRun final {
   static Call moved(const Prepared& prepared, std::size_t place);
   [[nodiscard]] bool issue(const Prepared& prepared, std::size_t iteration);
   [[nodiscard]] bool iterate(const Prepared& prepared, int iterations, Elapsed& elapsed);
+  // The same from a graph of the calls, which is launched as often as -G says.
+  [[nodiscard]] bool record_iterations(const Prepared& prepared);
+  [[nodiscard]] bool launch_iterations(Elapsed& elapsed);
+  [[nodiscard]] bool record(const std::function<bool()>& calls);
   [[nodiscard]] bool links_may_code(const RowPlan& row) const;
   [[nodiscard]] bool ask_codec(Prepared& prepared, Placement& result);
   [[nodiscard]] bool time_row(const Prepared& prepared, Placement& result);
   [[nodiscard]] bool check_row(const Prepared& prepared, Placement& result);
+  [[nodiscard]] bool call_once(const Call& call);
   [[nodiscard]] bool check_once(Prepared& prepared, std::uint64_t& wrong);
   [[nodiscard]] bool find_bound(Prepared& prepared);
   [[nodiscard]] bool exchange(double mine, std::span<double> all);

@@ -221,7 +221,7 @@ class Reporter final {
 
 int run_rank(const Run& run, int rank) {
   const Options& options = run.options;
-  const bool watches = rank % options.threads == 0 && options.timeout_s > 0;
+  const bool watches = rank % options.ranks_of_process() == 0 && options.timeout_s > 0;
   run.job.introduce(rank);
   std::string problem = pin_problem(run);
   if (problem.empty()) problem = codec_problem(run);
@@ -283,7 +283,7 @@ int run_program(const Program& program, int argc, char** argv) {
     return kMisused;
   }
   const std::size_t slots = options.report_iterations ? static_cast<std::size_t>(options.iterations) : 0;
-  const auto job = Job::create({options.processes, options.threads, slots}, std::move(launched));
+  const auto job = Job::create({options.processes, options.ranks_of_process(), slots}, std::move(launched));
   if (job == nullptr) {
     std::fprintf(stderr, "%s: no shared memory for %d ranks: %s\n", program.name, options.ranks(), std::strerror(errno));
     return kFailed;

@@ -55,12 +55,12 @@ std::string heading_text(const Heading& heading, const Options& options) {
   text += "# Collective test starting: " + heading.program + "\n";
   const bool multiplies = options.sizes.factor > 1;
   text += format(
-      "# nThread %d nGpus 1 nProcess %d minBytes %llu maxBytes %llu step: %llu(%s) warmup iters: %d iters: %d "
-      "agg iters: %d validation: %d graph: 0 unalign: 0\n",
-      options.threads, options.processes, static_cast<unsigned long long>(options.sizes.min),
+      "# nThread %d nGpus %d nProcess %d minBytes %llu maxBytes %llu step: %llu(%s) warmup iters: %d iters: %d "
+      "agg iters: %d validation: %d graph: %d unalign: 0\n",
+      options.threads, options.gpus, options.processes, static_cast<unsigned long long>(options.sizes.min),
       static_cast<unsigned long long>(options.sizes.max),
       static_cast<unsigned long long>(multiplies ? options.sizes.factor : options.sizes.step), multiplies ? "factor" : "bytes",
-      options.warmups, options.iterations, options.aggregated, options.checks);
+      options.warmups, options.iterations, options.aggregated, options.checks, options.graph_launches);
   if (options.coded())
     text +=
         "# codec: permitted for sums; travels: the codec that was used, exactly where a codec would be slower or does not "
@@ -70,12 +70,15 @@ std::string heading_text(const Heading& heading, const Options& options) {
         "# of their codec (setoCodecErrorBound), and so are sums whose codec is unknown because the flight recorder is off.\n";
   text += "#\n# Using devices\n";
   for (std::size_t rank = 0; rank < heading.process_ids.size(); ++rank) {
-    text +=
-        format("#  Rank %2zu Group  0 Pid %6ld on %10s device %2d [%s] %s\n", rank, heading.process_ids[rank],
-               heading.hosts[rank].c_str(), options.on_device ? static_cast<int>(rank) : static_cast<int>(rank) % options.threads,
-               options.on_device ? "gpu" : "host", heading.machine.c_str());
+    text += format("#  Rank %2zu Group  0 Pid %6ld on %10s device %2d [%s] %s\n", rank, heading.process_ids[rank],
+                   heading.hosts[rank].c_str(),
+                   options.on_device ? static_cast<int>(rank) : static_cast<int>(rank) % options.ranks_of_process(),
+                   options.on_device ? "gpu" : "host", heading.machine.c_str());
   }
   if (options.on_device) text += "# device n: GPU n modulo the number of GPUs of this machine\n";
+  if (options.graph_launches > 0)
+    text += format("# a graph of %d x %d calls is launched %d times, and a captured call is checked\n", options.iterations,
+                   options.aggregated, options.graph_launches);
   if (options.ranks() == 1) text += "# one rank sends nothing; try --ranks 2\n";
   return text;
 }
