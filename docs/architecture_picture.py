@@ -35,6 +35,7 @@ PURPOSE = {
     "transports/slots": "slot rings in shared memory",
     "transports/shm": "contexts of one host",
     "transports/tcp": "several machines",
+    "transports/rdma": "RDMA devices (not used yet)",
     "src/engine": "runs bound plans",
     "src/bootstrap": "ranks find each other",
     "src/control": "liveness and control messages",
