@@ -56,6 +56,19 @@ TEST(Ports, ThatAreAllTakenAreToldBeforeTheWait) {
   EXPECT_TRUE(rank.wait());
 }
 
+TEST(Ports, AreNotBlamedForAnotherSettingOfTheNetwork) {
+  const Variables variables = {{"SETO_PORTS", "20000-20999"}, {"SETO_TRANSPORT", "tcp"}, {"SETO_PATHS", "none0"}};
+  const auto body = [] {
+    setoComm_t comm = nullptr;
+    EXPECT_TRUE(failed(setoCommInitEnvironment(&comm, nullptr), setoInvalidArgument, "SETO_PATHS: 'none0' has no address"));
+    EXPECT_THAT(setoGetLastError(nullptr), ::testing::Not(::testing::HasSubstr("SETO_PORTS")));
+  };
+  ChildProcess first = rank_process(0, 2, variables, body);
+  ChildProcess second = rank_process(1, 2, variables, body);
+  EXPECT_TRUE(first.wait());
+  EXPECT_TRUE(second.wait());
+}
+
 TEST(Ports, ThatAreFewerThanTheProcessesAreTold) {
   const Variables variables = {{"SETO_PORTS", "20000-20002"},
                                {"LOCAL_RANK", "1"},

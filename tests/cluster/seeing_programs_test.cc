@@ -11,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "tests/cluster/programs.h"
 #include "tests/cluster/thread_ranks.h"
@@ -21,6 +22,7 @@ namespace {
 namespace files = std::filesystem;
 using Json = nlohmann::json;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -93,6 +95,9 @@ TEST(DoctorCommand, fails_if_a_finding_is_bad) {
   EXPECT_EQ(ended.status, 1) << ended.text;
   EXPECT_THAT(ended.text, HasSubstr("bad   reached at"));
   EXPECT_THAT(ended.text, HasSubstr("fix: see SETO_INTERFACE"));
+  const Ended alone = seto("doctor", "SETO_ROOT=x SETO_RANK=0");
+  EXPECT_EQ(alone.status, 1) << alone.text;
+  EXPECT_THAT(alone.text.substr(alone.text.rfind('\n', alone.text.size() - 2) + 1), StartsWith("bad   job  ")) << alone.text;
   EXPECT_EQ(seto("doctor --ranks 0").status, 2);
   EXPECT_EQ(seto("doctor --bogus").status, 2);
 }
@@ -116,7 +121,20 @@ TEST(DoctorCommand, measures_a_job) {
       EXPECT_GT(job.at("bytes_per_second").at(row).at(column), 1e6) << ended.text;
       EXPECT_LT(std::abs(job.at("clock_offset_us").at(row).at(column).get<double>()), 1e5) << "one clock: " << ended.text;
     }
+  EXPECT_EQ(job.at("sites").size(), 3U) << ended.text;
+  EXPECT_EQ(job.at("ciphers").at(0).at(1), "none") << "memory";
   EXPECT_TRUE(all.at("host").contains("checks"));
+}
+
+TEST(DoctorCommand, tells_the_sites_and_what_is_encrypted) {
+  const std::string variables = "SETO_TRANSPORT=tcp SETO_SITE_ID=north SETO_TLS=";
+  for (const auto& [tls, words] : {std::pair<const char*, const char*>{"sites", ", not encrypted\n"},
+                                   std::pair<const char*, const char*>{"always", ", encrypted by TLS_"}}) {
+    const Ended ended = seto("run -n 2 --no-prefix --timeout 60 -- '" + built("seto") + "' doctor", variables + tls);
+    EXPECT_THAT(ended.text, HasSubstr("sites, as stated\n  north: rank 0, rank 1\n"));
+    EXPECT_THAT(ended.text, HasSubstr(words));
+    EXPECT_THAT(ended.text, ContainsRegex("rank 1: (nothing bad found|bad findings); rank 0 prints the report\n"));
+  }
 }
 
 SETO_TEST_ALONE(ApiDoctor, counts_what_is_bad) {

@@ -114,7 +114,7 @@ TEST(StatusCommand, NamesRanksSitesAndLinksWithTheirBytesAndCipher) {
   EXPECT_EQ(ids[0], ids[1]);
   const Ended text = seto("status --pid " + std::to_string(job.pid(0)));
   EXPECT_EQ(text.status, 0) << text.text;
-  EXPECT_THAT(text.text, AllOf(HasSubstr("2 ranks at 2 sites, east (ranks 0); west (ranks 1)"), HasSubstr("  west  ")));
+  EXPECT_THAT(text.text, AllOf(HasSubstr("2 ranks at 2 sites, east (rank 0); west (rank 1)"), HasSubstr("  west  ")));
   job.board().signal = 1;
   job.finish();
 }

@@ -4,6 +4,7 @@
     outage_test.py [TEST...]     LAB_BUILD names the build folder; exit 77 if all were skipped
 """
 
+import re
 import sys
 import time
 
@@ -31,6 +32,7 @@ class Outages(LabCase):
             job.expect("^ready$")
             job.say(f"run {4 * MIB} 40")
             self.wait_for(lambda: self.passed(lab) > 16 * MIB)
+            began = time.monotonic()
             lab.link(broken)
             for rank in says:
                 self.expect_line(job.ranks[rank], "it is cut off, and waited for (SETO_LINK_PATIENCE)", SILENCE_LIMIT_S)
@@ -41,6 +43,8 @@ class Outages(LabCase):
             job.expect("^done$", 60)
             for rank in says:
                 self.expect_line(job.ranks[rank], "answers again, after", 10)
+                told = re.findall(r"answers again, after ([0-9.]+) s", "\n".join(job.ranks[rank].error_lines))
+                self.assertGreaterEqual(float(told[-1]), start - began - 0.5)  # counted from the last sign of life
             job.leave()
 
     def test_a_cut_is_survived(self):

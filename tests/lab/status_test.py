@@ -6,6 +6,7 @@
 
 import json
 import sys
+import time
 
 from cluster_test import MIB, Job
 from lab import Lab
@@ -69,11 +70,19 @@ class Status(LabCase):
             for host in lab.hosts:
                 self.assertEqual([self.link_of(host)[key] for key in ("paths", "path", "used_paths")], [2, 1, [1]])
                 self.assertRegex(host.run([BUILD / "seto", "status"]), "1 of 2")
+            ways = [self.link_of(host)["way"] for host in lab.hosts]
             lab.link("0-1 cut=on")
             job.say(f"run {4 * MIB} 3")
             job.expect("^done$", 60)
             for host in lab.hosts:
                 self.wait_for(lambda: self.link_of(host)["path"] == 2)
+            # The control connection is on the path that is cut, and silent; the backup works.
+            for way, host in zip(ways, lab.hosts):
+                self.assertNotEqual(self.link_of(host)["way"], way)
+            for _ in range(20):
+                for host in lab.hosts:
+                    self.assertNotEqual(self.link_of(host)["state"], "cut_off")
+                time.sleep(0.1)
             job.leave()
 
 

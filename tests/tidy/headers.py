@@ -26,7 +26,7 @@ class Compilers:
 
 
 # These need torch, which a machine that builds only the library lacks.
-OF_TORCH = "src/torch/"
+OF_TORCH = ("src/torch/", "tests/torch/")
 
 
 def check(tree: Tree, compilers: Compilers, cache: pathlib.Path | None):

@@ -31,6 +31,7 @@ ALLOWED = {
     "transports/slots": _TRANSPORT,
     "transports/shm": _MEDIUM | {"transports/slots"},
     "transports/tcp": _MEDIUM | {"transports/resume"},
+    "transports/rdma": _MEDIUM,
     "src/engine": _ENGINE,
     "src/core": _CORE,
     "src/report": _CORE | {"src/core"},
@@ -43,15 +44,16 @@ ALLOWED = {
 # Folders with rooms. A room includes only itself and the rooms before it. "." stands for the files outside any room.
 ROOMS = {
     "src/device": [".", "cuda"],
-    "src/core": ["record", "call", "choice", "progress", "connect", "launch", "communicator", "device_memory", "host_stream", "dump"],
+    "src/core": ["record", "call", "choice", "progress", "connect", "launch", "communicator", "device_relay", "device_memory", "host_stream", "dump"],
     "src/control": [".", "liveness", "local", "network", "overlay", "channel"],
     "src/net": [".", "tls"],
     "src/bootstrap": [".", "rendezvous", "tree", "providers"],
     "src/api": ["support", "lifetime", "calls"],
     "src/topology": [".", "graph", "search", "xml", "draw", "discovery"],
-    "src/engine": ["kernels", ".", "simulation"],
+    "src/engine": ["kernels", ".", "device", "relay", "simulation"],
     "src/report": [".", "device", "status"],
     "transports/tcp": ["flow", "link", "streams", "connect"],
+    "transports/rdma": ["verbs", "link", "connect"],
 }
 # These may include any folder: tests, and micro-benchmarks of internal code.
 UNBOUND = ("tests/", "bench/micro/")

@@ -58,6 +58,19 @@ TEST(Options, NcclTestsFlags) {
   EXPECT_TRUE(parse({"--minbytes=1K", "--json", "x"}).run);
 }
 
+TEST(Options, FlagsOfGpuMemory) {
+  const Parsed parsed = parse({"--memory", "device", "-g", "4", "-t", "2", "-G", "10", "-R", "1"});
+  ASSERT_TRUE(parsed.run) << parsed.text;
+  EXPECT_EQ(parsed.options.ranks(), 8);
+  EXPECT_EQ(parsed.options.graph_launches, 10);
+  EXPECT_TRUE(parsed.options.registered);
+  const auto reason = [](std::vector<std::string> arguments) { return parse(std::move(arguments)).text; };
+  EXPECT_NE(reason({"-g", "2"}).find("-g 2 needs --memory device"), std::string::npos);
+  EXPECT_NE(reason({"-G", "1"}).find("-G needs --memory device"), std::string::npos);
+  EXPECT_NE(reason({"--memory", "device", "-G", "1", "-I", "1"}).find("-G times whole graphs"), std::string::npos);
+  EXPECT_TRUE(parse({"-g", "1", "-G", "0"}).run);
+}
+
 TEST(Options, ErrorsNameOptionAndValue) {
   const auto expect = [](std::vector<std::string> arguments, const std::string& word) {
     const Parsed parsed = parse(std::move(arguments));

@@ -9,13 +9,16 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "src/base/log.h"
+#include "src/bootstrap/providers/rendezvous_bootstrap.h"
 #include "src/net/local_socket.h"
 #include "src/net/tcp_socket.h"
 #include "tests/support/child_process.h"
+#include "tests/support/free_port.h"
 #include "tests/support/tries.h"
 #include "tests/unit/bootstrap/place.h"
 
@@ -26,6 +29,7 @@ using testing::Answer;
 using testing::as_threads;
 using testing::ChildProcess;
 using testing::FarPlace;
+using testing::free_port;
 using ::testing::HasSubstr;
 using testing::join_and_gather;
 using testing::later;
@@ -134,6 +138,27 @@ TEST(NetworkRendezvous, UnreachableAndForeignAddressesAreTriedAndListed) {
   const Answer answer = join_and_gather(encode(id), 0, 2, later());
   EXPECT_THAT(text_of(answer), HasSubstr("rank 0: no process answers for this unique id"));
   EXPECT_THAT(text_of(answer), HasSubstr("(no process listens at " + to_text(dead) + "; no process listens at 127.0.0.1:"));
+}
+
+TEST(NetworkRendezvous, AnInitThatTriesForLongSaysWhy) {
+  const std::string port = std::to_string(free_port());
+  const LogCapture log;
+  RendezvousBootstrap::Request request;
+  request.server.addresses = {parse_host("127.0.0.1")->with_port(static_cast<std::uint16_t>(std::stoi(port)))};
+  request.rank = 1;
+  request.size = 2;
+  request.goal = "rank 0 at SETO_ROOT=127.0.0.1:" + port;
+  request.tell_after_ms = 1'000;
+  const auto again = [](RendezvousBootstrap::Request&, RendezvousBootstrap::ConnectFailure) { return true; };
+  EXPECT_FALSE(RendezvousBootstrap::join(request, Deadline::after_ms(600), again).ok());
+  EXPECT_FALSE(log.contains("has tried for")) << "too early";
+  EXPECT_FALSE(RendezvousBootstrap::join(request, Deadline::after_ms(2'500), again).ok());
+  const std::vector<std::string> lines = log.lines();
+  const auto tells = [](const std::string& line) { return line.find("has tried for") != std::string::npos; };
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(), tells), 1) << "once";
+  EXPECT_TRUE(log.contains("rank 1 has tried for 1 s to reach rank 0 at SETO_ROOT=127.0.0.1:" + port +
+                           " (no process listens at 127.0.0.1:" + port +
+                           "); check that rank 0 was started, and that its site lets this port in"));
 }
 
 TEST(NetworkRendezvous, Ipv6Only) {

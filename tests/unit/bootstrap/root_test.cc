@@ -166,6 +166,17 @@ TEST(Root, AMissingRankZeroIsReported) {
   EXPECT_THAT(text_of(answer), HasSubstr("rank 1: rank 0 does not answer at SETO_ROOT=" + root));
 }
 
+TEST(Root, APortInsideTheRangeOfTheJobIsNamed) {
+  const TcpListener taken = listen_tcp({parse_host("127.0.0.1").value()}, {}, 1).value();
+  const std::string port = std::to_string(taken.addresses.front().port);
+  const std::string root = "127.0.0.1:" + port;
+  RootJoin join = over_tcp(root, 0, 2);
+  EXPECT_THAT(text_of(gather(join, Deadline::after_ms(100))), HasSubstr("port " + port + " is taken"));
+  join.network.ports = parse_ports(port).value();
+  EXPECT_THAT(text_of(gather(join, Deadline::after_ms(100))),
+              HasSubstr("port " + port + " of SETO_ROOT=" + root + " lies inside SETO_PORTS=" + port + "-" + port));
+}
+
 TEST(Root, TwoJobsAtOneAddress) {
   in_child([] {
     const std::string root = "127.0.0.1:" + std::to_string(free_port());

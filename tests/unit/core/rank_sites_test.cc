@@ -88,6 +88,24 @@ TEST(RankSites, ThatAreStatedHoldWhateverTheRoundTrips) {
   EXPECT_EQ(sites.stated_tiers().widest(), TierKind::world);
 }
 
+TEST(RankSites, HostsOfOneStatedSiteThatAreFarFromEachOtherAreTold) {
+  std::vector<RankAnnouncement> all = {rank_on("a", 1, "north"), rank_on("a", 2, "north"), rank_on("b", 3, "north"),
+                                       rank_on("c", 4, "north")};
+  for (RankAnnouncement& one : all) one.tls = static_cast<std::uint64_t>(TlsMode::sites);
+  const RankSites sites = settled(all, c_is_far());
+  EXPECT_THAT(sites.far_within_sites(all),
+              ElementsAre("ranks 0 and 3 state one site, 'north', but their round trip is 60.0 ms: data between them is not "
+                          "encrypted; give the sites different SETO_SITE_IDs, or set SETO_TLS=always"));
+  for (RankAnnouncement& one : all) one.tls = static_cast<std::uint64_t>(TlsMode::always) | kTlsWithCertificates;
+  EXPECT_THAT(sites.far_within_sites(all), ElementsAre(HasSubstr("60.0 ms: plans take them for near; give the sites different")))
+      << "encrypted";
+  all[3].site = "south";
+  EXPECT_THAT(settled(all, c_is_far()).far_within_sites(all), IsEmpty()) << "they state two sites";
+  all[3].site = "north";
+  EXPECT_THAT(settled(all, {{0, 200, 4'000}, {}, {200, 0, 4'999}, {}}).far_within_sites(all), IsEmpty()) << "a busy machine";
+  EXPECT_THAT(settled(four_ranks(), c_is_far()).far_within_sites(four_ranks()), IsEmpty()) << "sites were found";
+}
+
 TEST(RankSites, ThatWereFoundStay) {
   std::vector<RankAnnouncement> all = four_ranks();
   const RankSites first = settled(all, c_is_far());
@@ -291,6 +309,16 @@ TEST(RankSites, AFileThatLacksAHostIsNotUsed) {
             "SETO_SITE_ID "
             "there");
   EXPECT_EQ(RankSites::of(all, true, file_of_a_and_c()).value().count(), 1U) << "a deterministic call finds no sites";
+}
+
+TEST(RankSites, AHostThatTheFileLacksIsNamedByItsId) {
+  std::vector<RankAnnouncement> all = with_file(four_ranks());
+  all[2].place.host = "id=gamma rank 2";  // as with SETO_TRANSPORT=tcp
+  EXPECT_THAT(RankSites::of(all, false, file_of_a_and_c()).value().why_no_file(all),
+              HasSubstr("no named site for b (SETO_HOST_ID=gamma); add"));
+  all[2].place.host = "id=gamma";
+  EXPECT_THAT(RankSites::of(all, false, file_of_a_and_c()).value().why_no_file(all),
+              HasSubstr("no named site for b (SETO_HOST_ID=gamma); add"));
 }
 
 TEST(RankSites, AnIdStatesTheSiteOfAHostThatTheFileLacks) {

@@ -43,6 +43,8 @@ class Help(unittest.TestCase):
         self.assertIn(" host ", done.stderr)
 
     def test_some_tests_only_stands_under_the_tests(self):
+        done = self.dev("test", "--help")
+        self.assertIn("./dev test --gpu", done.stdout)
         lines = self.dev("help").stdout.splitlines()
         place = next(index for index, line in enumerate(lines) if "some tests only" in line)
         self.assertTrue(lines[place - 1].startswith("./dev test [preset]"), lines[place - 1])

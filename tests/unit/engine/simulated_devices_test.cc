@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "algorithms/algorithm.h"
+#include "src/engine/device/device_channels.h"
+#include "src/engine/device/device_lending.h"
 #include "src/engine/lowering.h"
 
 namespace seto {
@@ -35,6 +37,7 @@ struct Job {
   std::uint64_t slice_elements = 8192;
   std::uint32_t blocks = 1;
   Collective collective = Collective::all_reduce;
+  bool lends = false;
 };
 
 Result<DeviceOutcome> run(const Job& job, const SimulatedDevices& devices) {
@@ -47,6 +50,9 @@ Result<DeviceOutcome> run(const Job& job, const SimulatedDevices& devices) {
   for (Rank rank = 0; rank < job.ranks; ++rank)
     lowered.push_back(
         lower(build_program(*algorithm, shape, tiers, rank, InPlace::no), shape, InPlace::no, rules_for(DataType::float32)));
+  std::vector<LendingRank> variants;
+  for (const Program& program : lowered) variants.push_back({&program, nullptr});
+  const DeviceLending lending(variants, shape);
   std::uint64_t longest = 1;
   for (Rank rank = 0; rank < job.ranks; ++rank) {
     const Layout layout = Layout::uniform(shape, rank, job.count, 16);
@@ -56,6 +62,8 @@ Result<DeviceOutcome> run(const Job& job, const SimulatedDevices& devices) {
     request.shape = shape;
     request.layout = &layout;
     request.tuning = {job.slice_elements, 2, 0};
+    const std::vector<LentChannel> lent = lending.channels_of(rank, InPlace::no);
+    if (job.lends) request.lent = lent;
     bound.push_back(bind_program(request).value());
   }
   return simulate_devices(bound, {job.blocks, longest}, devices);
@@ -91,6 +99,39 @@ TEST(SimulatedDevices, TwoShotHasTwoExchanges) {
                                                others * (kPass + kLocalFence) + kEnd)
         << ranks;
   }
+}
+
+// Lent messages: a post is no pass, a load goes to the peer and back, and a rank ends when its last message was read.
+TEST(SimulatedDevices, LentMessagesAreLoadedFromThePeer) {
+  constexpr double kLoad = kPass + kFence;
+  constexpr double kPost = 2 * kBarrier + kLocalFence;
+  for (const int ranks : {2, 4, 8}) {
+    Job job{"two_shot", ranks};
+    job.lends = true;
+    const DeviceOutcome outcome = outcome_of(job, free_bytes(ranks));
+    const double others = ranks - 1;
+    EXPECT_EQ(outcome.path.waits, 3U) << ranks;
+    EXPECT_DOUBLE_EQ(outcome.longest_ns(), kBegin + others * kPost + kFlag + (kLoad + kLocalFence) + kFlag +
+                                               others * (kLoad + kLocalFence) + kFlag + kEnd)
+        << ranks;
+  }
+}
+
+TEST(SimulatedDevices, LentMessagesCrossTheLinksOnceAndTheMemoryLess) {
+  Job job{"two_shot", 8, 8 * 4096, 1000};
+  const DeviceOutcome slots = outcome_of(job, free_bytes(8));
+  job.lends = true;
+  const DeviceOutcome lent = outcome_of(job, free_bytes(8));
+  SimulatedDevices links = free_bytes(8);
+  links.port_ns_per_byte.assign(8, 1.0);
+  for (std::size_t rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(lent.counts[rank].bytes_to, slots.counts[rank].bytes_to);
+    // One part read, the sum of it stored, and seven sums stored: all else is read at the peers.
+    EXPECT_EQ(lent.counts[rank].memory_bytes, (1 + 1 + 7) * 4.0 * 4096);
+  }
+  EXPECT_EQ(outcome_of(job, links).path.binding(), DeviceCost::links);
+  EXPECT_GE(outcome_of(job, links).longest_ns(), 1.0 * 2 * 7 * 4 * 4096);
+  EXPECT_EQ(lent.workspace, DeviceChannels::kFlagArea) << "it has no slots";
 }
 
 TEST(SimulatedDevices, RingHasAnExchangeForEachHop) {
