@@ -103,7 +103,10 @@ int run(const DoctorOptions& options) {
   if (ranks > 1) return examine_this_job(options, own, comm, rank);
   const int written = put(options.json ? own : in_colour(own));
   // Again as the last line: the checks of this host stand between, and most of them are good.
-  if (code != 0 && !options.json) std::fprintf(stderr, "%s\n", failure.c_str());
+  if (code != 0 && !options.json) {
+    (void)std::fflush(stdout);
+    std::fprintf(stderr, "%s\n", failure.c_str());
+  }
   return code != 0 || written != 0 || bad > 0 ? kFailed : 0;
 }
 

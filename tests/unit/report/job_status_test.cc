@@ -43,7 +43,7 @@ std::string text_of(const std::string& now, const std::string& before = {}) {
 TEST(JobStatus, ShowsEachLinkBetweenSitesWithItsFigures) {
   const std::string text = text_of(collected(recorded(1'000'000, 2'000'000'000)));
   EXPECT_THAT(text, HasSubstr("host tokyo-3: 1 process of this user with Seto\n  process 4711 (train): 1 communicator\n"));
-  EXPECT_THAT(text, HasSubstr("communicator 00000000000000ab 'world': 3 ranks at 2 sites, tokyo (ranks 0-1); osaka (ranks 2)\n"));
+  EXPECT_THAT(text, HasSubstr("communicator 00000000000000ab 'world': 3 ranks at 2 sites, tokyo (ranks 0-1); osaka (rank 2)\n"));
   EXPECT_THAT(text, HasSubstr("codec auto, by now fp16: 2.00 times fewer bytes\n"));
   EXPECT_THAT(text,
               HasSubstr("  rank 1 (process 4711), at site tokyo: 17 operations issued, 16 done; in operation 17 (all_reduce of "
