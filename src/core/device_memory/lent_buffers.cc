@@ -11,16 +11,16 @@ using kernels::Address;
 
 constexpr std::size_t kLine = 256;  // addresses keep their place in a line, on which the speed of passes depends
 
-struct Range {
+struct BufferRange {
   Address begin = 0;
   std::size_t size = 0;
 
   [[nodiscard]] Address end() const { return begin + size; }
-  [[nodiscard]] bool meets(const Range& other) const { return begin < other.end() && other.begin < end(); }
+  [[nodiscard]] bool meets(const BufferRange& other) const { return begin < other.end() && other.begin < end(); }
 };
 
 // Null: all GPUs with peer access can read the range, which may lie in several allocations. Else the reason.
-Result<const char*> obstacle_in(const cuda::Driver& driver, const Range& range) {
+Result<const char*> obstacle_in(const cuda::Driver& driver, const BufferRange& range) {
   for (Address at = range.begin; at < range.end();) {
     std::uint32_t is_plain = 0;
     DevicePointer pool = 0;
@@ -40,8 +40,8 @@ Result<const char*> obstacle_in(const cuda::Driver& driver, const Range& range) 
 }  // namespace
 
 Result<CallBuffers> lendable_buffers(const GpuContext& gpu, const Call& call, const CallSizes& sizes, const CopyMemory& memory) {
-  const Range input{reinterpret_cast<Address>(call.input), sizes.input};
-  const Range output{reinterpret_cast<Address>(call.output), sizes.output};
+  const BufferRange input{reinterpret_cast<Address>(call.input), sizes.input};
+  const BufferRange output{reinterpret_cast<Address>(call.output), sizes.output};
   CallBuffers buffers{input.begin, output.begin, {}, {}, nullptr};
   SETO_ASSIGN(const char* const of_input, obstacle_in(gpu.driver(), input));
   SETO_ASSIGN(const char* const of_output, obstacle_in(gpu.driver(), output));
