@@ -10,33 +10,33 @@ namespace {
 constexpr std::size_t kMostStreams = 64;  // that a rank remembers
 
 // Global state of the process, never destroyed: communicators may outlive static objects.
-struct Shared {
+struct Users {
   std::mutex mutex;
   std::map<std::uint64_t, std::vector<StreamUsers*>> users;  // by communicator
 };
 
-Shared& shared() {
-  static auto* const only = new Shared;
+Users& all_users() {
+  static auto* const only = new Users;
   return *only;
 }
 
 }  // namespace
 
 StreamUsers::StreamUsers(std::uint64_t token, Rank rank, cuda::Context context) : token_(token), rank_(rank), context_(context) {
-  const std::lock_guard lock(shared().mutex);
-  shared().users[token_].push_back(this);
+  const std::lock_guard lock(all_users().mutex);
+  all_users().users[token_].push_back(this);
 }
 
 StreamUsers::~StreamUsers() {
-  const std::lock_guard lock(shared().mutex);
-  std::vector<StreamUsers*>& users = shared().users[token_];
+  const std::lock_guard lock(all_users().mutex);
+  std::vector<StreamUsers*>& users = all_users().users[token_];
   std::erase(users, this);
-  if (users.empty()) shared().users.erase(token_);
+  if (users.empty()) all_users().users.erase(token_);
 }
 
 Status StreamUsers::take(cuda::Stream stream, std::uint64_t operation) {
-  const std::lock_guard lock(shared().mutex);
-  for (const StreamUsers* other : shared().users[token_]) {
+  const std::lock_guard lock(all_users().mutex);
+  for (const StreamUsers* other : all_users().users[token_]) {
     if (other == this || other->context_ != context_) continue;
     const auto used = other->last_.find(stream);
     if (used == other->last_.end() || used->second < operation) continue;
