@@ -52,9 +52,9 @@ class DeviceWork final : public Work {
   std::shared_ptr<DeviceCommunicator> communicator_;  // null while its batch is open
   std::optional<c10::Stream> stream_;
   std::optional<c10::Event> end_;
-  Clock::time_point limit_;                 // before it no call is overdue
+  Clock::time_point limit_;                    // before it no call is overdue
   std::optional<Clock::time_point> end_seen_;  // when the end was noticed, after the limit
-  bool captured_ = false;                   // into a graph: nothing runs, and the event may not be queried
+  bool captured_ = false;                      // into a graph: nothing runs, and the event may not be queried
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
