@@ -121,7 +121,7 @@ TEST_F(DeviceLending, AReplayedGraphLends) {
   on_ranks(kRanks, [&](DeviceRank& mine) {
     auto* const input = mine.upload(all_of(mine.rank));
     auto* const output = mine.upload(all_of(-1));
-    ASSERT_TRUE(ok(mine.driver.stream_begin_capture(mine.cuda_stream, cuda::CaptureMode::global)));
+    ASSERT_TRUE(ok(mine.driver.stream_begin_capture(mine.cuda_stream, cuda::CaptureMode::thread_local_only)));
     EXPECT_TRUE(succeeded(sum(mine, input, output)));
     EXPECT_TRUE(succeeded(sum(mine, output, input)));
     cuda::Graph graph = nullptr;

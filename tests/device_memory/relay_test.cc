@@ -218,7 +218,7 @@ TEST_F(DeviceRelay, AGraphIsReplayedBetweenHosts) {
       return setoAllReduce(memory, memory, count, setoFloat32, setoSum, mine.comm, mine.stream());
     };
     ASSERT_TRUE(succeeded(doubled(kLong)));
-    ASSERT_TRUE(ok(mine.driver.stream_begin_capture(mine.cuda_stream, cuda::CaptureMode::global)));
+    ASSERT_TRUE(ok(mine.driver.stream_begin_capture(mine.cuda_stream, cuda::CaptureMode::thread_local_only)));
     EXPECT_TRUE(succeeded(doubled(kLong)));
     EXPECT_TRUE(succeeded(doubled(3)));
     cuda::Graph graph = nullptr;

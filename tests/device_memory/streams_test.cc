@@ -1,4 +1,6 @@
 // Order: streams, groups, several communicators, graphs.
+#include <barrier>
+
 #include "tests/device_memory/device_ranks.h"
 
 namespace seto::testing {
@@ -114,15 +116,18 @@ TEST_F(DeviceStreams, OneThreadDrivesAllRanksInAGroup) {
 
 TEST_F(DeviceStreams, ACapturedGraphIsReplayed) {
   start_gpus(kRanks);
+  std::barrier captured(kRanks);  // while one rank captures, the driver refuses calls of the others that may wait
   on_ranks(kRanks, [&](DeviceRank& mine) {
     auto* const memory = mine.upload(all_of(1));
     ASSERT_TRUE(succeeded(double_it(memory, mine.comm, mine.stream())));  // the shape is bound before the capture
     mine.synchronize();
+    captured.arrive_and_wait();
     ASSERT_TRUE(ok(mine.driver.stream_begin_capture(mine.cuda_stream, cuda::CaptureMode::global)));
     EXPECT_TRUE(succeeded(double_it(memory, mine.comm, mine.stream())));
     EXPECT_TRUE(succeeded(double_it(memory, mine.comm, mine.stream(), 3)));  // a shape that is bound during the capture
     cuda::Graph graph = nullptr;
     ASSERT_TRUE(ok(mine.driver.stream_end_capture(mine.cuda_stream, &graph)));
+    captured.arrive_and_wait();
     EXPECT_EQ(mine.read(memory, kCount), all_of(2));
     cuda::GraphExec executable = nullptr;
     ASSERT_TRUE(ok(mine.driver.graph_instantiate(&executable, graph, 0)));

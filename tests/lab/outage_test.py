@@ -44,7 +44,7 @@ class Outages(LabCase):
             for rank in says:
                 self.expect_line(job.ranks[rank], "answers again, after", 10)
                 told = re.findall(r"answers again, after ([0-9.]+) s", "\n".join(job.ranks[rank].error_lines))
-                self.assertGreaterEqual(float(told[-1]), start - began - 0.5)  # counted from the last sign of life
+                self.assertGreaterEqual(float(told[-1]), start - began - 1.5)  # from the last sign of life, which may come late
             job.leave()
 
     def test_a_cut_is_survived(self):
