@@ -168,7 +168,7 @@ TEST_F(DeviceBadInput, RanksOnOneStreamAreRefused) {
     if (result != setoSuccess) {
       EXPECT_TRUE(failed(result, setoInvalidUsage, "has launched the same operation on it"));
     }
-    const Deadline until = Deadline::after_ms(20'000);
+    const Deadline until = Deadline::after_ms(kPatienceMs);
     while (settled(mine.comm) == setoSuccess) ASSERT_FALSE(until.passed());
     (void)setoCommAbort(mine.comm);
     mine.comm = nullptr;

@@ -18,8 +18,14 @@ class DeviceFaults : public DeviceMemory {
   static setoResult_t sum(DeviceRank& mine, float* memory, std::size_t count = kCount) {
     return setoAllReduce(memory, memory, count, setoFloat32, setoSum, mine.comm, mine.stream());
   }
+  // A sum with a deadline of its own, which must fail. The calls before it have the time of the communicator.
+  static setoResult_t sum_in_vain(DeviceRank& mine, float* memory) {
+    setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
+    call.deadlineMs = 300;
+    return setoAllReduceConfig(memory, memory, kCount, setoFloat32, setoSum, mine.comm, mine.stream(), &call);
+  }
   static void expect_failed(DeviceRank& mine, const std::string& part) {
-    const Deadline until = Deadline::after_ms(20'000);
+    const Deadline until = Deadline::after_ms(kPatienceMs);
     setoResult_t state = setoSuccess;
     while (state == setoSuccess && !until.passed()) EXPECT_TRUE(succeeded(setoCommGetAsyncError(mine.comm, &state)));
     EXPECT_NE(state, setoSuccess) << "rank " << mine.rank;

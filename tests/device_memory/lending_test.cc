@@ -184,7 +184,7 @@ TEST_F(DeviceLending, LentBuffersMayBeFreedAfterAnAbort) {
     if (mine.rank == 0) {
       EXPECT_TRUE(succeeded(setoCommAbort(mine.comm)));
     } else {
-      const Deadline until = Deadline::after_ms(20'000);
+      const Deadline until = Deadline::after_ms(kPatienceMs);
       setoResult_t state = setoSuccess;
       while (state == setoSuccess && !until.passed()) EXPECT_TRUE(succeeded(setoCommGetAsyncError(mine.comm, &state)));
       EXPECT_THAT(std::string(setoGetLastError(mine.comm)), HasSubstr("setoCommAbort was called on rank 0"));

@@ -15,7 +15,7 @@ constexpr std::size_t kLong = 400'000;  // more than the slots of a pair hold
 class DeviceTransferFaults : public DeviceMemory {
  protected:
   static void expect_failed(DeviceRank& mine, const std::string& part) {
-    const Deadline until = Deadline::after_ms(20'000);
+    const Deadline until = Deadline::after_ms(kPatienceMs);
     setoResult_t state = setoSuccess;
     while (state == setoSuccess && !until.passed()) EXPECT_TRUE(succeeded(setoCommGetAsyncError(mine.comm, &state)));
     EXPECT_NE(state, setoSuccess) << "rank " << mine.rank;
@@ -109,22 +109,21 @@ TEST_F(DeviceTransferFaults, AMessageThatIsNeverReceivedOrSentIsNamedAtTheDeadli
         expect_usable(mine, memory);
       },
       device_config(300));
-  on_ranks(
-      2,
-      [&](DeviceRank& mine) {
-        auto* const memory = mine.upload(std::vector<float>(kCount, 1));
-        if (mine.rank == 1) {
-          ASSERT_TRUE(succeeded(setoGroupStart()));
-          ASSERT_TRUE(succeeded(receive(mine, memory, 5)));
-          ASSERT_TRUE(succeeded(receive(mine, memory + 10, 6)));
-          ASSERT_TRUE(succeeded(setoGroupEnd()));
-        } else {
-          ASSERT_TRUE(succeeded(send(mine, memory, 5)));
-        }
-        expect_failed(mine, "receive of 6 float from rank 0 was not sent");
-        abort(mine);
-      },
-      device_config(300));
+  on_ranks(2, [&](DeviceRank& mine) {
+    auto* const memory = mine.upload(std::vector<float>(kCount, 1));
+    if (mine.rank == 1) {
+      ASSERT_TRUE(succeeded(setoGroupStart()));
+      ASSERT_TRUE(succeeded(receive(mine, memory, 5)));
+      setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
+      call.deadlineMs = 300;
+      ASSERT_TRUE(succeeded(setoRecvConfig(memory + 10, 6, setoFloat32, 0, mine.comm, mine.stream(), &call)));
+      ASSERT_TRUE(succeeded(setoGroupEnd()));
+    } else {
+      ASSERT_TRUE(succeeded(send(mine, memory, 5)));
+    }
+    expect_failed(mine, "receive of 6 float from rank 0 was not sent");
+    abort(mine);
+  });
 }
 
 TEST_F(DeviceTransferFaults, AMessageOfARankThatHasLeftIsReceivedAndTheNextOneIsNot) {
