@@ -60,7 +60,7 @@ function(seto_program)
 endfunction()
 
 # When ctest ends a test, which hangs then: on a busy machine a test of the GPU kernels with ThreadSanitizer takes more than two minutes.
-set(SETO_TEST_LIMIT_S 300)
+set(SETO_TEST_LIMIT_S 400)
 
 # seto_gtest(NAME name LABEL label [FILTER filter] SOURCES files... LINK targets... [PROPERTIES ...])
 # The support library comes first and links nothing of Seto, so a test links only the helpers that it uses.

@@ -69,7 +69,7 @@ TEST_F(CertificatesOfHosts, AreUsedByAllRanksOrByNone) {
     if (seat.rank == 1) use(host);
     setoConfig_t config = config_of_test();
     if (seat.rank != 1) {
-      config.initTimeoutMs = 1'000;
+      config.initTimeoutMs = 3'000;  // ranks 0 and 2 must meet within it
       EXPECT_TRUE(seat.meet(1));
     }
     setoComm_t comm = nullptr;

@@ -77,11 +77,14 @@ class DeviceRank final {
 // A limit for what must happen on a busy machine too: it only ends a test that fails. A kernel of the stand-in may take seconds
 // under a race detector.
 inline constexpr unsigned kPatienceMs = 60'000;
+// Loading the kernels is the first part of an init: on the stand-in, with a race detector and busy cores, it takes minutes.
+inline constexpr unsigned kLoadingMs = 300'000;
 
 // A shorter timeout is for ranks of which no call has to succeed; else give it to the call that must fail, by its deadlineMs.
 inline setoConfig_t device_config(unsigned timeout_ms = kPatienceMs) {
   setoConfig_t config = SETO_CONFIG_INITIALIZER;
   config.memory = setoMemoryDevice;
+  config.initTimeoutMs = kLoadingMs;
   config.operationTimeoutMs = timeout_ms;
   return config;
 }

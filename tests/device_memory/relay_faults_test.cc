@@ -1,4 +1,5 @@
 // Ranks of other hosts that are late, lost or aborted, and the end of communicators whose messages are under way.
+#include "src/base/log.h"
 #include "tests/device_memory/relay_hosts.h"
 
 namespace seto::testing {
@@ -9,6 +10,7 @@ class DeviceRelayProcesses : public DeviceHosts {};
 
 TEST_F(DeviceRelayFaults, ARankThatNeverCallsIsNamedAtTheDeadline) {
   start_gpus(2);
+  const LogCapture log;
   on_hosts({2, 1}, [&](DeviceRank& mine) {
     auto* const memory = mine.upload(std::vector<float>(kCount, 1));
     ASSERT_TRUE(succeeded(sum(mine, memory)));
@@ -24,6 +26,7 @@ TEST_F(DeviceRelayFaults, ARankThatNeverCallsIsNamedAtTheDeadline) {
     (void)setoCommDestroy(mine.comm);
     mine.comm = nullptr;
   });
+  EXPECT_FALSE(log.contains("its memory stays allocated")) << "the launch ends with the failure";
 }
 
 TEST_F(DeviceRelayFaults, AbortFromAnotherThreadEndsAKernel) {

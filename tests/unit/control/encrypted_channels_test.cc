@@ -305,11 +305,9 @@ TEST(EncryptedChannels, RanksThatDisagreeAreRefusedWithBothValues) {
   Process one(TlsMode::off);
   Process two(TlsMode::always);
   auto other = std::async(std::launch::async, [&] {
-    return two.channels->connect(
-        {one.connector->address(), kPurposeControl, 2, 1, 0, 0, testing::key_of_test(), Deadline::after_ms(2'000)});
+    return two.channels->connect({one.connector->address(), kPurposeControl, 2, 1, 0, 0, testing::key_of_test(), later()});
   });
-  auto mine = one.channels->connect(
-      {two.connector->address(), kPurposeControl, 1, 2, 0, 0, testing::key_of_test(), Deadline::after_ms(2'000)});
+  auto mine = one.channels->connect({two.connector->address(), kPurposeControl, 1, 2, 0, 0, testing::key_of_test(), later()});
   auto theirs = other.get();
   EXPECT_FALSE(mine.ok());
   EXPECT_FALSE(theirs.ok());
