@@ -101,6 +101,7 @@ class DeviceMemory : public software_gpu::driver::StandInTest {
   void start_gpus(int gpus, Variables variables = {}) {
     gpus_ = gpus;
     if (!software_gpu::driver::on_system_driver()) variables["SOFTWARE_GPU_COUNT"] = std::to_string(gpus);
+    variables["SOFTWARE_GPU_WAIT_SECONDS"] = "240";  // a deadline of the library or of ctest ends a test that hangs
     start(variables);
     int count = gpus;
     if (HasFatalFailure()) return;

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <barrier>
 
 #include "tests/device_memory/device_ranks.h"
 #include "tests/support/child_process.h"
@@ -109,17 +110,22 @@ TEST_F(DeviceTransferFaults, AMessageThatIsNeverReceivedOrSentIsNamedAtTheDeadli
         expect_usable(mine, memory);
       },
       device_config(300));
+  // The first message of a group is there before the deadline of the group begins.
+  std::barrier is_sent(2);
   on_ranks(2, [&](DeviceRank& mine) {
     auto* const memory = mine.upload(std::vector<float>(kCount, 1));
     if (mine.rank == 1) {
-      ASSERT_TRUE(succeeded(setoGroupStart()));
-      ASSERT_TRUE(succeeded(receive(mine, memory, 5)));
+      is_sent.arrive_and_wait();
       setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
-      call.deadlineMs = 300;
+      call.deadlineMs = 3'000;
+      ASSERT_TRUE(succeeded(setoGroupStart()));
+      ASSERT_TRUE(succeeded(setoRecvConfig(memory, 5, setoFloat32, 0, mine.comm, mine.stream(), &call)));
       ASSERT_TRUE(succeeded(setoRecvConfig(memory + 10, 6, setoFloat32, 0, mine.comm, mine.stream(), &call)));
       ASSERT_TRUE(succeeded(setoGroupEnd()));
     } else {
-      ASSERT_TRUE(succeeded(send(mine, memory, 5)));
+      EXPECT_TRUE(succeeded(send(mine, memory, 5)));
+      mine.synchronize();
+      is_sent.arrive_and_wait();
     }
     expect_failed(mine, "receive of 6 float from rank 0 was not sent");
     abort(mine);
