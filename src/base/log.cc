@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <span>
@@ -28,9 +29,26 @@ Sink& sink() {
   return instance;
 }
 
+// Room for "2026-11-29T07:45:01.123Z " and for a year of more digits.
+constexpr std::size_t kTimeSize = 32;
+
 void write_whole(int fd, std::span<const char> line) {
   // A short write means that the disk is full or that the reader of a pipe has closed it. A log cannot report its own failure.
   [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
+}
+
+// The time of a line, so that logs of several hosts and of the network can be laid side by side. The calendar is computed here,
+// because gmtime_r takes a lock of the C library that a forked child may find held.
+std::size_t print_time(char* to, std::size_t size) {
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const auto day = std::chrono::floor<std::chrono::days>(now);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss time(now - day);
+  const int printed = std::snprintf(to, size, "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ ", static_cast<int>(date.year()),
+                                    static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                                    static_cast<int>(time.hours().count()), static_cast<int>(time.minutes().count()),
+                                    static_cast<int>(time.seconds().count()), static_cast<int>(time.subseconds().count()));
+  return static_cast<std::size_t>(std::max(printed, 0));
 }
 
 // snprintf returns the length that it would have written. The result is cut so that it never points beyond the buffer.
@@ -70,7 +88,8 @@ Status open_log(const std::string& path) {
 }
 
 void log_line(LogLevel level, LogOrigin origin, const char* format, ...) {
-  char line[kLogLineLimit + 1];  // one byte more for the newline
+  char buffer[kTimeSize + kLogLineLimit + 1];  // one byte more for the newline
+  char* const line = buffer + kTimeSize;
   std::size_t used = advanced(0, std::snprintf(line, kLogLineLimit, "seto %s: ", name_of(level).data()));
   if (origin.rank >= 0) {
     used = advanced(used, std::snprintf(line + used, kLogLineLimit - used, "[rank %d epoch %u] ", origin.rank, origin.epoch));
@@ -86,7 +105,10 @@ void log_line(LogLevel level, LogOrigin origin, const char* format, ...) {
     return;
   }
   line[used] = '\n';
-  write_whole(sink().file.valid() ? sink().file.get() : STDERR_FILENO, {line, used + 1});
+  char time[kTimeSize + 1];
+  const std::size_t width = std::min<std::size_t>(print_time(time, sizeof time), kTimeSize);
+  std::copy_n(time, width, line - width);
+  write_whole(sink().file.valid() ? sink().file.get() : STDERR_FILENO, {line - width, width + used + 1});
 }
 
 LogCapture::LogCapture() {

@@ -22,8 +22,8 @@ struct LogOrigin {
   std::uint32_t epoch = 0;
 };
 
-// The log is the only mutable global object of this folder: its level and its file. Any thread may write a line. Each line is one
-// write(2), so that lines of ranks that share a file or a terminal do not mix. The data path does not log.
+// The log is the only mutable global object of this folder: its level and its file. Any thread may write a line. A line begins
+// with the time in UTC, and is one write(2), so that lines of ranks that share a terminal do not mix. The data path does not log.
 
 [[nodiscard]] bool log_enabled(LogLevel level);
 void set_log_level(LogLevel level);
@@ -35,7 +35,7 @@ void set_log_level(LogLevel level);
 inline constexpr int kLogLineLimit = 1024;
 [[gnu::format(printf, 3, 4)]] void log_line(LogLevel level, LogOrigin origin, const char* format, ...);
 
-// For tests: while a LogCapture exists, it receives all lines and nothing is written. At most one may exist.
+// For tests: while a LogCapture exists, it receives all lines, without times. At most one may exist.
 class LogCapture final {
  public:
   LogCapture();

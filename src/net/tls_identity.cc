@@ -275,9 +275,8 @@ Result<std::shared_ptr<const TlsCredentials>> TlsIdentity::credentials() {
   auto read = TlsCredentials::read(files_);
   const Status usable = read.ok() ? read.value()->valid_at(std::time(nullptr), files_) : read.status();
   if (usable.ok()) {
-    if (credentials_ != nullptr)
-      SETO_LOG(info, "the certificate of SETO_TLS_CERTIFICATE='%s', valid until %s, serves connections from now on",
-               files_.certificate.c_str(), last_day_of(read.value()->certificate()).c_str());
+    SETO_LOG(info, "the certificate of SETO_TLS_CERTIFICATE='%s', valid until %s, serves connections from now on",
+             files_.certificate.c_str(), last_day_of(read.value()->certificate()).c_str());
     read_ = now;
     credentials_ = std::move(read).value();
     return credentials_;

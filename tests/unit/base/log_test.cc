@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -25,6 +28,20 @@ std::string contents(const std::filesystem::path& path) {
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+// The lines without the time that each must begin with, as 2026-11-29T07:45:01.123Z. A line without one stays as it is.
+std::string without_times(const std::string& lines) {
+  static constexpr std::string_view kForm = "0000-00-00T00:00:00.000Z ";
+  std::istringstream from(lines);
+  std::string result;
+  for (std::string line; std::getline(from, line);) {
+    std::string form = line.substr(0, kForm.size());
+    for (char& one : form)
+      if (std::isdigit(static_cast<unsigned char>(one)) != 0) one = '0';
+    result += (form == kForm ? line.substr(kForm.size()) : line) + '\n';
+  }
+  return result;
 }
 
 std::filesystem::path fresh_path(const char* name) {
@@ -76,14 +93,26 @@ TEST_F(Log, FileIsAppendedTo) {
   ASSERT_TRUE(open_log(path).ok());
   SETO_LOG(warn, "second");
   ASSERT_TRUE(open_log("").ok());
-  EXPECT_EQ(contents(path), "seto warn: first\nseto warn: second\n");
+  EXPECT_EQ(without_times(contents(path)), "seto warn: first\nseto warn: second\n");
   std::filesystem::remove(path);
 }
 
 TEST_F(Log, WithoutAFileLinesGoToStandardError) {
   testing::internal::CaptureStderr();
   SETO_LOG(error, "seen");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "seto error: seen\n");
+  EXPECT_EQ(without_times(testing::internal::GetCapturedStderr()), "seto error: seen\n");
+}
+
+TEST_F(Log, ALineBeginsWithTheTimeInUtc) {
+  const std::time_t before = std::time(nullptr);
+  testing::internal::CaptureStderr();
+  SETO_LOG(warn, "now");
+  const std::string line = testing::internal::GetCapturedStderr();
+  std::tm told{};
+  ASSERT_NE(strptime(line.c_str(), "%Y-%m-%dT%H:%M:%S", &told), nullptr) << line;
+  const std::time_t seconds = timegm(&told);
+  EXPECT_GE(seconds, before) << line;
+  EXPECT_LE(seconds, std::time(nullptr)) << line;
 }
 
 TEST_F(Log, FileThatCannotBeOpenedIsNamedAndTheOldOneStays) {
@@ -94,7 +123,7 @@ TEST_F(Log, FileThatCannotBeOpenedIsNamedAndTheOldOneStays) {
   EXPECT_EQ(status.text(), "cannot open the log file '/nonexistent/folder/log': No such file or directory");
   SETO_LOG(warn, "still here");
   ASSERT_TRUE(open_log("").ok());
-  EXPECT_EQ(contents(path), "seto warn: still here\n");
+  EXPECT_EQ(without_times(contents(path)), "seto warn: still here\n");
   std::filesystem::remove(path);
 }
 
@@ -117,7 +146,7 @@ TEST_F(Log, LinesOfSeveralThreadsDoNotMix) {
   for (std::string line; std::getline(file, line);) {
     int rank = -1;
     char text[32] = {};
-    ASSERT_EQ(std::sscanf(line.c_str(), "seto warn: [rank %d epoch 0] %31s", &rank, text), 2) << line;
+    ASSERT_EQ(std::sscanf(line.c_str(), "%*s seto warn: [rank %d epoch 0] %31s", &rank, text), 2) << line;
     ASSERT_STREQ(text, "0123456789abcdef");
     ++seen.at(static_cast<std::size_t>(rank));
   }

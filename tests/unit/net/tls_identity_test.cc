@@ -117,14 +117,18 @@ TEST(TlsIdentity, RefusesACertificateForOneEndOnly) {
 TEST(TlsIdentity, TakesNewFilesWhenAllFitTogether) {
   const CertificateAuthority authority;
   const HostFiles host(authority.issue({.name = "former"}), authority.pem());
-  TlsIdentity& identity = *TlsIdentity::of(paths_of(host)).value();
-  const Issued next = authority.issue({.name = "next"});
+  set_log_level(LogLevel::info);
   const LogCapture log;
+  TlsIdentity& identity = *TlsIdentity::of(paths_of(host)).value();
+  EXPECT_EQ(log.lines().size(), 1U) << "a certificate that is in force is said at the start";
+  set_log_level(LogLevel::warn);
+  EXPECT_TRUE(log.contains("serves connections from now on"));
+  const Issued next = authority.issue({.name = "next"});
   host.put_certificate(next.certificate);
   EXPECT_EQ(name_in(identity), "CN=former") << "its key is still the former one";
   EXPECT_EQ(name_in(identity), "CN=former");
   EXPECT_TRUE(log.contains("does not belong to the certificate"));
-  EXPECT_EQ(log.lines().size(), 1U) << "one warning, although it was looked at twice";
+  EXPECT_EQ(log.lines().size(), 2U) << "one warning, although it was looked at twice";
   host.put_key(next.key);
   EXPECT_EQ(name_in(identity), "CN=next");
   const Issued late = authority.issue({.name = "late", .first_day = -20, .last_day = -1});
