@@ -9,6 +9,7 @@ namespace seto {
 namespace {
 
 constexpr std::uint32_t kPassesBetweenLooks = 64;
+constexpr std::uint32_t kDrivesBetweenLooks = 64;
 constexpr std::uint32_t kMovesBetweenPumps = 16;
 // Tasks move no more often by what came from afar: more moves than these are of shared memory.
 constexpr std::uint32_t kMovesFromAfar = 64;
@@ -105,6 +106,8 @@ bool Progress::drive(Task& task, Deadline until) {
     look_and_sleep(
         kSleepMs, [this] { return round(); }, [] { return true; });
   }
+  // A thread that runs one brief task after another looks around too: it may leave the background thread no time for that.
+  if (++drives_ % kDrivesBetweenLooks == 0) inspect_all();
   return true;
 }
 

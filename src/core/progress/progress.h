@@ -113,6 +113,7 @@ class Progress final {
   std::uint32_t pumped_ = 0;               // token held: moves since the sockets were last polled
   std::uint32_t far_moves_ = 0;            // token held: the next moves are due to what came from afar
   std::uint32_t passes_ = 0;               // token held: passes that moved something
+  std::uint32_t drives_ = 0;               // token held: waits that ended with their task
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -129,6 +129,17 @@ TEST_F(OnOneThread, WaitSleepsAndInspectsLikeRun) {
   EXPECT_GE(three.inspections(), 1U) << "all tasks are inspected";
 }
 
+TEST_F(OnOneThread, BriefRunsInspectTheTasksOfOthers) {
+  ScriptedTask other({[] { return Step::blocked; }, [] { return true; }, &one_, &events_});
+  progress_.join(other);
+  for (int run = 0; run < 200 && !other.ended(); ++run) {
+    ScriptedTask brief = task([] { return Step::ended; });
+    progress_.run(brief);
+    ASSERT_EQ(brief.advances(), 1U);
+  }
+  EXPECT_TRUE(other.ended());
+}
+
 TEST_F(OnOneThread, WaitEndsWithItsDeadlineAndTheTaskStays) {
   bool open = false;
   ScriptedTask one = task([&] { return open ? Step::ended : Step::blocked; });
