@@ -111,7 +111,7 @@ Status RingChannel::post_receives(std::uint32_t count) {
 
 bool RingChannel::send(std::span<const std::byte> head, std::span<const std::byte> body) {
   const std::size_t size = head.size() + body.size();
-  if (broken() || !connected_ || size == 0 || size > most_bytes_ || room() <= ReceiveRing::kMostTold) return false;
+  if (!ready_for_one() || size == 0 || size > most_bytes_) return false;
   const auto start = out_.place(units_of(size));
   if (!start.has_value()) return false;
   const std::size_t offset = *start % (setup_.ring_size / kUnit) * kUnit;
@@ -128,6 +128,22 @@ bool RingChannel::send(std::span<const std::byte> head, std::span<const std::byt
   request.remote_key = peer_.ring_key;
   add(request, out_.end());
   return true;
+}
+
+std::optional<std::uint64_t> RingChannel::write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place) {
+  if (!ready_for_one() || source.empty() || source.size() > kMostWritten) return std::nullopt;
+  SendRequest request;
+  request.kind = SendRequest::Kind::write;
+  request.source = source.data();
+  request.size = static_cast<std::uint32_t>(source.size());
+  request.local_key = local_key;
+  request.target = place.address;
+  request.remote_key = place.key;
+  // Its owner waits for the report, and a report costs little beside bytes that are worth a write.
+  report_next_ = true;
+  const std::uint64_t ticket = posted_requests_;
+  add(request, out_.end());
+  return ticket;
 }
 
 // The immediate value is set when the batch is posted, so that it tells the newest number.
@@ -160,8 +176,10 @@ void RingChannel::post_batch() {
   for (SendRequest& request : batch_) request.immediate = in_.credit();
   const Result<std::size_t> posted = pair_->post(std::span<const SendRequest>(batch_));
   if (!posted.ok()) return break_with(posted.status());
-  if (posted.value() > 0) in_.told();
-  batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(posted.value()));
+  const auto rest = batch_.begin() + static_cast<std::ptrdiff_t>(posted.value());
+  const auto tells = [](const SendRequest& each) { return each.kind == SendRequest::Kind::write_with_immediate; };
+  if (std::any_of(batch_.begin(), rest, tells)) in_.told();
+  batch_.erase(batch_.begin(), rest);
   // A device may have a smaller queue than it promised: the rest is posted again, when something has completed.
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,9 +17,16 @@
 
 namespace seto::rdma {
 
+// Memory of the peer that it allows this end to write, as it has told it in a record.
+struct RemotePlace {
+  std::uint64_t address = 0;
+  std::uint32_t key = 0;
+};
+
 // Records in order from this end to the peer, and back, over one queue pair. The sender copies a record into its staging ring and
 // writes it into the ring at the peer, at the same position, with an immediate value; the peer reads it there. The immediate
-// value tells how much of the other direction was released; a write of no bytes tells only that.
+// value tells how much of the other direction was released; a write of no bytes tells only that. Long messages need no copy: they
+// are written into a place that the peer has told, and a record behind them says that they are there.
 //
 // Nothing is read from the ring before its completion, and a header is copied before it is checked: the peer can write to the
 // ring at any time. No call blocks. One thread at a time, which also polls the completions.
@@ -50,8 +58,14 @@ class RingChannel final : private CompletionSink {
   // Copies the record, which consists of both parts; flush() hands it to the device. False: there is no room now, or the channel
   // is broken.
   [[nodiscard]] bool send(std::span<const std::byte> head, std::span<const std::byte> body);
-  // Hands over what was sent, with one doorbell, and tells the peer what was released if that is due. To be called after the
-  // completions were polled, too.
+  // Writes memory that is registered on this device, of at most kMostWritten bytes, to the place. The peer may read it once it
+  // has a record that was sent later. The source stays as it is, and registered, until written(ticket). Absent: there is no room
+  // now, or the channel is broken.
+  [[nodiscard]] std::optional<std::uint64_t> write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place);
+  [[nodiscard]] bool written(std::uint64_t ticket) const { return completed_requests_ > ticket; }
+  static constexpr std::size_t kMostWritten = std::size_t{8} << 20;
+  // Hands over what was sent and written, with one doorbell, and tells the peer what was released if that is due. To be called
+  // after the completions were polled, too.
   void flush();
   // Asks the device to report everything that was handed over, although no more may follow.
   void settle();
@@ -86,6 +100,7 @@ class RingChannel final : private CompletionSink {
   void completed(const Completion& completion) override;
   void heard(const Completion& completion);
   void add(SendRequest request, std::uint64_t end);
+  [[nodiscard]] bool ready_for_one() const { return !broken() && connected_ && room() > ReceiveRing::kMostTold; }
   void tell();
   void post_batch();
   [[nodiscard]] std::size_t room() const { return sends_ - static_cast<std::size_t>(posted_requests_ - completed_requests_); }
