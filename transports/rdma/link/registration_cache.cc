@@ -1,0 +1,144 @@
+#include "transports/rdma/link/registration_cache.h"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace seto::rdma {
+namespace {
+
+// From this release on a child gets copies of pinned pages, and the parent keeps those that the device uses. Before it either
+// of them may get the copy. Keeping the memory from children (MADV_DONTFORK) would end a child that reads memory of its user.
+constexpr int kForkKernel[2] = {5, 12};
+
+bool copies_on_fork(const std::string& kernel) {
+  int major = 0, minor = 0;
+  if (std::sscanf(kernel.c_str(), "%d.%d", &major, &minor) != 2) return false;
+  return major != kForkKernel[0] ? major > kForkKernel[0] : minor >= kForkKernel[1];
+}
+
+std::uint64_t address_of(const std::byte* memory) { return reinterpret_cast<std::uint64_t>(memory); }
+
+}  // namespace
+
+std::string kernel_release() {
+  utsname names{};
+  return uname(&names) == 0 ? names.release : "";
+}
+
+RegistrationCache::~RegistrationCache() {
+  for (const auto& each : registered_) SETO_CHECK(each->users == 0);
+}
+
+RegistrationCache::Name RegistrationCache::name(std::byte* memory, std::size_t size) {
+  const std::lock_guard lock(mutex_);
+  auto entry = std::make_shared<Entry>();
+  entry->name = next_name_++;
+  entry->memory = memory;
+  entry->size = size;
+  named_.insert({address_of(memory), address_of(memory) + size, entry});
+  return entry->name;
+}
+
+bool RegistrationCache::unname(Name name) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Entry> entry;
+  named_.erase_if([&](const auto& interval) {
+    if (interval.value->name != name) return false;
+    entry = interval.value;
+    return true;
+  });
+  if (entry == nullptr) return true;
+  entry->named = false;
+  if (entry->users > 0) return false;
+  drop(*entry);
+  return true;
+}
+
+Result<RegistrationCache::Use> RegistrationCache::use(const std::byte* memory, std::size_t size) {
+  const std::lock_guard lock(mutex_);
+  const auto* const found = named_.containing(address_of(memory), address_of(memory) + size);
+  if (found == nullptr)
+    return failure(Code::unavailable, "%zu bytes at %p are not within memory of setoCommRegister or setoMemAlloc", size,
+                   static_cast<const void*>(memory));
+  const std::shared_ptr<Entry> entry = found->value;
+  if (entry->region == nullptr) {
+    if (!entry->refused.ok() && entry->refused_at == ended_) return entry->refused;
+    SETO_TRY(register_entry(*entry));
+    registered_.push_back(entry);
+  }
+  ++entry->users;
+  entry->last_use = ++uses_;
+  return Use(this, entry);
+}
+
+Status RegistrationCache::register_entry(Entry& entry) {
+  if (!copies_on_fork(setup_.kernel))
+    return failure(Code::unavailable,
+                   "memory of users is not registered for RDMA on kernel %s: a fork could take it from the device; Linux %d.%d "
+                   "does not do that",
+                   setup_.kernel.c_str(), kForkKernel[0], kForkKernel[1]);
+  if (entry.size > setup_.limit)
+    return failure(Code::unavailable, "%zu bytes are more than the %llu that may be registered for RDMA", entry.size,
+                   static_cast<unsigned long long>(setup_.limit));
+  while (facts_.registered_bytes > setup_.limit - entry.size) {
+    if (!evict_one())
+      return failure(Code::unavailable, "%llu of %llu bytes that may be registered for RDMA are in use",
+                     static_cast<unsigned long long>(facts_.registered_bytes), static_cast<unsigned long long>(setup_.limit));
+  }
+  while (true) {
+    Result<std::unique_ptr<MemoryRegion>> region = setup_.device->register_memory(entry.memory, entry.size);
+    if (region.ok()) {
+      entry.region = std::move(region).value();
+      entry.refused = {};
+      facts_.registered_bytes += entry.size;
+      ++facts_.registrations;
+      return {};
+    }
+    // The limit of the system for locked memory may be lower than the own one.
+    if (evict_one()) continue;
+    entry.refused_at = ended_;
+    return entry.refused = region.status();
+  }
+}
+
+// Ends the registration that was not used for longest.
+bool RegistrationCache::evict_one() {
+  std::shared_ptr<Entry> oldest;
+  for (const auto& each : registered_)
+    if (each->users == 0 && (oldest == nullptr || each->last_use < oldest->last_use)) oldest = each;
+  if (oldest == nullptr) return false;
+  drop(*oldest);
+  ++facts_.evictions;
+  return true;
+}
+
+void RegistrationCache::drop(Entry& entry) {
+  if (entry.region == nullptr) return;
+  entry.region.reset();
+  facts_.registered_bytes -= entry.size;
+  ++ended_;
+  std::erase_if(registered_, [&](const auto& each) { return each.get() == &entry; });
+}
+
+void RegistrationCache::release(Entry& entry) {
+  const std::lock_guard lock(mutex_);
+  --entry.users;
+  if (!entry.named && entry.users == 0) drop(entry);
+}
+
+RegistrationCache::Facts RegistrationCache::facts() {
+  const std::lock_guard lock(mutex_);
+  facts_.named = named_.size();
+  return facts_;
+}
+
+RegistrationCache::Use::~Use() {
+  if (cache_ != nullptr) cache_->release(*entry_);
+}
+
+std::uint32_t RegistrationCache::Use::local_key() const { return entry_->region->local_key(); }
+std::uint32_t RegistrationCache::Use::remote_key() const { return entry_->region->remote_key(); }
+
+}  // namespace seto::rdma
