@@ -55,8 +55,8 @@ ROOMS = {
     "transports/tcp": ["flow", "link", "streams", "connect"],
     "transports/rdma": ["verbs", "link", "connect"],
 }
-# These may include any folder: tests, and micro-benchmarks of internal code.
-UNBOUND = ("tests/", "bench/micro/")
+# These may include any folder: tests, and benchmarks of internal code.
+UNBOUND = ("tests/", "bench/micro/", "bench/rdma/")
 # The only folders that several transports may include: the rings of slots of contexts that share memory, and what a connection
 # needs to continue after a break.
 SHARED_TRANSPORTS = ("transports/slots", "transports/resume")
