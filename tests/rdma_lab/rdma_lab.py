@@ -63,7 +63,9 @@ class Run:
                 return
             counts = programs.count(program, outcome.status, outcome.output)
             self.counts.add(counts)
-            say(f"   {program.name}: {counts.text} ({outcome.seconds:.1f} s)")
+            held_up = outcome.wall_s - outcome.seconds
+            more = f", {held_up:.1f} s of them without a processor" if held_up > 1 else ""
+            say(f"   {program.name}: {counts.text} ({outcome.wall_s:.1f} s{more})")
 
 
 def chosen(names):

@@ -6,7 +6,7 @@ action=$1 index=$2
 shift 2
 device=/sys/class/infiniband/rxe$index
 interface=/sys/class/net/veth$index
-limit_s=10
+limit_s=60 # of this machine's clock, which also counts the time in which the host had no processor for it
 
 fail() {
   echo "link.sh: $*" >&2

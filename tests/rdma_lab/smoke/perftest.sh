@@ -15,7 +15,7 @@ tcp_port=18515
 listens() { grep -q ":$(printf '%04X' $tcp_port) [0:]* 0A" /proc/net/tcp /proc/net/tcp6; }
 $program $(options_of 1) -p $tcp_port "$@" >/tmp/server_output 2>&1 &
 server=$!
-end=$((SECONDS + 20))
+end=$((SECONDS + 120))
 until listens; do
   ((SECONDS < end)) && kill -0 $server || { cat /tmp/server_output; exit 1; }
   read -r -t 0.02 <> <(:) || true

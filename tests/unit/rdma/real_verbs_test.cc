@@ -8,19 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "src/base/clock.h"
+#include "tests/unit/rdma/real_devices.h"
 #include "transports/rdma/connect/channel_set_up.h"
-#include "transports/rdma/connect/selection.h"
-#include "transports/rdma/link/ring_channel.h"
-#include "transports/rdma/verbs/libibverbs.h"
 
 // The same code over libibverbs. Without an RDMA device only the opening is tested; tests/rdma_lab has a machine with devices.
 namespace seto::rdma {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr const char* kNeedsDevice = "skipped: needs an RDMA device with an active port (./dev lab rdma has one)";
 
 TEST(RealVerbs, AMissingLibraryIsNamedWithItsPackage) {
   const auto opened = Libibverbs::open("libibverbs_that_is_missing.so.1");
@@ -35,80 +30,6 @@ TEST(RealVerbs, AnotherLibraryIsTooOld) {
   EXPECT_THAT(std::string(opened.status().text()), HasSubstr("has no function ibv_get_device_list"));
 }
 
-struct RealEnd {
-  std::unique_ptr<VerbsDevice> device;
-  std::unique_ptr<Completions> completions;
-  std::unique_ptr<RingChannel> channel;
-};
-
-class RealDevices : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto opened = Libibverbs::open();
-    if (!opened.ok()) GTEST_SKIP() << "skipped: " << opened.status().text();
-    verbs = std::move(opened).value();
-    const auto names = verbs->devices();
-    ASSERT_TRUE(names.ok()) << names.status().text();
-    for (const std::string& name : names.value()) {
-      auto device = verbs->open_device(name);
-      ASSERT_TRUE(device.ok()) << device.status().text();
-      auto asked = device.value()->facts();
-      ASSERT_TRUE(asked.ok()) << asked.status().text();
-      facts.push_back(std::move(asked).value());
-    }
-    const Selection selection = select({ports_of(facts), ports_of(facts), 0});
-    if (selection.candidates.empty()) GTEST_SKIP() << kNeedsDevice;
-    candidate = selection.candidates.front();
-    // Two devices, where there are two.
-    for (const Candidate& one : selection.candidates)
-      if (one.own.device != one.peer.device && one.own.gid_index.has_value() && !one.own.gid.link_local()) {
-        candidate = one;
-        break;
-      }
-  }
-
-  void open(std::uint64_t ring_size = 256 << 10, std::uint32_t records = 128) {
-    const PortEnd* const sides[2] = {&candidate.own, &candidate.peer};
-    for (std::size_t i = 0; i < 2; ++i) {
-      ends[i].device = verbs->open_device(sides[i]->device).value();
-      ends[i].completions = Completions::create(*ends[i].device).value();
-      RingChannel::Setup setup;
-      setup.device = ends[i].device.get();
-      setup.completions = ends[i].completions.get();
-      setup.peer = "rank " + std::to_string(1 - i);
-      setup.ring_size = ring_size;
-      setup.records = records;
-      setup.sequence = static_cast<std::uint32_t>(77 + i);
-      setup.path.port = sides[i]->port;
-      setup.path.pkey_index = sides[i]->pkey_index;
-      setup.path.gid_index = sides[i]->gid_index;
-      setup.gid = sides[i]->gid;
-      setup.lid = sides[i]->lid;
-      setup.mtu = candidate.mtu;
-      auto made = RingChannel::create(std::move(setup));
-      ASSERT_TRUE(made.ok()) << made.status().text();
-      ends[i].channel = std::move(made).value();
-    }
-    for (std::size_t i = 0; i < 2; ++i) {
-      const Status status = ends[i].channel->connect(ends[1 - i].channel->address());
-      ASSERT_TRUE(status.ok()) << status.text();
-    }
-  }
-  void poll() {
-    for (RealEnd& end : ends) {
-      const auto polled = end.completions->poll();
-      ASSERT_TRUE(polled.ok()) << polled.status().text();
-      end.channel->flush();
-      ASSERT_FALSE(end.channel->broken()) << end.channel->why().text();
-    }
-  }
-
-  std::unique_ptr<Verbs> verbs;
-  std::vector<DeviceFacts> facts;
-  Candidate candidate;
-  RealEnd ends[2];
-};
-
 TEST_F(RealDevices, AreChosenWithAReason) {
   std::printf("chosen: %s\n", to_text(candidate).c_str());
   EXPECT_FALSE(candidate.why.empty());
@@ -118,7 +39,7 @@ TEST_F(RealDevices, AreChosenWithAReason) {
 TEST_F(RealDevices, CarryRecordsInOrderInBothDirections) {
   open();
   for (RealEnd& end : ends) end.channel->probe();
-  const Deadline until = Deadline::after_ms(60'000);
+  const Deadline until = Deadline::after_ms(kPatienceMs);
   std::uint64_t sent[2] = {}, read[2] = {};
   constexpr std::uint64_t kRecords = 2'000;
   std::vector<std::byte> record(20'000);
@@ -157,10 +78,11 @@ TEST_F(RealDevices, AreSetUpByMessagesAndAProbe) {
     setup.role = i == 0 ? ChannelSetUp::Role::selects : ChannelSetUp::Role::follows;
     setup.devices = devices[i].get();
     setup.peer = "rank " + std::to_string(1 - i);
+    setup.probe_ms = kPatienceMs;
     setup.random = [&random] { return random = random * 1'664'525 + 1'013'904'223; };
     set_up[i] = std::make_unique<ChannelSetUp>(std::move(setup));
   }
-  const Deadline until = Deadline::after_ms(60'000);
+  const Deadline until = Deadline::after_ms(kPatienceMs);
   for (bool ended = false; !ended;) {
     ASSERT_FALSE(until.passed());
     for (std::size_t i = 0; i < 2; ++i)
@@ -182,7 +104,7 @@ TEST_F(RealDevices, WakeASleeper) {
   ASSERT_TRUE(ends[0].channel->send(std::as_bytes(std::span("wake up")), {}));
   ends[0].channel->flush();
   pollfd event{ends[1].completions->descriptor(), POLLIN, 0};
-  ASSERT_EQ(::poll(&event, 1, 20'000), 1);
+  ASSERT_EQ(::poll(&event, 1, static_cast<int>(kPatienceMs)), 1);
   ASSERT_NO_FATAL_FAILURE(poll());
   EXPECT_EQ(ends[1].channel->front().size(), sizeof "wake up");
 }
@@ -193,7 +115,7 @@ TEST_F(RealDevices, TellWhenThePeerIsGone) {
   ASSERT_TRUE(ends[0].channel->send(std::as_bytes(std::span("to no one")), {}));
   ends[0].channel->flush();
   ends[0].channel->settle();
-  const Deadline until = Deadline::after_ms(60'000);
+  const Deadline until = Deadline::after_ms(kPatienceMs);
   while (!ends[0].channel->broken()) {
     ASSERT_FALSE(until.passed()) << "no failure was reported";
     ASSERT_TRUE(ends[0].completions->poll().ok());

@@ -1,0 +1,92 @@
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <span>
+
+#include "tests/unit/rdma/real_devices.h"
+#include "transports/rdma/link/registration_cache.h"
+
+// Registered memory of users over real devices (tests/rdma_lab has some).
+namespace seto::rdma {
+namespace {
+
+// A user with this capability may lock any amount of memory.
+bool drop_ipc_lock() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[2]{};
+  if (syscall(SYS_capget, &header, sets) != 0) return false;
+  for (auto* const set : {&sets[0].effective, &sets[0].permitted, &sets[0].inheritable}) *set &= ~(1U << CAP_IPC_LOCK);
+  return syscall(SYS_capset, &header, sets) == 0;
+}
+
+// The memory stays the parent's for the device, whatever the child does with its copy.
+TEST_F(RealDevices, AForkTakesNoRegisteredMemoryFromTheParent) {
+  open();
+  constexpr std::size_t kBytes = 64 << 10;
+  std::vector<std::byte> memory[2];
+  std::unique_ptr<RegistrationCache> caches[2];
+  std::optional<RegistrationCache::Use> uses[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    memory[i].assign(kBytes, std::byte{1});
+    caches[i] = std::make_unique<RegistrationCache>(RegistrationCache::Setup{ends[i].device.get()});
+    caches[i]->name(memory[i].data(), kBytes);
+    uses[i] = caches[i]->use(memory[i].data(), kBytes).value();
+  }
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char end = 0;
+    (void)!read(pipe_ends[0], &end, 1);
+    const bool right = std::all_of(memory[1].begin(), memory[1].end(), [](std::byte each) { return each == std::byte{1}; });
+    _exit(right ? 0 : 1);
+  }
+  std::fill(memory[0].begin(), memory[0].end(), std::byte{2});
+  const RemotePlace place{reinterpret_cast<std::uint64_t>(memory[1].data()), uses[1]->remote_key()};
+  const auto ticket = ends[0].channel->write(memory[0], uses[0]->local_key(), place);
+  ASSERT_TRUE(ticket.has_value());
+  ASSERT_TRUE(ends[0].channel->send(std::as_bytes(std::span("it is there")), {}));
+  const Deadline until = Deadline::after_ms(kPatienceMs);
+  while (ends[1].channel->front().empty() || !ends[0].channel->written(*ticket)) {
+    ASSERT_FALSE(until.passed());
+    ASSERT_NO_FATAL_FAILURE(poll());
+  }
+  EXPECT_EQ(memory[1], memory[0]);
+  EXPECT_EQ(memory[1].back(), std::byte{2});
+  ASSERT_EQ(write(pipe_ends[1], "x", 1), 1);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "the child reads what was there when it began";
+  for (const int each : pipe_ends) close(each);
+  for (auto& each : uses) each.reset();
+}
+
+TEST_F(RealDevices, ALimitOfLockedMemoryIsNamedWithItsRemedy) {
+  constexpr std::size_t kBytes = 1 << 20;
+  std::vector<std::byte> memory(kBytes);
+  // In a child, because the capability does not come back.
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit limit{64 << 10, 64 << 10};
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || !drop_ipc_lock()) _exit(2);
+    const auto device = verbs->open_device(candidate.own.device);
+    if (!device.ok()) _exit(3);
+    RegistrationCache of_child({device.value().get()});
+    of_child.name(memory.data(), kBytes);
+    const auto used = of_child.use(memory.data(), kBytes);
+    if (used.ok()) _exit(4);
+    _exit(std::string(used.status().text()).find("ulimit -l unlimited") != std::string::npos ? 0 : 5);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace seto::rdma
