@@ -73,10 +73,10 @@ void LinkEnd::advance() {
   }
   const std::uint64_t silent_us = (monotonic_ns() - silent_since_ns_) / 1'000;
   if (silent_us > kSilenceMs * 1'000) give_up("nothing has come for " + std::to_string(kSilenceMs / 1'000) + " s");
-  if (shape_.wait == Wait::poll_then_sleep && silent_us > shape_.poll_us) sleep();
+  if (shape_.wait == Wait::poll_then_sleep && silent_us > shape_.poll_us) wait_for_event();
 }
 
-void LinkEnd::sleep() {
+void LinkEnd::wait_for_event() {
   need(completions_->arm());
   if (need(completions_->poll())) {
     channel_->flush();

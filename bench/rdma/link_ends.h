@@ -45,7 +45,7 @@ class LinkEnd final {
   static constexpr std::uint64_t kSilenceMs = 60'000;
   static constexpr std::uint8_t kTimeout = 17;  // 0.54 s until a packet is sent again: an emulated machine is held up for long
 
-  void sleep();
+  void wait_for_event();
 
   const Shape shape_;
   std::unique_ptr<rdma::Verbs> verbs_;
