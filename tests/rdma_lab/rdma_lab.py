@@ -33,7 +33,8 @@ def print_now(text):
 
 
 class Run:
-    """Programs one after another in one machine; one that ends the machine has failed, and the next one gets a new machine."""
+    """Programs one after another in one machine. After one that has failed the next one gets a new machine: the old one may have
+    ended, or its links may be as the program has left them."""
 
     def __init__(self, options, pending):
         self.options, self.pending, self.counts = options, list(pending), programs.Counts()
@@ -66,6 +67,8 @@ class Run:
             held_up = outcome.wall_s - outcome.seconds
             more = f", {held_up:.1f} s of them without a processor" if held_up > 1 else ""
             say(f"   {program.name}: {counts.text} ({outcome.wall_s:.1f} s{more})")
+            if counts.failed:
+                return
 
 
 def chosen(names):

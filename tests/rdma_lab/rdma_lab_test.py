@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -16,6 +17,7 @@ from unittest import mock
 import machine
 import patience
 import programs
+import rdma_lab
 from machine_image import HERE, ROOT
 
 BUILD = Path(os.environ.get("LAB_BUILD", ROOT / "build"))
@@ -169,6 +171,15 @@ class Machines(MachineCase):
         self.assertTrue(wait_for(lambda: not is_alive(pid)))
         machine.remove_stale()
         self.assertEqual(list(machine.job_folders(owner.pid)), [])
+
+
+class Programs(MachineCase):
+    def test_after_a_failure_the_next_program_has_links_as_new(self):
+        leaves = programs.Program("leaves", 30, "$RDMA_LAB_LINK netem 0 loss 50%; exit 3")
+        finds = programs.Program("finds", 30, "! tc qdisc show dev veth0 | grep netem")
+        run = rdma_lab.Run(types.SimpleNamespace(build=BUILD, devices=2, netem=""), [leaves, finds])
+        run.all_of()
+        self.assertEqual((run.counts.passed, run.counts.failed), (1, ["leaves: ended with 3"]))
 
 
 class Command(MachineCase):

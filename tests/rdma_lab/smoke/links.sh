@@ -24,9 +24,9 @@ wire() {
 loss() {
   local dropped
   "$RDMA_LAB_LINK" netem 0 loss 3%
+  trap '"$RDMA_LAB_LINK" netem 0' EXIT
   must_work "with 3 % loss"
   dropped=$(tc -s qdisc show dev veth0 | sed -n 's/.*(dropped \([0-9]*\),.*/\1/p')
-  "$RDMA_LAB_LINK" netem 0
   echo "netem dropped $dropped packets"
   ((dropped > 0)) || fail "netem dropped no packet"
 }
