@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "tests/unit/rdma/real_devices.h"
 #include "transports/rdma/link/registration_cache.h"
@@ -23,6 +25,23 @@ bool drop_ipc_lock() {
   if (syscall(SYS_capget, &header, sets) != 0) return false;
   for (auto* const set : {&sets[0].effective, &sets[0].permitted, &sets[0].inheritable}) *set &= ~(1U << CAP_IPC_LOCK);
   return syscall(SYS_capset, &header, sets) == 0;
+}
+
+// Of this process, in KiB; 0: /proc has no such line.
+long pinned_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("VmPin:", 0) == 0) return std::stol(line.substr(6));
+  return 0;
+}
+
+TEST_F(RealDevices, AChannelPinsAtMostAMebibyte) {
+  const long before = pinned_kib();
+  open();
+  const long of_one = (pinned_kib() - before) / 2;
+  std::printf("pinned memory of one end: %ld KiB\n", of_one);
+  EXPECT_GE(of_one, 512) << "two rings of 256 KiB";
+  EXPECT_LE(of_one, 1'024);
 }
 
 // The memory stays the parent's for the device, whatever the child does with its copy.
