@@ -33,7 +33,7 @@ constexpr std::uint8_t kUntouched = 0xEE;
 constexpr std::uint32_t kImmediate = 0x5E70'1234;
 // 4.096 us << 15 = 0.13 s for each attempt: a busy host holds the machine up for long, and of lost packets many cost one attempt.
 constexpr std::uint8_t kTimeout = 15;
-constexpr std::uint8_t kRetries = 6;   // the software device takes 7 for "for ever"
+constexpr std::uint8_t kRetries = 6;  // the software device takes 7 for "for ever"
 constexpr std::uint8_t kReceiverNotReadyRetries = 7;
 constexpr auto kLimit = std::chrono::seconds(300);  // only ends a probe that fails
 

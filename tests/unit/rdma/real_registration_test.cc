@@ -27,7 +27,7 @@ bool drop_ipc_lock() {
   return syscall(SYS_capset, &header, sets) == 0;
 }
 
-// Of this process, in KiB; 0: /proc has no such line.
+// The pinned memory of this process in KiB; 0: /proc has no such line.
 long pinned_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)

@@ -64,8 +64,8 @@ class RegistrationCache final {
     RegistrationCache* cache_;
     std::shared_ptr<Entry> entry_;
   };
-  // A failure: the memory has no name or cannot be registered, so it is to be copied. What the device has refused is refused without
-  // a call of the kernel until another registration ends.
+  // A failure: the memory has no name or cannot be registered, so it is to be copied. What the device has refused is refused
+  // without a call of the kernel until another registration ends.
   Result<Use> use(const std::byte* memory, std::size_t size);
 
   struct Facts {
