@@ -157,10 +157,8 @@ bool HostExecutor::try_step(const BoundStep& step, const Frame& frame, std::uint
     std::byte* const memory = frame.memory(targets[i].space);
     if (stream == nullptr) {
       places.write(i, {memory + begin, frame.store(targets[i].space)});
-    } else if (targets[i].lending != nullptr) {
-      const std::size_t stride = program_.slice_elements * program_.element_size;
-      if (!targets[i].lending->lend(mark, memory + targets[i].lent_offset, stride)) return false;
-    } else {
+    } else if (targets[i].lending == nullptr || !lend(targets[i], frame, mark)) {
+      if (targets[i].lending != nullptr && !targets[i].lends_some) return false;
       std::byte* const slot = stream->acquire(mark);
       if (slot == nullptr) return false;
       places.write(i, {slot, frame.store(Space::channel)});
@@ -173,6 +171,11 @@ bool HostExecutor::try_step(const BoundStep& step, const Frame& frame, std::uint
   for (std::uint32_t i = 0; i < step.source_count; ++i)
     if (sources[i].stream != nullptr) sources[i].stream->release(mark);
   return true;
+}
+
+bool HostExecutor::lend(const HostTarget& target, const Frame& frame, Mark mark) const {
+  const std::size_t stride = program_.slice_elements * program_.element_size;
+  return target.lending->lend(mark, frame.memory(target.space) + target.lent_offset, stride);
 }
 
 bool HostExecutor::hold(const BoundStep& step, Mark mark) {

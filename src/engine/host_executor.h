@@ -59,6 +59,8 @@ class HostExecutor final : public Executor {
   // Does a slice of a step whole or not at all.
   bool try_step(const BoundStep& step, const Frame& frame, std::uint64_t slice);
   bool hold(const BoundStep& step, Mark mark);
+  // The message stays in the caller's buffer. False: it needs a slot, or there is no credit yet.
+  bool lend(const HostTarget& target, const Frame& frame, Mark mark) const;
   // `reached`: a number that changes whenever a lane has completed a slice.
   void place_ahead(Run& run, const Frame& frame, std::uint64_t reached);
 

@@ -45,7 +45,9 @@ Executor::Wait HostExecutor::waits_at(const Run& run, std::uint32_t lane, std::u
   }
   for (std::uint32_t i = 0; i < step.target_count; ++i) {
     const HostTarget& target = streams_.targets[step.first_target + i];
-    if (target.stream == nullptr || target.lending != nullptr || target.stream->acquire(mark) != nullptr) continue;
+    if (target.stream == nullptr || (target.lending != nullptr && !target.lends_some)) continue;
+    if (target.lends_some && lend(target, frame_of(run.operands), mark)) continue;
+    if (target.stream->acquire(mark) != nullptr) continue;
     return {target.peer, "waits for rank " + std::to_string(target.peer) + " to take what came before " + which, where};
   }
   return {-1, "is at " + which, where};

@@ -15,7 +15,7 @@ HostPlacing::HostPlacing(const BoundProgram& program, const HostStreams& streams
     // Data that the step sends on is read from the output, so no target needs the bytes elsewhere.
     const auto first = streams.targets.begin() + step.first_target;
     const bool lends_all = std::all_of(first, first + step.target_count, [](const HostTarget& target) {
-      return target.stream == nullptr || target.lending != nullptr;
+      return target.stream == nullptr || (target.lending != nullptr && !target.lends_some);
     });
     if (stream != nullptr && lends_all && placement.size >= kWorthPlacing)
       placements_.push_back({stream, placement.lane, placement.offset, placement.size, {}});

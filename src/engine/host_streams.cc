@@ -1,5 +1,7 @@
 #include "src/engine/host_streams.h"
 
+#include "transports/partial_lender.h"
+
 namespace seto {
 namespace {
 
@@ -44,7 +46,11 @@ Status HostStreams::open_target(const BoundProgram& program, const BoundTarget& 
   SETO_ASSIGN(auto stream, peer_group.open_send(end.address, end.receivers, end.geometry));
   target.stream = stream.get();
   target.peer = static_cast<Rank>(end.receivers.front());
-  if (bound.lent_space != Space::channel && bytes >= kWorthLending) target.lending = stream->lending();
+  if (bound.lent_space != Space::channel && bytes >= kWorthLending) {
+    target.lending = stream->lending();
+    target.lends_some = target.lending == nullptr;
+    if (target.lends_some) target.lending = dynamic_cast<PartialLender*>(stream.get());
+  }
   if (target.lending != nullptr) {
     target.space = bound.lent_space;
     target.lent_offset = bound.lent_offset;

@@ -20,7 +20,8 @@ struct HostSource {
 
 struct HostTarget {
   SendStream* stream = nullptr;
-  LendingSender* lending = nullptr;  // not null: the stream lends from space and lent_offset and fills no slot
+  LendingSender* lending = nullptr;  // not null: the stream lends from space and lent_offset and fills no slot ...
+  bool lends_some = false;           // ... unless its receivers cannot read the memory there (PartialLender)
   Space space = Space::output;
   bool coded = false;
   Rank peer = -1;
@@ -35,7 +36,7 @@ struct HostStreams {
 
   std::vector<HostSource> sources;  // as BoundProgram::sources
   std::vector<HostTarget> targets;  // as BoundProgram::targets
-  std::vector<HostTarget> lending;  // those that lend
+  std::vector<HostTarget> lending;  // those that lend, or may lend
   bool borrows = false;             // some source does
   std::vector<std::unique_ptr<SendStream>> sends;
   std::vector<std::unique_ptr<ReceiveStream>> receives;

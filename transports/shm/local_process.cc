@@ -1,12 +1,11 @@
 #include "transports/shm/local_process.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "transports/shm/contexts_of_process.h"
+#include "transports/shm/local_notice.h"
 
 namespace seto {
 namespace {
@@ -55,7 +54,7 @@ Result<ShmConnections> LocalProcess::finish_handshake(Handshake handshake, Heart
   SETO_ASSIGN(ControlThread* const control, ControlThread::of_process());
   LocalProcess* const raw = local_process.get();
   SETO_ASSIGN(local_process->watch_,
-              control->add(raw->socket_.get(), EPOLLIN | EPOLLRDHUP | EPOLLET, [raw](std::uint32_t) { raw->receive_ends(); }));
+              control->add(raw->socket_.get(), EPOLLIN | EPOLLRDHUP | EPOLLET, [raw](std::uint32_t) { raw->receive_notices(); }));
   for (const auto& one : connections) one->watch_heartbeats(heartbeats);
   return connections;
 }
@@ -74,24 +73,40 @@ void LocalProcess::remove(const ShmConnection* connection) {
 // The datagram is dropped if the queue is full: then the other process does not run, and keeps that memory until this process
 // ends.
 void LocalProcess::leave(ContextId own) {
-  if (generation_ == fork_generation()) (void)send(socket_.get(), &own, sizeof own, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (generation_ == fork_generation()) (void)send_context_ended(socket_.get(), own);
 }
 
 // On the control thread.
-void LocalProcess::receive_ends() {
-  bool changed = false;
+void LocalProcess::receive_notices() {
   for (;;) {
-    ContextId ended = 0;
-    const ssize_t got = recv(socket_.get(), &ended, sizeof ended, MSG_DONTWAIT);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) break;
+    LocalNotice notice = receive_notice(socket_.get());
+    switch (notice.kind) {
+      case LocalNotice::Kind::nothing_more:
+        return;
+      case LocalNotice::Kind::process_ended:
+        return end(std::nullopt);
+      case LocalNotice::Kind::context_ended:
+        end(notice.context);
+        break;
+      case LocalNotice::Kind::memory_offered:
+        lending_.map(std::move(notice.memory));
+        break;
+      case LocalNotice::Kind::memory_mapped:
+        lending_.be_read();
+        break;
+      case LocalNotice::Kind::unknown:
+        break;
+    }
+  }
+}
+
+void LocalProcess::end(std::optional<ContextId> context) {
+  {
     const std::lock_guard lock(mutex_);
     for (ShmConnection* const one : theirs_)
-      if (got <= 0 || one->peer().context == ended) one->end();
-    changed = true;
-    if (got <= 0) break;
+      if (!context || one->peer().context == *context) one->end();
   }
-  if (changed) wake_own_contexts();
+  wake_own_contexts();
 }
 
 void LocalProcess::wake_own_contexts() const {

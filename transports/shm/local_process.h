@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/control/local/local_connector.h"
+#include "transports/shm/lending_link.h"
 #include "transports/shm/shm_connection.h"
 
 namespace seto {
@@ -46,19 +48,23 @@ class LocalProcess final {
 
   // Notifies the other process that one of the own contexts ends while this process continues.
   void leave(ContextId own);
+  // How the two processes read each other's memory.
+  [[nodiscard]] slots::LendingPartner& lending() { return lending_; }
 
  private:
   friend class ShmConnection;
 
   explicit LocalProcess(PrivateFd socket) : socket_(std::move(socket)) {}
-  void receive_ends();
+  void receive_notices();
+  void end(std::optional<ContextId> context);  // empty: all
   // Called by connections as they are made and destroyed.
   void add(ShmConnection* connection);
   void remove(const ShmConnection* connection);
   void wake_own_contexts() const;
 
   const std::uint32_t generation_ = fork_generation();
-  const PrivateFd socket_;                               // each datagram is the number of a context that has ended
+  const PrivateFd socket_;  // notices
+  LendingLink lending_{socket_};
   std::vector<std::weak_ptr<const ContextMemory>> own_;  // not changed once the socket is watched
   std::mutex mutex_;
   std::vector<ShmConnection*> theirs_;

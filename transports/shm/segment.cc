@@ -92,11 +92,11 @@ Result<Segment> Segment::create(const Options& options) {
   if (fcntl(fd, F_ADD_SEALS, kSeals) != 0) return system_failure(Code::unavailable, "cannot seal shared memory");
   segment.size_ = options.size;
   segment.limit_bytes_ = options.limit_bytes;
-  SETO_TRY(segment.map_whole(fd));
+  SETO_TRY(segment.map_whole(fd, Access::read_and_write));
   return segment;
 }
 
-Result<Segment> Segment::map(int fd, std::uint64_t largest) {
+Result<Segment> Segment::map(int fd, std::uint64_t largest, Access access) {
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
     return failure(Code::remote_error,
@@ -111,11 +111,12 @@ Result<Segment> Segment::map(int fd, std::uint64_t largest) {
   }
   Segment segment;
   segment.size_ = size;
-  SETO_TRY(segment.map_whole(fd));
+  SETO_TRY(segment.map_whole(fd, access));
   return segment;
 }
 
-Status Segment::map_whole(int fd) {
+Status Segment::map_whole(int fd, Access access) {
+  const int protection = access == Access::read ? PROT_READ : PROT_READ | PROT_WRITE;
   // Reserves addresses with room for alignment, maps the aligned part of them, and returns the rest.
   const std::uint64_t room = size_ < kHugePage ? 0 : kHugePage - kSegmentPage;
   void* const reserved = mmap(nullptr, size_ + room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -124,7 +125,7 @@ Status Segment::map_whole(int fd) {
     const auto address = reinterpret_cast<std::uintptr_t>(reserved);
     const std::uint64_t before = room == 0 ? 0 : (kHugePage - address % kHugePage) % kHugePage;
     std::byte* const first = static_cast<std::byte*>(reserved);
-    start = mmap(first + before, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
+    start = mmap(first + before, size_, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
     const int error = errno;
     if (start == MAP_FAILED) munmap(reserved, size_ + room);
     if (start != MAP_FAILED && before > 0) munmap(first, before);
@@ -193,6 +194,18 @@ Status Segment::populate(std::uint64_t offset, std::uint64_t size) {
     return out_of_memory(size, allocated(fd_.get()), errno == ENOSPC ? "no space is left" : "the kernel has no memory for it");
   }
   return system_failure(Code::unavailable, "cannot populate %s of shared memory", size_text(size).c_str());
+}
+
+Status Segment::populate_mapped(std::uint64_t offset, std::uint64_t size) {
+  SETO_CHECK(fd_.valid() && offset <= size_ && size <= size_ - offset);
+  SETO_TRY(check_room(size));
+  int answer = 0;
+  do {
+    answer = madvise(data_ + offset, size, MADV_POPULATE_WRITE);
+  } while (answer != 0 && (errno == EINTR || errno == EAGAIN));
+  if (answer == 0) return {};
+  if (errno == EINVAL) return populate(offset, size);  // before Linux 5.14
+  return out_of_memory(size, allocated(fd_.get()), "the kernel has no memory for it");
 }
 
 Status Segment::release(std::uint64_t offset, std::uint64_t size) {

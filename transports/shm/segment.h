@@ -26,9 +26,10 @@ class Segment final {
 
   static Result<Segment> create(const Options& options);
 
+  enum class Access : std::uint8_t { read, read_and_write };
   // Maps a peer's segment of any size up to `largest`. Refuses a segment that can shrink: the peer could truncate it, and a load
   // would raise SIGBUS. The descriptor may be closed afterwards.
-  static Result<Segment> map(int fd, std::uint64_t largest);
+  static Result<Segment> map(int fd, std::uint64_t largest, Access access = Access::read_and_write);
 
   Segment(Segment&& other) noexcept;
   Segment& operator=(Segment&& other) noexcept;
@@ -45,6 +46,10 @@ class Segment final {
   // not a signal later. A range already populated may count twice against limit_bytes.
   [[nodiscard]] Status populate(std::uint64_t offset, std::uint64_t size);
 
+  // The same for pages that this process will use itself: they are entered into its page table, too, and are huge where the
+  // system allows that. The range is mapped for writing.
+  [[nodiscard]] Status populate_mapped(std::uint64_t offset, std::uint64_t size);
+
   // Own segments only. Releases the pages; the range reads as zeros afterwards, for peers too.
   [[nodiscard]] Status release(std::uint64_t offset, std::uint64_t size);
 
@@ -58,7 +63,7 @@ class Segment final {
 
  private:
   Segment() = default;
-  [[nodiscard]] Status map_whole(int fd);
+  [[nodiscard]] Status map_whole(int fd, Access access);
   [[nodiscard]] Status check_room(std::uint64_t size) const;
   void unmap();
 

@@ -32,8 +32,9 @@ class ShmConnection final : public Connection {
   [[nodiscard]] const ContextMemory& memory() const { return *memory_; }
   // Null: the peer is in this process.
   [[nodiscard]] const std::shared_ptr<LocalProcess>& local_process() const { return local_process_; }
-  // The same as ended(), for code that does not know connections.
+  // Whether it has ended, or stands still, for code that does not know connections.
   [[nodiscard]] const std::atomic<bool>& ended_flag() const { return ended_; }
+  [[nodiscard]] const std::atomic<bool>& frozen_flag() const { return frozen_; }
 
   // For a peer in another process: notices when that process is frozen.
   void watch_heartbeats(Heartbeats& heartbeats);

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "src/net/token.h"
+#include "transports/shm/local_process.h"
 #include "transports/shm/shm_connection.h"
+#include "transports/shm/user_memory.h"
 #include "transports/slots/slot_peer_group.h"
 
 namespace seto {
@@ -89,6 +91,7 @@ Result<std::shared_ptr<PeerGroup>> ShmSeat::join(GroupMembers members) {
   setup.ports = ports_;
   setup.pool = &pool_;
   setup.called = "rank";
+  setup.lendable = &UserMemory::lendable();
   for (std::uint32_t index = 0; index < members.members.size(); ++index) {
     const GroupMember& one = members.members[index];
     slots::Member member;
@@ -103,6 +106,8 @@ Result<std::shared_ptr<PeerGroup>> ShmSeat::join(GroupMembers members) {
       member.armed = &memory->head().armed;
       member.same_process = connection.reach() == Reach::process;
       member.dead = &connection.ended_flag();
+      member.frozen = &connection.frozen_flag();
+      if (connection.local_process() != nullptr) member.partner = &connection.local_process()->lending();
     }
     member.departures = &memory->head().departures;
     member.segment = memory->segment.data();

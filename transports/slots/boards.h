@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "transports/slots/layout.h"
+#include "transports/slots/lendable_memory.h"
 #include "transports/slots/pool.h"
 
 namespace seto::slots {
@@ -27,6 +28,9 @@ struct Member {
   // Counts what members of the member's groups tell it of their departures. It belongs to the context, whose memory is never
   // given back: a member that was frozen may come late, when the board has another owner. Null: no member is notified.
   std::atomic<std::uint32_t>* departures = nullptr;
+  // Set when the member's process stands still: it may go on later. Null: it cannot, or it reads nothing that is lent.
+  const std::atomic<bool>* frozen = nullptr;
+  LendingPartner* partner = nullptr;  // the member's process; null: it lends nothing to this one, or it is this one
 };
 
 // Wakes a sleeping member. Called from the data path, so it neither blocks nor allocates memory.
@@ -42,8 +46,9 @@ struct PeerGroupSetup {
   std::vector<Member> members;
   Pool* pool = nullptr;  // of this member's own segment
   Doorbell* doorbell = nullptr;
-  const char* called = "member";         // the word for a member in texts: users know it as a rank
-  std::vector<std::uint32_t> numbers{};  // the number of a member in texts and fates; empty: its index
+  const char* called = "member";             // the word for a member in texts: users know it as a rank
+  const LendableMemory* lendable = nullptr;  // of this process; null: there is none
+  std::vector<std::uint32_t> numbers{};      // the number of a member in texts and fates; empty: its index
 };
 
 // Access to the boards of all members of a group, and the way to wake their readers.

@@ -37,15 +37,22 @@ inline constexpr std::uint32_t kTailBytes = 56;
 inline constexpr std::uint32_t kTailLines = 7;
 inline constexpr std::uint32_t kInlineSize = kHeadBytes + kTailLines * kTailBytes;
 
+// In place of the depth of a head: the messages are lent, and the head states their address in the sender's process, or their
+// offset in its LendableMemory.
+inline constexpr std::uint32_t kLentHere = 0;
+inline constexpr std::uint32_t kLentInFile = ~0U;
+// Added to `revoked`: the sender did not wait for a reader whose process stood still.
+inline constexpr std::uint64_t kAbandoned = std::uint64_t{1} << 63;
+
 // The head of one stream of one operation.
 struct alignas(kLineSize) StreamLine {
   std::atomic<Mark> mark;  // slices committed; release-stored after everything they need
   std::uint64_t done;      // operations the sender has completed: credit for the other direction
   std::uint32_t digest;
-  std::uint32_t depth;  // 0: lent
+  std::uint32_t depth;  // or kLentHere or kLentInFile
   union {
     struct {
-      std::uint64_t offset;  // of the slots in the sender's segment; the address of lent memory
+      std::uint64_t offset;  // of the slots in the sender's segment; the address or offset of lent memory
       std::uint32_t stride;
       std::uint32_t check;  // of the fields beside it: see check_of
     } slots;

@@ -33,6 +33,8 @@ class SlotPeerGroup final : public PeerGroup {
   }
   void depart() override;
   [[nodiscard]] Status failure() const override { return failure_; }
+  // A failure may be found in the last release of an operation, when its streams are not asked again.
+  [[nodiscard]] bool suspects() const override { return !failure_.ok(); }
 
  private:
   friend class SlotSender;

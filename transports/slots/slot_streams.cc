@@ -28,6 +28,13 @@ bool gives_every_slot_back(std::uint64_t slices, std::uint64_t stride) {
   return slices * stride >= kMuch;
 }
 
+// From the first byte of an operation's lent messages to the end of the last, which may be shorter than a slot.
+std::uint64_t bytes_of(const StreamGeometry& geometry, std::uint64_t stride) {
+  return (geometry.slices - 1) * stride + geometry.slot_size;
+}
+
+bool is_set(const std::atomic<bool>* flag) { return flag != nullptr && flag->load(std::memory_order_acquire); }
+
 }  // namespace
 
 // ---- sender ----
@@ -64,7 +71,8 @@ std::byte* SlotSender::acquire(Mark mark) {
   const std::uint64_t operation = operation_of(mark);
   const std::uint64_t slice = slice_of(mark);
   Window& window = windows_[operation % kWindow];
-  if (window.opened != operation && !open(window, operation, {})) return nullptr;
+  if (window.opened != operation && !open(window, operation, std::nullopt)) return nullptr;
+  if (window.lent) return nullptr;
   if (inline_) return tails_ == 0 ? window.line->message : window.staging.data();
   if (!free_again(window, mark)) return nullptr;
   return peer_group_.boards_.own_segment() + window.slots + slice % geometry_.depth * stride_;
@@ -72,23 +80,20 @@ std::byte* SlotSender::acquire(Mark mark) {
 
 // The line of operation k is free for k + kWindow when every receiver of the stream that used the line in k has completed k.
 // Another stream may have used the line for a multicast to other receivers: then all members must have completed k.
-bool SlotSender::open(Window& window, std::uint64_t operation, const Lent& lent) {
+bool SlotSender::open(Window& window, std::uint64_t operation, const std::optional<Position>& lent) {
   std::uint64_t& user = use_.line_users[operation % kWindow];
   const bool taken_over = address_.group > 0 && user != serial_;
   if (operation > kWindow && !peer_group_.passed(taken_over ? peer_group_.others_ : receivers_, operation - kWindow))
     return false;
-  if (lent.first != nullptr) {
-    window.line->slots.offset = reinterpret_cast<std::uintptr_t>(lent.first);
-    window.line->slots.stride = static_cast<std::uint32_t>(lent.stride);
-    window.line->slots.check = check_of(window.line->slots.offset, window.line->slots.stride, 0);
-    window.line->depth = 0;
-  } else if (!inline_) {
-    if (!choose_slots(window, operation)) return false;
-    window.line->slots.offset = window.slots;
-    window.line->slots.stride = stride_;
-    window.line->slots.check = check_of(window.slots, stride_, geometry_.depth);
-    window.line->depth = geometry_.depth;
+  if (!inline_) {
+    if (!lent && !choose_slots(window, operation)) return false;
+    const Position position = lent.value_or(Position{window.slots, stride_, geometry_.depth});
+    window.line->slots.offset = position.offset;
+    window.line->slots.stride = position.stride;
+    window.line->slots.check = check_of(position.offset, position.stride, position.depth);
+    window.line->depth = position.depth;
   }
+  window.lent = lent.has_value();
   user = serial_;
   window.line->digest = geometry_.digest;
   window.opened = operation;
@@ -139,20 +144,56 @@ bool SlotSender::credit(Window& window, Mark needed) {
 bool SlotSender::lend(Mark mark, const std::byte* first, std::size_t stride) {
   const std::uint64_t operation = operation_of(mark);
   Window& window = windows_[operation % kWindow];
-  return window.opened == operation || open(window, operation, {first, stride});
+  if (window.opened == operation) return window.lent;
+  Position position{reinterpret_cast<std::uintptr_t>(first), static_cast<std::uint32_t>(stride), kLentHere};
+  if (!lends_) {
+    const LendableMemory* const lendable = peer_group_.boards_.setup().lendable;
+    if (inline_ || lendable == nullptr) return false;
+    const std::optional<std::uint64_t> offset = lendable->offset_of(first, bytes_of(geometry_, stride));
+    if (!offset || !receivers_read_our_memory()) return false;
+    position.offset = *offset;
+    position.depth = kLentInFile;
+  }
+  return open(window, operation, position);
+}
+
+// Receivers in other processes are asked once, when there is something to lend for the first time.
+bool SlotSender::receivers_read_our_memory() {
+  if (readable_) return true;
+  bool all = true;
+  for (const std::uint32_t receiver : receivers_) {
+    const Member& member = peer_group_.boards_.member(receiver);
+    if (member.same_process || (member.partner != nullptr && member.partner->reads_ours())) continue;
+    if (member.partner != nullptr) member.partner->offer();
+    all = false;
+  }
+  return readable_ = all;
 }
 
 bool SlotSender::taken(std::uint64_t operation) {
-  return credit(windows_[operation % kWindow], mark_of(operation, geometry_.slices - 1) + 1);
+  Window& window = windows_[operation % kWindow];
+  return !window.lent || credit(window, mark_of(operation, geometry_.slices - 1) + 1);
 }
 
 // The sender stores `revoked`, then loads `held`; a receiver stores `held`, then loads `revoked`. At least one of the two sees
-// the other's store.
+// the other's store. A receiver whose process has ended reads nothing. One whose process stands still may do so for ever, so it
+// is not waited for: what it reads when it goes on is mapped there and no more valid, which it finds out (check_not_abandoned).
 bool SlotSender::revoke(std::uint64_t operation) {
   const Window& window = windows_[operation % kWindow];
-  window.line->revoked.store(operation, std::memory_order_seq_cst);
-  return std::none_of(window.taken.begin(), window.taken.end(),
-                      [&](const Counter* receiver) { return receiver->held.load(std::memory_order_seq_cst) == operation; });
+  if (!window.lent || window.opened != operation) return true;
+  const bool abandoned = window.line->revoked.load(std::memory_order_relaxed) == (operation | kAbandoned);
+  if (!abandoned) window.line->revoked.store(operation, std::memory_order_seq_cst);
+  bool all = true;
+  for (std::size_t i = 0; i < receivers_.size(); ++i) {
+    if (window.taken[i]->held.load(std::memory_order_seq_cst) != operation) continue;
+    const Member& member = peer_group_.boards_.member(receivers_[i]);
+    if (is_set(member.dead)) continue;
+    if (is_set(member.frozen))
+      window.line->revoked.store(operation | kAbandoned, std::memory_order_seq_cst);
+    else
+      all = false;
+  }
+  return all;
 }
 
 // Streams are filled in slice order, so the mark of the line is the number of committed slices.
@@ -198,7 +239,8 @@ SlotReceiver::SlotReceiver(SlotPeerGroup& peer_group, StreamAddress address, con
       sender_(address.sender),
       geometry_(geometry),
       inline_(fits_inline(geometry, address.port)),
-      borrows_(!inline_ && peer_group.boards_.member(sender_).same_process),
+      borrows_(!inline_ &&
+               (peer_group.boards_.member(sender_).same_process || peer_group.boards_.member(sender_).partner != nullptr)),
       tails_(inline_ ? tail_lines(geometry.slot_size) : 0) {
   const BoardLayout& layout = peer_group_.boards_.layout();
   const std::uint32_t own = peer_group_.boards_.own();
@@ -263,19 +305,29 @@ bool SlotReceiver::find_slots(Window& window) {
   const std::uint32_t stride = line.slots.stride;
   const std::uint32_t depth = line.depth;
   const std::uint64_t size = std::uint64_t{stride} * depth;
-  const bool lent = borrows_ && depth == 0;
-  const bool within = lent || (depth > 0 && stride % kSlotAlignment == 0 && offset % kSlotAlignment == 0 &&
-                               size <= sender.segment_size && offset <= sender.segment_size - size);
+  const std::byte* const lent = find_lent(offset, stride, depth);
+  const bool within = lent != nullptr || (depth > 0 && stride % kSlotAlignment == 0 && offset % kSlotAlignment == 0 &&
+                                          size <= sender.segment_size && offset <= sender.segment_size - size);
   if (!within || line.slots.check != check_of(offset, stride, depth) || stride < geometry_.slot_size) {
     peer_group_.fail(failure(Code::remote_error, "%s %u: the header of its stream is garbage (offset %llu, stride %u, depth %u)",
                              peer_group_.boards_.called(), peer_group_.boards_.number_of(sender_),
                              static_cast<unsigned long long>(offset), stride, depth));
     return false;
   }
-  window.slots = lent ? reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(offset)) : sender.segment + offset;
+  window.slots = lent != nullptr ? lent : sender.segment + offset;
   window.stride = stride;
-  window.depth = depth;
+  window.depth = lent != nullptr ? 0 : depth;
   return true;
+}
+
+// Null: the header names no lent memory that this member can read.
+const std::byte* SlotReceiver::find_lent(std::uint64_t offset, std::uint32_t stride, std::uint32_t depth) const {
+  const Member& sender = peer_group_.boards_.member(sender_);
+  if (!borrows_) return nullptr;
+  if (depth == kLentHere && sender.same_process) return reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(offset));
+  const LendableMemory* const own = peer_group_.boards_.setup().lendable;
+  const LendableMemory* const lendable = sender.same_process ? own : &sender.partner->theirs();
+  return depth == kLentInFile && lendable != nullptr ? lendable->at(offset, bytes_of(geometry_, stride)) : nullptr;
 }
 
 // A peer cannot have committed more slices than the operation has.
@@ -300,17 +352,28 @@ bool SlotReceiver::hold(Mark mark) {
   const Window& window = windows_[operation_of(mark) % kWindow];
   if (window.depth > 0) return true;
   window.taken->held.store(operation_of(mark), std::memory_order_seq_cst);
-  if (window.line->revoked.load(std::memory_order_seq_cst) != operation_of(mark)) return true;
+  if ((window.line->revoked.load(std::memory_order_seq_cst) & ~kAbandoned) != operation_of(mark)) return true;
   let_go(mark);
   return false;
 }
 
 void SlotReceiver::let_go(Mark mark) { windows_[operation_of(mark) % kWindow].taken->held.store(0, std::memory_order_release); }
 
+// The owner went on without this reader, whose process stood still in the middle of a slice: what was read may be anything. All
+// reads of the slice come before the load.
+void SlotReceiver::check_not_abandoned(const Window& window, std::uint64_t operation) {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (window.line->revoked.load(std::memory_order_seq_cst) != (operation | kAbandoned)) return;
+  peer_group_.fail(failure(Code::remote_error,
+                           "%s %u did not wait until this process had read its buffers: this process stood still for too long",
+                           peer_group_.boards_.called(), peer_group_.boards_.number_of(sender_)));
+}
+
 void SlotReceiver::release(Mark mark) {
   if (inline_) return;  // the line is free once this member has completed the operation
   Window& window = windows_[operation_of(mark) % kWindow];
   if (window.depth == 0) {
+    check_not_abandoned(window, operation_of(mark));
     let_go(mark);
     if (slice_of(mark) + 1 < geometry_.slices) return;  // the sender waits for the last slice only
   } else if (slice_of(mark) + window.depth >= geometry_.slices && !gives_every_slot_back(geometry_.slices, window.stride)) {

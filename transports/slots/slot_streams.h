@@ -1,14 +1,15 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
-#include "transports/optional_streams.h"
+#include "transports/partial_lender.h"
 #include "transports/slots/slot_peer_group.h"
 
 namespace seto::slots {
 
-class SlotSender final : public SendStream, private LendingSender {
+class SlotSender final : public SendStream, public PartialLender {
  public:
   SlotSender(SlotPeerGroup& peer_group, StreamAddress address, std::span<const std::uint32_t> receivers,
              const StreamGeometry& geometry);
@@ -19,32 +20,36 @@ class SlotSender final : public SendStream, private LendingSender {
   [[nodiscard]] std::uint64_t handed_over(std::uint64_t operation) const override;
   [[nodiscard]] std::uint64_t acknowledged(std::uint64_t operation) const override { return handed_over(operation); }
   [[nodiscard]] std::uint64_t released(std::uint64_t operation) const override;
-  // Offered if every receiver is in this process.
+  // Offered if every receiver is in this process. Otherwise this object is a PartialLender.
   [[nodiscard]] LendingSender* lending() override { return lends_ ? this : nullptr; }
 
- private:
   bool lend(Mark mark, const std::byte* first, std::size_t stride) override;
   [[nodiscard]] bool taken(std::uint64_t operation) override;
   bool revoke(std::uint64_t operation) override;
 
+ private:
   struct Window {
     StreamLine* line = nullptr;
     TailLine* tail = nullptr;
     std::vector<const Counter*> taken;  // by receiver
     Mark taken_by_all = 0;
-    std::uint64_t opened = 0;                                         // operation
-    std::size_t slots = 0;                                            // offset in the own segment
-    bool goes_on = false;                                             // in the slots of the previous operation
+    std::uint64_t opened = 0;  // operation
+    std::size_t slots = 0;     // offset in the own segment
+    bool goes_on = false;      // in the slots of the previous operation
+    bool lent = false;
     alignas(kLineSize) std::array<std::byte, kInlineSize> staging{};  // a message of several lines in one piece
   };
 
-  // Memory of the caller in place of slots. Null: the slots are leased.
-  struct Lent {
-    const std::byte* first = nullptr;
-    std::size_t stride = 0;
+  // Where the messages of an operation are: the fields of the header with these names.
+  struct Position {
+    std::uint64_t offset = 0;
+    std::uint32_t stride = 0;
+    std::uint32_t depth = 0;
   };
 
-  bool open(Window& window, std::uint64_t operation, const Lent& lent);
+  // Leases slots if there is no position.
+  bool open(Window& window, std::uint64_t operation, const std::optional<Position>& lent);
+  bool receivers_read_our_memory();
   bool choose_slots(Window& window, std::uint64_t operation);
   bool credit(Window& window, Mark needed);
   bool free_again(Window& window, Mark mark);
@@ -59,6 +64,7 @@ class SlotSender final : public SendStream, private LendingSender {
   std::uint32_t stride_;
   bool inline_;
   bool lends_;
+  bool readable_ = false;    // every receiver can read the lendable memory of this process
   bool returns_ = false;     // receivers report every slot that they have read
   std::uint32_t tails_ = 0;  // lines beyond the head that a short message needs
   std::array<Window, kWindow> windows_;
@@ -84,13 +90,15 @@ class SlotReceiver final : public ReceiveStream, private BorrowingReceiver {
     Mark committed = 0;  // as last read
     const std::byte* slots = nullptr;
     std::uint32_t stride = 0;
-    std::uint32_t depth = 1;   // 0: lent
+    std::uint32_t depth = 1;   // 0: lent, in either way
     std::uint64_t opened = 0;  // operation
     alignas(kLineSize) std::array<std::byte, kInlineSize> staging{};
   };
 
   bool open(Window& window, std::uint64_t operation);
   bool find_slots(Window& window);
+  [[nodiscard]] const std::byte* find_lent(std::uint64_t offset, std::uint32_t stride, std::uint32_t depth) const;
+  void check_not_abandoned(const Window& window, std::uint64_t operation);
   bool plausible(Window& window, std::uint64_t operation);
   const std::byte* unpack(Window& window);
 
