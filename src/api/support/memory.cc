@@ -2,8 +2,12 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string>
 
 #include "src/api/support/handles.h"
+#include "src/base/log.h"
+#include "src/core/connect/transport_list.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
@@ -13,8 +17,8 @@ namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kPage = 4096;
 
-// Sizes of the allocations of setoMemAlloc, because munmap needs the size. Global state of the process; never destroyed, so that
-// late calls find it.
+// Sizes of the allocations of setoMemAlloc that peers cannot read where they lie, because munmap needs the size. Global state of
+// the process; never destroyed, so that late calls find it.
 struct Mappings {
   std::mutex mutex;
   std::map<void*, std::size_t> sizes;
@@ -28,6 +32,11 @@ Mappings& mappings() {
 // An allocation of at least one huge page is aligned to huge pages; otherwise the kernel can use huge pages only in its middle.
 Result<void*> allocate(std::size_t size) {
   if (size > std::size_t{1} << 62) return failure(Code::invalid_argument, "size: %zu bytes exceed the address space", size);
+  if (Result<void*> lendable = allocate_lendable(size); lendable.ok())
+    return lendable;
+  else
+    SETO_LOG(debug, "setoMemAlloc: %zu bytes that peers cannot read where they lie: %s", size,
+             std::string(lendable.status().text()).c_str());
   const std::size_t alignment = size >= kHugePage ? kHugePage : kPage;
   const std::size_t whole = (size + alignment - 1) / alignment * alignment;
   const std::size_t spare = alignment == kHugePage ? kHugePage : 0;
@@ -45,6 +54,7 @@ Result<void*> allocate(std::size_t size) {
 }
 
 Status release(void* memory) {
+  if (const std::optional<Status> freed = free_lendable(memory)) return *freed;
   std::size_t size = 0;
   {
     const std::lock_guard lock(mappings().mutex);
@@ -76,8 +86,8 @@ setoResult_t setoMemFree(void* ptr) {
   return enter([&]() -> Status { return ptr == nullptr ? Status() : release(ptr); });
 }
 
-// Between ranks of one machine a core copies every byte, whatever the memory, so registration has no effect yet. The handle is
-// the pointer itself.
+// Registration has no effect: memory that exists cannot be moved into a file that peers map, and remains readable by peers only
+// through slots. Memory of setoMemAlloc needs no registration. The handle is the pointer itself.
 setoResult_t setoCommRegister(const setoComm_t comm, void* buff, size_t size, void** handle) {
   return enter([&]() -> Status {
     SETO_TRY(check_handle(comm));

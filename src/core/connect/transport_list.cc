@@ -3,6 +3,7 @@
 #include "src/core/connect/transport_list.h"
 
 #include "transports/shm/shm_transport.h"
+#include "transports/shm/user_memory.h"
 #include "transports/tcp/connect/tcp_transport.h"
 
 namespace seto {
@@ -14,5 +15,9 @@ Result<std::vector<std::unique_ptr<Transport>>> make_transports(const TransportS
   all.push_back(std::make_unique<tcp::TcpTransport>(setup));
   return all;
 }
+
+Result<void*> allocate_lendable(std::size_t size) { return UserMemory::of_process().allocate(size); }
+
+std::optional<Status> free_lendable(void* memory) { return UserMemory::of_process().free(memory); }
 
 }  // namespace seto
