@@ -9,7 +9,7 @@ from states import FAR, NEAR, ONE, STATES, bound_of  # noqa: F401
 KIB, MIB = 1 << 10, 1 << 20
 NO_SIZE = 1 << 62
 
-OURS, PLACEBO, THREADS = "Seto", "Seto again", "Seto threads"
+OURS, PLACEBO, THREADS, LENT = "Seto", "Seto again", "Seto threads", "Seto, setoMemAlloc"
 LIMIT, YARDSTICK = "limit", "yardstick"
 NOT_MEASURED = "not measured"
 PEERS = ("Open MPI", "MPICH", "Intel MPI", "gloo")

@@ -10,6 +10,7 @@ import goals
 COLOURS = {
     goals.OURS: "#d1495b",
     goals.THREADS: "#e9a23b",
+    goals.LENT: "#8a5fbf",
     goals.LIMIT: "#8d99ae",  # the limit of the table: a program of our own, or iperf3
     "Intel MPI": "#00798c",
     "Open MPI": "#30638e",

@@ -45,8 +45,8 @@ class Yardstick:
 class Ours(OurProgram):
     """--ranks forks processes, -t starts threads."""
 
-    def __init__(self, name, build, ranks_flag="--ranks"):
-        super().__init__(name, build)
+    def __init__(self, name, build, ranks_flag="--ranks", arguments=()):
+        super().__init__(name, build, arguments)
         self.ranks_flag = ranks_flag
 
     def start(self, group, command, file):

@@ -82,6 +82,23 @@ ROWS = (
             ours=THREADS,
             against=(OURS,),
         ),
+        Row(
+            "ar2-medium-lent",
+            "all_reduce, 2 processes, 16 KiB - 1 MiB, memory of setoMemAlloc",
+            (ALL_REDUCE_2_MEDIUM,),
+            "speed",
+            1.6,
+            ours=LENT,
+        ),
+        Row(
+            "ar2-large-lent",
+            "all_reduce, 2 processes, 8 - 256 MiB, memory of setoMemAlloc",
+            (ALL_REDUCE_2_LARGE,),
+            "speed",
+            2.0,
+            limit_each=1.3,
+            ours=LENT,
+        ),
     )
 )
 

@@ -42,6 +42,7 @@ class Plan:
         self.peers = setup.peers() if any(row.against == rows.PEERS for row in self.rows) else []
         self.ours = [parties.Ours(rows.OURS, build), parties.Ours(rows.PLACEBO, build)]
         self.threads = parties.Ours(rows.THREADS, build, "-t")
+        self.lent = parties.Ours(rows.LENT, build, arguments=("-R", 1))
         self.limit = parties.Limit(build / "bench" / "host_limit_program")
         self.yardstick = setup.yardstick(options.yardstick) if rows.YARDSTICK_ROW in self.keys else None
         self.broken = {}
@@ -62,6 +63,8 @@ class Plan:
             chosen = [self.ours[0], *chosen, self.ours[1]]
             if group.with_threads and any(row.ours == rows.THREADS for row in self.rows):
                 chosen.append(self.threads)
+            if any(row.ours == rows.LENT and group in map(self.shortened, row.groups) for row in self.rows):
+                chosen.append(self.lent)
         if group.with_limit and self.limit.program.exists():
             chosen.append(self.limit)
         return chosen
