@@ -14,16 +14,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from seto._allocation import allocate
     from seto._communicator import Communicator
     from seto._library import SetoError, version
 
-__all__ = ["Communicator", "SetoError", "version"]
+__all__ = ["Communicator", "SetoError", "allocate", "version"]
 
 
 # The library is loaded when it is first used: torch imports this package in every program, for the name of its backend.
 def __getattr__(name: str) -> Any:
     if name == "Communicator":
         return importlib.import_module("seto._communicator").Communicator
+    if name == "allocate":
+        return importlib.import_module("seto._allocation").allocate
     if name in ("SetoError", "version"):
         return getattr(importlib.import_module("seto._library"), name)
     if name == "__version__":

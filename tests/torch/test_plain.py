@@ -41,6 +41,33 @@ def run(body: Callable[..., Any], size: int = 2) -> list:
         return ranks.collect([context.Process(target=_run, args=(body, rank, size, root, answers)) for rank in range(size)], answers)
 
 
+def collectives_on_allocated_memory(comm: Any) -> None:
+    import gc
+
+    import seto
+
+    count = 1 << 17
+    # Calls are repeated, because other processes map the memory during the first one.
+    for call in range(20):
+        mine = numpy.frombuffer(seto.allocate(4 * count), numpy.float32)
+        result = torch.frombuffer(seto.allocate(4 * count), dtype=torch.float32)
+        assert not mine.any() and not result.any()
+        mine[:] = comm.rank + call
+        comm.all_reduce(mine, out=result)
+        mine[:] = -1
+        gc.collect()
+        assert (result == 3 + 3 * call).all(), call
+    with open("/proc/self/maps") as maps:
+        peers = [line for line in maps if " r--s " in line and "/memfd:seto" in line]
+    assert len(peers) == 2, peers
+    for size in (0, -1):
+        try:
+            seto.allocate(size)
+        except ValueError:
+            continue
+        raise AssertionError(size)
+
+
 def collectives(comm: Any) -> None:
     mine = numpy.full((5, 20), comm.rank + 1.0, dtype=numpy.float32)
     assert comm.all_reduce(mine) is mine and (mine == 6).all()
@@ -266,6 +293,9 @@ class Plain(unittest.TestCase):
 
     def test_collectives(self):
         run(collectives, 3)
+
+    def test_collectives_on_allocated_memory(self):
+        run(collectives_on_allocated_memory, 3)
 
     def test_memory_of_any_owner(self):
         run(of_any_owner)
