@@ -7,7 +7,7 @@
 
 namespace seto {
 
-// What two processes of a host tell each other over the packet socket between them. The kinds differ in their length.
+// A datagram between two processes of a host, over the packet socket that they keep. The kinds differ in their length.
 struct LocalNotice {
   enum class Kind : std::uint8_t {
     nothing_more,    // the socket is empty
