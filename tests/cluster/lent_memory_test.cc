@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "src/base/clock.h"
 #include "src/core/connect/context.h"
 #include "tests/support/child_process.h"
 #include "tests/support/communicators.h"
@@ -190,6 +190,12 @@ TEST(LentMemoryOfManyRanks, IsRight) {
 
 // ---- failures: every call ends, and memory that was lent can be freed ----
 
+void pass_time_us(int microseconds) {
+  const std::uint64_t until = monotonic_ns() + static_cast<std::uint64_t>(microseconds) * 1000;
+  while (monotonic_ns() < until) {
+  }
+}
+
 // Calls until one fails; frees the memory that it used at once.
 Answer call_until_failure(setoComm_t comm, const Seat& seat) {
   for (;;) {
@@ -217,7 +223,7 @@ TEST(LentMemoryFailures, AKilledRankIsNamed) {
       EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
     });
     ASSERT_TRUE(job.reached(1, 5));
-    std::this_thread::sleep_for(std::chrono::microseconds(137 * round));  // another moment of a call in each round
+    pass_time_us(137 * round);  // another moment of a call in each round
     job.kill(1);
     job.finish();
   }
@@ -256,7 +262,7 @@ TEST(LentMemoryFailures, AnAbortReturnsTheMemory) {
       if (seat.rank == 0)
         aborter = std::thread([&] {
           EXPECT_TRUE(eventually([&] { return seat.board.counter[0] >= 5; }));
-          std::this_thread::sleep_for(std::chrono::microseconds(211 * round));
+          pass_time_us(211 * round);
           EXPECT_EQ(setoCommAbort(comm), setoSuccess);
         });
       const Answer heard = call_until_failure(comm, seat);

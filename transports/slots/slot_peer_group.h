@@ -33,8 +33,8 @@ class SlotPeerGroup final : public PeerGroup {
   }
   void depart() override;
   [[nodiscard]] Status failure() const override { return failure_; }
-  // A failure may be found in the last release of an operation, when its streams are not asked again.
-  [[nodiscard]] bool suspects() const override { return !failure_.ok(); }
+  // This failure may be found in the last release of an operation, when its streams are not asked again.
+  [[nodiscard]] bool suspects() const override { return was_abandoned_; }
 
  private:
   friend class SlotSender;
@@ -60,6 +60,7 @@ class SlotPeerGroup final : public PeerGroup {
   std::vector<std::uint32_t> others_;   // all members but this one
   std::uint64_t streams_ = 0;           // opened so far, to tell them apart
   Status failure_;
+  bool was_abandoned_ = false;  // a sender did not wait until this member had read what it lent
 };
 
 }  // namespace seto::slots

@@ -364,6 +364,7 @@ void SlotReceiver::let_go(Mark mark) { windows_[operation_of(mark) % kWindow].ta
 void SlotReceiver::check_not_abandoned(const Window& window, std::uint64_t operation) {
   std::atomic_thread_fence(std::memory_order_acquire);
   if (window.line->revoked.load(std::memory_order_seq_cst) != (operation | kAbandoned)) return;
+  peer_group_.was_abandoned_ = true;
   peer_group_.fail(failure(Code::remote_error,
                            "%s %u did not wait until this process had read its buffers: this process stood still for too long",
                            peer_group_.boards_.called(), peer_group_.boards_.number_of(sender_)));
