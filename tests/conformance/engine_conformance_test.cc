@@ -51,13 +51,13 @@ class Engine : public OneThread {
     expect_right([](int ranks) { return jobs(ranks, {0, 1, 50, 700}); }, faults, dawdles);
   }
   void expect_right(const std::function<std::vector<Job>(int ranks)>& made,
-                    const std::function<Faults(std::uint64_t seed)>& faults, bool dawdles) const {
+                    const std::function<Faults(std::uint64_t seed)>& faults, bool dawdles, std::uint64_t operations = 4) const {
     std::uint64_t seed = 1, withheld = 0;
     for (int ranks = 2; ranks <= most_ranks_; ++ranks)
       for (const Job& job : made(ranks)) {
         SCOPED_TRACE(job.text() + ", seed " + std::to_string(++seed));
         World world(*GetParam(), job, [&](PeerGroupMember& member) { return faults(seed * 8 + member.index()); });
-        if (!world.drive(4, seed, kPatience)) {
+        if (!world.drive(operations, seed, kPatience)) {
           for (const auto& worker : world.workers_) {
             const Executor::Wait wait = worker->waits_at();
             ADD_FAILURE() << "done " << worker->done() << ": " << wait.text << ", " << wait.step;
@@ -92,6 +92,16 @@ TEST_P(Engine, IsRightWithLentMessages) {
   expect_right(
       long_jobs, [](std::uint64_t seed) { return Faults{.seed = seed, .most_delay = 3}; }, true);
 }
+
+// Every rank chooses alone, and by operation: the first ones go through slots.
+class EngineByOffset : public Engine {};
+
+TEST_P(EngineByOffset, IsRightWithLentMessages) {
+  expect_right(
+      long_jobs, [](std::uint64_t seed) { return Faults{.seed = seed, .most_delay = 3}; }, true, 8);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EngineByOffset, ::testing::Values(&lending_by_offset()), name_of_one);
 
 TEST_P(Engine, IsRightWithStreamsInAnyOrder) {
   expect_right([](std::uint64_t seed) { return Faults{.seed = seed, .most_delay = 1, .hold = 13}; }, true);

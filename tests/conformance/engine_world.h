@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <random>
 #include <string>
@@ -164,7 +165,7 @@ inline std::optional<int> expected(const Job& job, Rank rank, std::uint64_t inde
 }
 
 // Compared with memcmp, because a loop over the bytes is slow under a sanitizer.
-inline bool all_are(const std::vector<std::byte>& bytes, std::byte one) {
+inline bool all_are(const std::pmr::vector<std::byte>& bytes, std::byte one) {
   return bytes.empty() || (bytes.front() == one && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
@@ -180,7 +181,9 @@ inline BoundProgram bound_program(const Job& job, Rank rank) {
 
 // One rank's buffers for one operation, with its input.
 struct Buffers {
-  Buffers(const Job& job, Rank rank, std::uint64_t operation) {
+  Buffers(const Job& job, Rank rank, std::uint64_t operation,
+          std::pmr::memory_resource& resource = *std::pmr::get_default_resource())
+      : separate_input(&resource), memory(&resource) {
     const std::size_t element = size_of(job.type);
     const Sizes sizes = sizes_of(job);
     const bool in_place = in_place_of(job, rank) == InPlace::yes;
@@ -201,8 +204,8 @@ struct Buffers {
     std::fill(memory.begin(), memory.end(), std::byte{0xdd});
   }
 
-  std::vector<std::byte> separate_input;  // empty in place
-  std::vector<std::byte> memory;          // the output, and in place the input
+  std::pmr::vector<std::byte> separate_input;  // empty in place
+  std::pmr::vector<std::byte> memory;          // the output, and in place the input
   std::byte* input = nullptr;
   std::byte* output = nullptr;
 };
@@ -216,7 +219,9 @@ class Worker {
     std::vector<std::byte> result{};
   };
 
-  Worker(const Job& job, Rank rank, PeerGroup& peer_group) : job_(job), rank_(rank), peer_group_(peer_group) {
+  Worker(const Job& job, Rank rank, PeerGroup& peer_group,
+         std::pmr::memory_resource& resource = *std::pmr::get_default_resource())
+      : job_(job), rank_(rank), peer_group_(peer_group), resource_(resource) {
     executor_ = std::move(HostExecutor::open(bound_program(job, rank), job.order, peer_group)).value();
     if (job.owes) residuals_.resize(sizes_of(job).input * size_of(residual_type(job.type)));
   }
@@ -282,7 +287,7 @@ class Worker {
 
  private:
   void begin(std::uint64_t operation) {
-    Operation& each = operations_.emplace_back(Operation{Buffers(job_, rank_, operation)});
+    Operation& each = operations_.emplace_back(Operation{Buffers(job_, rank_, operation, resource_)});
     each.run.operands.input = each.buffers.input;
     each.run.operands.output = each.buffers.output;
     each.run.operands.operation = operation;
@@ -293,6 +298,7 @@ class Worker {
   Job job_;
   Rank rank_;
   PeerGroup& peer_group_;
+  std::pmr::memory_resource& resource_;
   std::unique_ptr<Executor> executor_;
   std::vector<Operation> operations_;
   std::vector<std::byte> residuals_;
@@ -311,7 +317,8 @@ class World {
     for (const auto& member : members_)
       peer_groups_.push_back(std::make_unique<FaultyPeerGroup>(member->peer_group(), faults(*member)));
     for (Rank rank = 0; rank < job.ranks; ++rank)
-      workers_.push_back(std::make_unique<Worker>(job, rank, *peer_groups_[static_cast<std::size_t>(rank)]));
+      workers_.push_back(std::make_unique<Worker>(job, rank, *peer_groups_[static_cast<std::size_t>(rank)],
+                                                  members_[static_cast<std::size_t>(rank)]->lendable_memory()));
   }
 
   // Random turns until all operations have ended on all ranks, or nothing has moved for `patience` turns. With kPatience it goes

@@ -1,14 +1,18 @@
 #include "tests/support/faulty_peer_group.h"
 
 #include "tests/support/flows.h"
-#include "transports/optional_streams.h"
+#include "transports/partial_lender.h"
 
 namespace seto::support {
 
-class FaultySender final : public SendStream, private LendingSender {
+class FaultySender final : public SendStream, public PartialLender {
  public:
   FaultySender(FaultyPeerGroup& peer_group, std::unique_ptr<SendStream> stream, Sent sent)
-      : peer_group_(peer_group), stream_(std::move(stream)), sent_(sent), gate_{++peer_group.streams_, {}, {}} {}
+      : peer_group_(peer_group),
+        stream_(std::move(stream)),
+        lender_(stream_->lending() != nullptr ? stream_->lending() : dynamic_cast<PartialLender*>(stream_.get())),
+        sent_(sent),
+        gate_{++peer_group.streams_, {}, {}} {}
 
   std::byte* acquire(Mark mark) override { return peer_group_.opens(gate_, mark) ? stream_->acquire(mark) : nullptr; }
   void commit(Mark mark, std::size_t size) override {
@@ -22,15 +26,16 @@ class FaultySender final : public SendStream, private LendingSender {
   [[nodiscard]] std::uint64_t released(std::uint64_t operation) const override { return stream_->released(operation); }
   [[nodiscard]] LendingSender* lending() override { return stream_->lending() == nullptr ? nullptr : this; }
 
- private:
   bool lend(Mark mark, const std::byte* first, std::size_t stride) override {
-    return peer_group_.opens(gate_, mark) && stream_->lending()->lend(mark, first, stride);
+    return lender_ != nullptr && peer_group_.opens(gate_, mark) && lender_->lend(mark, first, stride);
   }
-  [[nodiscard]] bool taken(std::uint64_t operation) override { return stream_->lending()->taken(operation); }
-  bool revoke(std::uint64_t operation) override { return stream_->lending()->revoke(operation); }
+  [[nodiscard]] bool taken(std::uint64_t operation) override { return lender_ == nullptr || lender_->taken(operation); }
+  bool revoke(std::uint64_t operation) override { return lender_ == nullptr || lender_->revoke(operation); }
 
+ private:
   FaultyPeerGroup& peer_group_;
   std::unique_ptr<SendStream> stream_;
+  LendingSender* lender_;  // null: the stream lends nothing
   Sent sent_;
   FaultyPeerGroup::Gate gate_;
 };

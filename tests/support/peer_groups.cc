@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "tests/support/context_peer_groups.h"
 #include "tests/support/tcp_peer_groups.h"
 #include "transports/shm/segment.h"
+#include "transports/shm/user_memory.h"
 #include "transports/slots/slot_peer_group.h"
 
 namespace seto::support {
@@ -47,6 +49,7 @@ struct SlotHome {
   SlotHome& operator=(const SlotHome&) = delete;
 
   Segment segment;
+  UserMemory user_memory{kTestSegment};
   Fd wakeup;
   slots::Pool pool;
   std::vector<std::size_t> boards;
@@ -55,7 +58,37 @@ struct SlotHome {
 
 using SlotHomes = std::vector<std::unique_ptr<SlotHome>>;
 
-enum class Mapped : std::uint8_t { once, by_each };  // whether each member maps the memory of the others separately
+// Whether each member maps the memory of the others separately, and what it lends from there.
+enum class Mapped : std::uint8_t { once, by_each, by_each_and_lent };
+
+// Maps the memory of another member when that offers it for the third time, so that the first messages are in slots.
+class TestPartner final : public slots::LendingPartner {
+ public:
+  explicit TestPartner(const UserMemory& theirs)
+      : view_(Segment::map(theirs.descriptor(), kTestSegment, Segment::Access::read).value()) {
+    theirs_.set(view_.data(), view_.size());
+  }
+  void offer() override { reads_ours_.store(++offers_ >= 3, std::memory_order_release); }
+
+  std::atomic<bool> dead{false};
+  std::atomic<bool> frozen{false};
+
+ private:
+  Segment view_;
+  int offers_ = 0;
+};
+
+class LendableResource final : public std::pmr::memory_resource {
+ public:
+  explicit LendableResource(UserMemory& memory) : memory_(memory) {}
+
+ private:
+  void* do_allocate(std::size_t size, std::size_t) override { return memory_.allocate(std::max<std::size_t>(size, 1)).value(); }
+  void do_deallocate(void* part, std::size_t, std::size_t) override { must(memory_.free(part)->ok(), "a part"); }
+  [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  UserMemory& memory_;
+};
 
 class SlotMember final : public PeerGroupMember, private slots::Doorbell {
  public:
@@ -72,16 +105,25 @@ class SlotMember final : public PeerGroupMember, private slots::Doorbell {
         at.push_back(views_.back().data());
       }
     }
+    if (mapped == Mapped::by_each_and_lent) {
+      lendable_.set(home().user_memory.data(), kTestSegment);
+      resource_.emplace(home().user_memory);
+    }
+    for (std::uint32_t peer = 0; resource_ && peer < wanted.members; ++peer)
+      partners_.push_back(std::make_unique<TestPartner>((*homes_)[peer]->user_memory));
     for (std::uint32_t i = 0; i < wanted.peer_groups; ++i) {
       slots::PeerGroupSetup setup;
+      if (resource_) setup.lendable = &lendable_;
       setup.own = index;
       setup.ports = wanted.ports;
       setup.pool = &home().pool;
       setup.doorbell = this;
       for (std::uint32_t peer = 0; peer < wanted.members; ++peer)
-        setup.members.push_back({at[peer], kTestSegment, home().boards[i], home().status_lines[i],
-                                 reinterpret_cast<std::atomic<std::uint32_t>*>(at[peer]), mapped == Mapped::once, 0, nullptr,
-                                 reinterpret_cast<std::atomic<std::uint32_t>*>(at[peer]) + 1});
+        setup.members.push_back(
+            {at[peer], kTestSegment, home().boards[i], home().status_lines[i],
+             reinterpret_cast<std::atomic<std::uint32_t>*>(at[peer]), mapped == Mapped::once, 0,
+             partners_.empty() ? nullptr : &partners_[peer]->dead, reinterpret_cast<std::atomic<std::uint32_t>*>(at[peer]) + 1,
+             partners_.empty() ? nullptr : &partners_[peer]->frozen, partners_.empty() ? nullptr : partners_[peer].get()});
       peer_groups_.push_back(slots::SlotPeerGroup::create(std::move(setup)).value());
     }
   }
@@ -90,6 +132,9 @@ class SlotMember final : public PeerGroupMember, private slots::Doorbell {
   [[nodiscard]] PeerGroup& peer_group(std::size_t which) override { return *peer_groups_[which]; }
   void close(std::size_t which) override { peer_groups_[which].reset(); }
   [[nodiscard]] std::size_t leased() const override { return (*homes_)[index_]->pool.leased(); }
+  [[nodiscard]] std::pmr::memory_resource& lendable_memory() override {
+    return resource_ ? *resource_ : PeerGroupMember::lendable_memory();
+  }
 
   // Writers read the word after their store without a fence; the barrier is on this side alone.
   void arm() override {
@@ -104,6 +149,9 @@ class SlotMember final : public PeerGroupMember, private slots::Doorbell {
     return eventfd_read(wakeup.fd, &rung) == 0;
   }
 
+  void suppose(std::uint32_t other, Supposed state) override {
+    (state == Supposed::dead ? partners_[other]->dead : partners_[other]->frozen).store(true);
+  }
   void damage(const DamagedStream& stream) override {
     const std::uint32_t target = stream.address.group > 0 ? layout_.members() + stream.address.group - 1 : stream.receiver;
     const std::size_t at = layout_.outgoing(stream.operation % kWindow, stream.address.port, target);
@@ -175,6 +223,9 @@ class SlotMember final : public PeerGroupMember, private slots::Doorbell {
   std::uint32_t index_;
   slots::BoardLayout layout_;
   std::vector<Segment> views_;
+  slots::LendableMemory lendable_;
+  std::optional<LendableResource> resource_;  // empty: this member lends by address, or not at all
+  std::vector<std::unique_ptr<TestPartner>> partners_;
   std::vector<std::unique_ptr<slots::SlotPeerGroup>> peer_groups_;
 };
 
@@ -220,7 +271,9 @@ class ThreadTransport final : public PeerGroupTransport {
 
 class ProcessTransport final : public PeerGroupTransport {
  public:
-  [[nodiscard]] std::string name() const override { return "shm_processes"; }
+  ProcessTransport(const char* name, Mapped mapped) : name_(name), mapped_(mapped) {}
+
+  [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::vector<std::uint32_t> boundaries() const override { return slot_boundaries(); }
   [[nodiscard]] std::vector<std::unique_ptr<PeerGroupMember>> make(const PeerGroupsWanted&) const override { return {}; }
   [[nodiscard]] bool run(const PeerGroupsWanted& wanted, const Body& body) const override {
@@ -229,7 +282,7 @@ class ProcessTransport final : public PeerGroupTransport {
     std::vector<testing::ChildProcess> children;
     for (std::uint32_t i = 0; i < wanted.members; ++i)
       children.emplace_back([&, i] {
-        SlotMember member(homes, i, wanted, Mapped::by_each);
+        SlotMember member(homes, i, wanted, mapped_);
         body(member);
         return true;
       });
@@ -237,11 +290,17 @@ class ProcessTransport final : public PeerGroupTransport {
     for (testing::ChildProcess& child : children) passed = child.wait() && passed;
     return passed;
   }
+
+ private:
+  const char* name_;
+  Mapped mapped_;
 };
 
 const ThreadTransport kLocal("local", Mapped::once);
 const ThreadTransport kSeparate("shm_threads", Mapped::by_each);
-const ProcessTransport kProcesses;
+const ThreadTransport kLending("shm_threads_lending", Mapped::by_each_and_lent);
+const ProcessTransport kProcesses("shm_processes", Mapped::by_each);
+const ProcessTransport kLendingProcesses("shm_processes_lending", Mapped::by_each_and_lent);
 
 }  // namespace
 
@@ -260,5 +319,9 @@ std::span<const PeerGroupTransport* const> peer_group_transports() {
 }
 
 std::vector<const PeerGroupTransport*> one_thread_transports() { return {&kLocal, &kSeparate}; }
+
+const PeerGroupTransport& lending_by_offset() { return kLending; }
+
+const PeerGroupTransport& lending_by_offset_in_processes() { return kLendingProcesses; }
 
 }  // namespace seto::support

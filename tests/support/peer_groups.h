@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <memory_resource>
 #include <random>
 #include <span>
 #include <string>
@@ -46,6 +47,8 @@ struct DamagedMessage {
   std::uint64_t random = 0;
 };
 
+enum class Supposed : std::uint8_t { dead, frozen };
+
 // One member. The member's thread makes all calls.
 class PeerGroupMember {
  public:
@@ -67,6 +70,10 @@ class PeerGroupMember {
   // Waits after arm(). Returns false if no wakeup came within the time.
   virtual bool await_wakeup(int milliseconds) = 0;
 
+  // Memory that it can lend, also where its receivers see it at another address (PartialLender).
+  [[nodiscard]] virtual std::pmr::memory_resource& lendable_memory() { return *std::pmr::get_default_resource(); }
+  // From now on this member takes that other one for dead or frozen. For lending_by_offset().
+  virtual void suppose(std::uint32_t other, Supposed state) { static_cast<void>(other), static_cast<void>(state); }
   // True if its sent messages lie in memory that its receivers read; else they are out of reach.
   [[nodiscard]] virtual bool shares_memory() const { return true; }
 
@@ -94,5 +101,8 @@ class PeerGroupTransport {
 std::span<const PeerGroupTransport* const> peer_group_transports();
 // Transports whose members can all run in one thread.
 std::vector<const PeerGroupTransport*> one_thread_transports();
+// Slots whose members lend memory by its offset in a file, which each of them maps elsewhere: in one thread, and as processes.
+const PeerGroupTransport& lending_by_offset();
+const PeerGroupTransport& lending_by_offset_in_processes();
 
 }  // namespace seto::support
