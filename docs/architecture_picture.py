@@ -35,7 +35,7 @@ PURPOSE = {
     "transports/slots": "slot rings in shared memory",
     "transports/shm": "contexts of one host",
     "transports/tcp": "several machines",
-    "transports/rdma": "RDMA devices (not used yet)",
+    "transports/rdma": "RDMA devices",
     "src/engine": "runs bound plans",
     "src/bootstrap": "ranks find each other",
     "src/control": "liveness and control messages",

@@ -71,6 +71,7 @@ enum class ConfigField : std::uint8_t {
   connect,
   control_relay,
   resume,
+  rdma,
   tls,
   tls_certificate,
   tls_key,
@@ -89,7 +90,7 @@ enum class ConfigField : std::uint8_t {
   liveness_timeout_ms,
   link_patience_s,
 };
-inline constexpr std::size_t kConfigFieldCount = 55;
+inline constexpr std::size_t kConfigFieldCount = 56;
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();  // of a number whose text is "auto"
 
 // The effective settings. The initial values here are the defaults of the table; a test compares the two.
@@ -122,6 +123,7 @@ struct Config {
   Connect connect = Connect::automatic;
   ControlRelay control_relay = ControlRelay::automatic;
   Resume resume = Resume::automatic;
+  std::string rdma = "auto";  // auto, off, or the ports to use
   TlsMode tls = TlsMode::sites;
   std::string tls_certificate, tls_key, tls_ca;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;

@@ -1,5 +1,6 @@
 #include "tests/support/context_peer_groups.h"
 
+#include <gtest/gtest.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -7,13 +8,20 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "src/control/local/local_connector.h"
 #include "src/core/connect/transport_list.h"
+#include "tests/support/flows.h"
 #include "tests/support/pumped_peer_group.h"
+#include "tests/support/rdma_hosts.h"
+#include "tests/support/seed.h"
+#include "transports/moving_way.h"
+#include "transports/tcp/connect/tcp_transport.h"
 
 namespace seto::support {
 namespace {
@@ -38,13 +46,16 @@ T must(Result<T> result, const char* what) {
   return std::move(result).value();
 }
 
+// Makes the transport of one member.
+using MakeTransport = std::function<std::unique_ptr<Transport>(std::uint32_t index, const TransportSetup& setup)>;
+
 class ContextMember final : public PeerGroupMember {
  public:
-  ContextMember(std::uint32_t index, std::size_t transport) : index_(index), place_{"here", {}, next_number()} {
+  ContextMember(std::uint32_t index, const MakeTransport& make) : index_(index), place_{"here", {}, next_number()} {
     config_.interface = "lo";
     wakeup_ = must(Wakeup::create(), "a wakeup");
     place_.process = must(LocalConnector::of_process(), "a connector")->address();
-    transport_ = std::move(must(make_transports({place_.context, &config_, wakeup_}), "transports")[transport]);
+    transport_ = make(index, {place_.context, &config_, wakeup_});
     endpoint_ = must(transport_->open([] {}), "an endpoint");
     address_ = endpoint_->address(config_);
   }
@@ -77,6 +88,8 @@ class ContextMember final : public PeerGroupMember {
     peer_groups_.push_back(must(seats_[which]->join(std::move(group)), "a peer group"));
     pumped_.push_back(std::make_unique<PumpedPeerGroup>(*peer_groups_.back(), [this] { transport_->progress(); }));
   }
+
+  [[nodiscard]] std::string way_to(std::uint32_t member) const { return present_way(*connections_[member]); }
 
   [[nodiscard]] std::uint32_t index() const override { return index_; }
   // Without an event descriptor the transport has nothing to pump, and its streams offer all that they have.
@@ -129,7 +142,7 @@ void for_each_at_once(ContextMembers& members, const Body& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-class ContextTransport final : public PeerGroupTransport {
+class ContextTransport : public PeerGroupTransport {
  public:
   ContextTransport(std::size_t transport, std::string name, bool on_first_use = false)
       : transport_(transport), name_(std::move(name)), on_first_use_(on_first_use) {}
@@ -139,11 +152,21 @@ class ContextTransport final : public PeerGroupTransport {
   // Connections block until the other end is there, so members cannot be made in one thread.
   [[nodiscard]] std::vector<std::unique_ptr<PeerGroupMember>> make(const PeerGroupsWanted&) const override { return {}; }
   [[nodiscard]] bool run(const PeerGroupsWanted& wanted, const Body& body) const override {
+    return run_over(wanted, body, [this](std::uint32_t, const TransportSetup& setup) {
+      return std::move(must(make_transports(setup), "transports")[transport_]);
+    });
+  }
+
+ protected:
+  // `ready` waits for what the members need beyond their connections.
+  [[nodiscard]] bool run_over(const PeerGroupsWanted& wanted, const Body& body, const MakeTransport& make,
+                              const std::function<void(ContextMembers&)>& ready = {}) const {
     ContextMembers members;
     for (std::uint32_t index = 0; index < wanted.members; ++index)
-      members.push_back(std::make_unique<ContextMember>(index, transport_));
-    connect(members, on_first_use_);
+      members.push_back(std::make_unique<ContextMember>(index, make));
+    connect(members, on_first_use_, bool(ready));
     join(members, wanted);
+    if (ready) ready(members);
     for_each_at_once(members, [&body](const auto& member) { body(*member); });
     // Each end delivers what it has sent before it closes, and needs the other for that.
     for_each_at_once(members, [](auto& member) { member.reset(); });
@@ -151,13 +174,13 @@ class ContextTransport final : public PeerGroupTransport {
   }
 
  private:
-  static void connect(ContextMembers& members, bool on_first_use) {
+  static void connect(ContextMembers& members, bool on_first_use, bool same_site) {
     Attempt attempt;
     attempt.on_first_use = on_first_use;
     attempt.id = next_number();
     attempt.key = Secret::random();
     for (const auto& member : members)
-      attempt.members.push_back({member->index(), &member->place(), member->address(), {}, false});
+      attempt.members.push_back({member->index(), &member->place(), member->address(), {}, false, same_site});
     for_each_at_once(members, [&attempt](const auto& member) { member->connect(attempt); });
   }
   static void join(ContextMembers& members, const PeerGroupsWanted& wanted) {
@@ -175,6 +198,65 @@ class ContextTransport final : public PeerGroupTransport {
   const bool on_first_use_;
 };
 
+// RDMA between hosts of one device each, all of them fake.
+class RdmaTransport final : public ContextTransport {
+ public:
+  RdmaTransport(const char* name, bool cut) : ContextTransport(0, name), cut_(cut) {}
+
+  [[nodiscard]] bool run(const PeerGroupsWanted& wanted, const Body& body) const override {
+    static std::atomic<std::uint64_t> seed = testing::chosen_seed();
+    FakeFabric fabric(seed.fetch_add(1), FakeFabric::Drive::by_thread);
+    std::vector<std::unique_ptr<RdmaHost>> hosts;
+    for (std::uint32_t index = 0; index < wanted.members; ++index) {
+      const std::string name = "host" + std::to_string(index);
+      fabric.add_ethernet(name, "10.0.0." + std::to_string(index + 1));
+      hosts.push_back(std::make_unique<RdmaHost>(fabric, std::vector<std::string>{name}));
+    }
+    std::atomic<bool> over{false};
+    std::thread breaks;
+    const bool ran = run_over(
+        wanted, body,
+        [&](std::uint32_t index, const TransportSetup& setup) {
+          const auto open = [host = hosts[index].get()] { return Result<std::unique_ptr<PipeMaker>>(host->open()); };
+          return std::make_unique<tcp::TcpTransport>(setup, open);
+        },
+        [&](ContextMembers& members) {
+          await_rails(members);
+          if (cut_) breaks = std::thread([&] { break_often(fabric, wanted.members, over); });
+        });
+    over = true;
+    if (breaks.joinable()) breaks.join();
+    return ran;
+  }
+
+ private:
+  static void await_rails(ContextMembers& members) {
+    EXPECT_TRUE(eventually([&] {
+      bool all = true;
+      for (const auto& one : members) one->transport().progress();
+      for (const auto& one : members)
+        for (const auto& other : members) all = all && (one == other || one->way_to(other->index()).starts_with("RDMA"));
+      return all;
+    })) << "no rail was opened";
+  }
+  // Until no member is left.
+  static void break_often(FakeFabric& fabric, std::uint32_t hosts, const std::atomic<bool>& over) {
+    std::mt19937_64 random(testing::chosen_seed());
+    while (!over) {
+      const std::string host = "host" + std::to_string(random() % hosts);
+      if (random() % 2 == 0) {
+        fabric.fail_completion(rdma::CompletionStatus::retry_exceeded, random() % 50);
+      } else {
+        fabric.set_port(host, 1, rdma::PortState::down);
+        fabric.set_port(host, 1, rdma::PortState::active);
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 3'000));
+    }
+  }
+
+  const bool cut_;
+};
+
 }  // namespace
 
 std::vector<std::unique_ptr<const PeerGroupTransport>> context_transports() {
@@ -187,6 +269,12 @@ std::vector<std::unique_ptr<const PeerGroupTransport>> context_transports() {
     result.push_back(std::make_unique<const ContextTransport>(index, std::move(name)));
   }
   return result;
+}
+
+const PeerGroupTransport& rdma_transport(bool cut) {
+  static const RdmaTransport whole("rdma", false);
+  static const RdmaTransport breaks("rdma_cut", true);
+  return cut ? breaks : whole;
 }
 
 std::vector<std::unique_ptr<const PeerGroupTransport>> on_first_use_transports() {

@@ -13,4 +13,7 @@ std::vector<std::unique_ptr<const PeerGroupTransport>> context_transports();
 // Those that can open their connections on first use, doing so.
 std::vector<std::unique_ptr<const PeerGroupTransport>> on_first_use_transports();
 
+// Contexts with an RDMA device each, all of them fake; or such whose rails break at random moments, again and again.
+const PeerGroupTransport& rdma_transport(bool cut);
+
 }  // namespace seto::support

@@ -14,7 +14,7 @@ _TRANSPORT = _LEAVES | {"transports"}
 _ENGINE = _TRANSPORT | {"src/plan", "src/codec"}
 # Transports that connect contexts over a medium, and the control plane that they use for that.
 _MEDIUM = _TRANSPORT | {"src/net", "src/control"}
-_CORE = _ENGINE | {"src/engine", "algorithms", "transports/shm", "transports/tcp", "src/net", "src/bootstrap", "src/control"}
+_CORE = _ENGINE | {"src/engine", "algorithms", "transports/shm", "transports/tcp", "transports/rdma", "src/net", "src/bootstrap", "src/control"}
 ALLOWED = {
     "include": set(),
     "src/base": set(),
@@ -53,7 +53,7 @@ ROOMS = {
     "src/engine": ["kernels", ".", "device", "relay", "simulation"],
     "src/report": [".", "device", "status"],
     "transports/tcp": ["flow", "link", "streams", "connect"],
-    "transports/rdma": ["verbs", "link", "connect"],
+    "transports/rdma": ["verbs", "link", "connect", "pipes"],
 }
 # These may include any folder: tests, and benchmarks of internal code.
 UNBOUND = ("tests/", "bench/micro/", "bench/rdma/")

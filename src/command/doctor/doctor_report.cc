@@ -44,7 +44,7 @@ std::string encryption_of(const std::string& cipher) {
 // Nothing is said of the encryption within a host.
 std::string way_of(const HostMatrix& matrix, std::size_t cell) {
   const std::string& way = matrix.ways[cell];
-  return way.starts_with("TCP") ? way + ", " + encryption_of(matrix.ciphers[cell]) : way;
+  return way.starts_with("TCP") || way.starts_with("RDMA") ? way + ", " + encryption_of(matrix.ciphers[cell]) : way;
 }
 
 // Lists each pair once, as seen by its first host.

@@ -2,6 +2,7 @@
 
 #include "src/core/connect/transport_list.h"
 
+#include "transports/rdma/pipes/rdma_pipes.h"
 #include "transports/shm/shm_transport.h"
 #include "transports/shm/user_memory.h"
 #include "transports/tcp/connect/tcp_transport.h"
@@ -12,7 +13,7 @@ Result<std::vector<std::unique_ptr<Transport>>> make_transports(const TransportS
   std::vector<std::unique_ptr<Transport>> all;
   SETO_ASSIGN(std::unique_ptr<Transport> shared_memory, ShmTransport::create(setup));
   all.push_back(std::move(shared_memory));
-  all.push_back(std::make_unique<tcp::TcpTransport>(setup));
+  all.push_back(std::make_unique<tcp::TcpTransport>(setup, [config = setup.config] { return rdma::RdmaPipes::open(*config); }));
   return all;
 }
 

@@ -47,6 +47,16 @@ void ChannelSetUp::hear_message(const Offer& offer) {
     return end_with({Code::unavailable, text});
   }
   candidates_ = std::move(selection.candidates);
+  std::erase_if(candidates_, [this](const Candidate& one) {
+    const auto uses = [](const PortName& port, const PortEnd& end) { return port.device == end.device && port.port == end.port; };
+    return std::any_of(setup_.beside.begin(), setup_.beside.end(),
+                       [&](const PortPair& pair) { return uses(pair.own, one.own) || uses(pair.peer, one.peer); });
+  });
+  if (candidates_.empty()) {
+    const std::string text = "every pair of ports to " + setup_.peer + " has a port that carries another rail";
+    send(Decision{0, Verdict::give_up, text});
+    return end_with({Code::unavailable, text});
+  }
   if (candidates_.size() > setup_.most_candidates) candidates_.resize(setup_.most_candidates);
   try_next();
 }
@@ -70,7 +80,8 @@ void ChannelSetUp::try_next() {
 
 void ChannelSetUp::hear_message(const Acceptance& acceptance) {
   if (acceptance.attempt != attempt_ || channel_ == nullptr || state_ != State::waiting) return;
-  if (const Status status = channel_->connect(acceptance.address); !status.ok()) return attempt_failed(status.text());
+  peer_end_ = candidates_.at(attempt_ - 1).peer;
+  if (const Status status = connect(acceptance.address); !status.ok()) return attempt_failed(status.text());
   send(Decision{attempt_, Verdict::probe, {}});
   begin_probe();
 }
@@ -91,7 +102,8 @@ void ChannelSetUp::hear_message(const Proposal& proposal) {
   attempt_ = proposal.attempt;
   state_ = State::waiting;
   Status status = make_channel(proposal.yours);
-  if (status.ok()) status = channel_->connect(proposal.address);
+  peer_end_ = {};
+  if (status.ok()) status = connect(proposal.address);
   if (!status.ok()) {
     channel_.reset();
     return send(Refusal{attempt_, std::string(status.text())});
@@ -116,12 +128,13 @@ Status ChannelSetUp::make_channel(const PortEnd& end) {
   if (port == ports.end())
     return failure(Code::remote_error, "there is no port %u of an RDMA device %s here", end.port, end.device.c_str());
   RingChannel::Setup channel;
+  own_end_ = end;
   if (end.gid_index.has_value()) {
     const auto& gids = port->facts.gids;
     const auto entry = std::find_if(gids.begin(), gids.end(), [&](const GidEntry& one) { return one.index == *end.gid_index; });
     if (entry == gids.end())
       return failure(Code::remote_error, "port %u of %s has no GID %u", end.port, end.device.c_str(), *end.gid_index);
-    channel.gid = entry->gid;
+    channel.gid = own_end_.gid = entry->gid;
   }
   SETO_ASSIGN(Devices::Device* const device, setup_.devices->device(end.device));
   channel.device = device->verbs.get();
@@ -133,10 +146,17 @@ Status ChannelSetUp::make_channel(const PortEnd& end) {
   channel.path.port = end.port;
   channel.path.pkey_index = end.pkey_index;
   channel.path.gid_index = end.gid_index;
-  channel.mtu = port->facts.mtu;
-  channel.lid = port->facts.lid;
+  channel.mtu = mtu_ = port->facts.mtu;
+  channel.lid = own_end_.lid = port->facts.lid;
   SETO_ASSIGN(channel_, RingChannel::create(std::move(channel)));
   return {};
+}
+
+Status ChannelSetUp::connect(const ChannelAddress& peer) {
+  peer_end_.gid = peer.gid;
+  peer_end_.lid = peer.lid;
+  mtu_ = std::min(mtu_, peer.mtu);
+  return channel_->connect(peer);
 }
 
 void ChannelSetUp::begin_probe() {

@@ -16,6 +16,12 @@
 
 namespace seto::rdma {
 
+// The ports that a channel uses at both ends.
+struct PortPair {
+  PortName own;
+  PortName peer;
+};
+
 // Sets up a channel between two contexts, by messages over the control plane: one end selects, both make their halves, and a
 // first message in both directions proves the path before it is used. If that fails, the next candidate is tried. Neither end
 // waits in a call: the owner passes messages on, and calls advance() until the set-up has ended.
@@ -31,6 +37,7 @@ class ChannelSetUp final {
     std::function<std::uint32_t()> random;  // 24 bits, for packet numbers
     std::uint64_t probe_ms = 3'000;         // a path that carries nothing for so long is given up
     std::size_t most_candidates = 8;        // that are tried
+    std::vector<PortPair> beside;           // ports of channels to the peer that work: the selecting end takes others
     std::uint64_t (*clock)() = monotonic_ns;
     std::uint64_t ring_size = std::uint64_t{256} << 10;
     std::uint32_t records = 128;
@@ -50,6 +57,10 @@ class ChannelSetUp final {
   // The selecting end: the candidate in use, and why earlier ones were not.
   [[nodiscard]] const Candidate& candidate() const { return candidates_.at(attempt_ - 1); }
   [[nodiscard]] const std::vector<std::string>& failed() const { return failed_; }
+  // Both ends of the channel as far as this end knows them: the selecting one has told no name of its port.
+  [[nodiscard]] const PortEnd& own_end() const { return own_end_; }
+  [[nodiscard]] const PortEnd& peer_end() const { return peer_end_; }
+  [[nodiscard]] std::uint32_t mtu() const { return mtu_; }
 
  private:
   enum class State : std::uint8_t { waiting, probing, done, failed };
@@ -61,6 +72,7 @@ class ChannelSetUp final {
   void hear_message(const Decision& decision);
   void send(const SetUpMessage& message) { outgoing_.push_back(encode(message)); }
   Status make_channel(const PortEnd& end);
+  Status connect(const ChannelAddress& peer);
   void begin_probe();
   void try_next();
   void attempt_failed(std::string_view why);
@@ -73,6 +85,9 @@ class ChannelSetUp final {
   std::vector<std::string> failed_;
   std::uint32_t attempt_ = 0;  // counts from 1
   std::unique_ptr<RingChannel> channel_;
+  PortEnd own_end_;
+  PortEnd peer_end_;
+  std::uint32_t mtu_ = 0;
   std::uint64_t probe_until_ns_ = 0;
   std::deque<std::string> outgoing_;
   Status why_;

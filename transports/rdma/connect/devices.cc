@@ -1,11 +1,19 @@
 #include "transports/rdma/connect/devices.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace seto::rdma {
 
-Result<std::unique_ptr<Devices>> Devices::open(Verbs& verbs) {
+Result<std::unique_ptr<Devices>> Devices::open(Verbs& verbs, std::vector<PortName> only) {
   SETO_ASSIGN(const std::vector<std::string> names, verbs.devices());
   auto devices = std::make_unique<Devices>();
+  for (const PortName& one : only)
+    if (std::find(names.begin(), names.end(), one.device) == names.end())
+      devices->troubles_.push_back("there is no RDMA device " + one.device);
+  devices->only_ = std::move(only);
   for (const std::string& name : names) {
+    if (!devices->wanted(name, 0)) continue;
     auto opened = verbs.open_device(name);
     if (opened.ok())
       devices->devices_[name].verbs = std::move(opened).value();
@@ -17,9 +25,20 @@ Result<std::unique_ptr<Devices>> Devices::open(Verbs& verbs) {
 
 std::vector<NamedPort> Devices::ports() {
   std::vector<DeviceFacts> all;
-  for (auto& [name, device] : devices_)
+  for (auto& [name, device] : devices_) {
+    if (device.failed) continue;
     if (auto facts = device.verbs->facts(); facts.ok()) all.push_back(std::move(facts).value());
-  return ports_of(all);
+  }
+  std::vector<NamedPort> ports = ports_of(all);
+  std::erase_if(ports, [this](const NamedPort& one) { return !wanted(one.device, one.facts.number); });
+  return ports;
+}
+
+// `port` 0: any.
+bool Devices::wanted(const std::string& device, std::uint8_t port) const {
+  return only_.empty() || std::any_of(only_.begin(), only_.end(), [&](const PortName& one) {
+           return one.device == device && (port == 0 || one.port == 0 || one.port == port);
+         });
 }
 
 Result<Devices::Device*> Devices::device(const std::string& name) {
@@ -34,7 +53,7 @@ Result<Devices::Device*> Devices::device(const std::string& name) {
 
 Status Devices::poll() {
   for (auto& [name, device] : devices_) {
-    if (device.completions == nullptr) continue;
+    if (device.completions == nullptr || device.failed) continue;
     const Result<bool> polled = device.completions->poll();
     if (!polled.ok()) return polled.status();
   }

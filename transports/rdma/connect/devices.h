@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,11 +12,19 @@
 
 namespace seto::rdma {
 
-// The RDMA devices of a context: all that can be opened.
+// A device, or one port of it (0: all).
+struct PortName {
+  std::string device;
+  std::uint8_t port = 0;
+  friend bool operator==(const PortName&, const PortName&) = default;
+};
+
+// The RDMA devices of a context: all that can be opened, or those that are named.
 class Devices final {
  public:
   // A device that cannot be opened is left out; `troubles` says why. Failure: the list of devices cannot be read.
-  static Result<std::unique_ptr<Devices>> open(Verbs& verbs);
+  // `only`: empty for all.
+  static Result<std::unique_ptr<Devices>> open(Verbs& verbs, std::vector<PortName> only = {});
 
   // Asks the devices again: states and addresses change.
   [[nodiscard]] std::vector<NamedPort> ports();
@@ -24,14 +33,19 @@ class Devices final {
   struct Device {
     std::unique_ptr<VerbsDevice> verbs;
     std::unique_ptr<Completions> completions;  // made on first use
+    bool failed = false;                       // not used any more
   };
   // With its completion queue.
   [[nodiscard]] Result<Device*> device(const std::string& name);
 
   // Hands out the completions of all devices.
   Status poll();
+  [[nodiscard]] std::map<std::string, Device>& all() { return devices_; }
 
  private:
+  [[nodiscard]] bool wanted(const std::string& device, std::uint8_t port) const;
+
+  std::vector<PortName> only_;
   std::map<std::string, Device> devices_;
   std::vector<std::string> troubles_;
 };

@@ -34,6 +34,7 @@ constexpr std::size_t kSocketsAtOnce = 32;
 constexpr std::uint32_t kContinues = 1U << 31;
 constexpr std::uint32_t kAdapts = 1U << 30;
 constexpr std::uint32_t kRoutesShift = 8;  // below it the number of sockets, above it that of routes
+constexpr std::uint32_t kRailsShift = 16;  // above it the number of rails
 
 // The contexts of this process that accept sockets; never destroyed, as the connector that calls it.
 struct Acceptors {
@@ -92,6 +93,8 @@ class OnUseOpener final : public LinkOpener, public std::enable_shared_from_this
   void give_up() override { stop_.store(true, std::memory_order_release); }
 
   void serve(const std::shared_ptr<Link>& link) { link_ = link; }
+  // For the link, once it opens.
+  void use(std::shared_ptr<LinkRails> rails) { link_rails_ = std::move(rails); }
   // On the control thread.
   void receive(Word word, std::string_view rest);
   void accept(std::uint32_t index, SecureStream socket);
@@ -125,6 +128,8 @@ class OnUseOpener final : public LinkOpener, public std::enable_shared_from_this
   std::uint32_t expected_ = 0;                      // sockets that the dialer opens; 0: not known yet
   std::atomic<bool> continues_{false};              // known when they are
   std::uint32_t routes_ = 1;                        // likewise
+  std::uint32_t rails_ = 0;                         // likewise
+  std::shared_ptr<LinkRails> link_rails_;           // null: there are none
   bool adapts_ = false;                             // likewise
   std::map<std::uint32_t, SecureStream> accepted_;  // by index
 };
@@ -182,10 +187,12 @@ Result<std::vector<SecureStream>> OnUseOpener::open_sockets() {
   std::uint32_t round_trip = round_trip_us(sockets[0].get());
   if (round_trip == 0 || (peer_.round_trip_us != 0 && peer_.round_trip_us < round_trip)) round_trip = peer_.round_trip_us;
   const std::uint32_t count = peer_.wish.sockets(round_trip);
-  continues_ = peer_.wish.continues(count, round_trip);
+  rails_ = link_rails_ == nullptr ? 0 : peer_.wish.rails(peer_.most_rails, count, round_trip);
+  continues_ = rails_ > 0 || peer_.wish.continues(count, round_trip);
   routes_ = peer_.wish.routes_of(round_trip);
   adapts_ = peer_.wish.adapts(count, round_trip);
-  const std::uint32_t told = count | routes_ << kRoutesShift | (continues_ ? kContinues : 0) | (adapts_ ? kAdapts : 0);
+  const std::uint32_t told =
+      count | routes_ << kRoutesShift | rails_ << kRailsShift | (continues_ ? kContinues : 0) | (adapts_ ? kAdapts : 0);
   tell(Word::sockets, {reinterpret_cast<const char*>(&told), sizeof told});
   sockets.resize(count);
   const std::size_t at_once = std::max<std::size_t>(kSocketsAtOnce / std::max<std::size_t>(setup().threads->active(), 1), 1);
@@ -236,10 +243,12 @@ void OnUseOpener::receive(Word word, std::string_view rest) {
       std::memcpy(&expected_, rest.data(), sizeof expected_);
       continues_ = (expected_ & kContinues) != 0;
       adapts_ = (expected_ & kAdapts) != 0;
-      routes_ = (expected_ & ~(kContinues | kAdapts)) >> kRoutesShift;
+      rails_ = (expected_ & ~(kContinues | kAdapts)) >> kRailsShift;
+      routes_ = expected_ >> kRoutesShift & ((1U << (kRailsShift - kRoutesShift)) - 1);
       expected_ &= (1U << kRoutesShift) - 1;
       if (dials_ || expected_ == 0 || expected_ > kMostSockets || routes_ == 0 || routes_ > kMostRoutes ||
-          expected_ % routes_ != 0)
+          expected_ % routes_ != 0 || expected_ + rails_ > kMostSockets || rails_ > peer_.most_rails ||
+          (rails_ > 0 && !continues_))
         link->break_with(failure(Code::remote_error, "its process announced %u sockets", expected_));
       open_if_complete(*domain, link);
     } else if (word == Word::failed && !link->open()) {
@@ -281,6 +290,7 @@ Status OnUseOpener::open(Domain& domain, const std::shared_ptr<Link>& link, std:
     redialer->serve(link);
     link->set_routes(routes_);
     link->set_adapts(adapts_);
+    if (rails_ > 0) link->set_rails(rails_, link_rails_);
     link->set_dialer(redialer);
   }
   SETO_TRY(domain.open(*link, std::move(sockets)));
@@ -360,6 +370,11 @@ Result<std::shared_ptr<Link>> OnUseLinks::add(const Peer& peer) {
                                setup_.key,   Deadline::never()};
   SETO_ASSIGN(const TcpConnector::Plan plan, setup_.connector->plan(request));
   const auto opener = std::make_shared<OnUseOpener>(shared_from_this(), peer, plan);
+  if (peer.rails != nullptr) {
+    const auto rails = peer.rails->add(peer.number, plan.calls ? PipeMaker::Role::selects : PipeMaker::Role::follows);
+    rails->use(peer.channel);
+    opener->use(rails);
+  }
   Link::Setup link;
   link.session = link_session(setup_.key, setup_.attempt, setup_.context, peer.context);
   link.round_trip_us = peer.round_trip_us;

@@ -14,6 +14,7 @@
 #include "src/base/work_threads.h"
 #include "src/control/channel/control_channels.h"
 #include "src/control/network/tcp_connector.h"
+#include "transports/tcp/connect/link_rails.h"
 #include "transports/tcp/connect/tcp_sockets.h"
 #include "transports/tcp/link/domain.h"
 
@@ -57,6 +58,8 @@ class OnUseLinks final : public std::enable_shared_from_this<OnUseLinks> {
     std::uint32_t round_trip_us = 0;
     bool same_site = false;  // as in AttemptMember
     std::shared_ptr<ControlChannel> channel;
+    std::uint32_t most_rails = 0;           // that both ends can have
+    std::shared_ptr<AttemptRails> rails{};  // null: none
   };
   // Adds a link without sockets to the domain.
   [[nodiscard]] Result<std::shared_ptr<Link>> add(const Peer& peer);

@@ -87,6 +87,11 @@ bool SocketWish::continues(std::uint32_t sockets, std::uint32_t round_trip_us) c
   return resume != Resume::off && (is_far(round_trip_us) || (resume == Resume::on && sockets > 1));
 }
 
+std::uint32_t SocketWish::rails(std::uint32_t most, std::uint32_t sockets, std::uint32_t round_trip_us) const {
+  if (resume == Resume::off || is_far(round_trip_us)) return 0;
+  return std::min(most, kMostSockets - std::min(sockets, kMostSockets));
+}
+
 bool SocketWish::adapts(std::uint32_t sockets, std::uint32_t round_trip_us) const {
   return set == kAutomaticSockets && routes_of(round_trip_us) == 1 && continues(sockets, round_trip_us) &&
          round_trip_us >= FlightLimit::kLeastRoundTripUs;

@@ -26,6 +26,8 @@ struct SocketWish {
   [[nodiscard]] bool continues(std::uint32_t sockets, std::uint32_t round_trip_us) const;
   // The number of its sockets may change while it runs.
   [[nodiscard]] bool adapts(std::uint32_t sockets, std::uint32_t round_trip_us) const;
+  // Beside so many sockets. `most`: that both ends can have. A link with rails continues, and is near: within a site.
+  [[nodiscard]] std::uint32_t rails(std::uint32_t most, std::uint32_t sockets, std::uint32_t round_trip_us) const;
   // On all routes together.
   [[nodiscard]] std::uint32_t sockets(std::uint32_t round_trip_us) const;
   // Only a link that continues has sockets on several routes.

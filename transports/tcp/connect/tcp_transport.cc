@@ -30,24 +30,29 @@ constexpr std::size_t kRedialsAtOnce = 16;
 struct Wishes {
   std::uint16_t sockets = kAutomaticSockets;
   Resume resume = Resume::automatic;
-  std::uint8_t reserved = 0;
+  std::uint8_t rails = 0;  // that it can have, and whether it may also have them where no site is stated
 };
 static_assert(sizeof(Wishes) == 4);
+constexpr std::uint8_t kPlainEverywhere = 0x80;
 struct Address {
   Wishes wishes;
   std::string connector;
 };
 
-Wishes wishes_of(const Config& config) {
+// What goes over rails is not encrypted.
+Wishes wishes_of(const Config& config, std::uint32_t most_rails) {
   const std::uint64_t sockets = config.tcp_streams == kAutomatic ? kAutomaticSockets : config.tcp_streams;
-  return {static_cast<std::uint16_t>(sockets), config.resume};
+  std::uint8_t rails = config.tls == TlsMode::always ? 0 : static_cast<std::uint8_t>(std::min(most_rails, kMostSockets));
+  if (config.tls == TlsMode::off && rails > 0) rails |= kPlainEverywhere;
+  return {static_cast<std::uint16_t>(sockets), config.resume, rails};
 }
 
 Result<Address> address_in(std::string_view text) {
   Address address;
   const bool whole = text.size() > sizeof address.wishes;
   if (whole) std::memcpy(&address.wishes, text.data(), sizeof address.wishes);
-  if (!whole || address.wishes.sockets > kMostSockets || address.wishes.resume > Resume::on)
+  if (!whole || address.wishes.sockets > kMostSockets || address.wishes.resume > Resume::on ||
+      (address.wishes.rails & ~kPlainEverywhere) > static_cast<int>(kMostSockets))
     return failure(Code::remote_error, "its TCP address is malformed: %zu bytes, %u sockets", text.size(),
                    address.wishes.sockets);
   address.connector = text.substr(sizeof address.wishes);
@@ -99,6 +104,10 @@ Result<Endpoint*> TcpTransport::open(OnOutput on_output) {
   SETO_ASSIGN(connector_, TcpConnector::of_process(NetworkSettings::of(config)));
   SETO_ASSIGN(channels_, ControlChannels::of_process(*connector_, {config.heartbeat_ms, config.liveness_timeout_ms}));
   SETO_ASSIGN(std::unique_ptr<Domain> domain, Domain::create());
+  if (open_pipes_) {
+    SETO_ASSIGN(pipes_, open_pipes_());
+  }
+  SETO_TRY(domain->use_pipes(pipes_.get()));
   domain_ = std::move(domain);
   openings_ = std::make_shared<WorkThreads>("seto-connect", kOpeningsAtOnce);
   redials_ = std::make_shared<WorkThreads>("seto-redial", kRedialsAtOnce);
@@ -119,7 +128,7 @@ TcpTransport::~TcpTransport() {
 void TcpTransport::communicator_ended(bool failed) { domain_->hurry(failed); }
 
 std::string TcpTransport::address(const Config& config) const {
-  const Wishes wishes = wishes_of(config);
+  const Wishes wishes = wishes_of(config, pipes_ == nullptr ? 0 : pipes_->rails());
   std::string text(reinterpret_cast<const char*>(&wishes), sizeof wishes);
   return text += connector_->address();
 }
@@ -139,6 +148,10 @@ Status TcpTransport::connect(const Attempt& attempt, Deadline until, Connections
     SETO_ASSIGN(overlay, join_overlay(attempt, at_once));
     SETO_TRY(overlay->connect(until));
   }
+  std::shared_ptr<AttemptRails> rails;
+  if (pipes_ != nullptr && !wanted.empty())
+    rails =
+        AttemptRails::create({attempt.id, attempt.members[attempt.own].number, channels_, domain_, pipes_.get(), setup_.wakeup});
   std::shared_ptr<OnUseLinks> links;
   if (attempt.on_first_use && !wanted.empty())
     links =
@@ -150,8 +163,8 @@ Status TcpTransport::connect(const Attempt& attempt, Deadline until, Connections
     const Deadline end = until.unless(&hopeless);
     const bool now = links == nullptr || member.proved;
     auto channel = overlay ? overlay->channel_to(wanted[index]) : nullptr;
-    const auto connection = now ? connect_to(member, attempt, std::move(channel), end)
-                                : connect_on_use(member, attempt, std::move(channel), *links, end);
+    const auto connection = now ? connect_to(member, attempt, std::move(channel), rails, end)
+                                : connect_on_use(member, attempt, std::move(channel), *links, rails, end);
     if (!connection.ok()) return named(member, connection.status());
     made[wanted[index]] = connection.value();
     return {};
@@ -176,7 +189,8 @@ Result<AttemptOverlay> TcpTransport::join_overlay(const Attempt& attempt, std::s
 
 // Blocks until the peer's context does the same.
 Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMember& member, const Attempt& attempt,
-                                                                std::shared_ptr<ControlChannel> channel, Deadline until) {
+                                                                std::shared_ptr<ControlChannel> channel,
+                                                                const std::shared_ptr<AttemptRails>& rails, Deadline until) {
   SETO_ASSIGN(const Address own, address_in(attempt.members[attempt.own].address));
   SETO_ASSIGN(const Address theirs, address_in(member.address));
   const ContextId context = member.place->context;
@@ -184,6 +198,12 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
                          attempt.key,      until,        member.same_site};
   SETO_ASSIGN(const SocketWish wish, wish_of(own, theirs, member.need));
   if (wish.routes > 1 && !member.same_site) request.path = 1;
+  const std::uint32_t most_rails = rails_with(attempt.members[attempt.own].address, member.address, member.same_site);
+  std::shared_ptr<LinkRails> link_rails;
+  if (rails != nullptr && most_rails > 0) {
+    SETO_ASSIGN(const TcpConnector::Plan plan, connector_->plan(request));
+    link_rails = rails->add(member.number, plan.calls ? PipeMaker::Role::selects : PipeMaker::Role::follows);
+  }
   SETO_ASSIGN(TcpSockets opened, open_tcp_sockets(*connector_, *channels_, request, wish, std::move(channel)));
   tell_lack_of_backup(own, theirs, member, opened.round_trip_us);
   TcpConnection::Parts parts;
@@ -197,7 +217,13 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
   link.patience_ms = setup_.config->link_patience_s * 1'000;
   link.session = link_session(attempt.key, attempt.id, setup_.context, context);
   std::shared_ptr<Redialer> redialer;
-  link.continues = wish.continues(static_cast<std::uint32_t>(link.sockets.size()), link.round_trip_us);
+  const auto sockets = static_cast<std::uint32_t>(link.sockets.size());
+  if (link_rails != nullptr) link.rails = wish.rails(most_rails, sockets, link.round_trip_us);
+  if (link.rails > 0) {
+    link_rails->use(parts.channel);
+    link.rail_opener = link_rails;
+  }
+  link.continues = link.rails > 0 || wish.continues(sockets, link.round_trip_us);
   if (link.continues) {
     SETO_ASSIGN(redialer, Redialer::create({attempt.id, attempt.key, setup_.context, context, theirs.connector, member.same_site,
                                             connector_, domain_, redials_, setup_.wakeup}));
@@ -214,7 +240,7 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
 
 Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_on_use(const AttemptMember& member, const Attempt& attempt,
                                                                     std::shared_ptr<ControlChannel> channel, OnUseLinks& links,
-                                                                    Deadline until) {
+                                                                    const std::shared_ptr<AttemptRails>& rails, Deadline until) {
   SETO_ASSIGN(const Address own, address_in(attempt.members[attempt.own].address));
   SETO_ASSIGN(const Address theirs, address_in(member.address));
   const ContextId context = member.place->context;
@@ -230,10 +256,21 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_on_use(const Attemp
   });
   SETO_ASSIGN(const SocketWish wish, wish_of(own, theirs, member.need));
   tell_lack_of_backup(own, theirs, member, parts.round_trip_us);
-  SETO_ASSIGN(parts.link,
-              links.add({member.number, context, theirs.connector, wish, parts.round_trip_us, member.same_site, parts.channel}));
+  const std::uint32_t most_rails = rails_with(attempt.members[attempt.own].address, member.address, member.same_site);
+  SETO_ASSIGN(parts.link, links.add({member.number, context, theirs.connector, wish, parts.round_trip_us, member.same_site,
+                                     parts.channel, most_rails, most_rails > 0 ? rails : nullptr}));
   parts.wakeup = setup_.wakeup;
   return std::make_shared<TcpConnection>(PeerContext{member.place->process, context, attempt.id}, std::move(parts));
+}
+
+std::uint32_t TcpTransport::rails_with(std::string_view own, std::string_view theirs, bool same_site) const {
+  const Result<Address> here = address_in(own);
+  const Result<Address> there = address_in(theirs);
+  if (pipes_ == nullptr || !here.ok() || !there.ok()) return 0;
+  const std::uint8_t both = here.value().wishes.rails & there.value().wishes.rails;
+  if (!same_site && (both & kPlainEverywhere) == 0) return 0;
+  const auto count = [](const Address& one) { return static_cast<std::uint32_t>(one.wishes.rails & ~kPlainEverywhere); };
+  return std::min(count(here.value()), count(there.value()));
 }
 
 std::uint32_t TcpTransport::measure_round_trip(const Attempt& attempt, std::uint32_t member, std::uint32_t near_us,

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "src/base/work_threads.h"
 #include "src/control/channel/control_channels.h"
@@ -18,7 +20,10 @@ namespace seto::tcp {
 // they live and what their communicators do.
 class TcpTransport final : public Transport, private Endpoint {
  public:
-  explicit TcpTransport(const TransportSetup& setup) : setup_(setup) {}
+  // Makes what rails of its links consist of, when the endpoint is opened. Null: there are none.
+  using OpenPipes = std::function<Result<std::unique_ptr<PipeMaker>>()>;
+  explicit TcpTransport(const TransportSetup& setup, OpenPipes open_pipes = {})
+      : setup_(setup), open_pipes_(std::move(open_pipes)) {}
   // Waits for what Domain::close() waits for.
   ~TcpTransport() override;
 
@@ -44,13 +49,19 @@ class TcpTransport final : public Transport, private Endpoint {
   [[nodiscard]] Result<AttemptOverlay> join_overlay(const Attempt& attempt, std::size_t at_once);
   // `channel`: null where each pair of processes has a control channel of its own.
   [[nodiscard]] Result<std::shared_ptr<TcpConnection>> connect_to(const AttemptMember& member, const Attempt& attempt,
-                                                                  std::shared_ptr<ControlChannel> channel, Deadline until);
+                                                                  std::shared_ptr<ControlChannel> channel,
+                                                                  const std::shared_ptr<AttemptRails>& rails, Deadline until);
   // Connects the control channel at most: the link opens on first use.
   [[nodiscard]] Result<std::shared_ptr<TcpConnection>> connect_on_use(const AttemptMember& member, const Attempt& attempt,
                                                                       std::shared_ptr<ControlChannel> channel, OnUseLinks& links,
-                                                                      Deadline until);
+                                                                      const std::shared_ptr<AttemptRails>& rails, Deadline until);
+
+  // That both ends can have; 0 where their data is encrypted.
+  [[nodiscard]] std::uint32_t rails_with(std::string_view own, std::string_view theirs, bool same_site) const;
 
   const TransportSetup setup_;
+  const OpenPipes open_pipes_;
+  std::unique_ptr<PipeMaker> pipes_;  // null: there are none; outlives domain_
   TcpConnector* connector_ = nullptr;
   ControlChannels* channels_ = nullptr;
   std::shared_ptr<Domain> domain_;  // threads that open links hold it for moments

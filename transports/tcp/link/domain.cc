@@ -42,6 +42,7 @@ void Domain::close() {
   links_.clear();
   count_.store(0, std::memory_order_relaxed);
   on_output_ = {};
+  pipes_ = nullptr;
 }
 
 // Connections that only this domain holds stay until their data is delivered: a rank may end before its peers have read
@@ -55,6 +56,7 @@ void Domain::deliver() {
     bool opening = false;
     {
       const std::lock_guard lock(mutex_);
+      if (pipes_ != nullptr) (void)pipes_->poll();
       for (Member& member : links_) {
         member.link->tell_heard_now();
         take_offers(member);
@@ -70,6 +72,16 @@ void Domain::deliver() {
     if (all || (until.passed() && (!opening || opened.passed()))) return;
     (void)poll(nullptr, 0, 1);  // no event reports the acknowledgement of the peer's kernel
   }
+}
+
+Status Domain::use_pipes(PipeMaker* pipes) {
+  if (pipes == nullptr) return {};
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, pipes->descriptor(), &event) != 0)
+    return system_failure(Code::unavailable, "epoll refuses the events of pipes");
+  pipes_ = pipes;
+  return {};
 }
 
 Result<std::shared_ptr<Link>> Domain::add(Link::Setup setup) {
@@ -104,10 +116,10 @@ Status Domain::open(Link& link, std::vector<SecureStream> sockets) {
   return {};
 }
 
-bool Domain::take_path(Link& link, std::size_t path, SecureStream socket, std::uint32_t attempt) {
+bool Domain::take_path(Link& link, std::size_t path, PathPipe pipe, std::uint32_t attempt) {
   const auto member = std::find_if(links_.begin(), links_.end(), [&](const Member& one) { return one.link.get() == &link; });
   if (member == links_.end() || member->watched.empty() || !link.takes_path(path, attempt)) return false;
-  link.offer_path(path, std::move(socket), attempt);
+  link.offer_path(path, std::move(pipe), attempt);
   note_output();
   return true;
 }
@@ -153,6 +165,7 @@ Status Domain::watch(Member& member) {
 // No event announces bytes that were read with the end of the handshake. The holder of the token has to read them, because it
 // looks at the messages without the lock. So the room in the new socket wakes it.
 bool Domain::watch_socket(Member& member, std::size_t socket) {
+  if (member.link->descriptor(socket) < 0) return true;  // a rail: the maker of pipes has its events
   const bool pending = member.link->pending();
   epoll_event event{};
   event.events = EPOLLIN | (pending ? EPOLLOUT : 0U);
@@ -207,19 +220,18 @@ Moved Domain::pump() {
   Moved moved;
   if (empty()) return moved;
   const std::lock_guard lock(mutex_);
-  if (sockets_.load(std::memory_order_relaxed) > kReadInTurn) {
-    moved = pump_ready();
-  } else {
-    for (const Member& member : links_) note(moved, *member.link, !member.link->broken() && member.link->receive());
-  }
+  look_at_input(moved);
   share_site_pace();
   bool unsent = false;
+  on_rails_ = pipes_ != nullptr;
   std::uint64_t look_ns = Link::kNever;
   for (Member& member : links_) {
+    if (pipes_ != nullptr) member.link->advance_rails(*this);
     if (member.link->has_offers()) take_offers(member);
     note(moved, *member.link, member.link->look_after());
     if (member.link->unsent()) note(moved, *member.link, member.link->flush());
     follow_paths(member);
+    on_rails_ = on_rails_ && (!member.link->open() || member.link->broken() || member.link->has_live_rail());
     if (!member.link->unsent()) continue;
     unsent = true;
     look_ns = std::min(look_ns, member.link->next_look_ns());
@@ -227,6 +239,26 @@ Moved Domain::pump() {
   set_alarm(look_ns);
   set_unsent(unsent);
   return moved;
+}
+
+void Domain::look_at_input(Moved& moved) {
+  if (pipes_ != nullptr) (void)pipes_->poll();
+  if (looks_at_sockets()) {
+    if (sockets_.load(std::memory_order_relaxed) > kReadInTurn) {
+      moved = pump_ready();
+    } else {
+      for (const Member& member : links_) note(moved, *member.link, !member.link->broken() && member.link->receive());
+    }
+  }
+  if (pipes_ == nullptr) return;
+  for (const Member& member : links_) note(moved, *member.link, member.link->receive_rails());
+}
+
+bool Domain::looks_at_sockets() {
+  if (on_rails_ && !armed_ && ++pumps_ < kPumpsALook) return false;
+  armed_ = false;
+  pumps_ = 0;
+  return true;
 }
 
 // The links to other sites that have output share what this context may send there, so that one alone has all of it.
@@ -302,6 +334,8 @@ void Domain::set_unsent(bool unsent) {
 void Domain::prepare_to_sleep() {
   if (empty()) return;
   const std::lock_guard lock(mutex_);
+  armed_ = true;
+  if (pipes_ != nullptr) pipes_->arm();
   for (Member& member : links_) {
     for (std::size_t i = 0; i < member.link->sockets(); ++i) {
       if (member.link->ended(i)) unwatch_socket(member, i);

@@ -33,14 +33,16 @@ class Domain final {
 
   // Links that are added later use all their routes (Link::Setup::together).
   void use_routes_together(bool together) { together_ = together; }
+  // Before links are added. Rails of its links are pipes of this maker, which outlives close(). Null: there are none.
+  Status use_pipes(PipeMaker* pipes);
   Result<std::shared_ptr<Link>> add(Link::Setup setup);
   // The sockets of a link of this domain that had none. The caller holds the lock. A link that broke, or that has its sockets,
   // closes them. A failure breaks the link.
   Status open(Link& link, std::vector<SecureStream> sockets);
-  // A new socket for a path of a link of this domain, at the attempt of that number to open it: the next pump takes it. If the
-  // path is not known to be broken here, it is then. The caller holds the lock, and wakes a thread that sleeps. False: the link
-  // takes no paths any more, or has one of a later attempt.
-  bool take_path(Link& link, std::size_t path, SecureStream socket, std::uint32_t attempt);
+  // A new socket or rail for a path of a link of this domain, at the attempt of that number to open it: the next pump takes it.
+  // If the path is not known to be broken here, it is then. The caller holds the lock, and wakes a thread that sleeps. False: the
+  // link takes no paths any more, or has one of a later attempt.
+  bool take_path(Link& link, std::size_t path, PathPipe pipe, std::uint32_t attempt);
 
   // Link::leave_path. Likewise.
   void leave_path(Link& link, std::size_t path);
@@ -69,6 +71,9 @@ class Domain final {
   static constexpr int kLastOpeningMs = 10'000;
   // Up to this many sockets are read in turn; with more, epoll tells which have input.
   static constexpr std::size_t kReadInTurn = 2;
+  // While data comes over rails, sockets are looked at in one of so many pumps, and before each sleep: each look is a system
+  // call.
+  static constexpr std::uint32_t kPumpsALook = 16;
 
   struct Member {
     std::shared_ptr<Link> link;
@@ -79,6 +84,8 @@ class Domain final {
 
   Domain() = default;
   Moved pump_ready();
+  void look_at_input(Moved& moved);
+  [[nodiscard]] bool looks_at_sockets();
   void share_site_pace();
   void set_unsent(bool unsent);
   Status watch(Member& member);
@@ -103,6 +110,10 @@ class Domain final {
   std::shared_ptr<resume::CopyMemory> copies_ = std::make_shared<resume::CopyMemory>(kMostCopies);
   std::vector<Member> links_;
   bool together_ = false;
+  PipeMaker* pipes_ = nullptr;
+  bool on_rails_ = false;              // all links that are open carry their data over rails
+  bool armed_ = false;                 // since the last look at sockets
+  std::uint32_t pumps_ = 0;            // since then
   std::atomic<std::size_t> count_{0};  // of links_
   std::atomic<std::size_t> sockets_{0};
   std::atomic<bool> unsent_{false};

@@ -1,10 +1,5 @@
 #include "transports/tcp/link/link.h"
 
-#include <linux/sockios.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -15,7 +10,6 @@
 #include <utility>
 
 #include "src/base/clock.h"
-#include "src/net/tcp_delivery.h"
 
 namespace seto::tcp {
 namespace {
@@ -30,21 +24,6 @@ constexpr unsigned kMostUnsent = 128 << 10;
 
 // The control channel judges the peer of a far link; the kernel must not end the link before.
 constexpr std::uint64_t kAfterPatienceMs = 10'000;
-
-// The kernel takes as long to process a list of parts as to copy a kilobyte: short output is sent as one part.
-ssize_t write_parts(SecureStream& fd, std::span<const iovec> parts, std::size_t size) {
-  constexpr std::size_t kShort = 1024;
-  if (size <= kShort && !fd.encrypted()) {
-    std::array<std::byte, kShort> all;
-    std::size_t at = 0;
-    for (const iovec& part : parts) {
-      std::memcpy(all.data() + at, part.iov_base, part.iov_len);
-      at += part.iov_len;
-    }
-    return fd.send({reinterpret_cast<const char*>(all.data()), size});
-  }
-  return fd.send(parts);
-}
 
 // Holds the proof of an `open` frame until it is sent.
 struct Proof {
@@ -81,6 +60,8 @@ Link::Link(Setup setup)
       share_(setup.share),
       continues_(setup.continues),
       routes_(setup.routes),
+      rails_(setup.rails),
+      rail_opener_(std::move(setup.rail_opener)),
       together_(setup.together),
       adapts_(setup.adapts),
       copies_(std::move(setup.copies)),
@@ -102,12 +83,13 @@ void Link::add_sockets(std::vector<SecureStream> sockets) {
     encrypted_ = encrypted_ || fd.encrypted();
     // Its staging stays untouched: of 63 links of a rank, zeroed staging took 0.7 MiB before the first call.
     sockets_.push_back(std::make_unique_for_overwrite<Socket>());
-    sockets_.back()->fd = std::move(fd);
+    sockets_.back()->pipe = std::move(fd);
     sockets_.back()->index = static_cast<std::uint32_t>(sockets_.size() - 1);
-    sockets_.back()->route = route_of_socket(sockets_.size() - 1, sockets.size(), routes());
+    sockets_.back()->route = rails() > 0 ? 1 : route_of_socket(sockets_.size() - 1, sockets.size(), routes());
     prepare(*sockets_.back());
   }
   add_spares();
+  add_rails();
   add_flows();
   if (site_pace_ == 0) site_pace_ = site_pace_limit();
   lasting_sockets_.store(sockets_.size(), std::memory_order_release);
@@ -115,8 +97,8 @@ void Link::add_sockets(std::vector<SecureStream> sockets) {
 }
 
 void Link::prepare(Socket& socket) {
-  if (far() && patience_ms_ > 0) outlast_outages(socket.fd.get(), patience_ms_ + kAfterPatienceMs);
-  if (far()) (void)setsockopt(socket.fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsent, sizeof kMostUnsent);
+  if (far() && patience_ms_ > 0) socket.pipe.outlast(patience_ms_ + kAfterPatienceMs);
+  if (far()) socket.pipe.limit_unsent(kMostUnsent);
 }
 
 void Link::take_sockets(std::vector<SecureStream> sockets) {
@@ -135,7 +117,7 @@ Secret Link::proof_of(std::uint64_t peer_group, std::uint32_t member) const {
   return session_.derive("open communicator", context);
 }
 
-int Link::descriptor(std::size_t socket) const { return sockets_[socket]->fd.get(); }
+int Link::descriptor(std::size_t socket) const { return sockets_[socket]->pipe.descriptor(); }
 
 bool Link::wants_to_write(std::size_t socket) const { return sockets_[socket]->full && !broken(); }
 
@@ -293,13 +275,13 @@ bool Link::write(Socket& socket) {
     add(&socket.batch[i].frame, sizeof(Frame));
     if (socket.batch[i].frame.length > 0) add(payload_of(socket.batch[i]), socket.batch[i].frame.length);
   }
-  const ssize_t sent = write_parts(socket.fd, {parts, count}, wanted);
+  const ssize_t sent = socket.pipe.send({parts, count}, wanted);
   socket.full = sent < 0 ? (errno == EAGAIN || errno == ENOBUFS) : static_cast<std::size_t>(sent) < wanted;
   if (sent < 0) {
     if (!socket.full) socket_failed(socket, errno);
     return false;
   }
-  if (socket.fd.unsent() > 0) socket.full = true;
+  if (socket.pipe.held() > 0) socket.full = true;
   bytes_sent_.store(bytes_sent() + static_cast<std::uint64_t>(sent), std::memory_order_relaxed);
   socket.unsent += static_cast<std::size_t>(sent);
   socket.in_flight += static_cast<std::size_t>(sent);
@@ -322,6 +304,22 @@ void Link::wrote(Socket& socket, std::size_t bytes) {
   socket.taken -= gone;
 }
 
+bool Link::holds_encrypted() const {
+  return encrypted_ && std::any_of(sockets_.begin(), sockets_.end(), [](const auto& socket) { return socket->pipe.held() > 0; });
+}
+
+bool Link::pending() const {
+  return encrypted_ && std::any_of(sockets_.begin(), sockets_.end(), [](const auto& socket) { return socket->pipe.pending(); });
+}
+
+// False: the socket has no room for it.
+bool Link::flush_encrypted(Socket& socket) {
+  if (socket.pipe.flush()) return true;
+  if (errno == EAGAIN) return false;
+  socket_failed(socket, errno);
+  return true;
+}
+
 bool Link::flush_one(Socket& socket) {
   bool moved = false;
   for (socket.full = !flush_encrypted(socket); !socket.full && !broken();) {
@@ -341,18 +339,18 @@ void Link::look_at_sockets() {
   bool any_stalled = false;
   for (const auto& socket : sockets_) {
     if (!socket->live()) continue;
-    socket->unsent = queued_bytes(socket->fd.get(), SIOCOUTQNSD) + socket->fd.unsent();
+    socket->unsent = socket->pipe.unsent() + socket->pipe.held();
     RouteFlow& flow = flow_of(*socket);
     if (flow.used && !stands_by(*socket)) ++flow.carriers;
     if (flow.used && !stands_by(*socket) && socket->unsent == 0) ++flow.dry;
-    socket->full = (far() && socket->unsent >= kMostUnsent) || socket->fd.unsent() > 0;
-    if (socket->stalled && !socket->route_stalled && queued_bytes(socket->fd.get(), SIOCOUTQ) == 0 && socket->taken == 0) {
+    socket->full = (far() && socket->unsent >= kMostUnsent) || socket->pipe.held() > 0;
+    if (socket->stalled && !socket->route_stalled && socket->pipe.in_flight() == 0 && socket->taken == 0) {
       socket->stalled = false;
       route_moves(socket->route);
     }
     any_stalled = any_stalled || socket->stalled;
     if (!flow.used || !(flow.is_limited() || uses_several_routes())) continue;
-    socket->in_flight = queued_bytes(socket->fd.get(), SIOCOUTQ) + socket->fd.unsent();
+    socket->in_flight = socket->pipe.in_flight() + socket->pipe.held();
     flow.in_flight += socket->in_flight;
   }
   if (any_stalled) leave_dead_paths();
@@ -431,7 +429,7 @@ void Link::break_with(const Status& reason) {
     socket->taken = 0;
     socket->offered.close();
     // Tells the peer, so that both ends see the connection as broken.
-    if (!socket->broken) (void)shutdown(socket->fd.get(), SHUT_RDWR);
+    if (!socket->broken) socket->pipe.shut_down();
   }
   under_way_ = offers_ = 0;
   owes_heard_ = false;
@@ -440,6 +438,7 @@ void Link::break_with(const Status& reason) {
   without_path_since_ = 0;
   if (opener_ != nullptr) opener_->give_up();
   if (dialer_ != nullptr) dialer_->give_up();
+  if (rail_opener_ != nullptr) rail_opener_->give_up();
 }
 
 Status Link::why() const {

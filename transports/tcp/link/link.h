@@ -20,7 +20,6 @@
 #include "src/base/result.h"
 #include "src/net/secret.h"
 #include "src/net/tcp_delivery.h"
-#include "src/net/tls/secure_stream.h"
 #include "transports/resume/acknowledgement_policy.h"
 #include "transports/resume/arrivals.h"
 #include "transports/resume/retention.h"
@@ -39,8 +38,6 @@ namespace seto::tcp {
 
 [[nodiscard]] Status connection_failure(const std::string& error);
 [[nodiscard]] Status closed_by_peer();
-// Bytes that the kernel holds of a socket. `which`: SIOCOUTQNSD, not yet sent; SIOCOUTQ, not yet acknowledged.
-[[nodiscard]] std::size_t queued_bytes(int fd, unsigned long which);
 
 // A reliable connection to one context over one or several sockets, shared by all communicators of the two contexts. Frames wait
 // in one queue, and the socket with the fewest unsent bytes takes the next one (of a far link: the fewest on their way), so that
@@ -51,22 +48,7 @@ namespace seto::tcp {
 // first of its sockets, and keeps nothing. All calls hold the lock of the domain, except where noted.
 class Link final {
  public:
-  struct Setup {
-    std::vector<SecureStream> sockets;  // connected, non-blocking, authenticated
-    Secret session;                     // shared by the two contexts, derived from the key of the job
-    std::uint32_t round_trip_us = 0;    // about the same at both ends
-    // How long a far link survives an outage of its sockets (0: as the kernel decides), and one with a dialer being without any.
-    std::uint64_t patience_ms = 0;
-    ReceiveShare* share = nullptr;       // of the domain that it is added to
-    std::shared_ptr<LinkOpener> opener;  // where there are no sockets yet
-    bool continues = false;              // the peer's end does, too
-    std::size_t routes = 1;              // on which its sockets are (routes.h)
-    bool together = false;               // frames go over all routes that work, not only over the best
-    bool adapts = false;                 // the number of its sockets follows what they carry (socket_count.h)
-    // Null: a path that broke stays so, and the last one breaks the link.
-    std::shared_ptr<PathDialer> dialer;
-    std::shared_ptr<resume::CopyMemory> copies{};  // of the domain that it is added to; null: its own
-  };
+  using Setup = LinkSetup;
   explicit Link(Setup setup);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -87,10 +69,14 @@ class Link final {
   // The same of the peer, as it says on the control channel before any status record that is later than its first data.
   void peer_needs() { peer_needs_ = true; }
   [[nodiscard]] bool needed_by_peer() const { return peer_needs_; }
-  // Before take_sockets(), as Setup::dialer.
   void set_dialer(std::shared_ptr<PathDialer> dialer) {
     dialer_ = std::move(dialer);
     continues_ = true;
+  }
+  // Likewise: so many places for rails.
+  void set_rails(std::size_t rails, std::shared_ptr<RailOpener> opener) {
+    rails_.store(rails, std::memory_order_relaxed);
+    rail_opener_ = std::move(opener);
   }
   void set_routes(std::size_t routes) { routes_.store(routes, std::memory_order_relaxed); }
   void set_adapts(bool adapts) { adapts_ = adapts; }
@@ -162,8 +148,7 @@ class Link final {
   // second, headers included. The smallest value counts. 0: there is no limit.
   void limit_site_pace(std::uint64_t bytes_per_second);
   [[nodiscard]] std::uint64_t site_pace_limit() const { return site_pace_limit_.load(std::memory_order_relaxed); }
-  // Output waits here or in the kernel.
-  [[nodiscard]] bool sends();
+  [[nodiscard]] bool sends();                          // output waits here or in the kernel
   void set_site_pace(std::uint64_t bytes_per_second);  // the share of this link, from the domain
   // The longest payload that the next frame should have: long frames cost less, short ones spread over several sockets.
   [[nodiscard]] std::size_t frame_size() const { return numbered() ? kStripe : kFrameLimit; }
@@ -171,11 +156,10 @@ class Link final {
   // The memory for what the peer sends. The domain owns it as long as this link is used.
   [[nodiscard]] ReceiveShare& share() const { return *share_; }
 
-  // The places for sockets; so many of them had one at first, and so many should have one now.
+  // The places for sockets and rails; so many had a socket at first, and so many should have one now.
   [[nodiscard]] std::size_t sockets() const { return sockets_.size(); }
   [[nodiscard]] std::size_t first_sockets() const { return places_.first; }
   [[nodiscard]] std::size_t wanted_sockets() const;
-  // A place beyond those gets no socket, until one is wanted again.
   void give_up_place(std::size_t path);
   [[nodiscard]] int descriptor(std::size_t socket) const;
   // Any thread: the sockets that are open, and the ways that those which carry data have taken.
@@ -195,12 +179,26 @@ class Link final {
   [[nodiscard]] std::size_t live_paths() const;
   // Closes the descriptor of a broken path, with a reset: an orderly end would tell the peer that the link is closed.
   void close_path(std::size_t path);
+  // ---- rails: paths over another medium than sockets (BytePipe), which data prefers; the last places ----
+  // Any thread, once there are sockets.
+  [[nodiscard]] std::size_t rails() const { return rails_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool wants_rail(std::size_t path) const { return path_is_broken(path) && !is_offered(path); }
+  // Null: it is broken.
+  [[nodiscard]] const BytePipe* rail(std::size_t path) const {
+    return sockets_[path]->live() ? sockets_[path]->pipe.rail() : nullptr;
+  }
+  [[nodiscard]] bool has_live_rail() const;
+  bool receive_rails();
+  // Once there are sockets.
+  void advance_rails(Domain& domain) {
+    if (rail_opener_ != nullptr && kept_ != nullptr && !partly_ended_) rail_opener_->advance(domain, *this);
+  }
   // A socket of that attempt may continue the path.
   [[nodiscard]] bool takes_path(std::size_t path, std::uint32_t attempt) const {
     return !broken() && kept_ != nullptr && !partly_ended_ && path < sockets_.size() && attempt > sockets_[path]->attempt;
   }
   // It waits until a pump takes it: only the holder of the token may un-place what the old socket brought half.
-  void offer_path(std::size_t path, SecureStream fd, std::uint32_t attempt);
+  void offer_path(std::size_t path, PathPipe pipe, std::uint32_t attempt);
   [[nodiscard]] bool has_offers() const { return offers_ > 0; }
   [[nodiscard]] bool is_offered(std::size_t path) const { return sockets_[path]->offered.valid(); }
   // The path is broken, nothing is offered for it, and it should have a socket.
@@ -222,14 +220,12 @@ class Link final {
   [[nodiscard]] bool paths_changed() { return std::exchange(paths_changed_, false); }
   // Frees what is kept: the domain ends, and nothing is sent or read any more.
   void retire();
-  // It is broken or retired.
   [[nodiscard]] bool has_ended() const { return broken() || (continues() && kept_ == nullptr); }
 
   // Any thread: the process at the other end is lost. The next pump reads the remaining input and breaks the connection.
   void give_up() { given_up_.store(true, std::memory_order_release); }
   // Breaks the connection if it was given up, if the peer closed some of its sockets and the others have been silent for long, or
-  // if it has had no path for longer than its patience.
-  // True: the connection broke. `clock`: nanoseconds.
+  // if it has had no path for longer than its patience. True: it broke. `clock`: nanoseconds.
   bool look_after(std::uint64_t (*clock)() = monotonic_ns);
   void break_with(const Status& reason);
 
@@ -320,17 +316,20 @@ class Link final {
   [[nodiscard]] bool flush_encrypted(Socket& socket);
   bool flush_numbered();
   void look_at_sockets();
+  void add_rails();
+  void end_rails();
+  void close_rails();
+  [[nodiscard]] bool needs_pumps_for_rails() const;
   // ---- routes ----
   // Frames go over the best route of which a socket is whole and does not stand still, or over all such routes.
   [[nodiscard]] std::size_t best_route() const;
   [[nodiscard]] RouteFlow& flow_of(const Socket& socket) { return flows_[socket.route]; }
   [[nodiscard]] bool carries(const Socket& socket) const { return socket.live() && flows_[socket.route].used; }
-  [[nodiscard]] bool uses_several_routes() const { return together_ && flows_.size() > 1; }
+  [[nodiscard]] bool uses_several_routes() const { return together_ && rails() == 0 && flows_.size() > 1; }
   void follow_routes();
   void note_ways();
   [[nodiscard]] std::uint32_t round_trip_of(std::size_t route) const;
-  // Which of the sockets of its route it is.
-  [[nodiscard]] std::size_t place_on_route(std::size_t socket) const;
+  [[nodiscard]] std::size_t place_on_route(std::size_t socket) const;  // which of the sockets of its route it is
   // Its sockets that had taken nothing carry frames again.
   void route_moves(std::size_t route);
   // Bytes that are encrypted and wait for room in a socket.
@@ -415,6 +414,8 @@ class Link final {
   bool owes_heard_ = false;         // an acknowledgement is due
   bool continues_;
   std::atomic<std::size_t> routes_{1};
+  std::atomic<std::size_t> rails_{0};
+  std::shared_ptr<RailOpener> rail_opener_;
   std::atomic<std::uint32_t> used_routes_{1};  // never 0
   TakenWays ways_;
   const bool together_;

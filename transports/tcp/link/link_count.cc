@@ -22,7 +22,7 @@ void Link::add_spares() {
 }
 
 std::size_t Link::wanted_sockets() const {
-  if (count_ == nullptr) return sockets_.size();
+  if (count_ == nullptr) return sockets_.size() - rails();
   return std::min(std::max(count_->wanted(), places_.peer_wants), places_.limit);
 }
 

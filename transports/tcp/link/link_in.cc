@@ -1,7 +1,5 @@
 // The reading half of a link.
 
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -24,15 +22,6 @@ constexpr std::size_t kLongFrame = std::size_t{32} << 10;
 constexpr std::size_t kMostOpened = 65'536;
 // Some sockets are closed and the others bring nothing for this time: the peer has closed all of them.
 constexpr std::uint64_t kPartlyEndedNs = 2'000'000'000;
-
-std::size_t unread_bytes(int fd) {
-  int bytes = 0;
-  return ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
-}
-
-ssize_t read_parts(SecureStream& fd, std::span<const iovec> parts) {
-  return parts.size() == 1 ? fd.receive(parts[0].iov_base, parts[0].iov_len) : fd.receive(parts);
-}
 
 }  // namespace
 
@@ -60,7 +49,7 @@ bool Link::receive(Socket& socket) {
     lose(dry.failure, &socket);
     return true;
   }
-  const int error = dry.ended && continues() ? socket.fd.send_error() : dry.error;
+  const int error = dry.ended && continues() ? socket.pipe.send_error() : dry.error;
   if (error != 0) {
     socket_failed(socket, error);
     return true;
@@ -75,7 +64,7 @@ bool Link::receive(Socket& socket) {
 // read of a socket behind malformed input.
 void Link::lose(const Status& reason, const Socket* malformed) {
   for (const auto& socket : sockets_) {
-    std::size_t left = socket->live() && socket.get() != malformed ? unread_bytes(socket->fd.get()) : 0;
+    std::size_t left = socket->live() && socket.get() != malformed ? socket->pipe.unread() : 0;
     while (left > 0 && !broken()) {
       const Dry dry = read(*socket);
       if (dry.bytes == 0 || dry.ended || dry.error != 0 || !dry.failure.ok()) break;
@@ -93,6 +82,7 @@ bool Link::look_after(std::uint64_t (*clock)()) {
     lose(failure(Code::remote_error, "its process is lost"));
   } else if (partly_ended_) {
     const std::uint64_t now = clock();
+    if (silent_since_ != 0) end_rails();
     if (silent_since_ == 0) silent_since_ = now;
     if (now - silent_since_ > kPartlyEndedNs) lose(closed_by_peer());
   } else if (without_path_since_ != 0) {
@@ -108,7 +98,7 @@ bool Link::look_after(std::uint64_t (*clock)()) {
 Link::Dry Link::read(Socket& socket) {
   Dry dry;
   std::byte dropped[4096];
-  for (std::size_t total = 0; total < kReadAtOnce || socket.fd.pending();) {
+  for (std::size_t total = 0; total < kReadAtOnce || socket.pipe.pending();) {
     iovec parts[2];
     std::size_t count = 0;
     std::size_t direct = 0;
@@ -126,7 +116,7 @@ Link::Dry Link::read(Socket& socket) {
       asked += room;
     }
     // The bytes that TLS has read already are taken even then, because no event announces them.
-    const ssize_t got = total < kReadAtOnce ? read_parts(socket.fd, {parts, count}) : socket.fd.receive_held({parts, count});
+    const ssize_t got = total < kReadAtOnce ? socket.pipe.receive({parts, count}) : socket.pipe.receive_held({parts, count});
     if (got < 0 && errno == EAGAIN) return dry;
     if (got < 0) dry.error = errno;
     dry.ended = got == 0;
@@ -136,7 +126,7 @@ Link::Dry Link::read(Socket& socket) {
     dry.bytes += bytes;
     total += bytes;
     dry.failure = take_in(socket, std::min(direct, bytes), bytes);
-    if (!dry.failure.ok() || (bytes < asked && !socket.fd.pending())) return dry;
+    if (!dry.failure.ok() || (bytes < asked && !socket.pipe.pending())) return dry;
   }
   return dry;
 }

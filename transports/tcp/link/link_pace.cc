@@ -1,8 +1,4 @@
 // The rate of a link, as the kernel sees it, and the pace of its sockets.
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -15,17 +11,11 @@
 
 namespace seto::tcp {
 
-std::size_t queued_bytes(int fd, unsigned long which) {
-  int bytes = 0;
-  return ioctl(fd, which, &bytes) == 0 ? static_cast<std::size_t>(bytes) : 0;
-}
-
 std::vector<OpenSocket> Link::open_sockets() const {
   std::vector<OpenSocket> all;
   const std::lock_guard lock(descriptors_mutex_);
   for (std::size_t i = 0; i < lasting_sockets_.load(std::memory_order_acquire); ++i)
-    if (const SecureStream& fd = sockets_[i]->fd; fd.valid())
-      all.push_back({sockets_[i]->route, tcp_delivery(fd.get()), way_of(fd.get())});
+    if (const PathPipe& pipe = sockets_[i]->pipe; pipe.valid()) all.push_back({sockets_[i]->route, pipe.delivery(), pipe.way()});
   return all;
 }
 
@@ -63,7 +53,7 @@ bool Link::measure(std::size_t route, std::uint64_t now_ns) {
   std::size_t resting = 0;
   for (const auto& socket : sockets_) {
     if (socket->route != route || count == seen.size()) continue;
-    if (socket->live()) seen[count] = tcp_delivery(socket->fd.get());
+    if (socket->live()) seen[count] = socket->pipe.delivery();
     if (stands_by(*socket) || (!socket->live() && socket->index >= wanted_sockets())) {
       ++resting;
       if (seen[count]) seen[count]->app_limited = true;
@@ -95,7 +85,7 @@ void Link::limit_flight(std::size_t route, std::span<const std::optional<TcpDeli
   RouteFlow& flow = flows_[route];
   FlightLimit::Look look{flow.sampler->latest_bytes(), flow.sampler->latest_ns(), 0, held_back, 0, now_ns};
   for (const auto& socket : sockets_)
-    if (socket->live() && socket->route == route) look.in_flight += queued_bytes(socket->fd.get(), SIOCOUTQ);
+    if (socket->live() && socket->route == route) look.in_flight += socket->pipe.in_flight();
   std::uint64_t beyond_loss = 0;
   for (const auto& socket : seen) {
     if (!socket) continue;
@@ -138,7 +128,7 @@ void Link::pace_sockets() {
     const std::uint64_t most =
         pace.bytes_per_second == 0 ? RouteFlow::kUnlimited : static_cast<std::uint64_t>(pace.bytes_per_second);
     for (const auto& socket : sockets_)
-      if (socket->route == route) (void)setsockopt(socket->fd.get(), SOL_SOCKET, SO_MAX_PACING_RATE, &most, sizeof most);
+      if (socket->route == route) socket->pipe.limit_pace(most);
   }
 }
 
@@ -155,9 +145,8 @@ void Link::limit_site_pace(std::uint64_t bytes_per_second) {
 bool Link::sends() {
   if (broken() || !open()) return sending_ = false;
   if (has_output()) return sending_ = true;
-  sending_ = sending_ && std::any_of(sockets_.begin(), sockets_.end(), [](const auto& socket) {
-               return socket->live() && queued_bytes(socket->fd.get(), SIOCOUTQNSD) > 0;
-             });
+  sending_ = sending_ && std::any_of(sockets_.begin(), sockets_.end(),
+                                     [](const auto& socket) { return socket->live() && socket->pipe.unsent() > 0; });
   return sending_;
 }
 

@@ -1,10 +1,6 @@
 // A link that continues: which of its sockets are whole, what is kept of the frames that they took, and what is told of those
 // that came.
 
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -23,23 +19,6 @@ constexpr std::uint64_t kTryOneNs = 2'000'000'000;
 constexpr std::uint64_t kDeadNs = 5'000'000'000;
 // A path that breaks so soon after it was dialed again may be one that the peer has left.
 constexpr std::uint64_t kSoonNs = 60'000'000'000;
-
-// An orderly end tells the peer that the link is closed, and a reset that the path is broken.
-void reset_at_close(const SecureStream& fd, bool reset) {
-  const linger at_once{reset ? 1 : 0, 0};
-  (void)setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-}
-
-void reset_and_close(SecureStream& fd) {
-  if (fd.valid()) reset_at_close(fd, true);
-  fd.close();
-}
-
-// The descriptor stays, because other threads ask the kernel about it.
-void reset_connection(int fd) {
-  const sockaddr none{};  // AF_UNSPEC
-  (void)connect(fd, &none, sizeof none);
-}
 
 struct Words {
   resume::HeardBytes bytes;
@@ -86,7 +65,7 @@ bool Link::has_more_to_keep() const { return owes_heard_ || has_again() || (cont
 // Without a path, or with one on offer, a thread pumps though nothing is to be sent.
 bool Link::is_continuing() const {
   return kept_ != nullptr && (!kept_->all_acknowledged() || policy_.due_ns() != resume::AcknowledgementPolicy::kNever ||
-                              without_path_since_ != 0 || offers_ > 0 || leaving_ > 0);
+                              without_path_since_ != 0 || offers_ > 0 || leaving_ > 0 || needs_pumps_for_rails());
 }
 
 void Link::tell_heard_now() {
@@ -97,6 +76,7 @@ std::uint64_t Link::next_look_ns() const {
   if (broken()) return kNever;
   const std::uint64_t now = monotonic_ns();
   std::uint64_t next = held_back() ? now + kLookAgainNs : kNever;
+  if (kept_ != nullptr && needs_pumps_for_rails()) next = now + kLookAgainNs;
   // An acknowledgement that is due, but finds no room, waits for an event.
   if (kept_ != nullptr && policy_.due_ns() > now) next = std::min(next, policy_.due_ns());
   if (may_stand_still()) next = std::min(next, std::max(now + kLookAgainNs, stall_look_ns()));
@@ -116,7 +96,7 @@ bool Link::delivered() const {
   if (has_output() || (needed_ && !open())) return false;
   if (continues() && kept_->all_acknowledged()) return true;
   return std::all_of(sockets_.begin(), sockets_.end(),
-                     [](const auto& socket) { return socket->broken || queued_bytes(socket->fd.get(), SIOCOUTQ) == 0; });
+                     [](const auto& socket) { return socket->broken || socket->pipe.delivered(); });
 }
 
 // Later bytes of the peer are not read. Without an orderly end before it, the reset that a close then causes would look
@@ -124,10 +104,11 @@ bool Link::delivered() const {
 void Link::retire() {
   kept_.reset();
   for (const auto& socket : sockets_) {
-    if (continues() && socket->live()) (void)shutdown(socket->fd.get(), SHUT_WR);
+    if (continues() && socket->live()) socket->pipe.finish();
     socket->offered.close();
   }
   offers_ = 0;
+  close_rails();
   if (dialer_ != nullptr) dialer_->give_up();
 }
 
@@ -141,7 +122,7 @@ std::size_t Link::live_paths() const {
 // A reset says that the path is broken, and an orderly end that the peer closes the link. After a reset that a write has
 // reported, a read finds an end that never came; but EPIPE means that the end had come before the reset.
 void Link::socket_failed(Socket& socket, int error) {
-  const Status reason = connection_failure(socket.fd.failure_text(error));
+  const Status reason = connection_failure(socket.pipe.failure_text(error));
   if (!continues()) return lose(reason);
   while (socket.live() && !broken()) {
     const Dry dry = read(socket);
@@ -160,7 +141,8 @@ void Link::path_broke(Socket& socket, const Status& reason) {
   paths_changed_ = true;
   empty_path(socket);
   pace_sockets();
-  SETO_LOG(info, "a data socket broke, %zu are left: %s", live_paths(), std::string(reason.text()).c_str());
+  SETO_LOG(info, "a %s broke, %zu are left: %s", socket.pipe.rail() != nullptr ? "rail" : "data socket", live_paths(),
+           std::string(reason.text()).c_str());
   look_for_paths(reason);
 }
 
@@ -198,7 +180,7 @@ void Link::look_for_stall(std::uint64_t now_ns) {
   const std::size_t route = still.live() ? still.route : this->route();
   for (const auto& one : sockets_) {
     if (!one->live() || one->route != route) continue;
-    const TcpAcknowledged seen = tcp_acknowledged(one->fd.get()).value_or(TcpAcknowledged{});
+    const TcpAcknowledged seen = one->pipe.acknowledged();
     if (begins)
       one->movement.begin(seen.bytes, now_ns);
     else
@@ -271,7 +253,7 @@ void Link::stall_route(std::size_t route) {
     if (!one->live() || one->route != route || one->stalled) continue;
     one->stalled = true;
     one->stalled_ns = monotonic_ns();
-    one->route_stalled = one->taken == 0 && queued_bytes(one->fd.get(), SIOCOUTQ) == 0;
+    one->route_stalled = one->taken == 0 && one->pipe.in_flight() == 0;
     kept_->path_broke(one->index);
   }
 }
@@ -279,7 +261,7 @@ void Link::stall_route(std::size_t route) {
 void Link::leave_dead_paths() {
   if (dialer_ == nullptr || !continues()) return;
   const std::uint64_t now = monotonic_ns();
-  for (std::size_t route = 0; route < routes(); ++route) {
+  for (std::size_t route = 0; route < flows_.size(); ++route) {
     const bool works = is_whole(route);
     std::uint64_t& since = works_since_ns_[route];
     since = !works ? 0 : since == 0 ? now : since;
@@ -290,7 +272,7 @@ void Link::leave_dead_paths() {
     for (const auto& one : sockets_) {
       if (one->route != route || !one->stalled || one->route_stalled || !is_live(one->index)) continue;
       if (now - std::max(since, one->stalled_ns) < (works ? kDeadNs : kTryOneNs)) continue;
-      const TcpAcknowledged seen = tcp_acknowledged(one->fd.get()).value_or(TcpAcknowledged{});
+      const TcpAcknowledged seen = one->pipe.acknowledged();
       one->movement.look(seen.bytes, seen.sent_in_vain, now);
       one->stalled_ns = now;
       if (!one->movement.stands_still(kTryOneNs, now) || !seen.sent_in_vain || (!works && live_paths() < 2)) continue;
@@ -344,24 +326,24 @@ void Link::reset_left_paths() {
       more = dry.bytes > 0 && !dry.ended && dry.error == 0;
     }
     if (!socket->left || !socket->live() || broken()) continue;
-    reset_connection(socket->fd.get());
+    socket->pipe.reset();
     path_broke(*socket, failure(Code::unavailable, "this end has left its path"));
   }
 }
 
 void Link::close_path(std::size_t path) {
   const std::lock_guard lock(descriptors_mutex_);
-  reset_and_close(sockets_[path]->fd);
+  sockets_[path]->pipe.reset_and_close();
 }
 
-void Link::offer_path(std::size_t path, SecureStream fd, std::uint32_t attempt) {
+void Link::offer_path(std::size_t path, PathPipe pipe, std::uint32_t attempt) {
   Socket& socket = *sockets_[path];
   if (socket.offered.valid())
-    reset_and_close(socket.offered);
+    socket.offered.reset_and_close();
   else
     ++offers_;
-  reset_at_close(fd, false);
-  socket.offered = std::move(fd);
+  pipe.reset_at_close(false);
+  socket.offered = std::move(pipe);
   socket.attempt = attempt;
 }
 
@@ -369,11 +351,11 @@ void Link::take_path(std::size_t path) {
   Socket& socket = *sockets_[path];
   {
     const std::lock_guard lock(descriptors_mutex_);
-    socket.fd = std::move(socket.offered);
+    socket.pipe = std::move(socket.offered);
   }
   --offers_;
-  if (!socket.fd.encrypted()) cipher_.store(socket.fd.cipher(), std::memory_order_relaxed);
-  encrypted_ = encrypted_ || socket.fd.encrypted();
+  if (!socket.pipe.encrypted()) cipher_.store(socket.pipe.cipher(), std::memory_order_relaxed);
+  encrypted_ = encrypted_ || socket.pipe.encrypted();
   socket.broken = socket.confirmed = socket.left = false;
   socket.opened_ns = monotonic_ns();
   socket.movement.begin(0, socket.opened_ns);
@@ -389,7 +371,7 @@ void Link::take_path(std::size_t path) {
   paths_changed_ = true;
   note_ways();
   if (dialer_ != nullptr && routes() > 1) dialer_->paths_broke();  // others may lie on its route
-  SETO_LOG(info, "a data socket was opened, %zu are there", live_paths());
+  SETO_LOG(info, "a %s was opened, %zu are there", socket.pipe.rail() != nullptr ? "rail" : "data socket", live_paths());
 }
 
 }  // namespace seto::tcp

@@ -13,11 +13,16 @@ namespace seto::tcp {
 
 void Link::add_flows() {
   if (sockets_.empty()) return;
-  flows_.resize(sockets_.back()->route + 1);
-  for (const auto& socket : sockets_) ++flow_of(*socket).sockets;
+  for (const auto& socket : sockets_) {
+    flows_.resize(std::max(flows_.size(), socket->route + 1));
+    ++flow_of(*socket).sockets;
+  }
+  // Rails are opened later: until then, data goes over the sockets.
+  const std::size_t first = rails() > 0 ? 1 : 0;
+  used_routes_.store(1U << first, std::memory_order_relaxed);
   for (std::size_t route = 0; route < flows_.size(); ++route) {
     RouteFlow& flow = flows_[route];
-    flow.used = together_ || route == 0;
+    flow.used = uses_several_routes() || route == first;
     if (flow.used) used_routes_.fetch_or(1U << route, std::memory_order_relaxed);
     flow.round_trip_us = route == 0 ? round_trip_us_ : round_trip_of(route);
     if (far()) flow.sampler = std::make_unique<RateSampler>(flow.sockets, flow.round_trip_us);
@@ -30,11 +35,11 @@ void Link::add_flows() {
 // Only when sockets are opened or data takes another route: two system calls for each socket.
 void Link::note_ways() {
   for (const auto& socket : sockets_)
-    if (socket->live() && flow_of(*socket).used) ways_.add(way_of(socket->fd.get()));
+    if (socket->live() && flow_of(*socket).used) ways_.add(socket->pipe.way());
 }
 
 std::size_t Link::best_route() const {
-  const std::size_t none = routes();
+  const std::size_t none = flows_.size();
   std::size_t whole = none;
   std::size_t live = none;
   for (const auto& socket : sockets_) {
@@ -76,7 +81,7 @@ Link::Socket* Link::next_socket() {
 std::uint32_t Link::round_trip_of(std::size_t route) const {
   const auto first = std::find_if(sockets_.begin(), sockets_.end(),
                                   [route](const auto& socket) { return socket->live() && socket->route == route; });
-  const std::optional<TcpDelivery> seen = first == sockets_.end() ? std::nullopt : tcp_delivery((*first)->fd.get());
+  const std::optional<TcpDelivery> seen = first == sockets_.end() ? std::nullopt : (*first)->pipe.delivery();
   return seen && seen->round_trip_us != 0 ? seen->round_trip_us : round_trip_us_;
 }
 
@@ -112,13 +117,75 @@ void Link::follow_routes() {
       SETO_LOG(warn, "path %zu of SETO_PATHS %s", route + 1,
                uses ? "carries data again" : "stands still or is broken: others carry data");
   }
-  if (!uses_several_routes() && best != before)
+  if (rails() > 0 && best != before)
+    SETO_LOG(info, "%s", best == 0 ? "data goes over rails" : "no rail works: data goes over TCP");
+  if (!uses_several_routes() && rails() == 0 && best != before)
     SETO_LOG(warn, "data goes over path %zu of SETO_PATHS, no more over path %zu%s", best + 1, before + 1,
              best > before ? ", which stands still or is broken" : "");
   used_routes_.store(used, std::memory_order_relaxed);
   if (!changed) return;
   pace_sockets();
   note_ways();
+}
+
+// ---- rails ----
+
+// They lie on a route of their own, which is better than that of the sockets. Places without a rail are like broken paths.
+void Link::add_rails() {
+  for (std::size_t rail = 0; rail < rails(); ++rail) {
+    sockets_.push_back(std::make_unique_for_overwrite<Socket>());
+    sockets_.back()->index = static_cast<std::uint32_t>(sockets_.size() - 1);
+    sockets_.back()->broken = true;
+  }
+}
+
+bool Link::has_live_rail() const {
+  return std::any_of(sockets_.end() - static_cast<std::ptrdiff_t>(open() ? rails() : 0), sockets_.end(),
+                     [](const auto& socket) { return socket->live(); });
+}
+
+bool Link::receive_rails() {
+  if (rails() == 0 || !open() || broken() || kept_ == nullptr) return false;
+  bool moved = false;
+  for (std::size_t path = sockets_.size() - rails(); path < sockets_.size() && !broken(); ++path)
+    if (sockets_[path]->live()) moved = receive(*sockets_[path]) || moved;
+  return moved;
+}
+
+// The sockets tell that the peer has closed the link, for no rail does. What it had sent over rails before has been polled since
+// that was read.
+void Link::end_rails() {
+  if (rails() == 0) return;
+  for (const auto& socket : sockets_)
+    if (socket->live() && socket->pipe.rail() == nullptr) return;
+  for (const auto& socket : sockets_) {
+    for (bool more = true; more && socket->live() && !broken();) {
+      const Dry dry = read(*socket);
+      if (!dry.failure.ok()) return lose(dry.failure, socket.get());
+      more = dry.bytes > 0 && dry.error == 0;
+    }
+    if (!socket->live() || broken()) continue;
+    socket->ended = true;
+    socket->pipe.shut_down();
+    empty_path(*socket);
+  }
+  if (!broken()) look_for_paths(closed_by_peer());
+}
+
+// One is set up, or the sockets have ended and the rails have not.
+bool Link::needs_pumps_for_rails() const {
+  return (rail_opener_ != nullptr && rail_opener_->busy()) || (partly_ended_ && rails() > 0);
+}
+
+// Only with the lock of the domain, which a link need not outlive.
+void Link::close_rails() {
+  if (rail_opener_ != nullptr) rail_opener_->give_up();
+  if (!open()) return;
+  const std::lock_guard lock(descriptors_mutex_);
+  for (std::size_t path = sockets_.size() - rails(); path < sockets_.size(); ++path) {
+    sockets_[path]->broken = true;
+    sockets_[path]->pipe.close();
+  }
 }
 
 }  // namespace seto::tcp

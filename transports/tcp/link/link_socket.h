@@ -4,21 +4,21 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "src/net/tls/secure_stream.h"
 #include "transports/resume/heard.h"
 #include "transports/resume/path_movement.h"
 #include "transports/tcp/link/fifo.h"
 #include "transports/tcp/link/frame.h"
 #include "transports/tcp/link/link_users.h"
+#include "transports/tcp/link/path_pipe.h"
 
 namespace seto::tcp {
 
-// One socket of a link: what it writes, and what it reads.
+// One socket of a link, or a rail in its place: what it writes, and what it reads.
 struct LinkSocket {
   static constexpr std::size_t kBatch = 8;
   static constexpr std::size_t kStaging = 16 << 10;
 
-  SecureStream fd;
+  PathPipe pipe;
   std::uint32_t index = 0;
   std::size_t route = 0;
   bool broken = false;          // nothing is read or written until take_path()
@@ -27,7 +27,7 @@ struct LinkSocket {
   // It stood still for long, or broke soon after it was opened again: perhaps its path does not pass long packets.
   bool short_segments = false;
   std::uint32_t attempt = 0;  // that opened it, or what is offered
-  SecureStream offered;
+  PathPipe offered;
   bool stalled = false;          // takes no frames until the peer's kernel has what it took
   std::uint64_t stalled_ns = 0;  // since when, or since something of it was acknowledged
   bool route_stalled = false;    // or what the other sockets of its route took, for it had taken nothing

@@ -4,12 +4,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "src/base/result.h"
+#include "src/net/secret.h"
+#include "src/net/tls/secure_stream.h"
 #include "transports/resume/payload_retention.h"
 #include "transports/tcp/link/frame.h"
 
+namespace seto::resume {
+class CopyMemory;
+}
+
 namespace seto::tcp {
+
+class Domain;
+class Link;
+class ReceiveShare;
 
 // The number of frames of one buffer that wait in a queue, or that the only socket has not completely written to the kernel. A
 // link of several sockets keeps a frame as soon as one of them takes it: from then on only the Lender counts it. Read without the
@@ -66,6 +77,39 @@ class PathDialer {
   virtual void paths_broke() = 0;
   // The link is broken and takes no paths any more.
   virtual void give_up() = 0;
+};
+
+// Sets up rails of a link. Called with the domain's lock held; neither blocks nor calls the link back, except in advance().
+class RailOpener {
+ public:
+  virtual ~RailOpener() = default;
+  // By the holder of the token, in each pump of an open link: begins what is missing, and comes back with Domain::take_path.
+  virtual void advance(Domain& domain, Link& link) = 0;
+  // A rail is being set up: a thread has to pump.
+  [[nodiscard]] virtual bool busy() const = 0;
+  // The link takes no rails any more: what was begun ends now.
+  virtual void give_up() = 0;
+};
+
+// What a link is made of.
+struct LinkSetup {
+  std::vector<SecureStream> sockets;  // connected, non-blocking, authenticated
+  Secret session;                     // shared by the two contexts, derived from the key of the job
+  std::uint32_t round_trip_us = 0;    // about the same at both ends
+  // How long a far link survives an outage of its sockets (0: as the kernel decides), and one with a dialer being without any.
+  std::uint64_t patience_ms = 0;
+  ReceiveShare* share = nullptr;       // of the domain that it is added to
+  std::shared_ptr<LinkOpener> opener;  // where there are no sockets yet
+  bool continues = false;              // the peer's end does, too
+  std::size_t routes = 1;              // on which its sockets are (routes.h)
+  bool together = false;               // frames go over all routes that work, not only over the best
+  bool adapts = false;                 // the number of its sockets follows what they carry (socket_count.h)
+  // Null: a path that broke stays so, and the last one breaks the link.
+  std::shared_ptr<PathDialer> dialer;
+  std::shared_ptr<resume::CopyMemory> copies{};  // of the domain that it is added to; null: its own
+  // Places for rails; only of a link that continues and has one route of sockets. Equally many at both ends.
+  std::size_t rails = 0;
+  std::shared_ptr<RailOpener> rail_opener{};
 };
 
 }  // namespace seto::tcp

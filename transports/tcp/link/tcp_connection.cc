@@ -5,7 +5,6 @@
 
 #include "src/base/clock.h"
 #include "src/net/tcp_delivery.h"
-#include "src/net/tcp_socket.h"
 
 namespace seto::tcp {
 namespace {
@@ -48,13 +47,17 @@ std::optional<Connection::Sockets> TcpConnection::ask_sockets() const {
   all.open = static_cast<std::uint32_t>(sockets.size());
   all.all_broke = sockets.empty() && link_->was_open();
   all.paths = static_cast<std::uint32_t>(link_->routes());
-  all.path = static_cast<std::uint32_t>(link_->route());
-  all.used_paths = link_->used_routes();
+  // Rails and sockets are two media of one path of the network.
+  const std::size_t best = link_->route();
+  if (link_->rails() == 0) {
+    all.path = static_cast<std::uint32_t>(best);
+    all.used_paths = link_->used_routes();
+  }
   for (const auto& [route, delivery, way] : sockets) {
     if (!delivery) continue;
     all.bytes_sent += delivery->bytes_sent;
     all.bytes_resent += delivery->bytes_resent;
-    if (route != all.path) continue;
+    if (route != best) continue;
     all.round_trip_us = shorter(all.round_trip_us, delivery->now_us);
     all.shortest_round_trip_us = shorter(all.shortest_round_trip_us, delivery->round_trip_us);
   }
@@ -85,12 +88,6 @@ TcpConnection::Signs TcpConnection::signs_of_data() const {
     if (unheard_ms > 0 && (signs.unheard_ms == 0 || unheard_ms < signs.unheard_ms)) signs.unheard_ms = unheard_ms;
   }
   return signs;
-}
-
-std::string way_of(int socket) {
-  const Result<SocketAddress> here = local_address(socket);
-  const Result<SocketAddress> there = remote_address(socket);
-  return here.ok() && there.ok() ? "TCP " + host_text(here.value()) + " -> " + host_text(there.value()) : "TCP";
 }
 
 }  // namespace seto::tcp

@@ -53,7 +53,4 @@ class TcpConnection final : public seto::Connection, public MovingWay {
   std::unique_ptr<ControlChannel::OnDeath> on_death_;  // last: destroyed before what its callback uses
 };
 
-// "TCP 10.0.0.1 -> 10.0.0.2", for a connected socket.
-[[nodiscard]] std::string way_of(int socket);
-
 }  // namespace seto::tcp

@@ -1,0 +1,296 @@
+// Rails of a link: paths over RDMA beside its socket, here over fake devices.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/flows.h"
+#include "tests/support/rdma_hosts.h"
+#include "tests/support/seed.h"
+#include "tests/support/tcp_path_frames.h"
+#include "tests/support/tcp_peer_groups.h"
+#include "transports/tcp/link/domain.h"
+
+namespace seto::tcp {
+namespace {
+
+using support::Buffer;
+using support::Dialer;
+using support::FakeFabric;
+using support::Frames;
+using support::RdmaHost;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr std::uint64_t kGroup = 7;
+
+struct RailEnd {
+  std::unique_ptr<RdmaHost> host;
+  std::unique_ptr<Domain> domain = Domain::create().value();
+  std::shared_ptr<Dialer> dialer = std::make_shared<Dialer>();
+  Frames frames;
+  std::shared_ptr<Link> link;
+};
+
+// One socket over loopback, and two places for rails, between two hosts of two devices each.
+class TcpRails : public ::testing::Test {
+ protected:
+  explicit TcpRails(FakeFabric::Drive drive = FakeFabric::Drive::by_hand)
+      : fabric_(std::make_unique<FakeFabric>(seed_, drive)), drive_(drive) {
+    fabric_->add_ethernet("a0", "10.0.0.1");
+    fabric_->add_ethernet("b0", "10.0.0.2");
+    fabric_->add_ethernet("a1", "10.1.0.1");
+    fabric_->add_ethernet("b1", "10.1.0.2");
+    ends_[0].host = std::make_unique<RdmaHost>(*fabric_, std::vector<std::string>{"a0", "a1"});
+    ends_[1].host = std::make_unique<RdmaHost>(*fabric_, std::vector<std::string>{"b0", "b1"});
+    auto [one, other] = support::connected_over_loopback();
+    PrivateFd* const sockets[2] = {&one, &other};
+    const Secret session = Secret::random();
+    for (std::size_t end = 0; end < 2; ++end) {
+      EXPECT_TRUE(ends_[end].domain->use_pipes(&ends_[end].host->pipes()).ok());
+      Link::Setup setup;
+      setup.sockets.emplace_back(std::move(*sockets[end]));
+      setup.session = session;
+      setup.continues = true;
+      setup.patience_ms = 60'000;
+      setup.dialer = ends_[end].dialer;
+      setup.rails = 2;
+      ends_[end].link = ends_[end].domain->add(std::move(setup)).value();
+      const std::lock_guard lock(ends_[end].domain->lock());
+      ends_[end].link->enter(kGroup, ends_[end].frames, 0, 0);
+    }
+  }
+  ~TcpRails() override {
+    for (RailEnd& end : ends_) {
+      const std::lock_guard lock(end.domain->lock());
+      end.link->leave(kGroup);
+    }
+    for (RailEnd& end : ends_) end.domain->hurry(true);
+  }
+
+  void go_on() {
+    if (drive_ == FakeFabric::Drive::by_hand) fabric_->run();
+  }
+  // A rail for that place. False: no pair of ports works.
+  bool open_rail(std::size_t rail) {
+    const std::size_t path = 1 + rail;
+    std::vector<const BytePipe*> beside;
+    std::unique_lock here(ends_[0].domain->lock());
+    std::unique_lock there(ends_[1].domain->lock());
+    if (const BytePipe* const other = ends_[0].link->rail(3 - path); other != nullptr) beside.push_back(other);
+    auto [one, other] = support::connect_pipes(
+        ends_[0].host->pipes(), ends_[1].host->pipes(), [this] { go_on(); }, beside);
+    if (one == nullptr || other == nullptr) return false;
+    ++attempt_;
+    EXPECT_TRUE(ends_[0].domain->take_path(*ends_[0].link, path, PathPipe(std::move(one)), attempt_));
+    EXPECT_TRUE(ends_[1].domain->take_path(*ends_[1].link, path, PathPipe(std::move(other)), attempt_));
+    here.unlock();
+    there.unlock();
+    pump();
+    return true;
+  }
+  void pump() {
+    for (RailEnd& end : ends_) end.domain->pump();
+  }
+  template <class Condition>
+  bool run_until(const Condition& condition) {
+    return support::eventually([&] {
+      go_on();
+      pump();
+      return condition();
+    });
+  }
+  // Frames of random sizes. Returns what they hold, by mark.
+  std::map<std::uint64_t, std::string> queue(std::size_t from, std::size_t bytes, std::size_t longest) {
+    std::map<std::uint64_t, std::string> expected;
+    const auto buffer = std::make_shared<Buffer>(bytes);
+    for (std::byte& each : buffer->bytes) each = static_cast<std::byte>(random_());
+    const std::lock_guard lock(ends_[from].domain->lock());
+    for (std::size_t at = 0; at < bytes;) {
+      Frame frame;
+      frame.set_kind(FrameKind::data);
+      frame.peer_group = kGroup;
+      frame.mark = ++mark_;
+      frame.length = static_cast<std::uint32_t>(std::min(1 + random_() % longest, bytes - at));
+      const std::byte* const data = buffer->bytes.data() + at;
+      ends_[from].link->queue({frame, data, {buffer, &buffer->lender}, &buffer->unwritten});
+      expected[mark_].assign(reinterpret_cast<const char*>(data), frame.length);
+      at += frame.length;
+    }
+    buffers_.push_back(buffer);
+    ends_[from].domain->note_output();
+    return expected;
+  }
+  bool arrive(std::size_t to, const std::map<std::uint64_t, std::string>& expected) {
+    return run_until([&] { return ends_[to].frames.whole == expected; });
+  }
+  [[nodiscard]] std::vector<std::string> ways() const {
+    std::vector<std::string> all;
+    for (const OpenSocket& one : ends_[0].link->open_sockets()) all.push_back(one.way);
+    return all;
+  }
+  bool settle() {
+    return run_until([&] { return !ends_[0].link->unsent() && !ends_[1].link->unsent(); });
+  }
+  [[nodiscard]] bool on_rails(std::size_t end) const { return ends_[end].link->route() == 0; }
+
+  const std::uint64_t seed_ = testing::chosen_seed();
+  std::unique_ptr<FakeFabric> fabric_;
+  const FakeFabric::Drive drive_;
+  RailEnd ends_[2];
+  std::vector<std::shared_ptr<Buffer>> buffers_;
+  std::uint32_t attempt_ = 0;
+  std::uint64_t mark_ = 0;
+  std::mt19937_64 random_{seed_};
+};
+
+TEST_F(TcpRails, CarryDataOnceTheyAreThere) {
+  auto expected = queue(0, 100'000, 70'000);
+  ASSERT_TRUE(arrive(1, expected)) << "over the socket";
+  EXPECT_FALSE(on_rails(0));
+  EXPECT_EQ(fabric_->doorbells(), 0U);
+  ASSERT_TRUE(open_rail(0) && open_rail(1));
+  ASSERT_TRUE(settle());
+  EXPECT_THAT(ways(), ElementsAre(StartsWith("TCP"), HasSubstr("RDMA a0 port 1"), HasSubstr("RDMA a1 port 1")));
+  const std::size_t before = fabric_->doorbells();
+  expected.merge(queue(0, 3'000'000, 65'536));
+  ASSERT_TRUE(arrive(1, expected));
+  EXPECT_TRUE(on_rails(0));
+  EXPECT_GT(fabric_->doorbells() - before, 3'000'000U / (65'536 * 8)) << "a doorbell hands over eight frames at most";
+  ASSERT_TRUE(settle());
+  EXPECT_TRUE(run_until([&] { return ends_[0].link->delivered(); }));
+}
+
+// The rest of what the rail had taken comes over the socket.
+TEST_F(TcpRails, BreakInTheMiddle) {
+  ASSERT_TRUE(open_rail(0));
+  ASSERT_TRUE(settle());
+  const auto expected = queue(0, 4'000'000, 65'536);
+  ends_[0].domain->pump();
+  for (int steps = 0; steps < 300; ++steps) fabric_->step();
+  pump();
+  EXPECT_TRUE(on_rails(0));
+  EXPECT_FALSE(ends_[0].link->delivered());
+  fabric_->fail_completion(rdma::CompletionStatus::retry_exceeded);
+  ASSERT_TRUE(arrive(1, expected));
+  EXPECT_FALSE(on_rails(0));
+  EXPECT_FALSE(ends_[0].link->has_live_rail());
+  ASSERT_TRUE(settle());
+  ASSERT_TRUE(open_rail(0)) << "and a new one takes over";
+  auto more = queue(0, 100'000, 65'536);
+  more.insert(expected.begin(), expected.end());
+  ASSERT_TRUE(arrive(1, more));
+  EXPECT_TRUE(on_rails(0));
+}
+
+// The other rail carries everything, and no frame goes over the socket.
+TEST_F(TcpRails, ALostPortLeavesTheOtherRail) {
+  ASSERT_TRUE(open_rail(0) && open_rail(1));
+  ASSERT_TRUE(settle());
+  const auto expected = queue(0, 4'000'000, 65'536);
+  ends_[0].domain->pump();
+  for (int steps = 0; steps < 300; ++steps) fabric_->step();
+  fabric_->set_port("a0", 1, rdma::PortState::down);
+  ends_[0].domain->prepare_to_sleep();  // takes the event
+  ASSERT_TRUE(arrive(1, expected));
+  EXPECT_TRUE(on_rails(0));
+  EXPECT_EQ(ends_[0].link->rail(1), nullptr);
+  EXPECT_NE(ends_[0].link->rail(2), nullptr);
+}
+
+// At any moment, any rail, either end; both directions.
+TEST_F(TcpRails, EachFrameComesOnceHoweverRailsBreak) {
+  std::map<std::uint64_t, std::string> expected[2];
+  for (int call = 0; call < 40; ++call) {
+    for (std::size_t rail = 0; rail < 2; ++rail)
+      if (ends_[0].link->wants_rail(1 + rail) || ends_[1].link->wants_rail(1 + rail)) (void)open_rail(rail);
+    for (std::size_t end = 0; end < 2; ++end) expected[1 - end].merge(queue(end, 200'000, call % 2 == 0 ? 70 : 65'536));
+    for (std::size_t turns = random_() % 40; turns > 0; --turns) {
+      for (std::size_t steps = random_() % 100; steps > 0; --steps) fabric_->step();
+      ends_[random_() % 2].domain->pump();
+    }
+    const std::string port(1, random_() % 2 == 0 ? 'a' : 'b');
+    switch (random_() % 3) {
+      case 0:
+        fabric_->fail_completion(rdma::CompletionStatus::retry_exceeded, random_() % 20);
+        break;
+      case 1:
+        fabric_->set_port(port + "0", 1, rdma::PortState::down);
+        for (RailEnd& end : ends_) end.domain->prepare_to_sleep();
+        fabric_->set_port(port + "0", 1, rdma::PortState::active);
+        break;
+      default:
+        break;
+    }
+  }
+  for (std::size_t end = 0; end < 2; ++end) ASSERT_TRUE(arrive(end, expected[end])) << "end " << end;
+  EXPECT_TRUE(settle()) << "all is acknowledged";
+  EXPECT_FALSE(ends_[0].link->broken() || ends_[1].link->broken());
+}
+
+// The end of the sockets tells it, behind everything that came over rails.
+TEST_F(TcpRails, TheEndOfTheLinkComesBehindItsData) {
+  ASSERT_TRUE(open_rail(0));
+  ASSERT_TRUE(settle());
+  const auto expected = queue(0, 100'000, 65'536);
+  ends_[0].domain->pump();
+  fabric_->run();
+  {
+    const std::lock_guard lock(ends_[0].domain->lock());
+    ends_[0].link->leave(kGroup);
+    ends_[0].link->retire();
+  }
+  ends_[0].domain->hurry(true);
+  ends_[0].domain->close();
+  EXPECT_TRUE(support::eventually([&] {
+    ends_[1].domain->pump();
+    return ends_[1].link->broken();
+  }));
+  EXPECT_EQ(ends_[1].frames.whole, expected);
+  EXPECT_EQ(ends_[1].link->why().text(), closed_by_peer().text());
+}
+
+class TcpRailsAsleep : public TcpRails {
+ protected:
+  TcpRailsAsleep() : TcpRails(FakeFabric::Drive::by_thread) {}
+};
+
+// Each end sleeps until the frame of the other one wakes it.
+TEST_F(TcpRailsAsleep, LoseNoWakeup) {
+  ASSERT_TRUE(open_rail(0));
+  constexpr std::size_t kTurns = 300;
+  for (std::size_t turn = 0; turn < kTurns; ++turn) {
+    const std::size_t from = turn % 2;
+    RailEnd& to = ends_[1 - from];
+    const auto there = [&] {
+      to.domain->pump();
+      return to.frames.whole.count(turn + 1) != 0;
+    };
+    std::thread sleeper([&] {
+      while (!there()) {
+        to.domain->prepare_to_sleep();
+        if (there()) return;
+        pollfd event{to.domain->descriptor(), POLLIN, 0};
+        ASSERT_EQ(poll(&event, 1, 20'000), 1) << "turn " << turn << ": it was not woken";
+      }
+    });
+    if (turn % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    queue(from, 1, 1);  // one frame
+    ends_[from].domain->pump();
+    sleeper.join();
+    if (::testing::Test::HasFailure()) return;
+    ends_[from].domain->pump();
+  }
+  EXPECT_TRUE(on_rails(0) && on_rails(1));
+}
+
+}  // namespace
+}  // namespace seto::tcp

@@ -1,0 +1,192 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <random>
+
+#include "tests/support/rdma_hosts.h"
+#include "tests/support/seed.h"
+
+namespace seto::rdma {
+namespace {
+
+using support::FakeFabric;
+using support::PipePair;
+using support::RdmaHost;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class RingPipes : public ::testing::Test {
+ protected:
+  RingPipes() {
+    fabric.add_ethernet("a0", "10.0.0.1");
+    fabric.add_ethernet("b0", "10.0.0.2");
+    fabric.add_ethernet("a1", "10.1.0.1");
+    fabric.add_ethernet("b1", "10.1.0.2");
+    here = std::make_unique<RdmaHost>(fabric, std::vector<std::string>{"a0", "a1"});
+    there = std::make_unique<RdmaHost>(fabric, std::vector<std::string>{"b0", "b1"});
+  }
+  PipePair connect(std::vector<const BytePipe*> beside = {}) {
+    return support::connect_pipes(
+        here->pipes(), there->pipes(), [this] { fabric.run(); }, std::move(beside));
+  }
+  void move() {
+    fabric.run();
+    here->pipes().poll();
+    there->pipes().poll();
+  }
+  // Sends as much as there is room for, in parts of random sizes.
+  std::size_t send_some(BytePipe& pipe, std::string_view bytes) {
+    std::array<iovec, 6> parts{};
+    std::size_t count = 0;
+    std::size_t at = 0;
+    while (count < parts.size() && at < bytes.size()) {
+      const std::size_t size = std::min<std::size_t>(1 + random() % (random() % 2 == 0 ? 100 : 80'000), bytes.size() - at);
+      parts[count++] = {const_cast<char*>(bytes.data()) + at, size};
+      at += size;
+    }
+    const ssize_t sent = pipe.send({parts.data(), count});
+    EXPECT_TRUE(sent >= 0 || errno == EAGAIN);
+    return sent < 0 ? 0 : static_cast<std::size_t>(sent);
+  }
+  std::string receive_some(BytePipe& pipe) {
+    std::string first(1 + random() % 1'000, '\0');
+    std::string second(1 + random() % 50'000, '\0');
+    const iovec parts[2] = {{first.data(), first.size()}, {second.data(), second.size()}};
+    const ssize_t got = pipe.receive(parts);
+    if (got < 0) {
+      EXPECT_EQ(errno, EAGAIN);
+      return {};
+    }
+    return (first + second).substr(0, static_cast<std::size_t>(got));
+  }
+
+  const std::uint64_t seed = testing::chosen_seed();
+  std::mt19937_64 random{seed};
+  FakeFabric fabric{seed};
+  std::unique_ptr<RdmaHost> here, there;
+};
+
+TEST_F(RingPipes, CarryBytesInOrderBothWays) {
+  auto [one, other] = connect();
+  ASSERT_TRUE(one != nullptr && other != nullptr);
+  std::string sent[2];
+  for (std::string& bytes : sent) {
+    bytes.resize(3'000'000);
+    for (char& each : bytes) each = static_cast<char>(random());
+  }
+  BytePipe* const ends[2] = {one.get(), other.get()};
+  std::size_t done[2] = {};
+  std::string got[2];
+  for (int turns = 0; turns < 1'000'000 && (got[0].size() < sent[0].size() || got[1].size() < sent[1].size()); ++turns) {
+    const std::size_t end = random() % 2;
+    if (random() % 2 == 0)
+      done[end] += send_some(*ends[end], std::string_view(sent[end]).substr(done[end]));
+    else
+      got[end] += receive_some(*ends[1 - end]);
+    if (random() % 4 == 0) move();
+  }
+  EXPECT_TRUE(got[0] == sent[0] && got[1] == sent[1]);
+  for (int turns = 0; turns < 100 && !(one->delivered() && other->delivered()); ++turns) move();
+  EXPECT_TRUE(one->delivered() && other->delivered());
+}
+
+TEST_F(RingPipes, SayTheirWay) {
+  auto [one, other] = connect();
+  EXPECT_EQ(one->way(), "RDMA a0 port 1, 10.0.0.1 -> 10.0.0.2");
+  EXPECT_EQ(other->way(), "RDMA b0 port 1, 10.0.0.2 -> 10.0.0.1");
+}
+
+TEST_F(RingPipes, TakeOtherPortsBesideOthers) {
+  EXPECT_EQ(here->pipes().rails(), 2U);
+  const PipePair first = connect();
+  const PipePair second = connect({first.first.get()});
+  EXPECT_EQ(second.first->way(), "RDMA a1 port 1, 10.1.0.1 -> 10.1.0.2");
+  const PipePair third = connect({first.first.get(), second.first.get()});
+  EXPECT_EQ(third.first, nullptr);
+  EXPECT_EQ(third.second, nullptr);
+}
+
+TEST_F(RingPipes, ReadWhatCameBeforeTheBreak) {
+  auto [one, other] = connect();
+  EXPECT_EQ(send_some(*one, "hello"), 5U);
+  move();
+  fabric.set_port("b0", 1, PortState::down);
+  there->pipes().arm();  // takes the event
+  char bytes[16];
+  const iovec part{bytes, sizeof bytes};
+  ASSERT_EQ(other->receive({&part, 1}), 5);
+  EXPECT_EQ(other->receive({&part, 1}), -1);
+  EXPECT_EQ(errno, ECONNRESET);
+  EXPECT_THAT(other->why(), HasSubstr("b0"));
+  EXPECT_EQ(other->send({&part, 1}), -1);
+  EXPECT_EQ(errno, ECONNRESET);
+}
+
+TEST_F(RingPipes, BreakWithTheirDevice) {
+  auto [one, other] = connect();
+  auto [beside, beside_other] = connect({one.get()});
+  fabric.remove("a0");
+  here->pipes().arm();
+  char bytes[16];
+  const iovec part{bytes, sizeof bytes};
+  EXPECT_EQ(one->receive({&part, 1}), -1);
+  EXPECT_EQ(errno, ECONNRESET);
+  EXPECT_EQ(beside->receive({&part, 1}), -1);
+  EXPECT_EQ(errno, EAGAIN) << "the other device works";
+}
+
+// What comes after arm() ends a sleep.
+TEST_F(RingPipes, EndASleep) {
+  auto [one, other] = connect();
+  const auto readable = [&] {
+    pollfd events{there->pipes().descriptor(), POLLIN, 0};
+    return poll(&events, 1, 0) > 0;
+  };
+  there->pipes().arm();
+  while (there->pipes().poll()) there->pipes().arm();
+  EXPECT_FALSE(readable());
+  EXPECT_EQ(send_some(*one, "hello"), 5U);
+  fabric.run();
+  EXPECT_TRUE(readable());
+  there->pipes().arm();
+  EXPECT_TRUE(there->pipes().poll());
+  EXPECT_FALSE(readable());
+  fabric.set_port("b0", 1, PortState::down);
+  EXPECT_TRUE(readable());
+  there->pipes().arm();
+  EXPECT_FALSE(readable()) << "the event is taken";
+}
+
+TEST(RdmaSetting, NamesPorts) {
+  EXPECT_THAT(ports_in("auto").value(), SizeIs(0));
+  const std::vector<PortName> ports = ports_in("mlx5_0:1,mlx5_1").value();
+  ASSERT_THAT(ports, SizeIs(2));
+  EXPECT_EQ(ports[0], (PortName{"mlx5_0", 1}));
+  EXPECT_EQ(ports[1], (PortName{"mlx5_1", 0}));
+  for (const char* const wrong : {"", ",", ":1", "mlx5_0:", "mlx5_0:0", "mlx5_0:x", "mlx5_0:255", "mlx5_0:1,,"}) {
+    const auto read = ports_in(wrong);
+    ASSERT_FALSE(read.ok()) << wrong;
+    EXPECT_THAT(std::string(read.status().text()), HasSubstr("wanted auto, off")) << wrong;
+  }
+}
+
+TEST(RdmaSetting, ChoosesPorts) {
+  FakeFabric fabric(testing::chosen_seed());
+  fabric.add_ethernet("a0", "10.0.0.1");
+  fabric.add_ethernet("a1", "10.1.0.1");
+  const auto verbs = fabric.verbs();
+  EXPECT_EQ(RdmaPipes::open(*verbs, "off").value(), nullptr);
+  EXPECT_EQ(RdmaPipes::open(*verbs, "auto").value()->rails(), 2U);
+  EXPECT_EQ(RdmaPipes::open(*verbs, "a1").value()->rails(), 1U);
+  EXPECT_EQ(RdmaPipes::open(*verbs, "a1:2").value(), nullptr);
+  EXPECT_EQ(RdmaPipes::open(*verbs, "c0").value(), nullptr);
+  fabric.set_port("a0", 1, PortState::down);
+  EXPECT_EQ(RdmaPipes::open(*verbs, "auto").value()->rails(), 1U);
+}
+
+}  // namespace
+}  // namespace seto::rdma

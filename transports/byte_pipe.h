@@ -1,0 +1,79 @@
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/result.h"
+
+// Bytes in order between two contexts over another medium than a socket, for links whose paths may be of several media. A
+// medium implements these interfaces; the links know nothing else of it.
+namespace seto {
+
+// One end of a pipe. Nothing blocks, and nothing is allocated. One thread at a time uses all pipes of a context, but any thread
+// asks way().
+class BytePipe {
+ public:
+  virtual ~BytePipe() = default;
+
+  // As readv() and writev() of a socket that does not block: the number of bytes, or -1 with errno. EAGAIN: nothing has come, or
+  // there is no room. Another error: the pipe is broken, and nothing more will come. What had come before can still be read.
+  virtual ssize_t receive(std::span<const iovec> parts) = 0;
+  virtual ssize_t send(std::span<const iovec> parts) = 0;
+  // Everything that was accepted is in the memory of the peer. Asks the medium where that is not known yet.
+  [[nodiscard]] virtual bool delivered() = 0;
+  // Carries nothing any more. The peer is not told: it finds out when it sends.
+  virtual void close() = 0;
+  // Why it is broken.
+  [[nodiscard]] virtual std::string why() const = 0;
+  // The medium and both ends in words: "RDMA mlx5_0 port 1, 10.0.0.1 -> 10.0.0.2". Never changes.
+  [[nodiscard]] virtual const std::string& way() const = 0;
+};
+
+// One end of a pipe that is being set up, by messages between both ends.
+class PipeSetUp {
+ public:
+  virtual ~PipeSetUp() = default;
+  // A message of the other end. A failure: it is malformed or out of turn, and the set-up has ended.
+  virtual Status hear(std::string_view message) = 0;
+  // Messages for the other end, in order.
+  [[nodiscard]] virtual std::optional<std::string> next_message() = 0;
+  // Goes on as far as possible. True: it has ended. Messages may still wait to be sent.
+  virtual bool advance() = 0;
+  // After the end: the pipe, or null with why().
+  [[nodiscard]] virtual std::unique_ptr<BytePipe> take() = 0;
+  [[nodiscard]] virtual Status why() const = 0;
+};
+
+// Makes the pipes of one context over one medium. One thread at a time, except where noted. Outlives its pipes and set-ups.
+class PipeMaker {
+ public:
+  virtual ~PipeMaker() = default;
+
+  // So many pipes side by side to one peer can be of use. 0: there is no medium. Any thread, the same for as long as it lives.
+  [[nodiscard]] virtual std::uint32_t rails() const = 0;
+
+  enum class Role : std::uint8_t { selects, follows };  // different at both ends
+  struct Wanted {
+    Role role = Role::selects;
+    std::string peer;                     // as the user knows it
+    std::vector<const BytePipe*> beside;  // pipes of this maker to the same peer that work: another way is wanted
+  };
+  [[nodiscard]] virtual std::unique_ptr<PipeSetUp> begin(const Wanted& wanted) = 0;
+
+  // Takes what has come over all pipes, and what the medium says of them. True: something has come.
+  virtual bool poll() = 0;
+  // Whatever comes from now on makes descriptor() readable. The caller polls once more before it sleeps.
+  virtual void arm() = 0;
+  [[nodiscard]] virtual int descriptor() const = 0;
+};
+
+}  // namespace seto

@@ -1,0 +1,252 @@
+#include "transports/rdma/pipes/rdma_pipes.h"
+
+#include <sys/epoll.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <filesystem>
+#include <utility>
+
+#include "src/base/log.h"
+#include "transports/rdma/verbs/libibverbs.h"
+#include "transports/rdma/verbs/verbs_advice.h"
+
+namespace seto::rdma {
+namespace {
+
+constexpr std::uint64_t kProbeMs = 3'000;
+
+std::uint32_t random_number() {
+  std::uint32_t number = 0;
+  (void)getrandom(&number, sizeof number, 0);
+  return number;
+}
+
+// Where the kernel lists devices. Without one the library would only cost time.
+bool has_devices() {
+  std::error_code error;
+  const std::filesystem::directory_iterator all("/sys/class/infiniband", error);
+  return !error && all != std::filesystem::directory_iterator();
+}
+
+// Opened once in a process, and never closed.
+const Result<std::unique_ptr<Verbs>>& verbs_of_process() {
+  static const auto* const only = new Result<std::unique_ptr<Verbs>>(Libibverbs::open());
+  return *only;
+}
+
+std::string end_text(const PortEnd& end) {
+  return end.gid.empty() || !end.gid_index.has_value() ? "LID " + std::to_string(end.lid) : to_text(end.gid);
+}
+
+// One line of a job is enough: other peers, and other rails, use ports of the same devices.
+void say_once(const std::string& text) {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true, std::memory_order_relaxed))
+    SETO_LOG(debug, "%s", text.c_str());
+  else
+    SETO_LOG(info, "%s (said for the first peer only)", text.c_str());
+}
+
+class RingPipeSetUp final : public PipeSetUp {
+ public:
+  RingPipeSetUp(ChannelSetUp::Setup setup, OpenPipes& all)
+      : peer_(setup.peer), selects_(setup.role == ChannelSetUp::Role::selects), set_up_(std::move(setup)), all_(all) {}
+
+  Status hear(std::string_view message) override { return set_up_.hear(message); }
+  std::optional<std::string> next_message() override { return set_up_.next_message(); }
+  bool advance() override { return set_up_.advance(); }
+  [[nodiscard]] Status why() const override { return set_up_.why(); }
+
+  std::unique_ptr<BytePipe> take() override {
+    std::unique_ptr<RingChannel> channel = set_up_.take();
+    if (channel == nullptr) return nullptr;
+    const PortEnd& own = set_up_.own_end();
+    PortEnd peer = set_up_.peer_end();
+    peer.gid_index = own.gid_index;  // both ends have a global route, or none
+    for (const std::string& failed : set_up_.failed()) SETO_LOG(info, "RDMA to %s: %s", peer_.c_str(), failed.c_str());
+    const std::string port = own.device + " port " + std::to_string(own.port);
+    say_once(
+        "data goes to " + peer_ + " over RDMA: " +
+        (selects_ ? to_text(set_up_.candidate()) : port + ", MTU " + std::to_string(set_up_.mtu()) + ", chosen by the peer") +
+        "; memory of the host");
+    std::string way = "RDMA " + port + ", " + end_text(own) + " -> " + end_text(peer);
+    return std::make_unique<RingPipe>(std::move(channel), PortPair{{own.device, own.port}, {peer.device, peer.port}},
+                                      std::move(way), all_);
+  }
+
+ private:
+  const std::string peer_;
+  const bool selects_;
+  ChannelSetUp set_up_;
+  OpenPipes& all_;
+};
+
+}  // namespace
+
+Result<std::vector<PortName>> ports_in(std::string_view text) {
+  std::vector<PortName> ports;
+  if (text == "auto") return ports;
+  const auto wrong = [&] {
+    return failure(Code::invalid_argument, "SETO_RDMA=%s: wanted auto, off, or devices with or without a port (mlx5_0:1,mlx5_1)",
+                   std::string(text).c_str());
+  };
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view one = rest.substr(0, comma);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    const std::size_t colon = std::min(one.find(':'), one.size());
+    PortName port{std::string(one.substr(0, colon)), 0};
+    const std::string_view number = one.substr(std::min(colon + 1, one.size()));
+    unsigned value = 0;
+    for (const char digit : number) {
+      if (std::isdigit(static_cast<unsigned char>(digit)) == 0 || value > 25) return wrong();
+      value = 10 * value + static_cast<unsigned>(digit - '0');
+    }
+    if (port.device.empty() || value > 254 || (colon < one.size() && value == 0)) return wrong();
+    port.port = static_cast<std::uint8_t>(value);
+    ports.push_back(std::move(port));
+  }
+  if (ports.empty()) return wrong();
+  return ports;
+}
+
+Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(const Config& config) {
+  const bool named = config.rdma != "auto";
+  if (config.rdma == "off") return std::unique_ptr<PipeMaker>();
+  if (!has_devices()) {
+    SETO_TRY(ports_in(config.rdma).status());
+    if (named) SETO_LOG(warn, "SETO_RDMA=%s: this host has no RDMA device, and TCP is used", config.rdma.c_str());
+    return std::unique_ptr<PipeMaker>();
+  }
+  const Result<std::unique_ptr<Verbs>>& verbs = verbs_of_process();
+  if (!verbs.ok()) {
+    SETO_LOG_AS(info, (LogOrigin{}), "RDMA is not used: %s", std::string(verbs.status().text()).c_str());
+    return std::unique_ptr<PipeMaker>();
+  }
+  return open(*verbs.value(), config.rdma);
+}
+
+Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_view setting) {
+  if (setting == "off") return std::unique_ptr<PipeMaker>();
+  SETO_ASSIGN(std::vector<PortName> only, ports_in(setting));
+  const bool named = !only.empty();
+  Result<std::unique_ptr<Devices>> opened = Devices::open(verbs, std::move(only));
+  if (!opened.ok()) {
+    SETO_LOG(info, "RDMA is not used: %s", std::string(opened.status().text()).c_str());
+    return std::unique_ptr<PipeMaker>();
+  }
+  std::unique_ptr<Devices> devices = std::move(opened).value();
+  for (const std::string& trouble : devices->troubles()) {
+    if (named)
+      SETO_LOG(warn, "SETO_RDMA: %s", trouble.c_str());
+    else
+      SETO_LOG(info, "an RDMA device is not used: %s", trouble.c_str());
+  }
+  const std::vector<NamedPort> ports = devices->ports();
+  const auto up =
+      std::count_if(ports.begin(), ports.end(), [](const NamedPort& one) { return one.facts.state == PortState::active; });
+  if (up == 0) {
+    if (!ports.empty()) SETO_LOG(info, "RDMA is not used: no port is up (ibv_devinfo shows their states)");
+    return std::unique_ptr<PipeMaker>();
+  }
+  Fd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) return system_failure(Code::unavailable, "no descriptor to wait for RDMA on (ulimit -n)");
+  const auto rails = static_cast<std::uint32_t>(std::min<std::ptrdiff_t>(kMostRails, up));
+  return std::unique_ptr<PipeMaker>(new RdmaPipes(std::move(devices), rails, std::move(epoll)));
+}
+
+RdmaPipes::RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd epoll)
+    : devices_(std::move(devices)), rails_(rails), epoll_(std::move(epoll)) {
+  for (const auto& [name, device] : devices_->all())
+    if (!watch(device.verbs->event_descriptor())) SETO_LOG(info, "events of the RDMA device %s are noticed late", name.c_str());
+}
+
+RdmaPipes::~RdmaPipes() = default;
+
+bool RdmaPipes::watch(int descriptor) const {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+std::unique_ptr<PipeSetUp> RdmaPipes::begin(const Wanted& wanted) {
+  ChannelSetUp::Setup setup;
+  setup.role = wanted.role == Role::selects ? ChannelSetUp::Role::selects : ChannelSetUp::Role::follows;
+  setup.devices = devices_.get();
+  setup.peer = wanted.peer;
+  setup.random = random_number;
+  setup.probe_ms = kProbeMs;
+  for (const BytePipe* const one : wanted.beside) setup.beside.push_back(static_cast<const RingPipe*>(one)->ports());
+  return std::make_unique<RingPipeSetUp>(std::move(setup), pipes_);
+}
+
+bool RdmaPipes::poll() {
+  bool any = false;
+  for (auto& [name, device] : devices_->all()) {
+    if (device.completions == nullptr || device.failed) continue;
+    const Result<bool> polled = device.completions->poll();
+    if (!polled.ok()) device_failed(name, polled.status());
+    any = any || !polled.ok() || polled.value();
+  }
+  if (any)
+    for (RingPipe* const pipe : pipes_) pipe->polled();
+  if (++polls_ % kPollsALook == 0) look_at_events();
+  return any;
+}
+
+// Events are taken here, or their descriptor would end each sleep at once.
+void RdmaPipes::arm() {
+  look_at_events();
+  for (auto& [name, device] : devices_->all()) {
+    if (device.completions == nullptr || device.failed) continue;
+    const int descriptor = device.completions->descriptor();
+    if (std::find(watched_.begin(), watched_.end(), descriptor) == watched_.end()) {
+      if (!watch(descriptor)) {
+        device_failed(name, system_failure(Code::unavailable, "epoll refuses the completion queue of an RDMA device"));
+        continue;
+      }
+      watched_.push_back(descriptor);
+    }
+    if (const Status armed = device.completions->arm(); !armed.ok()) device_failed(name, armed);
+  }
+}
+
+void RdmaPipes::look_at_events() {
+  for (auto& [name, device] : devices_->all())
+    while (const auto event = device.verbs->next_event()) take_event(name, *event);
+}
+
+// The peer is not told: its device finds out when it sends, and the pipe of a path that broke here is not read any more.
+void RdmaPipes::take_event(const std::string& device, const AsyncEvent& event) {
+  const Status reason = failure(Code::unavailable, "RDMA device %s: %s", device.c_str(), to_text(event).c_str());
+  switch (event.kind) {
+    case AsyncEventKind::port_error:
+      for (RingPipe* const pipe : pipes_)
+        if (pipe->ports().own == PortName{device, event.port}) pipe->break_with(reason);
+      break;
+    case AsyncEventKind::queue_pair_fatal:
+    case AsyncEventKind::queue_pair_request_error:
+    case AsyncEventKind::queue_pair_access_error:
+      for (RingPipe* const pipe : pipes_)
+        if (pipe->ports().own.device == device && pipe->queue_pair() == event.queue_pair) pipe->break_with(reason);
+      break;
+    case AsyncEventKind::completion_queue_error:
+    case AsyncEventKind::device_fatal:
+      return device_failed(device, reason);
+    default:
+      SETO_LOG(debug, "%s", std::string(reason.text()).c_str());
+  }
+}
+
+// It is not used again: a device that comes back needs to be opened again.
+void RdmaPipes::device_failed(const std::string& device, const Status& reason) {
+  if (std::exchange(devices_->all().at(device).failed, true)) return;
+  SETO_LOG(warn, "an RDMA device is given up: %s", std::string(reason.text()).c_str());
+  for (RingPipe* const pipe : pipes_)
+    if (pipe->ports().own.device == device) pipe->break_with(reason);
+}
+
+}  // namespace seto::rdma

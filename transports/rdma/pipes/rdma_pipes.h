@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/config.h"
+#include "src/base/fd.h"
+#include "transports/byte_pipe.h"
+#include "transports/rdma/connect/devices.h"
+#include "transports/rdma/pipes/ring_pipe.h"
+
+namespace seto::rdma {
+
+// The ports of SETO_RDMA; empty for "auto". Not for "off".
+[[nodiscard]] Result<std::vector<PortName>> ports_in(std::string_view text);
+
+// The pipes of one context over its RDMA devices.
+class RdmaPipes final : public PipeMaker {
+ public:
+  // Null where SETO_RDMA is off, or there is nothing that it could use: no device, no library, no port that is up. Nothing is
+  // said of that above debug level unless SETO_RDMA names ports. On a machine without devices no library is opened.
+  static Result<std::unique_ptr<PipeMaker>> open(const Config& config);
+  // The same with devices from elsewhere, which outlive the result.
+  static Result<std::unique_ptr<PipeMaker>> open(Verbs& verbs, std::string_view setting);
+  ~RdmaPipes() override;
+
+  [[nodiscard]] std::uint32_t rails() const override { return rails_; }
+  [[nodiscard]] std::unique_ptr<PipeSetUp> begin(const Wanted& wanted) override;
+  bool poll() override;
+  void arm() override;
+  [[nodiscard]] int descriptor() const override { return epoll_.get(); }
+
+ private:
+  static constexpr std::uint32_t kMostRails = 4;
+  // Events of devices are looked for before each sleep, and after so many polls.
+  static constexpr std::uint32_t kPollsALook = 4'096;
+
+  RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd epoll);
+  void look_at_events();
+  void take_event(const std::string& device, const AsyncEvent& event);
+  void device_failed(const std::string& device, const Status& reason);
+  [[nodiscard]] bool watch(int descriptor) const;
+
+  const std::unique_ptr<Devices> devices_;
+  const std::uint32_t rails_;
+  const Fd epoll_;
+  std::vector<int> watched_;  // completion queues in epoll_
+  std::uint32_t polls_ = 0;
+  OpenPipes pipes_;
+};
+
+}  // namespace seto::rdma

@@ -1,0 +1,91 @@
+#include "transports/rdma/pipes/ring_pipe.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace seto::rdma {
+namespace {
+
+// The bytes of a header in front of a payload.
+constexpr std::size_t kHeader = 64;
+
+std::span<const std::byte> bytes_of(const iovec& part, std::size_t from) {
+  return {static_cast<const std::byte*>(part.iov_base) + from, part.iov_len - from};
+}
+
+}  // namespace
+
+// Two records hold the longest frame that a link of several paths sends: half of the longest record and a header. While the
+// first one travels, the second one is copied.
+RingPipe::RingPipe(std::unique_ptr<RingChannel> channel, PortPair ports, std::string way, OpenPipes& all)
+    : channel_(std::move(channel)),
+      ports_(std::move(ports)),
+      way_(std::move(way)),
+      all_(all),
+      piece_(std::min(channel_->most_bytes(), channel_->most_bytes() / 2 + kHeader)) {
+  all_.push_back(this);
+}
+
+RingPipe::~RingPipe() { std::erase(all_, this); }
+
+ssize_t RingPipe::send(std::span<const iovec> parts) {
+  std::size_t sent = 0;
+  std::size_t at = 0;  // of the first part that is left
+  while (!parts.empty() && !channel_->broken()) {
+    std::span<const std::byte> head = bytes_of(parts.front(), at);
+    head = head.first(std::min(head.size(), piece_));
+    std::span<const std::byte> body;
+    const bool ends = at + head.size() == parts.front().iov_len;
+    if (ends && parts.size() > 1) body = bytes_of(parts[1], 0);
+    body = body.first(std::min(body.size(), piece_ - head.size()));
+    if (!channel_->send(head, body)) break;
+    sent += head.size() + body.size();
+    at = ends ? body.size() : at + head.size();
+    if (ends) parts = parts.subspan(1);
+    if (!parts.empty() && at == parts.front().iov_len) {
+      parts = parts.subspan(1);
+      at = 0;
+    }
+  }
+  channel_->flush();
+  if (sent > 0) return static_cast<ssize_t>(sent);
+  errno = channel_->broken() ? ECONNRESET : EAGAIN;
+  return -1;
+}
+
+ssize_t RingPipe::receive(std::span<const iovec> parts) {
+  std::size_t got = 0;
+  bool released = false;
+  for (const iovec& part : parts) {
+    for (std::size_t at = 0; at < part.iov_len;) {
+      const std::span<const std::byte> record = channel_->front();
+      if (record.empty()) break;
+      const std::size_t some = std::min(part.iov_len - at, record.size() - read_);
+      std::memcpy(static_cast<std::byte*>(part.iov_base) + at, record.data() + read_, some);
+      at += some;
+      got += some;
+      read_ += some;
+      if (read_ < record.size()) break;
+      channel_->release();
+      read_ = 0;
+      released = true;
+    }
+  }
+  if (released) channel_->flush();
+  if (got > 0) return static_cast<ssize_t>(got);
+  errno = channel_->broken() ? ECONNRESET : EAGAIN;
+  return -1;
+}
+
+bool RingPipe::delivered() {
+  if (channel_->broken()) return true;
+  channel_->flush();
+  channel_->settle();
+  return channel_->delivered();
+}
+
+void RingPipe::close() { channel_->break_with(failure(Code::aborted, "this end has closed it")); }
+
+}  // namespace seto::rdma

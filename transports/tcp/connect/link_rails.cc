@@ -1,0 +1,165 @@
+#include "transports/tcp/connect/link_rails.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "src/base/clock.h"
+#include "src/base/log.h"
+
+namespace seto::tcp {
+
+std::shared_ptr<AttemptRails> AttemptRails::create(Setup setup) {
+  auto rails = std::make_shared<AttemptRails>(std::move(setup));
+  const Setup& its = rails->setup_;
+  rails->handler_ = its.channels->handlers().add(
+      {its.attempt, handler_of(its.own)},
+      {[] { return std::string(); },
+       [raw = rails.get()](std::uint32_t from, std::string_view message) { raw->receive(from, message); }});
+  return rails;
+}
+
+std::shared_ptr<LinkRails> AttemptRails::add(std::uint32_t peer, PipeMaker::Role role) {
+  auto rails = std::make_shared<LinkRails>(shared_from_this(), peer, role);
+  const std::lock_guard lock(mutex_);
+  all_[peer] = rails;
+  return rails;
+}
+
+// On the control thread.
+void AttemptRails::receive(std::uint32_t from, std::string_view message) {
+  std::shared_ptr<LinkRails> rails;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = all_.find(from);
+    if (found != all_.end()) rails = found->second.lock();
+  }
+  const std::shared_ptr<Domain> domain = setup_.domain.lock();
+  if (rails == nullptr || domain == nullptr) return;
+  {
+    const std::lock_guard lock(domain->lock());
+    rails->receive(message);
+    domain->note_output();
+  }
+  setup_.wakeup->ring();
+}
+
+LinkRails::LinkRails(std::shared_ptr<AttemptRails> all, std::uint32_t peer, PipeMaker::Role role)
+    : all_(std::move(all)), peer_(peer), role_(role), is_new_(role == PipeMaker::Role::selects) {}
+
+void LinkRails::receive(std::string_view message) {
+  if (!given_up_ && inbox_.size() < kMostInbox && message.size() >= sizeof(Head)) inbox_.emplace_back(message);
+}
+
+void LinkRails::give_up() {
+  given_up_ = true;
+  is_new_ = false;
+  inbox_.clear();
+  set_up_.reset();
+}
+
+void LinkRails::advance(Domain& domain, Link& link) {
+  if (given_up_ || channel_ == nullptr) return;
+  while (!inbox_.empty()) {
+    const std::string part = std::move(inbox_.front());
+    inbox_.pop_front();
+    take(part, link);
+  }
+  if (set_up_ == nullptr && role_ == PipeMaker::Role::selects) begin_missing(link);
+  if (set_up_ == nullptr) return;
+  send_messages();
+  const bool done = set_up_->advance();
+  send_messages();
+  if (done) return ended(domain, link);
+  if (monotonic_ns() > until_ns_)
+    failed(failure(Code::timeout, "its process does not answer about RDMA, or the set-up takes longer than 10 s"));
+}
+
+void LinkRails::begin_missing(const Link& link) {
+  const std::size_t rails = link.rails();
+  const std::size_t sockets = link.sockets() - rails;
+  for (std::size_t rail = 0; rail < rails; ++rail) {
+    if (!link.wants_rail(sockets + rail)) continue;
+    if (monotonic_ns() < next_ns_) return;
+    is_new_ = false;
+    ++number_;
+    begin(static_cast<std::uint8_t>(rail), link);
+    return send(Word::begin, {});
+  }
+}
+
+void LinkRails::begin(std::uint8_t rail, const Link& link) {
+  rail_ = rail;
+  message_.clear();
+  until_ns_ = monotonic_ns() + kSetUpNs;
+  PipeMaker::Wanted wanted{role_, "rank " + std::to_string(peer_), {}};
+  for (std::size_t path = link.sockets() - link.rails(); path < link.sockets(); ++path)
+    if (const BytePipe* const pipe = link.rail(path); pipe != nullptr) wanted.beside.push_back(pipe);
+  set_up_.reset();  // gives back what it had before the next one asks for as much
+  set_up_ = all_->setup().maker->begin(wanted);
+}
+
+// The bytes come from the peer: what is of another set-up, or makes no sense, is dropped.
+void LinkRails::take(const std::string& part, const Link& link) {
+  Head head;
+  std::memcpy(&head, part.data(), sizeof head);
+  if (head.rail >= link.rails()) return;
+  if (head.word == Word::begin) {
+    if (role_ == PipeMaker::Role::selects || head.number <= number_) return;
+    number_ = head.number;
+    return begin(head.rail, link);
+  }
+  if (head.word != Word::message || head.number != number_ || set_up_ == nullptr) return;
+  if (message_.size() + part.size() > kLongestMessage)
+    return failed(failure(Code::remote_error, "its messages about RDMA are too long"));
+  message_.append(part, sizeof head);
+  if (head.last == 0) return;
+  const std::string whole = std::exchange(message_, {});
+  if (const Status heard = set_up_->hear(whole); !heard.ok()) {
+    send_messages();
+    failed(heard);
+  }
+}
+
+void LinkRails::send(Word word, std::string_view bytes) {
+  constexpr std::size_t kPart = kMessageLimit - sizeof(Head);
+  do {
+    const std::string_view some = bytes.substr(0, kPart);
+    bytes.remove_prefix(some.size());
+    const Head head{word, rail_, static_cast<std::uint8_t>(bytes.empty() ? 1 : 0), 0, number_};
+    std::string part(reinterpret_cast<const char*>(&head), sizeof head);
+    part.append(some);
+    channel_->send_message(all_->setup().attempt, AttemptRails::handler_of(peer_), all_->setup().own, part);
+  } while (!bytes.empty());
+}
+
+void LinkRails::send_messages() {
+  while (const auto message = set_up_->next_message()) send(Word::message, *message);
+}
+
+void LinkRails::ended(Domain& domain, Link& link) {
+  std::unique_ptr<BytePipe> pipe = set_up_->take();
+  if (pipe == nullptr) return failed(set_up_->why());
+  set_up_.reset();
+  // One that breaks at once is not tried again at once.
+  next_ns_ = monotonic_ns() + pause_ns_;
+  pause_ns_ = std::max(kFirstPauseNs, pause_ns_ / 2);
+  const std::size_t path = link.sockets() - link.rails() + rail_;
+  (void)domain.take_path(link, path, PathPipe(std::move(pipe)), number_);
+}
+
+void LinkRails::failed(const Status& reason) {
+  static std::atomic<bool> said{false};
+  set_up_.reset();
+  pause_ns_ = std::clamp(2 * pause_ns_, kFirstPauseNs, kLongestPauseNs);
+  next_ns_ = monotonic_ns() + pause_ns_;
+  const std::string text(reason.text());
+  if (said.exchange(true, std::memory_order_relaxed))
+    SETO_LOG(debug, "a rail to rank %u could not be opened: %s", peer_, text.c_str());
+  else
+    SETO_LOG(info, "a rail to rank %u could not be opened, and is tried again (said for the first only): %s", peer_,
+             text.c_str());
+}
+
+}  // namespace seto::tcp
