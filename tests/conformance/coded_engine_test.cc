@@ -292,7 +292,8 @@ TEST_P(CodedEngineAtRandomOverSockets, EndsWithTheSameBits) { try_cases(repetiti
 INSTANTIATE_TEST_SUITE_P(All, CodedEngineAtRandomOverSockets, ::testing::Values(&tcp_transport(1), &tcp_transport(3)),
                          name_of_one);
 INSTANTIATE_TEST_SUITE_P(All, CodedEngineOverSockets,
-                         ::testing::Values(&tcp_transport(1), &tcp_transport(3), &cut_transport(false)), name_of_one);
+                         ::testing::Values(&tcp_transport(1), &tcp_transport(3), &cut_transport(false), &cut_rails_transport()),
+                         name_of_one);
 
 }  // namespace
 }  // namespace seto::support

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/context_peer_groups.h"
 #include "tests/support/flows.h"
 #include "tests/support/rdma_hosts.h"
 #include "tests/support/seed.h"
@@ -290,6 +291,22 @@ TEST_F(TcpRailsAsleep, LoseNoWakeup) {
     ends_[from].domain->pump();
   }
   EXPECT_TRUE(on_rails(0) && on_rails(1));
+}
+
+// The ends of contexts set rails up by messages, again and again.
+TEST(RailsOfContexts, AreOpenedAgain) {
+  EXPECT_TRUE(support::rdma_transport(true).run({.members = 3}, [](support::PeerGroupMember& member) {
+    PeerGroup& group = member.peer_group();
+    std::vector<support::Flow> flows;
+    const StreamGeometry geometry{70'000, 2, 5, 77};
+    for (std::uint32_t peer = 0; peer < group.members(); ++peer) {
+      if (peer == member.index()) continue;
+      flows.push_back(support::sending(group, {member.index(), 0, 0}, {peer}, geometry));
+      flows.push_back(support::receiving(group, member.index(), {peer, 0, 0}, geometry));
+    }
+    for (std::uint64_t operation = 1; operation <= 150; ++operation)
+      if (!support::operate(group, flows, operation)) return;
+  }));
 }
 
 }  // namespace

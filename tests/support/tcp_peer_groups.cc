@@ -12,11 +12,13 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <thread>
 
 #include "tests/support/cut_wires.h"
 #include "tests/support/flows.h"
 #include "tests/support/pumped_peer_group.h"
+#include "tests/support/rdma_hosts.h"
 #include "tests/support/seed.h"
 #include "transports/tcp/streams/tcp_peer_group.h"
 
@@ -36,18 +38,24 @@ PrivateFd ready(int fd) {
 }
 
 class TcpMember;
+class RailBreaks;
 
 // The members of a job, which delivers status messages at once.
 struct Job {
   std::mutex mutex;
   std::vector<TcpMember*> members;  // null: closed
   std::unique_ptr<CutWires> wires;  // null: sockets are connected without them
+  // Null: links have no rails. Devices outlive the domains.
+  std::unique_ptr<FakeFabric> fabric;
+  std::vector<std::unique_ptr<RdmaHost>> hosts;  // by member
+  std::shared_ptr<RailBreaks> rails;
 };
 
 class TcpMember final : public PeerGroupMember {
  public:
   TcpMember(std::shared_ptr<Job> job, std::uint32_t index) : job_(std::move(job)), index_(index) {
     domain_ = tcp::Domain::create().value();
+    if (job_->fabric != nullptr) must(domain_->use_pipes(&job_->hosts[index]->pipes()).ok(), "pipes");
     must(wakeup_.valid(), "eventfd");
   }
   ~TcpMember() override {
@@ -64,6 +72,7 @@ class TcpMember final : public PeerGroupMember {
   }
 
   void join(std::vector<std::shared_ptr<tcp::Link>> links, std::uint32_t peer_groups);
+  void wake() { must(eventfd_write(wakeup_.get(), 1) == 0, "eventfd_write"); }
 
   [[nodiscard]] tcp::Domain& domain() { return *domain_; }
   // As the background thread of a context does when no call is active: queued frames must not wait for the next call, and what
@@ -198,10 +207,66 @@ void encrypt(SecureStream& one, SecureStream& other) {
   }
 }
 
+// Opens a rail for each link, breaks rails at random moments, and opens them again.
+class RailBreaks final {
+ public:
+  RailBreaks(Job& job, std::uint64_t seed) : job_(job), random_(seed) {}
+  ~RailBreaks() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  void add(std::shared_ptr<CutLink> link) { links_.push_back(std::move(link)); }
+  void start() {
+    for (const auto& link : links_) open(*link);
+    thread_ = std::thread([this] {
+      while (!over_) {
+        break_one();
+        std::this_thread::sleep_for(std::chrono::microseconds(random_() % 3'000));
+        for (const auto& link : links_) open(*link);
+      }
+    });
+  }
+
+ private:
+  void break_one() {
+    const std::string host = "host" + std::to_string(random_() % job_.hosts.size());
+    if (random_() % 2 == 0) return job_.fabric->fail_completion(rdma::CompletionStatus::retry_exceeded, random_() % 20);
+    job_.fabric->set_port(host, 1, rdma::PortState::down);
+    job_.fabric->set_port(host, 1, rdma::PortState::active);
+  }
+  void open(const CutLink& cut) {
+    const std::lock_guard lock(job_.mutex);
+    TcpMember* const members[2] = {job_.members[cut.members[0]], job_.members[cut.members[1]]};
+    const std::shared_ptr<tcp::Link> links[2] = {cut.links[0].lock(), cut.links[1].lock()};
+    for (std::size_t end = 0; end < 2; ++end)
+      if (members[end] == nullptr || links[end] == nullptr || links[end]->broken()) return;
+    {
+      const std::lock_guard one(members[0]->domain().lock());
+      const std::lock_guard other(members[1]->domain().lock());
+      constexpr std::size_t kPath = 1;
+      if (!links[0]->wants_rail(kPath) && !links[1]->wants_rail(kPath)) return;
+      PipePair pair = connect_pipes(job_.hosts[cut.members[0]]->pipes(), job_.hosts[cut.members[1]]->pipes(), sched_yield);
+      if (pair.first == nullptr || pair.second == nullptr) return;
+      ++attempt_;
+      (void)members[0]->domain().take_path(*links[0], kPath, tcp::PathPipe(std::move(pair.first)), attempt_);
+      (void)members[1]->domain().take_path(*links[1], kPath, tcp::PathPipe(std::move(pair.second)), attempt_);
+    }
+    for (TcpMember* const member : members) member->wake();
+  }
+
+  Job& job_;
+  std::mt19937_64 random_;
+  std::vector<std::shared_ptr<CutLink>> links_;
+  std::uint32_t attempt_ = 0;
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
 class TcpTransport final : public PeerGroupTransport {
  public:
-  TcpTransport(const char* name, std::size_t sockets, std::uint32_t round_trip_us, bool encrypted = false, bool cut = false)
-      : name_(name), sockets_(sockets), round_trip_us_(round_trip_us), encrypted_(encrypted), cut_(cut) {}
+  TcpTransport(const char* name, std::size_t sockets, std::uint32_t round_trip_us, bool encrypted = false, bool cut = false,
+               bool rails = false)
+      : name_(name), sockets_(sockets), round_trip_us_(round_trip_us), encrypted_(encrypted), cut_(cut), rails_(rails) {}
 
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::vector<std::uint32_t> boundaries() const override {
@@ -216,6 +281,7 @@ class TcpTransport final : public PeerGroupTransport {
       static std::atomic<std::uint64_t> seed = testing::chosen_seed();
       job->wires = std::make_unique<CutWires>(seed.fetch_add(1), encrypted_);
     }
+    if (rails_) add_hosts(*job, wanted.members);
     std::vector<std::unique_ptr<TcpMember>> made;
     std::vector<std::vector<std::shared_ptr<tcp::Link>>> links(wanted.members);
     for (std::uint32_t i = 0; i < wanted.members; ++i) {
@@ -232,7 +298,9 @@ class TcpTransport final : public PeerGroupTransport {
         of_a.session = of_b.session = Secret::random();
         of_a.round_trip_us = of_b.round_trip_us = round_trip_us_;
         of_a.patience_ms = of_b.patience_ms = 60'000;
-        of_a.continues = of_b.continues = round_trip_us_ > 0;
+        of_a.continues = of_b.continues = round_trip_us_ > 0 || rails_;
+        of_a.rails = of_b.rails = rails_ ? 1 : 0;
+        if (rails_) job->rails->add(cut);
         for (std::size_t i = 0; i < sockets_; ++i) {
           if (cut_) {
             auto [one, other] = job->wires->add([raw = job.get(), cut, i](CutWires::Ends ends, std::uint32_t attempt) {
@@ -258,10 +326,11 @@ class TcpTransport final : public PeerGroupTransport {
       members.push_back(std::move(made[i]));
     }
     if (cut_) job->wires->start();
+    if (rails_) job->rails->start();
     return members;
   }
   [[nodiscard]] std::vector<std::unique_ptr<PeerGroupMember>> make(const PeerGroupsWanted& wanted) const override {
-    auto members = make_all(wanted);
+    std::vector<std::unique_ptr<PeerGroupMember>> members = make_all(wanted);
     // One end closes after the other, and no end is left to read, so none waits for an acknowledgement of its last messages.
     for (const auto& member : members) static_cast<TcpMember&>(*member).domain().hurry(true);
     return members;
@@ -285,11 +354,23 @@ class TcpTransport final : public PeerGroupTransport {
   }
 
  private:
+  static void add_hosts(Job& job, std::uint32_t members) {
+    static std::atomic<std::uint64_t> seed = testing::chosen_seed();
+    job.fabric = std::make_unique<FakeFabric>(seed.fetch_add(1), FakeFabric::Drive::by_thread);
+    for (std::uint32_t index = 0; index < members; ++index) {
+      const std::string name = "host" + std::to_string(index);
+      job.fabric->add_ethernet(name, "10.0.0." + std::to_string(index + 1));
+      job.hosts.push_back(std::make_unique<RdmaHost>(*job.fabric, std::vector<std::string>{name}));
+    }
+    job.rails = std::make_shared<RailBreaks>(job, seed.fetch_add(1));
+  }
+
   const char* name_;
   std::size_t sockets_;
   std::uint32_t round_trip_us_;
   bool encrypted_;
   bool cut_;
+  bool rails_;
 };
 
 }  // namespace
@@ -326,6 +407,11 @@ const PeerGroupTransport& cut_transport(bool encrypted) {
   static const TcpTransport plain("tcp_cut", 3, 60'000, false, true);
   static const TcpTransport tls("tls_cut", 3, 60'000, true, true);
   return encrypted ? tls : plain;
+}
+
+const PeerGroupTransport& cut_rails_transport() {
+  static const TcpTransport rails("rdma_cut", 1, 0, false, false, true);
+  return rails;
 }
 
 const PeerGroupTransport& far_tcp_transport() {

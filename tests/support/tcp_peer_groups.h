@@ -18,6 +18,9 @@ const PeerGroupTransport& tls_transport(std::size_t sockets);
 // Over three sockets as over 60 ms, each of which is cut at random bytes and made again soon.
 const PeerGroupTransport& cut_transport(bool encrypted);
 
+// Over one socket and a rail over fake RDMA devices, which breaks at random moments and is made again soon.
+const PeerGroupTransport& cut_rails_transport();
+
 // The two ends of a new TCP connection.
 std::pair<PrivateFd, PrivateFd> connected_over_loopback();
 
