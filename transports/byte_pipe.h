@@ -71,7 +71,7 @@ class PipeMaker {
 
   // Takes what has come over all pipes, and what the medium says of them. True: something has come.
   virtual bool poll() = 0;
-  // Whatever comes from now on makes descriptor() readable. The caller polls once more before it sleeps.
+  // All that comes from now on makes descriptor() readable. The caller polls once more before it sleeps.
   virtual void arm() = 0;
   [[nodiscard]] virtual int descriptor() const = 0;
 };

@@ -113,8 +113,7 @@ struct Config {
   std::uint64_t spin = kAutomatic;
   std::uint64_t recorder = 1024;
   std::string dump_file, audit_file;
-  std::uint64_t dump_signal = 0;
-  std::uint64_t audit_file_bytes = std::uint64_t{64} << 20;
+  std::uint64_t dump_signal = 0, audit_file_bytes = std::uint64_t{64} << 20;
   Medium transport = Medium::automatic;
   std::string interface, paths, ports, advertise;
   PathsUse paths_use = PathsUse::backup;
@@ -123,9 +122,8 @@ struct Config {
   Connect connect = Connect::automatic;
   ControlRelay control_relay = ControlRelay::automatic;
   Resume resume = Resume::automatic;
-  std::string rdma = "auto";  // auto, off, or the ports to use
   TlsMode tls = TlsMode::sites;
-  std::string tls_certificate, tls_key, tls_ca;
+  std::string rdma = "auto", tls_certificate, tls_key, tls_ca;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
   Congestion congestion = Congestion::automatic;
   std::uint64_t dscp_control = kAutomatic, dscp_data = kAutomatic;

@@ -1,7 +1,10 @@
 #!/bin/bash
-# calls.sh COMMAND...: two ranks on two hosts of one site (by name) run the command, rank 0 with rxe0 and rank 1 with rxe1 unless
-# SETO_RDMA is set. Their log is printed after the output of rank 0.
+# calls.sh [--over-rdma] COMMAND...: two ranks on two hosts of one site (by name) run the command, rank 0 with rxe0 and rank 1 with rxe1 unless
+# SETO_RDMA is set. Their log is printed after the output of rank 0. --over-rdma: it must show that data went over RDMA, and results
+# must be right.
 set -uo pipefail
+wants=false
+[[ $1 == --over-rdma ]] && wants=true && shift
 work=$(mktemp -d)
 export SETO_ROOT=127.0.0.1:29400 SETO_RANKS=2 SETO_SITE_ID=lab SETO_ALLOW_NO_SECRET=on SETO_LOG=${SETO_LOG:-info} SETO_INTERFACE=${SETO_INTERFACE:-lo}
 # The machine is emulated: everything takes 20 times as long.
@@ -17,4 +20,10 @@ cat "$work/out.0"
 ((status == 0)) || cat "$work/out.1"
 sed 's/^/rank 0: /' "$work/log.0"
 sed 's/^/rank 1: /' "$work/log.1"
+if $wants && ((status == 0)); then
+  for rank in 0 1; do
+    grep -q 'data goes over rails' "$work/log.$rank" || { echo "failed: no data of rank $rank went over RDMA" && exit 1; }
+  done
+  grep -q '# Out of bounds values : 0 OK' "$work/out.0" || { echo "failed: a result is wrong" && exit 1; }
+fi
 exit $status

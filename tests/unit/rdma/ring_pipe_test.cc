@@ -139,7 +139,7 @@ TEST_F(RingPipes, BreakWithTheirDevice) {
   EXPECT_EQ(errno, EAGAIN) << "the other device works";
 }
 
-// What comes after arm() ends a sleep.
+// A completion or an event after arm() ends a sleep.
 TEST_F(RingPipes, EndASleep) {
   auto [one, other] = connect();
   const auto readable = [&] {

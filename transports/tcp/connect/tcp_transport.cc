@@ -39,7 +39,7 @@ struct Address {
   std::string connector;
 };
 
-// What goes over rails is not encrypted.
+// Data on rails is not encrypted.
 Wishes wishes_of(const Config& config, std::uint32_t most_rails) {
   const std::uint64_t sockets = config.tcp_streams == kAutomatic ? kAutomaticSockets : config.tcp_streams;
   std::uint8_t rails = config.tls == TlsMode::always ? 0 : static_cast<std::uint8_t>(std::min(most_rails, kMostSockets));

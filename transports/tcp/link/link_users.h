@@ -91,7 +91,7 @@ class RailOpener {
   virtual void give_up() = 0;
 };
 
-// What a link is made of.
+// The parts and properties of a new link.
 struct LinkSetup {
   std::vector<SecureStream> sockets;  // connected, non-blocking, authenticated
   Secret session;                     // shared by the two contexts, derived from the key of the job

@@ -27,7 +27,7 @@ class PathPipe final {
 
   [[nodiscard]] bool valid() const { return rail_ != nullptr || socket_.valid(); }
   [[nodiscard]] const BytePipe* rail() const { return rail_.get(); }
-  // Of the socket; -1: there is none.
+  // The descriptor of the socket; -1: there is none.
   [[nodiscard]] int descriptor() const { return socket_.get(); }
 
   // As BytePipe. A socket may also return 0 bytes: the peer has closed it in order.
