@@ -66,6 +66,7 @@ class PipeMaker {
     Role role = Role::selects;
     std::string peer;                     // as the user knows it
     std::vector<const BytePipe*> beside;  // pipes of this maker to the same peer that work: another way is wanted
+    std::uint32_t interface = 0;          // own network interface from which packets to the peer leave; 0: unknown
   };
   [[nodiscard]] virtual std::unique_ptr<PipeSetUp> begin(const Wanted& wanted) = 0;
 

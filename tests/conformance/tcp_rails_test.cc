@@ -284,7 +284,7 @@ TEST_F(TcpRailsAsleep, LoseNoWakeup) {
       }
     });
     if (turn % 3 == 0) (void)poll(nullptr, 0, 1);  // it sleeps by then, mostly
-    queue(from, 1, 1);  // one frame
+    queue(from, 1, 1);                             // one frame
     ends_[from].domain->pump();
     sleeper.join();
     if (::testing::Test::HasFailure()) return;
@@ -293,9 +293,11 @@ TEST_F(TcpRailsAsleep, LoseNoWakeup) {
   EXPECT_TRUE(on_rails(0) && on_rails(1));
 }
 
-// The ends of contexts set rails up by messages, again and again.
-TEST(RailsOfContexts, AreOpenedAgain) {
-  EXPECT_TRUE(support::rdma_transport(true).run({.members = 3}, [](support::PeerGroupMember& member) {
+class RailsOfContexts : public ::testing::TestWithParam<support::Rails> {};
+
+// The ends of contexts set rails up by messages; again and again, or only with those that have a device, or once data flows.
+TEST_P(RailsOfContexts, CarryStreams) {
+  EXPECT_TRUE(support::rdma_transport(GetParam()).run({.members = 3}, [](support::PeerGroupMember& member) {
     PeerGroup& group = member.peer_group();
     std::vector<support::Flow> flows;
     const StreamGeometry geometry{70'000, 2, 5, 77};
@@ -308,6 +310,14 @@ TEST(RailsOfContexts, AreOpenedAgain) {
       if (!support::operate(group, flows, operation)) return;
   }));
 }
+
+std::string name_of_rails(const ::testing::TestParamInfo<support::Rails>& info) {
+  return support::rdma_transport(info.param).name();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RailsOfContexts,
+                         ::testing::Values(support::Rails::cut, support::Rails::but_last, support::Rails::first_use),
+                         name_of_rails);
 
 }  // namespace
 }  // namespace seto::tcp

@@ -214,7 +214,7 @@ class ContextTransport : public PeerGroupTransport {
 // RDMA between hosts of one device each, all of them fake.
 class RdmaTransport final : public ContextTransport {
  public:
-  RdmaTransport(const char* name, bool cut) : ContextTransport(0, name), cut_(cut) {}
+  RdmaTransport(const char* name, Rails rails) : ContextTransport(0, name, rails == Rails::first_use), rails_(rails) {}
 
   [[nodiscard]] bool run(const PeerGroupsWanted& wanted, const Body& body) const override {
     static std::atomic<std::uint64_t> seed = testing::chosen_seed();
@@ -228,28 +228,47 @@ class RdmaTransport final : public ContextTransport {
     std::atomic<bool> over{false};
     std::thread breaks;
     const bool ran = run_over(
-        wanted, body,
-        [&](std::uint32_t index, const TransportSetup& setup) {
+        wanted, [&](PeerGroupMember& member) { run_body(member, wanted.members, body); },
+        [&](std::uint32_t index, const TransportSetup& setup) -> std::unique_ptr<Transport> {
+          if (rails_ == Rails::but_last && index + 1 == wanted.members) return std::make_unique<tcp::TcpTransport>(setup);
           const auto open = [host = hosts[index].get()] { return Result<std::unique_ptr<PipeMaker>>(host->open()); };
           return std::make_unique<tcp::TcpTransport>(setup, open);
         },
         [&](ContextMembers& members) {
-          await_rails(members);
-          if (cut_) breaks = std::thread([&] { break_often(fabric, wanted.members, over); });
+          if (rails_ != Rails::first_use) await_rails(members);
+          if (rails_ == Rails::cut) breaks = std::thread([&] { break_often(fabric, wanted.members, over); });
         });
     over = true;
     if (breaks.joinable()) breaks.join();
+    // More than each pair of members had at first: some were made again.
+    EXPECT_TRUE(rails_ != Rails::cut || fabric.failed() > wanted.members * (wanted.members - 1)) << fabric.failed();
     return ran;
   }
 
  private:
-  static void await_rails(ContextMembers& members) {
+  void run_body(PeerGroupMember& member, std::uint32_t members, const Body& body) const {
+    body(member);
+    auto& context = static_cast<ContextMember&>(member);
+    if (rails_ != Rails::first_use) return;
     EXPECT_TRUE(eventually([&] {
-      bool all = true;
+      context.transport().progress();
+      return is_as_wanted(context, members);
+    })) << "no rail was opened";
+  }
+  // Its data takes the medium that both ends have.
+  [[nodiscard]] bool is_as_wanted(const ContextMember& one, std::uint32_t members) const {
+    bool all = true;
+    for (std::uint32_t other = 0; other < members; ++other) {
+      const bool without = rails_ == Rails::but_last && std::max(one.index(), other) + 1 == members;
+      all = all && (other == one.index() || one.way_to(other).starts_with(without ? "TCP" : "RDMA"));
+    }
+    return all;
+  }
+  void await_rails(ContextMembers& members) const {
+    const auto count = static_cast<std::uint32_t>(members.size());
+    EXPECT_TRUE(eventually([&] {
       for (const auto& one : members) one->transport().progress();
-      for (const auto& one : members)
-        for (const auto& other : members) all = all && (one == other || one->way_to(other->index()).starts_with("RDMA"));
-      return all;
+      return std::all_of(members.begin(), members.end(), [&](const auto& one) { return is_as_wanted(*one, count); });
     })) << "no rail was opened";
   }
   // Until no member is left.
@@ -267,7 +286,7 @@ class RdmaTransport final : public ContextTransport {
     }
   }
 
-  const bool cut_;
+  const Rails rails_;
 };
 
 }  // namespace
@@ -284,10 +303,13 @@ std::vector<std::unique_ptr<const PeerGroupTransport>> context_transports() {
   return result;
 }
 
-const PeerGroupTransport& rdma_transport(bool cut) {
-  static const RdmaTransport whole("rdma", false);
-  static const RdmaTransport breaks("rdma_cut", true);
-  return cut ? breaks : whole;
+const PeerGroupTransport& rdma_transport(Rails rails) {
+  static const RdmaTransport whole("rdma", Rails::whole);
+  static const RdmaTransport cut("rdma_cut_contexts", Rails::cut);
+  static const RdmaTransport but_last("rdma_but_last", Rails::but_last);
+  static const RdmaTransport first_use("rdma_on_first_use", Rails::first_use);
+  static const RdmaTransport* const all[] = {&whole, &cut, &but_last, &first_use};
+  return *all[static_cast<std::size_t>(rails)];
 }
 
 std::vector<std::unique_ptr<const PeerGroupTransport>> on_first_use_transports() {

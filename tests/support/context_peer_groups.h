@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -13,7 +14,12 @@ std::vector<std::unique_ptr<const PeerGroupTransport>> context_transports();
 // Those that can open their connections on first use, doing so.
 std::vector<std::unique_ptr<const PeerGroupTransport>> on_first_use_transports();
 
-// Contexts with an RDMA device each, all of them fake; or such whose rails break at random moments, again and again.
-const PeerGroupTransport& rdma_transport(bool cut);
+enum class Rails : std::uint8_t {
+  whole,      // every context has an RDMA device, all of them fake, and rails are there before the test begins
+  cut,        // they break at random moments, again and again
+  but_last,   // the last context has no device
+  first_use,  // connections are opened on first use, and data must go over rails at the end
+};
+const PeerGroupTransport& rdma_transport(Rails rails);
 
 }  // namespace seto::support

@@ -167,6 +167,11 @@ std::size_t FakeFabric::starving() {
   return count;
 }
 
+std::size_t FakeFabric::failed() {
+  const std::lock_guard lock(mutex_);
+  return failed_;
+}
+
 bool FakeFabric::step_locked() {
   std::vector<std::uint32_t> waiting;
   for (auto& [number, pair] : pairs_)
@@ -304,7 +309,7 @@ void FakeFabric::complete(Queue& queue, const Completion& completion) {
 }
 
 void FakeFabric::fail_pair(std::uint32_t number, Pair& pair, CompletionStatus status) {
-  pair.state = State::failed;
+  if (std::exchange(pair.state, State::failed) != State::failed) ++failed_;
   Completion failed;
   failed.queue_pair = number;
   failed.vendor_error = 0x77;

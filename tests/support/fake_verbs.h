@@ -58,6 +58,8 @@ class FakeFabric final {
   [[nodiscard]] std::size_t starving();
   [[nodiscard]] std::size_t doorbells() const { return doorbells_; }
   [[nodiscard]] std::size_t signalled() const { return signalled_; }
+  // How many queue pairs have failed.
+  [[nodiscard]] std::size_t failed();
 
  private:
   friend class FakeDevice;
@@ -135,6 +137,7 @@ class FakeFabric final {
   std::uint32_t queue_limit_ = ~std::uint32_t{0};
   std::size_t doorbells_ = 0;
   std::size_t signalled_ = 0;
+  std::size_t failed_ = 0;
   bool stop_ = false;
   std::thread thread_;
 };

@@ -308,9 +308,10 @@ std::span<const PeerGroupTransport* const> peer_group_transports() {
   static const auto* const contexts = new std::vector(context_transports());  // lives as long as the tests that use it
   static const auto* const on_first_use = new std::vector(on_first_use_transports());
   static const auto* const all = [] {
-    auto* const list = new std::vector<const PeerGroupTransport*>{&kLocal,           &kSeparate,        &kProcesses,
-                                                                  &tcp_transport(1), &tcp_transport(3), &far_tcp_transport(),
-                                                                  &tls_transport(1), &tls_transport(4), &rdma_transport(false)};
+    auto* const list =
+        new std::vector<const PeerGroupTransport*>{&kLocal,           &kSeparate,        &kProcesses,
+                                                   &tcp_transport(1), &tcp_transport(3), &far_tcp_transport(),
+                                                   &tls_transport(1), &tls_transport(4), &rdma_transport(Rails::whole)};
     for (const auto* const some : {contexts, on_first_use})
       for (const auto& one : *some) list->push_back(one.get());
     return list;

@@ -48,8 +48,8 @@ using PipePair = std::pair<std::unique_ptr<BytePipe>, std::unique_ptr<BytePipe>>
 // Both ends of a new pipe. `move` lets the fabric go on. Null where the set-up failed at both ends.
 template <class Move>
 PipePair connect_pipes(PipeMaker& one, PipeMaker& other, const Move& move, std::vector<const BytePipe*> beside = {}) {
-  const auto selects = one.begin({PipeMaker::Role::selects, "rank 1", std::move(beside)});
-  const auto follows = other.begin({PipeMaker::Role::follows, "rank 0", {}});
+  const auto selects = one.begin({PipeMaker::Role::selects, "rank 1", std::move(beside), 0});
+  const auto follows = other.begin({PipeMaker::Role::follows, "rank 0", {}, 0});
   const auto pass = [](PipeSetUp& from, PipeSetUp& to) {
     while (const auto message = from.next_message())
       if (const Status heard = to.hear(*message); !heard.ok()) std::fprintf(stderr, "%s\n", std::string(heard.text()).c_str());

@@ -1,5 +1,6 @@
 #include "transports/rdma/pipes/rdma_pipes.h"
 
+#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
 
@@ -114,19 +115,22 @@ Result<std::vector<PortName>> ports_in(std::string_view text) {
 }
 
 Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(const Config& config) {
-  const bool named = config.rdma != "auto";
-  if (config.rdma == "off") return std::unique_ptr<PipeMaker>();
+  std::string setting = config.rdma;
+  for (const char* const word : {"auto", "off"})
+    if (strcasecmp(setting.c_str(), word) == 0) setting = word;
+  const bool named = setting != "auto";
+  if (setting == "off") return std::unique_ptr<PipeMaker>();
   if (!has_devices()) {
-    SETO_TRY(ports_in(config.rdma).status());
+    SETO_TRY(ports_in(setting).status());
     if (named) SETO_LOG(warn, "SETO_RDMA=%s: this host has no RDMA device, and TCP is used", config.rdma.c_str());
     return std::unique_ptr<PipeMaker>();
   }
   const Result<std::unique_ptr<Verbs>>& verbs = verbs_of_process();
   if (!verbs.ok()) {
-    SETO_LOG_AS(info, (LogOrigin{}), "RDMA is not used: %s", std::string(verbs.status().text()).c_str());
+    SETO_LOG(info, "RDMA is not used: %s", std::string(verbs.status().text()).c_str());
     return std::unique_ptr<PipeMaker>();
   }
-  return open(*verbs.value(), config.rdma);
+  return open(*verbs.value(), setting);
 }
 
 Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_view setting) {
@@ -177,6 +181,7 @@ std::unique_ptr<PipeSetUp> RdmaPipes::begin(const Wanted& wanted) {
   setup.role = wanted.role == Role::selects ? ChannelSetUp::Role::selects : ChannelSetUp::Role::follows;
   setup.devices = devices_.get();
   setup.peer = wanted.peer;
+  setup.interface = wanted.interface;
   setup.random = random_number;
   setup.probe_ms = kProbeMs;
   for (const BytePipe* const one : wanted.beside) setup.beside.push_back(static_cast<const RingPipe*>(one)->ports());

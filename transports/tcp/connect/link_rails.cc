@@ -7,8 +7,24 @@
 
 #include "src/base/clock.h"
 #include "src/base/log.h"
+#include "src/net/interfaces.h"
+#include "src/net/tcp_socket.h"
 
 namespace seto::tcp {
+namespace {
+
+// The interface that has the own address of a socket; 0: unknown.
+std::uint32_t interface_of(int socket) {
+  const Result<SocketAddress> own = local_address(socket);
+  const Result<std::vector<Interface>> all = list_interfaces();
+  if (!own.ok() || !all.ok()) return 0;
+  for (const Interface& one : all.value())
+    for (const SocketAddress& address : one.addresses)
+      if (address.with_port(0) == own.value().with_port(0)) return one.index;
+  return 0;
+}
+
+}  // namespace
 
 std::shared_ptr<AttemptRails> AttemptRails::create(Setup setup) {
   auto rails = std::make_shared<AttemptRails>(std::move(setup));
@@ -73,7 +89,7 @@ void LinkRails::advance(Domain& domain, Link& link) {
   send_messages();
   if (done) return ended(domain, link);
   if (monotonic_ns() > until_ns_)
-    failed(failure(Code::timeout, "its process does not answer about RDMA, or the set-up takes longer than 10 s"));
+    failed(failure(Code::timeout, "its process does not answer about RDMA, or the set-up takes longer than 30 s"));
 }
 
 void LinkRails::begin_missing(const Link& link) {
@@ -93,7 +109,8 @@ void LinkRails::begin(std::uint8_t rail, const Link& link) {
   rail_ = rail;
   message_.clear();
   until_ns_ = monotonic_ns() + kSetUpNs;
-  PipeMaker::Wanted wanted{role_, "rank " + std::to_string(peer_), {}};
+  PipeMaker::Wanted wanted{role_, "rank " + std::to_string(peer_), {}, 0};
+  if (role_ == PipeMaker::Role::selects) wanted.interface = interface_of(link.descriptor(0));
   for (std::size_t path = link.sockets() - link.rails(); path < link.sockets(); ++path)
     if (const BytePipe* const pipe = link.rail(path); pipe != nullptr) wanted.beside.push_back(pipe);
   set_up_.reset();  // gives back what it had before the next one asks for as much

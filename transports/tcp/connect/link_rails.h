@@ -66,7 +66,7 @@ class LinkRails final : public RailOpener {
   void receive(std::string_view message);
 
  private:
-  static constexpr std::uint64_t kSetUpNs = 10'000'000'000;
+  static constexpr std::uint64_t kSetUpNs = 30'000'000'000;
   static constexpr std::uint64_t kFirstPauseNs = 100'000'000;
   static constexpr std::uint64_t kLongestPauseNs = 10'000'000'000;
   static constexpr std::size_t kMostInbox = 64;                           // parts of messages

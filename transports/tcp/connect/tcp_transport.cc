@@ -78,6 +78,13 @@ void tell_lack_of_backup(const Address& own, const Address& theirs, const Attemp
            there.value().path_count() == 0 ? "no SETO_PATHS" : "one path only in SETO_PATHS");
 }
 
+// Once in a process: the others have the same reason, mostly.
+void tell_lack_of_rails(const AttemptMember& member, const char* reason) {
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true, std::memory_order_relaxed))
+    SETO_LOG(info, "RDMA is not used to rank %u, but TCP (said for the first such rank only): %s", member.number, reason);
+}
+
 // Nothing is prepared: the streams of all communicators use the connections.
 class TcpSeat final : public PeerGroupSeat {
  public:
@@ -198,7 +205,7 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_to(const AttemptMem
                          attempt.key,      until,        member.same_site};
   SETO_ASSIGN(const SocketWish wish, wish_of(own, theirs, member.need));
   if (wish.routes > 1 && !member.same_site) request.path = 1;
-  const std::uint32_t most_rails = rails_with(attempt.members[attempt.own].address, member.address, member.same_site);
+  const std::uint32_t most_rails = rails_with(attempt.members[attempt.own], member);
   std::shared_ptr<LinkRails> link_rails;
   if (rails != nullptr && most_rails > 0) {
     SETO_ASSIGN(const TcpConnector::Plan plan, connector_->plan(request));
@@ -256,21 +263,28 @@ Result<std::shared_ptr<TcpConnection>> TcpTransport::connect_on_use(const Attemp
   });
   SETO_ASSIGN(const SocketWish wish, wish_of(own, theirs, member.need));
   tell_lack_of_backup(own, theirs, member, parts.round_trip_us);
-  const std::uint32_t most_rails = rails_with(attempt.members[attempt.own].address, member.address, member.same_site);
+  const std::uint32_t most_rails = rails_with(attempt.members[attempt.own], member);
   SETO_ASSIGN(parts.link, links.add({member.number, context, theirs.connector, wish, parts.round_trip_us, member.same_site,
                                      parts.channel, most_rails, most_rails > 0 ? rails : nullptr}));
   parts.wakeup = setup_.wakeup;
   return std::make_shared<TcpConnection>(PeerContext{member.place->process, context, attempt.id}, std::move(parts));
 }
 
-std::uint32_t TcpTransport::rails_with(std::string_view own, std::string_view theirs, bool same_site) const {
-  const Result<Address> here = address_in(own);
-  const Result<Address> there = address_in(theirs);
+std::uint32_t TcpTransport::rails_with(const AttemptMember& own, const AttemptMember& peer) const {
+  const Result<Address> here = address_in(own.address);
+  const Result<Address> there = address_in(peer.address);
   if (pipes_ == nullptr || !here.ok() || !there.ok()) return 0;
-  const std::uint8_t both = here.value().wishes.rails & there.value().wishes.rails;
-  if (!same_site && (both & kPlainEverywhere) == 0) return 0;
   const auto count = [](const Address& one) { return static_cast<std::uint32_t>(one.wishes.rails & ~kPlainEverywhere); };
-  return std::min(count(here.value()), count(there.value()));
+  const std::uint32_t rails = std::min(count(here.value()), count(there.value()));
+  if (rails == 0) {
+    tell_lack_of_rails(peer, setup_.config->tls == TlsMode::always ? "SETO_TLS=always asks for encryption"
+                                                                   : "its process has no port that is up, or may use none");
+    return 0;
+  }
+  const bool plain = peer.same_site || (here.value().wishes.rails & there.value().wishes.rails & kPlainEverywhere) != 0;
+  if (!plain)
+    tell_lack_of_rails(peer, "data is encrypted between hosts that do not state the same site (SETO_SITE_ID, or SETO_TLS=off)");
+  return plain ? rails : 0;
 }
 
 std::uint32_t TcpTransport::measure_round_trip(const Attempt& attempt, std::uint32_t member, std::uint32_t near_us,

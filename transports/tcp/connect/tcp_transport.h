@@ -57,7 +57,7 @@ class TcpTransport final : public Transport, private Endpoint {
                                                                       const std::shared_ptr<AttemptRails>& rails, Deadline until);
 
   // That both ends can have; 0 where their data is encrypted.
-  [[nodiscard]] std::uint32_t rails_with(std::string_view own, std::string_view theirs, bool same_site) const;
+  [[nodiscard]] std::uint32_t rails_with(const AttemptMember& own, const AttemptMember& peer) const;
 
   const TransportSetup setup_;
   const OpenPipes open_pipes_;
