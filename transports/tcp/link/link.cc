@@ -339,8 +339,9 @@ void Link::look_at_sockets() {
   bool any_stalled = false;
   for (const auto& socket : sockets_) {
     if (!socket->live()) continue;
-    socket->unsent = socket->pipe.unsent() + socket->pipe.held();
     RouteFlow& flow = flow_of(*socket);
+    const bool rests = rails() > 0 && !flow.used;  // its kernel need not be asked
+    socket->unsent = rests ? 0 : socket->pipe.unsent() + socket->pipe.held();
     if (flow.used && !stands_by(*socket)) ++flow.carriers;
     if (flow.used && !stands_by(*socket) && socket->unsent == 0) ++flow.dry;
     socket->full = (far() && socket->unsent >= kMostUnsent) || socket->pipe.held() > 0;
