@@ -5,7 +5,7 @@
 set -uo pipefail
 wants=false
 [[ $1 == --over-rdma ]] && wants=true && shift
-work=$(mktemp -d)
+work=${CALLS_FOLDER:-$(mktemp -d)}  # what the ranks print, and their logs
 export SETO_ROOT=127.0.0.1:29400 SETO_RANKS=2 SETO_SITE_ID=lab SETO_ALLOW_NO_SECRET=on SETO_LOG=${SETO_LOG:-info} SETO_INTERFACE=${SETO_INTERFACE:-lo}
 # The machine is emulated: everything takes 20 times as long.
 export SETO_LIVENESS_TIMEOUT_MS=${SETO_LIVENESS_TIMEOUT_MS:-100000}
