@@ -90,13 +90,15 @@ void Link::forget_left() {
   std::erase_if(entered_, [](const Entered& one) { return one.left; });
 }
 
-// Where paths are whole, what the peer's kernel has is enough: the peer may compute for long before it reads it.
+// Where paths are whole, what the peer's kernel has is enough: the peer may compute for long before it reads it. A rail that the
+// peer may not have taken yet could be dropped there, with what it holds.
 bool Link::delivered() const {
   if (broken() || (continues() && kept_ == nullptr)) return true;
   if (has_output() || (needed_ && !open())) return false;
   if (continues() && kept_->all_acknowledged()) return true;
-  return std::all_of(sockets_.begin(), sockets_.end(),
-                     [](const auto& socket) { return socket->broken || socket->pipe.delivered(); });
+  return std::all_of(sockets_.begin(), sockets_.end(), [](const auto& socket) {
+    return socket->broken || (socket->pipe.delivered() && (socket->confirmed || socket->pipe.rail() == nullptr));
+  });
 }
 
 // Later bytes of the peer are not read. Without an orderly end before it, the reset that a close then causes would look
