@@ -105,9 +105,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "calls go on when TCP data sockets of two ranks break; auto: where the round trip is 1 ms or more; on: also near ones of "
      "several sockets; off wins"},
     {"SETO_RDMA", TextAccess{&Config::rdma, kNameLimit}, "auto", Scope::process,
-     "RDMA between hosts of one site, where their data is not encrypted; auto: all ports that are up; off; or devices with or "
-     "without "
-     "a port (mlx5_0:1,mlx5_1)"},
+     "RDMA between hosts of one site, where their data is not encrypted; auto: all ports that are up; off; or names of devices, "
+     "with a port or without (mlx5_0:1,mlx5_1)"},
     {"SETO_TLS", choice<&Config::tls>(kTlsNames), "sites", Scope::process,
      "TLS between hosts; sites: but data within a stated site"},
     {"SETO_TLS_CERTIFICATE", TextAccess{&Config::tls_certificate, kPathLimit}, "", Scope::process,
