@@ -64,8 +64,9 @@ class DeviceProcesses : public DeviceFaults {
   }
 
   // One rank in this process, which has just been forked.
-  bool run_rank(int rank, int ranks, int gpus, const Body& body, setoConfig_t config = device_config()) {
-    start_gpus(gpus);
+  bool run_rank(int rank, int ranks, int gpus, const Body& body, setoConfig_t config = device_config(),
+                const Variables& variables = {}) {
+    start_gpus(gpus, variables);
     if (rank == 0) {
       EXPECT_TRUE(succeeded(setoGetUniqueId(&shared_->id)));
       shared_->has_id.store(1);

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "src/api/support/handles.h"
-#include "src/base/log.h"
-#include "src/core/connect/transport_list.h"
+#include "src/api/support/settings.h"
+#include "src/core/device_memory/device_allocations.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
@@ -29,14 +29,16 @@ Mappings& mappings() {
   return *all;
 }
 
+// The GPU whose memory the calling thread gets: SETO_MEMORY decides, as for a communicator that it makes without a config. Null:
+// host memory.
+Result<std::shared_ptr<GpuContext>> gpu_of_thread() {
+  SETO_ASSIGN(Settings settings, settings_of_environment());
+  SETO_TRY(settle_memory(settings));
+  return std::move(settings.gpu);
+}
+
 // An allocation of at least one huge page is aligned to huge pages; otherwise the kernel can use huge pages only in its middle.
-Result<void*> allocate(std::size_t size) {
-  if (size > std::size_t{1} << 62) return failure(Code::invalid_argument, "size: %zu bytes exceed the address space", size);
-  if (Result<void*> lendable = allocate_lendable(size); lendable.ok())
-    return lendable;
-  else
-    SETO_LOG(debug, "setoMemAlloc: %zu bytes that peers cannot read where they lie: %s", size,
-             std::string(lendable.status().text()).c_str());
+Result<void*> allocate_on_host(std::size_t size) {
   const std::size_t alignment = size >= kHugePage ? kHugePage : kPage;
   const std::size_t whole = (size + alignment - 1) / alignment * alignment;
   const std::size_t spare = alignment == kHugePage ? kHugePage : 0;
@@ -53,8 +55,17 @@ Result<void*> allocate(std::size_t size) {
   return static_cast<void*>(aligned);
 }
 
+Result<void*> allocate(std::size_t size) {
+  if (size > std::size_t{1} << 62) return failure(Code::invalid_argument, "size: %zu bytes exceed the address space", size);
+  SETO_ASSIGN(std::shared_ptr<GpuContext> gpu, gpu_of_thread());
+  if (gpu == nullptr) return allocate_on_host(size);
+  SETO_ASSIGN(const cuda::DevicePointer begin, DeviceAllocations::of_process().allocate(std::move(gpu), size));
+  return reinterpret_cast<void*>(begin);
+}
+
 Status release(void* memory) {
-  if (const std::optional<Status> freed = free_lendable(memory)) return *freed;
+  const auto pointer = reinterpret_cast<cuda::DevicePointer>(memory);
+  if (DeviceAllocations::of_process().begins_at(pointer)) return DeviceAllocations::of_process().release(pointer);
   std::size_t size = 0;
   {
     const std::lock_guard lock(mappings().mutex);

@@ -22,6 +22,11 @@ constexpr std::uint64_t kLookAtPeersMs = 20;    // while a kernel runs
 constexpr std::uint64_t kStopMs = 10'000;       // for kernels to end after they were stopped
 constexpr std::uint64_t kAbandonedMs = 30'000;  // for ranks that may be dead to say that they are gone
 
+bool is_one_process(const std::vector<RankStatement>& statements) {
+  return std::all_of(statements.begin(), statements.end(),
+                     [&](const RankStatement& one) { return one.process == statements[0].process; });
+}
+
 static_assert(kStagingSize >= kWorkspaceSize);  // DeviceShapes cuts for one size
 
 }  // namespace
@@ -41,6 +46,7 @@ Status DeviceCommunicator::open(Bootstrap& bootstrap, Deadline until) {
   SETO_TRY(agree(bootstrap, make_parts(statements), until));
   parts_->workspaces->join();
   if (!pairs_.any() && can_measure_device_costs(statements)) SETO_TRY(measure_costs(statements, bootstrap, until));
+  SETO_TRY(agree_on_lending(statements, bootstrap, until));
   transfer_watch_ = std::make_unique<TransferWatch>(*control_, *parts_->launches, *parts_->transfers);
   stream_users_ = std::make_unique<StreamUsers>(statements[0].token, control_->rank(), gpu_->handle());
   SETO_TRY(LaunchWatcher::of_process().add(*this));
@@ -55,6 +61,9 @@ Result<std::string> DeviceCommunicator::map_workspaces(const std::vector<RankSta
   std::vector<bool> nearby;
   for (Rank peer = 0; peer < control_->ranks(); ++peer)
     nearby.push_back(peer == control_->rank() || tiers.kind(tiers.between(control_->rank(), peer)) == TierKind::node);
+  // Without it the others find no socket, and all ranks stage their messages.
+  if (!is_one_process(statements))
+    static_cast<void>(MemoryImporter::of_process().start([] { LaunchWatcher::of_process().wake(); }));
   return parts_->workspaces->connect(control_->rank(), statements, nearby);
 }
 
@@ -81,11 +90,10 @@ Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statemen
     parts_->launches->follow(*relay_);
   }
   // In one process, the addresses of all GPUs differ, and each reaches the memory of those to which it has peer access.
-  const bool is_one_process = std::all_of(statements.begin(), statements.end(),
-                                          [&](const RankStatement& one) { return one.process == statements[0].process; });
   has_other_gpus_ = std::any_of(statements.begin(), statements.end(),
                                 [&](const RankStatement& one) { return text_of(one.gpu) != text_of(statements[0].gpu); });
-  const PeerBuffers peer_buffers = is_one_process && !pairs_.any() ? PeerBuffers::in_reach : PeerBuffers::out_of_reach;
+  const PeerBuffers peer_buffers =
+      is_one_process(statements) && !pairs_.any() ? PeerBuffers::in_reach : PeerBuffers::out_of_reach;
   const CostModel costs = assumed_device_costs(control_->costs(), statements);
   SETO_ASSIGN(parts_->shapes, DeviceShapes::create({gpu_.get(), control_->rank(), control_->surroundings(costs), costs,
                                                     parts_->workspaces->addresses(), parts_->workspaces->capacity(), blocks,
@@ -93,6 +101,29 @@ Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statemen
   SETO_ASSIGN(parts_->transfers, TransferShapes::create({gpu_.get(), control_->rank(), control_->ranks(),
                                                          parts_->workspaces->addresses(), parts_->workspaces->capacity(), blocks},
                                                         *parts_->shapes));
+  return {};
+}
+
+Status DeviceCommunicator::agree_on_lending(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until) {
+  if (is_one_process(statements) || pairs_.any()) return {};  // all ranks find the same
+  const ContextScope scope(*gpu_);
+  SETO_TRY(scope.status());
+  Result<std::unique_ptr<LentWindows>> windows =
+      LentWindows::create({gpu_, control_->rank(), statements, [control = control_.get()] { return control->failed(); }}, until);
+  const std::string mine(statements.size(), windows.ok() ? Workspaces::kMapped : Workspaces::kNotMapped);
+  SETO_ASSIGN(const std::vector<std::string> findings, exchange_findings(bootstrap, mine, until));
+  const auto refused =
+      std::find_if(findings.begin(), findings.end(), [](const std::string& one) { return one[0] != Workspaces::kMapped; });
+  if (refused != findings.end()) {
+    const std::string reason =
+        windows.ok() ? "rank " + std::to_string(refused - findings.begin()) + " says why" : std::string(windows.status().text());
+    SETO_LOG_AS(info, (LogOrigin{control_->rank(), 0}),
+                "GPUs of other processes cannot read buffers where they lie, so all messages are staged: %s", reason.c_str());
+    return {};
+  }
+  parts_->windows = std::move(windows).value();
+  parts_->placed = std::make_unique<PlacedShapes>(*parts_->shapes);
+  parts_->shapes->allow_lending();
   return {};
 }
 
@@ -217,7 +248,7 @@ Status DeviceCommunicator::launch(const Call& call, cuda::Stream stream) {
   request.stream = stream;
   request.note = shape->note;
   request.limit = CallDeadline(call.deadline_ms, control_->config());
-  SETO_TRY(set_buffers(call, request));
+  SETO_TRY(set_buffers(call, request, capture));
   SETO_ASSIGN(request.arguments.scratch, parts_->shapes->scratch(shape->scratch_size));
   request.arguments.workspace = parts_->workspaces->addresses()[static_cast<std::size_t>(control_->rank())];
   if (relay_ != nullptr)
@@ -233,24 +264,35 @@ Status DeviceCommunicator::launch(const Call& call, cuda::Stream stream) {
   return parts_->launches->launch(request, capture);
 }
 
-Status DeviceCommunicator::set_buffers(const Call& call, Launches::Request& request) {
+Status DeviceCommunicator::set_buffers(const Call& call, Launches::Request& request, std::uint64_t capture) {
   request.arguments.input = reinterpret_cast<kernels::Address>(call.input);
   request.arguments.output = reinterpret_cast<kernels::Address>(call.output);
-  if (!request.shape->lends || !has_other_gpus_) return {};
+  LentWindows* const windows = parts_->windows.get();
+  if (!request.shape->lends || (windows == nullptr && !has_other_gpus_)) return {};
   const CallSizes sizes{input_bytes(call, control_->rank(), control_->ranks()),
                         output_bytes(call, control_->rank(), control_->ranks())};
-  SETO_ASSIGN(CallBuffers buffers,
-              lendable_buffers(*gpu_, call, sizes, [this](std::size_t size) { return parts_->shapes->lendable(size); }));
+  LendingRules rules{[this](const BufferRange& range) { return obstacle_in(gpu_->driver(), range); },
+                     [this](std::size_t size) { return parts_->shapes->lendable(size); }};
+  if (windows != nullptr)
+    rules = {[=](const BufferRange& range) { return windows->obstacle_in(range); },
+             [=](std::size_t size) { return windows->copy_memory(size); }};
+  SETO_ASSIGN(CallBuffers buffers, lendable_buffers(call, sizes, rules));
   if (buffers.copied_because != nullptr && !std::exchange(has_told_of_copies_, true))
     SETO_LOG_AS(
         info, (LogOrigin{control_->rank(), 0}),
         "%s: other GPUs cannot read a buffer at its place, because %s: such calls work on a copy, which takes time and as "
-        "much memory; cudaMalloc avoids it",
+        "much memory; setoMemAlloc or cudaMalloc avoids it",
         request.shape->what.c_str(), buffers.copied_because);
   request.arguments.input = buffers.input;
   request.arguments.output = buffers.output;
   request.before = std::move(buffers.before);
   request.after = std::move(buffers.after);
+  if (windows == nullptr) return {};
+  const std::uint64_t ended = parts_->launches->ended();
+  SETO_ASSIGN(const std::vector<LentDistance> distances,
+              windows->distances({buffers.input, sizes.input}, {buffers.output, sizes.output},
+                                 {parts_->launches->issued() + 1, ended, capture != 0}));
+  SETO_ASSIGN(request.shape, parts_->placed->find(request.shape, distances, ended));
   return {};
 }
 

@@ -57,12 +57,14 @@ class DeviceCommunicator final : public Watched {
   void note_pairs(const std::vector<std::string>& findings);
   Status make_parts(const std::vector<RankStatement>& statements);
   Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements) const;
+  // Where ranks are in several processes: all find whether each can read the buffers of all others.
+  Status agree_on_lending(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
   Status measure_costs(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
   // Fail for what no rank can do in this version, so that nothing needs to be told to the others.
   Status check_offered(const Call& call) const;
   Status check_offered(const TransferRequest& request) const;
   Status launch(const Call& call, cuda::Stream stream);
-  Status set_buffers(const Call& call, Launches::Request& request);
+  Status set_buffers(const Call& call, Launches::Request& request, std::uint64_t capture);
   Status launch(const TransferRequest& request);
   Status end_with(const Status& reason, std::string_view call);
   void take_number_of_relay(Launches::Request& request, std::uint64_t capture);

@@ -128,6 +128,11 @@ void DeviceShapes::use(const CostModel& costs, std::size_t workspace_capacity) {
   setup_.workspace_capacity = workspace_capacity;
 }
 
+void DeviceShapes::allow_lending() {
+  setup_.peer_buffers = PeerBuffers::in_reach;
+  use(setup_.costs, setup_.workspace_capacity);
+}
+
 Status DeviceShapes::open() {
   SETO_TRY(arena_.prepare());
   return staging_.prepare();

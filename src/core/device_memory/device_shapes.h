@@ -20,7 +20,7 @@
 namespace seto {
 
 struct TransferList;
-// Whether this rank's GPU can read the memory of every other rank at its address there.
+// Whether this rank's GPU can read the buffers of every other rank where they lie.
 enum class PeerBuffers : std::uint8_t { out_of_reach, in_reach };
 
 // A call shape that is ready to be launched. Its program and its scalar lie in pinned memory, and are copied to the GPU in the
@@ -81,6 +81,8 @@ class DeviceShapes final {
   Result<std::shared_ptr<DeviceShape>> find(const Call& call, std::uint64_t ended);
   // Forgets all shapes. No launch is under way, and no graph has one.
   void use(const CostModel& costs, std::size_t workspace_capacity);
+  // From now on this rank's GPU can read the buffers of every other rank, as all ranks have found. Forgets all shapes.
+  void allow_lending();
   // Scratch memory of at least so many bytes, which stays valid until the end. All operations use the same, one after another.
   Result<kernels::Address> scratch(std::size_t size) { return grow(scratch_, size); }
   // The same for copies of callers' buffers that peers cannot read.

@@ -29,6 +29,8 @@ RetiredDevice::~RetiredDevice() {
   const ContextScope scope(*gpu);
   if (!scope.status().ok()) return;
   transfers.reset();
+  windows.reset();
+  placed.reset();
   shapes.reset();
   launches.reset();
   workspaces.reset();
@@ -88,6 +90,7 @@ void LaunchWatcher::stop() {
 
 void LaunchWatcher::bury(Watched::Activity activity) {
   if (activity != Watched::Activity::none) return;  // a graph may run at any time, and freeing would wait for its kernels
+  MemoryImporter::of_process().unmap_closed();
   std::erase_if(retired_, [](const std::unique_ptr<RetiredDevice>& one) {
     one->workspaces->leave();
     return one->workspaces->all_left() || one->patience.passed();
@@ -98,7 +101,7 @@ Watched::Activity LaunchWatcher::look_at_all() {
   const std::lock_guard lock(mutex_);
   Watched::Activity activity = Watched::Activity::none;
   for (Watched* one : watched_) activity = std::max(activity, one->look());
-  if (!retired_.empty()) bury(activity);
+  bury(activity);
   return activity;
 }
 

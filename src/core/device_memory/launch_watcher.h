@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "src/core/device_memory/launches.h"
+#include "src/core/device_memory/lent_windows.h"
+#include "src/core/device_memory/placed_shapes.h"
 #include "src/core/device_memory/transfer_shapes.h"
 #include "src/core/device_memory/workspaces.h"
 #include "src/core/device_relay/staging.h"
@@ -30,6 +32,8 @@ struct RetiredDevice {
   ~RetiredDevice();
 
   std::unique_ptr<DeviceShapes> shapes;
+  std::unique_ptr<LentWindows> windows;  // null: no other process reads buffers of this rank
+  std::unique_ptr<PlacedShapes> placed;  // with windows
   std::unique_ptr<TransferShapes> transfers;
   std::unique_ptr<Launches> launches;
   std::unique_ptr<Workspaces> workspaces;

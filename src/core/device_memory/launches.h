@@ -77,6 +77,8 @@ class Launches final {
 
   [[nodiscard]] std::size_t running() const;
   [[nodiscard]] std::uint64_t ended() const;  // the number of launches
+  // That were issued, without those of captures. On the launching thread.
+  [[nodiscard]] std::uint64_t issued() const { return launched_; }
   [[nodiscard]] bool has_graphs() const { return has_graphs_.load(std::memory_order_relaxed); }
   // Ends the kernels under way, and later ones as soon as they wait. They cannot be used again. A kernel that lends buffers ends
   // only when this is called again after passes of peers have had time to end.

@@ -27,10 +27,25 @@ struct CallSizes {
   std::size_t input = 0, output = 0;
 };
 
-// For a call whose buffers other GPUs read. They reach memory of cuMemAlloc; memory of pools and of virtual addresses is visible
-// to the GPUs for which its owner has allowed it only, so the call works on a copy of it. `memory` gives so many bytes for the
-// copies. The call was checked; the context is current.
-using CopyMemory = std::function<Result<kernels::Address>(std::size_t size)>;
-Result<CallBuffers> lendable_buffers(const GpuContext& gpu, const Call& call, const CallSizes& sizes, const CopyMemory& memory);
+struct BufferRange {
+  kernels::Address begin = 0;
+  std::size_t size = 0;
+
+  [[nodiscard]] kernels::Address end() const { return begin + size; }
+  [[nodiscard]] bool meets(const BufferRange& other) const { return begin < other.end() && other.begin < end(); }
+};
+
+// Null: all GPUs of this process that have peer access can read the range, which may lie in several allocations. Else the reason.
+// They reach memory of cuMemAlloc and of setoMemAlloc; memory of pools and of virtual addresses is visible to the GPUs for which
+// its owner has allowed it only.
+Result<const char*> obstacle_in(const cuda::Driver& driver, const BufferRange& range);
+
+// For a call whose buffers other GPUs read. Where there is an obstacle, the call works on a copy, for which `memory` gives so
+// many bytes. The call was checked; the context is current.
+struct LendingRules {
+  std::function<Result<const char*>(const BufferRange& range)> obstacle;
+  std::function<Result<kernels::Address>(std::size_t size)> memory;
+};
+Result<CallBuffers> lendable_buffers(const Call& call, const CallSizes& sizes, const LendingRules& rules);
 
 }  // namespace seto

@@ -1,0 +1,226 @@
+#include "src/core/device_memory/memory_importer.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "src/base/thread.h"
+#include "src/core/device_memory/rank_statement.h"
+#include "src/net/local_socket.h"
+
+namespace seto {
+namespace {
+
+using cuda::DriverCode;
+
+constexpr std::uint64_t kAnswerMs = 10'000;  // for a client to take an answer: it waits for it
+
+union Rights {
+  cmsghdr header;  // for its alignment
+  char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+// Takes one request and its descriptor. False: the connection has ended, or the message is malformed. An empty socket is a
+// request without a number.
+bool receive(int socket, ImportRequest& request, Fd& file) {
+  iovec part{&request, sizeof request};
+  Rights rights{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = rights.bytes;
+  message.msg_controllen = sizeof rights.bytes;
+  const ssize_t size = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+    request.number = 0;
+    return true;
+  }
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); size > 0 && header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int)))
+      continue;
+    int number = -1;
+    std::memcpy(&number, CMSG_DATA(header), sizeof number);
+    file = Fd(number);
+  }
+  return size == static_cast<ssize_t>(sizeof request) && request.layout == ImportRequest().layout && request.number != 0 &&
+         (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+}
+
+}  // namespace
+
+// The driver may end with the process, so no thread of the library may call it then.
+struct StopMemoryImporter {
+  ~StopMemoryImporter() { MemoryImporter::of_process().stop(); }
+  static void at_exit() { static const StopMemoryImporter only; }
+};
+
+MemoryImporter& MemoryImporter::of_process() {
+  static auto* const only = new MemoryImporter;  // never destroyed: communicators may outlive static objects
+  return *only;
+}
+
+std::string MemoryImporter::socket_of(std::uint64_t process) {
+  std::array<char, 48> name{};
+  std::snprintf(name.data(), name.size(), "seto-device-memory-%016llx", static_cast<unsigned long long>(process));
+  return name.data();
+}
+
+Status MemoryImporter::start(std::function<void()> on_closed) {
+  const std::lock_guard lock(mutex_);
+  if (thread_.joinable()) return {};
+  StopMemoryImporter::at_exit();
+  SETO_ASSIGN(listener_, listen_local(socket_of(number_of_process()), SocketKind::packets));
+  SETO_ASSIGN(wakeup_, Wakeup::create());
+  on_closed_ = std::move(on_closed);
+  SETO_ASSIGN(thread_, start_thread("seto-gpu-map", [this] { run(); }));
+  return {};
+}
+
+void MemoryImporter::stop() {
+  const std::lock_guard lock(mutex_);
+  stops_.store(true);
+  if (wakeup_ != nullptr) wakeup_->ring();
+  if (thread_.joinable()) thread_.join();
+}
+
+void MemoryImporter::unmap_closed() {
+  const std::uint64_t closed = closed_count_.load();
+  if (unmap_until_.exchange(closed) != closed) wakeup_->ring();
+}
+
+void MemoryImporter::run() {
+  while (!stops_.load()) {
+    std::vector<pollfd> entries = {{wakeup_->descriptor(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    for (const Client& client : clients_) entries.push_back({client.socket.get(), POLLIN, 0});
+    if (poll(entries.data(), entries.size(), -1) < 0 && errno != EINTR) return;
+    wakeup_->drain();
+    if (stops_.load()) return;
+    const auto kept = std::find_if(closed_.begin(), closed_.end(), [&](const Mapping& one) { return one.closed > unmap_until_; });
+    for (auto one = closed_.begin(); one != kept; ++one) unmap(*one);
+    closed_.erase(closed_.begin(), kept);
+    for (std::size_t i = clients_.size(); i > 0; --i) {
+      if (entries[i + 1].revents == 0 || serve(clients_[i - 1])) continue;
+      for (const auto& [key, mapping] : clients_[i - 1].mappings) close(mapping);
+      clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+    }
+    if (entries[1].revents != 0) accept_clients();
+  }
+}
+
+void MemoryImporter::accept_clients() {
+  for (PrivateFd socket = accept_local(listener_); socket.valid(); socket = accept_local(listener_))
+    if (check_same_user(socket.get()).ok()) clients_.push_back({std::move(socket), {}});
+}
+
+bool MemoryImporter::serve(Client& client) {
+  ImportRequest request;
+  Fd file;
+  if (!receive(client.socket.get(), request, file)) return false;
+  if (request.number == 0) return true;
+  if (request.kind == ImportRequest::Kind::close) {
+    const auto found = client.mappings.find({request.number, request.device});
+    if (found == client.mappings.end()) return true;
+    close(std::move(found->second));
+    client.mappings.erase(found);
+    return true;
+  }
+  const ImportAnswer answer = map(client, request, file);
+  if (!wait_for(client.socket.get(), POLLOUT, Deadline::after_ms(kAnswerMs)).ok()) return false;
+  return send(client.socket.get(), &answer, sizeof answer, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof answer);
+}
+
+ImportAnswer MemoryImporter::map(Client& client, const ImportRequest& request, const Fd& file) {
+  ImportAnswer answer{.number = request.number};
+  Mapping mapping{.size = request.size};
+  const auto make = [&]() -> Status {
+    if (client.mappings.contains({request.number, request.device}))
+      return failure(Code::internal, "memory %llu is mapped already", static_cast<unsigned long long>(request.number));
+    SETO_ASSIGN(mapping.gpu, GpuContext::of_device(request.device));
+    const ContextScope scope(*mapping.gpu);
+    SETO_TRY(scope.status());
+    return request.kind == ImportRequest::Kind::map_file ? map_file(mapping, file) : open_handle(mapping, request);
+  };
+  const Status status = make();
+  if (!status.ok()) {
+    answer.code = static_cast<std::uint32_t>(status.code());
+    std::memcpy(answer.text, status.text().data(), std::min(status.text().size(), sizeof answer.text - 1));
+    return answer;
+  }
+  answer.address = mapping.address;
+  mapped_.fetch_add(1);
+  client.mappings.emplace(std::pair{request.number, request.device}, std::move(mapping));
+  return answer;
+}
+
+Status MemoryImporter::map_file(Mapping& mapping, const Fd& file) {
+  const cuda::Driver& driver = mapping.gpu->driver();
+  if (!file.valid()) return failure(Code::remote_error, "a request to map memory came without a descriptor");
+  void* const source = reinterpret_cast<void*>(static_cast<std::intptr_t>(file.get()));
+  SETO_TRY(driver.mem_import(&mapping.handle, source, cuda::HandleType::posix_file_descriptor));
+  Status status = driver.mem_address_reserve(&mapping.address, mapping.size, 0, 0, 0);
+  const bool is_reserved = status.ok();
+  if (is_reserved) status = driver.mem_map(mapping.address, mapping.size, 0, mapping.handle, 0);
+  const bool is_mapped = status.ok();
+  const cuda::MemoryAccess access{.location = {.id = mapping.gpu->device()}};
+  if (is_mapped) status = driver.mem_set_access(mapping.address, mapping.size, &access, 1);
+  if (status.ok()) return status;
+  if (is_mapped) static_cast<void>(driver.mem_unmap.code(mapping.address, mapping.size));
+  if (is_reserved) static_cast<void>(driver.mem_address_free.code(mapping.address, mapping.size));
+  static_cast<void>(driver.mem_release.code(mapping.handle));
+  return status;
+}
+
+Status MemoryImporter::open_handle(Mapping& mapping, const ImportRequest& request) {
+  return mapping.gpu->driver().ipc_open_mem_handle(&mapping.address, request.handle, cuda::kIpcLazyPeerAccess);
+}
+
+void MemoryImporter::close(Mapping mapping) {
+  mapping.closed = closed_count_.load() + 1;
+  closed_.push_back(std::move(mapping));
+  closed_count_.fetch_add(1);
+  on_closed_();
+}
+
+void MemoryImporter::unmap(const Mapping& mapping) {
+  mapped_.fetch_sub(1);
+  const ContextScope scope(*mapping.gpu);
+  if (!scope.status().ok()) return;
+  const cuda::Driver& driver = mapping.gpu->driver();
+  if (mapping.handle == 0) {
+    static_cast<void>(driver.ipc_close_mem_handle.code(mapping.address));
+    return;
+  }
+  static_cast<void>(driver.mem_unmap.code(mapping.address, mapping.size));
+  static_cast<void>(driver.mem_address_free.code(mapping.address, mapping.size));
+  static_cast<void>(driver.mem_release.code(mapping.handle));
+}
+
+Status send_import_request(int socket, const ImportRequest& request, int file, Deadline until) {
+  iovec part{const_cast<ImportRequest*>(&request), sizeof request};
+  Rights rights{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (file >= 0) {
+    message.msg_control = rights.bytes;
+    message.msg_controllen = sizeof rights.bytes;
+    rights.header.cmsg_level = SOL_SOCKET;
+    rights.header.cmsg_type = SCM_RIGHTS;
+    rights.header.cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(&rights.header), &file, sizeof(int));
+  }
+  while (sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+    if (errno == EAGAIN)
+      SETO_TRY(wait_for(socket, POLLOUT, until));
+    else if (errno != EINTR)
+      return socket_failure("its process does not take requests to map memory");
+  }
+  return {};
+}
+
+}  // namespace seto
