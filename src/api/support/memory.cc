@@ -1,4 +1,5 @@
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <map>
 #include <mutex>
@@ -32,7 +33,8 @@ Mappings& mappings() {
 // The GPU whose memory the calling thread gets: SETO_MEMORY decides, as for a communicator that it makes without a config. Null:
 // host memory.
 Result<std::shared_ptr<GpuContext>> gpu_of_thread() {
-  SETO_ASSIGN(Settings settings, settings_of_environment());
+  Settings settings;
+  SETO_ASSIGN(settings.config, load_config(environ));
   SETO_TRY(settle_memory(settings));
   return std::move(settings.gpu);
 }

@@ -51,7 +51,7 @@ Status LentWindows::connect(Deadline until) {
   return {};
 }
 
-// What the driver does for one allocation it does for all of its kind. The trial has no address here, because giving one back
+// The driver does for all allocations of a kind what it does for one. The trial has no address here, because giving one back
 // waits for all kernels. Legacy IPC needs no trial: the workspaces are shared by it.
 Status LentWindows::try_out(Deadline until) {
   const cuda::Driver& driver = setup_.gpu->driver();
@@ -108,7 +108,7 @@ Result<const LentWindows::Window*> LentWindows::window_of(const Memory& memory) 
   }
   forget_overlapping(memory);
   Result<std::vector<Address>> offered = offer(memory, Deadline::after_ms(kAnswerMs));
-  // Another error than the driver's is one of a lost process.
+  // A driver that refuses is `unavailable`; a process that is lost is not.
   if (!offered.ok() && offered.status().code() != Code::unavailable) return offered.status();
   Window window{.number = memory.number, .size = memory.size};
   if (offered.ok()) window.at_readers = std::move(offered).value();
@@ -135,7 +135,9 @@ Result<std::vector<Address>> LentWindows::offer(const Memory& memory, Deadline u
   const Fd file(number);
   for (const Reader& reader : readers_) {
     request.device = reader.device;
-    SETO_TRY(send_import_request(reader.socket.get(), request, file.get(), until));
+    const Status sent = send_import_request(reader.socket.get(), request, file.get(), until);
+    if (!sent.ok())
+      return failure(Code::remote_error, "the process of rank %d: %s", reader.rank, std::string(sent.text()).c_str());
   }
   std::vector<Address> at_readers(ranks_, memory.begin);
   Status refused;
