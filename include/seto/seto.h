@@ -138,10 +138,10 @@ SETO_API setoResult_t setoCommUserRank(const setoComm_t comm, int *rank);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-/* Allocates host memory that peers may map, so that operations on it need fewer copies. Any thread; the memory is not bound to a
- * communicator. Device memory comes from CUDA (cudaMalloc) in this version. */
+/* Allocates memory that peers may map, so that operations on it need fewer copies: of the thread's GPU where SETO_MEMORY chooses
+ * device memory for a communicator of the thread, else of the host. Any thread; it is not bound to a communicator. */
 SETO_API setoResult_t setoMemAlloc(void **ptr, size_t size);
-/* NULL is legal. No operation may still use the memory. */
+/* NULL is legal. No operation may still use the memory. Of device memory: waits for the kernels of its GPU. */
 SETO_API setoResult_t setoMemFree(void *ptr);
 /* Prepares the caller's memory for operations of comm. Local. It is only a hint: unregistered memory works everywhere. */
 SETO_API setoResult_t setoCommRegister(const setoComm_t comm, void *buff, size_t size, void **handle);
