@@ -55,6 +55,17 @@ def poll(work: Any, limit_s: float = 60) -> None:
         time.sleep(0.001)
 
 
+def failure_of_a_call(tensor: torch.Tensor) -> str:
+    """Of a call after the failure of another rank: it raises, or its work fails if this rank learns of the failure only then."""
+    try:
+        work = dist.all_reduce(tensor, async_op=True)
+    except RuntimeError as error:
+        return str(error)
+    poll(work)
+    assert not work.is_success(), "the call succeeded"
+    return str(work.exception())
+
+
 def raised(call: Callable[..., Any], *arguments: Any, **named: Any) -> str:
     try:
         call(*arguments, **named)
@@ -308,7 +319,7 @@ def a_late_peer(rank: int, size: int) -> str:
     store = dist.distributed_c10d._get_default_store()
     if rank == 1:  # its second call comes after the failure
         store.wait(["failed"], datetime.timedelta(seconds=60))
-        return raised(dist.all_reduce, tensor)
+        return failure_of_a_call(tensor)
     text = raised(dist.all_reduce(tensor, async_op=True).wait, datetime.timedelta(seconds=60))
     store.set("failed", "")
     return text
@@ -322,7 +333,7 @@ def aborted(rank: int, size: int) -> None:
     store = dist.distributed_c10d._get_default_store()
     if rank == 1:
         store.wait(["aborted"], datetime.timedelta(seconds=60))
-        assert "rank 0" in raised(dist.all_reduce, tensor)
+        assert "rank 0" in failure_of_a_call(tensor)
         return
     work = dist.all_reduce(tensor, async_op=True)
     assert not work.is_completed()
