@@ -138,8 +138,8 @@ SETO_API setoResult_t setoCommUserRank(const setoComm_t comm, int *rank);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-/* Allocates memory that peers may map, so that operations on it need fewer copies: of the thread's GPU where SETO_MEMORY chooses
- * device memory for a communicator of the thread, else of the host. Any thread; it is not bound to a communicator. */
+/* Allocates memory that peers may map, so that operations on it need fewer copies: of the thread's GPU with SETO_MEMORY=device,
+ * else of the host, where a forked child shares it. Any thread; it is not bound to a communicator. */
 SETO_API setoResult_t setoMemAlloc(void **ptr, size_t size);
 /* NULL is legal. No operation may still use the memory. Of device memory: waits for the kernels of its GPU. */
 SETO_API setoResult_t setoMemFree(void *ptr);

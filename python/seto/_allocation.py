@@ -1,6 +1,7 @@
 """Memory of the library for arrays."""
 
 import ctypes
+import os
 import weakref
 
 from seto import _library
@@ -17,6 +18,8 @@ def allocate(size: int) -> "ctypes.Array[ctypes.c_ubyte]":
     """
     if size <= 0:
         raise ValueError(f"size: {size} bytes; at least 1 is needed")
+    if os.environ.get("SETO_MEMORY") == "device":
+        raise ValueError("SETO_MEMORY=device: arrays of the host cannot lie in memory of a GPU; leave SETO_MEMORY at auto")
     memory = ctypes.c_void_p()
     _allocate(ctypes.byref(memory), size)
     found = (ctypes.c_ubyte * size).from_address(memory.value)

@@ -18,6 +18,7 @@ constexpr std::size_t kSize = kCount * sizeof(std::int32_t);
 class DeviceAllocation : public DeviceMemory {
  protected:
   void start_gpu() {
+    setenv("SETO_MEMORY", "device", 1);
     start_gpus(1);
     if (HasFatalFailure()) return;
     EXPECT_TRUE(ok(driver().mem_get_info(&free_, &total_)));
@@ -40,6 +41,11 @@ class DeviceAllocation : public DeviceMemory {
     return type == static_cast<std::uint32_t>(cuda::MemoryType::device);
   }
 
+  void TearDown() override {
+    unsetenv("SETO_MEMORY");
+    DeviceMemory::TearDown();
+  }
+
  private:
   std::size_t free_ = 0, total_ = 0;
 };
@@ -57,20 +63,20 @@ TEST_F(DeviceAllocation, IsGivenBackAtOnce) {
   EXPECT_EQ(in_use(), 0U);
 }
 
-TEST_F(DeviceAllocation, TheKindOfMemoryIsThatOfCommunicatorsOfTheThread) {
+TEST_F(DeviceAllocation, OnlySetoMemoryDeviceChoosesAGpu) {
   start_gpu();
   std::thread([&] {  // has no context
-    void* const memory = allocated(kSize);
-    EXPECT_FALSE(is_device_memory(memory));
-    std::memset(memory, 1, kSize);
-    EXPECT_TRUE(succeeded(setoMemFree(memory)));
+    void* memory = nullptr;
+    EXPECT_TRUE(failed(setoMemAlloc(&memory, kSize), setoInvalidUsage, "device memory cannot be used"));
   })
       .join();
-  setenv("SETO_MEMORY", "host", 1);
-  void* const memory = allocated(kSize);
-  unsetenv("SETO_MEMORY");
-  EXPECT_FALSE(is_device_memory(memory));
-  EXPECT_TRUE(succeeded(setoMemFree(memory)));
+  for (const char* const kind : {"host", "auto"}) {
+    setenv("SETO_MEMORY", kind, 1);
+    void* const memory = allocated(kSize);
+    EXPECT_FALSE(is_device_memory(memory)) << kind;
+    std::memset(memory, 1, kSize);
+    EXPECT_TRUE(succeeded(setoMemFree(memory)));
+  }
   EXPECT_EQ(in_use(), 0U);
 }
 
@@ -118,6 +124,7 @@ TEST_F(DeviceAllocation, FreeingWaitsForKernels) {
 TEST_F(DeviceAllocation, GpusReadItInTheirPeers) {
   setenv("SETO_LOG", "debug", 1);
   ::testing::internal::CaptureStderr();
+  setenv("SETO_MEMORY", "device", 1);
   start_gpus(2);
   on_ranks(2, [&](DeviceRank& mine) {
     auto* const input = static_cast<std::int32_t*>(allocated(kSize));

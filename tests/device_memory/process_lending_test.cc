@@ -29,6 +29,15 @@ std::vector<std::int32_t> all_of(std::int32_t value) { return std::vector<std::i
 
 class DeviceProcessLending : public DeviceProcesses {
  protected:
+  void SetUp() override {
+    setenv("SETO_MEMORY", "device", 1);  // for setoMemAlloc
+    DeviceProcesses::SetUp();
+  }
+  void TearDown() override {
+    DeviceProcesses::TearDown();
+    unsetenv("SETO_MEMORY");
+  }
+
   // The ranks run as processes. `logs`: a text that the log of each rank has; "!" before it: that none has.
   void on_processes(int ranks, const Body& body, const std::string& logs = kLends, const Variables& variables = {}) {
     std::vector<ChildProcess> children;
@@ -210,7 +219,7 @@ TEST_F(DeviceProcessLending, MappingsAreBounded) {
     auto* const output = mine.upload(all_of(-1));
     for (std::size_t i = 0; i < kAllocations; ++i) {
       auto* const input = mine.upload(all_of(static_cast<std::int32_t>(i)));
-      ASSERT_TRUE(succeeded(sum(mine, input, output, "one_shot")));
+      ASSERT_TRUE(succeeded(sum(mine, input, output)));
       mine.synchronize();
     }
     EXPECT_EQ(difference(mine.read(output, kLent), static_cast<std::int32_t>(2 * (kAllocations - 1))), "");

@@ -8,6 +8,8 @@
 
 #include "src/api/support/handles.h"
 #include "src/api/support/settings.h"
+#include "src/base/log.h"
+#include "src/core/connect/transport_list.h"
 #include "src/core/device_memory/device_allocations.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
@@ -30,17 +32,23 @@ Mappings& mappings() {
   return *all;
 }
 
-// The GPU whose memory the calling thread gets: SETO_MEMORY decides, as for a communicator that it makes without a config. Null:
-// host memory.
+// The GPU whose memory the calling thread gets. Null: host memory. Only SETO_MEMORY=device chooses a GPU: with "auto", a program
+// that has a CUDA context for other purposes would get memory that it cannot write.
 Result<std::shared_ptr<GpuContext>> gpu_of_thread() {
   Settings settings;
   SETO_ASSIGN(settings.config, load_config(environ));
+  if (settings.config.memory != Memory::device) return std::shared_ptr<GpuContext>();
   SETO_TRY(settle_memory(settings));
   return std::move(settings.gpu);
 }
 
 // An allocation of at least one huge page is aligned to huge pages; otherwise the kernel can use huge pages only in its middle.
 Result<void*> allocate_on_host(std::size_t size) {
+  if (Result<void*> lendable = allocate_lendable(size); lendable.ok())
+    return lendable;
+  else
+    SETO_LOG(debug, "setoMemAlloc: %zu bytes that peers cannot read where they lie: %s", size,
+             std::string(lendable.status().text()).c_str());
   const std::size_t alignment = size >= kHugePage ? kHugePage : kPage;
   const std::size_t whole = (size + alignment - 1) / alignment * alignment;
   const std::size_t spare = alignment == kHugePage ? kHugePage : 0;
@@ -68,6 +76,7 @@ Result<void*> allocate(std::size_t size) {
 Status release(void* memory) {
   const auto pointer = reinterpret_cast<cuda::DevicePointer>(memory);
   if (DeviceAllocations::of_process().begins_at(pointer)) return DeviceAllocations::of_process().release(pointer);
+  if (const std::optional<Status> freed = free_lendable(memory)) return *freed;
   std::size_t size = 0;
   {
     const std::lock_guard lock(mappings().mutex);
