@@ -1,12 +1,11 @@
 #include "src/control/handshake.h"
 
 #include <poll.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "src/base/check.h"
 #include "src/net/local_socket.h"
@@ -23,25 +22,6 @@ struct AddressLayout {
   Token token;
   char socket_name[40];  // ends in a zero
 };
-
-union Control {
-  cmsghdr header;  // for its alignment
-  char bytes[CMSG_SPACE(kDescriptorsAtOnce * sizeof(int))];
-};
-
-// Takes every received descriptor, expected or not, so that none leaks.
-std::vector<Fd> take_descriptors(msghdr& message) {
-  std::vector<Fd> taken;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
-      int number = -1;
-      std::memcpy(&number, reinterpret_cast<const char*>(header) + at, sizeof number);
-      taken.emplace_back(number);
-    }
-  }
-  return taken;
-}
 
 Status peer_ended() { return failure(Code::remote_error, "its process ended, or gave up, while the two were connecting"); }
 
@@ -96,23 +76,8 @@ Status reason_of(const HandshakeMessage& refusal) {
 }
 
 Status send_handshake(int socket, HandshakeMessage message, std::span<const int> descriptors, Deadline until) {
-  SETO_CHECK(descriptors.size() <= kDescriptorsAtOnce);
   message.magic = kMagic;
-  iovec part{&message, sizeof message};
-  Control control{};
-  msghdr datagram{};
-  datagram.msg_iov = &part;
-  datagram.msg_iovlen = 1;
-  if (!descriptors.empty()) {
-    datagram.msg_control = control.bytes;
-    datagram.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
-    cmsghdr* header = CMSG_FIRSTHDR(&datagram);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
-  }
-  while (sendmsg(socket, &datagram, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+  while (send_packet(socket, std::as_bytes(std::span(&message, 1)), descriptors) < 0) {
     if (errno == EPIPE || errno == ECONNRESET) return peer_ended();
     if (errno == EAGAIN) {
       SETO_TRY(wait_for(socket, POLLOUT, until));
@@ -127,29 +92,20 @@ Status send_handshake(int socket, HandshakeMessage message, std::span<const int>
 
 Result<ReceivedHandshake> receive_handshake(int socket, HandshakeKind kind, Deadline until) {
   ReceivedHandshake received;
-  iovec part{&received.message, sizeof received.message};
-  Control control{};
-  msghdr datagram{};
-  ssize_t got = -1;
+  ReceivedPacket packet;
   do {
     SETO_TRY(wait_for(socket, POLLIN, until));
-    datagram = {};
-    datagram.msg_iov = &part;
-    datagram.msg_iovlen = 1;
-    datagram.msg_control = control.bytes;
-    datagram.msg_controllen = sizeof control.bytes;
-    got = recvmsg(socket, &datagram, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (got < 0 && (errno == EAGAIN || errno == EINTR));
-  if (got == 0 || (got < 0 && errno == ECONNRESET)) return peer_ended();
-  if (got < 0) return socket_failure("cannot receive from the peer");
-  received.descriptors = take_descriptors(datagram);
-  if (static_cast<std::size_t>(got) != sizeof received.message || received.message.magic != kMagic ||
-      (datagram.msg_flags & MSG_TRUNC) != 0) {
+    packet = receive_packet(socket, std::as_writable_bytes(std::span(&received.message, 1)));
+  } while (packet.size < 0 && (errno == EAGAIN || errno == EINTR));
+  if (packet.size == 0 || (packet.size < 0 && errno == ECONNRESET)) return peer_ended();
+  if (packet.size < 0) return socket_failure("cannot receive from the peer");
+  received.descriptors = std::move(packet.descriptors);
+  if (static_cast<std::size_t>(packet.size) != sizeof received.message || received.message.magic != kMagic || packet.is_cut) {
     return failure(Code::remote_error, "it sent data that is not a handshake: does it have the same version?");
   }
   if (received.message.kind == HandshakeKind::refusal) return received;
   if (received.message.kind != kind) return failure(Code::remote_error, "it sent its handshake in the wrong order");
-  if ((datagram.msg_flags & MSG_CTRUNC) != 0) {
+  if (packet.lacks_descriptors) {
     errno = EMFILE;
     return socket_failure("cannot receive its descriptors");
   }

@@ -56,10 +56,8 @@ struct ProcessAddress {
 [[nodiscard]] std::string encode(const ProcessAddress& address);
 [[nodiscard]] Result<ProcessAddress> decode_address(const std::string& bytes);
 
-// The most descriptors that one message carries.
-inline constexpr std::size_t kDescriptorsAtOnce = 128;
-
-// Send or receive one message with its descriptors. The socket is non-blocking; these functions wait until the deadline.
+// Send or receive one message with at most kDescriptorsAtOnce descriptors. The socket is non-blocking; these functions wait until
+// the deadline.
 [[nodiscard]] Status send_handshake(int socket, HandshakeMessage message, std::span<const int> descriptors, Deadline until);
 
 struct ReceivedHandshake {

@@ -48,8 +48,10 @@ Status HostStreams::open_target(const BoundProgram& program, const BoundTarget& 
   target.peer = static_cast<Rank>(end.receivers.front());
   if (bound.lent_space != Space::channel && bytes >= kWorthLending) {
     target.lending = stream->lending();
-    target.lends_some = target.lending == nullptr;
-    if (target.lends_some) target.lending = dynamic_cast<PartialLender*>(stream.get());
+    if (target.lending == nullptr) {
+      target.lending = dynamic_cast<PartialLender*>(stream.get());
+      target.lends_some = target.lending != nullptr;
+    }
   }
   if (target.lending != nullptr) {
     target.space = bound.lent_space;

@@ -35,6 +35,24 @@ Address abstract_address(const std::string& name) {
 
 int type_of(SocketKind kind) { return kind == SocketKind::stream ? SOCK_STREAM : SOCK_SEQPACKET; }
 
+union DescriptorsRoom {
+  cmsghdr header;  // for its alignment
+  char bytes[CMSG_SPACE(kDescriptorsAtOnce * sizeof(int))];
+};
+
+std::vector<Fd> take_descriptors(msghdr& message) {
+  std::vector<Fd> taken;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
+      int number = -1;
+      std::memcpy(&number, reinterpret_cast<const char*>(header) + at, sizeof number);
+      taken.emplace_back(number);
+    }
+  }
+  return taken;
+}
+
 // The longest wait of the kernel for room in the queue of the listener: connect(2) has no other deadline for unix sockets.
 void set_connect_timeout(int fd, Deadline until) {
   const int left = std::max(1, until.wait_ms());
@@ -97,6 +115,42 @@ Result<PrivateFd> connect_local(const std::string& name, SocketKind kind, Deadli
   const int flags = fcntl(fd.get(), F_GETFL);
   if (flags < 0 || fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) != 0) return socket_failure("cannot set up a local socket");
   return fd;
+}
+
+ssize_t send_packet(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors) {
+  SETO_CHECK(descriptors.size() <= kDescriptorsAtOnce);
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  DescriptorsRoom room{};
+  msghdr packet{};
+  packet.msg_iov = &part;
+  packet.msg_iovlen = 1;
+  if (!descriptors.empty()) {
+    packet.msg_control = room.bytes;
+    packet.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+    cmsghdr* const header = CMSG_FIRSTHDR(&packet);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
+  }
+  return sendmsg(socket, &packet, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+ReceivedPacket receive_packet(int socket, std::span<std::byte> bytes) {
+  iovec part{bytes.data(), bytes.size()};
+  DescriptorsRoom room{};
+  msghdr packet{};
+  packet.msg_iov = &part;
+  packet.msg_iovlen = 1;
+  packet.msg_control = room.bytes;
+  packet.msg_controllen = sizeof room.bytes;
+  ReceivedPacket received;
+  received.size = recvmsg(socket, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (received.size < 0) return received;
+  received.descriptors = take_descriptors(packet);
+  received.is_cut = (packet.msg_flags & MSG_TRUNC) != 0;
+  received.lacks_descriptors = (packet.msg_flags & MSG_CTRUNC) != 0;
+  return received;
 }
 
 Status check_same_user(int fd) {

@@ -1,9 +1,15 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "src/base/clock.h"
+#include "src/base/fd.h"
 #include "src/base/fork.h"
 #include "src/base/result.h"
 
@@ -25,6 +31,19 @@ enum class SocketKind : std::uint8_t { stream, packets };
 
 // Waits while the listener's queue is full, until the deadline. Code::remote_error at once if no socket listens at the name.
 [[nodiscard]] Result<PrivateFd> connect_local(const std::string& name, SocketKind kind, Deadline until);
+
+inline constexpr std::size_t kDescriptorsAtOnce = 128;
+
+// Sends a packet with at most kDescriptorsAtOnce descriptors, as sendmsg() that neither blocks nor raises a signal.
+ssize_t send_packet(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors);
+
+struct ReceivedPacket {
+  ssize_t size = -1;               // as of recvmsg() that does not block: 0 at the end, -1 with errno
+  std::vector<Fd> descriptors;     // all that came, expected or not, so that none leaks
+  bool is_cut = false;             // the packet is longer than `bytes`
+  bool lacks_descriptors = false;  // this process had no room for some
+};
+[[nodiscard]] ReceivedPacket receive_packet(int socket, std::span<std::byte> bytes);
 
 // Fails unless the process at the other end ran under the user of this process when it connected or listened.
 [[nodiscard]] Status check_same_user(int fd);

@@ -84,6 +84,15 @@ class DeviceProcesses : public DeviceFaults {
     return !HasFailure();
   }
 
+  // Both count themselves in shared_->waiting when they can do nothing but wait.
+  void kill_while_both_wait(ChildProcess& victim, ChildProcess& survivor) {
+    const Deadline until = Deadline::after_ms(kPatienceMs);
+    while (shared_->waiting.load() < 2 && !until.passed()) std::this_thread::yield();
+    EXPECT_EQ(shared_->waiting.load(), 2);
+    victim.kill_now();
+    EXPECT_TRUE(survivor.wait());
+  }
+
   Shared* shared_ = nullptr;
 };
 

@@ -169,11 +169,7 @@ TEST_F(DeviceProcesses, AProcessThatIsKilledWhileAKernelWaitsIsNamed) {
       mine.comm = nullptr;
     });
   });
-  const Deadline until = Deadline::after_ms(60'000);
-  while (shared_->waiting.load() < 2 && !until.passed()) std::this_thread::yield();
-  EXPECT_EQ(shared_->waiting.load(), 2);
-  victim.kill_now();
-  EXPECT_TRUE(survivor.wait());
+  kill_while_both_wait(victim, survivor);
 }
 
 }  // namespace

@@ -2,21 +2,13 @@
 // other, that peers cannot reach, and that are freed after a failure.
 #include <gmock/gmock.h>
 
-#include "tests/device_memory/device_ranks.h"
+#include "tests/device_memory/lent_calls.h"
 
 namespace seto::testing {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr int kRanks = 3;
-constexpr std::size_t kCount = 13'000;  // a third of it is 17 KiB, which is lent
-constexpr const char* kLends = "read in the buffers of the peers";
-
-std::vector<std::int32_t> all_of(std::int32_t value, std::size_t count = kCount) {
-  return std::vector<std::int32_t>(count, value);
-}
 
 class DeviceLending : public DeviceMemory {
  protected:
@@ -35,13 +27,8 @@ class DeviceLending : public DeviceMemory {
     return ::testing::internal::GetCapturedStderr();
   }
 
-  static setoResult_t sum(DeviceRank& mine, const std::int32_t* input, std::int32_t* output, const char* algorithm = "two_shot") {
-    setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
-    EXPECT_TRUE(succeeded(setoAlgorithmId(algorithm, &config.algorithm)));
-    return setoAllReduceConfig(input, output, kCount, setoInt32, setoSum, mine.comm, mine.stream(), &config);
-  }
   static void fill(const DeviceRank& mine, std::int32_t* memory, unsigned value) {
-    EXPECT_TRUE(ok(mine.driver.memset_d32_async(reinterpret_cast<cuda::DevicePointer>(memory), value, kCount, mine.cuda_stream)));
+    EXPECT_TRUE(ok(mine.driver.memset_d32_async(reinterpret_cast<cuda::DevicePointer>(memory), value, kLent, mine.cuda_stream)));
   }
 
  private:
@@ -60,10 +47,10 @@ TEST_F(DeviceLending, BuffersChangeRightAfterTheCall) {
       for (std::int32_t*& output : outputs) output = mine.upload(all_of(-1));
       for (int round = 0; round < kRounds; ++round) {
         fill(mine, input, static_cast<unsigned>(10 * round + mine.rank));
-        ASSERT_TRUE(succeeded(sum(mine, input, outputs[round], algorithm)));
+        ASSERT_TRUE(succeeded(lent_sum(mine, input, outputs[round], algorithm)));
       }
       fill(mine, input, 77);
-      for (int round = 0; round < kRounds; ++round) EXPECT_EQ(mine.read(outputs[round], kCount), all_of(30 * round + 3));
+      for (int round = 0; round < kRounds; ++round) EXPECT_EQ(mine.read(outputs[round], kLent), all_of(30 * round + 3));
     });
   }
   EXPECT_THAT(logged(), HasSubstr(kLends));
@@ -75,13 +62,13 @@ TEST_F(DeviceLending, BuffersTakeTurnsAsInputAndOutput) {
   on_ranks(kRanks, [&](DeviceRank& mine) {
     auto* const one = mine.upload(all_of(mine.rank + 1));
     auto* const other = mine.upload(all_of(-1));
-    ASSERT_TRUE(succeeded(sum(mine, one, other)));    // 6
-    ASSERT_TRUE(succeeded(sum(mine, other, one)));    // 18
-    ASSERT_TRUE(succeeded(sum(mine, one, one)));      // 54
-    ASSERT_TRUE(succeeded(sum(mine, one, other)));    // 162
-    ASSERT_TRUE(succeeded(sum(mine, other, other)));  // 486
-    EXPECT_EQ(mine.read(other, kCount), all_of(486));
-    EXPECT_EQ(mine.read(one, kCount), all_of(54));
+    ASSERT_TRUE(succeeded(lent_sum(mine, one, other)));    // 6
+    ASSERT_TRUE(succeeded(lent_sum(mine, other, one)));    // 18
+    ASSERT_TRUE(succeeded(lent_sum(mine, one, one)));      // 54
+    ASSERT_TRUE(succeeded(lent_sum(mine, one, other)));    // 162
+    ASSERT_TRUE(succeeded(lent_sum(mine, other, other)));  // 486
+    EXPECT_EQ(mine.read(other, kLent), all_of(486));
+    EXPECT_EQ(mine.read(one, kLent), all_of(54));
   });
   EXPECT_THAT(logged(), HasSubstr(", read in the buffers of the peers"));  // all messages
 }
@@ -92,8 +79,8 @@ TEST_F(DeviceLending, ARankInPlaceAndOthersThatAreNot) {
     for (const char* const algorithm : {"two_shot", "ring", "one_shot"}) {
       auto* const input = mine.upload(all_of(mine.rank + 1));
       auto* const output = mine.rank == 1 ? input : mine.upload(all_of(-1));
-      ASSERT_TRUE(succeeded(sum(mine, input, output, algorithm)));
-      EXPECT_EQ(mine.read(output, kCount), all_of(6)) << algorithm;
+      ASSERT_TRUE(succeeded(lent_sum(mine, input, output, algorithm)));
+      EXPECT_EQ(mine.read(output, kLent), all_of(6)) << algorithm;
     }
   });
 }
@@ -122,14 +109,14 @@ TEST_F(DeviceLending, AReplayedGraphLends) {
     auto* const input = mine.upload(all_of(mine.rank));
     auto* const output = mine.upload(all_of(-1));
     ASSERT_TRUE(ok(mine.driver.stream_begin_capture(mine.cuda_stream, cuda::CaptureMode::thread_local_only)));
-    EXPECT_TRUE(succeeded(sum(mine, input, output)));
-    EXPECT_TRUE(succeeded(sum(mine, output, input)));
+    EXPECT_TRUE(succeeded(lent_sum(mine, input, output)));
+    EXPECT_TRUE(succeeded(lent_sum(mine, output, input)));
     cuda::Graph graph = nullptr;
     cuda::GraphExec executable = nullptr;
     ASSERT_TRUE(ok(mine.driver.stream_end_capture(mine.cuda_stream, &graph)));
     ASSERT_TRUE(ok(mine.driver.graph_instantiate(&executable, graph, 0)));
     for (int round = 0; round < 2; ++round) ASSERT_TRUE(ok(mine.driver.graph_launch(executable, mine.cuda_stream)));
-    EXPECT_EQ(mine.read(input, kCount), all_of(81));  // 3, 9, 27, 81
+    EXPECT_EQ(mine.read(input, kLent), all_of(81));  // 3, 9, 27, 81
     EXPECT_TRUE(ok(mine.driver.graph_exec_destroy(executable)));
     EXPECT_TRUE(ok(mine.driver.graph_destroy(graph)));
   });
@@ -146,7 +133,7 @@ TEST_F(DeviceLending, MemoryThatPeersCannotReadIsCopied) {
     const cuda::AllocationProperties properties{.location = {.id = mine.gpu}};
     const cuda::MemoryAccess access{.location = {.id = mine.gpu}};
     ASSERT_TRUE(ok(mine.driver.mem_get_granularity(&piece, &properties, cuda::Granularity::minimum)));
-    ASSERT_GE(piece, kCount * sizeof(std::int32_t));
+    ASSERT_GE(piece, kLent * sizeof(std::int32_t));
     ASSERT_TRUE(ok(mine.driver.mem_create(&handle, piece, &properties, 0)));
     ASSERT_TRUE(ok(mine.driver.mem_address_reserve(&mapped, piece, 0, 0, 0)));
     ASSERT_TRUE(ok(mine.driver.mem_map(mapped, piece, 0, handle, 0)));
@@ -155,12 +142,12 @@ TEST_F(DeviceLending, MemoryThatPeersCannotReadIsCopied) {
     auto* const output = mine.upload(all_of(-1));
     auto* const input = mine.rank == 1 ? reinterpret_cast<std::int32_t*>(mapped) : plain;
     fill(mine, input, static_cast<unsigned>(mine.rank + 1));
-    ASSERT_TRUE(succeeded(sum(mine, input, output)));
-    EXPECT_EQ(mine.read(output, kCount), all_of(6));
-    EXPECT_EQ(mine.read(input, kCount), all_of(mine.rank + 1));
-    ASSERT_TRUE(succeeded(sum(mine, input, input)));
-    ASSERT_TRUE(succeeded(sum(mine, output, input)));
-    EXPECT_EQ(mine.read(input, kCount), all_of(18));
+    ASSERT_TRUE(succeeded(lent_sum(mine, input, output)));
+    EXPECT_EQ(mine.read(output, kLent), all_of(6));
+    EXPECT_EQ(mine.read(input, kLent), all_of(mine.rank + 1));
+    ASSERT_TRUE(succeeded(lent_sum(mine, input, input)));
+    ASSERT_TRUE(succeeded(lent_sum(mine, output, input)));
+    EXPECT_EQ(mine.read(input, kLent), all_of(18));
     EXPECT_TRUE(ok(mine.driver.mem_unmap(mapped, piece)));
     EXPECT_TRUE(ok(mine.driver.mem_release(handle)));
     EXPECT_TRUE(ok(mine.driver.mem_address_free(mapped, piece)));
@@ -174,12 +161,12 @@ TEST_F(DeviceLending, LentBuffersMayBeFreedAfterAnAbort) {
   start_gpus(kRanks);
   on_ranks(kRanks, [&](DeviceRank& mine) {
     cuda::DevicePointer lent = 0;
-    ASSERT_TRUE(ok(mine.driver.mem_alloc(&lent, kCount * sizeof(std::int32_t))));
+    ASSERT_TRUE(ok(mine.driver.mem_alloc(&lent, kLent * sizeof(std::int32_t))));
     auto* const input = reinterpret_cast<std::int32_t*>(lent);
     fill(mine, input, 1);
     auto* const output = mine.upload(all_of(-1));
     if (mine.rank < 2) {
-      ASSERT_TRUE(succeeded(sum(mine, input, output)));
+      ASSERT_TRUE(succeeded(lent_sum(mine, input, output)));
     }
     if (mine.rank == 0) {
       EXPECT_TRUE(succeeded(setoCommAbort(mine.comm)));
@@ -192,7 +179,7 @@ TEST_F(DeviceLending, LentBuffersMayBeFreedAfterAnAbort) {
     mine.synchronize();
     EXPECT_TRUE(ok(mine.driver.mem_free(lent)));
     mine.write(output, all_of(7));  // the context is not lost
-    EXPECT_EQ(mine.read(output, kCount), all_of(7));
+    EXPECT_EQ(mine.read(output, kLent), all_of(7));
     if (mine.rank != 0) (void)setoCommDestroy(mine.comm);
     mine.comm = nullptr;
   });

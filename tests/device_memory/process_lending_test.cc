@@ -5,6 +5,7 @@
 
 #include "src/core/device_memory/lent_windows.h"
 #include "tests/device_memory/device_faults.h"
+#include "tests/device_memory/lent_calls.h"
 
 namespace seto::testing {
 namespace {
@@ -12,10 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int kRanks = 3;
-constexpr std::size_t kLent = 13'000;  // a third of it is 17 KiB, which is lent
 constexpr std::size_t kSize = kLent * sizeof(std::int32_t);
-constexpr const char* kLends = "read in the buffers of the peers";
 
 // Empty: all are `value`. Else the first one that is not.
 std::string difference(const std::vector<std::int32_t>& found, std::int32_t value) {
@@ -24,8 +22,6 @@ std::string difference(const std::vector<std::int32_t>& found, std::int32_t valu
       return "element " + std::to_string(i) + " is " + std::to_string(found[i]) + " instead of " + std::to_string(value);
   return {};
 }
-
-std::vector<std::int32_t> all_of(std::int32_t value) { return std::vector<std::int32_t>(kLent, value); }
 
 class DeviceProcessLending : public DeviceProcesses {
  protected:
@@ -78,11 +74,6 @@ class DeviceProcessLending : public DeviceProcesses {
     EXPECT_TRUE(succeeded(setoMemAlloc(&memory, kSize)));
     return static_cast<std::int32_t*>(memory);
   }
-  static setoResult_t sum(DeviceRank& mine, const std::int32_t* input, std::int32_t* output, const char* algorithm = "two_shot") {
-    setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
-    EXPECT_TRUE(succeeded(setoAlgorithmId(algorithm, &config.algorithm)));
-    return setoAllReduceConfig(input, output, kLent, setoInt32, setoSum, mine.comm, mine.stream(), &config);
-  }
 };
 
 // Ranks 0 and 1 have memory of setoMemAlloc and of cuMemAlloc, at some offset, and rank 2 both.
@@ -94,9 +85,9 @@ TEST_F(DeviceProcessLending, SumsOfMemoryOfBothKinds) {
     auto* const output = mine.rank == 0 ? static_cast<std::int32_t*>(mine.allocate(kSize)) : mine.rank == 1 ? shared : plain;
     for (const char* const algorithm : {"two_shot", "ring", "one_shot"}) {
       mine.write(input, all_of(mine.rank + 1));
-      ASSERT_TRUE(succeeded(sum(mine, input, output, algorithm)));
+      ASSERT_TRUE(succeeded(lent_sum(mine, input, output, algorithm)));
       EXPECT_EQ(difference(mine.read(output, kLent), 6), "") << algorithm;
-      ASSERT_TRUE(succeeded(sum(mine, output, output, algorithm)));
+      ASSERT_TRUE(succeeded(lent_sum(mine, output, output, algorithm)));
       EXPECT_EQ(difference(mine.read(output, kLent), 18), "") << algorithm;
     }
     expect_end(mine);
@@ -114,7 +105,7 @@ TEST_F(DeviceProcessLending, BuffersChangeRightAfterTheCall) {
     for (int round = 0; round < kRounds; ++round) {
       EXPECT_TRUE(ok(mine.driver.memset_d32_async(reinterpret_cast<cuda::DevicePointer>(input),
                                                   static_cast<unsigned>(10 * round + mine.rank), kLent, mine.cuda_stream)));
-      ASSERT_TRUE(succeeded(sum(mine, input, outputs[round])));
+      ASSERT_TRUE(succeeded(lent_sum(mine, input, outputs[round])));
     }
     EXPECT_TRUE(ok(mine.driver.memset_d32_async(reinterpret_cast<cuda::DevicePointer>(input), 77, kLent, mine.cuda_stream)));
     for (int round = 0; round < kRounds; ++round) EXPECT_EQ(difference(mine.read(outputs[round], kLent), 20 * round + 1), "");
@@ -132,7 +123,7 @@ TEST_F(DeviceProcessLending, MemoryIsFreedAndAllocatedAgainAtItsAddress) {
       auto* const shared = allocated();
       shared_places.insert(shared);
       mine.write(shared, all_of(10 * round + mine.rank));
-      ASSERT_TRUE(succeeded(sum(mine, shared, output)));
+      ASSERT_TRUE(succeeded(lent_sum(mine, shared, output)));
       mine.synchronize();
       EXPECT_TRUE(succeeded(setoMemFree(shared)));
       EXPECT_EQ(difference(mine.read(output, kLent), 20 * round + 1), "") << "round " << round;
@@ -141,7 +132,7 @@ TEST_F(DeviceProcessLending, MemoryIsFreedAndAllocatedAgainAtItsAddress) {
       ASSERT_TRUE(ok(mine.driver.mem_alloc(&plain, kSize)));
       plain_places.insert(reinterpret_cast<void*>(plain));
       mine.write(reinterpret_cast<std::int32_t*>(plain), all_of(10 * round + 5 * mine.rank));
-      ASSERT_TRUE(succeeded(sum(mine, reinterpret_cast<std::int32_t*>(plain), output)));
+      ASSERT_TRUE(succeeded(lent_sum(mine, reinterpret_cast<std::int32_t*>(plain), output)));
       mine.synchronize();
       EXPECT_TRUE(ok(mine.driver.mem_free(plain)));
       EXPECT_EQ(difference(mine.read(output, kLent), 20 * round + 5), "") << "round " << round;
@@ -167,8 +158,8 @@ TEST_F(DeviceProcessLending, MemoryThatCannotBeMappedIsCopied) {
     auto* const shared = allocated();
     auto* const input = mine.rank == 1 ? reinterpret_cast<std::int32_t*>(mapped) : shared;
     mine.write(input, all_of(mine.rank + 1));
-    ASSERT_TRUE(succeeded(sum(mine, input, input)));
-    ASSERT_TRUE(succeeded(sum(mine, input, input)));
+    ASSERT_TRUE(succeeded(lent_sum(mine, input, input)));
+    ASSERT_TRUE(succeeded(lent_sum(mine, input, input)));
     EXPECT_EQ(difference(mine.read(input, kLent), 6), "");
     EXPECT_TRUE(ok(mine.driver.mem_unmap(mapped, piece)));
     EXPECT_TRUE(ok(mine.driver.mem_release(handle)));
@@ -183,8 +174,8 @@ TEST_F(DeviceProcessLending, AReplayedGraphLends) {
     auto* const output = allocated();
     mine.write(input, all_of(mine.rank + 1));
     ASSERT_TRUE(ok(mine.driver.stream_begin_capture(mine.cuda_stream, cuda::CaptureMode::global)));
-    EXPECT_TRUE(succeeded(sum(mine, input, output)));
-    EXPECT_TRUE(succeeded(sum(mine, output, input)));
+    EXPECT_TRUE(succeeded(lent_sum(mine, input, output)));
+    EXPECT_TRUE(succeeded(lent_sum(mine, output, input)));
     cuda::Graph graph = nullptr;
     cuda::GraphExec executable = nullptr;
     ASSERT_TRUE(ok(mine.driver.stream_end_capture(mine.cuda_stream, &graph)));
@@ -204,7 +195,7 @@ TEST_F(DeviceProcessLending, WhereADriverRefusesAllMessagesAreStaged) {
   SETO_NEEDS_STAND_IN();
   const auto work = [&](DeviceRank& mine) {
     auto* const memory = mine.upload(all_of(mine.rank + 1));
-    ASSERT_TRUE(succeeded(sum(mine, memory, memory)));
+    ASSERT_TRUE(succeeded(lent_sum(mine, memory, memory)));
     EXPECT_EQ(difference(mine.read(memory, kLent), 3), "");
   };
   on_processes(2, work, "so all messages are staged", {{"SOFTWARE_GPU_ERRORS", "cuMemImportFromShareableHandle:801:1-"}});
@@ -219,7 +210,7 @@ TEST_F(DeviceProcessLending, MappingsAreBounded) {
     auto* const output = mine.upload(all_of(-1));
     for (std::size_t i = 0; i < kAllocations; ++i) {
       auto* const input = mine.upload(all_of(static_cast<std::int32_t>(i)));
-      ASSERT_TRUE(succeeded(sum(mine, input, output)));
+      ASSERT_TRUE(succeeded(lent_sum(mine, input, output)));
       mine.synchronize();
     }
     EXPECT_EQ(difference(mine.read(output, kLent), static_cast<std::int32_t>(2 * (kAllocations - 1))), "");
@@ -236,10 +227,10 @@ TEST_F(DeviceProcessLending, LentMemoryMayBeFreedAfterAnAbort) {
     auto* const input = allocated();
     auto* const output = mine.upload(all_of(-1));
     mine.write(input, all_of(1));
-    ASSERT_TRUE(succeeded(sum(mine, input, output)));
+    ASSERT_TRUE(succeeded(lent_sum(mine, input, output)));
     mine.synchronize();
     if (mine.rank < 2) {
-      ASSERT_TRUE(succeeded(sum(mine, input, output)));
+      ASSERT_TRUE(succeeded(lent_sum(mine, input, output)));
     }
     if (mine.rank == 0) {
       EXPECT_TRUE(succeeded(setoCommAbort(mine.comm)));
@@ -261,7 +252,7 @@ TEST_F(DeviceProcessLending, AProcessThatIsKilledWhileItReadsIsNamed) {
   const auto call_for_ever = [&](DeviceRank& mine, std::int32_t* memory) {
     setoResult_t state = setoSuccess;
     for (int call = 0; state == setoSuccess; ++call) {
-      if (sum(mine, memory, memory) != setoSuccess) break;
+      if (lent_sum(mine, memory, memory) != setoSuccess) break;
       mine.synchronize();
       if (call == 3) shared_->waiting.fetch_add(1);
       EXPECT_TRUE(succeeded(setoCommGetAsyncError(mine.comm, &state)));
@@ -281,11 +272,7 @@ TEST_F(DeviceProcessLending, AProcessThatIsKilledWhileItReadsIsNamed) {
       EXPECT_EQ(difference(mine.read(other, kLent), 7), "");
     });
   });
-  const Deadline until = Deadline::after_ms(60'000);
-  while (shared_->waiting.load() < 2 && !until.passed()) std::this_thread::yield();
-  EXPECT_EQ(shared_->waiting.load(), 2);
-  victim.kill_now();
-  EXPECT_TRUE(survivor.wait());
+  kill_while_both_wait(victim, survivor);
 }
 
 }  // namespace

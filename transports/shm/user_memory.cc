@@ -78,25 +78,25 @@ Result<void*> UserMemory::allocate(std::size_t size) {
 }
 
 std::optional<Status> UserMemory::free(void* memory) {
-  const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  const auto begin = reinterpret_cast<std::uintptr_t>(data());
-  if (!segment_ || address < begin || address - begin >= segment_->size()) {
-    // Memory of the process that forked this one stays as it is: that process may use it.
-    const bool parents = parents_ != nullptr && parents_->segment_ &&
-                         address >= reinterpret_cast<std::uintptr_t>(parents_->data()) &&
-                         address - reinterpret_cast<std::uintptr_t>(parents_->data()) < parents_->segment_->size();
-    return parents ? std::optional(Status()) : std::nullopt;
-  }
+  const auto offset_in = [memory](const UserMemory& of) {
+    return reinterpret_cast<std::uintptr_t>(memory) - reinterpret_cast<std::uintptr_t>(of.data());
+  };
+  const auto lies_in = [&](const UserMemory* of) {
+    return of != nullptr && of->segment_ && memory >= of->data() && offset_in(*of) < of->segment_->size();
+  };
+  // Memory of the process that forked this one stays as it is: that process may use it.
+  if (!lies_in(this)) return lies_in(parents_) ? std::optional(Status()) : std::nullopt;
+  const std::uint64_t offset = offset_in(*this);
   std::uint64_t size = 0;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = parts_.find(address - begin);
+    const auto found = parts_.find(offset);
     if (found == parts_.end()) return std::nullopt;
     size = found->second;
     parts_.erase(found);
   }
-  Status closed = close(address - begin, size);
-  give_back(address - begin, size);
+  Status closed = close(offset, size);
+  give_back(offset, size);
   return closed;
 }
 

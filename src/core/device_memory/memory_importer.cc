@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <span>
+#include <utility>
 
 #include "src/base/thread.h"
 #include "src/core/device_memory/rank_statement.h"
@@ -20,35 +22,17 @@ using cuda::DriverCode;
 
 constexpr std::uint64_t kAnswerMs = 10'000;  // for a client to take an answer: it waits for it
 
-union Rights {
-  cmsghdr header;  // for its alignment
-  char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 // Takes one request and its descriptor. False: the connection has ended, or the message is malformed. An empty socket is a
 // request without a number.
 bool receive(int socket, ImportRequest& request, Fd& file) {
-  iovec part{&request, sizeof request};
-  Rights rights{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = rights.bytes;
-  message.msg_controllen = sizeof rights.bytes;
-  const ssize_t size = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+  ReceivedPacket packet = receive_packet(socket, std::as_writable_bytes(std::span(&request, 1)));
+  if (packet.size < 0 && (errno == EAGAIN || errno == EINTR)) {
     request.number = 0;
     return true;
   }
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); size > 0 && header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int)))
-      continue;
-    int number = -1;
-    std::memcpy(&number, CMSG_DATA(header), sizeof number);
-    file = Fd(number);
-  }
-  return size == static_cast<ssize_t>(sizeof request) && request.layout == ImportRequest().layout && request.number != 0 &&
-         (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+  if (!packet.descriptors.empty()) file = std::move(packet.descriptors.front());
+  return packet.size == static_cast<ssize_t>(sizeof request) && request.layout == ImportRequest().layout && request.number != 0 &&
+         !packet.is_cut && !packet.lacks_descriptors;
 }
 
 }  // namespace
@@ -201,20 +185,8 @@ void MemoryImporter::unmap(const Mapping& mapping) {
 }
 
 Status send_import_request(int socket, const ImportRequest& request, int file, Deadline until) {
-  iovec part{const_cast<ImportRequest*>(&request), sizeof request};
-  Rights rights{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (file >= 0) {
-    message.msg_control = rights.bytes;
-    message.msg_controllen = sizeof rights.bytes;
-    rights.header.cmsg_level = SOL_SOCKET;
-    rights.header.cmsg_type = SCM_RIGHTS;
-    rights.header.cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(&rights.header), &file, sizeof(int));
-  }
-  while (sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+  const std::span<const int> files(&file, file >= 0 ? 1 : 0);
+  while (send_packet(socket, std::as_bytes(std::span(&request, 1)), files) < 0) {
     if (errno == EAGAIN)
       SETO_TRY(wait_for(socket, POLLOUT, until));
     else if (errno != EINTR)

@@ -1,9 +1,9 @@
 #include "src/core/device_memory/rank_statement.h"
 
-#include <sys/random.h>
-
 #include <cstring>
 #include <type_traits>
+
+#include "src/net/token.h"
 
 namespace seto {
 namespace {
@@ -42,7 +42,7 @@ Result<std::vector<std::string>> gather(Bootstrap& bootstrap, std::string messag
 
 std::uint64_t random_number() {
   std::uint64_t number = 0;
-  while (getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) continue;
+  fill_random(&number, sizeof number);
   return number;
 }
 

@@ -18,7 +18,7 @@ namespace seto::rdma {
 // A machine that is emulated on a busy host is held up for long; the limits only end tests that hang.
 inline constexpr std::uint64_t kPatienceMs = 300'000;
 inline constexpr std::uint8_t kPatientTimeout = 17;  // 0.54 s, seven times
-inline constexpr const char* kNeedsDevice = "skipped: needs an RDMA device with an active port (./dev lab rdma has one)";
+inline constexpr const char* kNeedsDevice = "skipped: needs an RDMA device whose port can be used (./dev lab rdma has one)";
 
 struct RealEnd {
   std::unique_ptr<VerbsDevice> device;
@@ -41,8 +41,9 @@ class RealDevices : public ::testing::Test {
       ASSERT_TRUE(asked.ok()) << asked.status().text();
       facts.push_back(std::move(asked).value());
     }
-    const Selection selection = select({ports_of(facts), ports_of(facts), 0});
-    if (selection.candidates.empty()) GTEST_SKIP() << kNeedsDevice;
+    const SelectionInput input{ports_of(facts), ports_of(facts), 0};
+    const Selection selection = select(input);
+    if (selection.candidates.empty()) GTEST_SKIP() << kNeedsDevice << ": " << explain_none(input, selection);
     candidate = selection.candidates.front();
     // Two devices, where there are two.
     for (const Candidate& one : selection.candidates)

@@ -2,7 +2,6 @@
 
 #include <strings.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/net/token.h"
 #include "transports/rdma/verbs/libibverbs.h"
 #include "transports/rdma/verbs/verbs_advice.h"
 
@@ -21,7 +21,7 @@ constexpr std::uint64_t kProbeMs = 3'000;
 
 std::uint32_t random_number() {
   std::uint32_t number = 0;
-  (void)getrandom(&number, sizeof number, 0);
+  fill_random(&number, sizeof number);
   return number;
 }
 
