@@ -26,6 +26,8 @@ std::string difference(const std::vector<std::int32_t>& found, std::int32_t valu
 class DeviceProcessLending : public DeviceProcesses {
  protected:
   void SetUp() override {
+    GTEST_SKIP()
+        << "skipped: needs lending between processes, which is off (kLendsBetweenProcesses): a rank sometimes never came";
     setenv("SETO_MEMORY", "device", 1);  // for setoMemAlloc
     DeviceProcesses::SetUp();
   }

@@ -14,6 +14,10 @@
 namespace seto {
 namespace {
 
+// Off: one of some six runs on a busy machine ended with a rank that never came to its first call, and the cause is not known
+// yet.
+constexpr bool kLendsBetweenProcesses = false;
+
 constexpr std::uint32_t kMostBlocks = 32;  // of a call
 // The same where messages cross hosts: a call may take a second between sites, and a minute while a path is cut. Until then its
 // blocks keep their places on the GPU.
@@ -105,7 +109,7 @@ Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statemen
 }
 
 Status DeviceCommunicator::agree_on_lending(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until) {
-  if (is_one_process(statements) || pairs_.any()) return {};  // all ranks find the same
+  if (!kLendsBetweenProcesses || is_one_process(statements) || pairs_.any()) return {};  // all ranks find the same
   const ContextScope scope(*gpu_);
   SETO_TRY(scope.status());
   Result<std::unique_ptr<LentWindows>> windows =
