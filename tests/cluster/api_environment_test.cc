@@ -28,7 +28,7 @@ void as_job(int ranks, const std::function<void(int rank)>& body) {
       setenv("MASTER_PORT", "1", 1);
       setenv("TORCHELASTIC_RUN_ID", job.c_str(), 1);
       body(rank);
-      return true;
+      return exit_like_a_program(true);
     });
   for (ChildProcess& process : processes) EXPECT_TRUE(process.wait());
 }

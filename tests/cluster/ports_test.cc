@@ -29,7 +29,7 @@ ChildProcess rank_process(int rank, int ranks, const Variables& variables, const
     setenv("SETO_INIT_TIMEOUT_MS", "20000", 1);
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
     body();
-    return true;
+    return exit_like_a_program(true);
   });
 }
 

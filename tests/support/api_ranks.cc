@@ -20,9 +20,6 @@ struct SharedId {
   setoUniqueId id;
 };
 
-// Exits like a program, so that the library's cleanup at exit is part of the test.
-bool leave(bool passed) { std::exit(passed && !::testing::Test::HasFailure() ? 0 : 1); }
-
 bool run_threads(int ranks, const std::function<void(ApiRank&)>& body) {
   ChildProcess child([&] {
     std::vector<setoComm_t> comms(static_cast<std::size_t>(ranks));
@@ -36,7 +33,7 @@ bool run_threads(int ranks, const std::function<void(ApiRank&)>& body) {
         if (own.comm != nullptr) setoCommDestroy(own.comm);
       });
     for (std::thread& thread : threads) thread.join();
-    return leave(true);
+    return exit_like_a_program(true);
   });
   return child.wait();
 }
@@ -64,7 +61,7 @@ bool run_processes(int ranks, const std::function<void(ApiRank&)>& body) {
   std::vector<ChildProcess> children;
   children.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
-    children.emplace_back([&, rank] { return leave(run_process(rank, ranks, *shared, body)); });
+    children.emplace_back([&, rank] { return exit_like_a_program(run_process(rank, ranks, *shared, body)); });
   bool passed = true;
   for (ChildProcess& child : children) passed = child.wait() && passed;
   munmap(page, sizeof(SharedId));
@@ -80,7 +77,7 @@ bool run_ranks(Ranks kind, int ranks, const std::function<void(ApiRank&)>& body)
 bool run_alone(const std::function<void()>& body) {
   ChildProcess child([&] {
     body();
-    return leave(true);
+    return exit_like_a_program(true);
   });
   return child.wait();
 }

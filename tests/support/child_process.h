@@ -20,7 +20,8 @@ namespace seto::testing {
 
 // A forked process of a test. The body returns true for success and prints its failures; the child ends with the test. Fork
 // before the test starts threads, or while they have nothing to do: the constructor waits for that (see
-// wait_until_other_threads_sleep).
+// wait_until_other_threads_sleep). A child that returns from its body ends at once, as if it were killed: the library's cleanup
+// at exit does not run. A body that needs the cleanup ends with exit_like_a_program.
 class ChildProcess final {
  public:
   explicit ChildProcess(const std::function<bool()>& body) {
@@ -60,6 +61,10 @@ class ChildProcess final {
  private:
   pid_t pid_ = -1;
 };
+
+// Ends a child as a program ends, with the library's cleanup at exit. In particular, the process of rank 0 then tells the other
+// ranks why their init failed before it is gone. It is a bool, which the body of a child returns.
+inline bool exit_like_a_program(bool passed) { std::exit(passed && !::testing::Test::HasFailure() ? 0 : 1); }
 
 // Holds back children that are forked one after another until the last one is there. Without it, the first ones would give a
 // thread of the parent work while the parent forks the next one.
