@@ -13,7 +13,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -167,8 +166,10 @@ std::vector<pid_t> Program::family() const {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     std::ifstream file(entry.path() / "environ");
-    const std::string variables((std::istreambuf_iterator<char>(file)), {});
-    if ((std::string(1, '\0') + variables).find('\0' + mark_ + '\0') != std::string::npos) members.push_back(std::stoi(name));
+    std::ostringstream variables;
+    variables << file.rdbuf();  // unlike an iterator, this throws nothing if the process ends between open and read
+    if ((std::string(1, '\0') + variables.str()).find('\0' + mark_ + '\0') != std::string::npos)
+      members.push_back(std::stoi(name));
   }
   return members;
 }

@@ -250,6 +250,7 @@ TEST(SetoRun, MisuseIsNamed) {
   EXPECT_THAT(refusal(seto_run({"--hosts", "a:x"}, {"true"})), HasSubstr("'a:x' is not a host"));
   EXPECT_THAT(refusal(seto_run({"-n", "9", "--hosts", "a:2,b:2"}, {"true"})), HasSubstr("4 slots"));
   EXPECT_THAT(refusal(seto_run({"--hostfile", "/nowhere/hosts"}, {"true"})), HasSubstr("/nowhere/hosts"));
+  EXPECT_THAT(refusal(seto_run({"--hostfile", "/"}, {"true"})), HasSubstr("--hostfile /: Is a directory"));
   EXPECT_THAT(refusal(seto_run({"-n", "1", "--env", "SETO_RANK=1"}, {"true"})), HasSubstr("sets this variable itself"));
   const Ended absent = run(seto_run({"-n", "2"}, {"./no_such_program"}));
   EXPECT_EQ(absent.status, 127);

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -20,7 +20,9 @@ enum class Others : std::uint8_t { none, asleep, awake };
 // has ended meanwhile has no state.
 bool is_asleep(const std::string& thread) {
   std::ifstream file("/proc/self/task/" + thread + "/stat");
-  const std::string stat(std::istreambuf_iterator<char>(file), {});
+  std::ostringstream text;
+  text << file.rdbuf();  // unlike an iterator, this throws nothing if the thread ends between open and read
+  const std::string stat = text.str();
   const std::size_t name_end = stat.rfind(')');
   return name_end == std::string::npos || name_end + 2 >= stat.size() || stat[name_end + 2] == 'S';
 }

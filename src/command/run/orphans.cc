@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +15,7 @@
 
 #include "src/base/fd.h"
 #include "src/base/text.h"
+#include "src/command/files.h"
 
 namespace seto::command {
 namespace {
@@ -24,10 +23,11 @@ namespace {
 // Polling interval on kernels without pidfd.
 constexpr int kLookAgainMs = 10;
 
-// Parses /proc/N/stat: "N (name) state parent ...", where the name may contain anything.
+// Parses /proc/N/stat: "N (name) state parent ...", where the name may contain anything. A process that ends meanwhile can be
+// opened and then not be read: it is no child.
 bool is_child(const std::string& process) {
-  std::ifstream file("/proc/" + process + "/stat");
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::string text;
+  if (!read_file("/proc/" + process + "/stat", text)) return false;
   const std::size_t end = text.rfind(") ");
   return end != std::string::npos && text.substr(end + 4).starts_with(std::to_string(getpid()) + " ");
 }

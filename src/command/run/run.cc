@@ -13,6 +13,7 @@
 
 #include "include/seto/seto.h"
 #include "src/command/commands.h"
+#include "src/command/files.h"
 #include "src/command/run/hosts.h"
 #include "src/command/run/job.h"
 #include "src/command/run/signals.h"
@@ -46,9 +47,9 @@ Result<std::vector<Placement>> placements_of(const RunOptions& options) {
   if (!options.hosts.empty()) {
     SETO_ASSIGN(hosts, parse_hosts(options.hosts));
   } else {
-    std::ifstream file(options.host_file);
-    if (!file) return system_failure(Code::invalid_argument, "--hostfile %s", options.host_file.c_str());
-    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    std::string text;
+    if (!read_file(options.host_file, text))
+      return system_failure(Code::invalid_argument, "--hostfile %s", options.host_file.c_str());
     SETO_ASSIGN(hosts, parse_host_file(text));
   }
   return place_ranks(hosts, options.ranks);
