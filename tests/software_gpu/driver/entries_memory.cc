@@ -106,6 +106,7 @@ void mem_release(StandIn& s, MemoryHandle handle) {
 }
 
 void mem_map(StandIn& s, DevicePointer pointer, std::size_t bytes, std::size_t offset, MemoryHandle handle, unsigned long long) {
+  s.wait_before_mapping("cuMemMap");
   s.memory().map(pointer, bytes, offset, memory_of(s, handle));
 }
 
@@ -115,6 +116,7 @@ void mem_unmap(StandIn& s, DevicePointer pointer, std::size_t bytes) {
 }
 
 void mem_set_access(StandIn& s, DevicePointer pointer, std::size_t bytes, const cuda::MemoryAccess* access, std::size_t count) {
+  s.wait_before_mapping("cuMemSetAccess");
   for (std::size_t i = 0; i < count; ++i)
     s.memory().set_access(pointer, bytes, gpu_of(s, access[i].location), access[i].flags != cuda::AccessFlags::none);
 }

@@ -63,6 +63,7 @@ void ipc_get_mem_handle(StandIn& s, cuda::IpcMemoryHandle* handle, DevicePointer
 
 void ipc_open_mem_handle(StandIn& s, DevicePointer* pointer, cuda::IpcMemoryHandle handle, unsigned flags) {
   need(pointer);
+  s.wait_before_mapping("cuIpcOpenMemHandle");
   if (flags != cuda::kIpcLazyPeerAccess) throw DriverError(DriverCode::invalid_value, "the flag for peer access is needed");
   IpcContent content;
   std::memcpy(&content, handle.bytes, sizeof(content));

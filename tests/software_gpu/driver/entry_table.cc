@@ -36,6 +36,7 @@ const EntryTable& entries() {
     table->add_plain("softwareGpuStart", reinterpret_cast<void*>(&start_again), kFirstVersion);
     table->add_plain("softwareGpuStop", reinterpret_cast<void*>(&stop), kFirstVersion);
     table->add_plain("softwareGpuInject", reinterpret_cast<void*>(&inject), kFirstVersion);
+    table->add_plain("softwareGpuWritten", reinterpret_cast<void*>(&written), kFirstVersion);
     return table;
   }();
   return *all;

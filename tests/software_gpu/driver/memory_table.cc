@@ -237,6 +237,13 @@ std::vector<Range*> MemoryTable::mapped_in(std::uint64_t address, std::uint64_t 
   return found;
 }
 
+std::uint64_t MemoryTable::written() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [address, range] : ranges_)
+    if (const Allocation* const memory = addresses_.find(address); memory != nullptr) bytes += memory->bytes_written;
+  return bytes;
+}
+
 const Range* MemoryTable::find(std::uint64_t address) const {
   const auto after = ranges_.upper_bound(address);
   if (after == ranges_.begin()) return nullptr;

@@ -71,6 +71,8 @@ class MemoryTable final {
   void set_access(std::uint64_t address, std::uint64_t bytes, std::uint32_t gpu, bool permitted);
 
   [[nodiscard]] std::uint64_t used(std::uint32_t gpu) const;
+  // Bytes that weak stores of kernels have written to what is allocated and mapped now.
+  [[nodiscard]] std::uint64_t written() const;
   // The range that holds an address; null: none.
   [[nodiscard]] const Range* find(std::uint64_t address) const;
   // Throws unless one range, or several in a row, hold all of the bytes.

@@ -73,6 +73,10 @@ void Scheduler::wait_for(const char* what, const std::vector<Done>& all) {
   wait(what, [&] { return std::all_of(all.begin(), all.end(), [](const Done& one) { return one == nullptr || one->done; }); });
 }
 
+void Scheduler::pause(std::chrono::milliseconds time) {
+  static_cast<void>(done_.wait_for(mutex_, time, [] { return false; }));
+}
+
 std::vector<Done> Scheduler::issued(const Context* context, bool only_kernels) const {
   std::vector<Done> found;
   for (const Operation& operation : operations_)

@@ -34,6 +34,8 @@ class Scheduler final {
   // Waits without the lock. Fails after the time of the settings, because a test must end.
   void wait(const char* what, const std::function<bool()>& condition);
   void wait_for(const char* what, const std::vector<Done>& all);
+  // Lets time pass, without the lock.
+  void pause(std::chrono::milliseconds time);
 
   // The operations that were issued and have not ended; of one context, or of all if it is null.
   [[nodiscard]] std::vector<Done> issued(const Context* context, bool only_kernels) const;

@@ -20,9 +20,10 @@ namespace {
 }
 
 constexpr std::string_view kPrefix = "SOFTWARE_GPU_";
-constexpr std::array<std::string_view, 15> kNames{
-    "GLOBAL_RACES", "QUEUES",     "COUNT",        "MULTIPROCESSORS", "MEMORY",       "SEED",   "STEP_BUDGET",   "WEAK",
-    "VERSION",      "CAPABILITY", "WAIT_SECONDS", "PEERS",           "COMPUTE_MODE", "ERRORS", "MULTI_INSTANCE"};
+constexpr std::array<std::string_view, 17> kNames{
+    "GLOBAL_RACES", "QUEUES", "COUNT",          "MULTIPROCESSORS", "MEMORY",       "SEED",
+    "STEP_BUDGET",  "WEAK",   "VERSION",        "CAPABILITY",      "WAIT_SECONDS", "PEERS",
+    "COMPUTE_MODE", "ERRORS", "MULTI_INSTANCE", "DELAYS",          "MAPPING_WAITS"};
 
 void refuse_unknown_names() {
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -83,6 +84,17 @@ int compute_mode_of(const std::string& text) {
   return 3;
 }
 
+// "cuMemUnmap:300,cuMemMap:5"
+std::map<std::string, std::uint32_t> delays_of(const std::string& text) {
+  std::map<std::string, std::uint32_t> delays;
+  for (const std::string& one : parts_of(text, ',')) {
+    const std::vector<std::string> fields = parts_of(one, ':');
+    if (fields.size() != 2) refuse("SOFTWARE_GPU_DELAYS", text);
+    delays[fields[0]] = static_cast<std::uint32_t>(number("SOFTWARE_GPU_DELAYS", fields[1]));
+  }
+  return delays;
+}
+
 }  // namespace
 
 std::multimap<std::string, InjectedError> parse_errors(const std::string& text) {
@@ -126,6 +138,8 @@ Settings Settings::of_environment() {
   settings.compute_mode = compute_mode_of(text_of("SOFTWARE_GPU_COMPUTE_MODE", "default"));
   settings.peers = peers_of(text_of("SOFTWARE_GPU_PEERS", "all"), settings.gpus);
   settings.errors = parse_errors(text_of("SOFTWARE_GPU_ERRORS", ""));
+  settings.delays = delays_of(text_of("SOFTWARE_GPU_DELAYS", ""));
+  read("SOFTWARE_GPU_MAPPING_WAITS", settings.mapping_waits);
   return settings;
 }
 

@@ -34,6 +34,8 @@ struct Settings {
   std::uint32_t wait_seconds = 60;   // a call that waits for longer than this fails
   std::vector<std::uint64_t> peers;  // for each GPU a bit for each GPU whose memory it can reach
   std::multimap<std::string, InjectedError> errors;
+  std::map<std::string, std::uint32_t> delays;  // ms before calls of a name
+  bool mapping_waits = false;                   // mapping of memory waits for all work, as unmapping does
 
   // A variable that cannot be read ends the process with a message: a test must not run with other settings than it states.
   static Settings of_environment();

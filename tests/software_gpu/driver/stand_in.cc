@@ -83,6 +83,8 @@ void StandIn::before_call(const std::string& name, unsigned rules) {
   for (auto at = begin; at != end; ++at)
     if (number >= at->second.first && number <= at->second.last)
       throw DriverError(at->second.code, "SOFTWARE_GPU_ERRORS makes call " + std::to_string(number) + " fail");
+  if (const auto delay = settings_.delays.find(name); delay != settings_.delays.end())
+    scheduler_.pause(std::chrono::milliseconds(delay->second));
   if ((rules & kAnywhere) != 0) return;
   if (in_host_function()) throw DriverError(DriverCode::not_permitted, name + " was called in a host function of a stream");
   if (!initialised_) throw DriverError(DriverCode::not_initialized);
@@ -144,6 +146,10 @@ void StandIn::wait_for_kernels(const char* call, const Context* context) {
 
 void StandIn::wait_for_all(const char* call, const Context* context) {
   scheduler_.wait_for(call, scheduler_.issued(context, false));
+}
+
+void StandIn::wait_before_mapping(const char* call) {
+  if (settings_.mapping_waits) wait_for_all(call, nullptr);
 }
 
 Stream& StandIn::stream_of(cuda::Stream handle) {
@@ -261,6 +267,12 @@ void inject(const char* errors) {
   Process& all = *process();
   const std::lock_guard lock(all.mutex);
   if (all.stand_in != nullptr) all.stand_in->inject(errors);
+}
+
+std::uint64_t written() {
+  Process& all = *process();
+  const std::lock_guard lock(all.mutex);
+  return all.stand_in == nullptr ? 0 : all.stand_in->memory().written();
 }
 
 }  // namespace seto::software_gpu::driver

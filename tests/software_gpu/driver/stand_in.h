@@ -55,6 +55,7 @@ class StandIn final {
   // Work that a call waits for as the real driver does.
   void wait_for_kernels(const char* call, const Context* context);
   void wait_for_all(const char* call, const Context* context);
+  void wait_before_mapping(const char* call);  // where the settings ask for it
 
   // NULL is the legacy stream of the current context.
   [[nodiscard]] Stream& stream_of(cuda::Stream handle);
@@ -109,10 +110,12 @@ class StandIn final {
 // Makes one call of the driver: takes the lock, checks what may be done, and turns what is thrown into the result.
 cuda::DriverCode enter(const std::string& name, unsigned rules, const std::function<void(StandIn&)>& body);
 
-// For tests, which find them by cuGetProcAddress as softwareGpuStart, softwareGpuStop and softwareGpuInject. A start reads the
-// settings again; it and the stop end all kernels and drop all memory. `errors` is in the form of SOFTWARE_GPU_ERRORS.
+// For tests, which find them by cuGetProcAddress as softwareGpuStart, softwareGpuStop, softwareGpuInject and softwareGpuWritten.
+// A start reads the settings again; it and the stop end all kernels and drop all memory. `errors` is in the form of
+// SOFTWARE_GPU_ERRORS.
 void start_again();
 void stop();
 void inject(const char* errors);
+std::uint64_t written();  // MemoryTable::written()
 
 }  // namespace seto::software_gpu::driver

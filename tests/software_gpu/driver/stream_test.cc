@@ -4,6 +4,7 @@
 #include <chrono>
 #include <future>
 
+#include "src/base/clock.h"
 #include "tests/software_gpu/driver/driver_test.h"
 
 namespace seto::software_gpu::driver {
@@ -33,6 +34,38 @@ class Streams : public StandInTest {
     EXPECT_TRUE(ok(driver().stream_destroy(stream)));
   }
 };
+
+TEST_F(Streams, MappingWaitsForKernelsIfASettingAsksForIt) {
+  SETO_NEEDS_STAND_IN();
+  constexpr std::size_t kPiece = 2 << 20;
+  start({{"SOFTWARE_GPU_MAPPING_WAITS", "1"}});
+  const cuda::AllocationProperties properties;
+  const cuda::MemoryAccess access;
+  cuda::MemoryHandle handle = 0;
+  cuda::DevicePointer pointer = 0;
+  ASSERT_TRUE(ok(driver().mem_create(&handle, kPiece, &properties, 0)));
+  ASSERT_TRUE(ok(driver().mem_address_reserve(&pointer, kPiece, 0, 0, 0)));
+  expect_waits_for_kernel("cuMemMap", [&] { return driver().mem_map(pointer, kPiece, 0, handle, 0); });
+  expect_waits_for_kernel("cuMemSetAccess", [&] { return driver().mem_set_access(pointer, kPiece, &access, 1); });
+  EXPECT_TRUE(ok(driver().mem_unmap(pointer, kPiece)));
+  EXPECT_TRUE(ok(driver().mem_address_free(pointer, kPiece)));
+  EXPECT_TRUE(ok(driver().mem_release(handle)));
+}
+
+// The stand-in does other work before such a call begins.
+TEST_F(Streams, CallsBeginLateIfASettingAsksForIt) {
+  SETO_NEEDS_STAND_IN();
+  start({{"SOFTWARE_GPU_DELAYS", "cuMemAlloc:100,cuMemUnmap:1"}});
+  const std::uint64_t begin = monotonic_ns();
+  std::future<cuda::DevicePointer> allocated = std::async(std::launch::async, [&] {
+    EXPECT_TRUE(ok(driver().ctx_set_current(context())));
+    return allocate(64);
+  });
+  const cuda::Stream stream = make_stream();
+  EXPECT_TRUE(ok(driver().stream_synchronize(stream)));
+  EXPECT_NE(allocated.get(), 0U);
+  EXPECT_GE(monotonic_ns() - begin, 100'000'000U);
+}
 
 TEST_F(Streams, WorkOfOneStreamIsInOrder) {
   start();
