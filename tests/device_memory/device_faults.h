@@ -51,6 +51,7 @@ struct Shared {
   setoUniqueId id;
   std::atomic<int> has_id;
   std::atomic<int> waiting;
+  std::atomic<std::uint64_t> written_lent, written_staged;
 };
 
 // Ranks as processes.

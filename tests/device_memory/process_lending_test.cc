@@ -26,8 +26,6 @@ std::string difference(const std::vector<std::int32_t>& found, std::int32_t valu
 class DeviceProcessLending : public DeviceProcesses {
  protected:
   void SetUp() override {
-    GTEST_SKIP()
-        << "skipped: needs lending between processes, which is off (kLendsBetweenProcesses): a rank sometimes never came";
     setenv("SETO_MEMORY", "device", 1);  // for setoMemAlloc
     DeviceProcesses::SetUp();
   }
@@ -70,6 +68,9 @@ class DeviceProcessLending : public DeviceProcesses {
     while (MemoryImporter::of_process().mapped() > 0 && !until.passed()) std::this_thread::yield();
     EXPECT_EQ(MemoryImporter::of_process().mapped(), 0U);
   }
+
+  // Bytes of global memory that kernels of this process have written, without flags.
+  static std::uint64_t written() { return software_gpu::driver::control<std::uint64_t()>("softwareGpuWritten")(); }
 
   static std::int32_t* allocated() {
     void* memory = nullptr;
@@ -205,6 +206,73 @@ TEST_F(DeviceProcessLending, WhereADriverRefusesAllMessagesAreStaged) {
   on_processes(2, work, std::string("!") + kLends, {{"SOFTWARE_GPU_ERRORS", "cuMemExportToShareableHandle:801:1-"}});
 }
 
+// A driver that maps memory only when nothing runs on its GPU would wait for kernels that wait for the rank whose memory it maps.
+TEST_F(DeviceProcessLending, WhereMappingWaitsForKernelsAllMessagesAreStaged) {
+  SETO_NEEDS_STAND_IN();
+  on_processes(2,
+               [&](DeviceRank& mine) {
+                 for (int call = 0; call < 3; ++call) {
+                   auto* const memory = mine.upload(all_of(mine.rank + 1));
+                   ASSERT_TRUE(succeeded(lent_sum(mine, memory, memory)));
+                   EXPECT_EQ(difference(mine.read(memory, kLent), 3), "");
+                 }
+               },
+               "its driver seems to map memory only when nothing runs on its GPU", {{"SOFTWARE_GPU_MAPPING_WAITS", "1"}});
+}
+
+// In the process of rank 0, unmapping is so slow that a kernel begins meanwhile. Unmapping waits for it, and it waits for rank 1,
+// whose call comes later and waits until that process has mapped its memory.
+TEST_F(DeviceProcessLending, SlowUnmappingKeepsNoRankFromCalls) {
+  SETO_NEEDS_STAND_IN();
+  constexpr unsigned kLateMs = 3'000;
+  static_assert(kLateMs > LaunchGate::kLongestMs);
+  const auto work = [&](DeviceRank& mine) {
+    auto* const output = mine.upload(all_of(-1));
+    for (int round = 0; round < 3; ++round) {
+      auto* const input = mine.upload(all_of(round + mine.rank));
+      const Deadline until = Deadline::after_ms(kPatienceMs);
+      while (mine.rank == 1 && shared_->waiting.load() <= round && !until.passed()) std::this_thread::yield();
+      ASSERT_TRUE(succeeded(lent_sum(mine, input, output))) << setoGetLastError(mine.comm);
+      if (mine.rank == 0) shared_->waiting.fetch_add(1);
+      EXPECT_EQ(difference(mine.read(output, kLent), 2 * round + 1), "");
+    }
+  };
+  ChildProcess slow([&] {
+    return run_rank(0, 2, 2, work, device_config(), {{"SOFTWARE_GPU_DELAYS", "cuMemUnmap:" + std::to_string(kLateMs)}});
+  });
+  ChildProcess other([&] { return run_rank(1, 2, 2, work); });
+  EXPECT_TRUE(slow.wait());
+  EXPECT_TRUE(other.wait());
+}
+
+// Each byte that goes through a slot is written there and read again. Only the bytes that kernels write are compared: they read
+// their program too, each thread for itself. A rank must write its output: one byte for each byte of it.
+TEST_F(DeviceProcessLending, FewerBytesMoveThanThroughSlots) {
+  SETO_NEEDS_STAND_IN();
+  constexpr int kPair = 2;
+  const auto count_into = [&](std::atomic<std::uint64_t>& bytes) {
+    return [&](DeviceRank& mine) {
+      auto* const input = mine.upload(all_of(mine.rank + 1));
+      auto* const output = mine.upload(all_of(-1));
+      const std::uint64_t before = written();
+      ASSERT_TRUE(succeeded(lent_sum(mine, input, output)));
+      mine.synchronize();
+      bytes.fetch_add(written() - before);
+      EXPECT_EQ(difference(mine.read(output, kLent), 3), "");
+    };
+  };
+  on_processes(kPair, count_into(shared_->written_lent));
+  shared_->has_id.store(0);
+  on_processes(kPair, count_into(shared_->written_staged), "so all messages are staged",
+               {{"SOFTWARE_GPU_ERRORS", "cuMemImportFromShareableHandle:801:1-"}});
+  const double outputs = kPair * kSize;
+  const double lent = static_cast<double>(shared_->written_lent.load()) / outputs;
+  const double staged = static_cast<double>(shared_->written_staged.load()) / outputs;
+  std::printf("bytes written for each byte of the result: %.2f lent, %.2f through slots\n", lent, staged);
+  EXPECT_GE(lent, 1);
+  EXPECT_LT(lent, 0.75 * staged);
+}
+
 // More allocations than stay mapped: the oldest are closed.
 TEST_F(DeviceProcessLending, MappingsAreBounded) {
   constexpr std::size_t kAllocations = LentWindows::kMostWindows + 8;
@@ -233,8 +301,11 @@ TEST_F(DeviceProcessLending, LentMemoryMayBeFreedAfterAnAbort) {
     mine.synchronize();
     if (mine.rank < 2) {
       ASSERT_TRUE(succeeded(lent_sum(mine, input, output)));
+      shared_->waiting.fetch_add(1);
     }
     if (mine.rank == 0) {
+      const Deadline until = Deadline::after_ms(kPatienceMs);
+      while (shared_->waiting.load() < 2 && !until.passed()) std::this_thread::yield();
       EXPECT_TRUE(succeeded(setoCommAbort(mine.comm)));
       mine.comm = nullptr;
     } else {
@@ -254,7 +325,10 @@ TEST_F(DeviceProcessLending, AProcessThatIsKilledWhileItReadsIsNamed) {
   const auto call_for_ever = [&](DeviceRank& mine, std::int32_t* memory) {
     setoResult_t state = setoSuccess;
     for (int call = 0; state == setoSuccess; ++call) {
-      if (lent_sum(mine, memory, memory) != setoSuccess) break;
+      if (lent_sum(mine, memory, memory) != setoSuccess) {
+        EXPECT_GT(call, 3) << setoGetLastError(mine.comm);
+        break;
+      }
       mine.synchronize();
       if (call == 3) shared_->waiting.fetch_add(1);
       EXPECT_TRUE(succeeded(setoCommGetAsyncError(mine.comm, &state)));

@@ -14,10 +14,6 @@
 namespace seto {
 namespace {
 
-// Off: one of some six runs on a busy machine ended with a rank that never came to its first call, and the cause is not known
-// yet.
-constexpr bool kLendsBetweenProcesses = false;
-
 constexpr std::uint32_t kMostBlocks = 32;  // of a call
 // The same where messages cross hosts: a call may take a second between sites, and a minute while a path is cut. Until then its
 // blocks keep their places on the GPU.
@@ -108,24 +104,37 @@ Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statemen
   return {};
 }
 
+Result<std::string> DeviceCommunicator::obstacle_of_any(const Status& mine, Bootstrap& bootstrap, Deadline until) const {
+  const std::string own(static_cast<std::size_t>(control_->ranks()), mine.ok() ? Workspaces::kMapped : Workspaces::kNotMapped);
+  SETO_ASSIGN(const std::vector<std::string> findings, exchange_findings(bootstrap, own, until));
+  if (!mine.ok()) return std::string(mine.text());
+  for (std::size_t rank = 0; rank < findings.size(); ++rank)
+    if (findings[rank][0] != Workspaces::kMapped) return "rank " + std::to_string(rank) + " says why";
+  return std::string();
+}
+
 Status DeviceCommunicator::agree_on_lending(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until) {
-  if (!kLendsBetweenProcesses || is_one_process(statements) || pairs_.any()) return {};  // all ranks find the same
+  if (is_one_process(statements) || pairs_.any()) return {};  // all ranks find the same
   const ContextScope scope(*gpu_);
   SETO_TRY(scope.status());
-  Result<std::unique_ptr<LentWindows>> windows =
+  Result<std::unique_ptr<LentWindows>> created =
       LentWindows::create({gpu_, control_->rank(), statements, [control = control_.get()] { return control->failed(); }}, until);
-  const std::string mine(statements.size(), windows.ok() ? Workspaces::kMapped : Workspaces::kNotMapped);
-  SETO_ASSIGN(const std::vector<std::string> findings, exchange_findings(bootstrap, mine, until));
-  const auto refused =
-      std::find_if(findings.begin(), findings.end(), [](const std::string& one) { return one[0] != Workspaces::kMapped; });
-  if (refused != findings.end()) {
-    const std::string reason =
-        windows.ok() ? "rank " + std::to_string(refused - findings.begin()) + " says why" : std::string(windows.status().text());
+  Status begun = created.status();
+  if (created.ok()) parts_->windows = std::move(created).value();  // for good, because giving its memory back waits for kernels
+  LentWindows* const windows = parts_->windows.get();
+  if (windows != nullptr) begun = windows->begin_trial();
+  const std::unique_ptr<LentWindows, void (*)(LentWindows*)> trial(windows, [](LentWindows* one) { one->end_trial(); });
+  SETO_ASSIGN(std::string obstacle, obstacle_of_any(begun, bootstrap, until));
+  if (obstacle.empty()) {
+    SETO_ASSIGN(obstacle, obstacle_of_any(windows->try_out(until), bootstrap, until));
+  }
+  if (!obstacle.empty()) {
     SETO_LOG_AS(info, (LogOrigin{control_->rank(), 0}),
-                "GPUs of other processes cannot read buffers where they lie, so all messages are staged: %s", reason.c_str());
+                "GPUs of other processes cannot read buffers where they lie, so all messages are staged: %s", obstacle.c_str());
+    if (windows != nullptr) windows->withdraw();
     return {};
   }
-  parts_->windows = std::move(windows).value();
+  windows->begin();
   parts_->placed = std::make_unique<PlacedShapes>(*parts_->shapes);
   parts_->shapes->allow_lending();
   return {};
@@ -133,6 +142,7 @@ Status DeviceCommunicator::agree_on_lending(const std::vector<RankStatement>& st
 
 Status DeviceCommunicator::measure_costs(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until) {
   const CostModel assumed = assumed_device_costs(control_->costs(), statements);
+  const LaunchGate::Unwatched unwatched;
   const ContextScope scope(*gpu_);
   SETO_TRY(scope.status());
   const std::size_t capacity = parts_->workspaces->capacity();

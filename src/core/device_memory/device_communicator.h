@@ -59,6 +59,8 @@ class DeviceCommunicator final : public Watched {
   Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements) const;
   // Where ranks are in several processes: all find whether each can read the buffers of all others.
   Status agree_on_lending(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
+  // Empty: no rank has failed. Else why this or another one has.
+  Result<std::string> obstacle_of_any(const Status& mine, Bootstrap& bootstrap, Deadline until) const;
   Status measure_costs(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
   // Fail for what no rank can do in this version, so that nothing needs to be told to the others.
   Status check_offered(const Call& call) const;

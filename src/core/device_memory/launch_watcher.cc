@@ -67,9 +67,7 @@ void LaunchWatcher::retire(std::unique_ptr<RetiredDevice> device) {
   {
     const std::lock_guard lock(mutex_);
     retired_.push_back(std::move(device));
-    Watched::Activity activity = Watched::Activity::none;
-    for (Watched* one : watched_) activity = std::max(activity, one->look());
-    bury(activity);
+    static_cast<void>(look());
   }
   wake();
 }
@@ -88,21 +86,26 @@ void LaunchWatcher::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void LaunchWatcher::bury(Watched::Activity activity) {
-  if (activity != Watched::Activity::none) return;  // a graph may run at any time, and freeing would wait for its kernels
-  MemoryImporter::of_process().unmap_closed();
+Watched::Activity LaunchWatcher::look() {
+  const std::uint64_t came = LaunchGate::of_process().came();
+  Watched::Activity activity = Watched::Activity::none;
+  for (Watched* one : watched_) activity = std::max(activity, one->look());
+  if (activity != Watched::Activity::none)
+    return activity;  // a graph may run at any time, and freeing would wait for its kernels
+  MemoryImporter::of_process().unmap_closed(came);
+  if (retired_.empty()) return activity;
+  const LaunchGate::Closed gate(came);
+  if (!gate.holds()) return activity;  // a launch that came since has woken the watcher, which looks again
   std::erase_if(retired_, [](const std::unique_ptr<RetiredDevice>& one) {
     one->workspaces->leave();
     return one->workspaces->all_left() || one->patience.passed();
   });
+  return activity;
 }
 
 Watched::Activity LaunchWatcher::look_at_all() {
   const std::lock_guard lock(mutex_);
-  Watched::Activity activity = Watched::Activity::none;
-  for (Watched* one : watched_) activity = std::max(activity, one->look());
-  bury(activity);
-  return activity;
+  return look();
 }
 
 void LaunchWatcher::run() {

@@ -60,7 +60,8 @@ class LaunchWatcher final {
   LaunchWatcher() = default;
   void run();
   Watched::Activity look_at_all();
-  void bury(Watched::Activity activity);  // locked
+  // Looks at all, and frees what can be freed. Locked.
+  Watched::Activity look();
   void stop();
   friend struct StopLaunchWatcher;
 

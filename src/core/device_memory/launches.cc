@@ -18,6 +18,52 @@ constexpr std::uint64_t kPassMs = 200;
 
 }  // namespace
 
+LaunchGate& LaunchGate::of_process() {
+  static auto* const only = new LaunchGate;  // never destroyed, so that late launches find it
+  return *only;
+}
+
+void LaunchGate::pass() {
+  std::unique_lock lock(mutex_);
+  ++came_;  // before the wait, so that the gate is not closed again at once
+  opened_.wait_for(lock, std::chrono::milliseconds(kLongestMs), [this] { return closed_ == 0; });
+}
+
+std::uint64_t LaunchGate::came() const {
+  const std::lock_guard lock(mutex_);
+  return came_;
+}
+
+LaunchGate::Closed::Closed(std::uint64_t came) {
+  LaunchGate& gate = of_process();
+  const std::lock_guard lock(gate.mutex_);
+  holds_ = gate.came_ == came && gate.unwatched_ == 0;
+  if (holds_) ++gate.closed_;
+}
+
+LaunchGate::Closed::~Closed() {
+  if (!holds_) return;
+  LaunchGate& gate = of_process();
+  const std::lock_guard lock(gate.mutex_);
+  if (--gate.closed_ == 0) gate.opened_.notify_all();
+}
+
+LaunchGate::Unwatched::Unwatched() {
+  LaunchGate& gate = of_process();
+  std::unique_lock lock(gate.mutex_);
+  ++gate.unwatched_;
+  gate.opened_.wait_for(lock, std::chrono::milliseconds(kLongestMs), [&] { return gate.closed_ == 0; });
+}
+
+LaunchGate::Unwatched::~Unwatched() {
+  {
+    LaunchGate& gate = of_process();
+    const std::lock_guard lock(gate.mutex_);
+    --gate.unwatched_;
+  }
+  LaunchWatcher::of_process().wake();  // what waited for the end of this work
+}
+
 Result<std::unique_ptr<Launches>> Launches::create(const GpuContext& gpu, OperationOrder& order, std::uint32_t most_blocks) {
   std::unique_ptr<Launches> made(new Launches(gpu, order));
   made->most_blocks_ = most_blocks;
@@ -99,6 +145,7 @@ Status Launches::launch_captured(const Request& request, std::uint64_t capture) 
   SETO_TRY(join(request, last_captured_));
   request.shape->is_captured = true;
   has_graphs_.store(true, std::memory_order_relaxed);
+  LaunchGate::of_process().pass();
   SETO_TRY(copy_program(request));  // nothing orders the graph after an earlier copy
   SETO_TRY(launch_kernel(request, 0));
   SETO_TRY(driver_.event_record(last_captured_, request.stream));
@@ -129,6 +176,7 @@ Status Launches::launch(const Request& request, std::uint64_t capture) {
                         request.announced});
   }
   LaunchWatcher::of_process().wake();
+  LaunchGate::of_process().pass();
   Status launched = join(request, end);
   if (launched.ok()) launched = launch_between(request, begin, end);
   if (launched.ok()) launched = join_back(request, end);

@@ -4,10 +4,12 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <thread>
 #include <utility>
 
 #include "src/net/local_socket.h"
@@ -21,7 +23,9 @@ using cuda::PointerAttribute;
 using kernels::Address;
 
 constexpr std::uint64_t kAnswerMs = 20'000;  // for all importers to map an allocation
+constexpr std::uint64_t kTrialMs = 10'000;   // the same, of the trial: a driver that takes longer waits for its GPU
 constexpr std::uint64_t kLookMs = 50;        // whether the communicator has failed meanwhile
+constexpr std::uint64_t kEndMs = 1'000;      // for work that waits for nothing any more to end
 constexpr std::uint64_t kCloseMs = 1'000;
 constexpr std::size_t kSmallestCopy = std::size_t{2} << 20;
 // Numbers of the driver and of this library count apart.
@@ -33,8 +37,6 @@ Result<std::unique_ptr<LentWindows>> LentWindows::create(const Setup& setup, Dea
   std::unique_ptr<LentWindows> made(new LentWindows(setup));
   SETO_TRY(made->connect(until));
   made->setup_.statements = {};  // they belong to the caller
-  SETO_TRY(made->try_out(until));
-  DeviceAllocations::of_process().add(*made);
   return made;
 }
 
@@ -51,23 +53,59 @@ Status LentWindows::connect(Deadline until) {
   return {};
 }
 
-// The driver does for all allocations of a kind what it does for one. The trial has no address here, because giving one back
-// waits for all kernels. Legacy IPC needs no trial: the workspaces are shared by it.
-Status LentWindows::try_out(Deadline until) {
+Status LentWindows::begin_trial() {
   const cuda::Driver& driver = setup_.gpu->driver();
-  Memory trial{.number = ~std::uint64_t{0}, .size = 1};
-  SETO_ASSIGN(trial.handle, DeviceAllocations::create(*setup_.gpu, trial.size));
-  if (trial.handle == 0) return {};
-  const Status status = offer(trial, until).status();
-  close_at_readers(trial.number);
-  static_cast<void>(driver.mem_release.code(trial.handle));
+  SETO_TRY(driver.mem_alloc(&plain_, kSmallestCopy));
+  void* word = nullptr;
+  SETO_TRY(driver.mem_host_alloc(&word, sizeof *word_, cuda::kHostAllocPortable | cuda::kHostAllocDeviceMap));
+  word_ = static_cast<std::uint32_t*>(word);
+  *word_ = 0;
+  DevicePointer there = 0;
+  SETO_TRY(driver.mem_host_get_device_pointer(&there, word, 0));
+  SETO_TRY(driver.stream_create_with_priority(&waiting_, cuda::kStreamNonBlocking, 0));
+  unwatched_ = std::make_unique<LaunchGate::Unwatched>();
+  return driver.stream_wait_value32(waiting_, there, 1U, cuda::kWaitGreaterOrEqual);
+}
+
+// The driver does for all allocations of a kind what it does for one.
+Status LentWindows::try_out(Deadline until) {
+  const Deadline soon = until.sooner_ms(kTrialMs);
+  SETO_TRY(try_memory({.number = ~std::uint64_t{0}, .begin = plain_, .size = kSmallestCopy}, soon));
+  Memory created{.number = ~std::uint64_t{1}, .size = 1};  // without an address here, because giving one back waits for kernels
+  SETO_ASSIGN(created.handle, DeviceAllocations::create(*setup_.gpu, created.size));
+  if (created.handle == 0) return {};
+  const Status status = try_memory(created, soon);
+  static_cast<void>(setup_.gpu->driver().mem_release.code(created.handle));
   return status;
 }
 
+Status LentWindows::try_memory(Memory memory, Deadline until) {
+  const Status status = offer(memory, until).status();
+  close_at_readers(memory.number);
+  if (status.code() != Code::timeout) return status;
+  return failure(Code::timeout, "%s: its driver seems to map memory only when nothing runs on its GPU",
+                 std::string(status.text()).c_str());
+}
+
+void LentWindows::end_trial() {
+  if (waiting_ == nullptr) return;
+  const cuda::Driver& driver = setup_.gpu->driver();
+  std::atomic_ref(*word_).store(1, std::memory_order_release);
+  const Deadline until = Deadline::after_ms(kEndMs);
+  while (driver.stream_query.code(waiting_) == DriverCode::not_ready && !until.passed()) std::this_thread::yield();
+  static_cast<void>(driver.stream_destroy.code(std::exchange(waiting_, nullptr)));
+  unwatched_.reset();
+}
+
+void LentWindows::begin() { DeviceAllocations::of_process().add(*this); }
+
 LentWindows::~LentWindows() {
+  end_trial();
   DeviceAllocations::of_process().remove(*this);
   readers_.clear();  // the importers of the others close what they have mapped
   for (const DevicePointer copy : copies_) static_cast<void>(DeviceAllocations::of_process().release(copy));
+  if (word_ != nullptr) static_cast<void>(setup_.gpu->driver().mem_free_host.code(word_));
+  if (plain_ != 0) static_cast<void>(setup_.gpu->driver().mem_free.code(plain_));
 }
 
 Result<LentWindows::Memory> LentWindows::memory_at(DevicePointer address) const {

@@ -11,6 +11,7 @@
 
 #include "src/base/fork.h"
 #include "src/core/device_memory/device_allocations.h"
+#include "src/core/device_memory/launches.h"
 #include "src/core/device_memory/lent_buffers.h"
 #include "src/core/device_memory/memory_importer.h"
 #include "src/core/device_memory/rank_statement.h"
@@ -29,8 +30,18 @@ class LentWindows final : public DeviceAllocations::Observer {
     std::span<const RankStatement> statements;
     std::function<bool()> is_hopeless;  // the communicator has failed: nothing is waited for any more
   };
-  // Connects to the importers of the other processes, and tries whether all of them can map memory of this rank.
+  // Connects to the importers of the other processes.
   static Result<std::unique_ptr<LentWindows>> create(const Setup& setup, Deadline until);
+  // From now on work waits on the GPU of this rank, as a kernel that waits for a peer does, until end_trial().
+  Status begin_trial();
+  // When all ranks have begun: whether the other processes map memory of this rank, although work waits on their GPUs.
+  // A driver that maps only when its GPU is idle would wait for a kernel that waits for the rank that offers.
+  Status try_out(Deadline until);
+  // When all ranks have tried, or one has failed.
+  void end_trial();
+  // All ranks lend, so memory that is freed from now on is closed; or one cannot, and nothing is offered any more.
+  void begin();
+  void withdraw() { readers_.clear(); }
   // No kernel of this process runs.
   ~LentWindows() override;
   LentWindows(const LentWindows&) = delete;
@@ -76,7 +87,7 @@ class LentWindows final : public DeviceAllocations::Observer {
 
   explicit LentWindows(const Setup& setup) : setup_(setup), ranks_(setup.statements.size()) {}
   Status connect(Deadline until);
-  Status try_out(Deadline until);
+  Status try_memory(Memory memory, Deadline until);
   Result<Memory> memory_at(cuda::DevicePointer address) const;
   // The window of this memory: made if there is none.
   Result<const Window*> window_of(const Memory& memory);
@@ -94,6 +105,12 @@ class LentWindows final : public DeviceAllocations::Observer {
   std::map<cuda::DevicePointer, Window> windows_;
   std::vector<cuda::DevicePointer> copies_;
   std::size_t copy_size_ = 0;  // of the last one
+
+  // The trial's. This memory stays until the end, because freeing waits for kernels.
+  std::unique_ptr<LaunchGate::Unwatched> unwatched_;
+  cuda::DevicePointer plain_ = 0;
+  cuda::Stream waiting_ = nullptr;
+  std::uint32_t* word_ = nullptr;  // pinned: not 0 ends the work that waits
 };
 
 }  // namespace seto

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "src/base/thread.h"
+#include "src/core/device_memory/launches.h"
 #include "src/core/device_memory/rank_statement.h"
 #include "src/net/local_socket.h"
 
@@ -61,20 +62,51 @@ Status MemoryImporter::start(std::function<void()> on_closed) {
   SETO_ASSIGN(listener_, listen_local(socket_of(number_of_process()), SocketKind::packets));
   SETO_ASSIGN(wakeup_, Wakeup::create());
   on_closed_ = std::move(on_closed);
+  if (!unmapping_thread_.joinable()) {
+    SETO_ASSIGN(unmapping_thread_, start_thread("seto-gpu-unmap", [this] { run_unmapping(); }));
+  }
   SETO_ASSIGN(thread_, start_thread("seto-gpu-map", [this] { run(); }));
   return {};
 }
 
 void MemoryImporter::stop() {
   const std::lock_guard lock(mutex_);
-  stops_.store(true);
+  {
+    const std::lock_guard closed_lock(closed_mutex_);
+    stops_.store(true);
+    may_unmap_.notify_one();
+  }
   if (wakeup_ != nullptr) wakeup_->ring();
   if (thread_.joinable()) thread_.join();
+  if (unmapping_thread_.joinable()) unmapping_thread_.join();
 }
 
-void MemoryImporter::unmap_closed() {
-  const std::uint64_t closed = closed_count_.load();
-  if (unmap_until_.exchange(closed) != closed) wakeup_->ring();
+void MemoryImporter::unmap_closed(std::uint64_t came) {
+  const std::lock_guard lock(closed_mutex_);
+  calm_ = closed_.size();
+  calm_at_ = came;
+  if (calm_ > 0) may_unmap_.notify_one();
+}
+
+// Between two mappings the gate is open. Once a launch came, the rest stays until the watcher finds no kernel again.
+void MemoryImporter::run_unmapping() {
+  std::unique_lock lock(closed_mutex_);
+  while (true) {
+    may_unmap_.wait(lock, [this] { return stops_.load() || calm_ > 0; });
+    if (stops_.load()) return;
+    const LaunchGate::Closed gate(calm_at_);
+    if (!gate.holds()) {
+      calm_ = 0;
+      continue;
+    }
+    const Mapping mapping = std::move(closed_.front());
+    closed_.pop_front();
+    --calm_;
+    lock.unlock();
+    unmap(mapping);
+    mapped_.fetch_sub(1);
+    lock.lock();
+  }
 }
 
 void MemoryImporter::run() {
@@ -84,9 +116,6 @@ void MemoryImporter::run() {
     if (poll(entries.data(), entries.size(), -1) < 0 && errno != EINTR) return;
     wakeup_->drain();
     if (stops_.load()) return;
-    const auto kept = std::find_if(closed_.begin(), closed_.end(), [&](const Mapping& one) { return one.closed > unmap_until_; });
-    for (auto one = closed_.begin(); one != kept; ++one) unmap(*one);
-    closed_.erase(closed_.begin(), kept);
     for (std::size_t i = clients_.size(); i > 0; --i) {
       if (entries[i + 1].revents == 0 || serve(clients_[i - 1])) continue;
       for (const auto& [key, mapping] : clients_[i - 1].mappings) close(mapping);
@@ -164,14 +193,14 @@ Status MemoryImporter::open_handle(Mapping& mapping, const ImportRequest& reques
 }
 
 void MemoryImporter::close(Mapping mapping) {
-  mapping.closed = closed_count_.load() + 1;
-  closed_.push_back(std::move(mapping));
-  closed_count_.fetch_add(1);
+  {
+    const std::lock_guard lock(closed_mutex_);
+    closed_.push_back(std::move(mapping));
+  }
   on_closed_();
 }
 
 void MemoryImporter::unmap(const Mapping& mapping) {
-  mapped_.fetch_sub(1);
   const ContextScope scope(*mapping.gpu);
   if (!scope.status().ok()) return;
   const cuda::Driver& driver = mapping.gpu->driver();

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -40,7 +42,8 @@ struct ImportAnswer {
 
 // Maps memory of other processes for the GPUs of this one, at their request, on a thread of its own: a call of another process
 // waits for the answer, while the threads of this process may do anything. What is mapped for a connection stays until that
-// process closes it, and then until no kernel of the library runs here, because unmapping waits for kernels.
+// process closes it, and then until no kernel of the library runs here, because unmapping waits for kernels. A second thread
+// unmaps: the first one never waits for a kernel, because the kernel may wait for the process that waits for the answer.
 class MemoryImporter final {
  public:
   static MemoryImporter& of_process();
@@ -49,8 +52,8 @@ class MemoryImporter final {
 
   // Begins to listen, unless it does. `on_closed`: called when there is something to unmap.
   Status start(std::function<void()> on_closed);
-  // No kernel of the library runs in this process, and no graph can start one.
-  void unmap_closed();
+  // No kernel of the library ran in this process when so many launches had come to the gate, and no graph can start one.
+  void unmap_closed(std::uint64_t came);
   // The number of mappings, also of those that were closed and are still there.
   [[nodiscard]] std::size_t mapped() const { return mapped_.load(); }
 
@@ -60,7 +63,6 @@ class MemoryImporter final {
     cuda::DevicePointer address = 0;
     std::uint64_t size = 0;
     cuda::MemoryHandle handle = 0;  // 0: opened by legacy IPC
-    std::uint64_t closed = 0;       // which of those that were closed
   };
   struct Client {
     PrivateFd socket;
@@ -69,6 +71,7 @@ class MemoryImporter final {
 
   MemoryImporter() = default;
   void run();
+  void run_unmapping();
   void accept_clients();
   // False: the client has ended.
   bool serve(Client& client);
@@ -76,7 +79,7 @@ class MemoryImporter final {
   static Status map_file(Mapping& mapping, const Fd& file);
   static Status open_handle(Mapping& mapping, const ImportRequest& request);
   void close(Mapping mapping);
-  void unmap(const Mapping& mapping);
+  static void unmap(const Mapping& mapping);
   void stop();
   friend struct StopMemoryImporter;
 
@@ -84,15 +87,16 @@ class MemoryImporter final {
   PrivateFd listener_;
   std::shared_ptr<const Wakeup> wakeup_;
   std::function<void()> on_closed_;
-  std::thread thread_;
+  std::thread thread_, unmapping_thread_;
   std::atomic<bool> stops_{false};
-  std::atomic<std::uint64_t> closed_count_{0};
-  std::atomic<std::uint64_t> unmap_until_{0};  // the mappings that were closed when no kernel ran, by this count
   std::atomic<std::size_t> mapped_{0};
+  std::vector<Client> clients_;  // the first thread alone uses it
 
-  // The thread alone uses these.
-  std::vector<Client> clients_;
-  std::vector<Mapping> closed_;
+  std::mutex closed_mutex_;  // of what follows; nothing is waited for meanwhile
+  std::condition_variable may_unmap_;
+  std::deque<Mapping> closed_;
+  std::size_t calm_ = 0;       // the first so many of them were closed when no kernel ran
+  std::uint64_t calm_at_ = 0;  // when so many launches had come to the gate
 };
 
 // Sends a request; a descriptor goes with it if it is not negative.
