@@ -1,5 +1,6 @@
 """Tensors on CUDA devices, on the stand-in for the driver: streams, futures, captures, failures. README.md of software_gpu/ says how."""
 
+import copy
 import datetime
 import gc
 import os
@@ -8,6 +9,7 @@ import time
 import unittest
 from typing import Any, Callable
 
+import device_hooks  # noqa: F401
 import ranks
 import torch
 import torch.distributed as dist
@@ -346,6 +348,25 @@ def aborted(rank: int, size: int) -> None:
     store.set("aborted", "")
 
 
+def training(rank: int, size: int) -> None:
+    """DDP sums gradients in the backward pass: the parameters are those of a model that sees the data of all ranks."""
+    device = on_device(rank)
+    torch.manual_seed(7)
+    alone = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+    model = torch.nn.parallel.DistributedDataParallel(copy.deepcopy(alone).to(device))
+    data = torch.randn(3, size, 4, 8)
+    for step in range(3):
+        for network, batch in ((model, data[step, rank].to(device)), (alone, data[step].flatten(0, 1))):
+            network.zero_grad()
+            network(batch).pow(2).mean().backward()
+            with torch.no_grad():
+                for parameter in network.parameters():
+                    parameter -= 0.1 * parameter.grad
+    for ours, expected in zip(model.parameters(), alone.parameters()):
+        torch.testing.assert_close(ours.cpu(), expected)
+    assert "all_reduce" in seto.torch.dump(device=device)  # the gradients did not go through the host
+
+
 def has_kernels(rank: int, size: int) -> str:
     try:
         dist.all_reduce(full(0, on_device(rank)))
@@ -395,6 +416,9 @@ class Devices(unittest.TestCase):
 
     def test_device_id_makes_the_communicator_at_once(self) -> None:
         ranks.run(bound, bind=True)
+
+    def test_data_parallel_training(self) -> None:
+        ranks.run(training)
 
     def test_a_lost_peer_is_named(self) -> None:
         ranks.run(a_lost_peer, lost=(1,))
