@@ -126,13 +126,6 @@ TEST_F(DeviceBadInput, WhatIsNotOfferedIsRefusedByName) {
     setoStream_t host_stream = nullptr;
     EXPECT_TRUE(failed(setoRecvAny(memory, kCount, setoFloat32, &source, mine.comm, mine.stream()), setoInvalidUsage,
                        "setoRecvAny: not on device memory in this version"));
-    setoErrorFeedback_t feedback = nullptr;
-    ASSERT_TRUE(succeeded(setoErrorFeedbackCreate(&feedback, kCount, setoFloat32, mine.comm)));
-    setoCallConfig_t config = SETO_CALL_CONFIG_INITIALIZER;
-    config.errorFeedback = feedback;
-    EXPECT_TRUE(failed(setoAllReduceConfig(memory, memory, kCount, setoFloat32, setoSum, mine.comm, mine.stream(), &config),
-                       setoInvalidUsage, "errorFeedback: not on device memory in this version"));
-    EXPECT_TRUE(succeeded(setoErrorFeedbackDestroy(feedback)));
     ASSERT_TRUE(succeeded(setoStreamCreate(&host_stream)));
     EXPECT_TRUE(failed(setoAllReduce(memory, memory, kCount, setoFloat32, setoSum, mine.comm, host_stream), setoInvalidArgument,
                        "it is a host stream"));

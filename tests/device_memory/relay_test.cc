@@ -184,6 +184,21 @@ TEST_F(DeviceRelay, SomeGpusWithoutPeerAccess) {
   });
 }
 
+TEST_F(DeviceRelay, PartsOfDifferentLengths) {
+  static constexpr std::size_t kCounts[] = {700, 0, 5001, 3};
+  constexpr std::size_t kAll = 5704;
+  start_gpus(4);
+  compare({2, 2}, {{{kAll, kAll},
+                    [](const void* input, void* output, setoComm_t comm, setoStream_t stream) {
+                      int rank = 0;
+                      EXPECT_EQ(setoCommUserRank(comm, &rank), setoSuccess);
+                      return setoAllGatherv(input, kCounts[rank], output, kCounts, nullptr, setoFloat32, comm, stream);
+                    }},
+                   {{kAll, kAll}, [](const void* input, void* output, setoComm_t comm, setoStream_t stream) {
+                      return setoReduceScatterv(input, output, kCounts, setoFloat32, setoSum, comm, stream);
+                    }}});
+}
+
 // A split takes operation numbers of the control between those of launches.
 TEST_F(DeviceRelay, ASplitAndItsParentWork) {
   start_gpus(4);

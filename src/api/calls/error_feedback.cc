@@ -4,6 +4,7 @@
 
 #include "src/core/call/error_feedback.h"
 #include "src/core/communicator/communicator.h"
+#include "src/core/device_memory/device_communicator.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
@@ -30,8 +31,10 @@ setoResult_t setoErrorFeedbackCreate(setoErrorFeedback_t* state, size_t count, s
     SETO_ASSIGN(const Communicator* const communicator, usable(comm));
     if (static_cast<unsigned>(datatype) >= kDataTypeCount)
       return failure(Code::invalid_argument, "datatype: %d is not a setoDataType_t", static_cast<int>(datatype));
-    SETO_ASSIGN(std::shared_ptr<ErrorFeedback> made,
-                ErrorFeedback::create(static_cast<DataType>(datatype), count, communicator->serial()));
+    const auto type = static_cast<DataType>(datatype);
+    SETO_ASSIGN(std::shared_ptr<ErrorFeedback> made, comm->device != nullptr
+                                                         ? comm->device->make_feedback(type, count)
+                                                         : ErrorFeedback::create(type, count, communicator->serial()));
     auto handle = std::make_unique<setoErrorFeedback>();
     handle->state = std::move(made);
     *state = handle.release();

@@ -57,13 +57,26 @@ std::string shape_text(std::uint64_t type, std::uint64_t count) {
 
 void ErrorFeedback::Free::operator()(std::byte* memory) const { std::free(memory); }
 
-Result<std::shared_ptr<ErrorFeedback>> ErrorFeedback::create(DataType type, std::uint64_t count, std::uint64_t communicator) {
+Status ErrorFeedback::check_shape(DataType type, std::uint64_t count) {
   if (type != DataType::float32 && type != DataType::float64 && type != DataType::bfloat16)
     return failure(Code::invalid_argument, "datatype: no codec accepts %s (float32, float64 and bfloat16 have error feedback)",
                    name_of(type).data());
-  const std::size_t element = size_of(residual_type(type));
-  if (count > std::numeric_limits<std::size_t>::max() / 2 / element)
+  if (count > std::numeric_limits<std::size_t>::max() / 2 / size_of(residual_type(type)))
     return failure(Code::invalid_argument, "count: %llu is too large", static_cast<unsigned long long>(count));
+  return {};
+}
+
+Result<std::shared_ptr<ErrorFeedback>> ErrorFeedback::create_in(const MakeMemory& make, DataType type, std::uint64_t count,
+                                                                std::uint64_t communicator) {
+  SETO_TRY(check_shape(type, count));
+  std::shared_ptr<ErrorFeedback> state(new ErrorFeedback(type, count, communicator));
+  SETO_ASSIGN(state->memory_, make(state->bytes()));
+  return state;
+}
+
+Result<std::shared_ptr<ErrorFeedback>> ErrorFeedback::create(DataType type, std::uint64_t count, std::uint64_t communicator) {
+  SETO_TRY(check_shape(type, count));
+  const std::size_t element = size_of(residual_type(type));
   std::shared_ptr<ErrorFeedback> state(new ErrorFeedback(type, count, communicator));
   // calloc: untouched zero pages cost no memory.
   state->residual_.reset(static_cast<std::byte*>(std::calloc(count > 0 ? count : 1, element)));
@@ -82,7 +95,7 @@ Status ErrorFeedback::check_communicator(std::uint64_t communicator) const {
 // The thread that uses the state and the thread that saves it are the same, or are ordered by the caller: no call begins
 // meanwhile.
 Status ErrorFeedback::check_unused() const {
-  if (expected_.load(std::memory_order_acquire) == 0) return {};
+  if (expected_.load(std::memory_order_acquire) == 0 && (memory_ == nullptr || !memory_->is_used())) return {};
   return failure(Code::invalid_usage, "errorFeedback: a call that was queued or is under way uses it; wait for its end");
 }
 
@@ -103,6 +116,7 @@ std::size_t ErrorFeedback::saved_size() const { return sizeof(Heading) + bytes()
 
 Status ErrorFeedback::reset() {
   SETO_TRY(check_unused());
+  if (memory_ != nullptr) return memory_->clear();
   std::memset(residual_.get(), 0, bytes());
   return {};
 }
@@ -112,10 +126,14 @@ Status ErrorFeedback::save(std::span<std::byte> into) {
     return failure(Code::invalid_argument, "size: %zu bytes, but the state takes %zu (setoErrorFeedbackSize)", into.size(),
                    saved_size());
   SETO_TRY(check_unused());
-  Heading heading{{}, static_cast<std::uint64_t>(type_), count_, checksum_of({residual_.get(), bytes()})};
+  const std::span<std::byte> residuals = into.subspan(sizeof(Heading), bytes());
+  if (memory_ != nullptr)
+    SETO_TRY(memory_->read(residuals));
+  else
+    std::memcpy(into.data() + sizeof(Heading), residual_.get(), bytes());
+  Heading heading{{}, static_cast<std::uint64_t>(type_), count_, checksum_of(residuals)};
   std::memcpy(heading.magic, kMagic, sizeof kMagic);
   std::memcpy(into.data(), &heading, sizeof heading);
-  std::memcpy(&into[0] + sizeof heading, residual_.get(), bytes());
   return {};
 }
 
@@ -135,6 +153,7 @@ Status ErrorFeedback::load(std::span<const std::byte> from) {
   if (!finite || checksum_of(residuals) != heading.checksum)
     return failure(Code::invalid_argument, "saved: its bytes were altered since setoErrorFeedbackSave wrote them");
   SETO_TRY(check_unused());
+  if (memory_ != nullptr) return memory_->write(residuals);
   std::memcpy(residual_.get(), residuals.data(), residuals.size());
   return {};
 }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -13,6 +14,17 @@ namespace seto {
 
 struct Call;
 
+// Memory of a state that the processor does not reach. It knows itself which calls use it.
+class FeedbackMemory {
+ public:
+  virtual ~FeedbackMemory() = default;
+  [[nodiscard]] virtual bool is_used() = 0;
+  // While no call uses it.
+  virtual Status clear() = 0;
+  virtual Status read(std::span<std::byte> into) = 0;
+  virtual Status write(std::span<const std::byte> from) = 0;
+};
+
 // The values that codecs discarded from one tensor's elements on this rank, accumulated over calls. The caller owns the state. A
 // call that uses it adds the state to what this rank encodes, and stores the new error in it. One call at a time uses it; the
 // next one waits. All calls belong to one communicator, whose operations begin in the same order on every rank, so two ranks
@@ -21,6 +33,10 @@ class ErrorFeedback final {
  public:
   // `communicator` is the Communicator::serial of the communicator whose calls use the state.
   static Result<std::shared_ptr<ErrorFeedback>> create(DataType type, std::uint64_t count, std::uint64_t communicator);
+  // The same with its residuals in memory that `make` gives for so many bytes, zeros at first.
+  using MakeMemory = std::function<Result<std::shared_ptr<FeedbackMemory>>(std::size_t size)>;
+  static Result<std::shared_ptr<ErrorFeedback>> create_in(const MakeMemory& make, DataType type, std::uint64_t count,
+                                                          std::uint64_t communicator);
 
   [[nodiscard]] Status check_communicator(std::uint64_t communicator) const;
 
@@ -34,6 +50,8 @@ class ErrorFeedback final {
   void give_back() { taken_.store(false, std::memory_order_release); }
   // For the call that holds the state: one element of residual_type for each element.
   [[nodiscard]] void* residual() { return residual_.get(); }
+  // Null unless made by create_in().
+  [[nodiscard]] const std::shared_ptr<FeedbackMemory>& memory() const { return memory_; }
 
   // setoInvalidUsage while a call uses the state or is queued to use it.
   Status reset();
@@ -50,13 +68,15 @@ class ErrorFeedback final {
 
   ErrorFeedback(DataType type, std::uint64_t count, std::uint64_t communicator)
       : type_(type), count_(count), communicator_(communicator) {}
+  static Status check_shape(DataType type, std::uint64_t count);
   [[nodiscard]] std::size_t bytes() const;
   [[nodiscard]] Status check_unused() const;
 
   const DataType type_;  // the tensor's type
   const std::uint64_t count_;
-  const std::uint64_t communicator_;  // Communicator::serial: an address can be used again, a number is not
-  std::unique_ptr<std::byte, Free> residual_;
+  const std::uint64_t communicator_;           // Communicator::serial: an address can be used again, a number is not
+  std::unique_ptr<std::byte, Free> residual_;  // null: it is in memory_
+  std::shared_ptr<FeedbackMemory> memory_;
   std::atomic<std::uint32_t> expected_{0};
   std::atomic<bool> taken_{false};
 };

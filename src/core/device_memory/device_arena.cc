@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace seto {
 
@@ -63,6 +64,92 @@ void DeviceArena::release(cuda::DevicePointer pointer) {
   if (before->first + before->second != here->first) return;
   before->second += here->second;
   free_.erase(here);
+}
+
+Result<std::shared_ptr<DeviceResiduals>> DeviceResiduals::create(std::shared_ptr<GpuContext> gpu, cuda::DevicePointer address,
+                                                                 std::size_t size) {
+  std::shared_ptr<DeviceResiduals> made(new DeviceResiduals(std::move(gpu), address, size));
+  SETO_TRY(made->gpu_->driver().event_create(&made->last_, cuda::kEventDisableTiming));
+  return made;
+}
+
+template <class Work>
+Status DeviceResiduals::run(const Work& work) {
+  if (has_ended_) return failure(Code::invalid_usage, "errorFeedback: its communicator was ended, and with it memory of the GPU");
+  if (size_ == 0) return {};
+  const ContextScope scope(*gpu_);
+  SETO_TRY(scope.status());
+  const cuda::Driver& driver = gpu_->driver();
+  cuda::Stream stream = nullptr;
+  SETO_TRY(driver.stream_create_with_priority(&stream, cuda::kStreamNonBlocking, 0));
+  Status status = work(driver, stream);
+  if (status.ok()) status = driver.stream_synchronize(stream);
+  static_cast<void>(driver.stream_destroy.code(stream));
+  return status;
+}
+
+bool DeviceResiduals::is_used() {
+  const std::lock_guard lock(mutex_);
+  if (has_ended_ || !is_launched_) return false;
+  const ContextScope scope(*gpu_);
+  return scope.status().ok() && gpu_->driver().event_query.code(last_) == cuda::DriverCode::not_ready;
+}
+
+Status DeviceResiduals::clear() {
+  const std::lock_guard lock(mutex_);
+  is_clear_ = true;
+  return {};
+}
+
+Status DeviceResiduals::read(std::span<std::byte> into) {
+  const std::lock_guard lock(mutex_);
+  if (is_clear_) {
+    std::fill(into.begin(), into.end(), std::byte{0});
+    return {};
+  }
+  return run([&](const cuda::Driver& driver, cuda::Stream stream) {
+    return driver.memcpy_dtoh_async(into.data(), address_, into.size(), stream);
+  });
+}
+
+Status DeviceResiduals::write(std::span<const std::byte> from) {
+  const std::lock_guard lock(mutex_);
+  SETO_TRY(run([&](const cuda::Driver& driver, cuda::Stream stream) {
+    return driver.memcpy_htod_async(address_, from.data(), from.size(), stream);
+  }));
+  is_clear_ = false;
+  return {};
+}
+
+// In the stream of the call: a stream of the library's own might share a queue of the hardware with work that waits for this
+// rank.
+Status DeviceResiduals::before_launch(cuda::Stream stream) {
+  const std::lock_guard lock(mutex_);
+  if (is_clear_ && size_ > 0) SETO_TRY(gpu_->driver().memset_d8_async(address_, 0, size_, stream));
+  is_clear_ = false;
+  return {};
+}
+
+Status DeviceResiduals::after_launch(cuda::Stream stream) {
+  const std::lock_guard lock(mutex_);
+  SETO_TRY(gpu_->driver().event_record(last_, stream));
+  is_launched_ = true;
+  return {};
+}
+
+// Not in the graph, which would clear them at each replay.
+Status DeviceResiduals::before_capture() {
+  const std::lock_guard lock(mutex_);
+  is_in_graph_ = true;
+  if (is_clear_)
+    SETO_TRY(run([&](const cuda::Driver& driver, cuda::Stream own) { return driver.memset_d8_async(address_, 0, size_, own); }));
+  is_clear_ = false;
+  return {};
+}
+
+void DeviceResiduals::end() {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(has_ended_, true)) static_cast<void>(gpu_->driver().event_destroy.code(last_));
 }
 
 }  // namespace seto

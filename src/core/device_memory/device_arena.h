@@ -1,9 +1,15 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "src/core/call/error_feedback.h"
 #include "src/core/device_memory/gpu_context.h"
 
 namespace seto {
@@ -37,6 +43,45 @@ class DeviceArena final {
   std::vector<cuda::DevicePointer> pieces_;
   std::map<cuda::DevicePointer, std::size_t> free_;
   std::map<cuda::DevicePointer, std::size_t> used_;
+};
+
+// The residuals of a state of error feedback. Their memory belongs to the communicator, because graphs may use it until its end.
+class DeviceResiduals final : public FeedbackMemory {
+ public:
+  // The context is current.
+  static Result<std::shared_ptr<DeviceResiduals>> create(std::shared_ptr<GpuContext> gpu, cuda::DevicePointer address,
+                                                         std::size_t size);
+  // By a call that was not captured: graphs are not known here.
+  bool is_used() override;
+  Status clear() override;
+  Status read(std::span<std::byte> into) override;
+  Status write(std::span<const std::byte> from) override;
+
+  // The context is current in these. Before a kernel in the stream, and after it; and for a kernel of a graph.
+  Status before_launch(cuda::Stream stream);
+  Status after_launch(cuda::Stream stream);
+  Status before_capture();
+  // The communicator has ended.
+  void end();
+  [[nodiscard]] cuda::DevicePointer address() const { return address_; }
+  [[nodiscard]] bool is_in_graph() const { return is_in_graph_; }
+
+ private:
+  DeviceResiduals(std::shared_ptr<GpuContext> gpu, cuda::DevicePointer address, std::size_t size)
+      : gpu_(std::move(gpu)), address_(address), size_(size) {}
+  // Runs the work in a stream of its own, and waits for it.
+  template <class Work>
+  Status run(const Work& work);
+
+  const std::shared_ptr<GpuContext> gpu_;
+  const cuda::DevicePointer address_;
+  const std::size_t size_;
+  std::mutex mutex_;
+  cuda::Event last_ = nullptr;  // after the last kernel that uses it
+  bool is_launched_ = false;
+  bool is_clear_ = true;  // until the next use the memory holds something else
+  bool has_ended_ = false;
+  std::atomic<bool> is_in_graph_{false};
 };
 
 }  // namespace seto

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "src/base/log.h"
 #include "src/core/call/call_shape.h"
+#include "src/core/call/error_feedback.h"
 #include "src/core/device_memory/buffer_check.h"
 #include "src/core/device_memory/device_costs.h"
 #include "src/core/device_memory/lent_buffers.h"
@@ -40,7 +42,7 @@ Result<std::unique_ptr<DeviceCommunicator>> DeviceCommunicator::create(std::shar
 }
 
 Status DeviceCommunicator::open(Bootstrap& bootstrap, Deadline until) {
-  SETO_ASSIGN(const std::vector<RankStatement> statements, exchange(bootstrap, prepare(), until));
+  SETO_ASSIGN(const std::vector<RankStatement> statements, exchange(bootstrap, prepare(until), until));
   SETO_ASSIGN(const std::vector<std::string> findings, exchange_findings(bootstrap, map_workspaces(statements), until));
   note_pairs(findings);
   SETO_TRY(agree(bootstrap, make_parts(statements), until));
@@ -155,8 +157,14 @@ Status DeviceCommunicator::measure_costs(const std::vector<RankStatement>& state
   return {};
 }
 
-Result<RankStatement> DeviceCommunicator::prepare() {
+Result<RankStatement> DeviceCommunicator::prepare(Deadline until) {
+  const std::uint64_t begin_ns = monotonic_ns();
   SETO_TRY(gpu_->load_kernels());
+  if (until.passed() && !until.stopped())
+    return failure(Code::timeout,
+                   "rank %d loaded the kernels on GPU %d for %llu ms, longer than the init may take: raise SETO_INIT_TIMEOUT_MS "
+                   "(initTimeoutMs)",
+                   control_->rank(), gpu_->device(), static_cast<unsigned long long>((monotonic_ns() - begin_ns) / 1'000'000));
   const ContextScope scope(*gpu_);
   SETO_TRY(scope.status());
   SETO_ASSIGN(parts_->workspaces, Workspaces::create(gpu_));
@@ -210,16 +218,7 @@ DeviceCommunicator::~DeviceCommunicator() {
   LaunchWatcher::of_process().retire(std::move(parts_));
 }
 
-Status DeviceCommunicator::check_offered(const Call& call) const {
-  if (call.feedback != nullptr) return failure(Code::invalid_usage, "errorFeedback: not on device memory in this version");
-  if (!call.counts.empty() && pairs_.any())
-    return failure(Code::invalid_usage,
-                   "recvcounts: parts of different lengths are not in this version between GPUs that do not reach each other, as "
-                   "on different hosts; use host memory, or equal parts");
-  return {};
-}
-
-// All ranks find the same.
+// Fails for what no rank can do in this version, so that nothing needs to be told to the others: all find the same.
 Status DeviceCommunicator::check_offered(const TransferRequest&) const {
   if (!pairs_.any()) return {};
   return failure(Code::invalid_usage,
@@ -229,7 +228,6 @@ Status DeviceCommunicator::check_offered(const TransferRequest&) const {
 
 Status DeviceCommunicator::enqueue(const Call& call, cuda::Stream stream) {
   if (control_->failed()) return control_->first_failure();
-  SETO_TRY(check_offered(call));
   Status status = launch(call, stream);
   return status.ok() ? status : end_with(status, name_of(call.collective));
 }
@@ -263,6 +261,7 @@ Status DeviceCommunicator::launch(const Call& call, cuda::Stream stream) {
   request.note = shape->note;
   request.limit = CallDeadline(call.deadline_ms, control_->config());
   SETO_TRY(set_buffers(call, request, capture));
+  SETO_TRY(set_residual(call, request, capture));
   SETO_ASSIGN(request.arguments.scratch, parts_->shapes->scratch(shape->scratch_size));
   request.arguments.workspace = parts_->workspaces->addresses()[static_cast<std::size_t>(control_->rank())];
   if (relay_ != nullptr)
@@ -276,6 +275,24 @@ Status DeviceCommunicator::launch(const Call& call, cuda::Stream stream) {
     control_->order().issue();  // before the watcher can see its kernel
   }
   return parts_->launches->launch(request, capture);
+}
+
+Result<std::shared_ptr<ErrorFeedback>> DeviceCommunicator::make_feedback(DataType type, std::uint64_t count) {
+  const ContextScope scope(*gpu_);
+  SETO_TRY(scope.status());
+  return ErrorFeedback::create_in([this](std::size_t size) { return parts_->shapes->residuals(gpu_, size); }, type, count,
+                                  control_->serial());
+}
+
+// Launches of a communicator run one after another, so a state serves one at a time.
+Status DeviceCommunicator::set_residual(const Call& call, Launches::Request& request, std::uint64_t capture) const {
+  if (call.feedback == nullptr) return {};
+  SETO_TRY(call.feedback->check_communicator(control_->serial()));
+  auto& residuals = static_cast<DeviceResiduals&>(*call.feedback->memory());
+  SETO_TRY(capture != 0 ? residuals.before_capture() : residuals.before_launch(request.stream));
+  request.arguments.residual = residuals.address();
+  if (capture == 0) request.residuals = std::static_pointer_cast<DeviceResiduals>(call.feedback->memory());
+  return {};
 }
 
 Status DeviceCommunicator::set_buffers(const Call& call, Launches::Request& request, std::uint64_t capture) {
@@ -350,10 +367,7 @@ Status DeviceCommunicator::drain() {
       if (!std::exchange(is_stopped, true)) until = Deadline::after_ms(kStopMs);
     }
     if (until.passed() || !LaunchWatcher::of_process().wake()) break;
-    if (parts_->launches->running() > 0)
-      parts_->launches->await_change();
-    else
-      std::this_thread::yield();  // the messages of a graph's last launch
+    parts_->launches->await_change();
   }
   return control_->failed() ? control_->first_failure() : Status();
 }

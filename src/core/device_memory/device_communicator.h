@@ -41,6 +41,8 @@ class DeviceCommunicator final : public Watched {
   Status enqueue(const Call& call, cuda::Stream stream);
   // Launches sends and receives, which take no operation number, with the same rules.
   Status enqueue(const TransferRequest& request);
+  // A state of error feedback for calls of this communicator, with its residuals on the GPU.
+  Result<std::shared_ptr<ErrorFeedback>> make_feedback(DataType type, std::uint64_t count);
   // Waits for the kernels of this rank. They end even after a failure.
   Status drain();
 
@@ -52,7 +54,7 @@ class DeviceCommunicator final : public Watched {
   DeviceCommunicator(std::shared_ptr<Communicator> control, std::shared_ptr<GpuContext> gpu)
       : control_(std::move(control)), gpu_(std::move(gpu)) {}
   Status open(Bootstrap& bootstrap, Deadline until);
-  Result<RankStatement> prepare();
+  Result<RankStatement> prepare(Deadline until);
   Result<std::string> map_workspaces(const std::vector<RankStatement>& statements);
   void note_pairs(const std::vector<std::string>& findings);
   Status make_parts(const std::vector<RankStatement>& statements);
@@ -62,10 +64,9 @@ class DeviceCommunicator final : public Watched {
   // Empty: no rank has failed. Else why this or another one has.
   Result<std::string> obstacle_of_any(const Status& mine, Bootstrap& bootstrap, Deadline until) const;
   Status measure_costs(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
-  // Fail for what no rank can do in this version, so that nothing needs to be told to the others.
-  Status check_offered(const Call& call) const;
   Status check_offered(const TransferRequest& request) const;
   Status launch(const Call& call, cuda::Stream stream);
+  Status set_residual(const Call& call, Launches::Request& request, std::uint64_t capture) const;
   Status set_buffers(const Call& call, Launches::Request& request, std::uint64_t capture);
   Status launch(const TransferRequest& request);
   Status end_with(const Status& reason, std::string_view call);

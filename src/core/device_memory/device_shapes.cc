@@ -193,6 +193,24 @@ Result<kernels::Address> DeviceShapes::grow(Growing& memory, std::size_t size) {
   return memory.address;
 }
 
+DeviceShapes::~DeviceShapes() {
+  for (const std::shared_ptr<DeviceResiduals>& one : residuals_) one->end();
+}
+
+// Calls that use a state share it until they have ended.
+Result<std::shared_ptr<FeedbackMemory>> DeviceShapes::residuals(std::shared_ptr<GpuContext> gpu, std::size_t size) {
+  std::erase_if(residuals_, [this](const std::shared_ptr<DeviceResiduals>& one) {
+    if (one.use_count() > 1 || one->is_in_graph()) return false;
+    one->end();
+    arena_.release(one->address());
+    return true;
+  });
+  SETO_ASSIGN(const kernels::Address address, arena_.allocate(size));
+  SETO_ASSIGN(std::shared_ptr<DeviceResiduals> made, DeviceResiduals::create(std::move(gpu), address, size));
+  residuals_.push_back(made);
+  return std::shared_ptr<FeedbackMemory>(std::move(made));
+}
+
 Result<DeviceShapes::Chosen> DeviceShapes::chosen_for(const Call& call, const Key& key) const {
   const int ranks = setup_.here.ranks;
   const Question question = question_of(call, setup_.here);

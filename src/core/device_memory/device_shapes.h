@@ -74,6 +74,7 @@ class DeviceShapes final {
     Relay* relay = nullptr;  // null: no pair of ranks is relayed
   };
   static Result<std::unique_ptr<DeviceShapes>> create(const Setup& setup);
+  ~DeviceShapes();
   DeviceShapes(const DeviceShapes&) = delete;
   DeviceShapes& operator=(const DeviceShapes&) = delete;
 
@@ -87,6 +88,9 @@ class DeviceShapes final {
   Result<kernels::Address> scratch(std::size_t size) { return grow(scratch_, size); }
   // The same for copies of callers' buffers that peers cannot read.
   Result<kernels::Address> lendable(std::size_t size) { return grow(lendable_, size); }
+
+  // Memory for the residuals of a state of error feedback. The communicator keeps it until it ends, and uses it again.
+  Result<std::shared_ptr<FeedbackMemory>> residuals(std::shared_ptr<GpuContext> gpu, std::size_t size);
 
   // Puts a program and its scalar where a launch copies them from, and takes both back.
   Status stage(const std::vector<std::byte>& image, const std::array<std::byte, 8>& scalar, DeviceShape& shape);
@@ -141,6 +145,7 @@ class DeviceShapes final {
   std::shared_ptr<DeviceShape> last_;
   Growing scratch_;
   Growing lendable_;
+  std::vector<std::shared_ptr<DeviceResiduals>> residuals_;
 };
 
 }  // namespace seto

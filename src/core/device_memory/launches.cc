@@ -173,7 +173,8 @@ Status Launches::launch(const Request& request, std::uint64_t capture) {
                         request.record,
                         launched_ + 1,
                         request.transfers.exchange,
-                        request.announced});
+                        request.announced,
+                        request.residuals});
   }
   LaunchWatcher::of_process().wake();
   LaunchGate::of_process().pass();
@@ -216,6 +217,7 @@ Status Launches::launch_between(const Request& request, cuda::Event begin, cuda:
   SETO_TRY(driver_.event_record(begin, request.stream));
   if (!std::exchange(request.shape->is_copied, true)) SETO_TRY(copy_program(request));
   SETO_TRY(launch_kernel(request, launched_ + 1));
+  if (request.residuals != nullptr) SETO_TRY(request.residuals->after_launch(request.stream));
   return driver_.event_record(end, request.stream);
 }
 
@@ -285,7 +287,7 @@ Launches::State Launches::poll(const Status& outcome) {
 
 void Launches::await_change() {
   std::unique_lock lock(mutex_);
-  if (!running_.empty()) changed_.wait_for(lock, kShortly);
+  changed_.wait_for(lock, kShortly);
 }
 
 std::size_t Launches::running() const {

@@ -95,6 +95,7 @@ class Launches final {
     // With a relay the stream may announce the launch; the number of its operation is here then, unless a graph repeats it.
     Relay::Announcement* announcement = nullptr;
     std::shared_ptr<AnnouncedOperation> announced{};
+    std::shared_ptr<DeviceResiduals> residuals{};  // null: none, or of a graph
   };
   // The id of the capture in which the stream is; 0: none. Fails if the capture was invalidated.
   Result<std::uint64_t> capture_of(cuda::Stream stream) const;
@@ -145,7 +146,8 @@ class Launches final {
     std::uint64_t launch = 0;
     std::uint64_t exchange = 0;
     std::shared_ptr<AnnouncedOperation> announced{};
-    bool is_issued = false;  // the driver has taken the kernel, so its end event is recorded
+    std::shared_ptr<DeviceResiduals> residuals{};  // kept until the end
+    bool is_issued = false;                        // the driver has taken the kernel, so its end event is recorded
 
     void take_number();  // once it is announced
     [[nodiscard]] bool is_relayed() const { return shape->relayed != nullptr; }

@@ -54,7 +54,10 @@ std::uint64_t number_of_process() {
 Result<std::vector<RankStatement>> exchange(Bootstrap& bootstrap, const Result<RankStatement>& mine, Deadline until) {
   std::string content;
   if (mine.ok()) content.assign(reinterpret_cast<const char*>(&mine.value()), sizeof(RankStatement));
-  SETO_ASSIGN(const std::vector<std::string> contents, gather(bootstrap, message_of(mine.status(), std::move(content)), until));
+  Result<std::vector<std::string>> gathered = gather(bootstrap, message_of(mine.status(), std::move(content)), until);
+  // A rank that is too late knows better why than those that waited for it.
+  if (!mine.ok() && gathered.status().code() == Code::timeout) return mine.status();
+  SETO_ASSIGN(const std::vector<std::string> contents, std::move(gathered));
   std::vector<RankStatement> statements(contents.size());
   for (std::size_t rank = 0; rank < contents.size(); ++rank) {
     if (contents[rank].size() == sizeof(RankStatement))
