@@ -72,6 +72,10 @@ enum class ConfigField : std::uint8_t {
   control_relay,
   resume,
   rdma,
+  rdma_traffic_class,
+  rdma_service_level,
+  rdma_timeout,
+  rdma_retry_count,
   tls,
   tls_certificate,
   tls_key,
@@ -90,7 +94,7 @@ enum class ConfigField : std::uint8_t {
   liveness_timeout_ms,
   link_patience_s,
 };
-inline constexpr std::size_t kConfigFieldCount = 56;
+inline constexpr std::size_t kConfigFieldCount = 60;
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();  // of a number whose text is "auto"
 
 // The effective settings. The initial values here are the defaults of the table; a test compares the two.
@@ -124,6 +128,7 @@ struct Config {
   Resume resume = Resume::automatic;
   TlsMode tls = TlsMode::sites;
   std::string rdma = "auto", tls_certificate, tls_key, tls_ca;
+  std::uint64_t rdma_traffic_class = kAutomatic, rdma_service_level = 0, rdma_timeout = 16, rdma_retry_count = 6;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
   Congestion congestion = Congestion::automatic;
   std::uint64_t dscp_control = kAutomatic, dscp_data = kAutomatic;

@@ -51,8 +51,10 @@ using MakeTransport = std::function<std::unique_ptr<Transport>(std::uint32_t ind
 
 class ContextMember final : public PeerGroupMember {
  public:
-  ContextMember(std::uint32_t index, const MakeTransport& make) : index_(index), place_{"here", {}, next_number()} {
+  ContextMember(std::uint32_t index, const MakeTransport& make, Connect connect)
+      : index_(index), place_{"here", {}, next_number()} {
     config_.interface = "lo";
+    config_.connect = connect;
     wakeup_ = must(Wakeup::create(), "a wakeup");
     place_.process = must(LocalConnector::of_process(), "a connector")->address();
     transport_ = make(index, {place_.context, &config_, wakeup_});
@@ -152,8 +154,8 @@ void for_each_at_once(ContextMembers& members, const Body& body) {
 
 class ContextTransport : public PeerGroupTransport {
  public:
-  ContextTransport(std::size_t transport, std::string name, bool on_first_use = false)
-      : transport_(transport), name_(std::move(name)), on_first_use_(on_first_use) {}
+  ContextTransport(std::size_t transport, std::string name, bool on_first_use = false, Connect rails = Connect::automatic)
+      : transport_(transport), name_(std::move(name)), on_first_use_(on_first_use), rails_begin_(rails) {}
 
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::vector<std::uint32_t> boundaries() const override { return {}; }
@@ -171,7 +173,7 @@ class ContextTransport : public PeerGroupTransport {
                               const std::function<void(ContextMembers&)>& ready = {}) const {
     ContextMembers members;
     for (std::uint32_t index = 0; index < wanted.members; ++index)
-      members.push_back(std::make_unique<ContextMember>(index, make));
+      members.push_back(std::make_unique<ContextMember>(index, make, rails_begin_));
     connect(members, on_first_use_, bool(ready));
     join(members, wanted);
     if (ready) ready(members);
@@ -209,12 +211,15 @@ class ContextTransport : public PeerGroupTransport {
   const std::size_t transport_;
   const std::string name_;
   const bool on_first_use_;
+  const Connect rails_begin_;
 };
 
 // RDMA between hosts of one device each, all of them fake.
 class RdmaTransport final : public ContextTransport {
  public:
-  RdmaTransport(const char* name, Rails rails) : ContextTransport(0, name, rails == Rails::first_use), rails_(rails) {}
+  RdmaTransport(const char* name, Rails rails)
+      : ContextTransport(0, name, rails == Rails::first_use, waits_for_use(rails) ? Connect::automatic : Connect::all),
+        rails_(rails) {}
 
   [[nodiscard]] bool run(const PeerGroupsWanted& wanted, const Body& body) const override {
     static std::atomic<std::uint64_t> seed = testing::chosen_seed();
@@ -235,7 +240,10 @@ class RdmaTransport final : public ContextTransport {
           return std::make_unique<tcp::TcpTransport>(setup, open);
         },
         [&](ContextMembers& members) {
-          if (rails_ != Rails::first_use) await_rails(members);
+          if (!waits_for_use(rails_)) await_rails(members);
+          const std::size_t pinned = fabric.registered_bytes();
+          EXPECT_EQ(waits_for_use(rails_), pinned == 0) << "an unused connection pins no memory";
+          EXPECT_LE(pinned, (std::size_t{1} << 20) * wanted.members * (wanted.members - 1)) << "1 MiB for each end in use";
           if (rails_ == Rails::cut) breaks = std::thread([&] { break_often(fabric, wanted.members, over); });
         });
     over = true;
@@ -246,10 +254,11 @@ class RdmaTransport final : public ContextTransport {
   }
 
  private:
+  static bool waits_for_use(Rails rails) { return rails == Rails::first_use || rails == Rails::traffic; }
   void run_body(PeerGroupMember& member, std::uint32_t members, const Body& body) const {
     body(member);
     auto& context = static_cast<ContextMember&>(member);
-    if (rails_ != Rails::first_use) return;
+    if (!waits_for_use(rails_)) return;
     EXPECT_TRUE(eventually([&] {
       context.transport().progress();
       return is_as_wanted(context, members);
@@ -308,7 +317,8 @@ const PeerGroupTransport& rdma_transport(Rails rails) {
   static const RdmaTransport cut("rdma_cut_contexts", Rails::cut);
   static const RdmaTransport but_last("rdma_but_last", Rails::but_last);
   static const RdmaTransport first_use("rdma_on_first_use", Rails::first_use);
-  static const RdmaTransport* const all[] = {&whole, &cut, &but_last, &first_use};
+  static const RdmaTransport traffic("rdma_with_traffic", Rails::traffic);
+  static const RdmaTransport* const all[] = {&whole, &cut, &but_last, &first_use, &traffic};
   return *all[static_cast<std::size_t>(rails)];
 }
 

@@ -19,6 +19,7 @@ enum class Rails : std::uint8_t {
   cut,        // they break at random moments, again and again
   but_last,   // the last context has no device
   first_use,  // connections are opened on first use, and data must go over rails at the end
+  traffic,    // likewise, of connections that are there before the test begins
 };
 const PeerGroupTransport& rdma_transport(Rails rails);
 

@@ -60,6 +60,10 @@ class FakeFabric final {
   [[nodiscard]] std::size_t signalled() const { return signalled_; }
   // How many queue pairs have failed.
   [[nodiscard]] std::size_t failed();
+  // The paths of the queue pairs that are connected now.
+  [[nodiscard]] std::vector<rdma::QueuePairPath> paths();
+  // The memory that is registered now, of all devices.
+  [[nodiscard]] std::size_t registered_bytes();
 
  private:
   friend class FakeDevice;

@@ -28,8 +28,9 @@ class HostVerbs final : public rdma::Verbs {
 // The pipes of one context on a host with these devices of the fabric, which outlives them.
 class RdmaHost final {
  public:
-  RdmaHost(FakeFabric& fabric, std::vector<std::string> names) : verbs_(fabric, std::move(names)) {
-    pipes_ = rdma::RdmaPipes::open(verbs_, "auto").value();
+  RdmaHost(FakeFabric& fabric, std::vector<std::string> names, const rdma::QueuePairPath& path = {})
+      : verbs_(fabric, std::move(names)) {
+    pipes_ = rdma::RdmaPipes::open(verbs_, "auto", path).value();
     if (pipes_ != nullptr) return;
     std::fprintf(stderr, "a fake host has no RDMA\n");
     std::abort();

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "src/base/config.h"
 #include "tests/support/rdma_hosts.h"
 #include "tests/support/seed.h"
 
@@ -171,6 +172,53 @@ TEST(RdmaSetting, NamesPorts) {
     const auto read = ports_in(wrong);
     ASSERT_FALSE(read.ok()) << wrong;
     EXPECT_THAT(std::string(read.status().text()), HasSubstr("wanted auto, off")) << wrong;
+  }
+}
+
+// The path that these settings lead to at the end of a pipe.
+QueuePairPath path_with(std::vector<const char*> settings) {
+  settings.push_back(nullptr);
+  const QueuePairPath path = path_in(load_config(settings.data()).value());
+  FakeFabric fabric(testing::chosen_seed());
+  fabric.add_ethernet("a0", "10.0.0.1");
+  fabric.add_ethernet("b0", "10.0.0.2");
+  RdmaHost here(fabric, {"a0"}, path);
+  RdmaHost there(fabric, {"b0"}, path);
+  const PipePair pipes = support::connect_pipes(here.pipes(), there.pipes(), [&] { fabric.run(); });
+  const std::vector<QueuePairPath> paths = fabric.paths();
+  EXPECT_THAT(paths, SizeIs(2));
+  for (const QueuePairPath& each : paths) {
+    EXPECT_EQ(each.traffic_class, paths[0].traffic_class);
+    EXPECT_EQ(each.service_level, paths[0].service_level);
+    EXPECT_EQ(each.timeout, paths[0].timeout);
+    EXPECT_EQ(each.retry_count, paths[0].retry_count);
+    EXPECT_NE(each.remote_queue_pair, 0U) << "what the candidate sets is there too";
+    EXPECT_TRUE(each.gid_index.has_value());
+  }
+  return paths.at(0);
+}
+
+TEST(RdmaSetting, MarksPackets) {
+  EXPECT_EQ(path_with({}).traffic_class, 0);
+  EXPECT_EQ(path_with({}).service_level, 0);
+  EXPECT_EQ(path_with({"SETO_RDMA_TRAFFIC_CLASS=106"}).traffic_class, 106);
+  EXPECT_EQ(path_with({"SETO_DSCP_DATA=26"}).traffic_class, 104) << "as the sockets of data";
+  EXPECT_EQ(path_with({"SETO_DSCP_DATA=26", "SETO_RDMA_TRAFFIC_CLASS=0"}).traffic_class, 0);
+  EXPECT_EQ(path_with({"SETO_RDMA_SERVICE_LEVEL=3"}).service_level, 3);
+}
+
+TEST(RdmaSetting, SaysWhenPacketsAreRepeated) {
+  EXPECT_EQ(path_with({}).timeout, 16);
+  EXPECT_EQ(path_with({}).retry_count, 6);
+  EXPECT_EQ(path_with({"SETO_RDMA_TIMEOUT=18"}).timeout, 18);
+  EXPECT_EQ(path_with({"SETO_RDMA_RETRY_COUNT=7"}).retry_count, 7);
+}
+
+TEST(RdmaSetting, BeyondWhatTheFieldsHoldIsRefused) {
+  for (const char* const wrong : {"SETO_RDMA_TRAFFIC_CLASS=256", "SETO_RDMA_SERVICE_LEVEL=16", "SETO_RDMA_TIMEOUT=0",
+                                  "SETO_RDMA_TIMEOUT=32", "SETO_RDMA_RETRY_COUNT=8"}) {
+    const char* const settings[] = {wrong, nullptr};
+    EXPECT_FALSE(load_config(settings).ok()) << wrong;
   }
 }
 

@@ -143,6 +143,7 @@ Status ChannelSetUp::make_channel(const PortEnd& end) {
   channel.ring_size = setup_.ring_size;
   channel.records = setup_.records;
   channel.sequence = setup_.random() & 0xff'ffff;
+  channel.path = setup_.path;
   channel.path.port = end.port;
   channel.path.pkey_index = end.pkey_index;
   channel.path.gid_index = end.gid_index;

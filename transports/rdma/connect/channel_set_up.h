@@ -41,6 +41,7 @@ class ChannelSetUp final {
     std::uint64_t (*clock)() = monotonic_ns;
     std::uint64_t ring_size = std::uint64_t{256} << 10;
     std::uint32_t records = 128;
+    QueuePairPath path;  // how packets are marked and repeated; the candidate sets the rest
   };
   explicit ChannelSetUp(Setup setup);
 

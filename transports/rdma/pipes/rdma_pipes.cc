@@ -114,6 +114,17 @@ Result<std::vector<PortName>> ports_in(std::string_view text) {
   return ports;
 }
 
+QueuePairPath path_in(const Config& config) {
+  // The other two bits of a class are marks for congestion, which belong to the network.
+  const std::uint64_t of_data = config.dscp_data == kAutomatic ? 0 : config.dscp_data << 2;
+  QueuePairPath path;
+  path.traffic_class = static_cast<std::uint8_t>(config.rdma_traffic_class == kAutomatic ? of_data : config.rdma_traffic_class);
+  path.service_level = static_cast<std::uint8_t>(config.rdma_service_level);
+  path.timeout = static_cast<std::uint8_t>(config.rdma_timeout);
+  path.retry_count = static_cast<std::uint8_t>(config.rdma_retry_count);
+  return path;
+}
+
 Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(const Config& config) {
   std::string setting = config.rdma;
   for (const char* const word : {"auto", "off"})
@@ -130,10 +141,10 @@ Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(const Config& config) {
     SETO_LOG(info, "RDMA is not used: %s", std::string(verbs.status().text()).c_str());
     return std::unique_ptr<PipeMaker>();
   }
-  return open(*verbs.value(), setting);
+  return open(*verbs.value(), setting, path_in(config));
 }
 
-Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_view setting) {
+Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_view setting, const QueuePairPath& path) {
   if (setting == "off") return std::unique_ptr<PipeMaker>();
   SETO_ASSIGN(std::vector<PortName> only, ports_in(setting));
   const bool named = !only.empty();
@@ -159,11 +170,11 @@ Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_vie
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return system_failure(Code::unavailable, "no descriptor to wait for RDMA on (ulimit -n)");
   const auto rails = static_cast<std::uint32_t>(std::min<std::ptrdiff_t>(kMostRails, up));
-  return std::unique_ptr<PipeMaker>(new RdmaPipes(std::move(devices), rails, std::move(epoll)));
+  return std::unique_ptr<PipeMaker>(new RdmaPipes(std::move(devices), rails, path, std::move(epoll)));
 }
 
-RdmaPipes::RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd epoll)
-    : devices_(std::move(devices)), rails_(rails), epoll_(std::move(epoll)) {
+RdmaPipes::RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, const QueuePairPath& path, Fd epoll)
+    : devices_(std::move(devices)), rails_(rails), path_(path), epoll_(std::move(epoll)) {
   for (const auto& [name, device] : devices_->all())
     if (!watch(device.verbs->event_descriptor())) SETO_LOG(info, "events of the RDMA device %s are noticed late", name.c_str());
 }
@@ -184,6 +195,7 @@ std::unique_ptr<PipeSetUp> RdmaPipes::begin(const Wanted& wanted) {
   setup.interface = wanted.interface;
   setup.random = random_number;
   setup.probe_ms = kProbeMs;
+  setup.path = path_;
   for (const BytePipe* const one : wanted.beside) setup.beside.push_back(static_cast<const RingPipe*>(one)->ports());
   return std::make_unique<RingPipeSetUp>(std::move(setup), pipes_);
 }

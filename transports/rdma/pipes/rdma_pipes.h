@@ -17,14 +17,17 @@ namespace seto::rdma {
 // The ports of SETO_RDMA; empty for "auto". Not for "off".
 [[nodiscard]] Result<std::vector<PortName>> ports_in(std::string_view text);
 
+// What the settings say of packets, the rest as it is.
+[[nodiscard]] QueuePairPath path_in(const Config& config);
+
 // The pipes of one context over its RDMA devices.
 class RdmaPipes final : public PipeMaker {
  public:
   // Null where SETO_RDMA is off, or there is nothing that it could use: no device, no library, no port that is up. Nothing is
   // said of that above debug level unless SETO_RDMA names ports. On a machine without devices no library is opened.
   static Result<std::unique_ptr<PipeMaker>> open(const Config& config);
-  // The same with devices from elsewhere, which outlive the result.
-  static Result<std::unique_ptr<PipeMaker>> open(Verbs& verbs, std::string_view setting);
+  // The same with devices from elsewhere, which outlive the result. `path`: how packets are marked and repeated.
+  static Result<std::unique_ptr<PipeMaker>> open(Verbs& verbs, std::string_view setting, const QueuePairPath& path = {});
   ~RdmaPipes() override;
 
   [[nodiscard]] std::uint32_t rails() const override { return rails_; }
@@ -38,7 +41,7 @@ class RdmaPipes final : public PipeMaker {
   // Events of devices are looked for before each sleep, and after so many polls.
   static constexpr std::uint32_t kPollsALook = 4'096;
 
-  RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd epoll);
+  RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, const QueuePairPath& path, Fd epoll);
   void look_at_events();
   void take_event(const std::string& device, const AsyncEvent& event);
   void device_failed(const std::string& device, const Status& reason);
@@ -46,6 +49,7 @@ class RdmaPipes final : public PipeMaker {
 
   const std::unique_ptr<Devices> devices_;
   const std::uint32_t rails_;
+  const QueuePairPath path_;
   const Fd epoll_;
   std::vector<int> watched_;  // completion queues in epoll_
   std::uint32_t polls_ = 0;

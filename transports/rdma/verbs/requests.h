@@ -84,7 +84,7 @@ struct QueuePairPath {
   std::uint32_t remote_sequence = 0;
   std::uint8_t service_level = 0;
   std::uint8_t traffic_class = 0;
-  std::uint8_t timeout = 14;         // 4.096 us * 2^timeout until a packet is sent again
+  std::uint8_t timeout = 16;         // 4.096 us * 2^timeout until a packet is sent again
   std::uint8_t retry_count = 6;      // then the queue pair fails (7: with the software device, never)
   std::uint8_t rnr_retry_count = 7;  // 7: a sender waits without limit for a receive request of the peer
 };

@@ -62,7 +62,10 @@ void AttemptRails::receive(std::uint32_t from, std::string_view message) {
 }
 
 LinkRails::LinkRails(std::shared_ptr<AttemptRails> all, std::uint32_t peer, PipeMaker::Role role)
-    : all_(std::move(all)), peer_(peer), role_(role), is_new_(role == PipeMaker::Role::selects) {}
+    : all_(std::move(all)),
+      peer_(peer),
+      role_(role),
+      is_new_(role == PipeMaker::Role::selects && all_->setup().begin == Connect::all) {}
 
 void LinkRails::receive(std::string_view message) {
   if (!given_up_ && inbox_.size() < kMostInbox && message.size() >= sizeof(Head)) inbox_.emplace_back(message);
@@ -82,7 +85,8 @@ void LinkRails::advance(Domain& domain, Link& link) {
     inbox_.pop_front();
     take(part, link);
   }
-  if (set_up_ == nullptr && role_ == PipeMaker::Role::selects) begin_missing(link);
+  const bool wanted = all_->setup().begin == Connect::all || link.is_used();
+  if (set_up_ == nullptr && role_ == PipeMaker::Role::selects && wanted) begin_missing(link);
   if (set_up_ == nullptr) return;
   send_messages();
   const bool done = set_up_->advance();

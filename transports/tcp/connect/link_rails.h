@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/config.h"
 #include "src/base/fork.h"
 #include "src/base/wakeup.h"
 #include "src/control/channel/control_channels.h"
@@ -29,6 +30,7 @@ class AttemptRails final : public std::enable_shared_from_this<AttemptRails> {
     std::weak_ptr<Domain> domain;
     PipeMaker* maker = nullptr;  // of the domain
     std::shared_ptr<const Wakeup> wakeup;
+    Connect begin = Connect::used;  // of the rails of a link that has carried nothing: all at once, or on its first use
   };
   static std::shared_ptr<AttemptRails> create(Setup setup);
   explicit AttemptRails(Setup setup) : setup_(std::move(setup)) {}
@@ -49,9 +51,9 @@ class AttemptRails final : public std::enable_shared_from_this<AttemptRails> {
   MessageHandlers::Registration handler_;                  // last: its handler uses the other members
 };
 
-// Sets up the rails of one link, one after another, and again those that break, after pauses that grow. The end that selects
-// begins each set-up and numbers it; the other one answers. Neither waits: data goes over sockets meanwhile. The lock of the
-// domain covers everything.
+// Sets up the rails of one link, one after another, and again those that break, after pauses that grow: their rings pin memory,
+// so the link must have carried something. The end that selects begins each set-up and numbers it; the other one answers. Neither
+// waits: data goes over sockets meanwhile. The lock of the domain covers everything.
 class LinkRails final : public RailOpener {
  public:
   LinkRails(std::shared_ptr<AttemptRails> all, std::uint32_t peer, PipeMaker::Role role);
@@ -96,7 +98,7 @@ class LinkRails final : public RailOpener {
   const PipeMaker::Role role_;
   std::shared_ptr<ControlChannel> channel_;
   bool given_up_ = false;
-  bool is_new_;  // no rail has been tried yet
+  bool is_new_;  // no rail has been tried yet, and the first one does not wait for traffic
   std::deque<std::string> inbox_;
   std::string message_;  // of which parts have come
   std::unique_ptr<PipeSetUp> set_up_;

@@ -157,8 +157,8 @@ Status TcpTransport::connect(const Attempt& attempt, Deadline until, Connections
   }
   std::shared_ptr<AttemptRails> rails;
   if (pipes_ != nullptr && !wanted.empty())
-    rails =
-        AttemptRails::create({attempt.id, attempt.members[attempt.own].number, channels_, domain_, pipes_.get(), setup_.wakeup});
+    rails = AttemptRails::create({attempt.id, attempt.members[attempt.own].number, channels_, domain_, pipes_.get(),
+                                  setup_.wakeup, setup_.config->connect});
   std::shared_ptr<OnUseLinks> links;
   if (attempt.on_first_use && !wanted.empty())
     links =

@@ -224,6 +224,7 @@ Moved Domain::pump() {
   share_site_pace();
   bool unsent = false;
   on_rails_ = pipes_ != nullptr;
+  bool any_rail = false;
   std::uint64_t look_ns = Link::kNever;
   for (Member& member : links_) {
     if (pipes_ != nullptr) member.link->advance_rails(*this);
@@ -231,11 +232,14 @@ Moved Domain::pump() {
     note(moved, *member.link, member.link->look_after());
     if (member.link->unsent()) note(moved, *member.link, member.link->flush());
     follow_paths(member);
-    on_rails_ = on_rails_ && (!member.link->open() || member.link->broken() || member.link->has_live_rail());
+    const bool on_rail = member.link->open() && member.link->has_live_rail();
+    any_rail = any_rail || on_rail;
+    on_rails_ = on_rails_ && (on_rail || !member.link->open() || member.link->broken() || !member.link->is_used());
     if (!member.link->unsent()) continue;
     unsent = true;
     look_ns = std::min(look_ns, member.link->next_look_ns());
   }
+  on_rails_ = on_rails_ && any_rail;
   set_alarm(look_ns);
   set_unsent(unsent);
   return moved;

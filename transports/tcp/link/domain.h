@@ -111,7 +111,7 @@ class Domain final {
   std::vector<Member> links_;
   bool together_ = false;
   PipeMaker* pipes_ = nullptr;
-  bool on_rails_ = false;              // all links that are open carry their data over rails
+  bool on_rails_ = false;              // all links that have carried something use rails
   bool armed_ = false;                 // since the last look at sockets
   std::uint32_t pumps_ = 0;            // since then
   std::atomic<std::size_t> count_{0};  // of links_

@@ -130,7 +130,7 @@ class Link final {
 
   // All frames of the peer up to this one have arrived completely.
   [[nodiscard]] std::uint64_t heard() const { return numbered() ? arrivals_->received().all_up_to() : heard_; }
-
+  [[nodiscard]] bool is_used() const;  // of a link that continues: a frame of a communicator was sent, or has come
   // Windows of data follow the round trip where it is long.
   [[nodiscard]] bool far() const { return is_far(round_trip_us_); }
   // Its frames may be held back: it is far and has several sockets.

@@ -139,6 +139,8 @@ void Link::add_rails() {
   }
 }
 
+bool Link::is_used() const { return heard() > 0 || (kept_ != nullptr && (acknowledged_ > 0 || !kept_->all_acknowledged())); }
+
 bool Link::has_live_rail() const {
   return std::any_of(sockets_.end() - static_cast<std::ptrdiff_t>(open() ? rails() : 0), sockets_.end(),
                      [](const auto& socket) { return socket->live(); });
