@@ -101,20 +101,16 @@ inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::
 struct Config {
   LogLevel log = LogLevel::warn;
   std::string log_file, host_id, site_id;
-  std::uint64_t site_round_trip_us = 1'000;
-  std::uint64_t site_uplink_mbit = 0, site_downlink_mbit = 0, site_pacing_mbit = 0;
+  std::uint64_t site_round_trip_us = 1'000, site_uplink_mbit = 0, site_downlink_mbit = 0, site_pacing_mbit = 0;
   Memory memory = Memory::automatic;
   std::uint64_t operation_timeout_ms = 1'800'000;
   std::uint64_t init_timeout_ms = 120'000;
-  std::string algorithm;  // empty: chosen
-  std::string codec;      // empty: none
+  std::string algorithm, codec;  // empty: chosen; none
   bool deterministic = false;
   Calibrate calibrate = Calibrate::automatic;
   std::string tuning_file, topology_file;
-  std::uint64_t slice_bytes = kAutomatic, slot_depth = kAutomatic;
+  std::uint64_t slice_bytes = kAutomatic, slot_depth = kAutomatic, shared_memory_limit = kAutomatic, spin = kAutomatic;
   SlotStore slot_store = SlotStore::automatic;
-  std::uint64_t shared_memory_limit = kAutomatic;
-  std::uint64_t spin = kAutomatic;
   std::uint64_t recorder = 1024;
   std::string dump_file, audit_file;
   std::uint64_t dump_signal = 0, audit_file_bytes = std::uint64_t{64} << 20;
@@ -135,8 +131,7 @@ struct Config {
   std::uint64_t rank = kAutomatic, ranks = kAutomatic;
   std::string root, secret_file, secret;  // the secret is never shown
   bool allow_no_secret = false;
-  std::uint64_t heartbeat_ms = 1'000, liveness_timeout_ms = 5'000;
-  std::uint64_t link_patience_s = 60;
+  std::uint64_t heartbeat_ms = 1'000, liveness_timeout_ms = 5'000, link_patience_s = 60;
   std::array<Origin, kConfigFieldCount> origins{};
   [[nodiscard]] Origin origin(ConfigField field) const { return origins[static_cast<std::size_t>(field)]; }
 };

@@ -63,4 +63,13 @@ struct BoolAccess {
 using FieldAccess = std::variant<CountAccess, BytesAccess, DurationAccess, TextAccess, WordAccess, SecretAccess, RootAccess,
                                  BoolAccess, ChoiceAccess>;
 
+// A row of the table of settings.
+struct FieldRow {
+  std::string_view name;
+  FieldAccess access;
+  std::string_view default_text;
+  Scope scope;
+  std::string_view help;
+};
+
 }  // namespace seto

@@ -11,14 +11,6 @@
 
 namespace seto {
 
-struct FieldRow {
-  std::string_view name;
-  FieldAccess access;
-  std::string_view default_text;
-  Scope scope;
-  std::string_view help;
-};
-
 inline constexpr std::size_t kPathLimit = 4095;
 inline constexpr std::size_t kNameLimit = 255;
 inline constexpr std::uint64_t kLongestTimeoutMs = 7ULL * 24 * 3600 * 1000;

@@ -8,7 +8,7 @@
 
 #include "transports/rdma/verbs/libibverbs_queues.h"
 
-// What the library is asked for, without a library.
+// The calls of the library, recorded by functions in its place.
 namespace seto::rdma {
 namespace {
 

@@ -17,7 +17,7 @@ namespace seto::rdma {
 // The ports of SETO_RDMA; empty for "auto". Not for "off".
 [[nodiscard]] Result<std::vector<PortName>> ports_in(std::string_view text);
 
-// What the settings say of packets, the rest as it is.
+// How packets are marked and repeated, as the settings say; the rest is of no peer yet.
 [[nodiscard]] QueuePairPath path_in(const Config& config);
 
 // The pipes of one context over its RDMA devices.
