@@ -6,6 +6,7 @@ import statistics
 from dataclasses import dataclass
 
 NOT_MEASURED = "not measured"
+NO_GOAL = "no goal"
 LEAST_SAMPLES = 3  # of each side, for a verdict
 
 
@@ -29,8 +30,21 @@ class Row:
     @property
     def goal(self):
         if not self.bound:
-            return "no goal"
+            return NO_GOAL
         return f"{'<=' if self.at_most else '>='} {self.bound:g} x {self.theirs.key}"
+
+    @property
+    def contenders(self):
+        return (self.theirs, self.ours)
+
+    def verdict(self, samples):
+        return verdict_of(self, samples)
+
+    def ratio(self, samples):
+        return ratio_of(self, samples)
+
+    def text(self, samples):
+        return text_of(self, samples)
 
 
 COLUMN = re.compile(r"#\w+|[^\s#][^\[]*\[[^\]]*\]")  # "#bytes", "BW average[MB/sec]"
@@ -80,7 +94,7 @@ KEYS = tuple(row.key for row in ROWS)
 
 def contenders_of(rows):
     """Each once, in the order of first use, so that both sides of a row are near each other."""
-    return list(dict.fromkeys(one for row in rows for one in (row.theirs, row.ours)))
+    return list(dict.fromkeys(one for row in rows for one in row.contenders))
 
 
 def rotated(items, by):

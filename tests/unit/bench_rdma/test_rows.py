@@ -7,6 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench" / "rdma"))
 
+import calls  # noqa: E402
 import rows  # noqa: E402
 
 BANDWIDTH = """ #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]
@@ -34,6 +35,32 @@ class Figures(unittest.TestCase):
     def test_ours_are_named(self):
         self.assertEqual(rows.PLACES.figure('{"mib_per_s": 120.5}\n'), 120.5)
         self.assertEqual(rows.LATENCY.figure('{"us": 18.6, "us_p99": 50.0}\n'), 18.6)
+
+
+def lines_of(time_us, wrong=0, sizes=calls.SIZES):
+    return "".join(f'{{"size": {size}, "time_us": {time_us}, "wrong": {wrong}}}\n' for size in sizes)
+
+
+class Calls(unittest.TestCase):
+    def test_the_last_figure_of_a_size_counts(self):
+        self.assertEqual(calls.SIZES[0], 8)
+        self.assertEqual(calls.SIZES[-1], 16 << 20)
+        self.assertEqual(set(calls.times_of("a warning\n" + lines_of(9) + lines_of(5)).values()), {5})
+
+    def test_a_wrong_result_and_a_missing_size_are_no_figure(self):
+        self.assertIsNone(calls.times_of(lines_of(9, wrong=1)))
+        self.assertIsNone(calls.times_of(lines_of(9, sizes=calls.SIZES[:-1])))
+        self.assertIsNone(calls.times_of(""))
+
+    def test_times_are_compared_with_those_of_rails(self):
+        samples = {key: [calls.times_of(lines_of(us)) for us in times] for key, times in {"rails-2": (10, 20, 90), "TCP-2": (5, 40, 80)}.items()}
+        row = calls.CallsRow(2)
+        self.assertEqual(row.verdict(samples), rows.NO_GOAL)
+        self.assertEqual(row.verdict({}), rows.NOT_MEASURED)
+        text = row.text(samples)
+        self.assertIn("  16 MiB | rails-2 20 | Open MPI-2 - | TCP-2 40 (0.50 x)", text)
+        self.assertIn("\n     8 B | ", text)
+        self.assertIn("Open MPI-2 - |", row.text({}))
 
 
 class Verdicts(unittest.TestCase):
