@@ -31,7 +31,7 @@ seto() {
   (($(grep -l 'data goes over rails' "$work"/log.* | wc -l) == ranks)) || fail "no data of some rank went over RDMA"
 }
 
-# Of the ways of this Open MPI to such a device only libfabric's works: UCX loses the datagrams that it connects by, and the openib
+# This Open MPI reaches such a device by libfabric only: UCX loses the datagrams that it connects by, and the openib
 # component is built without the RDMA connection manager.
 mpi() {
   cat >"$work/rank" <<'RANK'

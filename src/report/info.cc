@@ -15,6 +15,7 @@
 #include "src/codec/codec.h"
 #include "src/core/call/ids.h"
 #include "src/core/communicator/communicator.h"
+#include "src/core/connect/transport_list.h"
 #include "src/device/cuda/gpu_facts.h"
 #include "src/device/reduce.h"
 #include "src/engine/kernels/kernel_images.h"
@@ -129,7 +130,7 @@ Section status_section() {
            {"device memory", "not yet", ""},
            {"codecs", "works", "sums of floats over TCP and shared memory (SETO_CODEC), with error feedback"},
            {"shrink, grow, revoke", "not yet", "setoCommAbort ends this rank's communicator"},
-           {"RDMA", "not yet", ""}}};
+           {"RDMA", "works", "between hosts of one stated site (SETO_SITE_ID, SETO_RDMA); memory of the host only"}}};
 }
 
 constexpr std::string_view kGpuTopic = "gpus";
@@ -143,12 +144,25 @@ Section gpus_section() {
   return section;
 }
 
+constexpr std::string_view kRdmaTopic = "rdma";
+
+// The ports of RDMA devices, as a communicator would use them.
+Section rdma_section() {
+  const Result<std::vector<PortWords>> ports = rdma_ports();
+  if (!ports.ok()) return {kRdmaTopic, {{"devices", "cannot be used", std::string(ports.status().text())}}};
+  Section section{kRdmaTopic, {}};
+  for (const PortWords& port : ports.value()) section.rows.push_back({port.name, port.state, port.remark});
+  if (section.rows.empty()) section.rows.push_back({"devices", "none", "the kernel lists none in /sys/class/infiniband"});
+  return section;
+}
+
 std::vector<Section> sections(std::string_view topic, std::string_view version, const Config& config) {
   const bool with_gpus = topic.empty() || topic == kGpuTopic;
   return {{"version", {{"seto", std::string(version), ""}}},
           build_section(),
           machine_section(config),
           with_gpus ? gpus_section() : Section{kGpuTopic, {}},
+          topic.empty() || topic == kRdmaTopic ? rdma_section() : Section{kRdmaTopic, {}},
           config_section(config),
           constants_section(),
           {"transports",

@@ -2,6 +2,7 @@
 
 #include "src/core/connect/transport_list.h"
 
+#include "transports/rdma/connect/port_report.h"
 #include "transports/rdma/pipes/rdma_pipes.h"
 #include "transports/shm/shm_transport.h"
 #include "transports/shm/user_memory.h"
@@ -15,6 +16,13 @@ Result<std::vector<std::unique_ptr<Transport>>> make_transports(const TransportS
   all.push_back(std::move(shared_memory));
   all.push_back(std::make_unique<tcp::TcpTransport>(setup, [config = setup.config] { return rdma::RdmaPipes::open(*config); }));
   return all;
+}
+
+Result<std::vector<PortWords>> rdma_ports() {
+  SETO_ASSIGN(const std::vector<rdma::PortReport> reports, rdma::report_ports());
+  std::vector<PortWords> ports;
+  for (const rdma::PortReport& one : reports) ports.push_back({one.name, one.value, one.remark});
+  return ports;
 }
 
 Result<void*> allocate_lendable(std::size_t size) { return UserMemory::of_process().allocate(size); }

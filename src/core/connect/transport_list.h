@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "transports/transport.h"
@@ -18,5 +19,13 @@ namespace seto {
 [[nodiscard]] Result<void*> allocate_lendable(std::size_t size);
 // Empty: it is not from allocate_lendable().
 [[nodiscard]] std::optional<Status> free_lendable(void* memory);
+
+// A network port of this host that data between hosts may take beside TCP, in words: its name, its state, and what is known of
+// it.
+struct PortWords {
+  std::string name, state, remark;
+};
+// Empty: the kernel lists none. Failure: there are RDMA devices, but no library for them.
+[[nodiscard]] Result<std::vector<PortWords>> rdma_ports();
 
 }  // namespace seto
