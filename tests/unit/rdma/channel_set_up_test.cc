@@ -186,6 +186,49 @@ TEST_F(SetUp, GoesOnWhenACallFails) {
     }
 }
 
+TEST_F(SetUp, ALimitOfLockedMemoryIsNamedWithItsRemedyAtBothEnds) {
+  open({"a0"}, {"b0"});
+  begin();
+  for (int calls = 0; calls < 100; ++calls) fabric.fail(VerbsCall::register_memory, ENOMEM);
+  run();
+  expect_none("raise the limit of locked memory");
+  EXPECT_EQ(fabric.registered_bytes(), 0U);
+}
+
+TEST_F(SetUp, OfPeersWithDifferentMtusTakesTheSmallerOne) {
+  fabric.add_ethernet("c0", "10.0.0.3", 1'024);
+  open({"a0"}, {"c0"});
+  begin();
+  run();
+  for (const auto& end : ends) EXPECT_EQ(end->mtu(), 1'024U);
+  ASSERT_THAT(fabric.paths(), SizeIs(2));
+  for (const QueuePairPath& path : fabric.paths()) EXPECT_EQ(path.mtu, 1'024U);
+  expect_channel("a0", "c0");
+}
+
+// It has the number of a queue pair that exists no more, or is another one by now.
+TEST_F(SetUp, IgnoresAnAnswerToAnEarlierAttempt) {
+  fabric.separate("a0", "b0");
+  open();
+  begin();
+  std::string earlier;
+  for (int rounds = 0; rounds < 1'000 && ends[0]->failed().empty(); ++rounds) {
+    while (const auto message = ends[0]->next_message()) ASSERT_TRUE(ends[1]->hear(*message).ok());
+    while (const auto message = ends[1]->next_message()) {
+      if (std::holds_alternative<Acceptance>(decode_set_up(*message).value())) earlier = *message;
+      ASSERT_TRUE(ends[0]->hear(*message).ok());
+    }
+    fabric.run();
+    for (const auto& end : ends) end->advance();
+  }
+  ASSERT_THAT(ends[0]->failed(), SizeIs(1));
+  ASSERT_FALSE(earlier.empty());
+  EXPECT_TRUE(ends[0]->hear(earlier).ok());
+  run();
+  EXPECT_THAT(ends[0]->failed(), SizeIs(1));
+  expect_channel("a1", "b1");
+}
+
 TEST_F(SetUp, ADeviceThatCannotBeOpenedIsLeftOut) {
   fabric.fail(VerbsCall::open_device, EACCES);
   open();
