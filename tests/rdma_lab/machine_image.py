@@ -68,11 +68,25 @@ def output_of(command, folder=None):
     return done.stdout
 
 
+def release_in_lists():
+    try:
+        return re.search(r"Depends: linux-image-(\S+)", output_of(["apt-cache", "depends", PACKAGE]))
+    except ImageError:
+        return None
+
+
+def update_lists():
+    output_of(["apt-get", "-q", "-o", "DPkg::Lock::Timeout=600", "update"])
+
+
 def newest_release():
     """Returns the release of the kernel that the package lists of this machine name, such as 6.1.0-56-amd64."""
     if not shutil.which("apt-cache"):
         raise ImageError("the kernel comes from a package of Debian, and this machine has no apt")
-    found = re.search(r"Depends: linux-image-(\S+)", output_of(["apt-cache", "depends", PACKAGE]))
+    found = release_in_lists()
+    if not found and os.geteuid() == 0:
+        update_lists()  # a machine may have none, where no package was missing
+        found = release_in_lists()
     if not found:
         raise ImageError(f"the package lists do not name a kernel for {PACKAGE} (needs Debian and apt-get update)")
     return found[1]
@@ -88,7 +102,7 @@ def download(release, folder):
     except ImageError:
         if os.geteuid() != 0:
             raise
-        output_of(["apt-get", "-q", "-o", "DPkg::Lock::Timeout=600", "update"])
+        update_lists()
         output_of(command, folder)
     return next(folder.glob("linux-image-*.deb"))
 
