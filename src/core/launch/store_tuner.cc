@@ -8,6 +8,9 @@ namespace {
 constexpr std::uint32_t kTriesEach = 2;      // the first call of a way is slower because of cold slots
 constexpr std::uint32_t kBetweenLooks = 24;  // calls between two trials of another way
 constexpr double kNewest = 0.4;
+// Other programs make single calls longer by any factor. Counted in full, one such call would hide the fastest way for hundreds
+// of calls: it is looked at once in 48.
+constexpr double kMostOfACall = 2;
 
 constexpr StoreTuner::Way kWaysInOrder[] = {
     {Store::past_cache, Store::cached},
@@ -47,7 +50,11 @@ void StoreTuner::took(const Way& way, std::uint64_t ticks) {
   double& mean = ticks_[way.index];
   const auto latest = static_cast<double>(ticks);
   const bool warming = calls_ <= kTriesEach * ways_;
-  mean = mean == 0 || warming ? latest : mean + kNewest * (latest - mean);
+  const bool was_disturbed = latest < mean / kMostOfACall;  // what the mean contains
+  if (mean == 0 || warming || was_disturbed)
+    mean = latest;
+  else
+    mean += kNewest * (std::min(latest, kMostOfACall * mean) - mean);
 }
 
 }  // namespace seto

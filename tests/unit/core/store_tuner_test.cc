@@ -37,6 +37,21 @@ TEST(StoreTuner, FollowsAMachineThatChanges) {
   EXPECT_GE(times_chosen(choice, kOther, 96), 90);
 }
 
+// A scheduler that stops a rank for milliseconds makes one call a thousand times as long.
+TEST(StoreTuner, ACallThatWasDisturbedDoesNotHideTheFastestWay) {
+  for (const int disturbed : {1, 2, 3, 40, 48}) {
+    StoreTuner choice(64 << 10);
+    int chosen = 0;
+    for (int i = 0; i < 200; ++i) {
+      const StoreTuner::Way way = choice.next();
+      const bool is_good = same(way, kOther);
+      choice.took(way, (is_good ? 1000U : 2000U) * (i == disturbed ? 1000U : 1U));
+      if (i >= 100 && is_good) ++chosen;
+    }
+    EXPECT_GE(chosen, 95) << "call " << disturbed;
+  }
+}
+
 TEST(StoreTuner, ResultsThatStayInTheCacheAreNotStreamed) {
   StoreTuner choice(256 << 10);
   for (int i = 0; i < 200; ++i) {
