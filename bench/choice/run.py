@@ -2,8 +2,11 @@
 """Measures what choice takes against every algorithm that it could have taken, and both against the simulation.
 
     bench/choice/run [--places KEY,...] [--json FILE | --from FILE] [--no-simulation] [--build DIR]
+    bench/choice/run --keep [--places KEY,...]
 
 Prints the regret table and the table of the simulation. --from takes the points of an earlier run. The places with two sites need root.
+--keep measures every half power of two on this machine, and other cuts of what is chosen, and writes bench/choice/data/PROCESSOR.json,
+which a test replays, with its picture.
 """
 
 import argparse
@@ -12,10 +15,12 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import tables  # first: it knows where the common parts are
-from machine import busy_share, processor
+from picture import picture_of  # noqa: E402
+from machine import busy_share, processor, processor_of
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lab"))
@@ -24,7 +29,8 @@ from emulator import is_punctual, lateness_text  # noqa: E402
 from lab import Lab, Site  # noqa: E402
 from namespaces import LabError, why_not  # noqa: E402
 
-LAUNCH_LIMIT_S = 120
+LAUNCH_LIMIT_S, KEPT_LIMIT_S = 120, 1800
+DATA = Path(__file__).resolve().parent / "data"
 
 
 def parse():
@@ -32,6 +38,7 @@ def parse():
     parser.add_argument("--places", default=",".join(tables.PLACE_KEYS), metavar="KEY,...", help=" ".join(tables.PLACE_KEYS))
     parser.add_argument("--json", metavar="FILE", help="write the measured points")
     parser.add_argument("--from", dest="source", metavar="FILE", help="take the points of an earlier run and measure nothing")
+    parser.add_argument("--keep", action="store_true", help="measure this machine finely and keep it for the test of choice")
     parser.add_argument("--no-simulation", action="store_true", help="the regret table alone")
     parser.add_argument("--build", metavar="DIR", default=ROOT / "build", type=Path)
     options = parser.parse_args()
@@ -43,15 +50,15 @@ def parse():
     return options
 
 
-def command_of(place, build):
-    works = [f"{collective}:{size}" for collective, size in place.works]
+def command_of(place, build, cuts=lambda size: False):
+    works = [f"{collective}:{size}" + (":cuts" if cuts(size) else "") for collective, size in place.works]
     return [str(build / "bench" / "choice_calls"), str(place.rounds), str(place.batch_ms), *works]
 
 
-def on_this_machine(place, build):
-    command = [build / "seto", "run", "-n", str(place.ranks), "--no-prefix", "--", *command_of(place, build)]
+def on_this_machine(place, build, cuts=lambda size: False, limit_s=LAUNCH_LIMIT_S):
+    command = [build / "seto", "run", "-n", str(place.ranks), "--no-prefix", "--", *command_of(place, build, cuts)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SETO_")} | place.variables
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LAUNCH_LIMIT_S)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit_s)
     if done.returncode:
         raise OSError(f"{place.key}: {(done.stderr or done.stdout).strip()[-300:]}")
     return done.stdout
@@ -119,8 +126,33 @@ def compared(options, points):
     return rows
 
 
+def keep(options):
+    """Measures this machine finely, a job for each place. Places that are not measured stay as an earlier run has kept them."""
+    name = processor_of(Path("/proc/cpuinfo").read_text())
+    file = DATA / f"{tables.file_name_of(name)}.json"
+    before = json.loads(file.read_text())["places"] if file.exists() else []
+    kept = {place["place"]: place for place in before}
+    for place in (place for place in tables.KEPT_PLACES if place.key in options.keys):
+        print(f"# {place.what}, {len(place.works)} points", file=sys.stderr, flush=True)
+        run = {"kernel": os.uname().release, "date": time.strftime("%Y-%m-%d", time.gmtime()), "cores_used_by_others": round(busy_share(), 2)}
+        output = on_this_machine(place, options.build, lambda size, at=place: tables.has_cuts(at, size), KEPT_LIMIT_S)
+        points = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+        kept[place.key] = tables.kept_place(place, run, points)
+    places = [kept[place.key] for place in tables.KEPT_PLACES if place.key in kept]
+    if not places:
+        raise SystemExit("--keep: none of these places is measured for that")
+    DATA.mkdir(exist_ok=True)
+    header = {"processor": name, "cores": os.cpu_count(), "figure": "lower quartile of interleaved rounds, microseconds"}
+    file.write_text(tables.text_of_kept(header, places))
+    regrets = tables.regrets_of_kept(json.loads(file.read_text()))
+    file.with_suffix(".svg").write_text(picture_of(regrets, tables.NEAR))
+    print(f"processor: {processor()}; kept in {file}", *tables.text_of_regrets(regrets), sep="\n")
+
+
 def main():
     options = parse()
+    if options.keep:
+        return keep(options)
     if options.source:
         document = json.loads(Path(options.source).read_text())
         points, failed, busy = document["points"], document["failed"], document["busy"]

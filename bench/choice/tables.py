@@ -1,5 +1,6 @@
 """The regret table and the table of the simulation, from measured points. Only data and pure functions."""
 
+import json
 import statistics
 import sys
 from dataclasses import dataclass, field
@@ -48,6 +49,84 @@ PLACES = (
     Place("slow-4", "2 sites x 2 ranks, 20 ms, 500 Mbit/s", 4, SLOW, 3, 1, hosts=(1, 1)),
 )
 PLACE_KEYS = [place.key for place in PLACES]
+
+# --- kept runs: every half power of two, and further cuts of the chosen algorithm ---
+
+KEPT_ROUNDS, KEPT_BATCH_MS = 24, 0.2
+CUTS_FROM, CUTS_TO = 64 * KIB, 16 * MIB
+
+
+def half_powers(first, last):
+    """Whole elements of fp32 at every half power of two."""
+    sizes, exponent = [], 2 * (first.bit_length() - 1)
+    while (size := int(2 ** (exponent / 2)) // 4 * 4) <= last:
+        sizes.append(size)
+        exponent += 1
+    return list(dict.fromkeys(sizes))
+
+
+def _kept_works(last):
+    return tuple((collective, size) for collective in COLLECTIVES for size in half_powers(8, last))
+
+
+KEPT_PLACES = (
+    Place("shm-2", "shared memory, 2 ranks", 2, _kept_works(256 * MIB), KEPT_ROUNDS, KEPT_BATCH_MS),
+    Place("shm-4", "shared memory, 4 ranks", 4, _kept_works(256 * MIB), KEPT_ROUNDS, KEPT_BATCH_MS),
+    Place("tcp-2", "TCP loopback, 2 ranks", 2, _kept_works(16 * MIB), KEPT_ROUNDS, KEPT_BATCH_MS, TCP),
+    Place("tcp-4", "TCP loopback, 4 ranks", 4, _kept_works(16 * MIB), KEPT_ROUNDS, KEPT_BATCH_MS, TCP),
+)
+
+
+def has_cuts(place, size):
+    """Whether the chosen algorithm is measured with other slices, slots and stores: those of shared memory, at whole powers."""
+    return not place.variables and CUTS_FROM <= size <= CUTS_TO and size & (size - 1) == 0
+
+
+def quartile(values):
+    """The lower one: a machine that other programs use makes some rounds longer and none shorter."""
+    return sorted(values)[len(values) // 4]
+
+
+def kept_point(point):
+    times = dict(point["us"])
+    times[point["chosen"]] = times.get(point["chosen"], []) + times.pop("", [])
+    us = {name: float(f"{quartile(values):.4g}") for name, values in times.items()}
+    return {name: point[name] for name in ("collective", "bytes", "chosen", "slice_bytes")} | {"us": us}
+
+
+def kept_place(place, run, points):
+    """`run`: facts of the run: kernel, date, how busy the machine was."""
+    links = points[0]["links"]
+    constants = [line for facts in links for line in constants_of_link(facts, 1)]
+    facts = {"place": place.key, "ranks": place.ranks, "ranks_a_core": points[0]["ranks_a_core"], "tier": links[-1]["tier"]} | run
+    origins = {link["tier"]: f"{link['latency_origin']}; {link['rate_origin']}" for link in links}
+    return facts | {"constants": constants, "origins": origins, "points": [kept_point(point) for point in points]}
+
+
+def text_of_kept(header, places):
+    """JSON with a line for each point, so that a diff of two runs can be read."""
+    parts = []
+    for place in places:
+        facts = json.dumps({name: value for name, value in place.items() if name != "points"})
+        lines = ",\n".join("  " + json.dumps(point) for point in place["points"])
+        parts.append(f'{facts[:-1]}, "points": [\n{lines}]}}')
+    return json.dumps(header)[:-1] + ', "places": [\n' + ",\n".join(parts) + "]}\n"
+
+
+def regrets_of_kept(document):
+    """Of the choice at the time of the run, against every candidate."""
+    found = []
+    for place in document["places"]:
+        for point in place["points"]:
+            us, chosen = point["us"], point["chosen"]
+            best = min(us, key=us.get)
+            found.append(Regret(place["place"], point["collective"], point["bytes"], chosen, best, us[chosen], us[best]))
+    return found
+
+
+def file_name_of(processor):
+    """A processor as the name of a file: letters and digits, joined by underscores."""
+    return "_".join("".join(c if c.isalnum() else " " for c in processor.lower()).split())
 
 
 @dataclass(frozen=True)
@@ -114,12 +193,17 @@ def ranks_a_core(place, point, cores):
 
 def constants_of(place, point, cores):
     """The text of SETO_TUNING_FILE with the constants that this communicator measured. Ranks that share a core wait for each other's messages."""
-    lines = []
-    for facts in point["links"]:
-        lines.append(f"{facts['tier']}.latency_us {facts['latency_seconds'] * 1e6:.6g}")
-        lines.append(f"{facts['tier']}.gigabytes_per_second {facts['bytes_per_second'] / 1e9:.6g}")
-        lines.append(f"{facts['tier']}.message_us {facts['message_seconds'] * ranks_a_core(place, point, cores) * 1e6:.6g}")
-    return "\n".join(lines) + "\n"
+    turns = ranks_a_core(place, point, cores)
+    return "\n".join(line for facts in point["links"] for line in constants_of_link(facts, turns)) + "\n"
+
+
+def constants_of_link(facts, turns):
+    """Lines of SETO_TUNING_FILE. `turns`: ranks that take turns with their messages."""
+    return [
+        f"{facts['tier']}.latency_us {facts['latency_seconds'] * 1e6:.6g}",
+        f"{facts['tier']}.gigabytes_per_second {facts['bytes_per_second'] / 1e9:.6g}",
+        f"{facts['tier']}.message_us {facts['message_seconds'] * turns * 1e6:.6g}",
+    ]
 
 
 def topology_of(place, point, cores):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The pure parts of the bench for choice: regrets, verdicts, what is given to the simulation."""
 
+import json
 import sys
 import unittest
 import xml.etree.ElementTree as ElementTree
@@ -9,6 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench" / "choice"))
 
 import tables  # noqa: E402  first: it knows where the common parts are
+from picture import picture_of  # noqa: E402
 from topologies import Sites  # noqa: E402
 
 
@@ -48,6 +50,45 @@ class Regrets(unittest.TestCase):
         for place in tables.PLACES:
             self.assertEqual(place.ranks % max(1, sum(place.hosts)), 0, place.key)
             self.assertTrue(set(collective for collective, _ in place.works) <= set(tables.COLLECTIVES))
+
+
+class Kept(unittest.TestCase):
+    def test_sizes_are_half_powers_of_two_in_whole_elements(self):
+        self.assertEqual(tables.half_powers(8, 128), [8, 16, 20, 32, 44, 64, 88, 128])
+        self.assertEqual(tables.half_powers(256, 362), [256, 360])
+
+    def test_a_figure_is_the_lower_quartile_and_the_choice_is_one_sample_with_its_pin(self):
+        self.assertEqual(tables.quartile([9, 1, 2, 900, 3, 4, 5, 6]), 3)
+        kept = tables.kept_point(point({"": [10, 90], "ring": [12, 99], "tree": [20.12345] * 4}) | {"slice_bytes": 65536})
+        self.assertEqual(kept["us"], {"ring": 12, "tree": 20.12})
+        self.assertEqual((kept["chosen"], kept["slice_bytes"]), ("ring", 65536))
+
+    def test_cuts_are_measured_over_shared_memory_at_whole_powers(self):
+        shm, tcp = tables.KEPT_PLACES[0], tables.KEPT_PLACES[2]
+        self.assertTrue(tables.has_cuts(shm, tables.MIB))
+        for place, size in ((shm, tables.MIB + 4), (shm, 8), (shm, 256 * tables.MIB), (tcp, tables.MIB)):
+            self.assertFalse(tables.has_cuts(place, size), (place.key, size))
+
+    def test_a_file_is_json_with_a_line_for_each_point(self):
+        facts = {"latency_origin": "measured", "rate_origin": "measured"}
+        measured = [point({"": [3], "ring": [3], "tree": [2]}, size=size) | {"slice_bytes": 1, "ranks_a_core": 1.5} for size in (8, 16)]
+        for one in measured:
+            one["links"][0] |= facts
+        text = tables.text_of_kept({"processor": "P"}, [tables.kept_place(tables.KEPT_PLACES[0], {"kernel": "6"}, measured)] * 2)
+        document = json.loads(text)
+        self.assertEqual(len(text.splitlines()), 1 + 2 * 3)
+        self.assertEqual(document["processor"], "P")
+        place = document["places"][1]
+        self.assertEqual((place["place"], place["ranks"], place["ranks_a_core"], place["tier"]), ("shm-2", 2, 1.5, "node"))
+        self.assertEqual(place["kernel"], "6")
+        self.assertEqual(place["constants"], ["node.latency_us 1", "node.gigabytes_per_second 8", "node.message_us 0.2"])
+        regrets = tables.regrets_of_kept(document)
+        self.assertEqual([(one.size, one.best, one.ratio) for one in regrets], [(8, "tree", 1.5), (16, "tree", 1.5)] * 2)
+        drawn = ElementTree.fromstring(picture_of(regrets, tables.NEAR))
+        self.assertEqual(len(drawn.findall("{http://www.w3.org/2000/svg}circle")), 4 + 6)
+
+    def test_a_processor_names_a_file(self):
+        self.assertEqual(tables.file_name_of("Intel(R) Xeon(R) CPU @ 2.20GHz"), "intel_r_xeon_r_cpu_2_20ghz")
 
 
 class Simulated(unittest.TestCase):
