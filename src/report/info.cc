@@ -14,6 +14,7 @@
 #include "src/base/json_writer.h"
 #include "src/codec/codec.h"
 #include "src/core/call/ids.h"
+#include "src/core/choice/kept_constants.h"
 #include "src/core/communicator/communicator.h"
 #include "src/core/connect/transport_list.h"
 #include "src/device/cuda/gpu_facts.h"
@@ -95,6 +96,41 @@ Section constants_section() {
   return section;
 }
 
+std::string microseconds(double seconds) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g us", seconds * 1e6);
+  return text.data();
+}
+
+std::string node_words(const TierCost& node) {
+  std::array<char, 32> rate{};
+  std::snprintf(rate.data(), rate.size(), "%.3g GB/s", node.bytes_per_second / 1e9);
+  return microseconds(node.latency_seconds) + ", " + rate.data() + ", " + microseconds(node.message_seconds) + " a message";
+}
+
+// The constants of nodes that earlier jobs of this user measured.
+Section calibration_section() {
+  const KeptFiles files = KeptFiles::of_user();
+  if (files.folder().empty())
+    return {"calibration", {{"folder", "none", "each job measures: neither XDG_CACHE_HOME nor HOME names a folder"}}};
+  Section section{"calibration", {{"folder", files.folder(), ""}}};
+  const MeasuredMachine here = MeasuredMachine::here(usable_cores(), 1);
+  for (const KeptFiles::Listed& one : files.all()) {
+    if (!one.constants.ok()) {
+      section.rows.push_back({one.file, "not used", std::string(one.constants.status().text())});
+      continue;
+    }
+    const KeptConstants& kept = one.constants.value();
+    const MeasuredMachine& machine = one.machine;
+    const bool is_here = machine.processor == here.processor && machine.kernel == here.kernel && machine.build == here.build;
+    const std::string jobs = std::to_string(kept.jobs) + (kept.jobs == 1 ? " job" : " jobs");
+    const std::string use = kept.suffices() ? "the next ones use it" : "measured until " + std::to_string(KeptConstants::kEnough);
+    section.rows.push_back({one.file, node_words(kept.node), jobs + ": " + (is_here ? use : "another machine or build")});
+  }
+  if (section.rows.size() == 1) section.rows[0].remark = "no job has measured yet";
+  return section;
+}
+
 Section algorithms_section() {
   Section section{"algorithms", {}};
   for (int value = 0; value < kCollectiveCount; ++value) {
@@ -165,6 +201,7 @@ std::vector<Section> sections(std::string_view topic, std::string_view version, 
           topic.empty() || topic == kRdmaTopic ? rdma_section() : Section{kRdmaTopic, {}},
           config_section(config),
           constants_section(),
+          calibration_section(),
           {"transports",
            {{"local", "yes", "ranks of one process"},
             {"shm", "yes", "processes of one machine"},

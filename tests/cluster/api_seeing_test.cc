@@ -24,8 +24,8 @@ SETO_TEST_ALONE(ApiSeeing, versions_agree) {
 }
 
 SETO_TEST_ALONE(ApiSeeing, every_topic_in_both_formats) {
-  for (const char* topic :
-       {"version", "build", "machine", "gpus", "config", "constants", "transports", "algorithms", "codecs", "status"}) {
+  for (const char* topic : {"version", "build", "machine", "gpus", "config", "constants", "calibration", "transports",
+                            "algorithms", "codecs", "status"}) {
     EXPECT_FALSE(info(topic, setoFormatText).empty());
     const std::string json = info(topic, setoFormatJson);
     EXPECT_EQ(json.substr(0, json.find(':')), "{\"" + std::string(topic) + "\"");

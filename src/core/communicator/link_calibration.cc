@@ -1,9 +1,12 @@
 #include "src/core/communicator/link_calibration.h"
 
 #include <algorithm>
+#include <bitset>
 #include <chrono>
 #include <vector>
 
+#include "src/base/log.h"
+#include "src/core/choice/kept_constants.h"
 #include "src/core/choice/settings_agreement.h"
 #include "src/core/communicator/link_probe.h"
 
@@ -13,8 +16,9 @@ namespace {
 // Shared memory for the slots of the measurement. If a rank may use less, no rank measures.
 constexpr std::uint64_t kMemoryNeeded = 4 << 20;
 
-// How a rank gets its cost model: the first letter of its statement. The rest of the statement is the cost model.
-enum class Wish : char { fixed = 'f', known = 'k', unknown = 'u', unable = 'n' };
+// How a rank gets its cost model: the first letter of its statement. The rest of the statement is the cost model. `kept`: it
+// leads the measurement of nodes, and earlier jobs have measured this machine often enough.
+enum class Wish : char { fixed = 'f', known = 'k', kept = 'p', unknown = 'u', unable = 'n' };
 
 std::string statement_of(Wish wish, const CostModel& costs) {
   std::string statement{static_cast<char>(wish)};
@@ -27,10 +31,13 @@ bool needs_exchanges(const Communicator& communicator, int tier) {
   return communicator.tiers().kind(tier) != TierKind::world || !CostModel::knows_link(communicator.sites());
 }
 
-bool needs_exchanges(const Communicator& communicator) {
+using TierSet = std::bitset<kMostTiers>;
+
+TierSet tiers_to_measure(const Communicator& communicator) {
+  TierSet tiers;
   for (int tier = 0; tier < communicator.tiers().count(); ++tier)
-    if (needs_exchanges(communicator, tier)) return true;
-  return false;
+    tiers.set(static_cast<std::size_t>(tier), needs_exchanges(communicator, tier));
+  return tiers;
 }
 
 bool knows_all(const CostModel& known, const Communicator& communicator) {
@@ -38,6 +45,41 @@ bool knows_all(const CostModel& known, const Communicator& communicator) {
   for (int tier = 0; tier < communicator.tiers().count(); ++tier)
     if (needs_exchanges(communicator, tier) && !known.has_measured(communicator.tiers().kind(tier))) return false;
   return true;
+}
+
+bool is_node(const Communicator& communicator, int tier) { return communicator.tiers().kind(tier) == TierKind::node; }
+
+// The rank whose figures of a node all ranks use; none where no ranks share a node. A node is the innermost tier.
+std::optional<Rank> leader_on_node(const Communicator& communicator) {
+  const Tiers& tiers = communicator.tiers();
+  return tiers.count() > 0 && is_node(communicator, 0) ? std::optional(tiers.ends(0).first) : std::nullopt;
+}
+
+MeasuredMachine machine_of(const Communicator& communicator) {
+  return MeasuredMachine::here(usable_cores(), communicator.ranks_a_core());
+}
+
+// The constants of a node that the leader takes from earlier jobs instead of measuring. The other ranks need not look.
+std::optional<TierCost> kept_node(const Communicator& communicator) {
+  if (communicator.config().calibrate != Calibrate::automatic || leader_on_node(communicator) != communicator.rank())
+    return std::nullopt;
+  const std::optional<KeptConstants> kept = KeptFiles::of_user().read(machine_of(communicator));
+  return kept && kept->suffices() ? std::optional(kept->node) : std::nullopt;
+}
+
+// Adds a measurement to those of earlier jobs, and returns what is known then. One that was not believed adds nothing.
+TierCost keep_node(const Communicator& communicator, const TierCost& measured) {
+  const KeptFiles files = KeptFiles::of_user();
+  CostModel found;
+  found.node = measured;
+  if (files.folder().empty() || found.has_shipped(TierKind::node)) return measured;
+  const MeasuredMachine machine = machine_of(communicator);
+  KeptConstants kept;
+  if (communicator.config().calibrate == Calibrate::automatic) kept = files.read(machine).value_or(kept);
+  kept.take(measured);
+  if (const Status written = files.write(machine, kept); !written.ok())
+    SETO_LOG(debug, "the constants of this machine are not kept: %s", std::string(written.text()).c_str());
+  return kept.node;
 }
 
 Result<std::string> own_statement(const Communicator& communicator) {
@@ -50,7 +92,13 @@ Result<std::string> own_statement(const Communicator& communicator) {
     return statement_of(Wish::fixed, {});
   const CostModel known = communicator.context()->costs().value_or(CostModel());
   if (knows_all(known, communicator) && config.calibrate == Calibrate::automatic) return statement_of(Wish::known, known);
-  return statement_of(config.shared_memory_limit < kMemoryNeeded ? Wish::unable : Wish::unknown, {});
+  if (config.shared_memory_limit < kMemoryNeeded) return statement_of(Wish::unable, {});
+  if (const std::optional<TierCost> node = kept_node(communicator)) {
+    CostModel costs;
+    costs.node = *node;
+    return statement_of(Wish::kept, costs);
+  }
+  return statement_of(Wish::unknown, {});
 }
 
 // Sends to and receives from the partner, each in a call of its own. The leader decides the order.
@@ -123,17 +171,18 @@ Result<TierCost> lead(Line& line, TierKind tier, bool known_near) {
 
 // Two ranks measure each tier. A rank takes part in one measurement at a time, and all ranks go through the tiers from the
 // innermost to the outermost.
-Result<CostModel> measure(Communicator& communicator, Deadline until) {
+Result<CostModel> measure(Communicator& communicator, const TierSet& needed, Deadline until) {
   CostModel costs;
   costs.source = CostSource::measured;
   const Tiers& tiers = communicator.tiers();
   for (int tier = 0; tier < tiers.count(); ++tier) {
-    if (!needs_exchanges(communicator, tier)) continue;
+    if (!needed.test(static_cast<std::size_t>(tier))) continue;
     const auto [leader, follower] = tiers.ends(tier);
     if (communicator.rank() == leader) {
       Line line(communicator, follower, until);
       const TierKind kind = tiers.kind(tier);
       SETO_ASSIGN(costs.of(kind), lead(line, kind, CostModel::knows_near_link(communicator.sites(), kind)));
+      if (kind == TierKind::node) costs.node = keep_node(communicator, costs.node);
     } else if (communicator.rank() == follower) {
       Line line(communicator, leader, until);
       SETO_TRY(follow(line));
@@ -188,6 +237,32 @@ Result<std::optional<CostModel>> common(const std::vector<std::string>& statemen
   return std::optional<CostModel>(costs);
 }
 
+void take_tier(CostModel& costs, const CostModel& from, TierKind kind) {
+  costs.of(kind) = from.of(kind);
+  costs.measured = static_cast<std::uint8_t>(costs.measured | 1U << static_cast<unsigned>(kind));
+}
+
+// True: the statement of the leader has the constants of a node, and all ranks use them.
+Result<bool> take_kept(CostModel& costs, const std::string& statement) {
+  if (wish_of(statement) != Wish::kept) return false;
+  SETO_ASSIGN(const CostModel theirs, parse_costs(statement.substr(statement.find('\n') + 1), CostSource::measured));
+  take_tier(costs, theirs, TierKind::node);
+  return true;
+}
+
+// The cost of each tier is that measured by its leader. `figures`: of all ranks.
+Status take_figures(CostModel& costs, const Communicator& communicator, const TierSet& measured,
+                    const std::vector<std::string>& figures) {
+  for (int tier = 0; tier < communicator.tiers().count(); ++tier) {
+    if (!measured.test(static_cast<std::size_t>(tier))) continue;
+    const auto leader = static_cast<std::size_t>(communicator.tiers().ends(tier).first);
+    if (figures[leader].empty()) return failure(Code::remote_error, "rank %zu could not measure its links", leader);
+    SETO_ASSIGN(const CostModel theirs, parse_costs(figures[leader], CostSource::measured));
+    take_tier(costs, theirs, communicator.tiers().kind(tier));
+  }
+  return {};
+}
+
 // The constants without the links between sites.
 Result<CostModel> agree_on_constants(Communicator& communicator, Bootstrap& bootstrap, Deadline until) {
   // A rank whose file is wrong still takes part in the round, since the others wait for it.
@@ -201,22 +276,19 @@ Result<CostModel> agree_on_constants(Communicator& communicator, Bootstrap& boot
   if (agreed) return *agreed;
   CostModel costs;
   costs.source = CostSource::measured;
-  if (!needs_exchanges(communicator)) return costs;
-  const Result<CostModel> measured = measure(communicator, until);
-  const Result<std::vector<std::string>> gathered =
-      bootstrap.all_gather(measured.ok() ? costs_text(measured.value()) : "", until);
-  if (!measured.ok()) return measured.status();
-  if (!gathered.ok()) return gathered.status();
-  const std::vector<std::string>& figures = gathered.value();
-  // The cost of each tier is that measured by its leader.
-  for (int tier = 0; tier < communicator.tiers().count(); ++tier) {
-    if (!needs_exchanges(communicator, tier)) continue;
-    const auto leader = static_cast<std::size_t>(communicator.tiers().ends(tier).first);
-    if (figures[leader].empty()) return failure(Code::remote_error, "rank %zu could not measure its links", leader);
-    SETO_ASSIGN(const CostModel theirs, parse_costs(figures[leader], CostSource::measured));
-    const TierKind kind = communicator.tiers().kind(tier);
-    costs.of(kind) = theirs.of(kind);
-    costs.measured = static_cast<std::uint8_t>(costs.measured | 1U << static_cast<unsigned>(kind));
+  TierSet needed = tiers_to_measure(communicator);
+  if (needed.none()) return costs;
+  if (const std::optional<Rank> leader = leader_on_node(communicator)) {
+    SETO_ASSIGN(const bool is_kept, take_kept(costs, statements[static_cast<std::size_t>(*leader)]));
+    if (is_kept) needed.reset(0);
+  }
+  if (needed.any()) {
+    const Result<CostModel> measured = measure(communicator, needed, until);
+    const Result<std::vector<std::string>> gathered =
+        bootstrap.all_gather(measured.ok() ? costs_text(measured.value()) : "", until);
+    if (!measured.ok()) return measured.status();
+    SETO_TRY(gathered.status());
+    SETO_TRY(take_figures(costs, communicator, needed, gathered.value()));
   }
   communicator.context()->remember(costs);
   return costs;

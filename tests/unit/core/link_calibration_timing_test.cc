@@ -2,12 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <random>
 #include <thread>
 
 #include "src/bootstrap/providers/in_process.h"
+#include "src/core/choice/kept_constants.h"
 #include "src/core/communicator/link_calibration.h"
 
 namespace seto {
@@ -70,7 +73,82 @@ Ranks::Made measured(Ranks& ranks) {
   return made;
 }
 
-TEST(Calibration, AllRanksUseTheMeasurementOfOnePair) {
+// The files of the user who runs the test are neither read nor written.
+class Calibration : public ::testing::Test {
+ protected:
+  Calibration() { setenv("XDG_CACHE_HOME", folder_.c_str(), 1); }
+  ~Calibration() override {
+    setenv("XDG_CACHE_HOME", "/dev/null", 1);
+    std::filesystem::remove_all(folder_);
+  }
+
+  // The machine as ranks see it that are threads of this process.
+  static MeasuredMachine machine(int ranks) {
+    return MeasuredMachine::here(usable_cores(), std::max(1.0, static_cast<double>(ranks) / usable_cores()));
+  }
+  [[nodiscard]] KeptFiles files() const { return KeptFiles(folder_ + "/seto"); }
+
+ private:
+  const std::string folder_ = ::testing::TempDir() + "seto_kept_" + std::to_string(std::random_device{}());
+};
+
+constexpr TierCost kKept{3.25e-7, 9e9, 6.25e-8};  // no measurement has the same digits
+
+TEST_F(Calibration, IsLeftOutAfterEnoughJobs) {
+  const KeptConstants kept{kKept, KeptConstants::kEnough};
+  ASSERT_TRUE(files().write(machine(3), kept).ok());
+  const Ranks::Made made = Ranks(3).make(as_it_is);
+  for (const auto& one : made) {
+    ASSERT_TRUE(one.ok()) << one.status().text();
+    EXPECT_EQ(one.value()->costs().source, CostSource::measured);
+    EXPECT_EQ(one.value()->costs(), made[0].value()->costs());
+    EXPECT_DOUBLE_EQ(one.value()->costs().node.latency_seconds, kKept.latency_seconds);
+    EXPECT_DOUBLE_EQ(one.value()->costs().node.bytes_per_second, kKept.bytes_per_second);
+  }
+  EXPECT_EQ(files().read(machine(3))->jobs, KeptConstants::kEnough) << "nothing was added";
+}
+
+TEST_F(Calibration, ReplacesKeptConstantsWhereTheSettingAsksForIt) {
+  ASSERT_TRUE(files().write(machine(2), {kKept, KeptConstants::kEnough}).ok());
+  Ranks ranks(2);
+  const Ranks::Made made = measured(ranks);  // with SETO_CALIBRATE=on
+  ASSERT_TRUE(all_made(made));
+  ASSERT_NE(node_costs(made), CostModel().node) << "no measurement succeeded";
+  EXPECT_NE(node_costs(made), kKept);
+  const std::optional<KeptConstants> now = files().read(machine(2));
+  ASSERT_TRUE(now);
+  EXPECT_EQ(now->jobs, 1);
+  EXPECT_EQ(now->node, node_costs(made));
+}
+
+TEST_F(Calibration, OfFewJobsIsCombinedWithTheNextOne) {
+  const TierCost slow{1e-5, 1e7, 1e-6};  // as on a machine that others use: any measurement that is believed is better
+  ASSERT_TRUE(files().write(machine(2), {slow, 1}).ok());
+  const Ranks::Made made = Ranks(2).make(as_it_is);
+  ASSERT_TRUE(all_made(made));
+  const std::optional<KeptConstants> now = files().read(machine(2));
+  ASSERT_TRUE(now);
+  EXPECT_LE(now->node.latency_seconds, slow.latency_seconds);
+  EXPECT_GE(now->node.bytes_per_second, slow.bytes_per_second);
+  if (node_costs(made) == CostModel().node) {  // the machine is too busy to measure, so nothing is added
+    EXPECT_EQ(now->jobs, 1);
+  } else {
+    EXPECT_EQ(now->jobs, 2);
+    EXPECT_EQ(now->node, node_costs(made)) << "all ranks use what is kept";
+  }
+}
+
+TEST_F(Calibration, MeasuresWhereTheFileIsBroken) {
+  ASSERT_TRUE(files().write(machine(2), {kKept, KeptConstants::kEnough}).ok());
+  std::filesystem::resize_file(files().path_of(machine(2)), 40);
+  const Ranks::Made made = Ranks(2).make(as_it_is);
+  ASSERT_TRUE(all_made(made));
+  EXPECT_EQ(made[0].value()->costs().source, CostSource::measured);
+  EXPECT_NE(node_costs(made), kKept);
+  EXPECT_EQ(made[0].value()->costs(), made[1].value()->costs());
+}
+
+TEST_F(Calibration, AllRanksUseTheMeasurementOfOnePair) {
   Ranks ranks(4);
   const Ranks::Made made = measured(ranks);
   for (const auto& one : made) {
@@ -88,13 +166,13 @@ TEST(Calibration, AllRanksUseTheMeasurementOfOnePair) {
 }
 
 // Without a setting the first communicator measures, however busy the machine is.
-TEST(Calibration, IsDoneByDefault) {
+TEST_F(Calibration, IsDoneByDefault) {
   const Ranks::Made made = Ranks(2).make(as_it_is);
   ASSERT_TRUE(all_made(made));
   EXPECT_EQ(made[0].value()->costs().source, CostSource::measured);
 }
 
-TEST(Calibration, IsKeptForTheNextCommunicatorOfTheSameContexts) {
+TEST_F(Calibration, IsKeptForTheNextCommunicatorOfTheSameContexts) {
   Ranks ranks(2);
   const Ranks::Made first = measured(ranks);
   ASSERT_TRUE(all_made(first));
@@ -111,7 +189,7 @@ TEST(Calibration, IsKeptForTheNextCommunicatorOfTheSameContexts) {
   EXPECT_NE(node_costs(again), node_costs(first));
 }
 
-TEST(Calibration, ShippedConstantsAreUsedIfCalibrationIsOff) {
+TEST_F(Calibration, ShippedConstantsAreUsedIfCalibrationIsOff) {
   const Ranks::Made off = Ranks(2).make([](Rank, Config& config) { config.calibrate = Calibrate::off; });
   const Ranks::Made deterministic = Ranks(2).make([](Rank, Config& config) { config.deterministic = true; });
   const Ranks::Made alone = Ranks(1).make(as_it_is);
@@ -124,7 +202,7 @@ TEST(Calibration, ShippedConstantsAreUsedIfCalibrationIsOff) {
   }
 }
 
-TEST(Calibration, AFileOverridesAndMustBeTheSameOnAllRanks) {
+TEST_F(Calibration, AFileOverridesAndMustBeTheSameOnAllRanks) {
   const std::string path = ::testing::TempDir() + "seto_calibration_" + std::to_string(std::random_device{}());
   std::ofstream(path) << "node.latency_us 7\n";
   const Ranks::Made same = Ranks(3).make([&](Rank, Config& config) { config.tuning_file = path; });
