@@ -22,6 +22,9 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 
 namespace seto {
 namespace {
@@ -71,6 +74,14 @@ Status out_of_memory(std::uint64_t size, std::uint64_t present, const char* why)
       Code::unavailable,
       "no %s more of shared memory beside the %s in use: %s; free memory, use fewer communicators, or set smaller buffers",
       size_text(size).c_str(), size_text(present).c_str(), why);
+}
+
+// Moves existing pages into huge ones, also where the system's setting for shared memory is never. A hint: a kernel before Linux
+// 6.1, or without free huge pages, leaves the small ones.
+void collapse(std::byte* begin, std::uint64_t size) {
+  const std::uint64_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(begin) % kHugePage) % kHugePage;
+  if (size < before + kHugePage) return;
+  static_cast<void>(madvise(begin + before, (size - before) / kHugePage * kHugePage, MADV_COLLAPSE));
 }
 
 }  // namespace
@@ -203,7 +214,10 @@ Status Segment::populate_mapped(std::uint64_t offset, std::uint64_t size) {
   do {
     answer = madvise(data_ + offset, size, MADV_POPULATE_WRITE);
   } while (answer != 0 && (errno == EINTR || errno == EAGAIN));
-  if (answer == 0) return {};
+  if (answer == 0) {
+    collapse(data_ + offset, size);
+    return {};
+  }
   if (errno == EINVAL) return populate(offset, size);  // before Linux 5.14
   return out_of_memory(size, allocated(fd_.get()), "the kernel has no memory for it");
 }

@@ -5,14 +5,19 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "src/base/fd.h"
 #include "src/base/log.h"
 #include "tests/support/child_process.h"
 #include "tests/support/sanitizers.h"
@@ -51,6 +56,50 @@ TEST(UserMemory, PartsAreSeenInTheFileAtTheirOffset) {
   EXPECT_EQ(std::memcmp(peers->data() + (large - memory.data()), large, 5 * kMiB), 0);
   EXPECT_TRUE(frees(memory, small));
   EXPECT_TRUE(frees(memory, large));
+}
+
+// Kibibytes of the mapping of this address that are in huge pages, as the kernel says.
+std::uint64_t huge_kib_at(const std::byte* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool is_there = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long begin = 0, end = 0, kib = 0;
+    const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+    if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2) is_there = begin <= wanted && wanted < end;
+    if (is_there && std::sscanf(line.c_str(), "ShmemPmdMapped: %llu kB", &kib) == 1) return kib;
+  }
+  return 0;
+}
+
+// Whether this kernel gives a file in memory a huge page on request, and has one left.
+bool kernel_gives_huge_pages() {
+  constexpr int kPopulateWrite = 23, kCollapse = 25;
+  const Fd file(memfd_create("probe", MFD_CLOEXEC));
+  if (!file.valid() || ftruncate(file.get(), 4 * kMiB) != 0) return false;
+  void* const mapped = mmap(nullptr, 4 * kMiB, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (mapped == MAP_FAILED) return false;
+  const auto address = reinterpret_cast<std::uintptr_t>(mapped);
+  // Within a file a huge page also needs an offset that is a multiple of its size, so the file is mapped anew at such an address.
+  const std::uintptr_t aligned = (address + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+  void* const again =
+      mmap(reinterpret_cast<void*>(aligned), 2 * kMiB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file.get(), 0);
+  const bool gives = again != MAP_FAILED && madvise(again, 2 * kMiB, kPopulateWrite) == 0 &&
+                     madvise(again, 2 * kMiB, kCollapse) == 0 && huge_kib_at(static_cast<std::byte*>(again)) == 2048;
+  munmap(mapped, 4 * kMiB);
+  return gives;
+}
+
+TEST(UserMemory, IsInHugePagesWhereTheKernelGivesThem) {
+  constexpr int kTries = 20;  // the kernel may have no huge page at one moment
+  int given = 0;
+  for (int i = 0; i < kTries; ++i) {
+    UserMemory memory(64 * kMiB);
+    if (huge_kib_at(bytes_of(memory, 4 * kMiB)) == 4096) return;
+    given += kernel_gives_huge_pages() ? 1 : 0;
+  }
+  if (given < kTries / 2)
+    GTEST_SKIP() << "skipped: needs Linux 6.1 or later with free huge pages, which gave " << given << " of " << kTries;
+  FAIL() << "no part was in huge pages, but the kernel gave " << given << " of " << kTries;
 }
 
 // The pages go back although a peer has mapped them, and the peer still reads: zeros.
