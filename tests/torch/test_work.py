@@ -70,6 +70,50 @@ def crossing(rank: int, size: int) -> None:
             assert tensor.eq(value).all()
 
 
+def on_lent_memory(rank: int, size: int) -> int:
+    """Collectives on tensors of seto.torch.empty. Returns the number of peers whose memory this rank has mapped."""
+    import seto.torch
+
+    count = 1 << 17
+    mine, result = seto.torch.empty(2, count // 2), seto.torch.empty(count)
+    assert mine.shape == (2, count // 2) and mine.dtype == torch.get_default_dtype() and mine.eq(0).all()
+    mine.requires_grad_()
+    loss = (mine * 2).sum()
+    loss.backward()
+    assert mine.grad.eq(2).all()
+    # Calls are repeated, because other processes map the memory during the first one.
+    for call in range(20):
+        with torch.no_grad():
+            mine.fill_(rank + call)
+        result.copy_(mine.detach().view(-1))
+        dist.all_reduce(result)
+        assert result.eq(sum(range(size)) + size * call).all(), call
+        parts = seto.torch.empty(size, count)
+        dist.all_gather_into_tensor(parts, mine.detach().view(-1))
+        assert all(parts[other].eq(other + call).all() for other in range(size)), call
+    for dtype in (torch.bfloat16, torch.int64, torch.bool, torch.complex64):
+        some = seto.torch.empty([3, 5], dtype=dtype)
+        like = seto.torch.empty_like(some.t())
+        assert (some.shape, like.shape, like.dtype) == ((3, 5), (5, 3), dtype)
+    assert seto.torch.empty(0).numel() == 0 and seto.torch.empty().shape == ()
+    try:
+        seto.torch.empty(2, -1)
+    except ValueError as error:
+        assert "negative" in str(error), error
+    else:
+        raise AssertionError("a negative size")
+    # The control threads map the memory in their own time. All ranks end with the same call, because they know the least of all.
+    for _call in range(2000):
+        with open("/proc/self/maps") as maps:
+            mapped = sum(" r--s " in line and "/memfd:seto" in line for line in maps)
+        least = torch.tensor(mapped)
+        dist.all_reduce(least, dist.ReduceOp.MIN)
+        if least == size - 1:
+            break
+        dist.all_reduce(result)
+    return mapped
+
+
 def tagged(rank: int, size: int) -> str:
     """Messages match in order, with the tags of both sides. A message with another tag is never delivered, also in a batch."""
     other = 1 - rank
@@ -264,6 +308,9 @@ class Works(unittest.TestCase):
 
     def test_dropped_works(self):
         ranks.run(dropped, 2)
+
+    def test_tensors_in_memory_that_peers_read(self):
+        self.assertEqual(ranks.run(on_lent_memory, 3), [2, 2, 2])
 
     def test_messages_that_cross(self):
         ranks.run(crossing, 2)

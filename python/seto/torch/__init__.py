@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from seto.torch.hooks import backend_of, compress_hook
 
-__all__ = ["ArgumentError", "Options", "compress_hook", "dump", "monitored_barrier", "register"]
+__all__ = ["ArgumentError", "Options", "compress_hook", "dump", "empty", "empty_like", "monitored_barrier", "register"]
 
 
 class ArgumentError(ValueError, RuntimeError):
@@ -89,6 +89,28 @@ def dump(group: "Optional[dist.ProcessGroup]" = None, *, json: bool = False, dev
     Any thread may call it, also while a call hangs. ``seto report`` reads files with the JSON dumps of several ranks.
     """
     return _native().dump(_backend_of(group), torch.device(device), json)
+
+
+def empty(*size: Any, dtype: "Optional[torch.dtype]" = None) -> torch.Tensor:
+    """A dense tensor in host memory that other processes of the host read where it lies, so collectives on it copy less.
+
+    Like ``torch.empty(*size, dtype=dtype)``, but its elements are zero. It pays from some 16 KiB on, for tensors that live long: an
+    allocation takes a system call and clears its pages. A child that this process forks shares the memory (see :func:`seto.allocate`).
+    """
+    from seto._allocation import allocate
+
+    shape = torch.Size(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
+    dtype = dtype or torch.get_default_dtype()
+    if any(length < 0 for length in shape):
+        raise ValueError(f"size: {tuple(shape)}: a dimension is negative")
+    if shape.numel() == 0:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(allocate(shape.numel() * torch.empty(0, dtype=dtype).element_size()), dtype=dtype).view(shape)
+
+
+def empty_like(tensor: torch.Tensor) -> torch.Tensor:
+    """The same with the shape and type of a tensor, whatever its strides and device."""
+    return empty(tensor.shape, dtype=tensor.dtype)
 
 
 def _backend_of(group: "Optional[dist.ProcessGroup]") -> Any:
