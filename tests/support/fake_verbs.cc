@@ -167,19 +167,15 @@ std::size_t FakeFabric::starving() {
   return count;
 }
 
-std::vector<rdma::QueuePairPath> FakeFabric::paths() {
+void FakeFabric::count_reads_of(const std::byte* memory, std::size_t size) {
   const std::lock_guard lock(mutex_);
-  std::vector<rdma::QueuePairPath> paths;
-  for (const auto& [number, pair] : pairs_)
-    if (pair.state == State::connected) paths.push_back(pair.path);
-  return paths;
+  counted_ = {memory, size};
+  bytes_read_ = 0;
 }
 
-std::size_t FakeFabric::registered_bytes() {
+std::size_t FakeFabric::bytes_read() {
   const std::lock_guard lock(mutex_);
-  std::size_t bytes = 0;
-  for (const auto& [key, region] : regions_) bytes += region.size;
-  return bytes;
+  return bytes_read_;
 }
 
 std::size_t FakeFabric::failed() {
@@ -268,8 +264,11 @@ std::optional<CompletionStatus> FakeFabric::refusal(const Pair& pair, const Pair
     const auto first = reinterpret_cast<std::uint64_t>(found->second.memory);
     return at >= first && size <= found->second.size && at - first <= found->second.size - size;
   };
-  if (request.size > 0 && send.inlined.empty() &&
-      !holds(request.local_key, pair.device, reinterpret_cast<std::uint64_t>(request.source), request.size))
+  const auto reads = [&](const std::byte* from, std::uint32_t size, std::uint32_t key) {
+    return size == 0 || !send.inlined.empty() || holds(key, pair.device, reinterpret_cast<std::uint64_t>(from), size);
+  };
+  if (!reads(request.source, request.size - request.rest_size, request.local_key) ||
+      !reads(request.rest, request.rest_size, request.rest_key))
     return CompletionStatus::local_protection_error;
   if (request.kind == SendRequest::Kind::send)
     return request.size > peer.receives.front().size ? std::optional(CompletionStatus::remote_invalid_request) : std::nullopt;
@@ -281,8 +280,25 @@ std::optional<CompletionStatus> FakeFabric::refusal(const Pair& pair, const Pair
 void FakeFabric::place_piece(Send& send, std::byte* target) {
   const std::size_t at = send.pieces.back();
   send.pieces.pop_back();
-  const std::byte* const source = send.inlined.empty() ? send.request.source : send.inlined.data();
-  std::memcpy(target + at, source + at, std::min(kPiece, send.request.size - at));
+  const std::size_t size = std::min(kPiece, send.request.size - at);
+  if (send.inlined.empty())
+    read_source(send.request, at, {target + at, size});
+  else
+    std::memcpy(target + at, send.inlined.data() + at, size);
+}
+
+// A piece may begin in the first place and end in the second one.
+void FakeFabric::read_source(const SendRequest& request, std::size_t at, std::span<std::byte> to) {
+  const std::size_t first = request.size - request.rest_size;
+  for (std::size_t done = 0; done < to.size();) {
+    const bool in_first = at + done < first;
+    const std::byte* const from = in_first ? request.source + at + done : request.rest + (at + done - first);
+    const std::size_t size = in_first ? std::min(to.size() - done, first - at - done) : to.size() - done;
+    std::memcpy(to.data() + done, from, size);
+    const auto offset = reinterpret_cast<std::uintptr_t>(from) - reinterpret_cast<std::uintptr_t>(counted_.data());
+    if (offset < counted_.size()) bytes_read_ += size;
+    done += size;
+  }
 }
 
 void FakeFabric::deliver(std::uint32_t number, Pair& pair, Pair& peer, Send& send) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -57,6 +58,9 @@ class FakeFabric final {
   // How many requests wait at a peer that has no receive request for them.
   [[nodiscard]] std::size_t starving();
   [[nodiscard]] std::size_t doorbells() const { return doorbells_; }
+  // The bytes of this memory that devices have read since, where they lie; inlined ones are not among them.
+  void count_reads_of(const std::byte* memory, std::size_t size);
+  [[nodiscard]] std::size_t bytes_read();
   [[nodiscard]] std::size_t signalled() const { return signalled_; }
   // How many queue pairs have failed.
   [[nodiscard]] std::size_t failed();
@@ -122,6 +126,7 @@ class FakeFabric final {
   [[nodiscard]] const rdma::PortFacts* port_of(const Pair& pair) const;
   [[nodiscard]] std::optional<rdma::CompletionStatus> refusal(const Pair& pair, const Pair& peer, const Send& send) const;
   void place_piece(Send& send, std::byte* target);
+  void read_source(const rdma::SendRequest& request, std::size_t at, std::span<std::byte> to);
   void deliver(std::uint32_t number, Pair& pair, Pair& peer, Send& send);
   void complete(Queue& queue, const rdma::Completion& completion);
   void fail_pair(std::uint32_t number, Pair& pair, rdma::CompletionStatus status);
@@ -139,6 +144,8 @@ class FakeFabric final {
   std::deque<std::pair<rdma::CompletionStatus, std::uint64_t>> completion_failures_;
   std::set<std::pair<std::string, std::string>> separate_;
   std::uint32_t queue_limit_ = ~std::uint32_t{0};
+  std::span<const std::byte> counted_;
+  std::size_t bytes_read_ = 0;
   std::size_t doorbells_ = 0;
   std::size_t signalled_ = 0;
   std::size_t failed_ = 0;

@@ -109,25 +109,42 @@ Status RingChannel::post_receives(std::uint32_t count) {
 
 // ---- sending ----
 
-bool RingChannel::send(std::span<const std::byte> head, std::span<const std::byte> body) {
-  const std::size_t size = head.size() + body.size();
-  if (!ready_for_one() || size == 0 || size > most_bytes_) return false;
+std::optional<std::uint64_t> RingChannel::send(const Part& head, const Part& body) {
+  const std::size_t size = head.bytes.size() + body.bytes.size();
+  if (!ready_for_one() || size == 0 || size > most_bytes_) return std::nullopt;
   const auto start = out_.place(units_of(size));
-  if (!start.has_value()) return false;
+  if (!start.has_value()) return std::nullopt;
   const std::size_t offset = *start % (setup_.ring_size / kUnit) * kUnit;
-  std::byte* const staged = staging_->data() + offset;
-  if (!head.empty()) std::memcpy(staged, head.data(), head.size());
-  if (!body.empty()) std::memcpy(staged + head.size(), body.data(), body.size());
   SendRequest request;
   request.kind = SendRequest::Kind::write_with_immediate;
-  request.source = staged;
-  request.size = static_cast<std::uint32_t>(size);
-  request.inlined = size <= pair_->most_inline();
-  request.local_key = staging_->region().local_key();
+  gather(request, head, staging_->data() + offset);
+  gather(request, body, staging_->data() + offset + head.bytes.size());
+  const bool lent = head.key.has_value() || body.key.has_value();
+  request.inlined = !lent && size <= pair_->most_inline();
   request.target = peer_.ring + offset;
   request.remote_key = peer_.ring_key;
+  report_next_ = report_next_ || lent;  // as for write()
+  const std::uint64_t ticket = posted_requests_;
   add(request, out_.end());
-  return true;
+  return ticket;
+}
+
+// `copy`: where the bytes go that are copied. Two copies lie one behind the other.
+void RingChannel::gather(SendRequest& request, const Part& part, std::byte* copy) const {
+  if (part.bytes.empty()) return;
+  const auto size = static_cast<std::uint32_t>(part.bytes.size());
+  if (!part.key.has_value()) std::memcpy(copy, part.bytes.data(), size);
+  const std::byte* const from = part.key.has_value() ? part.bytes.data() : copy;
+  const std::uint32_t key = part.key.value_or(staging_->region().local_key());
+  if (request.size == 0) {
+    request.source = from;
+    request.local_key = key;
+  } else if (key != request.local_key || from != request.source + request.size) {
+    request.rest = from;
+    request.rest_size = size;
+    request.rest_key = key;
+  }
+  request.size += size;
 }
 
 std::optional<std::uint64_t> RingChannel::write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place) {
@@ -242,6 +259,13 @@ void RingChannel::break_with(const Status& reason) {
   if (broken()) return;
   why_ = reason;
   pair_->fail();
+}
+
+void RingChannel::stop(const Status& reason) {
+  break_with(reason);
+  if (pair_ == nullptr) return;
+  setup_.completions->leave(pair_->number());
+  pair_.reset();
 }
 
 }  // namespace seto::rdma

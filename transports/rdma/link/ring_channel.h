@@ -55,9 +55,17 @@ class RingChannel final : private CompletionSink {
 
   // The longest record.
   [[nodiscard]] std::size_t most_bytes() const { return most_bytes_; }
-  // Copies the record, which consists of both parts; flush() hands it to the device. False: there is no room now, or the channel
-  // is broken.
-  [[nodiscard]] bool send(std::span<const std::byte> head, std::span<const std::byte> body);
+  // Bytes of a record. With a key they are in memory that is registered on this device, which reads them where they lie: they
+  // stay as they are, and registered, until written(). Without one they are copied.
+  struct Part {
+    std::span<const std::byte> bytes;
+    std::optional<std::uint32_t> key;
+  };
+  // The record consists of both parts; flush() hands it to the device. Absent: there is no room now, or the channel is broken.
+  [[nodiscard]] std::optional<std::uint64_t> send(const Part& head, const Part& body);
+  [[nodiscard]] bool send(std::span<const std::byte> head, std::span<const std::byte> body) {
+    return send(Part{head, {}}, Part{body, {}}).has_value();
+  }
   // Writes memory that is registered on this device, of at most kMostWritten bytes, to the place. The peer may read it once it
   // has a record that was sent later. The source stays as it is, and registered, until written(ticket). Absent: there is no room
   // now, or the channel is broken.
@@ -85,8 +93,14 @@ class RingChannel final : private CompletionSink {
   [[nodiscard]] bool broken() const { return !why_.ok(); }
   [[nodiscard]] const Status& why() const { return why_; }
   void break_with(const Status& reason);
+  // Breaks it, and ends its queue pair: the device reads no memory of its users from then on. A queue pair that has only failed
+  // may still be about to.
+  void stop(const Status& reason);
 
-  [[nodiscard]] std::uint32_t queue_pair() const { return pair_->number(); }
+  // 0: there is none any more.
+  [[nodiscard]] std::uint32_t queue_pair() const { return pair_ == nullptr ? 0 : pair_->number(); }
+  // Records and writes that may be under way at once.
+  [[nodiscard]] std::size_t most_requests() const { return sends_; }
 
  private:
   static constexpr std::uint32_t kSignalEvery = 16;  // requests
@@ -99,6 +113,7 @@ class RingChannel final : private CompletionSink {
   Status post_receives(std::uint32_t count);
   void completed(const Completion& completion) override;
   void heard(const Completion& completion);
+  void gather(SendRequest& request, const Part& part, std::byte* copy) const;
   void add(SendRequest request, std::uint64_t end);
   [[nodiscard]] bool ready_for_one() const { return !broken() && connected_ && room() > ReceiveRing::kMostTold; }
   void tell();

@@ -16,6 +16,8 @@ namespace {
 
 // A table of GIDs that says it is longer is read as far as this.
 constexpr int kMostGids = 4'096;
+// From which a request gathers its bytes (SendRequest::rest). Every device that is known has more.
+constexpr std::uint32_t kSendPlaces = 2;
 
 // Mbit/s of one lane, by the code of the speed.
 std::uint64_t lane_mbit(std::uint8_t speed) {
@@ -182,12 +184,12 @@ Result<std::unique_ptr<QueuePair>> LibibverbsDevice::create_queue_pair(Completio
   abi::Queue* const queue = static_cast<LibibverbsQueue&>(completions).handle();
   abi::PairSetup setup{};
   setup.send_queue = setup.receive_queue = queue;
-  setup.capacity = {size.sends, size.receives, 1, 1, size.inlined};
+  setup.capacity = {size.sends, size.receives, kSendPlaces, 1, size.inlined};
   setup.type = abi::kReliableConnection;
   abi::Pair* pair = functions_.ibv_create_qp(domain_, &setup);
   if (pair == nullptr && size.inlined > 0) {
     // Devices refuse more inline bytes than they have, and tell in no attribute how many that are.
-    setup.capacity = {size.sends, size.receives, 1, 1, 0};
+    setup.capacity = {size.sends, size.receives, kSendPlaces, 1, 0};
     pair = functions_.ibv_create_qp(domain_, &setup);
   }
   if (pair == nullptr) return failed(VerbsCall::create_queue_pair, errno);

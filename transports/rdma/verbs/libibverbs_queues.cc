@@ -136,14 +136,16 @@ Result<std::size_t> LibibverbsPair::post(std::span<const SendRequest> requests) 
 
 Result<std::size_t> LibibverbsPair::post_batch(std::span<const SendRequest> requests) {
   std::array<abi::SendWork, kBatch> work{};
-  std::array<abi::Segment, kBatch> segments{};
+  std::array<std::array<abi::Segment, 2>, kBatch> segments{};
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const SendRequest& request = requests[i];
-    segments[i] = {reinterpret_cast<std::uint64_t>(request.source), request.size, request.local_key};
+    const std::uint32_t first = request.size - request.rest_size;
+    segments[i][0] = {reinterpret_cast<std::uint64_t>(request.source), first, request.local_key};
+    segments[i][1] = {reinterpret_cast<std::uint64_t>(request.rest), request.rest_size, request.rest_key};
     work[i].id = request.id;
     work[i].next = i + 1 < requests.size() ? &work[i + 1] : nullptr;
-    work[i].segments = &segments[i];
-    work[i].segment_count = request.size > 0 ? 1 : 0;
+    work[i].segments = segments[i].data();
+    work[i].segment_count = (first > 0 ? 1 : 0) + (request.rest_size > 0 ? 1 : 0);
     work[i].opcode = opcode_of(request.kind);
     work[i].flags = (request.signalled ? abi::kSignalled : 0) | (request.inlined ? abi::kInline : 0);
     work[i].immediate = htonl(request.immediate);

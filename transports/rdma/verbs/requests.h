@@ -52,6 +52,10 @@ struct SendRequest {
   const std::byte* source = nullptr;
   std::uint32_t size = 0;
   std::uint32_t local_key = 0;
+  // The last bytes may come from a second place: `size` counts them, too. Not where they are inlined.
+  const std::byte* rest = nullptr;
+  std::uint32_t rest_size = 0;
+  std::uint32_t rest_key = 0;
   std::uint64_t target = 0;  // writes: the address at the peer
   std::uint32_t remote_key = 0;
   std::uint32_t immediate = 0;
