@@ -27,10 +27,16 @@ class BytePipe {
   // As readv() and writev() of a socket that does not block: the number of bytes, or -1 with errno. EAGAIN: nothing has come, or
   // there is no room. Another error: the pipe is broken, and nothing more will come. What had come before can still be read.
   virtual ssize_t receive(std::span<const iovec> parts) = 0;
+  // A medium may read long parts where they lie after the call, if their memory has a name (NamedMemory). Those of the bytes that
+  // were accepted, but not released, stay as they are until they are released, which needs nothing of the peer's program, or
+  // until close() has returned.
   virtual ssize_t send(std::span<const iovec> parts) = 0;
+  static constexpr std::size_t kLongPart = std::size_t{16} << 10;
+  [[nodiscard]] virtual std::uint64_t accepted() const = 0;
+  [[nodiscard]] virtual std::uint64_t released() const = 0;
   // Everything that was accepted is in the memory of the peer. Asks the medium where that is not known yet.
   [[nodiscard]] virtual bool delivered() = 0;
-  // Carries nothing any more. The peer is not told: it finds out when it sends.
+  // Carries nothing any more, and reads no memory of its users. The peer is not told: it finds out when it sends.
   virtual void close() = 0;
   // Why it is broken.
   [[nodiscard]] virtual std::string why() const = 0;

@@ -175,7 +175,7 @@ TEST_F(TcpPaths, AnAbortWhileAllPathsAreBrokenGivesTheBufferBack) {
     const std::lock_guard lock(ends_[0].domain->lock());
     ends_[0].link->queue({last, nullptr, {buffer, &buffer->lender}, &buffer->unwritten});
     EXPECT_GT(buffer->unwritten.load(), 0U);
-    ends_[0].link->recall(&buffer->unwritten, buffer->lender);
+    EXPECT_TRUE(ends_[0].link->recall(&buffer->unwritten, buffer->lender));
   }
   EXPECT_EQ(buffer->unwritten.load(), 0U);
   EXPECT_FALSE(buffer->lender.needed());

@@ -34,7 +34,10 @@ class PumpedSender final : public SendStream, private LendingSender {
     pump_();
     return stream_->lending()->taken(operation);
   }
-  bool revoke(std::uint64_t operation) override { return stream_->lending()->revoke(operation); }
+  bool revoke(std::uint64_t operation) override {
+    pump_();
+    return stream_->lending()->revoke(operation);
+  }
 
   std::unique_ptr<SendStream> stream_;
   const Pump& pump_;

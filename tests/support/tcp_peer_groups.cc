@@ -17,6 +17,7 @@
 
 #include "tests/support/cut_wires.h"
 #include "tests/support/flows.h"
+#include "tests/support/named_memory_resource.h"
 #include "tests/support/pumped_peer_group.h"
 #include "tests/support/rdma_hosts.h"
 #include "tests/support/seed.h"
@@ -114,6 +115,10 @@ class TcpMember final : public PeerGroupMember {
     return rung;
   }
   [[nodiscard]] bool shares_memory() const override { return false; }
+  // Devices read it where it lies.
+  [[nodiscard]] std::pmr::memory_resource& lendable_memory() override {
+    return job_->fabric != nullptr ? named_ : PeerGroupMember::lendable_memory();
+  }
   void damage(const DamagedStream&) override {}
   void damage(const DamagedMessage&) override {}
 
@@ -145,6 +150,7 @@ class TcpMember final : public PeerGroupMember {
 
   std::shared_ptr<Job> job_;
   std::uint32_t index_;
+  NamedMemoryResource named_;
   std::unique_ptr<tcp::Domain> domain_;
   Fd wakeup_{eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};  // signalled when a status message arrives
   std::vector<std::unique_ptr<StatusExchange>> exchanges_;

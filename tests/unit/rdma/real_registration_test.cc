@@ -44,6 +44,37 @@ TEST_F(RealDevices, AChannelPinsAtMostAMebibyte) {
   EXPECT_LE(of_one, 1'024);
 }
 
+// A header that is copied, and a payload that the device reads where it lies; and the other way round.
+TEST_F(RealDevices, ARecordIsGatheredFromMemoryOfAUser) {
+  open();
+  constexpr std::size_t kBytes = 40'000;
+  std::string memory(kBytes, '\0'), head = "header";
+  for (std::size_t i = 0; i < kBytes; ++i) memory[i] = static_cast<char>(i * 7 + i / 256);
+  RegistrationCache cache(RegistrationCache::Setup{.device = ends[0].device.get()});
+  cache.name(reinterpret_cast<std::byte*>(memory.data()), kBytes);
+  std::optional<RegistrationCache::Use> use(cache.use(reinterpret_cast<std::byte*>(memory.data()), kBytes).value());
+  const RingChannel::Part copied{std::as_bytes(std::span(head)), {}};
+  const RingChannel::Part lent{std::as_bytes(std::span(memory)), use->local_key()};
+  for (const bool first : {false, true}) {
+    const auto ticket = first ? ends[0].channel->send(lent, copied) : ends[0].channel->send(copied, lent);
+    ASSERT_TRUE(ticket.has_value());
+    const Deadline until = Deadline::after_ms(kPatienceMs);
+    while (ends[1].channel->front().empty() || !ends[0].channel->written(*ticket)) {
+      ASSERT_FALSE(until.passed());
+      ASSERT_NO_FATAL_FAILURE(poll());
+    }
+    const auto record = ends[1].channel->front();
+    const std::string got(reinterpret_cast<const char*>(record.data()), record.size());
+    EXPECT_TRUE(got == (first ? memory + head : head + memory)) << first;
+    ends[1].channel->release();
+  }
+  ASSERT_TRUE(ends[0].channel->send(copied, lent).has_value());
+  ends[0].channel->flush();
+  ends[0].channel->stop(failure(Code::aborted, "the end"));
+  use.reset();  // the registration ends after the queue pair that has used it
+  EXPECT_EQ(ends[0].channel->queue_pair(), 0U);
+}
+
 // The memory stays the parent's for the device, whatever the child does with its copy.
 TEST_F(RealDevices, AForkTakesNoRegisteredMemoryFromTheParent) {
   open();
@@ -53,7 +84,7 @@ TEST_F(RealDevices, AForkTakesNoRegisteredMemoryFromTheParent) {
   std::optional<RegistrationCache::Use> uses[2];
   for (std::size_t i = 0; i < 2; ++i) {
     memory[i].assign(kBytes, std::byte{1});
-    caches[i] = std::make_unique<RegistrationCache>(RegistrationCache::Setup{ends[i].device.get()});
+    caches[i] = std::make_unique<RegistrationCache>(RegistrationCache::Setup{.device = ends[i].device.get()});
     caches[i]->name(memory[i].data(), kBytes);
     uses[i] = caches[i]->use(memory[i].data(), kBytes).value();
   }
@@ -96,7 +127,7 @@ TEST_F(RealDevices, ALimitOfLockedMemoryIsNamedWithItsRemedy) {
     if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || !drop_ipc_lock()) _exit(2);
     const auto device = verbs->open_device(candidate.own.device);
     if (!device.ok()) _exit(3);
-    RegistrationCache of_child({device.value().get()});
+    RegistrationCache of_child({.device = device.value().get()});
     of_child.name(memory.data(), kBytes);
     const auto used = of_child.use(memory.data(), kBytes);
     if (used.ok()) _exit(4);

@@ -29,7 +29,8 @@ class Registration : public ::testing::Test {
     make(16 * kPart);
   }
   void make(std::uint64_t limit, const std::string& kernel = "6.1.0-56-amd64") {
-    cache = std::make_unique<RegistrationCache>(RegistrationCache::Setup{device.get(), limit, kernel});
+    cache =
+        std::make_unique<RegistrationCache>(RegistrationCache::Setup{.device = device.get(), .limit = limit, .kernel = kernel});
   }
   std::byte* part(std::size_t number) { return memory.data() + number * kPart; }
   RegistrationCache::Name name(std::size_t first, std::size_t parts) { return cache->name(part(first), parts * kPart); }
@@ -113,6 +114,25 @@ TEST_F(Registration, TheLeastUsedIsEvictedAtTheLimit) {
   EXPECT_EQ(cache->facts().registrations, 3U) << "part 0 was used last, and stayed";
   (void)use(2, 2).value();
   EXPECT_EQ(cache->facts().registrations, 4U);
+}
+
+// Two buffers that do not fit together, in turn: to register them again and again would cost more than copies.
+TEST_F(Registration, WhatWasUsedOfLateIsNotEvicted) {
+  cache = std::make_unique<RegistrationCache>(
+      RegistrationCache::Setup{.device = device.get(), .limit = 3 * kPart, .kernel = "6.1.0", .kept_uses = 10});
+  name(0, 2);
+  name(2, 2);
+  name(4, 1);
+  for (int turn = 0; turn < 20; ++turn) {
+    EXPECT_TRUE(cache->use_if_named(part(0), kPart).has_value());
+    EXPECT_FALSE(cache->use_if_named(part(2), kPart).has_value());
+  }
+  EXPECT_EQ(cache->facts().registrations, 1U);
+  for (int turn = 0; turn < 10; ++turn) EXPECT_TRUE(cache->use_if_named(part(4), kPart).has_value());
+  EXPECT_EQ(cache->facts().evictions, 0U);
+  EXPECT_TRUE(cache->use_if_named(part(2), kPart).has_value()) << "the first one was idle for ten uses";
+  EXPECT_EQ(cache->facts().evictions, 1U);
+  EXPECT_FALSE(cache->use_if_named(part(5), kPart).has_value()) << "it has no name";
 }
 
 TEST_F(Registration, InUseIsNeverEvicted) {

@@ -58,11 +58,27 @@ bool RegistrationCache::unname(Name name) {
 
 Result<RegistrationCache::Use> RegistrationCache::use(const std::byte* memory, std::size_t size) {
   const std::lock_guard lock(mutex_);
-  const auto* const found = named_.containing(address_of(memory), address_of(memory) + size);
-  if (found == nullptr)
+  const std::shared_ptr<Entry> entry = entry_of(memory, size);
+  if (entry == nullptr)
     return failure(Code::unavailable, "%zu bytes at %p are not within memory of setoCommRegister or setoMemAlloc", size,
                    static_cast<const void*>(memory));
-  const std::shared_ptr<Entry> entry = found->value;
+  return use(entry);
+}
+
+std::optional<RegistrationCache::Use> RegistrationCache::use_if_named(const std::byte* memory, std::size_t size) {
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<Entry> entry = entry_of(memory, size);
+  if (entry == nullptr) return std::nullopt;
+  Result<Use> used = use(entry);
+  return used.ok() ? std::optional(std::move(used).value()) : std::nullopt;
+}
+
+std::shared_ptr<RegistrationCache::Entry> RegistrationCache::entry_of(const std::byte* memory, std::size_t size) const {
+  const auto* const found = named_.containing(address_of(memory), address_of(memory) + size);
+  return found == nullptr ? nullptr : found->value;
+}
+
+Result<RegistrationCache::Use> RegistrationCache::use(const std::shared_ptr<Entry>& entry) {
   if (entry->region == nullptr) {
     if (!entry->refused.ok() && entry->refused_at == ended_) return entry->refused;
     SETO_TRY(register_entry(*entry));
@@ -108,7 +124,7 @@ bool RegistrationCache::evict_one() {
   std::shared_ptr<Entry> oldest;
   for (const auto& each : registered_)
     if (each->users == 0 && (oldest == nullptr || each->last_use < oldest->last_use)) oldest = each;
-  if (oldest == nullptr) return false;
+  if (oldest == nullptr || uses_ - oldest->last_use < setup_.kept_uses) return false;
   drop(*oldest);
   ++facts_.evictions;
   return true;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ class RegistrationCache final {
     VerbsDevice* device = nullptr;                  // outlives the cache
     std::uint64_t limit = std::uint64_t{64} << 30;  // bytes that are registered at once
     std::string kernel = kernel_release();
+    // Memory that was among the last so many uses is not evicted: other memory, which would take its place, is copied instead.
+    std::uint64_t kept_uses = 0;
   };
   explicit RegistrationCache(Setup setup) : setup_(std::move(setup)) {}
   RegistrationCache(const RegistrationCache&) = delete;
@@ -67,6 +70,8 @@ class RegistrationCache final {
   // A failure: the memory has no name or cannot be registered, so it is to be copied. What the device has refused is refused
   // without a call of the kernel until another registration ends.
   Result<Use> use(const std::byte* memory, std::size_t size);
+  // The same without a reason, for a data path: most memory has no name.
+  [[nodiscard]] std::optional<Use> use_if_named(const std::byte* memory, std::size_t size);
 
   struct Facts {
     std::size_t named = 0;
@@ -90,6 +95,8 @@ class RegistrationCache final {
   };
 
   // All with the lock.
+  [[nodiscard]] std::shared_ptr<Entry> entry_of(const std::byte* memory, std::size_t size) const;
+  Result<Use> use(const std::shared_ptr<Entry>& entry);
   Status register_entry(Entry& entry);
   bool evict_one();
   void drop(Entry& entry);

@@ -53,8 +53,12 @@ void say_once(const std::string& text) {
 
 class RingPipeSetUp final : public PipeSetUp {
  public:
-  RingPipeSetUp(ChannelSetUp::Setup setup, OpenPipes& all)
-      : peer_(setup.peer), selects_(setup.role == ChannelSetUp::Role::selects), set_up_(std::move(setup)), all_(all) {}
+  RingPipeSetUp(ChannelSetUp::Setup setup, OpenPipes& all, NamedRegistrations& memory)
+      : peer_(setup.peer),
+        selects_(setup.role == ChannelSetUp::Role::selects),
+        set_up_(std::move(setup)),
+        all_(all),
+        memory_(memory) {}
 
   Status hear(std::string_view message) override { return set_up_.hear(message); }
   std::optional<std::string> next_message() override { return set_up_.next_message(); }
@@ -75,7 +79,7 @@ class RingPipeSetUp final : public PipeSetUp {
         "; memory of the host");
     std::string way = "RDMA " + port + ", " + end_text(own) + " -> " + end_text(peer);
     return std::make_unique<RingPipe>(std::move(channel), PortPair{{own.device, own.port}, {peer.device, peer.port}},
-                                      std::move(way), all_);
+                                      std::move(way), all_, memory_.on(own.device));
   }
 
  private:
@@ -83,6 +87,7 @@ class RingPipeSetUp final : public PipeSetUp {
   const bool selects_;
   ChannelSetUp set_up_;
   OpenPipes& all_;
+  NamedRegistrations& memory_;
 };
 
 }  // namespace
@@ -173,8 +178,8 @@ Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_vie
   return std::unique_ptr<PipeMaker>(new RdmaPipes(std::move(devices), rails, path, std::move(epoll)));
 }
 
-RdmaPipes::RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, const QueuePairPath& path, Fd epoll)
-    : devices_(std::move(devices)), rails_(rails), path_(path), epoll_(std::move(epoll)) {
+RdmaPipes::RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd epoll)
+    : devices_(std::move(devices)), memory_(*devices_), rails_(rails), epoll_(std::move(epoll)) {
   for (const auto& [name, device] : devices_->all())
     if (!watch(device.verbs->event_descriptor())) SETO_LOG(info, "events of the RDMA device %s are noticed late", name.c_str());
 }
@@ -197,7 +202,7 @@ std::unique_ptr<PipeSetUp> RdmaPipes::begin(const Wanted& wanted) {
   setup.probe_ms = kProbeMs;
   setup.path = path_;
   for (const BytePipe* const one : wanted.beside) setup.beside.push_back(static_cast<const RingPipe*>(one)->ports());
-  return std::make_unique<RingPipeSetUp>(std::move(setup), pipes_);
+  return std::make_unique<RingPipeSetUp>(std::move(setup), pipes_, memory_);
 }
 
 bool RdmaPipes::poll() {

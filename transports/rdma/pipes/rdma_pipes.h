@@ -10,6 +10,7 @@
 #include "src/base/fd.h"
 #include "transports/byte_pipe.h"
 #include "transports/rdma/connect/devices.h"
+#include "transports/rdma/pipes/named_registrations.h"
 #include "transports/rdma/pipes/ring_pipe.h"
 
 namespace seto::rdma {
@@ -48,6 +49,7 @@ class RdmaPipes final : public PipeMaker {
   [[nodiscard]] bool watch(int descriptor) const;
 
   const std::unique_ptr<Devices> devices_;
+  NamedRegistrations memory_;
   const std::uint32_t rails_;
   const QueuePairPath path_;
   const Fd epoll_;

@@ -19,16 +19,22 @@ std::span<const std::byte> bytes_of(const iovec& part, std::size_t from) {
 
 // Two records hold the longest frame that a link of several paths sends: half of the longest record and a header. While the
 // first one travels, the second one is copied.
-RingPipe::RingPipe(std::unique_ptr<RingChannel> channel, PortPair ports, std::string way, OpenPipes& all)
+RingPipe::RingPipe(std::unique_ptr<RingChannel> channel, PortPair ports, std::string way, OpenPipes& all,
+                   RegistrationCache& memory)
     : channel_(std::move(channel)),
       ports_(std::move(ports)),
       way_(std::move(way)),
       all_(all),
-      piece_(std::min(channel_->most_bytes(), channel_->most_bytes() / 2 + kHeader)) {
+      memory_(memory),
+      piece_(std::min(channel_->most_bytes(), channel_->most_bytes() / 2 + kHeader)),
+      lent_(channel_->most_requests()) {
   all_.push_back(this);
 }
 
-RingPipe::~RingPipe() { std::erase(all_, this); }
+RingPipe::~RingPipe() {
+  close();
+  std::erase(all_, this);
+}
 
 ssize_t RingPipe::send(std::span<const iovec> parts) {
   std::size_t sent = 0;
@@ -40,7 +46,7 @@ ssize_t RingPipe::send(std::span<const iovec> parts) {
     const bool ends = at + head.size() == parts.front().iov_len;
     if (ends && parts.size() > 1) body = bytes_of(parts[1], 0);
     body = body.first(std::min(body.size(), piece_ - head.size()));
-    if (!channel_->send(head, body)) break;
+    if (!send_record(head, body)) break;
     sent += head.size() + body.size();
     at = ends ? body.size() : at + head.size();
     if (ends) parts = parts.subspan(1);
@@ -53,6 +59,33 @@ ssize_t RingPipe::send(std::span<const iovec> parts) {
   if (sent > 0) return static_cast<ssize_t>(sent);
   errno = channel_->broken() ? ECONNRESET : EAGAIN;
   return -1;
+}
+
+// One part at most is long, because headers are between payloads.
+bool RingPipe::send_record(std::span<const std::byte> head, std::span<const std::byte> body) {
+  std::optional<RegistrationCache::Use> use;
+  RingChannel::Part parts[2] = {{head, {}}, {body, {}}};
+  for (RingChannel::Part& part : parts) {
+    if (use.has_value() || part.bytes.size() < kLongPart) continue;
+    use = memory_.use_if_named(part.bytes.data(), part.bytes.size());
+    if (use.has_value()) part.key = use->local_key();
+  }
+  const std::optional<std::uint64_t> ticket = channel_->send(parts[0], parts[1]);
+  if (!ticket.has_value()) return false;
+  if (use.has_value()) lent_[(first_lent_ + lents_++) % lent_.size()].emplace(Lent{std::move(*use), *ticket, accepted_});
+  accepted_ += head.size() + body.size();
+  return true;
+}
+
+void RingPipe::release_oldest() {
+  lent_[first_lent_].reset();
+  first_lent_ = (first_lent_ + 1) % lent_.size();
+  --lents_;
+}
+
+void RingPipe::polled() {
+  while (lents_ > 0 && channel_->written(oldest()->ticket)) release_oldest();
+  channel_->flush();
 }
 
 ssize_t RingPipe::receive(std::span<const iovec> parts) {
@@ -86,6 +119,10 @@ bool RingPipe::delivered() {
   return channel_->delivered();
 }
 
-void RingPipe::close() { channel_->break_with(failure(Code::aborted, "this end has closed it")); }
+// The queue pair goes before the registrations, and before the owner of the memory may write there.
+void RingPipe::close() {
+  channel_->stop(failure(Code::aborted, "this end has closed it"));
+  while (lents_ > 0) release_oldest();
+}
 
 }  // namespace seto::rdma

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "transports/byte_pipe.h"
 #include "transports/rdma/connect/channel_set_up.h"
+#include "transports/rdma/link/registration_cache.h"
 #include "transports/rdma/link/ring_channel.h"
 
 namespace seto::rdma {
@@ -16,17 +18,20 @@ class RingPipe;
 // The pipes of a context that are open.
 using OpenPipes = std::vector<RingPipe*>;
 
-// Bytes over a channel: a record holds whatever was to be sent, at most a piece.
+// Bytes over a channel: a record holds whatever was to be sent, at most a piece. Long parts in named memory are not copied into
+// it: the device gathers them.
 class RingPipe final : public BytePipe {
  public:
-  // `all`: outlives the pipe, which is in it from the beginning to the end.
-  RingPipe(std::unique_ptr<RingChannel> channel, PortPair ports, std::string way, OpenPipes& all);
+  // `all`: outlives the pipe, which is in it from the beginning to the end. `memory`: on the device of the channel; likewise.
+  RingPipe(std::unique_ptr<RingChannel> channel, PortPair ports, std::string way, OpenPipes& all, RegistrationCache& memory);
   RingPipe(const RingPipe&) = delete;
   RingPipe& operator=(const RingPipe&) = delete;
   ~RingPipe() override;
 
   ssize_t receive(std::span<const iovec> parts) override;
   ssize_t send(std::span<const iovec> parts) override;
+  [[nodiscard]] std::uint64_t accepted() const override { return accepted_; }
+  [[nodiscard]] std::uint64_t released() const override { return lents_ == 0 ? accepted_ : oldest()->begin; }
   [[nodiscard]] bool delivered() override;
   void close() override;
   [[nodiscard]] std::string why() const override { return std::string(channel_->why().text()); }
@@ -35,16 +40,30 @@ class RingPipe final : public BytePipe {
   [[nodiscard]] const PortPair& ports() const { return ports_; }
   [[nodiscard]] std::uint32_t queue_pair() const { return channel_->queue_pair(); }
   // The completions were polled.
-  void polled() { channel_->flush(); }
+  void polled();
   void break_with(const Status& reason) { channel_->break_with(reason); }
 
  private:
+  // A record that the device gathers from memory of a user.
+  struct Lent {
+    RegistrationCache::Use use;
+    std::uint64_t ticket = 0;
+    std::uint64_t begin = 0;  // of accepted_
+  };
+  [[nodiscard]] bool send_record(std::span<const std::byte> head, std::span<const std::byte> body);
+  [[nodiscard]] const std::optional<Lent>& oldest() const { return lent_[first_lent_]; }
+  void release_oldest();
+
   const std::unique_ptr<RingChannel> channel_;
   const PortPair ports_;
   const std::string way_;
   OpenPipes& all_;
-  const std::size_t piece_;  // bytes of a record at most
-  std::size_t read_ = 0;     // bytes of the oldest record
+  RegistrationCache& memory_;
+  const std::size_t piece_;                // bytes of a record at most
+  std::uint64_t accepted_ = 0;             // bytes
+  std::vector<std::optional<Lent>> lent_;  // a ring, with a place for each request that may be under way
+  std::size_t first_lent_ = 0, lents_ = 0;
+  std::size_t read_ = 0;  // bytes of the oldest record
 };
 
 }  // namespace seto::rdma

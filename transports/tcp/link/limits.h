@@ -22,6 +22,8 @@ inline constexpr std::uint64_t kPipesKept = 4;
 inline constexpr std::uint32_t kCopiedAtOnce = 4 << 10;
 // The receiver tells what it has heard after an eighth of this, or 10 ms: so slots are soon used again.
 inline constexpr std::uint64_t kToldWindow = std::uint64_t{8} << 20;
+// A device that reads a payload for longer is given up. It repeats packets for about half a second, some devices for two.
+inline constexpr std::uint64_t kLongestReadNs = 5'000'000'000;
 inline constexpr std::uint64_t kLeastStallNs = 200'000'000;
 inline constexpr std::uint64_t kStallRoundTrips = 3;
 // Copies of payloads that are kept, of all links of a context.

@@ -34,19 +34,6 @@ struct Proof {
   resume::Lender lender;
 };
 
-// A copy of a payload whose owner revoked the memory.
-struct Copy {
-  Copy(const std::byte* from, std::size_t size) : bytes(from, from + size) {}
-
-  std::vector<std::byte> bytes;
-  resume::Lender lender;
-};
-
-template <class Owner>
-std::shared_ptr<resume::Lender> lender_of(const std::shared_ptr<Owner>& owner) {
-  return {owner, &owner->lender};
-}
-
 }  // namespace
 
 Link::Link(Setup setup)
@@ -69,7 +56,9 @@ Link::Link(Setup setup)
   add_sockets(std::move(setup.sockets));
 }
 
-Link::~Link() = default;
+Link::~Link() {
+  for (const auto& socket : sockets_) drop_pins(*socket);
+}
 
 void Link::add_sockets(std::vector<SecureStream> sockets) {
   if (sockets.size() > 1 || (continues_ && !sockets.empty())) arrivals_ = std::make_unique<resume::Arrivals>(kMostBeyond);
@@ -141,7 +130,7 @@ void Link::queue_opening(Socket& socket, const Entered& entered) {
   frame.peer_group = entered.peer_group;
   frame.digest = entered.own;
   frame.length = Secret::kSize;
-  socket.own.push({frame, proof->data(), lender_of(proof), nullptr});
+  socket.own.push({frame, proof->data(), {proof, &proof->lender}, nullptr});
   ++under_way_;
 }
 
@@ -181,43 +170,6 @@ void Link::queue_urgent(const Frame& frame) {
   if (broken()) return;
   if (urgent_.size() >= kMostUrgent) return break_with(failure(Code::remote_error, "it does not read from its connection"));
   urgent_.push({frame, nullptr, nullptr, nullptr});
-}
-
-void Link::recall(const Unwritten* unwritten, const resume::Lender& lender) {
-  waiting_.drop_if([&](Outgoing& outgoing) {
-    if (outgoing.unwritten != unwritten) return false;
-    waiting_bytes_ -= sizeof(Frame) + outgoing.frame.length;
-    outgoing.done();
-    return true;
-  });
-  if (continues()) {
-    if (!give_back(lender)) break_with(failure(Code::unavailable, "no memory for a copy of what it has not acknowledged"));
-    return;
-  }
-  for (const auto& socket : sockets_)
-    for (std::size_t i = 0; i < socket->taken; ++i) {
-      Outgoing& outgoing = socket->batch[i];
-      if (outgoing.unwritten != unwritten) continue;
-      take_back(outgoing, i == 0 && socket->written > 0);
-    }
-}
-
-// The sequence number is assigned already, so the frame must be sent: without payload if it is not begun, so that its message
-// never becomes complete. A partly written frame continues with the current content of the memory, because the receiver expects
-// its bytes.
-void Link::take_back(Outgoing& outgoing, bool begun) {
-  if (begun) {
-    const auto copy = std::make_shared<Copy>(outgoing.payload, outgoing.frame.length);
-    outgoing.payload = copy->bytes.data();
-    outgoing.lender = lender_of(copy);
-  } else {
-    Frame& frame = outgoing.frame;
-    frame.set_kind(FrameKind::progress);
-    frame.length = frame.offset = frame.size = 0;
-    frame.flags = 0;
-    outgoing.payload = nullptr;
-  }
-  outgoing.done();
 }
 
 Outgoing Link::next_of(Socket& socket) {
@@ -285,6 +237,7 @@ bool Link::write(Socket& socket) {
   bytes_sent_.store(bytes_sent() + static_cast<std::uint64_t>(sent), std::memory_order_relaxed);
   socket.unsent += static_cast<std::size_t>(sent);
   socket.in_flight += static_cast<std::size_t>(sent);
+  pin_payloads(socket, static_cast<std::size_t>(sent));
   wrote(socket, static_cast<std::size_t>(sent));
   return true;
 }
@@ -429,6 +382,7 @@ void Link::break_with(const Status& reason) {
     }
     socket->taken = 0;
     socket->offered.close();
+    drop_pins(*socket);
     // Tells the peer, so that both ends see the connection as broken.
     if (!socket->broken) socket->pipe.shut_down();
   }

@@ -69,10 +69,7 @@ class Link final {
   // The same of the peer, as it says on the control channel before any status record that is later than its first data.
   void peer_needs() { peer_needs_ = true; }
   [[nodiscard]] bool needed_by_peer() const { return peer_needs_; }
-  void set_dialer(std::shared_ptr<PathDialer> dialer) {
-    dialer_ = std::move(dialer);
-    continues_ = true;
-  }
+  void set_dialer(std::shared_ptr<PathDialer> dialer);
   // Likewise: so many places for rails.
   void set_rails(std::size_t rails, std::shared_ptr<RailOpener> opener) {
     rails_.store(rails, std::memory_order_relaxed);
@@ -93,10 +90,10 @@ class Link final {
   void queue_urgent(const Frame& frame);
   // Stops reading from a buffer whose frames count there. Frames that are not begun lose their payload, so that their messages
   // never become complete; the rest of a partly written frame is copied, and so are frames that are kept. Without memory for
-  // that the link breaks: a call that is aborted or overdue must end.
-  void recall(const Unwritten* unwritten, const resume::Lender& lender);
+  // that the link breaks: a call that is aborted or overdue must end. False: a rail reads that memory, call again after a pump.
+  [[nodiscard]] bool recall(const Unwritten* unwritten, const resume::Lender& lender);
   // No frame waits for that memory in a queue any more. Copies what is kept of it, so that its owner may write there. False:
-  // there is no memory for a copy, call again, or wait for acknowledgements.
+  // there is no memory for a copy, or a rail reads it: call again after a pump.
   [[nodiscard]] bool give_back(const resume::Lender& lender) { return kept_ == nullptr || kept_->give_back(lender); }
 
   // Stops writing to that memory: the rest of a payload that is being read into it is dropped.
@@ -190,9 +187,7 @@ class Link final {
   [[nodiscard]] bool has_live_rail() const;
   bool receive_rails();
   // Once there are sockets.
-  void advance_rails(Domain& domain) {
-    if (rail_opener_ != nullptr && kept_ != nullptr && !partly_ended_) rail_opener_->advance(domain, *this);
-  }
+  void advance_rails(Domain& domain);
   // A socket of that attempt may continue the path.
   [[nodiscard]] bool takes_path(std::size_t path, std::uint32_t attempt) const {
     return !broken() && kept_ != nullptr && !partly_ended_ && path < sockets_.size() && attempt > sockets_[path]->attempt;
@@ -319,6 +314,10 @@ class Link final {
   void add_rails();
   void end_rails();
   void close_rails();
+  // The device of a rail reads long payloads where they lie: they stay there, unchanged, until it has sent them.
+  void pin_payloads(Socket& socket, std::size_t sent);
+  bool unpin_payloads(Socket& socket);
+  void drop_pins(Socket& socket);
   [[nodiscard]] bool needs_pumps_for_rails() const;
   // ---- routes ----
   // Frames go over the best route of which a socket is whole and does not stand still, or over all such routes.

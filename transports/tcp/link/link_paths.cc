@@ -25,6 +25,14 @@ struct Words {
   resume::Lender lender;
 };
 
+// A copy of a payload whose owner revoked the memory.
+struct Copy {
+  Copy(const std::byte* from, std::size_t size) : bytes(from, from + size) {}
+
+  std::vector<std::byte> bytes;
+  resume::Lender lender;
+};
+
 }  // namespace
 
 Status closed_by_peer() { return failure(Code::remote_error, "its connection was closed"); }
@@ -45,6 +53,46 @@ void Link::keep(Outgoing& outgoing, const Socket& socket) {
 
 const std::byte* Link::payload_of(const Outgoing& outgoing) const {
   return continues() && outgoing.frame.sequence != 0 ? kept_->payload(outgoing.frame.sequence) : outgoing.payload;
+}
+
+bool Link::recall(const Unwritten* unwritten, const resume::Lender& lender) {
+  waiting_.drop_if([&](Outgoing& outgoing) {
+    if (outgoing.unwritten != unwritten) return false;
+    waiting_bytes_ -= sizeof(Frame) + outgoing.frame.length;
+    outgoing.done();
+    return true;
+  });
+  if (continues()) {
+    if (give_back(lender)) return true;
+    if (std::any_of(sockets_.begin(), sockets_.end(), [](const auto& socket) { return !socket->pinned.empty(); })) return false;
+    break_with(failure(Code::unavailable, "no memory for a copy of what it has not acknowledged"));
+    return true;
+  }
+  for (const auto& socket : sockets_)
+    for (std::size_t i = 0; i < socket->taken; ++i) {
+      Outgoing& outgoing = socket->batch[i];
+      if (outgoing.unwritten != unwritten) continue;
+      take_back(outgoing, i == 0 && socket->written > 0);
+    }
+  return true;
+}
+
+// The sequence number is assigned already, so the frame must be sent: without payload if it is not begun, so that its message
+// never becomes complete. A partly written frame continues with the current content of the memory, because the receiver expects
+// its bytes.
+void Link::take_back(Outgoing& outgoing, bool begun) {
+  if (begun) {
+    const auto copy = std::make_shared<Copy>(outgoing.payload, outgoing.frame.length);
+    outgoing.payload = copy->bytes.data();
+    outgoing.lender = {copy, &copy->lender};
+  } else {
+    Frame& frame = outgoing.frame;
+    frame.set_kind(FrameKind::progress);
+    frame.length = frame.offset = frame.size = 0;
+    frame.flags = 0;
+    outgoing.payload = nullptr;
+  }
+  outgoing.done();
 }
 
 // It has no number: otherwise two idle ends would acknowledge each other's acknowledgements for ever.
@@ -104,6 +152,7 @@ bool Link::delivered() const {
 // Later bytes of the peer are not read. Without an orderly end before it, the reset that a close then causes would look
 // like a path that broke, and the peer would wait for another one.
 void Link::retire() {
+  for (const auto& socket : sockets_) drop_pins(*socket);
   kept_.reset();
   for (const auto& socket : sockets_) {
     if (continues() && socket->live()) socket->pipe.finish();
@@ -115,6 +164,11 @@ void Link::retire() {
 }
 
 // ---- paths ----
+
+void Link::set_dialer(std::shared_ptr<PathDialer> dialer) {
+  dialer_ = std::move(dialer);
+  continues_ = true;
+}
 
 std::size_t Link::live_paths() const {
   return static_cast<std::size_t>(
@@ -291,6 +345,7 @@ void Link::route_moves(std::size_t route) {
 }
 
 void Link::empty_path(Socket& socket) {
+  drop_pins(socket);
   const resume::Arrivals::Half half = arrivals_->path_broke(socket.index);
   const PeerGroup* const peer_group = peer_group_of(socket.frame.peer_group);
   const bool is_own = socket.frame.kind() == FrameKind::open || socket.frame.kind() == FrameKind::heard;

@@ -146,12 +146,55 @@ bool Link::has_live_rail() const {
                      [](const auto& socket) { return socket->live(); });
 }
 
+void Link::advance_rails(Domain& domain) {
+  if (rail_opener_ != nullptr && kept_ != nullptr && !partly_ended_) rail_opener_->advance(domain, *this);
+}
+
 bool Link::receive_rails() {
   if (rails() == 0 || !open() || broken() || kept_ == nullptr) return false;
   bool moved = false;
-  for (std::size_t path = sockets_.size() - rails(); path < sockets_.size() && !broken(); ++path)
+  for (std::size_t path = sockets_.size() - rails(); path < sockets_.size() && !broken(); ++path) {
+    moved = unpin_payloads(*sockets_[path]) || moved;
     if (sockets_[path]->live()) moved = receive(*sockets_[path]) || moved;
+  }
   return moved;
+}
+
+// ---- payloads that a device reads ----
+
+// `sent`: bytes that the rail has accepted just now, not yet counted by wrote().
+void Link::pin_payloads(Socket& socket, std::size_t sent) {
+  if (socket.pipe.rail() == nullptr) return;
+  const std::uint64_t accepted = socket.pipe.accepted();
+  const std::uint64_t released = socket.pipe.released();
+  if (released == accepted) return;
+  const std::uint64_t now = monotonic_ns();
+  std::uint64_t end = accepted - sent - socket.written;  // of the frames so far
+  for (std::size_t i = 0; i < socket.taken && end < accepted; ++i) {
+    const Frame& frame = socket.batch[i].frame;
+    end += sizeof(Frame) + frame.length;
+    const std::uint64_t upto = std::min(end, accepted);
+    const bool some = upto > accepted - sent && upto > end - frame.length;
+    if (some && upto > released && frame.length >= BytePipe::kLongPart && kept_->keeps(frame.sequence))
+      socket.pinned.pin(*kept_, frame.sequence, upto, now);
+  }
+}
+
+// True: some may be written again. A device reports each send, or fails, within two seconds.
+bool Link::unpin_payloads(Socket& socket) {
+  if (socket.pinned.empty()) return false;
+  if (socket.pinned.released(*kept_, socket.pipe.released())) return true;
+  if (!socket.live() || monotonic_ns() - socket.pinned.since_ns() < kLongestReadNs) return false;
+  path_broke(socket, failure(Code::unavailable, "its device has not reported a send for %llu s",
+                             static_cast<unsigned long long>(kLongestReadNs / 1'000'000'000)));
+  return true;
+}
+
+// The medium reads nothing any more before its payloads may be written, or are sent from there over another path.
+void Link::drop_pins(Socket& socket) {
+  if (socket.pinned.empty()) return;
+  socket.pipe.shut_down();
+  socket.pinned.clear(*kept_);
 }
 
 // The sockets tell that the peer has closed the link, for no rail does. What it had sent over rails before has been polled since

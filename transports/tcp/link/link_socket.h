@@ -6,6 +6,7 @@
 
 #include "transports/resume/heard.h"
 #include "transports/resume/path_movement.h"
+#include "transports/resume/pinned_frames.h"
 #include "transports/tcp/link/fifo.h"
 #include "transports/tcp/link/frame.h"
 #include "transports/tcp/link/link_users.h"
@@ -38,6 +39,7 @@ struct LinkSocket {
   std::array<Outgoing, kBatch> batch;
   std::size_t taken = 0;
   std::size_t written = 0;
+  resume::PinnedFrames pinned;  // only of a rail
   bool full = false;
   std::size_t unsent = 0;     // bytes that the kernel has not sent yet, as far as flush() knows
   std::size_t in_flight = 0;  // bytes that the peer has not acknowledged, the unsent ones included; only with a limit

@@ -37,6 +37,9 @@ class PathPipe final {
   }
   // `size`: of all parts together.
   [[nodiscard]] ssize_t send(std::span<const iovec> parts, std::size_t size);
+  // As BytePipe: the bytes of a rail that were accepted, and of those the ones whose memory it reads no more.
+  [[nodiscard]] std::uint64_t accepted() const { return rail_ != nullptr ? rail_->accepted() : 0; }
+  [[nodiscard]] std::uint64_t released() const { return rail_ != nullptr ? rail_->released() : 0; }
   [[nodiscard]] std::string failure_text(int error) const {
     return rail_ != nullptr ? rail_->why() : socket_.failure_text(error);
   }

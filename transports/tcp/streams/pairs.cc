@@ -20,6 +20,7 @@ TcpPairSender::Slot* TcpPairSender::next_slot() {
     kept_.pop_front();
   } else {
     slot = std::make_shared_for_overwrite<Slot>();
+    if (peer_group_.link(receiver_)->rails() > 0) slot->name.emplace(slot->memory.data(), slot->memory.size());
   }
   return slot.get();
 }

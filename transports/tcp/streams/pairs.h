@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 
+#include "transports/named_memory.h"
 #include "transports/tcp/streams/tcp_peer_group.h"
 
 namespace seto::tcp {
@@ -24,6 +26,7 @@ class TcpPairSender final : public PairSender {
   static constexpr std::size_t kFarSlots = 16;
   struct Slot {
     alignas(64) std::array<std::byte, kMessageHeaderSize + kPieceSize> memory;
+    std::optional<OwnName> name;  // where a rail may read it
     Unwritten unwritten = 0;
     resume::Lender lender;
   };

@@ -83,9 +83,17 @@ TcpSender::Block* TcpSender::block_of(std::size_t slot) {
     block = std::move(kept_.front());
     kept_.pop_front();
   } else {
-    block = std::make_shared<Block>(geometry_.slot_size);
+    block = make_block();
   }
   return block.get();
+}
+
+std::shared_ptr<TcpSender::Block> TcpSender::make_block() const {
+  auto block = std::make_shared<Block>(geometry_.slot_size);
+  const auto has_rails = [this](std::uint32_t receiver) { return peer_group_.link(receiver)->rails() > 0; };
+  if (geometry_.slot_size >= BytePipe::kLongPart && std::any_of(receivers_.begin(), receivers_.end(), has_rails))
+    block->name.emplace(block->memory, geometry_.slot_size);
+  return block;
 }
 
 std::byte* TcpSender::acquire(Mark mark) {
@@ -153,8 +161,9 @@ bool TcpSender::revoke(std::uint64_t operation) {
   const std::lock_guard lock(peer_group_.setup_.domain->lock());
   if (under_way_[operation % kWindow].number == operation) under_way_[operation % kWindow].revoked = true;
   const Lent& lent = lent_->at(operation % kWindow);
-  for (const std::uint32_t receiver : receivers_) peer_group_.link(receiver)->recall(&lent.unwritten, lent.lender);
-  return true;
+  bool all = true;
+  for (const std::uint32_t receiver : receivers_) all = peer_group_.link(receiver)->recall(&lent.unwritten, lent.lender) && all;
+  return all;
 }
 
 std::uint64_t TcpSender::handed_over(std::uint64_t number) const {

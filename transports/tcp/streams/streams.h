@@ -5,9 +5,11 @@
 #include <deque>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "transports/named_memory.h"
 #include "transports/optional_streams.h"
 #include "transports/tcp/streams/tcp_peer_group.h"
 
@@ -39,10 +41,14 @@ class TcpSender final : public SendStream, private LendingSender {
     explicit Block(std::size_t size) : memory(new (kAlignment) std::byte[size]) {}
     Block(const Block&) = delete;
     Block& operator=(const Block&) = delete;
-    ~Block() { ::operator delete[](memory, kAlignment); }
+    ~Block() {
+      name.reset();
+      ::operator delete[](memory, kAlignment);
+    }
 
     static constexpr std::align_val_t kAlignment{64};
     std::byte* const memory;
+    std::optional<OwnName> name;  // where a rail may read it
     Unwritten unwritten = 0;
     resume::Lender lender;
   };
@@ -66,6 +72,7 @@ class TcpSender final : public SendStream, private LendingSender {
   [[nodiscard]] std::size_t slot_of(Mark mark) const;
   // Null: a frame of the slot waits.
   [[nodiscard]] Block* block_of(std::size_t slot);
+  [[nodiscard]] std::shared_ptr<Block> make_block() const;
   [[nodiscard]] bool is_written(std::size_t slot) const {
     return slots_[slot] == nullptr || slots_[slot]->unwritten.load(std::memory_order_acquire) == 0;
   }

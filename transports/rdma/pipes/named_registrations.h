@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transports/named_memory.h"
+#include "transports/rdma/connect/devices.h"
+#include "transports/rdma/link/registration_cache.h"
+
+namespace seto::rdma {
+
+// The registrations of named memory on each device of one context. The devices outlive it, and it outlives all uses.
+class NamedRegistrations final : private NamedMemory::User {
+ public:
+  explicit NamedRegistrations(Devices& devices);
+  NamedRegistrations(const NamedRegistrations&) = delete;
+  NamedRegistrations& operator=(const NamedRegistrations&) = delete;
+  ~NamedRegistrations() override;
+
+  // The device was there from the beginning.
+  [[nodiscard]] RegistrationCache& on(const std::string& device) { return *caches_.at(device); }
+
+ private:
+  void named(NamedMemory::Name name, std::byte* memory, std::size_t size) override;
+  void unnamed(NamedMemory::Name name) override;
+
+  using OnDevice = std::pair<RegistrationCache*, RegistrationCache::Name>;
+  std::map<std::string, std::unique_ptr<RegistrationCache>> caches_;
+  std::map<NamedMemory::Name, std::vector<OnDevice>> names_;
+};
+
+}  // namespace seto::rdma
