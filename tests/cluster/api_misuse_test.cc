@@ -101,6 +101,21 @@ SETO_TEST_ALONE(ApiMisuse, garbage_handles_are_refused_unread) {
   }
 }
 
+SETO_TEST_ALONE(ApiMisuse, a_buffer_is_deregistered_once) {
+  setoComm_t comm = nullptr;
+  ASSERT_TRUE(succeeded(setoCommInitAll(&comm, 1, nullptr)));
+  float value = 1;
+  void* handle = nullptr;
+  EXPECT_TRUE(failed(setoCommRegister(comm, nullptr, 4, &handle), setoInvalidArgument, "buff"));
+  EXPECT_TRUE(failed(setoCommRegister(comm, &value, 4, nullptr), setoInvalidArgument, "handle"));
+  ASSERT_TRUE(succeeded(setoCommRegister(comm, &value, 4, &handle)));
+  EXPECT_TRUE(succeeded(setoCommDeregister(comm, handle)));
+  EXPECT_TRUE(failed(setoCommDeregister(comm, handle), setoInvalidArgument, "not from setoCommRegister"));
+  EXPECT_TRUE(succeeded(setoCommDeregister(comm, nullptr)));
+  ASSERT_TRUE(succeeded(setoCommRegister(comm, &value, 4, &handle)));
+  EXPECT_TRUE(succeeded(setoCommDestroy(comm))) << "its names end with it";
+}
+
 SETO_TEST_ALONE(ApiMisuse, init_names_the_wrong_argument) {
   setoComm_t comm = nullptr;
   const setoUniqueId id{};

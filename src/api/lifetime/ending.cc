@@ -13,6 +13,7 @@ namespace {
 void free_handle(setoComm& comm) {
   live_communicators.remove(&comm);
   const bool ended = comm.join_work();
+  comm.registered.clear();
   if (comm.close() && ended) std::exchange(comm.handle, nullptr).reset();
 }
 

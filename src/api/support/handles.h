@@ -12,6 +12,7 @@
 #include "src/api/support/errors.h"
 #include "src/api/support/live_handles.h"
 #include "src/api/support/premul_sums.h"
+#include "src/api/support/registered_buffers.h"
 #include "src/api/support/settings.h"
 
 namespace seto {
@@ -59,6 +60,7 @@ struct setoComm final : std::enable_shared_from_this<setoComm> {
   const int ranks;
   const seto::api::Settings settings;
   seto::api::PremulSums premul_sums;
+  seto::api::RegisteredBuffers registered;
   std::shared_ptr<setoComm> handle;  // the user's share; null before and after
 
   // Any thread may call these.

@@ -11,6 +11,7 @@
 #include "src/base/log.h"
 #include "src/core/connect/transport_list.h"
 #include "src/core/device_memory/device_allocations.h"
+#include "transports/named_memory.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace
 using namespace seto::api;  // NOLINT
@@ -20,11 +21,12 @@ namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kPage = 4096;
 
-// Sizes of the allocations of setoMemAlloc that peers cannot read where they lie, because munmap needs the size. Global state of
-// the process; never destroyed, so that late calls find it.
+// The names of allocations of setoMemAlloc on the host, and the sizes of those that peers cannot read where they lie,
+// because munmap needs the size. Global state of the process; never destroyed, so that late calls find it.
 struct Mappings {
   std::mutex mutex;
   std::map<void*, std::size_t> sizes;
+  std::map<void*, NamedMemory::Name> names;
 };
 
 Mappings& mappings() {
@@ -65,10 +67,33 @@ Result<void*> allocate_on_host(std::size_t size) {
   return static_cast<void*>(aligned);
 }
 
+void name(void* memory, std::size_t size) {
+  const NamedMemory::Name name = NamedMemory::of_process().add(static_cast<std::byte*>(memory), size);
+  const std::lock_guard lock(mappings().mutex);
+  mappings().names[memory] = name;
+}
+
+// Before the memory is freed.
+void take_name_back(void* memory) {
+  NamedMemory::Name name = 0;
+  {
+    const std::lock_guard lock(mappings().mutex);
+    const auto found = mappings().names.find(memory);
+    if (found == mappings().names.end()) return;
+    name = found->second;
+    mappings().names.erase(found);
+  }
+  NamedMemory::of_process().remove(name);
+}
+
 Result<void*> allocate(std::size_t size) {
   if (size > std::size_t{1} << 62) return failure(Code::invalid_argument, "size: %zu bytes exceed the address space", size);
   SETO_ASSIGN(std::shared_ptr<GpuContext> gpu, gpu_of_thread());
-  if (gpu == nullptr) return allocate_on_host(size);
+  if (gpu == nullptr) {
+    Result<void*> memory = allocate_on_host(size);
+    if (memory.ok()) name(memory.value(), size);
+    return memory;
+  }
   SETO_ASSIGN(const cuda::DevicePointer begin, DeviceAllocations::of_process().allocate(std::move(gpu), size));
   return reinterpret_cast<void*>(begin);
 }
@@ -76,6 +101,7 @@ Result<void*> allocate(std::size_t size) {
 Status release(void* memory) {
   const auto pointer = reinterpret_cast<cuda::DevicePointer>(memory);
   if (DeviceAllocations::of_process().begins_at(pointer)) return DeviceAllocations::of_process().release(pointer);
+  take_name_back(memory);
   if (const std::optional<Status> freed = free_lendable(memory)) return *freed;
   std::size_t size = 0;
   {
@@ -108,21 +134,24 @@ setoResult_t setoMemFree(void* ptr) {
   return enter([&]() -> Status { return ptr == nullptr ? Status() : release(ptr); });
 }
 
-// Registration has no effect: memory that exists cannot be moved into a file that peers map, and remains readable by peers only
-// through slots. Memory of setoMemAlloc needs no registration. The handle is the pointer itself.
+// The memory gets a name: an RDMA device reads long messages in it where they lie, and is told of the memory at the first of
+// them. For peers of the host registration has no effect: memory that exists cannot be moved into a file that they map. Memory of
+// setoMemAlloc has a name from the beginning.
 setoResult_t setoCommRegister(const setoComm_t comm, void* buff, size_t size, void** handle) {
   return enter([&]() -> Status {
     SETO_TRY(check_handle(comm));
     if (handle == nullptr) return null_argument("handle");
     if (buff == nullptr && size > 0) return null_argument("buff");
-    *handle = buff;
+    *handle = comm->registered.add(buff, size);
     return {};
   });
 }
 
 setoResult_t setoCommDeregister(const setoComm_t comm, void* handle) {
-  (void)handle;
-  return enter([&] { return check_handle(comm); });
+  return enter([&]() -> Status {
+    SETO_TRY(check_handle(comm));
+    return comm->registered.remove(handle);
+  });
 }
 
 }  // extern "C"
