@@ -87,7 +87,7 @@ class Call {
 class NamedMemoryOver : public ::testing::TestWithParam<const PeerGroupTransport*> {};
 
 TEST_P(NamedMemoryOver, ReturnsToItsOwnerWithItsCall) {
-  const std::uint64_t operations = repetitions(60, 15);
+  const std::uint64_t operations = repetitions(30, 10);
   EXPECT_TRUE(GetParam()->run({.members = 3}, [operations](PeerGroupMember& member) {
     Call call(member);
     for (std::uint64_t operation = 1; operation <= operations; ++operation)

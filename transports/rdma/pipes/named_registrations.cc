@@ -10,19 +10,18 @@ namespace {
 // To register 64 MiB anew takes about as long as to copy what so many uses carry: 32 KiB each.
 constexpr std::uint64_t kKeptUses = 1'024;
 
-// The other half of what this process may lock is for rings.
-std::uint64_t half_of_locked_memory() {
-  rlimit limit{};
-  return getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur / 2 : ~std::uint64_t{0};
-}
-
 }  // namespace
 
-NamedRegistrations::NamedRegistrations(Devices& devices) {
+std::uint64_t half_of_locked_memory() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur / 2 : kNoLimit;
+}
+
+NamedRegistrations::NamedRegistrations(Devices& devices, std::uint64_t limit) {
   for (auto& [name, device] : devices.all()) {
     RegistrationCache::Setup setup;
     setup.device = device.verbs.get();
-    setup.limit = std::min(setup.limit, half_of_locked_memory());
+    setup.limit = std::min(setup.limit, limit);
     setup.kept_uses = kKeptUses;
     caches_[name] = std::make_unique<RegistrationCache>(std::move(setup));
   }

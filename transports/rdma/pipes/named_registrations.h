@@ -13,10 +13,15 @@
 
 namespace seto::rdma {
 
+inline constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+// The named memory that a process may register: the other half of what it may lock is for rings.
+[[nodiscard]] std::uint64_t half_of_locked_memory();
+
 // The registrations of named memory on each device of one context. The devices outlive it, and it outlives all uses.
 class NamedRegistrations final : private NamedMemory::User {
  public:
-  explicit NamedRegistrations(Devices& devices);
+  // `limit`: bytes on each device, below that of RegistrationCache.
+  NamedRegistrations(Devices& devices, std::uint64_t limit);
   NamedRegistrations(const NamedRegistrations&) = delete;
   NamedRegistrations& operator=(const NamedRegistrations&) = delete;
   ~NamedRegistrations() override;

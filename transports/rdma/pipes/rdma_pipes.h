@@ -27,8 +27,8 @@ class RdmaPipes final : public PipeMaker {
   // Null where SETO_RDMA is off, or there is nothing that it could use: no device, no library, no port that is up. Nothing is
   // said of that above debug level unless SETO_RDMA names ports. On a machine without devices no library is opened.
   static Result<std::unique_ptr<PipeMaker>> open(const Config& config);
-  // The same with devices from elsewhere, which outlive the result. `path`: how packets are marked and repeated.
-  static Result<std::unique_ptr<PipeMaker>> open(Verbs& verbs, std::string_view setting, const QueuePairPath& path = {});
+  // The same with devices from elsewhere, which outlive the result. `registered`: bytes of named memory at most.
+  static Result<std::unique_ptr<PipeMaker>> open(Verbs& verbs, std::string_view setting, std::uint64_t registered = kNoLimit);
   ~RdmaPipes() override;
 
   [[nodiscard]] std::uint32_t rails() const override { return rails_; }
@@ -42,7 +42,7 @@ class RdmaPipes final : public PipeMaker {
   // Events of devices are looked for before each sleep, and after so many polls.
   static constexpr std::uint32_t kPollsALook = 4'096;
 
-  RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, const QueuePairPath& path, Fd epoll);
+  RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd epoll, std::uint64_t registered);
   void look_at_events();
   void take_event(const std::string& device, const AsyncEvent& event);
   void device_failed(const std::string& device, const Status& reason);
