@@ -30,9 +30,9 @@ std::string refuse_count(const std::string& text) {
 
 CLI::App* add_info(CLI::App& app, seto::command::InfoOptions& info) {
   CLI::App* const command = app.add_subcommand("info", "version, build, machine and settings of this library");
-  command->add_option(
-      "topic", info.topic,
-      "version, build, machine, gpus, config, constants, calibration, transports, algorithms, codecs or status; all if left out");
+  command->add_option("topic", info.topic,
+                      "version, build, machine, gpus, rdma, config, constants, calibration, transports, algorithms, codecs or "
+                      "status; all if left out");
   command->add_flag("--json", info.json, "as JSON");
   command->add_flag_callback(
       "--config", [&info] { info.topic = "config"; }, "the effective settings and where each comes from: topic config");
@@ -114,8 +114,8 @@ CLI::App* add_completion(CLI::App& app, std::string& shell) {
 
 std::vector<std::string> words_after(const std::string& command) {
   if (command == "info")
-    return {"version",     "build",      "machine",    "gpus",   "config", "constants",
-            "calibration", "transports", "algorithms", "codecs", "status"};
+    return {"version",   "build",       "machine",    "gpus",       "rdma",   "config",
+            "constants", "calibration", "transports", "algorithms", "codecs", "status"};
   if (command == "explain")
     return {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "gather", "scatter", "barrier"};
   if (command == "completion") return shells();

@@ -167,6 +167,21 @@ std::size_t FakeFabric::starving() {
   return count;
 }
 
+std::vector<rdma::QueuePairPath> FakeFabric::paths() {
+  const std::lock_guard lock(mutex_);
+  std::vector<rdma::QueuePairPath> paths;
+  for (const auto& [number, pair] : pairs_)
+    if (pair.state == State::connected) paths.push_back(pair.path);
+  return paths;
+}
+
+std::size_t FakeFabric::registered_bytes() {
+  const std::lock_guard lock(mutex_);
+  std::size_t bytes = 0;
+  for (const auto& [key, region] : regions_) bytes += region.size;
+  return bytes;
+}
+
 void FakeFabric::count_reads_of(const std::byte* memory, std::size_t size) {
   const std::lock_guard lock(mutex_);
   counted_ = {memory, size};

@@ -30,7 +30,7 @@ class RdmaHost final {
  public:
   RdmaHost(FakeFabric& fabric, std::vector<std::string> names, const rdma::QueuePairPath& path = {})
       : verbs_(fabric, std::move(names)) {
-    pipes_ = rdma::RdmaPipes::open(verbs_, "auto", path).value();
+    pipes_ = rdma::RdmaPipes::open(verbs_, "auto", {.path = path}).value();
     if (pipes_ != nullptr) return;
     std::fprintf(stderr, "a fake host has no RDMA\n");
     std::abort();

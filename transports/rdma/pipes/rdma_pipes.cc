@@ -146,10 +146,10 @@ Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(const Config& config) {
     SETO_LOG(info, "RDMA is not used: %s", std::string(verbs.status().text()).c_str());
     return std::unique_ptr<PipeMaker>();
   }
-  return open(*verbs.value(), setting, half_of_locked_memory());
+  return open(*verbs.value(), setting, {path_in(config), half_of_locked_memory()});
 }
 
-Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_view setting, std::uint64_t registered) {
+Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_view setting, const PipeTerms& terms) {
   if (setting == "off") return std::unique_ptr<PipeMaker>();
   SETO_ASSIGN(std::vector<PortName> only, ports_in(setting));
   const bool named = !only.empty();
@@ -175,11 +175,15 @@ Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_vie
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return system_failure(Code::unavailable, "no descriptor to wait for RDMA on (ulimit -n)");
   const auto rails = static_cast<std::uint32_t>(std::min<std::ptrdiff_t>(kMostRails, up));
-  return std::unique_ptr<PipeMaker>(new RdmaPipes(std::move(devices), rails, std::move(epoll), registered));
+  return std::unique_ptr<PipeMaker>(new RdmaPipes(std::move(devices), rails, std::move(epoll), terms));
 }
 
-RdmaPipes::RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd epoll, std::uint64_t registered)
-    : devices_(std::move(devices)), memory_(*devices_, registered), rails_(rails), epoll_(std::move(epoll)) {
+RdmaPipes::RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd epoll, const PipeTerms& terms)
+    : devices_(std::move(devices)),
+      memory_(*devices_, terms.registered),
+      rails_(rails),
+      path_(terms.path),
+      epoll_(std::move(epoll)) {
   for (const auto& [name, device] : devices_->all())
     if (!watch(device.verbs->event_descriptor())) SETO_LOG(info, "events of the RDMA device %s are noticed late", name.c_str());
 }

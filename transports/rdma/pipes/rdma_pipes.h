@@ -21,14 +21,19 @@ namespace seto::rdma {
 // How packets are marked and repeated, as the settings say; the rest is of no peer yet.
 [[nodiscard]] QueuePairPath path_in(const Config& config);
 
+struct PipeTerms {
+  QueuePairPath path;                   // how packets are marked and repeated
+  std::uint64_t registered = kNoLimit;  // bytes of named memory at most
+};
+
 // The pipes of one context over its RDMA devices.
 class RdmaPipes final : public PipeMaker {
  public:
   // Null where SETO_RDMA is off, or there is nothing that it could use: no device, no library, no port that is up. Nothing is
   // said of that above debug level unless SETO_RDMA names ports. On a machine without devices no library is opened.
   static Result<std::unique_ptr<PipeMaker>> open(const Config& config);
-  // The same with devices from elsewhere, which outlive the result. `registered`: bytes of named memory at most.
-  static Result<std::unique_ptr<PipeMaker>> open(Verbs& verbs, std::string_view setting, std::uint64_t registered = kNoLimit);
+  // The same with devices from elsewhere, which outlive the result.
+  static Result<std::unique_ptr<PipeMaker>> open(Verbs& verbs, std::string_view setting, const PipeTerms& terms = {});
   ~RdmaPipes() override;
 
   [[nodiscard]] std::uint32_t rails() const override { return rails_; }
@@ -42,7 +47,7 @@ class RdmaPipes final : public PipeMaker {
   // Events of devices are looked for before each sleep, and after so many polls.
   static constexpr std::uint32_t kPollsALook = 4'096;
 
-  RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd epoll, std::uint64_t registered);
+  RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd epoll, const PipeTerms& terms);
   void look_at_events();
   void take_event(const std::string& device, const AsyncEvent& event);
   void device_failed(const std::string& device, const Status& reason);
