@@ -21,7 +21,7 @@ namespace {
 
 using cuda::DriverCode;
 
-constexpr std::uint64_t kAnswerMs = 10'000;  // for a client to take an answer: it waits for it
+constexpr std::uint64_t kTakenMs = 10'000;  // for a client to take an answer: it waits for it
 
 // Takes one request and its descriptor. False: the connection has ended, or the message is malformed. An empty socket is a
 // request without a number.
@@ -143,7 +143,7 @@ bool MemoryImporter::serve(Client& client) {
     return true;
   }
   const ImportAnswer answer = map(client, request, file);
-  if (!wait_for(client.socket.get(), POLLOUT, Deadline::after_ms(kAnswerMs)).ok()) return false;
+  if (!wait_for(client.socket.get(), POLLOUT, Deadline::after_ms(kTakenMs)).ok()) return false;
   return send(client.socket.get(), &answer, sizeof answer, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof answer);
 }
 
