@@ -87,7 +87,7 @@ class DeviceProcesses : public DeviceFaults {
 
   // Both count themselves in shared_->waiting when they can do nothing but wait.
   void kill_while_both_wait(ChildProcess& victim, ChildProcess& survivor) {
-    const Deadline until = Deadline::after_ms(kPatienceMs);
+    const Deadline until = Deadline::after_ms(kLoadingMs);  // it begins before they load their kernels
     while (shared_->waiting.load() < 2 && !until.passed()) std::this_thread::yield();
     EXPECT_EQ(shared_->waiting.load(), 2);
     victim.kill_now();
