@@ -158,9 +158,9 @@ Status RankConnector::prepare_announcement() {
   own.pacing_mbit = config_.site_pacing_mbit;
   own.found_site = context_.found_site(config_.site_round_trip_us);
   own.place.context = context_.id();
-  own.cores = usable_cores();
   own.machine = machine_number();
   own.machine_cores = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  own.take_cores(cores_of_thread());
   own.nonce = random_number();
   own.connect = static_cast<std::uint64_t>(config_.connect);
   own.near_us = config_.deterministic ? 0 : config_.site_round_trip_us;

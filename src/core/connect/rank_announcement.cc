@@ -1,9 +1,12 @@
 #include "src/core/connect/rank_announcement.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -80,7 +83,8 @@ class Reader {
 
 std::string RankAnnouncement::encoded() const {
   Writer writer;
-  for (const std::string* text : {&place.host, &place.process, &site, &found_site, &seat, &words, &outcome}) writer.text(*text);
+  for (const std::string* text : {&place.host, &place.process, &site, &found_site, &seat, &words, &outcome, &bound})
+    writer.text(*text);
   for (const std::uint64_t number :
        {place.context, nonce, static_cast<std::uint64_t>(cores), machine, static_cast<std::uint64_t>(machine_cores), uplink_mbit,
         downlink_mbit, pacing_mbit, connect, relay, near_us, tls, topology, file_host})
@@ -96,7 +100,7 @@ Result<RankAnnouncement> RankAnnouncement::decoded(const std::string& text) {
   std::uint64_t machine_cores = 0;
   std::string offers;
   for (std::string* field : {&result.place.host, &result.place.process, &result.site, &result.found_site, &result.seat,
-                             &result.words, &result.outcome})
+                             &result.words, &result.outcome, &result.bound})
     reader.text(*field);
   for (std::uint64_t* number :
        {&result.place.context, &result.nonce, &cores, &result.machine, &machine_cores, &result.uplink_mbit, &result.downlink_mbit,
@@ -106,6 +110,8 @@ Result<RankAnnouncement> RankAnnouncement::decoded(const std::string& text) {
   if (!reader.at_end()) return failure(Code::remote_error, "its announcement is shorter or longer than its lengths say");
   result.cores = static_cast<int>(std::clamp<std::uint64_t>(cores, 1, kMostCores));
   result.machine_cores = static_cast<int>(std::clamp<std::uint64_t>(machine_cores, 1, kMostCores));
+  if (const auto bound = CoreSet::parse(result.bound); !result.bound.empty() && (!bound || bound->empty()))
+    return failure(Code::remote_error, "its announcement is malformed: it names no set of cores");
   if (offers.size() % sizeof(AttemptId) != 0 || offers.size() / sizeof(AttemptId) > kOffersLimit)
     return failure(Code::remote_error, "its announcement is malformed: %zu bytes of connection numbers", offers.size());
   result.offered.resize(offers.size() / sizeof(AttemptId));
@@ -214,22 +220,65 @@ AttemptId attempt_of(const std::vector<std::string>& texts) {
   return sum;
 }
 
+CoreSet cores_of_thread() {
+  CoreSet cores;
+  cpu_set_t permitted;
+  if (sched_getaffinity(0, sizeof permitted, &permitted) != 0) return cores;
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &permitted)) cores.add(core);
+  return cores;
+}
+
+void RankAnnouncement::take_cores(const CoreSet& usable) {
+  cores = std::max(1, static_cast<int>(usable.count()));
+  if (cores < machine_cores) bound = usable.text();
+}
+
+namespace {
+
+// The part of the other's time that it may spend on the cores of this one.
+double part_on_cores_of(const RankAnnouncement& one, const RankAnnouncement& other) {
+  if (one.bound.empty() || one.bound == other.bound) return 1;
+  if (other.bound.empty()) return std::min(1.0, static_cast<double>(one.cores) / other.cores);
+  const CoreSet own = CoreSet::parse(one.bound).value_or(CoreSet());
+  const CoreSet its = CoreSet::parse(other.bound).value_or(CoreSet());
+  return its.empty() ? 1 : static_cast<double>(own.both(its).count()) / static_cast<double>(its.count());
+}
+
+// The ranks by host and by machine.
+struct Crowds {
+  explicit Crowds(const std::vector<RankAnnouncement>& all) {
+    for (const RankAnnouncement& one : all) {
+      hosts[one.place.host].push_back(&one);
+      if (one.machine != 0) ++machines[one.machine];
+    }
+  }
+
+  [[nodiscard]] double ranks_per_core_at(const RankAnnouncement& one) const {
+    double on_cores = 0;
+    for (const RankAnnouncement* const other : hosts.at(one.place.host)) on_cores += part_on_cores_of(one, *other);
+    const double on_machine = one.machine == 0 ? 0 : machines.at(one.machine);
+    return std::max({1.0, on_cores / one.cores, on_machine / one.machine_cores});
+  }
+
+  std::unordered_map<std::string_view, std::vector<const RankAnnouncement*>> hosts;
+  std::unordered_map<std::uint64_t, int> machines;
+};
+
+}  // namespace
+
 double ranks_per_core_at(const RankAnnouncement& one, const std::vector<RankAnnouncement>& all) {
-  const auto on_host =
-      std::count_if(all.begin(), all.end(), [&](const RankAnnouncement& other) { return other.place.host == one.place.host; });
-  const auto on_machine = std::count_if(
-      all.begin(), all.end(), [&](const RankAnnouncement& other) { return other.machine != 0 && other.machine == one.machine; });
-  return std::max({1.0, static_cast<double>(on_host) / one.cores, static_cast<double>(on_machine) / one.machine_cores});
+  return Crowds(all).ranks_per_core_at(one);
 }
 
 double most_ranks_per_core(const std::vector<RankAnnouncement>& all) {
-  std::unordered_map<std::string_view, const RankAnnouncement*> hosts;  // the rank with the fewest cores of each host
-  for (const RankAnnouncement& one : all) {
-    const RankAnnouncement*& least = hosts[one.place.host];
-    if (least == nullptr || one.cores < least->cores) least = &one;
-  }
+  const Crowds crowds(all);
   double most = 1;
-  for (const auto& [host, one] : hosts) most = std::max(most, ranks_per_core_at(*one, all));
+  for (const auto& [host, ranks] : crowds.hosts) {
+    std::set<std::pair<int, std::string_view>> seen;  // ranks with equal cores are equally crowded
+    for (const RankAnnouncement* const one : ranks)
+      if (seen.insert({one->cores, one->bound}).second) most = std::max(most, crowds.ranks_per_core_at(*one));
+  }
   return most;
 }
 

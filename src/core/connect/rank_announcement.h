@@ -8,6 +8,7 @@
 #include "src/base/result.h"
 #include "src/base/types.h"
 #include "src/core/connect/connection_cache.h"
+#include "src/topology/graph/core_set.h"
 #include "transports/endpoint.h"
 
 namespace seto {
@@ -27,6 +28,7 @@ struct RankAnnouncement {
   std::string seat;               // PeerGroupSeat::announcement() of the first transport, for a group of all ranks
   std::uint64_t nonce = 0;        // random
   int cores = 1;                  // usable by its process
+  std::string bound;              // which ones, CoreSet::text(), if it may not use all; empty: all, or unknown
   std::uint64_t machine = 0;      // machine_number()
   int machine_cores = 1;          // online
   std::string words;              // host and process for a person: "tokyo-3:4711"
@@ -39,6 +41,8 @@ struct RankAnnouncement {
   std::uint64_t file_host = 0;    // number of its host there, from 1; 0: it is not there
   Attempts offered;               // attempts whose connections it holds open
 
+  // Sets cores and bound, after machine_cores.
+  void take_cores(const CoreSet& usable);
   [[nodiscard]] std::string encoded() const;
   static Result<RankAnnouncement> decoded(const std::string& text);
 };
@@ -85,8 +89,12 @@ Result<std::vector<RankAnnouncement>> announcements_of(const std::vector<std::st
 // The number of this attempt: the same on all ranks, and unique because of the nonces.
 AttemptId attempt_of(const std::vector<std::string>& texts);
 
+// The cores that this thread may run on; empty: unknown.
+[[nodiscard]] CoreSet cores_of_thread();
+
 // Ranks per usable core where that rank runs, at least 1: counted over its host or over its machine, whichever is more. Ranks of
-// one machine compete for its cores even if they do not share memory.
+// one machine compete for its cores even if they do not share memory. Launchers bind ranks to cores: those of other ranks do not
+// count. A rank that may use several cores counts in equal parts on them.
 double ranks_per_core_at(const RankAnnouncement& one, const std::vector<RankAnnouncement>& all);
 // The largest of these values. All ranks get the same, since all have the same announcements.
 double most_ranks_per_core(const std::vector<RankAnnouncement>& all);

@@ -1,9 +1,12 @@
 #include "src/core/connect/rank_announcement.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <initializer_list>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "transports/peer_closed.h"
@@ -21,6 +24,7 @@ RankAnnouncement sample() {
   one.cores = 3;
   one.machine = 99;
   one.machine_cores = 12;
+  one.bound = "00000107";
   one.uplink_mbit = 250;
   one.downlink_mbit = 1000;
   one.pacing_mbit = 200;
@@ -42,6 +46,7 @@ void expect_same(const RankAnnouncement& one, const RankAnnouncement& other) {
   EXPECT_EQ(one.cores, other.cores);
   EXPECT_EQ(one.machine, other.machine);
   EXPECT_EQ(one.machine_cores, other.machine_cores);
+  EXPECT_EQ(one.bound, other.bound);
   EXPECT_EQ(one.uplink_mbit, other.uplink_mbit);
   EXPECT_EQ(one.downlink_mbit, other.downlink_mbit);
   EXPECT_EQ(one.pacing_mbit, other.pacing_mbit);
@@ -148,6 +153,59 @@ TEST(RanksPerCore, CountTheHostOrTheWholeMachine) {
   EXPECT_EQ(most_ranks_per_core(bound), 3) << "the rank that may use the fewest cores";
   const std::vector<RankAnnouncement> unknown = {at("a", 1, 0, 1), at("b", 1, 0, 1)};
   EXPECT_EQ(most_ranks_per_core(unknown), 1);
+}
+
+RankAnnouncement bound_to(std::initializer_list<std::size_t> cores) {
+  CoreSet set;
+  for (const std::size_t core : cores) set.add(core);
+  RankAnnouncement one = at("a", static_cast<int>(cores.size()), 1, 8);
+  one.bound = set.text();
+  return one;
+}
+
+// Launchers of MPI bind two ranks to a core each.
+TEST(RanksPerCore, LeaveOutRanksThatAreBoundToOtherCores) {
+  EXPECT_EQ(most_ranks_per_core({bound_to({0}), bound_to({1})}), 1);
+  EXPECT_EQ(most_ranks_per_core({bound_to({0}), bound_to({0})}), 2);
+  EXPECT_EQ(most_ranks_per_core({bound_to({0, 1}), bound_to({0, 1}), bound_to({0, 1}), bound_to({2})}), 1.5);
+  const std::vector<RankAnnouncement> some_shared = {bound_to({0}), bound_to({0, 1}), bound_to({64})};
+  EXPECT_EQ(ranks_per_core_at(some_shared[0], some_shared), 1.5);
+  EXPECT_EQ(ranks_per_core_at(some_shared[1], some_shared), 1);
+  EXPECT_EQ(ranks_per_core_at(some_shared[2], some_shared), 1);
+  const std::vector<RankAnnouncement> one_is_free = {bound_to({0}), at("a", 8, 1, 8)};
+  EXPECT_EQ(ranks_per_core_at(one_is_free[0], one_is_free), 1.125);
+}
+
+TEST(CoresOfThread, AreStatedIfTheyAreNotAll) {
+  std::thread([] {
+    const CoreSet all = cores_of_thread();
+    RankAnnouncement free;
+    free.machine_cores = static_cast<int>(all.count());
+    free.take_cores(all);
+    EXPECT_EQ(free.cores, free.machine_cores);
+    EXPECT_EQ(free.bound, "");
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    std::size_t first = 0;
+    while (!all.contains(first)) ++first;
+    CPU_SET(first, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    RankAnnouncement bound;
+    bound.machine_cores = 2;
+    bound.take_cores(cores_of_thread());
+    EXPECT_EQ(bound.cores, 1);
+    CoreSet expected;
+    expected.add(first);
+    EXPECT_EQ(bound.bound, expected.text());
+  }).join();
+}
+
+TEST(RankAnnouncement, WithoutASetOfCoresIsRejected) {
+  RankAnnouncement one = sample();
+  for (const char* const bound : {"x", "0", "00000001 00000001"}) {
+    one.bound = bound;
+    EXPECT_FALSE(RankAnnouncement::decoded(one.encoded()).ok()) << bound;
+  }
 }
 
 TEST(SeveralMachines, AreToldByTheirNumbersAndAnUnknownOneCounts) {
