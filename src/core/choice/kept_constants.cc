@@ -25,7 +25,7 @@ constexpr std::string_view kFirstLine =
     "# Constants of choice that jobs measured on this machine; seto info calibration shows them.\n";
 constexpr std::string_view kLastLine = "end\n";  // a file without it was cut short
 constexpr std::string_view kFileType = ".txt";
-constexpr std::size_t kLongestFile = 4096;
+constexpr std::size_t kLongestKeptFile = 4096;
 constexpr int kMostJobs = 1'000'000;
 
 // The beginning of a file: the kernel makes the rest of /proc/cpuinfo, which takes milliseconds on many cores, only for a reader
@@ -33,7 +33,7 @@ constexpr int kMostJobs = 1'000'000;
 Result<std::string> beginning_of(const std::string& path) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.valid()) return system_failure(Code::unavailable, "%s cannot be opened", path.c_str());
-  std::string text(kLongestFile + 1, '\0');
+  std::string text(kLongestKeptFile + 1, '\0');
   const ssize_t length = ::read(file.get(), text.data(), text.size());
   if (length < 0) return system_failure(Code::unavailable, "%s cannot be read", path.c_str());
   text.resize(static_cast<std::size_t>(length));
@@ -157,7 +157,7 @@ std::string kept_text(const MeasuredMachine& machine, const KeptConstants& const
 }
 
 Result<KeptConstants> parse_kept(std::string_view text, const MeasuredMachine& machine) {
-  if (text.size() > kLongestFile) return failure(Code::invalid_argument, "it is longer than 4 KiB");
+  if (text.size() > kLongestKeptFile) return failure(Code::invalid_argument, "it is longer than 4 KiB");
   if (!text.starts_with(kFirstLine)) return failure(Code::invalid_argument, "it does not begin like a file of constants");
   if (!text.ends_with(kLastLine)) return failure(Code::invalid_argument, "it is cut short");
   text.remove_prefix(kFirstLine.size());
