@@ -100,6 +100,24 @@ TEST_F(NamedPipes, ReleaseWithoutAReader) {
   EXPECT_EQ(pipes.first->released(), sent);
 }
 
+// The set-up of another pipe looks at completions, too, and takes those of this one.
+TEST_F(NamedPipes, ReleaseWhileAnotherIsSetUp) {
+  const auto selects = here->pipes().begin({PipeMaker::Role::selects, "rank 1", {}, 0});
+  const auto follows = there->pipes().begin({PipeMaker::Role::follows, "rank 0", {}, 0});
+  const auto pass = [](PipeSetUp& from, PipeSetUp& to) {
+    while (const auto message = from.next_message()) EXPECT_TRUE(to.hear(*message).ok());
+  };
+  pass(*follows, *selects);
+  pass(*selects, *follows);
+  pass(*follows, *selects);
+  ASSERT_EQ(send(memory.data(), kLong), kHeader + kLong);
+  fabric.run();
+  EXPECT_EQ(pipes.first->released(), 0U);
+  (void)selects->advance();
+  EXPECT_EQ(pipes.first->released(), pipes.first->accepted());
+  EXPECT_TRUE(receive_all(kHeader + kLong) == expected(memory.data(), kLong));
+}
+
 TEST_F(NamedPipes, CopyWhatIsShortOrHasNoName) {
   const std::size_t is_short = BytePipe::kLongPart - 1;
   ASSERT_EQ(send(memory.data(), is_short), kHeader + is_short);
