@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <random>
@@ -78,6 +79,59 @@ TEST_F(TcpRails, ALostPortLeavesTheOtherRail) {
   EXPECT_TRUE(on_rails(0));
   EXPECT_EQ(ends_[0].link->rail(1), nullptr);
   EXPECT_NE(ends_[0].link->rail(2), nullptr);
+}
+
+// The devices have done their part, and the program of the receiver learns of the frame only after its port went down. The sender
+// has nothing more to send that its device could fail with.
+TEST_F(TcpRails, WhatTheReceiverDidNotReadComesAgain) {
+  for (std::size_t to = 0; to < 2; ++to) {
+    ASSERT_TRUE(open_rail(0));
+    ASSERT_TRUE(settle());
+    ends_[to].frames.whole.clear();
+    const auto expected = queue(1 - to, 1, 1);
+    ends_[1 - to].domain->pump();
+    EXPECT_TRUE(on_rails(1 - to));
+    fabric_->run();
+    const std::string port = to == 0 ? "a0" : "b0";
+    fabric_->set_port(port, 1, rdma::PortState::down);
+    ends_[to].domain->prepare_to_sleep();  // takes the event before the completion
+    fabric_->set_port(port, 1, rdma::PortState::active);
+    ends_[to].domain->prepare_to_sleep();
+    ASSERT_TRUE(arrive(to, expected)) << "end " << to;
+    ASSERT_TRUE(settle());
+    for (const RailEnd& end : ends_) EXPECT_EQ(end.link->rail(1), nullptr) << "both ends know it";
+  }
+}
+
+// A message about a rail that has been replaced comes late.
+TEST_F(TcpRails, OutliveThoseThatTheyReplace) {
+  ASSERT_TRUE(open_rail(0));
+  ASSERT_TRUE(open_rail(0));
+  ASSERT_TRUE(settle());
+  {
+    const std::lock_guard lock(ends_[0].domain->lock());
+    ends_[0].link->peer_lost_rail(1, 1);
+  }
+  pump();
+  for (const RailEnd& end : ends_) EXPECT_NE(end.link->rail(1), nullptr);
+  const std::lock_guard lock(ends_[0].domain->lock());
+  ends_[0].link->peer_lost_rail(1, 2);
+  EXPECT_EQ(ends_[0].link->rail(1), nullptr);
+}
+
+// The peer has lost it before this end has begun to use it.
+TEST_F(TcpRails, AreNotTakenWhenThePeerHasLostThem) {
+  auto [one, other] = support::connect_pipes(ends_[0].host->pipes(), ends_[1].host->pipes(), [this] { go_on(); });
+  {
+    const std::lock_guard lock(ends_[0].domain->lock());
+    ASSERT_TRUE(ends_[0].domain->take_path(*ends_[0].link, 1, PathPipe(std::move(one)), 1));
+    ends_[0].link->peer_lost_rail(1, 1);
+    EXPECT_FALSE(ends_[0].link->has_offers());
+  }
+  const auto expected = queue(0, 1, 1);
+  ASSERT_TRUE(arrive(1, expected));
+  EXPECT_EQ(ends_[0].link->rail(1), nullptr);
+  EXPECT_FALSE(on_rails(0));
 }
 
 // At any moment, any rail, either end; both directions.
@@ -181,6 +235,42 @@ TEST_P(RailsOfContexts, CarryStreams) {
     }
     for (std::uint64_t operation = 1; operation <= 150; ++operation)
       if (!support::operate(group, flows, operation)) return;
+  }));
+}
+
+// Members send by turns, and each receiver loses its rail when the devices have done their part, but its program has seen
+// nothing.
+TEST(RailsOfContextsPulled, LoseNoMessage) {
+  constexpr std::uint64_t kOperations = 12;
+  std::atomic<std::uint64_t> sent{0}, whole{0}, over{0};
+  EXPECT_TRUE(support::rdma_transport(support::Rails::pulled).run({.members = 2}, [&](support::PeerGroupMember& member) {
+    PeerGroup& group = member.peer_group();
+    const StreamGeometry geometry{64, 2, 1, 77};
+    std::vector<support::Flow> out, in;
+    out.push_back(support::sending(group, {member.index(), 0, 0}, {1 - member.index()}, geometry));
+    in.push_back(support::receiving(group, member.index(), {1 - member.index(), 0, 0}, geometry));
+    const auto attend_until = [&](const auto& condition) {
+      EXPECT_TRUE(support::eventually([&] { return member.attend(), condition(); }));
+    };
+    for (std::uint64_t operation = 1; operation <= kOperations; ++operation) {
+      // Nothing is left to tell, and the rail is there again.
+      const Deadline quiet = Deadline::after_ms(400);
+      attend_until([&] { return quiet.passed(); });
+      ++whole;
+      attend_until([&] { return whole >= 2 * operation; });
+      if (operation % 2 == member.index()) {
+        ASSERT_TRUE(support::operate(group, out, operation));
+        sent = operation;
+      } else {
+        ASSERT_TRUE(support::eventually([&] { return sent >= operation; }));
+        (void)poll(nullptr, 0, 5);  // the devices go on
+        member.arm();
+        member.disarm();
+        ASSERT_TRUE(support::operate(group, in, operation));
+        over = operation;
+      }
+      attend_until([&] { return over >= operation; });
+    }
   }));
 }
 

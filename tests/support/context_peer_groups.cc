@@ -104,7 +104,12 @@ class ContextMember final : public PeerGroupMember {
   }
   [[nodiscard]] std::size_t leased() const override { return transport_->memory_use().leased; }
 
+  void before_arm(std::function<void()> call) { before_arm_ = std::move(call); }
+  void attend() override {
+    if (!shares_memory()) transport_->progress();
+  }
   void arm() override {
+    if (before_arm_) before_arm_();
     transport_->arm();
     transport_->progress();
   }
@@ -118,6 +123,7 @@ class ContextMember final : public PeerGroupMember {
   // As the background thread of a context does when no call is active: what is queued must not wait for the next call.
   void write_queued(const std::atomic<std::size_t>& busy) {
     if (shares_memory()) return;
+    before_arm_ = {};
     while (busy.load() > 0) {
       arm();
       (void)await_wakeup(1);
@@ -130,6 +136,7 @@ class ContextMember final : public PeerGroupMember {
  private:
   const std::uint32_t index_;
   Place place_;
+  std::function<void()> before_arm_;
   Config config_;
   std::shared_ptr<const Wakeup> wakeup_;
   std::unique_ptr<Transport> transport_;
@@ -244,6 +251,7 @@ class RdmaTransport final : public ContextTransport {
           const std::size_t pinned = fabric.registered_bytes();
           EXPECT_EQ(waits_for_use(rails_), pinned == 0) << "an unused connection pins no memory";
           EXPECT_LE(pinned, (std::size_t{1} << 20) * wanted.members * (wanted.members - 1)) << "1 MiB for each end in use";
+          if (rails_ == Rails::pulled) pull_in_arm(members, fabric);
           if (rails_ == Rails::cut) breaks = std::thread([&] { break_often(fabric, wanted.members, over); });
         });
     over = true;
@@ -279,6 +287,13 @@ class RdmaTransport final : public ContextTransport {
       for (const auto& one : members) one->transport().progress();
       return std::all_of(members.begin(), members.end(), [&](const auto& one) { return is_as_wanted(*one, count); });
     })) << "no rail was opened";
+  }
+  static void pull_in_arm(ContextMembers& members, FakeFabric& fabric) {
+    for (const auto& member : members)
+      member->before_arm([&fabric, host = "host" + std::to_string(member->index())] {
+        fabric.set_port(host, 1, rdma::PortState::down);
+        fabric.set_port(host, 1, rdma::PortState::active);
+      });
   }
   // Until no member is left.
   static void break_often(FakeFabric& fabric, std::uint32_t hosts, const std::atomic<bool>& over) {
@@ -318,7 +333,8 @@ const PeerGroupTransport& rdma_transport(Rails rails) {
   static const RdmaTransport but_last("rdma_but_last", Rails::but_last);
   static const RdmaTransport first_use("rdma_on_first_use", Rails::first_use);
   static const RdmaTransport traffic("rdma_with_traffic", Rails::traffic);
-  static const RdmaTransport* const all[] = {&whole, &cut, &but_last, &first_use, &traffic};
+  static const RdmaTransport pulled("rdma_pulled", Rails::pulled);
+  static const RdmaTransport* const all[] = {&whole, &cut, &but_last, &first_use, &traffic, &pulled};
   return *all[static_cast<std::size_t>(rails)];
 }
 

@@ -29,10 +29,30 @@ using tcp::PathPipe;
 
 inline constexpr std::uint64_t kRailsGroup = 7;
 
+// Tells the other end which of its rails have broken, when that one pumps.
+class TellsOfRails final : public tcp::RailOpener {
+ public:
+  void tell(const std::shared_ptr<TellsOfRails>& other) { other_ = other; }
+  void advance(Domain&, Link& link) override {
+    for (const auto& [rail, attempt] : std::exchange(lost_, {}))
+      link.peer_lost_rail(link.sockets() - link.rails() + rail, attempt);
+  }
+  [[nodiscard]] bool busy() const override { return !lost_.empty(); }
+  void broke(std::size_t rail, std::uint32_t attempt) override {
+    if (const auto other = other_.lock()) other->lost_.emplace_back(rail, attempt);
+  }
+  void give_up() override {}
+
+ private:
+  std::weak_ptr<TellsOfRails> other_;
+  std::vector<std::pair<std::size_t, std::uint32_t>> lost_;
+};
+
 struct RailEnd {
   std::unique_ptr<RdmaHost> host;
   std::unique_ptr<Domain> domain = Domain::create().value();
   std::shared_ptr<Dialer> dialer = std::make_shared<Dialer>();
+  std::shared_ptr<TellsOfRails> rails = std::make_shared<TellsOfRails>();
   Frames frames;
   std::shared_ptr<Link> link;
 };
@@ -60,6 +80,8 @@ class TcpRails : public ::testing::Test {
       setup.patience_ms = 60'000;
       setup.dialer = ends_[end].dialer;
       setup.rails = 2;
+      ends_[end].rails->tell(ends_[1 - end].rails);
+      setup.rail_opener = ends_[end].rails;
       ends_[end].link = ends_[end].domain->add(std::move(setup)).value();
       const std::lock_guard lock(ends_[end].domain->lock());
       ends_[end].link->enter(kRailsGroup, ends_[end].frames, 0, 0);

@@ -122,7 +122,7 @@ void LinkRails::begin(std::uint8_t rail, const Link& link) {
 }
 
 // The bytes come from the peer: what is of another set-up, or makes no sense, is dropped.
-void LinkRails::take(const std::string& part, const Link& link) {
+void LinkRails::take(const std::string& part, Link& link) {
   Head head;
   std::memcpy(&head, part.data(), sizeof head);
   if (head.rail >= link.rails()) return;
@@ -131,6 +131,7 @@ void LinkRails::take(const std::string& part, const Link& link) {
     number_ = head.number;
     return begin(head.rail, link);
   }
+  if (head.word == Word::broken) return hear_broken(head, link);
   if (head.word != Word::message || head.number != number_ || set_up_ == nullptr) return;
   if (message_.size() + part.size() > kLongestMessage)
     return failed(failure(Code::remote_error, "its messages about RDMA are too long"));
@@ -143,12 +144,24 @@ void LinkRails::take(const std::string& part, const Link& link) {
   }
 }
 
-void LinkRails::send(Word word, std::string_view bytes) {
+// An attempt that this end has given up already, or a rail that has been replaced, matches nothing.
+void LinkRails::hear_broken(const Head& head, Link& link) {
+  if (set_up_ != nullptr && head.number == number_ && head.rail == rail_)
+    return failed(failure(Code::remote_error, "its process has given it up"));
+  link.peer_lost_rail(link.sockets() - link.rails() + head.rail, head.number);
+}
+
+// A rail that broke before the peer could take it is told, too: its last message is read before this one.
+void LinkRails::broke(std::size_t rail, std::uint32_t attempt) {
+  if (!given_up_ && channel_ != nullptr) send({Word::broken, static_cast<std::uint8_t>(rail), 1, 0, attempt}, {});
+}
+
+void LinkRails::send(Head head, std::string_view bytes) {
   constexpr std::size_t kPart = kMessageLimit - sizeof(Head);
   do {
     const std::string_view some = bytes.substr(0, kPart);
     bytes.remove_prefix(some.size());
-    const Head head{word, rail_, static_cast<std::uint8_t>(bytes.empty() ? 1 : 0), 0, number_};
+    head.last = static_cast<std::uint8_t>(bytes.empty() ? 1 : 0);
     std::string part(reinterpret_cast<const char*>(&head), sizeof head);
     part.append(some);
     channel_->send_message(all_->setup().attempt, AttemptRails::handler_of(peer_), all_->setup().own, part);
@@ -167,12 +180,13 @@ void LinkRails::ended(Domain& domain, Link& link) {
   next_ns_ = monotonic_ns() + pause_ns_;
   pause_ns_ = std::max(kFirstPauseNs, pause_ns_ / 2);
   const std::size_t path = link.sockets() - link.rails() + rail_;
-  (void)domain.take_path(link, path, PathPipe(std::move(pipe)), number_);
+  if (!domain.take_path(link, path, PathPipe(std::move(pipe)), number_)) broke(rail_, number_);
 }
 
 void LinkRails::failed(const Status& reason) {
   static std::atomic<bool> said{false};
   set_up_.reset();
+  broke(rail_, number_);  // the peer may believe that it has succeeded, and use it
   pause_ns_ = std::clamp(2 * pause_ns_, kFirstPauseNs, kLongestPauseNs);
   next_ns_ = monotonic_ns() + pause_ns_;
   const std::string text(reason.text());

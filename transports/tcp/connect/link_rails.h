@@ -62,6 +62,7 @@ class LinkRails final : public RailOpener {
   void use(std::shared_ptr<ControlChannel> channel) { channel_ = std::move(channel); }
   void advance(Domain& domain, Link& link) override;
   [[nodiscard]] bool busy() const override { return set_up_ != nullptr || !inbox_.empty() || is_new_; }
+  void broke(std::size_t rail, std::uint32_t attempt) override;
   void give_up() override;
 
   // On the control thread.
@@ -74,7 +75,8 @@ class LinkRails final : public RailOpener {
   static constexpr std::size_t kMostInbox = 64;                           // parts of messages
   static constexpr std::size_t kLongestMessage = std::size_t{256} << 10;  // bytes
 
-  enum class Word : std::uint8_t { begin = 1, message };
+  // broken: the rail of that set-up, or the set-up itself, has failed at the sender.
+  enum class Word : std::uint8_t { begin = 1, message, broken };
   // In front of each part of a message.
   struct Head {
     Word word = Word::message;
@@ -87,8 +89,10 @@ class LinkRails final : public RailOpener {
 
   void begin_missing(const Link& link);
   void begin(std::uint8_t rail, const Link& link);
-  void take(const std::string& part, const Link& link);
-  void send(Word word, std::string_view bytes);
+  void take(const std::string& part, Link& link);
+  void hear_broken(const Head& head, Link& link);
+  void send(Word word, std::string_view bytes) { send({word, rail_, 1, 0, number_}, bytes); }
+  void send(Head head, std::string_view bytes);
   void send_messages();
   void ended(Domain& domain, Link& link);
   void failed(const Status& reason);

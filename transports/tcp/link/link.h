@@ -186,6 +186,7 @@ class Link final {
   }
   [[nodiscard]] bool has_live_rail() const;
   bool receive_rails();
+  void peer_lost_rail(std::size_t path, std::uint32_t attempt);  // only in RailOpener::advance
   // Once there are sockets.
   void advance_rails(Domain& domain);
   // A socket of that attempt may continue the path.

@@ -197,6 +197,8 @@ void Link::path_broke(Socket& socket, const Status& reason) {
   paths_changed_ = true;
   empty_path(socket);
   pace_sockets();
+  if (rail_opener_ != nullptr && socket.pipe.rail() != nullptr)
+    rail_opener_->broke(socket.index - (sockets_.size() - rails()), socket.of_attempt);
   SETO_LOG(info, "a %s broke, %zu are left: %s", socket.pipe.rail() != nullptr ? "rail" : "data socket", live_paths(),
            std::string(reason.text()).c_str());
   look_for_paths(reason);
@@ -413,6 +415,7 @@ void Link::take_path(std::size_t path) {
   --offers_;
   if (!socket.pipe.encrypted()) cipher_.store(socket.pipe.cipher(), std::memory_order_relaxed);
   encrypted_ = encrypted_ || socket.pipe.encrypted();
+  socket.of_attempt = socket.attempt;
   socket.broken = socket.confirmed = socket.left = false;
   socket.opened_ns = monotonic_ns();
   socket.movement.begin(0, socket.opened_ns);

@@ -160,6 +160,19 @@ bool Link::receive_rails() {
   return moved;
 }
 
+// The device of the peer had acknowledged what this end sent, but its program may never have read that. So the device of this
+// end reports no failure before it sends again, and it would never send if both programs wait for each other.
+void Link::peer_lost_rail(std::size_t path, std::uint32_t attempt) {
+  if (broken() || kept_ == nullptr || path >= sockets_.size()) return;
+  Socket& socket = *sockets_[path];
+  if (socket.offered.valid() && socket.attempt == attempt) {
+    socket.offered.close();
+    --offers_;
+  } else if (socket.live() && socket.pipe.rail() != nullptr && socket.of_attempt == attempt) {
+    path_broke(socket, failure(Code::unavailable, "it broke at the peer"));
+  }
+}
+
 // ---- payloads that a device reads ----
 
 // `sent`: bytes that the rail has accepted just now, not yet counted by wrote().

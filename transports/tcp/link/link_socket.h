@@ -27,7 +27,8 @@ struct LinkSocket {
   std::uint64_t opened_ns = 0;  // when it was opened again; 0: never
   // It stood still for long, or broke soon after it was opened again: perhaps its path does not pass long packets.
   bool short_segments = false;
-  std::uint32_t attempt = 0;  // that opened it, or what is offered
+  std::uint32_t attempt = 0;     // that opened it, or what is offered
+  std::uint32_t of_attempt = 0;  // which opened `pipe`, if it is a rail
   PathPipe offered;
   bool stalled = false;          // takes no frames until the peer's kernel has what it took
   std::uint64_t stalled_ns = 0;  // since when, or since something of it was acknowledged

@@ -87,6 +87,9 @@ class RailOpener {
   virtual void advance(Domain& domain, Link& link) = 0;
   // A rail is being set up: a thread has to pump.
   [[nodiscard]] virtual bool busy() const = 0;
+  // The rail of that attempt does not work at this end any more: the peer must be told (Link::peer_lost_rail), for its device may
+  // never find out.
+  virtual void broke(std::size_t rail, std::uint32_t attempt) = 0;
   // The link takes no rails any more: what was begun ends now.
   virtual void give_up() = 0;
 };
