@@ -314,6 +314,8 @@ void Link::stall_route(std::size_t route) {
     one->route_stalled = one->taken == 0 && one->pipe.in_flight() == 0;
     kept_->path_broke(one->index);
   }
+  // The kernel of the peer has acknowledged everything since the look: no socket is left that would show that the route moves.
+  if (!any_of_route(route, [](const Socket& one) { return one.stalled && !one.route_stalled; })) route_moves(route);
 }
 
 void Link::leave_dead_paths() {
