@@ -85,6 +85,7 @@ void LinkRails::advance(Domain& domain, Link& link) {
     inbox_.pop_front();
     take(part, link);
   }
+  if (given_up_) return;  // a rail that the peer has lost may have been the last path
   const bool wanted = all_->setup().begin == Connect::all || link.is_used();
   if (set_up_ == nullptr && role_ == PipeMaker::Role::selects && wanted) begin_missing(link);
   if (set_up_ == nullptr) return;
