@@ -16,6 +16,7 @@
 
 #include "tests/support/context_peer_groups.h"
 #include "tests/support/flows.h"
+#include "tests/support/sanitizers.h"
 
 namespace seto::tcp {
 namespace {
@@ -137,7 +138,7 @@ TEST_F(TcpRails, AreNotTakenWhenThePeerHasLostThem) {
 // At any moment, any rail, either end; both directions.
 TEST_F(TcpRails, EachFrameComesOnceHoweverRailsBreak) {
   std::map<std::uint64_t, std::string> expected[2];
-  for (int call = 0; call < 40; ++call) {
+  for (std::uint64_t call = 0; call < support::repetitions(40, 12); ++call) {
     for (std::size_t rail = 0; rail < 2; ++rail)
       if (ends_[0].link->wants_rail(1 + rail) || ends_[1].link->wants_rail(1 + rail)) (void)open_rail(rail);
     for (std::size_t end = 0; end < 2; ++end) expected[1 - end].merge(queue(end, 200'000, call % 2 == 0 ? 70 : 65'536));
