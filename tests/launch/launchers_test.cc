@@ -62,13 +62,20 @@ class UnderMpi : public ::testing::TestWithParam<const char*> {
     Words words = mpi_.launcher;
     words.push_back(std::to_string(ranks));
     words.insert(words.end(), program.begin(), program.end());
-    Words all = mpi_.variables;
+    Words all = variables_in(folder_);
     all.insert(all.end(), variables.begin(), variables.end());
     return run(words, all);
+  }
+  // Open MPI fails if two of its launchers make the same folder in the same moment.
+  [[nodiscard]] Words variables_in(const Scratch& folder) const {
+    Words all = mpi_.variables;
+    all.push_back("OMPI_MCA_orte_tmpdir_base=" + folder.path());
+    return all;
   }
   [[nodiscard]] std::string mpi_example() const { return built("examples/02_mpi." + mpi_.name); }
 
   Mpi mpi_ = mpi_of(GetParam());
+  const Scratch folder_;
 };
 
 TEST_P(UnderMpi, CommunicatorOfMpi) {
@@ -103,8 +110,9 @@ TEST_P(UnderMpi, SolverAgreesWithASerialRun) {
 TEST_P(UnderMpi, TwoJobsAtOnceAreSeparate) {
   Words words = mpi_.launcher;
   words.insert(words.end(), {"2", built("examples/03_env")});
-  Program first(words, mpi_.variables);
-  Program second(words, mpi_.variables);
+  const Scratch other_folder;
+  Program first(words, variables_in(folder_));
+  Program second(words, variables_in(other_folder));
   for (Program* job : {&first, &second}) {
     const Ended ended = job->wait();
     EXPECT_EQ(ended.status, 0) << ended.text;
