@@ -14,7 +14,7 @@ extern "C" {
  * setoSuccess. */
 typedef enum { setoFormatText = 1, setoFormatJson = 2, setoFormatXml = 3, setoFormatSvg = 4 } setoFormat_t;
 
-/* topic: a word of `seto info --help`, such as "machine", "gpus", "rdma", "config", "constants", "calibration", "status"; NULL: all.
+/* topic: a word that `seto info --help` lists, such as "machine", "gpus", "rdma", "constants", "calibration"; NULL: all.
  * "gpus" and NULL initialise CUDA in this process if a driver is installed, so that processes forked later cannot use it. */
 SETO_API setoResult_t setoInfo(const char *topic, setoFormat_t format, char *text, size_t capacity, size_t *size);
 
