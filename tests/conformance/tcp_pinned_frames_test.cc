@@ -183,23 +183,11 @@ TEST_F(PinnedFrames, KeepTheirBytesHoweverRailsBreak) {
     for (std::size_t rail = 0; rail < 2; ++rail)
       if (ends_[0].link->wants_rail(1 + rail) || ends_[1].link->wants_rail(1 + rail)) (void)open_rail(rail);
     queue_all(buffer_);
-    const std::string port(1, random_() % 2 == 0 ? 'a' : 'b');
     for (std::size_t turns = random_() % 40; turns > 0; --turns) {
       step(static_cast<int>(random_() % 200));
       ends_[random_() % 2].domain->pump();
     }
-    switch (random_() % 3) {
-      case 0:
-        fabric_->fail_completion(rdma::CompletionStatus::retry_exceeded, random_() % 20);
-        break;
-      case 1:
-        fabric_->set_port(port + "0", 1, rdma::PortState::down);
-        for (support::RailEnd& end : ends_) end.domain->prepare_to_sleep();
-        fabric_->set_port(port + "0", 1, rdma::PortState::active);
-        break;
-      default:
-        break;
-    }
+    break_a_rail_or_none();
     ASSERT_TRUE(support::eventually([&] {
       step(static_cast<int>(random_() % 200));
       ends_[random_() % 2].domain->pump();

@@ -146,19 +146,7 @@ TEST_F(TcpRails, EachFrameComesOnceHoweverRailsBreak) {
       for (std::size_t steps = random_() % 100; steps > 0; --steps) fabric_->step();
       ends_[random_() % 2].domain->pump();
     }
-    const std::string port(1, random_() % 2 == 0 ? 'a' : 'b');
-    switch (random_() % 3) {
-      case 0:
-        fabric_->fail_completion(rdma::CompletionStatus::retry_exceeded, random_() % 20);
-        break;
-      case 1:
-        fabric_->set_port(port + "0", 1, rdma::PortState::down);
-        for (RailEnd& end : ends_) end.domain->prepare_to_sleep();
-        fabric_->set_port(port + "0", 1, rdma::PortState::active);
-        break;
-      default:
-        break;
-    }
+    break_a_rail_or_none();
   }
   for (std::size_t end = 0; end < 2; ++end) ASSERT_TRUE(arrive(end, expected[end])) << "end " << end;
   EXPECT_TRUE(settle()) << "all is acknowledged";

@@ -118,6 +118,22 @@ class TcpRails : public ::testing::Test {
     pump();
     return true;
   }
+  // At random: a completion fails, a port goes down and comes back, or nothing.
+  void break_a_rail_or_none() {
+    const std::string port = random_() % 2 == 0 ? "a0" : "b0";
+    switch (random_() % 3) {
+      case 0:
+        fabric_->fail_completion(rdma::CompletionStatus::retry_exceeded, random_() % 20);
+        break;
+      case 1:
+        fabric_->set_port(port, 1, rdma::PortState::down);
+        for (RailEnd& end : ends_) end.domain->prepare_to_sleep();
+        fabric_->set_port(port, 1, rdma::PortState::active);
+        break;
+      default:
+        break;
+    }
+  }
   void pump() {
     for (RailEnd& end : ends_) end.domain->pump();
   }

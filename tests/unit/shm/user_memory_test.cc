@@ -98,8 +98,11 @@ TEST(UserMemory, IsInHugePagesWhereTheKernelGivesThem) {
     given += kernel_gives_huge_pages() ? 1 : 0;
   }
   if (given < kTries / 2)
-    GTEST_SKIP() << "skipped: needs Linux 6.1 or later with free huge pages, which gave " << given << " of " << kTries;
-  FAIL() << "no part was in huge pages, but the kernel gave " << given << " of " << kTries;
+    GTEST_SKIP()
+        << "skipped: needs a kernel that makes huge pages on request (Linux 6.1 or later, with free ones): this one made "
+           "them in "
+        << given << " of " << kTries << " attempts";
+  FAIL() << "no part was in huge pages, but the kernel made them in " << given << " of " << kTries << " attempts";
 }
 
 // The pages go back although a peer has mapped them, and the peer still reads: zeros.
