@@ -160,7 +160,7 @@ Status RankConnector::prepare_announcement() {
   own.place.context = context_.id();
   own.machine = machine_number();
   own.machine_cores = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  own.take_cores(cores_of_thread());
+  own.take_cores(CoreSet::of_thread());
   own.nonce = random_number();
   own.connect = static_cast<std::uint64_t>(config_.connect);
   own.near_us = config_.deterministic ? 0 : config_.site_round_trip_us;

@@ -1,7 +1,5 @@
 #include "src/core/connect/rank_announcement.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -218,15 +216,6 @@ AttemptId attempt_of(const std::vector<std::string>& texts) {
   for (const std::string& text : texts)
     for (const char byte : text) sum = (sum ^ static_cast<unsigned char>(byte)) * kPrime;
   return sum;
-}
-
-CoreSet cores_of_thread() {
-  CoreSet cores;
-  cpu_set_t permitted;
-  if (sched_getaffinity(0, sizeof permitted, &permitted) != 0) return cores;
-  for (std::size_t core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(core, &permitted)) cores.add(core);
-  return cores;
 }
 
 void RankAnnouncement::take_cores(const CoreSet& usable) {

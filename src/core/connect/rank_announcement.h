@@ -89,9 +89,6 @@ Result<std::vector<RankAnnouncement>> announcements_of(const std::vector<std::st
 // The number of this attempt: the same on all ranks, and unique because of the nonces.
 AttemptId attempt_of(const std::vector<std::string>& texts);
 
-// The cores that this thread may run on; empty: unknown.
-[[nodiscard]] CoreSet cores_of_thread();
-
 // Ranks per usable core where that rank runs, at least 1: counted over its host or over its machine, whichever is more. Ranks of
 // one machine compete for its cores even if they do not share memory. Launchers bind ranks to cores: those of other ranks do not
 // count. A rank that may use several cores counts in equal parts on them.

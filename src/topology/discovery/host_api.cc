@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,14 +68,7 @@ class SystemHost final : public HostApi {
     return found;
   }
 
-  CoreSet usable_cores() override {
-    CoreSet cores;
-    cpu_set_t permitted;
-    if (sched_getaffinity(0, sizeof permitted, &permitted) != 0) return cores;
-    for (std::size_t core = 0; core < CPU_SETSIZE; ++core)
-      if (CPU_ISSET(core, &permitted)) cores.add(core);
-    return cores;
-  }
+  CoreSet usable_cores() override { return CoreSet::of_thread(); }
 };
 
 }  // namespace

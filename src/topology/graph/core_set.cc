@@ -1,5 +1,7 @@
 #include "src/topology/graph/core_set.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -26,6 +28,15 @@ std::optional<CoreSet> CoreSet::parse(std::string_view text) {
   }
   set.trim();
   return set;
+}
+
+CoreSet CoreSet::of_thread() {
+  CoreSet cores;
+  cpu_set_t permitted;
+  if (sched_getaffinity(0, sizeof permitted, &permitted) != 0) return cores;
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &permitted)) cores.add(core);
+  return cores;
 }
 
 void CoreSet::add(std::size_t core) {

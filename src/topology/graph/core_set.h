@@ -17,6 +17,9 @@ class CoreSet {
   // Accepts "00000000,000000ff" and hwloc's "0x00000001,,0x000000ff", in which an empty word is 0.
   static std::optional<CoreSet> parse(std::string_view text);
 
+  // The cores that this thread may run on. Empty: the kernel does not tell.
+  static CoreSet of_thread();
+
   void add(std::size_t core);
   [[nodiscard]] bool contains(std::size_t core) const;
   [[nodiscard]] std::size_t count() const;

@@ -178,7 +178,7 @@ TEST(RanksPerCore, LeaveOutRanksThatAreBoundToOtherCores) {
 
 TEST(CoresOfThread, AreStatedIfTheyAreNotAll) {
   std::thread([] {
-    const CoreSet all = cores_of_thread();
+    const CoreSet all = CoreSet::of_thread();
     RankAnnouncement free;
     free.machine_cores = static_cast<int>(all.count());
     free.take_cores(all);
@@ -192,7 +192,7 @@ TEST(CoresOfThread, AreStatedIfTheyAreNotAll) {
     ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
     RankAnnouncement bound;
     bound.machine_cores = 2;
-    bound.take_cores(cores_of_thread());
+    bound.take_cores(CoreSet::of_thread());
     EXPECT_EQ(bound.cores, 1);
     CoreSet expected;
     expected.add(first);
