@@ -2,39 +2,20 @@
 #include "src/codec/codec.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "tests/support/ranks.h"
 #include "tests/support/repeated_memory.h"
+#include "tests/support/slow_links.h"
 
 namespace seto::testing {
 namespace {
-
-// Constants of links so slow that fewer bytes are always faster.
-class SlowLinks {
- public:
-  SlowLinks() : path_(::testing::TempDir() + "seto_slow_" + std::to_string(getpid())) {
-    std::ofstream(path_) << "node.gigabytes_per_second 0.1\nsite.gigabytes_per_second 0.1\n";
-    setenv("SETO_TUNING_FILE", path_.c_str(), 1);
-  }
-  ~SlowLinks() {
-    unsetenv("SETO_TUNING_FILE");
-    unlink(path_.c_str());
-  }
-  SlowLinks(const SlowLinks&) = delete;
-  SlowLinks& operator=(const SlowLinks&) = delete;
-
- private:
-  std::string path_;
-};
 
 // A value that no codec represents exactly.
 float element(int rank, std::size_t index) {

@@ -1,11 +1,8 @@
 // Encoding errors of codecs, kept by the caller and added in the next call.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <string>
 #include <vector>
@@ -13,26 +10,16 @@
 #include "tests/cluster/thread_ranks.h"
 #include "tests/support/communicators.h"
 #include "tests/support/ranks.h"
+#include "tests/support/slow_links.h"
 
 namespace seto::testing {
 namespace {
 
 constexpr std::size_t kCount = 10'000;
 
-// Constants of links so slow that fewer bytes are always faster.
 class ErrorFeedback : public ::testing::Test {
- protected:
-  ErrorFeedback() : path_(::testing::TempDir() + "seto_feedback_" + std::to_string(getpid())) {
-    std::ofstream(path_) << "node.gigabytes_per_second 0.1\nsite.gigabytes_per_second 0.1\n";
-    setenv("SETO_TUNING_FILE", path_.c_str(), 1);
-  }
-  ~ErrorFeedback() override {
-    unsetenv("SETO_TUNING_FILE");
-    unlink(path_.c_str());
-  }
-
  private:
-  std::string path_;
+  const SlowLinks slow_;
 };
 
 // Runs the body on each rank, with a communicator that encodes every sum.

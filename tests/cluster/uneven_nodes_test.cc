@@ -1,17 +1,16 @@
 // Hierarchical collectives over nodes and sites of different sizes, which the ranks state.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tests/support/ranks.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/slow_links.h"
 
 namespace seto::testing {
 namespace {
@@ -208,9 +207,7 @@ INSTANTIATE_TEST_SUITE_P(Cluster, UnevenNodes, ::testing::ValuesIn(kAll), [](con
 // Ranks 0 to 2 add a fraction that fp16 does not have, its negative and a small whole number. Their sum is a whole number only if
 // no message among them is encoded. Rank 3, on a site of its own, adds a whole number or the fraction.
 TEST(UnevenSites, EncodeMessagesBetweenThemAlone) {
-  const std::string tuning = ::testing::TempDir() + "seto_uneven_" + std::to_string(getpid());
-  std::ofstream(tuning) << "node.gigabytes_per_second 0.1\nsite.gigabytes_per_second 0.1\nworld.gigabytes_per_second 0.01\n";
-  setenv("SETO_TUNING_FILE", tuning.c_str(), 1);
+  const SlowLinks slow;
   run_ranks(Kind::processes, kThreeAndOne.ranks(), [](const Seat& seat) {
     const setoComm_t comm = join(seat, kThreeAndOne, {.codec = "world=fp16"});
     ASSERT_NE(comm, nullptr);
@@ -227,8 +224,6 @@ TEST(UnevenSites, EncodeMessagesBetweenThemAlone) {
     }
     EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
   });
-  unsetenv("SETO_TUNING_FILE");
-  unlink(tuning.c_str());
 }
 
 }  // namespace
