@@ -103,7 +103,9 @@ Status DriverDevices::copy_in(std::size_t rank, const DeviceMemory& memory, cons
 Status DriverDevices::launch(std::size_t rank, const DeviceMemory& memory, const Copies& copies) {
   RankState& state = ranks_[rank];
   SETO_TRY(driver_.ctx_set_current(state.context));
-  DeviceArguments arguments;
+  kernels::LaunchArguments launch;
+  launch.blocks = cut_.blocks;
+  DeviceArguments& arguments = launch.programs[0];
   arguments.program = state.program;
   arguments.input = memory.input.empty() ? copies.output + memory.input_offset : copies.input;
   arguments.output = copies.output + memory.output_offset;
@@ -113,7 +115,7 @@ Status DriverDevices::launch(std::size_t rank, const DeviceMemory& memory, const
   arguments.workspace = state.workspace;
   arguments.reports = reinterpret_cast<kernels::Address>(state.words);
   arguments.stop = reinterpret_cast<kernels::Address>(state.words + cut_.blocks);
-  void* values[] = {&arguments};
+  void* values[] = {&launch};
   return driver_.launch_kernel(state.kernel, cut_.blocks, 1, 1, setup_.threads, 1, 1, 0, state.stream, values, nullptr);
 }
 

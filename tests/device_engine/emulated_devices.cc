@@ -1,68 +1,70 @@
 #include "tests/device_engine/emulated_devices.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
 #include "src/base/check.h"
-#include "src/engine/kernels/interpreter.h"
+#include "src/engine/kernels/entries.h"
 
 namespace seto::support {
 namespace {
 
 using kernels::Address;
-using kernels::DeviceArguments;
 using kernels::Encoding;
+using kernels::LaunchArguments;
 
 template <DataType kType, Encoding kEncoding>
-void run_with(const DeviceArguments& arguments, std::uint32_t block) {
+void run_with(const LaunchArguments& launch, std::uint32_t block) {
   kernels::BlockMemory memory;
-  kernels::BlockInterpreter<kernels::Number<kType>, kEncoding>(arguments, memory, block).run();
+  kernels::CurrentProgram current;
+  kernels::BlockPrograms<kernels::Number<kType>, kEncoding>(launch, memory, current, block).run();
 }
 
 template <DataType kType>
-void run_plain(const DeviceArguments& arguments, std::uint32_t block) {
-  run_with<kType, Encoding::none>(arguments, block);
+void run_plain(const LaunchArguments& launch, std::uint32_t block) {
+  run_with<kType, Encoding::none>(launch, block);
 }
 
-void run_coded_block(DataType type, const DeviceArguments& arguments, std::uint32_t block) {
+void run_coded_block(DataType type, const LaunchArguments& launch, std::uint32_t block) {
   switch (type) {
     case DataType::float32:
-      return run_with<DataType::float32, Encoding::some>(arguments, block);
+      return run_with<DataType::float32, Encoding::some>(launch, block);
     case DataType::float64:
-      return run_with<DataType::float64, Encoding::some>(arguments, block);
+      return run_with<DataType::float64, Encoding::some>(launch, block);
     default:
-      return run_with<DataType::bfloat16, Encoding::some>(arguments, block);
+      return run_with<DataType::bfloat16, Encoding::some>(launch, block);
   }
 }
 
-void run_plain_block(DataType type, const DeviceArguments& arguments, std::uint32_t block) {
+void run_plain_block(DataType type, const LaunchArguments& launch, std::uint32_t block) {
   switch (type) {
     case DataType::int8:
-      return run_plain<DataType::int8>(arguments, block);
+      return run_plain<DataType::int8>(launch, block);
     case DataType::uint8:
-      return run_plain<DataType::uint8>(arguments, block);
+      return run_plain<DataType::uint8>(launch, block);
     case DataType::int32:
-      return run_plain<DataType::int32>(arguments, block);
+      return run_plain<DataType::int32>(launch, block);
     case DataType::uint32:
-      return run_plain<DataType::uint32>(arguments, block);
+      return run_plain<DataType::uint32>(launch, block);
     case DataType::int64:
-      return run_plain<DataType::int64>(arguments, block);
+      return run_plain<DataType::int64>(launch, block);
     case DataType::uint64:
-      return run_plain<DataType::uint64>(arguments, block);
+      return run_plain<DataType::uint64>(launch, block);
     case DataType::float16:
-      return run_plain<DataType::float16>(arguments, block);
+      return run_plain<DataType::float16>(launch, block);
     case DataType::float32:
-      return run_plain<DataType::float32>(arguments, block);
+      return run_plain<DataType::float32>(launch, block);
     case DataType::float64:
-      return run_plain<DataType::float64>(arguments, block);
+      return run_plain<DataType::float64>(launch, block);
     case DataType::bfloat16:
-      return run_plain<DataType::bfloat16>(arguments, block);
+      return run_plain<DataType::bfloat16>(launch, block);
     case DataType::float8e4m3:
-      return run_plain<DataType::float8e4m3>(arguments, block);
+      return run_plain<DataType::float8e4m3>(launch, block);
     case DataType::float8e5m2:
-      return run_plain<DataType::float8e5m2>(arguments, block);
+      return run_plain<DataType::float8e5m2>(launch, block);
   }
 }
 
@@ -122,9 +124,13 @@ Result<std::unique_ptr<EmulatedDevices>> EmulatedDevices::create(const std::vect
   return made;
 }
 
-DeviceArguments EmulatedDevices::arguments_of(std::size_t rank, DeviceMemory& memory, std::vector<std::byte>& residual) {
+LaunchArguments EmulatedDevices::arguments_of(std::size_t rank, DeviceMemory& memory, std::vector<std::byte>& residual) {
   RankState& state = ranks_[rank];
-  DeviceArguments arguments;
+  LaunchArguments launch;
+  launch.count = times_;
+  launch.blocks = cut_.blocks;
+  launch.progress = address_of(&state.progress);
+  kernels::DeviceArguments& arguments = launch.programs[0];
   arguments.program = address_of(state.program.data());
   arguments.input = address_of(memory.input_data());
   arguments.output = address_of(memory.output_data());
@@ -134,12 +140,13 @@ DeviceArguments EmulatedDevices::arguments_of(std::size_t rank, DeviceMemory& me
   arguments.workspace = address_of(state.workspace.data());
   arguments.reports = address_of(state.reports.data());
   arguments.stop = address_of(&stop_);
-  return arguments;
+  std::fill_n(launch.programs, times_, arguments);
+  return launch;
 }
 
 Status EmulatedDevices::run(std::vector<DeviceMemory>& memory, std::vector<std::vector<std::byte>>& residuals,
                             std::uint64_t timeout_ms) {
-  std::vector<DeviceArguments> arguments;
+  std::vector<LaunchArguments> arguments;
   for (std::size_t rank = 0; rank < launched_; ++rank) arguments.push_back(arguments_of(rank, memory[rank], residuals[rank]));
   Countdown running(launched_ * cut_.blocks);
   std::vector<std::atomic<std::uint32_t>> left(launched_);

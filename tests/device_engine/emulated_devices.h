@@ -24,6 +24,8 @@ class EmulatedDevices final {
                            std::uint64_t timeout_ms = 100'000);
   // The ranks that take part in run(), the first ones. The others never launch.
   void launch_only(std::size_t ranks) { launched_ = ranks; }
+  // A launch executes the program so many times, each as an operation on the same memory.
+  void repeat(std::uint32_t times) { times_ = times; }
   [[nodiscard]] std::size_t relayed_streams() const { return relay_ != nullptr ? relay_->streams() : 0; }
 
  private:
@@ -32,11 +34,12 @@ class EmulatedDevices final {
     std::vector<std::byte> program;
     std::vector<std::byte> scratch;
     std::vector<std::uint64_t> reports;
+    std::uint64_t progress = 0;
   };
 
   EmulatedDevices(const BoundProgram& program, const DeviceCut& cut)
       : type_(program.type), coded_(program.codec != 0), cut_(cut) {}
-  [[nodiscard]] kernels::DeviceArguments arguments_of(std::size_t rank, DeviceMemory& memory, std::vector<std::byte>& residual);
+  [[nodiscard]] kernels::LaunchArguments arguments_of(std::size_t rank, DeviceMemory& memory, std::vector<std::byte>& residual);
 
   DataType type_;
   bool coded_;  // the kernels with codecs run
@@ -44,6 +47,7 @@ class EmulatedDevices final {
   std::vector<RankState> ranks_;
   std::unique_ptr<RelayedHosts> relay_;  // null: no pair is relayed
   std::size_t launched_ = 0;
+  std::uint32_t times_ = 1;
   std::uint32_t stop_ = 0;
 };
 

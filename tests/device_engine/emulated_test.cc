@@ -50,6 +50,33 @@ TEST_P(EmulatedDevice, GivesTheBitsOfTheHostWhenItLends) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, EmulatedDevice, testing::Values(1, 2, 3, 4, 5, 8), testing::PrintToStringParamName());
 
+// One launch executes a program several times. Each time it reads what it has written before.
+TEST(EmulatedLaunch, ProgramsRunOneAfterAnother) {
+  constexpr std::uint32_t kTimes = 5;
+  for (const char* algorithm : {"ring", "two_shot", "direct"}) {
+    DeviceJob job{find_algorithm(algorithm, Collective::all_reduce), 3, DataType::int64, ReduceOp::sum, 600};
+    job.slice_elements = 96;
+    job.blocks = 3;
+    job.in_place = true;
+    if (!job.exists()) continue;
+    SCOPED_TRACE(job.text());
+    const std::vector<BoundProgram> programs = job.programs();
+    auto devices = EmulatedDevices::create(programs, job.cut());
+    ASSERT_TRUE(devices.ok()) << devices.status().text();
+    devices.value()->repeat(kTimes);
+    std::vector<DeviceMemory> host;
+    for (Rank rank = 0; rank < job.ranks; ++rank) host.emplace_back(job, rank, 77);
+    std::vector<DeviceMemory> device = host;
+    std::vector<std::vector<std::byte>> residuals(host.size());
+    for (int launch = 0; launch < 2; ++launch) {
+      for (std::uint32_t time = 0; time < kTimes; ++time) ASSERT_TRUE(run_on_host(programs, host, residuals).ok());
+      const Status ran = devices.value()->run(device, residuals);
+      ASSERT_TRUE(ran.ok()) << ran.text();
+      for (std::size_t rank = 0; rank < host.size(); ++rank) EXPECT_EQ(device[rank].output, host[rank].output);
+    }
+  }
+}
+
 // Every pair of a type and an operation, on one algorithm.
 TEST(EmulatedDeviceTypes, AllFoldsGiveTheBitsOfTheHost) {
   std::uint64_t seed = 5;

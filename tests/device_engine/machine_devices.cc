@@ -80,6 +80,7 @@ MachineDevices::MachineDevices(const Setup& setup, const std::vector<Call>& call
     state.scratch = allocate(rank, scratch, "scratch");
     state.reports = allocate(rank, most_blocks * sizeof(std::uint64_t), "reports");
     state.stop = allocate(rank, sizeof(std::uint64_t), "stop word");
+    state.progress = allocate(rank, sizeof(std::uint64_t), "progress word");
     workspaces.push_back(state.workspace);
   }
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
@@ -109,24 +110,31 @@ MachineDevices::Copies MachineDevices::copies_of(std::size_t rank, const DeviceM
   return {copy(memory.input, "input"), copy(memory.output, "output"), copy(memory.scalar, "scalar")};
 }
 
-void MachineDevices::launch(std::size_t rank, std::size_t operation, const DeviceMemory& memory, const Copies& copies) {
-  const std::size_t call = operation % blocks_.size();
+void MachineDevices::launch(std::size_t rank, std::size_t operation, std::size_t count, const DeviceMemory& memory,
+                            const Copies& copies) {
   const RankState& state = ranks_[rank];
-  kernels::DeviceArguments arguments;
-  arguments.program = state.device_programs[call];
-  arguments.input = memory.input.empty() ? copies.output + memory.input_offset : copies.input;
-  arguments.output = copies.output + memory.output_offset;
-  arguments.scratch = state.scratch;
-  arguments.scalar = copies.scalar;
-  arguments.workspace = state.workspace;
-  arguments.reports = state.reports;
-  arguments.stop = state.stop;
+  kernels::LaunchArguments launch;
+  launch.count = static_cast<std::uint32_t>(count);
+  launch.progress = state.progress;
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::size_t call = (operation + k) % blocks_.size();
+    launch.blocks = std::max(launch.blocks, blocks_[call]);
+    kernels::DeviceArguments& arguments = launch.programs[k];
+    arguments.program = state.device_programs[call];
+    arguments.input = memory.input.empty() ? copies.output + memory.input_offset : copies.input;
+    arguments.output = copies.output + memory.output_offset;
+    arguments.scratch = state.scratch;
+    arguments.scalar = copies.scalar;
+    arguments.workspace = state.workspace;
+    arguments.reports = state.reports;
+    arguments.stop = state.stop;
+  }
   machine_.launch({.program = program_,
                    .kernel = setup_.kernel,
                    .gpu = static_cast<std::uint32_t>(rank),
-                   .grid = {blocks_[call]},
+                   .grid = {launch.blocks},
                    .block = {setup_.threads},
-                   .arguments = software_gpu::arguments_of(arguments)});
+                   .arguments = software_gpu::arguments_of(launch)});
 }
 
 void MachineDevices::scribble(std::size_t rank, const DeviceMemory& memory, const Copies& copies) {
@@ -172,8 +180,11 @@ void MachineDevices::run(std::vector<std::vector<DeviceMemory>>& operations) {
         scribble(rank, operations[scribbled[rank]][rank], copies[scribbled[rank]][rank]);
         ++scribbled[rank];
       } else if (launched[rank] < operations.size()) {
-        launch(rank, launched[rank], operations[launched[rank]][rank], copies[launched[rank]][rank]);
-        ++launched[rank];
+        const bool is_chain = !setup_.fused.empty();
+        const std::size_t memory = is_chain ? 0 : launched[rank];
+        const std::size_t count = std::min<std::size_t>(is_chain ? setup_.fused[rank] : 1, operations.size() - launched[rank]);
+        launch(rank, launched[rank], count, operations[memory][rank], copies[memory][rank]);
+        launched[rank] += count;
       }
     }
     machine_.run_some(16);

@@ -21,6 +21,8 @@ class MachineDevices final {
     std::uint32_t threads = 64;  // of a block
     std::uint64_t step_budget = 20'000'000;
     bool scribbles = false;  // each rank inverts its input as soon as its kernel has ended, as a caller may
+    // By rank, how many operations are one launch; empty: each is one. All operations then work on the memory of the first one.
+    std::vector<std::uint32_t> fused{};
   };
   // The programs of all ranks for one call.
   struct Call {
@@ -41,7 +43,7 @@ class MachineDevices final {
  private:
   struct RankState {
     std::vector<std::uint64_t> device_programs;  // by call
-    std::uint64_t workspace = 0, scratch = 0, reports = 0, stop = 0;
+    std::uint64_t workspace = 0, scratch = 0, reports = 0, stop = 0, progress = 0;
   };
   // The buffers of a rank in an operation.
   struct Copies {
@@ -49,7 +51,7 @@ class MachineDevices final {
   };
   std::uint64_t allocate(std::size_t rank, std::size_t size, const char* name);
   Copies copies_of(std::size_t rank, const DeviceMemory& memory);
-  void launch(std::size_t rank, std::size_t operation, const DeviceMemory& memory, const Copies& copies);
+  void launch(std::size_t rank, std::size_t operation, std::size_t count, const DeviceMemory& memory, const Copies& copies);
   void scribble(std::size_t rank, const DeviceMemory& memory, const Copies& copies);
   [[nodiscard]] bool is_running(std::size_t rank) const;
 

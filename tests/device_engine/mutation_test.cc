@@ -17,10 +17,18 @@ namespace {
 constexpr std::uint64_t kMostSeeds = 200;
 constexpr std::uint64_t kOperations = 4;  // one after another in the same workspaces
 
+// Calls that take turns. In a chain all of them work on the same memory, and `fused` says by rank how many are one launch.
+struct Group {
+  std::vector<DeviceJob> jobs;
+  std::vector<std::uint32_t> fused{};
+};
+
 // Calls that use every flag: rings with more slices than slots, so that senders wait for credit, in blocks of two warps. The
 // calls of a group take turns in the same workspaces, where each puts other data in the place of the other's flags and slots.
-// In the last groups messages are lent, and the callers write to their input as soon as they may.
-std::vector<std::vector<DeviceJob>> groups() {
+// In two groups messages are lent, and the callers write to their input as soon as they may. In the chain, blocks of one call
+// read what other blocks have written in the call before, and the first call has fewer blocks; one rank launches all calls at
+// once.
+std::vector<Group> groups() {
   DeviceJob ring{find_algorithm("ring", Collective::all_reduce), 2, DataType::int32, ReduceOp::sum, 640};
   ring.slice_elements = 32;
   DeviceJob two_blocks = ring;
@@ -37,14 +45,27 @@ std::vector<std::vector<DeviceJob>> groups() {
   lent_sum.lends = lent_parts.lends = true;
   DeviceJob lent_in_place = lent_sum;
   lent_in_place.in_place = true;
-  return {{ring, two_blocks}, {gather, two_shot}, {lent_sum, lent_parts}, {lent_in_place, gather}};
+  DeviceJob one_block = two_shot;
+  one_block.count = 300;
+  DeviceJob other_parts = one_block;
+  one_block.in_place = other_parts.in_place = true;
+  other_parts.blocks = 2;
+  return {{{ring, two_blocks}},
+          {{gather, two_shot}},
+          {{lent_sum, lent_parts}},
+          {{lent_in_place, gather}},
+          {{one_block, other_parts}, {4, 1, 3}}};
 }
+
+constexpr const char* kCountOfLaunch = "atom.acq_rel.gpu.global.add.u64";  // of blocks that have ended a program
 
 std::string last_fault;  // for people
 
 enum class Outcome : std::uint8_t { right, wrong, race, hang };
 
-Outcome outcome_of(const std::string& ptx, const std::vector<DeviceJob>& jobs, std::uint64_t seed) {
+Outcome outcome_of(const std::string& ptx, const Group& group, std::uint64_t seed) {
+  const std::vector<DeviceJob>& jobs = group.jobs;
+  const bool is_chain = !group.fused.empty();
   std::vector<MachineDevices::Call> calls;
   for (const DeviceJob& job : jobs) calls.push_back({job.programs(), job.cut()});
   const std::size_t ranks = calls.front().programs.size();
@@ -55,10 +76,15 @@ Outcome outcome_of(const std::string& ptx, const std::vector<DeviceJob>& jobs, s
       host[operation].emplace_back(jobs[operation % jobs.size()], static_cast<Rank>(rank), seed + operation);
   std::vector<std::vector<DeviceMemory>> device = host;
   for (std::uint64_t operation = 0; operation < kOperations; ++operation)
-    if (!run_on_host(calls[operation % calls.size()].programs, host[operation], residuals).ok()) return Outcome::wrong;
+    if (!run_on_host(calls[operation % calls.size()].programs, host[is_chain ? 0 : operation], residuals).ok())
+      return Outcome::wrong;
   try {
-    MachineDevices(
-        {.ptx = ptx, .kernel = kernel_name(calls.front().programs.front()), .seed = seed, .scribbles = jobs.front().lends}, calls)
+    MachineDevices({.ptx = ptx,
+                    .kernel = kernel_name(calls.front().programs.front()),
+                    .seed = seed,
+                    .scribbles = jobs.front().lends,
+                    .fused = group.fused},
+                   calls)
         .run(device);
     for (std::uint64_t operation = 0; operation < kOperations; ++operation)
       for (std::size_t rank = 0; rank < ranks; ++rank)
@@ -76,8 +102,8 @@ Outcome outcome_of(const std::string& ptx, const std::vector<DeviceJob>& jobs, s
 // The first seed under which the kernel fails; 0: none.
 std::uint64_t first_failure(const std::string& ptx, std::uint64_t seeds) {
   for (std::uint64_t seed = 1; seed <= seeds; ++seed)
-    for (const std::vector<DeviceJob>& jobs : groups())
-      if (outcome_of(ptx, jobs, seed) != Outcome::right) return seed;
+    for (const Group& group : groups())
+      if (outcome_of(ptx, group, seed) != Outcome::right) return seed;
   return 0;
 }
 
@@ -90,7 +116,7 @@ class KernelMutation : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
     if (!has_kernels()) GTEST_SKIP() << needs_kernels();
-    ptx_ = kernel_ptx(groups().front().front().programs().front(), GetParam());
+    ptx_ = kernel_ptx(groups().front().jobs.front().programs().front(), GetParam());
     ASSERT_NE(ptx_, "") << "the library has kernels, but not this one";
   }
 
@@ -129,19 +155,34 @@ TEST_P(KernelMutation, EachWeakerFlagIsFound) {
                                {"st.release.sys.global.u64", "st.release.gpu.global.u64"},
                                {"st.release.sys.global.u64", "st.global.u64"},
                                {"ld.acquire.sys.global.u64", "ld.relaxed.sys.global.u64"},
-                               {"ld.acquire.sys.global.u64", "ld.acquire.gpu.global.u64"},
                                {"ld.acquire.sys.global.u64", "ld.global.u64"},
                                {"atom.acq_rel.gpu.global.add", "atom.relaxed.gpu.global.add"},
                                {"atom.acq_rel.gpu.global.add", "atom.acq_rel.cta.global.add"}})
     expect_each_place_matters(change);
+  left_out_ = {ptx_.find("ld.acquire.sys", ptx_.find(kCountOfLaunch))};  // blocks of one GPU wait for each other there
+  expect_each_place_matters(Change{"ld.acquire.sys.global.u64", "ld.acquire.gpu.global.u64"});
   std::printf("%d places\n", places_);
+}
+
+// Every block takes itself for the last one that has ended a program, and begins the next one at once.
+TEST_P(KernelMutation, AMissingOrderOfProgramsIsFound) {
+  const std::size_t at = ptx_.find(kCountOfLaunch);
+  ASSERT_NE(at, std::string::npos);
+  const std::size_t size = ptx_.find(';', at) + 1 - at;
+  const std::size_t result = ptx_.find('%', at);
+  std::string mutant = ptx_;
+  mutant.replace(at, size, "mov.u64 " + ptx_.substr(result, ptx_.find(',', at) - result) + ", 1;");
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= kMostSeeds; ++seed) found += outcome_of(mutant, groups().back(), seed) != Outcome::right;
+  std::printf("found under %d of %d seeds\n", found, static_cast<int>(kMostSeeds));
+  EXPECT_GT(found, 0);
 }
 
 // A barrier of the block becomes one of the warp; one that also joins a predicate joins that of the warp only. The two around the
 // count of blocks stay: they order the flags of the last step before the word that the operation is done, and tell all warps to
 // store it. A warp that is not the first stores such flags and words only in a call of more than 32 ranks.
 TEST_P(KernelMutation, EachMissingBarrierIsFound) {
-  const std::size_t count = ptx_.find("atom.acq_rel");
+  const std::size_t count = ptx_.find("atom.acq_rel.gpu.global.add.u32");
   ASSERT_NE(count, std::string::npos);
   left_out_ = {ptx_.rfind("bar.", count), ptx_.find("bar.", count)};
   expect_each_place_matters("bar.sync", [](const std::string&) { return std::string("bar.warp.sync -1;"); });

@@ -44,6 +44,7 @@ class Machine final {
   [[nodiscard]] Random& random() { return random_; }
   [[nodiscard]] std::uint64_t steps() const { return steps_; }  // instructions executed so far; also the clock of kernels
   [[nodiscard]] const std::list<Launch>& launches() const { return launches_; }
+  [[nodiscard]] std::uint32_t launched() const { return next_launch_ - 1; }  // kernels so far
   [[nodiscard]] const std::vector<std::unique_ptr<Block>>& residents() const { return residents_; }
 
   // Memory of a GPU, filled with a pattern, until the machine ends.

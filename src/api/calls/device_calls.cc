@@ -45,15 +45,6 @@ void keep_first(Status& first, Status status) {
   if (first.ok()) first = std::move(status);
 }
 
-Status launch(Queued& queued) {
-  const CallGuard guard(*queued.comm);
-  if (queued.comm->usable.load(std::memory_order_acquire) == nullptr) return queued.comm->why_unusable();
-  if (queued.call.scalar != nullptr) queued.call.scalar = queued.scalar;
-  queued.call.counts = queued.counts;
-  queued.call.displacements = queued.displacements;
-  return issue_on_device(*queued.comm, queued.call, queued.stream);
-}
-
 // The number of a host stream is no address, and the driver would read what it points at.
 Result<cuda::Stream> cuda_stream_of(setoStream_t stream) {
   if (stream != nullptr && StreamTable::of_process().find(std::bit_cast<StreamTable::Handle>(stream)).ok())
@@ -73,6 +64,39 @@ Status issue(setoComm& comm, const TransferBatch& batch, const std::vector<setoS
     SETO_ASSIGN(request.joined.emplace_back(), cuda_stream_of(streams[i]));
   }
   return comm.device->enqueue(request);
+}
+
+// Collectives of one communicator on one stream, of which some may share a kernel.
+struct Batch {
+  std::shared_ptr<setoComm> comm;
+  setoStream_t stream = nullptr;
+  std::vector<Call> calls;
+};
+
+// 0, 1 and 2 are the default streams of CUDA, which are ordered with other streams of their GPU.
+bool is_default(setoStream_t stream) { return std::bit_cast<std::uintptr_t>(stream) <= 2; }
+
+// Whether the order of the two counts. Streams of different GPUs are different, although default streams have the same handles.
+bool is_ordered(const Batch& batch, const Queued& queued) {
+  if (batch.comm == queued.comm) return true;
+  if (batch.comm->settings.gpu->device() != queued.comm->settings.gpu->device()) return false;
+  return batch.stream == queued.stream || is_default(batch.stream) || is_default(queued.stream);
+}
+
+// A call joins an earlier batch of its communicator and stream only across batches between which and the call there is no order.
+Batch& batch_for(std::vector<Batch>& batches, const Queued& queued) {
+  for (auto batch = batches.rbegin(); batch != batches.rend(); ++batch) {
+    if (batch->comm == queued.comm && batch->stream == queued.stream) return *batch;
+    if (is_ordered(*batch, queued)) break;
+  }
+  return batches.emplace_back(Batch{queued.comm, queued.stream, {}});
+}
+
+Status launch(const Batch& batch) {
+  const CallGuard guard(*batch.comm);
+  if (batch.comm->usable.load(std::memory_order_acquire) == nullptr) return batch.comm->why_unusable();
+  SETO_ASSIGN(const cuda::Stream stream, cuda_stream_of(batch.stream));
+  return batch.comm->device->enqueue(batch.calls, stream);
 }
 
 template <class Add>
@@ -98,7 +122,7 @@ Status queue(const DeviceMessages& call, Add add) {
 
 Status issue_on_device(setoComm& comm, const Call& call, setoStream_t stream) {
   SETO_ASSIGN(const cuda::Stream cuda_stream, cuda_stream_of(stream));
-  return comm.device->enqueue(call, cuda_stream);
+  return comm.device->enqueue({&call, 1}, cuda_stream);
 }
 
 Status issue_on_device(const DeviceMessages& call, Transfer transfer) {
@@ -137,7 +161,15 @@ Status launch_queued() {
   Status first = std::exchange(group().failure, Status());
   for (QueuedMessages& queued : std::exchange(group().messages, {}))
     keep_first(first, issue(*queued.comm, queued.batch, queued.streams, queued.mark));
-  for (Queued& queued : std::exchange(group().calls, {})) keep_first(first, launch(queued));
+  std::vector<Queued> calls = std::exchange(group().calls, {});
+  std::vector<Batch> batches;
+  for (Queued& queued : calls) {
+    Call& call = batch_for(batches, queued).calls.emplace_back(queued.call);
+    if (call.scalar != nullptr) call.scalar = queued.scalar;
+    call.counts = queued.counts;
+    call.displacements = queued.displacements;
+  }
+  for (const Batch& batch : batches) keep_first(first, launch(batch));
   return first;
 }
 

@@ -27,8 +27,8 @@ Status issue_on_device(const DeviceMessages& call, std::vector<Transfer> exchang
 Status queue_on_device(setoComm_t comm, const Call& call, setoStream_t stream);
 
 // Launches the calls of this thread's group, each on its own GPU. All sends and receives of a communicator are one launch, which
-// comes first, since ranks may name them in different places of their groups; then the others, in the order in which they were
-// made.
+// comes first, since ranks may name them in different places of their groups. The others of a communicator and a stream share
+// launches, as far as no order with calls between them forbids it; decision 45.
 Status launch_queued();
 [[nodiscard]] bool has_queued();
 void drop_queued();

@@ -84,7 +84,9 @@ void DeviceCommunicator::note_pairs(const std::vector<std::string>& findings) {
 Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statements) {
   const ContextScope scope(*gpu_);
   SETO_TRY(scope.status());
-  SETO_ASSIGN(const std::uint32_t blocks, blocks_of(statements));
+  const Tiers& tiers = control_->tiers();
+  const bool is_one_host = tiers.count() == 1 && tiers.kind(0) == TierKind::node;
+  SETO_ASSIGN(const std::uint32_t blocks, blocks_of(statements, is_one_host ? kMostBlocks : kMostBlocksBetweenHosts));
   SETO_ASSIGN(parts_->launches, Launches::create(*gpu_, control_->order(), blocks));
   if (pairs_.any()) {  // also where this rank reaches all others: operations have the same numbers on all ranks
     SETO_ASSIGN(parts_->staging, Staging::create(gpu_->driver()));
@@ -176,26 +178,6 @@ Result<RankStatement> DeviceCommunicator::prepare(Deadline until) {
   return statement;
 }
 
-// All blocks of all ranks must run at once. Ranks of one process share their GPU at the same time; processes take turns.
-Result<std::uint32_t> DeviceCommunicator::blocks_of(const std::vector<RankStatement>& statements) const {
-  const Tiers& tiers = control_->tiers();
-  const bool is_one_host = tiers.count() == 1 && tiers.kind(0) == TierKind::node;
-  std::uint32_t fewest = is_one_host ? kMostBlocks : kMostBlocksBetweenHosts;
-  for (const RankStatement& one : statements) {
-    const auto sharing = static_cast<std::uint32_t>(std::count_if(statements.begin(), statements.end(), [&](const auto& other) {
-      return other.process == one.process && text_of(other.gpu) == text_of(one.gpu);
-    }));
-    if (one.resident_blocks < sharing)
-      return failure(
-          Code::unavailable,
-          "%u ranks of one process share GPU %d (%s), which holds only %u blocks of the library's kernels at once: put "
-          "fewer ranks on it",
-          sharing, one.device, text_of(one.gpu).c_str(), one.resident_blocks);
-    fewest = std::min(fewest, one.resident_blocks / sharing);
-  }
-  return fewest;
-}
-
 DeviceCommunicator::~DeviceCommunicator() {
   if (is_watched_) {
     if (control_->failed()) parts_->launches->stop();
@@ -226,10 +208,19 @@ Status DeviceCommunicator::check_offered(const TransferRequest&) const {
                  "different hosts; use host memory, or all_to_all");
 }
 
-Status DeviceCommunicator::enqueue(const Call& call, cuda::Stream stream) {
+Status DeviceCommunicator::enqueue(std::span<const Call> calls, cuda::Stream stream) {
   if (control_->failed()) return control_->first_failure();
-  Status status = launch(call, stream);
-  return status.ok() ? status : end_with(status, name_of(call.collective));
+  const ContextScope scope(*gpu_);
+  Status status = scope.status();
+  const Call* last = &calls.front();
+  for (const Call& call : calls) {
+    if (!status.ok()) break;
+    last = &call;
+    status = add(call, stream);
+  }
+  Status launched = parts_->launches->flush();  // also those before a wrong call
+  if (status.ok()) status = std::move(launched);
+  return status.ok() ? status : end_with(status, name_of(last->collective));
 }
 
 Status DeviceCommunicator::enqueue(const TransferRequest& request) {
@@ -247,14 +238,13 @@ Status DeviceCommunicator::end_with(const Status& reason, std::string_view call)
   return reason;
 }
 
-Status DeviceCommunicator::launch(const Call& call, cuda::Stream stream) {
+Status DeviceCommunicator::add(const Call& call, cuda::Stream stream) {
   SETO_TRY(check(call, control_->rank(), control_->ranks()));
-  const ContextScope scope(*gpu_);
-  SETO_TRY(scope.status());
   SETO_TRY(check_stream(*gpu_, stream));
   SETO_TRY(check_buffers(*gpu_, call, control_->rank(), control_->ranks()));
   SETO_ASSIGN(const std::uint64_t capture, parts_->launches->capture_of(stream));
   SETO_ASSIGN(const std::shared_ptr<DeviceShape> shape, parts_->shapes->find(call, parts_->launches->ended()));
+  SETO_TRY(parts_->launches->make_room(*shape, stream, capture));
   Launches::Request request;
   request.shape = shape;
   request.stream = stream;
@@ -274,7 +264,7 @@ Status DeviceCommunicator::launch(const Call& call, cuda::Stream stream) {
     request.note.digest = digest_ = folded(digest_, shape->note.digest);
     control_->order().issue();  // before the watcher can see its kernel
   }
-  return parts_->launches->launch(request, capture);
+  return parts_->launches->add(std::move(request), capture);
 }
 
 Result<std::shared_ptr<ErrorFeedback>> DeviceCommunicator::make_feedback(DataType type, std::uint64_t count) {
@@ -318,6 +308,7 @@ Status DeviceCommunicator::set_buffers(const Call& call, Launches::Request& requ
   request.arguments.output = buffers.output;
   request.before = std::move(buffers.before);
   request.after = std::move(buffers.after);
+  if (!request.before.empty() || !request.after.empty()) SETO_TRY(parts_->launches->flush());  // it has its own launch
   if (windows == nullptr) return {};
   const std::uint64_t ended = parts_->launches->ended();
   SETO_ASSIGN(const std::vector<LentDistance> distances,
@@ -433,11 +424,12 @@ void DeviceCommunicator::fail_overdue(const Launches::State& state) {
   const std::string of_relay = relay_ != nullptr ? relay_->waits_for() : std::string();
   const Deadline until = Deadline::after_ms(kStopMs);
   const std::size_t before = parts_->launches->running();
-  while (!state.kernel_has_ended && parts_->launches->running() == before && !parts_->launches->stopped_at() && !until.passed()) {
+  while (!state.kernel_has_ended && parts_->launches->running() == before && !parts_->launches->stopped_at(state.program) &&
+         !until.passed()) {
     (void)parts_->launches->poll(Status(Code::timeout, "stopped"));
     std::this_thread::yield();
   }
-  const std::optional<kernels::StopReport> report = parts_->launches->stopped_at();
+  const std::optional<kernels::StopReport> report = parts_->launches->stopped_at(state.program);
   std::string where = report ? state.shape->wait_text(*report) : "waits for no peer in its kernel";
   if (!of_relay.empty() && (!report || report->operand == kernels::kWaitsForDone)) where = of_relay;
   (void)control_->failures().fail_overdue(state.note, state.limit, where);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -36,9 +37,10 @@ class DeviceCommunicator final : public Watched {
   DeviceCommunicator(const DeviceCommunicator&) = delete;
   DeviceCommunicator& operator=(const DeviceCommunicator&) = delete;
 
-  // Launches a call on the stream. A call that is wrong ends the communicator on all ranks, because no kernel of this rank could
-  // tell theirs; a call that no rank can make in this version changes nothing.
-  Status enqueue(const Call& call, cuda::Stream stream);
+  // Launches calls of a group on the stream, in their order and in as few kernels as possible. A call that is wrong ends the
+  // communicator on all ranks, because no kernel of this rank could tell theirs; a call that no rank can make in this version
+  // changes nothing.
+  Status enqueue(std::span<const Call> calls, cuda::Stream stream);
   // Launches sends and receives, which take no operation number, with the same rules.
   Status enqueue(const TransferRequest& request);
   // A state of error feedback for calls of this communicator, with its residuals on the GPU.
@@ -58,14 +60,13 @@ class DeviceCommunicator final : public Watched {
   Result<std::string> map_workspaces(const std::vector<RankStatement>& statements);
   void note_pairs(const std::vector<std::string>& findings);
   Status make_parts(const std::vector<RankStatement>& statements);
-  Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements) const;
   // Where ranks are in several processes: all find whether each can read the buffers of all others.
   Status agree_on_lending(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
   // Empty: no rank has failed. Else why this or another one has.
   Result<std::string> obstacle_of_any(const Status& mine, Bootstrap& bootstrap, Deadline until) const;
   Status measure_costs(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
   Status check_offered(const TransferRequest& request) const;
-  Status launch(const Call& call, cuda::Stream stream);
+  Status add(const Call& call, cuda::Stream stream);
   Status set_residual(const Call& call, Launches::Request& request, std::uint64_t capture) const;
   Status set_buffers(const Call& call, Launches::Request& request, std::uint64_t capture);
   Status launch(const TransferRequest& request);

@@ -16,6 +16,14 @@ constexpr std::chrono::microseconds kShortly(200);
 // For a pass that has begun on another GPU. One of the longest slice takes some 10 ms on PCI Express.
 constexpr std::uint64_t kPassMs = 200;
 
+// Places in the words that kernels and the host share.
+constexpr std::size_t kStopWord = 0, kProgressWord = 1, kReportWords = 2;
+
+// A launch with a relay has a number that its stream or its graph gives it. Copies of buffers lie before and after a kernel.
+bool is_alone(const Launches::Request& request) {
+  return request.shape->relayed != nullptr || !request.before.empty() || !request.after.empty();
+}
+
 }  // namespace
 
 LaunchGate& LaunchGate::of_process() {
@@ -68,7 +76,7 @@ Result<std::unique_ptr<Launches>> Launches::create(const GpuContext& gpu, Operat
   std::unique_ptr<Launches> made(new Launches(gpu, order));
   made->most_blocks_ = most_blocks;
   void* words = nullptr;
-  const std::size_t count = most_blocks + 1;
+  const std::size_t count = kReportWords + std::size_t{most_blocks} * kernels::kMostPrograms;
   SETO_TRY(
       made->driver_.mem_host_alloc(&words, count * sizeof(std::uint64_t), cuda::kHostAllocPortable | cuda::kHostAllocDeviceMap));
   made->words_ = static_cast<std::uint64_t*>(words);
@@ -76,6 +84,7 @@ Result<std::unique_ptr<Launches>> Launches::create(const GpuContext& gpu, Operat
   cuda::DevicePointer there = 0;
   SETO_TRY(made->driver_.mem_host_get_device_pointer(&there, words, 0));
   made->words_there_ = there;
+  made->pending_.reserve(kernels::kMostPrograms);
   return made;
 }
 
@@ -111,23 +120,40 @@ Status Launches::copy_program(const Request& request) {
   return driver_.memcpy_htod_async(shape.program, reinterpret_cast<const void*>(shape.staged), shape.staged_size, request.stream);
 }
 
-Status Launches::launch_kernel(const Request& request, std::uint64_t launch) {
-  const DeviceShape& shape = *request.shape;
-  kernels::TransferArguments transfers = request.transfers;
+kernels::LaunchArguments Launches::arguments_of(std::span<const Request> requests, std::uint64_t launch) const {
+  kernels::LaunchArguments arguments;
+  arguments.count = static_cast<std::uint32_t>(requests.size());
+  arguments.number = launch;
+  arguments.progress = words_there_ + kProgressWord * sizeof(std::uint64_t);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const DeviceShape& shape = *requests[i].shape;
+    arguments.blocks = std::max(arguments.blocks, shape.blocks);
+    kernels::DeviceArguments& program = arguments.programs[i];
+    program = requests[i].arguments;
+    program.program = shape.program;
+    program.scalar = shape.scalar;
+    program.stop = words_there_ + kStopWord * sizeof(std::uint64_t);
+    program.reports = words_there_ + (kReportWords + i * most_blocks_) * sizeof(std::uint64_t);
+  }
+  return arguments;
+}
+
+Status Launches::launch_kernel(std::span<const Request> requests, std::uint64_t launch) {
+  const Request& first = requests.front();
+  const DeviceShape& shape = *first.shape;
+  kernels::TransferArguments transfers = first.transfers;
   transfers.program = shape.program;
-  transfers.stop = words_there_;
+  transfers.stop = words_there_ + kStopWord * sizeof(std::uint64_t);
   transfers.launch = launch;
-  kernels::DeviceArguments arguments = request.arguments;
-  arguments.program = shape.program;
-  arguments.scalar = shape.scalar;
-  arguments.stop = words_there_;
-  arguments.reports = words_there_ + sizeof(std::uint64_t);
-  if (request.announcement != nullptr) SETO_TRY(driver_.launch_host_func(request.stream, Relay::run, request.announcement));
+  kernels::LaunchArguments arguments = arguments_of(requests, launch);
+  std::uint32_t threads = shape.threads;
+  for (const Request& request : requests) threads = std::max(threads, request.shape->threads);
+  if (first.announcement != nullptr) SETO_TRY(driver_.launch_host_func(first.stream, Relay::run, first.announcement));
   void* values[] = {&arguments};
   if (shape.transfers != nullptr) values[0] = &transfers;
-  SETO_TRY(copy_buffers(request.before, request.stream));
-  SETO_TRY(driver_.launch_kernel(shape.kernel, shape.blocks, 1, 1, shape.threads, 1, 1, 0, request.stream, values, nullptr));
-  return copy_buffers(request.after, request.stream);
+  SETO_TRY(copy_buffers(first.before, first.stream));
+  SETO_TRY(driver_.launch_kernel(shape.kernel, arguments.blocks, 1, 1, threads, 1, 1, 0, first.stream, values, nullptr));
+  return copy_buffers(first.after, first.stream);
 }
 
 Status Launches::copy_buffers(const std::vector<BufferCopy>& copies, cuda::Stream stream) {
@@ -136,66 +162,104 @@ Status Launches::copy_buffers(const std::vector<BufferCopy>& copies, cuda::Strea
 }
 
 // Events of a capture say nothing about when its graph runs, so such a launch is not watched.
-Status Launches::launch_captured(const Request& request, std::uint64_t capture) {
+Status Launches::launch_captured(std::span<const Request> requests, std::uint64_t capture) {
+  const Request& first = requests.front();
   if (last_captured_ == nullptr) {
     SETO_ASSIGN(last_captured_, take_event());
   }
-  if (capture == capture_ && last_captured_stream_ != request.stream)
-    SETO_TRY(driver_.stream_wait_event(request.stream, last_captured_, 0));
-  SETO_TRY(join(request, last_captured_));
-  request.shape->is_captured = true;
+  if (capture == capture_ && last_captured_stream_ != first.stream)
+    SETO_TRY(driver_.stream_wait_event(first.stream, last_captured_, 0));
+  SETO_TRY(join(first, last_captured_));
   has_graphs_.store(true, std::memory_order_relaxed);
   LaunchGate::of_process().pass();
-  SETO_TRY(copy_program(request));  // nothing orders the graph after an earlier copy
-  SETO_TRY(launch_kernel(request, 0));
-  SETO_TRY(driver_.event_record(last_captured_, request.stream));
-  SETO_TRY(join_back(request, last_captured_));
+  for (const Request& request : requests) {
+    request.shape->is_captured = true;
+    SETO_TRY(copy_program(request));  // nothing orders the graph after an earlier copy
+  }
+  SETO_TRY(launch_kernel(requests, 0));
+  SETO_TRY(driver_.event_record(last_captured_, first.stream));
+  SETO_TRY(join_back(first, last_captured_));
   LaunchWatcher::of_process().wake();
   capture_ = capture;
-  last_captured_stream_ = request.stream;
+  last_captured_stream_ = first.stream;
   return {};
 }
 
-Status Launches::launch(const Request& request, std::uint64_t capture) {
-  if (capture != 0) return launch_captured(request, capture);
-  if (last_ != nullptr && last_stream_ != request.stream) SETO_TRY(driver_.stream_wait_event(request.stream, last_, 0));
+Status Launches::make_room(const DeviceShape& shape, cuda::Stream stream, std::uint64_t capture) {
+  if (pending_.empty()) return {};
+  const Request& last = pending_.back();
+  if (last.stream == stream && pending_capture_ == capture && last.shape->kernel == shape.kernel && shape.relayed == nullptr &&
+      pending_.size() < kernels::kMostPrograms)
+    return {};
+  return flush();
+}
+
+// Until its launch, a shape must not be replaced by that of a later request.
+Status Launches::add(Request request, std::uint64_t capture) {
+  request.shape->last_launch = launched_ + 1;
+  request.shape->is_captured = request.shape->is_captured || capture != 0;
+  const bool alone = is_alone(request);
+  if (alone) SETO_TRY(flush());
+  pending_capture_ = capture;
+  pending_.push_back(std::move(request));
+  return alone ? flush() : Status();
+}
+
+Status Launches::flush() {
+  if (pending_.empty()) return {};
+  Status launched = launch(pending_, pending_capture_);
+  pending_.clear();
+  return launched;
+}
+
+void Launches::note_running(std::span<const Request> requests, cuda::Event begin, cuda::Event end) {
+  const std::lock_guard lock(mutex_);
+  for (const Request& request : requests) {
+    request.shape->last_launch = launched_ + 1;
+    Launch& launch = running_.emplace_back();
+    launch.begin = begin;
+    launch.end = end;
+    launch.shape = request.shape;
+    launch.note = request.note;
+    launch.limit = request.limit;
+    launch.record = request.record;
+    launch.launch = launched_ + 1;
+    launch.exchange = request.transfers.exchange;
+    launch.announced = request.announced;
+    launch.residuals = request.residuals;
+    launch.program = static_cast<std::uint32_t>(&request - requests.data());
+    launch.is_last = &request == &requests.back();
+  }
+}
+
+Status Launches::launch(std::span<const Request> requests, std::uint64_t capture) {
+  if (capture != 0) return launch_captured(requests, capture);
+  const Request& first = requests.front();
+  if (last_ != nullptr && last_stream_ != first.stream) SETO_TRY(driver_.stream_wait_event(first.stream, last_, 0));
   SETO_ASSIGN(const cuda::Event begin, take_event());
   SETO_ASSIGN(const cuda::Event end, take_event());
-  request.shape->last_launch = launched_ + 1;
-  {
-    const std::lock_guard lock(mutex_);
-    running_.push_back({begin,
-                        end,
-                        request.shape,
-                        request.note,
-                        request.limit,
-                        {},
-                        request.record,
-                        launched_ + 1,
-                        request.transfers.exchange,
-                        request.announced,
-                        request.residuals});
-  }
+  note_running(requests, begin, end);
   LaunchWatcher::of_process().wake();
   LaunchGate::of_process().pass();
-  Status launched = join(request, end);
-  if (launched.ok()) launched = launch_between(request, begin, end);
-  if (launched.ok()) launched = join_back(request, end);
+  Status launched = join(first, end);
+  if (launched.ok()) launched = launch_between(requests, begin, end);
+  if (launched.ok()) launched = join_back(first, end);
   const std::lock_guard lock(mutex_);
+  const auto these = running_.end() - static_cast<std::ptrdiff_t>(requests.size());
   if (!launched.ok()) {
-    running_.pop_back();
+    running_.erase(these, running_.end());
     return launched;
   }
-  running_.back().is_issued = true;
+  for (auto each = these; each != running_.end(); ++each) each->is_issued = true;
   ++launched_;
   last_ = end;
-  last_stream_ = request.stream;
+  last_stream_ = first.stream;
   return {};
 }
 
 Status Launches::launch_unwatched(const Request& request) {
   if (!std::exchange(request.shape->is_copied, true)) SETO_TRY(copy_program(request));
-  return launch_kernel(request, 0);
+  return launch_kernel({&request, 1}, 0);
 }
 
 // An event may be recorded again once a stream waits for it.
@@ -213,15 +277,19 @@ Status Launches::join_back(const Request& request, cuda::Event event) {
 }
 
 // A launch may block until the kernel has ended (CUDA_LAUNCH_BLOCKING). So the watcher knows of it before.
-Status Launches::launch_between(const Request& request, cuda::Event begin, cuda::Event end) {
-  SETO_TRY(driver_.event_record(begin, request.stream));
-  if (!std::exchange(request.shape->is_copied, true)) SETO_TRY(copy_program(request));
-  SETO_TRY(launch_kernel(request, launched_ + 1));
-  if (request.residuals != nullptr) SETO_TRY(request.residuals->after_launch(request.stream));
-  return driver_.event_record(end, request.stream);
+Status Launches::launch_between(std::span<const Request> requests, cuda::Event begin, cuda::Event end) {
+  const cuda::Stream stream = requests.front().stream;
+  SETO_TRY(driver_.event_record(begin, stream));
+  for (const Request& request : requests)
+    if (!std::exchange(request.shape->is_copied, true)) SETO_TRY(copy_program(request));
+  SETO_TRY(launch_kernel(requests, launched_ + 1));
+  for (const Request& request : requests)
+    if (request.residuals != nullptr) SETO_TRY(request.residuals->after_launch(stream));
+  return driver_.event_record(end, stream);
 }
 
-// The work before a kernel in its stream takes its own time, so the deadline of the call begins with the kernel.
+// The work before a kernel in its stream takes its own time, so the deadline of the call begins with the kernel, or with the end
+// of the program before it in its launch.
 void Launches::begin(Launch& launch) {
   if (launch.until) return;
   launch.until = Deadline::after_ms(launch.limit.ms());
@@ -234,9 +302,11 @@ void Launches::end_first(const Status& outcome, bool failed) {
   begin(first);
   if (!failed && !first.is_relayed() && first.note.operation != 0) order_.complete(first.note.operation);
   first.record.end(outcome, failed, true);
-  free_events_.push_back(first.begin);
-  free_events_.push_back(first.end);
-  ended_ = first.launch;
+  if (first.is_last) {  // until then the kernel runs
+    free_events_.push_back(first.begin);
+    free_events_.push_back(first.end);
+    ended_ = first.launch;
+  }
   if (first.note.operation != 0) unread_ = first.note;
   running_.pop_front();
   changed_.notify_all();
@@ -248,6 +318,13 @@ void Launches::Launch::take_number() {
   if (note.operation != 0) note.digest = announced->digest;
 }
 
+// As far as the kernel of this launch has said.
+std::uint32_t Launches::programs_done(std::uint64_t launch) const {
+  const std::uint64_t word = std::atomic_ref(words_[kProgressWord]).load(std::memory_order_acquire);
+  const kernels::LaunchProgress progress = kernels::launch_progress_of(word);
+  return progress.launch == launch ? progress.done : 0;
+}
+
 Launches::State Launches::poll(const Status& outcome) {
   const std::lock_guard lock(mutex_);
   State state;
@@ -257,6 +334,7 @@ Launches::State Launches::poll(const Status& outcome) {
     state.note = first.note;
     state.limit = first.limit;
     state.launch = first.launch;
+    state.program = first.program;
     state.exchange = first.exchange;
     const DriverCode code = first.is_issued ? driver_.event_query.code(first.end) : DriverCode::not_ready;
     state.kernel_has_ended = code == DriverCode::success;
@@ -266,6 +344,10 @@ Launches::State Launches::poll(const Status& outcome) {
         end_first({Code::remote_error, "a message was refused"}, true);
       else
         end_first(outcome, !outcome.ok());
+      continue;
+    }
+    if (first.is_issued && code == DriverCode::not_ready && programs_done(first.launch) > first.program) {
+      end_first(outcome, !outcome.ok());
       continue;
     }
     state.shape = first.shape;
@@ -304,17 +386,19 @@ void Launches::stop() {
   const std::lock_guard lock(mutex_);
   if (!passes_end_) passes_end_ = Deadline::after_ms(kPassMs);
   const std::uint32_t bits = kernels::kStop | (passes_end_->passed() ? kernels::kStopAtOnce : 0U);
-  std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words_)).fetch_or(bits, std::memory_order_relaxed);
+  std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words_ + kStopWord)).fetch_or(bits, std::memory_order_relaxed);
 }
 
 bool Launches::has_refused() const {
-  const std::uint32_t bits = std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words_)).load(std::memory_order_acquire);
+  const std::uint32_t bits =
+      std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words_ + kStopWord)).load(std::memory_order_acquire);
   return (bits & kernels::kStopRefused) != 0;
 }
 
-std::optional<kernels::StopReport> Launches::stopped_at() const {
+std::optional<kernels::StopReport> Launches::stopped_at(std::uint32_t program) const {
   for (std::uint32_t block = 0; block < most_blocks_; ++block) {
-    const std::uint64_t word = std::atomic_ref(words_[1 + block]).load(std::memory_order_relaxed);
+    const std::uint64_t word =
+        std::atomic_ref(words_[kReportWords + program * most_blocks_ + block]).load(std::memory_order_relaxed);
     if (word != 0) return kernels::stop_report_of(word);
   }
   return {};

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,7 @@ class Launches final {
   // A launch has ended when its relay has, too. The tasks of the relay begin and complete its operation.
   void follow(const Relay& relay) { relay_ = &relay; }
 
+  // A program of a launch.
   struct Request {
     std::shared_ptr<DeviceShape> shape;
     kernels::DeviceArguments arguments;     // without the program and the words of this class
@@ -99,30 +101,37 @@ class Launches final {
   };
   // The id of the capture in which the stream is; 0: none. Fails if the capture was invalidated.
   Result<std::uint64_t> capture_of(cuda::Stream stream) const;
-  Status launch(const Request& request, std::uint64_t capture);
+  Status launch(const Request& request, std::uint64_t capture) { return launch({&request, 1}, capture); }
+  // One launch executes the programs of several requests, if they are for one kernel and one stream. Launches what was added
+  // before, unless a request for this shape fits to it: the next launch is then that of the request.
+  Status make_room(const DeviceShape& shape, cuda::Stream stream, std::uint64_t capture);
+  // After make_room(). The request is launched by flush(), or at once if no other one may be in its launch.
+  Status add(Request request, std::uint64_t capture);
+  Status flush();
   // A launch that is no operation of the communicator: the caller waits for it. Nothing else runs meanwhile.
   Status launch_unwatched(const Request& request);
 
-  // The first launch that has not ended.
+  // The first program of a launch that has not ended.
   struct State {
     std::shared_ptr<DeviceShape> shape;  // null: all have ended
     // Without a shape: of the last operation that has ended; its number is 0 if none has ended since.
     Note note;
     CallDeadline limit;
     std::uint64_t launch = 0;    // its number
+    std::uint32_t program = 0;   // of the launch
     std::uint64_t exchange = 0;  // of transfers: the number before those of the launch
     bool has_begun = false;
     bool is_overdue = false;
     bool kernel_has_ended = false;  // and its relay has not
-    Status failure;                 // of the driver; this launch has ended
+    Status failure;                 // of the driver; this program has ended
   };
-  // Removes the launches that have ended. `outcome`: that of the communicator, for the record. The context is current. Only the
+  // Removes the programs that have ended. `outcome`: that of the communicator, for the record. The context is current. Only the
   // watcher calls this.
   State poll(const Status& outcome);
   // Waits until a launch ends or for a short time.
   void await_change();
 
-  [[nodiscard]] std::size_t running() const;
+  [[nodiscard]] std::size_t running() const;  // programs
   [[nodiscard]] std::uint64_t ended() const;  // the number of launches
   // That were issued, without those of captures. On the launching thread.
   [[nodiscard]] std::uint64_t issued() const { return launched_; }
@@ -132,10 +141,11 @@ class Launches final {
   void stop();
   // A kernel has refused a message, and stopped all.
   [[nodiscard]] bool has_refused() const;
-  // Where the first block was that has been stopped; empty: none was.
-  [[nodiscard]] std::optional<kernels::StopReport> stopped_at() const;
+  // Where the first block was in this program of a launch when it was stopped; empty: none was.
+  [[nodiscard]] std::optional<kernels::StopReport> stopped_at(std::uint32_t program) const;
 
  private:
+  // A program of a launch. Those of one launch share its number and its events.
   struct Launch {
     cuda::Event begin = nullptr, end = nullptr;
     std::shared_ptr<DeviceShape> shape;
@@ -147,6 +157,8 @@ class Launches final {
     std::uint64_t exchange = 0;
     std::shared_ptr<AnnouncedOperation> announced{};
     std::shared_ptr<DeviceResiduals> residuals{};  // kept until the end
+    std::uint32_t program = 0;                     // its place in the launch
+    bool is_last = true;                           // of the launch
     bool is_issued = false;                        // the driver has taken the kernel, so its end event is recorded
 
     void take_number();  // once it is announced
@@ -156,25 +168,32 @@ class Launches final {
   Launches(const GpuContext& gpu, OperationOrder& order) : driver_(gpu.driver()), order_(order) {}
   void begin(Launch& launch);
   void end_first(const Status& outcome, bool failed);
+  [[nodiscard]] std::uint32_t programs_done(std::uint64_t launch) const;
+  Status launch(std::span<const Request> requests, std::uint64_t capture);
+  void note_running(std::span<const Request> requests, cuda::Event begin, cuda::Event end);
   Status copy_program(const Request& request);
   // `launch`: its number; 0: a graph may repeat it, or nothing watches it.
-  Status launch_kernel(const Request& request, std::uint64_t launch);
+  Status launch_kernel(std::span<const Request> requests, std::uint64_t launch);
+  [[nodiscard]] kernels::LaunchArguments arguments_of(std::span<const Request> requests, std::uint64_t launch) const;
   Status copy_buffers(const std::vector<BufferCopy>& copies, cuda::Stream stream);
-  Status launch_between(const Request& request, cuda::Event begin, cuda::Event end);
-  Status launch_captured(const Request& request, std::uint64_t capture);
+  Status launch_between(std::span<const Request> requests, cuda::Event begin, cuda::Event end);
+  Status launch_captured(std::span<const Request> requests, std::uint64_t capture);
   Status join(const Request& request, cuda::Event event);
   Status join_back(const Request& request, cuda::Event event);
   Result<cuda::Event> take_event();
 
   const cuda::Driver& driver_;
   OperationOrder& order_;
-  const Relay* relay_ = nullptr;    // null: there is none
-  std::uint64_t* words_ = nullptr;  // pinned: the word that stops kernels, then a report for each block
+  const Relay* relay_ = nullptr;  // null: there is none
+  // Pinned: the word that stops kernels, that of their progress, then a report for each program of a launch and each block.
+  std::uint64_t* words_ = nullptr;
   kernels::Address words_there_ = 0;
   std::uint32_t most_blocks_ = 0;
   std::atomic<bool> has_graphs_{false};
 
-  // On the launching thread: the last launch, and the last one in a capture.
+  // On the launching thread: what the next launch executes, the last launch, and the last one in a capture.
+  std::vector<Request> pending_;
+  std::uint64_t pending_capture_ = 0;
   cuda::Event last_ = nullptr;
   cuda::Stream last_stream_ = nullptr;
   std::uint64_t launched_ = 0;

@@ -1,8 +1,10 @@
 #include "src/core/device_memory/rank_statement.h"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
+#include "src/core/device_memory/gpu_context.h"
 #include "src/net/token.h"
 
 namespace seto {
@@ -39,6 +41,24 @@ Result<std::vector<std::string>> gather(Bootstrap& bootstrap, std::string messag
 }
 
 }  // namespace
+
+// Ranks of one process share their GPU at the same time; processes take turns.
+Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, std::uint32_t most) {
+  std::uint32_t fewest = most;
+  for (const RankStatement& one : statements) {
+    const auto sharing = static_cast<std::uint32_t>(std::count_if(statements.begin(), statements.end(), [&](const auto& other) {
+      return other.process == one.process && text_of(other.gpu) == text_of(one.gpu);
+    }));
+    if (one.resident_blocks < sharing)
+      return failure(
+          Code::unavailable,
+          "%u ranks of one process share GPU %d (%s), which holds only %u blocks of the library's kernels at once: put "
+          "fewer ranks on it",
+          sharing, one.device, text_of(one.gpu).c_str(), one.resident_blocks);
+    fewest = std::min(fewest, one.resident_blocks / sharing);
+  }
+  return fewest;
+}
 
 std::uint64_t random_number() {
   std::uint64_t number = 0;

@@ -25,6 +25,9 @@ struct RankStatement {
   std::uint32_t has_handle = 0;       // 0: the driver gives no handle for other processes
 };
 
+// The blocks that a kernel of this communicator may have so that those of all ranks run at once, at most so many.
+Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, std::uint32_t most);
+
 // A number of this process that no other process has.
 [[nodiscard]] std::uint64_t number_of_process();
 [[nodiscard]] std::uint64_t random_number();

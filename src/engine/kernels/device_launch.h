@@ -38,7 +38,10 @@ SETO_KERNEL StopReport stop_report_of(std::uint64_t word) {
 struct WorkspaceBegin {
   std::uint64_t operation = 0;        // the number of operations that are done
   std::uint32_t finished_blocks = 0;  // of the operation under way
+  std::uint64_t arrivals =
+      0;  // blocks that wait for the next program of their launch; from bit kRoundBits on: how often all came
 };
+inline constexpr int kRoundBits = 32;
 
 // Bits of the word by which the host, or a block that refuses a message, ends kernels. A block that has lent messages takes them
 // back at the first one, and ends at the second one: until then peers may be reading the caller's buffers.
@@ -46,7 +49,7 @@ inline constexpr std::uint32_t kStop = 1;
 inline constexpr std::uint32_t kStopAtOnce = 2;
 inline constexpr std::uint32_t kStopRefused = 4;
 
-// One launch.
+// One program of a launch.
 struct DeviceArguments {
   Address program = 0;
   Address input = 0;
@@ -58,5 +61,29 @@ struct DeviceArguments {
   Address reports = 0;    // std::uint64_t by block: a StopReport as a word; memory that the host can read
   Address stop = 0;       // std::uint32_t: 0, or bits of kStop...; memory that the host can write
 };
+
+inline constexpr std::uint32_t kMostPrograms = 16;  // of a launch: its arguments stay far below 4 KiB, which all GPUs take
+
+// One launch: its blocks execute one program after another, each an operation of its own.
+struct LaunchArguments {
+  std::uint32_t count = 1;   // programs
+  std::uint32_t blocks = 1;  // of the launch: the most that a program has
+  std::uint64_t number = 0;  // of the launch
+  Address progress = 0;      // std::uint64_t: a LaunchProgress as a word; memory that the host can read. Used by several programs
+  DeviceArguments programs[kMostPrograms];
+};
+
+// How many programs of which launch are done, in one word.
+struct LaunchProgress {
+  std::uint64_t launch = 0;
+  std::uint32_t done = 0;
+};
+inline constexpr int kDoneBits = 8;
+static_assert(kMostPrograms < 1U << kDoneBits);
+
+SETO_KERNEL std::uint64_t word_of(const LaunchProgress& progress) { return progress.launch << kDoneBits | progress.done; }
+SETO_KERNEL LaunchProgress launch_progress_of(std::uint64_t word) {
+  return {word >> kDoneBits, static_cast<std::uint32_t>(word & ((1U << kDoneBits) - 1))};
+}
 
 }  // namespace seto::kernels

@@ -44,6 +44,18 @@ SETO_KERNEL std::uint32_t count_up(std::uint32_t* word) {
   return before;
 }
 
+// The same with a word of 64 bits.
+SETO_KERNEL std::uint64_t count_up(std::uint64_t* word) {
+  std::uint64_t before;
+  asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], 1;" : "=l"(before) : "l"(word) : "memory");
+  return before;
+}
+
+// After count_up(). What the counts before it have published stays published.
+SETO_KERNEL void add_relaxed(std::uint64_t* word, std::uint64_t value) {
+  asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
 // Between two looks at a word that another block writes.
 SETO_KERNEL void wait_a_little() { __nanosleep(20); }
 
@@ -66,6 +78,12 @@ inline void store_relaxed(std::uint64_t* word, std::uint64_t value) {
 }
 
 inline std::uint32_t count_up(std::uint32_t* word) { return std::atomic_ref(*word).fetch_add(1, std::memory_order_acq_rel); }
+
+inline std::uint64_t count_up(std::uint64_t* word) { return std::atomic_ref(*word).fetch_add(1, std::memory_order_acq_rel); }
+
+inline void add_relaxed(std::uint64_t* word, std::uint64_t value) {
+  std::atomic_ref(*word).fetch_add(value, std::memory_order_relaxed);
+}
 
 inline void wait_a_little() { std::this_thread::yield(); }
 

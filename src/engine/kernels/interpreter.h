@@ -292,38 +292,4 @@ class BlockSteps final {
   const std::uint32_t set_;
 };
 
-// Executes a device program as one block. All its threads run it alike; Number is the program's type (numbers.h).
-template <class Number, Encoding kEncoding>
-class BlockInterpreter final {
- public:
-  SETO_KERNEL BlockInterpreter(const DeviceArguments& arguments, BlockMemory& memory, std::uint32_t block)
-      : arguments_(arguments), memory_(memory), block_(block) {}
-
-  SETO_KERNEL void run() {
-    Position position{};
-    position.operation = at<WorkspaceBegin>(arguments_.workspace)->operation + 1;
-    SETO_NO_UNROLL for (std::uint32_t set = 0; BlockSteps(arguments_, memory_, block_, position, set).advance(); set ^= 1) {
-      run_pass(memory_.pass(set));
-      position = memory_.positions[set];
-    }
-  }
-
- private:
-  SETO_KERNEL void run_pass(const Pass& pass) const {
-    if (pass.count == 0) return;
-    const auto& program = *at<const DeviceProgram>(arguments_.program);
-    if constexpr (kEncoding == Encoding::some) {
-      if ((pass.coded_sources | pass.coded_targets) != 0 || pass.rounds) {
-        coded_pass<Number>(static_cast<Codec>(program.codec - 1), pass);  // plans number codecs from 1
-        return;
-      }
-    }
-    reduce_pass<Number>(static_cast<ReduceOp>(program.op), pass);  // moves, too: two calls would double its code
-  }
-
-  const DeviceArguments& arguments_;
-  BlockMemory& memory_;
-  const std::uint32_t block_;
-};
-
 }  // namespace seto::kernels

@@ -37,6 +37,7 @@ const EntryTable& entries() {
     table->add_plain("softwareGpuStop", reinterpret_cast<void*>(&stop), kFirstVersion);
     table->add_plain("softwareGpuInject", reinterpret_cast<void*>(&inject), kFirstVersion);
     table->add_plain("softwareGpuWritten", reinterpret_cast<void*>(&written), kFirstVersion);
+    table->add_plain("softwareGpuLaunched", reinterpret_cast<void*>(&launched), kFirstVersion);
     return table;
   }();
   return *all;

@@ -275,4 +275,10 @@ std::uint64_t written() {
   return all.stand_in == nullptr ? 0 : all.stand_in->memory().written();
 }
 
+std::uint64_t launched() {
+  Process& all = *process();
+  const std::lock_guard lock(all.mutex);
+  return all.stand_in == nullptr ? 0 : all.stand_in->machine().launched();
+}
+
 }  // namespace seto::software_gpu::driver

@@ -110,12 +110,14 @@ class StandIn final {
 // Makes one call of the driver: takes the lock, checks what may be done, and turns what is thrown into the result.
 cuda::DriverCode enter(const std::string& name, unsigned rules, const std::function<void(StandIn&)>& body);
 
-// For tests, which find them by cuGetProcAddress as softwareGpuStart, softwareGpuStop, softwareGpuInject and softwareGpuWritten.
+// For tests, which find them by cuGetProcAddress as softwareGpuStart, softwareGpuStop, softwareGpuInject, softwareGpuWritten and
+// softwareGpuLaunched.
 // A start reads the settings again; it and the stop end all kernels and drop all memory. `errors` is in the form of
 // SOFTWARE_GPU_ERRORS.
 void start_again();
 void stop();
 void inject(const char* errors);
-std::uint64_t written();  // MemoryTable::written()
+std::uint64_t written();   // MemoryTable::written()
+std::uint64_t launched();  // kernels that have begun, on all GPUs; those of graphs, too
 
 }  // namespace seto::software_gpu::driver
