@@ -245,12 +245,11 @@ Status Launches::launch(std::span<const Request> requests, std::uint64_t capture
   if (launched.ok()) launched = launch_between(requests, begin, end);
   if (launched.ok()) launched = join_back(first, end);
   const std::lock_guard lock(mutex_);
-  const auto these = running_.end() - static_cast<std::ptrdiff_t>(requests.size());
   if (!launched.ok()) {
-    running_.erase(these, running_.end());
+    while (!running_.empty() && running_.back().launch == launched_ + 1) running_.pop_back();
     return launched;
   }
-  for (auto each = these; each != running_.end(); ++each) each->is_issued = true;
+  for (Launch& one : running_) one.is_issued = true;
   ++launched_;
   last_ = end;
   last_stream_ = first.stream;
@@ -346,7 +345,7 @@ Launches::State Launches::poll(const Status& outcome) {
         end_first(outcome, !outcome.ok());
       continue;
     }
-    if (first.is_issued && code == DriverCode::not_ready && programs_done(first.launch) > first.program) {
+    if (code == DriverCode::not_ready && programs_done(first.launch) > first.program) {  // its launch may still block
       end_first(outcome, !outcome.ok());
       continue;
     }

@@ -8,8 +8,9 @@
 // One rank's part of a collective call as blocks of a GPU execute it: plain data in memory of the device, made from a
 // BoundProgram by src/engine/device/device_lowering.h.
 //
-// Each block executes all steps, in the skewed order, on its own part of every slice. So blocks of one rank never wait for each
-// other; a block waits only for the block of the same number on other ranks. Within a block, barriers order the steps.
+// Each block executes all steps, in the skewed order, on its own part of every slice. So within a program blocks of one rank
+// never wait for each other; a block waits only for the block of the same number on other ranks. Within a block, barriers order
+// the steps.
 namespace seto::kernels {
 
 // Memory as a rank's GPU sees it. The host writes these numbers and does not follow them.

@@ -79,7 +79,7 @@ Result<RelayProgram> RelayProgram::of(const BoundProgram& program, const DeviceC
   return made;
 }
 
-// As BlockInterpreter::elements_of.
+// As BlockSteps::elements_of.
 std::size_t RelayProgram::size_of_part(const Channel& channel, std::size_t piece, std::uint64_t slice,
                                        std::uint32_t block) const {
   const std::uint64_t end = std::min(channel.lengths[piece], (slice + 1) * slice_elements);
