@@ -122,20 +122,21 @@ TEST_F(DeviceGroups, ALongGroupAndSeveralTypesAreSeveralLaunches) {
   });
 }
 
+class DeviceGroupSeeds : public DeviceGroups, public ::testing::WithParamInterface<int> {};
+
 // One rank makes the calls in a group, the other one by one. In weak memory blocks see old values unless an order forbids it.
-TEST_F(DeviceGroups, RanksNeedNotGroupAlike) {
+TEST_P(DeviceGroupSeeds, RanksNeedNotGroupAlike) {
   SETO_NEEDS_STAND_IN();
-  for (const char* const seed : {"3", "4"}) {
-    SCOPED_TRACE(seed);
-    start_gpus(kRanks, {{"SOFTWARE_GPU_WEAK", "1"}, {"SOFTWARE_GPU_SEED", seed}});
-    on_ranks(kRanks, [&](DeviceRank& mine) {
-      Chain chain(mine);
-      if (mine.rank == 0) chain.call_all();
-      for (int number = 0; mine.rank == 1 && number < Chain::kCalls; ++number) chain.call(number);
-      chain.expect_results(1);
-    });
-  }
+  start_gpus(kRanks, {{"SOFTWARE_GPU_WEAK", "1"}, {"SOFTWARE_GPU_SEED", std::to_string(GetParam())}});
+  on_ranks(kRanks, [&](DeviceRank& mine) {
+    Chain chain(mine);
+    if (mine.rank == 0) chain.call_all();
+    for (int number = 0; mine.rank == 1 && number < Chain::kCalls; ++number) chain.call(number);
+    chain.expect_results(1);
+  });
 }
+
+INSTANTIATE_TEST_SUITE_P(Weak, DeviceGroupSeeds, ::testing::Values(3, 4, 5), ::testing::PrintToStringParamName());
 
 // Calls of another communicator on the same stream stay between those before and after them.
 TEST_F(DeviceGroups, TheOrderOfAStreamIsKept) {
