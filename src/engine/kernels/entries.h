@@ -53,9 +53,10 @@ class BlockPrograms final {
 
  private:
   [[nodiscard]] SETO_KERNEL const DeviceProgram& program() const { return *at<const DeviceProgram>(current_.get().program); }
+  // The blocks that take part write the number when all of them have ended.
   [[nodiscard]] SETO_KERNEL Position begin() const {
     Position position{};
-    position.operation = at<WorkspaceBegin>(current_.get().workspace)->operation + 1;
+    if (current_.takes_part != 0) position.operation = at<WorkspaceBegin>(current_.get().workspace)->operation + 1;
     return position;
   }
 
