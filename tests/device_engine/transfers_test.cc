@@ -181,6 +181,40 @@ TEST(TransferAreas, EndsOfAllPairsFitAndDoNotOverlap) {
   EXPECT_EQ(TransferArea::of(100'000, 0).status().code(), Code::invalid_usage);
 }
 
+TEST(TransferAreas, StagedEndsOfAllPairsFitAndDoNotOverlap) {
+  for (const std::size_t ranks : {2, 3, 8, 33}) {
+    SCOPED_TRACE(std::to_string(ranks) + " ranks");
+    constexpr std::uint64_t kBegin = 1280, kStaging = std::uint64_t{1} << 40;
+    const Result<TransferArea> made = TransferArea::of(ranks, kBegin);
+    ASSERT_TRUE(made.ok()) << made.status().text();
+    const TransferArea& area = made.value();
+    const std::uint64_t slots = std::uint64_t{area.depth()} * (area.slot_content() + kernels::kSliceHeaderSize);
+    constexpr std::size_t kRank = 1;
+    std::map<std::uint64_t, std::uint64_t> used;  // begin, size
+    const auto use = [&](std::uint64_t begin, std::uint64_t size) {
+      EXPECT_LE(begin + size, TransferArea::kStagedSize);
+      EXPECT_TRUE(used.emplace(begin, size).second);
+    };
+    for (std::size_t peer = 0; peer < ranks; ++peer)
+      for (std::uint32_t channel = 0; channel < area.channels() && peer != kRank; ++channel)
+        for (const Direction direction : {Direction::send, Direction::receive}) {
+          const LocalTransfer pair{direction, static_cast<Rank>(peer)};
+          const TransferArea::StagedChannel places = area.staged(kRank, pair, channel);
+          const TransferLane lane = area.staged_lane(kRank, pair, channel, 0, kStaging);
+          EXPECT_EQ(lane.slots, kStaging + places.slots);
+          EXPECT_EQ(lane.posted, kStaging + places.posted);
+          EXPECT_EQ(lane.read, kStaging + places.read);
+          EXPECT_LT(lane.state, kBegin + TransferArea::kSize);  // in the workspace
+          EXPECT_EQ(places.slots % TransferArea::kAlignment, 0U);
+          use(places.slots, slots);
+          use(places.posted, kernels::kFlagStride);
+          use(places.read, kernels::kFlagStride);
+        }
+    for (auto each = used.begin(); std::next(each) != used.end(); ++each)
+      ASSERT_LE(each->first + each->second, std::next(each)->first);
+  }
+}
+
 TEST(TransferPrograms, AShortMessageUsesOneChannel) {
   const Result<TransferArea> area = TransferArea::of(2, 0);
   ASSERT_TRUE(area.ok());

@@ -49,7 +49,7 @@ Status DeviceCommunicator::open(Bootstrap& bootstrap, Deadline until) {
   parts_->workspaces->join();
   if (!pairs_.any() && can_measure_device_costs(statements)) SETO_TRY(measure_costs(statements, bootstrap, until));
   SETO_TRY(agree_on_lending(statements, bootstrap, until));
-  transfer_watch_ = std::make_unique<TransferWatch>(*control_, *parts_->launches, *parts_->transfers);
+  transfer_watch_ = std::make_unique<TransferWatch>(*control_, *parts_->launches, *parts_->transfers, relay_.get());
   stream_users_ = std::make_unique<StreamUsers>(statements[0].token, control_->rank(), gpu_->handle());
   SETO_TRY(LaunchWatcher::of_process().add(*this));
   is_watched_ = true;
@@ -103,7 +103,8 @@ Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statemen
                                                     parts_->workspaces->addresses(), parts_->workspaces->capacity(), blocks,
                                                     peer_buffers, &pairs_, relay_.get()}));
   SETO_ASSIGN(parts_->transfers, TransferShapes::create({gpu_.get(), control_->rank(), control_->ranks(),
-                                                         parts_->workspaces->addresses(), parts_->workspaces->capacity(), blocks},
+                                                         parts_->workspaces->addresses(), parts_->workspaces->capacity(), blocks,
+                                                         &pairs_, relay_ ? parts_->staging->address() + kStagedMessages : 0},
                                                         *parts_->shapes));
   return {};
 }
@@ -200,14 +201,6 @@ DeviceCommunicator::~DeviceCommunicator() {
   LaunchWatcher::of_process().retire(std::move(parts_));
 }
 
-// Fails for what no rank can do in this version, so that nothing needs to be told to the others: all find the same.
-Status DeviceCommunicator::check_offered(const TransferRequest&) const {
-  if (!pairs_.any()) return {};
-  return failure(Code::invalid_usage,
-                 "sends, receives and all_to_allv are not in this version between GPUs that do not reach each other, as on "
-                 "different hosts; use host memory, or all_to_all");
-}
-
 Status DeviceCommunicator::enqueue(std::span<const Call> calls, cuda::Stream stream) {
   if (control_->failed()) return control_->first_failure();
   const ContextScope scope(*gpu_);
@@ -225,7 +218,6 @@ Status DeviceCommunicator::enqueue(std::span<const Call> calls, cuda::Stream str
 
 Status DeviceCommunicator::enqueue(const TransferRequest& request) {
   if (control_->failed()) return control_->first_failure();
-  SETO_TRY(check_offered(request));
   Status status = launch(request);
   return status.ok() ? status : end_with(status, "sends and receives");
 }
@@ -330,6 +322,10 @@ Status DeviceCommunicator::launch(const TransferRequest& asked) {
   SETO_ASSIGN(request.shape, parts_->transfers->find(asked.batch, parts_->launches->ended()));
   request.transfers.exchange = parts_->transfers->number_exchanges(asked.batch);
   if (request.shape == nullptr) return {};
+  if (relay_ != nullptr) {
+    const LaunchKind kind = capture != 0 ? LaunchKind::of_graph : LaunchKind::once;
+    SETO_ASSIGN(request.messages, relay_->messages().hold(request.shape->transfers->relayed, kind));
+  }
   request.transfers.reports = parts_->transfers->reports();
   request.stream = asked.stream;
   request.joined = asked.joined;
@@ -357,6 +353,7 @@ Status DeviceCommunicator::drain() {
       parts_->launches->stop();
       if (!std::exchange(is_stopped, true)) until = Deadline::after_ms(kStopMs);
     }
+    if (relay_ != nullptr) relay_->messages().check_taken();
     if (until.passed() || !LaunchWatcher::of_process().wake()) break;
     parts_->launches->await_change();
   }
@@ -371,7 +368,8 @@ Watched::Activity DeviceCommunicator::look() {
     relay_->run_with_token([this] { look_at_launches(); });
   } else if (parts_->launches->running() > 0) {
     look_at_launches();
-  } else if (has_graphs && next_look_at_peers_.passed()) {
+  }
+  if (parts_->launches->running() == 0 && has_graphs && next_look_at_peers_.passed()) {
     next_look_at_peers_ = Deadline::after_ms(kLookAtPeersMs);
     transfer_watch_->check_refusal();
     control_->check_peers();

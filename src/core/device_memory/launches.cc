@@ -149,10 +149,14 @@ Status Launches::launch_kernel(std::span<const Request> requests, std::uint64_t 
   std::uint32_t threads = shape.threads;
   for (const Request& request : requests) threads = std::max(threads, request.shape->threads);
   if (first.announcement != nullptr) SETO_TRY(driver_.launch_host_func(first.stream, Relay::run, first.announcement));
+  if (first.messages.replay != nullptr)
+    SETO_TRY(driver_.launch_host_func(first.stream, MessageRelay::run_before, first.messages.replay));
   void* values[] = {&arguments};
   if (shape.transfers != nullptr) values[0] = &transfers;
   SETO_TRY(copy_buffers(first.before, first.stream));
   SETO_TRY(driver_.launch_kernel(shape.kernel, arguments.blocks, 1, 1, threads, 1, 1, 0, first.stream, values, nullptr));
+  if (first.messages.replay != nullptr)
+    SETO_TRY(driver_.launch_host_func(first.stream, MessageRelay::run_after, first.messages.replay));
   return copy_buffers(first.after, first.stream);
 }
 
@@ -227,6 +231,7 @@ void Launches::note_running(std::span<const Request> requests, cuda::Event begin
     launch.exchange = request.transfers.exchange;
     launch.announced = request.announced;
     launch.residuals = request.residuals;
+    launch.messages = request.messages.use;
     launch.program = static_cast<std::uint32_t>(&request - requests.data());
     launch.is_last = &request == &requests.back();
   }

@@ -98,6 +98,7 @@ class Launches final {
     Relay::Announcement* announcement = nullptr;
     std::shared_ptr<AnnouncedOperation> announced{};
     std::shared_ptr<DeviceResiduals> residuals{};  // null: none, or of a graph
+    MessageRelay::Hold messages{};                 // empty: none are relayed
   };
   // The id of the capture in which the stream is; 0: none. Fails if the capture was invalidated.
   Result<std::uint64_t> capture_of(cuda::Stream stream) const;
@@ -156,10 +157,11 @@ class Launches final {
     std::uint64_t launch = 0;
     std::uint64_t exchange = 0;
     std::shared_ptr<AnnouncedOperation> announced{};
-    std::shared_ptr<DeviceResiduals> residuals{};  // kept until the end
-    std::uint32_t program = 0;                     // its place in the launch
-    bool is_last = true;                           // of the launch
-    bool is_issued = false;                        // the driver has taken the kernel, so its end event is recorded
+    std::shared_ptr<DeviceResiduals> residuals{};   // kept until the end
+    std::shared_ptr<MessageRelay::Use> messages{};  // the same
+    std::uint32_t program = 0;                      // its place in the launch
+    bool is_last = true;                            // of the launch
+    bool is_issued = false;                         // the driver has taken the kernel, so its end event is recorded
 
     void take_number();  // once it is announced
     [[nodiscard]] bool is_relayed() const { return shape->relayed != nullptr; }

@@ -137,7 +137,7 @@ Result<TransferShapes::Image> TransferShapes::image_of(const TransferBatch& batc
   }
   if (messages.empty() && copies.empty()) return Image{};
   return transfer_program(area_, static_cast<std::size_t>(setup_.rank), setup_.workspaces,
-                          {messages, copies, setup_.most_blocks});
+                          {messages, copies, setup_.most_blocks, setup_.relayed, setup_.staging});
 }
 
 Result<std::shared_ptr<DeviceShape>> TransferShapes::find(const TransferBatch& batch, std::uint64_t ended) {
@@ -188,6 +188,9 @@ Result<std::shared_ptr<DeviceShape>> TransferShapes::bind(const TransferBatch& b
                     ? describe(first.direction, {bytes_of(first), label_of(first.type, call.kind, 0), 0}, first.peer)
                     : std::to_string(batch.transfers().size()) + " sends and receives";
   auto list = std::make_shared<TransferList>(list_of(area_, image));
+  for (const TransferList::Lane& lane : list->lanes)
+    if (setup_.relayed->has(static_cast<std::size_t>(setup_.rank), static_cast<std::size_t>(lane.pair.peer)))
+      list->relayed.push_back(lane.pair.peer);
   shape->transfers = list;
   SETO_TRY(staging_.stage(image, {}, *shape));
   SETO_LOG_AS(debug, (LogOrigin{setup_.rank, 0}), "%s run on the GPU: %u blocks of %u threads, %zu channels, slices of %u bytes",

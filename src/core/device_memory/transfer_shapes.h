@@ -46,6 +46,7 @@ struct TransferList {
     std::uint32_t message_count = 0;
   };
   std::vector<Lane> lanes;
+  std::vector<Rank> relayed;  // the ranks of them that the GPU does not reach
   std::vector<kernels::TransferMessage> messages;
 };
 
@@ -60,6 +61,8 @@ class TransferShapes final {
     std::span<const kernels::Address> workspaces;
     std::uint64_t area = 0;  // where the area of transfers begins in every workspace
     std::uint32_t most_blocks = 1;
+    const RelayedPairs* relayed = nullptr;
+    kernels::Address staging = 0;  // of relayed pairs: where their channels begin
   };
   // `staging` outlives the object.
   static Result<std::unique_ptr<TransferShapes>> create(const Setup& setup, DeviceShapes& staging);

@@ -15,9 +15,9 @@ namespace seto {
 // messages that have not ended matter.
 class TransferWatch final {
  public:
-  // All outlive the object.
-  TransferWatch(Communicator& control, Launches& launches, const TransferShapes& shapes)
-      : control_(control), launches_(launches), shapes_(shapes) {}
+  // All outlive the object. `relay`: null: all GPUs reach each other.
+  TransferWatch(Communicator& control, Launches& launches, const TransferShapes& shapes, const Relay* relay)
+      : control_(control), launches_(launches), shapes_(shapes), relay_(relay) {}
 
   // The launch is under way. Fails the communicator if it cannot end well.
   void judge(const Launches::State& state);
@@ -34,6 +34,7 @@ class TransferWatch final {
   Communicator& control_;
   Launches& launches_;
   const TransferShapes& shapes_;
+  const Relay* const relay_;
   std::uint64_t launch_ = 0;  // the last one that was judged
   SlowCallWarning slow_;
   Deadline next_look_ = Deadline::after_ms(0);

@@ -53,7 +53,9 @@ class Relay::Announcement {
 
 Result<std::unique_ptr<Relay>> Relay::create(Communicator& control, const Staging& staging, std::function<void()> on_announced) {
   SETO_TRY(control.context()->progress().prepare());
-  return std::unique_ptr<Relay>(new Relay(control, staging, std::move(on_announced)));
+  std::unique_ptr<Relay> made(new Relay(control, staging, on_announced));
+  SETO_ASSIGN(made->messages_, MessageRelay::create(control, staging, std::move(on_announced)));
+  return made;
 }
 
 Result<std::shared_ptr<RelayChannels>> Relay::open(RelayProgram program, std::uint32_t digest, std::uint64_t window_bytes) {
@@ -104,6 +106,7 @@ void Relay::close() {
     const std::lock_guard lock(gate_->mutex);
     gate_->relay = nullptr;
   }
+  messages_.reset();
   for (const std::unique_ptr<RelayTask>& task : tasks_) {
     if (!task->ended())
       control_.fail(failure(Code::aborted, "rank %d destroyed the communicator before its operations had ended", control_.rank()),

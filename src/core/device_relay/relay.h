@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "src/core/device_relay/message_relay.h"
 #include "src/core/device_relay/relay_task.h"
 
 namespace seto {
@@ -44,8 +45,12 @@ class Relay final {
   Announcement* announce(const Note& note, std::shared_ptr<RelayChannels> channels,
                          std::shared_ptr<AnnouncedOperation> operation);
   static void run(void* announcement);
-  // Some launch has not ended.
-  [[nodiscard]] bool is_busy() const { return ended_launches() != launches_.load(std::memory_order_acquire); }
+  // Some launch has not ended, or messages are moving.
+  [[nodiscard]] bool is_busy() const {
+    return ended_launches() != launches_.load(std::memory_order_acquire) || messages_->is_busy();
+  }
+  // Sends and receives, which are no operations.
+  [[nodiscard]] MessageRelay& messages() const { return *messages_; }
 
   // Ends what is left; if something is, the control fails. The streams end, although shapes may keep their channels.
   void close();
@@ -93,6 +98,7 @@ class Relay final {
   std::atomic<std::uint64_t> launches_{0};
   std::uint32_t digest_ = 0;
   std::vector<std::weak_ptr<RelayChannels>> opened_;
+  std::unique_ptr<MessageRelay> messages_;
   mutable std::mutex mutex_;  // of the list
   std::deque<std::unique_ptr<RelayTask>> tasks_;
 };

@@ -6,14 +6,17 @@
 
 #include "src/base/result.h"
 #include "src/device/cuda/driver.h"
+#include "src/engine/device/device_transfers.h"
 #include "src/engine/kernels/device_program.h"
 
 namespace seto {
 
-inline constexpr std::size_t kStagingSize = std::size_t{4} << 20;
+inline constexpr std::size_t kStagedMessages = std::size_t{4} << 20;  // where the channels of sends and receives begin
+inline constexpr std::size_t kStagingSize = kStagedMessages + TransferArea::kStagedSize;
 
 // Pinned memory of this rank, zeros at first, in which its kernels and its relay hand each other messages. The layout is that of
-// DeviceChannels. It must outlive the kernels. Its context is current when it is made and when it ends.
+// DeviceChannels, and after it that of TransferArea. It must outlive the kernels. Its context is current when it is made and when
+// it ends.
 class Staging final {
  public:
   static Result<std::unique_ptr<Staging>> create(const cuda::Driver& driver);

@@ -245,6 +245,12 @@ Status PointToPoint::open(Rank peer) {
   return {};
 }
 
+Result<PointToPoint::Ends> PointToPoint::ends_of(Rank peer) {
+  SETO_TRY(open(peer));
+  const Pair& pair = pairs_[static_cast<std::size_t>(peer)];
+  return Ends{pair.sender.get(), pair.receiver.get()};
+}
+
 Status PointToPoint::open_all() {
   for (Rank peer = 0; peer < ranks_ && !all_open_; ++peer)
     if (peer != rank_) SETO_TRY(open(peer));

@@ -101,6 +101,13 @@ class PointToPoint final {
   // Opens the streams to all other ranks, so that a message of any rank may be received. Later calls do nothing.
   Status open_all();
 
+  // Both ends of the messages with a peer, which exist once and count all of them. Whoever uses them alone issues no other call.
+  struct Ends {
+    PairSender* sender = nullptr;
+    PairReceiver* receiver = nullptr;
+  };
+  Result<Ends> ends_of(Rank peer);
+
   // Whether that peer has begun to send a message for which no receive was issued. Called by the token holder.
   [[nodiscard]] bool has_pending(Rank peer) const;
   // Returns the receive of the message that its peer has begun to send with the same tag, unless a receive was issued for it

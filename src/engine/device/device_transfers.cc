@@ -102,6 +102,29 @@ TransferLane TransferArea::lane(std::size_t rank, LocalTransfer pair, std::uint3
   return lane;
 }
 
+// Messages that this rank sends have the first half of the memory.
+TransferArea::StagedChannel TransferArea::staged(std::size_t rank, LocalTransfer pair, std::uint32_t channel) const {
+  const auto peer = static_cast<std::size_t>(pair.peer);
+  const std::uint64_t half = sends(pair) ? 0 : kSize;
+  return {half + slots(rank, peer, channel) - begin_, half + place(Flag::posted, rank, peer, channel) - begin_,
+          half + place(Flag::read, rank, peer, channel) - begin_};
+}
+
+TransferLane TransferArea::staged_lane(std::size_t rank, LocalTransfer pair, std::uint32_t channel, Address workspace,
+                                       Address staging) const {
+  const StagedChannel places = staged(rank, pair, channel);
+  TransferLane lane;
+  lane.slots = staging + places.slots;
+  lane.posted = staging + places.posted;
+  lane.read = staging + places.read;
+  lane.state =
+      workspace + place(sends(pair) ? Flag::state_out : Flag::state_in, rank, static_cast<std::size_t>(pair.peer), channel);
+  lane.channel = channel;
+  lane.report = report(pair, channel);
+  lane.sends = sends(pair) ? 1 : 0;
+  return lane;
+}
+
 std::vector<std::byte> transfer_program(const TransferArea& area, std::size_t rank, std::span<const Address> workspaces,
                                         const DeviceTransfers& transfers) {
   std::map<std::pair<Rank, bool>, std::vector<TransferMessage>> by_pair;
@@ -114,7 +137,10 @@ std::vector<std::byte> transfer_program(const TransferArea& area, std::size_t ra
     const std::uint64_t slices = std::max<std::uint64_t>(1, (largest + area.slot_content() - 1) / area.slot_content());
     const LocalTransfer local{pair.second ? LocalTransfer::Direction::send : LocalTransfer::Direction::receive, pair.first};
     for (std::uint32_t channel = 0; channel < std::min<std::uint64_t>(slices, area.channels()); ++channel) {
-      TransferLane& lane = lanes.emplace_back(area.lane(rank, local, channel, workspaces));
+      const bool is_relayed = transfers.relayed != nullptr && transfers.relayed->has(rank, static_cast<std::size_t>(local.peer));
+      TransferLane& lane =
+          lanes.emplace_back(is_relayed ? area.staged_lane(rank, local, channel, workspaces[rank], transfers.staging)
+                                        : area.lane(rank, local, channel, workspaces));
       lane.first_message = static_cast<std::uint32_t>(messages.size());
       lane.message_count = static_cast<std::uint32_t>(of_pair.size());
     }

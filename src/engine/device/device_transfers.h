@@ -7,6 +7,7 @@
 
 #include "src/base/result.h"
 #include "src/base/types.h"
+#include "src/engine/device/device_channels.h"
 #include "src/engine/kernels/transfer_program.h"
 #include "src/plan/local_program.h"
 
@@ -36,6 +37,16 @@ class TransferArea final {
   [[nodiscard]] kernels::TransferLane lane(std::size_t rank, LocalTransfer pair, std::uint32_t channel,
                                            std::span<const kernels::Address> workspaces) const;
 
+  // A channel to or from a rank that the GPU does not reach: slots and flags of both ends lie in memory of this rank's host,
+  // where a relay takes the place of the other rank. Places are bytes from the begin of that memory.
+  static constexpr std::size_t kStagedSize = 2 * kSize;
+  struct StagedChannel {
+    std::uint64_t slots = 0, posted = 0, read = 0;
+  };
+  [[nodiscard]] StagedChannel staged(std::size_t rank, LocalTransfer pair, std::uint32_t channel) const;
+  [[nodiscard]] kernels::TransferLane staged_lane(std::size_t rank, LocalTransfer pair, std::uint32_t channel,
+                                                  kernels::Address workspace, kernels::Address staging) const;
+
  private:
   TransferArea(std::size_t ranks, std::uint64_t begin) : ranks_(ranks), begin_(begin) {}
   [[nodiscard]] std::uint64_t flags_size() const;
@@ -63,6 +74,8 @@ struct DeviceTransfers {
   std::span<const DeviceTransfer> messages;  // those of a pair in their order
   std::span<const kernels::TransferCopy> copies;
   std::uint32_t most_blocks = 1;
+  const RelayedPairs* relayed = nullptr;  // null: none
+  kernels::Address staging = 0;           // of their channels
 };
 
 // The program of what one rank sends and receives in one launch. No messages and no copies make a program of one block, which

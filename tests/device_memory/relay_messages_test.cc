@@ -1,0 +1,243 @@
+// Sends, receives and parts of different lengths between GPUs that do not reach each other.
+#include <numeric>
+
+#include "tests/device_memory/relay_hosts.h"
+
+namespace seto::testing {
+namespace {
+
+constexpr std::size_t kLong = 150'001;  // more than the slots of a pair hold
+
+template <class T>
+std::vector<T> numbers(int rank, std::size_t count, int number = 0) {
+  std::vector<T> values(count);
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = static_cast<T>((i * 11 + static_cast<std::size_t>(rank) * 29 + static_cast<std::size_t>(number) * 3) % 109);
+  return values;
+}
+
+class DeviceRelayMessages : public DeviceHosts {
+ protected:
+  // Rank 0 sends, rank 1 receives.
+  template <class T>
+  static void send_to_1(DeviceRank& mine, std::size_t count, setoDataType_t type) {
+    SCOPED_TRACE(std::to_string(count) + " of type " + std::to_string(static_cast<int>(type)));
+    if (mine.rank == 0) {
+      T* const memory = mine.upload(numbers<T>(0, count));
+      ASSERT_TRUE(succeeded(setoSend(memory, count, type, 1, mine.comm, mine.stream())));
+      mine.synchronize();
+    } else if (mine.rank == 1) {
+      T* const memory = mine.upload(numbers<T>(9, count));
+      ASSERT_TRUE(succeeded(setoRecv(memory, count, type, 0, mine.comm, mine.stream())));
+      EXPECT_EQ(mine.read(memory, count), numbers<T>(0, count));
+    }
+  }
+  // Every rank sends to the next one and receives from the one before, in one group.
+  static void ring(DeviceRank& mine, int ranks, std::size_t count) {
+    const int after = (mine.rank + 1) % ranks, before = (mine.rank + ranks - 1) % ranks;
+    auto* const out = mine.upload(numbers<std::int32_t>(mine.rank, count));
+    auto* const in = mine.upload(std::vector<std::int32_t>(count, -1));
+    ASSERT_TRUE(succeeded(setoGroupStart()));
+    ASSERT_TRUE(succeeded(setoSend(out, count, setoInt32, after, mine.comm, mine.stream())));
+    ASSERT_TRUE(succeeded(setoRecv(in, count, setoInt32, before, mine.comm, mine.stream())));
+    ASSERT_TRUE(succeeded(setoGroupEnd()));
+    EXPECT_EQ(mine.read(in, count), numbers<std::int32_t>(before, count));
+  }
+  static void expect_failed(DeviceRank& mine, const std::string& part) {
+    const Deadline until = Deadline::after_ms(kPatienceMs);
+    setoResult_t state = setoSuccess;
+    while (state == setoSuccess && !until.passed()) EXPECT_TRUE(succeeded(setoCommGetAsyncError(mine.comm, &state)));
+    EXPECT_NE(state, setoSuccess) << "rank " << mine.rank;
+    EXPECT_NE(std::string(setoGetLastError(mine.comm)).find(part), std::string::npos)
+        << "rank " << mine.rank << ": " << setoGetLastError(mine.comm);
+    (void)setoCommAbort(mine.comm);
+    mine.comm = nullptr;
+  }
+};
+
+TEST_F(DeviceRelayMessages, OneMessageOfAnySizeAndType) {
+  start_gpus(2);
+  on_hosts({2, 1}, [&](DeviceRank& mine) {
+    for (const std::size_t count : {1, 0, 3, 1000, 4096, 4097, 9000}) send_to_1<float>(mine, count, setoFloat32);
+    send_to_1<std::uint8_t>(mine, 77, setoUint8);
+    send_to_1<double>(mine, 301, setoFloat64);
+    send_to_1<float>(mine, kLong, setoFloat32);
+    ring(mine, 2, 5);
+    ring(mine, 2, kLong);
+  });
+}
+
+TEST_F(DeviceRelayMessages, RingsOverTwoHostsOfTwoBetweenCollectives) {
+  start_gpus(4);
+  on_hosts({2, 2}, [&](DeviceRank& mine) {
+    auto* const sums = mine.upload(std::vector<float>(3000, 1));
+    for (const std::size_t count : {3, 20'000}) {
+      ASSERT_TRUE(succeeded(setoAllReduce(sums, sums, 3000, setoFloat32, setoSum, mine.comm, mine.stream())));
+      ring(mine, 4, count);
+    }
+    EXPECT_EQ(mine.read(sums, 3000), std::vector<float>(3000, 16));
+    EXPECT_TRUE(succeeded(setoCommFinalize(mine.comm)));
+  });
+}
+
+TEST_F(DeviceRelayMessages, RingsInWeakMemory) {
+  start_gpus(2, {{"SOFTWARE_GPU_WEAK", "1"}, {"SOFTWARE_GPU_SEED", "5"}});
+  on_hosts({2, 1}, [&](DeviceRank& mine) {
+    for (const std::size_t count : {2, 9000, 40'000}) ring(mine, 2, count);
+  });
+}
+
+// The GPUs of one host, whose messages the host carries over shared memory.
+TEST_F(DeviceRelayMessages, SomeGpusWithoutPeerAccess) {
+  start_gpus(3, {{"SOFTWARE_GPU_PEERS", "0-1,0-2"}});
+  on_ranks(3, [&](DeviceRank& mine) {
+    for (const std::size_t count : {1, 7000, 100'000}) ring(mine, 3, count);
+  });
+}
+
+TEST_F(DeviceRelayMessages, SeveralMessagesOfAGroupInBothDirections) {
+  start_gpus(2);
+  on_hosts({2, 1}, [&](DeviceRank& mine) {
+    constexpr std::size_t kCounts[] = {100, 0, 20'000, 3, 60'000};
+    const int peer = 1 - mine.rank;
+    std::vector<std::int32_t*> in, out;
+    for (int i = 0; i < 5; ++i) {
+      out.push_back(mine.upload(numbers<std::int32_t>(mine.rank, kCounts[i], i)));
+      in.push_back(mine.upload(std::vector<std::int32_t>(kCounts[i], -1)));
+    }
+    ASSERT_TRUE(succeeded(setoGroupStart()));
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(succeeded(setoSend(out[i], kCounts[i], setoInt32, peer, mine.comm, mine.stream())));
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(succeeded(setoRecv(in[i], kCounts[i], setoInt32, peer, mine.comm, mine.stream())));
+    ASSERT_TRUE(succeeded(setoGroupEnd()));
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(mine.read(in[i], kCounts[i]), numbers<std::int32_t>(peer, kCounts[i], i));
+    // Sends that were issued long before their receives.
+    if (mine.rank == 0)
+      for (int i = 0; i < 5; ++i) ASSERT_TRUE(succeeded(setoSend(out[i], kCounts[i], setoInt32, 1, mine.comm, mine.stream())));
+    else
+      for (int i = 0; i < 5; ++i) {
+        ASSERT_TRUE(succeeded(setoRecv(in[i], kCounts[i], setoInt32, 0, mine.comm, mine.stream())));
+        EXPECT_EQ(mine.read(in[i], kCounts[i]), numbers<std::int32_t>(0, kCounts[i], i));
+      }
+  });
+}
+
+TEST_F(DeviceRelayMessages, PartsOfDifferentLengthsOverTwoHostsOfTwo) {
+  constexpr int kRanks = 4;
+  start_gpus(kRanks);
+  on_hosts({2, 2}, [&](DeviceRank& mine) {
+    const auto own = static_cast<std::size_t>(mine.rank);
+    // Rank r sends 1000 (r + 1) + 10 peer numbers to each peer, and nothing to rank 2.
+    const auto count_of = [](std::size_t from, std::size_t to) { return to == 2 ? 0 : 1000 * (from + 1) + 10 * to; };
+    std::vector<std::size_t> to(kRanks), from(kRanks);
+    std::vector<float> sent, expected;
+    for (std::size_t peer = 0; peer < kRanks; ++peer) {
+      to[peer] = count_of(own, peer);
+      from[peer] = count_of(peer, own);
+      const auto out = numbers<float>(mine.rank, to[peer], static_cast<int>(peer));
+      const auto in = numbers<float>(static_cast<int>(peer), from[peer], mine.rank);
+      sent.insert(sent.end(), out.begin(), out.end());
+      expected.insert(expected.end(), in.begin(), in.end());
+    }
+    auto* const input = mine.upload(sent);
+    auto* const output = mine.upload(std::vector<float>(expected.size(), -1));
+    for (int round = 0; round < 2; ++round)
+      ASSERT_TRUE(succeeded(
+          setoAllToAllv(input, to.data(), nullptr, output, from.data(), nullptr, setoFloat32, mine.comm, mine.stream())));
+    EXPECT_EQ(mine.read(output, expected.size()), expected);
+
+    constexpr std::size_t kCounts[kRanks] = {700, 0, 5001, 3};
+    const std::size_t all = std::accumulate(std::begin(kCounts), std::end(kCounts), std::size_t{0});
+    std::vector<float> parts;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const std::vector<float> part = numbers<float>(rank, kCounts[rank]);
+      parts.insert(parts.end(), part.begin(), part.end());
+    }
+    auto* const part = mine.upload(numbers<float>(mine.rank, kCounts[own]));
+    auto* const gathered = mine.upload(std::vector<float>(all, -1));
+    ASSERT_TRUE(succeeded(setoAllGatherv(part, kCounts[own], gathered, kCounts, nullptr, setoFloat32, mine.comm, mine.stream())));
+    EXPECT_EQ(mine.read(gathered, all), parts);
+    auto* const reduced = mine.upload(std::vector<float>(kCounts[own], -1));
+    ASSERT_TRUE(succeeded(setoReduceScatterv(gathered, reduced, kCounts, setoFloat32, setoSum, mine.comm, mine.stream())));
+    std::vector<float> sums = numbers<float>(mine.rank, kCounts[own]);
+    for (float& sum : sums) sum *= kRanks;
+    EXPECT_EQ(mine.read(reduced, kCounts[own]), sums);
+  });
+}
+
+TEST_F(DeviceRelayMessages, AGraphOfMessagesIsReplayed) {
+  start_gpus(2);
+  on_hosts({2, 1}, [&](DeviceRank& mine) {
+    constexpr std::size_t kElements = 25'000;
+    auto* const memory = mine.upload(numbers<std::int32_t>(mine.rank, kElements));
+    const auto transfer = [&] {
+      EXPECT_TRUE(succeeded(mine.rank == 0 ? setoSend(memory, kElements, setoInt32, 1, mine.comm, mine.stream())
+                                           : setoRecv(memory, kElements, setoInt32, 0, mine.comm, mine.stream())));
+    };
+    ASSERT_TRUE(ok(mine.driver.stream_begin_capture(mine.cuda_stream, cuda::CaptureMode::thread_local_only)));
+    transfer();
+    cuda::Graph graph = nullptr;
+    ASSERT_TRUE(ok(mine.driver.stream_end_capture(mine.cuda_stream, &graph)));
+    cuda::GraphExec executable = nullptr;
+    ASSERT_TRUE(ok(mine.driver.graph_instantiate(&executable, graph, 0)));
+    for (int round = 0; round < 3; ++round) {
+      mine.write(memory, numbers<std::int32_t>(mine.rank, kElements, round));
+      ASSERT_TRUE(ok(mine.driver.graph_launch(executable, mine.cuda_stream)));
+      EXPECT_EQ(mine.read(memory, kElements), numbers<std::int32_t>(0, kElements, round));
+    }
+    mine.write(memory, numbers<std::int32_t>(mine.rank, kElements, 9));
+    transfer();
+    EXPECT_EQ(mine.read(memory, kElements), numbers<std::int32_t>(0, kElements, 9));
+    EXPECT_TRUE(ok(mine.driver.graph_exec_destroy(executable)));
+    EXPECT_TRUE(ok(mine.driver.graph_destroy(graph)));
+  });
+}
+
+TEST_F(DeviceRelayMessages, LengthsAndTypesThatDifferAreNamedOnBothRanks) {
+  start_gpus(2);
+  for (const auto& [sent, expected] : {std::pair<std::size_t, std::size_t>{10, 12}, {kLong, 4}, {4, kLong}}) {
+    on_hosts({2, 1}, [&, sent = sent, expected = expected](DeviceRank& mine) {
+      auto* const memory = mine.upload(std::vector<float>(kLong, 1));
+      ASSERT_TRUE(succeeded(mine.rank == 0 ? setoSend(memory, sent, setoFloat32, 1, mine.comm, mine.stream())
+                                           : setoRecv(memory, expected, setoFloat32, 0, mine.comm, mine.stream())));
+      mine.synchronize();
+      expect_failed(mine, "rank 1 calls receive of " + std::to_string(expected) +
+                              " float from rank 0, but rank 0 calls send of " + std::to_string(sent) + " float to rank 1");
+    });
+  }
+}
+
+TEST_F(DeviceRelayMessages, AMessageThatIsNeverReceivedIsNamedAtTheDeadline) {
+  start_gpus(2);
+  on_hosts(
+      {2, 1},
+      [&](DeviceRank& mine) {
+        auto* const memory = mine.upload(std::vector<float>(10 * kLong, 1));
+        if (mine.rank == 0) {
+          ASSERT_TRUE(succeeded(setoSend(memory, 10 * kLong, setoFloat32, 1, mine.comm, mine.stream())));
+        }
+        expect_failed(mine, "send of 1500010 float to rank 1 was not received");
+      },
+      device_config(300));
+}
+
+// A message arrives although its sender has left since. A message that was never sent is a failure.
+TEST_F(DeviceRelayMessages, AMessageOfARankThatHasLeftIsReceivedAndTheNextOneIsNot) {
+  start_gpus(2);
+  on_hosts({2, 1}, [&](DeviceRank& mine) {
+    constexpr std::size_t kElements = 30'000;
+    auto* const memory = mine.upload(numbers<float>(mine.rank, kElements));
+    if (mine.rank == 0) {
+      ASSERT_TRUE(succeeded(setoSend(memory, kElements, setoFloat32, 1, mine.comm, mine.stream())));
+      EXPECT_TRUE(succeeded(setoCommDestroy(mine.comm)));
+      mine.comm = nullptr;
+      return;
+    }
+    ASSERT_TRUE(succeeded(setoRecv(memory, kElements, setoFloat32, 0, mine.comm, mine.stream())));
+    EXPECT_EQ(mine.read(memory, kElements), numbers<float>(0, kElements));
+    ASSERT_TRUE(succeeded(setoRecv(memory, 6, setoFloat32, 0, mine.comm, mine.stream())));
+    expect_failed(mine, "rank 0");
+  });
+}
+
+}  // namespace
+}  // namespace seto::testing
