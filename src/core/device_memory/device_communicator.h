@@ -38,8 +38,7 @@ class DeviceCommunicator final : public Watched {
   DeviceCommunicator& operator=(const DeviceCommunicator&) = delete;
 
   // Launches calls of a group on the stream, in their order and in as few kernels as possible. A call that is wrong ends the
-  // communicator on all ranks, because no kernel of this rank could tell theirs; a call that no rank can make in this version
-  // changes nothing.
+  // communicator on all ranks, because no kernel of this rank could tell theirs.
   Status enqueue(std::span<const Call> calls, cuda::Stream stream);
   // Launches sends and receives, which take no operation number, with the same rules.
   Status enqueue(const TransferRequest& request);

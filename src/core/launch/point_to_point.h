@@ -101,7 +101,8 @@ class PointToPoint final {
   // Opens the streams to all other ranks, so that a message of any rank may be received. Later calls do nothing.
   Status open_all();
 
-  // Both ends of the messages with a peer, which exist once and count all of them. Whoever uses them alone issues no other call.
+  // Both streams of the messages with a peer, opened at the first call. They exist once and count all messages, so a caller that
+  // moves messages by them prepares none here.
   struct Ends {
     PairSender* sender = nullptr;
     PairReceiver* receiver = nullptr;
