@@ -9,8 +9,8 @@
 namespace seto {
 namespace {
 
-constexpr std::uint32_t kPiecesAtOnce = 16;  // with each peer, so that other tasks of the context get their turn
-constexpr std::uint64_t kPatienceMs = 100;
+constexpr std::uint32_t kWithEachPeer = 16;  // pieces at once, so that other tasks of the context get their turn
+constexpr std::uint64_t kWaitMs = 100;
 
 }  // namespace
 
@@ -149,7 +149,7 @@ Result<bool> MessageRelay::move() {
   const Members& members = control_.members();
   for (Rank peer = 0; peer < members.ranks(); ++peer)
     if (members.has_left(peer) || members.is_dead(peer)) messages_.leave(peer);
-  return messages_.advance(kPiecesAtOnce);
+  return messages_.advance(kWithEachPeer);
 }
 
 void MessageRelay::check_taken() {
@@ -175,7 +175,7 @@ void MessageRelay::close() {
     is_closed_ = true;
   }
   if (mover_ == nullptr) return;
-  while (!control_.context()->progress().wait(*mover_, Deadline::after_ms(kPatienceMs))) continue;
+  while (!control_.context()->progress().wait(*mover_, Deadline::after_ms(kWaitMs))) continue;
 }
 
 }  // namespace seto

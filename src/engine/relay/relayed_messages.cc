@@ -8,9 +8,14 @@
 
 namespace seto {
 
+namespace {
+
 using kernels::kSliceHeaderSize;
 using kernels::SliceHeader;
-using Direction = LocalTransfer::Direction;
+constexpr auto kSends = LocalTransfer::Direction::send;
+constexpr auto kReceives = LocalTransfer::Direction::receive;
+
+}  // namespace
 
 RelayedMessages::RelayedMessages(Rank rank, std::size_t ranks, const TransferArea& area, std::byte* staging)
     : rank_(static_cast<std::size_t>(rank)), area_(area), staging_(staging), peers_(ranks) {
@@ -33,7 +38,7 @@ Rank RelayedMessages::first_untaken() const {
   for (const Peer& peer : peers_) {
     if (!is_open(peer.rank) || peer.is_gone.load(std::memory_order_relaxed)) continue;
     for (std::uint32_t channel = 0; channel < area_.channels(); ++channel) {
-      const TransferArea::StagedChannel at = places(peer, Direction::send, channel);
+      const TransferArea::StagedChannel at = places(peer, kSends, channel);
       if (load_flag(staging_, at.posted) != load_flag(staging_, at.read)) return peer.rank;
     }
   }
@@ -44,7 +49,7 @@ bool RelayedMessages::is_bringing(Rank peer) const {
   if (!is_open(peer)) return false;
   const Peer& from = of(peer);
   for (std::uint32_t channel = 0; channel < area_.channels(); ++channel)
-    if (load_flag(staging_, places(from, Direction::receive, channel).read) != from.brought[channel]) return true;
+    if (load_flag(staging_, places(from, kReceives, channel).read) != from.brought[channel]) return true;
   if (!from.in.is_open) return from.receiver->has_pending();
   return from.receiver->front(from.in.header).state == PairPiece::State::ready;
 }
@@ -66,7 +71,7 @@ Result<bool> RelayedMessages::advance(std::uint32_t most) {
 RelayedMessages::Turn RelayedMessages::send(Peer& peer) {
   Message& message = peer.out;
   if (!message.is_open) {
-    const TransferArea::StagedChannel at = places(peer, Direction::send, 0);
+    const TransferArea::StagedChannel at = places(peer, kSends, 0);
     if (load_flag(staging_, at.posted) == peer.taken[0]) return Turn::waits;
     SliceHeader begin;
     std::memcpy(&begin, slot(at, peer.taken[0]), sizeof begin);
@@ -85,7 +90,7 @@ bool RelayedMessages::fill(Peer& peer, const PairPiece& piece) {
   Message& message = peer.out;
   do {
     const Part part = next_part(message, piece.size - message.in_piece);
-    const TransferArea::StagedChannel at = places(peer, Direction::send, part.channel);
+    const TransferArea::StagedChannel at = places(peer, kSends, part.channel);
     std::uint64_t& taken = peer.taken[part.channel];
     if (load_flag(staging_, at.posted) == taken) return false;
     if (part.size > 0) std::memcpy(piece.data + message.in_piece, slot(at, taken) + kSliceHeaderSize + part.within, part.size);
@@ -114,7 +119,7 @@ bool RelayedMessages::empty(Peer& peer, const PairPiece& piece) {
   Message& message = peer.in;
   do {
     const Part part = next_part(message, piece.size - message.in_piece);
-    const TransferArea::StagedChannel at = places(peer, Direction::receive, part.channel);
+    const TransferArea::StagedChannel at = places(peer, kReceives, part.channel);
     std::uint64_t& brought = peer.brought[part.channel];
     std::byte* const into = slot(at, brought);
     if (part.within == 0) {
@@ -147,7 +152,8 @@ void RelayedMessages::count(Message& message, const Part& part) {
   ++moves_;
 }
 
-TransferArea::StagedChannel RelayedMessages::places(const Peer& peer, Direction direction, std::uint32_t channel) const {
+TransferArea::StagedChannel RelayedMessages::places(const Peer& peer, LocalTransfer::Direction direction,
+                                                    std::uint32_t channel) const {
   return area_.staged(rank_, {direction, peer.rank}, channel);
 }
 
