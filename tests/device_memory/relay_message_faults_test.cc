@@ -6,7 +6,7 @@ namespace {
 
 // With its kernel at an end, such a message is in the slots of a pair, and more than what a link takes before it is received.
 constexpr std::size_t kStaged = 75'000;
-constexpr std::size_t kLong = 400'000;  // more than the slots hold
+constexpr std::size_t kLong = 400'000;  // more than the slots and a link take
 
 class DeviceRelayMessageFaults : public DeviceHosts {
  protected:
@@ -126,15 +126,16 @@ TEST_F(DeviceRelayMessageFaults, AbortEndsAKernelThatWaits) {
 
 // Two processes of one host, whose GPUs have no peer access: they exchange messages of all kinds until one is killed.
 TEST_F(DeviceRelayMessageProcesses, ProcessesWithoutPeerAccessExchangeMessagesAndOneIsKilled) {
+  constexpr std::size_t kExchanged = 150'000;  // more than the slots hold
   const auto exchange = [](DeviceRank& mine) {
     const int peer = 1 - mine.rank;
-    auto* const out = mine.upload(std::vector<float>(kLong, static_cast<float>(mine.rank)));
-    auto* const in = mine.upload(std::vector<float>(kLong, -1));
+    auto* const out = mine.upload(std::vector<float>(kExchanged, static_cast<float>(mine.rank)));
+    auto* const in = mine.upload(std::vector<float>(kExchanged, -1));
     ASSERT_TRUE(succeeded(setoGroupStart()));
-    ASSERT_TRUE(succeeded(send(mine, out, kLong, peer)));
-    ASSERT_TRUE(succeeded(receive(mine, in, kLong, peer)));
+    ASSERT_TRUE(succeeded(send(mine, out, kExchanged, peer)));
+    ASSERT_TRUE(succeeded(receive(mine, in, kExchanged, peer)));
     ASSERT_TRUE(succeeded(setoGroupEnd()));
-    EXPECT_EQ(mine.read(in, kLong), std::vector<float>(kLong, static_cast<float>(peer)));
+    EXPECT_EQ(mine.read(in, kExchanged), std::vector<float>(kExchanged, static_cast<float>(peer)));
     const std::size_t counts[] = {3, 20'000};  // to each rank
     const std::size_t own = counts[mine.rank];
     const std::size_t from[] = {own, own};
