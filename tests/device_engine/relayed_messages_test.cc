@@ -187,7 +187,7 @@ TEST(RelayedMessages, MessagesArriveInOrderWhateverThePieces) {
     for (const Message& message : messages) expected.push_back({message.label, std::vector<std::byte>(message.bytes.size())});
     KernelEnd sender(relays.area, relays.sent.data(), 0, {Direction::send, 2}, messages);
     KernelEnd receiver(relays.area, relays.received.data(), 2, {Direction::receive, 0}, expected);
-    for (int steps = 0; steps < 200'000 && !receiver.is_done(); ++steps) {
+    for (int steps = 0; steps < 200'000 && !(sender.is_done() && receiver.is_done()); ++steps) {
       sender.turn(static_cast<std::uint32_t>(random() % relays.area.channels()));
       receiver.turn(static_cast<std::uint32_t>(random() % relays.area.channels()));
       ASSERT_TRUE(relays.first.advance(2).ok());
